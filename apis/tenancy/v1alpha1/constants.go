@@ -1,0 +1,61 @@
+package v1alpha1
+
+// Annotations and labels that the hub reads and writes.
+const (
+	// DisplayNameAnnotation holds a child Workspace's display name; on the kcp
+	// Workspace object, because the hub does not extend kcp's own kind (O-1).
+	DisplayNameAnnotation = GroupName + "/display-name"
+	// CreatedByAnnotation names the User (metadata.name) who asked for an
+	// Organization or a Workspace. It is written once, with the object.
+	CreatedByAnnotation = GroupName + "/created-by"
+	// DeletionRequestedAtAnnotation marks a Workspace as soft-deleted (O-13),
+	// RFC 3339 in UTC.
+	DeletionRequestedAtAnnotation = GroupName + "/deletion-requested-at"
+	// StatusAnnotation holds the hub's common status of a Workspace as JSON,
+	// because the Workspace's own status belongs to kcp.
+	StatusAnnotation = GroupName + "/status"
+	// OperationAnnotation steers a reconciler by hand: OperationReconcile or
+	// OperationIgnore.
+	OperationAnnotation = GroupName + "/operation"
+	// OperationReconcile asks for one full reconciliation; the controller
+	// removes the annotation when it has seen it.
+	OperationReconcile = "reconcile"
+	// OperationIgnore keeps every controller's hands off the object.
+	OperationIgnore = "ignore"
+	// ManagedByLabel is on every derived object in a child Workspace, with the
+	// value ManagedByHub, so that the hub can watch just those.
+	ManagedByLabel = GroupName + "/managed-by"
+	// ManagedByHub is the value of ManagedByLabel.
+	ManagedByHub = "kedge-hub"
+	// UserLabel names the User whom a derived binding serves.
+	UserLabel = GroupName + "/user"
+	// IdentityLabel is the hash of (issuer, subject) of a User.
+	IdentityLabel = GroupName + "/identity"
+)
+
+// Condition types.
+const (
+	// ConditionReady sums the others up.
+	ConditionReady = "Ready"
+	// ConditionWorkspaceReady says that the kcp Workspace of an Organization
+	// exists and is initialized.
+	ConditionWorkspaceReady = "WorkspaceReady"
+	// ConditionFirstAdmin says that the creator's Membership was made. Once
+	// True it stays: a creator who leaves is not put back.
+	ConditionFirstAdmin = "FirstAdmin"
+	// ConditionContentReady says that the default namespace and the
+	// ClusterRoles of a child Workspace are as they should be.
+	ConditionContentReady = "ContentReady"
+	// ConditionAccessReady says that the bindings in a child Workspace are those
+	// that the Memberships ask for.
+	ConditionAccessReady = "AccessReady"
+)
+
+// Condition reasons.
+const (
+	ReasonAsDesired   = "AsDesired"
+	ReasonProgressing = "Progressing"
+	ReasonWaiting     = "Waiting"
+	ReasonFailed      = "Failed"
+	ReasonTerminating = "Terminating"
+)

@@ -1,0 +1,37 @@
+package tenancy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+
+	"github.com/google/uuid"
+)
+
+var (
+	uuidPattern      = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+	clusterIDPattern = regexp.MustCompile(`^[a-z0-9]{1,32}$`)
+)
+
+// IsUUID tells whether s is a UUID in canonical lower case (O-1).
+func IsUUID(s string) bool { return len(s) == 36 && uuidPattern.MatchString(s) }
+
+// IsClusterID tells whether s looks like the ID of a logical cluster.
+func IsClusterID(s string) bool { return clusterIDPattern.MatchString(s) }
+
+// PersonalOrgUUID is the UUID of the personal Org of the User with that UID. It
+// is derived, so that a retry can never make a second one.
+func PersonalOrgUUID(userUID string) string {
+	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://tenancy.kedge.faros.sh/users/"+userUID)).String()
+}
+
+// DefaultWorkspaceUUID is the UUID of the default Workspace in a personal Org.
+func DefaultWorkspaceUUID(orgUID string) string {
+	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://tenancy.kedge.faros.sh/orgs/"+orgUID)).String()
+}
+
+// IdentityHash is a label value for (issuer, subject): 40 hexadecimal digits.
+func IdentityHash(issuer, subject string) string {
+	sum := sha256.Sum256([]byte(issuer + "\x00" + subject))
+	return hex.EncodeToString(sum[:20])
+}

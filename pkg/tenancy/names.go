@@ -1,0 +1,90 @@
+package tenancy
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+// MaxDisplayName is the length of the longest display name, in characters.
+const MaxDisplayName = 128
+
+// maxUserName leaves room for "-" and eight digits of a hash in a DNS label, and
+// for "{workspace}." before it in a Membership's name.
+const maxUserName = 54
+
+// CheckDisplayName refuses what a display name may not be: 1 to 128 characters
+// in NFC without control characters. field is named in the error.
+func CheckDisplayName(field, name string) error {
+	switch n := len([]rune(name)); {
+	case strings.TrimSpace(name) == "":
+		return errs.InvalidField(field, "must not be empty")
+	case n > MaxDisplayName:
+		return errs.InvalidField(field, "must have at most 128 characters")
+	case !norm.NFC.IsNormalString(name):
+		return errs.InvalidField(field, "must be in Unicode normal form C (NFC)")
+	}
+	for _, r := range name {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar || unicode.Is(unicode.Bidi_Control, r) {
+			return errs.InvalidField(field, "must not contain control characters")
+		}
+	}
+	return nil
+}
+
+// UserNames returns the metadata.name that a new User gets: the first is
+// readable, the second is for when the first belongs to somebody else. Both are
+// DNS labels and follow from the identity alone.
+func UserNames(issuer, subject, preferred, email string) (name, onCollision string) {
+	base := dnsLabel(preferred)
+	if base == "" {
+		local, _, _ := strings.Cut(email, "@")
+		base = dnsLabel(local)
+	}
+	if base == "" || base == "me" {
+		base = "user"
+	}
+	return base, base + "-" + IdentityHash(issuer, subject)[:8]
+}
+
+func dnsLabel(s string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(s) {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+		if b.Len() >= maxUserName {
+			break
+		}
+	}
+	return strings.Trim(b.String(), "-")
+}
+
+// MembershipName is the name of the Membership of user in the Org, or in the
+// Workspace where workspace is not empty.
+func MembershipName(user, workspace string) string {
+	if workspace == "" {
+		return user
+	}
+	return workspace + "." + user
+}
+
+// NewMembership is the Membership of user in the Org, or in the Workspace where
+// workspace is not empty.
+func NewMembership(user, workspace string, role v1alpha1.Role) *v1alpha1.Membership {
+	m := &v1alpha1.Membership{}
+	m.Name = MembershipName(user, workspace)
+	m.Spec = v1alpha1.MembershipSpec{UserRef: v1alpha1.NamedRef{Name: user}, Scope: v1alpha1.ScopeOrg, Role: role}
+	if workspace != "" {
+		m.Spec.Scope = v1alpha1.ScopeWorkspace
+		m.Spec.WorkspaceRef = &v1alpha1.NamedRef{Name: workspace}
+	}
+	return m
+}
