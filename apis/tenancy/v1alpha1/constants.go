@@ -37,12 +37,17 @@ const (
 const (
 	// ConditionReady sums the others up.
 	ConditionReady = "Ready"
-	// ConditionWorkspaceReady says that the kcp Workspace of an Organization
-	// exists and is initialized.
+	// ConditionWorkspaceReady says that kcp has finished with the Workspace of an
+	// Organization, or with a child Workspace.
 	ConditionWorkspaceReady = "WorkspaceReady"
+	// ConditionWorkspaceBound says that the kcp Workspace of an Organization
+	// exists and has its APIs.
+	ConditionWorkspaceBound = "WorkspaceBound"
 	// ConditionFirstAdmin says that the creator's Membership was made. Once
 	// True it stays: a creator who leaves is not put back.
 	ConditionFirstAdmin = "FirstAdmin"
+	// ConditionWatched says that the hub sees what becomes of a child Workspace.
+	ConditionWatched = "Watched"
 	// ConditionContentReady says that the default namespace and the
 	// ClusterRoles of a child Workspace are as they should be.
 	ConditionContentReady = "ContentReady"

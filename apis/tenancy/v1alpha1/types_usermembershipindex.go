@@ -8,7 +8,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +genclient
 // +genclient:nonNamespaced
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster,shortName=umi
+// +kubebuilder:resource:path=usermembershipindexes,scope=Cluster,shortName=umi
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type UserMembershipIndex struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -1,0 +1,67 @@
+// Command kedge-hub runs the hub: organizations, workspaces and memberships in
+// front of a kcp, which it brings along unless it is given another.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/faroshq/kedge-hub/pkg/server"
+	"github.com/faroshq/kedge-hub/pkg/version"
+)
+
+func main() {
+	// The second signal ends the process at once, as a user who is in a hurry
+	// expects.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	if err := command().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "kedge-hub:", err)
+		if errors.Is(err, errUsage) {
+			os.Exit(2)
+		}
+		os.Exit(1)
+	}
+}
+
+var errUsage = errors.New("see kedge-hub --help")
+
+func command() *cobra.Command {
+	options := server.NewOptions()
+	cmd := &cobra.Command{
+		Use:   "kedge-hub",
+		Short: "Organizations, workspaces and memberships in front of a kcp",
+		Long: `kedge-hub puts organizations, workspaces and memberships in front of a kcp
+workspace tree, so that people and bots can share it safely: a REST API under
+/api, and kubectl through /clusters. It runs a kcp of its own below --data-dir
+unless --kcp-kubeconfig names another.`,
+		Example: `  # a hub with a kcp of its own, for two people with static tokens
+  kedge-hub --data-dir /var/lib/kedge --token-file tokens.csv
+
+  # in front of an existing kcp
+  kedge-hub --kcp-kubeconfig admin.kubeconfig --token-file tokens.csv --external-url https://hub.example.com`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := options.Complete()
+			if err != nil {
+				return fmt.Errorf("%w\n%w", err, errUsage)
+			}
+			return server.Run(cmd.Context(), config, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	options.AddFlags(cmd.Flags())
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w\n%w", err, errUsage) })
+	cmd.AddCommand(&cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "kedge-hub", version.String()) },
+	})
+	return cmd
+}

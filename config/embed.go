@@ -1,0 +1,16 @@
+// Package config embeds what the hub puts into kcp: the generated
+// APIResourceSchemas (config/schemas, made from apis/ by make generate) and the
+// exports, types and bindings of the tree (config/kcp).
+package config
+
+import "embed"
+
+// Schemas holds the APIResourceSchemas of the tenancy model, one YAML file each.
+//
+//go:embed schemas/*.yaml
+var Schemas embed.FS
+
+// KCP holds templates of the tree's objects, filled in by pkg/kcp/bootstrap.
+//
+//go:embed kcp/*.yaml
+var KCP embed.FS

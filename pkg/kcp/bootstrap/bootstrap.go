@@ -1,0 +1,177 @@
+package bootstrap
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/log"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Clusters are the IDs of the logical clusters of the tree.
+type Clusters struct {
+	Root, Users, Providers, Orgs string
+	// Initializing are the URLs of the virtual workspaces that serve the
+	// initializer of the organization type, one per shard.
+	Initializing []string
+	// Initializer is the name under which a Workspace's status lists it.
+	Initializer string
+}
+
+// IDs are the clusters that belong to the hub alone (O-10), kcp's own root among
+// them.
+func (c Clusters) IDs() []string { return []string{"root", c.Root, c.Users, c.Providers, c.Orgs} }
+
+// poll is how often a step looks whether kcp has followed.
+const poll = 50 * time.Millisecond
+
+// Run makes the tree and returns where everything is. It retries what may heal
+// until ctx ends.
+func Run(ctx context.Context, clients *kcp.Clients, tree tenancy.Tree) (Clusters, error) {
+	b := &bootstrapper{clients: clients, tree: tree}
+	var last error
+	err := wait.ExponentialBackoffWithContext(ctx, wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Steps: 1 << 20, Cap: 5 * time.Second},
+		func(ctx context.Context) (bool, error) {
+			if last = b.run(ctx); last != nil {
+				log.From(ctx).Warn("cannot make the tree yet; trying again", zap.Error(last))
+			}
+			return last == nil, nil
+		})
+	if err != nil {
+		if last != nil {
+			err = last
+		}
+		return Clusters{}, fmt.Errorf("make the tree under %s: %w", tree.Root(), err)
+	}
+	return b.clusters, nil
+}
+
+type bootstrapper struct {
+	clients  *kcp.Clients
+	tree     tenancy.Tree
+	clusters Clusters
+}
+
+func (b *bootstrapper) run(ctx context.Context) error {
+	path := "root"
+	for _, name := range strings.Split(b.tree.Root(), ":")[1:] {
+		id, err := b.workspace(ctx, path, name)
+		if err != nil {
+			return err
+		}
+		path, b.clusters.Root = path+":"+name, id
+	}
+	children, inner := errgroup.WithContext(ctx)
+	for name, id := range map[string]*string{"users": &b.clusters.Users, "providers": &b.clusters.Providers, "orgs": &b.clusters.Orgs} {
+		children.Go(func() (err error) {
+			*id, err = b.workspace(inner, b.tree.Root(), name)
+			return err
+		})
+	}
+	if err := children.Wait(); err != nil {
+		return err
+	}
+	values, err := b.values(ctx)
+	if err != nil {
+		return err
+	}
+	if err := b.apply(ctx, b.clusters.Providers, values, "exports.yaml"); err != nil {
+		return err
+	}
+	if err := b.apply(ctx, b.clusters.Root, values, "types.yaml"); err != nil {
+		return err
+	}
+	for _, cluster := range []string{b.clusters.Users, b.clusters.Orgs, b.clusters.Providers} {
+		if err := b.apply(ctx, cluster, values, "binding-tenancy.yaml"); err != nil {
+			return err
+		}
+	}
+	if err := b.apply(ctx, b.clusters.Providers, values, "binding-access.yaml"); err != nil {
+		return err
+	}
+	for _, cluster := range []string{b.clusters.Users, b.clusters.Orgs, b.clusters.Providers} {
+		if err := b.bound(ctx, cluster); err != nil {
+			return err
+		}
+	}
+	return b.initializer(ctx)
+}
+
+// workspace makes a universal workspace below parent and waits until it is
+// ready.
+func (b *bootstrapper) workspace(ctx context.Context, parent, name string) (id string, err error) {
+	client := b.clients.Workspaces(parent)
+	err = wait.PollUntilContextTimeout(ctx, poll, time.Minute, true, func(ctx context.Context) (bool, error) {
+		ws, err := client.Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			ws = &kcptenancyv1alpha1.Workspace{}
+			ws.Name = name
+			ws.Spec.Type = &kcptenancyv1alpha1.WorkspaceTypeReference{Name: "universal", Path: "root"}
+			_, err = client.Create(ctx, ws, metav1.CreateOptions{})
+			if err == nil || apierrors.IsAlreadyExists(err) {
+				return false, nil
+			}
+		}
+		if err != nil {
+			return false, err
+		}
+		id = ws.Spec.Cluster
+		return ws.Status.Phase == kcpcorev1alpha1.LogicalClusterPhaseReady && id != "", nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("workspace %s:%s: %w", parent, name, err)
+	}
+	return id, nil
+}
+
+// bound waits until the bindings of a hub workspace are.
+func (b *bootstrapper) bound(ctx context.Context, cluster string) error {
+	names := []string{tenancy.ExportTenancy}
+	if cluster == b.clusters.Providers {
+		names = append(names, tenancy.ExportAccess)
+	}
+	client := b.clients.APIBindings(cluster)
+	for _, name := range names {
+		err := wait.PollUntilContextTimeout(ctx, poll, time.Minute, true, func(ctx context.Context) (bool, error) {
+			binding, err := client.Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return false, err
+			}
+			return binding.Status.Phase == kcpapisv1alpha2.APIBindingPhaseBound, nil
+		})
+		if err != nil {
+			return fmt.Errorf("binding %s in %s: %w", name, cluster, err)
+		}
+	}
+	return nil
+}
+
+func (b *bootstrapper) initializer(ctx context.Context) error {
+	client := b.clients.WorkspaceTypes(b.clusters.Root)
+	b.clusters.Initializer = b.clusters.Root + ":" + tenancy.TypeOrganization
+	return wait.PollUntilContextTimeout(ctx, poll, time.Minute, true, func(ctx context.Context) (bool, error) {
+		t, err := client.Get(ctx, tenancy.TypeOrganization, metav1.GetOptions{})
+		if err != nil {
+			return false, fmt.Errorf("workspace type %s: %w", tenancy.TypeOrganization, err)
+		}
+		b.clusters.Initializing = nil
+		for _, vw := range t.Status.VirtualWorkspaces {
+			if strings.Contains(vw.URL, "/services/initializingworkspaces/") {
+				b.clusters.Initializing = append(b.clusters.Initializing, vw.URL)
+			}
+		}
+		return len(b.clusters.Initializing) > 0, nil
+	})
+}

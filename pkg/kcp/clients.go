@@ -1,0 +1,189 @@
+package kcp
+
+import (
+	"fmt"
+	"net/http"
+
+	kcpapisv1alpha1 "github.com/kcp-dev/sdk/apis/apis/v1alpha1"
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/gentype"
+	"k8s.io/client-go/rest"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+)
+
+// Object is what the typed clients carry.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// Client is a typed client of one kind in one logical cluster.
+type Client[T Object] = gentype.Client[T]
+
+// Clients makes clients of a kcp. They are cheap to make: all share one HTTP
+// transport, which the server's own priority and fairness throttles and nothing
+// here does.
+type Clients struct {
+	config *rest.Config
+	http   *http.Client
+	codecs serializer.CodecFactory
+	params runtime.ParameterCodec
+}
+
+// NewClients returns clients of the kcp at config.Host, a base URL without
+// "/clusters". Requests are counted in metrics as kedge_kcp_requests_total.
+func NewClients(config *rest.Config, metrics prometheus.Registerer) (*Clients, error) {
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "kedge_kcp_requests_total",
+		Help: "Requests that the hub itself sent to kcp, by HTTP method; proxied ones are not among them.",
+	}, []string{"method"})
+	if err := metrics.Register(requests); err != nil {
+		return nil, fmt.Errorf("register kcp client metrics: %w", err)
+	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	config.UserAgent = "kedge-hub"
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return counted{next: next, requests: requests}
+	})
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("make the HTTP client for kcp: %w", err)
+	}
+	scheme := NewScheme()
+	return &Clients{
+		config: config,
+		http:   client,
+		codecs: serializer.NewCodecFactory(scheme),
+		params: runtime.NewParameterCodec(scheme),
+	}, nil
+}
+
+// NewScheme returns a scheme with every kind that the hub reads or writes.
+func NewScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	for _, add := range []func(*runtime.Scheme) error{
+		v1alpha1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme,
+		kcptenancyv1alpha1.AddToScheme, kcpcorev1alpha1.AddToScheme,
+		kcpapisv1alpha1.AddToScheme, kcpapisv1alpha2.AddToScheme,
+	} {
+		utilruntime.Must(add(scheme))
+	}
+	return scheme
+}
+
+type counted struct {
+	next     http.RoundTripper
+	requests *prometheus.CounterVec
+}
+
+func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.requests.WithLabelValues(r.Method).Inc()
+	return c.next.RoundTrip(r)
+}
+
+// HTTP returns the transport and the base URL, for raw requests such as a
+// health check.
+func (c *Clients) HTTP() (*http.Client, string) { return c.http, c.config.Host }
+
+// cluster is a REST client for one group and version at base, which is
+// "{host}/clusters/{cluster}" or a virtual workspace's.
+func (c *Clients) rest(base string, gv schema.GroupVersion) rest.Interface {
+	config := rest.CopyConfig(c.config)
+	config.Host = base
+	config.GroupVersion = &gv
+	config.APIPath = "/apis"
+	if gv.Group == "" {
+		config.APIPath = "/api"
+	}
+	config.NegotiatedSerializer = c.codecs.WithoutConversion()
+	client, err := rest.RESTClientForConfigAndClient(config, c.http)
+	// The base comes from kcp or from a validated flag; a malformed one is a bug.
+	utilruntime.Must(err)
+	return client
+}
+
+// ClusterURL is the base URL of a logical cluster, named by ID or by path.
+func (c *Clients) ClusterURL(cluster string) string { return c.config.Host + "/clusters/" + cluster }
+
+func clientFor[T Object](c *Clients, base string, gv schema.GroupVersion, resource string, empty func() T) *Client[T] {
+	return gentype.NewClient[T](resource, c.rest(base, gv), c.params, "", empty)
+}
+
+// Users of the cluster.
+func (c *Clients) Users(cluster string) *Client[*v1alpha1.User] {
+	return clientFor(c, c.ClusterURL(cluster), v1alpha1.SchemeGroupVersion, "users", func() *v1alpha1.User { return &v1alpha1.User{} })
+}
+
+// Organizations of the cluster.
+func (c *Clients) Organizations(cluster string) *Client[*v1alpha1.Organization] {
+	return clientFor(c, c.ClusterURL(cluster), v1alpha1.SchemeGroupVersion, "organizations", func() *v1alpha1.Organization { return &v1alpha1.Organization{} })
+}
+
+// Memberships of the cluster.
+func (c *Clients) Memberships(cluster string) *Client[*v1alpha1.Membership] {
+	return clientFor(c, c.ClusterURL(cluster), v1alpha1.SchemeGroupVersion, "memberships", func() *v1alpha1.Membership { return &v1alpha1.Membership{} })
+}
+
+// Indexes are the UserMembershipIndexes of the cluster.
+func (c *Clients) Indexes(cluster string) *Client[*v1alpha1.UserMembershipIndex] {
+	return clientFor(c, c.ClusterURL(cluster), v1alpha1.SchemeGroupVersion, "usermembershipindexes", func() *v1alpha1.UserMembershipIndex { return &v1alpha1.UserMembershipIndex{} })
+}
+
+// Workspaces are kcp's, of the cluster.
+func (c *Clients) Workspaces(cluster string) *Client[*kcptenancyv1alpha1.Workspace] {
+	return clientFor(c, c.ClusterURL(cluster), kcptenancyv1alpha1.SchemeGroupVersion, "workspaces", func() *kcptenancyv1alpha1.Workspace { return &kcptenancyv1alpha1.Workspace{} })
+}
+
+// WorkspaceTypes of the cluster.
+func (c *Clients) WorkspaceTypes(cluster string) *Client[*kcptenancyv1alpha1.WorkspaceType] {
+	return clientFor(c, c.ClusterURL(cluster), kcptenancyv1alpha1.SchemeGroupVersion, "workspacetypes", func() *kcptenancyv1alpha1.WorkspaceType { return &kcptenancyv1alpha1.WorkspaceType{} })
+}
+
+// LogicalClusters at base, which is a virtual workspace of initializers with
+// "/clusters/{cluster}", or ClusterURL's.
+func (c *Clients) LogicalClusters(base string) *Client[*kcpcorev1alpha1.LogicalCluster] {
+	return clientFor(c, base, kcpcorev1alpha1.SchemeGroupVersion, "logicalclusters", func() *kcpcorev1alpha1.LogicalCluster { return &kcpcorev1alpha1.LogicalCluster{} })
+}
+
+// Namespaces of the cluster.
+func (c *Clients) Namespaces(cluster string) *Client[*corev1.Namespace] {
+	return clientFor(c, c.ClusterURL(cluster), corev1.SchemeGroupVersion, "namespaces", func() *corev1.Namespace { return &corev1.Namespace{} })
+}
+
+// ClusterRoles of the cluster.
+func (c *Clients) ClusterRoles(cluster string) *Client[*rbacv1.ClusterRole] {
+	return clientFor(c, c.ClusterURL(cluster), rbacv1.SchemeGroupVersion, "clusterroles", func() *rbacv1.ClusterRole { return &rbacv1.ClusterRole{} })
+}
+
+// ClusterRoleBindings of the cluster.
+func (c *Clients) ClusterRoleBindings(cluster string) *Client[*rbacv1.ClusterRoleBinding] {
+	return clientFor(c, c.ClusterURL(cluster), rbacv1.SchemeGroupVersion, "clusterrolebindings", func() *rbacv1.ClusterRoleBinding { return &rbacv1.ClusterRoleBinding{} })
+}
+
+// APIExports of the cluster.
+func (c *Clients) APIExports(cluster string) *Client[*kcpapisv1alpha2.APIExport] {
+	return clientFor(c, c.ClusterURL(cluster), kcpapisv1alpha2.SchemeGroupVersion, "apiexports", func() *kcpapisv1alpha2.APIExport { return &kcpapisv1alpha2.APIExport{} })
+}
+
+// APIBindings of the cluster.
+func (c *Clients) APIBindings(cluster string) *Client[*kcpapisv1alpha2.APIBinding] {
+	return clientFor(c, c.ClusterURL(cluster), kcpapisv1alpha2.SchemeGroupVersion, "apibindings", func() *kcpapisv1alpha2.APIBinding { return &kcpapisv1alpha2.APIBinding{} })
+}
+
+// EndpointSlices are the APIExportEndpointSlices of the cluster.
+func (c *Clients) EndpointSlices(cluster string) *Client[*kcpapisv1alpha1.APIExportEndpointSlice] {
+	return clientFor(c, c.ClusterURL(cluster), kcpapisv1alpha1.SchemeGroupVersion, "apiexportendpointslices", func() *kcpapisv1alpha1.APIExportEndpointSlice { return &kcpapisv1alpha1.APIExportEndpointSlice{} })
+}

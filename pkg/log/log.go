@@ -1,0 +1,49 @@
+package log
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// New returns a logger that writes to out. format is "console" or "json"; level
+// is "debug", "info", "warn" or "error". Times are RFC 3339 in UTC.
+func New(format, level string, out io.Writer) (*zap.Logger, error) {
+	var min zapcore.Level
+	if err := min.UnmarshalText([]byte(level)); err != nil || min > zapcore.ErrorLevel {
+		return nil, fmt.Errorf("log level %q is not one of debug, info, warn, error", level)
+	}
+	config := zap.NewProductionEncoderConfig()
+	config.TimeKey = "time"
+	config.EncodeTime = zapcore.RFC3339TimeEncoder
+	config.EncodeDuration = zapcore.StringDurationEncoder
+	var encoder zapcore.Encoder
+	switch format {
+	case "json":
+		encoder = zapcore.NewJSONEncoder(config)
+	case "console":
+		config.EncodeLevel = zapcore.CapitalLevelEncoder
+		encoder = zapcore.NewConsoleEncoder(config)
+	default:
+		return nil, fmt.Errorf("log format %q is not one of console, json", format)
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), min)), nil
+}
+
+type key struct{}
+
+// Into returns a context that carries the logger.
+func Into(ctx context.Context, l *zap.Logger) context.Context {
+	return context.WithValue(ctx, key{}, l)
+}
+
+// From returns the context's logger, or one that writes nothing.
+func From(ctx context.Context) *zap.Logger {
+	if l, ok := ctx.Value(key{}).(*zap.Logger); ok {
+		return l
+	}
+	return zap.NewNop()
+}

@@ -1,0 +1,47 @@
+package organization
+
+import (
+	"context"
+
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Config is what the reconciler reads from memory and writes to kcp.
+type Config struct {
+	Tree  tenancy.Tree
+	Clock clock.PassiveClock
+	// Initializer is the name under which a Workspace's status lists the hub's.
+	Initializer string
+
+	Get func(controller.Key) (*v1alpha1.Organization, bool)
+	// Workspace reads an Org's own kcp Workspace.
+	Workspace func(org string) (*kcptenancyv1alpha1.Workspace, bool)
+	// Memberships are those in the Org whose workspace is in the cluster.
+	Memberships func(cluster string) []*v1alpha1.Membership
+
+	Patch            func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
+	CreateWorkspace  func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error
+	CreateMembership func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
+	// Initialized takes the hub's initializer off the logical cluster.
+	Initialized func(ctx context.Context, cluster string) error
+}
+
+// New returns the reconciler.
+func New(c Config) controller.Func {
+	return controller.Reconcile(controller.Kind[*v1alpha1.Organization]{
+		Get:    c.Get,
+		Copy:   (*v1alpha1.Organization).DeepCopy,
+		Status: func(o *v1alpha1.Organization) *v1alpha1.CommonStatus { return &o.Status.CommonStatus },
+		Patch:  c.Patch,
+		Clock:  c.Clock,
+	},
+		&workspace{tree: c.Tree, initializer: c.Initializer, get: c.Workspace, create: c.CreateWorkspace},
+		&firstAdmin{workspace: c.Workspace, memberships: c.Memberships, create: c.CreateMembership},
+		&initialized{workspace: c.Workspace, initializer: c.Initializer, remove: c.Initialized},
+	)
+}

@@ -1,0 +1,58 @@
+package workspace
+
+import (
+	"context"
+
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	"golang.org/x/sync/errgroup"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// content keeps the default namespace and the ClusterRoles. kcp makes no
+// namespace in a workspace of this type.
+type content struct{ config Config }
+
+func (*content) Condition() string { return v1alpha1.ConditionContentReady }
+
+func (s *content) Reconcile(ctx context.Context, o *object) (controller.Outcome, error) {
+	cluster := o.Spec.Cluster
+	// The parts do not depend on each other, and a new Workspace waits for all.
+	writes, ctx := errgroup.WithContext(ctx)
+	if n, ok := s.config.Namespace(cluster, tenancy.DefaultNamespace); !ok || n.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByHub || controller.Forced(ctx) {
+		writes.Go(func() error { return s.config.ApplyNamespace(ctx, cluster, tenancy.Namespace()) })
+	}
+	held := map[string]*rbacv1.ClusterRole{}
+	for _, r := range s.config.ClusterRoles(cluster) {
+		held[r.Name] = r
+	}
+	for _, want := range tenancy.ClusterRoles(boundGroups(s.config.Bindings(cluster))) {
+		if have := held[want.Name]; have != nil && sameRole(have, want) && !controller.Forced(ctx) {
+			continue
+		} else if have != nil {
+			want.ResourceVersion = have.ResourceVersion
+		}
+		writes.Go(func() error { return s.config.WriteClusterRole(ctx, cluster, want) })
+	}
+	return controller.Outcome{}, writes.Wait()
+}
+
+func sameRole(have, want *rbacv1.ClusterRole) bool {
+	return apiequality.Semantic.DeepEqual(have.Rules, want.Rules) && have.AggregationRule == nil &&
+		have.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByHub
+}
+
+// boundGroups are the API groups that bindings bring into a Workspace.
+func boundGroups(bindings []*kcpapisv1alpha2.APIBinding) []string {
+	var groups []string
+	for _, b := range bindings {
+		for _, r := range b.Status.BoundResources {
+			groups = append(groups, r.Group)
+		}
+	}
+	return groups
+}

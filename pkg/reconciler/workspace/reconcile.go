@@ -1,0 +1,58 @@
+package workspace
+
+import (
+	"context"
+
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+)
+
+// Config is what the reconciler reads from memory and writes to kcp.
+type Config struct {
+	Clock clock.PassiveClock
+
+	// Get reads a child Workspace; nothing that is not one may come out of it.
+	Get func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool)
+	// Namespace, ClusterRoles and Bindings read what is in a logical cluster.
+	Namespace    func(cluster, name string) (*corev1.Namespace, bool)
+	ClusterRoles func(cluster string) []*rbacv1.ClusterRole
+	Bindings     func(cluster string) []*kcpapisv1alpha2.APIBinding
+	// AccessMissing counts the bindings of people that are not as they should be.
+	AccessMissing func(controller.Key) int
+
+	Patch             func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
+	CreateMembership  func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
+	ApplyNamespace    func(ctx context.Context, cluster string, n *corev1.Namespace) error
+	WriteClusterRole  func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error
+	RestoreAPIBinding func(ctx context.Context, cluster string) error
+}
+
+// New returns the reconciler.
+func New(c Config) controller.Func {
+	return controller.Reconcile(controller.Kind[*object]{
+		Get: func(key controller.Key) (*object, bool) {
+			ws, ok := c.Get(key)
+			if !ok {
+				return nil, false
+			}
+			return objectOf(ws), true
+		},
+		Copy:   (*object).copy,
+		Status: func(o *object) *v1alpha1.CommonStatus { return &o.common },
+		Encode: (*object).encode,
+		Patch:  c.Patch,
+		Clock:  c.Clock,
+	},
+		&firstAdmin{create: c.CreateMembership},
+		&ready{},
+		&binding{list: c.Bindings, restore: c.RestoreAPIBinding},
+		&content{config: c},
+		&access{missing: c.AccessMissing},
+	)
+}

@@ -1,0 +1,89 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/kcp-dev/logicalcluster/v3"
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// firstAdmin makes whoever asked for the Workspace its admin, once: somebody who
+// left is not put back.
+type firstAdmin struct {
+	create func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
+}
+
+func (*firstAdmin) Condition() string { return v1alpha1.ConditionFirstAdmin }
+
+func (s *firstAdmin) Reconcile(ctx context.Context, o *object) (controller.Outcome, error) {
+	by := o.Annotations[v1alpha1.CreatedByAnnotation]
+	if by == "" || meta.IsStatusConditionTrue(o.common.Conditions, v1alpha1.ConditionFirstAdmin) {
+		return controller.Outcome{}, nil
+	}
+	cluster := string(logicalcluster.From(o))
+	return controller.Outcome{}, s.create(ctx, cluster, tenancy.NewMembership(by, o.Name, v1alpha1.RoleAdmin))
+}
+
+// ready waits for kcp.
+type ready struct{}
+
+func (*ready) Condition() string { return v1alpha1.ConditionWorkspaceReady }
+
+func (*ready) Reconcile(_ context.Context, o *object) (controller.Outcome, error) {
+	if o.Workspace.Status.Phase != kcpcorev1alpha1.LogicalClusterPhaseReady {
+		return controller.Outcome{Waiting: "kcp is making the workspace", Stop: true}, nil
+	}
+	return controller.Outcome{}, nil
+}
+
+// binding puts back the binding through which the hub watches, where a tenant
+// removed it or took a claim from it.
+type binding struct {
+	list    func(cluster string) []*kcpapisv1alpha2.APIBinding
+	restore func(ctx context.Context, cluster string) error
+}
+
+func (*binding) Condition() string { return v1alpha1.ConditionWatched }
+
+func (s *binding) Reconcile(ctx context.Context, o *object) (controller.Outcome, error) {
+	for _, b := range s.list(o.Spec.Cluster) {
+		if ref := b.Spec.Reference.Export; ref != nil && ref.Name == tenancy.ExportAccess && b.DeletionTimestamp.IsZero() && accepted(b) {
+			return controller.Outcome{}, nil
+		}
+	}
+	// A new Workspace has its binding from the WorkspaceType, whose event may be
+	// behind that of the Workspace.
+	if !meta.IsStatusConditionTrue(o.common.Conditions, v1alpha1.ConditionWatched) && !controller.Forced(ctx) {
+		return controller.Outcome{}, nil
+	}
+	return controller.Outcome{}, s.restore(ctx, o.Spec.Cluster)
+}
+
+func accepted(b *kcpapisv1alpha2.APIBinding) bool {
+	return len(b.Spec.PermissionClaims) > 0 &&
+		!slices.ContainsFunc(b.Spec.PermissionClaims, func(c kcpapisv1alpha2.AcceptablePermissionClaim) bool {
+			return c.State != kcpapisv1alpha2.ClaimAccepted || !c.Selector.MatchAll
+		})
+}
+
+// access waits until the workspace-access controller has bound everybody.
+type access struct {
+	missing func(controller.Key) int
+}
+
+func (*access) Condition() string { return v1alpha1.ConditionAccessReady }
+
+func (s *access) Reconcile(_ context.Context, o *object) (controller.Outcome, error) {
+	if n := s.missing(controller.Key{Cluster: string(logicalcluster.From(o)), Name: o.Name}); n > 0 {
+		return controller.Outcome{Waiting: fmt.Sprintf("%d role bindings are being made", n), Stop: true}, nil
+	}
+	return controller.Outcome{}, nil
+}

@@ -1,0 +1,138 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Store writes Users, Organizations and Workspaces. Every method is bounded by
+// its context, tries again what may heal by itself, and returns *errs.Error.
+type Store struct {
+	clients     *kcp.Clients
+	tree        tenancy.Tree
+	users, orgs string
+}
+
+// New returns a store that writes Users and Organizations to the logical
+// clusters of those IDs.
+func New(clients *kcp.Clients, tree tenancy.Tree, users, orgs string) *Store {
+	return &Store{clients: clients, tree: tree, users: users, orgs: orgs}
+}
+
+// CreateUser makes a User. It is AlreadyExists where the name is taken.
+func (s *Store) CreateUser(ctx context.Context, u *v1alpha1.User) (*v1alpha1.User, error) {
+	return create(ctx, s.clients.Users(s.users), u, "user")
+}
+
+// GetUser reads a User from kcp itself: for sign-up only, which must not trust a
+// view that is behind.
+func (s *Store) GetUser(ctx context.Context, name string) (*v1alpha1.User, error) {
+	u, err := s.clients.Users(s.users).Get(ctx, name, metav1.GetOptions{})
+	return u, convert(err, "user")
+}
+
+// PatchUser changes a User by a JSON merge patch.
+func (s *Store) PatchUser(ctx context.Context, name string, patch any) (*v1alpha1.User, error) {
+	return mergePatch(ctx, s.clients.Users(s.users), name, patch, "user")
+}
+
+// CreateOrganization makes an Organization: the whole plan of an Org in one
+// write, from which the reconcilers make the rest (O-11).
+func (s *Store) CreateOrganization(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Organization, error) {
+	return create(ctx, s.clients.Organizations(s.orgs), o, "organization")
+}
+
+// PatchOrganization changes an Organization by a JSON merge patch.
+func (s *Store) PatchOrganization(ctx context.Context, uuid string, patch any) (*v1alpha1.Organization, error) {
+	return mergePatch(ctx, s.clients.Organizations(s.orgs), uuid, patch, "organization")
+}
+
+// CreateWorkspace makes a child Workspace in the Org whose own workspace is in
+// the logical cluster.
+func (s *Store) CreateWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace) (tenancy.Workspace, error) {
+	ws := &kcptenancyv1alpha1.Workspace{}
+	ws.Name = w.UUID
+	ws.Annotations = map[string]string{
+		v1alpha1.DisplayNameAnnotation: w.DisplayName,
+		v1alpha1.CreatedByAnnotation:   w.CreatedBy,
+	}
+	ws.Spec.Type = &kcptenancyv1alpha1.WorkspaceTypeReference{Name: tenancy.TypeWorkspace, Path: s.tree.Root()}
+	ws, err := create(ctx, s.clients.Workspaces(orgCluster), ws, "workspace")
+	if err != nil {
+		return tenancy.Workspace{}, err
+	}
+	return tenancy.WorkspaceOf(w.OrgUUID, ws), nil
+}
+
+// PatchWorkspace changes a child Workspace of org by a JSON merge patch of kcp's
+// object.
+func (s *Store) PatchWorkspace(ctx context.Context, orgCluster, org, workspace string, patch any) (tenancy.Workspace, error) {
+	ws, err := mergePatch(ctx, s.clients.Workspaces(orgCluster), workspace, patch, "workspace")
+	if err != nil {
+		return tenancy.Workspace{}, err
+	}
+	return tenancy.WorkspaceOf(org, ws), nil
+}
+
+// create makes an object under a name that only this caller uses. A retry that
+// finds it there has been here before: the answer to the first try was lost.
+func create[T kcp.Object](ctx context.Context, client *kcp.Client[T], o T, what string) (T, error) {
+	var out T
+	tries := 0
+	err := retry(ctx, func(ctx context.Context) error {
+		tries++
+		var err error
+		out, err = client.Create(ctx, o, metav1.CreateOptions{FieldManager: kcp.FieldManager})
+		if apierrors.IsAlreadyExists(err) && tries > 1 {
+			out, err = client.Get(ctx, o.GetName(), metav1.GetOptions{})
+		}
+		return err
+	})
+	return out, convert(err, what)
+}
+
+func mergePatch[T kcp.Object](ctx context.Context, client *kcp.Client[T], name string, patch any, what string) (T, error) {
+	var out T
+	raw, err := json.Marshal(patch)
+	if err != nil {
+		return out, errs.Wrap(errs.Internal, fmt.Errorf("encode the patch: %w", err), "the "+what+" could not be written")
+	}
+	err = retry(ctx, func(ctx context.Context) error {
+		out, err = client.Patch(ctx, name, types.MergePatchType, raw, metav1.PatchOptions{FieldManager: kcp.FieldManager})
+		return err
+	})
+	return out, convert(err, what)
+}
+
+// retry tries again, within the context and at most six times, what a moment
+// may heal.
+func retry(ctx context.Context, f func(context.Context) error) error {
+	var last error
+	err := wait.ExponentialBackoffWithContext(ctx, wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.3, Steps: 6},
+		func(ctx context.Context) (bool, error) {
+			if last = f(ctx); last == nil {
+				return true, nil
+			}
+			if errs.Is(convert(last, ""), errs.Unavailable) && ctx.Err() == nil {
+				return false, nil
+			}
+			return false, last
+		})
+	if last != nil {
+		return last
+	}
+	return err
+}

@@ -1,0 +1,228 @@
+package tenancy
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+)
+
+// Names of the ClusterRoles that the hub keeps in every child Workspace.
+const (
+	ClusterRoleAdmin  = "kedge:workspace:admin"
+	ClusterRoleMember = "kedge:workspace:member"
+	ClusterRoleViewer = "kedge:workspace:viewer"
+)
+
+// DefaultNamespace is the namespace that every child Workspace has.
+const DefaultNamespace = "default"
+
+// clusterRoleOf is the ClusterRole of an effective role.
+func clusterRoleOf(role v1alpha1.Role) string {
+	switch role {
+	case v1alpha1.RoleAdmin:
+		return ClusterRoleAdmin
+	case v1alpha1.RoleMember:
+		return ClusterRoleMember
+	}
+	return ClusterRoleViewer
+}
+
+// Groups of the API that every kcp workspace serves by itself.
+const (
+	groupRBAC         = "rbac.authorization.k8s.io"
+	groupKCPAPIs      = "apis.kcp.io"
+	groupKCPCore      = "core.kcp.io"
+	groupAdmission    = "admissionregistration.k8s.io"
+	groupExtensions   = "apiextensions.k8s.io"
+	groupCache        = "cache.kcp.io"
+	groupCertificates = "certificates.k8s.io"
+	groupEvents       = "events.k8s.io"
+	groupLeases       = "coordination.k8s.io"
+	groupAuthn        = "authentication.k8s.io"
+	groupAuthz        = "authorization.k8s.io"
+)
+
+var (
+	read  = []string{"get", "list", "watch"}
+	write = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+)
+
+// reservedGroup tells whether a bound API may not be opened to tenants as a
+// whole, because of what the group can do: the hub's own rules cover it.
+func reservedGroup(group string) bool {
+	switch group {
+	case "", groupRBAC, groupKCPAPIs, groupKCPCore, groupAdmission, groupExtensions, groupCache,
+		groupCertificates, groupEvents, groupLeases, groupAuthn, groupAuthz, "tenancy.kcp.io", v1alpha1.GroupName:
+		return true
+	}
+	return false
+}
+
+// ClusterRoles are the roles of a child Workspace in which the APIs of the given
+// groups are bound. No role has a wildcard group, because that would hold the
+// LogicalCluster, nor "*" as a verb, because that would hold escalate, bind and
+// impersonate, nor a wildcard non-resource URL.
+func ClusterRoles(boundGroups []string) []*rbacv1.ClusterRole {
+	var extra []string
+	for _, g := range boundGroups {
+		if !reservedGroup(g) {
+			extra = append(extra, g)
+		}
+	}
+	slices.Sort(extra)
+	extra = slices.Compact(extra)
+
+	admin := []rbacv1.PolicyRule{
+		rule(write, append([]string{"", groupRBAC, groupKCPAPIs, groupAdmission, groupExtensions, groupCache, groupCertificates, groupEvents, groupLeases}, extra...), "*"),
+		rule([]string{"create"}, []string{groupAuthn, groupAuthz}, "*"),
+		rule(read, []string{groupKCPCore}, "logicalclusters"),
+	}
+	// Subresources are not under a member's "*" in the core group: one of them is
+	// serviceaccounts/token, with which a member would become any bot.
+	member := []rbacv1.PolicyRule{
+		rule(write, []string{""}, "configmaps", "secrets", "events", "namespaces", "serviceaccounts"),
+		rule(read, []string{""}, "resourcequotas", "namespaces/status", "resourcequotas/status"),
+		rule(write, append([]string{groupEvents, groupLeases}, extra...), "*"),
+		rule(read, []string{groupRBAC, groupKCPAPIs, groupAdmission, groupExtensions}, "*"),
+		rule(read, []string{groupKCPCore}, "logicalclusters"),
+	}
+	viewer := []rbacv1.PolicyRule{
+		rule(read, []string{""}, "configmaps", "events", "namespaces", "serviceaccounts", "resourcequotas"),
+		rule(read, append([]string{groupEvents, groupLeases, groupRBAC, groupKCPAPIs, groupExtensions}, extra...), "*"),
+		rule(read, []string{groupKCPCore}, "logicalclusters"),
+	}
+	roles := []*rbacv1.ClusterRole{
+		clusterRole(ClusterRoleAdmin, admin), clusterRole(ClusterRoleMember, member), clusterRole(ClusterRoleViewer, viewer),
+	}
+	return roles
+}
+
+func clusterRole(name string, rules []rbacv1.PolicyRule) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{
+		ObjectMeta: managed(name),
+		Rules: append(rules,
+			rule([]string{"create"}, []string{groupAuthz}, "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
+			rule([]string{"create"}, []string{groupAuthn}, "selfsubjectreviews"),
+			// kcp lets nobody into a workspace without access on "/".
+			rbacv1.PolicyRule{Verbs: []string{"access"}, NonResourceURLs: []string{"/"}},
+			rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{
+				"/", "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/version", "/version/",
+				"/healthz", "/livez", "/readyz",
+			}},
+		),
+	}
+}
+
+func rule(verbs, groups []string, resources ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{Verbs: verbs, APIGroups: groups, Resources: resources}
+}
+
+func managed(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByHub}}
+}
+
+// Grant is the effective role of one person in a child Workspace.
+type Grant struct {
+	User *v1alpha1.User
+	Role v1alpha1.Role
+}
+
+// Grants are the effective roles in a Workspace that follow from the Memberships
+// of its Org: Org admins are admins (O-15), Workspace Memberships count for what
+// they say, and Org members look where the Org's defaultAccess lets them. A
+// person who is missing or soft-deleted gets nothing (O-8).
+func Grants(org Org, workspace string, memberships []*v1alpha1.Membership, user func(name string) (*v1alpha1.User, bool)) []Grant {
+	roles := map[string]v1alpha1.Role{}
+	for _, m := range memberships {
+		if !m.DeletionTimestamp.IsZero() {
+			continue
+		}
+		name, role := m.Spec.UserRef.Name, v1alpha1.Role("")
+		switch {
+		case m.Spec.Scope == v1alpha1.ScopeOrg && m.Spec.Role == v1alpha1.RoleAdmin:
+			role = v1alpha1.RoleAdmin
+		case m.Spec.Scope == v1alpha1.ScopeOrg && org.Spec.DefaultAccess == v1alpha1.DefaultAccessView:
+			role = RoleViewer
+		case m.Spec.Scope == v1alpha1.ScopeWorkspace && m.Spec.WorkspaceRef != nil && m.Spec.WorkspaceRef.Name == workspace:
+			role = m.Spec.Role
+		}
+		if rank(role) > rank(roles[name]) {
+			roles[name] = role
+		}
+	}
+	grants := make([]Grant, 0, len(roles))
+	for name, role := range roles {
+		if u, ok := user(name); ok && u.Status.DeletionRequestedAt == nil && u.DeletionTimestamp.IsZero() {
+			grants = append(grants, Grant{User: u, Role: role})
+		}
+	}
+	return grants
+}
+
+func rank(role v1alpha1.Role) int {
+	switch role {
+	case v1alpha1.RoleAdmin:
+		return 3
+	case v1alpha1.RoleMember:
+		return 2
+	case RoleViewer:
+		return 1
+	}
+	return 0
+}
+
+// Binding is the ClusterRoleBinding of a grant: one per person and role, so that
+// no subject of a binding is ever overwritten.
+func (g Grant) Binding() *rbacv1.ClusterRoleBinding {
+	role := clusterRoleOf(g.Role)
+	b := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: managed(role + ":user:" + g.User.Name),
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: g.User.Spec.RBACIdentity}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+	}
+	b.Labels[v1alpha1.UserLabel] = g.User.Name
+	return b
+}
+
+// Namespace is the default namespace of a child Workspace.
+func Namespace() *corev1.Namespace {
+	return &corev1.Namespace{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+		ObjectMeta: managed(DefaultNamespace),
+	}
+}
+
+// SameBinding tells whether a binding is as it should be.
+func SameBinding(have, want *rbacv1.ClusterRoleBinding) bool {
+	return have.RoleRef == want.RoleRef && slices.Equal(have.Subjects, want.Subjects) &&
+		have.Labels[v1alpha1.ManagedByLabel] == want.Labels[v1alpha1.ManagedByLabel] &&
+		have.Labels[v1alpha1.UserLabel] == want.Labels[v1alpha1.UserLabel]
+}
+
+// BindingChanges compares the hub's bindings in a Workspace with those that the
+// grants ask for.
+func BindingChanges(held []*rbacv1.ClusterRoleBinding, grants []Grant) (write, remove []*rbacv1.ClusterRoleBinding) {
+	want := map[string]*rbacv1.ClusterRoleBinding{}
+	for _, g := range grants {
+		b := g.Binding()
+		want[b.Name] = b
+	}
+	for _, have := range held {
+		switch b := want[have.Name]; {
+		case b == nil:
+			remove = append(remove, have)
+		case SameBinding(have, b):
+			delete(want, have.Name)
+		default:
+			b.ResourceVersion = have.ResourceVersion
+		}
+	}
+	for _, b := range want {
+		write = append(write, b)
+	}
+	return write, remove
+}

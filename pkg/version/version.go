@@ -1,0 +1,22 @@
+// Package version tells which build this is.
+package version
+
+import (
+	"runtime/debug"
+	"strings"
+)
+
+// version is set by the linker: -X github.com/faroshq/kedge-hub/pkg/version.version=v1.2.3
+var version = "v0.0.0-dev"
+
+// String is the version, with the commit where the build knows it.
+func String() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" && !strings.Contains(version, "-g") {
+				return version + "+" + s.Value[:min(12, len(s.Value))]
+			}
+		}
+	}
+	return version
+}

@@ -1,0 +1,60 @@
+package views
+
+import (
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+)
+
+// Informers are all the watches of the hub, one per kind and endpoint.
+type Informers struct {
+	Users         *kcp.Informer[*v1alpha1.User]
+	Organizations *kcp.Informer[*v1alpha1.Organization]
+	Memberships   *kcp.Informer[*v1alpha1.Membership]
+	Indexes       *kcp.Informer[*v1alpha1.UserMembershipIndex]
+	// Workspaces are kcp's: those of Orgs and, below them, the tenants'.
+	Workspaces *kcp.Informer[*kcptenancyv1alpha1.Workspace]
+
+	// What the hub keeps in child Workspaces, found by v1alpha1.ManagedByLabel.
+	Namespaces          *kcp.Informer[*corev1.Namespace]
+	ClusterRoles        *kcp.Informer[*rbacv1.ClusterRole]
+	ClusterRoleBindings *kcp.Informer[*rbacv1.ClusterRoleBinding]
+	// Bindings are all APIBindings of child Workspaces.
+	Bindings *kcp.Informer[*kcpapisv1alpha2.APIBinding]
+}
+
+// NewInformers returns informers that do not watch anything yet.
+func NewInformers(c *kcp.Clients) *Informers {
+	managed := v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByHub
+	ours := v1alpha1.SchemeGroupVersion.WithResource
+	return &Informers{
+		Users: kcp.NewInformer(c, ours("users"), "", func() *v1alpha1.User { return &v1alpha1.User{} },
+			func() runtime.Object { return &v1alpha1.UserList{} }),
+		Organizations: kcp.NewInformer(c, ours("organizations"), "", func() *v1alpha1.Organization { return &v1alpha1.Organization{} },
+			func() runtime.Object { return &v1alpha1.OrganizationList{} }),
+		Memberships: kcp.NewInformer(c, ours("memberships"), "", func() *v1alpha1.Membership { return &v1alpha1.Membership{} },
+			func() runtime.Object { return &v1alpha1.MembershipList{} }),
+		Indexes: kcp.NewInformer(c, ours("usermembershipindexes"), "", func() *v1alpha1.UserMembershipIndex { return &v1alpha1.UserMembershipIndex{} },
+			func() runtime.Object { return &v1alpha1.UserMembershipIndexList{} }),
+		Workspaces: kcp.NewInformer(c, kcptenancyv1alpha1.SchemeGroupVersion.WithResource("workspaces"), "",
+			func() *kcptenancyv1alpha1.Workspace { return &kcptenancyv1alpha1.Workspace{} },
+			func() runtime.Object { return &kcptenancyv1alpha1.WorkspaceList{} }),
+		Namespaces: kcp.NewInformer(c, corev1.SchemeGroupVersion.WithResource("namespaces"), managed,
+			func() *corev1.Namespace { return &corev1.Namespace{} },
+			func() runtime.Object { return &corev1.NamespaceList{} }),
+		ClusterRoles: kcp.NewInformer(c, rbacv1.SchemeGroupVersion.WithResource("clusterroles"), managed,
+			func() *rbacv1.ClusterRole { return &rbacv1.ClusterRole{} },
+			func() runtime.Object { return &rbacv1.ClusterRoleList{} }),
+		ClusterRoleBindings: kcp.NewInformer(c, rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"), managed,
+			func() *rbacv1.ClusterRoleBinding { return &rbacv1.ClusterRoleBinding{} },
+			func() runtime.Object { return &rbacv1.ClusterRoleBindingList{} }),
+		Bindings: kcp.NewInformer(c, kcpapisv1alpha2.SchemeGroupVersion.WithResource("apibindings"), "",
+			func() *kcpapisv1alpha2.APIBinding { return &kcpapisv1alpha2.APIBinding{} },
+			func() runtime.Object { return &kcpapisv1alpha2.APIBindingList{} }),
+	}
+}

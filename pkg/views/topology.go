@@ -1,0 +1,167 @@
+package views
+
+import (
+	"sync"
+
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// topology knows which logical cluster is what. A Workspace is found by the
+// cluster of its parent and by name, because at the start the events of an Org
+// and of what is in it come in any order.
+type topology struct {
+	orgs string
+	hub  map[string]bool
+
+	mu            sync.RWMutex
+	organizations map[string]*v1alpha1.Organization
+	creators      map[string]int
+	clusterOfOrg  map[string]string
+	orgOfCluster  map[string]string
+	workspaces    map[string]map[string]tenancy.Workspace
+	placeOf       map[string]objectKey
+}
+
+func newTopology(c Clusters) topology {
+	hub := map[string]bool{}
+	for _, id := range c.Hub {
+		hub[id] = true
+	}
+	return topology{
+		orgs: c.Orgs, hub: hub,
+		organizations: map[string]*v1alpha1.Organization{},
+		creators:      map[string]int{},
+		clusterOfOrg:  map[string]string{},
+		orgOfCluster:  map[string]string{},
+		workspaces:    map[string]map[string]tenancy.Workspace{},
+		placeOf:       map[string]objectKey{},
+	}
+}
+
+func (t *topology) organization(_ string, old, new *v1alpha1.Organization) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if old != nil {
+		delete(t.organizations, old.Name)
+		if by := creator(old); by != "" {
+			if t.creators[by]--; t.creators[by] == 0 {
+				delete(t.creators, by)
+			}
+		}
+	}
+	if new != nil {
+		t.organizations[new.Name] = new
+		if by := creator(new); by != "" {
+			t.creators[by]++
+		}
+	}
+}
+
+// creator is whose quota an Organization counts against (O-5); empty for none.
+func creator(o *v1alpha1.Organization) string {
+	if o.Spec.Personal {
+		return ""
+	}
+	return o.Annotations[v1alpha1.CreatedByAnnotation]
+}
+
+func (t *topology) workspace(cluster string, old, new *kcptenancyv1alpha1.Workspace) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if cluster == t.orgs {
+		if old != nil {
+			delete(t.clusterOfOrg, old.Name)
+			delete(t.orgOfCluster, old.Spec.Cluster)
+		}
+		if new != nil && new.Spec.Cluster != "" {
+			t.clusterOfOrg[new.Name] = new.Spec.Cluster
+			t.orgOfCluster[new.Spec.Cluster] = new.Name
+		}
+		return
+	}
+	if old != nil {
+		remove(t.workspaces, cluster, old.Name)
+		delete(t.placeOf, old.Spec.Cluster)
+	}
+	if new != nil {
+		put(t.workspaces, cluster, new.Name, tenancy.WorkspaceOf("", new))
+		if new.Spec.Cluster != "" {
+			t.placeOf[new.Spec.Cluster] = objectKey{cluster, new.Name}
+		}
+	}
+}
+
+func (t *topology) org(uuid string) (tenancy.Org, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	o, ok := t.organizations[uuid]
+	return tenancy.Org{Organization: o, ClusterID: t.clusterOfOrg[uuid]}, ok
+}
+
+func (t *topology) orgByCluster(id string) (tenancy.Org, bool) {
+	t.mu.RLock()
+	uuid, ok := t.orgOfCluster[id]
+	t.mu.RUnlock()
+	if !ok {
+		return tenancy.Org{}, false
+	}
+	return t.org(uuid)
+}
+
+func (t *topology) find(org, workspace string) (tenancy.Workspace, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	w, ok := t.workspaces[t.clusterOfOrg[org]][workspace]
+	w.OrgUUID = org
+	return w, ok
+}
+
+func (t *topology) list(org string) []tenancy.Workspace {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	in := t.workspaces[t.clusterOfOrg[org]]
+	out := make([]tenancy.Workspace, 0, len(in))
+	for _, w := range in {
+		w.OrgUUID = org
+		out = append(out, w)
+	}
+	return out
+}
+
+func (t *topology) cluster(id string) tenancy.Cluster {
+	if t.hub[id] {
+		return tenancy.Cluster{ID: id, Kind: tenancy.ClusterHub}
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if org, ok := t.orgOfCluster[id]; ok {
+		return tenancy.Cluster{ID: id, Kind: tenancy.ClusterOrg, OrgUUID: org}
+	}
+	if place, ok := t.placeOf[id]; ok {
+		if org, ok := t.orgOfCluster[place.cluster]; ok {
+			return tenancy.Cluster{ID: id, Kind: tenancy.ClusterWorkspace, OrgUUID: org, WorkspaceUUID: place.name}
+		}
+	}
+	return tenancy.Cluster{ID: id}
+}
+
+func (t *topology) createdBy(user string) int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.creators[user]
+}
+
+func (t *topology) orgCount() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.organizations)
+}
+
+func (t *topology) workspaceCount() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.placeOf)
+}

@@ -1,0 +1,168 @@
+package views
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Clusters are the logical clusters that belong to the hub alone.
+type Clusters struct {
+	// Users, Orgs and Providers are where the objects of those kinds live; an
+	// object of theirs from anywhere else is not believed.
+	Users, Orgs, Providers string
+	// Hub are the IDs of all of them and of what is above them (O-10).
+	Hub []string
+}
+
+// Views are people, memberships and topology. What they return is shared: read
+// only.
+type Views struct {
+	people      people
+	topology    topology
+	memberships memberships
+	changed     broadcast
+	synced      []func() bool
+	wait        prometheus.Histogram
+}
+
+// New returns the views over informers that do not run yet. synced tell whether
+// the informers have seen all that existed at the start.
+func New(c Clusters, in *Informers, metrics prometheus.Registerer, synced ...func() bool) (*Views, error) {
+	v := &Views{
+		people:      newPeople(),
+		topology:    newTopology(c),
+		memberships: newMemberships(),
+		changed:     broadcast{ch: make(chan struct{})},
+		synced:      synced,
+		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "kedge_views_wait_seconds",
+			Help:    "How long a caller of a write waited until the views had followed.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
+		}),
+	}
+	if err := v.register(metrics); err != nil {
+		return nil, err
+	}
+	in.Users.OnChange(notifying(v, c.Users, v.people.change))
+	in.Organizations.OnChange(notifying(v, c.Orgs, v.topology.organization))
+	in.Workspaces.OnChange(notifying(v, "", v.topology.workspace))
+	in.Indexes.OnChange(notifying(v, c.Users, v.memberships.index))
+	in.Memberships.OnChange(notifying(v, "", v.memberships.membership))
+	return v, nil
+}
+
+// ByIdentity finds a person by who vouches for them and as whom.
+func (v *Views) ByIdentity(issuer, subject string) (*v1alpha1.User, bool) {
+	return v.people.byIdentity(issuer, subject)
+}
+
+// ByName finds a person by metadata.name.
+func (v *Views) ByName(name string) (*v1alpha1.User, bool) { return v.people.byName(name) }
+
+// Index is the User's switcher; nil where there is none.
+func (v *Views) Index(user string) []v1alpha1.MembershipIndexEntry {
+	return v.memberships.entries(user)
+}
+
+// Org finds an Org by UUID, soft-deleted ones included.
+func (v *Views) Org(uuid string) (tenancy.Org, bool) { return v.topology.org(uuid) }
+
+// OrgByCluster finds the Org whose own workspace is in the logical cluster.
+func (v *Views) OrgByCluster(id string) (tenancy.Org, bool) { return v.topology.orgByCluster(id) }
+
+// Workspace finds a Workspace of an Org, soft-deleted ones included.
+func (v *Views) Workspace(org, workspace string) (tenancy.Workspace, bool) {
+	return v.topology.find(org, workspace)
+}
+
+// Workspaces are all Workspaces of an Org, soft-deleted ones included, in no
+// order.
+func (v *Views) Workspaces(org string) []tenancy.Workspace { return v.topology.list(org) }
+
+// Cluster tells what a logical cluster is to the platform.
+func (v *Views) Cluster(id string) tenancy.Cluster { return v.topology.cluster(id) }
+
+// OrgsCreatedBy counts the Orgs that the User created and that still exist,
+// soft-deleted ones included and the personal one not (O-5).
+func (v *Views) OrgsCreatedBy(user string) int { return v.topology.createdBy(user) }
+
+// MembershipsIn are all Memberships in the Org whose own workspace is in the
+// logical cluster, in no order.
+func (v *Views) MembershipsIn(orgCluster string) []*v1alpha1.Membership {
+	return v.memberships.inCluster(orgCluster)
+}
+
+// MembershipsOf are all Memberships of a User, in no order.
+func (v *Views) MembershipsOf(user string) []*v1alpha1.Membership { return v.memberships.of(user) }
+
+// Ready tells whether the views hold all that existed when they started.
+func (v *Views) Ready() bool {
+	for _, synced := range v.synced {
+		if !synced() {
+			return false
+		}
+	}
+	return true
+}
+
+// Await waits until cond holds, asking again after every change of a view, and
+// returns the context's error where it ends first. cond must be quick.
+func (v *Views) Await(ctx context.Context, cond func() bool) error {
+	began := time.Now()
+	defer func() { v.wait.Observe(time.Since(began).Seconds()) }()
+	for {
+		next := v.changed.next()
+		if cond() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-next:
+		}
+	}
+}
+
+func (v *Views) register(metrics prometheus.Registerer) error {
+	collectors := []prometheus.Collector{v.wait}
+	for name, size := range map[string]func() int{
+		"users": v.people.size, "organizations": v.topology.orgCount, "workspaces": v.topology.workspaceCount,
+		"indexes": v.memberships.indexCount, "memberships": v.memberships.count,
+	} {
+		collectors = append(collectors, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "kedge_views_objects", Help: "Objects held in memory, by view.",
+			ConstLabels: prometheus.Labels{"view": name},
+		}, func() float64 { return float64(size()) }))
+	}
+	for _, c := range collectors {
+		if err := metrics.Register(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// broadcast wakes everybody who waits.
+type broadcast struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+func (b *broadcast) next() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ch
+}
+
+func (b *broadcast) wake() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.ch)
+	b.ch = make(chan struct{})
+}
