@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/faroshq/kedge-hub/pkg/kcp/embedded"
 	"github.com/faroshq/kedge-hub/pkg/server"
 	"github.com/faroshq/kedge-hub/pkg/version"
 )
@@ -29,6 +30,8 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+func newKCP(o server.EmbeddedOptions) (server.KCP, error) { return embedded.New(embedded.Options(o)) }
 
 var errUsage = errors.New("see kedge-hub --help")
 
@@ -54,7 +57,7 @@ unless --kcp-kubeconfig names another.`,
 			if err != nil {
 				return fmt.Errorf("%w\n%w", err, errUsage)
 			}
-			return server.Run(cmd.Context(), config, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return server.Run(cmd.Context(), config, newKCP, server.Streams{Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()})
 		},
 	}
 	options.AddFlags(cmd.Flags())

@@ -88,3 +88,36 @@ func NewMembership(user, workspace string, role v1alpha1.Role) *v1alpha1.Members
 	}
 	return m
 }
+
+// NewOrganization is the Organization that a User asks for. It holds the whole
+// plan, so that one write is enough to begin (O-11).
+func NewOrganization(uuid, displayName, createdBy string) *v1alpha1.Organization {
+	o := &v1alpha1.Organization{Spec: v1alpha1.OrganizationSpec{
+		DisplayName:       displayName,
+		WorkspaceCreation: v1alpha1.WhoMembers, CatalogEntryCreation: v1alpha1.WhoMembers,
+		DefaultAccess: v1alpha1.DefaultAccessNone,
+	}}
+	o.Name = uuid
+	o.Annotations = map[string]string{v1alpha1.CreatedByAnnotation: createdBy}
+	return o
+}
+
+// NewUserSpec is the spec of a User whose identity is seen for the first time.
+// What an identity provider says of a name is cleaned, never refused: a person
+// must not be locked out by it.
+func NewUserSpec(issuer, subject, username, displayName, email string) v1alpha1.UserSpec {
+	name := norm.NFC.String(displayName)
+	if CheckDisplayName("", name) != nil {
+		name = username
+	}
+	if CheckDisplayName("", name) != nil {
+		name = "user"
+	}
+	if len(email) > 320 {
+		email = ""
+	}
+	return v1alpha1.UserSpec{
+		Email: email, DisplayName: name, Issuer: issuer, Subject: subject, RBACIdentity: username,
+		Registration: v1alpha1.RegistrationApproved,
+	}
+}

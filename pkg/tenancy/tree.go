@@ -78,3 +78,8 @@ func (t Tree) IsHubPath(path string) bool {
 	org, ok := strings.CutPrefix(path, t.Orgs()+":")
 	return ok && IsUUID(org)
 }
+
+// IsAbovePath tells whether path is one of kcp's own workspaces above the tree.
+func (t Tree) IsAbovePath(path string) bool {
+	return path == "root" || strings.HasPrefix(t.root, path+":")
+}

@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -41,21 +42,21 @@ const poll = 50 * time.Millisecond
 // until ctx ends.
 func Run(ctx context.Context, clients *kcp.Clients, tree tenancy.Tree) (Clusters, error) {
 	b := &bootstrapper{clients: clients, tree: tree}
-	var last error
-	err := wait.ExponentialBackoffWithContext(ctx, wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Steps: 1 << 20, Cap: 5 * time.Second},
-		func(ctx context.Context) (bool, error) {
-			if last = b.run(ctx); last != nil {
-				log.From(ctx).Warn("cannot make the tree yet; trying again", zap.Error(last))
-			}
-			return last == nil, nil
-		})
-	if err != nil {
-		if last != nil {
-			err = last
+	delay := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 12, Cap: 5 * time.Second}
+	for {
+		err := b.run(ctx)
+		if err == nil {
+			return b.clusters, nil
 		}
-		return Clusters{}, fmt.Errorf("make the tree under %s: %w", tree.Root(), err)
+		if ctx.Err() == nil {
+			log.From(ctx).Warn("cannot make the tree yet; trying again", zap.Error(err))
+		}
+		select {
+		case <-ctx.Done():
+			return Clusters{}, fmt.Errorf("make the tree under %s: %w", tree.Root(), errors.Join(ctx.Err(), err))
+		case <-time.After(delay.Step()):
+		}
 	}
-	return b.clusters, nil
 }
 
 type bootstrapper struct {

@@ -99,3 +99,18 @@ func render(file string, v values) ([][]byte, error) {
 	}
 	return kcp.Documents(out.Bytes()), nil
 }
+
+// RestoreAccessBinding puts the binding back through which the hub watches a
+// child Workspace.
+func RestoreAccessBinding(ctx context.Context, clients *kcp.Clients, tree tenancy.Tree, cluster string) error {
+	documents, err := render("binding-access.yaml", values{Tree: tree})
+	if err != nil {
+		return err
+	}
+	for _, document := range documents {
+		if err := clients.Apply(ctx, cluster, document); err != nil {
+			return fmt.Errorf("restore the binding of %s: %w", tenancy.ExportAccess, err)
+		}
+	}
+	return nil
+}

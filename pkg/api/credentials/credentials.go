@@ -1,0 +1,143 @@
+// Package credentials hands out what kubectl needs to work in a Workspace: a
+// kubeconfig without a token, and the token when kubectl asks for it. Both pass
+// the gate that the proxy passes, so no credential is ever issued for what could
+// not be reached with it (O-10).
+package credentials
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/yaml"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// execVersion is the version of the exec plugin's protocol.
+const execVersion = "client.authentication.k8s.io/v1"
+
+// lifetime is how long kubectl may use a token before it asks again, and learns
+// that the right to it has ended.
+const lifetime = 10 * time.Minute
+
+// Handler serves kubeconfigs and /api/credentials.
+type Handler struct {
+	// WorkspaceScope is httpmw's middleware for endpoints of a Workspace.
+	WorkspaceScope func(http.Handler) http.Handler
+	// Enter is tenancy.Gate's.
+	Enter func(user, cluster string) (tenancy.Workspace, v1alpha1.Role, error)
+	Tree  tenancy.Tree
+	// ExternalURL is the hub's, without a slash at the end; CA is the PEM that its
+	// clients trust.
+	ExternalURL string
+	CA          []byte
+	Clock       clock.PassiveClock
+}
+
+// Mount adds the routes below /api.
+func (h *Handler) Mount(r chi.Router) {
+	r.With(h.WorkspaceScope).Get("/orgs/{org}/workspaces/{ws}/kubeconfig", httpapi.Handle(h.kubeconfig))
+	r.Post("/credentials", httpapi.Handle(h.issue))
+}
+
+func (h *Handler) kubeconfig(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	ws, _, err := h.Enter(scope.User, h.Tree.Workspace(scope.Org.UUID(), scope.Workspace.UUID))
+	if err != nil {
+		return err
+	}
+	const context = "kedge"
+	server := h.ExternalURL + "/clusters/" + ws.ClusterID
+	config := map[string]any{
+		"apiVersion": "v1", "kind": "Config", "current-context": context,
+		"clusters": []any{map[string]any{"name": context, "cluster": map[string]any{
+			"server":                     server,
+			"certificate-authority-data": base64.StdEncoding.EncodeToString(h.CA),
+		}}},
+		"contexts": []any{map[string]any{"name": context, "context": map[string]any{
+			"cluster": context, "user": context, "namespace": tenancy.DefaultNamespace,
+		}}},
+		"users": []any{map[string]any{"name": context, "user": map[string]any{"exec": map[string]any{
+			"apiVersion": execVersion, "command": "kedge", "args": []string{"credential", "--server", h.ExternalURL},
+			"provideClusterInfo": true, "interactiveMode": "Never",
+			"installHint": "kedge is the command line of this hub; put it on your PATH and run kedge login.",
+		}}}},
+	}
+	raw, err := yaml.Marshal(config)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/yaml")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	_, err = w.Write(raw)
+	return err
+}
+
+// execCredential is the object of kubectl's exec plugins, in and out.
+type execCredential struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Spec       execSpec       `json:"spec"`
+	Status     *execStatus    `json:"status,omitempty"`
+	Metadata   map[string]any `json:"metadata,omitempty"`
+}
+
+type execSpec struct {
+	Cluster     *execCluster `json:"cluster,omitempty"`
+	Interactive bool         `json:"interactive"`
+}
+
+type execCluster struct {
+	Server                   string `json:"server"`
+	TLSServerName            string `json:"tls-server-name,omitempty"`
+	InsecureSkipTLSVerify    bool   `json:"insecure-skip-tls-verify,omitempty"`
+	CertificateAuthorityData []byte `json:"certificate-authority-data,omitempty"`
+	ProxyURL                 string `json:"proxy-url,omitempty"`
+	DisableCompression       bool   `json:"disable-compression,omitempty"`
+	Config                   any    `json:"config,omitempty"`
+}
+
+type execStatus struct {
+	Token               string      `json:"token"`
+	ExpirationTimestamp metav1.Time `json:"expirationTimestamp"`
+}
+
+func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
+	var in execCredential
+	if err := httpapi.Read(r, &in); err != nil {
+		return err
+	}
+	switch {
+	case in.Kind != "ExecCredential":
+		return errs.InvalidField("kind", "must be ExecCredential")
+	case in.APIVersion != execVersion:
+		return errs.InvalidField("apiVersion", "must be "+execVersion)
+	case in.Spec.Cluster == nil || in.Spec.Cluster.Server == "":
+		return errs.InvalidField("spec.cluster.server", "is missing; set provideClusterInfo: true in the kubeconfig")
+	case in.Status != nil:
+		return errs.InvalidField("status", "is what the hub answers; leave it out")
+	}
+	cluster, ok := strings.CutPrefix(in.Spec.Cluster.Server, h.ExternalURL+"/clusters/")
+	if !ok {
+		return errs.InvalidField("spec.cluster.server", "is not a workspace of this hub, which are at "+h.ExternalURL+"/clusters/{id}")
+	}
+	if _, _, err := h.Enter(httpmw.CallerOf(r).User.Name, strings.TrimSuffix(cluster, "/")); err != nil {
+		return err
+	}
+	token, err := httpmw.BearerToken(r)
+	if err != nil {
+		return err
+	}
+	in.Status = &execStatus{Token: token, ExpirationTimestamp: metav1.NewTime(h.Clock.Now().Add(lifetime).UTC())}
+	return httpapi.Write(w, http.StatusOK, in)
+}

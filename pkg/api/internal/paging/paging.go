@@ -1,0 +1,85 @@
+// Package paging answers lists: filtered by ?q=, in a stable order, a page at a
+// time.
+package paging
+
+import (
+	"cmp"
+	"encoding/base64"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+const (
+	defaultLimit = 100
+	maxLimit     = 500
+)
+
+// List is a page as it is answered. Continue is empty on the last page.
+type List[T any] struct {
+	Items    []T    `json:"items"`
+	Continue string `json:"continue"`
+}
+
+// Page sorts items by display name and then UUID, leaves out those whose display
+// name does not hold ?q=, and cuts out the page that ?limit= and ?continue= ask
+// for.
+func Page[T any](r *http.Request, items []T, key func(T) (displayName, uuid string)) (List[T], error) {
+	query := r.URL.Query()
+	limit := defaultLimit
+	if raw := query.Get("limit"); raw != "" {
+		n, err := strconv.Atoi(raw)
+		if err != nil || n < 1 || n > maxLimit {
+			return List[T]{}, errs.InvalidField("query:limit", "must be a number from 1 to 500")
+		}
+		limit = n
+	}
+	after, err := decode(query.Get("continue"))
+	if err != nil {
+		return List[T]{}, err
+	}
+	if q := strings.ToLower(query.Get("q")); q != "" {
+		items = slices.DeleteFunc(items, func(item T) bool {
+			name, _ := key(item)
+			return !strings.Contains(strings.ToLower(name), q)
+		})
+	}
+	compare := func(a, b T) int {
+		aName, aUUID := key(a)
+		bName, bUUID := key(b)
+		return cmp.Or(cmp.Compare(aName, bName), cmp.Compare(aUUID, bUUID))
+	}
+	slices.SortFunc(items, compare)
+	if after != nil {
+		items = slices.DeleteFunc(items, func(item T) bool {
+			name, uuid := key(item)
+			return cmp.Or(cmp.Compare(name, after[0]), cmp.Compare(uuid, after[1])) <= 0
+		})
+	}
+	page := List[T]{Items: items}
+	if len(items) > limit {
+		page.Items = items[:limit]
+		name, uuid := key(items[limit-1])
+		page.Continue = base64.RawURLEncoding.EncodeToString([]byte(name + "\x00" + uuid))
+	}
+	if page.Items == nil {
+		page.Items = []T{}
+	}
+	return page, nil
+}
+
+// decode reads the last item of the page before.
+func decode(token string) ([]string, error) {
+	if token == "" {
+		return nil, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(token)
+	parts := strings.Split(string(raw), "\x00")
+	if err != nil || len(parts) != 2 {
+		return nil, errs.InvalidField("query:continue", "is not one that a list of this kind returned")
+	}
+	return parts, nil
+}

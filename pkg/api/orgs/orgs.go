@@ -1,0 +1,171 @@
+// Package orgs answers under /api/orgs: the caller's Orgs.
+package orgs
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Views is what the handler reads.
+type Views interface {
+	Index(user string) []v1alpha1.MembershipIndexEntry
+	Org(uuid string) (tenancy.Org, bool)
+	Workspaces(org string) []tenancy.Workspace
+	MembershipsIn(orgCluster string) []*v1alpha1.Membership
+	OrgsCreatedBy(user string) int
+}
+
+// Store is what the handler writes to.
+type Store interface {
+	CreateOrganization(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Organization, error)
+	PatchOrganization(ctx context.Context, uuid string, patch any) (*v1alpha1.Organization, error)
+}
+
+// Handler serves /api/orgs and /api/orgs/{org}.
+type Handler struct {
+	Views Views
+	// Await waits until a condition over the views holds.
+	Await func(ctx context.Context, cond func() bool) error
+	Store Store
+	Tree  tenancy.Tree
+	// Scope is httpmw's middleware for endpoints of an Org.
+	Scope func(http.Handler) http.Handler
+	// NewUUID makes the identity of a new Org.
+	NewUUID func() string
+
+	DefaultOrgQuota       int
+	DefaultWorkspaceQuota int
+	DeletionGrace         time.Duration
+	CreateTimeout         time.Duration
+}
+
+// Mount adds the routes below /api.
+func (h *Handler) Mount(r chi.Router) {
+	r.Get("/orgs", httpapi.Handle(h.list))
+	r.Post("/orgs", httpapi.Handle(h.create))
+	r.With(h.Scope).Get("/orgs/{org}", httpapi.Handle(h.get))
+	r.With(h.Scope).Patch("/orgs/{org}", httpapi.Handle(h.patch))
+}
+
+func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
+	var items []view
+	for _, e := range h.Views.Index(httpmw.CallerOf(r).User.Name) {
+		if e.WorkspaceUUID != "" || e.SoftDeletedAt != nil {
+			continue
+		}
+		if o, ok := h.Views.Org(e.OrgUUID); ok && !o.Deleted() {
+			items = append(items, h.viewOf(o, e.Role))
+		}
+	}
+	page, err := paging.Page(r, items, func(v view) (string, string) { return v.DisplayName, v.UUID })
+	if err != nil {
+		return err
+	}
+	return httpapi.Write(w, http.StatusOK, page)
+}
+
+type createRequest struct {
+	DisplayName string `json:"displayName"`
+}
+
+func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
+	caller := httpmw.CallerOf(r)
+	var in createRequest
+	if err := httpapi.Read(r, &in); err != nil {
+		return err
+	}
+	if err := tenancy.CheckDisplayName("displayName", in.DisplayName); err != nil {
+		return err
+	}
+	limit := tenancy.Limit(caller.User.Spec.OrgQuota, h.DefaultOrgQuota)
+	if err := tenancy.CheckOrgQuota(limit, h.Views.OrgsCreatedBy(caller.User.Name)); err != nil {
+		return err
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	made, err := h.Store.CreateOrganization(ctx, tenancy.NewOrganization(h.NewUUID(), in.DisplayName, caller.User.Name))
+	if err != nil {
+		return err
+	}
+	return h.created(w, r, made)
+}
+
+// created answers 201 once the Org is there and its creator can see it, and 202
+// where that takes too long or the caller does not want to wait.
+func (h *Handler) created(w http.ResponseWriter, r *http.Request, made *v1alpha1.Organization) error {
+	user := httpmw.CallerOf(r).User.Name
+	org := tenancy.Org{Organization: made}
+	code := http.StatusAccepted
+	if !waiting.Async(r) {
+		ctx, cancel := context.WithTimeout(r.Context(), h.CreateTimeout)
+		defer cancel()
+		if h.Await(ctx, func() bool {
+			seen, ok := h.Views.Org(made.Name)
+			if !ok {
+				return false
+			}
+			org = seen
+			return seen.Status.Phase == v1alpha1.PhaseReady && tenancy.OrgRole(h.Views.Index(user), made.Name) != ""
+		}) == nil {
+			code = http.StatusCreated
+		}
+	}
+	w.Header().Set("Location", "/api/orgs/"+made.Name)
+	return httpapi.Write(w, code, h.viewOf(org, v1alpha1.RoleAdmin))
+}
+
+func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	return httpapi.Write(w, http.StatusOK, h.viewOf(scope.Org, scope.OrgRole))
+}
+
+func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	if err := scope.RequireOrgAdmin("change it"); err != nil {
+		return err
+	}
+	var in patchRequest
+	if err := httpapi.Read(r, &in); err != nil {
+		return err
+	}
+	spec, err := in.spec()
+	if err != nil {
+		return err
+	}
+	if len(spec) == 0 {
+		return h.get(w, r)
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	changed, err := h.Store.PatchOrganization(ctx, scope.Org.UUID(), map[string]any{"spec": spec})
+	if err != nil {
+		return err
+	}
+	ctx, cancel = waiting.Follow(r)
+	defer cancel()
+	_ = h.Await(ctx, func() bool {
+		seen, ok := h.Views.Org(changed.Name)
+		return ok && seen.Generation >= changed.Generation && h.indexed(scope.User, seen)
+	})
+	return httpapi.Write(w, http.StatusOK, h.viewOf(tenancy.Org{Organization: changed, ClusterID: scope.Org.ClusterID}, scope.OrgRole))
+}
+
+// indexed tells whether the User's index shows the Org under its present name.
+func (h *Handler) indexed(user string, o tenancy.Org) bool {
+	for _, e := range h.Views.Index(user) {
+		if e.OrgUUID == o.UUID() && e.OrgDisplayName != o.Spec.DisplayName {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,58 @@
+package orgs
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+type quota struct {
+	Limit int `json:"limit"`
+	Used  int `json:"used"`
+}
+
+// view is an Org as it is answered.
+type view struct {
+	UUID                 string                 `json:"uuid"`
+	DisplayName          string                 `json:"displayName"`
+	Personal             bool                   `json:"personal"`
+	Role                 v1alpha1.Role          `json:"role"`
+	WorkspacePath        string                 `json:"workspacePath"`
+	WorkspaceCreation    v1alpha1.Who           `json:"workspaceCreation"`
+	CatalogEntryCreation v1alpha1.Who           `json:"catalogEntryCreation"`
+	DefaultAccess        v1alpha1.DefaultAccess `json:"defaultAccess"`
+	Billing              *v1alpha1.Billing      `json:"billing"`
+	WorkspaceQuota       quota                  `json:"workspaceQuota"`
+	CreatedAt            metav1.Time            `json:"createdAt"`
+	CreatedBy            string                 `json:"createdBy"`
+	FirstAdmin           string                 `json:"firstAdmin"`
+	Phase                v1alpha1.Phase         `json:"phase"`
+	Conditions           []metav1.Condition     `json:"conditions"`
+	DeletionRequestedAt  *metav1.Time           `json:"deletionRequestedAt,omitempty"`
+	PurgeAt              *metav1.Time           `json:"purgeAt,omitempty"`
+}
+
+func (h *Handler) viewOf(o tenancy.Org, role v1alpha1.Role) view {
+	v := view{
+		UUID: o.UUID(), DisplayName: o.Spec.DisplayName, Personal: o.Spec.Personal, Role: role,
+		WorkspacePath:     h.Tree.Org(o.UUID()),
+		WorkspaceCreation: o.Spec.WorkspaceCreation, CatalogEntryCreation: o.Spec.CatalogEntryCreation,
+		DefaultAccess: o.Spec.DefaultAccess, Billing: o.Spec.Billing,
+		WorkspaceQuota: quota{Limit: tenancy.Limit(o.Spec.WorkspaceQuota, h.DefaultWorkspaceQuota), Used: len(h.Views.Workspaces(o.UUID()))},
+		CreatedAt:      o.CreationTimestamp, CreatedBy: o.CreatedBy(),
+		FirstAdmin: tenancy.FirstAdmin(o, h.Views.MembershipsIn(o.ClusterID)),
+		Phase:      o.Status.Phase, Conditions: o.Status.Conditions,
+		DeletionRequestedAt: o.Status.DeletionRequestedAt,
+	}
+	if v.Phase == "" {
+		v.Phase = v1alpha1.PhaseProgressing
+	}
+	if v.Conditions == nil {
+		v.Conditions = []metav1.Condition{}
+	}
+	if v.DeletionRequestedAt != nil {
+		v.PurgeAt = &metav1.Time{Time: v.DeletionRequestedAt.Add(h.DeletionGrace)}
+	}
+	return v
+}

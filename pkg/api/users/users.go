@@ -1,0 +1,129 @@
+// Package users answers under /api/users: who the caller is, and what they are
+// in.
+package users
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Views is what the handler reads.
+type Views interface {
+	ByName(name string) (*v1alpha1.User, bool)
+	Index(user string) []v1alpha1.MembershipIndexEntry
+	OrgsCreatedBy(user string) int
+	Await(ctx context.Context, cond func() bool) error
+}
+
+// Store is what the handler writes to.
+type Store interface {
+	PatchUser(ctx context.Context, name string, patch any) (*v1alpha1.User, error)
+}
+
+// Handler serves /api/users.
+type Handler struct {
+	Views Views
+	Store Store
+	// DefaultOrgQuota is O-5's number for people without one of their own.
+	DefaultOrgQuota int
+}
+
+// Mount adds the routes below /api.
+func (h *Handler) Mount(r chi.Router) {
+	r.Get("/users/me", httpapi.Handle(h.me))
+	r.Patch("/users/me", httpapi.Handle(h.patchMe))
+	r.Get("/users/me/memberships", httpapi.Handle(h.memberships))
+}
+
+type quota struct {
+	Limit int `json:"limit"`
+	Used  int `json:"used"`
+}
+
+type view struct {
+	Name                string       `json:"name"`
+	DisplayName         string       `json:"displayName"`
+	Email               string       `json:"email"`
+	PersonalOrg         string       `json:"personalOrg"`
+	DefaultWorkspace    string       `json:"defaultWorkspace"`
+	OrgQuota            quota        `json:"orgQuota"`
+	PlatformAdmin       bool         `json:"platformAdmin"`
+	DeletionRequestedAt *metav1.Time `json:"deletionRequestedAt,omitempty"`
+}
+
+func (h *Handler) viewOf(u *v1alpha1.User, platformAdmin bool) view {
+	return view{
+		Name: u.Name, DisplayName: u.Spec.DisplayName, Email: u.Spec.Email,
+		PersonalOrg: u.Status.PersonalOrg, DefaultWorkspace: u.Status.DefaultWorkspace,
+		OrgQuota:            quota{Limit: tenancy.Limit(u.Spec.OrgQuota, h.DefaultOrgQuota), Used: h.Views.OrgsCreatedBy(u.Name)},
+		PlatformAdmin:       platformAdmin,
+		DeletionRequestedAt: u.Status.DeletionRequestedAt,
+	}
+}
+
+func (h *Handler) me(w http.ResponseWriter, r *http.Request) error {
+	caller := httpmw.CallerOf(r)
+	return httpapi.Write(w, http.StatusOK, h.viewOf(caller.User, caller.PlatformAdmin))
+}
+
+type patchRequest struct {
+	DisplayName *string `json:"displayName"`
+}
+
+func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
+	caller := httpmw.CallerOf(r)
+	var in patchRequest
+	if err := httpapi.Read(r, &in); err != nil {
+		return err
+	}
+	if in.DisplayName == nil {
+		return errs.InvalidField("displayName", "is the field that can be changed here; give it a value")
+	}
+	if err := tenancy.CheckDisplayName("displayName", *in.DisplayName); err != nil {
+		return err
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	u, err := h.Store.PatchUser(ctx, caller.User.Name, map[string]any{"spec": map[string]any{"displayName": *in.DisplayName}})
+	if err != nil {
+		return err
+	}
+	ctx, cancel = waiting.Follow(r)
+	defer cancel()
+	_ = h.Views.Await(ctx, func() bool {
+		seen, ok := h.Views.ByName(u.Name)
+		return ok && seen.Generation >= u.Generation
+	})
+	return httpapi.Write(w, http.StatusOK, h.viewOf(u, caller.PlatformAdmin))
+}
+
+func (h *Handler) memberships(w http.ResponseWriter, r *http.Request) error {
+	deleted := false
+	switch r.URL.Query().Get("deleted") {
+	case "", "false":
+	case "true":
+		deleted = true
+	default:
+		return errs.InvalidField("query:deleted", "must be true or false")
+	}
+	entries := h.Views.Index(httpmw.CallerOf(r).User.Name)
+	items := make([]v1alpha1.MembershipIndexEntry, 0, len(entries))
+	for _, e := range entries {
+		if deleted || e.SoftDeletedAt == nil {
+			items = append(items, e)
+		}
+	}
+	return httpapi.Write(w, http.StatusOK, struct {
+		Items []v1alpha1.MembershipIndexEntry `json:"items"`
+	}{items})
+}

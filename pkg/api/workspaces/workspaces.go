@@ -1,0 +1,236 @@
+// Package workspaces answers under /api/orgs/{org}/workspaces: the Workspaces of
+// an Org that the caller can enter.
+package workspaces
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Views is what the handler reads.
+type Views interface {
+	Index(user string) []v1alpha1.MembershipIndexEntry
+	Workspace(org, workspace string) (tenancy.Workspace, bool)
+	Workspaces(org string) []tenancy.Workspace
+	Await(ctx context.Context, cond func() bool) error
+}
+
+// Store is what the handler writes to.
+type Store interface {
+	CreateWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace) (tenancy.Workspace, error)
+	PatchWorkspace(ctx context.Context, orgCluster, org, workspace string, patch any) (tenancy.Workspace, error)
+}
+
+// Handler serves /api/orgs/{org}/workspaces.
+type Handler struct {
+	Views Views
+	Store Store
+	Tree  tenancy.Tree
+	// OrgScope, VisitorScope and WorkspaceScope are httpmw's middlewares.
+	OrgScope, VisitorScope, WorkspaceScope func(http.Handler) http.Handler
+	// NewUUID makes the identity of a new Workspace.
+	NewUUID func() string
+	// ExternalURL is the hub's, without a slash at the end.
+	ExternalURL string
+
+	DefaultQuota  int
+	DeletionGrace time.Duration
+	CreateTimeout time.Duration
+}
+
+// Mount adds the routes below /api.
+func (h *Handler) Mount(r chi.Router) {
+	r.With(h.VisitorScope).Get("/orgs/{org}/workspaces", httpapi.Handle(h.list))
+	r.With(h.OrgScope).Post("/orgs/{org}/workspaces", httpapi.Handle(h.create))
+	r.With(h.WorkspaceScope).Get("/orgs/{org}/workspaces/{ws}", httpapi.Handle(h.get))
+	r.With(h.WorkspaceScope).Patch("/orgs/{org}/workspaces/{ws}", httpapi.Handle(h.patch))
+}
+
+// view is a Workspace as it is answered.
+type view struct {
+	UUID                string             `json:"uuid"`
+	OrgUUID             string             `json:"orgUUID"`
+	DisplayName         string             `json:"displayName"`
+	Role                v1alpha1.Role      `json:"role"`
+	WorkspacePath       string             `json:"workspacePath"`
+	ClusterID           string             `json:"clusterID"`
+	URL                 string             `json:"url"`
+	CreatedAt           metav1.Time        `json:"createdAt"`
+	CreatedBy           string             `json:"createdBy"`
+	Phase               v1alpha1.Phase     `json:"phase"`
+	Conditions          []metav1.Condition `json:"conditions"`
+	DeletionRequestedAt *metav1.Time       `json:"deletionRequestedAt,omitempty"`
+	PurgeAt             *metav1.Time       `json:"purgeAt,omitempty"`
+}
+
+func (h *Handler) viewOf(ws tenancy.Workspace, role v1alpha1.Role) view {
+	v := view{
+		UUID: ws.UUID, OrgUUID: ws.OrgUUID, DisplayName: ws.DisplayName, Role: role,
+		WorkspacePath: h.Tree.Workspace(ws.OrgUUID, ws.UUID), ClusterID: ws.ClusterID,
+		CreatedAt: ws.CreatedAt, CreatedBy: ws.CreatedBy,
+		Phase: ws.Status.Phase, Conditions: ws.Status.Conditions,
+		DeletionRequestedAt: ws.DeletionRequestedAt,
+	}
+	if ws.ClusterID != "" {
+		v.URL = h.ExternalURL + "/clusters/" + ws.ClusterID
+	}
+	if v.Conditions == nil {
+		v.Conditions = []metav1.Condition{}
+	}
+	if v.DeletionRequestedAt != nil {
+		v.PurgeAt = &metav1.Time{Time: v.DeletionRequestedAt.Add(h.DeletionGrace)}
+	}
+	return v
+}
+
+func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	entries := h.Views.Index(scope.User)
+	var items []view
+	for _, ws := range h.Views.Workspaces(scope.Org.UUID()) {
+		if ws.Deleted() {
+			continue
+		}
+		if role := tenancy.WorkspaceRole(entries, scope.Org.UUID(), ws.UUID, scope.Org.Spec.DefaultAccess); role != "" {
+			items = append(items, h.viewOf(ws, role))
+		}
+	}
+	page, err := paging.Page(r, items, func(v view) (string, string) { return v.DisplayName, v.UUID })
+	if err != nil {
+		return err
+	}
+	return httpapi.Write(w, http.StatusOK, page)
+}
+
+type createRequest struct {
+	DisplayName string `json:"displayName"`
+}
+
+func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	if err := scope.RequireWorkspaceCreation(); err != nil {
+		return err
+	}
+	var in createRequest
+	if err := httpapi.Read(r, &in); err != nil {
+		return err
+	}
+	if err := tenancy.CheckDisplayName("displayName", in.DisplayName); err != nil {
+		return err
+	}
+	limit := tenancy.Limit(scope.Org.Spec.WorkspaceQuota, h.DefaultQuota)
+	if err := tenancy.CheckWorkspaceQuota(limit, len(h.Views.Workspaces(scope.Org.UUID()))); err != nil {
+		return err
+	}
+	if scope.Org.ClusterID == "" {
+		e := errs.New(errs.Unavailable, "the organization is still being made; try again")
+		e.RetryAfter = time.Second
+		return e
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	made, err := h.Store.CreateWorkspace(ctx, scope.Org.ClusterID, tenancy.Workspace{
+		UUID: h.NewUUID(), OrgUUID: scope.Org.UUID(), DisplayName: in.DisplayName, CreatedBy: scope.User,
+	})
+	if err != nil {
+		return err
+	}
+	return h.created(w, r, made)
+}
+
+// created answers 201 once kubectl works in the Workspace and its creator can see
+// it, and 202 where that takes too long or the caller does not want to wait.
+func (h *Handler) created(w http.ResponseWriter, r *http.Request, made tenancy.Workspace) error {
+	scope := httpmw.ScopeOf(r)
+	code := http.StatusAccepted
+	if !waiting.Async(r) {
+		ctx, cancel := context.WithTimeout(r.Context(), h.CreateTimeout)
+		defer cancel()
+		if h.Views.Await(ctx, func() bool {
+			seen, ok := h.Views.Workspace(made.OrgUUID, made.UUID)
+			if !ok {
+				return false
+			}
+			made = seen
+			return seen.Ready() && indexed(h.Views.Index(scope.User), seen)
+		}) == nil {
+			code = http.StatusCreated
+		}
+	}
+	w.Header().Set("Location", "/api/orgs/"+made.OrgUUID+"/workspaces/"+made.UUID)
+	return httpapi.Write(w, code, h.viewOf(made, v1alpha1.RoleAdmin))
+}
+
+// indexed tells whether the rows show the Workspace as it is at present.
+func indexed(entries []v1alpha1.MembershipIndexEntry, ws tenancy.Workspace) bool {
+	for _, e := range entries {
+		if e.OrgUUID == ws.OrgUUID && e.WorkspaceUUID == ws.UUID {
+			return e.WorkspaceDisplayName == ws.DisplayName && e.ClusterID == ws.ClusterID
+		}
+	}
+	return false
+}
+
+func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	return httpapi.Write(w, http.StatusOK, h.viewOf(*scope.Workspace, scope.WorkspaceRole))
+}
+
+type patchRequest struct {
+	DisplayName *string `json:"displayName"`
+}
+
+func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	if err := scope.RequireWorkspaceAdmin("change it"); err != nil {
+		return err
+	}
+	var in patchRequest
+	if err := httpapi.Read(r, &in); err != nil {
+		return err
+	}
+	if in.DisplayName == nil {
+		return h.get(w, r)
+	}
+	if err := tenancy.CheckDisplayName("displayName", *in.DisplayName); err != nil {
+		return err
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	changed, err := h.Store.PatchWorkspace(ctx, scope.Org.ClusterID, scope.Org.UUID(), scope.Workspace.UUID, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.DisplayNameAnnotation: *in.DisplayName}},
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel = waiting.Follow(r)
+	defer cancel()
+	_ = h.Views.Await(ctx, func() bool {
+		seen, ok := h.Views.Workspace(changed.OrgUUID, changed.UUID)
+		return ok && seen.DisplayName == changed.DisplayName && !stale(h.Views.Index(scope.User), changed)
+	})
+	return httpapi.Write(w, http.StatusOK, h.viewOf(changed, scope.WorkspaceRole))
+}
+
+// stale tells whether a row shows the Workspace under another name. An Org admin
+// may have no row of it at all.
+func stale(entries []v1alpha1.MembershipIndexEntry, ws tenancy.Workspace) bool {
+	for _, e := range entries {
+		if e.OrgUUID == ws.OrgUUID && e.WorkspaceUUID == ws.UUID {
+			return e.WorkspaceDisplayName != ws.DisplayName
+		}
+	}
+	return false
+}

@@ -1,0 +1,216 @@
+// Package certs makes the hub's own CA and the certificate that it serves with,
+// so that HTTPS is never switched off, in development either.
+package certs
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+const (
+	caLife   = 10 * 365 * 24 * time.Hour
+	leafLife = 365 * 24 * time.Hour
+	// renewBefore is how long before its end a certificate is made anew at start.
+	renewBefore = 30 * 24 * time.Hour
+)
+
+// Bundle is what the hub serves with and what its clients trust.
+type Bundle struct {
+	CAPEM       []byte
+	Certificate tls.Certificate
+}
+
+// Load reads a certificate that was given.
+func Load(certFile, keyFile, caFile string) (*Bundle, error) {
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert-file, --tls-key-file: %w", err)
+	}
+	ca, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-ca-file: %w", err)
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(ca) {
+		return nil, fmt.Errorf("--tls-ca-file: %s holds no PEM certificate", caFile)
+	}
+	return &Bundle{CAPEM: ca, Certificate: pair}, nil
+}
+
+// Ensure returns the certificate for hosts (names and IP addresses) that is kept
+// in dir as tls.crt and tls.key, signed by the CA in ca.crt and ca.key. What is
+// missing, about to end or for other hosts is made anew; the CA stays as long as
+// it is valid, so that clients need not learn another one.
+func Ensure(dir string, hosts []string, now time.Time) (*Bundle, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of certificates: %w", err)
+	}
+	ca, err := ensurePair(dir, "ca", func(c *x509.Certificate) bool { return c.IsCA && valid(c, now) }, func() (*pair, error) {
+		return newPair(&x509.Certificate{
+			Subject: pkix.Name{CommonName: "kedge-hub CA"}, NotAfter: now.Add(caLife),
+			IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
+			KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		}, nil, now)
+	})
+	if err != nil {
+		return nil, err
+	}
+	hosts = slices.Compact(slices.Sorted(slices.Values(hosts)))
+	leaf, err := ensurePair(dir, "tls", func(c *x509.Certificate) bool {
+		return valid(c, now) && c.CheckSignatureFrom(ca.cert) == nil && slices.Equal(hostsOf(c), hosts)
+	}, func() (*pair, error) {
+		template := &x509.Certificate{
+			Subject: pkix.Name{CommonName: "kedge-hub"}, NotAfter: now.Add(leafLife),
+			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+			BasicConstraintsValid: true,
+		}
+		for _, host := range hosts {
+			if ip := net.ParseIP(host); ip != nil {
+				template.IPAddresses = append(template.IPAddresses, ip)
+			} else {
+				template.DNSNames = append(template.DNSNames, host)
+			}
+		}
+		return newPair(template, ca, now)
+	})
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := tls.X509KeyPair(append(slices.Clone(leaf.certPEM), ca.certPEM...), leaf.keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("read the serving certificate: %w", err)
+	}
+	return &Bundle{CAPEM: ca.certPEM, Certificate: certificate}, nil
+}
+
+func valid(c *x509.Certificate, now time.Time) bool {
+	return now.After(c.NotBefore) && now.Add(renewBefore).Before(c.NotAfter)
+}
+
+func hostsOf(c *x509.Certificate) []string {
+	hosts := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		hosts = append(hosts, ip.String())
+	}
+	return slices.Sorted(slices.Values(hosts))
+}
+
+type pair struct {
+	cert            *x509.Certificate
+	key             *ecdsa.PrivateKey
+	certPEM, keyPEM []byte
+}
+
+func ensurePair(dir, name string, good func(*x509.Certificate) bool, make func() (*pair, error)) (*pair, error) {
+	certFile, keyFile := filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
+	held, err := readPair(certFile, keyFile)
+	switch {
+	case err == nil && good(held.cert):
+		return held, nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w; remove %s and %s to have new ones made", err, certFile, keyFile)
+	}
+	made, err := make()
+	if err != nil {
+		return nil, fmt.Errorf("make %s: %w", certFile, err)
+	}
+	// The key first: a crash in between leaves no certificate without its key.
+	if err := write(keyFile, made.keyPEM, 0o600); err != nil {
+		return nil, err
+	}
+	return made, write(certFile, made.certPEM, 0o644)
+}
+
+func readPair(certFile, keyFile string) (*pair, error) {
+	certPEM, err := os.ReadFile(certFile)
+	if err != nil {
+		return nil, err
+	}
+	keyPEM, err := os.ReadFile(keyFile)
+	if err != nil {
+		return nil, err
+	}
+	both, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		// A crash between the two writes leaves a pair that does not match.
+		return nil, fmt.Errorf("%s and %s do not match: %w", certFile, keyFile, fs.ErrNotExist)
+	}
+	key, ok := both.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("%s is not an ECDSA key", keyFile)
+	}
+	return &pair{cert: both.Leaf, key: key, certPEM: certPEM, keyPEM: keyPEM}, nil
+}
+
+func newPair(template *x509.Certificate, ca *pair, now time.Time) (*pair, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, err
+	}
+	template.SerialNumber = serial
+	template.NotBefore = now.Add(-time.Hour)
+	parent, signer := template, key
+	if ca != nil {
+		parent, signer = ca.cert, ca.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return &pair{
+		cert: cert, key: key,
+		certPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		keyPEM:  pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
+	}, nil
+}
+
+// write replaces a file as a whole or not at all.
+func write(file string, content []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(file), ".new-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	return nil
+}

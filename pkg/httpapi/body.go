@@ -1,0 +1,163 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	kjson "sigs.k8s.io/json"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+const (
+	// MaxBody is the size of the largest body, in bytes.
+	MaxBody = 64 << 10
+	// maxDepth is how deep a body may nest.
+	maxDepth = 32
+)
+
+// Read takes the JSON object in the body into the struct that into points to. It
+// is strict: unknown and duplicate fields, wrong types, trailing data and broken
+// UTF-8 are errs.Invalid and name the field.
+func Read(r *http.Request, into any) error {
+	if err := mediaType(r); err != nil {
+		return err
+	}
+	raw, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
+	if err != nil {
+		return errs.Wrap(errs.Invalid, err, "the body could not be read")
+	}
+	if len(raw) > MaxBody {
+		return errs.New(errs.TooLarge, "the body is larger than 64 KiB")
+	}
+	if !utf8.Valid(raw) {
+		return errs.New(errs.Invalid, "the body is not UTF-8")
+	}
+	if err := wellFormed(raw); err != nil {
+		return err
+	}
+	strict, err := kjson.UnmarshalStrict(raw, into)
+	if err != nil {
+		return typeError(err)
+	}
+	if len(strict) > 0 {
+		e := errs.New(errs.Invalid, "")
+		for _, problem := range strict {
+			e.Causes = append(e.Causes, strictCause(problem))
+		}
+		e.Message = e.Causes[0].Field + ": " + e.Causes[0].Message
+		return e
+	}
+	return nil
+}
+
+func mediaType(r *http.Request) error {
+	got, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset := params["charset"]
+	if err == nil && (charset == "" || strings.EqualFold(charset, "utf-8")) {
+		if got == "application/json" || got == "application/merge-patch+json" && r.Method == http.MethodPatch {
+			return nil
+		}
+	}
+	return errs.New(errs.UnsupportedMediaType, "the body must be sent with Content-Type: application/json")
+}
+
+// wellFormed refuses what is not exactly one JSON object of a sane depth.
+func wellFormed(raw []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	depth := 0
+	for first := true; ; first = false {
+		token, err := decoder.Token()
+		switch {
+		case errors.Is(err, io.EOF) && first:
+			return errs.New(errs.Invalid, "the body is empty; send a JSON object")
+		case err != nil:
+			return errs.New(errs.Invalid, "the body is not well-formed JSON")
+		}
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		switch {
+		case first && token != json.Delim('{'):
+			return errs.New(errs.Invalid, "the body must be a JSON object")
+		case depth > maxDepth:
+			return errs.New(errs.Invalid, "the body nests too deep")
+		case depth == 0:
+			if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+				return errs.New(errs.Invalid, "there is more after the JSON object in the body")
+			}
+			return nil
+		}
+	}
+}
+
+// typeError names the field whose value has the wrong type.
+func typeError(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) && wrong.Field != "" {
+		return errs.InvalidField(wrong.Field, "has the wrong type ("+wrong.Value+")")
+	}
+	// sigs.k8s.io/json has a type error of its own, with the same text.
+	if _, rest, ok := strings.Cut(err.Error(), "struct field "); ok {
+		field, _, _ := strings.Cut(rest, " ")
+		if _, name, ok := strings.Cut(field, "."); ok {
+			return errs.InvalidField(name, "has the wrong type")
+		}
+	}
+	return errs.Wrap(errs.Invalid, err, "a field of the body has the wrong type")
+}
+
+func strictCause(problem error) errs.Cause {
+	text := problem.Error()
+	field := text
+	if i, j := strings.Index(text, `"`), strings.LastIndex(text, `"`); i >= 0 && j > i {
+		field = text[i+1 : j]
+	}
+	if strings.HasPrefix(text, "duplicate") {
+		return errs.Cause{Type: "FieldValueDuplicate", Field: field, Message: "is given twice"}
+	}
+	return errs.Cause{Type: "FieldValueNotSupported", Field: field, Message: "is not a field that may be given here"}
+}
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// Write answers with a value as JSON.
+func Write(w http.ResponseWriter, code int, v any) error {
+	b := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(b)
+	b.Reset()
+	encoder := json.NewEncoder(b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return fmt.Errorf("encode the answer: %w", err)
+	}
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("X-Content-Type-Options", "nosniff")
+	if header.Get("Cache-Control") == "" {
+		header.Set("Cache-Control", "no-store")
+	}
+	w.WriteHeader(code)
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// Decode takes a JSON value strictly into what into points to.
+func Decode(raw []byte, into any) error {
+	strict, err := kjson.UnmarshalStrict(raw, into)
+	if err == nil {
+		err = errors.Join(strict...)
+	}
+	return err
+}

@@ -1,0 +1,134 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/log"
+)
+
+// Handler is a handler that returns its error.
+type Handler func(w http.ResponseWriter, r *http.Request) error
+
+// ServeHTTP calls the handler and writes its error.
+func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := h(w, r); err != nil {
+		WriteError(w, r, err)
+	}
+}
+
+// Handle makes an http.HandlerFunc of a Handler, for chi.
+func Handle(h Handler) http.HandlerFunc { return h.ServeHTTP }
+
+// statusOf is the one table from codes to HTTP.
+func statusOf(code errs.Code) (int, metav1.StatusReason) {
+	switch code {
+	case errs.Invalid:
+		return http.StatusBadRequest, metav1.StatusReasonBadRequest
+	case errs.Unauthenticated:
+		return http.StatusUnauthorized, metav1.StatusReasonUnauthorized
+	case errs.Forbidden:
+		return http.StatusForbidden, metav1.StatusReasonForbidden
+	case errs.NotFound:
+		return http.StatusNotFound, metav1.StatusReasonNotFound
+	case errs.Conflict:
+		return http.StatusConflict, metav1.StatusReasonConflict
+	case errs.AlreadyExists:
+		return http.StatusConflict, metav1.StatusReasonAlreadyExists
+	case errs.PreconditionFailed:
+		return http.StatusPreconditionFailed, metav1.StatusReasonConflict
+	case errs.TooLarge:
+		return http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge
+	case errs.UnsupportedMediaType:
+		return http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType
+	case errs.MethodNotAllowed:
+		return http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed
+	case errs.Unprocessable:
+		return http.StatusUnprocessableEntity, metav1.StatusReasonInvalid
+	case errs.TooManyRequests:
+		return http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
+	case errs.Unavailable:
+		return http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable
+	case errs.BadGateway:
+		return http.StatusBadGateway, metav1.StatusReasonServiceUnavailable
+	case errs.Timeout:
+		return http.StatusGatewayTimeout, metav1.StatusReasonTimeout
+	}
+	return http.StatusInternalServerError, metav1.StatusReasonInternalError
+}
+
+// WriteError answers with a metav1.Status. What is behind the error goes to the
+// log; of an internal one the caller learns nothing but that it happened.
+func WriteError(w http.ResponseWriter, r *http.Request, err error) {
+	var e *errs.Error
+	if !errors.As(err, &e) {
+		e = errs.Wrap(errs.Internal, err, "")
+	}
+	code, reason := statusOf(e.Code)
+	if e.Reason != "" {
+		reason = metav1.StatusReason(e.Reason)
+	}
+	message := e.Message
+	if code == http.StatusInternalServerError {
+		message = "internal error; the response's X-Request-Id names it in the hub's log"
+	}
+	logger := log.From(r.Context())
+	switch {
+	case code == http.StatusInternalServerError:
+		logger.Error("request failed", zap.Error(err))
+	case code > http.StatusInternalServerError:
+		logger.Warn("request failed", zap.Int("code", code), zap.Error(err))
+	default:
+		logger.Debug("request refused", zap.Int("code", code), zap.Error(err))
+	}
+	status := metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure,
+		Message:  message,
+		Reason:   reason,
+		Code:     int32(code), //nolint:gosec // an HTTP status fits
+	}
+	header := w.Header()
+	if len(e.Causes) > 0 || e.RetryAfter > 0 {
+		status.Details = &metav1.StatusDetails{}
+	}
+	for _, c := range e.Causes {
+		status.Details.Causes = append(status.Details.Causes, metav1.StatusCause{Type: metav1.CauseType(c.Type), Field: c.Field, Message: c.Message})
+	}
+	if e.RetryAfter > 0 {
+		seconds := int32(math.Ceil(e.RetryAfter.Seconds()))
+		status.Details.RetryAfterSeconds = seconds
+		header.Set("Retry-After", strconv.Itoa(int(seconds)))
+	}
+	if code == http.StatusUnauthorized {
+		header.Set("WWW-Authenticate", "Bearer")
+	}
+	if err := Write(w, code, &status); err != nil {
+		logger.Debug("the answer could not be sent", zap.Error(err))
+	}
+}
+
+// NotFound answers for a path that is not there.
+func NotFound(w http.ResponseWriter, r *http.Request) {
+	WriteError(w, r, errs.New(errs.NotFound, "there is nothing at this path; the API is under /api, clusters are under /clusters/{id}"))
+}
+
+// MethodNotAllowed answers for a method that a path does not have.
+func MethodNotAllowed(w http.ResponseWriter, r *http.Request) {
+	WriteError(w, r, errs.New(errs.MethodNotAllowed, fmt.Sprintf("this path does not have the method %s", safeMethod(r.Method))))
+}
+
+func safeMethod(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return method
+	}
+	return "of this request"
+}

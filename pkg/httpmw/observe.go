@@ -1,0 +1,112 @@
+package httpmw
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/log"
+)
+
+// RequestIDHeader carries a request's id both ways.
+const RequestIDHeader = "X-Request-Id"
+
+var saneID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// Metrics of requests.
+type Metrics struct {
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	inFlight prometheus.Gauge
+}
+
+// NewMetrics registers the metrics of requests, which are labelled by route
+// pattern, never by path.
+func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kedge_http_requests_total", Help: "Requests answered, by route pattern, method and code."}, []string{"route", "method", "code"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kedge_http_request_duration_seconds", Help: "How long requests took, watches and upgrades until their end.", Buckets: prometheus.ExponentialBuckets(0.0005, 3, 11)}, []string{"route", "method"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "kedge_http_requests_in_flight", Help: "Requests that are being answered."}),
+	}
+	for _, c := range []prometheus.Collector{m.requests, m.duration, m.inFlight} {
+		if err := r.Register(c); err != nil {
+			return nil, fmt.Errorf("register HTTP metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// Observe gives a request its id and its logger, counts and logs it, and turns a
+// panic into a 500. The query and the headers are never logged: they may hold
+// what is nobody's business.
+func Observe(logger *zap.Logger, m *Metrics) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			began := time.Now()
+			id := r.Header.Get(RequestIDHeader)
+			if !saneID.MatchString(id) {
+				id = rand.Text()
+			}
+			w.Header().Set(RequestIDHeader, id)
+			logger := logger.With(zap.String("request", id))
+			r = r.WithContext(log.Into(r.Context(), logger))
+			wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+			m.inFlight.Inc()
+			defer func() {
+				m.inFlight.Dec()
+				p := recover()
+				if p != nil && !aborted(p) {
+					logger.Error("panic", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+					if wrapped.Status() == 0 {
+						httpapi.WriteError(wrapped, r, errs.New(errs.Internal, ""))
+					}
+				}
+				m.done(logger, r, wrapped.Status(), time.Since(began))
+				if p != nil && aborted(p) {
+					panic(p)
+				}
+			}()
+			next.ServeHTTP(wrapped, r)
+		})
+	}
+}
+
+func aborted(p any) bool {
+	err, ok := p.(error)
+	return ok && errors.Is(err, http.ErrAbortHandler)
+}
+
+func (m *Metrics) done(logger *zap.Logger, r *http.Request, status int, took time.Duration) {
+	if status == 0 {
+		status = http.StatusOK
+	}
+	route, method := "unmatched", "other"
+	if c := chi.RouteContext(r.Context()); c != nil && c.RoutePattern() != "" {
+		route = c.RoutePattern()
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		method = r.Method
+	}
+	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
+	m.duration.WithLabelValues(route, method).Observe(took.Seconds())
+	level := zap.DebugLevel
+	if method != http.MethodGet && method != http.MethodHead || status >= http.StatusInternalServerError {
+		level = zap.InfoLevel
+	}
+	if entry := logger.Check(level, "request"); entry != nil {
+		entry.Write(zap.String("route", route), zap.String("method", method), zap.Int("status", status), zap.Duration("took", took))
+	}
+}

@@ -1,0 +1,178 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/kcp-dev/embeddedetcd"
+	"github.com/kcp-dev/kcp/pkg/server"
+	serveroptions "github.com/kcp-dev/kcp/pkg/server/options"
+	"github.com/kcp-dev/kcp/pkg/server/options/batteries"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// host is the only address that anything here listens on.
+const host = "127.0.0.1"
+
+// Audience is what bots' tokens are issued for, beside kcp's own (O-14).
+const Audience = "kedge"
+
+const issuer = "https://kcp.default.svc"
+
+// Options say where a kcp keeps its data and what it listens on.
+type Options struct {
+	// Dir holds everything: etcd's data, certificates, keys, admin.kubeconfig.
+	Dir string
+	// Port is kcp's, EtcdClientPort and EtcdPeerPort are etcd's, all on loopback;
+	// 0 chooses a free one.
+	Port, EtcdClientPort, EtcdPeerPort int
+	// TokenFile is a CSV of static tokens as kube-apiserver's; empty for none.
+	TokenFile string
+}
+
+// Server is a kcp in this process.
+type Server struct {
+	options Options
+	ready   chan struct{}
+}
+
+// New checks the options, makes the folder and chooses ports. A port that is
+// taken is an error that names the hub's flag for it.
+func New(options Options) (*Server, error) {
+	if err := os.MkdirAll(options.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the data folder of kcp: %w", err)
+	}
+	for _, p := range []struct {
+		flag string
+		port *int
+	}{{"kcp-port", &options.Port}, {"etcd-client-port", &options.EtcdClientPort}, {"etcd-peer-port", &options.EtcdPeerPort}} {
+		port, err := freePort(*p.port)
+		if err != nil {
+			return nil, fmt.Errorf("--%s: port %d on %s is taken: stop what listens there, or give another port (0 chooses a free one)", p.flag, *p.port, host)
+		}
+		*p.port = port
+	}
+	return &Server{options: options, ready: make(chan struct{})}, nil
+}
+
+func freePort(port int) (int, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// Ready is closed when kcp serves and its root workspace is complete.
+func (s *Server) Ready() <-chan struct{} { return s.ready }
+
+// KubeconfigPath is where kcp writes its admin's kubeconfig, mode 0600.
+func (s *Server) KubeconfigPath() string {
+	return filepath.Join(s.options.Dir, "admin.kubeconfig")
+}
+
+// AdminConfig is the admin's client configuration, for the base URL of kcp. It
+// can be had once Ready is closed.
+func (s *Server) AdminConfig() (*rest.Config, error) {
+	raw, err := clientcmd.LoadFromFile(s.KubeconfigPath())
+	if err != nil {
+		return nil, fmt.Errorf("read kcp's admin kubeconfig: %w", err)
+	}
+	config, err := clientcmd.NewNonInteractiveClientConfig(*raw, "base", nil, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read kcp's admin kubeconfig: %w", err)
+	}
+	return config, nil
+}
+
+// Run starts etcd and kcp, and ends when ctx does, kcp first and etcd after it.
+func (s *Server) Run(ctx context.Context) error {
+	rest.SetDefaultWarningHandler(rest.NoWarnings{})
+	completed, err := s.complete(ctx)
+	if err != nil {
+		return err
+	}
+	config, err := server.NewConfig(ctx, *completed)
+	if err != nil {
+		return fmt.Errorf("configure kcp: %w", err)
+	}
+	completedConfig, err := config.Complete()
+	if err != nil {
+		return fmt.Errorf("configure kcp: %w", err)
+	}
+	// kcp's shutdown still talks to etcd, so etcd has a context of its own that
+	// ends after it.
+	etcdCtx, stopEtcd := context.WithCancel(context.WithoutCancel(ctx))
+	// etcd calls its own shutdown an error; what keeps it from starting is returned.
+	completedConfig.EmbeddedEtcd.Config.LogLevel = "panic"
+	etcd := embeddedetcd.NewServer(completedConfig.EmbeddedEtcd)
+	defer func() {
+		stopEtcd()
+		awaitStopped(etcd)
+	}()
+	if err := etcd.Run(etcdCtx); err != nil {
+		return fmt.Errorf("start etcd in %s: %w", s.options.Dir, err)
+	}
+	kcp, err := server.NewServer(completedConfig)
+	if err != nil {
+		return fmt.Errorf("make kcp: %w", err)
+	}
+	if err := kcp.AddPostStartHook("kedge-hub-ready", func(hook genericapiserver.PostStartHookContext) error {
+		// The hook must return for kcp to call itself healthy.
+		go func() {
+			kcp.WaitForPhase1Finished()
+			if hook.Err() == nil {
+				close(s.ready)
+			}
+		}()
+		return nil
+	}); err != nil {
+		return fmt.Errorf("make kcp: %w", err)
+	}
+	if err := kcp.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("run kcp: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) complete(ctx context.Context) (*serveroptions.CompletedOptions, error) {
+	o := serveroptions.NewOptions(s.options.Dir)
+	base := fmt.Sprintf("https://%s", net.JoinHostPort(host, strconv.Itoa(s.options.Port)))
+
+	serving := o.GenericControlPlane.SecureServing
+	serving.BindAddress = net.ParseIP(host)
+	serving.BindPort = s.options.Port
+	o.GenericControlPlane.GenericServerRunOptions.AdvertiseAddress = serving.BindAddress
+	// Without these kcp publishes the machine's first other address.
+	o.Extra.ShardBaseURL, o.Extra.ShardExternalURL, o.Extra.ShardVirtualWorkspaceURL = base, base, base
+	o.Extra.BatteriesIncluded = []string{batteries.Admin}
+	o.HomeWorkspaces.Enabled = false
+
+	o.EmbeddedEtcd.ClientPort = strconv.Itoa(s.options.EtcdClientPort)
+	o.EmbeddedEtcd.PeerPort = strconv.Itoa(s.options.EtcdPeerPort)
+
+	o.GenericControlPlane.Features.EnableProfiling = false
+	o.GenericControlPlane.Features.EnableContentionProfiling = false
+	authn := o.GenericControlPlane.Authentication
+	authn.Anonymous.Allow = false
+	authn.TokenFile.TokenFile = s.options.TokenFile
+	authn.APIAudiences = []string{issuer, Audience}
+
+	completed, err := o.Complete(ctx, s.options.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("configure kcp: %w", err)
+	}
+	if err := utilerrors.NewAggregate(completed.Validate()); err != nil {
+		return nil, fmt.Errorf("configure kcp: %w", err)
+	}
+	return completed, nil
+}

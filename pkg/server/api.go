@@ -1,0 +1,110 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/google/uuid"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/credentials"
+	"github.com/faroshq/kedge-hub/pkg/api/orgs"
+	"github.com/faroshq/kedge-hub/pkg/api/users"
+	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
+	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
+	"github.com/faroshq/kedge-hub/pkg/log"
+	"github.com/faroshq/kedge-hub/pkg/proxy"
+	"github.com/faroshq/kedge-hub/pkg/store"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/views"
+)
+
+// api puts everything together that answers requests.
+func (h *hub) api(serving context.Context, clients *kcp.Clients, clusters bootstrap.Clusters, v *views.Views, config *rest.Config) (http.Handler, error) {
+	c := h.config
+	var authenticators auth.Union
+	if c.TokenFile != "" {
+		tokens, err := auth.LoadStaticTokens(c.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("--token-file: %w", err)
+		}
+		authenticators = append(authenticators, tokens)
+	}
+	metrics, err := httpmw.NewMetrics(h.registry)
+	if err != nil {
+		return nil, err
+	}
+	gate := tenancy.Gate{Tree: c.Tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace}
+	forward, err := h.proxy(serving, config, gate)
+	if err != nil {
+		return nil, err
+	}
+	s := store.New(clients, c.Tree, clusters.Users, clusters.Orgs)
+	authenticate := httpmw.Authenticate(authenticators, v, signUp(store.NewSignUp(s, v)), c.AdminUsers)
+	scopes := httpmw.Scopes{Tenants: v}
+
+	r := chi.NewRouter()
+	r.Use(httpmw.Observe(log.From(serving), metrics))
+	r.NotFound(httpapi.NotFound)
+	r.MethodNotAllowed(httpapi.MethodNotAllowed)
+	for _, path := range []string{"/api", "/apis", "/apis/*", "/services", "/services/*", "/api/v1", "/api/v1/*"} {
+		r.HandleFunc(path, proxy.NotHere)
+	}
+	r.With(proxy.Shape, authenticate).Handle("/clusters/*", forward)
+	r.Route("/api/", func(r chi.Router) {
+		r.Use(authenticate)
+		(&users.Handler{Views: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota}).Mount(r)
+		(&orgs.Handler{
+			Views: v, Await: v.Await, Store: s, Tree: c.Tree, Scope: scopes.Org, NewUUID: uuid.NewString,
+			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
+			DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout,
+		}).Mount(r)
+		(&workspaces.Handler{
+			Views: v, Store: s, Tree: c.Tree,
+			OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace,
+			NewUUID: uuid.NewString, ExternalURL: c.ExternalURL,
+			DefaultQuota: c.DefaultWorkspaceQuota, DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout,
+		}).Mount(r)
+		(&credentials.Handler{
+			WorkspaceScope: scopes.Workspace, Enter: gate.Enter, Tree: c.Tree,
+			ExternalURL: c.ExternalURL, CA: h.bundle.CAPEM, Clock: clock.RealClock{},
+		}).Mount(r)
+	})
+	return r, nil
+}
+
+func (h *hub) proxy(serving context.Context, config *rest.Config, gate tenancy.Gate) (http.Handler, error) {
+	upstream, err := url.Parse(config.Host)
+	if err != nil {
+		return nil, fmt.Errorf("kcp's URL: %w", err)
+	}
+	// Of the admin's configuration the CA goes in, and nothing that authenticates.
+	tlsConfig, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{
+		CAData: config.CAData, CAFile: config.CAFile, ServerName: config.ServerName,
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("kcp's CA: %w", err)
+	}
+	return proxy.New(proxy.Config{
+		Upstream: upstream, Transport: proxyTransport(tlsConfig), Enter: gate.Enter,
+		User:     func(r *http.Request) string { return httpmw.CallerOf(r).User.Name },
+		Token:    httpmw.BearerToken,
+		Draining: serving, Metrics: h.registry,
+	})
+}
+
+// signUp makes a User out of an identity.
+func signUp(s *store.SignUp) httpmw.SignUp {
+	return func(ctx context.Context, id *auth.Identity) (*v1alpha1.User, error) {
+		return s.Ensure(ctx, tenancy.NewUserSpec(id.Issuer, id.Subject, id.Username, id.DisplayName, id.Email), id.PreferredUsername)
+	}
+}

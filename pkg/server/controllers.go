@@ -1,0 +1,192 @@
+package server
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/membershipindex"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/organization"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/views"
+)
+
+// controllers are the reconcilers and the events that wake them.
+type controllers struct {
+	clusters bootstrap.Clusters
+	in       *views.Informers
+	views    *views.Views
+
+	organization, workspace, access, index *controller.Controller
+}
+
+func newControllers(registry prometheus.Registerer, clients *kcp.Clients, clusters bootstrap.Clusters, tree tenancy.Tree, in *views.Informers, v *views.Views) ([]*controller.Controller, error) {
+	metrics, err := controller.NewMetrics(registry)
+	if err != nil {
+		return nil, err
+	}
+	c := &controllers{clusters: clusters, in: in, views: v}
+	w := &writes{clients: clients, clusters: clusters, tree: tree}
+
+	accessReconciler := access.New(c.accessConfig(w))
+	c.organization = controller.New(controller.Options{Name: "organization", All: c.allOrganizations}, metrics, organization.New(c.organizationConfig(w, tree)))
+	c.workspace = controller.New(controller.Options{Name: "workspace", All: c.allWorkspaces}, metrics, workspace.New(c.workspaceConfig(w, accessReconciler.Missing)))
+	c.access = controller.New(controller.Options{Name: "access", All: c.allWorkspaces}, metrics, accessReconciler.Reconcile)
+	c.index = controller.New(controller.Options{Name: "membershipindex", All: c.allUsers}, metrics, membershipindex.New(c.indexConfig(w)))
+
+	in.Organizations.OnChange(c.onOrganization)
+	in.Workspaces.OnChange(c.onWorkspace)
+	in.Memberships.OnChange(c.onMembership)
+	in.Users.OnChange(c.onUser)
+	in.Indexes.OnChange(onNamed(c.onIndex))
+	in.Namespaces.OnChange(onCluster[*corev1.Namespace](c.onDerived))
+	in.ClusterRoles.OnChange(onCluster[*rbacv1.ClusterRole](c.onDerived))
+	in.ClusterRoleBindings.OnChange(onCluster[*rbacv1.ClusterRoleBinding](c.onDerived))
+	in.Bindings.OnChange(onCluster[*kcpapisv1alpha2.APIBinding](c.onDerived))
+	return []*controller.Controller{c.organization, c.workspace, c.access, c.index}, nil
+}
+
+// current is the newer of the two objects of an event, which of a removal is the
+// old one.
+func current[T kcp.Object](old, new T) T {
+	var none T
+	if any(new) == any(none) {
+		return old
+	}
+	return new
+}
+
+func onCluster[T kcp.Object](f func(cluster string)) kcp.Handler[T] {
+	return func(old, new T) { f(kcp.ClusterOf(current(old, new))) }
+}
+
+func onNamed(f func(name string)) kcp.Handler[*v1alpha1.UserMembershipIndex] {
+	return func(old, new *v1alpha1.UserMembershipIndex) { f(current(old, new).Name) }
+}
+
+func (c *controllers) onOrganization(old, new *v1alpha1.Organization) {
+	o := current(old, new)
+	if old == nil || new == nil || controller.Wakes(old, new) {
+		c.organization.Enqueue(controller.Key{Cluster: c.clusters.Orgs, Name: o.Name})
+	}
+	c.wakeOrg(o.Name)
+}
+
+// wakeOrg brings back what is derived from an Org's own facts: the rows of
+// everybody in it, and the rights in all of its Workspaces.
+func (c *controllers) wakeOrg(uuid string) {
+	org, ok := c.views.Org(uuid)
+	if !ok || org.ClusterID == "" {
+		return
+	}
+	for _, m := range c.views.MembershipsIn(org.ClusterID) {
+		c.wakeUser(m.Spec.UserRef.Name)
+	}
+	c.wakeWorkspaces(org)
+}
+
+func (c *controllers) wakeUser(name string) {
+	c.index.Enqueue(controller.Key{Cluster: c.clusters.Users, Name: name})
+}
+
+func (c *controllers) wakeWorkspaces(org tenancy.Org) {
+	for _, ws := range c.views.Workspaces(org.UUID()) {
+		c.wakeWorkspace(controller.Key{Cluster: org.ClusterID, Name: ws.UUID})
+	}
+}
+
+func (c *controllers) wakeWorkspace(key controller.Key) {
+	c.access.Enqueue(key)
+	c.workspace.Enqueue(key)
+}
+
+func (c *controllers) onWorkspace(old, new *kcptenancyv1alpha1.Workspace) {
+	ws := current(old, new)
+	cluster := kcp.ClusterOf(ws)
+	if cluster == c.clusters.Orgs {
+		c.organization.Enqueue(controller.Key{Cluster: cluster, Name: ws.Name})
+		c.wakeOrg(ws.Name)
+		return
+	}
+	// The hub's own status annotation wakes nobody; kcp's phase does.
+	if old == nil || new == nil || old.Status.Phase != new.Status.Phase || controller.Wakes(old, new, v1alpha1.StatusAnnotation) {
+		c.wakeWorkspace(controller.Key{Cluster: cluster, Name: ws.Name})
+		for _, m := range c.views.MembershipsIn(cluster) {
+			if m.Spec.WorkspaceRef != nil && m.Spec.WorkspaceRef.Name == ws.Name {
+				c.wakeUser(m.Spec.UserRef.Name)
+			}
+		}
+	}
+}
+
+func (c *controllers) onMembership(old, new *v1alpha1.Membership) {
+	m := current(old, new)
+	c.wakeUser(m.Spec.UserRef.Name)
+	cluster := kcp.ClusterOf(m)
+	if ref := m.Spec.WorkspaceRef; ref != nil {
+		c.wakeWorkspace(controller.Key{Cluster: cluster, Name: ref.Name})
+		return
+	}
+	if org, ok := c.views.OrgByCluster(cluster); ok {
+		c.wakeWorkspaces(org)
+		c.organization.Enqueue(controller.Key{Cluster: c.clusters.Orgs, Name: org.UUID()})
+	}
+}
+
+func (c *controllers) onUser(old, new *v1alpha1.User) {
+	u := current(old, new)
+	c.wakeUser(u.Name)
+	// Who is new is in nothing yet; who goes or comes back is in many places.
+	for _, m := range c.views.MembershipsOf(u.Name) {
+		if org, ok := c.views.OrgByCluster(kcp.ClusterOf(m)); ok {
+			c.wakeWorkspaces(org)
+		}
+	}
+}
+
+func (c *controllers) onIndex(name string) { c.wakeUser(name) }
+
+func (c *controllers) onDerived(cluster string) {
+	at := c.views.Cluster(cluster)
+	if at.Kind != tenancy.ClusterWorkspace {
+		return
+	}
+	if org, ok := c.views.Org(at.OrgUUID); ok {
+		c.wakeWorkspace(controller.Key{Cluster: org.ClusterID, Name: at.WorkspaceUUID})
+	}
+}
+
+func (c *controllers) allOrganizations() []controller.Key {
+	var keys []controller.Key
+	for _, o := range c.in.Organizations.List() {
+		keys = append(keys, controller.Key{Cluster: c.clusters.Orgs, Name: o.Name})
+	}
+	return keys
+}
+
+func (c *controllers) allWorkspaces() []controller.Key {
+	var keys []controller.Key
+	for _, ws := range c.in.Workspaces.List() {
+		if cluster := kcp.ClusterOf(ws); cluster != c.clusters.Orgs {
+			keys = append(keys, controller.Key{Cluster: cluster, Name: ws.Name})
+		}
+	}
+	return keys
+}
+
+func (c *controllers) allUsers() []controller.Key {
+	var keys []controller.Key
+	for _, u := range c.in.Users.List() {
+		keys = append(keys, controller.Key{Cluster: c.clusters.Users, Name: u.Name})
+	}
+	return keys
+}

@@ -1,0 +1,93 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// EmbeddedOptions say how the hub wants a kcp of its own to run.
+type EmbeddedOptions struct {
+	Dir                                string
+	Port, EtcdClientPort, EtcdPeerPort int
+	TokenFile                          string
+}
+
+// KCP is a kcp that runs in this process.
+type KCP interface {
+	// Run serves until ctx ends and everything is closed.
+	Run(ctx context.Context) error
+	// Ready is closed when it serves.
+	Ready() <-chan struct{}
+	// AdminConfig is its admin's, once Ready is closed.
+	AdminConfig() (*rest.Config, error)
+}
+
+// NewKCP makes a KCP. The server takes it as a parameter, so that what tests the
+// hub in front of another kcp does not link a kcp.
+type NewKCP func(EmbeddedOptions) (KCP, error)
+
+// startKCP starts the embedded kcp, where there is one, and returns the admin's
+// configuration of whichever kcp is used. done is closed when an embedded kcp has
+// ended; failed receives why, where it was not ctx.
+func startKCP(ctx context.Context, c Config, newKCP NewKCP) (config *rest.Config, done <-chan struct{}, failed <-chan error, err error) {
+	ended, failure := make(chan struct{}), make(chan error, 1)
+	if !c.Embedded {
+		close(ended)
+		config, err := externalConfig(c.KCPKubeconfig)
+		return config, ended, failure, err
+	}
+	if newKCP == nil {
+		return nil, nil, nil, errors.New("--kcp-kubeconfig: this build has no kcp of its own; name one")
+	}
+	kcp, err := newKCP(EmbeddedOptions{
+		Dir: filepath.Join(c.DataDir, "kcp"), Port: c.KCPPort,
+		EtcdClientPort: c.EtcdClientPort, EtcdPeerPort: c.EtcdPeerPort, TokenFile: c.TokenFile,
+	})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	go func() {
+		defer close(ended)
+		err := kcp.Run(ctx)
+		if err == nil && ctx.Err() == nil {
+			err = errors.New("kcp ended by itself")
+		}
+		if err != nil {
+			failure <- err
+		}
+	}()
+	select {
+	case <-ctx.Done():
+		<-ended
+		return nil, ended, failure, ctx.Err()
+	case err := <-failure:
+		<-ended
+		return nil, ended, failure, err
+	case <-kcp.Ready():
+	}
+	config, err = kcp.AdminConfig()
+	return config, ended, failure, err
+}
+
+// externalConfig reads a kubeconfig and cuts the path of a workspace off its
+// server, because the hub names the workspace with every request.
+func externalConfig(file string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", file)
+	if err != nil {
+		return nil, fmt.Errorf("--kcp-kubeconfig: %w", err)
+	}
+	if config.Insecure {
+		return nil, errors.New("--kcp-kubeconfig: insecure-skip-tls-verify is set; give the CA of kcp instead")
+	}
+	base, err := baseURL(config.Host)
+	if err != nil {
+		return nil, fmt.Errorf("--kcp-kubeconfig: %w", err)
+	}
+	config.Host = base
+	return config, nil
+}

@@ -1,0 +1,241 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+
+	"github.com/faroshq/kedge-hub/pkg/certs"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
+	"github.com/faroshq/kedge-hub/pkg/log"
+	"github.com/faroshq/kedge-hub/pkg/metrics"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/version"
+	"github.com/faroshq/kedge-hub/pkg/views"
+)
+
+// Streams are where the process prints to.
+type Streams struct {
+	// Out gets what a person is told, Err the log.
+	Out, Err io.Writer
+}
+
+// Run runs a hub until ctx ends, drains it, and returns nil then. newKCP may be
+// nil where the configuration names an external kcp.
+func Run(ctx context.Context, c Config, newKCP NewKCP, streams Streams) error {
+	logger, err := log.New(c.LogFormat, c.LogLevel, streams.Err)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = logger.Sync() }()
+	log.Bridge(logger)
+	h := &hub{config: c, streams: streams, registry: metrics.NewRegistry(), health: newHealth()}
+	err = h.run(log.Into(ctx, logger), newKCP)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	logger.Info("stopped")
+	return nil
+}
+
+type hub struct {
+	config   Config
+	streams  Streams
+	registry *prometheus.Registry
+	health   *health
+	bundle   *certs.Bundle
+}
+
+func (h *hub) run(ctx context.Context, newKCP NewKCP) error {
+	began := time.Now()
+	if err := h.certificate(); err != nil {
+		return err
+	}
+	// Ports that are taken are noticed before kcp has started for half a minute.
+	listener, err := net.Listen("tcp", h.config.ListenAddress)
+	if err != nil {
+		return fmt.Errorf("--listen-address: %w; stop what listens there, or give another address", err)
+	}
+	defer func() { _ = listener.Close() }()
+
+	// What stands below the API stops after it, so that open requests end well:
+	// first the listeners drain, then controllers and views end, then kcp.
+	below, stopBelow := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopBelow()
+	kcpCtx, stopKCP := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopKCP()
+
+	front := newFront(h.health)
+	servers, serving := errgroup.WithContext(ctx)
+	servers.Go(func() error {
+		return serve(serving, newHTTPServer(serving, front, h.tls()), listener, h.config.DrainTimeout)
+	})
+	if err := h.serveMetrics(serving, servers); err != nil {
+		return err
+	}
+
+	starting, stopStarting := context.WithCancel(serving)
+	defer stopStarting()
+	log.From(ctx).Info("starting", zap.String("version", version.String()), zap.Bool("embeddedKCP", h.config.Embedded))
+	// A signal while kcp starts ends it; later kcp outlives the drain.
+	detach := context.AfterFunc(starting, stopKCP)
+	config, kcpDone, kcpFailed, err := startKCP(kcpCtx, h.config, newKCP)
+	detach()
+	if err != nil {
+		return err
+	}
+	defer func() { stopKCP(); <-kcpDone }()
+	app, wait, err := h.assemble(starting, below, serving, config)
+	defer func() { stopBelow(); wait() }()
+	if err != nil {
+		return err
+	}
+	front.open(app)
+	log.From(ctx).Info("ready", zap.Duration("after", time.Since(began).Round(time.Millisecond)), zap.String("url", h.config.ExternalURL))
+	h.printNextSteps()
+
+	servers.Go(func() error {
+		select {
+		case err := <-kcpFailed:
+			return err
+		case <-serving.Done():
+			return nil
+		}
+	})
+	return servers.Wait()
+}
+
+// assemble makes the tree in kcp, the views, the controllers and the API on top
+// of them. wait waits until everything that it started has ended.
+func (h *hub) assemble(starting, below, serving context.Context, config *rest.Config) (app http.Handler, wait func(), err error) {
+	var running sync.WaitGroup
+	wait = running.Wait
+	clients, err := kcp.NewClients(config, h.registry)
+	if err != nil {
+		return nil, wait, err
+	}
+	running.Go(func() { h.health.probe(below, clients) })
+	clusters, err := bootstrap.Run(starting, clients, h.config.Tree)
+	if err != nil {
+		return nil, wait, err
+	}
+	in := views.NewInformers(clients)
+	tenancyEndpoints := kcp.NewEndpoints(clients, clusters.Providers, tenancy.ExportTenancy,
+		in.Users, in.Organizations, in.Memberships, in.Indexes, in.Workspaces)
+	accessEndpoints := kcp.NewEndpoints(clients, clusters.Providers, tenancy.ExportAccess,
+		in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Bindings)
+	v, err := views.New(views.Clusters{Users: clusters.Users, Orgs: clusters.Orgs, Providers: clusters.Providers, Hub: clusters.IDs()},
+		in, h.registry, tenancyEndpoints.Synced, accessEndpoints.Synced)
+	if err != nil {
+		return nil, wait, err
+	}
+	controllers, err := newControllers(h.registry, clients, clusters, h.config.Tree, in, v)
+	if err != nil {
+		return nil, wait, err
+	}
+	app, err = h.api(serving, clients, clusters, v, config)
+	if err != nil {
+		return nil, wait, err
+	}
+	running.Go(func() { tenancyEndpoints.Run(below) })
+	running.Go(func() { accessEndpoints.Run(below) })
+	if err := awaitReady(starting, v.Ready); err != nil {
+		return nil, wait, err
+	}
+	for _, c := range controllers {
+		running.Go(func() { c.Run(below) })
+	}
+	h.health.assembled(v.Ready)
+	return app, wait, awaitReady(starting, h.health.kcpReachable)
+}
+
+func awaitReady(ctx context.Context, ready func() bool) error {
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for !ready() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+	return nil
+}
+
+func (h *hub) certificate() (err error) {
+	c := h.config
+	if c.TLSCertFile != "" {
+		h.bundle, err = certs.Load(c.TLSCertFile, c.TLSKeyFile, c.TLSCAFile)
+		return err
+	}
+	external, err := url.Parse(c.ExternalURL)
+	if err != nil {
+		return fmt.Errorf("--external-url: %w", err)
+	}
+	hosts := []string{"localhost", "127.0.0.1", "::1", external.Hostname()}
+	if listen, _, err := net.SplitHostPort(c.ListenAddress); err == nil {
+		if ip := net.ParseIP(listen); ip != nil && !ip.IsUnspecified() {
+			hosts = append(hosts, ip.String())
+		}
+	}
+	h.bundle, err = certs.Ensure(filepath.Join(c.DataDir, "tls"), hosts, time.Now())
+	return err
+}
+
+func (h *hub) tls() *tls.Config {
+	return &tls.Config{
+		MinVersion:   tls.VersionTLS12,
+		Certificates: []tls.Certificate{h.bundle.Certificate},
+		NextProtos:   []string{"h2", "http/1.1"},
+	}
+}
+
+func (h *hub) serveMetrics(ctx context.Context, servers *errgroup.Group) error {
+	if h.config.MetricsListenAddress == "" {
+		return nil
+	}
+	listener, err := net.Listen("tcp", h.config.MetricsListenAddress)
+	if err != nil {
+		return fmt.Errorf("--metrics-listen-address: %w; give another address, or an empty one for no metrics", err)
+	}
+	servers.Go(func() error {
+		return serve(ctx, newHTTPServer(ctx, metrics.Handler(h.registry), nil), listener, time.Second)
+	})
+	return nil
+}
+
+func (h *hub) printNextSteps() {
+	ca := h.config.TLSCAFile
+	if ca == "" {
+		ca = filepath.Join(h.config.DataDir, "tls", "ca.crt")
+	}
+	fmt.Fprintf(h.streams.Out, `
+kedge-hub is ready.
+
+  URL  %s
+  CA   %s
+
+Next steps, as a person with a token:
+
+  kedge login --server %s --ca-file %s --token-file FILE
+  kedge orgs create "My organization"
+  kedge workspaces create "My workspace"
+  kedge kubeconfig > kubeconfig
+  kubectl --kubeconfig kubeconfig get namespaces
+
+`, h.config.ExternalURL, ca, h.config.ExternalURL, ca)
+}

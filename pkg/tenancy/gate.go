@@ -1,0 +1,79 @@
+package tenancy
+
+import (
+	"time"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+// CauseOrgWorkspace is the cause of a refusal under O-10.
+const CauseOrgWorkspace = "OrgWorkspaceNotDirectlyAccessible"
+
+// Gate decides who enters which logical cluster, for the proxy and for
+// credentials alike. It reads memory only.
+type Gate struct {
+	Tree    Tree
+	Cluster func(id string) Cluster
+	Index   func(user string) []v1alpha1.MembershipIndexEntry
+	Org     func(uuid string) (Org, bool)
+	// Workspace finds a Workspace by the UUIDs of its Org and its own.
+	Workspace func(org, workspace string) (Workspace, bool)
+}
+
+// Enter returns the Workspace that cluster, an ID or a path, stands for and the
+// person's effective role in it. Everything but a child Workspace of theirs is
+// refused: what belongs to the hub or is an Org's own with the cause
+// OrgWorkspaceNotDirectlyAccessible (O-10), the unknown and the foreign alike.
+func (g Gate) Enter(user, cluster string) (Workspace, v1alpha1.Role, error) {
+	orgUUID, wsUUID, isPath := g.Tree.ParseWorkspacePath(cluster)
+	entries := g.Index(user)
+	if !isPath {
+		if g.Tree.IsAbovePath(cluster) || g.Tree.IsHubPath(cluster) {
+			return Workspace{}, "", notDirectly()
+		}
+		if !IsClusterID(cluster) {
+			return Workspace{}, "", errs.New(errs.NotFound, "there is no cluster of that name; use the ID or the full path of a workspace")
+		}
+		switch c := g.Cluster(cluster); c.Kind {
+		case ClusterHub:
+			return Workspace{}, "", notDirectly()
+		case ClusterOrg:
+			if InOrg(entries, c.OrgUUID) {
+				return Workspace{}, "", notDirectly()
+			}
+			return Workspace{}, "", foreign()
+		case ClusterWorkspace:
+			orgUUID, wsUUID = c.OrgUUID, c.WorkspaceUUID
+		default:
+			return Workspace{}, "", foreign()
+		}
+	}
+	org, ok := g.Org(orgUUID)
+	if !ok {
+		return Workspace{}, "", foreign()
+	}
+	ws, ok := g.Workspace(orgUUID, wsUUID)
+	role := WorkspaceRole(entries, orgUUID, wsUUID, org.Spec.DefaultAccess)
+	switch {
+	case !ok || role == "":
+		return Workspace{}, "", foreign()
+	case org.Deleted() || ws.Deleted():
+		return Workspace{}, "", errs.New(errs.NotFound, "the workspace was deleted; until its grace ends it can be undeleted")
+	case ws.ClusterID == "":
+		e := errs.New(errs.Unavailable, "the workspace is still being made; try again")
+		e.RetryAfter = time.Second
+		return Workspace{}, "", e
+	}
+	return ws, role, nil
+}
+
+func notDirectly() error {
+	return errs.New(errs.Forbidden,
+		"this workspace belongs to the hub and is never reached directly; work in a child workspace, and manage organizations through the API under /api/orgs",
+		errs.Cause{Type: CauseOrgWorkspace, Message: "only child workspaces of an organization can be reached"})
+}
+
+func foreign() error {
+	return errs.New(errs.Forbidden, "you have no access to this cluster; ask an admin of the workspace or of its organization to add you")
+}

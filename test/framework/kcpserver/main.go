@@ -1,0 +1,61 @@
+// Command kcpserver runs the embedded kcp alone, in a process of its own, for
+// tests and benches: so the race detector can be on in the hub without kcp being
+// compiled with it, and a bare kcp can be measured beside the hub.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"go.uber.org/zap"
+
+	"github.com/faroshq/kedge-hub/pkg/kcp/embedded"
+	"github.com/faroshq/kedge-hub/pkg/log"
+)
+
+func main() {
+	var o embedded.Options
+	flag.StringVar(&o.Dir, "data-dir", "", "folder for kcp's data; a file named ready appears in it when kcp serves")
+	flag.IntVar(&o.Port, "port", 0, "kcp's port")
+	flag.IntVar(&o.EtcdClientPort, "etcd-client-port", 0, "etcd's client port")
+	flag.IntVar(&o.EtcdPeerPort, "etcd-peer-port", 0, "etcd's peer port")
+	flag.StringVar(&o.TokenFile, "token-file", "", "CSV of static tokens")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "kcpserver:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o embedded.Options) error {
+	logger, err := log.New("console", "error", os.Stderr)
+	if err != nil {
+		return err
+	}
+	log.Bridge(logger)
+	marker := filepath.Join(o.Dir, "ready")
+	if err := os.RemoveAll(marker); err != nil {
+		return err
+	}
+	s, err := embedded.New(o)
+	if err != nil {
+		return err
+	}
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-s.Ready():
+			if err := os.WriteFile(marker, nil, 0o600); err != nil {
+				logger.Error("cannot say that kcp is ready", zap.Error(err))
+			}
+		}
+	}()
+	return s.Run(ctx)
+}
