@@ -64,6 +64,21 @@ func statusOf(code errs.Code) (int, metav1.StatusReason) {
 	return http.StatusInternalServerError, metav1.StatusReasonInternalError
 }
 
+// internalMessage is all that a caller learns of a bug of ours.
+const internalMessage = "internal error; the response's X-Request-Id names it in the hub's log"
+
+// Describe returns the HTTP status of an error and what the caller is told of it.
+func Describe(err error) (code int, message string) {
+	var e *errs.Error
+	if !errors.As(err, &e) {
+		return http.StatusInternalServerError, internalMessage
+	}
+	if code, _ = statusOf(e.Code); code == http.StatusInternalServerError {
+		return code, internalMessage
+	}
+	return code, e.Message
+}
+
 // WriteError answers with a metav1.Status. What is behind the error goes to the
 // log; of an internal one the caller learns nothing but that it happened.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
@@ -75,10 +90,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Reason != "" {
 		reason = metav1.StatusReason(e.Reason)
 	}
-	message := e.Message
-	if code == http.StatusInternalServerError {
-		message = "internal error; the response's X-Request-Id names it in the hub's log"
-	}
+	_, message := Describe(e)
 	logger := log.From(r.Context())
 	switch {
 	case code == http.StatusInternalServerError:

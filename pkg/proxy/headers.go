@@ -5,80 +5,86 @@ import (
 	"net/http"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
-
-// passed are the headers that go on to kcp. Whatever is not here does not: an
-// identity or a route that a client claims has no other way in.
-var passed = [...]string{
-	"Accept", "Accept-Encoding", "Authorization", "Content-Encoding", "Content-Type",
-	"If-Match", "If-None-Match", "User-Agent", "Kubectl-Command", "Kubectl-Session",
-}
-
-// passedOnUpgrade go on too where the connection becomes a stream.
-var passedOnUpgrade = [...]string{
-	"Connection", "Upgrade", "X-Stream-Protocol-Version", "Sec-Websocket-Key", "Sec-Websocket-Version",
-	"Sec-Websocket-Protocol", "Sec-Websocket-Extensions",
-}
 
 // bearerProtocol is how a browser's WebSocket carries a token to a Kubernetes
 // API.
 const bearerProtocol = "base64url.bearer.authorization.k8s.io."
 
-// outbound builds the headers that go to kcp from those that came.
-func outbound(in http.Header) http.Header {
-	out := make(http.Header, len(passed))
-	copyHeaders(out, in, passed[:])
-	if upgrade(in) != "" {
-		copyHeaders(out, in, passedOnUpgrade[:])
-		// What Connection names is hop-by-hop; only the upgrade itself goes on.
-		out["Connection"] = []string{"Upgrade"}
+// passes is the list of the headers that go on to kcp. Whatever is not here does
+// not: an identity or a route that a client claims has no other way in.
+func passes(name string, upgrading bool) bool {
+	switch name {
+	case "Accept", "Accept-Encoding", "Authorization", "Content-Type", "If-Match", "If-None-Match",
+		"User-Agent", "Kubectl-Command", "Kubectl-Session":
+		return true
+	case "Connection", "Upgrade", "X-Stream-Protocol-Version", "Sec-Websocket-Key", "Sec-Websocket-Version",
+		"Sec-Websocket-Protocol", "Sec-Websocket-Extensions":
+		return upgrading
 	}
-	if out.Get("User-Agent") == "" {
-		// Otherwise the transport would sign with a name of its own.
-		out["User-Agent"] = []string{""}
-	}
-	return out
+	return false
 }
 
-func copyHeaders(out, in http.Header, names []string) {
-	for _, name := range names {
-		if values := in[name]; len(values) > 0 {
-			out[name] = values
+// clean leaves in out what goes on to kcp. out comes from httputil.ReverseProxy,
+// which took away what Connection names and left of Connection and Upgrade the
+// upgrade itself; authorization is what came in, whatever Connection says of it.
+func clean(out http.Header, authorization []string, requestID string) {
+	upgrading := len(out["Upgrade"]) > 0
+	for name := range out {
+		if !passes(name, upgrading) {
+			delete(out, name)
 		}
 	}
-}
-
-// upgrade is the protocol that a request asks to change to; empty for none.
-func upgrade(h http.Header) string {
-	for _, line := range h["Connection"] {
-		for token := range strings.SplitSeq(line, ",") {
-			if strings.EqualFold(strings.TrimSpace(token), "upgrade") {
-				return h.Get("Upgrade")
-			}
-		}
+	out["Authorization"] = authorization
+	if requestID != "" {
+		// kcp's audit log then names the request as the hub's log does.
+		out["Audit-Id"] = []string{requestID}
 	}
-	return ""
 }
 
-// checkHeaders refuses a second identity beside the one that is gated.
+// upgrades tells whether a request asks for another protocol, as
+// httputil.ReverseProxy does.
+func upgrades(h http.Header) bool {
+	return httpguts.HeaderValuesContainsToken(h["Connection"], "Upgrade") && h.Get("Upgrade") != ""
+}
+
+// checkHeaders refuses a second identity beside the one that is gated, and a
+// change to a protocol in which the next request would pass ungated.
 func checkHeaders(h http.Header, token string) error {
+	const impersonate = "impersonate"
 	for name := range h {
-		if strings.HasPrefix(strings.ReplaceAll(strings.ToLower(name), "_", "-"), "impersonate-") {
+		if len(name) >= len(impersonate) && strings.EqualFold(name[:len(impersonate)], impersonate) {
 			return errs.New(errs.Forbidden, "impersonation is not possible through the hub; use your own rights")
 		}
 	}
+	if upgrades(h) && !(len(h["Upgrade"]) == 1 && streamProtocol(h.Get("Upgrade"))) {
+		return errs.InvalidField("header:Upgrade", "only websocket and SPDY/3.1 are served")
+	}
 	for _, line := range h["Sec-Websocket-Protocol"] {
 		for protocol := range strings.SplitSeq(line, ",") {
-			encoded, ok := strings.CutPrefix(strings.TrimSpace(protocol), bearerProtocol)
-			if !ok {
-				continue
-			}
-			hidden, err := base64.RawURLEncoding.DecodeString(encoded)
-			if err != nil || string(hidden) != token {
-				return errs.New(errs.Forbidden, "the token in Sec-WebSocket-Protocol is not that of the Authorization header")
+			if err := checkProtocol(strings.TrimSpace(protocol), token); err != nil {
+				return err
 			}
 		}
+	}
+	return nil
+}
+
+func streamProtocol(s string) bool {
+	return strings.EqualFold(s, "websocket") || strings.EqualFold(s, "SPDY/3.1")
+}
+
+// checkProtocol refuses a subprotocol that hides another token than the gated.
+func checkProtocol(protocol, token string) error {
+	if len(protocol) < len(bearerProtocol) || !strings.EqualFold(protocol[:len(bearerProtocol)], bearerProtocol) {
+		return nil
+	}
+	hidden, err := base64.RawURLEncoding.DecodeString(protocol[len(bearerProtocol):])
+	if err != nil || string(hidden) != token {
+		return errs.New(errs.Forbidden, "the token in Sec-WebSocket-Protocol is not that of the Authorization header")
 	}
 	return nil
 }

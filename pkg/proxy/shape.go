@@ -5,9 +5,12 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // prefix is where the clusters are.
@@ -25,18 +28,17 @@ type targetKey struct{}
 
 // Shape refuses every path that is not a cluster and then a path of the API that
 // a tenant has business with. It comes before authentication: what has no
-// meaning is not worth looking a token up for.
+// meaning is not worth looking a token up for. Which tree the cluster is in, the
+// gate decides.
 func Shape(next http.Handler) http.Handler {
-	return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
-		if r.Method == http.MethodConnect || r.Method == http.MethodTrace || r.URL.Opaque != "" {
-			return errs.New(errs.MethodNotAllowed, "this method is not served here")
+	return handler(func(w http.ResponseWriter, r *http.Request) error {
+		if !served(r.Method) {
+			w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE")
+			return errs.New(errs.MethodNotAllowed, "this method is not served here; those of the Kubernetes API are GET, HEAD, POST, PUT, PATCH and DELETE")
 		}
-		t, err := parse(r.URL.EscapedPath())
+		t, err := parse(r.URL)
 		if err != nil {
 			return err
-		}
-		if strings.ContainsAny(r.URL.RawQuery, "\x00\r\n") {
-			return errs.New(errs.Invalid, "the query is malformed")
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), targetKey{}, t)))
 		return nil
@@ -49,75 +51,98 @@ func NotHere(w http.ResponseWriter, r *http.Request) {
 		"the Kubernetes API is served per workspace: use the url of a workspace, {hub}/clusters/{id}, or fetch its kubeconfig from /api/orgs/{org}/workspaces/{ws}/kubeconfig"))
 }
 
-// parse takes an escaped path apart. Whatever could be read in two ways is
-// refused rather than cleaned.
-func parse(escaped string) (target, error) {
-	after, ok := strings.CutPrefix(escaped, prefix)
-	if !ok {
-		return target{}, noSuchPath()
+func served(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+		return true
 	}
-	cluster, rest, _ := strings.Cut(after, "/")
-	if cluster == "" || !plainCluster(cluster) {
-		return target{}, errs.New(errs.NotFound, "after /clusters/ comes the ID or the full path of one workspace, in lower case and unescaped")
-	}
-	t := target{cluster: cluster, rest: "/"}
-	if rest == "" {
-		return t, nil
-	}
-	segments := strings.Split(rest, "/")
-	// One "/" at the end is what discovery clients send.
-	if last := len(segments) - 1; last > 0 && segments[last] == "" {
-		segments = segments[:last]
-	}
-	var b strings.Builder
-	for _, segment := range segments {
-		decoded, err := decode(segment)
-		if err != nil {
-			return target{}, err
-		}
-		b.WriteByte('/')
-		b.WriteString(decoded)
-	}
-	t.rest = b.String()
-	if !servable(segments) {
-		return target{}, errs.New(errs.NotFound, "this path is not served for a workspace; those of the Kubernetes API are: /api, /apis, /openapi, /version")
-	}
-	if strings.HasSuffix(rest, "/") {
-		t.rest += "/"
-	}
-	return t, nil
+	return false
 }
 
-// plainCluster lets through what an ID or a path of workspaces is made of.
-func plainCluster(s string) bool {
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '-', c == ':':
-		default:
+// parse takes a URL apart. Whatever could be read in two ways is refused rather
+// than cleaned.
+func parse(u *url.URL) (target, error) {
+	path, ok := wirePath(u)
+	if !ok {
+		return target{}, malformed()
+	}
+	after, ok := strings.CutPrefix(path, prefix)
+	if !ok {
+		return target{}, malformed()
+	}
+	cluster, _, _ := strings.Cut(after, "/")
+	if !named(cluster) {
+		return target{}, errs.New(errs.NotFound, "after /clusters/ comes the ID or the full path of one workspace, in lower case and unescaped")
+	}
+	rest, err := decode(after[len(cluster):])
+	if err != nil {
+		return target{}, err
+	}
+	if !plainQuery(u.RawQuery) {
+		return target{}, errs.New(errs.Invalid, "the query has characters in it that must be percent-encoded")
+	}
+	return target{cluster: cluster, rest: rest}, nil
+}
+
+// wirePath is the path as it was sent. URL.EscapedPath is not: it mends an
+// encoding that is not the usual one, and turns %2F into a separator with it.
+func wirePath(u *url.URL) (string, bool) {
+	if u.Scheme != "" || u.Host != "" || u.Opaque != "" || u.User != nil {
+		return "", false
+	}
+	if u.RawPath == "" {
+		return u.EscapedPath(), true
+	}
+	decoded, err := url.PathUnescape(u.RawPath)
+	return u.RawPath, err == nil && decoded == u.Path
+}
+
+// named tells whether s looks like the name of a cluster: an ID, or a path from
+// root on, in which an Org and a Workspace are UUIDs and nothing is below them.
+func named(s string) bool {
+	if tenancy.IsClusterID(s) {
+		return true
+	}
+	if !strings.HasPrefix(s, "root:") {
+		return false
+	}
+	for label := range strings.SplitSeq(s, ":") {
+		if label == "" || strings.IndexFunc(label, notOfLabel) >= 0 {
 			return false
 		}
 	}
-	return !strings.HasPrefix(s, "system:")
+	i := strings.LastIndex(s, ":orgs:")
+	if i < 0 {
+		return true
+	}
+	org, workspace, deeper := strings.Cut(s[i+len(":orgs:"):], ":")
+	return !tenancy.IsUUID(org) || !deeper || tenancy.IsUUID(workspace)
 }
 
-// decode decodes one segment. An encoded separator, dot or percent sign, and
-// what is not printable ASCII, is in no name of the Kubernetes API.
-func decode(segment string) (string, error) {
-	if i := strings.IndexByte(segment, '%'); i >= 0 {
-		upper := strings.ToUpper(segment)
-		for _, encoded := range []string{"%2F", "%3A", "%2E", "%25", "%5C"} {
-			if strings.Contains(upper, encoded) {
-				return "", noSuchPath()
-			}
-		}
+func notOfLabel(c rune) bool {
+	return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-'
+}
+
+// decode decodes and checks what follows the cluster: "" or "/" and then a path
+// of the API.
+func decode(rest string) (string, error) {
+	if rest == "" || rest == "/" {
+		return "/", nil
 	}
-	decoded, err := url.PathUnescape(segment)
-	if err != nil || decoded == "" || decoded == "." || decoded == ".." {
-		return "", noSuchPath()
+	if !servable(rest) {
+		return "", errs.New(errs.NotFound, "this path is not served for a workspace; those of the Kubernetes API are: /api, /apis, /openapi, /version")
 	}
-	for i := range len(decoded) {
-		if c := decoded[i]; c < 0x21 || c > 0x7e || c == '\\' || c == '/' || c == '?' || c == '#' {
-			return "", noSuchPath()
+	if encodedSeparator(rest) {
+		return "", malformed()
+	}
+	decoded, err := url.PathUnescape(rest)
+	if err != nil || !utf8.ValidString(decoded) || strings.IndexFunc(decoded, notOfPath) >= 0 {
+		return "", malformed()
+	}
+	// One "/" at the end is what clients send that were generated from OpenAPI.
+	for segment := range strings.SplitSeq(strings.TrimSuffix(decoded[1:], "/"), "/") {
+		if segment == "" || segment == "." || segment == ".." {
+			return "", malformed()
 		}
 	}
 	return decoded, nil
@@ -125,16 +150,49 @@ func decode(segment string) (string, error) {
 
 // servable tells whether what follows the cluster is a tenant's business. The
 // list says what is, because what is not reaches the whole kcp process.
-func servable(segments []string) bool {
-	switch segments[0] {
-	case "api", "apis", "openapi", "version":
+func servable(rest string) bool {
+	first, _, _ := strings.Cut(rest[1:], "/")
+	switch first {
+	case "api", "apis", "openapi", "version", "healthz", "livez", "readyz":
 		return true
-	case "healthz", "livez", "readyz":
-		return len(segments) == 1
 	}
 	return false
 }
 
-func noSuchPath() error {
+// encodedSeparator finds what is in no name of the Kubernetes API, or is never
+// encoded there: / : . % and \, percent-encoded.
+func encodedSeparator(s string) bool {
+	for {
+		i := strings.IndexByte(s, '%')
+		if i < 0 {
+			return false
+		}
+		s = s[i+1:]
+		if len(s) < 2 {
+			return true
+		}
+		switch s[:2] {
+		case "2F", "2f", "3A", "3a", "2E", "2e", "25", "5C", "5c":
+			return true
+		}
+	}
+}
+
+func notOfPath(c rune) bool {
+	return !unicode.IsPrint(c) || c == '\\' || c == '?' || c == '#'
+}
+
+// plainQuery tells whether a query can stand in a request line as it is, and
+// means the same to everybody who parses the URL again.
+func plainQuery(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' || s[i] == '#' {
+			return false
+		}
+	}
+	return true
+}
+
+func malformed() error {
 	return errs.New(errs.NotFound, "the path is malformed: it has an empty, a dot or an escaped segment that no object of the Kubernetes API has")
 }

@@ -22,9 +22,14 @@ type Gate struct {
 }
 
 // Enter returns the Workspace that cluster, an ID or a path, stands for and the
-// person's effective role in it. Everything but a child Workspace of theirs is
-// refused: what belongs to the hub or is an Org's own with the cause
-// OrgWorkspaceNotDirectlyAccessible (O-10), the unknown and the foreign alike.
+// person's effective role in it; the Workspace's ClusterID is set. user is the
+// metadata.name of a User who passed MayAct. Everything but a child Workspace of
+// theirs is refused: what belongs to the hub or is an Org's own with the cause
+// OrgWorkspaceNotDirectlyAccessible (O-10), the unknown and the foreign alike, so
+// that nobody learns of either; what is soft-deleted (O-13) with NotFound, and
+// what kcp has not placed yet with Unavailable, both to those alone who have a
+// role in it. Paths of the hub's own workspaces are no secret and get their
+// reason from everybody, an Org's path whether there is such an Org or not.
 func (g Gate) Enter(user, cluster string) (Workspace, v1alpha1.Role, error) {
 	orgUUID, wsUUID, isPath := g.Tree.ParseWorkspacePath(cluster)
 	entries := g.Index(user)
@@ -57,6 +62,9 @@ func (g Gate) Enter(user, cluster string) (Workspace, v1alpha1.Role, error) {
 	role := WorkspaceRole(entries, orgUUID, wsUUID, org.Spec.DefaultAccess)
 	switch {
 	case !ok || role == "":
+		return Workspace{}, "", foreign()
+	case !isPath && ws.ClusterID != cluster:
+		// The name was given to another cluster meanwhile: what was asked for is gone.
 		return Workspace{}, "", foreign()
 	case org.Deleted() || ws.Deleted():
 		return Workspace{}, "", errs.New(errs.NotFound, "the workspace was deleted; until its grace ends it can be undeleted")

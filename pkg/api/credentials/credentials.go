@@ -1,7 +1,3 @@
-// Package credentials hands out what kubectl needs to work in a Workspace: a
-// kubeconfig without a token, and the token when kubectl asks for it. Both pass
-// the gate that the proxy passes, so no credential is ever issued for what could
-// not be reached with it (O-10).
 package credentials
 
 import (
@@ -55,7 +51,9 @@ func (h *Handler) kubeconfig(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	const context = "kedge"
+	// kubectl merges files and keeps the first of a name, so each Workspace has one
+	// of its own.
+	context := "kedge-" + ws.UUID
 	server := h.ExternalURL + "/clusters/" + ws.ClusterID
 	config := map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": context,
@@ -78,6 +76,7 @@ func (h *Handler) kubeconfig(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", "application/yaml")
 	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(http.StatusOK)
 	_, err = w.Write(raw)
 	return err
@@ -85,11 +84,11 @@ func (h *Handler) kubeconfig(w http.ResponseWriter, r *http.Request) error {
 
 // execCredential is the object of kubectl's exec plugins, in and out.
 type execCredential struct {
-	APIVersion string         `json:"apiVersion"`
-	Kind       string         `json:"kind"`
-	Spec       execSpec       `json:"spec"`
-	Status     *execStatus    `json:"status,omitempty"`
-	Metadata   map[string]any `json:"metadata,omitempty"`
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Spec       execSpec `json:"spec"`
+	// Status is replaced by the answer, whatever the question held.
+	Status map[string]any `json:"status,omitempty"`
 }
 
 type execSpec struct {
@@ -98,18 +97,14 @@ type execSpec struct {
 }
 
 type execCluster struct {
-	Server                   string `json:"server"`
-	TLSServerName            string `json:"tls-server-name,omitempty"`
-	InsecureSkipTLSVerify    bool   `json:"insecure-skip-tls-verify,omitempty"`
-	CertificateAuthorityData []byte `json:"certificate-authority-data,omitempty"`
+	Server                string `json:"server"`
+	TLSServerName         string `json:"tls-server-name,omitempty"`
+	InsecureSkipTLSVerify bool   `json:"insecure-skip-tls-verify,omitempty"`
+	// CertificateAuthorityData goes back as it came; the hub has no use for it.
+	CertificateAuthorityData string `json:"certificate-authority-data,omitempty"`
 	ProxyURL                 string `json:"proxy-url,omitempty"`
 	DisableCompression       bool   `json:"disable-compression,omitempty"`
 	Config                   any    `json:"config,omitempty"`
-}
-
-type execStatus struct {
-	Token               string      `json:"token"`
-	ExpirationTimestamp metav1.Time `json:"expirationTimestamp"`
 }
 
 func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
@@ -124,8 +119,6 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 		return errs.InvalidField("apiVersion", "must be "+execVersion)
 	case in.Spec.Cluster == nil || in.Spec.Cluster.Server == "":
 		return errs.InvalidField("spec.cluster.server", "is missing; set provideClusterInfo: true in the kubeconfig")
-	case in.Status != nil:
-		return errs.InvalidField("status", "is what the hub answers; leave it out")
 	}
 	cluster, ok := strings.CutPrefix(in.Spec.Cluster.Server, h.ExternalURL+"/clusters/")
 	if !ok {
@@ -138,6 +131,7 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	in.Status = &execStatus{Token: token, ExpirationTimestamp: metav1.NewTime(h.Clock.Now().Add(lifetime).UTC())}
+	in.Status = map[string]any{"token": token, "expirationTimestamp": metav1.NewTime(h.Clock.Now().Add(lifetime))}
+	w.Header().Set("Cache-Control", "no-store")
 	return httpapi.Write(w, http.StatusOK, in)
 }

@@ -1,4 +1,3 @@
-// Package orgs answers under /api/orgs: the caller's Orgs.
 package orgs
 
 import (
@@ -21,7 +20,6 @@ type Views interface {
 	Index(user string) []v1alpha1.MembershipIndexEntry
 	Org(uuid string) (tenancy.Org, bool)
 	Workspaces(org string) []tenancy.Workspace
-	MembershipsIn(orgCluster string) []*v1alpha1.Membership
 	OrgsCreatedBy(user string) int
 }
 
@@ -64,7 +62,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 			continue
 		}
 		if o, ok := h.Views.Org(e.OrgUUID); ok && !o.Deleted() {
-			items = append(items, h.viewOf(o, e.Role))
+			items = append(items, h.viewOf(o, e.Role, e.OrgFirstAdmin))
 		}
 	}
 	page, err := paging.Page(r, items, func(v view) (string, string) { return v.DisplayName, v.UUID })
@@ -121,12 +119,12 @@ func (h *Handler) created(w http.ResponseWriter, r *http.Request, made *v1alpha1
 		}
 	}
 	w.Header().Set("Location", "/api/orgs/"+made.Name)
-	return httpapi.Write(w, code, h.viewOf(org, v1alpha1.RoleAdmin))
+	return httpapi.Write(w, code, h.viewOf(org, v1alpha1.RoleAdmin, h.firstAdmin(user, org)))
 }
 
 func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	return httpapi.Write(w, http.StatusOK, h.viewOf(scope.Org, scope.OrgRole))
+	return httpapi.Write(w, http.StatusOK, h.viewOf(scope.Org, scope.OrgRole, h.firstAdmin(scope.User, scope.Org)))
 }
 
 func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
@@ -157,7 +155,8 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 		seen, ok := h.Views.Org(changed.Name)
 		return ok && seen.Generation >= changed.Generation && h.indexed(scope.User, seen)
 	})
-	return httpapi.Write(w, http.StatusOK, h.viewOf(tenancy.Org{Organization: changed, ClusterID: scope.Org.ClusterID}, scope.OrgRole))
+	org := tenancy.Org{Organization: changed, ClusterID: scope.Org.ClusterID}
+	return httpapi.Write(w, http.StatusOK, h.viewOf(org, scope.OrgRole, h.firstAdmin(scope.User, org)))
 }
 
 // indexed tells whether the User's index shows the Org under its present name.

@@ -2,15 +2,25 @@ package orgs
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"unicode/utf8"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
-	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// patchRequest is the JSON merge patch of an Org. Raw values tell what is absent
-// from what is null.
+// The limits of the Organization's schema, in characters, said in better words.
+const (
+	maxCostCenter   = 128
+	maxBillingKey   = 63
+	maxBillingValue = 256
+)
+
+// patchRequest is the JSON merge patch of an Org.
 type patchRequest struct {
 	DisplayName          json.RawMessage `json:"displayName"`
 	WorkspaceCreation    json.RawMessage `json:"workspaceCreation"`
@@ -19,109 +29,111 @@ type patchRequest struct {
 	Billing              json.RawMessage `json:"billing"`
 }
 
-// billingPatch is the merge patch of an Org's billing: null takes a value away.
-type billingPatch struct {
-	CostCenter json.RawMessage             `json:"costCenter"`
-	Labels     map[string]*json.RawMessage `json:"labels"`
-}
-
-// spec is the patch of the Organization's spec that the request means.
+// spec is the patch of the Organization's spec that the request means; empty
+// where it changes nothing.
 func (p patchRequest) spec() (map[string]any, error) {
 	spec := map[string]any{}
-	if p.DisplayName != nil {
-		var name string
-		if err := text("displayName", p.DisplayName, &name); err != nil {
-			return nil, err
-		}
-		if err := tenancy.CheckDisplayName("displayName", name); err != nil {
-			return nil, err
-		}
+	name, given, err := mergepatch.DisplayName(p.DisplayName)
+	if err != nil {
+		return nil, err
+	}
+	if given {
 		spec["displayName"] = name
 	}
-	for field, choice := range map[string]struct {
-		raw     json.RawMessage
-		allowed [2]string
+	const members, admin = string(v1alpha1.WhoMembers), string(v1alpha1.WhoAdmin)
+	for _, choice := range []struct {
+		field         string
+		raw           json.RawMessage
+		first, second string
 	}{
-		"workspaceCreation":    {p.WorkspaceCreation, [2]string{string(v1alpha1.WhoMembers), string(v1alpha1.WhoAdmin)}},
-		"catalogEntryCreation": {p.CatalogEntryCreation, [2]string{string(v1alpha1.WhoMembers), string(v1alpha1.WhoAdmin)}},
-		"defaultAccess":        {p.DefaultAccess, [2]string{string(v1alpha1.DefaultAccessNone), string(v1alpha1.DefaultAccessView)}},
+		{"workspaceCreation", p.WorkspaceCreation, members, admin},
+		{"catalogEntryCreation", p.CatalogEntryCreation, members, admin},
+		{"defaultAccess", p.DefaultAccess, string(v1alpha1.DefaultAccessNone), string(v1alpha1.DefaultAccessView)},
 	} {
-		if choice.raw == nil {
-			continue
-		}
-		var value string
-		if err := text(field, choice.raw, &value); err != nil {
+		value, given, err := mergepatch.Text(choice.field, choice.raw)
+		switch {
+		case err != nil:
 			return nil, err
+		case !given:
+		case value != choice.first && value != choice.second:
+			return nil, errs.InvalidField(choice.field, "must be "+choice.first+" or "+choice.second)
+		default:
+			spec[choice.field] = value
 		}
-		if value != choice.allowed[0] && value != choice.allowed[1] {
-			return nil, errs.InvalidField(field, "must be "+choice.allowed[0]+" or "+choice.allowed[1])
-		}
-		spec[field] = value
 	}
 	if p.Billing != nil {
-		billing, err := billingOf(p.Billing)
-		if err != nil {
+		if spec["billing"], err = billing(p.Billing); err != nil {
 			return nil, err
 		}
-		spec["billing"] = billing
 	}
 	return spec, nil
 }
 
-func text(field string, raw json.RawMessage, into *string) error {
-	if string(raw) == "null" || json.Unmarshal(raw, into) != nil {
-		return errs.InvalidField(field, "must be a string")
+// billing is the merge patch of an Org's billing, or nil where all of it is to
+// go.
+func billing(raw json.RawMessage) (any, error) {
+	in, err := object("billing", raw)
+	if err != nil || in == nil {
+		return nil, err
 	}
-	return nil
-}
-
-func billingOf(raw json.RawMessage) (any, error) {
-	if string(raw) == "null" {
-		return nil, nil
-	}
-	var in billingPatch
-	if err := httpapi.Decode(raw, &in); err != nil {
-		return nil, errs.InvalidField("billing", "must be an object with costCenter and labels, both of strings")
-	}
-	billing := map[string]any{}
-	if in.CostCenter != nil {
-		value, err := orNull("billing.costCenter", in.CostCenter, 128)
+	out := map[string]any{}
+	for _, field := range slices.Sorted(maps.Keys(in)) {
+		switch field {
+		case "costCenter":
+			out[field], err = textOrNull("billing.costCenter", in[field], maxCostCenter)
+		case "labels":
+			out[field], err = labels(in[field])
+		default:
+			err = errs.InvalidField("billing."+field, "is not a field that may be given here; free keys go into billing.labels")
+		}
 		if err != nil {
 			return nil, err
 		}
-		billing["costCenter"] = value
 	}
-	if len(in.Labels) > 0 {
-		labels := map[string]any{}
-		for key, raw := range in.Labels {
-			if key == "" || len(key) > 63 {
-				return nil, errs.InvalidField("billing.labels", "keys have 1 to 63 characters")
-			}
-			if raw == nil {
-				labels[key] = nil
-				continue
-			}
-			value, err := orNull("billing.labels."+key, *raw, 256)
-			if err != nil {
-				return nil, err
-			}
-			labels[key] = value
-		}
-		billing["labels"] = labels
-	}
-	return billing, nil
+	return out, nil
 }
 
-func orNull(field string, raw json.RawMessage, max int) (any, error) {
-	if string(raw) == "null" {
-		return nil, nil
-	}
-	var value string
-	if err := text(field, raw, &value); err != nil {
+func labels(raw json.RawMessage) (any, error) {
+	in, err := object("billing.labels", raw)
+	if err != nil || in == nil {
 		return nil, err
 	}
-	if len(value) > max {
-		return nil, errs.InvalidField(field, "is too long")
+	out := map[string]any{}
+	for _, key := range slices.Sorted(maps.Keys(in)) {
+		if n := utf8.RuneCountInString(key); n < 1 || n > maxBillingKey {
+			return nil, errs.InvalidField("billing.labels", fmt.Sprintf("keys have 1 to %d characters", maxBillingKey))
+		}
+		if out[key], err = textOrNull("billing.labels."+key, in[key], maxBillingValue); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// object reads a member that is an object; nil where the patch takes it away.
+func object(field string, raw json.RawMessage) (map[string]json.RawMessage, error) {
+	if mergepatch.IsNull(raw) {
+		return nil, nil
+	}
+	in := map[string]json.RawMessage{}
+	if httpapi.Decode(raw, &in) != nil {
+		return nil, errs.InvalidField(field, "must be an object in which no field is given twice")
+	}
+	return in, nil
+}
+
+// textOrNull reads a string of at most limit characters; nil where the patch
+// takes it away.
+func textOrNull(field string, raw json.RawMessage, limit int) (any, error) {
+	if mergepatch.IsNull(raw) {
+		return nil, nil
+	}
+	value, _, err := mergepatch.Text(field, raw)
+	if err != nil {
+		return nil, err
+	}
+	if utf8.RuneCountInString(value) > limit {
+		return nil, errs.InvalidField(field, fmt.Sprintf("must have at most %d characters", limit))
 	}
 	return value, nil
 }

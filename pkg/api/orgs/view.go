@@ -33,7 +33,18 @@ type view struct {
 	PurgeAt              *metav1.Time           `json:"purgeAt,omitempty"`
 }
 
-func (h *Handler) viewOf(o tenancy.Org, role v1alpha1.Role) view {
+// firstAdmin is what the User's index says of the Org (O-4); its creator where it
+// has no row of it yet.
+func (h *Handler) firstAdmin(user string, o tenancy.Org) string {
+	for _, e := range h.Views.Index(user) {
+		if e.OrgUUID == o.UUID() && e.OrgFirstAdmin != "" {
+			return e.OrgFirstAdmin
+		}
+	}
+	return o.CreatedBy()
+}
+
+func (h *Handler) viewOf(o tenancy.Org, role v1alpha1.Role, firstAdmin string) view {
 	v := view{
 		UUID: o.UUID(), DisplayName: o.Spec.DisplayName, Personal: o.Spec.Personal, Role: role,
 		WorkspacePath:     h.Tree.Org(o.UUID()),
@@ -41,7 +52,7 @@ func (h *Handler) viewOf(o tenancy.Org, role v1alpha1.Role) view {
 		DefaultAccess: o.Spec.DefaultAccess, Billing: o.Spec.Billing,
 		WorkspaceQuota: quota{Limit: tenancy.Limit(o.Spec.WorkspaceQuota, h.DefaultWorkspaceQuota), Used: len(h.Views.Workspaces(o.UUID()))},
 		CreatedAt:      o.CreationTimestamp, CreatedBy: o.CreatedBy(),
-		FirstAdmin: tenancy.FirstAdmin(o, h.Views.MembershipsIn(o.ClusterID)),
+		FirstAdmin: firstAdmin,
 		Phase:      o.Status.Phase, Conditions: o.Status.Conditions,
 		DeletionRequestedAt: o.Status.DeletionRequestedAt,
 	}

@@ -1,15 +1,15 @@
-// Package users answers under /api/users: who the caller is, and what they are
-// in.
 package users
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -77,7 +77,7 @@ func (h *Handler) me(w http.ResponseWriter, r *http.Request) error {
 }
 
 type patchRequest struct {
-	DisplayName *string `json:"displayName"`
+	DisplayName json.RawMessage `json:"displayName"`
 }
 
 func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
@@ -86,15 +86,16 @@ func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
-	if in.DisplayName == nil {
-		return errs.InvalidField("displayName", "is the field that can be changed here; give it a value")
-	}
-	if err := tenancy.CheckDisplayName("displayName", *in.DisplayName); err != nil {
+	name, given, err := mergepatch.DisplayName(in.DisplayName)
+	if err != nil {
 		return err
+	}
+	if !given {
+		return h.me(w, r)
 	}
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
-	u, err := h.Store.PatchUser(ctx, caller.User.Name, map[string]any{"spec": map[string]any{"displayName": *in.DisplayName}})
+	u, err := h.Store.PatchUser(ctx, caller.User.Name, map[string]any{"spec": map[string]any{"displayName": name}})
 	if err != nil {
 		return err
 	}

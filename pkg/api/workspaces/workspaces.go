@@ -1,9 +1,8 @@
-// Package workspaces answers under /api/orgs/{org}/workspaces: the Workspaces of
-// an Org that the caller can enter.
 package workspaces
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -85,6 +85,10 @@ func (h *Handler) viewOf(ws tenancy.Workspace, role v1alpha1.Role) view {
 	}
 	if ws.ClusterID != "" {
 		v.URL = h.ExternalURL + "/clusters/" + ws.ClusterID
+	}
+	if v.Phase == v1alpha1.PhaseReady && !ws.Ready() {
+		// What kcp has taken back is not all there, whatever was written of it (O-11).
+		v.Phase = v1alpha1.PhaseProgressing
 	}
 	if v.Conditions == nil {
 		v.Conditions = []metav1.Condition{}
@@ -189,7 +193,7 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
 }
 
 type patchRequest struct {
-	DisplayName *string `json:"displayName"`
+	DisplayName json.RawMessage `json:"displayName"`
 }
 
 func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
@@ -201,16 +205,17 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
-	if in.DisplayName == nil {
-		return h.get(w, r)
-	}
-	if err := tenancy.CheckDisplayName("displayName", *in.DisplayName); err != nil {
+	name, given, err := mergepatch.DisplayName(in.DisplayName)
+	if err != nil {
 		return err
+	}
+	if !given {
+		return h.get(w, r)
 	}
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
 	changed, err := h.Store.PatchWorkspace(ctx, scope.Org.ClusterID, scope.Org.UUID(), scope.Workspace.UUID, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.DisplayNameAnnotation: *in.DisplayName}},
+		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.DisplayNameAnnotation: name}},
 	})
 	if err != nil {
 		return err

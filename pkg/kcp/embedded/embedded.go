@@ -32,7 +32,8 @@ type Options struct {
 	// Dir holds everything: etcd's data, certificates, keys, admin.kubeconfig.
 	Dir string
 	// Port is kcp's, EtcdClientPort and EtcdPeerPort are etcd's, all on loopback;
-	// 0 chooses a free one.
+	// 0 chooses a free one, once for a Dir: kcp keeps URLs with its port in what it
+	// stores.
 	Port, EtcdClientPort, EtcdPeerPort int
 	// TokenFile is a CSV of static tokens as kube-apiserver's; empty for none.
 	TokenFile string
@@ -50,26 +51,10 @@ func New(options Options) (*Server, error) {
 	if err := os.MkdirAll(options.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data folder of kcp: %w", err)
 	}
-	for _, p := range []struct {
-		flag string
-		port *int
-	}{{"kcp-port", &options.Port}, {"etcd-client-port", &options.EtcdClientPort}, {"etcd-peer-port", &options.EtcdPeerPort}} {
-		port, err := freePort(*p.port)
-		if err != nil {
-			return nil, fmt.Errorf("--%s: port %d on %s is taken: stop what listens there, or give another port (0 chooses a free one)", p.flag, *p.port, host)
-		}
-		*p.port = port
+	if err := choosePorts(&options); err != nil {
+		return nil, err
 	}
 	return &Server{options: options, ready: make(chan struct{})}, nil
-}
-
-func freePort(port int) (int, error) {
-	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // Ready is closed when kcp serves and its root workspace is complete.

@@ -1,5 +1,3 @@
-// Package paging answers lists: filtered by ?q=, in a stable order, a page at a
-// time.
 package paging
 
 import (
@@ -77,9 +75,10 @@ func decode(token string) ([]string, error) {
 		return nil, nil
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(token)
-	parts := strings.Split(string(raw), "\x00")
-	if err != nil || len(parts) != 2 {
+	// The UUID comes last and holds no NUL; of a display name nobody can be sure.
+	cut := strings.LastIndexByte(string(raw), 0)
+	if err != nil || cut < 0 {
 		return nil, errs.InvalidField("query:continue", "is not one that a list of this kind returned")
 	}
-	return parts, nil
+	return []string{string(raw[:cut]), string(raw[cut+1:])}, nil
 }

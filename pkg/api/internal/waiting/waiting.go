@@ -1,4 +1,3 @@
-// Package waiting holds what every write that waits has in common.
 package waiting
 
 import (
@@ -30,7 +29,8 @@ func Follow(r *http.Request) (context.Context, context.CancelFunc) {
 func Async(r *http.Request) bool {
 	for _, line := range r.Header.Values("Prefer") {
 		for preference := range strings.SplitSeq(line, ",") {
-			if strings.EqualFold(strings.TrimSpace(preference), "respond-async") {
+			name, _, _ := strings.Cut(preference, ";")
+			if strings.EqualFold(strings.TrimSpace(name), "respond-async") {
 				return true
 			}
 		}

@@ -1,0 +1,168 @@
+package apitest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const tokenPrefix = "token-of-"
+
+// Token is the bearer token of a person of the world.
+func Token(user string) string { return tokenPrefix + user }
+
+// Tree is the tree under root:kedge.
+func Tree(t testing.TB) tenancy.Tree {
+	tree, err := tenancy.NewTree("root:kedge")
+	require.NoError(t, err)
+	return tree
+}
+
+type tokens struct{}
+
+func (tokens) Authenticate(_ context.Context, token string) (*auth.Identity, bool, error) {
+	name, ok := strings.CutPrefix(token, tokenPrefix)
+	return &auth.Identity{Kind: auth.Person, Issuer: "static", Subject: name, Username: name}, ok, nil
+}
+
+// Router puts the middlewares that the hub has before the routes that mount adds.
+func Router(w *World, mount func(chi.Router)) http.Handler {
+	refuse := func(context.Context, *auth.Identity) (*v1alpha1.User, error) {
+		return nil, errs.New(errs.Forbidden, "nobody signs up here")
+	}
+	r := chi.NewRouter()
+	r.NotFound(httpapi.NotFound)
+	r.MethodNotAllowed(httpapi.MethodNotAllowed)
+	r.Route("/api/", func(r chi.Router) {
+		r.Use(httpmw.Authenticate(tokens{}, w, refuse, []string{Operator}))
+		mount(r)
+	})
+	return r
+}
+
+// Call is one request. Org and Workspace are the tenant headers; they are not
+// sent where empty. A body is sent as JSON unless ContentType says otherwise.
+type Call struct {
+	As, Method, Path, Body string
+	Org, Workspace         string
+	ContentType            string
+	Header                 http.Header
+	// Context is the request's; the background where nil.
+	Context context.Context
+}
+
+// Answer is what came back.
+type Answer struct {
+	Code   int
+	Header http.Header
+	Body   string
+}
+
+// Do makes the request.
+func (c Call) Do(handler http.Handler) Answer {
+	ctx := c.Context
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	r := httptest.NewRequestWithContext(ctx, c.Method, c.Path, strings.NewReader(c.Body))
+	for name, values := range c.Header {
+		r.Header[name] = values
+	}
+	if c.As != "" {
+		r.Header.Set("Authorization", "Bearer "+Token(c.As))
+	}
+	if c.Org != "" {
+		r.Header.Set(httpmw.OrgHeader, c.Org)
+	}
+	if c.Workspace != "" {
+		r.Header.Set(httpmw.WorkspaceHeader, c.Workspace)
+	}
+	switch {
+	case c.ContentType != "":
+		r.Header.Set("Content-Type", c.ContentType)
+	case c.Body != "":
+		r.Header.Set("Content-Type", "application/json")
+	}
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	return Answer{Code: w.Code, Header: w.Header(), Body: w.Body.String()}
+}
+
+// Into takes the body, which must have the code, into what into points to.
+func (a Answer) Into(t testing.TB, code int, into any) {
+	t.Helper()
+	require.Equal(t, code, a.Code, a.Body)
+	require.Equal(t, "application/json", a.Header.Get("Content-Type"))
+	require.NoError(t, json.NewDecoder(bytes.NewBufferString(a.Body)).Decode(into), a.Body)
+}
+
+// Object is the body, which must have the code, as fields.
+func (a Answer) Object(t testing.TB, code int) map[string]any {
+	t.Helper()
+	var o map[string]any
+	a.Into(t, code, &o)
+	return o
+}
+
+// Items are the field of that name of every item of a list.
+func (a Answer) Items(t testing.TB, field string) []string {
+	t.Helper()
+	var list struct{ Items []map[string]any }
+	a.Into(t, http.StatusOK, &list)
+	values := []string{}
+	for _, item := range list.Items {
+		value, ok := item[field].(string)
+		require.True(t, ok, "%v", item)
+		values = append(values, value)
+	}
+	return values
+}
+
+// Refused checks that the answer is a metav1.Status of the code, and returns it.
+func (a Answer) Refused(t testing.TB, code int) metav1.Status {
+	t.Helper()
+	var status metav1.Status
+	a.Into(t, code, &status)
+	require.Equal(t, "Status", status.Kind)
+	require.Equal(t, metav1.StatusFailure, status.Status)
+	require.EqualValues(t, code, status.Code)
+	require.NotEmpty(t, status.Message)
+	return status
+}
+
+// RefusedField checks that the answer is a 400 that names the field.
+func (a Answer) RefusedField(t testing.TB, field string) metav1.Status {
+	t.Helper()
+	status := a.Refused(t, http.StatusBadRequest)
+	require.NotNil(t, status.Details, a.Body)
+	require.Len(t, status.Details.Causes, 1, a.Body)
+	require.Equal(t, field, status.Details.Causes[0].Field)
+	require.Contains(t, status.Message, field)
+	return status
+}
+
+// RefusedCause checks that the answer is a 403 with a cause of that type.
+func (a Answer) RefusedCause(t testing.TB, cause string) metav1.Status {
+	t.Helper()
+	status := a.Refused(t, http.StatusForbidden)
+	require.Equal(t, metav1.StatusReasonForbidden, status.Reason)
+	require.NotNil(t, status.Details, a.Body)
+	require.Len(t, status.Details.Causes, 1, a.Body)
+	require.EqualValues(t, cause, status.Details.Causes[0].Type)
+	return status
+}

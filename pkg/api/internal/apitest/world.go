@@ -1,0 +1,276 @@
+package apitest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// The names of the standing world.
+const (
+	Acme    = "11111111-1111-4111-8111-111111111111"
+	Globex  = "22222222-2222-4222-8222-222222222222"
+	Nowhere = "99999999-9999-4999-8999-999999999999"
+
+	// Dev, Prod and Gone are in Acme, Lab is in Globex. Gone is soft-deleted.
+	Dev  = "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
+	Prod = "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
+	Gone = "cccccccc-cccc-4ccc-8ccc-cccccccccccc"
+	Lab  = "dddddddd-dddd-4ddd-8ddd-dddddddddddd"
+
+	// HubURL is the hub's external URL.
+	HubURL = "https://hub.example.com:9443"
+)
+
+// The people of the standing world, by metadata.name, and their token is
+// "token-of-" and the name.
+const (
+	// Admin is admin of Acme, with no row of any of its Workspaces.
+	Admin = "alice"
+	// Member is a member of Acme and of none of its Workspaces.
+	Member = "bob"
+	// WSAdmin and WSMember are in Dev alone, and in no Org.
+	WSAdmin  = "carol"
+	WSMember = "walter"
+	// Mixed is a member of Acme and admin in Dev.
+	Mixed = "mallory"
+	// Foreigner is admin of Globex.
+	Foreigner = "frank"
+	// Operator is platform admin and in no Org.
+	Operator = "olga"
+)
+
+// Epoch is when everything in the standing world was created.
+func Epoch() metav1.Time {
+	return metav1.NewTime(time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC))
+}
+
+// World stands in for the views. Its objects are replaced, never changed.
+type World struct {
+	mu         sync.Mutex
+	people     map[string]*v1alpha1.User
+	orgs       map[string]tenancy.Org
+	workspaces map[string]tenancy.Workspace
+	index      map[string][]v1alpha1.MembershipIndexEntry
+	later      []func(*World)
+	waits      int
+}
+
+// NewWorld returns the standing world.
+func NewWorld() *World {
+	w := &World{
+		people:     map[string]*v1alpha1.User{},
+		orgs:       map[string]tenancy.Org{},
+		workspaces: map[string]tenancy.Workspace{},
+		index:      map[string][]v1alpha1.MembershipIndexEntry{},
+	}
+	for _, name := range []string{Admin, Member, WSAdmin, WSMember, Mixed, Foreigner, Operator} {
+		w.PutUser(Person(name))
+	}
+	w.PutOrg(Organization(Acme, "Acme", Admin), "acmecluster")
+	w.PutOrg(Organization(Globex, "Globex", Foreigner), "globexcluster")
+	w.PutWorkspace(Workspace(Acme, Dev, "Development", "devcluster"))
+	w.PutWorkspace(Workspace(Acme, Prod, "Production", "prodcluster"))
+	gone := Workspace(Acme, Gone, "Gone", "gonecluster")
+	deleted := Epoch()
+	gone.DeletionRequestedAt = &deleted
+	w.PutWorkspace(gone)
+	w.PutWorkspace(Workspace(Globex, Lab, "Lab", "labcluster"))
+	w.Join(Admin, Acme, "", v1alpha1.RoleAdmin)
+	w.Join(Member, Acme, "", v1alpha1.RoleMember)
+	w.Join(Mixed, Acme, "", v1alpha1.RoleMember)
+	w.Join(Mixed, Acme, Dev, v1alpha1.RoleAdmin)
+	w.Join(WSAdmin, Acme, Dev, v1alpha1.RoleAdmin)
+	w.Join(WSMember, Acme, Dev, v1alpha1.RoleMember)
+	w.Join(Foreigner, Globex, "", v1alpha1.RoleAdmin)
+	return w
+}
+
+// Person returns a User of that name.
+func Person(name string) *v1alpha1.User {
+	u := &v1alpha1.User{Spec: v1alpha1.UserSpec{
+		DisplayName: "Display of " + name, Email: name + "@example.com",
+		Issuer: "static", Subject: name, RBACIdentity: name, Registration: v1alpha1.RegistrationApproved,
+	}}
+	u.Name, u.Generation, u.CreationTimestamp = name, 1, Epoch()
+	return u
+}
+
+// Organization returns a Ready Organization with the defaults of its schema.
+func Organization(uuid, displayName, createdBy string) *v1alpha1.Organization {
+	o := tenancy.NewOrganization(uuid, displayName, createdBy)
+	o.CreationTimestamp, o.Generation = Epoch(), 1
+	o.Status.Phase = v1alpha1.PhaseReady
+	return o
+}
+
+// Workspace returns a Ready Workspace; one that kcp has not placed where cluster
+// is empty.
+func Workspace(org, uuid, displayName, cluster string) tenancy.Workspace {
+	w := tenancy.Workspace{
+		UUID: uuid, OrgUUID: org, DisplayName: displayName, ClusterID: cluster,
+		CreatedAt: Epoch(), CreatedBy: Admin, KCPReady: cluster != "",
+	}
+	w.Status.Phase = v1alpha1.PhaseProgressing
+	if w.KCPReady {
+		w.Status.Phase = v1alpha1.PhaseReady
+	}
+	return w
+}
+
+// PutUser makes or replaces a User.
+func (w *World) PutUser(u *v1alpha1.User) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.people[u.Name] = u
+}
+
+// PutOrg makes or replaces an Org.
+func (w *World) PutOrg(o *v1alpha1.Organization, cluster string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.orgs[o.Name] = tenancy.Org{Organization: o, ClusterID: cluster}
+}
+
+// ChangeOrg replaces an Org by a changed copy.
+func (w *World) ChangeOrg(uuid string, change func(*v1alpha1.Organization)) {
+	org, _ := w.Org(uuid)
+	o := org.DeepCopy()
+	change(o)
+	w.PutOrg(o, org.ClusterID)
+}
+
+// PutWorkspace makes or replaces a Workspace.
+func (w *World) PutWorkspace(ws tenancy.Workspace) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.workspaces[ws.UUID] = ws
+}
+
+// Join adds to the User's index the row of an Org, or of a Workspace where
+// workspace is not empty, as both are at present. A row of the same is replaced.
+func (w *World) Join(user, org, workspace string, role v1alpha1.Role) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o := w.orgs[org]
+	place := tenancy.Place{Org: o, FirstAdmin: o.CreatedBy(), Role: role}
+	if workspace != "" {
+		ws := w.workspaces[workspace]
+		place.Workspace = &ws
+	}
+	rows := make([]v1alpha1.MembershipIndexEntry, 0, len(w.index[user])+1)
+	for _, row := range w.index[user] {
+		if row.OrgUUID != org || row.WorkspaceUUID != workspace {
+			rows = append(rows, row)
+		}
+	}
+	w.index[user] = append(rows, tenancy.IndexEntries([]tenancy.Place{place})...)
+}
+
+// Later lets things happen while somebody waits: one after the other, each when
+// what is waited for does not hold yet.
+func (w *World) Later(changes ...func(*World)) { w.later = append(w.later, changes...) }
+
+// StillToCome counts the changes of Later that nobody waited for.
+func (w *World) StillToCome() int { return len(w.later) }
+
+// Waits counts the calls of Await.
+func (w *World) Waits() int { return w.waits }
+
+// Await plays the changes of Later until cond holds, and then waits for the end
+// of the context.
+func (w *World) Await(ctx context.Context, cond func() bool) error {
+	w.waits++
+	for !cond() {
+		if len(w.later) == 0 {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		change := w.later[0]
+		w.later = w.later[1:]
+		change(w)
+	}
+	return nil
+}
+
+// ByIdentity finds a User.
+func (w *World) ByIdentity(_, subject string) (*v1alpha1.User, bool) { return w.ByName(subject) }
+
+// ByName finds a User.
+func (w *World) ByName(name string) (*v1alpha1.User, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	u, ok := w.people[name]
+	return u, ok
+}
+
+// Index is a User's switcher.
+func (w *World) Index(user string) []v1alpha1.MembershipIndexEntry {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.index[user]
+}
+
+// Org finds an Org.
+func (w *World) Org(uuid string) (tenancy.Org, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o, ok := w.orgs[uuid]
+	return o, ok
+}
+
+// Workspace finds a Workspace of an Org.
+func (w *World) Workspace(org, workspace string) (tenancy.Workspace, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ws, ok := w.workspaces[workspace]
+	return ws, ok && ws.OrgUUID == org
+}
+
+// Workspaces are all of an Org.
+func (w *World) Workspaces(org string) []tenancy.Workspace {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var in []tenancy.Workspace
+	for _, ws := range w.workspaces {
+		if ws.OrgUUID == org {
+			in = append(in, ws)
+		}
+	}
+	return in
+}
+
+// OrgsCreatedBy counts a User's Orgs but the personal one (O-5).
+func (w *World) OrgsCreatedBy(user string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, o := range w.orgs {
+		if !o.Spec.Personal && o.CreatedBy() == user {
+			n++
+		}
+	}
+	return n
+}
+
+// Cluster tells what a logical cluster is.
+func (w *World) Cluster(id string) tenancy.Cluster {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for uuid, o := range w.orgs {
+		if o.ClusterID == id {
+			return tenancy.Cluster{ID: id, Kind: tenancy.ClusterOrg, OrgUUID: uuid}
+		}
+	}
+	for uuid, ws := range w.workspaces {
+		if ws.ClusterID == id {
+			return tenancy.Cluster{ID: id, Kind: tenancy.ClusterWorkspace, OrgUUID: ws.OrgUUID, WorkspaceUUID: uuid}
+		}
+	}
+	return tenancy.Cluster{ID: id}
+}

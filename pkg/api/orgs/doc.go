@@ -1,0 +1,2 @@
+// Package orgs answers under /api/orgs: the caller's Orgs.
+package orgs

@@ -1,0 +1,3 @@
+// Package users answers under /api/users: who the caller is, and what they are
+// in.
+package users

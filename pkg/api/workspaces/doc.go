@@ -1,0 +1,3 @@
+// Package workspaces answers under /api/orgs/{org}/workspaces: the Workspaces of
+// an Org that the caller can enter.
+package workspaces

@@ -1,0 +1,72 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+const (
+	// retryAfter is what a client is told to wait when kcp does not answer.
+	retryAfter = 2 * time.Second
+	// clientGone is the status, for log and metrics alone, of a request whose
+	// client did not wait for the answer.
+	clientGone = 499
+)
+
+// exchange is one request on its way to kcp.
+type exchange struct {
+	// path is where it goes, decoded.
+	path      string
+	requestID string
+	body      body
+}
+
+type exchangeKey struct{}
+
+func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{}).(*exchange) }
+
+// body remembers that the client did not send all of it, which the transport
+// reports as a failure to speak to kcp.
+type body struct {
+	io.ReadCloser
+	failed atomic.Bool
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.failed.Store(true)
+	}
+	return n, err
+}
+
+// upstreamFailed answers for kcp where it gave no answer.
+func upstreamFailed(w http.ResponseWriter, r *http.Request, err error) {
+	ctx := r.Context()
+	var ended *errs.Error
+	var network net.Error
+	var e *errs.Error
+	switch {
+	case errors.As(context.Cause(ctx), &ended):
+		e = ended
+	case ctx.Err() != nil:
+		w.WriteHeader(clientGone)
+		return
+	case exchangeOf(ctx).body.failed.Load():
+		e = errs.Wrap(errs.Invalid, err, "the body of the request ended early")
+	case errors.As(err, &network) && network.Timeout():
+		e = errs.Wrap(errs.Timeout, err, "kcp takes too long to answer; try again")
+		e.RetryAfter = retryAfter
+	default:
+		e = errs.Wrap(errs.BadGateway, err, "kcp does not answer at the moment; try again")
+		e.RetryAfter = retryAfter
+	}
+	refuse(w, r, e)
+}

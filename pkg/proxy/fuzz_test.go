@@ -1,0 +1,129 @@
+package proxy_test
+
+import (
+	"bufio"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// kcpReads is how kcp's ClusterPathFromAndStrip reads a URL: the cluster, and
+// the path as every handler after it sees it.
+func kcpReads(t *testing.T, u *url.URL) (cluster, path, query string) {
+	after, ok := strings.CutPrefix(u.Path, "/clusters/")
+	require.True(t, ok)
+	cluster, rest, _ := strings.Cut(after, "/")
+	stripped := *u
+	stripped.Path = "/" + rest
+	read, err := url.Parse(stripped.String())
+	require.NoError(t, err)
+	return cluster, read.Path, read.RawQuery
+}
+
+// parsed is the request that net/http makes of what came over the wire; nil where
+// it refuses to.
+func parsed(text string) *http.Request {
+	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
+	if err != nil {
+		return nil
+	}
+	return r
+}
+
+// FuzzClusterPath holds what the hub lets through against kcp's own parsing: it
+// is the cluster that was gated, and below it nothing but the API.
+func FuzzClusterPath(f *testing.F) {
+	for _, seed := range []string{
+		"/clusters/aaaa/api/v1/namespaces?watch=1", "/clusters/" + pathA + "/apis/apps/v1/deployments", "/clusters/aaaa", "/clusters/aaaa/",
+		"/clusters/bbbb/api", "/clusters/aaaa/api/../../bbbb/api", "/clusters/aaaa/%2e%2e/bbbb/api", "/clusters/aaaa%2fapi", "//clusters/aaaa/api",
+		"/clusters/*/api", "/clusters/aaaa/api//v1", "/clusters/aaaa/api/v1%2F..%2f|", "/clusters/root:kedge:orgs/api", "/clusters/system:admin/api",
+		"https://kcp/clusters/aaaa/api", "/clusters/aaaa/services/x/clusters/*/api", "/clusters/aaaa/openapi/v3?a=;b#c", "/clusters/aaaa/api/%c0%af",
+		"/clusters/aaaa/apis/rbac.authorization.k8s.io/v1/clusterroles/kedge:workspace:admin", "/clusters/aaaa/api/v1/a%20b%7c",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, target string) {
+		r := parsed("GET " + target + " HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer alice" + tokenSuffix + "\r\n\r\n")
+		if r == nil {
+			return
+		}
+		rec := &recorder{}
+		w := newHub(t, kcpURL, rec).do(r)
+		if w.Code != http.StatusOK {
+			require.Contains(t, []int{400, 401, 403, 404, 405}, w.Code)
+			require.Empty(t, rec.requests)
+			return
+		}
+		require.Len(t, rec.requests, 1)
+		// The way over the wire.
+		out := parsed("GET " + rec.requests[0].URL.RequestURI() + " HTTP/1.1\r\nHost: kcp\r\n\r\n")
+		require.NotNil(t, out)
+		cluster, path, query := kcpReads(t, out.URL)
+		require.Equal(t, "aaaa", cluster)
+		require.Equal(t, r.URL.RawQuery, query)
+		// What the client wrote and what kcp reads are one path.
+		_, asked, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/clusters/"), "/")
+		require.Equal(t, "/"+asked, path)
+		first, _, _ := strings.Cut(path[1:], "/")
+		require.Contains(t, []string{"", "api", "apis", "openapi", "version", "healthz", "livez", "readyz"}, first)
+		require.NotContains(t, path, "//")
+		for segment := range strings.SplitSeq(path, "/") {
+			require.NotContains(t, []string{".", ".."}, segment)
+		}
+	})
+}
+
+// FuzzOutboundHeaders sends any block of headers: what reaches kcp is Alice, once,
+// and nothing that is not on the list.
+func FuzzOutboundHeaders(f *testing.F) {
+	for _, seed := range []string{
+		"Accept: application/json\r\n", "X-Remote-User: system:admin\r\n", "Impersonate-User: bob\r\n", "impersonate_user: bob\r\n",
+		"Connection: Authorization\r\n", "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Protocol: v5.channel.k8s.io\r\n",
+		"Connection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n", "Authorization: Bearer bob-token\r\n", " folded\r\n",
+		"Transfer-Encoding: chunked\r\nTrailer: X-Remote-User\r\n", "Content-Length: 0\r\n", "Te: trailers\r\n",
+		"Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nSec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.Ym9iLXRva2Vu\r\n",
+	} {
+		f.Add(seed)
+	}
+	allowed := []string{
+		"Accept", "Accept-Encoding", "Audit-Id", "Authorization", "Content-Type", "If-Match", "If-None-Match", "Kubectl-Command", "Kubectl-Session", "User-Agent",
+	}
+	upgrade := []string{
+		"Connection", "Sec-Websocket-Extensions", "Sec-Websocket-Key", "Sec-Websocket-Protocol", "Sec-Websocket-Version", "Upgrade", "X-Stream-Protocol-Version",
+	}
+	f.Fuzz(func(t *testing.T, block string) {
+		r := parsed("GET /clusters/aaaa/api HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer alice" + tokenSuffix + "\r\n" + block + "\r\n\r\n")
+		if r == nil {
+			return
+		}
+		rec := &recorder{}
+		w := newHub(t, kcpURL, rec).do(r)
+		if w.Code != http.StatusOK {
+			require.Contains(t, []int{400, 401, 403}, w.Code)
+			require.Empty(t, rec.requests)
+			return
+		}
+		out := rec.requests[0]
+		require.Equal(t, []string{"Bearer alice" + tokenSuffix}, out.Header["Authorization"])
+		require.Equal(t, []string{requestID}, out.Header["Audit-Id"])
+		require.Equal(t, "kcp.test:6443", out.Host)
+		require.Empty(t, out.Trailer)
+		upgrading := len(out.Header["Upgrade"]) > 0
+		for name := range out.Header {
+			if !slices.Contains(allowed, name) {
+				require.True(t, upgrading && slices.Contains(upgrade, name), name)
+			}
+		}
+		if upgrading {
+			require.Contains(t, []string{"websocket", "spdy/3.1"}, strings.ToLower(out.Header.Get("Upgrade")))
+			require.Equal(t, []string{"Upgrade"}, out.Header["Connection"])
+		}
+		for name := range r.Header {
+			require.False(t, strings.HasPrefix(strings.ToLower(name), "impersonate"), name)
+		}
+	})
+}

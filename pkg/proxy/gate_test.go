@@ -1,0 +1,97 @@
+package proxy_test
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/proxy"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+func TestO10_WhatIsTheHubsIsRefusedAndSaysWhy(t *testing.T) {
+	t.Parallel()
+	rec := &recorder{}
+	h := newHub(t, kcpURL, rec)
+	for _, cluster := range []string{
+		"root", "root:kedge", "root:kedge:users", "root:kedge:providers", "root:kedge:orgs",
+		"root:kedge:orgs:" + orgA, "root:kedge:orgs:" + orgB, "orga", "users",
+	} {
+		w := h.do(request(http.MethodGet, "/clusters/"+cluster+"/api/v1/namespaces", "alice"))
+		require.Equal(t, http.StatusForbidden, w.Code, cluster)
+		status := statusOf(t, w.Body.Bytes())
+		require.EqualValues(t, "Forbidden", status.Reason)
+		require.EqualValues(t, tenancy.CauseOrgWorkspace, status.Details.Causes[0].Type)
+		require.Contains(t, status.Message, "/api/orgs")
+	}
+	require.Empty(t, rec.requests)
+	// Her own Workspace, both ways.
+	for _, cluster := range []string{"aaaa", pathA} {
+		require.Equal(t, http.StatusOK, h.do(request(http.MethodGet, "/clusters/"+cluster+"/api/v1/namespaces", "alice")).Code)
+	}
+	require.Len(t, rec.requests, 2)
+}
+
+func TestForeignAndUnknownClustersGetTheSameBytes(t *testing.T) {
+	t.Parallel()
+	rec := &recorder{}
+	h := newHub(t, kcpURL, rec)
+	want := h.do(request(http.MethodGet, "/clusters/nosuchcluster/api", "alice"))
+	require.Equal(t, http.StatusForbidden, want.Code)
+	for _, cluster := range []string{"bbbb", pathB, "orgb", "root:kedge:orgs:" + orgA + ":" + wsB} {
+		w := h.do(request(http.MethodGet, "/clusters/"+cluster+"/api", "alice"))
+		require.Equal(t, want.Code, w.Code, cluster)
+		require.Equal(t, want.Body.Bytes(), w.Body.Bytes(), cluster)
+		require.Equal(t, want.Header(), w.Header(), cluster)
+	}
+	require.Empty(t, rec.requests)
+	require.Equal(t, http.StatusOK, h.do(request(http.MethodGet, "/clusters/bbbb/api", "bob")).Code)
+}
+
+func TestShapeComesBeforeWho(t *testing.T) {
+	t.Parallel()
+	rec := &recorder{}
+	h := newHub(t, kcpURL, rec)
+	require.Equal(t, http.StatusNotFound, h.do(request(http.MethodGet, "/clusters/aaaa/metrics", "")).Code)
+	for _, cluster := range []string{"aaaa", "nosuchcluster", "root", "users"} {
+		w := h.do(request(http.MethodGet, "/clusters/"+cluster+"/api", ""))
+		require.Equal(t, http.StatusUnauthorized, w.Code, cluster)
+		require.NotEmpty(t, w.Header().Get("WWW-Authenticate"))
+	}
+	require.Empty(t, rec.requests)
+}
+
+// TestKubectlIsToldWhy is about what kubectl shows: of a refused discovery
+// nothing but plain text.
+func TestKubectlIsToldWhy(t *testing.T) {
+	t.Parallel()
+	const discovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+	h := newHub(t, kcpURL, roundTripper(func(*http.Request) (*http.Response, error) { return nil, errTest }))
+	for cluster, code := range map[string]int{"root": 403, "bbbb": 403, "root:elsewhere": 404} {
+		w := h.do(request(http.MethodGet, "/clusters/"+cluster+"/api", "alice", "Accept", discovery))
+		require.Equal(t, code, w.Code)
+		require.Equal(t, "text/plain; charset=utf-8", w.Header().Get("Content-Type"))
+		plain := w.Body.String()
+		w = h.do(request(http.MethodGet, "/clusters/"+cluster+"/api", "alice", "Accept", "application/json"))
+		require.Equal(t, code, w.Code)
+		require.Equal(t, plain, statusOf(t, w.Body.Bytes()).Message)
+	}
+	// What a retry may mend stays a Status, with its Retry-After.
+	w := h.do(request(http.MethodGet, "/clusters/aaaa/api", "alice", "Accept", discovery))
+	require.Equal(t, http.StatusBadGateway, w.Code)
+	require.NotEmpty(t, w.Header().Get("Retry-After"))
+	statusOf(t, w.Body.Bytes())
+}
+
+func TestCredentialsGoOverTLSAlone(t *testing.T) {
+	t.Parallel()
+	for upstream, ok := range map[string]bool{"https://kcp": true, "http://kcp": false, "https:///x": false, "kcp": false} {
+		u, err := url.Parse(upstream)
+		require.NoError(t, err)
+		_, err = proxy.New(proxy.Config{Upstream: u, Draining: t.Context(), Metrics: prometheus.NewRegistry()})
+		require.Equal(t, ok, err == nil, upstream)
+	}
+}

@@ -1,0 +1,190 @@
+package proxy_test
+
+import (
+	"encoding/base64"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestHeadersOfAnIdentityOrARouteNeverPass(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"X-Remote-User", "X_Remote_User", "x-remote_group", "X-Remote-Extra-Scopes", "X-Remote-Uid", "X-REMOTE-USER",
+		"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Uri", "Forwarded", "X-Real-Ip", "Via",
+		"X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override", "X-Kubernetes-Sharded-Request", "X-Kcp-Cluster",
+		"X-Kedge-Org", "X-Kedge-Workspace", "Cookie", "Proxy-Authorization", "Proxy-Connection", "Keep-Alive",
+		"Te", "Trailer", "Transfer-Encoding", "Upgrade", "Host", "Audit-Id", "X-Request-Id", "Traceparent", "Baggage",
+		"Origin", "Referer", "Expect", "Content-Encoding", "Range", "Sec-Websocket-Key", "Sec-Websocket-Protocol",
+		"X-Stream-Protocol-Version", "Authorization2", "X-Authorization",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rec := &recorder{}
+			w := newHub(t, kcpURL, rec).do(request(http.MethodGet, "/clusters/aaaa/api", "alice", name, "system:admin", "Accept", "application/json"))
+			require.Equal(t, http.StatusOK, w.Code)
+			got := rec.requests[0]
+			// The hub's own Audit-Id, and an empty User-Agent, which sends none.
+			require.Equal(t, http.Header{
+				"Accept": {"application/json"}, "Authorization": {"Bearer alice" + tokenSuffix}, "Audit-Id": {requestID}, "User-Agent": {""},
+			}, got.Header)
+			require.Equal(t, "kcp.test:6443", got.Host)
+		})
+	}
+}
+
+func TestHeadersThatClientsNeedPass(t *testing.T) {
+	t.Parallel()
+	rec := &recorder{}
+	want := map[string]string{
+		"Accept": "application/json;as=Table", "Accept-Encoding": "gzip", "Content-Type": "application/apply-patch+yaml",
+		"If-Match": `"1"`, "If-None-Match": `"2"`, "User-Agent": "kubectl/v1.36", "Kubectl-Command": "kubectl get", "Kubectl-Session": "s",
+	}
+	var pairs []string
+	for name, value := range want {
+		pairs = append(pairs, name, value)
+	}
+	require.Equal(t, http.StatusOK, newHub(t, kcpURL, rec).do(request(http.MethodPatch, "/clusters/aaaa/api", "alice", pairs...)).Code)
+	for name, value := range want {
+		require.Equal(t, []string{value}, rec.requests[0].Header[name], name)
+	}
+}
+
+func TestWhatConnectionNamesDoesNotPassButTheGatedIdentityDoes(t *testing.T) {
+	t.Parallel()
+	rec := &recorder{}
+	w := newHub(t, kcpURL, rec).do(request(http.MethodGet, "/clusters/aaaa/api", "alice",
+		"Connection", "close, Accept, authorization", "Accept", "application/json", "Kubectl-Command", "kubectl get"))
+	require.Equal(t, http.StatusOK, w.Code)
+	require.Equal(t, http.Header{
+		"Authorization": {"Bearer alice" + tokenSuffix}, "Audit-Id": {requestID}, "Kubectl-Command": {"kubectl get"}, "User-Agent": {""},
+	}, rec.requests[0].Header)
+}
+
+func TestASecondIdentityIsRefused(t *testing.T) {
+	t.Parallel()
+	hidden := func(token string) string {
+		return "base64url.bearer.authorization.k8s.io." + base64.RawURLEncoding.EncodeToString([]byte(token))
+	}
+	upgrade := []string{"Connection", "Upgrade", "Upgrade", "websocket"}
+	for _, tc := range []struct {
+		name   string
+		code   int
+		header []string
+	}{
+		{"none: the positive control", 200, nil},
+		{"Impersonate-User", 403, []string{"Impersonate-User", "bob"}},
+		{"Impersonate-User, empty", 403, []string{"Impersonate-User", ""}},
+		{"Impersonate-Group", 403, []string{"Impersonate-Group", "system:masters"}},
+		{"Impersonate-Uid", 403, []string{"Impersonate-Uid", "1"}},
+		{"Impersonate-Extra", 403, []string{"Impersonate-Extra-Scopes", "x"}},
+		{"upper case", 403, []string{"IMPERSONATE-USER", "bob"}},
+		{"underscores", 403, []string{"Impersonate_User", "bob"}},
+		{"hidden behind Connection", 403, []string{"Connection", "Impersonate-User", "Impersonate-User", "bob"}},
+		{"a header that begins otherwise", 200, []string{"X-Impersonate-User", "bob"}},
+		{"Authorization twice", 401, []string{"Authorization", "Bearer bob" + tokenSuffix}},
+		{"the same Authorization twice", 401, []string{"Authorization", "Bearer alice" + tokenSuffix}},
+		{"another's token in a subprotocol", 403, []string{"Sec-Websocket-Protocol", "v5.channel.k8s.io, " + hidden("bob"+tokenSuffix)}},
+		{"another's token in a second line", 403, []string{"Sec-Websocket-Protocol", "v5.channel.k8s.io", "Sec-Websocket-Protocol", hidden("bob" + tokenSuffix)}},
+		{"another's token, spelt otherwise", 403, []string{"Sec-Websocket-Protocol", strings.ToUpper(hidden("bob" + tokenSuffix))}},
+		{"an undecodable token", 403, []string{"Sec-Websocket-Protocol", "base64url.bearer.authorization.k8s.io.%%"}},
+		{"the empty token", 403, []string{"Sec-Websocket-Protocol", hidden("")}},
+		{"the gated token", 200, []string{"Sec-Websocket-Protocol", hidden("alice" + tokenSuffix)}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			for _, extra := range [][]string{nil, upgrade} {
+				rec := &recorder{}
+				w := newHub(t, kcpURL, rec).do(request(http.MethodGet, "/clusters/aaaa/api", "alice", append(extra, tc.header...)...))
+				require.Equal(t, tc.code, w.Code, w.Body)
+				require.NotContains(t, w.Body.String(), tokenSuffix)
+				if tc.code != http.StatusOK {
+					statusOf(t, w.Body.Bytes())
+					require.Empty(t, rec.requests)
+					continue
+				}
+				require.Equal(t, []string{"Bearer alice" + tokenSuffix}, rec.requests[0].Header["Authorization"])
+			}
+		})
+	}
+}
+
+func TestUpgradesToOtherThanStreamsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name   string
+		code   int
+		header []string
+	}{
+		{"websocket", 200, []string{"Connection", "Upgrade", "Upgrade", "websocket"}},
+		{"SPDY", 200, []string{"Connection", "keep-alive, upgrade", "Upgrade", "SPDY/3.1"}},
+		{"h2c, in which every request would pass", 400, []string{"Connection", "Upgrade, HTTP2-Settings", "Upgrade", "h2c", "HTTP2-Settings", "AAMAAABk"}},
+		{"TLS", 400, []string{"Connection", "Upgrade", "Upgrade", "TLS/1.2"}},
+		{"two at once", 400, []string{"Connection", "Upgrade", "Upgrade", "websocket, h2c"}},
+		{"two lines", 400, []string{"Connection", "Upgrade", "Upgrade", "websocket", "Upgrade", "h2c"}},
+		{"one after an empty line", 200, []string{"Connection", "Upgrade", "Upgrade", "", "Upgrade", "h2c"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			rec := &recorder{}
+			h := newHub(t, kcpURL, rec)
+			w := h.do(request(http.MethodGet, "/clusters/aaaa/api", "alice", append(tc.header, "X-Stream-Protocol-Version", "v4.channel.k8s.io")...))
+			require.Equal(t, tc.code, w.Code, w.Body)
+			if tc.code != http.StatusOK {
+				require.Contains(t, w.Body.String(), "header:Upgrade")
+				require.Empty(t, rec.requests)
+				return
+			}
+			got := rec.requests[0].Header
+			require.NotContains(t, got["Upgrade"], "h2c")
+			if got.Get("Upgrade") != "" {
+				require.Equal(t, []string{"Upgrade"}, got["Connection"])
+				require.Equal(t, []string{"v4.channel.k8s.io"}, got["X-Stream-Protocol-Version"])
+			}
+			require.Zero(t, h.streams(t))
+		})
+	}
+}
+
+func TestClientTrailersDoNotPass(t *testing.T) {
+	t.Parallel()
+	seen := make(chan *http.Request, 1)
+	server, transport := kcp(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		seen <- r
+	})
+	url, client := serve(t, newHub(t, server.URL, transport))
+	// A reader of unknown length goes out in chunks, which may have trailers.
+	r, err := http.NewRequest(http.MethodPost, url+"/clusters/aaaa/api/v1/namespaces", io.MultiReader(strings.NewReader("{}")))
+	require.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer alice"+tokenSuffix)
+	r.Trailer = http.Header{"X-Remote-User": {"system:admin"}}
+	response, err := client.Do(r)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	got := <-seen
+	require.Empty(t, got.Trailer)
+	require.Empty(t, got.Header["Trailer"])
+	require.Equal(t, []string{"chunked"}, got.TransferEncoding)
+}
+
+func TestKCPDoesNotSpeakForTheHub(t *testing.T) {
+	t.Parallel()
+	server, transport := kcp(t, func(w http.ResponseWriter, _ *http.Request) {
+		for _, name := range []string{"Set-Cookie", "Alt-Svc", "X-Request-Id", "Audit-Id", "Etag", "Warning"} {
+			w.Header().Set(name, "kcp")
+		}
+		w.WriteHeader(http.StatusTeapot)
+	})
+	w := newHub(t, server.URL, transport).do(request(http.MethodGet, "/clusters/aaaa/api", "alice"))
+	require.Equal(t, http.StatusTeapot, w.Code)
+	require.Equal(t, []string{requestID}, w.Header()["X-Request-Id"])
+	require.Empty(t, w.Header()["Set-Cookie"])
+	require.Empty(t, w.Header()["Alt-Svc"])
+	for _, name := range []string{"Audit-Id", "Etag", "Warning"} {
+		require.Equal(t, "kcp", w.Header().Get(name), name)
+	}
+}

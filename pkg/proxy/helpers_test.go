@@ -1,0 +1,214 @@
+package proxy_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/log"
+	"github.com/faroshq/kedge-hub/pkg/proxy"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const (
+	orgA = "11111111-1111-4111-8111-111111111111"
+	orgB = "22222222-2222-4222-8222-222222222222"
+	wsA  = "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
+	wsB  = "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
+
+	pathA = "root:kedge:orgs:" + orgA + ":" + wsA
+	pathB = "root:kedge:orgs:" + orgB + ":" + wsB
+
+	// The bearer token of each person is their name and this.
+	tokenSuffix = "-token"
+	requestID   = "request-1"
+	deadline    = 10 * time.Second
+)
+
+type userKey struct{}
+
+// roundTripper is a transport as a function.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// recorder is a kcp that keeps what it is asked and says yes.
+type recorder struct{ requests []*http.Request }
+
+func (rec *recorder) RoundTrip(r *http.Request) (*http.Response, error) {
+	rec.requests = append(rec.requests, r)
+	return &http.Response{
+		StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
+		Body: io.NopCloser(strings.NewReader("ok")), ContentLength: 2, Request: r,
+	}, nil
+}
+
+// hub is a proxy as the server mounts it, with Alice as admin of Org A and Bob of
+// Org B; each Org has one Workspace, in the cluster aaaa and bbbb.
+type hub struct {
+	http.Handler
+	registry *prometheus.Registry
+	logs     *observer.ObservedLogs
+	drain    context.CancelFunc
+}
+
+func gate(tb testing.TB) tenancy.Gate {
+	tree, err := tenancy.NewTree("root:kedge")
+	require.NoError(tb, err)
+	clusters := map[string]tenancy.Cluster{
+		"aaaa":  {Kind: tenancy.ClusterWorkspace, OrgUUID: orgA, WorkspaceUUID: wsA},
+		"bbbb":  {Kind: tenancy.ClusterWorkspace, OrgUUID: orgB, WorkspaceUUID: wsB},
+		"orga":  {Kind: tenancy.ClusterOrg, OrgUUID: orgA},
+		"orgb":  {Kind: tenancy.ClusterOrg, OrgUUID: orgB},
+		"users": {Kind: tenancy.ClusterHub},
+	}
+	workspaces := map[string]tenancy.Workspace{
+		orgA + wsA: {UUID: wsA, OrgUUID: orgA, ClusterID: "aaaa"},
+		orgB + wsB: {UUID: wsB, OrgUUID: orgB, ClusterID: "bbbb"},
+	}
+	orgOf := map[string]string{"alice": orgA, "bob": orgB}
+	return tenancy.Gate{
+		Tree:    tree,
+		Cluster: func(id string) tenancy.Cluster { return clusters[id] },
+		Index: func(user string) []v1alpha1.MembershipIndexEntry {
+			return []v1alpha1.MembershipIndexEntry{{OrgUUID: orgOf[user], Role: v1alpha1.RoleAdmin}}
+		},
+		Org: func(uuid string) (tenancy.Org, bool) {
+			return tenancy.Org{Organization: &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: uuid}}}, uuid == orgA || uuid == orgB
+		},
+		Workspace: func(org, ws string) (tenancy.Workspace, bool) { w, ok := workspaces[org+ws]; return w, ok },
+	}
+}
+
+// bearer is httpmw.BearerToken in short.
+func bearer(r *http.Request) (string, error) {
+	values := r.Header["Authorization"]
+	if len(values) != 1 || !strings.HasPrefix(values[0], "Bearer ") {
+		return "", errs.New(errs.Unauthenticated, "send exactly one bearer token")
+	}
+	return strings.TrimPrefix(values[0], "Bearer "), nil
+}
+
+// authenticate is httpmw.Authenticate in short.
+func authenticate(next http.Handler) http.Handler {
+	return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
+		token, err := bearer(r)
+		if err != nil {
+			return err
+		}
+		user, ok := strings.CutSuffix(token, tokenSuffix)
+		if !ok {
+			return errs.New(errs.Unauthenticated, "the token is not known here")
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
+		return nil
+	})
+}
+
+func newHub(tb testing.TB, upstream string, transport http.RoundTripper) *hub {
+	tb.Helper()
+	u, err := url.Parse(upstream)
+	require.NoError(tb, err)
+	core, logs := observer.New(zap.InfoLevel)
+	logger := zap.New(core)
+	draining, drain := context.WithCancel(log.Into(context.Background(), logger))
+	tb.Cleanup(drain)
+	h := &hub{registry: prometheus.NewRegistry(), logs: logs, drain: drain}
+	p, err := proxy.New(proxy.Config{
+		Upstream: u, Transport: transport, Enter: gate(tb).Enter,
+		User:  func(r *http.Request) string { return r.Context().Value(userKey{}).(string) },
+		Token: bearer, Draining: draining, Metrics: h.registry,
+	})
+	require.NoError(tb, err)
+	chain := proxy.Shape(authenticate(p))
+	h.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Request-Id", requestID)
+		chain.ServeHTTP(w, r.WithContext(log.Into(r.Context(), logger)))
+	})
+	return h
+}
+
+// streams is the value of kedge_proxy_streams.
+func (h *hub) streams(tb testing.TB) float64 {
+	tb.Helper()
+	families, err := h.registry.Gather()
+	require.NoError(tb, err)
+	for _, family := range families {
+		if family.GetName() == "kedge_proxy_streams" {
+			return family.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	tb.Fatal("kedge_proxy_streams is not there")
+	return 0
+}
+
+// request is one as it comes off the wire; header are pairs.
+func request(method, target, user string, header ...string) *http.Request {
+	r := httptest.NewRequest(method, target, nil)
+	if user != "" {
+		r.Header.Set("Authorization", "Bearer "+user+tokenSuffix)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header[http.CanonicalHeaderKey(header[i])] = append(r.Header[http.CanonicalHeaderKey(header[i])], header[i+1])
+	}
+	return r
+}
+
+func (h *hub) do(r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// statusOf reads the metav1.Status that every answer of the hub is.
+func statusOf(tb testing.TB, body []byte) metav1.Status {
+	tb.Helper()
+	var s metav1.Status
+	require.NoError(tb, json.Unmarshal(body, &s), "%s", body)
+	require.Equal(tb, "Status", s.Kind)
+	require.NotEmpty(tb, s.Message)
+	return s
+}
+
+// kcp is a TLS server and the transport that trusts it.
+func kcp(tb testing.TB, handler http.HandlerFunc) (*httptest.Server, *http.Transport) {
+	tb.Helper()
+	server := httptest.NewTLSServer(handler)
+	tb.Cleanup(server.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	return server, transportFor(tb, roots)
+}
+
+func transportFor(tb testing.TB, roots *x509.CertPool) *http.Transport {
+	transport := &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, DisableCompression: true, MaxIdleConnsPerHost: 64,
+	}
+	tb.Cleanup(transport.CloseIdleConnections)
+	return transport
+}
+
+// serve puts a hub behind a TLS listener of its own and returns a client of it.
+func serve(tb testing.TB, h http.Handler) (string, *http.Client) {
+	tb.Helper()
+	server := httptest.NewTLSServer(h)
+	tb.Cleanup(server.Close)
+	return server.URL, server.Client()
+}
