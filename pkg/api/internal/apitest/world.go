@@ -23,6 +23,8 @@ const (
 	Gone = "cccccccc-cccc-4ccc-8ccc-cccccccccccc"
 	Lab  = "dddddddd-dddd-4ddd-8ddd-dddddddddddd"
 
+	// HubCluster is the logical cluster of one of the hub's own workspaces.
+	HubCluster = "hubcluster"
 	// HubURL is the hub's external URL.
 	HubURL = "https://hub.example.com:9443"
 )
@@ -262,6 +264,9 @@ func (w *World) OrgsCreatedBy(user string) int {
 func (w *World) Cluster(id string) tenancy.Cluster {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if id == HubCluster {
+		return tenancy.Cluster{ID: id, Kind: tenancy.ClusterHub}
+	}
 	for uuid, o := range w.orgs {
 		if o.ClusterID == id {
 			return tenancy.Cluster{ID: id, Kind: tenancy.ClusterOrg, OrgUUID: uuid}

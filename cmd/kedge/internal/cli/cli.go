@@ -1,0 +1,142 @@
+// Package cli holds kedge's commands.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+	"github.com/faroshq/kedge-hub/cmd/kedge/internal/config"
+	"github.com/faroshq/kedge-hub/pkg/version"
+)
+
+// Streams are what a command reads and prints to.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// errUsage marks an error of the command line itself, which ends with code 2.
+var errUsage = errors.New("see --help")
+
+// app is what the commands share.
+type app struct {
+	Streams
+	getenv     func(string) string
+	configFile string
+	server     string
+}
+
+// Main runs a command line and returns the exit code: 0, 1 for a failure, 2 for a
+// wrong command line.
+func Main(ctx context.Context, args []string, streams Streams, getenv func(string) string) int {
+	a := &app{Streams: streams, getenv: getenv}
+	cmd := a.root()
+	cmd.SetArgs(args)
+	cmd.SetIn(streams.In)
+	cmd.SetOut(streams.Out)
+	cmd.SetErr(streams.Err)
+	err := cmd.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(streams.Err, "kedge: interrupted")
+		return 1
+	}
+	fmt.Fprintln(streams.Err, "kedge:", err)
+	if errors.Is(err, errUsage) || strings.HasPrefix(err.Error(), "unknown command") {
+		return 2
+	}
+	return 1
+}
+
+func (a *app) root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "kedge",
+		Short: "Work with organizations and workspaces of a kedge-hub",
+		Long: `kedge logs you in to a kedge-hub, manages organizations and workspaces there,
+and gives kubectl what it needs to work in a workspace.`,
+		Example: `  kedge login --server https://127.0.0.1:9443 --ca-file ca.crt --token-file token
+  kedge orgs create "My organization"
+  kedge workspaces create "My workspace"
+  kedge kubeconfig > kubeconfig
+  kubectl --kubeconfig kubeconfig get namespaces`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	flags := cmd.PersistentFlags()
+	flags.StringVar(&a.configFile, "config", "", "file that keeps the logins (default $KEDGE_CONFIG, or kedge/config.json in your configuration folder)")
+	flags.StringVar(&a.server, "server", "", "URL of the hub (default: the one logged in to last)")
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w; %w", err, errUsage) })
+	cmd.AddCommand(a.loginCommand(), a.logoutCommand(), a.whoamiCommand(), a.orgsCommand(), a.workspacesCommand(),
+		a.kubeconfigCommand(), a.credentialCommand(), &cobra.Command{
+			Use: "version", Short: "Print the version", Args: noArgs,
+			RunE: func(*cobra.Command, []string) error {
+				_, err := fmt.Fprintln(a.Out, "kedge", version.String())
+				return err
+			},
+		})
+	return cmd
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no arguments; %w", cmd.CommandPath(), errUsage)
+	}
+	return nil
+}
+
+func oneArg(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fmt.Errorf("%s needs %s; %w", cmd.CommandPath(), what, errUsage)
+		}
+		return nil
+	}
+}
+
+// session is a login and a client for it.
+type session struct {
+	*client.Client
+	path   string
+	config *config.Config
+	server *config.Server
+	url    string
+}
+
+func (a *app) session() (*session, error) {
+	path, err := config.Path(a.configFile, a.getenv)
+	if err != nil {
+		return nil, err
+	}
+	c, err := config.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	url := strings.TrimSuffix(a.server, "/")
+	if url == "" {
+		url = c.Current
+	}
+	server := c.Servers[url]
+	if server == nil {
+		if url == "" {
+			url = "URL"
+		}
+		return nil, fmt.Errorf("not logged in; run: kedge login --server %s", url)
+	}
+	api, err := client.New(url, server.Token, agent(), server.CA)
+	if err != nil {
+		return nil, err
+	}
+	return &session{Client: api, path: path, config: c, server: server, url: url}, nil
+}
+
+func agent() string { return "kedge/" + version.String() }
+
+func (s *session) save() error { return s.config.Save(s.path) }

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+	"github.com/faroshq/kedge-hub/cmd/kedge/internal/config"
+)
+
+func (a *app) kubeconfigCommand() *cobra.Command {
+	var org, workspace, file string
+	cmd := &cobra.Command{
+		Use:   "kubeconfig",
+		Short: "Print a kubeconfig for the chosen workspace",
+		Long: `Print a kubeconfig for the chosen workspace. It holds no token: kubectl asks
+kedge for one, so keep kedge on your PATH and stay logged in.`,
+		Example: `  kedge kubeconfig > kubeconfig
+  kedge kubeconfig --file kubeconfig`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := a.session()
+			if err != nil {
+				return err
+			}
+			if org == "" {
+				org = s.server.Org
+			}
+			if workspace == "" {
+				workspace = s.server.Workspace
+			}
+			if org == "" || workspace == "" {
+				return errors.New("no workspace is chosen; run: kedge workspaces use UUID")
+			}
+			_, raw, err := s.Do(cmd.Context(), client.Request{
+				Method: http.MethodGet, Org: org, Workspace: workspace,
+				Path: "/api/orgs/" + url.PathEscape(org) + "/workspaces/" + url.PathEscape(workspace) + "/kubeconfig",
+			})
+			if err != nil {
+				return err
+			}
+			if file != "" {
+				return config.WriteFile(file, raw)
+			}
+			_, err = a.Out.Write(raw)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&org, "org", "", "UUID of the organization (default: the chosen one)")
+	cmd.Flags().StringVar(&workspace, "workspace", "", "UUID of the workspace (default: the chosen one)")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write to instead, readable by you alone")
+	return cmd
+}
+
+func (a *app) credentialCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "credential",
+		Short: "Print a credential for kubectl (run by kubectl itself)",
+		Long: `Print an ExecCredential for the workspace that kubectl names in
+$KUBERNETES_EXEC_INFO. Kubeconfigs of a hub run this command; people need not.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			info := a.getenv("KUBERNETES_EXEC_INFO")
+			if info == "" {
+				return errors.New("KUBERNETES_EXEC_INFO is not set: this command is for kubectl, which sets it")
+			}
+			if !json.Valid([]byte(info)) {
+				return errors.New("KUBERNETES_EXEC_INFO is not an ExecCredential")
+			}
+			s, err := a.session()
+			if err != nil {
+				return err
+			}
+			_, raw, err := s.Do(cmd.Context(), client.Request{Method: http.MethodPost, Path: "/api/credentials", Body: json.RawMessage(info)})
+			var status *client.Error
+			if errors.As(err, &status) && status.Code == http.StatusUnauthorized {
+				return fmt.Errorf("the login has ended; run: kedge login --server %s", s.url)
+			}
+			if err != nil {
+				return err
+			}
+			_, err = a.Out.Write(raw)
+			return err
+		},
+	}
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+	"github.com/faroshq/kedge-hub/cmd/kedge/internal/config"
+)
+
+func (a *app) loginCommand() *cobra.Command {
+	var caFile, tokenFile string
+	cmd := &cobra.Command{
+		Use:   "login",
+		Short: "Log in to a hub with a token",
+		Long: `Log in to a hub. The token is read from --token-file ("-" for standard input) or
+from $KEDGE_TOKEN, never from the command line, where others could see it. It is
+kept in a file that only you can read, after the hub has accepted it.`,
+		Example: `  kedge login --server https://127.0.0.1:9443 --ca-file ca.crt --token-file token`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.login(cmd, caFile, tokenFile)
+		},
+	}
+	cmd.Flags().StringVar(&caFile, "ca-file", "", "PEM file of the CA that signs the hub's certificate (default: the system's)")
+	cmd.Flags().StringVar(&tokenFile, "token-file", "", `file that holds the token, "-" for standard input (default: $KEDGE_TOKEN)`)
+	return cmd
+}
+
+func (a *app) login(cmd *cobra.Command, caFile, tokenFile string) error {
+	server := strings.TrimSuffix(a.server, "/")
+	if u, err := url.Parse(server); err != nil || u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("--server: give the https URL of the hub; %w", errUsage)
+	}
+	token, err := a.token(tokenFile)
+	if err != nil {
+		return err
+	}
+	var ca []byte
+	if caFile != "" {
+		if ca, err = os.ReadFile(caFile); err != nil {
+			return fmt.Errorf("--ca-file: %w", err)
+		}
+	}
+	api, err := client.New(server, token, agent(), ca)
+	if err != nil {
+		return err
+	}
+	me, err := whoami(cmd, api)
+	if err != nil {
+		return err
+	}
+	path, err := config.Path(a.configFile, a.getenv)
+	if err != nil {
+		return err
+	}
+	c, err := config.Load(path)
+	if err != nil {
+		return err
+	}
+	login := &config.Server{CA: ca, Token: token}
+	if before := c.Servers[server]; before != nil && before.Token == token {
+		login.Org, login.Workspace = before.Org, before.Workspace
+	}
+	c.Current, c.Servers[server] = server, login
+	if err := c.Save(path); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.Out, "Logged in to %s as %s.\n", server, me.Name)
+	return err
+}
+
+func (a *app) token(file string) (string, error) {
+	var raw []byte
+	var err error
+	switch file {
+	case "":
+		raw = []byte(a.getenv("KEDGE_TOKEN"))
+	case "-":
+		raw, err = io.ReadAll(io.LimitReader(a.In, 1<<20))
+	default:
+		raw, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return "", fmt.Errorf("--token-file: %w", err)
+	}
+	token := strings.TrimSpace(string(raw))
+	if token == "" {
+		return "", fmt.Errorf("no token: give --token-file or $KEDGE_TOKEN; %w", errUsage)
+	}
+	return token, nil
+}
+
+func (a *app) logoutCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "logout", Short: "Forget the login to a hub", Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			s, err := a.session()
+			if err != nil {
+				return err
+			}
+			delete(s.config.Servers, s.url)
+			if s.config.Current == s.url {
+				s.config.Current = ""
+			}
+			if err := s.save(); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(a.Out, "Logged out of %s.\n", s.url)
+			return err
+		},
+	}
+}
+
+type me struct {
+	Name        string `json:"name"`
+	DisplayName string `json:"displayName"`
+	Email       string `json:"email"`
+}
+
+func whoami(cmd *cobra.Command, api *client.Client) (me, error) {
+	var out me
+	_, raw, err := api.Do(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/users/me"})
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(raw, &out); err != nil || out.Name == "" {
+		return out, errors.New("the server's answer is not a kedge-hub's")
+	}
+	return out, nil
+}
+
+func (a *app) whoamiCommand() *cobra.Command {
+	var output format
+	cmd := &cobra.Command{
+		Use: "whoami", Short: "Show who you are to the hub", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := a.session()
+			if err != nil {
+				return err
+			}
+			_, raw, err := s.Do(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/users/me"})
+			if err != nil {
+				return err
+			}
+			return a.print(output, raw, table{{"NAME", "name"}, {"DISPLAY NAME", "displayName"}, {"EMAIL", "email"}})
+		},
+	}
+	output.flag(cmd)
+	return cmd
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+)
+
+// format is the value of -o.
+type format string
+
+func (f *format) String() string { return string(*f) }
+
+// Type implements pflag.Value.
+func (f *format) Type() string { return "table|json|yaml|name" }
+
+// Set implements pflag.Value.
+func (f *format) Set(s string) error {
+	switch s {
+	case "table", "json", "yaml", "name":
+		*f = format(s)
+		return nil
+	}
+	return errors.New("give table, json, yaml or name")
+}
+
+func (f *format) flag(cmd *cobra.Command) {
+	*f = "table"
+	cmd.Flags().VarP(f, "output", "o", "how to print: table, json, yaml or name")
+}
+
+// table is which fields of an object are shown, by header.
+type table [][2]string
+
+// print prints an object, or the items of a list, that the hub answered.
+func (a *app) print(f format, raw []byte, columns table) error {
+	switch f {
+	case "json":
+		var b bytes.Buffer
+		if err := json.Indent(&b, bytes.TrimSpace(raw), "", "  "); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(a.Out, b.String())
+		return err
+	case "yaml":
+		out, err := yaml.JSONToYAML(raw)
+		if err != nil {
+			return err
+		}
+		_, err = a.Out.Write(out)
+		return err
+	}
+	items, err := itemsOf(raw)
+	if err != nil {
+		return err
+	}
+	if f == "name" {
+		for _, item := range items {
+			if _, err := fmt.Fprintln(a.Out, nameOf(item)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	w := tabwriter.NewWriter(a.Out, 0, 8, 3, ' ', 0)
+	headers := make([]string, len(columns))
+	for i, c := range columns {
+		headers[i] = c[0]
+	}
+	fmt.Fprintln(w, strings.Join(headers, "\t"))
+	for _, item := range items {
+		row := make([]string, len(columns))
+		for i, c := range columns {
+			if v := item[c[1]]; v != nil {
+				row[i] = fmt.Sprint(v)
+			}
+		}
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	return w.Flush()
+}
+
+func nameOf(item map[string]any) any {
+	if uuid, ok := item["uuid"]; ok {
+		return uuid
+	}
+	return item["name"]
+}
+
+func itemsOf(raw []byte) ([]map[string]any, error) {
+	var list struct {
+		Items *[]map[string]any `json:"items"`
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	if list.Items != nil {
+		return *list.Items, nil
+	}
+	var item map[string]any
+	if err := json.Unmarshal(raw, &item); err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	return []map[string]any{item}, nil
+}

@@ -1,0 +1,97 @@
+package orgs_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/pkg/api/orgs"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+)
+
+// made is the UUID of the Org that a test creates.
+const made = "33333333-3333-4333-8333-333333333333"
+
+// store counts the writes and does what its fields say.
+type store struct {
+	create func(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Organization, error)
+	patch  func(ctx context.Context, uuid string, patch any) (*v1alpha1.Organization, error)
+	writes int
+}
+
+func (s *store) CreateOrganization(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Organization, error) {
+	s.writes++
+	return s.create(ctx, o)
+}
+
+func (s *store) PatchOrganization(ctx context.Context, uuid string, patch any) (*v1alpha1.Organization, error) {
+	s.writes++
+	return s.patch(ctx, uuid, patch)
+}
+
+type fixture struct {
+	world   *apitest.World
+	store   *store
+	handler *orgs.Handler
+	http    http.Handler
+}
+
+// newFixture is a hub on which what is created is Ready after two changes of the
+// views, and what is patched is followed by two.
+func newFixture(t testing.TB, options ...func(*orgs.Handler)) *fixture {
+	f := &fixture{world: apitest.NewWorld(), store: &store{}}
+	f.store.create = func(_ context.Context, o *v1alpha1.Organization) (*v1alpha1.Organization, error) {
+		o = o.DeepCopy()
+		o.CreationTimestamp, o.Generation = apitest.Epoch(), 1
+		by := o.Annotations[v1alpha1.CreatedByAnnotation]
+		f.world.Later(
+			func(w *apitest.World) { w.PutOrg(o, "") },
+			func(w *apitest.World) {
+				w.PutOrg(apitest.Organization(o.Name, o.Spec.DisplayName, by), "madecluster")
+			},
+			func(w *apitest.World) { w.Join(by, o.Name, "", v1alpha1.RoleAdmin) },
+		)
+		return o, nil
+	}
+	f.store.patch = func(_ context.Context, uuid string, patch any) (*v1alpha1.Organization, error) {
+		old, ok := f.world.Org(uuid)
+		require.True(t, ok)
+		o := apitest.MergePatched(t, old.Organization, patch)
+		o.Generation++
+		f.world.Later(
+			func(w *apitest.World) { w.PutOrg(o, old.ClusterID) },
+			func(w *apitest.World) { w.Join(apitest.Admin, uuid, "", v1alpha1.RoleAdmin) },
+		)
+		return o, nil
+	}
+	f.handler = &orgs.Handler{
+		Views: f.world, Await: f.world.Await, Store: f.store, Tree: apitest.Tree(t),
+		Scope: httpmw.Scopes{Tenants: f.world}.Org, NewUUID: func() string { return made },
+		DefaultOrgQuota: 10, DefaultWorkspaceQuota: 50, DeletionGrace: 720 * time.Hour,
+		CreateTimeout: time.Minute,
+	}
+	for _, o := range options {
+		o(f.handler)
+	}
+	f.http = apitest.Router(f.world, f.handler.Mount)
+	return f
+}
+
+func hurried(h *orgs.Handler) { h.CreateTimeout = time.Millisecond }
+
+func (f *fixture) get(as, path string) apitest.Answer {
+	return apitest.Call{As: as, Method: http.MethodGet, Path: path, Org: apitest.Acme}.Do(f.http)
+}
+
+func (f *fixture) post(as, body string) apitest.Answer {
+	return apitest.Call{As: as, Method: http.MethodPost, Path: "/api/orgs", Body: body}.Do(f.http)
+}
+
+func (f *fixture) patch(as, body string) apitest.Answer {
+	return apitest.Call{As: as, Method: http.MethodPatch, Path: "/api/orgs/" + apitest.Acme, Org: apitest.Acme, Body: body}.Do(f.http)
+}
