@@ -72,7 +72,7 @@ func (t *StaticTokens) add(record []string, uids map[string]string) error {
 	case username == "":
 		return errors.New("the username is empty")
 	case reserved(username):
-		return fmt.Errorf("the username %q is reserved: it may not begin with system:", username)
+		return fmt.Errorf("the username %q is reserved: it may not begin with %q", username, "system:")
 	}
 	if known, ok := uids[username]; ok && known != uid {
 		return fmt.Errorf("the username %q has another uid on an earlier line", username)
@@ -89,7 +89,7 @@ func (t *StaticTokens) add(record []string, uids map[string]string) error {
 		for group := range strings.SplitSeq(record[3], ",") {
 			group = strings.TrimSpace(group)
 			if reserved(group) || strings.HasPrefix(group, "kedge:") {
-				return fmt.Errorf("the group %q is reserved: it may begin with neither system: nor kedge:", group)
+				return fmt.Errorf("the group %q is reserved: it may begin with neither %q nor %q", group, "system:", "kedge:")
 			}
 			if group != "" {
 				id.Groups = append(id.Groups, group)

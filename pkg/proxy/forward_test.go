@@ -22,7 +22,7 @@ var errTest = errors.New("dial tcp 10.0.0.1:6443: connect: connection refused")
 
 func TestKCPDownOrSlow(t *testing.T) {
 	t.Parallel()
-	server, fast := kcp(t, func(w http.ResponseWriter, r *http.Request) {
+	server, fast := kcp(t, func(_ http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/slow") {
 			<-r.Context().Done()
 		}
@@ -101,7 +101,7 @@ func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 func TestAWatchIsNotBuffered(t *testing.T) {
 	t.Parallel()
 	next := make(chan string)
-	server, transport := kcp(t, func(w http.ResponseWriter, r *http.Request) {
+	server, transport := kcp(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusOK)
 		_ = http.NewResponseController(w).Flush()
 		for event := range next {
@@ -308,6 +308,6 @@ func TestAnUpgradePassesAndEndsWithTheHub(t *testing.T) {
 	h.drain()
 	_, err := reader.ReadString('\n')
 	require.Error(t, err)
-	<-ended
+	_ = <-ended
 	require.Eventually(t, func() bool { return h.streams(t) == 0 }, deadline, time.Millisecond)
 }

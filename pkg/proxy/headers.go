@@ -12,7 +12,7 @@ import (
 
 // bearerProtocol is how a browser's WebSocket carries a token to a Kubernetes
 // API.
-const bearerProtocol = "base64url.bearer.authorization.k8s.io."
+const bearerProtocol = "base64url.bearer.authorization.k8s.io." //nolint:gosec // a name, not a credential
 
 // passes is the list of the headers that go on to kcp. Whatever is not here does
 // not: an identity or a route that a client claims has no other way in.
@@ -60,7 +60,7 @@ func checkHeaders(h http.Header, token string) error {
 			return errs.New(errs.Forbidden, "impersonation is not possible through the hub; use your own rights")
 		}
 	}
-	if upgrades(h) && !(len(h["Upgrade"]) == 1 && streamProtocol(h.Get("Upgrade"))) {
+	if upgrades(h) && (len(h["Upgrade"]) != 1 || !streamProtocol(h.Get("Upgrade"))) {
 		return errs.InvalidField("header:Upgrade", "only websocket and SPDY/3.1 are served")
 	}
 	for _, line := range h["Sec-Websocket-Protocol"] {

@@ -115,7 +115,7 @@ func newFront(h *health) *front {
 	r.Get("/healthz", healthz)
 	r.Get("/livez", healthz)
 	r.Get("/readyz", h.readyz)
-	r.Get("/version", func(w http.ResponseWriter, r *http.Request) {
+	r.Get("/version", func(w http.ResponseWriter, _ *http.Request) {
 		_ = httpapi.Write(w, http.StatusOK, map[string]string{"version": version.String()})
 	})
 	r.NotFound(f.forward)

@@ -66,7 +66,7 @@ func (h *hub) run(ctx context.Context, newKCP NewKCP) error {
 		return err
 	}
 	// Ports that are taken are noticed before kcp has started for half a minute.
-	listener, err := net.Listen("tcp", h.config.ListenAddress)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", h.config.ListenAddress)
 	if err != nil {
 		return fmt.Errorf("--listen-address: %w; stop what listens there, or give another address", err)
 	}
@@ -208,7 +208,7 @@ func (h *hub) serveMetrics(ctx context.Context, servers *errgroup.Group) error {
 	if h.config.MetricsListenAddress == "" {
 		return nil
 	}
-	listener, err := net.Listen("tcp", h.config.MetricsListenAddress)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", h.config.MetricsListenAddress)
 	if err != nil {
 		return fmt.Errorf("--metrics-listen-address: %w; give another address, or an empty one for no metrics", err)
 	}

@@ -1,0 +1,69 @@
+# The targets that people and CI use. Nothing but Go, make and git is needed.
+SHELL := /bin/sh
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -X github.com/faroshq/kedge-hub/pkg/version.version=$(VERSION)
+GOLANGCI_LINT_VERSION := v2.15.0
+BIN := $(CURDIR)/bin
+
+# These link a whole kcp: the race detector would compile kcp a second time.
+KCP_PACKAGES := ./pkg/kcp/embedded ./cmd/kedge-hub ./test/framework/kcpserver
+UNIT_PACKAGES = $(shell go list ./apis/... ./pkg/... ./cmd/... ./config/... | grep -v -e pkg/kcp/embedded -e cmd/kedge-hub)
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test test-unit test-integration test-e2e bench lint generate verify clean
+
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F '\t' '{printf "  %-18s %s\n", $$1, $$2}'
+
+build: ## build kedge-hub, kedge and kubectl-kedge into bin/
+	go build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/kedge-hub ./cmd/kedge
+	@ln -sf kedge $(BIN)/kubectl-kedge
+
+$(BIN)/kubectl: go.mod
+	go build -o $(BIN)/kubectl k8s.io/kubernetes/cmd/kubectl
+
+$(BIN)/kcpserver: FORCE
+	go build -o $(BIN)/kcpserver ./test/framework/kcpserver
+.PHONY: FORCE
+FORCE:
+
+run: build $(BIN)/kubectl ## start a hub with a kcp of its own, for development, with data in .data/
+	@mkdir -p .data && chmod 700 .data
+	@test -s .data/tokens.csv || (umask 077; for user in alice bob; do \
+		token=$$(head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n'); \
+		printf '%s' "$$token" > .data/$$user.token; printf '%s,%s,%s,""\n' "$$token" $$user $$user >> .data/tokens.csv; done)
+	@echo 'Development users: alice and bob; their tokens are in .data/alice.token and .data/bob.token'
+	$(BIN)/kedge-hub --data-dir .data --token-file .data/tokens.csv
+
+test: test-unit test-integration test-e2e ## run all tests
+
+test-unit: ## run the tests beside the code, with the race detector
+	go test -race $(UNIT_PACKAGES)
+	go test $(KCP_PACKAGES)
+
+test-integration: $(BIN)/kcpserver $(BIN)/kubectl ## run the hub, with the race detector, against a real kcp
+	KEDGE_TEST_BIN=$(BIN) go test -race -count=1 -timeout 20m ./test/integration/...
+
+test-e2e: build $(BIN)/kubectl ## run the built programs and the real kubectl
+	KEDGE_TEST_BIN=$(BIN) go test -count=1 -timeout 20m ./test/e2e/...
+
+bench: build $(BIN)/kcpserver ## measure the hub beside its floors and print a table
+	KEDGE_TEST_BIN=$(BIN) go run ./test/bench
+
+lint: $(BIN)/golangci-lint ## run the linters, the package borders among them
+	$(BIN)/golangci-lint run --allow-parallel-runners ./...
+
+$(BIN)/golangci-lint: Makefile
+	GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	@touch $@
+
+generate: ## make deepcopy, CRDs and APIResourceSchemas anew from apis/
+	go tool controller-gen object paths=./apis/... crd paths=./apis/... output:crd:dir=config/crds
+	go build -o $(BIN)/apigen github.com/kcp-dev/sdk/cmd/apigen
+	$(BIN)/apigen --input-dir config/crds --output-dir config/schemas
+
+verify: generate ## fail where generated files are not those that are committed
+	@test -z "$$(git status --porcelain -- apis config)" || { git --no-pager diff -- apis config; git status --porcelain -- apis config; echo 'generated files are stale: run make generate and commit'; exit 1; }
+
+clean: ## remove what was built
+	rm -rf $(BIN)

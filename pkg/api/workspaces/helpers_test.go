@@ -1,0 +1,127 @@
+package workspaces_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// made is the UUID of the Workspace that a test creates.
+const made = "eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee"
+
+type store struct {
+	create func(ctx context.Context, orgCluster string, w tenancy.Workspace) (tenancy.Workspace, error)
+	patch  func(ctx context.Context, orgCluster, org, workspace string, patch any) (tenancy.Workspace, error)
+	writes int
+}
+
+func (s *store) CreateWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace) (tenancy.Workspace, error) {
+	s.writes++
+	return s.create(ctx, orgCluster, w)
+}
+
+func (s *store) PatchWorkspace(ctx context.Context, orgCluster, org, workspace string, patch any) (tenancy.Workspace, error) {
+	s.writes++
+	return s.patch(ctx, orgCluster, org, workspace, patch)
+}
+
+type fixture struct {
+	world *apitest.World
+	store *store
+	http  http.Handler
+}
+
+// newFixture is a hub on which what is created becomes Ready in steps, and what
+// is patched is followed by the view first and by the index then.
+func newFixture(t testing.TB, options ...func(*workspaces.Handler)) *fixture {
+	f := &fixture{world: apitest.NewWorld(), store: &store{}}
+	f.store.create = func(_ context.Context, _ string, w tenancy.Workspace) (tenancy.Workspace, error) {
+		stages := []tenancy.Workspace{
+			apitest.Workspace(w.OrgUUID, w.UUID, w.DisplayName, ""),
+			apitest.Workspace(w.OrgUUID, w.UUID, w.DisplayName, "madecluster"),
+			apitest.Workspace(w.OrgUUID, w.UUID, w.DisplayName, "madecluster"),
+		}
+		stages[1].Status.Phase = v1alpha1.PhaseProgressing
+		for i := range stages {
+			stages[i].CreatedBy = w.CreatedBy
+			f.world.Later(func(world *apitest.World) { world.PutWorkspace(stages[i]) })
+		}
+		f.world.Later(func(world *apitest.World) { world.Join(w.CreatedBy, w.OrgUUID, w.UUID, v1alpha1.RoleAdmin) })
+		return stages[0], nil
+	}
+	f.store.patch = func(_ context.Context, _, org, workspace string, patch any) (tenancy.Workspace, error) {
+		ws, ok := f.world.Workspace(org, workspace)
+		require.True(t, ok)
+		ws.DisplayName = renamed(t, patch)
+		f.world.Later(
+			func(w *apitest.World) { w.PutWorkspace(ws) },
+			func(w *apitest.World) { w.Join(apitest.WSAdmin, org, workspace, v1alpha1.RoleAdmin) },
+		)
+		return ws, nil
+	}
+	scopes := httpmw.Scopes{Tenants: f.world}
+	handler := &workspaces.Handler{
+		Views: f.world, Store: f.store, Tree: apitest.Tree(t),
+		OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace,
+		NewUUID: func() string { return made }, ExternalURL: apitest.HubURL,
+		DefaultQuota: 50, DeletionGrace: 720 * time.Hour, CreateTimeout: time.Minute,
+	}
+	for _, o := range options {
+		o(handler)
+	}
+	f.http = apitest.Router(f.world, handler.Mount)
+	return f
+}
+
+// renamed is the display name in the one patch that may reach the store.
+func renamed(t testing.TB, patch any) string {
+	t.Helper()
+	p, ok := patch.(map[string]any)
+	require.True(t, ok)
+	metadata, ok := p["metadata"].(map[string]any)
+	require.True(t, ok)
+	annotations, ok := metadata["annotations"].(map[string]any)
+	require.True(t, ok)
+	name, ok := annotations[v1alpha1.DisplayNameAnnotation].(string)
+	require.True(t, ok)
+	require.Equal(t, map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.DisplayNameAnnotation: name}}}, p)
+	return name
+}
+
+func path(parts ...string) string {
+	p := "/api/orgs/" + apitest.Acme + "/workspaces"
+	for _, part := range parts {
+		p += "/" + part
+	}
+	return p
+}
+
+func (f *fixture) list(as, query string) apitest.Answer {
+	return apitest.Call{As: as, Method: http.MethodGet, Path: path() + query, Org: apitest.Acme}.Do(f.http)
+}
+
+func (f *fixture) get(as, workspace string) apitest.Answer {
+	return apitest.Call{As: as, Method: http.MethodGet, Path: path(workspace), Org: apitest.Acme, Workspace: workspace}.Do(f.http)
+}
+
+func (f *fixture) post(as, body string) apitest.Answer {
+	return apitest.Call{As: as, Method: http.MethodPost, Path: path(), Org: apitest.Acme, Body: body}.Do(f.http)
+}
+
+func (f *fixture) patch(as, body string) apitest.Answer {
+	return apitest.Call{As: as, Method: http.MethodPatch, Path: path(apitest.Dev), Org: apitest.Acme, Workspace: apitest.Dev, Body: body}.Do(f.http)
+}
+
+// show lets the members of Acme look into its Workspaces.
+func show(f *fixture) {
+	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Spec.DefaultAccess = v1alpha1.DefaultAccessView })
+}

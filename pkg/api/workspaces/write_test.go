@@ -1,0 +1,305 @@
+package workspaces_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+type patchFunc func(ctx context.Context, orgCluster, org, workspace string, patch any) (tenancy.Workspace, error)
+
+func deletedAt(patch patchFunc, at metav1.Time) patchFunc {
+	return func(ctx context.Context, orgCluster, org, workspace string, p any) (tenancy.Workspace, error) {
+		ws, err := patch(ctx, orgCluster, org, workspace, p)
+		ws.DeletionRequestedAt = &at
+		return ws, err
+	}
+}
+
+func TestCreateWritesOnceIntoTheOrgAndWaitsUntilItsCreatorCanEnter(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	create := f.store.create
+	f.store.create = func(ctx context.Context, orgCluster string, w tenancy.Workspace) (tenancy.Workspace, error) {
+		require.Equal(t, "acmecluster", orgCluster)
+		require.Equal(t, tenancy.Workspace{UUID: made, OrgUUID: apitest.Acme, DisplayName: "Staging", CreatedBy: apitest.Member}, w)
+		return create(ctx, orgCluster, w)
+	}
+	answer := f.post(apitest.Member, `{"displayName": "Staging"}`)
+	answer.Object(t, http.StatusCreated)
+	require.JSONEq(t, `{
+		"uuid": "eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee", "orgUUID": "11111111-1111-4111-8111-111111111111",
+		"displayName": "Staging", "role": "admin",
+		"workspacePath": "root:kedge:orgs:11111111-1111-4111-8111-111111111111:eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee",
+		"clusterID": "madecluster", "url": "https://hub.example.com:9443/clusters/madecluster",
+		"createdAt": "2026-03-01T12:00:00Z", "createdBy": "bob", "phase": "Ready", "conditions": []
+	}`, answer.Body)
+	require.Equal(t, path(made), answer.Header.Get("Location"))
+	require.Zero(t, f.world.StillToCome(), "it waited for Ready and for the index")
+	require.Equal(t, 1, f.store.writes)
+
+	// Reads after the write see it.
+	require.Equal(t, []string{made}, f.list(apitest.Member, "").Items(t, "uuid"))
+	require.JSONEq(t, answer.Body, f.get(apitest.Member, made).Body)
+}
+
+func TestCreateAnswers202WhereItIsNotReadyInTime(t *testing.T) {
+	t.Parallel()
+	placed := apitest.Workspace(apitest.Acme, made, "Staging", "madecluster")
+	unfinished := placed
+	unfinished.Status.Phase = v1alpha1.PhaseProgressing
+	join := func(w *apitest.World) { w.Join(apitest.Admin, apitest.Acme, made, v1alpha1.RoleAdmin) }
+	for name, c := range map[string]struct {
+		views []func(*apitest.World)
+		phase string
+	}{
+		"no view has it":                {nil, "Progressing"},
+		"it is not Ready":               {[]func(*apitest.World){func(w *apitest.World) { w.PutWorkspace(unfinished) }, join}, "Progressing"},
+		"its creator has no row of it":  {[]func(*apitest.World){func(w *apitest.World) { w.PutWorkspace(placed) }}, "Ready"},
+		"the row is from before placed": {[]func(*apitest.World){func(w *apitest.World) { w.PutWorkspace(apitest.Workspace(apitest.Acme, made, "Staging", "")) }, join, func(w *apitest.World) { w.PutWorkspace(placed) }}, "Ready"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, func(h *workspaces.Handler) { h.CreateTimeout = time.Millisecond })
+			f.store.create = func(context.Context, string, tenancy.Workspace) (tenancy.Workspace, error) {
+				f.world.Later(c.views...)
+				return apitest.Workspace(apitest.Acme, made, "Staging", ""), nil
+			}
+			answer := f.post(apitest.Admin, `{"displayName": "Staging"}`)
+			require.Equal(t, c.phase, answer.Object(t, http.StatusAccepted)["phase"])
+			require.Equal(t, path(made), answer.Header.Get("Location"))
+		})
+	}
+}
+
+func TestCreateDoesNotWaitForWhoPrefersNotTo(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	call := apitest.Call{
+		As: apitest.Admin, Method: http.MethodPost, Path: path(), Org: apitest.Acme, Body: `{"displayName": "Staging"}`,
+		Header: http.Header{"Prefer": {"respond-async"}},
+	}
+	answer := call.Do(f.http)
+	require.Equal(t, "Progressing", answer.Object(t, http.StatusAccepted)["phase"])
+	require.Equal(t, path(made), answer.Header.Get("Location"))
+	require.Zero(t, f.world.Waits())
+
+	call.Header = nil
+	call.Do(newFixture(t).http).Object(t, http.StatusCreated)
+}
+
+func TestO7_WorkspaceCreationSaysWhoMayCreateWorkspaces(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		user    string
+		who     v1alpha1.Who
+		allowed bool
+	}{
+		{apitest.Admin, v1alpha1.WhoMembers, true},
+		{apitest.Admin, v1alpha1.WhoAdmin, true},
+		{apitest.Member, v1alpha1.WhoMembers, true},
+		{apitest.Member, v1alpha1.WhoAdmin, false},
+		// O-15: to be admin of a Workspace gives no right in the Org.
+		{apitest.Mixed, v1alpha1.WhoMembers, true},
+		{apitest.Mixed, v1alpha1.WhoAdmin, false},
+		{apitest.WSAdmin, v1alpha1.WhoMembers, false},
+		{apitest.WSMember, v1alpha1.WhoMembers, false},
+		{apitest.Foreigner, v1alpha1.WhoMembers, false},
+		{apitest.Operator, v1alpha1.WhoMembers, false},
+	} {
+		t.Run(c.user+" where "+string(c.who)+" may", func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Spec.WorkspaceCreation = c.who })
+			answer := f.post(c.user, `{"displayName": "Staging"}`)
+			if c.allowed {
+				answer.Object(t, http.StatusCreated)
+				return
+			}
+			answer.Refused(t, http.StatusForbidden)
+			require.Zero(t, f.store.writes)
+		})
+	}
+}
+
+func TestO6_OneMoreWorkspaceThanTheQuotaIsRefused(t *testing.T) {
+	t.Parallel()
+	// Acme has three, of which one is soft-deleted.
+	for name, c := range map[string]struct {
+		quota   int
+		own     int32
+		refused bool
+	}{
+		"below the default":                    {4, 0, false},
+		"at the default, the deleted included": {3, 0, true},
+		"a default of none":                    {0, 0, true},
+		"its own quota is above the other":     {3, 4, false},
+		"its own quota is below the other":     {50, 3, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, func(h *workspaces.Handler) { h.DefaultQuota = c.quota })
+			f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Spec.WorkspaceQuota = c.own })
+			answer := f.post(apitest.Admin, `{"displayName": "One more"}`)
+			if !c.refused {
+				answer.Object(t, http.StatusCreated)
+				return
+			}
+			status := answer.RefusedCause(t, "QuotaExceeded")
+			require.Contains(t, status.Message, "has 3 of at most")
+			require.Contains(t, status.Message, "ask a platform admin")
+			require.Zero(t, f.store.writes)
+		})
+	}
+}
+
+func TestCreateInAnOrgThatIsStillBeingMadeIsToBeTriedAgain(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.world.PutOrg(apitest.Organization(apitest.Acme, "Acme", apitest.Admin), "")
+	answer := f.post(apitest.Admin, `{"displayName": "Staging"}`)
+	answer.Refused(t, http.StatusServiceUnavailable)
+	require.Equal(t, "1", answer.Header.Get("Retry-After"))
+	require.Zero(t, f.store.writes)
+	f.world.PutOrg(apitest.Organization(apitest.Acme, "Acme", apitest.Admin), "acmecluster")
+	f.post(apitest.Admin, `{"displayName": "Staging"}`).Object(t, http.StatusCreated)
+}
+
+func TestBadDisplayNamesAreRefused(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for body, field := range map[string]string{
+		`{"displayName": ""}`:                                 "displayName",
+		`{"displayName": null}`:                               "displayName",
+		`{"displayName": 7}`:                                  "displayName",
+		`{"displayName": "a\tb"}`:                             "displayName",
+		`{"displayName": "e\u0301"}`:                          "displayName",
+		`{"displayName": "a", "clusterID": "b"}`:              "clusterID",
+		`{"displayName": "a", "role": "admin"}`:               "role",
+		`{"displayName": "a", "displayName": ""}`:             "displayName",
+		`{"displayName": "` + strings.Repeat("a", 129) + `"}`: "displayName",
+	} {
+		f.post(apitest.Admin, body).RefusedField(t, field)
+		f.patch(apitest.Admin, body).RefusedField(t, field)
+	}
+	f.post(apitest.Admin, `{}`).RefusedField(t, "displayName")
+	require.Zero(t, f.store.writes)
+	body := `{"displayName": "` + strings.Repeat("ä", 128) + `"}`
+	f.patch(apitest.Admin, body).Object(t, http.StatusOK)
+	f.post(apitest.Admin, body).Object(t, http.StatusCreated)
+}
+
+func TestPatchOfNothingWritesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	answer := f.patch(apitest.WSAdmin, `{}`)
+	answer.Object(t, http.StatusOK)
+	require.JSONEq(t, dev, answer.Body)
+	require.Zero(t, f.store.writes)
+}
+
+func TestO1_ARenamedWorkspaceIsReadUnderItsNewNameAtOnceAndMovesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	answer := f.patch(apitest.WSAdmin, `{"displayName": "Renamed"}`)
+	after := answer.Object(t, http.StatusOK)
+	require.Zero(t, f.world.StillToCome(), "it waited for the view and for the caller's index")
+	require.JSONEq(t, strings.Replace(dev, "Development", "Renamed", 1), answer.Body, "nothing but the name has changed")
+	require.Equal(t, after, f.get(apitest.WSAdmin, apitest.Dev).Object(t, http.StatusOK))
+	require.Equal(t, "Renamed", f.world.Index(apitest.WSAdmin)[0].WorkspaceDisplayName)
+}
+
+func TestPatchByAnOrgAdminWaitsForNoRowThatTheyDoNotHave(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.patch(apitest.Admin, `{"displayName": "Renamed"}`).Object(t, http.StatusOK)
+	require.Equal(t, 1, f.world.StillToCome(), "the index of somebody else")
+	require.Contains(t, f.list(apitest.Admin, "").Items(t, "displayName"), "Renamed")
+}
+
+func TestO15_AWorkspaceIsChangedByItsAdminsAndThoseOfItsOrg(t *testing.T) {
+	t.Parallel()
+	for user, allowed := range map[string]bool{
+		apitest.Admin: true, apitest.WSAdmin: true, apitest.Mixed: true,
+		apitest.WSMember: false, apitest.Member: false, apitest.Foreigner: false, apitest.Operator: false,
+	} {
+		f := newFixture(t)
+		f.store.patch = func(_ context.Context, orgCluster, org, workspace string, patch any) (tenancy.Workspace, error) {
+			require.Equal(t, []string{"acmecluster", apitest.Acme, apitest.Dev}, []string{orgCluster, org, workspace})
+			ws, _ := f.world.Workspace(org, workspace)
+			ws.DisplayName = renamed(t, patch)
+			f.world.PutWorkspace(ws)
+			f.world.Join(user, org, workspace, v1alpha1.RoleAdmin)
+			return ws, nil
+		}
+		// Whom the Org lets look may look, and no more.
+		show(f)
+		answer := f.patch(user, `{"displayName": "Mine"}`)
+		if allowed {
+			answer.Object(t, http.StatusOK)
+			continue
+		}
+		answer.Refused(t, http.StatusForbidden)
+		require.Zero(t, f.store.writes, user)
+	}
+}
+
+func TestWritesGoThroughWhenTheClientGoesAway(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	outlives := func(write context.Context) {
+		require.NoError(t, write.Err(), "the write does not end with the request")
+		_, bounded := write.Deadline()
+		require.True(t, bounded)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	f.store.create = func(write context.Context, _ string, w tenancy.Workspace) (tenancy.Workspace, error) {
+		leave()
+		outlives(write)
+		return w, nil
+	}
+	apitest.Call{As: apitest.Admin, Method: http.MethodPost, Path: path(), Org: apitest.Acme, Body: `{"displayName": "New"}`, Context: ctx}.Do(f.http)
+
+	ctx, leave = context.WithCancel(t.Context())
+	f.store.patch = func(write context.Context, _, org, workspace string, patch any) (tenancy.Workspace, error) {
+		leave()
+		outlives(write)
+		return apitest.Workspace(org, workspace, renamed(t, patch), "devcluster"), nil
+	}
+	call := apitest.Call{
+		As: apitest.Admin, Method: http.MethodPatch, Path: path(apitest.Dev), Org: apitest.Acme, Workspace: apitest.Dev,
+		Body: `{"displayName": "New"}`, Context: ctx,
+	}
+	require.Equal(t, "New", call.Do(f.http).Object(t, http.StatusOK)["displayName"])
+	require.Equal(t, 2, f.store.writes)
+}
+
+func TestAFailedWriteIsAnsweredAndNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	down := errs.Wrap(errs.Unavailable, context.DeadlineExceeded, "kcp cannot be reached")
+	f.store.create = func(context.Context, string, tenancy.Workspace) (tenancy.Workspace, error) {
+		return tenancy.Workspace{}, down
+	}
+	f.store.patch = func(context.Context, string, string, string, any) (tenancy.Workspace, error) {
+		return tenancy.Workspace{}, down
+	}
+	for _, answer := range []apitest.Answer{
+		f.post(apitest.Admin, `{"displayName": "New"}`), f.patch(apitest.Admin, `{"displayName": "New"}`),
+	} {
+		answer.Refused(t, http.StatusServiceUnavailable)
+		require.NotContains(t, answer.Body, context.DeadlineExceeded.Error())
+	}
+	require.Zero(t, f.world.Waits())
+}
