@@ -1,0 +1,162 @@
+package framework
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Client talks to a hub over HTTPS, verified with the hub's own CA.
+type Client struct {
+	URL  string
+	CA   string
+	HTTP *http.Client
+}
+
+// NewClient returns a client for the hub at url whose CA is in the file.
+func NewClient(url, caFile string) (*Client, error) {
+	pem, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no certificate", caFile)
+	}
+	return &Client{URL: url, CA: caFile, HTTP: &http.Client{
+		Timeout:   Long,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 64},
+	}}, nil
+}
+
+// Call is one request as a person; the tenant headers are set where they are not
+// empty.
+type Call struct {
+	As, Method, Path string
+	Org, Workspace   string
+	Body             any
+	Header           http.Header
+}
+
+// Answer is what came back.
+type Answer struct {
+	Code   int
+	Header http.Header
+	Raw    []byte
+	JSON   map[string]any
+}
+
+// Text is a field of the answer, as text.
+func (a Answer) Text(field string) string {
+	v, ok := a.JSON[field]
+	if !ok || v == nil {
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+// Try sends a request.
+func (c *Client) Try(r Call) (Answer, error) {
+	var body io.Reader = http.NoBody
+	switch b := r.Body.(type) {
+	case nil:
+	case string:
+		body = bytes.NewReader([]byte(b))
+	default:
+		raw, err := json.Marshal(b)
+		if err != nil {
+			return Answer{}, err
+		}
+		body = bytes.NewReader(raw)
+	}
+	request, err := http.NewRequest(r.Method, c.URL+r.Path, body) //nolint:noctx // the client has a time-out
+	if err != nil {
+		return Answer{}, err
+	}
+	for name, values := range r.Header {
+		request.Header[name] = values
+	}
+	if r.As != "" {
+		request.Header.Set("Authorization", "Bearer "+Token(r.As))
+	}
+	if r.Body != nil && request.Header.Get("Content-Type") == "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if r.Org != "" {
+		request.Header.Set("X-Kedge-Org", r.Org)
+	}
+	if r.Workspace != "" {
+		request.Header.Set("X-Kedge-Workspace", r.Workspace)
+	}
+	response, err := c.HTTP.Do(request)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(response.Body)
+	if err != nil {
+		return Answer{}, err
+	}
+	a := Answer{Code: response.StatusCode, Header: response.Header, Raw: raw}
+	_ = json.Unmarshal(raw, &a.JSON)
+	return a, nil
+}
+
+// Do sends a request and requires one of the codes.
+func (c *Client) Do(t testing.TB, r Call, codes ...int) Answer {
+	t.Helper()
+	a, err := c.Try(r)
+	require.NoError(t, err)
+	require.Contains(t, codes, a.Code, "%s %s as %s: %s", r.Method, r.Path, r.As, a.Raw)
+	return a
+}
+
+// CreateOrg creates an Org and returns its UUID.
+func (c *Client) CreateOrg(t testing.TB, as, name string) string {
+	t.Helper()
+	return c.Do(t, Call{As: as, Method: http.MethodPost, Path: "/api/orgs", Body: map[string]string{"displayName": name}}, http.StatusCreated).Text("uuid")
+}
+
+// CreateWorkspace creates a Workspace and returns the answer.
+func (c *Client) CreateWorkspace(t testing.TB, as, org, name string) Answer {
+	t.Helper()
+	return c.Do(t, Call{As: as, Method: http.MethodPost, Path: "/api/orgs/" + org + "/workspaces", Org: org, Body: map[string]string{"displayName": name}}, http.StatusCreated)
+}
+
+// Kubectl runs the real kubectl as a person against a cluster, by ID or path, of
+// the hub, and returns both outputs.
+func (c *Client) Kubectl(t testing.TB, as, cluster string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	return Kubectl(t, "", append([]string{
+		"--server", c.URL + "/clusters/" + cluster, "--certificate-authority", c.CA, "--token", Token(as),
+	}, args...)...)
+}
+
+// Kubectl runs the real kubectl with what it is given on standard input. Its
+// caches are the test's own: another test's discovery must not answer for this
+// one.
+func Kubectl(t testing.TB, stdin string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	program, err := Bin("kubectl")
+	require.NoError(t, err)
+	home := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), program, append([]string{"--cache-dir", filepath.Join(home, "cache"), "--request-timeout", "30s"}, args...)...)
+	cmd.Env = append(os.Environ(), "HOME="+home, "KUBECONFIG=")
+	cmd.WaitDelay = 10 * time.Second
+	cmd.Stdin = bytes.NewReader([]byte(stdin))
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	err = cmd.Run()
+	return out.String(), errOut.String(), err
+}

@@ -1,0 +1,78 @@
+package framework
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/server"
+)
+
+// Hub is a hub in this process, in front of a kcp in another.
+type Hub struct {
+	*Client
+	Options *server.Options
+	Metrics string
+	Log     *Output
+	stop    context.CancelFunc
+	ended   chan error
+}
+
+// NewRoot returns the path of a root workspace that no other test uses.
+func NewRoot() string { return "root:t-" + strings.ToLower(rand.Text()[:12]) }
+
+// StartHub starts a hub under the root workspace and waits until it is ready. It
+// ends with the test.
+func StartHub(t testing.TB, kcp *KCP, root string, change ...func(*server.Options)) *Hub {
+	t.Helper()
+	port, err := FreePort()
+	require.NoError(t, err)
+	metricsPort, err := FreePort()
+	require.NoError(t, err)
+	o := server.NewOptions()
+	o.DataDir = t.TempDir()
+	o.ListenAddress = fmt.Sprintf("127.0.0.1:%d", port)
+	o.MetricsListenAddress = fmt.Sprintf("127.0.0.1:%d", metricsPort)
+	o.KCPKubeconfig, o.TokenFile, o.RootWorkspace = kcp.Kubeconfig, kcp.TokenFile, root
+	o.CreateTimeout = time.Minute
+	for _, f := range change {
+		f(o)
+	}
+	config, err := o.Complete()
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	h := &Hub{Options: o, Metrics: "http://" + o.MetricsListenAddress + "/metrics", Log: &Output{}, stop: stop, ended: make(chan error, 1)}
+	go func() { h.ended <- server.Run(ctx, config, nil, server.Streams{Out: h.Log, Err: h.Log}) }()
+	t.Cleanup(func() { h.Stop(t) })
+	Eventually(t, Long, func() (err error) {
+		h.Client, err = NewClient(config.ExternalURL, filepath.Join(o.DataDir, "tls", "ca.crt"))
+		if err != nil {
+			return err
+		}
+		a, err := h.Try(Call{Method: http.MethodGet, Path: "/readyz"})
+		if err == nil && a.Code != http.StatusOK {
+			err = fmt.Errorf("not ready: %s\n%s", a.Raw, h.Log)
+		}
+		return err
+	})
+	return h
+}
+
+// Stop ends the hub and waits until it has drained.
+func (h *Hub) Stop(t testing.TB) {
+	h.stop()
+	select {
+	case err := <-h.ended:
+		h.ended <- err
+		require.NoError(t, err)
+	case <-time.After(Long):
+		require.Fail(t, "the hub did not stop", "%s", h.Log)
+	}
+}

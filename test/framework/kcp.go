@@ -1,0 +1,68 @@
+package framework
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// People are the users of the token file; the token of each is "token-" and the
+// name.
+func People() []string {
+	return []string{"alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi"}
+}
+
+// Token is a person's static token.
+func Token(name string) string { return "token-of-" + name }
+
+// WriteTokens writes the token file.
+func WriteTokens(path string) error {
+	var b strings.Builder
+	for _, name := range People() {
+		fmt.Fprintf(&b, "%s,%s,uid-%s,\"dev\"\n", Token(name), name, name)
+	}
+	return os.WriteFile(path, []byte(b.String()), 0o600)
+}
+
+// KCP is a real kcp in a process of its own.
+type KCP struct {
+	*Process
+	Dir        string
+	Kubeconfig string
+	TokenFile  string
+}
+
+// StartKCP starts a kcp with its data in dir and waits until it serves.
+func StartKCP(dir string) (*KCP, error) {
+	program, err := Bin("kcpserver")
+	if err != nil {
+		return nil, err
+	}
+	k := &KCP{Dir: dir, Kubeconfig: filepath.Join(dir, "admin.kubeconfig"), TokenFile: filepath.Join(dir, "tokens.csv")}
+	if err := WriteTokens(k.TokenFile); err != nil {
+		return nil, err
+	}
+	_ = os.Remove(filepath.Join(dir, "ready"))
+	if k.Process, err = StartProcess(program, "--data-dir", dir, "--token-file", k.TokenFile); err != nil {
+		return nil, err
+	}
+	deadline := time.After(Long)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "ready")); err == nil {
+			return k, nil
+		}
+		select {
+		case <-k.Ended():
+			return nil, fmt.Errorf("kcp ended while it started:\n%s", k.Output)
+		case <-deadline:
+			k.Kill()
+			return nil, errors.New("kcp did not become ready:\n" + k.Output.String())
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package framework
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Long is how long anything may take on a slow machine before a test gives up.
+const Long = 2 * time.Minute
+
+// Bin returns the path of a built program, from $KEDGE_TEST_BIN, which the
+// Makefile sets.
+func Bin(name string) (string, error) {
+	dir := os.Getenv("KEDGE_TEST_BIN")
+	if dir == "" {
+		return "", fmt.Errorf("KEDGE_TEST_BIN is not set: run the tests with make test")
+	}
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("%s is not built: run the tests with make test", name)
+	}
+	return path, nil
+}
+
+// FreePort returns a port on loopback that nobody listens on.
+func FreePort() (int, error) {
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// Output collects what a program prints and lets tests wait for it.
+type Output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// Process is a program that runs beside the tests.
+type Process struct {
+	Output *Output
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	err    error
+}
+
+// StartProcess starts a program.
+func StartProcess(path string, args ...string) (*Process, error) {
+	p := &Process{Output: &Output{}, cmd: exec.Command(path, args...), ended: make(chan struct{})} //nolint:noctx // it outlives any one test
+	p.cmd.Stdout, p.cmd.Stderr = p.Output, p.Output
+	// It must not survive the tests, however they end.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// Ended is closed when the program has ended.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Signal sends a signal.
+func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
+
+// Kill kills the program as kill -9 does, and waits until it is gone.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+}
+
+// Stop asks the program to end and returns how it ended.
+func (p *Process) Stop() error {
+	_ = p.Signal(syscall.SIGTERM)
+	select {
+	case <-p.ended:
+		return p.err
+	case <-time.After(Long):
+		p.Kill()
+		return fmt.Errorf("the program did not end on SIGTERM")
+	}
+}
+
+// Eventually waits until cond returns nil, and fails the test with its last error
+// otherwise.
+func Eventually(t testing.TB, within time.Duration, cond func() error) {
+	t.Helper()
+	deadline := time.NewTimer(within)
+	defer deadline.Stop()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := cond()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline.C:
+			require.NoError(t, err, "still so after %s", within)
+		case <-tick.C:
+		}
+	}
+}
