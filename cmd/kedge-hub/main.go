@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/faroshq/kedge-hub/pkg/kcp/embedded"
+	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/server"
 	"github.com/faroshq/kedge-hub/pkg/version"
 )
@@ -57,7 +58,13 @@ unless --kcp-kubeconfig names another.`,
 			if err != nil {
 				return fmt.Errorf("%w\n%w", err, errUsage)
 			}
-			return server.Run(cmd.Context(), config, newKCP, server.Streams{Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()})
+			logger, err := log.New(config.LogFormat, config.LogLevel, cmd.ErrOrStderr())
+			if err != nil {
+				return fmt.Errorf("--log-format, --log-level: %w\n%w", err, errUsage)
+			}
+			// The libraries' loggers belong to the process, so this is done here, once.
+			log.Bridge(logger)
+			return server.Run(log.Into(cmd.Context(), logger), config, newKCP, cmd.OutOrStdout())
 		},
 	}
 	options.AddFlags(cmd.Flags())

@@ -28,33 +28,21 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
-// Streams are where the process prints to.
-type Streams struct {
-	// Out gets what a person is told, Err the log.
-	Out, Err io.Writer
-}
-
-// Run runs a hub until ctx ends, drains it, and returns nil then. newKCP may be
-// nil where the configuration names an external kcp.
-func Run(ctx context.Context, c Config, newKCP NewKCP, streams Streams) error {
-	logger, err := log.New(c.LogFormat, c.LogLevel, streams.Err)
-	if err != nil {
+// Run runs a hub until ctx ends, drains it, and returns nil then. It logs to the
+// logger in ctx and tells a person on out when it is ready and what to do next.
+// newKCP may be nil where the configuration names an external kcp.
+func Run(ctx context.Context, c Config, newKCP NewKCP, out io.Writer) error {
+	h := &hub{config: c, out: out, registry: metrics.NewRegistry(), health: newHealth()}
+	if err := h.run(ctx, newKCP); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	defer func() { _ = logger.Sync() }()
-	log.Bridge(logger)
-	h := &hub{config: c, streams: streams, registry: metrics.NewRegistry(), health: newHealth()}
-	err = h.run(log.Into(ctx, logger), newKCP)
-	if err != nil && !errors.Is(err, context.Canceled) {
-		return err
-	}
-	logger.Info("stopped")
+	log.From(ctx).Info("stopped")
 	return nil
 }
 
 type hub struct {
 	config   Config
-	streams  Streams
+	out      io.Writer
 	registry *prometheus.Registry
 	health   *health
 	bundle   *certs.Bundle
@@ -223,7 +211,7 @@ func (h *hub) printNextSteps() {
 	if ca == "" {
 		ca = filepath.Join(h.config.DataDir, "tls", "ca.crt")
 	}
-	fmt.Fprintf(h.streams.Out, `
+	fmt.Fprintf(h.out, `
 kedge-hub is ready.
 
   URL  %s

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/server"
 )
 
@@ -49,7 +50,9 @@ func StartHub(t testing.TB, kcp *KCP, root string, change ...func(*server.Option
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	h := &Hub{Options: o, Metrics: "http://" + o.MetricsListenAddress + "/metrics", Log: &Output{}, stop: stop, ended: make(chan error, 1)}
-	go func() { h.ended <- server.Run(ctx, config, nil, server.Streams{Out: h.Log, Err: h.Log}) }()
+	logger, err := log.New("console", "info", h.Log)
+	require.NoError(t, err)
+	go func() { h.ended <- server.Run(log.Into(ctx, logger), config, nil, h.Log) }()
 	t.Cleanup(func() { h.Stop(t) })
 	Eventually(t, Long, func() (err error) {
 		h.Client, err = NewClient(config.ExternalURL, filepath.Join(o.DataDir, "tls", "ca.crt"))

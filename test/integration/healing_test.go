@@ -52,8 +52,9 @@ func TestO11_DerivedStateComesBack(t *testing.T) {
 		{"a role's label", cluster, []string{"label", "clusterrole", "kedge:workspace:viewer", "tenancy.kedge.faros.sh/managed-by-"}, func() error {
 			return holds(t, cluster, "get", "clusterrole", "kedge:workspace:viewer", "-o", `jsonpath={.metadata.labels.tenancy\.kedge\.faros\.sh/managed-by}`, "kedge-hub")
 		}},
-		{"the default namespace", cluster, []string{"delete", "namespace", "default", "--wait=false"}, func() error {
-			return holds(t, cluster, "get", "namespace", "default", "-o", "jsonpath={.status.phase}", "Active")
+		// kcp itself keeps the default namespace from being deleted.
+		{"the default namespace's label", cluster, []string{"label", "namespace", "default", "tenancy.kedge.faros.sh/managed-by-"}, func() error {
+			return holds(t, cluster, "get", "namespace", "default", "-o", `jsonpath={.metadata.labels.tenancy\.kedge\.faros\.sh/managed-by}`, "kedge-hub")
 		}},
 		{"the Workspace's status", root + ":orgs:" + org, []string{"annotate", "workspaces.tenancy.kcp.io", ws.Text("uuid"), "tenancy.kedge.faros.sh/status-"}, func() error {
 			a, err := hub.Try(call{As: "alice", Method: http.MethodGet, Path: "/api/orgs/" + org + "/workspaces/" + ws.Text("uuid"), Org: org, Workspace: ws.Text("uuid")})

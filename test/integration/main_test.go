@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
@@ -15,6 +16,12 @@ var kcp *framework.KCP
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	logger, err := log.New("console", "error", os.Stderr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	log.Bridge(logger)
 	dir, err := os.MkdirTemp("", "kedge-integration-")
 	if err == nil {
 		kcp, err = framework.StartKCP(dir)
