@@ -130,3 +130,6 @@ func Eventually(t testing.TB, within time.Duration, cond func() error) {
 		}
 	}
 }
+
+// PID is the program's process ID.
+func (p *Process) PID() int { return p.cmd.Process.Pid }

@@ -57,7 +57,9 @@ func TestO4_FirstAdminIsTheOneOfTheCallersIndex(t *testing.T) {
 	f := newFixture(t)
 	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Annotations[v1alpha1.CreatedByAnnotation] = apitest.Mixed })
 	f.world.Join(apitest.Member, apitest.Acme, "", v1alpha1.RoleMember)
+	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Annotations[v1alpha1.CreatedByAnnotation] = apitest.Admin })
 	require.Equal(t, apitest.Mixed, f.get(apitest.Member, "/api/orgs/"+apitest.Acme).Object(t, http.StatusOK)["firstAdmin"])
+	require.Equal(t, []string{apitest.Mixed}, f.get(apitest.Member, "/api/orgs").Items(t, "firstAdmin"))
 }
 
 func TestOrgsListsTheCallersOrgsAndNobodyElses(t *testing.T) {
@@ -86,6 +88,10 @@ func TestOrgsLeavesOutTheSoftDeleted(t *testing.T) {
 	f.world.Join(apitest.Admin, apitest.Acme, "", v1alpha1.RoleAdmin)
 	require.Empty(t, f.get(apitest.Admin, "/api/orgs").Items(t, "uuid"), "after it")
 	f.get(apitest.Admin, "/api/orgs/"+apitest.Acme).Refused(t, http.StatusNotFound)
+	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = nil })
+	require.Empty(t, f.get(apitest.Admin, "/api/orgs").Items(t, "uuid"), "undeleted, before the index has followed")
+	f.world.Join(apitest.Admin, apitest.Acme, "", v1alpha1.RoleAdmin)
+	require.Equal(t, []string{apitest.Acme}, f.get(apitest.Admin, "/api/orgs").Items(t, "uuid"))
 }
 
 func TestO1_OrgsAreSortedByDisplayNameAndThenUUID(t *testing.T) {

@@ -133,6 +133,19 @@ func TestO7_WorkspaceCreationSaysWhoMayCreateWorkspaces(t *testing.T) {
 	}
 }
 
+func TestO15_ToBeInAWorkspaceIsNotToBeInItsOrg(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	foreign := f.post(apitest.Foreigner, `{"displayName": "Staging"}`)
+	foreign.Refused(t, http.StatusForbidden)
+	for _, user := range []string{apitest.WSAdmin, apitest.WSMember} {
+		require.Equal(t, foreign.Body, f.post(user, `{"displayName": "Staging"}`).Body, user)
+		f.list(user, "").Object(t, http.StatusOK)
+	}
+	require.Zero(t, f.store.writes)
+	f.post(apitest.Member, `{"displayName": "Staging"}`).Object(t, http.StatusCreated)
+}
+
 func TestO6_OneMoreWorkspaceThanTheQuotaIsRefused(t *testing.T) {
 	t.Parallel()
 	// Acme has three, of which one is soft-deleted.

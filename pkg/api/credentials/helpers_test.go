@@ -1,0 +1,60 @@
+package credentials_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/faroshq/kedge-hub/pkg/api/credentials"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const ca = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+
+var now = time.Date(2026, time.March, 2, 8, 30, 0, 0, time.FixedZone("somewhere", 3600))
+
+type fixture struct {
+	world *apitest.World
+	http  http.Handler
+}
+
+// newFixture has the gate that the hub has.
+func newFixture(t testing.TB) *fixture {
+	f := &fixture{world: apitest.NewWorld()}
+	tree := apitest.Tree(t)
+	gate := tenancy.Gate{Tree: tree, Cluster: f.world.Cluster, Index: f.world.Index, Org: f.world.Org, Workspace: f.world.Workspace}
+	handler := &credentials.Handler{
+		WorkspaceScope: httpmw.Scopes{Tenants: f.world}.Workspace, Enter: gate.Enter, Tree: tree,
+		ExternalURL: apitest.HubURL, CA: []byte(ca), Clock: clocktesting.NewFakePassiveClock(now),
+	}
+	f.http = apitest.Router(f.world, handler.Mount)
+	return f
+}
+
+func (f *fixture) kubeconfig(as, workspace string) apitest.Answer {
+	return apitest.Call{
+		As: as, Method: http.MethodGet, Path: "/api/orgs/" + apitest.Acme + "/workspaces/" + workspace + "/kubeconfig",
+		Org: apitest.Acme, Workspace: workspace,
+	}.Do(f.http)
+}
+
+func (f *fixture) post(as, body string) apitest.Answer {
+	return apitest.Call{As: as, Method: http.MethodPost, Path: "/api/credentials", Body: body}.Do(f.http)
+}
+
+// issue asks for a credential for what is at the URL.
+func (f *fixture) issue(as, server string) apitest.Answer {
+	return f.post(as, `{
+		"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
+		"spec": {"cluster": {"server": "`+server+`"}, "interactive": false}
+	}`)
+}
+
+// cluster asks for a credential for the cluster of that ID or path.
+func (f *fixture) cluster(as, cluster string) apitest.Answer {
+	return f.issue(as, apitest.HubURL+"/clusters/"+cluster)
+}

@@ -1,0 +1,150 @@
+package paging_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+type item struct{ name, uuid string }
+
+func key(i item) (string, string) { return i.name, i.uuid }
+
+func page(t testing.TB, query url.Values, items ...item) (paging.List[item], error) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/?"+query.Encode(), http.NoBody)
+	return paging.Page(r, items, key)
+}
+
+func TestPageIsSortedByNameAndThenUUID(t *testing.T) {
+	t.Parallel()
+	list, err := page(t, nil, item{"b", "1"}, item{"a", "3"}, item{"B", "4"}, item{"a", "2"})
+	require.NoError(t, err)
+	require.Equal(t, []item{{"B", "4"}, {"a", "2"}, {"a", "3"}, {"b", "1"}}, list.Items)
+	require.Empty(t, list.Continue)
+}
+
+func TestPageOfNothingIsAnEmptyListAndNotNull(t *testing.T) {
+	t.Parallel()
+	list, err := page(t, nil)
+	require.NoError(t, err)
+	require.NotNil(t, list.Items)
+	list, err = page(t, url.Values{"q": {"x"}}, item{"a", "1"})
+	require.NoError(t, err)
+	require.NotNil(t, list.Items)
+	require.Empty(t, list.Items)
+}
+
+func TestPageIsFilteredByNameWhateverTheCase(t *testing.T) {
+	t.Parallel()
+	list, err := page(t, url.Values{"q": {"ÄR"}}, item{"Bär", "1"}, item{"bar", "2"}, item{"Ärger", "3"}, item{"x", "är"})
+	require.NoError(t, err)
+	require.Equal(t, []item{{"Bär", "1"}, {"Ärger", "3"}}, list.Items)
+}
+
+func many(n int) []item {
+	items := make([]item, n)
+	for i := range items {
+		items[i] = item{fmt.Sprintf("name %03d", i/3), fmt.Sprintf("%04d", i)}
+	}
+	return items
+}
+
+func TestPagesTogetherAreTheWholeListOnce(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{0, 1, 6, 7, 8, 50} {
+		var got []item
+		query := url.Values{"limit": {"7"}}
+		for range n/7 + 1 {
+			list, err := page(t, query, many(n)...)
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(list.Items), 7)
+			got = append(got, list.Items...)
+			if list.Continue == "" {
+				break
+			}
+			query.Set("continue", list.Continue)
+		}
+		require.Len(t, got, n)
+		if n > 0 {
+			require.Equal(t, many(n), got)
+		}
+	}
+}
+
+func TestPageGoesOnWhereItStoppedThoughThatItemIsGone(t *testing.T) {
+	t.Parallel()
+	items := []item{{"a", "1"}, {"b", "2"}, {"c", "3"}}
+	first, err := page(t, url.Values{"limit": {"2"}}, items...)
+	require.NoError(t, err)
+	next, err := page(t, url.Values{"continue": {first.Continue}}, item{"a", "1"}, item{"b", "3"}, item{"c", "3"})
+	require.NoError(t, err)
+	require.Equal(t, []item{{"b", "3"}, {"c", "3"}}, next.Items)
+}
+
+func TestPageGoesOnAfterANameThatNoCheckHasSeen(t *testing.T) {
+	t.Parallel()
+	items := []item{{"a\x00b", "1"}, {"a\x00c", "2"}}
+	first, err := page(t, url.Values{"limit": {"1"}}, items...)
+	require.NoError(t, err)
+	next, err := page(t, url.Values{"continue": {first.Continue}}, items[0], items[1])
+	require.NoError(t, err)
+	require.Equal(t, []item{{"a\x00c", "2"}}, next.Items)
+}
+
+func TestLimitIs100UnlessGivenAndAtMost500(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[string]int{"": 100, "1": 1, "500": 500} {
+		list, err := page(t, url.Values{"limit": {limit}}, many(600)...)
+		require.NoError(t, err)
+		require.Len(t, list.Items, want)
+		require.NotEmpty(t, list.Continue)
+	}
+	for _, limit := range []string{"0", "-1", "501", "1.5", "ten", " 1", "99999999999999999999"} {
+		_, err := page(t, url.Values{"limit": {limit}}, many(3)...)
+		requireField(t, err, "query:limit")
+	}
+}
+
+func TestAForgedContinueIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, token := range []string{"!", "a", "====", base64.RawURLEncoding.EncodeToString([]byte("no end"))} {
+		_, err := page(t, url.Values{"continue": {token}}, many(3)...)
+		requireField(t, err, "query:continue")
+	}
+	_, err := page(t, url.Values{"continue": {base64.RawURLEncoding.EncodeToString([]byte("a\x00b"))}}, many(3)...)
+	require.NoError(t, err)
+}
+
+func requireField(t testing.TB, err error, field string) {
+	t.Helper()
+	var e *errs.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, errs.Invalid, e.Code)
+	require.Equal(t, field, e.Causes[0].Field)
+}
+
+// FuzzPage checks that no query gets more than its limit, or anything but items
+// and refusals that name a parameter.
+func FuzzPage(f *testing.F) {
+	for _, seed := range []string{"", "limit=3", "q=00&limit=2&continue=bmFtZSAwMDEAMDAwNA", "continue=%00", "limit=;", "%zz"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		r := &http.Request{URL: &url.URL{RawQuery: query}}
+		list, err := paging.Page(r, many(600), key)
+		if err != nil {
+			require.True(t, errs.Is(err, errs.Invalid))
+			return
+		}
+		require.LessOrEqual(t, len(list.Items), 500)
+	})
+}

@@ -1,0 +1,57 @@
+package waiting_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+)
+
+type valueKey struct{}
+
+func TestAWriteOutlivesItsRequestAndWhatFollowsDoesNot(t *testing.T) {
+	t.Parallel()
+	ctx, leave := context.WithCancel(context.WithValue(t.Context(), valueKey{}, "kept"))
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", http.NoBody)
+	write, end := waiting.Write(r)
+	defer end()
+	follow, stop := waiting.Follow(r)
+	defer stop()
+	require.NoError(t, follow.Err())
+	leave()
+	require.NoError(t, write.Err())
+	require.ErrorIs(t, follow.Err(), context.Canceled)
+	require.Equal(t, "kept", write.Value(valueKey{}), "the logger goes along")
+	for _, c := range []context.Context{write, follow} {
+		_, bounded := c.Deadline()
+		require.True(t, bounded)
+	}
+}
+
+func TestAsync(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		prefer []string
+		want   bool
+	}{
+		{nil, false},
+		{[]string{""}, false},
+		{[]string{"respond-async"}, true},
+		{[]string{"Respond-Async"}, true},
+		{[]string{"return=minimal, respond-async"}, true},
+		{[]string{"return=minimal", "respond-async"}, true},
+		{[]string{"respond-async, wait=10"}, true},
+		{[]string{"respond-async; wait=10"}, true},
+		{[]string{"wait=10"}, false},
+		{[]string{"respond-asynchronously"}, false},
+		{[]string{"foo;respond-async"}, false},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody)
+		r.Header["Prefer"] = c.prefer
+		require.Equal(t, c.want, waiting.Async(r), "%q", c.prefer)
+	}
+}

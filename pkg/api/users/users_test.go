@@ -1,0 +1,243 @@
+package users_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/pkg/api/users"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+type store struct {
+	patch  func(ctx context.Context, name string, patch any) (*v1alpha1.User, error)
+	writes int
+}
+
+func (s *store) PatchUser(ctx context.Context, name string, patch any) (*v1alpha1.User, error) {
+	s.writes++
+	return s.patch(ctx, name, patch)
+}
+
+type fixture struct {
+	world *apitest.World
+	store *store
+	http  http.Handler
+}
+
+func newFixture(t testing.TB) *fixture {
+	f := &fixture{world: apitest.NewWorld(), store: &store{}}
+	f.store.patch = func(_ context.Context, name string, patch any) (*v1alpha1.User, error) {
+		old, ok := f.world.ByName(name)
+		require.True(t, ok)
+		u := apitest.MergePatched(t, old, patch)
+		u.Generation++
+		f.world.Later(func(w *apitest.World) { w.PutUser(u) })
+		return u, nil
+	}
+	handler := &users.Handler{Views: f.world, Store: f.store, DefaultOrgQuota: 10}
+	f.http = apitest.Router(f.world, handler.Mount)
+	return f
+}
+
+func (f *fixture) get(as, path string) apitest.Answer {
+	return apitest.Call{As: as, Method: http.MethodGet, Path: "/api/users/me" + path}.Do(f.http)
+}
+
+func (f *fixture) patch(as, body string) apitest.Answer {
+	return apitest.Call{As: as, Method: http.MethodPatch, Path: "/api/users/me", Body: body}.Do(f.http)
+}
+
+// bob is the whole answer for somebody who is Member.
+const bob = `{
+	"name": "bob", "displayName": "Display of bob", "email": "bob@example.com", "personalOrg": "", "defaultWorkspace": "",
+	"orgQuota": {"limit": 10, "used": 0}, "platformAdmin": false
+}`
+
+func TestMeIsAnsweredWithExactlyItsFields(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	answer := f.get(apitest.Member, "")
+	answer.Object(t, http.StatusOK)
+	require.JSONEq(t, bob, answer.Body)
+
+	at := apitest.Epoch()
+	u := apitest.Person(apitest.Admin)
+	u.Spec.OrgQuota = 3
+	u.Status.PersonalOrg, u.Status.DefaultWorkspace, u.Status.DeletionRequestedAt = apitest.Acme, apitest.Dev, &at
+	f.world.PutUser(u)
+	answer = f.get(apitest.Admin, "")
+	answer.Object(t, http.StatusOK)
+	require.JSONEq(t, `{
+		"name": "alice", "displayName": "Display of alice", "email": "alice@example.com",
+		"personalOrg": "11111111-1111-4111-8111-111111111111", "defaultWorkspace": "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa",
+		"orgQuota": {"limit": 3, "used": 1}, "platformAdmin": false, "deletionRequestedAt": "2026-03-01T12:00:00Z"
+	}`, answer.Body)
+	require.Zero(t, f.world.Waits(), "a read waits for nothing")
+}
+
+func TestMeTellsPlatformAdmins(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	require.Equal(t, true, f.get(apitest.Operator, "").Object(t, http.StatusOK)["platformAdmin"])
+	require.Equal(t, false, f.get(apitest.Admin, "").Object(t, http.StatusOK)["platformAdmin"])
+}
+
+func TestO5_MeShowsWhatIsUsedOfTheOrgQuota(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	personal := apitest.Organization(apitest.Nowhere, "Alice's own", apitest.Admin)
+	personal.Spec.Personal = true
+	f.world.PutOrg(personal, "personalcluster")
+	at := apitest.Epoch()
+	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = &at })
+	require.Equal(t, map[string]any{"limit": 10.0, "used": 1.0}, f.get(apitest.Admin, "").Object(t, http.StatusOK)["orgQuota"],
+		"the soft-deleted count, the personal one does not")
+}
+
+func TestMeIsForThoseWithATokenAlone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for _, answer := range []apitest.Answer{f.get("", ""), f.get("", "/memberships"), f.patch("", `{"displayName": "New"}`)} {
+		answer.Refused(t, http.StatusUnauthorized)
+		require.Equal(t, "Bearer", answer.Header.Get("WWW-Authenticate"))
+	}
+	require.Zero(t, f.store.writes)
+	f.get(apitest.Member, "").Object(t, http.StatusOK)
+}
+
+func TestO8_ASoftDeletedPersonReadsThemselvesAndNoMore(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.patch(apitest.Member, `{"displayName": "New"}`).Object(t, http.StatusOK)
+	f.get(apitest.Member, "/memberships").Object(t, http.StatusOK)
+	at := apitest.Epoch()
+	u := apitest.Person(apitest.Member)
+	u.Status.DeletionRequestedAt = &at
+	f.world.PutUser(u)
+	f.get(apitest.Member, "").Object(t, http.StatusOK)
+	f.patch(apitest.Member, `{"displayName": "Again"}`).Refused(t, http.StatusForbidden)
+	f.get(apitest.Member, "/memberships").Refused(t, http.StatusForbidden)
+	require.Equal(t, 1, f.store.writes)
+}
+
+func TestPatchChangesTheCallersDisplayNameAndIsReadAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	patch := f.store.patch
+	f.store.patch = func(ctx context.Context, name string, p any) (*v1alpha1.User, error) {
+		require.Equal(t, apitest.Member, name)
+		require.Equal(t, map[string]any{"spec": map[string]any{"displayName": "Bøb ☂"}}, p)
+		return patch(ctx, name, p)
+	}
+	answer := f.patch(apitest.Member, `{"displayName": "Bøb ☂"}`)
+	answer.Object(t, http.StatusOK)
+	require.JSONEq(t, strings.Replace(bob, "Display of bob", "Bøb ☂", 1), answer.Body)
+	require.Zero(t, f.world.StillToCome(), "it waited for the view")
+	require.Equal(t, answer.Body, f.get(apitest.Member, "").Body)
+	require.Equal(t, 1, f.store.writes)
+}
+
+func TestPatchOfNothingWritesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	answer := f.patch(apitest.Member, `{}`)
+	answer.Object(t, http.StatusOK)
+	require.JSONEq(t, bob, answer.Body)
+	require.Zero(t, f.store.writes)
+}
+
+func TestPatchRefusesAllButADisplayName(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for body, field := range map[string]string{
+		`{"displayName": null}`:                               "displayName",
+		`{"displayName": ""}`:                                 "displayName",
+		`{"displayName": 7}`:                                  "displayName",
+		`{"displayName": "a\u0007"}`:                          "displayName",
+		`{"displayName": "\u0041\u030a"}`:                     "displayName",
+		`{"displayName": "a", "displayName": "b"}`:            "displayName",
+		`{"displayName": "a", "email": "b@example.com"}`:      "email",
+		`{"orgQuota": {"limit": 99}}`:                         "orgQuota",
+		`{"platformAdmin": true}`:                             "platformAdmin",
+		`{"registration": "Approved"}`:                        "registration",
+		`{"name": "alice"}`:                                   "name",
+		`{"displayName": "` + strings.Repeat("a", 129) + `"}`: "displayName",
+	} {
+		f.patch(apitest.Member, body).RefusedField(t, field)
+	}
+	require.Zero(t, f.store.writes)
+	f.patch(apitest.Member, `{"displayName": "`+strings.Repeat("ä", 128)+`"}`).Object(t, http.StatusOK)
+}
+
+func TestPatchGoesThroughWhenTheClientGoesAway(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ctx, leave := context.WithCancel(t.Context())
+	f.store.patch = func(write context.Context, name string, _ any) (*v1alpha1.User, error) {
+		leave()
+		require.NoError(t, write.Err(), "the write does not end with the request")
+		_, bounded := write.Deadline()
+		require.True(t, bounded)
+		u := apitest.Person(name)
+		u.Spec.DisplayName, u.Generation = "New", 2
+		return u, nil
+	}
+	call := apitest.Call{As: apitest.Member, Method: http.MethodPatch, Path: "/api/users/me", Body: `{"displayName": "New"}`, Context: ctx}
+	require.Equal(t, "New", call.Do(f.http).Object(t, http.StatusOK)["displayName"])
+}
+
+func TestAFailedPatchIsAnsweredAndNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.store.patch = func(context.Context, string, any) (*v1alpha1.User, error) {
+		return nil, errs.Wrap(errs.Unavailable, context.DeadlineExceeded, "kcp cannot be reached")
+	}
+	answer := f.patch(apitest.Member, `{"displayName": "New"}`)
+	answer.Refused(t, http.StatusServiceUnavailable)
+	require.NotContains(t, answer.Body, context.DeadlineExceeded.Error())
+	require.Zero(t, f.world.Waits())
+}
+
+func TestO3_MembershipsRenderASwitcher(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	answer := f.get(apitest.Mixed, "/memberships")
+	answer.Object(t, http.StatusOK)
+	require.JSONEq(t, `{"items": [
+		{
+			"orgUUID": "11111111-1111-4111-8111-111111111111", "orgDisplayName": "Acme",
+			"orgCreatedAt": "2026-03-01T12:00:00Z", "orgFirstAdmin": "alice", "role": "member"
+		},
+		{
+			"orgUUID": "11111111-1111-4111-8111-111111111111", "orgDisplayName": "Acme",
+			"orgCreatedAt": "2026-03-01T12:00:00Z", "orgFirstAdmin": "alice", "role": "admin",
+			"workspaceUUID": "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa", "workspaceDisplayName": "Development", "clusterID": "devcluster"
+		}
+	]}`, answer.Body)
+	answer = f.get(apitest.Operator, "/memberships")
+	answer.Object(t, http.StatusOK)
+	require.JSONEq(t, `{"items": []}`, answer.Body, "an empty list is not null")
+}
+
+func TestO13_MembershipsLeaveOutTheSoftDeletedUnlessAsked(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.world.Join(apitest.WSMember, apitest.Acme, apitest.Gone, v1alpha1.RoleMember)
+	for query, want := range map[string][]string{
+		"":               {apitest.Dev},
+		"?deleted=":      {apitest.Dev},
+		"?deleted=false": {apitest.Dev},
+		"?deleted=true":  {apitest.Dev, apitest.Gone},
+	} {
+		require.Equal(t, want, f.get(apitest.WSMember, "/memberships"+query).Items(t, "workspaceUUID"), query)
+	}
+	require.Contains(t, f.get(apitest.WSMember, "/memberships?deleted=true").Body, `"softDeletedAt":"2026-03-01T12:00:00Z"`)
+	f.get(apitest.WSMember, "/memberships?deleted=yes").RefusedField(t, "query:deleted")
+	require.Len(t, f.world.Index(apitest.WSMember), 2, "the view's own rows are left as they were")
+}

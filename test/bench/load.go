@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/faroshq/kedge-hub/pkg/certs"
+)
+
+// loadTime is how long each load runs.
+const loadTime = 3 * time.Second
+
+// measurement is what a load gave.
+type measurement struct {
+	perSecond float64
+	p50, p99  time.Duration
+}
+
+// load sends the request over so many connections for a while.
+func load(client *http.Client, url string, header http.Header, connections int) (measurement, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), loadTime)
+	defer cancel()
+	var mu sync.Mutex
+	var all []time.Duration
+	var failure error
+	var running sync.WaitGroup
+	for range connections {
+		running.Go(func() {
+			var took []time.Duration
+			for ctx.Err() == nil {
+				began := time.Now()
+				err := once(client, url, header)
+				took = append(took, time.Since(began))
+				if err != nil {
+					mu.Lock()
+					failure = err
+					mu.Unlock()
+					return
+				}
+			}
+			mu.Lock()
+			all = append(all, took...)
+			mu.Unlock()
+		})
+	}
+	running.Wait()
+	if failure != nil {
+		return measurement{}, failure
+	}
+	slices.Sort(all)
+	return measurement{float64(len(all)) / loadTime.Seconds(), all[len(all)/2], all[len(all)*99/100]}, nil
+}
+
+func once(client *http.Client, url string, header http.Header) error {
+	r, err := http.NewRequest(http.MethodGet, url, http.NoBody) //nolint:noctx // the client has a time-out
+	if err != nil {
+		return err
+	}
+	r.Header = header
+	response, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s: %s", url, response.Status)
+	}
+	return nil
+}
+
+// clientFor trusts a CA, keeps as many connections as a load needs, and speaks
+// HTTP/1.1, so that a connection is a connection.
+func clientFor(ca []byte) *http.Client {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 128,
+	}}
+}
+
+// bareServer serves the given bytes from a chi handler over TLS: the floor of
+// what a REST read can be.
+func bareServer(dir string, body []byte) (url string, client *http.Client, stop func(), err error) {
+	bundle, err := certs.Ensure(dir, []string{"127.0.0.1"}, time.Now())
+	if err != nil {
+		return "", nil, nil, err
+	}
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, nil, err
+	}
+	router := chi.NewRouter()
+	router.Get("/bare", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body)
+	})
+	server := &http.Server{Handler: router, ReadHeaderTimeout: time.Minute, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{bundle.Certificate}}}
+	go func() { _ = server.ServeTLS(listener, "", "") }()
+	return "https://" + listener.Addr().String() + "/bare", clientFor(bundle.CAPEM), func() { _ = server.Close() }, nil
+}
+
+// kcpOf is the admin's way to the kcp behind a hub.
+func kcpOf(h *hubProcess) (*rest.Config, []byte, error) {
+	raw, err := clientcmd.LoadFromFile(h.dir + "/kcp/admin.kubeconfig")
+	if err != nil {
+		return nil, nil, err
+	}
+	config, err := clientcmd.NewNonInteractiveClientConfig(*raw, "base", nil, nil).ClientConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	return config, config.CAData, nil
+}
+
+func caOf(h *hubProcess) ([]byte, error) { return os.ReadFile(h.CA) }

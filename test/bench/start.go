@@ -1,0 +1,132 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+type hubProcess struct {
+	*framework.Process
+	*framework.Client
+	dir string
+	// took is how long it was until ready.
+	took time.Duration
+}
+
+func startHub(dir string) (*hubProcess, error) {
+	program, err := framework.Bin("kedge-hub")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	tokens := filepath.Join(dir, "tokens.csv")
+	if err := framework.WriteTokens(tokens); err != nil {
+		return nil, err
+	}
+	port, err := framework.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	began := time.Now()
+	p, err := framework.StartProcess(program, "--data-dir", dir, "--token-file", tokens, "--listen-address", address,
+		"--metrics-listen-address", "", "--kcp-port", "0", "--etcd-client-port", "0", "--etcd-peer-port", "0",
+		"--create-timeout", "1m", "--default-org-quota", "10000", "--default-workspace-quota", "10000")
+	if err != nil {
+		return nil, err
+	}
+	h := &hubProcess{Process: p, dir: dir}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(framework.Long)
+	for {
+		if h.Client == nil {
+			h.Client, _ = framework.NewClient("https://"+address, filepath.Join(dir, "tls", "ca.crt"))
+		} else if a, err := h.Try(framework.Call{Method: http.MethodGet, Path: "/readyz"}); err == nil && a.Code == http.StatusOK {
+			h.took = time.Since(began)
+			return h, nil
+		}
+		select {
+		case <-p.Ended():
+			return nil, fmt.Errorf("the hub ended: %s", p.Output)
+		case <-deadline:
+			p.Kill()
+			return nil, fmt.Errorf("the hub did not become ready: %s", p.Output)
+		case <-tick.C:
+		}
+	}
+}
+
+// measureStarts starts a bare kcp and a hub, cold and warm, and leaves the kcp
+// running.
+func measureStarts(dir string) ([]row, *framework.KCP, error) {
+	kcpDir := filepath.Join(dir, "kcp")
+	if err := os.MkdirAll(kcpDir, 0o700); err != nil {
+		return nil, nil, err
+	}
+	hubDir := filepath.Join(dir, "start")
+	var rows []row
+	var kcp *framework.KCP
+	for _, what := range []string{"start, cold", "start, warm"} {
+		began := time.Now()
+		k, err := framework.StartKCP(kcpDir)
+		if err != nil {
+			return nil, nil, err
+		}
+		bare := time.Since(began)
+		if err := k.Stop(); err != nil {
+			return nil, nil, err
+		}
+		h, err := startHub(hubDir)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := h.Stop(); err != nil {
+			return nil, nil, fmt.Errorf("stop the hub: %w", err)
+		}
+		rows = append(rows, row{what, seconds(bare), seconds(h.took), ratio(h.took.Seconds(), bare.Seconds()), "≤ 1.15"})
+	}
+	kcp, err := framework.StartKCP(kcpDir)
+	return rows, kcp, err
+}
+
+func measureMemory(kcp *framework.KCP) func(*hubProcess) ([]row, error) {
+	return func(h *hubProcess) ([]row, error) {
+		bare, err := rss(kcp.PID())
+		if err != nil {
+			return nil, err
+		}
+		hub, err := rss(h.PID())
+		if err != nil {
+			return nil, err
+		}
+		return []row{{"memory, idle", fmt.Sprintf("%d MiB", bare), fmt.Sprintf("%d MiB", hub), fmt.Sprintf("%+d MiB", hub-bare), "≤ +80 MiB"}}, nil
+	}
+}
+
+func rss(pid int) (int, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(raw)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kib, err := strconv.Atoi(strings.Fields(rest)[0])
+			return kib >> 10, err
+		}
+	}
+	return 0, fmt.Errorf("no VmRSS of process %d", pid)
+}
+
+func seconds(d time.Duration) string { return d.Round(time.Millisecond).String() }
+
+func ratio(measured, floor float64) string { return fmt.Sprintf("%.2f", measured/floor) }

@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// O-11: kill -9 in the middle of creates, start again on the same data:
+// everything acknowledged is there and Ready, nothing half-made stays.
+func TestO11_KillInTheMiddleOfCreatesLosesNothing(t *testing.T) {
+	t.Parallel()
+	dir, port := t.TempDir(), freePort(t)
+	h := startHub(t, dir, port)
+	home := h.CreateOrg(t, "alice", "Home")
+
+	const rounds = 3
+	var mu sync.Mutex
+	orgs, workspaces := map[string]string{home: "alice"}, map[string]bool{}
+	for round := range rounds {
+		people := framework.People()
+		var creating sync.WaitGroup
+		acknowledged := make(chan struct{}, 64)
+		for i, person := range people {
+			creating.Go(func() {
+				// Until the hub is gone: some creates are always in the middle.
+				for n := 0; ; n++ {
+					name := fmt.Sprintf("%d-%d-%d", round, i, n)
+					c := framework.Call{As: person, Method: http.MethodPost, Path: "/api/orgs", Body: map[string]string{"displayName": name}}
+					if person == "alice" {
+						c.Path, c.Org = "/api/orgs/"+home+"/workspaces", home
+					}
+					a, err := h.Try(c)
+					if err != nil || a.Code == http.StatusForbidden {
+						return
+					}
+					if a.Code == http.StatusCreated || a.Code == http.StatusAccepted {
+						mu.Lock()
+						if person == "alice" {
+							workspaces[a.Text("uuid")] = true
+						} else {
+							orgs[a.Text("uuid")] = person
+						}
+						mu.Unlock()
+						acknowledged <- struct{}{}
+					}
+				}
+			})
+		}
+		for range 3 {
+			<-acknowledged
+		}
+		h.Kill()
+		go func() {
+			creating.Wait()
+			close(acknowledged)
+		}()
+		for range acknowledged { //nolint:revive // drained so that no creator hangs
+		}
+		h = startHub(t, dir, port)
+	}
+	t.Logf("%d rounds of kill -9: %d organizations and %d workspaces acknowledged", rounds, len(orgs), len(workspaces))
+	framework.Eventually(t, framework.Long, func() error {
+		for uuid, person := range orgs {
+			if err := ready(h, framework.Call{As: person, Path: "/api/orgs/" + uuid, Org: uuid}); err != nil {
+				return err
+			}
+		}
+		for uuid := range workspaces {
+			if err := ready(h, framework.Call{As: "alice", Path: "/api/orgs/" + home + "/workspaces/" + uuid, Org: home, Workspace: uuid}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	// What was not acknowledged is whole too, or not there: no list shows anything
+	// that stays half-made.
+	framework.Eventually(t, framework.Long, func() error {
+		for _, person := range framework.People() {
+			for _, c := range []framework.Call{{As: person, Path: "/api/orgs"}, {As: "alice", Path: "/api/orgs/" + home + "/workspaces", Org: home}} {
+				c.Method = http.MethodGet
+				a, err := h.Try(c)
+				if err != nil || a.Code != http.StatusOK {
+					return fmt.Errorf("%s: %d %w", c.Path, a.Code, err)
+				}
+				for _, item := range a.JSON["items"].([]any) {
+					if o := item.(map[string]any); o["phase"] != "Ready" {
+						return fmt.Errorf("%v is %v: %v", o["uuid"], o["phase"], o["conditions"])
+					}
+				}
+			}
+		}
+		return nil
+	})
+	a := h.Do(t, framework.Call{As: "alice", Method: http.MethodGet, Path: "/api/orgs/" + home + "/workspaces", Org: home}, http.StatusOK)
+	one := a.JSON["items"].([]any)[0].(map[string]any)
+	_, errOut, err := h.Kubectl(t, "alice", one["clusterID"].(string), "get", "namespaces")
+	require.NoError(t, err, errOut)
+}
+
+func ready(h *hub, c framework.Call) error {
+	c.Method = http.MethodGet
+	a, err := h.Try(c)
+	if err == nil && (a.Code != http.StatusOK || a.Text("phase") != "Ready") {
+		err = fmt.Errorf("%s: %d %s", c.Path, a.Code, a.Raw)
+	}
+	return err
+}

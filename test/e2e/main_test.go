@@ -1,0 +1,112 @@
+// Package e2e runs the built programs alone, as a user does: kedge-hub with its
+// own kcp, kedge, and the real kubectl.
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// hub is a kedge-hub process with its data.
+type hub struct {
+	*framework.Process
+	*framework.Client
+	dir  string
+	port int
+}
+
+// startHub starts the built kedge-hub on data in dir, which may be from an
+// earlier one, and waits until it is ready.
+func startHub(t *testing.T, dir string, port int, flags ...string) *hub {
+	t.Helper()
+	program, err := framework.Bin("kedge-hub")
+	require.NoError(t, err)
+	tokens := filepath.Join(dir, "tokens.csv")
+	require.NoError(t, framework.WriteTokens(tokens))
+	url := fmt.Sprintf("https://127.0.0.1:%d", port)
+	process, err := framework.StartProcess(program, append([]string{
+		"--data-dir", dir, "--token-file", tokens, "--listen-address", strings.TrimPrefix(url, "https://"),
+		"--metrics-listen-address", "", "--kcp-port", "0", "--etcd-client-port", "0", "--etcd-peer-port", "0",
+		"--create-timeout", "1m",
+	}, flags...)...)
+	require.NoError(t, err)
+	t.Cleanup(process.Kill)
+	h := &hub{Process: process, dir: dir, port: port}
+	framework.Eventually(t, framework.Long, func() (err error) {
+		select {
+		case <-process.Ended():
+			require.Fail(t, "the hub ended", "%s", process.Output)
+		default:
+		}
+		if h.Client, err = framework.NewClient(url, filepath.Join(dir, "tls", "ca.crt")); err != nil {
+			return err
+		}
+		a, err := h.Try(framework.Call{Method: http.MethodGet, Path: "/readyz"})
+		if err == nil && a.Code != http.StatusOK {
+			err = fmt.Errorf("not ready: %s", a.Raw)
+		}
+		return err
+	})
+	return h
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	port, err := framework.FreePort()
+	require.NoError(t, err)
+	return port
+}
+
+func TestSIGTERMDrainsAndEndsWithSuccess(t *testing.T) {
+	t.Parallel()
+	h := startHub(t, t.TempDir(), freePort(t))
+	org := h.CreateOrg(t, "alice", "ACME")
+	cluster := h.CreateWorkspace(t, "alice", org, "own").Text("clusterID")
+	request, err := http.NewRequest(http.MethodGet, h.URL+"/clusters/"+cluster+"/api/v1/namespaces?watch=true", http.NoBody)
+	require.NoError(t, err)
+	request.Header.Set("Authorization", "Bearer "+framework.Token("alice"))
+	watch, err := h.HTTP.Do(request)
+	require.NoError(t, err)
+	defer func() { _ = watch.Body.Close() }()
+	began := time.Now()
+	require.NoError(t, h.Stop(), "%s", h.Output)
+	// An open watch must not hold the end up for as long as the drain may take.
+	require.Less(t, time.Since(began), 20*time.Second)
+	require.NotContains(t, h.Output.String(), framework.Token("alice"))
+}
+
+func TestBadFlagsNameTheFlagAndTheFix(t *testing.T) {
+	t.Parallel()
+	program, err := framework.Bin("kedge-hub")
+	require.NoError(t, err)
+	for _, c := range []struct{ flag, value, fix string }{
+		{"--listen-address", "nowhere", "127.0.0.1:9443"},
+		{"--external-url", "http://plain.example", "https"},
+		{"--token-file", filepath.Join(t.TempDir(), "missing"), "name a file"},
+		{"--root-workspace", "kedge", "root:kedge"},
+		{"--create-timeout", "-1s", "10s"},
+		{"--log-level", "loud", "debug, info, warn, error"},
+		{"--no-such-flag", "1", "--help"},
+	} {
+		p, err := framework.StartProcess(program, c.flag, c.value)
+		require.NoError(t, err)
+		select {
+		case <-p.Ended():
+		case <-time.After(framework.Long):
+			p.Kill()
+			require.Fail(t, "it started", "%s %s", c.flag, c.value)
+		}
+		require.Contains(t, p.Output.String(), strings.TrimPrefix(c.flag, "--"))
+		require.Contains(t, p.Output.String(), c.fix)
+		_ = os.Remove(filepath.Join(".", ".kedge"))
+	}
+}
