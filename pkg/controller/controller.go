@@ -3,20 +3,30 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
+const (
+	// firstDelay, before a key is tried again, doubles with every failure of a key in a row, up to lastDelay.
+	firstDelay = 5 * time.Millisecond
+	lastDelay  = 30 * time.Second
+	// panicDelay is the least that a key which panicked waits: a bug is not gone
+	// in milliseconds, and each time costs a stack in the log.
+	panicDelay = 500 * time.Millisecond
+)
+
 // Key names an object in a logical cluster.
 type Key struct{ Cluster, Name string }
+
+// String returns "cluster|name", as kcp writes its cluster-aware keys.
+func (k Key) String() string { return k.Cluster + "|" + k.Name }
 
 // Result is what one pass over a key asks for.
 type Result struct {
@@ -43,31 +53,8 @@ type Options struct {
 	Resync time.Duration
 	// All lists every key; nil for none.
 	All func() []Key
-}
-
-// Metrics of all controllers of a process.
-type Metrics struct {
-	depth    *prometheus.GaugeVec
-	retries  *prometheus.CounterVec
-	errors   *prometheus.CounterVec
-	duration *prometheus.HistogramVec
-}
-
-// NewMetrics registers the metrics of the controllers.
-func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
-	label := []string{"controller"}
-	m := &Metrics{
-		depth:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "kedge_controller_queue_depth", Help: "Keys that wait for a worker."}, label),
-		retries:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kedge_controller_retries_total", Help: "Keys that came back after a failure or a conflict."}, label),
-		errors:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kedge_controller_errors_total", Help: "Passes that failed."}, label),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kedge_controller_reconcile_duration_seconds", Help: "How long a pass took.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 8)}, label),
-	}
-	for _, c := range []prometheus.Collector{m.depth, m.retries, m.errors, m.duration} {
-		if err := r.Register(c); err != nil {
-			return nil, fmt.Errorf("register controller metrics: %w", err)
-		}
-	}
-	return m, nil
+	// Clock is the time that delays and the resync go by; nil means the real one.
+	Clock clock.WithTicker
 }
 
 // Controller works a queue of keys off. It can be run again after Run returned,
@@ -75,11 +62,13 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 type Controller struct {
 	options Options
 	work    Func
-	metrics *Metrics
+	metrics series
 
 	mu    sync.Mutex
-	queue workqueue.TypedRateLimitingInterface[Key]
+	queue queue
 }
+
+type queue = workqueue.TypedDelayingInterface[Key]
 
 // New returns a controller that calls work for every key that is enqueued.
 func New(options Options, metrics *Metrics, work Func) *Controller {
@@ -89,51 +78,72 @@ func New(options Options, metrics *Metrics, work Func) *Controller {
 	if options.Resync == 0 {
 		options.Resync = 10 * time.Minute
 	}
-	return &Controller{options: options, work: work, metrics: metrics}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	c := &Controller{options: options, work: work}
+	c.metrics = metrics.of(options.Name, c.waiting)
+	return c
 }
 
 // Enqueue asks for a pass over the key. It never blocks, and does nothing while
 // the controller is not running: Run begins with all keys.
-func (c *Controller) Enqueue(key Key) {
+func (c *Controller) Enqueue(key Key) { c.EnqueueAfter(key, 0) }
+
+// EnqueueAfter asks for a pass over the key after that time. Of several such
+// requests for a key the earliest counts.
+func (c *Controller) EnqueueAfter(key Key, after time.Duration) {
+	if queue := c.running(); queue != nil {
+		queue.AddAfter(key, after)
+	}
+}
+
+// running is the queue of the current run, or of the last one, which takes
+// nothing more; nil before the first.
+func (c *Controller) running() queue {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.queue != nil {
-		c.queue.Add(key)
+	return c.queue
+}
+
+func (c *Controller) use(queue queue) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue = queue
+}
+
+// waiting is how many keys are due and have no worker yet.
+func (c *Controller) waiting() int {
+	if queue := c.running(); queue != nil {
+		return queue.Len()
 	}
+	return 0
 }
 
 // Run works until ctx ends and then until no worker works any more.
 func (c *Controller) Run(ctx context.Context) {
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[Key](5*time.Millisecond, 30*time.Second))
-	c.mu.Lock()
-	c.queue = queue
-	c.mu.Unlock()
+	queue := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{Clock: c.options.Clock})
+	delays := workqueue.NewTypedItemExponentialFailureRateLimiter[Key](firstDelay, lastDelay)
+	c.use(queue)
 	c.enqueueAll()
 
 	ctx = log.Into(ctx, log.From(ctx).With(zap.String("controller", c.options.Name)))
 	var workers sync.WaitGroup
 	for range c.options.Workers {
 		workers.Go(func() {
-			for c.next(ctx, queue) {
+			for c.next(ctx, queue, delays) {
 			}
 		})
 	}
-	ticker := time.NewTicker(c.options.Resync)
-	defer ticker.Stop()
-	depth := time.NewTicker(time.Second)
-	defer depth.Stop()
+	resync := c.options.Clock.NewTicker(c.options.Resync)
+	defer resync.Stop()
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-		case <-ticker.C:
+		case <-resync.C():
 			c.enqueueAll()
-		case <-depth.C:
-			c.metrics.depth.WithLabelValues(c.options.Name).Set(float64(queue.Len()))
 		}
 	}
-	c.mu.Lock()
-	c.queue = nil
-	c.mu.Unlock()
 	queue.ShutDown()
 	workers.Wait()
 }
@@ -147,7 +157,7 @@ func (c *Controller) enqueueAll() {
 	}
 }
 
-func (c *Controller) next(ctx context.Context, queue workqueue.TypedRateLimitingInterface[Key]) bool {
+func (c *Controller) next(ctx context.Context, queue queue, delays workqueue.TypedRateLimiter[Key]) bool {
 	key, shutdown := queue.Get()
 	if shutdown {
 		return false
@@ -157,35 +167,41 @@ func (c *Controller) next(ctx context.Context, queue workqueue.TypedRateLimiting
 		return true
 	}
 	logger := log.From(ctx).With(zap.String("cluster", key.Cluster), zap.String("name", key.Name))
-	began := time.Now()
+	began := c.options.Clock.Now()
 	result, err := c.pass(log.Into(ctx, logger), key)
-	c.metrics.duration.WithLabelValues(c.options.Name).Observe(time.Since(began).Seconds())
-	switch {
-	case ctx.Err() != nil:
-	case err != nil:
-		if !errors.Is(err, ErrRetry) {
-			c.metrics.errors.WithLabelValues(c.options.Name).Inc()
-			logger.Warn("reconcile failed; it is tried again", zap.Error(err), zap.Int("retries", queue.NumRequeues(key)))
-		}
-		c.metrics.retries.WithLabelValues(c.options.Name).Inc()
-		queue.AddRateLimited(key)
-	default:
-		queue.Forget(key)
+	took := c.options.Clock.Since(began)
+	c.metrics.duration.Observe(took.Seconds())
+	logger.Debug("pass", zap.Duration("took", took), zap.Duration("after", result.After))
+	if err == nil {
+		delays.Forget(key)
 		if result.After > 0 {
 			queue.AddAfter(key, result.After)
 		}
+		return true
 	}
+	var bug *panicError
+	switch {
+	case errors.As(err, &bug):
+		// It was logged with its stack; the next run begins with all keys.
+		c.metrics.errors.Inc()
+	case ctx.Err() != nil:
+		return true
+	case errors.Is(err, ErrRetry):
+		logger.Debug("reconcile is repeated", zap.Error(err))
+	default:
+		c.metrics.errors.Inc()
+		logger.Warn("reconcile failed; it is tried again", zap.Error(err), zap.Int("retries", delays.NumRequeues(key)))
+	}
+	c.metrics.retries.Inc()
+	delay := delays.When(key)
+	if bug != nil {
+		delay = max(delay, panicDelay)
+	}
+	queue.AddAfter(key, delay)
 	return true
 }
 
-// pass contains a panic in one key, so that it does not end the work on all the
-// others.
 func (c *Controller) pass(ctx context.Context, key Key) (result Result, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			log.From(ctx).Error("reconcile panicked", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
+	defer contain(ctx, &err)
 	return c.work(ctx, key)
 }

@@ -42,6 +42,20 @@ func NewEndpoints(c *Clients, cluster, export string, informers ...watched) *End
 	return &Endpoints{clients: c, cluster: cluster, export: export, informers: informers}
 }
 
+// Watch points informers at the virtual workspaces of those URLs, which do not
+// change, until ctx ends, and then waits until every watch has ended.
+func Watch(ctx context.Context, urls []string, informers ...watched) {
+	for _, i := range informers {
+		for _, url := range urls {
+			i.start(ctx, url)
+		}
+	}
+	<-ctx.Done()
+	for _, i := range informers {
+		i.wait()
+	}
+}
+
 // Run follows the endpoint slice until ctx ends and then waits until every watch
 // has ended. Failures are retried with a back-off.
 func (e *Endpoints) Run(ctx context.Context) {

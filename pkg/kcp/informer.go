@@ -3,6 +3,7 @@ package kcp
 import (
 	"context"
 	"sync"
+	"time"
 
 	kcpcache "github.com/kcp-dev/apimachinery/v2/pkg/cache"
 	kcpinformers "github.com/kcp-dev/apimachinery/v2/third_party/informers"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/faroshq/kedge-hub/pkg/log"
@@ -103,8 +105,24 @@ func (i *Informer[T]) start(ctx context.Context, url string) {
 	i.mu.Unlock()
 	go func() {
 		defer close(e.done)
+		// A virtual workspace that has just come up may not serve the kind yet, and
+		// the informer's own back-off begins with most of a second.
+		for !served(ctx, client, i.gvr.Resource) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(pollServed):
+			}
+		}
 		inf.RunWithContext(ctx)
 	}()
+}
+
+// pollServed is how often it is asked whether a kind is served.
+const pollServed = 50 * time.Millisecond
+
+func served(ctx context.Context, client rest.Interface, resource string) bool {
+	return client.Get().Resource(resource).Param("limit", "1").Do(ctx).Error() == nil
 }
 
 // noWatchList keeps reflectors on list and watch: the virtual workspaces do not

@@ -1,9 +1,12 @@
 package server
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -27,6 +30,8 @@ type controllers struct {
 	views    *views.Views
 
 	organization, workspace, access, index *controller.Controller
+	// What the organization and the workspace controller wrote themselves.
+	organizationEcho, workspaceEcho *controller.Echo
 }
 
 func newControllers(registry prometheus.Registerer, clients *kcp.Clients, clusters bootstrap.Clusters, tree tenancy.Tree, in *views.Informers, v *views.Views) ([]*controller.Controller, error) {
@@ -34,7 +39,10 @@ func newControllers(registry prometheus.Registerer, clients *kcp.Clients, cluste
 	if err != nil {
 		return nil, err
 	}
-	c := &controllers{clusters: clusters, in: in, views: v}
+	c := &controllers{
+		clusters: clusters, in: in, views: v,
+		organizationEcho: controller.NewEcho(), workspaceEcho: controller.NewEcho(),
+	}
 	w := &writes{clients: clients, clusters: clusters, tree: tree}
 
 	accessReconciler := access.New(c.accessConfig(w))
@@ -45,6 +53,7 @@ func newControllers(registry prometheus.Registerer, clients *kcp.Clients, cluste
 
 	in.Organizations.OnChange(c.onOrganization)
 	in.Workspaces.OnChange(c.onWorkspace)
+	in.Initializing.OnChange(c.onInitializing)
 	in.Memberships.OnChange(c.onMembership)
 	in.Users.OnChange(c.onUser)
 	in.Indexes.OnChange(onNamed(c.onIndex))
@@ -74,11 +83,20 @@ func onNamed(f func(name string)) kcp.Handler[*v1alpha1.UserMembershipIndex] {
 }
 
 func (c *controllers) onOrganization(old, new *v1alpha1.Organization) {
-	o := current(old, new)
-	if old == nil || new == nil || controller.Wakes(old, new) {
-		c.organization.Enqueue(controller.Key{Cluster: c.clusters.Orgs, Name: o.Name})
+	key := controller.Key{Cluster: c.clusters.Orgs, Name: current(old, new).Name}
+	if new == nil {
+		c.organizationEcho.Forget(key)
 	}
-	c.wakeOrg(o.Name)
+	// One event may hold somebody else's change and then our own, so an echo spares
+	// the controller itself only.
+	if new == nil || !c.organizationEcho.Is(key, new.ResourceVersion) {
+		c.organization.Enqueue(key)
+	}
+	// What is derived from an Org does not follow from its status, but for the
+	// mark of its deletion.
+	if old == nil || new == nil || controller.Wakes(old, new) || !old.Status.DeletionRequestedAt.Equal(new.Status.DeletionRequestedAt) {
+		c.wakeOrg(key.Name)
+	}
 }
 
 // wakeOrg brings back what is derived from an Org's own facts: the rows of
@@ -114,18 +132,53 @@ func (c *controllers) onWorkspace(old, new *kcptenancyv1alpha1.Workspace) {
 	cluster := kcp.ClusterOf(ws)
 	if cluster == c.clusters.Orgs {
 		c.organization.Enqueue(controller.Key{Cluster: cluster, Name: ws.Name})
-		c.wakeOrg(ws.Name)
+		if old == nil || new == nil || old.Spec.Cluster != new.Spec.Cluster {
+			c.wakeOrg(ws.Name)
+		}
 		return
 	}
-	// The hub's own status annotation wakes nobody; kcp's phase does.
+	key := controller.Key{Cluster: cluster, Name: ws.Name}
+	if new == nil {
+		c.workspaceEcho.Forget(key)
+	}
+	if new == nil || !c.workspaceEcho.Is(key, new.ResourceVersion) {
+		c.workspace.Enqueue(key)
+	}
+	// What is derived from a Workspace does not follow from the hub's status of it.
 	if old == nil || new == nil || old.Status.Phase != new.Status.Phase || controller.Wakes(old, new, v1alpha1.StatusAnnotation) {
-		c.wakeWorkspace(controller.Key{Cluster: cluster, Name: ws.Name})
+		c.access.Enqueue(key)
 		for _, m := range c.views.MembershipsIn(cluster) {
 			if m.Spec.WorkspaceRef != nil && m.Spec.WorkspaceRef.Name == ws.Name {
 				c.wakeUser(m.Spec.UserRef.Name)
 			}
 		}
 	}
+}
+
+// onInitializing brings back the Org whose logical cluster waits for the hub.
+func (c *controllers) onInitializing(_, lc *kcpcorev1alpha1.LogicalCluster) {
+	if lc == nil || !c.waitsForUs(lc) {
+		return
+	}
+	c.organization.Enqueue(controller.Key{Cluster: c.clusters.Orgs, Name: lc.Spec.Owner.Name})
+}
+
+// waitsForUs tells whether nothing but the hub's initializer keeps the logical
+// cluster of an Org from being ready.
+func (c *controllers) waitsForUs(lc *kcpcorev1alpha1.LogicalCluster) bool {
+	return lc.Spec.Owner != nil && lc.Spec.Owner.Cluster == c.clusters.Orgs &&
+		slices.Equal(lc.Status.Initializers, []kcpcorev1alpha1.LogicalClusterInitializer{kcpcorev1alpha1.LogicalClusterInitializer(c.clusters.Initializer)})
+}
+
+// waiting finds the logical cluster of an Org that waits for the hub; they are
+// few at any time.
+func (c *controllers) waiting(org string) (cluster string, ok bool) {
+	for _, lc := range c.in.Initializing.List() {
+		if c.waitsForUs(lc) && lc.Spec.Owner.Name == org {
+			return kcp.ClusterOf(lc), true
+		}
+	}
+	return "", false
 }
 
 func (c *controllers) onMembership(old, new *v1alpha1.Membership) {

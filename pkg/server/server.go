@@ -141,6 +141,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	}
 	running.Go(func() { tenancyEndpoints.Run(below) })
 	running.Go(func() { accessEndpoints.Run(below) })
+	running.Go(func() { kcp.Watch(below, clusters.Initializing, in.Initializing) })
 	if err := awaitReady(starting, v.Ready); err != nil {
 		return nil, wait, err
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -81,16 +82,16 @@ func (w *writes) createMembership(ctx context.Context, cluster string, m *v1alph
 	return create(ctx, w.clients.Memberships(cluster), m)
 }
 
-// initialized takes the hub's initializer off a logical cluster, on whichever
-// shard it is.
-func (w *writes) initialized(ctx context.Context, cluster string) error {
+// initialized takes the hub's initializer off an Org's logical cluster, on
+// whichever shard it is.
+func (w *writes) initialized(ctx context.Context, org, cluster string) error {
 	patch := fmt.Appendf(nil, `[{"op":"test","path":"/status/initializers","value":[%q]},{"op":"replace","path":"/status/initializers","value":[]}]`, w.clusters.Initializer)
 	var last error
 	for _, url := range w.clusters.Initializing {
 		_, err := w.clients.LogicalClusters(url+"/clusters/"+cluster).Patch(ctx, "cluster", types.JSONPatchType, patch, metav1.PatchOptions{}, "status")
 		switch {
 		case err == nil:
-			return nil
+			return w.nudge(ctx, org)
 		case apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 			// It is on another shard, or initialized already; kcp's next event tells.
 			last = fmt.Errorf("%w: %w", controller.ErrRetry, err)
@@ -101,18 +102,31 @@ func (w *writes) initialized(ctx context.Context, cluster string) error {
 	return last
 }
 
+// nudge changes an Org's kcp Workspace, so that kcp looks at its logical cluster
+// now: by itself it does so after a fifth of the time that has passed.
+func (w *writes) nudge(ctx context.Context, org string) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.InitializedAnnotation)
+	_, err := w.clients.Workspaces(w.clusters.Orgs).Patch(ctx, org, types.MergePatchType, patch, metav1.PatchOptions{})
+	return again(err)
+}
+
 func (c *controllers) organizationConfig(w *writes, tree tenancy.Tree) organization.Config {
 	return organization.Config{
-		Tree: tree, Clock: clock.RealClock{}, Initializer: c.clusters.Initializer,
+		Tree: tree, Clock: clock.RealClock{},
 		Get: func(key controller.Key) (*v1alpha1.Organization, bool) {
 			return c.in.Organizations.Get(key.Cluster, key.Name)
 		},
 		Workspace: func(org string) (*kcptenancyv1alpha1.Workspace, bool) {
 			return c.in.Workspaces.Get(c.clusters.Orgs, org)
 		},
+		Waiting:     c.waiting,
 		Memberships: c.views.MembershipsIn,
 		Patch: func(ctx context.Context, key controller.Key, patch []byte, subresource string) error {
-			_, err := w.clients.Organizations(key.Cluster).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources(subresource)...)
+			o, err := w.clients.Organizations(key.Cluster).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources(subresource)...)
+			// Only a status: after any other patch the event must bring the key back.
+			if err == nil && subresource != "" {
+				c.organizationEcho.Wrote(key, o.ResourceVersion)
+			}
 			return err
 		},
 		CreateWorkspace: func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error {
@@ -137,7 +151,10 @@ func (c *controllers) workspaceConfig(w *writes, missing func(controller.Key) in
 		Bindings:      c.in.Bindings.InCluster,
 		AccessMissing: missing,
 		Patch: func(ctx context.Context, key controller.Key, patch []byte, subresource string) error {
-			_, err := w.clients.Workspaces(key.Cluster).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources(subresource)...)
+			ws, err := w.clients.Workspaces(key.Cluster).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources(subresource)...)
+			if err == nil && bytes.Contains(patch, []byte(v1alpha1.StatusAnnotation)) {
+				c.workspaceEcho.Wrote(key, ws.ResourceVersion)
+			}
 			return err
 		},
 		CreateMembership: w.createMembership,

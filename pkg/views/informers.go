@@ -2,6 +2,7 @@ package views
 
 import (
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -19,6 +20,10 @@ type Informers struct {
 	Indexes       *kcp.Informer[*v1alpha1.UserMembershipIndex]
 	// Workspaces are kcp's: those of Orgs and, below them, the tenants'.
 	Workspaces *kcp.Informer[*kcptenancyv1alpha1.Workspace]
+
+	// Initializing are the logical clusters of Orgs that wait for the hub's
+	// initializer.
+	Initializing *kcp.Informer[*kcpcorev1alpha1.LogicalCluster]
 
 	// What the hub keeps in child Workspaces, found by v1alpha1.ManagedByLabel.
 	Namespaces          *kcp.Informer[*corev1.Namespace]
@@ -44,6 +49,9 @@ func NewInformers(c *kcp.Clients) *Informers {
 		Workspaces: kcp.NewInformer(c, kcptenancyv1alpha1.SchemeGroupVersion.WithResource("workspaces"), "",
 			func() *kcptenancyv1alpha1.Workspace { return &kcptenancyv1alpha1.Workspace{} },
 			func() runtime.Object { return &kcptenancyv1alpha1.WorkspaceList{} }),
+		Initializing: kcp.NewInformer(c, kcpcorev1alpha1.SchemeGroupVersion.WithResource("logicalclusters"), "",
+			func() *kcpcorev1alpha1.LogicalCluster { return &kcpcorev1alpha1.LogicalCluster{} },
+			func() runtime.Object { return &kcpcorev1alpha1.LogicalClusterList{} }),
 		Namespaces: kcp.NewInformer(c, corev1.SchemeGroupVersion.WithResource("namespaces"), managed,
 			func() *corev1.Namespace { return &corev1.Namespace{} },
 			func() runtime.Object { return &corev1.NamespaceList{} }),

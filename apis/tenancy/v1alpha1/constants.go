@@ -14,6 +14,9 @@ const (
 	// StatusAnnotation holds the hub's common status of a Workspace as JSON,
 	// because the Workspace's own status belongs to kcp.
 	StatusAnnotation = GroupName + "/status"
+	// InitializedAnnotation is on the kcp Workspace of an Org that the hub has
+	// initialized.
+	InitializedAnnotation = GroupName + "/initialized"
 	// OperationAnnotation steers a reconciler by hand: OperationReconcile or
 	// OperationIgnore.
 	OperationAnnotation = GroupName + "/operation"

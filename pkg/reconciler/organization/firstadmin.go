@@ -3,7 +3,6 @@ package organization
 import (
 	"context"
 
-	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -14,7 +13,7 @@ import (
 // firstAdmin makes whoever asked for the Org its admin, once: somebody who left
 // is not put back, unless the Org has nobody at all.
 type firstAdmin struct {
-	workspace   func(org string) (*kcptenancyv1alpha1.Workspace, bool)
+	place       place
 	memberships func(cluster string) []*v1alpha1.Membership
 	create      func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
 }
@@ -23,13 +22,13 @@ func (*firstAdmin) Condition() string { return v1alpha1.ConditionFirstAdmin }
 
 func (s *firstAdmin) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Outcome, error) {
 	by := org.Annotations[v1alpha1.CreatedByAnnotation]
-	ws, ok := s.workspace(org.Name)
+	cluster, ok := s.place(org.Name)
 	if by == "" || !ok {
 		return controller.Outcome{}, nil
 	}
 	done := meta.IsStatusConditionTrue(org.Status.Conditions, v1alpha1.ConditionFirstAdmin)
-	if done && len(s.memberships(ws.Spec.Cluster)) > 0 {
+	if done && len(s.memberships(cluster)) > 0 {
 		return controller.Outcome{}, nil
 	}
-	return controller.Outcome{}, s.create(ctx, ws.Spec.Cluster, tenancy.NewMembership(by, "", v1alpha1.RoleAdmin))
+	return controller.Outcome{}, s.create(ctx, cluster, tenancy.NewMembership(by, "", v1alpha1.RoleAdmin))
 }

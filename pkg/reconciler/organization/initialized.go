@@ -13,24 +13,22 @@ import (
 // initialized tells kcp that the hub's part is there and waits until kcp says
 // that the Workspace is ready.
 type initialized struct {
-	workspace   func(org string) (*kcptenancyv1alpha1.Workspace, bool)
-	initializer string
-	remove      func(ctx context.Context, cluster string) error
+	workspace func(org string) (*kcptenancyv1alpha1.Workspace, bool)
+	waiting   func(org string) (cluster string, ok bool)
+	// remove takes the hub's initializer off the Org's logical cluster.
+	remove func(ctx context.Context, org, cluster string) error
 }
 
 func (*initialized) Condition() string { return v1alpha1.ConditionWorkspaceReady }
 
 func (s *initialized) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Outcome, error) {
+	if ws, ok := s.workspace(org.Name); ok && ws.Status.Phase == kcpcorev1alpha1.LogicalClusterPhaseReady {
+		return controller.Outcome{}, nil
+	}
 	waiting := controller.Outcome{Waiting: "kcp is finishing the organization's workspace", Stop: true}
-	ws, ok := s.workspace(org.Name)
+	cluster, ok := s.waiting(org.Name)
 	if !ok {
 		return waiting, nil
 	}
-	if ws.Status.Phase == kcpcorev1alpha1.LogicalClusterPhaseReady {
-		return controller.Outcome{}, nil
-	}
-	if !bound(ws, s.initializer) {
-		return waiting, nil
-	}
-	return waiting, s.remove(ctx, ws.Spec.Cluster)
+	return waiting, s.remove(ctx, org.Name, cluster)
 }

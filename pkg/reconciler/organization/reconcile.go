@@ -15,12 +15,12 @@ import (
 type Config struct {
 	Tree  tenancy.Tree
 	Clock clock.PassiveClock
-	// Initializer is the name under which a Workspace's status lists the hub's.
-	Initializer string
-
-	Get func(controller.Key) (*v1alpha1.Organization, bool)
+	Get   func(controller.Key) (*v1alpha1.Organization, bool)
 	// Workspace reads an Org's own kcp Workspace.
 	Workspace func(org string) (*kcptenancyv1alpha1.Workspace, bool)
+	// Waiting is the logical cluster of an Org that waits for nothing but the hub's
+	// initializer.
+	Waiting func(org string) (cluster string, ok bool)
 	// Memberships are those in the Org whose workspace is in the cluster.
 	Memberships func(cluster string) []*v1alpha1.Membership
 
@@ -28,11 +28,12 @@ type Config struct {
 	CreateWorkspace  func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error
 	CreateMembership func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
 	// Initialized takes the hub's initializer off the logical cluster.
-	Initialized func(ctx context.Context, cluster string) error
+	Initialized func(ctx context.Context, org, cluster string) error
 }
 
 // New returns the reconciler.
 func New(c Config) controller.Func {
+	place := where(c.Workspace, c.Waiting)
 	return controller.Reconcile(controller.Kind[*v1alpha1.Organization]{
 		Get:    c.Get,
 		Copy:   (*v1alpha1.Organization).DeepCopy,
@@ -40,8 +41,8 @@ func New(c Config) controller.Func {
 		Patch:  c.Patch,
 		Clock:  c.Clock,
 	},
-		&workspace{tree: c.Tree, initializer: c.Initializer, get: c.Workspace, create: c.CreateWorkspace},
-		&firstAdmin{workspace: c.Workspace, memberships: c.Memberships, create: c.CreateMembership},
-		&initialized{workspace: c.Workspace, initializer: c.Initializer, remove: c.Initialized},
+		&workspace{tree: c.Tree, get: c.Workspace, place: place, create: c.CreateWorkspace},
+		&firstAdmin{place: place, memberships: c.Memberships, create: c.CreateMembership},
+		&initialized{workspace: c.Workspace, waiting: c.Waiting, remove: c.Initialized},
 	)
 }

@@ -2,7 +2,6 @@ package organization
 
 import (
 	"context"
-	"slices"
 
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
@@ -12,44 +11,48 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// workspace makes the Org's kcp Workspace and waits until only the hub's own
-// initializer keeps it from being ready: the APIs are bound by then.
+// workspace makes the Org's kcp Workspace and waits until kcp has bound the APIs
+// in it.
 type workspace struct {
-	tree        tenancy.Tree
-	initializer string
-	get         func(org string) (*kcptenancyv1alpha1.Workspace, bool)
-	create      func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error
+	tree   tenancy.Tree
+	get    func(org string) (*kcptenancyv1alpha1.Workspace, bool)
+	place  place
+	create func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error
 }
 
 func (*workspace) Condition() string { return v1alpha1.ConditionWorkspaceBound }
 
 func (s *workspace) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Outcome, error) {
 	org.Status.WorkspacePath = s.tree.Org(org.Name)
-	ws, ok := s.get(org.Name)
-	if !ok {
+	if _, ok := s.get(org.Name); !ok {
 		if !org.DeletionTimestamp.IsZero() {
 			return controller.Outcome{Waiting: "the organization is being deleted", Stop: true}, nil
 		}
-		ws = &kcptenancyv1alpha1.Workspace{}
+		ws := &kcptenancyv1alpha1.Workspace{}
 		ws.Name = org.Name
 		ws.Spec.Type = &kcptenancyv1alpha1.WorkspaceTypeReference{Name: tenancy.TypeOrganization, Path: s.tree.Root()}
 		if err := s.create(ctx, ws); err != nil {
 			return controller.Outcome{}, err
 		}
 	}
-	if !bound(ws, s.initializer) {
+	if _, ok := s.place(org.Name); !ok {
 		return controller.Outcome{Waiting: "kcp is making the organization's workspace", Stop: true}, nil
 	}
 	return controller.Outcome{}, nil
 }
 
-// bound tells whether kcp has done its own part of making a Workspace.
-func bound(ws *kcptenancyv1alpha1.Workspace, initializer string) bool {
-	switch ws.Status.Phase {
-	case kcpcorev1alpha1.LogicalClusterPhaseReady:
-		return true
-	case kcpcorev1alpha1.LogicalClusterPhaseInitializing:
-		return slices.Equal(ws.Status.Initializers, []kcpcorev1alpha1.LogicalClusterInitializer{kcpcorev1alpha1.LogicalClusterInitializer(initializer)})
+// place is the logical cluster of an Org whose APIs are bound: it is ready, or
+// waits for nothing but the hub.
+type place func(org string) (cluster string, ok bool)
+
+// where finds the place of an Org: its Workspace says so when it is ready, and
+// before that the logical cluster itself, which kcp's Workspace follows only now
+// and then.
+func where(get func(org string) (*kcptenancyv1alpha1.Workspace, bool), waiting func(org string) (string, bool)) place {
+	return func(org string) (string, bool) {
+		if ws, ok := get(org); ok && ws.Status.Phase == kcpcorev1alpha1.LogicalClusterPhaseReady {
+			return ws.Spec.Cluster, true
+		}
+		return waiting(org)
 	}
-	return false
 }

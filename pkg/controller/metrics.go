@@ -1,0 +1,78 @@
+package controller
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics of all controllers of a process.
+type Metrics struct {
+	depth    *depth
+	retries  *prometheus.CounterVec
+	errors   *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+}
+
+// NewMetrics registers the metrics of the controllers.
+func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
+	label := []string{"controller"}
+	m := &Metrics{
+		depth: &depth{
+			desc: prometheus.NewDesc("kedge_controller_queue_depth", "Keys that wait for a worker.", label, nil),
+			of:   map[string]func() int{},
+		},
+		retries:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kedge_controller_retries_total", Help: "Keys that came back after a failure or a conflict."}, label),
+		errors:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kedge_controller_errors_total", Help: "Passes that failed."}, label),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kedge_controller_reconcile_duration_seconds", Help: "How long a pass took.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 8)}, label),
+	}
+	for _, c := range []prometheus.Collector{m.depth, m.retries, m.errors, m.duration} {
+		if err := r.Register(c); err != nil {
+			return nil, fmt.Errorf("register controller metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// series are the metrics of one controller.
+type series struct {
+	retries, errors prometheus.Counter
+	duration        prometheus.Observer
+}
+
+// of makes the series of a controller, so that they are there, at zero, before
+// anything happens.
+func (m *Metrics) of(controller string, waiting func() int) series {
+	m.depth.mu.Lock()
+	defer m.depth.mu.Unlock()
+	m.depth.of[controller] = waiting
+	return series{
+		retries:  m.retries.WithLabelValues(controller),
+		errors:   m.errors.WithLabelValues(controller),
+		duration: m.duration.WithLabelValues(controller),
+	}
+}
+
+// depth asks the queues when it is itself asked: a figure that is kept would be
+// old while all workers are busy, which is when it matters.
+type depth struct {
+	desc *prometheus.Desc
+
+	mu sync.Mutex
+	of map[string]func() int
+}
+
+// Describe implements prometheus.Collector.
+func (d *depth) Describe(out chan<- *prometheus.Desc) { out <- d.desc }
+
+// Collect implements prometheus.Collector.
+func (d *depth) Collect(out chan<- prometheus.Metric) {
+	d.mu.Lock()
+	of := maps.Clone(d.of)
+	d.mu.Unlock()
+	for controller, waiting := range of {
+		out <- prometheus.MustNewConstMetric(d.desc, prometheus.GaugeValue, float64(waiting()), controller)
+	}
+}

@@ -1,0 +1,92 @@
+package controller
+
+import (
+	"errors"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+// report shows on the object what a step found.
+func (r *reconciler[T]) report(obj T, step Step[T], outcome Outcome, err error) {
+	c := metav1.Condition{Type: step.Condition(), Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAsDesired}
+	switch {
+	case errors.Is(err, ErrRetry):
+		// An expected failure tells nothing about the object: where something
+		// is known of this generation, it stays.
+		known := meta.FindStatusCondition(r.kind.Status(obj).Conditions, c.Type)
+		if known != nil && known.ObservedGeneration == obj.GetGeneration() {
+			return
+		}
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonWaiting, outcome.Waiting
+		if c.Message == "" {
+			c.Message = "it changed meanwhile and is looked at again"
+		}
+	case err != nil:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonFailed, shown(err)
+	case outcome.Waiting != "":
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonWaiting, outcome.Waiting
+	}
+	r.set(obj, c)
+}
+
+// shown is what of an error may stand on the object: what was written for
+// people, never a library's text.
+func shown(err error) string {
+	var e *errs.Error
+	if errors.As(err, &e) && e.Message != "" && e.Code != 0 && e.Code != errs.Internal {
+		return e.Message
+	}
+	return "it failed and is tried again; the hub's log says why"
+}
+
+// set keeps the time of the last transition where the status is as before, and
+// all conditions of other types.
+func (r *reconciler[T]) set(obj T, c metav1.Condition) {
+	c.ObservedGeneration = obj.GetGeneration()
+	c.LastTransitionTime = metav1.NewTime(r.kind.Clock.Now())
+	meta.SetStatusCondition(&r.kind.Status(obj).Conditions, c)
+}
+
+// summarize sets what sums the conditions up: Ready, the phase and the
+// generation that they speak of.
+func (r *reconciler[T]) summarize(obj T) {
+	status := r.kind.Status(obj)
+	status.ObservedGeneration = obj.GetGeneration()
+	status.Phase = v1alpha1.PhaseReady
+	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAsDesired}
+	if missing, message := r.missing(obj); missing {
+		status.Phase = v1alpha1.PhaseProgressing
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, v1alpha1.ReasonProgressing, message
+	}
+	if !obj.GetDeletionTimestamp().IsZero() {
+		status.Phase = v1alpha1.PhaseTerminating
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, v1alpha1.ReasonTerminating, "it is being deleted"
+	}
+	r.set(obj, ready)
+}
+
+// missing tells whether something stands against Ready, and what of it people
+// are shown: a step's condition, which must speak of this generation, or one that
+// somebody else wrote.
+func (r *reconciler[T]) missing(obj T) (missing bool, message string) {
+	conditions := r.kind.Status(obj).Conditions
+	for _, step := range r.steps {
+		c := meta.FindStatusCondition(conditions, step.Condition())
+		switch {
+		case c == nil || c.Status == metav1.ConditionTrue && c.ObservedGeneration != obj.GetGeneration():
+			return true, step.Condition() + " has not been looked at yet"
+		case c.Status != metav1.ConditionTrue:
+			return true, c.Message
+		}
+	}
+	for _, c := range conditions {
+		if c.Type != v1alpha1.ConditionReady && c.Status != metav1.ConditionTrue {
+			return true, c.Message
+		}
+	}
+	return false, ""
+}

@@ -1,0 +1,153 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+)
+
+func TestSteps_runInOrderUntilOneStopsOrFails(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom")
+	for name, c := range map[string]struct {
+		second controller.Outcome
+		err    error
+		want   []string
+		after  time.Duration
+	}{
+		"all":           {want: []string{"A", "B", "C"}, after: 3 * time.Minute},
+		"one waits":     {second: controller.Outcome{Waiting: "kcp"}, want: []string{"A", "B", "C"}, after: 3 * time.Minute},
+		"soonest again": {second: controller.Outcome{After: time.Second}, want: []string{"A", "B", "C"}, after: time.Second},
+		"later again":   {second: controller.Outcome{After: time.Hour}, want: []string{"A", "B", "C"}, after: 3 * time.Minute},
+		"one stops":     {second: controller.Outcome{Stop: true}, want: []string{"A", "B"}, after: 5 * time.Minute},
+		"one fails":     {err: boom, want: []string{"A", "B"}, after: 5 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t)
+			var ran []string
+			record := func(name string, outcome controller.Outcome, err error) step {
+				return on(name, func(context.Context, *org) (controller.Outcome, error) {
+					ran = append(ran, name)
+					return outcome, err
+				})
+			}
+			result, err := s.reconciler(
+				record("A", controller.Outcome{After: 5 * time.Minute}, nil),
+				record("B", c.second, c.err),
+				record("C", controller.Outcome{After: 3 * time.Minute}, nil),
+			)(t.Context(), acme)
+			require.ErrorIs(t, err, c.err)
+			require.Equal(t, c.want, ran)
+			require.Equal(t, c.after, result.After)
+		})
+	}
+}
+
+func TestSteps_seeWhatThoseBeforeThemChanged(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	var seen string
+	s.pass(s.reconciler(on("A", func(_ context.Context, o *org) (controller.Outcome, error) {
+		o.Status.WorkspacePath = "root:orgs:acme"
+		return controller.Outcome{}, nil
+	}), on("B", func(_ context.Context, o *org) (controller.Outcome, error) {
+		seen = o.Status.WorkspacePath
+		return controller.Outcome{}, nil
+	})))
+	require.Equal(t, "root:orgs:acme", seen)
+	require.Equal(t, "root:orgs:acme", s.stored.Status.WorkspacePath)
+}
+
+func TestSteps_changeACopy(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.edit(func(o *org) { o.Labels = map[string]string{"a": "b"} })
+	s.edit(annotate(v1alpha1.OperationReconcile))
+	f := s.reconciler(on("A", func(_ context.Context, o *org) (controller.Outcome, error) {
+		o.Labels["a"] = "c"
+		return controller.Outcome{}, nil
+	}))
+	for range 3 {
+		held := s.stored
+		before := held.DeepCopy()
+		s.pass(f)
+		require.Equal(t, before, held, "what memory holds is shared")
+	}
+	require.Equal(t, "c", s.stored.Labels["a"])
+}
+
+func TestSteps_ofAMissingObjectDoNotRun(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.stored = nil
+	s.pass(s.reconciler(on("A", func(context.Context, *org) (controller.Outcome, error) {
+		t.Error("there is no object")
+		return controller.Outcome{}, nil
+	})))
+	require.Empty(t, s.taken())
+}
+
+func TestO11_whatWasTakenAwayIsPutBackEachTime(t *testing.T) {
+	t.Parallel()
+	s, there, made := newServer(t), false, 0
+	f := s.reconciler(on("A", func(context.Context, *org) (controller.Outcome, error) {
+		if !there {
+			there = true
+			made++
+		}
+		return controller.Outcome{}, nil
+	}))
+	for i := range 5 {
+		there = false
+		s.pass(f)
+		require.Equal(t, i+1, made)
+	}
+	require.Len(t, s.taken(), 1, "and nothing is written while the status is as it was")
+}
+
+func TestPanicInAStep_nothingHalfChangedIsWritten(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	f := s.reconciler(on("A", func(_ context.Context, o *org) (controller.Outcome, error) {
+		o.Finalizers = []string{"example.com/half"}
+		o.Spec.DisplayName = ""
+		o.Status.WorkspacePath = "half"
+		panic("secret")
+	}))
+	_, err := f(t.Context(), acme)
+	require.ErrorContains(t, err, "secret")
+	require.Empty(t, s.stored.Finalizers)
+	require.Equal(t, "Acme", s.stored.Spec.DisplayName)
+	require.Empty(t, s.stored.Status.WorkspacePath)
+	require.Equal(t, int64(1), s.stored.Status.ObservedGeneration)
+	require.Equal(t, metav1.ConditionFalse, s.condition("A").Status)
+	require.NotContains(t, s.condition("A").Message, "secret")
+}
+
+func TestEndedContext_nothingIsWrittenByOneWhoLeadsNoMore(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	end := true
+	f := s.reconciler(on("A", func(ctx context.Context, _ *org) (controller.Outcome, error) {
+		if end {
+			cancel()
+		}
+		return controller.Outcome{}, ctx.Err()
+	}))
+	_, err := f(ctx, acme)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Empty(t, s.taken())
+
+	end = false
+	s.pass(f)
+	require.Len(t, s.taken(), 1)
+}

@@ -1,0 +1,245 @@
+package tenancy_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+func entry(org, ws string, role v1alpha1.Role) v1alpha1.MembershipIndexEntry {
+	return v1alpha1.MembershipIndexEntry{OrgUUID: org, WorkspaceUUID: ws, Role: role}
+}
+
+// O-15: an Org admin is admin in every Workspace; the reverse never holds.
+func TestO15_OrgAdminsAreAdminsEverywhereInItAndNotTheReverse(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		entries []v1alpha1.MembershipIndexEntry
+		access  v1alpha1.DefaultAccess
+		org, ws v1alpha1.Role
+	}{
+		"nobody":                           {nil, v1alpha1.DefaultAccessView, "", ""},
+		"org admin":                        {[]v1alpha1.MembershipIndexEntry{entry("o", "", "admin")}, v1alpha1.DefaultAccessNone, "admin", "admin"},
+		"org admin, member row":            {[]v1alpha1.MembershipIndexEntry{entry("o", "w", "member"), entry("o", "", "admin")}, v1alpha1.DefaultAccessNone, "admin", "admin"},
+		"org member":                       {[]v1alpha1.MembershipIndexEntry{entry("o", "", "member")}, v1alpha1.DefaultAccessNone, "member", ""},
+		"org member, view":                 {[]v1alpha1.MembershipIndexEntry{entry("o", "", "member")}, v1alpha1.DefaultAccessView, "member", "viewer"},
+		"workspace admin only":             {[]v1alpha1.MembershipIndexEntry{entry("o", "w", "admin")}, v1alpha1.DefaultAccessView, "", "admin"},
+		"workspace member, org view":       {[]v1alpha1.MembershipIndexEntry{entry("o", "", "member"), entry("o", "w", "member")}, v1alpha1.DefaultAccessView, "member", "member"},
+		"admin of another workspace":       {[]v1alpha1.MembershipIndexEntry{entry("o", "other", "admin")}, v1alpha1.DefaultAccessView, "", ""},
+		"admin of another org":             {[]v1alpha1.MembershipIndexEntry{entry("p", "", "admin")}, v1alpha1.DefaultAccessView, "", ""},
+		"workspace of that UUID elsewhere": {[]v1alpha1.MembershipIndexEntry{entry("p", "w", "admin")}, v1alpha1.DefaultAccessView, "", ""},
+	} {
+		require.Equal(t, c.org, tenancy.OrgRole(c.entries, "o"), name)
+		require.Equal(t, c.ws, tenancy.WorkspaceRole(c.entries, "o", "w", c.access), name)
+	}
+}
+
+// O-7: workspaceCreation says who may create Workspaces.
+func TestO7_WorkspaceCreation(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		role v1alpha1.Role
+		who  v1alpha1.Who
+		ok   bool
+	}{
+		{"admin", "admin", true}, {"admin", "members", true}, {"member", "members", true}, {"member", "admin", false}, {"", "members", false},
+	} {
+		s := tenancy.Scope{OrgRole: c.role, WorkspaceRole: "admin", Org: tenancy.Org{Organization: tenancy.NewOrganization("o", "O", "x")}}
+		s.Org.Spec.WorkspaceCreation = c.who
+		err := s.RequireWorkspaceCreation()
+		require.Equal(t, c.ok, err == nil, "%+v", c)
+		require.Equal(t, !c.ok, errs.Is(err, errs.Forbidden))
+	}
+}
+
+// O-5, O-6: over the quota is refused with limit, use and whom to ask.
+func TestO5_O6_Quotas(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, tenancy.CheckOrgQuota(10, 9))
+	require.NoError(t, tenancy.CheckWorkspaceQuota(50, 49))
+	for _, err := range []error{tenancy.CheckOrgQuota(10, 10), tenancy.CheckWorkspaceQuota(10, 11)} {
+		var e *errs.Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, errs.Forbidden, e.Code)
+		require.Equal(t, tenancy.CauseQuota, e.Causes[0].Type)
+		require.Contains(t, e.Message, "10")
+		require.Contains(t, e.Message, "ask a platform admin")
+	}
+	require.Equal(t, 10, tenancy.Limit(0, 10))
+	require.Equal(t, 3, tenancy.Limit(3, 10))
+}
+
+func TestMayAct(t *testing.T) {
+	t.Parallel()
+	now := metav1.Now()
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.User)
+		says   string
+	}{
+		"approved": {func(*v1alpha1.User) {}, ""},
+		"O-8: soft-deleted people may undelete themselves and no more": {func(u *v1alpha1.User) { u.Status.DeletionRequestedAt = &now }, "undelete"},
+		"going away": {func(u *v1alpha1.User) { u.DeletionTimestamp = &now }, "deleted"},
+		"pending":    {func(u *v1alpha1.User) { u.Spec.Registration = v1alpha1.RegistrationPending }, "approval"},
+		"rejected":   {func(u *v1alpha1.User) { u.Spec.Registration = v1alpha1.RegistrationRejected }, "rejected"},
+	} {
+		u := &v1alpha1.User{}
+		c.change(u)
+		require.NoError(t, tenancy.MayAct(u, true), name)
+		if c.says == "" {
+			require.NoError(t, tenancy.MayAct(u, false), name)
+		} else {
+			require.ErrorContains(t, tenancy.MayAct(u, false), c.says, name)
+		}
+	}
+}
+
+func TestGrantsFollowFromMembershipsAlone(t *testing.T) {
+	t.Parallel()
+	now := metav1.Now()
+	people := map[string]*v1alpha1.User{}
+	for _, name := range []string{"alice", "bob", "carol", "dave", "gone"} {
+		u := &v1alpha1.User{Spec: v1alpha1.UserSpec{RBACIdentity: "kedge:" + name}}
+		u.Name = name
+		people[name] = u
+	}
+	people["gone"].Status.DeletionRequestedAt = &now
+	ending := tenancy.NewMembership("dave", "w", "admin")
+	ending.DeletionTimestamp = &now
+	memberships := []*v1alpha1.Membership{
+		tenancy.NewMembership("alice", "", "admin"), tenancy.NewMembership("alice", "w", "member"),
+		tenancy.NewMembership("bob", "w", "member"), tenancy.NewMembership("bob", "other", "admin"),
+		tenancy.NewMembership("carol", "", "member"), tenancy.NewMembership("gone", "", "admin"),
+		tenancy.NewMembership("unknown", "w", "admin"), ending,
+	}
+	org := tenancy.Org{Organization: tenancy.NewOrganization("o", "O", "alice")}
+	roles := func() map[string]v1alpha1.Role {
+		out := map[string]v1alpha1.Role{}
+		for _, g := range tenancy.Grants(org, "w", memberships, func(n string) (*v1alpha1.User, bool) { u, ok := people[n]; return u, ok }) {
+			out[g.User.Name] = g.Role
+		}
+		return out
+	}
+	require.Equal(t, map[string]v1alpha1.Role{"alice": "admin", "bob": "member"}, roles())
+	org.Spec.DefaultAccess = v1alpha1.DefaultAccessView
+	require.Equal(t, map[string]v1alpha1.Role{"alice": "admin", "bob": "member", "carol": "viewer"}, roles())
+}
+
+func TestOneBindingPerPersonAndRoleIsNeverOverwritten(t *testing.T) {
+	t.Parallel()
+	person := func(name string, role v1alpha1.Role) tenancy.Grant {
+		u := &v1alpha1.User{Spec: v1alpha1.UserSpec{RBACIdentity: "id-" + name}}
+		u.Name = name
+		return tenancy.Grant{User: u, Role: role}
+	}
+	alice, bob := person("alice", "admin"), person("bob", "member")
+	require.NotEqual(t, alice.Binding().Name, bob.Binding().Name)
+	require.NotEqual(t, alice.Binding().Name, person("alice", "member").Binding().Name)
+
+	write, remove := tenancy.BindingChanges(nil, []tenancy.Grant{alice, bob})
+	require.Len(t, write, 2)
+	require.Empty(t, remove)
+	held := []*rbacv1.ClusterRoleBinding{alice.Binding(), bob.Binding()}
+	write, remove = tenancy.BindingChanges(held, []tenancy.Grant{alice, bob})
+	require.Empty(t, write)
+	require.Empty(t, remove)
+	write, remove = tenancy.BindingChanges(held, []tenancy.Grant{alice})
+	require.Empty(t, write, "a second person's going never touches the first one's rights")
+	require.Equal(t, []*rbacv1.ClusterRoleBinding{held[1]}, remove)
+	held[0].Subjects[0].Name, held[0].ResourceVersion = "mallory", "7"
+	write, remove = tenancy.BindingChanges(held, []tenancy.Grant{alice, bob})
+	require.Empty(t, remove)
+	require.Len(t, write, 1)
+	require.Equal(t, "id-alice", write[0].Subjects[0].Name)
+	require.Equal(t, "7", write[0].ResourceVersion)
+}
+
+// quality.md, hostile input 5.
+func TestNoTenantRoleHoldsWhatEscalates(t *testing.T) {
+	t.Parallel()
+	roles := tenancy.ClusterRoles([]string{"example.com", "core.kcp.io", "tenancy.kcp.io", "rbac.authorization.k8s.io", ""})
+	require.Len(t, roles, 3)
+	allows := func(r *rbacv1.ClusterRole, verb, group, resource string) bool {
+		for _, rule := range r.Rules {
+			if has(rule.Verbs, verb) && has(rule.APIGroups, group) && (has(rule.Resources, resource) || has(rule.Resources, "*")) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, r := range roles {
+		for _, rule := range r.Rules {
+			for _, bad := range []string{"*", "impersonate", "escalate", "bind"} {
+				require.NotContains(t, rule.Verbs, bad, r.Name)
+			}
+			require.NotContains(t, rule.APIGroups, "*", r.Name)
+			require.NotContains(t, rule.NonResourceURLs, "*", r.Name)
+		}
+		for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {
+			require.False(t, allows(r, verb, "core.kcp.io", "logicalclusters"), r.Name)
+			require.False(t, allows(r, verb, "tenancy.kcp.io", "workspaces"), r.Name)
+		}
+		require.True(t, allows(r, "get", "example.com", "widgets"), r.Name)
+	}
+	admin, member, viewer := roles[0], roles[1], roles[2]
+	require.True(t, allows(admin, "create", "rbac.authorization.k8s.io", "clusterrolebindings"))
+	require.True(t, allows(admin, "delete", "apis.kcp.io", "apibindings"))
+	require.True(t, allows(member, "create", "", "secrets"))
+	require.True(t, allows(member, "delete", "example.com", "widgets"))
+	require.False(t, allows(member, "create", "", "serviceaccounts/token"))
+	require.False(t, allows(member, "create", "rbac.authorization.k8s.io", "roles"))
+	require.False(t, allows(member, "create", "apis.kcp.io", "apibindings"))
+	require.False(t, allows(member, "create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations"))
+	require.True(t, allows(viewer, "get", "", "configmaps"))
+	require.False(t, allows(viewer, "get", "", "secrets"))
+	require.False(t, allows(viewer, "create", "", "configmaps"))
+}
+
+func has(all []string, one string) bool {
+	for _, s := range all {
+		if s == one {
+			return true
+		}
+	}
+	return false
+}
+
+// O-3, O-4: the index has what the switcher's second line needs, in a stable
+// order.
+func TestO3_O4_IndexEntries(t *testing.T) {
+	t.Parallel()
+	created := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	deleted := metav1.NewTime(created.Add(time.Hour))
+	a := tenancy.Org{Organization: tenancy.NewOrganization("a", "A", "alice")}
+	a.CreationTimestamp = created
+	b := tenancy.Org{Organization: tenancy.NewOrganization("b", "B", "bob")}
+	b.Status.DeletionRequestedAt = &deleted
+	entries := tenancy.IndexEntries([]tenancy.Place{
+		{Org: b, Role: "member", Workspace: &tenancy.Workspace{UUID: "w"}},
+		{Org: a, Role: "member", Workspace: &tenancy.Workspace{UUID: "w", DisplayName: "W", ClusterID: "c", DeletionRequestedAt: &deleted}},
+		{Org: a, Role: "admin", FirstAdmin: "alice"},
+	})
+	require.Len(t, entries, 3)
+	require.Equal(t, v1alpha1.MembershipIndexEntry{OrgUUID: "a", OrgDisplayName: "A", OrgCreatedAt: created, OrgFirstAdmin: "alice", Role: "admin"}, entries[0])
+	require.Equal(t, "W", entries[1].WorkspaceDisplayName)
+	require.Equal(t, &deleted, entries[1].SoftDeletedAt)
+	require.Equal(t, &deleted, entries[2].SoftDeletedAt, "what is in a deleted Org is deleted with it")
+}
+
+func TestFirstAdmin(t *testing.T) {
+	t.Parallel()
+	early, late := metav1.NewTime(time.Unix(1, 0)), metav1.NewTime(time.Unix(2, 0))
+	older, newer, member := tenancy.NewMembership("old", "", "admin"), tenancy.NewMembership("new", "", "admin"), tenancy.NewMembership("aaa", "", "member")
+	older.CreationTimestamp, newer.CreationTimestamp, member.CreationTimestamp = early, late, early
+	all := []*v1alpha1.Membership{newer, member, older}
+	require.Equal(t, "creator", tenancy.FirstAdmin(tenancy.Org{Organization: tenancy.NewOrganization("o", "O", "creator")}, all))
+	gitops := tenancy.Org{Organization: &v1alpha1.Organization{}}
+	require.Equal(t, "old", tenancy.FirstAdmin(gitops, all))
+	require.Empty(t, tenancy.FirstAdmin(gitops, nil))
+}

@@ -1,0 +1,129 @@
+package tenancy_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+func TestDisplayNames(t *testing.T) {
+	t.Parallel()
+	for name, good := range map[string]bool{
+		"ACME": true, "Müller & Söhne": true, "日本": true, "a": true, strings.Repeat("ü", 128): true, `"; DROP TABLE`: true,
+		"": false, "   ": false, strings.Repeat("a", 129): false, "a\x00b": false, "a\nb": false, "a\x1b[31m": false,
+		"u\u0308": false, "\u202eevil": false, "\ufffd": false,
+	} {
+		err := tenancy.CheckDisplayName("displayName", name)
+		if good {
+			require.NoError(t, err, "%q", name)
+			continue
+		}
+		var e *errs.Error
+		require.ErrorAs(t, err, &e, "%q", name)
+		require.Equal(t, errs.Invalid, e.Code)
+		require.Equal(t, "displayName", e.Causes[0].Field)
+	}
+}
+
+func FuzzDisplayName(f *testing.F) {
+	for _, s := range []string{"ACME", "", "\x00", "u\u0308", strings.Repeat("x", 200)} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if tenancy.CheckDisplayName("f", s) == nil {
+			require.NotEmpty(t, strings.TrimSpace(s))
+			require.LessOrEqual(t, len([]rune(s)), 128)
+			require.NotContains(t, s, "\x00")
+		}
+		spec := tenancy.NewUserSpec("i", "s", s, s, s)
+		require.NoError(t, tenancy.CheckDisplayName("f", spec.DisplayName), "sign-up always finds a name to show")
+	})
+}
+
+var dnsLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+func TestUserNamesAreReadableDNSLabels(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ preferred, email, want string }{
+		{"alice", "", "alice"}, {"Alice.Smith", "", "alice-smith"}, {"", "bob@example.com", "bob"},
+		{"", "", "user"}, {"---", "", "user"}, {"日本", "", "user"}, {"me", "", "user"},
+		{strings.Repeat("a", 100), "", strings.Repeat("a", 54)}, {"a@b", "", "a-b"}, {"-x-", "", "x"},
+	} {
+		first, second := tenancy.UserNames("issuer", "subject", c.preferred, c.email)
+		require.Equal(t, c.want, first)
+		require.Regexp(t, dnsLabel, first)
+		require.Regexp(t, dnsLabel, second)
+		require.True(t, strings.HasPrefix(second, first+"-"))
+		again, alike := tenancy.UserNames("issuer", "subject", c.preferred, c.email)
+		require.Equal(t, []string{first, second}, []string{again, alike}, "a retry finds the same names")
+		_, other := tenancy.UserNames("issuer", "another", c.preferred, c.email)
+		require.NotEqual(t, second, other)
+	}
+}
+
+// A pair of strings must not be readable as another pair.
+func TestIdentityHashKeepsIssuerAndSubjectApart(t *testing.T) {
+	t.Parallel()
+	require.NotEqual(t, tenancy.IdentityHash("ab", "c"), tenancy.IdentityHash("a", "bc"))
+	require.Equal(t, tenancy.IdentityHash("a", "b"), tenancy.IdentityHash("a", "b"))
+	require.Len(t, tenancy.IdentityHash("a", "b"), 40)
+}
+
+// O-1: identities are UUIDs in canonical lower case, nothing else.
+func TestO1_OnlyCanonicalUUIDs(t *testing.T) {
+	t.Parallel()
+	for s, good := range map[string]bool{
+		"231a151a-434e-4623-ad6e-69406abb9387": true, "231A151A-434E-4623-AD6E-69406ABB9387": false,
+		"{231a151a-434e-4623-ad6e-69406abb9387}": false, "231a151a434e4623ad6e69406abb9387": false,
+		"231a151a-434e-4623-ad6e-69406abb9387\n": false, "": false, "urn:uuid:231a151a-434e-4623-ad6e-69406abb9387": false,
+	} {
+		require.Equal(t, good, tenancy.IsUUID(s), "%q", s)
+	}
+	require.True(t, tenancy.IsUUID(tenancy.PersonalOrgUUID("uid")))
+	require.Equal(t, tenancy.PersonalOrgUUID("uid"), tenancy.PersonalOrgUUID("uid"))
+	require.NotEqual(t, tenancy.PersonalOrgUUID("uid"), tenancy.DefaultWorkspaceUUID("uid"))
+}
+
+func TestMembershipNamesAreDeterministic(t *testing.T) {
+	t.Parallel()
+	org := tenancy.NewMembership("bob", "", v1alpha1.RoleMember)
+	require.Equal(t, "bob", org.Name)
+	require.Equal(t, v1alpha1.ScopeOrg, org.Spec.Scope)
+	require.Nil(t, org.Spec.WorkspaceRef)
+	ws := tenancy.NewMembership("bob", "231a151a-434e-4623-ad6e-69406abb9387", v1alpha1.RoleAdmin)
+	require.Equal(t, "231a151a-434e-4623-ad6e-69406abb9387.bob", ws.Name)
+	require.Equal(t, v1alpha1.ScopeWorkspace, ws.Spec.Scope)
+}
+
+func TestTree(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []string{"", "kedge", "root", "root:", "root:Kedge", "root:a:", "root:*", "root:a/b", "root:system:x y"} {
+		_, err := tenancy.NewTree(bad)
+		require.Error(t, err, bad)
+	}
+	tree, err := tenancy.NewTree("root:platform:kedge")
+	require.NoError(t, err)
+	org, ws := "231a151a-434e-4623-ad6e-69406abb9387", "9acbf567-a188-4c75-9c40-3c3bec1a775f"
+	gotOrg, gotWS, ok := tree.ParseWorkspacePath(tree.Workspace(org, ws))
+	require.True(t, ok)
+	require.Equal(t, []string{org, ws}, []string{gotOrg, gotWS})
+	for _, bad := range []string{tree.Org(org), tree.Orgs(), tree.Workspace(org, ws) + ":x", "root:kedge:orgs:" + org + ":" + ws, tree.Workspace(org, strings.ToUpper(ws))} {
+		_, _, ok := tree.ParseWorkspacePath(bad)
+		require.False(t, ok, bad)
+	}
+	for path, hub := range map[string]bool{
+		tree.Root(): true, tree.Users(): true, tree.Orgs(): true, tree.Providers(): true, tree.Org(org): true,
+		tree.Workspace(org, ws): false, "root:other": false,
+	} {
+		require.Equal(t, hub, tree.IsHubPath(path), path)
+	}
+	for path, above := range map[string]bool{"root": true, "root:platform": true, "root:plat": false, tree.Root(): false} {
+		require.Equal(t, above, tree.IsAbovePath(path), path)
+	}
+}
