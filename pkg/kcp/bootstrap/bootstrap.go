@@ -75,10 +75,13 @@ func (b *bootstrapper) run(ctx context.Context) error {
 		path, b.clusters.Root = path+":"+name, id
 	}
 	children, inner := errgroup.WithContext(ctx)
+	children.Go(func() error { return b.clients.Warm(inner, b.clusters.Root) })
 	for name, id := range map[string]*string{"users": &b.clusters.Users, "providers": &b.clusters.Providers, "orgs": &b.clusters.Orgs} {
 		children.Go(func() (err error) {
-			*id, err = b.workspace(inner, b.tree.Root(), name)
-			return err
+			if *id, err = b.workspace(inner, b.tree.Root(), name); err != nil {
+				return err
+			}
+			return b.clients.Warm(inner, *id)
 		})
 	}
 	if err := children.Wait(); err != nil {
@@ -94,20 +97,22 @@ func (b *bootstrapper) run(ctx context.Context) error {
 	if err := b.apply(ctx, b.clusters.Root, values, "types.yaml"); err != nil {
 		return err
 	}
+	bindings, inner := errgroup.WithContext(ctx)
 	for _, cluster := range []string{b.clusters.Users, b.clusters.Orgs, b.clusters.Providers} {
-		if err := b.apply(ctx, cluster, values, "binding-tenancy.yaml"); err != nil {
-			return err
-		}
+		bindings.Go(func() error {
+			if err := b.apply(inner, cluster, values, "binding-tenancy.yaml"); err != nil {
+				return err
+			}
+			if cluster == b.clusters.Providers {
+				if err := b.apply(inner, cluster, values, "binding-access.yaml"); err != nil {
+					return err
+				}
+			}
+			return b.bound(inner, cluster)
+		})
 	}
-	if err := b.apply(ctx, b.clusters.Providers, values, "binding-access.yaml"); err != nil {
-		return err
-	}
-	for _, cluster := range []string{b.clusters.Users, b.clusters.Orgs, b.clusters.Providers} {
-		if err := b.bound(ctx, cluster); err != nil {
-			return err
-		}
-	}
-	return b.initializer(ctx)
+	bindings.Go(func() error { return b.initializer(inner) })
+	return bindings.Wait()
 }
 
 // workspace makes a universal workspace below parent and waits until it is
