@@ -1,0 +1,87 @@
+package auth_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/auth"
+)
+
+func load(t *testing.T, content string) (*auth.StaticTokens, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tokens.csv")
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	return auth.LoadStaticTokens(path)
+}
+
+func TestStaticTokensAreReadAsKubeAPIServerReadsThem(t *testing.T) {
+	t.Parallel()
+	tokens, err := load(t, "secret-a,alice,1,\"dev,ops\"\nsecret-b,bob@example.com,2\n\nsecret-a2,alice,1\n")
+	require.NoError(t, err)
+	id, ok, err := tokens.Authenticate(t.Context(), "secret-a")
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, &auth.Identity{
+		Kind: auth.Person, Issuer: auth.StaticIssuer, Subject: "alice", Username: "alice",
+		PreferredUsername: "alice", DisplayName: "alice", Groups: []string{"dev", "ops"},
+	}, id)
+	id, ok, _ = tokens.Authenticate(t.Context(), "secret-b")
+	require.True(t, ok)
+	require.Equal(t, "bob@example.com", id.Email)
+	for _, bad := range []string{"", "secret", "secret-A", "secret-a ", "alice"} {
+		_, ok, err := tokens.Authenticate(t.Context(), bad)
+		require.NoError(t, err)
+		require.False(t, ok, bad)
+	}
+}
+
+func TestATokenFileCannotMakeATenantAnIdentityOfKCP(t *testing.T) {
+	t.Parallel()
+	for name, line := range map[string]string{
+		"a system user":       "hush,system:admin,1\n",
+		"system:masters":      "hush,alice,1,\"system:masters\"\n",
+		"a kcp group":         "hush,alice,1,\"dev, system:kcp:admin\"\n",
+		"a sudo group":        "hush,alice,1,\"kedge:workspace:x:sudo\"\n",
+		"no token":            ",alice,1\n",
+		"no user":             "hush,,1\n",
+		"two columns":         "hush,alice\n",
+		"one token twice":     "hush,alice,1\nhush,bob,2\n",
+		"one user, two uids":  "hush,alice,1\nhush2,alice,2\n",
+		"a quote that is off": "hush,\"alice,1\n",
+	} {
+		_, err := load(t, line)
+		require.Error(t, err, name)
+		require.Contains(t, err.Error(), "line", name)
+		require.NotContains(t, err.Error(), "hush", "%s: no token in an error", name)
+	}
+	_, err := auth.LoadStaticTokens(filepath.Join(t.TempDir(), "missing"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+type fake func(token string) (*auth.Identity, bool, error)
+
+func (f fake) Authenticate(_ context.Context, token string) (*auth.Identity, bool, error) {
+	return f(token)
+}
+
+func TestUnionTakesTheFirstThatKnowsTheToken(t *testing.T) {
+	t.Parallel()
+	no := fake(func(string) (*auth.Identity, bool, error) { return nil, false, nil })
+	broken := fake(func(string) (*auth.Identity, bool, error) { return nil, false, errors.New("issuer is down") })
+	yes := fake(func(string) (*auth.Identity, bool, error) { return &auth.Identity{Subject: "s"}, true, nil })
+	id, ok, err := auth.Union{no, broken, yes}.Authenticate(t.Context(), "x")
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, "s", id.Subject)
+	_, ok, err = auth.Union{no, broken}.Authenticate(t.Context(), "x")
+	require.Error(t, err, "what could not be checked is not called unknown")
+	require.False(t, ok)
+	_, ok, err = auth.Union{}.Authenticate(t.Context(), "x")
+	require.NoError(t, err)
+	require.False(t, ok)
+}

@@ -1,0 +1,151 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+)
+
+type nested struct {
+	Name  string `json:"name"`
+	Inner struct {
+		Count int `json:"count"`
+	} `json:"inner"`
+}
+
+func read(contentType, body string, into any) error {
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+	r.Header.Set("Content-Type", contentType)
+	return httpapi.Read(r, into)
+}
+
+func TestReadTakesAGoodBody(t *testing.T) {
+	t.Parallel()
+	for _, contentType := range []string{"application/json", "application/json; charset=UTF-8"} {
+		var in nested
+		require.NoError(t, read(contentType, ` {"name":"a","inner":{"count":3}} `, &in))
+		require.Equal(t, "a", in.Name)
+		require.Equal(t, 3, in.Inner.Count)
+	}
+}
+
+func TestReadRefusesBadBodiesAndNamesTheField(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		contentType, body string
+		code              errs.Code
+		field             string
+	}{
+		"no content type":      {"", `{}`, errs.UnsupportedMediaType, ""},
+		"a form":               {"application/x-www-form-urlencoded", `name=a`, errs.UnsupportedMediaType, ""},
+		"another charset":      {"application/json; charset=utf-16", `{}`, errs.UnsupportedMediaType, ""},
+		"empty":                {"application/json", ``, errs.Invalid, ""},
+		"not JSON":             {"application/json", `{"name":`, errs.Invalid, ""},
+		"an array":             {"application/json", `[]`, errs.Invalid, ""},
+		"null":                 {"application/json", `null`, errs.Invalid, ""},
+		"trailing data":        {"application/json", `{"name":"a"} {"name":"b"}`, errs.Invalid, ""},
+		"unknown field":        {"application/json", `{"nmae":"a"}`, errs.Invalid, "nmae"},
+		"unknown nested field": {"application/json", `{"inner":{"cuont":1}}`, errs.Invalid, "inner.cuont"},
+		"another case":         {"application/json", `{"Name":"a"}`, errs.Invalid, "Name"},
+		"duplicate field":      {"application/json", `{"name":"a","name":"b"}`, errs.Invalid, "name"},
+		"wrong type":           {"application/json", `{"name":7}`, errs.Invalid, "name"},
+		"wrong nested type":    {"application/json", `{"inner":{"count":"x"}}`, errs.Invalid, "inner.count"},
+		"broken UTF-8":         {"application/json", "{\"name\":\"\xff\"}", errs.Invalid, ""},
+		"a body bomb":          {"application/json", `{"name":"` + strings.Repeat("a", 70<<10) + `"}`, errs.TooLarge, ""},
+		"a deep one":           {"application/json", strings.Repeat(`{"inner":`, 100) + `1` + strings.Repeat(`}`, 100), errs.Invalid, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var in nested
+			err := read(c.contentType, c.body, &in)
+			var e *errs.Error
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, c.code, e.Code, e.Message)
+			require.NotContains(t, e.Message, "Go ")
+			require.NotContains(t, e.Message, "nested", "no name of a Go type")
+			if c.field != "" {
+				require.NotEmpty(t, e.Causes)
+				require.Equal(t, c.field, e.Causes[0].Field)
+			}
+		})
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	for _, s := range []string{`{}`, `{"name":"a"}`, `{"name":"a","name":"b"}`, `[`, "\xff", `{"inner":{"count":1e99}}`, strings.Repeat("{", 200)} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		var in nested
+		if err := read("application/json", body, &in); err != nil {
+			code := errs.CodeOf(err)
+			require.NotEqual(t, errs.Internal, code, "bad input is never our bug: %q", body)
+		} else {
+			require.True(t, json.Valid([]byte(body)))
+		}
+	})
+}
+
+func status(t *testing.T, err error) (*httptest.ResponseRecorder, metav1.Status) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	httpapi.WriteError(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody), err)
+	var s metav1.Status
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &s))
+	require.Equal(t, "Status", s.Kind)
+	require.Equal(t, "v1", s.APIVersion)
+	require.Equal(t, w.Code, int(s.Code))
+	return w, s
+}
+
+func TestErrorsAreStatuses(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[errs.Code]struct {
+		status int
+		reason metav1.StatusReason
+	}{
+		errs.Invalid: {400, "BadRequest"}, errs.Unauthenticated: {401, "Unauthorized"}, errs.Forbidden: {403, "Forbidden"},
+		errs.NotFound: {404, "NotFound"}, errs.MethodNotAllowed: {405, "MethodNotAllowed"}, errs.Conflict: {409, "Conflict"},
+		errs.AlreadyExists: {409, "AlreadyExists"}, errs.PreconditionFailed: {412, "Conflict"}, errs.TooLarge: {413, "RequestEntityTooLarge"},
+		errs.UnsupportedMediaType: {415, "UnsupportedMediaType"}, errs.Unprocessable: {422, "Invalid"}, errs.TooManyRequests: {429, "TooManyRequests"},
+		errs.Unavailable: {503, "ServiceUnavailable"}, errs.BadGateway: {502, "ServiceUnavailable"}, errs.Timeout: {504, "Timeout"},
+	} {
+		w, s := status(t, errs.New(code, "what and what to do", errs.Cause{Type: "T", Field: "f", Message: "m"}))
+		require.Equal(t, want.status, w.Code)
+		require.Equal(t, want.reason, s.Reason)
+		require.Equal(t, "what and what to do", s.Message)
+		require.Equal(t, []metav1.StatusCause{{Type: "T", Field: "f", Message: "m"}}, s.Details.Causes)
+		require.Equal(t, want.status == 401, w.Header().Get("WWW-Authenticate") == "Bearer")
+	}
+}
+
+func TestInternalTextNeverLeaves(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{errors.New("secret-detail"), errs.Wrap(errs.Internal, errors.New("secret-detail"), "secret-detail")} {
+		w, s := status(t, err)
+		require.Equal(t, 500, w.Code)
+		require.NotContains(t, w.Body.String(), "secret-detail")
+		require.Contains(t, s.Message, "X-Request-Id")
+	}
+	w, _ := status(t, errs.Wrap(errs.Unavailable, errors.New("secret-detail"), "try again"))
+	require.NotContains(t, w.Body.String(), "secret-detail")
+}
+
+func TestRetryAfterIsSentInWholeSeconds(t *testing.T) {
+	t.Parallel()
+	e := errs.New(errs.Unavailable, "later")
+	e.RetryAfter = 1200 * time.Millisecond
+	w, s := status(t, e)
+	require.Equal(t, "2", w.Header().Get("Retry-After"))
+	require.Equal(t, int32(2), s.Details.RetryAfterSeconds)
+}
