@@ -54,7 +54,7 @@ func TestReadRefusesBadBodiesAndNamesTheField(t *testing.T) {
 		"an array":             {"application/json", `[]`, errs.Invalid, ""},
 		"null":                 {"application/json", `null`, errs.Invalid, ""},
 		"trailing data":        {"application/json", `{"name":"a"} {"name":"b"}`, errs.Invalid, ""},
-		"unknown field":        {"application/json", `{"nmae":"a"}`, errs.Invalid, "nmae"},
+		"unknown field":        {"application/json", `{"nam":"a"}`, errs.Invalid, "nam"},
 		"unknown nested field": {"application/json", `{"inner":{"cuont":1}}`, errs.Invalid, "inner.cuont"},
 		"another case":         {"application/json", `{"Name":"a"}`, errs.Invalid, "Name"},
 		"duplicate field":      {"application/json", `{"name":"a","name":"b"}`, errs.Invalid, "name"},

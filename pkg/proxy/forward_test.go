@@ -234,7 +234,7 @@ func TestDrainEndsStreamsAndNothingElse(t *testing.T) {
 	for range 3 {
 		<-arrived
 	}
-	require.EqualValues(t, 2, h.streams(t))
+	require.InDelta(t, 2, h.streams(t), 0)
 
 	h.drain()
 	_, err := io.Copy(io.Discard, open.Body)
@@ -308,6 +308,6 @@ func TestAnUpgradePassesAndEndsWithTheHub(t *testing.T) {
 	h.drain()
 	_, err := reader.ReadString('\n')
 	require.Error(t, err)
-	_ = <-ended
+	<-ended
 	require.Eventually(t, func() bool { return h.streams(t) == 0 }, deadline, time.Millisecond)
 }

@@ -1,7 +1,6 @@
 package tenancy_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -129,7 +128,7 @@ func TestO10_NobodyEntersWhatIsTheHubs(t *testing.T) {
 		t.Helper()
 		_, role, err := newWorld().gate(t).Enter(user, cluster)
 		var e *errs.Error
-		require.True(t, errors.As(err, &e), cluster)
+		require.ErrorAs(t, err, &e, cluster)
 		require.Equal(t, errs.Forbidden, e.Code, cluster)
 		require.Len(t, e.Causes, 1, cluster)
 		require.Equal(t, tenancy.CauseOrgWorkspace, e.Causes[0].Type, cluster)
@@ -194,7 +193,7 @@ func TestGateAsksMembersToWaitForAPlace(t *testing.T) {
 	t.Parallel()
 	_, _, err := newWorld().gate(t).Enter("admin", path(gateOrg, gateWSNew))
 	var e *errs.Error
-	require.True(t, errors.As(err, &e))
+	require.ErrorAs(t, err, &e)
 	require.Equal(t, errs.Unavailable, e.Code)
 	require.NotZero(t, e.RetryAfter)
 }
@@ -210,7 +209,7 @@ func TestGateRefusesWhatNamesNoCluster(t *testing.T) {
 		_, role, err := gate.Enter("admin", cluster)
 		require.Error(t, err, cluster)
 		require.Empty(t, role, cluster)
-		require.False(t, errs.CodeOf(err) == errs.Internal, cluster)
+		require.NotEqual(t, errs.Internal, errs.CodeOf(err), cluster)
 		if !tenancy.IsClusterID(cluster) {
 			require.True(t, errs.Is(err, errs.NotFound), cluster)
 		}

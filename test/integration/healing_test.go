@@ -24,7 +24,7 @@ func TestO11_DerivedStateComesBack(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		cluster string
-		break_  []string
+		damage  []string
 		healed  func() error
 	}{
 		{"the index", root + ":users", []string{"delete", "usermembershipindexes.tenancy.kedge.faros.sh", "alice"}, func() error {
@@ -71,11 +71,11 @@ func TestO11_DerivedStateComesBack(t *testing.T) {
 		}},
 	} {
 		stdin := ""
-		if c.break_[0] == "create" {
+		if c.damage[0] == "create" {
 			stdin = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"smuggled","labels":{"tenancy.kedge.faros.sh/managed-by":"kedge-hub"}},
 				"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"mallory"}],"roleRef":{"kind":"ClusterRole","apiGroup":"rbac.authorization.k8s.io","name":"kedge:workspace:admin"}}`
 		}
-		_, errOut, err := admin(t, stdin, c.cluster, c.break_...)
+		_, errOut, err := admin(t, stdin, c.cluster, c.damage...)
 		require.NoError(t, err, "%s: %s", c.name, errOut)
 		t.Log(c.name)
 		framework.Eventually(t, framework.Long, c.healed)

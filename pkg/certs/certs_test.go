@@ -1,0 +1,97 @@
+package certs_test
+
+import (
+	"crypto/x509"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/certs"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func leaf(t *testing.T, b *certs.Bundle) *x509.Certificate {
+	t.Helper()
+	c, err := x509.ParseCertificate(b.Certificate.Certificate[0])
+	require.NoError(t, err)
+	return c
+}
+
+func verify(t *testing.T, b *certs.Bundle, host string, at time.Time) error {
+	t.Helper()
+	pool := x509.NewCertPool()
+	require.True(t, pool.AppendCertsFromPEM(b.CAPEM))
+	_, err := leaf(t, b).Verify(x509.VerifyOptions{Roots: pool, DNSName: host, CurrentTime: at})
+	return err
+}
+
+func TestTheCertificateIsGoodForItsHostsAlone(t *testing.T) {
+	t.Parallel()
+	b, err := certs.Ensure(filepath.Join(t.TempDir(), "tls"), []string{"localhost", "127.0.0.1", "::1", "hub.example.com"}, now)
+	require.NoError(t, err)
+	for _, host := range []string{"localhost", "127.0.0.1", "::1", "hub.example.com"} {
+		require.NoError(t, verify(t, b, host, now), host)
+	}
+	require.Error(t, verify(t, b, "evil.example.com", now))
+}
+
+func TestCertificatesAreKeptAndRenewed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ensure := func(at time.Time, hosts ...string) *certs.Bundle {
+		b, err := certs.Ensure(dir, hosts, at)
+		require.NoError(t, err)
+		return b
+	}
+	first := ensure(now, "localhost", "127.0.0.1")
+	same := ensure(now.Add(time.Hour), "127.0.0.1", "localhost", "localhost")
+	require.Equal(t, leaf(t, first).SerialNumber, leaf(t, same).SerialNumber)
+	moved := ensure(now, "127.0.0.1", "other.example.com")
+	require.NotEqual(t, leaf(t, first).SerialNumber, leaf(t, moved).SerialNumber)
+	require.Equal(t, first.CAPEM, moved.CAPEM, "clients need not learn another CA")
+	later := now.Add(350 * 24 * time.Hour)
+	renewed := ensure(later, "127.0.0.1", "other.example.com")
+	require.NotEqual(t, leaf(t, moved).SerialNumber, leaf(t, renewed).SerialNumber)
+	require.NoError(t, verify(t, renewed, "other.example.com", later.Add(300*24*time.Hour)))
+	for _, key := range []string{"ca.key", "tls.key"} {
+		info, err := os.Stat(filepath.Join(dir, key))
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), key)
+	}
+}
+
+// A crash between the two files of a pair, or a file that is gone, heals.
+func TestAHalfWrittenPairIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	_, err := certs.Ensure(dir, []string{"localhost"}, now)
+	require.NoError(t, err)
+	caKey, err := os.ReadFile(filepath.Join(dir, "ca.key"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "tls.key"), caKey, 0o600))
+	b, err := certs.Ensure(dir, []string{"localhost"}, now)
+	require.NoError(t, err)
+	require.NoError(t, verify(t, b, "localhost", now))
+	require.NoError(t, os.Remove(filepath.Join(dir, "ca.key")))
+	b, err = certs.Ensure(dir, []string{"localhost"}, now)
+	require.NoError(t, err)
+	require.NoError(t, verify(t, b, "localhost", now))
+}
+
+func TestLoadNamesTheFlag(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	_, err := certs.Ensure(dir, []string{"localhost"}, now)
+	require.NoError(t, err)
+	file := func(name string) string { return filepath.Join(dir, name) }
+	_, err = certs.Load(file("tls.crt"), file("tls.key"), file("ca.crt"))
+	require.NoError(t, err)
+	_, err = certs.Load(file("tls.crt"), file("ca.key"), file("ca.crt"))
+	require.ErrorContains(t, err, "--tls-cert-file")
+	_, err = certs.Load(file("tls.crt"), file("tls.key"), file("tls.key"))
+	require.ErrorContains(t, err, "--tls-ca-file")
+}

@@ -1,0 +1,150 @@
+package views
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const (
+	orgUUID = "231a151a-434e-4623-ad6e-69406abb9387"
+	wsUUID  = "9acbf567-a188-4c75-9c40-3c3bec1a775f"
+)
+
+func newViews(t *testing.T) *Views {
+	t.Helper()
+	v, err := New(Clusters{Users: "u", Orgs: "o", Hub: []string{"root", "u", "o"}}, NewInformers(nil), prometheus.NewRegistry())
+	require.NoError(t, err)
+	return v
+}
+
+func at[T metav1.Object](cluster string, o T) T {
+	o.SetAnnotations(map[string]string{"kcp.io/cluster": cluster})
+	return o
+}
+
+func user(cluster, name, subject string, created int64) *v1alpha1.User {
+	u := at(cluster, &v1alpha1.User{Spec: v1alpha1.UserSpec{Issuer: "i", Subject: subject}})
+	u.Name, u.CreationTimestamp = name, metav1.Unix(created, 0)
+	return u
+}
+
+func workspace(parent, name, cluster string) *kcptenancyv1alpha1.Workspace {
+	ws := at(parent, &kcptenancyv1alpha1.Workspace{})
+	ws.Name, ws.Spec.Cluster = name, cluster
+	return ws
+}
+
+func TestPeopleAreFoundByIdentityAndName(t *testing.T) {
+	t.Parallel()
+	v := newViews(t)
+	change := notifying(v, "u", v.people.change)
+	alice := user("u", "alice", "1", 1)
+	change(nil, alice)
+	got, ok := v.ByIdentity("i", "1")
+	require.True(t, ok)
+	require.Same(t, alice, got)
+	_, ok = v.ByIdentity("another", "1")
+	require.False(t, ok, "an identity is the pair")
+
+	change(nil, user("u", "impostor", "1", 2))
+	got, _ = v.ByIdentity("i", "1")
+	require.Equal(t, "alice", got.Name, "the older of two is the person")
+
+	change(nil, user("tenant", "mallory", "2", 1))
+	_, ok = v.ByName("mallory")
+	require.False(t, ok, "a User from anywhere else is not believed")
+
+	change(alice, nil)
+	_, ok = v.ByName("alice")
+	require.False(t, ok)
+	_, ok = v.ByIdentity("i", "1")
+	require.False(t, ok)
+}
+
+func TestTopologyKnowsEveryClusterInWhateverOrderEventsCome(t *testing.T) {
+	t.Parallel()
+	v := newViews(t)
+	organization, change := notifying(v, "o", v.topology.organization), notifying(v, "", v.topology.workspace)
+	require.Equal(t, tenancy.ClusterUnknown, v.Cluster("ws1").Kind)
+	require.Equal(t, tenancy.ClusterHub, v.Cluster("root").Kind)
+
+	child := workspace("org1", wsUUID, "ws1")
+	change(nil, child)
+	require.Equal(t, tenancy.ClusterUnknown, v.Cluster("ws1").Kind, "its Org is not known yet")
+	home := workspace("o", orgUUID, "org1")
+	change(nil, home)
+	require.Equal(t, tenancy.Cluster{ID: "ws1", Kind: tenancy.ClusterWorkspace, OrgUUID: orgUUID, WorkspaceUUID: wsUUID}, v.Cluster("ws1"))
+	require.Equal(t, tenancy.Cluster{ID: "org1", Kind: tenancy.ClusterOrg, OrgUUID: orgUUID}, v.Cluster("org1"))
+
+	_, ok := v.Org(orgUUID)
+	require.False(t, ok, "a workspace without its Organization is no Org")
+	o := at("o", tenancy.NewOrganization(orgUUID, "O", "alice"))
+	o.Annotations[v1alpha1.CreatedByAnnotation] = "alice"
+	organization(nil, o)
+	org, ok := v.OrgByCluster("org1")
+	require.True(t, ok)
+	require.Equal(t, "org1", org.ClusterID)
+	require.Equal(t, 1, v.OrgsCreatedBy("alice"))
+	require.Len(t, v.Workspaces(orgUUID), 1)
+	ws, ok := v.Workspace(orgUUID, wsUUID)
+	require.True(t, ok)
+	require.Equal(t, orgUUID, ws.OrgUUID)
+	_, ok = v.Workspace("another", wsUUID)
+	require.False(t, ok)
+
+	moved := workspace("org1", wsUUID, "ws2")
+	change(child, moved)
+	require.Equal(t, tenancy.ClusterUnknown, v.Cluster("ws1").Kind)
+	require.Equal(t, wsUUID, v.Cluster("ws2").WorkspaceUUID)
+	change(moved, nil)
+	organization(o, nil)
+	change(home, nil)
+	require.Equal(t, tenancy.ClusterUnknown, v.Cluster("org1").Kind)
+	require.Zero(t, v.OrgsCreatedBy("alice"))
+	require.Empty(t, v.Workspaces(orgUUID))
+}
+
+func TestMembershipsByPersonAndByOrg(t *testing.T) {
+	t.Parallel()
+	v := newViews(t)
+	change := notifying(v, "", v.memberships.membership)
+	bob := at("org1", tenancy.NewMembership("bob", "", "member"))
+	elsewhere := at("org2", tenancy.NewMembership("bob", "", "admin"))
+	change(nil, bob)
+	change(nil, elsewhere)
+	require.Len(t, v.MembershipsOf("bob"), 2)
+	require.Equal(t, []*v1alpha1.Membership{bob}, v.MembershipsIn("org1"))
+	promoted := bob.DeepCopy()
+	promoted.Spec.Role = v1alpha1.RoleAdmin
+	change(bob, promoted)
+	require.Equal(t, []*v1alpha1.Membership{promoted}, v.MembershipsIn("org1"))
+	change(promoted, nil)
+	require.Empty(t, v.MembershipsIn("org1"))
+	require.Equal(t, []*v1alpha1.Membership{elsewhere}, v.MembershipsOf("bob"))
+}
+
+func TestAwaitSeesEveryChangeAndEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	v := newViews(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		done <- v.Await(ctx, func() bool { _, ok := v.ByName("alice"); return ok })
+	}()
+	notifying(v, "u", v.people.change)(nil, user("u", "alice", "1", 1))
+	require.NoError(t, <-done)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.ErrorIs(t, v.Await(ended, func() bool { return false }), context.Canceled)
+	require.NoError(t, v.Await(ended, func() bool { return true }), "what holds already needs no time")
+}
