@@ -308,6 +308,6 @@ func TestAnUpgradePassesAndEndsWithTheHub(t *testing.T) {
 	h.drain()
 	_, err := reader.ReadString('\n')
 	require.Error(t, err)
-	<-ended
+	t.Log(<-ended)
 	require.Eventually(t, func() bool { return h.streams(t) == 0 }, deadline, time.Millisecond)
 }
