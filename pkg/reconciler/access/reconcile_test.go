@@ -1,0 +1,83 @@
+package access_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// cluster is the bindings in one Workspace.
+type cluster struct {
+	mu       sync.Mutex
+	bindings map[string]*rbacv1.ClusterRoleBinding
+}
+
+func (c *cluster) list(string) []*rbacv1.ClusterRoleBinding {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []*rbacv1.ClusterRoleBinding
+	for _, b := range c.bindings {
+		out = append(out, b)
+	}
+	return out
+}
+
+func (c *cluster) write(_ context.Context, _ string, b *rbacv1.ClusterRoleBinding) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bindings[b.Name] = b
+	return nil
+}
+
+func (c *cluster) remove(_ context.Context, _ string, b *rbacv1.ClusterRoleBinding) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.bindings, b.Name)
+	return nil
+}
+
+// O-15, and that a right ends with the Membership that it came from.
+func TestO15_BindingsFollowTheMemberships(t *testing.T) {
+	t.Parallel()
+	in := &cluster{bindings: map[string]*rbacv1.ClusterRoleBinding{}}
+	memberships := []*v1alpha1.Membership{tenancy.NewMembership("alice", "", "admin"), tenancy.NewMembership("bob", "w", "member")}
+	ready := false
+	r := access.New(access.Config{
+		Workspace: func(controller.Key) (tenancy.Org, tenancy.Workspace, bool) {
+			return tenancy.Org{Organization: tenancy.NewOrganization("o", "O", "alice")}, tenancy.Workspace{UUID: "w", ClusterID: "c", KCPReady: ready}, true
+		},
+		Memberships: func(string) []*v1alpha1.Membership { return memberships },
+		User: func(name string) (*v1alpha1.User, bool) {
+			u := &v1alpha1.User{Spec: v1alpha1.UserSpec{RBACIdentity: "kedge:" + name}}
+			u.Name = name
+			return u, true
+		},
+		Bindings: in.list, Write: in.write, Delete: in.remove,
+	})
+	reconcile := func() []string {
+		_, err := r.Reconcile(t.Context(), controller.Key{Cluster: "org", Name: "w"})
+		require.NoError(t, err)
+		require.Zero(t, r.Missing(controller.Key{Cluster: "org", Name: "w"}))
+		var names []string
+		for name := range in.bindings {
+			names = append(names, name)
+		}
+		return names
+	}
+	require.Empty(t, reconcile(), "nothing is written before kcp has finished")
+	ready = true
+	require.Equal(t, 2, r.Missing(controller.Key{Cluster: "org", Name: "w"}))
+	require.ElementsMatch(t, []string{"kedge:workspace:admin:user:alice", "kedge:workspace:member:user:bob"}, reconcile())
+	memberships[1].Spec.Role = v1alpha1.RoleAdmin
+	require.ElementsMatch(t, []string{"kedge:workspace:admin:user:alice", "kedge:workspace:admin:user:bob"}, reconcile())
+	memberships = memberships[:1]
+	require.Equal(t, []string{"kedge:workspace:admin:user:alice"}, reconcile())
+}

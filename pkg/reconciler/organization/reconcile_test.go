@@ -1,0 +1,140 @@
+package organization_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	"github.com/stretchr/testify/require"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/api/meta"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/organization"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const uuid = "231a151a-434e-4623-ad6e-69406abb9387"
+
+// kcp is as much of a kcp as one Org needs.
+type kcp struct {
+	org         *v1alpha1.Organization
+	ws          *kcptenancyv1alpha1.Workspace
+	waiting     bool
+	memberships []*v1alpha1.Membership
+	did         []string
+	failure     error
+}
+
+func newKCP() *kcp {
+	o := tenancy.NewOrganization(uuid, "ACME", "alice")
+	o.UID, o.ResourceVersion, o.Generation = "uid", "1", 1
+	return &kcp{org: o}
+}
+
+func (k *kcp) reconcile(t *testing.T) error {
+	t.Helper()
+	tree, err := tenancy.NewTree("root:kedge")
+	require.NoError(t, err)
+	key := controller.Key{Cluster: "orgs", Name: uuid}
+	_, err = organization.New(organization.Config{
+		Tree: tree, Clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)),
+		Get:         func(controller.Key) (*v1alpha1.Organization, bool) { return k.org, k.org != nil },
+		Workspace:   func(string) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, k.ws != nil },
+		Waiting:     func(string) (string, bool) { return "org1", k.waiting },
+		Making:      func(string) (string, bool) { return "org1", k.ws != nil },
+		Warm:        func(context.Context, string) error { k.did = append(k.did, "warm"); return nil },
+		Memberships: func(string) []*v1alpha1.Membership { return k.memberships },
+		Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
+			require.Equal(t, "status", subresource)
+			before, err := json.Marshal(k.org)
+			require.NoError(t, err)
+			after, err := jsonpatch.MergePatch(before, patch)
+			require.NoError(t, err)
+			k.org = &v1alpha1.Organization{}
+			return json.Unmarshal(after, k.org)
+		},
+		CreateWorkspace: func(_ context.Context, ws *kcptenancyv1alpha1.Workspace) error {
+			k.did = append(k.did, "create workspace "+string(ws.Spec.Type.Name)+" of "+ws.Spec.Type.Path)
+			if k.failure == nil {
+				k.ws = ws
+			}
+			return k.failure
+		},
+		CreateMembership: func(_ context.Context, cluster string, m *v1alpha1.Membership) error {
+			k.did = append(k.did, "create membership "+m.Name+" in "+cluster)
+			k.memberships = append(k.memberships, m)
+			return nil
+		},
+		Initialized: func(_ context.Context, org, cluster string) error {
+			k.did = append(k.did, "initialized "+cluster)
+			k.waiting = false
+			return nil
+		},
+	})(t.Context(), key)
+	return err
+}
+
+func (k *kcp) phase() v1alpha1.Phase { return k.org.Status.Phase }
+
+// O-11: Ready only when all of it is there, and in this order.
+func TestO11_AnOrgBecomesReadyStepByStep(t *testing.T) {
+	t.Parallel()
+	k := newKCP()
+	require.NoError(t, k.reconcile(t))
+	require.Equal(t, v1alpha1.PhaseProgressing, k.phase())
+	require.Equal(t, "root:kedge:orgs:"+uuid, k.org.Status.WorkspacePath)
+
+	k.waiting = true
+	require.NoError(t, k.reconcile(t))
+	require.Equal(t, v1alpha1.PhaseProgressing, k.phase(), "kcp has not said Ready")
+	require.NoError(t, k.reconcile(t))
+	require.Equal(t, v1alpha1.PhaseProgressing, k.phase())
+
+	k.ws.Status.Phase, k.ws.Spec.Cluster = kcpcorev1alpha1.LogicalClusterPhaseReady, "org1"
+	require.NoError(t, k.reconcile(t))
+	require.Equal(t, v1alpha1.PhaseReady, k.phase())
+	require.True(t, meta.IsStatusConditionTrue(k.org.Status.Conditions, v1alpha1.ConditionReady))
+	require.Equal(t, []string{
+		"create workspace organization of root:kedge", "warm",
+		"create membership alice in org1", "initialized org1", "warm",
+	}, k.did)
+	k.did = nil
+	require.NoError(t, k.reconcile(t))
+	require.Empty(t, k.did, "a Ready Org is left alone")
+}
+
+func TestWhoLeftIsNotPutBackUnlessTheOrgIsEmpty(t *testing.T) {
+	t.Parallel()
+	k := newKCP()
+	k.waiting = true
+	require.NoError(t, k.reconcile(t))
+	k.ws.Status.Phase, k.ws.Spec.Cluster = kcpcorev1alpha1.LogicalClusterPhaseReady, "org1"
+	require.NoError(t, k.reconcile(t))
+	k.memberships = []*v1alpha1.Membership{tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)}
+	k.did = nil
+	require.NoError(t, k.reconcile(t))
+	require.Empty(t, k.did)
+	k.memberships = nil
+	require.NoError(t, k.reconcile(t))
+	require.Equal(t, []string{"create membership alice in org1"}, k.did)
+}
+
+func TestAFailureIsShownWithoutInternals(t *testing.T) {
+	t.Parallel()
+	k := newKCP()
+	k.failure = errors.New("dial tcp 10.0.0.1: refused")
+	require.Error(t, k.reconcile(t))
+	require.Equal(t, v1alpha1.PhaseProgressing, k.phase())
+	c := meta.FindStatusCondition(k.org.Status.Conditions, v1alpha1.ConditionWorkspaceBound)
+	require.NotNil(t, c)
+	require.NotContains(t, c.Message, "10.0.0.1")
+	k.failure = nil
+	require.NoError(t, k.reconcile(t))
+}

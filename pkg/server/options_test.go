@@ -1,0 +1,65 @@
+package server
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheDefaultsAreComplete(t *testing.T) {
+	t.Parallel()
+	c, err := NewOptions().Complete()
+	require.NoError(t, err)
+	require.Equal(t, "https://127.0.0.1:9443", c.ExternalURL)
+	require.True(t, c.Embedded)
+	require.Equal(t, "root:kedge:orgs", c.Tree.Orgs())
+	require.True(t, filepath.IsAbs(c.DataDir))
+}
+
+func TestBadOptionsNameTheFlag(t *testing.T) {
+	t.Parallel()
+	for flag, change := range map[string]func(*Options){
+		"--data-dir":                func(o *Options) { o.DataDir = "" },
+		"--listen-address":          func(o *Options) { o.ListenAddress = "127.0.0.1" },
+		"--external-url":            func(o *Options) { o.ListenAddress = "0.0.0.0:9443" },
+		"--token-file":              func(o *Options) { o.TokenFile = "/nowhere/tokens.csv" },
+		"--kcp-kubeconfig":          func(o *Options) { o.KCPKubeconfig = "/nowhere/kubeconfig" },
+		"--root-workspace":          func(o *Options) { o.RootWorkspace = "kedge" },
+		"--tls-cert-file":           func(o *Options) { o.TLSCertFile = os.Args[0] },
+		"--kcp-port":                func(o *Options) { o.KCPPort = 70000 },
+		"--etcd-client-port":        func(o *Options) { o.EtcdClientPort = -1 },
+		"--default-org-quota":       func(o *Options) { o.DefaultOrgQuota = -1 },
+		"--default-workspace-quota": func(o *Options) { o.DefaultWorkspaceQuota = -1 },
+		"--deletion-grace":          func(o *Options) { o.DeletionGrace = 0 },
+		"--create-timeout":          func(o *Options) { o.CreateTimeout = -time.Second },
+		"--metrics-listen-address":  func(o *Options) { o.MetricsListenAddress = "9464" },
+	} {
+		o := NewOptions()
+		change(o)
+		_, err := o.Complete()
+		require.ErrorContains(t, err, flag)
+	}
+	for _, bad := range []string{"http://hub.example.com", "https://hub.example.com/path", "https://u:p@hub.example.com", "hub.example.com", "https://"} {
+		o := NewOptions()
+		o.ExternalURL = bad
+		_, err := o.Complete()
+		require.ErrorContains(t, err, "--external-url", bad)
+	}
+}
+
+func TestTheBaseOfAKubeconfigIsCutBeforeClusters(t *testing.T) {
+	t.Parallel()
+	for server, want := range map[string]string{
+		"https://kcp:6443": "https://kcp:6443", "https://kcp:6443/clusters/root": "https://kcp:6443",
+		"https://front.example.com/base/clusters/root:x": "https://front.example.com/base",
+	} {
+		got, err := baseURL(server)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	_, err := baseURL("http://kcp:6443")
+	require.Error(t, err)
+}
