@@ -72,7 +72,7 @@ func (k *kcp) reconcile(t *testing.T) error {
 			k.memberships = append(k.memberships, m)
 			return nil
 		},
-		Initialized: func(_ context.Context, org, cluster string) error {
+		Initialized: func(_ context.Context, _, cluster string) error {
 			k.did = append(k.did, "initialized "+cluster)
 			k.waiting = false
 			return nil

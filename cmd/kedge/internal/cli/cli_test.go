@@ -1,0 +1,264 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/cmd/kedge/internal/cli"
+)
+
+const (
+	orgUUID = "231a151a-434e-4623-ad6e-69406abb9387"
+	wsUUID  = "9acbf567-a188-4c75-9c40-3c3bec1a775f"
+	secret  = "very-secret-token"
+)
+
+// bed is a hub and a person's home.
+type bed struct {
+	*httptest.Server
+	mux  *http.ServeMux
+	dir  string
+	env  map[string]string
+	hits map[string]int
+}
+
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	b := &bed{mux: http.NewServeMux(), dir: t.TempDir(), hits: map[string]int{}}
+	b.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b.hits[r.Method+" "+r.URL.Path]++
+		if r.Header.Get("Authorization") != "Bearer "+secret {
+			refuse(w, http.StatusUnauthorized, "the token is not known here")
+			return
+		}
+		b.mux.ServeHTTP(w, r)
+	}))
+	t.Cleanup(b.Close)
+	b.answer("GET /api/users/me", http.StatusOK, `{"name":"alice","displayName":"Alice","email":"a@example.com"}`)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.Certificate().Raw})
+	require.NoError(t, os.WriteFile(b.file("ca.crt"), ca, 0o600))
+	require.NoError(t, os.WriteFile(b.file("token"), []byte(secret+"\n"), 0o600))
+	b.env = map[string]string{"HOME": b.dir}
+	return b
+}
+
+func refuse(w http.ResponseWriter, code int, message string) {
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "message": message, "code": code})
+}
+
+func (b *bed) file(name string) string { return filepath.Join(b.dir, name) }
+
+func (b *bed) answer(route string, code int, body string) {
+	b.mux.HandleFunc(route, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, body)
+	})
+}
+
+func (b *bed) run(t *testing.T, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code = cli.Main(t.Context(), args, cli.Streams{In: strings.NewReader(secret), Out: &stdout, Err: &stderr},
+		func(name string) string { return b.env[name] })
+	require.NotContains(t, stderr.String(), secret)
+	return code, stdout.String(), stderr.String()
+}
+
+func (b *bed) login(t *testing.T) {
+	t.Helper()
+	code, out, errOut := b.run(t, "login", "--server", b.URL+"/", "--ca-file", b.file("ca.crt"), "--token-file", b.file("token"))
+	require.Zero(t, code, errOut)
+	require.Contains(t, out, "as alice")
+}
+
+func TestLoginKeepsWhatTheHubAcceptedReadableByItsOwnerAlone(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.login(t)
+	path := b.file(".config/kedge/config.json")
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	code, out, _ := b.run(t, "whoami")
+	require.Zero(t, code)
+	require.Contains(t, out, "Alice")
+	require.NotContains(t, out, secret)
+	code, out, _ = b.run(t, "whoami", "-o", "yaml")
+	require.Zero(t, code)
+	require.Contains(t, out, "displayName: Alice")
+	code, _, _ = b.run(t, "logout")
+	require.Zero(t, code)
+	code, _, errOut := b.run(t, "whoami")
+	require.Equal(t, 1, code)
+	require.Contains(t, errOut, "kedge login --server")
+}
+
+func TestLoginTakesTheTokenFromAFileStandardInputOrTheEnvironment(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	args := []string{"login", "--server", b.URL, "--ca-file", b.file("ca.crt")}
+	code, _, errOut := b.run(t, append(args, "--token-file", "-")...)
+	require.Zero(t, code, errOut)
+	code, _, errOut = b.run(t, args...)
+	require.Equal(t, 2, code)
+	require.Contains(t, errOut, "--token-file")
+	b.env["KEDGE_TOKEN"] = secret
+	code, _, errOut = b.run(t, args...)
+	require.Zero(t, code, errOut)
+}
+
+func TestLoginRefusals(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"no server":    {[]string{"login", "--token-file", b.file("token")}, 2, "--server"},
+		"plain HTTP":   {[]string{"login", "--server", "http://x", "--token-file", b.file("token")}, 2, "https"},
+		"unknown CA":   {[]string{"login", "--server", b.URL, "--token-file", b.file("token")}, 1, "--ca-file"},
+		"a wrong CA":   {[]string{"login", "--server", b.URL, "--ca-file", b.file("token"), "--token-file", b.file("token")}, 1, "PEM"},
+		"unknown flag": {[]string{"login", "--token", secret[:4]}, 2, "--help"},
+		"a bad token":  {[]string{"login", "--server", b.URL, "--ca-file", b.file("ca.crt"), "--token-file", b.file("ca.crt")}, 1, ""},
+	} {
+		code, _, errOut := b.run(t, c.args...)
+		require.Equal(t, c.code, code, "%s: %s", name, errOut)
+		require.Contains(t, errOut, c.says, name)
+	}
+	_, err := os.Stat(b.file(".config/kedge/config.json"))
+	require.ErrorIs(t, err, os.ErrNotExist, "nothing is kept of a login that failed")
+}
+
+func TestCreateWaitsUntilItIsReadyAndChoosesIt(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.login(t)
+	b.answer("POST /api/orgs", http.StatusAccepted, `{"uuid":"`+orgUUID+`","displayName":"ACME","phase":"Progressing"}`)
+	asked := 0
+	b.mux.HandleFunc("GET /api/orgs/"+orgUUID, func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, orgUUID, r.Header.Get("X-Kedge-Org"))
+		if asked++; asked == 1 {
+			refuse(w, http.StatusForbidden, "you have no membership there")
+			return
+		}
+		_, _ = io.WriteString(w, `{"uuid":"`+orgUUID+`","displayName":"ACME","phase":"Ready"}`)
+	})
+	code, out, errOut := b.run(t, "orgs", "create", "ACME", "-o", "name")
+	require.Zero(t, code, errOut)
+	require.Equal(t, orgUUID+"\n", out)
+	require.Contains(t, errOut, "still being made")
+
+	b.mux.HandleFunc("POST /api/orgs/"+orgUUID+"/workspaces", func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, orgUUID, r.Header.Get("X-Kedge-Org"))
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, `{"uuid":"`+wsUUID+`","displayName":"w","phase":"Ready"}`)
+	})
+	code, _, errOut = b.run(t, "workspaces", "create", "w")
+	require.Zero(t, code, errOut)
+	b.mux.HandleFunc("GET /api/orgs/"+orgUUID+"/workspaces/"+wsUUID+"/kubeconfig", func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, wsUUID, r.Header.Get("X-Kedge-Workspace"))
+		_, _ = io.WriteString(w, "kind: Config\n")
+	})
+	code, out, _ = b.run(t, "kubeconfig")
+	require.Zero(t, code)
+	require.Equal(t, "kind: Config\n", out)
+	code, _, _ = b.run(t, "kubeconfig", "--file", b.file("kubeconfig"))
+	require.Zero(t, code)
+	info, err := os.Stat(b.file("kubeconfig"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+}
+
+func TestListsReadEveryPageAndUseFindsByNameOrUUID(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.login(t)
+	b.mux.HandleFunc("GET /api/orgs", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("continue") == "" {
+			_, _ = io.WriteString(w, `{"items":[{"uuid":"1","displayName":"A"},{"uuid":"2","displayName":"Twice"}],"continue":"next"}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"items":[{"uuid":"3","displayName":"Twice"}],"continue":""}`)
+	})
+	code, out, _ := b.run(t, "orgs", "-o", "name")
+	require.Zero(t, code)
+	require.Equal(t, "1\n2\n3\n", out)
+	for arg, good := range map[string]bool{"A": true, "3": true, "Twice": false, "none": false} {
+		code, _, errOut := b.run(t, "orgs", "use", arg)
+		require.Equal(t, good, code == 0, "%s: %s", arg, errOut)
+	}
+	code, _, errOut := b.run(t, "orgs", "use")
+	require.Equal(t, 2, code, errOut)
+}
+
+func TestCredential(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	code, _, errOut := b.run(t, "credential", "--server", b.URL)
+	require.Equal(t, 1, code)
+	require.Contains(t, errOut, "KUBERNETES_EXEC_INFO")
+	b.env["KUBERNETES_EXEC_INFO"] = `{"kind":"ExecCredential","spec":{"cluster":{"server":"x"}}}`
+	code, _, errOut = b.run(t, "credential", "--server", b.URL)
+	require.Equal(t, 1, code)
+	require.Contains(t, errOut, "kedge login --server "+b.URL)
+	require.Equal(t, 1, strings.Count(errOut, "\n"), "one line, for kubectl to show")
+
+	b.login(t)
+	b.mux.HandleFunc("POST /api/credentials", func(w http.ResponseWriter, r *http.Request) {
+		raw, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		assert.JSONEq(t, b.env["KUBERNETES_EXEC_INFO"], string(raw))
+		_, _ = io.WriteString(w, `{"kind":"ExecCredential","status":{"token":"`+secret+`"}}`)
+	})
+	code, out, errOut := b.run(t, "credential", "--server", b.URL)
+	require.Zero(t, code, errOut)
+	require.Contains(t, out, secret)
+}
+
+func TestErrorsOfTheHubArePrintedInOneLine(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.login(t)
+	b.mux.HandleFunc("POST /api/orgs", func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, http.StatusForbidden, "you have created 10 of at most 10 organizations")
+	})
+	code, out, errOut := b.run(t, "orgs", "create", "x")
+	require.Equal(t, 1, code)
+	require.Empty(t, out)
+	require.Contains(t, errOut, "kedge: you have created 10 of at most 10 organizations\n")
+}
+
+func TestAReadIsTriedAgainAndAWriteIsNot(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.login(t)
+	tries := 0
+	b.mux.HandleFunc("GET /api/orgs", func(w http.ResponseWriter, _ *http.Request) {
+		if tries++; tries < 2 {
+			refuse(w, http.StatusServiceUnavailable, "starting")
+			return
+		}
+		_, _ = io.WriteString(w, `{"items":[],"continue":""}`)
+	})
+	b.mux.HandleFunc("POST /api/orgs", func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, http.StatusServiceUnavailable, "starting")
+	})
+	code, _, errOut := b.run(t, "orgs")
+	require.Zero(t, code, errOut)
+	code, _, _ = b.run(t, "orgs", "create", "x")
+	require.Equal(t, 1, code)
+	require.Equal(t, 1, b.hits["POST /api/orgs"])
+}

@@ -1,0 +1,151 @@
+package workspace_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+	"time"
+
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	"github.com/stretchr/testify/require"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const uuid = "9acbf567-a188-4c75-9c40-3c3bec1a775f"
+
+// kcp is as much of a kcp as one Workspace needs.
+type kcp struct {
+	ws *kcptenancyv1alpha1.Workspace
+
+	mu       sync.Mutex
+	ns       *corev1.Namespace
+	roles    map[string]*rbacv1.ClusterRole
+	bindings []*kcpapisv1alpha2.APIBinding
+	missing  int
+	members  []string
+	restored int
+}
+
+func newKCP() *kcp {
+	k := &kcp{ws: &kcptenancyv1alpha1.Workspace{}, roles: map[string]*rbacv1.ClusterRole{}, missing: 1}
+	k.ws.Name, k.ws.UID, k.ws.ResourceVersion, k.ws.Generation = uuid, "uid", "1", 2
+	k.ws.Annotations = map[string]string{"kcp.io/cluster": "org1", v1alpha1.CreatedByAnnotation: "alice"}
+	k.ws.Spec.Cluster = "ws1"
+	k.ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseInitializing
+	return k
+}
+
+func (k *kcp) reconcile(t *testing.T) tenancy.Workspace {
+	t.Helper()
+	_, err := workspace.New(workspace.Config{
+		Clock:     clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)),
+		Get:       func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, true },
+		Namespace: func(string, string) (*corev1.Namespace, bool) { return k.ns, k.ns != nil },
+		ClusterRoles: func(string) []*rbacv1.ClusterRole {
+			var out []*rbacv1.ClusterRole
+			for _, r := range k.roles {
+				out = append(out, r)
+			}
+			return out
+		},
+		Bindings:      func(string) []*kcpapisv1alpha2.APIBinding { return k.bindings },
+		AccessMissing: func(controller.Key) int { return k.missing },
+		Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
+			require.Empty(t, subresource, "kcp's own status is never written")
+			before, err := json.Marshal(k.ws)
+			require.NoError(t, err)
+			after, err := jsonpatch.MergePatch(before, patch)
+			require.NoError(t, err)
+			k.ws = &kcptenancyv1alpha1.Workspace{}
+			return json.Unmarshal(after, k.ws)
+		},
+		Warm: func(context.Context, string) error { return nil },
+		CreateMembership: func(_ context.Context, cluster string, m *v1alpha1.Membership) error {
+			k.members = append(k.members, cluster+"/"+m.Name+"/"+string(m.Spec.Role))
+			return nil
+		},
+		ApplyNamespace: func(_ context.Context, cluster string, n *corev1.Namespace) error {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			require.Equal(t, "ws1", cluster)
+			k.ns = n
+			return nil
+		},
+		WriteClusterRole: func(_ context.Context, _ string, r *rbacv1.ClusterRole) error {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.roles[r.Name] = r
+			return nil
+		},
+		RestoreAPIBinding: func(context.Context, string) error { k.restored++; return nil },
+	})(t.Context(), controller.Key{Cluster: "org1", Name: uuid})
+	require.NoError(t, err)
+	return tenancy.WorkspaceOf("o", k.ws)
+}
+
+// O-11: Ready only when all of it is there.
+func TestO11_AWorkspaceBecomesReadyStepByStep(t *testing.T) {
+	t.Parallel()
+	k := newKCP()
+	require.False(t, k.reconcile(t).Ready())
+	require.Equal(t, []string{"org1/" + uuid + ".alice/admin"}, k.members, "while kcp is still at it")
+	require.Nil(t, k.ns, "nothing is written before kcp has finished")
+	k.ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseReady
+	ws := k.reconcile(t)
+	require.False(t, ws.Ready(), "nobody is bound yet")
+	require.NotNil(t, k.ns)
+	require.Len(t, k.roles, 3)
+	k.missing = 0
+	require.True(t, k.reconcile(t).Ready())
+	require.Len(t, k.members, 1, "the creator is made admin once")
+}
+
+func TestWhatIsAlteredInAWorkspaceIsPutRight(t *testing.T) {
+	t.Parallel()
+	k := newKCP()
+	k.ws.Status.Phase, k.missing = kcpcorev1alpha1.LogicalClusterPhaseReady, 0
+	require.True(t, k.reconcile(t).Ready())
+
+	altered := k.roles[tenancy.ClusterRoleMember].DeepCopy()
+	altered.Rules, altered.ResourceVersion = nil, "9"
+	k.roles[altered.Name] = altered
+	k.ns = nil
+	k.reconcile(t)
+	require.NotEmpty(t, k.roles[tenancy.ClusterRoleMember].Rules)
+	require.Equal(t, "9", k.roles[tenancy.ClusterRoleMember].ResourceVersion, "it replaces just what it saw")
+	require.NotNil(t, k.ns)
+	require.Equal(t, 1, k.restored, "the binding that the hub watches through is missing")
+
+	claim := kcpapisv1alpha2.AcceptablePermissionClaim{State: kcpapisv1alpha2.ClaimAccepted}
+	claim.Selector.MatchAll = true
+	b := &kcpapisv1alpha2.APIBinding{}
+	b.Spec.Reference.Export = &kcpapisv1alpha2.ExportBindingReference{Name: tenancy.ExportAccess}
+	b.Spec.PermissionClaims = []kcpapisv1alpha2.AcceptablePermissionClaim{claim}
+	other := &kcpapisv1alpha2.APIBinding{}
+	other.Status.BoundResources = []kcpapisv1alpha2.BoundAPIResource{{Group: "example.com"}}
+	k.bindings = []*kcpapisv1alpha2.APIBinding{b, other}
+	k.reconcile(t)
+	require.Equal(t, 1, k.restored)
+	groups := ""
+	for _, rule := range k.roles[tenancy.ClusterRoleMember].Rules {
+		for _, g := range rule.APIGroups {
+			groups += g + " "
+		}
+	}
+	require.Contains(t, groups, "example.com", "the roles follow the APIs that are bound")
+
+	b.Spec.PermissionClaims[0].State = kcpapisv1alpha2.ClaimRejected
+	k.reconcile(t)
+	require.Equal(t, 2, k.restored, "a tenant took a claim away")
+}
