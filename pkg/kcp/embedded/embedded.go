@@ -90,6 +90,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("configure kcp: %w", err)
 	}
+	// There is one server. kcp assumes three and then lets every new CRD wait for
+	// five seconds, so that the others may hear of it.
+	config.ApiExtensions.ExtraConfig.MasterCount = 1
 	completedConfig, err := config.Complete()
 	if err != nil {
 		return fmt.Errorf("configure kcp: %w", err)
