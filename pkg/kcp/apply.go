@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -50,16 +48,6 @@ func (c *Clients) Apply(ctx context.Context, cluster string, document []byte) er
 		Resource(resource).Name(o.GetName()).
 		Param("fieldManager", FieldManager).Param("force", "true").
 		Body(raw).Do(ctx).Error()
-}
-
-// Warm makes kcp set the admission of a logical cluster up, which it does at the
-// first write to each and which takes it a fifth of a second. The write is a dry
-// run: it leaves nothing behind.
-func (c *Clients) Warm(ctx context.Context, cluster string) error {
-	role := &rbacv1.ClusterRole{}
-	role.GenerateName = "kedge-hub-warm-"
-	_, err := c.ClusterRoles(cluster).Create(ctx, role, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: FieldManager})
-	return err
 }
 
 // Documents splits a YAML stream at its "---" lines and leaves out what holds

@@ -155,9 +155,9 @@ func (c *controllers) onWorkspace(old, new *kcptenancyv1alpha1.Workspace) {
 	}
 }
 
-// onInitializing brings back the Org whose logical cluster is being made.
+// onInitializing brings back the Org whose logical cluster waits for the hub.
 func (c *controllers) onInitializing(_, lc *kcpcorev1alpha1.LogicalCluster) {
-	if lc == nil || lc.Spec.Owner == nil || lc.Spec.Owner.Cluster != c.clusters.Orgs {
+	if lc == nil || !c.waitsForUs(lc) {
 		return
 	}
 	c.organization.Enqueue(controller.Key{Cluster: c.clusters.Orgs, Name: lc.Spec.Owner.Name})
@@ -166,14 +166,15 @@ func (c *controllers) onInitializing(_, lc *kcpcorev1alpha1.LogicalCluster) {
 // waitsForUs tells whether nothing but the hub's initializer keeps the logical
 // cluster of an Org from being ready.
 func (c *controllers) waitsForUs(lc *kcpcorev1alpha1.LogicalCluster) bool {
-	return slices.Equal(lc.Status.Initializers, []kcpcorev1alpha1.LogicalClusterInitializer{kcpcorev1alpha1.LogicalClusterInitializer(c.clusters.Initializer)})
+	return lc.Spec.Owner != nil && lc.Spec.Owner.Cluster == c.clusters.Orgs &&
+		slices.Equal(lc.Status.Initializers, []kcpcorev1alpha1.LogicalClusterInitializer{kcpcorev1alpha1.LogicalClusterInitializer(c.clusters.Initializer)})
 }
 
-// initializing finds the logical cluster of an Org that is being made and is as
-// asked; they are few at any time.
-func (c *controllers) initializing(org string, as func(*kcpcorev1alpha1.LogicalCluster) bool) (cluster string, ok bool) {
+// waiting finds the logical cluster of an Org that waits for the hub; they are
+// few at any time.
+func (c *controllers) waiting(org string) (cluster string, ok bool) {
 	for _, lc := range c.in.Initializing.List() {
-		if owner := lc.Spec.Owner; owner != nil && owner.Cluster == c.clusters.Orgs && owner.Name == org && as(lc) {
+		if c.waitsForUs(lc) && lc.Spec.Owner.Name == org {
 			return kcp.ClusterOf(lc), true
 		}
 	}

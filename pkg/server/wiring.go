@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -120,11 +119,7 @@ func (c *controllers) organizationConfig(w *writes, tree tenancy.Tree) organizat
 		Workspace: func(org string) (*kcptenancyv1alpha1.Workspace, bool) {
 			return c.in.Workspaces.Get(c.clusters.Orgs, org)
 		},
-		Waiting: func(org string) (string, bool) { return c.initializing(org, c.waitsForUs) },
-		Making: func(org string) (string, bool) {
-			return c.initializing(org, func(*kcpcorev1alpha1.LogicalCluster) bool { return true })
-		},
-		Warm:        w.clients.Warm,
+		Waiting:     c.waiting,
 		Memberships: c.views.MembershipsIn,
 		Patch: func(ctx context.Context, key controller.Key, patch []byte, subresource string) error {
 			o, err := w.clients.Organizations(key.Cluster).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources(subresource)...)
@@ -155,7 +150,6 @@ func (c *controllers) workspaceConfig(w *writes, missing func(controller.Key) in
 		ClusterRoles:  c.in.ClusterRoles.InCluster,
 		Bindings:      c.in.Bindings.InCluster,
 		AccessMissing: missing,
-		Warm:          w.clients.Warm,
 		Patch: func(ctx context.Context, key controller.Key, patch []byte, subresource string) error {
 			ws, err := w.clients.Workspaces(key.Cluster).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources(subresource)...)
 			if err == nil && bytes.Contains(patch, []byte(v1alpha1.StatusAnnotation)) {

@@ -75,13 +75,10 @@ func (b *bootstrapper) run(ctx context.Context) error {
 		path, b.clusters.Root = path+":"+name, id
 	}
 	children, inner := errgroup.WithContext(ctx)
-	children.Go(func() error { return b.clients.Warm(inner, b.clusters.Root) })
 	for name, id := range map[string]*string{"users": &b.clusters.Users, "providers": &b.clusters.Providers, "orgs": &b.clusters.Orgs} {
 		children.Go(func() (err error) {
-			if *id, err = b.workspace(inner, b.tree.Root(), name); err != nil {
-				return err
-			}
-			return b.clients.Warm(inner, *id)
+			*id, err = b.workspace(inner, b.tree.Root(), name)
+			return err
 		})
 	}
 	if err := children.Wait(); err != nil {
@@ -97,6 +94,8 @@ func (b *bootstrapper) run(ctx context.Context) error {
 	if err := b.apply(ctx, b.clusters.Root, values, "types.yaml"); err != nil {
 		return err
 	}
+	// kcp takes most of a second for the first write to a logical cluster after its
+	// start, so these go side by side.
 	bindings, inner := errgroup.WithContext(ctx)
 	for _, cluster := range []string{b.clusters.Users, b.clusters.Orgs, b.clusters.Providers} {
 		bindings.Go(func() error {

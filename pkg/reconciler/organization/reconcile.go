@@ -21,15 +21,11 @@ type Config struct {
 	// Waiting is the logical cluster of an Org that waits for nothing but the hub's
 	// initializer.
 	Waiting func(org string) (cluster string, ok bool)
-	// Making is the logical cluster of an Org that kcp has begun with.
-	Making func(org string) (cluster string, ok bool)
 	// Memberships are those in the Org whose workspace is in the cluster.
 	Memberships func(cluster string) []*v1alpha1.Membership
 
-	Patch           func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
-	CreateWorkspace func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error
-	// Warm readies a logical cluster for its first write.
-	Warm             func(ctx context.Context, cluster string) error
+	Patch            func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
+	CreateWorkspace  func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error
 	CreateMembership func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
 	// Initialized takes the hub's initializer off the logical cluster.
 	Initialized func(ctx context.Context, org, cluster string) error
@@ -45,7 +41,7 @@ func New(c Config) controller.Func {
 		Patch:  c.Patch,
 		Clock:  c.Clock,
 	},
-		&workspace{tree: c.Tree, get: c.Workspace, place: place, making: c.Making, warm: c.Warm, create: c.CreateWorkspace},
+		&workspace{tree: c.Tree, get: c.Workspace, place: place, create: c.CreateWorkspace},
 		&firstAdmin{place: place, memberships: c.Memberships, create: c.CreateMembership},
 		&initialized{workspace: c.Workspace, waiting: c.Waiting, remove: c.Initialized},
 	)

@@ -48,8 +48,6 @@ func (k *kcp) reconcile(t *testing.T) error {
 		Get:         func(controller.Key) (*v1alpha1.Organization, bool) { return k.org, k.org != nil },
 		Workspace:   func(string) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, k.ws != nil },
 		Waiting:     func(string) (string, bool) { return "org1", k.waiting },
-		Making:      func(string) (string, bool) { return "org1", k.ws != nil },
-		Warm:        func(context.Context, string) error { k.did = append(k.did, "warm"); return nil },
 		Memberships: func(string) []*v1alpha1.Membership { return k.memberships },
 		Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
 			require.Equal(t, "status", subresource)
@@ -102,8 +100,7 @@ func TestO11_AnOrgBecomesReadyStepByStep(t *testing.T) {
 	require.Equal(t, v1alpha1.PhaseReady, k.phase())
 	require.True(t, meta.IsStatusConditionTrue(k.org.Status.Conditions, v1alpha1.ConditionReady))
 	require.Equal(t, []string{
-		"create workspace organization of root:kedge", "warm",
-		"create membership alice in org1", "initialized org1", "warm",
+		"create workspace organization of root:kedge", "create membership alice in org1", "initialized org1",
 	}, k.did)
 	k.did = nil
 	require.NoError(t, k.reconcile(t))

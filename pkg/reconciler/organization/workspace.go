@@ -14,13 +14,9 @@ import (
 // workspace makes the Org's kcp Workspace and waits until kcp has bound the APIs
 // in it.
 type workspace struct {
-	tree  tenancy.Tree
-	get   func(org string) (*kcptenancyv1alpha1.Workspace, bool)
-	place place
-	// making is the logical cluster of an Org that kcp is still working on; warm
-	// readies it for the hub's first write.
-	making func(org string) (cluster string, ok bool)
-	warm   func(ctx context.Context, cluster string) error
+	tree   tenancy.Tree
+	get    func(org string) (*kcptenancyv1alpha1.Workspace, bool)
+	place  place
 	create func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error
 }
 
@@ -40,11 +36,6 @@ func (s *workspace) Reconcile(ctx context.Context, org *v1alpha1.Organization) (
 		}
 	}
 	if _, ok := s.place(org.Name); !ok {
-		if cluster, ok := s.making(org.Name); ok {
-			if err := s.warm(ctx, cluster); err != nil {
-				return controller.Outcome{}, err
-			}
-		}
 		return controller.Outcome{Waiting: "kcp is making the organization's workspace", Stop: true}, nil
 	}
 	return controller.Outcome{}, nil

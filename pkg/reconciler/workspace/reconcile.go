@@ -26,9 +26,7 @@ type Config struct {
 	// AccessMissing counts the bindings of people that are not as they should be.
 	AccessMissing func(controller.Key) int
 
-	Patch func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
-	// Warm readies a logical cluster for its first write.
-	Warm              func(ctx context.Context, cluster string) error
+	Patch             func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
 	CreateMembership  func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
 	ApplyNamespace    func(ctx context.Context, cluster string, n *corev1.Namespace) error
 	WriteClusterRole  func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error
@@ -52,7 +50,7 @@ func New(c Config) controller.Func {
 		Clock:  c.Clock,
 	},
 		&firstAdmin{create: c.CreateMembership},
-		&ready{warm: c.Warm},
+		&ready{},
 		&binding{list: c.Bindings, restore: c.RestoreAPIBinding},
 		&content{config: c},
 		&access{missing: c.AccessMissing},

@@ -70,7 +70,6 @@ func (k *kcp) reconcile(t *testing.T) tenancy.Workspace {
 			k.ws = &kcptenancyv1alpha1.Workspace{}
 			return json.Unmarshal(after, k.ws)
 		},
-		Warm: func(context.Context, string) error { return nil },
 		CreateMembership: func(_ context.Context, cluster string, m *v1alpha1.Membership) error {
 			k.members = append(k.members, cluster+"/"+m.Name+"/"+string(m.Spec.Role))
 			return nil

@@ -32,23 +32,16 @@ func (s *firstAdmin) Reconcile(ctx context.Context, o *object) (controller.Outco
 	return controller.Outcome{}, s.create(ctx, cluster, tenancy.NewMembership(by, o.Name, v1alpha1.RoleAdmin))
 }
 
-// ready waits for kcp, and readies the logical cluster meanwhile for what comes
-// next.
-type ready struct {
-	warm func(ctx context.Context, cluster string) error
-}
+// ready waits for kcp.
+type ready struct{}
 
 func (*ready) Condition() string { return v1alpha1.ConditionWorkspaceReady }
 
-func (s *ready) Reconcile(ctx context.Context, o *object) (controller.Outcome, error) {
-	waiting := controller.Outcome{Waiting: "kcp is making the workspace", Stop: true}
-	switch o.Workspace.Status.Phase {
-	case kcpcorev1alpha1.LogicalClusterPhaseReady:
-		return controller.Outcome{}, nil
-	case kcpcorev1alpha1.LogicalClusterPhaseInitializing:
-		return waiting, s.warm(ctx, o.Spec.Cluster)
+func (*ready) Reconcile(_ context.Context, o *object) (controller.Outcome, error) {
+	if o.Workspace.Status.Phase != kcpcorev1alpha1.LogicalClusterPhaseReady {
+		return controller.Outcome{Waiting: "kcp is making the workspace", Stop: true}, nil
 	}
-	return waiting, nil
+	return controller.Outcome{}, nil
 }
 
 // binding puts back the binding through which the hub watches, where a tenant
