@@ -25,7 +25,7 @@ func TestTheSchemasRefuseBadObjects(t *testing.T) {
 		"organization": {orgs, api + "kind: Organization\nmetadata: {name: " + uuid + ", annotations: {tenancy.kedge.faros.sh/operation: ignore}}\nspec: {displayName: O}"},
 		"membership":   {home, api + "kind: Membership\nmetadata: {name: zoe}\nspec: {userRef: {name: zoe}, scope: org, role: member}"},
 		"in workspace": {home, api + "kind: Membership\nmetadata: {name: " + uuid + ".zoe}\nspec: {userRef: {name: zoe}, scope: workspace, workspaceRef: {name: " + uuid + "}, role: member, sudo: true}"},
-		"catalogentry": {root + ":providers", api + "kind: CatalogEntry\nmetadata: {name: e}\nspec: {displayName: E, slug: e, apiExport: {path: 'root:x', name: n}}"},
+		"catalogentry": {root + ":providers", api + "kind: CatalogEntry\nmetadata: {name: e}\nspec: {displayName: E, slug: e, apiExport: {path: 'root:x', name: widgets}}"},
 	}
 	for name, o := range good {
 		_, errOut, err := admin(t, o[1], o[0], "create", "-f", "-")
@@ -54,11 +54,11 @@ func TestTheSchemasRefuseBadObjects(t *testing.T) {
 		"another user":                          {change("membership", "userRef: {name: zoe}", "userRef: {name: bob}"), "apply", "immutable"},
 		"a name that is not the user's":         {change("membership", "metadata: {name: zoe}", "metadata: {name: bob}"), "create", "a Membership is named"},
 		"a workspaceRef in the scope of an Org": {change("membership", "scope: org", "scope: org, workspaceRef: {name: "+uuid+"}"), "apply", "workspaceRef"},
-		"no workspaceRef in a Workspace's":      {change("in workspace", "workspaceRef: {name: "+uuid+"}, ", ""), "apply", "workspaceRef"},
+		"no workspaceRef in a Workspace's":      {change("in workspace", "workspaceRef: {name: "+uuid+"}, ", ""), "replace", "workspaceRef"},
 		"sudo in the scope of an Org":           {change("membership", "role: member", "role: member, sudo: true"), "apply", "sudo"},
 		"a slug in upper case":                  {change("catalogentry", "slug: e", "slug: E"), "apply", "slug"},
 		"another slug":                          {change("catalogentry", "slug: e", "slug: f"), "apply", "slug is immutable"},
-		"another export":                        {change("catalogentry", "name: n}", "name: m}"), "apply", "apiExport is immutable"},
+		"another export":                        {change("catalogentry", "name: widgets}", "name: gadgets}"), "apply", "apiExport is immutable"},
 	} {
 		_, errOut, err := admin(t, c.object[1], c.object[0], c.verb, "-f", "-")
 		require.Error(t, err, name)
