@@ -94,6 +94,7 @@ func gate(tb testing.TB) tenancy.Gate {
 			return tenancy.Org{Organization: &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: uuid}}}, uuid == orgA || uuid == orgB
 		},
 		Workspace: func(org, ws string) (tenancy.Workspace, bool) { w, ok := workspaces[org+ws]; return w, ok },
+		Sudo:      func(_, _, _ string) bool { return false },
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -29,7 +28,7 @@ type Config struct {
 	// to the client.
 	Transport http.RoundTripper
 	// Enter is tenancy.Gate's.
-	Enter func(user, cluster string) (tenancy.Workspace, v1alpha1.Role, error)
+	Enter func(user, cluster string) (tenancy.Entry, error)
 	// User is the metadata.name of the authenticated caller.
 	User func(*http.Request) string
 	// Token is the one bearer token of a request, which was authenticated. It
@@ -96,14 +95,14 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	user := p.config.User(r)
-	ws, _, err := p.config.Enter(user, t.cluster)
+	entry, err := p.config.Enter(user, t.cluster)
 	if err != nil {
 		return err
 	}
 	ctx := r.Context()
 	if streaming(r.Header, t.rest, r.URL.RawQuery) {
 		var remove func()
-		if ctx, remove, err = p.streams.add(ctx, place{user, ws.ClusterID}); err != nil {
+		if ctx, remove, err = p.streams.add(ctx, place{user, entry.Workspace.ClusterID}); err != nil {
 			return err
 		}
 		defer remove()
@@ -116,7 +115,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	e := &exchange{
 		// kcp is asked for the cluster that was gated, by ID: a path could come to
 		// mean another one in between.
-		path:      strings.TrimSuffix(p.config.Upstream.Path, "/") + prefix + ws.ClusterID + t.rest,
+		path:      strings.TrimSuffix(p.config.Upstream.Path, "/") + prefix + entry.Workspace.ClusterID + t.rest,
 		requestID: w.Header().Get("X-Request-Id"),
 	}
 	r = r.WithContext(context.WithValue(ctx, exchangeKey{}, e))

@@ -43,7 +43,7 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, clusters bootst
 	if err != nil {
 		return nil, err
 	}
-	gate := tenancy.Gate{Tree: c.Tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace}
+	gate := tenancy.Gate{Tree: c.Tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace, Sudo: v.Sudo}
 	forward, err := h.proxy(serving, config, gate)
 	if err != nil {
 		return nil, err

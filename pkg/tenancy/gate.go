@@ -10,6 +10,27 @@ import (
 // CauseOrgWorkspace is the cause of a refusal under O-10.
 const CauseOrgWorkspace = "OrgWorkspaceNotDirectlyAccessible"
 
+// Entry is a person's way into a Workspace.
+type Entry struct {
+	// Workspace's ClusterID is set.
+	Workspace Workspace
+	// Role is the person's effective one.
+	Role v1alpha1.Role
+	// Sudo says that the person's Membership in the Workspace lets them
+	// impersonate its SudoGroup.
+	Sudo bool
+}
+
+// Covers tells whether the entry still gives all that an earlier one gave: what
+// was opened with that one may stay open.
+func (e Entry) Covers(earlier Entry) bool {
+	return e.Workspace.ClusterID == earlier.Workspace.ClusterID && rank(e.Role) >= rank(earlier.Role) && (e.Sudo || !earlier.Sudo)
+}
+
+// SudoGroup is the group that members with sudo may impersonate in a Workspace,
+// and that has a meaning there only.
+func SudoGroup(workspace string) string { return "kedge:workspace:" + workspace + ":sudo" }
+
 // Gate decides who enters which logical cluster, for the proxy and for
 // credentials alike. It reads memory only.
 type Gate struct {
@@ -19,10 +40,12 @@ type Gate struct {
 	Org     func(uuid string) (Org, bool)
 	// Workspace finds a Workspace by the UUIDs of its Org and its own.
 	Workspace func(org, workspace string) (Workspace, bool)
+	// Sudo tells whether the Membership of a person in a Workspace has sudo.
+	Sudo func(user, org, workspace string) bool
 }
 
-// Enter returns the Workspace that cluster, an ID or a path, stands for and the
-// person's effective role in it; the Workspace's ClusterID is set. user is the
+// Enter returns the person's way into the Workspace that cluster, an ID or a path,
+// stands for. user is the
 // metadata.name of a User who passed MayAct. Everything but a child Workspace of
 // theirs is refused: what belongs to the hub or is an Org's own with the cause
 // OrgWorkspaceNotDirectlyAccessible (O-10), the unknown and the foreign alike, so
@@ -30,50 +53,50 @@ type Gate struct {
 // what kcp has not placed yet with Unavailable, both to those alone who have a
 // role in it. Paths of the hub's own workspaces are no secret and get their
 // reason from everybody, an Org's path whether there is such an Org or not.
-func (g Gate) Enter(user, cluster string) (Workspace, v1alpha1.Role, error) {
+func (g Gate) Enter(user, cluster string) (Entry, error) {
 	orgUUID, wsUUID, isPath := g.Tree.ParseWorkspacePath(cluster)
 	entries := g.Index(user)
 	if !isPath {
 		if g.Tree.IsAbovePath(cluster) || g.Tree.IsHubPath(cluster) {
-			return Workspace{}, "", notDirectly()
+			return Entry{}, notDirectly()
 		}
 		if !IsClusterID(cluster) {
-			return Workspace{}, "", errs.New(errs.NotFound, "there is no cluster of that name; use the ID or the full path of a workspace")
+			return Entry{}, errs.New(errs.NotFound, "there is no cluster of that name; use the ID or the full path of a workspace")
 		}
 		switch c := g.Cluster(cluster); c.Kind {
 		case ClusterHub:
-			return Workspace{}, "", notDirectly()
+			return Entry{}, notDirectly()
 		case ClusterOrg:
 			if InOrg(entries, c.OrgUUID) {
-				return Workspace{}, "", notDirectly()
+				return Entry{}, notDirectly()
 			}
-			return Workspace{}, "", foreign()
+			return Entry{}, foreign()
 		case ClusterWorkspace:
 			orgUUID, wsUUID = c.OrgUUID, c.WorkspaceUUID
 		default:
-			return Workspace{}, "", foreign()
+			return Entry{}, foreign()
 		}
 	}
 	org, ok := g.Org(orgUUID)
 	if !ok {
-		return Workspace{}, "", foreign()
+		return Entry{}, foreign()
 	}
 	ws, ok := g.Workspace(orgUUID, wsUUID)
 	role := WorkspaceRole(entries, orgUUID, wsUUID, org.Spec.DefaultAccess)
 	switch {
 	case !ok || role == "":
-		return Workspace{}, "", foreign()
+		return Entry{}, foreign()
 	case !isPath && ws.ClusterID != cluster:
 		// The name was given to another cluster meanwhile: what was asked for is gone.
-		return Workspace{}, "", foreign()
+		return Entry{}, foreign()
 	case org.Deleted() || ws.Deleted():
-		return Workspace{}, "", errs.New(errs.NotFound, "the workspace was deleted; until its grace ends it can be undeleted")
+		return Entry{}, errs.New(errs.NotFound, "the workspace was deleted; until its grace ends it can be undeleted")
 	case ws.ClusterID == "":
 		e := errs.New(errs.Unavailable, "the workspace is still being made; try again")
 		e.RetryAfter = time.Second
-		return Workspace{}, "", e
+		return Entry{}, e
 	}
-	return ws, role, nil
+	return Entry{Workspace: ws, Role: role, Sudo: g.Sudo(user, orgUUID, wsUUID)}, nil
 }
 
 func notDirectly() error {

@@ -94,6 +94,7 @@ func (w *world) gate(t *testing.T) tenancy.Gate {
 		Index:     func(user string) []v1alpha1.MembershipIndexEntry { return w.indexes[user] },
 		Org:       func(uuid string) (tenancy.Org, bool) { o, ok := w.orgs[uuid]; return o, ok },
 		Workspace: w.workspace,
+		Sudo:      func(user, _, ws string) bool { return user == "wsonly" && ws == gateWS },
 	}
 }
 
@@ -113,10 +114,10 @@ func TestGateLetsTheRightfulIn(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			for _, cluster := range []string{clusterID(tc.org, tc.ws), path(tc.org, tc.ws)} {
-				ws, role, err := newWorld().gate(t).Enter(tc.user, cluster)
+				entry, err := newWorld().gate(t).Enter(tc.user, cluster)
 				require.NoError(t, err, cluster)
-				require.Equal(t, tc.role, role, cluster)
-				require.Equal(t, clusterID(tc.org, tc.ws), ws.ClusterID, cluster)
+				require.Equal(t, tc.role, entry.Role, cluster)
+				require.Equal(t, clusterID(tc.org, tc.ws), entry.Workspace.ClusterID, cluster)
 			}
 		})
 	}
@@ -126,13 +127,13 @@ func TestO10_NobodyEntersWhatIsTheHubs(t *testing.T) {
 	t.Parallel()
 	direct := func(user, cluster string) {
 		t.Helper()
-		_, role, err := newWorld().gate(t).Enter(user, cluster)
+		entry, err := newWorld().gate(t).Enter(user, cluster)
 		var e *errs.Error
 		require.ErrorAs(t, err, &e, cluster)
 		require.Equal(t, errs.Forbidden, e.Code, cluster)
 		require.Len(t, e.Causes, 1, cluster)
 		require.Equal(t, tenancy.CauseOrgWorkspace, e.Causes[0].Type, cluster)
-		require.Empty(t, role, cluster)
+		require.Empty(t, entry, cluster)
 	}
 	for _, cluster := range []string{
 		"root", "root:kedge", "root:kedge:users", "root:kedge:providers", "root:kedge:orgs", "usersid",
@@ -152,7 +153,7 @@ func TestO10_NobodyEntersWhatIsTheHubs(t *testing.T) {
 func TestGateRefusesForeignAndUnknownAlike(t *testing.T) {
 	t.Parallel()
 	gate := newWorld().gate(t)
-	_, _, want := gate.Enter("nobody", "nosuchcluster")
+	_, want := gate.Enter("nobody", "nosuchcluster")
 	require.True(t, errs.Is(want, errs.Forbidden))
 	for name, tc := range map[string]struct{ user, cluster string }{
 		"unknown cluster":                         {"admin", "nosuchcluster"},
@@ -170,9 +171,9 @@ func TestGateRefusesForeignAndUnknownAlike(t *testing.T) {
 		"a person without an index":               {"nobody", clusterID(gateOrg, gateWS)},
 		"a kcp workspace that is none of the hub": {"admin", "system"},
 	} {
-		_, role, err := gate.Enter(tc.user, tc.cluster)
+		entry, err := gate.Enter(tc.user, tc.cluster)
 		require.Equal(t, want, err, name)
-		require.Empty(t, role, name)
+		require.Empty(t, entry, name)
 	}
 }
 
@@ -183,15 +184,15 @@ func TestO13_GateTellsMembersThatItWasDeleted(t *testing.T) {
 		{"admin", clusterID(gateOrg, gateWSGone)}, {"wsonly", path(gateOrg, gateWSGone)},
 		{"admin", clusterID(gateGone, gateWS)}, {"admin", path(gateGone, gateWS)},
 	} {
-		_, role, err := gate.Enter(tc.user, tc.cluster)
+		entry, err := gate.Enter(tc.user, tc.cluster)
 		require.True(t, errs.Is(err, errs.NotFound), tc.cluster)
-		require.Empty(t, role)
+		require.Empty(t, entry)
 	}
 }
 
 func TestGateAsksMembersToWaitForAPlace(t *testing.T) {
 	t.Parallel()
-	_, _, err := newWorld().gate(t).Enter("admin", path(gateOrg, gateWSNew))
+	_, err := newWorld().gate(t).Enter("admin", path(gateOrg, gateWSNew))
 	var e *errs.Error
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, errs.Unavailable, e.Code)
@@ -206,9 +207,9 @@ func TestGateRefusesWhatNamesNoCluster(t *testing.T) {
 		path(gateOrg, gateWS) + ":deeper", path(gateOrg, "AAAAAAAA-aaaa-4aaa-8aaa-aaaaaaaaaaa1"), path(gateOrg, ""),
 		"root:kedge:orgs:not-a-uuid", "root:elsewhere:orgs:" + gateOrg + ":" + gateWS, "ws11/../ws21", "ws11%2f",
 	} {
-		_, role, err := gate.Enter("admin", cluster)
+		entry, err := gate.Enter("admin", cluster)
 		require.Error(t, err, cluster)
-		require.Empty(t, role, cluster)
+		require.Empty(t, entry, cluster)
 		require.NotEqual(t, errs.Internal, errs.CodeOf(err), cluster)
 		if !tenancy.IsClusterID(cluster) {
 			require.True(t, errs.Is(err, errs.NotFound), cluster)

@@ -79,6 +79,13 @@ func (m *memberships) inCluster(cluster string) []*v1alpha1.Membership {
 	return values(m.byCluster[cluster])
 }
 
+func (m *memberships) get(cluster, name string) (*v1alpha1.Membership, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	found, ok := m.byCluster[cluster][name]
+	return found, ok
+}
+
 func (m *memberships) of(user string) []*v1alpha1.Membership {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

@@ -101,6 +101,16 @@ func (v *Views) MembershipsIn(orgCluster string) []*v1alpha1.Membership {
 // MembershipsOf are all Memberships of a User, in no order.
 func (v *Views) MembershipsOf(user string) []*v1alpha1.Membership { return v.memberships.of(user) }
 
+// Sudo tells whether the User's Membership in a Workspace of the Org has sudo.
+func (v *Views) Sudo(user, org, workspace string) bool {
+	o, ok := v.topology.org(org)
+	if !ok {
+		return false
+	}
+	m, ok := v.memberships.get(o.ClusterID, tenancy.MembershipName(user, workspace))
+	return ok && m.Spec.Sudo && m.DeletionTimestamp.IsZero()
+}
+
 // Ready tells whether the views hold all that existed when they started.
 func (v *Views) Ready() bool {
 	for _, synced := range v.synced {

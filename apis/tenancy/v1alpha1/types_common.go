@@ -72,3 +72,33 @@ type NamedRef struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 }
+
+// Claim is a place taken in a quota (O-5, O-6) by something that exists, or that
+// the hub is asked to make. It is written before what it is for, so that a quota
+// holds whoever else writes at the same time.
+type Claim struct {
+	// uuid names the Organization or Workspace.
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`
+	UUID string `json:"uuid"`
+	// request says what is to be made; it is taken away once it has been.
+	// +optional
+	Request *ClaimRequest `json:"request,omitempty"`
+}
+
+// ClaimRequest is what somebody asked the hub to make.
+type ClaimRequest struct {
+	// displayName of what is to be made.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	DisplayName string `json:"displayName"`
+	// createdBy names the User who asked.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	CreatedBy string `json:"createdBy"`
+	// requestedAt is when they did.
+	RequestedAt metav1.Time `json:"requestedAt"`
+	// idempotencyKey is the hash of the request's Idempotency-Key.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	IdempotencyKey string `json:"idempotencyKey,omitempty"`
+}

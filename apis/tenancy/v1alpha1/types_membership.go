@@ -31,6 +31,7 @@ type Membership struct {
 // +kubebuilder:validation:XValidation:rule="(self.scope == 'workspace') == has(self.workspaceRef)",message="workspaceRef is given exactly when scope is workspace"
 // +kubebuilder:validation:XValidation:rule="has(self.workspaceRef) == has(oldSelf.workspaceRef)",message="workspaceRef is immutable"
 // +kubebuilder:validation:XValidation:rule="self.scope == 'workspace' || !has(self.sudo) || !self.sudo",message="sudo is for scope workspace only"
+// +kubebuilder:validation:XValidation:rule="self.scope == 'workspace' || !has(self.roles) || size(self.roles) == 0",message="roles are for scope workspace only"
 type MembershipSpec struct {
 	// userRef names the User.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="userRef is immutable"

@@ -1,6 +1,9 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // DefaultAccess is what an Org's members may do in Workspaces that they are no
 // members of.
@@ -59,7 +62,21 @@ type OrganizationSpec struct {
 	// 0 or absent means the default.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=5000
 	WorkspaceQuota int32 `json:"workspaceQuota,omitempty"`
+	// workspaceClaims are the Workspaces that count against the quota.
+	// +optional
+	// +listType=map
+	// +listMapKey=uuid
+	// +kubebuilder:validation:MaxItems=10000
+	WorkspaceClaims []Claim `json:"workspaceClaims,omitempty"`
+	// membershipChanges are removals and demotions of members that were decided
+	// and are being carried out (O-9).
+	// +optional
+	// +listType=map
+	// +listMapKey=user
+	// +kubebuilder:validation:MaxItems=1000
+	MembershipChanges []MembershipChange `json:"membershipChanges,omitempty"`
 	// defaultAccess is what members may do in every Workspace of the Org.
 	// +optional
 	// +kubebuilder:default=none
@@ -67,6 +84,29 @@ type OrganizationSpec struct {
 	// billing is free key/values plus the cost center.
 	// +optional
 	Billing *Billing `json:"billing,omitempty"`
+}
+
+// MembershipChange takes rights of a member of the Org away. It is written to the
+// Organization first, so that of several at the same time each knows of the
+// others, and is carried out from there whatever happens in between.
+type MembershipChange struct {
+	// user names the User whose Membership in the Org changes.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	User string `json:"user"`
+	// uid and generation are those of the Membership that was looked at; a newer
+	// one is left alone.
+	UID types.UID `json:"uid"`
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+	// role is the new one; without it the Membership is removed.
+	// +optional
+	Role Role `json:"role,omitempty"`
+	// cascade also removes the User's Memberships in Workspaces of the Org, first.
+	// +optional
+	Cascade bool `json:"cascade,omitempty"`
+	// requestedAt is when it was decided.
+	RequestedAt metav1.MicroTime `json:"requestedAt"`
 }
 
 // Billing says who pays for an Org.

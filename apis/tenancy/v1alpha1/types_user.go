@@ -63,7 +63,14 @@ type UserSpec struct {
 	// 0 or absent means the default.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=5000
 	OrgQuota int32 `json:"orgQuota,omitempty"`
+	// orgClaims are the Orgs that count against the quota.
+	// +optional
+	// +listType=map
+	// +listMapKey=uuid
+	// +kubebuilder:validation:MaxItems=10000
+	OrgClaims []Claim `json:"orgClaims,omitempty"`
 	// registration says whether the person may work.
 	// +optional
 	// +kubebuilder:default=Approved

@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
 
-	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -30,7 +29,7 @@ type Handler struct {
 	// WorkspaceScope is httpmw's middleware for endpoints of a Workspace.
 	WorkspaceScope func(http.Handler) http.Handler
 	// Enter is tenancy.Gate's.
-	Enter func(user, cluster string) (tenancy.Workspace, v1alpha1.Role, error)
+	Enter func(user, cluster string) (tenancy.Entry, error)
 	Tree  tenancy.Tree
 	// ExternalURL is the hub's, without a slash at the end; CA is the PEM that its
 	// clients trust.
@@ -47,14 +46,14 @@ func (h *Handler) Mount(r chi.Router) {
 
 func (h *Handler) kubeconfig(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	ws, _, err := h.Enter(scope.User, h.Tree.Workspace(scope.Org.UUID(), scope.Workspace.UUID))
+	entry, err := h.Enter(scope.User, h.Tree.Workspace(scope.Org.UUID(), scope.Workspace.UUID))
 	if err != nil {
 		return err
 	}
 	// kubectl merges files and keeps the first of a name, so each Workspace has one
 	// of its own.
-	context := "kedge-" + ws.UUID
-	server := h.ExternalURL + "/clusters/" + ws.ClusterID
+	context := "kedge-" + entry.Workspace.UUID
+	server := h.ExternalURL + "/clusters/" + entry.Workspace.ClusterID
 	config := map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": context,
 		"clusters": []any{map[string]any{"name": context, "cluster": map[string]any{
@@ -124,7 +123,7 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return errs.InvalidField("spec.cluster.server", "is not a workspace of this hub, which are at "+h.ExternalURL+"/clusters/{id}")
 	}
-	if _, _, err := h.Enter(httpmw.CallerOf(r).User.Name, strings.TrimSuffix(cluster, "/")); err != nil {
+	if _, err := h.Enter(httpmw.CallerOf(r).User.Name, strings.TrimSuffix(cluster, "/")); err != nil {
 		return err
 	}
 	token, err := httpmw.BearerToken(r)
