@@ -3,6 +3,7 @@ package httpmw
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -84,14 +85,28 @@ func token68(s string) bool {
 
 func unauthenticated(message string) error { return errs.New(errs.Unauthenticated, message) }
 
+// Admins are the platform admins: Users by metadata.name, and groups that a
+// credential carries.
+type Admins struct{ Users, Groups []string }
+
+func (a Admins) has(u *v1alpha1.User, id *auth.Identity) bool {
+	return slices.Contains(a.Users, u.Name) || slices.ContainsFunc(id.Groups, func(g string) bool { return slices.Contains(a.Groups, g) })
+}
+
+// RequirePlatformAdmin lets platform admins through and nobody else.
+func RequirePlatformAdmin(next http.Handler) http.Handler {
+	return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
+		if !CallerOf(r).PlatformAdmin {
+			return errs.New(errs.Forbidden, "only a platform admin may do this")
+		}
+		next.ServeHTTP(w, r)
+		return nil
+	})
+}
+
 // Authenticate finds out who the caller is and refuses those who may not act:
-// the soft-deleted (O-8), and those whose registration is not approved. admins
-// are the metadata.names of platform admins.
-func Authenticate(a auth.Authenticator, people People, signUp SignUp, admins []string) func(http.Handler) http.Handler {
-	admin := make(map[string]bool, len(admins))
-	for _, name := range admins {
-		admin[name] = true
-	}
+// the soft-deleted (O-8), and those whose registration is not approved.
+func Authenticate(a auth.Authenticator, people People, signUp SignUp, admins Admins) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
 			token, err := BearerToken(r)
@@ -116,7 +131,7 @@ func Authenticate(a auth.Authenticator, people People, signUp SignUp, admins []s
 			if err := tenancy.MayAct(user, selfService(r)); err != nil {
 				return err
 			}
-			caller := &Caller{Identity: id, User: user, PlatformAdmin: admin[user.Name]}
+			caller := &Caller{Identity: id, User: user, PlatformAdmin: admins.has(user, id)}
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
 			return nil
 		})

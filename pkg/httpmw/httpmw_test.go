@@ -111,7 +111,7 @@ func (w *world) router(signUp httpmw.SignUp) http.Handler {
 	ok := func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, httpmw.CallerOf(r).User.Name) }
 	s := httpmw.Scopes{Tenants: w}
 	r := chi.NewRouter()
-	r.Use(httpmw.Authenticate(tokens, w, signUp, []string{"admin"}))
+	r.Use(httpmw.Authenticate(tokens, w, signUp, httpmw.Admins{Users: []string{"admin"}, Groups: []string{"ops"}}))
 	r.Get("/api/users/me", ok)
 	r.Get("/plain", ok)
 	r.With(s.Org).Get("/orgs/{org}", ok)

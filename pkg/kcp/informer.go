@@ -38,6 +38,7 @@ type Informer[T Object] struct {
 	empty    func() T
 	list     func() runtime.Object
 	handlers []Handler[T]
+	trim     func(T)
 
 	mu        sync.RWMutex
 	endpoints map[string]*endpoint
@@ -57,6 +58,13 @@ func NewInformer[T Object](c *Clients, gvr schema.GroupVersionResource, labelSel
 		clients: c, gvr: gvr, selector: labelSelector, empty: empty, list: list,
 		endpoints: map[string]*endpoint{},
 	}
+}
+
+// Trimming returns the informer after it was told to keep only what trim leaves of
+// an object.
+func (i *Informer[T]) Trimming(trim func(T)) *Informer[T] {
+	i.trim = trim
+	return i
 }
 
 // OnChange subscribes to every change, the objects that exist already among
@@ -87,6 +95,9 @@ func (i *Informer[T]) start(ctx context.Context, url string) {
 	_ = inf.SetTransform(func(o any) (any, error) {
 		if m, ok := o.(metav1.Object); ok {
 			m.SetManagedFields(nil)
+		}
+		if object, ok := o.(T); ok && i.trim != nil {
+			i.trim(object)
 		}
 		return o, nil
 	})

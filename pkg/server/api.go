@@ -12,7 +12,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/admin"
 	"github.com/faroshq/kedge-hub/pkg/api/credentials"
+	"github.com/faroshq/kedge-hub/pkg/api/members"
 	"github.com/faroshq/kedge-hub/pkg/api/orgs"
 	"github.com/faroshq/kedge-hub/pkg/api/users"
 	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
@@ -28,8 +30,15 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
-// api puts everything together that answers requests.
-func (h *hub) api(serving context.Context, clients *kcp.Clients, clusters bootstrap.Clusters, v *views.Views, config *rest.Config) (http.Handler, error) {
+// How fast one person may search for others.
+const (
+	searchesPerSecond = 2
+	searchBurst       = 20
+)
+
+// api puts everything together that answers requests. followed tells whether a
+// person's rights in kcp are as their Memberships say.
+func (h *hub) api(serving context.Context, clients *kcp.Clients, clusters bootstrap.Clusters, v *views.Views, config *rest.Config, followed func(org, workspace, user string) bool) (http.Handler, error) {
 	c := h.config
 	var authenticators auth.Union
 	if c.TokenFile != "" {
@@ -49,7 +58,7 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, clusters bootst
 		return nil, err
 	}
 	s := store.New(clients, c.Tree, clusters.Users, clusters.Orgs)
-	authenticate := httpmw.Authenticate(authenticators, v, signUp(store.NewSignUp(s, v)), c.AdminUsers)
+	authenticate := httpmw.Authenticate(authenticators, v, signUp(store.NewSignUp(s, v)), httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups})
 	scopes := httpmw.Scopes{Tenants: v}
 
 	r := chi.NewRouter()
@@ -62,16 +71,27 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, clusters bootst
 	r.With(proxy.Shape, authenticate).Handle("/clusters/*", forward)
 	r.Route("/api/", func(r chi.Router) {
 		r.Use(authenticate)
-		(&users.Handler{Views: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota}).Mount(r)
+		(&users.Handler{
+			Views: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
+			LimitSearch: httpmw.LimitRate(searchesPerSecond, searchBurst, clock.RealClock{}),
+		}).Mount(r)
+		(&admin.Handler{
+			Views: v, Await: v.Await, Store: s,
+			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
+		}).Mount(r)
+		(&members.Handler{
+			Views: v, Await: v.Await, Followed: followed, Store: s,
+			OrgScope: scopes.Org, WorkspaceScope: scopes.Workspace, Clock: clock.RealClock{},
+		}).Mount(r)
 		(&orgs.Handler{
-			Views: v, Await: v.Await, Store: s, Tree: c.Tree, Scope: scopes.Org, NewUUID: uuid.NewString,
+			Views: v, Await: v.Await, Store: s, Tree: c.Tree, Scope: scopes.Org, NewUUID: uuid.NewString, Clock: clock.RealClock{},
 			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
 			DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout,
 		}).Mount(r)
 		(&workspaces.Handler{
 			Views: v, Store: s, Tree: c.Tree,
 			OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace,
-			NewUUID: uuid.NewString, ExternalURL: c.ExternalURL,
+			NewUUID: uuid.NewString, Clock: clock.RealClock{}, ExternalURL: c.ExternalURL,
 			DefaultQuota: c.DefaultWorkspaceQuota, DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout,
 		}).Mount(r)
 		(&credentials.Handler{

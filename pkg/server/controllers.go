@@ -16,8 +16,10 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/membership"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/membershipindex"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/organization"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/user"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
@@ -29,12 +31,14 @@ type controllers struct {
 	in       *views.Informers
 	views    *views.Views
 
-	organization, workspace, access, index *controller.Controller
-	// What the organization and the workspace controller wrote themselves.
-	organizationEcho, workspaceEcho *controller.Echo
+	organization, workspace, access, index, user, membership *controller.Controller
+	// What the controllers wrote themselves.
+	organizationEcho, workspaceEcho, userEcho, membershipEcho *controller.Echo
+
+	accessReconciler *access.Reconciler
 }
 
-func newControllers(registry prometheus.Registerer, clients *kcp.Clients, clusters bootstrap.Clusters, tree tenancy.Tree, in *views.Informers, v *views.Views) ([]*controller.Controller, error) {
+func newControllers(registry prometheus.Registerer, clients *kcp.Clients, clusters bootstrap.Clusters, tree tenancy.Tree, in *views.Informers, v *views.Views) (*controllers, error) {
 	metrics, err := controller.NewMetrics(registry)
 	if err != nil {
 		return nil, err
@@ -42,14 +46,17 @@ func newControllers(registry prometheus.Registerer, clients *kcp.Clients, cluste
 	c := &controllers{
 		clusters: clusters, in: in, views: v,
 		organizationEcho: controller.NewEcho(), workspaceEcho: controller.NewEcho(),
+		userEcho: controller.NewEcho(), membershipEcho: controller.NewEcho(),
 	}
 	w := &writes{clients: clients, clusters: clusters, tree: tree}
 
-	accessReconciler := access.New(c.accessConfig(w))
+	c.accessReconciler = access.New(c.accessConfig(w))
 	c.organization = controller.New(controller.Options{Name: "organization", All: c.allOrganizations}, metrics, organization.New(c.organizationConfig(w, tree)))
-	c.workspace = controller.New(controller.Options{Name: "workspace", All: c.allWorkspaces}, metrics, workspace.New(c.workspaceConfig(w, accessReconciler.Missing)))
-	c.access = controller.New(controller.Options{Name: "access", All: c.allWorkspaces}, metrics, accessReconciler.Reconcile)
+	c.workspace = controller.New(controller.Options{Name: "workspace", All: c.allWorkspaces}, metrics, workspace.New(c.workspaceConfig(w, c.accessReconciler.Missing)))
+	c.access = controller.New(controller.Options{Name: "access", All: c.allWorkspaces}, metrics, c.accessReconciler.Reconcile)
 	c.index = controller.New(controller.Options{Name: "membershipindex", All: c.allUsers}, metrics, membershipindex.New(c.indexConfig(w)))
+	c.user = controller.New(controller.Options{Name: "user", All: c.allUsers}, metrics, user.New(c.userConfig(w)))
+	c.membership = controller.New(controller.Options{Name: "membership", All: c.allMemberships}, metrics, membership.New(c.membershipConfig(w)))
 
 	in.Organizations.OnChange(c.onOrganization)
 	in.Workspaces.OnChange(c.onWorkspace)
@@ -61,7 +68,11 @@ func newControllers(registry prometheus.Registerer, clients *kcp.Clients, cluste
 	in.ClusterRoles.OnChange(onCluster[*rbacv1.ClusterRole](c.onDerived))
 	in.ClusterRoleBindings.OnChange(onCluster[*rbacv1.ClusterRoleBinding](c.onDerived))
 	in.Bindings.OnChange(onCluster[*kcpapisv1alpha2.APIBinding](c.onDerived))
-	return []*controller.Controller{c.organization, c.workspace, c.access, c.index}, nil
+	return c, nil
+}
+
+func (c *controllers) all() []*controller.Controller {
+	return []*controller.Controller{c.organization, c.workspace, c.access, c.index, c.user, c.membership}
 }
 
 // current is the newer of the two objects of an event, which of a removal is the
@@ -91,6 +102,10 @@ func (c *controllers) onOrganization(old, new *v1alpha1.Organization) {
 	// the controller itself only.
 	if new == nil || !c.organizationEcho.Is(key, new.ResourceVersion) {
 		c.organization.Enqueue(key)
+	}
+	if by := current(old, new).Annotations[v1alpha1.CreatedByAnnotation]; by != "" && (old == nil || new == nil) {
+		// A place in the creator's quota is taken, or free again.
+		c.user.Enqueue(controller.Key{Cluster: c.clusters.Users, Name: by})
 	}
 	// What is derived from an Org does not follow from its status, but for the
 	// mark of its deletion.
@@ -144,12 +159,16 @@ func (c *controllers) onWorkspace(old, new *kcptenancyv1alpha1.Workspace) {
 	if new == nil || !c.workspaceEcho.Is(key, new.ResourceVersion) {
 		c.workspace.Enqueue(key)
 	}
+	if org, ok := c.views.OrgByCluster(cluster); ok && (old == nil || new == nil) {
+		c.organization.Enqueue(controller.Key{Cluster: c.clusters.Orgs, Name: org.UUID()})
+	}
 	// What is derived from a Workspace does not follow from the hub's status of it.
 	if old == nil || new == nil || old.Status.Phase != new.Status.Phase || controller.Wakes(old, new, v1alpha1.StatusAnnotation) {
 		c.access.Enqueue(key)
 		for _, m := range c.views.MembershipsIn(cluster) {
 			if m.Spec.WorkspaceRef != nil && m.Spec.WorkspaceRef.Name == ws.Name {
 				c.wakeUser(m.Spec.UserRef.Name)
+				c.membership.Enqueue(controller.Key{Cluster: cluster, Name: m.Name})
 			}
 		}
 	}
@@ -183,8 +202,19 @@ func (c *controllers) waiting(org string) (cluster string, ok bool) {
 
 func (c *controllers) onMembership(old, new *v1alpha1.Membership) {
 	m := current(old, new)
-	c.wakeUser(m.Spec.UserRef.Name)
 	cluster := kcp.ClusterOf(m)
+	key := controller.Key{Cluster: cluster, Name: m.Name}
+	if new == nil {
+		c.membershipEcho.Forget(key)
+	}
+	if new == nil || !c.membershipEcho.Is(key, new.ResourceVersion) {
+		c.membership.Enqueue(key)
+	}
+	// Nothing is derived from a Membership's status.
+	if old != nil && new != nil && !controller.Wakes(old, new) {
+		return
+	}
+	c.wakeUser(m.Spec.UserRef.Name)
 	if ref := m.Spec.WorkspaceRef; ref != nil {
 		c.wakeWorkspace(controller.Key{Cluster: cluster, Name: ref.Name})
 		return
@@ -197,9 +227,20 @@ func (c *controllers) onMembership(old, new *v1alpha1.Membership) {
 
 func (c *controllers) onUser(old, new *v1alpha1.User) {
 	u := current(old, new)
+	key := controller.Key{Cluster: c.clusters.Users, Name: u.Name}
+	if new == nil {
+		c.userEcho.Forget(key)
+	}
+	if new == nil || !c.userEcho.Is(key, new.ResourceVersion) {
+		c.user.Enqueue(key)
+	}
+	if old != nil && new != nil && !controller.Wakes(old, new) && old.Status.DeletionRequestedAt.Equal(new.Status.DeletionRequestedAt) {
+		return
+	}
 	c.wakeUser(u.Name)
 	// Who is new is in nothing yet; who goes or comes back is in many places.
 	for _, m := range c.views.MembershipsOf(u.Name) {
+		c.membership.Enqueue(controller.Key{Cluster: kcp.ClusterOf(m), Name: m.Name})
 		if org, ok := c.views.OrgByCluster(kcp.ClusterOf(m)); ok {
 			c.wakeWorkspaces(org)
 		}
@@ -215,31 +256,10 @@ func (c *controllers) onDerived(cluster string) {
 	}
 	if org, ok := c.views.Org(at.OrgUUID); ok {
 		c.wakeWorkspace(controller.Key{Cluster: org.ClusterID, Name: at.WorkspaceUUID})
-	}
-}
-
-func (c *controllers) allOrganizations() []controller.Key {
-	var keys []controller.Key
-	for _, o := range c.in.Organizations.List() {
-		keys = append(keys, controller.Key{Cluster: c.clusters.Orgs, Name: o.Name})
-	}
-	return keys
-}
-
-func (c *controllers) allWorkspaces() []controller.Key {
-	var keys []controller.Key
-	for _, ws := range c.in.Workspaces.List() {
-		if cluster := kcp.ClusterOf(ws); cluster != c.clusters.Orgs {
-			keys = append(keys, controller.Key{Cluster: cluster, Name: ws.Name})
+		for _, m := range c.views.MembershipsIn(org.ClusterID) {
+			if ref := m.Spec.WorkspaceRef; ref != nil && ref.Name == at.WorkspaceUUID && len(m.Spec.Roles) > 0 {
+				c.membership.Enqueue(controller.Key{Cluster: org.ClusterID, Name: m.Name})
+			}
 		}
 	}
-	return keys
-}
-
-func (c *controllers) allUsers() []controller.Key {
-	var keys []controller.Key
-	for _, u := range c.in.Users.List() {
-		keys = append(keys, controller.Key{Cluster: c.clusters.Users, Name: u.Name})
-	}
-	return keys
 }

@@ -27,6 +27,8 @@ type Options struct {
 
 	TokenFile  string
 	AdminUsers []string
+	// AdminGroups are groups of platform admins.
+	AdminGroups []string
 
 	RootWorkspace  string
 	KCPKubeconfig  string
@@ -75,6 +77,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.TLSCAFile, "tls-ca-file", o.TLSCAFile, "PEM certificates that clients are told to trust; they go into kubeconfigs.")
 	fs.StringVar(&o.TokenFile, "token-file", o.TokenFile, "CSV of static tokens, token,username,uid,\"group1,group2\", for development and break-glass. The embedded kcp gets it too; an external one must be given the same file.")
 	fs.StringSliceVar(&o.AdminUsers, "admin-user", o.AdminUsers, "Name of a User (metadata.name) who is a platform admin; may be repeated.")
+	fs.StringSliceVar(&o.AdminGroups, "admin-group", o.AdminGroups, "Group whose members are platform admins, as the credential names it; may be repeated.")
 	fs.StringVar(&o.RootWorkspace, "root-workspace", o.RootWorkspace, "Path of the workspace below which the hub makes its tree.")
 	fs.StringVar(&o.KCPKubeconfig, "kcp-kubeconfig", o.KCPKubeconfig, "Kubeconfig of an admin of an external kcp. Without it the hub runs a kcp of its own.")
 	fs.IntVar(&o.KCPPort, "kcp-port", o.KCPPort, "Port of the embedded kcp on 127.0.0.1; 0 chooses a free one.")

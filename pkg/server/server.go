@@ -131,11 +131,11 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err != nil {
 		return nil, wait, err
 	}
-	controllers, err := newControllers(h.registry, clients, clusters, h.config.Tree, in, v)
+	c, err := newControllers(h.registry, clients, clusters, h.config.Tree, in, v)
 	if err != nil {
 		return nil, wait, err
 	}
-	app, err = h.api(serving, clients, clusters, v, config)
+	app, err = h.api(serving, clients, clusters, v, config, c.followed)
 	if err != nil {
 		return nil, wait, err
 	}
@@ -145,7 +145,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err := awaitReady(starting, v.Ready); err != nil {
 		return nil, wait, err
 	}
-	for _, c := range controllers {
+	for _, c := range c.all() {
 		running.Go(func() { c.Run(below) })
 	}
 	h.health.assembled(v.Ready)

@@ -3,112 +3,27 @@ package server
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
 
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/membership"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/membershipindex"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/organization"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/user"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
-
-// writes are the reconcilers' hands.
-type writes struct {
-	clients  *kcp.Clients
-	clusters bootstrap.Clusters
-	tree     tenancy.Tree
-}
-
-// put makes an object, or replaces the one whose resource version it carries.
-// That somebody was faster is a reason to look again, not a failure.
-func put[T kcp.Object](ctx context.Context, client *kcp.Client[T], o T) error {
-	var err error
-	if o.GetResourceVersion() == "" {
-		_, err = client.Create(ctx, o, metav1.CreateOptions{FieldManager: kcp.FieldManager})
-	} else {
-		_, err = client.Update(ctx, o, metav1.UpdateOptions{FieldManager: kcp.FieldManager})
-	}
-	return again(err)
-}
-
-// create makes an object that may be there already.
-func create[T kcp.Object](ctx context.Context, client *kcp.Client[T], o T) error {
-	_, err := client.Create(ctx, o, metav1.CreateOptions{FieldManager: kcp.FieldManager})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
-}
-
-func remove[T kcp.Object](ctx context.Context, client *kcp.Client[T], o T) error {
-	uid := o.GetUID()
-	err := client.Delete(ctx, o.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return again(err)
-}
-
-func again(err error) error {
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
-		return fmt.Errorf("%w: %w", controller.ErrRetry, err)
-	}
-	return err
-}
-
-func subresources(name string) []string {
-	if name == "" {
-		return nil
-	}
-	return []string{name}
-}
-
-func (w *writes) createMembership(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
-	return create(ctx, w.clients.Memberships(cluster), m)
-}
-
-// initialized takes the hub's initializer off an Org's logical cluster, on
-// whichever shard it is.
-func (w *writes) initialized(ctx context.Context, org, cluster string) error {
-	patch := fmt.Appendf(nil, `[{"op":"test","path":"/status/initializers","value":[%q]},{"op":"replace","path":"/status/initializers","value":[]}]`, w.clusters.Initializer)
-	var last error
-	for _, url := range w.clusters.Initializing {
-		_, err := w.clients.LogicalClusters(url+"/clusters/"+cluster).Patch(ctx, "cluster", types.JSONPatchType, patch, metav1.PatchOptions{}, "status")
-		switch {
-		case err == nil:
-			return w.nudge(ctx, org)
-		case apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsInvalid(err):
-			// It is on another shard, or initialized already; kcp's next event tells.
-			last = fmt.Errorf("%w: %w", controller.ErrRetry, err)
-		default:
-			return err
-		}
-	}
-	return last
-}
-
-// nudge changes an Org's kcp Workspace, so that kcp looks at its logical cluster
-// now: by itself it does so after a fifth of the time that has passed.
-func (w *writes) nudge(ctx context.Context, org string) error {
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.InitializedAnnotation)
-	_, err := w.clients.Workspaces(w.clusters.Orgs).Patch(ctx, org, types.MergePatchType, patch, metav1.PatchOptions{})
-	return again(err)
-}
 
 func (c *controllers) organizationConfig(w *writes, tree tenancy.Tree) organization.Config {
 	return organization.Config{
@@ -134,6 +49,20 @@ func (c *controllers) organizationConfig(w *writes, tree tenancy.Tree) organizat
 		},
 		CreateMembership: w.createMembership,
 		Initialized:      w.initialized,
+		Workspaces: func(org string) []string {
+			var uuids []string
+			for _, ws := range c.views.Workspaces(org) {
+				uuids = append(uuids, ws.UUID)
+			}
+			return uuids
+		},
+		CreateChild: w.createChild,
+		ChildExists: func(ctx context.Context, cluster, workspace string) (bool, error) {
+			return exists(ctx, w.clients.Workspaces(cluster), workspace)
+		},
+		ListMemberships:  w.listMemberships,
+		RemoveMembership: w.removeMembership,
+		DemoteMembership: w.demoteMembership,
 	}
 }
 
@@ -174,21 +103,6 @@ func (c *controllers) workspaceConfig(w *writes, missing func(controller.Key) in
 	}
 }
 
-// replace is put for an object whose label may have been taken off, so that it is
-// there but not in sight.
-func replace[T kcp.Object](ctx context.Context, client *kcp.Client[T], o T) error {
-	err := put(ctx, client, o)
-	if !errors.Is(err, controller.ErrRetry) || o.GetResourceVersion() != "" {
-		return err
-	}
-	hidden, getErr := client.Get(ctx, o.GetName(), metav1.GetOptions{})
-	if getErr != nil {
-		return again(getErr)
-	}
-	o.SetResourceVersion(hidden.GetResourceVersion())
-	return put(ctx, client, o)
-}
-
 func (c *controllers) accessConfig(w *writes) access.Config {
 	return access.Config{
 		Workspace: func(key controller.Key) (tenancy.Org, tenancy.Workspace, bool) {
@@ -199,13 +113,20 @@ func (c *controllers) accessConfig(w *writes) access.Config {
 			ws, ok := c.views.Workspace(org.UUID(), key.Name)
 			return org, ws, ok
 		},
-		Memberships: c.views.MembershipsIn,
-		User:        c.views.ByName,
-		Bindings:    c.in.ClusterRoleBindings.InCluster,
-		Write: func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error {
+		Memberships:  c.views.MembershipsIn,
+		User:         c.views.ByName,
+		Bindings:     c.in.ClusterRoleBindings.InCluster,
+		ClusterRoles: c.in.ClusterRoles.InCluster,
+		WriteRole: func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error {
+			return replace(ctx, w.clients.ClusterRoles(cluster), r)
+		},
+		RemoveRole: func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error {
+			return remove(ctx, w.clients.ClusterRoles(cluster), r)
+		},
+		WriteBinding: func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error {
 			return replace(ctx, w.clients.ClusterRoleBindings(cluster), b)
 		},
-		Delete: func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error {
+		RemoveBinding: func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error {
 			return remove(ctx, w.clients.ClusterRoleBindings(cluster), b)
 		},
 	}
@@ -251,4 +172,79 @@ func (c *controllers) places(user string) []tenancy.Place {
 		places = append(places, p)
 	}
 	return places
+}
+
+func (c *controllers) userConfig(w *writes) user.Config {
+	return user.Config{
+		Clock: clock.RealClock{},
+		Get: func(key controller.Key) (*v1alpha1.User, bool) {
+			return c.in.Users.Get(c.clusters.Users, key.Name)
+		},
+		OrgsCreatedBy: c.views.OrgsCreatedBy,
+		Patch: func(ctx context.Context, key controller.Key, patch []byte, subresource string) error {
+			u, err := w.clients.Users(c.clusters.Users).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources(subresource)...)
+			if err == nil && subresource != "" {
+				c.userEcho.Wrote(key, u.ResourceVersion)
+			}
+			return err
+		},
+		CreateOrganization: func(ctx context.Context, o *v1alpha1.Organization) error {
+			return create(ctx, w.clients.Organizations(c.clusters.Orgs), o)
+		},
+		OrganizationExists: func(ctx context.Context, uuid string) (bool, error) {
+			return exists(ctx, w.clients.Organizations(c.clusters.Orgs), uuid)
+		},
+	}
+}
+
+func (c *controllers) membershipConfig(w *writes) membership.Config {
+	return membership.Config{
+		Clock: clock.RealClock{},
+		Get: func(key controller.Key) (*v1alpha1.Membership, bool) {
+			if _, ok := c.views.OrgByCluster(key.Cluster); !ok {
+				return nil, false
+			}
+			return c.in.Memberships.Get(key.Cluster, key.Name)
+		},
+		User: c.views.ByName,
+		Cluster: func(orgCluster, workspace string) string {
+			org, ok := c.views.OrgByCluster(orgCluster)
+			if !ok {
+				return ""
+			}
+			ws, _ := c.views.Workspace(org.UUID(), workspace)
+			return ws.ClusterID
+		},
+		HasRole: func(cluster, name string) bool {
+			_, ok := c.in.ClusterRoles.Get(cluster, name)
+			return ok
+		},
+		HasBinding: func(cluster, name string) bool {
+			_, ok := c.in.ClusterRoleBindings.Get(cluster, name)
+			return ok
+		},
+		Patch: func(ctx context.Context, key controller.Key, patch []byte, subresource string) error {
+			m, err := w.clients.Memberships(key.Cluster).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources(subresource)...)
+			if err == nil && subresource != "" {
+				c.membershipEcho.Wrote(key, m.ResourceVersion)
+			}
+			return err
+		},
+	}
+}
+
+// followed tells whether what a person may do in the Org's Workspaces, or in the
+// one of that UUID, is in kcp as the Memberships say.
+func (c *controllers) followed(orgUUID, workspace, user string) bool {
+	org, ok := c.views.Org(orgUUID)
+	if !ok {
+		return true
+	}
+	for _, ws := range c.views.Workspaces(orgUUID) {
+		if (workspace == "" || ws.UUID == workspace) && !ws.Deleted() &&
+			c.accessReconciler.MissingOf(controller.Key{Cluster: org.ClusterID, Name: ws.UUID}, user) > 0 {
+			return false
+		}
+	}
+	return true
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,6 +23,7 @@ type Store struct {
 	clients     *kcp.Clients
 	tree        tenancy.Tree
 	users, orgs string
+	turns       turns
 }
 
 // New returns a store that writes Users and Organizations to the logical
@@ -49,32 +49,9 @@ func (s *Store) PatchUser(ctx context.Context, name string, patch any) (*v1alpha
 	return mergePatch(ctx, s.clients.Users(s.users), name, patch, "user")
 }
 
-// CreateOrganization makes an Organization: the whole plan of an Org in one
-// write, from which the reconcilers make the rest (O-11).
-func (s *Store) CreateOrganization(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Organization, error) {
-	return create(ctx, s.clients.Organizations(s.orgs), o, "organization")
-}
-
 // PatchOrganization changes an Organization by a JSON merge patch.
 func (s *Store) PatchOrganization(ctx context.Context, uuid string, patch any) (*v1alpha1.Organization, error) {
 	return mergePatch(ctx, s.clients.Organizations(s.orgs), uuid, patch, "organization")
-}
-
-// CreateWorkspace makes a child Workspace in the Org whose own workspace is in
-// the logical cluster.
-func (s *Store) CreateWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace) (tenancy.Workspace, error) {
-	ws := &kcptenancyv1alpha1.Workspace{}
-	ws.Name = w.UUID
-	ws.Annotations = map[string]string{
-		v1alpha1.DisplayNameAnnotation: w.DisplayName,
-		v1alpha1.CreatedByAnnotation:   w.CreatedBy,
-	}
-	ws.Spec.Type = &kcptenancyv1alpha1.WorkspaceTypeReference{Name: tenancy.TypeWorkspace, Path: s.tree.Root()}
-	ws, err := create(ctx, s.clients.Workspaces(orgCluster), ws, "workspace")
-	if err != nil {
-		return tenancy.Workspace{}, err
-	}
-	return tenancy.WorkspaceOf(w.OrgUUID, ws), nil
 }
 
 // PatchWorkspace changes a child Workspace of org by a JSON merge patch of kcp's

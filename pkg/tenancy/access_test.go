@@ -139,25 +139,57 @@ func TestOneBindingPerPersonAndRoleIsNeverOverwritten(t *testing.T) {
 		return tenancy.Grant{User: u, Role: role}
 	}
 	alice, bob := person("alice", "admin"), person("bob", "member")
-	require.NotEqual(t, alice.Binding().Name, bob.Binding().Name)
-	require.NotEqual(t, alice.Binding().Name, person("alice", "member").Binding().Name)
+	none := func(string) bool { return false }
+	of := func(grants ...tenancy.Grant) tenancy.Access { return tenancy.AccessOf("w", grants, none) }
+	names := map[string]bool{}
+	for _, b := range of(alice, bob, person("alice", "member")).Bindings {
+		require.False(t, names[b.Name], b.Name)
+		names[b.Name] = true
+	}
 
-	write, remove := tenancy.BindingChanges(nil, []tenancy.Grant{alice, bob})
-	require.Len(t, write, 2)
-	require.Empty(t, remove)
-	held := []*rbacv1.ClusterRoleBinding{alice.Binding(), bob.Binding()}
-	write, remove = tenancy.BindingChanges(held, []tenancy.Grant{alice, bob})
-	require.Empty(t, write)
-	require.Empty(t, remove)
-	write, remove = tenancy.BindingChanges(held, []tenancy.Grant{alice})
-	require.Empty(t, write, "a second person's going never touches the first one's rights")
-	require.Equal(t, []*rbacv1.ClusterRoleBinding{held[1]}, remove)
+	changes := of(alice, bob).Changes(nil, nil)
+	require.Len(t, changes.WriteBindings, 2)
+	require.Equal(t, 2, changes.Count())
+	held := of(alice, bob).Bindings
+	require.Zero(t, of(alice, bob).Changes(nil, held).Count())
+	changes = of(alice).Changes(nil, held)
+	require.Empty(t, changes.WriteBindings, "a second person's going never touches the first one's rights")
+	require.Equal(t, []*rbacv1.ClusterRoleBinding{held[1]}, changes.RemoveBindings)
+	require.Zero(t, changes.OnlyOf("alice").Count())
+	require.Equal(t, 1, of(alice).Changes(nil, held).OnlyOf("bob").Count())
 	held[0].Subjects[0].Name, held[0].ResourceVersion = "mallory", "7"
-	write, remove = tenancy.BindingChanges(held, []tenancy.Grant{alice, bob})
-	require.Empty(t, remove)
-	require.Len(t, write, 1)
-	require.Equal(t, "id-alice", write[0].Subjects[0].Name)
-	require.Equal(t, "7", write[0].ResourceVersion)
+	changes = of(alice, bob).Changes(nil, held)
+	require.Equal(t, 1, changes.Count())
+	require.Equal(t, "id-alice", changes.WriteBindings[0].Subjects[0].Name)
+	require.Equal(t, "7", changes.WriteBindings[0].ResourceVersion)
+}
+
+// Elevation is one person's own, in one Workspace, and never standing.
+func TestSudoIsForOnePersonInOneWorkspace(t *testing.T) {
+	t.Parallel()
+	bob := &v1alpha1.User{Spec: v1alpha1.UserSpec{RBACIdentity: "kedge:bob"}}
+	bob.Name = "bob"
+	grant := tenancy.Grant{User: bob, Role: v1alpha1.RoleMember, Roles: []string{"there", "missing"}, Sudo: true}
+	a := tenancy.AccessOf("w", []tenancy.Grant{grant}, func(role string) bool { return role == "there" })
+	require.Len(t, a.Roles, 1)
+	require.Equal(t, []rbacv1.PolicyRule{
+		{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users"}, ResourceNames: []string{"kedge:bob"}},
+		{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"groups"}, ResourceNames: []string{"kedge:workspace:w:sudo", "system:authenticated"}},
+	}, a.Roles[0].Rules)
+	bound := map[string]string{}
+	for _, b := range a.Bindings {
+		bound[b.Subjects[0].Name+" in "+b.Name] = b.RoleRef.Name
+	}
+	require.Equal(t, map[string]string{
+		"kedge:bob in kedge:workspace:member:user:bob":      "kedge:workspace:member",
+		"kedge:bob in kedge:workspace:extra:there:user:bob": "there",
+		"kedge:bob in kedge:workspace:sudo:user:bob":        "kedge:workspace:sudo:user:bob",
+		"kedge:workspace:w:sudo in kedge:workspace:sudo":    "kedge:workspace:admin",
+	}, bound)
+	require.Equal(t, 5, tenancy.Access{}.Changes(a.Roles, a.Bindings).Count(), "all of it goes with the last who has sudo")
+	foreign := a.Roles[0].DeepCopy()
+	foreign.Labels = nil
+	require.Zero(t, tenancy.Access{}.Changes([]*rbacv1.ClusterRole{foreign}, nil).Count(), "tenants' own ClusterRoles are left alone")
 }
 
 // quality.md, hostile input 5.

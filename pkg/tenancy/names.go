@@ -89,6 +89,14 @@ func NewMembership(user, workspace string, role v1alpha1.Role) *v1alpha1.Members
 	return m
 }
 
+// NewWorkspaceMembership is NewMembership with what only a Membership in a
+// Workspace has.
+func NewWorkspaceMembership(user, workspace string, role v1alpha1.Role, roles []v1alpha1.NamedRef, sudo bool) *v1alpha1.Membership {
+	m := NewMembership(user, workspace, role)
+	m.Spec.Roles, m.Spec.Sudo = roles, sudo
+	return m
+}
+
 // NewOrganization is the Organization that a User asks for. It holds the whole
 // plan, so that one write is enough to begin (O-11).
 func NewOrganization(uuid, displayName, createdBy string) *v1alpha1.Organization {

@@ -39,6 +39,7 @@ type Workspace struct {
 	ClusterID string
 	CreatedAt metav1.Time
 	CreatedBy string
+	Labels    map[string]string
 	// Generation and ResourceVersion are those of kcp's object.
 	Generation      int64
 	ResourceVersion string
@@ -68,6 +69,7 @@ func WorkspaceOf(org string, ws *kcptenancyv1alpha1.Workspace) Workspace {
 		ClusterID:       ws.Spec.Cluster,
 		CreatedAt:       ws.CreationTimestamp,
 		CreatedBy:       ws.Annotations[v1alpha1.CreatedByAnnotation],
+		Labels:          ws.Labels,
 		Generation:      ws.Generation,
 		ResourceVersion: ws.ResourceVersion,
 		KCPReady:        ws.Status.Phase == kcpcorev1alpha1.LogicalClusterPhaseReady,

@@ -95,10 +95,9 @@ func ClusterRoles(boundGroups []string) []*rbacv1.ClusterRole {
 		rule(read, append([]string{groupEvents, groupLeases, groupRBAC, groupKCPAPIs, groupExtensions}, extra...), "*"),
 		rule(read, []string{groupKCPCore}, "logicalclusters"),
 	}
-	roles := []*rbacv1.ClusterRole{
+	return []*rbacv1.ClusterRole{
 		clusterRole(ClusterRoleAdmin, admin), clusterRole(ClusterRoleMember, member), clusterRole(ClusterRoleViewer, viewer),
 	}
-	return roles
 }
 
 func clusterRole(name string, rules []rbacv1.PolicyRule) *rbacv1.ClusterRole {
@@ -125,104 +124,10 @@ func managed(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByHub}}
 }
 
-// Grant is the effective role of one person in a child Workspace.
-type Grant struct {
-	User *v1alpha1.User
-	Role v1alpha1.Role
-}
-
-// Grants are the effective roles in a Workspace that follow from the Memberships
-// of its Org: Org admins are admins (O-15), Workspace Memberships count for what
-// they say, and Org members look where the Org's defaultAccess lets them. A
-// person who is missing or soft-deleted gets nothing (O-8).
-func Grants(org Org, workspace string, memberships []*v1alpha1.Membership, user func(name string) (*v1alpha1.User, bool)) []Grant {
-	roles := map[string]v1alpha1.Role{}
-	for _, m := range memberships {
-		if !m.DeletionTimestamp.IsZero() {
-			continue
-		}
-		name, role := m.Spec.UserRef.Name, v1alpha1.Role("")
-		switch {
-		case m.Spec.Scope == v1alpha1.ScopeOrg && m.Spec.Role == v1alpha1.RoleAdmin:
-			role = v1alpha1.RoleAdmin
-		case m.Spec.Scope == v1alpha1.ScopeOrg && org.Spec.DefaultAccess == v1alpha1.DefaultAccessView:
-			role = RoleViewer
-		case m.Spec.Scope == v1alpha1.ScopeWorkspace && m.Spec.WorkspaceRef != nil && m.Spec.WorkspaceRef.Name == workspace:
-			role = m.Spec.Role
-		}
-		if rank(role) > rank(roles[name]) {
-			roles[name] = role
-		}
-	}
-	grants := make([]Grant, 0, len(roles))
-	for name, role := range roles {
-		if u, ok := user(name); ok && u.Status.DeletionRequestedAt == nil && u.DeletionTimestamp.IsZero() {
-			grants = append(grants, Grant{User: u, Role: role})
-		}
-	}
-	return grants
-}
-
-func rank(role v1alpha1.Role) int {
-	switch role {
-	case v1alpha1.RoleAdmin:
-		return 3
-	case v1alpha1.RoleMember:
-		return 2
-	case RoleViewer:
-		return 1
-	}
-	return 0
-}
-
-// Binding is the ClusterRoleBinding of a grant: one per person and role, so that
-// no subject of a binding is ever overwritten.
-func (g Grant) Binding() *rbacv1.ClusterRoleBinding {
-	role := clusterRoleOf(g.Role)
-	b := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: managed(role + ":user:" + g.User.Name),
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: g.User.Spec.RBACIdentity}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-	}
-	b.Labels[v1alpha1.UserLabel] = g.User.Name
-	return b
-}
-
 // Namespace is the default namespace of a child Workspace.
 func Namespace() *corev1.Namespace {
 	return &corev1.Namespace{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 		ObjectMeta: managed(DefaultNamespace),
 	}
-}
-
-// SameBinding tells whether a binding is as it should be.
-func SameBinding(have, want *rbacv1.ClusterRoleBinding) bool {
-	return have.RoleRef == want.RoleRef && slices.Equal(have.Subjects, want.Subjects) &&
-		have.Labels[v1alpha1.ManagedByLabel] == want.Labels[v1alpha1.ManagedByLabel] &&
-		have.Labels[v1alpha1.UserLabel] == want.Labels[v1alpha1.UserLabel]
-}
-
-// BindingChanges compares the hub's bindings in a Workspace with those that the
-// grants ask for.
-func BindingChanges(held []*rbacv1.ClusterRoleBinding, grants []Grant) (write, remove []*rbacv1.ClusterRoleBinding) {
-	want := map[string]*rbacv1.ClusterRoleBinding{}
-	for _, g := range grants {
-		b := g.Binding()
-		want[b.Name] = b
-	}
-	for _, have := range held {
-		switch b := want[have.Name]; {
-		case b == nil:
-			remove = append(remove, have)
-		case SameBinding(have, b):
-			delete(want, have.Name)
-		default:
-			b.ResourceVersion = have.ResourceVersion
-		}
-	}
-	for _, b := range want {
-		write = append(write, b)
-	}
-	return write, remove
 }

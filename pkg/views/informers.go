@@ -27,8 +27,10 @@ type Informers struct {
 
 	// What the hub keeps in child Workspaces, found by v1alpha1.ManagedByLabel.
 	Namespaces          *kcp.Informer[*corev1.Namespace]
-	ClusterRoles        *kcp.Informer[*rbacv1.ClusterRole]
 	ClusterRoleBindings *kcp.Informer[*rbacv1.ClusterRoleBinding]
+	// ClusterRoles are all of child Workspaces, because a Membership may name one of
+	// a tenant's; of those nothing but the name is kept.
+	ClusterRoles *kcp.Informer[*rbacv1.ClusterRole]
 	// Bindings are all APIBindings of child Workspaces.
 	Bindings *kcp.Informer[*kcpapisv1alpha2.APIBinding]
 }
@@ -55,14 +57,21 @@ func NewInformers(c *kcp.Clients) *Informers {
 		Namespaces: kcp.NewInformer(c, corev1.SchemeGroupVersion.WithResource("namespaces"), managed,
 			func() *corev1.Namespace { return &corev1.Namespace{} },
 			func() runtime.Object { return &corev1.NamespaceList{} }),
-		ClusterRoles: kcp.NewInformer(c, rbacv1.SchemeGroupVersion.WithResource("clusterroles"), managed,
+		ClusterRoles: kcp.NewInformer(c, rbacv1.SchemeGroupVersion.WithResource("clusterroles"), "",
 			func() *rbacv1.ClusterRole { return &rbacv1.ClusterRole{} },
-			func() runtime.Object { return &rbacv1.ClusterRoleList{} }),
+			func() runtime.Object { return &rbacv1.ClusterRoleList{} }).Trimming(nameOnly),
 		ClusterRoleBindings: kcp.NewInformer(c, rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"), managed,
 			func() *rbacv1.ClusterRoleBinding { return &rbacv1.ClusterRoleBinding{} },
 			func() runtime.Object { return &rbacv1.ClusterRoleBindingList{} }),
 		Bindings: kcp.NewInformer(c, kcpapisv1alpha2.SchemeGroupVersion.WithResource("apibindings"), "",
 			func() *kcpapisv1alpha2.APIBinding { return &kcpapisv1alpha2.APIBinding{} },
 			func() runtime.Object { return &kcpapisv1alpha2.APIBindingList{} }),
+	}
+}
+
+// nameOnly drops the rules of ClusterRoles that are not the hub's.
+func nameOnly(r *rbacv1.ClusterRole) {
+	if r.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByHub {
+		r.Rules, r.AggregationRule, r.Labels = nil, nil, nil
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // objectKey is an object in a logical cluster.
@@ -14,7 +15,10 @@ type memberships struct {
 	indexes   map[string]*v1alpha1.UserMembershipIndex
 	byUser    map[string]map[objectKey]*v1alpha1.Membership
 	byCluster map[string]map[string]*v1alpha1.Membership
-	total     int
+	// honoured are the rows of indexes that Memberships stand behind, by User, kept
+	// until either changes.
+	honoured map[string][]v1alpha1.MembershipIndexEntry
+	total    int
 }
 
 func newMemberships() memberships {
@@ -22,6 +26,7 @@ func newMemberships() memberships {
 		indexes:   map[string]*v1alpha1.UserMembershipIndex{},
 		byUser:    map[string]map[objectKey]*v1alpha1.Membership{},
 		byCluster: map[string]map[string]*v1alpha1.Membership{},
+		honoured:  map[string][]v1alpha1.MembershipIndexEntry{},
 	}
 }
 
@@ -30,9 +35,11 @@ func (m *memberships) index(_ string, old, new *v1alpha1.UserMembershipIndex) {
 	defer m.mu.Unlock()
 	if new == nil {
 		delete(m.indexes, old.Name)
+		delete(m.honoured, old.Name)
 		return
 	}
 	m.indexes[new.Name] = new
+	delete(m.honoured, new.Name)
 }
 
 func (m *memberships) membership(cluster string, old, new *v1alpha1.Membership) {
@@ -41,11 +48,13 @@ func (m *memberships) membership(cluster string, old, new *v1alpha1.Membership) 
 	if old != nil {
 		remove(m.byUser, old.Spec.UserRef.Name, objectKey{cluster, old.Name})
 		remove(m.byCluster, cluster, old.Name)
+		delete(m.honoured, old.Spec.UserRef.Name)
 		m.total--
 	}
 	if new != nil {
 		put(m.byUser, new.Spec.UserRef.Name, objectKey{cluster, new.Name}, new)
 		put(m.byCluster, cluster, new.Name, new)
+		delete(m.honoured, new.Spec.UserRef.Name)
 		m.total++
 	}
 }
@@ -64,13 +73,37 @@ func remove[O, I comparable, V any](m map[O]map[I]V, outer O, inner I) {
 	}
 }
 
-func (m *memberships) entries(user string) []v1alpha1.MembershipIndexEntry {
+// entries are the rows of the User's index that Memberships stand behind; clusterOf
+// is the logical cluster of an Org's own workspace.
+func (m *memberships) entries(user string, clusterOf func(org string) string) []v1alpha1.MembershipIndexEntry {
 	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if i := m.indexes[user]; i != nil {
-		return i.Spec.Entries
+	rows, ok := m.honoured[user]
+	m.mu.RUnlock()
+	if ok {
+		return rows
 	}
-	return nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := m.indexes[user]
+	if i == nil {
+		return nil
+	}
+	rows = tenancy.Honoured(i.Spec.Entries, func(org, workspace string) (*v1alpha1.Membership, bool) {
+		held, ok := m.byCluster[clusterOf(org)][tenancy.MembershipName(user, workspace)]
+		return held, ok
+	})
+	m.honoured[user] = rows
+	return rows
+}
+
+// moved forgets what was honoured in an Org whose cluster was not known, or was
+// another.
+func (m *memberships) moved(cluster string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, held := range m.byCluster[cluster] {
+		delete(m.honoured, held.Spec.UserRef.Name)
+	}
 }
 
 func (m *memberships) inCluster(cluster string) []*v1alpha1.Membership {

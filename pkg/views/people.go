@@ -1,10 +1,15 @@
 package views
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // notifying wraps a view's handler: objects from another cluster than the one
@@ -79,6 +84,28 @@ func (p *people) byName(name string) (*v1alpha1.User, bool) {
 	defer p.mu.RUnlock()
 	u, ok := p.names[name]
 	return u, ok
+}
+
+// search finds approved people whose name or display name holds all of query, at
+// most limit of them, in the order of their names.
+func (p *people) search(query string, limit int) []*v1alpha1.User {
+	query = strings.ToLower(query)
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	var found []*v1alpha1.User
+	for _, u := range p.names {
+		if tenancy.Active(u) && (strings.Contains(u.Name, query) || strings.Contains(strings.ToLower(u.Spec.DisplayName), query)) {
+			found = append(found, u)
+		}
+	}
+	slices.SortFunc(found, func(a, b *v1alpha1.User) int { return cmp.Compare(a.Name, b.Name) })
+	return found[:min(limit, len(found))]
+}
+
+func (p *people) all() []*v1alpha1.User {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return slices.Collect(maps.Values(p.names))
 }
 
 func (p *people) size() int {

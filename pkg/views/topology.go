@@ -1,6 +1,8 @@
 package views
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
@@ -18,7 +20,7 @@ type topology struct {
 
 	mu            sync.RWMutex
 	organizations map[string]*v1alpha1.Organization
-	creators      map[string]int
+	creators      map[string]map[string]struct{}
 	clusterOfOrg  map[string]string
 	orgOfCluster  map[string]string
 	workspaces    map[string]map[string]tenancy.Workspace
@@ -33,7 +35,7 @@ func newTopology(c Clusters) topology {
 	return topology{
 		orgs: c.Orgs, hub: hub,
 		organizations: map[string]*v1alpha1.Organization{},
-		creators:      map[string]int{},
+		creators:      map[string]map[string]struct{}{},
 		clusterOfOrg:  map[string]string{},
 		orgOfCluster:  map[string]string{},
 		workspaces:    map[string]map[string]tenancy.Workspace{},
@@ -47,15 +49,13 @@ func (t *topology) organization(_ string, old, new *v1alpha1.Organization) {
 	if old != nil {
 		delete(t.organizations, old.Name)
 		if by := creator(old); by != "" {
-			if t.creators[by]--; t.creators[by] == 0 {
-				delete(t.creators, by)
-			}
+			remove(t.creators, by, old.Name)
 		}
 	}
 	if new != nil {
 		t.organizations[new.Name] = new
 		if by := creator(new); by != "" {
-			t.creators[by]++
+			put(t.creators, by, new.Name, struct{}{})
 		}
 	}
 }
@@ -148,10 +148,16 @@ func (t *topology) cluster(id string) tenancy.Cluster {
 	return tenancy.Cluster{ID: id}
 }
 
-func (t *topology) createdBy(user string) int {
+func (t *topology) createdBy(user string) []string {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.creators[user]
+	return slices.Collect(maps.Keys(t.creators[user]))
+}
+
+func (t *topology) clusterOf(org string) string {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.clusterOfOrg[org]
 }
 
 func (t *topology) orgCount() int {

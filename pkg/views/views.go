@@ -5,7 +5,9 @@ import (
 	"sync"
 	"time"
 
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -51,9 +53,12 @@ func New(c Clusters, in *Informers, metrics prometheus.Registerer, synced ...fun
 	}
 	in.Users.OnChange(notifying(v, c.Users, v.people.change))
 	in.Organizations.OnChange(notifying(v, c.Orgs, v.topology.organization))
-	in.Workspaces.OnChange(notifying(v, "", v.topology.workspace))
+	in.Workspaces.OnChange(notifying(v, "", v.workspace))
 	in.Indexes.OnChange(notifying(v, c.Users, v.memberships.index))
 	in.Memberships.OnChange(notifying(v, "", v.memberships.membership))
+	// Not views, but what callers of a write wait for.
+	in.ClusterRoles.OnChange(func(_, _ *rbacv1.ClusterRole) { v.changed.wake() })
+	in.ClusterRoleBindings.OnChange(func(_, _ *rbacv1.ClusterRoleBinding) { v.changed.wake() })
 	return v, nil
 }
 
@@ -65,9 +70,34 @@ func (v *Views) ByIdentity(issuer, subject string) (*v1alpha1.User, bool) {
 // ByName finds a person by metadata.name.
 func (v *Views) ByName(name string) (*v1alpha1.User, bool) { return v.people.byName(name) }
 
-// Index is the User's switcher; nil where there is none.
+// workspace changes the topology and, where an Org's own workspace moved, what is
+// honoured in it.
+func (v *Views) workspace(cluster string, old, new *kcptenancyv1alpha1.Workspace) {
+	v.topology.workspace(cluster, old, new)
+	if cluster != v.topology.orgs {
+		return
+	}
+	for _, ws := range []*kcptenancyv1alpha1.Workspace{old, new} {
+		if ws != nil && (old == nil || new == nil || old.Spec.Cluster != new.Spec.Cluster) {
+			v.memberships.moved(ws.Spec.Cluster)
+		}
+	}
+}
+
+// People are all Users, in no order.
+func (v *Views) People() []*v1alpha1.User { return v.people.all() }
+
+// SearchPeople finds those who can act and whose name or display name holds query,
+// at most limit, ordered by name.
+func (v *Views) SearchPeople(query string, limit int) []*v1alpha1.User {
+	return v.people.search(query, limit)
+}
+
+// Index is the User's switcher: the rows of their UserMembershipIndex that a
+// Membership stands behind; nil where there is none. It fails closed: a right ends
+// as soon as either is gone.
 func (v *Views) Index(user string) []v1alpha1.MembershipIndexEntry {
-	return v.memberships.entries(user)
+	return v.memberships.entries(user, v.topology.clusterOf)
 }
 
 // Org finds an Org by UUID, soft-deleted ones included.
@@ -88,9 +118,9 @@ func (v *Views) Workspaces(org string) []tenancy.Workspace { return v.topology.l
 // Cluster tells what a logical cluster is to the platform.
 func (v *Views) Cluster(id string) tenancy.Cluster { return v.topology.cluster(id) }
 
-// OrgsCreatedBy counts the Orgs that the User created and that still exist,
-// soft-deleted ones included and the personal one not (O-5).
-func (v *Views) OrgsCreatedBy(user string) int { return v.topology.createdBy(user) }
+// OrgsCreatedBy are the UUIDs of the Orgs that the User created and that still
+// exist, soft-deleted ones included and the personal one not (O-5), in no order.
+func (v *Views) OrgsCreatedBy(user string) []string { return v.topology.createdBy(user) }
 
 // MembershipsIn are all Memberships in the Org whose own workspace is in the
 // logical cluster, in no order.

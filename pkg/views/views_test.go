@@ -93,7 +93,7 @@ func TestTopologyKnowsEveryClusterInWhateverOrderEventsCome(t *testing.T) {
 	org, ok := v.OrgByCluster("org1")
 	require.True(t, ok)
 	require.Equal(t, "org1", org.ClusterID)
-	require.Equal(t, 1, v.OrgsCreatedBy("alice"))
+	require.Equal(t, []string{orgUUID}, v.OrgsCreatedBy("alice"))
 	require.Len(t, v.Workspaces(orgUUID), 1)
 	ws, ok := v.Workspace(orgUUID, wsUUID)
 	require.True(t, ok)
@@ -109,7 +109,7 @@ func TestTopologyKnowsEveryClusterInWhateverOrderEventsCome(t *testing.T) {
 	organization(o, nil)
 	change(home, nil)
 	require.Equal(t, tenancy.ClusterUnknown, v.Cluster("org1").Kind)
-	require.Zero(t, v.OrgsCreatedBy("alice"))
+	require.Empty(t, v.OrgsCreatedBy("alice"))
 	require.Empty(t, v.Workspaces(orgUUID))
 }
 
@@ -130,6 +130,42 @@ func TestMembershipsByPersonAndByOrg(t *testing.T) {
 	change(promoted, nil)
 	require.Empty(t, v.MembershipsIn("org1"))
 	require.Equal(t, []*v1alpha1.Membership{elsewhere}, v.MembershipsOf("bob"))
+}
+
+// The index is derived and may be behind; what it says too much opens nothing.
+func TestTheIndexFailsClosed(t *testing.T) {
+	t.Parallel()
+	v := newViews(t)
+	membership, index := notifying(v, "", v.memberships.membership), notifying(v, "u", v.memberships.index)
+	move := notifying(v, "", v.workspace)
+	row := func(workspace string, role v1alpha1.Role) v1alpha1.MembershipIndexEntry {
+		return v1alpha1.MembershipIndexEntry{OrgUUID: orgUUID, WorkspaceUUID: workspace, Role: role}
+	}
+	rows := []v1alpha1.MembershipIndexEntry{row("", v1alpha1.RoleAdmin), row(wsUUID, v1alpha1.RoleMember)}
+	i := at("u", &v1alpha1.UserMembershipIndex{Spec: v1alpha1.UserMembershipIndexSpec{Entries: rows}})
+	i.Name = "bob"
+	index(nil, i)
+	require.Empty(t, v.Index("bob"), "no Membership stands behind the index")
+	inOrg, inWorkspace := at("org1", tenancy.NewMembership("bob", "", "admin")), at("org1", tenancy.NewMembership("bob", wsUUID, "member"))
+	membership(nil, inOrg)
+	membership(nil, inWorkspace)
+	require.Empty(t, v.Index("bob"), "nobody knows where the Org is")
+	move(nil, workspace("o", orgUUID, "org1"))
+	require.Equal(t, rows, v.Index("bob"))
+	require.Equal(t, rows, v.Index("bob"), "from memory")
+
+	demoted := inOrg.DeepCopy()
+	demoted.Spec.Role = v1alpha1.RoleMember
+	membership(inOrg, demoted)
+	require.Equal(t, v1alpha1.RoleMember, v.Index("bob")[0].Role, "a demotion counts before the index has followed")
+	membership(inWorkspace, nil)
+	require.Len(t, v.Index("bob"), 1, "a removal, too")
+	promoted := at("org1", tenancy.NewMembership("bob", wsUUID, "admin"))
+	membership(nil, promoted)
+	require.Equal(t, v1alpha1.RoleMember, v.Index("bob")[1].Role, "a promotion waits for the index")
+	require.Empty(t, v.Index("alice"))
+	index(i, nil)
+	require.Empty(t, v.Index("bob"))
 }
 
 func TestAwaitSeesEveryChangeAndEndsWithItsContext(t *testing.T) {

@@ -32,6 +32,9 @@ const (
 	ManagedByHub = "kedge-hub"
 	// UserLabel names the User whom a derived binding serves.
 	UserLabel = GroupName + "/user"
+	// IdempotencyKeyLabel is the hash of the Idempotency-Key with which an
+	// Organization or a Workspace was asked for.
+	IdempotencyKeyLabel = GroupName + "/idempotency-key"
 	// IdentityLabel is the hash of (issuer, subject) of a User.
 	IdentityLabel = GroupName + "/identity"
 )
@@ -54,6 +57,16 @@ const (
 	// ConditionContentReady says that the default namespace and the
 	// ClusterRoles of a child Workspace are as they should be.
 	ConditionContentReady = "ContentReady"
+	// ConditionClaimsHandled says that what was asked for in a quota was made.
+	ConditionClaimsHandled = "ClaimsHandled"
+	// ConditionMembersChanged says that removals and demotions that were decided
+	// have been carried out.
+	ConditionMembersChanged = "MembersChanged"
+	// ConditionUserFound says that the User of a Membership exists.
+	ConditionUserFound = "UserFound"
+	// ConditionRolesApplied says that every further ClusterRole of a Membership is
+	// bound.
+	ConditionRolesApplied = "RolesApplied"
 	// ConditionAccessReady says that the bindings in a child Workspace are those
 	// that the Memberships ask for.
 	ConditionAccessReady = "AccessReady"

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
 	"github.com/faroshq/kedge-hub/pkg/api/orgs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // made is the UUID of the Org that a test creates.
@@ -24,9 +26,16 @@ type store struct {
 	writes int
 }
 
-func (s *store) CreateOrganization(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Organization, error) {
+// AmendUser takes a claim and makes at once what it asks for.
+func (s *store) AmendUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error) {
+	spec, err := change(ctx, held)
+	if err != nil || spec == nil {
+		return held, err
+	}
 	s.writes++
-	return s.create(ctx, o)
+	claims := spec["orgClaims"].([]v1alpha1.Claim)
+	_, err = s.create(ctx, tenancy.ClaimedOrg(claims[len(claims)-1]))
+	return held, err
 }
 
 func (s *store) PatchOrganization(ctx context.Context, uuid string, patch any) (*v1alpha1.Organization, error) {
@@ -71,7 +80,7 @@ func newFixture(t testing.TB, options ...func(*orgs.Handler)) *fixture {
 	}
 	f.handler = &orgs.Handler{
 		Views: f.world, Await: f.world.Await, Store: f.store, Tree: apitest.Tree(t),
-		Scope: httpmw.Scopes{Tenants: f.world}.Org, NewUUID: func() string { return made },
+		Scope: httpmw.Scopes{Tenants: f.world}.Org, NewUUID: func() string { return made }, Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time),
 		DefaultOrgQuota: 10, DefaultWorkspaceQuota: 50, DeletionGrace: 720 * time.Hour,
 		CreateTimeout: time.Minute,
 	}

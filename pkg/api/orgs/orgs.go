@@ -6,8 +6,11 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -20,12 +23,12 @@ type Views interface {
 	Index(user string) []v1alpha1.MembershipIndexEntry
 	Org(uuid string) (tenancy.Org, bool)
 	Workspaces(org string) []tenancy.Workspace
-	OrgsCreatedBy(user string) int
+	OrgsCreatedBy(user string) []string
 }
 
 // Store is what the handler writes to.
 type Store interface {
-	CreateOrganization(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Organization, error)
+	AmendUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error)
 	PatchOrganization(ctx context.Context, uuid string, patch any) (*v1alpha1.Organization, error)
 }
 
@@ -40,6 +43,7 @@ type Handler struct {
 	Scope func(http.Handler) http.Handler
 	// NewUUID makes the identity of a new Org.
 	NewUUID func() string
+	Clock   clock.PassiveClock
 
 	DefaultOrgQuota       int
 	DefaultWorkspaceQuota int
@@ -85,40 +89,52 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err := tenancy.CheckDisplayName("displayName", in.DisplayName); err != nil {
 		return err
 	}
-	limit := tenancy.Limit(caller.User.Spec.OrgQuota, h.DefaultOrgQuota)
-	if err := tenancy.CheckOrgQuota(limit, h.Views.OrgsCreatedBy(caller.User.Name)); err != nil {
-		return err
-	}
-	ctx, cancel := waiting.Write(r)
-	defer cancel()
-	made, err := h.Store.CreateOrganization(ctx, tenancy.NewOrganization(h.NewUUID(), in.DisplayName, caller.User.Name))
+	key, hash, err := idempotency.Key(r)
 	if err != nil {
 		return err
 	}
-	return h.created(w, r, made)
+	uuid := h.NewUUID()
+	if key != "" {
+		uuid = tenancy.KeyedUUID(string(caller.User.UID), "", key)
+	}
+	claim := tenancy.NewClaim(uuid, in.DisplayName, caller.User.Name, hash, metav1.NewTime(h.Clock.Now()))
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	if _, err := h.Store.AmendUser(ctx, caller.User, func(_ context.Context, u *v1alpha1.User) (map[string]any, error) {
+		claims, err := tenancy.ClaimOrg(u, h.Views.OrgsCreatedBy(u.Name), h.DefaultOrgQuota, claim)
+		if err != nil || claims == nil {
+			return nil, err
+		}
+		return map[string]any{"orgClaims": claims}, nil
+	}); err != nil {
+		return err
+	}
+	planned := tenancy.ClaimedOrg(claim)
+	planned.CreationTimestamp = claim.Request.RequestedAt
+	return h.created(w, r, planned)
 }
 
 // created answers 201 once the Org is there and its creator can see it, and 202
 // where that takes too long or the caller does not want to wait.
-func (h *Handler) created(w http.ResponseWriter, r *http.Request, made *v1alpha1.Organization) error {
+func (h *Handler) created(w http.ResponseWriter, r *http.Request, planned *v1alpha1.Organization) error {
 	user := httpmw.CallerOf(r).User.Name
-	org := tenancy.Org{Organization: made}
+	org := tenancy.Org{Organization: planned}
 	code := http.StatusAccepted
 	if !waiting.Async(r) {
 		ctx, cancel := context.WithTimeout(r.Context(), h.CreateTimeout)
 		defer cancel()
 		if h.Await(ctx, func() bool {
-			seen, ok := h.Views.Org(made.Name)
+			seen, ok := h.Views.Org(planned.Name)
 			if !ok {
 				return false
 			}
 			org = seen
-			return seen.Status.Phase == v1alpha1.PhaseReady && tenancy.OrgRole(h.Views.Index(user), made.Name) != ""
+			return seen.Status.Phase == v1alpha1.PhaseReady && tenancy.OrgRole(h.Views.Index(user), planned.Name) != ""
 		}) == nil {
 			code = http.StatusCreated
 		}
 	}
-	w.Header().Set("Location", "/api/orgs/"+made.Name)
+	w.Header().Set("Location", "/api/orgs/"+planned.Name)
 	return httpapi.Write(w, code, h.viewOf(org, v1alpha1.RoleAdmin, h.firstAdmin(user, org)))
 }
 

@@ -21,7 +21,8 @@ import (
 type Views interface {
 	ByName(name string) (*v1alpha1.User, bool)
 	Index(user string) []v1alpha1.MembershipIndexEntry
-	OrgsCreatedBy(user string) int
+	OrgsCreatedBy(user string) []string
+	SearchPeople(query string, limit int) []*v1alpha1.User
 	Await(ctx context.Context, cond func() bool) error
 }
 
@@ -36,10 +37,13 @@ type Handler struct {
 	Store Store
 	// DefaultOrgQuota is O-5's number for people without one of their own.
 	DefaultOrgQuota int
+	// LimitSearch is httpmw's rate limit of the search for people.
+	LimitSearch func(http.Handler) http.Handler
 }
 
 // Mount adds the routes below /api.
 func (h *Handler) Mount(r chi.Router) {
+	r.With(h.LimitSearch).Get("/users", httpapi.Handle(h.search))
 	r.Get("/users/me", httpapi.Handle(h.me))
 	r.Patch("/users/me", httpapi.Handle(h.patchMe))
 	r.Get("/users/me/memberships", httpapi.Handle(h.memberships))
@@ -65,7 +69,7 @@ func (h *Handler) viewOf(u *v1alpha1.User, platformAdmin bool) view {
 	return view{
 		Name: u.Name, DisplayName: u.Spec.DisplayName, Email: u.Spec.Email,
 		PersonalOrg: u.Status.PersonalOrg, DefaultWorkspace: u.Status.DefaultWorkspace,
-		OrgQuota:            quota{Limit: tenancy.Limit(u.Spec.OrgQuota, h.DefaultOrgQuota), Used: h.Views.OrgsCreatedBy(u.Name)},
+		OrgQuota:            quota{Limit: tenancy.Limit(u.Spec.OrgQuota, h.DefaultOrgQuota), Used: tenancy.Used(u.Spec.OrgClaims, h.Views.OrgsCreatedBy(u.Name))},
 		PlatformAdmin:       platformAdmin,
 		DeletionRequestedAt: u.Status.DeletionRequestedAt,
 	}

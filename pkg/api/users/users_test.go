@@ -40,7 +40,7 @@ func newFixture(t testing.TB) *fixture {
 		f.world.Later(func(w *apitest.World) { w.PutUser(u) })
 		return u, nil
 	}
-	handler := &users.Handler{Views: f.world, Store: f.store, DefaultOrgQuota: 10}
+	handler := &users.Handler{Views: f.world, Store: f.store, DefaultOrgQuota: 10, LimitSearch: func(next http.Handler) http.Handler { return next }}
 	f.http = apitest.Router(f.world, handler.Mount)
 	return f
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
@@ -19,14 +20,21 @@ import (
 const made = "eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee"
 
 type store struct {
-	create func(ctx context.Context, orgCluster string, w tenancy.Workspace) (tenancy.Workspace, error)
+	create func(ctx context.Context, org string, w tenancy.Workspace) (tenancy.Workspace, error)
 	patch  func(ctx context.Context, orgCluster, org, workspace string, patch any) (tenancy.Workspace, error)
 	writes int
 }
 
-func (s *store) CreateWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace) (tenancy.Workspace, error) {
+// AmendOrganization takes a claim and makes at once what it asks for.
+func (s *store) AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error) {
+	spec, err := change(ctx, held)
+	if err != nil || spec == nil {
+		return held, err
+	}
 	s.writes++
-	return s.create(ctx, orgCluster, w)
+	claims := spec["workspaceClaims"].([]v1alpha1.Claim)
+	_, err = s.create(ctx, held.Name, tenancy.ClaimedWorkspace(held.Name, claims[len(claims)-1]))
+	return held, err
 }
 
 func (s *store) PatchWorkspace(ctx context.Context, orgCluster, org, workspace string, patch any) (tenancy.Workspace, error) {
@@ -72,7 +80,7 @@ func newFixture(t testing.TB, options ...func(*workspaces.Handler)) *fixture {
 	handler := &workspaces.Handler{
 		Views: f.world, Store: f.store, Tree: apitest.Tree(t),
 		OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace,
-		NewUUID: func() string { return made }, ExternalURL: apitest.HubURL,
+		NewUUID: func() string { return made }, Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time), ExternalURL: apitest.HubURL,
 		DefaultQuota: 50, DeletionGrace: 720 * time.Hour, CreateTimeout: time.Minute,
 	}
 	for _, o := range options {

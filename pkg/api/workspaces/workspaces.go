@@ -8,8 +8,10 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
@@ -29,7 +31,7 @@ type Views interface {
 
 // Store is what the handler writes to.
 type Store interface {
-	CreateWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace) (tenancy.Workspace, error)
+	AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error)
 	PatchWorkspace(ctx context.Context, orgCluster, org, workspace string, patch any) (tenancy.Workspace, error)
 }
 
@@ -42,6 +44,7 @@ type Handler struct {
 	OrgScope, VisitorScope, WorkspaceScope func(http.Handler) http.Handler
 	// NewUUID makes the identity of a new Workspace.
 	NewUUID func() string
+	Clock   clock.PassiveClock
 	// ExternalURL is the hub's, without a slash at the end.
 	ExternalURL string
 
@@ -134,8 +137,8 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err := tenancy.CheckDisplayName("displayName", in.DisplayName); err != nil {
 		return err
 	}
-	limit := tenancy.Limit(scope.Org.Spec.WorkspaceQuota, h.DefaultQuota)
-	if err := tenancy.CheckWorkspaceQuota(limit, len(h.Views.Workspaces(scope.Org.UUID()))); err != nil {
+	key, hash, err := idempotency.Key(r)
+	if err != nil {
 		return err
 	}
 	if scope.Org.ClusterID == "" {
@@ -145,13 +148,30 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
-	made, err := h.Store.CreateWorkspace(ctx, scope.Org.ClusterID, tenancy.Workspace{
-		UUID: h.NewUUID(), OrgUUID: scope.Org.UUID(), DisplayName: in.DisplayName, CreatedBy: scope.User,
-	})
-	if err != nil {
+	uuid := h.NewUUID()
+	if key != "" {
+		uuid = tenancy.KeyedUUID(string(httpmw.CallerOf(r).User.UID), scope.Org.UUID(), key)
+	}
+	claim := tenancy.NewClaim(uuid, in.DisplayName, scope.User, hash, metav1.NewTime(h.Clock.Now()))
+	if _, err := h.Store.AmendOrganization(ctx, scope.Org.Organization, func(_ context.Context, o *v1alpha1.Organization) (map[string]any, error) {
+		claims, err := tenancy.ClaimWorkspace(o, h.existing(o.Name), h.DefaultQuota, claim)
+		if err != nil || claims == nil {
+			return nil, err
+		}
+		return map[string]any{"workspaceClaims": claims}, nil
+	}); err != nil {
 		return err
 	}
-	return h.created(w, r, made)
+	return h.created(w, r, tenancy.ClaimedWorkspace(scope.Org.UUID(), claim))
+}
+
+// existing are the UUIDs of the Workspaces in the Org.
+func (h *Handler) existing(org string) []string {
+	var uuids []string
+	for _, ws := range h.Views.Workspaces(org) {
+		uuids = append(uuids, ws.UUID)
+	}
+	return uuids
 }
 
 // created answers 201 once kubectl works in the Workspace and its creator can see

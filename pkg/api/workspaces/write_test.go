@@ -31,10 +31,10 @@ func TestCreateWritesOnceIntoTheOrgAndWaitsUntilItsCreatorCanEnter(t *testing.T)
 	t.Parallel()
 	f := newFixture(t)
 	create := f.store.create
-	f.store.create = func(ctx context.Context, orgCluster string, w tenancy.Workspace) (tenancy.Workspace, error) {
-		require.Equal(t, "acmecluster", orgCluster)
-		require.Equal(t, tenancy.Workspace{UUID: made, OrgUUID: apitest.Acme, DisplayName: "Staging", CreatedBy: apitest.Member}, w)
-		return create(ctx, orgCluster, w)
+	f.store.create = func(ctx context.Context, org string, w tenancy.Workspace) (tenancy.Workspace, error) {
+		require.Equal(t, apitest.Acme, org)
+		require.Equal(t, []string{made, apitest.Acme, "Staging", apitest.Member}, []string{w.UUID, w.OrgUUID, w.DisplayName, w.CreatedBy})
+		return create(ctx, org, w)
 	}
 	answer := f.post(apitest.Member, `{"displayName": "Staging"}`)
 	answer.Object(t, http.StatusCreated)

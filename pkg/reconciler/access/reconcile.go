@@ -1,9 +1,11 @@
-// Package access derives the ClusterRoleBindings of a child Workspace from the
-// Memberships of its Org (O-15): one per person and role, nothing shared.
+// Package access derives what people may do in a child Workspace from the
+// Memberships of its Org (O-15): one binding per person and role, nothing shared
+// but the binding of the sudo group.
 package access
 
 import (
 	"context"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -23,8 +25,13 @@ type Config struct {
 	// Bindings are the hub's own in a logical cluster.
 	Bindings func(cluster string) []*rbacv1.ClusterRoleBinding
 
-	Write  func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
-	Delete func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
+	// ClusterRoles are all in a logical cluster, tenants' among them.
+	ClusterRoles func(cluster string) []*rbacv1.ClusterRole
+
+	WriteRole     func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error
+	RemoveRole    func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error
+	WriteBinding  func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
+	RemoveBinding func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
 }
 
 // Reconciler keeps the bindings.
@@ -35,34 +42,53 @@ func New(c Config) *Reconciler { return &Reconciler{config: c} }
 
 // Reconcile makes the bindings of one Workspace as they should be.
 func (r *Reconciler) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
-	cluster, write, remove := r.changes(key)
+	cluster, c := r.changes(key, "")
 	if cluster == "" {
 		return controller.Result{}, nil
 	}
 	changes, ctx := errgroup.WithContext(ctx)
 	changes.SetLimit(16)
 	// Rights that ended go first.
-	for _, b := range remove {
-		changes.Go(func() error { return r.config.Delete(ctx, cluster, b) })
-	}
-	for _, b := range write {
-		changes.Go(func() error { return r.config.Write(ctx, cluster, b) })
-	}
+	each(ctx, changes, cluster, c.RemoveBindings, r.config.RemoveBinding)
+	each(ctx, changes, cluster, c.RemoveRoles, r.config.RemoveRole)
+	each(ctx, changes, cluster, c.WriteRoles, r.config.WriteRole)
+	each(ctx, changes, cluster, c.WriteBindings, r.config.WriteBinding)
 	return controller.Result{}, changes.Wait()
 }
 
-// Missing counts the bindings that are not as they should be.
-func (r *Reconciler) Missing(key controller.Key) int {
-	_, write, remove := r.changes(key)
-	return len(write) + len(remove)
+func each[T any](ctx context.Context, g *errgroup.Group, cluster string, objects []T, f func(context.Context, string, T) error) {
+	for _, o := range objects {
+		g.Go(func() error { return f(ctx, cluster, o) })
+	}
 }
 
-func (r *Reconciler) changes(key controller.Key) (cluster string, write, remove []*rbacv1.ClusterRoleBinding) {
+// Missing counts what is not as it should be in a Workspace.
+func (r *Reconciler) Missing(key controller.Key) int {
+	_, c := r.changes(key, "")
+	return c.Count()
+}
+
+// MissingOf counts what of one person is not as it should be in a Workspace.
+func (r *Reconciler) MissingOf(key controller.Key, user string) int {
+	_, c := r.changes(key, user)
+	return c.OnlyOf(user).Count()
+}
+
+// changes compares what is with what should be. Of the Memberships only those of
+// one person count where only names them; what is found of others then is wrong.
+func (r *Reconciler) changes(key controller.Key, only string) (cluster string, c tenancy.AccessChanges) {
 	org, ws, ok := r.config.Workspace(key)
 	if !ok || !ws.KCPReady {
-		return "", nil, nil
+		return "", c
 	}
-	grants := tenancy.Grants(org, ws.UUID, r.config.Memberships(key.Cluster), r.config.User)
-	write, remove = tenancy.BindingChanges(r.config.Bindings(ws.ClusterID), grants)
-	return ws.ClusterID, write, remove
+	roles := r.config.ClusterRoles(ws.ClusterID)
+	memberships := r.config.Memberships(key.Cluster)
+	if only != "" {
+		memberships = slices.DeleteFunc(memberships, func(m *v1alpha1.Membership) bool { return m.Spec.UserRef.Name != only })
+	}
+	grants := tenancy.Grants(org, ws.UUID, memberships, r.config.User)
+	access := tenancy.AccessOf(ws.UUID, grants, func(name string) bool {
+		return slices.ContainsFunc(roles, func(r *rbacv1.ClusterRole) bool { return r.Name == name })
+	})
+	return ws.ClusterID, access.Changes(roles, r.config.Bindings(ws.ClusterID))
 }

@@ -60,7 +60,8 @@ func TestO15_BindingsFollowTheMemberships(t *testing.T) {
 			u.Name = name
 			return u, true
 		},
-		Bindings: in.list, Write: in.write, Delete: in.remove,
+		Bindings: in.list, WriteBinding: in.write, RemoveBinding: in.remove,
+		ClusterRoles: func(string) []*rbacv1.ClusterRole { return nil },
 	})
 	reconcile := func() []string {
 		_, err := r.Reconcile(t.Context(), controller.Key{Cluster: "org", Name: "w"})
@@ -75,7 +76,9 @@ func TestO15_BindingsFollowTheMemberships(t *testing.T) {
 	require.Empty(t, reconcile(), "nothing is written before kcp has finished")
 	ready = true
 	require.Equal(t, 2, r.Missing(controller.Key{Cluster: "org", Name: "w"}))
+	require.Equal(t, 1, r.MissingOf(controller.Key{Cluster: "org", Name: "w"}, "bob"))
 	require.ElementsMatch(t, []string{"kedge:workspace:admin:user:alice", "kedge:workspace:member:user:bob"}, reconcile())
+	require.Zero(t, r.MissingOf(controller.Key{Cluster: "org", Name: "w"}, "bob"))
 	memberships[1].Spec.Role = v1alpha1.RoleAdmin
 	require.ElementsMatch(t, []string{"kedge:workspace:admin:user:alice", "kedge:workspace:admin:user:bob"}, reconcile())
 	memberships = memberships[:1]

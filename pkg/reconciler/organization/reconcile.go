@@ -24,9 +24,22 @@ type Config struct {
 	// Memberships are those in the Org whose workspace is in the cluster.
 	Memberships func(cluster string) []*v1alpha1.Membership
 
+	// Workspaces are the UUIDs of those that exist in an Org.
+	Workspaces func(org string) []string
+
 	Patch            func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
 	CreateWorkspace  func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error
 	CreateMembership func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
+	// CreateChild makes a Workspace in the Org whose own is in the cluster, which may be
+	// there already.
+	CreateChild func(ctx context.Context, cluster string, w tenancy.Workspace) error
+	// ChildExists and ListMemberships ask kcp itself.
+	ChildExists     func(ctx context.Context, cluster, workspace string) (bool, error)
+	ListMemberships func(ctx context.Context, cluster string) ([]v1alpha1.Membership, error)
+	// RemoveMembership and DemoteMembership change the very Membership that they are
+	// given.
+	RemoveMembership func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
+	DemoteMembership func(ctx context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error
 	// Initialized takes the hub's initializer off the logical cluster.
 	Initialized func(ctx context.Context, org, cluster string) error
 }
@@ -44,5 +57,7 @@ func New(c Config) controller.Func {
 		&workspace{tree: c.Tree, get: c.Workspace, place: place, create: c.CreateWorkspace},
 		&firstAdmin{place: place, memberships: c.Memberships, create: c.CreateMembership},
 		&initialized{workspace: c.Workspace, waiting: c.Waiting, remove: c.Initialized},
+		&claims{place: place, existing: c.Workspaces, create: c.CreateChild, exists: c.ChildExists},
+		&members{place: place, list: c.ListMemberships, remove: c.RemoveMembership, demote: c.DemoteMembership},
 	)
 }

@@ -6,7 +6,6 @@ import (
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -31,7 +30,7 @@ func (s *content) Reconcile(ctx context.Context, o *object) (controller.Outcome,
 		held[r.Name] = r
 	}
 	for _, want := range tenancy.ClusterRoles(boundGroups(s.config.Bindings(cluster))) {
-		if have := held[want.Name]; have != nil && sameRole(have, want) && !controller.Forced(ctx) {
+		if have := held[want.Name]; have != nil && tenancy.SameRole(have, want) && !controller.Forced(ctx) {
 			continue
 		} else if have != nil {
 			want.ResourceVersion = have.ResourceVersion
@@ -39,11 +38,6 @@ func (s *content) Reconcile(ctx context.Context, o *object) (controller.Outcome,
 		writes.Go(func() error { return s.config.WriteClusterRole(ctx, cluster, want) })
 	}
 	return controller.Outcome{}, writes.Wait()
-}
-
-func sameRole(have, want *rbacv1.ClusterRole) bool {
-	return apiequality.Semantic.DeepEqual(have.Rules, want.Rules) && have.AggregationRule == nil &&
-		have.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByHub
 }
 
 // boundGroups are the API groups that bindings bring into a Workspace.

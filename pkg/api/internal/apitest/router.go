@@ -49,7 +49,7 @@ func Router(w *World, mount func(chi.Router)) http.Handler {
 	r.NotFound(httpapi.NotFound)
 	r.MethodNotAllowed(httpapi.MethodNotAllowed)
 	r.Route("/api/", func(r chi.Router) {
-		r.Use(httpmw.Authenticate(tokens{}, w, refuse, []string{Operator}))
+		r.Use(httpmw.Authenticate(tokens{}, w, refuse, httpmw.Admins{Users: []string{Operator}}))
 		mount(r)
 	})
 	return r

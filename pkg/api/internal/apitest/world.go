@@ -2,6 +2,9 @@ package apitest
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -247,17 +250,37 @@ func (w *World) Workspaces(org string) []tenancy.Workspace {
 	return in
 }
 
-// OrgsCreatedBy counts a User's Orgs but the personal one (O-5).
-func (w *World) OrgsCreatedBy(user string) int {
+// OrgsCreatedBy are a User's Orgs but the personal one (O-5).
+func (w *World) OrgsCreatedBy(user string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := 0
-	for _, o := range w.orgs {
+	var uuids []string
+	for uuid, o := range w.orgs {
 		if !o.Spec.Personal && o.CreatedBy() == user {
-			n++
+			uuids = append(uuids, uuid)
 		}
 	}
-	return n
+	return uuids
+}
+
+// SearchPeople finds those whose name holds query.
+func (w *World) SearchPeople(query string, limit int) []*v1alpha1.User {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var found []*v1alpha1.User
+	for _, name := range slices.Sorted(maps.Keys(w.people)) {
+		if strings.Contains(name, query) && len(found) < limit {
+			found = append(found, w.people[name])
+		}
+	}
+	return found
+}
+
+// People are all Users.
+func (w *World) People() []*v1alpha1.User {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Values(w.people))
 }
 
 // Cluster tells what a logical cluster is.

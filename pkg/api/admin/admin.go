@@ -1,0 +1,220 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// maxQuota is the largest quota of the schemas.
+const maxQuota = 5000
+
+// Views is what the handler reads.
+type Views interface {
+	People() []*v1alpha1.User
+	ByName(name string) (*v1alpha1.User, bool)
+	Org(uuid string) (tenancy.Org, bool)
+	OrgsCreatedBy(user string) []string
+	Workspaces(org string) []tenancy.Workspace
+}
+
+// Store is what the handler writes to.
+type Store interface {
+	PatchUser(ctx context.Context, name string, patch any) (*v1alpha1.User, error)
+	PatchOrganization(ctx context.Context, uuid string, patch any) (*v1alpha1.Organization, error)
+}
+
+// Handler serves /api/admin.
+type Handler struct {
+	Views Views
+	// Await waits until a condition over the views holds.
+	Await func(ctx context.Context, cond func() bool) error
+	Store Store
+
+	DefaultOrgQuota, DefaultWorkspaceQuota int
+}
+
+// Mount adds the routes below /api.
+func (h *Handler) Mount(r chi.Router) {
+	r.Group(func(r chi.Router) {
+		r.Use(httpmw.RequirePlatformAdmin)
+		r.Get("/admin/users", httpapi.Handle(h.users))
+		r.Patch("/admin/users/{name}", httpapi.Handle(h.patchUser))
+		r.Patch("/admin/orgs/{org}", httpapi.Handle(h.patchOrg))
+	})
+}
+
+type quota struct {
+	Limit int `json:"limit"`
+	Used  int `json:"used"`
+}
+
+type userView struct {
+	Name                string                `json:"name"`
+	DisplayName         string                `json:"displayName"`
+	Email               string                `json:"email"`
+	Registration        v1alpha1.Registration `json:"registration"`
+	PersonalOrg         string                `json:"personalOrg"`
+	OrgQuota            quota                 `json:"orgQuota"`
+	CreatedAt           metav1.Time           `json:"createdAt"`
+	Phase               v1alpha1.Phase        `json:"phase"`
+	DeletionRequestedAt *metav1.Time          `json:"deletionRequestedAt,omitempty"`
+}
+
+func (h *Handler) userView(u *v1alpha1.User) userView {
+	v := userView{
+		Name: u.Name, DisplayName: u.Spec.DisplayName, Email: u.Spec.Email, Registration: u.Spec.Registration,
+		PersonalOrg: u.Status.PersonalOrg,
+		OrgQuota: quota{
+			Limit: tenancy.Limit(u.Spec.OrgQuota, h.DefaultOrgQuota),
+			Used:  tenancy.Used(u.Spec.OrgClaims, h.Views.OrgsCreatedBy(u.Name)),
+		},
+		CreatedAt: u.CreationTimestamp, Phase: u.Status.Phase, DeletionRequestedAt: u.Status.DeletionRequestedAt,
+	}
+	if v.Registration == "" {
+		v.Registration = v1alpha1.RegistrationApproved
+	}
+	if v.Phase == "" {
+		v.Phase = v1alpha1.PhaseProgressing
+	}
+	return v
+}
+
+func (h *Handler) users(w http.ResponseWriter, r *http.Request) error {
+	registration := v1alpha1.Registration(r.URL.Query().Get("registration"))
+	if registration != "" && !known(registration) {
+		return errs.InvalidField("query:registration", "must be Approved, Pending or Rejected")
+	}
+	var items []userView
+	for _, u := range h.Views.People() {
+		if v := h.userView(u); registration == "" || v.Registration == registration {
+			items = append(items, v)
+		}
+	}
+	page, err := paging.Page(r, items, func(v userView) (string, string) { return v.DisplayName, v.Name })
+	if err != nil {
+		return err
+	}
+	return httpapi.Write(w, http.StatusOK, page)
+}
+
+func known(r v1alpha1.Registration) bool {
+	return r == v1alpha1.RegistrationApproved || r == v1alpha1.RegistrationPending || r == v1alpha1.RegistrationRejected
+}
+
+type patchUserRequest struct {
+	OrgQuota     json.RawMessage `json:"orgQuota"`
+	Registration json.RawMessage `json:"registration"`
+}
+
+func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
+	var in patchUserRequest
+	if err := httpapi.Read(r, &in); err != nil {
+		return err
+	}
+	spec := map[string]any{}
+	if err := number(spec, "orgQuota", in.OrgQuota); err != nil {
+		return err
+	}
+	text, given, err := mergepatch.Text("registration", in.Registration)
+	if err != nil {
+		return err
+	}
+	if given {
+		if !known(v1alpha1.Registration(text)) {
+			return errs.InvalidField("registration", "must be Approved, Pending or Rejected")
+		}
+		spec["registration"] = text
+	}
+	name := chi.URLParam(r, "name")
+	if _, ok := h.Views.ByName(name); !ok {
+		return errs.New(errs.NotFound, "there is no person of this name")
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	u, err := h.Store.PatchUser(ctx, name, map[string]any{"spec": spec})
+	if err != nil {
+		return err
+	}
+	ctx, cancel = waiting.Follow(r)
+	defer cancel()
+	_ = h.Await(ctx, func() bool {
+		seen, ok := h.Views.ByName(name)
+		return ok && seen.Generation >= u.Generation
+	})
+	return httpapi.Write(w, http.StatusOK, h.userView(u))
+}
+
+// number reads a quota; null gives the default back.
+func number(spec map[string]any, field string, raw json.RawMessage) error {
+	if raw == nil {
+		return nil
+	}
+	if mergepatch.IsNull(raw) {
+		spec[field] = nil
+		return nil
+	}
+	var n int32
+	if json.Unmarshal(raw, &n) != nil || n < 0 || n > maxQuota {
+		return errs.InvalidField(field, fmt.Sprintf("must be a number from 0, which means the default, to %d", maxQuota))
+	}
+	spec[field] = n
+	return nil
+}
+
+type patchOrgRequest struct {
+	WorkspaceQuota json.RawMessage `json:"workspaceQuota"`
+}
+
+type orgView struct {
+	UUID           string `json:"uuid"`
+	DisplayName    string `json:"displayName"`
+	WorkspaceQuota quota  `json:"workspaceQuota"`
+}
+
+func (h *Handler) patchOrg(w http.ResponseWriter, r *http.Request) error {
+	var in patchOrgRequest
+	if err := httpapi.Read(r, &in); err != nil {
+		return err
+	}
+	spec := map[string]any{}
+	if err := number(spec, "workspaceQuota", in.WorkspaceQuota); err != nil {
+		return err
+	}
+	uuid := chi.URLParam(r, "org")
+	if _, ok := h.Views.Org(uuid); !ok {
+		return errs.New(errs.NotFound, "there is no organization with this UUID")
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	o, err := h.Store.PatchOrganization(ctx, uuid, map[string]any{"spec": spec})
+	if err != nil {
+		return err
+	}
+	ctx, cancel = waiting.Follow(r)
+	defer cancel()
+	_ = h.Await(ctx, func() bool {
+		seen, ok := h.Views.Org(uuid)
+		return ok && seen.Generation >= o.Generation
+	})
+	var existing []string
+	for _, ws := range h.Views.Workspaces(uuid) {
+		existing = append(existing, ws.UUID)
+	}
+	return httpapi.Write(w, http.StatusOK, orgView{UUID: uuid, DisplayName: o.Spec.DisplayName, WorkspaceQuota: quota{
+		Limit: tenancy.Limit(o.Spec.WorkspaceQuota, h.DefaultWorkspaceQuota), Used: tenancy.Used(o.Spec.WorkspaceClaims, existing),
+	}})
+}

@@ -1,0 +1,236 @@
+package members
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Views is what the handler reads.
+type Views interface {
+	ByName(name string) (*v1alpha1.User, bool)
+	Index(user string) []v1alpha1.MembershipIndexEntry
+	Org(uuid string) (tenancy.Org, bool)
+	Workspace(org, workspace string) (tenancy.Workspace, bool)
+	MembershipsIn(orgCluster string) []*v1alpha1.Membership
+}
+
+// Store is what the handler writes to.
+type Store interface {
+	CreateMembership(ctx context.Context, orgCluster string, m *v1alpha1.Membership) (held *v1alpha1.Membership, made bool, err error)
+	PatchMembership(ctx context.Context, orgCluster, name string, patch any) (*v1alpha1.Membership, error)
+	DeleteMembership(ctx context.Context, orgCluster, name string) error
+	// ListMemberships reads kcp itself.
+	ListMemberships(ctx context.Context, orgCluster string) ([]v1alpha1.Membership, error)
+	AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error)
+}
+
+// Handler serves …/members and …/memberships/me of Orgs and Workspaces.
+type Handler struct {
+	Views Views
+	// Await waits until a condition over the views holds.
+	Await func(ctx context.Context, cond func() bool) error
+	// Followed tells whether what the person may do in the Org's Workspaces, or in the
+	// one of that UUID, is in kcp as the Memberships say.
+	Followed func(org, workspace, user string) bool
+	Store    Store
+	// OrgScope and WorkspaceScope are httpmw's middlewares.
+	OrgScope, WorkspaceScope func(http.Handler) http.Handler
+	Clock                    clock.PassiveClock
+}
+
+// Mount adds the routes below /api.
+func (h *Handler) Mount(r chi.Router) {
+	r.Group(func(r chi.Router) {
+		r.Use(h.OrgScope)
+		r.Get("/orgs/{org}/members", httpapi.Handle(h.list))
+		r.Post("/orgs/{org}/members", httpapi.Handle(h.addToOrg))
+		r.Patch("/orgs/{org}/members/{user}", httpapi.Handle(h.changeInOrg))
+		r.Delete("/orgs/{org}/members/{user}", httpapi.Handle(h.removeFromOrg))
+		r.Delete("/orgs/{org}/memberships/me", httpapi.Handle(h.leaveOrg))
+	})
+	r.Group(func(r chi.Router) {
+		r.Use(h.WorkspaceScope)
+		const base = "/orgs/{org}/workspaces/{ws}"
+		r.Get(base+"/members", httpapi.Handle(h.list))
+		r.Post(base+"/members", httpapi.Handle(h.addToWorkspace))
+		r.Patch(base+"/members/{user}", httpapi.Handle(h.changeInWorkspace))
+		r.Delete(base+"/members/{user}", httpapi.Handle(h.removeFromWorkspace))
+		r.Delete(base+"/memberships/me", httpapi.Handle(h.leaveWorkspace))
+	})
+}
+
+// view is a member as it is answered.
+type view struct {
+	User        string              `json:"user"`
+	DisplayName string              `json:"displayName"`
+	Role        v1alpha1.Role       `json:"role"`
+	Scope       v1alpha1.Scope      `json:"scope"`
+	Roles       []v1alpha1.NamedRef `json:"roles,omitempty"`
+	Sudo        bool                `json:"sudo,omitempty"`
+	Since       metav1.Time         `json:"since"`
+	Phase       v1alpha1.Phase      `json:"phase"`
+	Conditions  []metav1.Condition  `json:"conditions,omitempty"`
+	// Active says that the person can make use of the Membership at present.
+	Active bool `json:"active"`
+}
+
+func (h *Handler) viewOf(m *v1alpha1.Membership) view {
+	u, _ := h.Views.ByName(m.Spec.UserRef.Name)
+	v := view{
+		User: m.Spec.UserRef.Name, DisplayName: m.Spec.UserRef.Name, Role: m.Spec.Role, Scope: m.Spec.Scope,
+		Roles: m.Spec.Roles, Sudo: m.Spec.Sudo, Since: m.CreationTimestamp,
+		Phase: m.Status.Phase, Conditions: m.Status.Conditions, Active: tenancy.Active(u),
+	}
+	if u != nil {
+		v.DisplayName = u.Spec.DisplayName
+	}
+	if v.Phase == "" {
+		v.Phase = v1alpha1.PhaseProgressing
+	}
+	return v
+}
+
+// list answers with the members of the Org, or of the Workspace where the scope
+// has one.
+func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	items := []view{}
+	for _, m := range h.Views.MembershipsIn(scope.Org.ClusterID) {
+		if workspaceOf(m) == workspaceIn(scope) {
+			items = append(items, h.viewOf(m))
+		}
+	}
+	page, err := paging.Page(r, items, func(v view) (string, string) { return v.DisplayName, v.User })
+	if err != nil {
+		return err
+	}
+	return httpapi.Write(w, http.StatusOK, page)
+}
+
+// workspaceIn is the UUID of the scope's Workspace; empty for the Org itself.
+func workspaceIn(scope *tenancy.Scope) string {
+	if scope.Workspace == nil {
+		return ""
+	}
+	return scope.Workspace.UUID
+}
+
+func workspaceOf(m *v1alpha1.Membership) string {
+	if m.Spec.WorkspaceRef == nil {
+		return ""
+	}
+	return m.Spec.WorkspaceRef.Name
+}
+
+// member is the Membership of the User that the scope is about, from memory.
+func (h *Handler) member(scope *tenancy.Scope, user string) (*v1alpha1.Membership, bool) {
+	name := tenancy.MembershipName(user, workspaceIn(scope))
+	for _, m := range h.Views.MembershipsIn(scope.Org.ClusterID) {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	return nil, false
+}
+
+// person refuses a userRef that names nobody (O-15: by metadata.name alone).
+func (h *Handler) person(name string) error {
+	if name == "" {
+		return errs.InvalidField("userRef.name", "must name a person")
+	}
+	if u, ok := h.Views.ByName(name); !ok || u.Status.DeletionRequestedAt != nil || !u.DeletionTimestamp.IsZero() {
+		return errs.InvalidField("userRef.name", "there is no person of this name; find people with GET /api/users?q=")
+	}
+	return nil
+}
+
+// add makes a Membership: 201, or 200 where the person is a member like that
+// already.
+func (h *Handler) add(w http.ResponseWriter, r *http.Request, m *v1alpha1.Membership) error {
+	scope := httpmw.ScopeOf(r)
+	if err := h.person(m.Spec.UserRef.Name); err != nil {
+		return err
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	held, made, err := h.Store.CreateMembership(ctx, scope.Org.ClusterID, m)
+	if err != nil {
+		return err
+	}
+	code := http.StatusCreated
+	if !made {
+		if !tenancy.SameMembership(held, m) {
+			return errs.New(errs.AlreadyExists, m.Spec.UserRef.Name+" is a member already, as "+string(held.Spec.Role)+"; change that with PATCH")
+		}
+		code = http.StatusOK
+	}
+	return httpapi.Write(w, code, h.viewOf(h.granted(r, held)))
+}
+
+// patched changes a Membership and answers with it.
+func (h *Handler) patched(w http.ResponseWriter, r *http.Request, user string, spec map[string]any) error {
+	scope := httpmw.ScopeOf(r)
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	m, err := h.Store.PatchMembership(ctx, scope.Org.ClusterID, tenancy.MembershipName(user, workspaceIn(scope)), map[string]any{"spec": spec})
+	if errs.Is(err, errs.NotFound) {
+		return tenancy.NotAMember(user)
+	}
+	if err != nil {
+		return err
+	}
+	return httpapi.Write(w, http.StatusOK, h.viewOf(h.granted(r, m)))
+}
+
+// granted waits until what the Membership says counts everywhere, and returns it
+// as it is then.
+func (h *Handler) granted(r *http.Request, m *v1alpha1.Membership) *v1alpha1.Membership {
+	scope, user := httpmw.ScopeOf(r), m.Spec.UserRef.Name
+	workspace := workspaceIn(scope)
+	ctx, cancel := waiting.Follow(r)
+	defer cancel()
+	_ = h.Await(ctx, func() bool {
+		seen, ok := h.member(scope, user)
+		if !ok || seen.UID == m.UID && seen.Generation < m.Generation {
+			return false
+		}
+		m = seen
+		return h.indexed(scope.Org.UUID(), workspace, user, seen.Spec.Role) && h.Followed(scope.Org.UUID(), workspace, user) &&
+			seen.Status.ObservedGeneration == seen.Generation
+	})
+	return m
+}
+
+// indexed tells whether the User's index has the row with the role.
+func (h *Handler) indexed(org, workspace, user string, role v1alpha1.Role) bool {
+	for _, e := range h.Views.Index(user) {
+		if e.OrgUUID == org && e.WorkspaceUUID == workspace {
+			return e.Role == role
+		}
+	}
+	return false
+}
+
+// gone waits until a removal is carried out and the person has no more rights than
+// their other Memberships give, and is 204 then, or 202 where that takes its time.
+func (h *Handler) gone(r *http.Request, user string, carriedOut func() bool) (code int) {
+	scope := httpmw.ScopeOf(r)
+	ctx, cancel := waiting.Follow(r)
+	defer cancel()
+	if h.Await(ctx, func() bool { return carriedOut() && h.Followed(scope.Org.UUID(), workspaceIn(scope), user) }) != nil {
+		return http.StatusAccepted
+	}
+	return http.StatusNoContent
+}

@@ -1,0 +1,189 @@
+package members
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+type addToOrg struct {
+	UserRef v1alpha1.NamedRef `json:"userRef"`
+	Role    v1alpha1.Role     `json:"role"`
+}
+
+func (h *Handler) addToOrg(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	if err := scope.RequireOrgAdmin("add members"); err != nil {
+		return err
+	}
+	var in addToOrg
+	if err := httpapi.Read(r, &in); err != nil {
+		return err
+	}
+	if err := tenancy.CheckRole("role", in.Role); err != nil {
+		return err
+	}
+	return h.add(w, r, tenancy.NewMembership(in.UserRef.Name, "", in.Role))
+}
+
+type changeInOrg struct {
+	Role json.RawMessage `json:"role"`
+}
+
+func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	if err := scope.RequireOrgAdmin("change members"); err != nil {
+		return err
+	}
+	var in changeInOrg
+	if err := httpapi.Read(r, &in); err != nil {
+		return err
+	}
+	role, given, err := roleIn(in.Role)
+	if err != nil {
+		return err
+	}
+	user := chi.URLParam(r, "user")
+	if !given || role == v1alpha1.RoleAdmin {
+		return h.patched(w, r, user, roleSpec(role, given))
+	}
+	change, err := h.end(r, tenancy.Ending{User: user, Role: role})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := waiting.Follow(r)
+	defer cancel()
+	_ = h.Await(ctx, func() bool { return h.carriedOut(scope, change) })
+	m, ok := h.member(scope, user)
+	switch {
+	case !ok:
+		return tenancy.NotAMember(user)
+	case m.Spec.Role != role && h.carriedOut(scope, change):
+		return changedMeanwhile(user)
+	}
+	return httpapi.Write(w, http.StatusOK, h.viewOf(h.granted(r, m)))
+}
+
+// roleIn reads the member role of a patch.
+func roleIn(raw json.RawMessage) (role v1alpha1.Role, given bool, err error) {
+	text, given, err := mergepatch.Text("role", raw)
+	if err != nil || !given {
+		return "", false, err
+	}
+	role = v1alpha1.Role(text)
+	return role, true, tenancy.CheckRole("role", role)
+}
+
+func roleSpec(role v1alpha1.Role, given bool) map[string]any {
+	if !given {
+		return map[string]any{}
+	}
+	return map[string]any{"role": role}
+}
+
+func (h *Handler) removeFromOrg(w http.ResponseWriter, r *http.Request) error {
+	if err := httpmw.ScopeOf(r).RequireOrgAdmin("remove members; leave with DELETE …/memberships/me"); err != nil {
+		return err
+	}
+	return h.remove(w, r, chi.URLParam(r, "user"))
+}
+
+func (h *Handler) leaveOrg(w http.ResponseWriter, r *http.Request) error {
+	return h.remove(w, r, httpmw.ScopeOf(r).User)
+}
+
+func (h *Handler) remove(w http.ResponseWriter, r *http.Request, user string) error {
+	cascade, err := flag(r, "cascade")
+	if err != nil {
+		return err
+	}
+	change, err := h.end(r, tenancy.Ending{User: user, Cascade: cascade})
+	if err != nil {
+		return err
+	}
+	scope := httpmw.ScopeOf(r)
+	code := h.gone(r, user, func() bool { return h.carriedOut(scope, change) })
+	if m, ok := h.member(scope, user); ok && m.UID == change.UID && m.Generation != change.Generation {
+		return changedMeanwhile(user)
+	}
+	w.WriteHeader(code)
+	return nil
+}
+
+// flag reads a query parameter that is true or false.
+func flag(r *http.Request, name string) (bool, error) {
+	switch r.URL.Query().Get(name) {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	}
+	return false, errs.InvalidField("query:"+name, "must be true or false")
+}
+
+// end has a removal or demotion decided. It is written to the Organization, on the
+// condition that nothing was decided meanwhile, and carried out from there (O-9).
+// Where there is nothing to do the change is zero.
+func (h *Handler) end(r *http.Request, e tenancy.Ending) (v1alpha1.MembershipChange, error) {
+	scope := httpmw.ScopeOf(r)
+	e.By, e.At = scope.User, metav1.NewMicroTime(h.Clock.Now())
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	decided, err := h.Store.AmendOrganization(ctx, scope.Org.Organization, func(ctx context.Context, o *v1alpha1.Organization) (map[string]any, error) {
+		memberships, err := h.Store.ListMemberships(ctx, scope.Org.ClusterID)
+		if err != nil {
+			return nil, err
+		}
+		changes, err := tenancy.DecideEnding(o, memberships, e, h.active, func(uuid string) string {
+			ws, _ := h.Views.Workspace(scope.Org.UUID(), uuid)
+			return ws.DisplayName
+		})
+		if err != nil || changes == nil {
+			return nil, err
+		}
+		return map[string]any{"membershipChanges": changes}, nil
+	})
+	if err != nil {
+		return v1alpha1.MembershipChange{}, err
+	}
+	change, _ := tenancy.ChangeOf(decided, e.User)
+	return change, nil
+}
+
+func (h *Handler) active(user string) bool {
+	u, _ := h.Views.ByName(user)
+	return tenancy.Active(u)
+}
+
+// carriedOut tells whether a change is done, or void because somebody changed the
+// Membership meanwhile. Until the Membership itself is seen to be another, memory
+// may only be behind.
+func (h *Handler) carriedOut(scope *tenancy.Scope, change v1alpha1.MembershipChange) bool {
+	if change.User == "" {
+		return true
+	}
+	if m, ok := h.member(scope, change.User); ok && tenancy.ChangeApplies(change, m) {
+		return false
+	}
+	org, ok := h.Views.Org(scope.Org.UUID())
+	if !ok {
+		return true
+	}
+	pending, ok := tenancy.ChangeOf(org.Organization, change.User)
+	return !ok || pending.UID != change.UID
+}
+
+func changedMeanwhile(user string) error {
+	return errs.New(errs.Conflict, "the membership of "+user+" was changed at the same time; look at it and repeat the request")
+}

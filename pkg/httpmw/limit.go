@@ -1,0 +1,47 @@
+package httpmw
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+)
+
+// maxLimited is how many people's rates are remembered; who has not been seen for
+// longest is forgotten first.
+const maxLimited = 10_000
+
+// LimitRate lets a person make burst requests at once and perSecond in the long
+// run, and answers 429 with Retry-After to what is more. It counts by person, so it
+// stands behind Authenticate.
+func LimitRate(perSecond float64, burst int, c clock.PassiveClock) func(http.Handler) http.Handler {
+	var mu sync.Mutex
+	limiters := lru.New(maxLimited)
+	of := func(user string) *rate.Limiter {
+		mu.Lock()
+		defer mu.Unlock()
+		if l, ok := limiters.Get(user); ok {
+			return l.(*rate.Limiter)
+		}
+		l := rate.NewLimiter(rate.Limit(perSecond), burst)
+		limiters.Add(user, l)
+		return l
+	}
+	return func(next http.Handler) http.Handler {
+		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
+			if !of(CallerOf(r).User.Name).AllowN(c.Now(), 1) {
+				e := errs.New(errs.TooManyRequests, "too many requests of this kind; wait a moment and try again")
+				e.RetryAfter = time.Second
+				return e
+			}
+			next.ServeHTTP(w, r)
+			return nil
+		})
+	}
+}

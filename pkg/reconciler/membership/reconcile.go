@@ -1,0 +1,104 @@
+// Package membership says in a Membership's status what became of it. It writes
+// nothing else: bindings are the access controller's, rows the index controller's.
+package membership
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kcp-dev/logicalcluster/v3"
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Config is what the reconciler reads from memory and writes to kcp.
+type Config struct {
+	Clock clock.PassiveClock
+	Get   func(controller.Key) (*v1alpha1.Membership, bool)
+	User  func(name string) (*v1alpha1.User, bool)
+	// Cluster is the logical cluster of a Workspace of the Org whose own workspace is
+	// in orgCluster; empty until kcp has placed it.
+	Cluster func(orgCluster, workspace string) string
+	// HasRole and HasBinding tell what there is in a logical cluster.
+	HasRole    func(cluster, clusterRole string) bool
+	HasBinding func(cluster, binding string) bool
+
+	Patch func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
+}
+
+// New returns the reconciler.
+func New(c Config) controller.Func {
+	return controller.Reconcile(controller.Kind[*v1alpha1.Membership]{
+		Get:    c.Get,
+		Copy:   (*v1alpha1.Membership).DeepCopy,
+		Status: func(m *v1alpha1.Membership) *v1alpha1.CommonStatus { return &m.Status.CommonStatus },
+		Patch:  c.Patch,
+		Clock:  c.Clock,
+	},
+		&user{find: c.User},
+		&roles{config: c},
+	)
+}
+
+// user looks for the person whom the Membership is for.
+type user struct {
+	find func(name string) (*v1alpha1.User, bool)
+}
+
+func (*user) Condition() string { return v1alpha1.ConditionUserFound }
+
+func (s *user) Reconcile(_ context.Context, m *v1alpha1.Membership) (controller.Outcome, error) {
+	if _, ok := s.find(m.Spec.UserRef.Name); !ok {
+		return controller.Outcome{Waiting: fmt.Sprintf("there is no person of the name %s", m.Spec.UserRef.Name)}, nil
+	}
+	return controller.Outcome{}, nil
+}
+
+// roles shows which of the further ClusterRoles are bound.
+type roles struct{ config Config }
+
+func (*roles) Condition() string { return v1alpha1.ConditionRolesApplied }
+
+func (s *roles) Reconcile(_ context.Context, m *v1alpha1.Membership) (controller.Outcome, error) {
+	m.Status.AppliedRoles = nil
+	if m.Spec.WorkspaceRef == nil || len(m.Spec.Roles) == 0 {
+		return controller.Outcome{}, nil
+	}
+	cluster := s.config.Cluster(string(logicalcluster.From(m)), m.Spec.WorkspaceRef.Name)
+	if cluster == "" {
+		return controller.Outcome{Waiting: "the workspace is still being made"}, nil
+	}
+	var refused, missing, pending []string
+	for _, r := range m.Spec.Roles {
+		switch {
+		case tenancy.ReservedRole(r.Name):
+			refused = append(refused, r.Name)
+		case !s.config.HasRole(cluster, r.Name):
+			missing = append(missing, r.Name)
+		case !s.config.HasBinding(cluster, tenancy.ExtraBindingName(r.Name, m.Spec.UserRef.Name)):
+			pending = append(pending, r.Name)
+		default:
+			m.Status.AppliedRoles = append(m.Status.AppliedRoles, r.Name)
+		}
+	}
+	slices.Sort(m.Status.AppliedRoles)
+	var says []string
+	for _, problem := range []struct {
+		what  string
+		roles []string
+	}{
+		{"not in the workspace, and bound once there: ClusterRole", missing},
+		{"reserved, and never bound: ClusterRole", refused},
+		{"being bound: ClusterRole", pending},
+	} {
+		if len(problem.roles) > 0 {
+			says = append(says, problem.what+" "+strings.Join(problem.roles, ", "))
+		}
+	}
+	return controller.Outcome{Waiting: strings.Join(says, "; ")}, nil
+}

@@ -1,0 +1,27 @@
+package user
+
+import (
+	"context"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// claims makes the Orgs that the User claimed and gives back the claims of those
+// that are gone.
+type claims struct {
+	existing func(user string) []string
+	create   func(ctx context.Context, o *v1alpha1.Organization) error
+	exists   func(ctx context.Context, uuid string) (bool, error)
+}
+
+func (*claims) Condition() string { return v1alpha1.ConditionClaimsHandled }
+
+func (s *claims) Reconcile(ctx context.Context, u *v1alpha1.User) (controller.Outcome, error) {
+	var err error
+	u.Spec.OrgClaims, err = tenancy.SettleClaims(u.Spec.OrgClaims, s.existing(u.Name),
+		func(c v1alpha1.Claim) error { return s.create(ctx, tenancy.ClaimedOrg(c)) },
+		func(uuid string) (bool, error) { return s.exists(ctx, uuid) })
+	return controller.Outcome{}, err
+}

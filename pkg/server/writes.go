@@ -1,0 +1,159 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// writes are the reconcilers' hands.
+type writes struct {
+	clients  *kcp.Clients
+	clusters bootstrap.Clusters
+	tree     tenancy.Tree
+}
+
+// put makes an object, or replaces the one whose resource version it carries.
+// That somebody was faster is a reason to look again, not a failure.
+func put[T kcp.Object](ctx context.Context, client *kcp.Client[T], o T) error {
+	var err error
+	if o.GetResourceVersion() == "" {
+		_, err = client.Create(ctx, o, metav1.CreateOptions{FieldManager: kcp.FieldManager})
+	} else {
+		_, err = client.Update(ctx, o, metav1.UpdateOptions{FieldManager: kcp.FieldManager})
+	}
+	return again(err)
+}
+
+// create makes an object that may be there already.
+func create[T kcp.Object](ctx context.Context, client *kcp.Client[T], o T) error {
+	_, err := client.Create(ctx, o, metav1.CreateOptions{FieldManager: kcp.FieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+func remove[T kcp.Object](ctx context.Context, client *kcp.Client[T], o T) error {
+	uid := o.GetUID()
+	err := client.Delete(ctx, o.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return again(err)
+}
+
+func again(err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w: %w", controller.ErrRetry, err)
+	}
+	return err
+}
+
+func subresources(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return []string{name}
+}
+
+func (w *writes) createMembership(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
+	return create(ctx, w.clients.Memberships(cluster), m)
+}
+
+// initialized takes the hub's initializer off an Org's logical cluster, on
+// whichever shard it is.
+func (w *writes) initialized(ctx context.Context, org, cluster string) error {
+	patch := fmt.Appendf(nil, `[{"op":"test","path":"/status/initializers","value":[%q]},{"op":"replace","path":"/status/initializers","value":[]}]`, w.clusters.Initializer)
+	var last error
+	for _, url := range w.clusters.Initializing {
+		_, err := w.clients.LogicalClusters(url+"/clusters/"+cluster).Patch(ctx, "cluster", types.JSONPatchType, patch, metav1.PatchOptions{}, "status")
+		switch {
+		case err == nil:
+			return w.nudge(ctx, org)
+		case apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+			// It is on another shard, or initialized already; kcp's next event tells.
+			last = fmt.Errorf("%w: %w", controller.ErrRetry, err)
+		default:
+			return err
+		}
+	}
+	return last
+}
+
+// nudge changes an Org's kcp Workspace, so that kcp looks at its logical cluster
+// now: by itself it does so after a fifth of the time that has passed.
+func (w *writes) nudge(ctx context.Context, org string) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.InitializedAnnotation)
+	_, err := w.clients.Workspaces(w.clusters.Orgs).Patch(ctx, org, types.MergePatchType, patch, metav1.PatchOptions{})
+	return again(err)
+}
+
+// replace is put for an object whose label may have been taken off, so that it is
+// there but not in sight.
+func replace[T kcp.Object](ctx context.Context, client *kcp.Client[T], o T) error {
+	err := put(ctx, client, o)
+	if !errors.Is(err, controller.ErrRetry) || o.GetResourceVersion() != "" {
+		return err
+	}
+	hidden, getErr := client.Get(ctx, o.GetName(), metav1.GetOptions{})
+	if getErr != nil {
+		return again(getErr)
+	}
+	o.SetResourceVersion(hidden.GetResourceVersion())
+	return put(ctx, client, o)
+}
+
+// exists asks kcp itself whether there is an object of that name.
+func exists[T kcp.Object](ctx context.Context, client *kcp.Client[T], name string) (bool, error) {
+	_, err := client.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// createChild makes a Workspace in the Org whose own is in the cluster.
+func (w *writes) createChild(ctx context.Context, cluster string, child tenancy.Workspace) error {
+	ws := &kcptenancyv1alpha1.Workspace{}
+	ws.Name, ws.Labels = child.UUID, child.Labels
+	ws.Annotations = map[string]string{
+		v1alpha1.DisplayNameAnnotation: child.DisplayName,
+		v1alpha1.CreatedByAnnotation:   child.CreatedBy,
+	}
+	ws.Spec.Type = &kcptenancyv1alpha1.WorkspaceTypeReference{Name: tenancy.TypeWorkspace, Path: w.tree.Root()}
+	return create(ctx, w.clients.Workspaces(cluster), ws)
+}
+
+func (w *writes) listMemberships(ctx context.Context, cluster string) ([]v1alpha1.Membership, error) {
+	var list v1alpha1.MembershipList
+	err := w.clients.Memberships(cluster).GetClient().Get().Resource("memberships").Do(ctx).Into(&list)
+	return list.Items, err
+}
+
+func (w *writes) removeMembership(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
+	err := w.clients.Memberships(cluster).Delete(ctx, m.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &m.UID, ResourceVersion: &m.ResourceVersion},
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return again(err)
+}
+
+func (w *writes) demoteMembership(ctx context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"role":%q}}`, m.UID, m.ResourceVersion, role)
+	_, err := w.clients.Memberships(cluster).Patch(ctx, m.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager})
+	return again(err)
+}

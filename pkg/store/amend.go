@@ -1,0 +1,118 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+)
+
+// AmendUser changes the spec of a User on the condition that nobody else changed
+// the object meanwhile. change returns what to set in the spec of the User that it
+// is given, or nil for nothing to do; it is called again with the newer object
+// where somebody did. held may be out of date.
+func (s *Store) AmendUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error) {
+	return amend(ctx, &s.turns, s.clients.Users(s.users), held, change, "user")
+}
+
+// AmendOrganization is AmendUser for an Organization.
+func (s *Store) AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error) {
+	return amend(ctx, &s.turns, s.clients.Organizations(s.orgs), held, change, "organization")
+}
+
+// maxPause is the longest that a writer who lost waits before the next try.
+const maxPause = 200 * time.Millisecond
+
+func amend[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T], held T, change func(context.Context, T) (map[string]any, error), what string) (T, error) {
+	var none T
+	// Within this process writers take turns; only other replicas are raced.
+	first, done, err := turns.take(ctx, held.GetUID())
+	if err != nil {
+		return none, unavailable(err)
+	}
+	defer done()
+	for try := 0; ; try++ {
+		if try > 0 || !first {
+			if err := retry(ctx, func(ctx context.Context) (err error) {
+				held, err = client.Get(ctx, held.GetName(), metav1.GetOptions{})
+				return err
+			}); err != nil {
+				return none, convert(err, what)
+			}
+		}
+		spec, err := change(ctx, held)
+		if err != nil || spec == nil {
+			return held, err
+		}
+		patch, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"uid": held.GetUID(), "resourceVersion": held.GetResourceVersion()}, "spec": spec,
+		})
+		if err != nil {
+			return none, errs.Wrap(errs.Internal, fmt.Errorf("encode the patch: %w", err), "the "+what+" could not be written")
+		}
+		var changed T
+		err = retry(ctx, func(ctx context.Context) (err error) {
+			changed, err = client.Patch(ctx, held.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager})
+			return err
+		})
+		if !apierrors.IsConflict(err) {
+			return changed, convert(err, what)
+		}
+		select {
+		case <-ctx.Done():
+			return none, unavailable(ctx.Err())
+		case <-time.After(rand.N(min(maxPause, time.Duration(try+1)*5*time.Millisecond))): //nolint:gosec // a pause, not a secret
+		}
+	}
+}
+
+// turns lets the writers of one object go one after the other.
+type turns struct {
+	mu    sync.Mutex
+	queue map[types.UID]*turn
+}
+
+type turn struct {
+	busy    chan struct{}
+	waiting int
+}
+
+// take waits for the caller's turn. first is false where somebody else had one
+// while the caller waited, so that what the caller knows of the object is old.
+func (t *turns) take(ctx context.Context, uid types.UID) (first bool, done func(), err error) {
+	t.mu.Lock()
+	if t.queue == nil {
+		t.queue = map[types.UID]*turn{}
+	}
+	mine := t.queue[uid]
+	if first = mine == nil; first {
+		mine = &turn{busy: make(chan struct{}, 1)}
+		t.queue[uid] = mine
+	}
+	mine.waiting++
+	t.mu.Unlock()
+	leave := func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if mine.waiting--; mine.waiting == 0 {
+			delete(t.queue, uid)
+		}
+	}
+	select {
+	case mine.busy <- struct{}{}:
+		return first, func() { <-mine.busy; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return false, nil, ctx.Err()
+	}
+}

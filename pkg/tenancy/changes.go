@@ -1,0 +1,113 @@
+package tenancy
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+// Causes of refusals under O-9.
+const (
+	// CauseSoleAdmin is the cause where an Org would be left without an admin.
+	CauseSoleAdmin = "SoleAdmin"
+	// CauseWorkspaceMembership names a Workspace that stands against a removal:
+	// its UUID is the field, its display name the message.
+	CauseWorkspaceMembership = "WorkspaceMembership"
+)
+
+// Ending is a request to take rights in an Org away from a member.
+type Ending struct {
+	User string
+	// By is who asks; that they may is looked at again with fresh eyes.
+	By string
+	// Role is the one to demote to; empty to remove.
+	Role v1alpha1.Role
+	// Cascade also removes the person's Memberships in Workspaces of the Org.
+	Cascade bool
+	At      metav1.MicroTime
+}
+
+// DecideEnding applies the rules of O-9 to an Ending and returns the Org's
+// membership changes with it among them, or nil where there is nothing to do.
+// memberships are all of the Org, read from kcp after the Organization was; active
+// tells who can act as an admin, and workspace is a Workspace's display name.
+func DecideEnding(o *v1alpha1.Organization, memberships []v1alpha1.Membership, e Ending, active func(user string) bool, workspace func(uuid string) string) ([]v1alpha1.MembershipChange, error) {
+	var m *v1alpha1.Membership
+	var in []string
+	admins := map[string]bool{}
+	for i := range memberships {
+		switch other := &memberships[i]; {
+		case other.Spec.Scope == v1alpha1.ScopeOrg && other.Spec.UserRef.Name == e.User:
+			m = other
+		case other.Spec.Scope == v1alpha1.ScopeOrg && other.Spec.Role == v1alpha1.RoleAdmin && active(other.Spec.UserRef.Name):
+			admins[other.Spec.UserRef.Name] = true
+		case other.Spec.Scope == v1alpha1.ScopeWorkspace && other.Spec.UserRef.Name == e.User && other.Spec.WorkspaceRef != nil:
+			in = append(in, other.Spec.WorkspaceRef.Name)
+		}
+	}
+	if pending, ok := ChangeOf(o, e.By); e.By != e.User && (!admins[e.By] || ok && pending.Role != v1alpha1.RoleAdmin) {
+		return nil, errs.New(errs.Forbidden, "you are not an admin of this organization any more")
+	}
+	if m == nil {
+		return nil, NotAMember(e.User)
+	}
+	if e.Role == m.Spec.Role {
+		return nil, nil
+	}
+	if e.Role == "" && len(in) > 0 && !e.Cascade {
+		return nil, stillInWorkspaces(e.User, in, workspace)
+	}
+	changes := slices.DeleteFunc(slices.Clone(o.Spec.MembershipChanges), func(c v1alpha1.MembershipChange) bool { return c.User == e.User })
+	if pending, ok := ChangeOf(o, e.User); ok && ChangeApplies(pending, m) {
+		if pending.Role == e.Role && (pending.Cascade || !e.Cascade) {
+			return nil, nil
+		}
+		if pending.Role == "" && e.Role != "" {
+			return nil, errs.New(errs.Conflict, e.User+" is being removed at the moment; add them again afterwards")
+		}
+	}
+	for _, c := range changes {
+		delete(admins, c.User)
+	}
+	if m.Spec.Role == v1alpha1.RoleAdmin && len(admins) == 0 {
+		message := e.User + " is the only admin of this organization; make somebody else an admin first, or delete the organization"
+		return nil, errs.New(errs.Conflict, message, errs.Cause{Type: CauseSoleAdmin, Message: message})
+	}
+	return append(changes, v1alpha1.MembershipChange{
+		User: e.User, UID: m.UID, Generation: m.Generation, Role: e.Role, Cascade: e.Cascade, RequestedAt: e.At,
+	}), nil
+}
+
+// ChangeApplies tells whether a change is still about this Membership: one that
+// was made anew, or changed, since the decision is left alone.
+func ChangeApplies(c v1alpha1.MembershipChange, m *v1alpha1.Membership) bool {
+	return m != nil && m.UID == c.UID && m.Generation == c.Generation
+}
+
+// ChangeOf is the change of the User's Membership in the Org that is being carried
+// out.
+func ChangeOf(o *v1alpha1.Organization, user string) (v1alpha1.MembershipChange, bool) {
+	for _, c := range o.Spec.MembershipChanges {
+		if c.User == user {
+			return c, true
+		}
+	}
+	return v1alpha1.MembershipChange{}, false
+}
+
+// NotAMember says that somebody is no member of what was asked about.
+func NotAMember(user string) error {
+	return errs.New(errs.NotFound, user+" is not a member")
+}
+
+func stillInWorkspaces(user string, workspaces []string, displayName func(uuid string) string) error {
+	slices.Sort(workspaces)
+	e := errs.New(errs.Conflict, user+" is still a member of workspaces of this organization; repeat the request with ?cascade=true to remove them there, too")
+	for _, uuid := range workspaces {
+		e.Causes = append(e.Causes, errs.Cause{Type: CauseWorkspaceMembership, Field: uuid, Message: displayName(uuid)})
+	}
+	return e
+}

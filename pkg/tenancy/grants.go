@@ -1,0 +1,227 @@
+package tenancy
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+)
+
+// Grant is what one person has in a child Workspace.
+type Grant struct {
+	User *v1alpha1.User
+	// Role is the effective one.
+	Role v1alpha1.Role
+	// Roles are further ClusterRoles.
+	Roles []string
+	// Sudo lets the person impersonate the Workspace's SudoGroup.
+	Sudo bool
+}
+
+// Grants are what people have in a Workspace by the Memberships of its Org: Org
+// admins are admins (O-15), Workspace Memberships count for what they say, and Org
+// members look where the Org's defaultAccess lets them. A person who is missing,
+// soft-deleted (O-8) or not approved gets nothing.
+func Grants(org Org, workspace string, memberships []*v1alpha1.Membership, user func(name string) (*v1alpha1.User, bool)) []Grant {
+	byName := map[string]*Grant{}
+	for _, m := range memberships {
+		if !m.DeletionTimestamp.IsZero() {
+			continue
+		}
+		inWorkspace := m.Spec.Scope == v1alpha1.ScopeWorkspace && m.Spec.WorkspaceRef != nil && m.Spec.WorkspaceRef.Name == workspace
+		role := v1alpha1.Role("")
+		switch {
+		case m.Spec.Scope == v1alpha1.ScopeOrg && m.Spec.Role == v1alpha1.RoleAdmin:
+			role = v1alpha1.RoleAdmin
+		case m.Spec.Scope == v1alpha1.ScopeOrg && org.Spec.DefaultAccess == v1alpha1.DefaultAccessView:
+			role = RoleViewer
+		case inWorkspace:
+			role = m.Spec.Role
+		}
+		if role == "" {
+			continue
+		}
+		g := byName[m.Spec.UserRef.Name]
+		if g == nil {
+			g = &Grant{}
+			byName[m.Spec.UserRef.Name] = g
+		}
+		if rank(role) > rank(g.Role) {
+			g.Role = role
+		}
+		if inWorkspace {
+			g.Sudo = m.Spec.Sudo
+			for _, r := range m.Spec.Roles {
+				if !ReservedRole(r.Name) {
+					g.Roles = append(g.Roles, r.Name)
+				}
+			}
+		}
+	}
+	grants := make([]Grant, 0, len(byName))
+	for name, g := range byName {
+		if u, ok := user(name); ok && Active(u) {
+			g.User = u
+			grants = append(grants, *g)
+		}
+	}
+	return grants
+}
+
+func rank(role v1alpha1.Role) int {
+	switch role {
+	case v1alpha1.RoleAdmin:
+		return 3
+	case v1alpha1.RoleMember:
+		return 2
+	case RoleViewer:
+		return 1
+	}
+	return 0
+}
+
+// ExtraBindingName is the name of the binding of a person to one of the further
+// ClusterRoles of their Membership.
+func ExtraBindingName(clusterRole, user string) string {
+	// A User's name holds no colon, so no two of these are the same.
+	return "kedge:workspace:extra:" + clusterRole + ":user:" + user
+}
+
+// Access is what the hub keeps in a child Workspace for its people.
+type Access struct {
+	// Roles let those with sudo impersonate; one per person.
+	Roles []*rbacv1.ClusterRole
+	// Bindings are one per person and role, so that no subject of a binding is ever
+	// overwritten.
+	Bindings []*rbacv1.ClusterRoleBinding
+}
+
+// AccessOf is what the grants ask for in the Workspace of that UUID. exists tells
+// whether there is a ClusterRole of that name in it.
+func AccessOf(workspace string, grants []Grant, exists func(clusterRole string) bool) Access {
+	var a Access
+	sudo := false
+	for _, g := range grants {
+		a.Bindings = append(a.Bindings, g.binding(clusterRoleOf(g.Role)+":user:"+g.User.Name, clusterRoleOf(g.Role)))
+		for _, r := range g.Roles {
+			if exists(r) {
+				a.Bindings = append(a.Bindings, g.binding(ExtraBindingName(r, g.User.Name), r))
+			}
+		}
+		if g.Sudo {
+			sudo = true
+			r := g.sudoRole(workspace)
+			a.Roles = append(a.Roles, r)
+			a.Bindings = append(a.Bindings, g.binding(r.Name, r.Name))
+		}
+	}
+	if sudo {
+		// Shared by all who have sudo, and gone with the last of them.
+		a.Bindings = append(a.Bindings, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: managed("kedge:workspace:sudo"),
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: SudoGroup(workspace)}},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ClusterRoleAdmin},
+		})
+	}
+	return a
+}
+
+func (g Grant) binding(name, role string) *rbacv1.ClusterRoleBinding {
+	b := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: managed(name),
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: g.User.Spec.RBACIdentity}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+	}
+	b.Labels[v1alpha1.UserLabel] = g.User.Name
+	return b
+}
+
+// sudoRole lets one person be themselves with the Workspace's sudo group, and
+// nobody else with nothing else.
+func (g Grant) sudoRole(workspace string) *rbacv1.ClusterRole {
+	r := &rbacv1.ClusterRole{
+		ObjectMeta: managed("kedge:workspace:sudo:user:" + g.User.Name),
+		Rules: []rbacv1.PolicyRule{
+			{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users"}, ResourceNames: []string{g.User.Spec.RBACIdentity}},
+			{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"groups"}, ResourceNames: []string{SudoGroup(workspace), "system:authenticated"}},
+		},
+	}
+	r.Labels[v1alpha1.UserLabel] = g.User.Name
+	return r
+}
+
+// SameBinding tells whether a binding is as it should be.
+func SameBinding(have, want *rbacv1.ClusterRoleBinding) bool {
+	return have.RoleRef == want.RoleRef && slices.Equal(have.Subjects, want.Subjects) &&
+		have.Labels[v1alpha1.ManagedByLabel] == want.Labels[v1alpha1.ManagedByLabel] &&
+		have.Labels[v1alpha1.UserLabel] == want.Labels[v1alpha1.UserLabel]
+}
+
+// SameRole tells whether a ClusterRole is as it should be.
+func SameRole(have, want *rbacv1.ClusterRole) bool {
+	return apiequality.Semantic.DeepEqual(have.Rules, want.Rules) && have.AggregationRule == nil &&
+		have.Labels[v1alpha1.ManagedByLabel] == want.Labels[v1alpha1.ManagedByLabel] &&
+		have.Labels[v1alpha1.UserLabel] == want.Labels[v1alpha1.UserLabel]
+}
+
+// AccessChanges are what must be done in a Workspace.
+type AccessChanges struct {
+	WriteRoles, RemoveRoles       []*rbacv1.ClusterRole
+	WriteBindings, RemoveBindings []*rbacv1.ClusterRoleBinding
+}
+
+// Count is how many objects are not as they should be.
+func (c AccessChanges) Count() int {
+	return len(c.WriteRoles) + len(c.RemoveRoles) + len(c.WriteBindings) + len(c.RemoveBindings)
+}
+
+// Changes compares what the hub holds in a Workspace with what it should. Of the
+// ClusterRoles those of a person are looked at only; the others are not access's.
+func (a Access) Changes(roles []*rbacv1.ClusterRole, bindings []*rbacv1.ClusterRoleBinding) AccessChanges {
+	var c AccessChanges
+	own := slices.DeleteFunc(slices.Clone(roles), func(r *rbacv1.ClusterRole) bool {
+		return r.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByHub || r.Labels[v1alpha1.UserLabel] == ""
+	})
+	c.WriteRoles, c.RemoveRoles = differences(own, a.Roles, SameRole)
+	c.WriteBindings, c.RemoveBindings = differences(bindings, a.Bindings, SameBinding)
+	return c
+}
+
+type named interface {
+	GetName() string
+	GetResourceVersion() string
+	SetResourceVersion(string)
+}
+
+func differences[T named](held, wanted []T, same func(have, want T) bool) (write, remove []T) {
+	want := map[string]T{}
+	for _, o := range wanted {
+		want[o.GetName()] = o
+	}
+	for _, have := range held {
+		switch o, ok := want[have.GetName()]; {
+		case !ok:
+			remove = append(remove, have)
+		case same(have, o):
+			delete(want, have.GetName())
+		default:
+			o.SetResourceVersion(have.GetResourceVersion())
+		}
+	}
+	for _, o := range want {
+		write = append(write, o)
+	}
+	return write, remove
+}
+
+// OnlyOf leaves of the changes those that concern one person.
+func (c AccessChanges) OnlyOf(user string) AccessChanges {
+	role := func(r *rbacv1.ClusterRole) bool { return r.Labels[v1alpha1.UserLabel] != user }
+	binding := func(b *rbacv1.ClusterRoleBinding) bool { return b.Labels[v1alpha1.UserLabel] != user }
+	return AccessChanges{
+		WriteRoles: slices.DeleteFunc(c.WriteRoles, role), RemoveRoles: slices.DeleteFunc(c.RemoveRoles, role),
+		WriteBindings: slices.DeleteFunc(c.WriteBindings, binding), RemoveBindings: slices.DeleteFunc(c.RemoveBindings, binding),
+	}
+}
