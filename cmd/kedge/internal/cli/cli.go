@@ -19,6 +19,8 @@ import (
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
+	// Terminal is whether there is somebody at In who can be asked.
+	Terminal bool
 }
 
 // errUsage marks an error of the command line itself, which ends with code 2.
@@ -60,8 +62,8 @@ func (a *app) root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kedge",
 		Short: "Work with organizations and workspaces of a kedge-hub",
-		Long: `kedge logs you in to a kedge-hub, manages organizations and workspaces there,
-and gives kubectl what it needs to work in a workspace.`,
+		Long: `kedge logs you in to a kedge-hub, manages organizations, workspaces and their
+members there, and gives kubectl what it needs to work in a workspace.`,
 		Example: `  kedge login --server https://127.0.0.1:9443 --ca-file ca.crt --token-file token
   kedge orgs create "My organization"
   kedge workspaces create "My workspace"
@@ -74,8 +76,8 @@ and gives kubectl what it needs to work in a workspace.`,
 	flags.StringVar(&a.configFile, "config", "", "file that keeps the logins (default $KEDGE_CONFIG, or kedge/config.json in your configuration folder)")
 	flags.StringVar(&a.server, "server", "", "URL of the hub (default: the one logged in to last)")
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w; %w", err, errUsage) })
-	cmd.AddCommand(a.loginCommand(), a.logoutCommand(), a.whoamiCommand(), a.orgsCommand(), a.workspacesCommand(),
-		a.kubeconfigCommand(), a.credentialCommand(), &cobra.Command{
+	cmd.AddCommand(a.loginCommand(), a.logoutCommand(), a.whoamiCommand(), a.meCommand(), a.orgsCommand(), a.membersCommand(),
+		a.workspacesCommand(), a.usersCommand(), a.kubeconfigCommand(), a.credentialCommand(), &cobra.Command{
 			Use: "version", Short: "Print the version", Args: noArgs,
 			RunE: func(*cobra.Command, []string) error {
 				_, err := fmt.Fprintln(a.Out, "kedge", version.String())

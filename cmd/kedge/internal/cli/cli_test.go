@@ -31,11 +31,13 @@ type bed struct {
 	dir  string
 	env  map[string]string
 	hits map[string]int
+	// me is what the hub says of the person.
+	me string
 }
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{mux: http.NewServeMux(), dir: t.TempDir(), hits: map[string]int{}}
+	b := &bed{mux: http.NewServeMux(), dir: t.TempDir(), hits: map[string]int{}, me: `{"name":"alice","displayName":"Alice","email":"a@example.com"}`}
 	b.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.hits[r.Method+" "+r.URL.Path]++
 		if r.Header.Get("Authorization") != "Bearer "+secret {
@@ -45,7 +47,7 @@ func newBed(t *testing.T) *bed {
 		b.mux.ServeHTTP(w, r)
 	}))
 	t.Cleanup(b.Close)
-	b.answer("GET /api/users/me", http.StatusOK, `{"name":"alice","displayName":"Alice","email":"a@example.com"}`)
+	b.mux.HandleFunc("GET /api/users/me", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, b.me) })
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.Certificate().Raw})
 	require.NoError(t, os.WriteFile(b.file("ca.crt"), ca, 0o600))
 	require.NoError(t, os.WriteFile(b.file("token"), []byte(secret+"\n"), 0o600))
@@ -69,9 +71,20 @@ func (b *bed) answer(route string, code int, body string) {
 
 func (b *bed) run(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()
+	return b.runWith(t, cli.Streams{In: strings.NewReader(secret)}, args...)
+}
+
+// runAt runs a command at a terminal where somebody types.
+func (b *bed) runAt(t *testing.T, typed string, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	return b.runWith(t, cli.Streams{In: strings.NewReader(typed), Terminal: true}, args...)
+}
+
+func (b *bed) runWith(t *testing.T, streams cli.Streams, args ...string) (code int, out, errOut string) {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code = cli.Main(t.Context(), args, cli.Streams{In: strings.NewReader(secret), Out: &stdout, Err: &stderr},
-		func(name string) string { return b.env[name] })
+	streams.Out, streams.Err = &stdout, &stderr
+	code = cli.Main(t.Context(), args, streams, func(name string) string { return b.env[name] })
 	require.NotContains(t, stderr.String(), secret)
 	return code, stdout.String(), stderr.String()
 }
@@ -261,4 +274,22 @@ func TestAReadIsTriedAgainAndAWriteIsNot(t *testing.T) {
 	code, _, _ = b.run(t, "orgs", "create", "x")
 	require.Equal(t, 1, code)
 	require.Equal(t, 1, b.hits["POST /api/orgs"])
+}
+
+func TestHelpOfEveryCommandShowsAnExample(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	for _, group := range []string{
+		"members", "members list", "members add", "members set-role", "members remove",
+		"workspaces members", "workspaces members list", "workspaces members add", "workspaces members set-role", "workspaces members remove",
+		"orgs", "orgs list", "orgs create", "orgs use", "orgs leave", "orgs delete", "orgs undelete",
+		"workspaces", "workspaces list", "workspaces create", "workspaces use", "workspaces leave", "workspaces delete", "workspaces undelete",
+		"users", "users search", "me", "me delete", "me undelete",
+	} {
+		code, out, errOut := b.run(t, append(strings.Fields(group), "--help")...)
+		require.Zero(t, code, errOut)
+		_, examples, found := strings.Cut(out, "Examples:\n")
+		require.True(t, found, group)
+		require.Contains(t, examples, "  kedge "+group, group)
+	}
 }

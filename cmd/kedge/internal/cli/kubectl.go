@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -28,19 +27,12 @@ kedge for one, so keep kedge on your PATH and stay logged in.`,
 			if err != nil {
 				return err
 			}
-			if org == "" {
-				org = s.server.Org
+			place, err := s.workspace(org, workspace)
+			if err != nil {
+				return err
 			}
-			if workspace == "" {
-				workspace = s.server.Workspace
-			}
-			if org == "" || workspace == "" {
-				return errors.New("no workspace is chosen; run: kedge workspaces use UUID")
-			}
-			_, raw, err := s.Do(cmd.Context(), client.Request{
-				Method: http.MethodGet, Org: org, Workspace: workspace,
-				Path: "/api/orgs/" + url.PathEscape(org) + "/workspaces/" + url.PathEscape(workspace) + "/kubeconfig",
-			})
+			place.Method, place.Path = http.MethodGet, place.Path+"/kubeconfig"
+			_, raw, err := s.Do(cmd.Context(), place)
 			if err != nil {
 				return err
 			}

@@ -124,6 +124,8 @@ type me struct {
 	Name        string `json:"name"`
 	DisplayName string `json:"displayName"`
 	Email       string `json:"email"`
+	// DeletionRequestedAt is set while the account is soft-deleted.
+	DeletionRequestedAt string `json:"deletionRequestedAt,omitempty"`
 }
 
 func whoami(cmd *cobra.Command, api *client.Client) (me, error) {
@@ -151,7 +153,7 @@ func (a *app) whoamiCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(output, raw, table{{"NAME", "name"}, {"DISPLAY NAME", "displayName"}, {"EMAIL", "email"}})
+			return a.print(output, raw, meColumns)
 		},
 	}
 	output.flag(cmd)

@@ -77,18 +77,45 @@ func (a *app) print(f format, raw []byte, columns table) error {
 	for _, item := range items {
 		row := make([]string, len(columns))
 		for i, c := range columns {
-			if v := item[c[1]]; v != nil {
-				row[i] = fmt.Sprint(v)
-			}
+			row[i] = cell(item[c[1]])
 		}
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	return w.Flush()
 }
 
+// printAnswer prints what the hub answered to a write, if it says anything.
+func (a *app) printAnswer(f format, raw []byte, columns table) error {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return nil
+	}
+	return a.print(f, raw, columns)
+}
+
+// cell is a value in a table; of objects in it, only the name is shown.
+func cell(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case []any:
+		parts := make([]string, len(v))
+		for i := range v {
+			parts[i] = cell(v[i])
+		}
+		return strings.Join(parts, ",")
+	case map[string]any:
+		return cell(v["name"])
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// nameOf is what other commands take as the name of an item.
 func nameOf(item map[string]any) any {
-	if uuid, ok := item["uuid"]; ok {
-		return uuid
+	for _, field := range []string{"uuid", "user"} {
+		if name, ok := item[field]; ok {
+			return name
+		}
 	}
 	return item["name"]
 }

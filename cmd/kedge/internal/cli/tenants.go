@@ -20,150 +20,141 @@ var tenantColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"R
 const pollEvery = 500 * time.Millisecond
 
 type tenant struct {
-	UUID        string `json:"uuid"`
-	DisplayName string `json:"displayName"`
-	Phase       string `json:"phase"`
+	UUID                string `json:"uuid"`
+	DisplayName         string `json:"displayName"`
+	Role                string `json:"role,omitempty"`
+	Phase               string `json:"phase,omitempty"`
+	CreatedAt           string `json:"createdAt,omitempty"`
+	DeletionRequestedAt string `json:"deletionRequestedAt,omitempty"`
 }
 
-func (a *app) orgsCommand() *cobra.Command {
-	var output format
-	list := func(cmd *cobra.Command, _ []string) error {
-		s, err := a.session()
-		if err != nil {
-			return err
-		}
-		raw, err := listAll(cmd.Context(), s, client.Request{Path: "/api/orgs"})
-		if err != nil {
-			return err
-		}
-		return a.print(output, raw, tenantColumns)
+func (t tenant) String() string {
+	if t.DisplayName == "" {
+		return t.UUID
 	}
-	cmd := &cobra.Command{Use: "orgs", Aliases: []string{"org", "organizations"}, Short: "List and create organizations, and choose the one to work in", Args: noArgs, RunE: list}
-	listCmd := &cobra.Command{Use: "list", Short: "List your organizations", Args: noArgs, RunE: list}
-	create := &cobra.Command{
-		Use: "create NAME", Short: "Create an organization and choose it", Args: oneArg("the new organization's name"),
+	return fmt.Sprintf("%q (%s)", t.DisplayName, t.UUID)
+}
+
+// kind is one of the two kinds of tenants: organizations, and workspaces in one.
+type kind struct {
+	*app
+	// noun is for people, group is the command.
+	noun, group string
+	// inOrg is whether they are in an organization, the one that org names or,
+	// where it is empty, the chosen one.
+	inOrg  bool
+	org    string
+	output format
+}
+
+// all opens the session and says where these tenants are listed and made.
+func (k *kind) all() (*session, client.Request, error) {
+	s, err := k.session()
+	if err != nil || !k.inOrg {
+		return s, client.Request{Path: "/api/orgs"}, err
+	}
+	org, err := s.organization(k.org)
+	if err != nil {
+		return nil, client.Request{}, err
+	}
+	return s, workspacesOf(org), nil
+}
+
+// run is a command in what people are told to run.
+func (k *kind) run(subcommand string) string { return "kedge " + k.group + " " + subcommand }
+
+func (k *kind) runList(cmd *cobra.Command, _ []string) error {
+	s, r, err := k.all()
+	if err != nil {
+		return err
+	}
+	raw, err := listAll(cmd.Context(), s, r)
+	if err != nil {
+		return err
+	}
+	return k.print(k.output, raw, tenantColumns)
+}
+
+func (k *kind) listCommand(short string) *cobra.Command {
+	var deleted bool
+	cmd := &cobra.Command{
+		Use: "list", Short: short, Args: noArgs,
+		Example: "  " + k.run("list") + "\n  " + k.run("list --deleted") + "\n  " + k.run("list -o json"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.session()
+			if !deleted {
+				return k.runList(cmd, args)
+			}
+			s, r, err := k.all()
 			if err != nil {
 				return err
 			}
-			raw, made, err := a.create(cmd.Context(), s, "organization", client.Request{Path: "/api/orgs"}, args[0])
+			items, err := k.deleted(cmd.Context(), s, r)
 			if err != nil {
 				return err
 			}
-			s.server.Org, s.server.Workspace = made.UUID, ""
-			if err := s.save(); err != nil {
+			raw, err := json.Marshal(map[string]any{"items": items})
+			if err != nil {
 				return err
 			}
-			return a.print(output, raw, tenantColumns)
+			return k.print(k.output, raw, deletedColumns)
 		},
 	}
-	use := &cobra.Command{
-		Use: "use UUID|NAME", Short: "Choose the organization that other commands work in", Args: oneArg("the UUID or the name of an organization"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.session()
-			if err != nil {
-				return err
-			}
-			chosen, err := find(cmd.Context(), s, client.Request{Path: "/api/orgs"}, args[0])
-			if err != nil {
-				return err
-			}
-			s.server.Org, s.server.Workspace = chosen.UUID, ""
-			if err := s.save(); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(a.Out, "Working in organization %s (%s).\n", chosen.DisplayName, chosen.UUID)
-			return err
-		},
-	}
-	for _, c := range []*cobra.Command{cmd, listCmd, create} {
-		output.flag(c)
-	}
-	cmd.AddCommand(listCmd, create, use)
+	cmd.Flags().BoolVar(&deleted, "deleted", false, "list those instead that you are a member of, that were deleted, and that can be brought back")
+	k.output.flag(cmd)
 	return cmd
 }
 
-func (a *app) workspacesCommand() *cobra.Command {
-	var output format
-	var org string
-	in := func() (*session, client.Request, error) {
-		s, err := a.session()
-		if err != nil {
-			return nil, client.Request{}, err
-		}
-		chosen := org
-		if chosen == "" {
-			chosen = s.server.Org
-		}
-		if chosen == "" {
-			return nil, client.Request{}, errors.New("no organization is chosen; run: kedge orgs use UUID")
-		}
-		return s, client.Request{Path: "/api/orgs/" + url.PathEscape(chosen) + "/workspaces", Org: chosen}, nil
-	}
-	list := func(cmd *cobra.Command, _ []string) error {
-		s, r, err := in()
-		if err != nil {
-			return err
-		}
-		raw, err := listAll(cmd.Context(), s, r)
-		if err != nil {
-			return err
-		}
-		return a.print(output, raw, tenantColumns)
-	}
-	cmd := &cobra.Command{Use: "workspaces", Aliases: []string{"workspace", "ws"}, Short: "List and create workspaces, and choose the one to work in", Args: noArgs, RunE: list}
-	cmd.PersistentFlags().StringVar(&org, "org", "", "UUID of the organization (default: the one chosen with kedge orgs use)")
-	listCmd := &cobra.Command{Use: "list", Short: "List the workspaces that you can enter", Args: noArgs, RunE: list}
-	create := &cobra.Command{
-		Use: "create NAME", Short: "Create a workspace and choose it", Args: oneArg("the new workspace's name"),
+func (k *kind) createCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "create NAME", Short: "Make a new " + k.noun + " and choose it", Args: oneArg("the new " + k.noun + "'s name"),
+		Example: "  " + k.run(fmt.Sprintf("create %q", "My "+k.noun)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, r, err := in()
+			s, r, err := k.all()
 			if err != nil {
 				return err
 			}
-			raw, made, err := a.create(cmd.Context(), s, "workspace", r, args[0])
+			raw, made, err := k.create(cmd.Context(), s, r, args[0])
 			if err != nil {
 				return err
 			}
-			s.server.Org, s.server.Workspace = r.Org, made.UUID
-			if err := s.save(); err != nil {
+			if err := s.choose(one(r, made.UUID)); err != nil {
 				return err
 			}
-			return a.print(output, raw, tenantColumns)
+			return k.print(k.output, raw, tenantColumns)
 		},
 	}
-	use := &cobra.Command{
-		Use: "use UUID|NAME", Short: "Choose the workspace that other commands work in", Args: oneArg("the UUID or the name of a workspace"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, r, err := in()
-			if err != nil {
-				return err
-			}
-			chosen, err := find(cmd.Context(), s, r, args[0])
-			if err != nil {
-				return err
-			}
-			s.server.Org, s.server.Workspace = r.Org, chosen.UUID
-			if err := s.save(); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(a.Out, "Working in workspace %s (%s).\n", chosen.DisplayName, chosen.UUID)
-			return err
-		},
-	}
-	for _, c := range []*cobra.Command{cmd, listCmd, create} {
-		output.flag(c)
-	}
-	cmd.AddCommand(listCmd, create, use)
+	k.output.flag(cmd)
 	return cmd
 }
 
-// create makes an organization or a workspace and waits until it is ready.
-func (a *app) create(ctx context.Context, s *session, what string, r client.Request, name string) ([]byte, tenant, error) {
+func (k *kind) useCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "use UUID|NAME", Short: "Choose the " + k.noun + " that other commands work in",
+		Args:    oneArg("the UUID or the name of the " + k.noun),
+		Example: "  " + k.run(fmt.Sprintf("use %q", "My "+k.noun)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, r, err := k.all()
+			if err != nil {
+				return err
+			}
+			chosen, err := k.find(cmd.Context(), s, r, args[0])
+			if err != nil {
+				return err
+			}
+			if err := s.choose(one(r, chosen.UUID)); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(k.Out, "Working in %s %s (%s).\n", k.noun, chosen.DisplayName, chosen.UUID)
+			return err
+		},
+	}
+}
+
+// create makes a tenant and waits until it is ready.
+func (k *kind) create(ctx context.Context, s *session, r client.Request, name string) ([]byte, tenant, error) {
 	var made tenant
 	r.Method, r.Body = http.MethodPost, map[string]string{"displayName": name}
-	fmt.Fprintf(a.Err, "Creating %s %q ...\n", what, name)
+	fmt.Fprintf(k.Err, "Creating %s %q ...\n", k.noun, name)
 	code, raw, err := s.Do(ctx, r)
 	if err != nil {
 		return nil, made, err
@@ -171,12 +162,10 @@ func (a *app) create(ctx context.Context, s *session, what string, r client.Requ
 	if err := json.Unmarshal(raw, &made); err != nil || made.UUID == "" {
 		return nil, made, errors.New("the server's answer is not a kedge-hub's")
 	}
-	poll := client.Request{Method: http.MethodGet, Path: r.Path + "/" + made.UUID, Org: r.Org, Workspace: made.UUID}
-	if r.Org == "" {
-		poll.Org, poll.Workspace = made.UUID, ""
-	}
+	poll := one(r, made.UUID)
+	poll.Method, poll.Body = http.MethodGet, nil
 	for code == http.StatusAccepted && made.Phase != "Ready" {
-		fmt.Fprintf(a.Err, "%s %s is still being made; Ctrl-C stops waiting, not the making ...\n", what, made.UUID)
+		fmt.Fprintf(k.Err, "%s %s is still being made; Ctrl-C stops waiting, not the making ...\n", k.noun, made.UUID)
 		select {
 		case <-ctx.Done():
 			return nil, made, ctx.Err()
@@ -202,10 +191,13 @@ func (a *app) create(ctx context.Context, s *session, what string, r client.Requ
 // listAll reads every page of a list.
 func listAll(ctx context.Context, s *session, r client.Request) ([]byte, error) {
 	r.Method = http.MethodGet
-	path := r.Path
+	query := url.Values{"limit": {"500"}}
+	for name, values := range r.Query {
+		query[name] = values
+	}
+	r.Query = query
 	all := []json.RawMessage{}
-	for next := ""; ; {
-		r.Path = path + "?limit=500&continue=" + url.QueryEscape(next)
+	for {
 		_, raw, err := s.Do(ctx, r)
 		if err != nil {
 			return nil, err
@@ -218,14 +210,21 @@ func listAll(ctx context.Context, s *session, r client.Request) ([]byte, error) 
 			return nil, fmt.Errorf("read the answer: %w", err)
 		}
 		all = append(all, page.Items...)
-		if next = page.Continue; next == "" {
+		if page.Continue == "" {
 			return json.Marshal(map[string]any{"items": all})
 		}
+		query.Set("continue", page.Continue)
 	}
 }
 
-// find finds one of a list by UUID, or by display name where that is unique.
-func find(ctx context.Context, s *session, r client.Request, arg string) (tenant, error) {
+// noneError is a name or a UUID that nothing has.
+type noneError struct{ text string }
+
+func (e *noneError) Error() string { return e.text }
+
+// find finds one of those that the hub lists by UUID, or by display name where
+// that is unique.
+func (k *kind) find(ctx context.Context, s *session, r client.Request, arg string) (tenant, error) {
 	raw, err := listAll(ctx, s, r)
 	if err != nil {
 		return tenant{}, err
@@ -236,8 +235,13 @@ func find(ctx context.Context, s *session, r client.Request, arg string) (tenant
 	if err := json.Unmarshal(raw, &list); err != nil {
 		return tenant{}, err
 	}
+	return k.among(list.Items, arg, "list")
+}
+
+// among finds one tenant; list is the subcommand that shows them all.
+func (k *kind) among(items []tenant, arg, list string) (tenant, error) {
 	var found []tenant
-	for _, t := range list.Items {
+	for _, t := range items {
 		if t.UUID == arg {
 			return t, nil
 		}
@@ -247,9 +251,9 @@ func find(ctx context.Context, s *session, r client.Request, arg string) (tenant
 	}
 	switch len(found) {
 	case 0:
-		return tenant{}, fmt.Errorf("there is none with the UUID or the name %q", arg)
+		return tenant{}, &noneError{fmt.Sprintf("there is no %s with the UUID or the name %q; to see what there is, run: %s", k.noun, arg, k.run(list))}
 	case 1:
 		return found[0], nil
 	}
-	return tenant{}, fmt.Errorf("%d have the name %q; give the UUID", len(found), arg)
+	return tenant{}, fmt.Errorf("%d %ss have the name %q; give the UUID, as shown by: %s", len(found), k.noun, arg, k.run(list))
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -51,6 +52,14 @@ func New(server, token, agent string, ca []byte) (*Client, error) {
 type Error struct {
 	Code    int
 	Message string
+	Causes  []Cause
+}
+
+// Cause is one of the reasons that a hub gives for a refusal.
+type Cause struct {
+	Type    string `json:"reason"`
+	Field   string `json:"field"`
+	Message string `json:"message"`
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -58,40 +67,79 @@ func (e *Error) Error() string { return e.Message }
 // Request is one call of the API.
 type Request struct {
 	Method, Path   string
+	Query          url.Values
 	Org, Workspace string
 	Body           any
 }
 
-// Do sends a request and returns the answer's code and body. A GET is tried again
-// where the hub or what is behind it is away for a moment.
+// answer is what came back of one try.
+type answer struct {
+	code int
+	body []byte
+	// retryAfter is how long the hub asks to wait; comeBack is whether it does.
+	retryAfter time.Duration
+	comeBack   bool
+}
+
+// Do sends a request and returns the answer's code and body. It is tried again
+// where the hub or what is behind it is away for a moment, and a second time does
+// no harm.
 func (c *Client) Do(ctx context.Context, r Request) (int, []byte, error) {
 	for try := 1; ; try++ {
-		code, wait, body, err := c.once(ctx, r)
-		again := r.Method == http.MethodGet && try < tries &&
-			(code == http.StatusTooManyRequests || code == http.StatusBadGateway || code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout)
-		if !again {
-			return code, body, err
+		a, err := c.once(ctx, r)
+		if try == tries || !repeatable(r.Method, a) {
+			return a.code, a.body, ofRepeat(try, r.Method, err)
 		}
 		select {
 		case <-ctx.Done():
 			return 0, nil, ctx.Err()
-		case <-time.After(min(max(wait, time.Duration(try)*500*time.Millisecond), maxBackoff)):
+		case <-time.After(min(max(a.retryAfter, time.Duration(try)*500*time.Millisecond), maxBackoff)):
 		}
 	}
 }
 
-func (c *Client) once(ctx context.Context, r Request) (code int, retryAfter time.Duration, body []byte, err error) {
+// repeatable tells whether a request is tried again after an answer. A DELETE and
+// a merge patch leave the same behind however often they are sent, so they are
+// repeated where the hub itself asks for it with Retry-After. A POST never is: a
+// create whose first try got through would be made twice, and those POSTs that
+// could be repeated are not worth telling apart, as their commands can be run again.
+func repeatable(method string, a answer) bool {
+	switch a.code {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return method == http.MethodGet || a.comeBack && (method == http.MethodDelete || method == http.MethodPatch)
+	case http.StatusBadGateway, http.StatusGatewayTimeout:
+		return method == http.MethodGet
+	}
+	return false
+}
+
+// ofRepeat says of a DELETE that found nothing left, or no right left, that it may
+// have been this one's own earlier try.
+func ofRepeat(try int, method string, err error) error {
+	var refused *Error
+	if try > 1 && method == http.MethodDelete && errors.As(err, &refused) &&
+		(refused.Code == http.StatusNotFound || refused.Code == http.StatusForbidden) {
+		refused.Message += "; an earlier try of this command may have been carried out all the same"
+	}
+	return err
+}
+
+func (c *Client) once(ctx context.Context, r Request) (answer, error) {
 	var content io.Reader = http.NoBody
 	if r.Body != nil {
 		raw, err := json.Marshal(r.Body)
 		if err != nil {
-			return 0, 0, nil, err
+			return answer{}, err
 		}
 		content = bytes.NewReader(raw)
 	}
-	request, err := http.NewRequestWithContext(ctx, r.Method, c.server+r.Path, content)
+	target := c.server + r.Path
+	if len(r.Query) > 0 {
+		target += "?" + r.Query.Encode()
+	}
+	request, err := http.NewRequestWithContext(ctx, r.Method, target, content)
 	if err != nil {
-		return 0, 0, nil, err
+		return answer{}, err
 	}
 	request.Header.Set("Authorization", "Bearer "+c.token)
 	request.Header.Set("User-Agent", c.agent)
@@ -106,29 +154,33 @@ func (c *Client) once(ctx context.Context, r Request) (code int, retryAfter time
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return 0, 0, nil, explain(c.server, err)
+		return answer{}, explain(c.server, err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	if body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer)); err != nil {
-		return response.StatusCode, 0, nil, fmt.Errorf("read the answer of %s: %w", c.server, err)
+	a := answer{code: response.StatusCode}
+	if a.body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer)); err != nil {
+		return answer{code: a.code}, fmt.Errorf("read the answer of %s: %w", c.server, err)
 	}
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
-		retryAfter = time.Duration(seconds) * time.Second
+		a.retryAfter, a.comeBack = time.Duration(seconds)*time.Second, true
 	}
-	if response.StatusCode < 200 || response.StatusCode > 299 {
-		return response.StatusCode, retryAfter, body, failure(response.StatusCode, body)
+	if a.code < 200 || a.code > 299 {
+		return a, failure(a.code, a.body)
 	}
-	return response.StatusCode, 0, body, nil
+	return a, nil
 }
 
 func failure(code int, body []byte) error {
 	var status struct {
 		Message string `json:"message"`
+		Details struct {
+			Causes []Cause `json:"causes"`
+		} `json:"details"`
 	}
 	if json.Unmarshal(body, &status) != nil || status.Message == "" {
 		status.Message = "the server answered " + strconv.Itoa(code) + " " + http.StatusText(code) + "; is it a kedge-hub?"
 	}
-	return &Error{Code: code, Message: status.Message}
+	return &Error{Code: code, Message: status.Message, Causes: status.Details.Causes}
 }
 
 func explain(server string, err error) error {

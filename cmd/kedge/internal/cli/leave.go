@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+)
+
+func (k *kind) leaveCommand(long, example string) *cobra.Command {
+	var cascade bool
+	cmd := &cobra.Command{
+		Use: "leave [UUID|NAME]", Short: "End your own membership", Long: long, Example: example,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("%s takes the UUID or the name of one %s at most; %w", cmd.CommandPath(), k.noun, errUsage)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, place, called, err := k.place(cmd, args)
+			if err != nil {
+				return err
+			}
+			r := place
+			r.Path += "/memberships/me"
+			code, err := remove(cmd.Context(), s, r, "you are", cascade)
+			if err != nil {
+				return err
+			}
+			text := "Left %s %s.\n"
+			if code == http.StatusAccepted {
+				text = "Leaving %s %s; the hub is still carrying it out.\n"
+			}
+			if _, err := fmt.Fprintf(k.Out, text, k.noun, called); err != nil {
+				return err
+			}
+			return s.forget(place)
+		},
+	}
+	if !k.inOrg {
+		cascadeFlag(cmd, &cascade, "also leave the organization's workspaces that you are a member of")
+	}
+	return cmd
+}
+
+// place is the tenant that an argument names or, without one, the chosen one, and
+// what to call it.
+func (k *kind) place(cmd *cobra.Command, args []string) (*session, client.Request, string, error) {
+	s, r, err := k.all()
+	switch {
+	case err != nil:
+	case len(args) == 1:
+		t, err := k.find(cmd.Context(), s, r, args[0])
+		return s, one(r, t.UUID), fmt.Sprintf("%s (%s)", t.DisplayName, t.UUID), err
+	case k.inOrg:
+		if place, err := s.workspace(k.org, ""); err == nil {
+			return s, place, place.Workspace, nil
+		}
+		err = k.notChosen()
+	case s.server.Org == "":
+		err = k.notChosen()
+	default:
+		return s, organizationAt(s.server.Org), s.server.Org, nil
+	}
+	return nil, r, "", err
+}
+
+func (k *kind) notChosen() error {
+	return fmt.Errorf("no %s is chosen; name one, as shown by: %s", k.noun, k.run("list"))
+}

@@ -1,0 +1,268 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+)
+
+// members are the commands about the people in an organization or a workspace.
+type members struct {
+	*app
+	noun, command string
+	// inWorkspace is whether further roles and sudo can be given, and whether there
+	// is nothing below that a removal could cascade to.
+	inWorkspace bool
+	columns     table
+	output      format
+	// place opens the session and says whose members they are.
+	place func() (*session, client.Request, error)
+}
+
+// membersCommand is kedge members, about the chosen organization.
+func (a *app) membersCommand() *cobra.Command {
+	var org string
+	m := &members{
+		app: a, noun: "organization", command: "kedge members",
+		columns: table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}},
+		place: func() (*session, client.Request, error) {
+			s, err := a.session()
+			if err != nil {
+				return nil, client.Request{}, err
+			}
+			chosen, err := s.organization(org)
+			return s, organizationAt(chosen), err
+		},
+	}
+	cmd := m.root()
+	cmd.PersistentFlags().StringVar(&org, "org", "", "UUID of the organization (default: the one chosen with kedge orgs use)")
+	return cmd
+}
+
+// workspaceMembersCommand is kedge workspaces members, about the chosen workspace.
+func (a *app) workspaceMembersCommand(org *string) *cobra.Command {
+	var workspace string
+	m := &members{
+		app: a, noun: "workspace", command: "kedge workspaces members", inWorkspace: true,
+		columns: table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SCOPE", "scope"}, {"ROLES", "roles"}, {"SUDO", "sudo"},
+			{"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}},
+		place: func() (*session, client.Request, error) {
+			s, err := a.session()
+			if err != nil {
+				return nil, client.Request{}, err
+			}
+			r, err := s.workspace(*org, workspace)
+			return s, r, err
+		},
+	}
+	cmd := m.root()
+	cmd.PersistentFlags().StringVar(&workspace, "workspace", "", "UUID of the workspace (default: the one chosen with kedge workspaces use)")
+	return cmd
+}
+
+func (m *members) root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "members", Aliases: []string{"member"}, Short: "List the people in the chosen " + m.noun + ", add and remove them, and set their roles",
+		Long: "List the people in the chosen " + m.noun + ", add and remove them, and set their roles.\n" +
+			"People are named as kedge users search shows them, never by display name or email.",
+		Example: "  " + m.command + "\n  " + m.command + " add bob\n  " + m.command + " set-role bob admin\n  " + m.command + " remove bob",
+		Args:    noArgs, RunE: m.runList,
+	}
+	list := &cobra.Command{
+		Use: "list", Short: "List the people in the chosen " + m.noun, Args: noArgs, RunE: m.runList,
+		Example: "  " + m.command + " list\n  " + m.command + " list -o json",
+	}
+	m.output.flag(cmd)
+	m.output.flag(list)
+	cmd.AddCommand(list, m.addCommand(), m.setRoleCommand(), m.removeCommand())
+	return cmd
+}
+
+func (m *members) runList(cmd *cobra.Command, _ []string) error {
+	s, r, err := m.place()
+	if err != nil {
+		return err
+	}
+	r.Path += "/members"
+	raw, err := listAll(cmd.Context(), s, r)
+	if err != nil {
+		return err
+	}
+	return m.print(m.output, raw, m.columns)
+}
+
+// grant is what a membership gives beside its role.
+type grant struct {
+	roles []string
+	sudo  bool
+}
+
+func (g *grant) flags(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&g.roles, "roles", nil, `further ClusterRoles of the workspace, separated by commas ("" for none)`)
+	cmd.Flags().BoolVar(&g.sudo, "sudo", false, "let the person become admin of the workspace for single requests of kubectl (--as, --as-group)")
+}
+
+// into adds what was said on the command line, so that the rest stays as it is.
+func (g *grant) into(body map[string]any, cmd *cobra.Command) {
+	if cmd.Flags().Changed("roles") {
+		named := make([]map[string]string, 0, len(g.roles))
+		for _, role := range g.roles {
+			named = append(named, map[string]string{"name": strings.TrimSpace(role)})
+		}
+		body["roles"] = named
+	}
+	if cmd.Flags().Changed("sudo") {
+		body["sudo"] = g.sudo
+	}
+}
+
+func (m *members) addCommand() *cobra.Command {
+	var role string
+	var given grant
+	cmd := &cobra.Command{
+		Use: "add USER", Short: "Make somebody a member", Args: oneArg("the name of a person"),
+		Long: "Make somebody a member of the chosen " + m.noun + `. Adding somebody again who has the same
+role changes nothing and is no error; to change a role, use set-role.`,
+		Example: "  kedge users search bob\n  " + m.command + " add bob\n  " + m.command + " add bob --role admin",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			user := args[0]
+			if _, err := personAt(user); err != nil {
+				return err
+			}
+			s, r, err := m.place()
+			if err != nil {
+				return err
+			}
+			body := map[string]any{"userRef": map[string]string{"name": user}, "role": role}
+			given.into(body, cmd)
+			r.Method, r.Path, r.Body = http.MethodPost, r.Path+"/members", body
+			code, raw, err := s.Do(cmd.Context(), r)
+			var refused *client.Error
+			if errors.As(err, &refused) && refused.Code == http.StatusConflict {
+				return fmt.Errorf("%w\nTo change what a member may do, run: %s set-role %s %s", err, m.command, user, role)
+			}
+			if err != nil {
+				return err
+			}
+			if code == http.StatusOK {
+				fmt.Fprintf(m.Err, "%s is a member already.\n", user)
+			}
+			return m.printAnswer(m.output, raw, m.columns)
+		},
+	}
+	cmd.Flags().StringVar(&role, "role", "member", "admin or member")
+	if m.inWorkspace {
+		cmd.Example += "\n  " + m.command + " add bob --roles view,auditor --sudo"
+		given.flags(cmd)
+	}
+	m.output.flag(cmd)
+	return cmd
+}
+
+func (m *members) setRoleCommand() *cobra.Command {
+	var given grant
+	cmd := &cobra.Command{
+		Use: "set-role USER ROLE", Short: "Make a member admin, or plain member again", Aliases: []string{"set"},
+		Long:    "Set a member's role in the chosen " + m.noun + ": admin or member.",
+		Example: "  " + m.command + " set-role bob admin\n  " + m.command + " set-role bob member",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fmt.Errorf("%s needs the name of a member and a role, admin or member; %w", cmd.CommandPath(), errUsage)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			person, err := personAt(args[0])
+			if err != nil {
+				return err
+			}
+			s, r, err := m.place()
+			if err != nil {
+				return err
+			}
+			body := map[string]any{"role": args[1]}
+			given.into(body, cmd)
+			r.Method, r.Path, r.Body = http.MethodPatch, r.Path+"/members/"+person, body
+			_, raw, err := s.Do(cmd.Context(), r)
+			if err != nil {
+				return m.unknown(explained(err, args[0]+" is"))
+			}
+			return m.printAnswer(m.output, raw, m.columns)
+		},
+	}
+	if m.inWorkspace {
+		cmd.Long += "\nWithout --roles and --sudo, further roles and sudo stay as they are."
+		cmd.Example += "\n  " + m.command + ` set-role bob member --roles "" --sudo=false`
+		given.flags(cmd)
+	}
+	m.output.flag(cmd)
+	return cmd
+}
+
+func (m *members) removeCommand() *cobra.Command {
+	var cascade bool
+	cmd := &cobra.Command{
+		Use: "remove USER", Aliases: []string{"rm"}, Short: "End somebody's membership", Args: oneArg("the name of a member"),
+		Long:    "End somebody's membership in the chosen " + m.noun + ".",
+		Example: "  " + m.command + " remove bob",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			person, err := personAt(args[0])
+			if err != nil {
+				return err
+			}
+			s, r, err := m.place()
+			if err != nil {
+				return err
+			}
+			r.Path += "/members/" + person
+			code, err := remove(cmd.Context(), s, r, args[0]+" is", cascade)
+			if err != nil {
+				return m.unknown(err)
+			}
+			if code == http.StatusAccepted {
+				_, err = fmt.Fprintf(m.Out, "The removal of %s is still being carried out; to see who is left, run: %s list\n", args[0], m.command)
+				return err
+			}
+			_, err = fmt.Fprintf(m.Out, "Removed %s from the %s.\n", args[0], m.noun)
+			return err
+		},
+	}
+	if !m.inWorkspace {
+		cmd.Long += ` While they are a member of workspaces in
+it, that needs --cascade, which removes them there, too. The only admin cannot
+be removed.`
+		cmd.Example += "\n  " + m.command + " remove bob --cascade"
+		cascadeFlag(cmd, &cascade, "also remove them from the organization's workspaces")
+	}
+	return cmd
+}
+
+// unknown says how to see who is a member.
+func (m *members) unknown(err error) error {
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Code == http.StatusNotFound {
+		return fmt.Errorf("%w; to see who is a member, run: %s list", err, m.command)
+	}
+	return err
+}
+
+func cascadeFlag(cmd *cobra.Command, cascade *bool, usage string) {
+	cmd.Flags().BoolVar(cascade, "cascade", false, usage)
+}
+
+// remove ends a membership. who is for people, with its verb: "bob is".
+func remove(ctx context.Context, s *session, r client.Request, who string, cascade bool) (int, error) {
+	r.Method = http.MethodDelete
+	if cascade {
+		r.Query = url.Values{"cascade": {"true"}}
+	}
+	code, _, err := s.Do(ctx, r)
+	return code, explained(err, who)
+}

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/google/uuid"
+
+	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+)
+
+// A place is an organization or a workspace, as a request without a method: its
+// path and the tenant headers.
+
+func organizationAt(org string) client.Request {
+	return one(client.Request{Path: "/api/orgs"}, org)
+}
+
+func workspacesOf(org string) client.Request {
+	r := organizationAt(org)
+	r.Path += "/workspaces"
+	return r
+}
+
+// one is the place of one of those that are listed at r.
+func one(r client.Request, uuid string) client.Request {
+	r.Path += "/" + url.PathEscape(uuid)
+	if r.Org == "" {
+		r.Org = uuid
+	} else {
+		r.Workspace = uuid
+	}
+	return r
+}
+
+// isUUID tells a UUID from a name. What is no UUID never becomes part of a path
+// unseen: of ".." something on the way could make another path.
+func isUUID(s string) bool { return len(s) == 36 && uuid.Validate(s) == nil }
+
+// organization is the UUID that --org gives or, without it, the chosen one.
+func (s *session) organization(given string) (string, error) {
+	return pick("organization", "org", given, s.server.Org)
+}
+
+// workspace is the place that --org and --workspace name or, without them, the
+// chosen one.
+func (s *session) workspace(givenOrg, given string) (client.Request, error) {
+	org, err := s.organization(givenOrg)
+	if err != nil {
+		return client.Request{}, err
+	}
+	chosen := s.server.Workspace
+	if org != s.server.Org {
+		// The chosen workspace is in another organization.
+		chosen = ""
+	}
+	workspace, err := pick("workspace", "workspace", given, chosen)
+	if err != nil {
+		return client.Request{}, err
+	}
+	return one(workspacesOf(org), workspace), nil
+}
+
+func pick(noun, name, given, chosen string) (string, error) {
+	switch {
+	case given == "" && chosen == "":
+		return "", fmt.Errorf("no %s is chosen; give --%s, or run: kedge %ss use UUID", noun, name, name)
+	case given == "":
+		return chosen, nil
+	case !isUUID(given):
+		return "", fmt.Errorf("--%s: give a UUID, as shown by kedge %ss list; %w", name, name, errUsage)
+	}
+	return given, nil
+}
+
+// choose makes a place the one that commands work in.
+func (s *session) choose(place client.Request) error {
+	s.server.Org, s.server.Workspace = place.Org, place.Workspace
+	return s.save()
+}
+
+// forget takes back the choice of a place that is not the person's any more:
+// nothing but refusals would come of it.
+func (s *session) forget(place client.Request) error {
+	switch {
+	case s.server.Org != place.Org:
+		return nil
+	case place.Workspace == "":
+		return s.choose(client.Request{})
+	case s.server.Workspace == place.Workspace:
+		return s.choose(client.Request{Org: place.Org})
+	}
+	return nil
+}
+
+// personAt is the path segment of a person. Of an empty one or of dots something
+// on the way could make the path of the whole list, or of its tenant.
+func personAt(user string) (string, error) {
+	if user == "" || user == "." || user == ".." {
+		return "", errors.New("give the person's name, as shown by: kedge users search")
+	}
+	return url.PathEscape(user), nil
+}

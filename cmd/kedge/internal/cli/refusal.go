@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+)
+
+// explained tells people what stands against a removal or a demotion, from the
+// causes of the refusal; any other error stays as it is.
+func explained(err error, who string) error {
+	var refused *client.Error
+	if !errors.As(err, &refused) || refused.Code != http.StatusConflict {
+		return err
+	}
+	var in []client.Cause
+	message := refused.Message
+	for _, c := range refused.Causes {
+		switch {
+		case c.Type == "WorkspaceMembership":
+			in = append(in, c)
+		case c.Type == "SoleAdmin" && !strings.Contains(message, c.Message):
+			message += "\n" + c.Message
+		}
+	}
+	if len(in) == 0 {
+		return errors.New(message)
+	}
+	// The hub's own words are about its API: they name a query parameter.
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s still a member of workspaces in this organization:\n", who)
+	w := tabwriter.NewWriter(&text, 0, 8, 3, ' ', 0)
+	for _, c := range in {
+		fmt.Fprintf(w, "  %s\t%s\n", c.Field, c.Message)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	text.WriteString("Give --cascade to end those memberships, too.")
+	return errors.New(text.String())
+}

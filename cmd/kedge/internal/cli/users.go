@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+)
+
+func (a *app) usersCommand() *cobra.Command {
+	var output format
+	cmd := &cobra.Command{
+		Use: "users", Aliases: []string{"user"}, Short: "Find people", Args: noArgs,
+		Example: "  kedge users search bob",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	search := &cobra.Command{
+		Use: "search QUERY", Short: "Find people to add as members", Args: oneArg("a part of a person's name"),
+		Long: `Find people by a part of their name, of at least two characters. What is shown as
+NAME is what other commands take.`,
+		Example: "  kedge users search bob\n  kedge users search bob -o name",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := a.session()
+			if err != nil {
+				return err
+			}
+			raw, err := listAll(cmd.Context(), s, client.Request{Path: "/api/users", Query: url.Values{"q": {args[0]}}})
+			if err != nil {
+				return err
+			}
+			return a.print(output, raw, table{{"NAME", "name"}, {"DISPLAY NAME", "displayName"}})
+		},
+	}
+	output.flag(search)
+	cmd.AddCommand(search)
+	return cmd
+}
+
+func (a *app) meCommand() *cobra.Command {
+	cmd := a.whoamiCommand()
+	cmd.Use, cmd.Short = "me", "Show who you are to the hub, and delete or undelete your account there"
+	cmd.Example = "  kedge me\n  kedge me delete\n  kedge me undelete"
+	cmd.AddCommand(a.deleteMeCommand(), a.undeleteMeCommand())
+	return cmd
+}
+
+var meColumns = table{{"NAME", "name"}, {"DISPLAY NAME", "displayName"}, {"EMAIL", "email"}}
+
+func (a *app) deleteMeCommand() *cobra.Command {
+	var output format
+	c := consent{app: a}
+	cmd := &cobra.Command{
+		Use: "delete", Short: "Delete your account; it can be brought back for a time", Args: noArgs,
+		Long: `Delete your account at the hub. From then on you can do nothing there but see
+who you are and, until the time that is printed, undelete yourself.`,
+		Example: "  kedge me delete\n  kedge me delete --yes",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.possible(); err != nil {
+				return err
+			}
+			s, err := a.session()
+			if err != nil {
+				return err
+			}
+			who, err := whoami(cmd, s.Client)
+			if err != nil {
+				return err
+			}
+			if who.DeletionRequestedAt != "" {
+				fmt.Fprintf(a.Err, "Your account %s is deleted already. It can be brought back with: kedge me undelete\n", who.Name)
+				return a.printMe(output, who)
+			}
+			text := fmt.Sprintf("Delete your account %s at %s? Your memberships give no rights then. It can be\n"+
+				"brought back until the hub purges what was deleted, after 30 days where its operator\nhas not chosen otherwise.", who.Name, s.url)
+			if err := c.typed(cmd.Context(), text, "Type "+who.Name+" to go on", who.Name); err != nil {
+				return err
+			}
+			_, raw, err := s.Do(cmd.Context(), client.Request{Method: http.MethodDelete, Path: "/api/users/me"})
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(a.Err, "Deleted your account %s. %s\n", who.Name, untilPurge(raw, "kedge me undelete"))
+			return a.printAnswer(output, raw, table{{"NAME", "name"}, {"DISPLAY NAME", "displayName"}, {"DELETED", "deletionRequestedAt"}, {"PURGE AT", "purgeAt"}})
+		},
+	}
+	c.flag(cmd)
+	output.flag(cmd)
+	return cmd
+}
+
+func (a *app) undeleteMeCommand() *cobra.Command {
+	var output format
+	c := consent{app: a}
+	cmd := &cobra.Command{
+		Use: "undelete", Short: "Bring back your account", Args: noArgs,
+		Long:    "Bring back your account at the hub after you deleted it, with its memberships.",
+		Example: "  kedge me undelete\n  kedge me undelete --yes",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.possible(); err != nil {
+				return err
+			}
+			s, err := a.session()
+			if err != nil {
+				return err
+			}
+			who, err := whoami(cmd, s.Client)
+			if err != nil {
+				return err
+			}
+			if who.DeletionRequestedAt == "" {
+				fmt.Fprintf(a.Err, "Your account %s is not deleted.\n", who.Name)
+				return a.printMe(output, who)
+			}
+			if err := c.agreed(cmd.Context(), fmt.Sprintf("Bring back your account %s at %s?", who.Name, s.url)); err != nil {
+				return err
+			}
+			_, raw, err := s.Do(cmd.Context(), client.Request{Method: http.MethodPost, Path: "/api/users/me/undelete"})
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(a.Err, "Your account %s is back.\n", who.Name)
+			return a.printAnswer(output, raw, meColumns)
+		},
+	}
+	c.flag(cmd)
+	output.flag(cmd)
+	return cmd
+}
+
+func (a *app) printMe(f format, who me) error {
+	raw, err := json.Marshal(who)
+	if err != nil {
+		return err
+	}
+	return a.print(f, raw, meColumns)
+}

@@ -1,0 +1,32 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+func (a *app) workspacesCommand() *cobra.Command {
+	k := &kind{app: a, noun: "workspace", group: "workspaces", inOrg: true}
+	cmd := &cobra.Command{
+		Use: "workspaces", Aliases: []string{"workspace", "ws"},
+		Short: "List, make, leave and delete workspaces, manage their members, and choose the one to work in",
+		Example: `  kedge workspaces
+  kedge workspaces create "My workspace"
+  kedge workspaces use "My workspace"
+  kedge workspaces members add bob`,
+		Args: noArgs, RunE: k.runList,
+	}
+	cmd.PersistentFlags().StringVar(&k.org, "org", "", "UUID of the organization (default: the one chosen with kedge orgs use)")
+	k.output.flag(cmd)
+	cmd.AddCommand(
+		k.listCommand("List the workspaces that you can enter"),
+		k.createCommand(), k.useCommand(),
+		k.leaveCommand("Leave a workspace, the chosen one unless another is named.", `  kedge workspaces leave
+  kedge workspaces leave "My workspace"`),
+		k.deleteCommand(`Delete a workspace with all that is in it. It can be used by nobody from then on;
+until the time that is printed, kedge workspaces undelete brings it back.`),
+		k.undeleteCommand(`Bring back a workspace that was deleted, with all that was in it. Name it by its
+UUID or, while that is unique, by its name; kedge workspaces list --deleted shows
+those that you are a member of. Others, which an admin of the organization can
+bring back, too, are named by UUID.`),
+		a.workspaceMembersCommand(&k.org),
+	)
+	return cmd
+}
