@@ -6,20 +6,10 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/go-chi/chi/v5"
-	"github.com/google/uuid"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/api/admin"
-	"github.com/faroshq/kedge-hub/pkg/api/credentials"
-	"github.com/faroshq/kedge-hub/pkg/api/members"
-	"github.com/faroshq/kedge-hub/pkg/api/orgs"
-	"github.com/faroshq/kedge-hub/pkg/api/users"
-	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
 	"github.com/faroshq/kedge-hub/pkg/auth"
-	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
@@ -28,12 +18,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/store"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
-)
-
-// How fast one person may search for others.
-const (
-	searchesPerSecond = 2
-	searchBurst       = 20
 )
 
 // api puts everything together that answers requests. followed tells whether a
@@ -58,48 +42,12 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, clusters bootst
 		return nil, err
 	}
 	s := store.New(clients, c.Tree, clusters.Users, clusters.Orgs)
-	authenticate := httpmw.Authenticate(authenticators, v, signUp(store.NewSignUp(s, v)), httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups})
-	scopes := httpmw.Scopes{Tenants: v}
-
-	r := chi.NewRouter()
-	r.Use(httpmw.Observe(log.From(serving), metrics))
-	r.NotFound(httpapi.NotFound)
-	r.MethodNotAllowed(httpapi.MethodNotAllowed)
-	for _, path := range []string{"/api", "/apis", "/apis/*", "/services", "/services/*", "/api/v1", "/api/v1/*"} {
-		r.HandleFunc(path, proxy.NotHere)
-	}
-	r.With(proxy.Shape, authenticate).Handle("/clusters/*", forward)
-	r.Route("/api/", func(r chi.Router) {
-		r.Use(authenticate)
-		(&users.Handler{
-			Views: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
-			LimitSearch: httpmw.LimitRate(searchesPerSecond, searchBurst, clock.RealClock{}),
-		}).Mount(r)
-		(&admin.Handler{
-			Views: v, Await: v.Await, Store: s,
-			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
-		}).Mount(r)
-		(&members.Handler{
-			Views: v, Await: v.Await, Followed: followed, Store: s,
-			OrgScope: scopes.Org, WorkspaceScope: scopes.Workspace, Clock: clock.RealClock{},
-		}).Mount(r)
-		(&orgs.Handler{
-			Views: v, Await: v.Await, Store: s, Tree: c.Tree, Scope: scopes.Org, NewUUID: uuid.NewString, Clock: clock.RealClock{},
-			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
-			DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout,
-		}).Mount(r)
-		(&workspaces.Handler{
-			Views: v, Store: s, Tree: c.Tree,
-			OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace,
-			NewUUID: uuid.NewString, Clock: clock.RealClock{}, ExternalURL: c.ExternalURL,
-			DefaultQuota: c.DefaultWorkspaceQuota, DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout,
-		}).Mount(r)
-		(&credentials.Handler{
-			WorkspaceScope: scopes.Workspace, Enter: gate.Enter, Tree: c.Tree,
-			ExternalURL: c.ExternalURL, CA: h.bundle.CAPEM, Clock: clock.RealClock{},
-		}).Mount(r)
-	})
-	return r, nil
+	return routes{
+		observe:      httpmw.Observe(log.From(serving), metrics),
+		authenticate: httpmw.Authenticate(authenticators, v, signUp(store.NewSignUp(s, v)), httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}),
+		forward:      forward,
+		config:       c, views: v, store: s, enter: gate.Enter, followed: followed, ca: h.bundle.CAPEM,
+	}.router(), nil
 }
 
 func (h *hub) proxy(serving context.Context, config *rest.Config, gate tenancy.Gate) (http.Handler, error) {

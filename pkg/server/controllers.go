@@ -10,6 +10,7 @@ import (
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -29,6 +30,7 @@ import (
 type controllers struct {
 	clusters bootstrap.Clusters
 	in       *views.Informers
+	clock    clock.WithTicker
 	views    *views.Views
 
 	organization, workspace, access, index, user, membership *controller.Controller
@@ -38,13 +40,13 @@ type controllers struct {
 	accessReconciler *access.Reconciler
 }
 
-func newControllers(registry prometheus.Registerer, clients *kcp.Clients, clusters bootstrap.Clusters, tree tenancy.Tree, in *views.Informers, v *views.Views) (*controllers, error) {
+func newControllers(registry prometheus.Registerer, clients *kcp.Clients, clusters bootstrap.Clusters, tree tenancy.Tree, in *views.Informers, v *views.Views, clk clock.WithTicker) (*controllers, error) {
 	metrics, err := controller.NewMetrics(registry)
 	if err != nil {
 		return nil, err
 	}
 	c := &controllers{
-		clusters: clusters, in: in, views: v,
+		clusters: clusters, in: in, views: v, clock: clk,
 		organizationEcho: controller.NewEcho(), workspaceEcho: controller.NewEcho(),
 		userEcho: controller.NewEcho(), membershipEcho: controller.NewEcho(),
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -45,6 +46,9 @@ type Options struct {
 	MetricsListenAddress string
 	LogFormat            string
 	LogLevel             string
+
+	// Clock is the time that deletions go by; not a flag.
+	Clock clock.WithTicker
 }
 
 // NewOptions returns the defaults.
@@ -64,6 +68,7 @@ func NewOptions() *Options {
 		MetricsListenAddress:  "127.0.0.1:9464",
 		LogFormat:             "console",
 		LogLevel:              "info",
+		Clock:                 clock.RealClock{},
 	}
 }
 

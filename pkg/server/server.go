@@ -131,7 +131,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err != nil {
 		return nil, wait, err
 	}
-	c, err := newControllers(h.registry, clients, clusters, h.config.Tree, in, v)
+	c, err := newControllers(h.registry, clients, clusters, h.config.Tree, in, v, h.config.Clock)
 	if err != nil {
 		return nil, wait, err
 	}

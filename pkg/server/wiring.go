@@ -9,7 +9,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -27,7 +26,7 @@ import (
 
 func (c *controllers) organizationConfig(w *writes, tree tenancy.Tree) organization.Config {
 	return organization.Config{
-		Tree: tree, Clock: clock.RealClock{},
+		Tree: tree, Clock: c.clock,
 		Get: func(key controller.Key) (*v1alpha1.Organization, bool) {
 			return c.in.Organizations.Get(key.Cluster, key.Name)
 		},
@@ -68,7 +67,7 @@ func (c *controllers) organizationConfig(w *writes, tree tenancy.Tree) organizat
 
 func (c *controllers) workspaceConfig(w *writes, missing func(controller.Key) int) workspace.Config {
 	return workspace.Config{
-		Clock: clock.RealClock{},
+		Clock: c.clock,
 		Get: func(key controller.Key) (*kcptenancyv1alpha1.Workspace, bool) {
 			if _, ok := c.views.OrgByCluster(key.Cluster); !ok {
 				return nil, false
@@ -176,7 +175,7 @@ func (c *controllers) places(user string) []tenancy.Place {
 
 func (c *controllers) userConfig(w *writes) user.Config {
 	return user.Config{
-		Clock: clock.RealClock{},
+		Clock: c.clock,
 		Get: func(key controller.Key) (*v1alpha1.User, bool) {
 			return c.in.Users.Get(c.clusters.Users, key.Name)
 		},
@@ -199,7 +198,7 @@ func (c *controllers) userConfig(w *writes) user.Config {
 
 func (c *controllers) membershipConfig(w *writes) membership.Config {
 	return membership.Config{
-		Clock: clock.RealClock{},
+		Clock: c.clock,
 		Get: func(key controller.Key) (*v1alpha1.Membership, bool) {
 			if _, ok := c.views.OrgByCluster(key.Cluster); !ok {
 				return nil, false

@@ -1,0 +1,110 @@
+package server
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/google/uuid"
+
+	"github.com/faroshq/kedge-hub/pkg/api/admin"
+	"github.com/faroshq/kedge-hub/pkg/api/credentials"
+	"github.com/faroshq/kedge-hub/pkg/api/members"
+	"github.com/faroshq/kedge-hub/pkg/api/orgs"
+	"github.com/faroshq/kedge-hub/pkg/api/users"
+	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/proxy"
+	"github.com/faroshq/kedge-hub/pkg/store"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/views"
+)
+
+// How fast one person may search for others.
+const (
+	searchesPerSecond = 2
+	searchBurst       = 20
+)
+
+// routes is everything that a request can reach.
+type routes struct {
+	observe, authenticate func(http.Handler) http.Handler
+	forward               http.Handler
+
+	config Config
+	views  *views.Views
+	store  *store.Store
+	enter  func(user, cluster string) (tenancy.Entry, error)
+	// followed tells whether a person's rights in kcp are as their Memberships say.
+	followed func(org, workspace, user string) bool
+	ca       []byte
+}
+
+// Route is a method and a pattern of the router.
+type Route struct{ Method, Pattern string }
+
+// Routes are all that a hub serves behind authentication, in the order of their
+// patterns: for tests that must not forget one.
+func Routes() []Route {
+	through := func(next http.Handler) http.Handler { return next }
+	config, err := NewOptions().Complete()
+	if err != nil {
+		panic("server: the defaults are not valid: " + err.Error())
+	}
+	var all []Route
+	router := routes{observe: through, authenticate: through, forward: http.NotFoundHandler(), config: config}.router()
+	_ = chi.Walk(router, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		all = append(all, Route{method, pattern})
+		return nil
+	})
+	slices.SortFunc(all, func(a, b Route) int {
+		return cmp.Or(cmp.Compare(a.Pattern, b.Pattern), cmp.Compare(a.Method, b.Method))
+	})
+	return all
+}
+
+func (p routes) router() chi.Router {
+	c, v, s := p.config, p.views, p.store
+	scopes := httpmw.Scopes{Tenants: v}
+	r := chi.NewRouter()
+	r.Use(p.observe)
+	r.NotFound(httpapi.NotFound)
+	r.MethodNotAllowed(httpapi.MethodNotAllowed)
+	for _, path := range []string{"/api", "/apis", "/apis/*", "/services", "/services/*", "/api/v1", "/api/v1/*"} {
+		r.HandleFunc(path, proxy.NotHere)
+	}
+	r.With(proxy.Shape, p.authenticate).Handle("/clusters/*", p.forward)
+	r.Route("/api/", func(r chi.Router) {
+		r.Use(p.authenticate)
+		(&users.Handler{
+			Views: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
+			LimitSearch: httpmw.LimitRate(searchesPerSecond, searchBurst, c.Clock),
+		}).Mount(r)
+		(&admin.Handler{
+			Views: v, Await: v.Await, Store: s,
+			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
+		}).Mount(r)
+		(&members.Handler{
+			Views: v, Await: v.Await, Followed: p.followed, Store: s,
+			OrgScope: scopes.Org, WorkspaceScope: scopes.Workspace, Clock: c.Clock,
+		}).Mount(r)
+		(&orgs.Handler{
+			Views: v, Await: v.Await, Store: s, Tree: c.Tree, Scope: scopes.Org, NewUUID: uuid.NewString, Clock: c.Clock,
+			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
+			DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout,
+		}).Mount(r)
+		(&workspaces.Handler{
+			Views: v, Store: s, Tree: c.Tree,
+			OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace,
+			NewUUID: uuid.NewString, Clock: c.Clock, ExternalURL: c.ExternalURL,
+			DefaultQuota: c.DefaultWorkspaceQuota, DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout,
+		}).Mount(r)
+		(&credentials.Handler{
+			WorkspaceScope: scopes.Workspace, Enter: p.enter, Tree: c.Tree,
+			ExternalURL: c.ExternalURL, CA: p.ca, Clock: c.Clock,
+		}).Mount(r)
+	})
+	return r
+}
