@@ -25,6 +25,10 @@ type exchange struct {
 	// path is where it goes, decoded.
 	path      string
 	requestID string
+	// elevation is nil for a request without sudo, stream for one that ends by
+	// itself.
+	elevation *elevation
+	stream    *stream
 	body      body
 }
 
@@ -50,12 +54,13 @@ func (b *body) Read(p []byte) (int, error) {
 // upstreamFailed answers for kcp where it gave no answer.
 func upstreamFailed(w http.ResponseWriter, r *http.Request, err error) {
 	ctx := r.Context()
-	var ended *errs.Error
+	if ended := exchangeOf(ctx).stream.ended(); ended != nil {
+		refuse(w, r, ended)
+		return
+	}
 	var network net.Error
 	var e *errs.Error
 	switch {
-	case errors.As(context.Cause(ctx), &ended):
-		e = ended
 	case ctx.Err() != nil:
 		w.WriteHeader(clientGone)
 		return

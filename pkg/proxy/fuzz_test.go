@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
 
 // kcpReads is how kcp's ClusterPathFromAndStrip reads a URL: the cluster, and
@@ -78,7 +80,8 @@ func FuzzClusterPath(f *testing.F) {
 }
 
 // FuzzOutboundHeaders sends any block of headers: what reaches kcp is Alice, once,
-// and nothing that is not on the list.
+// and nothing that is not on the list. She has sudo, and is elevated just where
+// she asks for it.
 func FuzzOutboundHeaders(f *testing.F) {
 	for _, seed := range []string{
 		"Accept: application/json\r\n", "X-Remote-User: system:admin\r\n", "Impersonate-User: bob\r\n", "impersonate_user: bob\r\n",
@@ -86,6 +89,10 @@ func FuzzOutboundHeaders(f *testing.F) {
 		"Connection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n", "Authorization: Bearer bob-token\r\n", " folded\r\n",
 		"Transfer-Encoding: chunked\r\nTrailer: X-Remote-User\r\n", "Content-Length: 0\r\n", "Te: trailers\r\n",
 		"Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nSec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.Ym9iLXRva2Vu\r\n",
+		"Impersonate-User: " + alice + "\r\nImpersonate-Group: " + sudoers + "\r\nImpersonate-Group: " + everybody + "\r\n",
+		"Impersonate-User: " + alice + "\r\nImpersonate-Group: " + sudoers + "\r\nImpersonate-Group: system:masters\r\n",
+		"Impersonate-User: " + alice + "\r\nimpersonate-group: " + sudoers + "\r\nConnection: Impersonate-Group\r\n",
+		"Impersonate-User: " + alice + "\r\nImpersonate-Group: " + sudoers + "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nImpersonate-Uid: 1\r\n",
 	} {
 		f.Add(seed)
 	}
@@ -101,10 +108,13 @@ func FuzzOutboundHeaders(f *testing.F) {
 			return
 		}
 		rec := &recorder{}
-		w := newHub(t, kcpURL, rec).do(r)
+		h := newHub(t, kcpURL, rec)
+		h.rights.set("alice", true, inWorkspace(v1alpha1.RoleMember))
+		w := h.do(r)
 		if w.Code != http.StatusOK {
 			require.Contains(t, []int{400, 401, 403}, w.Code)
 			require.Empty(t, rec.requests)
+			require.Empty(t, h.elevated)
 			return
 		}
 		out := rec.requests[0]
@@ -113,17 +123,26 @@ func FuzzOutboundHeaders(f *testing.F) {
 		require.Equal(t, "kcp.test:6443", out.Host)
 		require.Empty(t, out.Trailer)
 		upgrading := len(out.Header["Upgrade"]) > 0
+		asked, sudo := impersonated(r.Header), impersonated(out.Header)
+		if len(asked) == 0 {
+			require.Empty(t, sudo)
+			require.Empty(t, h.elevated)
+		} else {
+			require.Len(t, h.elevated, 1)
+			require.Equal(t, asked[user], sudo[user])
+			require.ElementsMatch(t, asked[group], sudo[group])
+			require.Equal(t, []string{alice}, sudo[user])
+			require.Contains(t, [][]string{{sudoers}, {sudoers, everybody}}, sudo[group])
+			require.Len(t, sudo, 2)
+		}
 		for name := range out.Header {
-			if !slices.Contains(allowed, name) {
+			if sudo[name] == nil && !slices.Contains(allowed, name) {
 				require.True(t, upgrading && slices.Contains(upgrade, name), name)
 			}
 		}
 		if upgrading {
 			require.Contains(t, []string{"websocket", "spdy/3.1"}, strings.ToLower(out.Header.Get("Upgrade")))
 			require.Equal(t, []string{"Upgrade"}, out.Header["Connection"])
-		}
-		for name := range r.Header {
-			require.False(t, strings.HasPrefix(strings.ToLower(name), "impersonate"), name)
 		}
 	})
 }

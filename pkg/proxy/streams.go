@@ -2,8 +2,11 @@ package proxy
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // place is whom a stream serves (metadata.name of the User) and the ID of the
@@ -18,62 +22,110 @@ import (
 // other.
 type place struct{ user, cluster string }
 
-// streams are the open streams. They end when their client ends them, or when
-// end is called.
+// streams are the open streams. They end when their client or kcp ends them, when
+// their right ends, or when the hub stops.
 type streams struct {
-	gauge prometheus.Gauge
+	gauge      prometheus.Gauge
+	revocation prometheus.Histogram
 
 	mu     sync.Mutex
 	closed bool
-	open   map[place]map[*stream]struct{}
+	// open are by user and then by cluster, so that one person's are found without
+	// looking at all.
+	open map[string]map[string]map[*stream]struct{}
 }
 
-type stream struct{ cancel context.CancelCauseFunc }
+func newStreams(metrics prometheus.Registerer) (*streams, error) {
+	s := &streams{
+		gauge: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "kedge_proxy_streams", Help: "Watches and upgraded connections that are open through the proxy.",
+		}),
+		revocation: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "kedge_proxy_revocation_seconds",
+			Help:    "From the hub learning that a right ended until the stream was closed.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9),
+		}),
+		open: map[string]map[string]map[*stream]struct{}{},
+	}
+	for _, c := range []prometheus.Collector{s.gauge, s.revocation} {
+		if err := metrics.Register(c); err != nil {
+			return nil, fmt.Errorf("register proxy metrics: %w", err)
+		}
+	}
+	return s, nil
+}
 
-// add begins a stream. Its context ends with a cause that is the answer to a
-// client who has none yet. remove must be called.
-func (s *streams) add(ctx context.Context, at place) (_ context.Context, remove func(), err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	added := &stream{cancel: cancel}
+// add begins a stream, whose context ends with it. remove must be called.
+func (s *streams) add(ctx context.Context, at place, opened tenancy.Entry) (context.Context, *stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		cancel(nil)
 		return nil, nil, stopping()
 	}
-	if s.open[at] == nil {
-		s.open[at] = map[*stream]struct{}{}
+	ctx, cancel := context.WithCancel(ctx)
+	added := &stream{at: at, opened: opened, cancel: cancel}
+	clusters := s.open[at.user]
+	if clusters == nil {
+		clusters = map[string]map[*stream]struct{}{}
+		s.open[at.user] = clusters
 	}
-	s.open[at][added] = struct{}{}
+	if clusters[at.cluster] == nil {
+		clusters[at.cluster] = map[*stream]struct{}{}
+	}
+	clusters[at.cluster][added] = struct{}{}
 	s.gauge.Inc()
-	return ctx, func() { s.remove(at, added) }, nil
+	return ctx, added, nil
 }
 
-func (s *streams) remove(at place, ended *stream) {
-	ended.cancel(nil)
+func (s *streams) remove(gone *stream) {
+	gone.cancel()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.open[at], ended)
-	if len(s.open[at]) == 0 {
-		delete(s.open, at)
+	clusters := s.open[gone.at.user]
+	delete(clusters[gone.at.cluster], gone)
+	if len(clusters[gone.at.cluster]) == 0 {
+		delete(clusters, gone.at.cluster)
+	}
+	if len(clusters) == 0 {
+		delete(s.open, gone.at.user)
 	}
 	s.gauge.Dec()
+	if e := gone.over.Load(); e != nil && !e.learned.IsZero() {
+		s.revocation.Observe(time.Since(e.learned).Seconds())
+	}
+}
+
+// of returns the open streams of a person, of everybody where user is empty.
+func (s *streams) of(user string) map[place][]*stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := map[place][]*stream{}
+	if user != "" {
+		s.collect(found, user)
+		return found
+	}
+	for user := range s.open {
+		s.collect(found, user)
+	}
+	return found
+}
+
+// collect adds the streams of one person to found; s.mu is held.
+func (s *streams) collect(found map[place][]*stream, user string) {
+	for cluster, open := range s.open[user] {
+		found[place{user, cluster}] = slices.Collect(maps.Keys(open))
+	}
 }
 
 // close ends all streams and lets none begin any more.
 func (s *streams) close() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.closed = true
-	for at := range s.open {
-		s.end(at, stopping())
-	}
-}
-
-// end ends the streams of one place; s.mu is held.
-func (s *streams) end(at place, cause error) {
-	for open := range s.open[at] {
-		open.cancel(cause)
+	s.mu.Unlock()
+	for _, open := range s.of("") {
+		for _, o := range open {
+			o.end(&ending{cause: stopping()})
+		}
 	}
 }
 
