@@ -62,9 +62,13 @@ func (r *reconciler[T]) summarize(obj T) {
 		status.Phase = v1alpha1.PhaseProgressing
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, v1alpha1.ReasonProgressing, message
 	}
-	if !obj.GetDeletionTimestamp().IsZero() {
+	switch {
+	case !obj.GetDeletionTimestamp().IsZero():
 		status.Phase = v1alpha1.PhaseTerminating
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, v1alpha1.ReasonTerminating, "it is being deleted"
+	case r.kind.Leaving != nil && r.kind.Leaving(obj):
+		status.Phase = v1alpha1.PhaseTerminating
+		ready.Status, ready.Reason = metav1.ConditionFalse, v1alpha1.ReasonTerminating
 	}
 	r.set(obj, ready)
 }

@@ -48,6 +48,9 @@ type Kind[T metav1.Object] struct {
 	// patch holds the uid and the resourceVersion that it was made for.
 	Patch func(ctx context.Context, key Key, patch []byte, subresource string) error
 	Clock clock.PassiveClock
+	// Leaving tells whether the object is on its way out, though nobody has deleted
+	// it yet; never where nil.
+	Leaving func(T) bool
 }
 
 type forcedKey struct{}

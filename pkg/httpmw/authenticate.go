@@ -128,7 +128,7 @@ func Authenticate(a auth.Authenticator, people People, signUp SignUp, admins Adm
 					return err
 				}
 			}
-			if err := tenancy.MayAct(user, selfService(r)); err != nil {
+			if err := tenancy.MayAct(user, selfService(r, user.Name)); err != nil {
 				return err
 			}
 			caller := &Caller{Identity: id, User: user, PlatformAdmin: admins.has(user, id)}
@@ -140,11 +140,11 @@ func Authenticate(a auth.Authenticator, people People, signUp SignUp, admins Adm
 
 // selfService tells whether a request is one that people may make about
 // themselves whatever state they are in.
-func selfService(r *http.Request) bool {
+func selfService(r *http.Request, name string) bool {
 	switch r.URL.Path {
 	case "/api/users/me":
 		return r.Method == http.MethodGet
-	case "/api/users/me/undelete":
+	case "/api/users/me/undelete", "/api/users/" + name + "/undelete":
 		return r.Method == http.MethodPost
 	}
 	return false

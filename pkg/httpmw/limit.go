@@ -37,7 +37,7 @@ func LimitRate(perSecond float64, burst int, c clock.PassiveClock) func(http.Han
 		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
 			if !of(CallerOf(r).User.Name).AllowN(c.Now(), 1) {
 				e := errs.New(errs.TooManyRequests, "too many requests of this kind; wait a moment and try again")
-				e.RetryAfter = time.Second
+				e.RetryAfter = time.Duration(float64(time.Second) / perSecond)
 				return e
 			}
 			next.ServeHTTP(w, r)

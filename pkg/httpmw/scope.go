@@ -43,7 +43,12 @@ type Scopes struct{ Tenants Tenants }
 
 // Org is for endpoints of an Org: the caller has a role in the Org itself.
 func (s Scopes) Org(next http.Handler) http.Handler {
-	return s.middleware(next, func(scope *tenancy.Scope, _ []v1alpha1.MembershipIndexEntry) bool { return scope.OrgRole != "" }, false)
+	return s.middleware(next, func(scope *tenancy.Scope, _ []v1alpha1.MembershipIndexEntry) bool { return scope.OrgRole != "" }, orgTarget)
+}
+
+// DeletedOrg is Org for the one endpoint that there is of a soft-deleted Org.
+func (s Scopes) DeletedOrg(next http.Handler) http.Handler {
+	return s.middleware(next, func(scope *tenancy.Scope, _ []v1alpha1.MembershipIndexEntry) bool { return scope.OrgRole != "" }, deletedOrgTarget)
 }
 
 // OrgVisitor is for what people may see of an Org in which they have no more
@@ -51,16 +56,33 @@ func (s Scopes) Org(next http.Handler) http.Handler {
 func (s Scopes) OrgVisitor(next http.Handler) http.Handler {
 	return s.middleware(next, func(scope *tenancy.Scope, entries []v1alpha1.MembershipIndexEntry) bool {
 		return tenancy.InOrg(entries, scope.Org.UUID())
-	}, false)
+	}, orgTarget)
 }
 
 // Workspace is for endpoints of a Workspace: the caller has a role there, an Org
 // admin always (O-15).
 func (s Scopes) Workspace(next http.Handler) http.Handler {
-	return s.middleware(next, func(scope *tenancy.Scope, _ []v1alpha1.MembershipIndexEntry) bool { return scope.WorkspaceRole != "" }, true)
+	return s.middleware(next, func(scope *tenancy.Scope, _ []v1alpha1.MembershipIndexEntry) bool { return scope.WorkspaceRole != "" }, workspaceTarget)
 }
 
-func (s Scopes) middleware(next http.Handler, allowed func(*tenancy.Scope, []v1alpha1.MembershipIndexEntry) bool, inWorkspace bool) http.Handler {
+// DeletedWorkspace is Workspace for the one endpoint that there is of a soft-deleted
+// Workspace.
+func (s Scopes) DeletedWorkspace(next http.Handler) http.Handler {
+	return s.middleware(next, func(scope *tenancy.Scope, _ []v1alpha1.MembershipIndexEntry) bool { return scope.WorkspaceRole != "" }, deletedWorkspaceTarget)
+}
+
+// target is what an endpoint is about.
+type target int
+
+const (
+	orgTarget target = iota
+	deletedOrgTarget
+	workspaceTarget
+	deletedWorkspaceTarget
+)
+
+func (s Scopes) middleware(next http.Handler, allowed func(*tenancy.Scope, []v1alpha1.MembershipIndexEntry) bool, about target) http.Handler {
+	inWorkspace := about == workspaceTarget || about == deletedWorkspaceTarget
 	return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
 		orgUUID, err := fromHeaderAndPath(r, OrgHeader, "org")
 		if err != nil {
@@ -82,7 +104,7 @@ func (s Scopes) middleware(next http.Handler, allowed func(*tenancy.Scope, []v1a
 			User: caller.User.Name, PlatformAdmin: caller.PlatformAdmin,
 			Org: org, OrgRole: tenancy.OrgRole(entries, orgUUID),
 		}
-		gone := org.Deleted()
+		gone := org.Deleted() && about != deletedOrgTarget
 		if inWorkspace {
 			ws, ok := s.Tenants.Workspace(orgUUID, wsUUID)
 			if !ok {
@@ -90,7 +112,7 @@ func (s Scopes) middleware(next http.Handler, allowed func(*tenancy.Scope, []v1a
 			}
 			scope.Workspace = &ws
 			scope.WorkspaceRole = tenancy.WorkspaceRole(entries, orgUUID, wsUUID, org.Spec.DefaultAccess)
-			gone = gone || ws.Deleted()
+			gone = gone || ws.Deleted() && about != deletedWorkspaceTarget
 		}
 		if !allowed(scope, entries) {
 			return foreign()

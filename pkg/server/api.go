@@ -9,7 +9,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
@@ -22,35 +24,35 @@ import (
 
 // api puts everything together that answers requests. followed tells whether a
 // person's rights in kcp are as their Memberships say.
-func (h *hub) api(serving context.Context, clients *kcp.Clients, clusters bootstrap.Clusters, v *views.Views, config *rest.Config, followed func(org, workspace, user string) bool) (http.Handler, error) {
+func (h *hub) api(serving context.Context, clients *kcp.Clients, clusters bootstrap.Clusters, v *views.Views, config *rest.Config, changes *audit.Log, followed func(org, workspace, user string) bool, followedEverywhere func(user string) bool) (http.Handler, *proxy.Proxy, error) {
 	c := h.config
 	var authenticators auth.Union
 	if c.TokenFile != "" {
 		tokens, err := auth.LoadStaticTokens(c.TokenFile)
 		if err != nil {
-			return nil, fmt.Errorf("--token-file: %w", err)
+			return nil, nil, fmt.Errorf("--token-file: %w", err)
 		}
 		authenticators = append(authenticators, tokens)
 	}
 	metrics, err := httpmw.NewMetrics(h.registry)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	gate := tenancy.Gate{Tree: c.Tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace, Sudo: v.Sudo}
-	forward, err := h.proxy(serving, config, gate)
+	gate := tenancy.Gate{Tree: c.Tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace, Sudo: v.Sudo, User: v.ByName}
+	forward, err := h.proxy(serving, config, gate, changes)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s := store.New(clients, c.Tree, clusters.Users, clusters.Orgs)
 	return routes{
 		observe:      httpmw.Observe(log.From(serving), metrics),
-		authenticate: httpmw.Authenticate(authenticators, v, signUp(store.NewSignUp(s, v)), httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}),
+		authenticate: httpmw.Authenticate(authenticators, v, signUp(store.NewSignUp(s, v), c.Registration), httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}),
 		forward:      forward,
-		config:       c, views: v, store: s, enter: gate.Enter, followed: followed, ca: h.bundle.CAPEM,
-	}.router(), nil
+		config:       c, views: v, store: s, enter: gate.Enter, followed: settled(forward, followed), followedEverywhere: followedEverywhere, audit: auditing(changes), ca: h.bundle.CAPEM,
+	}.router(), forward, nil
 }
 
-func (h *hub) proxy(serving context.Context, config *rest.Config, gate tenancy.Gate) (http.Handler, error) {
+func (h *hub) proxy(serving context.Context, config *rest.Config, gate tenancy.Gate, changes *audit.Log) (*proxy.Proxy, error) {
 	upstream, err := url.Parse(config.Host)
 	if err != nil {
 		return nil, fmt.Errorf("kcp's URL: %w", err)
@@ -66,13 +68,38 @@ func (h *hub) proxy(serving context.Context, config *rest.Config, gate tenancy.G
 		Upstream: upstream, Transport: proxyTransport(tlsConfig), Enter: gate.Enter,
 		User:     func(r *http.Request) string { return httpmw.CallerOf(r).User.Name },
 		Token:    httpmw.BearerToken,
+		Identity: func(r *http.Request) string { return httpmw.CallerOf(r).User.Spec.RBACIdentity },
+		Elevated: func(r *http.Request, user string, e tenancy.Entry) {
+			changes.Write(audit.Event{Actor: user, Action: "sudo " + r.Method, Org: e.Workspace.OrgUUID, Workspace: e.Workspace.UUID})
+		},
 		Draining: serving, Metrics: h.registry,
 	})
 }
 
 // signUp makes a User out of an identity.
-func signUp(s *store.SignUp) httpmw.SignUp {
+func signUp(s *store.SignUp, registration string) httpmw.SignUp {
 	return func(ctx context.Context, id *auth.Identity) (*v1alpha1.User, error) {
-		return s.Ensure(ctx, tenancy.NewUserSpec(id.Issuer, id.Subject, id.Username, id.DisplayName, id.Email), id.PreferredUsername)
+		spec := tenancy.NewUserSpec(id.Issuer, id.Subject, id.Username, id.DisplayName, id.Email)
+		switch registration {
+		case registrationClosed:
+			return nil, errs.New(errs.Forbidden, "this hub takes nobody new; ask a platform admin")
+		case registrationApproval:
+			spec.Registration = v1alpha1.RegistrationPending
+		}
+		return s.Ensure(ctx, spec, id.PreferredUsername)
+	}
+}
+
+// auditing writes changes down.
+func auditing(to *audit.Log) func(httpmw.Change) {
+	return func(c httpmw.Change) {
+		object := c.Params["user"]
+		if object == "" {
+			object = c.Params["name"]
+		}
+		to.Write(audit.Event{
+			Actor: c.User, Action: c.Method + " " + c.Route, Org: c.Params["org"], Workspace: c.Params["ws"], Object: object,
+			Code: c.Code, Request: c.Request,
+		})
 	}
 }

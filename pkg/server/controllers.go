@@ -10,9 +10,9 @@ import (
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
@@ -30,7 +30,8 @@ import (
 type controllers struct {
 	clusters bootstrap.Clusters
 	in       *views.Informers
-	clock    clock.WithTicker
+	config   Config
+	audit    *audit.Log
 	views    *views.Views
 
 	organization, workspace, access, index, user, membership *controller.Controller
@@ -40,20 +41,20 @@ type controllers struct {
 	accessReconciler *access.Reconciler
 }
 
-func newControllers(registry prometheus.Registerer, clients *kcp.Clients, clusters bootstrap.Clusters, tree tenancy.Tree, in *views.Informers, v *views.Views, clk clock.WithTicker) (*controllers, error) {
+func newControllers(registry prometheus.Registerer, clients *kcp.Clients, clusters bootstrap.Clusters, in *views.Informers, v *views.Views, config Config, log *audit.Log) (*controllers, error) {
 	metrics, err := controller.NewMetrics(registry)
 	if err != nil {
 		return nil, err
 	}
 	c := &controllers{
-		clusters: clusters, in: in, views: v, clock: clk,
+		clusters: clusters, in: in, views: v, config: config, audit: log,
 		organizationEcho: controller.NewEcho(), workspaceEcho: controller.NewEcho(),
 		userEcho: controller.NewEcho(), membershipEcho: controller.NewEcho(),
 	}
-	w := &writes{clients: clients, clusters: clusters, tree: tree}
+	w := &writes{clients: clients, clusters: clusters, tree: config.Tree}
 
 	c.accessReconciler = access.New(c.accessConfig(w))
-	c.organization = controller.New(controller.Options{Name: "organization", All: c.allOrganizations}, metrics, organization.New(c.organizationConfig(w, tree)))
+	c.organization = controller.New(controller.Options{Name: "organization", All: c.allOrganizations}, metrics, organization.New(c.organizationConfig(w, config.Tree)))
 	c.workspace = controller.New(controller.Options{Name: "workspace", All: c.allWorkspaces}, metrics, workspace.New(c.workspaceConfig(w, c.accessReconciler.Missing)))
 	c.access = controller.New(controller.Options{Name: "access", All: c.allWorkspaces}, metrics, c.accessReconciler.Reconcile)
 	c.index = controller.New(controller.Options{Name: "membershipindex", All: c.allUsers}, metrics, membershipindex.New(c.indexConfig(w)))
@@ -109,6 +110,9 @@ func (c *controllers) onOrganization(old, new *v1alpha1.Organization) {
 		// A place in the creator's quota is taken, or free again.
 		c.user.Enqueue(controller.Key{Cluster: c.clusters.Users, Name: by})
 	}
+	if o := current(old, new); o.Spec.Personal {
+		c.user.Enqueue(controller.Key{Cluster: c.clusters.Users, Name: o.Annotations[v1alpha1.CreatedByAnnotation]})
+	}
 	// What is derived from an Org does not follow from its status, but for the
 	// mark of its deletion.
 	if old == nil || new == nil || controller.Wakes(old, new) || !old.Status.DeletionRequestedAt.Equal(new.Status.DeletionRequestedAt) {
@@ -125,6 +129,7 @@ func (c *controllers) wakeOrg(uuid string) {
 	}
 	for _, m := range c.views.MembershipsIn(org.ClusterID) {
 		c.wakeUser(m.Spec.UserRef.Name)
+		c.membership.Enqueue(controller.Key{Cluster: org.ClusterID, Name: m.Name})
 	}
 	c.wakeWorkspaces(org)
 }
@@ -163,6 +168,14 @@ func (c *controllers) onWorkspace(old, new *kcptenancyv1alpha1.Workspace) {
 	}
 	if org, ok := c.views.OrgByCluster(cluster); ok && (old == nil || new == nil) {
 		c.organization.Enqueue(controller.Key{Cluster: c.clusters.Orgs, Name: org.UUID()})
+	}
+	if org, ok := c.views.OrgByCluster(cluster); ok && org.Organization != nil {
+		if org.Spec.Personal {
+			c.user.Enqueue(controller.Key{Cluster: c.clusters.Users, Name: org.CreatedBy()})
+		}
+		if c.frozen(org) {
+			c.organization.Enqueue(controller.Key{Cluster: c.clusters.Orgs, Name: org.UUID()})
+		}
 	}
 	// What is derived from a Workspace does not follow from the hub's status of it.
 	if old == nil || new == nil || old.Status.Phase != new.Status.Phase || controller.Wakes(old, new, v1alpha1.StatusAnnotation) {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/utils/clock"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -40,8 +42,13 @@ type Options struct {
 	DefaultOrgQuota       int
 	DefaultWorkspaceQuota int
 	DeletionGrace         time.Duration
-	CreateTimeout         time.Duration
-	DrainTimeout          time.Duration
+	// Registration is open, approval or closed.
+	Registration    string
+	PersonalOrgs    bool
+	PersonalOrgRole v1alpha1.Role
+	AuditLogFile    string
+	CreateTimeout   time.Duration
+	DrainTimeout    time.Duration
 
 	MetricsListenAddress string
 	LogFormat            string
@@ -50,6 +57,13 @@ type Options struct {
 	// Clock is the time that deletions go by; not a flag.
 	Clock clock.WithTicker
 }
+
+// The values of --registration.
+const (
+	registrationOpen     = "open"
+	registrationApproval = "approval"
+	registrationClosed   = "closed"
+)
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
@@ -63,6 +77,9 @@ func NewOptions() *Options {
 		DefaultOrgQuota:       10,
 		DefaultWorkspaceQuota: 50,
 		DeletionGrace:         720 * time.Hour,
+		Registration:          registrationOpen,
+		PersonalOrgs:          true,
+		PersonalOrgRole:       v1alpha1.RoleAdmin,
 		CreateTimeout:         10 * time.Second,
 		DrainTimeout:          20 * time.Second,
 		MetricsListenAddress:  "127.0.0.1:9464",
@@ -91,6 +108,10 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.DefaultOrgQuota, "default-org-quota", o.DefaultOrgQuota, "How many organizations a person may create.")
 	fs.IntVar(&o.DefaultWorkspaceQuota, "default-workspace-quota", o.DefaultWorkspaceQuota, "How many workspaces an organization may hold.")
 	fs.DurationVar(&o.DeletionGrace, "deletion-grace", o.DeletionGrace, "How long something that was deleted can be undeleted.")
+	fs.StringVar(&o.Registration, "registration", o.Registration, "Who may join: open for everybody whose token is good, approval for those whom a platform admin approves, closed for nobody new.")
+	fs.BoolVar(&o.PersonalOrgs, "personal-orgs", o.PersonalOrgs, "Make an organization of their own for everybody who joins.")
+	fs.StringVar((*string)(&o.PersonalOrgRole), "personal-org-role", string(o.PersonalOrgRole), "What people are in their own organization: admin or member.")
+	fs.StringVar(&o.AuditLogFile, "audit-log-file", o.AuditLogFile, "File to which who changed what is appended, a JSON object a line. Without it that goes to the log.")
 	fs.DurationVar(&o.CreateTimeout, "create-timeout", o.CreateTimeout, "How long a create waits until the object is ready before it answers 202.")
 	fs.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "How long open requests may go on after SIGTERM.")
 	fs.StringVar(&o.MetricsListenAddress, "metrics-listen-address", o.MetricsListenAddress, "Address and port on which /metrics is served over HTTP; empty for nowhere.")
@@ -171,6 +192,12 @@ func (o Options) Complete() (Config, error) {
 		if d <= 0 {
 			fail(flag, "%s is not a positive duration, such as 10s", d)
 		}
+	}
+	if !slices.Contains([]string{registrationOpen, registrationApproval, registrationClosed}, o.Registration) {
+		fail("registration", "%q is not open, approval or closed", o.Registration)
+	}
+	if o.PersonalOrgRole != v1alpha1.RoleAdmin && o.PersonalOrgRole != v1alpha1.RoleMember {
+		fail("personal-org-role", "%q is not admin or member", o.PersonalOrgRole)
 	}
 	if o.MetricsListenAddress != "" {
 		if _, port, err := net.SplitHostPort(o.MetricsListenAddress); err != nil || !validPort(port, true) {

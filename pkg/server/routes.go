@@ -38,8 +38,10 @@ type routes struct {
 	store  *store.Store
 	enter  func(user, cluster string) (tenancy.Entry, error)
 	// followed tells whether a person's rights in kcp are as their Memberships say.
-	followed func(org, workspace, user string) bool
-	ca       []byte
+	followed           func(org, workspace, user string) bool
+	followedEverywhere func(user string) bool
+	audit              func(httpmw.Change)
+	ca                 []byte
 }
 
 // Route is a method and a pattern of the router.
@@ -77,13 +79,14 @@ func (p routes) router() chi.Router {
 	}
 	r.With(proxy.Shape, p.authenticate).Handle("/clusters/*", p.forward)
 	r.Route("/api/", func(r chi.Router) {
-		r.Use(p.authenticate)
+		r.Use(p.authenticate, httpmw.Audit(p.audit))
 		(&users.Handler{
 			Views: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
+			DeletionGrace: c.DeletionGrace, Clock: c.Clock, Followed: p.followedEverywhere,
 			LimitSearch: httpmw.LimitRate(searchesPerSecond, searchBurst, c.Clock),
 		}).Mount(r)
 		(&admin.Handler{
-			Views: v, Await: v.Await, Store: s,
+			Views: v, Await: v.Await, Store: s, Orgs: v.Orgs, DeletionGrace: c.DeletionGrace,
 			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
 		}).Mount(r)
 		(&members.Handler{
@@ -91,14 +94,14 @@ func (p routes) router() chi.Router {
 			OrgScope: scopes.Org, WorkspaceScope: scopes.Workspace, Clock: c.Clock,
 		}).Mount(r)
 		(&orgs.Handler{
-			Views: v, Await: v.Await, Store: s, Tree: c.Tree, Scope: scopes.Org, NewUUID: uuid.NewString, Clock: c.Clock,
+			Views: v, Await: v.Await, Store: s, Tree: c.Tree, Scope: scopes.Org, DeletedScope: scopes.DeletedOrg, NewUUID: uuid.NewString, Clock: c.Clock,
 			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
 			DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout,
 		}).Mount(r)
 		(&workspaces.Handler{
 			Views: v, Store: s, Tree: c.Tree,
 			OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace,
-			NewUUID: uuid.NewString, Clock: c.Clock, ExternalURL: c.ExternalURL,
+			DeletedScope: scopes.DeletedWorkspace, NewUUID: uuid.NewString, Clock: c.Clock, ExternalURL: c.ExternalURL,
 			DefaultQuota: c.DefaultWorkspaceQuota, DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout,
 		}).Mount(r)
 		(&credentials.Handler{

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/certs"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
@@ -46,6 +48,7 @@ type hub struct {
 	registry *prometheus.Registry
 	health   *health
 	bundle   *certs.Bundle
+	audit    *audit.Log
 }
 
 func (h *hub) run(ctx context.Context, newKCP NewKCP) error {
@@ -53,6 +56,11 @@ func (h *hub) run(ctx context.Context, newKCP NewKCP) error {
 	if err := h.certificate(); err != nil {
 		return err
 	}
+	closeAudit, err := h.openAudit(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeAudit()
 	// Ports that are taken are noticed before kcp has started for half a minute.
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", h.config.ListenAddress)
 	if err != nil {
@@ -131,14 +139,15 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err != nil {
 		return nil, wait, err
 	}
-	c, err := newControllers(h.registry, clients, clusters, h.config.Tree, in, v, h.config.Clock)
+	c, err := newControllers(h.registry, clients, clusters, in, v, h.config, h.audit)
 	if err != nil {
 		return nil, wait, err
 	}
-	app, err = h.api(serving, clients, clusters, v, config, c.followed)
+	app, forward, err := h.api(serving, clients, clusters, v, config, h.audit, c.followed, c.followedEverywhere)
 	if err != nil {
 		return nil, wait, err
 	}
+	cutStreams(in, forward)
 	running.Go(func() { tenancyEndpoints.Run(below) })
 	running.Go(func() { accessEndpoints.Run(below) })
 	running.Go(func() { kcp.Watch(below, clusters.Initializing, in.Initializing) })
@@ -150,6 +159,20 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	}
 	h.health.assembled(v.Ready)
 	return app, wait, awaitReady(starting, h.health.kcpReachable)
+}
+
+// openAudit opens the audit log.
+func (h *hub) openAudit(ctx context.Context) (closing func(), err error) {
+	if h.config.AuditLogFile == "" {
+		h.audit = audit.New(ctx, nil)
+		return func() {}, nil
+	}
+	f, err := os.OpenFile(h.config.AuditLogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("--audit-log-file: %w", err)
+	}
+	h.audit = audit.New(ctx, f)
+	return func() { _ = f.Close() }, nil
 }
 
 func awaitReady(ctx context.Context, ready func() bool) error {

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +27,7 @@ import (
 
 func (c *controllers) organizationConfig(w *writes, tree tenancy.Tree) organization.Config {
 	return organization.Config{
-		Tree: tree, Clock: c.clock,
+		Tree: tree, Clock: c.config.Clock,
 		Get: func(key controller.Key) (*v1alpha1.Organization, bool) {
 			return c.in.Organizations.Get(key.Cluster, key.Name)
 		},
@@ -48,28 +49,31 @@ func (c *controllers) organizationConfig(w *writes, tree tenancy.Tree) organizat
 		},
 		CreateMembership: w.createMembership,
 		Initialized:      w.initialized,
-		Workspaces: func(org string) []string {
-			var uuids []string
-			for _, ws := range c.views.Workspaces(org) {
-				uuids = append(uuids, ws.UUID)
-			}
-			return uuids
+		Children:         c.views.Workspaces, User: c.views.ByName,
+		PersonalRole: c.config.PersonalOrgRole, Grace: c.config.DeletionGrace, Orgs: c.clusters.Orgs,
+		Freeze: w.freeze, Thaw: w.thaw, Release: w.release,
+		Remove: func(ctx context.Context, o *v1alpha1.Organization) error {
+			return fenced(ctx, w.clients.Organizations(c.clusters.Orgs), o)
 		},
+		OwnWorkspace: w.ownWorkspace, ListWorkspaces: w.listWorkspaces, RemoveWorkspace: w.removeWorkspace,
+		Purged:      c.purgedOrg,
 		CreateChild: w.createChild,
 		ChildExists: func(ctx context.Context, cluster, workspace string) (bool, error) {
 			return exists(ctx, w.clients.Workspaces(cluster), workspace)
 		},
 		ListMemberships:  w.listMemberships,
 		RemoveMembership: w.removeMembership,
-		DemoteMembership: w.demoteMembership,
+		DemoteMembership: w.setRole,
 	}
 }
 
 func (c *controllers) workspaceConfig(w *writes, missing func(controller.Key) int) workspace.Config {
 	return workspace.Config{
-		Clock: c.clock,
+		Clock: c.config.Clock,
 		Get: func(key controller.Key) (*kcptenancyv1alpha1.Workspace, bool) {
-			if _, ok := c.views.OrgByCluster(key.Cluster); !ok {
+			// What is in a soft-deleted Org is frozen with it, and not to be written to.
+			org, ok := c.views.OrgByCluster(key.Cluster)
+			if !ok || c.frozen(org) {
 				return nil, false
 			}
 			return c.in.Workspaces.Get(key.Cluster, key.Name)
@@ -78,6 +82,14 @@ func (c *controllers) workspaceConfig(w *writes, missing func(controller.Key) in
 		ClusterRoles:  c.in.ClusterRoles.InCluster,
 		Bindings:      c.in.Bindings.InCluster,
 		AccessMissing: missing,
+		User:          c.views.ByName,
+		Lifecycle: workspace.Lifecycle{
+			Grace: c.config.DeletionGrace, Freeze: w.freeze, Thaw: w.thaw, Release: w.release,
+			Remove: func(ctx context.Context, orgCluster string, ws *kcptenancyv1alpha1.Workspace) error {
+				return fenced(ctx, w.clients.Workspaces(orgCluster), ws)
+			},
+			ListMemberships: w.listMemberships, RemoveMembership: w.removeMembership, Purged: c.purgedWorkspace,
+		},
 		Patch: func(ctx context.Context, key controller.Key, patch []byte, subresource string) error {
 			ws, err := w.clients.Workspaces(key.Cluster).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources(subresource)...)
 			if err == nil && bytes.Contains(patch, []byte(v1alpha1.StatusAnnotation)) {
@@ -110,7 +122,8 @@ func (c *controllers) accessConfig(w *writes) access.Config {
 				return tenancy.Org{}, tenancy.Workspace{}, false
 			}
 			ws, ok := c.views.Workspace(org.UUID(), key.Name)
-			return org, ws, ok
+			// What is frozen keeps its bindings: undeleted, it is as it was.
+			return org, ws, ok && !org.Deleted() && !ws.Deleted()
 		},
 		Memberships:  c.views.MembershipsIn,
 		User:         c.views.ByName,
@@ -175,11 +188,44 @@ func (c *controllers) places(user string) []tenancy.Place {
 
 func (c *controllers) userConfig(w *writes) user.Config {
 	return user.Config{
-		Clock: c.clock,
+		Clock: c.config.Clock,
 		Get: func(key controller.Key) (*v1alpha1.User, bool) {
 			return c.in.Users.Get(c.clusters.Users, key.Name)
 		},
+		Grace: c.config.DeletionGrace, PersonalOrgs: c.config.PersonalOrgs,
 		OrgsCreatedBy: c.views.OrgsCreatedBy,
+		Org:           c.views.Org, OrgIn: c.views.OrgByCluster, Workspace: c.views.Workspace,
+		Places: func(user string) []string {
+			var clusters []string
+			for _, m := range c.views.MembershipsOf(user) {
+				if cluster := kcp.ClusterOf(m); !slices.Contains(clusters, cluster) {
+					clusters = append(clusters, cluster)
+				}
+			}
+			return clusters
+		},
+		Active: func(name string) bool {
+			u, _ := c.views.ByName(name)
+			return tenancy.Active(u)
+		},
+		CreateWorkspace: w.createChild,
+		Remove: func(ctx context.Context, u *v1alpha1.User) error {
+			return fenced(ctx, w.clients.Users(c.clusters.Users), u)
+		},
+		ListMemberships: func(ctx context.Context, cluster string) (list []v1alpha1.Membership, err error) {
+			err = c.inOrg(ctx, w, cluster, func() error {
+				list, err = w.listMemberships(ctx, cluster)
+				return err
+			})
+			return list, err
+		},
+		SetRole: func(ctx context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error {
+			return c.inOrg(ctx, w, cluster, func() error { return w.setRole(ctx, cluster, m, role) })
+		},
+		RemoveMembership: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
+			return c.inOrg(ctx, w, cluster, func() error { return w.removeMembership(ctx, cluster, m) })
+		},
+		DeleteOrg: w.deleteOrg(c.config.Clock.Now), RemoveOrg: w.removeOrg, Purged: c.purgedUser,
 		Patch: func(ctx context.Context, key controller.Key, patch []byte, subresource string) error {
 			u, err := w.clients.Users(c.clusters.Users).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources(subresource)...)
 			if err == nil && subresource != "" {
@@ -198,9 +244,9 @@ func (c *controllers) userConfig(w *writes) user.Config {
 
 func (c *controllers) membershipConfig(w *writes) membership.Config {
 	return membership.Config{
-		Clock: c.clock,
+		Clock: c.config.Clock,
 		Get: func(key controller.Key) (*v1alpha1.Membership, bool) {
-			if _, ok := c.views.OrgByCluster(key.Cluster); !ok {
+			if org, ok := c.views.OrgByCluster(key.Cluster); !ok || c.frozen(org) {
 				return nil, false
 			}
 			return c.in.Memberships.Get(key.Cluster, key.Name)
@@ -230,6 +276,21 @@ func (c *controllers) membershipConfig(w *writes) membership.Config {
 			return err
 		},
 	}
+}
+
+// frozen tells whether the Org's own logical cluster takes no writes.
+func (c *controllers) frozen(org tenancy.Org) bool {
+	return org.Organization != nil && org.Status.DeletionRequestedAt != nil && org.DeletionTimestamp.IsZero()
+}
+
+// followedEverywhere is followed for all Orgs that the person is in.
+func (c *controllers) followedEverywhere(user string) bool {
+	for _, m := range c.views.MembershipsOf(user) {
+		if org, ok := c.views.OrgByCluster(kcp.ClusterOf(m)); ok && !c.followed(org.UUID(), "", user) {
+			return false
+		}
+	}
+	return true
 }
 
 // followed tells whether what a person may do in the Org's Workspaces, or in the

@@ -128,6 +128,7 @@ func exists[T kcp.Object](ctx context.Context, client *kcp.Client[T], name strin
 func (w *writes) createChild(ctx context.Context, cluster string, child tenancy.Workspace) error {
 	ws := &kcptenancyv1alpha1.Workspace{}
 	ws.Name, ws.Labels = child.UUID, child.Labels
+	ws.Finalizers = []string{v1alpha1.CascadeFinalizer}
 	ws.Annotations = map[string]string{
 		v1alpha1.DisplayNameAnnotation: child.DisplayName,
 		v1alpha1.CreatedByAnnotation:   child.CreatedBy,
@@ -152,7 +153,7 @@ func (w *writes) removeMembership(ctx context.Context, cluster string, m *v1alph
 	return again(err)
 }
 
-func (w *writes) demoteMembership(ctx context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error {
+func (w *writes) setRole(ctx context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"role":%q}}`, m.UID, m.ResourceVersion, role)
 	_, err := w.clients.Memberships(cluster).Patch(ctx, m.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager})
 	return again(err)

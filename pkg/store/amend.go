@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,28 +16,75 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // AmendUser changes the spec of a User on the condition that nobody else changed
 // the object meanwhile. change returns what to set in the spec of the User that it
 // is given, or nil for nothing to do; it is called again with the newer object
-// where somebody did. held may be out of date.
+// where somebody did. held may be out of date; that another object has its name now
+// is NotFound.
 func (s *Store) AmendUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error) {
-	return amend(ctx, &s.turns, s.clients.Users(s.users), held, change, "user")
+	return amend(ctx, &s.turns, s.clients.Users(s.users), held, within("spec", change), "user")
+}
+
+// MarkUser changes the status of a User in the way of AmendUser.
+func (s *Store) MarkUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error) {
+	return amend(ctx, &s.turns, s.clients.Users(s.users), held, within("status", change), "user", "status")
 }
 
 // AmendOrganization is AmendUser for an Organization.
 func (s *Store) AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error) {
-	return amend(ctx, &s.turns, s.clients.Organizations(s.orgs), held, change, "organization")
+	return amend(ctx, &s.turns, s.clients.Organizations(s.orgs), held, within("spec", change), "organization")
+}
+
+// MarkOrganization changes the status of an Organization in the way of AmendUser.
+func (s *Store) MarkOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error) {
+	return amend(ctx, &s.turns, s.clients.Organizations(s.orgs), held, within("status", change), "organization", "status")
+}
+
+// MarkWorkspace changes annotations of a child Workspace in the way of AmendUser.
+func (s *Store) MarkWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace, change func(tenancy.Workspace) (annotations map[string]any, err error)) (tenancy.Workspace, error) {
+	client := s.clients.Workspaces(orgCluster)
+	var held *kcptenancyv1alpha1.Workspace
+	if err := retry(ctx, func(ctx context.Context) (err error) {
+		held, err = client.Get(ctx, w.UUID, metav1.GetOptions{})
+		return err
+	}); err != nil {
+		return tenancy.Workspace{}, convert(err, "workspace")
+	}
+	changed, err := amend(ctx, &s.turns, client, held, func(_ context.Context, ws *kcptenancyv1alpha1.Workspace) (map[string]any, error) {
+		annotations, err := change(tenancy.WorkspaceOf(w.OrgUUID, ws))
+		if err != nil || annotations == nil {
+			return nil, err
+		}
+		return map[string]any{"metadata": map[string]any{"annotations": annotations}}, nil
+	}, "workspace")
+	if err != nil {
+		return tenancy.Workspace{}, err
+	}
+	return tenancy.WorkspaceOf(w.OrgUUID, changed), nil
+}
+
+// within makes a patch of what change sets in one part of the object.
+func within[T any](part string, change func(context.Context, T) (map[string]any, error)) func(context.Context, T) (map[string]any, error) {
+	return func(ctx context.Context, o T) (map[string]any, error) {
+		fields, err := change(ctx, o)
+		if err != nil || fields == nil {
+			return nil, err
+		}
+		return map[string]any{part: fields}, nil
+	}
 }
 
 // maxPause is the longest that a writer who lost waits before the next try.
 const maxPause = 200 * time.Millisecond
 
-func amend[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T], held T, change func(context.Context, T) (map[string]any, error), what string) (T, error) {
+func amend[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T], held T, change func(context.Context, T) (map[string]any, error), what string, subresources ...string) (T, error) {
 	var none T
 	// Within this process writers take turns; only other replicas are raced.
-	first, done, err := turns.take(ctx, held.GetUID())
+	uid := held.GetUID()
+	first, done, err := turns.take(ctx, uid)
 	if err != nil {
 		return none, unavailable(err)
 	}
@@ -49,20 +97,28 @@ func amend[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T
 			}); err != nil {
 				return none, convert(err, what)
 			}
+			if held.GetUID() != uid {
+				// What the caller was allowed to do, it was to the other one.
+				return none, errs.New(errs.NotFound, "the "+what+" does not exist any more")
+			}
 		}
-		spec, err := change(ctx, held)
-		if err != nil || spec == nil {
+		fields, err := change(ctx, held)
+		if err != nil || fields == nil {
 			return held, err
 		}
-		patch, err := json.Marshal(map[string]any{
-			"metadata": map[string]any{"uid": held.GetUID(), "resourceVersion": held.GetResourceVersion()}, "spec": spec,
-		})
+		metadata, _ := fields["metadata"].(map[string]any)
+		if metadata == nil {
+			metadata = map[string]any{}
+			fields["metadata"] = metadata
+		}
+		metadata["uid"], metadata["resourceVersion"] = held.GetUID(), held.GetResourceVersion()
+		patch, err := json.Marshal(fields)
 		if err != nil {
 			return none, errs.Wrap(errs.Internal, fmt.Errorf("encode the patch: %w", err), "the "+what+" could not be written")
 		}
 		var changed T
 		err = retry(ctx, func(ctx context.Context) (err error) {
-			changed, err = client.Patch(ctx, held.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager})
+			changed, err = client.Patch(ctx, held.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager}, subresources...)
 			return err
 		})
 		if !apierrors.IsConflict(err) {

@@ -15,9 +15,7 @@ import (
 // made is false.
 func (s *Store) CreateMembership(ctx context.Context, orgCluster string, m *v1alpha1.Membership) (held *v1alpha1.Membership, made bool, err error) {
 	client := s.clients.Memberships(orgCluster)
-	tries := 0
 	err = retry(ctx, func(ctx context.Context) error {
-		tries++
 		held, err = client.Create(ctx, m, metav1.CreateOptions{FieldManager: kcp.FieldManager})
 		if made = err == nil; !apierrors.IsAlreadyExists(err) {
 			return err

@@ -40,6 +40,8 @@ type Gate struct {
 	Org     func(uuid string) (Org, bool)
 	// Workspace finds a Workspace by the UUIDs of its Org and its own.
 	Workspace func(org, workspace string) (Workspace, bool)
+	// User finds a person.
+	User func(name string) (*v1alpha1.User, bool)
 	// Sudo tells whether the Membership of a person in a Workspace has sudo.
 	Sudo func(user, org, workspace string) bool
 }
@@ -54,6 +56,12 @@ type Gate struct {
 // role in it. Paths of the hub's own workspaces are no secret and get their
 // reason from everybody, an Org's path whether there is such an Org or not.
 func (g Gate) Enter(user, cluster string) (Entry, error) {
+	// A stream outlives the request that authenticated it.
+	if u, ok := g.User(user); !ok {
+		return Entry{}, foreign()
+	} else if err := MayAct(u, false); err != nil {
+		return Entry{}, err
+	}
 	orgUUID, wsUUID, isPath := g.Tree.ParseWorkspacePath(cluster)
 	entries := g.Index(user)
 	if !isPath {

@@ -94,7 +94,12 @@ func (w *world) gate(t *testing.T) tenancy.Gate {
 		Index:     func(user string) []v1alpha1.MembershipIndexEntry { return w.indexes[user] },
 		Org:       func(uuid string) (tenancy.Org, bool) { o, ok := w.orgs[uuid]; return o, ok },
 		Workspace: w.workspace,
-		Sudo:      func(user, _, ws string) bool { return user == "wsonly" && ws == gateWS },
+		User: func(name string) (*v1alpha1.User, bool) {
+			u := &v1alpha1.User{}
+			u.Name = name
+			return u, name != "unknown"
+		},
+		Sudo: func(user, _, ws string) bool { return user == "wsonly" && ws == gateWS },
 	}
 }
 

@@ -106,8 +106,24 @@ func NewOrganization(uuid, displayName, createdBy string) *v1alpha1.Organization
 		DefaultAccess: v1alpha1.DefaultAccessNone,
 	}}
 	o.Name = uuid
+	o.Finalizers = []string{v1alpha1.CascadeFinalizer}
 	o.Annotations = map[string]string{v1alpha1.CreatedByAnnotation: createdBy}
 	return o
+}
+
+// NewPersonalOrg is the Org that the hub makes for a person. Its UUID follows from
+// the User's UID.
+func NewPersonalOrg(u *v1alpha1.User) *v1alpha1.Organization {
+	const suffix = "'s personal"
+	name := []rune(u.Spec.DisplayName)
+	o := NewOrganization(PersonalOrgUUID(string(u.UID)), string(name[:min(len(name), MaxDisplayName-len(suffix))])+suffix, u.Name)
+	o.Spec.Personal = true
+	return o
+}
+
+// NewDefaultWorkspace is the Workspace that the hub makes in a person's own Org.
+func NewDefaultWorkspace(org Org) Workspace {
+	return Workspace{UUID: DefaultWorkspaceUUID(string(org.UID)), OrgUUID: org.UUID(), DisplayName: "default", CreatedBy: org.CreatedBy()}
 }
 
 // NewUserSpec is the spec of a User whose identity is seen for the first time.

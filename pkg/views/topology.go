@@ -101,6 +101,16 @@ func (t *topology) org(uuid string) (tenancy.Org, bool) {
 	return tenancy.Org{Organization: o, ClusterID: t.clusterOfOrg[uuid]}, ok
 }
 
+func (t *topology) all() []tenancy.Org {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	out := make([]tenancy.Org, 0, len(t.organizations))
+	for uuid, o := range t.organizations {
+		out = append(out, tenancy.Org{Organization: o, ClusterID: t.clusterOfOrg[uuid]})
+	}
+	return out
+}
+
 func (t *topology) orgByCluster(id string) (tenancy.Org, bool) {
 	t.mu.RLock()
 	uuid, ok := t.orgOfCluster[id]

@@ -103,6 +103,9 @@ func (v *Views) Index(user string) []v1alpha1.MembershipIndexEntry {
 // Org finds an Org by UUID, soft-deleted ones included.
 func (v *Views) Org(uuid string) (tenancy.Org, bool) { return v.topology.org(uuid) }
 
+// Orgs are all Orgs, soft-deleted ones included, in no order.
+func (v *Views) Orgs() []tenancy.Org { return v.topology.all() }
+
 // OrgByCluster finds the Org whose own workspace is in the logical cluster.
 func (v *Views) OrgByCluster(id string) (tenancy.Org, bool) { return v.topology.orgByCluster(id) }
 

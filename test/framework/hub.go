@@ -43,6 +43,8 @@ func StartHub(t testing.TB, kcp *KCP, root string, change ...func(*server.Option
 	o.MetricsListenAddress = fmt.Sprintf("127.0.0.1:%d", metricsPort)
 	o.KCPKubeconfig, o.TokenFile, o.RootWorkspace = kcp.Kubeconfig, kcp.TokenFile, root
 	o.CreateTimeout = time.Minute
+	// People of most tests have no use for what sign-up makes.
+	o.PersonalOrgs = false
 	for _, f := range change {
 		f(o)
 	}

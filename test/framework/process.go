@@ -114,6 +114,12 @@ func (p *Process) Stop() error {
 // otherwise.
 func Eventually(t testing.TB, within time.Duration, cond func() error) {
 	t.Helper()
+	require.NoError(t, Wait(within, cond))
+}
+
+// Wait waits until cond returns nil, and returns its last error otherwise: for
+// goroutines, which must not end a test.
+func Wait(within time.Duration, cond func() error) error {
 	deadline := time.NewTimer(within)
 	defer deadline.Stop()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -121,11 +127,11 @@ func Eventually(t testing.TB, within time.Duration, cond func() error) {
 	for {
 		err := cond()
 		if err == nil {
-			return
+			return nil
 		}
 		select {
 		case <-deadline.C:
-			require.NoError(t, err, "still so after %s", within)
+			return fmt.Errorf("still so after %s: %w", within, err)
 		case <-tick.C:
 		}
 	}

@@ -17,6 +17,11 @@ const (
 	// InitializedAnnotation is on the kcp Workspace of an Org that the hub has
 	// initialized.
 	InitializedAnnotation = GroupName + "/initialized"
+	// CascadeFinalizer keeps a User, an Organization or a child Workspace until what
+	// hangs on it is gone.
+	CascadeFinalizer = GroupName + "/cascade"
+	// CascadeAnnotation counts, as JSON by kind, what a cascade found to remove.
+	CascadeAnnotation = GroupName + "/cascade"
 	// OperationAnnotation steers a reconciler by hand: OperationReconcile or
 	// OperationIgnore.
 	OperationAnnotation = GroupName + "/operation"
@@ -52,6 +57,13 @@ const (
 	// ConditionFirstAdmin says that the creator's Membership was made. Once
 	// True it stays: a creator who leaves is not put back.
 	ConditionFirstAdmin = "FirstAdmin"
+	// ConditionActive says that the object is not soft-deleted: its logical cluster
+	// is open. While it is not True the cluster may be frozen (O-13).
+	ConditionActive = "Active"
+	// ConditionPersonalOrg says that a User's personal Organization was made.
+	ConditionPersonalOrg = "PersonalOrg"
+	// ConditionDefaultWorkspace says that a User's default Workspace was made.
+	ConditionDefaultWorkspace = "DefaultWorkspace"
 	// ConditionWatched says that the hub sees what becomes of a child Workspace.
 	ConditionWatched = "Watched"
 	// ConditionContentReady says that the default namespace and the

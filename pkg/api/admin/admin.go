@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +44,10 @@ type Handler struct {
 	// Await waits until a condition over the views holds.
 	Await func(ctx context.Context, cond func() bool) error
 	Store Store
+	// Orgs are all Orgs, soft-deleted ones included.
+	Orgs func() []tenancy.Org
 
+	DeletionGrace                          time.Duration
 	DefaultOrgQuota, DefaultWorkspaceQuota int
 }
 
@@ -54,6 +58,7 @@ func (h *Handler) Mount(r chi.Router) {
 		r.Get("/admin/users", httpapi.Handle(h.users))
 		r.Patch("/admin/users/{name}", httpapi.Handle(h.patchUser))
 		r.Patch("/admin/orgs/{org}", httpapi.Handle(h.patchOrg))
+		r.Get("/admin/deletions", httpapi.Handle(h.deletions))
 	})
 }
 

@@ -27,7 +27,7 @@ func newFixture(t testing.TB) *fixture {
 	f := &fixture{world: apitest.NewWorld()}
 	tree := apitest.Tree(t)
 	gate := tenancy.Gate{Tree: tree, Cluster: f.world.Cluster, Index: f.world.Index, Org: f.world.Org, Workspace: f.world.Workspace,
-		Sudo: func(_, _, _ string) bool { return false }}
+		User: f.world.ByName, Sudo: func(_, _, _ string) bool { return false }}
 	handler := &credentials.Handler{
 		WorkspaceScope: httpmw.Scopes{Tenants: f.world}.Workspace, Enter: gate.Enter, Tree: tree,
 		ExternalURL: apitest.HubURL, CA: []byte(ca), Clock: clocktesting.NewFakePassiveClock(now),

@@ -23,6 +23,7 @@ const made = "33333333-3333-4333-8333-333333333333"
 type store struct {
 	create func(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Organization, error)
 	patch  func(ctx context.Context, uuid string, patch any) (*v1alpha1.Organization, error)
+	mark   func(held *v1alpha1.Organization, status map[string]any) (*v1alpha1.Organization, error)
 	writes int
 }
 
@@ -41,6 +42,16 @@ func (s *store) AmendUser(ctx context.Context, held *v1alpha1.User, change func(
 func (s *store) PatchOrganization(ctx context.Context, uuid string, patch any) (*v1alpha1.Organization, error) {
 	s.writes++
 	return s.patch(ctx, uuid, patch)
+}
+
+// MarkOrganization changes the status at once and lets the view follow later.
+func (s *store) MarkOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error) {
+	status, err := change(ctx, held)
+	if err != nil || status == nil {
+		return held, err
+	}
+	s.writes++
+	return s.mark(held, status)
 }
 
 type fixture struct {
@@ -80,7 +91,7 @@ func newFixture(t testing.TB, options ...func(*orgs.Handler)) *fixture {
 	}
 	f.handler = &orgs.Handler{
 		Views: f.world, Await: f.world.Await, Store: f.store, Tree: apitest.Tree(t),
-		Scope: httpmw.Scopes{Tenants: f.world}.Org, NewUUID: func() string { return made }, Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time),
+		Scope: httpmw.Scopes{Tenants: f.world}.Org, DeletedScope: httpmw.Scopes{Tenants: f.world}.DeletedOrg, NewUUID: func() string { return made }, Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time),
 		DefaultOrgQuota: 10, DefaultWorkspaceQuota: 50, DeletionGrace: 720 * time.Hour,
 		CreateTimeout: time.Minute,
 	}

@@ -30,6 +30,7 @@ type Views interface {
 type Store interface {
 	AmendUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error)
 	PatchOrganization(ctx context.Context, uuid string, patch any) (*v1alpha1.Organization, error)
+	MarkOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error)
 }
 
 // Handler serves /api/orgs and /api/orgs/{org}.
@@ -39,8 +40,8 @@ type Handler struct {
 	Await func(ctx context.Context, cond func() bool) error
 	Store Store
 	Tree  tenancy.Tree
-	// Scope is httpmw's middleware for endpoints of an Org.
-	Scope func(http.Handler) http.Handler
+	// Scope and DeletedScope are httpmw's middlewares for endpoints of an Org.
+	Scope, DeletedScope func(http.Handler) http.Handler
 	// NewUUID makes the identity of a new Org.
 	NewUUID func() string
 	Clock   clock.PassiveClock
@@ -57,6 +58,8 @@ func (h *Handler) Mount(r chi.Router) {
 	r.Post("/orgs", httpapi.Handle(h.create))
 	r.With(h.Scope).Get("/orgs/{org}", httpapi.Handle(h.get))
 	r.With(h.Scope).Patch("/orgs/{org}", httpapi.Handle(h.patch))
+	r.With(h.Scope).Delete("/orgs/{org}", httpapi.Handle(h.remove))
+	r.With(h.DeletedScope).Post("/orgs/{org}/undelete", httpapi.Handle(h.undelete))
 }
 
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {

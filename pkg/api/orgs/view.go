@@ -64,15 +64,13 @@ func (h *Handler) viewOf(o tenancy.Org, role v1alpha1.Role, firstAdmin string) v
 		FirstAdmin: firstAdmin,
 		Phase:      o.Status.Phase, Conditions: o.Status.Conditions,
 		DeletionRequestedAt: o.Status.DeletionRequestedAt,
+		PurgeAt:             tenancy.PurgeAt(o.Status.DeletionRequestedAt, h.DeletionGrace),
 	}
 	if v.Phase == "" {
 		v.Phase = v1alpha1.PhaseProgressing
 	}
 	if v.Conditions == nil {
 		v.Conditions = []metav1.Condition{}
-	}
-	if v.DeletionRequestedAt != nil {
-		v.PurgeAt = &metav1.Time{Time: v.DeletionRequestedAt.Add(h.DeletionGrace)}
 	}
 	return v
 }

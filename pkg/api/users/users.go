@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
@@ -29,6 +31,7 @@ type Views interface {
 // Store is what the handler writes to.
 type Store interface {
 	PatchUser(ctx context.Context, name string, patch any) (*v1alpha1.User, error)
+	MarkUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error)
 }
 
 // Handler serves /api/users.
@@ -37,6 +40,10 @@ type Handler struct {
 	Store Store
 	// DefaultOrgQuota is O-5's number for people without one of their own.
 	DefaultOrgQuota int
+	DeletionGrace   time.Duration
+	Clock           clock.PassiveClock
+	// Followed tells whether what a person may do is in kcp as it should be.
+	Followed func(user string) bool
 	// LimitSearch is httpmw's rate limit of the search for people.
 	LimitSearch func(http.Handler) http.Handler
 }
@@ -47,6 +54,8 @@ func (h *Handler) Mount(r chi.Router) {
 	r.Get("/users/me", httpapi.Handle(h.me))
 	r.Patch("/users/me", httpapi.Handle(h.patchMe))
 	r.Get("/users/me/memberships", httpapi.Handle(h.memberships))
+	r.Delete("/users/{name}", httpapi.Handle(h.remove))
+	r.Post("/users/{name}/undelete", httpapi.Handle(h.undelete))
 }
 
 type quota struct {
@@ -55,14 +64,16 @@ type quota struct {
 }
 
 type view struct {
-	Name                string       `json:"name"`
-	DisplayName         string       `json:"displayName"`
-	Email               string       `json:"email"`
-	PersonalOrg         string       `json:"personalOrg"`
-	DefaultWorkspace    string       `json:"defaultWorkspace"`
-	OrgQuota            quota        `json:"orgQuota"`
-	PlatformAdmin       bool         `json:"platformAdmin"`
-	DeletionRequestedAt *metav1.Time `json:"deletionRequestedAt,omitempty"`
+	Name                string                `json:"name"`
+	DisplayName         string                `json:"displayName"`
+	Email               string                `json:"email"`
+	PersonalOrg         string                `json:"personalOrg"`
+	DefaultWorkspace    string                `json:"defaultWorkspace"`
+	OrgQuota            quota                 `json:"orgQuota"`
+	PlatformAdmin       bool                  `json:"platformAdmin"`
+	Registration        v1alpha1.Registration `json:"registration"`
+	DeletionRequestedAt *metav1.Time          `json:"deletionRequestedAt,omitempty"`
+	PurgeAt             *metav1.Time          `json:"purgeAt,omitempty"`
 }
 
 func (h *Handler) viewOf(u *v1alpha1.User, platformAdmin bool) view {
@@ -71,8 +82,17 @@ func (h *Handler) viewOf(u *v1alpha1.User, platformAdmin bool) view {
 		PersonalOrg: u.Status.PersonalOrg, DefaultWorkspace: u.Status.DefaultWorkspace,
 		OrgQuota:            quota{Limit: tenancy.Limit(u.Spec.OrgQuota, h.DefaultOrgQuota), Used: tenancy.Used(u.Spec.OrgClaims, h.Views.OrgsCreatedBy(u.Name))},
 		PlatformAdmin:       platformAdmin,
+		Registration:        registrationOf(u),
 		DeletionRequestedAt: u.Status.DeletionRequestedAt,
+		PurgeAt:             tenancy.PurgeAt(u.Status.DeletionRequestedAt, h.DeletionGrace),
 	}
+}
+
+func registrationOf(u *v1alpha1.User) v1alpha1.Registration {
+	if u.Spec.Registration == "" {
+		return v1alpha1.RegistrationApproved
+	}
+	return u.Spec.Registration
 }
 
 func (h *Handler) me(w http.ResponseWriter, r *http.Request) error {

@@ -5,8 +5,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
@@ -16,12 +18,23 @@ import (
 
 type store struct {
 	patch  func(ctx context.Context, name string, patch any) (*v1alpha1.User, error)
+	mark   func(held *v1alpha1.User, status map[string]any) (*v1alpha1.User, error)
 	writes int
 }
 
 func (s *store) PatchUser(ctx context.Context, name string, patch any) (*v1alpha1.User, error) {
 	s.writes++
 	return s.patch(ctx, name, patch)
+}
+
+// MarkUser changes the status at once, for the view, too.
+func (s *store) MarkUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error) {
+	status, err := change(ctx, held)
+	if err != nil || status == nil {
+		return held, err
+	}
+	s.writes++
+	return s.mark(held, status)
 }
 
 type fixture struct {
@@ -40,7 +53,9 @@ func newFixture(t testing.TB) *fixture {
 		f.world.Later(func(w *apitest.World) { w.PutUser(u) })
 		return u, nil
 	}
-	handler := &users.Handler{Views: f.world, Store: f.store, DefaultOrgQuota: 10, LimitSearch: func(next http.Handler) http.Handler { return next }}
+	handler := &users.Handler{Views: f.world, Store: f.store, DefaultOrgQuota: 10, DeletionGrace: 720 * time.Hour,
+		Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time), Followed: func(string) bool { return true },
+		LimitSearch: func(next http.Handler) http.Handler { return next }}
 	f.http = apitest.Router(f.world, handler.Mount)
 	return f
 }
@@ -56,7 +71,7 @@ func (f *fixture) patch(as, body string) apitest.Answer {
 // bob is the whole answer for somebody who is Member.
 const bob = `{
 	"name": "bob", "displayName": "Display of bob", "email": "bob@example.com", "personalOrg": "", "defaultWorkspace": "",
-	"orgQuota": {"limit": 10, "used": 0}, "platformAdmin": false
+	"orgQuota": {"limit": 10, "used": 0}, "platformAdmin": false, "registration": "Approved"
 }`
 
 func TestMeIsAnsweredWithExactlyItsFields(t *testing.T) {
@@ -76,7 +91,8 @@ func TestMeIsAnsweredWithExactlyItsFields(t *testing.T) {
 	require.JSONEq(t, `{
 		"name": "alice", "displayName": "Display of alice", "email": "alice@example.com",
 		"personalOrg": "11111111-1111-4111-8111-111111111111", "defaultWorkspace": "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa",
-		"orgQuota": {"limit": 3, "used": 1}, "platformAdmin": false, "deletionRequestedAt": "2026-03-01T12:00:00Z"
+		"orgQuota": {"limit": 3, "used": 1}, "platformAdmin": false, "registration": "Approved",
+		"deletionRequestedAt": "2026-03-01T12:00:00Z", "purgeAt": "2026-03-31T12:00:00Z"
 	}`, answer.Body)
 	require.Zero(t, f.world.Waits(), "a read waits for nothing")
 }

@@ -22,6 +22,7 @@ const made = "eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee"
 type store struct {
 	create func(ctx context.Context, org string, w tenancy.Workspace) (tenancy.Workspace, error)
 	patch  func(ctx context.Context, orgCluster, org, workspace string, patch any) (tenancy.Workspace, error)
+	mark   func(held tenancy.Workspace, annotations map[string]any) (tenancy.Workspace, error)
 	writes int
 }
 
@@ -40,6 +41,16 @@ func (s *store) AmendOrganization(ctx context.Context, held *v1alpha1.Organizati
 func (s *store) PatchWorkspace(ctx context.Context, orgCluster, org, workspace string, patch any) (tenancy.Workspace, error) {
 	s.writes++
 	return s.patch(ctx, orgCluster, org, workspace, patch)
+}
+
+// MarkWorkspace changes the annotations of what the view has.
+func (s *store) MarkWorkspace(_ context.Context, _ string, w tenancy.Workspace, change func(tenancy.Workspace) (map[string]any, error)) (tenancy.Workspace, error) {
+	annotations, err := change(w)
+	if err != nil || annotations == nil {
+		return w, err
+	}
+	s.writes++
+	return s.mark(w, annotations)
 }
 
 type fixture struct {
@@ -79,7 +90,7 @@ func newFixture(t testing.TB, options ...func(*workspaces.Handler)) *fixture {
 	scopes := httpmw.Scopes{Tenants: f.world}
 	handler := &workspaces.Handler{
 		Views: f.world, Store: f.store, Tree: apitest.Tree(t),
-		OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace,
+		OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace, DeletedScope: scopes.DeletedWorkspace,
 		NewUUID: func() string { return made }, Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time), ExternalURL: apitest.HubURL,
 		DefaultQuota: 50, DeletionGrace: 720 * time.Hour, CreateTimeout: time.Minute,
 	}

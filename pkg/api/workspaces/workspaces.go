@@ -33,6 +33,7 @@ type Views interface {
 type Store interface {
 	AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error)
 	PatchWorkspace(ctx context.Context, orgCluster, org, workspace string, patch any) (tenancy.Workspace, error)
+	MarkWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace, change func(tenancy.Workspace) (annotations map[string]any, err error)) (tenancy.Workspace, error)
 }
 
 // Handler serves /api/orgs/{org}/workspaces.
@@ -40,8 +41,8 @@ type Handler struct {
 	Views Views
 	Store Store
 	Tree  tenancy.Tree
-	// OrgScope, VisitorScope and WorkspaceScope are httpmw's middlewares.
-	OrgScope, VisitorScope, WorkspaceScope func(http.Handler) http.Handler
+	// These are httpmw's middlewares.
+	OrgScope, VisitorScope, WorkspaceScope, DeletedScope func(http.Handler) http.Handler
 	// NewUUID makes the identity of a new Workspace.
 	NewUUID func() string
 	Clock   clock.PassiveClock
@@ -59,6 +60,8 @@ func (h *Handler) Mount(r chi.Router) {
 	r.With(h.OrgScope).Post("/orgs/{org}/workspaces", httpapi.Handle(h.create))
 	r.With(h.WorkspaceScope).Get("/orgs/{org}/workspaces/{ws}", httpapi.Handle(h.get))
 	r.With(h.WorkspaceScope).Patch("/orgs/{org}/workspaces/{ws}", httpapi.Handle(h.patch))
+	r.With(h.WorkspaceScope).Delete("/orgs/{org}/workspaces/{ws}", httpapi.Handle(h.remove))
+	r.With(h.DeletedScope).Post("/orgs/{org}/workspaces/{ws}/undelete", httpapi.Handle(h.undelete))
 }
 
 // view is a Workspace as it is answered.
@@ -85,6 +88,7 @@ func (h *Handler) viewOf(ws tenancy.Workspace, role v1alpha1.Role) view {
 		CreatedAt: ws.CreatedAt, CreatedBy: ws.CreatedBy,
 		Phase: ws.Status.Phase, Conditions: ws.Status.Conditions,
 		DeletionRequestedAt: ws.DeletionRequestedAt,
+		PurgeAt:             tenancy.PurgeAt(ws.DeletionRequestedAt, h.DeletionGrace),
 	}
 	if ws.ClusterID != "" {
 		v.URL = h.ExternalURL + "/clusters/" + ws.ClusterID
@@ -95,9 +99,6 @@ func (h *Handler) viewOf(ws tenancy.Workspace, role v1alpha1.Role) view {
 	}
 	if v.Conditions == nil {
 		v.Conditions = []metav1.Condition{}
-	}
-	if v.DeletionRequestedAt != nil {
-		v.PurgeAt = &metav1.Time{Time: v.DeletionRequestedAt.Add(h.DeletionGrace)}
 	}
 	return v
 }

@@ -84,7 +84,7 @@ func (r *Reconciler) changes(key controller.Key, only string) (cluster string, c
 	roles := r.config.ClusterRoles(ws.ClusterID)
 	memberships := r.config.Memberships(key.Cluster)
 	if only != "" {
-		memberships = slices.DeleteFunc(memberships, func(m *v1alpha1.Membership) bool { return m.Spec.UserRef.Name != only })
+		memberships = slices.DeleteFunc(slices.Clone(memberships), func(m *v1alpha1.Membership) bool { return m.Spec.UserRef.Name != only })
 	}
 	grants := tenancy.Grants(org, ws.UUID, memberships, r.config.User)
 	access := tenancy.AccessOf(ws.UUID, grants, func(name string) bool {

@@ -14,6 +14,8 @@ import (
 // is not put back, unless the Org has nobody at all.
 type firstAdmin struct {
 	place       place
+	user        func(name string) (*v1alpha1.User, bool)
+	personal    v1alpha1.Role
 	memberships func(cluster string) []*v1alpha1.Membership
 	create      func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
 }
@@ -30,5 +32,12 @@ func (s *firstAdmin) Reconcile(ctx context.Context, org *v1alpha1.Organization) 
 	if done && len(s.memberships(cluster)) > 0 {
 		return controller.Outcome{}, nil
 	}
-	return controller.Outcome{}, s.create(ctx, cluster, tenancy.NewMembership(by, "", v1alpha1.RoleAdmin))
+	if u, ok := s.user(by); !ok || !tenancy.MayHaveMade(u, org.CreationTimestamp) {
+		return controller.Outcome{}, nil
+	}
+	role := v1alpha1.RoleAdmin
+	if org.Spec.Personal {
+		role = s.personal
+	}
+	return controller.Outcome{}, s.create(ctx, cluster, tenancy.NewMembership(by, "", role))
 }

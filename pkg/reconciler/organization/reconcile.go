@@ -2,6 +2,7 @@ package organization
 
 import (
 	"context"
+	"time"
 
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"k8s.io/utils/clock"
@@ -24,8 +25,15 @@ type Config struct {
 	// Memberships are those in the Org whose workspace is in the cluster.
 	Memberships func(cluster string) []*v1alpha1.Membership
 
-	// Workspaces are the UUIDs of those that exist in an Org.
-	Workspaces func(org string) []string
+	// Children are the Workspaces in an Org.
+	Children func(org string) []tenancy.Workspace
+	User     func(name string) (*v1alpha1.User, bool)
+	// PersonalRole is what people are in their personal Org.
+	PersonalRole v1alpha1.Role
+	// Grace is how long what was deleted can be undeleted.
+	Grace time.Duration
+	// Orgs is the logical cluster of the Orgs' own workspaces.
+	Orgs string
 
 	Patch            func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
 	CreateWorkspace  func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error
@@ -40,6 +48,17 @@ type Config struct {
 	// given.
 	RemoveMembership func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
 	DemoteMembership func(ctx context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error
+	// Freeze and Thaw close and open a logical cluster; Release opens one that kcp is
+	// to clean up.
+	Freeze, Thaw, Release func(ctx context.Context, cluster string) error
+	// Remove removes the very Organization that it is given.
+	Remove func(ctx context.Context, o *v1alpha1.Organization) error
+	// OwnWorkspace and ListWorkspaces ask kcp itself.
+	OwnWorkspace    func(ctx context.Context, org string) (*kcptenancyv1alpha1.Workspace, bool, error)
+	ListWorkspaces  func(ctx context.Context, cluster string) ([]kcptenancyv1alpha1.Workspace, error)
+	RemoveWorkspace func(ctx context.Context, cluster string, ws *kcptenancyv1alpha1.Workspace) error
+	// Purged tells of an Org that is gone, with what was in it.
+	Purged func(ctx context.Context, o *v1alpha1.Organization, counts map[string]int)
 	// Initialized takes the hub's initializer off the logical cluster.
 	Initialized func(ctx context.Context, org, cluster string) error
 }
@@ -48,16 +67,34 @@ type Config struct {
 func New(c Config) controller.Func {
 	place := where(c.Workspace, c.Waiting)
 	return controller.Reconcile(controller.Kind[*v1alpha1.Organization]{
-		Get:    c.Get,
-		Copy:   (*v1alpha1.Organization).DeepCopy,
-		Status: func(o *v1alpha1.Organization) *v1alpha1.CommonStatus { return &o.Status.CommonStatus },
-		Patch:  c.Patch,
-		Clock:  c.Clock,
+		Get:     c.Get,
+		Copy:    (*v1alpha1.Organization).DeepCopy,
+		Status:  func(o *v1alpha1.Organization) *v1alpha1.CommonStatus { return &o.Status.CommonStatus },
+		Patch:   c.Patch,
+		Clock:   c.Clock,
+		Leaving: func(o *v1alpha1.Organization) bool { return o.Status.DeletionRequestedAt != nil },
 	},
+		&lifecycle{
+			grace: c.Grace, clock: c.Clock, workspace: c.Workspace, children: c.Children,
+			freeze: c.Freeze, thaw: c.Thaw, remove: c.Remove,
+			cascade: &cascade{
+				orgs: c.Orgs, own: c.OwnWorkspace, open: c.Release,
+				workspaces: c.ListWorkspaces, memberships: c.ListMemberships,
+				removeWorkspace: c.RemoveWorkspace, removeMembership: c.RemoveMembership, purged: c.Purged,
+			},
+		},
 		&workspace{tree: c.Tree, get: c.Workspace, place: place, create: c.CreateWorkspace},
-		&firstAdmin{place: place, memberships: c.Memberships, create: c.CreateMembership},
+		&firstAdmin{place: place, user: c.User, personal: c.PersonalRole, memberships: c.Memberships, create: c.CreateMembership},
 		&initialized{workspace: c.Workspace, waiting: c.Waiting, remove: c.Initialized},
-		&claims{place: place, existing: c.Workspaces, create: c.CreateChild, exists: c.ChildExists},
+		&claims{place: place, existing: c.existing, create: c.CreateChild, exists: c.ChildExists},
 		&members{place: place, list: c.ListMemberships, remove: c.RemoveMembership, demote: c.DemoteMembership},
 	)
+}
+
+func (c Config) existing(org string) []string {
+	var uuids []string
+	for _, ws := range c.Children(org) {
+		uuids = append(uuids, ws.UUID)
+	}
+	return uuids
 }

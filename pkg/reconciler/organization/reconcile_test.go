@@ -49,6 +49,8 @@ func (k *kcp) reconcile(t *testing.T) error {
 		Workspace:   func(string) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, k.ws != nil },
 		Waiting:     func(string) (string, bool) { return "org1", k.waiting },
 		Memberships: func(string) []*v1alpha1.Membership { return k.memberships },
+		User:        func(name string) (*v1alpha1.User, bool) { return &v1alpha1.User{}, name == "alice" },
+		Children:    func(string) []tenancy.Workspace { return nil }, PersonalRole: v1alpha1.RoleAdmin,
 		Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
 			require.Equal(t, "status", subresource)
 			before, err := json.Marshal(k.org)

@@ -26,15 +26,24 @@ type Config struct {
 	// AccessMissing counts the bindings of people that are not as they should be.
 	AccessMissing func(controller.Key) int
 
+	Lifecycle Lifecycle
+
 	Patch             func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
+	User              func(name string) (*v1alpha1.User, bool)
 	CreateMembership  func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
 	ApplyNamespace    func(ctx context.Context, cluster string, n *corev1.Namespace) error
 	WriteClusterRole  func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error
 	RestoreAPIBinding func(ctx context.Context, cluster string) error
+
+	// Template is the operator's; nil for none.
+	Template *Template
 }
 
 // New returns the reconciler.
 func New(c Config) controller.Func {
+	if c.Template == nil {
+		c.Template = NewTemplate(TemplateConfig{})
+	}
 	return controller.Reconcile(controller.Kind[*object]{
 		Get: func(key controller.Key) (*object, bool) {
 			ws, ok := c.Get(key)
@@ -48,11 +57,17 @@ func New(c Config) controller.Func {
 		Encode: (*object).encode,
 		Patch:  c.Patch,
 		Clock:  c.Clock,
+		Leaving: func(o *object) bool {
+			_, ok := o.Annotations[v1alpha1.DeletionRequestedAtAnnotation]
+			return ok
+		},
 	},
-		&firstAdmin{create: c.CreateMembership},
+		&lifecycle{config: c},
+		&firstAdmin{user: c.User, create: c.CreateMembership},
 		&ready{},
 		&binding{list: c.Bindings, restore: c.RestoreAPIBinding},
 		&content{config: c},
+		&template{c.Template},
 		&access{missing: c.AccessMissing},
 	)
 }

@@ -42,6 +42,7 @@ func newKCP() *kcp {
 	k.ws.Name, k.ws.UID, k.ws.ResourceVersion, k.ws.Generation = uuid, "uid", "1", 2
 	k.ws.Annotations = map[string]string{"kcp.io/cluster": "org1", v1alpha1.CreatedByAnnotation: "alice"}
 	k.ws.Spec.Cluster = "ws1"
+	k.ws.Finalizers = []string{v1alpha1.CascadeFinalizer}
 	k.ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseInitializing
 	return k
 }
@@ -70,6 +71,7 @@ func (k *kcp) reconcile(t *testing.T) tenancy.Workspace {
 			k.ws = &kcptenancyv1alpha1.Workspace{}
 			return json.Unmarshal(after, k.ws)
 		},
+		User: func(string) (*v1alpha1.User, bool) { return &v1alpha1.User{}, true },
 		CreateMembership: func(_ context.Context, cluster string, m *v1alpha1.Membership) error {
 			k.members = append(k.members, cluster+"/"+m.Name+"/"+string(m.Spec.Role))
 			return nil

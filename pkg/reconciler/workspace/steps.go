@@ -18,6 +18,7 @@ import (
 // firstAdmin makes whoever asked for the Workspace its admin, once: somebody who
 // left is not put back.
 type firstAdmin struct {
+	user   func(name string) (*v1alpha1.User, bool)
 	create func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
 }
 
@@ -26,6 +27,9 @@ func (*firstAdmin) Condition() string { return v1alpha1.ConditionFirstAdmin }
 func (s *firstAdmin) Reconcile(ctx context.Context, o *object) (controller.Outcome, error) {
 	by := o.Annotations[v1alpha1.CreatedByAnnotation]
 	if by == "" || meta.IsStatusConditionTrue(o.common.Conditions, v1alpha1.ConditionFirstAdmin) {
+		return controller.Outcome{}, nil
+	}
+	if u, ok := s.user(by); !ok || !tenancy.MayHaveMade(u, o.CreationTimestamp) {
 		return controller.Outcome{}, nil
 	}
 	cluster := string(logicalcluster.From(o))

@@ -1,0 +1,87 @@
+package users
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// alias is how people name themselves in a path.
+const alias = "me"
+
+type deletion struct {
+	Name                string       `json:"name"`
+	DisplayName         string       `json:"displayName"`
+	DeletionRequestedAt *metav1.Time `json:"deletionRequestedAt,omitempty"`
+	PurgeAt             *metav1.Time `json:"purgeAt,omitempty"`
+}
+
+// target is the User whom the path names: the caller, or for a platform admin
+// anybody. Everybody else learns nothing of who there is.
+func (h *Handler) target(r *http.Request) (*v1alpha1.User, error) {
+	caller, name := httpmw.CallerOf(r), chi.URLParam(r, "name")
+	if name == alias || name == caller.User.Name {
+		return caller.User, nil
+	}
+	if !caller.PlatformAdmin {
+		return nil, errs.New(errs.Forbidden, "only a platform admin may do this to somebody else's account")
+	}
+	u, ok := h.Views.ByName(name)
+	if !ok {
+		return nil, errs.New(errs.NotFound, "there is no person of this name")
+	}
+	return u, nil
+}
+
+// remove asks for a person to be deleted (O-8): they can do nothing from now on but
+// withdraw it, and are purged when the grace is over.
+func (h *Handler) remove(w http.ResponseWriter, r *http.Request) error {
+	return h.mark(w, r, http.StatusAccepted, true)
+}
+
+func (h *Handler) undelete(w http.ResponseWriter, r *http.Request) error {
+	return h.mark(w, r, http.StatusOK, false)
+}
+
+func (h *Handler) mark(w http.ResponseWriter, r *http.Request, code int, deleted bool) error {
+	target, err := h.target(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	marked, err := h.Store.MarkUser(ctx, target, func(_ context.Context, u *v1alpha1.User) (map[string]any, error) {
+		switch {
+		case !u.DeletionTimestamp.IsZero():
+			return nil, errs.New(errs.NotFound, "the grace of the account is over; it is being removed")
+		case deleted == (u.Status.DeletionRequestedAt != nil):
+			return nil, nil
+		case !deleted:
+			return map[string]any{"deletionRequestedAt": nil}, nil
+		}
+		return map[string]any{"deletionRequestedAt": h.Clock.Now().UTC().Format(time.RFC3339)}, nil
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel = waiting.Follow(r)
+	defer cancel()
+	_ = h.Views.Await(ctx, func() bool {
+		seen, ok := h.Views.ByName(marked.Name)
+		return !ok || (seen.Status.DeletionRequestedAt != nil) == deleted && h.Followed(marked.Name)
+	})
+	return httpapi.Write(w, code, deletion{
+		Name: marked.Name, DisplayName: marked.Spec.DisplayName, DeletionRequestedAt: marked.Status.DeletionRequestedAt,
+		PurgeAt: tenancy.PurgeAt(marked.Status.DeletionRequestedAt, h.DeletionGrace),
+	})
+}

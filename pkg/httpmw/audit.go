@@ -1,0 +1,42 @@
+package httpmw
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+)
+
+// Change is a request that may have changed something, for the audit log.
+type Change struct {
+	// User is who asked, Route the pattern, and Params the values in the path.
+	User, Method, Route string
+	Params              map[string]string
+	Code                int
+	Request             string
+}
+
+// Audit tells record of every request that is not a read, when it has been
+// answered. It stands behind Authenticate.
+func Audit(record func(Change)) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet || r.Method == http.MethodHead {
+				next.ServeHTTP(w, r)
+				return
+			}
+			wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+			defer func() {
+				c := Change{User: CallerOf(r).User.Name, Method: r.Method, Code: wrapped.Status(), Request: w.Header().Get(RequestIDHeader), Params: map[string]string{}}
+				if route := chi.RouteContext(r.Context()); route != nil {
+					c.Route = route.RoutePattern()
+					for i, key := range route.URLParams.Keys {
+						c.Params[key] = route.URLParams.Values[i]
+					}
+				}
+				record(c)
+			}()
+			next.ServeHTTP(wrapped, r)
+		})
+	}
+}

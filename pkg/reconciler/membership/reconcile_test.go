@@ -1,0 +1,136 @@
+package membership_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/membership"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// world is a Membership of bob's and what there is around it.
+type world struct {
+	held     *v1alpha1.Membership
+	person   bool
+	cluster  string
+	roles    map[string]bool
+	bindings map[string]bool
+	patches  int
+}
+
+func newWorld(roles ...string) *world {
+	w := &world{person: true, cluster: "c", roles: map[string]bool{}, bindings: map[string]bool{}}
+	var refs []v1alpha1.NamedRef
+	for _, name := range roles {
+		refs = append(refs, v1alpha1.NamedRef{Name: name})
+	}
+	w.held = tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, refs, false)
+	w.held.UID, w.held.ResourceVersion, w.held.Generation = "uid", "1", 3
+	w.held.Annotations = map[string]string{"kcp.io/cluster": "org1"}
+	return w
+}
+
+func (w *world) reconcile(t *testing.T) {
+	t.Helper()
+	_, err := membership.New(membership.Config{
+		Clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)),
+		Get:   func(controller.Key) (*v1alpha1.Membership, bool) { return w.held, w.held != nil },
+		User: func(name string) (*v1alpha1.User, bool) {
+			require.Equal(t, "bob", name)
+			return &v1alpha1.User{}, w.person
+		},
+		Cluster: func(orgCluster, workspace string) string {
+			require.Equal(t, "org1", orgCluster)
+			require.Equal(t, "w", workspace)
+			return w.cluster
+		},
+		HasRole:    func(cluster, name string) bool { return cluster == "c" && w.roles[name] },
+		HasBinding: func(cluster, name string) bool { return cluster == "c" && w.bindings[name] },
+		Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
+			require.Equal(t, "status", subresource, "it writes nothing else")
+			w.patches++
+			before, err := json.Marshal(w.held)
+			require.NoError(t, err)
+			after, err := jsonpatch.MergePatch(before, patch)
+			require.NoError(t, err)
+			w.held = &v1alpha1.Membership{}
+			return json.Unmarshal(after, w.held)
+		},
+	})(t.Context(), controller.Key{Cluster: "org1", Name: w.held.Name})
+	require.NoError(t, err)
+	require.EqualValues(t, 3, w.held.Status.ObservedGeneration)
+}
+
+func (w *world) condition(t *testing.T, name string) metav1.Condition {
+	t.Helper()
+	c := meta.FindStatusCondition(w.held.Status.Conditions, name)
+	require.NotNil(t, c)
+	return *c
+}
+
+func TestAMembershipWithoutFurtherRolesIsReadyAtOnce(t *testing.T) {
+	t.Parallel()
+	inOrg := newWorld()
+	inOrg.held.Spec, inOrg.held.Name = tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin).Spec, "bob"
+	for _, w := range []*world{newWorld(), inOrg} {
+		w.cluster = ""
+		w.reconcile(t)
+		require.Equal(t, v1alpha1.PhaseReady, w.held.Status.Phase, "it does not wait for the workspace")
+		w.reconcile(t)
+		require.Equal(t, 1, w.patches, "a status that is right is left alone")
+	}
+}
+
+func TestAMembershipOfNobodySaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.person = false
+	w.reconcile(t)
+	require.Equal(t, v1alpha1.PhaseProgressing, w.held.Status.Phase)
+	require.Contains(t, w.condition(t, v1alpha1.ConditionUserFound).Message, "no person of the name bob")
+	w.person = true
+	w.reconcile(t)
+	require.Equal(t, v1alpha1.PhaseReady, w.held.Status.Phase)
+}
+
+func TestFurtherRolesAreShownAsTheyAreBound(t *testing.T) {
+	t.Parallel()
+	w := newWorld("view", "audit", "later", "kedge:workspace:admin", "cluster-admin")
+	w.cluster = ""
+	w.reconcile(t)
+	require.Contains(t, w.condition(t, v1alpha1.ConditionRolesApplied).Message, "still being made")
+	w.cluster = "c"
+
+	// What is reserved is not bound, whatever there is of that name.
+	w.roles = map[string]bool{"view": true, "audit": true, "kedge:workspace:admin": true, "cluster-admin": true}
+	w.bindings = map[string]bool{
+		tenancy.ExtraBindingName("view", "bob"): true, tenancy.ExtraBindingName("audit", "carol"): true,
+		tenancy.ExtraBindingName("cluster-admin", "bob"): true,
+	}
+	w.reconcile(t)
+	require.Equal(t, []string{"view"}, w.held.Status.AppliedRoles)
+	require.Equal(t, v1alpha1.PhaseProgressing, w.held.Status.Phase)
+	says := w.condition(t, v1alpha1.ConditionRolesApplied).Message
+	require.Contains(t, says, "not in the workspace, and bound once there: ClusterRole later")
+	require.Contains(t, says, "reserved, and never bound: ClusterRole kedge:workspace:admin, cluster-admin")
+	require.Contains(t, says, "being bound: ClusterRole audit")
+
+	w.held.Spec.Roles = w.held.Spec.Roles[:2]
+	w.bindings[tenancy.ExtraBindingName("audit", "bob")] = true
+	w.reconcile(t)
+	require.Equal(t, []string{"audit", "view"}, w.held.Status.AppliedRoles, "in a stable order")
+	require.Equal(t, v1alpha1.PhaseReady, w.held.Status.Phase)
+	w.held.Spec.Roles = nil
+	w.reconcile(t)
+	require.Empty(t, w.held.Status.AppliedRoles)
+}

@@ -1,0 +1,104 @@
+package organization
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+)
+
+// cascade removes what is in an Org that is being removed, children before parents:
+// Workspaces, then Memberships, then the Org's own kcp Workspace, and then it lets
+// go of the Organization. It looks at kcp itself and can be stopped anywhere.
+type cascade struct {
+	orgs string
+	// own reads the Org's kcp Workspace.
+	own func(ctx context.Context, org string) (*kcptenancyv1alpha1.Workspace, bool, error)
+	// open lets the hub write to the Org's logical cluster again, and kcp clean it up.
+	open             func(ctx context.Context, cluster string) error
+	workspaces       func(ctx context.Context, cluster string) ([]kcptenancyv1alpha1.Workspace, error)
+	memberships      func(ctx context.Context, cluster string) ([]v1alpha1.Membership, error)
+	removeWorkspace  func(ctx context.Context, cluster string, ws *kcptenancyv1alpha1.Workspace) error
+	removeMembership func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
+	// purged tells of an Org that is gone, with what was in it.
+	purged func(ctx context.Context, org *v1alpha1.Organization, counts map[string]int)
+}
+
+func (s *cascade) reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Outcome, error) {
+	if !slices.Contains(org.Finalizers, v1alpha1.CascadeFinalizer) {
+		return controller.Outcome{Stop: true}, nil
+	}
+	own, ok, err := s.own(ctx, org.Name)
+	if err != nil {
+		return controller.Outcome{}, err
+	}
+	if ok && own.DeletionTimestamp.IsZero() && own.Spec.Cluster != "" {
+		waiting, err := s.empty(ctx, org, own.Spec.Cluster)
+		if err != nil || waiting != "" {
+			return controller.Outcome{Waiting: waiting, Stop: true}, err
+		}
+	}
+	if ok {
+		if own.DeletionTimestamp.IsZero() {
+			err = s.removeWorkspace(ctx, s.orgs, own)
+		}
+		return controller.Outcome{Waiting: "kcp is removing the organization's workspace", Stop: true}, err
+	}
+	s.purged(ctx, org, counts(org))
+	org.Finalizers = slices.DeleteFunc(org.Finalizers, func(f string) bool { return f == v1alpha1.CascadeFinalizer })
+	return controller.Outcome{Waiting: "all of it is removed", Stop: true}, nil
+}
+
+// empty removes what is in the Org's workspace and says what is left.
+func (s *cascade) empty(ctx context.Context, org *v1alpha1.Organization, cluster string) (waiting string, err error) {
+	if err := s.open(ctx, cluster); err != nil {
+		return "", err
+	}
+	workspaces, err := s.workspaces(ctx, cluster)
+	if err != nil {
+		return "", err
+	}
+	memberships, err := s.memberships(ctx, cluster)
+	if err != nil {
+		return "", err
+	}
+	if _, ok := org.Annotations[v1alpha1.CascadeAnnotation]; !ok {
+		// What there was is written down before any of it goes.
+		raw, err := json.Marshal(map[string]int{"workspaces": len(workspaces), "memberships": len(memberships)})
+		if err != nil {
+			return "", err
+		}
+		if org.Annotations == nil {
+			org.Annotations = map[string]string{}
+		}
+		org.Annotations[v1alpha1.CascadeAnnotation] = string(raw)
+		return "what is in it is being removed", nil
+	}
+	for i := range workspaces {
+		if workspaces[i].DeletionTimestamp.IsZero() {
+			if err := s.removeWorkspace(ctx, cluster, &workspaces[i]); err != nil {
+				return "", err
+			}
+		}
+	}
+	if len(workspaces) > 0 {
+		return fmt.Sprintf("%d workspaces are being removed", len(workspaces)), nil
+	}
+	for i := range memberships {
+		if err := s.removeMembership(ctx, cluster, &memberships[i]); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+func counts(org *v1alpha1.Organization) map[string]int {
+	var counts map[string]int
+	_ = json.Unmarshal([]byte(org.Annotations[v1alpha1.CascadeAnnotation]), &counts)
+	return counts
+}

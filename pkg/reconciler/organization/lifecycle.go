@@ -1,0 +1,92 @@
+package organization
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// lifecycle freezes an Org that is soft-deleted, opens one that was undeleted, and
+// has one whose grace is over removed (O-13).
+type lifecycle struct {
+	grace time.Duration
+	clock clock.PassiveClock
+	// workspace is the Org's own, children are those in it.
+	workspace func(org string) (*kcptenancyv1alpha1.Workspace, bool)
+	children  func(org string) []tenancy.Workspace
+	freeze    func(ctx context.Context, cluster string) error
+	thaw      func(ctx context.Context, cluster string) error
+	// remove removes the very Organization that it is given: a withdrawn request is
+	// never carried out.
+	remove  func(ctx context.Context, o *v1alpha1.Organization) error
+	cascade *cascade
+}
+
+func (*lifecycle) Condition() string { return v1alpha1.ConditionActive }
+
+func (s *lifecycle) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Outcome, error) {
+	if !org.DeletionTimestamp.IsZero() {
+		return s.cascade.reconcile(ctx, org)
+	}
+	if !slices.Contains(org.Finalizers, v1alpha1.CascadeFinalizer) {
+		org.Finalizers = append(org.Finalizers, v1alpha1.CascadeFinalizer)
+	}
+	requested := org.Status.DeletionRequestedAt
+	if requested == nil {
+		if meta.IsStatusConditionFalse(org.Status.Conditions, v1alpha1.ConditionActive) {
+			return controller.Outcome{}, s.open(ctx, org.Name)
+		}
+		return controller.Outcome{}, nil
+	}
+	left := tenancy.Left(*requested, s.grace, s.clock.Now())
+	outcome := controller.Outcome{
+		Waiting: fmt.Sprintf("it was deleted; until %s it can be undeleted", tenancy.PurgeAt(requested, s.grace).UTC().Format(time.RFC3339)),
+		After:   left, Stop: true,
+	}
+	if left == 0 {
+		return outcome, s.remove(ctx, org)
+	}
+	return outcome, s.close(ctx, org.Name)
+}
+
+// close freezes what is in the Org first: its own workspace is where their state is
+// written.
+func (s *lifecycle) close(ctx context.Context, org string) error {
+	for _, ws := range s.children(org) {
+		if ws.KCPReady && !ws.Terminating {
+			if err := s.freeze(ctx, ws.ClusterID); err != nil {
+				return err
+			}
+		}
+	}
+	if ws, ok := s.workspace(org); ok && ws.Spec.Cluster != "" {
+		return s.freeze(ctx, ws.Spec.Cluster)
+	}
+	return nil
+}
+
+// open leaves those Workspaces frozen that are soft-deleted themselves.
+func (s *lifecycle) open(ctx context.Context, org string) error {
+	if ws, ok := s.workspace(org); ok && ws.Spec.Cluster != "" {
+		if err := s.thaw(ctx, ws.Spec.Cluster); err != nil {
+			return err
+		}
+	}
+	for _, ws := range s.children(org) {
+		if ws.ClusterID != "" && !ws.Deleted() {
+			if err := s.thaw(ctx, ws.ClusterID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+package user
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+func TestO5_ClaimedOrgsAreMadeAndThoseThatAreGoneGivenBack(t *testing.T) {
+	t.Parallel()
+	asked := tenancy.NewClaim("new", "Display name", "alice", "hash", metav1.Unix(1, 0))
+	down := errors.New("kcp cannot be reached")
+	fails := true
+	var made []*v1alpha1.Organization
+	step := &claims{
+		existing: func(user string) []string {
+			require.Equal(t, "alice", user)
+			return []string{"seen"}
+		},
+		create: func(_ context.Context, o *v1alpha1.Organization) error {
+			if fails {
+				return down
+			}
+			made = append(made, o)
+			return nil
+		},
+		exists: func(_ context.Context, uuid string) (bool, error) { return uuid == "unseen", nil },
+	}
+	u := &v1alpha1.User{}
+	u.Name = "alice"
+	u.Spec.OrgClaims = []v1alpha1.Claim{{UUID: "unseen"}, {UUID: "gone"}, asked}
+	_, err := step.Reconcile(t.Context(), u)
+	require.ErrorIs(t, err, down)
+	require.Equal(t, []v1alpha1.Claim{{UUID: "unseen"}, asked, {UUID: "seen"}}, u.Spec.OrgClaims, "what was asked for is kept")
+	fails = false
+	_, err = step.Reconcile(t.Context(), u)
+	require.NoError(t, err)
+	require.Equal(t, []v1alpha1.Claim{{UUID: "unseen"}, {UUID: "new"}, {UUID: "seen"}}, u.Spec.OrgClaims)
+	require.Equal(t, []*v1alpha1.Organization{tenancy.ClaimedOrg(asked)}, made)
+	require.Equal(t, v1alpha1.ConditionClaimsHandled, step.Condition())
+}

@@ -1,0 +1,140 @@
+package user
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// lifecycle has a User whose grace is over removed (O-8). There is nothing to
+// freeze: nobody who is soft-deleted is let in anywhere.
+type lifecycle struct {
+	grace time.Duration
+	clock clock.PassiveClock
+	// remove removes the very User that it is given: a withdrawn request is never
+	// carried out.
+	remove  func(ctx context.Context, u *v1alpha1.User) error
+	cascade *cascade
+}
+
+func (*lifecycle) Condition() string { return v1alpha1.ConditionActive }
+
+func (s *lifecycle) Reconcile(ctx context.Context, u *v1alpha1.User) (controller.Outcome, error) {
+	if !u.DeletionTimestamp.IsZero() {
+		return s.cascade.reconcile(ctx, u)
+	}
+	if !slices.Contains(u.Finalizers, v1alpha1.CascadeFinalizer) {
+		u.Finalizers = append(u.Finalizers, v1alpha1.CascadeFinalizer)
+	}
+	requested := u.Status.DeletionRequestedAt
+	if requested == nil {
+		return controller.Outcome{}, nil
+	}
+	left := tenancy.Left(*requested, s.grace, s.clock.Now())
+	outcome := controller.Outcome{
+		Waiting: fmt.Sprintf("the account was deleted; until %s it can be undeleted", tenancy.PurgeAt(requested, s.grace).UTC().Format(time.RFC3339)),
+		After:   left, Stop: true,
+	}
+	if left == 0 {
+		return outcome, s.remove(ctx, u)
+	}
+	return outcome, nil
+}
+
+// cascade takes a User who is being removed out of everything: their own Org goes
+// with them, their Memberships go, Workspaces' first, and an Org that would be left
+// without an admin gets the longest-standing other member, or is soft-deleted.
+type cascade struct {
+	// places are the logical clusters of the Orgs in which the User has Memberships.
+	places func(user string) []string
+	// orgIn finds the Org whose own workspace is in a cluster.
+	orgIn       func(cluster string) (tenancy.Org, bool)
+	active      func(user string) bool
+	memberships func(ctx context.Context, cluster string) ([]v1alpha1.Membership, error)
+	promote     func(ctx context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error
+	remove      func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
+	// deleteOrg soft-deletes an Org; removeOrg removes one, and gone tells when it is.
+	deleteOrg func(ctx context.Context, org tenancy.Org) error
+	removeOrg func(ctx context.Context, uuid string) (gone bool, err error)
+	// purged tells of a User who is gone, with what they had.
+	purged func(ctx context.Context, u *v1alpha1.User, counts map[string]int)
+}
+
+func (s *cascade) reconcile(ctx context.Context, u *v1alpha1.User) (controller.Outcome, error) {
+	outcome := controller.Outcome{Stop: true}
+	if !slices.Contains(u.Finalizers, v1alpha1.CascadeFinalizer) {
+		return outcome, nil
+	}
+	gone, err := s.removeOrg(ctx, tenancy.PersonalOrgUUID(string(u.UID)))
+	if err != nil || !gone {
+		outcome.Waiting = "the person's own organization is being removed"
+		return outcome, err
+	}
+	counts := map[string]int{}
+	for _, cluster := range s.places(u.Name) {
+		if err := s.leave(ctx, u.Name, cluster, counts); err != nil {
+			return outcome, err
+		}
+	}
+	s.purged(ctx, u, counts)
+	u.Finalizers = slices.DeleteFunc(u.Finalizers, func(f string) bool { return f == v1alpha1.CascadeFinalizer })
+	return outcome, nil
+}
+
+func (s *cascade) leave(ctx context.Context, user, cluster string, counts map[string]int) error {
+	memberships, err := s.memberships(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	var inOrg *v1alpha1.Membership
+	for i := range memberships {
+		m := &memberships[i]
+		switch {
+		case m.Spec.UserRef.Name != user:
+		case m.Spec.Scope == v1alpha1.ScopeOrg:
+			inOrg = m
+		default:
+			if err := s.remove(ctx, cluster, m); err != nil {
+				return err
+			}
+			counts["memberships"]++
+		}
+	}
+	if inOrg == nil {
+		return nil
+	}
+	if inOrg.Spec.Role == v1alpha1.RoleAdmin {
+		if err := s.succeed(ctx, user, cluster, memberships); err != nil {
+			return err
+		}
+	}
+	if err := s.remove(ctx, cluster, inOrg); err != nil {
+		return err
+	}
+	counts["memberships"]++
+	return nil
+}
+
+// succeed sees to it that the Org has an admin, or is on its way out.
+func (s *cascade) succeed(ctx context.Context, user, cluster string, memberships []v1alpha1.Membership) error {
+	heir, ok, needed := tenancy.Heir(memberships, user, s.active)
+	switch {
+	case !needed:
+		return nil
+	case ok && heir.Spec.Role == v1alpha1.RoleAdmin:
+		return nil
+	case ok:
+		return s.promote(ctx, cluster, &heir, v1alpha1.RoleAdmin)
+	}
+	if org, ok := s.orgIn(cluster); ok && org.Organization != nil && !org.Deleted() {
+		return s.deleteOrg(ctx, org)
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package server
+
+import (
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/proxy"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/views"
+)
+
+// everybody is who is looked at again where a change may concern anyone.
+const everybody = ""
+
+// cutStreams has the proxy look again at its open streams whenever something changes
+// that a right comes from. It subscribes after the views, which the proxy asks.
+func cutStreams(in *views.Informers, p *proxy.Proxy) {
+	in.Memberships.OnChange(func(old, new *v1alpha1.Membership) { p.Recheck(current(old, new).Spec.UserRef.Name) })
+	in.Indexes.OnChange(func(old, new *v1alpha1.UserMembershipIndex) { p.Recheck(current(old, new).Name) })
+	in.Users.OnChange(func(old, new *v1alpha1.User) { p.Recheck(current(old, new).Name) })
+	in.Organizations.OnChange(func(old, new *v1alpha1.Organization) {
+		if old != nil && (new == nil || old.Spec.DefaultAccess != new.Spec.DefaultAccess || gone(old) != gone(new)) {
+			p.Recheck(everybody)
+		}
+	})
+	in.Workspaces.OnChange(func(old, new *kcptenancyv1alpha1.Workspace) {
+		if old != nil && (new == nil || old.Spec.Cluster != new.Spec.Cluster || tenancy.WorkspaceOf("", old).Deleted() != tenancy.WorkspaceOf("", new).Deleted()) {
+			p.Recheck(everybody)
+		}
+	})
+}
+
+func gone(o *v1alpha1.Organization) bool { return tenancy.Org{Organization: o}.Deleted() }
+
+// settled is followed, but that the person's streams have been looked at again when
+// it holds: an answer must not be faster than the cut.
+func settled(p *proxy.Proxy, followed func(org, workspace, user string) bool) func(org, workspace, user string) bool {
+	return func(org, workspace, user string) bool {
+		if !followed(org, workspace, user) {
+			return false
+		}
+		p.Recheck(user)
+		return true
+	}
+}

@@ -1,0 +1,70 @@
+package tenancy
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+// PurgeAt is when the grace of a deletion ends (O-8, O-13); nil where none was
+// asked for.
+func PurgeAt(requested *metav1.Time, grace time.Duration) *metav1.Time {
+	if requested == nil {
+		return nil
+	}
+	return &metav1.Time{Time: requested.Add(grace)}
+}
+
+// Left is how much of the grace of a deletion is left; nothing where it is over.
+func Left(requested metav1.Time, grace time.Duration, now time.Time) time.Duration {
+	return max(0, requested.Add(grace).Sub(now))
+}
+
+// RequireOwnership refuses those who may not delete the Org or bring it back: all
+// but its admins, and of a personal Org all but its owner.
+func (s Scope) RequireOwnership(to string) error {
+	if s.Org.Spec.Personal && s.Org.CreatedBy() != s.User {
+		return errs.New(errs.Forbidden, "only the owner of this personal organization may "+to)
+	}
+	return s.RequireOrgAdmin(to)
+}
+
+// Heir is whose Membership in the Org is promoted where its last admin is cascaded
+// away: the longest-standing other member's, of those who can act where there is
+// one. ok is false where there is nobody; needed is false where there is another
+// admin.
+func Heir(memberships []v1alpha1.Membership, leaving string, active func(user string) bool) (heir v1alpha1.Membership, ok, needed bool) {
+	var others []v1alpha1.Membership
+	for _, m := range memberships {
+		if m.Spec.Scope != v1alpha1.ScopeOrg || m.Spec.UserRef.Name == leaving || !m.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if m.Spec.Role == v1alpha1.RoleAdmin && active(m.Spec.UserRef.Name) {
+			return v1alpha1.Membership{}, false, false
+		}
+		others = append(others, m)
+	}
+	if len(others) == 0 {
+		return v1alpha1.Membership{}, false, true
+	}
+	order := func(m v1alpha1.Membership) int {
+		if active(m.Spec.UserRef.Name) {
+			return 0
+		}
+		return 1
+	}
+	return slices.MinFunc(others, func(a, b v1alpha1.Membership) int {
+		return cmp.Or(cmp.Compare(order(a), order(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	}), true, true
+}
+
+// MayHaveMade tells whether a person can be who is named as the maker of something:
+// the name of somebody who is gone may have become another's.
+func MayHaveMade(u *v1alpha1.User, created metav1.Time) bool {
+	return !u.CreationTimestamp.After(created.Time)
+}
