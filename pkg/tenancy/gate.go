@@ -47,13 +47,12 @@ type Gate struct {
 }
 
 // Enter returns the person's way into the Workspace that cluster, an ID or a path,
-// stands for. user is the
-// metadata.name of a User who passed MayAct. Everything but a child Workspace of
-// theirs is refused: what belongs to the hub or is an Org's own with the cause
-// OrgWorkspaceNotDirectlyAccessible (O-10), the unknown and the foreign alike, so
-// that nobody learns of either; what is soft-deleted (O-13) with NotFound, and
-// what kcp has not placed yet with Unavailable, both to those alone who have a
-// role in it. Paths of the hub's own workspaces are no secret and get their
+// stands for. user is the metadata.name of a User, who must be one that MayAct lets
+// act. Everything but a child Workspace of theirs is refused: what belongs to the
+// hub or is an Org's own with the cause OrgWorkspaceNotDirectlyAccessible (O-10), the
+// unknown and the foreign alike, so that nobody learns of either; what is
+// soft-deleted (O-13) with that reason, and what kcp has not placed yet with
+// Unavailable, both to those alone who have a role in it. Paths of the hub's own workspaces are no secret and get their
 // reason from everybody, an Org's path whether there is such an Org or not.
 func (g Gate) Enter(user, cluster string) (Entry, error) {
 	// A stream outlives the request that authenticated it.
@@ -98,7 +97,7 @@ func (g Gate) Enter(user, cluster string) (Entry, error) {
 		// The name was given to another cluster meanwhile: what was asked for is gone.
 		return Entry{}, foreign()
 	case org.Deleted() || ws.Deleted():
-		return Entry{}, errs.New(errs.NotFound, "the workspace was deleted; until its grace ends it can be undeleted")
+		return Entry{}, errs.New(errs.Forbidden, "the workspace, or its organization, was deleted; until its grace ends it can be undeleted")
 	case ws.ClusterID == "":
 		e := errs.New(errs.Unavailable, "the workspace is still being made; try again")
 		e.RetryAfter = time.Second

@@ -190,7 +190,8 @@ func TestO13_GateTellsMembersThatItWasDeleted(t *testing.T) {
 		{"admin", clusterID(gateGone, gateWS)}, {"admin", path(gateGone, gateWS)},
 	} {
 		entry, err := gate.Enter(tc.user, tc.cluster)
-		require.True(t, errs.Is(err, errs.NotFound), tc.cluster)
+		require.True(t, errs.Is(err, errs.Forbidden), tc.cluster)
+		require.ErrorContains(t, err, "undelete", tc.cluster)
 		require.Empty(t, entry)
 	}
 }
