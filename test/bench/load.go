@@ -20,7 +20,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/certs"
 )
 
-// loadTime is how long each load runs.
+// loadTime is how long a load runs that is not one of many.
 const loadTime = 3 * time.Second
 
 // measurement is what a load gave.
@@ -29,9 +29,9 @@ type measurement struct {
 	p50, p99  time.Duration
 }
 
-// load sends the request over so many connections for a while.
-func load(client *http.Client, url string, header http.Header, connections int) (measurement, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), loadTime)
+// load sends the request over so many connections for so long.
+func load(client *http.Client, url string, header http.Header, connections int, lasting time.Duration) (measurement, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), lasting)
 	defer cancel()
 	var mu sync.Mutex
 	var all []time.Duration
@@ -61,7 +61,7 @@ func load(client *http.Client, url string, header http.Header, connections int) 
 		return measurement{}, failure
 	}
 	slices.Sort(all)
-	return measurement{float64(len(all)) / loadTime.Seconds(), all[len(all)/2], all[len(all)*99/100]}, nil
+	return measurement{float64(len(all)) / lasting.Seconds(), all[len(all)/2], all[len(all)*99/100]}, nil
 }
 
 func once(client *http.Client, url string, header http.Header) error {

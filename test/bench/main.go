@@ -1,5 +1,7 @@
 // Command bench measures the hub beside its floors, in one run on one machine,
-// and prints one table. It needs the programs that make bench builds.
+// and prints one table. It needs the programs that make bench builds. Started as
+// "bench scaled-hub", by itself alone, it serves reads out of views of a given
+// size.
 package main
 
 import (
@@ -10,7 +12,11 @@ import (
 )
 
 func main() {
-	if err := run(); err != nil {
+	do := run
+	if len(os.Args) == 7 && os.Args[1] == scaledArgument {
+		do = func() error { return serveScaled(os.Args[2], os.Args[3], os.Args[4:]) }
+	}
+	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -40,13 +46,20 @@ func run() error {
 		return err
 	}
 	defer hub.Kill()
-	for _, measure := range []func(*hubProcess) ([]row, error){measureMemory(kcp), measureReads, measureProxy, measureCreates} {
+	for _, measure := range []func(*hubProcess) ([]row, error){measureMemory(kcp), measureReads, measureProxy, measureWatch, measureRevocation, measureCreates} {
 		measured, err := measure(hub)
 		if err != nil {
 			return err
 		}
 		add(measured...)
 	}
+	hub.Kill()
+	kcp.Kill()
+	scaled, err := measureScale(dir)
+	if err != nil {
+		return err
+	}
+	add(scaled...)
 	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "WHAT\tFLOOR\tHUB\tRATIO\tASKED")
 	for _, r := range rows {

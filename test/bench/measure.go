@@ -74,11 +74,11 @@ func measureReads(h *hubProcess) ([]row, error) {
 			return nil, err
 		}
 		for _, connections := range []int{8, 64} {
-			bare, err := load(bareClient, url, header, connections)
+			bare, err := load(bareClient, url, header, connections, loadTime)
 			if err != nil {
 				return nil, err
 			}
-			hub, err := load(clientFor(ca), h.URL+path, header, connections)
+			hub, err := load(clientFor(ca), h.URL+path, header, connections, loadTime)
 			if err != nil {
 				return nil, err
 			}
@@ -123,11 +123,11 @@ func measureProxy(h *hubProcess) ([]row, error) {
 	path := "/clusters/" + ws.ClusterID + "/api/v1/namespaces"
 	var rows []row
 	for _, connections := range []int{1, 8} {
-		bare, err := load(clientFor(kcpCA), config.Host+path, bearer("bob"), connections)
+		bare, err := load(clientFor(kcpCA), config.Host+path, bearer("bob"), connections, loadTime)
 		if err != nil {
 			return nil, err
 		}
-		hub, err := load(clientFor(ca), h.URL+path, bearer("bob"), connections)
+		hub, err := load(clientFor(ca), h.URL+path, bearer("bob"), connections, loadTime)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// The two sizes that are compared.
+var (
+	small = platform{orgs: 10, workspaces: 10, people: 10}
+	large = platform{orgs: 10_000, workspaces: 50_000, people: 100_000}
+)
+
+// Each size is loaded that often and that long, both in turn, because the
+// machine's speed drifts. What counts is the sum: the collector's work, which
+// comes now and then, is part of it.
+const (
+	scaledRounds = 10
+	scaledTime   = time.Second
+)
+
+// scaledArgument makes this program a scaled hub.
+const scaledArgument = "scaled-hub"
+
+type scaledProcess struct {
+	*framework.Process
+	*framework.Client
+	http *http.Client
+}
+
+// startScaled starts a scaled hub and waits until its views are full.
+func startScaled(dir string, p platform) (*scaledProcess, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	dir = filepath.Join(dir, fmt.Sprintf("scaled-%d", p.people))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	port, err := framework.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	process, err := framework.StartProcess(program, scaledArgument, dir, address, strconv.Itoa(p.orgs), strconv.Itoa(p.workspaces), strconv.Itoa(p.people))
+	if err != nil {
+		return nil, err
+	}
+	s := &scaledProcess{Process: process}
+	if err := s.await(dir, address); err != nil {
+		process.Kill()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *scaledProcess) await(dir, address string) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(2 * framework.Long)
+	ca := filepath.Join(dir, "tls", "ca.crt")
+	for {
+		if s.Client == nil {
+			s.Client, _ = framework.NewClient("https://"+address, ca)
+		} else if a, err := s.Try(framework.Call{Method: http.MethodGet, Path: "/api"}); err == nil && a.Code != 0 {
+			pem, err := os.ReadFile(ca)
+			s.http = clientFor(pem)
+			return err
+		}
+		select {
+		case <-s.Ended():
+			return fmt.Errorf("a scaled hub ended: %s", s.Output)
+		case <-deadline:
+			return fmt.Errorf("a scaled hub did not fill its views: %s", s.Output)
+		case <-tick.C:
+		}
+	}
+}
+
+// figures asks for what the hub tells of itself.
+func (s *scaledProcess) figures() (figures, error) {
+	var f figures
+	a, err := s.Try(framework.Call{Method: http.MethodGet, Path: "/figures"})
+	if err == nil && a.Code != http.StatusOK {
+		err = fmt.Errorf("GET /figures: %d %s", a.Code, a.Raw)
+	}
+	if err == nil {
+		err = json.Unmarshal(a.Raw, &f)
+	}
+	return f, err
+}
+
+// measureScale compares reads from small views with the same ones from large
+// views, each in a process of its own without a kcp.
+func measureScale(dir string) ([]row, error) {
+	few, err := startScaled(dir, small)
+	if err != nil {
+		return nil, err
+	}
+	defer few.Kill()
+	many, err := startScaled(dir, large)
+	if err != nil {
+		return nil, err
+	}
+	defer many.Kill()
+	fewFigures, err := few.figures()
+	if err != nil {
+		return nil, err
+	}
+	manyFigures, err := many.figures()
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	for _, read := range large.reads() {
+		var speeds [2]float64
+		for range scaledRounds {
+			for i, hub := range []*scaledProcess{few, many} {
+				m, err := load(hub.http, hub.URL+read.path, read.header, 8, scaledTime)
+				if err != nil {
+					return nil, err
+				}
+				speeds[i] += m.perSecond / scaledRounds
+			}
+		}
+		floor, measured := speeds[0], speeds[1]
+		fewCost, manyCost := fewFigures.Costs[read.name], manyFigures.Costs[read.name]
+		rows = append(rows,
+			row{read.name + ", views of 10 → 100 000 people", perSecond(measurement{perSecond: floor}), perSecond(measurement{perSecond: measured}), ratio(measured, floor), "≥ 0.90"},
+			row{read.name + ", allocated per request", fewCost.String(), manyCost.String(), ratio(float64(manyCost.Bytes), float64(fewCost.Bytes)), "≤ 1.00"})
+	}
+	return append(rows,
+		row{"a gate's decision, everybody in turn", fewFigures.Decision.String(), manyFigures.Decision.String(), later(manyFigures.Decision - fewFigures.Decision), ""},
+		row{"memory per person with 5 memberships", "", fmt.Sprintf("%.1f KiB", float64(manyFigures.BytesPerPerson)/1024), "", "≤ 4 KiB"}), nil
+}
+
+func (c cost) String() string { return fmt.Sprintf("%d in %d", c.Bytes, c.Allocations) }
