@@ -2,6 +2,7 @@ package access_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 
@@ -54,7 +55,7 @@ func TestO15_BindingsFollowTheMemberships(t *testing.T) {
 		Workspace: func(controller.Key) (tenancy.Org, tenancy.Workspace, bool) {
 			return tenancy.Org{Organization: tenancy.NewOrganization("o", "O", "alice")}, tenancy.Workspace{UUID: "w", ClusterID: "c", KCPReady: ready}, true
 		},
-		Memberships: func(string) []*v1alpha1.Membership { return memberships },
+		Memberships: func(string) []*v1alpha1.Membership { return slices.Clone(memberships) },
 		User: func(name string) (*v1alpha1.User, bool) {
 			u := &v1alpha1.User{Spec: v1alpha1.UserSpec{RBACIdentity: "kedge:" + name}}
 			u.Name = name

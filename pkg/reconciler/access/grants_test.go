@@ -1,0 +1,199 @@
+package access_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// rights is one Workspace with all that access keeps in it.
+type rights struct {
+	mu          sync.Mutex
+	memberships []*v1alpha1.Membership
+	deleted     map[string]bool
+	bindings    map[string]*rbacv1.ClusterRoleBinding
+	roles       map[string]*rbacv1.ClusterRole
+	fails       string
+	did         []string
+}
+
+func newRights(memberships ...*v1alpha1.Membership) *rights {
+	return &rights{
+		memberships: memberships, deleted: map[string]bool{},
+		bindings: map[string]*rbacv1.ClusterRoleBinding{}, roles: map[string]*rbacv1.ClusterRole{},
+	}
+}
+
+func (r *rights) write(what string, do func()) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if what == r.fails {
+		return errors.New("kcp cannot be reached")
+	}
+	r.did = append(r.did, what)
+	do()
+	return nil
+}
+
+var key = controller.Key{Cluster: "org", Name: "w"}
+
+func (r *rights) reconciler() *access.Reconciler {
+	return access.New(access.Config{
+		Workspace: func(controller.Key) (tenancy.Org, tenancy.Workspace, bool) {
+			return tenancy.Org{Organization: tenancy.NewOrganization("o", "O", "alice")}, tenancy.Workspace{UUID: "w", ClusterID: "c", KCPReady: true}, true
+		},
+		Memberships: func(string) []*v1alpha1.Membership { return slices.Clone(r.memberships) },
+		User: func(name string) (*v1alpha1.User, bool) {
+			u := &v1alpha1.User{Spec: v1alpha1.UserSpec{RBACIdentity: "kedge:" + name}}
+			u.Name = name
+			if r.deleted[name] {
+				now := metav1.Now()
+				u.Status.DeletionRequestedAt = &now
+			}
+			return u, true
+		},
+		Bindings: func(string) []*rbacv1.ClusterRoleBinding {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return slices.Collect(maps.Values(r.bindings))
+		},
+		ClusterRoles: func(string) []*rbacv1.ClusterRole {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return slices.Collect(maps.Values(r.roles))
+		},
+		WriteRole: func(_ context.Context, _ string, o *rbacv1.ClusterRole) error {
+			return r.write("write role "+o.Name, func() { r.roles[o.Name] = o })
+		},
+		RemoveRole: func(_ context.Context, _ string, o *rbacv1.ClusterRole) error {
+			return r.write("remove role "+o.Name, func() { delete(r.roles, o.Name) })
+		},
+		WriteBinding: func(_ context.Context, _ string, o *rbacv1.ClusterRoleBinding) error {
+			return r.write("write "+o.Name, func() { r.bindings[o.Name] = o })
+		},
+		RemoveBinding: func(_ context.Context, _ string, o *rbacv1.ClusterRoleBinding) error {
+			return r.write("remove "+o.Name, func() { delete(r.bindings, o.Name) })
+		},
+	})
+}
+
+// reconcile makes all as it should be, and looks that it then is.
+func (r *rights) reconcile(t *testing.T) {
+	t.Helper()
+	a := r.reconciler()
+	_, err := a.Reconcile(t.Context(), key)
+	require.NoError(t, err)
+	require.Zero(t, a.Missing(key))
+	r.did = nil
+	_, err = a.Reconcile(t.Context(), key)
+	require.NoError(t, err)
+	require.Empty(t, r.did, "what is right is left alone")
+}
+
+func (r *rights) names() []string { return slices.Sorted(maps.Keys(r.bindings)) }
+
+func further(names ...string) []v1alpha1.NamedRef {
+	var refs []v1alpha1.NamedRef
+	for _, name := range names {
+		refs = append(refs, v1alpha1.NamedRef{Name: name})
+	}
+	return refs
+}
+
+func tenants(name string) *rbacv1.ClusterRole {
+	r := &rbacv1.ClusterRole{}
+	r.Name = name
+	return r
+}
+
+func TestFurtherRolesAreBoundWhileTheyExistAndReservedOnesNever(t *testing.T) {
+	t.Parallel()
+	r := newRights(tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, further("view", "later", "cluster-admin", "kedge:workspace:admin", "system:x"), false))
+	for _, name := range []string{"view", "cluster-admin", "kedge:workspace:admin", "system:x"} {
+		r.roles[name] = tenants(name)
+	}
+	r.reconcile(t)
+	view := tenancy.ExtraBindingName("view", "bob")
+	require.Equal(t, []string{view, "kedge:workspace:member:user:bob"}, r.names())
+	require.Equal(t, "view", r.bindings[view].RoleRef.Name)
+	require.Equal(t, "kedge:bob", r.bindings[view].Subjects[0].Name)
+
+	r.roles["later"] = tenants("later")
+	r.reconcile(t)
+	require.Contains(t, r.names(), tenancy.ExtraBindingName("later", "bob"))
+	delete(r.roles, "view")
+	r.reconcile(t)
+	require.NotContains(t, r.names(), view)
+	require.Contains(t, r.roles, "cluster-admin", "a tenant's roles are left alone")
+}
+
+func TestSudoComesAndGoesWithTheMembership(t *testing.T) {
+	t.Parallel()
+	const ofBob, ofCarol, shared = "kedge:workspace:sudo:user:bob", "kedge:workspace:sudo:user:carol", "kedge:workspace:sudo"
+	r := newRights(
+		tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, nil, true),
+		tenancy.NewWorkspaceMembership("carol", "w", v1alpha1.RoleMember, nil, true),
+		tenancy.NewWorkspaceMembership("dave", "other", v1alpha1.RoleMember, nil, true),
+	)
+	r.reconcile(t)
+	require.Equal(t, []string{ofBob, ofCarol}, slices.Sorted(maps.Keys(r.roles)))
+	require.Subset(t, r.names(), []string{ofBob, ofCarol, shared})
+
+	// A role that was altered by hand is put right.
+	r.roles[ofBob] = r.roles[ofBob].DeepCopy()
+	r.roles[ofBob].Rules[0].ResourceNames = nil
+	require.Equal(t, 1, r.reconciler().MissingOf(key, "bob"))
+	require.Zero(t, r.reconciler().MissingOf(key, "carol"))
+	r.reconcile(t)
+	require.Equal(t, []string{"kedge:bob"}, r.roles[ofBob].Rules[0].ResourceNames)
+
+	r.memberships[0].Spec.Sudo = false
+	require.Equal(t, 2, r.reconciler().MissingOf(key, "bob"), "the role and its binding")
+	r.reconcile(t)
+	require.Contains(t, r.names(), shared, "somebody else has sudo")
+	require.NotContains(t, r.names(), ofBob)
+	r.deleted["carol"] = true
+	r.reconcile(t)
+	require.Empty(t, r.roles)
+	require.Equal(t, []string{"kedge:workspace:member:user:bob"}, r.names(), "O-8: who is deleted has nothing")
+}
+
+// Whichever write fails, the next pass ends up with the same.
+func TestO11_AccessGoesOnFromWhereverItWasStopped(t *testing.T) {
+	t.Parallel()
+	arrange := func() *rights {
+		r := newRights(tenancy.NewWorkspaceMembership("gone", "w", v1alpha1.RoleMember, nil, true))
+		r.reconcile(t)
+		r.memberships = []*v1alpha1.Membership{
+			tenancy.NewMembership("alice", "", v1alpha1.RoleAdmin), tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, nil, true),
+		}
+		return r
+	}
+	control := arrange()
+	_, err := control.reconciler().Reconcile(t.Context(), key)
+	require.NoError(t, err)
+	require.NotEmpty(t, control.did)
+	for _, fails := range control.did {
+		r := arrange()
+		r.fails = fails
+		_, err := r.reconciler().Reconcile(t.Context(), key)
+		require.Error(t, err, fails)
+		require.Positive(t, r.reconciler().Missing(key), "it does not say that all is well")
+		r.fails = ""
+		r.reconcile(t)
+		require.Equal(t, control.names(), r.names(), fails)
+		require.Equal(t, slices.Sorted(maps.Keys(control.roles)), slices.Sorted(maps.Keys(r.roles)), fails)
+	}
+}
