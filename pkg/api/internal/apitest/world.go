@@ -62,8 +62,10 @@ type World struct {
 	orgs       map[string]tenancy.Org
 	workspaces map[string]tenancy.Workspace
 	index      map[string][]v1alpha1.MembershipIndexEntry
-	later      []func(*World)
-	waits      int
+	// members are the Memberships of every Org, by their names.
+	members map[string]map[string]*v1alpha1.Membership
+	later   []func(*World)
+	waits   int
 }
 
 // NewWorld returns the standing world.
@@ -73,6 +75,7 @@ func NewWorld() *World {
 		orgs:       map[string]tenancy.Org{},
 		workspaces: map[string]tenancy.Workspace{},
 		index:      map[string][]v1alpha1.MembershipIndexEntry{},
+		members:    map[string]map[string]*v1alpha1.Membership{},
 	}
 	for _, name := range []string{Admin, Member, WSAdmin, WSMember, Mixed, Foreigner, Operator} {
 		w.PutUser(Person(name))
@@ -155,26 +158,6 @@ func (w *World) PutWorkspace(ws tenancy.Workspace) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.workspaces[ws.UUID] = ws
-}
-
-// Join adds to the User's index the row of an Org, or of a Workspace where
-// workspace is not empty, as both are at present. A row of the same is replaced.
-func (w *World) Join(user, org, workspace string, role v1alpha1.Role) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	o := w.orgs[org]
-	place := tenancy.Place{Org: o, FirstAdmin: o.CreatedBy(), Role: role}
-	if workspace != "" {
-		ws := w.workspaces[workspace]
-		place.Workspace = &ws
-	}
-	rows := make([]v1alpha1.MembershipIndexEntry, 0, len(w.index[user])+1)
-	for _, row := range w.index[user] {
-		if row.OrgUUID != org || row.WorkspaceUUID != workspace {
-			rows = append(rows, row)
-		}
-	}
-	w.index[user] = append(rows, tenancy.IndexEntries([]tenancy.Place{place})...)
 }
 
 // Later lets things happen while somebody waits: one after the other, each when
@@ -263,14 +246,14 @@ func (w *World) OrgsCreatedBy(user string) []string {
 	return uuids
 }
 
-// SearchPeople finds those whose name holds query.
+// SearchPeople finds those who can act and whose name holds query.
 func (w *World) SearchPeople(query string, limit int) []*v1alpha1.User {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var found []*v1alpha1.User
 	for _, name := range slices.Sorted(maps.Keys(w.people)) {
-		if strings.Contains(name, query) && len(found) < limit {
-			found = append(found, w.people[name])
+		if u := w.people[name]; tenancy.Active(u) && strings.Contains(name, query) && len(found) < limit {
+			found = append(found, u)
 		}
 	}
 	return found

@@ -1,0 +1,83 @@
+package apitest
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Join makes the User a member of an Org, or of a Workspace where workspace is not
+// empty: it puts a Membership that its controller has seen, and its row of the
+// User's index.
+func (w *World) Join(user, org, workspace string, role v1alpha1.Role) {
+	w.PutMembership(org, Membership(user, workspace, role))
+}
+
+// Membership returns a Membership that its controller has seen.
+func Membership(user, workspace string, role v1alpha1.Role) *v1alpha1.Membership {
+	m := tenancy.NewMembership(user, workspace, role)
+	m.UID, m.Generation, m.CreationTimestamp = types.UID("uid of "+m.Name), 1, Epoch()
+	m.Status.ObservedGeneration, m.Status.Phase = 1, v1alpha1.PhaseReady
+	return m
+}
+
+// PutMembership makes or replaces a Membership in an Org, and its row of the User's
+// index as the Org and the Workspace are at present.
+func (w *World) PutMembership(org string, m *v1alpha1.Membership) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.members[org] == nil {
+		w.members[org] = map[string]*v1alpha1.Membership{}
+	}
+	w.members[org][m.Name] = m
+	o := w.orgs[org]
+	place := tenancy.Place{Org: o, FirstAdmin: o.CreatedBy(), Role: m.Spec.Role}
+	workspace := workspaceOf(m)
+	if workspace != "" {
+		ws := w.workspaces[workspace]
+		place.Workspace = &ws
+	}
+	user := m.Spec.UserRef.Name
+	w.index[user] = append(w.without(user, org, workspace), tenancy.IndexEntries([]tenancy.Place{place})...)
+}
+
+// Leave takes a Membership and its row away.
+func (w *World) Leave(user, org, workspace string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.members[org], tenancy.MembershipName(user, workspace))
+	w.index[user] = w.without(user, org, workspace)
+}
+
+func (w *World) without(user, org, workspace string) []v1alpha1.MembershipIndexEntry {
+	rows := make([]v1alpha1.MembershipIndexEntry, 0, len(w.index[user])+1)
+	for _, row := range w.index[user] {
+		if row.OrgUUID != org || row.WorkspaceUUID != workspace {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// MembershipsIn are those of the Org whose own workspace is in the cluster.
+func (w *World) MembershipsIn(orgCluster string) []*v1alpha1.Membership {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for uuid, o := range w.orgs {
+		if o.ClusterID == orgCluster {
+			return slices.Collect(maps.Values(w.members[uuid]))
+		}
+	}
+	return nil
+}
+
+func workspaceOf(m *v1alpha1.Membership) string {
+	if m.Spec.WorkspaceRef == nil {
+		return ""
+	}
+	return m.Spec.WorkspaceRef.Name
+}
