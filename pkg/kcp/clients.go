@@ -2,13 +2,17 @@ package kcp
 
 import (
 	"fmt"
+	"net"
 	"net/http"
+	"os"
+	"time"
 
 	kcpapisv1alpha1 "github.com/kcp-dev/sdk/apis/apis/v1alpha1"
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/gentype"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -31,6 +36,21 @@ type Object interface {
 // Client is a typed client of one kind in one logical cluster.
 type Client[T Object] = gentype.Client[T]
 
+// What the hub's own requests wait for at most, whatever their contexts allow.
+// None of it cuts a watch: that has its headers at once, and a connection on which
+// nothing happens is kept as long as it answers pings.
+const (
+	dialTimeout      = 3 * time.Second
+	handshakeTimeout = 5 * time.Second
+	// headerTimeout is long enough for the longest list.
+	headerTimeout = 30 * time.Second
+	// A connection on which nothing came for pingAfter is asked whether it is there
+	// still, and given up after pingTimeout: all requests share it, and the next
+	// ones must not wait for a kcp that is not at its other end any more.
+	pingAfter, pingTimeout = 2 * time.Second, 3 * time.Second
+	idleTimeout            = 90 * time.Second
+)
+
 // Clients makes clients of a kcp. They are cheap to make: all share one HTTP
 // transport, which the server's own priority and fairness throttles and nothing
 // here does.
@@ -39,6 +59,8 @@ type Clients struct {
 	http   *http.Client
 	codecs serializer.CodecFactory
 	params runtime.ParameterCodec
+	// release closes what nobody uses.
+	release func()
 }
 
 // NewClients returns clients of the kcp at config.Host, a base URL without
@@ -57,25 +79,70 @@ func NewClients(config *rest.Config, metrics prometheus.Registerer) (*Clients, e
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return counted{next: next, requests: requests}
 	})
-	client, err := rest.HTTPClientFor(config)
+	wire, err := newWire(config)
+	if err != nil {
+		return nil, fmt.Errorf("make the HTTP client for kcp: %w", err)
+	}
+	transport, err := wrap(config, wire)
 	if err != nil {
 		return nil, fmt.Errorf("make the HTTP client for kcp: %w", err)
 	}
 	scheme := NewScheme()
 	return &Clients{
 		config: config,
-		http:   client,
+		http:   &http.Client{Transport: transport}, release: wire.CloseIdleConnections,
 		codecs: serializer.NewCodecFactory(scheme),
 		params: runtime.NewParameterCodec(scheme),
 	}, nil
 }
+
+// newWire returns what every request of the hub's own goes through in the end.
+func newWire(config *rest.Config) (*http.Transport, error) {
+	tls, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, err
+	}
+	proxy := http.ProxyFromEnvironment
+	if config.Proxy != nil {
+		proxy = config.Proxy
+	}
+	dial := config.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
+	}
+	return &http.Transport{
+		Proxy:                 proxy,
+		DialContext:           dial,
+		TLSClientConfig:       tls,
+		TLSHandshakeTimeout:   handshakeTimeout,
+		ResponseHeaderTimeout: headerTimeout,
+		IdleConnTimeout:       idleTimeout,
+		MaxIdleConnsPerHost:   25,
+		DisableCompression:    config.DisableCompression,
+		ForceAttemptHTTP2:     true,
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, WriteByteTimeout: pingTimeout},
+	}, nil
+}
+
+// wrap puts around the wire what a request passes before. The last to see a write
+// is what may refuse it: getting the credentials may have taken its time.
+func wrap(config *rest.Config, wire http.RoundTripper) (http.RoundTripper, error) {
+	if file := os.Getenv(failPointFile); file != "" {
+		wire = &failPoints{next: wire, file: file}
+	}
+	return rest.HTTPWrappersForConfig(config, gate{next: wire})
+}
+
+// Close closes the connections that nothing uses. The clients can be used after
+// it; it is for a process that goes on without them.
+func (c *Clients) Close() { c.release() }
 
 // NewScheme returns a scheme with every kind that the hub reads or writes.
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	for _, add := range []func(*runtime.Scheme) error{
-		v1alpha1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme,
+		v1alpha1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme, coordinationv1.AddToScheme,
 		kcptenancyv1alpha1.AddToScheme, kcpcorev1alpha1.AddToScheme,
 		kcpapisv1alpha1.AddToScheme, kcpapisv1alpha2.AddToScheme,
 	} {
@@ -161,6 +228,11 @@ func (c *Clients) LogicalClusters(base string) *Client[*kcpcorev1alpha1.LogicalC
 // Namespaces of the cluster.
 func (c *Clients) Namespaces(cluster string) *Client[*corev1.Namespace] {
 	return clientFor(c, c.ClusterURL(cluster), corev1.SchemeGroupVersion, "namespaces", func() *corev1.Namespace { return &corev1.Namespace{} })
+}
+
+// Leases of the cluster, as leader election takes them.
+func (c *Clients) Leases(cluster string) coordinationv1client.LeasesGetter {
+	return coordinationv1client.New(c.rest(c.ClusterURL(cluster), coordinationv1.SchemeGroupVersion))
 }
 
 // ClusterRoles of the cluster.

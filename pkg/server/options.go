@@ -33,8 +33,10 @@ type Options struct {
 	// AdminGroups are groups of platform admins.
 	AdminGroups []string
 
-	RootWorkspace  string
-	KCPKubeconfig  string
+	RootWorkspace string
+	KCPKubeconfig string
+	// LeaderElect lets one replica of several run the reconcilers.
+	LeaderElect    bool
 	KCPPort        int
 	EtcdClientPort int
 	EtcdPeerPort   int
@@ -71,6 +73,7 @@ func NewOptions() *Options {
 		DataDir:               ".kedge",
 		ListenAddress:         "127.0.0.1:9443",
 		RootWorkspace:         "root:kedge",
+		LeaderElect:           true,
 		KCPPort:               6443,
 		EtcdClientPort:        2379,
 		EtcdPeerPort:          2380,
@@ -102,6 +105,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.AdminGroups, "admin-group", o.AdminGroups, "Group whose members are platform admins, as the credential names it; may be repeated.")
 	fs.StringVar(&o.RootWorkspace, "root-workspace", o.RootWorkspace, "Path of the workspace below which the hub makes its tree.")
 	fs.StringVar(&o.KCPKubeconfig, "kcp-kubeconfig", o.KCPKubeconfig, "Kubeconfig of an admin of an external kcp. Without it the hub runs a kcp of its own.")
+	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Let one replica of all that share the kcp of --kcp-kubeconfig run the controllers, under a Lease in the root workspace. Only a hub that is alone for sure may do without. The embedded kcp has one hub anyway.")
 	fs.IntVar(&o.KCPPort, "kcp-port", o.KCPPort, "Port of the embedded kcp on 127.0.0.1; 0 chooses a free one.")
 	fs.IntVar(&o.EtcdClientPort, "etcd-client-port", o.EtcdClientPort, "Client port of the embedded etcd on 127.0.0.1; 0 chooses a free one.")
 	fs.IntVar(&o.EtcdPeerPort, "etcd-peer-port", o.EtcdPeerPort, "Peer port of the embedded etcd on 127.0.0.1; 0 chooses a free one.")

@@ -139,7 +139,11 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err != nil {
 		return nil, wait, err
 	}
-	c, err := newControllers(h.registry, clients, clusters, in, v, h.config, h.audit)
+	leader, err := newLeader(h.config, clients, clusters, h.registry)
+	if err != nil {
+		return nil, wait, err
+	}
+	c, err := newControllers(h.registry, clients.Fenced(leader.Until), clusters, in, v, h.config, h.audit)
 	if err != nil {
 		return nil, wait, err
 	}
@@ -154,9 +158,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err := awaitReady(starting, v.Ready); err != nil {
 		return nil, wait, err
 	}
-	for _, c := range c.all() {
-		running.Go(func() { c.Run(below) })
-	}
+	running.Go(func() { lead(below, leader, c.all()) })
 	h.health.assembled(v.Ready)
 	return app, wait, awaitReady(starting, h.health.kcpReachable)
 }

@@ -1,0 +1,192 @@
+package kcp_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+)
+
+// listen listens on loopback and hands what connects to serve.
+func listen(t *testing.T, serve func(net.Conn)) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			go serve(c)
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestAKCPThatSwallowsEverythingHoldsNobodyForLong(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		within time.Duration
+		least  time.Duration
+	}{
+		"as long as the context says":              {500 * time.Millisecond, 500 * time.Millisecond},
+		"not longer than a handshake, without one": {0, time.Second},
+	} {
+		for method, write := range writes {
+			t.Run(name+" "+method, func(t *testing.T) {
+				t.Parallel()
+				clients := newClients(t, &rest.Config{Host: "https://" + listen(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })})
+				ctx := t.Context()
+				if c.within > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, c.within)
+					defer cancel()
+				}
+				began := time.Now()
+				err := write(ctx, clients)
+				var timeout net.Error
+				require.ErrorAs(t, err, &timeout)
+				require.True(t, timeout.Timeout(), "%v", err)
+				require.GreaterOrEqual(t, time.Since(began), c.least)
+				if c.within > 0 {
+					require.Less(t, time.Since(began), 2*time.Second)
+				}
+			})
+		}
+	}
+}
+
+func TestAKCPThatIsNotThereIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	require.NoError(t, l.Close())
+	began := time.Now()
+	err = writes[http.MethodPost](t.Context(), newClients(t, &rest.Config{Host: "https://" + address}))
+	require.ErrorContains(t, err, "connection refused")
+	require.Less(t, time.Since(began), 2*time.Second)
+}
+
+// cutter is a way to a kcp on which connections can go silent, as they do when a
+// machine or a network is gone.
+type cutter struct {
+	to string
+
+	mu     sync.Mutex
+	silent chan struct{}
+}
+
+func (c *cutter) serve(from net.Conn) {
+	c.mu.Lock()
+	silent := c.silent
+	c.mu.Unlock()
+	to, err := new(net.Dialer).Dial("tcp", c.to)
+	if err != nil {
+		_ = from.Close()
+		return
+	}
+	pass := func(dst, src net.Conn) {
+		buffer := make([]byte, 32<<10)
+		for {
+			n, err := src.Read(buffer)
+			if err != nil {
+				break
+			}
+			select {
+			case <-silent:
+				continue
+			default:
+			}
+			if _, err := dst.Write(buffer[:n]); err != nil {
+				break
+			}
+		}
+		_, _ = dst.Close(), src.Close()
+	}
+	go pass(to, from)
+	pass(from, to)
+}
+
+// cut makes all connections silent that there are.
+func (c *cutter) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.silent)
+	c.silent = make(chan struct{})
+}
+
+// through returns clients' configuration for the way through the cutter.
+func (c *cutter) through(t *testing.T, f *fakeKCP) *rest.Config {
+	t.Helper()
+	c.to, c.silent = f.Listener.Addr().String(), make(chan struct{})
+	config := f.config()
+	config.Host = "https://" + listen(t, c.serve)
+	return config
+}
+
+func TestAConnectionThatWentSilentIsGivenUpAndReplaced(t *testing.T) {
+	t.Parallel()
+	c := &cutter{}
+	clients := newClients(t, c.through(t, newKCP(t, true, nil, nil)))
+	require.NoError(t, writes[http.MethodPost](t.Context(), clients))
+	c.cut()
+	began := time.Now()
+	err := writes[http.MethodPost](t.Context(), clients)
+	require.Error(t, err, "whether it was written is not known")
+	require.Less(t, time.Since(began), 10*time.Second)
+	require.NoError(t, writes[http.MethodPost](t.Context(), clients), "the next one has a new connection")
+}
+
+// watching is a kcp that serves a watch with nothing to say for longer than a
+// connection goes without a sign of life.
+func watching(t *testing.T) *fakeKCP {
+	t.Helper()
+	f := newKCP(t, true, nil, nil)
+	f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.(http.Flusher).Flush()
+		select {
+		case <-r.Context().Done():
+		case <-time.After(7 * time.Second):
+			_, _ = fmt.Fprintln(w, `{"type":"ADDED","object":{"apiVersion":"tenancy.kedge.faros.sh/v1alpha1","kind":"User","metadata":{"name":"u"}}}`)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}
+	})
+	return f
+}
+
+func TestAWatchWithNothingToSayIsNotCut(t *testing.T) {
+	t.Parallel()
+	w, err := newClients(t, watching(t).config()).Users("c").Watch(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	defer w.Stop()
+	require.Equal(t, watch.Added, await(t, w.ResultChan()).Type)
+}
+
+func TestAWatchOnAConnectionThatWentSilentEnds(t *testing.T) {
+	t.Parallel()
+	c := &cutter{}
+	config := c.through(t, watching(t))
+	w, err := newClients(t, config).Users("c").Watch(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	defer w.Stop()
+	c.cut()
+	began := time.Now()
+	event := await(t, w.ResultChan())
+	require.NotEqual(t, watch.Added, event.Type)
+	require.Less(t, time.Since(began), 10*time.Second)
+}

@@ -1,0 +1,136 @@
+package kcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"time"
+)
+
+// ErrFenced says that a write was refused, or cut off, because this process has
+// lost the right to write: another replica may lead by now.
+var ErrFenced = errors.New("the right to write has ended")
+
+// Fenced returns the same clients for whoever writes on condition only. right is
+// asked before every POST, PUT, PATCH and DELETE, again when there is a connection
+// for it, and before its body is sent; where it returns an error, nothing is sent,
+// and the caller gets an ErrFenced. Otherwise it says until when the right lasts
+// for sure, which is when the request is given up; the zero time is no end. A time
+// must carry its monotonic reading.
+func (c *Clients) Fenced(right func() (until time.Time, err error)) *Clients {
+	fenced := *c
+	fenced.http = &http.Client{Transport: conditional{next: c.http.Transport, right: right}}
+	return &fenced
+}
+
+type rightKey struct{}
+
+// conditional puts the condition into the request, for the gate to find.
+type conditional struct {
+	next  http.RoundTripper
+	right func() (time.Time, error)
+}
+
+func (c conditional) RoundTrip(r *http.Request) (*http.Response, error) {
+	if mutating(r.Method) {
+		r = r.WithContext(context.WithValue(r.Context(), rightKey{}, c.right))
+	}
+	return c.next.RoundTrip(r)
+}
+
+func mutating(method string) bool {
+	switch method {
+	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+		return true
+	}
+	return false
+}
+
+// gate lets writes with a condition through while it holds. It is the one place
+// that all of them pass, next to the wire.
+type gate struct{ next http.RoundTripper }
+
+func (g gate) RoundTrip(r *http.Request) (*http.Response, error) {
+	right, ok := r.Context().Value(rightKey{}).(func() (time.Time, error))
+	if !ok {
+		return g.next.RoundTrip(r)
+	}
+	until, err := right()
+	if err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		return nil, fmt.Errorf("%w: %w", ErrFenced, err)
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	end := func() { cancel(nil) }
+	if !until.IsZero() {
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadlineCause(ctx, until, ErrFenced)
+		end = func() { stop(); cancel(nil) }
+	}
+	check := func() error {
+		if _, err := right(); err != nil {
+			err = fmt.Errorf("%w: %w", ErrFenced, err)
+			cancel(err)
+			return err
+		}
+		return nil
+	}
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { _ = check() }})
+	response, err := g.next.RoundTrip(guard(r.WithContext(ctx), check))
+	if err != nil {
+		if cause := context.Cause(ctx); errors.Is(cause, ErrFenced) && !errors.Is(err, ErrFenced) {
+			err = fmt.Errorf("%w: %w", cause, err)
+		}
+		end()
+		return nil, err
+	}
+	response.Body = &held{ReadCloser: response.Body, end: end}
+	return response, nil
+}
+
+// guard makes the request's body ask before it gives anything away. A body that
+// fails ends the request: kcp does not act on a part of one.
+func guard(r *http.Request, check func() error) *http.Request {
+	if r.Body == nil || r.Body == http.NoBody {
+		return r
+	}
+	r.Body = guarded{ReadCloser: r.Body, check: check}
+	if again := r.GetBody; again != nil {
+		r.GetBody = func() (io.ReadCloser, error) {
+			body, err := again()
+			if err != nil {
+				return nil, err
+			}
+			return guarded{ReadCloser: body, check: check}, nil
+		}
+	}
+	return r
+}
+
+type guarded struct {
+	io.ReadCloser
+	check func() error
+}
+
+func (g guarded) Read(p []byte) (int, error) {
+	if err := g.check(); err != nil {
+		return 0, err
+	}
+	return g.ReadCloser.Read(p)
+}
+
+// held is the answer's body; the request's context lives as long as it.
+type held struct {
+	io.ReadCloser
+	end func()
+}
+
+func (h *held) Close() error {
+	defer h.end()
+	return h.ReadCloser.Close()
+}
