@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -156,8 +157,20 @@ func (h *Handler) person(name string) error {
 	return nil
 }
 
+// named is the person whom the path names. What is no person's name must not get
+// into an object's: "{workspace}.{user}" is a Membership's in the Org, too, and what
+// no path can hold would be a bug of ours.
+func named(r *http.Request) (string, error) {
+	user := chi.URLParam(r, "user")
+	if len(validation.IsDNS1123Label(user)) > 0 {
+		return "", errs.New(errs.NotFound, "no member has such a name")
+	}
+	return user, nil
+}
+
 // add makes a Membership: 201, or 200 where the person is a member like that
-// already.
+// already, or 202 where it takes its time until it counts everywhere, or the caller
+// does not want to wait.
 func (h *Handler) add(w http.ResponseWriter, r *http.Request, m *v1alpha1.Membership) error {
 	scope := httpmw.ScopeOf(r)
 	if err := h.person(m.Spec.UserRef.Name); err != nil {
@@ -174,9 +187,18 @@ func (h *Handler) add(w http.ResponseWriter, r *http.Request, m *v1alpha1.Member
 		if !tenancy.SameMembership(held, m) {
 			return errs.New(errs.AlreadyExists, m.Spec.UserRef.Name+" is a member already, as "+string(held.Spec.Role)+"; change that with PATCH")
 		}
+		// What is answered must last: an ending that was decided before would undo it.
+		if org, _ := h.Views.Org(scope.Org.UUID()); org.Organization != nil {
+			if change, ok := tenancy.ChangeOf(org.Organization, m.Spec.UserRef.Name); ok && tenancy.ChangeApplies(change, held) {
+				return errs.New(errs.Conflict, "the membership of "+m.Spec.UserRef.Name+" is being changed at the moment; repeat the request afterwards")
+			}
+		}
 		code = http.StatusOK
 	}
-	return httpapi.Write(w, code, h.viewOf(h.granted(r, held)))
+	if made && waiting.Async(r) {
+		return httpapi.Write(w, http.StatusAccepted, h.viewOf(held))
+	}
+	return h.answer(w, r, code, held)
 }
 
 // patched changes a Membership and answers with it.
@@ -191,17 +213,17 @@ func (h *Handler) patched(w http.ResponseWriter, r *http.Request, user string, s
 	if err != nil {
 		return err
 	}
-	return httpapi.Write(w, http.StatusOK, h.viewOf(h.granted(r, m)))
+	return h.answer(w, r, http.StatusOK, m)
 }
 
-// granted waits until what the Membership says counts everywhere, and returns it
-// as it is then.
-func (h *Handler) granted(r *http.Request, m *v1alpha1.Membership) *v1alpha1.Membership {
+// answer waits until what the Membership says counts everywhere and answers with
+// it as it is then: with code, or with 202 where that takes its time.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, code int, m *v1alpha1.Membership) error {
 	scope, user := httpmw.ScopeOf(r), m.Spec.UserRef.Name
 	workspace := workspaceIn(scope)
 	ctx, cancel := waiting.Follow(r)
 	defer cancel()
-	_ = h.Await(ctx, func() bool {
+	if h.Await(ctx, func() bool {
 		seen, ok := h.member(scope, user)
 		if !ok || seen.UID == m.UID && seen.Generation < m.Generation {
 			return false
@@ -209,8 +231,10 @@ func (h *Handler) granted(r *http.Request, m *v1alpha1.Membership) *v1alpha1.Mem
 		m = seen
 		return h.indexed(scope.Org.UUID(), workspace, user, seen.Spec.Role) && h.Followed(scope.Org.UUID(), workspace, user) &&
 			seen.Status.ObservedGeneration == seen.Generation
-	})
-	return m
+	}) != nil {
+		code = http.StatusAccepted
+	}
+	return httpapi.Write(w, code, h.viewOf(m))
 }
 
 // indexed tells whether the User's index has the row with the role.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"github.com/go-chi/chi/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -54,7 +53,10 @@ func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	user := chi.URLParam(r, "user")
+	user, err := named(r)
+	if err != nil {
+		return err
+	}
 	if !given || role == v1alpha1.RoleAdmin {
 		return h.patched(w, r, user, roleSpec(role, given))
 	}
@@ -64,15 +66,21 @@ func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := waiting.Follow(r)
 	defer cancel()
-	_ = h.Await(ctx, func() bool { return h.carriedOut(scope, change) })
+	late := h.Await(ctx, func() bool {
+		m, ok := h.member(scope, user)
+		// Where nothing was to be decided kcp has the role, and memory gets it.
+		return ok && m.Spec.Role == role || change.User != "" && h.carriedOut(scope, change)
+	}) != nil
 	m, ok := h.member(scope, user)
 	switch {
 	case !ok:
 		return tenancy.NotAMember(user)
-	case m.Spec.Role != role && h.carriedOut(scope, change):
+	case late:
+		return httpapi.Write(w, http.StatusAccepted, h.viewOf(m))
+	case m.Spec.Role != role:
 		return changedMeanwhile(user)
 	}
-	return httpapi.Write(w, http.StatusOK, h.viewOf(h.granted(r, m)))
+	return h.answer(w, r, http.StatusOK, m)
 }
 
 // roleIn reads the member role of a patch.
@@ -96,7 +104,11 @@ func (h *Handler) removeFromOrg(w http.ResponseWriter, r *http.Request) error {
 	if err := httpmw.ScopeOf(r).RequireOrgAdmin("remove members; leave with DELETE …/memberships/me"); err != nil {
 		return err
 	}
-	return h.remove(w, r, chi.URLParam(r, "user"))
+	user, err := named(r)
+	if err != nil {
+		return err
+	}
+	return h.remove(w, r, user)
 }
 
 func (h *Handler) leaveOrg(w http.ResponseWriter, r *http.Request) error {
@@ -140,6 +152,7 @@ func (h *Handler) end(r *http.Request, e tenancy.Ending) (v1alpha1.MembershipCha
 	e.By, e.At = scope.User, metav1.NewMicroTime(h.Clock.Now())
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
+	var sent v1alpha1.MembershipChange
 	decided, err := h.Store.AmendOrganization(ctx, scope.Org.Organization, func(ctx context.Context, o *v1alpha1.Organization) (map[string]any, error) {
 		memberships, err := h.Store.ListMemberships(ctx, scope.Org.ClusterID)
 		if err != nil {
@@ -149,16 +162,23 @@ func (h *Handler) end(r *http.Request, e tenancy.Ending) (v1alpha1.MembershipCha
 			ws, _ := h.Views.Workspace(scope.Org.UUID(), uuid)
 			return ws.DisplayName
 		})
+		if sent.User != "" && errs.Is(err, errs.NotFound) {
+			// The answer to what was sent got lost, and it is carried out already.
+			return nil, nil
+		}
 		if err != nil || changes == nil {
 			return nil, err
 		}
+		sent = changes[len(changes)-1]
 		return map[string]any{"membershipChanges": changes}, nil
 	})
 	if err != nil {
 		return v1alpha1.MembershipChange{}, err
 	}
-	change, _ := tenancy.ChangeOf(decided, e.User)
-	return change, nil
+	if change, ok := tenancy.ChangeOf(decided, e.User); ok {
+		return change, nil
+	}
+	return sent, nil
 }
 
 func (h *Handler) active(user string) bool {
@@ -170,9 +190,6 @@ func (h *Handler) active(user string) bool {
 // Membership meanwhile. Until the Membership itself is seen to be another, memory
 // may only be behind.
 func (h *Handler) carriedOut(scope *tenancy.Scope, change v1alpha1.MembershipChange) bool {
-	if change.User == "" {
-		return true
-	}
 	if m, ok := h.member(scope, change.User); ok && tenancy.ChangeApplies(change, m) {
 		return false
 	}

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
@@ -73,7 +71,11 @@ func (h *Handler) changeInWorkspace(w http.ResponseWriter, r *http.Request) erro
 		}
 		spec["sudo"] = sudo
 	}
-	return h.patched(w, r, chi.URLParam(r, "user"), spec)
+	user, err := named(r)
+	if err != nil {
+		return err
+	}
+	return h.patched(w, r, user, spec)
 }
 
 // rolesIn reads the whole list, which replaces the one before; none where the patch
@@ -93,7 +95,11 @@ func (h *Handler) removeFromWorkspace(w http.ResponseWriter, r *http.Request) er
 	if err := httpmw.ScopeOf(r).RequireWorkspaceAdmin("remove members; leave with DELETE …/memberships/me"); err != nil {
 		return err
 	}
-	return h.removeHere(w, r, chi.URLParam(r, "user"))
+	user, err := named(r)
+	if err != nil {
+		return err
+	}
+	return h.removeHere(w, r, user)
 }
 
 func (h *Handler) leaveWorkspace(w http.ResponseWriter, r *http.Request) error {

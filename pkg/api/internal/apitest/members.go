@@ -53,6 +53,13 @@ func (w *World) Leave(user, org, workspace string) {
 	w.index[user] = w.without(user, org, workspace)
 }
 
+// Unindex takes every row of the User's index away, as where nobody has made it.
+func (w *World) Unindex(user string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.index, user)
+}
+
 func (w *World) without(user, org, workspace string) []v1alpha1.MembershipIndexEntry {
 	rows := make([]v1alpha1.MembershipIndexEntry, 0, len(w.index[user])+1)
 	for _, row := range w.index[user] {

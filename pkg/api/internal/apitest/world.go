@@ -153,6 +153,13 @@ func (w *World) ChangeOrg(uuid string, change func(*v1alpha1.Organization)) {
 	w.PutOrg(o, org.ClusterID)
 }
 
+// DropOrg takes an Org away.
+func (w *World) DropOrg(uuid string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.orgs, uuid)
+}
+
 // PutWorkspace makes or replaces a Workspace.
 func (w *World) PutWorkspace(ws tenancy.Workspace) {
 	w.mu.Lock()

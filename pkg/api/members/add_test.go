@@ -1,0 +1,254 @@
+package members_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const addFrank = `{"userRef": {"name": "frank"}, "role": "member"}`
+
+func TestAddingMakesAMembershipAndIsReadAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ place, body, write, want string }{
+		"in the Org":              {inOrg, addFrank, "create frank", `"role": "member", "scope": "org"`},
+		"as its admin":            {inOrg, `{"userRef": {"name": "frank"}, "role": "admin"}`, "create frank", `"role": "admin", "scope": "org"`},
+		"in a Workspace":          {inDev, addFrank, "create " + apitest.Dev + ".frank", `"role": "member", "scope": "workspace"`},
+		"with roles and sudo":     {inDev, `{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "view"}], "sudo": true}`, "create " + apitest.Dev + ".frank", `"role": "member", "scope": "workspace", "roles": [{"name": "view"}], "sudo": true`},
+		"without, said expressly": {inDev, `{"userRef": {"name": "frank"}, "role": "admin", "roles": [], "sudo": false}`, "create " + apitest.Dev + ".frank", `"role": "admin", "scope": "workspace"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			answer := f.add(apitest.Admin, c.place, c.body)
+			answer.Object(t, http.StatusCreated)
+			require.JSONEq(t, `{"user": "frank", "displayName": "Display of frank", `+c.want+`, "since": "2026-03-01T12:00:00Z", "phase": "Ready", "active": true}`, answer.Body)
+			require.Equal(t, []string{c.write}, f.store.writes)
+			require.Zero(t, f.world.StillToCome(), "it waited until it counts")
+			require.Contains(t, f.do(apitest.Admin, http.MethodGet, c.place+"/members", "").Items(t, "user"), "frank")
+		})
+	}
+}
+
+// A retry must not duplicate, and must not change by the way what is there.
+func TestAddingWhoIsThereAlreadyIsIdempotentAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		place, body string
+		code        int
+		says        string
+	}{
+		"with the same role":                 {inOrg, `{"userRef": {"name": "bob"}, "role": "member"}`, http.StatusOK, ""},
+		"with another role":                  {inOrg, `{"userRef": {"name": "bob"}, "role": "admin"}`, http.StatusConflict, "as member"},
+		"with a lesser role":                 {inOrg, `{"userRef": {"name": "alice"}, "role": "member"}`, http.StatusConflict, "as admin"},
+		"with the same role in a Workspace":  {inDev, `{"userRef": {"name": "walter"}, "role": "member", "sudo": true, "roles": [{"name": "b"}, {"name": "a"}]}`, http.StatusOK, ""},
+		"with another role in a Workspace":   {inDev, `{"userRef": {"name": "walter"}, "role": "admin", "sudo": true, "roles": [{"name": "b"}, {"name": "a"}]}`, http.StatusConflict, "as member"},
+		"with other roles in a Workspace":    {inDev, `{"userRef": {"name": "walter"}, "role": "member", "sudo": true, "roles": [{"name": "a"}]}`, http.StatusConflict, "PATCH"},
+		"without the sudo that they have":    {inDev, `{"userRef": {"name": "walter"}, "role": "member", "roles": [{"name": "a"}, {"name": "b"}]}`, http.StatusConflict, "PATCH"},
+		"being a member of the Org is apart": {inDev, `{"userRef": {"name": "bob"}, "role": "member"}`, http.StatusCreated, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.world.PutMembership(apitest.Acme, withRights(apitest.WSMember, v1alpha1.RoleMember, true, "a", "b"))
+			f.reread()
+			answer := f.add(apitest.Admin, c.place, c.body)
+			if c.code == http.StatusConflict {
+				require.Equal(t, metav1.StatusReasonAlreadyExists, answer.Refused(t, c.code).Reason)
+				require.Contains(t, answer.Body, c.says)
+			} else {
+				answer.Object(t, c.code)
+			}
+			if c.code != http.StatusCreated {
+				require.Empty(t, f.store.writes)
+			}
+		})
+	}
+}
+
+// What is answered with 200 must last: a removal or demotion that was decided
+// before would undo it afterwards.
+func TestAddingWhoIsBeingRemovedOrDemotedIsAConflict(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change v1alpha1.MembershipChange
+		user   string
+		code   int
+	}{
+		"being removed":              {v1alpha1.MembershipChange{User: "bob", UID: "uid of bob", Generation: 1}, "bob", http.StatusConflict},
+		"being removed from all":     {v1alpha1.MembershipChange{User: "bob", UID: "uid of bob", Generation: 1, Cascade: true}, "bob", http.StatusConflict},
+		"of one who was made anew":   {v1alpha1.MembershipChange{User: "bob", UID: "uid before", Generation: 1}, "bob", http.StatusOK},
+		"of one who was changed":     {v1alpha1.MembershipChange{User: "bob", UID: "uid of bob", Generation: 0}, "bob", http.StatusOK},
+		"somebody else is":           {v1alpha1.MembershipChange{User: "mallory", UID: "uid of mallory", Generation: 1}, "bob", http.StatusOK},
+		"somebody new, of that name": {v1alpha1.MembershipChange{User: "frank", UID: "uid before", Generation: 1}, "frank", http.StatusCreated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Spec.MembershipChanges = []v1alpha1.MembershipChange{c.change} })
+			answer := f.add(apitest.Admin, inOrg, `{"userRef": {"name": "`+c.user+`"}, "role": "member"}`)
+			if c.code != http.StatusConflict {
+				answer.Object(t, c.code)
+				return
+			}
+			require.Equal(t, metav1.StatusReasonConflict, answer.Refused(t, c.code).Reason)
+			require.Contains(t, answer.Body, "repeat the request")
+		})
+	}
+}
+
+func TestAddingRefusesBadBodiesAndNamesTheField(t *testing.T) {
+	t.Parallel()
+	both := map[string]string{
+		`{"role": "member"}`:                                                              "userRef.name",
+		`{"userRef": {}, "role": "member"}`:                                               "userRef.name",
+		`{"userRef": null, "role": "member"}`:                                             "userRef.name",
+		`{"userRef": {"name": ""}, "role": "member"}`:                                     "userRef.name",
+		`{"userRef": {"name": 7}, "role": "member"}`:                                      "userRef.name",
+		`{"userRef": "frank", "role": "member"}`:                                          "userRef",
+		`{"userRef": {"name": "frank", "email": "f@example.com"}, "role": "member"}`:      "userRef.email",
+		`{"userRef": {"name": "frank"}}`:                                                  "role",
+		`{"userRef": {"name": "frank"}, "role": ""}`:                                      "role",
+		`{"userRef": {"name": "frank"}, "role": null}`:                                    "role",
+		`{"userRef": {"name": "frank"}, "role": "owner"}`:                                 "role",
+		`{"userRef": {"name": "frank"}, "role": "Admin"}`:                                 "role",
+		`{"userRef": {"name": "frank"}, "role": true}`:                                    "role",
+		`{"userRef": {"name": "frank"}, "role": "member", "role": "admin"}`:               "role",
+		`{"userRef": {"name": "frank"}, "role": "member", "scope": "org"}`:                "scope",
+		`{"userRef": {"name": "frank"}, "role": "member", "workspaceRef": {"name": "x"}}`: "workspaceRef",
+	}
+	bodies := map[string]map[string]string{inOrg: {
+		`{"userRef": {"name": "frank"}, "role": "member", "sudo": true}`: "sudo",
+		`{"userRef": {"name": "frank"}, "role": "member", "roles": []}`:  "roles",
+	}, inDev: {
+		`{"userRef": {"name": "frank"}, "role": "member", "sudo": "yes"}`:                                                      "sudo",
+		`{"userRef": {"name": "frank"}, "role": "member", "roles": {"name": "view"}}`:                                          "roles",
+		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{}]}`:                                                      "roles.name",
+		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "cluster-admin"}]}`:                               "roles.name",
+		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "kedge:workspace:admin"}]}`:                       "roles.name",
+		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "system:masters"}]}`:                              "roles.name",
+		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "../x"}]}`:                                        "roles.name",
+		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "view"}, {"name": "view"}]}`:                      "roles.name",
+		`{"userRef": {"name": "frank"}, "role": "member", "roles": [` + strings.Repeat(`{"name":"r"},`, 32) + `{"name":"r"}]}`: "roles",
+	}}
+	for place, more := range bodies {
+		f := newFixture(t)
+		for _, bad := range []map[string]string{both, more} {
+			for body, field := range bad {
+				t.Log(place, body)
+				f.add(apitest.Admin, place, body).RefusedField(t, field)
+			}
+		}
+		f.add(apitest.Admin, place, "").Refused(t, http.StatusUnsupportedMediaType)
+		require.Empty(t, f.store.writes)
+		f.add(apitest.Admin, place, addFrank).Object(t, http.StatusCreated)
+	}
+}
+
+// O-15: people are named by metadata.name alone, and the name becomes part of an
+// object's, so that what nobody is called must not get there.
+func TestO15_AddingFindsNobodyByAnythingButTheirName(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.delete(apitest.WSMember)
+	leaving := apitest.Person("leaving")
+	now := apitest.Epoch()
+	leaving.DeletionTimestamp = &now
+	f.world.PutUser(leaving)
+	for _, name := range []string{
+		"nobody", "Frank", "Display of frank", "frank@example.com", apitest.WSMember, "leaving", "me",
+		"../organizations/" + apitest.Acme, "frank/../bob", "%66rank", apitest.Dev + ".frank", "frank\\u0000", " frank", ".", "..",
+	} {
+		for _, place := range []string{inOrg, inDev} {
+			f.add(apitest.Admin, place, `{"userRef": {"name": "`+name+`"}, "role": "member"}`).RefusedField(t, "userRef.name")
+		}
+	}
+	require.Empty(t, f.store.writes)
+
+	// Who waits for approval can be added, and cannot use it yet.
+	pending := apitest.Person(apitest.Foreigner)
+	pending.Spec.Registration = v1alpha1.RegistrationPending
+	f.world.PutUser(pending)
+	require.Equal(t, false, f.add(apitest.Admin, inOrg, addFrank).Object(t, http.StatusCreated)["active"])
+}
+
+func TestAddingIsAcceptedWhereNobodyWaitsForIt(t *testing.T) {
+	t.Parallel()
+	for _, place := range []string{inOrg, inDev} {
+		f := newFixture(t)
+		call := apitest.Call{
+			As: apitest.Admin, Method: http.MethodPost, Path: place + "/members", Body: addFrank, Org: apitest.Acme,
+			Header: http.Header{"Prefer": {"respond-async"}},
+		}
+		if place == inDev {
+			call.Workspace = apitest.Dev
+		}
+		require.Equal(t, "Progressing", call.Do(f.http).Object(t, http.StatusAccepted)["phase"])
+		require.Zero(t, f.world.Waits())
+		require.Len(t, f.store.writes, 1)
+
+		// Where there is nothing to wait for it is as without.
+		f = newFixture(t)
+		f.join(apitest.Foreigner, call.Workspace, v1alpha1.RoleMember)
+		require.Equal(t, "Ready", call.Do(f.http).Object(t, http.StatusOK)["phase"])
+	}
+}
+
+// It is 202 until what was added counts: in the index, and in kcp.
+func TestAddingIsAcceptedWhereItTakesTooLong(t *testing.T) {
+	t.Parallel()
+	for name, late := range map[string]func(*fixture){
+		"the controller": func(f *fixture) { f.store.unsettled = true },
+		"kcp":            func(f *fixture) { f.handler.Followed = func(string, string, string) bool { return false } },
+		"the index":      func(f *fixture) { f.store.unindexed = true },
+		"nobody":         func(*fixture) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, place := range []string{inOrg, inDev} {
+				f := newFixture(t)
+				late(f)
+				f.impatient()
+				code := http.StatusAccepted
+				if name == "nobody" {
+					code = http.StatusCreated
+				}
+				require.Equal(t, "frank", f.add(apitest.Admin, place, addFrank).Object(t, code)["user"])
+				require.Equal(t, []string{"create " + tenancy.MembershipName("frank", map[string]string{inDev: apitest.Dev}[place])}, f.store.writes)
+			}
+		})
+	}
+}
+
+func TestAFailedWriteIsAnsweredAndNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	for _, place := range []string{inOrg, inDev} {
+		for name, request := range map[string]func(*fixture) apitest.Answer{
+			"add": func(f *fixture) apitest.Answer { return f.add(apitest.Admin, place, addFrank) },
+			"promote": func(f *fixture) apitest.Answer {
+				return f.patch(apitest.Admin, place, apitest.Mixed, `{"role": "admin"}`)
+			},
+			"demote": func(f *fixture) apitest.Answer { return f.patch(apitest.Admin, place, "second", `{"role": "member"}`) },
+			"remove": func(f *fixture) apitest.Answer { return f.remove(apitest.Admin, place, "second") },
+			"leave":  func(f *fixture) apitest.Answer { return f.leave("second", place) },
+		} {
+			f := newFixture(t)
+			f.world.PutUser(apitest.Person("second"))
+			f.join("second", map[string]string{inDev: apitest.Dev}[place], v1alpha1.RoleAdmin)
+			f.store.failure = errDown
+			answer := request(f)
+			answer.Refused(t, http.StatusServiceUnavailable)
+			require.NotContains(t, answer.Body, "10.0.0.1", name)
+			require.Zero(t, f.world.Waits(), name)
+			f.store.failure = nil
+			require.Less(t, request(f).Code, 300, name)
+		}
+	}
+}

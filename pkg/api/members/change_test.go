@@ -1,0 +1,275 @@
+package members_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+func TestChangingAMembershipIsReadAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ place, user, body, write, want string }{
+		"promote":                     {inOrg, "bob", `{"role": "admin"}`, "patch bob", `"role": "admin", "scope": "org"`},
+		"demote":                      {inOrg, "second", `{"role": "member"}`, "decide " + apitest.Acme, `"role": "member", "scope": "org"`},
+		"an admin is made one":        {inOrg, "second", `{"role": "admin"}`, "patch second", `"role": "admin", "scope": "org"`},
+		"a member is made one":        {inOrg, "bob", `{"role": "member"}`, "", `"role": "member", "scope": "org"`},
+		"nothing":                     {inOrg, "bob", `{}`, "patch bob", `"role": "member", "scope": "org"`},
+		"promote in a Workspace":      {inDev, "walter", `{"role": "admin"}`, "patch " + apitest.Dev + ".walter", `"role": "admin", "scope": "workspace", "sudo": true, "roles": [{"name": "view"}]`},
+		"demote in a Workspace":       {inDev, "carol", `{"role": "member"}`, "patch " + apitest.Dev + ".carol", `"role": "member", "scope": "workspace"`},
+		"the roles are replaced":      {inDev, "walter", `{"roles": [{"name": "edit"}]}`, "patch " + apitest.Dev + ".walter", `"role": "member", "scope": "workspace", "sudo": true, "roles": [{"name": "edit"}]`},
+		"the roles are taken":         {inDev, "walter", `{"roles": []}`, "patch " + apitest.Dev + ".walter", `"role": "member", "scope": "workspace", "sudo": true`},
+		"the roles are taken by null": {inDev, "walter", `{"roles": null}`, "patch " + apitest.Dev + ".walter", `"role": "member", "scope": "workspace", "sudo": true`},
+		"sudo is taken":               {inDev, "walter", `{"sudo": false}`, "patch " + apitest.Dev + ".walter", `"role": "member", "scope": "workspace", "roles": [{"name": "view"}]`},
+		"sudo is given":               {inDev, "carol", `{"sudo": true}`, "patch " + apitest.Dev + ".carol", `"role": "admin", "scope": "workspace", "sudo": true`},
+		"nothing in a Workspace":      {inDev, "carol", `{}`, "patch " + apitest.Dev + ".carol", `"role": "admin", "scope": "workspace"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.world.PutUser(apitest.Person("second"))
+			f.join("second", "", v1alpha1.RoleAdmin)
+			f.world.PutMembership(apitest.Acme, withRights(apitest.WSMember, v1alpha1.RoleMember, true, "view"))
+			f.reread()
+			answer := f.patch(apitest.Admin, c.place, c.user, c.body)
+			answer.Object(t, http.StatusOK)
+			require.JSONEq(t, `{"user": "`+c.user+`", "displayName": "Display of `+c.user+`", `+c.want+`, "since": "2026-03-01T12:00:00Z", "phase": "Ready", "active": true}`, answer.Body)
+			if c.write == "" {
+				require.Empty(t, f.store.writes)
+			} else {
+				require.Equal(t, []string{c.write}, f.store.writes)
+			}
+		})
+	}
+}
+
+func TestChangingRefusesBadBodiesAndNamesTheField(t *testing.T) {
+	t.Parallel()
+	both := map[string]string{
+		`{"role": ""}`:                           "role",
+		`{"role": null}`:                         "role",
+		`{"role": "owner"}`:                      "role",
+		`{"role": 1}`:                            "role",
+		`{"role": "admin", "role": "member"}`:    "role",
+		`{"userRef": {"name": "frank"}}`:         "userRef",
+		`{"scope": "org"}`:                       "scope",
+		`{"workspaceRef": {"name": "x"}}`:        "workspaceRef",
+		`{"role": "admin", "status": {}}`:        "status",
+		`{"metadata": {"resourceVersion": "1"}}`: "metadata",
+	}
+	for place, more := range map[string]map[string]string{
+		inOrg: {`{"sudo": true}`: "sudo", `{"roles": []}`: "roles"},
+		inDev: {
+			`{"sudo": null}`:                              "sudo",
+			`{"sudo": "true"}`:                            "sudo",
+			`{"roles": {"name": "view"}}`:                 "roles",
+			`{"roles": ["view"]}`:                         "roles",
+			`{"roles": [{"name": "a", "kind": "b"}]}`:     "roles",
+			`{"roles": [{"name": ""}]}`:                   "roles.name",
+			`{"roles": [{"name": "cluster-admin"}]}`:      "roles.name",
+			`{"roles": [{"name": "kedge:x"}]}`:            "roles.name",
+			`{"roles": [{"name": "a"}, {"name": "a"}]}`:   "roles.name",
+			`{"role": "admin", "roles": [{"name": "%"}]}`: "roles.name",
+		},
+	} {
+		f := newFixture(t)
+		for _, bad := range []map[string]string{both, more} {
+			for body, field := range bad {
+				t.Log(place, body)
+				f.patch(apitest.Admin, place, apitest.Mixed, body).RefusedField(t, field)
+			}
+		}
+		require.Empty(t, f.store.writes)
+		f.patch(apitest.Admin, place, apitest.Mixed, `{"role": "admin"}`).Object(t, http.StatusOK)
+	}
+}
+
+// A name goes into that of an object: what is in a path must not name another
+// Membership than the one of a person in the place that the path names.
+func TestAPathNamesNoOtherMembershipThanOneOfThePlace(t *testing.T) {
+	t.Parallel()
+	for name, user := range map[string]string{
+		"of a Workspace":       apitest.Dev + ".carol",
+		"escaped":              "%2e%2e",
+		"an escaped slash":     "..%2Forganizations%2F" + apitest.Acme,
+		"a fragment":           "bob%23",
+		"a query":              "bob%3Fdryrun=All",
+		"upper case":           "Bob",
+		"a space":              "bob%20",
+		"a null byte":          "bob%00",
+		"a line":               "bob%0a",
+		"not UTF-8":            "%ff",
+		"too long for a label": "a123456789012345678901234567890123456789012345678901234567890123",
+		"nobody":               "nobody",
+		"me":                   "me",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			for _, place := range []string{inOrg, inDev} {
+				f.patch(apitest.Admin, place, user, `{"role": "admin"}`).Refused(t, http.StatusNotFound)
+				f.patch(apitest.Admin, place, user, `{"role": "member"}`).Refused(t, http.StatusNotFound)
+				f.remove(apitest.Admin, place, user).Refused(t, http.StatusNotFound)
+				f.remove(apitest.Admin, place, user+"?cascade=true").Refused(t, http.StatusNotFound)
+			}
+			require.Empty(t, f.store.writes)
+		})
+	}
+	f := newFixture(t)
+	require.Equal(t, http.StatusNoContent, f.remove(apitest.Admin, inOrg, apitest.Member).Code)
+	require.Equal(t, http.StatusNoContent, f.remove(apitest.Admin, inDev, apitest.Mixed).Code)
+}
+
+func TestChangingTellsOfPlacesThatSomebodyIsNotIn(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	// In the Org and not in Dev, and the other way round.
+	for place, user := range map[string]string{inDev: apitest.Member, inOrg: apitest.WSAdmin} {
+		for _, body := range []string{`{"role": "admin"}`, `{"role": "member"}`, `{}`} {
+			require.Contains(t, f.patch(apitest.Admin, place, user, body).Refused(t, http.StatusNotFound).Message, user+" is not a member")
+		}
+	}
+	require.Empty(t, f.store.writes)
+}
+
+func TestO9_TheLastAdminIsNotDemoted(t *testing.T) {
+	t.Parallel()
+	for name, c := range lastAdmins {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			c.arrange(f)
+			answer := f.patch(apitest.Admin, inOrg, apitest.Admin, `{"role": "member"}`)
+			if c.another {
+				require.Equal(t, "member", answer.Object(t, http.StatusOK)["role"])
+				return
+			}
+			causes := refusedCauses(t, answer)
+			require.Len(t, causes, 1)
+			require.EqualValues(t, tenancy.CauseSoleAdmin, causes[0].Type)
+			require.Contains(t, causes[0].Message, apitest.Admin)
+			require.Empty(t, f.store.writes)
+		})
+	}
+}
+
+// lastAdmins are ways in which the admin of Acme is the only one of it, or not.
+var lastAdmins = map[string]struct {
+	arrange func(*fixture)
+	another bool
+}{
+	"there are members":           {func(*fixture) {}, false},
+	"there is another admin":      {func(f *fixture) { f.join(apitest.Member, "", v1alpha1.RoleAdmin) }, true},
+	"the other admin was deleted": {func(f *fixture) { f.join(apitest.Member, "", v1alpha1.RoleAdmin); f.delete(apitest.Member) }, false},
+	"the other admin has no approval": {func(f *fixture) {
+		f.join(apitest.Member, "", v1alpha1.RoleAdmin)
+		f.register(v1alpha1.RegistrationPending)
+	}, false},
+	"the other admin was rejected": {func(f *fixture) {
+		f.join(apitest.Member, "", v1alpha1.RoleAdmin)
+		f.register(v1alpha1.RegistrationRejected)
+	}, false},
+	"the other admin is being demoted": {func(f *fixture) {
+		f.join(apitest.Member, "", v1alpha1.RoleAdmin)
+		f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) {
+			o.Spec.MembershipChanges = []v1alpha1.MembershipChange{{User: apitest.Member, UID: "uid of bob", Generation: 1, Role: v1alpha1.RoleMember}}
+		})
+	}, false},
+	"the view has one more than kcp": {func(f *fixture) { f.world.Join(apitest.Member, apitest.Acme, "", v1alpha1.RoleAdmin) }, false},
+}
+
+func TestO9_WhoIsNoAdminAnyMoreEndsNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.join(apitest.Member, "", v1alpha1.RoleAdmin)
+	// Memory is behind: in kcp Member is none any more.
+	f.store.held[apitest.Member] = apitest.Membership(apitest.Member, "", v1alpha1.RoleMember)
+	f.patch(apitest.Member, inOrg, apitest.Admin, `{"role": "member"}`).Refused(t, http.StatusForbidden)
+	f.remove(apitest.Member, inOrg, apitest.Mixed+"?cascade=true").Refused(t, http.StatusForbidden)
+	require.Empty(t, f.store.writes)
+	require.Equal(t, http.StatusNoContent, f.leave(apitest.Member, inOrg).Code, "leaving is everybody's")
+}
+
+// A decision is about the Membership as it was: changed meanwhile, it is void.
+func TestADemotionThatWasOvertakenIsAConflict(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		meanwhile func(*fixture)
+		code      int
+	}{
+		"changed": {func(f *fixture) { f.store.show(changedAgain(v1alpha1.RoleAdmin)) }, http.StatusConflict},
+		"demoted": {func(f *fixture) { f.store.show(changedAgain(v1alpha1.RoleMember)) }, http.StatusOK},
+		"removed": {func(f *fixture) { f.store.hide(f.store.held["second"]) }, http.StatusNotFound},
+		"nothing of it": {func(f *fixture) {
+			f.store.carryOut(v1alpha1.MembershipChange{User: "second", Role: v1alpha1.RoleMember})
+		}, http.StatusOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.world.PutUser(apitest.Person("second"))
+			f.join("second", "", v1alpha1.RoleAdmin)
+			f.store.decided = func(v1alpha1.MembershipChange) { c.meanwhile(f); f.store.settled() }
+			answer := f.patch(apitest.Admin, inOrg, "second", `{"role": "member"}`)
+			if c.code == http.StatusOK {
+				require.Equal(t, "member", answer.Object(t, c.code)["role"])
+			} else {
+				answer.Refused(t, c.code)
+			}
+			require.Len(t, f.store.writes, 1)
+		})
+	}
+}
+
+// changedAgain is the Membership of "second" after somebody else changed it.
+func changedAgain(role v1alpha1.Role) *v1alpha1.Membership {
+	m := apitest.Membership("second", "", role)
+	m.Generation = 2
+	return m
+}
+
+func TestAChangeIsAcceptedWhereItTakesTooLong(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		late  func(*fixture)
+		place string
+		body  string
+		role  string
+	}{
+		"a demotion is not carried out":   {func(f *fixture) { f.store.decided = func(v1alpha1.MembershipChange) {} }, inOrg, `{"role": "member"}`, "admin"},
+		"a demotion is not in kcp's RBAC": {neverFollowed, inOrg, `{"role": "member"}`, "member"},
+		"a promotion":                     {neverFollowed, inOrg, `{"role": "admin"}`, "admin"},
+		"one in a Workspace":              {neverFollowed, inDev, `{"role": "member"}`, "member"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.world.PutUser(apitest.Person("second"))
+			f.join("second", "", v1alpha1.RoleAdmin)
+			f.join("second", apitest.Dev, v1alpha1.RoleAdmin)
+			c.late(f)
+			f.impatient()
+			require.Equal(t, c.role, f.patch(apitest.Admin, c.place, "second", c.body).Object(t, http.StatusAccepted)["role"])
+			require.Len(t, f.store.writes, 1)
+		})
+	}
+}
+
+func neverFollowed(f *fixture) {
+	f.handler.Followed = func(string, string, string) bool { return false }
+}
+
+// The store tries again where an answer got lost, and then finds its own work.
+func TestALostAnswerToADemotionIsFound(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.world.PutUser(apitest.Person("second"))
+	f.join("second", "", v1alpha1.RoleAdmin)
+	f.store.lost = true
+	require.Equal(t, "member", f.patch(apitest.Admin, inOrg, "second", `{"role": "member"}`).Object(t, http.StatusOK)["role"])
+	require.Equal(t, []string{"decide " + apitest.Acme}, f.store.writes)
+}

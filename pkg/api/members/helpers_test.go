@@ -1,0 +1,280 @@
+package members_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/pkg/api/members"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const (
+	inOrg = "/api/orgs/" + apitest.Acme
+	inDev = inOrg + "/workspaces/" + apitest.Dev
+)
+
+// store is Acme in kcp. The world follows what is written while somebody waits.
+type store struct {
+	t     testing.TB
+	world *apitest.World
+	held  map[string]*v1alpha1.Membership
+	// failure is what every write ends with where it is not nil.
+	failure error
+	// decided is called in place of carrying a change out, where it is not nil; lost
+	// means that the answers to decisions get lost.
+	decided func(v1alpha1.MembershipChange)
+	lost    bool
+	// unindexed and unsettled mean that the index, or the controller, never sees
+	// what is written.
+	unindexed, unsettled bool
+	// deleted is called after a deletion in a Workspace, where it is not nil; unseen
+	// means that memory never learns of one.
+	deleted func()
+	unseen  bool
+	writes  []string
+}
+
+func (s *store) wrote(what, cluster, name string) error {
+	require.Equal(s.t, "acmecluster", cluster)
+	if s.failure == nil {
+		s.writes = append(s.writes, what+" "+name)
+	}
+	return s.failure
+}
+
+func (s *store) CreateMembership(_ context.Context, cluster string, m *v1alpha1.Membership) (*v1alpha1.Membership, bool, error) {
+	if held, ok := s.held[m.Name]; ok && s.failure == nil {
+		return held, false, nil
+	}
+	if err := s.wrote("create", cluster, m.Name); err != nil {
+		return nil, false, err
+	}
+	made := m.DeepCopy()
+	made.UID, made.Generation, made.CreationTimestamp = types.UID(fmt.Sprintf("uid %d of %s", len(s.writes), m.Name)), 1, apitest.Epoch()
+	s.show(made)
+	return made, true, nil
+}
+
+// show lets the world see a Membership, and then its controller.
+func (s *store) show(m *v1alpha1.Membership) {
+	s.held[m.Name] = m
+	settled := m.DeepCopy()
+	settled.Status.ObservedGeneration, settled.Status.Phase = m.Generation, v1alpha1.PhaseReady
+	seen := func(m *v1alpha1.Membership) func(*apitest.World) {
+		return func(w *apitest.World) {
+			w.PutMembership(apitest.Acme, m)
+			if s.unindexed {
+				w.Unindex(m.Spec.UserRef.Name)
+			}
+		}
+	}
+	s.world.Later(seen(m))
+	if !s.unsettled {
+		s.world.Later(seen(settled))
+	}
+}
+
+func (s *store) PatchMembership(_ context.Context, cluster, name string, patch any) (*v1alpha1.Membership, error) {
+	held, ok := s.held[name]
+	if !ok {
+		return nil, errs.New(errs.NotFound, "gone")
+	}
+	if err := s.wrote("patch", cluster, name); err != nil {
+		return nil, err
+	}
+	m := apitest.MergePatched(s.t, held, patch)
+	if !tenancy.SameMembership(held, m) {
+		m.Generation++
+	}
+	s.show(m)
+	return m, nil
+}
+
+func (s *store) DeleteMembership(_ context.Context, cluster, name string) error {
+	m, ok := s.held[name]
+	if !ok {
+		return errs.New(errs.NotFound, "gone")
+	}
+	if err := s.wrote("delete", cluster, name); err != nil {
+		return err
+	}
+	if !s.unseen {
+		s.hide(m)
+	}
+	if s.deleted != nil {
+		s.deleted()
+	}
+	return nil
+}
+
+func (s *store) hide(m *v1alpha1.Membership) {
+	delete(s.held, m.Name)
+	workspace := ""
+	if m.Spec.WorkspaceRef != nil {
+		workspace = m.Spec.WorkspaceRef.Name
+	}
+	s.world.Later(func(w *apitest.World) { w.Leave(m.Spec.UserRef.Name, apitest.Acme, workspace) })
+}
+
+func (s *store) ListMemberships(_ context.Context, cluster string) ([]v1alpha1.Membership, error) {
+	require.Equal(s.t, "acmecluster", cluster)
+	var list []v1alpha1.Membership
+	for _, m := range s.held {
+		list = append(list, *m)
+	}
+	return list, s.failure
+}
+
+func (s *store) AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error) {
+	spec, err := change(ctx, held)
+	if err != nil || spec == nil {
+		return held, err
+	}
+	if err := s.wrote("decide", "acmecluster", held.Name); err != nil {
+		return nil, err
+	}
+	decided := apitest.MergePatched(s.t, held, map[string]any{"spec": spec})
+	changes := decided.Spec.MembershipChanges
+	s.world.Later(func(w *apitest.World) { w.PutOrg(decided, "acmecluster") })
+	c := changes[len(changes)-1]
+	if s.decided != nil {
+		s.decided(c)
+	} else {
+		s.carryOut(c)
+		s.settled()
+	}
+	if s.lost {
+		s.lost = false
+		return s.AmendOrganization(ctx, apitest.MergePatched(s.t, decided, map[string]any{"spec": map[string]any{"membershipChanges": nil}}), change)
+	}
+	return decided, nil
+}
+
+func (s *store) carryOut(c v1alpha1.MembershipChange) {
+	for name, m := range s.held {
+		switch {
+		case name == c.User && c.Role != "":
+			m = m.DeepCopy()
+			m.Spec.Role = c.Role
+			m.Generation++
+			s.show(m)
+		case name == c.User, c.Cascade && strings.HasSuffix(name, "."+c.User):
+			s.hide(m)
+		}
+	}
+}
+
+// settled lets the world see that no change is open any more.
+func (s *store) settled() {
+	s.world.Later(func(w *apitest.World) {
+		w.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Spec.MembershipChanges = nil })
+	})
+}
+
+type fixture struct {
+	world   *apitest.World
+	store   *store
+	handler *members.Handler
+	http    http.Handler
+}
+
+func newFixture(t testing.TB) *fixture {
+	f := &fixture{world: apitest.NewWorld()}
+	f.store = &store{t: t, world: f.world, held: map[string]*v1alpha1.Membership{}}
+	f.handler = &members.Handler{
+		Views: f.world, Await: f.world.Await, Followed: func(string, string, string) bool { return true }, Store: f.store,
+		OrgScope: httpmw.Scopes{Tenants: f.world}.Org, WorkspaceScope: httpmw.Scopes{Tenants: f.world}.Workspace,
+		Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time),
+	}
+	f.reread()
+	f.http = apitest.Router(f.world, f.handler.Mount)
+	return f
+}
+
+// reread takes what was put into the world into kcp.
+func (f *fixture) reread() {
+	for _, m := range f.world.MembershipsIn("acmecluster") {
+		f.store.held[m.Name] = m
+	}
+}
+
+// join makes somebody a member, in memory and in kcp.
+func (f *fixture) join(user, workspace string, role v1alpha1.Role) {
+	f.world.Join(user, apitest.Acme, workspace, role)
+	f.reread()
+}
+
+// delete soft-deletes a person.
+func (f *fixture) delete(user string) {
+	u := apitest.Person(user)
+	at := apitest.Epoch()
+	u.Status.DeletionRequestedAt = &at
+	f.world.PutUser(u)
+}
+
+// register gives Member another registration than that of the standing world.
+func (f *fixture) register(as v1alpha1.Registration) {
+	u := apitest.Person(apitest.Member)
+	u.Spec.Registration = as
+	f.world.PutUser(u)
+}
+
+// do makes a request with the headers that its path asks for.
+func (f *fixture) do(as, method, path, body string) apitest.Answer {
+	call := apitest.Call{As: as, Method: method, Path: path, Body: body}
+	if rest, ok := strings.CutPrefix(path, "/api/orgs/"); ok {
+		call.Org, rest, _ = strings.Cut(rest, "/")
+		if rest, ok = strings.CutPrefix(rest, "workspaces/"); ok {
+			call.Workspace, _, _ = strings.Cut(rest, "/")
+		}
+	}
+	return call.Do(f.http)
+}
+
+func (f *fixture) add(as, place, body string) apitest.Answer {
+	return f.do(as, http.MethodPost, place+"/members", body)
+}
+
+func (f *fixture) patch(as, place, user, body string) apitest.Answer {
+	return f.do(as, http.MethodPatch, place+"/members/"+user, body)
+}
+
+func (f *fixture) remove(as, place, user string) apitest.Answer {
+	return f.do(as, http.MethodDelete, place+"/members/"+user, "")
+}
+
+func (f *fixture) leave(as, place string) apitest.Answer {
+	return f.do(as, http.MethodDelete, place+"/memberships/me", "")
+}
+
+// refusedCauses checks that the answer is a 409 and returns its causes.
+func refusedCauses(t testing.TB, a apitest.Answer) []metav1.StatusCause {
+	t.Helper()
+	status := a.Refused(t, http.StatusConflict)
+	require.NotNil(t, status.Details, a.Body)
+	return status.Details.Causes
+}
+
+// impatient makes nobody wait longer than until the world has nothing new.
+func (f *fixture) impatient() {
+	f.handler.Await = func(ctx context.Context, cond func() bool) error {
+		ctx, cancel := context.WithCancel(ctx)
+		f.world.Later(func(*apitest.World) { cancel() })
+		return f.world.Await(ctx, cond)
+	}
+}
+
+var errDown = errs.Wrap(errs.Unavailable, errors.New("dial tcp 10.0.0.1: refused"), "kcp cannot be reached")
