@@ -14,11 +14,14 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
 	"github.com/faroshq/kedge-hub/pkg/api/users"
 	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
 type store struct {
-	patch  func(ctx context.Context, name string, patch any) (*v1alpha1.User, error)
-	mark   func(held *v1alpha1.User, status map[string]any) (*v1alpha1.User, error)
+	patch func(ctx context.Context, name string, patch any) (*v1alpha1.User, error)
+	mark  func(held *v1alpha1.User, status map[string]any) (*v1alpha1.User, error)
+	// check looks at the context of what MarkUser is called with, where it is not nil.
+	check  func(context.Context)
 	writes int
 }
 
@@ -34,17 +37,25 @@ func (s *store) MarkUser(ctx context.Context, held *v1alpha1.User, change func(c
 		return held, err
 	}
 	s.writes++
-	return s.mark(held, status)
+	u, err := s.mark(held, status)
+	if s.check != nil {
+		s.check(ctx)
+	}
+	return u, err
 }
 
 type fixture struct {
-	world *apitest.World
-	store *store
-	http  http.Handler
+	world   *apitest.World
+	store   *store
+	clock   *clocktesting.FakePassiveClock
+	handler *users.Handler
+	http    http.Handler
+	// limited means that the search is asked for too often.
+	limited bool
 }
 
 func newFixture(t testing.TB) *fixture {
-	f := &fixture{world: apitest.NewWorld(), store: &store{}}
+	f := &fixture{world: apitest.NewWorld(), store: &store{}, clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time)}
 	f.store.patch = func(_ context.Context, name string, patch any) (*v1alpha1.User, error) {
 		old, ok := f.world.ByName(name)
 		require.True(t, ok)
@@ -53,10 +64,20 @@ func newFixture(t testing.TB) *fixture {
 		f.world.Later(func(w *apitest.World) { w.PutUser(u) })
 		return u, nil
 	}
-	handler := &users.Handler{Views: f.world, Store: f.store, DefaultOrgQuota: 10, DeletionGrace: 720 * time.Hour,
-		Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time), Followed: func(string) bool { return true },
-		LimitSearch: func(next http.Handler) http.Handler { return next }}
-	f.http = apitest.Router(f.world, handler.Mount)
+	limit := func(next http.Handler) http.Handler {
+		return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
+			if f.limited {
+				return errs.New(errs.TooManyRequests, "too often")
+			}
+			next.ServeHTTP(w, r)
+			return nil
+		})
+	}
+	f.handler = &users.Handler{
+		Views: f.world, Store: f.store, DefaultOrgQuota: 10, DeletionGrace: 720 * time.Hour,
+		Clock: f.clock, Followed: func(string) bool { return true }, LimitSearch: limit,
+	}
+	f.http = apitest.Router(f.world, f.handler.Mount)
 	return f
 }
 

@@ -1,0 +1,298 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/admin"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// store keeps what was patched, and lets the world follow while somebody waits.
+type store struct {
+	t       testing.TB
+	world   *apitest.World
+	patches []any
+	failure error
+}
+
+func (s *store) PatchUser(ctx context.Context, name string, patch any) (*v1alpha1.User, error) {
+	if s.failure != nil {
+		return nil, s.failure
+	}
+	require.NoError(s.t, ctx.Err(), "the write does not end with the request")
+	s.patches = append(s.patches, patch)
+	old, ok := s.world.ByName(name)
+	require.True(s.t, ok)
+	u := apitest.MergePatched(s.t, old, patch)
+	u.Generation++
+	s.world.Later(func(w *apitest.World) { w.PutUser(u) })
+	return u, nil
+}
+
+func (s *store) PatchOrganization(_ context.Context, uuid string, patch any) (*v1alpha1.Organization, error) {
+	if s.failure != nil {
+		return nil, s.failure
+	}
+	s.patches = append(s.patches, patch)
+	old, ok := s.world.Org(uuid)
+	require.True(s.t, ok)
+	o := apitest.MergePatched(s.t, old.Organization, patch)
+	o.Generation++
+	s.world.Later(func(w *apitest.World) { w.PutOrg(o, old.ClusterID) })
+	return o, nil
+}
+
+type fixture struct {
+	world *apitest.World
+	store *store
+	http  http.Handler
+}
+
+func newFixture(t testing.TB) *fixture {
+	f := &fixture{world: apitest.NewWorld()}
+	f.store = &store{t: t, world: f.world}
+	handler := &admin.Handler{
+		Views: f.world, Await: f.world.Await, Store: f.store,
+		Orgs: func() []tenancy.Org {
+			acme, _ := f.world.Org(apitest.Acme)
+			globex, _ := f.world.Org(apitest.Globex)
+			return []tenancy.Org{acme, globex}
+		},
+		DeletionGrace: 720 * time.Hour, DefaultOrgQuota: 10, DefaultWorkspaceQuota: 50,
+	}
+	f.http = apitest.Router(f.world, handler.Mount)
+	return f
+}
+
+func (f *fixture) get(as, path string) apitest.Answer {
+	return apitest.Call{As: as, Method: http.MethodGet, Path: "/api/admin/" + path}.Do(f.http)
+}
+
+func (f *fixture) patch(as, path, body string) apitest.Answer {
+	return apitest.Call{As: as, Method: http.MethodPatch, Path: "/api/admin/" + path, Body: body}.Do(f.http)
+}
+
+const bobsPath, acmesPath = "users/bob", "orgs/" + apitest.Acme
+
+// Being admin of an Org, or of all of them, is not being one of the platform.
+func TestOnlyPlatformAdminsGetIn(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	requests := map[string]func(as string) apitest.Answer{
+		"users":      func(as string) apitest.Answer { return f.get(as, "users") },
+		"deletions":  func(as string) apitest.Answer { return f.get(as, "deletions") },
+		"patch user": func(as string) apitest.Answer { return f.patch(as, bobsPath, `{"orgQuota": 7}`) },
+		"patch org":  func(as string) apitest.Answer { return f.patch(as, acmesPath, `{"workspaceQuota": 7}`) },
+	}
+	for name, request := range requests {
+		for _, as := range []string{apitest.Admin, apitest.Member, apitest.WSAdmin, apitest.WSMember, apitest.Mixed, apitest.Foreigner} {
+			require.Contains(t, request(as).Refused(t, http.StatusForbidden).Message, "platform admin", name)
+		}
+		request("").Refused(t, http.StatusUnauthorized)
+	}
+	// Nobody raises their own quota, or approves themselves.
+	f.patch(apitest.Member, "users/"+apitest.Member, `{"orgQuota": 100, "registration": "Approved"}`).Refused(t, http.StatusForbidden)
+	require.Empty(t, f.store.patches)
+	for _, request := range requests {
+		request(apitest.Operator).Object(t, http.StatusOK)
+	}
+}
+
+func TestO8_ADeletedPlatformAdminIsNoneAnyMore(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.get(apitest.Operator, "users").Object(t, http.StatusOK)
+	at := apitest.Epoch()
+	u := apitest.Person(apitest.Operator)
+	u.Status.DeletionRequestedAt = &at
+	f.world.PutUser(u)
+	f.get(apitest.Operator, "users").Refused(t, http.StatusForbidden)
+	f.patch(apitest.Operator, bobsPath, `{"orgQuota": 7}`).Refused(t, http.StatusForbidden)
+	require.Empty(t, f.store.patches)
+}
+
+func TestUsersAreAnsweredWithExactlyTheirFields(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	at := apitest.Epoch()
+	u := apitest.Person(apitest.Admin)
+	u.Spec.OrgQuota, u.Spec.Registration = 3, ""
+	u.Status.PersonalOrg, u.Status.Phase, u.Status.DeletionRequestedAt = apitest.Globex, v1alpha1.PhaseReady, &at
+	f.world.PutUser(u)
+	answer := f.get(apitest.Operator, "users?limit=2")
+	next, ok := answer.Object(t, http.StatusOK)["continue"].(string)
+	require.True(t, ok)
+	require.NotEmpty(t, next)
+	require.JSONEq(t, `{"continue": "`+next+`", "items": [{
+		"name": "alice", "displayName": "Display of alice", "email": "alice@example.com", "registration": "Approved",
+		"personalOrg": "22222222-2222-4222-8222-222222222222", "orgQuota": {"limit": 3, "used": 1},
+		"createdAt": "2026-03-01T12:00:00Z", "phase": "Ready", "deletionRequestedAt": "2026-03-01T12:00:00Z"
+	}, {
+		"name": "bob", "displayName": "Display of bob", "email": "bob@example.com", "registration": "Approved",
+		"personalOrg": "", "orgQuota": {"limit": 10, "used": 0}, "createdAt": "2026-03-01T12:00:00Z", "phase": "Progressing"
+	}]}`, answer.Body)
+	require.Equal(t, []string{"carol", "frank"}, f.get(apitest.Operator, "users?limit=2&continue="+next).Items(t, "name"))
+}
+
+func TestUsersAreFoundByTheirRegistration(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for name, registration := range map[string]v1alpha1.Registration{
+		apitest.Member: v1alpha1.RegistrationPending, apitest.WSAdmin: v1alpha1.RegistrationPending, apitest.WSMember: v1alpha1.RegistrationRejected, apitest.Mixed: "",
+	} {
+		u := apitest.Person(name)
+		u.Spec.Registration = registration
+		f.world.PutUser(u)
+	}
+	for query, want := range map[string][]string{
+		"?registration=Pending":         {"bob", "carol"},
+		"?registration=Rejected":        {"walter"},
+		"?registration=Approved":        {"alice", "frank", "mallory", "olga"},
+		"?registration=Pending&q=CAROL": {"carol"},
+		"?registration=":                {"alice", "bob", "carol", "frank", "mallory", "olga", "walter"},
+	} {
+		require.Equal(t, want, f.get(apitest.Operator, "users"+query).Items(t, "name"), query)
+	}
+	for _, value := range []string{"pending", "x", "Approved,Pending"} {
+		f.get(apitest.Operator, "users?registration="+value).RefusedField(t, "query:registration")
+	}
+}
+
+func TestQuotasAreNumbersThatTheSchemasHold(t *testing.T) {
+	t.Parallel()
+	for path, field := range map[string]string{bobsPath: "orgQuota", acmesPath: "workspaceQuota"} {
+		fallback := map[string]int{"orgQuota": 10, "workspaceQuota": 50}[field]
+		for raw, limit := range map[string]int{"1": 1, "4999": 4999, "5000": 5000, "0": fallback, "null": fallback} {
+			f := newFixture(t)
+			answer := f.patch(apitest.Operator, path, `{"`+field+`": `+raw+`}`).Object(t, http.StatusOK)
+			quota, ok := answer[field].(map[string]any)
+			require.True(t, ok)
+			require.InDelta(t, limit, quota["limit"], 0, raw)
+			require.Len(t, f.store.patches, 1)
+			require.Zero(t, f.world.StillToCome(), "it waited for the view")
+		}
+		f := newFixture(t)
+		for _, raw := range []string{"-1", "5001", "2147483648", "1e3", "1.5", `"7"`, "true", "[]", "{}", `{"limit": 7}`} {
+			status := f.patch(apitest.Operator, path, `{"`+field+`": `+raw+`}`).RefusedField(t, field)
+			require.Contains(t, status.Message, "5000")
+		}
+		f.patch(apitest.Operator, path, `{"`+field+`": 1, "`+field+`": 2}`).RefusedField(t, field)
+		f.patch(apitest.Operator, path, `{"displayName": "New"}`).RefusedField(t, "displayName")
+		require.Empty(t, f.store.patches)
+	}
+}
+
+func TestAPatchSendsWhatWasGivenAndNoMore(t *testing.T) {
+	t.Parallel()
+	type m = map[string]any
+	for _, c := range []struct {
+		path, body string
+		want       m
+	}{
+		{bobsPath, `{}`, m{}},
+		{bobsPath, `{"orgQuota": 7}`, m{"orgQuota": int32(7)}},
+		{bobsPath, `{"orgQuota": null}`, m{"orgQuota": nil}},
+		{bobsPath, `{"registration": "Rejected"}`, m{"registration": "Rejected"}},
+		{bobsPath, `{"registration": "Approved", "orgQuota": 0}`, m{"registration": "Approved", "orgQuota": int32(0)}},
+		{acmesPath, `{}`, m{}},
+		{acmesPath, `{"workspaceQuota": 7}`, m{"workspaceQuota": int32(7)}},
+		{acmesPath, `{"workspaceQuota": null}`, m{"workspaceQuota": nil}},
+	} {
+		f := newFixture(t)
+		f.patch(apitest.Operator, c.path, c.body).Object(t, http.StatusOK)
+		require.Equal(t, []any{m{"spec": c.want}}, f.store.patches, c.body)
+	}
+}
+
+func TestWhoWaitsForApprovalGetsIt(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	u := apitest.Person(apitest.Member)
+	u.Spec.Registration = v1alpha1.RegistrationPending
+	f.world.PutUser(u)
+	for _, raw := range []string{`null`, `""`, `"approved"`, `"Admin"`, `1`, `true`} {
+		f.patch(apitest.Operator, bobsPath, `{"registration": `+raw+`}`).RefusedField(t, "registration")
+	}
+	require.Empty(t, f.store.patches)
+	for _, want := range []string{"Approved", "Rejected", "Pending"} {
+		answer := f.patch(apitest.Operator, bobsPath, `{"registration": "`+want+`"}`)
+		require.Equal(t, want, answer.Object(t, http.StatusOK)["registration"])
+		require.Equal(t, []string{"bob"}, f.get(apitest.Operator, "users?q=bob&registration="+want).Items(t, "name"), "it is read at once")
+	}
+}
+
+func TestThePatchOfAnOrgTellsItsWorkspaceQuotaAndNoMore(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) {
+		o.Spec.WorkspaceClaims = []v1alpha1.Claim{{UUID: apitest.Dev}, {UUID: apitest.Nowhere}}
+	})
+	answer := f.patch(apitest.Operator, acmesPath, `{"workspaceQuota": 7}`)
+	answer.Object(t, http.StatusOK)
+	require.JSONEq(t, `{"uuid": "`+apitest.Acme+`", "displayName": "Acme", "workspaceQuota": {"limit": 7, "used": 4}}`, answer.Body,
+		"what is soft-deleted, and what was only asked for, counts")
+}
+
+func TestWhatDoesNotExistIsNotWritten(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for _, path := range []string{
+		"users/nobody", "users/me", "users/Display%20of%20bob", "users/bob@example.com", "users/..%2Fbob", "users/%2e%2e",
+		"orgs/" + apitest.Nowhere, "orgs/Acme", "orgs/" + strings.ToUpper(apitest.Dev), "orgs/%2e%2e",
+	} {
+		f.patch(apitest.Operator, path, `{}`).Refused(t, http.StatusNotFound)
+	}
+	require.Empty(t, f.store.patches)
+}
+
+func TestAFailedPatchIsAnsweredAndNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.store.failure = errs.Wrap(errs.Unavailable, errors.New("dial tcp 10.0.0.1: refused"), "kcp cannot be reached")
+	for _, path := range []string{bobsPath, acmesPath} {
+		answer := f.patch(apitest.Operator, path, `{}`)
+		answer.Refused(t, http.StatusServiceUnavailable)
+		require.NotContains(t, answer.Body, "10.0.0.1")
+	}
+	require.Zero(t, f.world.Waits())
+}
+
+func TestDeletionsTellWhenTheyAreCarriedOut(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	day := func(n int) *metav1.Time {
+		at := metav1.NewTime(apitest.Epoch().AddDate(0, 0, n))
+		return &at
+	}
+	bob, carol := apitest.Person(apitest.Member), apitest.Person(apitest.WSAdmin)
+	bob.Status.DeletionRequestedAt = day(1)
+	carol.Status.DeletionRequestedAt, carol.DeletionTimestamp = day(-40), day(-10)
+	f.world.PutUser(bob)
+	f.world.PutUser(carol)
+	f.world.ChangeOrg(apitest.Globex, func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = day(2) })
+	lab := apitest.Workspace(apitest.Globex, apitest.Lab, "Lab", "labcluster")
+	lab.Terminating = true
+	f.world.PutWorkspace(lab)
+	answer := f.get(apitest.Operator, "deletions")
+	answer.Object(t, http.StatusOK)
+	require.JSONEq(t, `{"continue": "", "items": [
+		{"kind": "User", "name": "bob", "displayName": "Display of bob", "deletionRequestedAt": "2026-03-02T12:00:00Z", "purgeAt": "2026-04-01T12:00:00Z", "purging": false},
+		{"kind": "User", "name": "carol", "displayName": "Display of carol", "deletionRequestedAt": "2026-01-20T12:00:00Z", "purgeAt": "2026-02-19T12:00:00Z", "purging": true},
+		{"kind": "Organization", "name": "`+apitest.Globex+`", "displayName": "Globex", "deletionRequestedAt": "2026-03-03T12:00:00Z", "purgeAt": "2026-04-02T12:00:00Z", "purging": false},
+		{"kind": "Workspace", "name": "`+apitest.Gone+`", "orgUUID": "`+apitest.Acme+`", "displayName": "Gone", "deletionRequestedAt": "2026-03-01T12:00:00Z", "purgeAt": "2026-03-31T12:00:00Z", "purging": false},
+		{"kind": "Workspace", "name": "`+apitest.Lab+`", "orgUUID": "`+apitest.Globex+`", "displayName": "Lab", "deletionRequestedAt": null, "purgeAt": null, "purging": true}
+	]}`, answer.Body)
+	require.Equal(t, []string{"Gone"}, f.get(apitest.Operator, "deletions?q=gone").Items(t, "displayName"))
+	f.get(apitest.Operator, "deletions?limit=501").RefusedField(t, "query:limit")
+}
