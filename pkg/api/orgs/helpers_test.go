@@ -24,6 +24,8 @@ type store struct {
 	create func(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Organization, error)
 	patch  func(ctx context.Context, uuid string, patch any) (*v1alpha1.Organization, error)
 	mark   func(held *v1alpha1.Organization, status map[string]any) (*v1alpha1.Organization, error)
+	// held is what kcp has where memory is behind it; nil where it is not.
+	held   func(*v1alpha1.Organization) *v1alpha1.Organization
 	writes int
 }
 
@@ -46,6 +48,9 @@ func (s *store) PatchOrganization(ctx context.Context, uuid string, patch any) (
 
 // MarkOrganization changes the status at once and lets the view follow later.
 func (s *store) MarkOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error) {
+	if s.held != nil {
+		held = s.held(held)
+	}
 	status, err := change(ctx, held)
 	if err != nil || status == nil {
 		return held, err

@@ -23,6 +23,8 @@ type store struct {
 	create func(ctx context.Context, org string, w tenancy.Workspace) (tenancy.Workspace, error)
 	patch  func(ctx context.Context, orgCluster, org, workspace string, patch any) (tenancy.Workspace, error)
 	mark   func(held tenancy.Workspace, annotations map[string]any) (tenancy.Workspace, error)
+	// held is what kcp has where memory is behind it; nil where it is not.
+	held   func(tenancy.Workspace) tenancy.Workspace
 	writes int
 }
 
@@ -45,6 +47,9 @@ func (s *store) PatchWorkspace(ctx context.Context, orgCluster, org, workspace s
 
 // MarkWorkspace changes the annotations of what the view has.
 func (s *store) MarkWorkspace(_ context.Context, _ string, w tenancy.Workspace, change func(tenancy.Workspace) (map[string]any, error)) (tenancy.Workspace, error) {
+	if s.held != nil {
+		w = s.held(w)
+	}
 	annotations, err := change(w)
 	if err != nil || annotations == nil {
 		return w, err

@@ -167,6 +167,13 @@ func (w *World) PutWorkspace(ws tenancy.Workspace) {
 	w.workspaces[ws.UUID] = ws
 }
 
+// DropWorkspace takes a Workspace away.
+func (w *World) DropWorkspace(uuid string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.workspaces, uuid)
+}
+
 // Later lets things happen while somebody waits: one after the other, each when
 // what is waited for does not hold yet.
 func (w *World) Later(changes ...func(*World)) { w.later = append(w.later, changes...) }

@@ -1,0 +1,226 @@
+package orgs_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/pkg/api/orgs"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const acmePath = "/api/orgs/" + apitest.Acme
+
+func (f *fixture) remove(as string) apitest.Answer {
+	return apitest.Call{As: as, Method: http.MethodDelete, Path: acmePath, Org: apitest.Acme}.Do(f.http)
+}
+
+func (f *fixture) undelete(as string) apitest.Answer {
+	return apitest.Call{As: as, Method: http.MethodPost, Path: acmePath + "/undelete", Org: apitest.Acme}.Do(f.http)
+}
+
+// active is the condition that tells whether kcp serves something, or was told that
+// it is deleted.
+func active(yes bool) []metav1.Condition {
+	if yes {
+		return []metav1.Condition{{Type: v1alpha1.ConditionActive, Status: metav1.ConditionTrue}}
+	}
+	return []metav1.Condition{{Type: v1alpha1.ConditionActive, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonWaiting}}
+}
+
+// marking lets the store mark Acme. The view follows first, then its controller, and
+// the index at last.
+func marking(t testing.TB, f *fixture) {
+	f.store.mark = func(held *v1alpha1.Organization, status map[string]any) (*v1alpha1.Organization, error) {
+		o := apitest.MergePatched(t, held, map[string]any{"status": status})
+		settled := o.DeepCopy()
+		settled.Status.Conditions = active(o.Status.DeletionRequestedAt == nil)
+		f.world.Later(
+			func(w *apitest.World) { w.PutOrg(o, "acmecluster") },
+			func(w *apitest.World) { w.PutOrg(settled, "acmecluster") },
+			func(w *apitest.World) {
+				for _, m := range w.MembershipsIn("acmecluster") {
+					w.PutMembership(apitest.Acme, m)
+				}
+			},
+		)
+		return o, nil
+	}
+}
+
+func TestO13_AnOrgIsDeletedAndComesBack(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	marking(t, f)
+	o := f.remove(apitest.Admin).Object(t, http.StatusOK)
+	require.Equal(t, "2026-03-01T12:00:00Z", o["deletionRequestedAt"])
+	require.Equal(t, "2026-03-31T12:00:00Z", o["purgeAt"])
+	require.Equal(t, "Acme", o["displayName"], "the object is answered")
+	require.Equal(t, "admin", o["role"])
+	require.Zero(t, f.world.StillToCome(), "it waited until it is hidden and frozen")
+
+	// It is 404 for everything but its undelete, and in no list.
+	f.get(apitest.Admin, acmePath).Refused(t, http.StatusNotFound)
+	f.patch(apitest.Admin, `{"displayName": "New"}`).Refused(t, http.StatusNotFound)
+	f.remove(apitest.Admin).Refused(t, http.StatusNotFound)
+	require.Empty(t, f.get(apitest.Admin, "/api/orgs").Items(t, "uuid"))
+
+	o = f.undelete(apitest.Admin).Object(t, http.StatusOK)
+	require.NotContains(t, o, "deletionRequestedAt")
+	require.NotContains(t, o, "purgeAt")
+	require.Zero(t, f.world.StillToCome())
+	require.Equal(t, []string{apitest.Acme}, f.get(apitest.Admin, "/api/orgs").Items(t, "uuid"))
+	require.Equal(t, 2, f.store.writes)
+}
+
+func TestO13_OnlyAdminsDeleteAnOrgOrBringItBack(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	marking(t, f)
+	refused := func(request func(as string) apitest.Answer) {
+		for _, as := range []string{apitest.Member, apitest.Mixed, apitest.WSAdmin, apitest.WSMember, apitest.Foreigner, apitest.Operator} {
+			request(as).Refused(t, http.StatusForbidden)
+		}
+		request("").Refused(t, http.StatusUnauthorized)
+	}
+	refused(f.remove)
+	require.Zero(t, f.store.writes)
+	f.remove(apitest.Admin).Object(t, http.StatusOK)
+	refused(f.undelete)
+	require.Equal(t, 1, f.store.writes)
+	f.undelete(apitest.Admin).Object(t, http.StatusOK)
+}
+
+func TestOnlyTheOwnerDeletesAPersonalOrg(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	marking(t, f)
+	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Spec.Personal = true })
+	f.world.Join(apitest.Member, apitest.Acme, "", v1alpha1.RoleAdmin)
+	require.Contains(t, f.remove(apitest.Member).Refused(t, http.StatusForbidden).Message, "owner")
+	f.remove(apitest.Admin).Object(t, http.StatusOK)
+	require.Contains(t, f.undelete(apitest.Member).Refused(t, http.StatusForbidden).Message, "owner")
+	f.undelete(apitest.Admin).Object(t, http.StatusOK)
+	// What is shared any admin may delete.
+	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Spec.Personal = false })
+	f.remove(apitest.Member).Object(t, http.StatusOK)
+}
+
+func TestADeletedOrgOfOthersIsAsForeignAsOneThatIsMissing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	marking(t, f)
+	f.remove(apitest.Admin).Object(t, http.StatusOK)
+	missing := apitest.Call{As: apitest.Foreigner, Method: http.MethodPost, Path: "/api/orgs/" + apitest.Nowhere + "/undelete", Org: apitest.Nowhere}.Do(f.http)
+	missing.Refused(t, http.StatusForbidden)
+	require.Equal(t, missing, f.undelete(apitest.Foreigner))
+	apitest.Call{As: apitest.Admin, Method: http.MethodPost, Path: acmePath + "/undelete"}.Do(f.http).RefusedField(t, "header:X-Kedge-Org")
+}
+
+// A repetition must not begin a new grace: memory may be behind when it comes.
+func TestO13_AskingTwiceIsAskingOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	marking(t, f)
+	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Status.Conditions = active(true) })
+	f.undelete(apitest.Admin).Object(t, http.StatusOK)
+	require.Zero(t, f.store.writes, "there was nothing to withdraw")
+	at := metav1.NewTime(apitest.Epoch().Add(-time.Hour))
+	f.store.held = func(o *v1alpha1.Organization) *v1alpha1.Organization {
+		o = o.DeepCopy()
+		o.Status.DeletionRequestedAt = &at
+		f.world.Later(
+			func(w *apitest.World) { w.PutOrg(o, "acmecluster") },
+			func(w *apitest.World) {
+				w.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) {
+					o.Status.Conditions = active(false)
+				})
+			},
+			func(w *apitest.World) { w.Join(apitest.Admin, apitest.Acme, "", v1alpha1.RoleAdmin) },
+		)
+		return o
+	}
+	o := f.remove(apitest.Admin).Object(t, http.StatusOK)
+	require.Equal(t, "2026-03-01T11:00:00Z", o["deletionRequestedAt"])
+	require.Equal(t, "2026-03-31T11:00:00Z", o["purgeAt"])
+	require.Zero(t, f.store.writes)
+}
+
+// It can be undone as long as nothing was removed: the controller's removal, and no
+// clock of a handler's, is what ends the grace.
+func TestO13_AnOrgIsUndeletedUpToTheLastSecondAndNotAfterIt(t *testing.T) {
+	t.Parallel()
+	clock := clocktesting.NewFakePassiveClock(apitest.Epoch().Time)
+	f := newFixture(t, func(h *orgs.Handler) { h.Clock = clock })
+	marking(t, f)
+	f.remove(apitest.Admin).Object(t, http.StatusOK)
+	clock.SetTime(apitest.Epoch().Add(720*time.Hour - time.Second))
+	f.undelete(apitest.Admin).Object(t, http.StatusOK)
+	require.Equal(t, "2026-04-30T11:59:59Z", f.remove(apitest.Admin).Object(t, http.StatusOK)["purgeAt"], "a new request has its own full grace")
+	now := apitest.Epoch()
+	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.DeletionTimestamp = &now })
+	require.Contains(t, f.undelete(apitest.Admin).Refused(t, http.StatusNotFound).Message, "grace")
+	require.Equal(t, 3, f.store.writes)
+}
+
+func TestAnOrgThatIsPurgedMeanwhileIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.store.mark = func(held *v1alpha1.Organization, status map[string]any) (*v1alpha1.Organization, error) {
+		f.world.Later(func(w *apitest.World) { w.DropOrg(held.Name) })
+		return apitest.MergePatched(t, held, map[string]any{"status": status}), nil
+	}
+	require.Equal(t, "2026-03-31T12:00:00Z", f.remove(apitest.Admin).Object(t, http.StatusOK)["purgeAt"])
+}
+
+func TestAFailedDeletionIsAnsweredAndNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.store.mark = func(*v1alpha1.Organization, map[string]any) (*v1alpha1.Organization, error) {
+		return nil, errs.Wrap(errs.Unavailable, errors.New("dial tcp 10.0.0.1: refused"), "kcp cannot be reached")
+	}
+	answer := f.remove(apitest.Admin)
+	answer.Refused(t, http.StatusServiceUnavailable)
+	require.NotContains(t, answer.Body, "10.0.0.1")
+	require.Zero(t, f.world.Waits())
+}
+
+// Where the caller went away, and where the index is never right: the write stands,
+// and the answer tells of it.
+func TestADeletionGoesThroughWhenTheClientGoesAway(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ctx, leave := context.WithCancel(t.Context())
+	f.store.mark = func(held *v1alpha1.Organization, status map[string]any) (*v1alpha1.Organization, error) {
+		leave()
+		return apitest.MergePatched(t, held, map[string]any{"status": status}), nil
+	}
+	answer := apitest.Call{As: apitest.Admin, Method: http.MethodDelete, Path: acmePath, Org: apitest.Acme, Context: ctx}.Do(f.http)
+	require.Equal(t, "2026-03-31T12:00:00Z", answer.Object(t, http.StatusOK)["purgeAt"])
+	org, _ := f.world.Org(apitest.Acme)
+	require.Equal(t, tenancy.Org{Organization: apitest.Organization(apitest.Acme, "Acme", apitest.Admin), ClusterID: "acmecluster"}, org, "the view's own object is left as it was")
+}
+
+// Who has no row in the index any more, as after leaving at the same time, does not
+// hold the answer up.
+func TestADeletionDoesNotWaitForARowThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	marking(t, f)
+	mark := f.store.mark
+	f.store.mark = func(held *v1alpha1.Organization, status map[string]any) (*v1alpha1.Organization, error) {
+		f.world.Unindex(apitest.Admin)
+		return mark(held, status)
+	}
+	f.remove(apitest.Admin).Object(t, http.StatusOK)
+	require.Equal(t, 1, f.world.StillToCome(), "all but the row")
+}
