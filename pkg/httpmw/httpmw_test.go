@@ -91,7 +91,22 @@ func (w *world) Workspace(o, uuid string) (tenancy.Workspace, bool) {
 	return tenancy.Workspace{UUID: uuid, OrgUUID: o, Terminating: uuid == gone}, true
 }
 
-func (w *world) router(signUp httpmw.SignUp) http.Handler {
+// deletedOrg is the world with every Org soft-deleted.
+type deletedOrg struct{ *world }
+
+func (w deletedOrg) Org(uuid string) (tenancy.Org, bool) {
+	o, found := w.world.Org(uuid)
+	now := metav1.Now()
+	o.Status.DeletionRequestedAt = &now
+	return o, found
+}
+
+func (w *world) router(signUp httpmw.SignUp) http.Handler { return w.mounted(signUp, nil) }
+
+// routerWith is the router with more routes.
+func (w *world) routerWith(mount func(chi.Router)) http.Handler { return w.mounted(nil, mount) }
+
+func (w *world) mounted(signUp httpmw.SignUp, mount func(chi.Router)) http.Handler {
 	tokens := authenticator(func(token string) (*auth.Identity, bool, error) {
 		switch {
 		case token == "broken":
@@ -119,6 +134,9 @@ func (w *world) router(signUp httpmw.SignUp) http.Handler {
 	r.With(s.Workspace).Get("/orgs/{org}/ws/{ws}", func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, string(httpmw.ScopeOf(r).WorkspaceRole))
 	})
+	if mount != nil {
+		mount(r)
+	}
 	return r
 }
 
