@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
 // Outcome is what a step found.
@@ -22,6 +23,16 @@ type Outcome struct {
 	After time.Duration
 	// Stop leaves the steps that follow to a later pass.
 	Stop bool
+}
+
+// Despite tells people of a refusal that trying again does not heal, in place of
+// failing with it.
+func (o Outcome) Despite(err error) (Outcome, error) {
+	if !errs.Is(err, errs.Forbidden) {
+		return o, err
+	}
+	o.Waiting += "; " + shown(err)
+	return o, nil
 }
 
 // Step is one part of the expected state. It may change obj, which is a copy,

@@ -59,7 +59,9 @@ type Clients struct {
 	http   *http.Client
 	codecs serializer.CodecFactory
 	params runtime.ParameterCodec
-	// release closes what nobody uses.
+	// wire is what credentials and conditions are put around; release closes those
+	// of its connections that nobody uses.
+	wire    http.RoundTripper
 	release func()
 }
 
@@ -83,17 +85,28 @@ func NewClients(config *rest.Config, metrics prometheus.Registerer) (*Clients, e
 	if err != nil {
 		return nil, fmt.Errorf("make the HTTP client for kcp: %w", err)
 	}
-	transport, err := wrap(config, wire)
-	if err != nil {
-		return nil, fmt.Errorf("make the HTTP client for kcp: %w", err)
-	}
 	scheme := NewScheme()
-	return &Clients{
-		config: config,
-		http:   &http.Client{Transport: transport}, release: wire.CloseIdleConnections,
-		codecs: serializer.NewCodecFactory(scheme),
-		params: runtime.NewParameterCodec(scheme),
-	}, nil
+	c := &Clients{
+		release: wire.CloseIdleConnections,
+		codecs:  serializer.NewCodecFactory(scheme),
+		params:  runtime.NewParameterCodec(scheme),
+		wire:    wire,
+	}
+	if file := os.Getenv(failPointFile); file != "" {
+		c.wire = &failPoints{next: wire, file: file}
+	}
+	return c, c.use(config)
+}
+
+// use lets the clients send requests as config says. The last to see a write is what
+// may refuse it: getting the credentials may have taken its time.
+func (c *Clients) use(config *rest.Config) error {
+	transport, err := rest.HTTPWrappersForConfig(config, gate{next: c.wire})
+	if err != nil {
+		return fmt.Errorf("make the HTTP client for kcp: %w", err)
+	}
+	c.config, c.http = config, &http.Client{Transport: transport}
+	return nil
 }
 
 // newWire returns what every request of the hub's own goes through in the end.
@@ -124,18 +137,17 @@ func newWire(config *rest.Config) (*http.Transport, error) {
 	}, nil
 }
 
-// wrap puts around the wire what a request passes before. The last to see a write
-// is what may refuse it: getting the credentials may have taken its time.
-func wrap(config *rest.Config, wire http.RoundTripper) (http.RoundTripper, error) {
-	if file := os.Getenv(failPointFile); file != "" {
-		wire = &failPoints{next: wire, file: file}
-	}
-	return rest.HTTPWrappersForConfig(config, gate{next: wire})
-}
-
 // Close closes the connections that nothing uses. The clients can be used after
 // it; it is for a process that goes on without them.
 func (c *Clients) Close() { c.release() }
+
+// As returns the same clients with another bearer token.
+func (c *Clients) As(token string) (*Clients, error) {
+	config := rest.CopyConfig(c.config)
+	config.BearerToken, config.BearerTokenFile = token, ""
+	other := *c
+	return &other, other.use(config)
+}
 
 // NewScheme returns a scheme with every kind that the hub reads or writes.
 func NewScheme() *runtime.Scheme {

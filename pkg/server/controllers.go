@@ -41,7 +41,7 @@ type controllers struct {
 	accessReconciler *access.Reconciler
 }
 
-func newControllers(registry prometheus.Registerer, clients *kcp.Clients, clusters bootstrap.Clusters, in *views.Informers, v *views.Views, config Config, log *audit.Log) (*controllers, error) {
+func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients, clusters bootstrap.Clusters, in *views.Informers, v *views.Views, config Config, log *audit.Log) (*controllers, error) {
 	metrics, err := controller.NewMetrics(registry)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func newControllers(registry prometheus.Registerer, clients *kcp.Clients, cluste
 		organizationEcho: controller.NewEcho(), workspaceEcho: controller.NewEcho(),
 		userEcho: controller.NewEcho(), membershipEcho: controller.NewEcho(),
 	}
-	w := &writes{clients: clients, clusters: clusters, tree: config.Tree}
+	w := &writes{clients: clients, closer: closer, clusters: clusters, tree: config.Tree}
 
 	c.accessReconciler = access.New(c.accessConfig(w))
 	c.organization = controller.New(controller.Options{Name: "organization", All: c.allOrganizations}, metrics, organization.New(c.organizationConfig(w, config.Tree)))

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
 // EmbeddedOptions say how the hub wants a kcp of its own to run.
@@ -27,6 +29,10 @@ type KCP interface {
 	AdminConfig() (*rest.Config, error)
 }
 
+// shardAdmin is the context of kcp's own admin.kubeconfig whose user may do what
+// kcp's admission refuses its admin.
+const shardAdmin = "shard-base"
+
 // NewKCP makes a KCP. The server takes it as a parameter, so that what tests the
 // hub in front of another kcp does not link a kcp.
 type NewKCP func(EmbeddedOptions) (KCP, error)
@@ -44,7 +50,7 @@ func startKCP(ctx context.Context, c Config, newKCP NewKCP) (config *rest.Config
 	if newKCP == nil {
 		return nil, nil, nil, errors.New("--kcp-kubeconfig: this build has no kcp of its own; name one")
 	}
-	kcp, err := newKCP(EmbeddedOptions{
+	own, err := newKCP(EmbeddedOptions{
 		Dir: filepath.Join(c.DataDir, "kcp"), Port: c.KCPPort,
 		EtcdClientPort: c.EtcdClientPort, EtcdPeerPort: c.EtcdPeerPort, TokenFile: c.TokenFile,
 	})
@@ -53,7 +59,7 @@ func startKCP(ctx context.Context, c Config, newKCP NewKCP) (config *rest.Config
 	}
 	go func() {
 		defer close(ended)
-		err := kcp.Run(ctx)
+		err := own.Run(ctx)
 		if err == nil && ctx.Err() == nil {
 			err = errors.New("kcp ended by itself")
 		}
@@ -68,9 +74,9 @@ func startKCP(ctx context.Context, c Config, newKCP NewKCP) (config *rest.Config
 	case err := <-failure:
 		<-ended
 		return nil, ended, failure, err
-	case <-kcp.Ready():
+	case <-own.Ready():
 	}
-	config, err = kcp.AdminConfig()
+	config, err = own.AdminConfig()
 	return config, ended, failure, err
 }
 
@@ -90,4 +96,24 @@ func externalConfig(file string) (*rest.Config, error) {
 	}
 	config.Host = base
 	return config, nil
+}
+
+// closerClients are those of whoever may close logical clusters: kcp's shard admin,
+// where the kubeconfig has one beside its admin, as kcp's own file does.
+func closerClients(c Config, clients *kcp.Clients, host string) (*kcp.Clients, error) {
+	file := c.KCPKubeconfig
+	if c.Embedded {
+		file = filepath.Join(c.DataDir, "kcp", "admin.kubeconfig")
+	}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: file}, &clientcmd.ConfigOverrides{CurrentContext: shardAdmin},
+	).ClientConfig()
+	if err != nil || config.BearerToken == "" {
+		return clients, nil
+	}
+	// A token is not shown to any other server.
+	if base, err := baseURL(config.Host); err != nil || base != host {
+		return clients, nil
+	}
+	return clients.As(config.BearerToken)
 }

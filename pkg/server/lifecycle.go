@@ -14,6 +14,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -22,12 +23,20 @@ import (
 // phaseClosed is what the hub makes of a logical cluster that it freezes. Were it
 // Ready, kcp (0.32) would turn it Inactive, and with that end the wildcard requests
 // of the whole shard, its own watches among them, until some cluster is active
-// again.
+// again. kcp's admission lets its shard admin alone do that.
 const phaseClosed = kcpcorev1alpha1.LogicalClusterPhaseUnavailable
+
+// errNotFrozen says that kcp does not let the hub freeze, which is no reason to try
+// again: the hub, and the bindings that it takes away, refuse everybody.
+var errNotFrozen = errs.New(errs.Forbidden, "kcp does not let the hub's identity freeze it; the kubeconfig of --kcp-kubeconfig needs the context "+shardAdmin+" of kcp's admin.kubeconfig, or a user of the group system:masters")
 
 // freeze closes a logical cluster in kcp itself: it refuses everybody (O-13).
 func (w *writes) freeze(ctx context.Context, cluster string) error {
-	if err := w.setPhase(ctx, cluster, kcpcorev1alpha1.LogicalClusterPhaseReady, phaseClosed); err != nil {
+	err := w.setPhase(ctx, cluster, kcpcorev1alpha1.LogicalClusterPhaseReady, phaseClosed)
+	if apierrors.IsForbidden(err) {
+		return errNotFrozen
+	}
+	if err != nil {
 		return err
 	}
 	return w.inactive(ctx, cluster, `"true"`)
@@ -64,8 +73,10 @@ func (w *writes) setPhase(ctx context.Context, cluster string, from, to kcpcorev
 	return again(unlessGone(err))
 }
 
+// logicalCluster is a client of the object that kcp keeps of the cluster in it: of
+// whoever may close it, because who may not cannot read a closed one either.
 func (w *writes) logicalCluster(cluster string) *kcp.Client[*kcpcorev1alpha1.LogicalCluster] {
-	return w.clients.LogicalClusters(w.clients.ClusterURL(cluster))
+	return w.closer.LogicalClusters(w.closer.ClusterURL(cluster))
 }
 
 // unlessGone forgives that there is nothing left to change. kcp says Forbidden of a
@@ -139,13 +150,13 @@ func (c *controllers) inOrg(ctx context.Context, w *writes, cluster string, f fu
 	if org, ok := c.views.OrgByCluster(cluster); !ok || !c.frozen(org) {
 		return f()
 	}
-	if err := w.release(ctx, cluster); err != nil {
+	if err := w.thaw(ctx, cluster); err != nil {
 		return err
 	}
 	if err := f(); err != nil {
 		return err
 	}
-	return w.inactive(ctx, cluster, `"true"`)
+	return w.freeze(ctx, cluster)
 }
 
 func (c *controllers) purged(ctx context.Context, e audit.Event) {

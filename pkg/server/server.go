@@ -143,7 +143,11 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err != nil {
 		return nil, wait, err
 	}
-	c, err := newControllers(h.registry, clients.Fenced(leader.Until), clusters, in, v, h.config, h.audit)
+	closer, err := closerClients(h.config, clients, config.Host)
+	if err != nil {
+		return nil, wait, err
+	}
+	c, err := newControllers(h.registry, clients.Fenced(leader.Until), closer.Fenced(leader.Until), clusters, in, v, h.config, h.audit)
 	if err != nil {
 		return nil, wait, err
 	}

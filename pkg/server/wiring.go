@@ -51,7 +51,7 @@ func (c *controllers) organizationConfig(w *writes, tree tenancy.Tree) organizat
 		Initialized:      w.initialized,
 		Children:         c.views.Workspaces, User: c.views.ByName,
 		PersonalRole: c.config.PersonalOrgRole, Grace: c.config.DeletionGrace, Orgs: c.clusters.Orgs,
-		Freeze: w.freeze, Thaw: w.thaw, Release: w.release,
+		Freeze: w.freeze, Thaw: w.thaw, Release: w.thaw,
 		Remove: func(ctx context.Context, o *v1alpha1.Organization) error {
 			return fenced(ctx, w.clients.Organizations(c.clusters.Orgs), o)
 		},

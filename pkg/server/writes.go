@@ -19,7 +19,9 @@ import (
 
 // writes are the reconcilers' hands.
 type writes struct {
-	clients  *kcp.Clients
+	clients *kcp.Clients
+	// closer are the clients of whoever may close logical clusters.
+	closer   *kcp.Clients
 	clusters bootstrap.Clusters
 	tree     tenancy.Tree
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -18,6 +19,16 @@ func PurgeAt(requested *metav1.Time, grace time.Duration) *metav1.Time {
 		return nil
 	}
 	return &metav1.Time{Time: requested.Add(grace)}
+}
+
+// DeletionFollowed tells whether kcp was told, too, that something is soft-deleted,
+// or that it is not any more (O-13).
+func DeletionFollowed(conditions []metav1.Condition, deleted bool) bool {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionActive)
+	if !deleted {
+		return c != nil && c.Status == metav1.ConditionTrue
+	}
+	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonWaiting
 }
 
 // Left is how much of the grace of a deletion is left; nothing where it is over.

@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -62,7 +60,7 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool) err
 			return false
 		}
 		org = seen
-		return meta.IsStatusConditionFalse(seen.Status.Conditions, v1alpha1.ConditionActive) == deleted && h.indexedDeletion(scope.User, seen)
+		return tenancy.DeletionFollowed(seen.Status.Conditions, deleted) && h.indexedDeletion(scope.User, seen)
 	})
 	return httpapi.Write(w, http.StatusOK, h.viewOf(org, scope.OrgRole, h.firstAdmin(scope.User, org)))
 }

@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -60,7 +58,7 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool) err
 			return false
 		}
 		marked = seen
-		return meta.IsStatusConditionFalse(seen.Status.Conditions, v1alpha1.ConditionActive) == deleted &&
+		return tenancy.DeletionFollowed(seen.Status.Conditions, deleted) &&
 			indexedDeletion(h.Views.Index(scope.User), seen)
 	})
 	return httpapi.Write(w, http.StatusOK, h.viewOf(marked, scope.WorkspaceRole))

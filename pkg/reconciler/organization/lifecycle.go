@@ -55,7 +55,7 @@ func (s *lifecycle) Reconcile(ctx context.Context, org *v1alpha1.Organization) (
 	if left == 0 {
 		return outcome, s.remove(ctx, org)
 	}
-	return outcome, s.close(ctx, org.Name)
+	return outcome.Despite(s.close(ctx, org.Name))
 }
 
 // close freezes what is in the Org first: its own workspace is where their state is

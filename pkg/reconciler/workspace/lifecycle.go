@@ -64,7 +64,7 @@ func (s *lifecycle) Reconcile(ctx context.Context, o *object) (controller.Outcom
 		// kcp has to finish making it before it can be closed.
 		return outcome, nil
 	}
-	return outcome, c.Freeze(ctx, ws.ClusterID)
+	return outcome.Despite(c.Freeze(ctx, ws.ClusterID))
 }
 
 // cascade removes the Memberships of the Workspace, lets kcp clean the Workspace up

@@ -1,0 +1,140 @@
+package integration
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/server"
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+func grace(d time.Duration) func(*server.Options) {
+	return func(o *server.Options) { o.DeletionGrace = d }
+}
+
+func personal(o *server.Options) { o.PersonalOrgs = true }
+
+// The first row of the seeds: a new person gets an Org, its admin Membership and a
+// Workspace that kubectl works in, once.
+func TestSignUpBringsAnOrgAndAWorkspace(t *testing.T) {
+	t.Parallel()
+	hub := framework.StartHub(t, kcp, framework.NewRoot(), personal)
+	var me framework.Answer
+	framework.Eventually(t, framework.Long, func() error {
+		me = hub.Do(t, framework.Call{As: "alice", Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK)
+		if me.Text("defaultWorkspace") == "" {
+			return fmt.Errorf("no default workspace yet: %s", me.Raw)
+		}
+		return nil
+	})
+	org := me.Text("personalOrg")
+	got := hub.Do(t, framework.Call{As: "alice", Method: http.MethodGet, Path: "/api/orgs/" + org, Org: org}, http.StatusOK)
+	require.Equal(t, "alice's personal", got.Text("displayName"))
+	require.Equal(t, "true", got.Text("personal"))
+	require.Equal(t, "admin", got.Text("role"))
+	ws := hub.Do(t, framework.Call{
+		As: "alice", Method: http.MethodGet, Path: "/api/orgs/" + org + "/workspaces/" + me.Text("defaultWorkspace"),
+		Org: org, Workspace: me.Text("defaultWorkspace"),
+	}, http.StatusOK)
+	_, errOut, err := hub.Kubectl(t, "alice", ws.Text("clusterID"), "get", "namespaces")
+	require.NoError(t, err, errOut)
+	require.Equal(t, map[string]any{"limit": 10.0, "used": 0.0}, me.JSON["orgQuota"], "the personal one does not count")
+}
+
+// O-13: hidden at once, refused by kcp itself, and undone without loss.
+func TestO13_AnOrgAndAWorkspaceAreDeletedAndUndeleted(t *testing.T) {
+	t.Parallel()
+	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	org := hub.CreateOrg(t, "alice", "ACME")
+	ws := hub.CreateWorkspace(t, "alice", org, "dev")
+	cluster := ws.Text("clusterID")
+	workspace := "/api/orgs/" + org + "/workspaces/" + ws.Text("uuid")
+	_, errOut, err := hub.Kubectl(t, "alice", cluster, "create", "configmap", "kept")
+	require.NoError(t, err, errOut)
+	for name, target := range map[string]framework.Call{
+		"workspace": {As: "alice", Path: workspace, Org: org, Workspace: ws.Text("uuid")},
+		"org":       {As: "alice", Path: "/api/orgs/" + org, Org: org},
+	} {
+		get, remove, undelete := target, target, target
+		get.Method, remove.Method, undelete.Method = http.MethodGet, http.MethodDelete, http.MethodPost
+		undelete.Path += "/undelete"
+		deleted := hub.Do(t, remove, http.StatusOK)
+		require.NotEmpty(t, deleted.Text("deletionRequestedAt"), name)
+		require.NotEmpty(t, deleted.Text("purgeAt"), name)
+		hub.Do(t, get, http.StatusNotFound)
+		_, errOut, err := hub.Kubectl(t, "alice", cluster, "get", "configmaps")
+		require.Error(t, err)
+		require.Contains(t, errOut, "deleted", name)
+		_, errOut, err = admin(t, "", cluster, "get", "--raw", "/api/v1/configmaps")
+		require.Error(t, err, "%s: kcp itself refuses even its admin", name)
+		require.Contains(t, errOut, "inactive", name)
+
+		restored := hub.Do(t, undelete, http.StatusOK)
+		require.Empty(t, restored.Text("deletionRequestedAt"), name)
+		require.Equal(t, "Ready", restored.Text("phase"), "%s: %s", name, restored.Raw)
+		out, errOut, err := hub.Kubectl(t, "alice", cluster, "get", "configmap", "kept", "-o", "name")
+		require.NoError(t, err, errOut)
+		require.Equal(t, "configmap/kept\n", out)
+		hub.Do(t, undelete, http.StatusOK)
+	}
+	// The platform goes on beside what is frozen.
+	hub.Do(t, framework.Call{As: "alice", Method: http.MethodDelete, Path: workspace, Org: org, Workspace: ws.Text("uuid")}, http.StatusOK)
+	hub.CreateWorkspace(t, "alice", org, "another")
+	hub.CreateOrg(t, "bob", "another")
+}
+
+// O-8, O-13: what was deleted goes when its grace is over, all of it.
+func TestO13_TheCascadeLeavesNothing(t *testing.T) {
+	t.Parallel()
+	root := framework.NewRoot()
+	hub := framework.StartHub(t, kcp, root, grace(3*time.Second))
+	org := hub.CreateOrg(t, "alice", "ACME")
+	hub.CreateWorkspace(t, "alice", org, "dev")
+	ws := hub.CreateWorkspace(t, "alice", org, "prod").Text("uuid")
+	hub.Do(t, framework.Call{As: "bob", Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK)
+	hub.Do(t, framework.Call{
+		As: "alice", Method: http.MethodPost, Path: "/api/orgs/" + org + "/members", Org: org,
+		Body: map[string]any{"userRef": map[string]string{"name": "bob"}, "role": "member"},
+	}, http.StatusCreated)
+
+	hub.Do(t, framework.Call{As: "alice", Method: http.MethodDelete, Path: "/api/orgs/" + org + "/workspaces/" + ws, Org: org, Workspace: ws}, http.StatusOK)
+	framework.Eventually(t, framework.Long, func() error { return missing(t, root+":orgs:"+org, "workspaces.tenancy.kcp.io", ws) })
+	out, errOut, err := admin(t, "", root+":orgs:"+org, "get", "memberships", "-o", "name")
+	require.NoError(t, err, errOut)
+	require.NotContains(t, out, ws)
+
+	hub.Do(t, framework.Call{As: "alice", Method: http.MethodDelete, Path: "/api/orgs/" + org, Org: org}, http.StatusOK)
+	framework.Eventually(t, framework.Long, func() error { return missing(t, root+":orgs", "organizations", org) })
+	require.NoError(t, missing(t, root+":orgs", "workspaces.tenancy.kcp.io", org))
+	for _, name := range []string{"alice", "bob"} {
+		framework.Eventually(t, framework.Long, func() error {
+			a := hub.Do(t, framework.Call{As: name, Method: http.MethodGet, Path: "/api/users/me/memberships?deleted=true"}, http.StatusOK)
+			if string(a.Raw) != "{\"items\":[]}\n" {
+				return fmt.Errorf("%s still has %s", name, a.Raw)
+			}
+			return nil
+		})
+	}
+	framework.Eventually(t, framework.Long, func() error {
+		me := hub.Do(t, framework.Call{As: "alice", Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK)
+		if used := me.JSON["orgQuota"].(map[string]any)["used"]; used != 0.0 {
+			return fmt.Errorf("%v places are still taken", used)
+		}
+		return nil
+	})
+}
+
+func missing(t testing.TB, cluster, kind, name string) error {
+	out, errOut, err := admin(t, "", cluster, "get", kind, name, "--ignore-not-found", "-o", "name")
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, errOut)
+	}
+	if out != "" {
+		return fmt.Errorf("%s is still there", out)
+	}
+	return nil
+}
