@@ -23,6 +23,7 @@ func TestAuthorizationMatrix(t *testing.T) {
 		t.Run("the refused cannot tell who exists", w.targets)
 		t.Run("what is soft-deleted is not found", w.softDeleted)
 		t.Run("people delete and undelete themselves", w.oneself)
+		t.Run("attacks", w.attacks)
 	})
 	require.NoError(t, w.withoutTokens(w.hub.Log.String()), "the hub's log")
 	metrics, err := (&framework.Client{URL: w.hub.Metrics, HTTP: http.DefaultClient}).Try(call{Method: http.MethodGet})

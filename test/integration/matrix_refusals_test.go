@@ -49,8 +49,8 @@ func (w *matrixWorld) tenantHeaders(t *testing.T) {
 			"the path has it in upper case":   {asOrgAdmin, org, []string{strings.ToUpper(s.org)}, strings.ToUpper(s.org)},
 			"an Org that is not there":        {asOrgAdmin, org, []string{uuid.NewString()}, ""},
 			"another Org of the caller":       {asOrgAdmin, org, []string{w.places[""].org}, ""},
-			"a foreign admin's own Org":       {asForeignAdmin, org, []string{w.foreign}, ""},
-			"a member of nothing's guess":     {asNobody, org, []string{w.foreign}, ""},
+			"a foreign admin's own Org":       {asForeignAdmin, org, []string{w.foreign.org}, ""},
+			"a member of nothing's guess":     {asNobody, org, []string{w.foreign.org}, ""},
 			"the Org twice":                   {asOrgAdmin, org, []string{s.org, s.org}, ""},
 			"the Org and one of the caller's": {asOrgAdmin, org, []string{s.org, w.places[""].org}, ""},
 		}

@@ -41,14 +41,14 @@ type matrixWorld struct {
 	// tokens are by position.
 	tokens [matrixPositions]string
 	places map[string]matrixPlace
-	// foreign is the Org of the foreign admin.
-	foreign string
+	// foreign is the Org of the foreign admin, in which nobody else is.
+	foreign matrixPlace
 	used    atomic.Int32
 }
 
 // newMatrixWorld builds the places that the rows name, among them "" for all that
 // disturbs nobody; "spare", in which nothing succeeds; "gone", a soft-deleted Org; and
-// "gone workspace", an Org with a soft-deleted Workspace.
+// "gone workspace", an Org with a soft-deleted Workspace; and the attacked one.
 func newMatrixWorld(t *testing.T) *matrixWorld {
 	t.Helper()
 	w := &matrixWorld{root: framework.NewRoot(), places: map[string]matrixPlace{}}
@@ -58,13 +58,15 @@ func newMatrixWorld(t *testing.T) *matrixWorld {
 		o.TokenFile = filepath.Join(t.TempDir(), "tokens.csv")
 		require.NoError(t, writeMatrixTokens(o.TokenFile))
 	})
+	// Nobody is sent elsewhere.
+	w.hub.HTTP.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	for position, name := range matrixPeople {
 		if name != "" {
 			w.tokens[position] = framework.Token(name)
 			w.hub.Do(t, call{As: name, Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK)
 		}
 	}
-	names := []string{"", "spare", "gone", "gone workspace"}
+	names := []string{"", "spare", "gone", "gone workspace", attacked}
 	for _, r := range matrixRows {
 		names = append(names, r.at)
 	}
@@ -82,8 +84,9 @@ func newMatrixWorld(t *testing.T) *matrixWorld {
 	for i, name := range names {
 		w.places[name] = built[i]
 	}
-	w.foreign = w.hub.CreateOrg(t, matrixPeople[asForeignAdmin], "foreign")
-	w.hub.CreateWorkspace(t, matrixPeople[asForeignAdmin], w.foreign, "foreign")
+	w.foreign.org = w.hub.CreateOrg(t, matrixPeople[asForeignAdmin], "foreign")
+	foreign := w.hub.CreateWorkspace(t, matrixPeople[asForeignAdmin], w.foreign.org, "foreign")
+	w.foreign.ws, w.foreign.cluster, w.foreign.path = foreign.Text("uuid"), foreign.Text("clusterID"), foreign.Text("workspacePath")
 	w.configure(t)
 	w.bots(t)
 	w.suspend(t)
@@ -198,6 +201,11 @@ func (w *matrixWorld) configure(t *testing.T) {
 		org := w.places[name].org
 		w.hub.Do(t, call{As: matrixKeeper, Method: http.MethodPatch, Path: "/api/orgs/" + org, Org: org, Body: patch}, http.StatusOK)
 	}
+	p := w.places[attacked]
+	w.hub.Do(t, call{
+		As: matrixKeeper, Method: http.MethodPost, Path: "/api/orgs/" + p.org + "/workspaces/" + p.ws + "/members", Org: p.org, Workspace: p.ws,
+		Body: fmt.Sprintf(`{"userRef":{"name":%q},"role":"member","sudo":true}`, matrixPeople[asOrgMember]),
+	}, http.StatusCreated)
 	// kcp gets the viewers' bindings after the answer, and looks at its own cache.
 	framework.Eventually(t, framework.Long, func() error {
 		_, err := w.try(call{As: matrixPeople[asOrgMember], Method: http.MethodGet, Path: "/clusters/" + w.places["viewing"].cluster + "/api/v1/namespaces"}, http.StatusOK)
