@@ -30,6 +30,8 @@ type exchange struct {
 	elevation *elevation
 	stream    *stream
 	body      body
+	// wrote tells that a write is done; nil for what is none.
+	wrote func()
 }
 
 type exchangeKey struct{}
@@ -54,6 +56,7 @@ func (b *body) Read(p []byte) (int, error) {
 // upstreamFailed answers for kcp where it gave no answer.
 func upstreamFailed(w http.ResponseWriter, r *http.Request, err error) {
 	ctx := r.Context()
+	exchangeOf(ctx).answered(http.StatusBadGateway)
 	if ended := exchangeOf(ctx).stream.ended(); ended != nil {
 		refuse(w, r, ended)
 		return

@@ -36,6 +36,10 @@ type Config struct {
 	Identity func(*http.Request) string
 	// Elevated is told of every request that goes on with sudo, before it does.
 	Elevated func(r *http.Request, user string, e tenancy.Entry)
+	// Wrote is told of every write in a Workspace that kcp has done or may have,
+	// before the client is; path is what follows the cluster, decoded. It must not
+	// block. It may be nil.
+	Wrote func(e tenancy.Entry, method, path string)
 	// Token is the one bearer token of a request, which was authenticated. It
 	// refuses a request with any other number of Authorization headers than one.
 	Token func(*http.Request) (string, error)
@@ -110,6 +114,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 		path:      strings.TrimSuffix(p.config.Upstream.Path, "/") + prefix + entry.Workspace.ClusterID + t.rest,
 		requestID: w.Header().Get("X-Request-Id"),
 		elevation: sudo,
+		wrote:     p.telling(r, entry, t.rest),
 	}
 	ctx := r.Context()
 	if streaming(r.Header, t.rest, r.URL.RawQuery) {
@@ -162,7 +167,9 @@ func cleanResponse(r *http.Response) error {
 	for _, name := range [...]string{"Set-Cookie", "Alt-Svc", "X-Request-Id"} {
 		r.Header.Del(name)
 	}
-	return exchangeOf(r.Request.Context()).stream.guard(r)
+	e := exchangeOf(r.Request.Context())
+	e.answered(r.StatusCode)
+	return e.stream.guard(r)
 }
 
 // buffers are for copying bodies.
