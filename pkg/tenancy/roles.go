@@ -63,10 +63,11 @@ func reservedGroup(group string) bool {
 }
 
 // ClusterRoles are the roles of a child Workspace in which the APIs of the given
-// groups are bound. No role has a wildcard group, because that would hold the
-// LogicalCluster, nor "*" as a verb, because that would hold escalate, bind and
-// impersonate, nor a wildcard non-resource URL.
-func ClusterRoles(boundGroups []string) []*rbacv1.ClusterRole {
+// groups are bound, and in which there are CustomResourceDefinitions of the given
+// names. No role has a wildcard group, because that would hold the LogicalCluster,
+// nor "*" as a verb, because that would hold escalate, bind and impersonate, nor a
+// wildcard non-resource URL.
+func ClusterRoles(boundGroups []string, customResources ...string) []*rbacv1.ClusterRole {
 	var extra []string
 	for _, g := range boundGroups {
 		if !reservedGroup(g) {
@@ -95,6 +96,9 @@ func ClusterRoles(boundGroups []string) []*rbacv1.ClusterRole {
 		rule(read, append([]string{groupEvents, groupLeases, groupRBAC, groupKCPAPIs, groupExtensions}, extra...), "*"),
 		rule(read, []string{groupKCPCore}, "logicalclusters"),
 	}
+	admin = append(admin, customRules(write, customResources)...)
+	member = append(member, customRules(write, customResources)...)
+	viewer = append(viewer, customRules(read, customResources)...)
 	return []*rbacv1.ClusterRole{
 		clusterRole(ClusterRoleAdmin, admin), clusterRole(ClusterRoleMember, member), clusterRole(ClusterRoleViewer, viewer),
 	}

@@ -29,7 +29,8 @@ func (s *content) Reconcile(ctx context.Context, o *object) (controller.Outcome,
 	for _, r := range s.config.ClusterRoles(cluster) {
 		held[r.Name] = r
 	}
-	for _, want := range tenancy.ClusterRoles(boundGroups(s.config.Bindings(cluster))) {
+	custom := tenancy.DecodeCustomResources(o.Annotations[tenancy.CustomResourcesAnnotation])
+	for _, want := range tenancy.ClusterRoles(boundGroups(s.config.Bindings(cluster)), custom...) {
 		if have := held[want.Name]; have != nil && tenancy.SameRole(have, want) && !controller.Forced(ctx) {
 			continue
 		} else if have != nil {
