@@ -23,8 +23,9 @@ import (
 )
 
 // api puts everything together that answers requests. followed tells whether a
-// person's rights in kcp are as their Memberships say.
-func (h *hub) api(serving context.Context, clients *kcp.Clients, clusters bootstrap.Clusters, v *views.Views, config *rest.Config, changes *audit.Log, followed func(org, workspace, user string) bool, followedEverywhere func(user string) bool) (http.Handler, *proxy.Proxy, error) {
+// person's rights in kcp are as their Memberships say; wrote is told what tenants
+// write.
+func (h *hub) api(serving context.Context, clients *kcp.Clients, clusters bootstrap.Clusters, v *views.Views, config *rest.Config, changes *audit.Log, followed func(org, workspace, user string) bool, followedEverywhere func(user string) bool, wrote func(e tenancy.Entry, method, path string)) (http.Handler, *proxy.Proxy, error) {
 	c := h.config
 	var authenticators auth.Union
 	if c.TokenFile != "" {
@@ -39,7 +40,7 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, clusters bootst
 		return nil, nil, err
 	}
 	gate := tenancy.Gate{Tree: c.Tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace, Sudo: v.Sudo, User: v.ByName}
-	forward, err := h.proxy(serving, config, gate, changes)
+	forward, err := h.proxy(serving, config, gate, changes, wrote)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,7 +53,7 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, clusters bootst
 	}.router(), forward, nil
 }
 
-func (h *hub) proxy(serving context.Context, config *rest.Config, gate tenancy.Gate, changes *audit.Log) (*proxy.Proxy, error) {
+func (h *hub) proxy(serving context.Context, config *rest.Config, gate tenancy.Gate, changes *audit.Log, wrote func(e tenancy.Entry, method, path string)) (*proxy.Proxy, error) {
 	upstream, err := url.Parse(config.Host)
 	if err != nil {
 		return nil, fmt.Errorf("kcp's URL: %w", err)
@@ -72,6 +73,7 @@ func (h *hub) proxy(serving context.Context, config *rest.Config, gate tenancy.G
 		Elevated: func(r *http.Request, user string, e tenancy.Entry) {
 			changes.Write(audit.Event{Actor: user, Action: "sudo " + r.Method, Org: e.Workspace.OrgUUID, Workspace: e.Workspace.UUID})
 		},
+		Wrote:    wrote,
 		Draining: serving, Metrics: h.registry,
 	})
 }

@@ -33,12 +33,16 @@ type controllers struct {
 	config   Config
 	audit    *audit.Log
 	views    *views.Views
+	metrics  *controller.Metrics
 
 	organization, workspace, access, index, user, membership *controller.Controller
 	// What the controllers wrote themselves.
 	organizationEcho, workspaceEcho, userEcho, membershipEcho *controller.Echo
 
 	accessReconciler *access.Reconciler
+	// sweep looks for the definitions of tenants that came in by no replica's proxy,
+	// or whose note was lost with the replica.
+	sweep *controller.Controller
 }
 
 func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients, clusters bootstrap.Clusters, in *views.Informers, v *views.Views, config Config, log *audit.Log) (*controllers, error) {
@@ -47,7 +51,7 @@ func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients
 		return nil, err
 	}
 	c := &controllers{
-		clusters: clusters, in: in, views: v, config: config, audit: log,
+		clusters: clusters, in: in, views: v, config: config, audit: log, metrics: metrics,
 		organizationEcho: controller.NewEcho(), workspaceEcho: controller.NewEcho(),
 		userEcho: controller.NewEcho(), membershipEcho: controller.NewEcho(),
 	}
@@ -60,6 +64,7 @@ func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients
 	c.index = controller.New(controller.Options{Name: "membershipindex", All: c.allUsers}, metrics, membershipindex.New(c.indexConfig(w)))
 	c.user = controller.New(controller.Options{Name: "user", All: c.allUsers}, metrics, user.New(c.userConfig(w)))
 	c.membership = controller.New(controller.Options{Name: "membership", All: c.allMemberships}, metrics, membership.New(c.membershipConfig(w)))
+	c.sweep = controller.New(controller.Options{Name: "customresources-sweep", Workers: sweepers, All: c.allWorkspaces}, metrics, access.NewCustomResources(c.customResourcesConfig(clients)).Look)
 
 	in.Organizations.OnChange(c.onOrganization)
 	in.Workspaces.OnChange(c.onWorkspace)
@@ -75,7 +80,7 @@ func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients
 }
 
 func (c *controllers) all() []*controller.Controller {
-	return []*controller.Controller{c.organization, c.workspace, c.access, c.index, c.user, c.membership}
+	return []*controller.Controller{c.organization, c.workspace, c.access, c.index, c.user, c.membership, c.sweep}
 }
 
 // current is the newer of the two objects of an event, which of a removal is the
@@ -177,8 +182,13 @@ func (c *controllers) onWorkspace(old, new *kcptenancyv1alpha1.Workspace) {
 			c.organization.Enqueue(controller.Key{Cluster: c.clusters.Orgs, Name: org.UUID()})
 		}
 	}
-	// What is derived from a Workspace does not follow from the hub's status of it.
-	if old == nil || new == nil || old.Status.Phase != new.Status.Phase || controller.Wakes(old, new, v1alpha1.StatusAnnotation) {
+	if becameReady(old, new) {
+		// What made it so may have brought definitions.
+		c.sweep.Enqueue(key)
+	}
+	// What is derived from a Workspace follows neither from the hub's status of it
+	// nor from what tenants define in it.
+	if old == nil || new == nil || old.Status.Phase != new.Status.Phase || controller.Wakes(old, new, v1alpha1.StatusAnnotation, tenancy.CustomResourcesAnnotation) {
 		c.access.Enqueue(key)
 		for _, m := range c.views.MembershipsIn(cluster) {
 			if m.Spec.WorkspaceRef != nil && m.Spec.WorkspaceRef.Name == ws.Name {

@@ -151,7 +151,8 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err != nil {
 		return nil, wait, err
 	}
-	app, forward, err := h.api(serving, clients, clusters, v, config, h.audit, c.followed, c.followedEverywhere)
+	definitions := c.newCustomResources(clients)
+	app, forward, err := h.api(serving, clients, clusters, v, config, h.audit, c.followed, c.followedEverywhere, definitions.wrote)
 	if err != nil {
 		return nil, wait, err
 	}
@@ -162,6 +163,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err := awaitReady(starting, v.Ready); err != nil {
 		return nil, wait, err
 	}
+	running.Go(func() { definitions.Run(below) })
 	running.Go(func() { lead(below, leader, c.all()) })
 	h.health.assembled(v.Ready)
 	return app, wait, awaitReady(starting, h.health.kcpReachable)
