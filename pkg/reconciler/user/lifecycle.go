@@ -30,7 +30,9 @@ func (s *lifecycle) Reconcile(ctx context.Context, u *v1alpha1.User) (controller
 	if !u.DeletionTimestamp.IsZero() {
 		return s.cascade.reconcile(ctx, u)
 	}
-	if !slices.Contains(u.Finalizers, v1alpha1.CascadeFinalizer) {
+	// What is removed before kcp has the finalizer leaves all behind that it had.
+	held := slices.Contains(u.Finalizers, v1alpha1.CascadeFinalizer)
+	if !held {
 		u.Finalizers = append(u.Finalizers, v1alpha1.CascadeFinalizer)
 	}
 	requested := u.Status.DeletionRequestedAt
@@ -42,7 +44,7 @@ func (s *lifecycle) Reconcile(ctx context.Context, u *v1alpha1.User) (controller
 		Waiting: fmt.Sprintf("the account was deleted; until %s it can be undeleted", tenancy.PurgeAt(requested, s.grace).UTC().Format(time.RFC3339)),
 		After:   left, Stop: true,
 	}
-	if left == 0 {
+	if left == 0 && held {
 		return outcome, s.remove(ctx, u)
 	}
 	return outcome, nil

@@ -1,0 +1,241 @@
+package user_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/user"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const grace = 720 * time.Hour
+
+var (
+	errDown = errors.New("kcp cannot be reached")
+	// began is when everything was made.
+	began = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	// own is the UUID of alice's personal Org.
+	own = tenancy.PersonalOrgUUID("uid of alice")
+)
+
+// kcp is as much of a kcp as alice needs. The call with the number fails fails; none
+// where it is zero.
+type kcp struct {
+	user       *v1alpha1.User
+	clock      *clocktesting.FakePassiveClock
+	orgs       map[string]tenancy.Org
+	workspaces map[string]tenancy.Workspace
+	// held are the Memberships by the cluster of their Org.
+	held     map[string]map[string]v1alpha1.Membership
+	inactive map[string]bool
+	bare     bool
+	// withdrawn happens when the User is to be removed, where it is not nil.
+	withdrawn func()
+
+	did    []string
+	purged []map[string]int
+	calls  int
+	fails  int
+	// late says that the failing call has happened all the same: its answer got lost.
+	late bool
+}
+
+func newKCP() *kcp {
+	u := &v1alpha1.User{Spec: v1alpha1.UserSpec{DisplayName: "Alice", Issuer: "static", Subject: "alice", RBACIdentity: "alice", Registration: v1alpha1.RegistrationApproved}}
+	u.Name, u.UID, u.ResourceVersion, u.Generation = "alice", "uid of alice", "1", 1
+	u.CreationTimestamp = metav1.NewTime(began)
+	return &kcp{
+		user: u, clock: clocktesting.NewFakePassiveClock(began),
+		orgs: map[string]tenancy.Org{}, workspaces: map[string]tenancy.Workspace{},
+		held: map[string]map[string]v1alpha1.Membership{}, inactive: map[string]bool{},
+	}
+}
+
+// call is one that changes something; it is not counted where it cannot.
+func (k *kcp) call(what string, do func()) error {
+	if k.calls++; k.calls != k.fails {
+		k.did = append(k.did, what)
+		do()
+		return nil
+	}
+	if k.late {
+		do()
+	}
+	return errDown
+}
+
+// put makes an Org that is Ready, with its members in the order in which they came.
+func (k *kcp) put(uuid, cluster string, members ...*v1alpha1.Membership) {
+	o := tenancy.NewOrganization(uuid, uuid, "somebody")
+	o.UID = types.UID("uid of " + uuid)
+	o.Status.Phase = v1alpha1.PhaseReady
+	k.orgs[uuid] = tenancy.Org{Organization: o, ClusterID: cluster}
+	k.held[cluster] = map[string]v1alpha1.Membership{}
+	for i, m := range members {
+		m.UID, m.CreationTimestamp = types.UID("uid of "+m.Name), metav1.NewTime(began.Add(time.Duration(i)*time.Minute))
+		k.held[cluster][m.Name] = *m
+	}
+}
+
+// members are what is left in a cluster.
+func (k *kcp) members(cluster string) []string {
+	names := []string{}
+	for _, name := range slices.Sorted(maps.Keys(k.held[cluster])) {
+		names = append(names, name+" "+string(k.held[cluster][name].Spec.Role))
+	}
+	return names
+}
+
+func (k *kcp) config(t *testing.T) user.Config {
+	active := func(name string) bool { return !k.inactive[name] }
+	return user.Config{
+		Clock: k.clock, Grace: grace, PersonalOrgs: !k.bare,
+		Get:           func(controller.Key) (*v1alpha1.User, bool) { return k.user, k.user != nil },
+		OrgsCreatedBy: func(string) []string { return nil },
+		Org:           func(uuid string) (tenancy.Org, bool) { o, ok := k.orgs[uuid]; return o, ok },
+		OrgIn: func(cluster string) (tenancy.Org, bool) {
+			for _, o := range k.orgs {
+				if o.ClusterID == cluster {
+					return o, true
+				}
+			}
+			return tenancy.Org{}, false
+		},
+		Workspace: func(_, uuid string) (tenancy.Workspace, bool) { ws, ok := k.workspaces[uuid]; return ws, ok },
+		Places:    func(string) []string { return slices.Sorted(maps.Keys(k.held)) },
+		Active:    active,
+		Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
+			return k.patch(t, patch, subresource)
+		},
+		CreateOrganization: func(_ context.Context, o *v1alpha1.Organization) error {
+			return k.call("create org "+o.Name, func() {
+				o.UID = types.UID("uid of " + o.Name)
+				k.orgs[o.Name] = tenancy.Org{Organization: o}
+			})
+		},
+		OrganizationExists: func(_ context.Context, uuid string) (bool, error) { _, ok := k.orgs[uuid]; return ok, nil },
+		CreateWorkspace: func(_ context.Context, cluster string, ws tenancy.Workspace) error {
+			return k.call("create workspace "+ws.UUID+" in "+cluster, func() { k.workspaces[ws.UUID] = ws })
+		},
+		Remove: func(_ context.Context, u *v1alpha1.User) error {
+			return k.call("remove the user", func() {
+				if k.withdrawn != nil {
+					k.withdrawn()
+				}
+				if k.user.ResourceVersion != u.ResourceVersion {
+					return
+				}
+				k.user = k.user.DeepCopy()
+				now := metav1.NewTime(k.clock.Now())
+				if k.user.DeletionTimestamp = &now; len(k.user.Finalizers) == 0 {
+					k.user = nil
+				}
+			})
+		},
+		ListMemberships: func(_ context.Context, cluster string) (list []v1alpha1.Membership, err error) {
+			err = k.call("list "+cluster, func() { list = slices.Collect(maps.Values(k.held[cluster])) })
+			return list, err
+		},
+		SetRole: func(_ context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error {
+			return k.call("make "+m.Name+" "+string(role), func() {
+				changed := *m
+				changed.Spec.Role = role
+				k.held[cluster][m.Name] = changed
+			})
+		},
+		RemoveMembership: func(_ context.Context, cluster string, m *v1alpha1.Membership) error {
+			return k.call("remove "+m.Name, func() { delete(k.held[cluster], m.Name) })
+		},
+		DeleteOrg: func(_ context.Context, o tenancy.Org) error {
+			return k.call("delete org "+o.Name, func() {
+				o.Organization = o.DeepCopy()
+				now := metav1.NewTime(k.clock.Now())
+				o.Status.DeletionRequestedAt = &now
+				k.orgs[o.Name] = o
+			})
+		},
+		RemoveOrg: func(_ context.Context, uuid string) (gone bool, err error) {
+			if _, ok := k.orgs[uuid]; !ok {
+				return true, nil
+			}
+			return false, k.call("remove org "+uuid, func() {
+				delete(k.held, k.orgs[uuid].ClusterID)
+				delete(k.orgs, uuid)
+			})
+		},
+		Purged: func(_ context.Context, _ *v1alpha1.User, counts map[string]int) { k.purged = append(k.purged, counts) },
+	}
+}
+
+// patch is kcp's part: a deleted object goes with its last finalizer.
+func (k *kcp) patch(t *testing.T, patch []byte, subresource string) error {
+	if k.user == nil {
+		return apierrors.NewNotFound(v1alpha1.SchemeGroupVersion.WithResource("users").GroupResource(), "alice")
+	}
+	before, err := json.Marshal(k.user)
+	require.NoError(t, err)
+	after, err := jsonpatch.MergePatch(before, patch)
+	require.NoError(t, err)
+	changed := &v1alpha1.User{}
+	require.NoError(t, json.Unmarshal(after, changed))
+	if subresource == "" {
+		require.True(t, equality.Semantic.DeepEqual(k.user.Status, changed.Status), "metadata or spec, and status, never change in one")
+	}
+	if changed.Spec.DefaultCluster != k.user.Spec.DefaultCluster {
+		changed.Generation++
+	}
+	k.user = changed
+	if !changed.DeletionTimestamp.IsZero() && len(changed.Finalizers) == 0 {
+		k.user = nil
+	}
+	return nil
+}
+
+// settle reconciles until nothing changes any more, or something fails, and returns
+// when to look again.
+func (k *kcp) settle(t *testing.T) (time.Duration, error) {
+	t.Helper()
+	reconcile := user.New(k.config(t))
+	for range 50 {
+		before, did := k.user, len(k.did)
+		result, err := reconcile(t.Context(), controller.Key{Cluster: "users", Name: "alice"})
+		if err != nil || k.user == before && len(k.did) == did {
+			return result.After, err
+		}
+	}
+	require.Fail(t, "it never comes to an end", "%v", k.did)
+	return 0, nil
+}
+
+// deleted asks for the User to be deleted.
+func (k *kcp) deleted(at time.Time) {
+	k.user = k.user.DeepCopy()
+	k.user.Status.DeletionRequestedAt = &metav1.Time{Time: at}
+	k.user.ResourceVersion += "+"
+}
+
+// undeleted withdraws it.
+func (k *kcp) undeleted() {
+	k.user = k.user.DeepCopy()
+	k.user.Status.DeletionRequestedAt = nil
+	k.user.ResourceVersion += "-"
+}
+
+func in(name, workspace string, role v1alpha1.Role) *v1alpha1.Membership {
+	return tenancy.NewMembership(name, workspace, role)
+}

@@ -1,0 +1,236 @@
+package user_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+)
+
+const admin, member = v1alpha1.RoleAdmin, v1alpha1.RoleMember
+
+// bare is a person without an Org of their own, whose finalizer is in kcp.
+func bare(t *testing.T) *kcp {
+	k := newKCP()
+	k.bare = true
+	_, err := k.settle(t)
+	require.NoError(t, err)
+	return k
+}
+
+func TestO8_ADeletedPersonIsKeptForTheWholeGrace(t *testing.T) {
+	t.Parallel()
+	k := bare(t)
+	k.deleted(began)
+	for _, c := range []struct {
+		passed, left time.Duration
+	}{
+		{0, grace}, {-10 * time.Minute, grace + 10*time.Minute}, {time.Hour, grace - time.Hour}, {grace - time.Second, time.Second}, {grace - time.Nanosecond, time.Nanosecond},
+	} {
+		k.clock.SetTime(began.Add(c.passed))
+		after, err := k.settle(t)
+		require.NoError(t, err)
+		require.Equal(t, c.left, after, "it is looked at again when it is over")
+		require.Empty(t, k.did)
+		require.Equal(t, v1alpha1.PhaseTerminating, k.user.Status.Phase)
+		require.Contains(t, k.condition(v1alpha1.ConditionActive).Message, "2026-03-31T12:00:00Z")
+	}
+	k.clock.SetTime(began.Add(grace))
+	_, err := k.settle(t)
+	require.NoError(t, err)
+	require.Equal(t, []string{"remove the user"}, k.did)
+	require.Nil(t, k.user)
+	require.Equal(t, []map[string]int{{}}, k.purged)
+}
+
+// While they are deleted nothing is made for them, and afterwards it is.
+func TestO8_NothingIsMadeForADeletedPerson(t *testing.T) {
+	t.Parallel()
+	k := newKCP()
+	k.deleted(began)
+	_, err := k.settle(t)
+	require.NoError(t, err)
+	require.Empty(t, k.did)
+	k.undeleted()
+	_, err = k.settle(t)
+	require.NoError(t, err)
+	require.Equal(t, []string{"create org " + own}, k.did)
+}
+
+func TestO8_AWithdrawnRequestIsNeverCarriedOut(t *testing.T) {
+	t.Parallel()
+	k := bare(t)
+	k.deleted(began)
+	k.clock.SetTime(began.Add(grace))
+	// It is withdrawn between the look at the clock and the removal.
+	k.withdrawn = k.undeleted
+	_, err := k.settle(t)
+	require.NoError(t, err)
+	require.NotNil(t, k.user)
+	require.True(t, k.user.DeletionTimestamp.IsZero())
+	require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
+	require.Empty(t, k.purged)
+	k.withdrawn = nil
+	k.deleted(began)
+	_, err = k.settle(t)
+	require.NoError(t, err)
+	require.Nil(t, k.user, "the control: one that stands is")
+}
+
+// A hub that was away for all of the grace finds a User whom nothing holds: removed
+// like that, their Memberships would stay.
+func TestO8_NobodyIsRemovedBeforeTheFinalizerIsInKcp(t *testing.T) {
+	t.Parallel()
+	k := newKCP()
+	k.bare = true
+	k.put("acme", "acmecluster", in("bob", "", admin), in("alice", "", member))
+	k.deleted(began)
+	k.clock.SetTime(began.Add(2 * grace))
+	_, err := k.settle(t)
+	require.NoError(t, err)
+	require.Nil(t, k.user)
+	require.Equal(t, []string{"bob admin"}, k.members("acmecluster"))
+	require.Equal(t, []map[string]int{{"memberships": 1}}, k.purged)
+}
+
+func TestO8_ThePersonsOwnOrgGoesFirst(t *testing.T) {
+	t.Parallel()
+	k := newKCP()
+	_, err := k.settle(t)
+	require.NoError(t, err)
+	k.placed()
+	k.put("acme", "acmecluster", in("bob", "", admin), in("alice", "", member))
+	k.deleted(began)
+	k.clock.SetTime(began.Add(grace))
+	k.did = nil
+	_, err = k.settle(t)
+	require.NoError(t, err)
+	require.Nil(t, k.user)
+	require.Equal(t, []string{"remove the user", "remove org " + own, "list acmecluster", "remove alice"}, k.did)
+	require.Contains(t, k.orgs, "acme", "what others have is left alone")
+}
+
+// The rule for an Org that would be left without an admin.
+func TestO8_AnOrgOfADeletedAdminGetsAnother(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		members  []*v1alpha1.Membership
+		inactive []string
+		want     []string
+		deleted  bool
+	}{
+		"a member leaves no gap":                {members: []*v1alpha1.Membership{in("alice", "", member), in("bob", "", admin)}, want: []string{"bob admin"}},
+		"another admin is there":                {members: []*v1alpha1.Membership{in("alice", "", admin), in("bob", "", member), in("carol", "", admin)}, want: []string{"bob member", "carol admin"}},
+		"the longest-standing is promoted":      {members: []*v1alpha1.Membership{in("alice", "", admin), in("carol", "", member), in("bob", "", member)}, want: []string{"bob member", "carol admin"}},
+		"of those who can act":                  {members: []*v1alpha1.Membership{in("alice", "", admin), in("carol", "", member), in("bob", "", member)}, inactive: []string{"carol"}, want: []string{"bob admin", "carol member"}},
+		"before an admin who cannot":            {members: []*v1alpha1.Membership{in("alice", "", admin), in("carol", "", admin), in("bob", "", member)}, inactive: []string{"carol"}, want: []string{"bob admin", "carol admin"}},
+		"an admin who cannot act, alone":        {members: []*v1alpha1.Membership{in("alice", "", admin), in("carol", "", admin)}, inactive: []string{"carol"}, want: []string{"carol admin"}},
+		"a member who cannot act, alone":        {members: []*v1alpha1.Membership{in("alice", "", admin), in("carol", "", member)}, inactive: []string{"carol"}, want: []string{"carol admin"}},
+		"nobody else":                           {members: []*v1alpha1.Membership{in("alice", "", admin)}, want: []string{}, deleted: true},
+		"nobody else but in a Workspace":        {members: []*v1alpha1.Membership{in("alice", "", admin), in("bob", "w", admin)}, want: []string{"w.bob admin"}, deleted: true},
+		"Workspaces go, too":                    {members: []*v1alpha1.Membership{in("alice", "w", admin), in("alice", "", member), in("alice", "v", member), in("bob", "", admin), in("bob", "w", member)}, want: []string{"bob admin", "w.bob member"}},
+		"in a Workspace alone":                  {members: []*v1alpha1.Membership{in("alice", "w", admin), in("bob", "", admin)}, want: []string{"bob admin"}},
+		"in a Workspace alone, of an empty Org": {members: []*v1alpha1.Membership{in("alice", "w", admin)}, want: []string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := bare(t)
+			k.put("acme", "acmecluster", c.members...)
+			for _, name := range c.inactive {
+				k.inactive[name] = true
+			}
+			mine := 0
+			for _, m := range c.members {
+				if m.Spec.UserRef.Name == "alice" {
+					mine++
+				}
+			}
+			k.deleted(began)
+			k.clock.SetTime(began.Add(grace))
+			_, err := k.settle(t)
+			require.NoError(t, err)
+			require.Nil(t, k.user)
+			require.Equal(t, c.want, k.members("acmecluster"))
+			require.Equal(t, c.deleted, k.orgs["acme"].Deleted())
+			if c.deleted {
+				require.Equal(t, began.Add(grace), k.orgs["acme"].Status.DeletionRequestedAt.Time, "with its own full grace")
+			}
+			require.Equal(t, []map[string]int{{"memberships": mine}}, k.purged)
+			if i := slices.Index(k.did, "remove alice"); i >= 0 {
+				require.NotContains(t, k.did[i:], "remove w.alice", "rows of Workspaces go first")
+				require.NotContains(t, k.did[i:], "make bob admin", "there is an admin at every moment")
+			}
+		})
+	}
+}
+
+func TestAnOrgThatIsDeletedAlreadyKeepsItsGrace(t *testing.T) {
+	t.Parallel()
+	k := bare(t)
+	k.put("acme", "acmecluster", in("alice", "", admin))
+	k.orgs["acme"].Status.DeletionRequestedAt = &metav1.Time{Time: began}
+	// And one whose object nobody sees any more.
+	k.put("gone", "gonecluster", in("alice", "", admin))
+	delete(k.orgs, "gone")
+	k.deleted(began)
+	k.clock.SetTime(began.Add(grace))
+	_, err := k.settle(t)
+	require.NoError(t, err)
+	require.Nil(t, k.user)
+	require.Equal(t, began, k.orgs["acme"].Status.DeletionRequestedAt.Time)
+	require.NotContains(t, k.did, "delete org acme")
+}
+
+// Whichever call fails, and whether it had happened or not, the end is the same.
+func TestO8_TheCascadeGoesOnFromWhereverItWasStopped(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		for n := 1; ; n++ {
+			k := newKCP()
+			_, err := k.settle(t)
+			require.NoError(t, err)
+			k.placed()
+			k.put("acme", "acmecluster", in("alice", "", admin), in("alice", "w", admin), in("carol", "", member), in("bob", "", member))
+			k.put("lone", "lonecluster", in("alice", "", admin))
+			k.deleted(began)
+			k.clock.SetTime(began.Add(grace))
+			k.calls, k.fails, k.late = 0, n, late
+			stopped := 0
+			for k.user != nil {
+				if _, err := k.settle(t); err != nil {
+					require.ErrorIs(t, err, errDown)
+					stopped++
+				}
+				require.LessOrEqual(t, stopped, 1)
+			}
+			require.Equal(t, []string{"bob member", "carol admin"}, k.members("acmecluster"), "call %d, late %v", n, late)
+			require.Empty(t, k.members("lonecluster"))
+			require.True(t, k.orgs["lone"].Deleted())
+			require.NotContains(t, k.orgs, own)
+			require.Len(t, k.purged, 1)
+			if stopped == 0 {
+				require.Equal(t, 10, n, "the control: every call has failed once")
+				break
+			}
+		}
+	}
+}
+
+// Somebody else's finalizer holds a User whom the hub let go of.
+func TestNothingIsDoneForAPersonWhomTheCascadeIsThroughWith(t *testing.T) {
+	t.Parallel()
+	k := bare(t)
+	k.user = k.user.DeepCopy()
+	now := metav1.NewTime(began)
+	k.user.DeletionTimestamp, k.user.Finalizers = &now, []string{"example.com/other"}
+	k.put("acme", "acmecluster", in("alice", "", admin))
+	_, err := k.settle(t)
+	require.NoError(t, err)
+	require.Empty(t, k.did)
+	require.Empty(t, k.purged)
+	require.Equal(t, []string{"alice admin"}, k.members("acmecluster"))
+}

@@ -1,0 +1,166 @@
+package user_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// placed lets kcp have alice's Org and what is in it ready.
+func (k *kcp) placed() {
+	o := k.orgs[own]
+	o.Organization, o.ClusterID = o.DeepCopy(), "ownorg"
+	o.Status.Phase = v1alpha1.PhaseReady
+	k.orgs[own] = o
+	for uuid, ws := range k.workspaces {
+		ws.KCPReady, ws.ClusterID, ws.Status.Phase = true, "ownws", v1alpha1.PhaseReady
+		k.workspaces[uuid] = ws
+	}
+}
+
+func (k *kcp) condition(name string) metav1.Condition {
+	if c := meta.FindStatusCondition(k.user.Status.Conditions, name); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+// O-11: a person is Ready when all of what a new one gets is there.
+func TestO11_ANewPersonGetsAnOrgAndAWorkspaceInIt(t *testing.T) {
+	t.Parallel()
+	k := newKCP()
+	_, err := k.settle(t)
+	require.NoError(t, err)
+	require.Equal(t, []string{v1alpha1.CascadeFinalizer}, k.user.Finalizers, "nothing is made that could be left behind")
+	require.Equal(t, []string{"create org " + own}, k.did)
+	require.Equal(t, own, k.user.Status.PersonalOrg)
+	require.True(t, k.orgs[own].Spec.Personal)
+	require.Equal(t, "alice", k.orgs[own].CreatedBy())
+	require.Equal(t, v1alpha1.PhaseProgressing, k.user.Status.Phase)
+
+	k.placed()
+	_, err = k.settle(t)
+	require.NoError(t, err)
+	ws := tenancy.NewDefaultWorkspace(k.orgs[own]).UUID
+	require.Equal(t, []string{"create org " + own, "create workspace " + ws + " in ownorg"}, k.did)
+	require.Empty(t, k.user.Status.DefaultWorkspace, "kcp is still at it")
+
+	k.placed()
+	_, err = k.settle(t)
+	require.NoError(t, err)
+	require.Equal(t, ws, k.user.Status.DefaultWorkspace)
+	require.Equal(t, "ownws", k.user.Spec.DefaultCluster)
+	require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
+
+	// What is there is left alone, and what people removed is not made again.
+	delete(k.workspaces, ws)
+	delete(k.orgs, own)
+	k.did = nil
+	_, err = k.settle(t)
+	require.NoError(t, err)
+	require.Empty(t, k.did)
+	require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
+}
+
+func TestO11_SignUpGoesOnFromWhereverItWasStopped(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		for fails := 1; fails <= 2; fails++ {
+			k := newKCP()
+			k.fails, k.late = fails, late
+			failed := false
+			for range 4 {
+				_, err := k.settle(t)
+				if err != nil {
+					require.ErrorIs(t, err, errDown)
+					require.NotContains(t, fmt.Sprint(k.user.Status.Conditions), errDown.Error())
+					require.NotEqual(t, v1alpha1.PhaseReady, k.user.Status.Phase)
+					failed = true
+				}
+				if _, ok := k.orgs[own]; ok {
+					k.placed()
+				}
+			}
+			require.True(t, failed, "call %d", fails)
+			require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase, "call %d, late %v", fails, late)
+			require.Len(t, k.orgs, 1)
+			require.Len(t, k.workspaces, 1)
+		}
+	}
+}
+
+func TestWithoutPersonalOrgsNothingIsMade(t *testing.T) {
+	t.Parallel()
+	k := newKCP()
+	k.bare = true
+	_, err := k.settle(t)
+	require.NoError(t, err)
+	require.Empty(t, k.did)
+	require.Empty(t, k.user.Status.PersonalOrg)
+	require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
+	require.Equal(t, []string{v1alpha1.CascadeFinalizer}, k.user.Finalizers)
+}
+
+// Who may not work gets an Org of their own, and no Workspace in it.
+func TestWhoWaitsForApprovalHasNoWorkspace(t *testing.T) {
+	t.Parallel()
+	for _, registration := range []v1alpha1.Registration{v1alpha1.RegistrationPending, v1alpha1.RegistrationRejected} {
+		k := newKCP()
+		k.user.Spec.Registration = registration
+		for range 2 {
+			_, err := k.settle(t)
+			require.NoError(t, err)
+			k.placed()
+		}
+		require.Equal(t, []string{"create org " + own}, k.did)
+		require.Contains(t, k.condition(v1alpha1.ConditionDefaultWorkspace).Message, "approval")
+		require.Equal(t, v1alpha1.PhaseProgressing, k.user.Status.Phase)
+
+		k.user = k.user.DeepCopy()
+		k.user.Spec.Registration = v1alpha1.RegistrationApproved
+		for range 2 {
+			_, err := k.settle(t)
+			require.NoError(t, err)
+			k.placed()
+		}
+		_, err := k.settle(t)
+		require.NoError(t, err)
+		require.Len(t, k.workspaces, 1)
+		require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
+	}
+}
+
+func TestNothingIsMadeInAnOrgOfTheirOwnThatIsDeleted(t *testing.T) {
+	t.Parallel()
+	k := newKCP()
+	_, err := k.settle(t)
+	require.NoError(t, err)
+	k.placed()
+	o := k.orgs[own]
+	o.Status.DeletionRequestedAt = &metav1.Time{Time: began}
+	_, err = k.settle(t)
+	require.NoError(t, err)
+	require.Empty(t, k.workspaces)
+	require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase, "there is nothing to wait for")
+	o.Status.DeletionRequestedAt = nil
+	_, err = k.settle(t)
+	require.NoError(t, err)
+	require.Len(t, k.workspaces, 1, "undeleted, it is made")
+}
+
+// Orgs that were claimed are made whatever became of the person's own.
+func TestO5_ClaimsAreSettledBesideTheirOwnOrg(t *testing.T) {
+	t.Parallel()
+	k := newKCP()
+	k.user.Spec.OrgClaims = []v1alpha1.Claim{tenancy.NewClaim("claimed", "Claimed", "alice", "", metav1.NewTime(began))}
+	_, err := k.settle(t)
+	require.NoError(t, err)
+	require.Equal(t, []string{"create org " + own, "create org claimed"}, k.did)
+	require.True(t, meta.IsStatusConditionTrue(k.user.Status.Conditions, v1alpha1.ConditionClaimsHandled))
+}
