@@ -1,9 +1,11 @@
 package views
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -12,64 +14,81 @@ type objectKey struct{ cluster, name string }
 
 type memberships struct {
 	mu        sync.RWMutex
-	indexes   map[string]*v1alpha1.UserMembershipIndex
-	byUser    map[string]map[objectKey]*v1alpha1.Membership
-	byCluster map[string]map[string]*v1alpha1.Membership
-	// honoured are the rows of indexes that Memberships stand behind, by User, kept
-	// until either changes.
-	honoured map[string][]v1alpha1.MembershipIndexEntry
-	total    int
+	people    map[string]*person
+	byCluster map[string]*shelf[string]
+	total     int
+	indexes   int
+	// emptied is told of a logical cluster whose last Membership is gone.
+	emptied func(cluster string)
 }
 
-func newMemberships() memberships {
-	return memberships{
-		indexes:   map[string]*v1alpha1.UserMembershipIndex{},
-		byUser:    map[string]map[objectKey]*v1alpha1.Membership{},
-		byCluster: map[string]map[string]*v1alpha1.Membership{},
-		honoured:  map[string][]v1alpha1.MembershipIndexEntry{},
-	}
+// person is what is known of the rights of a User, and gone when nothing is.
+type person struct {
+	index       *v1alpha1.UserMembershipIndex
+	memberships shelf[objectKey]
+	// honoured are the rows of the index that Memberships stand behind, kept until
+	// either changes.
+	honoured []v1alpha1.MembershipIndexEntry
+	judged   bool
 }
+
+func newMemberships(emptied func(cluster string)) memberships {
+	return memberships{people: map[string]*person{}, byCluster: map[string]*shelf[string]{}, emptied: emptied}
+}
+
+func nameOf(m *v1alpha1.Membership) string { return m.Name }
+
+func keyOf(m *v1alpha1.Membership) objectKey { return objectKey{kcp.ClusterOf(m), m.Name} }
 
 func (m *memberships) index(_ string, old, new *v1alpha1.UserMembershipIndex) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if old != nil {
+		m.indexes--
+	}
 	if new == nil {
-		delete(m.indexes, old.Name)
-		delete(m.honoured, old.Name)
+		m.change(old.Name, func(p *person) { p.index = nil })
 		return
 	}
-	m.indexes[new.Name] = new
-	delete(m.honoured, new.Name)
+	m.change(new.Name, func(p *person) { p.index = new })
+	m.indexes++
 }
 
 func (m *memberships) membership(cluster string, old, new *v1alpha1.Membership) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if old != nil {
-		remove(m.byUser, old.Spec.UserRef.Name, objectKey{cluster, old.Name})
-		remove(m.byCluster, cluster, old.Name)
-		delete(m.honoured, old.Spec.UserRef.Name)
+		m.change(old.Spec.UserRef.Name, func(p *person) { p.memberships.remove(keyOf(old), keyOf) })
+		if in := m.byCluster[cluster]; in != nil {
+			in.remove(old.Name, nameOf)
+		}
 		m.total--
 	}
 	if new != nil {
-		put(m.byUser, new.Spec.UserRef.Name, objectKey{cluster, new.Name}, new)
-		put(m.byCluster, cluster, new.Name, new)
-		delete(m.honoured, new.Spec.UserRef.Name)
+		m.change(new.Spec.UserRef.Name, func(p *person) { p.memberships.put(new, keyOf) })
+		if m.byCluster[cluster] == nil {
+			m.byCluster[cluster] = &shelf[string]{}
+		}
+		m.byCluster[cluster].put(new, nameOf)
 		m.total++
 	}
-}
-
-func put[O, I comparable, V any](m map[O]map[I]V, outer O, inner I, v V) {
-	if m[outer] == nil {
-		m[outer] = map[I]V{}
+	if in := m.byCluster[cluster]; in != nil && in.empty() {
+		delete(m.byCluster, cluster)
+		m.emptied(cluster)
 	}
-	m[outer][inner] = v
 }
 
-func remove[O, I comparable, V any](m map[O]map[I]V, outer O, inner I) {
-	delete(m[outer], inner)
-	if len(m[outer]) == 0 {
-		delete(m, outer)
+// change alters what is known of a User; what was honoured is to be judged again.
+func (m *memberships) change(user string, do func(*person)) {
+	p := m.people[user]
+	if p == nil {
+		p = &person{}
+		m.people[user] = p
+	}
+	do(p)
+	p.honoured, p.judged = nil, false
+	if p.index == nil && p.memberships.empty() {
+		delete(m.people, user)
 	}
 }
 
@@ -77,23 +96,29 @@ func remove[O, I comparable, V any](m map[O]map[I]V, outer O, inner I) {
 // is the logical cluster of an Org's own workspace.
 func (m *memberships) entries(user string, clusterOf func(org string) string) []v1alpha1.MembershipIndexEntry {
 	m.mu.RLock()
-	rows, ok := m.honoured[user]
-	m.mu.RUnlock()
-	if ok {
-		return rows
+	p := m.people[user]
+	if p == nil || p.judged {
+		defer m.mu.RUnlock()
+		return p.rows()
 	}
+	m.mu.RUnlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	i := m.indexes[user]
-	if i == nil {
+	if p = m.people[user]; p == nil || p.index == nil {
 		return nil
 	}
-	rows = tenancy.Honoured(i.Spec.Entries, func(org, workspace string) (*v1alpha1.Membership, bool) {
-		held, ok := m.byCluster[clusterOf(org)][tenancy.MembershipName(user, workspace)]
-		return held, ok
-	})
-	m.honoured[user] = rows
-	return rows
+	p.honoured, p.judged = tenancy.Honoured(p.index.Spec.Entries, func(org, workspace string) (*v1alpha1.Membership, bool) {
+		return m.byCluster[clusterOf(org)].get(tenancy.MembershipName(user, workspace), nameOf)
+	}), true
+	return p.rows()
+}
+
+// rows has no room to grow: who appends to it gets their own.
+func (p *person) rows() []v1alpha1.MembershipIndexEntry {
+	if p == nil {
+		return nil
+	}
+	return slices.Clip(p.honoured)
 }
 
 // moved forgets what was honoured in an Org whose cluster was not known, or was
@@ -101,42 +126,36 @@ func (m *memberships) entries(user string, clusterOf func(org string) string) []
 func (m *memberships) moved(cluster string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, held := range m.byCluster[cluster] {
-		delete(m.honoured, held.Spec.UserRef.Name)
+	for _, held := range m.byCluster[cluster].list() {
+		m.change(held.Spec.UserRef.Name, func(*person) {})
 	}
 }
 
 func (m *memberships) inCluster(cluster string) []*v1alpha1.Membership {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return values(m.byCluster[cluster])
+	return m.byCluster[cluster].list()
 }
 
 func (m *memberships) get(cluster, name string) (*v1alpha1.Membership, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	found, ok := m.byCluster[cluster][name]
-	return found, ok
+	return m.byCluster[cluster].get(name, nameOf)
 }
 
 func (m *memberships) of(user string) []*v1alpha1.Membership {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return values(m.byUser[user])
-}
-
-func values[K comparable, V any](m map[K]V) []V {
-	out := make([]V, 0, len(m))
-	for _, v := range m {
-		out = append(out, v)
+	if p := m.people[user]; p != nil {
+		return p.memberships.list()
 	}
-	return out
+	return nil
 }
 
 func (m *memberships) indexCount() int {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return len(m.indexes)
+	return m.indexes
 }
 
 func (m *memberships) count() int {

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
@@ -37,15 +40,19 @@ type people struct {
 	mu         sync.RWMutex
 	names      map[string]*v1alpha1.User
 	identities map[identity]*v1alpha1.User
+	// listed are all of names, for those who go through everybody and must not hold
+	// the lock for that long; nil until somebody asks after a change.
+	listed atomic.Pointer[[]*v1alpha1.User]
 }
 
-func newPeople() people {
-	return people{names: map[string]*v1alpha1.User{}, identities: map[identity]*v1alpha1.User{}}
+func newPeople() *people {
+	return &people{names: map[string]*v1alpha1.User{}, identities: map[identity]*v1alpha1.User{}}
 }
 
 func (p *people) change(_ string, old, new *v1alpha1.User) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.listed.Store(nil)
 	if old != nil {
 		delete(p.names, old.Name)
 		id := identity{old.Spec.Issuer, old.Spec.Subject}
@@ -90,22 +97,52 @@ func (p *people) byName(name string) (*v1alpha1.User, bool) {
 // most limit of them, in the order of their names.
 func (p *people) search(query string, limit int) []*v1alpha1.User {
 	query = strings.ToLower(query)
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	var found []*v1alpha1.User
-	for _, u := range p.names {
-		if tenancy.Active(u) && (strings.Contains(u.Name, query) || strings.Contains(strings.ToLower(u.Spec.DisplayName), query)) {
-			found = append(found, u)
+	found := make([]*v1alpha1.User, 0, limit)
+	for _, u := range p.everybody() {
+		if !strings.Contains(u.Name, query) && !holdsLower(u.Spec.DisplayName, query) || !tenancy.Active(u) {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(found, u.Name, func(f *v1alpha1.User, name string) int { return cmp.Compare(f.Name, name) })
+		if at < limit {
+			found = slices.Insert(found[:min(len(found), limit-1)], at, u)
 		}
 	}
-	slices.SortFunc(found, func(a, b *v1alpha1.User) int { return cmp.Compare(a.Name, b.Name) })
-	return found[:min(limit, len(found))]
+	return found
 }
 
-func (p *people) all() []*v1alpha1.User {
+// holdsLower is strings.Contains(strings.ToLower(s), lower) without the copy.
+func holdsLower(s, lower string) bool {
+	for i := range s {
+		if startsLower(s[i:], lower) {
+			return true
+		}
+	}
+	return lower == ""
+}
+
+func startsLower(s, lower string) bool {
+	for _, want := range lower {
+		r, n := utf8.DecodeRuneInString(s)
+		if n == 0 || r != want && unicode.ToLower(r) != want {
+			return false
+		}
+		s = s[n:]
+	}
+	return true
+}
+
+func (p *people) all() []*v1alpha1.User { return slices.Clone(p.everybody()) }
+
+// everybody is shared: read only.
+func (p *people) everybody() []*v1alpha1.User {
+	if listed := p.listed.Load(); listed != nil {
+		return *listed
+	}
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	return slices.Collect(maps.Values(p.names))
+	listed := slices.AppendSeq(make([]*v1alpha1.User, 0, len(p.names)), maps.Values(p.names))
+	p.listed.Store(&listed)
+	return listed
 }
 
 func (p *people) size() int {

@@ -60,6 +60,20 @@ func (t *topology) organization(_ string, old, new *v1alpha1.Organization) {
 	}
 }
 
+func put[O, I comparable, V any](m map[O]map[I]V, outer O, inner I, v V) {
+	if m[outer] == nil {
+		m[outer] = map[I]V{}
+	}
+	m[outer][inner] = v
+}
+
+func remove[O, I comparable, V any](m map[O]map[I]V, outer O, inner I) {
+	delete(m[outer], inner)
+	if len(m[outer]) == 0 {
+		delete(m, outer)
+	}
+}
+
 // creator is whose quota an Organization counts against (O-5); empty for none.
 func creator(o *v1alpha1.Organization) string {
 	if o.Spec.Personal {
@@ -87,7 +101,9 @@ func (t *topology) workspace(cluster string, old, new *kcptenancyv1alpha1.Worksp
 		delete(t.placeOf, old.Spec.Cluster)
 	}
 	if new != nil {
-		put(t.workspaces, cluster, new.Name, tenancy.WorkspaceOf("", new))
+		w := tenancy.WorkspaceOf("", new)
+		leanStatus(&w.Status)
+		put(t.workspaces, cluster, new.Name, w)
 		if new.Spec.Cluster != "" {
 			t.placeOf[new.Spec.Cluster] = objectKey{cluster, new.Name}
 		}
@@ -139,6 +155,38 @@ func (t *topology) list(org string) []tenancy.Workspace {
 		out = append(out, w)
 	}
 	return out
+}
+
+// used counts what takes a place in the Org's quota, without listing it.
+func (t *topology) used(org string, claims []v1alpha1.Claim) int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	in := t.workspaces[t.clusterOfOrg[org]]
+	n := len(in)
+	for _, c := range claims {
+		if _, ok := in[c.UUID]; !ok {
+			n++
+		}
+	}
+	return n
+}
+
+// share makes a row of an index hold the strings that the topology has of its
+// Org and Workspace, where it knows them already.
+func (t *topology) share(e *v1alpha1.MembershipIndexEntry) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	o := t.organizations[e.OrgUUID]
+	if o == nil {
+		o = &v1alpha1.Organization{}
+	}
+	w := t.workspaces[t.clusterOfOrg[e.OrgUUID]][e.WorkspaceUUID]
+	same(&e.OrgUUID, o.Name)
+	same(&e.OrgDisplayName, o.Spec.DisplayName)
+	same(&e.OrgFirstAdmin, tenancy.Org{Organization: o}.CreatedBy())
+	same(&e.WorkspaceUUID, w.UUID)
+	same(&e.WorkspaceDisplayName, w.DisplayName)
+	same(&e.ClusterID, w.ClusterID)
 }
 
 func (t *topology) cluster(id string) tenancy.Cluster {

@@ -25,9 +25,10 @@ type Clusters struct {
 // Views are people, memberships and topology. What they return is shared: read
 // only.
 type Views struct {
-	people      people
+	people      *people
 	topology    topology
 	memberships memberships
+	lean        lean
 	changed     broadcast
 	synced      []func() bool
 	wait        prometheus.Histogram
@@ -37,20 +38,23 @@ type Views struct {
 // the informers have seen all that existed at the start.
 func New(c Clusters, in *Informers, metrics prometheus.Registerer, synced ...func() bool) (*Views, error) {
 	v := &Views{
-		people:      newPeople(),
-		topology:    newTopology(c),
-		memberships: newMemberships(),
-		changed:     broadcast{ch: make(chan struct{})},
-		synced:      synced,
+		people:   newPeople(),
+		topology: newTopology(c),
+		synced:   synced,
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "kedge_views_wait_seconds",
 			Help:    "How long a caller of a write waited until the views had followed.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
 		}),
 	}
+	v.lean = newLean(&v.topology)
+	v.memberships = newMemberships(v.lean.forget)
 	if err := v.register(metrics); err != nil {
 		return nil, err
 	}
+	in.Users.Trimming(v.lean.user)
+	in.Memberships.Trimming(v.lean.membership)
+	in.Indexes.Trimming(v.lean.index)
 	in.Users.OnChange(notifying(v, c.Users, v.people.change))
 	in.Organizations.OnChange(notifying(v, c.Orgs, v.topology.organization))
 	in.Workspaces.OnChange(notifying(v, "", v.workspace))
@@ -117,6 +121,12 @@ func (v *Views) Workspace(org, workspace string) (tenancy.Workspace, bool) {
 // Workspaces are all Workspaces of an Org, soft-deleted ones included, in no
 // order.
 func (v *Views) Workspaces(org string) []tenancy.Workspace { return v.topology.list(org) }
+
+// UsedWorkspaces counts what takes a place in the Org's quota (O-6): what is claimed
+// and what exists, soft-deleted ones included.
+func (v *Views) UsedWorkspaces(org string, claims []v1alpha1.Claim) int {
+	return v.topology.used(org, claims)
+}
 
 // Cluster tells what a logical cluster is to the platform.
 func (v *Views) Cluster(id string) tenancy.Cluster { return v.topology.cluster(id) }
@@ -191,7 +201,7 @@ func (v *Views) register(metrics prometheus.Registerer) error {
 	return nil
 }
 
-// broadcast wakes everybody who waits.
+// broadcast wakes everybody who waits. Without anybody a change costs nothing.
 type broadcast struct {
 	mu sync.Mutex
 	ch chan struct{}
@@ -200,12 +210,17 @@ type broadcast struct {
 func (b *broadcast) next() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.ch == nil {
+		b.ch = make(chan struct{})
+	}
 	return b.ch
 }
 
 func (b *broadcast) wake() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	close(b.ch)
-	b.ch = make(chan struct{})
+	if b.ch != nil {
+		close(b.ch)
+		b.ch = nil
+	}
 }

@@ -1,0 +1,92 @@
+package views_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/views"
+)
+
+var (
+	firstPerson, firstOrg       = personName(0), orgUUID(0)
+	firstWorkspace, firstOrgsID = workspaceUUID(0), orgCluster(0)
+)
+
+// reads are the questions that requests ask, and what an answer may allocate,
+// however much the views hold.
+var reads = []struct {
+	name string
+	most float64
+	ask  func(v *views.Views)
+}{
+	{"Index", 0, func(v *views.Views) { v.Index(firstPerson) }},
+	{"ByName", 0, func(v *views.Views) { v.ByName(firstPerson) }},
+	{"ByIdentity", 0, func(v *views.Views) { v.ByIdentity("https://issuer.example.com", firstPerson) }},
+	{"Org", 0, func(v *views.Views) { v.Org(firstOrg) }},
+	{"OrgByCluster", 0, func(v *views.Views) { v.OrgByCluster(firstOrgsID) }},
+	{"Workspace", 0, func(v *views.Views) { v.Workspace(firstOrg, firstWorkspace) }},
+	{"Cluster", 0, func(v *views.Views) { v.Cluster(firstOrgsID) }},
+	{"UsedWorkspaces", 0, func(v *views.Views) { v.UsedWorkspaces(firstOrg, nil) }},
+	{"Sudo", 1, func(v *views.Views) { v.Sudo(firstPerson, firstOrg, firstWorkspace) }},
+	{"MembershipsOf", 1, func(v *views.Views) { v.MembershipsOf(firstPerson) }},
+	{"Workspaces", 1, func(v *views.Views) { v.Workspaces(firstOrg) }},
+	{"SearchPeople, most found", 1, func(v *views.Views) { v.SearchPeople("person", 20) }},
+	{"SearchPeople, none found", 1, func(v *views.Views) { v.SearchPeople("nobody", 20) }},
+}
+
+// Not parallel, because it counts the allocations of the whole program.
+func TestNoReadAllocatesMoreThanItsAnswer(t *testing.T) {
+	for _, people := range []int{10, 2000} {
+		v, _ := watching(t, world{orgs: people, people: people, rows: 1}.objects(), nil)
+		for _, read := range reads {
+			require.LessOrEqual(t, testing.AllocsPerRun(100, func() { read.ask(v) }), read.most, "%s of %d", read.name, people)
+		}
+	}
+}
+
+func BenchmarkReads(b *testing.B) {
+	for _, people := range []int{10, 10_000} {
+		v, _ := watching(b, world{orgs: people, people: people, rows: 1}.objects(), nil)
+		for _, read := range reads {
+			b.Run(fmt.Sprintf("%s/%d people", read.name, people), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					read.ask(v)
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkPerson reports how much memory a person takes, in the views and in the
+// informers behind them, everybody having been here once.
+func BenchmarkPerson(b *testing.B) {
+	live := func() int64 {
+		// Pools let go of what they keep at the second collection only.
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	for _, rows := range []int{1, 5} {
+		b.Run(fmt.Sprintf("%d memberships", rows), func(b *testing.B) {
+			const people = 10_000
+			w := world{orgs: people, people: people, rows: rows}
+			objects := w.objects()
+			for b.Loop() {
+				var before int64
+				v, in := watching(b, objects, func() { before = live() })
+				for i := range people {
+					v.Index(personName(i))
+				}
+				b.ReportMetric(float64(live()-before)/people, "B/person")
+				runtime.KeepAlive(in)
+			}
+			runtime.KeepAlive(objects)
+		})
+	}
+}

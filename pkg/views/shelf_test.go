@@ -1,0 +1,102 @@
+package views
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Around the number at which a list becomes a map, whatever comes and goes.
+func TestMembershipsComeAndGoAsInAModel(t *testing.T) {
+	t.Parallel()
+	v := newViews(t)
+	change := notifying(v, "", v.memberships.membership)
+	random := rand.New(rand.NewPCG(1, 2))
+	model := map[objectKey]*v1alpha1.Membership{}
+	for step := range 4000 {
+		// Few and many in turn.
+		n := []int{2, 3, 5}[step/500%3]
+		cluster := fmt.Sprint("org", random.IntN(n))
+		m := at(cluster, tenancy.NewMembership(fmt.Sprint("user", random.IntN(n)), []string{"", wsUUID, orgUUID}[random.IntN(3)], v1alpha1.RoleMember))
+		key := objectKey{cluster, m.Name}
+		old := model[key]
+		if old != nil && random.IntN(5) < 3 {
+			delete(model, key)
+			// What a watch says of a removal is another object than the one held.
+			change(old.DeepCopy(), nil)
+		} else {
+			model[key] = m
+			change(old, m)
+		}
+		byUser, byCluster := map[string][]*v1alpha1.Membership{}, map[string][]*v1alpha1.Membership{}
+		for key, m := range model {
+			byUser[m.Spec.UserRef.Name] = append(byUser[m.Spec.UserRef.Name], m)
+			byCluster[key.cluster] = append(byCluster[key.cluster], m)
+			held, ok := v.memberships.get(key.cluster, m.Name)
+			require.True(t, ok)
+			require.Same(t, m, held)
+		}
+		require.Equal(t, len(model), v.memberships.count())
+		require.ElementsMatch(t, byUser[m.Spec.UserRef.Name], v.MembershipsOf(m.Spec.UserRef.Name))
+		require.ElementsMatch(t, byCluster[cluster], v.MembershipsIn(cluster))
+		_, ok := v.memberships.get(cluster, m.Name)
+		require.Equal(t, model[key] != nil, ok)
+		require.Len(t, v.memberships.people, len(byUser))
+		require.Len(t, v.memberships.byCluster, len(byCluster))
+	}
+}
+
+func TestWhatIsGoneIsForgotten(t *testing.T) {
+	t.Parallel()
+	v := newViews(t)
+	membership, index := notifying(v, "", v.memberships.membership), notifying(v, "u", v.memberships.index)
+	alice, bob := at("org1", tenancy.NewMembership("alice", "", "member")), at("org1", tenancy.NewMembership("bob", "", "member"))
+	for _, m := range []*v1alpha1.Membership{alice, bob} {
+		v.lean.membership(m)
+		membership(nil, m)
+	}
+	i := at("u", &v1alpha1.UserMembershipIndex{})
+	i.Name = "alice"
+	index(nil, i)
+	require.Equal(t, 1, v.memberships.indexCount())
+
+	membership(bob, nil)
+	require.Contains(t, v.lean.annotations, "org1", "somebody is there still")
+	require.NotContains(t, v.memberships.people, "bob")
+	v.lean.membership(alice)
+	membership(alice, nil)
+	require.NotContains(t, v.lean.annotations, "org1")
+	require.Contains(t, v.memberships.people, "alice", "there is an index")
+	index(i, nil)
+	require.Zero(t, v.memberships.indexCount())
+	require.Empty(t, v.memberships.people)
+	require.Empty(t, v.memberships.byCluster)
+}
+
+func TestO6_UsedWorkspacesAreThoseThatAQuotaCounts(t *testing.T) {
+	t.Parallel()
+	v := newViews(t)
+	change := notifying(v, "", v.workspace)
+	change(nil, workspace("o", orgUUID, "org1"))
+	var existing []string
+	for _, uuid := range []string{"a", "b", "c"} {
+		change(nil, workspace("org1", uuid, "ws"+uuid))
+		existing = append(existing, uuid)
+	}
+	change(nil, workspace("org2", "d", "wsd"))
+	for name, uuids := range map[string][]string{
+		"no claims": nil, "of what exists": {"a", "c"}, "of what is to come": {"x", "y"}, "of both": {"b", "x"}, "of another Org's": {"d"},
+	} {
+		var claims []v1alpha1.Claim
+		for _, uuid := range uuids {
+			claims = append(claims, v1alpha1.Claim{UUID: uuid})
+		}
+		require.Equal(t, tenancy.Used(claims, existing), v.UsedWorkspaces(orgUUID, claims), name)
+		require.Equal(t, len(claims), v.UsedWorkspaces("another", claims), name)
+	}
+}
