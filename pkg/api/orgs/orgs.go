@@ -22,7 +22,7 @@ import (
 type Views interface {
 	Index(user string) []v1alpha1.MembershipIndexEntry
 	Org(uuid string) (tenancy.Org, bool)
-	Workspaces(org string) []tenancy.Workspace
+	UsedWorkspaces(org string, claims []v1alpha1.Claim) int
 	OrgsCreatedBy(user string) []string
 }
 

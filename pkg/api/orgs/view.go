@@ -44,22 +44,13 @@ func (h *Handler) firstAdmin(user string, o tenancy.Org) string {
 	return o.CreatedBy()
 }
 
-// workspaces are the UUIDs of the Workspaces in the Org.
-func (h *Handler) workspaces(org string) []string {
-	var uuids []string
-	for _, ws := range h.Views.Workspaces(org) {
-		uuids = append(uuids, ws.UUID)
-	}
-	return uuids
-}
-
 func (h *Handler) viewOf(o tenancy.Org, role v1alpha1.Role, firstAdmin string) view {
 	v := view{
 		UUID: o.UUID(), DisplayName: o.Spec.DisplayName, Personal: o.Spec.Personal, Role: role,
 		WorkspacePath:     h.Tree.Org(o.UUID()),
 		WorkspaceCreation: o.Spec.WorkspaceCreation, CatalogEntryCreation: o.Spec.CatalogEntryCreation,
 		DefaultAccess: o.Spec.DefaultAccess, Billing: o.Spec.Billing,
-		WorkspaceQuota: quota{Limit: tenancy.Limit(o.Spec.WorkspaceQuota, h.DefaultWorkspaceQuota), Used: tenancy.Used(o.Spec.WorkspaceClaims, h.workspaces(o.UUID()))},
+		WorkspaceQuota: quota{Limit: tenancy.Limit(o.Spec.WorkspaceQuota, h.DefaultWorkspaceQuota), Used: h.Views.UsedWorkspaces(o.UUID(), o.Spec.WorkspaceClaims)},
 		CreatedAt:      o.CreationTimestamp, CreatedBy: o.CreatedBy(),
 		FirstAdmin: firstAdmin,
 		Phase:      o.Status.Phase, Conditions: o.Status.Conditions,
