@@ -37,7 +37,9 @@ func (s *lifecycle) Reconcile(ctx context.Context, org *v1alpha1.Organization) (
 	if !org.DeletionTimestamp.IsZero() {
 		return s.cascade.reconcile(ctx, org)
 	}
-	if !slices.Contains(org.Finalizers, v1alpha1.CascadeFinalizer) {
+	// What is removed before kcp has the finalizer leaves all behind that it had.
+	held := slices.Contains(org.Finalizers, v1alpha1.CascadeFinalizer)
+	if !held {
 		org.Finalizers = append(org.Finalizers, v1alpha1.CascadeFinalizer)
 	}
 	requested := org.Status.DeletionRequestedAt
@@ -52,7 +54,7 @@ func (s *lifecycle) Reconcile(ctx context.Context, org *v1alpha1.Organization) (
 		Waiting: fmt.Sprintf("it was deleted; until %s it can be undeleted", tenancy.PurgeAt(requested, s.grace).UTC().Format(time.RFC3339)),
 		After:   left, Stop: true,
 	}
-	if left == 0 {
+	if left == 0 && held {
 		return outcome, s.remove(ctx, org)
 	}
 	return outcome.Despite(s.close(ctx, org.Name))

@@ -11,7 +11,10 @@ import (
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/stretchr/testify/require"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -30,21 +33,30 @@ type kcp struct {
 	memberships []*v1alpha1.Membership
 	did         []string
 	failure     error
+	clock       *clocktesting.FakePassiveClock
+	// more adds to the configuration, where it is not nil.
+	more func(*organization.Config)
 }
 
 func newKCP() *kcp {
 	o := tenancy.NewOrganization(uuid, "ACME", "alice")
 	o.UID, o.ResourceVersion, o.Generation = "uid", "1", 1
-	return &kcp{org: o}
+	return &kcp{org: o, clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))}
 }
 
 func (k *kcp) reconcile(t *testing.T) error {
 	t.Helper()
+	_, err := k.pass(t)
+	return err
+}
+
+func (k *kcp) pass(t *testing.T) (controller.Result, error) {
+	t.Helper()
 	tree, err := tenancy.NewTree("root:kedge")
 	require.NoError(t, err)
 	key := controller.Key{Cluster: "orgs", Name: uuid}
-	_, err = organization.New(organization.Config{
-		Tree: tree, Clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)),
+	config := organization.Config{
+		Tree: tree, Clock: k.clock,
 		Get:         func(controller.Key) (*v1alpha1.Organization, bool) { return k.org, k.org != nil },
 		Workspace:   func(string) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, k.ws != nil },
 		Waiting:     func(string) (string, bool) { return "org1", k.waiting },
@@ -52,13 +64,22 @@ func (k *kcp) reconcile(t *testing.T) error {
 		User:        func(name string) (*v1alpha1.User, bool) { return &v1alpha1.User{}, name == "alice" },
 		Children:    func(string) []tenancy.Workspace { return nil }, PersonalRole: v1alpha1.RoleAdmin,
 		Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
-			require.Equal(t, "status", subresource)
+			if k.org == nil {
+				return apierrors.NewNotFound(v1alpha1.SchemeGroupVersion.WithResource("organizations").GroupResource(), uuid)
+			}
 			before, err := json.Marshal(k.org)
 			require.NoError(t, err)
 			after, err := jsonpatch.MergePatch(before, patch)
 			require.NoError(t, err)
-			k.org = &v1alpha1.Organization{}
-			return json.Unmarshal(after, k.org)
+			changed := &v1alpha1.Organization{}
+			require.NoError(t, json.Unmarshal(after, changed))
+			if subresource == "" {
+				require.True(t, equality.Semantic.DeepEqual(k.org.Status, changed.Status), "metadata or spec, and status, never change in one")
+			}
+			if k.org = changed; !k.org.DeletionTimestamp.IsZero() && len(k.org.Finalizers) == 0 {
+				k.org = nil
+			}
+			return nil
 		},
 		CreateWorkspace: func(_ context.Context, ws *kcptenancyv1alpha1.Workspace) error {
 			k.did = append(k.did, "create workspace "+string(ws.Spec.Type.Name)+" of "+ws.Spec.Type.Path)
@@ -77,8 +98,11 @@ func (k *kcp) reconcile(t *testing.T) error {
 			k.waiting = false
 			return nil
 		},
-	})(t.Context(), key)
-	return err
+	}
+	if k.more != nil {
+		k.more(&config)
+	}
+	return organization.New(config)(t.Context(), key)
 }
 
 func (k *kcp) phase() v1alpha1.Phase { return k.org.Status.Phase }
@@ -136,4 +160,53 @@ func TestAFailureIsShownWithoutInternals(t *testing.T) {
 	require.NotContains(t, c.Message, "10.0.0.1")
 	k.failure = nil
 	require.NoError(t, k.reconcile(t))
+}
+
+// Whoever is named as the maker gets in only where they can have been it: the name
+// of somebody who is gone may be another's by now.
+func TestTheFirstAdminIsWhoMadeTheOrg(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		by       string
+		made     time.Duration
+		personal bool
+		role     v1alpha1.Role
+		want     []string
+	}{
+		"a person":                      {by: "alice", want: []string{"alice admin"}},
+		"nobody":                        {want: nil},
+		"one who is gone":               {by: "bob", want: nil},
+		"one who came later":            {by: "alice", made: time.Hour, want: nil},
+		"one who came before":           {by: "alice", made: -time.Hour, want: []string{"alice admin"}},
+		"in their own":                  {by: "alice", personal: true, role: v1alpha1.RoleAdmin, want: []string{"alice admin"}},
+		"in their own, as a member":     {by: "alice", personal: true, role: v1alpha1.RoleMember, want: []string{"alice member"}},
+		"in a shared one, always admin": {by: "alice", role: v1alpha1.RoleMember, want: []string{"alice admin"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKCP()
+			k.waiting = true
+			k.org.Spec.Personal = c.personal
+			k.org.Annotations[v1alpha1.CreatedByAnnotation] = c.by
+			k.org.CreationTimestamp = metav1.NewTime(k.clock.Now())
+			k.more = func(config *organization.Config) {
+				if c.role != "" {
+					config.PersonalRole = c.role
+				}
+				config.User = func(name string) (*v1alpha1.User, bool) {
+					u := &v1alpha1.User{}
+					u.CreationTimestamp = metav1.NewTime(k.clock.Now().Add(c.made))
+					return u, name == "alice"
+				}
+			}
+			require.NoError(t, k.reconcile(t))
+			require.NoError(t, k.reconcile(t))
+			var got []string
+			for _, m := range k.memberships {
+				require.Equal(t, v1alpha1.ScopeOrg, m.Spec.Scope)
+				got = append(got, m.Spec.UserRef.Name+" "+string(m.Spec.Role))
+			}
+			require.Equal(t, c.want, got)
+		})
+	}
 }

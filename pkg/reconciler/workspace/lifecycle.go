@@ -42,7 +42,9 @@ func (s *lifecycle) Reconcile(ctx context.Context, o *object) (controller.Outcom
 	if !o.DeletionTimestamp.IsZero() {
 		return s.cascade(ctx, orgCluster, o)
 	}
-	if !slices.Contains(o.Finalizers, v1alpha1.CascadeFinalizer) {
+	// What is removed before kcp has the finalizer leaves all behind that it had.
+	held := slices.Contains(o.Finalizers, v1alpha1.CascadeFinalizer)
+	if !held {
 		o.Finalizers = append(o.Finalizers, v1alpha1.CascadeFinalizer)
 	}
 	ws := tenancy.WorkspaceOf("", o.Workspace)
@@ -58,13 +60,23 @@ func (s *lifecycle) Reconcile(ctx context.Context, o *object) (controller.Outcom
 		After:   left, Stop: true,
 	}
 	switch {
-	case left == 0:
+	case unreadable(o):
+		// When its grace ends nobody knows: it is as good as deleted, and kept.
+		outcome.Waiting, outcome.After = "its mark of deletion cannot be read; undelete it, and delete it again", 0
+	case left == 0 && held:
 		return outcome, c.Remove(ctx, orgCluster, o.Workspace)
-	case !ws.KCPReady:
+	}
+	if !ws.KCPReady {
 		// kcp has to finish making it before it can be closed.
 		return outcome, nil
 	}
 	return outcome.Despite(c.Freeze(ctx, ws.ClusterID))
+}
+
+// unreadable tells whether the mark of deletion is not the hub's own.
+func unreadable(o *object) bool {
+	_, err := time.Parse(time.RFC3339, o.Annotations[v1alpha1.DeletionRequestedAtAnnotation])
+	return err != nil
 }
 
 // cascade removes the Memberships of the Workspace, lets kcp clean the Workspace up

@@ -14,6 +14,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -35,10 +36,13 @@ type kcp struct {
 	missing  int
 	members  []string
 	restored int
+
+	clock     *clocktesting.FakePassiveClock
+	lifecycle workspace.Lifecycle
 }
 
 func newKCP() *kcp {
-	k := &kcp{ws: &kcptenancyv1alpha1.Workspace{}, roles: map[string]*rbacv1.ClusterRole{}, missing: 1}
+	k := &kcp{ws: &kcptenancyv1alpha1.Workspace{}, roles: map[string]*rbacv1.ClusterRole{}, missing: 1, clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))}
 	k.ws.Name, k.ws.UID, k.ws.ResourceVersion, k.ws.Generation = uuid, "uid", "1", 2
 	k.ws.Annotations = map[string]string{"kcp.io/cluster": "org1", v1alpha1.CreatedByAnnotation: "alice"}
 	k.ws.Spec.Cluster = "ws1"
@@ -49,9 +53,17 @@ func newKCP() *kcp {
 
 func (k *kcp) reconcile(t *testing.T) tenancy.Workspace {
 	t.Helper()
-	_, err := workspace.New(workspace.Config{
-		Clock:     clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)),
-		Get:       func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, true },
+	_, err := k.pass(t)
+	require.NoError(t, err)
+	return tenancy.WorkspaceOf("o", k.ws)
+}
+
+func (k *kcp) pass(t *testing.T) (controller.Result, error) {
+	t.Helper()
+	return workspace.New(workspace.Config{
+		Clock:     k.clock,
+		Lifecycle: k.lifecycle,
+		Get:       func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, k.ws != nil },
 		Namespace: func(string, string) (*corev1.Namespace, bool) { return k.ns, k.ns != nil },
 		ClusterRoles: func(string) []*rbacv1.ClusterRole {
 			var out []*rbacv1.ClusterRole
@@ -64,12 +76,19 @@ func (k *kcp) reconcile(t *testing.T) tenancy.Workspace {
 		AccessMissing: func(controller.Key) int { return k.missing },
 		Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
 			require.Empty(t, subresource, "kcp's own status is never written")
+			if k.ws == nil {
+				return apierrors.NewNotFound(kcptenancyv1alpha1.Resource("workspaces"), uuid)
+			}
 			before, err := json.Marshal(k.ws)
 			require.NoError(t, err)
 			after, err := jsonpatch.MergePatch(before, patch)
 			require.NoError(t, err)
 			k.ws = &kcptenancyv1alpha1.Workspace{}
-			return json.Unmarshal(after, k.ws)
+			require.NoError(t, json.Unmarshal(after, k.ws))
+			if !k.ws.DeletionTimestamp.IsZero() && len(k.ws.Finalizers) == 0 {
+				k.ws = nil
+			}
+			return nil
 		},
 		User: func(string) (*v1alpha1.User, bool) { return &v1alpha1.User{}, true },
 		CreateMembership: func(_ context.Context, cluster string, m *v1alpha1.Membership) error {
@@ -91,8 +110,6 @@ func (k *kcp) reconcile(t *testing.T) tenancy.Workspace {
 		},
 		RestoreAPIBinding: func(context.Context, string) error { k.restored++; return nil },
 	})(t.Context(), controller.Key{Cluster: "org1", Name: uuid})
-	require.NoError(t, err)
-	return tenancy.WorkspaceOf("o", k.ws)
 }
 
 // O-11: Ready only when all of it is there.

@@ -1,0 +1,284 @@
+package organization_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/organization"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+func TestO13_ADeletedOrgIsFrozenWithAllInItAndKeptForTheWholeGrace(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	began := m.clock.Now()
+	m.deleted()
+	for _, c := range []struct{ passed, left time.Duration }{
+		{0, grace}, {-10 * time.Minute, grace + 10*time.Minute}, {time.Hour, grace - time.Hour}, {grace - time.Nanosecond, time.Nanosecond},
+	} {
+		m.clock.SetTime(began.Add(c.passed))
+		m.did = nil
+		after, err := m.settle(t)
+		require.NoError(t, err)
+		require.Equal(t, c.left, after, "it is looked at again when it is over")
+		require.Equal(t, []string{"freeze ws1", "freeze ws2", "freeze ws3", "freeze org1"}, m.did[:4], "what is in it first: their state is written there")
+		require.NotContains(t, m.did, "remove it")
+		require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
+		require.Equal(t, v1alpha1.ReasonWaiting, m.active().Reason)
+		require.Contains(t, m.active().Message, "undeleted")
+	}
+	m.clock.SetTime(began.Add(grace))
+	m.did = nil
+	_, err := m.settle(t)
+	require.NoError(t, err)
+	require.Nil(t, m.org)
+	require.Nil(t, m.ws)
+	require.Empty(t, m.children)
+	require.Empty(t, m.held)
+	require.Equal(t, []map[string]int{{"workspaces": 3, "memberships": 3}}, m.purged)
+	index := func(what string) int {
+		i := slices.Index(m.did, what)
+		require.GreaterOrEqual(t, i, 0, "%s: %v", what, m.did)
+		return i
+	}
+	require.Less(t, index("release org1"), index("remove workspace w1 from org1"))
+	require.Less(t, index("remove workspace w3 from org1"), index("remove alice"), "children before parents")
+	require.Less(t, index("remove w1.bob"), index("remove workspace "+uuid+" from orgs"))
+}
+
+func TestO13_AnUndeletedOrgIsOpenedButWhatIsDeletedInItStaysClosed(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.deleted()
+	_, err := m.settle(t)
+	require.NoError(t, err)
+	m.did = nil
+	m.mark(nil)
+	_, err = m.settle(t)
+	require.NoError(t, err)
+	require.Equal(t, []string{"thaw org1", "thaw ws1", "thaw ws2"}, m.did[:3])
+	require.Equal(t, map[string]bool{"ws3": true}, m.frozen)
+	require.Equal(t, v1alpha1.PhaseReady, m.phase())
+	m.did = nil
+	_, err = m.settle(t)
+	require.NoError(t, err)
+	require.Empty(t, m.did, "it is opened once")
+}
+
+// What kcp has not finished, or is removing, is left alone by both.
+func TestO13_FreezingLeavesOutWhatCannotBeFrozen(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.children = map[string]tenancy.Workspace{
+		"w1": {UUID: "w1", ClusterID: "ws1"}, "w2": {UUID: "w2", ClusterID: "ws2", KCPReady: true, Terminating: true}, "w3": {UUID: "w3"},
+	}
+	m.deleted()
+	_, err := m.settle(t)
+	require.NoError(t, err)
+	require.Equal(t, []string{"freeze org1"}, slices.Compact(m.did))
+	m.did = nil
+	m.mark(nil)
+	_, err = m.settle(t)
+	require.NoError(t, err)
+	require.Equal(t, []string{"thaw org1", "thaw ws1"}, m.did[:2])
+	require.NotContains(t, m.did, "thaw ")
+	require.NotContains(t, m.did, "thaw ws2")
+}
+
+func TestO13_FreezingAndOpeningGoOnFromWhereverTheyWereStopped(t *testing.T) {
+	t.Parallel()
+	for n := 1; n <= 4; n++ {
+		m := newMortal(t)
+		m.deleted()
+		m.fails = m.calls + n
+		_, err := m.settle(t)
+		require.ErrorIs(t, err, errDown)
+		require.Equal(t, v1alpha1.ReasonFailed, m.active().Reason, "it does not say that it is frozen")
+		require.NotContains(t, m.active().Message, errDown.Error())
+		_, err = m.settle(t)
+		require.NoError(t, err)
+		require.Equal(t, map[string]bool{"org1": true, "ws1": true, "ws2": true, "ws3": true}, m.frozen)
+	}
+	for n := 1; n <= 3; n++ {
+		m := newMortal(t)
+		m.deleted()
+		_, err := m.settle(t)
+		require.NoError(t, err)
+		m.mark(nil)
+		m.fails = m.calls + n
+		_, err = m.settle(t)
+		require.ErrorIs(t, err, errDown)
+		require.NotEqual(t, v1alpha1.PhaseReady, m.phase())
+		_, err = m.settle(t)
+		require.NoError(t, err)
+		require.Equal(t, map[string]bool{"ws3": true}, m.frozen)
+		require.Equal(t, v1alpha1.PhaseReady, m.phase())
+	}
+}
+
+func TestO13_ARefusalToFreezeAnOrgIsTold(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.refused = errs.New(errs.Forbidden, "it needs another kubeconfig")
+	m.deleted()
+	after, err := m.settle(t)
+	require.NoError(t, err)
+	require.Equal(t, grace, after)
+	require.Contains(t, m.active().Message, "it needs another kubeconfig")
+	m.refused = errDown
+	_, err = m.settle(t)
+	require.ErrorIs(t, err, errDown)
+}
+
+func TestO13_AWithdrawnRequestIsNeverCarriedOut(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.deleted()
+	m.clock.SetTime(m.clock.Now().Add(grace))
+	m.withdrawn = func() { m.mark(nil) }
+	_, err := m.settle(t)
+	require.NoError(t, err)
+	require.NotNil(t, m.org)
+	require.Equal(t, v1alpha1.PhaseReady, m.phase())
+	require.Len(t, m.held, 3)
+	require.Len(t, m.children, 3)
+	m.withdrawn = nil
+	long := m.clock.Now().Add(-2 * grace)
+	m.mark(&long)
+	_, err = m.settle(t)
+	require.NoError(t, err)
+	require.Nil(t, m.org, "the control: one that stands is")
+}
+
+// A hub that was away for all of the grace finds an Org that nothing holds: removed
+// like that, all that is in it would stay.
+func TestO13_NoOrgIsRemovedBeforeTheFinalizerIsInKcp(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.org = m.org.DeepCopy()
+	m.org.Finalizers = nil
+	m.deleted()
+	m.clock.SetTime(m.clock.Now().Add(2 * grace))
+	_, err := m.settle(t)
+	require.NoError(t, err)
+	require.Nil(t, m.org)
+	require.Empty(t, m.children)
+	require.Empty(t, m.held)
+	require.Nil(t, m.ws)
+}
+
+// Whichever call fails, and whether it had happened or not, the end is the same, and
+// what is told of it counts all that there was.
+func TestO13_TheCascadeOfAnOrgGoesOnFromWhereverItWasStopped(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		failed := 0
+		for n := 1; ; n++ {
+			m := newMortal(t)
+			m.deleted()
+			m.clock.SetTime(m.clock.Now().Add(grace))
+			m.calls, m.fails, m.late = 0, n, late
+			stopped := 0
+			for m.org != nil {
+				if _, err := m.settle(t); err != nil {
+					require.ErrorIs(t, err, errDown)
+					stopped++
+				}
+				require.LessOrEqual(t, stopped, 1)
+			}
+			require.Empty(t, m.children, "call %d, late %v", n, late)
+			require.Empty(t, m.held)
+			require.Nil(t, m.ws)
+			require.Equal(t, []map[string]int{{"workspaces": 3, "memberships": 3}}, m.purged)
+			if stopped == 0 {
+				break
+			}
+			failed++
+		}
+		require.Greater(t, failed, 15, "the control: every call has failed once")
+	}
+}
+
+// Workspaces that kcp is still removing are waited for, and asked for once.
+func TestO13_ParentsWaitForTheirChildren(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.org = m.org.DeepCopy()
+	now := metav1.NewTime(m.clock.Now())
+	m.org.DeletionTimestamp = &now
+	configure := m.more
+	leaving := true
+	m.more = func(c *organization.Config) {
+		configure(c)
+		c.ListWorkspaces = func(context.Context, string) ([]kcptenancyv1alpha1.Workspace, error) {
+			if !leaving {
+				return nil, nil
+			}
+			o := kcptenancyv1alpha1.Workspace{}
+			o.Name, o.DeletionTimestamp = "w1", &now
+			return []kcptenancyv1alpha1.Workspace{o}, nil
+		}
+	}
+	_, err := m.settle(t)
+	require.NoError(t, err)
+	require.NotContains(t, m.did, "remove workspace w1 from org1")
+	require.Len(t, m.held, 3)
+	require.NotNil(t, m.ws)
+	require.Contains(t, m.active().Message, "1 workspaces are being removed")
+	leaving = false
+	_, err = m.settle(t)
+	require.NoError(t, err)
+	require.Nil(t, m.org)
+}
+
+// An Org whose own workspace kcp never placed, or has removed already, goes.
+func TestO13_AnOrgWithoutAWorkspaceGoes(t *testing.T) {
+	t.Parallel()
+	for name, arrange := range map[string]func(*mortal){
+		"never placed":  func(m *mortal) { m.ws = m.ws.DeepCopy(); m.ws.Spec.Cluster = "" },
+		"never made":    func(m *mortal) { m.ws = nil },
+		"being removed": func(m *mortal) { m.ws = m.ws.DeepCopy(); m.ws.DeletionTimestamp = &metav1.Time{Time: m.clock.Now()} },
+	} {
+		m := newMortal(t)
+		arrange(m)
+		m.children, m.held = map[string]tenancy.Workspace{}, map[string]v1alpha1.Membership{}
+		m.org = m.org.DeepCopy()
+		now := metav1.NewTime(m.clock.Now())
+		m.org.DeletionTimestamp = &now
+		_, err := m.settle(t)
+		require.NoError(t, err, name)
+		if name == "being removed" {
+			require.NotNil(t, m.org, "kcp is at it")
+			require.NotContains(t, m.did, "remove workspace "+uuid+" from orgs")
+			m.ws = nil
+			_, err = m.settle(t)
+			require.NoError(t, err)
+		}
+		require.Nil(t, m.org, name)
+		require.Len(t, m.purged, 1, name)
+	}
+}
+
+// Somebody else's finalizer holds an Org that the hub let go of; nothing is made in
+// it again.
+func TestNothingIsDoneForAnOrgThatTheCascadeIsThroughWith(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.org = m.org.DeepCopy()
+	now := metav1.NewTime(m.clock.Now())
+	m.org.DeletionTimestamp, m.org.Finalizers = &now, []string{"example.com/other"}
+	m.ws = nil
+	_, err := m.settle(t)
+	require.NoError(t, err)
+	require.Empty(t, m.did)
+	require.Empty(t, m.purged)
+	require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
+}

@@ -1,0 +1,355 @@
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const grace = 720 * time.Hour
+
+var errDown = errors.New("kcp cannot be reached")
+
+// mortal is a kcp whose Workspace can be deleted. The call with the number fails
+// fails; none where it is zero.
+type mortal struct {
+	*kcp
+	held   map[string]v1alpha1.Membership
+	frozen bool
+	// withdrawn happens when the Workspace is to be removed, where it is not nil.
+	withdrawn func()
+	refused   error
+	purged    []map[string]int
+	did       []string
+	calls     int
+	fails     int
+	late      bool
+}
+
+func (m *mortal) call(what string, do func()) error {
+	if m.calls++; m.calls != m.fails {
+		m.did = append(m.did, what)
+		do()
+		return nil
+	}
+	if m.late {
+		do()
+	}
+	return errDown
+}
+
+// newMortal is a Workspace that is Ready, with two people in it and one in another.
+func newMortal(t *testing.T) *mortal {
+	m := &mortal{kcp: newKCP(), held: map[string]v1alpha1.Membership{}}
+	for _, in := range []*v1alpha1.Membership{
+		tenancy.NewMembership("alice", "", v1alpha1.RoleAdmin), tenancy.NewMembership("alice", uuid, v1alpha1.RoleAdmin),
+		tenancy.NewMembership("bob", uuid, v1alpha1.RoleMember), tenancy.NewMembership("bob", "another", v1alpha1.RoleMember),
+	} {
+		m.held[in.Name] = *in
+	}
+	m.lifecycle = workspace.Lifecycle{
+		Grace: grace,
+		Freeze: func(_ context.Context, cluster string) error {
+			if m.refused != nil {
+				return m.refused
+			}
+			return m.call("freeze "+cluster, func() { m.frozen = true })
+		},
+		Thaw: func(_ context.Context, cluster string) error {
+			return m.call("thaw "+cluster, func() { m.frozen = false })
+		},
+		Release: func(_ context.Context, cluster string) error { return m.call("release "+cluster, func() {}) },
+		Remove: func(_ context.Context, orgCluster string, ws *kcptenancyv1alpha1.Workspace) error {
+			return m.call("remove it from "+orgCluster, func() {
+				if m.withdrawn != nil {
+					m.withdrawn()
+				}
+				if m.ws.ResourceVersion != ws.ResourceVersion {
+					return
+				}
+				m.ws = m.ws.DeepCopy()
+				now := metav1.NewTime(m.clock.Now())
+				if m.ws.DeletionTimestamp = &now; len(m.ws.Finalizers) == 0 {
+					m.ws = nil
+				}
+			})
+		},
+		ListMemberships: func(_ context.Context, orgCluster string) (list []v1alpha1.Membership, err error) {
+			err = m.call("list "+orgCluster, func() { list = slices.Collect(maps.Values(m.held)) })
+			return list, err
+		},
+		RemoveMembership: func(_ context.Context, _ string, held *v1alpha1.Membership) error {
+			return m.call("remove "+held.Name, func() { delete(m.held, held.Name) })
+		},
+		Purged: func(_ context.Context, org, ws string, counts map[string]int) {
+			require.Equal(t, "org1/"+uuid, org+"/"+ws)
+			m.purged = append(m.purged, counts)
+		},
+	}
+	m.ws.Status.Phase, m.missing = kcpcorev1alpha1.LogicalClusterPhaseReady, 0
+	_, err := m.settle(t)
+	require.NoError(t, err)
+	require.Empty(t, m.did)
+	return m
+}
+
+// mark sets or takes the mark of deletion.
+func (m *mortal) mark(value string) {
+	m.ws = m.ws.DeepCopy()
+	m.ws.ResourceVersion += "+"
+	if value == "" {
+		delete(m.ws.Annotations, v1alpha1.DeletionRequestedAtAnnotation)
+		return
+	}
+	m.ws.Annotations[v1alpha1.DeletionRequestedAtAnnotation] = value
+}
+
+func (m *mortal) deleted() { m.mark(m.clock.Now().UTC().Format(time.RFC3339)) }
+
+// settle reconciles until nothing changes any more and returns when to look again.
+func (m *mortal) settle(t *testing.T) (time.Duration, error) {
+	t.Helper()
+	for range 20 {
+		before := m.ws
+		result, err := m.pass(t)
+		if err != nil || m.ws == before || m.ws == nil {
+			return result.After, err
+		}
+	}
+	require.Fail(t, "it never comes to an end", "%v", m.did)
+	return 0, nil
+}
+
+func (m *mortal) condition(name string) metav1.Condition {
+	if c := meta.FindStatusCondition(tenancy.WorkspaceOf("o", m.ws).Status.Conditions, name); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+func (m *mortal) phase() v1alpha1.Phase { return tenancy.WorkspaceOf("o", m.ws).Status.Phase }
+
+func TestO13_ADeletedWorkspaceIsFrozenAndKeptForTheWholeGrace(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	began := m.clock.Now()
+	m.deleted()
+	for _, c := range []struct{ passed, left time.Duration }{
+		{0, grace}, {-10 * time.Minute, grace + 10*time.Minute}, {time.Hour, grace - time.Hour}, {grace - time.Second, time.Second},
+	} {
+		m.clock.SetTime(began.Add(c.passed))
+		after, err := m.settle(t)
+		require.NoError(t, err)
+		require.Equal(t, c.left, after, "it is looked at again when it is over")
+		require.True(t, m.frozen)
+		require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
+		require.Equal(t, v1alpha1.ReasonWaiting, m.condition(v1alpha1.ConditionActive).Reason)
+		require.Contains(t, m.condition(v1alpha1.ConditionActive).Message, "undeleted")
+	}
+	require.NotContains(t, m.did, "remove it from org1")
+	require.Len(t, m.held, 4, "who was in it is in it when it is undeleted")
+	m.clock.SetTime(began.Add(grace))
+	_, err := m.settle(t)
+	require.NoError(t, err)
+	require.Nil(t, m.ws)
+	require.Equal(t, []string{"alice", "another.bob"}, slices.Sorted(maps.Keys(m.held)))
+	require.Equal(t, []map[string]int{{"memberships": 2}}, m.purged)
+	require.Contains(t, m.did, "release ws1", "kcp must be able to clean it up")
+}
+
+func TestO13_AnUndeletedWorkspaceIsOpenedOnce(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.deleted()
+	_, err := m.settle(t)
+	require.NoError(t, err)
+	m.did = nil
+	m.mark("")
+	_, err = m.settle(t)
+	require.NoError(t, err)
+	require.Equal(t, []string{"thaw ws1"}, m.did)
+	require.False(t, m.frozen)
+	require.Equal(t, v1alpha1.PhaseReady, m.phase())
+	_, err = m.settle(t)
+	require.NoError(t, err)
+	require.Equal(t, []string{"thaw ws1"}, m.did)
+}
+
+// What cannot be opened is not Ready, and is opened as soon as it can be.
+func TestO13_AWorkspaceThatCouldNotBeOpenedIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.deleted()
+	_, err := m.settle(t)
+	require.NoError(t, err)
+	m.mark("")
+	m.fails = m.calls + 1
+	_, err = m.settle(t)
+	require.ErrorIs(t, err, errDown)
+	require.NotEqual(t, v1alpha1.PhaseReady, m.phase())
+	require.NotContains(t, m.condition(v1alpha1.ConditionActive).Message, errDown.Error())
+	_, err = m.settle(t)
+	require.NoError(t, err)
+	require.False(t, m.frozen)
+	require.Equal(t, v1alpha1.PhaseReady, m.phase())
+}
+
+func TestO13_AWithdrawnRequestIsNeverCarriedOut(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.deleted()
+	m.clock.SetTime(m.clock.Now().Add(grace))
+	m.withdrawn = func() { m.mark("") }
+	_, err := m.settle(t)
+	for err != nil {
+		_, err = m.settle(t)
+	}
+	require.NotNil(t, m.ws)
+	require.Equal(t, v1alpha1.PhaseReady, m.phase())
+	require.Len(t, m.held, 4)
+	require.Empty(t, m.purged)
+	m.withdrawn = nil
+	m.mark("2000-01-01T00:00:00Z")
+	m.clock.SetTime(time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC))
+	_, err = m.settle(t)
+	require.NoError(t, err)
+	require.Nil(t, m.ws, "the control: one that stands is")
+}
+
+// A hub that was away for all of the grace finds a Workspace that nothing holds:
+// removed like that, its Memberships would stay.
+func TestO13_NoWorkspaceIsRemovedBeforeTheFinalizerIsInKcp(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.ws.Finalizers = nil
+	m.deleted()
+	m.clock.SetTime(m.clock.Now().Add(2 * grace))
+	_, err := m.settle(t)
+	require.NoError(t, err)
+	require.Nil(t, m.ws)
+	require.Len(t, m.held, 2)
+	require.Len(t, m.purged, 1)
+}
+
+// A mark that nobody can read counts as set, and must not be taken for an old one:
+// it would be the end of a Workspace that was never deleted.
+func TestO13_AMarkThatCannotBeReadFreezesAndRemovesNothing(t *testing.T) {
+	t.Parallel()
+	for _, mark := range []string{"yesterday", "0", "2026-03-01", "null", " "} {
+		m := newMortal(t)
+		m.ws.CreationTimestamp = metav1.NewTime(m.clock.Now().Add(-2 * grace))
+		m.mark(mark)
+		after, err := m.settle(t)
+		require.NoError(t, err)
+		require.Zero(t, after)
+		require.True(t, m.frozen, mark)
+		require.True(t, m.ws.DeletionTimestamp.IsZero(), mark)
+		require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
+		require.Contains(t, m.condition(v1alpha1.ConditionActive).Message, "cannot be read")
+		m.mark("")
+		_, err = m.settle(t)
+		require.NoError(t, err)
+		require.False(t, m.frozen)
+		require.Equal(t, v1alpha1.PhaseReady, m.phase())
+	}
+}
+
+func TestO13_AWorkspaceThatKcpStillMakesIsNotFrozenButKept(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseInitializing
+	m.deleted()
+	_, err := m.settle(t)
+	require.NoError(t, err)
+	require.Empty(t, m.did)
+	require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
+	m.ws = m.ws.DeepCopy()
+	m.ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseReady
+	_, err = m.settle(t)
+	require.NoError(t, err)
+	require.True(t, m.frozen)
+}
+
+// That kcp does not let the hub freeze is told, and nothing to try again for; that
+// it cannot be reached is.
+func TestO13_ARefusalToFreezeIsTold(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.refused = errs.New(errs.Forbidden, "it needs another kubeconfig")
+	m.deleted()
+	after, err := m.settle(t)
+	require.NoError(t, err)
+	require.Equal(t, grace, after)
+	require.Contains(t, m.condition(v1alpha1.ConditionActive).Message, "it needs another kubeconfig")
+	m.refused = errDown
+	_, err = m.settle(t)
+	require.ErrorIs(t, err, errDown)
+}
+
+// Whichever call fails, and whether it had happened or not, the end is the same.
+func TestO13_TheCascadeOfAWorkspaceGoesOnFromWhereverItWasStopped(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		for n := 1; ; n++ {
+			m := newMortal(t)
+			m.deleted()
+			m.clock.SetTime(m.clock.Now().Add(grace))
+			m.fails, m.late = n, late
+			stopped := 0
+			for m.ws != nil {
+				if _, err := m.settle(t); err != nil {
+					require.ErrorIs(t, err, errDown)
+					stopped++
+				}
+				require.LessOrEqual(t, stopped, 1)
+			}
+			require.Equal(t, []string{"alice", "another.bob"}, slices.Sorted(maps.Keys(m.held)), "call %d, late %v", n, late)
+			require.Len(t, m.purged, 1)
+			if stopped == 0 {
+				require.Equal(t, 6, n, "the control: every call has failed once")
+				break
+			}
+		}
+	}
+}
+
+// kcp's own finalizers hold a Workspace that the hub let go of.
+func TestNothingIsDoneForAWorkspaceThatTheCascadeIsThroughWith(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.ws = m.ws.DeepCopy()
+	now := metav1.NewTime(m.clock.Now())
+	m.ws.DeletionTimestamp, m.ws.Finalizers = &now, []string{"core.kcp.io/logicalcluster"}
+	_, err := m.settle(t)
+	require.NoError(t, err)
+	require.Empty(t, m.did)
+	require.Empty(t, m.purged)
+	require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
+}
+
+// One that kcp never placed has nothing to be cleaned up.
+func TestAWorkspaceThatWasNeverPlacedGoes(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.ws.Spec.Cluster, m.ws.Status.Phase = "", kcpcorev1alpha1.LogicalClusterPhaseScheduling
+	m.deleted()
+	m.clock.SetTime(m.clock.Now().Add(grace))
+	_, err := m.settle(t)
+	require.NoError(t, err)
+	require.Nil(t, m.ws)
+	require.NotContains(t, m.did, "release ")
+}
