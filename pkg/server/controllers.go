@@ -40,6 +40,7 @@ type controllers struct {
 	organizationEcho, workspaceEcho, userEcho, membershipEcho *controller.Echo
 
 	accessReconciler *access.Reconciler
+	template         *workspace.Template
 	// sweep looks for the definitions of tenants that came in by no replica's proxy,
 	// or whose note was lost with the replica.
 	sweep *controller.Controller
@@ -57,6 +58,7 @@ func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients
 	}
 	w := &writes{clients: clients, closer: closer, clusters: clusters, tree: config.Tree}
 
+	c.template = c.newTemplate(w)
 	c.accessReconciler = access.New(c.accessConfig(w))
 	c.organization = controller.New(controller.Options{Name: "organization", All: c.allOrganizations}, metrics, organization.New(c.organizationConfig(w, config.Tree)))
 	c.workspace = controller.New(controller.Options{Name: "workspace", All: c.allWorkspaces}, metrics, workspace.New(c.workspaceConfig(w, c.accessReconciler.Missing)))
@@ -167,6 +169,7 @@ func (c *controllers) onWorkspace(old, new *kcptenancyv1alpha1.Workspace) {
 	key := controller.Key{Cluster: cluster, Name: ws.Name}
 	if new == nil {
 		c.workspaceEcho.Forget(key)
+		c.template.Forget(old.Spec.Cluster)
 	}
 	if new == nil || !c.workspaceEcho.Is(key, new.ResourceVersion) {
 		c.workspace.Enqueue(key)

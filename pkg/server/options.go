@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/template"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -49,8 +51,10 @@ type Options struct {
 	PersonalOrgs    bool
 	PersonalOrgRole v1alpha1.Role
 	AuditLogFile    string
-	CreateTimeout   time.Duration
-	DrainTimeout    time.Duration
+	// WorkspaceTemplate is a folder of manifests.
+	WorkspaceTemplate string
+	CreateTimeout     time.Duration
+	DrainTimeout      time.Duration
 
 	MetricsListenAddress string
 	LogFormat            string
@@ -116,6 +120,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.PersonalOrgs, "personal-orgs", o.PersonalOrgs, "Make an organization of their own for everybody who joins.")
 	fs.StringVar((*string)(&o.PersonalOrgRole), "personal-org-role", string(o.PersonalOrgRole), "What people are in their own organization: admin or member.")
 	fs.StringVar(&o.AuditLogFile, "audit-log-file", o.AuditLogFile, "File to which who changed what is appended, a JSON object a line. Without it that goes to the log.")
+	fs.StringVar(&o.WorkspaceTemplate, "workspace-template", o.WorkspaceTemplate, "Folder of manifests (.yaml, .yml, .json) that every workspace is to hold: APIBindings with the claims that they accept, and further objects. See config/example-template. Without it nothing is bound.")
 	fs.DurationVar(&o.CreateTimeout, "create-timeout", o.CreateTimeout, "How long a create waits until the object is ready before it answers 202.")
 	fs.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "How long open requests may go on after SIGTERM.")
 	fs.StringVar(&o.MetricsListenAddress, "metrics-listen-address", o.MetricsListenAddress, "Address and port on which /metrics is served over HTTP; empty for nowhere.")
@@ -131,6 +136,8 @@ type completed struct {
 	Tree tenancy.Tree
 	// Embedded says that the hub runs a kcp of its own.
 	Embedded bool
+	// Template is what is in the folder WorkspaceTemplate.
+	Template []*unstructured.Unstructured
 }
 
 // Complete checks the options and fills in what follows from them. Its error
@@ -208,10 +215,16 @@ func (o Options) Complete() (Config, error) {
 			fail("metrics-listen-address", "%q is not address:port, such as 127.0.0.1:9464", o.MetricsListenAddress)
 		}
 	}
+	var manifests []*unstructured.Unstructured
+	if o.WorkspaceTemplate != "" {
+		if manifests, err = template.Load(o.WorkspaceTemplate); err != nil {
+			fail("workspace-template", "%v", err)
+		}
+	}
 	if err := errors.Join(bad...); err != nil {
 		return Config{}, err
 	}
-	return Config{completed{Options: o, Tree: tree, Embedded: o.KCPKubeconfig == ""}}, nil
+	return Config{completed{Options: o, Tree: tree, Embedded: o.KCPKubeconfig == "", Template: manifests}}, nil
 }
 
 func validPort(port string, zero bool) bool {

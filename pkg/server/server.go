@@ -151,8 +151,12 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err != nil {
 		return nil, wait, err
 	}
-	definitions := c.newCustomResources(clients)
-	app, forward, err := h.api(serving, clients, clusters, v, config, h.audit, c.followed, c.followedEverywhere, definitions.wrote)
+	definitions, repairs := c.newCustomResources(clients), c.newRepairs(clients)
+	wrote := func(e tenancy.Entry, method, path string) {
+		definitions.wrote(e, method, path)
+		repairs.wrote(e, method, path)
+	}
+	app, forward, err := h.api(serving, clients, clusters, v, config, h.audit, c.followed, c.followedEverywhere, wrote)
 	if err != nil {
 		return nil, wait, err
 	}
@@ -164,6 +168,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 		return nil, wait, err
 	}
 	running.Go(func() { definitions.Run(below) })
+	running.Go(func() { repairs.Run(below) })
 	running.Go(func() { lead(below, leader, c.all()) })
 	h.health.assembled(v.Ready)
 	return app, wait, awaitReady(starting, h.health.kcpReachable)

@@ -35,7 +35,10 @@ func newHTTPServer(ctx context.Context, handler http.Handler, config *tls.Config
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
-		ErrorLog:          zap.NewStdLog(log.From(ctx).Named("http").WithOptions(zap.IncreaseLevel(zap.ErrorLevel))),
+		// OPTIONS * passes what every request passes.
+		DisableGeneralOptionsHandler: true,
+
+		ErrorLog: zap.NewStdLog(log.From(ctx).Named("http").WithOptions(zap.IncreaseLevel(zap.ErrorLevel))),
 		// Not ctx: open requests outlive the signal by as long as the drain takes.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}

@@ -83,6 +83,7 @@ func (c *controllers) workspaceConfig(w *writes, missing func(controller.Key) in
 		Bindings:      c.in.Bindings.InCluster,
 		AccessMissing: missing,
 		User:          c.views.ByName,
+		Template:      c.template,
 		Lifecycle: workspace.Lifecycle{
 			Grace: c.config.DeletionGrace, Freeze: w.freeze, Thaw: w.thaw, Release: w.release,
 			Remove: func(ctx context.Context, orgCluster string, ws *kcptenancyv1alpha1.Workspace) error {

@@ -1,0 +1,192 @@
+package workspace_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	conditionsv1alpha1 "github.com/kcp-dev/sdk/apis/third_party/conditions/apis/conditions/v1alpha1"
+	"github.com/stretchr/testify/require"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/yaml"
+
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const (
+	widgetManifest  = `{apiVersion: widgets.example.com/v1, kind: Widget, metadata: {name: hello}}`
+	nsManifest      = `{apiVersion: v1, kind: Namespace, metadata: {name: made}}`
+	bindingManifest = `{apiVersion: apis.kcp.io/v1alpha2, kind: APIBinding, metadata: {name: widgets}, spec: {reference: {export: {path: "root:w", name: w}}, permissionClaims: [{group: "", resource: configmaps, verbs: [get, list], state: Accepted, selector: {matchAll: true}}]}}`
+	crdManifest     = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: gadgets}}`
+)
+
+// templated is a kcp with one Workspace, in which a template is kept.
+type templated struct {
+	ws       *kcptenancyv1alpha1.Workspace
+	clock    *clocktesting.FakePassiveClock
+	template *workspace.Template
+	work     controller.Func
+
+	mu       sync.Mutex
+	bindings map[string]*kcpapisv1alpha2.APIBinding
+	// log is what was applied and updated; made counts bindings.
+	log  []string
+	made int
+	// refuse fails applying, by kind and name; onApply is called by each.
+	refuse      map[string]error
+	onApply     func(string)
+	established bool
+}
+
+func newTemplated(t *testing.T, manifests ...string) *templated {
+	k := &templated{
+		ws: &kcptenancyv1alpha1.Workspace{}, clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)),
+		bindings: map[string]*kcpapisv1alpha2.APIBinding{}, refuse: map[string]error{}, onApply: func(string) {},
+	}
+	k.ws.Name, k.ws.UID, k.ws.ResourceVersion, k.ws.Generation = uuid, "uid", "1", 2
+	k.ws.Annotations = map[string]string{"kcp.io/cluster": "org1"}
+	k.ws.Spec.Cluster, k.ws.Status.Phase = "ws1", kcpcorev1alpha1.LogicalClusterPhaseReady
+	var objects []*unstructured.Unstructured
+	for _, m := range manifests {
+		o := &unstructured.Unstructured{}
+		require.NoError(t, yaml.Unmarshal([]byte(m), &o.Object))
+		objects = append(objects, o)
+	}
+	list := func(string) []*kcpapisv1alpha2.APIBinding { return slices.Collect(maps.Values(k.bindings)) }
+	k.template = workspace.NewTemplate(workspace.TemplateConfig{
+		Clock: k.clock, Objects: objects, Bindings: list, Apply: k.apply,
+		UpdateBinding: func(_ context.Context, _ string, b *kcpapisv1alpha2.APIBinding) error {
+			k.note(fmt.Sprintf("update APIBinding %s to %d claims", b.Name, len(b.Spec.PermissionClaims)))
+			k.bindings[b.Name] = b
+			return nil
+		},
+	})
+	k.work = workspace.New(workspace.Config{
+		Clock:         k.clock,
+		Get:           func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, true },
+		Namespace:     func(string, string) (*corev1.Namespace, bool) { return tenancy.Namespace(), true },
+		ClusterRoles:  func(string) []*rbacv1.ClusterRole { return nil },
+		Bindings:      list,
+		AccessMissing: func(controller.Key) int { return 0 },
+		Patch: func(_ context.Context, _ controller.Key, patch []byte, _ string) error {
+			before, err := json.Marshal(k.ws)
+			require.NoError(t, err)
+			after, err := jsonpatch.MergePatch(before, patch)
+			require.NoError(t, err)
+			k.ws = &kcptenancyv1alpha1.Workspace{}
+			return json.Unmarshal(after, k.ws)
+		},
+		ApplyNamespace:    func(context.Context, string, *corev1.Namespace) error { return nil },
+		WriteClusterRole:  func(context.Context, string, *rbacv1.ClusterRole) error { return nil },
+		RestoreAPIBinding: func(context.Context, string) error { return nil },
+		Template:          k.template,
+	})
+	return k
+}
+
+func (k *templated) note(what string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.log = append(k.log, what)
+}
+
+// apply does with bindings as kcp does: the claims of others stay beside ours.
+func (k *templated) apply(_ context.Context, cluster string, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	name := o.GetKind() + " " + o.GetName()
+	k.onApply(name)
+	if err := k.refuse[name]; err != nil {
+		return nil, err
+	}
+	k.note(name)
+	got := o.DeepCopy()
+	switch {
+	case cluster != "ws1":
+		return nil, errors.New("in " + cluster)
+	case o.GetKind() == "CustomResourceDefinition" && k.established:
+		got.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
+	case o.GetKind() == "APIBinding":
+		b := &kcpapisv1alpha2.APIBinding{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, b); err != nil {
+			return nil, err
+		}
+		if have := k.bindings[b.Name]; have != nil {
+			b.UID, b.Status = have.UID, have.Status
+			for _, c := range have.Spec.PermissionClaims {
+				if !slices.ContainsFunc(b.Spec.PermissionClaims, func(x kcpapisv1alpha2.AcceptablePermissionClaim) bool {
+					return x.Resource == c.Resource
+				}) {
+					b.Spec.PermissionClaims = append(b.Spec.PermissionClaims, c)
+				}
+			}
+		} else {
+			k.made++
+			b.UID = types.UID(fmt.Sprint("binding", k.made))
+		}
+		k.bindings[b.Name] = b
+		raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(b)
+		if err != nil {
+			return nil, err
+		}
+		got.Object = raw
+	}
+	return got, nil
+}
+
+// bind is what kcp does in a while.
+func (k *templated) bind() {
+	for _, b := range k.bindings {
+		b.Status.Phase = kcpapisv1alpha2.APIBindingPhaseBound
+		b.Status.Conditions = conditionsv1alpha1.Conditions{{Type: kcpapisv1alpha2.PermissionClaimsApplied, Status: corev1.ConditionTrue}}
+	}
+}
+
+// pass returns what was applied in it, and its error.
+func (k *templated) pass(t *testing.T) ([]string, controller.Result, error) {
+	t.Helper()
+	k.log = nil
+	result, err := k.work(t.Context(), controller.Key{Cluster: "org1", Name: uuid})
+	return k.log, result, err
+}
+
+// settled is a Workspace that has it all.
+func settled(t *testing.T, manifests ...string) *templated {
+	t.Helper()
+	k := newTemplated(t, manifests...)
+	k.established = true
+	for range 4 {
+		_, _, err := k.pass(t)
+		require.NoError(t, err)
+		k.bind()
+	}
+	require.True(t, tenancy.WorkspaceOf("", k.ws).Ready())
+	log, _, err := k.pass(t)
+	require.NoError(t, err)
+	require.Empty(t, log, "a pass over what is as it should be writes nothing")
+	return k
+}
+
+func (k *templated) condition(t *testing.T) metav1.Condition {
+	t.Helper()
+	c := meta.FindStatusCondition(tenancy.WorkspaceOf("", k.ws).Status.Conditions, workspace.ConditionTemplateApplied)
+	require.NotNil(t, c)
+	return *c
+}
