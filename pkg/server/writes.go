@@ -103,17 +103,26 @@ func (w *writes) nudge(ctx context.Context, org string) error {
 }
 
 // replace is put for an object whose label may have been taken off, so that it is
-// there but not in sight.
+// there but not in sight, and which may have been made by somebody else in a way
+// that cannot be changed, as the role of a binding.
 func replace[T kcp.Object](ctx context.Context, client *kcp.Client[T], o T) error {
 	err := put(ctx, client, o)
-	if !errors.Is(err, controller.ErrRetry) || o.GetResourceVersion() != "" {
+	if errors.Is(err, controller.ErrRetry) && o.GetResourceVersion() == "" {
+		hidden, getErr := client.Get(ctx, o.GetName(), metav1.GetOptions{})
+		if getErr != nil {
+			return again(getErr)
+		}
+		o.SetResourceVersion(hidden.GetResourceVersion())
+		err = put(ctx, client, o)
+	}
+	if !apierrors.IsInvalid(err) || o.GetResourceVersion() == "" {
 		return err
 	}
-	hidden, getErr := client.Get(ctx, o.GetName(), metav1.GetOptions{})
-	if getErr != nil {
-		return again(getErr)
+	version := o.GetResourceVersion()
+	if err := client.Delete(ctx, o.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}}); err != nil {
+		return again(err)
 	}
-	o.SetResourceVersion(hidden.GetResourceVersion())
+	o.SetResourceVersion("")
 	return put(ctx, client, o)
 }
 
