@@ -69,7 +69,8 @@ func (p platform) bindings(t testing.TB, cluster string) (map[string]rbacv1.Clus
 }
 
 // versions are the bindings of one person in a Workspace, each with what changes
-// when it is made anew or written.
+// when it is made anew or says something else. The resource version does not tell:
+// kcp annotates bindings by itself, a while after they were made.
 func (p platform) versions(t testing.TB, cluster, user string) map[string]string {
 	t.Helper()
 	held, err := p.bindings(t, cluster)
@@ -77,7 +78,7 @@ func (p platform) versions(t testing.TB, cluster, user string) map[string]string
 	out := map[string]string{}
 	for name, b := range held {
 		if b.Labels[v1alpha1.UserLabel] == user {
-			out[name] = string(b.UID) + "@" + b.ResourceVersion
+			out[name] = fmt.Sprint(b.UID, b.Subjects, b.RoleRef)
 		}
 	}
 	return out
