@@ -178,6 +178,17 @@ func TestO3_DeletingEveryIndexLosesNothing(t *testing.T) {
 		}
 		return err
 	})
+	for user, rows := range want {
+		shown := hub.Do(t, call{As: user, Method: http.MethodGet, Path: "/api/users/me/memberships"}, http.StatusOK).JSON["items"].([]any)
+		require.Len(t, shown, len(rows))
+		for _, item := range shown {
+			e := item.(map[string]any)
+			workspace, _ := e["workspaceUUID"].(string)
+			row := rows[fmt.Sprint(e["orgUUID"])+"/"+workspace]
+			require.Equal(t, row.OrgFirstAdmin, e["orgFirstAdmin"])
+			require.Equal(t, row.OrgCreatedAt.UTC().Format(time.RFC3339), e["orgCreatedAt"])
+		}
+	}
 	require.Equal(t, "dave", hub.Do(t, inOrg("bob", http.MethodGet, given, "", nil), http.StatusOK).Text("firstAdmin"))
 	require.Equal(t, "alice", hub.Do(t, inOrg("carol", http.MethodGet, org, "", nil), http.StatusOK).Text("firstAdmin"))
 }
