@@ -113,7 +113,7 @@ func (s *scaled) fill() error {
 	if err != nil {
 		return err
 	}
-	s.gate = tenancy.Gate{Tree: s.platform.tree, Cluster: s.views.Cluster, Index: s.views.Index, Org: s.views.Org, Workspace: s.views.Workspace, Sudo: s.views.Sudo}
+	s.gate = tenancy.Gate{Tree: s.platform.tree, Cluster: s.views.Cluster, Index: s.views.Index, Org: s.views.Org, Workspace: s.views.Workspace, User: s.views.ByName, Sudo: s.views.Sudo}
 	endpoint := []string{config.Host}
 	go kcp.Watch(context.Background(), endpoint, in.Organizations, in.Workspaces)
 	if err := s.holds(map[string]int{"organizations": s.platform.orgs, "workspaces": s.platform.workspaces}); err != nil {
@@ -214,10 +214,10 @@ func (s *scaled) mount(dir string) error {
 	r.Route("/api/", func(r chi.Router) {
 		r.Use(authenticate)
 		(&users.Handler{Views: s.views, DefaultOrgQuota: 10, LimitSearch: httpmw.LimitRate(1, 1, clock.RealClock{})}).Mount(r)
-		(&orgs.Handler{Views: s.views, Tree: s.platform.tree, Scope: scopes.Org, DefaultWorkspaceQuota: 50}).Mount(r)
+		(&orgs.Handler{Views: s.views, Tree: s.platform.tree, Scope: scopes.Org, DeletedScope: scopes.DeletedOrg, DefaultWorkspaceQuota: 50}).Mount(r)
 		(&workspaces.Handler{
 			Views: s.views, Tree: s.platform.tree,
-			OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace,
+			OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace, DeletedScope: scopes.DeletedWorkspace,
 		}).Mount(r)
 	})
 	// The proxy's part of a request before it is forwarded.
