@@ -46,7 +46,7 @@ func run() error {
 		return err
 	}
 	defer hub.Kill()
-	for _, measure := range []func(*hubProcess) ([]row, error){measureMemory(kcp), measureReads, measureProxy, measureWatch, measureRevocation, measureCreates} {
+	for _, measure := range []func(*hubProcess) ([]row, error){measureMemory(kcp), measureReads, measureProxy, measureWatch, measureRevocation, measureCreates, measureSignUp} {
 		measured, err := measure(hub)
 		if err != nil {
 			return err

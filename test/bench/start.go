@@ -29,7 +29,11 @@ func startHub(dir string) (*hubProcess, error) {
 		return nil, err
 	}
 	tokens := filepath.Join(dir, "tokens.csv")
-	if err := framework.WriteTokens(tokens); err != nil {
+	newcomers := make([]string, signUps)
+	for i := range newcomers {
+		newcomers[i] = newcomer(i)
+	}
+	if err := framework.WriteTokens(tokens, newcomers...); err != nil {
 		return nil, err
 	}
 	port, err := framework.FreePort()

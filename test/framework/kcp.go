@@ -18,10 +18,10 @@ func People() []string {
 // Token is a person's static token.
 func Token(name string) string { return "token-of-" + name }
 
-// WriteTokens writes the token file.
-func WriteTokens(path string) error {
+// WriteTokens writes the token file, with others besides People.
+func WriteTokens(path string, others ...string) error {
 	var b strings.Builder
-	for _, name := range People() {
+	for _, name := range append(People(), others...) {
 		fmt.Fprintf(&b, "%s,%s,uid-%s,\"dev\"\n", Token(name), name, name)
 	}
 	return os.WriteFile(path, []byte(b.String()), 0o600)
