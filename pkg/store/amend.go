@@ -83,7 +83,7 @@ const maxPause = 200 * time.Millisecond
 func amend[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T], held T, change func(context.Context, T) (map[string]any, error), what string, subresources ...string) (T, error) {
 	var none T
 	// Within this process writers take turns; only other replicas are raced.
-	uid := held.GetUID()
+	uid, name := held.GetUID(), held.GetName()
 	first, done, err := turns.take(ctx, uid)
 	if err != nil {
 		return none, unavailable(err)
@@ -92,7 +92,7 @@ func amend[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T
 	for try := 0; ; try++ {
 		if try > 0 || !first {
 			if err := retry(ctx, func(ctx context.Context) (err error) {
-				held, err = client.Get(ctx, held.GetName(), metav1.GetOptions{})
+				held, err = client.Get(ctx, name, metav1.GetOptions{})
 				return err
 			}); err != nil {
 				return none, convert(err, what)
@@ -118,7 +118,7 @@ func amend[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T
 		}
 		var changed T
 		err = retry(ctx, func(ctx context.Context) (err error) {
-			changed, err = client.Patch(ctx, held.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager}, subresources...)
+			changed, err = client.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager}, subresources...)
 			return err
 		})
 		if !apierrors.IsConflict(err) {
