@@ -1,6 +1,7 @@
 package kcp
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -46,8 +47,9 @@ const (
 	headerTimeout = 30 * time.Second
 	// A connection on which nothing came for pingAfter is asked whether it is there
 	// still, and given up after pingTimeout: all requests share it, and the next
-	// ones must not wait for a kcp that is not at its other end any more.
-	pingAfter, pingTimeout = 2 * time.Second, 3 * time.Second
+	// ones must not wait for a kcp that is not at its other end any more. The answers
+	// are a sign of life, too, while kcp is slow.
+	pingAfter, pingTimeout = 500 * time.Millisecond, 3 * time.Second
 	idleTimeout            = 90 * time.Second
 )
 
@@ -59,6 +61,10 @@ type Clients struct {
 	http   *http.Client
 	codecs serializer.CodecFactory
 	params runtime.ParameterCodec
+	// probes sends what is not counted as a request.
+	probes *http.Client
+	pulse  *Pulse
+	times  *times
 	// wire is what credentials and conditions are put around; release closes those
 	// of its connections that nobody uses.
 	wire    http.RoundTripper
@@ -78,23 +84,29 @@ func NewClients(config *rest.Config, metrics prometheus.Registerer) (*Clients, e
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	config.UserAgent = "kedge-hub"
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return counted{next: next, requests: requests}
-	})
-	wire, err := newWire(config)
+	scheme := NewScheme()
+	c := &Clients{
+		codecs: serializer.NewCodecFactory(scheme),
+		params: runtime.NewParameterCodec(scheme),
+		pulse:  newPulse(),
+		times:  &times{},
+	}
+	wire, err := newWire(config, c.pulse)
 	if err != nil {
 		return nil, fmt.Errorf("make the HTTP client for kcp: %w", err)
 	}
-	scheme := NewScheme()
-	c := &Clients{
-		release: wire.CloseIdleConnections,
-		codecs:  serializer.NewCodecFactory(scheme),
-		params:  runtime.NewParameterCodec(scheme),
-		wire:    wire,
-	}
+	c.wire, c.release = dated{next: wire, times: c.times}, wire.CloseIdleConnections
 	if file := os.Getenv(failPointFile); file != "" {
-		c.wire = &failPoints{next: wire, file: file}
+		c.wire = &failPoints{next: c.wire, file: file}
 	}
+	probes, err := rest.HTTPWrappersForConfig(config, c.wire)
+	if err != nil {
+		return nil, fmt.Errorf("make the HTTP client for kcp: %w", err)
+	}
+	c.probes = &http.Client{Transport: probes}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return counted{next: next, requests: requests}
+	})
 	return c, c.use(config)
 }
 
@@ -110,7 +122,7 @@ func (c *Clients) use(config *rest.Config) error {
 }
 
 // newWire returns what every request of the hub's own goes through in the end.
-func newWire(config *rest.Config) (*http.Transport, error) {
+func newWire(config *rest.Config, pulse *Pulse) (*http.Transport, error) {
 	tls, err := rest.TLSConfigFor(config)
 	if err != nil {
 		return nil, err
@@ -124,8 +136,14 @@ func newWire(config *rest.Config) (*http.Transport, error) {
 		dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	}
 	return &http.Transport{
-		Proxy:                 proxy,
-		DialContext:           dial,
+		Proxy: proxy,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dial(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return hearing{Conn: conn, heard: &pulse.heard}, nil
+		},
 		TLSClientConfig:       tls,
 		TLSHandshakeTimeout:   handshakeTimeout,
 		ResponseHeaderTimeout: headerTimeout,
@@ -173,8 +191,7 @@ func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// HTTP returns the transport and the base URL, for raw requests such as a
-// health check.
+// HTTP returns the transport and the base URL, for raw requests.
 func (c *Clients) HTTP() (*http.Client, string) { return c.http, c.config.Host }
 
 // cluster is a REST client for one group and version at base, which is

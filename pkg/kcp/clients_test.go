@@ -87,6 +87,7 @@ type cutter struct {
 
 	mu     sync.Mutex
 	silent chan struct{}
+	held   chan struct{}
 }
 
 func (c *cutter) serve(from net.Conn) {
@@ -110,6 +111,7 @@ func (c *cutter) serve(from net.Conn) {
 				continue
 			default:
 			}
+			c.pass()
 			if _, err := dst.Write(buffer[:n]); err != nil {
 				break
 			}
@@ -118,6 +120,30 @@ func (c *cutter) serve(from net.Conn) {
 	}
 	go pass(to, from)
 	pass(from, to)
+}
+
+// block keeps what goes either way until it is told to go on.
+func (c *cutter) block() (resume func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held := make(chan struct{})
+	c.held = held
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.held = nil
+		close(held)
+	}
+}
+
+// pass waits while everything is kept.
+func (c *cutter) pass() {
+	c.mu.Lock()
+	held := c.held
+	c.mu.Unlock()
+	if held != nil {
+		<-held
+	}
 }
 
 // cut makes all connections silent that there are.

@@ -79,14 +79,26 @@ func (i *Informer[T]) start(ctx context.Context, url string) {
 	inf := kcpinformers.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			options(&o)
-			list := i.list()
-			err := client.Get().Resource(i.gvr.Resource).VersionedParams(&o, i.clients.params).Do(ctx).Into(list)
+			var list runtime.Object
+			err := persist(ctx, i.clients.pulse, func() error {
+				list = i.list()
+				return client.Get().Resource(i.gvr.Resource).VersionedParams(&o, i.clients.params).Do(ctx).Into(list)
+			})
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			options(&o)
 			o.Watch = true
-			return client.Get().Resource(i.gvr.Resource).VersionedParams(&o, i.clients.params).Watch(ctx)
+			var began time.Time
+			var w watch.Interface
+			if err := persist(ctx, i.clients.pulse, func() (err error) {
+				began = time.Now()
+				w, err = client.Get().Resource(i.gvr.Resource).VersionedParams(&o, i.clients.params).Watch(ctx)
+				return err
+			}); err != nil {
+				return nil, err
+			}
+			return last(w, began), nil
 		},
 	}, noWatchList{}), i.empty(), 0, cache.Indexers{byCluster: func(o any) ([]string, error) {
 		return []string{ClusterOf(o.(T))}, nil

@@ -69,6 +69,11 @@ func (p *Proxy) Recheck(user string) {
 func (p *Proxy) recheck(at place, learned time.Time, open ...*stream) {
 	now, err := p.config.Enter(at.user, at.cluster)
 	for _, s := range open {
+		if errs.Is(err, errs.Unavailable) {
+			// Whether there is a right still, nobody can tell at the moment.
+			s.end(&ending{cause: err})
+			continue
+		}
 		if err != nil || !now.Covers(s.opened) {
 			s.end(&ending{cause: rightEnded(), learned: learned})
 		}

@@ -282,6 +282,32 @@ func TestAnAnswerThatHasNotBegunIsARefusal(t *testing.T) {
 	require.Zero(t, h.streams(t))
 }
 
+// TestAStreamOfAKCPThatIsGoneIsToldSo is about rights that nobody can tell of.
+func TestAStreamOfAKCPThatIsGoneIsToldSo(t *testing.T) {
+	t.Parallel()
+	var h *hub
+	var away atomic.Bool
+	h = newHub(t, kcpURL, roundTripper(func(r *http.Request) (*http.Response, error) {
+		away.Store(true)
+		h.proxy.Recheck("")
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}), func(c *proxy.Config) {
+		enter := c.Enter
+		c.Enter = func(user, cluster string) (tenancy.Entry, error) {
+			if away.Load() {
+				return tenancy.Entry{}, gone(errTest)
+			}
+			return enter(user, cluster)
+		}
+	})
+	w := h.do(request(http.MethodGet, "/clusters/aaaa/api/v1/secrets?watch=1", "alice"))
+	require.Equal(t, http.StatusServiceUnavailable, w.Code)
+	require.Equal(t, "2", w.Header().Get("Retry-After"))
+	require.Zero(t, h.cuts(t), "no right has ended")
+	require.Zero(t, h.streams(t))
+}
+
 // TestACutLeavesTheConnectionAsItWas is about the requests that come behind the cut
 // one on its connection.
 func TestACutLeavesTheConnectionAsItWas(t *testing.T) {

@@ -67,6 +67,9 @@ func upstreamFailed(w http.ResponseWriter, r *http.Request, err error) {
 	case ctx.Err() != nil:
 		w.WriteHeader(clientGone)
 		return
+	case errs.Is(err, errs.Unavailable):
+		// The transport knows that kcp is gone.
+		errors.As(err, &e)
 	case exchangeOf(ctx).body.failed.Load():
 		e = errs.Wrap(errs.Invalid, err, "the body of the request ended early")
 	case errors.As(err, &network) && network.Timeout():

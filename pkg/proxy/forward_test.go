@@ -17,9 +17,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
 var errTest = errors.New("dial tcp 10.0.0.1:6443: connect: connection refused")
+
+// gone is what a transport says that knows more than one request can tell.
+func gone(err error) error {
+	e := errs.Wrap(errs.Unavailable, err, "kcp cannot be reached")
+	e.RetryAfter = 2 * time.Second
+	return e
+}
 
 func TestKCPDownOrSlow(t *testing.T) {
 	t.Parallel()
@@ -38,6 +47,7 @@ func TestKCPDownOrSlow(t *testing.T) {
 		{"up", "/api/v1", fast, 200},
 		{"slow", "/api/slow", fast, 504},
 		{"down", "/api/v1", roundTripper(func(*http.Request) (*http.Response, error) { return nil, errTest }), 502},
+		{"known to be gone", "/api/v1", roundTripper(func(*http.Request) (*http.Response, error) { return nil, gone(errTest) }), 503},
 		{"somebody else", "/api/v1", distrusting, 502},
 		{"changes the protocol unasked", "/api/v1", roundTripper(func(r *http.Request) (*http.Response, error) {
 			return &http.Response{

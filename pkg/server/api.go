@@ -40,20 +40,23 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, clusters bootst
 		return nil, nil, err
 	}
 	gate := tenancy.Gate{Tree: c.Tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace, Sudo: v.Sudo, User: v.ByName}
-	forward, err := h.proxy(serving, config, gate, changes, wrote)
+	pulse := clients.Pulse()
+	forward, err := h.proxy(serving, config, pulse, gate, changes, wrote)
 	if err != nil {
 		return nil, nil, err
 	}
-	s := store.New(clients, c.Tree, clusters.Users, clusters.Orgs)
+	pulse.OnGone(func() { forward.Recheck(everybody) })
+	s := store.New(clients.Impatient(), c.Tree, clusters.Users, clusters.Orgs)
 	return routes{
 		observe:      httpmw.Observe(log.From(serving), metrics),
+		present:      present(pulse),
 		authenticate: httpmw.Authenticate(authenticators, v, signUp(store.NewSignUp(s, v), c.Registration), httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}),
 		forward:      forward,
 		config:       c, views: v, store: s, enter: gate.Enter, followed: settled(forward, followed), followedEverywhere: followedEverywhere, audit: auditing(changes), ca: h.bundle.CAPEM,
 	}.router(), forward, nil
 }
 
-func (h *hub) proxy(serving context.Context, config *rest.Config, gate tenancy.Gate, changes *audit.Log, wrote func(e tenancy.Entry, method, path string)) (*proxy.Proxy, error) {
+func (h *hub) proxy(serving context.Context, config *rest.Config, pulse *kcp.Pulse, gate tenancy.Gate, changes *audit.Log, wrote func(e tenancy.Entry, method, path string)) (*proxy.Proxy, error) {
 	upstream, err := url.Parse(config.Host)
 	if err != nil {
 		return nil, fmt.Errorf("kcp's URL: %w", err)
@@ -66,7 +69,7 @@ func (h *hub) proxy(serving context.Context, config *rest.Config, gate tenancy.G
 		return nil, fmt.Errorf("kcp's CA: %w", err)
 	}
 	return proxy.New(proxy.Config{
-		Upstream: upstream, Transport: proxyTransport(tlsConfig), Enter: gate.Enter,
+		Upstream: upstream, Transport: pulse.Bind(proxyTransport(tlsConfig, config.Proxy)), Enter: entering(pulse, gate),
 		User:     func(r *http.Request) string { return httpmw.CallerOf(r).User.Name },
 		Token:    httpmw.BearerToken,
 		Identity: func(r *http.Request) string { return httpmw.CallerOf(r).User.Spec.RBACIdentity },

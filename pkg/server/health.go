@@ -17,76 +17,60 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/version"
 )
 
-const (
-	probeEvery   = time.Second
-	probeTimeout = 2 * time.Second
-)
-
 // health is what /readyz tells of.
 type health struct {
-	kcp   atomic.Bool
+	pulse atomic.Pointer[kcp.Pulse]
 	views atomic.Pointer[func() bool]
 }
 
 func newHealth() *health { return &health{} }
 
-func (h *health) kcpReachable() bool { return h.kcp.Load() }
+func (h *health) kcpReachable() bool { return h.kcp() == "" }
 
 func (h *health) assembled(viewsReady func() bool) { h.views.Store(&viewsReady) }
 
-// probe asks kcp every second whether it is there, so that requests need not.
+// probe asks kcp all the time whether it is there, so that requests need not.
 func (h *health) probe(ctx context.Context, clients *kcp.Clients) {
-	client, base := clients.HTTP()
-	ticker := time.NewTicker(probeEvery)
-	defer ticker.Stop()
-	for {
-		h.kcp.Store(reachable(ctx, client, base))
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
+	h.pulse.Store(clients.Pulse())
+	clients.Listen(ctx)
 }
 
-func reachable(ctx context.Context, client *http.Client, base string) bool {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz", http.NoBody)
-	if err != nil {
-		return false
+// kcp says what is wrong with kcp.
+func (h *health) kcp() (why string) {
+	switch pulse := h.pulse.Load(); {
+	case pulse == nil:
+		return "it has not been asked yet"
+	case pulse.Err() != nil:
+		return "it does not answer"
+	case !pulse.Ready():
+		return "it does not say that it is ready"
 	}
-	response, err := client.Do(r)
-	if err != nil {
-		return false
-	}
-	_, _ = io.Copy(io.Discard, response.Body)
-	_ = response.Body.Close()
-	return response.StatusCode == http.StatusOK
+	return ""
 }
 
-type check struct {
-	name string
-	ok   bool
-}
+// check is something that must be well; why is empty where it is.
+type check struct{ name, why string }
 
 func (h *health) checks() []check {
-	views := h.views.Load()
-	return []check{
-		{"kcp", h.kcp.Load()},
-		{"views", views != nil && (*views)()},
-		{"controllers", views != nil},
+	inMemory, controllers := "memory is not filled yet", "they have not started yet"
+	if views := h.views.Load(); views != nil {
+		controllers = ""
+		if (*views)() {
+			inMemory = ""
+		}
 	}
+	return []check{{"kcp", h.kcp()}, {"views", inMemory}, {"controllers", controllers}}
 }
 
 func (h *health) readyz(w http.ResponseWriter, r *http.Request) {
 	code, b := http.StatusOK, &strings.Builder{}
 	for _, c := range h.checks() {
-		mark, word := "+", "ok"
-		if !c.ok {
-			mark, word, code = "-", "not ready", http.StatusServiceUnavailable
+		if c.why == "" {
+			fmt.Fprintf(b, "[+]%s ok\n", c.name)
+			continue
 		}
-		fmt.Fprintf(b, "[%s]%s %s\n", mark, c.name, word)
+		code = http.StatusServiceUnavailable
+		fmt.Fprintf(b, "[-]%s not ready: %s\n", c.name, c.why)
 	}
 	if !r.URL.Query().Has("verbose") && code == http.StatusOK {
 		b.Reset()

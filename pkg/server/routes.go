@@ -30,8 +30,8 @@ const (
 
 // routes is everything that a request can reach.
 type routes struct {
-	observe, authenticate func(http.Handler) http.Handler
-	forward               http.Handler
+	observe, present, authenticate func(http.Handler) http.Handler
+	forward                        http.Handler
 
 	config Config
 	views  *views.Views
@@ -56,7 +56,7 @@ func Routes() []Route {
 		panic("server: the defaults are not valid: " + err.Error())
 	}
 	var all []Route
-	router := routes{observe: through, authenticate: through, forward: http.NotFoundHandler(), config: config}.router()
+	router := routes{observe: through, present: through, authenticate: through, forward: http.NotFoundHandler(), config: config}.router()
 	_ = chi.Walk(router, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		all = append(all, Route{method, pattern})
 		return nil
@@ -68,10 +68,10 @@ func Routes() []Route {
 }
 
 func (p routes) router() chi.Router {
-	c, v, s := p.config, p.views, p.store
+	c, v, s, begins := p.config, p.views, p.store, latest(p.config.Clock)
 	scopes := httpmw.Scopes{Tenants: v}
 	r := chi.NewRouter()
-	r.Use(p.observe)
+	r.Use(p.observe, p.present)
 	r.NotFound(httpapi.NotFound)
 	r.MethodNotAllowed(httpapi.MethodNotAllowed)
 	for _, path := range []string{"/api", "/apis", "/apis/*", "/services", "/services/*", "/api/v1", "/api/v1/*"} {
@@ -82,7 +82,7 @@ func (p routes) router() chi.Router {
 		r.Use(p.authenticate, httpmw.Audit(p.audit))
 		(&users.Handler{
 			Views: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
-			DeletionGrace: c.DeletionGrace, Clock: c.Clock, Followed: p.followedEverywhere,
+			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.followedEverywhere,
 			LimitSearch: httpmw.LimitRate(searchesPerSecond, searchBurst, c.Clock),
 		}).Mount(r)
 		(&admin.Handler{
@@ -94,14 +94,14 @@ func (p routes) router() chi.Router {
 			OrgScope: scopes.Org, WorkspaceScope: scopes.Workspace, Clock: c.Clock,
 		}).Mount(r)
 		(&orgs.Handler{
-			Views: v, Await: v.Await, Store: s, Tree: c.Tree, Scope: scopes.Org, DeletedScope: scopes.DeletedOrg, NewUUID: uuid.NewString, Clock: c.Clock,
+			Views: v, Await: v.Await, Store: s, Tree: c.Tree, Scope: scopes.Org, DeletedScope: scopes.DeletedOrg, NewUUID: uuid.NewString, Clock: begins,
 			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
 			DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout,
 		}).Mount(r)
 		(&workspaces.Handler{
 			Views: v, Store: s, Tree: c.Tree,
 			OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace,
-			DeletedScope: scopes.DeletedWorkspace, NewUUID: uuid.NewString, Clock: c.Clock, ExternalURL: c.ExternalURL,
+			DeletedScope: scopes.DeletedWorkspace, NewUUID: uuid.NewString, Clock: begins, ExternalURL: c.ExternalURL,
 			DefaultQuota: c.DefaultWorkspaceQuota, DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout,
 		}).Mount(r)
 		(&credentials.Handler{

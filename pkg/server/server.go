@@ -129,6 +129,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err != nil {
 		return nil, wait, err
 	}
+	h.config.Clock = clients.Clock(h.config.Clock)
 	in := views.NewInformers(clients)
 	tenancyEndpoints := kcp.NewEndpoints(clients, clusters.Providers, tenancy.ExportTenancy,
 		in.Users, in.Organizations, in.Memberships, in.Indexes, in.Workspaces)
@@ -167,9 +168,9 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err := awaitReady(starting, v.Ready); err != nil {
 		return nil, wait, err
 	}
-	running.Go(func() { definitions.Run(below) })
-	running.Go(func() { repairs.Run(below) })
-	running.Go(func() { lead(below, leader, c.all()) })
+	running.Go(func() { whilePresent(below, clients.Pulse(), definitions.Run) })
+	running.Go(func() { whilePresent(below, clients.Pulse(), repairs.Run) })
+	running.Go(func() { lead(below, leader, clients.Pulse(), c.all()) })
 	h.health.assembled(v.Ready)
 	return app, wait, awaitReady(starting, h.health.kcpReachable)
 }

@@ -73,9 +73,11 @@ func serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Durat
 }
 
 // proxyTransport goes to kcp with nothing but its CA: what it forwards carries
-// the caller's own credential.
-func proxyTransport(config *tls.Config) *http.Transport {
+// the caller's own credential. It goes through what the kubeconfig says, as the
+// hub's own requests do.
+func proxyTransport(config *tls.Config, through func(*http.Request) (*url.URL, error)) *http.Transport {
 	return &http.Transport{
+		Proxy:                 through,
 		TLSClientConfig:       config,
 		DialContext:           (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:   5 * time.Second,

@@ -226,7 +226,7 @@ func (c *controllers) userConfig(w *writes) user.Config {
 		RemoveMembership: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
 			return c.inOrg(ctx, w, cluster, func() error { return w.removeMembership(ctx, cluster, m) })
 		},
-		DeleteOrg: w.deleteOrg(c.config.Clock.Now), RemoveOrg: w.removeOrg, Purged: c.purgedUser,
+		DeleteOrg: w.deleteOrg(latest(c.config.Clock).Now), RemoveOrg: w.removeOrg, Purged: c.purgedUser,
 		Patch: func(ctx context.Context, key controller.Key, patch []byte, subresource string) error {
 			u, err := w.clients.Users(c.clusters.Users).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources(subresource)...)
 			if err == nil && subresource != "" {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
@@ -24,9 +24,15 @@ const retryAfter = 2 * time.Second
 // of a validation, which are the caller's own input.
 func convert(err error, what string) error {
 	var status apierrors.APIStatus
+	var told *errs.Error
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &told) && told.Code == errs.Unavailable:
+		if told.RetryAfter == 0 {
+			told.RetryAfter = retryAfter
+		}
+		return told
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return unavailable(err)
 	case !errors.As(err, &status):
@@ -51,8 +57,8 @@ func convert(err error, what string) error {
 		return errs.Wrap(errs.AlreadyExists, err, "the "+what+" exists already")
 	case apierrors.IsConflict(err):
 		return errs.Wrap(errs.Conflict, err, "the "+what+" was changed at the same time; read it again and repeat the request")
-	case apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
-		status.Status().Reason == metav1.StatusReasonInternalError:
+	case apierrors.IsTooManyRequests(err), apierrors.IsTimeout(err), status.Status().Code >= http.StatusInternalServerError:
+		// kcp's own failures, and those of what stands between it and the hub.
 		return unavailable(err)
 	}
 	return errs.Wrap(errs.Internal, err, "the "+what+" could not be written")

@@ -89,27 +89,39 @@ func mergePatch[T kcp.Object](ctx context.Context, client *kcp.Client[T], name s
 	}
 	err = retry(ctx, func(ctx context.Context) error {
 		out, err = client.Patch(ctx, name, types.MergePatchType, raw, metav1.PatchOptions{FieldManager: kcp.FieldManager})
+		if apierrors.IsConflict(err) {
+			// The patch names no version: kcp itself lost to others too often.
+			return errs.Wrap(errs.Unavailable, err, "the "+what+" is being changed by others all the time; try again")
+		}
 		return err
 	})
 	return out, convert(err, what)
 }
 
-// retry tries again, within the context and at most six times, what a moment
-// may heal.
+// How often, and after which pauses, a write is tried.
+const (
+	maxTries   = 9
+	firstPause = 20 * time.Millisecond
+	lastPause  = 250 * time.Millisecond
+)
+
+// retry tries again, within the context, what a moment may heal. It does not wait
+// for longer than callers do for a kcp that is gone.
 func retry(ctx context.Context, f func(context.Context) error) error {
-	var last error
-	err := wait.ExponentialBackoffWithContext(ctx, wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.3, Steps: 6},
-		func(ctx context.Context) (bool, error) {
-			if last = f(ctx); last == nil {
-				return true, nil
-			}
-			if errs.Is(convert(last, ""), errs.Unavailable) && ctx.Err() == nil {
-				return false, nil
-			}
-			return false, last
-		})
-	if last != nil {
-		return last
+	began, pause := time.Now(), firstPause
+	for try := 1; ; try++ {
+		err := f(ctx)
+		if err == nil || !errs.Is(convert(err, ""), errs.Unavailable) || ctx.Err() != nil || try == maxTries {
+			return err
+		}
+		if errs.Is(err, errs.Unavailable) && time.Since(began) > kcp.Patience {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(wait.Jitter(pause, 0.3)):
+		}
+		pause = min(2*pause, lastPause)
 	}
-	return err
 }

@@ -1,0 +1,283 @@
+package kcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+const (
+	// beat is how often it is looked whether anything came from kcp. As many beats as
+	// maxSilence without anything, and kcp is gone: they are counted rather than
+	// time, because a process that was paused heard nothing itself.
+	beat       = 250 * time.Millisecond
+	maxSilence = 6
+	// A probe is sent every second beat, whether or not those before were answered: a
+	// kcp that is slow is not gone. As many failures in a row as maxFailures, and it
+	// is, whatever it says.
+	beatsPerProbe = 2
+	probeTimeout  = 10 * time.Second
+	maxFailures   = 3
+)
+
+// Patience is how long a caller waits for a kcp that is gone to come back, before
+// they are told.
+const Patience = 1200 * time.Millisecond
+
+// retryAfter is what a caller is told to wait.
+const retryAfter = 2 * time.Second
+
+// Pulse tells whether kcp is there. What counts is that anything comes from it, not
+// how fast it answers.
+type Pulse struct {
+	heard atomic.Bool
+	ready atomic.Bool
+
+	mu sync.Mutex
+	// there ends when kcp goes; back, which is nil as long as it is there, is closed
+	// when it comes.
+	there    context.Context //nolint:containedctx // a signal
+	lose     context.CancelFunc
+	back     chan struct{}
+	failures int
+	onGone   []func()
+}
+
+// newPulse returns that of a kcp which is taken to be there until somebody listens.
+func newPulse() *Pulse {
+	p := &Pulse{}
+	p.there, p.lose = context.WithCancel(context.Background())
+	return p
+}
+
+// Pulse is that of the kcp that the clients talk to.
+func (c *Clients) Pulse() *Pulse { return c.pulse }
+
+// Listen keeps the pulse until ctx ends.
+func (c *Clients) Listen(ctx context.Context) {
+	p := c.pulse
+	var probes sync.WaitGroup
+	defer probes.Wait()
+	ticker := time.NewTicker(beat)
+	defer ticker.Stop()
+	silence := 0
+	for n := 0; ; n++ {
+		if n%beatsPerProbe == 0 {
+			probes.Go(func() { p.probed(ctx, c.probe(ctx)) })
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if p.heard.Swap(false) {
+			silence = 0
+		} else if silence++; silence >= maxSilence {
+			p.gone()
+		}
+	}
+}
+
+// probe asks kcp whether it is ready.
+func (c *Clients) probe(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.config.Host+"/readyz", http.NoBody)
+	if err != nil {
+		return false
+	}
+	response, err := c.probes.Do(r)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = response.Body.Close() }()
+	_, err = io.Copy(io.Discard, response.Body)
+	return err == nil && response.StatusCode == http.StatusOK
+}
+
+func (p *Pulse) probed(ctx context.Context, ok bool) {
+	if ctx.Err() != nil {
+		return
+	}
+	p.ready.Store(ok)
+	if p.counted(ok) >= maxFailures {
+		p.gone()
+	}
+}
+
+// counted returns how many probes have failed in a row. With one that did not, kcp is
+// there.
+func (p *Pulse) counted(ok bool) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !ok {
+		p.failures++
+		return p.failures
+	}
+	p.failures = 0
+	if p.back != nil {
+		p.there, p.lose = context.WithCancel(context.Background())
+		close(p.back)
+		p.back = nil
+	}
+	return 0
+}
+
+func (p *Pulse) gone() {
+	p.ready.Store(false)
+	p.mu.Lock()
+	was, tell := p.back == nil, p.onGone
+	if was {
+		p.back = make(chan struct{})
+		p.lose()
+	}
+	p.mu.Unlock()
+	if was {
+		for _, f := range tell {
+			f()
+		}
+	}
+}
+
+// OnGone has f called whenever kcp goes; it must not block.
+func (p *Pulse) OnGone(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.onGone = append(p.onGone, f)
+}
+
+// Ready tells whether kcp said so itself when it was asked last.
+func (p *Pulse) Ready() bool { return p.ready.Load() }
+
+// Err is nil while kcp is there, and what a caller is told otherwise.
+func (p *Pulse) Err() error {
+	if there, _ := p.now(); there.Err() != nil {
+		return unreachable(errGone)
+	}
+	return nil
+}
+
+func (p *Pulse) now() (there context.Context, back <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.there, p.back
+}
+
+// Await waits until kcp is there and returns a context that ends when it goes, or
+// the error of ctx where that ends first.
+func (p *Pulse) Await(ctx context.Context) (there context.Context, err error) {
+	for {
+		there, back := p.now()
+		if back == nil {
+			return there, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-back:
+		}
+	}
+}
+
+// Present is nil once kcp is there, for which it waits as long as callers do, and
+// what a caller is told otherwise.
+func (p *Pulse) Present(ctx context.Context) error {
+	if p.Err() == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	if _, err := p.Await(ctx); err != nil {
+		return unreachable(errGone)
+	}
+	return nil
+}
+
+var errGone = errors.New("nothing comes from kcp any more")
+
+func unreachable(err error) *errs.Error {
+	e := errs.Wrap(errs.Unavailable, err, "kcp cannot be reached at the moment; try again")
+	e.RetryAfter = retryAfter
+	return e
+}
+
+// hearing is a connection to kcp whose other end is listened to.
+type hearing struct {
+	net.Conn
+	heard *atomic.Bool
+}
+
+func (h hearing) Read(b []byte) (int, error) {
+	n, err := h.Conn.Read(b)
+	if n > 0 && !h.heard.Load() {
+		h.heard.Store(true)
+	}
+	return n, err
+}
+
+// Impatient returns the same clients for whoever has a caller waiting: a request
+// fails as soon as kcp is gone, with what the caller is told.
+func (c *Clients) Impatient() *Clients {
+	other := *c
+	other.http = &http.Client{Transport: c.pulse.Bind(c.http.Transport)}
+	return &other
+}
+
+// Bind returns a RoundTripper whose requests, and answers, end when kcp goes. They
+// fail with an *errs.Error then, as they do where there is nobody to connect to or
+// an answer breaks off.
+func (p *Pulse) Bind(next http.RoundTripper) http.RoundTripper { return bound{next, p} }
+
+type bound struct {
+	next  http.RoundTripper
+	pulse *Pulse
+}
+
+func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
+	there, _ := b.pulse.now()
+	if there.Err() != nil {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		return nil, unreachable(errGone)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	unbind := context.AfterFunc(there, cancel)
+	response, err := b.next.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		unbind()
+		cancel()
+		var dial *net.OpError
+		if r.Context().Err() == nil && (there.Err() != nil || errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect")) {
+			return nil, unreachable(err)
+		}
+		return nil, err
+	}
+	if response.StatusCode == http.StatusSwitchingProtocols {
+		// Its body is a connection, which whoever has it closes.
+		unbind()
+		return response, nil
+	}
+	response.Body = &whole{held{ReadCloser: response.Body, end: func() { unbind(); cancel() }}}
+	return response, nil
+}
+
+// whole is an answer's body that tells a broken one from one that the caller does
+// not want any more.
+type whole struct{ held }
+
+func (w *whole) Read(b []byte) (int, error) {
+	n, err := w.held.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = unreachable(fmt.Errorf("kcp's answer broke off: %w", err))
+	}
+	return n, err
+}

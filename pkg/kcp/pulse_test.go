@@ -1,0 +1,153 @@
+package kcp_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+)
+
+// listening keeps the pulse of a kcp until the test ends.
+func listening(t *testing.T, clients *kcp.Clients) *kcp.Pulse {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); clients.Listen(ctx) }()
+	t.Cleanup(func() { stop(); await(t, ended) })
+	return clients.Pulse()
+}
+
+func goes(t *testing.T, p *kcp.Pulse) {
+	t.Helper()
+	require.Eventually(t, func() bool { return p.Err() != nil }, long, time.Millisecond)
+	require.False(t, p.Ready())
+	var told *errs.Error
+	require.ErrorAs(t, p.Err(), &told)
+	require.Equal(t, errs.Unavailable, told.Code)
+	require.Positive(t, told.RetryAfter)
+}
+
+func comes(t *testing.T, p *kcp.Pulse) {
+	t.Helper()
+	require.Eventually(t, func() bool { return p.Err() == nil && p.Ready() }, long, time.Millisecond)
+}
+
+func TestAKCPThatGoesSilentIsGoneUntilItIsBack(t *testing.T) {
+	t.Parallel()
+	c := &cutter{}
+	clients := newClients(t, c.through(t, newKCP(t, true, nil, nil)))
+	p := listening(t, clients)
+	comes(t, p)
+	there, err := p.Await(t.Context())
+	require.NoError(t, err)
+	told := make(chan struct{})
+	p.OnGone(func() { close(told) })
+
+	resume := c.block()
+	goes(t, p)
+	await(t, told)
+	await(t, there.Done())
+	began := time.Now()
+	require.True(t, errs.Is(p.Present(t.Context()), errs.Unavailable))
+	require.GreaterOrEqual(t, time.Since(began), kcp.Patience)
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := p.Await(t.Context())
+		waiting <- err
+	}()
+	resume()
+	require.NoError(t, await(t, waiting))
+	comes(t, p)
+	require.NoError(t, p.Present(t.Context()))
+}
+
+func TestAKCPThatSaysForLongThatItIsNotReadyIsGone(t *testing.T) {
+	t.Parallel()
+	var broken atomic.Bool
+	f := newKCP(t, true, nil, nil)
+	f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if broken.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+	p := listening(t, f.clients(t))
+	comes(t, p)
+	broken.Store(true)
+	goes(t, p)
+	broken.Store(false)
+	comes(t, p)
+}
+
+// A probe that takes longer than silence may last is no silence.
+func TestAKCPThatIsSlowIsThere(t *testing.T) {
+	t.Parallel()
+	f := newKCP(t, true, nil, func(*http.Request) { <-time.After(2500 * time.Millisecond) })
+	clients := f.clients(t)
+	p := listening(t, clients)
+	for range 2 {
+		_, err := clients.Impatient().Users("c").Get(t.Context(), "u", metav1.GetOptions{})
+		require.NoError(t, err)
+		require.NoError(t, p.Err())
+	}
+	require.True(t, p.Ready())
+}
+
+func TestImpatientClientsAreToldWhatTheirCallerIs(t *testing.T) {
+	t.Parallel()
+	unavailable := func(t *testing.T, err error) {
+		t.Helper()
+		var told *errs.Error
+		require.ErrorAs(t, err, &told)
+		require.Equal(t, errs.Unavailable, told.Code)
+	}
+	t.Run("nobody is there", func(t *testing.T) {
+		t.Parallel()
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+		unavailable(t, writes[http.MethodPost](t.Context(), newClients(t, &rest.Config{Host: "https://" + l.Addr().String()}).Impatient()))
+	})
+	t.Run("kcp goes while it answers", func(t *testing.T) {
+		t.Parallel()
+		c := &cutter{}
+		clients := newClients(t, c.through(t, newKCP(t, true, nil, nil)))
+		p := listening(t, clients)
+		comes(t, p)
+		defer c.block()()
+		began := time.Now()
+		unavailable(t, writes[http.MethodPost](t.Context(), clients.Impatient()))
+		require.Less(t, time.Since(began), 10*time.Second)
+		began = time.Now()
+		unavailable(t, writes[http.MethodPost](t.Context(), clients.Impatient()))
+		require.Less(t, time.Since(began), time.Second, "and at once when it is known to be gone")
+	})
+	t.Run("the answer breaks off", func(t *testing.T) {
+		t.Parallel()
+		f := newKCP(t, true, nil, nil)
+		f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"apiVersion":`)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		})
+		unavailable(t, writes[http.MethodPost](t.Context(), f.clients(t).Impatient()))
+	})
+	t.Run("the caller goes", func(t *testing.T) {
+		t.Parallel()
+		ctx, leave := context.WithCancel(t.Context())
+		f := newKCP(t, true, nil, func(r *http.Request) { leave(); <-r.Context().Done() })
+		err := writes[http.MethodPost](ctx, f.clients(t).Impatient())
+		require.ErrorIs(t, err, context.Canceled)
+		var told *errs.Error
+		require.NotErrorAs(t, err, &told)
+	})
+}

@@ -1,0 +1,72 @@
+package store_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+// The object that a failed read leaves behind must not be what is asked for next.
+func TestAmendReadsTheSameObjectAgainWhereAReadFails(t *testing.T) {
+	t.Parallel()
+	s, held := alice(t)
+	conflicts, failures := 1, 3
+	s.refuse = func(method string) *apierrors.StatusError {
+		switch {
+		case method == http.MethodPatch && conflicts > 0:
+			conflicts--
+			return apierrors.NewConflict(v1alpha1.SchemeGroupVersion.WithResource("users").GroupResource(), "alice", errors.New("changed"))
+		case method == http.MethodGet && failures > 0:
+			failures--
+			return apierrors.NewServiceUnavailable("a moment")
+		}
+		return nil
+	}
+	u, err := s.store().AmendUser(t.Context(), held, claiming(uuid(1)))
+	require.NoError(t, err)
+	require.Equal(t, []string{uuid(1)}, uuids(u))
+	require.Zero(t, conflicts+failures, "the control: all of it has happened")
+}
+
+// Whatever stands in place of kcp's answer is no bug of the hub's.
+func TestWhatIsNoAnswerOfKCPIsUnavailable(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]http.HandlerFunc{
+		"a gateway that finds nobody": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadGateway)
+			_, _ = io.WriteString(w, "<html>")
+		},
+		"an answer that breaks off": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"kind":`)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		},
+		"no answer": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, held := alice(t)
+			s.http.Config.Handler = answer
+			began := time.Now()
+			_, err := s.store().AmendUser(t.Context(), held, claiming(uuid(1)))
+			var told *errs.Error
+			require.ErrorAs(t, err, &told)
+			require.Equal(t, errs.Unavailable, told.Code, "%v", err)
+			require.Positive(t, told.RetryAfter)
+			require.Less(t, time.Since(began), 10*time.Second)
+
+			s.http.Config.Handler = s
+			_, err = s.store().AmendUser(t.Context(), held, claiming(uuid(1)))
+			require.NoError(t, err)
+		})
+	}
+}
