@@ -69,7 +69,7 @@ func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients
 	c.organization = controller.New(controller.Options{Name: "organization", All: c.allOrganizations}, metrics, organization.New(organizations))
 	c.workspace = controller.New(controller.Options{Name: "workspace", All: c.allWorkspaces}, metrics, workspace.New(workspaces))
 	c.access = controller.New(controller.Options{Name: "access", All: c.allWorkspaces}, metrics, c.accessReconciler.Reconcile)
-	c.index = controller.New(controller.Options{Name: "membershipindex", All: c.allUsers}, metrics, membershipindex.New(c.indexConfig(w)))
+	c.index = controller.New(controller.Options{Name: "membershipindex", All: c.allIndexed}, metrics, membershipindex.New(c.indexConfig(w)))
 	c.user = controller.New(controller.Options{Name: "user", All: c.allUsers}, metrics, user.New(users))
 	c.membership = controller.New(controller.Options{Name: "membership", All: c.allMemberships}, metrics, membership.New(memberships))
 	c.sweep = controller.New(controller.Options{Name: "customresources-sweep", Workers: sweepers, All: c.allWorkspaces}, metrics, access.NewCustomResources(c.customResourcesConfig(clients)).Look)

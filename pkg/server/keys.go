@@ -31,6 +31,18 @@ func (c *controllers) allUsers() []controller.Key {
 	return keys
 }
 
+// allIndexed are the Users, and those of whom only an index is left: who goes is gone
+// before it.
+func (c *controllers) allIndexed() []controller.Key {
+	keys := c.allUsers()
+	for _, i := range c.in.Indexes.List() {
+		if _, ok := c.in.Users.Get(c.clusters.Users, i.Name); !ok {
+			keys = append(keys, controller.Key{Cluster: c.clusters.Users, Name: i.Name})
+		}
+	}
+	return keys
+}
+
 func (c *controllers) allMemberships() []controller.Key {
 	var keys []controller.Key
 	for _, m := range c.in.Memberships.List() {
