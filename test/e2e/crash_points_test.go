@@ -1,0 +1,333 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+const (
+	// healed is how long after a restart something half-made may be seen.
+	healed = time.Minute
+	// batch is how many scenes are made at once; more would be old when they have
+	// their turn, and kcp looks at what is old and going only now and then.
+	batch = 4
+	// samples is how many of an operation's writes a run kills at that is not to try
+	// all of them.
+	samples = 3
+)
+
+// pointsVariable chooses the kill points: "all" of them, or a number that says
+// which ones, so that a run can be repeated. By default the number is the day's, and
+// each has its turn in time.
+const pointsVariable = "KEDGE_TEST_CRASH"
+
+// lane is a hub with a tree of its own, whose operations are tried one after the
+// other.
+type lane struct {
+	hub      *framework.CrashHub
+	clients  *kcp.Clients
+	root     string
+	personal bool
+	people   []string
+}
+
+// scene is what an operation is done to, by people whom no other scene knows.
+type scene struct {
+	a, b, key string
+	// org and ws are UUIDs; alone is an Org in which nobody but a is.
+	org, ws, alone string
+}
+
+// operation is one request and what must come of it.
+type operation struct {
+	name  string
+	setup func(l *lane, s *scene) error
+	call  func(s *scene) framework.Call
+	// done and none tell whether all of it has happened, or nothing.
+	done, none func(truth *framework.Truth, s *scene) bool
+	// already are the codes of a repetition of what has happened, beside 2xx.
+	already []int
+	// final says that what has happened must not be asked for again.
+	final bool
+}
+
+// point is where the hub is killed.
+type point struct {
+	n    int
+	when string
+}
+
+// result is what a round found.
+type result struct {
+	killed, acknowledged, whole bool
+	after                       time.Duration
+}
+
+func TestTheHubIsKilledAtEveryWrite(t *testing.T) {
+	t.Parallel()
+	k, err := framework.StartKCP(t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(k.Kill)
+	for name, g := range groups() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLane(t, k, g.flags...)
+			for _, o := range g.operations {
+				t.Run(o.name, func(t *testing.T) { l.try(t, o, g.points) })
+			}
+			t.Run("index of nobody", l.orphan)
+		})
+	}
+}
+
+// group is what is tried on one hub.
+type group struct {
+	flags      []string
+	operations []operation
+	points     func(writes int) []point
+}
+
+// groups are few where a sample is tried, because each takes a hub, and many
+// otherwise, because they run side by side.
+func groups() map[string]group {
+	const short, shared = "--deletion-grace=2s", "--personal-orgs=false"
+	all := map[string]group{
+		"creates":   {[]string{shared}, creates(), sample},
+		"members":   {[]string{shared}, membersOperations(), sample},
+		"deletions": {[]string{shared}, deletions(), sample},
+		"cascades":  {[]string{shared, short}, cascades(), sample},
+		"people":    {[]string{short}, peopleOperations(), sample},
+	}
+	if os.Getenv(pointsVariable) != "all" {
+		return all
+	}
+	split := map[string]group{}
+	for _, g := range all {
+		for _, o := range g.operations {
+			for _, when := range []string{"before", "after"} {
+				split[o.name+" "+when] = group{g.flags, []operation{o}, every(when)}
+			}
+		}
+	}
+	return split
+}
+
+func newLane(t *testing.T, k *framework.KCP, flags ...string) *lane {
+	l := &lane{clients: k.Clients(t), root: framework.NewRoot(), personal: !slices.Contains(flags, "--personal-orgs=false")}
+	for i := range 2000 {
+		l.people = append(l.people, fmt.Sprintf("p%04d", i))
+	}
+	l.hub = framework.StartCrashHub(t, k, l.root, l.people, flags...)
+	return l
+}
+
+// try kills the hub at the operation's writes, one after the other, each time on a
+// new scene.
+func (l *lane) try(t *testing.T, o operation, choose func(writes int) []point) {
+	dry := l.scenes(t, o, 1)
+	l.hub.Arm(t, 0, "never")
+	a := l.hub.Do(t, o.call(dry[0]), http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent)
+	l.hub.Settle(t, func(ctx context.Context) error { return l.whole(ctx, o, dry[0]) })
+	writes := l.hub.Writes()
+	require.NotEmpty(t, writes, "%d %s", a.Code, a.Raw)
+	var results []result
+	points := choose(len(writes))
+	for at := range slices.Chunk(points, batch) {
+		scenes := l.scenes(t, o, len(at))
+		for i, p := range at {
+			r, err := l.round(t, o, scenes[i], p)
+			if err != nil {
+				t.Errorf("%s, killed %s write %d: %v", o.name, p.when, p.n, err)
+				continue
+			}
+			results = append(results, r)
+		}
+	}
+	if !t.Failed() {
+		require.NoError(t, framework.Wait(healed, func() error { return l.sound(t.Context()) }))
+	}
+	report(t, o.name, writes, len(points), results)
+}
+
+func every(when string) func(writes int) []point {
+	return func(writes int) (points []point) {
+		for n := range writes {
+			points = append(points, point{n + 1, when})
+		}
+		return points
+	}
+}
+
+// sample chooses some of so many points.
+func sample(writes int) (points []point) {
+	order := rand.New(rand.NewPCG(1, uint64(writes))).Perm(writes) //nolint:gosec // the same each time
+	for i := range min(samples, writes) {
+		p := point{1 + order[(day()*samples+i)%writes], "after"}
+		if (day()+i)%samples == 0 {
+			p.when = "before"
+		}
+		points = append(points, p)
+	}
+	return points
+}
+
+func day() int {
+	if n, err := strconv.Atoi(os.Getenv(pointsVariable)); err == nil {
+		return n
+	}
+	return int(time.Now().Unix() / (24 * 60 * 60))
+}
+
+// scenes makes scenes for the operation and waits until the hub is done with them.
+func (l *lane) scenes(t *testing.T, o operation, n int) []*scene {
+	made := make([]*scene, n)
+	var making errgroup.Group
+	for i := range made {
+		made[i] = &scene{a: l.people[0], b: l.people[1], key: "key-of-" + l.people[0]}
+		l.people = l.people[2:]
+		making.Go(func() error { return o.setup(l, made[i]) })
+	}
+	require.NoError(t, making.Wait())
+	l.hub.Settle(t, func(ctx context.Context) error {
+		for _, s := range made {
+			if _, err := l.look(ctx, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return made
+}
+
+// round kills the hub once and looks at what is left.
+func (l *lane) round(t *testing.T, o operation, s *scene, p point) (r result, err error) {
+	l.hub.Settle(t, func(context.Context) error { return nil })
+	l.hub.Arm(t, p.n, p.when)
+	answer, failure := l.hub.Try(o.call(s))
+	r.acknowledged = failure == nil && answer.Code/100 == 2
+	r.killed = l.hub.Settle(t, func(ctx context.Context) error { return l.whole(ctx, o, s) })
+	last := l.hub.Writes()
+	l.hub.Disarm(t)
+	if r.killed {
+		l.hub.Restart(t)
+	} else if !r.acknowledged {
+		return r, fmt.Errorf("the hub was not killed, and answered %d %s, %w", answer.Code, answer.Raw, failure)
+	}
+	began := time.Now()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%w\nacknowledged: %t\nwrites: %s\n%s", err, r.acknowledged, strings.Join(last, ", "), l.hub.Log())
+		}
+	}()
+	if err := framework.Wait(healed, func() error {
+		truth, err := l.look(t.Context(), s)
+		if err != nil {
+			return err
+		}
+		if r.whole = o.done(truth, s); !r.whole && (r.acknowledged || !o.none(truth, s)) {
+			return fmt.Errorf("what was asked for is neither done nor not")
+		}
+		return nil
+	}); err != nil {
+		return r, err
+	}
+	r.after = time.Since(began)
+	if r.acknowledged || r.whole && o.final {
+		return r, nil
+	}
+	// Whoever got no answer asks again.
+	if err := framework.Wait(healed, func() error {
+		again, err := l.hub.Try(o.call(s))
+		if err == nil && again.Code/100 != 2 && (!r.whole || !slices.Contains(o.already, again.Code)) {
+			err = fmt.Errorf("the repetition was answered %d %s", again.Code, again.Raw)
+		}
+		return err
+	}); err != nil {
+		return r, err
+	}
+	return r, framework.Wait(healed, func() error { return l.whole(t.Context(), o, s) })
+}
+
+// look reads what there is of the scene and fails where something is half-made.
+func (l *lane) look(ctx context.Context, s *scene) (*framework.Truth, error) {
+	truth, err := framework.ReadTruth(ctx, l.clients, l.root, s.a, s.b)
+	if err != nil {
+		return nil, err
+	}
+	truth.PersonalOrgs = l.personal
+	if problems := truth.Problems(); len(problems) > 0 {
+		return nil, fmt.Errorf("%s", strings.Join(problems, "\n"))
+	}
+	return truth, nil
+}
+
+func (l *lane) whole(ctx context.Context, o operation, s *scene) error {
+	truth, err := l.look(ctx, s)
+	if err == nil && !o.done(truth, s) {
+		err = fmt.Errorf("it is not done")
+	}
+	return err
+}
+
+// orphan leaves what a kill between the last two writes of a person's cascade does.
+func (l *lane) orphan(t *testing.T) {
+	l.hub.Kill()
+	index := &v1alpha1.UserMembershipIndex{ObjectMeta: metav1.ObjectMeta{Name: "nobody"}}
+	_, err := l.clients.Indexes(l.root+":users").Create(t.Context(), index, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.Error(t, l.sound(t.Context()), "the control: it is noticed")
+	l.hub.Restart(t)
+	require.NoError(t, framework.Wait(healed, func() error { return l.sound(t.Context()) }))
+}
+
+// sound looks at the whole tree.
+func (l *lane) sound(ctx context.Context) error {
+	truth, err := framework.ReadTruth(ctx, l.clients, l.root)
+	if err != nil {
+		return err
+	}
+	truth.PersonalOrgs = l.personal
+	if problems := truth.Problems(); len(problems) > 0 {
+		return fmt.Errorf("%s", strings.Join(problems, "\n"))
+	}
+	return nil
+}
+
+func report(t *testing.T, name string, writes []string, rounds int, results []result) {
+	killed, acknowledged, whole, nothing := 0, 0, 0, 0
+	var longest time.Duration
+	for _, r := range results {
+		if !r.killed {
+			continue
+		}
+		killed++
+		longest = max(longest, r.after)
+		switch {
+		case r.acknowledged:
+			acknowledged++
+		case r.whole:
+			whole++
+		default:
+			nothing++
+		}
+	}
+	t.Logf("%s: %d writes; %d rounds (%s=%d), killed in %d: %d had been answered and all of it was there; of %d that had not, %d were whole, %d had left nothing; half-made: %d; sound at most %s after the hub was back",
+		name, len(writes), rounds, pointsVariable, day(), killed, acknowledged, whole+nothing, whole, nothing, rounds-len(results), longest.Round(time.Millisecond))
+	t.Logf("%s writes: %s", name, strings.Join(writes, ", "))
+}

@@ -1,0 +1,256 @@
+package framework
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// audit collects what is not as it should be.
+type audit struct {
+	*Truth
+	found []string
+	rows  map[string]map[string]v1alpha1.MembershipIndexEntry
+}
+
+func (a *audit) problem(format string, args ...any) {
+	a.found = append(a.found, fmt.Sprintf(format, args...))
+}
+
+// Problems are what stands against the promise that nothing half-made stays: every
+// object is whole, or gone with all that hung on it; the index and the bindings are
+// what the Memberships say; every live Org has an admin; what is soft-deleted is
+// frozen, and nothing else is. The rules are written down here a second time, on
+// purpose.
+func (t *Truth) Problems() []string {
+	a := &audit{Truth: t, rows: map[string]map[string]v1alpha1.MembershipIndexEntry{}}
+	for uuid, org := range t.Orgs {
+		a.org(uuid, org)
+	}
+	for name, u := range t.Users {
+		a.user(name, u)
+	}
+	for name, index := range t.Indexes {
+		if t.Users[name] == nil {
+			a.problem("the index of %s is left, who is not there", name)
+			continue
+		}
+		a.index(name, index)
+	}
+	slices.Sort(a.found)
+	return a.found
+}
+
+func (a *audit) user(name string, u *v1alpha1.User) {
+	if a.Indexes[name] == nil {
+		a.problem("%s has no index", name)
+	}
+	if !u.DeletionTimestamp.IsZero() {
+		a.problem("%s is still going", name)
+		return
+	}
+	var own []string
+	for uuid, org := range a.Orgs {
+		if o := org.Organization; o != nil && !o.Spec.Personal && o.Annotations[v1alpha1.CreatedByAnnotation] == name {
+			own = append(own, uuid)
+		}
+	}
+	a.claims("the User "+name, u.Spec.OrgClaims, own)
+	if u.Status.DeletionRequestedAt != nil {
+		return
+	}
+	if u.Status.Phase != v1alpha1.PhaseReady || u.Status.ObservedGeneration != u.Generation {
+		a.problem("%s is %s: %v", name, u.Status.Phase, u.Status.Conditions)
+	}
+	if a.PersonalOrgs {
+		org := a.Orgs[u.Status.PersonalOrg]
+		if org == nil || org.Workspaces[u.Status.DefaultWorkspace] == nil {
+			a.problem("%s has the own Org %q and the default Workspace %q", name, u.Status.PersonalOrg, u.Status.DefaultWorkspace)
+		} else if at := org.Workspaces[u.Status.DefaultWorkspace].Spec.Cluster; u.Spec.DefaultCluster != at {
+			a.problem("%s lands in %q, not in %q", name, u.Spec.DefaultCluster, at)
+		}
+	}
+}
+
+// claims must be those of what there is, and nothing must be left to be made.
+func (a *audit) claims(of string, claims []v1alpha1.Claim, existing []string) {
+	var claimed []string
+	for _, c := range claims {
+		claimed = append(claimed, c.UUID)
+		if c.Request != nil {
+			a.problem("%s has the claim %s that nobody carried out", of, c.UUID)
+		}
+	}
+	slices.Sort(claimed)
+	slices.Sort(existing)
+	if !slices.Equal(claimed, existing) {
+		a.problem("%s claims %v and has %v", of, claimed, existing)
+	}
+}
+
+func (a *audit) org(uuid string, org *TruthOrg) {
+	o := org.Organization
+	switch {
+	case o == nil:
+		a.problem("the kcp Workspace of the Org %s is left", uuid)
+		return
+	case !o.DeletionTimestamp.IsZero():
+		a.problem("the Org %s is still going", uuid)
+		return
+	case org.Workspace == nil:
+		a.problem("the Org %s has no kcp Workspace", uuid)
+		return
+	case !org.Workspace.DeletionTimestamp.IsZero():
+		a.problem("the kcp Workspace of the Org %s is going", uuid)
+		return
+	}
+	if deleted := o.Status.DeletionRequestedAt != nil; deleted != org.Closed {
+		a.problem("the Org %s is soft-deleted: %t, and closed: %t", uuid, deleted, org.Closed)
+	}
+	if org.Closed {
+		return
+	}
+	if o.Status.Phase != v1alpha1.PhaseReady || o.Status.ObservedGeneration != o.Generation {
+		a.problem("the Org %s is %s: %v", uuid, o.Status.Phase, o.Status.Conditions)
+	}
+	a.claims("the Org "+uuid, o.Spec.WorkspaceClaims, slices.Collect(maps.Keys(org.Workspaces)))
+	if n := len(o.Spec.MembershipChanges); n > 0 {
+		a.problem("the Org %s has %d changes that nobody carried out", uuid, n)
+	}
+	admins := 0
+	for _, m := range org.Memberships {
+		a.membership(uuid, org, m)
+		if m.Spec.Scope == v1alpha1.ScopeOrg && m.Spec.Role == v1alpha1.RoleAdmin {
+			admins++
+		}
+	}
+	if admins == 0 {
+		a.problem("the Org %s has no admin", uuid)
+	}
+	for _, ws := range org.Workspaces {
+		a.workspace(uuid, org, ws)
+	}
+}
+
+func (a *audit) membership(uuid string, org *TruthOrg, m *v1alpha1.Membership) {
+	user, in := m.Spec.UserRef.Name, ""
+	row := v1alpha1.MembershipIndexEntry{
+		OrgUUID: uuid, OrgDisplayName: org.Organization.Spec.DisplayName,
+		Role: m.Spec.Role, Personal: org.Organization.Spec.Personal,
+	}
+	if a.Users[user] == nil {
+		a.problem("the Membership %s in %s is of nobody", m.Name, uuid)
+	}
+	if m.Spec.WorkspaceRef != nil {
+		in = m.Spec.WorkspaceRef.Name
+		ws := org.Workspaces[in]
+		if ws == nil {
+			a.problem("the Membership %s in %s is in no Workspace", m.Name, uuid)
+			return
+		}
+		w := tenancy.WorkspaceOf(uuid, ws.Workspace)
+		row.WorkspaceUUID, row.WorkspaceDisplayName, row.ClusterID, row.SoftDeletedAt = in, w.DisplayName, w.ClusterID, w.DeletionRequestedAt
+	}
+	if !m.DeletionTimestamp.IsZero() || m.Status.Phase != v1alpha1.PhaseReady || m.Status.ObservedGeneration != m.Generation {
+		a.problem("the Membership %s in %s is %s: %v", m.Name, uuid, m.Status.Phase, m.Status.Conditions)
+	}
+	if a.rows[user] == nil {
+		a.rows[user] = map[string]v1alpha1.MembershipIndexEntry{}
+	}
+	a.rows[user][uuid+"/"+in] = row
+}
+
+// index compares the rows with the Memberships. Those in an Org that is closed
+// cannot be seen; their rows must say that it is soft-deleted.
+func (a *audit) index(name string, index *v1alpha1.UserMembershipIndex) {
+	want := maps.Clone(a.rows[name])
+	for _, have := range index.Spec.Entries {
+		key := have.OrgUUID + "/" + have.WorkspaceUUID
+		if org := a.Orgs[have.OrgUUID]; org != nil && org.Closed {
+			if have.SoftDeletedAt == nil {
+				a.problem("the index of %s does not say that %s is soft-deleted", name, key)
+			}
+			continue
+		}
+		row, ok := want[key]
+		delete(want, key)
+		if !ok {
+			a.problem("the index of %s has the row %s, and no Membership says so", name, key)
+		} else if fmt.Sprint(have.SoftDeletedAt) != fmt.Sprint(row.SoftDeletedAt) || have.Role != row.Role || have.ClusterID != row.ClusterID ||
+			have.Personal != row.Personal || have.OrgDisplayName != row.OrgDisplayName || have.WorkspaceDisplayName != row.WorkspaceDisplayName {
+			a.problem("the index of %s has %v, where the truth is %v", name, have, row)
+		}
+	}
+	for key := range want {
+		a.problem("the index of %s has no row %s", name, key)
+	}
+}
+
+func (a *audit) workspace(uuid string, org *TruthOrg, ws *TruthWorkspace) {
+	w := tenancy.WorkspaceOf(uuid, ws.Workspace)
+	if w.Terminating {
+		a.problem("the Workspace %s is still going", w.UUID)
+		return
+	}
+	if deleted := w.DeletionRequestedAt != nil; deleted != ws.Closed {
+		a.problem("the Workspace %s is soft-deleted: %t, and closed: %t", w.UUID, deleted, ws.Closed)
+	}
+	if ws.Closed {
+		return
+	}
+	if !w.Ready() {
+		a.problem("the Workspace %s is %s: %v", w.UUID, w.Status.Phase, w.Status.Conditions)
+	}
+	bindings, roles := a.access(w.UUID, org)
+	have := map[string]string{}
+	for name, b := range ws.Bindings {
+		have[name] = fmt.Sprintf("%s of %v", b.RoleRef.Name, b.Subjects)
+	}
+	if !maps.Equal(have, bindings) {
+		a.problem("in the Workspace %s is bound %v, where the truth is %v", w.UUID, have, bindings)
+	}
+	if held := slices.Sorted(maps.Keys(ws.Roles)); !slices.Equal(held, roles) {
+		a.problem("in the Workspace %s are the roles %v, not %v", w.UUID, held, roles)
+	}
+}
+
+// access are the bindings of the people of a Workspace, with whom they bind to
+// what, and the hub's roles in it.
+func (a *audit) access(workspace string, org *TruthOrg) (bindings map[string]string, roles []string) {
+	const prefix = "kedge:workspace:"
+	effective, sudo := map[string]v1alpha1.Role{}, map[string]bool{}
+	for _, m := range org.Memberships {
+		u := a.Users[m.Spec.UserRef.Name]
+		here := m.Spec.WorkspaceRef != nil && m.Spec.WorkspaceRef.Name == workspace
+		if u == nil || u.Status.DeletionRequestedAt != nil || u.Spec.Registration != v1alpha1.RegistrationApproved ||
+			!here && (m.Spec.Scope != v1alpha1.ScopeOrg || m.Spec.Role != v1alpha1.RoleAdmin) {
+			continue
+		}
+		if effective[u.Name] != v1alpha1.RoleAdmin {
+			effective[u.Name] = m.Spec.Role
+		}
+		sudo[u.Name] = sudo[u.Name] || here && m.Spec.Sudo
+	}
+	bindings = map[string]string{}
+	bind := func(name, role, kind, subject string) {
+		bindings[name] = fmt.Sprintf("%s of %v", role, []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: kind, Name: subject}})
+	}
+	roles = []string{prefix + "admin", prefix + "member", prefix + "viewer"}
+	for name, role := range effective {
+		identity := a.Users[name].Spec.RBACIdentity
+		bind(prefix+string(role)+":user:"+name, prefix+string(role), rbacv1.UserKind, identity)
+		if sudo[name] {
+			own := prefix + "sudo:user:" + name
+			bind(own, own, rbacv1.UserKind, identity)
+			bind(prefix+"sudo", prefix+"admin", rbacv1.GroupKind, prefix+workspace+":sudo")
+			roles = append(roles, own)
+		}
+	}
+	slices.Sort(roles)
+	return bindings, roles
+}

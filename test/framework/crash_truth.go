@@ -1,0 +1,182 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	"golang.org/x/sync/errgroup"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+)
+
+// Truth is what kcp itself holds of a hub's tree, read with its admin's rights.
+type Truth struct {
+	// PersonalOrgs says whether everybody has an Org of their own.
+	PersonalOrgs bool
+	Users        map[string]*v1alpha1.User
+	Indexes      map[string]*v1alpha1.UserMembershipIndex
+	Orgs         map[string]*TruthOrg
+}
+
+// TruthOrg is an Organization, or what is left of one, with what is in it.
+type TruthOrg struct {
+	// Organization and Workspace, its own in kcp, are nil where there is none.
+	Organization *v1alpha1.Organization
+	Workspace    *kcptenancyv1alpha1.Workspace
+	// Closed says that kcp refuses everybody in it.
+	Closed      bool
+	Memberships map[string]*v1alpha1.Membership
+	Workspaces  map[string]*TruthWorkspace
+}
+
+// TruthWorkspace is a child Workspace with what the hub keeps in it.
+type TruthWorkspace struct {
+	*kcptenancyv1alpha1.Workspace
+	Closed   bool
+	Bindings map[string]*rbacv1.ClusterRoleBinding
+	Roles    map[string]*rbacv1.ClusterRole
+}
+
+// ReadTruth reads the tree: all of it, or, where people are named, these, the Orgs
+// that they asked for, and those that nobody did.
+func ReadTruth(ctx context.Context, clients *kcp.Clients, root string, people ...string) (*Truth, error) {
+	asked := func(string) bool { return true }
+	if len(people) > 0 {
+		named := map[string]bool{"": true}
+		for _, name := range people {
+			named[name] = true
+		}
+		asked = func(name string) bool { return named[name] }
+	}
+	truth := &Truth{Users: map[string]*v1alpha1.User{}, Indexes: map[string]*v1alpha1.UserMembershipIndex{}, Orgs: map[string]*TruthOrg{}}
+	var users v1alpha1.UserList
+	var indexes v1alpha1.UserMembershipIndexList
+	var orgs v1alpha1.OrganizationList
+	var workspaces kcptenancyv1alpha1.WorkspaceList
+	// Organizations are read last: what is made or goes in the meantime must not
+	// look like something that nobody holds.
+	if err := list(ctx, clients.Workspaces(root+":orgs").GetClient(), "workspaces", &workspaces); err != nil {
+		return nil, err
+	}
+	if err := list(ctx, clients.Indexes(root+":users").GetClient(), "usermembershipindexes", &indexes); err != nil {
+		return nil, err
+	}
+	if err := list(ctx, clients.Users(root+":users").GetClient(), "users", &users); err != nil {
+		return nil, err
+	}
+	if err := list(ctx, clients.Organizations(root+":orgs").GetClient(), "organizations", &orgs); err != nil {
+		return nil, err
+	}
+	for i := range users.Items {
+		if asked(users.Items[i].Name) {
+			truth.Users[users.Items[i].Name] = &users.Items[i]
+		}
+	}
+	for i := range indexes.Items {
+		if asked(indexes.Items[i].Name) {
+			truth.Indexes[indexes.Items[i].Name] = &indexes.Items[i]
+		}
+	}
+	others := map[string]bool{}
+	for i := range orgs.Items {
+		o := &orgs.Items[i]
+		if others[o.Name] = !asked(o.Annotations[v1alpha1.CreatedByAnnotation]); !others[o.Name] {
+			truth.Orgs[o.Name] = &TruthOrg{Organization: o}
+		}
+	}
+	for i := range workspaces.Items {
+		ws := &workspaces.Items[i]
+		if others[ws.Name] {
+			continue
+		}
+		if truth.Orgs[ws.Name] == nil {
+			truth.Orgs[ws.Name] = &TruthOrg{}
+		}
+		truth.Orgs[ws.Name].Workspace = ws
+	}
+	reading, ctx := errgroup.WithContext(ctx)
+	reading.SetLimit(8)
+	for _, org := range truth.Orgs {
+		reading.Go(func() error { return org.read(ctx, clients) })
+	}
+	return truth, reading.Wait()
+}
+
+func (o *TruthOrg) read(ctx context.Context, clients *kcp.Clients) error {
+	o.Memberships, o.Workspaces = map[string]*v1alpha1.Membership{}, map[string]*TruthWorkspace{}
+	if o.Workspace == nil || o.Workspace.Spec.Cluster == "" {
+		return nil
+	}
+	cluster := o.Workspace.Spec.Cluster
+	var memberships v1alpha1.MembershipList
+	var workspaces kcptenancyv1alpha1.WorkspaceList
+	err := list(ctx, clients.Memberships(cluster).GetClient(), "memberships", &memberships)
+	if err == nil {
+		err = list(ctx, clients.Workspaces(cluster).GetClient(), "workspaces", &workspaces)
+	}
+	if apierrors.IsForbidden(err) {
+		o.Closed = true
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("the Org %s: %w", o.Workspace.Name, err)
+	}
+	for i := range memberships.Items {
+		o.Memberships[memberships.Items[i].Name] = &memberships.Items[i]
+	}
+	var mu sync.Mutex
+	reading, ctx := errgroup.WithContext(ctx)
+	for i := range workspaces.Items {
+		ws := &TruthWorkspace{Workspace: &workspaces.Items[i], Bindings: map[string]*rbacv1.ClusterRoleBinding{}, Roles: map[string]*rbacv1.ClusterRole{}}
+		reading.Go(func() error {
+			err := ws.read(ctx, clients)
+			mu.Lock()
+			defer mu.Unlock()
+			o.Workspaces[ws.Name] = ws
+			return err
+		})
+	}
+	return reading.Wait()
+}
+
+func (w *TruthWorkspace) read(ctx context.Context, clients *kcp.Clients) error {
+	if w.Spec.Cluster == "" {
+		return nil
+	}
+	var bindings rbacv1.ClusterRoleBindingList
+	var roles rbacv1.ClusterRoleList
+	err := list(ctx, clients.ClusterRoleBindings(w.Spec.Cluster).GetClient(), "clusterrolebindings", &bindings)
+	if err == nil {
+		err = list(ctx, clients.ClusterRoles(w.Spec.Cluster).GetClient(), "clusterroles", &roles)
+	}
+	if apierrors.IsForbidden(err) {
+		w.Closed = true
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("the Workspace %s: %w", w.Name, err)
+	}
+	for i := range bindings.Items {
+		if b := &bindings.Items[i]; strings.HasPrefix(b.Name, "kedge:") {
+			w.Bindings[b.Name] = b
+		}
+	}
+	for i := range roles.Items {
+		if r := &roles.Items[i]; strings.HasPrefix(r.Name, "kedge:") {
+			w.Roles[r.Name] = r
+		}
+	}
+	return nil
+}
+
+func list(ctx context.Context, client rest.Interface, resource string, into runtime.Object) error {
+	return client.Get().Resource(resource).Do(ctx).Into(into)
+}
