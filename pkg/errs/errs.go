@@ -66,7 +66,10 @@ type Error struct {
 	Causes  []Cause
 	// RetryAfter is sent as the Retry-After header where it is not zero.
 	RetryAfter time.Duration
-	Err        error
+	// Version is what the object of a failed precondition is at present; it is sent
+	// as the ETag header where it is not empty.
+	Version string
+	Err     error
 }
 
 // Error returns the message and, for the log, what is behind it.

@@ -27,6 +27,10 @@ func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Handle makes an http.HandlerFunc of a Handler, for chi.
 func Handle(h Handler) http.HandlerFunc { return h.ServeHTTP }
 
+// reasonPreconditionFailed is a reason that Kubernetes has no word for: there, too,
+// the version that was asked for is not the present one, but the caller chose it.
+const reasonPreconditionFailed metav1.StatusReason = "PreconditionFailed"
+
 // statusOf is the one table from codes to HTTP.
 func statusOf(code errs.Code) (int, metav1.StatusReason) {
 	switch code {
@@ -43,7 +47,7 @@ func statusOf(code errs.Code) (int, metav1.StatusReason) {
 	case errs.AlreadyExists:
 		return http.StatusConflict, metav1.StatusReasonAlreadyExists
 	case errs.PreconditionFailed:
-		return http.StatusPreconditionFailed, metav1.StatusReasonConflict
+		return http.StatusPreconditionFailed, reasonPreconditionFailed
 	case errs.TooLarge:
 		return http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge
 	case errs.UnsupportedMediaType:
@@ -119,6 +123,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 		status.Details.RetryAfterSeconds = seconds
 		header.Set("Retry-After", strconv.Itoa(int(seconds)))
 	}
+	Tag(w, e.Version)
 	if code == http.StatusUnauthorized {
 		header.Set("WWW-Authenticate", "Bearer")
 	}

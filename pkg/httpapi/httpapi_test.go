@@ -116,7 +116,7 @@ func TestErrorsAreStatuses(t *testing.T) {
 	}{
 		errs.Invalid: {400, "BadRequest"}, errs.Unauthenticated: {401, "Unauthorized"}, errs.Forbidden: {403, "Forbidden"},
 		errs.NotFound: {404, "NotFound"}, errs.MethodNotAllowed: {405, "MethodNotAllowed"}, errs.Conflict: {409, "Conflict"},
-		errs.AlreadyExists: {409, "AlreadyExists"}, errs.PreconditionFailed: {412, "Conflict"}, errs.TooLarge: {413, "RequestEntityTooLarge"},
+		errs.AlreadyExists: {409, "AlreadyExists"}, errs.PreconditionFailed: {412, "PreconditionFailed"}, errs.TooLarge: {413, "RequestEntityTooLarge"},
 		errs.UnsupportedMediaType: {415, "UnsupportedMediaType"}, errs.Unprocessable: {422, "Invalid"}, errs.TooManyRequests: {429, "TooManyRequests"},
 		errs.Unavailable: {503, "ServiceUnavailable"}, errs.BadGateway: {502, "ServiceUnavailable"}, errs.Timeout: {504, "Timeout"},
 	} {
