@@ -25,33 +25,31 @@ import (
 // where somebody did. held may be out of date; that another object has its name now
 // is NotFound.
 func (s *Store) AmendUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error) {
-	return amend(ctx, &s.turns, s.clients.Users(s.users), held, within("spec", change), "user")
+	return amend(ctx, &s.turns, s.clients.Users(s.users), held, within("spec", change), nil, "user")
 }
 
-// MarkUser changes the status of a User in the way of AmendUser.
-func (s *Store) MarkUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error) {
-	return amend(ctx, &s.turns, s.clients.Users(s.users), held, within("status", change), "user", "status")
+// MarkUser changes the status of a User in the way of AmendUser, on the condition of
+// PatchUser.
+func (s *Store) MarkUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error), match func(version string) error) (*v1alpha1.User, error) {
+	return mark(ctx, &s.turns, s.clients.Users(s.users), held, change, match, "user")
 }
 
 // AmendOrganization is AmendUser for an Organization.
 func (s *Store) AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error) {
-	return amend(ctx, &s.turns, s.clients.Organizations(s.orgs), held, within("spec", change), "organization")
+	return amend(ctx, &s.turns, s.clients.Organizations(s.orgs), held, within("spec", change), nil, "organization")
 }
 
-// MarkOrganization changes the status of an Organization in the way of AmendUser.
-func (s *Store) MarkOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error) {
-	return amend(ctx, &s.turns, s.clients.Organizations(s.orgs), held, within("status", change), "organization", "status")
+// MarkOrganization is MarkUser for an Organization.
+func (s *Store) MarkOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error) {
+	return mark(ctx, &s.turns, s.clients.Organizations(s.orgs), held, change, match, "organization")
 }
 
-// MarkWorkspace changes annotations of a child Workspace in the way of AmendUser.
-func (s *Store) MarkWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace, change func(tenancy.Workspace) (annotations map[string]any, err error)) (tenancy.Workspace, error) {
+// MarkWorkspace is MarkUser for a child Workspace, whose annotations are changed.
+func (s *Store) MarkWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace, change func(tenancy.Workspace) (annotations map[string]any, err error), match func(version string) error) (tenancy.Workspace, error) {
 	client := s.clients.Workspaces(orgCluster)
-	var held *kcptenancyv1alpha1.Workspace
-	if err := retry(ctx, func(ctx context.Context) (err error) {
-		held, err = client.Get(ctx, w.UUID, metav1.GetOptions{})
-		return err
-	}); err != nil {
-		return tenancy.Workspace{}, convert(err, "workspace")
+	held, err := read(ctx, client, w.UUID, "workspace")
+	if err != nil {
+		return tenancy.Workspace{}, err
 	}
 	changed, err := amend(ctx, &s.turns, client, held, func(_ context.Context, ws *kcptenancyv1alpha1.Workspace) (map[string]any, error) {
 		annotations, err := change(tenancy.WorkspaceOf(w.OrgUUID, ws))
@@ -59,7 +57,7 @@ func (s *Store) MarkWorkspace(ctx context.Context, orgCluster string, w tenancy.
 			return nil, err
 		}
 		return map[string]any{"metadata": map[string]any{"annotations": annotations}}, nil
-	}, "workspace")
+	}, match, "workspace")
 	if err != nil {
 		return tenancy.Workspace{}, err
 	}
@@ -80,7 +78,10 @@ func within[T any](part string, change func(context.Context, T) (map[string]any,
 // maxPause is the longest that a writer who lost waits before the next try.
 const maxPause = 200 * time.Millisecond
 
-func amend[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T], held T, change func(context.Context, T) (map[string]any, error), what string, subresources ...string) (T, error) {
+// amend writes what change asks for onto the version of held that change saw. Who
+// gives a match gives a held that was read from kcp: memory may be behind what the
+// caller has seen.
+func amend[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T], held T, change func(context.Context, T) (map[string]any, error), match func(version string) error, what string, subresources ...string) (T, error) {
 	var none T
 	// Within this process writers take turns; only other replicas are raced.
 	uid, name := held.GetUID(), held.GetName()
@@ -89,13 +90,11 @@ func amend[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T
 		return none, unavailable(err)
 	}
 	defer done()
+	lost := false
 	for try := 0; ; try++ {
 		if try > 0 || !first {
-			if err := retry(ctx, func(ctx context.Context) (err error) {
-				held, err = client.Get(ctx, name, metav1.GetOptions{})
-				return err
-			}); err != nil {
-				return none, convert(err, what)
+			if held, err = read(ctx, client, name, what); err != nil {
+				return none, err
 			}
 			if held.GetUID() != uid {
 				// What the caller was allowed to do, it was to the other one.
@@ -103,8 +102,17 @@ func amend[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T
 			}
 		}
 		fields, err := change(ctx, held)
-		if err != nil || fields == nil {
+		if err != nil {
 			return held, err
+		}
+		// Where an answer was lost and nothing is left to do, it was done.
+		if match != nil && (fields != nil || !lost) {
+			if err := match(held.GetResourceVersion()); err != nil {
+				return none, err
+			}
+		}
+		if fields == nil {
+			return held, nil
 		}
 		metadata, _ := fields["metadata"].(map[string]any)
 		if metadata == nil {
@@ -117,13 +125,16 @@ func amend[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T
 			return none, errs.Wrap(errs.Internal, fmt.Errorf("encode the patch: %w", err), "the "+what+" could not be written")
 		}
 		var changed T
+		tries := 0
 		err = retry(ctx, func(ctx context.Context) (err error) {
+			tries++
 			changed, err = client.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager}, subresources...)
 			return err
 		})
 		if !apierrors.IsConflict(err) {
 			return changed, convert(err, what)
 		}
+		lost = lost || tries > 1
 		select {
 		case <-ctx.Done():
 			return none, unavailable(ctx.Err())

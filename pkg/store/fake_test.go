@@ -6,10 +6,13 @@ import (
 	"errors"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"reflect"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -20,6 +23,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -153,6 +157,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *server) do(method, at string, body []byte) (any, error) {
 	resource := schema.GroupResource{Group: v1alpha1.GroupName, Resource: "things"}
+	at, status := strings.CutSuffix(at, "/status")
 	name := path.Base(at)
 	o, ok := s.objects[at]
 	switch method {
@@ -184,8 +189,7 @@ func (s *server) do(method, at string, body []byte) (any, error) {
 	case http.MethodPatch:
 		var given struct{ Metadata metav1.ObjectMeta }
 		require.NoError(s.t, json.Unmarshal(body, &given))
-		metadata := o["metadata"].(object)
-		if v := given.Metadata.ResourceVersion; v != "" && v != metadata["resourceVersion"] || given.Metadata.UID != "" && string(given.Metadata.UID) != metadata["uid"] {
+		if !is(o, given.Metadata.UID, given.Metadata.ResourceVersion) {
 			return nil, apierrors.NewConflict(resource, name, errors.New("changed"))
 		}
 		before, err := json.Marshal(o)
@@ -194,9 +198,33 @@ func (s *server) do(method, at string, body []byte) (any, error) {
 		require.NoError(s.t, err)
 		var fields object
 		require.NoError(s.t, json.Unmarshal(after, &fields))
-		return s.put(at, fields), nil
+		// Of status and everything else each is written through a path of its own.
+		rest, its := fields, o["status"]
+		if status {
+			rest, its = o, fields["status"]
+		}
+		next := maps.Clone(rest)
+		if delete(next, "status"); its != nil {
+			next["status"] = its
+		}
+		if reflect.DeepEqual(next, o) {
+			return o, nil
+		}
+		next["metadata"] = maps.Clone(next["metadata"].(object))
+		return s.put(at, next), nil
 	case http.MethodDelete:
+		var given metav1.DeleteOptions
+		require.NoError(s.t, json.Unmarshal(body, &given))
+		if p := given.Preconditions; p != nil && !is(o, *p.UID, *p.ResourceVersion) {
+			return nil, apierrors.NewConflict(resource, name, errors.New("changed"))
+		}
 		delete(s.objects, at)
 	}
 	return o, nil
+}
+
+// is tells whether an object is the one that a request is about; empty is any.
+func is(o object, uid types.UID, version string) bool {
+	metadata := o["metadata"].(object)
+	return (uid == "" || string(uid) == metadata["uid"]) && (version == "" || version == metadata["resourceVersion"])
 }

@@ -41,17 +41,23 @@ func (s *Store) ListMemberships(ctx context.Context, orgCluster string) ([]v1alp
 	return list.Items, convert(err, "members")
 }
 
-// PatchMembership changes a Membership by a JSON merge patch.
-func (s *Store) PatchMembership(ctx context.Context, orgCluster, name string, patch any) (*v1alpha1.Membership, error) {
-	return mergePatch(ctx, s.clients.Memberships(orgCluster), name, patch, "membership")
+// PatchMembership is PatchUser for a Membership in the Org whose own workspace is in
+// the logical cluster.
+func (s *Store) PatchMembership(ctx context.Context, orgCluster, name string, patch any, match func(version string) error) (*v1alpha1.Membership, error) {
+	return mergePatch(ctx, &s.turns, s.clients.Memberships(orgCluster), name, patch, match, "membership")
 }
 
-// DeleteMembership removes a Membership. It is NotFound where there is none.
-func (s *Store) DeleteMembership(ctx context.Context, orgCluster, name string) error {
+// DeleteMembership removes a Membership, on the condition of PatchUser. It is
+// NotFound where there is none.
+func (s *Store) DeleteMembership(ctx context.Context, orgCluster, name string, match func(version string) error) error {
+	client := s.clients.Memberships(orgCluster)
+	if match != nil {
+		return deleteIf(ctx, client, name, match, "membership")
+	}
 	tries := 0
 	err := retry(ctx, func(ctx context.Context) error {
 		tries++
-		err := s.clients.Memberships(orgCluster).Delete(ctx, name, metav1.DeleteOptions{})
+		err := client.Delete(ctx, name, metav1.DeleteOptions{})
 		if apierrors.IsNotFound(err) && tries > 1 {
 			// The answer to the first try was lost.
 			return nil

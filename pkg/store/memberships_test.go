@@ -89,15 +89,15 @@ func TestPatchAndDeleteOfAMembershipThatIsNotThereAreNotFound(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	patch := map[string]any{"spec": map[string]any{"role": "admin"}}
-	_, err := s.store().PatchMembership(t.Context(), "org1", "bob", patch)
+	_, err := s.store().PatchMembership(t.Context(), "org1", "bob", patch, nil)
 	require.True(t, errs.Is(err, errs.NotFound))
-	require.True(t, errs.Is(s.store().DeleteMembership(t.Context(), "org1", "bob"), errs.NotFound))
+	require.True(t, errs.Is(s.store().DeleteMembership(t.Context(), "org1", "bob", nil), errs.NotFound))
 
 	s.made(bobAt, "b", bob(v1alpha1.RoleMember))
-	m, err := s.store().PatchMembership(t.Context(), "org1", "bob", patch)
+	m, err := s.store().PatchMembership(t.Context(), "org1", "bob", patch, nil)
 	require.NoError(t, err)
 	require.Equal(t, v1alpha1.RoleAdmin, m.Spec.Role)
-	require.NoError(t, s.store().DeleteMembership(t.Context(), "org1", "bob"))
+	require.NoError(t, s.store().DeleteMembership(t.Context(), "org1", "bob", nil))
 	require.False(t, s.held(bobAt, m))
 }
 
@@ -107,6 +107,6 @@ func TestDeleteMembershipHasWorkedWhenTheAnswerGotLost(t *testing.T) {
 	s.made(bobAt, "b", bob(v1alpha1.RoleMember))
 	lost := 1
 	s.lose = func(string) bool { lost--; return lost >= 0 }
-	require.NoError(t, s.store().DeleteMembership(t.Context(), "org1", "bob"))
+	require.NoError(t, s.store().DeleteMembership(t.Context(), "org1", "bob", nil))
 	require.Len(t, s.took(), 2)
 }

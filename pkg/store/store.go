@@ -44,20 +44,20 @@ func (s *Store) GetUser(ctx context.Context, name string) (*v1alpha1.User, error
 	return u, convert(err, "user")
 }
 
-// PatchUser changes a User by a JSON merge patch.
-func (s *Store) PatchUser(ctx context.Context, name string, patch any) (*v1alpha1.User, error) {
-	return mergePatch(ctx, s.clients.Users(s.users), name, patch, "user")
+// PatchUser changes a User by a JSON merge patch. Where match is not nil it judges
+// the resource version that is changed, and refuses the change with its error.
+func (s *Store) PatchUser(ctx context.Context, name string, patch any, match func(version string) error) (*v1alpha1.User, error) {
+	return mergePatch(ctx, &s.turns, s.clients.Users(s.users), name, patch, match, "user")
 }
 
-// PatchOrganization changes an Organization by a JSON merge patch.
-func (s *Store) PatchOrganization(ctx context.Context, uuid string, patch any) (*v1alpha1.Organization, error) {
-	return mergePatch(ctx, s.clients.Organizations(s.orgs), uuid, patch, "organization")
+// PatchOrganization is PatchUser for an Organization.
+func (s *Store) PatchOrganization(ctx context.Context, uuid string, patch any, match func(version string) error) (*v1alpha1.Organization, error) {
+	return mergePatch(ctx, &s.turns, s.clients.Organizations(s.orgs), uuid, patch, match, "organization")
 }
 
-// PatchWorkspace changes a child Workspace of org by a JSON merge patch of kcp's
-// object.
-func (s *Store) PatchWorkspace(ctx context.Context, orgCluster, org, workspace string, patch any) (tenancy.Workspace, error) {
-	ws, err := mergePatch(ctx, s.clients.Workspaces(orgCluster), workspace, patch, "workspace")
+// PatchWorkspace is PatchUser for a child Workspace of org, which is kcp's object.
+func (s *Store) PatchWorkspace(ctx context.Context, orgCluster, org, workspace string, patch any, match func(version string) error) (tenancy.Workspace, error) {
+	ws, err := mergePatch(ctx, &s.turns, s.clients.Workspaces(orgCluster), workspace, patch, match, "workspace")
 	if err != nil {
 		return tenancy.Workspace{}, err
 	}
@@ -81,11 +81,14 @@ func create[T kcp.Object](ctx context.Context, client *kcp.Client[T], o T, what 
 	return out, convert(err, what)
 }
 
-func mergePatch[T kcp.Object](ctx context.Context, client *kcp.Client[T], name string, patch any, what string) (T, error) {
+func mergePatch[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T], name string, patch any, match func(version string) error, what string) (T, error) {
 	var out T
 	raw, err := json.Marshal(patch)
 	if err != nil {
 		return out, errs.Wrap(errs.Internal, fmt.Errorf("encode the patch: %w", err), "the "+what+" could not be written")
+	}
+	if match != nil {
+		return patchIf(ctx, turns, client, name, raw, match, what)
 	}
 	err = retry(ctx, func(ctx context.Context) error {
 		out, err = client.Patch(ctx, name, types.MergePatchType, raw, metav1.PatchOptions{FieldManager: kcp.FieldManager})

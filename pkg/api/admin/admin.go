@@ -34,8 +34,8 @@ type Views interface {
 
 // Store is what the handler writes to.
 type Store interface {
-	PatchUser(ctx context.Context, name string, patch any) (*v1alpha1.User, error)
-	PatchOrganization(ctx context.Context, uuid string, patch any) (*v1alpha1.Organization, error)
+	PatchUser(ctx context.Context, name string, patch any, match func(version string) error) (*v1alpha1.User, error)
+	PatchOrganization(ctx context.Context, uuid string, patch any, match func(version string) error) (*v1alpha1.Organization, error)
 }
 
 // Handler serves /api/admin.
@@ -148,9 +148,13 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 	if _, ok := h.Views.ByName(name); !ok {
 		return errs.New(errs.NotFound, "there is no person of this name")
 	}
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
-	u, err := h.Store.PatchUser(ctx, name, map[string]any{"spec": spec})
+	u, err := h.Store.PatchUser(ctx, name, map[string]any{"spec": spec}, match)
 	if err != nil {
 		return err
 	}
@@ -160,6 +164,7 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 		seen, ok := h.Views.ByName(name)
 		return ok && seen.Generation >= u.Generation
 	})
+	httpapi.Tag(w, u.ResourceVersion)
 	return httpapi.Write(w, http.StatusOK, h.userView(u))
 }
 
@@ -203,9 +208,13 @@ func (h *Handler) patchOrg(w http.ResponseWriter, r *http.Request) error {
 	if _, ok := h.Views.Org(uuid); !ok {
 		return errs.New(errs.NotFound, "there is no organization with this UUID")
 	}
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
-	o, err := h.Store.PatchOrganization(ctx, uuid, map[string]any{"spec": spec})
+	o, err := h.Store.PatchOrganization(ctx, uuid, map[string]any{"spec": spec}, match)
 	if err != nil {
 		return err
 	}
@@ -219,6 +228,7 @@ func (h *Handler) patchOrg(w http.ResponseWriter, r *http.Request) error {
 	for _, ws := range h.Views.Workspaces(uuid) {
 		existing = append(existing, ws.UUID)
 	}
+	httpapi.Tag(w, o.ResourceVersion)
 	return httpapi.Write(w, http.StatusOK, orgView{UUID: uuid, DisplayName: o.Spec.DisplayName, WorkspaceQuota: quota{
 		Limit: tenancy.Limit(o.Spec.WorkspaceQuota, h.DefaultWorkspaceQuota), Used: tenancy.Used(o.Spec.WorkspaceClaims, existing),
 	}})

@@ -24,11 +24,16 @@ type store struct {
 	world   *apitest.World
 	patches []any
 	failure error
+	// version is what kcp has of what is changed, whatever memory has.
+	version string
 }
 
-func (s *store) PatchUser(ctx context.Context, name string, patch any) (*v1alpha1.User, error) {
+func (s *store) PatchUser(ctx context.Context, name string, patch any, match func(version string) error) (*v1alpha1.User, error) {
 	if s.failure != nil {
 		return nil, s.failure
+	}
+	if err := apitest.Judge(match, s.version); err != nil {
+		return nil, err
 	}
 	require.NoError(s.t, ctx.Err(), "the write does not end with the request")
 	s.patches = append(s.patches, patch)
@@ -40,9 +45,12 @@ func (s *store) PatchUser(ctx context.Context, name string, patch any) (*v1alpha
 	return u, nil
 }
 
-func (s *store) PatchOrganization(_ context.Context, uuid string, patch any) (*v1alpha1.Organization, error) {
+func (s *store) PatchOrganization(_ context.Context, uuid string, patch any, match func(version string) error) (*v1alpha1.Organization, error) {
 	if s.failure != nil {
 		return nil, s.failure
+	}
+	if err := apitest.Judge(match, s.version); err != nil {
+		return nil, err
 	}
 	s.patches = append(s.patches, patch)
 	old, ok := s.world.Org(uuid)
@@ -61,7 +69,7 @@ type fixture struct {
 
 func newFixture(t testing.TB) *fixture {
 	f := &fixture{world: apitest.NewWorld()}
-	f.store = &store{t: t, world: f.world}
+	f.store = &store{t: t, world: f.world, version: apitest.FirstVersion}
 	handler := &admin.Handler{
 		Views: f.world, Await: f.world.Await, Store: f.store,
 		Orgs: func() []tenancy.Org {

@@ -87,10 +87,13 @@ func (s *store) show(m *v1alpha1.Membership) {
 	}
 }
 
-func (s *store) PatchMembership(_ context.Context, cluster, name string, patch any) (*v1alpha1.Membership, error) {
+func (s *store) PatchMembership(_ context.Context, cluster, name string, patch any, match func(version string) error) (*v1alpha1.Membership, error) {
 	held, ok := s.held[name]
 	if !ok {
 		return nil, errs.New(errs.NotFound, "gone")
+	}
+	if err := apitest.Judge(match, held.ResourceVersion); err != nil {
+		return nil, err
 	}
 	if err := s.wrote("patch", cluster, name); err != nil {
 		return nil, err
@@ -103,10 +106,13 @@ func (s *store) PatchMembership(_ context.Context, cluster, name string, patch a
 	return m, nil
 }
 
-func (s *store) DeleteMembership(_ context.Context, cluster, name string) error {
+func (s *store) DeleteMembership(_ context.Context, cluster, name string, match func(version string) error) error {
 	m, ok := s.held[name]
 	if !ok {
 		return errs.New(errs.NotFound, "gone")
+	}
+	if err := apitest.Judge(match, m.ResourceVersion); err != nil {
+		return err
 	}
 	if err := s.wrote("delete", cluster, name); err != nil {
 		return err
@@ -170,6 +176,7 @@ func (s *store) carryOut(c v1alpha1.MembershipChange) {
 			m = m.DeepCopy()
 			m.Spec.Role = c.Role
 			m.Generation++
+			m.ResourceVersion = apitest.Next(m.ResourceVersion)
 			s.show(m)
 		case name == c.User, c.Cascade && strings.HasSuffix(name, "."+c.User):
 			s.hide(m)

@@ -30,8 +30,8 @@ type Views interface {
 // Store is what the handler writes to.
 type Store interface {
 	CreateMembership(ctx context.Context, orgCluster string, m *v1alpha1.Membership) (held *v1alpha1.Membership, made bool, err error)
-	PatchMembership(ctx context.Context, orgCluster, name string, patch any) (*v1alpha1.Membership, error)
-	DeleteMembership(ctx context.Context, orgCluster, name string) error
+	PatchMembership(ctx context.Context, orgCluster, name string, patch any, match func(version string) error) (*v1alpha1.Membership, error)
+	DeleteMembership(ctx context.Context, orgCluster, name string, match func(version string) error) error
 	// ListMemberships reads kcp itself.
 	ListMemberships(ctx context.Context, orgCluster string) ([]v1alpha1.Membership, error)
 	AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error)
@@ -187,31 +187,51 @@ func (h *Handler) add(w http.ResponseWriter, r *http.Request, m *v1alpha1.Member
 		if !tenancy.SameMembership(held, m) {
 			return errs.New(errs.AlreadyExists, m.Spec.UserRef.Name+" is a member already, as "+string(held.Spec.Role)+"; change that with PATCH")
 		}
-		// What is answered must last: an ending that was decided before would undo it.
-		if org, _ := h.Views.Org(scope.Org.UUID()); org.Organization != nil {
-			if change, ok := tenancy.ChangeOf(org.Organization, m.Spec.UserRef.Name); ok && tenancy.ChangeApplies(change, held) {
-				return errs.New(errs.Conflict, "the membership of "+m.Spec.UserRef.Name+" is being changed at the moment; repeat the request afterwards")
-			}
+		if err := h.lasting(scope, held); err != nil {
+			return err
 		}
 		code = http.StatusOK
 	}
 	if made && waiting.Async(r) {
+		httpapi.Tag(w, held.ResourceVersion)
 		return httpapi.Write(w, http.StatusAccepted, h.viewOf(held))
 	}
 	return h.answer(w, r, code, held)
 }
 
+// lasting refuses to answer with a Membership that an ending which was decided
+// before will undo.
+func (h *Handler) lasting(scope *tenancy.Scope, m *v1alpha1.Membership) error {
+	org, _ := h.Views.Org(scope.Org.UUID())
+	if org.Organization == nil {
+		return nil
+	}
+	if change, ok := tenancy.ChangeOf(org.Organization, m.Spec.UserRef.Name); ok && tenancy.ChangeApplies(change, m) {
+		return errs.New(errs.Conflict, "the membership of "+m.Spec.UserRef.Name+" is being changed at the moment; repeat the request afterwards")
+	}
+	return nil
+}
+
 // patched changes a Membership and answers with it.
 func (h *Handler) patched(w http.ResponseWriter, r *http.Request, user string, spec map[string]any) error {
 	scope := httpmw.ScopeOf(r)
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
-	m, err := h.Store.PatchMembership(ctx, scope.Org.ClusterID, tenancy.MembershipName(user, workspaceIn(scope)), map[string]any{"spec": spec})
+	m, err := h.Store.PatchMembership(ctx, scope.Org.ClusterID, tenancy.MembershipName(user, workspaceIn(scope)), map[string]any{"spec": spec}, match)
 	if errs.Is(err, errs.NotFound) {
 		return tenancy.NotAMember(user)
 	}
 	if err != nil {
 		return err
+	}
+	if len(spec) > 0 {
+		if err := h.lasting(scope, m); err != nil {
+			return err
+		}
 	}
 	return h.answer(w, r, http.StatusOK, m)
 }
@@ -234,6 +254,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, code int, m *v1
 	}) != nil {
 		code = http.StatusAccepted
 	}
+	httpapi.Tag(w, m.ResourceVersion)
 	return httpapi.Write(w, code, h.viewOf(m))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -60,7 +61,11 @@ func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
 	if !given || role == v1alpha1.RoleAdmin {
 		return h.patched(w, r, user, roleSpec(role, given))
 	}
-	change, err := h.end(r, tenancy.Ending{User: user, Role: role})
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
+	}
+	change, err := h.end(r, tenancy.Ending{User: user, Role: role}, match)
 	if err != nil {
 		return err
 	}
@@ -76,9 +81,10 @@ func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
 	case !ok:
 		return tenancy.NotAMember(user)
 	case late:
+		httpapi.Tag(w, m.ResourceVersion)
 		return httpapi.Write(w, http.StatusAccepted, h.viewOf(m))
 	case m.Spec.Role != role:
-		return changedMeanwhile(user)
+		return changedMeanwhile(m, match)
 	}
 	return h.answer(w, r, http.StatusOK, m)
 }
@@ -120,14 +126,18 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request, user string) er
 	if err != nil {
 		return err
 	}
-	change, err := h.end(r, tenancy.Ending{User: user, Cascade: cascade})
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
+	}
+	change, err := h.end(r, tenancy.Ending{User: user, Cascade: cascade}, match)
 	if err != nil {
 		return err
 	}
 	scope := httpmw.ScopeOf(r)
 	code := h.gone(r, user, func() bool { return h.carriedOut(scope, change) })
 	if m, ok := h.member(scope, user); ok && m.UID == change.UID && m.Generation != change.Generation {
-		return changedMeanwhile(user)
+		return changedMeanwhile(m, match)
 	}
 	w.WriteHeader(code)
 	return nil
@@ -146,8 +156,10 @@ func flag(r *http.Request, name string) (bool, error) {
 
 // end has a removal or demotion decided. It is written to the Organization, on the
 // condition that nothing was decided meanwhile, and carried out from there (O-9).
-// Where there is nothing to do the change is zero.
-func (h *Handler) end(r *http.Request, e tenancy.Ending) (v1alpha1.MembershipChange, error) {
+// Where there is nothing to do the change is zero. A match judges the Membership as
+// it is when that is written: from then on, the change is for that generation of it
+// and no other.
+func (h *Handler) end(r *http.Request, e tenancy.Ending, match func(version string) error) (v1alpha1.MembershipChange, error) {
 	scope := httpmw.ScopeOf(r)
 	e.By, e.At = scope.User, metav1.NewMicroTime(h.Clock.Now())
 	ctx, cancel := waiting.Write(r)
@@ -166,6 +178,9 @@ func (h *Handler) end(r *http.Request, e tenancy.Ending) (v1alpha1.MembershipCha
 			// The answer to what was sent got lost, and it is carried out already.
 			return nil, nil
 		}
+		if err == nil && match != nil && (changes != nil || sent.User == "") {
+			err = matched(o, memberships, e.User, match)
+		}
 		if err != nil || changes == nil {
 			return nil, err
 		}
@@ -179,6 +194,19 @@ func (h *Handler) end(r *http.Request, e tenancy.Ending) (v1alpha1.MembershipCha
 		return change, nil
 	}
 	return sent, nil
+}
+
+// matched judges the Membership of the User. One that is about to change by another
+// request is not what the caller has seen, though it may be for a moment yet.
+func matched(o *v1alpha1.Organization, memberships []v1alpha1.Membership, user string, match func(version string) error) error {
+	i := slices.IndexFunc(memberships, func(m v1alpha1.Membership) bool { return m.Name == tenancy.MembershipName(user, "") })
+	if i < 0 {
+		return nil
+	}
+	if change, ok := tenancy.ChangeOf(o, user); ok && tenancy.ChangeApplies(change, &memberships[i]) {
+		return httpapi.Changed("")
+	}
+	return match(memberships[i].ResourceVersion)
 }
 
 func (h *Handler) active(user string) bool {
@@ -201,6 +229,11 @@ func (h *Handler) carriedOut(scope *tenancy.Scope, change v1alpha1.MembershipCha
 	return !ok || pending.UID != change.UID
 }
 
-func changedMeanwhile(user string) error {
-	return errs.New(errs.Conflict, "the membership of "+user+" was changed at the same time; look at it and repeat the request")
+// changedMeanwhile tells of a Membership that is another than the one that was to
+// change: as a failed precondition, where there was one.
+func changedMeanwhile(m *v1alpha1.Membership, match func(version string) error) error {
+	if match != nil {
+		return httpapi.Changed(m.ResourceVersion)
+	}
+	return errs.New(errs.Conflict, "the membership of "+m.Spec.UserRef.Name+" was changed at the same time; look at it and repeat the request")
 }

@@ -110,10 +110,14 @@ func (h *Handler) leaveWorkspace(w http.ResponseWriter, r *http.Request) error {
 // admin is no harm: the Org's admins are admins in it (O-15).
 func (h *Handler) removeHere(w http.ResponseWriter, r *http.Request, user string) error {
 	scope := httpmw.ScopeOf(r)
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
 	held, _ := h.member(scope, user)
-	err := h.Store.DeleteMembership(ctx, scope.Org.ClusterID, tenancy.MembershipName(user, scope.Workspace.UUID))
+	err = h.Store.DeleteMembership(ctx, scope.Org.ClusterID, tenancy.MembershipName(user, scope.Workspace.UUID), match)
 	if errs.Is(err, errs.NotFound) {
 		return tenancy.NotAMember(user)
 	}

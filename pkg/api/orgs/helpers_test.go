@@ -25,8 +25,10 @@ type store struct {
 	patch  func(ctx context.Context, uuid string, patch any) (*v1alpha1.Organization, error)
 	mark   func(held *v1alpha1.Organization, status map[string]any) (*v1alpha1.Organization, error)
 	// held is what kcp has where memory is behind it; nil where it is not.
-	held   func(*v1alpha1.Organization) *v1alpha1.Organization
-	writes int
+	held func(*v1alpha1.Organization) *v1alpha1.Organization
+	// version is what kcp has of what is changed, whatever memory has.
+	version string
+	writes  int
 }
 
 // AmendUser takes a claim and makes at once what it asks for.
@@ -41,17 +43,23 @@ func (s *store) AmendUser(ctx context.Context, held *v1alpha1.User, change func(
 	return held, err
 }
 
-func (s *store) PatchOrganization(ctx context.Context, uuid string, patch any) (*v1alpha1.Organization, error) {
+func (s *store) PatchOrganization(ctx context.Context, uuid string, patch any, match func(version string) error) (*v1alpha1.Organization, error) {
+	if err := apitest.Judge(match, s.version); err != nil {
+		return nil, err
+	}
 	s.writes++
 	return s.patch(ctx, uuid, patch)
 }
 
 // MarkOrganization changes the status at once and lets the view follow later.
-func (s *store) MarkOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error) {
+func (s *store) MarkOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error) {
 	if s.held != nil {
 		held = s.held(held)
 	}
 	status, err := change(ctx, held)
+	if err == nil {
+		err = apitest.Judge(match, s.version)
+	}
 	if err != nil || status == nil {
 		return held, err
 	}
@@ -69,7 +77,7 @@ type fixture struct {
 // newFixture is a hub on which what is created is Ready after two changes of the
 // views, and what is patched is followed by two.
 func newFixture(t testing.TB, options ...func(*orgs.Handler)) *fixture {
-	f := &fixture{world: apitest.NewWorld(), store: &store{}}
+	f := &fixture{world: apitest.NewWorld(), store: &store{version: apitest.FirstVersion}}
 	f.store.create = func(_ context.Context, o *v1alpha1.Organization) (*v1alpha1.Organization, error) {
 		o = o.DeepCopy()
 		o.CreationTimestamp, o.Generation = apitest.Epoch(), 1

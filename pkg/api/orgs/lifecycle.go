@@ -19,7 +19,11 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request) error {
 	if err := httpmw.ScopeOf(r).RequireOwnership("delete it"); err != nil {
 		return err
 	}
-	return h.mark(w, r, true)
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
+	}
+	return h.mark(w, r, true, match)
 }
 
 // undelete withdraws the request. An Org that is not deleted stays as it is.
@@ -27,10 +31,10 @@ func (h *Handler) undelete(w http.ResponseWriter, r *http.Request) error {
 	if err := httpmw.ScopeOf(r).RequireOwnership("undelete it"); err != nil {
 		return err
 	}
-	return h.mark(w, r, false)
+	return h.mark(w, r, false, nil)
 }
 
-func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool) error {
+func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool, match func(version string) error) error {
 	scope := httpmw.ScopeOf(r)
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
@@ -44,7 +48,7 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool) err
 			return map[string]any{"deletionRequestedAt": nil}, nil
 		}
 		return map[string]any{"deletionRequestedAt": h.Clock.Now().UTC().Format(time.RFC3339)}, nil
-	})
+	}, match)
 	if err != nil {
 		return err
 	}
@@ -62,6 +66,7 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool) err
 		org = seen
 		return tenancy.DeletionFollowed(seen.Status.Conditions, deleted) && h.indexedDeletion(scope.User, seen)
 	})
+	httpapi.Tag(w, org.ResourceVersion)
 	return httpapi.Write(w, http.StatusOK, h.viewOf(org, scope.OrgRole, h.firstAdmin(scope.User, org)))
 }
 

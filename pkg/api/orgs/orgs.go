@@ -29,8 +29,8 @@ type Views interface {
 // Store is what the handler writes to.
 type Store interface {
 	AmendUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error)
-	PatchOrganization(ctx context.Context, uuid string, patch any) (*v1alpha1.Organization, error)
-	MarkOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error)
+	PatchOrganization(ctx context.Context, uuid string, patch any, match func(version string) error) (*v1alpha1.Organization, error)
+	MarkOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error)
 }
 
 // Handler serves /api/orgs and /api/orgs/{org}.
@@ -138,11 +138,13 @@ func (h *Handler) created(w http.ResponseWriter, r *http.Request, planned *v1alp
 		}
 	}
 	w.Header().Set("Location", "/api/orgs/"+planned.Name)
+	httpapi.Tag(w, org.ResourceVersion)
 	return httpapi.Write(w, code, h.viewOf(org, v1alpha1.RoleAdmin, h.firstAdmin(user, org)))
 }
 
 func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
+	httpapi.Tag(w, scope.Org.ResourceVersion)
 	return httpapi.Write(w, http.StatusOK, h.viewOf(scope.Org, scope.OrgRole, h.firstAdmin(scope.User, scope.Org)))
 }
 
@@ -159,12 +161,16 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if len(spec) == 0 {
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
+	}
+	if len(spec) == 0 && match == nil {
 		return h.get(w, r)
 	}
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
-	changed, err := h.Store.PatchOrganization(ctx, scope.Org.UUID(), map[string]any{"spec": spec})
+	changed, err := h.Store.PatchOrganization(ctx, scope.Org.UUID(), map[string]any{"spec": spec}, match)
 	if err != nil {
 		return err
 	}
@@ -175,6 +181,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 		return ok && seen.Generation >= changed.Generation && h.indexed(scope.User, seen)
 	})
 	org := tenancy.Org{Organization: changed, ClusterID: scope.Org.ClusterID}
+	httpapi.Tag(w, org.ResourceVersion)
 	return httpapi.Write(w, http.StatusOK, h.viewOf(org, scope.OrgRole, h.firstAdmin(scope.User, org)))
 }
 

@@ -58,6 +58,12 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, code int, deleted
 	if err != nil {
 		return err
 	}
+	var match func(version string) error
+	if deleted {
+		if match, err = httpapi.IfMatch(r); err != nil {
+			return err
+		}
+	}
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
 	marked, err := h.Store.MarkUser(ctx, target, func(_ context.Context, u *v1alpha1.User) (map[string]any, error) {
@@ -70,7 +76,7 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, code int, deleted
 			return map[string]any{"deletionRequestedAt": nil}, nil
 		}
 		return map[string]any{"deletionRequestedAt": h.Clock.Now().UTC().Format(time.RFC3339)}, nil
-	})
+	}, match)
 	if err != nil {
 		return err
 	}
@@ -80,6 +86,7 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, code int, deleted
 		seen, ok := h.Views.ByName(marked.Name)
 		return !ok || (seen.Status.DeletionRequestedAt != nil) == deleted && h.Followed(marked.Name)
 	})
+	httpapi.Tag(w, marked.ResourceVersion)
 	return httpapi.Write(w, code, deletion{
 		Name: marked.Name, DisplayName: marked.Spec.DisplayName, DeletionRequestedAt: marked.Status.DeletionRequestedAt,
 		PurgeAt: tenancy.PurgeAt(marked.Status.DeletionRequestedAt, h.DeletionGrace),

@@ -30,8 +30,8 @@ type Views interface {
 
 // Store is what the handler writes to.
 type Store interface {
-	PatchUser(ctx context.Context, name string, patch any) (*v1alpha1.User, error)
-	MarkUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error)
+	PatchUser(ctx context.Context, name string, patch any, match func(version string) error) (*v1alpha1.User, error)
+	MarkUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error), match func(version string) error) (*v1alpha1.User, error)
 }
 
 // Handler serves /api/users.
@@ -97,6 +97,7 @@ func registrationOf(u *v1alpha1.User) v1alpha1.Registration {
 
 func (h *Handler) me(w http.ResponseWriter, r *http.Request) error {
 	caller := httpmw.CallerOf(r)
+	httpapi.Tag(w, caller.User.ResourceVersion)
 	return httpapi.Write(w, http.StatusOK, h.viewOf(caller.User, caller.PlatformAdmin))
 }
 
@@ -114,12 +115,20 @@ func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !given {
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
+	}
+	spec := map[string]any{}
+	switch {
+	case given:
+		spec["displayName"] = name
+	case match == nil:
 		return h.me(w, r)
 	}
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
-	u, err := h.Store.PatchUser(ctx, caller.User.Name, map[string]any{"spec": map[string]any{"displayName": name}})
+	u, err := h.Store.PatchUser(ctx, caller.User.Name, map[string]any{"spec": spec}, match)
 	if err != nil {
 		return err
 	}
@@ -129,6 +138,7 @@ func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
 		seen, ok := h.Views.ByName(u.Name)
 		return ok && seen.Generation >= u.Generation
 	})
+	httpapi.Tag(w, u.ResourceVersion)
 	return httpapi.Write(w, http.StatusOK, h.viewOf(u, caller.PlatformAdmin))
 }
 

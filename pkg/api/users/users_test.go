@@ -20,19 +20,27 @@ import (
 type store struct {
 	patch func(ctx context.Context, name string, patch any) (*v1alpha1.User, error)
 	mark  func(held *v1alpha1.User, status map[string]any) (*v1alpha1.User, error)
+	// version is what kcp has of what is changed, whatever memory has.
+	version string
 	// check looks at the context of what MarkUser is called with, where it is not nil.
 	check  func(context.Context)
 	writes int
 }
 
-func (s *store) PatchUser(ctx context.Context, name string, patch any) (*v1alpha1.User, error) {
+func (s *store) PatchUser(ctx context.Context, name string, patch any, match func(version string) error) (*v1alpha1.User, error) {
+	if err := apitest.Judge(match, s.version); err != nil {
+		return nil, err
+	}
 	s.writes++
 	return s.patch(ctx, name, patch)
 }
 
 // MarkUser changes the status at once, for the view, too.
-func (s *store) MarkUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error) {
+func (s *store) MarkUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error), match func(version string) error) (*v1alpha1.User, error) {
 	status, err := change(ctx, held)
+	if err == nil {
+		err = apitest.Judge(match, s.version)
+	}
 	if err != nil || status == nil {
 		return held, err
 	}
@@ -55,7 +63,7 @@ type fixture struct {
 }
 
 func newFixture(t testing.TB) *fixture {
-	f := &fixture{world: apitest.NewWorld(), store: &store{}, clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time)}
+	f := &fixture{world: apitest.NewWorld(), store: &store{version: apitest.FirstVersion}, clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time)}
 	f.store.patch = func(_ context.Context, name string, patch any) (*v1alpha1.User, error) {
 		old, ok := f.world.ByName(name)
 		require.True(t, ok)

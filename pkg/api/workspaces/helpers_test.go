@@ -24,8 +24,10 @@ type store struct {
 	patch  func(ctx context.Context, orgCluster, org, workspace string, patch any) (tenancy.Workspace, error)
 	mark   func(held tenancy.Workspace, annotations map[string]any) (tenancy.Workspace, error)
 	// held is what kcp has where memory is behind it; nil where it is not.
-	held   func(tenancy.Workspace) tenancy.Workspace
-	writes int
+	held func(tenancy.Workspace) tenancy.Workspace
+	// version is what kcp has of what is changed, whatever memory has.
+	version string
+	writes  int
 }
 
 // AmendOrganization takes a claim and makes at once what it asks for.
@@ -40,17 +42,23 @@ func (s *store) AmendOrganization(ctx context.Context, held *v1alpha1.Organizati
 	return held, err
 }
 
-func (s *store) PatchWorkspace(ctx context.Context, orgCluster, org, workspace string, patch any) (tenancy.Workspace, error) {
+func (s *store) PatchWorkspace(ctx context.Context, orgCluster, org, workspace string, patch any, match func(version string) error) (tenancy.Workspace, error) {
+	if err := apitest.Judge(match, s.version); err != nil {
+		return tenancy.Workspace{}, err
+	}
 	s.writes++
 	return s.patch(ctx, orgCluster, org, workspace, patch)
 }
 
 // MarkWorkspace changes the annotations of what the view has.
-func (s *store) MarkWorkspace(_ context.Context, _ string, w tenancy.Workspace, change func(tenancy.Workspace) (map[string]any, error)) (tenancy.Workspace, error) {
+func (s *store) MarkWorkspace(_ context.Context, _ string, w tenancy.Workspace, change func(tenancy.Workspace) (map[string]any, error), match func(version string) error) (tenancy.Workspace, error) {
 	if s.held != nil {
 		w = s.held(w)
 	}
 	annotations, err := change(w)
+	if err == nil {
+		err = apitest.Judge(match, s.version)
+	}
 	if err != nil || annotations == nil {
 		return w, err
 	}
@@ -67,7 +75,7 @@ type fixture struct {
 // newFixture is a hub on which what is created becomes Ready in steps, and what
 // is patched is followed by the view first and by the index then.
 func newFixture(t testing.TB, options ...func(*workspaces.Handler)) *fixture {
-	f := &fixture{world: apitest.NewWorld(), store: &store{}}
+	f := &fixture{world: apitest.NewWorld(), store: &store{version: apitest.FirstVersion}}
 	f.store.create = func(_ context.Context, _ string, w tenancy.Workspace) (tenancy.Workspace, error) {
 		stages := []tenancy.Workspace{
 			apitest.Workspace(w.OrgUUID, w.UUID, w.DisplayName, ""),
@@ -85,7 +93,7 @@ func newFixture(t testing.TB, options ...func(*workspaces.Handler)) *fixture {
 	f.store.patch = func(_ context.Context, _, org, workspace string, patch any) (tenancy.Workspace, error) {
 		ws, ok := f.world.Workspace(org, workspace)
 		require.True(t, ok)
-		ws.DisplayName = renamed(t, patch)
+		ws.DisplayName, ws.ResourceVersion = renamed(t, patch), apitest.Next(ws.ResourceVersion)
 		f.world.Later(
 			func(w *apitest.World) { w.PutWorkspace(ws) },
 			func(w *apitest.World) { w.Join(apitest.WSAdmin, org, workspace, v1alpha1.RoleAdmin) },

@@ -18,7 +18,11 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request) error {
 	if err := httpmw.ScopeOf(r).RequireWorkspaceAdmin("delete it"); err != nil {
 		return err
 	}
-	return h.mark(w, r, true)
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
+	}
+	return h.mark(w, r, true, match)
 }
 
 // undelete withdraws the request. A Workspace that is not deleted stays as it is.
@@ -26,10 +30,10 @@ func (h *Handler) undelete(w http.ResponseWriter, r *http.Request) error {
 	if err := httpmw.ScopeOf(r).RequireWorkspaceAdmin("undelete it"); err != nil {
 		return err
 	}
-	return h.mark(w, r, false)
+	return h.mark(w, r, false, nil)
 }
 
-func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool) error {
+func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool, match func(version string) error) error {
 	scope := httpmw.ScopeOf(r)
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
@@ -43,7 +47,7 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool) err
 			return map[string]any{v1alpha1.DeletionRequestedAtAnnotation: nil}, nil
 		}
 		return map[string]any{v1alpha1.DeletionRequestedAtAnnotation: h.Clock.Now().UTC().Format(time.RFC3339)}, nil
-	})
+	}, match)
 	if err != nil {
 		return err
 	}
@@ -61,6 +65,7 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool) err
 		return tenancy.DeletionFollowed(seen.Status.Conditions, deleted) &&
 			indexedDeletion(h.Views.Index(scope.User), seen)
 	})
+	httpapi.Tag(w, marked.ResourceVersion)
 	return httpapi.Write(w, http.StatusOK, h.viewOf(marked, scope.WorkspaceRole))
 }
 

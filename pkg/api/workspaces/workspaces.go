@@ -32,8 +32,8 @@ type Views interface {
 // Store is what the handler writes to.
 type Store interface {
 	AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error)
-	PatchWorkspace(ctx context.Context, orgCluster, org, workspace string, patch any) (tenancy.Workspace, error)
-	MarkWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace, change func(tenancy.Workspace) (annotations map[string]any, err error)) (tenancy.Workspace, error)
+	PatchWorkspace(ctx context.Context, orgCluster, org, workspace string, patch any, match func(version string) error) (tenancy.Workspace, error)
+	MarkWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace, change func(tenancy.Workspace) (annotations map[string]any, err error), match func(version string) error) (tenancy.Workspace, error)
 }
 
 // Handler serves /api/orgs/{org}/workspaces.
@@ -195,6 +195,7 @@ func (h *Handler) created(w http.ResponseWriter, r *http.Request, made tenancy.W
 		}
 	}
 	w.Header().Set("Location", "/api/orgs/"+made.OrgUUID+"/workspaces/"+made.UUID)
+	httpapi.Tag(w, made.ResourceVersion)
 	return httpapi.Write(w, code, h.viewOf(made, v1alpha1.RoleAdmin))
 }
 
@@ -210,6 +211,7 @@ func indexed(entries []v1alpha1.MembershipIndexEntry, ws tenancy.Workspace) bool
 
 func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
+	httpapi.Tag(w, scope.Workspace.ResourceVersion)
 	return httpapi.Write(w, http.StatusOK, h.viewOf(*scope.Workspace, scope.WorkspaceRole))
 }
 
@@ -230,14 +232,22 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !given {
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
+	}
+	annotations := map[string]any{}
+	switch {
+	case given:
+		annotations[v1alpha1.DisplayNameAnnotation] = name
+	case match == nil:
 		return h.get(w, r)
 	}
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
 	changed, err := h.Store.PatchWorkspace(ctx, scope.Org.ClusterID, scope.Org.UUID(), scope.Workspace.UUID, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.DisplayNameAnnotation: name}},
-	})
+		"metadata": map[string]any{"annotations": annotations},
+	}, match)
 	if err != nil {
 		return err
 	}
@@ -247,6 +257,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 		seen, ok := h.Views.Workspace(changed.OrgUUID, changed.UUID)
 		return ok && seen.DisplayName == changed.DisplayName && !stale(h.Views.Index(scope.User), changed)
 	})
+	httpapi.Tag(w, changed.ResourceVersion)
 	return httpapi.Write(w, http.StatusOK, h.viewOf(changed, scope.WorkspaceRole))
 }
 

@@ -20,6 +20,7 @@ func (w *World) Join(user, org, workspace string, role v1alpha1.Role) {
 // Membership returns a Membership that its controller has seen.
 func Membership(user, workspace string, role v1alpha1.Role) *v1alpha1.Membership {
 	m := tenancy.NewMembership(user, workspace, role)
+	m.ResourceVersion = FirstVersion
 	m.UID, m.Generation, m.CreationTimestamp = types.UID("uid of "+m.Name), 1, Epoch()
 	m.Status.ObservedGeneration, m.Status.Phase = 1, v1alpha1.PhaseReady
 	return m

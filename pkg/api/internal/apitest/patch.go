@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // MergePatched is a copy of an object to which a JSON merge patch (RFC 7396) was
-// applied, as kcp would.
+// applied, as kcp would, with the next resource version.
 func MergePatched[T any](t testing.TB, object *T, patch any) *T {
 	t.Helper()
 	var target, changes any
@@ -17,6 +18,9 @@ func MergePatched[T any](t testing.TB, object *T, patch any) *T {
 	roundTrip(t, patch, &changes)
 	out := new(T)
 	roundTrip(t, merge(target, changes), out)
+	if o, ok := any(out).(metav1.Object); ok {
+		o.SetResourceVersion(Next(o.GetResourceVersion()))
+	}
 	return out
 }
 

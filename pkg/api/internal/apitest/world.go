@@ -105,14 +105,14 @@ func Person(name string) *v1alpha1.User {
 		DisplayName: "Display of " + name, Email: name + "@example.com",
 		Issuer: "static", Subject: name, RBACIdentity: name, Registration: v1alpha1.RegistrationApproved,
 	}}
-	u.Name, u.Generation, u.CreationTimestamp = name, 1, Epoch()
+	u.Name, u.Generation, u.CreationTimestamp, u.ResourceVersion = name, 1, Epoch(), FirstVersion
 	return u
 }
 
 // Organization returns a Ready Organization with the defaults of its schema.
 func Organization(uuid, displayName, createdBy string) *v1alpha1.Organization {
 	o := tenancy.NewOrganization(uuid, displayName, createdBy)
-	o.CreationTimestamp, o.Generation = Epoch(), 1
+	o.CreationTimestamp, o.Generation, o.ResourceVersion = Epoch(), 1, FirstVersion
 	o.Status.Phase = v1alpha1.PhaseReady
 	return o
 }
@@ -122,7 +122,7 @@ func Organization(uuid, displayName, createdBy string) *v1alpha1.Organization {
 func Workspace(org, uuid, displayName, cluster string) tenancy.Workspace {
 	w := tenancy.Workspace{
 		UUID: uuid, OrgUUID: org, DisplayName: displayName, ClusterID: cluster,
-		CreatedAt: Epoch(), CreatedBy: Admin, KCPReady: cluster != "",
+		CreatedAt: Epoch(), CreatedBy: Admin, KCPReady: cluster != "", ResourceVersion: FirstVersion,
 	}
 	w.Status.Phase = v1alpha1.PhaseProgressing
 	if w.KCPReady {

@@ -1,0 +1,108 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+)
+
+// read reads an object from kcp itself.
+func read[T kcp.Object](ctx context.Context, client *kcp.Client[T], name, what string) (T, error) {
+	var held T
+	err := retry(ctx, func(ctx context.Context) (err error) {
+		held, err = client.Get(ctx, name, metav1.GetOptions{})
+		return err
+	})
+	return held, convert(err, what)
+}
+
+// mark changes the status of what is held in memory, or, where match is to judge it,
+// in kcp.
+func mark[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T], held T, change func(context.Context, T) (map[string]any, error), match func(version string) error, what string) (T, error) {
+	if match != nil {
+		present, err := read(ctx, client, held.GetName(), what)
+		switch {
+		case err != nil:
+			return present, err
+		case present.GetUID() != held.GetUID():
+			var none T
+			return none, errs.New(errs.NotFound, "the "+what+" does not exist any more")
+		}
+		held = present
+	}
+	return amend(ctx, turns, client, held, within("status", change), match, what, "status")
+}
+
+// patchIf sends a JSON merge patch for no other version than one that match lets
+// pass.
+func patchIf[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T], name string, raw []byte, match func(version string) error, what string) (T, error) {
+	held, err := read(ctx, client, name, what)
+	if err != nil {
+		return held, err
+	}
+	return amend(ctx, turns, client, held, func(_ context.Context, o T) (fields map[string]any, err error) {
+		if holds(o, raw) {
+			return nil, nil
+		}
+		if err := json.Unmarshal(raw, &fields); err != nil {
+			return nil, errs.Wrap(errs.Internal, fmt.Errorf("read the patch: %w", err), "the "+what+" could not be written")
+		}
+		return fields, nil
+	}, match, what)
+}
+
+// holds tells whether a merge patch would leave the object as it is.
+func holds[T kcp.Object](o T, raw []byte) bool {
+	before, err := json.Marshal(o)
+	if err != nil {
+		return false
+	}
+	merged, err := jsonpatch.MergePatch(before, raw)
+	if err != nil {
+		return false
+	}
+	// What is empty and what is left out are the same in the object, not in a patch.
+	var patched T
+	if json.Unmarshal(merged, &patched) != nil {
+		return false
+	}
+	after, err := json.Marshal(patched)
+	return err == nil && bytes.Equal(before, after)
+}
+
+// deleteIf removes no other version of an object than one that match lets pass.
+func deleteIf[T kcp.Object](ctx context.Context, client *kcp.Client[T], name string, match func(version string) error, what string) error {
+	for lost := false; ; {
+		held, err := read(ctx, client, name, what)
+		switch {
+		case lost && (errs.Is(err, errs.NotFound) || err == nil && !held.GetDeletionTimestamp().IsZero()):
+			return nil
+		case err != nil:
+			return err
+		}
+		uid, version := held.GetUID(), held.GetResourceVersion()
+		if err := match(version); err != nil {
+			return err
+		}
+		tries := 0
+		err = retry(ctx, func(ctx context.Context) error {
+			tries++
+			return client.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
+		})
+		lost = lost || tries > 1
+		switch {
+		case apierrors.IsNotFound(err) && lost:
+			return nil
+		case !apierrors.IsConflict(err):
+			return convert(err, what)
+		}
+	}
+}
