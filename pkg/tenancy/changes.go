@@ -54,6 +54,10 @@ func DecideEnding(o *v1alpha1.Organization, memberships []v1alpha1.Membership, e
 	if m == nil {
 		return nil, NotAMember(e.User)
 	}
+	pending, ok := ChangeOf(o, e.User)
+	if ok = ok && ChangeApplies(pending, m); ok && pending.Role == "" && e.Role != "" {
+		return nil, errs.New(errs.Conflict, e.User+" is being removed at the moment; add them again afterwards")
+	}
 	if e.Role == m.Spec.Role {
 		return nil, nil
 	}
@@ -61,13 +65,8 @@ func DecideEnding(o *v1alpha1.Organization, memberships []v1alpha1.Membership, e
 		return nil, stillInWorkspaces(e.User, in, workspace)
 	}
 	changes := slices.DeleteFunc(slices.Clone(o.Spec.MembershipChanges), func(c v1alpha1.MembershipChange) bool { return c.User == e.User })
-	if pending, ok := ChangeOf(o, e.User); ok && ChangeApplies(pending, m) {
-		if pending.Role == e.Role && (pending.Cascade || !e.Cascade) {
-			return nil, nil
-		}
-		if pending.Role == "" && e.Role != "" {
-			return nil, errs.New(errs.Conflict, e.User+" is being removed at the moment; add them again afterwards")
-		}
+	if ok && pending.Role == e.Role && (pending.Cascade || !e.Cascade) {
+		return nil, nil
 	}
 	for _, c := range changes {
 		delete(admins, c.User)

@@ -273,3 +273,36 @@ func TestALostAnswerToADemotionIsFound(t *testing.T) {
 	require.Equal(t, "member", f.patch(apitest.Admin, inOrg, "second", `{"role": "member"}`).Object(t, http.StatusOK)["role"])
 	require.Equal(t, []string{"decide " + apitest.Acme}, f.store.writes)
 }
+
+// What is answered must last: who is admin already would be demoted a moment after
+// they were told that they stay one.
+func TestWhoIsAboutToLoseARoleIsNotToldThatTheyKeepIt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		user, body string
+		pending    v1alpha1.Role
+	}{
+		"an admin who is being demoted": {"second", `{"role": "admin"}`, v1alpha1.RoleMember},
+		"an admin who is being removed": {"second", `{"role": "admin"}`, ""},
+		"a member who is being removed": {apitest.Member, `{"role": "member"}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := twoAdmins(t)
+			f.pending(c.user, c.pending)
+			require.Contains(t, f.patch(apitest.Admin, inOrg, c.user, c.body).Refused(t, http.StatusConflict).Message, "at the moment")
+			f.patch(apitest.Admin, inOrg, c.user, `{}`).Object(t, http.StatusOK)
+			f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Spec.MembershipChanges = nil })
+			f.patch(apitest.Admin, inOrg, c.user, c.body).Object(t, http.StatusOK)
+		})
+	}
+}
+
+// Who is a member and is made an admin is another Membership than the one that was to
+// be removed.
+func TestAPromotionIsNotHeldUpByARemovalThatItMakesVoid(t *testing.T) {
+	t.Parallel()
+	f := twoAdmins(t)
+	f.pending(apitest.Member, "")
+	require.Equal(t, "admin", f.patch(apitest.Admin, inOrg, apitest.Member, `{"role": "admin"}`).Object(t, http.StatusOK)["role"])
+}
