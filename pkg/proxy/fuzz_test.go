@@ -100,7 +100,7 @@ func FuzzOutboundHeaders(f *testing.F) {
 		"Accept", "Accept-Encoding", "Audit-Id", "Authorization", "Content-Type", "If-Match", "If-None-Match", "Kubectl-Command", "Kubectl-Session", "User-Agent",
 	}
 	upgrade := []string{
-		"Connection", "Sec-Websocket-Extensions", "Sec-Websocket-Key", "Sec-Websocket-Protocol", "Sec-Websocket-Version", "Upgrade", "X-Stream-Protocol-Version",
+		"Connection", "Origin", "Sec-Websocket-Extensions", "Sec-Websocket-Key", "Sec-Websocket-Protocol", "Sec-Websocket-Version", "Upgrade", "X-Stream-Protocol-Version",
 	}
 	f.Fuzz(func(t *testing.T, block string) {
 		r := parsed("GET /clusters/aaaa/api HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer alice" + tokenSuffix + "\r\n" + block + "\r\n\r\n")

@@ -21,7 +21,8 @@ func passes(name string, upgrading bool) bool {
 	case "Accept", "Accept-Encoding", "Authorization", "Content-Type", "If-Match", "If-None-Match",
 		"User-Agent", "Kubectl-Command", "Kubectl-Session":
 		return true
-	case "Connection", "Upgrade", "X-Stream-Protocol-Version", "Sec-Websocket-Key", "Sec-Websocket-Version",
+	// kcp serves no watch over a WebSocket that has no Origin.
+	case "Connection", "Upgrade", "Origin", "X-Stream-Protocol-Version", "Sec-Websocket-Key", "Sec-Websocket-Version",
 		"Sec-Websocket-Protocol", "Sec-Websocket-Extensions":
 		return upgrading
 	}

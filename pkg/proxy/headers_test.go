@@ -122,7 +122,8 @@ func TestUpgradesToOtherThanStreamsAreRefused(t *testing.T) {
 			t.Parallel()
 			rec := &recorder{}
 			h := newHub(t, kcpURL, rec)
-			w := h.do(request(http.MethodGet, "/clusters/aaaa/api", "alice", append(tc.header, "X-Stream-Protocol-Version", "v4.channel.k8s.io")...))
+			w := h.do(request(http.MethodGet, "/clusters/aaaa/api", "alice", append(tc.header,
+				"X-Stream-Protocol-Version", "v4.channel.k8s.io", "Origin", "https://console.test")...))
 			require.Equal(t, tc.code, w.Code, w.Body)
 			if tc.code != http.StatusOK {
 				require.Contains(t, w.Body.String(), "header:Upgrade")
@@ -134,6 +135,7 @@ func TestUpgradesToOtherThanStreamsAreRefused(t *testing.T) {
 			if got.Get("Upgrade") != "" {
 				require.Equal(t, []string{"Upgrade"}, got["Connection"])
 				require.Equal(t, []string{"v4.channel.k8s.io"}, got["X-Stream-Protocol-Version"])
+				require.Equal(t, []string{"https://console.test"}, got["Origin"])
 			}
 			require.Zero(t, h.streams(t))
 		})
