@@ -39,7 +39,7 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, clusters bootst
 	if err != nil {
 		return nil, nil, err
 	}
-	gate := tenancy.Gate{Tree: c.Tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace, Sudo: v.Sudo, User: v.ByName}
+	gate := tenancy.Gate{Tree: c.Tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace, Sudo: v.Sudo, Roles: v.Roles, User: v.ByName}
 	pulse := clients.Pulse()
 	forward, err := h.proxy(serving, config, pulse, gate, changes, wrote)
 	if err != nil {

@@ -1,6 +1,7 @@
 package tenancy
 
 import (
+	"slices"
 	"time"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -19,11 +20,18 @@ type Entry struct {
 	// Sudo says that the person's Membership in the Workspace lets them
 	// impersonate its SudoGroup.
 	Sudo bool
+	// Roles are the further ClusterRoles of that Membership.
+	Roles []v1alpha1.NamedRef
 }
 
 // Covers tells whether the entry still gives all that an earlier one gave: what
 // was opened with that one may stay open.
 func (e Entry) Covers(earlier Entry) bool {
+	for _, r := range earlier.Roles {
+		if !slices.Contains(e.Roles, r) {
+			return false
+		}
+	}
 	return e.Workspace.ClusterID == earlier.Workspace.ClusterID && rank(e.Role) >= rank(earlier.Role) && (e.Sudo || !earlier.Sudo)
 }
 
@@ -44,6 +52,9 @@ type Gate struct {
 	User func(name string) (*v1alpha1.User, bool)
 	// Sudo tells whether the Membership of a person in a Workspace has sudo.
 	Sudo func(user, org, workspace string) bool
+	// Roles are the further ClusterRoles of that Membership; nil for a gate that no
+	// streams are opened through.
+	Roles func(user, org, workspace string) []v1alpha1.NamedRef
 }
 
 // Enter returns the person's way into the Workspace that cluster, an ID or a path,
@@ -103,7 +114,11 @@ func (g Gate) Enter(user, cluster string) (Entry, error) {
 		e.RetryAfter = time.Second
 		return Entry{}, e
 	}
-	return Entry{Workspace: ws, Role: role, Sudo: g.Sudo(user, orgUUID, wsUUID)}, nil
+	entry := Entry{Workspace: ws, Role: role, Sudo: g.Sudo(user, orgUUID, wsUUID)}
+	if g.Roles != nil {
+		entry.Roles = g.Roles(user, orgUUID, wsUUID)
+	}
+	return entry, nil
 }
 
 func notDirectly() error {

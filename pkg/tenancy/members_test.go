@@ -148,10 +148,22 @@ func TestAnEntryCoversWhatItGivesAtLeast(t *testing.T) {
 	entry := func(cluster string, role v1alpha1.Role, sudo bool) tenancy.Entry {
 		return tenancy.Entry{Workspace: tenancy.Workspace{ClusterID: cluster}, Role: role, Sudo: sudo}
 	}
+	with := func(e tenancy.Entry, roles ...string) tenancy.Entry {
+		for _, r := range roles {
+			e.Roles = append(e.Roles, v1alpha1.NamedRef{Name: r})
+		}
+		return e
+	}
+	plain := entry("c", member, false)
 	for name, c := range map[string]struct {
 		now, earlier tenancy.Entry
 		covers       bool
 	}{
+		"a role more":         {with(plain, "a", "b"), with(plain, "a"), true},
+		"roles in any order":  {with(plain, "a", "b"), with(plain, "b", "a"), true},
+		"a role taken":        {with(plain, "b"), with(plain, "a", "b"), false},
+		"a role for another":  {with(plain, "b"), with(plain, "a"), false},
+		"a role taken, admin": {entry("c", admin, false), with(plain, "a"), false},
 		"the same":            {entry("c", member, false), entry("c", member, false), true},
 		"promoted":            {entry("c", admin, false), entry("c", member, false), true},
 		"demoted":             {entry("c", member, false), entry("c", admin, false), false},

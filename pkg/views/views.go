@@ -146,12 +146,26 @@ func (v *Views) MembershipsOf(user string) []*v1alpha1.Membership { return v.mem
 
 // Sudo tells whether the User's Membership in a Workspace of the Org has sudo.
 func (v *Views) Sudo(user, org, workspace string) bool {
+	m, ok := v.workspaceMembership(user, org, workspace)
+	return ok && m.Spec.Sudo
+}
+
+// Roles are the further ClusterRoles of the User's Membership in a Workspace of the
+// Org.
+func (v *Views) Roles(user, org, workspace string) []v1alpha1.NamedRef {
+	if m, ok := v.workspaceMembership(user, org, workspace); ok {
+		return m.Spec.Roles
+	}
+	return nil
+}
+
+func (v *Views) workspaceMembership(user, org, workspace string) (*v1alpha1.Membership, bool) {
 	o, ok := v.topology.org(org)
 	if !ok {
-		return false
+		return nil, false
 	}
 	m, ok := v.memberships.get(o.ClusterID, tenancy.MembershipName(user, workspace))
-	return ok && m.Spec.Sudo && m.DeletionTimestamp.IsZero()
+	return m, ok && m.DeletionTimestamp.IsZero()
 }
 
 // Ready tells whether the views hold all that existed when they started.
