@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"errors"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,7 +29,7 @@ func (r *reconciler[T]) report(obj T, step Step[T], outcome Outcome, err error) 
 	case err != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonFailed, shown(err)
 	case outcome.Waiting != "":
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonWaiting, outcome.Waiting
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, cmp.Or(outcome.Reason, v1alpha1.ReasonWaiting), outcome.Waiting
 	}
 	r.set(obj, c)
 }

@@ -19,6 +19,8 @@ import (
 type Outcome struct {
 	// Waiting says, for people, what is not there yet; empty when all is.
 	Waiting string
+	// Reason is the condition's while something is Waiting; ReasonWaiting where empty.
+	Reason string
 	// After asks for another pass after that time.
 	After time.Duration
 	// Stop leaves the steps that follow to a later pass.

@@ -57,8 +57,17 @@ func (s *lifecycle) Reconcile(ctx context.Context, org *v1alpha1.Organization) (
 	if left == 0 && held {
 		return outcome, s.remove(ctx, org)
 	}
+	if !meta.IsStatusConditionFalse(org.Status.Conditions, v1alpha1.ConditionActive) {
+		// That it may be closed is in kcp before it is: whoever finds the request
+		// withdrawn must know that there is something to open.
+		outcome.Reason, outcome.After = v1alpha1.ReasonProgressing, closing
+		return outcome, nil
+	}
 	return outcome.Despite(s.close(ctx, org.Name))
 }
+
+// closing is how soon something is closed after it was said that it will be.
+const closing = 5 * time.Millisecond
 
 // close freezes what is in the Org first: its own workspace is where their state is
 // written.

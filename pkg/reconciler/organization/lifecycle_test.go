@@ -282,3 +282,23 @@ func TestNothingIsDoneForAnOrgThatTheCascadeIsThroughWith(t *testing.T) {
 	require.Empty(t, m.purged)
 	require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
 }
+
+// Whoever freezes may end before telling of it, and the request may be withdrawn
+// before anybody else looks: nothing must stay frozen for that.
+func TestO13_ThatAnOrgMayBeFrozenIsSaidBeforeItIs(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	_, err := m.settle(t)
+	require.NoError(t, err)
+	m.deleted()
+	result, err := m.pass(t)
+	require.NoError(t, err)
+	require.NotZero(t, result.After)
+	require.Equal(t, map[string]bool{"ws3": true}, m.frozen, "that one is deleted itself")
+	require.Equal(t, metav1.ConditionFalse, m.active().Status)
+	require.False(t, tenancy.DeletionFollowed(m.org.Status.Conditions, true), "nobody is told yet that it is frozen")
+	_, err = m.settle(t)
+	require.NoError(t, err)
+	require.Len(t, m.frozen, 4)
+	require.True(t, tenancy.DeletionFollowed(m.org.Status.Conditions, true))
+}

@@ -70,8 +70,17 @@ func (s *lifecycle) Reconcile(ctx context.Context, o *object) (controller.Outcom
 		// kcp has to finish making it before it can be closed.
 		return outcome, nil
 	}
+	if !meta.IsStatusConditionFalse(o.common.Conditions, v1alpha1.ConditionActive) {
+		// That it may be closed is in kcp before it is: whoever finds the request
+		// withdrawn must know that there is something to open.
+		outcome.Reason, outcome.After = v1alpha1.ReasonProgressing, closing
+		return outcome, nil
+	}
 	return outcome.Despite(c.Freeze(ctx, ws.ClusterID))
 }
+
+// closing is how soon something is closed after it was said that it will be.
+const closing = 5 * time.Millisecond
 
 // unreadable tells whether the mark of deletion is not the hub's own.
 func unreadable(o *object) bool {

@@ -353,3 +353,27 @@ func TestAWorkspaceThatWasNeverPlacedGoes(t *testing.T) {
 	require.Nil(t, m.ws)
 	require.NotContains(t, m.did, "release ")
 }
+
+// Whoever freezes may end before telling of it, and the request may be withdrawn
+// before anybody else looks: it must not stay frozen for that.
+func TestO13_ThatAWorkspaceMayBeFrozenIsSaidBeforeItIs(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.deleted()
+	_, err := m.settle(t)
+	require.NoError(t, err)
+	m.mark("")
+	_, err = m.settle(t)
+	require.NoError(t, err)
+	m.deleted()
+	result, err := m.pass(t)
+	require.NoError(t, err)
+	require.NotZero(t, result.After)
+	require.False(t, m.frozen)
+	require.Equal(t, metav1.ConditionFalse, m.condition(v1alpha1.ConditionActive).Status)
+	require.False(t, tenancy.DeletionFollowed(tenancy.WorkspaceOf("o", m.ws).Status.Conditions, true), "nobody is told yet that it is frozen")
+	_, err = m.settle(t)
+	require.NoError(t, err)
+	require.True(t, m.frozen)
+	require.True(t, tenancy.DeletionFollowed(tenancy.WorkspaceOf("o", m.ws).Status.Conditions, true))
+}
