@@ -34,9 +34,11 @@ func (s *Store) MarkUser(ctx context.Context, held *v1alpha1.User, change func(c
 	return mark(ctx, &s.turns, s.clients.Users(s.users), held, change, match, "user")
 }
 
-// AmendOrganization is AmendUser for an Organization.
-func (s *Store) AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error) {
-	return amend(ctx, &s.turns, s.clients.Organizations(s.orgs), held, within("spec", change), nil, "organization")
+// AmendOrganization is AmendUser for an Organization. Where match is not nil it has
+// the last word on what change decided, and may judge what change has seen instead of
+// the resource version, which is that of held.
+func (s *Store) AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error) {
+	return amend(ctx, &s.turns, s.clients.Organizations(s.orgs), held, within("spec", change), match, "organization")
 }
 
 // MarkOrganization is MarkUser for an Organization.
@@ -78,9 +80,9 @@ func within[T any](part string, change func(context.Context, T) (map[string]any,
 // maxPause is the longest that a writer who lost waits before the next try.
 const maxPause = 200 * time.Millisecond
 
-// amend writes what change asks for onto the version of held that change saw. Who
-// gives a match gives a held that was read from kcp: memory may be behind what the
-// caller has seen.
+// amend writes what change asks for onto the version of held that change saw, if
+// match, asked after it, lets that version pass. Who has the version judged gives a
+// held that was read from kcp: memory may be behind what the caller has seen.
 func amend[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T], held T, change func(context.Context, T) (map[string]any, error), match func(version string) error, what string, subresources ...string) (T, error) {
 	var none T
 	// Within this process writers take turns; only other replicas are raced.

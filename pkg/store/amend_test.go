@@ -69,7 +69,7 @@ func TestAmendIsOneWriteWhereNobodyElseWrites(t *testing.T) {
 	require.True(t, s.held(orgAt, o))
 	changed, err := s.store().AmendOrganization(t.Context(), o, func(context.Context, *v1alpha1.Organization) (map[string]any, error) {
 		return map[string]any{"workspaceQuota": 7}, nil
-	})
+	}, nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 7, changed.Spec.WorkspaceQuota)
 	require.Equal(t, "O", changed.Spec.DisplayName)

@@ -229,6 +229,62 @@ func TestAConditionalWriteOfWhatIsNotThereIsNotFound(t *testing.T) {
 	})
 }
 
+// What a decision has seen is judged after it, also where somebody else decided the
+// same and nothing is left to do; it is not where that may have been this very write.
+func TestADecisionIsJudgedUnlessItMayHaveBeenMadeAlready(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before func(s *server)
+		lose   bool
+		judged int
+	}{
+		"it is made":                              {func(*server) {}, false, 1},
+		"its answer got lost":                     {func(*server) {}, true, 1},
+		"somebody else was faster with another":   {func(s *server) { s.changed(orgAt) }, false, 2},
+		"somebody else was faster with this same": {func(s *server) { s.quota(7) }, false, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := place(t)
+			o := &v1alpha1.Organization{}
+			require.True(t, s.held(orgAt, o))
+			times := 1
+			s.before = func(method string) {
+				if method == http.MethodPatch && times > 0 {
+					times--
+					c.before(s)
+				}
+			}
+			lost := false
+			s.lose = func(method string) bool {
+				if c.lose && !lost && method == http.MethodPatch {
+					lost = true
+					return true
+				}
+				return false
+			}
+			judged := 0
+			changed, err := s.store().AmendOrganization(t.Context(), o, func(_ context.Context, o *v1alpha1.Organization) (map[string]any, error) {
+				if o.Spec.WorkspaceQuota == 7 {
+					return nil, nil
+				}
+				return map[string]any{"workspaceQuota": 7}, nil
+			}, func(string) error { judged++; return nil })
+			require.NoError(t, err)
+			require.EqualValues(t, 7, changed.Spec.WorkspaceQuota)
+			require.Equal(t, c.judged, judged)
+		})
+	}
+}
+
+// quota lets somebody else give the Organization a quota.
+func (s *server) quota(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects[orgAt]["spec"].(object)["workspaceQuota"] = n
+	s.put(orgAt, s.objects[orgAt])
+}
+
 // The right to mark something ends with it, whoever has its name afterwards, and
 // whatever version the caller names.
 func TestAConditionalMarkLeavesAnotherObjectOfTheSameNameAlone(t *testing.T) {

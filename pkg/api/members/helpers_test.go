@@ -144,8 +144,16 @@ func (s *store) ListMemberships(_ context.Context, cluster string) ([]v1alpha1.M
 	return list, s.failure
 }
 
-func (s *store) AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error) {
+func (s *store) AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error) {
+	return s.amend(ctx, held, change, match, false)
+}
+
+// amend judges nothing where an answer was lost and nothing is left to do.
+func (s *store) amend(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error, lost bool) (*v1alpha1.Organization, error) {
 	spec, err := change(ctx, held)
+	if err == nil && (spec != nil || !lost) {
+		err = apitest.Judge(match, held.ResourceVersion)
+	}
 	if err != nil || spec == nil {
 		return held, err
 	}
@@ -164,7 +172,7 @@ func (s *store) AmendOrganization(ctx context.Context, held *v1alpha1.Organizati
 	}
 	if s.lost {
 		s.lost = false
-		return s.AmendOrganization(ctx, apitest.MergePatched(s.t, decided, map[string]any{"spec": map[string]any{"membershipChanges": nil}}), change)
+		return s.amend(ctx, apitest.MergePatched(s.t, decided, map[string]any{"spec": map[string]any{"membershipChanges": nil}}), change, match, true)
 	}
 	return decided, nil
 }

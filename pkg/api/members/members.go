@@ -34,7 +34,7 @@ type Store interface {
 	DeleteMembership(ctx context.Context, orgCluster, name string, match func(version string) error) error
 	// ListMemberships reads kcp itself.
 	ListMemberships(ctx context.Context, orgCluster string) ([]v1alpha1.Membership, error)
-	AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error)
+	AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error)
 }
 
 // Handler serves …/members and …/memberships/me of Orgs and Workspaces.

@@ -165,10 +165,19 @@ func (h *Handler) end(r *http.Request, e tenancy.Ending, match func(version stri
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
 	var sent v1alpha1.MembershipChange
+	var judge func(version string) error
+	var judged error
+	if match != nil {
+		// It is about the Membership, as it was seen when the end of it was decided.
+		judge = func(string) error { return judged }
+	}
 	decided, err := h.Store.AmendOrganization(ctx, scope.Org.Organization, func(ctx context.Context, o *v1alpha1.Organization) (map[string]any, error) {
 		memberships, err := h.Store.ListMemberships(ctx, scope.Org.ClusterID)
 		if err != nil {
 			return nil, err
+		}
+		if match != nil {
+			judged = matched(o, memberships, e.User, match)
 		}
 		changes, err := tenancy.DecideEnding(o, memberships, e, h.active, func(uuid string) string {
 			ws, _ := h.Views.Workspace(scope.Org.UUID(), uuid)
@@ -178,15 +187,12 @@ func (h *Handler) end(r *http.Request, e tenancy.Ending, match func(version stri
 			// The answer to what was sent got lost, and it is carried out already.
 			return nil, nil
 		}
-		if err == nil && match != nil && (changes != nil || sent.User == "") {
-			err = matched(o, memberships, e.User, match)
-		}
 		if err != nil || changes == nil {
 			return nil, err
 		}
 		sent = changes[len(changes)-1]
 		return map[string]any{"membershipChanges": changes}, nil
-	})
+	}, judge)
 	if err != nil {
 		return v1alpha1.MembershipChange{}, err
 	}
@@ -201,7 +207,7 @@ func (h *Handler) end(r *http.Request, e tenancy.Ending, match func(version stri
 func matched(o *v1alpha1.Organization, memberships []v1alpha1.Membership, user string, match func(version string) error) error {
 	i := slices.IndexFunc(memberships, func(m v1alpha1.Membership) bool { return m.Name == tenancy.MembershipName(user, "") })
 	if i < 0 {
-		return nil
+		return tenancy.NotAMember(user)
 	}
 	if change, ok := tenancy.ChangeOf(o, user); ok && tenancy.ChangeApplies(change, &memberships[i]) {
 		return httpapi.Changed("")

@@ -31,7 +31,7 @@ type store struct {
 }
 
 // AmendOrganization takes a claim and makes at once what it asks for.
-func (s *store) AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error) {
+func (s *store) AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), _ func(version string) error) (*v1alpha1.Organization, error) {
 	spec, err := change(ctx, held)
 	if err != nil || spec == nil {
 		return held, err

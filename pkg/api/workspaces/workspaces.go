@@ -31,7 +31,7 @@ type Views interface {
 
 // Store is what the handler writes to.
 type Store interface {
-	AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error)) (*v1alpha1.Organization, error)
+	AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error)
 	PatchWorkspace(ctx context.Context, orgCluster, org, workspace string, patch any, match func(version string) error) (tenancy.Workspace, error)
 	MarkWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace, change func(tenancy.Workspace) (annotations map[string]any, err error), match func(version string) error) (tenancy.Workspace, error)
 }
@@ -160,7 +160,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 			return nil, err
 		}
 		return map[string]any{"workspaceClaims": claims}, nil
-	}); err != nil {
+	}, nil); err != nil {
 		return err
 	}
 	return h.created(w, r, tenancy.ClaimedWorkspace(scope.Org.UUID(), claim))
