@@ -76,6 +76,7 @@ func (i *Informer[T]) OnChange(h Handler[T]) { i.handlers = append(i.handlers, h
 func (i *Informer[T]) start(ctx context.Context, url string) {
 	client := i.clients.rest(url+"/clusters/*", i.gvr.GroupVersion())
 	options := func(o *metav1.ListOptions) { o.LabelSelector = i.selector }
+	endless := &watches{}
 	inf := kcpinformers.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			options(&o)
@@ -98,7 +99,9 @@ func (i *Informer[T]) start(ctx context.Context, url string) {
 			}); err != nil {
 				return nil, err
 			}
-			return last(w, began), nil
+			unchanged := i.empty()
+			unchanged.SetResourceVersion(o.ResourceVersion)
+			return endless.last(w, began, unchanged), nil
 		},
 	}, noWatchList{}), i.empty(), 0, cache.Indexers{byCluster: func(o any) ([]string, error) {
 		return []string{ClusterOf(o.(T))}, nil

@@ -3,9 +3,11 @@ package kcp
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -38,38 +40,72 @@ func persist(ctx context.Context, pulse *Pulse, try func() error) error {
 	}
 }
 
-// shortest is how long a watch lasts at the least for a reflector: of one that ends
-// before a second it thinks that kcp does not want it.
-const shortest = 1050 * time.Millisecond
+const (
+	// shortest is how long a watch lasts at the least, so that a kcp which ends them
+	// all is not asked all the time.
+	shortest = 200 * time.Millisecond
+	// maxBroken is how many watches in a row may break before they bring anything:
+	// there may be something in them that only a list gets past.
+	maxBroken = 20
+)
 
-// lasting is a watch whose end is not told before its time.
+// watches makes watches that a reflector goes on with from where they ended: of one
+// that brings nothing and ends within a second, or breaks, it thinks that kcp does
+// not want it, and waits ever longer for the next.
+type watches struct{ broken atomic.Int64 }
+
+// lasting is one of them.
 type lasting struct {
 	watch.Interface
+	of     *watches
 	events chan watch.Event
 	stop   chan struct{}
 	once   sync.Once
 }
 
-func last(w watch.Interface, began time.Time) watch.Interface {
-	l := &lasting{Interface: w, events: make(chan watch.Event), stop: make(chan struct{})}
-	go l.run(began)
+// last returns a watch that began then. It ends with unchanged, which holds the
+// version that it began with, where nothing else came.
+func (s *watches) last(w watch.Interface, began time.Time, unchanged runtime.Object) watch.Interface {
+	l := &lasting{Interface: w, of: s, events: make(chan watch.Event), stop: make(chan struct{})}
+	go l.run(began, watch.Event{Type: watch.Bookmark, Object: unchanged})
 	return l
 }
 
-func (l *lasting) run(began time.Time) {
+func (l *lasting) run(began time.Time, unchanged watch.Event) {
 	defer close(l.events)
+	came := false
 	for event := range l.Interface.ResultChan() {
-		select {
-		case l.events <- event:
-		case <-l.stop:
+		if event.Type == watch.Error && l.of.mends(event.Object) {
+			break
+		}
+		if came = true; !l.send(event) {
 			return
 		}
+		l.of.broken.Store(0)
 	}
 	timer := time.NewTimer(shortest - time.Since(began))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-l.stop:
+	}
+	if !came {
+		l.send(unchanged)
+	}
+}
+
+// mends tells whether another watch may do better than one that ended with this.
+func (s *watches) mends(status runtime.Object) bool {
+	err := apierrors.FromObject(status)
+	return !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) && s.broken.Add(1) <= maxBroken
+}
+
+func (l *lasting) send(event watch.Event) bool {
+	select {
+	case l.events <- event:
+		return true
+	case <-l.stop:
+		return false
 	}
 }
 

@@ -107,7 +107,9 @@ func (p *Pulse) probed(ctx context.Context, ok bool) {
 	if ctx.Err() != nil {
 		return
 	}
-	p.ready.Store(ok)
+	if ok {
+		p.ready.Store(true)
+	}
 	if p.counted(ok) >= maxFailures {
 		p.gone()
 	}
@@ -154,7 +156,7 @@ func (p *Pulse) OnGone(f func()) {
 	p.onGone = append(p.onGone, f)
 }
 
-// Ready tells whether kcp said so itself when it was asked last.
+// Ready tells whether kcp said so itself, and not the contrary since.
 func (p *Pulse) Ready() bool { return p.ready.Load() }
 
 // Err is nil while kcp is there, and what a caller is told otherwise.
