@@ -2,6 +2,7 @@ package server
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -40,7 +41,9 @@ type controllers struct {
 	organizationEcho, workspaceEcho, userEcho, membershipEcho *controller.Echo
 
 	accessReconciler *access.Reconciler
-	template         *workspace.Template
+	// cannotFreeze is what kcp says to the hub's identity.
+	cannotFreeze atomic.Bool
+	template     *workspace.Template
 	// sweep looks for the definitions of tenants that came in by no replica's proxy,
 	// or whose note was lost with the replica.
 	sweep *controller.Controller
@@ -56,7 +59,7 @@ func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients
 		organizationEcho: controller.NewEcho(), workspaceEcho: controller.NewEcho(),
 		userEcho: controller.NewEcho(), membershipEcho: controller.NewEcho(),
 	}
-	w := &writes{clients: clients, closer: closer, clusters: clusters, tree: config.Tree}
+	w := &writes{clients: clients, closer: closer, clusters: clusters, tree: config.Tree, refused: c.notFrozen}
 
 	c.template = c.newTemplate(w)
 	c.accessReconciler = access.New(c.accessConfig(w))

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -34,12 +35,22 @@ var errNotFrozen = errs.New(errs.Forbidden, "kcp does not let the hub's identity
 func (w *writes) freeze(ctx context.Context, cluster string) error {
 	err := w.setPhase(ctx, cluster, kcpcorev1alpha1.LogicalClusterPhaseReady, phaseClosed)
 	if apierrors.IsForbidden(err) {
+		w.refused()
 		return errNotFrozen
 	}
 	if err != nil {
 		return err
 	}
 	return w.inactive(ctx, cluster, `"true"`)
+}
+
+// notFrozen has the bindings taken from what is deleted and cannot be frozen.
+func (c *controllers) notFrozen() {
+	if !c.cannotFreeze.Swap(true) {
+		for _, key := range c.allWorkspaces() {
+			c.access.Enqueue(key)
+		}
+	}
 }
 
 // thaw opens it again.
@@ -156,7 +167,10 @@ func (c *controllers) inOrg(ctx context.Context, w *writes, cluster string, f fu
 	if err := f(); err != nil {
 		return err
 	}
-	return w.freeze(ctx, cluster)
+	if err := w.freeze(ctx, cluster); !errors.Is(err, errNotFrozen) {
+		return err
+	}
+	return nil
 }
 
 func (c *controllers) purged(ctx context.Context, e audit.Event) {

@@ -124,7 +124,7 @@ func (c *controllers) accessConfig(w *writes) access.Config {
 			}
 			ws, ok := c.views.Workspace(org.UUID(), key.Name)
 			// What is frozen keeps its bindings: undeleted, it is as it was.
-			return org, ws, ok && !org.Deleted() && !ws.Deleted()
+			return org, ws, ok && (!org.Deleted() && !ws.Deleted() || c.cannotFreeze.Load())
 		},
 		Memberships:  c.views.MembershipsIn,
 		User:         c.views.ByName,

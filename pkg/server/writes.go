@@ -24,6 +24,8 @@ type writes struct {
 	closer   *kcp.Clients
 	clusters bootstrap.Clusters
 	tree     tenancy.Tree
+	// refused is told that kcp does not let the hub freeze.
+	refused func()
 }
 
 // put makes an object, or replaces the one whose resource version it carries.

@@ -57,6 +57,17 @@ func (p platform) settles(t testing.TB, personalOrgs bool) {
 	framework.Eventually(t, framework.Long, func() error { return p.sound(t, personalOrgs) })
 }
 
+// gone waits until an Org is not in kcp any more, nor its own workspace.
+func (p platform) gone(t testing.TB, org string) {
+	t.Helper()
+	framework.Eventually(t, framework.Long, func() error {
+		if err := missing(t, p.orgs(), "organizations", org); err != nil {
+			return err
+		}
+		return missing(t, p.orgs(), "workspaces.tenancy.kcp.io", org)
+	})
+}
+
 // logicalClusters are the IDs of all that kcp has, frozen ones included.
 func logicalClusters(t testing.TB) map[string]bool {
 	t.Helper()

@@ -82,7 +82,11 @@ func (r *Reconciler) changes(key controller.Key, only string) (cluster string, c
 		return "", c
 	}
 	roles := r.config.ClusterRoles(ws.ClusterID)
-	memberships := r.config.Memberships(key.Cluster)
+	var memberships []*v1alpha1.Membership
+	// What is deleted gives nobody anything.
+	if !org.Deleted() && !ws.Deleted() {
+		memberships = r.config.Memberships(key.Cluster)
+	}
 	if only != "" {
 		memberships = slices.DeleteFunc(slices.Clone(memberships), func(m *v1alpha1.Membership) bool { return m.Spec.UserRef.Name != only })
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -51,9 +52,11 @@ func TestO15_BindingsFollowTheMemberships(t *testing.T) {
 	in := &cluster{bindings: map[string]*rbacv1.ClusterRoleBinding{}}
 	memberships := []*v1alpha1.Membership{tenancy.NewMembership("alice", "", "admin"), tenancy.NewMembership("bob", "w", "member")}
 	ready := false
+	org := tenancy.NewOrganization("o", "O", "alice")
+	var deleted *metav1.Time
 	r := access.New(access.Config{
 		Workspace: func(controller.Key) (tenancy.Org, tenancy.Workspace, bool) {
-			return tenancy.Org{Organization: tenancy.NewOrganization("o", "O", "alice")}, tenancy.Workspace{UUID: "w", ClusterID: "c", KCPReady: ready}, true
+			return tenancy.Org{Organization: org}, tenancy.Workspace{UUID: "w", ClusterID: "c", KCPReady: ready, DeletionRequestedAt: deleted}, true
 		},
 		Memberships: func(string) []*v1alpha1.Membership { return slices.Clone(memberships) },
 		User: func(name string) (*v1alpha1.User, bool) {
@@ -84,4 +87,10 @@ func TestO15_BindingsFollowTheMemberships(t *testing.T) {
 	require.ElementsMatch(t, []string{"kedge:workspace:admin:user:alice", "kedge:workspace:admin:user:bob"}, reconcile())
 	memberships = memberships[:1]
 	require.Equal(t, []string{"kedge:workspace:admin:user:alice"}, reconcile())
+	for _, mark := range []**metav1.Time{&org.Status.DeletionRequestedAt, &deleted} {
+		*mark = &metav1.Time{}
+		require.Empty(t, reconcile(), "what is deleted and cannot be frozen is closed")
+		*mark = nil
+		require.Equal(t, []string{"kedge:workspace:admin:user:alice"}, reconcile())
+	}
 }
