@@ -1,7 +1,15 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
 	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/test/framework"
@@ -58,6 +66,55 @@ func deletions() []operation {
 		})
 	}
 	return operations
+}
+
+// freezing is the last write of a freeze.
+const freezing = "PATCH logicalclusters"
+
+// withdrawn kills the hub when it has frozen something and has not said so yet, and
+// withdraws the request before any hub is back: as on another replica, whose
+// controllers take over only later.
+func (l *lane) withdrawn(t *testing.T) {
+	both := deletions()
+	for _, o := range []operation{both[0], both[2]} {
+		t.Run(o.name, func(t *testing.T) {
+			var s *scene
+			// The first time tells when it freezes; who else writes meanwhile is chance.
+			for n, tries, killed := 0, 0, false; !killed; tries++ {
+				require.Less(t, tries, 20, "the hub froze nothing")
+				s = l.scenes(t, o, 1)[0]
+				l.hub.Arm(t, n, "after")
+				_, _ = l.hub.Try(o.call(s))
+				l.hub.Settle(t, func(ctx context.Context) error { return l.whole(ctx, o, s) })
+				writes := l.hub.Writes()
+				l.hub.Disarm(t)
+				if killed = n > 0 && len(writes) == n && writes[n-1] == freezing; !killed {
+					n = 1 + slices.Index(writes, freezing)
+					l.hub.Restart(t)
+				}
+			}
+			truth, err := framework.ReadTruth(t.Context(), l.clients, l.root, s.a, s.b)
+			require.NoError(t, err)
+			require.True(t, o.done(truth, s), "the control: it was deleted")
+			if o.name == both[0].name {
+				at := truth.Orgs[s.org].Workspace.Spec.Cluster
+				patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.DeletionRequestedAtAnnotation)
+				_, err = l.clients.Workspaces(at).Patch(t.Context(), s.ws, types.MergePatchType, patch, metav1.PatchOptions{})
+			} else {
+				patch := []byte(`{"status":{"deletionRequestedAt":null}}`)
+				_, err = l.clients.Organizations(l.root+":orgs").Patch(t.Context(), s.org, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+			}
+			require.NoError(t, err)
+			l.hub.Restart(t)
+			require.NoError(t, framework.Wait(healed, func() error {
+				truth, err := l.look(t.Context(), s)
+				if err == nil && !o.none(truth, s) {
+					err = fmt.Errorf("it is still deleted")
+				}
+				return err
+			}))
+		})
+	}
 }
 
 // cascades are deletions whose grace is short.

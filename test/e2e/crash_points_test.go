@@ -75,6 +75,7 @@ type point struct {
 
 // result is what a round found.
 type result struct {
+	point
 	killed, acknowledged, whole bool
 	after                       time.Duration
 }
@@ -92,6 +93,9 @@ func TestTheHubIsKilledAtEveryWrite(t *testing.T) {
 				t.Run(o.name, func(t *testing.T) { l.try(t, o, g.points) })
 			}
 			t.Run("index of nobody", l.orphan)
+			if name == "deletions" {
+				t.Run("withdrawn", l.withdrawn)
+			}
 		})
 	}
 }
@@ -217,6 +221,7 @@ func (l *lane) scenes(t *testing.T, o operation, n int) []*scene {
 
 // round kills the hub once and looks at what is left.
 func (l *lane) round(t *testing.T, o operation, s *scene, p point) (r result, err error) {
+	r.point = p
 	l.hub.Settle(t, func(context.Context) error { return nil })
 	l.hub.Arm(t, p.n, p.when)
 	answer, failure := l.hub.Try(o.call(s))
@@ -311,12 +316,14 @@ func (l *lane) sound(ctx context.Context) error {
 
 func report(t *testing.T, name string, writes []string, rounds int, results []result) {
 	killed, acknowledged, whole, nothing := 0, 0, 0, 0
+	when := map[string]int{}
 	var longest time.Duration
 	for _, r := range results {
 		if !r.killed {
 			continue
 		}
 		killed++
+		when[r.when]++
 		longest = max(longest, r.after)
 		switch {
 		case r.acknowledged:
@@ -327,7 +334,7 @@ func report(t *testing.T, name string, writes []string, rounds int, results []re
 			nothing++
 		}
 	}
-	t.Logf("%s: %d writes; %d rounds (%s=%d), killed in %d: %d had been answered and all of it was there; of %d that had not, %d were whole, %d had left nothing; half-made: %d; sound at most %s after the hub was back",
-		name, len(writes), rounds, pointsVariable, day(), killed, acknowledged, whole+nothing, whole, nothing, rounds-len(results), longest.Round(time.Millisecond))
+	t.Logf("%s: %d writes; %d rounds (%s=%d), killed in %d (%d before the write, %d after it): %d had been answered and all of it was there; of %d that had not, %d were whole, %d had left nothing; half-made: %d; sound at most %s after the hub was back",
+		name, len(writes), rounds, pointsVariable, day(), killed, when["before"], when["after"], acknowledged, whole+nothing, whole, nothing, rounds-len(results), longest.Round(time.Millisecond))
 	t.Logf("%s writes: %s", name, strings.Join(writes, ", "))
 }

@@ -1,0 +1,243 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+const (
+	// roundsVariable is how often the hub is killed under load.
+	roundsVariable = "KEDGE_TEST_ROUNDS"
+	defaultRounds  = 5
+	// workers each have an Org of their own, with at most so many Workspaces.
+	workers, maxWorkspaces = 8, 5
+)
+
+// facts are what may be true of a worker's Org: one value of each where everything
+// was answered, two where a request got no answer.
+type facts struct {
+	// role is b's in the Org.
+	role []v1alpha1.Role
+	// deleted tells of the Workspaces whether they are.
+	deleted map[string][]bool
+	// asked is the key of a Workspace that was asked for without an answer.
+	asked string
+}
+
+// worker changes the Org of its scene, one thing after the other.
+type worker struct {
+	*scene
+	facts
+	hub   *framework.CrashHub
+	keys  int
+	count int
+}
+
+// Kill -9 at any moment, with everybody at work: what was answered holds, what was
+// not has happened or has not, and all is sound within a minute.
+func TestKillsUnderLoadLoseNothingThatWasAnswered(t *testing.T) {
+	t.Parallel()
+	rounds := defaultRounds
+	if n, err := strconv.Atoi(os.Getenv(roundsVariable)); err == nil {
+		rounds = n
+	}
+	k, err := framework.StartKCP(t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(k.Kill)
+	l := newLane(t, k, "--personal-orgs=false")
+	var all []*worker
+	for _, s := range l.scenes(t, operation{setup: steps(asked(signUp), asked(otherSignsUp), org)}, workers) {
+		all = append(all, &worker{scene: s, hub: l.hub, facts: facts{role: []v1alpha1.Role{""}, deleted: map[string][]bool{}}})
+	}
+	answered, open := 0, 0
+	var longest time.Duration
+	for range rounds {
+		var working sync.WaitGroup
+		failures := make(chan error, workers)
+		for _, w := range all {
+			working.Go(func() { failures <- w.work() })
+		}
+		// Some are always in the middle of something.
+		moment, cancel := context.WithTimeout(t.Context(), time.Duration(rand.Int64N(int64(2*time.Second)))) //nolint:gosec // a moment, not a secret
+		<-moment.Done()
+		cancel()
+		l.hub.Kill()
+		working.Wait()
+		close(failures)
+		for err := range failures {
+			require.NoError(t, err)
+		}
+		l.hub.Restart(t)
+		began := time.Now()
+		require.NoError(t, framework.Wait(healed, func() error { return l.sound(t.Context()) }), "%s", l.hub.Log())
+		longest = max(longest, time.Since(began))
+		truth, err := framework.ReadTruth(t.Context(), l.clients, l.root)
+		require.NoError(t, err)
+		for _, w := range all {
+			open += w.open()
+			require.NoError(t, w.agree(truth.Orgs[w.org]), "the Org of %s", w.a)
+			answered, w.count = answered+w.count, 0
+			// Whoever got no answer asks again, and gets what there is, or one.
+			if w.asked != "" {
+				require.NoError(t, framework.Wait(healed, func() error { return w.create() }))
+			}
+		}
+		require.NoError(t, framework.Wait(healed, func() error { return l.sound(t.Context()) }))
+	}
+	t.Logf("%d rounds of kill -9 under load (%s): %d requests had been answered and hold, %d got no answer and are whole or have left nothing; half-made: 0; sound at most %s after the hub was back",
+		rounds, roundsVariable, answered, open, longest.Round(time.Millisecond))
+}
+
+// work goes on until the hub is gone.
+func (w *worker) work() error {
+	for w.hub.Runs() {
+		done, err := w.step()
+		if err != nil {
+			return err
+		}
+		if !done {
+			return nil
+		}
+		w.count++
+	}
+	return nil
+}
+
+// step sends one request; done is false where it got no answer.
+func (w *worker) step() (done bool, err error) {
+	role := w.role[0]
+	switch n := rand.IntN(4); { //nolint:gosec // chance, not a secret
+	case n == 0 && len(w.deleted) < maxWorkspaces:
+		err := w.create()
+		return err == nil, nil
+	case n == 1 && len(w.deleted) > 0:
+		return w.flip()
+	case role == "":
+		want := []v1alpha1.Role{v1alpha1.RoleAdmin, v1alpha1.RoleMember}[rand.IntN(2)] //nolint:gosec // likewise
+		return w.become(want, addTo(inOrg, string(want), false))
+	case n == 2:
+		return w.become("", remove(inOrg, "?cascade=true"))
+	case role == v1alpha1.RoleAdmin:
+		return w.become(v1alpha1.RoleMember, change(inOrg, "member"))
+	}
+	return w.become(v1alpha1.RoleAdmin, change(inOrg, "admin"))
+}
+
+// send tells whether a request was answered well; a refusal for the moment counts
+// as no answer.
+func (w *worker) send(c framework.Call) (a framework.Answer, done bool, err error) {
+	a, err = w.hub.Try(c)
+	switch {
+	case err != nil:
+		return a, false, nil
+	case a.Code/100 == 2:
+		return a, true, nil
+	case a.Code >= http.StatusInternalServerError || a.Code == http.StatusConflict:
+		return a, false, nil
+	}
+	return a, false, fmt.Errorf("%s %s as %s: %d %s", c.Method, c.Path, c.As, a.Code, a.Raw)
+}
+
+func (w *worker) become(role v1alpha1.Role, call func(*scene) framework.Call) (bool, error) {
+	w.role = append(w.role, role)
+	_, done, err := w.send(call(w.scene))
+	if done {
+		w.role = []v1alpha1.Role{role}
+	}
+	return done, err
+}
+
+// create asks for a Workspace, again where there was no answer.
+func (w *worker) create() error {
+	if w.asked == "" {
+		w.keys++
+		w.asked = fmt.Sprintf("%s-%d", w.key, w.keys)
+	}
+	c := createWorkspace(w.scene)
+	c.Header = http.Header{"Idempotency-Key": {w.asked}}
+	a, done, err := w.send(c)
+	if err != nil || !done {
+		return fmt.Errorf("no answer: %d %s %w", a.Code, a.Raw, err)
+	}
+	w.asked = ""
+	w.deleted[a.Text("uuid")] = []bool{false}
+	return nil
+}
+
+// flip deletes a Workspace, or brings it back.
+func (w *worker) flip() (bool, error) {
+	for uuid, deleted := range w.deleted {
+		s := *w.scene
+		s.ws = uuid
+		c := inWorkspace(&s, http.MethodDelete, "", nil)
+		if deleted[0] {
+			c = inWorkspace(&s, http.MethodPost, "/undelete", nil)
+		}
+		w.deleted[uuid] = []bool{deleted[0], !deleted[0]}
+		_, done, err := w.send(c)
+		if done {
+			w.deleted[uuid] = []bool{!deleted[0]}
+		}
+		return done, err
+	}
+	return true, nil
+}
+
+// open counts what got no answer.
+func (w *worker) open() (n int) {
+	if len(w.role) > 1 {
+		n++
+	}
+	if w.asked != "" {
+		n++
+	}
+	for _, deleted := range w.deleted {
+		n += len(deleted) - 1
+	}
+	return n
+}
+
+// agree compares what was answered with the truth, and takes over what it says
+// where there was no answer.
+func (w *worker) agree(org *framework.TruthOrg) error {
+	var role v1alpha1.Role
+	if m := org.Memberships[w.b]; m != nil {
+		role = m.Spec.Role
+	}
+	if !slices.Contains(w.role, role) {
+		return fmt.Errorf("%s is %q, and was to be one of %q", w.b, role, w.role)
+	}
+	w.role = []v1alpha1.Role{role}
+	for uuid, ws := range org.Workspaces {
+		_, deleted := ws.Annotations[v1alpha1.DeletionRequestedAtAnnotation]
+		may, known := w.deleted[uuid]
+		if !known && w.asked == "" || known && !slices.Contains(may, deleted) {
+			return fmt.Errorf("the Workspace %s is deleted: %t, and was to be one of %t", uuid, deleted, may)
+		}
+		if known {
+			w.deleted[uuid] = []bool{deleted}
+		}
+	}
+	for uuid := range w.deleted {
+		if org.Workspaces[uuid] == nil {
+			return fmt.Errorf("the Workspace %s is lost", uuid)
+		}
+	}
+	if extra := len(org.Workspaces) - len(w.deleted); extra > 1 {
+		return fmt.Errorf("there are %d Workspaces more than were asked for", extra)
+	}
+	return nil
+}
