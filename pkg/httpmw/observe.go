@@ -55,11 +55,7 @@ func Observe(logger *zap.Logger, m *Metrics) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			began := time.Now()
-			id := r.Header.Get(RequestIDHeader)
-			if !saneID.MatchString(id) {
-				id = rand.Text()
-			}
-			w.Header().Set(RequestIDHeader, id)
+			id := Identify(w, r)
 			logger := logger.With(zap.String("request", id))
 			r = r.WithContext(log.Into(r.Context(), logger))
 			wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
@@ -81,6 +77,17 @@ func Observe(logger *zap.Logger, m *Metrics) func(http.Handler) http.Handler {
 			next.ServeHTTP(wrapped, r)
 		})
 	}
+}
+
+// Identify says in the answer which request it is to, and returns that: the caller's
+// own id where it is a sane one.
+func Identify(w http.ResponseWriter, r *http.Request) string {
+	id := r.Header.Get(RequestIDHeader)
+	if !saneID.MatchString(id) {
+		id = rand.Text()
+	}
+	w.Header().Set(RequestIDHeader, id)
+	return id
 }
 
 func aborted(p any) bool {

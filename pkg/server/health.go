@@ -13,6 +13,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/version"
 )
@@ -113,6 +114,7 @@ func (f *front) open(app http.Handler) { f.app.Store(&app) }
 func (f *front) forward(w http.ResponseWriter, r *http.Request) {
 	app := f.app.Load()
 	if app == nil {
+		httpmw.Identify(w, r)
 		e := errs.New(errs.Unavailable, "the hub is still starting; /readyz tells when it is done")
 		e.RetryAfter = time.Second
 		httpapi.WriteError(w, r, e)
