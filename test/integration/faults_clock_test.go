@@ -1,0 +1,64 @@
+package integration
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/pkg/server"
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// shifted is a clock that is off.
+type shifted struct {
+	clock.RealClock
+	by time.Duration
+}
+
+func (c shifted) Now() time.Time { return c.RealClock.Now().Add(c.by) }
+
+func (c shifted) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// Two hubs whose clocks are twenty minutes apart, and neither right, neither cascade
+// early nor forget to.
+func TestAClockThatIsOffByTenMinutesCascadesNothingEarly(t *testing.T) {
+	t.Parallel()
+	const off, left = 10 * time.Minute, 20 * time.Second
+	for name, c := range map[string]struct{ leads, asked time.Duration }{
+		"who cascades is ahead, who was asked is behind": {off, -off},
+		"who cascades is behind, who was asked is ahead": {-off, off},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := framework.NewRoot()
+			with := func(by time.Duration) func(*server.Options) {
+				return func(o *server.Options) { o.Clock, o.DeletionGrace = shifted{by: by}, left }
+			}
+			leads := framework.StartHub(t, kcp, root, with(c.leads))
+			asked := framework.StartHub(t, kcp, root, with(c.asked))
+			org := leads.CreateOrg(t, "alice", "ACME")
+			ws := leads.CreateWorkspace(t, "alice", org, "dev").Text("uuid")
+			mine := framework.Call{As: "alice", Method: http.MethodGet, Path: "/api/orgs/" + org, Org: org}
+			framework.Eventually(t, framework.Long, func() error {
+				_, err := asked.Try(mine)
+				return err
+			})
+			asked.Do(t, mine, http.StatusOK)
+
+			began := time.Now()
+			remove := framework.Call{As: "alice", Method: http.MethodDelete, Path: "/api/orgs/" + org + "/workspaces/" + ws, Org: org, Workspace: ws}
+			deleted := asked.Do(t, remove, http.StatusOK)
+			purgeAt, err := time.Parse(time.RFC3339, deleted.Text("purgeAt"))
+			require.NoError(t, err)
+			require.WithinDuration(t, began.Add(left), purgeAt, 10*time.Second, "people are told kcp's time")
+			framework.Eventually(t, framework.Long, func() error { return missing(t, root+":orgs:"+org, "workspaces.tenancy.kcp.io", ws) })
+			took := time.Since(began)
+			t.Logf("gone after %s, with a grace of %s", took.Round(time.Millisecond), left)
+			// The mark is in whole seconds.
+			require.Greater(t, took, left-time.Second)
+		})
+	}
+}
