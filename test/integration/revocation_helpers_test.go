@@ -220,10 +220,10 @@ func (s *source) last() int {
 	return -1
 }
 
-// follows waits until a stream has delivered an event that is made from now on.
+// follows waits until a stream has delivered an event that is caused from now on.
 func (s *source) follows(t testing.TB, open *stream) {
 	t.Helper()
-	from := s.last() + 1
+	_, from := s.first(time.Now())
 	framework.Eventually(t, framework.Long, func() error {
 		text := open.text()
 		for i := from; i <= s.last(); i++ {
