@@ -25,8 +25,9 @@ type cascade struct {
 	memberships      func(ctx context.Context, cluster string) ([]v1alpha1.Membership, error)
 	removeWorkspace  func(ctx context.Context, cluster string, ws *kcptenancyv1alpha1.Workspace) error
 	removeMembership func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
-	// purged tells of an Org that is gone, with what was in it.
+	// purged tells of an Org that is gone, with what was in it; told is of which.
 	purged func(ctx context.Context, org *v1alpha1.Organization, counts map[string]int)
+	told   controller.Once
 }
 
 func (s *cascade) reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Outcome, error) {
@@ -49,7 +50,7 @@ func (s *cascade) reconcile(ctx context.Context, org *v1alpha1.Organization) (co
 		}
 		return controller.Outcome{Waiting: "kcp is removing the organization's workspace", Stop: true}, err
 	}
-	s.purged(ctx, org, counts(org))
+	s.told.Do(org.UID, func() { s.purged(ctx, org, counts(org)) })
 	org.Finalizers = slices.DeleteFunc(org.Finalizers, func(f string) bool { return f == v1alpha1.CascadeFinalizer })
 	return controller.Outcome{Waiting: "all of it is removed", Stop: true}, nil
 }

@@ -44,6 +44,9 @@ type kcp struct {
 	held     map[string]map[string]v1alpha1.Membership
 	inactive map[string]bool
 	bare     bool
+	// unseen means that memory has no Orgs; unknown is what asking kcp for one ends with.
+	unseen  bool
+	unknown error
 	// withdrawn happens when the User is to be removed, where it is not nil.
 	withdrawn func()
 
@@ -53,6 +56,11 @@ type kcp struct {
 	fails  int
 	// late says that the failing call has happened all the same: its answer got lost.
 	late bool
+	// holds is how many patches that would let go of the User fail.
+	holds int
+	// running is the reconciler of a hub that goes on; nil for one that is started anew
+	// whenever it comes to an end.
+	running controller.Func
 }
 
 func newKCP() *kcp {
@@ -107,7 +115,7 @@ func (k *kcp) config(t *testing.T) user.Config {
 		Clock: k.clock, Grace: grace, PersonalOrgs: !k.bare,
 		Get:           func(controller.Key) (*v1alpha1.User, bool) { return k.user, k.user != nil },
 		OrgsCreatedBy: func(string) []string { return nil },
-		Org:           func(uuid string) (tenancy.Org, bool) { o, ok := k.orgs[uuid]; return o, ok },
+		Org:           func(uuid string) (tenancy.Org, bool) { o, ok := k.orgs[uuid]; return o, ok && !k.unseen },
 		OrgIn: func(cluster string) (tenancy.Org, bool) {
 			for _, o := range k.orgs {
 				if o.ClusterID == cluster {
@@ -128,7 +136,7 @@ func (k *kcp) config(t *testing.T) user.Config {
 				k.orgs[o.Name] = tenancy.Org{Organization: o}
 			})
 		},
-		OrganizationExists: func(_ context.Context, uuid string) (bool, error) { _, ok := k.orgs[uuid]; return ok, nil },
+		OrganizationExists: func(_ context.Context, uuid string) (bool, error) { _, ok := k.orgs[uuid]; return ok, k.unknown },
 		CreateWorkspace: func(_ context.Context, cluster string, ws tenancy.Workspace) error {
 			return k.call("create workspace "+ws.UUID+" in "+cluster, func() { k.workspaces[ws.UUID] = ws })
 		},
@@ -199,6 +207,10 @@ func (k *kcp) patch(t *testing.T, patch []byte, subresource string) error {
 	if changed.Spec.DefaultCluster != k.user.Spec.DefaultCluster {
 		changed.Generation++
 	}
+	if !changed.DeletionTimestamp.IsZero() && len(changed.Finalizers) == 0 && k.holds > 0 {
+		k.holds--
+		return errDown
+	}
 	k.user = changed
 	if !changed.DeletionTimestamp.IsZero() && len(changed.Finalizers) == 0 {
 		k.user = nil
@@ -210,7 +222,10 @@ func (k *kcp) patch(t *testing.T, patch []byte, subresource string) error {
 // when to look again.
 func (k *kcp) settle(t *testing.T) (time.Duration, error) {
 	t.Helper()
-	reconcile := user.New(k.config(t))
+	reconcile := k.running
+	if reconcile == nil {
+		reconcile = user.New(k.config(t))
+	}
 	for range 50 {
 		before, did := k.user, len(k.did)
 		result, err := reconcile(t.Context(), controller.Key{Cluster: "users", Name: "alice"})

@@ -2,6 +2,7 @@ package user
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -65,8 +66,9 @@ type cascade struct {
 	// deleteOrg soft-deletes an Org; removeOrg removes one, and gone tells when it is.
 	deleteOrg func(ctx context.Context, org tenancy.Org) error
 	removeOrg func(ctx context.Context, uuid string) (gone bool, err error)
-	// purged tells of a User who is gone, with what they had.
+	// purged tells of a User who is gone, with what they had; told is of whom.
 	purged func(ctx context.Context, u *v1alpha1.User, counts map[string]int)
+	told   controller.Once
 }
 
 func (s *cascade) reconcile(ctx context.Context, u *v1alpha1.User) (controller.Outcome, error) {
@@ -79,18 +81,49 @@ func (s *cascade) reconcile(ctx context.Context, u *v1alpha1.User) (controller.O
 		outcome.Waiting = "the person's own organization is being removed"
 		return outcome, err
 	}
-	counts := map[string]int{}
+	if _, ok := u.Annotations[v1alpha1.CascadeAnnotation]; !ok {
+		outcome.Waiting = "they are being taken out of everything"
+		return outcome, s.count(ctx, u)
+	}
 	for _, cluster := range s.places(u.Name) {
-		if err := s.leave(ctx, u.Name, cluster, counts); err != nil {
+		if err := s.leave(ctx, u.Name, cluster); err != nil {
 			return outcome, err
 		}
 	}
-	s.purged(ctx, u, counts)
+	var counts map[string]int
+	_ = json.Unmarshal([]byte(u.Annotations[v1alpha1.CascadeAnnotation]), &counts)
+	s.told.Do(u.UID, func() { s.purged(ctx, u, counts) })
 	u.Finalizers = slices.DeleteFunc(u.Finalizers, func(f string) bool { return f == v1alpha1.CascadeFinalizer })
 	return outcome, nil
 }
 
-func (s *cascade) leave(ctx context.Context, user, cluster string, counts map[string]int) error {
+// count writes down what there is before any of it goes, as a cascade that is stopped
+// and goes on finds less.
+func (s *cascade) count(ctx context.Context, u *v1alpha1.User) error {
+	held := 0
+	for _, cluster := range s.places(u.Name) {
+		memberships, err := s.memberships(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		for i := range memberships {
+			if memberships[i].Spec.UserRef.Name == u.Name {
+				held++
+			}
+		}
+	}
+	raw, err := json.Marshal(map[string]int{"memberships": held})
+	if err != nil {
+		return err
+	}
+	if u.Annotations == nil {
+		u.Annotations = map[string]string{}
+	}
+	u.Annotations[v1alpha1.CascadeAnnotation] = string(raw)
+	return nil
+}
+
+func (s *cascade) leave(ctx context.Context, user, cluster string) error {
 	memberships, err := s.memberships(ctx, cluster)
 	if err != nil {
 		return err
@@ -106,7 +139,6 @@ func (s *cascade) leave(ctx context.Context, user, cluster string, counts map[st
 			if err := s.remove(ctx, cluster, m); err != nil {
 				return err
 			}
-			counts["memberships"]++
 		}
 	}
 	if inOrg == nil {
@@ -117,11 +149,7 @@ func (s *cascade) leave(ctx context.Context, user, cluster string, counts map[st
 			return err
 		}
 	}
-	if err := s.remove(ctx, cluster, inOrg); err != nil {
-		return err
-	}
-	counts["memberships"]++
-	return nil
+	return s.remove(ctx, cluster, inOrg)
 }
 
 // succeed sees to it that the Org has an admin, or is on its way out.
