@@ -67,7 +67,7 @@ func New(c Config) controller.Func {
 			deleteOrg: c.DeleteOrg, removeOrg: c.RemoveOrg, purged: c.Purged,
 		}},
 		&personalOrg{enabled: c.PersonalOrgs, org: c.Org, create: c.CreateOrganization},
-		&defaultWorkspace{enabled: c.PersonalOrgs, org: c.Org, workspace: c.Workspace, create: c.CreateWorkspace},
+		&defaultWorkspace{enabled: c.PersonalOrgs, org: c.Org, workspace: c.Workspace, exists: c.OrganizationExists, create: c.CreateWorkspace},
 		&claims{existing: c.OrgsCreatedBy, create: c.CreateOrganization, exists: c.OrganizationExists},
 	)
 }

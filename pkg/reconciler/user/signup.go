@@ -3,6 +3,8 @@ package user
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -19,11 +21,11 @@ type personalOrg struct {
 func (*personalOrg) Condition() string { return v1alpha1.ConditionPersonalOrg }
 
 func (s *personalOrg) Reconcile(ctx context.Context, u *v1alpha1.User) (controller.Outcome, error) {
-	if !s.enabled || u.Status.PersonalOrg != "" {
+	o := tenancy.NewPersonalOrg(u)
+	if !s.enabled || u.Status.PersonalOrg == o.Name {
 		return controller.Outcome{}, nil
 	}
-	o := tenancy.NewPersonalOrg(u)
-	if _, ok := s.org(o.Name); !ok {
+	if _, ok := s.org(o.Name); !ok && u.Status.PersonalOrg == "" {
 		if err := s.create(ctx, o); err != nil {
 			return controller.Outcome{}, err
 		}
@@ -33,12 +35,14 @@ func (s *personalOrg) Reconcile(ctx context.Context, u *v1alpha1.User) (controll
 }
 
 // defaultWorkspace makes a Workspace in the person's own Org, once, when they may
-// work.
+// work. Who deleted that Org before it had one goes without.
 type defaultWorkspace struct {
 	enabled   bool
 	org       func(uuid string) (tenancy.Org, bool)
 	workspace func(org, workspace string) (tenancy.Workspace, bool)
-	create    func(ctx context.Context, orgCluster string, w tenancy.Workspace) error
+	// exists asks kcp itself whether there is an Org.
+	exists func(ctx context.Context, uuid string) (bool, error)
+	create func(ctx context.Context, orgCluster string, w tenancy.Workspace) error
 }
 
 func (*defaultWorkspace) Condition() string { return v1alpha1.ConditionDefaultWorkspace }
@@ -51,6 +55,13 @@ func (s *defaultWorkspace) Reconcile(ctx context.Context, u *v1alpha1.User) (con
 		return controller.Outcome{Waiting: "the registration waits for approval"}, nil
 	}
 	org, ok := s.org(u.Status.PersonalOrg)
+	if !ok && meta.FindStatusCondition(u.Status.Conditions, s.Condition()) != nil {
+		// Memory may not have yet what was made a moment ago; in the first pass it
+		// never has.
+		if there, err := s.exists(ctx, u.Status.PersonalOrg); err != nil || !there {
+			return controller.Outcome{}, err
+		}
+	}
 	switch {
 	case ok && org.Deleted():
 		return controller.Outcome{}, nil

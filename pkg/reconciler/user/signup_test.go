@@ -154,6 +154,38 @@ func TestNothingIsMadeInAnOrgOfTheirOwnThatIsDeleted(t *testing.T) {
 	require.Len(t, k.workspaces, 1, "undeleted, it is made")
 }
 
+// Who deletes their own Org before there is a Workspace in it has none, and nothing to
+// wait for, when it is purged: neither is made again behind their back.
+func TestWhoseOwnOrgIsPurgedBeforeItHadAWorkspaceGoesWithout(t *testing.T) {
+	t.Parallel()
+	k := newKCP()
+	_, err := k.settle(t)
+	require.NoError(t, err)
+	require.Equal(t, v1alpha1.PhaseProgressing, k.user.Status.Phase)
+
+	// That memory does not have it is no proof.
+	k.unseen = true
+	_, err = k.settle(t)
+	require.NoError(t, err)
+	require.Equal(t, v1alpha1.PhaseProgressing, k.user.Status.Phase)
+	require.Contains(t, k.condition(v1alpha1.ConditionDefaultWorkspace).Message, "is being made")
+
+	k.unknown = errDown
+	delete(k.orgs, own)
+	_, err = k.settle(t)
+	require.ErrorIs(t, err, errDown)
+	require.Equal(t, v1alpha1.PhaseProgressing, k.user.Status.Phase)
+
+	k.unknown, k.did = nil, nil
+	for range 2 {
+		_, err = k.settle(t)
+		require.NoError(t, err)
+		require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
+		require.Empty(t, k.user.Status.DefaultWorkspace)
+		require.Empty(t, k.did)
+	}
+}
+
 // Orgs that were claimed are made whatever became of the person's own.
 func TestO5_ClaimsAreSettledBesideTheirOwnOrg(t *testing.T) {
 	t.Parallel()
