@@ -86,6 +86,10 @@ func (c *controllers) workspaceConfig(w *writes, missing func(controller.Key) in
 		Template:      c.template,
 		Lifecycle: workspace.Lifecycle{
 			Grace: c.config.DeletionGrace, Freeze: w.freeze, Thaw: w.thaw, Release: w.release,
+			Closed: func(orgCluster string) bool {
+				org, ok := c.views.OrgByCluster(orgCluster)
+				return ok && c.frozen(org)
+			},
 			Remove: func(ctx context.Context, orgCluster string, ws *kcptenancyv1alpha1.Workspace) error {
 				return fenced(ctx, w.clients.Workspaces(orgCluster), ws)
 			},

@@ -85,16 +85,26 @@ func (s *lifecycle) close(ctx context.Context, org string) error {
 	return nil
 }
 
-// open leaves those Workspaces frozen that are soft-deleted themselves.
+// open leaves those Workspaces frozen that are soft-deleted themselves, also those
+// that were deleted, and closed, while they were being opened here.
 func (s *lifecycle) open(ctx context.Context, org string) error {
 	if ws, ok := s.workspace(org); ok && ws.Spec.Cluster != "" {
 		if err := s.thaw(ctx, ws.Spec.Cluster); err != nil {
 			return err
 		}
 	}
+	opened := map[string]bool{}
 	for _, ws := range s.children(org) {
 		if ws.ClusterID != "" && !ws.Deleted() {
 			if err := s.thaw(ctx, ws.ClusterID); err != nil {
+				return err
+			}
+			opened[ws.UUID] = true
+		}
+	}
+	for _, ws := range s.children(org) {
+		if opened[ws.UUID] && ws.Deleted() && ws.KCPReady && !ws.Terminating {
+			if err := s.freeze(ctx, ws.ClusterID); err != nil {
 				return err
 			}
 		}

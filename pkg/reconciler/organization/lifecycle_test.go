@@ -73,6 +73,27 @@ func TestO13_AnUndeletedOrgIsOpenedButWhatIsDeletedInItStaysClosed(t *testing.T)
 	require.Empty(t, m.did, "it is opened once")
 }
 
+// A Workspace is deleted, and closed, while its Org is being opened with all in it.
+func TestO13_AWorkspaceThatIsDeletedWhileItsOrgIsOpenedStaysClosed(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.deleted()
+	_, err := m.settle(t)
+	require.NoError(t, err)
+	m.thawing = func(cluster string) {
+		if cluster == "ws2" {
+			ws, now := m.children["w2"], metav1.NewTime(m.clock.Now())
+			ws.DeletionRequestedAt = &now
+			m.children["w2"], m.frozen["ws2"] = ws, true
+		}
+	}
+	m.mark(nil)
+	_, err = m.settle(t)
+	require.NoError(t, err)
+	require.Equal(t, map[string]bool{"ws2": true, "ws3": true}, m.frozen)
+	require.Equal(t, v1alpha1.PhaseReady, m.phase())
+}
+
 // What kcp has not finished, or is removing, is left alone by both.
 func TestO13_FreezingLeavesOutWhatCannotBeFrozen(t *testing.T) {
 	t.Parallel()

@@ -34,11 +34,13 @@ type mortal struct {
 	frozen   map[string]bool
 	// withdrawn happens when the Org is to be removed, where it is not nil.
 	withdrawn func()
-	refused   error
-	purged    []map[string]int
-	calls     int
-	fails     int
-	late      bool
+	// thawing happens before a cluster is opened, where it is not nil.
+	thawing func(cluster string)
+	refused error
+	purged  []map[string]int
+	calls   int
+	fails   int
+	late    bool
 }
 
 func (m *mortal) call(what string, do func()) error {
@@ -92,6 +94,9 @@ func (m *mortal) configure(c *organization.Config) {
 		return m.call("freeze "+cluster, func() { m.frozen[cluster] = true })
 	}
 	c.Thaw = func(_ context.Context, cluster string) error {
+		if m.thawing != nil {
+			m.thawing(cluster)
+		}
 		return m.call("thaw "+cluster, func() { delete(m.frozen, cluster) })
 	}
 	c.Release = func(_ context.Context, cluster string) error { return m.call("release "+cluster, func() {}) }

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -21,6 +22,9 @@ type Lifecycle struct {
 	// Freeze and Thaw close and open a logical cluster; Release opens one that kcp is
 	// to clean up.
 	Freeze, Thaw, Release func(ctx context.Context, cluster string) error
+	// Closed tells whether the Org whose own workspace is in the cluster is
+	// soft-deleted, and all in it closed with it.
+	Closed func(orgCluster string) bool
 	// Remove removes the very Workspace that it is given: a withdrawn request is never
 	// carried out.
 	Remove func(ctx context.Context, orgCluster string, ws *kcptenancyv1alpha1.Workspace) error
@@ -33,7 +37,11 @@ type Lifecycle struct {
 
 // lifecycle freezes a Workspace that is soft-deleted, opens one that was undeleted,
 // and has one whose grace is over removed (O-13).
-type lifecycle struct{ config Config }
+type lifecycle struct {
+	config Config
+	// told is of which Workspaces it was told that they are gone.
+	told controller.Once
+}
 
 func (*lifecycle) Condition() string { return v1alpha1.ConditionActive }
 
@@ -50,7 +58,7 @@ func (s *lifecycle) Reconcile(ctx context.Context, o *object) (controller.Outcom
 	ws := tenancy.WorkspaceOf("", o.Workspace)
 	if ws.DeletionRequestedAt == nil {
 		if meta.IsStatusConditionFalse(o.common.Conditions, v1alpha1.ConditionActive) {
-			return controller.Outcome{}, c.Thaw(ctx, ws.ClusterID)
+			return controller.Outcome{}, s.open(ctx, orgCluster, ws.ClusterID)
 		}
 		return controller.Outcome{}, nil
 	}
@@ -79,6 +87,19 @@ func (s *lifecycle) Reconcile(ctx context.Context, o *object) (controller.Outcom
 	return outcome.Despite(c.Freeze(ctx, ws.ClusterID))
 }
 
+// open opens the Workspace, unless its Org is closed: that may have come to pass, and
+// the Workspace have been closed with it, while it was being opened here.
+func (s *lifecycle) open(ctx context.Context, orgCluster, cluster string) error {
+	c := s.config.Lifecycle
+	if err := c.Thaw(ctx, cluster); err != nil || !c.Closed(orgCluster) {
+		return err
+	}
+	if err := c.Freeze(ctx, cluster); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: its organization was deleted", controller.ErrRetry)
+}
+
 // closing is how soon something is closed after it was said that it will be.
 const closing = 5 * time.Millisecond
 
@@ -100,13 +121,17 @@ func (s *lifecycle) cascade(ctx context.Context, orgCluster string, o *object) (
 	if err != nil {
 		return outcome, err
 	}
-	removed := 0
+	memberships = slices.DeleteFunc(memberships, func(m v1alpha1.Membership) bool {
+		return m.Spec.WorkspaceRef == nil || m.Spec.WorkspaceRef.Name != o.Name
+	})
+	if _, ok := o.Annotations[v1alpha1.CascadeAnnotation]; !ok {
+		// What there is is written down before any of it goes: a cascade that is stopped
+		// and goes on finds less.
+		return outcome, note(o, map[string]int{"memberships": len(memberships)})
+	}
 	for i := range memberships {
-		if ref := memberships[i].Spec.WorkspaceRef; ref != nil && ref.Name == o.Name {
-			if err := c.RemoveMembership(ctx, orgCluster, &memberships[i]); err != nil {
-				return outcome, err
-			}
-			removed++
+		if err := c.RemoveMembership(ctx, orgCluster, &memberships[i]); err != nil {
+			return outcome, err
 		}
 	}
 	if o.Spec.Cluster != "" {
@@ -114,7 +139,21 @@ func (s *lifecycle) cascade(ctx context.Context, orgCluster string, o *object) (
 			return outcome, err
 		}
 	}
-	c.Purged(ctx, orgCluster, o.Name, map[string]int{"memberships": removed})
+	var counts map[string]int
+	_ = json.Unmarshal([]byte(o.Annotations[v1alpha1.CascadeAnnotation]), &counts)
+	s.told.Do(o.UID, func() { c.Purged(ctx, orgCluster, o.Name, counts) })
 	o.Finalizers = slices.DeleteFunc(o.Finalizers, func(f string) bool { return f == v1alpha1.CascadeFinalizer })
 	return outcome, nil
+}
+
+func note(o *object, counts map[string]int) error {
+	raw, err := json.Marshal(counts)
+	if err != nil {
+		return err
+	}
+	if o.Annotations == nil {
+		o.Annotations = map[string]string{}
+	}
+	o.Annotations[v1alpha1.CascadeAnnotation] = string(raw)
+	return nil
 }

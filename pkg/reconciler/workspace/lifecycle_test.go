@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -30,6 +31,10 @@ type mortal struct {
 	*kcp
 	held   map[string]v1alpha1.Membership
 	frozen bool
+	// closed says that the Org is soft-deleted; thawed happens when the Workspace was
+	// opened, where it is not nil.
+	closed bool
+	thawed func()
 	// withdrawn happens when the Workspace is to be removed, where it is not nil.
 	withdrawn func()
 	refused   error
@@ -70,7 +75,16 @@ func newMortal(t *testing.T) *mortal {
 			return m.call("freeze "+cluster, func() { m.frozen = true })
 		},
 		Thaw: func(_ context.Context, cluster string) error {
-			return m.call("thaw "+cluster, func() { m.frozen = false })
+			return m.call("thaw "+cluster, func() {
+				m.frozen = false
+				if m.thawed != nil {
+					m.thawed()
+				}
+			})
+		},
+		Closed: func(orgCluster string) bool {
+			require.Equal(t, "org1", orgCluster)
+			return m.closed
 		},
 		Release: func(_ context.Context, cluster string) error { return m.call("release "+cluster, func() {}) },
 		Remove: func(_ context.Context, orgCluster string, ws *kcptenancyv1alpha1.Workspace) error {
@@ -189,6 +203,30 @@ func TestO13_AnUndeletedWorkspaceIsOpenedOnce(t *testing.T) {
 	require.Equal(t, []string{"thaw ws1"}, m.did)
 }
 
+// Its Org is deleted, and closes what is in it, while the Workspace is being opened:
+// it must not stay the one that is open.
+func TestO13_AnUndeletedWorkspaceIsClosedWithItsOrg(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.deleted()
+	_, err := m.settle(t)
+	require.NoError(t, err)
+	m.mark("")
+	m.thawed = func() { m.closed = true }
+	_, err = m.settle(t)
+	require.ErrorIs(t, err, controller.ErrRetry)
+	require.True(t, m.frozen)
+	require.NotEqual(t, v1alpha1.PhaseReady, m.phase())
+	require.False(t, meta.IsStatusConditionTrue(tenancy.WorkspaceOf("o", m.ws).Status.Conditions, v1alpha1.ConditionActive), "whoever opens the Org knows that it is closed")
+
+	// The Org is undeleted: this one is opened, too.
+	m.thawed, m.closed = nil, false
+	_, err = m.settle(t)
+	require.NoError(t, err)
+	require.False(t, m.frozen)
+	require.Equal(t, v1alpha1.PhaseReady, m.phase())
+}
+
 // What cannot be opened is not Ready, and is opened as soon as it can be.
 func TestO13_AWorkspaceThatCouldNotBeOpenedIsTriedAgain(t *testing.T) {
 	t.Parallel()
@@ -298,60 +336,6 @@ func TestO13_ARefusalToFreezeIsTold(t *testing.T) {
 	m.refused = errDown
 	_, err = m.settle(t)
 	require.ErrorIs(t, err, errDown)
-}
-
-// Whichever call fails, and whether it had happened or not, the end is the same.
-func TestO13_TheCascadeOfAWorkspaceGoesOnFromWhereverItWasStopped(t *testing.T) {
-	t.Parallel()
-	for _, late := range []bool{false, true} {
-		for n := 1; ; n++ {
-			m := newMortal(t)
-			m.deleted()
-			m.clock.SetTime(m.clock.Now().Add(grace))
-			m.fails, m.late = n, late
-			stopped := 0
-			for m.ws != nil {
-				if _, err := m.settle(t); err != nil {
-					require.ErrorIs(t, err, errDown)
-					stopped++
-				}
-				require.LessOrEqual(t, stopped, 1)
-			}
-			require.Equal(t, []string{"alice", "another.bob"}, slices.Sorted(maps.Keys(m.held)), "call %d, late %v", n, late)
-			require.Len(t, m.purged, 1)
-			if stopped == 0 {
-				require.Equal(t, 6, n, "the control: every call has failed once")
-				break
-			}
-		}
-	}
-}
-
-// kcp's own finalizers hold a Workspace that the hub let go of.
-func TestNothingIsDoneForAWorkspaceThatTheCascadeIsThroughWith(t *testing.T) {
-	t.Parallel()
-	m := newMortal(t)
-	m.ws = m.ws.DeepCopy()
-	now := metav1.NewTime(m.clock.Now())
-	m.ws.DeletionTimestamp, m.ws.Finalizers = &now, []string{"core.kcp.io/logicalcluster"}
-	_, err := m.settle(t)
-	require.NoError(t, err)
-	require.Empty(t, m.did)
-	require.Empty(t, m.purged)
-	require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
-}
-
-// One that kcp never placed has nothing to be cleaned up.
-func TestAWorkspaceThatWasNeverPlacedGoes(t *testing.T) {
-	t.Parallel()
-	m := newMortal(t)
-	m.ws.Spec.Cluster, m.ws.Status.Phase = "", kcpcorev1alpha1.LogicalClusterPhaseScheduling
-	m.deleted()
-	m.clock.SetTime(m.clock.Now().Add(grace))
-	_, err := m.settle(t)
-	require.NoError(t, err)
-	require.Nil(t, m.ws)
-	require.NotContains(t, m.did, "release ")
 }
 
 // Whoever freezes may end before telling of it, and the request may be withdrawn

@@ -39,6 +39,11 @@ type kcp struct {
 
 	clock     *clocktesting.FakePassiveClock
 	lifecycle workspace.Lifecycle
+	// holds is how many patches that would let go of the Workspace fail.
+	holds int
+	// running is the reconciler of a hub that goes on; nil for one that is started anew
+	// for every pass.
+	running controller.Func
 }
 
 func newKCP() *kcp {
@@ -60,6 +65,14 @@ func (k *kcp) reconcile(t *testing.T) tenancy.Workspace {
 
 func (k *kcp) pass(t *testing.T) (controller.Result, error) {
 	t.Helper()
+	work := k.running
+	if work == nil {
+		work = k.reconciler(t)
+	}
+	return work(t.Context(), controller.Key{Cluster: "org1", Name: uuid})
+}
+
+func (k *kcp) reconciler(t *testing.T) controller.Func {
 	return workspace.New(workspace.Config{
 		Clock:     k.clock,
 		Lifecycle: k.lifecycle,
@@ -83,8 +96,13 @@ func (k *kcp) pass(t *testing.T) (controller.Result, error) {
 			require.NoError(t, err)
 			after, err := jsonpatch.MergePatch(before, patch)
 			require.NoError(t, err)
-			k.ws = &kcptenancyv1alpha1.Workspace{}
-			require.NoError(t, json.Unmarshal(after, k.ws))
+			changed := &kcptenancyv1alpha1.Workspace{}
+			require.NoError(t, json.Unmarshal(after, changed))
+			if !changed.DeletionTimestamp.IsZero() && len(changed.Finalizers) == 0 && k.holds > 0 {
+				k.holds--
+				return errDown
+			}
+			k.ws = changed
 			if !k.ws.DeletionTimestamp.IsZero() && len(k.ws.Finalizers) == 0 {
 				k.ws = nil
 			}
@@ -109,7 +127,7 @@ func (k *kcp) pass(t *testing.T) (controller.Result, error) {
 			return nil
 		},
 		RestoreAPIBinding: func(context.Context, string) error { k.restored++; return nil },
-	})(t.Context(), controller.Key{Cluster: "org1", Name: uuid})
+	})
 }
 
 // O-11: Ready only when all of it is there.

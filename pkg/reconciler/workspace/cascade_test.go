@@ -1,0 +1,94 @@
+package workspace_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+)
+
+// Whichever call fails, and whether it had happened or not, the end is the same.
+func TestO13_TheCascadeOfAWorkspaceGoesOnFromWhereverItWasStopped(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		for n := 1; ; n++ {
+			m := newMortal(t)
+			m.deleted()
+			m.clock.SetTime(m.clock.Now().Add(grace))
+			m.fails, m.late = n, late
+			stopped := 0
+			for m.ws != nil {
+				if _, err := m.settle(t); err != nil {
+					require.ErrorIs(t, err, errDown)
+					stopped++
+				}
+				require.LessOrEqual(t, stopped, 1)
+			}
+			require.Equal(t, []string{"alice", "another.bob"}, slices.Sorted(maps.Keys(m.held)), "call %d, late %v", n, late)
+			require.Equal(t, []map[string]int{{"memberships": 2}}, m.purged, "what went before it was stopped counts")
+			if stopped == 0 {
+				require.Equal(t, 7, n, "the control: every call has failed once")
+				break
+			}
+		}
+	}
+}
+
+// The audit log has the end of a Workspace once, however often kcp refuses to let go
+// of it, and after a restart rather twice than never.
+func TestO13_ThatAWorkspaceIsGoneIsToldOnce(t *testing.T) {
+	t.Parallel()
+	for restarted, want := range map[bool]int{false: 1, true: 4} {
+		m := newMortal(t)
+		if !restarted {
+			m.running = m.reconciler(t)
+		}
+		m.deleted()
+		m.clock.SetTime(m.clock.Now().Add(grace))
+		m.holds = 3
+		for range 3 {
+			_, err := m.settle(t)
+			require.ErrorIs(t, err, errDown)
+			require.NotNil(t, m.ws)
+		}
+		_, err := m.settle(t)
+		require.NoError(t, err)
+		require.Nil(t, m.ws)
+		require.Len(t, m.purged, want)
+		for _, counts := range m.purged {
+			require.Equal(t, map[string]int{"memberships": 2}, counts)
+		}
+	}
+}
+
+// kcp's own finalizers hold a Workspace that the hub let go of.
+func TestNothingIsDoneForAWorkspaceThatTheCascadeIsThroughWith(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.ws = m.ws.DeepCopy()
+	now := metav1.NewTime(m.clock.Now())
+	m.ws.DeletionTimestamp, m.ws.Finalizers = &now, []string{"core.kcp.io/logicalcluster"}
+	_, err := m.settle(t)
+	require.NoError(t, err)
+	require.Empty(t, m.did)
+	require.Empty(t, m.purged)
+	require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
+}
+
+// One that kcp never placed has nothing to be cleaned up.
+func TestAWorkspaceThatWasNeverPlacedGoes(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.ws.Spec.Cluster, m.ws.Status.Phase = "", kcpcorev1alpha1.LogicalClusterPhaseScheduling
+	m.deleted()
+	m.clock.SetTime(m.clock.Now().Add(grace))
+	_, err := m.settle(t)
+	require.NoError(t, err)
+	require.Nil(t, m.ws)
+	require.NotContains(t, m.did, "release ")
+}
