@@ -2,6 +2,7 @@ package organization
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // firstAdmin makes whoever asked for the Org its admin, once: somebody who left
-// is not put back, unless the Org has nobody at all.
+// is not put back, unless the Org has nobody but in its Workspaces.
 type firstAdmin struct {
 	place       place
 	user        func(name string) (*v1alpha1.User, bool)
@@ -29,7 +30,7 @@ func (s *firstAdmin) Reconcile(ctx context.Context, org *v1alpha1.Organization) 
 		return controller.Outcome{}, nil
 	}
 	done := meta.IsStatusConditionTrue(org.Status.Conditions, v1alpha1.ConditionFirstAdmin)
-	if done && len(s.memberships(cluster)) > 0 {
+	if done && slices.ContainsFunc(s.memberships(cluster), func(m *v1alpha1.Membership) bool { return m.Spec.Scope == v1alpha1.ScopeOrg }) {
 		return controller.Outcome{}, nil
 	}
 	if u, ok := s.user(by); !ok || !tenancy.MayHaveMade(u, org.CreationTimestamp) {

@@ -144,9 +144,26 @@ func TestWhoLeftIsNotPutBackUnlessTheOrgIsEmpty(t *testing.T) {
 	k.did = nil
 	require.NoError(t, k.reconcile(t))
 	require.Empty(t, k.did)
-	k.memberships = nil
+	for _, left := range [][]*v1alpha1.Membership{nil, {tenancy.NewMembership("bob", "w", v1alpha1.RoleAdmin)}} {
+		k.memberships, k.did = left, nil
+		require.NoError(t, k.reconcile(t))
+		require.Equal(t, []string{"create membership alice in org1"}, k.did)
+	}
+}
+
+// What somebody deleted by hand kcp cannot give back: it is said, not served.
+func TestO11_AnOrgWhoseWorkspaceIsBeingRemovedIsNotReady(t *testing.T) {
+	t.Parallel()
+	k := newKCP()
+	k.waiting = true
 	require.NoError(t, k.reconcile(t))
-	require.Equal(t, []string{"create membership alice in org1"}, k.did)
+	now := metav1.Now()
+	k.ws.Status.Phase, k.ws.Spec.Cluster, k.ws.DeletionTimestamp = kcpcorev1alpha1.LogicalClusterPhaseReady, "org1", &now
+	k.did = nil
+	require.NoError(t, k.reconcile(t))
+	require.Equal(t, v1alpha1.PhaseProgressing, k.phase())
+	require.Contains(t, meta.FindStatusCondition(k.org.Status.Conditions, v1alpha1.ConditionReady).Message, "lost")
+	require.Empty(t, k.did)
 }
 
 func TestAFailureIsShownWithoutInternals(t *testing.T) {

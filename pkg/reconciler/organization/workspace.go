@@ -24,7 +24,11 @@ func (*workspace) Condition() string { return v1alpha1.ConditionWorkspaceBound }
 
 func (s *workspace) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Outcome, error) {
 	org.Status.WorkspacePath = s.tree.Org(org.Name)
-	if _, ok := s.get(org.Name); !ok {
+	own, ok := s.get(org.Name)
+	if ok && !own.DeletionTimestamp.IsZero() {
+		return controller.Outcome{Waiting: "somebody deleted the organization's workspace by hand; what was in it is lost, and it is made anew when kcp has removed it", Stop: true}, nil
+	}
+	if !ok {
 		if !org.DeletionTimestamp.IsZero() {
 			return controller.Outcome{Waiting: "the organization is being deleted", Stop: true}, nil
 		}
