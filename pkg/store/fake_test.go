@@ -110,6 +110,19 @@ func (s *server) held(at string, into any) bool {
 	return true
 }
 
+// under are the paths of what is directly below one.
+func (s *server) under(at string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var in []string
+	for of := range s.objects {
+		if path.Dir(of) == at {
+			in = append(in, of)
+		}
+	}
+	return in
+}
+
 // took are the methods of the requests since it was last asked.
 func (s *server) took() []string {
 	s.mu.Lock()
@@ -148,6 +161,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	code := http.StatusOK
 	if failure != nil {
 		status := failure.(apierrors.APIStatus).Status()
+		status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 		code, answer = int(status.Code), status
 	}
 	w.Header().Set("Content-Type", "application/json")

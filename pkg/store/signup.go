@@ -78,14 +78,11 @@ func (s *SignUp) make(ctx context.Context, desired v1alpha1.UserSpec, preferred,
 		u := &v1alpha1.User{Spec: desired}
 		u.Name = name
 		u.Labels = map[string]string{v1alpha1.IdentityLabel: hash}
-		made, err := s.store.CreateUser(ctx, u)
-		if err == nil {
-			return made, nil
+		// What comes back may be somebody else's, too, where an answer was lost.
+		held, err := s.store.CreateUser(ctx, u)
+		if errs.Is(err, errs.AlreadyExists) {
+			held, err = s.store.GetUser(ctx, name)
 		}
-		if !errs.Is(err, errs.AlreadyExists) {
-			return nil, err
-		}
-		held, err := s.store.GetUser(ctx, name)
 		if err != nil {
 			return nil, err
 		}

@@ -3,14 +3,19 @@ package store_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"path"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/store"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // kcp gives a name away once, as the real one does, and shows it in the view.
@@ -103,6 +108,46 @@ func TestANameThatIsTakenGetsASuffix(t *testing.T) {
 	require.Equal(t, second.Name, again.Name)
 }
 
+// An answer was lost and the name is somebody else's: it looks as if the first try had
+// made it.
+func TestANameThatIsFoundInPlaceOfALostAnswerMayBeAnothers(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	weak := 1
+	s.refuse = func(method string) *apierrors.StatusError {
+		if weak--; weak == 0 && method == http.MethodPost {
+			return apierrors.NewServiceUnavailable("a moment")
+		}
+		return nil
+	}
+	s.made(aliceAt, "uid", &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "alice"}, Spec: spec("1", "kedge:1")})
+	k := &viewed{server: s}
+	u, err := store.NewSignUp(s.store(), k).Ensure(t.Context(), spec("2", "kedge:2"), "alice")
+	require.NoError(t, err)
+	require.Regexp(t, `^alice-[0-9a-f]{8}$`, u.Name)
+}
+
+// viewed is a view of the people on a server that is never behind.
+type viewed struct{ *server }
+
+func (v *viewed) ByIdentity(issuer, subject string) (*v1alpha1.User, bool) {
+	for _, at := range v.under(path.Dir(aliceAt)) {
+		u := &v1alpha1.User{}
+		if v.held(at, u) && u.Spec.Issuer == issuer && u.Spec.Subject == subject {
+			return u, true
+		}
+	}
+	return nil, false
+}
+
+func (v *viewed) Await(ctx context.Context, cond func() bool) error {
+	if cond() {
+		return nil
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
 // Two people whom kcp could not tell apart must not share their rights.
 func TestASecondPersonWithTheSameUsernameInKCPIsRefused(t *testing.T) {
 	t.Parallel()
@@ -113,6 +158,36 @@ func TestASecondPersonWithTheSameUsernameInKCPIsRefused(t *testing.T) {
 	_, err = s.Ensure(t.Context(), spec("2", "kedge:alice"), "alice")
 	require.True(t, errs.Is(err, errs.Forbidden))
 	require.Equal(t, 1, k.creates)
+}
+
+// Where somebody removes the one whose name is taken, or kcp cannot be asked, nobody is
+// taken for anybody.
+func TestAFailureToReadWhoHasTheNameIsPassedOn(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.made(aliceAt, "uid", &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "alice"}, Spec: spec("1", "kedge:1")})
+	s.before = func(method string) {
+		if method == http.MethodGet {
+			s.remove(aliceAt)
+		}
+	}
+	signUp := store.NewSignUp(s.store(), &viewed{server: s})
+	_, err := signUp.Ensure(t.Context(), spec("2", "kedge:2"), "alice")
+	require.True(t, errs.Is(err, errs.NotFound), "%v", err)
+	u, err := signUp.Ensure(t.Context(), spec("2", "kedge:2"), "alice")
+	require.NoError(t, err)
+	require.Equal(t, "alice", u.Name)
+}
+
+// Both names that a person can have are others', who look like nobody else.
+func TestWithoutAFreeNameNobodyIsMade(t *testing.T) {
+	t.Parallel()
+	k := &kcp{users: map[string]*v1alpha1.User{}}
+	first, second := tenancy.UserNames("i", "3", "alice", "")
+	k.users[first], k.users[second] = &v1alpha1.User{Spec: spec("1", "kedge:1")}, &v1alpha1.User{Spec: spec("2", "kedge:2")}
+	_, err := store.NewSignUp(k, k).Ensure(t.Context(), spec("3", "kedge:3"), "alice")
+	require.True(t, errs.Is(err, errs.Conflict), "%v", err)
+	require.Zero(t, k.creates)
 }
 
 func TestAFailureOfKCPIsPassedOnAndForgotten(t *testing.T) {
