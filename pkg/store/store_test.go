@@ -1,0 +1,171 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+func TestAUserIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	u := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "alice"}, Spec: spec("1", "kedge:1")}
+	made, err := s.store().CreateUser(t.Context(), u)
+	require.NoError(t, err)
+	require.NotEmpty(t, made.UID)
+	_, err = s.store().CreateUser(t.Context(), u)
+	require.True(t, errs.Is(err, errs.AlreadyExists), "%v", err)
+	read, err := s.store().GetUser(t.Context(), "alice")
+	require.NoError(t, err)
+	require.Equal(t, made.UID, read.UID)
+	_, err = s.store().GetUser(t.Context(), "bob")
+	require.True(t, errs.Is(err, errs.NotFound), "%v", err)
+}
+
+func TestAUserIsFoundWhereTheAnswerToTheCreateGotLost(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	lost := 1
+	s.lose = func(method string) bool { lost--; return method == http.MethodPost && lost >= 0 }
+	made, err := s.store().CreateUser(t.Context(), &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "alice"}})
+	require.NoError(t, err)
+	require.NotEmpty(t, made.UID)
+	require.Equal(t, []string{http.MethodPost, http.MethodPost, http.MethodGet}, s.took())
+}
+
+func TestWritesChangeWhatTheyAreAboutAndNothingElse(t *testing.T) {
+	t.Parallel()
+	s := place(t)
+	hub := s.store()
+	renamed := map[string]any{"spec": map[string]any{"displayName": "New"}}
+	asked := func() map[string]any { return map[string]any{"deletionRequestedAt": deletedAt} }
+
+	u, err := hub.PatchUser(t.Context(), "alice", renamed, nil)
+	require.NoError(t, err)
+	require.Equal(t, "New", u.Spec.DisplayName)
+	u, err = hub.MarkUser(t.Context(), u, func(context.Context, *v1alpha1.User) (map[string]any, error) { return asked(), nil }, nil)
+	require.NoError(t, err)
+	require.Equal(t, deletedAt, u.Status.DeletionRequestedAt.UTC().Format("2006-01-02T15:04:05Z"))
+	require.Equal(t, "New", u.Spec.DisplayName)
+	u, err = hub.MarkUser(t.Context(), u, func(context.Context, *v1alpha1.User) (map[string]any, error) {
+		return map[string]any{"deletionRequestedAt": nil}, nil
+	}, nil)
+	require.NoError(t, err)
+	require.Nil(t, u.Status.DeletionRequestedAt)
+
+	o, err := hub.PatchOrganization(t.Context(), "o", renamed, nil)
+	require.NoError(t, err)
+	require.Equal(t, "New", o.Spec.DisplayName)
+	o, err = hub.MarkOrganization(t.Context(), o, func(context.Context, *v1alpha1.Organization) (map[string]any, error) { return asked(), nil }, nil)
+	require.NoError(t, err)
+	require.NotNil(t, o.Status.DeletionRequestedAt)
+	require.Equal(t, "alice", o.Annotations[v1alpha1.CreatedByAnnotation])
+
+	ws, err := hub.PatchWorkspace(t.Context(), "org1", "o", "w", map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.DisplayNameAnnotation: "New"}}}, nil)
+	require.NoError(t, err)
+	require.Equal(t, "New", ws.DisplayName)
+	require.Equal(t, "o", ws.OrgUUID)
+	ws, err = hub.MarkWorkspace(t.Context(), "org1", ws, func(tenancy.Workspace) (map[string]any, error) {
+		return map[string]any{v1alpha1.DeletionRequestedAtAnnotation: deletedAt}, nil
+	}, nil)
+	require.NoError(t, err)
+	require.True(t, ws.Deleted())
+	require.Equal(t, "New", ws.DisplayName)
+}
+
+func TestARefusedMarkWritesNothing(t *testing.T) {
+	t.Parallel()
+	s := place(t)
+	refusal := errs.New(errs.NotFound, "its grace is over")
+	before := s.versionOf(workspaceAt)
+	_, err := s.store().MarkWorkspace(t.Context(), "org1", tenancy.Workspace{UUID: "w"}, func(tenancy.Workspace) (map[string]any, error) { return nil, refusal }, nil)
+	require.Equal(t, refusal, err)
+	ws, err := s.store().MarkWorkspace(t.Context(), "org1", tenancy.Workspace{UUID: "w"}, func(tenancy.Workspace) (map[string]any, error) { return nil, nil }, nil)
+	require.NoError(t, err)
+	require.Equal(t, "W", ws.DisplayName)
+	require.Equal(t, before, s.versionOf(workspaceAt))
+}
+
+// What cannot be a patch is a bug, and not one that kcp hears of.
+func TestWhatCannotBeEncodedIsNotSent(t *testing.T) {
+	t.Parallel()
+	s, held := alice(t)
+	unspeakable := map[string]any{"spec": func() {}}
+	for _, match := range []func(string) error{nil, only(held.ResourceVersion)} {
+		_, err := s.store().PatchUser(t.Context(), "alice", unspeakable, match)
+		require.True(t, errs.Is(err, errs.Internal), "%v", err)
+	}
+	_, err := s.store().AmendUser(t.Context(), held, func(context.Context, *v1alpha1.User) (map[string]any, error) { return unspeakable, nil })
+	require.True(t, errs.Is(err, errs.Internal), "%v", err)
+	_, err = s.store().PatchUser(t.Context(), "alice", []string{"no object"}, only(held.ResourceVersion))
+	require.True(t, errs.Is(err, errs.Internal), "%v", err)
+	require.NotContains(t, s.took(), http.MethodPatch)
+}
+
+// What kcp says becomes what a caller can make something of, and never kcp's own text.
+func TestErrorsOfKCPAreToldInTheCallersWords(t *testing.T) {
+	t.Parallel()
+	users := schema.GroupResource{Group: v1alpha1.GroupName, Resource: "users"}
+	const secret = "etcdserver: secret"
+	for name, c := range map[string]struct {
+		refusal *apierrors.StatusError
+		code    errs.Code
+		message string
+	}{
+		"invalid": {apierrors.NewInvalid(schema.GroupKind{Group: v1alpha1.GroupName, Kind: "User"}, "alice", field.ErrorList{
+			field.Invalid(field.NewPath("spec", "displayName"), "x", "too short"),
+		}), errs.Invalid, "the user is not valid"},
+		"invalid, without details": {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 422, Reason: metav1.StatusReasonInvalid, Message: secret}}, errs.Invalid, "the user is not valid"},
+		"gone":                     {apierrors.NewNotFound(users, secret), errs.NotFound, "the user does not exist any more"},
+		"taken":                    {apierrors.NewAlreadyExists(users, secret), errs.AlreadyExists, "the user exists already"},
+		"a bug":                    {apierrors.NewBadRequest(secret), errs.Internal, "the user could not be written"},
+		"no right":                 {apierrors.NewForbidden(users, "alice", errors.New(secret)), errs.Internal, "the user could not be written"},
+		"too many requests":        {apierrors.NewTooManyRequests(secret, 0), errs.Unavailable, "kcp cannot be reached at the moment; try again"},
+		"a time-out":               {apierrors.NewTimeoutError(secret, 0), errs.Unavailable, "kcp cannot be reached at the moment; try again"},
+		"a failure of kcp's":       {apierrors.NewInternalError(errors.New(secret)), errs.Unavailable, "kcp cannot be reached at the moment; try again"},
+		"conflicts all the time":   {apierrors.NewConflict(users, "alice", errors.New(secret)), errs.Unavailable, "the user is being changed by others all the time; try again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := alice(t)
+			s.refuse = func(string) *apierrors.StatusError { return c.refusal }
+			_, err := s.store().PatchUser(t.Context(), "alice", map[string]any{"spec": map[string]any{"displayName": "x"}}, nil)
+			var told *errs.Error
+			require.ErrorAs(t, err, &told)
+			require.Equal(t, c.code, told.Code)
+			require.Equal(t, c.message, told.Message)
+			require.NotContains(t, told.Message, secret)
+			require.Equal(t, c.code == errs.Unavailable, told.RetryAfter > 0)
+			if name == "invalid" {
+				require.Equal(t, []errs.Cause{{Type: "FieldValueInvalid", Field: "displayName", Message: `Invalid value: "x": too short`}}, told.Causes)
+			}
+		})
+	}
+}
+
+func TestAKCPThatNobodyAnswersForIsUnavailable(t *testing.T) {
+	t.Parallel()
+	s, _ := alice(t)
+	hub := s.store()
+	s.http.Close()
+	_, err := hub.GetUser(t.Context(), "alice")
+	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
+
+	// And so is one of whom the caller does not want to know any more.
+	s, _ = alice(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = s.store().GetUser(ctx, "alice")
+	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
+}
