@@ -123,7 +123,7 @@ func cascades() []operation {
 	orgThere := func(truth *framework.Truth, s *scene) bool { return truth.Orgs[s.org] != nil }
 	return []operation{
 		{
-			name: "Workspace cascade", setup: populated,
+			name: "Workspace cascade", setup: populated, slow: true,
 			call: func(s *scene) framework.Call { return inWorkspace(s, http.MethodDelete, "", nil) },
 			done: marked(workspaceThere).not,
 			none: func(truth *framework.Truth, s *scene) bool {
@@ -132,7 +132,7 @@ func cascades() []operation {
 			already: []int{http.StatusForbidden, http.StatusNotFound},
 		},
 		{
-			name: "Org cascade", setup: populated,
+			name: "Org cascade", setup: populated, slow: true,
 			call:    func(s *scene) framework.Call { return inOrg(s, http.MethodDelete, "", nil) },
 			done:    marked(orgThere).not,
 			none:    func(truth *framework.Truth, s *scene) bool { return orgThere(truth, s) && !orgMarked(truth, s) },
@@ -146,12 +146,12 @@ func peopleOperations() []operation {
 	there := func(truth *framework.Truth, s *scene) bool { return truth.Users[s.a] != nil }
 	return []operation{
 		{
-			name: "sign-up", setup: steps(), call: signUp,
+			name: "sign-up", setup: steps(), call: signUp, slow: true,
 			done: func(truth *framework.Truth, s *scene) bool { return there(truth, s) && len(truth.Orgs) == 1 },
 			none: func(truth *framework.Truth, s *scene) bool { return !there(truth, s) && len(truth.Orgs) == 0 },
 		},
 		{
-			name: "person cascade",
+			name: "person cascade", slow: true,
 			// Of the Orgs of whom goes, one has an heir and one has nobody else.
 			setup: steps(populated, func(l *lane, s *scene) error {
 				c := createOrg(s)

@@ -21,7 +21,7 @@ import (
 const (
 	// roundsVariable is how often the hub is killed under load.
 	roundsVariable = "KEDGE_TEST_ROUNDS"
-	defaultRounds  = 5
+	defaultRounds  = 3
 	// workers each have an Org of their own, with at most so many Workspaces.
 	workers, maxWorkspaces = 8, 5
 )

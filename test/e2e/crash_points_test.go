@@ -24,12 +24,13 @@ import (
 const (
 	// healed is how long after a restart something half-made may be seen.
 	healed = time.Minute
-	// batch is how many scenes are made at once; more would be old when they have
-	// their turn, and kcp looks at what is old and going only now and then.
+	// batch is how many scenes are made at once.
 	batch = 4
+	// shards are hubs among which all points of a slow operation are divided.
+	shards = 3
 	// samples is how many of an operation's writes a run kills at that is not to try
 	// all of them.
-	samples = 3
+	samples = 2
 )
 
 // pointsVariable chooses the kill points: "all" of them, or a number that says
@@ -65,6 +66,9 @@ type operation struct {
 	already []int
 	// final says that what has happened must not be asked for again.
 	final bool
+	// slow says that kcp has much to do. What it removes it looks at after a fifth of
+	// its age, so that a scene is made just before its turn.
+	slow bool
 }
 
 // point is where the hub is killed.
@@ -124,8 +128,14 @@ func groups() map[string]group {
 	split := map[string]group{}
 	for _, g := range all {
 		for _, o := range g.operations {
-			for _, when := range []string{"before", "after"} {
-				split[o.name+" "+when] = group{g.flags, []operation{o}, every(when)}
+			n := 1
+			if o.slow {
+				n = shards
+			}
+			for shard := range n {
+				for _, when := range []string{"before", "after"} {
+					split[fmt.Sprintf("%s %s %d", o.name, when, shard)] = group{g.flags, []operation{o}, every(n, shard, when)}
+				}
 			}
 		}
 	}
@@ -152,7 +162,11 @@ func (l *lane) try(t *testing.T, o operation, choose func(writes int) []point) {
 	require.NotEmpty(t, writes, "%d %s", a.Code, a.Raw)
 	var results []result
 	points := choose(len(writes))
-	for at := range slices.Chunk(points, batch) {
+	size := batch
+	if o.slow {
+		size = 1
+	}
+	for at := range slices.Chunk(points, size) {
 		scenes := l.scenes(t, o, len(at))
 		for i, p := range at {
 			r, err := l.round(t, o, scenes[i], p)
@@ -169,9 +183,10 @@ func (l *lane) try(t *testing.T, o operation, choose func(writes int) []point) {
 	report(t, o.name, writes, len(points), results)
 }
 
-func every(when string) func(writes int) []point {
+// every chooses one of so many points, and all in all shards.
+func every(of, shard int, when string) func(writes int) []point {
 	return func(writes int) (points []point) {
-		for n := range writes {
+		for n := shard; n < writes; n += of {
 			points = append(points, point{n + 1, when})
 		}
 		return points
@@ -182,8 +197,10 @@ func every(when string) func(writes int) []point {
 func sample(writes int) (points []point) {
 	order := rand.New(rand.NewPCG(1, uint64(writes))).Perm(writes) //nolint:gosec // the same each time
 	for i := range min(samples, writes) {
-		p := point{1 + order[(day()*samples+i)%writes], "after"}
-		if (day()+i)%samples == 0 {
+		turn := day()*samples + i
+		p := point{1 + order[turn%writes], "after"}
+		// Before a write is after the one before it, but for what is sent meanwhile.
+		if turn%3 == 0 {
 			p.when = "before"
 		}
 		points = append(points, p)
