@@ -66,6 +66,21 @@ func (p *Proxy) Recheck(user string) {
 	}
 }
 
+// Cut ends all open streams of a person in a logical cluster: kcp may have let
+// some in with a right that it has taken away since, and the gate cannot tell which.
+// It does not wait, as Recheck does not.
+func (p *Proxy) Cut(user, cluster string) {
+	learned := time.Now()
+	for at, open := range p.streams.of(user) {
+		if at.cluster != cluster {
+			continue
+		}
+		for _, s := range open {
+			s.end(&ending{cause: rightEnded(), learned: learned})
+		}
+	}
+}
+
 func (p *Proxy) recheck(at place, learned time.Time, open ...*stream) {
 	now, err := p.config.Enter(at.user, at.cluster)
 	for _, s := range open {

@@ -203,6 +203,26 @@ func TestOtherStreamsStay(t *testing.T) {
 	require.Equal(t, 3, h.cuts(t))
 }
 
+// What kcp let in with a right that it had still, the gate would let go on.
+func TestStreamsOfALostBindingAreCutWhateverTheGateSays(t *testing.T) {
+	t.Parallel()
+	kcps := &source{open: map[string]chan string{}}
+	server, transport := kcp(t, kcps.ServeHTTP)
+	h := newHub(t, server.URL, transport)
+	url, client := serve(t, h)
+	h.rights.set("alice", false, adminOf(orgA), adminOf(orgB))
+	h.rights.set("bob", false, adminOf(orgA))
+	gone := kcps.watch(t, client, url, "alice", "aaaa")
+	other := kcps.watch(t, client, url, "alice", "bbbb")
+	his := kcps.watch(t, client, url, "bob", "aaaa")
+	h.proxy.Recheck("alice")
+	gone.goesOn(t)
+	h.proxy.Cut("alice", "aaaa")
+	gone.hasEnded(t)
+	other.goesOn(t)
+	his.goesOn(t)
+}
+
 // TestARightThatEndsBetweenTheGateAndTheStream takes the right away when the gate
 // has let the request in and Recheck does not know the stream yet.
 func TestARightThatEndsBetweenTheGateAndTheStream(t *testing.T) {

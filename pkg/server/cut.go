@@ -1,9 +1,13 @@
 package server
 
 import (
+	"time"
+
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/proxy"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
@@ -26,6 +30,25 @@ func cutStreams(in *views.Informers, p *proxy.Proxy) {
 	in.Workspaces.OnChange(func(old, new *kcptenancyv1alpha1.Workspace) {
 		if old != nil && (new == nil || old.Spec.Cluster != new.Spec.Cluster || tenancy.WorkspaceOf("", old).Deleted() != tenancy.WorkspaceOf("", new).Deleted()) {
 			p.Recheck(everybody)
+		}
+	})
+}
+
+// lag is how long kcp's own authorization may be behind what the hub sees of it.
+const lag = 500 * time.Millisecond
+
+// cutUnbound ends the streams of whoever loses a binding. The cut at the change of
+// their Membership came before: who opened a stream anew until now is let in by the
+// gate with what they still have, and by kcp with what they had.
+func cutUnbound(in *views.Informers, p *proxy.Proxy) {
+	in.ClusterRoleBindings.OnChange(func(old, new *rbacv1.ClusterRoleBinding) {
+		if old == nil || new != nil && old.UID == new.UID {
+			return
+		}
+		if user := old.Labels[v1alpha1.UserLabel]; user != "" {
+			cut := func() { p.Cut(user, kcp.ClusterOf(old)) }
+			cut()
+			time.AfterFunc(lag, cut)
 		}
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -95,12 +94,11 @@ func (h *hub) run(ctx context.Context, newKCP NewKCP) error {
 		return err
 	}
 	defer func() { stopKCP(); <-kcpDone }()
-	app, wait, err := h.assemble(starting, below, serving, config)
+	wait, err := h.assemble(starting, below, serving, config, front)
 	defer func() { stopBelow(); wait() }()
 	if err != nil {
 		return err
 	}
-	front.open(app)
 	log.From(ctx).Info("ready", zap.Duration("after", time.Since(began).Round(time.Millisecond)), zap.String("url", h.config.ExternalURL))
 	h.printNextSteps()
 
@@ -117,17 +115,17 @@ func (h *hub) run(ctx context.Context, newKCP NewKCP) error {
 
 // assemble makes the tree in kcp, the views, the controllers and the API on top
 // of them. wait waits until everything that it started has ended.
-func (h *hub) assemble(starting, below, serving context.Context, config *rest.Config) (app http.Handler, wait func(), err error) {
+func (h *hub) assemble(starting, below, serving context.Context, config *rest.Config, front *front) (wait func(), err error) {
 	var running sync.WaitGroup
 	wait = running.Wait
 	clients, err := kcp.NewClients(config, h.registry)
 	if err != nil {
-		return nil, wait, err
+		return wait, err
 	}
 	running.Go(func() { h.health.probe(below, clients) })
 	clusters, err := bootstrap.Run(starting, clients, h.config.Tree)
 	if err != nil {
-		return nil, wait, err
+		return wait, err
 	}
 	h.config.Clock = clients.Clock(h.config.Clock)
 	in := views.NewInformers(clients)
@@ -138,19 +136,19 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	v, err := views.New(views.Clusters{Users: clusters.Users, Orgs: clusters.Orgs, Providers: clusters.Providers, Hub: clusters.IDs()},
 		in, h.registry, tenancyEndpoints.Synced, accessEndpoints.Synced)
 	if err != nil {
-		return nil, wait, err
+		return wait, err
 	}
 	leader, err := newLeader(h.config, clients, clusters, h.registry)
 	if err != nil {
-		return nil, wait, err
+		return wait, err
 	}
 	closer, err := closerClients(h.config, clients, config.Host)
 	if err != nil {
-		return nil, wait, err
+		return wait, err
 	}
 	c, err := newControllers(h.registry, clients.Fenced(leader.Until), closer.Fenced(leader.Until), clusters, in, v, h.config, h.audit)
 	if err != nil {
-		return nil, wait, err
+		return wait, err
 	}
 	definitions, repairs := c.newCustomResources(clients), c.newRepairs(clients)
 	wrote := func(e tenancy.Entry, method, path string) {
@@ -159,20 +157,26 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	}
 	app, forward, err := h.api(serving, clients, clusters, v, config, h.audit, c.followed, c.followedEverywhere, wrote)
 	if err != nil {
-		return nil, wait, err
+		return wait, err
 	}
 	cutStreams(in, forward)
+	cutUnbound(in, forward)
 	running.Go(func() { tenancyEndpoints.Run(below) })
 	running.Go(func() { accessEndpoints.Run(below) })
 	running.Go(func() { kcp.Watch(below, clusters.Initializing, in.Initializing) })
 	if err := awaitReady(starting, v.Ready); err != nil {
-		return nil, wait, err
+		return wait, err
 	}
 	running.Go(func() { whilePresent(below, clients.Pulse(), definitions.Run) })
 	running.Go(func() { whilePresent(below, clients.Pulse(), repairs.Run) })
 	running.Go(func() { lead(below, leader, clients.Pulse(), c.all()) })
+	if err := awaitReady(starting, h.health.kcpReachable); err != nil {
+		return wait, err
+	}
+	// /readyz is not to say so before there is something to be ready.
+	front.open(app)
 	h.health.assembled(v.Ready)
-	return app, wait, awaitReady(starting, h.health.kcpReachable)
+	return wait, nil
 }
 
 // openAudit opens the audit log.
