@@ -48,7 +48,11 @@ type defaultWorkspace struct {
 func (*defaultWorkspace) Condition() string { return v1alpha1.ConditionDefaultWorkspace }
 
 func (s *defaultWorkspace) Reconcile(ctx context.Context, u *v1alpha1.User) (controller.Outcome, error) {
-	if !s.enabled || u.Status.DefaultWorkspace != "" {
+	if !s.enabled {
+		return controller.Outcome{}, nil
+	}
+	if u.Status.DefaultWorkspace != "" {
+		s.restore(u)
 		return controller.Outcome{}, nil
 	}
 	if !tenancy.Active(u) {
@@ -83,4 +87,16 @@ func (s *defaultWorkspace) Reconcile(ctx context.Context, u *v1alpha1.User) (con
 	}
 	u.Status.DefaultWorkspace = ws.UUID
 	return controller.Outcome{}, nil
+}
+
+// restore puts back what somebody altered of where the Workspace is. One that people
+// removed is not made again.
+func (s *defaultWorkspace) restore(u *v1alpha1.User) {
+	org, ok := s.org(u.Status.PersonalOrg)
+	if !ok {
+		return
+	}
+	if ws, ok := s.workspace(org.UUID(), tenancy.NewDefaultWorkspace(org).UUID); ok && ws.ClusterID != "" {
+		u.Status.DefaultWorkspace, u.Spec.DefaultCluster = ws.UUID, ws.ClusterID
+	}
 }

@@ -58,6 +58,23 @@ func TestO11_ANewPersonGetsAnOrgAndAWorkspaceInIt(t *testing.T) {
 	require.Equal(t, "ownws", k.user.Spec.DefaultCluster)
 	require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
 
+	// Whatever somebody alters of it is put back.
+	for _, alter := range []func(u *v1alpha1.User){
+		func(u *v1alpha1.User) { u.Status.PersonalOrg = "elsewhere" },
+		func(u *v1alpha1.User) { u.Status.DefaultWorkspace = "elsewhere" },
+		func(u *v1alpha1.User) { u.Spec.DefaultCluster = "elsewhere" },
+		func(u *v1alpha1.User) { u.Spec.DefaultCluster = "" },
+		func(u *v1alpha1.User) { u.Status, u.Spec.DefaultCluster = v1alpha1.UserStatus{}, "" },
+	} {
+		k.user = k.user.DeepCopy()
+		alter(k.user)
+		_, err = k.settle(t)
+		require.NoError(t, err)
+		require.Equal(t, []string{own, ws, "ownws"}, []string{k.user.Status.PersonalOrg, k.user.Status.DefaultWorkspace, k.user.Spec.DefaultCluster})
+		require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
+		require.Len(t, k.did, 2, "nothing is made anew")
+	}
+
 	// What is there is left alone, and what people removed is not made again.
 	delete(k.workspaces, ws)
 	delete(k.orgs, own)
