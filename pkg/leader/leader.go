@@ -176,7 +176,7 @@ func (l *Leader) term(ctx context.Context, lead func(context.Context)) {
 
 func (l *Leader) elector(t *term, started func(context.Context)) (*leaderelection.LeaderElector, error) {
 	return leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock:          &timedLock{Interface: l.lock, term: t, timeout: l.timing.Renew / 3},
+		Lock:          &timedLock{Interface: l.lock, term: t, timeout: l.timing.Renew / 2},
 		LeaseDuration: l.timing.Lease,
 		RenewDeadline: l.timing.Renew,
 		RetryPeriod:   l.timing.Retry,

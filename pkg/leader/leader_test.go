@@ -183,6 +183,29 @@ func TestALeaderThatCannotRenewIsFencedBeforeAnotherLeads(t *testing.T) {
 	}
 }
 
+// A kcp that takes its time, a third of the right to write and more, is not lost.
+func TestALeaderOfAKCPThatIsSlowLeadsOn(t *testing.T) {
+	t.Parallel()
+	timing := leader.Timing{Lease: 4 * time.Second, Renew: 2 * time.Second, Retry: 100 * time.Millisecond}
+	r := startWith(t, &lease{}, "a", leader.Config{Timing: timing}, nil)
+	ctx := await(t, r.leads)
+	slow := make(chan struct{}, 64)
+	r.lock.faulty(func(ctx context.Context, _ resourcelock.LeaderElectionRecord) error {
+		select {
+		case <-time.After(timing.Renew * 2 / 5):
+			slow <- struct{}{}
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	for range 4 {
+		await(t, slow)
+		require.NoError(t, r.Allowed())
+	}
+	require.NoError(t, ctx.Err())
+}
+
 func TestAHungRenewalDoesNotLoseTheLease(t *testing.T) {
 	t.Parallel()
 	r := start(t, &lease{}, "a", nil, nil)
