@@ -66,11 +66,15 @@ func (p *Proxy) Recheck(user string) {
 	}
 }
 
-// Cut ends all open streams of a person in a logical cluster: kcp may have let
-// some in with a right that it has taken away since, and the gate cannot tell which.
-// It does not wait, as Recheck does not.
-func (p *Proxy) Cut(user, cluster string) {
+// Unbound ends the open streams of a person in a logical cluster where kcp has taken
+// away a ClusterRole that the gate does not give them any more: kcp may have let some
+// in with it since they were looked at last, and nothing tells which. It does not
+// wait, as Recheck does not.
+func (p *Proxy) Unbound(user, cluster, clusterRole string) {
 	learned := time.Now()
+	if now, err := p.config.Enter(user, cluster); err == nil && now.Gives(clusterRole) {
+		return
+	}
 	for at, open := range p.streams.of(user) {
 		if at.cluster != cluster {
 			continue

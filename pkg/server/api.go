@@ -22,10 +22,18 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
-// api puts everything together that answers requests. followed tells whether a
-// person's rights in kcp are as their Memberships say; wrote is told what tenants
+// rights tell whether what people may do is in kcp as it should be.
+type rights struct {
+	// of tells it of a person in an Org's Workspaces, or in the one of a UUID;
+	// everywhere of a person, and ofAll of everybody in an Org.
+	of         func(org, workspace, user string) bool
+	everywhere func(user string) bool
+	ofAll      func(org string) bool
+}
+
+// api puts everything together that answers requests; wrote is told what tenants
 // write.
-func (h *hub) api(serving context.Context, clients *kcp.Clients, clusters bootstrap.Clusters, v *views.Views, config *rest.Config, changes *audit.Log, followed func(org, workspace, user string) bool, followedEverywhere func(user string) bool, wrote func(e tenancy.Entry, method, path string)) (http.Handler, *proxy.Proxy, error) {
+func (h *hub) api(serving context.Context, clients *kcp.Clients, clusters bootstrap.Clusters, v *views.Views, config *rest.Config, changes *audit.Log, rights rights, wrote func(e tenancy.Entry, method, path string)) (http.Handler, *proxy.Proxy, error) {
 	c := h.config
 	var authenticators auth.Union
 	if c.TokenFile != "" {
@@ -47,12 +55,13 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, clusters bootst
 	}
 	pulse.OnGone(func() { forward.Recheck(everybody) })
 	s := store.New(clients.Impatient(), c.Tree, clusters.Users, clusters.Orgs)
+	rights.of = settled(forward, rights.of)
 	return routes{
 		observe:      httpmw.Observe(log.From(serving), metrics),
 		present:      present(pulse),
 		authenticate: httpmw.Authenticate(authenticators, v, signUp(store.NewSignUp(s, v), c.Registration), httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}),
 		forward:      forward,
-		config:       c, views: v, store: s, enter: gate.Enter, followed: settled(forward, followed), followedEverywhere: followedEverywhere, audit: auditing(changes), ca: h.bundle.CAPEM,
+		config:       c, views: v, store: s, enter: gate.Enter, rights: rights, audit: auditing(changes), ca: h.bundle.CAPEM,
 	}.router(), forward, nil
 }
 

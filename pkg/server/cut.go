@@ -46,7 +46,7 @@ func cutUnbound(in *views.Informers, p *proxy.Proxy) {
 			return
 		}
 		if user := old.Labels[v1alpha1.UserLabel]; user != "" {
-			cut := func() { p.Cut(user, kcp.ClusterOf(old)) }
+			cut := func() { p.Unbound(user, kcp.ClusterOf(old), old.RoleRef.Name) }
 			cut()
 			time.AfterFunc(lag, cut)
 		}

@@ -37,11 +37,9 @@ type routes struct {
 	views  *views.Views
 	store  *store.Store
 	enter  func(user, cluster string) (tenancy.Entry, error)
-	// followed tells whether a person's rights in kcp are as their Memberships say.
-	followed           func(org, workspace, user string) bool
-	followedEverywhere func(user string) bool
-	audit              func(httpmw.Change)
-	ca                 []byte
+	rights rights
+	audit  func(httpmw.Change)
+	ca     []byte
 }
 
 // Route is a method and a pattern of the router.
@@ -82,19 +80,19 @@ func (p routes) router() chi.Router {
 		r.Use(p.authenticate, httpmw.Audit(p.audit))
 		(&users.Handler{
 			Views: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
-			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.followedEverywhere,
+			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.rights.everywhere,
 			LimitSearch: httpmw.LimitRate(searchesPerSecond, searchBurst, c.Clock),
 		}).Mount(r)
 		(&admin.Handler{
-			Views: v, Await: v.Await, Store: s, Orgs: v.Orgs, DeletionGrace: c.DeletionGrace,
+			Views: v, Await: v.Await, Followed: p.rights.everywhere, Store: s, Orgs: v.Orgs, DeletionGrace: c.DeletionGrace,
 			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
 		}).Mount(r)
 		(&members.Handler{
-			Views: v, Await: v.Await, Followed: p.followed, Store: s,
+			Views: v, Await: v.Await, Followed: p.rights.of, Store: s,
 			OrgScope: scopes.Org, WorkspaceScope: scopes.Workspace, Clock: c.Clock,
 		}).Mount(r)
 		(&orgs.Handler{
-			Views: v, Await: v.Await, Store: s, Tree: c.Tree, Scope: scopes.Org, DeletedScope: scopes.DeletedOrg, NewUUID: uuid.NewString, Clock: begins,
+			Views: v, Await: v.Await, Followed: p.rights.ofAll, Store: s, Tree: c.Tree, Scope: scopes.Org, DeletedScope: scopes.DeletedOrg, NewUUID: uuid.NewString, Clock: begins,
 			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
 			DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout,
 		}).Mount(r)

@@ -155,7 +155,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 		definitions.wrote(e, method, path)
 		repairs.wrote(e, method, path)
 	}
-	app, forward, err := h.api(serving, clients, clusters, v, config, h.audit, c.followed, c.followedEverywhere, wrote)
+	app, forward, err := h.api(serving, clients, clusters, v, config, h.audit, c.rights(), wrote)
 	if err != nil {
 		return wait, err
 	}

@@ -288,10 +288,28 @@ func (c *controllers) frozen(org tenancy.Org) bool {
 	return org.Organization != nil && org.Status.DeletionRequestedAt != nil && org.DeletionTimestamp.IsZero()
 }
 
+func (c *controllers) rights() rights {
+	return rights{of: c.followed, everywhere: c.followedEverywhere, ofAll: c.followedByAll}
+}
+
 // followedEverywhere is followed for all Orgs that the person is in.
 func (c *controllers) followedEverywhere(user string) bool {
 	for _, m := range c.views.MembershipsOf(user) {
 		if org, ok := c.views.OrgByCluster(kcp.ClusterOf(m)); ok && !c.followed(org.UUID(), "", user) {
+			return false
+		}
+	}
+	return true
+}
+
+// followedByAll is followed for everybody in the Org.
+func (c *controllers) followedByAll(orgUUID string) bool {
+	org, ok := c.views.Org(orgUUID)
+	if !ok {
+		return true
+	}
+	for _, ws := range c.views.Workspaces(orgUUID) {
+		if !ws.Deleted() && c.accessReconciler.Missing(controller.Key{Cluster: org.ClusterID, Name: ws.UUID}) > 0 {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package tenancy
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -33,6 +34,20 @@ func (e Entry) Covers(earlier Entry) bool {
 		}
 	}
 	return e.Workspace.ClusterID == earlier.Workspace.ClusterID && rank(e.Role) >= rank(earlier.Role) && (e.Sudo || !earlier.Sudo)
+}
+
+// Gives tells whether the entry gives what a ClusterRole gives that was bound to the
+// person for a Membership. What lets them impersonate gives nothing by itself.
+func (e Entry) Gives(clusterRole string) bool {
+	if strings.HasPrefix(clusterRole, sudoPrefix) {
+		return true
+	}
+	for _, role := range []v1alpha1.Role{RoleViewer, v1alpha1.RoleMember, v1alpha1.RoleAdmin} {
+		if clusterRoleOf(role) == clusterRole {
+			return rank(e.Role) >= rank(role)
+		}
+	}
+	return slices.Contains(e.Roles, v1alpha1.NamedRef{Name: clusterRole})
 }
 
 // SudoGroup is the group that members with sudo may impersonate in a Workspace,

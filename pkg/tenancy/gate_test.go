@@ -222,3 +222,15 @@ func TestGateRefusesWhatNamesNoCluster(t *testing.T) {
 		}
 	}
 }
+
+func TestEntryGivesWhatWasBoundForItAndLess(t *testing.T) {
+	t.Parallel()
+	member := tenancy.Entry{Role: v1alpha1.RoleMember, Roles: []v1alpha1.NamedRef{{Name: "extra"}}}
+	for role, gives := range map[string]bool{
+		tenancy.ClusterRoleViewer: true, tenancy.ClusterRoleMember: true, "extra": true, "kedge:workspace:sudo:user:bob": true,
+		tenancy.ClusterRoleAdmin: false, "another": false, "": false,
+	} {
+		require.Equal(t, gives, member.Gives(role), role)
+	}
+	require.False(t, tenancy.Entry{}.Gives(tenancy.ClusterRoleViewer))
+}

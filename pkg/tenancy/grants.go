@@ -138,11 +138,15 @@ func (g Grant) binding(name, role string) *rbacv1.ClusterRoleBinding {
 	return b
 }
 
+// sudoPrefix begins the names of the roles, and of their bindings, that let people
+// impersonate.
+const sudoPrefix = "kedge:workspace:sudo:user:"
+
 // sudoRole lets one person be themselves with the Workspace's sudo group, and
 // nobody else with nothing else.
 func (g Grant) sudoRole(workspace string) *rbacv1.ClusterRole {
 	r := &rbacv1.ClusterRole{
-		ObjectMeta: managed("kedge:workspace:sudo:user:" + g.User.Name),
+		ObjectMeta: managed(sudoPrefix + g.User.Name),
 		Rules: []rbacv1.PolicyRule{
 			{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users"}, ResourceNames: []string{g.User.Spec.RBACIdentity}},
 			{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"groups"}, ResourceNames: []string{SudoGroup(workspace), "system:authenticated"}},

@@ -71,9 +71,6 @@ type ending struct {
 	elevated bool
 	// frozen is set where the Workspace ends for all.
 	frozen bool
-	// later is set where it is no Membership that ends, so that the bindings go behind
-	// the answer.
-	later bool
 }
 
 // endings are the ways in which a right ends, or becomes less.
@@ -133,7 +130,6 @@ var endings = []ending{
 		name:  "the Org shows its Workspaces to its members no more",
 		begin: func(t testing.TB, s *cutScene) { s.joinOrg(t, "member"); s.defaultAccess(t, "view") },
 		end:   func(t testing.TB, s *cutScene) { s.defaultAccess(t, "none") },
-		later: true,
 	},
 	{
 		name: "removed from the Workspace of an Org that shows it",
@@ -175,7 +171,7 @@ var endings = []ending{
 		},
 	},
 	{
-		name: "the person was rejected", user: "dave", everywhere: true, later: true,
+		name: "the person was rejected", user: "dave", everywhere: true,
 		begin: func(t testing.TB, s *cutScene) { s.join(t, "admin") },
 		end: func(t testing.TB, s *cutScene) {
 			s.hubs[0].Do(t, call{As: "heidi", Method: http.MethodPatch, Path: "/api/admin/users/dave", Body: `{"registration":"Rejected"}`}, http.StatusOK)
@@ -282,8 +278,6 @@ func (s *cutScene) endsStreams(t *testing.T, e ending) (cut int) {
 		// The bindings are kept, so that it can be undeleted; kcp lets nobody in.
 		_, err := s.p.bindings(t, s.cluster)
 		require.ErrorContains(t, err, "inactive")
-	case e.later:
-		framework.Eventually(t, framework.Long, bound)
 	default:
 		require.NoError(t, bound(), "the bindings went before the answer")
 	}

@@ -43,7 +43,9 @@ type Handler struct {
 	Views Views
 	// Await waits until a condition over the views holds.
 	Await func(ctx context.Context, cond func() bool) error
-	Store Store
+	// Followed tells whether what a person may do is in kcp as it should be.
+	Followed func(user string) bool
+	Store    Store
 	// Orgs are all Orgs, soft-deleted ones included.
 	Orgs func() []tenancy.Org
 
@@ -162,7 +164,7 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	_ = h.Await(ctx, func() bool {
 		seen, ok := h.Views.ByName(name)
-		return ok && seen.Generation >= u.Generation
+		return ok && seen.Generation >= u.Generation && (!given || h.Followed(name))
 	})
 	httpapi.Tag(w, u.ResourceVersion)
 	return httpapi.Write(w, http.StatusOK, h.userView(u))

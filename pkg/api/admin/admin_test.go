@@ -26,6 +26,8 @@ type store struct {
 	failure error
 	// version is what kcp has of what is changed, whatever memory has.
 	version string
+	// behind is what happens last behind a person's patch; nil for nothing.
+	behind func(*apitest.World)
 }
 
 func (s *store) PatchUser(ctx context.Context, name string, patch any, match func(version string) error) (*v1alpha1.User, error) {
@@ -42,6 +44,9 @@ func (s *store) PatchUser(ctx context.Context, name string, patch any, match fun
 	u := apitest.MergePatched(s.t, old, patch)
 	u.Generation++
 	s.world.Later(func(w *apitest.World) { w.PutUser(u) })
+	if s.behind != nil {
+		s.world.Later(s.behind)
+	}
 	return u, nil
 }
 
@@ -65,13 +70,16 @@ type fixture struct {
 	world *apitest.World
 	store *store
 	http  http.Handler
+	// unbound are those whose rights in kcp are not as they should be.
+	unbound map[string]bool
 }
 
 func newFixture(t testing.TB) *fixture {
-	f := &fixture{world: apitest.NewWorld()}
+	f := &fixture{world: apitest.NewWorld(), unbound: map[string]bool{}}
 	f.store = &store{t: t, world: f.world, version: apitest.FirstVersion}
 	handler := &admin.Handler{
 		Views: f.world, Await: f.world.Await, Store: f.store,
+		Followed: func(user string) bool { return !f.unbound[user] },
 		Orgs: func() []tenancy.Org {
 			acme, _ := f.world.Org(apitest.Acme)
 			globex, _ := f.world.Org(apitest.Globex)
@@ -92,6 +100,18 @@ func (f *fixture) patch(as, path, body string) apitest.Answer {
 }
 
 const bobsPath, acmesPath = "users/bob", "orgs/" + apitest.Acme
+
+// kcp refuses a person who was rejected before the answer goes out.
+func TestARejectionIsAnsweredWhenTheBindingsAreGone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.unbound[apitest.Member] = true
+	f.patch(apitest.Operator, bobsPath, `{"orgQuota": 7}`).Object(t, http.StatusOK)
+	require.True(t, f.unbound[apitest.Member], "a quota is no right in kcp")
+	f.store.behind = func(*apitest.World) { delete(f.unbound, apitest.Member) }
+	f.patch(apitest.Operator, bobsPath, `{"registration": "Rejected"}`).Object(t, http.StatusOK)
+	require.False(t, f.unbound[apitest.Member])
+}
 
 // Being admin of an Org, or of all of them, is not being one of the platform.
 func TestOnlyPlatformAdminsGetIn(t *testing.T) {

@@ -72,6 +72,10 @@ type fixture struct {
 	store   *store
 	handler *orgs.Handler
 	http    http.Handler
+	// unbound says that rights in kcp are not as they should be.
+	unbound bool
+	// behind is what happens last behind a patch; nil for nothing.
+	behind func(*apitest.World)
 }
 
 // newFixture is a hub on which what is created is Ready after two changes of the
@@ -100,11 +104,15 @@ func newFixture(t testing.TB, options ...func(*orgs.Handler)) *fixture {
 			func(w *apitest.World) { w.PutOrg(o, old.ClusterID) },
 			func(w *apitest.World) { w.Join(apitest.Admin, uuid, "", v1alpha1.RoleAdmin) },
 		)
+		if f.behind != nil {
+			f.world.Later(f.behind)
+		}
 		return o, nil
 	}
 	f.handler = &orgs.Handler{
 		Views: f.world, Await: f.world.Await, Store: f.store, Tree: apitest.Tree(t),
-		Scope: httpmw.Scopes{Tenants: f.world}.Org, DeletedScope: httpmw.Scopes{Tenants: f.world}.DeletedOrg, NewUUID: func() string { return made }, Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time),
+		Followed: func(string) bool { return !f.unbound },
+		Scope:    httpmw.Scopes{Tenants: f.world}.Org, DeletedScope: httpmw.Scopes{Tenants: f.world}.DeletedOrg, NewUUID: func() string { return made }, Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time),
 		DefaultOrgQuota: 10, DefaultWorkspaceQuota: 50, DeletionGrace: 720 * time.Hour,
 		CreateTimeout: time.Minute,
 	}

@@ -38,8 +38,10 @@ type Handler struct {
 	Views Views
 	// Await waits until a condition over the views holds.
 	Await func(ctx context.Context, cond func() bool) error
-	Store Store
-	Tree  tenancy.Tree
+	// Followed tells whether what everybody may do in the Org is in kcp as it should be.
+	Followed func(org string) bool
+	Store    Store
+	Tree     tenancy.Tree
 	// Scope and DeletedScope are httpmw's middlewares for endpoints of an Org.
 	Scope, DeletedScope func(http.Handler) http.Handler
 	// NewUUID makes the identity of a new Org.
@@ -178,7 +180,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	_ = h.Await(ctx, func() bool {
 		seen, ok := h.Views.Org(changed.Name)
-		return ok && seen.Generation >= changed.Generation && h.indexed(scope.User, seen)
+		return ok && seen.Generation >= changed.Generation && h.indexed(scope.User, seen) && (in.DefaultAccess == nil || h.Followed(changed.Name))
 	})
 	org := tenancy.Org{Organization: changed, ClusterID: scope.Org.ClusterID}
 	httpapi.Tag(w, org.ResourceVersion)

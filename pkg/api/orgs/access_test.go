@@ -1,0 +1,22 @@
+package orgs_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+)
+
+// kcp refuses those whose default access ended before the answer goes out.
+func TestDefaultAccessIsAnsweredWhenTheBindingsHaveFollowed(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.unbound = true
+	f.patch(apitest.Admin, `{"displayName": "Acme Inc."}`).Object(t, http.StatusOK)
+	require.True(t, f.unbound, "a name is no right in kcp")
+	f.behind = func(*apitest.World) { f.unbound = false }
+	f.patch(apitest.Admin, `{"defaultAccess": "none"}`).Object(t, http.StatusOK)
+	require.False(t, f.unbound)
+}
