@@ -136,8 +136,8 @@ func (w *worker) step() (done bool, err error) {
 	return w.become(v1alpha1.RoleAdmin, change(inOrg, "admin"))
 }
 
-// send tells whether a request was answered well; a refusal for the moment counts
-// as no answer.
+// send tells whether a request was answered well. A refusal for the moment is none,
+// and no failure.
 func (w *worker) send(c framework.Call) (a framework.Answer, done bool, err error) {
 	a, err = w.hub.Try(c)
 	switch {
@@ -152,10 +152,16 @@ func (w *worker) send(c framework.Call) (a framework.Answer, done bool, err erro
 }
 
 func (w *worker) become(role v1alpha1.Role, call func(*scene) framework.Call) (bool, error) {
-	w.role = append(w.role, role)
-	_, done, err := w.send(call(w.scene))
-	if done {
+	was := w.role
+	w.role = append(slices.Clone(was), role)
+	a, done, err := w.send(call(w.scene))
+	switch {
+	case done:
 		w.role = []v1alpha1.Role{role}
+	case a.Code == http.StatusConflict:
+		// What was asked for before is still being carried out.
+		w.role, done = was, true
+		w.count--
 	}
 	return done, err
 }

@@ -257,7 +257,12 @@ func (l *lane) round(t *testing.T, o operation, s *scene, p point) (r result, er
 			err = fmt.Errorf("%w\nacknowledged: %t\nwrites: %s\n%s", err, r.acknowledged, strings.Join(last, ", "), l.hub.Log())
 		}
 	}()
-	if err := framework.Wait(healed, func() error {
+	limit := healed
+	if o.slow {
+		// A part of it is kcp's own time.
+		limit = framework.Long
+	}
+	if err := framework.Wait(limit, func() error {
 		truth, err := l.look(t.Context(), s)
 		if err != nil {
 			return err
@@ -283,7 +288,7 @@ func (l *lane) round(t *testing.T, o operation, s *scene, p point) (r result, er
 	}); err != nil {
 		return r, err
 	}
-	return r, framework.Wait(healed, func() error { return l.whole(t.Context(), o, s) })
+	return r, framework.Wait(limit, func() error { return l.whole(t.Context(), o, s) })
 }
 
 // look reads what there is of the scene and fails where something is half-made.
