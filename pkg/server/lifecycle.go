@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"sync"
 	"time"
 
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
@@ -33,6 +35,11 @@ var errNotFrozen = errs.New(errs.Forbidden, "kcp does not let the hub's identity
 
 // freeze closes a logical cluster in kcp itself: it refuses everybody (O-13).
 func (w *writes) freeze(ctx context.Context, cluster string) error {
+	defer w.doors.hold(cluster)()
+	return w.closeDoor(ctx, cluster)
+}
+
+func (w *writes) closeDoor(ctx context.Context, cluster string) error {
 	err := w.setPhase(ctx, cluster, kcpcorev1alpha1.LogicalClusterPhaseReady, phaseClosed)
 	if apierrors.IsForbidden(err) {
 		w.refused()
@@ -55,6 +62,11 @@ func (c *controllers) notFrozen() {
 
 // thaw opens it again.
 func (w *writes) thaw(ctx context.Context, cluster string) error {
+	defer w.doors.hold(cluster)()
+	return w.openDoor(ctx, cluster)
+}
+
+func (w *writes) openDoor(ctx context.Context, cluster string) error {
 	if err := w.inactive(ctx, cluster, "null"); err != nil {
 		return err
 	}
@@ -63,6 +75,7 @@ func (w *writes) thaw(ctx context.Context, cluster string) error {
 
 // release lets kcp, and nobody else, work in a logical cluster that is to go.
 func (w *writes) release(ctx context.Context, cluster string) error {
+	defer w.doors.hold(cluster)()
 	return w.inactive(ctx, cluster, "null")
 }
 
@@ -161,16 +174,31 @@ func (c *controllers) inOrg(ctx context.Context, w *writes, cluster string, f fu
 	if org, ok := c.views.OrgByCluster(cluster); !ok || !c.frozen(org) {
 		return f()
 	}
-	if err := w.thaw(ctx, cluster); err != nil {
+	defer w.doors.hold(cluster)()
+	if err := w.openDoor(ctx, cluster); err != nil {
 		return err
 	}
-	if err := f(); err != nil {
-		return err
+	failure := f()
+	// Whoever undeleted it meanwhile opens it, before this or after it.
+	if org, ok := c.views.OrgByCluster(cluster); !ok || !c.frozen(org) {
+		return failure
 	}
-	if err := w.freeze(ctx, cluster); !errors.Is(err, errNotFrozen) {
-		return err
+	if err := w.closeDoor(ctx, cluster); !errors.Is(err, errNotFrozen) {
+		return errors.Join(failure, err)
 	}
-	return nil
+	return failure
+}
+
+// doors are held by whoever closes or opens a logical cluster, which is more than one
+// write: half of each, and it would be Ready and inactive. Some share one.
+type doors [64]sync.Mutex
+
+func (d *doors) hold(cluster string) (release func()) {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(cluster))
+	door := &d[h.Sum32()%uint32(len(d))]
+	door.Lock()
+	return door.Unlock
 }
 
 func (c *controllers) purged(ctx context.Context, e audit.Event) {

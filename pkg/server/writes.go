@@ -22,6 +22,7 @@ type writes struct {
 	clients *kcp.Clients
 	// closer are the clients of whoever may close logical clusters.
 	closer   *kcp.Clients
+	doors    doors
 	clusters bootstrap.Clusters
 	tree     tenancy.Tree
 	// refused is told that kcp does not let the hub freeze.
