@@ -144,6 +144,15 @@ func graceOf(t testing.TB, fields map[string]any, grace time.Duration) time.Time
 	return requested
 }
 
+// shutInKCP waits until kcp, whose own memory of rights is a moment behind, refuses
+// somebody who comes past the hub.
+func shutInKCP(t testing.TB, as, cluster string) {
+	t.Helper()
+	framework.Eventually(t, framework.Long, func() error {
+		return equal(http.StatusForbidden, kcp.Straight(t, as, cluster, "/api/v1/namespaces"))
+	})
+}
+
 // namesIn are the values of a field of a list's items.
 func namesIn(a framework.Answer, field string) []string {
 	var out []string

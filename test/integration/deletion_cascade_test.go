@@ -1,0 +1,244 @@
+package integration
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// O-8: when a person's grace is over they are taken out of everything: their own Org
+// goes with them, Orgs that would be left without an admin get the longest-standing
+// other member, or are soft-deleted with a grace of their own, and nothing stays.
+func TestO8_TheCascadeOfAPersonLeavesNothingOfThem(t *testing.T) {
+	t.Parallel()
+	root, file := framework.NewRoot(), filepath.Join(t.TempDir(), "audit.log")
+	hub := framework.StartHub(t, kcp, root, personal, withAdmin, auditing(file))
+	p := newPlatform(t, root)
+	people := []string{"alice", "bob", "dave", "erin", "frank", "grace", "heidi"}
+	present(t, hub, people...)
+	join := func(by, org, ws string, body map[string]any) {
+		t.Helper()
+		c := inOrg(by, http.MethodPost, org, "/members", body)
+		if ws != "" {
+			c = inWorkspace(by, http.MethodPost, org, ws, "/members", body)
+		}
+		hub.Do(t, c, http.StatusCreated)
+	}
+	workspace := func(by, org string) (uuid, cluster string) {
+		ws := hub.CreateWorkspace(t, by, org, "dev")
+		return ws.Text("uuid"), ws.Text("clusterID")
+	}
+	// In one Org erin is the only admin of several; the member who has been there for
+	// longest cannot act, and of the others the name does not count.
+	shared := hub.CreateOrg(t, "erin", "Shared")
+	sharedWS, sharedCluster := workspace("erin", shared)
+	for _, name := range []string{"dave", "grace", "frank"} {
+		// Times are in whole seconds.
+		now := time.Now().Unix()
+		framework.Eventually(t, framework.Long, func() error {
+			if time.Now().Unix() <= now {
+				return fmt.Errorf("it is still %d", now)
+			}
+			return nil
+		})
+		join("erin", shared, "", adding(name, "member"))
+	}
+	join("erin", shared, sharedWS, adding("frank", "member"))
+	hub.Do(t, call{As: "dave", Method: http.MethodDelete, Path: "/api/users/me"}, http.StatusAccepted)
+	// In another she is alone, but for who is in a Workspace.
+	alone := hub.CreateOrg(t, "erin", "Alone")
+	aloneWS, aloneCluster := workspace("erin", alone)
+	join("erin", alone, aloneWS, adding("frank", "member"))
+	// The third is not hers, and the fourth has another admin.
+	foreign := hub.CreateOrg(t, "alice", "Foreign")
+	foreignWS, foreignCluster := workspace("alice", foreign)
+	join("alice", foreign, "", adding("erin", "member"))
+	join("alice", foreign, foreignWS, adding("erin", "admin"))
+	both := hub.CreateOrg(t, "erin", "Both")
+	join("erin", both, "", adding("bob", "admin"))
+	// Her own has a guest.
+	own, _, home := arrived(t, hub, "erin")
+	join("erin", own, "", adding("bob", "member"))
+	u := p.everybody(t)["erin"]
+	arrived(t, hub, "frank")
+	var places []string
+	for _, path := range []string{p.org(own), p.org(alone)} {
+		lc, err := p.LogicalClusters(p.ClusterURL(path)).Get(t.Context(), "cluster", metav1.GetOptions{})
+		require.NoError(t, err)
+		places = append(places, lc.Annotations["kcp.io/cluster"])
+	}
+	require.Subset(t, slices.Collect(maps.Keys(logicalClusters(t))), append(slices.Clone(places), home, aloneCluster))
+
+	hub.Do(t, call{As: "erin", Method: http.MethodDelete, Path: "/api/users/me"}, http.StatusAccepted)
+	require.Equal(t, "admin", listed(hub.Do(t, inOrg("grace", http.MethodGet, shared, "/members", nil), http.StatusOK))["erin"], "nothing is taken within the grace")
+	p.age(t, "erin", "", "", over())
+	framework.Eventually(t, framework.Long, func() error { return missing(t, p.users(), "users.tenancy.kedge.faros.sh", "erin") })
+	purged := purges(t, file)
+	require.Equal(t, map[string]int{"workspaces": 1, "memberships": 3}, purged[own], "her Org, with two rows of hers and the guest's")
+	require.Equal(t, map[string]int{"memberships": 7}, purged["erin"], "two in the shared, two where she is alone, two in the foreign, one in the fourth")
+	require.Contains(t, hub.Log.String(), `"counts": {"memberships":7}`)
+
+	held := func(org string) map[string]string {
+		t.Helper()
+		memberships, err := p.memberships(t, org)
+		require.NoError(t, err)
+		roles := map[string]string{}
+		for name, m := range memberships {
+			require.NotEqual(t, "erin", m.Spec.UserRef.Name)
+			roles[name] = string(m.Spec.Role)
+		}
+		return roles
+	}
+	require.Equal(t, map[string]string{"dave": "member", "grace": "admin", "frank": "member", sharedWS + ".frank": "member"}, held(shared))
+	require.Equal(t, map[string]string{"alice": "admin", foreignWS + ".alice": "admin"}, held(foreign))
+	require.Equal(t, map[string]string{"bob": "admin"}, held(both))
+	p.gone(t, own)
+	framework.Eventually(t, framework.Long, func() error {
+		if _, err := p.rows(t, "erin"); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("erin's index: %w", err)
+		}
+		return nil
+	})
+	for _, cluster := range []string{sharedCluster, foreignCluster} {
+		framework.Eventually(t, framework.Long, func() error {
+			if roles := p.roles(t, cluster, "erin"); len(roles) > 0 {
+				return fmt.Errorf("erin is bound to %v", roles)
+			}
+			return nil
+		})
+	}
+	// The heir can act as one.
+	framework.Eventually(t, framework.Long, func() error {
+		a, err := hub.Try(inOrg("grace", http.MethodPatch, shared, "", `{"displayName":"Inherited"}`))
+		if err == nil {
+			err = equal(http.StatusOK, a.Code)
+		}
+		return err
+	})
+
+	// Who is nobody's Org any more has the whole grace from now on, and is shown.
+	framework.Eventually(t, framework.Long, func() error {
+		if pending(t, hub)["Organization/"+alone] == nil {
+			return fmt.Errorf("the Org without an admin is not soft-deleted")
+		}
+		return nil
+	})
+	requested := graceOf(t, pending(t, hub)["Organization/"+alone], defaultGrace)
+	require.WithinDuration(t, time.Now(), requested, framework.Long)
+	framework.Eventually(t, framework.Long, func() error {
+		a, err := hub.Try(call{As: "frank", Method: http.MethodGet, Path: "/clusters/" + aloneCluster + "/api/v1/namespaces"})
+		if err == nil && (a.Code != http.StatusForbidden || !strings.Contains(a.Text("message"), "was deleted")) {
+			err = fmt.Errorf("%d %s", a.Code, a.Raw)
+		}
+		return err
+	})
+	shutInKCP(t, "frank", aloneCluster)
+	p.age(t, "", alone, "", over())
+	p.gone(t, alone)
+	framework.Eventually(t, framework.Long, func() error {
+		for _, name := range []string{"bob", "frank"} {
+			rows, err := p.rows(t, name)
+			if err != nil {
+				return err
+			}
+			for row := range rows {
+				if strings.HasPrefix(row, alone) || strings.HasPrefix(row, own) {
+					return fmt.Errorf("%s still has %s", name, row)
+				}
+			}
+		}
+		return nil
+	})
+	require.Equal(t, map[string]int{"workspaces": 1, "memberships": 1}, purges(t, file)[alone], "frank's row in the Workspace")
+	framework.Eventually(t, framework.Long, func() error {
+		left := logicalClusters(t)
+		for _, cluster := range append(slices.Clone(places), home, aloneCluster) {
+			if left[cluster] {
+				return fmt.Errorf("the logical cluster %s is left", cluster)
+			}
+		}
+		return nil
+	})
+
+	// Who comes again is somebody new, whom nothing of the old was kept for.
+	present(t, hub, "erin")
+	require.NotEqual(t, u.UID, p.everybody(t)["erin"].UID)
+	again, _, _ := arrived(t, hub, "erin")
+	require.NotEqual(t, own, again)
+	for _, org := range []string{shared, foreign, both, alone} {
+		hub.Do(t, inOrg("erin", http.MethodGet, org, "", nil), http.StatusForbidden)
+	}
+	for _, name := range people {
+		if name != "dave" {
+			arrived(t, hub, name)
+		}
+	}
+	p.settles(t, true)
+}
+
+// O-13: what is in an Org goes before it, with the rows of everybody, and all of it is
+// counted; a Workspace goes by itself, and takes no more than its own.
+func TestO13_TheCascadeCountsWhatItRemovesAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	root, file := framework.NewRoot(), filepath.Join(t.TempDir(), "audit.log")
+	hub := framework.StartHub(t, kcp, root, auditing(file))
+	p := newPlatform(t, root)
+	present(t, hub, "alice", "bob", "carol")
+	org := hub.CreateOrg(t, "alice", "ACME")
+	hub.Do(t, inOrg("alice", http.MethodPost, org, "/members", adding("bob", "member")), http.StatusCreated)
+	uuids, clusters := make([]string, 3), make([]string, 3)
+	for i := range uuids {
+		ws := hub.CreateWorkspace(t, "alice", org, fmt.Sprint("ws ", i))
+		uuids[i], clusters[i] = ws.Text("uuid"), ws.Text("clusterID")
+		hub.Do(t, inWorkspace("alice", http.MethodPost, org, uuids[i], "/members", adding("carol", "member")), http.StatusCreated)
+		_, errOut, err := hub.Kubectl(t, "carol", clusters[i], "create", "configmap", "content")
+		require.NoError(t, err, errOut)
+	}
+	lc, err := p.LogicalClusters(p.ClusterURL(p.org(org))).Get(t.Context(), "cluster", metav1.GetOptions{})
+	require.NoError(t, err)
+	own := lc.Annotations["kcp.io/cluster"]
+
+	hub.Do(t, inWorkspace("alice", http.MethodDelete, org, uuids[0], "", nil), http.StatusOK)
+	p.age(t, "", org, uuids[0], over())
+	framework.Eventually(t, framework.Long, func() error { return missing(t, p.org(org), "workspaces.tenancy.kcp.io", uuids[0]) })
+	require.Equal(t, map[string]map[string]int{uuids[0]: {"memberships": 2}}, purges(t, file))
+	p.settles(t, false)
+
+	// One of the others is soft-deleted when its Org is purged.
+	hub.Do(t, inWorkspace("alice", http.MethodDelete, org, uuids[1], "", nil), http.StatusOK)
+	hub.Do(t, inOrg("alice", http.MethodDelete, org, "", nil), http.StatusOK)
+	p.age(t, "", org, "", over())
+	p.gone(t, org)
+	counted := purges(t, file)
+	require.Equal(t, map[string]int{"workspaces": 2, "memberships": 6}, counted[org])
+	require.Equal(t, map[string]int{"memberships": 2}, counted[uuids[1]])
+	require.Equal(t, map[string]int{"memberships": 2}, counted[uuids[2]])
+	p.settles(t, false)
+	for _, name := range []string{"alice", "bob", "carol"} {
+		rows, err := p.rows(t, name)
+		require.NoError(t, err)
+		require.Empty(t, rows)
+		hub.Do(t, inOrg(name, http.MethodGet, org, "", nil), http.StatusForbidden)
+		hub.Do(t, inOrg(name, http.MethodPost, org, "/undelete", nil), http.StatusForbidden)
+	}
+	framework.Eventually(t, framework.Long, func() error {
+		left := logicalClusters(t)
+		for _, cluster := range append(slices.Clone(clusters), own) {
+			if left[cluster] {
+				return fmt.Errorf("the logical cluster %s is left", cluster)
+			}
+		}
+		return nil
+	})
+}
