@@ -44,7 +44,7 @@ test-unit: ## run the tests beside the code, with the race detector
 test-integration: $(BIN)/kcpserver $(BIN)/kubectl ## run the hub, with the race detector, against a real kcp
 	KEDGE_TEST_BIN=$(BIN) go test -race -count=1 -timeout 20m ./test/integration/...
 
-test-e2e: build $(BIN)/kubectl ## run the built programs and the real kubectl
+test-e2e: build $(BIN)/kcpserver $(BIN)/kubectl ## run the built programs and the real kubectl
 	KEDGE_TEST_BIN=$(BIN) go test -count=1 -timeout 20m ./test/e2e/...
 
 bench: build $(BIN)/kcpserver ## measure the hub beside its floors and print a table
