@@ -49,7 +49,9 @@ func New(c Config) controller.Func {
 		}
 		want := have.DeepCopy()
 		want.Spec.Entries = entries
-		delete(want.Annotations, v1alpha1.OperationAnnotation)
+		if forced {
+			delete(want.Annotations, v1alpha1.OperationAnnotation)
+		}
 		return controller.Result{}, c.Update(ctx, want)
 	}
 }

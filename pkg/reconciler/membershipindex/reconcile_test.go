@@ -46,6 +46,7 @@ func TestO3_TheIndexFollowsTheMemberships(t *testing.T) {
 		"neither":                       {false, nil, nil, "", 0},
 		"it is to be ignored":           {true, nil, annotated(held("O"), v1alpha1.OperationIgnore), "", 0},
 		"it was asked for":              {true, []tenancy.Place{place}, annotated(held("O"), v1alpha1.OperationReconcile), "update", 1},
+		"a word that means nothing":     {true, []tenancy.Place{place}, annotated(held("Old"), "nonsense"), "update", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,7 +54,11 @@ func TestO3_TheIndexFollowsTheMemberships(t *testing.T) {
 			note := func(what string) func(context.Context, *v1alpha1.UserMembershipIndex) error {
 				return func(_ context.Context, i *v1alpha1.UserMembershipIndex) error {
 					require.Equal(t, "alice", i.Name)
-					require.Empty(t, i.Annotations[v1alpha1.OperationAnnotation])
+					if c.index != nil && c.index.Annotations[v1alpha1.OperationAnnotation] == "nonsense" {
+						require.Equal(t, "nonsense", i.Annotations[v1alpha1.OperationAnnotation])
+					} else {
+						require.Empty(t, i.Annotations)
+					}
 					did, rows = what, len(i.Spec.Entries)
 					if what == "delete" {
 						rows = 0
