@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/test/framework"
@@ -83,7 +82,7 @@ func TestO8_TheCascadeOfAPersonLeavesNothingOfThem(t *testing.T) {
 	hub.Do(t, call{As: "erin", Method: http.MethodDelete, Path: "/api/users/me"}, http.StatusAccepted)
 	require.Equal(t, "admin", listed(hub.Do(t, inOrg("grace", http.MethodGet, shared, "/members", nil), http.StatusOK))["erin"], "nothing is taken within the grace")
 	p.age(t, "erin", "", "", over())
-	framework.Eventually(t, framework.Long, func() error { return missing(t, p.users(), "users.tenancy.kedge.faros.sh", "erin") })
+	gone(t, p.Users(p.users()), "erin")
 	purged := purges(t, file)
 	require.Equal(t, map[string]int{"workspaces": 1, "memberships": 3}, purged[own], "her Org, with two rows of hers and the guest's")
 	require.Equal(t, map[string]int{"memberships": 7}, purged["erin"], "two in the shared, two where she is alone, two in the foreign, one in the fourth")
@@ -103,13 +102,8 @@ func TestO8_TheCascadeOfAPersonLeavesNothingOfThem(t *testing.T) {
 	require.Equal(t, map[string]string{"dave": "member", "grace": "admin", "frank": "member", sharedWS + ".frank": "member"}, held(shared))
 	require.Equal(t, map[string]string{"alice": "admin", foreignWS + ".alice": "admin"}, held(foreign))
 	require.Equal(t, map[string]string{"bob": "admin"}, held(both))
-	p.gone(t, own)
-	framework.Eventually(t, framework.Long, func() error {
-		if _, err := p.rows(t, "erin"); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("erin's index: %w", err)
-		}
-		return nil
-	})
+	p.orgGone(t, own)
+	gone(t, p.Indexes(p.users()), "erin")
 	for _, cluster := range []string{sharedCluster, foreignCluster} {
 		framework.Eventually(t, framework.Long, func() error {
 			if roles := p.roles(t, cluster, "erin"); len(roles) > 0 {
@@ -145,7 +139,7 @@ func TestO8_TheCascadeOfAPersonLeavesNothingOfThem(t *testing.T) {
 	})
 	shutInKCP(t, "frank", aloneCluster)
 	p.age(t, "", alone, "", over())
-	p.gone(t, alone)
+	p.orgGone(t, alone)
 	framework.Eventually(t, framework.Long, func() error {
 		for _, name := range []string{"bob", "frank"} {
 			rows, err := p.rows(t, name)
@@ -211,7 +205,7 @@ func TestO13_TheCascadeCountsWhatItRemovesAndLeavesNothing(t *testing.T) {
 
 	hub.Do(t, inWorkspace("alice", http.MethodDelete, org, uuids[0], "", nil), http.StatusOK)
 	p.age(t, "", org, uuids[0], over())
-	framework.Eventually(t, framework.Long, func() error { return missing(t, p.org(org), "workspaces.tenancy.kcp.io", uuids[0]) })
+	gone(t, p.Workspaces(p.org(org)), uuids[0])
 	require.Equal(t, map[string]map[string]int{uuids[0]: {"memberships": 2}}, purges(t, file))
 	p.settles(t, false)
 
@@ -219,7 +213,7 @@ func TestO13_TheCascadeCountsWhatItRemovesAndLeavesNothing(t *testing.T) {
 	hub.Do(t, inWorkspace("alice", http.MethodDelete, org, uuids[1], "", nil), http.StatusOK)
 	hub.Do(t, inOrg("alice", http.MethodDelete, org, "", nil), http.StatusOK)
 	p.age(t, "", org, "", over())
-	p.gone(t, org)
+	p.orgGone(t, org)
 	counted := purges(t, file)
 	require.Equal(t, map[string]int{"workspaces": 2, "memberships": 6}, counted[org])
 	require.Equal(t, map[string]int{"memberships": 2}, counted[uuids[1]])

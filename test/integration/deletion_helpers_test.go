@@ -15,10 +15,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	kcpclients "github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/server"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
@@ -51,21 +53,45 @@ func (p platform) age(t testing.TB, user, org, ws string, at time.Time) {
 // over is the age of a request whose grace is over.
 func over() time.Time { return time.Now().Add(-defaultGrace - time.Second) }
 
-// settles waits until all of the platform is whole.
+// settles waits until all of the platform is whole. It does not look all the time:
+// that would be more work for kcp than what is waited for.
 func (p platform) settles(t testing.TB, personalOrgs bool) {
 	t.Helper()
-	framework.Eventually(t, framework.Long, func() error { return p.sound(t, personalOrgs) })
+	deadline, tick := time.After(framework.Long), time.NewTicker(200*time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := p.sound(t, personalOrgs)
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline:
+			require.NoError(t, err)
+		case <-tick.C:
+		}
+	}
 }
 
-// gone waits until an Org is not in kcp any more, nor its own workspace.
-func (p platform) gone(t testing.TB, org string) {
+// gone waits until there is no object of that name in kcp any more.
+func gone[T kcpclients.Object](t testing.TB, client *kcpclients.Client[T], name string) {
 	t.Helper()
 	framework.Eventually(t, framework.Long, func() error {
-		if err := missing(t, p.orgs(), "organizations", org); err != nil {
+		_, err := client.Get(t.Context(), name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			return fmt.Errorf("%s is still there", name)
+		case !apierrors.IsNotFound(err):
 			return err
 		}
-		return missing(t, p.orgs(), "workspaces.tenancy.kcp.io", org)
+		return nil
 	})
+}
+
+// orgGone waits until an Org is not in kcp any more, nor its own workspace.
+func (p platform) orgGone(t testing.TB, org string) {
+	t.Helper()
+	gone(t, p.Organizations(p.orgs()), org)
+	gone(t, p.Workspaces(p.orgs()), org)
 }
 
 // logicalClusters are the IDs of all that kcp has, frozen ones included.

@@ -91,7 +91,7 @@ func TestO13_AnOrgAndAWorkspaceAreDeletedAndUndeleted(t *testing.T) {
 func TestO13_TheCascadeLeavesNothing(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
-	hub := framework.StartHub(t, kcp, root, grace(3*time.Second))
+	hub, p := framework.StartHub(t, kcp, root, grace(3*time.Second)), newPlatform(t, root)
 	org := hub.CreateOrg(t, "alice", "ACME")
 	hub.CreateWorkspace(t, "alice", org, "dev")
 	ws := hub.CreateWorkspace(t, "alice", org, "prod").Text("uuid")
@@ -102,14 +102,13 @@ func TestO13_TheCascadeLeavesNothing(t *testing.T) {
 	}, http.StatusCreated)
 
 	hub.Do(t, framework.Call{As: "alice", Method: http.MethodDelete, Path: "/api/orgs/" + org + "/workspaces/" + ws, Org: org, Workspace: ws}, http.StatusOK)
-	framework.Eventually(t, framework.Long, func() error { return missing(t, root+":orgs:"+org, "workspaces.tenancy.kcp.io", ws) })
+	gone(t, p.Workspaces(p.org(org)), ws)
 	out, errOut, err := admin(t, "", root+":orgs:"+org, "get", "memberships", "-o", "name")
 	require.NoError(t, err, errOut)
 	require.NotContains(t, out, ws)
 
 	hub.Do(t, framework.Call{As: "alice", Method: http.MethodDelete, Path: "/api/orgs/" + org, Org: org}, http.StatusOK)
-	framework.Eventually(t, framework.Long, func() error { return missing(t, root+":orgs", "organizations", org) })
-	require.NoError(t, missing(t, root+":orgs", "workspaces.tenancy.kcp.io", org))
+	p.orgGone(t, org)
 	for _, name := range []string{"alice", "bob"} {
 		framework.Eventually(t, framework.Long, func() error {
 			a := hub.Do(t, framework.Call{As: name, Method: http.MethodGet, Path: "/api/users/me/memberships?deleted=true"}, http.StatusOK)

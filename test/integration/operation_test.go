@@ -248,9 +248,9 @@ func TestIgnoringKeepsNobodyInWhoIsOut(t *testing.T) {
 	beside := hub.CreateWorkspace(t, "alice", org, "beside").Text("uuid")
 	hub.Do(t, inWorkspace("alice", http.MethodDelete, org, beside, "", nil), http.StatusOK)
 	p.age(t, "", org, beside, over())
-	framework.Eventually(t, framework.Long, func() error { return missing(t, p.org(org), "workspaces.tenancy.kcp.io", beside) })
+	gone(t, p.Workspaces(p.org(org)), beside)
 	require.Contains(t, p.children(t, org), ws)
 	workspace.operate(t, "")
-	framework.Eventually(t, framework.Long, func() error { return missing(t, p.org(org), "workspaces.tenancy.kcp.io", ws) })
+	gone(t, p.Workspaces(p.org(org)), ws)
 	p.settles(t, false)
 }

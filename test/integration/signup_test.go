@@ -124,7 +124,7 @@ func TestO11_ManyFirstRequestsAtOnceMakeOneOfEverything(t *testing.T) {
 		require.Equal(t, v1alpha1.RoleAdmin, held[ws+"."+name].Spec.Role)
 	}
 	require.Len(t, p.everybody(t), len(people))
-	framework.Eventually(t, framework.Long, func() error { return p.sound(t, true) })
+	p.settles(t, true)
 }
 
 // --personal-org-role and --personal-orgs.
@@ -245,5 +245,5 @@ func TestApprovalIsEffectiveWithinAMoment(t *testing.T) {
 		return err
 	})
 	t.Logf("kubectl works %s after the approval", time.Since(began).Round(time.Millisecond))
-	framework.Eventually(t, framework.Long, func() error { return p.sound(t, true) })
+	p.settles(t, true)
 }
