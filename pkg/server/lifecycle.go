@@ -40,12 +40,13 @@ func (w *writes) freeze(ctx context.Context, cluster string) error {
 }
 
 func (w *writes) closeDoor(ctx context.Context, cluster string) error {
-	err := w.setPhase(ctx, cluster, kcpcorev1alpha1.LogicalClusterPhaseReady, phaseClosed)
+	phase, err := w.setPhase(ctx, cluster, kcpcorev1alpha1.LogicalClusterPhaseReady, phaseClosed)
 	if apierrors.IsForbidden(err) {
 		w.refused()
 		return errNotFrozen
 	}
-	if err != nil {
+	// One that kcp is still making would become Ready all the same.
+	if err != nil || phase != phaseClosed {
 		return err
 	}
 	return w.inactive(ctx, cluster, `"true"`)
@@ -70,7 +71,8 @@ func (w *writes) openDoor(ctx context.Context, cluster string) error {
 	if err := w.inactive(ctx, cluster, "null"); err != nil {
 		return err
 	}
-	return w.setPhase(ctx, cluster, phaseClosed, kcpcorev1alpha1.LogicalClusterPhaseReady)
+	_, err := w.setPhase(ctx, cluster, phaseClosed, kcpcorev1alpha1.LogicalClusterPhaseReady)
+	return err
 }
 
 // release lets kcp, and nobody else, work in a logical cluster that is to go.
@@ -85,16 +87,21 @@ func (w *writes) inactive(ctx context.Context, cluster, value string) error {
 	return unlessGone(err)
 }
 
-// setPhase changes the phase of a logical cluster from one to another, and leaves
-// every other phase alone.
-func (w *writes) setPhase(ctx context.Context, cluster string, from, to kcpcorev1alpha1.LogicalClusterPhaseType) error {
+// setPhase changes the phase of a logical cluster from one to another, leaves every
+// other phase alone, and returns what it is then.
+func (w *writes) setPhase(ctx context.Context, cluster string, from, to kcpcorev1alpha1.LogicalClusterPhaseType) (kcpcorev1alpha1.LogicalClusterPhaseType, error) {
 	lc, err := w.logicalCluster(cluster).Get(ctx, kcpcorev1alpha1.LogicalClusterName, metav1.GetOptions{})
-	if err != nil || lc.Status.Phase != from {
-		return unlessGone(err)
+	if err != nil {
+		return "", unlessGone(err)
+	}
+	if lc.Status.Phase != from {
+		return lc.Status.Phase, nil
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"status":{"phase":%q}}`, lc.UID, lc.ResourceVersion, to)
-	_, err = w.logicalCluster(cluster).Patch(ctx, kcpcorev1alpha1.LogicalClusterName, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager}, "status")
-	return again(unlessGone(err))
+	if _, err = w.logicalCluster(cluster).Patch(ctx, kcpcorev1alpha1.LogicalClusterName, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager}, "status"); err != nil {
+		return "", again(unlessGone(err))
+	}
+	return to, nil
 }
 
 // logicalCluster is a client of the object that kcp keeps of the cluster in it: of
