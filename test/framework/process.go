@@ -3,7 +3,9 @@ package framework
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -33,14 +35,27 @@ func Bin(name string) (string, error) {
 	return path, nil
 }
 
-// FreePort returns a port on loopback that nobody listens on.
+// Ports are given out from below those that the system takes for connections: one of
+// these may be taken again before it is listened on.
+const firstPort, lastPort = 10000, 32000
+
+var givenPorts sync.Map
+
+// FreePort returns a port on loopback that nobody listens on, and never the same
+// twice.
 func FreePort() (int, error) {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+	for range lastPort - firstPort {
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		_ = l.Close()
+		if _, given := givenPorts.LoadOrStore(port, true); !given {
+			return port, nil
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return 0, errors.New("no port is free")
 }
 
 // Output collects what a program prints and lets tests wait for it.
