@@ -108,8 +108,7 @@ func (w *matrixWorld) wire(t *testing.T) {
 		"CONNECT to a path":                    {"CONNECT /clusters/" + place.cluster + "/api" + head + "\r\n" + last, []int{405, 200}},
 		"TRACE":                                {"TRACE /api/users/me" + head + "\r\n" + last, []int{405, 200}},
 		"TRACE through the proxy":              {"TRACE /clusters/" + place.cluster + "/api" + head + "\r\n" + last, []int{405, 200}},
-		// net/http says yes to this by itself, and nothing more.
-		"OPTIONS of everything":                   {"OPTIONS *" + head + "\r\n" + last, []int{200, 200}},
+		"OPTIONS of everything":                   {"OPTIONS *" + head + "\r\n" + last, []int{404, 200}},
 		"an upgrade to a foreign cluster":         {his[:len(his)-2] + "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n" + last, []int{403, 200}},
 		"an upgrade to h2c":                       {mine + head + "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n" + last, []int{400, 200}},
 		"an upgrade of the REST API":              {"GET /api/users/me" + head + "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n" + last, []int{200, 200}},
