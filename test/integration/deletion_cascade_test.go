@@ -155,15 +155,7 @@ func TestO8_TheCascadeOfAPersonLeavesNothingOfThem(t *testing.T) {
 		return nil
 	})
 	require.Equal(t, map[string]int{"workspaces": 1, "memberships": 1}, purges(t, file)[alone], "frank's row in the Workspace")
-	framework.Eventually(t, framework.Long, func() error {
-		left := logicalClusters(t)
-		for _, cluster := range append(slices.Clone(places), home, aloneCluster) {
-			if left[cluster] {
-				return fmt.Errorf("the logical cluster %s is left", cluster)
-			}
-		}
-		return nil
-	})
+	noneLeft(t, append(slices.Clone(places), home, aloneCluster)...)
 
 	// Who comes again is somebody new, whom nothing of the old was kept for.
 	present(t, hub, "erin")
@@ -226,13 +218,5 @@ func TestO13_TheCascadeCountsWhatItRemovesAndLeavesNothing(t *testing.T) {
 		hub.Do(t, inOrg(name, http.MethodGet, org, "", nil), http.StatusForbidden)
 		hub.Do(t, inOrg(name, http.MethodPost, org, "/undelete", nil), http.StatusForbidden)
 	}
-	framework.Eventually(t, framework.Long, func() error {
-		left := logicalClusters(t)
-		for _, cluster := range append(slices.Clone(clusters), own) {
-			if left[cluster] {
-				return fmt.Errorf("the logical cluster %s is left", cluster)
-			}
-		}
-		return nil
-	})
+	noneLeft(t, append(slices.Clone(clusters), own)...)
 }

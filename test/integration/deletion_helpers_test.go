@@ -53,14 +53,14 @@ func (p platform) age(t testing.TB, user, org, ws string, at time.Time) {
 // over is the age of a request whose grace is over.
 func over() time.Time { return time.Now().Add(-defaultGrace - time.Second) }
 
-// settles waits until all of the platform is whole. It does not look all the time:
-// that would be more work for kcp than what is waited for.
-func (p platform) settles(t testing.TB, personalOrgs bool) {
+// nowAndThen waits as framework.Eventually does, without looking all the time: for
+// what takes its time, and is more work for kcp to look at than to do.
+func nowAndThen(t testing.TB, cond func() error) {
 	t.Helper()
 	deadline, tick := time.After(framework.Long), time.NewTicker(200*time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := p.sound(t, personalOrgs)
+		err := cond()
 		if err == nil {
 			return
 		}
@@ -72,10 +72,16 @@ func (p platform) settles(t testing.TB, personalOrgs bool) {
 	}
 }
 
+// settles waits until all of the platform is whole.
+func (p platform) settles(t testing.TB, personalOrgs bool) {
+	t.Helper()
+	nowAndThen(t, func() error { return p.sound(t, personalOrgs) })
+}
+
 // gone waits until there is no object of that name in kcp any more.
 func gone[T kcpclients.Object](t testing.TB, client *kcpclients.Client[T], name string) {
 	t.Helper()
-	framework.Eventually(t, framework.Long, func() error {
+	nowAndThen(t, func() error {
 		_, err := client.Get(t.Context(), name, metav1.GetOptions{})
 		switch {
 		case err == nil:
@@ -109,6 +115,20 @@ func logicalClusters(t testing.TB) map[string]bool {
 		ids[lc.Metadata.Annotations["kcp.io/cluster"]] = true
 	}
 	return ids
+}
+
+// noneLeft waits until kcp has none of the logical clusters any more.
+func noneLeft(t testing.TB, clusters ...string) {
+	t.Helper()
+	nowAndThen(t, func() error {
+		left := logicalClusters(t)
+		for _, cluster := range clusters {
+			if left[cluster] {
+				return fmt.Errorf("the logical cluster %s is left", cluster)
+			}
+		}
+		return nil
+	})
 }
 
 // auditing has a hub write its audit log to the file.

@@ -124,7 +124,7 @@ func TestO13_AnUndeleteThatRacesThePurgeIsWholeOrTooLate(t *testing.T) {
 		if c.kept {
 			kept++
 		}
-		framework.Eventually(t, framework.Long, func() error {
+		nowAndThen(t, func() error {
 			if there := c.there(); there != c.kept {
 				return fmt.Errorf("%s: acknowledged to be back: %t, and there: %t", c.what, c.kept, there)
 			}
