@@ -122,6 +122,7 @@ func TestAKCPThatAnswersBadlyIsNoErrorOfACallers(t *testing.T) {
 	t.Parallel()
 	for name, fault := range answersOf() {
 		t.Run(name, func(t *testing.T) {
+			framework.Sample(t, 3)
 			t.Parallel()
 			faults := framework.NewFaults(t, kcp)
 			hub := framework.StartHub(t, faults.KCP, framework.NewRoot())

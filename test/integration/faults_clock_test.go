@@ -32,6 +32,7 @@ func TestAClockThatIsOffByTenMinutesCascadesNothingEarly(t *testing.T) {
 		"who cascades is behind, who was asked is ahead": {-off, off},
 	} {
 		t.Run(name, func(t *testing.T) {
+			framework.Sample(t, 2)
 			t.Parallel()
 			root := framework.NewRoot()
 			with := func(by time.Duration) func(*server.Options) {

@@ -112,6 +112,7 @@ func TestAKCPThatIsGoneIsToldAndNothingIsLost(t *testing.T) {
 		"nothing comes back":      (*framework.Faults).Swallow,
 	} {
 		t.Run(name, func(t *testing.T) {
+			framework.Sample(t, 2)
 			t.Parallel()
 			faults := framework.NewFaults(t, kcp)
 			hub := framework.StartHub(t, faults.KCP, framework.NewRoot(), func(o *server.Options) { o.DefaultOrgQuota = 1000 })

@@ -265,6 +265,7 @@ func TestAHubStartsWithoutItsKCPAndIsReadyWhenItComes(t *testing.T) {
 		"nothing comes back":      (*framework.Faults).Swallow,
 	} {
 		t.Run(name, func(t *testing.T) {
+			framework.Sample(t, 2)
 			t.Parallel()
 			faults := framework.NewFaults(t, kcp)
 			gone(faults)
