@@ -220,6 +220,15 @@ func (s *source) last() int {
 	return -1
 }
 
+// goesOn waits until kcp has made an event that was caused behind a moment.
+func (s *source) goesOn(t testing.TB, after time.Time) {
+	t.Helper()
+	framework.Eventually(t, framework.Long, func() error {
+		first, _ := s.first(after)
+		return told(s.last() >= first, "nothing happens in %s", s.cluster)
+	})
+}
+
 // follows waits until a stream has delivered an event that is caused from now on.
 func (s *source) follows(t testing.TB, open *stream) {
 	t.Helper()
