@@ -274,6 +274,11 @@ func (c *Clients) ClusterRoleBindings(cluster string) *Client[*rbacv1.ClusterRol
 	return clientFor(c, c.ClusterURL(cluster), rbacv1.SchemeGroupVersion, "clusterrolebindings", func() *rbacv1.ClusterRoleBinding { return &rbacv1.ClusterRoleBinding{} })
 }
 
+// RoleBindings of a namespace of the cluster.
+func (c *Clients) RoleBindings(cluster, namespace string) *Client[*rbacv1.RoleBinding] {
+	return gentype.NewClient[*rbacv1.RoleBinding]("rolebindings", c.rest(c.ClusterURL(cluster), rbacv1.SchemeGroupVersion), c.params, namespace, func() *rbacv1.RoleBinding { return &rbacv1.RoleBinding{} })
+}
+
 // APIExports of the cluster.
 func (c *Clients) APIExports(cluster string) *Client[*kcpapisv1alpha2.APIExport] {
 	return clientFor(c, c.ClusterURL(cluster), kcpapisv1alpha2.SchemeGroupVersion, "apiexports", func() *kcpapisv1alpha2.APIExport { return &kcpapisv1alpha2.APIExport{} })

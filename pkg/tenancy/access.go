@@ -30,12 +30,21 @@ type Scope struct {
 // OrgRole is the role that the rows of an index give in an Org; empty for none.
 // A row of one of its Workspaces gives none there (O-15).
 func OrgRole(entries []v1alpha1.MembershipIndexEntry, org string) v1alpha1.Role {
-	for i := range entries {
-		if entries[i].OrgUUID == org && entries[i].WorkspaceUUID == "" {
-			return entries[i].Role
-		}
+	if row := Row(entries, org, ""); row != nil {
+		return row.Role
 	}
 	return ""
+}
+
+// Row is the row of an Org, or of the Workspace of it where that is not empty; nil for
+// none.
+func Row(entries []v1alpha1.MembershipIndexEntry, org, workspace string) *v1alpha1.MembershipIndexEntry {
+	for i := range entries {
+		if entries[i].OrgUUID == org && entries[i].WorkspaceUUID == workspace {
+			return &entries[i]
+		}
+	}
+	return nil
 }
 
 // InOrg tells whether any row, the Org's own or one of its Workspaces', is of

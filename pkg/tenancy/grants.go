@@ -89,6 +89,10 @@ func ExtraBindingName(clusterRole, user string) string {
 	return "kedge:workspace:extra:" + clusterRole + ":user:" + user
 }
 
+// personBindingName is the name of the binding of a person to one of the hub's
+// ClusterRoles.
+func personBindingName(clusterRole, user string) string { return clusterRole + ":user:" + user }
+
 // Access is what the hub keeps in a child Workspace for its people.
 type Access struct {
 	// Roles let those with sudo impersonate; one per person.
@@ -104,7 +108,7 @@ func AccessOf(workspace string, grants []Grant, exists func(clusterRole string) 
 	var a Access
 	sudo := false
 	for _, g := range grants {
-		a.Bindings = append(a.Bindings, g.binding(clusterRoleOf(g.Role)+":user:"+g.User.Name, clusterRoleOf(g.Role)))
+		a.Bindings = append(a.Bindings, g.binding(personBindingName(clusterRoleOf(g.Role), g.User.Name), clusterRoleOf(g.Role)))
 		for _, r := range g.Roles {
 			if exists(r) {
 				a.Bindings = append(a.Bindings, g.binding(ExtraBindingName(r, g.User.Name), r))

@@ -21,6 +21,36 @@ func PurgeAt(requested *metav1.Time, grace time.Duration) *metav1.Time {
 	return &metav1.Time{Time: requested.Add(grace)}
 }
 
+// Deletable is what becomes of something that people delete (O-8, O-13): what it is
+// called, under which key the time of the request is kept and what that is, and
+// whether the grace is over and it is being removed.
+type Deletable struct {
+	Noun, Key string
+	Requested *metav1.Time
+	Removing  bool
+}
+
+// Mark is what to write so that it is deleted, or not deleted any more; nothing where
+// it is so already: asking again begins no new grace.
+func (d Deletable) Mark(deleted bool, now time.Time) (map[string]any, error) {
+	switch {
+	case d.Removing:
+		return nil, errs.New(errs.NotFound, "the grace of the "+d.Noun+" is over; it is being removed")
+	case deleted == (d.Requested != nil):
+		return nil, nil
+	case !deleted:
+		return map[string]any{d.Key: nil}, nil
+	}
+	return map[string]any{d.Key: now.UTC().Format(time.RFC3339)}, nil
+}
+
+// DeletionIndexed tells whether the rows show an Org, or the Workspace of it where that
+// is not empty, as deleted or not. Who has no row of it sees it right.
+func DeletionIndexed(entries []v1alpha1.MembershipIndexEntry, org, workspace string, deleted bool) bool {
+	row := Row(entries, org, workspace)
+	return row == nil || (row.SoftDeletedAt != nil) == deleted
+}
+
 // DeletionFollowed tells whether kcp was told, too, that something is soft-deleted,
 // or that it is not any more (O-13).
 func DeletionFollowed(conditions []metav1.Condition, deleted bool) bool {

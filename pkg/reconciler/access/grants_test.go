@@ -62,7 +62,7 @@ func (r *rights) reconciler() *access.Reconciler {
 				now := metav1.Now()
 				u.Status.DeletionRequestedAt = &now
 			}
-			return u, true
+			return u, name != ""
 		},
 		Bindings: func(string) []*rbacv1.ClusterRoleBinding {
 			r.mu.Lock()
@@ -85,6 +85,9 @@ func (r *rights) reconciler() *access.Reconciler {
 		},
 		RemoveBinding: func(_ context.Context, _ string, o *rbacv1.ClusterRoleBinding) error {
 			return r.write("remove "+o.Name, func() { delete(r.bindings, o.Name) })
+		},
+		Unbind: func(_ context.Context, _ string, identity string) error {
+			return r.write("unbind "+identity, func() {})
 		},
 	})
 }
@@ -175,6 +178,7 @@ func TestO11_AccessGoesOnFromWhereverItWasStopped(t *testing.T) {
 	t.Parallel()
 	arrange := func() *rights {
 		r := newRights(tenancy.NewWorkspaceMembership("gone", "w", v1alpha1.RoleMember, nil, true))
+		r.memberships = append(r.memberships, tenancy.NewMembership("admin", "w", v1alpha1.RoleAdmin))
 		r.reconcile(t)
 		r.memberships = []*v1alpha1.Membership{
 			tenancy.NewMembership("alice", "", v1alpha1.RoleAdmin), tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, nil, true),
@@ -191,9 +195,55 @@ func TestO11_AccessGoesOnFromWhereverItWasStopped(t *testing.T) {
 		_, err := r.reconciler().Reconcile(t.Context(), key)
 		require.Error(t, err, fails)
 		require.Positive(t, r.reconciler().Missing(key), "it does not say that all is well")
-		r.fails = ""
+		pending := slices.Contains(r.names(), "kedge:workspace:admin:user:admin")
+		r.fails, r.did = "", nil
+		_, err = r.reconciler().Reconcile(t.Context(), key)
+		require.NoError(t, err)
+		require.Equal(t, pending, slices.Contains(r.did, "unbind kedge:admin"), fails)
 		r.reconcile(t)
 		require.Equal(t, control.names(), r.names(), fails)
 		require.Equal(t, slices.Sorted(maps.Keys(control.roles)), slices.Sorted(maps.Keys(r.roles)), fails)
+	}
+}
+
+// Whoever was admin could bind themselves to whatever they had. It is taken away with
+// the role, and before the binding from which a pass that was stopped knows of it.
+func TestARoleOfAnAdminsOwnMakingEndsWithTheirs(t *testing.T) {
+	t.Parallel()
+	const admins, members = "kedge:workspace:admin:user:bob", "kedge:workspace:member:user:bob"
+	bob, dave := tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleAdmin, nil, false), tenancy.NewWorkspaceMembership("dave", "w", v1alpha1.RoleMember, nil, false)
+	for _, tc := range []struct {
+		name string
+		end  func(r *rights)
+		want []string
+	}{
+		{"demoted", func(*rights) { bob.Spec.Role = v1alpha1.RoleMember }, []string{"write " + admins, "unbind kedge:bob", "remove " + admins, "write " + members}},
+		{"removed", func(r *rights) { r.memberships = r.memberships[1:] }, []string{"write " + admins, "unbind kedge:bob", "remove " + admins}},
+		{"removed, and stopped on the way", func(r *rights) {
+			r.memberships = r.memberships[1:]
+			r.fails = "unbind kedge:bob"
+			_, err := r.reconciler().Reconcile(t.Context(), key)
+			require.Error(t, err)
+			require.Empty(t, r.bindings[admins].Subjects, "they bind nothing new meanwhile")
+			r.fails, r.did = "", nil
+		}, []string{"unbind kedge:bob", "remove " + admins}},
+		{"a member, who could bind nothing", func(r *rights) { r.memberships = r.memberships[:1] }, []string{"remove kedge:workspace:member:user:dave"}},
+		{"a binding with the labels of the hub's, by a tenant", func(r *rights) {
+			b := r.bindings[admins].DeepCopy()
+			b.Name = "own"
+			r.bindings[b.Name] = b
+		}, []string{"remove own"}},
+	} {
+		bob.Spec.Role = v1alpha1.RoleAdmin
+		r := newRights(bob, dave)
+		r.reconcile(t)
+		tc.end(r)
+		_, err := r.reconciler().Reconcile(t.Context(), key)
+		require.NoError(t, err, tc.name)
+		require.ElementsMatch(t, tc.want, r.did, tc.name)
+		if i := slices.Index(r.did, "unbind kedge:bob"); i >= 0 {
+			require.Equal(t, "remove "+admins, r.did[i+1], tc.name)
+		}
+		r.reconcile(t)
 	}
 }

@@ -32,6 +32,9 @@ type Config struct {
 	RemoveRole    func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error
 	WriteBinding  func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
 	RemoveBinding func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
+	// Unbind takes the person of a username out of all bindings in a logical cluster
+	// that are not the hub's.
+	Unbind func(ctx context.Context, cluster, identity string) error
 }
 
 // Reconciler keeps the bindings.
@@ -49,7 +52,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key controller.Key) (control
 	changes, ctx := errgroup.WithContext(ctx)
 	changes.SetLimit(16)
 	// Rights that ended go first.
-	each(ctx, changes, cluster, c.RemoveBindings, r.config.RemoveBinding)
+	each(ctx, changes, cluster, c.RemoveBindings, r.removeBinding)
 	each(ctx, changes, cluster, c.RemoveRoles, r.config.RemoveRole)
 	each(ctx, changes, cluster, c.WriteRoles, r.config.WriteRole)
 	each(ctx, changes, cluster, c.WriteBindings, r.config.WriteBinding)
@@ -60,6 +63,28 @@ func each[T any](ctx context.Context, g *errgroup.Group, cluster string, objects
 	for _, o := range objects {
 		g.Go(func() error { return f(ctx, cluster, o) })
 	}
+}
+
+// removeBinding ends a right. Whoever is admin no more keeps nothing that they could
+// have bound themselves to: while they were admin it gave them nothing, so nothing is
+// lost with it. The binding is emptied first, so that nothing new is bound while the
+// old is looked for, and goes last, so that a pass that was stopped is known from it.
+func (r *Reconciler) removeBinding(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error {
+	user, ok := r.config.User(tenancy.AdminBound(b))
+	if !ok {
+		return r.config.RemoveBinding(ctx, cluster, b)
+	}
+	if len(b.Subjects) > 0 {
+		emptied := b.DeepCopy()
+		emptied.Subjects = nil
+		if err := r.config.WriteBinding(ctx, cluster, emptied); err != nil {
+			return err
+		}
+	}
+	if err := r.config.Unbind(ctx, cluster, user.Spec.RBACIdentity); err != nil {
+		return err
+	}
+	return r.config.RemoveBinding(ctx, cluster, b)
 }
 
 // Missing counts what is not as it should be in a Workspace.

@@ -62,9 +62,10 @@ func TestO15_BindingsFollowTheMemberships(t *testing.T) {
 		User: func(name string) (*v1alpha1.User, bool) {
 			u := &v1alpha1.User{Spec: v1alpha1.UserSpec{RBACIdentity: "kedge:" + name}}
 			u.Name = name
-			return u, true
+			return u, name != ""
 		},
 		Bindings: in.list, WriteBinding: in.write, RemoveBinding: in.remove,
+		Unbind:       func(context.Context, string, string) error { return nil },
 		ClusterRoles: func(string) []*rbacv1.ClusterRole { return nil },
 	})
 	reconcile := func() []string {

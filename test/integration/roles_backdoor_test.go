@@ -1,0 +1,73 @@
+package integration
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// While they are admin, people can bind themselves to whatever they have. It ends
+// with their role, in the Workspaces of the Org where it was the Org's; what others
+// are bound to stays.
+func TestARoleThatAdminsBoundThemselvesToEndsWithTheirs(t *testing.T) {
+	t.Parallel()
+	s := newWorkspaceScene(t)
+	s.hub.Do(t, inOrg("alice", http.MethodPost, s.org, "/members", adding("frank", "admin")), http.StatusCreated)
+	plant := func(as, stdin string) {
+		errOut, err := s.kubectl(t, as, stdin, "create -f -")
+		require.NoError(t, err, errOut)
+	}
+	inNamespace := func(name string, people ...string) string {
+		var subjects []string
+		for _, user := range people {
+			subjects = append(subjects, `{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"`+user+`"}`)
+		}
+		return `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"` + name + `","namespace":"default"},
+			"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"backdoor"},"subjects":[` + strings.Join(subjects, ",") + `]}`
+	}
+	plant("bob", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"backdoor"},
+		"rules":[{"apiGroups":["rbac.authorization.k8s.io"],"resources":["clusterroles","roles"],"verbs":["create"]}]}`)
+	for _, person := range []string{"bob", "frank"} {
+		plant(person, binding("backdoor-"+person, "backdoor", person, false))
+		plant(person, binding("all-"+person, tenancy.ClusterRoleAdmin, person, false))
+		plant(person, inNamespace("alone-"+person, person))
+		plant(person, inNamespace("beside-dave-"+person, person, "dave"))
+	}
+	plant("bob", binding("daves", "backdoor", "dave", false))
+	named := func() string {
+		out, errOut, err := admin(t, "", s.cluster, "get", "clusterrolebindings,rolebindings", "-A",
+			"-o", `jsonpath={range .items[*]}{.metadata.name}={range .subjects[*]}{.kind}:{.name},{end}{"\n"}{end}`)
+		require.NoError(t, err, errOut)
+		return out
+	}
+	for _, person := range []string{"bob", "frank"} {
+		require.Equal(t, 5, strings.Count(named(), "User:"+person+","), "the hub's own, and four by hand:\n%s", named())
+	}
+
+	s.hub.Do(t, inWorkspace("alice", http.MethodPatch, s.org, s.ws, "/members/bob", role("member")), http.StatusOK)
+	require.Equal(t, 1, strings.Count(named(), "User:bob,"), "%s", named())
+	require.Contains(t, named(), "kedge:workspace:member:user:bob=User:bob,")
+	s.hub.Do(t, inOrg("alice", http.MethodDelete, s.org, "/members/frank", nil), http.StatusNoContent)
+	require.NotContains(t, named(), "User:frank,")
+	for _, person := range []string{"bob", "frank"} {
+		framework.Eventually(t, framework.Long, func() error {
+			return told(!hasInKCP(t, person, s.cluster, "create", "rbac.authorization.k8s.io", "clusterroles"), "%s can still make roles", person)
+		})
+		require.Contains(t, named(), "beside-dave-"+person+"=User:dave,")
+		require.NotContains(t, named(), "alone-"+person, "what binds nobody goes")
+	}
+	errOut, err := s.kubectl(t, "bob", "", "create clusterrole mine --verb=get --resource=configmaps")
+	require.True(t, forbidden(t, errOut, err), errOut)
+	// The positive control: what names others stands, and so does what roles are given.
+	require.Contains(t, named(), "daves=User:dave,")
+	require.True(t, hasInKCP(t, "dave", s.cluster, "create", "rbac.authorization.k8s.io", "clusterroles"))
+	s.hub.Do(t, inWorkspace("alice", http.MethodPatch, s.org, s.ws, "/members/bob", `{"roles":[{"name":"backdoor"}]}`), http.StatusOK)
+	framework.Eventually(t, framework.Long, func() error {
+		return told(hasInKCP(t, "bob", s.cluster, "create", "rbac.authorization.k8s.io", "clusterroles"), "the role of the Membership is not bound")
+	})
+}
