@@ -31,11 +31,12 @@ const ifMatch = "header:If-Match"
 
 // IfMatch reads the condition of a request on the object that it changes. match
 // refuses with errs.PreconditionFailed an object whose resource version is not
-// among those that the caller named; it is nil where any will do. Only who makes
-// it part of the write itself has kept the condition.
+// among those that the caller named; it is nil where any will do, and for methods
+// other than PATCH and DELETE, which have no such condition. Only who makes it part of
+// the write itself has kept it.
 func IfMatch(r *http.Request) (match func(version string) error, err error) {
 	lines := r.Header.Values("If-Match")
-	if len(lines) == 0 {
+	if len(lines) == 0 || r.Method != http.MethodPatch && r.Method != http.MethodDelete {
 		return nil, nil
 	}
 	given := strings.Trim(strings.Join(lines, ","), " \t")

@@ -260,12 +260,8 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, code int, m *v1
 
 // indexed tells whether the User's index has the row with the role.
 func (h *Handler) indexed(org, workspace, user string, role v1alpha1.Role) bool {
-	for _, e := range h.Views.Index(user) {
-		if e.OrgUUID == org && e.WorkspaceUUID == workspace {
-			return e.Role == role
-		}
-	}
-	return false
+	row := tenancy.Row(h.Views.Index(user), org, workspace)
+	return row != nil && row.Role == role
 }
 
 // gone waits until a removal is carried out and the person has no more rights than

@@ -3,7 +3,6 @@ package users
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,24 +57,16 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, code int, deleted
 	if err != nil {
 		return err
 	}
-	var match func(version string) error
-	if deleted {
-		if match, err = httpapi.IfMatch(r); err != nil {
-			return err
-		}
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
 	marked, err := h.Store.MarkUser(ctx, target, func(_ context.Context, u *v1alpha1.User) (map[string]any, error) {
-		switch {
-		case !u.DeletionTimestamp.IsZero():
-			return nil, errs.New(errs.NotFound, "the grace of the account is over; it is being removed")
-		case deleted == (u.Status.DeletionRequestedAt != nil):
-			return nil, nil
-		case !deleted:
-			return map[string]any{"deletionRequestedAt": nil}, nil
-		}
-		return map[string]any{"deletionRequestedAt": h.Clock.Now().UTC().Format(time.RFC3339)}, nil
+		return tenancy.Deletable{
+			Noun: "account", Key: "deletionRequestedAt", Requested: u.Status.DeletionRequestedAt, Removing: !u.DeletionTimestamp.IsZero(),
+		}.Mark(deleted, h.Clock.Now())
 	}, match)
 	if err != nil {
 		return err

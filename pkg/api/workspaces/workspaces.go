@@ -201,12 +201,8 @@ func (h *Handler) created(w http.ResponseWriter, r *http.Request, made tenancy.W
 
 // indexed tells whether the rows show the Workspace as it is at present.
 func indexed(entries []v1alpha1.MembershipIndexEntry, ws tenancy.Workspace) bool {
-	for _, e := range entries {
-		if e.OrgUUID == ws.OrgUUID && e.WorkspaceUUID == ws.UUID {
-			return e.WorkspaceDisplayName == ws.DisplayName && e.ClusterID == ws.ClusterID
-		}
-	}
-	return false
+	row := tenancy.Row(entries, ws.OrgUUID, ws.UUID)
+	return row != nil && row.WorkspaceDisplayName == ws.DisplayName && row.ClusterID == ws.ClusterID
 }
 
 func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
@@ -264,10 +260,6 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 // stale tells whether a row shows the Workspace under another name. An Org admin
 // may have no row of it at all.
 func stale(entries []v1alpha1.MembershipIndexEntry, ws tenancy.Workspace) bool {
-	for _, e := range entries {
-		if e.OrgUUID == ws.OrgUUID && e.WorkspaceUUID == ws.UUID {
-			return e.WorkspaceDisplayName != ws.DisplayName
-		}
-	}
-	return false
+	row := tenancy.Row(entries, ws.OrgUUID, ws.UUID)
+	return row != nil && row.WorkspaceDisplayName != ws.DisplayName
 }
