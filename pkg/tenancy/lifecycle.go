@@ -61,11 +61,6 @@ func DeletionFollowed(conditions []metav1.Condition, deleted bool) bool {
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonWaiting
 }
 
-// Left is how much of the grace of a deletion is left; nothing where it is over.
-func Left(requested metav1.Time, grace time.Duration, now time.Time) time.Duration {
-	return max(0, requested.Add(grace).Sub(now))
-}
-
 // RequireOwnership refuses those who may not delete the Org or bring it back: all
 // but its admins, and of a personal Org all but its owner.
 func (s Scope) RequireOwnership(to string) error {

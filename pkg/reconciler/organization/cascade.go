@@ -2,9 +2,7 @@ package organization
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 
@@ -31,7 +29,7 @@ type cascade struct {
 }
 
 func (s *cascade) reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Outcome, error) {
-	if !slices.Contains(org.Finalizers, v1alpha1.CascadeFinalizer) {
+	if !controller.Held(org) {
 		return controller.Outcome{Stop: true}, nil
 	}
 	own, ok, err := s.own(ctx, org.Name)
@@ -50,8 +48,9 @@ func (s *cascade) reconcile(ctx context.Context, org *v1alpha1.Organization) (co
 		}
 		return controller.Outcome{Waiting: "kcp is removing the organization's workspace", Stop: true}, err
 	}
-	s.told.Do(org.UID, func() { s.purged(ctx, org, counts(org)) })
-	org.Finalizers = slices.DeleteFunc(org.Finalizers, func(f string) bool { return f == v1alpha1.CascadeFinalizer })
+	counts, _ := controller.Noted(org)
+	s.told.Do(org.UID, func() { s.purged(ctx, org, counts) })
+	controller.LetGo(org)
 	return controller.Outcome{Waiting: "all of it is removed", Stop: true}, nil
 }
 
@@ -68,17 +67,8 @@ func (s *cascade) empty(ctx context.Context, org *v1alpha1.Organization, cluster
 	if err != nil {
 		return "", err
 	}
-	if _, ok := org.Annotations[v1alpha1.CascadeAnnotation]; !ok {
-		// What there was is written down before any of it goes.
-		raw, err := json.Marshal(map[string]int{"workspaces": len(workspaces), "memberships": len(memberships)})
-		if err != nil {
-			return "", err
-		}
-		if org.Annotations == nil {
-			org.Annotations = map[string]string{}
-		}
-		org.Annotations[v1alpha1.CascadeAnnotation] = string(raw)
-		return "what is in it is being removed", nil
+	if _, ok := controller.Noted(org); !ok {
+		return "what is in it is being removed", controller.Note(org, map[string]int{"workspaces": len(workspaces), "memberships": len(memberships)})
 	}
 	for i := range workspaces {
 		if workspaces[i].DeletionTimestamp.IsZero() {
@@ -96,10 +86,4 @@ func (s *cascade) empty(ctx context.Context, org *v1alpha1.Organization, cluster
 		}
 	}
 	return "", nil
-}
-
-func counts(org *v1alpha1.Organization) map[string]int {
-	var counts map[string]int
-	_ = json.Unmarshal([]byte(org.Annotations[v1alpha1.CascadeAnnotation]), &counts)
-	return counts
 }

@@ -2,8 +2,6 @@ package organization
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"time"
 
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
@@ -37,11 +35,7 @@ func (s *lifecycle) Reconcile(ctx context.Context, org *v1alpha1.Organization) (
 	if !org.DeletionTimestamp.IsZero() {
 		return s.cascade.reconcile(ctx, org)
 	}
-	// What is removed before kcp has the finalizer leaves all behind that it had.
-	held := slices.Contains(org.Finalizers, v1alpha1.CascadeFinalizer)
-	if !held {
-		org.Finalizers = append(org.Finalizers, v1alpha1.CascadeFinalizer)
-	}
+	held := controller.Hold(org)
 	requested := org.Status.DeletionRequestedAt
 	if requested == nil {
 		if meta.IsStatusConditionFalse(org.Status.Conditions, v1alpha1.ConditionActive) {
@@ -49,25 +43,12 @@ func (s *lifecycle) Reconcile(ctx context.Context, org *v1alpha1.Organization) (
 		}
 		return controller.Outcome{}, nil
 	}
-	left := tenancy.Left(*requested, s.grace, s.clock.Now())
-	outcome := controller.Outcome{
-		Waiting: fmt.Sprintf("it was deleted; until %s it can be undeleted", tenancy.PurgeAt(requested, s.grace).UTC().Format(time.RFC3339)),
-		After:   left, Stop: true,
-	}
-	if left == 0 && held {
+	outcome, over := controller.InGrace("it", tenancy.PurgeAt(requested, s.grace), s.clock.Now())
+	if over && held {
 		return outcome, s.remove(ctx, org)
 	}
-	if !meta.IsStatusConditionFalse(org.Status.Conditions, v1alpha1.ConditionActive) {
-		// That it may be closed is in kcp before it is: whoever finds the request
-		// withdrawn must know that there is something to open.
-		outcome.Reason, outcome.After = v1alpha1.ReasonProgressing, closing
-		return outcome, nil
-	}
-	return outcome.Despite(s.close(ctx, org.Name))
+	return outcome.Announced(org.Status.Conditions, func() error { return s.close(ctx, org.Name) })
 }
-
-// closing is how soon something is closed after it was said that it will be.
-const closing = 5 * time.Millisecond
 
 // close freezes what is in the Org first: its own workspace is where their state is
 // written.

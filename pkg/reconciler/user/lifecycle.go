@@ -2,9 +2,6 @@ package user
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -31,21 +28,13 @@ func (s *lifecycle) Reconcile(ctx context.Context, u *v1alpha1.User) (controller
 	if !u.DeletionTimestamp.IsZero() {
 		return s.cascade.reconcile(ctx, u)
 	}
-	// What is removed before kcp has the finalizer leaves all behind that it had.
-	held := slices.Contains(u.Finalizers, v1alpha1.CascadeFinalizer)
-	if !held {
-		u.Finalizers = append(u.Finalizers, v1alpha1.CascadeFinalizer)
-	}
+	held := controller.Hold(u)
 	requested := u.Status.DeletionRequestedAt
 	if requested == nil {
 		return controller.Outcome{}, nil
 	}
-	left := tenancy.Left(*requested, s.grace, s.clock.Now())
-	outcome := controller.Outcome{
-		Waiting: fmt.Sprintf("the account was deleted; until %s it can be undeleted", tenancy.PurgeAt(requested, s.grace).UTC().Format(time.RFC3339)),
-		After:   left, Stop: true,
-	}
-	if left == 0 && held {
+	outcome, over := controller.InGrace("the account", tenancy.PurgeAt(requested, s.grace), s.clock.Now())
+	if over && held {
 		return outcome, s.remove(ctx, u)
 	}
 	return outcome, nil
@@ -73,7 +62,7 @@ type cascade struct {
 
 func (s *cascade) reconcile(ctx context.Context, u *v1alpha1.User) (controller.Outcome, error) {
 	outcome := controller.Outcome{Stop: true}
-	if !slices.Contains(u.Finalizers, v1alpha1.CascadeFinalizer) {
+	if !controller.Held(u) {
 		return outcome, nil
 	}
 	gone, err := s.removeOrg(ctx, tenancy.PersonalOrgUUID(string(u.UID)))
@@ -81,7 +70,8 @@ func (s *cascade) reconcile(ctx context.Context, u *v1alpha1.User) (controller.O
 		outcome.Waiting = "the person's own organization is being removed"
 		return outcome, err
 	}
-	if _, ok := u.Annotations[v1alpha1.CascadeAnnotation]; !ok {
+	counts, ok := controller.Noted(u)
+	if !ok {
 		outcome.Waiting = "they are being taken out of everything"
 		return outcome, s.count(ctx, u)
 	}
@@ -90,15 +80,12 @@ func (s *cascade) reconcile(ctx context.Context, u *v1alpha1.User) (controller.O
 			return outcome, err
 		}
 	}
-	var counts map[string]int
-	_ = json.Unmarshal([]byte(u.Annotations[v1alpha1.CascadeAnnotation]), &counts)
 	s.told.Do(u.UID, func() { s.purged(ctx, u, counts) })
-	u.Finalizers = slices.DeleteFunc(u.Finalizers, func(f string) bool { return f == v1alpha1.CascadeFinalizer })
+	controller.LetGo(u)
 	return outcome, nil
 }
 
-// count writes down what there is before any of it goes, as a cascade that is stopped
-// and goes on finds less.
+// count notes in how many places the User is.
 func (s *cascade) count(ctx context.Context, u *v1alpha1.User) error {
 	held := 0
 	for _, cluster := range s.places(u.Name) {
@@ -112,15 +99,7 @@ func (s *cascade) count(ctx context.Context, u *v1alpha1.User) error {
 			}
 		}
 	}
-	raw, err := json.Marshal(map[string]int{"memberships": held})
-	if err != nil {
-		return err
-	}
-	if u.Annotations == nil {
-		u.Annotations = map[string]string{}
-	}
-	u.Annotations[v1alpha1.CascadeAnnotation] = string(raw)
-	return nil
+	return controller.Note(u, map[string]int{"memberships": held})
 }
 
 func (s *cascade) leave(ctx context.Context, user, cluster string) error {

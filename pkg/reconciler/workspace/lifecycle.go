@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -50,11 +49,7 @@ func (s *lifecycle) Reconcile(ctx context.Context, o *object) (controller.Outcom
 	if !o.DeletionTimestamp.IsZero() {
 		return s.cascade(ctx, orgCluster, o)
 	}
-	// What is removed before kcp has the finalizer leaves all behind that it had.
-	held := slices.Contains(o.Finalizers, v1alpha1.CascadeFinalizer)
-	if !held {
-		o.Finalizers = append(o.Finalizers, v1alpha1.CascadeFinalizer)
-	}
+	held := controller.Hold(o)
 	ws := tenancy.WorkspaceOf("", o.Workspace)
 	if ws.DeletionRequestedAt == nil {
 		if meta.IsStatusConditionFalse(o.common.Conditions, v1alpha1.ConditionActive) {
@@ -62,29 +57,19 @@ func (s *lifecycle) Reconcile(ctx context.Context, o *object) (controller.Outcom
 		}
 		return controller.Outcome{}, nil
 	}
-	left := tenancy.Left(*ws.DeletionRequestedAt, c.Grace, s.config.Clock.Now())
-	outcome := controller.Outcome{
-		Waiting: fmt.Sprintf("it was deleted; until %s it can be undeleted", tenancy.PurgeAt(ws.DeletionRequestedAt, c.Grace).UTC().Format(time.RFC3339)),
-		After:   left, Stop: true,
-	}
+	outcome, over := controller.InGrace("it", tenancy.PurgeAt(ws.DeletionRequestedAt, c.Grace), s.config.Clock.Now())
 	switch {
 	case unreadable(o):
 		// When its grace ends nobody knows: it is as good as deleted, and kept.
 		outcome.Waiting, outcome.After = "its mark of deletion cannot be read; undelete it, and delete it again", 0
-	case left == 0 && held:
+	case over && held:
 		return outcome, c.Remove(ctx, orgCluster, o.Workspace)
 	}
 	if !ws.KCPReady {
 		// kcp has to finish making it before it can be closed.
 		return outcome, nil
 	}
-	if !meta.IsStatusConditionFalse(o.common.Conditions, v1alpha1.ConditionActive) {
-		// That it may be closed is in kcp before it is: whoever finds the request
-		// withdrawn must know that there is something to open.
-		outcome.Reason, outcome.After = v1alpha1.ReasonProgressing, closing
-		return outcome, nil
-	}
-	return outcome.Despite(c.Freeze(ctx, ws.ClusterID))
+	return outcome.Announced(o.common.Conditions, func() error { return c.Freeze(ctx, ws.ClusterID) })
 }
 
 // open opens the Workspace, unless its Org is closed: that may have come to pass, and
@@ -100,9 +85,6 @@ func (s *lifecycle) open(ctx context.Context, orgCluster, cluster string) error 
 	return fmt.Errorf("%w: its organization was deleted", controller.ErrRetry)
 }
 
-// closing is how soon something is closed after it was said that it will be.
-const closing = 5 * time.Millisecond
-
 // unreadable tells whether the mark of deletion is not the hub's own.
 func unreadable(o *object) bool {
 	_, err := time.Parse(time.RFC3339, o.Annotations[v1alpha1.DeletionRequestedAtAnnotation])
@@ -114,7 +96,7 @@ func unreadable(o *object) bool {
 func (s *lifecycle) cascade(ctx context.Context, orgCluster string, o *object) (controller.Outcome, error) {
 	outcome := controller.Outcome{Waiting: "kcp is removing the workspace", Stop: true}
 	c := s.config.Lifecycle
-	if !slices.Contains(o.Finalizers, v1alpha1.CascadeFinalizer) {
+	if !controller.Held(o) {
 		return outcome, nil
 	}
 	memberships, err := c.ListMemberships(ctx, orgCluster)
@@ -124,10 +106,9 @@ func (s *lifecycle) cascade(ctx context.Context, orgCluster string, o *object) (
 	memberships = slices.DeleteFunc(memberships, func(m v1alpha1.Membership) bool {
 		return m.Spec.WorkspaceRef == nil || m.Spec.WorkspaceRef.Name != o.Name
 	})
-	if _, ok := o.Annotations[v1alpha1.CascadeAnnotation]; !ok {
-		// What there is is written down before any of it goes: a cascade that is stopped
-		// and goes on finds less.
-		return outcome, note(o, map[string]int{"memberships": len(memberships)})
+	counts, ok := controller.Noted(o)
+	if !ok {
+		return outcome, controller.Note(o, map[string]int{"memberships": len(memberships)})
 	}
 	for i := range memberships {
 		if err := c.RemoveMembership(ctx, orgCluster, &memberships[i]); err != nil {
@@ -139,21 +120,7 @@ func (s *lifecycle) cascade(ctx context.Context, orgCluster string, o *object) (
 			return outcome, err
 		}
 	}
-	var counts map[string]int
-	_ = json.Unmarshal([]byte(o.Annotations[v1alpha1.CascadeAnnotation]), &counts)
 	s.told.Do(o.UID, func() { c.Purged(ctx, orgCluster, o.Name, counts) })
-	o.Finalizers = slices.DeleteFunc(o.Finalizers, func(f string) bool { return f == v1alpha1.CascadeFinalizer })
+	controller.LetGo(o)
 	return outcome, nil
-}
-
-func note(o *object, counts map[string]int) error {
-	raw, err := json.Marshal(counts)
-	if err != nil {
-		return err
-	}
-	if o.Annotations == nil {
-		o.Annotations = map[string]string{}
-	}
-	o.Annotations[v1alpha1.CascadeAnnotation] = string(raw)
-	return nil
 }
