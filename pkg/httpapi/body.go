@@ -130,6 +130,17 @@ func strictCause(problem error) errs.Cause {
 	return errs.Cause{Type: "FieldValueNotSupported", Field: field, Message: "is not a field that may be given here"}
 }
 
+// Flag reads a query parameter that is true or false; false where it is not given.
+func Flag(r *http.Request, name string) (bool, error) {
+	switch r.URL.Query().Get(name) {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	}
+	return false, errs.InvalidField("query:"+name, "must be true or false")
+}
+
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // Write answers with a value as JSON.

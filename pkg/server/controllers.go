@@ -203,7 +203,7 @@ func (c *controllers) onWorkspace(old, new *kcptenancyv1alpha1.Workspace) {
 	if old == nil || new == nil || old.Status.Phase != new.Status.Phase || controller.Wakes(old, new, v1alpha1.StatusAnnotation, tenancy.CustomResourcesAnnotation) {
 		c.access.Enqueue(key)
 		for _, m := range c.views.MembershipsIn(cluster) {
-			if m.Spec.WorkspaceRef != nil && m.Spec.WorkspaceRef.Name == ws.Name {
+			if tenancy.WorkspaceUUID(m) == ws.Name {
 				c.wakeUser(m.Spec.UserRef.Name)
 				c.membership.Enqueue(controller.Key{Cluster: cluster, Name: m.Name})
 			}

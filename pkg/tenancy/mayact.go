@@ -1,9 +1,16 @@
 package tenancy
 
 import (
+	"cmp"
+
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
+
+// RegistrationOf is Approved where nobody has said anything else.
+func RegistrationOf(u *v1alpha1.User) v1alpha1.Registration {
+	return cmp.Or(u.Spec.Registration, v1alpha1.RegistrationApproved)
+}
 
 // MayAct refuses people who may not work at present: the soft-deleted (O-8) and
 // those whose registration is not approved. selfService marks the few requests

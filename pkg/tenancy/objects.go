@@ -1,6 +1,7 @@
 package tenancy
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -81,9 +82,7 @@ func WorkspaceOf(org string, ws *kcptenancyv1alpha1.Workspace) Workspace {
 			w.Status = status
 		}
 	}
-	if w.Status.Phase == "" {
-		w.Status.Phase = v1alpha1.PhaseProgressing
-	}
+	w.Status.Phase = PhaseOf(w.Status)
 	if raw, ok := ws.Annotations[v1alpha1.DeletionRequestedAtAnnotation]; ok {
 		at, err := time.Parse(time.RFC3339, raw)
 		if err != nil {
@@ -92,6 +91,19 @@ func WorkspaceOf(org string, ws *kcptenancyv1alpha1.Workspace) Workspace {
 		w.DeletionRequestedAt = &metav1.Time{Time: at}
 	}
 	return w
+}
+
+// PhaseOf is Progressing where no controller has seen the object yet.
+func PhaseOf(s v1alpha1.CommonStatus) v1alpha1.Phase {
+	return cmp.Or(s.Phase, v1alpha1.PhaseProgressing)
+}
+
+// WorkspaceUUID is the Workspace that a Membership is in; empty for the Org itself.
+func WorkspaceUUID(m *v1alpha1.Membership) string {
+	if m.Spec.WorkspaceRef == nil {
+		return ""
+	}
+	return m.Spec.WorkspaceRef.Name
 }
 
 // ClusterKind is what a logical cluster is to the platform.

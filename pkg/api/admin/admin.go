@@ -82,22 +82,15 @@ type userView struct {
 }
 
 func (h *Handler) userView(u *v1alpha1.User) userView {
-	v := userView{
-		Name: u.Name, DisplayName: u.Spec.DisplayName, Email: u.Spec.Email, Registration: u.Spec.Registration,
+	return userView{
+		Name: u.Name, DisplayName: u.Spec.DisplayName, Email: u.Spec.Email, Registration: tenancy.RegistrationOf(u),
 		PersonalOrg: u.Status.PersonalOrg,
 		OrgQuota: quota{
 			Limit: tenancy.Limit(u.Spec.OrgQuota, h.DefaultOrgQuota),
 			Used:  tenancy.Used(u.Spec.OrgClaims, h.Views.OrgsCreatedBy(u.Name)),
 		},
-		CreatedAt: u.CreationTimestamp, Phase: u.Status.Phase, DeletionRequestedAt: u.Status.DeletionRequestedAt,
+		CreatedAt: u.CreationTimestamp, Phase: tenancy.PhaseOf(u.Status.CommonStatus), DeletionRequestedAt: u.Status.DeletionRequestedAt,
 	}
-	if v.Registration == "" {
-		v.Registration = v1alpha1.RegistrationApproved
-	}
-	if v.Phase == "" {
-		v.Phase = v1alpha1.PhaseProgressing
-	}
-	return v
 }
 
 func (h *Handler) users(w http.ResponseWriter, r *http.Request) error {
@@ -111,11 +104,7 @@ func (h *Handler) users(w http.ResponseWriter, r *http.Request) error {
 			items = append(items, v)
 		}
 	}
-	page, err := paging.Page(r, items, func(v userView) (string, string) { return v.DisplayName, v.Name })
-	if err != nil {
-		return err
-	}
-	return httpapi.Write(w, http.StatusOK, page)
+	return paging.Write(w, r, items, func(v userView) (string, string) { return v.DisplayName, v.Name })
 }
 
 func known(r v1alpha1.Registration) bool {

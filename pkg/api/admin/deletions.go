@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
-	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -40,9 +39,5 @@ func (h *Handler) deletions(w http.ResponseWriter, r *http.Request) error {
 			add("Workspace", o.UUID(), ws.UUID, ws.DisplayName, ws.DeletionRequestedAt, ws.Terminating)
 		}
 	}
-	page, err := paging.Page(r, items, func(d deletion) (string, string) { return d.DisplayName, d.Kind + "/" + d.Name })
-	if err != nil {
-		return err
-	}
-	return httpapi.Write(w, http.StatusOK, page)
+	return paging.Write(w, r, items, func(d deletion) (string, string) { return d.DisplayName, d.Kind + "/" + d.Name })
 }

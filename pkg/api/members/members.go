@@ -92,13 +92,10 @@ func (h *Handler) viewOf(m *v1alpha1.Membership) view {
 	v := view{
 		User: m.Spec.UserRef.Name, DisplayName: m.Spec.UserRef.Name, Role: m.Spec.Role, Scope: m.Spec.Scope,
 		Roles: m.Spec.Roles, Sudo: m.Spec.Sudo, Since: m.CreationTimestamp,
-		Phase: m.Status.Phase, Conditions: m.Status.Conditions, Active: tenancy.Active(u),
+		Phase: tenancy.PhaseOf(m.Status.CommonStatus), Conditions: m.Status.Conditions, Active: tenancy.Active(u),
 	}
 	if u != nil {
 		v.DisplayName = u.Spec.DisplayName
-	}
-	if v.Phase == "" {
-		v.Phase = v1alpha1.PhaseProgressing
 	}
 	return v
 }
@@ -109,15 +106,11 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
 	items := []view{}
 	for _, m := range h.Views.MembershipsIn(scope.Org.ClusterID) {
-		if workspaceOf(m) == workspaceIn(scope) {
+		if tenancy.WorkspaceUUID(m) == workspaceIn(scope) {
 			items = append(items, h.viewOf(m))
 		}
 	}
-	page, err := paging.Page(r, items, func(v view) (string, string) { return v.DisplayName, v.User })
-	if err != nil {
-		return err
-	}
-	return httpapi.Write(w, http.StatusOK, page)
+	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.User })
 }
 
 // workspaceIn is the UUID of the scope's Workspace; empty for the Org itself.
@@ -126,13 +119,6 @@ func workspaceIn(scope *tenancy.Scope) string {
 		return ""
 	}
 	return scope.Workspace.UUID
-}
-
-func workspaceOf(m *v1alpha1.Membership) string {
-	if m.Spec.WorkspaceRef == nil {
-		return ""
-	}
-	return m.Spec.WorkspaceRef.Name
 }
 
 // member is the Membership of the User that the scope is about, from memory.

@@ -122,7 +122,7 @@ func (h *Handler) leaveOrg(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *Handler) remove(w http.ResponseWriter, r *http.Request, user string) error {
-	cascade, err := flag(r, "cascade")
+	cascade, err := httpapi.Flag(r, "cascade")
 	if err != nil {
 		return err
 	}
@@ -141,17 +141,6 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request, user string) er
 	}
 	w.WriteHeader(code)
 	return nil
-}
-
-// flag reads a query parameter that is true or false.
-func flag(r *http.Request, name string) (bool, error) {
-	switch r.URL.Query().Get(name) {
-	case "", "false":
-		return false, nil
-	case "true":
-		return true, nil
-	}
-	return false, errs.InvalidField("query:"+name, "must be true or false")
 }
 
 // end has a removal or demotion decided. It is written to the Organization, on the

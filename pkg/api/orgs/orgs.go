@@ -74,11 +74,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 			items = append(items, h.viewOf(o, e.Role, e.OrgFirstAdmin))
 		}
 	}
-	page, err := paging.Page(r, items, func(v view) (string, string) { return v.DisplayName, v.UUID })
-	if err != nil {
-		return err
-	}
-	return httpapi.Write(w, http.StatusOK, page)
+	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.UUID })
 }
 
 type createRequest struct {

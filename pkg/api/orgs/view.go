@@ -53,12 +53,9 @@ func (h *Handler) viewOf(o tenancy.Org, role v1alpha1.Role, firstAdmin string) v
 		WorkspaceQuota: quota{Limit: tenancy.Limit(o.Spec.WorkspaceQuota, h.DefaultWorkspaceQuota), Used: h.Views.UsedWorkspaces(o.UUID(), o.Spec.WorkspaceClaims)},
 		CreatedAt:      o.CreationTimestamp, CreatedBy: o.CreatedBy(),
 		FirstAdmin: firstAdmin,
-		Phase:      o.Status.Phase, Conditions: o.Status.Conditions,
+		Phase:      tenancy.PhaseOf(o.Status.CommonStatus), Conditions: o.Status.Conditions,
 		DeletionRequestedAt: o.Status.DeletionRequestedAt,
 		PurgeAt:             tenancy.PurgeAt(o.Status.DeletionRequestedAt, h.DeletionGrace),
-	}
-	if v.Phase == "" {
-		v.Phase = v1alpha1.PhaseProgressing
 	}
 	if v.Conditions == nil {
 		v.Conditions = []metav1.Condition{}

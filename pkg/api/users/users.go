@@ -2,7 +2,6 @@ package users
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
-	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -82,17 +80,10 @@ func (h *Handler) viewOf(u *v1alpha1.User, platformAdmin bool) view {
 		PersonalOrg: u.Status.PersonalOrg, DefaultWorkspace: u.Status.DefaultWorkspace,
 		OrgQuota:            quota{Limit: tenancy.Limit(u.Spec.OrgQuota, h.DefaultOrgQuota), Used: tenancy.Used(u.Spec.OrgClaims, h.Views.OrgsCreatedBy(u.Name))},
 		PlatformAdmin:       platformAdmin,
-		Registration:        registrationOf(u),
+		Registration:        tenancy.RegistrationOf(u),
 		DeletionRequestedAt: u.Status.DeletionRequestedAt,
 		PurgeAt:             tenancy.PurgeAt(u.Status.DeletionRequestedAt, h.DeletionGrace),
 	}
-}
-
-func registrationOf(u *v1alpha1.User) v1alpha1.Registration {
-	if u.Spec.Registration == "" {
-		return v1alpha1.RegistrationApproved
-	}
-	return u.Spec.Registration
 }
 
 func (h *Handler) me(w http.ResponseWriter, r *http.Request) error {
@@ -101,17 +92,9 @@ func (h *Handler) me(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.Write(w, http.StatusOK, h.viewOf(caller.User, caller.PlatformAdmin))
 }
 
-type patchRequest struct {
-	DisplayName json.RawMessage `json:"displayName"`
-}
-
 func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
 	caller := httpmw.CallerOf(r)
-	var in patchRequest
-	if err := httpapi.Read(r, &in); err != nil {
-		return err
-	}
-	name, given, err := mergepatch.DisplayName(in.DisplayName)
+	name, given, err := mergepatch.ReadDisplayName(r)
 	if err != nil {
 		return err
 	}
@@ -143,13 +126,9 @@ func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *Handler) memberships(w http.ResponseWriter, r *http.Request) error {
-	deleted := false
-	switch r.URL.Query().Get("deleted") {
-	case "", "false":
-	case "true":
-		deleted = true
-	default:
-		return errs.InvalidField("query:deleted", "must be true or false")
+	deleted, err := httpapi.Flag(r, "deleted")
+	if err != nil {
+		return err
 	}
 	entries := h.Views.Index(httpmw.CallerOf(r).User.Name)
 	items := make([]v1alpha1.MembershipIndexEntry, 0, len(entries))

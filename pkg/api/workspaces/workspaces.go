@@ -2,7 +2,6 @@ package workspaces
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -115,11 +114,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 			items = append(items, h.viewOf(ws, role))
 		}
 	}
-	page, err := paging.Page(r, items, func(v view) (string, string) { return v.DisplayName, v.UUID })
-	if err != nil {
-		return err
-	}
-	return httpapi.Write(w, http.StatusOK, page)
+	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.UUID })
 }
 
 type createRequest struct {
@@ -211,20 +206,12 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.Write(w, http.StatusOK, h.viewOf(*scope.Workspace, scope.WorkspaceRole))
 }
 
-type patchRequest struct {
-	DisplayName json.RawMessage `json:"displayName"`
-}
-
 func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
 	if err := scope.RequireWorkspaceAdmin("change it"); err != nil {
 		return err
 	}
-	var in patchRequest
-	if err := httpapi.Read(r, &in); err != nil {
-		return err
-	}
-	name, given, err := mergepatch.DisplayName(in.DisplayName)
+	name, given, err := mergepatch.ReadDisplayName(r)
 	if err != nil {
 		return err
 	}

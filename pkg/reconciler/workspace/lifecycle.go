@@ -104,7 +104,7 @@ func (s *lifecycle) cascade(ctx context.Context, orgCluster string, o *object) (
 		return outcome, err
 	}
 	memberships = slices.DeleteFunc(memberships, func(m v1alpha1.Membership) bool {
-		return m.Spec.WorkspaceRef == nil || m.Spec.WorkspaceRef.Name != o.Name
+		return tenancy.WorkspaceUUID(&m) != o.Name
 	})
 	counts, ok := controller.Noted(o)
 	if !ok {

@@ -37,7 +37,7 @@ func (w *World) PutMembership(org string, m *v1alpha1.Membership) {
 	w.members[org][m.Name] = m
 	o := w.orgs[org]
 	place := tenancy.Place{Org: o, FirstAdmin: o.CreatedBy(), Role: m.Spec.Role}
-	workspace := workspaceOf(m)
+	workspace := tenancy.WorkspaceUUID(m)
 	if workspace != "" {
 		ws := w.workspaces[workspace]
 		place.Workspace = &ws
@@ -81,11 +81,4 @@ func (w *World) MembershipsIn(orgCluster string) []*v1alpha1.Membership {
 		}
 	}
 	return nil
-}
-
-func workspaceOf(m *v1alpha1.Membership) string {
-	if m.Spec.WorkspaceRef == nil {
-		return ""
-	}
-	return m.Spec.WorkspaceRef.Name
 }

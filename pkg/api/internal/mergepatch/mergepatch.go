@@ -2,8 +2,10 @@ package mergepatch
 
 import (
 	"encoding/json"
+	"net/http"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -35,4 +37,15 @@ func DisplayName(raw json.RawMessage) (name string, ok bool, err error) {
 		return "", false, err
 	}
 	return name, true, nil
+}
+
+// ReadDisplayName reads a patch of which displayName is the only member.
+func ReadDisplayName(r *http.Request) (name string, ok bool, err error) {
+	var in struct {
+		DisplayName json.RawMessage `json:"displayName"`
+	}
+	if err := httpapi.Read(r, &in); err != nil {
+		return "", false, err
+	}
+	return DisplayName(in.DisplayName)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
 const (
@@ -67,6 +68,15 @@ func Page[T any](r *http.Request, items []T, key func(T) (displayName, uuid stri
 		page.Items = []T{}
 	}
 	return page, nil
+}
+
+// Write answers with the page that the request asks for.
+func Write[T any](w http.ResponseWriter, r *http.Request, items []T, key func(T) (displayName, uuid string)) error {
+	page, err := Page(r, items, key)
+	if err != nil {
+		return err
+	}
+	return httpapi.Write(w, http.StatusOK, page)
 }
 
 // decode reads the last item of the page before.
