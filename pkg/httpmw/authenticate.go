@@ -31,8 +31,9 @@ type People interface {
 }
 
 // SignUp makes the User of an identity that is seen for the first time, exactly
-// once, and returns when the views have it.
-type SignUp func(ctx context.Context, id *auth.Identity) (*v1alpha1.User, error)
+// once, and returns when the views have it. Whom the operator vouches for is let in
+// whoever else is, also where their User waits for approval already.
+type SignUp func(ctx context.Context, id *auth.Identity, vouched bool) (*v1alpha1.User, error)
 
 type callerKey struct{}
 
@@ -90,7 +91,19 @@ func unauthenticated(message string) error { return errs.New(errs.Unauthenticate
 type Admins struct{ Users, Groups []string }
 
 func (a Admins) has(u *v1alpha1.User, id *auth.Identity) bool {
-	return slices.Contains(a.Users, u.Name) || slices.ContainsFunc(id.Groups, func(g string) bool { return slices.Contains(a.Groups, g) })
+	return slices.Contains(a.Users, u.Name) || a.byGroup(id)
+}
+
+func (a Admins) byGroup(id *auth.Identity) bool {
+	return slices.ContainsFunc(id.Groups, func(g string) bool { return slices.Contains(a.Groups, g) })
+}
+
+// vouchesFor tells whether the operator's own flags say that the identity, whose User
+// has the name or would get it, is a platform admin: the first could otherwise be
+// approved by nobody. A name counts of people in the operator's token file only. Of
+// others, whoever comes first has it, or waits with it.
+func (a Admins) vouchesFor(id *auth.Identity, name string) bool {
+	return a.byGroup(id) || id.Issuer == auth.StaticIssuer && slices.Contains(a.Users, name)
 }
 
 // RequirePlatformAdmin lets platform admins through and nobody else.
@@ -122,11 +135,9 @@ func Authenticate(a auth.Authenticator, people People, signUp SignUp, admins Adm
 			case id.Kind != auth.Person:
 				return errs.New(errs.Forbidden, "this endpoint is for people, not for service accounts")
 			}
-			user, ok := people.ByIdentity(id.Issuer, id.Subject)
-			if !ok {
-				if user, err = signUp(r.Context(), id); err != nil {
-					return err
-				}
+			user, err := userOf(r.Context(), id, people, signUp, admins)
+			if err != nil {
+				return err
 			}
 			if err := tenancy.MayAct(user, selfService(r, user.Name)); err != nil {
 				return err
@@ -136,6 +147,18 @@ func Authenticate(a auth.Authenticator, people People, signUp SignUp, admins Adm
 			return nil
 		})
 	}
+}
+
+func userOf(ctx context.Context, id *auth.Identity, people People, signUp SignUp, admins Admins) (*v1alpha1.User, error) {
+	user, ok := people.ByIdentity(id.Issuer, id.Subject)
+	switch {
+	case !ok:
+		name, _ := tenancy.UserNames(id.Issuer, id.Subject, id.PreferredUsername, id.Email)
+		return signUp(ctx, id, admins.vouchesFor(id, name))
+	case user.Spec.Registration == v1alpha1.RegistrationPending && admins.vouchesFor(id, user.Name):
+		return signUp(ctx, id, true)
+	}
+	return user, nil
 }
 
 // selfService tells whether a request is one that people may make about

@@ -119,7 +119,7 @@ func (w *world) mounted(signUp httpmw.SignUp, mount func(chi.Router)) http.Handl
 		return &auth.Identity{Kind: auth.Person, Issuer: "test", Subject: token}, true, nil
 	})
 	if signUp == nil {
-		signUp = func(context.Context, *auth.Identity) (*v1alpha1.User, error) {
+		signUp = func(context.Context, *auth.Identity, bool) (*v1alpha1.User, error) {
 			return nil, errs.New(errs.Forbidden, "closed")
 		}
 	}
@@ -216,7 +216,7 @@ func TestO8_PeopleWhoMayNotAct(t *testing.T) {
 func TestFirstSightSignsUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	h := w.router(func(_ context.Context, id *auth.Identity) (*v1alpha1.User, error) {
+	h := w.router(func(_ context.Context, id *auth.Identity, _ bool) (*v1alpha1.User, error) {
 		u := &v1alpha1.User{}
 		u.Name = "made-for-" + id.Subject
 		return u, nil

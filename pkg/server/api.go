@@ -59,7 +59,7 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, clusters bootst
 	return routes{
 		observe:      httpmw.Observe(log.From(serving), metrics),
 		present:      present(pulse),
-		authenticate: httpmw.Authenticate(authenticators, v, signUp(store.NewSignUp(s, v), c.Registration), httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}),
+		authenticate: httpmw.Authenticate(authenticators, v, signUp(store.NewSignUp(s, v), c.Registration, changes), httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}),
 		forward:      forward,
 		config:       c, views: v, store: s, enter: gate.Enter, rights: rights, audit: auditing(changes), ca: h.bundle.CAPEM,
 	}.router(), forward, nil
@@ -90,17 +90,26 @@ func (h *hub) proxy(serving context.Context, config *rest.Config, pulse *kcp.Pul
 	})
 }
 
-// signUp makes a User out of an identity.
-func signUp(s *store.SignUp, registration string) httpmw.SignUp {
-	return func(ctx context.Context, id *auth.Identity) (*v1alpha1.User, error) {
+// signUp makes a User out of an identity, and approves one that waits where the
+// operator vouches for it.
+func signUp(s *store.SignUp, registration string, changes *audit.Log) httpmw.SignUp {
+	return func(ctx context.Context, id *auth.Identity, vouched bool) (*v1alpha1.User, error) {
 		spec := tenancy.NewUserSpec(id.Issuer, id.Subject, id.Username, id.DisplayName, id.Email)
-		switch registration {
-		case registrationClosed:
+		switch {
+		case vouched:
+		case registration == registrationClosed:
 			return nil, errs.New(errs.Forbidden, "this hub takes nobody new; ask a platform admin")
-		case registrationApproval:
+		case registration == registrationApproval:
 			spec.Registration = v1alpha1.RegistrationPending
 		}
-		return s.Ensure(ctx, spec, id.PreferredUsername)
+		u, err := s.Ensure(ctx, spec, id.PreferredUsername)
+		if err != nil || !vouched || u.Spec.Registration != v1alpha1.RegistrationPending {
+			return u, err
+		}
+		if u, err = s.Approve(ctx, u); err == nil {
+			changes.Write(audit.Event{Actor: "kedge-hub", Action: "approve", Object: u.Name})
+		}
+		return u, err
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 type UserStore interface {
 	CreateUser(ctx context.Context, u *v1alpha1.User) (*v1alpha1.User, error)
 	GetUser(ctx context.Context, name string) (*v1alpha1.User, error)
+	AmendUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error)
 }
 
 // PeopleView is what sign-up waits for.
@@ -70,6 +71,29 @@ func (s *SignUp) Ensure(ctx context.Context, desired v1alpha1.UserSpec, preferre
 		}
 		return r.Val.(*v1alpha1.User), nil
 	}
+}
+
+// Approve lets in somebody who waits, and returns them once the view has it. Who is
+// not waiting any more, but rejected for one, stays as they are.
+func (s *SignUp) Approve(ctx context.Context, held *v1alpha1.User) (*v1alpha1.User, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	u, err := s.store.AmendUser(ctx, held, func(_ context.Context, u *v1alpha1.User) (map[string]any, error) {
+		if u.Spec.Registration != v1alpha1.RegistrationPending {
+			return nil, nil
+		}
+		return map[string]any{"registration": v1alpha1.RegistrationApproved}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.people.Await(ctx, func() bool {
+		seen, ok := s.people.ByIdentity(u.Spec.Issuer, u.Spec.Subject)
+		return !ok || seen.Generation >= u.Generation
+	}); err != nil {
+		return nil, unavailable(fmt.Errorf("wait for the view of people: %w", err))
+	}
+	return u, nil
 }
 
 func (s *SignUp) make(ctx context.Context, desired v1alpha1.UserSpec, preferred, hash string) (*v1alpha1.User, error) {

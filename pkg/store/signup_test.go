@@ -49,6 +49,10 @@ func (k *kcp) GetUser(_ context.Context, name string) (*v1alpha1.User, error) {
 	return nil, errs.New(errs.NotFound, "gone")
 }
 
+func (k *kcp) AmendUser(context.Context, *v1alpha1.User, func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error) {
+	return nil, errs.New(errs.Forbidden, "signing up changes nobody")
+}
+
 func (k *kcp) ByIdentity(issuer, subject string) (*v1alpha1.User, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -146,6 +150,32 @@ func (v *viewed) Await(ctx context.Context, cond func() bool) error {
 	}
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// Whoever was rejected meanwhile is not let in by what memory had of them.
+func TestApprovalIsForThoseWhoWaitAndNobodyElse(t *testing.T) {
+	t.Parallel()
+	for now, want := range map[v1alpha1.Registration]v1alpha1.Registration{
+		v1alpha1.RegistrationPending:  v1alpha1.RegistrationApproved,
+		v1alpha1.RegistrationApproved: v1alpha1.RegistrationApproved,
+		v1alpha1.RegistrationRejected: v1alpha1.RegistrationRejected,
+	} {
+		s := newServer(t)
+		alice := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "alice"}, Spec: spec("1", "kedge:1")}
+		alice.Spec.Registration = v1alpha1.RegistrationPending
+		s.made(aliceAt, "uid", alice)
+		k := &viewed{server: s}
+		waiting, ok := k.ByIdentity("i", "1")
+		require.True(t, ok)
+		alice.Spec.Registration = now
+		s.made(aliceAt, "uid", alice)
+		u, err := store.NewSignUp(s.store(), k).Approve(t.Context(), waiting)
+		require.NoError(t, err)
+		require.Equal(t, want, u.Spec.Registration, now)
+		held, ok := k.ByIdentity("i", "1")
+		require.True(t, ok)
+		require.Equal(t, want, held.Spec.Registration, now)
+	}
 }
 
 // Two people whom kcp could not tell apart must not share their rights.

@@ -204,7 +204,7 @@ func (s *scaled) mount(dir string) error {
 	if err != nil {
 		return err
 	}
-	authenticate := httpmw.Authenticate(tokens, s.views, func(context.Context, *auth.Identity) (*v1alpha1.User, error) {
+	authenticate := httpmw.Authenticate(tokens, s.views, func(context.Context, *auth.Identity, bool) (*v1alpha1.User, error) {
 		return nil, errors.New("nobody signs up here")
 	}, httpmw.Admins{})
 	scopes := httpmw.Scopes{Tenants: s.views}

@@ -48,6 +48,31 @@ func TestRegistrationSaysWhoComesIn(t *testing.T) {
 		require.NotContains(t, users, "carol")
 		closed.Do(t, orgs("alice"), http.StatusOK)
 	})
+	t.Run("a platform admin comes in, waiting or new, and nobody with them", func(t *testing.T) {
+		t.Parallel()
+		for _, registration := range []string{"approval", "closed"} {
+			root := framework.NewRoot()
+			waits := framework.StartHub(t, kcp, root, func(o *server.Options) { o.Registration = "approval" })
+			for _, name := range []string{"dave", "grace"} {
+				require.Equal(t, "Pending", waits.Do(t, me(name), http.StatusOK).Text("registration"))
+			}
+			waits.Stop(t)
+			// The operator names their admins only now.
+			h := framework.StartHub(t, kcp, root, func(o *server.Options) {
+				o.Registration, o.AdminUsers = registration, []string{"dave", "heidi"}
+			})
+			for _, name := range []string{"dave", "heidi"} {
+				h.Do(t, call{As: name, Method: http.MethodGet, Path: "/api/admin/users"}, http.StatusOK)
+				require.Equal(t, "Approved", h.Do(t, me(name), http.StatusOK).Text("registration"))
+			}
+			require.Equal(t, "Pending", h.Do(t, me("grace"), http.StatusOK).Text("registration"))
+			h.Do(t, orgs("grace"), http.StatusForbidden)
+			h.Do(t, call{As: "heidi", Method: http.MethodPatch, Path: "/api/admin/users/grace", Body: `{"registration":"Approved"}`}, http.StatusOK)
+			h.Do(t, orgs("grace"), http.StatusOK)
+			h.Do(t, call{As: "heidi", Method: http.MethodPatch, Path: "/api/admin/users/dave", Body: `{"registration":"Rejected"}`}, http.StatusOK)
+			h.Do(t, orgs("dave"), http.StatusForbidden)
+		}
+	})
 	t.Run("approval: an Org and no more, until a platform admin says so", func(t *testing.T) {
 		t.Parallel()
 		pending := settled(approval, "bob", "personalOrg")

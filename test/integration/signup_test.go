@@ -172,9 +172,7 @@ func TestApprovalIsEffectiveWithinAMoment(t *testing.T) {
 	root := framework.NewRoot()
 	hubs := framework.StartHubs(t, kcp, root, 2, personal, withAdmin, func(o *server.Options) { o.Registration = "approval" })
 	p := newPlatform(t, root)
-	// The first platform admin is approved by whoever has kcp's own rights.
-	present(t, hubs[0], "heidi")
-	p.patchUser(t, "heidi", `{"spec":{"registration":"Approved"}}`)
+	// The first platform admin comes in by the operator's flag.
 	_, _, elsewhere := arrived(t, hubs[0], "heidi")
 
 	calls := make([]call, firstRequests)

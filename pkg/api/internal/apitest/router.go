@@ -42,7 +42,7 @@ func (tokens) Authenticate(_ context.Context, token string) (*auth.Identity, boo
 
 // Router puts the middlewares that the hub has before the routes that mount adds.
 func Router(w *World, mount func(chi.Router)) http.Handler {
-	refuse := func(context.Context, *auth.Identity) (*v1alpha1.User, error) {
+	refuse := func(context.Context, *auth.Identity, bool) (*v1alpha1.User, error) {
 		return nil, errs.New(errs.Forbidden, "nobody signs up here")
 	}
 	r := chi.NewRouter()
