@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/server"
@@ -60,13 +59,6 @@ func (p platform) sound(t testing.TB, personalOrgs bool) error {
 		return errors.New(strings.Join(problems, "\n"))
 	}
 	return nil
-}
-
-// patchUser changes a User by hand.
-func (p platform) patchUser(t testing.TB, name, patch string, subresources ...string) {
-	t.Helper()
-	_, err := p.Users(p.users()).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
-	require.NoError(t, err)
 }
 
 // O-11: however many first requests there are at once, and of whatever kind, they make
