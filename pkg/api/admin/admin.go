@@ -149,9 +149,7 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel = waiting.Follow(r)
-	defer cancel()
-	_ = h.Await(ctx, func() bool {
+	waiting.Until(r, h.Await, func() bool {
 		seen, ok := h.Views.ByName(name)
 		return ok && seen.Generation >= u.Generation && (!given || h.Followed(name))
 	})
@@ -209,9 +207,7 @@ func (h *Handler) patchOrg(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel = waiting.Follow(r)
-	defer cancel()
-	_ = h.Await(ctx, func() bool {
+	waiting.Until(r, h.Await, func() bool {
 		seen, ok := h.Views.Org(uuid)
 		return ok && seen.Generation >= o.Generation
 	})

@@ -227,9 +227,7 @@ func (h *Handler) patched(w http.ResponseWriter, r *http.Request, user string, s
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, code int, m *v1alpha1.Membership) error {
 	scope, user := httpmw.ScopeOf(r), m.Spec.UserRef.Name
 	workspace := workspaceIn(scope)
-	ctx, cancel := waiting.Follow(r)
-	defer cancel()
-	if h.Await(ctx, func() bool {
+	if !waiting.Until(r, h.Await, func() bool {
 		seen, ok := h.member(scope, user)
 		if !ok || seen.UID == m.UID && seen.Generation < m.Generation {
 			return false
@@ -237,7 +235,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, code int, m *v1
 		m = seen
 		return h.indexed(scope.Org.UUID(), workspace, user, seen.Spec.Role) && h.Followed(scope.Org.UUID(), workspace, user) &&
 			seen.Status.ObservedGeneration == seen.Generation
-	}) != nil {
+	}) {
 		code = http.StatusAccepted
 	}
 	httpapi.Tag(w, m.ResourceVersion)
@@ -254,10 +252,8 @@ func (h *Handler) indexed(org, workspace, user string, role v1alpha1.Role) bool 
 // their other Memberships give, and is 204 then, or 202 where that takes its time.
 func (h *Handler) gone(r *http.Request, user string, carriedOut func() bool) (code int) {
 	scope := httpmw.ScopeOf(r)
-	ctx, cancel := waiting.Follow(r)
-	defer cancel()
-	if h.Await(ctx, func() bool { return carriedOut() && h.Followed(scope.Org.UUID(), workspaceIn(scope), user) }) != nil {
-		return http.StatusAccepted
+	if waiting.Until(r, h.Await, func() bool { return carriedOut() && h.Followed(scope.Org.UUID(), workspaceIn(scope), user) }) {
+		return http.StatusNoContent
 	}
-	return http.StatusNoContent
+	return http.StatusAccepted
 }

@@ -69,13 +69,11 @@ func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := waiting.Follow(r)
-	defer cancel()
-	late := h.Await(ctx, func() bool {
+	late := !waiting.Until(r, h.Await, func() bool {
 		m, ok := h.member(scope, user)
 		// Where nothing was to be decided kcp has the role, and memory gets it.
 		return ok && m.Spec.Role == role || change.User != "" && h.carriedOut(scope, change)
-	}) != nil
+	})
 	m, ok := h.member(scope, user)
 	switch {
 	case !ok:

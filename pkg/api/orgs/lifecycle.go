@@ -41,10 +41,8 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool, to 
 	if err != nil {
 		return err
 	}
-	ctx, cancel = waiting.Follow(r)
-	defer cancel()
 	org := tenancy.Org{Organization: marked, ClusterID: scope.Org.ClusterID}
-	_ = h.Await(ctx, func() bool {
+	waiting.Until(r, h.Await, func() bool {
 		seen, ok := h.Views.Org(marked.Name)
 		if !ok {
 			return true

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -77,28 +76,12 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.UUID })
 }
 
-type createRequest struct {
-	DisplayName string `json:"displayName"`
-}
-
 func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	caller := httpmw.CallerOf(r)
-	var in createRequest
-	if err := httpapi.Read(r, &in); err != nil {
-		return err
-	}
-	if err := tenancy.CheckDisplayName("displayName", in.DisplayName); err != nil {
-		return err
-	}
-	key, hash, err := idempotency.Key(r)
+	claim, err := idempotency.Claim(r, "", h.NewUUID, h.Clock.Now())
 	if err != nil {
 		return err
 	}
-	uuid := h.NewUUID()
-	if key != "" {
-		uuid = tenancy.KeyedUUID(string(caller.User.UID), "", key)
-	}
-	claim := tenancy.NewClaim(uuid, in.DisplayName, caller.User.Name, hash, metav1.NewTime(h.Clock.Now()))
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
 	if _, err := h.Store.AmendUser(ctx, caller.User, func(_ context.Context, u *v1alpha1.User) (map[string]any, error) {
@@ -120,21 +103,14 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 func (h *Handler) created(w http.ResponseWriter, r *http.Request, planned *v1alpha1.Organization) error {
 	user := httpmw.CallerOf(r).User.Name
 	org := tenancy.Org{Organization: planned}
-	code := http.StatusAccepted
-	if !waiting.Async(r) {
-		ctx, cancel := context.WithTimeout(r.Context(), h.CreateTimeout)
-		defer cancel()
-		if h.Await(ctx, func() bool {
-			seen, ok := h.Views.Org(planned.Name)
-			if !ok {
-				return false
-			}
-			org = seen
-			return seen.Status.Phase == v1alpha1.PhaseReady && tenancy.OrgRole(h.Views.Index(user), planned.Name) != ""
-		}) == nil {
-			code = http.StatusCreated
+	code := waiting.Made(r, h.CreateTimeout, h.Await, func() bool {
+		seen, ok := h.Views.Org(planned.Name)
+		if !ok {
+			return false
 		}
-	}
+		org = seen
+		return seen.Status.Phase == v1alpha1.PhaseReady && tenancy.OrgRole(h.Views.Index(user), planned.Name) != ""
+	})
 	w.Header().Set("Location", "/api/orgs/"+planned.Name)
 	httpapi.Tag(w, org.ResourceVersion)
 	return httpapi.Write(w, code, h.viewOf(org, v1alpha1.RoleAdmin, h.firstAdmin(user, org)))
@@ -172,9 +148,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel = waiting.Follow(r)
-	defer cancel()
-	_ = h.Await(ctx, func() bool {
+	waiting.Until(r, h.Await, func() bool {
 		seen, ok := h.Views.Org(changed.Name)
 		return ok && seen.Generation >= changed.Generation && h.indexed(scope.User, seen) && (in.DefaultAccess == nil || h.Followed(changed.Name))
 	})

@@ -71,9 +71,7 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, code int, deleted
 	if err != nil {
 		return err
 	}
-	ctx, cancel = waiting.Follow(r)
-	defer cancel()
-	_ = h.Views.Await(ctx, func() bool {
+	waiting.Until(r, h.Views.Await, func() bool {
 		seen, ok := h.Views.ByName(marked.Name)
 		return !ok || (seen.Status.DeletionRequestedAt != nil) == deleted && h.Followed(marked.Name)
 	})

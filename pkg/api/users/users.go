@@ -115,9 +115,7 @@ func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel = waiting.Follow(r)
-	defer cancel()
-	_ = h.Views.Await(ctx, func() bool {
+	waiting.Until(r, h.Views.Await, func() bool {
 		seen, ok := h.Views.ByName(u.Name)
 		return ok && seen.Generation >= u.Generation
 	})

@@ -40,9 +40,7 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool, to 
 	if err != nil {
 		return err
 	}
-	ctx, cancel = waiting.Follow(r)
-	defer cancel()
-	_ = h.Views.Await(ctx, func() bool {
+	waiting.Until(r, h.Views.Await, func() bool {
 		seen, ok := h.Views.Workspace(marked.OrgUUID, marked.UUID)
 		if !ok {
 			return true

@@ -117,23 +117,12 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.UUID })
 }
 
-type createRequest struct {
-	DisplayName string `json:"displayName"`
-}
-
 func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
 	if err := scope.RequireWorkspaceCreation(); err != nil {
 		return err
 	}
-	var in createRequest
-	if err := httpapi.Read(r, &in); err != nil {
-		return err
-	}
-	if err := tenancy.CheckDisplayName("displayName", in.DisplayName); err != nil {
-		return err
-	}
-	key, hash, err := idempotency.Key(r)
+	claim, err := idempotency.Claim(r, scope.Org.UUID(), h.NewUUID, h.Clock.Now())
 	if err != nil {
 		return err
 	}
@@ -144,11 +133,6 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
-	uuid := h.NewUUID()
-	if key != "" {
-		uuid = tenancy.KeyedUUID(string(httpmw.CallerOf(r).User.UID), scope.Org.UUID(), key)
-	}
-	claim := tenancy.NewClaim(uuid, in.DisplayName, scope.User, hash, metav1.NewTime(h.Clock.Now()))
 	if _, err := h.Store.AmendOrganization(ctx, scope.Org.Organization, func(_ context.Context, o *v1alpha1.Organization) (map[string]any, error) {
 		claims, err := tenancy.ClaimWorkspace(o, h.existing(o.Name), h.DefaultQuota, claim)
 		if err != nil || claims == nil {
@@ -174,21 +158,14 @@ func (h *Handler) existing(org string) []string {
 // it, and 202 where that takes too long or the caller does not want to wait.
 func (h *Handler) created(w http.ResponseWriter, r *http.Request, made tenancy.Workspace) error {
 	scope := httpmw.ScopeOf(r)
-	code := http.StatusAccepted
-	if !waiting.Async(r) {
-		ctx, cancel := context.WithTimeout(r.Context(), h.CreateTimeout)
-		defer cancel()
-		if h.Views.Await(ctx, func() bool {
-			seen, ok := h.Views.Workspace(made.OrgUUID, made.UUID)
-			if !ok {
-				return false
-			}
-			made = seen
-			return seen.Ready() && indexed(h.Views.Index(scope.User), seen)
-		}) == nil {
-			code = http.StatusCreated
+	code := waiting.Made(r, h.CreateTimeout, h.Views.Await, func() bool {
+		seen, ok := h.Views.Workspace(made.OrgUUID, made.UUID)
+		if !ok {
+			return false
 		}
-	}
+		made = seen
+		return seen.Ready() && indexed(h.Views.Index(scope.User), seen)
+	})
 	w.Header().Set("Location", "/api/orgs/"+made.OrgUUID+"/workspaces/"+made.UUID)
 	httpapi.Tag(w, made.ResourceVersion)
 	return httpapi.Write(w, code, h.viewOf(made, v1alpha1.RoleAdmin))
@@ -234,9 +211,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel = waiting.Follow(r)
-	defer cancel()
-	_ = h.Views.Await(ctx, func() bool {
+	waiting.Until(r, h.Views.Await, func() bool {
 		seen, ok := h.Views.Workspace(changed.OrgUUID, changed.UUID)
 		return ok && seen.DisplayName == changed.DisplayName && !stale(h.Views.Index(scope.User), changed)
 	})

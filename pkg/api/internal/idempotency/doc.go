@@ -1,3 +1,3 @@
-// Package idempotency reads the Idempotency-Key of a request: who repeats one gets
-// what the first made.
+// Package idempotency reads what a request is to make, and its Idempotency-Key: who
+// repeats one gets what the first made.
 package idempotency

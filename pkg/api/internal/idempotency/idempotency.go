@@ -4,8 +4,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // Header names the key.
@@ -31,4 +38,27 @@ func Key(r *http.Request) (key, hash string, err error) {
 	}
 	sum := sha256.Sum256([]byte(key))
 	return key, hex.EncodeToString(sum[:20]), nil
+}
+
+// Claim reads the request for a new Org, or for a new Workspace in the org where that
+// is not empty. newUUID makes the identity of what is asked for without a key.
+func Claim(r *http.Request, org string, newUUID func() string, now time.Time) (v1alpha1.Claim, error) {
+	var in struct {
+		DisplayName string `json:"displayName"`
+	}
+	if err := httpapi.Read(r, &in); err != nil {
+		return v1alpha1.Claim{}, err
+	}
+	if err := tenancy.CheckDisplayName("displayName", in.DisplayName); err != nil {
+		return v1alpha1.Claim{}, err
+	}
+	key, hash, err := Key(r)
+	if err != nil {
+		return v1alpha1.Claim{}, err
+	}
+	caller, uuid := httpmw.CallerOf(r).User, newUUID()
+	if key != "" {
+		uuid = tenancy.KeyedUUID(string(caller.UID), org, key)
+	}
+	return tenancy.NewClaim(uuid, in.DisplayName, caller.Name, hash, metav1.NewTime(now)), nil
 }

@@ -19,9 +19,28 @@ func Write(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(r.Context()), writeTimeout)
 }
 
-// Follow returns a context for waiting until a write can be read.
-func Follow(r *http.Request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(r.Context(), follow)
+// Await waits until a condition over the views holds; it is theirs.
+type Await = func(ctx context.Context, cond func() bool) error
+
+// Until waits until a write can be read, and tells whether it can.
+func Until(r *http.Request, await Await, cond func() bool) bool {
+	ctx, cancel := context.WithTimeout(r.Context(), follow)
+	defer cancel()
+	return await(ctx, cond) == nil
+}
+
+// Made is the status for something made: 201 once it is ready, and 202 where that takes
+// longer than timeout or the caller does not want to wait.
+func Made(r *http.Request, timeout time.Duration, await Await, ready func() bool) (code int) {
+	if Async(r) {
+		return http.StatusAccepted
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), timeout)
+	defer cancel()
+	if await(ctx, ready) != nil {
+		return http.StatusAccepted
+	}
+	return http.StatusCreated
 }
 
 // Async tells whether the caller does not want to wait until something made is

@@ -19,17 +19,18 @@ func TestAWriteOutlivesItsRequestAndWhatFollowsDoesNot(t *testing.T) {
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", http.NoBody)
 	write, end := waiting.Write(r)
 	defer end()
-	follow, stop := waiting.Follow(r)
-	defer stop()
-	require.NoError(t, follow.Err())
-	leave()
-	require.NoError(t, write.Err())
-	require.ErrorIs(t, follow.Err(), context.Canceled)
-	require.Equal(t, "kept", write.Value(valueKey{}), "the logger goes along")
-	for _, c := range []context.Context{write, follow} {
-		_, bounded := c.Deadline()
-		require.True(t, bounded)
-	}
+	require.False(t, waiting.Until(r, func(follow context.Context, _ func() bool) error {
+		require.NoError(t, follow.Err())
+		leave()
+		require.NoError(t, write.Err())
+		require.ErrorIs(t, follow.Err(), context.Canceled)
+		require.Equal(t, "kept", write.Value(valueKey{}), "the logger goes along")
+		for _, c := range []context.Context{write, follow} {
+			_, bounded := c.Deadline()
+			require.True(t, bounded)
+		}
+		return follow.Err()
+	}, nil))
 }
 
 func TestAsync(t *testing.T) {
