@@ -50,6 +50,18 @@ func (a *app) meCommand() *cobra.Command {
 
 var meColumns = table{{"NAME", "name"}, {"DISPLAY NAME", "displayName"}, {"EMAIL", "email"}}
 
+// account opens the session and says whose it is, where they can be asked at all.
+func (a *app) account(cmd *cobra.Command, c consent) (s *session, who me, err error) {
+	if err := c.possible(); err != nil {
+		return nil, me{}, err
+	}
+	if s, err = a.session(); err != nil {
+		return nil, me{}, err
+	}
+	who, err = whoami(cmd, s.Client)
+	return s, who, err
+}
+
 func (a *app) deleteMeCommand() *cobra.Command {
 	var output format
 	c := consent{app: a}
@@ -59,14 +71,7 @@ func (a *app) deleteMeCommand() *cobra.Command {
 who you are and, until the time that is printed, undelete yourself.`,
 		Example: "  kedge me delete\n  kedge me delete --yes",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.possible(); err != nil {
-				return err
-			}
-			s, err := a.session()
-			if err != nil {
-				return err
-			}
-			who, err := whoami(cmd, s.Client)
+			s, who, err := a.account(cmd, c)
 			if err != nil {
 				return err
 			}
@@ -100,14 +105,7 @@ func (a *app) undeleteMeCommand() *cobra.Command {
 		Long:    "Bring back your account at the hub after you deleted it, with its memberships.",
 		Example: "  kedge me undelete\n  kedge me undelete --yes",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.possible(); err != nil {
-				return err
-			}
-			s, err := a.session()
-			if err != nil {
-				return err
-			}
-			who, err := whoami(cmd, s.Client)
+			s, who, err := a.account(cmd, c)
 			if err != nil {
 				return err
 			}
