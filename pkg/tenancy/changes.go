@@ -61,19 +61,24 @@ func DecideEnding(o *v1alpha1.Organization, memberships []v1alpha1.Membership, e
 	if e.Role == m.Spec.Role {
 		return nil, nil
 	}
-	if e.Role == "" && len(in) > 0 && !e.Cascade {
-		return nil, stillInWorkspaces(e.User, in, workspace)
-	}
 	changes := slices.DeleteFunc(slices.Clone(o.Spec.MembershipChanges), func(c v1alpha1.MembershipChange) bool { return c.User == e.User })
-	if ok && pending.Role == e.Role && (pending.Cascade || !e.Cascade) {
-		return nil, nil
-	}
 	for _, c := range changes {
 		delete(admins, c.User)
 	}
+	still := stillInWorkspaces(in, workspace)
+	if e.Role != "" || e.Cascade {
+		still = nil
+	}
+	if len(still) == 0 && ok && pending.Role == e.Role && (pending.Cascade || !e.Cascade) {
+		return nil, nil
+	}
 	if m.Spec.Role == v1alpha1.RoleAdmin && len(admins) == 0 {
+		// First: with this in the way a cascade does not help.
 		message := e.User + " is the only admin of this organization; make somebody else an admin first, or delete the organization"
-		return nil, errs.New(errs.Conflict, message, errs.Cause{Type: CauseSoleAdmin, Message: message})
+		return nil, errs.New(errs.Conflict, message, append([]errs.Cause{{Type: CauseSoleAdmin, Message: message}}, still...)...)
+	}
+	if len(still) > 0 {
+		return nil, errs.New(errs.Conflict, e.User+" is still a member of workspaces of this organization; repeat the request with ?cascade=true to remove them there, too", still...)
 	}
 	return append(changes, v1alpha1.MembershipChange{
 		User: e.User, UID: m.UID, Generation: m.Generation, Role: e.Role, Cascade: e.Cascade, RequestedAt: e.At,
@@ -102,11 +107,11 @@ func NotAMember(user string) error {
 	return errs.New(errs.NotFound, user+" is not a member")
 }
 
-func stillInWorkspaces(user string, workspaces []string, displayName func(uuid string) string) error {
+// stillInWorkspaces are the causes of a refusal that Workspaces stand behind.
+func stillInWorkspaces(workspaces []string, displayName func(uuid string) string) (causes []errs.Cause) {
 	slices.Sort(workspaces)
-	e := errs.New(errs.Conflict, user+" is still a member of workspaces of this organization; repeat the request with ?cascade=true to remove them there, too")
 	for _, uuid := range workspaces {
-		e.Causes = append(e.Causes, errs.Cause{Type: CauseWorkspaceMembership, Field: uuid, Message: displayName(uuid)})
+		causes = append(causes, errs.Cause{Type: CauseWorkspaceMembership, Field: uuid, Message: displayName(uuid)})
 	}
-	return e
+	return causes
 }

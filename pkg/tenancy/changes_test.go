@@ -61,6 +61,7 @@ func TestO9_Endings(t *testing.T) {
 		"an admin is removed by the other":                {held: two, ending: tenancy.Ending{By: "alice", User: "bob"}, want: changes{change("bob", "", false)}},
 		"the only admin leaves":                           {held: team, ending: tenancy.Ending{By: "alice", User: "alice"}, code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
 		"the only admin leaves with all they have":        {held: team, ending: tenancy.Ending{By: "alice", User: "alice", Cascade: true}, code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
+		"the only admin, in workspaces, leaves":           {held: append(slices.Clone(team), in("alice", "w", admin)), ending: tenancy.Ending{By: "alice", User: "alice"}, code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
 		"the only admin steps back":                       {held: team, ending: tenancy.Ending{By: "alice", User: "alice", Role: member}, code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
 		"the other admin is not active":                   {held: two, ending: tenancy.Ending{By: "alice", User: "alice"}, inactive: "bob", code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
 		"the other admin is not active, stepping back":    {held: two, ending: tenancy.Ending{By: "alice", User: "alice", Role: member}, inactive: "bob", code: errs.Conflict, cause: tenancy.CauseSoleAdmin},
@@ -133,6 +134,29 @@ func TestO9_ARefusalListsTheWorkspacesInOrder(t *testing.T) {
 		{Type: tenancy.CauseWorkspaceMembership, Field: "w", Message: "Display of w"},
 	}, e.Causes)
 	require.Contains(t, e.Message, "?cascade=true")
+}
+
+// Whoever is told of the Workspaces alone would try a cascade, in vain.
+func TestO9_ARefusalOfTheOnlyAdminSaysSoBeforeTheWorkspaces(t *testing.T) {
+	t.Parallel()
+	o := tenancy.NewOrganization("o", "O", "alice")
+	anybody, named := func(string) bool { return true }, func(uuid string) string { return "Display of " + uuid }
+	held := []v1alpha1.Membership{in("alice", "", admin), in("alice", "w", admin), in("bob", "", member)}
+	leaving := tenancy.Ending{By: "alice", User: "alice"}
+	_, err := tenancy.DecideEnding(o, held, leaving, anybody, named)
+	var e *errs.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, []errs.Cause{
+		{Type: tenancy.CauseSoleAdmin, Message: e.Message},
+		{Type: tenancy.CauseWorkspaceMembership, Field: "w", Message: "Display of w"},
+	}, e.Causes)
+	require.NotContains(t, e.Message, "cascade")
+
+	held[2] = in("bob", "", admin)
+	_, err = tenancy.DecideEnding(o, held, leaving, anybody, named)
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, []errs.Cause{{Type: tenancy.CauseWorkspaceMembership, Field: "w", Message: "Display of w"}}, e.Causes)
+	require.Contains(t, e.Message, "cascade")
 }
 
 func TestAChangeIsAboutOneMembershipAsItWas(t *testing.T) {

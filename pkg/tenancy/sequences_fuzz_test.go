@@ -61,10 +61,10 @@ func (m simple) end(e tenancy.Ending, active func(string) bool) (code errs.Code,
 		return errs.Forbidden, ""
 	case !member:
 		return errs.NotFound, ""
+	case role == v1alpha1.RoleAdmin && e.Role != v1alpha1.RoleAdmin && others == 0:
+		return errs.Conflict, tenancy.CauseSoleAdmin
 	case e.Role == "" && !e.Cascade && len(m.in[e.User]) > 0:
 		return errs.Conflict, tenancy.CauseWorkspaceMembership
-	case role == v1alpha1.RoleAdmin && others == 0:
-		return errs.Conflict, tenancy.CauseSoleAdmin
 	case e.Role != "":
 		m.org[e.User] = e.Role
 	default:

@@ -200,6 +200,8 @@ func TestARefusedRemovalSaysWhatStandsAgainstIt(t *testing.T) {
 		`{"reason":"WorkspaceMembership","field":"` + wsUUID + `","message":"Web"},{"reason":"WorkspaceMembership","field":"` + otherWS + `","message":"Shop"}]}}`
 	sole := `{"kind":"Status","code":409,"message":"the last admin stays","details":{"causes":[{"reason":"SoleAdmin","message":"make bob an admin first"}]}}`
 	soleTwice := `{"kind":"Status","code":409,"message":"make bob an admin first","details":{"causes":[{"reason":"SoleAdmin","message":"make bob an admin first"}]}}`
+	both := `{"kind":"Status","code":409,"message":"the only admin","details":{"causes":[{"reason":"SoleAdmin","message":"the only admin"},` +
+		`{"reason":"WorkspaceMembership","field":"` + wsUUID + `","message":"Web"}]}}`
 	missing := `{"kind":"Status","code":404,"message":"bob is not a member"}`
 	list := " still a member of workspaces in this organization:\n  " + wsUUID + "   Web\n  " + otherWS + "   Shop\nGive --cascade to end those memberships, too.\n"
 	for name, c := range map[string]struct {
@@ -211,6 +213,7 @@ func TestARefusedRemovalSaysWhatStandsAgainstIt(t *testing.T) {
 		"leaving, in workspaces":  {"orgs leave", "DELETE " + orgPath + "/memberships/me", 409, inWorkspaces, "kedge: you are" + list},
 		"removal of the admin":    {"members remove bob", "DELETE " + orgPath + "/members/bob", 409, sole, "kedge: the last admin stays\nmake bob an admin first\n"},
 		"leaving as the admin":    {"orgs leave", "DELETE " + orgPath + "/memberships/me", 409, soleTwice, "kedge: make bob an admin first\n"},
+		"leaving as both":         {"orgs leave", "DELETE " + orgPath + "/memberships/me", 409, both, "kedge: the only admin\n"},
 		"demotion of the admin":   {"members set-role bob member", "PATCH " + orgPath + "/members/bob", 409, sole, "kedge: the last admin stays\nmake bob an admin first\n"},
 		"removal of a stranger":   {"members remove bob", "DELETE " + orgPath + "/members/bob", 404, missing, "kedge: bob is not a member; to see who is a member, run: kedge members list\n"},
 		"promotion of a stranger": {"workspaces members set-role bob admin", "PATCH " + wsPath + "/members/bob", 404, missing, "kedge: bob is not a member; to see who is a member, run: kedge workspaces members list\n"},

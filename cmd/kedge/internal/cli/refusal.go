@@ -18,16 +18,20 @@ func explained(err error, who string) error {
 		return err
 	}
 	var in []client.Cause
-	message := refused.Message
+	message, sole := refused.Message, false
 	for _, c := range refused.Causes {
-		switch {
-		case c.Type == "WorkspaceMembership":
+		switch c.Type {
+		case "WorkspaceMembership":
 			in = append(in, c)
-		case c.Type == "SoleAdmin" && !strings.Contains(message, c.Message):
-			message += "\n" + c.Message
+		case "SoleAdmin":
+			sole = true
+			if !strings.Contains(message, c.Message) {
+				message += "\n" + c.Message
+			}
 		}
 	}
-	if len(in) == 0 {
+	// What stands behind the only admin is no matter: --cascade would not help.
+	if sole || len(in) == 0 {
 		return errors.New(message)
 	}
 	// The hub's own words are about its API: they name a query parameter.
