@@ -1,12 +1,16 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 
+	"github.com/go-chi/chi/v5"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -71,20 +75,27 @@ func statusOf(code errs.Code) (int, metav1.StatusReason) {
 // internalMessage is all that a caller learns of a bug of ours.
 const internalMessage = "internal error; the response's X-Request-Id names it in the hub's log"
 
-// Describe returns the HTTP status of an error and what the caller is told of it.
-func Describe(err error) (code int, message string) {
-	var e *errs.Error
-	if !errors.As(err, &e) {
-		return http.StatusInternalServerError, internalMessage
-	}
-	if code, _ = statusOf(e.Code); code == http.StatusInternalServerError {
-		return code, internalMessage
-	}
-	return code, e.Message
+// discovers tells whether a request asks for aggregated discovery, as kubectl does
+// and nothing else here.
+func discovers(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList")
 }
 
-// WriteError answers with a metav1.Status. What is behind the error goes to the
-// log; of an internal one the caller learns nothing but that it happened.
+// plain answers in plain text.
+func plain(w http.ResponseWriter, code int, message string) {
+	header := w.Header()
+	header.Set("Content-Type", "text/plain; charset=utf-8")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, message)
+}
+
+// WriteError answers with a metav1.Status, but for one thing: kubectl begins with
+// discovery, and shows nothing but "unknown" of a refusal of that unless it is
+// plain text. So it is told in plain text why it may not or what is not there.
+// What is behind the error goes to the log; of an internal one the caller learns
+// nothing but that it happened.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	var e *errs.Error
 	if !errors.As(err, &e) {
@@ -94,7 +105,10 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Reason != "" {
 		reason = metav1.StatusReason(e.Reason)
 	}
-	_, message := Describe(e)
+	message := e.Message
+	if code == http.StatusInternalServerError {
+		message = internalMessage
+	}
 	logger := log.From(r.Context())
 	switch {
 	case code == http.StatusInternalServerError:
@@ -103,6 +117,10 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 		logger.Warn("request failed", zap.Int("code", code), zap.Error(err))
 	default:
 		logger.Debug("request refused", zap.Int("code", code), zap.Error(err))
+	}
+	if (code == http.StatusForbidden || code == http.StatusNotFound) && discovers(r) {
+		plain(w, code, message)
+		return
 	}
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
@@ -137,8 +155,19 @@ func NotFound(w http.ResponseWriter, r *http.Request) {
 	WriteError(w, r, errs.New(errs.NotFound, "there is nothing at this path; the API is under /api, clusters are under /clusters/{id}"))
 }
 
-// MethodNotAllowed answers for a method that a path does not have.
+// MethodNotAllowed answers for a method that a path does not have, and says which it
+// has.
 func MethodNotAllowed(w http.ResponseWriter, r *http.Request) {
+	var has []string
+	if routing := chi.RouteContext(r.Context()); routing != nil && routing.Routes != nil {
+		path := cmp.Or(r.URL.RawPath, r.URL.Path)
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+			if routing.Routes.Match(chi.NewRouteContext(), method, path) {
+				has = append(has, method)
+			}
+		}
+	}
+	w.Header().Set("Allow", strings.Join(has, ", "))
 	WriteError(w, r, errs.New(errs.MethodNotAllowed, fmt.Sprintf("this path does not have the method %s", safeMethod(r.Method))))
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-chi/chi/v5"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -127,6 +128,51 @@ func TestErrorsAreStatuses(t *testing.T) {
 		require.Equal(t, []metav1.StatusCause{{Type: "T", Field: "f", Message: "m"}}, s.Details.Causes)
 		require.Equal(t, want.status == 401, w.Header().Get("WWW-Authenticate") == "Bearer")
 	}
+}
+
+// kubectl shows of a refused discovery nothing but plain text, whoever refused it.
+func TestKubectlIsToldWhyInPlainText(t *testing.T) {
+	t.Parallel()
+	answer := func(code errs.Code, accept string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodGet, "/clusters/c/api", http.NoBody)
+		r.Header.Set("Accept", accept)
+		w := httptest.NewRecorder()
+		httpapi.WriteError(w, r, errs.New(code, "approval is pending"))
+		return w
+	}
+	const discovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+	for _, code := range []errs.Code{errs.Forbidden, errs.NotFound} {
+		w := answer(code, discovery)
+		require.Equal(t, "approval is pending", w.Body.String())
+		require.Equal(t, "text/plain; charset=utf-8", w.Header().Get("Content-Type"))
+		status := answer(code, "application/json")
+		require.Equal(t, status.Code, w.Code)
+		require.Equal(t, "application/json", status.Header().Get("Content-Type"))
+	}
+	for _, code := range []errs.Code{errs.Unauthenticated, errs.Unavailable, errs.TooManyRequests, errs.Internal} {
+		require.Equal(t, "application/json", answer(code, discovery).Header().Get("Content-Type"), "what kubectl understands by itself stays a Status")
+	}
+}
+
+func TestARefusedMethodIsToldWhichThePathHas(t *testing.T) {
+	t.Parallel()
+	r := chi.NewRouter()
+	r.MethodNotAllowed(httpapi.MethodNotAllowed)
+	r.Route("/api", func(r chi.Router) {
+		served := func(http.ResponseWriter, *http.Request) {}
+		r.Get("/things", served)
+		r.Post("/things", served)
+		r.Delete("/things/{thing}", served)
+	})
+	for path, allow := range map[string]string{"/api/things": "GET, POST", "/api/things/a": "DELETE", "/api/things/a%2Fb": "DELETE"} {
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, httptest.NewRequest(http.MethodPut, path, http.NoBody))
+		require.Equal(t, http.StatusMethodNotAllowed, w.Code, path)
+		require.Equal(t, []string{allow}, w.Header().Values("Allow"), path)
+	}
+	w := httptest.NewRecorder()
+	httpapi.MethodNotAllowed(w, httptest.NewRequest(http.MethodPut, "/", http.NoBody))
+	require.Equal(t, http.StatusMethodNotAllowed, w.Code, "without a router, too")
 }
 
 func TestInternalTextNeverLeaves(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
 const (
@@ -58,7 +59,7 @@ func upstreamFailed(w http.ResponseWriter, r *http.Request, err error) {
 	ctx := r.Context()
 	exchangeOf(ctx).answered(http.StatusBadGateway)
 	if ended := exchangeOf(ctx).stream.ended(); ended != nil {
-		refuse(w, r, ended)
+		httpapi.WriteError(w, r, ended)
 		return
 	}
 	var network net.Error
@@ -79,5 +80,5 @@ func upstreamFailed(w http.ResponseWriter, r *http.Request, err error) {
 		e = errs.Wrap(errs.BadGateway, err, "kcp does not answer at the moment; try again")
 		e.RetryAfter = retryAfter
 	}
-	refuse(w, r, e)
+	httpapi.WriteError(w, r, e)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -85,7 +86,9 @@ func New(c Config) (*Proxy, error) {
 }
 
 // ServeHTTP gates and forwards a request.
-func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { handler(p.serve).ServeHTTP(w, r) }
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	httpapi.Handler(p.serve).ServeHTTP(w, r)
+}
 
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	t, ok := r.Context().Value(targetKey{}).(target)

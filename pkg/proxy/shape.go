@@ -31,7 +31,7 @@ type targetKey struct{}
 // meaning is not worth looking a token up for. Which tree the cluster is in, the
 // gate decides.
 func Shape(next http.Handler) http.Handler {
-	return handler(func(w http.ResponseWriter, r *http.Request) error {
+	return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
 		if !served(r.Method) {
 			w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE")
 			return errs.New(errs.MethodNotAllowed, "this method is not served here; those of the Kubernetes API are GET, HEAD, POST, PUT, PATCH and DELETE")
