@@ -2,18 +2,17 @@ package membership_test
 
 import (
 	"context"
-	"encoding/json"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/membership"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -59,12 +58,8 @@ func (w *world) reconcile(t *testing.T) {
 		Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
 			require.Equal(t, "status", subresource, "it writes nothing else")
 			w.patches++
-			before, err := json.Marshal(w.held)
-			require.NoError(t, err)
-			after, err := jsonpatch.MergePatch(before, patch)
-			require.NoError(t, err)
-			w.held = &v1alpha1.Membership{}
-			return json.Unmarshal(after, w.held)
+			w.held = kcptest.Patched(t, w.held, patch)
+			return nil
 		},
 	})(t.Context(), controller.Key{Cluster: "org1", Name: w.held.Name})
 	require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/organization"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -25,28 +26,26 @@ func TestO13_ADeletedOrgIsFrozenWithAllInItAndKeptForTheWholeGrace(t *testing.T)
 		{0, grace}, {-10 * time.Minute, grace + 10*time.Minute}, {time.Hour, grace - time.Hour}, {grace - time.Nanosecond, time.Nanosecond},
 	} {
 		m.clock.SetTime(began.Add(c.passed))
-		m.did = nil
-		after, err := m.settle(t)
-		require.NoError(t, err)
+		m.Did = nil
+		after := m.settled(t)
 		require.Equal(t, c.left, after, "it is looked at again when it is over")
-		require.Equal(t, []string{"freeze ws1", "freeze ws2", "freeze ws3", "freeze org1"}, m.did[:4], "what is in it first: their state is written there")
-		require.NotContains(t, m.did, "remove it")
+		require.Equal(t, []string{"freeze ws1", "freeze ws2", "freeze ws3", "freeze org1"}, m.Did[:4], "what is in it first: their state is written there")
+		require.NotContains(t, m.Did, "remove it")
 		require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
 		require.Equal(t, v1alpha1.ReasonWaiting, m.active().Reason)
 		require.Contains(t, m.active().Message, "undeleted")
 	}
 	m.clock.SetTime(began.Add(grace))
-	m.did = nil
-	_, err := m.settle(t)
-	require.NoError(t, err)
+	m.Did = nil
+	m.settled(t)
 	require.Nil(t, m.org)
 	require.Nil(t, m.ws)
 	require.Empty(t, m.children)
 	require.Empty(t, m.held)
 	require.Equal(t, []map[string]int{{"workspaces": 3, "memberships": 3}}, m.purged)
 	index := func(what string) int {
-		i := slices.Index(m.did, what)
-		require.GreaterOrEqual(t, i, 0, "%s: %v", what, m.did)
+		i := slices.Index(m.Did, what)
+		require.GreaterOrEqual(t, i, 0, "%s: %v", what, m.Did)
 		return i
 	}
 	require.Less(t, index("release org1"), index("remove workspace w1 from org1"))
@@ -58,19 +57,16 @@ func TestO13_AnUndeletedOrgIsOpenedButWhatIsDeletedInItStaysClosed(t *testing.T)
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()
-	_, err := m.settle(t)
-	require.NoError(t, err)
-	m.did = nil
+	m.settled(t)
+	m.Did = nil
 	m.mark(nil)
-	_, err = m.settle(t)
-	require.NoError(t, err)
-	require.Equal(t, []string{"thaw org1", "thaw ws1", "thaw ws2"}, m.did[:3])
+	m.settled(t)
+	require.Equal(t, []string{"thaw org1", "thaw ws1", "thaw ws2"}, m.Did[:3])
 	require.Equal(t, map[string]bool{"ws3": true}, m.frozen)
 	require.Equal(t, v1alpha1.PhaseReady, m.phase())
-	m.did = nil
-	_, err = m.settle(t)
-	require.NoError(t, err)
-	require.Empty(t, m.did, "it is opened once")
+	m.Did = nil
+	m.settled(t)
+	require.Empty(t, m.Did, "it is opened once")
 }
 
 // A Workspace is deleted, and closed, while its Org is being opened with all in it.
@@ -78,8 +74,7 @@ func TestO13_AWorkspaceThatIsDeletedWhileItsOrgIsOpenedStaysClosed(t *testing.T)
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()
-	_, err := m.settle(t)
-	require.NoError(t, err)
+	m.settled(t)
 	m.thawing = func(cluster string) {
 		if cluster == "ws2" {
 			ws, now := m.children["w2"], metav1.NewTime(m.clock.Now())
@@ -88,8 +83,7 @@ func TestO13_AWorkspaceThatIsDeletedWhileItsOrgIsOpenedStaysClosed(t *testing.T)
 		}
 	}
 	m.mark(nil)
-	_, err = m.settle(t)
-	require.NoError(t, err)
+	m.settled(t)
 	require.Equal(t, map[string]bool{"ws2": true, "ws3": true}, m.frozen)
 	require.Equal(t, v1alpha1.PhaseReady, m.phase())
 }
@@ -102,16 +96,14 @@ func TestO13_FreezingLeavesOutWhatCannotBeFrozen(t *testing.T) {
 		"w1": {UUID: "w1", ClusterID: "ws1"}, "w2": {UUID: "w2", ClusterID: "ws2", KCPReady: true, Terminating: true}, "w3": {UUID: "w3"},
 	}
 	m.deleted()
-	_, err := m.settle(t)
-	require.NoError(t, err)
-	require.Equal(t, []string{"freeze org1"}, slices.Compact(m.did))
-	m.did = nil
+	m.settled(t)
+	require.Equal(t, []string{"freeze org1"}, slices.Compact(m.Did))
+	m.Did = nil
 	m.mark(nil)
-	_, err = m.settle(t)
-	require.NoError(t, err)
-	require.Equal(t, []string{"thaw org1", "thaw ws1"}, m.did[:2])
-	require.NotContains(t, m.did, "thaw ")
-	require.NotContains(t, m.did, "thaw ws2")
+	m.settled(t)
+	require.Equal(t, []string{"thaw org1", "thaw ws1"}, m.Did[:2])
+	require.NotContains(t, m.Did, "thaw ")
+	require.NotContains(t, m.Did, "thaw ws2")
 }
 
 func TestO13_FreezingAndOpeningGoOnFromWhereverTheyWereStopped(t *testing.T) {
@@ -119,27 +111,24 @@ func TestO13_FreezingAndOpeningGoOnFromWhereverTheyWereStopped(t *testing.T) {
 	for n := 1; n <= 4; n++ {
 		m := newMortal(t)
 		m.deleted()
-		m.fails = m.calls + n
+		m.Fails = m.Made + n
 		_, err := m.settle(t)
-		require.ErrorIs(t, err, errDown)
+		require.ErrorIs(t, err, kcptest.ErrDown)
 		require.Equal(t, v1alpha1.ReasonFailed, m.active().Reason, "it does not say that it is frozen")
-		require.NotContains(t, m.active().Message, errDown.Error())
-		_, err = m.settle(t)
-		require.NoError(t, err)
+		require.NotContains(t, m.active().Message, kcptest.ErrDown.Error())
+		m.settled(t)
 		require.Equal(t, map[string]bool{"org1": true, "ws1": true, "ws2": true, "ws3": true}, m.frozen)
 	}
 	for n := 1; n <= 3; n++ {
 		m := newMortal(t)
 		m.deleted()
-		_, err := m.settle(t)
-		require.NoError(t, err)
+		m.settled(t)
 		m.mark(nil)
-		m.fails = m.calls + n
-		_, err = m.settle(t)
-		require.ErrorIs(t, err, errDown)
+		m.Fails = m.Made + n
+		_, err := m.settle(t)
+		require.ErrorIs(t, err, kcptest.ErrDown)
 		require.NotEqual(t, v1alpha1.PhaseReady, m.phase())
-		_, err = m.settle(t)
-		require.NoError(t, err)
+		m.settled(t)
 		require.Equal(t, map[string]bool{"ws3": true}, m.frozen)
 		require.Equal(t, v1alpha1.PhaseReady, m.phase())
 	}
@@ -150,13 +139,12 @@ func TestO13_ARefusalToFreezeAnOrgIsTold(t *testing.T) {
 	m := newMortal(t)
 	m.refused = errs.New(errs.Forbidden, "it needs another kubeconfig")
 	m.deleted()
-	after, err := m.settle(t)
-	require.NoError(t, err)
+	after := m.settled(t)
 	require.Equal(t, grace, after)
 	require.Contains(t, m.active().Message, "it needs another kubeconfig")
-	m.refused = errDown
-	_, err = m.settle(t)
-	require.ErrorIs(t, err, errDown)
+	m.refused = kcptest.ErrDown
+	_, err := m.settle(t)
+	require.ErrorIs(t, err, kcptest.ErrDown)
 }
 
 func TestO13_AWithdrawnRequestIsNeverCarriedOut(t *testing.T) {
@@ -165,8 +153,7 @@ func TestO13_AWithdrawnRequestIsNeverCarriedOut(t *testing.T) {
 	m.deleted()
 	m.clock.SetTime(m.clock.Now().Add(grace))
 	m.withdrawn = func() { m.mark(nil) }
-	_, err := m.settle(t)
-	require.NoError(t, err)
+	m.settled(t)
 	require.NotNil(t, m.org)
 	require.Equal(t, v1alpha1.PhaseReady, m.phase())
 	require.Len(t, m.held, 3)
@@ -174,8 +161,7 @@ func TestO13_AWithdrawnRequestIsNeverCarriedOut(t *testing.T) {
 	m.withdrawn = nil
 	long := m.clock.Now().Add(-2 * grace)
 	m.mark(&long)
-	_, err = m.settle(t)
-	require.NoError(t, err)
+	m.settled(t)
 	require.Nil(t, m.org, "the control: one that stands is")
 }
 
@@ -188,8 +174,7 @@ func TestO13_NoOrgIsRemovedBeforeTheFinalizerIsInKcp(t *testing.T) {
 	m.org.Finalizers = nil
 	m.deleted()
 	m.clock.SetTime(m.clock.Now().Add(2 * grace))
-	_, err := m.settle(t)
-	require.NoError(t, err)
+	m.settled(t)
 	require.Nil(t, m.org)
 	require.Empty(t, m.children)
 	require.Empty(t, m.held)
@@ -206,11 +191,11 @@ func TestO13_TheCascadeOfAnOrgGoesOnFromWhereverItWasStopped(t *testing.T) {
 			m := newMortal(t)
 			m.deleted()
 			m.clock.SetTime(m.clock.Now().Add(grace))
-			m.calls, m.fails, m.late = 0, n, late
+			m.Made, m.Fails, m.Late = 0, n, late
 			stopped := 0
 			for m.org != nil {
 				if _, err := m.settle(t); err != nil {
-					require.ErrorIs(t, err, errDown)
+					require.ErrorIs(t, err, kcptest.ErrDown)
 					stopped++
 				}
 				require.LessOrEqual(t, stopped, 1)
@@ -248,15 +233,13 @@ func TestO13_ParentsWaitForTheirChildren(t *testing.T) {
 			return []kcptenancyv1alpha1.Workspace{o}, nil
 		}
 	}
-	_, err := m.settle(t)
-	require.NoError(t, err)
-	require.NotContains(t, m.did, "remove workspace w1 from org1")
+	m.settled(t)
+	require.NotContains(t, m.Did, "remove workspace w1 from org1")
 	require.Len(t, m.held, 3)
 	require.NotNil(t, m.ws)
 	require.Contains(t, m.active().Message, "1 workspaces are being removed")
 	leaving = false
-	_, err = m.settle(t)
-	require.NoError(t, err)
+	m.settled(t)
 	require.Nil(t, m.org)
 }
 
@@ -278,10 +261,9 @@ func TestO13_AnOrgWithoutAWorkspaceGoes(t *testing.T) {
 		require.NoError(t, err, name)
 		if name == "being removed" {
 			require.NotNil(t, m.org, "kcp is at it")
-			require.NotContains(t, m.did, "remove workspace "+uuid+" from orgs")
+			require.NotContains(t, m.Did, "remove workspace "+uuid+" from orgs")
 			m.ws = nil
-			_, err = m.settle(t)
-			require.NoError(t, err)
+			m.settled(t)
 		}
 		require.Nil(t, m.org, name)
 		require.Len(t, m.purged, 1, name)
@@ -297,9 +279,8 @@ func TestNothingIsDoneForAnOrgThatTheCascadeIsThroughWith(t *testing.T) {
 	now := metav1.NewTime(m.clock.Now())
 	m.org.DeletionTimestamp, m.org.Finalizers = &now, []string{"example.com/other"}
 	m.ws = nil
-	_, err := m.settle(t)
-	require.NoError(t, err)
-	require.Empty(t, m.did)
+	m.settled(t)
+	require.Empty(t, m.Did)
 	require.Empty(t, m.purged)
 	require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
 }
@@ -309,8 +290,7 @@ func TestNothingIsDoneForAnOrgThatTheCascadeIsThroughWith(t *testing.T) {
 func TestO13_ThatAnOrgMayBeFrozenIsSaidBeforeItIs(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
-	_, err := m.settle(t)
-	require.NoError(t, err)
+	m.settled(t)
 	m.deleted()
 	result, err := m.pass(t)
 	require.NoError(t, err)
@@ -318,8 +298,7 @@ func TestO13_ThatAnOrgMayBeFrozenIsSaidBeforeItIs(t *testing.T) {
 	require.Equal(t, map[string]bool{"ws3": true}, m.frozen, "that one is deleted itself")
 	require.Equal(t, metav1.ConditionFalse, m.active().Status)
 	require.False(t, tenancy.DeletionFollowed(m.org.Status.Conditions, true), "nobody is told yet that it is frozen")
-	_, err = m.settle(t)
-	require.NoError(t, err)
+	m.settled(t)
 	require.Len(t, m.frozen, 4)
 	require.True(t, tenancy.DeletionFollowed(m.org.Status.Conditions, true))
 }

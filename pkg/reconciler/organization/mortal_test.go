@@ -2,7 +2,6 @@ package organization_test
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -16,16 +15,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/organization"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 const grace = 720 * time.Hour
 
-var errDown = errors.New("kcp cannot be reached")
-
-// mortal is a kcp whose Org can be deleted. The call with the number fails fails;
-// none where it is zero.
+// mortal is a kcp whose Org can be deleted.
 type mortal struct {
 	*kcp
 	// children are the Workspaces in the Org, and held its Memberships, in kcp itself.
@@ -38,21 +35,6 @@ type mortal struct {
 	thawing func(cluster string)
 	refused error
 	purged  []map[string]int
-	calls   int
-	fails   int
-	late    bool
-}
-
-func (m *mortal) call(what string, do func()) error {
-	if m.calls++; m.calls != m.fails {
-		m.did = append(m.did, what)
-		do()
-		return nil
-	}
-	if m.late {
-		do()
-	}
-	return errDown
 }
 
 // newMortal is an Org that is Ready, with three Workspaces, one of them soft-deleted,
@@ -75,10 +57,9 @@ func newMortal(t *testing.T) *mortal {
 	m.ws.Name, m.ws.Spec.Cluster, m.ws.Status.Phase = uuid, "org1", kcpcorev1alpha1.LogicalClusterPhaseReady
 	m.memberships = []*v1alpha1.Membership{tenancy.NewMembership("alice", "", v1alpha1.RoleAdmin)}
 	m.more = m.configure
-	_, err := m.settle(t)
-	require.NoError(t, err)
+	m.settled(t)
 	require.Equal(t, v1alpha1.PhaseReady, m.phase())
-	m.did = nil
+	m.Did = nil
 	return m
 }
 
@@ -91,36 +72,29 @@ func (m *mortal) configure(c *organization.Config) {
 		if m.refused != nil {
 			return m.refused
 		}
-		return m.call("freeze "+cluster, func() { m.frozen[cluster] = true })
+		return m.Call("freeze "+cluster, func() { m.frozen[cluster] = true })
 	}
 	c.Thaw = func(_ context.Context, cluster string) error {
 		if m.thawing != nil {
 			m.thawing(cluster)
 		}
-		return m.call("thaw "+cluster, func() { delete(m.frozen, cluster) })
+		return m.Call("thaw "+cluster, func() { delete(m.frozen, cluster) })
 	}
-	c.Release = func(_ context.Context, cluster string) error { return m.call("release "+cluster, func() {}) }
+	c.Release = func(_ context.Context, cluster string) error { return m.Call("release "+cluster, func() {}) }
 	c.Remove = func(_ context.Context, o *v1alpha1.Organization) error {
-		return m.call("remove it", func() {
+		return m.Call("remove it", func() {
 			if m.withdrawn != nil {
 				m.withdrawn()
 			}
-			if m.org.ResourceVersion != o.ResourceVersion {
-				return
-			}
-			m.org = m.org.DeepCopy()
-			now := metav1.NewTime(m.clock.Now())
-			if m.org.DeletionTimestamp = &now; len(m.org.Finalizers) == 0 {
-				m.org = nil
-			}
+			m.org = kcptest.Removed(m.org, o, m.clock.Now())
 		})
 	}
 	c.OwnWorkspace = func(context.Context, string) (ws *kcptenancyv1alpha1.Workspace, ok bool, err error) {
-		err = m.call("look", func() { ws, ok = m.ws, m.ws != nil })
+		err = m.Call("look", func() { ws, ok = m.ws, m.ws != nil })
 		return ws, ok, err
 	}
 	c.ListWorkspaces = func(_ context.Context, cluster string) (list []kcptenancyv1alpha1.Workspace, err error) {
-		err = m.call("workspaces of "+cluster, func() {
+		err = m.Call("workspaces of "+cluster, func() {
 			for _, ws := range c.Children(uuid) {
 				o := kcptenancyv1alpha1.Workspace{}
 				o.Name = ws.UUID
@@ -130,14 +104,14 @@ func (m *mortal) configure(c *organization.Config) {
 		return list, err
 	}
 	c.RemoveWorkspace = func(_ context.Context, cluster string, ws *kcptenancyv1alpha1.Workspace) error {
-		return m.call("remove workspace "+ws.Name+" from "+cluster, func() {
+		return m.Call("remove workspace "+ws.Name+" from "+cluster, func() {
 			if delete(m.children, ws.Name); ws.Name == uuid {
 				m.ws = nil
 			}
 		})
 	}
 	c.ListMemberships = func(_ context.Context, cluster string) (list []v1alpha1.Membership, err error) {
-		err = m.call("memberships of "+cluster, func() {
+		err = m.Call("memberships of "+cluster, func() {
 			for _, name := range slices.Sorted(maps.Keys(m.held)) {
 				list = append(list, m.held[name])
 			}
@@ -145,7 +119,7 @@ func (m *mortal) configure(c *organization.Config) {
 		return list, err
 	}
 	c.RemoveMembership = func(_ context.Context, _ string, held *v1alpha1.Membership) error {
-		return m.call("remove "+held.Name, func() { delete(m.held, held.Name) })
+		return m.Call("remove "+held.Name, func() { delete(m.held, held.Name) })
 	}
 	c.Purged = func(_ context.Context, _ *v1alpha1.Organization, counts map[string]int) {
 		m.purged = append(m.purged, counts)
@@ -178,8 +152,16 @@ func (m *mortal) settle(t *testing.T) (time.Duration, error) {
 			return result.After, err
 		}
 	}
-	require.Fail(t, "it never comes to an end", "%v", m.did)
+	require.Fail(t, "it never comes to an end", "%v", m.Did)
 	return 0, nil
+}
+
+// settled is settle where nothing fails.
+func (m *mortal) settled(t *testing.T) time.Duration {
+	t.Helper()
+	after, err := m.settle(t)
+	require.NoError(t, err)
+	return after
 }
 
 func (m *mortal) active() metav1.Condition {

@@ -2,7 +2,6 @@ package organization_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"testing"
 	"time"
@@ -10,7 +9,6 @@ import (
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/stretchr/testify/require"
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/organization"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -27,11 +26,11 @@ const uuid = "231a151a-434e-4623-ad6e-69406abb9387"
 
 // kcp is as much of a kcp as one Org needs.
 type kcp struct {
+	kcptest.Calls
 	org         *v1alpha1.Organization
 	ws          *kcptenancyv1alpha1.Workspace
 	waiting     bool
 	memberships []*v1alpha1.Membership
-	did         []string
 	failure     error
 	clock       *clocktesting.FakePassiveClock
 	// more adds to the configuration, where it is not nil.
@@ -67,34 +66,29 @@ func (k *kcp) pass(t *testing.T) (controller.Result, error) {
 			if k.org == nil {
 				return apierrors.NewNotFound(v1alpha1.SchemeGroupVersion.WithResource("organizations").GroupResource(), uuid)
 			}
-			before, err := json.Marshal(k.org)
-			require.NoError(t, err)
-			after, err := jsonpatch.MergePatch(before, patch)
-			require.NoError(t, err)
-			changed := &v1alpha1.Organization{}
-			require.NoError(t, json.Unmarshal(after, changed))
+			changed := kcptest.Patched(t, k.org, patch)
 			if subresource == "" {
 				require.True(t, equality.Semantic.DeepEqual(k.org.Status, changed.Status), "metadata or spec, and status, never change in one")
 			}
-			if k.org = changed; !k.org.DeletionTimestamp.IsZero() && len(k.org.Finalizers) == 0 {
+			if k.org = changed; kcptest.Gone(changed) {
 				k.org = nil
 			}
 			return nil
 		},
 		CreateWorkspace: func(_ context.Context, ws *kcptenancyv1alpha1.Workspace) error {
-			k.did = append(k.did, "create workspace "+string(ws.Spec.Type.Name)+" of "+ws.Spec.Type.Path)
+			k.Did = append(k.Did, "create workspace "+string(ws.Spec.Type.Name)+" of "+ws.Spec.Type.Path)
 			if k.failure == nil {
 				k.ws = ws
 			}
 			return k.failure
 		},
 		CreateMembership: func(_ context.Context, cluster string, m *v1alpha1.Membership) error {
-			k.did = append(k.did, "create membership "+m.Name+" in "+cluster)
+			k.Did = append(k.Did, "create membership "+m.Name+" in "+cluster)
 			k.memberships = append(k.memberships, m)
 			return nil
 		},
 		Initialized: func(_ context.Context, _, cluster string) error {
-			k.did = append(k.did, "initialized "+cluster)
+			k.Did = append(k.Did, "initialized "+cluster)
 			k.waiting = false
 			return nil
 		},
@@ -127,10 +121,10 @@ func TestO11_AnOrgBecomesReadyStepByStep(t *testing.T) {
 	require.True(t, meta.IsStatusConditionTrue(k.org.Status.Conditions, v1alpha1.ConditionReady))
 	require.Equal(t, []string{
 		"create workspace organization of root:kedge", "create membership alice in org1", "initialized org1",
-	}, k.did)
-	k.did = nil
+	}, k.Did)
+	k.Did = nil
 	require.NoError(t, k.reconcile(t))
-	require.Empty(t, k.did, "a Ready Org is left alone")
+	require.Empty(t, k.Did, "a Ready Org is left alone")
 }
 
 func TestWhoLeftIsNotPutBackUnlessTheOrgIsEmpty(t *testing.T) {
@@ -141,13 +135,13 @@ func TestWhoLeftIsNotPutBackUnlessTheOrgIsEmpty(t *testing.T) {
 	k.ws.Status.Phase, k.ws.Spec.Cluster = kcpcorev1alpha1.LogicalClusterPhaseReady, "org1"
 	require.NoError(t, k.reconcile(t))
 	k.memberships = []*v1alpha1.Membership{tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)}
-	k.did = nil
+	k.Did = nil
 	require.NoError(t, k.reconcile(t))
-	require.Empty(t, k.did)
+	require.Empty(t, k.Did)
 	for _, left := range [][]*v1alpha1.Membership{nil, {tenancy.NewMembership("bob", "w", v1alpha1.RoleAdmin)}} {
-		k.memberships, k.did = left, nil
+		k.memberships, k.Did = left, nil
 		require.NoError(t, k.reconcile(t))
-		require.Equal(t, []string{"create membership alice in org1"}, k.did)
+		require.Equal(t, []string{"create membership alice in org1"}, k.Did)
 	}
 }
 
@@ -159,11 +153,11 @@ func TestO11_AnOrgWhoseWorkspaceIsBeingRemovedIsNotReady(t *testing.T) {
 	require.NoError(t, k.reconcile(t))
 	now := metav1.Now()
 	k.ws.Status.Phase, k.ws.Spec.Cluster, k.ws.DeletionTimestamp = kcpcorev1alpha1.LogicalClusterPhaseReady, "org1", &now
-	k.did = nil
+	k.Did = nil
 	require.NoError(t, k.reconcile(t))
 	require.Equal(t, v1alpha1.PhaseProgressing, k.phase())
 	require.Contains(t, meta.FindStatusCondition(k.org.Status.Conditions, v1alpha1.ConditionReady).Message, "lost")
-	require.Empty(t, k.did)
+	require.Empty(t, k.Did)
 }
 
 func TestAFailureIsShownWithoutInternals(t *testing.T) {

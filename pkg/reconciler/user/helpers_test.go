@@ -2,15 +2,12 @@ package user_test
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +16,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/user"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -26,16 +24,15 @@ import (
 const grace = 720 * time.Hour
 
 var (
-	errDown = errors.New("kcp cannot be reached")
 	// began is when everything was made.
 	began = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	// own is the UUID of alice's personal Org.
 	own = tenancy.PersonalOrgUUID("uid of alice")
 )
 
-// kcp is as much of a kcp as alice needs. The call with the number fails fails; none
-// where it is zero.
+// kcp is as much of a kcp as alice needs.
 type kcp struct {
+	kcptest.Calls
 	user       *v1alpha1.User
 	clock      *clocktesting.FakePassiveClock
 	orgs       map[string]tenancy.Org
@@ -50,12 +47,7 @@ type kcp struct {
 	// withdrawn happens when the User is to be removed, where it is not nil.
 	withdrawn func()
 
-	did    []string
 	purged []map[string]int
-	calls  int
-	fails  int
-	// late says that the failing call has happened all the same: its answer got lost.
-	late bool
 	// holds is how many patches that would let go of the User fail.
 	holds int
 	// running is the reconciler of a hub that goes on; nil for one that is started anew
@@ -72,19 +64,6 @@ func newKCP() *kcp {
 		orgs: map[string]tenancy.Org{}, workspaces: map[string]tenancy.Workspace{},
 		held: map[string]map[string]v1alpha1.Membership{}, inactive: map[string]bool{},
 	}
-}
-
-// call is one that changes something; it is not counted where it cannot.
-func (k *kcp) call(what string, do func()) error {
-	if k.calls++; k.calls != k.fails {
-		k.did = append(k.did, what)
-		do()
-		return nil
-	}
-	if k.late {
-		do()
-	}
-	return errDown
 }
 
 // put makes an Org that is Ready, with its members in the order in which they came.
@@ -131,46 +110,39 @@ func (k *kcp) config(t *testing.T) user.Config {
 			return k.patch(t, patch, subresource)
 		},
 		CreateOrganization: func(_ context.Context, o *v1alpha1.Organization) error {
-			return k.call("create org "+o.Name, func() {
+			return k.Call("create org "+o.Name, func() {
 				o.UID = types.UID("uid of " + o.Name)
 				k.orgs[o.Name] = tenancy.Org{Organization: o}
 			})
 		},
 		OrganizationExists: func(_ context.Context, uuid string) (bool, error) { _, ok := k.orgs[uuid]; return ok, k.unknown },
 		CreateWorkspace: func(_ context.Context, cluster string, ws tenancy.Workspace) error {
-			return k.call("create workspace "+ws.UUID+" in "+cluster, func() { k.workspaces[ws.UUID] = ws })
+			return k.Call("create workspace "+ws.UUID+" in "+cluster, func() { k.workspaces[ws.UUID] = ws })
 		},
 		Remove: func(_ context.Context, u *v1alpha1.User) error {
-			return k.call("remove the user", func() {
+			return k.Call("remove the user", func() {
 				if k.withdrawn != nil {
 					k.withdrawn()
 				}
-				if k.user.ResourceVersion != u.ResourceVersion {
-					return
-				}
-				k.user = k.user.DeepCopy()
-				now := metav1.NewTime(k.clock.Now())
-				if k.user.DeletionTimestamp = &now; len(k.user.Finalizers) == 0 {
-					k.user = nil
-				}
+				k.user = kcptest.Removed(k.user, u, k.clock.Now())
 			})
 		},
 		ListMemberships: func(_ context.Context, cluster string) (list []v1alpha1.Membership, err error) {
-			err = k.call("list "+cluster, func() { list = slices.Collect(maps.Values(k.held[cluster])) })
+			err = k.Call("list "+cluster, func() { list = slices.Collect(maps.Values(k.held[cluster])) })
 			return list, err
 		},
 		SetRole: func(_ context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error {
-			return k.call("make "+m.Name+" "+string(role), func() {
+			return k.Call("make "+m.Name+" "+string(role), func() {
 				changed := *m
 				changed.Spec.Role = role
 				k.held[cluster][m.Name] = changed
 			})
 		},
 		RemoveMembership: func(_ context.Context, cluster string, m *v1alpha1.Membership) error {
-			return k.call("remove "+m.Name, func() { delete(k.held[cluster], m.Name) })
+			return k.Call("remove "+m.Name, func() { delete(k.held[cluster], m.Name) })
 		},
 		DeleteOrg: func(_ context.Context, o tenancy.Org) error {
-			return k.call("delete org "+o.Name, func() {
+			return k.Call("delete org "+o.Name, func() {
 				o.Organization = o.DeepCopy()
 				now := metav1.NewTime(k.clock.Now())
 				o.Status.DeletionRequestedAt = &now
@@ -181,7 +153,7 @@ func (k *kcp) config(t *testing.T) user.Config {
 			if _, ok := k.orgs[uuid]; !ok {
 				return true, nil
 			}
-			return false, k.call("remove org "+uuid, func() {
+			return false, k.Call("remove org "+uuid, func() {
 				delete(k.held, k.orgs[uuid].ClusterID)
 				delete(k.orgs, uuid)
 			})
@@ -195,24 +167,18 @@ func (k *kcp) patch(t *testing.T, patch []byte, subresource string) error {
 	if k.user == nil {
 		return apierrors.NewNotFound(v1alpha1.SchemeGroupVersion.WithResource("users").GroupResource(), "alice")
 	}
-	before, err := json.Marshal(k.user)
-	require.NoError(t, err)
-	after, err := jsonpatch.MergePatch(before, patch)
-	require.NoError(t, err)
-	changed := &v1alpha1.User{}
-	require.NoError(t, json.Unmarshal(after, changed))
+	changed := kcptest.Patched(t, k.user, patch)
 	if subresource == "" {
 		require.True(t, equality.Semantic.DeepEqual(k.user.Status, changed.Status), "metadata or spec, and status, never change in one")
 	}
 	if changed.Spec.DefaultCluster != k.user.Spec.DefaultCluster {
 		changed.Generation++
 	}
-	if !changed.DeletionTimestamp.IsZero() && len(changed.Finalizers) == 0 && k.holds > 0 {
+	if kcptest.Gone(changed) && k.holds > 0 {
 		k.holds--
-		return errDown
+		return kcptest.ErrDown
 	}
-	k.user = changed
-	if !changed.DeletionTimestamp.IsZero() && len(changed.Finalizers) == 0 {
+	if k.user = changed; kcptest.Gone(changed) {
 		k.user = nil
 	}
 	return nil
@@ -227,14 +193,22 @@ func (k *kcp) settle(t *testing.T) (time.Duration, error) {
 		reconcile = user.New(k.config(t))
 	}
 	for range 50 {
-		before, did := k.user, len(k.did)
+		before, did := k.user, len(k.Did)
 		result, err := reconcile(t.Context(), controller.Key{Cluster: "users", Name: "alice"})
-		if err != nil || k.user == before && len(k.did) == did {
+		if err != nil || k.user == before && len(k.Did) == did {
 			return result.After, err
 		}
 	}
-	require.Fail(t, "it never comes to an end", "%v", k.did)
+	require.Fail(t, "it never comes to an end", "%v", k.Did)
 	return 0, nil
+}
+
+// settled is settle where nothing fails.
+func (k *kcp) settled(t *testing.T) time.Duration {
+	t.Helper()
+	after, err := k.settle(t)
+	require.NoError(t, err)
+	return after
 }
 
 // deleted asks for the User to be deleted.

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/user"
 )
 
@@ -18,8 +19,7 @@ const admin, member = v1alpha1.RoleAdmin, v1alpha1.RoleMember
 func bare(t *testing.T) *kcp {
 	k := newKCP()
 	k.bare = true
-	_, err := k.settle(t)
-	require.NoError(t, err)
+	k.settled(t)
 	return k
 }
 
@@ -33,17 +33,15 @@ func TestO8_ADeletedPersonIsKeptForTheWholeGrace(t *testing.T) {
 		{0, grace}, {-10 * time.Minute, grace + 10*time.Minute}, {time.Hour, grace - time.Hour}, {grace - time.Second, time.Second}, {grace - time.Nanosecond, time.Nanosecond},
 	} {
 		k.clock.SetTime(began.Add(c.passed))
-		after, err := k.settle(t)
-		require.NoError(t, err)
+		after := k.settled(t)
 		require.Equal(t, c.left, after, "it is looked at again when it is over")
-		require.Empty(t, k.did)
+		require.Empty(t, k.Did)
 		require.Equal(t, v1alpha1.PhaseTerminating, k.user.Status.Phase)
 		require.Contains(t, k.condition(v1alpha1.ConditionActive).Message, "2026-03-31T12:00:00Z")
 	}
 	k.clock.SetTime(began.Add(grace))
-	_, err := k.settle(t)
-	require.NoError(t, err)
-	require.Equal(t, []string{"remove the user"}, k.did)
+	k.settled(t)
+	require.Equal(t, []string{"remove the user"}, k.Did)
 	require.Nil(t, k.user)
 	require.Equal(t, []map[string]int{{"memberships": 0}}, k.purged)
 }
@@ -53,13 +51,11 @@ func TestO8_NothingIsMadeForADeletedPerson(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	k.deleted(began)
-	_, err := k.settle(t)
-	require.NoError(t, err)
-	require.Empty(t, k.did)
+	k.settled(t)
+	require.Empty(t, k.Did)
 	k.undeleted()
-	_, err = k.settle(t)
-	require.NoError(t, err)
-	require.Equal(t, []string{"create org " + own}, k.did)
+	k.settled(t)
+	require.Equal(t, []string{"create org " + own}, k.Did)
 }
 
 func TestO8_AWithdrawnRequestIsNeverCarriedOut(t *testing.T) {
@@ -69,16 +65,14 @@ func TestO8_AWithdrawnRequestIsNeverCarriedOut(t *testing.T) {
 	k.clock.SetTime(began.Add(grace))
 	// It is withdrawn between the look at the clock and the removal.
 	k.withdrawn = k.undeleted
-	_, err := k.settle(t)
-	require.NoError(t, err)
+	k.settled(t)
 	require.NotNil(t, k.user)
 	require.True(t, k.user.DeletionTimestamp.IsZero())
 	require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
 	require.Empty(t, k.purged)
 	k.withdrawn = nil
 	k.deleted(began)
-	_, err = k.settle(t)
-	require.NoError(t, err)
+	k.settled(t)
 	require.Nil(t, k.user, "the control: one that stands is")
 }
 
@@ -91,8 +85,7 @@ func TestO8_NobodyIsRemovedBeforeTheFinalizerIsInKcp(t *testing.T) {
 	k.put("acme", "acmecluster", in("bob", "", admin), in("alice", "", member))
 	k.deleted(began)
 	k.clock.SetTime(began.Add(2 * grace))
-	_, err := k.settle(t)
-	require.NoError(t, err)
+	k.settled(t)
 	require.Nil(t, k.user)
 	require.Equal(t, []string{"bob admin"}, k.members("acmecluster"))
 	require.Equal(t, []map[string]int{{"memberships": 1}}, k.purged)
@@ -101,17 +94,15 @@ func TestO8_NobodyIsRemovedBeforeTheFinalizerIsInKcp(t *testing.T) {
 func TestO8_ThePersonsOwnOrgGoesFirst(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
-	_, err := k.settle(t)
-	require.NoError(t, err)
+	k.settled(t)
 	k.placed()
 	k.put("acme", "acmecluster", in("bob", "", admin), in("alice", "", member))
 	k.deleted(began)
 	k.clock.SetTime(began.Add(grace))
-	k.did = nil
-	_, err = k.settle(t)
-	require.NoError(t, err)
+	k.Did = nil
+	k.settled(t)
 	require.Nil(t, k.user)
-	require.Equal(t, []string{"remove the user", "remove org " + own, "list acmecluster", "list acmecluster", "remove alice"}, k.did)
+	require.Equal(t, []string{"remove the user", "remove org " + own, "list acmecluster", "list acmecluster", "remove alice"}, k.Did)
 	require.Contains(t, k.orgs, "acme", "what others have is left alone")
 }
 
@@ -152,8 +143,7 @@ func TestO8_AnOrgOfADeletedAdminGetsAnother(t *testing.T) {
 			}
 			k.deleted(began)
 			k.clock.SetTime(began.Add(grace))
-			_, err := k.settle(t)
-			require.NoError(t, err)
+			k.settled(t)
 			require.Nil(t, k.user)
 			require.Equal(t, c.want, k.members("acmecluster"))
 			require.Equal(t, c.deleted, k.orgs["acme"].Deleted())
@@ -161,9 +151,9 @@ func TestO8_AnOrgOfADeletedAdminGetsAnother(t *testing.T) {
 				require.Equal(t, began.Add(grace), k.orgs["acme"].Status.DeletionRequestedAt.Time, "with its own full grace")
 			}
 			require.Equal(t, []map[string]int{{"memberships": mine}}, k.purged)
-			if i := slices.Index(k.did, "remove alice"); i >= 0 {
-				require.NotContains(t, k.did[i:], "remove w.alice", "rows of Workspaces go first")
-				require.NotContains(t, k.did[i:], "make bob admin", "there is an admin at every moment")
+			if i := slices.Index(k.Did, "remove alice"); i >= 0 {
+				require.NotContains(t, k.Did[i:], "remove w.alice", "rows of Workspaces go first")
+				require.NotContains(t, k.Did[i:], "make bob admin", "there is an admin at every moment")
 			}
 		})
 	}
@@ -179,11 +169,10 @@ func TestAnOrgThatIsDeletedAlreadyKeepsItsGrace(t *testing.T) {
 	delete(k.orgs, "gone")
 	k.deleted(began)
 	k.clock.SetTime(began.Add(grace))
-	_, err := k.settle(t)
-	require.NoError(t, err)
+	k.settled(t)
 	require.Nil(t, k.user)
 	require.Equal(t, began, k.orgs["acme"].Status.DeletionRequestedAt.Time)
-	require.NotContains(t, k.did, "delete org acme")
+	require.NotContains(t, k.Did, "delete org acme")
 }
 
 // Whichever call fails, and whether it had happened or not, the end is the same.
@@ -192,18 +181,17 @@ func TestO8_TheCascadeGoesOnFromWhereverItWasStopped(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		for n := 1; ; n++ {
 			k := newKCP()
-			_, err := k.settle(t)
-			require.NoError(t, err)
+			k.settled(t)
 			k.placed()
 			k.put("acme", "acmecluster", in("alice", "", admin), in("alice", "w", admin), in("carol", "", member), in("bob", "", member))
 			k.put("lone", "lonecluster", in("alice", "", admin))
 			k.deleted(began)
 			k.clock.SetTime(began.Add(grace))
-			k.calls, k.fails, k.late = 0, n, late
+			k.Made, k.Fails, k.Late = 0, n, late
 			stopped := 0
 			for k.user != nil {
 				if _, err := k.settle(t); err != nil {
-					require.ErrorIs(t, err, errDown)
+					require.ErrorIs(t, err, kcptest.ErrDown)
 					stopped++
 				}
 				require.LessOrEqual(t, stopped, 1)
@@ -236,11 +224,10 @@ func TestO8_ThatAPersonIsGoneIsToldOnce(t *testing.T) {
 		k.holds = 3
 		for range 3 {
 			_, err := k.settle(t)
-			require.ErrorIs(t, err, errDown)
+			require.ErrorIs(t, err, kcptest.ErrDown)
 			require.NotNil(t, k.user)
 		}
-		_, err := k.settle(t)
-		require.NoError(t, err)
+		k.settled(t)
 		require.Nil(t, k.user)
 		require.Len(t, k.purged, want)
 		for _, counts := range k.purged {
@@ -257,9 +244,8 @@ func TestNothingIsDoneForAPersonWhomTheCascadeIsThroughWith(t *testing.T) {
 	now := metav1.NewTime(began)
 	k.user.DeletionTimestamp, k.user.Finalizers = &now, []string{"example.com/other"}
 	k.put("acme", "acmecluster", in("alice", "", admin))
-	_, err := k.settle(t)
-	require.NoError(t, err)
-	require.Empty(t, k.did)
+	k.settled(t)
+	require.Empty(t, k.Did)
 	require.Empty(t, k.purged)
 	require.Equal(t, []string{"alice admin"}, k.members("acmecluster"))
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -35,25 +36,22 @@ func (k *kcp) condition(name string) metav1.Condition {
 func TestO11_ANewPersonGetsAnOrgAndAWorkspaceInIt(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
-	_, err := k.settle(t)
-	require.NoError(t, err)
+	k.settled(t)
 	require.Equal(t, []string{v1alpha1.CascadeFinalizer}, k.user.Finalizers, "nothing is made that could be left behind")
-	require.Equal(t, []string{"create org " + own}, k.did)
+	require.Equal(t, []string{"create org " + own}, k.Did)
 	require.Equal(t, own, k.user.Status.PersonalOrg)
 	require.True(t, k.orgs[own].Spec.Personal)
 	require.Equal(t, "alice", k.orgs[own].CreatedBy())
 	require.Equal(t, v1alpha1.PhaseProgressing, k.user.Status.Phase)
 
 	k.placed()
-	_, err = k.settle(t)
-	require.NoError(t, err)
+	k.settled(t)
 	ws := tenancy.NewDefaultWorkspace(k.orgs[own]).UUID
-	require.Equal(t, []string{"create org " + own, "create workspace " + ws + " in ownorg"}, k.did)
+	require.Equal(t, []string{"create org " + own, "create workspace " + ws + " in ownorg"}, k.Did)
 	require.Empty(t, k.user.Status.DefaultWorkspace, "kcp is still at it")
 
 	k.placed()
-	_, err = k.settle(t)
-	require.NoError(t, err)
+	k.settled(t)
 	require.Equal(t, ws, k.user.Status.DefaultWorkspace)
 	require.Equal(t, "ownws", k.user.Spec.DefaultCluster)
 	require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
@@ -68,20 +66,18 @@ func TestO11_ANewPersonGetsAnOrgAndAWorkspaceInIt(t *testing.T) {
 	} {
 		k.user = k.user.DeepCopy()
 		alter(k.user)
-		_, err = k.settle(t)
-		require.NoError(t, err)
+		k.settled(t)
 		require.Equal(t, []string{own, ws, "ownws"}, []string{k.user.Status.PersonalOrg, k.user.Status.DefaultWorkspace, k.user.Spec.DefaultCluster})
 		require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
-		require.Len(t, k.did, 2, "nothing is made anew")
+		require.Len(t, k.Did, 2, "nothing is made anew")
 	}
 
 	// What is there is left alone, and what people removed is not made again.
 	delete(k.workspaces, ws)
 	delete(k.orgs, own)
-	k.did = nil
-	_, err = k.settle(t)
-	require.NoError(t, err)
-	require.Empty(t, k.did)
+	k.Did = nil
+	k.settled(t)
+	require.Empty(t, k.Did)
 	require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
 }
 
@@ -90,13 +86,13 @@ func TestO11_SignUpGoesOnFromWhereverItWasStopped(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		for fails := 1; fails <= 2; fails++ {
 			k := newKCP()
-			k.fails, k.late = fails, late
+			k.Fails, k.Late = fails, late
 			failed := false
 			for range 4 {
 				_, err := k.settle(t)
 				if err != nil {
-					require.ErrorIs(t, err, errDown)
-					require.NotContains(t, fmt.Sprint(k.user.Status.Conditions), errDown.Error())
+					require.ErrorIs(t, err, kcptest.ErrDown)
+					require.NotContains(t, fmt.Sprint(k.user.Status.Conditions), kcptest.ErrDown.Error())
 					require.NotEqual(t, v1alpha1.PhaseReady, k.user.Status.Phase)
 					failed = true
 				}
@@ -116,9 +112,8 @@ func TestWithoutPersonalOrgsNothingIsMade(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	k.bare = true
-	_, err := k.settle(t)
-	require.NoError(t, err)
-	require.Empty(t, k.did)
+	k.settled(t)
+	require.Empty(t, k.Did)
 	require.Empty(t, k.user.Status.PersonalOrg)
 	require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
 	require.Equal(t, []string{v1alpha1.CascadeFinalizer}, k.user.Finalizers)
@@ -131,23 +126,20 @@ func TestWhoWaitsForApprovalHasNoWorkspace(t *testing.T) {
 		k := newKCP()
 		k.user.Spec.Registration = registration
 		for range 2 {
-			_, err := k.settle(t)
-			require.NoError(t, err)
+			k.settled(t)
 			k.placed()
 		}
-		require.Equal(t, []string{"create org " + own}, k.did)
+		require.Equal(t, []string{"create org " + own}, k.Did)
 		require.Contains(t, k.condition(v1alpha1.ConditionDefaultWorkspace).Message, "approval")
 		require.Equal(t, v1alpha1.PhaseProgressing, k.user.Status.Phase)
 
 		k.user = k.user.DeepCopy()
 		k.user.Spec.Registration = v1alpha1.RegistrationApproved
 		for range 2 {
-			_, err := k.settle(t)
-			require.NoError(t, err)
+			k.settled(t)
 			k.placed()
 		}
-		_, err := k.settle(t)
-		require.NoError(t, err)
+		k.settled(t)
 		require.Len(t, k.workspaces, 1)
 		require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
 	}
@@ -156,18 +148,15 @@ func TestWhoWaitsForApprovalHasNoWorkspace(t *testing.T) {
 func TestNothingIsMadeInAnOrgOfTheirOwnThatIsDeleted(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
-	_, err := k.settle(t)
-	require.NoError(t, err)
+	k.settled(t)
 	k.placed()
 	o := k.orgs[own]
 	o.Status.DeletionRequestedAt = &metav1.Time{Time: began}
-	_, err = k.settle(t)
-	require.NoError(t, err)
+	k.settled(t)
 	require.Empty(t, k.workspaces)
 	require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase, "there is nothing to wait for")
 	o.Status.DeletionRequestedAt = nil
-	_, err = k.settle(t)
-	require.NoError(t, err)
+	k.settled(t)
 	require.Len(t, k.workspaces, 1, "undeleted, it is made")
 }
 
@@ -176,30 +165,27 @@ func TestNothingIsMadeInAnOrgOfTheirOwnThatIsDeleted(t *testing.T) {
 func TestWhoseOwnOrgIsPurgedBeforeItHadAWorkspaceGoesWithout(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
-	_, err := k.settle(t)
-	require.NoError(t, err)
+	k.settled(t)
 	require.Equal(t, v1alpha1.PhaseProgressing, k.user.Status.Phase)
 
 	// That memory does not have it is no proof.
 	k.unseen = true
-	_, err = k.settle(t)
-	require.NoError(t, err)
+	k.settled(t)
 	require.Equal(t, v1alpha1.PhaseProgressing, k.user.Status.Phase)
 	require.Contains(t, k.condition(v1alpha1.ConditionDefaultWorkspace).Message, "is being made")
 
-	k.unknown = errDown
+	k.unknown = kcptest.ErrDown
 	delete(k.orgs, own)
-	_, err = k.settle(t)
-	require.ErrorIs(t, err, errDown)
+	_, err := k.settle(t)
+	require.ErrorIs(t, err, kcptest.ErrDown)
 	require.Equal(t, v1alpha1.PhaseProgressing, k.user.Status.Phase)
 
-	k.unknown, k.did = nil, nil
+	k.unknown, k.Did = nil, nil
 	for range 2 {
-		_, err = k.settle(t)
-		require.NoError(t, err)
+		k.settled(t)
 		require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
 		require.Empty(t, k.user.Status.DefaultWorkspace)
-		require.Empty(t, k.did)
+		require.Empty(t, k.Did)
 	}
 }
 
@@ -208,8 +194,7 @@ func TestO5_ClaimsAreSettledBesideTheirOwnOrg(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	k.user.Spec.OrgClaims = []v1alpha1.Claim{tenancy.NewClaim("claimed", "Claimed", "alice", "", metav1.NewTime(began))}
-	_, err := k.settle(t)
-	require.NoError(t, err)
-	require.Equal(t, []string{"create org " + own, "create org claimed"}, k.did)
+	k.settled(t)
+	require.Equal(t, []string{"create org " + own, "create org claimed"}, k.Did)
 	require.True(t, meta.IsStatusConditionTrue(k.user.Status.Conditions, v1alpha1.ConditionClaimsHandled))
 }

@@ -2,7 +2,6 @@ package workspace_test
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -17,18 +16,17 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 const grace = 720 * time.Hour
 
-var errDown = errors.New("kcp cannot be reached")
-
-// mortal is a kcp whose Workspace can be deleted. The call with the number fails
-// fails; none where it is zero.
+// mortal is a kcp whose Workspace can be deleted.
 type mortal struct {
 	*kcp
+	kcptest.Calls
 	held   map[string]v1alpha1.Membership
 	frozen bool
 	// closed says that the Org is soft-deleted; thawed happens when the Workspace was
@@ -39,22 +37,6 @@ type mortal struct {
 	withdrawn func()
 	refused   error
 	purged    []map[string]int
-	did       []string
-	calls     int
-	fails     int
-	late      bool
-}
-
-func (m *mortal) call(what string, do func()) error {
-	if m.calls++; m.calls != m.fails {
-		m.did = append(m.did, what)
-		do()
-		return nil
-	}
-	if m.late {
-		do()
-	}
-	return errDown
 }
 
 // newMortal is a Workspace that is Ready, with two people in it and one in another.
@@ -72,10 +54,10 @@ func newMortal(t *testing.T) *mortal {
 			if m.refused != nil {
 				return m.refused
 			}
-			return m.call("freeze "+cluster, func() { m.frozen = true })
+			return m.Call("freeze "+cluster, func() { m.frozen = true })
 		},
 		Thaw: func(_ context.Context, cluster string) error {
-			return m.call("thaw "+cluster, func() {
+			return m.Call("thaw "+cluster, func() {
 				m.frozen = false
 				if m.thawed != nil {
 					m.thawed()
@@ -86,28 +68,21 @@ func newMortal(t *testing.T) *mortal {
 			require.Equal(t, "org1", orgCluster)
 			return m.closed
 		},
-		Release: func(_ context.Context, cluster string) error { return m.call("release "+cluster, func() {}) },
+		Release: func(_ context.Context, cluster string) error { return m.Call("release "+cluster, func() {}) },
 		Remove: func(_ context.Context, orgCluster string, ws *kcptenancyv1alpha1.Workspace) error {
-			return m.call("remove it from "+orgCluster, func() {
+			return m.Call("remove it from "+orgCluster, func() {
 				if m.withdrawn != nil {
 					m.withdrawn()
 				}
-				if m.ws.ResourceVersion != ws.ResourceVersion {
-					return
-				}
-				m.ws = m.ws.DeepCopy()
-				now := metav1.NewTime(m.clock.Now())
-				if m.ws.DeletionTimestamp = &now; len(m.ws.Finalizers) == 0 {
-					m.ws = nil
-				}
+				m.ws = kcptest.Removed(m.ws, ws, m.clock.Now())
 			})
 		},
 		ListMemberships: func(_ context.Context, orgCluster string) (list []v1alpha1.Membership, err error) {
-			err = m.call("list "+orgCluster, func() { list = slices.Collect(maps.Values(m.held)) })
+			err = m.Call("list "+orgCluster, func() { list = slices.Collect(maps.Values(m.held)) })
 			return list, err
 		},
 		RemoveMembership: func(_ context.Context, _ string, held *v1alpha1.Membership) error {
-			return m.call("remove "+held.Name, func() { delete(m.held, held.Name) })
+			return m.Call("remove "+held.Name, func() { delete(m.held, held.Name) })
 		},
 		Purged: func(_ context.Context, org, ws string, counts map[string]int) {
 			require.Equal(t, "org1/"+uuid, org+"/"+ws)
@@ -115,9 +90,8 @@ func newMortal(t *testing.T) *mortal {
 		},
 	}
 	m.ws.Status.Phase, m.missing = kcpcorev1alpha1.LogicalClusterPhaseReady, 0
-	_, err := m.settle(t)
-	require.NoError(t, err)
-	require.Empty(t, m.did)
+	m.settled(t)
+	require.Empty(t, m.Did)
 	return m
 }
 
@@ -144,8 +118,16 @@ func (m *mortal) settle(t *testing.T) (time.Duration, error) {
 			return result.After, err
 		}
 	}
-	require.Fail(t, "it never comes to an end", "%v", m.did)
+	require.Fail(t, "it never comes to an end", "%v", m.Did)
 	return 0, nil
+}
+
+// settled is settle where nothing fails.
+func (m *mortal) settled(t *testing.T) time.Duration {
+	t.Helper()
+	after, err := m.settle(t)
+	require.NoError(t, err)
+	return after
 }
 
 func (m *mortal) condition(name string) metav1.Condition {
@@ -166,41 +148,36 @@ func TestO13_ADeletedWorkspaceIsFrozenAndKeptForTheWholeGrace(t *testing.T) {
 		{0, grace}, {-10 * time.Minute, grace + 10*time.Minute}, {time.Hour, grace - time.Hour}, {grace - time.Second, time.Second},
 	} {
 		m.clock.SetTime(began.Add(c.passed))
-		after, err := m.settle(t)
-		require.NoError(t, err)
+		after := m.settled(t)
 		require.Equal(t, c.left, after, "it is looked at again when it is over")
 		require.True(t, m.frozen)
 		require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
 		require.Equal(t, v1alpha1.ReasonWaiting, m.condition(v1alpha1.ConditionActive).Reason)
 		require.Contains(t, m.condition(v1alpha1.ConditionActive).Message, "undeleted")
 	}
-	require.NotContains(t, m.did, "remove it from org1")
+	require.NotContains(t, m.Did, "remove it from org1")
 	require.Len(t, m.held, 4, "who was in it is in it when it is undeleted")
 	m.clock.SetTime(began.Add(grace))
-	_, err := m.settle(t)
-	require.NoError(t, err)
+	m.settled(t)
 	require.Nil(t, m.ws)
 	require.Equal(t, []string{"alice", "another.bob"}, slices.Sorted(maps.Keys(m.held)))
 	require.Equal(t, []map[string]int{{"memberships": 2}}, m.purged)
-	require.Contains(t, m.did, "release ws1", "kcp must be able to clean it up")
+	require.Contains(t, m.Did, "release ws1", "kcp must be able to clean it up")
 }
 
 func TestO13_AnUndeletedWorkspaceIsOpenedOnce(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()
-	_, err := m.settle(t)
-	require.NoError(t, err)
-	m.did = nil
+	m.settled(t)
+	m.Did = nil
 	m.mark("")
-	_, err = m.settle(t)
-	require.NoError(t, err)
-	require.Equal(t, []string{"thaw ws1"}, m.did)
+	m.settled(t)
+	require.Equal(t, []string{"thaw ws1"}, m.Did)
 	require.False(t, m.frozen)
 	require.Equal(t, v1alpha1.PhaseReady, m.phase())
-	_, err = m.settle(t)
-	require.NoError(t, err)
-	require.Equal(t, []string{"thaw ws1"}, m.did)
+	m.settled(t)
+	require.Equal(t, []string{"thaw ws1"}, m.Did)
 }
 
 // Its Org is deleted, and closes what is in it, while the Workspace is being opened:
@@ -209,11 +186,10 @@ func TestO13_AnUndeletedWorkspaceIsClosedWithItsOrg(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()
-	_, err := m.settle(t)
-	require.NoError(t, err)
+	m.settled(t)
 	m.mark("")
 	m.thawed = func() { m.closed = true }
-	_, err = m.settle(t)
+	_, err := m.settle(t)
 	require.ErrorIs(t, err, controller.ErrRetry)
 	require.True(t, m.frozen)
 	require.NotEqual(t, v1alpha1.PhaseReady, m.phase())
@@ -221,8 +197,7 @@ func TestO13_AnUndeletedWorkspaceIsClosedWithItsOrg(t *testing.T) {
 
 	// The Org is undeleted: this one is opened, too.
 	m.thawed, m.closed = nil, false
-	_, err = m.settle(t)
-	require.NoError(t, err)
+	m.settled(t)
 	require.False(t, m.frozen)
 	require.Equal(t, v1alpha1.PhaseReady, m.phase())
 }
@@ -232,16 +207,14 @@ func TestO13_AWorkspaceThatCouldNotBeOpenedIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()
-	_, err := m.settle(t)
-	require.NoError(t, err)
+	m.settled(t)
 	m.mark("")
-	m.fails = m.calls + 1
-	_, err = m.settle(t)
-	require.ErrorIs(t, err, errDown)
+	m.Fails = m.Made + 1
+	_, err := m.settle(t)
+	require.ErrorIs(t, err, kcptest.ErrDown)
 	require.NotEqual(t, v1alpha1.PhaseReady, m.phase())
-	require.NotContains(t, m.condition(v1alpha1.ConditionActive).Message, errDown.Error())
-	_, err = m.settle(t)
-	require.NoError(t, err)
+	require.NotContains(t, m.condition(v1alpha1.ConditionActive).Message, kcptest.ErrDown.Error())
+	m.settled(t)
 	require.False(t, m.frozen)
 	require.Equal(t, v1alpha1.PhaseReady, m.phase())
 }
@@ -263,8 +236,7 @@ func TestO13_AWithdrawnRequestIsNeverCarriedOut(t *testing.T) {
 	m.withdrawn = nil
 	m.mark("2000-01-01T00:00:00Z")
 	m.clock.SetTime(time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC))
-	_, err = m.settle(t)
-	require.NoError(t, err)
+	m.settled(t)
 	require.Nil(t, m.ws, "the control: one that stands is")
 }
 
@@ -276,8 +248,7 @@ func TestO13_NoWorkspaceIsRemovedBeforeTheFinalizerIsInKcp(t *testing.T) {
 	m.ws.Finalizers = nil
 	m.deleted()
 	m.clock.SetTime(m.clock.Now().Add(2 * grace))
-	_, err := m.settle(t)
-	require.NoError(t, err)
+	m.settled(t)
 	require.Nil(t, m.ws)
 	require.Len(t, m.held, 2)
 	require.Len(t, m.purged, 1)
@@ -291,16 +262,14 @@ func TestO13_AMarkThatCannotBeReadFreezesAndRemovesNothing(t *testing.T) {
 		m := newMortal(t)
 		m.ws.CreationTimestamp = metav1.NewTime(m.clock.Now().Add(-2 * grace))
 		m.mark(mark)
-		after, err := m.settle(t)
-		require.NoError(t, err)
+		after := m.settled(t)
 		require.Zero(t, after)
 		require.True(t, m.frozen, mark)
 		require.True(t, m.ws.DeletionTimestamp.IsZero(), mark)
 		require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
 		require.Contains(t, m.condition(v1alpha1.ConditionActive).Message, "cannot be read")
 		m.mark("")
-		_, err = m.settle(t)
-		require.NoError(t, err)
+		m.settled(t)
 		require.False(t, m.frozen)
 		require.Equal(t, v1alpha1.PhaseReady, m.phase())
 	}
@@ -311,14 +280,12 @@ func TestO13_AWorkspaceThatKcpStillMakesIsNotFrozenButKept(t *testing.T) {
 	m := newMortal(t)
 	m.ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseInitializing
 	m.deleted()
-	_, err := m.settle(t)
-	require.NoError(t, err)
-	require.Empty(t, m.did)
+	m.settled(t)
+	require.Empty(t, m.Did)
 	require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
 	m.ws = m.ws.DeepCopy()
 	m.ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseReady
-	_, err = m.settle(t)
-	require.NoError(t, err)
+	m.settled(t)
 	require.True(t, m.frozen)
 }
 
@@ -329,13 +296,12 @@ func TestO13_ARefusalToFreezeIsTold(t *testing.T) {
 	m := newMortal(t)
 	m.refused = errs.New(errs.Forbidden, "it needs another kubeconfig")
 	m.deleted()
-	after, err := m.settle(t)
-	require.NoError(t, err)
+	after := m.settled(t)
 	require.Equal(t, grace, after)
 	require.Contains(t, m.condition(v1alpha1.ConditionActive).Message, "it needs another kubeconfig")
-	m.refused = errDown
-	_, err = m.settle(t)
-	require.ErrorIs(t, err, errDown)
+	m.refused = kcptest.ErrDown
+	_, err := m.settle(t)
+	require.ErrorIs(t, err, kcptest.ErrDown)
 }
 
 // Whoever freezes may end before telling of it, and the request may be withdrawn
@@ -344,11 +310,9 @@ func TestO13_ThatAWorkspaceMayBeFrozenIsSaidBeforeItIs(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()
-	_, err := m.settle(t)
-	require.NoError(t, err)
+	m.settled(t)
 	m.mark("")
-	_, err = m.settle(t)
-	require.NoError(t, err)
+	m.settled(t)
 	m.deleted()
 	result, err := m.pass(t)
 	require.NoError(t, err)
@@ -356,8 +320,7 @@ func TestO13_ThatAWorkspaceMayBeFrozenIsSaidBeforeItIs(t *testing.T) {
 	require.False(t, m.frozen)
 	require.Equal(t, metav1.ConditionFalse, m.condition(v1alpha1.ConditionActive).Status)
 	require.False(t, tenancy.DeletionFollowed(tenancy.WorkspaceOf("o", m.ws).Status.Conditions, true), "nobody is told yet that it is frozen")
-	_, err = m.settle(t)
-	require.NoError(t, err)
+	m.settled(t)
 	require.True(t, m.frozen)
 	require.True(t, tenancy.DeletionFollowed(tenancy.WorkspaceOf("o", m.ws).Status.Conditions, true))
 }

@@ -2,7 +2,6 @@ package workspace_test
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"testing"
 	"time"
@@ -11,7 +10,6 @@ import (
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/stretchr/testify/require"
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -92,18 +91,12 @@ func (k *kcp) reconciler(t *testing.T) controller.Func {
 			if k.ws == nil {
 				return apierrors.NewNotFound(kcptenancyv1alpha1.Resource("workspaces"), uuid)
 			}
-			before, err := json.Marshal(k.ws)
-			require.NoError(t, err)
-			after, err := jsonpatch.MergePatch(before, patch)
-			require.NoError(t, err)
-			changed := &kcptenancyv1alpha1.Workspace{}
-			require.NoError(t, json.Unmarshal(after, changed))
-			if !changed.DeletionTimestamp.IsZero() && len(changed.Finalizers) == 0 && k.holds > 0 {
+			changed := kcptest.Patched(t, k.ws, patch)
+			if kcptest.Gone(changed) && k.holds > 0 {
 				k.holds--
-				return errDown
+				return kcptest.ErrDown
 			}
-			k.ws = changed
-			if !k.ws.DeletionTimestamp.IsZero() && len(k.ws.Finalizers) == 0 {
+			if k.ws = changed; kcptest.Gone(changed) {
 				k.ws = nil
 			}
 			return nil

@@ -2,7 +2,6 @@ package workspace_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,7 +15,6 @@ import (
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	conditionsv1alpha1 "github.com/kcp-dev/sdk/apis/third_party/conditions/apis/conditions/v1alpha1"
 	"github.com/stretchr/testify/require"
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -88,12 +87,8 @@ func newTemplated(t *testing.T, manifests ...string) *templated {
 		Bindings:      list,
 		AccessMissing: func(controller.Key) int { return 0 },
 		Patch: func(_ context.Context, _ controller.Key, patch []byte, _ string) error {
-			before, err := json.Marshal(k.ws)
-			require.NoError(t, err)
-			after, err := jsonpatch.MergePatch(before, patch)
-			require.NoError(t, err)
-			k.ws = &kcptenancyv1alpha1.Workspace{}
-			return json.Unmarshal(after, k.ws)
+			k.ws = kcptest.Patched(t, k.ws, patch)
+			return nil
 		},
 		ApplyNamespace:    func(context.Context, string, *corev1.Namespace) error { return nil },
 		WriteClusterRole:  func(context.Context, string, *rbacv1.ClusterRole) error { return nil },
