@@ -165,8 +165,7 @@ func TestO13_CredentialIsNotForWhatIsSoftDeleted(t *testing.T) {
 		require.GreaterOrEqual(t, answer.Code, 400)
 	}
 	f.cluster(apitest.Admin, "devcluster").Object(t, http.StatusOK)
-	at := apitest.Epoch()
-	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = &at })
+	f.world.DeleteOrg(apitest.Acme)
 	refused(t, f.cluster(apitest.Admin, "devcluster"), apitest.Admin)
 }
 
@@ -237,10 +236,7 @@ func TestO8_ASoftDeletedPersonGetsNoCredential(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.cluster(apitest.Admin, "devcluster").Object(t, http.StatusOK)
-	at := apitest.Epoch()
-	u := apitest.Person(apitest.Admin)
-	u.Status.DeletionRequestedAt = &at
-	f.world.PutUser(u)
+	f.world.DeleteUser(apitest.Admin)
 	refused(t, f.cluster(apitest.Admin, "devcluster"), apitest.Admin).Refused(t, http.StatusForbidden)
 	f.kubeconfig(apitest.Admin, apitest.Dev).Refused(t, http.StatusForbidden)
 }

@@ -164,7 +164,7 @@ var lastAdmins = map[string]struct {
 }{
 	"there are members":           {func(*fixture) {}, false},
 	"there is another admin":      {func(f *fixture) { f.join(apitest.Member, "", v1alpha1.RoleAdmin) }, true},
-	"the other admin was deleted": {func(f *fixture) { f.join(apitest.Member, "", v1alpha1.RoleAdmin); f.delete(apitest.Member) }, false},
+	"the other admin was deleted": {func(f *fixture) { f.join(apitest.Member, "", v1alpha1.RoleAdmin); f.world.DeleteUser(apitest.Member) }, false},
 	"the other admin has no approval": {func(f *fixture) {
 		f.join(apitest.Member, "", v1alpha1.RoleAdmin)
 		f.register(v1alpha1.RegistrationPending)

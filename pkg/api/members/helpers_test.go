@@ -2,7 +2,6 @@ package members_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -232,14 +231,6 @@ func (f *fixture) join(user, workspace string, role v1alpha1.Role) {
 	f.reread()
 }
 
-// delete soft-deletes a person.
-func (f *fixture) delete(user string) {
-	u := apitest.Person(user)
-	at := apitest.Epoch()
-	u.Status.DeletionRequestedAt = &at
-	f.world.PutUser(u)
-}
-
 // register gives Member another registration than that of the standing world.
 func (f *fixture) register(as v1alpha1.Registration) {
 	u := apitest.Person(apitest.Member)
@@ -291,5 +282,3 @@ func (f *fixture) impatient() {
 		return f.world.Await(ctx, cond)
 	}
 }
-
-var errDown = errs.Wrap(errs.Unavailable, errors.New("dial tcp 10.0.0.1: refused"), "kcp cannot be reached")

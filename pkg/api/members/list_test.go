@@ -15,7 +15,7 @@ import (
 func TestMembersAreAnsweredWithExactlyTheirFields(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.delete(apitest.Member)
+	f.world.DeleteUser(apitest.Member)
 	unseen := apitest.Membership("nobody", "", v1alpha1.RoleMember)
 	unseen.Status = v1alpha1.MembershipStatus{}
 	f.world.PutMembership(apitest.Acme, unseen)
@@ -144,8 +144,7 @@ func TestO13_NothingIsDoneInWhatIsDeleted(t *testing.T) {
 	f.add(apitest.Admin, gone, `{"userRef":{"name":"bob"},"role":"member"}`).Refused(t, http.StatusNotFound)
 	f.leave(apitest.WSMember, gone).Refused(t, http.StatusForbidden)
 	f.do(apitest.Admin, http.MethodGet, inDev+"/members", "").Object(t, http.StatusOK)
-	at := apitest.Epoch()
-	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = &at })
+	f.world.DeleteOrg(apitest.Acme)
 	f.add(apitest.Admin, inOrg, `{"userRef":{"name":"frank"},"role":"member"}`).Refused(t, http.StatusNotFound)
 	f.leave(apitest.Member, inOrg).Refused(t, http.StatusNotFound)
 	f.leave(apitest.WSMember, inDev).Refused(t, http.StatusNotFound)

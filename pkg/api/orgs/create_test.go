@@ -106,8 +106,7 @@ func TestO5_OneMoreOrgThanTheQuotaIsRefused(t *testing.T) {
 		f.world.PutOrg(o, "personalcluster")
 	}
 	deleted := func(f *fixture) {
-		at := apitest.Epoch()
-		f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = &at })
+		f.world.DeleteOrg(apitest.Acme)
 	}
 	own := func(n int32) func(*fixture) {
 		return func(f *fixture) {

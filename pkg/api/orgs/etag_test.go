@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
 )
 
@@ -66,8 +65,7 @@ func TestAConditionIsNoneOfAnUndeletion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	marking(t, f)
-	at := apitest.Epoch()
-	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = &at })
+	f.world.DeleteOrg(apitest.Acme)
 	call := apitest.Call{As: apitest.Admin, Method: http.MethodPost, Path: acmePath + "/undelete", Org: apitest.Acme, Header: apitest.IfMatch(`"41"`)}
 	call.Do(f.http).Tagged(t, http.StatusOK, "43")
 }

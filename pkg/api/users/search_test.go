@@ -57,10 +57,7 @@ func TestO8_TheSearchLeavesOutWhoCannotBeInvited(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	require.Equal(t, []string{"bob"}, f.search(apitest.Admin, "bob").Items(t, "name"))
-	at := apitest.Epoch()
-	u := apitest.Person(apitest.Member)
-	u.Status.DeletionRequestedAt = &at
-	f.world.PutUser(u)
+	f.world.DeleteUser(apitest.Member)
 	require.Empty(t, f.search(apitest.Admin, "bob").Items(t, "name"))
 	f.search(apitest.Member, "alice").Refused(t, http.StatusForbidden)
 }

@@ -139,8 +139,7 @@ func TestO5_MeShowsWhatIsUsedOfTheOrgQuota(t *testing.T) {
 	personal := apitest.Organization(apitest.Nowhere, "Alice's own", apitest.Admin)
 	personal.Spec.Personal = true
 	f.world.PutOrg(personal, "personalcluster")
-	at := apitest.Epoch()
-	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = &at })
+	f.world.DeleteOrg(apitest.Acme)
 	require.Equal(t, map[string]any{"limit": 10.0, "used": 1.0}, f.get(apitest.Admin, "").Object(t, http.StatusOK)["orgQuota"],
 		"the soft-deleted count, the personal one does not")
 }
@@ -161,10 +160,7 @@ func TestO8_ASoftDeletedPersonReadsThemselvesAndNoMore(t *testing.T) {
 	f := newFixture(t)
 	f.patch(apitest.Member, `{"displayName": "New"}`).Object(t, http.StatusOK)
 	f.get(apitest.Member, "/memberships").Object(t, http.StatusOK)
-	at := apitest.Epoch()
-	u := apitest.Person(apitest.Member)
-	u.Status.DeletionRequestedAt = &at
-	f.world.PutUser(u)
+	f.world.DeleteUser(apitest.Member)
 	f.get(apitest.Member, "").Object(t, http.StatusOK)
 	f.patch(apitest.Member, `{"displayName": "Again"}`).Refused(t, http.StatusForbidden)
 	f.get(apitest.Member, "/memberships").Refused(t, http.StatusForbidden)

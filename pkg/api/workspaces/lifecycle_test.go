@@ -2,7 +2,6 @@ package workspaces_test
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
 	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
-	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -42,30 +40,17 @@ func marked(t testing.TB, ws tenancy.Workspace, annotations map[string]any) tena
 	return ws
 }
 
-// active is the condition that tells whether kcp serves something, or was told that
-// it is deleted.
-func active(yes bool) []metav1.Condition {
-	if yes {
-		return []metav1.Condition{{Type: v1alpha1.ConditionActive, Status: metav1.ConditionTrue}}
-	}
-	return []metav1.Condition{{Type: v1alpha1.ConditionActive, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonWaiting}}
-}
-
 // marking lets the store mark Dev. The view follows first, then its controller, and
 // the index at last.
 func marking(t testing.TB, f *fixture) {
 	f.store.mark = func(held tenancy.Workspace, annotations map[string]any) (tenancy.Workspace, error) {
 		ws := marked(t, held, annotations)
 		settled := ws
-		settled.Status.Conditions = active(ws.DeletionRequestedAt == nil)
+		settled.Status.Conditions = apitest.Active(ws.DeletionRequestedAt == nil)
 		f.world.Later(
 			func(w *apitest.World) { w.PutWorkspace(ws) },
 			func(w *apitest.World) { w.PutWorkspace(settled) },
-			func(w *apitest.World) {
-				for _, m := range w.MembershipsIn("acmecluster") {
-					w.PutMembership(apitest.Acme, m)
-				}
-			},
+			func(w *apitest.World) { w.Reindex(apitest.Acme) },
 		)
 		return ws, nil
 	}
@@ -122,8 +107,7 @@ func TestO13_AWorkspaceOfADeletedOrgIsNotFound(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	marking(t, f)
-	at := apitest.Epoch()
-	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = &at })
+	f.world.DeleteOrg(apitest.Acme)
 	for _, as := range []string{apitest.Admin, apitest.WSAdmin} {
 		f.remove(as).Refused(t, http.StatusNotFound)
 		f.undelete(as).Refused(t, http.StatusNotFound)
@@ -150,14 +134,14 @@ func TestO13_AskingTwiceIsAskingOnce(t *testing.T) {
 	f := newFixture(t)
 	marking(t, f)
 	settled, _ := f.world.Workspace(apitest.Acme, apitest.Dev)
-	settled.Status.Conditions = active(true)
+	settled.Status.Conditions = apitest.Active(true)
 	f.world.PutWorkspace(settled)
 	f.undelete(apitest.WSAdmin).Object(t, http.StatusOK)
 	require.Zero(t, f.store.writes, "there was nothing to withdraw")
 	at := metav1.NewTime(apitest.Epoch().Add(-time.Hour))
 	f.store.held = func(ws tenancy.Workspace) tenancy.Workspace {
 		ws.DeletionRequestedAt = &at
-		ws.Status.Conditions = active(false)
+		ws.Status.Conditions = apitest.Active(false)
 		f.world.Later(
 			func(w *apitest.World) { w.PutWorkspace(ws) },
 			func(w *apitest.World) { w.Join(apitest.WSAdmin, apitest.Acme, apitest.Dev, v1alpha1.RoleAdmin) },
@@ -202,11 +186,9 @@ func TestAFailedDeletionIsAnsweredAndNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.store.mark = func(tenancy.Workspace, map[string]any) (tenancy.Workspace, error) {
-		return tenancy.Workspace{}, errs.Wrap(errs.Unavailable, errors.New("dial tcp 10.0.0.1: refused"), "kcp cannot be reached")
+		return tenancy.Workspace{}, apitest.ErrDown
 	}
-	answer := f.remove(apitest.WSAdmin)
-	answer.Refused(t, http.StatusServiceUnavailable)
-	require.NotContains(t, answer.Body, "10.0.0.1")
+	f.remove(apitest.WSAdmin).Down(t)
 	require.Zero(t, f.world.Waits())
 }
 
