@@ -94,19 +94,11 @@ func (h *Handler) me(w http.ResponseWriter, r *http.Request) error {
 
 func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
 	caller := httpmw.CallerOf(r)
-	name, given, err := mergepatch.ReadDisplayName(r)
+	spec, match, err := mergepatch.Rename(r, "displayName")
 	if err != nil {
 		return err
 	}
-	match, err := httpapi.IfMatch(r)
-	if err != nil {
-		return err
-	}
-	spec := map[string]any{}
-	switch {
-	case given:
-		spec["displayName"] = name
-	case match == nil:
+	if len(spec) == 0 && match == nil {
 		return h.me(w, r)
 	}
 	ctx, cancel := waiting.Write(r)

@@ -188,19 +188,11 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err := scope.RequireWorkspaceAdmin("change it"); err != nil {
 		return err
 	}
-	name, given, err := mergepatch.ReadDisplayName(r)
+	annotations, match, err := mergepatch.Rename(r, v1alpha1.DisplayNameAnnotation)
 	if err != nil {
 		return err
 	}
-	match, err := httpapi.IfMatch(r)
-	if err != nil {
-		return err
-	}
-	annotations := map[string]any{}
-	switch {
-	case given:
-		annotations[v1alpha1.DisplayNameAnnotation] = name
-	case match == nil:
+	if len(annotations) == 0 && match == nil {
 		return h.get(w, r)
 	}
 	ctx, cancel := waiting.Write(r)

@@ -39,13 +39,22 @@ func DisplayName(raw json.RawMessage) (name string, ok bool, err error) {
 	return name, true, nil
 }
 
-// ReadDisplayName reads a patch of which displayName is the only member.
-func ReadDisplayName(r *http.Request) (name string, ok bool, err error) {
+// Rename reads a patch of which displayName is the only member: what it changes, under
+// key, and the condition that it stands under.
+func Rename(r *http.Request, key string) (changes map[string]any, match func(version string) error, err error) {
 	var in struct {
 		DisplayName json.RawMessage `json:"displayName"`
 	}
 	if err := httpapi.Read(r, &in); err != nil {
-		return "", false, err
+		return nil, nil, err
 	}
-	return DisplayName(in.DisplayName)
+	name, given, err := DisplayName(in.DisplayName)
+	if err != nil {
+		return nil, nil, err
+	}
+	if changes = map[string]any{}; given {
+		changes[key] = name
+	}
+	match, err = httpapi.IfMatch(r)
+	return changes, match, err
 }
