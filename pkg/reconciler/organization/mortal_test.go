@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/organization"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -145,15 +146,7 @@ func (m *mortal) deleted() {
 // settle reconciles until nothing changes any more and returns when to look again.
 func (m *mortal) settle(t *testing.T) (time.Duration, error) {
 	t.Helper()
-	for range 20 {
-		before, ws, children := m.org, m.ws, len(m.children)
-		result, err := m.pass(t)
-		if err != nil || m.org == nil || m.org == before && m.ws == ws && len(m.children) == children {
-			return result.After, err
-		}
-	}
-	require.Fail(t, "it never comes to an end", "%v", m.Did)
-	return 0, nil
+	return m.Settle(t, func() (controller.Result, error) { return m.pass(t) }, func() any { return [...]any{m.org, m.ws, len(m.children)} })
 }
 
 // settled is settle where nothing fails.

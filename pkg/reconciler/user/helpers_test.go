@@ -192,15 +192,8 @@ func (k *kcp) settle(t *testing.T) (time.Duration, error) {
 	if reconcile == nil {
 		reconcile = user.New(k.config(t))
 	}
-	for range 50 {
-		before, did := k.user, len(k.Did)
-		result, err := reconcile(t.Context(), controller.Key{Cluster: "users", Name: "alice"})
-		if err != nil || k.user == before && len(k.Did) == did {
-			return result.After, err
-		}
-	}
-	require.Fail(t, "it never comes to an end", "%v", k.Did)
-	return 0, nil
+	key := controller.Key{Cluster: "users", Name: "alice"}
+	return k.Settle(t, func() (controller.Result, error) { return reconcile(t.Context(), key) }, func() any { return [...]any{k.user, len(k.Did)} })
 }
 
 // settled is settle where nothing fails.

@@ -111,15 +111,7 @@ func (m *mortal) deleted() { m.mark(m.clock.Now().UTC().Format(time.RFC3339)) }
 // settle reconciles until nothing changes any more and returns when to look again.
 func (m *mortal) settle(t *testing.T) (time.Duration, error) {
 	t.Helper()
-	for range 20 {
-		before := m.ws
-		result, err := m.pass(t)
-		if err != nil || m.ws == before || m.ws == nil {
-			return result.After, err
-		}
-	}
-	require.Fail(t, "it never comes to an end", "%v", m.Did)
-	return 0, nil
+	return m.Settle(t, func() (controller.Result, error) { return m.pass(t) }, func() any { return m.ws })
 }
 
 // settled is settle where nothing fails.

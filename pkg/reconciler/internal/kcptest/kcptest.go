@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/pkg/controller"
 )
 
 // ErrDown is how calls fail.
@@ -36,6 +38,21 @@ func (c *Calls) Call(what string, do func()) error {
 		do()
 	}
 	return ErrDown
+}
+
+// Settle makes passes until state stays the same, or something fails, and returns when
+// to look again.
+func (c *Calls) Settle(t testing.TB, pass func() (controller.Result, error), state func() any) (time.Duration, error) {
+	t.Helper()
+	for range 50 {
+		before := state()
+		result, err := pass()
+		if err != nil || state() == before {
+			return result.After, err
+		}
+	}
+	require.Fail(t, "it never comes to an end", "%v", c.Did)
+	return 0, nil
 }
 
 // Patched is an object to which a JSON merge patch was applied.
