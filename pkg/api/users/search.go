@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
@@ -26,11 +27,14 @@ func (h *Handler) search(w http.ResponseWriter, r *http.Request) error {
 	if n := utf8.RuneCountInString(q); n < minQuery || n > maxQuery {
 		return errs.InvalidField("query:q", "must have 2 to 128 characters of a name")
 	}
-	items := []found{}
-	for _, u := range h.Views.SearchPeople(q, maxFound) {
-		items = append(items, found{u.Name, u.Spec.DisplayName})
+	limit, err := paging.Limit(r)
+	if err != nil {
+		return err
 	}
-	return httpapi.Write(w, http.StatusOK, struct {
-		Items []found `json:"items"`
-	}{items})
+	// There is no next page: who is not among the first needs another query.
+	list := paging.List[found]{Items: []found{}}
+	for _, u := range h.Views.SearchPeople(q, min(limit, maxFound)) {
+		list.Items = append(list.Items, found{u.Name, u.Spec.DisplayName})
+	}
+	return httpapi.Write(w, http.StatusOK, list)
 }

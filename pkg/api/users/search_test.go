@@ -24,12 +24,12 @@ func TestTheSearchTellsNamesAndNoMore(t *testing.T) {
 	for _, as := range []string{apitest.Member, apitest.WSMember, apitest.Foreigner, apitest.Operator} {
 		answer := f.search(as, "ali")
 		answer.Object(t, http.StatusOK)
-		require.JSONEq(t, `{"items": [{"name": "alice", "displayName": "Display of alice"}]}`, answer.Body)
+		require.JSONEq(t, `{"items": [{"name": "alice", "displayName": "Display of alice"}], "continue": ""}`, answer.Body)
 	}
 	f.search("", "ali").Refused(t, http.StatusUnauthorized)
 	answer := f.search(apitest.Member, "nobody")
 	answer.Object(t, http.StatusOK)
-	require.JSONEq(t, `{"items": []}`, answer.Body, "an empty list is not null")
+	require.JSONEq(t, `{"items": [], "continue": ""}`, answer.Body, "an empty list is not null")
 	require.Zero(t, f.world.Waits())
 }
 
@@ -50,6 +50,14 @@ func TestTheSearchIsNoWayToReadTheDirectoryOut(t *testing.T) {
 	for _, more := range []string{"", "&limit=500", "&continue=x"} {
 		answer := apitest.Call{As: apitest.Member, Method: http.MethodGet, Path: "/api/users?q=many" + more}.Do(f.http)
 		require.Len(t, answer.Items(t, "name"), 20, "there is no next page")
+		require.Empty(t, answer.Object(t, http.StatusOK)["continue"])
+	}
+	limited := func(limit string) apitest.Answer {
+		return apitest.Call{As: apitest.Member, Method: http.MethodGet, Path: "/api/users?q=many&limit=" + limit}.Do(f.http)
+	}
+	require.Equal(t, []string{"many-00", "many-01"}, limited("2").Items(t, "name"))
+	for _, limit := range []string{"0", "-1", "501", "x"} {
+		limited(limit).RefusedField(t, "query:limit")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -127,7 +128,5 @@ func (h *Handler) memberships(w http.ResponseWriter, r *http.Request) error {
 			items = append(items, e)
 		}
 	}
-	return httpapi.Write(w, http.StatusOK, struct {
-		Items []v1alpha1.MembershipIndexEntry `json:"items"`
-	}{items})
+	return httpapi.Write(w, http.StatusOK, paging.List[v1alpha1.MembershipIndexEntry]{Items: items})
 }

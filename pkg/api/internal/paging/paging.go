@@ -23,18 +23,27 @@ type List[T any] struct {
 	Continue string `json:"continue"`
 }
 
+// Limit is how many items ?limit= asks for.
+func Limit(r *http.Request) (int, error) {
+	raw := r.URL.Query().Get("limit")
+	if raw == "" {
+		return defaultLimit, nil
+	}
+	n, err := strconv.Atoi(raw)
+	if err != nil || n < 1 || n > maxLimit {
+		return 0, errs.InvalidField("query:limit", "must be a number from 1 to 500")
+	}
+	return n, nil
+}
+
 // Page sorts items by display name and then UUID, leaves out those whose display
 // name does not hold ?q=, and cuts out the page that ?limit= and ?continue= ask
 // for.
 func Page[T any](r *http.Request, items []T, key func(T) (displayName, uuid string)) (List[T], error) {
 	query := r.URL.Query()
-	limit := defaultLimit
-	if raw := query.Get("limit"); raw != "" {
-		n, err := strconv.Atoi(raw)
-		if err != nil || n < 1 || n > maxLimit {
-			return List[T]{}, errs.InvalidField("query:limit", "must be a number from 1 to 500")
-		}
-		limit = n
+	limit, err := Limit(r)
+	if err != nil {
+		return List[T]{}, err
 	}
 	after, err := decode(query.Get("continue"))
 	if err != nil {
