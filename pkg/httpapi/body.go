@@ -44,6 +44,12 @@ func Read(r *http.Request, into any) error {
 	if err := wellFormed(raw); err != nil {
 		return err
 	}
+	return Decode(raw, into)
+}
+
+// Decode takes a JSON value strictly into what into points to, and names the field
+// that is at fault.
+func Decode(raw []byte, into any) error {
 	strict, err := kjson.UnmarshalStrict(raw, into)
 	if err != nil {
 		return typeError(err)
@@ -161,14 +167,5 @@ func Write(w http.ResponseWriter, code int, v any) error {
 	}
 	w.WriteHeader(code)
 	_, err := w.Write(b.Bytes())
-	return err
-}
-
-// Decode takes a JSON value strictly into what into points to.
-func Decode(raw []byte, into any) error {
-	strict, err := kjson.UnmarshalStrict(raw, into)
-	if err == nil {
-		err = errors.Join(strict...)
-	}
 	return err
 }

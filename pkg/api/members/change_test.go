@@ -68,7 +68,7 @@ func TestChangingRefusesBadBodiesAndNamesTheField(t *testing.T) {
 			`{"sudo": "true"}`:                            "sudo",
 			`{"roles": {"name": "view"}}`:                 "roles",
 			`{"roles": ["view"]}`:                         "roles",
-			`{"roles": [{"name": "a", "kind": "b"}]}`:     "roles",
+			`{"roles": [{"name": "a", "kind": "b"}]}`:     "roles[0].kind",
 			`{"roles": [{"name": ""}]}`:                   "roles.name",
 			`{"roles": [{"name": "cluster-admin"}]}`:      "roles.name",
 			`{"roles": [{"name": "kedge:x"}]}`:            "roles.name",
@@ -305,4 +305,23 @@ func TestAPromotionIsNotHeldUpByARemovalThatItMakesVoid(t *testing.T) {
 	f := twoAdmins(t)
 	f.pending(apitest.Member, "")
 	require.Equal(t, "admin", f.patch(apitest.Admin, inOrg, apitest.Member, `{"role": "admin"}`).Object(t, http.StatusOK)["role"])
+}
+
+// What is at fault in a patch has the name that it has in a POST.
+func TestAPatchOfRolesNamesTheFieldAtFault(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for roles, field := range map[string]string{
+		`[{"name": "a", "x": 1}]`:        "roles[0].x",
+		`[{"name": "a", "name": "b"}]`:   "roles[0].name",
+		`["a"]`:                          "roles",
+		`"a"`:                            "roles",
+		`[{"name": 1}]`:                  "roles.name",
+		`[{"name": "a"}, {"nome": "b"}]`: "roles[1].nome",
+	} {
+		f.patch(apitest.Admin, inDev, apitest.WSMember, `{"roles": `+roles+`}`).RefusedField(t, field)
+		f.add(apitest.Admin, inDev, `{"userRef": {"name": "frank"}, "role": "member", "roles": `+roles+`}`).RefusedField(t, field)
+	}
+	require.Empty(t, f.store.writes)
+	f.patch(apitest.Admin, inDev, apitest.WSMember, `{"roles": [{"name": "a"}]}`).Object(t, http.StatusOK)
 }

@@ -3,6 +3,7 @@ package members
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
@@ -81,14 +82,17 @@ func (h *Handler) changeInWorkspace(w http.ResponseWriter, r *http.Request) erro
 // rolesIn reads the whole list, which replaces the one before; none where the patch
 // takes it away.
 func rolesIn(raw json.RawMessage) ([]v1alpha1.NamedRef, error) {
-	roles := []v1alpha1.NamedRef{}
+	in := struct {
+		Roles []v1alpha1.NamedRef `json:"roles"`
+	}{Roles: []v1alpha1.NamedRef{}}
 	if mergepatch.IsNull(raw) {
-		return roles, nil
+		return in.Roles, nil
 	}
-	if httpapi.Decode(raw, &roles) != nil {
-		return nil, errs.InvalidField("roles", `must be a list such as [{"name": "view"}]`)
+	// As the body had it, so that what is at fault in it has the same name.
+	if err := httpapi.Decode(slices.Concat([]byte(`{"roles":`), raw, []byte("}")), &in); err != nil {
+		return nil, err
 	}
-	return roles, tenancy.CheckRoles("roles", roles)
+	return in.Roles, tenancy.CheckRoles("roles", in.Roles)
 }
 
 func (h *Handler) removeFromWorkspace(w http.ResponseWriter, r *http.Request) error {
