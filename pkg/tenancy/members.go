@@ -3,6 +3,7 @@ package tenancy
 import (
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -30,7 +31,7 @@ func CheckRoles(field string, roles []v1alpha1.NamedRef) error {
 		switch {
 		case r.Name == "":
 			return errs.InvalidField(field+".name", "must not be empty")
-		case len(r.Name) > 200 || strings.ContainsAny(r.Name, "/%") || r.Name == "." || r.Name == "..":
+		case len(r.Name) > 200 || strings.ContainsAny(r.Name, "/%") || strings.ContainsFunc(r.Name, unicode.IsControl) || r.Name == "." || r.Name == "..":
 			return errs.InvalidField(field+".name", "must be the name of a cluster role")
 		case ReservedRole(r.Name):
 			return errs.InvalidField(field+".name", "must not begin with kedge: or system:, and must not be cluster-admin; use role and sudo instead")
@@ -67,6 +68,21 @@ func SameMembership(have, want *v1alpha1.Membership) bool {
 		}
 	}
 	return true
+}
+
+// Keyed marks a Membership that somebody makes with an Idempotency-Key, by its hash;
+// without one nothing is to be found again.
+func Keyed(m *v1alpha1.Membership, caller, keyHash string) {
+	if keyHash == "" {
+		return
+	}
+	m.Labels = map[string]string{v1alpha1.IdempotencyKeyLabel: keyHash}
+	m.Annotations = map[string]string{v1alpha1.CreatedByAnnotation: caller}
+}
+
+// MadeWith tells whether the caller made the Membership with that key.
+func MadeWith(m *v1alpha1.Membership, caller, keyHash string) bool {
+	return keyHash != "" && m.Labels[v1alpha1.IdempotencyKeyLabel] == keyHash && m.Annotations[v1alpha1.CreatedByAnnotation] == caller
 }
 
 // Honoured are the rows of an index that a Membership stands behind, with the

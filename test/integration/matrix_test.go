@@ -102,6 +102,7 @@ var matrixRows = []matrixRow{
 	{route: "POST /api/orgs/{org}/undelete", at: "returning", before: (*matrixScene).deletedOrg, gets: "401 403 403 403  403 403 403  403 403  403 2xx  401 401"},
 	{route: "GET /api/orgs/{org}/members", gets: "401 403 403 403  403 403 403  403 403  200 200  401 401"},
 	{route: "POST /api/orgs/{org}/members", body: `{"userRef":{"name":"{target}"},"role":"member"}`, before: (*matrixScene).notInOrg, gets: "401 403 403 403  403 403 403  403 403  403 201  401 401"},
+	{route: "GET /api/orgs/{org}/members/{user}", before: (*matrixScene).inOrg, gets: "401 403 403 403  403 403 403  403 403  200 200  401 401"},
 	{route: "PATCH /api/orgs/{org}/members/{user}", body: `{"role":"admin"}`, before: (*matrixScene).inOrg, gets: "401 403 403 403  403 403 403  403 403  403 200  401 401"},
 	{route: "DELETE /api/orgs/{org}/members/{user}", before: (*matrixScene).inOrg, gets: "401 403 403 403  403 403 403  403 403  403 204  401 401"},
 	{route: "DELETE /api/orgs/{org}/memberships/me", at: "leaving", before: (*matrixScene).seated, gets: "401 403 403 403  403 403 403  403 403  204 204  401 401"},
@@ -120,6 +121,7 @@ var matrixRows = []matrixRow{
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/members", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	{route: "POST /api/orgs/{org}/workspaces/{ws}/members", body: `{"userRef":{"name":"{target}"},"role":"member"}`, before: (*matrixScene).notInWorkspace, gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
 	{route: "POST /api/orgs/{org}/workspaces/{ws}/members", about: "where members look around", at: "viewing", body: `{"userRef":{"name":"{target}"},"role":"member"}`, before: (*matrixScene).notInWorkspace, gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/members/{user}", before: (*matrixScene).inWorkspace, gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	{route: "PATCH /api/orgs/{org}/workspaces/{ws}/members/{user}", body: `{"role":"admin","sudo":true}`, before: (*matrixScene).inWorkspace, gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
 	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/members/{user}", before: (*matrixScene).inWorkspace, gets: "401 403 403 403  403 403 403  403 204  403 204  401 401"},
 	// An Org's admin is admin in the Workspace without a Membership to give up.

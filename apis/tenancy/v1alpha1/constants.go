@@ -6,7 +6,8 @@ const (
 	// Workspace object, because the hub does not extend kcp's own kind (O-1).
 	DisplayNameAnnotation = GroupName + "/display-name"
 	// CreatedByAnnotation names the User (metadata.name) who asked for an
-	// Organization or a Workspace. It is written once, with the object.
+	// Organization or a Workspace, or for a Membership with an Idempotency-Key. It is
+	// written once, with the object.
 	CreatedByAnnotation = GroupName + "/created-by"
 	// DeletionRequestedAtAnnotation marks a Workspace as soft-deleted (O-13),
 	// RFC 3339 in UTC.
@@ -38,7 +39,7 @@ const (
 	// UserLabel names the User whom a derived binding serves.
 	UserLabel = GroupName + "/user"
 	// IdempotencyKeyLabel is the hash of the Idempotency-Key with which an
-	// Organization or a Workspace was asked for.
+	// Organization, a Workspace or a Membership was asked for.
 	IdempotencyKeyLabel = GroupName + "/idempotency-key"
 	// IdentityLabel is the hash of (issuer, subject) of a User.
 	IdentityLabel = GroupName + "/identity"

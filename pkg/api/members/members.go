@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -57,6 +58,7 @@ func (h *Handler) Mount(r chi.Router) {
 		r.Use(h.OrgScope)
 		r.Get("/orgs/{org}/members", httpapi.Handle(h.list))
 		r.Post("/orgs/{org}/members", httpapi.Handle(h.addToOrg))
+		r.Get("/orgs/{org}/members/{user}", httpapi.Handle(h.get))
 		r.Patch("/orgs/{org}/members/{user}", httpapi.Handle(h.changeInOrg))
 		r.Delete("/orgs/{org}/members/{user}", httpapi.Handle(h.removeFromOrg))
 		r.Delete("/orgs/{org}/memberships/me", httpapi.Handle(h.leaveOrg))
@@ -66,6 +68,7 @@ func (h *Handler) Mount(r chi.Router) {
 		const base = "/orgs/{org}/workspaces/{ws}"
 		r.Get(base+"/members", httpapi.Handle(h.list))
 		r.Post(base+"/members", httpapi.Handle(h.addToWorkspace))
+		r.Get(base+"/members/{user}", httpapi.Handle(h.get))
 		r.Patch(base+"/members/{user}", httpapi.Handle(h.changeInWorkspace))
 		r.Delete(base+"/members/{user}", httpapi.Handle(h.removeFromWorkspace))
 		r.Delete(base+"/memberships/me", httpapi.Handle(h.leaveWorkspace))
@@ -113,6 +116,21 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.User })
 }
 
+// get answers with one member: it is what the Location of a new one leads to, and
+// tells the ETag for an If-Match.
+func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
+	user, err := named(r)
+	if err != nil {
+		return err
+	}
+	m, ok := h.member(httpmw.ScopeOf(r), user)
+	if !ok {
+		return tenancy.NotAMember(user)
+	}
+	httpapi.Tag(w, m.ResourceVersion)
+	return httpapi.Write(w, http.StatusOK, h.viewOf(m))
+}
+
 // workspaceIn is the UUID of the scope's Workspace; empty for the Org itself.
 func workspaceIn(scope *tenancy.Scope) string {
 	if scope.Workspace == nil {
@@ -156,33 +174,59 @@ func named(r *http.Request) (string, error) {
 
 // add makes a Membership: 201, or 200 where the person is a member like that
 // already, or 202 where it takes its time until it counts everywhere, or the caller
-// does not want to wait.
+// does not want to wait. Who repeats an Idempotency-Key gets what the first made.
 func (h *Handler) add(w http.ResponseWriter, r *http.Request, m *v1alpha1.Membership) error {
 	scope := httpmw.ScopeOf(r)
+	_, key, err := idempotency.Key(r)
+	if err != nil {
+		return err
+	}
+	if first, ok := h.madeWith(scope, key); ok {
+		return h.again(w, r, first)
+	}
 	if err := h.person(m.Spec.UserRef.Name); err != nil {
 		return err
 	}
+	tenancy.Keyed(m, scope.User, key)
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
 	held, made, err := h.Store.CreateMembership(ctx, scope.Org.ClusterID, m)
 	if err != nil {
 		return err
 	}
-	code := http.StatusCreated
 	if !made {
-		if !tenancy.SameMembership(held, m) {
+		if !tenancy.MadeWith(held, scope.User, key) && !tenancy.SameMembership(held, m) {
 			return errs.New(errs.AlreadyExists, m.Spec.UserRef.Name+" is a member already, as "+string(held.Spec.Role)+"; change that with PATCH")
 		}
-		if err := h.lasting(scope, held); err != nil {
-			return err
-		}
-		code = http.StatusOK
+		return h.again(w, r, held)
 	}
-	if made && waiting.Async(r) {
+	w.Header().Set("Location", r.URL.Path+"/"+held.Spec.UserRef.Name)
+	if waiting.Async(r) {
 		httpapi.Tag(w, held.ResourceVersion)
 		return httpapi.Write(w, http.StatusAccepted, h.viewOf(held))
 	}
-	return h.answer(w, r, code, held)
+	return h.answer(w, r, http.StatusCreated, held)
+}
+
+// madeWith is the Membership that the caller made there with the key before.
+func (h *Handler) madeWith(scope *tenancy.Scope, key string) (*v1alpha1.Membership, bool) {
+	if key == "" {
+		return nil, false
+	}
+	for _, m := range h.Views.MembershipsIn(scope.Org.ClusterID) {
+		if tenancy.WorkspaceUUID(m) == workspaceIn(scope) && tenancy.MadeWith(m, scope.User, key) {
+			return m, true
+		}
+	}
+	return nil, false
+}
+
+// again answers with a Membership that was there before.
+func (h *Handler) again(w http.ResponseWriter, r *http.Request, m *v1alpha1.Membership) error {
+	if err := h.lasting(httpmw.ScopeOf(r), m); err != nil {
+		return err
+	}
+	return h.answer(w, r, http.StatusOK, m)
 }
 
 // lasting refuses to answer with a Membership that an ending which was decided
