@@ -1,0 +1,48 @@
+package tenancy_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+func TestO13_AskingAgainBeginsNoNewGrace(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 13, 0, 0, 0, time.FixedZone("CET", 3600))
+	before := metav1.NewTime(now.Add(-time.Hour))
+	for _, c := range []struct {
+		requested *metav1.Time
+		deleted   bool
+		want      map[string]any
+	}{
+		{nil, true, map[string]any{"at": "2026-03-01T12:00:00Z"}},
+		{&before, true, nil},
+		{&before, false, map[string]any{"at": nil}},
+		{nil, false, nil},
+	} {
+		d := tenancy.Deletable{Noun: "workspace", Key: "at", Requested: c.requested}
+		got, err := d.Mark(c.deleted, now)
+		require.NoError(t, err)
+		require.Equal(t, c.want, got)
+		d.Removing = true
+		_, err = d.Mark(c.deleted, now)
+		require.True(t, errs.Is(err, errs.NotFound), "its grace is over: %v", err)
+	}
+}
+
+func TestADeletionIsIndexedInItsOwnRowAlone(t *testing.T) {
+	t.Parallel()
+	at := metav1.NewTime(time.Unix(1, 0))
+	rows := []v1alpha1.MembershipIndexEntry{{OrgUUID: "o"}, {OrgUUID: "o", WorkspaceUUID: "w", SoftDeletedAt: &at}}
+	for _, deleted := range []bool{true, false} {
+		require.Equal(t, !deleted, tenancy.DeletionIndexed(rows, "o", "", deleted))
+		require.Equal(t, deleted, tenancy.DeletionIndexed(rows, "o", "w", deleted))
+		require.True(t, tenancy.DeletionIndexed(rows, "o", "another", deleted), "there is no row to wait for")
+	}
+}
