@@ -2,6 +2,7 @@ package httpmw
 
 import (
 	"net/http"
+	"path"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
@@ -12,8 +13,10 @@ type Change struct {
 	// User is who asked, Route the pattern, and Params the values in the path.
 	User, Method, Route string
 	Params              map[string]string
-	Code                int
-	Request             string
+	// Made is the name of what was made, which only the answer tells.
+	Made    string
+	Code    int
+	Request string
 }
 
 // Audit tells record of every request that is not a read, when it has been
@@ -28,6 +31,9 @@ func Audit(record func(Change)) func(http.Handler) http.Handler {
 			wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
 			defer func() {
 				c := Change{User: CallerOf(r).User.Name, Method: r.Method, Code: wrapped.Status(), Request: w.Header().Get(RequestIDHeader), Params: map[string]string{}}
+				if made := w.Header().Get("Location"); made != "" {
+					c.Made = path.Base(made)
+				}
 				if route := chi.RouteContext(r.Context()); route != nil {
 					c.Route = route.RoutePattern()
 					for i, key := range route.URLParams.Keys {

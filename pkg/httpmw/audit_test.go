@@ -20,7 +20,10 @@ func TestWhatMayChangeSomethingIsAudited(t *testing.T) {
 	h := routes(func(r chi.Router) {
 		r.Use(httpmw.Audit(func(c httpmw.Change) { changes = append(changes, c) }))
 		r.Route("/api", func(r chi.Router) {
-			r.Post("/orgs", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })
+			r.Post("/orgs", func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", "/api/orgs/o")
+				w.WriteHeader(http.StatusCreated)
+			})
 			r.Route("/orgs/{org}", func(r chi.Router) {
 				r.Get("/", ok)
 				r.Head("/", ok)
@@ -33,7 +36,7 @@ func TestWhatMayChangeSomethingIsAudited(t *testing.T) {
 		method, path string
 		want         *httpmw.Change
 	}{
-		{http.MethodPost, "/api/orgs", &httpmw.Change{Route: "/api/orgs", Params: map[string]string{}, Code: http.StatusCreated}},
+		{http.MethodPost, "/api/orgs", &httpmw.Change{Route: "/api/orgs", Params: map[string]string{}, Made: "o", Code: http.StatusCreated}},
 		{http.MethodPut, "/api/orgs/o", &httpmw.Change{Route: "/api/orgs/{org}", Params: map[string]string{"org": "o"}, Code: http.StatusOK}},
 		{http.MethodDelete, "/api/orgs/o/members/bob?cascade=true", &httpmw.Change{Route: "/api/orgs/{org}/members/{user}", Params: map[string]string{"org": "o", "user": "bob"}, Code: http.StatusConflict}},
 		{http.MethodGet, "/api/orgs/o", nil},

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -116,12 +117,8 @@ func signUp(s *store.SignUp, registration string, changes *audit.Log) httpmw.Sig
 // auditing writes changes down.
 func auditing(to *audit.Log) func(httpmw.Change) {
 	return func(c httpmw.Change) {
-		object := c.Params["user"]
-		if object == "" {
-			object = c.Params["name"]
-		}
 		to.Write(audit.Event{
-			Actor: c.User, Action: c.Method + " " + c.Route, Org: c.Params["org"], Workspace: c.Params["ws"], Object: object,
+			Actor: c.User, Action: c.Method + " " + c.Route, Org: c.Params["org"], Workspace: c.Params["ws"], Object: cmp.Or(c.Params["user"], c.Params["name"], c.Made),
 			Code: c.Code, Request: c.Request,
 		})
 	}
