@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,29 @@ func freePort(t *testing.T) int {
 	port, err := framework.FreePort()
 	require.NoError(t, err)
 	return port
+}
+
+// Two hubs on the same data would be the end of it, whatever ports they are given.
+func TestASecondHubOnTheSameDataIsRefused(t *testing.T) {
+	t.Parallel()
+	h := startHub(t, t.TempDir(), freePort(t))
+	program, err := framework.Bin("kedge-hub")
+	require.NoError(t, err)
+	second, err := framework.StartProcess(program,
+		"--data-dir", h.dir, "--listen-address", fmt.Sprintf("127.0.0.1:%d", freePort(t)), "--metrics-listen-address", "",
+		"--kcp-port", strconv.Itoa(freePort(t)), "--etcd-client-port", strconv.Itoa(freePort(t)), "--etcd-peer-port", strconv.Itoa(freePort(t)))
+	require.NoError(t, err)
+	t.Cleanup(second.Kill)
+	select {
+	case <-second.Ended():
+		require.Contains(t, second.Output.String(), "--data-dir: another hub works with")
+	case <-time.After(framework.Long):
+		require.Fail(t, "the second hub runs", "%s", second.Output)
+	}
+	h.CreateOrg(t, "alice", "ACME")
+	// What a hub held that was killed is free.
+	h.Kill()
+	startHub(t, h.dir, h.port)
 }
 
 func TestSIGTERMDrainsAndEndsWithSuccess(t *testing.T) {

@@ -43,18 +43,25 @@ type Options struct {
 type Server struct {
 	options Options
 	ready   chan struct{}
+	locked  *os.File
 }
 
-// New checks the options, makes the folder and chooses ports. A port that is
-// taken is an error that names the hub's flag for it.
+// New checks the options, makes the folder, takes it for this process and chooses
+// ports. A folder or a port that is taken is an error that names the hub's flag for
+// it.
 func New(options Options) (*Server, error) {
 	if err := os.MkdirAll(options.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data folder of kcp: %w", err)
 	}
-	if err := choosePorts(&options); err != nil {
+	locked, err := lock(options.Dir)
+	if err != nil {
 		return nil, err
 	}
-	return &Server{options: options, ready: make(chan struct{})}, nil
+	if err := choosePorts(&options); err != nil {
+		_ = locked.Close()
+		return nil, err
+	}
+	return &Server{options: options, ready: make(chan struct{}), locked: locked}, nil
 }
 
 // Ready is closed when kcp serves and its root workspace is complete.
@@ -81,6 +88,7 @@ func (s *Server) AdminConfig() (*rest.Config, error) {
 
 // Run starts etcd and kcp, and ends when ctx does, kcp first and etcd after it.
 func (s *Server) Run(ctx context.Context) error {
+	defer func() { _ = s.locked.Close() }()
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	completed, err := s.complete(ctx)
 	if err != nil {
@@ -107,7 +115,7 @@ func (s *Server) Run(ctx context.Context) error {
 		stopEtcd()
 		awaitStopped(etcd)
 	}()
-	if err := etcd.Run(etcdCtx); err != nil {
+	if err := startEtcd(etcdCtx, etcd); err != nil {
 		return fmt.Errorf("start etcd in %s: %w", s.options.Dir, err)
 	}
 	kcp, err := server.NewServer(completedConfig)
@@ -130,6 +138,17 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("run kcp: %w", err)
 	}
 	return nil
+}
+
+// startEtcd makes an error of the panic with which etcd answers a disk that is full,
+// or data that it cannot read. etcd itself has logged what was wrong.
+func startEtcd(ctx context.Context, etcd *embeddedetcd.Server) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v; see what etcd says above, and whether the disk has room", p)
+		}
+	}()
+	return etcd.Run(ctx)
 }
 
 func (s *Server) complete(ctx context.Context) (*serveroptions.CompletedOptions, error) {
