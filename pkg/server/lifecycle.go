@@ -169,7 +169,7 @@ func (w *writes) removeOrg(ctx context.Context, uuid string) (gone bool, err err
 func (w *writes) deleteOrg(now func() time.Time) func(ctx context.Context, org tenancy.Org) error {
 	return func(ctx context.Context, org tenancy.Org) error {
 		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"status":{"deletionRequestedAt":%q}}`,
-			org.UID, org.ResourceVersion, now().UTC().Format(time.RFC3339))
+			org.UID, org.ResourceVersion, tenancy.RequestedAt(now()))
 		_, err := w.clients.Organizations(w.clusters.Orgs).Patch(ctx, org.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager}, "status")
 		return again(err)
 	}

@@ -41,7 +41,13 @@ func (d Deletable) Mark(deleted bool, now time.Time) (map[string]any, error) {
 	case !deleted:
 		return map[string]any{d.Key: nil}, nil
 	}
-	return map[string]any{d.Key: now.UTC().Format(time.RFC3339)}, nil
+	return map[string]any{d.Key: RequestedAt(now)}, nil
+}
+
+// RequestedAt is how the time of a request for deletion is written down: in whole
+// seconds, and rounded up, so that no grace is shorter than the operator said.
+func RequestedAt(now time.Time) string {
+	return now.UTC().Add(time.Second - 1).Truncate(time.Second).Format(time.RFC3339)
 }
 
 // DeletionIndexed tells whether the rows show an Org, or the Workspace of it where that

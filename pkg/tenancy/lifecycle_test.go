@@ -46,3 +46,14 @@ func TestADeletionIsIndexedInItsOwnRowAlone(t *testing.T) {
 		require.True(t, tenancy.DeletionIndexed(rows, "o", "another", deleted), "there is no row to wait for")
 	}
 }
+
+// Whoever has five seconds has them, whatever part of a second it was asked in.
+func TestO13_NoGraceIsShorterThanTheOperatorSaid(t *testing.T) {
+	t.Parallel()
+	whole := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	for part, want := range map[time.Duration]time.Time{
+		0: whole, 1: whole.Add(time.Second), time.Second / 2: whole.Add(time.Second), time.Second - 1: whole.Add(time.Second), time.Second: whole.Add(time.Second),
+	} {
+		require.Equal(t, want.Format(time.RFC3339), tenancy.RequestedAt(whole.Add(part)), part)
+	}
+}

@@ -116,17 +116,23 @@ func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.Write(w, http.StatusOK, h.viewOf(u, caller.PlatformAdmin))
 }
 
+// row is one of the caller's index, with what only the operator's flag tells.
+type row struct {
+	v1alpha1.MembershipIndexEntry
+	PurgeAt *metav1.Time `json:"purgeAt,omitempty"`
+}
+
 func (h *Handler) memberships(w http.ResponseWriter, r *http.Request) error {
 	deleted, err := httpapi.Flag(r, "deleted")
 	if err != nil {
 		return err
 	}
 	entries := h.Views.Index(httpmw.CallerOf(r).User.Name)
-	items := make([]v1alpha1.MembershipIndexEntry, 0, len(entries))
+	items := make([]row, 0, len(entries))
 	for _, e := range entries {
 		if deleted || e.SoftDeletedAt == nil {
-			items = append(items, e)
+			items = append(items, row{e, tenancy.PurgeAt(e.SoftDeletedAt, h.DeletionGrace)})
 		}
 	}
-	return httpapi.Write(w, http.StatusOK, paging.List[v1alpha1.MembershipIndexEntry]{Items: items})
+	return httpapi.Write(w, http.StatusOK, paging.List[row]{Items: items})
 }

@@ -278,7 +278,9 @@ func TestO13_MembershipsLeaveOutTheSoftDeletedUnlessAsked(t *testing.T) {
 	} {
 		require.Equal(t, want, f.get(apitest.WSMember, "/memberships"+query).Items(t, "workspaceUUID"), query)
 	}
-	require.Contains(t, f.get(apitest.WSMember, "/memberships?deleted=true").Body, `"softDeletedAt":"2026-03-01T12:00:00Z"`)
+	body := f.get(apitest.WSMember, "/memberships?deleted=true").Body
+	require.Contains(t, body, `"softDeletedAt":"2026-03-01T12:00:00Z","purgeAt":"2026-03-31T12:00:00Z"`)
+	require.Equal(t, 1, strings.Count(body, "purgeAt"), "what lives is never purged")
 	f.get(apitest.WSMember, "/memberships?deleted=yes").RefusedField(t, "query:deleted")
 	require.Len(t, f.world.Index(apitest.WSMember), 2, "the view's own rows are left as they were")
 }

@@ -15,8 +15,8 @@ import (
 
 var (
 	// deletedColumns are those of a list, deletionColumns those of what was just
-	// deleted: only then does the hub say when it will be purged.
-	deletedColumns  = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"DELETED", "deletionRequestedAt"}}
+	// deleted.
+	deletedColumns  = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"DELETED", "deletionRequestedAt"}, {"PURGE AT", "purgeAt"}}
 	deletionColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"DELETED", "deletionRequestedAt"}, {"PURGE AT", "purgeAt"}}
 )
 
@@ -49,7 +49,7 @@ func (k *kind) deleteCommand(long string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(k.Err, "Deleted %s %s. %s\n", k.noun, t, untilPurge(raw, k.undeleteOf(place)))
+			fmt.Fprintf(k.Err, "Deleted %s %s. %s\n", k.noun, t, untilPurge(purgeAtOf(raw), k.undeleteOf(place)))
 			if err := k.printAnswer(k.output, raw, deletionColumns); err != nil {
 				return err
 			}
@@ -76,7 +76,7 @@ func (k *kind) deletedBefore(ctx context.Context, s *session, r client.Request, 
 	if err != nil {
 		return notFound
 	}
-	fmt.Fprintf(k.Err, "The %s %s is deleted already. It can be brought back with: %s\n", k.noun, t, k.undeleteOf(one(r, t.UUID)))
+	fmt.Fprintf(k.Err, "The %s %s is deleted already. %s\n", k.noun, t, untilPurge(t.PurgeAt, k.undeleteOf(one(r, t.UUID))))
 	return k.printTenant(t, deletionColumns)
 }
 
@@ -159,6 +159,7 @@ func (k *kind) deleted(ctx context.Context, s *session, r client.Request) ([]ten
 			WorkspaceDisplayName string `json:"workspaceDisplayName"`
 			Role                 string `json:"role"`
 			SoftDeletedAt        string `json:"softDeletedAt"`
+			PurgeAt              string `json:"purgeAt"`
 		} `json:"items"`
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
@@ -173,9 +174,9 @@ func (k *kind) deleted(ctx context.Context, s *session, r client.Request) ([]ten
 			// Its workspaces count as deleted, too, but cannot come back alone.
 			return nil, fmt.Errorf("organization %q is deleted; first run: kedge orgs undelete %s", e.OrgDisplayName, e.OrgUUID)
 		case ofOrg:
-			items = append(items, tenant{UUID: e.OrgUUID, DisplayName: e.OrgDisplayName, Role: e.Role, DeletionRequestedAt: e.SoftDeletedAt})
+			items = append(items, tenant{UUID: e.OrgUUID, DisplayName: e.OrgDisplayName, Role: e.Role, DeletionRequestedAt: e.SoftDeletedAt, PurgeAt: e.PurgeAt})
 		case k.inOrg:
-			items = append(items, tenant{UUID: e.WorkspaceUUID, DisplayName: e.WorkspaceDisplayName, Role: e.Role, DeletionRequestedAt: e.SoftDeletedAt})
+			items = append(items, tenant{UUID: e.WorkspaceUUID, DisplayName: e.WorkspaceDisplayName, Role: e.Role, DeletionRequestedAt: e.SoftDeletedAt, PurgeAt: e.PurgeAt})
 		}
 	}
 	return items, nil
@@ -189,15 +190,24 @@ func (k *kind) undeleteOf(place client.Request) string {
 	return k.run("undelete " + place.Workspace + " --org " + place.Org)
 }
 
-// untilPurge says how, and until when, what was deleted can be brought back.
-func untilPurge(raw []byte, command string) string {
+// purgeAtOf is when the hub says that it purges what an answer is about; empty where
+// it does not say.
+func purgeAtOf(raw []byte) string {
 	var answer struct {
 		PurgeAt string `json:"purgeAt"`
 	}
-	if json.Unmarshal(raw, &answer) != nil || answer.PurgeAt == "" {
+	if json.Unmarshal(raw, &answer) != nil {
+		return ""
+	}
+	return answer.PurgeAt
+}
+
+// untilPurge says how, and until when, what was deleted can be brought back.
+func untilPurge(at, command string) string {
+	if at == "" {
 		return "It can be brought back with: " + command
 	}
-	return "Until " + answer.PurgeAt + " it can be brought back with: " + command
+	return "Until " + at + " it can be brought back with: " + command
 }
 
 func (k *kind) printTenant(t tenant, columns table) error {

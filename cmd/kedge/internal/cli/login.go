@@ -126,6 +126,7 @@ type me struct {
 	Email       string `json:"email"`
 	// DeletionRequestedAt is set while the account is soft-deleted.
 	DeletionRequestedAt string `json:"deletionRequestedAt,omitempty"`
+	PurgeAt             string `json:"purgeAt,omitempty"`
 }
 
 func whoami(cmd *cobra.Command, api *client.Client) (me, error) {

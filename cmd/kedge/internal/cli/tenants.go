@@ -26,6 +26,7 @@ type tenant struct {
 	Phase               string `json:"phase,omitempty"`
 	CreatedAt           string `json:"createdAt,omitempty"`
 	DeletionRequestedAt string `json:"deletionRequestedAt,omitempty"`
+	PurgeAt             string `json:"purgeAt,omitempty"`
 }
 
 func (t tenant) String() string {

@@ -19,7 +19,7 @@ func withDeleted(t *testing.T) (b *bed, listed *[]call) {
 	t.Helper()
 	b = newBed(t)
 	b.inWorkspace(t)
-	deleted := `"role":"admin","softDeletedAt":"2026-11-20T00:00:00Z"}`
+	deleted := `"role":"admin","softDeletedAt":"2026-11-20T00:00:00Z","purgeAt":"2026-12-20T00:00:00Z"}`
 	listed = b.record(t, "GET /api/users/me/memberships", http.StatusOK, `{"items":[`+strings.Join([]string{
 		`{"orgUUID":"` + orgUUID + `","orgDisplayName":"ACME","role":"admin"}`,
 		`{"orgUUID":"` + orgUUID + `","orgDisplayName":"ACME","workspaceUUID":"` + wsUUID + `","workspaceDisplayName":"Web","role":"admin"}`,
@@ -35,13 +35,13 @@ func TestDeletedOnesAreListed(t *testing.T) {
 	b, listed := withDeleted(t)
 	code, out, errOut := b.run(t, "orgs", "list", "--deleted")
 	require.Zero(t, code, errOut)
-	require.Equal(t, "UUID                                   DISPLAY NAME   ROLE    DELETED\n"+goneOrg+"   Gone           admin   2026-11-20T00:00:00Z\n", out)
+	require.Equal(t, "UUID                                   DISPLAY NAME   ROLE    DELETED                PURGE AT\n"+goneOrg+"   Gone           admin   2026-11-20T00:00:00Z   2026-12-20T00:00:00Z\n", out)
 	code, out, _ = b.run(t, "workspaces", "list", "--deleted", "-o", "name")
 	require.Zero(t, code)
 	require.Equal(t, goneWS+"\n", out, "of the chosen organization alone")
 	code, out, _ = b.run(t, "workspaces", "list", "--deleted", "-o", "json")
 	require.Zero(t, code)
-	require.JSONEq(t, `{"items":[{"uuid":"`+goneWS+`","displayName":"Shop","role":"admin","deletionRequestedAt":"2026-11-20T00:00:00Z"}]}`, out)
+	require.JSONEq(t, `{"items":[{"uuid":"`+goneWS+`","displayName":"Shop","role":"admin","deletionRequestedAt":"2026-11-20T00:00:00Z","purgeAt":"2026-12-20T00:00:00Z"}]}`, out)
 	code, out, _ = b.run(t, "orgs", "list", "-o", "name")
 	require.Zero(t, code)
 	require.Equal(t, orgUUID+"\n", out)
@@ -118,7 +118,7 @@ func TestDeletingAndUndeletingTwiceSucceeds(t *testing.T) {
 	t.Parallel()
 	b, _ := withDeleted(t)
 	for args, want := range map[string]struct{ says, out string }{
-		"orgs delete Gone":        {`The organization "Gone" (` + goneOrg + `) is deleted already. It can be brought back with: kedge orgs undelete ` + goneOrg, goneOrg},
+		"orgs delete Gone":        {`The organization "Gone" (` + goneOrg + `) is deleted already. Until 2026-12-20T00:00:00Z it can be brought back with: kedge orgs undelete ` + goneOrg, goneOrg},
 		"workspaces delete Shop":  {"kedge workspaces undelete " + goneWS + " --org " + orgUUID, goneWS},
 		"orgs undelete ACME":      {`The organization "ACME" (` + orgUUID + `) is not deleted.`, orgUUID},
 		"workspaces undelete Web": {"is not deleted.", wsUUID},

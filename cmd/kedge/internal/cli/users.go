@@ -76,7 +76,7 @@ who you are and, until the time that is printed, undelete yourself.`,
 				return err
 			}
 			if who.DeletionRequestedAt != "" {
-				fmt.Fprintf(a.Err, "Your account %s is deleted already. It can be brought back with: kedge me undelete\n", who.Name)
+				fmt.Fprintf(a.Err, "Your account %s is deleted already. %s\n", who.Name, untilPurge(who.PurgeAt, "kedge me undelete"))
 				return a.printMe(output, who)
 			}
 			text := fmt.Sprintf("Delete your account %s at %s? Your memberships give no rights then. It can be\n"+
@@ -88,7 +88,7 @@ who you are and, until the time that is printed, undelete yourself.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.Err, "Deleted your account %s. %s\n", who.Name, untilPurge(raw, "kedge me undelete"))
+			fmt.Fprintf(a.Err, "Deleted your account %s. %s\n", who.Name, untilPurge(purgeAtOf(raw), "kedge me undelete"))
 			return a.printAnswer(output, raw, table{{"NAME", "name"}, {"DISPLAY NAME", "displayName"}, {"DELETED", "deletionRequestedAt"}, {"PURGE AT", "purgeAt"}})
 		},
 	}
