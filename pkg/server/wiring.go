@@ -179,7 +179,8 @@ func (c *controllers) places(user string) []tenancy.Place {
 		if !ok || org.Organization == nil || !m.DeletionTimestamp.IsZero() {
 			continue
 		}
-		p := tenancy.Place{Org: org, FirstAdmin: tenancy.FirstAdmin(org, c.views.MembershipsIn(cluster)), Role: m.Spec.Role}
+		first := tenancy.FirstAdmin(org, func() []*v1alpha1.Membership { return c.views.MembershipsIn(cluster) })
+		p := tenancy.Place{Org: org, FirstAdmin: first, Role: m.Spec.Role}
 		if ref := m.Spec.WorkspaceRef; ref != nil {
 			ws, ok := c.views.Workspace(org.UUID(), ref.Name)
 			if !ok {

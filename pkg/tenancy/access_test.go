@@ -269,9 +269,10 @@ func TestFirstAdmin(t *testing.T) {
 	early, late := metav1.NewTime(time.Unix(1, 0)), metav1.NewTime(time.Unix(2, 0))
 	older, newer, member := tenancy.NewMembership("old", "", "admin"), tenancy.NewMembership("new", "", "admin"), tenancy.NewMembership("aaa", "", "member")
 	older.CreationTimestamp, newer.CreationTimestamp, member.CreationTimestamp = early, late, early
-	all := []*v1alpha1.Membership{newer, member, older}
-	require.Equal(t, "creator", tenancy.FirstAdmin(tenancy.Org{Organization: tenancy.NewOrganization("o", "O", "creator")}, all))
+	all := func() []*v1alpha1.Membership { return []*v1alpha1.Membership{newer, member, older} }
+	none := func() []*v1alpha1.Membership { return nil }
+	require.Equal(t, "creator", tenancy.FirstAdmin(tenancy.Org{Organization: tenancy.NewOrganization("o", "O", "creator")}, nil), "nobody is looked at")
 	gitops := tenancy.Org{Organization: &v1alpha1.Organization{}}
 	require.Equal(t, "old", tenancy.FirstAdmin(gitops, all))
-	require.Empty(t, tenancy.FirstAdmin(gitops, nil))
+	require.Empty(t, tenancy.FirstAdmin(gitops, none))
 }

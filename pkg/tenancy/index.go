@@ -59,13 +59,13 @@ func deletedAt(requested, deletion *metav1.Time) *metav1.Time {
 
 // FirstAdmin is the name of the User shown as the Org's first admin (O-4): who
 // asked for it, or, where it came from elsewhere, whose admin Membership is the
-// oldest.
-func FirstAdmin(org Org, memberships []*v1alpha1.Membership) string {
+// oldest. Those are asked for only then, because an Org may have very many.
+func FirstAdmin(org Org, memberships func() []*v1alpha1.Membership) string {
 	if by := org.CreatedBy(); by != "" {
 		return by
 	}
 	var first *v1alpha1.Membership
-	for _, m := range memberships {
+	for _, m := range memberships() {
 		if m.Spec.Scope != v1alpha1.ScopeOrg || m.Spec.Role != v1alpha1.RoleAdmin {
 			continue
 		}
