@@ -2,24 +2,25 @@ package kcp
 
 import (
 	"context"
+	"iter"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
-	kcpcache "github.com/kcp-dev/apimachinery/v2/pkg/cache"
-	kcpinformers "github.com/kcp-dev/apimachinery/v2/third_party/informers"
 	"github.com/kcp-dev/logicalcluster/v3"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
-
-const byCluster = "cluster"
 
 // ClusterOf is the logical cluster that an object came from.
 func ClusterOf(o metav1.Object) string { return string(logicalcluster.From(o)) }
@@ -39,16 +40,16 @@ type Informer[T Object] struct {
 	list     func() runtime.Object
 	handlers []Handler[T]
 	trim     func(T)
+	pack     func(T) Packed[T]
 
 	mu        sync.RWMutex
-	endpoints map[string]*endpoint
+	endpoints map[string]*endpoint[T]
 }
 
-type endpoint struct {
-	informer kcpcache.ScopeableSharedIndexInformer
-	handler  cache.ResourceEventHandlerRegistration
-	stop     context.CancelFunc
-	done     chan struct{}
+type endpoint[T Object] struct {
+	store *store[T]
+	stop  context.CancelFunc
+	done  chan struct{}
 }
 
 // NewInformer returns an informer that watches nothing until it is given an
@@ -56,7 +57,7 @@ type endpoint struct {
 func NewInformer[T Object](c *Clients, gvr schema.GroupVersionResource, labelSelector string, empty func() T, list func() runtime.Object) *Informer[T] {
 	return &Informer[T]{
 		clients: c, gvr: gvr, selector: labelSelector, empty: empty, list: list,
-		endpoints: map[string]*endpoint{},
+		endpoints: map[string]*endpoint[T]{},
 	}
 }
 
@@ -64,6 +65,13 @@ func NewInformer[T Object](c *Clients, gvr schema.GroupVersionResource, labelSel
 // an object.
 func (i *Informer[T]) Trimming(trim func(T)) *Informer[T] {
 	i.trim = trim
+	return i
+}
+
+// Packing returns the informer after it was told to hold objects as pack returns
+// them, where that is not nil.
+func (i *Informer[T]) Packing(pack func(T) Packed[T]) *Informer[T] {
+	i.pack = pack
 	return i
 }
 
@@ -77,7 +85,7 @@ func (i *Informer[T]) start(ctx context.Context, url string) {
 	client := i.clients.rest(url+"/clusters/*", i.gvr.GroupVersion())
 	options := func(o *metav1.ListOptions) { o.LabelSelector = i.selector }
 	endless := &watches{}
-	inf := kcpinformers.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			options(&o)
 			var list runtime.Object
@@ -103,36 +111,18 @@ func (i *Informer[T]) start(ctx context.Context, url string) {
 			unchanged.SetResourceVersion(o.ResourceVersion)
 			return endless.last(w, began, unchanged), nil
 		},
-	}, noWatchList{}), i.empty(), 0, cache.Indexers{byCluster: func(o any) ([]string, error) {
-		return []string{ClusterOf(o.(T))}, nil
-	}})
+	}, noWatchList{})
 	logger := log.From(ctx).With(zap.String("resource", i.gvr.Resource))
-	_ = inf.SetTransform(func(o any) (any, error) {
-		if m, ok := o.(metav1.Object); ok {
-			m.SetManagedFields(nil)
-		}
-		if object, ok := o.(T); ok && i.trim != nil {
-			i.trim(object)
-		}
-		return o, nil
-	})
-	_ = inf.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		logger.Debug("watch ended; it is started again", zap.Error(err))
-	})
-	registration, err := inf.AddEventHandler(i.events())
-	if err != nil {
-		logger.Error("cannot watch", zap.Error(err))
-		return
-	}
 	ctx, cancel := context.WithCancel(ctx)
-	e := &endpoint{informer: inf, handler: registration, stop: cancel, done: make(chan struct{})}
+	e := &endpoint[T]{store: newStore(i.prepare, i.tell), stop: cancel, done: make(chan struct{})}
+	reflector := cache.NewReflectorWithOptions(source, i.empty(), e.store, cache.ReflectorOptions{})
 	i.mu.Lock()
 	i.endpoints[url] = e
 	i.mu.Unlock()
 	go func() {
 		defer close(e.done)
 		// A virtual workspace that has just come up may not serve the kind yet, and
-		// the informer's own back-off begins with most of a second.
+		// the back-off below begins with most of a second.
 		for !served(ctx, client, i.gvr.Resource) {
 			select {
 			case <-ctx.Done():
@@ -140,8 +130,34 @@ func (i *Informer[T]) start(ctx context.Context, url string) {
 			case <-time.After(pollServed):
 			}
 		}
-		inf.RunWithContext(ctx)
+		_ = relisting().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+			if err := reflector.ListAndWatchWithContext(ctx); err != nil {
+				logger.Debug("watch ended; it is started again", zap.Error(err))
+			}
+			return false, nil
+		})
 	}()
+}
+
+// relisting is when a kind is listed anew whose watch has failed, as in client-go's own
+// informers.
+func relisting() wait.DelayFunc {
+	backoff := wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 30 * time.Second}
+	return backoff.DelayWithReset(clock.RealClock{}, 2*time.Minute)
+}
+
+// prepare makes what is held of an object.
+func (i *Informer[T]) prepare(o T) any {
+	o.SetManagedFields(nil)
+	if i.trim != nil {
+		i.trim(o)
+	}
+	if i.pack != nil {
+		if packed := i.pack(o); packed != nil {
+			return packed
+		}
+	}
+	return o
 }
 
 // pollServed is how often it is asked whether a kind is served.
@@ -157,29 +173,9 @@ type noWatchList struct{}
 
 func (noWatchList) IsWatchListSemanticsUnSupported() bool { return true }
 
-func (i *Informer[T]) events() cache.ResourceEventHandler {
-	call := func(old, new T) {
-		for _, h := range i.handlers {
-			h(old, new)
-		}
-	}
-	var none T
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { call(none, o.(T)) },
-		UpdateFunc: func(o, n any) {
-			old, new := o.(T), n.(T)
-			if old.GetResourceVersion() != new.GetResourceVersion() {
-				call(old, new)
-			}
-		},
-		DeleteFunc: func(o any) {
-			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
-				o = gone.Obj
-			}
-			if old, ok := o.(T); ok {
-				call(old, none)
-			}
-		},
+func (i *Informer[T]) tell(old, new T) {
+	for _, h := range i.handlers {
+		h(old, new)
 	}
 }
 
@@ -194,10 +190,7 @@ func (i *Informer[T]) forget(url string) {
 	}
 	e.stop()
 	<-e.done
-	events := i.events()
-	for _, o := range e.informer.GetStore().List() {
-		events.OnDelete(o)
-	}
+	e.store.drop(func(_, _ string) bool { return true })
 }
 
 // wait blocks until every watch that was started has ended.
@@ -215,7 +208,7 @@ func (i *Informer[T]) synced() bool {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	for _, e := range i.endpoints {
-		if !e.handler.HasSynced() {
+		if !e.store.filled.Load() {
 			return false
 		}
 	}
@@ -228,8 +221,8 @@ func (i *Informer[T]) Get(cluster, name string) (T, bool) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	for _, e := range i.endpoints {
-		if o, ok, _ := e.informer.GetIndexer().GetByKey(kcpcache.ToClusterAwareKey(cluster, "", name)); ok {
-			return o.(T), true
+		if o, ok := e.store.get(cluster, name); ok {
+			return o, true
 		}
 	}
 	var none T
@@ -243,23 +236,21 @@ func (i *Informer[T]) InCluster(cluster string) []T {
 	defer i.mu.RUnlock()
 	var out []T
 	for _, e := range i.endpoints {
-		objects, _ := e.informer.GetIndexer().ByIndex(byCluster, cluster)
-		for _, o := range objects {
-			out = append(out, o.(T))
-		}
+		out = append(out, e.store.inCluster(cluster)...)
 	}
 	return out
 }
 
-// List returns all objects. They are shared: read only.
-func (i *Informer[T]) List() []T {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	var out []T
-	for _, e := range i.endpoints {
-		for _, o := range e.informer.GetStore().List() {
-			out = append(out, o.(T))
+// All goes through all objects. They are shared: read only.
+func (i *Informer[T]) All() iter.Seq[T] {
+	return func(yield func(T) bool) {
+		i.mu.RLock()
+		endpoints := slices.Collect(maps.Values(i.endpoints))
+		i.mu.RUnlock()
+		for _, e := range endpoints {
+			if !e.store.all(yield) {
+				return
+			}
 		}
 	}
-	return out
 }

@@ -229,7 +229,7 @@ func (c *controllers) waitsForUs(lc *kcpcorev1alpha1.LogicalCluster) bool {
 // waiting finds the logical cluster of an Org that waits for the hub; they are
 // few at any time.
 func (c *controllers) waiting(org string) (cluster string, ok bool) {
-	for _, lc := range c.in.Initializing.List() {
+	for lc := range c.in.Initializing.All() {
 		if c.waitsForUs(lc) && lc.Spec.Owner.Name == org {
 			return kcp.ClusterOf(lc), true
 		}

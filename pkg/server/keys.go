@@ -7,7 +7,7 @@ import (
 
 func (c *controllers) allOrganizations() []controller.Key {
 	var keys []controller.Key
-	for _, o := range c.in.Organizations.List() {
+	for o := range c.in.Organizations.All() {
 		keys = append(keys, controller.Key{Cluster: c.clusters.Orgs, Name: o.Name})
 	}
 	return keys
@@ -15,7 +15,7 @@ func (c *controllers) allOrganizations() []controller.Key {
 
 func (c *controllers) allWorkspaces() []controller.Key {
 	var keys []controller.Key
-	for _, ws := range c.in.Workspaces.List() {
+	for ws := range c.in.Workspaces.All() {
 		if cluster := kcp.ClusterOf(ws); cluster != c.clusters.Orgs {
 			keys = append(keys, controller.Key{Cluster: cluster, Name: ws.Name})
 		}
@@ -25,7 +25,7 @@ func (c *controllers) allWorkspaces() []controller.Key {
 
 func (c *controllers) allUsers() []controller.Key {
 	var keys []controller.Key
-	for _, u := range c.in.Users.List() {
+	for u := range c.in.Users.All() {
 		keys = append(keys, controller.Key{Cluster: c.clusters.Users, Name: u.Name})
 	}
 	return keys
@@ -35,7 +35,7 @@ func (c *controllers) allUsers() []controller.Key {
 // before it.
 func (c *controllers) allIndexed() []controller.Key {
 	keys := c.allUsers()
-	for _, i := range c.in.Indexes.List() {
+	for i := range c.in.Indexes.All() {
 		if _, ok := c.in.Users.Get(c.clusters.Users, i.Name); !ok {
 			keys = append(keys, controller.Key{Cluster: c.clusters.Users, Name: i.Name})
 		}
@@ -45,7 +45,7 @@ func (c *controllers) allIndexed() []controller.Key {
 
 func (c *controllers) allMemberships() []controller.Key {
 	var keys []controller.Key
-	for _, m := range c.in.Memberships.List() {
+	for m := range c.in.Memberships.All() {
 		keys = append(keys, controller.Key{Cluster: kcp.ClusterOf(m), Name: m.Name})
 	}
 	return keys

@@ -88,7 +88,7 @@ func (p routes) router() chi.Router {
 			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
 		}).Mount(r)
 		(&members.Handler{
-			Views: v, Await: v.Await, Followed: p.rights.of, Store: s,
+			Views: v, Await: v.Await, Membership: v.Membership, Followed: p.rights.of, Store: s,
 			OrgScope: scopes.Org, WorkspaceScope: scopes.Workspace, Clock: c.Clock,
 		}).Mount(r)
 		(&orgs.Handler{

@@ -31,7 +31,8 @@ var reads = []struct {
 	{"Cluster", 0, func(v *views.Views) { v.Cluster(firstOrgsID) }},
 	{"UsedWorkspaces", 0, func(v *views.Views) { v.UsedWorkspaces(firstOrg, nil) }},
 	{"Sudo", 1, func(v *views.Views) { v.Sudo(firstPerson, firstOrg, firstWorkspace) }},
-	{"MembershipsOf", 1, func(v *views.Views) { v.MembershipsOf(firstPerson) }},
+	// Each is made of what is kept of it.
+	{"MembershipsOf", 7, func(v *views.Views) { v.MembershipsOf(firstPerson) }},
 	{"Workspaces", 1, func(v *views.Views) { v.Workspaces(firstOrg) }},
 	{"SearchPeople, most found", 1, func(v *views.Views) { v.SearchPeople("person", 20) }},
 	{"SearchPeople, none found", 1, func(v *views.Views) { v.SearchPeople("nobody", 20) }},
@@ -61,9 +62,28 @@ func BenchmarkReads(b *testing.B) {
 	}
 }
 
-// BenchmarkPerson reports how much memory a person takes, in the views and in the
-// informers behind them, everybody having been here once.
+// BenchmarkPerson reports how much memory a person takes.
 func BenchmarkPerson(b *testing.B) {
+	for _, rows := range []int{1, 5} {
+		b.Run(fmt.Sprintf("%d memberships", rows), func(b *testing.B) {
+			for b.Loop() {
+				b.ReportMetric(float64(bytesPerPerson(b, 10_000, rows)), "B/person")
+			}
+		})
+	}
+}
+
+// Not parallel, because it measures the memory of the whole program.
+func TestAPersonWithFiveMembershipsTakesAtMostFourKiB(t *testing.T) {
+	per := bytesPerPerson(t, 2000, 5)
+	t.Log(per, "bytes")
+	require.LessOrEqual(t, per, int64(4<<10))
+	require.Greater(t, per, int64(2<<10), "the control: it is measured")
+}
+
+// bytesPerPerson is how much memory a person takes, in the views and in the informers
+// behind them, everybody having been here once.
+func bytesPerPerson(t testing.TB, people, rows int) int64 {
 	live := func() int64 {
 		// Pools let go of what they keep at the second collection only.
 		runtime.GC()
@@ -72,21 +92,14 @@ func BenchmarkPerson(b *testing.B) {
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
-	for _, rows := range []int{1, 5} {
-		b.Run(fmt.Sprintf("%d memberships", rows), func(b *testing.B) {
-			const people = 10_000
-			w := world{orgs: people, people: people, rows: rows}
-			objects := w.objects()
-			for b.Loop() {
-				var before int64
-				v, in := watching(b, objects, func() { before = live() })
-				for i := range people {
-					v.Index(personName(i))
-				}
-				b.ReportMetric(float64(live()-before)/people, "B/person")
-				runtime.KeepAlive(in)
-			}
-			runtime.KeepAlive(objects)
-		})
+	objects := world{orgs: people, people: people, rows: rows}.objects()
+	var before int64
+	v, in := watching(t, objects, func() { before = live() })
+	for i := range people {
+		v.Index(personName(i))
 	}
+	per := (live() - before) / int64(people)
+	runtime.KeepAlive(in)
+	runtime.KeepAlive(objects)
+	return per
 }

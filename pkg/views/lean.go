@@ -3,7 +3,6 @@ package views
 import (
 	"maps"
 	"strings"
-	"sync"
 	"unique"
 
 	"github.com/kcp-dev/logicalcluster/v3"
@@ -21,14 +20,13 @@ import (
 // there already, which is safe because all of it is read only.
 type lean struct {
 	topology *topology
-
-	mu sync.Mutex
-	// annotations are those that kcp itself gives every object of a logical cluster.
-	annotations map[string]map[string]string
+	// annotations are those of an object that has none but what kcp itself gives all of
+	// the logical cluster of people.
+	annotations map[string]string
 }
 
-func newLean(t *topology) lean {
-	return lean{topology: t, annotations: map[string]map[string]string{}}
+func newLean(t *topology, users string) lean {
+	return lean{topology: t, annotations: map[string]string{logicalcluster.AnnotationKey: users}}
 }
 
 func (l *lean) user(u *v1alpha1.User) {
@@ -46,18 +44,13 @@ func (l *lean) user(u *v1alpha1.User) {
 	leanStatus(&u.Status.CommonStatus)
 }
 
+// membership comes before packMembership, which keeps little of the object.
 func (l *lean) membership(m *v1alpha1.Membership) {
 	l.object(&m.TypeMeta, &m.ObjectMeta)
 	delete(m.Annotations, corev1.LastAppliedConfigAnnotation)
-	m.Annotations = l.shared(m.Annotations)
-	// A Membership's name is made of the names that it refers to.
-	m.Spec.UserRef.Name = within(m.Name, m.Spec.UserRef.Name)
-	if ref := m.Spec.WorkspaceRef; ref != nil {
-		ref.Name = within(m.Name, ref.Name)
+	if cluster, ok := m.Annotations[logicalcluster.AnnotationKey]; ok {
+		m.Annotations[logicalcluster.AnnotationKey] = l.topology.sharedID(cluster)
 	}
-	share(&m.Spec.Scope)
-	share(&m.Spec.Role)
-	leanStatus(&m.Status.CommonStatus)
 }
 
 // index leaves annotations and labels as they are: of all these kinds it alone is
@@ -82,33 +75,13 @@ func (l *lean) object(kind *metav1.TypeMeta, o *metav1.ObjectMeta) {
 	}
 }
 
-// shared returns one map for all objects of a logical cluster that have no
-// annotations but kcp's own. A map of one entry is bigger than many an object.
+// shared returns one map for all who have the same: a map of one entry is bigger than
+// many an object.
 func (l *lean) shared(annotations map[string]string) map[string]string {
-	cluster := annotations[logicalcluster.AnnotationKey]
-	for key := range annotations {
-		if !strings.HasPrefix(key, "kcp.io/") {
-			return annotations
-		}
+	if maps.Equal(annotations, l.annotations) {
+		return l.annotations
 	}
-	if cluster == "" {
-		return annotations
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if held, ok := l.annotations[cluster]; ok && maps.Equal(held, annotations) {
-		return held
-	}
-	l.annotations[cluster] = annotations
 	return annotations
-}
-
-// forget lets go of what the objects of a logical cluster shared, when the last of
-// them is gone.
-func (l *lean) forget(cluster string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.annotations, cluster)
 }
 
 // leanStatus shares what conditions have in common. Their times are their own.

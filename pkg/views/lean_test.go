@@ -94,26 +94,20 @@ func TestObjectsShareWhatIsTheSameAndNothingElse(t *testing.T) {
 	t.Parallel()
 	w := world{orgs: 2, people: 4, rows: 2}
 	objects := w.objects()
-	odd := w.membership(3, 0)
+	odd := w.user(3)
 	odd.Name, odd.Annotations["example.com/odd"] = "odd", "yes"
-	inWorkspace := from(orgCluster(0), 3, tenancy.NewMembership("bob", workspaceUUID(0), v1alpha1.RoleMember))
-	objects["memberships"] = append(objects["memberships"], odd, inWorkspace)
+	objects["users"] = append(objects["users"], odd)
 	v, in := watching(t, objects, nil)
-	get := func(cluster, name string) *v1alpha1.Membership {
-		m, ok := in.Memberships.Get(cluster, name)
+	get := func(name string) *v1alpha1.User {
+		u, ok := in.Users.Get(usersCluster, name)
 		require.True(t, ok)
-		return m
+		return u
 	}
-	annotations := func(m *v1alpha1.Membership) uintptr { return reflect.ValueOf(m.Annotations).Pointer() }
-	first, second := get(orgCluster(0), personName(0)), get(orgCluster(0), personName(2))
-	require.Equal(t, annotations(first), annotations(second), "of one cluster")
-	require.Equal(t, map[string]string{"kcp.io/cluster": orgCluster(0)}, first.Annotations)
-	require.NotEqual(t, annotations(first), annotations(get(orgCluster(1), personName(0))), "of another")
-	require.Equal(t, map[string]string{"kcp.io/cluster": orgCluster(1), "example.com/odd": "yes"}, get(orgCluster(1), "odd").Annotations)
-
-	m := get(orgCluster(0), inWorkspace.Name)
-	require.Same(t, unsafe.StringData(m.Name), unsafe.StringData(m.Spec.WorkspaceRef.Name))
-	require.Same(t, unsafe.StringData(m.Name[len(workspaceUUID(0))+1:]), unsafe.StringData(m.Spec.UserRef.Name))
+	annotations := func(u *v1alpha1.User) uintptr { return reflect.ValueOf(u.Annotations).Pointer() }
+	first, second := get(personName(0)), get(personName(2))
+	require.Equal(t, annotations(first), annotations(second))
+	require.Equal(t, map[string]string{"kcp.io/cluster": usersCluster}, first.Annotations)
+	require.Equal(t, map[string]string{"kcp.io/cluster": usersCluster, "example.com/odd": "yes"}, get("odd").Annotations)
 	require.Len(t, first.Status.Conditions, cap(first.Status.Conditions))
 
 	org, ok := v.Org(orgUUID(0))

@@ -5,40 +5,48 @@ import (
 	"sync"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // objectKey is an object in a logical cluster.
 type objectKey struct{ cluster, name string }
 
+// held are the Memberships themselves. What is derived from them here is told of a
+// change after held has it.
+type held interface {
+	Get(cluster, name string) (*v1alpha1.Membership, bool)
+	InCluster(cluster string) []*v1alpha1.Membership
+}
+
 type memberships struct {
-	mu        sync.RWMutex
-	people    map[string]*person
-	byCluster map[string]*shelf[string]
-	total     int
-	indexes   int
-	// emptied is told of a logical cluster whose last Membership is gone.
-	emptied func(cluster string)
+	held held
+
+	mu      sync.RWMutex
+	people  map[string]*person
+	total   int
+	indexes int
 }
 
 // person is what is known of the rights of a User, and gone when nothing is.
 type person struct {
-	index       *v1alpha1.UserMembershipIndex
-	memberships shelf[objectKey]
+	index  *v1alpha1.UserMembershipIndex
+	places []place
 	// honoured are the rows of the index that Memberships stand behind, kept until
 	// either changes.
 	honoured []v1alpha1.MembershipIndexEntry
 	judged   bool
 }
 
-func newMemberships(emptied func(cluster string)) memberships {
-	return memberships{people: map[string]*person{}, byCluster: map[string]*shelf[string]{}, emptied: emptied}
+// place is where a Membership of a person is found, and what of it every request of
+// theirs asks for.
+type place struct {
+	objectKey
+	sudo bool
 }
 
-func nameOf(m *v1alpha1.Membership) string { return m.Name }
-
-func keyOf(m *v1alpha1.Membership) objectKey { return objectKey{kcp.ClusterOf(m), m.Name} }
+func newMemberships(h held) memberships {
+	return memberships{held: h, people: map[string]*person{}}
+}
 
 func (m *memberships) index(_ string, old, new *v1alpha1.UserMembershipIndex) {
 	m.mu.Lock()
@@ -58,24 +66,27 @@ func (m *memberships) membership(cluster string, old, new *v1alpha1.Membership) 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if old != nil {
-		m.change(old.Spec.UserRef.Name, func(p *person) { p.memberships.remove(keyOf(old), keyOf) })
-		if in := m.byCluster[cluster]; in != nil {
-			in.remove(old.Name, nameOf)
-		}
+		m.change(old.Spec.UserRef.Name, func(p *person) { p.leave(objectKey{cluster, old.Name}) })
 		m.total--
 	}
 	if new != nil {
-		m.change(new.Spec.UserRef.Name, func(p *person) { p.memberships.put(new, keyOf) })
-		if m.byCluster[cluster] == nil {
-			m.byCluster[cluster] = &shelf[string]{}
-		}
-		m.byCluster[cluster].put(new, nameOf)
+		m.change(new.Spec.UserRef.Name, func(p *person) {
+			p.enter(place{objectKey{cluster, new.Name}, new.Spec.Sudo && new.DeletionTimestamp.IsZero()})
+		})
 		m.total++
 	}
-	if in := m.byCluster[cluster]; in != nil && in.empty() {
-		delete(m.byCluster, cluster)
-		m.emptied(cluster)
-	}
+}
+
+// enter and leave alter a copy, which readers do not have, and leave no room to grow:
+// there are very many people.
+func (p *person) enter(in place) {
+	places := make([]place, len(p.places)+1)
+	places[copy(places, p.places)] = in
+	p.places = places
+}
+
+func (p *person) leave(key objectKey) {
+	p.places = exact(slices.DeleteFunc(slices.Clone(p.places), func(in place) bool { return in.objectKey == key }))
 }
 
 // change alters what is known of a User; what was honoured is to be judged again.
@@ -87,7 +98,7 @@ func (m *memberships) change(user string, do func(*person)) {
 	}
 	do(p)
 	p.honoured, p.judged = nil, false
-	if p.index == nil && p.memberships.empty() {
+	if p.index == nil && len(p.places) == 0 {
 		delete(m.people, user)
 	}
 }
@@ -108,7 +119,7 @@ func (m *memberships) entries(user string, clusterOf func(org string) string) []
 		return nil
 	}
 	p.honoured, p.judged = tenancy.Honoured(p.index.Spec.Entries, func(org, workspace string) (*v1alpha1.Membership, bool) {
-		return m.byCluster[clusterOf(org)].get(tenancy.MembershipName(user, workspace), nameOf)
+		return m.held.Get(clusterOf(org), tenancy.MembershipName(user, workspace))
 	}), true
 	return p.rows()
 }
@@ -124,32 +135,35 @@ func (p *person) rows() []v1alpha1.MembershipIndexEntry {
 // moved forgets what was honoured in an Org whose cluster was not known, or was
 // another.
 func (m *memberships) moved(cluster string) {
+	in := m.held.InCluster(cluster)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, held := range m.byCluster[cluster].list() {
+	for _, held := range in {
 		m.change(held.Spec.UserRef.Name, func(*person) {})
 	}
 }
 
-func (m *memberships) inCluster(cluster string) []*v1alpha1.Membership {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.byCluster[cluster].list()
-}
-
-func (m *memberships) get(cluster, name string) (*v1alpha1.Membership, bool) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.byCluster[cluster].get(name, nameOf)
-}
-
 func (m *memberships) of(user string) []*v1alpha1.Membership {
+	var places []place
+	m.mu.RLock()
+	if p := m.people[user]; p != nil {
+		places = p.places
+	}
+	m.mu.RUnlock()
+	all := make([]*v1alpha1.Membership, 0, len(places))
+	for _, in := range places {
+		if held, ok := m.held.Get(in.cluster, in.name); ok {
+			all = append(all, held)
+		}
+	}
+	return all
+}
+
+func (m *memberships) sudo(user string, key objectKey) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	if p := m.people[user]; p != nil {
-		return p.memberships.list()
-	}
-	return nil
+	p := m.people[user]
+	return p != nil && slices.Contains(p.places, place{key, true})
 }
 
 func (m *memberships) indexCount() int {

@@ -17,7 +17,7 @@ func TestReadersAndEventsAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	const people = 40
 	v := newViews(t)
-	users, memberships, indexes := notifying(v, "u", v.people.change), notifying(v, "", v.memberships.membership), notifying(v, "u", v.memberships.index)
+	users, memberships, indexes := notifying(v, "u", v.people.change), membershipsOf(v), notifying(v, "u", v.memberships.index)
 	notifying(v, "", v.workspace)(nil, workspace("o", orgUUID, "org1"))
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
@@ -46,7 +46,6 @@ func TestReadersAndEventsAtTheSameTime(t *testing.T) {
 		users(nil, u)
 		require.Contains(t, v.People(), u)
 		m := at("org1", tenancy.NewMembership(name, "", "admin"))
-		v.lean.membership(m)
 		memberships(nil, m)
 		x := at("u", &v1alpha1.UserMembershipIndex{Spec: v1alpha1.UserMembershipIndexSpec{
 			Entries: []v1alpha1.MembershipIndexEntry{{OrgUUID: orgUUID, Role: v1alpha1.RoleAdmin}},

@@ -87,13 +87,13 @@ func TestViewsDoNotWriteIntoWhatInformersHold(t *testing.T) {
 	objects["memberships"] = append(objects["memberships"][:1:1], objects["memberships"][2:]...)
 	v, in := watching(t, objects, nil)
 	before := []any{}
-	for _, x := range in.Indexes.List() {
+	for x := range in.Indexes.All() {
 		before = append(before, x, x.DeepCopy())
 	}
-	for _, m := range in.Memberships.List() {
+	for m := range in.Memberships.All() {
 		before = append(before, m, m.DeepCopy())
 	}
-	for _, u := range in.Users.List() {
+	for u := range in.Users.All() {
 		before = append(before, u, u.DeepCopy())
 	}
 

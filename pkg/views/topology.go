@@ -189,6 +189,15 @@ func (t *topology) share(e *v1alpha1.MembershipIndexEntry) {
 	same(&e.ClusterID, w.ClusterID)
 }
 
+// sharedID is the ID of an Org's logical cluster, as the topology holds it where it
+// knows it already.
+func (t *topology) sharedID(id string) string {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	same(&id, t.clusterOfOrg[t.orgOfCluster[id]])
+	return id
+}
+
 func (t *topology) cluster(id string) tenancy.Cluster {
 	if t.hub[id] {
 		return tenancy.Cluster{ID: id, Kind: tenancy.ClusterHub}

@@ -47,13 +47,13 @@ func New(c Clusters, in *Informers, metrics prometheus.Registerer, synced ...fun
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
 		}),
 	}
-	v.lean = newLean(&v.topology)
-	v.memberships = newMemberships(v.lean.forget)
+	v.lean = newLean(&v.topology, c.Users)
+	v.memberships = newMemberships(in.Memberships)
 	if err := v.register(metrics); err != nil {
 		return nil, err
 	}
 	in.Users.Trimming(v.lean.user)
-	in.Memberships.Trimming(v.lean.membership)
+	in.Memberships.Trimming(v.lean.membership).Packing(packMembership)
 	in.Indexes.Trimming(v.lean.index)
 	in.Users.OnChange(notifying(v, c.Users, v.people.change))
 	in.Organizations.OnChange(notifying(v, c.Orgs, v.topology.organization))
@@ -135,10 +135,16 @@ func (v *Views) Cluster(id string) tenancy.Cluster { return v.topology.cluster(i
 // exist, soft-deleted ones included and the personal one not (O-5), in no order.
 func (v *Views) OrgsCreatedBy(user string) []string { return v.topology.createdBy(user) }
 
+// Membership finds one by name in the Org whose own workspace is in the logical
+// cluster.
+func (v *Views) Membership(orgCluster, name string) (*v1alpha1.Membership, bool) {
+	return v.memberships.held.Get(orgCluster, name)
+}
+
 // MembershipsIn are all Memberships in the Org whose own workspace is in the
 // logical cluster, in no order.
 func (v *Views) MembershipsIn(orgCluster string) []*v1alpha1.Membership {
-	return v.memberships.inCluster(orgCluster)
+	return v.memberships.held.InCluster(orgCluster)
 }
 
 // MembershipsOf are all Memberships of a User, in no order.
@@ -146,26 +152,22 @@ func (v *Views) MembershipsOf(user string) []*v1alpha1.Membership { return v.mem
 
 // Sudo tells whether the User's Membership in a Workspace of the Org has sudo.
 func (v *Views) Sudo(user, org, workspace string) bool {
-	m, ok := v.workspaceMembership(user, org, workspace)
-	return ok && m.Spec.Sudo
+	o, ok := v.topology.org(org)
+	return ok && v.memberships.sudo(user, objectKey{o.ClusterID, tenancy.MembershipName(user, workspace)})
 }
 
 // Roles are the further ClusterRoles of the User's Membership in a Workspace of the
 // Org.
 func (v *Views) Roles(user, org, workspace string) []v1alpha1.NamedRef {
-	if m, ok := v.workspaceMembership(user, org, workspace); ok {
-		return m.Spec.Roles
-	}
-	return nil
-}
-
-func (v *Views) workspaceMembership(user, org, workspace string) (*v1alpha1.Membership, bool) {
 	o, ok := v.topology.org(org)
 	if !ok {
-		return nil, false
+		return nil
 	}
-	m, ok := v.memberships.get(o.ClusterID, tenancy.MembershipName(user, workspace))
-	return m, ok && m.DeletionTimestamp.IsZero()
+	m, ok := v.Membership(o.ClusterID, tenancy.MembershipName(user, workspace))
+	if !ok || !m.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return m.Spec.Roles
 }
 
 // Ready tells whether the views hold all that existed when they started.

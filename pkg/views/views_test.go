@@ -2,6 +2,7 @@ package views
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -24,6 +26,53 @@ func newViews(t *testing.T) *Views {
 	v, err := New(Clusters{Users: "u", Orgs: "o", Hub: []string{"root", "u", "o"}}, NewInformers(nil), prometheus.NewRegistry())
 	require.NoError(t, err)
 	return v
+}
+
+// holding plays the informer of Memberships, which has them before the views are told.
+type holding struct {
+	mu  sync.Mutex
+	all map[objectKey]*v1alpha1.Membership
+}
+
+func (h *holding) Get(cluster, name string) (*v1alpha1.Membership, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m, ok := h.all[objectKey{cluster, name}]
+	return m, ok
+}
+
+func (h *holding) InCluster(cluster string) []*v1alpha1.Membership {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var in []*v1alpha1.Membership
+	for key, m := range h.all {
+		if key.cluster == cluster {
+			in = append(in, m)
+		}
+	}
+	return in
+}
+
+func (h *holding) change(old, new *v1alpha1.Membership) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if old != nil {
+		delete(h.all, objectKey{kcp.ClusterOf(old), old.Name})
+	}
+	if new != nil {
+		h.all[objectKey{kcp.ClusterOf(new), new.Name}] = new
+	}
+}
+
+// membershipsOf are changes of the Memberships that the views are of.
+func membershipsOf(v *Views) func(old, new *v1alpha1.Membership) {
+	h := &holding{all: map[objectKey]*v1alpha1.Membership{}}
+	v.memberships.held = h
+	told := notifying(v, "", v.memberships.membership)
+	return func(old, new *v1alpha1.Membership) {
+		h.change(old, new)
+		told(old, new)
+	}
 }
 
 func at[T metav1.Object](cluster string, o T) T {
@@ -116,7 +165,7 @@ func TestTopologyKnowsEveryClusterInWhateverOrderEventsCome(t *testing.T) {
 func TestMembershipsByPersonAndByOrg(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
-	change := notifying(v, "", v.memberships.membership)
+	change := membershipsOf(v)
 	bob := at("org1", tenancy.NewMembership("bob", "", "member"))
 	elsewhere := at("org2", tenancy.NewMembership("bob", "", "admin"))
 	change(nil, bob)
@@ -136,7 +185,7 @@ func TestMembershipsByPersonAndByOrg(t *testing.T) {
 func TestTheIndexFailsClosed(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
-	membership, index := notifying(v, "", v.memberships.membership), notifying(v, "u", v.memberships.index)
+	membership, index := membershipsOf(v), notifying(v, "u", v.memberships.index)
 	move := notifying(v, "", v.workspace)
 	row := func(workspace string, role v1alpha1.Role) v1alpha1.MembershipIndexEntry {
 		return v1alpha1.MembershipIndexEntry{OrgUUID: orgUUID, WorkspaceUUID: workspace, Role: role}

@@ -209,7 +209,7 @@ func newFixture(t testing.TB) *fixture {
 	f := &fixture{world: apitest.NewWorld()}
 	f.store = &store{t: t, world: f.world, held: map[string]*v1alpha1.Membership{}}
 	f.handler = &members.Handler{
-		Views: f.world, Await: f.world.Await, Followed: func(string, string, string) bool { return true }, Store: f.store,
+		Views: f.world, Await: f.world.Await, Membership: f.world.Membership, Followed: func(string, string, string) bool { return true }, Store: f.store,
 		OrgScope: httpmw.Scopes{Tenants: f.world}.Org, WorkspaceScope: httpmw.Scopes{Tenants: f.world}.Workspace,
 		Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time),
 	}

@@ -43,6 +43,8 @@ type Handler struct {
 	Views Views
 	// Await waits until a condition over the views holds.
 	Await func(ctx context.Context, cond func() bool) error
+	// Membership finds one by name in the Org whose own workspace is in the cluster.
+	Membership func(orgCluster, name string) (*v1alpha1.Membership, bool)
 	// Followed tells whether what the person may do in the Org's Workspaces, or in the
 	// one of that UUID, is in kcp as the Memberships say.
 	Followed func(org, workspace, user string) bool
@@ -141,13 +143,7 @@ func workspaceIn(scope *tenancy.Scope) string {
 
 // member is the Membership of the User that the scope is about, from memory.
 func (h *Handler) member(scope *tenancy.Scope, user string) (*v1alpha1.Membership, bool) {
-	name := tenancy.MembershipName(user, workspaceIn(scope))
-	for _, m := range h.Views.MembershipsIn(scope.Org.ClusterID) {
-		if m.Name == name {
-			return m, true
-		}
-	}
-	return nil, false
+	return h.Membership(scope.Org.ClusterID, tenancy.MembershipName(user, workspaceIn(scope)))
 }
 
 // person refuses a userRef that names nobody (O-15: by metadata.name alone).

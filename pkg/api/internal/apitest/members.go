@@ -71,6 +71,15 @@ func (w *World) without(user, org, workspace string) []v1alpha1.MembershipIndexE
 	return rows
 }
 
+// Membership is the one of that name in the Org whose own workspace is in the cluster.
+func (w *World) Membership(orgCluster, name string) (*v1alpha1.Membership, bool) {
+	all := w.MembershipsIn(orgCluster)
+	if i := slices.IndexFunc(all, func(m *v1alpha1.Membership) bool { return m.Name == name }); i >= 0 {
+		return all[i], true
+	}
+	return nil, false
+}
+
 // MembershipsIn are those of the Org whose own workspace is in the cluster.
 func (w *World) MembershipsIn(orgCluster string) []*v1alpha1.Membership {
 	w.mu.Lock()
