@@ -231,12 +231,16 @@ func (i *Informer[T]) Get(cluster, name string) (T, bool) {
 
 // InCluster returns all objects in a logical cluster. They are shared: read
 // only.
-func (i *Informer[T]) InCluster(cluster string) []T {
+func (i *Informer[T]) InCluster(cluster string) []T { return i.Named(cluster, anyName) }
+
+// Named returns those objects in a logical cluster whose names are wanted. They are
+// shared: read only.
+func (i *Informer[T]) Named(cluster string, wanted func(name string) bool) []T {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	var out []T
 	for _, e := range i.endpoints {
-		out = append(out, e.store.inCluster(cluster)...)
+		out = append(out, e.store.inCluster(cluster, wanted)...)
 	}
 	return out
 }

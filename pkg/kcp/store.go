@@ -51,16 +51,21 @@ func (s *store[T]) get(cluster, name string) (T, bool) {
 	return unpack[T](cluster, name, held), true
 }
 
-func (s *store[T]) inCluster(cluster string) []T {
+// inCluster leaves alone what is not of a name that is wanted: to unpack is most of
+// the work.
+func (s *store[T]) inCluster(cluster string, wanted func(name string) bool) []T {
 	s.mu.RLock()
 	held := s.clusters[cluster].list()
 	s.mu.RUnlock()
+	held = slices.DeleteFunc(held, func(h named[any]) bool { return !wanted(h.name) })
 	out := make([]T, 0, len(held))
 	for _, h := range held {
 		out = append(out, unpack[T](cluster, h.name, h.value))
 	}
 	return out
 }
+
+func anyName(string) bool { return true }
 
 // all goes through one logical cluster after the other, because there may be very
 // many objects.
@@ -69,7 +74,7 @@ func (s *store[T]) all(yield func(T) bool) bool {
 	clusters := slices.Collect(maps.Keys(s.clusters))
 	s.mu.RUnlock()
 	for _, cluster := range clusters {
-		for _, o := range s.inCluster(cluster) {
+		for _, o := range s.inCluster(cluster, anyName) {
 			if !yield(o) {
 				return false
 			}

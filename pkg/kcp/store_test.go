@@ -94,7 +94,14 @@ func TestAStoreHoldsAndTellsWhatAModelDoes(t *testing.T) {
 					in++
 				}
 			}
-			require.Len(t, s.inCluster(k.cluster), in)
+			require.Len(t, s.inCluster(k.cluster, anyName), in)
+			named := s.inCluster(k.cluster, func(name string) bool { return name == k.name })
+			if _, ok := model[k]; ok {
+				require.Len(t, named, 1)
+				require.Equal(t, k.name, named[0].Name)
+			} else {
+				require.Empty(t, named)
+			}
 		}
 		s.drop(func(_, _ string) bool { return true })
 		require.Empty(t, told)

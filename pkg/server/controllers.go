@@ -10,7 +10,6 @@ import (
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/audit"
@@ -83,10 +82,10 @@ func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients
 	in.Memberships.OnChange(c.onMembership)
 	in.Users.OnChange(c.onUser)
 	in.Indexes.OnChange(onNamed(c.onIndex))
-	in.Namespaces.OnChange(onCluster[*corev1.Namespace](c.onDerived))
-	in.ClusterRoles.OnChange(onCluster[*rbacv1.ClusterRole](c.onDerived))
-	in.ClusterRoleBindings.OnChange(onCluster[*rbacv1.ClusterRoleBinding](c.onDerived))
-	in.Bindings.OnChange(onCluster[*kcpapisv1alpha2.APIBinding](c.onDerived))
+	in.Namespaces.OnChange(onCluster[*corev1.Namespace](c.wakeDerived))
+	in.ClusterRoles.OnChange(c.onClusterRole)
+	in.ClusterRoleBindings.OnChange(c.onClusterRoleBinding)
+	in.Bindings.OnChange(onCluster[*kcpapisv1alpha2.APIBinding](c.wakeDerived))
 	return c, nil
 }
 
@@ -202,11 +201,9 @@ func (c *controllers) onWorkspace(old, new *kcptenancyv1alpha1.Workspace) {
 	// nor from what tenants define in it.
 	if old == nil || new == nil || old.Status.Phase != new.Status.Phase || controller.Wakes(old, new, v1alpha1.StatusAnnotation, tenancy.CustomResourcesAnnotation) {
 		c.access.Enqueue(key)
-		for _, m := range c.views.MembershipsIn(cluster) {
-			if tenancy.WorkspaceUUID(m) == ws.Name {
-				c.wakeUser(m.Spec.UserRef.Name)
-				c.membership.Enqueue(controller.Key{Cluster: cluster, Name: m.Name})
-			}
+		for _, m := range c.views.MembershipsAt(cluster, ws.Name) {
+			c.wakeUser(m.Spec.UserRef.Name)
+			c.membership.Enqueue(controller.Key{Cluster: cluster, Name: m.Name})
 		}
 	}
 }
@@ -285,18 +282,3 @@ func (c *controllers) onUser(old, new *v1alpha1.User) {
 }
 
 func (c *controllers) onIndex(name string) { c.wakeUser(name) }
-
-func (c *controllers) onDerived(cluster string) {
-	at := c.views.Cluster(cluster)
-	if at.Kind != tenancy.ClusterWorkspace {
-		return
-	}
-	if org, ok := c.views.Org(at.OrgUUID); ok {
-		c.wakeWorkspace(controller.Key{Cluster: org.ClusterID, Name: at.WorkspaceUUID})
-		for _, m := range c.views.MembershipsIn(org.ClusterID) {
-			if ref := m.Spec.WorkspaceRef; ref != nil && ref.Name == at.WorkspaceUUID && len(m.Spec.Roles) > 0 {
-				c.membership.Enqueue(controller.Key{Cluster: org.ClusterID, Name: m.Name})
-			}
-		}
-	}
-}

@@ -130,7 +130,8 @@ func (c *controllers) accessConfig(w *writes) access.Config {
 			// What is frozen keeps its bindings: undeleted, it is as it was.
 			return org, ws, ok && (!org.Deleted() && !ws.Deleted() || c.cannotFreeze.Load())
 		},
-		Memberships:  c.views.MembershipsIn,
+		Memberships:  c.views.MembershipsOver,
+		Membership:   c.views.Membership,
 		User:         c.views.ByName,
 		Bindings:     c.in.ClusterRoleBindings.InCluster,
 		ClusterRoles: c.in.ClusterRoles.InCluster,

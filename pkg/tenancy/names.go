@@ -76,6 +76,17 @@ func MembershipName(user, workspace string) string {
 	return workspace + "." + user
 }
 
+// NamedFor tells of the name of a Membership, which its schema sees to, whether it is
+// of the Org, or of the Workspace where workspace is not empty. No User's name has a
+// dot in it.
+func NamedFor(membership, workspace string) bool {
+	if workspace == "" {
+		return !strings.Contains(membership, ".")
+	}
+	of, _, ok := strings.Cut(membership, ".")
+	return ok && of == workspace
+}
+
 // NewMembership is the Membership of user in the Org, or in the Workspace where
 // workspace is not empty.
 func NewMembership(user, workspace string, role v1alpha1.Role) *v1alpha1.Membership {

@@ -97,6 +97,12 @@ func TestMembershipNamesAreDeterministic(t *testing.T) {
 	ws := tenancy.NewMembership("bob", "231a151a-434e-4623-ad6e-69406abb9387", v1alpha1.RoleAdmin)
 	require.Equal(t, "231a151a-434e-4623-ad6e-69406abb9387.bob", ws.Name)
 	require.Equal(t, v1alpha1.ScopeWorkspace, ws.Spec.Scope)
+	for _, tc := range []struct {
+		of   string
+		want []bool
+	}{{"", []bool{true, false}}, {"231a151a-434e-4623-ad6e-69406abb9387", []bool{false, true}}, {"231a151a", []bool{false, false}}, {"bob", []bool{false, false}}} {
+		require.Equal(t, tc.want, []bool{tenancy.NamedFor(org.Name, tc.of), tenancy.NamedFor(ws.Name, tc.of)}, tc.of)
+	}
 }
 
 func TestTree(t *testing.T) {

@@ -2,6 +2,7 @@ package views_test
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"testing"
 
@@ -43,7 +44,12 @@ func TestNoReadAllocatesMoreThanItsAnswer(t *testing.T) {
 	for _, people := range []int{10, 2000} {
 		v, _ := watching(t, world{orgs: people, people: people, rows: 1}.objects(), nil)
 		for _, read := range reads {
-			require.LessOrEqual(t, testing.AllocsPerRun(100, func() { read.ask(v) }), read.most, "%s of %d", read.name, people)
+			// What the watches do meanwhile is counted, too, and can only add.
+			least := math.Inf(1)
+			for range 10 {
+				least = min(least, testing.AllocsPerRun(100, func() { read.ask(v) }))
+			}
+			require.LessOrEqual(t, least, read.most, "%s of %d", read.name, people)
 		}
 	}
 }

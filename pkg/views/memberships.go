@@ -16,6 +16,7 @@ type objectKey struct{ cluster, name string }
 type held interface {
 	Get(cluster, name string) (*v1alpha1.Membership, bool)
 	InCluster(cluster string) []*v1alpha1.Membership
+	Named(cluster string, wanted func(name string) bool) []*v1alpha1.Membership
 }
 
 type memberships struct {

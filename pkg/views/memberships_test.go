@@ -3,6 +3,7 @@ package views
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,6 +42,14 @@ func TestMembershipsComeAndGoAsInAModel(t *testing.T) {
 		require.Equal(t, len(model), v.memberships.count())
 		require.ElementsMatch(t, byUser[m.Spec.UserRef.Name], v.MembershipsOf(m.Spec.UserRef.Name))
 		require.ElementsMatch(t, byCluster[cluster], v.MembershipsIn(cluster))
+		of := func(workspaces ...string) []*v1alpha1.Membership {
+			return slices.DeleteFunc(slices.Clone(byCluster[cluster]), func(m *v1alpha1.Membership) bool {
+				return !slices.Contains(workspaces, tenancy.WorkspaceUUID(m))
+			})
+		}
+		require.ElementsMatch(t, of(""), v.MembershipsAt(cluster, ""))
+		require.ElementsMatch(t, of(wsUUID), v.MembershipsAt(cluster, wsUUID))
+		require.ElementsMatch(t, of("", wsUUID), v.MembershipsOver(cluster, wsUUID))
 		require.Len(t, v.memberships.people, len(byUser))
 	}
 }

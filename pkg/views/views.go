@@ -147,6 +147,20 @@ func (v *Views) MembershipsIn(orgCluster string) []*v1alpha1.Membership {
 	return v.memberships.held.InCluster(orgCluster)
 }
 
+// MembershipsAt are the Memberships of a Workspace of that Org, or where workspace is
+// empty the Org's own, in no order.
+func (v *Views) MembershipsAt(orgCluster, workspace string) []*v1alpha1.Membership {
+	return v.memberships.held.Named(orgCluster, func(name string) bool { return tenancy.NamedFor(name, workspace) })
+}
+
+// MembershipsOver are those that say who has which right in a Workspace of that Org:
+// the Workspace's and the Org's own, in no order.
+func (v *Views) MembershipsOver(orgCluster, workspace string) []*v1alpha1.Membership {
+	return v.memberships.held.Named(orgCluster, func(name string) bool {
+		return tenancy.NamedFor(name, "") || tenancy.NamedFor(name, workspace)
+	})
+}
+
 // MembershipsOf are all Memberships of a User, in no order.
 func (v *Views) MembershipsOf(user string) []*v1alpha1.Membership { return v.memberships.of(user) }
 

@@ -42,11 +42,15 @@ func (h *holding) Get(cluster, name string) (*v1alpha1.Membership, bool) {
 }
 
 func (h *holding) InCluster(cluster string) []*v1alpha1.Membership {
+	return h.Named(cluster, func(string) bool { return true })
+}
+
+func (h *holding) Named(cluster string, wanted func(string) bool) []*v1alpha1.Membership {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var in []*v1alpha1.Membership
 	for key, m := range h.all {
-		if key.cluster == cluster {
+		if key.cluster == cluster && wanted(key.name) {
 			in = append(in, m)
 		}
 	}

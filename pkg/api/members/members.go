@@ -25,7 +25,7 @@ type Views interface {
 	Index(user string) []v1alpha1.MembershipIndexEntry
 	Org(uuid string) (tenancy.Org, bool)
 	Workspace(org, workspace string) (tenancy.Workspace, bool)
-	MembershipsIn(orgCluster string) []*v1alpha1.Membership
+	MembershipsAt(orgCluster, workspace string) []*v1alpha1.Membership
 }
 
 // Store is what the handler writes to.
@@ -110,10 +110,8 @@ func (h *Handler) viewOf(m *v1alpha1.Membership) view {
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
 	items := []view{}
-	for _, m := range h.Views.MembershipsIn(scope.Org.ClusterID) {
-		if tenancy.WorkspaceUUID(m) == workspaceIn(scope) {
-			items = append(items, h.viewOf(m))
-		}
+	for _, m := range h.Views.MembershipsAt(scope.Org.ClusterID, workspaceIn(scope)) {
+		items = append(items, h.viewOf(m))
 	}
 	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.User })
 }
@@ -209,8 +207,8 @@ func (h *Handler) madeWith(scope *tenancy.Scope, key string) (*v1alpha1.Membersh
 	if key == "" {
 		return nil, false
 	}
-	for _, m := range h.Views.MembershipsIn(scope.Org.ClusterID) {
-		if tenancy.WorkspaceUUID(m) == workspaceIn(scope) && tenancy.MadeWith(m, scope.User, key) {
+	for _, m := range h.Views.MembershipsAt(scope.Org.ClusterID, workspaceIn(scope)) {
+		if tenancy.MadeWith(m, scope.User, key) {
 			return m, true
 		}
 	}

@@ -54,7 +54,8 @@ func (r *rights) reconciler() *access.Reconciler {
 		Workspace: func(controller.Key) (tenancy.Org, tenancy.Workspace, bool) {
 			return tenancy.Org{Organization: tenancy.NewOrganization("o", "O", "alice")}, tenancy.Workspace{UUID: "w", ClusterID: "c", KCPReady: true}, true
 		},
-		Memberships: func(string) []*v1alpha1.Membership { return slices.Clone(r.memberships) },
+		Memberships: func(string, string) []*v1alpha1.Membership { return slices.Clone(r.memberships) },
+		Membership:  func(_, name string) (*v1alpha1.Membership, bool) { return named(r.memberships, name) },
 		User: func(name string) (*v1alpha1.User, bool) {
 			u := &v1alpha1.User{Spec: v1alpha1.UserSpec{RBACIdentity: "kedge:" + name}}
 			u.Name = name

@@ -19,8 +19,11 @@ import (
 type Config struct {
 	// Workspace and Org find what a key, the cluster of the Org and the name of
 	// the Workspace, stands for.
-	Workspace   func(controller.Key) (tenancy.Org, tenancy.Workspace, bool)
-	Memberships func(orgCluster string) []*v1alpha1.Membership
+	Workspace func(controller.Key) (tenancy.Org, tenancy.Workspace, bool)
+	// Memberships are those that say who has which right in a Workspace of the Org;
+	// Membership finds one of the Org's by name.
+	Memberships func(orgCluster, workspace string) []*v1alpha1.Membership
+	Membership  func(orgCluster, name string) (*v1alpha1.Membership, bool)
 	User        func(name string) (*v1alpha1.User, bool)
 	// Bindings are the hub's own in a logical cluster.
 	Bindings func(cluster string) []*rbacv1.ClusterRoleBinding
@@ -109,11 +112,16 @@ func (r *Reconciler) changes(key controller.Key, only string) (cluster string, c
 	roles := r.config.ClusterRoles(ws.ClusterID)
 	var memberships []*v1alpha1.Membership
 	// What is deleted gives nobody anything.
-	if !org.Deleted() && !ws.Deleted() {
-		memberships = r.config.Memberships(key.Cluster)
-	}
-	if only != "" {
-		memberships = slices.DeleteFunc(slices.Clone(memberships), func(m *v1alpha1.Membership) bool { return m.Spec.UserRef.Name != only })
+	switch {
+	case org.Deleted() || ws.Deleted():
+	case only == "":
+		memberships = r.config.Memberships(key.Cluster, ws.UUID)
+	default:
+		for _, workspace := range []string{"", ws.UUID} {
+			if m, ok := r.config.Membership(key.Cluster, tenancy.MembershipName(only, workspace)); ok {
+				memberships = append(memberships, m)
+			}
+		}
 	}
 	grants := tenancy.Grants(org, ws.UUID, memberships, r.config.User)
 	access := tenancy.AccessOf(ws.UUID, grants, func(name string) bool {

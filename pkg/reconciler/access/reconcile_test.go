@@ -46,6 +46,15 @@ func (c *cluster) remove(_ context.Context, _ string, b *rbacv1.ClusterRoleBindi
 	return nil
 }
 
+func named(memberships []*v1alpha1.Membership, name string) (*v1alpha1.Membership, bool) {
+	for _, m := range memberships {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	return nil, false
+}
+
 // O-15, and that a right ends with the Membership that it came from.
 func TestO15_BindingsFollowTheMemberships(t *testing.T) {
 	t.Parallel()
@@ -58,7 +67,8 @@ func TestO15_BindingsFollowTheMemberships(t *testing.T) {
 		Workspace: func(controller.Key) (tenancy.Org, tenancy.Workspace, bool) {
 			return tenancy.Org{Organization: org}, tenancy.Workspace{UUID: "w", ClusterID: "c", KCPReady: ready, DeletionRequestedAt: deleted}, true
 		},
-		Memberships: func(string) []*v1alpha1.Membership { return slices.Clone(memberships) },
+		Memberships: func(string, string) []*v1alpha1.Membership { return slices.Clone(memberships) },
+		Membership:  func(_, name string) (*v1alpha1.Membership, bool) { return named(memberships, name) },
 		User: func(name string) (*v1alpha1.User, bool) {
 			u := &v1alpha1.User{Spec: v1alpha1.UserSpec{RBACIdentity: "kedge:" + name}}
 			u.Name = name

@@ -80,6 +80,11 @@ func (w *World) Membership(orgCluster, name string) (*v1alpha1.Membership, bool)
 	return nil, false
 }
 
+// MembershipsAt are those of the Org itself, or of one of its Workspaces.
+func (w *World) MembershipsAt(orgCluster, workspace string) []*v1alpha1.Membership {
+	return slices.DeleteFunc(w.MembershipsIn(orgCluster), func(m *v1alpha1.Membership) bool { return tenancy.WorkspaceUUID(m) != workspace })
+}
+
 // MembershipsIn are those of the Org whose own workspace is in the cluster.
 func (w *World) MembershipsIn(orgCluster string) []*v1alpha1.Membership {
 	w.mu.Lock()
