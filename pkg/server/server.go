@@ -164,6 +164,11 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	running.Go(func() { tenancyEndpoints.Run(below) })
 	running.Go(func() { accessEndpoints.Run(below) })
 	running.Go(func() { kcp.Watch(below, clusters.Initializing, in.Initializing) })
+	if closer != clients {
+		closed := closedClusters(closer)
+		closed.OnChange(c.onClosed)
+		running.Go(func() { kcp.Watch(below, []string{config.Host}, closed) })
+	}
 	if err := awaitReady(starting, v.Ready); err != nil {
 		return wait, err
 	}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"testing"
 
-	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -164,53 +163,6 @@ func shardAdmin(t testing.TB) *kcpclients.Clients {
 	clients, err := kcp.Clients(t).As(config.AuthInfos[config.Contexts["shard-base"].AuthInfo].Token)
 	require.NoError(t, err)
 	return clients
-}
-
-// A pass that is asked for looks at what no event tells of: here, that somebody took
-// from a soft-deleted Workspace or Org what makes kcp refuse everybody.
-func TestAPassThatIsAskedForFindsWhatNoEventTellsOf(t *testing.T) {
-	t.Parallel()
-	root := framework.NewRoot()
-	hub := framework.StartHub(t, kcp, root)
-	p, above := newPlatform(t, root), shardAdmin(t)
-	org := hub.CreateOrg(t, "alice", "ACME")
-	made := hub.CreateWorkspace(t, "alice", org, "dev")
-	ws, cluster := made.Text("uuid"), made.Text("clusterID")
-	mark := kcpcorev1alpha1.LogicalClusterInactiveAnnotationKey
-	frozen := above.LogicalClusters(above.ClusterURL(cluster))
-	none := func(reconciled) error { return nil }
-	for _, c := range []struct {
-		remove call
-		r      reconciled
-	}{
-		{inWorkspace("alice", http.MethodDelete, org, ws, "", nil), operated(t, p.Workspaces(p.org(org)), ws, none, none)},
-		{inOrg("alice", http.MethodDelete, org, "", nil), operated(t, p.Organizations(p.orgs()), org, none, none)},
-	} {
-		hub.Do(t, c.remove, http.StatusOK)
-		// Its phase stays: one that is Ready and inactive ends all wildcard requests of kcp.
-		_, err := frozen.Patch(t.Context(), "cluster", types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, mark), metav1.PatchOptions{})
-		require.NoError(t, err)
-		c.r.operate(t, v1alpha1.OperationReconcile)
-		framework.Eventually(t, framework.Long, func() error {
-			left, err := c.r.operation()
-			if err == nil && left != "" {
-				err = errors.New(left)
-			}
-			lc, failed := frozen.Get(t.Context(), "cluster", metav1.GetOptions{})
-			if failed == nil && lc.Annotations[mark] == "" {
-				failed = errors.New("it is not inactive")
-			}
-			return errors.Join(err, failed)
-		})
-		shutInKCP(t, "alice", cluster)
-		undelete := c.remove
-		undelete.Method, undelete.Path = http.MethodPost, c.remove.Path+"/undelete"
-		hub.Do(t, undelete, http.StatusOK)
-		framework.Eventually(t, framework.Long, func() error {
-			return equal(http.StatusOK, kcp.Straight(t, "alice", cluster, "/api/v1/namespaces"))
-		})
-	}
-	p.settles(t, false)
 }
 
 // Rights end whatever is to be ignored: who is removed is removed, and who deletes
