@@ -46,7 +46,7 @@ test-unit: ## run the tests beside the code, with the race detector
 GROUP_RIGHTS := TestAuthorizationMatrix|TestRegistration|Role|Binding|Sudo|Definition|TestDefaultAccess
 GROUP_STREAMS := TestARight|TestAWatch
 GROUP_FAULTS := KCP|TestALea|TestAClock|Template
-GROUP_LIVES := TestO8|TestO11|TestO13|TestSignUp|Operation|TestAPass|TestIgnoring|TestApproval
+GROUP_LIVES := TestO8|TestO11|TestO13|TestSignUp|Operation|TestIgnoring|TestApproval
 GROUPS := $(GROUP_RIGHTS)|$(GROUP_STREAMS)|$(GROUP_FAULTS)|$(GROUP_LIVES)
 INTEGRATION = KEDGE_TEST_BIN=$(BIN) go test -race -count=1 -timeout 20m ./test/integration/...
 
