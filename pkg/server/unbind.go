@@ -2,57 +2,84 @@ package server
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 
-	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// unbind takes the person of a username out of all bindings of a logical cluster
-// that tenants made there; a binding that then names nobody goes. What tenants bind
-// is in no memory, so kcp is asked.
-func (w *writes) unbind(ctx context.Context, cluster, identity string) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		client := w.clients.ClusterRoleBindings(cluster)
-		var list rbacv1.ClusterRoleBindingList
-		if err := client.GetClient().Get().Resource("clusterrolebindings").Do(ctx).Into(&list); err != nil {
-			return err
-		}
-		for i := range list.Items {
-			if err := unbindIn(ctx, client, &list.Items[i], &list.Items[i].Subjects, identity); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	g.Go(func() error {
-		var list rbacv1.RoleBindingList
-		if err := w.clients.RoleBindings(cluster, metav1.NamespaceAll).GetClient().Get().Resource("rolebindings").Do(ctx).Into(&list); err != nil {
-			return err
-		}
-		for i := range list.Items {
-			b := &list.Items[i]
-			if err := unbindIn(ctx, w.clients.RoleBindings(cluster, b.Namespace), b, &b.Subjects, identity); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return g.Wait()
+// sweepings is how often it is looked again whether tenants bind somebody anew who is
+// being taken out of their bindings.
+const sweepings = 5
+
+func (w *writes) emptyBinding(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error {
+	return setSubjects(ctx, w.clients.ClusterRoleBindings(cluster), b, nil)
 }
 
-func unbindIn[T kcp.Object](ctx context.Context, client *kcp.Client[T], binding T, subjects *[]rbacv1.Subject, identity string) error {
-	left, named := tenancy.WithoutPerson(binding.GetLabels(), *subjects, identity)
-	if !named {
-		return nil
+// unbind takes the person of a username out of all bindings of a logical cluster
+// that tenants made there; a binding that then names nobody goes. What tenants bind
+// is in no memory, so kcp is asked, and asked again until there is none.
+func (w *writes) unbind(ctx context.Context, cluster, identity string) error {
+	for range sweepings {
+		found, err := w.sweepBindings(ctx, cluster, identity)
+		if err != nil || found == 0 {
+			return err
+		}
 	}
-	if len(left) == 0 {
-		return fenced(ctx, client, binding)
+	return fmt.Errorf("%w: somebody binds them anew", controller.ErrRetry)
+}
+
+func (w *writes) sweepBindings(ctx context.Context, cluster, identity string) (found int, err error) {
+	bindings := w.clients.ClusterRoleBindings(cluster)
+	var ofCluster rbacv1.ClusterRoleBindingList
+	if err := bindings.GetClient().Get().Resource("clusterrolebindings").Do(ctx).Into(&ofCluster); err != nil {
+		return 0, err
 	}
-	*subjects = left
-	return put(ctx, client, binding)
+	for i := range ofCluster.Items {
+		b := &ofCluster.Items[i]
+		if left, named := tenancy.WithoutPerson(b.Labels, b.Subjects, identity); named {
+			found++
+			if err := leave(ctx, bindings, b, left); err != nil {
+				return found, err
+			}
+		}
+	}
+	var ofNamespaces rbacv1.RoleBindingList
+	if err := w.clients.RoleBindings(cluster, metav1.NamespaceAll).GetClient().Get().Resource("rolebindings").Do(ctx).Into(&ofNamespaces); err != nil {
+		return found, err
+	}
+	for i := range ofNamespaces.Items {
+		b := &ofNamespaces.Items[i]
+		if left, named := tenancy.WithoutPerson(b.Labels, b.Subjects, identity); named {
+			found++
+			if err := leave(ctx, w.clients.RoleBindings(cluster, b.Namespace), b, left); err != nil {
+				return found, err
+			}
+		}
+	}
+	return found, nil
+}
+
+func leave[T kcp.Object](ctx context.Context, client *kcp.Client[T], binding T, subjects []rbacv1.Subject) error {
+	if len(subjects) == 0 {
+		return remove(ctx, client, binding)
+	}
+	return setSubjects(ctx, client, binding, subjects)
+}
+
+// setSubjects gives a binding other subjects. It does not ask for a resource version:
+// whoever loses a right must not keep it by writing to the binding all the time.
+func setSubjects[T kcp.Object](ctx context.Context, client *kcp.Client[T], binding T, subjects []rbacv1.Subject) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": binding.GetUID()}, "subjects": subjects})
+	if err != nil {
+		return err
+	}
+	_, err = client.Patch(ctx, binding.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager})
+	return again(err)
 }

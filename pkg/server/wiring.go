@@ -147,7 +147,8 @@ func (c *controllers) accessConfig(w *writes) access.Config {
 		RemoveBinding: func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error {
 			return remove(ctx, w.clients.ClusterRoleBindings(cluster), b)
 		},
-		Unbind: w.unbind,
+		EmptyBinding: w.emptyBinding,
+		Unbind:       w.unbind,
 	}
 }
 

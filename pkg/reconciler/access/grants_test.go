@@ -87,6 +87,13 @@ func (r *rights) reconciler() *access.Reconciler {
 		RemoveBinding: func(_ context.Context, _ string, o *rbacv1.ClusterRoleBinding) error {
 			return r.write("remove "+o.Name, func() { delete(r.bindings, o.Name) })
 		},
+		EmptyBinding: func(_ context.Context, _ string, o *rbacv1.ClusterRoleBinding) error {
+			return r.write("empty "+o.Name, func() {
+				emptied := o.DeepCopy()
+				emptied.Subjects = nil
+				r.bindings[o.Name] = emptied
+			})
+		},
 		Unbind: func(_ context.Context, _ string, identity string) error {
 			return r.write("unbind "+identity, func() {})
 		},
@@ -218,8 +225,8 @@ func TestARoleOfAnAdminsOwnMakingEndsWithTheirs(t *testing.T) {
 		end  func(r *rights)
 		want []string
 	}{
-		{"demoted", func(*rights) { bob.Spec.Role = v1alpha1.RoleMember }, []string{"write " + admins, "unbind kedge:bob", "remove " + admins, "write " + members}},
-		{"removed", func(r *rights) { r.memberships = r.memberships[1:] }, []string{"write " + admins, "unbind kedge:bob", "remove " + admins}},
+		{"demoted", func(*rights) { bob.Spec.Role = v1alpha1.RoleMember }, []string{"empty " + admins, "unbind kedge:bob", "remove " + admins, "write " + members}},
+		{"removed", func(r *rights) { r.memberships = r.memberships[1:] }, []string{"empty " + admins, "unbind kedge:bob", "remove " + admins}},
 		{"removed, and stopped on the way", func(r *rights) {
 			r.memberships = r.memberships[1:]
 			r.fails = "unbind kedge:bob"

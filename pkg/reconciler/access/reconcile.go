@@ -35,6 +35,9 @@ type Config struct {
 	RemoveRole    func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error
 	WriteBinding  func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
 	RemoveBinding func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
+	// EmptyBinding takes all subjects out of a binding, however often it is written
+	// meanwhile.
+	EmptyBinding func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
 	// Unbind takes the person of a username out of all bindings in a logical cluster
 	// that are not the hub's.
 	Unbind func(ctx context.Context, cluster, identity string) error
@@ -78,9 +81,7 @@ func (r *Reconciler) removeBinding(ctx context.Context, cluster string, b *rbacv
 		return r.config.RemoveBinding(ctx, cluster, b)
 	}
 	if len(b.Subjects) > 0 {
-		emptied := b.DeepCopy()
-		emptied.Subjects = nil
-		if err := r.config.WriteBinding(ctx, cluster, emptied); err != nil {
+		if err := r.config.EmptyBinding(ctx, cluster, b); err != nil {
 			return err
 		}
 	}

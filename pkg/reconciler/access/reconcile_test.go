@@ -75,6 +75,7 @@ func TestO15_BindingsFollowTheMemberships(t *testing.T) {
 			return u, name != ""
 		},
 		Bindings: in.list, WriteBinding: in.write, RemoveBinding: in.remove,
+		EmptyBinding: func(context.Context, string, *rbacv1.ClusterRoleBinding) error { return nil },
 		Unbind:       func(context.Context, string, string) error { return nil },
 		ClusterRoles: func(string) []*rbacv1.ClusterRole { return nil },
 	})
