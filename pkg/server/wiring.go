@@ -58,6 +58,9 @@ func (c *controllers) organizationConfig(w *writes, tree tenancy.Tree) organizat
 		OwnWorkspace: w.ownWorkspace, ListWorkspaces: w.listWorkspaces, RemoveWorkspace: w.removeWorkspace,
 		Purged:      c.purgedOrg,
 		CreateChild: w.createChild,
+		Read: func(ctx context.Context, org string) (*v1alpha1.Organization, error) {
+			return w.clients.Organizations(c.clusters.Orgs).Get(ctx, org, metav1.GetOptions{})
+		},
 		ChildExists: func(ctx context.Context, cluster, workspace string) (bool, error) {
 			return exists(ctx, w.clients.Workspaces(cluster), workspace)
 		},
@@ -244,6 +247,9 @@ func (c *controllers) userConfig(w *writes) user.Config {
 		},
 		CreateOrganization: func(ctx context.Context, o *v1alpha1.Organization) error {
 			return create(ctx, w.clients.Organizations(c.clusters.Orgs), o)
+		},
+		Read: func(ctx context.Context, user string) (*v1alpha1.User, error) {
+			return w.clients.Users(c.clusters.Users).Get(ctx, user, metav1.GetOptions{})
 		},
 		OrganizationExists: func(ctx context.Context, uuid string) (bool, error) {
 			return exists(ctx, w.clients.Organizations(c.clusters.Orgs), uuid)

@@ -89,12 +89,24 @@ func keyLabel(c v1alpha1.Claim) map[string]string {
 	return map[string]string{v1alpha1.IdempotencyKeyLabel: c.Request.IdempotencyKey}
 }
 
+// Claimed is what SettleClaims does and asks in kcp itself.
+type Claimed struct {
+	// Claims are those of the object now.
+	Claims func() ([]v1alpha1.Claim, error)
+	// Make makes what a claim asks for, and may find it there.
+	Make   func(v1alpha1.Claim) error
+	Exists func(uuid string) (bool, error)
+}
+
 // SettleClaims carries out what claims ask for and returns them as they should be
 // then: without a request for what exists, without those whose object is gone, and
 // with one for everything that exists without. existing are the UUIDs that are
-// known to exist; make makes what a claim asks for, and may find it there; exists
-// asks kcp itself. Where one of them fails, what was done before is in the result.
-func SettleClaims(claims []v1alpha1.Claim, existing []string, make func(v1alpha1.Claim) error, exists func(uuid string) (bool, error)) ([]v1alpha1.Claim, error) {
+// known to exist. Where kcp fails, what was done before is in the result.
+//
+// What kcp is not asked for any more is not made: to somebody with an old memory, a
+// leader that was paused, what was made and deleted since still looks like a request,
+// and would be made again beside what has taken its place in the quota.
+func SettleClaims(claims []v1alpha1.Claim, existing []string, kcp Claimed) ([]v1alpha1.Claim, error) {
 	var settled []v1alpha1.Claim
 	var failed error
 	for _, c := range claims {
@@ -104,13 +116,20 @@ func SettleClaims(claims []v1alpha1.Claim, existing []string, make func(v1alpha1
 		case known:
 			c.Request = nil
 		case c.Request != nil:
-			if failed = make(c); failed == nil {
+			var now []v1alpha1.Claim
+			if now, failed = kcp.Claims(); failed != nil {
+				break
+			}
+			if held, ok := FindClaim(now, c.UUID); !ok || held.Request == nil {
+				break
+			}
+			if failed = kcp.Make(c); failed == nil {
 				c.Request = nil
 			}
 		default:
 			// Memory may not have what was made a moment ago.
 			var there bool
-			if there, failed = exists(c.UUID); failed == nil && !there {
+			if there, failed = kcp.Exists(c.UUID); failed == nil && !there {
 				continue
 			}
 		}

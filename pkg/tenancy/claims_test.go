@@ -108,10 +108,14 @@ func TestO5_O6_ClaimsAreSettled(t *testing.T) {
 		// fails is the UUID with which make and exists fail; kcp has those that memory
 		// does not know.
 		fails string
-		kcp   []string
-		want  []v1alpha1.Claim
-		made  []string
-		asked []string
+		// now are the claims that kcp has, where memory is behind, and unread is why it
+		// does not say.
+		now    []v1alpha1.Claim
+		unread error
+		kcp    []string
+		want   []v1alpha1.Claim
+		made   []string
+		asked  []string
 	}{
 		"nothing":                           {want: nil},
 		"asked for":                         {claims: claimed("a?", "b?"), want: claimed("a", "b"), made: []string{"a", "b"}},
@@ -124,6 +128,11 @@ func TestO5_O6_ClaimsAreSettled(t *testing.T) {
 		"kcp does not say whether it is gone": {
 			claims: claimed("a", "b"), existing: []string{"b"}, fails: "a", want: claimed("a", "b"),
 		},
+		"made by another, and memory is behind": {
+			claims: claimed("a?", "b?"), now: claimed("a", "b?"), want: claimed("a?", "b"), made: []string{"b"},
+		},
+		"made and deleted, and memory is behind": {claims: claimed("a?"), now: claimed("c"), want: claimed("a?")},
+		"kcp does not say what is asked for":     {claims: claimed("a?", "b"), unread: down, want: claimed("a?", "b")},
 		"what memory knows is settled after a failure, too": {
 			claims: claimed("a?"), existing: []string{"d"}, fails: "a", want: claimed("a?", "d"),
 		},
@@ -132,21 +141,26 @@ func TestO5_O6_ClaimsAreSettled(t *testing.T) {
 			t.Parallel()
 			var made, asked []string
 			before, existing := slices.Clone(c.claims), slices.Clone(c.existing)
-			got, err := tenancy.SettleClaims(c.claims, c.existing, func(claim v1alpha1.Claim) error {
+			got, err := tenancy.SettleClaims(c.claims, c.existing, tenancy.Claimed{Claims: func() ([]v1alpha1.Claim, error) {
+				if c.now == nil {
+					return c.claims, c.unread
+				}
+				return c.now, c.unread
+			}, Make: func(claim v1alpha1.Claim) error {
 				require.NotNil(t, claim.Request)
 				if claim.UUID == c.fails {
 					return down
 				}
 				made = append(made, claim.UUID)
 				return nil
-			}, func(uuid string) (bool, error) {
+			}, Exists: func(uuid string) (bool, error) {
 				if uuid == c.fails {
 					return false, down
 				}
 				asked = append(asked, uuid)
 				return slices.Contains(c.kcp, uuid), nil
-			})
-			if c.fails == "" {
+			}})
+			if c.fails == "" && c.unread == nil {
 				require.NoError(t, err)
 			} else {
 				require.ErrorIs(t, err, down)

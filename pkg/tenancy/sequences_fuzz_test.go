@@ -142,6 +142,9 @@ func FuzzMembershipSequences(f *testing.F) {
 	f.Add([]byte{12, 1, 15, 2, 0, 0})
 	// Two Workspaces are made, and memory does not have them when a third is asked for.
 	f.Add([]byte{13, 0, 139, 13, 1, 139, 10, 9, 9, 9, 9, 139, 10, 9, 9, 9, 9, 139, 13, 2, 139, 10, 9, 9, 9, 9})
+	// A leader with an old memory comes upon a request for what was made and deleted,
+	// while another takes its place.
+	f.Add([]byte("\r0+\r1+Z00000000000020.11ZZ+Z+\r2"))
 	// Three Workspaces where two may be, and room for a third once one is gone.
 	f.Add([]byte{13, 0, 13, 1, 11, 13, 1, 11, 13, 2, 10, 11, 13, 2, 14, 0, 0, 10, 11, 10, 11, 13, 2, 11, 10})
 	f.Fuzz(func(t *testing.T, input []byte) {

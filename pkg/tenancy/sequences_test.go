@@ -226,6 +226,10 @@ func (s *sequences) call() error {
 	if s.depth < 3 {
 		s.step()
 	}
+	return s.fail()
+}
+
+func (s *sequences) fail() error {
 	if s.failures > 0 {
 		if s.failures--; s.failures == 0 {
 			return errPlayed
@@ -241,15 +245,24 @@ func (s *sequences) reconcile() {
 	defer func() { s.depth-- }()
 	o, seen := s.memory.DeepCopy(), s.seen
 	before := o.DeepCopy()
-	o.Spec.WorkspaceClaims, _ = tenancy.SettleClaims(o.Spec.WorkspaceClaims, seen, func(c v1alpha1.Claim) error {
-		err := s.call()
-		if err == nil {
-			s.workspaces[c.UUID] = true
-		}
-		return err
-	}, func(uuid string) (bool, error) {
-		err := s.call()
-		return s.workspaces[uuid], err
+	o.Spec.WorkspaceClaims, _ = tenancy.SettleClaims(o.Spec.WorkspaceClaims, seen, tenancy.Claimed{
+		Claims: func() ([]v1alpha1.Claim, error) {
+			err := s.call()
+			return s.org.Spec.WorkspaceClaims, err
+		},
+		// Nothing has its turn between the question and the making, in which the whole
+		// life of a Workspace would have to fit.
+		Make: func(c v1alpha1.Claim) error {
+			err := s.fail()
+			if err == nil {
+				s.workspaces[c.UUID] = true
+			}
+			return err
+		},
+		Exists: func(uuid string) (bool, error) {
+			err := s.call()
+			return s.workspaces[uuid], err
+		},
 	})
 	if s.call() == nil {
 		held := s.list()

@@ -13,6 +13,7 @@ import (
 type claims struct {
 	place    place
 	existing func(org string) []string
+	read     func(ctx context.Context, org string) (*v1alpha1.Organization, error)
 	create   func(ctx context.Context, cluster string, w tenancy.Workspace) error
 	exists   func(ctx context.Context, cluster, workspace string) (bool, error)
 }
@@ -25,8 +26,16 @@ func (s *claims) Reconcile(ctx context.Context, org *v1alpha1.Organization) (con
 		return controller.Outcome{}, nil
 	}
 	var err error
-	org.Spec.WorkspaceClaims, err = tenancy.SettleClaims(org.Spec.WorkspaceClaims, s.existing(org.Name),
-		func(c v1alpha1.Claim) error { return s.create(ctx, cluster, tenancy.ClaimedWorkspace(org.Name, c)) },
-		func(uuid string) (bool, error) { return s.exists(ctx, cluster, uuid) })
+	org.Spec.WorkspaceClaims, err = tenancy.SettleClaims(org.Spec.WorkspaceClaims, s.existing(org.Name), tenancy.Claimed{
+		Claims: func() ([]v1alpha1.Claim, error) {
+			now, err := s.read(ctx, org.Name)
+			if err != nil {
+				return nil, err
+			}
+			return now.Spec.WorkspaceClaims, nil
+		},
+		Make:   func(c v1alpha1.Claim) error { return s.create(ctx, cluster, tenancy.ClaimedWorkspace(org.Name, c)) },
+		Exists: func(uuid string) (bool, error) { return s.exists(ctx, cluster, uuid) },
+	})
 	return controller.Outcome{}, err
 }

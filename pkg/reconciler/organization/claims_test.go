@@ -15,12 +15,18 @@ func TestO6_ClaimedWorkspacesAreMadeInTheOrgsWorkspace(t *testing.T) {
 	t.Parallel()
 	asked := tenancy.NewClaim("new", "Display name", "bob", "hash", metav1.Unix(1, 0))
 	fails := ""
+	o := tenancy.NewOrganization("o", "O", "alice")
+	o.Spec.WorkspaceClaims = []v1alpha1.Claim{{UUID: "unseen"}, {UUID: "gone"}, asked}
 	var made []tenancy.Workspace
 	step := &claims{
 		place: func(org string) (string, bool) { return "c", org == "o" },
 		existing: func(org string) []string {
 			require.Equal(t, "o", org)
 			return []string{"seen"}
+		},
+		read: func(_ context.Context, org string) (*v1alpha1.Organization, error) {
+			require.Equal(t, "o", org)
+			return o, nil
 		},
 		create: func(_ context.Context, cluster string, w tenancy.Workspace) error {
 			require.Equal(t, "c", cluster)
@@ -35,8 +41,6 @@ func TestO6_ClaimedWorkspacesAreMadeInTheOrgsWorkspace(t *testing.T) {
 			return uuid == "unseen", nil
 		},
 	}
-	o := tenancy.NewOrganization("o", "O", "alice")
-	o.Spec.WorkspaceClaims = []v1alpha1.Claim{{UUID: "unseen"}, {UUID: "gone"}, asked}
 	fails = "new"
 	_, err := step.Reconcile(t.Context(), o)
 	require.ErrorIs(t, err, errDown)
@@ -46,6 +50,12 @@ func TestO6_ClaimedWorkspacesAreMadeInTheOrgsWorkspace(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []v1alpha1.Claim{{UUID: "unseen"}, {UUID: "new"}, {UUID: "seen"}}, o.Spec.WorkspaceClaims)
 	require.Equal(t, []tenancy.Workspace{tenancy.ClaimedWorkspace("o", asked)}, made)
+
+	o.Spec.WorkspaceClaims = []v1alpha1.Claim{asked}
+	step.read = func(context.Context, string) (*v1alpha1.Organization, error) { return nil, errDown }
+	_, err = step.Reconcile(t.Context(), o)
+	require.ErrorIs(t, err, errDown)
+	require.Len(t, made, 1, "what kcp does not say to be asked for is not made")
 }
 
 // In an Org that is being deleted nothing new is made, and what was asked for waits

@@ -41,7 +41,8 @@ type Config struct {
 	// CreateChild makes a Workspace in the Org whose own is in the cluster, which may be
 	// there already.
 	CreateChild func(ctx context.Context, cluster string, w tenancy.Workspace) error
-	// ChildExists and ListMemberships ask kcp itself.
+	// Read, ChildExists and ListMemberships ask kcp itself.
+	Read            func(ctx context.Context, org string) (*v1alpha1.Organization, error)
 	ChildExists     func(ctx context.Context, cluster, workspace string) (bool, error)
 	ListMemberships func(ctx context.Context, cluster string) ([]v1alpha1.Membership, error)
 	// RemoveMembership and DemoteMembership change the very Membership that they are
@@ -86,7 +87,7 @@ func New(c Config) controller.Func {
 		&workspace{tree: c.Tree, get: c.Workspace, place: place, create: c.CreateWorkspace},
 		&firstAdmin{place: place, user: c.User, personal: c.PersonalRole, memberships: c.Memberships, create: c.CreateMembership},
 		&initialized{workspace: c.Workspace, waiting: c.Waiting, remove: c.Initialized},
-		&claims{place: place, existing: c.existing, create: c.CreateChild, exists: c.ChildExists},
+		&claims{place: place, existing: c.existing, read: c.Read, create: c.CreateChild, exists: c.ChildExists},
 		&members{place: place, list: c.ListMemberships, remove: c.RemoveMembership, demote: c.DemoteMembership},
 	)
 }

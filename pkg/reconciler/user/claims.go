@@ -12,6 +12,7 @@ import (
 // that are gone.
 type claims struct {
 	existing func(user string) []string
+	read     func(ctx context.Context, user string) (*v1alpha1.User, error)
 	create   func(ctx context.Context, o *v1alpha1.Organization) error
 	exists   func(ctx context.Context, uuid string) (bool, error)
 }
@@ -20,8 +21,16 @@ func (*claims) Condition() string { return v1alpha1.ConditionClaimsHandled }
 
 func (s *claims) Reconcile(ctx context.Context, u *v1alpha1.User) (controller.Outcome, error) {
 	var err error
-	u.Spec.OrgClaims, err = tenancy.SettleClaims(u.Spec.OrgClaims, s.existing(u.Name),
-		func(c v1alpha1.Claim) error { return s.create(ctx, tenancy.ClaimedOrg(c)) },
-		func(uuid string) (bool, error) { return s.exists(ctx, uuid) })
+	u.Spec.OrgClaims, err = tenancy.SettleClaims(u.Spec.OrgClaims, s.existing(u.Name), tenancy.Claimed{
+		Claims: func() ([]v1alpha1.Claim, error) {
+			now, err := s.read(ctx, u.Name)
+			if err != nil {
+				return nil, err
+			}
+			return now.Spec.OrgClaims, nil
+		},
+		Make:   func(c v1alpha1.Claim) error { return s.create(ctx, tenancy.ClaimedOrg(c)) },
+		Exists: func(uuid string) (bool, error) { return s.exists(ctx, uuid) },
+	})
 	return controller.Outcome{}, err
 }

@@ -115,6 +115,7 @@ func (k *kcp) config(t *testing.T) user.Config {
 				k.orgs[o.Name] = tenancy.Org{Organization: o}
 			})
 		},
+		Read:               func(context.Context, string) (*v1alpha1.User, error) { return k.user, nil },
 		OrganizationExists: func(_ context.Context, uuid string) (bool, error) { _, ok := k.orgs[uuid]; return ok, k.unknown },
 		CreateWorkspace: func(_ context.Context, cluster string, ws tenancy.Workspace) error {
 			return k.Call("create workspace "+ws.UUID+" in "+cluster, func() { k.workspaces[ws.UUID] = ws })

@@ -34,7 +34,8 @@ type Config struct {
 	Patch func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
 	// CreateOrganization makes an Organization that may be there already.
 	CreateOrganization func(ctx context.Context, o *v1alpha1.Organization) error
-	// OrganizationExists asks kcp itself.
+	// Read and OrganizationExists ask kcp itself.
+	Read               func(ctx context.Context, user string) (*v1alpha1.User, error)
 	OrganizationExists func(ctx context.Context, uuid string) (bool, error)
 	// CreateWorkspace makes a Workspace that may be there already.
 	CreateWorkspace func(ctx context.Context, orgCluster string, w tenancy.Workspace) error
@@ -68,6 +69,6 @@ func New(c Config) controller.Func {
 		}},
 		&personalOrg{enabled: c.PersonalOrgs, org: c.Org, create: c.CreateOrganization},
 		&defaultWorkspace{enabled: c.PersonalOrgs, org: c.Org, workspace: c.Workspace, exists: c.OrganizationExists, create: c.CreateWorkspace},
-		&claims{existing: c.OrgsCreatedBy, create: c.CreateOrganization, exists: c.OrganizationExists},
+		&claims{existing: c.OrgsCreatedBy, read: c.Read, create: c.CreateOrganization, exists: c.OrganizationExists},
 	)
 }
