@@ -56,7 +56,7 @@ func Observe(logger *zap.Logger, m *Metrics) func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			began := time.Now()
 			id := Identify(w, r)
-			logger := logger.With(zap.String("request", id))
+			logger := logger.WithLazy(zap.String("request", id))
 			r = r.WithContext(log.Into(r.Context(), logger))
 			wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
 			m.inFlight.Inc()

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/conditions"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
@@ -79,15 +80,15 @@ func (h *Handler) Mount(r chi.Router) {
 
 // view is a member as it is answered.
 type view struct {
-	User        string              `json:"user"`
-	DisplayName string              `json:"displayName"`
-	Role        v1alpha1.Role       `json:"role"`
-	Scope       v1alpha1.Scope      `json:"scope"`
-	Roles       []v1alpha1.NamedRef `json:"roles,omitempty"`
-	Sudo        bool                `json:"sudo,omitempty"`
-	Since       metav1.Time         `json:"since"`
-	Phase       v1alpha1.Phase      `json:"phase"`
-	Conditions  []metav1.Condition  `json:"conditions,omitempty"`
+	User        string                 `json:"user"`
+	DisplayName string                 `json:"displayName"`
+	Role        v1alpha1.Role          `json:"role"`
+	Scope       v1alpha1.Scope         `json:"scope"`
+	Roles       []v1alpha1.NamedRef    `json:"roles,omitempty"`
+	Sudo        bool                   `json:"sudo,omitempty"`
+	Since       metav1.Time            `json:"since"`
+	Phase       v1alpha1.Phase         `json:"phase"`
+	Conditions  []conditions.Condition `json:"conditions,omitempty"`
 	// Active says that the person can make use of the Membership at present.
 	Active bool `json:"active"`
 }
@@ -97,7 +98,7 @@ func (h *Handler) viewOf(m *v1alpha1.Membership) view {
 	v := view{
 		User: m.Spec.UserRef.Name, DisplayName: m.Spec.UserRef.Name, Role: m.Spec.Role, Scope: m.Spec.Scope,
 		Roles: m.Spec.Roles, Sudo: m.Spec.Sudo, Since: m.CreationTimestamp,
-		Phase: tenancy.PhaseOf(m.Status.CommonStatus), Conditions: m.Status.Conditions, Active: tenancy.Active(u),
+		Phase: tenancy.PhaseOf(m.Status.CommonStatus), Conditions: conditions.Of(m.Status.Conditions), Active: tenancy.Active(u),
 	}
 	if u != nil {
 		v.DisplayName = u.Spec.DisplayName
@@ -109,8 +110,9 @@ func (h *Handler) viewOf(m *v1alpha1.Membership) view {
 // has one.
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	items := []view{}
-	for _, m := range h.Views.MembershipsAt(scope.Org.ClusterID, workspaceIn(scope)) {
+	held := h.Views.MembershipsAt(scope.Org.ClusterID, workspaceIn(scope))
+	items := make([]view, 0, len(held))
+	for _, m := range held {
 		items = append(items, h.viewOf(m))
 	}
 	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.User })

@@ -64,8 +64,9 @@ func (h *Handler) Mount(r chi.Router) {
 }
 
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
-	var items []view
-	for _, e := range h.Views.Index(httpmw.CallerOf(r).User.Name) {
+	entries := h.Views.Index(httpmw.CallerOf(r).User.Name)
+	items := make([]view, 0, len(entries))
+	for _, e := range entries {
 		if e.WorkspaceUUID != "" || e.SoftDeletedAt != nil {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/conditions"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -28,7 +29,7 @@ type view struct {
 	CreatedBy            string                 `json:"createdBy"`
 	FirstAdmin           string                 `json:"firstAdmin"`
 	Phase                v1alpha1.Phase         `json:"phase"`
-	Conditions           []metav1.Condition     `json:"conditions"`
+	Conditions           []conditions.Condition `json:"conditions"`
 	DeletionRequestedAt  *metav1.Time           `json:"deletionRequestedAt,omitempty"`
 	PurgeAt              *metav1.Time           `json:"purgeAt,omitempty"`
 }
@@ -45,7 +46,7 @@ func (h *Handler) firstAdmin(user string, o tenancy.Org) string {
 }
 
 func (h *Handler) viewOf(o tenancy.Org, role v1alpha1.Role, firstAdmin string) view {
-	v := view{
+	return view{
 		UUID: o.UUID(), DisplayName: o.Spec.DisplayName, Personal: o.Spec.Personal, Role: role,
 		WorkspacePath:     h.Tree.Org(o.UUID()),
 		WorkspaceCreation: o.Spec.WorkspaceCreation, CatalogEntryCreation: o.Spec.CatalogEntryCreation,
@@ -53,12 +54,8 @@ func (h *Handler) viewOf(o tenancy.Org, role v1alpha1.Role, firstAdmin string) v
 		WorkspaceQuota: quota{Limit: tenancy.Limit(o.Spec.WorkspaceQuota, h.DefaultWorkspaceQuota), Used: h.Views.UsedWorkspaces(o.UUID(), o.Spec.WorkspaceClaims)},
 		CreatedAt:      o.CreationTimestamp, CreatedBy: o.CreatedBy(),
 		FirstAdmin: firstAdmin,
-		Phase:      tenancy.PhaseOf(o.Status.CommonStatus), Conditions: o.Status.Conditions,
+		Phase:      tenancy.PhaseOf(o.Status.CommonStatus), Conditions: conditions.Of(o.Status.Conditions),
 		DeletionRequestedAt: o.Status.DeletionRequestedAt,
 		PurgeAt:             tenancy.PurgeAt(o.Status.DeletionRequestedAt, h.DeletionGrace),
 	}
-	if v.Conditions == nil {
-		v.Conditions = []metav1.Condition{}
-	}
-	return v
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/conditions"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
@@ -65,19 +66,19 @@ func (h *Handler) Mount(r chi.Router) {
 
 // view is a Workspace as it is answered.
 type view struct {
-	UUID                string             `json:"uuid"`
-	OrgUUID             string             `json:"orgUUID"`
-	DisplayName         string             `json:"displayName"`
-	Role                v1alpha1.Role      `json:"role"`
-	WorkspacePath       string             `json:"workspacePath"`
-	ClusterID           string             `json:"clusterID"`
-	URL                 string             `json:"url"`
-	CreatedAt           metav1.Time        `json:"createdAt"`
-	CreatedBy           string             `json:"createdBy"`
-	Phase               v1alpha1.Phase     `json:"phase"`
-	Conditions          []metav1.Condition `json:"conditions"`
-	DeletionRequestedAt *metav1.Time       `json:"deletionRequestedAt,omitempty"`
-	PurgeAt             *metav1.Time       `json:"purgeAt,omitempty"`
+	UUID                string                 `json:"uuid"`
+	OrgUUID             string                 `json:"orgUUID"`
+	DisplayName         string                 `json:"displayName"`
+	Role                v1alpha1.Role          `json:"role"`
+	WorkspacePath       string                 `json:"workspacePath"`
+	ClusterID           string                 `json:"clusterID"`
+	URL                 string                 `json:"url"`
+	CreatedAt           metav1.Time            `json:"createdAt"`
+	CreatedBy           string                 `json:"createdBy"`
+	Phase               v1alpha1.Phase         `json:"phase"`
+	Conditions          []conditions.Condition `json:"conditions"`
+	DeletionRequestedAt *metav1.Time           `json:"deletionRequestedAt,omitempty"`
+	PurgeAt             *metav1.Time           `json:"purgeAt,omitempty"`
 }
 
 func (h *Handler) viewOf(ws tenancy.Workspace, role v1alpha1.Role) view {
@@ -85,7 +86,7 @@ func (h *Handler) viewOf(ws tenancy.Workspace, role v1alpha1.Role) view {
 		UUID: ws.UUID, OrgUUID: ws.OrgUUID, DisplayName: ws.DisplayName, Role: role,
 		WorkspacePath: h.Tree.Workspace(ws.OrgUUID, ws.UUID), ClusterID: ws.ClusterID,
 		CreatedAt: ws.CreatedAt, CreatedBy: ws.CreatedBy,
-		Phase: ws.Status.Phase, Conditions: ws.Status.Conditions,
+		Phase: ws.Status.Phase, Conditions: conditions.Of(ws.Status.Conditions),
 		DeletionRequestedAt: ws.DeletionRequestedAt,
 		PurgeAt:             tenancy.PurgeAt(ws.DeletionRequestedAt, h.DeletionGrace),
 	}
@@ -95,9 +96,6 @@ func (h *Handler) viewOf(ws tenancy.Workspace, role v1alpha1.Role) view {
 	if v.Phase == v1alpha1.PhaseReady && !ws.Ready() {
 		// What kcp has taken back is not all there, whatever was written of it (O-11).
 		v.Phase = v1alpha1.PhaseProgressing
-	}
-	if v.Conditions == nil {
-		v.Conditions = []metav1.Condition{}
 	}
 	return v
 }

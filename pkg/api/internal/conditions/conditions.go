@@ -1,0 +1,32 @@
+package conditions
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Condition is a metav1.Condition, field by field; LastTransitionTime is RFC 3339 in
+// UTC.
+type Condition struct {
+	Type               string                 `json:"type"`
+	Status             metav1.ConditionStatus `json:"status"`
+	ObservedGeneration int64                  `json:"observedGeneration,omitempty"`
+	LastTransitionTime string                 `json:"lastTransitionTime"`
+	Reason             string                 `json:"reason"`
+	Message            string                 `json:"message"`
+}
+
+// Of returns what is held as it is answered, which is never nil.
+func Of(held []metav1.Condition) []Condition {
+	answered := make([]Condition, len(held))
+	for i := range held {
+		c := &held[i]
+		answered[i] = Condition{
+			Type: c.Type, Status: c.Status, ObservedGeneration: c.ObservedGeneration,
+			LastTransitionTime: c.LastTransitionTime.UTC().Format(time.RFC3339),
+			Reason:             c.Reason, Message: c.Message,
+		}
+	}
+	return answered
+}
