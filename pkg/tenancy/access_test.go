@@ -216,6 +216,7 @@ func TestNoTenantRoleHoldsWhatEscalates(t *testing.T) {
 		for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {
 			require.False(t, allows(r, verb, "core.kcp.io", "logicalclusters"), r.Name)
 			require.False(t, allows(r, verb, "tenancy.kcp.io", "workspaces"), r.Name)
+			require.False(t, allows(r, verb, "admissionregistration.k8s.io", "mutatingadmissionpolicies"), r.Name)
 		}
 		require.True(t, allows(r, "get", "example.com", "widgets"), r.Name)
 	}
@@ -227,7 +228,7 @@ func TestNoTenantRoleHoldsWhatEscalates(t *testing.T) {
 	require.False(t, allows(member, "create", "", "serviceaccounts/token"))
 	require.False(t, allows(member, "create", "rbac.authorization.k8s.io", "roles"))
 	require.False(t, allows(member, "create", "apis.kcp.io", "apibindings"))
-	require.False(t, allows(member, "create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations"))
+	require.True(t, allows(admin, "list", "admissionregistration.k8s.io", "validatingadmissionpolicies"))
 	require.True(t, allows(viewer, "get", "", "configmaps"))
 	require.False(t, allows(viewer, "get", "", "secrets"))
 	require.False(t, allows(viewer, "create", "", "configmaps"))

@@ -77,8 +77,12 @@ func ClusterRoles(boundGroups []string, customResources ...string) []*rbacv1.Clu
 	slices.Sort(extra)
 	extra = slices.Compact(extra)
 
+	// Admission is for nobody to write: a policy in a Workspace is asked about the hub's
+	// own writes there, too. One that changes them makes its author cluster-admin, and
+	// one that refuses them keeps the rights of who is to lose them.
 	admin := []rbacv1.PolicyRule{
-		rule(write, append([]string{"", groupRBAC, groupKCPAPIs, groupAdmission, groupExtensions, groupCache, groupCertificates, groupEvents, groupLeases}, extra...), "*"),
+		rule(write, append([]string{"", groupRBAC, groupKCPAPIs, groupExtensions, groupCache, groupCertificates, groupEvents, groupLeases}, extra...), "*"),
+		rule(read, []string{groupAdmission}, "*"),
 		rule([]string{"create"}, []string{groupAuthn, groupAuthz}, "*"),
 		rule(read, []string{groupKCPCore}, "logicalclusters"),
 	}
