@@ -60,6 +60,8 @@ type Options struct {
 	LogFormat            string
 	LogLevel             string
 
+	// FollowTimeout is how long a write waits until it can be read; not a flag.
+	FollowTimeout time.Duration
 	// Clock is the time that deletions go by; not a flag.
 	Clock clock.WithTicker
 }
@@ -92,6 +94,7 @@ func NewOptions() *Options {
 		MetricsListenAddress:  "127.0.0.1:9464",
 		LogFormat:             "console",
 		LogLevel:              "info",
+		FollowTimeout:         5 * time.Second,
 		Clock:                 clock.RealClock{},
 	}
 }

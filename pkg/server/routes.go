@@ -81,26 +81,26 @@ func (p routes) router() chi.Router {
 		(&users.Handler{
 			Views: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
 			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.rights.everywhere,
-			LimitSearch: httpmw.LimitRate(searchesPerSecond, searchBurst, c.Clock),
+			LimitSearch: httpmw.LimitRate(searchesPerSecond, searchBurst, c.Clock), FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&admin.Handler{
 			Views: v, Await: v.Await, Followed: p.rights.everywhere, Store: s, Orgs: v.Orgs, DeletionGrace: c.DeletionGrace,
-			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
+			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&members.Handler{
 			Views: v, Await: v.Await, Membership: v.Membership, Followed: p.rights.of, Store: s,
-			OrgScope: scopes.Org, WorkspaceScope: scopes.Workspace, Clock: c.Clock,
+			OrgScope: scopes.Org, WorkspaceScope: scopes.Workspace, Clock: c.Clock, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&orgs.Handler{
 			Views: v, Await: v.Await, Followed: p.rights.ofAll, Store: s, Tree: c.Tree, Scope: scopes.Org, DeletedScope: scopes.DeletedOrg, NewUUID: uuid.NewString, Clock: begins,
 			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
-			DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout,
+			DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&workspaces.Handler{
 			Views: v, Store: s, Tree: c.Tree,
 			OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace,
 			DeletedScope: scopes.DeletedWorkspace, NewUUID: uuid.NewString, Clock: begins, ExternalURL: c.ExternalURL,
-			DefaultQuota: c.DefaultWorkspaceQuota, DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout,
+			DefaultQuota: c.DefaultWorkspaceQuota, DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&credentials.Handler{
 			WorkspaceScope: scopes.Workspace, Enter: p.enter, Tree: c.Tree,

@@ -42,7 +42,8 @@ func StartHub(t testing.TB, kcp *KCP, root string, change ...func(*server.Option
 	o.ListenAddress = fmt.Sprintf("127.0.0.1:%d", port)
 	o.MetricsListenAddress = fmt.Sprintf("127.0.0.1:%d", metricsPort)
 	o.KCPKubeconfig, o.TokenFile, o.RootWorkspace = kcp.Kubeconfig, kcp.TokenFile, root
-	o.CreateTimeout = time.Minute
+	// What a write waits for comes late on a slow machine.
+	o.CreateTimeout, o.FollowTimeout = time.Minute, time.Minute
 	// People of most tests have no use for what sign-up makes.
 	o.PersonalOrgs = false
 	for _, f := range change {

@@ -49,6 +49,8 @@ type Handler struct {
 	// Orgs are all Orgs, soft-deleted ones included.
 	Orgs func() []tenancy.Org
 
+	// FollowTimeout bounds the wait of a write for the views.
+	FollowTimeout                          time.Duration
 	DeletionGrace                          time.Duration
 	DefaultOrgQuota, DefaultWorkspaceQuota int
 }
@@ -149,7 +151,7 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	waiting.Until(r, h.Await, func() bool {
+	waiting.Until(r, h.FollowTimeout, h.Await, func() bool {
 		seen, ok := h.Views.ByName(name)
 		return ok && seen.Generation >= u.Generation && (!given || h.Followed(name))
 	})
@@ -207,7 +209,7 @@ func (h *Handler) patchOrg(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	waiting.Until(r, h.Await, func() bool {
+	waiting.Until(r, h.FollowTimeout, h.Await, func() bool {
 		seen, ok := h.Views.Org(uuid)
 		return ok && seen.Generation >= o.Generation
 	})

@@ -83,7 +83,7 @@ func newFixture(t testing.TB) *fixture {
 			globex, _ := f.world.Org(apitest.Globex)
 			return []tenancy.Org{acme, globex}
 		},
-		DeletionGrace: 720 * time.Hour, DefaultOrgQuota: 10, DefaultWorkspaceQuota: 50,
+		DeletionGrace: 720 * time.Hour, DefaultOrgQuota: 10, DefaultWorkspaceQuota: 50, FollowTimeout: time.Minute,
 	}
 	f.http = apitest.Router(f.world, handler.Mount)
 	return f

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -211,7 +212,7 @@ func newFixture(t testing.TB) *fixture {
 	f.handler = &members.Handler{
 		Views: f.world, Await: f.world.Await, Membership: f.world.Membership, Followed: func(string, string, string) bool { return true }, Store: f.store,
 		OrgScope: httpmw.Scopes{Tenants: f.world}.Org, WorkspaceScope: httpmw.Scopes{Tenants: f.world}.Workspace,
-		Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time),
+		Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time), FollowTimeout: time.Minute,
 	}
 	f.reread()
 	f.http = apitest.Router(f.world, f.handler.Mount)
@@ -275,10 +276,4 @@ func refusedCauses(t testing.TB, a apitest.Answer) []metav1.StatusCause {
 }
 
 // impatient makes nobody wait longer than until the world has nothing new.
-func (f *fixture) impatient() {
-	f.handler.Await = func(ctx context.Context, cond func() bool) error {
-		ctx, cancel := context.WithCancel(ctx)
-		f.world.Later(func(*apitest.World) { cancel() })
-		return f.world.Await(ctx, cond)
-	}
-}
+func (f *fixture) impatient() { f.handler.FollowTimeout = time.Millisecond }

@@ -3,6 +3,7 @@ package members
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +54,8 @@ type Handler struct {
 	// OrgScope and WorkspaceScope are httpmw's middlewares.
 	OrgScope, WorkspaceScope func(http.Handler) http.Handler
 	Clock                    clock.PassiveClock
+	// FollowTimeout bounds the wait of a write for the views.
+	FollowTimeout time.Duration
 }
 
 // Mount adds the routes below /api.
@@ -267,7 +270,7 @@ func (h *Handler) patched(w http.ResponseWriter, r *http.Request, user string, s
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, code int, m *v1alpha1.Membership) error {
 	scope, user := httpmw.ScopeOf(r), m.Spec.UserRef.Name
 	workspace := workspaceIn(scope)
-	if !waiting.Until(r, h.Await, func() bool {
+	if !waiting.Until(r, h.FollowTimeout, h.Await, func() bool {
 		seen, ok := h.member(scope, user)
 		if !ok || seen.UID == m.UID && seen.Generation < m.Generation {
 			return false
@@ -292,7 +295,7 @@ func (h *Handler) indexed(org, workspace, user string, role v1alpha1.Role) bool 
 // their other Memberships give, and is 204 then, or 202 where that takes its time.
 func (h *Handler) gone(r *http.Request, user string, carriedOut func() bool) (code int) {
 	scope := httpmw.ScopeOf(r)
-	if waiting.Until(r, h.Await, func() bool { return carriedOut() && h.Followed(scope.Org.UUID(), workspaceIn(scope), user) }) {
+	if waiting.Until(r, h.FollowTimeout, h.Await, func() bool { return carriedOut() && h.Followed(scope.Org.UUID(), workspaceIn(scope), user) }) {
 		return http.StatusNoContent
 	}
 	return http.StatusAccepted

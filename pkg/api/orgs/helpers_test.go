@@ -114,7 +114,7 @@ func newFixture(t testing.TB, options ...func(*orgs.Handler)) *fixture {
 		Followed: func(string) bool { return !f.unbound },
 		Scope:    httpmw.Scopes{Tenants: f.world}.Org, DeletedScope: httpmw.Scopes{Tenants: f.world}.DeletedOrg, NewUUID: func() string { return made }, Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time),
 		DefaultOrgQuota: 10, DefaultWorkspaceQuota: 50, DeletionGrace: 720 * time.Hour,
-		CreateTimeout: time.Minute,
+		CreateTimeout: time.Minute, FollowTimeout: time.Minute,
 	}
 	for _, o := range options {
 		o(f.handler)

@@ -51,6 +51,8 @@ type Handler struct {
 	DefaultWorkspaceQuota int
 	DeletionGrace         time.Duration
 	CreateTimeout         time.Duration
+	// FollowTimeout bounds the wait of a write for the views.
+	FollowTimeout time.Duration
 }
 
 // Mount adds the routes below /api.
@@ -149,7 +151,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	waiting.Until(r, h.Await, func() bool {
+	waiting.Until(r, h.FollowTimeout, h.Await, func() bool {
 		seen, ok := h.Views.Org(changed.Name)
 		return ok && seen.Generation >= changed.Generation && h.indexed(scope.User, seen) && (in.DefaultAccess == nil || h.Followed(changed.Name))
 	})

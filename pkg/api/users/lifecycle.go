@@ -71,7 +71,7 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, code int, deleted
 	if err != nil {
 		return err
 	}
-	waiting.Until(r, h.Views.Await, func() bool {
+	waiting.Until(r, h.FollowTimeout, h.Views.Await, func() bool {
 		seen, ok := h.Views.ByName(marked.Name)
 		return !ok || (seen.Status.DeletionRequestedAt != nil) == deleted && h.Followed(marked.Name)
 	})

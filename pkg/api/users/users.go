@@ -41,6 +41,8 @@ type Handler struct {
 	DefaultOrgQuota int
 	DeletionGrace   time.Duration
 	Clock           clock.PassiveClock
+	// FollowTimeout bounds the wait of a write for the views.
+	FollowTimeout time.Duration
 	// Followed tells whether what a person may do is in kcp as it should be.
 	Followed func(user string) bool
 	// LimitSearch is httpmw's rate limit of the search for people.
@@ -108,7 +110,7 @@ func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	waiting.Until(r, h.Views.Await, func() bool {
+	waiting.Until(r, h.FollowTimeout, h.Views.Await, func() bool {
 		seen, ok := h.Views.ByName(u.Name)
 		return ok && seen.Generation >= u.Generation
 	})

@@ -83,7 +83,7 @@ func newFixture(t testing.TB) *fixture {
 	}
 	f.handler = &users.Handler{
 		Views: f.world, Store: f.store, DefaultOrgQuota: 10, DeletionGrace: 720 * time.Hour,
-		Clock: f.clock, Followed: func(string) bool { return true }, LimitSearch: limit,
+		Clock: f.clock, Followed: func(string) bool { return true }, LimitSearch: limit, FollowTimeout: time.Minute,
 	}
 	f.http = apitest.Router(f.world, f.handler.Mount)
 	return f

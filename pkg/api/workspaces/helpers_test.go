@@ -105,7 +105,7 @@ func newFixture(t testing.TB, options ...func(*workspaces.Handler)) *fixture {
 		Views: f.world, Store: f.store, Tree: apitest.Tree(t),
 		OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace, DeletedScope: scopes.DeletedWorkspace,
 		NewUUID: func() string { return made }, Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time), ExternalURL: apitest.HubURL,
-		DefaultQuota: 50, DeletionGrace: 720 * time.Hour, CreateTimeout: time.Minute,
+		DefaultQuota: 50, DeletionGrace: 720 * time.Hour, CreateTimeout: time.Minute, FollowTimeout: time.Minute,
 	}
 	for _, o := range options {
 		o(handler)

@@ -52,6 +52,8 @@ type Handler struct {
 	DefaultQuota  int
 	DeletionGrace time.Duration
 	CreateTimeout time.Duration
+	// FollowTimeout bounds the wait of a write for the views.
+	FollowTimeout time.Duration
 }
 
 // Mount adds the routes below /api.
@@ -201,7 +203,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	waiting.Until(r, h.Views.Await, func() bool {
+	waiting.Until(r, h.FollowTimeout, h.Views.Await, func() bool {
 		seen, ok := h.Views.Workspace(changed.OrgUUID, changed.UUID)
 		return ok && seen.DisplayName == changed.DisplayName && !stale(h.Views.Index(scope.User), changed)
 	})

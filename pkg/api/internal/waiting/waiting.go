@@ -10,10 +10,6 @@ import (
 // writeTimeout bounds a write whose caller went away: it is whole or nothing.
 const writeTimeout = 30 * time.Second
 
-// follow is how long a write that has happened waits for the views. A view that
-// is later than that is a fault that shows elsewhere; the write stands.
-const follow = 5 * time.Second
-
 // Write returns a context for a write, which does not end with the request.
 func Write(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(r.Context()), writeTimeout)
@@ -22,9 +18,10 @@ func Write(r *http.Request) (context.Context, context.CancelFunc) {
 // Await waits until a condition over the views holds; it is theirs.
 type Await = func(ctx context.Context, cond func() bool) error
 
-// Until waits until a write can be read, and tells whether it can.
-func Until(r *http.Request, await Await, cond func() bool) bool {
-	ctx, cancel := context.WithTimeout(r.Context(), follow)
+// Until waits until a write that has happened can be read, and tells whether it can.
+// A view that is later than timeout is a fault that shows elsewhere; the write stands.
+func Until(r *http.Request, timeout time.Duration, await Await, cond func() bool) bool {
+	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	return await(ctx, cond) == nil
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,7 +20,7 @@ func TestAWriteOutlivesItsRequestAndWhatFollowsDoesNot(t *testing.T) {
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", http.NoBody)
 	write, end := waiting.Write(r)
 	defer end()
-	require.False(t, waiting.Until(r, func(follow context.Context, _ func() bool) error {
+	require.False(t, waiting.Until(r, time.Minute, func(follow context.Context, _ func() bool) error {
 		require.NoError(t, follow.Err())
 		leave()
 		require.NoError(t, write.Err())
