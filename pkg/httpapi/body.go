@@ -137,11 +137,14 @@ func strictCause(problem error) errs.Cause {
 }
 
 // Flag reads a query parameter that is true or false; false where it is not given.
+// Of one that is given twice nobody could say which was meant.
 func Flag(r *http.Request, name string) (bool, error) {
-	switch r.URL.Query().Get(name) {
-	case "", "false":
+	switch given := r.URL.Query()[name]; {
+	case len(given) > 1:
+		return false, errs.InvalidField("query:"+name, "must be given once")
+	case len(given) == 0, given[0] == "", given[0] == "false":
 		return false, nil
-	case "true":
+	case given[0] == "true":
 		return true, nil
 	}
 	return false, errs.InvalidField("query:"+name, "must be true or false")

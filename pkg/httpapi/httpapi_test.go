@@ -109,6 +109,25 @@ func status(t *testing.T, err error) (*httptest.ResponseRecorder, metav1.Status)
 	return w, s
 }
 
+func TestAFlagIsTrueOrFalseAndGivenOnce(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]string{
+		"": "false", "?f": "false", "?f=": "false", "?f=false": "false", "?f=true": "true", "?g=maybe&f=true&g=true": "true",
+		"?f=maybe": "refused", "?f=True": "refused", "?f=false&f=true": "refused", "?f=true&f=true": "refused", "?f&f": "refused",
+	} {
+		got, err := httpapi.Flag(httptest.NewRequest(http.MethodGet, "/"+query, http.NoBody), "f")
+		if want != "refused" {
+			require.NoError(t, err, query)
+			require.Equal(t, want == "true", got, query)
+			continue
+		}
+		var e *errs.Error
+		require.ErrorAs(t, err, &e, query)
+		require.Equal(t, errs.Invalid, e.Code)
+		require.Equal(t, "query:f", e.Causes[0].Field)
+	}
+}
+
 func TestErrorsAreStatuses(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[errs.Code]struct {

@@ -60,9 +60,6 @@ func TestO9_WhoIsInWorkspacesIsNotRemovedWithoutACascade(t *testing.T) {
 					{Type: tenancy.CauseWorkspaceMembership, Field: apitest.Prod, Message: "Production"},
 				}, refusedCauses(t, answer), "the body lists them")
 			}
-			for _, query := range []string{"?cascade=yes", "?cascade=1", "?cascade=TRUE"} {
-				end(f, inOrg, apitest.Mixed, query).RefusedField(t, "query:cascade")
-			}
 			require.Empty(t, f.store.writes)
 			var decided v1alpha1.MembershipChange
 			f.store.decided = func(c v1alpha1.MembershipChange) { decided = c; f.store.carryOut(c); f.store.settled() }
@@ -75,6 +72,24 @@ func TestO9_WhoIsInWorkspacesIsNotRemovedWithoutACascade(t *testing.T) {
 			require.Empty(t, f.world.Index(apitest.Mixed))
 			for _, place := range []string{inOrg, inDev, inOrg + "/workspaces/" + apitest.Prod} {
 				require.NotContains(t, f.do(apitest.Admin, http.MethodGet, place+"/members", "").Items(t, "user"), apitest.Mixed)
+			}
+		})
+	}
+}
+
+// Whoever says something else than yes or no, or both, is not taken at one of them.
+func TestAnUnclearCascadeIsRefusedInOrgsAndWorkspaces(t *testing.T) {
+	t.Parallel()
+	for way, end := range ways {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			for place, user := range map[string]string{inOrg: apitest.Member, inDev: apitest.WSMember} {
+				f := newFixture(t)
+				for _, query := range []string{"?cascade=maybe", "?cascade=1", "?cascade=TRUE", "?cascade=false&cascade=true", "?cascade=true&cascade=true", "?cascade=&cascade"} {
+					end(f, place, user, query).RefusedField(t, "query:cascade")
+				}
+				require.Empty(t, f.store.writes)
+				require.Equal(t, http.StatusNoContent, end(f, place, user, "?cascade=true").Code)
 			}
 		})
 	}

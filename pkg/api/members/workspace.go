@@ -111,9 +111,13 @@ func (h *Handler) leaveWorkspace(w http.ResponseWriter, r *http.Request) error {
 }
 
 // removeHere removes a person from the Workspace. That it may leave it without an
-// admin is no harm: the Org's admins are admins in it (O-15).
+// admin is no harm: the Org's admins are admins in it (O-15). There is nothing below
+// it to cascade to, but what is no answer to that question is refused as in an Org.
 func (h *Handler) removeHere(w http.ResponseWriter, r *http.Request, user string) error {
 	scope := httpmw.ScopeOf(r)
+	if _, err := httpapi.Flag(r, "cascade"); err != nil {
+		return err
+	}
 	match, err := httpapi.IfMatch(r)
 	if err != nil {
 		return err
