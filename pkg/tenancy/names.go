@@ -18,7 +18,8 @@ const MaxDisplayName = 128
 const maxUserName = 54
 
 // CheckDisplayName refuses what a display name may not be: 1 to 128 characters
-// in NFC without control characters. field is named in the error.
+// in NFC without control characters, one of which can be seen. field is named in the
+// error.
 func CheckDisplayName(field, name string) error {
 	switch n := len([]rune(name)); {
 	case strings.TrimSpace(name) == "":
@@ -33,7 +34,18 @@ func CheckDisplayName(field, name string) error {
 			return errs.InvalidField(field, "must not contain control characters")
 		}
 	}
+	if strings.IndexFunc(name, visible) < 0 {
+		return errs.InvalidField(field, "must have a character that can be seen")
+	}
 	return nil
+}
+
+// visible tells whether a character shows. Those that do not may be in a name, where
+// emoji and Persian need them, but a name of them alone looks like none. What Unicode
+// has yet to assign counts as visible: newer emoji are that here.
+func visible(r rune) bool {
+	const brailleBlank = '\u2800'
+	return r != brailleBlank && !unicode.In(r, unicode.White_Space, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // UserNames returns the metadata.name that a new User gets: the first is

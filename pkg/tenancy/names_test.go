@@ -31,6 +31,28 @@ func TestDisplayNames(t *testing.T) {
 	}
 }
 
+// A name that shows nothing would be in everybody's lists, and nobody could tell what
+// it is, or that it is not another's.
+func TestANameThatCannotBeSeenIsRefused(t *testing.T) {
+	t.Parallel()
+	for what, hidden := range map[string]string{
+		"zero width space": "\u200b", "byte order mark": "\ufeff", "word joiner": "\u2060", "joiners": "\u200c\u200d",
+		"soft hyphen": "\u00ad", "no-break space": "\u00a0", "ideographic space": "\u3000", "spaces and formats": " \u200b \ufeff\u2003",
+		"Hangul fillers": "\u3164\u115f\u1160\uffa0", "combining grapheme joiner": "\u034f", "braille blank": "\u2800",
+		"variation selectors": "\ufe0f\U000e0100", "Mongolian separators": "\u180b\u180e", "invisible times": "\u2062",
+		"tags": "\U000e0041\U000e007f", "line separator": "\u2028",
+	} {
+		var e *errs.Error
+		require.ErrorAs(t, tenancy.CheckDisplayName("displayName", hidden), &e, what)
+		require.Equal(t, errs.Invalid, e.Code, what)
+		require.Equal(t, "displayName", e.Causes[0].Field, what)
+		require.Equal(t, "user", tenancy.NewUserSpec("i", "s", hidden, hidden, "").DisplayName, what)
+	}
+	for _, seen := range []string{"می\u200cخواهم", "👩\u200d💻", "❤\ufe0f", "🏴\U000e0067\U000e0062\U000e007f", "क\u094d\u200dष", "\u200ba", "⠀⠁", "\ue000"} {
+		require.NoError(t, tenancy.CheckDisplayName("displayName", seen), "%q", seen)
+	}
+}
+
 func FuzzDisplayName(f *testing.F) {
 	for _, s := range []string{"ACME", "", "\x00", "u\u0308", strings.Repeat("x", 200)} {
 		f.Add(s)
