@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -183,10 +184,34 @@ func failure(code int, body []byte) error {
 	return &Error{Code: code, Message: status.Message, Causes: status.Details.Causes}
 }
 
+// UnreachableError is a hub that could not be asked, or did not answer.
+type UnreachableError struct {
+	Server string
+	Err    error
+}
+
+// Error says which hub it is.
+func (e *UnreachableError) Error() string {
+	what := "gave no answer"
+	if dial := new(net.OpError); errors.As(e.Err, &dial) && dial.Op == "dial" {
+		what = "cannot be reached"
+	}
+	return "the hub at " + e.Server + " " + what + ": " + e.Err.Error()
+}
+
+// Unwrap returns what happened.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
 func explain(server string, err error) error {
 	var unknown x509.UnknownAuthorityError
 	if errors.As(err, &unknown) {
 		return fmt.Errorf("the certificate of %s is signed by an authority that is not trusted; give the hub's CA with kedge login --ca-file", server)
 	}
-	return err
+	// What it wraps itself in says the method and the path, too, of an API that people
+	// need not know.
+	var asked *url.Error
+	if errors.As(err, &asked) {
+		err = asked.Err
+	}
+	return &UnreachableError{Server: server, Err: err}
 }

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -96,6 +97,20 @@ func TestARepeatedDeleteThatFindsNothingSaysThatItMayHaveWorked(t *testing.T) {
 	require.EqualError(t, err, "bob is not a member; an earlier try of this command may have been carried out all the same")
 	_, _, err = api.Do(t.Context(), client.Request{Method: http.MethodDelete, Path: "/x"})
 	require.EqualError(t, err, "bob is not a member", "of a first try there is nothing to say")
+}
+
+func TestAHubThatHangsUpIsNotTakenForOneThatCannotBeReached(t *testing.T) {
+	t.Parallel()
+	api := clientOf(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	_, _, err := api.Do(t.Context(), client.Request{Method: http.MethodDelete, Path: "/x"})
+	var away *client.UnreachableError
+	require.ErrorAs(t, err, &away)
+	require.Regexp(t, `^the hub at http://127\.0\.0\.1:\d+ gave no answer: EOF$`, err.Error())
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err = api.Do(ctx, client.Request{Method: http.MethodGet, Path: "/x"})
+	require.ErrorIs(t, err, context.Canceled, "an interrupt is still one")
 }
 
 func TestCausesOfARefusalAreKept(t *testing.T) {
