@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -110,6 +111,8 @@ type session struct {
 	config *config.Config
 	server *config.Server
 	url    string
+	// named is whether the command line says which hub it is.
+	named bool
 }
 
 func (a *app) session() (*session, error) {
@@ -136,7 +139,27 @@ func (a *app) session() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &session{Client: api, path: path, config: c, server: server, url: url}, nil
+	return &session{Client: api, path: path, config: c, server: server, url: url, named: a.server != ""}, nil
+}
+
+// Do is the client's. What the hub, whose words are about its API, or nobody says to
+// do, is said in commands.
+func (s *session) Do(ctx context.Context, r client.Request) (int, []byte, error) {
+	code, raw, err := s.Client.Do(ctx, r)
+	var refused *client.Error
+	var away *client.UnreachableError
+	switch {
+	case errors.As(err, &away) && s.named:
+		err = fmt.Errorf("%w; check that it is running, and what --server says", err)
+	case errors.As(err, &away):
+		err = fmt.Errorf("%w; check that it is running; it is the hub logged in to last, as %s says, and --server or kedge login chooses another", err, s.path)
+	case !errors.As(err, &refused):
+	case refused.Code == http.StatusUnauthorized:
+		err = fmt.Errorf("%w; to log in again, run: kedge login --server %s", err, s.url)
+	case strings.Contains(refused.Message, "/api/users/me/undelete"):
+		err = fmt.Errorf("%w; to do that, run: kedge me undelete", err)
+	}
+	return code, raw, err
 }
 
 func agent() string { return "kedge/" + version.String() }

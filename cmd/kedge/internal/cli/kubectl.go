@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"github.com/spf13/cobra"
@@ -69,10 +68,6 @@ $KUBERNETES_EXEC_INFO. Kubeconfigs of a hub run this command; people need not.`,
 				return err
 			}
 			_, raw, err := s.Do(cmd.Context(), client.Request{Method: http.MethodPost, Path: "/api/credentials", Body: json.RawMessage(info)})
-			var status *client.Error
-			if errors.As(err, &status) && status.Code == http.StatusUnauthorized {
-				return fmt.Errorf("the login has ended; run: kedge login --server %s", s.url)
-			}
 			if err != nil {
 				return err
 			}

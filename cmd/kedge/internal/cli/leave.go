@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"net/http"
 
 	"github.com/spf13/cobra"
 
@@ -26,20 +25,21 @@ func (k *kind) leaveCommand(long, example string) *cobra.Command {
 			}
 			r := place
 			r.Path += "/memberships/me"
-			code, err := remove(cmd.Context(), s, r, "you are", cascade)
+			left, err := remove(cmd.Context(), s, r, "you are", cascade)
 			if err != nil {
 				return err
 			}
-			text := "Left %s %s.\n"
-			if code == http.StatusAccepted {
-				text = "Leaving %s %s; the hub is still carrying it out.\n"
+			text := "Left %s %s."
+			if left.Phase != "" {
+				text = "Leaving %s %s; the hub is still carrying it out."
 			}
-			if _, err := fmt.Fprintf(k.Out, text, k.noun, called); err != nil {
+			if err := k.tell(k.output, fmt.Sprintf(text, k.noun, called), left); err != nil {
 				return err
 			}
 			return s.forget(place)
 		},
 	}
+	k.output.flag(cmd)
 	if !k.inOrg {
 		cascadeFlag(cmd, &cascade, "also leave the organization's workspaces that you are a member of")
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,6 +56,10 @@ func (a *app) login(cmd *cobra.Command, caFile, tokenFile string) error {
 		return err
 	}
 	me, err := whoami(cmd, api)
+	var away *client.UnreachableError
+	if errors.As(err, &away) {
+		return fmt.Errorf("%w; check that it is running, and what --server says", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -129,7 +134,12 @@ type me struct {
 	PurgeAt             string `json:"purgeAt,omitempty"`
 }
 
-func whoami(cmd *cobra.Command, api *client.Client) (me, error) {
+// hub is what answers requests: a client, or a session with one.
+type hub interface {
+	Do(ctx context.Context, r client.Request) (int, []byte, error)
+}
+
+func whoami(cmd *cobra.Command, api hub) (me, error) {
 	var out me
 	_, raw, err := api.Do(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/users/me"})
 	if err != nil {

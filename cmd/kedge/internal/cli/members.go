@@ -16,7 +16,8 @@ import (
 // members are the commands about the people in an organization or a workspace.
 type members struct {
 	*app
-	noun, command string
+	// leave is the command for who wants to go by themselves.
+	noun, command, leave string
 	// inWorkspace is whether further roles and sudo can be given, and whether there
 	// is nothing below that a removal could cascade to.
 	inWorkspace bool
@@ -30,7 +31,7 @@ type members struct {
 func (a *app) membersCommand() *cobra.Command {
 	var org string
 	m := &members{
-		app: a, noun: "organization", command: "kedge members",
+		app: a, noun: "organization", command: "kedge members", leave: "kedge orgs leave",
 		columns: table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}},
 		place: func() (*session, client.Request, error) {
 			s, err := a.session()
@@ -50,7 +51,7 @@ func (a *app) membersCommand() *cobra.Command {
 func (a *app) workspaceMembersCommand(org *string) *cobra.Command {
 	var workspace string
 	m := &members{
-		app: a, noun: "workspace", command: "kedge workspaces members", inWorkspace: true,
+		app: a, noun: "workspace", command: "kedge workspaces members", leave: "kedge workspaces leave", inWorkspace: true,
 		columns: table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SCOPE", "scope"}, {"ROLES", "roles"}, {"SUDO", "sudo"},
 			{"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}},
 		place: func() (*session, client.Request, error) {
@@ -98,6 +99,23 @@ func (m *members) runList(cmd *cobra.Command, _ []string) error {
 	return m.print(m.output, raw, m.columns)
 }
 
+// role is the value of --role.
+type role string
+
+func (r *role) String() string { return string(*r) }
+
+// Type implements pflag.Value.
+func (r *role) Type() string { return "admin|member" }
+
+// Set implements pflag.Value.
+func (r *role) Set(s string) error {
+	if s != "admin" && s != "member" {
+		return errors.New("give admin or member")
+	}
+	*r = role(s)
+	return nil
+}
+
 // grant is what a membership gives beside its role.
 type grant struct {
 	roles []string
@@ -124,8 +142,8 @@ func (g *grant) into(body map[string]any, cmd *cobra.Command) {
 }
 
 func (m *members) addCommand() *cobra.Command {
-	var role string
 	var given grant
+	as := role("member")
 	cmd := &cobra.Command{
 		Use: "add USER", Short: "Make somebody a member", Args: oneArg("the name of a person"),
 		Long: "Make somebody a member of the chosen " + m.noun + `. Adding somebody again who has the same
@@ -140,16 +158,12 @@ role changes nothing and is no error; to change a role, use set-role.`,
 			if err != nil {
 				return err
 			}
-			body := map[string]any{"userRef": map[string]string{"name": user}, "role": role}
+			body := map[string]any{"userRef": map[string]string{"name": user}, "role": as}
 			given.into(body, cmd)
 			r.Method, r.Path, r.Body = http.MethodPost, r.Path+"/members", body
 			code, raw, err := s.Do(cmd.Context(), r)
-			var refused *client.Error
-			if errors.As(err, &refused) && refused.Code == http.StatusConflict {
-				return fmt.Errorf("%w\nTo change what a member may do, run: %s set-role %s %s", err, m.command, user, role)
-			}
 			if err != nil {
-				return err
+				return m.notAdded(err, user, as)
 			}
 			if code == http.StatusOK {
 				fmt.Fprintf(m.Err, "%s is a member already.\n", user)
@@ -157,13 +171,26 @@ role changes nothing and is no error; to change a role, use set-role.`,
 			return m.printAnswer(m.output, raw, m.columns)
 		},
 	}
-	cmd.Flags().StringVar(&role, "role", "member", "admin or member")
+	cmd.Flags().Var(&as, "role", "admin or member")
 	if m.inWorkspace {
 		cmd.Example += "\n  " + m.command + " add bob --roles view,auditor --sudo"
 		given.flags(cmd)
 	}
 	m.output.flag(cmd)
 	return cmd
+}
+
+// notAdded says what to do where somebody is a member already, or is nobody.
+func (m *members) notAdded(err error, user string, as role) error {
+	var refused *client.Error
+	switch {
+	case !errors.As(err, &refused):
+	case refused.Code == http.StatusConflict:
+		return fmt.Errorf("%w\nTo change what a member may do, run: %s set-role %s %s", err, m.command, user, as)
+	case about(refused, "userRef.name") != "":
+		return fmt.Errorf("there is no person of the name %q; to find people, run: kedge users search %s", user, user)
+	}
+	return err
 }
 
 func (m *members) setRoleCommand() *cobra.Command {
@@ -175,6 +202,9 @@ func (m *members) setRoleCommand() *cobra.Command {
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return fmt.Errorf("%s needs the name of a member and a role, admin or member; %w", cmd.CommandPath(), errUsage)
+			}
+			if err := new(role).Set(args[1]); err != nil {
+				return fmt.Errorf("invalid role %q: %w; %w", args[1], err, errUsage)
 			}
 			return nil
 		},
@@ -192,7 +222,7 @@ func (m *members) setRoleCommand() *cobra.Command {
 			r.Method, r.Path, r.Body = http.MethodPatch, r.Path+"/members/"+person, body
 			_, raw, err := s.Do(cmd.Context(), r)
 			if err != nil {
-				return m.unknown(explained(err, args[0]+" is"))
+				return m.unknown(explained(err, args[0]+" is", r.Org))
 			}
 			return m.printAnswer(m.output, raw, m.columns)
 		},
@@ -222,18 +252,19 @@ func (m *members) removeCommand() *cobra.Command {
 				return err
 			}
 			r.Path += "/members/" + person
-			code, err := remove(cmd.Context(), s, r, args[0]+" is", cascade)
+			gone, err := remove(cmd.Context(), s, r, args[0]+" is", cascade)
 			if err != nil {
-				return m.unknown(err)
+				return m.notRemoved(err)
 			}
-			if code == http.StatusAccepted {
-				_, err = fmt.Fprintf(m.Out, "The removal of %s is still being carried out; to see who is left, run: %s list\n", args[0], m.command)
-				return err
+			gone.User = args[0]
+			text := fmt.Sprintf("Removed %s from the %s.", args[0], m.noun)
+			if gone.Phase != "" {
+				text = fmt.Sprintf("The removal of %s is still being carried out; to see who is left, run: %s list", args[0], m.command)
 			}
-			_, err = fmt.Fprintf(m.Out, "Removed %s from the %s.\n", args[0], m.noun)
-			return err
+			return m.tell(m.output, text, gone)
 		},
 	}
+	m.output.flag(cmd)
 	if !m.inWorkspace {
 		cmd.Long += ` While they are a member of workspaces in
 it, that needs --cascade, which removes them there, too. The only admin cannot
@@ -242,6 +273,15 @@ be removed.`
 		cascadeFlag(cmd, &cascade, "also remove them from the organization's workspaces")
 	}
 	return cmd
+}
+
+// notRemoved says how to go where somebody may not remove others.
+func (m *members) notRemoved(err error) error {
+	var refused *client.Error
+	if errors.As(err, &refused) && strings.Contains(refused.Message, "/memberships/me") {
+		return fmt.Errorf("%w; to leave, run: %s", err, m.leave)
+	}
+	return m.unknown(err)
 }
 
 // unknown says how to see who is a member.
@@ -257,12 +297,28 @@ func cascadeFlag(cmd *cobra.Command, cascade *bool, usage string) {
 	cmd.Flags().BoolVar(cascade, "cascade", false, usage)
 }
 
+// ended is a membership that is no more, in the hub's own terms; without a user it is
+// the caller's. Its phase is Terminating while the hub is still at it.
+type ended struct {
+	User          string `json:"user,omitempty"`
+	OrgUUID       string `json:"orgUUID"`
+	WorkspaceUUID string `json:"workspaceUUID,omitempty"`
+	Phase         string `json:"phase,omitempty"`
+}
+
 // remove ends a membership. who is for people, with its verb: "bob is".
-func remove(ctx context.Context, s *session, r client.Request, who string, cascade bool) (int, error) {
+func remove(ctx context.Context, s *session, r client.Request, who string, cascade bool) (ended, error) {
 	r.Method = http.MethodDelete
 	if cascade {
 		r.Query = url.Values{"cascade": {"true"}}
 	}
 	code, _, err := s.Do(ctx, r)
-	return code, explained(err, who)
+	if err != nil {
+		return ended{}, explained(err, who, r.Org)
+	}
+	gone := ended{OrgUUID: r.Org, WorkspaceUUID: r.Workspace}
+	if code == http.StatusAccepted {
+		gone.Phase = "Terminating"
+	}
+	return gone, nil
 }

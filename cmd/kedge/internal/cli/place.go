@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 
@@ -98,7 +97,7 @@ func (s *session) forget(place client.Request) error {
 // on the way could make the path of the whole list, or of its tenant.
 func personAt(user string) (string, error) {
 	if user == "" || user == "." || user == ".." {
-		return "", errors.New("give the person's name, as shown by: kedge users search")
+		return "", fmt.Errorf("give the person's name, as shown by: kedge users search; %w", errUsage)
 	}
 	return url.PathEscape(user), nil
 }

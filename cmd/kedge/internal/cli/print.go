@@ -92,6 +92,21 @@ func (a *app) printAnswer(f format, raw []byte, columns table) error {
 	return a.print(f, raw, columns)
 }
 
+// tell says what was done: to people in a sentence, and in the other formats as what
+// it was done to.
+func (a *app) tell(f format, sentence string, to any) error {
+	if f == "table" {
+		_, err := fmt.Fprintln(a.Out, sentence)
+		return err
+	}
+	fmt.Fprintln(a.Err, sentence)
+	raw, err := json.Marshal(to)
+	if err != nil {
+		return err
+	}
+	return a.print(f, raw, nil)
+}
+
 // cell is a value in a table; of objects in it, only the name is shown.
 func cell(v any) string {
 	switch v := v.(type) {
@@ -112,7 +127,7 @@ func cell(v any) string {
 
 // nameOf is what other commands take as the name of an item.
 func nameOf(item map[string]any) any {
-	for _, field := range []string{"uuid", "user"} {
+	for _, field := range []string{"uuid", "user", "workspaceUUID", "orgUUID"} {
 		if name, ok := item[field]; ok {
 			return name
 		}

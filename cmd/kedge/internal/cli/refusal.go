@@ -10,9 +10,30 @@ import (
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
 )
 
-// explained tells people what stands against a removal or a demotion, from the
-// causes of the refusal; any other error stays as it is.
-func explained(err error, who string) error {
+// about is what the hub says of a field that it refuses; empty where it says nothing.
+func about(refused *client.Error, field string) string {
+	for _, c := range refused.Causes {
+		if c.Field == field {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// ofArgument names the argument instead of the field of the API that it went into.
+func ofArgument(err error, field, argument string) error {
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Code == http.StatusBadRequest {
+		if wrong := about(refused, field); wrong != "" {
+			return fmt.Errorf("%s: %s", argument, wrong)
+		}
+	}
+	return err
+}
+
+// explained tells people what stands against a removal or a demotion in the
+// organization, from the causes of the refusal; any other error stays as it is.
+func explained(err error, who, org string) error {
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Code != http.StatusConflict {
 		return err
@@ -31,7 +52,10 @@ func explained(err error, who string) error {
 		}
 	}
 	// What stands behind the only admin is no matter: --cascade would not help.
-	if sole || len(in) == 0 {
+	if sole {
+		return fmt.Errorf("%s\nTo make somebody an admin, run: kedge members set-role USER admin --org %s", message, org)
+	}
+	if len(in) == 0 {
 		return errors.New(message)
 	}
 	// The hub's own words are about its API: they name a query parameter.

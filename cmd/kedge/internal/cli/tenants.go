@@ -129,7 +129,7 @@ func (k *kind) createCommand() *cobra.Command {
 }
 
 func (k *kind) useCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "use UUID|NAME", Short: "Choose the " + k.noun + " that other commands work in",
 		Args:    oneArg("the UUID or the name of the " + k.noun),
 		Example: "  " + k.run(fmt.Sprintf("use %q", "My "+k.noun)),
@@ -145,10 +145,11 @@ func (k *kind) useCommand() *cobra.Command {
 			if err := s.choose(one(r, chosen.UUID)); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(k.Out, "Working in %s %s (%s).\n", k.noun, chosen.DisplayName, chosen.UUID)
-			return err
+			return k.tell(k.output, fmt.Sprintf("Working in %s %s (%s).", k.noun, chosen.DisplayName, chosen.UUID), chosen)
 		},
 	}
+	k.output.flag(cmd)
+	return cmd
 }
 
 // create makes a tenant and waits until it is ready.
@@ -158,7 +159,7 @@ func (k *kind) create(ctx context.Context, s *session, r client.Request, name st
 	fmt.Fprintf(k.Err, "Creating %s %q ...\n", k.noun, name)
 	code, raw, err := s.Do(ctx, r)
 	if err != nil {
-		return nil, made, err
+		return nil, made, ofArgument(err, "displayName", "NAME")
 	}
 	if err := json.Unmarshal(raw, &made); err != nil || made.UUID == "" {
 		return nil, made, errors.New("the server's answer is not a kedge-hub's")

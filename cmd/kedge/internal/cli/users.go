@@ -30,7 +30,7 @@ NAME is what other commands take.`,
 			}
 			raw, err := listAll(cmd.Context(), s, client.Request{Path: "/api/users", Query: url.Values{"q": {args[0]}}})
 			if err != nil {
-				return err
+				return ofArgument(err, "query:q", "QUERY")
 			}
 			return a.print(output, raw, table{{"NAME", "name"}, {"DISPLAY NAME", "displayName"}})
 		},
@@ -58,7 +58,7 @@ func (a *app) account(cmd *cobra.Command, c consent) (s *session, who me, err er
 	if s, err = a.session(); err != nil {
 		return nil, me{}, err
 	}
-	who, err = whoami(cmd, s.Client)
+	who, err = whoami(cmd, s)
 	return s, who, err
 }
 
