@@ -3,8 +3,9 @@
 // of its own is alone and needs none.
 //
 // Whether a replica may write is a matter of time, not of being told: the right to
-// lasts for a while from when its last successful renewal began, on its own
-// monotonic clock, and ends well before any other replica may take the Lease. So a
-// process that was stopped and goes on, or that cannot reach kcp, writes nothing
-// more, whatever it believes.
+// lasts for a while from when its last successful renewal began, and ends well
+// before any other replica may take the Lease, by the first of its machine's clocks
+// that says so: the monotonic one may stand still while the machine is suspended,
+// and the wall clock may be set. So a process that was stopped and goes on, or that
+// cannot reach kcp, writes nothing more, whatever it believes.
 package leader

@@ -45,7 +45,15 @@ func (l *lease) hold(who string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.version++
-	l.record = &resourcelock.LeaderElectionRecord{HolderIdentity: who, LeaseDurationSeconds: 2}
+	l.record = &resourcelock.LeaderElectionRecord{HolderIdentity: who, LeaseDurationSeconds: 60}
+}
+
+// remove takes the lease away altogether.
+func (l *lease) remove() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.version++
+	l.record = nil
 }
 
 // lock is one replica's way to the lease. before is called with every write, and

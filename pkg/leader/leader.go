@@ -52,7 +52,8 @@ type Config struct {
 	Metrics prometheus.Registerer
 	// Timing must be the same for all replicas; the zero value is DefaultTiming.
 	Timing Timing
-	// Clock is the time that the right to write goes by; nil is the real one.
+	// Clock is the time that the right to write goes by; nil is the real one. Now is
+	// the wall clock, which may be set, and Since the monotonic one.
 	Clock clock.Clock
 }
 
@@ -61,10 +62,21 @@ type Leader struct {
 	lock   resourcelock.Interface
 	timing Timing
 	clock  clock.Clock
+	began  time.Time
 
 	mu sync.Mutex
 	// until is when the right to write ends; zero where there is none.
-	until time.Time
+	until moment
+}
+
+// moment is a time by both of a machine's clocks. The monotonic one, which nobody
+// sets, may stand still while the machine is suspended; the wall clock goes on.
+type moment struct{ monotonic, wall time.Time }
+
+func (m moment) add(d time.Duration) moment { return moment{m.monotonic.Add(d), m.wall.Add(d)} }
+
+func (l *Leader) now() moment {
+	return moment{monotonic: l.began.Add(l.clock.Since(l.began)), wall: l.clock.Now().Round(0)}
 }
 
 // New returns a replica that leads while it holds the lock.
@@ -76,6 +88,7 @@ func New(c Config) (*Leader, error) {
 	if l.clock == nil {
 		l.clock = clock.RealClock{}
 	}
+	l.began = l.clock.Now()
 	if l.timing.Lease%time.Second != 0 {
 		return nil, fmt.Errorf("elect a leader: a lease of %s is not whole seconds", l.timing.Lease)
 	}
@@ -117,18 +130,19 @@ func (l *Leader) Allowed() error {
 	return err
 }
 
-// Until returns until when this replica may write even if it renews nothing any
-// more, and an ErrNotLeading where it may not. The zero time is no end.
+// Until returns until when, by the monotonic clock, this replica may write even if
+// it renews nothing any more, and an ErrNotLeading where it may not, by that clock
+// or the wall clock. The zero time is no end.
 func (l *Leader) Until() (time.Time, error) {
 	if l.lock == nil {
 		return time.Time{}, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.clock.Now().Before(l.until) {
+	if now := l.now(); !now.monotonic.Before(l.until.monotonic) || !now.wall.Before(l.until.wall) {
 		return time.Time{}, ErrNotLeading
 	}
-	return l.until, nil
+	return l.until.monotonic, nil
 }
 
 // Run calls lead whenever this replica has come to lead, with a context that ends

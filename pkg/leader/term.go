@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
@@ -21,19 +22,20 @@ type term struct {
 	held, over bool
 }
 
-// renewed is told that a renewal which began then has succeeded.
-func (t *term) renewed(began time.Time) {
+// renewed is told that a renewal which began then has succeeded. Where only the wall
+// clock said meanwhile that the right had ended, it goes on: nobody else has had the
+// lease, or this would not have succeeded.
+func (t *term) renewed(began moment) {
 	l := t.leader
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case t.over:
-	case t.held && !began.Before(l.until):
-		// The right had ended before: somebody else may have led since, so what lead
-		// knows is not to be built upon.
+	case t.held && !began.monotonic.Before(l.until.monotonic):
+		// What lead knows is too old to be built upon.
 		t.endLocked()
 	default:
-		t.held, l.until = true, began.Add(l.timing.Renew)
+		t.held, l.until = true, began.add(l.timing.Renew)
 	}
 }
 
@@ -64,7 +66,7 @@ func (t *term) end() {
 
 func (t *term) endLocked() {
 	if !t.over {
-		t.over, t.leader.until = true, time.Time{}
+		t.over, t.leader.until = true, moment{}
 		t.stop()
 	}
 }
@@ -76,15 +78,16 @@ func (t *term) begun() bool {
 	return !t.over
 }
 
-// expire ends the term as soon as the right to write does.
+// expire ends the term as soon as the right to write ends by the monotonic clock. By
+// the wall clock alone, the next renewal tells: that may have been set.
 func (t *term) expire(ctx context.Context) {
 	for {
-		until, err := t.leader.Until()
-		if err != nil {
+		left := t.left()
+		if left <= 0 {
 			t.end()
 			return
 		}
-		timer := t.leader.clock.NewTimer(until.Sub(t.leader.clock.Now()))
+		timer := t.leader.clock.NewTimer(left)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -92,6 +95,12 @@ func (t *term) expire(ctx context.Context) {
 		case <-timer.C():
 		}
 	}
+}
+
+func (t *term) left() time.Duration {
+	t.leader.mu.Lock()
+	defer t.leader.mu.Unlock()
+	return t.leader.until.monotonic.Sub(t.leader.now().monotonic)
 }
 
 // wait waits until nothing of the term runs any more.
@@ -121,13 +130,19 @@ func (l *timedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	record, raw, err := l.Interface.Get(ctx)
-	if err != nil {
+	switch {
+	case err == nil:
+		l.holder = record.HolderIdentity
+	case apierrors.IsNotFound(err):
+		// It was removed, and others may have held it since.
+		l.holder = ""
+	default:
 		return record, raw, err
 	}
-	if l.holder = record.HolderIdentity; l.holder != l.Identity() {
+	if l.holder != l.Identity() {
 		l.term.taken()
 	}
-	return record, raw, nil
+	return record, raw, err
 }
 
 func (l *timedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
@@ -155,7 +170,7 @@ func (l *timedLock) Update(ctx context.Context, record resourcelock.LeaderElecti
 func (l *timedLock) renew(ctx context.Context, record resourcelock.LeaderElectionRecord, write func(context.Context, resourcelock.LeaderElectionRecord) error) error {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	began := l.term.leader.clock.Now()
+	began := l.term.leader.now()
 	if err := write(ctx, record); err != nil {
 		return err
 	}
