@@ -14,12 +14,16 @@ import (
 // lost the right to write: another replica may lead by now.
 var ErrFenced = errors.New("the right to write has ended")
 
+// look is how often it is asked whether a write may go on. Its deadline alone does not
+// do: timers may stand still while the machine is suspended.
+const look = 100 * time.Millisecond
+
 // Fenced returns the same clients for whoever writes on condition only. right is
 // asked before every POST, PUT, PATCH and DELETE, again when there is a connection
-// for it, and before its body is sent; where it returns an error, nothing is sent,
-// and the caller gets an ErrFenced. Otherwise it says until when the right lasts
-// for sure, which is when the request is given up; the zero time is no end. A time
-// must carry its monotonic reading.
+// for it, before its body is sent, and over and over until it is answered; where it
+// returns an error, nothing more is sent, and the caller gets an ErrFenced. Otherwise
+// it says until when the right lasts for sure, which is when the request is given up
+// at the latest; the zero time is no end. A time must carry its monotonic reading.
 func (c *Clients) Fenced(right func() (until time.Time, err error)) *Clients {
 	fenced := *c
 	fenced.http = &http.Client{Transport: conditional{next: c.http.Transport, right: right}}
@@ -67,11 +71,6 @@ func (g gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	end := func() { cancel(nil) }
-	if !until.IsZero() {
-		var stop context.CancelFunc
-		ctx, stop = context.WithDeadlineCause(ctx, until, ErrFenced)
-		end = func() { stop(); cancel(nil) }
-	}
 	check := func() error {
 		if _, err := right(); err != nil {
 			err = fmt.Errorf("%w: %w", ErrFenced, err)
@@ -79,6 +78,12 @@ func (g gate) RoundTrip(r *http.Request) (*http.Response, error) {
 			return err
 		}
 		return nil
+	}
+	if !until.IsZero() {
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadlineCause(ctx, until, ErrFenced)
+		end = func() { stop(); cancel(nil) }
+		go observe(ctx, check)
 	}
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { _ = check() }})
 	response, err := g.next.RoundTrip(guard(r.WithContext(ctx), check))
@@ -91,6 +96,22 @@ func (g gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	response.Body = &held{ReadCloser: response.Body, end: end}
 	return response, nil
+}
+
+// observe asks until it fails or ctx ends.
+func observe(ctx context.Context, check func() error) {
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if check() != nil {
+				return
+			}
+		}
+	}
 }
 
 // guard makes the request's body ask before it gives anything away. A body that

@@ -163,11 +163,38 @@ func TestAWriteThatHangsIsGivenUpWhenTheRightEnds(t *testing.T) {
 			require.NoError(t, writes[http.MethodPost](t.Context(), fenced), "in good time")
 
 			hang.Store(true)
-			until = time.Now().Add(300 * time.Millisecond)
+			until = time.Now().Add(2 * time.Second)
 			err := writes[http.MethodPost](t.Context(), fenced)
 			require.ErrorIs(t, err, kcp.ErrFenced)
 			require.False(t, time.Now().Before(until))
 			require.Less(t, time.Since(until), long)
+			await(t, gone)
+		})
+	}
+}
+
+// A machine that was suspended has timers that know nothing of it.
+func TestAWriteThatHangsIsGivenUpWhenTheRightEndsBeforeItsTime(t *testing.T) {
+	t.Parallel()
+	for protocol, http2 := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			r, hung, gone := &right{}, make(chan struct{}), make(chan struct{})
+			server := newKCP(t, http2, nil, func(request *http.Request) {
+				close(hung)
+				<-request.Context().Done()
+				close(gone)
+			})
+			until := time.Now().Add(time.Hour)
+			r.until.Store(&until)
+			answer := make(chan error, 1)
+			fenced := server.clients(t).Fenced(r.ask)
+			go func() { answer <- writes[http.MethodPost](t.Context(), fenced) }()
+			await(t, hung)
+			r.denied.Store(true)
+			err := await(t, answer)
+			require.ErrorIs(t, err, kcp.ErrFenced)
+			require.ErrorIs(t, err, errNotNow)
 			await(t, gone)
 		})
 	}
