@@ -16,8 +16,7 @@ import (
 // members are the commands about the people in an organization or a workspace.
 type members struct {
 	*app
-	// leave is the command for who wants to go by themselves.
-	noun, command, leave string
+	noun, command string
 	// inWorkspace is whether further roles and sudo can be given, and whether there
 	// is nothing below that a removal could cascade to.
 	inWorkspace bool
@@ -31,7 +30,7 @@ type members struct {
 func (a *app) membersCommand() *cobra.Command {
 	var org string
 	m := &members{
-		app: a, noun: "organization", command: "kedge members", leave: "kedge orgs leave",
+		app: a, noun: "organization", command: "kedge members",
 		columns: table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}},
 		place: func() (*session, client.Request, error) {
 			s, err := a.session()
@@ -51,7 +50,7 @@ func (a *app) membersCommand() *cobra.Command {
 func (a *app) workspaceMembersCommand(org *string) *cobra.Command {
 	var workspace string
 	m := &members{
-		app: a, noun: "workspace", command: "kedge workspaces members", leave: "kedge workspaces leave", inWorkspace: true,
+		app: a, noun: "workspace", command: "kedge workspaces members", inWorkspace: true,
 		columns: table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SCOPE", "scope"}, {"ROLES", "roles"}, {"SUDO", "sudo"},
 			{"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}},
 		place: func() (*session, client.Request, error) {
@@ -163,7 +162,7 @@ role changes nothing and is no error; to change a role, use set-role.`,
 			r.Method, r.Path, r.Body = http.MethodPost, r.Path+"/members", body
 			code, raw, err := s.Do(cmd.Context(), r)
 			if err != nil {
-				return m.notAdded(err, user, as)
+				return m.notAdded(err, r, user, as)
 			}
 			if code == http.StatusOK {
 				fmt.Fprintf(m.Err, "%s is a member already.\n", user)
@@ -181,12 +180,16 @@ role changes nothing and is no error; to change a role, use set-role.`,
 }
 
 // notAdded says what to do where somebody is a member already, or is nobody.
-func (m *members) notAdded(err error, user string, as role) error {
+func (m *members) notAdded(err error, r client.Request, user string, as role) error {
 	var refused *client.Error
 	switch {
 	case !errors.As(err, &refused):
 	case refused.Code == http.StatusConflict:
-		return fmt.Errorf("%w\nTo change what a member may do, run: %s set-role %s %s", err, m.command, user, as)
+		place := " --org " + r.Org
+		if m.inWorkspace {
+			place += " --workspace " + r.Workspace
+		}
+		return fmt.Errorf("%w\nTo change what a member may do, run: %s set-role %s %s%s", err, m.command, user, as, place)
 	case about(refused, "userRef.name") != "":
 		return fmt.Errorf("there is no person of the name %q; to find people, run: kedge users search %s", user, user)
 	}
@@ -254,7 +257,7 @@ func (m *members) removeCommand() *cobra.Command {
 			r.Path += "/members/" + person
 			gone, err := remove(cmd.Context(), s, r, args[0]+" is", cascade)
 			if err != nil {
-				return m.notRemoved(err)
+				return m.notRemoved(err, r)
 			}
 			gone.User = args[0]
 			text := fmt.Sprintf("Removed %s from the %s.", args[0], m.noun)
@@ -276,10 +279,14 @@ be removed.`
 }
 
 // notRemoved says how to go where somebody may not remove others.
-func (m *members) notRemoved(err error) error {
+func (m *members) notRemoved(err error, r client.Request) error {
 	var refused *client.Error
 	if errors.As(err, &refused) && strings.Contains(refused.Message, "/memberships/me") {
-		return fmt.Errorf("%w; to leave, run: %s", err, m.leave)
+		leave := "kedge orgs leave " + r.Org
+		if m.inWorkspace {
+			leave = "kedge workspaces leave " + r.Workspace + " --org " + r.Org
+		}
+		return fmt.Errorf("%w; to leave, run: %s", err, leave)
 	}
 	return m.unknown(err)
 }

@@ -155,7 +155,7 @@ func TestAddingAMemberAgainSucceedsAndAnotherRoleIsExplained(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Empty(t, out)
 	require.Contains(t, errOut, "kedge: bob is a member with the role member\n")
-	require.Contains(t, errOut, "kedge workspaces members set-role bob admin")
+	require.Contains(t, errOut, "kedge workspaces members set-role bob admin --org "+orgUUID+" --workspace "+wsUUID+"\n")
 }
 
 func TestMembersRemoveAndLeave(t *testing.T) {

@@ -27,8 +27,8 @@ func TestWhatTheHubSaysToDoIsSaidInCommands(t *testing.T) {
 	}{
 		"nobody is added":       {"members add bo", "POST " + orgPath + "/members", 400, nobody, `there is no person of the name "bo"; to find people, run: kedge users search bo`},
 		"nobody, in workspaces": {"workspaces members add bo", "POST " + wsPath + "/members", 400, nobody, `there is no person of the name "bo"; to find people, run: kedge users search bo`},
-		"removed by no admin":   {"members remove bob", "DELETE " + orgPath + "/members/bob", 403, notYou, "only an admin may remove members; leave with DELETE …/memberships/me; to leave, run: kedge orgs leave"},
-		"in a workspace":        {"workspaces members remove bob", "DELETE " + wsPath + "/members/bob", 403, notYou, "only an admin may remove members; leave with DELETE …/memberships/me; to leave, run: kedge workspaces leave"},
+		"removed by no admin":   {"members remove bob", "DELETE " + orgPath + "/members/bob", 403, notYou, "only an admin may remove members; leave with DELETE …/memberships/me; to leave, run: kedge orgs leave " + orgUUID},
+		"in a workspace":        {"workspaces members remove bob", "DELETE " + wsPath + "/members/bob", 403, notYou, "only an admin may remove members; leave with DELETE …/memberships/me; to leave, run: kedge workspaces leave " + wsUUID + " --org " + orgUUID},
 		"of something else":     {"members remove bob", "DELETE " + orgPath + "/members/bob", 403, notYours, "only an admin may remove members"},
 		"a deleted person":      {"members", "GET " + orgPath + "/members", 403, deleted, "this account was deleted; it can be undeleted with POST /api/users/me/undelete; to do that, run: kedge me undelete"},
 		"a hidden name":         {"workspaces create x", "POST " + orgPath + "/workspaces", 400, name, "NAME: must have a character that can be seen"},
