@@ -12,14 +12,15 @@ const (
 	// tolerance is how much a clock may be off and still be believed; what is known
 	// of kcp's is not more exact than a part of it.
 	tolerance = 5 * time.Second
-	// prompt is how fast an answer is whose Date is believed.
+	// prompt is how fast an answer is whose Date is taken to be exact.
 	prompt = time.Second
 )
 
 // Clock is the time that deletions go by: kcp's, so that it is the same for all
 // replicas, whatever their own clocks say. It advances with this process's
 // monotonic clock, and is corrected by what kcp's answers say where the two are
-// more than a few seconds apart. Where kcp's clock jumps, both times stay known.
+// more than a few seconds apart. Where kcp's clock jumps, both times stay known; as
+// long as all its answers are slow, its time is known only as well as they allow.
 type Clock struct {
 	clock.WithTicker
 	began time.Time
@@ -38,8 +39,7 @@ func (k *Clock) local() time.Time { return k.began.Add(k.WithTicker.Since(k.bega
 
 // Now is the earliest that it can be: a grace that has ended by it has ended.
 func (k *Clock) Now() time.Time {
-	earliest, _ := k.times.offsets()
-	return k.local().Add(earliest)
+	return k.local().Add(beyond(k.times.ahead().earliest))
 }
 
 // Since is how much of Now is past since then.
@@ -51,8 +51,7 @@ func (k *Clock) Latest() clock.PassiveClock { return latest{k} }
 type latest struct{ *Clock }
 
 func (k latest) Now() time.Time {
-	_, latest := k.times.offsets()
-	return k.local().Add(latest)
+	return k.local().Add(beyond(k.times.ahead().latest))
 }
 
 func (k latest) Since(t time.Time) time.Duration { return k.Now().Sub(t) }
@@ -61,22 +60,42 @@ func (k latest) Since(t time.Time) time.Duration { return k.Now().Sub(t) }
 type times struct {
 	mu    sync.Mutex
 	local func() time.Time
-	known bool
-	// earliest and latest are how far kcp's clock was ahead, at the least and at the
-	// most.
-	earliest, latest time.Duration
+	heard bool
+	known span
+	// settled is whether a prompt answer will not make what is known any narrower: it
+	// is from one already, or kcp's clock has jumped.
+	settled bool
+}
+
+// span is how far kcp's clock is ahead, at the least and at the most.
+type span struct{ earliest, latest time.Duration }
+
+func (s span) overlaps(o span) bool { return s.earliest <= o.latest && o.earliest <= s.latest }
+
+func (s span) with(o span) span {
+	return span{min(s.earliest, o.earliest), max(s.latest, o.latest)}
 }
 
 func (t *times) use(local func() time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.local, t.known, t.earliest, t.latest = local, false, 0, 0
+	t.local, t.heard, t.known, t.settled = local, false, span{}, false
 }
 
-func (t *times) offsets() (earliest, latest time.Duration) {
+// now is this process's time, if it is compared.
+func (t *times) now() (now time.Time, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return beyond(t.earliest), beyond(t.latest)
+	if t.local == nil {
+		return time.Time{}, false
+	}
+	return t.local(), true
+}
+
+func (t *times) ahead() span {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.known
 }
 
 func beyond(offset time.Duration) time.Duration {
@@ -86,24 +105,28 @@ func beyond(offset time.Duration) time.Duration {
 	return offset
 }
 
-// answered learns from a Date, which is in whole seconds, and between a request and
-// its answer.
-func (t *times) answered(date string, took time.Duration) {
+// answered learns from the Date of what was asked then. A Date is in whole seconds,
+// and of some time between a request and its answer.
+func (t *times) answered(date string, sent time.Time) {
 	at, err := http.ParseTime(date)
-	if err != nil || took > prompt {
+	if err != nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.local == nil {
-		return
+	arrived := t.local()
+	fast := arrived.Sub(sent) <= prompt
+	said := span{earliest: at.Sub(arrived), latest: at.Add(time.Second).Sub(sent)}
+	jumped := t.heard && !said.overlaps(t.known)
+	switch {
+	case !t.heard, fast && !t.settled && !jumped:
+		t.known = said
+	case fast, jumped, !t.settled:
+		t.known = t.known.with(said)
+	default:
+		// A slow answer that agrees with what is known better.
 	}
-	now := t.local()
-	earliest, latest := at.Sub(now), at.Add(time.Second).Sub(now.Add(-took))
-	if !t.known {
-		t.known, t.earliest, t.latest = true, earliest, latest
-	}
-	t.earliest, t.latest = min(t.earliest, earliest), max(t.latest, latest)
+	t.heard, t.settled = true, t.settled || fast || jumped
 }
 
 // dated lets the times learn from every answer.
@@ -113,10 +136,10 @@ type dated struct {
 }
 
 func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
-	began := time.Now()
+	sent, ok := d.times.now()
 	response, err := d.next.RoundTrip(r)
-	if err == nil {
-		d.times.answered(response.Header.Get("Date"), time.Since(began))
+	if err == nil && ok {
+		d.times.answered(response.Header.Get("Date"), sent)
 	}
 	return response, err
 }
