@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 
 	"github.com/kcp-dev/embeddedetcd"
 	"github.com/kcp-dev/kcp/pkg/server"
@@ -111,13 +112,18 @@ func (s *Server) Run(ctx context.Context) error {
 	// etcd calls its own shutdown an error; what keeps it from starting is returned.
 	completedConfig.EmbeddedEtcd.Config.LogLevel = "panic"
 	etcd := embeddedetcd.NewServer(completedConfig.EmbeddedEtcd)
+	blocks := newReserve(completedConfig.EmbeddedEtcd.Dir)
+	blocks.ready()
+	var holding sync.WaitGroup
 	defer func() {
 		stopEtcd()
 		awaitStopped(etcd)
+		holding.Wait()
 	}()
 	if err := startEtcd(etcdCtx, etcd); err != nil {
 		return fmt.Errorf("start etcd in %s: %w", s.options.Dir, err)
 	}
+	holding.Go(func() { blocks.keep(etcdCtx) })
 	kcp, err := server.NewServer(completedConfig)
 	if err != nil {
 		return fmt.Errorf("make kcp: %w", err)

@@ -1,0 +1,173 @@
+package embedded
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/kcp/embedded/disk"
+)
+
+// etcdOn makes what etcd has made in dir once it runs: a database with a hole in it,
+// and a folder for its log.
+func etcdOn(t *testing.T, dir string) (*reserve, *os.File) {
+	t.Helper()
+	r := newReserve(dir)
+	for _, name := range []string{"snap", "wal"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(r.dir, name), 0o700))
+	}
+	db, err := os.Create(filepath.Join(r.dir, "snap", "db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	_, err = db.WriteString("held")
+	require.NoError(t, err)
+	require.NoError(t, db.Truncate(8<<20))
+	return r, db
+}
+
+// blocks are how many bytes of the disk are a file's.
+func blocks(t *testing.T, path string) (size, allocated int64) {
+	t.Helper()
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	return info.Size(), info.Sys().(*syscall.Stat_t).Blocks * 512
+}
+
+// supported skips where the file system allocates nothing ahead.
+func supported(t *testing.T, dir string) {
+	t.Helper()
+	f, err := os.CreateTemp(dir, "")
+	require.NoError(t, err)
+	defer func() { _ = f.Close() }()
+	if err := disk.Allocate(f, 0, 1); err != nil {
+		t.Skipf("nothing can be allocated ahead in %s: %v", dir, err)
+	}
+}
+
+func TestTheReserveIsAheadOfEtcdWhereverItHasGot(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	supported(t, dir)
+	r, db := etcdOn(t, dir)
+	first, second := filepath.Join(r.dir, "wal", "0.tmp"), filepath.Join(r.dir, "wal", "1.tmp")
+	check := func(want int64) {
+		t.Helper()
+		require.NoError(t, r.hold())
+		size, allocated := blocks(t, db.Name())
+		require.Equal(t, want, size, "the database is etcd's")
+		require.GreaterOrEqual(t, allocated, want+ahead)
+		for _, name := range []string{first, second} {
+			_, allocated := blocks(t, name)
+			require.GreaterOrEqual(t, allocated, int64(segment))
+		}
+	}
+	check(8 << 20)
+	check(8 << 20)
+	held := make([]byte, 5)
+	_, err := db.ReadAt(held, 0)
+	require.NoError(t, err)
+	require.Equal(t, "held\x00", string(held))
+	// It grows, and its log goes on to the next file.
+	require.NoError(t, db.Truncate(24<<20))
+	require.NoError(t, os.Rename(first, filepath.Join(r.dir, "wal", "1.wal")))
+	check(24 << 20)
+	require.NoError(t, os.Rename(second, filepath.Join(r.dir, "wal", "2.wal")))
+	check(24 << 20)
+	// Another database takes its place, as when it is defragmented.
+	require.NoError(t, os.Remove(db.Name()))
+	_, db = etcdOn(t, dir)
+	check(8 << 20)
+}
+
+func TestWithoutAnEtcdNothingIsReserved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := newReserve(dir)
+	r.ready()
+	require.NoError(t, r.hold())
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left, "etcd takes folders that are there for data of its own")
+}
+
+// etcd removes the file in its hands when it ends, and begins with the first name.
+func TestWhatIsReservedServesTheNextStart(t *testing.T) {
+	t.Parallel()
+	r, _ := etcdOn(t, t.TempDir())
+	first, second := filepath.Join(r.dir, "wal", "0.tmp"), filepath.Join(r.dir, "wal", "1.tmp")
+	require.NoError(t, os.WriteFile(second, []byte("second"), 0o600))
+	r.ready()
+	held, err := os.ReadFile(first)
+	require.NoError(t, err)
+	require.Equal(t, "second", string(held))
+	// One that is there stays.
+	require.NoError(t, os.WriteFile(second, []byte("other"), 0o600))
+	r.ready()
+	held, err = os.ReadFile(first)
+	require.NoError(t, err)
+	require.Equal(t, "second", string(held))
+}
+
+func TestEtcdCanWriteOnADiskThatIsFull(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, "256m")
+	r, db := etcdOn(t, dir)
+	require.NoError(t, r.hold())
+	fill(t, dir)
+	// What is not set aside cannot be written.
+	_, err := db.WriteAt(make([]byte, 1<<20), 8<<20+ahead)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	for at := int64(0); at < 8<<20+ahead; at += 1 << 20 {
+		_, err := db.WriteAt(make([]byte, 1<<20), at)
+		require.NoError(t, err, "at %d", at)
+	}
+	require.NoError(t, db.Sync())
+	for _, name := range next() {
+		f, err := os.OpenFile(filepath.Join(r.dir, "wal", name), os.O_WRONLY|os.O_CREATE, 0o600)
+		require.NoError(t, err)
+		require.NoError(t, syscall.Fallocate(int(f.Fd()), 0, 0, segment), "as etcd makes it ready")
+		require.NoError(t, f.Close())
+	}
+	require.NoError(t, r.hold(), "there is nothing to take, and nothing wrong")
+}
+
+// The reserve never takes the last of the disk, not even for a moment: from etcd.
+func TestTheReserveLeavesASpare(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, "60m")
+	r, db := etcdOn(t, dir)
+	require.NoError(t, r.hold())
+	_, allocated := blocks(t, db.Name())
+	require.Greater(t, allocated, int64(40<<20), "what there is")
+	free, err := disk.Free(dir)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, free, int64(spare))
+}
+
+// smallDisk mounts a disk of its own in memory, which takes root.
+func smallDisk(t *testing.T, size string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
+		t.Skipf("a disk that may be filled cannot be mounted: %v", err)
+	}
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
+	return dir
+}
+
+// fill writes a file until nothing more can be written.
+func fill(t *testing.T, dir string) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, "fill"))
+	require.NoError(t, err)
+	defer func() { _ = f.Close() }()
+	zeros, err := os.Open("/dev/zero")
+	require.NoError(t, err)
+	defer func() { _ = zeros.Close() }()
+	_, err = io.Copy(f, zeros)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+}
