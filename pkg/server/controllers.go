@@ -249,11 +249,21 @@ func (c *controllers) onMembership(old, new *v1alpha1.Membership) {
 		return
 	}
 	c.wakeUser(m.Spec.UserRef.Name)
+	stops := tenancy.StopsBinding(old, new)
 	if ref := m.Spec.WorkspaceRef; ref != nil {
-		c.wakeWorkspace(controller.Key{Cluster: cluster, Name: ref.Name})
+		at := controller.Key{Cluster: cluster, Name: ref.Name}
+		if stops {
+			c.accessReconciler.Ended(at, m.Spec.UserRef.Name)
+		}
+		c.wakeWorkspace(at)
 		return
 	}
 	if org, ok := c.views.OrgByCluster(cluster); ok {
+		for _, ws := range c.views.Workspaces(org.UUID()) {
+			if stops {
+				c.accessReconciler.Ended(controller.Key{Cluster: cluster, Name: ws.UUID}, m.Spec.UserRef.Name)
+			}
+		}
 		c.wakeWorkspaces(org)
 		c.organization.Enqueue(controller.Key{Cluster: c.clusters.Orgs, Name: org.UUID()})
 	}

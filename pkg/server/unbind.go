@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -19,7 +20,7 @@ import (
 const sweepings = 5
 
 func (w *writes) emptyBinding(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error {
-	return setSubjects(ctx, w.clients.ClusterRoleBindings(cluster), b, nil)
+	return setSubjects(ctx, w.clients.ClusterRoleBindings(cluster), b, nil, "finalizers")
 }
 
 // unbind takes the person of a username out of all bindings of a logical cluster
@@ -43,7 +44,12 @@ func (w *writes) sweepBindings(ctx context.Context, cluster, identity string) (f
 	}
 	for i := range ofCluster.Items {
 		b := &ofCluster.Items[i]
-		if left, named := tenancy.WithoutPerson(b.Labels, b.Subjects, identity); named {
+		if b.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByHub {
+			// Its own follow from Memberships alone, and what only has their label is
+			// removed as one too many of them.
+			continue
+		}
+		if left, named := tenancy.WithoutPerson(b.Subjects, identity); named {
 			found++
 			if err := leave(ctx, bindings, b, left); err != nil {
 				return found, err
@@ -56,7 +62,8 @@ func (w *writes) sweepBindings(ctx context.Context, cluster, identity string) (f
 	}
 	for i := range ofNamespaces.Items {
 		b := &ofNamespaces.Items[i]
-		if left, named := tenancy.WithoutPerson(b.Labels, b.Subjects, identity); named {
+		// The hub makes none, whatever their labels say.
+		if left, named := tenancy.WithoutPerson(b.Subjects, identity); named {
 			found++
 			if err := leave(ctx, w.clients.RoleBindings(cluster, b.Namespace), b, left); err != nil {
 				return found, err
@@ -66,17 +73,24 @@ func (w *writes) sweepBindings(ctx context.Context, cluster, identity string) (f
 	return found, nil
 }
 
+// leave gives a binding the subjects that are left. One of nobody goes, and is emptied
+// before: what has a finalizer stays, and goes on to bind.
 func leave[T kcp.Object](ctx context.Context, client *kcp.Client[T], binding T, subjects []rbacv1.Subject) error {
-	if len(subjects) == 0 {
-		return remove(ctx, client, binding)
+	if err := setSubjects(ctx, client, binding, subjects); err != nil || len(subjects) > 0 {
+		return err
 	}
-	return setSubjects(ctx, client, binding, subjects)
+	return remove(ctx, client, binding)
 }
 
-// setSubjects gives a binding other subjects. It does not ask for a resource version:
-// whoever loses a right must not keep it by writing to the binding all the time.
-func setSubjects[T kcp.Object](ctx context.Context, client *kcp.Client[T], binding T, subjects []rbacv1.Subject) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": binding.GetUID()}, "subjects": subjects})
+// setSubjects gives a binding other subjects, and takes fields of its metadata away.
+// It does not ask for a resource version: whoever loses a right must not keep it by
+// writing to the binding all the time.
+func setSubjects[T kcp.Object](ctx context.Context, client *kcp.Client[T], binding T, subjects []rbacv1.Subject, without ...string) error {
+	metadata := map[string]any{"uid": binding.GetUID()}
+	for _, field := range without {
+		metadata[field] = nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata, "subjects": subjects})
 	if err != nil {
 		return err
 	}

@@ -152,6 +152,7 @@ func (c *controllers) accessConfig(w *writes) access.Config {
 		},
 		EmptyBinding: w.emptyBinding,
 		Unbind:       w.unbind,
+		Clock:        c.config.Clock,
 	}
 }
 

@@ -20,18 +20,55 @@ func TestOnlyThePersonIsTakenOutOfATenantsBinding(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name           string
-		labels         map[string]string
 		subjects, left []rbacv1.Subject
 		named          bool
 	}{
-		{"alone", nil, []rbacv1.Subject{bob}, []rbacv1.Subject{}, true},
-		{"twice, among others", nil, append([]rbacv1.Subject{bob, bob}, others...), others, true},
-		{"not named", nil, others, others, false},
-		{"in the hub's own", map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByHub}, []rbacv1.Subject{bob}, []rbacv1.Subject{bob}, false},
-		{"with a label that is not the hub's", map[string]string{v1alpha1.ManagedByLabel: "Helm"}, []rbacv1.Subject{bob}, []rbacv1.Subject{}, true},
+		{"alone", []rbacv1.Subject{bob}, []rbacv1.Subject{}, true},
+		{"twice, among others", append([]rbacv1.Subject{bob, bob}, others...), others, true},
+		{"not named", others, others, false},
 	} {
-		left, named := tenancy.WithoutPerson(tc.labels, tc.subjects, "kedge:bob")
+		left, named := tenancy.WithoutPerson(tc.subjects, "kedge:bob")
 		require.Equal(t, tc.named, named, tc.name)
 		require.Equal(t, tc.left, left, tc.name)
+	}
+}
+
+func TestWhoseRightToWriteBindingsStops(t *testing.T) {
+	t.Parallel()
+	of := func(role v1alpha1.Role, sudo bool) *v1alpha1.Membership {
+		return tenancy.NewWorkspaceMembership("bob", "w", role, nil, sudo)
+	}
+	const admin, member = v1alpha1.RoleAdmin, v1alpha1.RoleMember
+	for name, c := range map[string]struct {
+		old, new *v1alpha1.Membership
+		stops    bool
+	}{
+		"a new member":           {nil, of(member, true), false},
+		"promoted":               {of(member, false), of(admin, false), false},
+		"given sudo":             {of(admin, false), of(admin, true), false},
+		"as it was":              {of(admin, true), of(admin, true), false},
+		"a member is removed":    {of(member, false), nil, false},
+		"demoted":                {of(admin, false), of(member, false), true},
+		"demoted, with sudo":     {of(admin, false), of(member, true), true},
+		"sudo is taken":          {of(member, true), of(member, false), true},
+		"an admin is removed":    {of(admin, false), nil, true},
+		"one with sudo likewise": {of(member, true), nil, true},
+	} {
+		require.Equal(t, c.stops, tenancy.StopsBinding(c.old, c.new), name)
+	}
+	require.True(t, tenancy.StopsBinding(tenancy.NewMembership("bob", "", admin), nil), "of an Org")
+}
+
+func TestABindingThatLetsPeopleWriteBindings(t *testing.T) {
+	t.Parallel()
+	for name, user := range map[string]string{
+		"kedge:workspace:admin:user:bob": "bob", "kedge:workspace:sudo:user:bob": "bob",
+		"kedge:workspace:member:user:bob": "", "kedge:workspace:admin:user:carol": "", "mine": "",
+	} {
+		b := &rbacv1.ClusterRoleBinding{}
+		b.Name, b.Labels = name, map[string]string{v1alpha1.UserLabel: "bob"}
+		require.Equal(t, user, tenancy.BoundAtWill(b), name)
+		b.Labels = nil
+		require.Empty(t, tenancy.BoundAtWill(b), name)
 	}
 }

@@ -5,10 +5,12 @@ package access
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -35,34 +37,43 @@ type Config struct {
 	RemoveRole    func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error
 	WriteBinding  func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
 	RemoveBinding func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
-	// EmptyBinding takes all subjects out of a binding, however often it is written
-	// meanwhile.
+	// EmptyBinding takes all subjects out of a binding of the hub's, however often it is
+	// written meanwhile, and all finalizers, which would keep it.
 	EmptyBinding func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
 	// Unbind takes the person of a username out of all bindings in a logical cluster
 	// that are not the hub's.
 	Unbind func(ctx context.Context, cluster, identity string) error
+
+	Clock clock.PassiveClock
 }
 
 // Reconciler keeps the bindings.
-type Reconciler struct{ config Config }
+type Reconciler struct {
+	config Config
+	ended  ended
+}
 
 // New returns the reconciler.
-func New(c Config) *Reconciler { return &Reconciler{config: c} }
+func New(c Config) *Reconciler {
+	return &Reconciler{config: c, ended: ended{clock: c.Clock, at: map[place]end{}}}
+}
 
 // Reconcile makes the bindings of one Workspace as they should be.
 func (r *Reconciler) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
-	cluster, c := r.changes(key, "")
+	cluster, grants, c := r.changes(key, "")
 	if cluster == "" {
 		return controller.Result{}, nil
 	}
-	changes, ctx := errgroup.WithContext(ctx)
+	changes, within := errgroup.WithContext(ctx)
 	changes.SetLimit(16)
 	// Rights that ended go first.
-	each(ctx, changes, cluster, c.RemoveBindings, r.removeBinding)
-	each(ctx, changes, cluster, c.RemoveRoles, r.config.RemoveRole)
-	each(ctx, changes, cluster, c.WriteRoles, r.config.WriteRole)
-	each(ctx, changes, cluster, c.WriteBindings, r.config.WriteBinding)
-	return controller.Result{}, changes.Wait()
+	each(within, changes, cluster, c.RemoveBindings, r.removeBinding)
+	each(within, changes, cluster, c.RemoveRoles, r.config.RemoveRole)
+	each(within, changes, cluster, c.WriteRoles, r.config.WriteRole)
+	each(within, changes, cluster, c.WriteBindings, r.config.WriteBinding)
+	failed := changes.Wait()
+	after, err := r.sweep(ctx, key, cluster, grants)
+	return controller.Result{After: after}, errors.Join(failed, err)
 }
 
 func each[T any](ctx context.Context, g *errgroup.Group, cluster string, objects []T, f func(context.Context, string, T) error) {
@@ -71,44 +82,43 @@ func each[T any](ctx context.Context, g *errgroup.Group, cluster string, objects
 	}
 }
 
-// removeBinding ends a right. Whoever is admin no more keeps nothing that they could
-// have bound themselves to: while they were admin it gave them nothing, so nothing is
-// lost with it. The binding is emptied first, so that nothing new is bound while the
-// old is looked for, and goes last, so that a pass that was stopped is known from it.
+// removeBinding ends a right. A finalizer that tenants gave the binding would keep it,
+// so it is emptied first. Whoever could write bindings keeps nothing that they could
+// have bound themselves to: while they could, it gave them nothing, so nothing is lost
+// with it. As their binding is empty, nothing new is bound while the old is looked
+// for, and it goes last, so that a pass that was stopped is known from it.
 func (r *Reconciler) removeBinding(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error {
-	user, ok := r.config.User(tenancy.AdminBound(b))
-	if !ok {
-		return r.config.RemoveBinding(ctx, cluster, b)
-	}
-	if len(b.Subjects) > 0 {
+	if len(b.Subjects) > 0 || len(b.Finalizers) > 0 {
 		if err := r.config.EmptyBinding(ctx, cluster, b); err != nil {
 			return err
 		}
 	}
-	if err := r.config.Unbind(ctx, cluster, user.Spec.RBACIdentity); err != nil {
-		return err
+	if user, ok := r.config.User(tenancy.BoundAtWill(b)); ok {
+		if err := r.config.Unbind(ctx, cluster, user.Spec.RBACIdentity); err != nil {
+			return err
+		}
 	}
 	return r.config.RemoveBinding(ctx, cluster, b)
 }
 
 // Missing counts what is not as it should be in a Workspace.
 func (r *Reconciler) Missing(key controller.Key) int {
-	_, c := r.changes(key, "")
+	_, _, c := r.changes(key, "")
 	return c.Count()
 }
 
 // MissingOf counts what of one person is not as it should be in a Workspace.
 func (r *Reconciler) MissingOf(key controller.Key, user string) int {
-	_, c := r.changes(key, user)
+	_, _, c := r.changes(key, user)
 	return c.OnlyOf(user).Count()
 }
 
 // changes compares what is with what should be. Of the Memberships only those of
 // one person count where only names them; what is found of others then is wrong.
-func (r *Reconciler) changes(key controller.Key, only string) (cluster string, c tenancy.AccessChanges) {
+func (r *Reconciler) changes(key controller.Key, only string) (cluster string, grants []tenancy.Grant, c tenancy.AccessChanges) {
 	org, ws, ok := r.config.Workspace(key)
 	if !ok || !ws.KCPReady {
-		return "", c
+		return "", nil, c
 	}
 	roles := r.config.ClusterRoles(ws.ClusterID)
 	var memberships []*v1alpha1.Membership
@@ -124,9 +134,9 @@ func (r *Reconciler) changes(key controller.Key, only string) (cluster string, c
 			}
 		}
 	}
-	grants := tenancy.Grants(org, ws.UUID, memberships, r.config.User)
+	grants = tenancy.Grants(org, ws.UUID, memberships, r.config.User)
 	access := tenancy.AccessOf(ws.UUID, grants, func(name string) bool {
 		return slices.ContainsFunc(roles, func(r *rbacv1.ClusterRole) bool { return r.Name == name })
 	})
-	return ws.ClusterID, access.Changes(roles, r.config.Bindings(ws.ClusterID))
+	return ws.ClusterID, grants, access.Changes(roles, r.config.Bindings(ws.ClusterID))
 }

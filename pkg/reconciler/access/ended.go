@@ -1,0 +1,128 @@
+package access
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const (
+	// Settled is how long after the end of somebody's right to write bindings nothing of
+	// theirs is on its way any more: kcp's authorizer may be behind what is in kcp, and a
+	// write that it let through behind what was looked for.
+	Settled = 2 * time.Second
+	// remembered is how long an end that nobody has dealt with is kept: longer than it
+	// takes another replica to lead.
+	remembered = time.Minute
+)
+
+// place is a person in a Workspace.
+type place struct {
+	controller.Key
+	user string
+}
+
+// ended are those who could write bindings in a Workspace until a moment ago. What
+// they bound themselves to goes with that, and every trace of it in the Workspace
+// itself they could remove; so it is remembered here, by every replica, of which one
+// may be the next to lead.
+type ended struct {
+	clock clock.PassiveClock
+
+	mu sync.Mutex
+	at map[place]end
+}
+
+type end struct {
+	identity string
+	when     time.Time
+	// swept says that it was looked once for what they are bound to.
+	swept bool
+}
+
+// Ended is told of everybody whose right to write bindings in a Workspace ended. The
+// next pass over it, and another one when all has settled, takes them out of what
+// tenants bound there.
+func (r *Reconciler) Ended(key controller.Key, user string) {
+	u, ok := r.config.User(user)
+	if !ok {
+		return
+	}
+	r.ended.mu.Lock()
+	defer r.ended.mu.Unlock()
+	now := r.ended.clock.Now()
+	for p, e := range r.ended.at {
+		if now.Sub(e.when) > remembered {
+			delete(r.ended.at, p)
+		}
+	}
+	r.ended.at[place{key, user}] = end{identity: u.Spec.RBACIdentity, when: now}
+}
+
+// EndedLately tells whether the User's right to write bindings in a Workspace ended a
+// moment ago, and what they have on its way is still to settle.
+func (r *Reconciler) EndedLately(key controller.Key, user string) bool {
+	r.ended.mu.Lock()
+	defer r.ended.mu.Unlock()
+	e, ok := r.ended.at[place{key, user}]
+	return ok && r.ended.clock.Since(e.when) < Settled
+}
+
+// sweep takes those whose right ended out of what tenants bound, and returns when to
+// look once more.
+func (r *Reconciler) sweep(ctx context.Context, key controller.Key, cluster string, grants []tenancy.Grant) (after time.Duration, err error) {
+	for p, e := range r.ended.of(key) {
+		age := r.ended.clock.Since(e.when)
+		switch {
+		case tenancy.IsAdmin(grants, p.user) || age > remembered:
+			r.ended.done(p, e)
+			continue
+		case !e.swept || age >= Settled:
+			if err := r.config.Unbind(ctx, cluster, e.identity); err != nil {
+				return 0, err
+			}
+			if age >= Settled {
+				r.ended.done(p, e)
+				continue
+			}
+			r.ended.swept(p, e)
+		}
+		after = max(after, Settled-age)
+	}
+	return after, nil
+}
+
+func (d *ended) of(key controller.Key) map[place]end {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	found := map[place]end{}
+	for p, e := range d.at {
+		if p.Key == key {
+			found[p] = e
+		}
+	}
+	return found
+}
+
+// done forgets an end, unless there was another one meanwhile.
+func (d *ended) done(p place, e end) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.at[p].when.Equal(e.when) {
+		delete(d.at, p)
+	}
+}
+
+func (d *ended) swept(p place, e end) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.at[p].when.Equal(e.when) {
+		e.swept = true
+		d.at[p] = e
+	}
+}

@@ -1,0 +1,80 @@
+package access_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// An admin who removes the hub's binding of themselves takes away what would tell that
+// they were one, and keeps what they bound themselves to.
+func TestAnAdminWhoRemovedTheirOwnBindingIsUnboundAllTheSame(t *testing.T) {
+	t.Parallel()
+	const unbind = "unbind kedge:bob"
+	bob := tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleAdmin, nil, false)
+	// arrange is a Workspace in which bob was admin, of which nothing is left to see.
+	arrange := func() (*rights, *access.Reconciler, func() controller.Result) {
+		bob.Spec.Role = v1alpha1.RoleMember
+		r := newRights(bob)
+		r.reconcile(t)
+		a := r.reconciler()
+		return r, a, func() controller.Result {
+			r.did = nil
+			result, err := a.Reconcile(t.Context(), key)
+			require.NoError(t, err)
+			return result
+		}
+	}
+
+	r, a, pass := arrange()
+	a.Ended(key, "bob")
+	require.True(t, a.EndedLately(key, "bob"))
+	require.False(t, a.EndedLately(key, "carol"))
+	require.False(t, a.EndedLately(controller.Key{Cluster: "org", Name: "other"}, "bob"))
+	require.Equal(t, access.Settled, pass().After)
+	require.Equal(t, []string{unbind}, r.did)
+	r.clock.SetTime(r.clock.Now().Add(access.Settled / 2))
+	require.Equal(t, access.Settled/2, pass().After, "what was on its way may be bound yet")
+	require.Empty(t, r.did)
+	r.clock.SetTime(r.clock.Now().Add(access.Settled / 2))
+	require.False(t, a.EndedLately(key, "bob"))
+	require.Zero(t, pass())
+	require.Equal(t, []string{unbind}, r.did)
+	require.Zero(t, pass())
+	require.Empty(t, r.did, "what others bind them to later is theirs")
+
+	// A pass that fails is made up for.
+	a.Ended(key, "bob")
+	r.fails = unbind
+	_, err := a.Reconcile(t.Context(), key)
+	require.Error(t, err)
+	r.fails = ""
+	require.Equal(t, access.Settled, pass().After)
+	require.Equal(t, []string{unbind}, r.did)
+
+	// Who is admin again may bind themselves to what they like.
+	r, a, pass = arrange()
+	a.Ended(key, "bob")
+	bob.Spec.Role = v1alpha1.RoleAdmin
+	pass()
+	require.NotContains(t, r.did, unbind)
+	require.False(t, a.EndedLately(key, "bob"))
+
+	// A replica that has not led when it ended makes up for it where it soon leads, and
+	// forgets it where it does not.
+	r, a, pass = arrange()
+	a.Ended(key, "bob")
+	r.clock.SetTime(r.clock.Now().Add(15 * time.Second))
+	require.Zero(t, pass())
+	require.Equal(t, []string{unbind}, r.did)
+	a.Ended(key, "bob")
+	r.clock.SetTime(r.clock.Now().Add(time.Hour))
+	require.Zero(t, pass())
+	require.Empty(t, r.did)
+}
