@@ -3,8 +3,6 @@ package kcp
 import (
 	"context"
 	"iter"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -42,6 +40,7 @@ type Informer[T Object] struct {
 	trim     func(T)
 	pack     func(T) Packed[T]
 
+	held      union[T]
 	mu        sync.RWMutex
 	endpoints map[string]*endpoint[T]
 }
@@ -80,8 +79,9 @@ func (i *Informer[T]) Packing(pack func(T) Packed[T]) *Informer[T] {
 // endpoint.
 func (i *Informer[T]) OnChange(h Handler[T]) { i.handlers = append(i.handlers, h) }
 
-// start watches the virtual workspace at url until ctx ends or stop is called.
-func (i *Informer[T]) start(ctx context.Context, url string) {
+// start watches the virtual workspace at url until ctx ends or it is retired; full is
+// called when all that exists there has been told.
+func (i *Informer[T]) start(ctx context.Context, url string, full func()) {
 	client := i.clients.rest(url+"/clusters/*", i.gvr.GroupVersion())
 	options := func(o *metav1.ListOptions) { o.LabelSelector = i.selector }
 	endless := &watches{}
@@ -114,7 +114,7 @@ func (i *Informer[T]) start(ctx context.Context, url string) {
 	}, noWatchList{})
 	logger := log.From(ctx).With(zap.String("resource", i.gvr.Resource))
 	ctx, cancel := context.WithCancel(ctx)
-	e := &endpoint[T]{store: newStore(i.prepare, i.tell), stop: cancel, done: make(chan struct{})}
+	e := &endpoint[T]{store: newStore(&i.held, i.prepare, i.tell, full), stop: cancel, done: make(chan struct{})}
 	reflector := cache.NewReflectorWithOptions(source, i.empty(), e.store, cache.ReflectorOptions{})
 	i.mu.Lock()
 	i.endpoints[url] = e
@@ -179,19 +179,30 @@ func (i *Informer[T]) tell(old, new T) {
 	}
 }
 
-// forget stops watching url and tells the handlers that its objects are gone.
-func (i *Informer[T]) forget(url string) {
-	i.mu.Lock()
-	e := i.endpoints[url]
-	delete(i.endpoints, url)
-	i.mu.Unlock()
-	if e == nil {
-		return
-	}
+// retire stops watching url. Handlers are told of what no other endpoint holds, or
+// holds as something else.
+func (i *Informer[T]) retire(url string) {
+	e := i.at(url)
 	e.stop()
 	<-e.done
 	e.store.drop(func(_, _ string) bool { return true })
+	i.held.remove(e.store)
+	i.mu.Lock()
+	delete(i.endpoints, url)
+	i.mu.Unlock()
 }
+
+func (i *Informer[T]) at(url string) *endpoint[T] {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	return i.endpoints[url]
+}
+
+// clusters are the logical clusters that url has something of.
+func (i *Informer[T]) clusters(url string) []string { return i.at(url).store.names() }
+
+// holds tells whether url has something of a logical cluster.
+func (i *Informer[T]) holds(url, cluster string) bool { return i.at(url).store.holds(cluster) }
 
 // wait blocks until every watch that was started has ended.
 func (i *Informer[T]) wait() {
@@ -202,32 +213,13 @@ func (i *Informer[T]) wait() {
 	}
 }
 
-// synced tells whether everything that existed at the start has been seen and
+// filled tells whether everything that existed at url at the start has been seen and
 // handled.
-func (i *Informer[T]) synced() bool {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	for _, e := range i.endpoints {
-		if !e.store.filled.Load() {
-			return false
-		}
-	}
-	return true
-}
+func (i *Informer[T]) filled(url string) bool { return i.at(url).store.filled.Load() }
 
 // Get returns the object of that name in a logical cluster. It is shared: read
 // only.
-func (i *Informer[T]) Get(cluster, name string) (T, bool) {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	for _, e := range i.endpoints {
-		if o, ok := e.store.get(cluster, name); ok {
-			return o, true
-		}
-	}
-	var none T
-	return none, false
-}
+func (i *Informer[T]) Get(cluster, name string) (T, bool) { return i.held.get(cluster, name) }
 
 // InCluster returns all objects in a logical cluster. They are shared: read
 // only.
@@ -236,25 +228,8 @@ func (i *Informer[T]) InCluster(cluster string) []T { return i.Named(cluster, an
 // Named returns those objects in a logical cluster whose names are wanted. They are
 // shared: read only.
 func (i *Informer[T]) Named(cluster string, wanted func(name string) bool) []T {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	var out []T
-	for _, e := range i.endpoints {
-		out = append(out, e.store.inCluster(cluster, wanted)...)
-	}
-	return out
+	return i.held.inCluster(cluster, wanted)
 }
 
 // All goes through all objects. They are shared: read only.
-func (i *Informer[T]) All() iter.Seq[T] {
-	return func(yield func(T) bool) {
-		i.mu.RLock()
-		endpoints := slices.Collect(maps.Values(i.endpoints))
-		i.mu.RUnlock()
-		for _, e := range endpoints {
-			if !e.store.all(yield) {
-				return
-			}
-		}
-	}
-}
+func (i *Informer[T]) All() iter.Seq[T] { return i.held.each }

@@ -22,6 +22,11 @@ type store[T Object] struct {
 	// prepare makes an object from the wire what is to be held, a T or a Packed[T].
 	prepare func(T) any
 	changed Handler[T]
+	// of are all stores of the kind, this one among them. What is told is what changes
+	// in all of them together.
+	of *union[T]
+	// full is called when all that existed at the start has been told.
+	full func()
 
 	// mu is for those who read: a single goroutine writes.
 	mu       sync.RWMutex
@@ -29,8 +34,11 @@ type store[T Object] struct {
 	filled   atomic.Bool
 }
 
-func newStore[T Object](prepare func(T) any, changed Handler[T]) *store[T] {
-	return &store[T]{prepare: prepare, changed: changed, clusters: map[string]*shelf[any]{}}
+// newStore returns the last store of the union.
+func newStore[T Object](of *union[T], prepare func(T) any, changed Handler[T], full func()) *store[T] {
+	s := &store[T]{prepare: prepare, changed: changed, of: of, full: full, clusters: map[string]*shelf[any]{}}
+	of.add(s)
+	return s
 }
 
 func unpack[T Object](cluster, name string, held any) T {
@@ -51,6 +59,20 @@ func (s *store[T]) get(cluster, name string) (T, bool) {
 	return unpack[T](cluster, name, held), true
 }
 
+func (s *store[T]) has(cluster, name string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	_, ok := s.clusters[cluster].get(name)
+	return ok
+}
+
+// holds tells whether there is anything of the logical cluster.
+func (s *store[T]) holds(cluster string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.clusters[cluster] != nil
+}
+
 // inCluster leaves alone what is not of a name that is wanted: to unpack is most of
 // the work.
 func (s *store[T]) inCluster(cluster string, wanted func(name string) bool) []T {
@@ -67,20 +89,11 @@ func (s *store[T]) inCluster(cluster string, wanted func(name string) bool) []T 
 
 func anyName(string) bool { return true }
 
-// all goes through one logical cluster after the other, because there may be very
-// many objects.
-func (s *store[T]) all(yield func(T) bool) bool {
+// names are the logical clusters that there is something of.
+func (s *store[T]) names() []string {
 	s.mu.RLock()
-	clusters := slices.Collect(maps.Keys(s.clusters))
-	s.mu.RUnlock()
-	for _, cluster := range clusters {
-		for _, o := range s.inCluster(cluster, anyName) {
-			if !yield(o) {
-				return false
-			}
-		}
-	}
-	return true
+	defer s.mu.RUnlock()
+	return slices.Collect(maps.Keys(s.clusters))
 }
 
 // Add implements cache.ReflectorStore.
@@ -98,10 +111,16 @@ func (s *store[T]) Update(o any) error {
 
 // put leaves what is held already as it is: handlers have kept it.
 func (s *store[T]) put(o T) {
-	cluster, name, version := ClusterOf(o), o.GetName(), o.GetResourceVersion()
+	cluster, name := ClusterOf(o), o.GetName()
+	s.of.telling.Lock()
+	defer s.of.telling.Unlock()
 	old, known := s.get(cluster, name)
-	if known && old.GetResourceVersion() == version {
+	if known && same(old, o) {
 		return
+	}
+	hidden, shown := s.of.hidden(s, cluster, name), known
+	if !hidden && !known {
+		old, shown = s.of.behind(s, cluster, name)
 	}
 	held := s.prepare(o)
 	s.mu.Lock()
@@ -112,8 +131,12 @@ func (s *store[T]) put(o T) {
 	}
 	in.put(name, held)
 	s.mu.Unlock()
-	s.changed(old, o)
+	if !hidden && (!shown || !same(old, o)) {
+		s.changed(old, o)
+	}
 }
+
+func same[T Object](a, b T) bool { return a.GetResourceVersion() == b.GetResourceVersion() }
 
 // Delete implements cache.ReflectorStore.
 func (s *store[T]) Delete(o any) error {
@@ -126,6 +149,8 @@ func (s *store[T]) Delete(o any) error {
 }
 
 func (s *store[T]) remove(cluster, name string) {
+	s.of.telling.Lock()
+	defer s.of.telling.Unlock()
 	old, ok := s.get(cluster, name)
 	if !ok {
 		return
@@ -137,8 +162,12 @@ func (s *store[T]) remove(cluster, name string) {
 		delete(s.clusters, cluster)
 	}
 	s.mu.Unlock()
-	var none T
-	s.changed(old, none)
+	if s.of.hidden(s, cluster, name) {
+		return
+	}
+	if now, ok := s.of.behind(s, cluster, name); !ok || !same(old, now) {
+		s.changed(old, now)
+	}
 }
 
 // Replace implements cache.ReflectorStore.
@@ -157,7 +186,9 @@ func (s *store[T]) Replace(all []any, _ string) error {
 		_, ok := listed[key{cluster, name}]
 		return !ok
 	})
-	s.filled.Store(true)
+	if !s.filled.Swap(true) {
+		s.full()
+	}
 	return nil
 }
 

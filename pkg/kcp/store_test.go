@@ -32,8 +32,9 @@ func TestAStoreHoldsAndTellsWhatAModelDoes(t *testing.T) {
 	type key struct{ cluster, name string }
 	for _, packed := range []bool{false, true} {
 		model, told := map[key]string{}, map[key]string{}
+		of := &union[*v1alpha1.User]{}
 		var s *store[*v1alpha1.User]
-		s = newStore(func(u *v1alpha1.User) any {
+		s = newStore(of, func(u *v1alpha1.User) any {
 			if packed {
 				return versionOnly(u.ResourceVersion)
 			}
@@ -56,7 +57,7 @@ func TestAStoreHoldsAndTellsWhatAModelDoes(t *testing.T) {
 				require.Equal(t, new, held)
 				told[k] = new.ResourceVersion
 			}
-		})
+		}, func() {})
 		random := rand.New(rand.NewPCG(1, 2))
 		for step := range 3000 {
 			n := []int{3, 12, 4}[step/500%3]
@@ -83,7 +84,7 @@ func TestAStoreHoldsAndTellsWhatAModelDoes(t *testing.T) {
 			}
 			require.Equal(t, model, told)
 			held := map[key]string{}
-			s.all(func(u *v1alpha1.User) bool {
+			of.each(func(u *v1alpha1.User) bool {
 				held[key{ClusterOf(u), u.Name}] = u.ResourceVersion
 				return true
 			})
@@ -111,8 +112,8 @@ func TestAStoreHoldsAndTellsWhatAModelDoes(t *testing.T) {
 
 func TestAStoreIsFilledWithTheFirstList(t *testing.T) {
 	t.Parallel()
-	changes := 0
-	s := newStore(func(u *v1alpha1.User) any { return u }, func(_, _ *v1alpha1.User) { changes++ })
+	changes, full := 0, 0
+	s := newStore(&union[*v1alpha1.User]{}, func(u *v1alpha1.User) any { return u }, func(_, _ *v1alpha1.User) { changes++ }, func() { full++ })
 	require.False(t, s.filled.Load())
 	one := person("c", "u", "1")
 	require.NoError(t, s.Replace([]any{one}, "1"))
@@ -120,6 +121,7 @@ func TestAStoreIsFilledWithTheFirstList(t *testing.T) {
 	require.Equal(t, 1, changes)
 
 	require.NoError(t, s.Replace([]any{person("c", "u", "1")}, "2"))
+	require.Equal(t, 1, full)
 	require.Equal(t, 1, changes, "a list that says the same is no change")
 	held, _ := s.get("c", "u")
 	require.Same(t, one, held, "handlers have kept it")
@@ -132,11 +134,11 @@ func TestAStoreIsFilledWithTheFirstList(t *testing.T) {
 
 func TestACallerWhoStopsHalfWayIsNotGivenMore(t *testing.T) {
 	t.Parallel()
-	s := newStore(func(u *v1alpha1.User) any { return u }, func(_, _ *v1alpha1.User) {})
+	i := &Informer[*v1alpha1.User]{}
+	s := newStore(&i.held, func(u *v1alpha1.User) any { return u }, func(_, _ *v1alpha1.User) {}, func() {})
 	for _, cluster := range []string{"a", "b"} {
 		require.NoError(t, s.Add(person(cluster, "u", "1")))
 	}
-	i := &Informer[*v1alpha1.User]{endpoints: map[string]*endpoint[*v1alpha1.User]{"url": {store: s}}}
 	require.Len(t, slices.Collect(i.All()), 2)
 	seen := 0
 	for range i.All() {

@@ -34,7 +34,7 @@ type rights struct {
 
 // api puts everything together that answers requests; wrote is told what tenants
 // write.
-func (h *hub) api(serving context.Context, clients *kcp.Clients, clusters bootstrap.Clusters, v *views.Views, config *rest.Config, changes *audit.Log, rights rights, wrote func(e tenancy.Entry, method, path string)) (http.Handler, *proxy.Proxy, error) {
+func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence, clusters bootstrap.Clusters, v *views.Views, config *rest.Config, changes *audit.Log, rights rights, wrote func(e tenancy.Entry, method, path string)) (http.Handler, *proxy.Proxy, error) {
 	c := h.config
 	var authenticators auth.Union
 	if c.TokenFile != "" {
@@ -49,24 +49,24 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, clusters bootst
 		return nil, nil, err
 	}
 	gate := tenancy.Gate{Tree: c.Tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace, Sudo: v.Sudo, Roles: v.Roles, User: v.ByName}
-	pulse := clients.Pulse()
-	forward, err := h.proxy(serving, config, pulse, gate, changes, wrote)
+	forward, err := h.proxy(serving, config, clients.Pulse(), entering(there, gate), changes, wrote)
 	if err != nil {
 		return nil, nil, err
 	}
-	pulse.OnGone(func() { forward.Recheck(everybody) })
-	s := store.New(clients.Impatient(), c.Tree, clusters.Users, clusters.Orgs)
+	there.onGone(func() { forward.Recheck(everybody) })
+	s := store.New(clients.Impatient().Fenced(h.disk.right), c.Tree, clusters.Users, clusters.Orgs)
 	rights.of = settled(forward, rights.of)
 	return routes{
 		observe:      httpmw.Observe(log.From(serving), metrics),
-		present:      present(pulse),
+		present:      present(there),
 		authenticate: httpmw.Authenticate(authenticators, v, signUp(store.NewSignUp(s, v), c.Registration, changes), httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}),
+		room:         httpmw.RefuseWrites(h.disk.err),
 		forward:      forward,
 		config:       c, views: v, store: s, enter: gate.Enter, rights: rights, audit: auditing(changes), ca: h.bundle.CAPEM,
 	}.router(), forward, nil
 }
 
-func (h *hub) proxy(serving context.Context, config *rest.Config, pulse *kcp.Pulse, gate tenancy.Gate, changes *audit.Log, wrote func(e tenancy.Entry, method, path string)) (*proxy.Proxy, error) {
+func (h *hub) proxy(serving context.Context, config *rest.Config, pulse *kcp.Pulse, enter func(user, cluster string) (tenancy.Entry, error), changes *audit.Log, wrote func(e tenancy.Entry, method, path string)) (*proxy.Proxy, error) {
 	upstream, err := url.Parse(config.Host)
 	if err != nil {
 		return nil, fmt.Errorf("kcp's URL: %w", err)
@@ -79,7 +79,7 @@ func (h *hub) proxy(serving context.Context, config *rest.Config, pulse *kcp.Pul
 		return nil, fmt.Errorf("kcp's CA: %w", err)
 	}
 	return proxy.New(proxy.Config{
-		Upstream: upstream, Transport: pulse.Bind(proxyTransport(tlsConfig, config.Proxy)), Enter: entering(pulse, gate),
+		Upstream: upstream, Transport: pulse.Bind(proxyTransport(tlsConfig, config.Proxy)), Enter: enter,
 		User:     func(r *http.Request) string { return httpmw.CallerOf(r).User.Name },
 		Token:    httpmw.BearerToken,
 		Identity: func(r *http.Request) string { return httpmw.CallerOf(r).User.Spec.RBACIdentity },

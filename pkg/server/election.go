@@ -23,11 +23,11 @@ func newLeader(c Config, clients *kcp.Clients, clusters bootstrap.Clusters, regi
 
 // lead runs the controllers while this replica leads. Each run begins with every
 // key: what happened under another leader is not in the queues.
-func lead(ctx context.Context, l *leader.Leader, pulse *kcp.Pulse, controllers []*controller.Controller) {
+func lead(ctx context.Context, l *leader.Leader, p presence, controllers []*controller.Controller) {
 	l.Run(ctx, func(ctx context.Context) {
 		var running sync.WaitGroup
 		for _, c := range controllers {
-			running.Go(func() { whilePresent(ctx, pulse, c.Run) })
+			running.Go(func() { whilePresent(ctx, p, c.Run) })
 		}
 		running.Wait()
 	})

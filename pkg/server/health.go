@@ -22,6 +22,7 @@ import (
 type health struct {
 	pulse atomic.Pointer[kcp.Pulse]
 	views atomic.Pointer[func() bool]
+	disk  atomic.Pointer[dataDisk]
 }
 
 func newHealth() *health { return &health{} }
@@ -49,8 +50,18 @@ func (h *health) kcp() (why string) {
 	return ""
 }
 
-// check is something that must be well; why is empty where it is.
-type check struct{ name, why string }
+// watch looks at the disk of the embedded kcp all the time.
+func (h *health) watch(ctx context.Context, d *dataDisk) {
+	h.disk.Store(d)
+	d.watch(ctx)
+}
+
+// check is something that must be well; why is empty where it is. One that is lenient
+// is told of, and no reason to send nobody any more.
+type check struct {
+	name, why string
+	lenient   bool
+}
 
 func (h *health) checks() []check {
 	inMemory, controllers := "memory is not filled yet", "they have not started yet"
@@ -60,20 +71,30 @@ func (h *health) checks() []check {
 			inMemory = ""
 		}
 	}
-	return []check{{"kcp", h.kcp()}, {"views", inMemory}, {"controllers", controllers}}
+	all := []check{{name: "kcp", why: h.kcp()}, {name: "views", why: inMemory}, {name: "controllers", why: controllers}}
+	if d := h.disk.Load(); d != nil {
+		disk := check{name: "disk", lenient: true}
+		if d.err() != nil {
+			disk.why = "it is full; reads are answered, writes are refused until there is room"
+		}
+		all = append(all, disk)
+	}
+	return all
 }
 
 func (h *health) readyz(w http.ResponseWriter, r *http.Request) {
-	code, b := http.StatusOK, &strings.Builder{}
+	code, well, b := http.StatusOK, true, &strings.Builder{}
 	for _, c := range h.checks() {
 		if c.why == "" {
 			fmt.Fprintf(b, "[+]%s ok\n", c.name)
 			continue
 		}
-		code = http.StatusServiceUnavailable
+		if well = false; !c.lenient {
+			code = http.StatusServiceUnavailable
+		}
 		fmt.Fprintf(b, "[-]%s not ready: %s\n", c.name, c.why)
 	}
-	if !r.URL.Query().Has("verbose") && code == http.StatusOK {
+	if !r.URL.Query().Has("verbose") && well {
 		b.Reset()
 		b.WriteString("ok")
 	}

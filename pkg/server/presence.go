@@ -11,13 +11,36 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
+// presence is of what must be there for anything to be answered or written: kcp, and
+// memory that follows it.
+type presence []*kcp.Pulse
+
+// err is nil while all of it is there, and what a caller is told otherwise.
+func (p presence) err() error {
+	for _, pulse := range p {
+		if err := pulse.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onGone has f called whenever any of it goes.
+func (p presence) onGone(f func()) {
+	for _, pulse := range p {
+		pulse.OnGone(f)
+	}
+}
+
 // present lets nobody through while kcp is gone, whatever memory could answer: who
 // may do what is not known any more.
-func present(pulse *kcp.Pulse) func(http.Handler) http.Handler {
+func present(p presence) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
-			if err := pulse.Present(r.Context()); err != nil {
-				return err
+			for _, pulse := range p {
+				if err := pulse.Present(r.Context()); err != nil {
+					return err
+				}
 			}
 			next.ServeHTTP(w, r)
 			return nil
@@ -26,9 +49,9 @@ func present(pulse *kcp.Pulse) func(http.Handler) http.Handler {
 }
 
 // entering is the gate of streams that are open, too: they end when kcp goes.
-func entering(pulse *kcp.Pulse, gate tenancy.Gate) func(user, cluster string) (tenancy.Entry, error) {
+func entering(p presence, gate tenancy.Gate) func(user, cluster string) (tenancy.Entry, error) {
 	return func(user, cluster string) (tenancy.Entry, error) {
-		if err := pulse.Err(); err != nil {
+		if err := p.err(); err != nil {
 			return tenancy.Entry{}, err
 		}
 		return gate.Enter(user, cluster)
@@ -36,16 +59,21 @@ func entering(pulse *kcp.Pulse, gate tenancy.Gate) func(user, cluster string) (t
 }
 
 // whilePresent runs something as long as kcp is there, and anew when it comes back:
-// what failed meanwhile would be tried again ever more rarely.
-func whilePresent(ctx context.Context, pulse *kcp.Pulse, run func(context.Context)) {
+// what failed meanwhile would be tried again ever more rarely, and what is not in
+// memory is not gone.
+func whilePresent(ctx context.Context, p presence, run func(context.Context)) {
+	if len(p) == 0 {
+		run(ctx)
+		return
+	}
 	for {
-		there, err := pulse.Await(ctx)
+		there, err := p[0].Await(ctx)
 		if err != nil {
 			return
 		}
 		running, stop := context.WithCancel(ctx)
 		unbind := context.AfterFunc(there, stop)
-		run(running)
+		whilePresent(running, p[1:], run)
 		unbind()
 		stop()
 		if ctx.Err() != nil {

@@ -30,8 +30,8 @@ const (
 
 // routes is everything that a request can reach.
 type routes struct {
-	observe, present, authenticate func(http.Handler) http.Handler
-	forward                        http.Handler
+	observe, present, authenticate, room func(http.Handler) http.Handler
+	forward                              http.Handler
 
 	config Config
 	views  *views.Views
@@ -54,7 +54,7 @@ func Routes() []Route {
 		panic("server: the defaults are not valid: " + err.Error())
 	}
 	var all []Route
-	router := routes{observe: through, present: through, authenticate: through, forward: http.NotFoundHandler(), config: config}.router()
+	router := routes{observe: through, present: through, authenticate: through, room: through, forward: http.NotFoundHandler(), config: config}.router()
 	_ = chi.Walk(router, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		all = append(all, Route{method, pattern})
 		return nil
@@ -75,9 +75,9 @@ func (p routes) router() chi.Router {
 	for _, path := range []string{"/api", "/apis", "/apis/*", "/services", "/services/*", "/api/v1", "/api/v1/*"} {
 		r.HandleFunc(path, proxy.NotHere)
 	}
-	r.With(proxy.Shape, p.authenticate).Handle("/clusters/*", p.forward)
+	r.With(proxy.Shape, p.authenticate, p.room).Handle("/clusters/*", p.forward)
 	r.Route("/api/", func(r chi.Router) {
-		r.Use(p.authenticate, httpmw.Audit(p.audit))
+		r.Use(p.authenticate, httpmw.Audit(p.audit), p.room)
 		(&users.Handler{
 			Views: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
 			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.rights.everywhere,

@@ -47,6 +47,7 @@ type hub struct {
 	out      io.Writer
 	registry *prometheus.Registry
 	health   *health
+	disk     *dataDisk
 	bundle   *certs.Bundle
 	audit    *audit.Log
 }
@@ -126,6 +127,12 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 		return wait, err
 	}
 	running.Go(func() { h.health.probe(below, clients) })
+	if h.disk, err = newDataDisk(h.config.DataDir, h.registry); err != nil {
+		return wait, err
+	}
+	if h.config.Embedded {
+		running.Go(func() { h.health.watch(below, h.disk) })
+	}
 	clusters, err := bootstrap.Run(starting, clients, h.config.Tree)
 	if err != nil {
 		return wait, err
@@ -136,6 +143,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 		in.Users, in.Organizations, in.Memberships, in.Indexes, in.Workspaces)
 	accessEndpoints := kcp.NewEndpoints(clients, clusters.Providers, tenancy.ExportAccess,
 		in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Bindings)
+	there := presence{clients.Pulse(), tenancyEndpoints.Pulse(), accessEndpoints.Pulse()}
 	v, err := views.New(views.Clusters{Users: clusters.Users, Orgs: clusters.Orgs, Providers: clusters.Providers, Hub: clusters.IDs()},
 		in, h.registry, tenancyEndpoints.Synced, accessEndpoints.Synced)
 	if err != nil {
@@ -158,7 +166,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 		definitions.wrote(e, method, path)
 		repairs.wrote(e, method, path)
 	}
-	app, forward, err := h.api(serving, clients, clusters, v, config, h.audit, c.rights(), wrote)
+	app, forward, err := h.api(serving, clients, there, clusters, v, config, h.audit, c.rights(), wrote)
 	if err != nil {
 		return wait, err
 	}
@@ -175,9 +183,9 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err := awaitReady(starting, v.Ready); err != nil {
 		return wait, err
 	}
-	running.Go(func() { whilePresent(below, clients.Pulse(), definitions.Run) })
-	running.Go(func() { whilePresent(below, clients.Pulse(), repairs.Run) })
-	running.Go(func() { lead(below, leader, clients.Pulse(), c.all()) })
+	running.Go(func() { h.disk.whileRoom(below, func(ctx context.Context) { whilePresent(ctx, there, definitions.Run) }) })
+	running.Go(func() { h.disk.whileRoom(below, func(ctx context.Context) { whilePresent(ctx, there, repairs.Run) }) })
+	running.Go(func() { h.disk.whileRoom(below, func(ctx context.Context) { lead(ctx, leader, there, c.all()) }) })
 	if err := awaitReady(starting, h.health.kcpReachable); err != nil {
 		return wait, err
 	}
