@@ -46,6 +46,9 @@ type controllers struct {
 	// sweep looks for the definitions of tenants that came in by no replica's proxy,
 	// or whose note was lost with the replica.
 	sweep *controller.Controller
+	// bindings are those of the Orgs' own workspaces; look finds what nothing hints at.
+	bindings *organization.Bindings
+	look     *controller.Controller
 }
 
 func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients, clusters bootstrap.Clusters, in *views.Informers, v *views.Views, config Config, log *audit.Log) (*controllers, error) {
@@ -60,6 +63,7 @@ func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients
 	}
 	w := &writes{clients: clients, closer: closer, clusters: clusters, tree: config.Tree, refused: c.notFrozen}
 
+	c.bindings = c.newBindings(w)
 	c.template = c.newTemplate(w)
 	c.accessReconciler = access.New(c.accessConfig(w))
 	organizations, workspaces := c.organizationConfig(w, config.Tree), c.workspaceConfig(w, c.accessReconciler.Missing)
@@ -75,6 +79,7 @@ func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients
 	c.user = controller.New(controller.Options{Name: "user", All: c.allUsers}, metrics, user.New(users))
 	c.membership = controller.New(controller.Options{Name: "membership", All: c.allMemberships}, metrics, membership.New(memberships))
 	c.sweep = controller.New(controller.Options{Name: "customresources-sweep", Workers: sweepers, All: c.allWorkspaces}, metrics, access.NewCustomResources(c.customResourcesConfig(clients)).Look)
+	c.look = controller.New(controller.Options{Name: "organization-bindings", Workers: sweepers, All: c.allOrganizations}, metrics, c.bindings.Look)
 
 	in.Organizations.OnChange(c.onOrganization)
 	in.Workspaces.OnChange(c.onWorkspace)
@@ -90,7 +95,7 @@ func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients
 }
 
 func (c *controllers) all() []*controller.Controller {
-	return []*controller.Controller{c.organization, c.workspace, c.access, c.index, c.user, c.membership, c.sweep}
+	return []*controller.Controller{c.organization, c.workspace, c.access, c.index, c.user, c.membership, c.sweep, c.look}
 }
 
 // current is the newer of the two objects of an event, which of a removal is the
@@ -182,7 +187,7 @@ func (c *controllers) onWorkspace(old, new *kcptenancyv1alpha1.Workspace) {
 	if new == nil || !c.workspaceEcho.Is(key, new.ResourceVersion) {
 		c.workspace.Enqueue(key)
 	}
-	if org, ok := c.views.OrgByCluster(cluster); ok && (old == nil || new == nil) {
+	if org, ok := c.views.OrgByCluster(cluster); ok && (c.bindings.Saw(org, old, new) || old == nil || new == nil) {
 		c.organization.Enqueue(controller.Key{Cluster: c.clusters.Orgs, Name: org.UUID()})
 	}
 	if org, ok := c.views.OrgByCluster(cluster); ok && org.Organization != nil {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -59,7 +61,8 @@ func (c *controllers) organizationConfig(w *writes, tree tenancy.Tree) organizat
 		Purged:      c.purgedOrg,
 		CreateChild: w.createChild,
 		Read: func(ctx context.Context, org string) (*v1alpha1.Organization, error) {
-			return w.clients.Organizations(c.clusters.Orgs).Get(ctx, org, metav1.GetOptions{})
+			o, err := w.clients.Organizations(c.clusters.Orgs).Get(ctx, org, metav1.GetOptions{})
+			return o, again(err)
 		},
 		ChildExists: func(ctx context.Context, cluster, workspace string) (bool, error) {
 			return exists(ctx, w.clients.Workspaces(cluster), workspace)
@@ -67,7 +70,29 @@ func (c *controllers) organizationConfig(w *writes, tree tenancy.Tree) organizat
 		ListMemberships:  w.listMemberships,
 		RemoveMembership: w.removeMembership,
 		DemoteMembership: w.setRole,
+		Bindings:         c.bindings,
 	}
+}
+
+// newBindings keeps the bindings of the Orgs' own workspaces.
+func (c *controllers) newBindings(w *writes) *organization.Bindings {
+	return organization.NewBindings(organization.BindingsConfig{
+		Clock: c.config.Clock, Wanted: c.clusters.Bindings,
+		Org: func(uuid string) (cluster string, ok bool) {
+			org, ok := c.views.Org(uuid)
+			ws, made := c.in.Workspaces.Get(c.clusters.Orgs, uuid)
+			return org.ClusterID, ok && made && !org.Deleted() && ws.Status.Phase == kcpcorev1alpha1.LogicalClusterPhaseReady
+		},
+		List: func(ctx context.Context, cluster string) ([]kcpapisv1alpha2.APIBinding, error) {
+			var list kcpapisv1alpha2.APIBindingList
+			err := w.clients.APIBindings(cluster).GetClient().Get().Resource("apibindings").Do(ctx).Into(&list)
+			return list.Items, err
+		},
+		Write: func(ctx context.Context, cluster string, b *kcpapisv1alpha2.APIBinding) error {
+			return put(ctx, w.clients.APIBindings(cluster), b)
+		},
+		Wake: func(org string) { c.organization.Enqueue(controller.Key{Cluster: c.clusters.Orgs, Name: org}) },
+	})
 }
 
 func (c *controllers) workspaceConfig(w *writes, missing func(controller.Key) int) workspace.Config {
@@ -80,6 +105,10 @@ func (c *controllers) workspaceConfig(w *writes, missing func(controller.Key) in
 				return nil, false
 			}
 			return c.in.Workspaces.Get(key.Cluster, key.Name)
+		},
+		Read: func(ctx context.Context, cluster, name string) (*kcptenancyv1alpha1.Workspace, error) {
+			ws, err := w.clients.Workspaces(cluster).Get(ctx, name, metav1.GetOptions{})
+			return ws, again(err)
 		},
 		Namespace:     c.in.Namespaces.Get,
 		ClusterRoles:  c.in.ClusterRoles.InCluster,
@@ -250,7 +279,8 @@ func (c *controllers) userConfig(w *writes) user.Config {
 			return create(ctx, w.clients.Organizations(c.clusters.Orgs), o)
 		},
 		Read: func(ctx context.Context, user string) (*v1alpha1.User, error) {
-			return w.clients.Users(c.clusters.Users).Get(ctx, user, metav1.GetOptions{})
+			u, err := w.clients.Users(c.clusters.Users).Get(ctx, user, metav1.GetOptions{})
+			return u, again(err)
 		},
 		OrganizationExists: func(ctx context.Context, uuid string) (bool, error) {
 			return exists(ctx, w.clients.Organizations(c.clusters.Orgs), uuid)

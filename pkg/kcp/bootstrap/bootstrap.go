@@ -29,6 +29,9 @@ type Clusters struct {
 	Initializing []string
 	// Initializer is the name under which a Workspace's status lists it.
 	Initializer string
+	// Bindings are those that every Org's own workspace has from its type, by the names
+	// that the hub gives them where it makes them anew.
+	Bindings []*kcpapisv1alpha2.APIBinding
 }
 
 // IDs are the clusters that belong to the hub alone (O-10), kcp's own root among
@@ -86,6 +89,9 @@ func (b *bootstrapper) run(ctx context.Context) error {
 	}
 	values, err := b.values(ctx)
 	if err != nil {
+		return err
+	}
+	if b.clusters.Bindings, err = orgBindings(values, b.clusters.Providers); err != nil {
 		return err
 	}
 	if err := b.apply(ctx, b.clusters.Providers, values, "exports.yaml"); err != nil {

@@ -18,6 +18,9 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
+// exportKCP is kcp's own export of Workspaces, in its root.
+const exportKCP = "tenancy.kcp.io"
+
 // values fill the templates of config/kcp in.
 type values struct {
 	Tree            tenancy.Tree
@@ -28,7 +31,7 @@ type values struct {
 
 // values reads what only this kcp knows, and applies the schemas on the way.
 func (b *bootstrapper) values(ctx context.Context) (values, error) {
-	export, err := b.clients.APIExports("root").Get(ctx, "tenancy.kcp.io", metav1.GetOptions{})
+	export, err := b.clients.APIExports("root").Get(ctx, exportKCP, metav1.GetOptions{})
 	if err != nil {
 		return values{}, fmt.Errorf("get kcp's own export tenancy.kcp.io: %w", err)
 	}
@@ -98,6 +101,29 @@ func render(file string, v values) ([][]byte, error) {
 		return nil, fmt.Errorf("fill in %s: %w", file, err)
 	}
 	return kcp.Documents(out.Bytes()), nil
+}
+
+// orgBindings are what the type of an Org's own workspace binds: kcp's API, and the
+// tenancy model as the hub's own workspaces have it.
+func orgBindings(v values, providers string) ([]*kcpapisv1alpha2.APIBinding, error) {
+	kcps := &kcpapisv1alpha2.APIBinding{}
+	kcps.Name = exportKCP
+	kcps.Spec.Reference.Export = &kcpapisv1alpha2.ExportBindingReference{Path: "root", Name: exportKCP}
+	kcps.Status.APIExportClusterName = "root"
+	documents, err := render("binding-tenancy.yaml", v)
+	if err != nil {
+		return nil, err
+	}
+	bindings := []*kcpapisv1alpha2.APIBinding{kcps}
+	for _, document := range documents {
+		b := &kcpapisv1alpha2.APIBinding{}
+		if err := yaml.UnmarshalStrict(document, b); err != nil {
+			return nil, fmt.Errorf("parse binding-tenancy.yaml: %w", err)
+		}
+		b.Status.APIExportClusterName = providers
+		bindings = append(bindings, b)
+	}
+	return bindings, nil
 }
 
 // RestoreAccessBinding puts the binding back through which the hub watches a

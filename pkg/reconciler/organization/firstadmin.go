@@ -12,13 +12,18 @@ import (
 )
 
 // firstAdmin makes whoever asked for the Org its admin, once: somebody who left
-// is not put back, unless the Org has nobody but in its Workspaces.
+// is not put back, unless the Org has nobody but in its Workspaces. Before anybody is
+// put in kcp itself is asked: to a memory that is behind, an Org that others have
+// taken over looks as if nobody had come yet, or everybody gone.
 type firstAdmin struct {
 	place       place
 	user        func(name string) (*v1alpha1.User, bool)
 	personal    v1alpha1.Role
 	memberships func(cluster string) []*v1alpha1.Membership
-	create      func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
+	// list and now ask kcp itself.
+	list   func(ctx context.Context, cluster string) ([]v1alpha1.Membership, error)
+	now    now
+	create func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
 }
 
 func (*firstAdmin) Condition() string { return v1alpha1.ConditionFirstAdmin }
@@ -29,16 +34,38 @@ func (s *firstAdmin) Reconcile(ctx context.Context, org *v1alpha1.Organization) 
 	if by == "" || !ok {
 		return controller.Outcome{}, nil
 	}
-	done := meta.IsStatusConditionTrue(org.Status.Conditions, v1alpha1.ConditionFirstAdmin)
-	if done && slices.ContainsFunc(s.memberships(cluster), func(m *v1alpha1.Membership) bool { return m.Spec.Scope == v1alpha1.ScopeOrg }) {
+	if s.done(org) && slices.ContainsFunc(s.memberships(cluster), func(m *v1alpha1.Membership) bool { return m.Spec.Scope == v1alpha1.ScopeOrg }) {
 		return controller.Outcome{}, nil
 	}
 	if u, ok := s.user(by); !ok || !tenancy.MayHaveMade(u, org.CreationTimestamp) {
 		return controller.Outcome{}, nil
+	}
+	if due, err := s.due(ctx, org, cluster); err != nil || !due {
+		return controller.Outcome{}, err
 	}
 	role := v1alpha1.RoleAdmin
 	if org.Spec.Personal {
 		role = s.personal
 	}
 	return controller.Outcome{}, s.create(ctx, cluster, tenancy.NewMembership(by, "", role))
+}
+
+func (*firstAdmin) done(org *v1alpha1.Organization) bool {
+	return meta.IsStatusConditionTrue(org.Status.Conditions, v1alpha1.ConditionFirstAdmin)
+}
+
+// due tells whether there is nobody in the Org, or nobody was put in yet.
+func (s *firstAdmin) due(ctx context.Context, org *v1alpha1.Organization, cluster string) (bool, error) {
+	held, err := s.list(ctx, cluster)
+	if err != nil {
+		return false, err
+	}
+	if !slices.ContainsFunc(held, func(m v1alpha1.Membership) bool { return m.Spec.Scope == v1alpha1.ScopeOrg }) {
+		return true, nil
+	}
+	if s.done(org) {
+		return false, nil
+	}
+	org, err = s.now(ctx, org)
+	return err == nil && !s.done(org), err
 }

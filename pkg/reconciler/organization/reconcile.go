@@ -2,6 +2,7 @@ package organization
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
@@ -41,7 +42,8 @@ type Config struct {
 	// CreateChild makes a Workspace in the Org whose own is in the cluster, which may be
 	// there already.
 	CreateChild func(ctx context.Context, cluster string, w tenancy.Workspace) error
-	// Read, ChildExists and ListMemberships ask kcp itself.
+	// Read, ChildExists and ListMemberships ask kcp itself; Read fails with
+	// controller.ErrRetry where the Org is gone.
 	Read            func(ctx context.Context, org string) (*v1alpha1.Organization, error)
 	ChildExists     func(ctx context.Context, cluster, workspace string) (bool, error)
 	ListMemberships func(ctx context.Context, cluster string) ([]v1alpha1.Membership, error)
@@ -62,6 +64,8 @@ type Config struct {
 	Purged func(ctx context.Context, o *v1alpha1.Organization, counts map[string]int)
 	// Initialized takes the hub's initializer off the logical cluster.
 	Initialized func(ctx context.Context, org, cluster string) error
+	// Bindings are those of the Orgs' own workspaces; nil for none.
+	Bindings *Bindings
 }
 
 // New returns the reconciler.
@@ -84,12 +88,28 @@ func New(c Config) controller.Func {
 				removeWorkspace: c.RemoveWorkspace, removeMembership: c.RemoveMembership, purged: c.Purged,
 			},
 		},
-		&workspace{tree: c.Tree, get: c.Workspace, place: place, create: c.CreateWorkspace},
-		&firstAdmin{place: place, user: c.User, personal: c.PersonalRole, memberships: c.Memberships, create: c.CreateMembership},
+		&workspace{tree: c.Tree, get: c.Workspace, place: place, now: c.now, create: c.CreateWorkspace},
+		&binding{place: place, existing: c.existing, memberships: c.Memberships, bindings: c.Bindings},
+		&firstAdmin{
+			place: place, user: c.User, personal: c.PersonalRole, memberships: c.Memberships,
+			list: c.ListMemberships, now: c.now, create: c.CreateMembership,
+		},
 		&initialized{workspace: c.Workspace, waiting: c.Waiting, remove: c.Initialized},
 		&claims{place: place, existing: c.existing, read: c.Read, create: c.CreateChild, exists: c.ChildExists},
 		&members{place: place, list: c.ListMemberships, remove: c.RemoveMembership, demote: c.DemoteMembership},
 	)
+}
+
+// now is what kcp has of the very Organization that it is given, or
+// controller.ErrRetry where that is gone, or on its way: memory will say so, too.
+type now func(ctx context.Context, org *v1alpha1.Organization) (*v1alpha1.Organization, error)
+
+func (c Config) now(ctx context.Context, org *v1alpha1.Organization) (*v1alpha1.Organization, error) {
+	held, err := c.Read(ctx, org.Name)
+	if err == nil && (held.UID != org.UID || !held.DeletionTimestamp.IsZero()) {
+		err = fmt.Errorf("%w: the organization is gone", controller.ErrRetry)
+	}
+	return held, err
 }
 
 func (c Config) existing(org string) []string {

@@ -31,8 +31,11 @@ type kcp struct {
 	ws          *kcptenancyv1alpha1.Workspace
 	waiting     bool
 	memberships []*v1alpha1.Membership
-	failure     error
-	clock       *clocktesting.FakePassiveClock
+	// now and held are what kcp itself has, where memory is behind.
+	now     func() (*v1alpha1.Organization, error)
+	held    []v1alpha1.Membership
+	failure error
+	clock   *clocktesting.FakePassiveClock
 	// more adds to the configuration, where it is not nil.
 	more func(*organization.Config)
 }
@@ -74,6 +77,19 @@ func (k *kcp) pass(t *testing.T) (controller.Result, error) {
 				k.org = nil
 			}
 			return nil
+		},
+		Read: func(context.Context, string) (*v1alpha1.Organization, error) {
+			if k.now != nil {
+				return k.now()
+			}
+			return k.org, nil
+		},
+		ListMemberships: func(_ context.Context, cluster string) (list []v1alpha1.Membership, err error) {
+			require.Equal(t, "org1", cluster)
+			for _, m := range k.memberships {
+				list = append(list, *m)
+			}
+			return append(list, k.held...), k.failure
 		},
 		CreateWorkspace: func(_ context.Context, ws *kcptenancyv1alpha1.Workspace) error {
 			k.Did = append(k.Did, "create workspace "+string(ws.Spec.Type.Name)+" of "+ws.Spec.Type.Path)
@@ -142,6 +158,89 @@ func TestWhoLeftIsNotPutBackUnlessTheOrgIsEmpty(t *testing.T) {
 		k.memberships, k.Did = left, nil
 		require.NoError(t, k.reconcile(t))
 		require.Equal(t, []string{"create membership alice in org1"}, k.Did)
+	}
+}
+
+// A leader whose memory is behind sees an Org without its people, or as it was made.
+func TestAnOldMemoryDoesNotBringARemovedFounderBack(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ready bool // in memory
+		held  []v1alpha1.Membership
+		done  bool // in kcp
+		made  bool
+	}{
+		"somebody is in it":                   {ready: true, held: []v1alpha1.Membership{*tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)}, done: true},
+		"nobody is in it":                     {ready: true, done: true, made: true},
+		"somebody is in a Workspace of it":    {ready: true, held: []v1alpha1.Membership{*tenancy.NewMembership("bob", "w", v1alpha1.RoleAdmin)}, done: true, made: true},
+		"it is not new":                       {held: []v1alpha1.Membership{*tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)}, done: true},
+		"it is new, and somebody is in it":    {held: []v1alpha1.Membership{*tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)}, made: true},
+		"it is new, and the founder is in it": {held: []v1alpha1.Membership{*tenancy.NewMembership("alice", "", v1alpha1.RoleAdmin)}, made: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKCP()
+			k.waiting = true
+			done := k.org.DeepCopy()
+			meta.SetStatusCondition(&done.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionFirstAdmin, Status: metav1.ConditionTrue, Reason: "Done"})
+			if c.ready {
+				k.org.Status = *done.Status.DeepCopy()
+			}
+			k.held = c.held
+			k.now = func() (*v1alpha1.Organization, error) {
+				if c.done {
+					return done, nil
+				}
+				return k.org, nil
+			}
+			require.NoError(t, k.reconcile(t))
+			if c.made {
+				require.Contains(t, k.Did, "create membership alice in org1")
+			} else {
+				require.NotContains(t, k.Did, "create membership alice in org1")
+			}
+		})
+	}
+}
+
+func TestNobodyIsPutInWhileKCPDoesNotSayWhoIsThere(t *testing.T) {
+	t.Parallel()
+	k := newKCP()
+	k.waiting = true
+	require.NoError(t, k.reconcile(t))
+	k.ws.Status.Phase, k.ws.Spec.Cluster = kcpcorev1alpha1.LogicalClusterPhaseReady, "org1"
+	k.memberships, k.Did, k.failure = nil, nil, errors.New("kcp does not answer")
+	require.Error(t, k.reconcile(t))
+	require.Empty(t, k.Did)
+	k.failure = nil
+	require.NoError(t, k.reconcile(t))
+	require.Equal(t, []string{"create membership alice in org1"}, k.Did[:1], "the control: of an Org without people kcp is believed")
+}
+
+// Its workspace would be nobody's to remove.
+func TestAnOldMemoryMakesNoWorkspaceForAnOrgThatIsPurged(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(o *v1alpha1.Organization) error{
+		"gone":    func(*v1alpha1.Organization) error { return controller.ErrRetry },
+		"another": func(o *v1alpha1.Organization) error { o.UID = "another"; return nil },
+		"on its way": func(o *v1alpha1.Organization) error {
+			o.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKCP()
+			k.now = func() (*v1alpha1.Organization, error) {
+				o := k.org.DeepCopy()
+				return o, change(o)
+			}
+			require.ErrorIs(t, k.reconcile(t), controller.ErrRetry)
+			require.Empty(t, k.Did)
+			k.now = nil
+			require.NoError(t, k.reconcile(t))
+			require.Equal(t, []string{"create workspace organization of root:kedge"}, k.Did, "the control")
+		})
 	}
 }
 

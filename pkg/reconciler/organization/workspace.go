@@ -12,11 +12,13 @@ import (
 )
 
 // workspace makes the Org's kcp Workspace and waits until kcp has bound the APIs
-// in it.
+// in it. It asks kcp for the Org before: the Workspace of one that was purged meanwhile
+// nobody would remove again.
 type workspace struct {
 	tree   tenancy.Tree
 	get    func(org string) (*kcptenancyv1alpha1.Workspace, bool)
 	place  place
+	now    now
 	create func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error
 }
 
@@ -31,6 +33,9 @@ func (s *workspace) Reconcile(ctx context.Context, org *v1alpha1.Organization) (
 	if !ok {
 		if !org.DeletionTimestamp.IsZero() {
 			return controller.Outcome{Waiting: "the organization is being deleted", Stop: true}, nil
+		}
+		if _, err := s.now(ctx, org); err != nil {
+			return controller.Outcome{}, err
 		}
 		ws := &kcptenancyv1alpha1.Workspace{}
 		ws.Name = org.Name

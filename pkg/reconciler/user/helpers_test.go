@@ -44,6 +44,8 @@ type kcp struct {
 	// unseen means that memory has no Orgs; unknown is what asking kcp for one ends with.
 	unseen  bool
 	unknown error
+	// now is what kcp itself has of alice, where memory is behind.
+	now func() (*v1alpha1.User, error)
 	// withdrawn happens when the User is to be removed, where it is not nil.
 	withdrawn func()
 
@@ -115,7 +117,12 @@ func (k *kcp) config(t *testing.T) user.Config {
 				k.orgs[o.Name] = tenancy.Org{Organization: o}
 			})
 		},
-		Read:               func(context.Context, string) (*v1alpha1.User, error) { return k.user, nil },
+		Read: func(context.Context, string) (*v1alpha1.User, error) {
+			if k.now != nil {
+				return k.now()
+			}
+			return k.user, nil
+		},
 		OrganizationExists: func(_ context.Context, uuid string) (bool, error) { _, ok := k.orgs[uuid]; return ok, k.unknown },
 		CreateWorkspace: func(_ context.Context, cluster string, ws tenancy.Workspace) error {
 			return k.Call("create workspace "+ws.UUID+" in "+cluster, func() { k.workspaces[ws.UUID] = ws })

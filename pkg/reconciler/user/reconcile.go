@@ -5,6 +5,7 @@ package user
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -34,7 +35,8 @@ type Config struct {
 	Patch func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
 	// CreateOrganization makes an Organization that may be there already.
 	CreateOrganization func(ctx context.Context, o *v1alpha1.Organization) error
-	// Read and OrganizationExists ask kcp itself.
+	// Read and OrganizationExists ask kcp itself; Read fails with controller.ErrRetry
+	// where the User is gone.
 	Read               func(ctx context.Context, user string) (*v1alpha1.User, error)
 	OrganizationExists func(ctx context.Context, uuid string) (bool, error)
 	// CreateWorkspace makes a Workspace that may be there already.
@@ -67,8 +69,16 @@ func New(c Config) controller.Func {
 			memberships: c.ListMemberships, promote: c.SetRole, remove: c.RemoveMembership,
 			deleteOrg: c.DeleteOrg, removeOrg: c.RemoveOrg, purged: c.Purged,
 		}},
-		&personalOrg{enabled: c.PersonalOrgs, org: c.Org, create: c.CreateOrganization},
-		&defaultWorkspace{enabled: c.PersonalOrgs, org: c.Org, workspace: c.Workspace, exists: c.OrganizationExists, create: c.CreateWorkspace},
+		&personalOrg{enabled: c.PersonalOrgs, org: c.Org, now: c.now, create: c.CreateOrganization},
+		&defaultWorkspace{enabled: c.PersonalOrgs, org: c.Org, workspace: c.Workspace, exists: c.OrganizationExists, now: c.now, create: c.CreateWorkspace},
 		&claims{existing: c.OrgsCreatedBy, read: c.Read, create: c.CreateOrganization, exists: c.OrganizationExists},
 	)
+}
+
+func (c Config) now(ctx context.Context, u *v1alpha1.User) (*v1alpha1.User, error) {
+	held, err := c.Read(ctx, u.Name)
+	if err == nil && (held.UID != u.UID || !held.DeletionTimestamp.IsZero()) {
+		err = fmt.Errorf("%w: the user is gone", controller.ErrRetry)
+	}
+	return held, err
 }

@@ -2,6 +2,7 @@ package user
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -10,11 +11,20 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
+// now is what kcp has of the very User that it is given, or controller.ErrRetry where
+// that is gone. What a new person gets is made only while kcp has them without: to a
+// memory that is behind, what was made and removed meanwhile looks as if it had never
+// been.
+type now func(ctx context.Context, u *v1alpha1.User) (*v1alpha1.User, error)
+
+var errMade = fmt.Errorf("%w: it has been made", controller.ErrRetry)
+
 // personalOrg makes the person's own Org, once: it is not made again where they
 // deleted it.
 type personalOrg struct {
 	enabled bool
 	org     func(uuid string) (tenancy.Org, bool)
+	now     now
 	create  func(ctx context.Context, o *v1alpha1.Organization) error
 }
 
@@ -26,6 +36,12 @@ func (s *personalOrg) Reconcile(ctx context.Context, u *v1alpha1.User) (controll
 		return controller.Outcome{}, nil
 	}
 	if _, ok := s.org(o.Name); !ok && u.Status.PersonalOrg == "" {
+		switch held, err := s.now(ctx, u); {
+		case err != nil:
+			return controller.Outcome{}, err
+		case held.Status.PersonalOrg != "":
+			return controller.Outcome{}, errMade
+		}
 		if err := s.create(ctx, o); err != nil {
 			return controller.Outcome{}, err
 		}
@@ -42,6 +58,7 @@ type defaultWorkspace struct {
 	workspace func(org, workspace string) (tenancy.Workspace, bool)
 	// exists asks kcp itself whether there is an Org.
 	exists func(ctx context.Context, uuid string) (bool, error)
+	now    now
 	create func(ctx context.Context, orgCluster string, w tenancy.Workspace) error
 }
 
@@ -75,6 +92,12 @@ func (s *defaultWorkspace) Reconcile(ctx context.Context, u *v1alpha1.User) (con
 	want := tenancy.NewDefaultWorkspace(org)
 	ws, ok := s.workspace(org.UUID(), want.UUID)
 	if !ok {
+		switch held, err := s.now(ctx, u); {
+		case err != nil:
+			return controller.Outcome{}, err
+		case held.Status.DefaultWorkspace != "" || !tenancy.Active(held):
+			return controller.Outcome{}, errMade
+		}
 		return controller.Outcome{Waiting: "the default workspace is being made"}, s.create(ctx, org.ClusterID, want)
 	}
 	if !ws.Ready() {

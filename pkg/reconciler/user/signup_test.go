@@ -9,7 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/user"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -105,6 +107,50 @@ func TestO11_SignUpGoesOnFromWhereverItWasStopped(t *testing.T) {
 			require.Len(t, k.orgs, 1)
 			require.Len(t, k.workspaces, 1)
 		}
+	}
+}
+
+// A leader that was paused sees people as they were when they came, whatever was made
+// for them since, and removed.
+func TestAnOldMemoryMakesNothingForAPersonASecondTime(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(u *v1alpha1.User) error{
+		"it was made":   func(u *v1alpha1.User) error { u.Status.PersonalOrg, u.Status.DefaultWorkspace = own, "ws"; return nil },
+		"they are gone": func(*v1alpha1.User) error { return controller.ErrRetry },
+		"it is another": func(u *v1alpha1.User) error { u.UID = "another"; return nil },
+		"on their way":  func(u *v1alpha1.User) error { u.DeletionTimestamp = &metav1.Time{Time: began}; return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKCP()
+			now := func() (*v1alpha1.User, error) {
+				u := k.user.DeepCopy()
+				return u, change(u)
+			}
+			k.settled(t)
+			placed, org := k.user, k.orgs[own]
+			pass := func() (controller.Result, error) {
+				return user.New(k.config(t))(t.Context(), controller.Key{Name: "alice"})
+			}
+			for step, made := range []string{"create org", "create workspace"} {
+				if step == 0 {
+					k.user, k.orgs = placed.DeepCopy(), map[string]tenancy.Org{}
+					k.user.Status = v1alpha1.UserStatus{}
+				} else {
+					k.user, k.orgs = placed.DeepCopy(), map[string]tenancy.Org{own: org}
+					k.placed()
+				}
+				k.Did, k.now = nil, now
+				_, err := pass()
+				require.ErrorIs(t, err, controller.ErrRetry)
+				require.Empty(t, k.Did)
+				k.now = nil
+				_, err = pass()
+				require.NoError(t, err)
+				require.Len(t, k.Did, 1, "the control")
+				require.Contains(t, k.Did[0], made)
+			}
+		})
 	}
 }
 

@@ -19,6 +19,8 @@ type Config struct {
 
 	// Get reads a child Workspace; nothing that is not one may come out of it.
 	Get func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool)
+	// Read asks kcp itself, and fails with controller.ErrRetry where the Workspace is gone.
+	Read func(ctx context.Context, cluster, name string) (*kcptenancyv1alpha1.Workspace, error)
 	// Namespace, ClusterRoles and Bindings read what is in a logical cluster.
 	Namespace    func(cluster, name string) (*corev1.Namespace, bool)
 	ClusterRoles func(cluster string) []*rbacv1.ClusterRole
@@ -63,7 +65,7 @@ func New(c Config) controller.Func {
 		},
 	},
 		&lifecycle{config: c},
-		&firstAdmin{user: c.User, create: c.CreateMembership},
+		&firstAdmin{user: c.User, read: c.Read, create: c.CreateMembership},
 		&ready{},
 		&binding{list: c.Bindings, restore: c.RestoreAPIBinding},
 		&content{config: c},

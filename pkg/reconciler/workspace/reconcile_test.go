@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -35,6 +36,8 @@ type kcp struct {
 	missing  int
 	members  []string
 	restored int
+	// now is what kcp itself has, where memory is behind.
+	now func() (*kcptenancyv1alpha1.Workspace, error)
 
 	clock     *clocktesting.FakePassiveClock
 	lifecycle workspace.Lifecycle
@@ -76,6 +79,13 @@ func (k *kcp) reconciler(t *testing.T) controller.Func {
 		Clock:     k.clock,
 		Lifecycle: k.lifecycle,
 		Get:       func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, k.ws != nil },
+		Read: func(_ context.Context, cluster, name string) (*kcptenancyv1alpha1.Workspace, error) {
+			require.Equal(t, "org1/"+uuid, cluster+"/"+name)
+			if k.now != nil {
+				return k.now()
+			}
+			return k.ws, nil
+		},
 		Namespace: func(string, string) (*corev1.Namespace, bool) { return k.ns, k.ns != nil },
 		ClusterRoles: func(string) []*rbacv1.ClusterRole {
 			var out []*rbacv1.ClusterRole
@@ -138,6 +148,50 @@ func TestO11_AWorkspaceBecomesReadyStepByStep(t *testing.T) {
 	k.missing = 0
 	require.True(t, k.reconcile(t).Ready())
 	require.Len(t, k.members, 1, "the creator is made admin once")
+}
+
+// A leader that was paused sees a Workspace as it was made, whoever took it over since.
+func TestAnOldMemoryDoesNotMakeTheCreatorAdminAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		now   func(ws *kcptenancyv1alpha1.Workspace) error
+		retry bool
+		made  int
+	}{
+		"it is as it was": {now: func(*kcptenancyv1alpha1.Workspace) error { return nil }, made: 1},
+		"they were admin": {now: func(ws *kcptenancyv1alpha1.Workspace) error { ws.Annotations = takenOver(t).Annotations; return nil }},
+		"it is gone":      {now: func(*kcptenancyv1alpha1.Workspace) error { return controller.ErrRetry }, retry: true},
+		"it is another":   {now: func(ws *kcptenancyv1alpha1.Workspace) error { ws.UID = "another"; return nil }, retry: true},
+		"it is on its way": {now: func(ws *kcptenancyv1alpha1.Workspace) error {
+			ws.DeletionTimestamp = &metav1.Time{}
+			ws.DeletionTimestamp.Time = time.Unix(1, 0)
+			return nil
+		}, retry: true},
+		"kcp does not know": {now: func(*kcptenancyv1alpha1.Workspace) error { return kcptest.ErrDown }, retry: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKCP()
+			k.now = func() (*kcptenancyv1alpha1.Workspace, error) {
+				ws := k.ws.DeepCopy()
+				return ws, c.now(ws)
+			}
+			for range 2 {
+				_, err := k.pass(t)
+				require.Equal(t, c.retry, err != nil)
+			}
+			require.Len(t, k.members, c.made)
+		})
+	}
+}
+
+// takenOver is a Workspace whose creator was made admin.
+func takenOver(t *testing.T) *kcptenancyv1alpha1.Workspace {
+	t.Helper()
+	k := newKCP()
+	k.reconcile(t)
+	require.Len(t, k.members, 1)
+	return k.ws
 }
 
 func TestWhatIsAlteredInAWorkspaceIsPutRight(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/kcp-dev/logicalcluster/v3"
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -16,9 +17,11 @@ import (
 )
 
 // firstAdmin makes whoever asked for the Workspace its admin, once: somebody who
-// left is not put back.
+// left is not put back. It asks kcp whether that has been done before it does it: to a
+// memory that is behind, a Workspace that others have taken over looks new.
 type firstAdmin struct {
 	user   func(name string) (*v1alpha1.User, bool)
+	read   func(ctx context.Context, cluster, name string) (*kcptenancyv1alpha1.Workspace, error)
 	create func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
 }
 
@@ -26,14 +29,27 @@ func (*firstAdmin) Condition() string { return v1alpha1.ConditionFirstAdmin }
 
 func (s *firstAdmin) Reconcile(ctx context.Context, o *object) (controller.Outcome, error) {
 	by := o.Annotations[v1alpha1.CreatedByAnnotation]
-	if by == "" || meta.IsStatusConditionTrue(o.common.Conditions, v1alpha1.ConditionFirstAdmin) {
+	if by == "" || s.done(o) {
 		return controller.Outcome{}, nil
 	}
 	if u, ok := s.user(by); !ok || !tenancy.MayHaveMade(u, o.CreationTimestamp) {
 		return controller.Outcome{}, nil
 	}
 	cluster := string(logicalcluster.From(o))
+	now, err := s.read(ctx, cluster, o.Name)
+	switch {
+	case err != nil:
+		return controller.Outcome{}, err
+	case now.UID != o.UID || !now.DeletionTimestamp.IsZero():
+		return controller.Outcome{}, fmt.Errorf("%w: the workspace is gone", controller.ErrRetry)
+	case s.done(objectOf(now)):
+		return controller.Outcome{}, nil
+	}
 	return controller.Outcome{}, s.create(ctx, cluster, tenancy.NewMembership(by, o.Name, v1alpha1.RoleAdmin))
+}
+
+func (*firstAdmin) done(o *object) bool {
+	return meta.IsStatusConditionTrue(o.common.Conditions, v1alpha1.ConditionFirstAdmin)
 }
 
 // ready waits for kcp.
