@@ -16,8 +16,8 @@ import (
 // everybody is who is looked at again where a change may concern anyone.
 const everybody = ""
 
-// cutStreams has the proxy look again at its open streams whenever something changes
-// that a right comes from. It subscribes after the views, which the proxy asks.
+// cutStreams has the proxy look again at what is open whenever something changes that a
+// right comes from. It subscribes after the views, which the proxy asks.
 func cutStreams(in *views.Informers, p *proxy.Proxy) {
 	in.Memberships.OnChange(func(old, new *v1alpha1.Membership) { p.Recheck(current(old, new).Spec.UserRef.Name) })
 	in.Indexes.OnChange(func(old, new *v1alpha1.UserMembershipIndex) { p.Recheck(current(old, new).Name) })
@@ -34,29 +34,40 @@ func cutStreams(in *views.Informers, p *proxy.Proxy) {
 	})
 }
 
-// lag is how long kcp's own authorization may be behind what the hub sees of it.
-const lag = 500 * time.Millisecond
+// lags are when kcp's own authorization is taken to have followed what the hub sees of
+// it: mostly by the first. How far it is behind when it is busy, nothing tells.
+var lags = [...]time.Duration{500 * time.Millisecond, 2 * time.Second, 5 * time.Second}
 
-// cutUnbound ends the streams of whoever loses a binding. The cut at the change of
+// cutUnbound ends what whoever loses a binding has open. The cut at the change of
 // their Membership came before: who opened a stream anew until now is let in by the
 // gate with what they still have, and by kcp with what they had.
 func cutUnbound(in *views.Informers, p *proxy.Proxy) {
-	in.ClusterRoleBindings.OnChange(func(old, new *rbacv1.ClusterRoleBinding) {
+	in.ClusterRoleBindings.OnChange(unbound(p.Unbound, func(d time.Duration, cut func()) { time.AfterFunc(d, cut) }))
+}
+
+// unbound has cut called when a binding of a person is gone, and again after each of
+// the lags.
+func unbound(cut func(user, cluster, clusterRole string), after func(time.Duration, func())) func(old, new *rbacv1.ClusterRoleBinding) {
+	return func(old, new *rbacv1.ClusterRoleBinding) {
 		if old == nil || new != nil && old.UID == new.UID {
 			return
 		}
-		if user := old.Labels[v1alpha1.UserLabel]; user != "" {
-			cut := func() { p.Unbound(user, kcp.ClusterOf(old), old.RoleRef.Name) }
-			cut()
-			time.AfterFunc(lag, cut)
+		user, cluster, clusterRole := old.Labels[v1alpha1.UserLabel], kcp.ClusterOf(old), old.RoleRef.Name
+		if user == "" {
+			return
 		}
-	})
+		again := func() { cut(user, cluster, clusterRole) }
+		again()
+		for _, lag := range lags {
+			after(lag, again)
+		}
+	}
 }
 
 func gone(o *v1alpha1.Organization) bool { return tenancy.Org{Organization: o}.Deleted() }
 
-// settled is followed, but that the person's streams have been looked at again when
-// it holds: an answer must not be faster than the cut.
+// settled is followed, but that what the person has open has been looked at again
+// when it holds: an answer must not be faster than the cut.
 func settled(p *proxy.Proxy, followed func(org, workspace, user string) bool) func(org, workspace, user string) bool {
 	return func(org, workspace, user string) bool {
 		if !followed(org, workspace, user) {
