@@ -26,10 +26,9 @@ type exchange struct {
 	// path is where it goes, decoded.
 	path      string
 	requestID string
-	// elevation is nil for a request without sudo, stream for one that ends by
-	// itself.
+	// elevation is nil for a request without sudo.
 	elevation *elevation
-	stream    *stream
+	stream    stream
 	body      body
 	// wrote tells that a write is done; nil for what is none.
 	wrote func()
@@ -39,17 +38,26 @@ type exchangeKey struct{}
 
 func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{}).(*exchange) }
 
-// body remembers that the client did not send all of it, which the transport
-// reports as a failure to speak to kcp.
+// body is what the client sends. It remembers that the client did not send all of
+// it, which the transport reports as a failure to speak to kcp.
 type body struct {
 	io.ReadCloser
+	stream *stream
 	failed atomic.Bool
 }
 
+// Read asks after reading, as guardedBody does: what comes behind the end of the
+// stream goes nowhere, and kcp gets no whole request.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
+	switch {
+	case errors.Is(err, io.EOF):
+		b.stream.over.CompareAndSwap(nil, sent)
+	case err != nil:
 		b.failed.Store(true)
+	}
+	if ended := b.stream.ended(); ended != nil {
+		return 0, ended
 	}
 	return n, err
 }
@@ -58,7 +66,7 @@ func (b *body) Read(p []byte) (int, error) {
 func upstreamFailed(w http.ResponseWriter, r *http.Request, err error) {
 	ctx := r.Context()
 	exchangeOf(ctx).answered(http.StatusBadGateway)
-	if ended := exchangeOf(ctx).stream.ended(); ended != nil {
+	if ended := exchangeOf(ctx).stream.refusal(w, r); ended != nil {
 		httpapi.WriteError(w, r, ended)
 		return
 	}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,10 @@ type Config struct {
 	// Draining ends when the hub is about to stop: streams, which end by nothing
 	// else, end with it. Its logger gets what the libraries have to say.
 	Draining context.Context //nolint:containedctx // a signal, not the context of a request
-	Metrics  prometheus.Registerer
+	// Parting is how long the client of what was cut has to take what is on its way
+	// to it already; half a second where it is zero.
+	Parting time.Duration
+	Metrics prometheus.Registerer
 }
 
 // Proxy forwards what the gate lets through.
@@ -62,6 +66,7 @@ func New(c Config) (*Proxy, error) {
 	if c.Upstream.Scheme != "https" || c.Upstream.Host == "" {
 		return nil, errors.New("kcp's URL must be an https URL: credentials go there")
 	}
+	c.Parting = cmp.Or(c.Parting, 500*time.Millisecond)
 	open, err := newStreams(c.Metrics)
 	if err != nil {
 		return nil, err
@@ -102,7 +107,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	if err := checkHeaders(r.Header, token); err != nil {
 		return err
 	}
-	user := p.config.User(r)
+	user, looks := p.config.User(r), p.streams.looks.Load()
 	entry, err := p.config.Enter(user, t.cluster)
 	if err != nil {
 		return err
@@ -111,41 +116,51 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	opened := entry
+	opened.Sudo = sudo != nil
+	ctx, cancel := context.WithCancel(r.Context())
 	e := &exchange{
 		// kcp is asked for the cluster that was gated, by ID: a path could come to
 		// mean another one in between.
 		path:      strings.TrimSuffix(p.config.Upstream.Path, "/") + prefix + entry.Workspace.ClusterID + t.rest,
 		requestID: w.Header().Get("X-Request-Id"),
 		elevation: sudo,
-		wrote:     p.telling(r, entry, t.rest),
+		stream: stream{
+			at: place{user, entry.Workspace.ClusterID}, endless: streaming(r.Header, t.rest, r.URL.RawQuery),
+			opened: opened, cancel: cancel, client: w, parting: p.config.Parting,
+		},
+		wrote: p.telling(r, entry, t.rest),
 	}
-	ctx := r.Context()
-	if streaming(r.Header, t.rest, r.URL.RawQuery) {
-		opened := entry
-		opened.Sudo = sudo != nil
-		at := place{user, entry.Workspace.ClusterID}
-		if ctx, e.stream, err = p.streams.add(ctx, at, opened); err != nil {
-			return err
-		}
-		defer p.streams.remove(e.stream)
+	s := &e.stream
+	if r.ContentLength == 0 {
+		s.over.Store(sent)
+	}
+	if err := p.streams.add(s); err != nil {
+		cancel()
+		return err
+	}
+	defer p.streams.remove(s)
+	defer s.finish()
+	if p.streams.looks.Load() != looks {
 		// A right that ended before the stream was known to Recheck is found here.
-		p.recheck(at, time.Time{}, e.stream)
-		if err := e.stream.ended(); err != nil {
+		p.recheck(s.at, time.Time{}, s)
+		if err := s.refusal(w, r); err != nil {
 			return err
 		}
+	}
+	if s.endless {
 		// A stream lives as long as the right to it, not as long as the server's
 		// time-outs for ordinary requests.
 		control := http.NewResponseController(w)
 		_ = control.SetReadDeadline(time.Time{})
 		_ = control.SetWriteDeadline(time.Time{})
-		defer e.stream.unblock(ctx, control, r.ContentLength != 0)()
 	}
 	if sudo != nil {
 		p.config.Elevated(r, user, entry)
 	}
 	r = r.WithContext(context.WithValue(ctx, exchangeKey{}, e))
 	if r.ContentLength != 0 {
-		e.body.ReadCloser = r.Body
+		e.body.ReadCloser, e.body.stream = r.Body, s
 		r.Body = &e.body
 	}
 	p.forward.ServeHTTP(w, r)

@@ -1,20 +1,17 @@
 package proxy
 
 import (
-	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
-	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // place is whom a stream serves (metadata.name of the User) and the ID of the
@@ -22,17 +19,19 @@ import (
 // other.
 type place struct{ user, cluster string }
 
-// streams are the open streams. They end when their client or kcp ends them, when
-// their right ends, or when the hub stops.
+// streams are the open streams. They end when their client or kcp ends them, or when
+// their right ends; endless ones also when the hub stops.
 type streams struct {
 	gauge      prometheus.Gauge
 	revocation prometheus.Histogram
+	// looks counts how often the open streams were looked at.
+	looks atomic.Uint64
 
 	mu     sync.Mutex
 	closed bool
-	// open are by user and then by cluster, so that one person's are found without
-	// looking at all.
-	open map[string]map[string]map[*stream]struct{}
+	// open are by user, so that one person's are found without looking at all: the
+	// first of a list. Every request is added and removed, so neither allocates.
+	open map[string]*stream
 }
 
 func newStreams(metrics prometheus.Registerer) (*streams, error) {
@@ -42,10 +41,10 @@ func newStreams(metrics prometheus.Registerer) (*streams, error) {
 		}),
 		revocation: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "kedge_proxy_revocation_seconds",
-			Help:    "From the hub learning that a right ended until the stream was closed.",
+			Help:    "From the hub learning that a right ended until what it had open was ended.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9),
 		}),
-		open: map[string]map[string]map[*stream]struct{}{},
+		open: map[string]*stream{},
 	}
 	for _, c := range []prometheus.Collector{s.gauge, s.revocation} {
 		if err := metrics.Register(c); err != nil {
@@ -55,48 +54,55 @@ func newStreams(metrics prometheus.Registerer) (*streams, error) {
 	return s, nil
 }
 
-// add begins a stream, whose context ends with it. remove must be called.
-func (s *streams) add(ctx context.Context, at place, opened tenancy.Entry) (context.Context, *stream, error) {
+// add makes a stream known. remove must be called.
+func (s *streams) add(added *stream) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return nil, nil, stopping()
+	if added.endless {
+		if s.closed {
+			return stopping()
+		}
+		s.gauge.Inc()
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	added := &stream{at: at, opened: opened, cancel: cancel}
-	clusters := s.open[at.user]
-	if clusters == nil {
-		clusters = map[string]map[*stream]struct{}{}
-		s.open[at.user] = clusters
+	if first := s.open[added.at.user]; first != nil {
+		first.before, added.behind = added, first
 	}
-	if clusters[at.cluster] == nil {
-		clusters[at.cluster] = map[*stream]struct{}{}
-	}
-	clusters[at.cluster][added] = struct{}{}
-	s.gauge.Inc()
-	return ctx, added, nil
+	s.open[added.at.user] = added
+	return nil
 }
 
 func (s *streams) remove(gone *stream) {
 	gone.cancel()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clusters := s.open[gone.at.user]
-	delete(clusters[gone.at.cluster], gone)
-	if len(clusters[gone.at.cluster]) == 0 {
-		delete(clusters, gone.at.cluster)
+	s.unlink(gone)
+	if gone.endless {
+		s.gauge.Dec()
 	}
-	if len(clusters) == 0 {
-		delete(s.open, gone.at.user)
-	}
-	s.gauge.Dec()
-	if e := gone.over.Load(); e != nil && !e.learned.IsZero() {
+	if e := gone.over.Load(); !e.learned.IsZero() {
 		s.revocation.Observe(time.Since(e.learned).Seconds())
 	}
 }
 
-// of returns the open streams of a person, of everybody where user is empty.
+func (s *streams) unlink(gone *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if gone.behind != nil {
+		gone.behind.before = gone.before
+	}
+	switch {
+	case gone.before != nil:
+		gone.before.behind = gone.behind
+	case gone.behind != nil:
+		s.open[gone.at.user] = gone.behind
+	default:
+		delete(s.open, gone.at.user)
+	}
+}
+
+// of returns the open streams of a person, of everybody where user is empty. Whoever
+// asked the gate before that, and is not among them yet, finds looks changed when
+// they are.
 func (s *streams) of(user string) map[place][]*stream {
+	s.looks.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := map[place][]*stream{}
@@ -112,19 +118,21 @@ func (s *streams) of(user string) map[place][]*stream {
 
 // collect adds the streams of one person to found; s.mu is held.
 func (s *streams) collect(found map[place][]*stream, user string) {
-	for cluster, open := range s.open[user] {
-		found[place{user, cluster}] = slices.Collect(maps.Keys(open))
+	for o := s.open[user]; o != nil; o = o.behind {
+		found[o.at] = append(found[o.at], o)
 	}
 }
 
-// close ends all streams and lets none begin any more.
+// close ends what does not end by itself and lets none of it begin any more.
 func (s *streams) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
 	for _, open := range s.of("") {
 		for _, o := range open {
-			o.end(&ending{cause: stopping()})
+			if o.endless {
+				o.end(ending{cause: stopping()})
+			}
 		}
 	}
 }
