@@ -37,7 +37,9 @@ func TestKCPDownOrSlow(t *testing.T) {
 			<-r.Context().Done()
 		}
 	})
-	fast.ResponseHeaderTimeout = 50 * time.Millisecond
+	impatient := fast.Clone()
+	t.Cleanup(impatient.CloseIdleConnections)
+	impatient.ResponseHeaderTimeout = 50 * time.Millisecond
 	distrusting := transportFor(t, x509.NewCertPool())
 	for _, tc := range []struct {
 		name, path string
@@ -45,7 +47,7 @@ func TestKCPDownOrSlow(t *testing.T) {
 		code       int
 	}{
 		{"up", "/api/v1", fast, 200},
-		{"slow", "/api/slow", fast, 504},
+		{"slow", "/api/slow", impatient, 504},
 		{"down", "/api/v1", roundTripper(func(*http.Request) (*http.Response, error) { return nil, errTest }), 502},
 		{"known to be gone", "/api/v1", roundTripper(func(*http.Request) (*http.Response, error) { return nil, gone(errTest) }), 503},
 		{"somebody else", "/api/v1", distrusting, 502},
