@@ -17,7 +17,7 @@ import (
 // been.
 type now func(ctx context.Context, u *v1alpha1.User) (*v1alpha1.User, error)
 
-var errMade = fmt.Errorf("%w: it has been made", controller.ErrRetry)
+var errUnasked = fmt.Errorf("%w: nobody asks for it any more", controller.ErrRetry)
 
 // personalOrg makes the person's own Org, once: it is not made again where they
 // deleted it.
@@ -40,7 +40,7 @@ func (s *personalOrg) Reconcile(ctx context.Context, u *v1alpha1.User) (controll
 		case err != nil:
 			return controller.Outcome{}, err
 		case held.Status.PersonalOrg != "":
-			return controller.Outcome{}, errMade
+			return controller.Outcome{}, errUnasked
 		}
 		if err := s.create(ctx, o); err != nil {
 			return controller.Outcome{}, err
@@ -96,7 +96,7 @@ func (s *defaultWorkspace) Reconcile(ctx context.Context, u *v1alpha1.User) (con
 		case err != nil:
 			return controller.Outcome{}, err
 		case held.Status.DefaultWorkspace != "" || !tenancy.Active(held):
-			return controller.Outcome{}, errMade
+			return controller.Outcome{}, errUnasked
 		}
 		return controller.Outcome{Waiting: "the default workspace is being made"}, s.create(ctx, org.ClusterID, want)
 	}
