@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -19,8 +20,9 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/leader"
 )
 
-// quick is as fast as an election can be: a lease is whole seconds.
-var quick = leader.Timing{Lease: 2 * time.Second, Renew: 700 * time.Millisecond, Retry: 30 * time.Millisecond}
+// quick leaves a machine that is busy the time for what is to succeed, and has the tests
+// wait no longer than that for what is to fail.
+var quick = leader.Timing{Lease: 6 * time.Second, Renew: 4 * time.Second, Retry: 30 * time.Millisecond}
 
 const long = 30 * time.Second
 
@@ -210,7 +212,8 @@ func watchdog(t *testing.T, replicas ...*replica) (stop func()) {
 	stopped, both := make(chan struct{}), false
 	go func() {
 		defer close(stopped)
-		for ctx.Err() == nil && !both {
+		// It lets the replicas run between two looks where they have only one processor.
+		for ; ctx.Err() == nil && !both; runtime.Gosched() {
 			var first *replica
 			for _, r := range replicas {
 				switch {

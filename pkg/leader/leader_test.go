@@ -171,7 +171,6 @@ func TestALeaderThatCannotRenewIsFencedBeforeAnotherLeads(t *testing.T) {
 			a.lock.faulty(fault)
 			await(t, ctx.Done())
 			require.ErrorIs(t, a.Allowed(), leader.ErrNotLeading)
-			require.Error(t, b.Allowed(), "not yet")
 			next := await(t, b.leads)
 			a.lock.faulty(nil)
 			// It waits its turn again.
@@ -186,24 +185,26 @@ func TestALeaderThatCannotRenewIsFencedBeforeAnotherLeads(t *testing.T) {
 // A kcp that takes its time, a third of the right to write and more, is not lost.
 func TestALeaderOfAKCPThatIsSlowLeadsOn(t *testing.T) {
 	t.Parallel()
-	timing := leader.Timing{Lease: 4 * time.Second, Renew: 2 * time.Second, Retry: 100 * time.Millisecond}
+	timing := leader.Timing{Lease: 9 * time.Second, Renew: 7 * time.Second, Retry: 30 * time.Millisecond}
 	r := startWith(t, &lease{}, "a", leader.Config{Timing: timing}, nil)
 	ctx := await(t, r.leads)
 	slow := make(chan struct{}, 64)
 	r.lock.faulty(func(ctx context.Context, _ resourcelock.LeaderElectionRecord) error {
 		select {
-		case <-time.After(timing.Renew * 2 / 5):
+		case <-time.After(timing.Renew * 7 / 20):
 			slow <- struct{}{}
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	})
-	for range 4 {
+	// The third ends when the right to write that it began with is over.
+	for range 3 {
 		await(t, slow)
 		require.NoError(t, r.Allowed())
 	}
 	require.NoError(t, ctx.Err())
+	r.lock.faulty(nil)
 }
 
 func TestAHungRenewalDoesNotLoseTheLease(t *testing.T) {
@@ -246,7 +247,7 @@ func TestTheLeaseIsHeldUntilTheLastWriteHasEnded(t *testing.T) {
 	select {
 	case <-b.leads:
 		require.FailNow(t, "the other leads while the first still works")
-	case <-time.After(2 * quick.Lease):
+	case <-time.After(quick.Lease * 3 / 2):
 	}
 	require.NoError(t, a.Allowed(), "what it still works on may be written")
 	close(finish)
