@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -37,47 +38,55 @@ func listen(t *testing.T, serve func(net.Conn)) string {
 
 func TestAKCPThatSwallowsEverythingHoldsNobodyForLong(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		within time.Duration
-		least  time.Duration
-	}{
-		"as long as the context says":              {500 * time.Millisecond, 500 * time.Millisecond},
-		"not longer than a handshake, without one": {0, time.Second},
+	for name, within := range map[string]time.Duration{
+		"as long as the context says":              500 * time.Millisecond,
+		"not longer than a handshake, without one": 0,
 	} {
 		for method, write := range writes {
 			t.Run(name+" "+method, func(t *testing.T) {
 				t.Parallel()
 				clients := newClients(t, &rest.Config{Host: "https://" + listen(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })})
 				ctx := t.Context()
-				if c.within > 0 {
+				if within > 0 {
 					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeout(ctx, c.within)
+					ctx, cancel = context.WithTimeout(ctx, within)
 					defer cancel()
 				}
-				began := time.Now()
 				err := write(ctx, clients)
 				var timeout net.Error
 				require.ErrorAs(t, err, &timeout)
 				require.True(t, timeout.Timeout(), "%v", err)
-				require.GreaterOrEqual(t, time.Since(began), c.least)
-				if c.within > 0 {
-					require.Less(t, time.Since(began), 2*time.Second)
+				if within > 0 {
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+				} else {
+					require.ErrorContains(t, err, "TLS handshake timeout")
 				}
 			})
 		}
 	}
 }
 
+// nobody returns an address where nobody listens, and nobody will while the test runs:
+// a port that was closed again might be a parallel test's by now.
+func nobody(t *testing.T) string {
+	t.Helper()
+	s, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = syscall.Close(s) })
+	require.NoError(t, syscall.Bind(s, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	address, err := syscall.Getsockname(s)
+	require.NoError(t, err)
+	bound, ok := address.(*syscall.SockaddrInet4)
+	require.True(t, ok)
+	return fmt.Sprintf("127.0.0.1:%d", bound.Port)
+}
+
 func TestAKCPThatIsNotThereIsToldAtOnce(t *testing.T) {
 	t.Parallel()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := l.Addr().String()
-	require.NoError(t, l.Close())
 	began := time.Now()
-	err = writes[http.MethodPost](t.Context(), newClients(t, &rest.Config{Host: "https://" + address}))
+	err := writes[http.MethodPost](t.Context(), newClients(t, &rest.Config{Host: "https://" + nobody(t)}))
 	require.ErrorContains(t, err, "connection refused")
-	require.Less(t, time.Since(began), 2*time.Second)
+	require.Less(t, time.Since(began), 10*time.Second)
 }
 
 // cutter is a way to a kcp on which connections can go silent, as they do when a

@@ -38,6 +38,7 @@ const retryAfter = 2 * time.Second
 // Pulse tells whether kcp is there. What counts is that anything comes from it, not
 // how fast it answers.
 type Pulse struct {
+	beat  time.Duration
 	heard atomic.Bool
 	ready atomic.Bool
 
@@ -53,7 +54,7 @@ type Pulse struct {
 
 // newPulse returns that of a kcp which is taken to be there until somebody listens.
 func newPulse() *Pulse {
-	p := &Pulse{}
+	p := &Pulse{beat: beat}
 	p.there, p.lose = context.WithCancel(context.Background())
 	return p
 }
@@ -66,7 +67,7 @@ func (c *Clients) Listen(ctx context.Context) {
 	p := c.pulse
 	var probes sync.WaitGroup
 	defer probes.Wait()
-	ticker := time.NewTicker(beat)
+	ticker := time.NewTicker(p.beat)
 	defer ticker.Stop()
 	silence := 0
 	for n := 0; ; n++ {

@@ -3,8 +3,8 @@ package kcp_test
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -51,7 +51,7 @@ func TestAKCPThatGoesSilentIsGoneUntilItIsBack(t *testing.T) {
 	there, err := p.Await(t.Context())
 	require.NoError(t, err)
 	told := make(chan struct{})
-	p.OnGone(func() { close(told) })
+	p.OnGone(sync.OnceFunc(func() { close(told) }))
 
 	resume := c.block()
 	goes(t, p)
@@ -91,15 +91,15 @@ func TestAKCPThatSaysForLongThatItIsNotReadyIsGone(t *testing.T) {
 // A probe that takes longer than silence may last is no silence.
 func TestAKCPThatIsSlowIsThere(t *testing.T) {
 	t.Parallel()
-	f := newKCP(t, true, nil, func(*http.Request) { <-time.After(2500 * time.Millisecond) })
+	f := newKCP(t, true, nil, func(*http.Request) { <-time.After(7 * time.Second) })
 	clients := f.clients(t)
+	// Silence may last 4.5 s: a busy machine lets pings wait, too.
+	clients.Beat(750 * time.Millisecond)
 	p := listening(t, clients)
-	for range 2 {
-		_, err := clients.Impatient().Users("c").Get(t.Context(), "u", metav1.GetOptions{})
-		require.NoError(t, err)
-		require.NoError(t, p.Err())
-	}
-	require.True(t, p.Ready())
+	_, err := clients.Impatient().Users("c").Get(t.Context(), "u", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NoError(t, p.Err())
+	comes(t, p)
 }
 
 func TestImpatientClientsAreToldWhatTheirCallerIs(t *testing.T) {
@@ -112,10 +112,7 @@ func TestImpatientClientsAreToldWhatTheirCallerIs(t *testing.T) {
 	}
 	t.Run("nobody is there", func(t *testing.T) {
 		t.Parallel()
-		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		require.NoError(t, l.Close())
-		unavailable(t, writes[http.MethodPost](t.Context(), newClients(t, &rest.Config{Host: "https://" + l.Addr().String()}).Impatient()))
+		unavailable(t, writes[http.MethodPost](t.Context(), newClients(t, &rest.Config{Host: "https://" + nobody(t)}).Impatient()))
 	})
 	t.Run("kcp goes while it answers", func(t *testing.T) {
 		t.Parallel()
@@ -127,9 +124,10 @@ func TestImpatientClientsAreToldWhatTheirCallerIs(t *testing.T) {
 		began := time.Now()
 		unavailable(t, writes[http.MethodPost](t.Context(), clients.Impatient()))
 		require.Less(t, time.Since(began), 10*time.Second)
+		require.Error(t, p.Err())
 		began = time.Now()
 		unavailable(t, writes[http.MethodPost](t.Context(), clients.Impatient()))
-		require.Less(t, time.Since(began), time.Second, "and at once when it is known to be gone")
+		require.Less(t, time.Since(began), 5*time.Second, "and at once when it is known to be gone")
 	})
 	t.Run("the answer breaks off", func(t *testing.T) {
 		t.Parallel()
