@@ -18,8 +18,9 @@ const (
 	// ahead is how much etcd's database can grow before it needs the disk. The hub
 	// takes no more writes long before it is used up.
 	ahead = 64 << 20
-	// segment is the size of a file of etcd's write-ahead log.
-	segment = 64_000_000
+	// segment is the size of a file of etcd's write-ahead log, 64 MB, and what etcd
+	// writes past its end: it looks whether a file is full after it has written.
+	segment = 68 << 20
 	// spare is left to others, for the small files that nobody can set aside.
 	spare = 16 << 20
 	// holdingEvery is how often the reserve is looked after. Between two looks etcd writes
@@ -40,9 +41,7 @@ type reserve struct {
 	segments map[string]os.FileInfo
 }
 
-func newReserve(etcd string) *reserve {
-	return &reserve{dir: filepath.Join(etcd, "member"), segments: map[string]os.FileInfo{}}
-}
+func newReserve(etcd string) *reserve { return &reserve{dir: filepath.Join(etcd, "member")} }
 
 // next are the names, in turn, of the file that etcd makes ready for when that of the
 // log which it writes to is full. It never tries again where it could not make one,
@@ -59,6 +58,8 @@ func (r *reserve) ready() {
 		_ = os.Rename(second, first)
 	}
 	_ = r.hold()
+	// etcd cuts off behind what it reads of the log.
+	r.segments = nil
 }
 
 // keep holds the reserve until ctx ends. It is not to be called before etcd has
@@ -88,10 +89,8 @@ func (r *reserve) keep(ctx context.Context) {
 // made yet needs none.
 func (r *reserve) hold() error {
 	err := r.holdDB()
-	for _, name := range next() {
-		if err == nil {
-			err = r.holdSegment(name)
-		}
+	if err == nil {
+		err = r.holdLog()
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -125,23 +124,52 @@ func (r *reserve) holdDB() error {
 	return nil
 }
 
-func (r *reserve) holdSegment(name string) error {
-	f, err := os.OpenFile(filepath.Join(r.dir, "wal", name), os.O_WRONLY|os.O_CREATE, 0o600)
+// holdLog sets aside what is written of the log at present, and what comes next.
+func (r *reserve) holdLog() error {
+	files, err := os.ReadDir(filepath.Join(r.dir, "wal"))
+	if err != nil {
+		return err
+	}
+	held := map[string]os.FileInfo{}
+	defer func() { r.segments = held }()
+	for i := len(files) - 1; i >= 0; i-- {
+		// They are in order, those of the log by age.
+		if name := files[i].Name(); filepath.Ext(name) == ".wal" {
+			if err := r.holdSegment(held, name, os.O_WRONLY); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	for _, name := range next() {
+		if err := r.holdSegment(held, name, os.O_WRONLY|os.O_CREATE); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holdSegment puts the file into held if it has its blocks. Those within its size etcd
+// has allocated.
+func (r *reserve) holdSegment(held map[string]os.FileInfo, name string, flag int) error {
+	f, err := os.OpenFile(filepath.Join(r.dir, "wal", name), flag, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
-	if err != nil || os.SameFile(r.segments[name], info) {
+	if err != nil {
 		return err
 	}
-	if n, err := r.room(segment); err != nil || n < segment {
-		return err
+	if lacks := segment - info.Size(); lacks > 0 && !os.SameFile(r.segments[name], info) {
+		if n, err := r.room(lacks); err != nil || n < lacks {
+			return err
+		}
+		if err := disk.Allocate(f, info.Size(), lacks); err != nil {
+			return err
+		}
 	}
-	if err := disk.Allocate(f, 0, segment); err != nil {
-		return err
-	}
-	r.segments[name] = info
+	held[name] = info
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -54,13 +55,15 @@ func TestTheReserveIsAheadOfEtcdWhereverItHasGot(t *testing.T) {
 	supported(t, dir)
 	r, db := etcdOn(t, dir)
 	first, second := filepath.Join(r.dir, "wal", "0.tmp"), filepath.Join(r.dir, "wal", "1.tmp")
+	present := filepath.Join(r.dir, "wal", "0.wal")
+	require.NoError(t, os.WriteFile(present, nil, 0o600))
 	check := func(want int64) {
 		t.Helper()
 		require.NoError(t, r.hold())
 		size, allocated := blocks(t, db.Name())
 		require.Equal(t, want, size, "the database is etcd's")
 		require.GreaterOrEqual(t, allocated, want+ahead)
-		for _, name := range []string{first, second} {
+		for _, name := range []string{present, first, second} {
 			_, allocated := blocks(t, name)
 			require.GreaterOrEqual(t, allocated, int64(segment))
 		}
@@ -73,10 +76,11 @@ func TestTheReserveIsAheadOfEtcdWhereverItHasGot(t *testing.T) {
 	require.Equal(t, "held\x00", string(held))
 	// It grows, and its log goes on to the next file.
 	require.NoError(t, db.Truncate(24<<20))
-	require.NoError(t, os.Rename(first, filepath.Join(r.dir, "wal", "1.wal")))
-	check(24 << 20)
-	require.NoError(t, os.Rename(second, filepath.Join(r.dir, "wal", "2.wal")))
-	check(24 << 20)
+	for n, next := range []string{first, second, first} {
+		present = filepath.Join(r.dir, "wal", fmt.Sprintf("%d.wal", n+1))
+		require.NoError(t, os.Rename(next, present))
+		check(24 << 20)
+	}
 	// Another database takes its place, as when it is defragmented.
 	require.NoError(t, os.Remove(db.Name()))
 	_, db = etcdOn(t, dir)
@@ -114,25 +118,36 @@ func TestWhatIsReservedServesTheNextStart(t *testing.T) {
 
 func TestEtcdCanWriteOnADiskThatIsFull(t *testing.T) {
 	t.Parallel()
-	dir := smallDisk(t, "256m")
+	dir := smallDisk(t, "384m")
 	r, db := etcdOn(t, dir)
+	// As etcd makes them ready, and cuts them off where it starts anew.
+	const made = 64_000_000
+	prepared := func(name string) *os.File {
+		f, err := os.OpenFile(filepath.Join(r.dir, "wal", name), os.O_RDWR|os.O_CREATE, 0o600)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = f.Close() })
+		require.NoError(t, syscall.Fallocate(int(f.Fd()), 0, 0, made))
+		return f
+	}
+	present := prepared("0.wal")
+	r.ready()
+	require.NoError(t, present.Truncate(made/2))
+	prepared("0.wal")
 	require.NoError(t, r.hold())
 	fill(t, dir)
-	// What is not set aside cannot be written.
+	require.NoError(t, r.hold(), "there is nothing to take, and nothing wrong")
 	_, err := db.WriteAt(make([]byte, 1<<20), 8<<20+ahead)
-	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.ErrorIs(t, err, syscall.ENOSPC, "what is not set aside")
 	for at := int64(0); at < 8<<20+ahead; at += 1 << 20 {
 		_, err := db.WriteAt(make([]byte, 1<<20), at)
 		require.NoError(t, err, "at %d", at)
 	}
 	require.NoError(t, db.Sync())
-	for _, name := range next() {
-		f, err := os.OpenFile(filepath.Join(r.dir, "wal", name), os.O_WRONLY|os.O_CREATE, 0o600)
-		require.NoError(t, err)
-		require.NoError(t, syscall.Fallocate(int(f.Fd()), 0, 0, segment), "as etcd makes it ready")
-		require.NoError(t, f.Close())
+	names := next()
+	for _, f := range []*os.File{present, prepared(names[0]), prepared(names[1])} {
+		_, err := f.WriteAt(make([]byte, 2<<20), made-1<<20)
+		require.NoError(t, err, "across its end: %s", f.Name())
 	}
-	require.NoError(t, r.hold(), "there is nothing to take, and nothing wrong")
 }
 
 // The reserve never takes the last of the disk, not even for a moment: from etcd.
