@@ -1,0 +1,193 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// diskSize holds a hub that has just started, and leaves it well above its marks.
+const diskSize = "512m"
+
+// A disk that something else fills in the middle of creates: the hub stays, answers
+// reads, refuses writes and says why, and goes on by itself once there is room.
+// Nothing that it acknowledged is lost.
+func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	dir := ownDisk(t)
+	h := startHub(t, dir, freePort(t), "--default-org-quota", "10000")
+	home := h.CreateOrg(t, "alice", "Home")
+	cluster := h.CreateWorkspace(t, "alice", home, "own").Text("clusterID")
+	people := framework.People()
+	newcomer, creators := people[len(people)-1], people[:3]
+
+	c := startCreating(h, creators)
+	defer c.end()
+	framework.Eventually(t, framework.Long, func() error { return c.enough(&c.acknowledged, int64(3*len(creators))) })
+	fill := filepath.Join(dir, "fill")
+	fillDisk(t, fill)
+	framework.Eventually(t, framework.Long, func() error { return c.enough(&c.refused, int64(5*len(creators))) })
+
+	createOrg := framework.Call{As: "alice", Method: http.MethodPost, Path: "/api/orgs", Body: map[string]string{"displayName": "none"}}
+	inCluster := "/clusters/" + cluster + "/api/v1/namespaces/default/configmaps"
+	configMap := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "written"}}
+	for name, write := range map[string]framework.Call{
+		"an Org":       createOrg,
+		"a name":       {As: "alice", Method: http.MethodPatch, Path: "/api/orgs/" + home, Org: home, Body: map[string]string{"displayName": "Other"}},
+		"an end":       {As: "alice", Method: http.MethodDelete, Path: "/api/orgs/" + home, Org: home},
+		"a ConfigMap":  {As: "alice", Method: http.MethodPost, Path: inCluster, Body: configMap},
+		"ConfigMaps":   {As: "alice", Method: http.MethodDelete, Path: inCluster},
+		"a first time": {As: newcomer, Method: http.MethodGet, Path: "/api/users/me"},
+	} {
+		a := h.Do(t, write, http.StatusServiceUnavailable)
+		require.Contains(t, a.Text("message"), "disk of the hub's data folder is full", name)
+		require.Equal(t, "Status", a.Text("kind"), name)
+		require.NotEmpty(t, a.Header.Get("Retry-After"), name)
+	}
+	for _, read := range []framework.Call{
+		{As: "alice", Method: http.MethodGet, Path: "/api/users/me"},
+		{As: "alice", Method: http.MethodGet, Path: "/api/orgs/" + home, Org: home},
+		{As: "alice", Method: http.MethodGet, Path: inCluster},
+	} {
+		h.Do(t, read, http.StatusOK)
+	}
+	// Who wants to know what they may do, or needs a credential to read, asks by POST.
+	stdout, stderr, err := h.Kubectl(t, "alice", cluster, "auth", "can-i", "create", "configmaps")
+	require.NoError(t, err, "%s%s", stdout, stderr)
+	credential := map[string]any{
+		"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
+		"spec": map[string]any{"interactive": false, "cluster": map[string]any{"server": h.URL + "/clusters/" + cluster}},
+	}
+	h.Do(t, framework.Call{As: "alice", Method: http.MethodPost, Path: "/api/credentials", Body: credential}, http.StatusOK)
+	told := h.Do(t, framework.Call{Method: http.MethodGet, Path: "/readyz"}, http.StatusOK)
+	require.Contains(t, string(told.Raw), "[-]disk not ready: it is full")
+	h.Do(t, framework.Call{Method: http.MethodGet, Path: "/livez"}, http.StatusOK)
+
+	require.NoError(t, os.Remove(fill))
+	had := c.acknowledged.Load()
+	framework.Eventually(t, framework.Long, func() error { return c.enough(&c.acknowledged, had+int64(len(creators))) })
+	c.end()
+	require.Empty(t, c.others, "acknowledged, or refused for the moment")
+	h.Do(t, framework.Call{As: "alice", Method: http.MethodPost, Path: inCluster, Body: configMap}, http.StatusCreated)
+	h.Do(t, framework.Call{As: newcomer, Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK)
+	told = h.Do(t, framework.Call{Method: http.MethodGet, Path: "/readyz?verbose"}, http.StatusOK)
+	require.Contains(t, string(told.Raw), "[+]disk ok")
+	t.Logf("%d creates acknowledged, %d of them before there was room again; %d refused", len(c.orgs), had, c.refused.Load())
+	framework.Eventually(t, framework.Long, func() error {
+		for uuid, person := range c.orgs {
+			if err := ready(h, framework.Call{As: person, Path: "/api/orgs/" + uuid, Org: uuid}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	require.Equal(t, 1, strings.Count(h.Output.String(), "the disk of --data-dir is full"), "%s", h.Output)
+	require.Equal(t, 1, strings.Count(h.Output.String(), "the disk of --data-dir has room again"))
+	require.NoError(t, h.Stop(), "the process that was started is the one that ends")
+}
+
+// ownDisk is a small disk in memory, mounted for the test.
+func ownDisk(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+diskSize); err != nil {
+		t.Skipf("a disk that may be filled cannot be mounted, which takes root: %v; what can be tested without is in pkg/server and pkg/kcp/embedded", err)
+	}
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
+	return dir
+}
+
+// fillDisk writes a file until nothing more can be written.
+func fillDisk(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	defer func() { _ = f.Close() }()
+	zeros, err := os.Open("/dev/zero")
+	require.NoError(t, err)
+	defer func() { _ = zeros.Close() }()
+	_, err = io.Copy(f, zeros)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+}
+
+// createEvery is about as often as kcp can follow.
+const createEvery = 500 * time.Millisecond
+
+// creating is people who create Orgs one after the other, and wait for none.
+type creating struct {
+	acknowledged, refused atomic.Int64
+	over                  atomic.Bool
+	running               sync.WaitGroup
+
+	mu sync.Mutex
+	// orgs are those that were acknowledged, and whose they are; others is what was
+	// answered besides.
+	orgs   map[string]string
+	others []string
+}
+
+func startCreating(h *hub, people []string) *creating {
+	c := &creating{orgs: map[string]string{}}
+	for _, person := range people {
+		c.running.Go(func() {
+			ticker := time.NewTicker(createEvery)
+			defer ticker.Stop()
+			for n := 0; !c.over.Load(); n++ {
+				a, err := h.Try(framework.Call{
+					As: person, Method: http.MethodPost, Path: "/api/orgs", Body: map[string]string{"displayName": fmt.Sprint(person, n)},
+					Header: http.Header{"Prefer": {"respond-async"}},
+				})
+				c.answered(person, a, err)
+				if err != nil {
+					return
+				}
+				<-ticker.C
+			}
+		})
+	}
+	return c
+}
+
+func (c *creating) answered(person string, a framework.Answer, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err != nil:
+		c.others = append(c.others, err.Error())
+	case a.Code == http.StatusCreated || a.Code == http.StatusAccepted:
+		c.orgs[a.Text("uuid")] = person
+		c.acknowledged.Add(1)
+	case a.Code == http.StatusServiceUnavailable && strings.Contains(a.Text("message"), "disk"):
+		c.refused.Add(1)
+	default:
+		c.others = append(c.others, fmt.Sprintf("%s: %d %s", person, a.Code, a.Raw))
+	}
+}
+
+// enough is nil once there were as many answers as that.
+func (c *creating) enough(answers *atomic.Int64, want int64) error {
+	if have := answers.Load(); have < want {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return fmt.Errorf("%d answers of %d; others: %q", have, want, c.others)
+	}
+	return nil
+}
+
+// end lets the creates that are under way come to their end.
+func (c *creating) end() {
+	c.over.Store(true)
+	c.running.Wait()
+}
