@@ -31,6 +31,7 @@ func (k *KCP) Clients(t testing.TB) *kcp.Clients {
 	t.Helper()
 	clients, err := kcp.NewClients(k.config(t), prometheus.NewRegistry())
 	require.NoError(t, err)
+	t.Cleanup(clients.Close)
 	return clients
 }
 

@@ -128,10 +128,26 @@ func (c *Client) CreateOrg(t testing.TB, as, name string) string {
 	return c.Do(t, Call{As: as, Method: http.MethodPost, Path: "/api/orgs", Body: map[string]string{"displayName": name}}, http.StatusCreated).Text("uuid")
 }
 
-// CreateWorkspace creates a Workspace and returns the answer.
+// CreateWorkspace creates a Workspace, waits until its creator can work in it and
+// returns the answer.
 func (c *Client) CreateWorkspace(t testing.TB, as, org, name string) Answer {
 	t.Helper()
-	return c.Do(t, Call{As: as, Method: http.MethodPost, Path: "/api/orgs/" + org + "/workspaces", Org: org, Body: map[string]string{"displayName": name}}, http.StatusCreated)
+	a := c.Do(t, Call{As: as, Method: http.MethodPost, Path: "/api/orgs/" + org + "/workspaces", Org: org, Body: map[string]string{"displayName": name}}, http.StatusCreated)
+	c.Enters(t, as, a.Text("clusterID"))
+	return a
+}
+
+// Enters waits until a person is let into a cluster, by ID or path: what kcp itself
+// remembers of bindings, and of what is frozen, can be a moment behind the hub.
+func (c *Client) Enters(t testing.TB, as, cluster string) {
+	t.Helper()
+	Eventually(t, Long, func() error {
+		a, err := c.Try(Call{As: as, Method: http.MethodGet, Path: "/clusters/" + cluster + "/api/v1/namespaces/default/configmaps?limit=1"})
+		if err == nil && a.Code != http.StatusOK {
+			err = fmt.Errorf("%s is not let into %s: %d %s", as, cluster, a.Code, a.Raw)
+		}
+		return err
+	})
 }
 
 // Kubectl runs the real kubectl as a person against a cluster, by ID or path, of

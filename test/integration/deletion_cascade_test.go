@@ -188,6 +188,7 @@ func TestO13_TheCascadeCountsWhatItRemovesAndLeavesNothing(t *testing.T) {
 		ws := hub.CreateWorkspace(t, "alice", org, fmt.Sprint("ws ", i))
 		uuids[i], clusters[i] = ws.Text("uuid"), ws.Text("clusterID")
 		hub.Do(t, inWorkspace("alice", http.MethodPost, org, uuids[i], "/members", adding("carol", "member")), http.StatusCreated)
+		hub.Enters(t, "carol", clusters[i])
 		_, errOut, err := hub.Kubectl(t, "carol", clusters[i], "create", "configmap", "content")
 		require.NoError(t, err, errOut)
 	}

@@ -53,11 +53,15 @@ func (p platform) age(t testing.TB, user, org, ws string, at time.Time) {
 // over is the age of a request whose grace is over.
 func over() time.Time { return time.Now().Add(-defaultGrace - time.Second) }
 
+// cascades is how long it may take until all that hangs on something is gone. kcp looks
+// at what it removes only after a fifth of its age, again and again.
+const cascades = 5 * time.Minute
+
 // nowAndThen waits as framework.Eventually does, without looking all the time: for
 // what takes its time, and is more work for kcp to look at than to do.
 func nowAndThen(t testing.TB, cond func() error) {
 	t.Helper()
-	deadline, tick := time.After(framework.Long), time.NewTicker(200*time.Millisecond)
+	deadline, tick := time.After(cascades), time.NewTicker(200*time.Millisecond)
 	defer tick.Stop()
 	for {
 		err := cond()

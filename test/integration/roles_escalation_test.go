@@ -47,6 +47,9 @@ func newWorkspaceScene(t *testing.T) workspaceScene {
 	for _, body := range []map[string]any{adding("bob", "admin"), sudo, adding("dave", "member")} {
 		s.hub.Do(t, inWorkspace("alice", http.MethodPost, s.org, s.ws, "/members", body), http.StatusCreated)
 	}
+	for _, name := range []string{"bob", "carol", "dave"} {
+		s.hub.Enters(t, name, s.cluster)
+	}
 	return s
 }
 
@@ -108,7 +111,9 @@ func TestAWorkspaceAdminCannotRiseAboveTheirRole(t *testing.T) {
 		errOut, err := s.kubectl(t, "bob", c.stdin, c.args)
 		require.NoError(t, err, errOut)
 	}
-	require.True(t, hasInKCP(t, "dave", s.cluster, "create", "rbac.authorization.k8s.io", "clusterroles"))
+	framework.Eventually(t, framework.Long, func() error {
+		return told(hasInKCP(t, "dave", s.cluster, "create", "rbac.authorization.k8s.io", "clusterroles"), "dave does not have what bob gave him")
+	})
 }
 
 // RBAC is the second wall: an admin can open it to whom they like, and the first, the

@@ -101,7 +101,9 @@ func hasInKCP(t testing.TB, as, cluster, verb, group, resource string) bool {
 		},
 	})
 	require.NoError(t, err)
-	client, base := kcp.Clients(t).HTTP()
+	clients := kcp.Clients(t)
+	defer clients.Close()
+	client, base := clients.HTTP()
 	response, err := client.Post(base+"/clusters/"+cluster+"/apis/authorization.k8s.io/v1/subjectaccessreviews", "application/json", strings.NewReader(string(body)))
 	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()

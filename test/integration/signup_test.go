@@ -133,6 +133,7 @@ func TestSignUpMakesWhatTheOperatorSays(t *testing.T) {
 		held, err := newPlatform(t, root).memberships(t, org)
 		require.NoError(t, err)
 		require.Equal(t, v1alpha1.RoleMember, held["alice"].Spec.Role)
+		hub.Enters(t, "alice", cluster)
 		_, errOut, err := hub.Kubectl(t, "alice", cluster, "create", "configmap", "hello")
 		require.NoError(t, err, errOut)
 	})
