@@ -1,12 +1,10 @@
 package kcp
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
-	"time"
+	"sync/atomic"
 
 	kcpapisv1alpha1 "github.com/kcp-dev/sdk/apis/apis/v1alpha1"
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
@@ -37,22 +35,6 @@ type Object interface {
 // Client is a typed client of one kind in one logical cluster.
 type Client[T Object] = gentype.Client[T]
 
-// What the hub's own requests wait for at most, whatever their contexts allow.
-// None of it cuts a watch: that has its headers at once, and a connection on which
-// nothing happens is kept as long as it answers pings.
-const (
-	dialTimeout      = 3 * time.Second
-	handshakeTimeout = 5 * time.Second
-	// headerTimeout is long enough for the longest list.
-	headerTimeout = 30 * time.Second
-	// A connection on which nothing came for pingAfter is asked whether it is there
-	// still, and given up after pingTimeout: all requests share it, and the next
-	// ones must not wait for a kcp that is not at its other end any more. The answers
-	// are a sign of life, too, while kcp is slow.
-	pingAfter, pingTimeout = 500 * time.Millisecond, 3 * time.Second
-	idleTimeout            = 90 * time.Second
-)
-
 // Clients makes clients of a kcp. They are cheap to make: all share one HTTP
 // transport, which the server's own priority and fairness throttles and nothing
 // here does.
@@ -61,14 +43,16 @@ type Clients struct {
 	http   *http.Client
 	codecs serializer.CodecFactory
 	params runtime.ParameterCodec
-	// probes sends what is not counted as a request.
-	probes *http.Client
-	pulse  *Pulse
-	times  *times
+	// probes sends what is not counted as a request; refusal is what came of the last.
+	probes  *http.Client
+	refusal *atomic.Pointer[Refusal]
+	pulse   *Pulse
+	times   *times
 	// wire is what credentials and conditions are put around; release closes those
 	// of its connections that nobody uses.
-	wire    http.RoundTripper
-	release func()
+	wire     http.RoundTripper
+	release  func()
+	requests *prometheus.CounterVec
 }
 
 // NewClients returns clients of the kcp at config.Host, a base URL without
@@ -86,10 +70,12 @@ func NewClients(config *rest.Config, metrics prometheus.Registerer) (*Clients, e
 	config.UserAgent = "kedge-hub"
 	scheme := NewScheme()
 	c := &Clients{
-		codecs: serializer.NewCodecFactory(scheme),
-		params: runtime.NewParameterCodec(scheme),
-		pulse:  newPulse(),
-		times:  &times{},
+		codecs:   serializer.NewCodecFactory(scheme),
+		params:   runtime.NewParameterCodec(scheme),
+		pulse:    newPulse(),
+		times:    &times{},
+		refusal:  &atomic.Pointer[Refusal]{},
+		requests: requests,
 	}
 	wire, err := newWire(config, c.pulse)
 	if err != nil {
@@ -103,17 +89,14 @@ func NewClients(config *rest.Config, metrics prometheus.Registerer) (*Clients, e
 	if err != nil {
 		return nil, fmt.Errorf("make the HTTP client for kcp: %w", err)
 	}
-	c.probes = &http.Client{Transport: probes}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return counted{next: next, requests: requests}
-	})
+	c.probes = &http.Client{Transport: noting{next: probes, last: c.refusal}}
 	return c, c.use(config)
 }
 
 // use lets the clients send requests as config says. The last to see a write is what
 // may refuse it: getting the credentials may have taken its time.
 func (c *Clients) use(config *rest.Config) error {
-	transport, err := rest.HTTPWrappersForConfig(config, gate{next: c.wire})
+	transport, err := rest.HTTPWrappersForConfig(config, counted{next: gate{next: c.wire}, requests: c.requests})
 	if err != nil {
 		return fmt.Errorf("make the HTTP client for kcp: %w", err)
 	}
@@ -121,48 +104,15 @@ func (c *Clients) use(config *rest.Config) error {
 	return nil
 }
 
-// newWire returns what every request of the hub's own goes through in the end.
-func newWire(config *rest.Config, pulse *Pulse) (*http.Transport, error) {
-	tls, err := rest.TLSConfigFor(config)
-	if err != nil {
-		return nil, err
-	}
-	proxy := http.ProxyFromEnvironment
-	if config.Proxy != nil {
-		proxy = config.Proxy
-	}
-	dial := config.Dial
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
-	}
-	return &http.Transport{
-		Proxy: proxy,
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := dial(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
-			return hearing{Conn: conn, heard: &pulse.heard}, nil
-		},
-		TLSClientConfig:       tls,
-		TLSHandshakeTimeout:   handshakeTimeout,
-		ResponseHeaderTimeout: headerTimeout,
-		IdleConnTimeout:       idleTimeout,
-		MaxIdleConnsPerHost:   25,
-		DisableCompression:    config.DisableCompression,
-		ForceAttemptHTTP2:     true,
-		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, WriteByteTimeout: pingTimeout},
-	}, nil
-}
-
 // Close closes the connections that nothing uses. The clients can be used after
 // it; it is for a process that goes on without them.
 func (c *Clients) Close() { c.release() }
 
-// As returns the same clients with another bearer token.
-func (c *Clients) As(token string) (*Clients, error) {
+// As returns the same clients with the bearer token of another configuration, or
+// with the credential that it follows.
+func (c *Clients) As(as *rest.Config) (*Clients, error) {
 	config := rest.CopyConfig(c.config)
-	config.BearerToken, config.BearerTokenFile = token, ""
+	config.BearerToken, config.BearerTokenFile, config.WrapTransport = as.BearerToken, as.BearerTokenFile, as.WrapTransport
 	other := *c
 	return &other, other.use(config)
 }

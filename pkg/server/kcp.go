@@ -80,22 +80,36 @@ func startKCP(ctx context.Context, c Config, newKCP NewKCP) (config *rest.Config
 	return config, ended, failure, err
 }
 
-// externalConfig reads a kubeconfig and cuts the path of a workspace off its
-// server, because the hub names the workspace with every request.
+// externalConfig is that of whoever the kubeconfig is for. kcp may make them a new
+// token at any time, as it does for its admin at every start.
 func externalConfig(file string) (*rest.Config, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", file)
+	config, err := kcp.Follow("--kcp-kubeconfig", func() (*rest.Config, error) { return readKubeconfig(file, "") })
 	if err != nil {
 		return nil, fmt.Errorf("--kcp-kubeconfig: %w", err)
+	}
+	return config, nil
+}
+
+// readKubeconfig reads what a context says, or the current one where it is empty,
+// and cuts the path of a workspace off the server, because the hub names the
+// workspace with every request.
+func readKubeconfig(file, context string) (*rest.Config, error) {
+	raw, err := clientcmd.LoadFromFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := clientcmd.ResolveLocalPaths(raw); err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.NewNonInteractiveClientConfig(*raw, context, nil, nil).ClientConfig()
+	if err != nil {
+		return nil, err
 	}
 	if config.Insecure {
-		return nil, errors.New("--kcp-kubeconfig: insecure-skip-tls-verify is set; give the CA of kcp instead")
+		return nil, errors.New("insecure-skip-tls-verify is set; give the CA of kcp instead")
 	}
-	base, err := baseURL(config.Host)
-	if err != nil {
-		return nil, fmt.Errorf("--kcp-kubeconfig: %w", err)
-	}
-	config.Host = base
-	return config, nil
+	config.Host, err = baseURL(config.Host)
+	return config, err
 }
 
 // closerClients are those of whoever may close logical clusters: kcp's shard admin,
@@ -105,15 +119,15 @@ func closerClients(c Config, clients *kcp.Clients, host string) (*kcp.Clients, e
 	if c.Embedded {
 		file = filepath.Join(c.DataDir, "kcp", "admin.kubeconfig")
 	}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		&clientcmd.ClientConfigLoadingRules{ExplicitPath: file}, &clientcmd.ConfigOverrides{CurrentContext: shardAdmin},
-	).ClientConfig()
-	if err != nil || config.BearerToken == "" {
+	read := func() (*rest.Config, error) { return readKubeconfig(file, shardAdmin) }
+	// A credential is not shown to any other server.
+	config, err := read()
+	if err != nil || config.BearerToken == "" && config.CertFile == "" && len(config.CertData) == 0 || config.Host != host {
 		return clients, nil
 	}
-	// A token is not shown to any other server.
-	if base, err := baseURL(config.Host); err != nil || base != host {
-		return clients, nil
+	config, err = kcp.Follow("the context "+shardAdmin+" of kcp's kubeconfig", read)
+	if err != nil {
+		return nil, err
 	}
-	return clients.As(config.BearerToken)
+	return clients.As(config)
 }

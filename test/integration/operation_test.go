@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -160,7 +161,7 @@ func shardAdmin(t testing.TB) *kcpclients.Clients {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(kcp.Kubeconfig)
 	require.NoError(t, err)
-	clients, err := kcp.Clients(t).As(config.AuthInfos[config.Contexts["shard-base"].AuthInfo].Token)
+	clients, err := kcp.Clients(t).As(&rest.Config{BearerToken: config.AuthInfos[config.Contexts["shard-base"].AuthInfo].Token})
 	require.NoError(t, err)
 	return clients
 }
