@@ -37,31 +37,41 @@ type KCP struct {
 
 // StartKCP starts a kcp with its data in dir and waits until it serves.
 func StartKCP(dir string) (*KCP, error) {
-	program, err := Bin("kcpserver")
-	if err != nil {
-		return nil, err
-	}
 	k := &KCP{Dir: dir, Kubeconfig: filepath.Join(dir, "admin.kubeconfig"), TokenFile: filepath.Join(dir, "tokens.csv")}
 	if err := WriteTokens(k.TokenFile); err != nil {
 		return nil, err
 	}
-	_ = os.Remove(filepath.Join(dir, "ready"))
-	if k.Process, err = StartProcess(program, "--data-dir", dir, "--token-file", k.TokenFile); err != nil {
+	if err := k.Start(); err != nil {
 		return nil, err
+	}
+	return k, nil
+}
+
+// Start starts a kcp that has ended, with the data and the ports that it had, and
+// waits until it serves. Its admin has another token then.
+func (k *KCP) Start() error {
+	program, err := Bin("kcpserver")
+	if err != nil {
+		return err
+	}
+	ready := filepath.Join(k.Dir, "ready")
+	_ = os.Remove(ready)
+	if k.Process, err = StartProcess(program, "--data-dir", k.Dir, "--token-file", k.TokenFile); err != nil {
+		return err
 	}
 	deadline := time.After(Long)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if _, err := os.Stat(filepath.Join(dir, "ready")); err == nil {
-			return k, nil
+		if _, err := os.Stat(ready); err == nil {
+			return nil
 		}
 		select {
 		case <-k.Ended():
-			return nil, fmt.Errorf("kcp ended while it started:\n%s", k.Output)
+			return fmt.Errorf("kcp ended while it started:\n%s", k.Output)
 		case <-deadline:
 			k.Kill()
-			return nil, errors.New("kcp did not become ready:\n" + k.Output.String())
+			return errors.New("kcp did not become ready:\n" + k.Output.String())
 		case <-tick.C:
 		}
 	}
