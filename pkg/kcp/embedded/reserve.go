@@ -21,8 +21,11 @@ const (
 	// segment is the size of a file of etcd's write-ahead log, 64 MB, and what etcd
 	// writes past its end: it looks whether a file is full after it has written.
 	segment = 68 << 20
-	// spare is left to others, for the small files that nobody can set aside.
+	// spare is left to others.
 	spare = 16 << 20
+	// handout is given up, a piece at a time, when there is nothing else: now and then
+	// etcd makes a small file whose name nobody can know.
+	handout, piece = 8 << 20, 1 << 20
 	// holdingEvery is how often the reserve is looked after. Between two looks etcd writes
 	// much less than ahead.
 	holdingEvery = time.Second
@@ -91,6 +94,9 @@ func (r *reserve) hold() error {
 	err := r.holdDB()
 	if err == nil {
 		err = r.holdLog()
+	}
+	if err == nil {
+		err = r.holdHandout()
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -170,6 +176,32 @@ func (r *reserve) holdSegment(held map[string]os.FileInfo, name string, flag int
 		}
 	}
 	held[name] = info
+	return nil
+}
+
+// holdHandout keeps a file that is of no use but that it can be made smaller.
+func (r *reserve) holdHandout() error {
+	f, err := os.OpenFile(filepath.Join(r.dir, "handout"), os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	free, err := disk.Free(r.dir)
+	switch size := info.Size(); {
+	case err != nil:
+		return err
+	case size > 0 && free < piece/2:
+		return f.Truncate(size - piece)
+	case size < handout && free >= spare+handout:
+		if err := disk.Allocate(f, 0, handout); err != nil {
+			return err
+		}
+		return f.Truncate(handout)
+	}
 	return nil
 }
 

@@ -136,7 +136,7 @@ func TestEtcdCanWriteOnADiskThatIsFull(t *testing.T) {
 	require.NoError(t, r.hold())
 	fill(t, dir)
 	require.NoError(t, r.hold(), "there is nothing to take, and nothing wrong")
-	_, err := db.WriteAt(make([]byte, 1<<20), 8<<20+ahead)
+	_, err := db.WriteAt(make([]byte, 2*piece), 8<<20+ahead)
 	require.ErrorIs(t, err, syscall.ENOSPC, "what is not set aside")
 	for at := int64(0); at < 8<<20+ahead; at += 1 << 20 {
 		_, err := db.WriteAt(make([]byte, 1<<20), at)
@@ -163,6 +163,34 @@ func TestTheReserveLeavesASpare(t *testing.T) {
 	require.GreaterOrEqual(t, free, int64(spare))
 }
 
+// Whoever has filled the disk does not get at what is handed out, unless they try on.
+func TestAFullDiskIsHandedALittleForSmallFiles(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, "384m")
+	r, _ := etcdOn(t, dir)
+	require.NoError(t, r.hold())
+	snap := filepath.Join(r.dir, "snap", "1.snap")
+	small := func() error { return os.WriteFile(snap, make([]byte, 64<<10), 0o600) }
+	for left := int64(handout); left > 0; left -= piece {
+		full := fill(t, dir)
+		require.ErrorIs(t, small(), syscall.ENOSPC)
+		require.NoError(t, os.Remove(snap))
+		require.NoError(t, r.hold())
+		require.NoError(t, r.hold(), "one piece at a time")
+		require.NoError(t, small())
+		size, allocated := blocks(t, filepath.Join(r.dir, "handout"))
+		require.Equal(t, left-piece, size)
+		require.Equal(t, left-piece, allocated)
+		require.NoError(t, os.Remove(snap))
+		if left == piece {
+			require.NoError(t, os.Remove(full))
+		}
+	}
+	require.NoError(t, r.hold())
+	size, _ := blocks(t, filepath.Join(r.dir, "handout"))
+	require.Equal(t, int64(handout), size, "with the room it comes back")
+}
+
 // smallDisk mounts a disk of its own in memory, which takes root.
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
@@ -175,9 +203,9 @@ func smallDisk(t *testing.T, size string) string {
 }
 
 // fill writes a file until nothing more can be written.
-func fill(t *testing.T, dir string) {
+func fill(t *testing.T, dir string) (path string) {
 	t.Helper()
-	f, err := os.Create(filepath.Join(dir, "fill"))
+	f, err := os.OpenFile(filepath.Join(dir, "fill"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	require.NoError(t, err)
 	defer func() { _ = f.Close() }()
 	zeros, err := os.Open("/dev/zero")
@@ -185,4 +213,5 @@ func fill(t *testing.T, dir string) {
 	defer func() { _ = zeros.Close() }()
 	_, err = io.Copy(f, zeros)
 	require.ErrorIs(t, err, syscall.ENOSPC)
+	return f.Name()
 }
