@@ -183,7 +183,9 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err := awaitReady(starting, v.Ready); err != nil {
 		return wait, err
 	}
-	running.Go(func() { h.disk.whileRoom(below, func(ctx context.Context) { whilePresent(ctx, there, definitions.Run) }) })
+	running.Go(func() {
+		h.disk.whileRoom(below, func(ctx context.Context) { whilePresent(ctx, there, definitions.Run) })
+	})
 	running.Go(func() { h.disk.whileRoom(below, func(ctx context.Context) { whilePresent(ctx, there, repairs.Run) }) })
 	running.Go(func() { h.disk.whileRoom(below, func(ctx context.Context) { lead(ctx, leader, there, c.all()) }) })
 	if err := awaitReady(starting, h.health.kcpReachable); err != nil {
