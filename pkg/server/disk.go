@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,7 +40,9 @@ type room struct {
 	over chan struct{}
 }
 
-func newDataDisk(dir string, metrics prometheus.Registerer) (*dataDisk, error) {
+func newDataDisk(dataDir string, metrics prometheus.Registerer) (*dataDisk, error) {
+	// That of kcp may be mounted by itself.
+	dir := filepath.Join(dataDir, "kcp")
 	d := &dataDisk{free: func() (int64, error) { return disk.Free(dir) }}
 	d.room.Store(&room{over: make(chan struct{})})
 	return d, metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
