@@ -1,0 +1,83 @@
+package server
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+)
+
+// kubeconfig writes one as kcp's own, with what change makes of it, and a token in a
+// file beside it.
+func kubeconfig(t *testing.T, change func(*clientcmdapi.Config)) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "admin.kubeconfig")
+	config := clientcmdapi.Config{
+		CurrentContext: "root",
+		Contexts: map[string]*clientcmdapi.Context{
+			"root": {Cluster: "root", AuthInfo: "admin"}, shardAdmin: {Cluster: "base", AuthInfo: "shard"},
+		},
+		Clusters: map[string]*clientcmdapi.Cluster{
+			"root": {Server: "https://kcp.example:6443/clusters/root"}, "base": {Server: "https://kcp.example:6443"},
+		},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"admin": {TokenFile: "token"}, "shard": {Token: "of-the-shard"}},
+	}
+	if change != nil {
+		change(&config)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(file), "token"), []byte("of-the-admin"), 0o600))
+	require.NoError(t, clientcmd.WriteToFile(config, file))
+	return file
+}
+
+func TestWhatAKubeconfigSaysOfKCP(t *testing.T) {
+	t.Parallel()
+	config, err := externalConfig(kubeconfig(t, nil))
+	require.NoError(t, err)
+	require.Equal(t, "https://kcp.example:6443", config.Host)
+	require.Empty(t, config.BearerToken, "the credential is not a part of it, but followed")
+	require.NotNil(t, config.WrapTransport)
+	for name, change := range map[string]func(*clientcmdapi.Config){
+		"insecure-skip-tls-verify": func(c *clientcmdapi.Config) { c.Clusters["root"].InsecureSkipTLSVerify = true },
+		"is not an https URL":      func(c *clientcmdapi.Config) { c.Clusters["root"].Server = "http://kcp.example" },
+		"no such file":             func(c *clientcmdapi.Config) { c.AuthInfos["admin"].TokenFile = "nowhere" },
+		"context was not found":    func(c *clientcmdapi.Config) { c.CurrentContext = "other" },
+	} {
+		_, err := externalConfig(kubeconfig(t, change))
+		require.ErrorContains(t, err, "--kcp-kubeconfig: ")
+		require.ErrorContains(t, err, name)
+	}
+}
+
+func TestTheShardAdminOfAnotherServerClosesNothing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*clientcmdapi.Config)
+		own    bool
+	}{
+		"the same server": {nil, true},
+		"another server":  {func(c *clientcmdapi.Config) { c.Clusters["base"].Server = "https://other.example" }, false},
+		"nobody":          {func(c *clientcmdapi.Config) { delete(c.Contexts, shardAdmin) }, false},
+		"no credential":   {func(c *clientcmdapi.Config) { c.AuthInfos["shard"].Token = "" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := kubeconfig(t, c.change)
+			config, err := externalConfig(file)
+			require.NoError(t, err)
+			clients, err := kcp.NewClients(config, prometheus.NewRegistry())
+			require.NoError(t, err)
+			o := NewOptions()
+			o.KCPKubeconfig = file
+			closer, err := closerClients(Config{completed{Options: *o}}, clients, config.Host)
+			require.NoError(t, err)
+			require.Equal(t, c.own, closer != clients)
+		})
+	}
+}
