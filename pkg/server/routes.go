@@ -77,7 +77,7 @@ func (p routes) router() chi.Router {
 	}
 	r.With(proxy.Shape, p.authenticate, p.room).Handle("/clusters/*", p.forward)
 	r.Route("/api/", func(r chi.Router) {
-		r.Use(p.authenticate, httpmw.Audit(p.audit), p.room)
+		r.Use(httpmw.WholeBody, p.authenticate, httpmw.Audit(p.audit), p.room)
 		(&users.Handler{
 			Views: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
 			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.rights.everywhere,
