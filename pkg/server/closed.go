@@ -19,11 +19,15 @@ func closedClusters(closer *kcp.Clients) *kcp.Informer[*kcpcorev1alpha1.LogicalC
 		func() runtime.Object { return &kcpcorev1alpha1.LogicalClusterList{} })
 }
 
-// onClosed brings back what is soft-deleted where somebody opened it in kcp.
+// shut tells whether a logical cluster is closed.
+func (c *controllers) shut(cluster string) bool {
+	lc, ok := c.closed.Get(cluster, kcpcorev1alpha1.LogicalClusterName)
+	return ok && kcpcorev1alpha1.IsLogicalClusterInactive(lc.Annotations)
+}
+
+// onClosed brings back what is soft-deleted where somebody opened it in kcp, and what
+// lives where it was closed, as by a leader that was stopped in the middle of that.
 func (c *controllers) onClosed(old, new *kcpcorev1alpha1.LogicalCluster) {
-	if new != nil && kcpcorev1alpha1.IsLogicalClusterInactive(new.Annotations) {
-		return
-	}
 	cluster := kcp.ClusterOf(current(old, new))
 	at := c.views.Cluster(cluster)
 	if at.Kind == tenancy.ClusterWorkspace {

@@ -49,15 +49,17 @@ type controllers struct {
 	// bindings are those of the Orgs' own workspaces; look finds what nothing hints at.
 	bindings *organization.Bindings
 	look     *controller.Controller
+	// closed are the logical clusters that the hub has closed; none where it may not.
+	closed *kcp.Informer[*kcpcorev1alpha1.LogicalCluster]
 }
 
-func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients, clusters bootstrap.Clusters, in *views.Informers, v *views.Views, config Config, log *audit.Log) (*controllers, error) {
+func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients, closed *kcp.Informer[*kcpcorev1alpha1.LogicalCluster], clusters bootstrap.Clusters, in *views.Informers, v *views.Views, config Config, log *audit.Log) (*controllers, error) {
 	metrics, err := controller.NewMetrics(registry)
 	if err != nil {
 		return nil, err
 	}
 	c := &controllers{
-		clusters: clusters, in: in, views: v, config: config, audit: log, metrics: metrics,
+		clusters: clusters, in: in, views: v, config: config, audit: log, metrics: metrics, closed: closed,
 		organizationEcho: controller.NewEcho(), workspaceEcho: controller.NewEcho(),
 		userEcho: controller.NewEcho(), membershipEcho: controller.NewEcho(),
 	}

@@ -40,16 +40,19 @@ func (w *writes) freeze(ctx context.Context, cluster string) error {
 }
 
 func (w *writes) closeDoor(ctx context.Context, cluster string) error {
-	phase, err := w.setPhase(ctx, cluster, kcpcorev1alpha1.LogicalClusterPhaseReady, phaseClosed)
+	lc, err := w.setPhase(ctx, cluster, kcpcorev1alpha1.LogicalClusterPhaseReady, phaseClosed)
 	if apierrors.IsForbidden(err) {
 		w.refused()
 		return errNotFrozen
 	}
 	// One that kcp is still making would become Ready all the same.
-	if err != nil || phase != phaseClosed {
+	if err != nil || lc == nil || lc.Status.Phase != phaseClosed {
 		return err
 	}
-	return w.inactive(ctx, cluster, `"true"`)
+	// Whoever opened it since it was read has made it Ready.
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q,"annotations":{%q:"true"}}}`, lc.UID, lc.ResourceVersion, kcpcorev1alpha1.LogicalClusterInactiveAnnotationKey)
+	_, err = w.logicalCluster(cluster).Patch(ctx, kcpcorev1alpha1.LogicalClusterName, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager})
+	return again(unlessGone(err))
 }
 
 // notFrozen has the bindings taken from what is deleted and cannot be frozen.
@@ -68,7 +71,7 @@ func (w *writes) thaw(ctx context.Context, cluster string) error {
 }
 
 func (w *writes) openDoor(ctx context.Context, cluster string) error {
-	if err := w.inactive(ctx, cluster, "null"); err != nil {
+	if err := w.active(ctx, cluster); err != nil {
 		return err
 	}
 	_, err := w.setPhase(ctx, cluster, phaseClosed, kcpcorev1alpha1.LogicalClusterPhaseReady)
@@ -78,30 +81,30 @@ func (w *writes) openDoor(ctx context.Context, cluster string) error {
 // release lets kcp, and nobody else, work in a logical cluster that is to go.
 func (w *writes) release(ctx context.Context, cluster string) error {
 	defer w.doors.hold(cluster)()
-	return w.inactive(ctx, cluster, "null")
+	return w.active(ctx, cluster)
 }
 
-func (w *writes) inactive(ctx context.Context, cluster, value string) error {
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, kcpcorev1alpha1.LogicalClusterInactiveAnnotationKey, value)
+func (w *writes) active(ctx context.Context, cluster string) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, kcpcorev1alpha1.LogicalClusterInactiveAnnotationKey)
 	_, err := w.logicalCluster(cluster).Patch(ctx, kcpcorev1alpha1.LogicalClusterName, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager})
 	return unlessGone(err)
 }
 
 // setPhase changes the phase of a logical cluster from one to another, leaves every
-// other phase alone, and returns what it is then.
-func (w *writes) setPhase(ctx context.Context, cluster string, from, to kcpcorev1alpha1.LogicalClusterPhaseType) (kcpcorev1alpha1.LogicalClusterPhaseType, error) {
+// other phase alone, and returns it as it is then; nil where it is gone.
+func (w *writes) setPhase(ctx context.Context, cluster string, from, to kcpcorev1alpha1.LogicalClusterPhaseType) (*kcpcorev1alpha1.LogicalCluster, error) {
 	lc, err := w.logicalCluster(cluster).Get(ctx, kcpcorev1alpha1.LogicalClusterName, metav1.GetOptions{})
 	if err != nil {
-		return "", unlessGone(err)
+		return nil, unlessGone(err)
 	}
 	if lc.Status.Phase != from {
-		return lc.Status.Phase, nil
+		return lc, nil
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"status":{"phase":%q}}`, lc.UID, lc.ResourceVersion, to)
-	if _, err = w.logicalCluster(cluster).Patch(ctx, kcpcorev1alpha1.LogicalClusterName, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager}, "status"); err != nil {
-		return "", again(unlessGone(err))
+	if lc, err = w.logicalCluster(cluster).Patch(ctx, kcpcorev1alpha1.LogicalClusterName, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager}, "status"); err != nil {
+		return nil, again(unlessGone(err))
 	}
-	return to, nil
+	return lc, nil
 }
 
 // logicalCluster is a client of the object that kcp keeps of the cluster in it: of

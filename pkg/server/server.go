@@ -157,7 +157,8 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err != nil {
 		return wait, err
 	}
-	c, err := newControllers(h.registry, clients.Fenced(leader.Until), closer.Fenced(leader.Until), clusters, in, v, h.config, h.audit)
+	closed := closedClusters(closer)
+	c, err := newControllers(h.registry, clients.Fenced(leader.Until), closer.Fenced(leader.Until), closed, clusters, in, v, h.config, h.audit)
 	if err != nil {
 		return wait, err
 	}
@@ -176,7 +177,6 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	running.Go(func() { accessEndpoints.Run(below) })
 	running.Go(func() { kcp.Watch(below, clusters.Initializing, in.Initializing) })
 	if closer != clients {
-		closed := closedClusters(closer)
 		closed.OnChange(c.onClosed)
 		running.Go(func() { kcp.Watch(below, []string{config.Host}, closed) })
 	}

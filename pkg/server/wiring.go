@@ -53,7 +53,7 @@ func (c *controllers) organizationConfig(w *writes, tree tenancy.Tree) organizat
 		Initialized:      w.initialized,
 		Children:         c.views.Workspaces, User: c.views.ByName,
 		PersonalRole: c.config.PersonalOrgRole, Grace: c.config.DeletionGrace, Orgs: c.clusters.Orgs,
-		Freeze: w.freeze, Thaw: w.thaw, Release: w.thaw,
+		Freeze: w.freeze, Thaw: w.thaw, Release: w.thaw, Shut: c.shut,
 		Remove: func(ctx context.Context, o *v1alpha1.Organization) error {
 			return fenced(ctx, w.clients.Organizations(c.clusters.Orgs), o)
 		},
@@ -117,7 +117,7 @@ func (c *controllers) workspaceConfig(w *writes, missing func(controller.Key) in
 		User:          c.views.ByName,
 		Template:      c.template,
 		Lifecycle: workspace.Lifecycle{
-			Grace: c.config.DeletionGrace, Freeze: w.freeze, Thaw: w.thaw, Release: w.release,
+			Grace: c.config.DeletionGrace, Freeze: w.freeze, Thaw: w.thaw, Release: w.release, Shut: c.shut,
 			Closed: func(orgCluster string) bool {
 				org, ok := c.views.OrgByCluster(orgCluster)
 				return ok && c.frozen(org)

@@ -23,6 +23,8 @@ type lifecycle struct {
 	children  func(org string) []tenancy.Workspace
 	freeze    func(ctx context.Context, cluster string) error
 	thaw      func(ctx context.Context, cluster string) error
+	// shut tells whether a logical cluster is closed.
+	shut func(cluster string) bool
 	// remove removes the very Organization that it is given: a withdrawn request is
 	// never carried out.
 	remove  func(ctx context.Context, o *v1alpha1.Organization) error
@@ -38,7 +40,8 @@ func (s *lifecycle) Reconcile(ctx context.Context, org *v1alpha1.Organization) (
 	held := controller.Hold(org)
 	requested := org.Status.DeletionRequestedAt
 	if requested == nil {
-		if meta.IsStatusConditionFalse(org.Status.Conditions, v1alpha1.ConditionActive) {
+		ws, ok := s.workspace(org.Name)
+		if meta.IsStatusConditionFalse(org.Status.Conditions, v1alpha1.ConditionActive) || ok && ws.Spec.Cluster != "" && s.shut(ws.Spec.Cluster) {
 			return controller.Outcome{}, s.open(ctx, org.Name)
 		}
 		return controller.Outcome{}, nil

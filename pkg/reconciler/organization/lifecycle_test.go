@@ -69,6 +69,18 @@ func TestO13_AnUndeletedOrgIsOpenedButWhatIsDeletedInItStaysClosed(t *testing.T)
 	require.Empty(t, m.Did, "it is opened once")
 }
 
+// As a leader leaves it that was stopped in the middle of freezing it.
+func TestO11_AnOrgThatIsClosedAndNotDeletedIsOpened(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.settled(t)
+	m.Did = nil
+	m.frozen["org1"] = true
+	m.settled(t)
+	require.Contains(t, m.Did, "thaw org1")
+	require.Empty(t, m.frozen["org1"])
+}
+
 // A Workspace is deleted, and closed, while its Org is being opened with all in it.
 func TestO13_AWorkspaceThatIsDeletedWhileItsOrgIsOpenedStaysClosed(t *testing.T) {
 	t.Parallel()

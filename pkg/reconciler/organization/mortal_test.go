@@ -81,6 +81,7 @@ func (m *mortal) configure(c *organization.Config) {
 		}
 		return m.Call("thaw "+cluster, func() { delete(m.frozen, cluster) })
 	}
+	c.Shut = func(cluster string) bool { return m.frozen[cluster] }
 	c.Release = func(_ context.Context, cluster string) error { return m.Call("release "+cluster, func() {}) }
 	c.Remove = func(_ context.Context, o *v1alpha1.Organization) error {
 		return m.Call("remove it", func() {

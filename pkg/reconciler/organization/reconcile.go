@@ -54,6 +54,8 @@ type Config struct {
 	// Freeze and Thaw close and open a logical cluster; Release opens one that kcp is
 	// to clean up.
 	Freeze, Thaw, Release func(ctx context.Context, cluster string) error
+	// Shut tells whether a logical cluster is closed.
+	Shut func(cluster string) bool
 	// Remove removes the very Organization that it is given.
 	Remove func(ctx context.Context, o *v1alpha1.Organization) error
 	// OwnWorkspace and ListWorkspaces ask kcp itself.
@@ -81,7 +83,7 @@ func New(c Config) controller.Func {
 	},
 		&lifecycle{
 			grace: c.Grace, clock: c.Clock, workspace: c.Workspace, children: c.Children,
-			freeze: c.Freeze, thaw: c.Thaw, remove: c.Remove,
+			freeze: c.Freeze, thaw: c.Thaw, shut: c.Shut, remove: c.Remove,
 			cascade: &cascade{
 				orgs: c.Orgs, own: c.OwnWorkspace, open: c.Release,
 				workspaces: c.ListWorkspaces, memberships: c.ListMemberships,

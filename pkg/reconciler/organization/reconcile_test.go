@@ -62,6 +62,7 @@ func (k *kcp) pass(t *testing.T) (controller.Result, error) {
 		Get:         func(controller.Key) (*v1alpha1.Organization, bool) { return k.org, k.org != nil },
 		Workspace:   func(string) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, k.ws != nil },
 		Waiting:     func(string) (string, bool) { return "org1", k.waiting },
+		Shut:        func(string) bool { return false },
 		Memberships: func(string) []*v1alpha1.Membership { return k.memberships },
 		User:        func(name string) (*v1alpha1.User, bool) { return &v1alpha1.User{}, name == "alice" },
 		Children:    func(string) []tenancy.Workspace { return nil }, PersonalRole: v1alpha1.RoleAdmin,

@@ -21,6 +21,8 @@ type Lifecycle struct {
 	// Freeze and Thaw close and open a logical cluster; Release opens one that kcp is
 	// to clean up.
 	Freeze, Thaw, Release func(ctx context.Context, cluster string) error
+	// Shut tells whether a logical cluster is closed.
+	Shut func(cluster string) bool
 	// Closed tells whether the Org whose own workspace is in the cluster is
 	// soft-deleted, and all in it closed with it.
 	Closed func(orgCluster string) bool
@@ -52,7 +54,7 @@ func (s *lifecycle) Reconcile(ctx context.Context, o *object) (controller.Outcom
 	held := controller.Hold(o)
 	ws := tenancy.WorkspaceOf("", o.Workspace)
 	if ws.DeletionRequestedAt == nil {
-		if meta.IsStatusConditionFalse(o.common.Conditions, v1alpha1.ConditionActive) {
+		if meta.IsStatusConditionFalse(o.common.Conditions, v1alpha1.ConditionActive) || ws.ClusterID != "" && c.Shut(ws.ClusterID) && !c.Closed(orgCluster) {
 			return controller.Outcome{}, s.open(ctx, orgCluster, ws.ClusterID)
 		}
 		return controller.Outcome{}, nil

@@ -50,6 +50,7 @@ func newMortal(t *testing.T) *mortal {
 	}
 	m.lifecycle = workspace.Lifecycle{
 		Grace: grace,
+		Shut:  func(string) bool { return m.frozen },
 		Freeze: func(_ context.Context, cluster string) error {
 			if m.refused != nil {
 				return m.refused
@@ -155,6 +156,18 @@ func TestO13_ADeletedWorkspaceIsFrozenAndKeptForTheWholeGrace(t *testing.T) {
 	require.Equal(t, []string{"alice", "another.bob"}, slices.Sorted(maps.Keys(m.held)))
 	require.Equal(t, []map[string]int{{"memberships": 2}}, m.purged)
 	require.Contains(t, m.Did, "release ws1", "kcp must be able to clean it up")
+}
+
+// As a leader leaves it that was stopped in the middle of freezing it.
+func TestO11_AWorkspaceThatIsClosedAndNotDeletedIsOpened(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.frozen, m.closed = true, true
+	m.settled(t)
+	require.Empty(t, m.Did, "its Org keeps it closed")
+	m.closed = false
+	m.settled(t)
+	require.Equal(t, []string{"thaw ws1"}, m.Did)
 }
 
 func TestO13_AnUndeletedWorkspaceIsOpenedOnce(t *testing.T) {

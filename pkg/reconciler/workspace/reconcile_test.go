@@ -55,6 +55,7 @@ func newKCP() *kcp {
 	k.ws.Spec.Cluster = "ws1"
 	k.ws.Finalizers = []string{v1alpha1.CascadeFinalizer}
 	k.ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseInitializing
+	k.lifecycle.Shut = func(string) bool { return false }
 	return k
 }
 

@@ -81,6 +81,7 @@ func newTemplated(t *testing.T, manifests ...string) *templated {
 	})
 	k.work = workspace.New(workspace.Config{
 		Clock:         k.clock,
+		Lifecycle:     workspace.Lifecycle{Shut: func(string) bool { return false }},
 		Get:           func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, true },
 		Namespace:     func(string, string) (*corev1.Namespace, bool) { return tenancy.Namespace(), true },
 		ClusterRoles:  func(string) []*rbacv1.ClusterRole { return nil },
