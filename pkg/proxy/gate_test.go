@@ -95,3 +95,31 @@ func TestCredentialsGoOverTLSAlone(t *testing.T) {
 		require.Equal(t, ok, err == nil, upstream)
 	}
 }
+
+// Who is admin no more and binds themselves before kcp knows of it has to start anew for
+// ever: what they bind lets them bind more.
+func TestADemotedAdminWhoGoesOnBindingThemselvesIsRefused(t *testing.T) {
+	t.Parallel()
+	const bindings = "/clusters/aaaa/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings"
+	rec := &recorder{}
+	settling := true
+	h := newHub(t, kcpURL, rec, func(c *proxy.Config) {
+		c.Settling = func(user string, ws tenancy.Workspace) bool {
+			require.Equal(t, "alice", user)
+			require.Equal(t, "aaaa", ws.ClusterID)
+			return settling
+		}
+	})
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		w := h.do(request(method, bindings, "alice"))
+		require.Equal(t, http.StatusForbidden, w.Code, method)
+		require.Contains(t, statusOf(t, w.Body.Bytes()).Message, "has ended")
+	}
+	require.Empty(t, rec.requests)
+	// What a member may do goes on, and all of it once it has settled.
+	require.Equal(t, http.StatusOK, h.do(request(http.MethodGet, bindings, "alice")).Code)
+	require.Equal(t, http.StatusOK, h.do(request(http.MethodPost, "/clusters/aaaa/api/v1/namespaces/default/configmaps", "alice")).Code)
+	settling = false
+	require.Equal(t, http.StatusOK, h.do(request(http.MethodPost, bindings, "alice")).Code)
+	require.Len(t, rec.requests, 3)
+}

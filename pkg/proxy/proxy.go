@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -38,6 +39,10 @@ type Config struct {
 	Identity func(*http.Request) string
 	// Elevated is told of every request that goes on with sudo, before it does.
 	Elevated func(r *http.Request, user string, e tenancy.Entry)
+	// Settling tells of a person whose right to write bindings in a Workspace ended a
+	// moment ago: what they bind now, with a right that kcp has not taken from them yet,
+	// would let them bind more. It may be nil.
+	Settling func(user string, ws tenancy.Workspace) bool
 	// Wrote is told of every write in a Workspace that kcp has done or may have,
 	// before the client is; path is what follows the cluster, decoded. It must not
 	// block. It may be nil.
@@ -115,6 +120,9 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	sudo, err := p.elevate(r, entry)
 	if err != nil {
 		return err
+	}
+	if bindsPeople(r.Method, t.rest) && p.config.Settling != nil && p.config.Settling(user, entry.Workspace) {
+		return errs.New(errs.Forbidden, "your right to give people roles in this workspace has ended")
 	}
 	opened := entry
 	opened.Sudo = sudo != nil

@@ -30,6 +30,8 @@ type rights struct {
 	of         func(org, workspace, user string) bool
 	everywhere func(user string) bool
 	ofAll      func(org string) bool
+	// settling tells of those whose right to bind others ended a moment ago.
+	settling func(user string, ws tenancy.Workspace) bool
 }
 
 // api puts everything together that answers requests; wrote is told what tenants
@@ -49,7 +51,7 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence,
 		return nil, nil, err
 	}
 	gate := tenancy.Gate{Tree: c.Tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace, Sudo: v.Sudo, Roles: v.Roles, User: v.ByName}
-	forward, err := h.proxy(serving, config, clients.Pulse(), entering(there, gate), changes, wrote)
+	forward, err := h.proxy(serving, config, clients.Pulse(), entering(there, gate), rights.settling, changes, wrote)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -66,7 +68,7 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence,
 	}.router(), forward, nil
 }
 
-func (h *hub) proxy(serving context.Context, config *rest.Config, pulse *kcp.Pulse, enter func(user, cluster string) (tenancy.Entry, error), changes *audit.Log, wrote func(e tenancy.Entry, method, path string)) (*proxy.Proxy, error) {
+func (h *hub) proxy(serving context.Context, config *rest.Config, pulse *kcp.Pulse, enter func(user, cluster string) (tenancy.Entry, error), settling func(user string, ws tenancy.Workspace) bool, changes *audit.Log, wrote func(e tenancy.Entry, method, path string)) (*proxy.Proxy, error) {
 	upstream, err := url.Parse(config.Host)
 	if err != nil {
 		return nil, fmt.Errorf("kcp's URL: %w", err)
@@ -86,7 +88,7 @@ func (h *hub) proxy(serving context.Context, config *rest.Config, pulse *kcp.Pul
 		Elevated: func(r *http.Request, user string, e tenancy.Entry) {
 			changes.Write(audit.Event{Actor: user, Action: "sudo " + r.Method, Org: e.Workspace.OrgUUID, Workspace: e.Workspace.UUID})
 		},
-		Wrote:    wrote,
+		Settling: settling, Wrote: wrote,
 		Draining: serving, Metrics: h.registry,
 	})
 }

@@ -330,7 +330,12 @@ func (c *controllers) frozen(org tenancy.Org) bool {
 }
 
 func (c *controllers) rights() rights {
-	return rights{of: c.followed, everywhere: c.followedEverywhere, ofAll: c.followedByAll}
+	return rights{of: c.followed, everywhere: c.followedEverywhere, ofAll: c.followedByAll, settling: c.settling}
+}
+
+func (c *controllers) settling(user string, ws tenancy.Workspace) bool {
+	org, ok := c.views.Org(ws.OrgUUID)
+	return ok && c.accessReconciler.EndedLately(controller.Key{Cluster: org.ClusterID, Name: ws.UUID}, user)
 }
 
 // followedEverywhere is followed for all Orgs that the person is in.

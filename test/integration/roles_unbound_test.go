@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -113,6 +114,18 @@ func TestADemotedAdminWhoRemovesTheirOwnBindingKeepsNothing(t *testing.T) {
 	require.Equal(t, "ClusterRoleBinding/kedge:workspace:member:user:bob=User:bob,", s.naming(t, "bob"))
 }
 
+// Whoever makes more and more bindings of themselves while they are demoted is an admin
+// in a namespace as long as there is one.
+func TestADemotedAdminWhoGoesOnBindingThemselvesKeepsNothing(t *testing.T) {
+	t.Parallel()
+	s := newWorkspaceScene(t)
+	const bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings"
+	s.assails(t, func(i int) call {
+		return call{Method: http.MethodPost, Path: bindings, Body: byHand("RoleBinding", fmt.Sprint("more-", i), "bob", "")}
+	})
+	require.Equal(t, "ClusterRoleBinding/kedge:workspace:member:user:bob=User:bob,", s.naming(t, "bob"))
+}
+
 // assails demotes bob, who has bound himself to the admin's role, while he sends the
 // requests of next over several connections until he has been refused for a while, and
 // waits until he can write bindings no more.
@@ -149,11 +162,17 @@ func (s workspaceScene) assails(t *testing.T, next func(i int) call) {
 	case <-began:
 	case err := <-ended:
 		require.NoError(t, err, "before it began")
-	case <-t.Context().Done():
+	case <-time.After(framework.Long):
+		require.Fail(t, "he sends nothing")
 	}
 	s.hub.Do(t, inWorkspace("alice", http.MethodPatch, s.org, s.ws, "/members/bob", role("member")), http.StatusOK)
 	for range cap(ended) {
-		require.NoError(t, <-ended)
+		select {
+		case err := <-ended:
+			require.NoError(t, err)
+		case <-time.After(framework.Long):
+			require.Fail(t, "he is not refused for good", "%s", s.naming(t, "bob"))
+		}
 	}
 	framework.Eventually(t, framework.Long, func() error {
 		for _, resource := range []string{"clusterroles", "roles"} {
