@@ -20,9 +20,9 @@ import (
 
 // health is what /readyz tells of.
 type health struct {
-	pulse atomic.Pointer[kcp.Pulse]
-	views atomic.Pointer[func() bool]
-	disk  atomic.Pointer[dataDisk]
+	clients atomic.Pointer[kcp.Clients]
+	views   atomic.Pointer[func() bool]
+	disk    atomic.Pointer[dataDisk]
 }
 
 func newHealth() *health { return &health{} }
@@ -33,15 +33,19 @@ func (h *health) assembled(viewsReady func() bool) { h.views.Store(&viewsReady) 
 
 // probe asks kcp all the time whether it is there, so that requests need not.
 func (h *health) probe(ctx context.Context, clients *kcp.Clients) {
-	h.pulse.Store(clients.Pulse())
+	h.clients.Store(clients)
 	clients.Listen(ctx)
 }
 
 // kcp says what is wrong with kcp.
 func (h *health) kcp() (why string) {
-	switch pulse := h.pulse.Load(); {
-	case pulse == nil:
+	clients := h.clients.Load()
+	if clients == nil {
 		return "it has not been asked yet"
+	}
+	switch pulse := clients.Pulse(); {
+	case clients.Refused() != nil:
+		return clients.Refused().Error()
 	case pulse.Err() != nil:
 		return "it does not answer"
 	case !pulse.Ready():

@@ -77,6 +77,13 @@ func TestAKCPThatWasStartedAgainHasANewTokenAndNoHubIsStartedAgain(t *testing.T)
 	})
 	a, err := copied.hub.Try(copied.calls()["create an Org"])
 	require.NoError(t, refusedFor(a, 0, err))
+	framework.Eventually(t, framework.Long, func() error {
+		a, err := copied.hub.Try(framework.Call{Method: http.MethodGet, Path: "/readyz"})
+		if err == nil && !strings.Contains(string(a.Raw), "[-]kcp not ready: kcp refuses the credential of --kcp-kubeconfig") {
+			err = fmt.Errorf("%d: %s", a.Code, a.Raw)
+		}
+		return err
+	})
 	renew()
 	copied.recovered(t)
 	t.Logf("all was well %s after the copy was renewed", copied.afterward.Round(time.Millisecond))
