@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -53,7 +54,11 @@ func TestO11_KillInTheMiddleOfCreatesLosesNothing(t *testing.T) {
 			})
 		}
 		for range 3 {
-			<-acknowledged
+			select {
+			case <-acknowledged:
+			case <-time.After(framework.Long):
+				require.Fail(t, "nothing is acknowledged", "%s", h.Output)
+			}
 		}
 		h.Kill()
 		go func() {
@@ -99,6 +104,7 @@ func TestO11_KillInTheMiddleOfCreatesLosesNothing(t *testing.T) {
 	})
 	a := h.Do(t, framework.Call{As: "alice", Method: http.MethodGet, Path: "/api/orgs/" + home + "/workspaces", Org: home}, http.StatusOK)
 	one := a.JSON["items"].([]any)[0].(map[string]any)
+	h.Enters(t, "alice", one["clusterID"].(string))
 	_, errOut, err := h.Kubectl(t, "alice", one["clusterID"].(string), "get", "namespaces")
 	require.NoError(t, err, errOut)
 }

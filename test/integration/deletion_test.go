@@ -117,8 +117,10 @@ func TestO13_WhatIsDeletedIsHiddenEverywhereAndComesBackWhole(t *testing.T) {
 			restored := other.Do(t, c.call(back, http.MethodPost, "/undelete"), http.StatusOK)
 			require.Equal(t, "Ready", restored.Text("phase"), "%s", restored.Raw)
 			require.NotContains(t, restored.JSON, "purgeAt")
-			require.NoError(t, s.shown(other, true, true))
-			framework.Eventually(t, framework.Long, func() error { return s.shown(hub, true, true) })
+			other.Do(t, c.call(back, http.MethodGet, ""), http.StatusOK)
+			for _, hub := range s.hubs {
+				framework.Eventually(t, framework.Long, func() error { return s.shown(hub, true, true) })
+			}
 			for name, before := range rights {
 				require.NoError(t, unlike(before, s.p.versions(t, s.cluster, name)), "%s has what they had", name)
 			}
@@ -143,7 +145,8 @@ func TestO13_WhatIsDeletedIsHiddenEverywhereAndComesBackWhole(t *testing.T) {
 	require.NoError(t, s.shown(hub, true, false))
 	shutInKCP(t, "bob", s.cluster)
 	hub.Do(t, workspace("alice", http.MethodPost, "/undelete"), http.StatusOK)
-	require.NoError(t, s.shown(hub, true, true))
+	hub.Do(t, workspace("alice", http.MethodGet, ""), http.StatusOK)
+	framework.Eventually(t, framework.Long, func() error { return s.shown(hub, true, true) })
 	s.p.settles(t, true)
 }
 
@@ -244,6 +247,7 @@ func TestO8_ADeletedPersonIsOutOfEverythingAndComesBackWhole(t *testing.T) {
 			for name := range before[cluster] {
 				require.Contains(t, held, name)
 			}
+			other.Enters(t, "bob", cluster)
 			_, errOut, err := other.Kubectl(t, "bob", cluster, "get", "configmaps")
 			require.NoError(t, err, errOut)
 		}

@@ -25,6 +25,7 @@ import (
 // of it.
 type stream struct {
 	name, cluster string
+	hub           *framework.Hub
 	text          func() string
 	ended         chan struct{}
 	// at is when it ended; to be read behind ended.
@@ -47,7 +48,7 @@ var streamKinds = []string{"h1", "h2", "websocket", "kubectl"}
 // open opens a watch of what is below path and ends it with the test.
 func open(t testing.TB, hub *framework.Hub, kind, as, cluster, path string, header http.Header) *stream {
 	t.Helper()
-	s := &stream{name: fmt.Sprintf("%s's %s at %s", as, kind, hub.URL), cluster: cluster, ended: make(chan struct{})}
+	s := &stream{name: fmt.Sprintf("%s's %s at %s", as, kind, hub.URL), cluster: cluster, hub: hub, ended: make(chan struct{})}
 	if kind == "kubectl" {
 		s.kubectl(t, hub, as, cluster, path[strings.LastIndex(path, "/")+1:], header)
 		return s
