@@ -73,10 +73,10 @@ func (w *writes) sweepBindings(ctx context.Context, cluster, identity string) (f
 	return found, nil
 }
 
-// leave gives a binding the subjects that are left. One of nobody goes, and is emptied
-// before: what has a finalizer stays, and goes on to bind.
+// leave gives a binding the subjects that are left. One of nobody goes, but for what
+// has a finalizer: it, or kcp's copy of it, would stay, and go on to bind.
 func leave[T kcp.Object](ctx context.Context, client *kcp.Client[T], binding T, subjects []rbacv1.Subject) error {
-	if err := setSubjects(ctx, client, binding, subjects); err != nil || len(subjects) > 0 {
+	if err := setSubjects(ctx, client, binding, subjects); err != nil || len(subjects) > 0 || len(binding.GetFinalizers()) > 0 {
 		return err
 	}
 	return remove(ctx, client, binding)

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -36,6 +37,8 @@ type ended struct {
 
 	mu sync.Mutex
 	at map[place]end
+	// held are the bindings that had finalizers, and when they were emptied.
+	held map[types.UID]time.Time
 }
 
 type end struct {
@@ -95,6 +98,29 @@ func (r *Reconciler) sweep(ctx context.Context, key controller.Key, cluster stri
 		after = max(after, Settled-age)
 	}
 	return after, nil
+}
+
+// emptied is told of a binding that had finalizers. kcp keeps copies of bindings,
+// finalizers and all, and asks those, too. A copy that is removed before it is empty
+// stays for ever, and goes on to bind.
+func (d *ended) emptied(binding types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.clock.Now()
+	for uid, when := range d.held {
+		if now.Sub(when) > remembered {
+			delete(d.held, uid)
+		}
+	}
+	d.held[binding] = now
+}
+
+// copied tells whether a binding can go.
+func (d *ended) copied(binding types.UID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	when, ok := d.held[binding]
+	return !ok || d.clock.Since(when) >= Settled
 }
 
 func (d *ended) of(key controller.Key) map[place]end {

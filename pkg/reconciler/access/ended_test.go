@@ -78,3 +78,25 @@ func TestAnAdminWhoRemovedTheirOwnBindingIsUnboundAllTheSame(t *testing.T) {
 	require.Zero(t, pass())
 	require.Empty(t, r.did)
 }
+
+// kcp's copy of a binding keeps its finalizers, and what it binds, where the binding is
+// gone before the copy is empty.
+func TestABindingThatATenantHoldsIsEmptyForAWhileBeforeItGoes(t *testing.T) {
+	t.Parallel()
+	const name = "kedge:workspace:member:user:bob"
+	r := newRights(tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, nil, false))
+	r.reconcile(t)
+	r.bindings[name].UID, r.bindings[name].Finalizers = "held", []string{"example.com/held"}
+	r.memberships, r.did = nil, nil
+	a := r.reconciler()
+	for range 2 {
+		_, err := a.Reconcile(t.Context(), key)
+		require.ErrorIs(t, err, controller.ErrRetry)
+		require.Empty(t, r.bindings[name].Subjects)
+		require.Equal(t, []string{"empty " + name}, r.did)
+	}
+	r.clock.SetTime(r.clock.Now().Add(access.Settled))
+	_, err := a.Reconcile(t.Context(), key)
+	require.NoError(t, err)
+	require.Empty(t, r.names())
+}

@@ -94,7 +94,7 @@ func (r *rights) reconciler() *access.Reconciler {
 		EmptyBinding: func(_ context.Context, _ string, o *rbacv1.ClusterRoleBinding) error {
 			return r.write("empty "+o.Name, func() {
 				emptied := o.DeepCopy()
-				emptied.Subjects = nil
+				emptied.Subjects, emptied.Finalizers = nil, nil
 				r.bindings[o.Name] = emptied
 			})
 		},

@@ -6,10 +6,13 @@ package access
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -55,7 +58,7 @@ type Reconciler struct {
 
 // New returns the reconciler.
 func New(c Config) *Reconciler {
-	return &Reconciler{config: c, ended: ended{clock: c.Clock, at: map[place]end{}}}
+	return &Reconciler{config: c, ended: ended{clock: c.Clock, at: map[place]end{}, held: map[types.UID]time.Time{}}}
 }
 
 // Reconcile makes the bindings of one Workspace as they should be.
@@ -92,11 +95,17 @@ func (r *Reconciler) removeBinding(ctx context.Context, cluster string, b *rbacv
 		if err := r.config.EmptyBinding(ctx, cluster, b); err != nil {
 			return err
 		}
+		if len(b.Finalizers) > 0 {
+			r.ended.emptied(b.UID)
+		}
 	}
 	if user, ok := r.config.User(tenancy.BoundAtWill(b)); ok {
 		if err := r.config.Unbind(ctx, cluster, user.Spec.RBACIdentity); err != nil {
 			return err
 		}
+	}
+	if !r.ended.copied(b.UID) {
+		return fmt.Errorf("%w: kcp's copy of a binding is to be empty before it goes", controller.ErrRetry)
 	}
 	return r.config.RemoveBinding(ctx, cluster, b)
 }
