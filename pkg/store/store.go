@@ -68,14 +68,17 @@ func (s *Store) PatchWorkspace(ctx context.Context, orgCluster, org, workspace s
 // finds it there has been here before: the answer to the first try was lost.
 func create[T kcp.Object](ctx context.Context, client *kcp.Client[T], o T, what string) (T, error) {
 	var out T
-	tries := 0
+	tries, there := 0, false
 	err := retry(ctx, func(ctx context.Context) error {
-		tries++
 		var err error
-		out, err = client.Create(ctx, o, metav1.CreateOptions{FieldManager: kcp.FieldManager})
-		if apierrors.IsAlreadyExists(err) && tries > 1 {
-			out, err = client.Get(ctx, o.GetName(), metav1.GetOptions{})
+		if !there {
+			tries++
+			out, err = client.Create(ctx, o, metav1.CreateOptions{FieldManager: kcp.FieldManager})
+			if there = apierrors.IsAlreadyExists(err) && tries > 1; !there {
+				return err
+			}
 		}
+		out, err = client.Get(ctx, o.GetName(), metav1.GetOptions{})
 		return err
 	})
 	return out, convert(err, what)

@@ -44,6 +44,29 @@ func TestAUserIsFoundWhereTheAnswerToTheCreateGotLost(t *testing.T) {
 	require.Equal(t, []string{http.MethodPost, http.MethodPost, http.MethodGet}, s.took())
 }
 
+// Once it is known to be there it is read, and not made again each time a read fails.
+func TestAUserThatIsThereIsNotMadeAgainWhereReadingItFails(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	posts, failures := 0, 3
+	s.lose = func(method string) bool {
+		switch {
+		case method == http.MethodPost:
+			posts++
+			return posts == 1
+		case method == http.MethodGet && failures > 0:
+			failures--
+			return true
+		}
+		return false
+	}
+	made, err := s.store().CreateUser(t.Context(), &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "alice"}})
+	require.NoError(t, err)
+	require.NotEmpty(t, made.UID)
+	require.Zero(t, failures, "the control: reading it has failed")
+	require.Equal(t, 2, posts)
+}
+
 func TestWritesChangeWhatTheyAreAboutAndNothingElse(t *testing.T) {
 	t.Parallel()
 	s := place(t)

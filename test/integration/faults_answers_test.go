@@ -3,6 +3,7 @@ package integration
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync"
@@ -44,12 +45,17 @@ func (t torn) Write(p []byte) (int, error) {
 
 func (t torn) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
-// every is a fault of one in n of the requests that are not watches, the first of
-// those not among them.
-func every(n int64, hit fault) fault {
-	var count atomic.Int64
+// oneIn is a fault of one in n of the requests that are not watches, the same ones in
+// every run. Were it each nth, a retry that comes after as many others would always be
+// the one that is hit.
+func oneIn(n uint32, hit fault) fault {
+	var mu sync.Mutex
+	lots := rand.New(rand.NewPCG(1, uint64(n))) //nolint:gosec // lots, not secrets
 	return func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
-		if !isWatch(r) && count.Add(1)%n == 0 {
+		mu.Lock()
+		drawn := lots.Uint32N(n) == 0
+		mu.Unlock()
+		if !isWatch(r) && drawn {
 			hit(w, r, forward)
 			return
 		}
@@ -69,10 +75,10 @@ func answersOf() map[string]fault {
 			}
 			forward.ServeHTTP(w, r)
 		},
-		"one in three answers is torn": every(3, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+		"one in three answers is torn": oneIn(3, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
 			forward.ServeHTTP(torn{w}, r)
 		}),
-		"one in three is too many": every(3, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		"one in three is too many": oneIn(3, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 			refuses(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests)
 		}),
 		"two of three writes conflict": conflicting(),
