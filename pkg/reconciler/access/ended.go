@@ -18,8 +18,8 @@ const (
 	// write that it let through behind what was looked for.
 	Settled = 2 * time.Second
 	// remembered is how long an end that nobody has dealt with is kept: longer than it
-	// takes another replica to lead.
-	remembered = time.Minute
+	// takes another replica to lead, or kcp to come back.
+	remembered = 5 * time.Minute
 )
 
 // place is a person in a Workspace.
@@ -44,8 +44,17 @@ type ended struct {
 type end struct {
 	identity string
 	when     time.Time
-	// swept says that it was looked once for what they are bound to.
-	swept bool
+	// swept is when it was first looked for what they are bound to.
+	swept time.Time
+}
+
+// last is since when nothing gives them the right any more: a pass that began before
+// it ended may have gone on to write what it knew.
+func (e end) last() time.Time {
+	if e.swept.After(e.when) {
+		return e.swept
+	}
+	return e.when
 }
 
 // Ended is told of everybody whose right to write bindings in a Workspace ended. The
@@ -73,29 +82,30 @@ func (r *Reconciler) EndedLately(key controller.Key, user string) bool {
 	r.ended.mu.Lock()
 	defer r.ended.mu.Unlock()
 	e, ok := r.ended.at[place{key, user}]
-	return ok && r.ended.clock.Since(e.when) < Settled
+	return ok && r.ended.clock.Since(e.last()) < Settled
 }
 
-// sweep takes those whose right ended out of what tenants bound, and returns when to
-// look once more.
-func (r *Reconciler) sweep(ctx context.Context, key controller.Key, cluster string, grants []tenancy.Grant) (after time.Duration, err error) {
-	for p, e := range r.ended.of(key) {
-		age := r.ended.clock.Since(e.when)
+// sweep takes those whose right ended before the grants were read out of what tenants
+// bound, and returns when to look once more.
+func (r *Reconciler) sweep(ctx context.Context, cluster string, before map[place]end, grants []tenancy.Grant) (after time.Duration, err error) {
+	for p, e := range before {
 		switch {
-		case tenancy.IsAdmin(grants, p.user) || age > remembered:
+		case tenancy.IsAdmin(grants, p.user) || r.ended.clock.Since(e.when) > remembered:
 			r.ended.done(p, e)
-			continue
-		case !e.swept || age >= Settled:
+		case e.swept.IsZero():
 			if err := r.config.Unbind(ctx, cluster, e.identity); err != nil {
 				return 0, err
 			}
-			if age >= Settled {
-				r.ended.done(p, e)
-				continue
-			}
 			r.ended.swept(p, e)
+			after = Settled
+		case r.ended.clock.Since(e.swept) < Settled:
+			after = max(after, Settled-r.ended.clock.Since(e.swept))
+		default:
+			if err := r.config.Unbind(ctx, cluster, e.identity); err != nil {
+				return 0, err
+			}
+			r.ended.done(p, e)
 		}
-		after = max(after, Settled-age)
 	}
 	return after, nil
 }
@@ -148,7 +158,7 @@ func (d *ended) swept(p place, e end) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.at[p].when.Equal(e.when) {
-		e.swept = true
+		e.swept = d.clock.Now()
 		d.at[p] = e
 	}
 }

@@ -71,11 +71,49 @@ func TestAnAdminWhoRemovedTheirOwnBindingIsUnboundAllTheSame(t *testing.T) {
 	r, a, pass = arrange()
 	a.Ended(key, "bob")
 	r.clock.SetTime(r.clock.Now().Add(15 * time.Second))
+	require.False(t, a.EndedLately(key, "bob"))
+	require.Equal(t, access.Settled, pass().After)
+	require.Equal(t, []string{unbind}, r.did)
+	require.True(t, a.EndedLately(key, "bob"), "until a moment ago another leader may have written")
+	r.clock.SetTime(r.clock.Now().Add(access.Settled))
 	require.Zero(t, pass())
 	require.Equal(t, []string{unbind}, r.did)
 	a.Ended(key, "bob")
 	r.clock.SetTime(r.clock.Now().Add(time.Hour))
 	require.Zero(t, pass())
+	require.Empty(t, r.did)
+}
+
+// A pass that has read an admin's Membership before they are demoted neither takes the
+// end for one that was undone, nor writes behind the look for what they are bound to.
+func TestARightThatEndsWhileAPassWritesIsSweptByTheNext(t *testing.T) {
+	t.Parallel()
+	const binding, unbind = "kedge:workspace:admin:user:bob", "unbind kedge:bob"
+	bob := tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleAdmin, nil, false)
+	r := newRights(bob)
+	a := r.reconciler()
+	r.meanwhile = func() {
+		r.meanwhile = nil
+		r.memberships = []*v1alpha1.Membership{tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, nil, false)}
+		a.Ended(key, "bob")
+		r.clock.SetTime(r.clock.Now().Add(2 * access.Settled))
+	}
+	_, err := a.Reconcile(t.Context(), key)
+	require.NoError(t, err)
+	require.Nil(t, r.meanwhile)
+	require.Contains(t, r.bindings, binding, "what the pass was about to write")
+	// He removes what would tell of it.
+	delete(r.bindings, binding)
+	for range 2 {
+		r.did = nil
+		_, err = a.Reconcile(t.Context(), key)
+		require.NoError(t, err)
+		require.Contains(t, r.did, unbind)
+		r.clock.SetTime(r.clock.Now().Add(access.Settled))
+	}
+	r.did = nil
+	_, err = a.Reconcile(t.Context(), key)
+	require.NoError(t, err)
 	require.Empty(t, r.did)
 }
 

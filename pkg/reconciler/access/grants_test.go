@@ -30,6 +30,8 @@ type rights struct {
 	fails       string
 	clock       *clocktesting.FakePassiveClock
 	did         []string
+	// meanwhile is done before a binding is written.
+	meanwhile func()
 }
 
 func newRights(memberships ...*v1alpha1.Membership) *rights {
@@ -86,6 +88,9 @@ func (r *rights) reconciler() *access.Reconciler {
 			return r.write("remove role "+o.Name, func() { delete(r.roles, o.Name) })
 		},
 		WriteBinding: func(_ context.Context, _ string, o *rbacv1.ClusterRoleBinding) error {
+			if r.meanwhile != nil {
+				r.meanwhile()
+			}
 			return r.write("write "+o.Name, func() { r.bindings[o.Name] = o })
 		},
 		RemoveBinding: func(_ context.Context, _ string, o *rbacv1.ClusterRoleBinding) error {

@@ -63,6 +63,9 @@ func New(c Config) *Reconciler {
 
 // Reconcile makes the bindings of one Workspace as they should be.
 func (r *Reconciler) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
+	// Read before the grants, which then know of it: a right that ends during the pass
+	// is for the next one, not to be taken for one that was given again.
+	ended := r.ended.of(key)
 	cluster, grants, c := r.changes(key, "")
 	if cluster == "" {
 		return controller.Result{}, nil
@@ -75,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key controller.Key) (control
 	each(within, changes, cluster, c.WriteRoles, r.config.WriteRole)
 	each(within, changes, cluster, c.WriteBindings, r.config.WriteBinding)
 	failed := changes.Wait()
-	after, err := r.sweep(ctx, key, cluster, grants)
+	after, err := r.sweep(ctx, cluster, ended, grants)
 	return controller.Result{After: after}, errors.Join(failed, err)
 }
 
