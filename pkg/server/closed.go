@@ -1,20 +1,28 @@
 package server
 
 import (
+	"context"
+	"fmt"
+
+	"github.com/kcp-dev/sdk/apis/core"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// closedClusters are the logical clusters that the hub has closed, which nobody but
-// whoever may close them sees.
+// closedClusters are the logical clusters that the hub has closed, or somebody else,
+// which nobody but whoever may close them sees.
 func closedClusters(closer *kcp.Clients) *kcp.Informer[*kcpcorev1alpha1.LogicalCluster] {
 	return kcp.NewInformer(closer, kcpcorev1alpha1.SchemeGroupVersion.WithResource("logicalclusters"),
-		kcptenancyv1alpha1.WorkspacePhaseLabel+"="+string(phaseClosed),
+		fmt.Sprintf("%s in (%s,%s)", kcptenancyv1alpha1.WorkspacePhaseLabel, phaseClosed, kcpcorev1alpha1.LogicalClusterPhaseInactive),
 		func() *kcpcorev1alpha1.LogicalCluster { return &kcpcorev1alpha1.LogicalCluster{} },
 		func() runtime.Object { return &kcpcorev1alpha1.LogicalClusterList{} })
 }
@@ -39,4 +47,48 @@ func (c *controllers) onClosed(old, new *kcpcorev1alpha1.LogicalCluster) {
 	if at.OrgUUID != "" {
 		c.organization.Enqueue(controller.Key{Cluster: c.clusters.Orgs, Name: at.OrgUUID})
 	}
+}
+
+// newActivation makes active again what kcp's admin has made inactive in the tree, be
+// it to live or to be frozen: with it kcp has ended the wildcard requests of the whole
+// shard, so that nothing else of the hub works. For the same reason it does not wait
+// for memory, or for a replica to lead; what it writes holds for what it has seen only.
+func (c *controllers) newActivation(closer *kcp.Clients) *controller.Controller {
+	activation := controller.New(controller.Options{Name: "activation", All: c.allClosed}, c.metrics, func(ctx context.Context, key controller.Key) (controller.Result, error) {
+		lc, ok := c.closed.Get(key.Cluster, key.Name)
+		if !ok || lc.Status.Phase != kcpcorev1alpha1.LogicalClusterPhaseInactive || !kcpcorev1alpha1.IsLogicalClusterInactive(lc.Annotations) ||
+			!c.config.Tree.Holds(lc.Annotations[core.LogicalClusterPathAnnotationKey]) {
+			return controller.Result{}, nil
+		}
+		fence := fmt.Sprintf(`"uid":%q,"resourceVersion":%q,`, lc.UID, lc.ResourceVersion)
+		_, err := closer.LogicalClusters(closer.ClusterURL(key.Cluster)).Patch(ctx, key.Name, types.MergePatchType, unmarked(fence), metav1.PatchOptions{FieldManager: kcp.FieldManager})
+		if err == nil {
+			log.From(ctx).Warn("made a logical cluster active again: kcp refuses all wildcard requests while one that it calls Inactive is there", zap.String("cluster", key.Cluster))
+		}
+		return controller.Result{}, again(unlessGone(err))
+	})
+	c.closed.OnChange(func(_, new *kcpcorev1alpha1.LogicalCluster) {
+		if new != nil {
+			activation.Enqueue(controller.Key{Cluster: kcp.ClusterOf(new), Name: new.Name})
+		}
+	})
+	return activation
+}
+
+// inactiveOld is what kcp has called it before, and still goes by.
+const inactiveOld = "internal.kcp.io/inactive"
+
+// unmarked is a patch that takes off a logical cluster what makes it inactive, in
+// either of the names that kcp goes by. fence is the metadata that it asks for, each
+// with a comma behind it.
+func unmarked(fence string) []byte {
+	return fmt.Appendf(nil, `{"metadata":{%s"annotations":{%q:null,%q:null}}}`, fence,
+		kcpcorev1alpha1.LogicalClusterInactiveAnnotationKey, inactiveOld)
+}
+
+func (c *controllers) allClosed() (keys []controller.Key) {
+	for lc := range c.closed.All() {
+		keys = append(keys, controller.Key{Cluster: kcp.ClusterOf(lc), Name: lc.Name})
+	}
+	return keys
 }

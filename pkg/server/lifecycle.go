@@ -17,6 +17,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/log"
@@ -44,6 +45,10 @@ func (w *writes) closeDoor(ctx context.Context, cluster string) error {
 	if apierrors.IsForbidden(err) {
 		w.refused()
 		return errNotFrozen
+	}
+	// It is made active again, and then Ready.
+	if err == nil && lc != nil && lc.Status.Phase == kcpcorev1alpha1.LogicalClusterPhaseInactive {
+		return fmt.Errorf("%w: kcp calls it Inactive", controller.ErrRetry)
 	}
 	// One that kcp is still making would become Ready all the same.
 	if err != nil || lc == nil || lc.Status.Phase != phaseClosed {
@@ -85,8 +90,7 @@ func (w *writes) release(ctx context.Context, cluster string) error {
 }
 
 func (w *writes) active(ctx context.Context, cluster string) error {
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, kcpcorev1alpha1.LogicalClusterInactiveAnnotationKey)
-	_, err := w.logicalCluster(cluster).Patch(ctx, kcpcorev1alpha1.LogicalClusterName, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager})
+	_, err := w.logicalCluster(cluster).Patch(ctx, kcpcorev1alpha1.LogicalClusterName, types.MergePatchType, unmarked(""), metav1.PatchOptions{FieldManager: kcp.FieldManager})
 	return unlessGone(err)
 }
 

@@ -178,6 +178,8 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	running.Go(func() { kcp.Watch(below, clusters.Initializing, in.Initializing) })
 	if closer != clients {
 		closed.OnChange(c.onClosed)
+		activation := c.newActivation(closer)
+		running.Go(func() { h.disk.whileRoom(below, activation.Run) })
 		running.Go(func() { kcp.Watch(below, []string{config.Host}, closed) })
 	}
 	if err := awaitReady(starting, v.Ready); err != nil {

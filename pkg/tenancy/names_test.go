@@ -149,6 +149,12 @@ func TestTree(t *testing.T) {
 	} {
 		require.Equal(t, hub, tree.IsHubPath(path), path)
 	}
+	for path, held := range map[string]bool{
+		tree.Root(): true, tree.Users(): true, tree.Workspace(org, ws): true,
+		"root:platform": false, "root:platform:kedge2": false, "root": false, "": false,
+	} {
+		require.Equal(t, held, tree.Holds(path), path)
+	}
 	for path, above := range map[string]bool{"root": true, "root:platform": true, "root:plat": false, tree.Root(): false} {
 		require.Equal(t, above, tree.IsAbovePath(path), path)
 	}

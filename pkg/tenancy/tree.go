@@ -37,6 +37,9 @@ func NewTree(root string) (Tree, error) {
 // Root is the path of the hub's own root workspace.
 func (t Tree) Root() string { return t.root }
 
+// Holds tells whether a workspace path is the hub's root workspace or below it.
+func (t Tree) Holds(path string) bool { return path == t.root || strings.HasPrefix(path, t.root+":") }
+
 // Users is the path of the workspace of Users and UserMembershipIndexes.
 func (t Tree) Users() string { return t.root + ":users" }
 
