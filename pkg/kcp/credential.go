@@ -26,16 +26,17 @@ const rereadPause = time.Second
 // start: when it refuses what there is, or is gone, read is called again, and a
 // request that was refused is sent once more with what is new. What read cannot
 // return whole replaces nothing, and nothing else than a credential is taken over.
-// name says in logs and errors whose credential it is.
+// name says in logs and errors whose credential it is. ctx has the logger: requests
+// need not have one, and whichever fails first tells.
 //
 // A configuration that authenticates in another way is returned as it is.
-func Follow(name string, read func() (*rest.Config, error)) (*rest.Config, error) {
+func Follow(ctx context.Context, name string, read func() (*rest.Config, error)) (*rest.Config, error) {
 	config, err := read()
 	if err != nil || config.ExecProvider != nil || config.AuthProvider != nil || config.Username != "" ||
 		config.BearerToken == "" && config.BearerTokenFile == "" && config.CertFile == "" && len(config.CertData) == 0 {
 		return config, err
 	}
-	c := &credential{name: name, read: read}
+	c := &credential{name: name, read: read, log: log.From(ctx)}
 	first, err := newIdentity(c, config, 0)
 	if err != nil {
 		return nil, err
@@ -51,6 +52,7 @@ func Follow(name string, read func() (*rest.Config, error)) (*rest.Config, error
 type credential struct {
 	name string
 	read func() (*rest.Config, error)
+	log  *zap.Logger
 	now  atomic.Pointer[identity]
 	// refused is set while kcp does not take what there is now.
 	refused atomic.Bool
@@ -122,7 +124,7 @@ func (a authenticated) RoundTrip(r *http.Request) (*http.Response, error) {
 		response, err := a.next.RoundTrip(as.sign(r))
 		if err != nil {
 			if ctx.Err() == nil {
-				a.renew(ctx, as, false)
+				a.renew(as, false)
 			}
 			return nil, err
 		}
@@ -133,7 +135,7 @@ func (a authenticated) RoundTrip(r *http.Request) (*http.Response, error) {
 			return response, nil
 		}
 		_ = response.Body.Close()
-		newest := a.renew(ctx, as, true)
+		newest := a.renew(as, true)
 		if r = again(r); newest == as || r == nil {
 			return nil, unreachable(&Refusal{of: a.name})
 		}
@@ -161,7 +163,7 @@ func again(r *http.Request) *http.Request {
 
 // renew returns the newest identity after a request failed with one, for which it
 // looks whether there is another.
-func (c *credential) renew(ctx context.Context, failed *identity, refused bool) *identity {
+func (c *credential) renew(failed *identity, refused bool) *identity {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now.Load()
@@ -178,7 +180,7 @@ func (c *credential) renew(ctx context.Context, failed *identity, refused bool) 
 	config, err := c.read()
 	// What is for one server is not shown to another.
 	if err == nil && config.Host != now.config.Host {
-		c.tell(ctx, "the kubeconfig of the hub's credential names another server by now; start the hub anew to use that", nil)
+		c.tell("the kubeconfig of the hub's credential names another server by now; start the hub anew to use that", nil)
 		return now
 	}
 	var next *identity
@@ -187,25 +189,25 @@ func (c *credential) renew(ctx context.Context, failed *identity, refused bool) 
 	}
 	if err == nil && (!bytes.Equal(next.config.CAData, now.config.CAData) || next.config.ServerName != now.config.ServerName) {
 		// People's requests are forwarded with what there was at the start.
-		c.tell(ctx, "the kubeconfig of the hub's credential names another CA by now; start the hub anew to use that", nil)
+		c.tell("the kubeconfig of the hub's credential names another CA by now; start the hub anew to use that", nil)
 		next.config.CAData, next.config.ServerName = now.config.CAData, now.config.ServerName
 	}
 	if err != nil || next.same(now) {
 		// While kcp starts there may be no file for a moment.
 		if refused {
-			c.tell(ctx, "kcp refuses the hub's credential, and there is no other yet", err)
+			c.tell("kcp refuses the hub's credential, and there is no other yet", err)
 		}
 		return now
 	}
 	c.now.Store(next)
-	log.From(ctx).Info("the hub's credential for kcp was read anew", zap.String("credential", c.name))
+	c.log.Info("the hub's credential for kcp was read anew", zap.String("credential", c.name))
 	return next
 }
 
 // tell warns of something, once as long as it lasts.
-func (c *credential) tell(ctx context.Context, what string, err error) {
+func (c *credential) tell(what string, err error) {
 	if c.told != what {
-		log.From(ctx).Warn(what, zap.String("credential", c.name), zap.Error(err))
+		c.log.Warn(what, zap.String("credential", c.name), zap.Error(err))
 	}
 	c.told = what
 }

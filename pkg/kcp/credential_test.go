@@ -42,6 +42,7 @@ type strict struct {
 	file    string
 	takes   atomic.Value
 	refused atomic.Int64
+	logs    *observer.ObservedLogs
 }
 
 func newStrict(t *testing.T) *strict {
@@ -82,10 +83,13 @@ func (s *strict) write(t *testing.T, user clientcmdapi.AuthInfo) {
 	require.NoError(t, clientcmd.WriteToFile(s.kubeconfig(user), s.file))
 }
 
-// follow returns clients with the credential of the file.
+// follow returns clients with the credential of the file, whose log is kept, though
+// nobody's requests have one.
 func (s *strict) follow(t *testing.T) *kcp.Clients {
 	t.Helper()
-	config, err := kcp.Follow("the test's kubeconfig", func() (*rest.Config, error) {
+	core, logs := observer.New(zapcore.InfoLevel)
+	s.logs = logs
+	config, err := kcp.Follow(log.Into(t.Context(), zap.New(core)), "the test's kubeconfig", func() (*rest.Config, error) {
 		raw, err := clientcmd.LoadFromFile(s.file)
 		if err != nil {
 			return nil, err
@@ -95,13 +99,6 @@ func (s *strict) follow(t *testing.T) *kcp.Clients {
 	require.NoError(t, err)
 	require.NotContains(t, config.String(), "old")
 	return newClients(t, config)
-}
-
-// logging is a context whose log is kept.
-func logging(t *testing.T) (context.Context, *observer.ObservedLogs) {
-	t.Helper()
-	core, logs := observer.New(zapcore.InfoLevel)
-	return log.Into(t.Context(), zap.New(core)), logs
 }
 
 // refuses requires that a write is refused with what a caller can be told, and
@@ -135,7 +132,7 @@ func TestANewTokenOfTheKubeconfigIsTakenUpByTheRequestThatIsRefused(t *testing.T
 				s.take("old")
 				s.write(t, user(t, "old"))
 				clients := s.follow(t)
-				ctx, logs := logging(t)
+				ctx, logs := t.Context(), s.logs
 				require.NoError(t, write(ctx, clients))
 				require.Zero(t, s.refused.Load())
 
@@ -200,7 +197,7 @@ func TestACredentialIsKeptUntilThereIsAWholeOneElse(t *testing.T) {
 			s.take("old")
 			s.write(t, clientcmdapi.AuthInfo{Token: "old"})
 			clients := s.follow(t)
-			ctx, logs := logging(t)
+			ctx, logs := t.Context(), s.logs
 			require.NoError(t, writes[http.MethodPost](ctx, clients))
 
 			damage(t, s)
@@ -238,7 +235,7 @@ func TestATokenIsNotShownToAnotherServerThatTheKubeconfigNames(t *testing.T) {
 
 	s.take("new")
 	require.NoError(t, clientcmd.WriteToFile(other.kubeconfig(clientcmdapi.AuthInfo{Token: "new"}), s.file))
-	ctx, logs := logging(t)
+	ctx, logs := t.Context(), s.logs
 	refuses(t, clients, ctx)
 	require.Empty(t, other.methods())
 	require.Zero(t, other.refused.Load())
@@ -258,7 +255,7 @@ func TestAnotherCAIsToldAndTheCredentialTakenUp(t *testing.T) {
 	certificate, _ := aCertificate(t)
 	config.Clusters["base"].CertificateAuthorityData = certificate
 	require.NoError(t, clientcmd.WriteToFile(config, s.file))
-	ctx, logs := logging(t)
+	ctx, logs := t.Context(), s.logs
 	require.NoError(t, writes[http.MethodPost](ctx, clients))
 	require.Equal(t, 2, logs.Len())
 	require.Contains(t, logs.All()[0].Message, "names another CA by now; start the hub anew")
@@ -323,7 +320,7 @@ func TestTheFileIsNotReadWhileKCPTakesItsCredentialNorForEveryRefusal(t *testing
 	s := newStrict(t)
 	s.take("old")
 	var reads atomic.Int64
-	config, err := kcp.Follow("the test's kubeconfig", func() (*rest.Config, error) {
+	config, err := kcp.Follow(t.Context(), "the test's kubeconfig", func() (*rest.Config, error) {
 		reads.Add(1)
 		config := s.config()
 		config.BearerToken = "old"

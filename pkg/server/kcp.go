@@ -44,7 +44,7 @@ func startKCP(ctx context.Context, c Config, newKCP NewKCP) (config *rest.Config
 	ended, failure := make(chan struct{}), make(chan error, 1)
 	if !c.Embedded {
 		close(ended)
-		config, err := externalConfig(c.KCPKubeconfig)
+		config, err := externalConfig(ctx, c.KCPKubeconfig)
 		return config, ended, failure, err
 	}
 	if newKCP == nil {
@@ -82,8 +82,8 @@ func startKCP(ctx context.Context, c Config, newKCP NewKCP) (config *rest.Config
 
 // externalConfig is that of whoever the kubeconfig is for. kcp may make them a new
 // token at any time, as it does for its admin at every start.
-func externalConfig(file string) (*rest.Config, error) {
-	config, err := kcp.Follow("--kcp-kubeconfig", func() (*rest.Config, error) { return readKubeconfig(file, "") })
+func externalConfig(ctx context.Context, file string) (*rest.Config, error) {
+	config, err := kcp.Follow(ctx, "--kcp-kubeconfig", func() (*rest.Config, error) { return readKubeconfig(file, "") })
 	if err != nil {
 		return nil, fmt.Errorf("--kcp-kubeconfig: %w", err)
 	}
@@ -114,7 +114,7 @@ func readKubeconfig(file, context string) (*rest.Config, error) {
 
 // closerClients are those of whoever may close logical clusters: kcp's shard admin,
 // where the kubeconfig has one beside its admin, as kcp's own file does.
-func closerClients(c Config, clients *kcp.Clients, host string) (*kcp.Clients, error) {
+func closerClients(ctx context.Context, c Config, clients *kcp.Clients, host string) (*kcp.Clients, error) {
 	file := c.KCPKubeconfig
 	if c.Embedded {
 		file = filepath.Join(c.DataDir, "kcp", "admin.kubeconfig")
@@ -125,7 +125,7 @@ func closerClients(c Config, clients *kcp.Clients, host string) (*kcp.Clients, e
 	if err != nil || config.BearerToken == "" && config.CertFile == "" && len(config.CertData) == 0 || config.Host != host {
 		return clients, nil
 	}
-	config, err = kcp.Follow("the context "+shardAdmin+" of kcp's kubeconfig", read)
+	config, err = kcp.Follow(ctx, "the context "+shardAdmin+" of kcp's kubeconfig", read)
 	if err != nil {
 		return nil, err
 	}

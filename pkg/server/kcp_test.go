@@ -38,7 +38,7 @@ func kubeconfig(t *testing.T, change func(*clientcmdapi.Config)) string {
 
 func TestWhatAKubeconfigSaysOfKCP(t *testing.T) {
 	t.Parallel()
-	config, err := externalConfig(kubeconfig(t, nil))
+	config, err := externalConfig(t.Context(), kubeconfig(t, nil))
 	require.NoError(t, err)
 	require.Equal(t, "https://kcp.example:6443", config.Host)
 	require.Empty(t, config.BearerToken, "the credential is not a part of it, but followed")
@@ -49,7 +49,7 @@ func TestWhatAKubeconfigSaysOfKCP(t *testing.T) {
 		"no such file":             func(c *clientcmdapi.Config) { c.AuthInfos["admin"].TokenFile = "nowhere" },
 		"context was not found":    func(c *clientcmdapi.Config) { c.CurrentContext = "other" },
 	} {
-		_, err := externalConfig(kubeconfig(t, change))
+		_, err := externalConfig(t.Context(), kubeconfig(t, change))
 		require.ErrorContains(t, err, "--kcp-kubeconfig: ")
 		require.ErrorContains(t, err, name)
 	}
@@ -69,13 +69,13 @@ func TestTheShardAdminOfAnotherServerClosesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := kubeconfig(t, c.change)
-			config, err := externalConfig(file)
+			config, err := externalConfig(t.Context(), file)
 			require.NoError(t, err)
 			clients, err := kcp.NewClients(config, prometheus.NewRegistry())
 			require.NoError(t, err)
 			o := NewOptions()
 			o.KCPKubeconfig = file
-			closer, err := closerClients(Config{completed{Options: *o}}, clients, config.Host)
+			closer, err := closerClients(t.Context(), Config{completed{Options: *o}}, clients, config.Host)
 			require.NoError(t, err)
 			require.Equal(t, c.own, closer != clients)
 		})

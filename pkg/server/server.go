@@ -153,7 +153,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err != nil {
 		return wait, err
 	}
-	closer, err := closerClients(h.config, clients, config.Host)
+	closer, err := closerClients(below, h.config, clients, config.Host)
 	if err != nil {
 		return wait, err
 	}
