@@ -24,8 +24,9 @@ func (w *writes) emptyBinding(ctx context.Context, cluster string, b *rbacv1.Clu
 }
 
 // unbind takes the person of a username out of all bindings of a logical cluster
-// that tenants made there; a binding that then names nobody goes. What tenants bind
-// is in no memory, so kcp is asked, and asked again until there is none.
+// that tenants made there; a binding that then names nobody goes, and so does a
+// ClusterRoleBinding that only waits for its finalizers. What tenants bind is in no
+// memory, so kcp is asked, and asked again until there is none.
 func (w *writes) unbind(ctx context.Context, cluster, identity string) error {
 	for range sweepings {
 		found, err := w.sweepBindings(ctx, cluster, identity)
@@ -49,11 +50,21 @@ func (w *writes) sweepBindings(ctx context.Context, cluster, identity string) (f
 			// removed as one too many of them.
 			continue
 		}
-		if left, named := tenancy.WithoutPerson(b.Subjects, identity); named {
-			found++
-			if err := leave(ctx, bindings, b, left); err != nil {
-				return found, err
-			}
+		left, named := tenancy.WithoutPerson(b.Subjects, identity)
+		switch {
+		case !b.DeletionTimestamp.IsZero():
+			// kcp asks its copy of a binding, too, and does not write to that between the
+			// deletion and the end of the finalizers. The copy binds whom the binding named
+			// when it was deleted, and what it names now need not tell; so it ends.
+			err = setSubjects(ctx, bindings, b, left, "finalizers")
+		case named:
+			err = leave(ctx, bindings, b, left)
+		default:
+			continue
+		}
+		found++
+		if err != nil {
+			return found, err
 		}
 	}
 	var ofNamespaces rbacv1.RoleBindingList
@@ -62,7 +73,7 @@ func (w *writes) sweepBindings(ctx context.Context, cluster, identity string) (f
 	}
 	for i := range ofNamespaces.Items {
 		b := &ofNamespaces.Items[i]
-		// The hub makes none, whatever their labels say.
+		// The hub makes none, whatever their labels say; and kcp keeps no copies.
 		if left, named := tenancy.WithoutPerson(b.Subjects, identity); named {
 			found++
 			if err := leave(ctx, w.clients.RoleBindings(cluster, b.Namespace), b, left); err != nil {

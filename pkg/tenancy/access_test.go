@@ -162,6 +162,23 @@ func TestOneBindingPerPersonAndRoleIsNeverOverwritten(t *testing.T) {
 	require.Equal(t, 1, changes.Count())
 	require.Equal(t, "id-alice", changes.WriteBindings[0].Subjects[0].Name)
 	require.Equal(t, "7", changes.WriteBindings[0].ResourceVersion)
+
+	held = of(alice, bob).Bindings
+	held[0].DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	changes = of(alice, bob).Changes(nil, held)
+	require.Equal(t, 1, changes.Count(), "what is being deleted counts for nothing")
+	require.Equal(t, held[0].Name, changes.WriteBindings[0].Name)
+	require.Empty(t, changes.WriteBindings[0].Finalizers)
+}
+
+// Whatever is in it, it ends.
+func TestARoleThatIsBeingDeletedIsNotAsItShouldBe(t *testing.T) {
+	t.Parallel()
+	want := tenancy.ClusterRoles(nil)[0]
+	have := want.DeepCopy()
+	require.True(t, tenancy.SameRole(have, want))
+	have.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	require.False(t, tenancy.SameRole(have, want))
 }
 
 // Elevation is one person's own, in one Workspace, and never standing.

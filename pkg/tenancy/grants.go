@@ -160,16 +160,19 @@ func (g Grant) sudoRole(workspace string) *rbacv1.ClusterRole {
 	return r
 }
 
-// SameBinding tells whether a binding is as it should be.
+// SameBinding tells whether a binding is as it should be. One that is being deleted is
+// not, and ends when it is written without the finalizers that hold it: meanwhile kcp
+// goes by a copy of it that shows nothing of what is written.
 func SameBinding(have, want *rbacv1.ClusterRoleBinding) bool {
-	return have.RoleRef == want.RoleRef && slices.Equal(have.Subjects, want.Subjects) &&
+	return have.DeletionTimestamp.IsZero() && have.RoleRef == want.RoleRef && slices.Equal(have.Subjects, want.Subjects) &&
 		have.Labels[v1alpha1.ManagedByLabel] == want.Labels[v1alpha1.ManagedByLabel] &&
 		have.Labels[v1alpha1.UserLabel] == want.Labels[v1alpha1.UserLabel]
 }
 
-// SameRole tells whether a ClusterRole is as it should be.
+// SameRole tells whether a ClusterRole is as it should be; SameBinding says why one that
+// is being deleted is not.
 func SameRole(have, want *rbacv1.ClusterRole) bool {
-	return apiequality.Semantic.DeepEqual(have.Rules, want.Rules) && have.AggregationRule == nil &&
+	return have.DeletionTimestamp.IsZero() && apiequality.Semantic.DeepEqual(have.Rules, want.Rules) && have.AggregationRule == nil &&
 		have.Labels[v1alpha1.ManagedByLabel] == want.Labels[v1alpha1.ManagedByLabel] &&
 		have.Labels[v1alpha1.UserLabel] == want.Labels[v1alpha1.UserLabel]
 }

@@ -110,9 +110,9 @@ func (r *Reconciler) sweep(ctx context.Context, cluster string, before map[place
 	return after, nil
 }
 
-// emptied is told of a binding that had finalizers. kcp keeps copies of bindings,
-// finalizers and all, and asks those, too. A copy that is removed before it is empty
-// stays for ever, and goes on to bind.
+// emptied is told of a binding that had finalizers, and may be given them again. kcp
+// asks its copy of a binding, too, and does not write to that while the binding waits
+// for its finalizers; so the copy is to be empty before the binding is deleted.
 func (d *ended) emptied(binding types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -137,4 +138,18 @@ func TestABindingThatATenantHoldsIsEmptyForAWhileBeforeItGoes(t *testing.T) {
 	_, err := a.Reconcile(t.Context(), key)
 	require.NoError(t, err)
 	require.Empty(t, r.names())
+}
+
+// Its finalizers hold it no longer when it is written, and then it is made anew.
+func TestABindingOfTheHubsThatATenantHoldsInItsDeletionIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	const name = "kedge:workspace:member:user:bob"
+	r := newRights(tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, nil, false))
+	r.reconcile(t)
+	r.bindings[name].DeletionTimestamp, r.bindings[name].Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{"example.com/held"}
+	require.Equal(t, 1, r.reconciler().MissingOf(key, "bob"))
+	_, err := r.reconciler().Reconcile(t.Context(), key)
+	require.NoError(t, err)
+	require.Equal(t, []string{"write " + name}, r.did)
+	require.Empty(t, r.bindings[name].Finalizers)
 }
