@@ -121,9 +121,19 @@ func replace[T kcp.Object](ctx context.Context, client *kcp.Client[T], o T) erro
 	if !apierrors.IsInvalid(err) || o.GetResourceVersion() == "" {
 		return err
 	}
-	version := o.GetResourceVersion()
-	if err := client.Delete(ctx, o.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}}); err != nil {
+	// A finalizer would keep it, and its name with it. Whoever writes to it meanwhile may
+	// put one on: then it is looked at again.
+	patch := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q,"finalizers":null}}`, o.GetResourceVersion())
+	freed, err := client.Patch(ctx, o.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager})
+	if err != nil {
 		return again(err)
+	}
+	if freed.GetDeletionTimestamp().IsZero() {
+		version := freed.GetResourceVersion()
+		err := client.Delete(ctx, o.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}})
+		if err != nil {
+			return again(err)
+		}
 	}
 	o.SetResourceVersion("")
 	return put(ctx, client, o)

@@ -109,3 +109,23 @@ func TestAHubsOwnThatATenantHoldsInItsDeletionIsMadeAnew(t *testing.T) {
 	}
 	s.hub.Enters(t, "dave", s.cluster)
 }
+
+// The role of a binding cannot be changed: whoever takes the name of one that the hub
+// will make, and holds it, keeps nobody out.
+func TestATenantWhoTakesTheNameOfABindingOfTheHubsKeepsNobodyOut(t *testing.T) {
+	t.Parallel()
+	s := newWorkspaceScene(t)
+	for _, person := range []string{"erin", "frank"} {
+		name := "kedge:workspace:member:user:" + person
+		errOut, err := s.kubectl(t, "bob", byHand("ClusterRoleBinding", name, "bob", exampleFinalizer), "create -f -")
+		require.NoError(t, err, errOut)
+		if person == "frank" {
+			errOut, err = s.kubectl(t, "bob", "", "delete --wait=false clusterrolebinding "+name)
+			require.NoError(t, err, errOut)
+		}
+		s.hub.Do(t, inWorkspace("alice", http.MethodPost, s.org, s.ws, "/members", adding(person, "member")), http.StatusCreated)
+		s.hub.Enters(t, person, s.cluster)
+		require.Equal(t, "ClusterRoleBinding/"+name+"=User:"+person+",", s.naming(t, person))
+	}
+	require.NotContains(t, s.naming(t, "bob"), "kedge:workspace:member")
+}
