@@ -46,9 +46,8 @@ type controllers struct {
 	// sweep looks for the definitions of tenants that came in by no replica's proxy,
 	// or whose note was lost with the replica.
 	sweep *controller.Controller
-	// bindings are those of the Orgs' own workspaces; look finds what nothing hints at.
-	bindings *organization.Bindings
-	look     *controller.Controller
+	// bindings are those of the Orgs' own workspaces.
+	bindings organization.Bindings
 	// closed are the logical clusters that the hub has closed; none where it may not.
 	closed *kcp.Informer[*kcpcorev1alpha1.LogicalCluster]
 }
@@ -81,7 +80,6 @@ func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients
 	c.user = controller.New(controller.Options{Name: "user", All: c.allUsers}, metrics, user.New(users))
 	c.membership = controller.New(controller.Options{Name: "membership", All: c.allMemberships}, metrics, membership.New(memberships))
 	c.sweep = controller.New(controller.Options{Name: "customresources-sweep", Workers: sweepers, All: c.allWorkspaces}, metrics, access.NewCustomResources(c.customResourcesConfig(clients)).Look)
-	c.look = controller.New(controller.Options{Name: "organization-bindings", Workers: sweepers, All: c.allOrganizations}, metrics, c.bindings.Look)
 
 	in.Organizations.OnChange(c.onOrganization)
 	in.Workspaces.OnChange(c.onWorkspace)
@@ -93,11 +91,12 @@ func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients
 	in.ClusterRoles.OnChange(c.onClusterRole)
 	in.ClusterRoleBindings.OnChange(c.onClusterRoleBinding)
 	in.Bindings.OnChange(onCluster[*kcpapisv1alpha2.APIBinding](c.wakeDerived))
+	in.OrgBindings.OnChange(c.onOrgBinding)
 	return c, nil
 }
 
 func (c *controllers) all() []*controller.Controller {
-	return []*controller.Controller{c.organization, c.workspace, c.access, c.index, c.user, c.membership, c.sweep, c.look}
+	return []*controller.Controller{c.organization, c.workspace, c.access, c.index, c.user, c.membership, c.sweep}
 }
 
 // current is the newer of the two objects of an event, which of a removal is the
@@ -189,7 +188,7 @@ func (c *controllers) onWorkspace(old, new *kcptenancyv1alpha1.Workspace) {
 	if new == nil || !c.workspaceEcho.Is(key, new.ResourceVersion) {
 		c.workspace.Enqueue(key)
 	}
-	if org, ok := c.views.OrgByCluster(cluster); ok && (c.bindings.Saw(org, old, new) || old == nil || new == nil) {
+	if org, ok := c.views.OrgByCluster(cluster); ok && (old == nil || new == nil) {
 		c.organization.Enqueue(controller.Key{Cluster: c.clusters.Orgs, Name: org.UUID()})
 	}
 	if org, ok := c.views.OrgByCluster(cluster); ok && org.Organization != nil {

@@ -138,9 +138,9 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 		return wait, err
 	}
 	h.config.Clock = clients.Clock(h.config.Clock)
-	in := views.NewInformers(clients)
+	in := views.NewInformers(clients, clusters.Bindings)
 	tenancyEndpoints := kcp.NewEndpoints(clients, clusters.Providers, tenancy.ExportTenancy,
-		in.Users, in.Organizations, in.Memberships, in.Indexes, in.Workspaces)
+		in.Users, in.Organizations, in.Memberships, in.Indexes, in.Workspaces, in.OrgBindings)
 	accessEndpoints := kcp.NewEndpoints(clients, clusters.Providers, tenancy.ExportAccess,
 		in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Bindings)
 	there := presence{clients.Pulse(), tenancyEndpoints.Pulse(), accessEndpoints.Pulse()}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
-	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -75,14 +74,10 @@ func (c *controllers) organizationConfig(w *writes, tree tenancy.Tree) organizat
 }
 
 // newBindings keeps the bindings of the Orgs' own workspaces.
-func (c *controllers) newBindings(w *writes) *organization.Bindings {
-	return organization.NewBindings(organization.BindingsConfig{
-		Clock: c.config.Clock, Wanted: c.clusters.Bindings,
-		Org: func(uuid string) (cluster string, ok bool) {
-			org, ok := c.views.Org(uuid)
-			ws, made := c.in.Workspaces.Get(c.clusters.Orgs, uuid)
-			return org.ClusterID, ok && made && !org.Deleted() && ws.Status.Phase == kcpcorev1alpha1.LogicalClusterPhaseReady
-		},
+func (c *controllers) newBindings(w *writes) organization.Bindings {
+	return organization.Bindings{
+		Wanted: c.clusters.Bindings,
+		Held:   c.in.OrgBindings.InCluster,
 		List: func(ctx context.Context, cluster string) ([]kcpapisv1alpha2.APIBinding, error) {
 			var list kcpapisv1alpha2.APIBindingList
 			err := w.clients.APIBindings(cluster).GetClient().Get().Resource("apibindings").Do(ctx).Into(&list)
@@ -91,8 +86,7 @@ func (c *controllers) newBindings(w *writes) *organization.Bindings {
 		Write: func(ctx context.Context, cluster string, b *kcpapisv1alpha2.APIBinding) error {
 			return put(ctx, w.clients.APIBindings(cluster), b)
 		},
-		Wake: func(org string) { c.organization.Enqueue(controller.Key{Cluster: c.clusters.Orgs, Name: org}) },
-	})
+	}
 }
 
 func (c *controllers) workspaceConfig(w *writes, missing func(controller.Key) int) workspace.Config {

@@ -1,11 +1,14 @@
 package views
 
 import (
+	"github.com/kcp-dev/logicalcluster/v3"
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -21,6 +24,9 @@ type Informers struct {
 	// Workspaces are kcp's: those of Orgs and, below them, the tenants'.
 	Workspaces *kcp.Informer[*kcptenancyv1alpha1.Workspace]
 
+	// OrgBindings are all APIBindings of Orgs' own workspaces, and of the hub's.
+	OrgBindings *kcp.Informer[*kcpapisv1alpha2.APIBinding]
+
 	// Initializing are the logical clusters of Orgs that wait for the hub's
 	// initializer.
 	Initializing *kcp.Informer[*kcpcorev1alpha1.LogicalCluster]
@@ -35,8 +41,9 @@ type Informers struct {
 	Bindings *kcp.Informer[*kcpapisv1alpha2.APIBinding]
 }
 
-// NewInformers returns informers that do not watch anything yet.
-func NewInformers(c *kcp.Clients) *Informers {
+// NewInformers returns informers that do not watch anything yet. wanted are the
+// APIBindings that every Org's own workspace is to have.
+func NewInformers(c *kcp.Clients, wanted []*kcpapisv1alpha2.APIBinding) *Informers {
 	managed := v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByHub
 	ours := v1alpha1.SchemeGroupVersion.WithResource
 	return &Informers{
@@ -63,9 +70,34 @@ func NewInformers(c *kcp.Clients) *Informers {
 		ClusterRoleBindings: kcp.NewInformer(c, rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"), managed,
 			func() *rbacv1.ClusterRoleBinding { return &rbacv1.ClusterRoleBinding{} },
 			func() runtime.Object { return &rbacv1.ClusterRoleBindingList{} }),
-		Bindings: kcp.NewInformer(c, kcpapisv1alpha2.SchemeGroupVersion.WithResource("apibindings"), "",
-			func() *kcpapisv1alpha2.APIBinding { return &kcpapisv1alpha2.APIBinding{} },
-			func() runtime.Object { return &kcpapisv1alpha2.APIBindingList{} }),
+		Bindings:    newBindings(c),
+		OrgBindings: newBindings(c).Trimming(bindingOnly(wanted)),
+	}
+}
+
+func newBindings(c *kcp.Clients) *kcp.Informer[*kcpapisv1alpha2.APIBinding] {
+	return kcp.NewInformer(c, kcpapisv1alpha2.SchemeGroupVersion.WithResource("apibindings"), "",
+		func() *kcpapisv1alpha2.APIBinding { return &kcpapisv1alpha2.APIBinding{} },
+		func() runtime.Object { return &kcpapisv1alpha2.APIBindingList{} })
+}
+
+// bindingOnly leaves of an APIBinding what it binds and accepts, and whether it goes.
+// Nearly all are as they should be, and share that with what is wanted.
+func bindingOnly(wanted []*kcpapisv1alpha2.APIBinding) func(*kcpapisv1alpha2.APIBinding) {
+	return func(b *kcpapisv1alpha2.APIBinding) {
+		b.ObjectMeta = metav1.ObjectMeta{
+			Name: b.Name, UID: b.UID, ResourceVersion: b.ResourceVersion, DeletionTimestamp: b.DeletionTimestamp,
+			Annotations: map[string]string{logicalcluster.AnnotationKey: kcp.ClusterOf(b)},
+		}
+		share(&b.Kind)
+		share(&b.APIVersion)
+		b.Status = kcpapisv1alpha2.APIBindingStatus{APIExportClusterName: b.Status.APIExportClusterName}
+		share(&b.Status.APIExportClusterName)
+		for _, w := range wanted {
+			if equality.Semantic.DeepEqual(b.Spec, w.Spec) {
+				b.Spec = w.Spec
+			}
+		}
 	}
 }
 

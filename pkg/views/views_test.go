@@ -23,7 +23,7 @@ const (
 
 func newViews(t *testing.T) *Views {
 	t.Helper()
-	v, err := New(Clusters{Users: "u", Orgs: "o", Hub: []string{"root", "u", "o"}}, NewInformers(nil), prometheus.NewRegistry())
+	v, err := New(Clusters{Users: "u", Orgs: "o", Hub: []string{"root", "u", "o"}}, NewInformers(nil, nil), prometheus.NewRegistry())
 	require.NoError(t, err)
 	return v
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,52 +33,59 @@ func TestO11_TheBindingsOfAnOrgComeBack(t *testing.T) {
 	root := framework.NewRoot()
 	hub := framework.StartHub(t, kcp, root)
 	p := newPlatform(t, root)
-	present(t, hub, "alice", "bob")
+	present(t, hub, "alice", "bob", "carol")
 	others := newBoundOrg(t, hub, p, "bob", true)
 	for _, c := range []struct {
 		name, export string
 		damage       func(o boundOrg, b *kcpapisv1alpha2.APIBinding)
 		// empty is of Orgs that have no Workspace.
 		empty bool
-		// hint makes the hub see what is wrong, where by itself it would do so only
-		// after minutes; nil for none.
-		hint func(o boundOrg)
 		// lost says that kcp removed the Workspaces, or the Memberships.
 		lostWorkspaces, lostMemberships bool
 	}{
-		{name: "the claim on Workspaces is rejected", export: tenancy.ExportTenancy, damage: rejectClaims},
-		{name: "the claim is for some Workspaces only", export: tenancy.ExportTenancy, damage: narrowClaims},
+		{name: "the claim on Workspaces is rejected", export: tenancy.ExportTenancy, damage: rejectClaims("workspaces")},
+		{name: "the claim is for some Workspaces only", export: tenancy.ExportTenancy, damage: narrowClaims("workspaces")},
+		{name: "all claims are rejected", export: tenancy.ExportTenancy, damage: rejectClaims("workspaces", "apibindings")},
 		{name: "the binding of the tenancy model is deleted", export: tenancy.ExportTenancy, damage: deleteBinding, lostMemberships: true},
 		{name: "the binding of kcp's API is deleted", export: exportKCP, damage: deleteBinding, lostWorkspaces: true},
-		{name: "the claim is rejected in an Org without Workspaces", export: tenancy.ExportTenancy, damage: rejectClaims, empty: true, hint: askForWorkspace},
-		{name: "the claim is rejected, and somebody asks for a reconciliation", export: tenancy.ExportTenancy, damage: rejectClaims, empty: true, hint: askToReconcile},
-		{name: "kcp's binding is deleted in an Org without Workspaces", export: exportKCP, damage: deleteBinding, empty: true, hint: askForWorkspace},
+		{name: "the claim on Workspaces is rejected in an Org without any", export: tenancy.ExportTenancy, damage: rejectClaims("workspaces"), empty: true},
+		{name: "the claim on bindings is rejected", export: tenancy.ExportTenancy, damage: rejectClaims("apibindings"), empty: true},
+		{name: "the claim is for some bindings only", export: tenancy.ExportTenancy, damage: narrowClaims("apibindings"), empty: true},
+		{name: "all claims are for some objects only", export: tenancy.ExportTenancy, damage: narrowClaims("workspaces", "apibindings"), empty: true},
+		{name: "the binding of the tenancy model is deleted in an Org without Workspaces", export: tenancy.ExportTenancy, damage: deleteBinding, empty: true, lostMemberships: true},
+		{name: "kcp's binding is deleted in an Org without Workspaces", export: exportKCP, damage: deleteBinding, empty: true},
+		{name: "kcp's binding is deleted where no binding is shown", export: exportKCP, damage: deleteUnshown, empty: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := newBoundOrg(t, hub, p, "alice", !c.empty)
-			hub.Do(t, inOrg("alice", http.MethodPost, o.uuid, "/members", adding("bob", "member")), http.StatusCreated)
+			by := "alice"
+			if c.empty {
+				by = "carol"
+			}
+			o := newBoundOrg(t, hub, p, by, !c.empty)
+			hub.Do(t, inOrg(by, http.MethodPost, o.uuid, "/members", adding("bob", "member")), http.StatusCreated)
 			before := o.bindings(t)
 			untouched := others.bindings(t)
 			said := o.saysSo(t)
 
 			damaged, began := before[c.export], time.Now()
 			c.damage(o, &damaged)
-			if c.hint != nil {
-				c.hint(o)
-			}
 			said()
-			framework.Eventually(t, framework.Long, func() error { return o.whole("alice", !c.empty && !c.lostWorkspaces) })
+			framework.Eventually(t, framework.Long, func() error { return o.sound(by, !c.empty && !c.lostWorkspaces) })
 			t.Logf("healed after %s", time.Since(began).Round(time.Millisecond))
 			after := o.bindings(t)
 			for export := range before {
 				require.Equal(t, before[export].Spec, after[export].Spec, export)
 			}
-			members := listed(hub.Do(t, inOrg("alice", http.MethodGet, o.uuid, "/members", nil), http.StatusOK))
-			require.Equal(t, "admin", members["alice"])
-			require.Equal(t, !c.lostMemberships, members["bob"] == "member", "%v", members)
+			framework.Eventually(t, framework.Long, func() error {
+				members := listed(hub.Do(t, inOrg(by, http.MethodGet, o.uuid, "/members", nil), http.StatusOK))
+				if members[by] != "admin" || c.lostMemberships == (members["bob"] == "member") {
+					return fmt.Errorf("%v", members)
+				}
+				return nil
+			})
 			// The Org works: what is made in it shows, and can be entered.
-			cluster := hub.CreateWorkspace(t, "alice", o.uuid, "made afterwards").Text("clusterID")
-			hub.Enters(t, "alice", cluster)
+			cluster := hub.CreateWorkspace(t, by, o.uuid, "made afterwards").Text("clusterID")
+			hub.Enters(t, by, cluster)
 
 			require.Equal(t, untouched, others.bindings(t), "another Org's are left alone")
 			require.NoError(t, others.whole("bob", true))
@@ -92,12 +100,51 @@ func TestO11_TheBindingsOfAnOrgComeBackAfterAStart(t *testing.T) {
 	root := framework.NewRoot()
 	hub := framework.StartHub(t, kcp, root)
 	p := newPlatform(t, root)
-	o := newBoundOrg(t, hub, p, "alice", true)
+	rejected, removed := newBoundOrg(t, hub, p, "alice", true), newBoundOrg(t, hub, p, "alice", false)
 	hub.Stop(t)
+	b := rejected.bindings(t)[tenancy.ExportTenancy]
+	rejectClaims("workspaces")(rejected, &b)
+	kcps := removed.bindings(t)[exportKCP]
+	deleteBinding(removed, &kcps)
+	hub = framework.StartHub(t, kcp, root)
+	for _, o := range []*boundOrg{&rejected, &removed} {
+		o.hub = hub
+		framework.Eventually(t, framework.Long, func() error { return o.sound("alice", o.ws != "") })
+	}
+}
+
+// What a hub made that claimed no bindings is held to the claims of this one, which then
+// sees what becomes of kcp's.
+func TestO11_TheBindingsThatAnOlderHubMadeAreBroughtUpToDate(t *testing.T) {
+	t.Parallel()
+	root := framework.NewRoot()
+	hub := framework.StartHub(t, kcp, root)
+	p := newPlatform(t, root)
+	o := newBoundOrg(t, hub, p, "alice", false)
+	hub.Stop(t)
+	providers := root + ":providers"
+	unclaimed := func(apply func(patch []byte) error) {
+		require.NoError(t, apply([]byte(`[{"op":"test","path":"/spec/permissionClaims/1/resource","value":"apibindings"},{"op":"remove","path":"/spec/permissionClaims/1"}]`)))
+	}
+	unclaimed(func(patch []byte) error {
+		_, err := p.APIExports(providers).Patch(t.Context(), tenancy.ExportTenancy, types.JSONPatchType, patch, metav1.PatchOptions{})
+		return err
+	})
 	b := o.bindings(t)[tenancy.ExportTenancy]
-	rejectClaims(o, &b)
+	for cluster, name := range map[string]string{providers: tenancy.ExportTenancy, p.users(): tenancy.ExportTenancy, p.orgs(): tenancy.ExportTenancy, p.org(o.uuid): b.Name} {
+		unclaimed(func(patch []byte) error {
+			_, err := p.APIBindings(cluster).Patch(t.Context(), name, types.JSONPatchType, patch, metav1.PatchOptions{})
+			return err
+		})
+	}
 	o.hub = framework.StartHub(t, kcp, root)
-	framework.Eventually(t, framework.Long, func() error { return o.whole("alice", true) })
+	framework.Eventually(t, framework.Long, func() error { return o.sound("alice", o.ws != "") })
+
+	said := o.saysSo(t)
+	kcps := o.bindings(t)[exportKCP]
+	deleteBinding(o, &kcps)
+	said()
+	framework.Eventually(t, framework.Long, func() error { return o.sound("alice", o.ws != "") })
 }
 
 // boundOrg is an Org whose bindings are looked at.
@@ -132,6 +179,10 @@ func (o boundOrg) bindings(t testing.TB) map[string]kcpapisv1alpha2.APIBinding {
 		require.NotContains(t, out, export)
 		// kcp writes there what it has done, whenever it likes.
 		b.ManagedFields, b.ResourceVersion = nil, ""
+		// A claim that is made anew comes last.
+		slices.SortFunc(b.Spec.PermissionClaims, func(x, y kcpapisv1alpha2.AcceptablePermissionClaim) int {
+			return -strings.Compare(x.Resource, y.Resource)
+		})
 		out[export] = b
 	}
 	require.ElementsMatch(t, []string{tenancy.ExportTenancy, exportKCP}, slices.Collect(maps.Keys(out)))
@@ -190,42 +241,78 @@ func (o boundOrg) whole(as string, workspace bool) error {
 	return err
 }
 
+// sound tells whether the Org is whole, and its bindings, in kcp, are.
+func (o boundOrg) sound(as string, workspace bool) error {
+	var list kcpapisv1alpha2.APIBindingList
+	if err := o.p.APIBindings(o.p.org(o.uuid)).GetClient().Get().Resource("apibindings").Do(o.Context()).Into(&list); err != nil {
+		return err
+	}
+	accepted := map[string]int{}
+	for _, b := range list.Items {
+		if !b.DeletionTimestamp.IsZero() || b.Status.Phase != kcpapisv1alpha2.APIBindingPhaseBound {
+			return fmt.Errorf("%s is %s", b.Name, b.Status.Phase)
+		}
+		accepted[b.Spec.Reference.Export.Name] = len(slices.DeleteFunc(b.Spec.PermissionClaims, func(c kcpapisv1alpha2.AcceptablePermissionClaim) bool {
+			return c.State != kcpapisv1alpha2.ClaimAccepted || !c.Selector.MatchAll
+		}))
+	}
+	if want := map[string]int{exportKCP: 0, tenancy.ExportTenancy: 2}; !maps.Equal(want, accepted) {
+		return fmt.Errorf("claims that are accepted: %v", accepted)
+	}
+	return o.whole(as, workspace)
+}
+
 func (o boundOrg) patch(b *kcpapisv1alpha2.APIBinding, kind types.PatchType, patch string) error {
 	_, err := o.p.APIBindings(o.p.org(o.uuid)).Patch(o.Context(), b.Name, kind, []byte(patch), metav1.PatchOptions{})
 	return err
 }
 
-func rejectClaims(o boundOrg, b *kcpapisv1alpha2.APIBinding) {
-	require.NoError(o, o.patch(b, types.JSONPatchType, `[{"op":"replace","path":"/spec/permissionClaims/0/state","value":"Rejected"}]`))
+func rejectClaims(resources ...string) func(o boundOrg, b *kcpapisv1alpha2.APIBinding) {
+	return func(o boundOrg, b *kcpapisv1alpha2.APIBinding) {
+		require.NoError(o, o.claims(b, resources, func(c *kcpapisv1alpha2.AcceptablePermissionClaim) {
+			c.State = kcpapisv1alpha2.ClaimRejected
+		}))
+	}
 }
 
-// narrowClaims takes the claim out first, because its selector cannot be changed; the
-// hub may be faster than what follows.
-func narrowClaims(o boundOrg, b *kcpapisv1alpha2.APIBinding) {
-	narrow := b.Spec.PermissionClaims[0]
-	narrow.Selector = kcpapisv1alpha2.PermissionClaimSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"nobody": "has"}}}
-	claims, err := json.Marshal([]kcpapisv1alpha2.AcceptablePermissionClaim{narrow})
-	require.NoError(o, err)
-	framework.Eventually(o, framework.Long, func() error {
-		if err := o.patch(b, types.MergePatchType, `{"spec":{"permissionClaims":null}}`); err != nil {
-			return err
+// narrowClaims takes the claims out first, because the selector of one cannot be
+// changed; the hub may be faster than what follows.
+func narrowClaims(resources ...string) func(o boundOrg, b *kcpapisv1alpha2.APIBinding) {
+	return func(o boundOrg, b *kcpapisv1alpha2.APIBinding) {
+		framework.Eventually(o, framework.Long, func() error {
+			if err := o.patch(b, types.MergePatchType, `{"spec":{"permissionClaims":null}}`); err != nil {
+				return err
+			}
+			return o.claims(b, resources, func(c *kcpapisv1alpha2.AcceptablePermissionClaim) {
+				c.Selector = kcpapisv1alpha2.PermissionClaimSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"nobody": "has"}}}
+			})
+		})
+	}
+}
+
+// claims alters those claims of the binding, and leaves the others as they were.
+func (o boundOrg) claims(b *kcpapisv1alpha2.APIBinding, resources []string, alter func(c *kcpapisv1alpha2.AcceptablePermissionClaim)) error {
+	altered := slices.Clone(b.Spec.PermissionClaims)
+	n := 0
+	for i := range altered {
+		if slices.Contains(resources, altered[i].Resource) {
+			alter(&altered[i])
+			n++
 		}
-		return o.patch(b, types.MergePatchType, `{"spec":{"permissionClaims":`+string(claims)+`}}`)
-	})
+	}
+	require.Len(o, resources, n)
+	claims, err := json.Marshal(altered)
+	require.NoError(o, err)
+	return o.patch(b, types.MergePatchType, `{"spec":{"permissionClaims":`+string(claims)+`}}`)
 }
 
 func deleteBinding(o boundOrg, b *kcpapisv1alpha2.APIBinding) {
 	require.NoError(o, o.p.APIBindings(o.p.org(o.uuid)).Delete(o.Context(), b.Name, metav1.DeleteOptions{}))
 }
 
-// askForWorkspace asks for one that cannot be made, or does not show, before the binding
-// is right; that may be so within the request.
-func askForWorkspace(o boundOrg) {
-	o.hub.Do(o, inOrg("alice", http.MethodPost, o.uuid, "/workspaces", map[string]string{"displayName": "asked for"}), http.StatusCreated, http.StatusAccepted)
-}
-
-func askToReconcile(o boundOrg) {
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.OperationAnnotation, v1alpha1.OperationReconcile)
-	_, err := o.p.Organizations(o.p.orgs()).Patch(o.Context(), o.uuid, types.MergePatchType, patch, metav1.PatchOptions{})
-	require.NoError(o, err)
+// deleteUnshown has kcp show the hub no binding but that of the tenancy model before.
+func deleteUnshown(o boundOrg, b *kcpapisv1alpha2.APIBinding) {
+	tenancys := o.bindings(o)[tenancy.ExportTenancy]
+	rejectClaims("apibindings")(o, &tenancys)
+	deleteBinding(o, b)
 }

@@ -65,7 +65,8 @@ const (
 	ConditionPersonalOrg = "PersonalOrg"
 	// ConditionDefaultWorkspace says that a User's default Workspace was made.
 	ConditionDefaultWorkspace = "DefaultWorkspace"
-	// ConditionWatched says that the hub sees what becomes of a child Workspace.
+	// ConditionWatched says that the hub sees what becomes of an Organization's own
+	// workspace, or of a child Workspace: what it needs to be bound for that is.
 	ConditionWatched = "Watched"
 	// ConditionContentReady says that the default namespace and the
 	// ClusterRoles of a child Workspace are as they should be.

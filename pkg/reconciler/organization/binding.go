@@ -7,6 +7,7 @@ import (
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -15,70 +16,100 @@ import (
 const (
 	// following is how soon kcp is looked at again while it follows a repair.
 	following = 500 * time.Millisecond
-	// unseen is how long a Workspace that was made may be out of sight.
+	// unseen is how long the bindings of a new Org may be behind what kcp made.
 	unseen = 5 * time.Second
 )
 
+// Bindings are those of the Orgs' own workspaces. Without any Wanted none are kept.
+type Bindings struct {
+	// Wanted are the bindings of every Org's own workspace, with the claims that they
+	// accept. Their names are those of bindings that are made anew.
+	Wanted []*kcpapisv1alpha2.APIBinding
+	// Held are those that memory has of a logical cluster: what they bind and accept,
+	// and whether they go.
+	Held func(cluster string) []*kcpapisv1alpha2.APIBinding
+	// List asks kcp itself.
+	List func(ctx context.Context, cluster string) ([]kcpapisv1alpha2.APIBinding, error)
+	// Write makes a binding, or replaces the one whose resource version it carries.
+	Write func(ctx context.Context, cluster string, b *kcpapisv1alpha2.APIBinding) error
+}
+
+// Right tells whether a binding is as it should be, or none that is wanted. It leaves
+// out what kcp makes of it.
+func (b Bindings) Right(held *kcpapisv1alpha2.APIBinding) bool {
+	return !slices.ContainsFunc(b.Wanted, func(want *kcpapisv1alpha2.APIBinding) bool {
+		_, as := accepted(want.Spec.PermissionClaims, held.Spec.PermissionClaims)
+		return sameExport(want, held) && (!as || !held.DeletionTimestamp.IsZero())
+	})
+}
+
 // binding puts right the bindings of an Org's own workspace, which kcp makes with it:
 // where one is gone it is made anew, and where its claims are not accepted they are.
+// Those of Orgs that an older hub made lack what was not claimed then.
+//
 // kcp removes the objects of an API together with its binding. They do not come back:
 // of the Memberships there is then the first admin's again and no other, and the
 // Workspaces, with what was in them, are lost.
 //
-// kcp is asked only when something hints at damage. What it makes itself is there
-// before an Org gets here for the first time.
+// What memory lacks kcp is asked for before anything is written: without the claim on
+// them memory lacks bindings that there are.
 type binding struct {
-	place       place
-	existing    func(org string) []string
-	memberships func(cluster string) []*v1alpha1.Membership
-	// bindings is nil where none are kept.
-	bindings *Bindings
+	Bindings
+
+	place place
 }
 
 func (*binding) Condition() string { return v1alpha1.ConditionWatched }
 
 func (s *binding) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Outcome, error) {
 	cluster, ok := s.place(org.Name)
-	if !ok || s.bindings == nil {
+	if !ok || len(s.Wanted) == 0 {
 		return controller.Outcome{}, nil
 	}
-	after, suspected := s.bindings.suspected(org.Name, s.outOfSight(org))
-	if !suspected && !controller.Forced(ctx) && !s.broken(org, cluster) {
-		return controller.Outcome{After: after}, nil
+	watched := meta.FindStatusCondition(org.Status.Conditions, v1alpha1.ConditionWatched)
+	switch whole := s.whole(cluster); {
+	case controller.Forced(ctx):
+	case watched == nil && !whole:
+		// kcp made them before the Org got here, and to ask it would take time.
+		return controller.Outcome{After: unseen}, nil
+	case whole && (watched == nil || watched.Status == metav1.ConditionTrue):
+		return controller.Outcome{}, nil
 	}
-	waiting, err := s.bindings.repair(ctx, cluster)
+	waiting, err := s.repair(ctx, cluster)
 	if err != nil || waiting != "" {
-		// Where the condition cannot be written, the next pass looks again all the same.
-		s.bindings.Suspect(org.Name)
 		return controller.Outcome{Waiting: waiting, After: following, Stop: true}, err
 	}
 	return controller.Outcome{}, nil
 }
 
-// outOfSight tells whether memory lacks a Workspace that was made: a moment after that
-// it may, and for good where a claim was taken from the hub.
-func (s *binding) outOfSight(org *v1alpha1.Organization) bool {
-	if !slices.ContainsFunc(org.Spec.WorkspaceClaims, func(c v1alpha1.Claim) bool { return c.Request == nil }) {
-		return false
-	}
-	seen := s.existing(org.Name)
-	return slices.ContainsFunc(org.Spec.WorkspaceClaims, func(c v1alpha1.Claim) bool {
-		return c.Request == nil && !slices.Contains(seen, c.UUID)
-	})
+// whole tells whether memory has every binding, and all as they should be: of two of an
+// export only one counts for kcp, and memory does not have which.
+func (b Bindings) whole(cluster string) bool {
+	held := b.Held(cluster)
+	return !slices.ContainsFunc(held, func(h *kcpapisv1alpha2.APIBinding) bool { return !b.Right(h) }) &&
+		!slices.ContainsFunc(b.Wanted, func(want *kcpapisv1alpha2.APIBinding) bool {
+			return !slices.ContainsFunc(held, func(h *kcpapisv1alpha2.APIBinding) bool { return sameExport(want, h) })
+		})
 }
 
-// broken tells whether the Org itself is in a state that a missing binding brings
-// about: one that was Ready has somebody in it.
-func (s *binding) broken(org *v1alpha1.Organization, cluster string) bool {
-	conditions := org.Status.Conditions
-	for _, failing := range []string{v1alpha1.ConditionFirstAdmin, v1alpha1.ConditionClaimsHandled, v1alpha1.ConditionMembersChanged} {
-		if c := meta.FindStatusCondition(conditions, failing); c != nil && c.Reason == v1alpha1.ReasonFailed {
-			return true
+// repair writes what is not as it should be and says what is not there yet.
+func (b Bindings) repair(ctx context.Context, cluster string) (waiting string, err error) {
+	held, err := b.List(ctx, cluster)
+	if err != nil {
+		return "", err
+	}
+	for _, want := range b.Wanted {
+		write, lacks := compare(want, held)
+		if lacks != "" && waiting == "" {
+			waiting = lacks
+		}
+		if write != nil {
+			if err := b.Write(ctx, cluster, write); err != nil {
+				return waiting, err
+			}
 		}
 	}
-	return meta.IsStatusConditionFalse(conditions, v1alpha1.ConditionWatched) ||
-		meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionReady) &&
-			!slices.ContainsFunc(s.memberships(cluster), func(m *v1alpha1.Membership) bool { return m.Spec.Scope == v1alpha1.ScopeOrg })
+	return waiting, nil
 }
 
 // compare is what a binding lacks among those that there are: what to write, nil for
@@ -104,9 +135,11 @@ func compare(want *kcpapisv1alpha2.APIBinding, held []kcpapisv1alpha2.APIBinding
 		case as && write == nil:
 			waiting = "kcp is binding " + export
 		case !as:
-			write = b.DeepCopy()
-			write.Spec.PermissionClaims = claims
-			waiting = "somebody changed the binding of " + export + " by hand; it is put right"
+			waiting = "the binding of " + export + " does not accept all claims; it is put right"
+			if takenBack(want.Spec.PermissionClaims, b) {
+				write = b.DeepCopy()
+				write.Spec.PermissionClaims = claims
+			}
 		}
 	}
 	if waiting == "" {
@@ -130,7 +163,7 @@ func accepted(want, held []kcpapisv1alpha2.AcceptablePermissionClaim) (claims []
 	claims, as = slices.Clone(held), true
 	for _, w := range want {
 		at := slices.IndexFunc(claims, func(c kcpapisv1alpha2.AcceptablePermissionClaim) bool {
-			return c.Group == w.Group && c.Resource == w.Resource && c.IdentityHash == w.IdentityHash
+			return c.EqualGRI(w.PermissionClaim)
 		})
 		switch {
 		case at < 0:
@@ -142,4 +175,17 @@ func accepted(want, held []kcpapisv1alpha2.AcceptablePermissionClaim) (claims []
 		}
 	}
 	return claims, as
+}
+
+// takenBack tells whether kcp has carried out that claims are not accepted. It notes
+// that after it has hidden what was claimed: what is accepted before the note is no
+// change to it, and stays hidden.
+func takenBack(want []kcpapisv1alpha2.AcceptablePermissionClaim, b *kcpapisv1alpha2.APIBinding) bool {
+	return !slices.ContainsFunc(want, func(w kcpapisv1alpha2.AcceptablePermissionClaim) bool {
+		return !slices.ContainsFunc(b.Spec.PermissionClaims, func(c kcpapisv1alpha2.AcceptablePermissionClaim) bool {
+			return c.EqualGRI(w.PermissionClaim) && c.State == kcpapisv1alpha2.ClaimAccepted
+		}) && slices.ContainsFunc(b.Status.AppliedPermissionClaims, func(c kcpapisv1alpha2.ScopedPermissionClaim) bool {
+			return c.EqualGRI(w.PermissionClaim)
+		})
+	})
 }

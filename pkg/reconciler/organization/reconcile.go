@@ -66,8 +66,8 @@ type Config struct {
 	Purged func(ctx context.Context, o *v1alpha1.Organization, counts map[string]int)
 	// Initialized takes the hub's initializer off the logical cluster.
 	Initialized func(ctx context.Context, org, cluster string) error
-	// Bindings are those of the Orgs' own workspaces; nil for none.
-	Bindings *Bindings
+	// Bindings are those of the Orgs' own workspaces.
+	Bindings Bindings
 }
 
 // New returns the reconciler.
@@ -91,7 +91,7 @@ func New(c Config) controller.Func {
 			},
 		},
 		&workspace{tree: c.Tree, get: c.Workspace, place: place, now: c.now, create: c.CreateWorkspace},
-		&binding{place: place, existing: c.existing, memberships: c.Memberships, bindings: c.Bindings},
+		&binding{place: place, Bindings: c.Bindings},
 		&firstAdmin{
 			place: place, user: c.User, personal: c.PersonalRole, memberships: c.Memberships,
 			list: c.ListMemberships, now: c.now, create: c.CreateMembership,
