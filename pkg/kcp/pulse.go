@@ -72,7 +72,11 @@ func (c *Clients) Listen(ctx context.Context) {
 	silence := 0
 	for n := 0; ; n++ {
 		if n%beatsPerProbe == 0 {
-			probes.Go(func() { p.probed(ctx, c.probe(ctx)) })
+			probes.Go(func() {
+				if ok, busy := c.probe(ctx); !busy {
+					p.probed(ctx, ok)
+				}
+			})
 		}
 		select {
 		case <-ctx.Done():
@@ -87,21 +91,23 @@ func (c *Clients) Listen(ctx context.Context) {
 	}
 }
 
-// probe asks kcp whether it is ready.
-func (c *Clients) probe(ctx context.Context) bool {
+// probe asks kcp whether it is ready. One that has too much to do to say so is there;
+// the status is enough, because an answer that breaks off breaks off on the way.
+func (c *Clients) probe(ctx context.Context) (ok, busy bool) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.config.Host+"/readyz", http.NoBody)
 	if err != nil {
-		return false
+		return false, false
 	}
 	response, err := c.probes.Do(r)
 	if err != nil {
-		return false
+		return false, false
 	}
 	defer func() { _ = response.Body.Close() }()
-	_, err = io.Copy(io.Discard, response.Body)
-	return err == nil && response.StatusCode == http.StatusOK
+	// Read whole, the connection serves the next one.
+	_, _ = io.Copy(io.Discard, response.Body)
+	return response.StatusCode == http.StatusOK, response.StatusCode == http.StatusTooManyRequests
 }
 
 func (p *Pulse) probed(ctx context.Context, ok bool) {

@@ -88,6 +88,44 @@ func TestAKCPThatSaysForLongThatItIsNotReadyIsGone(t *testing.T) {
 	comes(t, p)
 }
 
+// One that is too busy to say so, or whose answers break off on the way, is there: what
+// callers ask of it is asked again.
+func TestAKCPThatAnswersBadlyIsThere(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]http.HandlerFunc{
+		"too many requests": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) },
+		"torn": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "o")
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var bad atomic.Bool
+			var probes atomic.Int64
+			f := newKCP(t, true, nil, nil)
+			f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if bad.Load() {
+					probes.Add(1)
+					answer(w, r)
+				}
+			})
+			clients := f.clients(t)
+			// A busy machine lets pings wait, too.
+			clients.Beat(500 * time.Millisecond)
+			p := listening(t, clients)
+			comes(t, p)
+			gone := make(chan struct{}, 1)
+			p.OnGone(func() { gone <- struct{}{} })
+			bad.Store(true)
+			require.Eventually(t, func() bool { return probes.Load() > 5 }, long, time.Millisecond)
+			require.Empty(t, gone)
+			require.NoError(t, p.Err())
+		})
+	}
+}
+
 // A probe that takes longer than silence may last is no silence.
 func TestAKCPThatIsSlowIsThere(t *testing.T) {
 	t.Parallel()
