@@ -46,8 +46,9 @@ type controllers struct {
 	// sweep looks for the definitions of tenants that came in by no replica's proxy,
 	// or whose note was lost with the replica.
 	sweep *controller.Controller
-	// bindings are those of the Orgs' own workspaces.
-	bindings organization.Bindings
+	// orgBindings are the APIBindings of the Orgs' own workspaces, workspaceBindings those
+	// of child Workspaces that are the hub's.
+	orgBindings, workspaceBindings tenancy.Bindings
 	// closed are the logical clusters that the hub has closed; none where it may not.
 	closed *kcp.Informer[*kcpcorev1alpha1.LogicalCluster]
 }
@@ -64,7 +65,8 @@ func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients
 	}
 	w := &writes{clients: clients, closer: closer, clusters: clusters, tree: config.Tree, refused: c.notFrozen}
 
-	c.bindings = c.newBindings(w)
+	c.orgBindings = w.keep(clusters.OrgBindings, in.OrgBindings.InCluster)
+	c.workspaceBindings = w.keep(clusters.WorkspaceBindings, in.Bindings.InCluster)
 	c.template = c.newTemplate(w)
 	c.accessReconciler = access.New(c.accessConfig(w))
 	organizations, workspaces := c.organizationConfig(w, config.Tree), c.workspaceConfig(w, c.accessReconciler.Missing)

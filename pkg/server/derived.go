@@ -30,7 +30,7 @@ func (c *controllers) wakeDerived(cluster string) {
 // onOrgBinding brings back the Org in whose own workspace a binding is gone, or is not
 // as it should be.
 func (c *controllers) onOrgBinding(old, new *kcpapisv1alpha2.APIBinding) {
-	if new != nil && c.bindings.Right(new) {
+	if new != nil && c.orgBindings.Right(new) {
 		return
 	}
 	if org, ok := c.views.OrgByCluster(kcp.ClusterOf(current(old, new))); ok {

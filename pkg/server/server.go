@@ -138,7 +138,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 		return wait, err
 	}
 	h.config.Clock = clients.Clock(h.config.Clock)
-	in := views.NewInformers(clients, clusters.Bindings)
+	in := views.NewInformers(clients, clusters.OrgBindings)
 	tenancyEndpoints := kcp.NewEndpoints(clients, clusters.Providers, tenancy.ExportTenancy,
 		in.Users, in.Organizations, in.Memberships, in.Indexes, in.Workspaces, in.OrgBindings)
 	accessEndpoints := kcp.NewEndpoints(clients, clusters.Providers, tenancy.ExportAccess,

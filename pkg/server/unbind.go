@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -24,12 +24,13 @@ func (w *writes) emptyBinding(ctx context.Context, cluster string, b *rbacv1.Clu
 }
 
 // unbind takes the person of a username out of all bindings of a logical cluster
-// that tenants made there; a binding that then names nobody goes, and so does a
-// ClusterRoleBinding that only waits for its finalizers. What tenants bind is in no
-// memory, so kcp is asked, and asked again until there is none.
-func (w *writes) unbind(ctx context.Context, cluster, identity string) error {
+// that tenants made there, and of the hub's out of those that are not as they should be;
+// a binding that then names nobody goes, and so does a ClusterRoleBinding that only
+// waits for its finalizers. What tenants bind is in no memory, and what the hub bound
+// they may have hidden from it, so kcp is asked, and asked again until there is none.
+func (w *writes) unbind(ctx context.Context, cluster, identity string, wanted []*rbacv1.ClusterRoleBinding) error {
 	for range sweepings {
-		found, err := w.sweepBindings(ctx, cluster, identity)
+		found, err := w.sweepBindings(ctx, cluster, identity, wanted)
 		if err != nil || found == 0 {
 			return err
 		}
@@ -37,7 +38,7 @@ func (w *writes) unbind(ctx context.Context, cluster, identity string) error {
 	return fmt.Errorf("%w: somebody binds them anew", controller.ErrRetry)
 }
 
-func (w *writes) sweepBindings(ctx context.Context, cluster, identity string) (found int, err error) {
+func (w *writes) sweepBindings(ctx context.Context, cluster, identity string, wanted []*rbacv1.ClusterRoleBinding) (found int, err error) {
 	bindings := w.clients.ClusterRoleBindings(cluster)
 	var ofCluster rbacv1.ClusterRoleBindingList
 	if err := bindings.GetClient().Get().Resource("clusterrolebindings").Do(ctx).Into(&ofCluster); err != nil {
@@ -45,9 +46,7 @@ func (w *writes) sweepBindings(ctx context.Context, cluster, identity string) (f
 	}
 	for i := range ofCluster.Items {
 		b := &ofCluster.Items[i]
-		if b.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByHub {
-			// Its own follow from Memberships alone, and what only has their label is
-			// removed as one too many of them.
+		if slices.ContainsFunc(wanted, func(w *rbacv1.ClusterRoleBinding) bool { return w.Name == b.Name && tenancy.SameBinding(b, w) }) {
 			continue
 		}
 		left, named := tenancy.WithoutPerson(b.Subjects, identity)

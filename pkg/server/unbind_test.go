@@ -98,6 +98,8 @@ func TestWhatBecomesOfTenantsBindingsOfWhoIsUnbound(t *testing.T) {
 	w, b := served(t)
 	const cluster, namespaced, gone = "clusterrolebindings", "rolebindings", "gone"
 	held := []string{"example.com/held"}
+	wanted := b.add(cluster, "wanted", "bob").DeepCopy()
+	wanted.Labels = map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByHub}
 	for _, tc := range []struct {
 		resource, name string
 		people         []string
@@ -114,7 +116,12 @@ func TestWhatBecomesOfTenantsBindingsOfWhoIsUnbound(t *testing.T) {
 		{cluster, "deleting", []string{"bob"}, held, true, false, gone},
 		{cluster, "deleting-with-another", []string{"bob", "dave"}, held, true, false, gone},
 		{cluster, "deleting-and-named-no-more", []string{"dave"}, held, true, false, gone},
-		{cluster, "deleting-with-the-hubs-label", []string{"bob"}, held, true, true, "held by bob"},
+		{cluster, "deleting-with-the-hubs-label", []string{"bob"}, held, true, true, gone},
+		{cluster, "wanted", []string{"bob"}, nil, false, true, "bob"},
+		{cluster, "wanted", []string{"bob"}, nil, false, false, gone},
+		{cluster, "wanted", []string{"dave", "bob"}, nil, false, true, "dave"},
+		{cluster, "wanted-no-more", []string{"bob"}, nil, false, true, gone},
+		{cluster, "wanted-no-more-of-another", []string{"dave"}, nil, false, true, "dave"},
 		{namespaced, "alone", []string{"bob"}, nil, false, false, gone},
 		{namespaced, "deleting", []string{"bob", "dave"}, held, true, true, "held by dave"},
 		{namespaced, "deleting-anothers", []string{"dave"}, held, true, false, "held by dave"},
@@ -127,7 +134,7 @@ func TestWhatBecomesOfTenantsBindingsOfWhoIsUnbound(t *testing.T) {
 		if tc.hubs {
 			o.Labels = map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByHub}
 		}
-		require.NoError(t, w.unbind(t.Context(), "c", "bob"), tc.name)
+		require.NoError(t, w.unbind(t.Context(), "c", "bob", []*rbacv1.ClusterRoleBinding{wanted}), tc.name)
 		left := gone
 		if o := b.held[tc.resource][tc.name]; o != nil {
 			left = ""
@@ -153,8 +160,8 @@ func TestWhoBindsSomebodyAnewAllTheTimeDoesNotKeepTheHub(t *testing.T) {
 		o.Finalizers, o.DeletionTimestamp = []string{"example.com/held"}, &metav1.Time{Time: time.Unix(1, 0)}
 	}
 	b.add("clusterrolebindings", "first", "bob")
-	require.ErrorIs(t, w.unbind(t.Context(), "c", "bob"), controller.ErrRetry)
+	require.ErrorIs(t, w.unbind(t.Context(), "c", "bob", nil), controller.ErrRetry)
 	b.after = func() {}
-	require.NoError(t, w.unbind(t.Context(), "c", "bob"))
+	require.NoError(t, w.unbind(t.Context(), "c", "bob", nil))
 	require.Empty(t, b.held["clusterrolebindings"])
 }

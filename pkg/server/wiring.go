@@ -16,7 +16,6 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
-	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/membership"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/membershipindex"
@@ -69,15 +68,14 @@ func (c *controllers) organizationConfig(w *writes, tree tenancy.Tree) organizat
 		ListMemberships:  w.listMemberships,
 		RemoveMembership: w.removeMembership,
 		DemoteMembership: w.setRole,
-		Bindings:         c.bindings,
+		Bindings:         c.orgBindings,
 	}
 }
 
-// newBindings keeps the bindings of the Orgs' own workspaces.
-func (c *controllers) newBindings(w *writes) organization.Bindings {
-	return organization.Bindings{
-		Wanted: c.clusters.Bindings,
-		Held:   c.in.OrgBindings.InCluster,
+func (w *writes) keep(wanted []*kcpapisv1alpha2.APIBinding, held func(cluster string) []*kcpapisv1alpha2.APIBinding) tenancy.Bindings {
+	return tenancy.Bindings{
+		Wanted: wanted,
+		Held:   held,
 		List: func(ctx context.Context, cluster string) ([]kcpapisv1alpha2.APIBinding, error) {
 			var list kcpapisv1alpha2.APIBindingList
 			err := w.clients.APIBindings(cluster).GetClient().Get().Resource("apibindings").Do(ctx).Into(&list)
@@ -106,7 +104,7 @@ func (c *controllers) workspaceConfig(w *writes, missing func(controller.Key) in
 		},
 		Namespace:     c.in.Namespaces.Get,
 		ClusterRoles:  c.in.ClusterRoles.InCluster,
-		Bindings:      c.in.Bindings.InCluster,
+		Bindings:      c.workspaceBindings,
 		AccessMissing: missing,
 		User:          c.views.ByName,
 		Template:      c.template,
@@ -139,9 +137,6 @@ func (c *controllers) workspaceConfig(w *writes, missing func(controller.Key) in
 		WriteClusterRole: func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error {
 			return replace(ctx, w.clients.ClusterRoles(cluster), r)
 		},
-		RestoreAPIBinding: func(ctx context.Context, cluster string) error {
-			return bootstrap.RestoreAccessBinding(ctx, w.clients, w.tree, cluster)
-		},
 	}
 }
 
@@ -160,6 +155,7 @@ func (c *controllers) accessConfig(w *writes) access.Config {
 		Membership:   c.views.Membership,
 		User:         c.views.ByName,
 		Bindings:     c.in.ClusterRoleBindings.InCluster,
+		Seen:         c.workspaceBindings.Seen,
 		ClusterRoles: c.in.ClusterRoles.InCluster,
 		WriteRole: func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error {
 			return replace(ctx, w.clients.ClusterRoles(cluster), r)

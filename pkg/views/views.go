@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -63,6 +64,7 @@ func New(c Clusters, in *Informers, metrics prometheus.Registerer, synced ...fun
 	// Not views, but what callers of a write wait for.
 	in.ClusterRoles.OnChange(func(_, _ *rbacv1.ClusterRole) { v.changed.wake() })
 	in.ClusterRoleBindings.OnChange(func(_, _ *rbacv1.ClusterRoleBinding) { v.changed.wake() })
+	in.Bindings.OnChange(func(_, _ *kcpapisv1alpha2.APIBinding) { v.changed.wake() })
 	return v, nil
 }
 

@@ -29,9 +29,10 @@ type Clusters struct {
 	Initializing []string
 	// Initializer is the name under which a Workspace's status lists it.
 	Initializer string
-	// Bindings are those that every Org's own workspace has from its type, by the names
-	// that the hub gives them where it makes them anew.
-	Bindings []*kcpapisv1alpha2.APIBinding
+	// OrgBindings and WorkspaceBindings are those that every Org's own workspace, and
+	// every child Workspace, has from its type, by the names that the hub gives them
+	// where it makes them anew.
+	OrgBindings, WorkspaceBindings []*kcpapisv1alpha2.APIBinding
 }
 
 // IDs are the clusters that belong to the hub alone (O-10), kcp's own root among
@@ -91,7 +92,10 @@ func (b *bootstrapper) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if b.clusters.Bindings, err = orgBindings(values, b.clusters.Providers); err != nil {
+	if b.clusters.OrgBindings, err = orgBindings(values, b.clusters.Providers); err != nil {
+		return err
+	}
+	if b.clusters.WorkspaceBindings, err = bindings("binding-access.yaml", values, b.clusters.Providers); err != nil {
 		return err
 	}
 	if err := b.apply(ctx, b.clusters.Providers, values, "exports.yaml"); err != nil {

@@ -110,33 +110,23 @@ func orgBindings(v values, providers string) ([]*kcpapisv1alpha2.APIBinding, err
 	kcps.Name = exportKCP
 	kcps.Spec.Reference.Export = &kcpapisv1alpha2.ExportBindingReference{Path: "root", Name: exportKCP}
 	kcps.Status.APIExportClusterName = "root"
-	documents, err := render("binding-tenancy.yaml", v)
+	ours, err := bindings("binding-tenancy.yaml", v, providers)
+	return append([]*kcpapisv1alpha2.APIBinding{kcps}, ours...), err
+}
+
+// bindings are those in a file of config/kcp, of exports in providers.
+func bindings(file string, v values, providers string) (all []*kcpapisv1alpha2.APIBinding, err error) {
+	documents, err := render(file, v)
 	if err != nil {
 		return nil, err
 	}
-	bindings := []*kcpapisv1alpha2.APIBinding{kcps}
 	for _, document := range documents {
 		b := &kcpapisv1alpha2.APIBinding{}
 		if err := yaml.UnmarshalStrict(document, b); err != nil {
-			return nil, fmt.Errorf("parse binding-tenancy.yaml: %w", err)
+			return nil, fmt.Errorf("parse %s: %w", file, err)
 		}
 		b.Status.APIExportClusterName = providers
-		bindings = append(bindings, b)
+		all = append(all, b)
 	}
-	return bindings, nil
-}
-
-// RestoreAccessBinding puts the binding back through which the hub watches a
-// child Workspace.
-func RestoreAccessBinding(ctx context.Context, clients *kcp.Clients, tree tenancy.Tree, cluster string) error {
-	documents, err := render("binding-access.yaml", values{Tree: tree})
-	if err != nil {
-		return err
-	}
-	for _, document := range documents {
-		if err := clients.Apply(ctx, cluster, document); err != nil {
-			return fmt.Errorf("restore the binding of %s: %w", tenancy.ExportAccess, err)
-		}
-	}
-	return nil
+	return all, nil
 }

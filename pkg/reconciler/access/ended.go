@@ -87,13 +87,13 @@ func (r *Reconciler) EndedLately(key controller.Key, user string) bool {
 
 // sweep takes those whose right ended before the grants were read out of what tenants
 // bound, and returns when to look once more.
-func (r *Reconciler) sweep(ctx context.Context, cluster string, before map[place]end, grants []tenancy.Grant) (after time.Duration, err error) {
+func (r *Reconciler) sweep(ctx context.Context, cluster string, before map[place]end, d due) (after time.Duration, err error) {
 	for p, e := range before {
 		switch {
-		case tenancy.IsAdmin(grants, p.user) || r.ended.clock.Since(e.when) > remembered:
+		case tenancy.IsAdmin(d.grants, p.user) || r.ended.clock.Since(e.when) > remembered:
 			r.ended.done(p, e)
 		case e.swept.IsZero():
-			if err := r.config.Unbind(ctx, cluster, e.identity); err != nil {
+			if err := r.config.Unbind(ctx, cluster, e.identity, d.wanted); err != nil {
 				return 0, err
 			}
 			r.ended.swept(p, e)
@@ -101,7 +101,7 @@ func (r *Reconciler) sweep(ctx context.Context, cluster string, before map[place
 		case r.ended.clock.Since(e.swept) < Settled:
 			after = max(after, Settled-r.ended.clock.Since(e.swept))
 		default:
-			if err := r.config.Unbind(ctx, cluster, e.identity); err != nil {
+			if err := r.config.Unbind(ctx, cluster, e.identity, d.wanted); err != nil {
 				return 0, err
 			}
 			r.ended.done(p, e)

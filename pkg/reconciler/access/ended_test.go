@@ -118,6 +118,18 @@ func TestARightThatEndsWhileAPassWritesIsSweptByTheNext(t *testing.T) {
 	require.Empty(t, r.did)
 }
 
+// What the hub does not see may be anything.
+func TestAWorkspaceThatTheHubDoesNotSeeIsNotAsItShouldBe(t *testing.T) {
+	t.Parallel()
+	r := newRights(tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleAdmin, nil, false))
+	r.reconcile(t)
+	a := r.reconciler()
+	require.Zero(t, a.MissingOf(key, "bob"))
+	r.hidden = true
+	require.Equal(t, 1, a.Missing(key))
+	require.Equal(t, 1, a.MissingOf(key, "bob"))
+}
+
 // kcp's copy of a binding keeps its finalizers, and what it binds, where the binding is
 // gone before the copy is empty.
 func TestABindingThatATenantHoldsIsEmptyForAWhileBeforeItGoes(t *testing.T) {

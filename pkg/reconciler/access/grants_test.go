@@ -30,6 +30,8 @@ type rights struct {
 	fails       string
 	clock       *clocktesting.FakePassiveClock
 	did         []string
+	// hidden says that the hub does not see them.
+	hidden bool
 	// meanwhile is done before a binding is written.
 	meanwhile func()
 }
@@ -81,6 +83,7 @@ func (r *rights) reconciler() *access.Reconciler {
 			defer r.mu.Unlock()
 			return slices.Collect(maps.Values(r.roles))
 		},
+		Seen: func(string) bool { return !r.hidden },
 		WriteRole: func(_ context.Context, _ string, o *rbacv1.ClusterRole) error {
 			return r.write("write role "+o.Name, func() { r.roles[o.Name] = o })
 		},
@@ -103,7 +106,7 @@ func (r *rights) reconciler() *access.Reconciler {
 				r.bindings[o.Name] = emptied
 			})
 		},
-		Unbind: func(_ context.Context, _ string, identity string) error {
+		Unbind: func(_ context.Context, _ string, identity string, _ []*rbacv1.ClusterRoleBinding) error {
 			return r.write("unbind "+identity, func() {})
 		},
 		Clock: r.clock,
@@ -154,6 +157,9 @@ func TestFurtherRolesAreBoundWhileTheyExistAndReservedOnesNever(t *testing.T) {
 	r.roles["later"] = tenants("later")
 	r.reconcile(t)
 	require.Contains(t, r.names(), tenancy.ExtraBindingName("later", "bob"))
+	r.roles["later"].DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	r.reconcile(t)
+	require.NotContains(t, r.names(), tenancy.ExtraBindingName("later", "bob"))
 	delete(r.roles, "view")
 	r.reconcile(t)
 	require.NotContains(t, r.names(), view)

@@ -30,9 +30,10 @@ type Config struct {
 	Memberships func(orgCluster, workspace string) []*v1alpha1.Membership
 	Membership  func(orgCluster, name string) (*v1alpha1.Membership, bool)
 	User        func(name string) (*v1alpha1.User, bool)
-	// Bindings are the hub's own in a logical cluster.
+	// Bindings are the hub's own in a logical cluster. Seen tells whether they are all:
+	// a tenant may hide them from the hub for a while.
 	Bindings func(cluster string) []*rbacv1.ClusterRoleBinding
-
+	Seen     func(cluster string) bool
 	// ClusterRoles are all in a logical cluster, tenants' among them.
 	ClusterRoles func(cluster string) []*rbacv1.ClusterRole
 
@@ -44,8 +45,8 @@ type Config struct {
 	// written meanwhile, and all finalizers, which would keep it.
 	EmptyBinding func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
 	// Unbind takes the person of a username out of all bindings in a logical cluster
-	// that are not the hub's.
-	Unbind func(ctx context.Context, cluster, identity string) error
+	// that tenants made, and out of those of the hub's that are not as one of the wanted.
+	Unbind func(ctx context.Context, cluster, identity string, wanted []*rbacv1.ClusterRoleBinding) error
 
 	Clock clock.PassiveClock
 }
@@ -66,19 +67,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, key controller.Key) (control
 	// Read before the grants, which then know of it: a right that ends during the pass
 	// is for the next one, not to be taken for one that was given again.
 	ended := r.ended.of(key)
-	cluster, grants, c := r.changes(key, "")
+	cluster, due, c := r.changes(key, "")
 	if cluster == "" {
 		return controller.Result{}, nil
 	}
 	changes, within := errgroup.WithContext(ctx)
 	changes.SetLimit(16)
 	// Rights that ended go first.
-	each(within, changes, cluster, c.RemoveBindings, r.removeBinding)
+	each(within, changes, cluster, c.RemoveBindings, func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error {
+		return r.removeBinding(ctx, cluster, b, due.wanted)
+	})
 	each(within, changes, cluster, c.RemoveRoles, r.config.RemoveRole)
 	each(within, changes, cluster, c.WriteRoles, r.config.WriteRole)
 	each(within, changes, cluster, c.WriteBindings, r.config.WriteBinding)
 	failed := changes.Wait()
-	after, err := r.sweep(ctx, cluster, ended, grants)
+	after, err := r.sweep(ctx, cluster, ended, due)
 	return controller.Result{After: after}, errors.Join(failed, err)
 }
 
@@ -93,7 +96,7 @@ func each[T any](ctx context.Context, g *errgroup.Group, cluster string, objects
 // have bound themselves to: while they could, it gave them nothing, so nothing is lost
 // with it. As their binding is empty, nothing new is bound while the old is looked
 // for, and it goes last, so that a pass that was stopped is known from it.
-func (r *Reconciler) removeBinding(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error {
+func (r *Reconciler) removeBinding(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding, wanted []*rbacv1.ClusterRoleBinding) error {
 	if len(b.Subjects) > 0 || len(b.Finalizers) > 0 {
 		if err := r.config.EmptyBinding(ctx, cluster, b); err != nil {
 			return err
@@ -103,7 +106,7 @@ func (r *Reconciler) removeBinding(ctx context.Context, cluster string, b *rbacv
 		}
 	}
 	if user, ok := r.config.User(tenancy.BoundAtWill(b)); ok {
-		if err := r.config.Unbind(ctx, cluster, user.Spec.RBACIdentity); err != nil {
+		if err := r.config.Unbind(ctx, cluster, user.Spec.RBACIdentity, wanted); err != nil {
 			return err
 		}
 	}
@@ -113,24 +116,38 @@ func (r *Reconciler) removeBinding(ctx context.Context, cluster string, b *rbacv
 	return r.config.RemoveBinding(ctx, cluster, b)
 }
 
-// Missing counts what is not as it should be in a Workspace.
+// Missing counts what is not as it should be in a Workspace; what is not seen counts.
 func (r *Reconciler) Missing(key controller.Key) int {
-	_, _, c := r.changes(key, "")
-	return c.Count()
+	cluster, _, c := r.changes(key, "")
+	return c.Count() + r.unseen(cluster)
 }
 
-// MissingOf counts what of one person is not as it should be in a Workspace.
+// MissingOf counts what of one person is not as it should be in a Workspace; what is
+// not seen counts.
 func (r *Reconciler) MissingOf(key controller.Key, user string) int {
-	_, _, c := r.changes(key, user)
-	return c.OnlyOf(user).Count()
+	cluster, _, c := r.changes(key, user)
+	return c.OnlyOf(user).Count() + r.unseen(cluster)
+}
+
+func (r *Reconciler) unseen(cluster string) int {
+	if cluster == "" || r.config.Seen(cluster) {
+		return 0
+	}
+	return 1
+}
+
+// due is what people are to have in a Workspace.
+type due struct {
+	grants []tenancy.Grant
+	wanted []*rbacv1.ClusterRoleBinding
 }
 
 // changes compares what is with what should be. Of the Memberships only those of
 // one person count where only names them; what is found of others then is wrong.
-func (r *Reconciler) changes(key controller.Key, only string) (cluster string, grants []tenancy.Grant, c tenancy.AccessChanges) {
+func (r *Reconciler) changes(key controller.Key, only string) (cluster string, d due, c tenancy.AccessChanges) {
 	org, ws, ok := r.config.Workspace(key)
 	if !ok || !ws.KCPReady {
-		return "", nil, c
+		return "", d, c
 	}
 	roles := r.config.ClusterRoles(ws.ClusterID)
 	var memberships []*v1alpha1.Membership
@@ -146,9 +163,11 @@ func (r *Reconciler) changes(key controller.Key, only string) (cluster string, g
 			}
 		}
 	}
-	grants = tenancy.Grants(org, ws.UUID, memberships, r.config.User)
-	access := tenancy.AccessOf(ws.UUID, grants, func(name string) bool {
-		return slices.ContainsFunc(roles, func(r *rbacv1.ClusterRole) bool { return r.Name == name })
+	d.grants = tenancy.Grants(org, ws.UUID, memberships, r.config.User)
+	access := tenancy.AccessOf(ws.UUID, d.grants, func(name string) bool {
+		// kcp goes by its copy of one that is being deleted, and shows another.
+		return slices.ContainsFunc(roles, func(r *rbacv1.ClusterRole) bool { return r.Name == name && r.DeletionTimestamp.IsZero() })
 	})
-	return ws.ClusterID, grants, access.Changes(roles, r.config.Bindings(ws.ClusterID))
+	d.wanted = access.Bindings
+	return ws.ClusterID, d, access.Changes(roles, r.config.Bindings(ws.ClusterID))
 }

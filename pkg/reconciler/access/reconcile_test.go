@@ -77,7 +77,8 @@ func TestO15_BindingsFollowTheMemberships(t *testing.T) {
 		},
 		Bindings: in.list, WriteBinding: in.write, RemoveBinding: in.remove,
 		EmptyBinding: func(context.Context, string, *rbacv1.ClusterRoleBinding) error { return nil },
-		Unbind:       func(context.Context, string, string) error { return nil },
+		Unbind:       func(context.Context, string, string, []*rbacv1.ClusterRoleBinding) error { return nil },
+		Seen:         func(string) bool { return true },
 		ClusterRoles: func(string) []*rbacv1.ClusterRole { return nil },
 		Clock:        clock.RealClock{},
 	})

@@ -67,7 +67,7 @@ type Config struct {
 	// Initialized takes the hub's initializer off the logical cluster.
 	Initialized func(ctx context.Context, org, cluster string) error
 	// Bindings are those of the Orgs' own workspaces.
-	Bindings Bindings
+	Bindings tenancy.Bindings
 }
 
 // New returns the reconciler.
@@ -91,7 +91,7 @@ func New(c Config) controller.Func {
 			},
 		},
 		&workspace{tree: c.Tree, get: c.Workspace, place: place, now: c.now, create: c.CreateWorkspace},
-		&binding{place: place, Bindings: c.Bindings},
+		&binding{place: place, bindings: c.Bindings},
 		&firstAdmin{
 			place: place, user: c.User, personal: c.PersonalRole, memberships: c.Memberships,
 			list: c.ListMemberships, now: c.now, create: c.CreateMembership,

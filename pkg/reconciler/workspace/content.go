@@ -30,7 +30,7 @@ func (s *content) Reconcile(ctx context.Context, o *object) (controller.Outcome,
 		held[r.Name] = r
 	}
 	custom := tenancy.DecodeCustomResources(o.Annotations[tenancy.CustomResourcesAnnotation])
-	for _, want := range tenancy.ClusterRoles(boundGroups(s.config.Bindings(cluster)), custom...) {
+	for _, want := range tenancy.ClusterRoles(boundGroups(s.config.Bindings.Held(cluster)), custom...) {
 		if have := held[want.Name]; have != nil && tenancy.SameRole(have, want) && !controller.Forced(ctx) {
 			continue
 		} else if have != nil {

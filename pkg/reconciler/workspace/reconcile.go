@@ -3,7 +3,6 @@ package workspace
 import (
 	"context"
 
-	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // Config is what the reconciler reads from memory and writes to kcp.
@@ -21,21 +21,21 @@ type Config struct {
 	Get func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool)
 	// Read asks kcp itself, and fails with controller.ErrRetry where the Workspace is gone.
 	Read func(ctx context.Context, cluster, name string) (*kcptenancyv1alpha1.Workspace, error)
-	// Namespace, ClusterRoles and Bindings read what is in a logical cluster.
+	// Namespace and ClusterRoles read what is in a logical cluster.
 	Namespace    func(cluster, name string) (*corev1.Namespace, bool)
 	ClusterRoles func(cluster string) []*rbacv1.ClusterRole
-	Bindings     func(cluster string) []*kcpapisv1alpha2.APIBinding
+	// Bindings keep the one through which the hub watches. They hold all of a Workspace.
+	Bindings tenancy.Bindings
 	// AccessMissing counts the bindings of people that are not as they should be.
 	AccessMissing func(controller.Key) int
 
 	Lifecycle Lifecycle
 
-	Patch             func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
-	User              func(name string) (*v1alpha1.User, bool)
-	CreateMembership  func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
-	ApplyNamespace    func(ctx context.Context, cluster string, n *corev1.Namespace) error
-	WriteClusterRole  func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error
-	RestoreAPIBinding func(ctx context.Context, cluster string) error
+	Patch            func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
+	User             func(name string) (*v1alpha1.User, bool)
+	CreateMembership func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
+	ApplyNamespace   func(ctx context.Context, cluster string, n *corev1.Namespace) error
+	WriteClusterRole func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error
 
 	// Template is the operator's; nil for none.
 	Template *Template
@@ -67,7 +67,7 @@ func New(c Config) controller.Func {
 		&lifecycle{config: c},
 		&firstAdmin{user: c.User, read: c.Read, create: c.CreateMembership},
 		&ready{},
-		&binding{list: c.Bindings, restore: c.RestoreAPIBinding},
+		&binding{bindings: c.Bindings},
 		&content{config: c},
 		&template{c.Template},
 		&access{missing: c.AccessMissing},

@@ -56,6 +56,7 @@ func newKCP() *kcp {
 	k.ws.Finalizers = []string{v1alpha1.CascadeFinalizer}
 	k.ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseInitializing
 	k.lifecycle.Shut = func(string) bool { return false }
+	k.bindings = []*kcpapisv1alpha2.APIBinding{accessBinding()}
 	return k
 }
 
@@ -95,7 +96,21 @@ func (k *kcp) reconciler(t *testing.T) controller.Func {
 			}
 			return out
 		},
-		Bindings:      func(string) []*kcpapisv1alpha2.APIBinding { return k.bindings },
+		Bindings: tenancy.Bindings{
+			Wanted: []*kcpapisv1alpha2.APIBinding{accessBinding()},
+			Held:   func(string) []*kcpapisv1alpha2.APIBinding { return k.bindings },
+			List: func(context.Context, string) (held []kcpapisv1alpha2.APIBinding, _ error) {
+				for _, b := range k.bindings {
+					held = append(held, *b)
+				}
+				return held, nil
+			},
+			Write: func(_ context.Context, cluster string, _ *kcpapisv1alpha2.APIBinding) error {
+				require.Equal(t, "ws1", cluster)
+				k.restored++
+				return nil
+			},
+		},
 		AccessMissing: func(controller.Key) int { return k.missing },
 		Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
 			require.Empty(t, subresource, "kcp's own status is never written")
@@ -130,7 +145,6 @@ func (k *kcp) reconciler(t *testing.T) controller.Func {
 			k.roles[r.Name] = r
 			return nil
 		},
-		RestoreAPIBinding: func(context.Context, string) error { k.restored++; return nil },
 	})
 }
 
@@ -201,6 +215,12 @@ func TestWhatIsAlteredInAWorkspaceIsPutRight(t *testing.T) {
 	k.ws.Status.Phase, k.missing = kcpcorev1alpha1.LogicalClusterPhaseReady, 0
 	require.True(t, k.reconcile(t).Ready())
 
+	k.bindings = nil
+	require.False(t, k.reconcile(t).Ready())
+	require.Equal(t, 1, k.restored, "the binding that the hub watches through is missing")
+	k.bindings = []*kcpapisv1alpha2.APIBinding{accessBinding()}
+	require.True(t, k.reconcile(t).Ready())
+
 	altered := k.roles[tenancy.ClusterRoleMember].DeepCopy()
 	altered.Rules, altered.ResourceVersion = nil, "9"
 	k.roles[altered.Name] = altered
@@ -209,16 +229,10 @@ func TestWhatIsAlteredInAWorkspaceIsPutRight(t *testing.T) {
 	require.NotEmpty(t, k.roles[tenancy.ClusterRoleMember].Rules)
 	require.Equal(t, "9", k.roles[tenancy.ClusterRoleMember].ResourceVersion, "it replaces just what it saw")
 	require.NotNil(t, k.ns)
-	require.Equal(t, 1, k.restored, "the binding that the hub watches through is missing")
 
-	claim := kcpapisv1alpha2.AcceptablePermissionClaim{State: kcpapisv1alpha2.ClaimAccepted}
-	claim.Selector.MatchAll = true
-	b := &kcpapisv1alpha2.APIBinding{}
-	b.Spec.Reference.Export = &kcpapisv1alpha2.ExportBindingReference{Name: tenancy.ExportAccess}
-	b.Spec.PermissionClaims = []kcpapisv1alpha2.AcceptablePermissionClaim{claim}
 	other := &kcpapisv1alpha2.APIBinding{}
 	other.Status.BoundResources = []kcpapisv1alpha2.BoundAPIResource{{Group: "example.com"}}
-	k.bindings = []*kcpapisv1alpha2.APIBinding{b, other}
+	k.bindings = append(k.bindings, other)
 	k.reconcile(t)
 	require.Equal(t, 1, k.restored)
 	groups := ""
@@ -229,7 +243,18 @@ func TestWhatIsAlteredInAWorkspaceIsPutRight(t *testing.T) {
 	}
 	require.Contains(t, groups, "example.com", "the roles follow the APIs that are bound")
 
-	b.Spec.PermissionClaims[0].State = kcpapisv1alpha2.ClaimRejected
-	k.reconcile(t)
+	k.bindings[0].Spec.PermissionClaims[0].State = kcpapisv1alpha2.ClaimRejected
+	require.False(t, k.reconcile(t).Ready())
 	require.Equal(t, 2, k.restored, "a tenant took a claim away")
+}
+
+// accessBinding is the one through which the hub watches, with all that it claims.
+func accessBinding() *kcpapisv1alpha2.APIBinding {
+	b := &kcpapisv1alpha2.APIBinding{}
+	b.Spec.Reference.Export = &kcpapisv1alpha2.ExportBindingReference{Name: tenancy.ExportAccess}
+	claim := kcpapisv1alpha2.AcceptablePermissionClaim{State: kcpapisv1alpha2.ClaimAccepted}
+	claim.Resource, claim.Selector.MatchAll = "namespaces", true
+	b.Spec.PermissionClaims = []kcpapisv1alpha2.AcceptablePermissionClaim{claim}
+	b.Status.Phase = kcpapisv1alpha2.APIBindingPhaseBound
+	return b
 }

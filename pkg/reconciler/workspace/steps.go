@@ -3,10 +3,8 @@ package workspace
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/kcp-dev/logicalcluster/v3"
-	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -64,34 +62,17 @@ func (*ready) Reconcile(_ context.Context, o *object) (controller.Outcome, error
 	return controller.Outcome{}, nil
 }
 
-// binding puts back the binding through which the hub watches, where a tenant
-// removed it or took a claim from it.
+// binding keeps the binding through which the hub watches, where a tenant removed it or
+// took a claim from it.
 type binding struct {
-	list    func(cluster string) []*kcpapisv1alpha2.APIBinding
-	restore func(ctx context.Context, cluster string) error
+	bindings tenancy.Bindings
 }
 
 func (*binding) Condition() string { return v1alpha1.ConditionWatched }
 
 func (s *binding) Reconcile(ctx context.Context, o *object) (controller.Outcome, error) {
-	for _, b := range s.list(o.Spec.Cluster) {
-		if ref := b.Spec.Reference.Export; ref != nil && ref.Name == tenancy.ExportAccess && b.DeletionTimestamp.IsZero() && accepted(b) {
-			return controller.Outcome{}, nil
-		}
-	}
-	// A new Workspace has its binding from the WorkspaceType, whose event may be
-	// behind that of the Workspace.
-	if !meta.IsStatusConditionTrue(o.common.Conditions, v1alpha1.ConditionWatched) && !controller.Forced(ctx) {
-		return controller.Outcome{}, nil
-	}
-	return controller.Outcome{}, s.restore(ctx, o.Spec.Cluster)
-}
-
-func accepted(b *kcpapisv1alpha2.APIBinding) bool {
-	return len(b.Spec.PermissionClaims) > 0 &&
-		!slices.ContainsFunc(b.Spec.PermissionClaims, func(c kcpapisv1alpha2.AcceptablePermissionClaim) bool {
-			return c.State != kcpapisv1alpha2.ClaimAccepted || !c.Selector.MatchAll
-		})
+	waiting, after, err := s.bindings.Keep(ctx, o.Spec.Cluster, meta.FindStatusCondition(o.common.Conditions, v1alpha1.ConditionWatched), controller.Forced(ctx))
+	return controller.Outcome{Waiting: waiting, After: after, Stop: waiting != "" || err != nil}, err
 }
 
 // access waits until the workspace-access controller has bound everybody.

@@ -85,16 +85,15 @@ func newTemplated(t *testing.T, manifests ...string) *templated {
 		Get:           func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, true },
 		Namespace:     func(string, string) (*corev1.Namespace, bool) { return tenancy.Namespace(), true },
 		ClusterRoles:  func(string) []*rbacv1.ClusterRole { return nil },
-		Bindings:      list,
+		Bindings:      tenancy.Bindings{Held: list},
 		AccessMissing: func(controller.Key) int { return 0 },
 		Patch: func(_ context.Context, _ controller.Key, patch []byte, _ string) error {
 			k.ws = kcptest.Patched(t, k.ws, patch)
 			return nil
 		},
-		ApplyNamespace:    func(context.Context, string, *corev1.Namespace) error { return nil },
-		WriteClusterRole:  func(context.Context, string, *rbacv1.ClusterRole) error { return nil },
-		RestoreAPIBinding: func(context.Context, string) error { return nil },
-		Template:          k.template,
+		ApplyNamespace:   func(context.Context, string, *corev1.Namespace) error { return nil },
+		WriteClusterRole: func(context.Context, string, *rbacv1.ClusterRole) error { return nil },
+		Template:         k.template,
 	})
 	return k
 }

@@ -1,7 +1,9 @@
-package organization
+package tenancy
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -9,14 +11,9 @@ import (
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/controller"
-	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
-
-const bindingsOrg = "231a151a-434e-4623-ad6e-69406abb9387"
 
 // bound is a binding of an export in "root" that accepts a claim on each resource.
 func bound(name, export string, resources ...string) *kcpapisv1alpha2.APIBinding {
@@ -32,6 +29,9 @@ func bound(name, export string, resources ...string) *kcpapisv1alpha2.APIBinding
 	return b
 }
 
+// errDown is a kcp that cannot be reached.
+var errDown = errors.New("kcp cannot be reached")
+
 // shop is the bindings of one Org in a kcp that follows at once, and in a memory that
 // does, unless it has one of its own.
 type shop struct {
@@ -42,11 +42,17 @@ type shop struct {
 	written  []string
 	failure  error
 	bindings Bindings
-	org      *v1alpha1.Organization
+	said     *metav1.Condition
+}
+
+// outcome is what came of a pass.
+type outcome struct {
+	waiting string
+	after   time.Duration
 }
 
 func newShop(t *testing.T) *shop {
-	s := &shop{T: t, org: tenancy.NewOrganization(bindingsOrg, "ACME", "alice")}
+	s := &shop{T: t}
 	s.held = []kcpapisv1alpha2.APIBinding{*bound("kcps-abcde", "kcps"), *bound("ours-fghij", "ours", "workspaces", "apibindings")}
 	s.memory = func() (held []*kcpapisv1alpha2.APIBinding) {
 		for i := range s.held {
@@ -67,7 +73,7 @@ func newShop(t *testing.T) *shop {
 		},
 		Write: func(_ context.Context, cluster string, b *kcpapisv1alpha2.APIBinding) error {
 			require.Equal(t, "org1", cluster)
-			s.written = append(s.written, b.Name)
+			s.written = append(s.written, cmp.Or(b.Name, b.GenerateName))
 			s.held = append(slices.DeleteFunc(slices.Clone(s.held), func(h kcpapisv1alpha2.APIBinding) bool { return h.Name == b.Name }), *b)
 			return s.failure
 		},
@@ -77,19 +83,19 @@ func newShop(t *testing.T) *shop {
 }
 
 func (s *shop) watched(status metav1.ConditionStatus) {
-	s.org.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionWatched, Status: status}}
+	s.said = &metav1.Condition{Type: v1alpha1.ConditionWatched, Status: status}
 }
 
-// pass shows on the Org what came of it, as the loop does.
-func (s *shop) pass() (controller.Outcome, error) {
-	step := &binding{place: func(string) (string, bool) { return "org1", true }, Bindings: s.bindings}
-	require.Equal(s, v1alpha1.ConditionWatched, step.Condition())
-	outcome, err := step.Reconcile(s.Context(), s.org)
+// pass says what came of it, as the loop does.
+func (s *shop) pass() (outcome, error) { return s.does(false) }
+
+func (s *shop) does(forced bool) (outcome, error) {
+	waiting, after, err := s.bindings.Keep(s.Context(), "org1", s.said, forced)
 	s.watched(metav1.ConditionTrue)
-	if err != nil || outcome.Waiting != "" {
+	if err != nil || waiting != "" {
 		s.watched(metav1.ConditionFalse)
 	}
-	return outcome, err
+	return outcome{waiting, after}, err
 }
 
 // remembers has memory stay as it is.
@@ -103,20 +109,20 @@ func TestASoundOrgIsNotAskedOf(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	for range 2 {
-		outcome, err := s.pass()
+		got, err := s.pass()
 		require.NoError(t, err)
-		require.Zero(t, outcome)
+		require.Zero(t, got)
 	}
-	s.org.Status.Conditions = nil
-	outcome, err := s.pass()
+	s.said = nil
+	got, err := s.pass()
 	require.NoError(t, err)
-	require.Zero(t, outcome)
+	require.Zero(t, got)
 
-	s.org.Status.Conditions = nil
+	s.said = nil
 	s.remembers()
-	outcome, err = s.pass()
+	got, err = s.pass()
 	require.NoError(t, err)
-	require.Equal(t, controller.Outcome{After: unseen}, outcome)
+	require.Equal(t, outcome{after: unseen}, got)
 	require.Zero(t, s.lists)
 	_, err = s.pass()
 	require.NoError(t, err)
@@ -135,9 +141,9 @@ func TestWhatMemoryLacksIsNotTakenToBeGone(t *testing.T) {
 			t.Parallel()
 			s := newShop(t)
 			s.remembers(memory...)
-			outcome, err := s.pass()
+			got, err := s.pass()
 			require.NoError(t, err)
-			require.Zero(t, outcome)
+			require.Zero(t, got)
 			require.Equal(t, 1, s.lists)
 			require.Empty(t, s.written)
 
@@ -167,9 +173,9 @@ func TestARepairIsFollowed(t *testing.T) {
 	}
 	require.Equal(t, []string{"ours"}, s.written)
 	require.Equal(t, 3, s.lists)
-	outcome, err := s.pass()
+	got, err := s.pass()
 	require.NoError(t, err)
-	require.Zero(t, outcome)
+	require.Zero(t, got)
 	require.Equal(t, 3, s.lists)
 }
 
@@ -179,25 +185,41 @@ func TestAForcedPassAsksKCPForTheBindings(t *testing.T) {
 	s := newShop(t)
 	s.remembers(s.memory()...)
 	s.held = s.held[:1]
-	pass := controller.Reconcile(controller.Kind[*v1alpha1.Organization]{
-		Get:    func(controller.Key) (*v1alpha1.Organization, bool) { return s.org, true },
-		Copy:   (*v1alpha1.Organization).DeepCopy,
-		Status: func(o *v1alpha1.Organization) *v1alpha1.CommonStatus { return &o.Status.CommonStatus },
-		Patch:  func(context.Context, controller.Key, []byte, string) error { return nil },
-		Clock:  clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)),
-	}, &binding{place: func(string) (string, bool) { return "org1", true }, Bindings: s.bindings})
-	key := controller.Key{Name: s.org.Name}
-	_, err := pass(t.Context(), key)
+	_, err := s.pass()
 	require.NoError(t, err)
 	require.Empty(t, s.written, "the control: nobody asked")
-
-	s.org.Annotations[v1alpha1.OperationAnnotation] = v1alpha1.OperationReconcile
-	_, err = pass(t.Context(), key)
-	require.NoError(t, err)
-	delete(s.org.Annotations, v1alpha1.OperationAnnotation)
-	_, err = pass(t.Context(), key)
+	_, err = s.does(true)
 	require.NoError(t, err)
 	require.Equal(t, []string{"ours"}, s.written)
+}
+
+// Where none are wanted nothing is asked.
+func TestWhereNoBindingsAreKeptNothingIsAsked(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.bindings.Wanted = nil
+	_, err := s.does(true)
+	require.NoError(t, err)
+	require.Zero(t, s.lists)
+}
+
+// What is claimed is in memory once kcp says so, and no sooner than that.
+func TestWhatIsClaimedIsSeenOnceKCPHasAppliedIt(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	require.False(t, s.bindings.Seen("org1"))
+	ours := &s.held[1]
+	for _, c := range ours.Spec.PermissionClaims {
+		ours.Status.AppliedPermissionClaims = append(ours.Status.AppliedPermissionClaims, c.ScopedPermissionClaim)
+	}
+	require.True(t, s.bindings.Seen("org1"))
+	applied := ours.Status.AppliedPermissionClaims
+	ours.Status.AppliedPermissionClaims = applied[:1]
+	require.False(t, s.bindings.Seen("org1"))
+	ours.Status.AppliedPermissionClaims, ours.Spec.PermissionClaims = applied, ours.Spec.PermissionClaims[:1]
+	require.False(t, s.bindings.Seen("org1"), "kcp is about to hide it")
+	s.held = s.held[:1]
+	require.False(t, s.bindings.Seen("org1"))
 }
 
 // Bindings that are right, or nobody's concern, wake no Org.
@@ -254,6 +276,10 @@ func TestO11_TheBindingsOfAnOrgArePutRight(t *testing.T) {
 			other.Spec.Reference.Export.Path, other.Status.APIExportClusterName = "root:mallory", "2def"
 			s.held[1] = *other
 		}, says: "the binding of ours is gone", written: []string{"ours"}},
+		"deleted, and held": {damage: func(s *shop) {
+			s.held[1].DeletionTimestamp, s.held[1].Finalizers = &gone, []string{finalizer, "example.com/held"}
+		}, says: "what kcp removes with it is lost", written: []string{"ours-fghij", "ours"}},
+		"its name taken": {damage: func(s *shop) { s.held[1] = *bound("ours", "mallorys") }, says: "the binding of ours is gone", written: []string{"ours-"}},
 		"two of one export": {damage: func(s *shop) {
 			reject(&s.held[1])
 			second := bound("second", "ours", "workspaces", "apibindings")
@@ -270,14 +296,18 @@ func TestO11_TheBindingsOfAnOrgArePutRight(t *testing.T) {
 			t.Parallel()
 			s := newShop(t)
 			c.damage(s)
-			outcome, err := s.pass()
+			got, err := s.pass()
 			require.NoError(t, err)
-			require.Equal(t, c.says != "", outcome.Stop)
-			require.Contains(t, outcome.Waiting, c.says)
-			for ; outcome.Waiting != ""; outcome, err = s.pass() {
+			require.Equal(t, c.says != "", got.waiting != "")
+			require.Contains(t, got.waiting, c.says)
+			for ; got.waiting != ""; got, err = s.pass() {
 				require.NoError(t, err)
-				require.Equal(t, following, outcome.After)
+				require.Equal(t, following, got.after)
 				require.LessOrEqual(t, len(s.written), len(c.written))
+				// kcp's finalizer goes by itself.
+				s.held = slices.DeleteFunc(s.held, func(b kcpapisv1alpha2.APIBinding) bool {
+					return b.DeletionTimestamp != nil && slices.Equal(b.Finalizers, []string{finalizer})
+				})
 			}
 			require.Equal(t, c.written, s.written)
 			for _, want := range s.bindings.Wanted {
@@ -311,7 +341,6 @@ func TestABindingThatKCPIsAtIsWaitedFor(t *testing.T) {
 			b.Status.AppliedPermissionClaims = []kcpapisv1alpha2.ScopedPermissionClaim{b.Spec.PermissionClaims[0].ScopedPermissionClaim}
 			b.Spec.PermissionClaims = nil
 		}, says: "does not accept all claims"},
-		"of another's export": {is: func(b *kcpapisv1alpha2.APIBinding) { *b = *bound("ours", "mallorys") }, says: "another binding has the name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -319,10 +348,9 @@ func TestABindingThatKCPIsAtIsWaitedFor(t *testing.T) {
 			c.is(&s.held[1])
 			s.watched(metav1.ConditionFalse)
 			for range 3 {
-				outcome, err := s.pass()
+				got, err := s.pass()
 				require.NoError(t, err)
-				require.Contains(t, outcome.Waiting, c.says)
-				require.True(t, outcome.Stop)
+				require.Contains(t, got.waiting, c.says)
 			}
 			require.Empty(t, s.written)
 		})
