@@ -240,6 +240,8 @@ func TestNoTenantRoleHoldsWhatEscalates(t *testing.T) {
 	admin, member, viewer := roles[0], roles[1], roles[2]
 	require.True(t, allows(admin, "create", "rbac.authorization.k8s.io", "clusterrolebindings"))
 	require.True(t, allows(admin, "delete", "apis.kcp.io", "apibindings"))
+	require.True(t, allows(admin, "get", "apis.kcp.io", "apibindings/status"))
+	require.False(t, allows(admin, "patch", "apis.kcp.io", "apibindings/status"), "it tells what the hub sees")
 	require.True(t, allows(member, "create", "", "secrets"))
 	require.True(t, allows(member, "delete", "example.com", "widgets"))
 	require.False(t, allows(member, "create", "", "serviceaccounts/token"))

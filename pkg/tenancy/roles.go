@@ -81,8 +81,11 @@ func ClusterRoles(boundGroups []string, customResources ...string) []*rbacv1.Clu
 	// own writes there, too. One that changes them makes its author cluster-admin, and
 	// one that refuses them keeps the rights of who is to lose them.
 	admin := []rbacv1.PolicyRule{
-		rule(write, append([]string{"", groupRBAC, groupKCPAPIs, groupExtensions, groupCache, groupCertificates, groupEvents, groupLeases}, extra...), "*"),
-		rule(read, []string{groupAdmission}, "*"),
+		rule(write, append([]string{"", groupRBAC, groupExtensions, groupCache, groupCertificates, groupEvents, groupLeases}, extra...), "*"),
+		// Not their status: in that of a binding kcp and the hub read what the hub sees of
+		// the Workspace.
+		rule(write, []string{groupKCPAPIs}, "apibindings", "apiexports", "apiexports/content", "apiexportendpointslices", "apiresourceschemas", "apiconversions"),
+		rule(read, []string{groupAdmission, groupKCPAPIs}, "*"),
 		rule([]string{"create"}, []string{groupAuthn, groupAuthz}, "*"),
 		rule(read, []string{groupKCPCore}, "logicalclusters"),
 	}

@@ -47,6 +47,13 @@ func TestADemotedAdminWhoHidesTheBindingsFromTheHubKeepsNothing(t *testing.T) {
 			b.Spec.PermissionClaims[bindings(b)].State = kcpapisv1alpha2.ClaimRejected
 			s.replaces(t, "bob", b)
 		},
+		"says that kcp has taken nothing from it": func(t *testing.T, s workspaceScene, b kcpapisv1alpha2.APIBinding) {
+			b.Spec.PermissionClaims = slices.Delete(b.Spec.PermissionClaims, bindings(b), bindings(b)+1)
+			s.replaces(t, "bob", b)
+			errOut, err := s.kubectl(t, "bob", "", "patch --subresource=status apibindings.v1alpha2.apis.kcp.io "+b.Name+` --type=merge -p {"status":{"appliedPermissionClaims":[]}}`)
+			require.Error(t, err)
+			require.Contains(t, errOut, "Forbidden")
+		},
 		"removes the binding and holds it": func(t *testing.T, s workspaceScene, b kcpapisv1alpha2.APIBinding) {
 			b.Finalizers = append(b.Finalizers, "example.com/held")
 			s.replaces(t, "bob", b)
