@@ -6,6 +6,7 @@ import (
 	"time"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	"github.com/kcp-dev/sdk/apis/third_party/conditions/util/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -71,14 +72,15 @@ func (b Bindings) Keep(ctx context.Context, cluster string, watched *metav1.Cond
 }
 
 // Seen tells whether memory shows all that the bindings claim in a logical cluster: kcp
-// shows it a moment after a claim was accepted.
+// shows it a moment after a claim was accepted. Where a tenant's object keeps kcp from
+// that, it shows all others and says so; it says no more as long as the object is there,
+// and the tenant must not keep the logical cluster from being ready with it.
 func (b Bindings) Seen(cluster string) bool {
 	held := b.Held(cluster)
 	return b.whole(cluster) && !slices.ContainsFunc(b.Wanted, func(want *kcpapisv1alpha2.APIBinding) bool {
 		return !slices.ContainsFunc(held, func(h *kcpapisv1alpha2.APIBinding) bool {
-			return sameExport(want, h) && !slices.ContainsFunc(want.Spec.PermissionClaims, func(c kcpapisv1alpha2.AcceptablePermissionClaim) bool {
-				return !applied(h, c)
-			})
+			return sameExport(want, h) && (conditions.IsFalse(h, kcpapisv1alpha2.PermissionClaimsApplied) ||
+				!slices.ContainsFunc(want.Spec.PermissionClaims, func(c kcpapisv1alpha2.AcceptablePermissionClaim) bool { return !applied(h, c) }))
 		})
 	})
 }

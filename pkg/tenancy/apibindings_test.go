@@ -9,6 +9,8 @@ import (
 	"time"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	conditionsv1alpha1 "github.com/kcp-dev/sdk/apis/third_party/conditions/apis/conditions/v1alpha1"
+	"github.com/kcp-dev/sdk/apis/third_party/conditions/util/conditions"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -215,6 +217,10 @@ func TestWhatIsClaimedIsSeenOnceKCPHasAppliedIt(t *testing.T) {
 	require.True(t, s.bindings.Seen("org1"))
 	applied := ours.Status.AppliedPermissionClaims
 	ours.Status.AppliedPermissionClaims = applied[:1]
+	require.False(t, s.bindings.Seen("org1"))
+	conditions.MarkFalse(ours, kcpapisv1alpha2.PermissionClaimsApplied, kcpapisv1alpha2.InternalErrorReason, conditionsv1alpha1.ConditionSeverityError, "")
+	require.True(t, s.bindings.Seen("org1"), "kcp shows no more than this as long as a tenant's object keeps it from that")
+	conditions.MarkTrue(ours, kcpapisv1alpha2.PermissionClaimsApplied)
 	require.False(t, s.bindings.Seen("org1"))
 	ours.Status.AppliedPermissionClaims, ours.Spec.PermissionClaims = applied, ours.Spec.PermissionClaims[:1]
 	require.False(t, s.bindings.Seen("org1"), "kcp is about to hide it")
