@@ -41,8 +41,21 @@ var lags = [...]time.Duration{500 * time.Millisecond, 2 * time.Second, 5 * time.
 // cutUnbound ends what whoever loses a binding has open. The cut at the change of
 // their Membership came before: who opened a stream anew until now is let in by the
 // gate with what they still have, and by kcp with what they had.
-func cutUnbound(in *views.Informers, p *proxy.Proxy) {
-	in.ClusterRoleBindings.OnChange(unbound(p.Unbound, func(d time.Duration, cut func()) { time.AfterFunc(d, cut) }))
+func cutUnbound(in *views.Informers, v *views.Views, p *proxy.Proxy) {
+	later := func(d time.Duration, cut func()) { time.AfterFunc(d, cut) }
+	in.ClusterRoleBindings.OnChange(unbound(p.Unbound, later))
+	in.Memberships.OnChange(stopped(p.Unbound, later, func(m *v1alpha1.Membership) (clusters []string) {
+		org, ok := v.OrgByCluster(kcp.ClusterOf(m))
+		if !ok {
+			return nil
+		}
+		for _, ws := range v.Workspaces(org.UUID()) {
+			if ref := m.Spec.WorkspaceRef; ref == nil || ref.Name == ws.UUID {
+				clusters = append(clusters, ws.ClusterID)
+			}
+		}
+		return clusters
+	}))
 }
 
 // unbound has cut called when a binding of a person is gone, and again after each of
@@ -56,11 +69,28 @@ func unbound(cut func(user, cluster, clusterRole string), after func(time.Durati
 		if user == "" {
 			return
 		}
-		again := func() { cut(user, cluster, clusterRole) }
-		again()
-		for _, lag := range lags {
-			after(lag, again)
+		untilFollowed(func() { cut(user, cluster, clusterRole) }, after)
+	}
+}
+
+// stopped has cut called when somebody's right to write bindings ends, as unbound does.
+// Whoever had that can have hidden from the hub what was bound to them, and no binding
+// tells then that it is gone. in are the logical clusters of a Membership's Workspaces.
+func stopped(cut func(user, cluster, clusterRole string), after func(time.Duration, func()), in func(*v1alpha1.Membership) (clusters []string)) func(old, new *v1alpha1.Membership) {
+	return func(old, new *v1alpha1.Membership) {
+		if !tenancy.StopsBinding(old, new) {
+			return
 		}
+		for _, cluster := range in(old) {
+			untilFollowed(func() { cut(old.Spec.UserRef.Name, cluster, tenancy.ClusterRoleAdmin) }, after)
+		}
+	}
+}
+
+func untilFollowed(cut func(), after func(time.Duration, func())) {
+	cut()
+	for _, lag := range lags {
+		after(lag, cut)
 	}
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -53,6 +54,42 @@ func TestWhoLosesABindingIsCutUntilKCPHasFollowed(t *testing.T) {
 			}
 			require.Equal(t, want, at)
 			require.Len(t, later, max(0, len(want)-1), "and that is all")
+		})
+	}
+}
+
+// The attack: hide one's binding from the hub before it goes, and open a watch with what
+// it gave when the right that it stood for has ended.
+func TestWhoCouldHideTheirBindingIsCutUntilKCPHasFollowed(t *testing.T) {
+	t.Parallel()
+	alices := func(role v1alpha1.Role) *v1alpha1.Membership {
+		return &v1alpha1.Membership{Spec: v1alpha1.MembershipSpec{UserRef: v1alpha1.NamedRef{Name: "alice"}, Role: role}}
+	}
+	for _, tc := range []struct {
+		name     string
+		old, new *v1alpha1.Membership
+		cut      bool
+	}{
+		{"demoted", alices(v1alpha1.RoleAdmin), alices(v1alpha1.RoleMember), true},
+		{"removed", alices(v1alpha1.RoleAdmin), nil, true},
+		{"an admin still", alices(v1alpha1.RoleAdmin), alices(v1alpha1.RoleAdmin), false},
+		{"never one", alices(v1alpha1.RoleMember), nil, false},
+		{"new", nil, alices(v1alpha1.RoleAdmin), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			var cut, want []string
+			later := map[time.Duration]func(){}
+			stopped(func(user, cluster, clusterRole string) { cut = append(cut, user+" "+cluster+" "+clusterRole) },
+				func(d time.Duration, f func()) { later[d] = f },
+				func(*v1alpha1.Membership) []string { return []string{"aaaa"} })(tc.old, tc.new)
+			for _, f := range later {
+				f()
+			}
+			if tc.cut {
+				want = slices.Repeat([]string{"alice aaaa kedge:workspace:admin"}, 1+len(lags))
+			}
+			require.Equal(t, want, cut)
 		})
 	}
 }

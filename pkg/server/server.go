@@ -172,7 +172,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 		return wait, err
 	}
 	cutStreams(in, forward)
-	cutUnbound(in, forward)
+	cutUnbound(in, v, forward)
 	running.Go(func() { tenancyEndpoints.Run(below) })
 	running.Go(func() { accessEndpoints.Run(below) })
 	running.Go(func() { kcp.Watch(below, clusters.Initializing, in.Initializing) })
