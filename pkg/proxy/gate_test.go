@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/proxy"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -110,6 +111,7 @@ func TestADemotedAdminWhoGoesOnBindingThemselvesIsRefused(t *testing.T) {
 			return settling
 		}
 	})
+	h.rights.set("alice", false, inWorkspace(v1alpha1.RoleMember))
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		w := h.do(request(method, bindings, "alice"))
 		require.Equal(t, http.StatusForbidden, w.Code, method)
@@ -121,5 +123,9 @@ func TestADemotedAdminWhoGoesOnBindingThemselvesIsRefused(t *testing.T) {
 	require.Equal(t, http.StatusOK, h.do(request(http.MethodPost, "/clusters/aaaa/api/v1/namespaces/default/configmaps", "alice")).Code)
 	settling = false
 	require.Equal(t, http.StatusOK, h.do(request(http.MethodPost, bindings, "alice")).Code)
-	require.Len(t, rec.requests, 3)
+	// So does who was made admin again meanwhile.
+	settling = true
+	h.rights.set("alice", false, inWorkspace(v1alpha1.RoleAdmin))
+	require.Equal(t, http.StatusOK, h.do(request(http.MethodPost, bindings, "alice")).Code)
+	require.Len(t, rec.requests, 4)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/log"
@@ -121,7 +122,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if bindsPeople(r.Method, t.rest) && p.config.Settling != nil && p.config.Settling(user, entry.Workspace) {
+	if bindsPeople(r.Method, t.rest) && entry.Role != v1alpha1.RoleAdmin && sudo == nil && p.config.Settling != nil && p.config.Settling(user, entry.Workspace) {
 		return errs.New(errs.Forbidden, "your right to give people roles in this workspace has ended")
 	}
 	opened := entry

@@ -20,6 +20,8 @@ const (
 	// remembered is how long an end that nobody has dealt with is kept: longer than it
 	// takes another replica to lead, or kcp to come back.
 	remembered = 5 * time.Minute
+	// takeover is how long it may take until a replica leads, and sweeps.
+	takeover = 15 * time.Second
 )
 
 // place is a person in a Workspace.
@@ -48,15 +50,6 @@ type end struct {
 	swept time.Time
 }
 
-// last is since when nothing gives them the right any more: a pass that began before
-// it ended may have gone on to write what it knew.
-func (e end) last() time.Time {
-	if e.swept.After(e.when) {
-		return e.swept
-	}
-	return e.when
-}
-
 // Ended is told of everybody whose right to write bindings in a Workspace ended. The
 // next pass over it, and another one when all has settled, takes them out of what
 // tenants bound there.
@@ -77,12 +70,17 @@ func (r *Reconciler) Ended(key controller.Key, user string) {
 }
 
 // EndedLately tells whether the User's right to write bindings in a Workspace ended a
-// moment ago, and what they have on its way is still to settle.
+// moment ago, and what they have on its way is still to settle. A replica that does not
+// lead does not know when they are swept out of bindings, and waits for the longest.
 func (r *Reconciler) EndedLately(key controller.Key, user string) bool {
 	r.ended.mu.Lock()
 	defer r.ended.mu.Unlock()
 	e, ok := r.ended.at[place{key, user}]
-	return ok && r.ended.clock.Since(e.last()) < Settled
+	if e.swept.IsZero() {
+		return ok && r.ended.clock.Since(e.when) < takeover
+	}
+	// A pass that began before it ended may have gone on to write what it knew.
+	return r.ended.clock.Since(e.swept) < Settled
 }
 
 // sweep takes those whose right ended before the grants were read out of what tenants
