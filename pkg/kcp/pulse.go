@@ -26,6 +26,9 @@ const (
 	beatsPerProbe = 2
 	probeTimeout  = 10 * time.Second
 	maxFailures   = 3
+	// As many probes in a row as maxBusy that kcp has too much to do for, and they fail
+	// from then on: for ten seconds and more nobody waits.
+	maxBusy = 20
 )
 
 // Patience is how long a caller waits for a kcp that is gone to come back, before
@@ -41,6 +44,8 @@ type Pulse struct {
 	beat  time.Duration
 	heard atomic.Bool
 	ready atomic.Bool
+	// busy is how many probes in a row kcp had too much to do for.
+	busy atomic.Int64
 
 	mu sync.Mutex
 	// there ends when kcp goes; back, which is nil as long as it is there, is closed
@@ -73,9 +78,13 @@ func (c *Clients) Listen(ctx context.Context) {
 	for n := 0; ; n++ {
 		if n%beatsPerProbe == 0 {
 			probes.Go(func() {
-				if ok, busy := c.probe(ctx); !busy {
-					p.probed(ctx, ok)
+				ok, busy := c.probe(ctx)
+				if !busy {
+					p.busy.Store(0)
+				} else if p.busy.Add(1) <= maxBusy {
+					return
 				}
+				p.probed(ctx, ok)
 			})
 		}
 		select {

@@ -126,6 +126,24 @@ func TestAKCPThatAnswersBadlyIsThere(t *testing.T) {
 	}
 }
 
+// One that has never time for anybody is as good as gone.
+func TestAKCPThatIsTooBusyForLongIsGone(t *testing.T) {
+	t.Parallel()
+	var busy atomic.Bool
+	f := newKCP(t, true, nil, nil)
+	f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if busy.Load() {
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	})
+	p := listening(t, f.clients(t))
+	comes(t, p)
+	busy.Store(true)
+	goes(t, p)
+	busy.Store(false)
+	comes(t, p)
+}
+
 // A probe that takes longer than silence may last is no silence.
 func TestAKCPThatIsSlowIsThere(t *testing.T) {
 	t.Parallel()
