@@ -73,12 +73,13 @@ func unbound(cut func(user, cluster, clusterRole string), after func(time.Durati
 	}
 }
 
-// stopped has cut called when somebody's right to write bindings ends, as unbound does.
-// Whoever had that can have hidden from the hub what was bound to them, and no binding
-// tells then that it is gone. in are the logical clusters of a Membership's Workspaces.
+// stopped has cut called when somebody is admin no more, as unbound does. Whoever was can
+// have hidden from the hub what was bound to them, and no binding tells then that it is
+// gone. With sudo nobody opens anything that outlives the gate's next look. in are the
+// logical clusters of a Membership's Workspaces.
 func stopped(cut func(user, cluster, clusterRole string), after func(time.Duration, func()), in func(*v1alpha1.Membership) (clusters []string)) func(old, new *v1alpha1.Membership) {
 	return func(old, new *v1alpha1.Membership) {
-		if !tenancy.StopsBinding(old, new) {
+		if !tenancy.StopsAdmin(old, new) {
 			return
 		}
 		for _, cluster := range in(old) {

@@ -72,6 +72,7 @@ func TestWhoCouldHideTheirBindingIsCutUntilKCPHasFollowed(t *testing.T) {
 	}{
 		{"demoted", alices(v1alpha1.RoleAdmin), alices(v1alpha1.RoleMember), true},
 		{"removed", alices(v1alpha1.RoleAdmin), nil, true},
+		{"sudo was taken", &v1alpha1.Membership{Spec: v1alpha1.MembershipSpec{Role: v1alpha1.RoleMember, Sudo: true}}, alices(v1alpha1.RoleMember), false},
 		{"an admin still", alices(v1alpha1.RoleAdmin), alices(v1alpha1.RoleAdmin), false},
 		{"never one", alices(v1alpha1.RoleMember), nil, false},
 		{"new", nil, alices(v1alpha1.RoleAdmin), false},

@@ -12,9 +12,15 @@ import (
 // from a person the right to write bindings, as admins have it and who can elevate to
 // that: such a person can have bound themselves to all that they had.
 func StopsBinding(old, new *v1alpha1.Membership) bool {
-	admin := func(m *v1alpha1.Membership) bool { return m != nil && m.Spec.Role == v1alpha1.RoleAdmin }
 	sudo := func(m *v1alpha1.Membership) bool { return m != nil && m.Spec.Sudo }
-	return admin(old) && !admin(new) || sudo(old) && !sudo(new)
+	return StopsAdmin(old, new) || sudo(old) && !sudo(new)
+}
+
+// StopsAdmin tells whether a change of a Membership, or its end with new nil, takes the
+// role of an admin from a person.
+func StopsAdmin(old, new *v1alpha1.Membership) bool {
+	admin := func(m *v1alpha1.Membership) bool { return m != nil && m.Spec.Role == v1alpha1.RoleAdmin }
+	return admin(old) && !admin(new)
 }
 
 // BoundAtWill is the metadata.name of the User whom a binding of the hub's lets write
