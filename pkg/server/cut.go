@@ -50,7 +50,7 @@ func cutUnbound(in *views.Informers, v *views.Views, p *proxy.Proxy) {
 			return nil
 		}
 		for _, ws := range v.Workspaces(org.UUID()) {
-			if ref := m.Spec.WorkspaceRef; ref == nil || ref.Name == ws.UUID {
+			if uuid := tenancy.WorkspaceUUID(m); uuid == "" || uuid == ws.UUID {
 				clusters = append(clusters, ws.ClusterID)
 			}
 		}
