@@ -71,21 +71,27 @@ func TestAKCPThatGoesSilentIsGoneUntilItIsBack(t *testing.T) {
 	require.NoError(t, p.Present(t.Context()))
 }
 
+// One that says for long that it is not ready, or has never time for anybody, is gone.
 func TestAKCPThatSaysForLongThatItIsNotReadyIsGone(t *testing.T) {
 	t.Parallel()
-	var broken atomic.Bool
-	f := newKCP(t, true, nil, nil)
-	f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if broken.Load() {
-			w.WriteHeader(http.StatusInternalServerError)
-		}
-	})
-	p := listening(t, f.clients(t))
-	comes(t, p)
-	broken.Store(true)
-	goes(t, p)
-	broken.Store(false)
-	comes(t, p)
+	for _, code := range []int{http.StatusInternalServerError, http.StatusTooManyRequests} {
+		t.Run(http.StatusText(code), func(t *testing.T) {
+			t.Parallel()
+			var says atomic.Bool
+			f := newKCP(t, true, nil, nil)
+			f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if says.Load() {
+					w.WriteHeader(code)
+				}
+			})
+			p := listening(t, f.clients(t))
+			comes(t, p)
+			says.Store(true)
+			goes(t, p)
+			says.Store(false)
+			comes(t, p)
+		})
+	}
 }
 
 // One that is too busy to say so, or whose answers break off on the way, is there: what
@@ -124,24 +130,6 @@ func TestAKCPThatAnswersBadlyIsThere(t *testing.T) {
 			require.NoError(t, p.Err())
 		})
 	}
-}
-
-// One that has never time for anybody is as good as gone.
-func TestAKCPThatIsTooBusyForLongIsGone(t *testing.T) {
-	t.Parallel()
-	var busy atomic.Bool
-	f := newKCP(t, true, nil, nil)
-	f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if busy.Load() {
-			w.WriteHeader(http.StatusTooManyRequests)
-		}
-	})
-	p := listening(t, f.clients(t))
-	comes(t, p)
-	busy.Store(true)
-	goes(t, p)
-	busy.Store(false)
-	comes(t, p)
 }
 
 // A probe that takes longer than silence may last is no silence.
