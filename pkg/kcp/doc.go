@@ -1,4 +1,64 @@
-// Package kcp is how the hub talks to a kcp, embedded or not: typed clients for
-// one logical cluster at a time, and informers over all of them through the
-// virtual workspaces of the hub's exports, one watch per kind and endpoint.
+// Package kcp is the hub's client of a kcp, embedded or external. It holds typed
+// clients for one logical cluster at a time, server-side apply, and informers that
+// list and watch over all workspaces through the virtual workspaces of the hub's
+// APIExports: one watch per kind and per shard endpoint, never one per workspace.
+//
+// # Decisions
+//
+//   - While kcp is unreachable, every request is answered 503, reads from the caches
+//     included, and open streams end: another replica or kcp's admin may revoke a right
+//     meanwhile, and no cache of this process would show it.
+//   - The token of --kcp-kubeconfig is read again when kcp refuses it, because kcp
+//     gives its admin a new token at every start.
+//   - What an informer of an APIExportEndpointSlice endpoint has cached is kept until
+//     another endpoint serves the same objects, and the hub reports not ready until
+//     then: controllers would take an empty cache for people who left.
+//   - Deletion deadlines go by kcp's clock: one replica with a wrong clock must not end
+//     a grace period early.
+//
+// # Workarounds for kcp 0.32
+//
+// This is the one list of code that exists only because of a defect or gap of kcp
+// 0.32. Each entry says what would let it go.
+//
+//   - A logical cluster is set to phase Unavailable before it gets the annotation
+//     core.kcp.io/inactive. When a Ready one gets it, kcp sets the phase to Inactive and
+//     ends all wildcard requests of the shard, its own informers' included, until some
+//     logical cluster becomes active again. It can go when wildcard requests skip
+//     inactive logical clusters.
+//   - Every replica, leader or not, takes the annotation off a logical cluster of the
+//     tree that kcp's admin made Inactive; the leader then deactivates it in the way
+//     above where it is soft-deleted. No informer works until that is done. It can go
+//     together with the entry above.
+//   - Deactivation needs kcp's shard admin (the context shard-base of kcp's
+//     admin.kubeconfig) or a user in system:masters: kcp's admission refuses writes to a
+//     LogicalCluster's status to everybody else. Without such a user deleted Workspaces
+//     are closed by the hub and by removing bindings, and a condition says so. It can go
+//     when a role can grant deactivation.
+//   - Both names of the inactive annotation are removed, core.kcp.io/inactive and
+//     internal.kcp.io/inactive, because kcp honours either. It can go when kcp drops the
+//     second.
+//   - kcp answers Forbidden, not NotFound, for a logical cluster that does not exist. A
+//     Forbidden answer therefore does not prove that the hub lacks a right. It can go
+//     when kcp answers NotFound to its admin.
+//   - After the hub has removed its initializer it also sets an annotation on the
+//     Workspace. kcp does not reconcile a Workspace when its LogicalCluster changes: it
+//     looks again after a fifth of the Workspace's age. It can go when kcp enqueues it.
+//   - The names of a Workspace's CustomResourceDefinitions are listed with the hub's own
+//     credential and kept in an annotation on the Workspace, and a template's CRD is
+//     polled until it is established. An APIExport cannot claim
+//     CustomResourceDefinitions, so no informer shows them. It can go when it can.
+//   - Informers list and watch without the streaming list (sendInitialEvents), which
+//     virtual workspaces do not serve. It can go when they do.
+//   - A permission claim that somebody rejected is accepted again only after kcp has
+//     removed it from status.appliedPermissionClaims. Accepted earlier, the claimed
+//     objects stay hidden for good. It can go when kcp reconciles labels of claims by
+//     their spec.
+//   - kcp does not let the selector of a permission claim change: such a claim is
+//     removed in one pass and added in the next. It can go when the selector is mutable.
+//   - At start, the first write to each logical cluster takes kcp most of a second, so
+//     package bootstrap writes to several in parallel. It can go when that is fast.
+//   - The embedded kcp is configured as one API server (MasterCount 1). As one of three,
+//     which is kcp's default, it delays every new CRD by five seconds. It can go when kcp
+//     offers a flag.
 package kcp

@@ -1,4 +1,66 @@
-// Package tenancy holds the rules of the tenancy model, all of them pure: paths
-// and names, who may do what, and the objects that follow from the truth. It
-// talks to nobody, so that a rule stands in one place and a table tests it.
+// Package tenancy holds the rules of the tenancy model as pure functions: workspace
+// paths, names and IDs, roles and permissions, quotas, deletion, and the Kubernetes
+// objects that follow from them. It calls no API and reads no clock, so that each rule
+// stands in one place and is tested by a table.
+//
+// # Rules
+//
+// Comments and tests cite these rules by number. Texts that users see never do.
+//
+//   - O-1: Organizations and Workspaces are named by UUIDs in canonical lower case; a
+//     display name is metadata, may repeat, and can change without moving anything.
+//   - O-2: Requests to tenant endpoints must carry the tenancy headers; there is no
+//     fallback without them.
+//   - O-3: Each User has one UserMembershipIndex, derived from Memberships, that lists
+//     all the Organizations and Workspaces of that User.
+//   - O-4: An index row holds the Organization's creation time and first admin, so that
+//     a client can render its switcher from this one object.
+//   - O-5: A User may have created at most 10 existing Organizations (--default-org-quota,
+//     User.spec.orgQuota); soft-deleted ones count and the personal one does not.
+//   - O-6: An Organization may hold at most 50 Workspaces (--default-workspace-quota,
+//     Organization.spec.workspaceQuota); soft-deleted ones count.
+//   - O-7: Organization.spec.workspaceCreation and spec.catalogEntryCreation say whether
+//     all members or only admins may create Workspaces and CatalogEntries.
+//   - O-8: Deleting a User is a request that can be undone during a grace period
+//     (--deletion-grace, 30 days); meanwhile that person may only read and undelete their
+//     account, and afterwards all that depends on it is removed.
+//   - O-9: An org Membership cannot be removed while the User has workspace Memberships
+//     in that Organization, unless the removal cascades; the last admin of an
+//     Organization can be neither removed nor demoted.
+//   - O-10: No credential, kubeconfig or proxied request reaches a workspace that belongs
+//     to the hub: the root workspace, users, providers, orgs, and each Organization's own.
+//   - O-11: Every provisioning step is idempotent and is repeated until the state is
+//     complete; an Organization or Workspace is Ready only when all of it is there.
+//   - O-12: Members can leave by themselves, admins can change roles, and an Organization
+//     can have several admins.
+//   - O-13: Deleting an Organization or a Workspace follows O-8: it is hidden at once and
+//     deactivated in kcp, can be undeleted during the grace period, and is then removed
+//     with all it contains, children before parents.
+//   - O-14: A Bot is a ServiceAccount in one child Workspace; it never owns anything,
+//     never creates bots and never counts as an admin. (Bots are not implemented yet.)
+//   - O-15: An admin of an Organization is an admin of each of its Workspaces, in RBAC as
+//     in the REST API; the reverse never holds.
+//
+// # Decisions
+//
+//   - Membership is the source of truth. UserMembershipIndexes, ClusterRoles and bindings
+//     are derived from it, and controllers restore each of them after any change.
+//   - A row of the UserMembershipIndex counts only while the Membership behind it exists:
+//     a stale or forged row grants nothing.
+//   - The roles of a Workspace list API groups and verbs and use no wildcard: a wildcard
+//     would grant writes to the LogicalCluster, and the verbs escalate, bind and
+//     impersonate.
+//   - Workspace admins can read admission policies and webhooks but not write them: kcp
+//     applies them to the hub's own writes too, so a mutating one would make its author
+//     cluster-admin, and a validating one could block a demotion.
+//   - Workspace admins cannot update the status of apis.kcp.io objects: kcp and the hub
+//     read the applied permission claims from it.
+//   - The creator of a Workspace gets its admin Membership once. A creator who leaves is
+//     not added again.
+//   - A quota is a list of claims on the User or the Organization. A claim is one
+//     compare-and-swap, made before the object it is for, so that two replicas cannot
+//     both take the last place.
+//   - The removal or demotion of a member is recorded on the Organization by one
+//     compare-and-swap and carried out by a controller, so that two admins cannot both
+//     remove each other and a crash leaves a plan instead of half a change.
 package tenancy
