@@ -1,96 +1,115 @@
 package v1alpha1
 
-// Annotations and labels that the hub reads and writes.
+// Annotations, labels and finalizers that the hub reads and writes.
 const (
-	// DisplayNameAnnotation holds a child Workspace's display name; on the kcp
-	// Workspace object, because the hub does not extend kcp's own kind (O-1).
+	// DisplayNameAnnotation, on the kcp Workspace object of a child Workspace, holds its
+	// display name (O-1): kcp's kind has no field for it.
 	DisplayNameAnnotation = GroupName + "/display-name"
-	// CreatedByAnnotation names the User (metadata.name) who asked for an
-	// Organization or a Workspace, or for a Membership with an Idempotency-Key. It is
-	// written once, with the object.
+	// CreatedByAnnotation, on an Organization, a child Workspace or a Membership that was
+	// created with an Idempotency-Key, is the metadata.name of the User who asked for it.
+	// It is written once, at creation.
 	CreatedByAnnotation = GroupName + "/created-by"
-	// DeletionRequestedAtAnnotation marks a Workspace as soft-deleted (O-13),
-	// RFC 3339 in UTC.
+	// DeletionRequestedAtAnnotation, on a child Workspace, is the time at which deletion
+	// was requested, RFC 3339 in UTC. It is present while the Workspace is soft-deleted
+	// (O-13).
 	DeletionRequestedAtAnnotation = GroupName + "/deletion-requested-at"
-	// StatusAnnotation holds the hub's common status of a Workspace as JSON,
-	// because the Workspace's own status belongs to kcp.
+	// StatusAnnotation, on a child Workspace, holds its CommonStatus as JSON: the status
+	// of kcp's object belongs to kcp.
 	StatusAnnotation = GroupName + "/status"
-	// InitializedAnnotation is on the kcp Workspace of an Org that the hub has
-	// initialized.
+	// InitializedAnnotation, on the kcp Workspace of an Organization, has the value "true"
+	// after the hub removed its initializer. The write makes kcp reconcile the Workspace
+	// at once.
 	InitializedAnnotation = GroupName + "/initialized"
-	// CascadeFinalizer keeps a User, an Organization or a child Workspace until what
-	// hangs on it is gone.
+	// CascadeFinalizer is on every User, Organization and child Workspace. The hub removes
+	// it when all that depends on the object is removed.
 	CascadeFinalizer = GroupName + "/cascade"
-	// CascadeAnnotation counts, as JSON by kind, what a cascade found to remove.
+	// CascadeAnnotation holds the number of dependent objects that were there when the
+	// removal began, as a JSON object with a number for each kind.
 	CascadeAnnotation = GroupName + "/cascade"
-	// OperationAnnotation steers a reconciler by hand: OperationReconcile or
-	// OperationIgnore.
+	// OperationAnnotation lets platform admins control the reconciliation of an object:
+	// OperationReconcile or OperationIgnore.
 	OperationAnnotation = GroupName + "/operation"
-	// OperationReconcile asks for one full reconciliation; the controller
-	// removes the annotation when it has seen it.
+	// OperationReconcile requests one full reconciliation, without shortcuts. The
+	// controller removes the annotation before it begins.
 	OperationReconcile = "reconcile"
-	// OperationIgnore keeps every controller's hands off the object.
+	// OperationIgnore suspends reconciliation of the object as long as it is set.
 	OperationIgnore = "ignore"
-	// ManagedByLabel is on every derived object in a child Workspace, with the
-	// value ManagedByHub, so that the hub can watch just those.
+	// ManagedByLabel, with the value ManagedByHub, is on every object that the hub derives
+	// in a child Workspace. Informers select by it.
 	ManagedByLabel = GroupName + "/managed-by"
 	// ManagedByHub is the value of ManagedByLabel.
 	ManagedByHub = "kedge-hub"
-	// UserLabel names the User whom a derived binding serves.
+	// UserLabel, on a derived binding or role, is the metadata.name of the User that it is
+	// for.
 	UserLabel = GroupName + "/user"
-	// IdempotencyKeyLabel is the hash of the Idempotency-Key with which an
-	// Organization, a Workspace or a Membership was asked for.
+	// IdempotencyKeyLabel, on an Organization, a child Workspace or a Membership, is the
+	// hash of the Idempotency-Key of the request that created it.
 	IdempotencyKeyLabel = GroupName + "/idempotency-key"
-	// IdentityLabel is the hash of (issuer, subject) of a User.
+	// IdentityLabel, on a User, is the hash of its issuer and subject: 40 hexadecimal
+	// digits.
 	IdentityLabel = GroupName + "/identity"
 )
 
-// Condition types.
+// Condition types. True is the desired status of each.
 const (
-	// ConditionReady sums the others up.
+	// ConditionReady is True if all other conditions of the object are True.
 	ConditionReady = "Ready"
-	// ConditionWorkspaceReady says that kcp has finished with the Workspace of an
-	// Organization, or with a child Workspace.
+	// ConditionWorkspaceReady, of Organizations and child Workspaces, is True if kcp
+	// reports the workspace Ready.
 	ConditionWorkspaceReady = "WorkspaceReady"
-	// ConditionWorkspaceBound says that the kcp Workspace of an Organization
-	// exists and has its APIs.
+	// ConditionWorkspaceBound, of Organizations, is True if the kcp Workspace exists and
+	// its APIs are bound.
 	ConditionWorkspaceBound = "WorkspaceBound"
-	// ConditionFirstAdmin says that the creator's Membership was made. Once
-	// True it stays: a creator who leaves is not put back.
+	// ConditionFirstAdmin, of Organizations and child Workspaces, is True if the creator's
+	// admin Membership was created. It then stays True: a creator who leaves is not added
+	// again.
 	ConditionFirstAdmin = "FirstAdmin"
-	// ConditionActive says that the object is not soft-deleted: its logical cluster
-	// is open. While it is not True the cluster may be frozen (O-13).
+	// ConditionActive, of Users, Organizations and child Workspaces, is True if the object
+	// is not soft-deleted and its logical cluster, where it has one, is active in kcp. While
+	// it is not True the logical cluster may be inactive (O-13).
 	ConditionActive = "Active"
-	// ConditionPersonalOrg says that a User's personal Organization was made.
+	// ConditionPersonalOrg, of Users, is True if the personal Organization was created, or
+	// none is to be.
 	ConditionPersonalOrg = "PersonalOrg"
-	// ConditionDefaultWorkspace says that a User's default Workspace was made.
+	// ConditionDefaultWorkspace, of Users, is True if the default Workspace was created, or
+	// none is to be.
 	ConditionDefaultWorkspace = "DefaultWorkspace"
-	// ConditionWatched says that the hub sees what becomes of an Organization's own
-	// workspace, or of a child Workspace: what it needs to be bound for that is.
+	// ConditionWatched, of Organizations and child Workspaces, is True if the APIBindings
+	// through which the hub watches the workspace are in place.
 	ConditionWatched = "Watched"
-	// ConditionContentReady says that the default namespace and the
-	// ClusterRoles of a child Workspace are as they should be.
+	// ConditionContentReady, of child Workspaces, is True if the default namespace, the
+	// ClusterRoles and the objects of the Workspace template are in place.
 	ConditionContentReady = "ContentReady"
-	// ConditionClaimsHandled says that what was asked for in a quota was made.
+	// ConditionClaimsHandled, of Users and Organizations, is True if every object that was
+	// requested against their quota was created.
 	ConditionClaimsHandled = "ClaimsHandled"
-	// ConditionMembersChanged says that removals and demotions that were decided
-	// have been carried out.
+	// ConditionMembersChanged, of Organizations, is True if no removal or demotion of a
+	// member is pending.
 	ConditionMembersChanged = "MembersChanged"
-	// ConditionUserFound says that the User of a Membership exists.
+	// ConditionUserFound, of Memberships, is True if the User exists.
 	ConditionUserFound = "UserFound"
-	// ConditionRolesApplied says that every further ClusterRole of a Membership is
-	// bound.
+	// ConditionRolesApplied, of Memberships, is True if every ClusterRole in spec.roles is
+	// bound. The message names those that are not and says why.
 	ConditionRolesApplied = "RolesApplied"
-	// ConditionAccessReady says that the bindings in a child Workspace are those
-	// that the Memberships ask for.
+	// ConditionAccessReady, of child Workspaces, is True if the bindings in the Workspace
+	// are those that follow from the Memberships.
 	ConditionAccessReady = "AccessReady"
 )
 
 // Condition reasons.
 const (
-	ReasonAsDesired   = "AsDesired"
+	// ReasonAsDesired is the reason of a condition that is True.
+	ReasonAsDesired = "AsDesired"
+	// ReasonProgressing is the reason of a Ready condition that is False because another
+	// condition is, and of an Active condition that is False because deactivation begins.
 	ReasonProgressing = "Progressing"
-	ReasonWaiting     = "Waiting"
-	ReasonFailed      = "Failed"
+	// ReasonWaiting is the reason of a condition that is False until something else
+	// happens. The message says what.
+	ReasonWaiting = "Waiting"
+	// ReasonFailed is the reason of a condition that is False because a step failed. The
+	// hub tries again with back-off.
+	ReasonFailed = "Failed"
+	// ReasonTerminating is the reason of a Ready condition that is False because the
+	// object is being deleted or is soft-deleted.
 	ReasonTerminating = "Terminating"
 )

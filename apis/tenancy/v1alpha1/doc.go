@@ -1,7 +1,10 @@
-// Package v1alpha1 holds the objects of the tenancy model: User, Organization,
-// Membership, UserMembershipIndex and CatalogEntry, all cluster-scoped, and the
-// names of the annotations, labels, conditions and reasons that go with them.
-// It holds types and constants only; the rules about them live in pkg/tenancy.
+// Package v1alpha1 holds the API types of the group tenancy.kedge.faros.sh: User,
+// Organization, Membership, UserMembershipIndex and CatalogEntry, all cluster-scoped. It
+// also names the annotations, labels, finalizers, condition types and reasons that belong
+// to them. It has no logic; the rules are in pkg/tenancy.
+//
+// Validation is in the schemas (patterns, enums, CEL rules), so that it holds for kubectl
+// as it does for the REST API.
 //
 // +k8s:deepcopy-gen=package
 // +groupName=tenancy.kedge.faros.sh

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupName is the API group of the tenancy model.
+// GroupName is the API group of the types of this package.
 const GroupName = "tenancy.kedge.faros.sh"
 
 // SchemeGroupVersion is the group and version of every object in this package.

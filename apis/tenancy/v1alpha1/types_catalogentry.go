@@ -2,13 +2,15 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// CatalogScope says from where a CatalogEntry can be seen.
+// CatalogScope tells who can see a CatalogEntry: Global for all people, Org for the
+// members of one Organization, Personal for those of a personal Organization.
 //
 // +kubebuilder:validation:Enum=Global;Org;Personal
 type CatalogScope string
 
-// CatalogEntry offers a provider's APIExport. Global entries live in the
-// providers workspace, an Org's own in the Org workspace.
+// CatalogEntry publishes the APIExport of a provider to people, who can enable it in their
+// Workspaces. Entries for everybody live in the providers workspace, those of an
+// Organization in the workspace of the Organization.
 //
 // +genclient
 // +genclient:nonNamespaced
@@ -22,73 +24,79 @@ type CatalogEntry struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is what the entry offers.
 	Spec CatalogEntrySpec `json:"spec"`
+	// status is the observed state of the entry. Set by the hub.
 	// +optional
 	Status CatalogEntryStatus `json:"status,omitempty"`
 }
 
-// CatalogEntrySpec describes what is offered.
+// CatalogEntrySpec is the desired state of a CatalogEntry.
 type CatalogEntrySpec struct {
-	// displayName is the name in the catalog.
+	// displayName is the name shown in the catalog, 1 to 128 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	DisplayName string `json:"displayName"`
-	// slug is the short name that scripts use.
+	// slug is the short name for scripts: 1 to 63 lower-case letters, digits and hyphens.
+	// Immutable.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9][a-z0-9-]{0,62}$`
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="slug is immutable"
 	Slug string `json:"slug"`
-	// description tells what it is for.
+	// description tells people what the API is for, at most 4096 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Description string `json:"description,omitempty"`
-	// apiExport is what enabling the entry binds.
+	// apiExport is the APIExport that is bound when the entry is enabled in a Workspace.
+	// Immutable.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="apiExport is immutable"
 	APIExport APIExportRef `json:"apiExport"`
-	// backend is where the provider's own server is.
+	// backend is the server of the provider.
 	// +optional
 	Backend *CatalogBackend `json:"backend,omitempty"`
-	// ui is how the entry is shown.
+	// ui is how the entry is displayed.
 	// +optional
 	UI *CatalogUI `json:"ui,omitempty"`
-	// version is the provider's own version.
+	// version is the version of the provider, in the provider's own format.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Version string `json:"version,omitempty"`
 }
 
-// APIExportRef names an APIExport by the path of its workspace and its name.
+// APIExportRef refers to an APIExport by the path of its workspace and its name.
 type APIExportRef struct {
-	// path is the workspace's absolute path.
+	// path is the absolute path of the workspace of the APIExport, such as
+	// root:kedge:providers.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(:[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	// +kubebuilder:validation:MaxLength=512
 	Path string `json:"path"`
-	// name is the APIExport's name.
+	// name is the metadata.name of the APIExport.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 }
 
-// CatalogBackend is a provider's server.
+// CatalogBackend is the server of a provider.
 type CatalogBackend struct {
-	// url is an https URL.
+	// url is the URL of the server. The scheme must be https.
 	// +kubebuilder:validation:Pattern=`^https://`
 	// +kubebuilder:validation:MaxLength=2048
 	URL string `json:"url"`
 }
 
-// CatalogUI is how an entry is shown.
+// CatalogUI is how an entry is displayed.
 type CatalogUI struct {
-	// iconURL is an https URL of an image.
+	// iconURL is the URL of an image. The scheme must be https.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^https://`
 	// +kubebuilder:validation:MaxLength=2048
 	IconURL string `json:"iconURL,omitempty"`
 }
 
-// CatalogEntryStatus is derived from where the entry lives.
+// CatalogEntryStatus is the observed state of a CatalogEntry.
 type CatalogEntryStatus struct {
 	CommonStatus `json:",inline"`
-	// scope is Global, Org or Personal.
+	// scope is Global, Org or Personal. It follows from the workspace that the entry lives
+	// in. Set by the hub.
 	// +optional
 	Scope CatalogScope `json:"scope,omitempty"`
 }

@@ -2,102 +2,114 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Phase sums an object's conditions up in one word.
+// Phase summarizes the conditions of an object: Ready when all are True, Progressing
+// when some are not, Terminating while the object is being deleted.
 //
 // +kubebuilder:validation:Enum=Ready;Progressing;Terminating
 type Phase string
 
-// The phases.
+// The phases of an object.
 const (
 	// PhaseReady means that every condition is True.
 	PhaseReady Phase = "Ready"
-	// PhaseProgressing means that some condition is not True and says why.
+	// PhaseProgressing means that some condition is not True; its message says why.
 	PhaseProgressing Phase = "Progressing"
 	// PhaseTerminating means that the object is being deleted.
 	PhaseTerminating Phase = "Terminating"
 )
 
-// CommonStatus is part of the status of every reconciled object.
+// CommonStatus is the part of the status that all reconciled objects have.
 type CommonStatus struct {
-	// observedGeneration is the metadata.generation that the conditions speak of.
+	// observedGeneration is the metadata.generation for which the conditions were last
+	// computed. Set by the hub.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions say what is there and what is missing.
+	// conditions are the latest observations of the object's state. The condition Ready
+	// summarizes the others. Set by the hub.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// phase sums the conditions up.
+	// phase summarizes the conditions: Ready, Progressing or Terminating. Set by the hub.
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
 }
 
-// Role is a person's role in an Org or in a Workspace.
+// Role is the role of a User in an Organization or in a Workspace: admin or member.
 //
 // +kubebuilder:validation:Enum=admin;member
 type Role string
 
-// The roles.
+// The roles of a Membership.
 const (
-	RoleAdmin  Role = "admin"
+	// RoleAdmin manages the Organization or Workspace and its members. The admins of an
+	// Organization are admins of all its Workspaces.
+	RoleAdmin Role = "admin"
+	// RoleMember works in the Organization or Workspace and does not manage it.
 	RoleMember Role = "member"
 )
 
-// Scope tells whether a Membership is in an Org or in one of its Workspaces.
+// Scope tells whether a Membership is of an Organization or of one of its Workspaces:
+// org or workspace.
 //
 // +kubebuilder:validation:Enum=org;workspace
 type Scope string
 
-// The scopes.
+// The scopes of a Membership.
 const (
-	ScopeOrg       Scope = "org"
+	// ScopeOrg is a Membership of the Organization in whose workspace it lives.
+	ScopeOrg Scope = "org"
+	// ScopeWorkspace is a Membership of one Workspace of that Organization.
 	ScopeWorkspace Scope = "workspace"
 )
 
-// Who names those who may create something in an Org (O-7).
+// Who selects the people who may create something in an Organization: members for all
+// of its members, admin for its admins only.
 //
 // +kubebuilder:validation:Enum=members;admin
 type Who string
 
 // The values of Who.
 const (
+	// WhoMembers allows all members of the Organization, admins included.
 	WhoMembers Who = "members"
-	WhoAdmin   Who = "admin"
+	// WhoAdmin allows only the admins of the Organization.
+	WhoAdmin Who = "admin"
 )
 
-// NamedRef points to an object by metadata.name.
+// NamedRef refers to an object by its metadata.name.
 type NamedRef struct {
-	// name is the metadata.name of the object.
+	// name is the metadata.name of the object referred to.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 }
 
-// Claim is a place taken in a quota (O-5, O-6) by something that exists, or that
-// the hub is asked to make. It is written before what it is for, so that a quota
-// holds whoever else writes at the same time.
+// Claim counts one Organization or Workspace against a quota. It is written before the
+// object is created, so that the quota holds under concurrent requests.
 type Claim struct {
-	// uuid names the Organization or Workspace.
+	// uuid is the name of the Organization or Workspace, a UUID in canonical lower case.
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`
 	UUID string `json:"uuid"`
-	// request says what is to be made; it is taken away once it has been.
+	// request describes the object to create. The hub removes it when the object exists.
 	// +optional
 	Request *ClaimRequest `json:"request,omitempty"`
 }
 
-// ClaimRequest is what somebody asked the hub to make.
+// ClaimRequest describes an Organization or Workspace that the hub is to create.
 type ClaimRequest struct {
-	// displayName of what is to be made.
+	// displayName is the display name of the object to create, 1 to 128 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	DisplayName string `json:"displayName"`
-	// createdBy names the User who asked.
+	// createdBy is the metadata.name of the User who made the request.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	CreatedBy string `json:"createdBy"`
-	// requestedAt is when they did.
+	// requestedAt is the time of the request.
 	RequestedAt metav1.Time `json:"requestedAt"`
-	// idempotencyKey is the hash of the request's Idempotency-Key.
+	// idempotencyKey is the hash of the Idempotency-Key header of the request. Absent if
+	// the request had none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`

@@ -2,9 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Membership says who is in what, with which role. Both scopes live in the Org
-// workspace. Its name is "{user}" for the Org and "{workspace}.{user}" for a
-// Workspace.
+// Membership gives one User a role in an Organization or in one of its Workspaces. It
+// lives in the workspace of the Organization in both cases. Its name is "{user}" in
+// scope org and "{workspace}.{user}" in scope workspace.
 //
 // +genclient
 // +genclient:nonNamespaced
@@ -21,45 +21,54 @@ type Membership struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the User, what the Membership is of, and the rights that it gives.
 	Spec MembershipSpec `json:"spec"`
+	// status is what the hub observed of the Membership. Set by the hub.
 	// +optional
 	Status MembershipStatus `json:"status,omitempty"`
 }
 
-// MembershipSpec is one person's right in one place.
+// MembershipSpec is the desired state of a Membership.
 //
 // +kubebuilder:validation:XValidation:rule="(self.scope == 'workspace') == has(self.workspaceRef)",message="workspaceRef is given exactly when scope is workspace"
 // +kubebuilder:validation:XValidation:rule="has(self.workspaceRef) == has(oldSelf.workspaceRef)",message="workspaceRef is immutable"
 // +kubebuilder:validation:XValidation:rule="self.scope == 'workspace' || !has(self.sudo) || !self.sudo",message="sudo is for scope workspace only"
 // +kubebuilder:validation:XValidation:rule="self.scope == 'workspace' || !has(self.roles) || size(self.roles) == 0",message="roles are for scope workspace only"
 type MembershipSpec struct {
-	// userRef names the User.
+	// userRef refers to the User by metadata.name. Immutable.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="userRef is immutable"
 	UserRef NamedRef `json:"userRef"`
-	// scope says whether this is about the Org or one of its Workspaces.
+	// scope is org for a Membership of the Organization, or workspace for one of a
+	// Workspace of it. Immutable.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="scope is immutable"
 	Scope Scope `json:"scope"`
-	// workspaceRef names the Workspace, exactly when scope is workspace.
+	// workspaceRef refers to the Workspace by its UUID. Required if scope is workspace,
+	// forbidden otherwise. Immutable.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="workspaceRef is immutable"
 	WorkspaceRef *NamedRef `json:"workspaceRef,omitempty"`
-	// role is the person's role there.
+	// role is the role of the User: admin or member. An admin of an Organization is an
+	// admin of all its Workspaces.
 	Role Role `json:"role"`
-	// roles are further ClusterRoles in the Workspace.
+	// roles are additional ClusterRoles of the Workspace to bind to the User. At most 32;
+	// for scope workspace only. Names that begin with "kedge:" or "system:", and
+	// cluster-admin, are never bound.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=32
 	Roles []NamedRef `json:"roles,omitempty"`
-	// sudo lets the person impersonate the Workspace's sudo group.
+	// sudo allows the User to impersonate the group "kedge:workspace:{workspace}:sudo",
+	// which has the rights of a Workspace admin, with kubectl --as and --as-group. For
+	// scope workspace only. Defaults to false.
 	// +optional
 	Sudo bool `json:"sudo,omitempty"`
 }
 
-// MembershipStatus is what became of a Membership.
+// MembershipStatus is the observed state of a Membership.
 type MembershipStatus struct {
 	CommonStatus `json:",inline"`
-	// appliedRoles are the ClusterRoles of spec.roles that are bound.
+	// appliedRoles are the names in spec.roles that are bound at present. Set by the hub.
 	// +optional
 	// +listType=set
 	AppliedRoles []string `json:"appliedRoles,omitempty"`

@@ -5,20 +5,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// DefaultAccess is what an Org's members may do in Workspaces that they are no
-// members of.
+// DefaultAccess is the access that members of an Organization have to Workspaces of it
+// in which they have no Membership: none, or view for read access without Secrets.
 //
 // +kubebuilder:validation:Enum=none;view
 type DefaultAccess string
 
 // The values of DefaultAccess.
 const (
+	// DefaultAccessNone gives no access.
 	DefaultAccessNone DefaultAccess = "none"
+	// DefaultAccessView gives read access, without Secrets.
 	DefaultAccessView DefaultAccess = "view"
 )
 
-// Organization holds Workspaces. Its name is a UUID (O-1), which is also the
-// name of its kcp Workspace.
+// Organization groups people and Workspaces. Its name is a UUID in canonical lower
+// case, which is also the name of its kcp Workspace.
 //
 // +genclient
 // +genclient:nonNamespaced
@@ -34,106 +36,122 @@ type Organization struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state of the Organization.
 	Spec OrganizationSpec `json:"spec"`
+	// status is the observed state of the Organization. Set by the hub.
 	// +optional
 	Status OrganizationStatus `json:"status,omitempty"`
 }
 
-// OrganizationSpec is what an Org's admins decide.
+// OrganizationSpec is the desired state of an Organization.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.personal) ? self.personal : false) == (has(oldSelf.personal) ? oldSelf.personal : false)",message="personal is immutable"
 type OrganizationSpec struct {
-	// displayName may repeat and may change (O-1).
+	// displayName is the name shown to people, 1 to 128 characters. It need not be unique
+	// and can be changed at any time.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	DisplayName string `json:"displayName"`
-	// personal marks the Org that the hub made for one person.
+	// personal marks the Organization that the hub created for one User at sign-up. Only
+	// that User can delete it. Set by the hub. Defaults to false. Immutable.
 	// +optional
 	Personal bool `json:"personal,omitempty"`
-	// workspaceCreation says who may create Workspaces (O-7).
+	// workspaceCreation selects who may create Workspaces in the Organization: members or
+	// admin. Defaults to members.
 	// +optional
 	// +kubebuilder:default=members
 	WorkspaceCreation Who `json:"workspaceCreation,omitempty"`
-	// catalogEntryCreation says who may publish CatalogEntries (O-7).
+	// catalogEntryCreation selects who may publish CatalogEntries in the Organization:
+	// members or admin. Defaults to members.
 	// +optional
 	// +kubebuilder:default=members
 	CatalogEntryCreation Who `json:"catalogEntryCreation,omitempty"`
-	// workspaceQuota overrides the number of Workspaces in the Org (O-6);
-	// 0 or absent means the default.
+	// workspaceQuota is the highest number of Workspaces in the Organization,
+	// soft-deleted ones included. 0 or absent means the hub's default
+	// (--default-workspace-quota). Set by platform admins.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=5000
 	WorkspaceQuota int32 `json:"workspaceQuota,omitempty"`
-	// workspaceClaims are the Workspaces that count against the quota.
+	// workspaceClaims are the Workspaces that count against the quota, those still to be
+	// created included. Set by the hub.
 	// +optional
 	// +listType=map
 	// +listMapKey=uuid
 	// +kubebuilder:validation:MaxItems=10000
 	WorkspaceClaims []Claim `json:"workspaceClaims,omitempty"`
-	// membershipChanges are removals and demotions of members that were decided
-	// and are being carried out (O-9).
+	// membershipChanges are removals and demotions of members that were accepted and are
+	// being carried out. Set by the hub.
 	// +optional
 	// +listType=map
 	// +listMapKey=user
 	// +kubebuilder:validation:MaxItems=1000
 	MembershipChanges []MembershipChange `json:"membershipChanges,omitempty"`
-	// defaultAccess is what members may do in every Workspace of the Org.
+	// defaultAccess is the access that members of the Organization have to each Workspace
+	// in which they have no Membership: none or view. Defaults to none.
 	// +optional
 	// +kubebuilder:default=none
 	DefaultAccess DefaultAccess `json:"defaultAccess,omitempty"`
-	// billing is free key/values plus the cost center.
+	// billing holds billing metadata. The hub stores it and does not interpret it.
 	// +optional
 	Billing *Billing `json:"billing,omitempty"`
 }
 
-// MembershipChange takes rights of a member of the Org away. It is written to the
-// Organization first, so that of several at the same time each knows of the
-// others, and is carried out from there whatever happens in between.
+// MembershipChange is the accepted removal or demotion of a member. It is recorded on
+// the Organization before any Membership changes, so that concurrent requests cannot
+// remove the last admin and an interrupted change is resumed.
 type MembershipChange struct {
-	// user names the User whose Membership in the Org changes.
+	// user is the metadata.name of the User whose Membership changes.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	User string `json:"user"`
-	// uid and generation are those of the Membership that was looked at; a newer
-	// one is left alone.
+	// uid is the metadata.uid of the Membership that the change is for. A Membership with
+	// another uid is not changed.
 	UID types.UID `json:"uid"`
+	// generation is the metadata.generation of the Membership that the change is for. A
+	// Membership with a newer generation is not changed.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
-	// role is the new one; without it the Membership is removed.
+	// role is the role to demote the User to. Absent means that the Membership is removed.
 	// +optional
 	Role Role `json:"role,omitempty"`
-	// cascade also removes the User's Memberships in Workspaces of the Org, first.
+	// cascade removes the Memberships of the User in Workspaces of the Organization too,
+	// before the one of the Organization. Defaults to false.
 	// +optional
 	Cascade bool `json:"cascade,omitempty"`
-	// requestedAt is when it was decided.
+	// requestedAt is the time at which the change was accepted.
 	RequestedAt metav1.MicroTime `json:"requestedAt"`
 }
 
-// Billing says who pays for an Org.
+// Billing is metadata for an external billing system.
 type Billing struct {
-	// costCenter is the account that the Org is charged to.
+	// costCenter is the account to charge, at most 128 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	CostCenter string `json:"costCenter,omitempty"`
-	// labels are free key/values.
+	// labels are free keys and values for billing. At most 32; keys have 1 to 63
+	// characters, values at most 256.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() >= 1 && k.size() <= 63)",message="billing label keys have 1 to 63 characters"
 	Labels map[string]BillingValue `json:"labels,omitempty"`
 }
 
-// BillingValue is the value of a billing label.
+// BillingValue is the value of a billing label, at most 256 characters.
 //
 // +kubebuilder:validation:MaxLength=256
 type BillingValue string
 
-// OrganizationStatus is what the hub found and made for an Org.
+// OrganizationStatus is the observed state of an Organization.
 type OrganizationStatus struct {
 	CommonStatus `json:",inline"`
-	// workspacePath is the path of the Org's kcp Workspace.
+	// workspacePath is the absolute path of the kcp workspace of the Organization, such as
+	// root:kedge:orgs:{uuid}. Set by the hub.
 	// +optional
 	WorkspacePath string `json:"workspacePath,omitempty"`
-	// deletionRequestedAt is set while the Org is soft-deleted (O-13).
+	// deletionRequestedAt is the time at which deletion was requested. It is set while the
+	// Organization is soft-deleted: the Organization is hidden and can be undeleted until
+	// the grace period (--deletion-grace) ends. Set by the hub.
 	// +optional
 	DeletionRequestedAt *metav1.Time `json:"deletionRequestedAt,omitempty"`
 }

@@ -2,19 +2,24 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Registration says whether a person may work.
+// Registration is the state of a User's registration: Approved, Pending or Rejected.
 //
 // +kubebuilder:validation:Enum=Approved;Pending;Rejected
 type Registration string
 
 // The states of a registration.
 const (
+	// RegistrationApproved lets the User work.
 	RegistrationApproved Registration = "Approved"
-	RegistrationPending  Registration = "Pending"
+	// RegistrationPending refuses the User until a platform admin approves them.
+	RegistrationPending Registration = "Pending"
+	// RegistrationRejected refuses the User.
 	RegistrationRejected Registration = "Rejected"
 )
 
-// User is a person. (issuer, subject) is the identity; an email never is.
+// User is a person. The pair of spec.issuer and spec.subject is the identity. The name is
+// a readable DNS label that the hub derives once from the preferred username or the local
+// part of the email address; it never changes.
 //
 // +genclient
 // +genclient:nonNamespaced
@@ -29,68 +34,82 @@ type User struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the identity of the User and what platform admins decided about it.
 	Spec UserSpec `json:"spec"`
+	// status is the observed state of the User. Set by the hub.
 	// +optional
 	Status UserStatus `json:"status,omitempty"`
 }
 
-// UserSpec is what is known of a person.
+// UserSpec is the desired state of a User.
 type UserSpec struct {
-	// email is information only; nothing is ever looked up by it.
+	// email is the email address that the issuer reported at sign-up. It is informational:
+	// it identifies nobody and is never used for lookups.
 	// +optional
 	// +kubebuilder:validation:MaxLength=320
 	Email string `json:"email,omitempty"`
-	// displayName is how the person is shown to others.
+	// displayName is the name shown to people, 1 to 128 characters. It need not be unique
+	// and can be changed by the User.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	DisplayName string `json:"displayName"`
-	// issuer is who vouches for the subject.
+	// issuer identifies the authenticator of the User: the URL of an OIDC issuer, or
+	// "static" for static tokens. Set at sign-up. Immutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="issuer is immutable"
 	Issuer string `json:"issuer"`
-	// subject is the person's identifier at the issuer.
+	// subject is the identifier of the User at the issuer. Set at sign-up. Immutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="subject is immutable"
 	Subject string `json:"subject"`
-	// rbacIdentity is the username that kcp derives from the same credential.
+	// rbacIdentity is the username that kcp authenticates the same credential as. It is
+	// the subject of the User's RBAC bindings. Set at sign-up. Immutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="rbacIdentity is immutable"
 	RBACIdentity string `json:"rbacIdentity"`
-	// orgQuota overrides the number of Orgs that the person may create (O-5);
-	// 0 or absent means the default.
+	// orgQuota is the highest number of Organizations that the User may have created,
+	// soft-deleted ones included and the personal one not. 0 or absent means the hub's
+	// default (--default-org-quota). Set by platform admins.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=5000
 	OrgQuota int32 `json:"orgQuota,omitempty"`
-	// orgClaims are the Orgs that count against the quota.
+	// orgClaims are the Organizations that count against the quota, those still to be
+	// created included. Set by the hub.
 	// +optional
 	// +listType=map
 	// +listMapKey=uuid
 	// +kubebuilder:validation:MaxItems=10000
 	OrgClaims []Claim `json:"orgClaims,omitempty"`
-	// registration says whether the person may work.
+	// registration is Approved, Pending or Rejected. Only an approved User can use the hub.
+	// Set at sign-up by --registration, later by platform admins. Defaults to Approved.
 	// +optional
 	// +kubebuilder:default=Approved
 	Registration Registration `json:"registration,omitempty"`
-	// defaultCluster is a landing hint only, the ID of a logical cluster.
+	// defaultCluster is the ID of the logical cluster of the User's default Workspace. It
+	// is a hint for clients and grants nothing. Set by the hub.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]{0,32}$`
 	DefaultCluster string `json:"defaultCluster,omitempty"`
 }
 
-// UserStatus is what the hub found and made for a person.
+// UserStatus is the observed state of a User.
 type UserStatus struct {
 	CommonStatus `json:",inline"`
-	// personalOrg is the UUID of the person's own Org.
+	// personalOrg is the UUID of the personal Organization that the hub created for the
+	// User. Empty if there is none. Set by the hub.
 	// +optional
 	PersonalOrg string `json:"personalOrg,omitempty"`
-	// defaultWorkspace is the UUID of the Workspace that the hub made for them.
+	// defaultWorkspace is the UUID of the Workspace that the hub created in the personal
+	// Organization. Empty if there is none. Set by the hub.
 	// +optional
 	DefaultWorkspace string `json:"defaultWorkspace,omitempty"`
-	// deletionRequestedAt is set while the person is soft-deleted (O-8).
+	// deletionRequestedAt is the time at which deletion was requested. It is set while the
+	// User is soft-deleted: the User can only read and undelete their account until the
+	// grace period (--deletion-grace) ends. Set by the hub.
 	// +optional
 	DeletionRequestedAt *metav1.Time `json:"deletionRequestedAt,omitempty"`
 }

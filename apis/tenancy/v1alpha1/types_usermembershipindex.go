@@ -2,8 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// UserMembershipIndex is what one User's switcher shows (O-3, O-4). It is
-// derived from Memberships and is named after the User.
+// UserMembershipIndex lists the Organizations and Workspaces of one User, with what a
+// client needs to render a switcher. It has the name of the User. The hub derives it from
+// Memberships and restores it after any other change.
 //
 // +genclient
 // +genclient:nonNamespaced
@@ -14,44 +15,51 @@ type UserMembershipIndex struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec holds the rows. Set by the hub.
 	Spec UserMembershipIndexSpec `json:"spec"`
 }
 
-// UserMembershipIndexSpec holds the rows of the switcher.
+// UserMembershipIndexSpec holds the rows of a UserMembershipIndex.
 type UserMembershipIndexSpec struct {
-	// entries are sorted by Org, the Org's own row first, then by Workspace.
+	// entries has one row per Membership, sorted by orgUUID and workspaceUUID. The row of
+	// an Organization comes before those of its Workspaces.
 	// +optional
 	// +listType=atomic
 	Entries []MembershipIndexEntry `json:"entries,omitempty"`
 }
 
-// MembershipIndexEntry is one row: an Org, or a Workspace where workspaceUUID is
-// given.
+// MembershipIndexEntry is one row: the Membership of an Organization, or of a Workspace
+// if workspaceUUID is set.
 type MembershipIndexEntry struct {
-	// orgUUID names the Org.
+	// orgUUID is the UUID of the Organization.
 	OrgUUID string `json:"orgUUID"`
-	// orgDisplayName is the Org's display name.
+	// orgDisplayName is the display name of the Organization.
 	OrgDisplayName string `json:"orgDisplayName"`
-	// orgCreatedAt is when the Org was created.
+	// orgCreatedAt is the creation time of the Organization.
 	OrgCreatedAt metav1.Time `json:"orgCreatedAt"`
-	// orgFirstAdmin is the name of the User who was the Org's first admin.
+	// orgFirstAdmin is the metadata.name of the User who was the first admin of the
+	// Organization.
 	// +optional
 	OrgFirstAdmin string `json:"orgFirstAdmin,omitempty"`
-	// workspaceUUID names the Workspace; empty in the row of an Org.
+	// workspaceUUID is the UUID of the Workspace. Empty in the row of an Organization.
 	// +optional
 	WorkspaceUUID string `json:"workspaceUUID,omitempty"`
-	// workspaceDisplayName is the Workspace's display name.
+	// workspaceDisplayName is the display name of the Workspace. Empty in the row of an
+	// Organization.
 	// +optional
 	WorkspaceDisplayName string `json:"workspaceDisplayName,omitempty"`
-	// clusterID is the ID of the Workspace's logical cluster.
+	// clusterID is the ID of the logical cluster of the Workspace. Empty in the row of an
+	// Organization, and until kcp has scheduled the Workspace.
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
-	// role is the User's role in the row's Org or Workspace.
+	// role is the role of the User in the Organization or Workspace of the row: admin or
+	// member.
 	Role Role `json:"role"`
-	// personal mirrors the Org's spec.personal.
+	// personal is spec.personal of the Organization.
 	// +optional
 	Personal bool `json:"personal,omitempty"`
-	// softDeletedAt is set while the row's Org or Workspace is soft-deleted.
+	// softDeletedAt is the time at which deletion of the Organization or Workspace was
+	// requested. It is set while it is soft-deleted or being removed.
 	// +optional
 	SoftDeletedAt *metav1.Time `json:"softDeletedAt,omitempty"`
 }
