@@ -6,10 +6,8 @@ import (
 
 	"github.com/kcp-dev/sdk/apis/core"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
-	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -17,15 +15,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
-
-// closedClusters are the logical clusters that the hub has closed, or somebody else,
-// which nobody but whoever may close them sees.
-func closedClusters(closer *kcp.Clients) *kcp.Informer[*kcpcorev1alpha1.LogicalCluster] {
-	return kcp.NewInformer(closer, kcpcorev1alpha1.SchemeGroupVersion.WithResource("logicalclusters"),
-		fmt.Sprintf("%s in (%s,%s)", kcptenancyv1alpha1.WorkspacePhaseLabel, phaseClosed, kcpcorev1alpha1.LogicalClusterPhaseInactive),
-		func() *kcpcorev1alpha1.LogicalCluster { return &kcpcorev1alpha1.LogicalCluster{} },
-		func() runtime.Object { return &kcpcorev1alpha1.LogicalClusterList{} })
-}
 
 // shut tells whether a logical cluster is closed.
 func (c *controllers) shut(cluster string) bool {

@@ -138,7 +138,11 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 		return wait, err
 	}
 	h.config.Clock = clients.Clock(h.config.Clock)
-	in := views.NewInformers(clients, clusters.OrgBindings)
+	closer, err := closerClients(below, h.config, clients, config.Host)
+	if err != nil {
+		return wait, err
+	}
+	in := views.NewInformers(clients, closer, clusters.OrgBindings)
 	tenancyEndpoints := kcp.NewEndpoints(clients, clusters.Providers, tenancy.ExportTenancy,
 		in.Users, in.Organizations, in.Memberships, in.Indexes, in.Workspaces, in.OrgBindings)
 	accessEndpoints := kcp.NewEndpoints(clients, clusters.Providers, tenancy.ExportAccess,
@@ -153,12 +157,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err != nil {
 		return wait, err
 	}
-	closer, err := closerClients(below, h.config, clients, config.Host)
-	if err != nil {
-		return wait, err
-	}
-	closed := closedClusters(closer)
-	c, err := newControllers(h.registry, clients.Fenced(leader.Until), closer.Fenced(leader.Until), closed, clusters, in, v, h.config, h.audit)
+	c, err := newControllers(h.registry, clients.Fenced(leader.Until), closer.Fenced(leader.Until), in.Inactive, clusters, in, v, h.config, h.audit)
 	if err != nil {
 		return wait, err
 	}
@@ -177,10 +176,10 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	running.Go(func() { accessEndpoints.Run(below) })
 	running.Go(func() { kcp.Watch(below, clusters.Initializing, in.Initializing) })
 	if closer != clients {
-		closed.OnChange(c.onClosed)
+		in.Inactive.OnChange(c.onClosed)
 		activation := c.newActivation(closer)
 		running.Go(func() { h.disk.whileRoom(below, activation.Run) })
-		running.Go(func() { kcp.Watch(below, []string{config.Host}, closed) })
+		running.Go(func() { kcp.Watch(below, []string{config.Host}, in.Inactive) })
 	}
 	if err := awaitReady(starting, v.Ready); err != nil {
 		return wait, err

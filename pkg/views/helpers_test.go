@@ -167,7 +167,7 @@ func watching(t testing.TB, objects map[string][]kcp.Object, between func()) (*v
 		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 	}}, registry)
 	require.NoError(t, err)
-	in := views.NewInformers(clients, nil)
+	in := views.NewInformers(clients, clients, nil)
 	v, err := views.New(views.Clusters{Users: usersCluster, Orgs: orgsCluster, Hub: []string{usersCluster, orgsCluster}}, in, registry)
 	require.NoError(t, err)
 	ended := make(chan struct{}, 2)

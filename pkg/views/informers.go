@@ -1,6 +1,8 @@
 package views
 
 import (
+	"fmt"
+
 	"github.com/kcp-dev/logicalcluster/v3"
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
@@ -31,6 +33,10 @@ type Informers struct {
 	// initializer.
 	Initializing *kcp.Informer[*kcpcorev1alpha1.LogicalCluster]
 
+	// Inactive are the logical clusters that the hub, or somebody else, deactivated. kcp
+	// shows them to its shard admin only.
+	Inactive *kcp.Informer[*kcpcorev1alpha1.LogicalCluster]
+
 	// What the hub keeps in child Workspaces, found by v1alpha1.ManagedByLabel.
 	Namespaces          *kcp.Informer[*corev1.Namespace]
 	ClusterRoleBindings *kcp.Informer[*rbacv1.ClusterRoleBinding]
@@ -41,9 +47,10 @@ type Informers struct {
 	Bindings *kcp.Informer[*kcpapisv1alpha2.APIBinding]
 }
 
-// NewInformers returns informers that do not watch anything yet. wanted are the
-// APIBindings that every Org's own workspace is to have.
-func NewInformers(c *kcp.Clients, wanted []*kcpapisv1alpha2.APIBinding) *Informers {
+// NewInformers returns informers that do not watch anything yet. admin are the clients
+// that can read deactivated logical clusters. wanted are the APIBindings that the
+// workspace of every Organization is to have.
+func NewInformers(c, admin *kcp.Clients, wanted []*kcpapisv1alpha2.APIBinding) *Informers {
 	managed := v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByHub
 	ours := v1alpha1.SchemeGroupVersion.WithResource
 	return &Informers{
@@ -58,9 +65,9 @@ func NewInformers(c *kcp.Clients, wanted []*kcpapisv1alpha2.APIBinding) *Informe
 		Workspaces: kcp.NewInformer(c, kcptenancyv1alpha1.SchemeGroupVersion.WithResource("workspaces"), "",
 			func() *kcptenancyv1alpha1.Workspace { return &kcptenancyv1alpha1.Workspace{} },
 			func() runtime.Object { return &kcptenancyv1alpha1.WorkspaceList{} }),
-		Initializing: kcp.NewInformer(c, kcpcorev1alpha1.SchemeGroupVersion.WithResource("logicalclusters"), "",
-			func() *kcpcorev1alpha1.LogicalCluster { return &kcpcorev1alpha1.LogicalCluster{} },
-			func() runtime.Object { return &kcpcorev1alpha1.LogicalClusterList{} }),
+		Initializing: newLogicalClusters(c, ""),
+		Inactive: newLogicalClusters(admin, fmt.Sprintf("%s in (%s,%s)", kcptenancyv1alpha1.WorkspacePhaseLabel,
+			kcpcorev1alpha1.LogicalClusterPhaseUnavailable, kcpcorev1alpha1.LogicalClusterPhaseInactive)),
 		Namespaces: kcp.NewInformer(c, corev1.SchemeGroupVersion.WithResource("namespaces"), managed,
 			func() *corev1.Namespace { return &corev1.Namespace{} },
 			func() runtime.Object { return &corev1.NamespaceList{} }),
@@ -73,6 +80,12 @@ func NewInformers(c *kcp.Clients, wanted []*kcpapisv1alpha2.APIBinding) *Informe
 		Bindings:    newBindings(c),
 		OrgBindings: newBindings(c).Trimming(bindingOnly(wanted)),
 	}
+}
+
+func newLogicalClusters(c *kcp.Clients, selector string) *kcp.Informer[*kcpcorev1alpha1.LogicalCluster] {
+	return kcp.NewInformer(c, kcpcorev1alpha1.SchemeGroupVersion.WithResource("logicalclusters"), selector,
+		func() *kcpcorev1alpha1.LogicalCluster { return &kcpcorev1alpha1.LogicalCluster{} },
+		func() runtime.Object { return &kcpcorev1alpha1.LogicalClusterList{} })
 }
 
 func newBindings(c *kcp.Clients) *kcp.Informer[*kcpapisv1alpha2.APIBinding] {

@@ -8,9 +8,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// objectKey is an object in a logical cluster.
-type objectKey struct{ cluster, name string }
-
 // held are the Memberships themselves. What is derived from them here is told of a
 // change after held has it.
 type held interface {
@@ -41,7 +38,7 @@ type person struct {
 // place is where a Membership of a person is found, and what of it every request of
 // theirs asks for.
 type place struct {
-	objectKey
+	Key
 	sudo bool
 }
 
@@ -67,12 +64,12 @@ func (m *memberships) membership(cluster string, old, new *v1alpha1.Membership) 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if old != nil {
-		m.change(old.Spec.UserRef.Name, func(p *person) { p.leave(objectKey{cluster, old.Name}) })
+		m.change(old.Spec.UserRef.Name, func(p *person) { p.leave(Key{cluster, old.Name}) })
 		m.total--
 	}
 	if new != nil {
 		m.change(new.Spec.UserRef.Name, func(p *person) {
-			p.enter(place{objectKey{cluster, new.Name}, new.Spec.Sudo && new.DeletionTimestamp.IsZero()})
+			p.enter(place{Key{cluster, new.Name}, new.Spec.Sudo && new.DeletionTimestamp.IsZero()})
 		})
 		m.total++
 	}
@@ -86,8 +83,8 @@ func (p *person) enter(in place) {
 	p.places = places
 }
 
-func (p *person) leave(key objectKey) {
-	p.places = exact(slices.DeleteFunc(slices.Clone(p.places), func(in place) bool { return in.objectKey == key }))
+func (p *person) leave(key Key) {
+	p.places = exact(slices.DeleteFunc(slices.Clone(p.places), func(in place) bool { return in.Key == key }))
 }
 
 // change alters what is known of a User; what was honoured is to be judged again.
@@ -153,14 +150,14 @@ func (m *memberships) of(user string) []*v1alpha1.Membership {
 	m.mu.RUnlock()
 	all := make([]*v1alpha1.Membership, 0, len(places))
 	for _, in := range places {
-		if held, ok := m.held.Get(in.cluster, in.name); ok {
+		if held, ok := m.held.Get(in.Cluster, in.Name); ok {
 			all = append(all, held)
 		}
 	}
 	return all
 }
 
-func (m *memberships) sudo(user string, key objectKey) bool {
+func (m *memberships) sudo(user string, key Key) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	p := m.people[user]

@@ -18,13 +18,13 @@ func TestMembershipsComeAndGoAsInAModel(t *testing.T) {
 	v := newViews(t)
 	change := membershipsOf(v)
 	random := rand.New(rand.NewPCG(1, 2))
-	model := map[objectKey]*v1alpha1.Membership{}
+	model := map[Key]*v1alpha1.Membership{}
 	for step := range 4000 {
 		// Few and many in turn.
 		n := []int{2, 3, 5}[step/500%3]
 		cluster := fmt.Sprint("org", random.IntN(n))
 		m := at(cluster, tenancy.NewMembership(fmt.Sprint("user", random.IntN(n)), []string{"", wsUUID, orgUUID}[random.IntN(3)], v1alpha1.RoleMember))
-		key := objectKey{cluster, m.Name}
+		key := Key{cluster, m.Name}
 		old := model[key]
 		if old != nil && random.IntN(5) < 3 {
 			delete(model, key)
@@ -37,7 +37,7 @@ func TestMembershipsComeAndGoAsInAModel(t *testing.T) {
 		byUser, byCluster := map[string][]*v1alpha1.Membership{}, map[string][]*v1alpha1.Membership{}
 		for key, m := range model {
 			byUser[m.Spec.UserRef.Name] = append(byUser[m.Spec.UserRef.Name], m)
-			byCluster[key.cluster] = append(byCluster[key.cluster], m)
+			byCluster[key.Cluster] = append(byCluster[key.Cluster], m)
 		}
 		require.Equal(t, len(model), v.memberships.count())
 		require.ElementsMatch(t, byUser[m.Spec.UserRef.Name], v.MembershipsOf(m.Spec.UserRef.Name))
@@ -57,7 +57,7 @@ func TestMembershipsComeAndGoAsInAModel(t *testing.T) {
 func TestWhatIsGoneIsForgotten(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
-	membership, index := membershipsOf(v), notifying(v, "u", v.memberships.index)
+	membership, index := membershipsOf(v), changing(v, &v.publishers.indexes, v.memberships.index, "u")
 	alice, bob := at("org1", tenancy.NewMembership("alice", "", "member")), at("org1", tenancy.NewMembership("bob", "", "member"))
 	for _, m := range []*v1alpha1.Membership{alice, bob} {
 		membership(nil, m)
@@ -79,7 +79,7 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 func TestO6_UsedWorkspacesAreThoseThatAQuotaCounts(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
-	change := notifying(v, "", v.workspace)
+	change := v.changingWorkspace()
 	change(nil, workspace("o", orgUUID, "org1"))
 	var existing []string
 	for _, uuid := range []string{"a", "b", "c"} {

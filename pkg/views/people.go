@@ -11,28 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
-
-// notifying wraps a view's handler: objects from another cluster than the one
-// that the kind belongs in are not believed (cluster may be empty for any), and
-// everybody who waits is woken after the change.
-func notifying[T kcp.Object](v *Views, cluster string, h func(cluster string, old, new T)) kcp.Handler[T] {
-	var none T
-	return func(old, new T) {
-		o := new
-		if any(o) == any(none) {
-			o = old
-		}
-		from := kcp.ClusterOf(o)
-		if cluster != "" && from != cluster {
-			return
-		}
-		h(from, old, new)
-		v.changed.wake()
-	}
-}
 
 type identity struct{ issuer, subject string }
 

@@ -24,7 +24,7 @@ type topology struct {
 	clusterOfOrg  map[string]string
 	orgOfCluster  map[string]string
 	workspaces    map[string]map[string]tenancy.Workspace
-	placeOf       map[string]objectKey
+	placeOf       map[string]Key
 }
 
 func newTopology(c Clusters) topology {
@@ -39,7 +39,7 @@ func newTopology(c Clusters) topology {
 		clusterOfOrg:  map[string]string{},
 		orgOfCluster:  map[string]string{},
 		workspaces:    map[string]map[string]tenancy.Workspace{},
-		placeOf:       map[string]objectKey{},
+		placeOf:       map[string]Key{},
 	}
 }
 
@@ -105,7 +105,7 @@ func (t *topology) workspace(cluster string, old, new *kcptenancyv1alpha1.Worksp
 		leanStatus(&w.Status)
 		put(t.workspaces, cluster, new.Name, w)
 		if new.Spec.Cluster != "" {
-			t.placeOf[new.Spec.Cluster] = objectKey{cluster, new.Name}
+			t.placeOf[new.Spec.Cluster] = Key{cluster, new.Name}
 		}
 	}
 }
@@ -208,8 +208,8 @@ func (t *topology) cluster(id string) tenancy.Cluster {
 		return tenancy.Cluster{ID: id, Kind: tenancy.ClusterOrg, OrgUUID: org}
 	}
 	if place, ok := t.placeOf[id]; ok {
-		if org, ok := t.orgOfCluster[place.cluster]; ok {
-			return tenancy.Cluster{ID: id, Kind: tenancy.ClusterWorkspace, OrgUUID: org, WorkspaceUUID: place.name}
+		if org, ok := t.orgOfCluster[place.Cluster]; ok {
+			return tenancy.Cluster{ID: id, Kind: tenancy.ClusterWorkspace, OrgUUID: org, WorkspaceUUID: place.Name}
 		}
 	}
 	return tenancy.Cluster{ID: id}

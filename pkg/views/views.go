@@ -5,10 +5,8 @@ import (
 	"sync"
 	"time"
 
-	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
-	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -30,6 +28,9 @@ type Views struct {
 	topology    topology
 	memberships memberships
 	lean        lean
+	publishers  publishers
+	clusters    Clusters
+	listers     Listers
 	changed     broadcast
 	synced      []func() bool
 	wait        prometheus.Histogram
@@ -39,9 +40,12 @@ type Views struct {
 // the informers have seen all that existed at the start.
 func New(c Clusters, in *Informers, metrics prometheus.Registerer, synced ...func() bool) (*Views, error) {
 	v := &Views{
-		people:   newPeople(),
-		topology: newTopology(c),
-		synced:   synced,
+		people:     newPeople(),
+		topology:   newTopology(c),
+		publishers: newPublishers(),
+		clusters:   c,
+		listers:    listersOf(in),
+		synced:     synced,
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "kedge_views_wait_seconds",
 			Help:    "How long a caller of a write waited until the views had followed.",
@@ -56,15 +60,7 @@ func New(c Clusters, in *Informers, metrics prometheus.Registerer, synced ...fun
 	in.Users.Trimming(v.lean.user)
 	in.Memberships.Trimming(v.lean.membership).Packing(packMembership)
 	in.Indexes.Trimming(v.lean.index)
-	in.Users.OnChange(notifying(v, c.Users, v.people.change))
-	in.Organizations.OnChange(notifying(v, c.Orgs, v.topology.organization))
-	in.Workspaces.OnChange(notifying(v, "", v.workspace))
-	in.Indexes.OnChange(notifying(v, c.Users, v.memberships.index))
-	in.Memberships.OnChange(notifying(v, "", v.memberships.membership))
-	// Not views, but what callers of a write wait for.
-	in.ClusterRoles.OnChange(func(_, _ *rbacv1.ClusterRole) { v.changed.wake() })
-	in.ClusterRoleBindings.OnChange(func(_, _ *rbacv1.ClusterRoleBinding) { v.changed.wake() })
-	in.Bindings.OnChange(func(_, _ *kcpapisv1alpha2.APIBinding) { v.changed.wake() })
+	v.listen(c, in)
 	return v, nil
 }
 
@@ -169,7 +165,7 @@ func (v *Views) MembershipsOf(user string) []*v1alpha1.Membership { return v.mem
 // Sudo tells whether the User's Membership in a Workspace of the Org has sudo.
 func (v *Views) Sudo(user, org, workspace string) bool {
 	o, ok := v.topology.org(org)
-	return ok && v.memberships.sudo(user, objectKey{o.ClusterID, tenancy.MembershipName(user, workspace)})
+	return ok && v.memberships.sudo(user, Key{o.ClusterID, tenancy.MembershipName(user, workspace)})
 }
 
 // Roles are the further ClusterRoles of the User's Membership in a Workspace of the

@@ -23,7 +23,7 @@ const (
 
 func newViews(t *testing.T) *Views {
 	t.Helper()
-	v, err := New(Clusters{Users: "u", Orgs: "o", Hub: []string{"root", "u", "o"}}, NewInformers(nil, nil), prometheus.NewRegistry())
+	v, err := New(Clusters{Users: "u", Orgs: "o", Hub: []string{"root", "u", "o"}}, NewInformers(nil, nil, nil), prometheus.NewRegistry())
 	require.NoError(t, err)
 	return v
 }
@@ -31,13 +31,13 @@ func newViews(t *testing.T) *Views {
 // holding plays the informer of Memberships, which has them before the views are told.
 type holding struct {
 	mu  sync.Mutex
-	all map[objectKey]*v1alpha1.Membership
+	all map[Key]*v1alpha1.Membership
 }
 
 func (h *holding) Get(cluster, name string) (*v1alpha1.Membership, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	m, ok := h.all[objectKey{cluster, name}]
+	m, ok := h.all[Key{cluster, name}]
 	return m, ok
 }
 
@@ -50,7 +50,7 @@ func (h *holding) Named(cluster string, wanted func(string) bool) []*v1alpha1.Me
 	defer h.mu.Unlock()
 	var in []*v1alpha1.Membership
 	for key, m := range h.all {
-		if key.cluster == cluster && wanted(key.name) {
+		if key.Cluster == cluster && wanted(key.Name) {
 			in = append(in, m)
 		}
 	}
@@ -61,18 +61,18 @@ func (h *holding) change(old, new *v1alpha1.Membership) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if old != nil {
-		delete(h.all, objectKey{kcp.ClusterOf(old), old.Name})
+		delete(h.all, Key{kcp.ClusterOf(old), old.Name})
 	}
 	if new != nil {
-		h.all[objectKey{kcp.ClusterOf(new), new.Name}] = new
+		h.all[Key{kcp.ClusterOf(new), new.Name}] = new
 	}
 }
 
 // membershipsOf are changes of the Memberships that the views are of.
 func membershipsOf(v *Views) func(old, new *v1alpha1.Membership) {
-	h := &holding{all: map[objectKey]*v1alpha1.Membership{}}
+	h := &holding{all: map[Key]*v1alpha1.Membership{}}
 	v.memberships.held = h
-	told := notifying(v, "", v.memberships.membership)
+	told := changing(v, &v.publishers.memberships, v.memberships.membership)
 	return func(old, new *v1alpha1.Membership) {
 		h.change(old, new)
 		told(old, new)
@@ -99,7 +99,7 @@ func workspace(parent, name, cluster string) *kcptenancyv1alpha1.Workspace {
 func TestPeopleAreFoundByIdentityAndName(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
-	change := notifying(v, "u", v.people.change)
+	change := changing(v, &v.publishers.users, v.people.change, "u")
 	alice := user("u", "alice", "1", 1)
 	change(nil, alice)
 	got, ok := v.ByIdentity("i", "1")
@@ -126,7 +126,7 @@ func TestPeopleAreFoundByIdentityAndName(t *testing.T) {
 func TestTopologyKnowsEveryClusterInWhateverOrderEventsCome(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
-	organization, change := notifying(v, "o", v.topology.organization), notifying(v, "", v.topology.workspace)
+	organization, change := changing(v, &v.publishers.organizations, v.topology.organization, "o"), v.changingWorkspace()
 	require.Equal(t, tenancy.ClusterUnknown, v.Cluster("ws1").Kind)
 	require.Equal(t, tenancy.ClusterHub, v.Cluster("root").Kind)
 
@@ -189,8 +189,8 @@ func TestMembershipsByPersonAndByOrg(t *testing.T) {
 func TestTheIndexFailsClosed(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
-	membership, index := membershipsOf(v), notifying(v, "u", v.memberships.index)
-	move := notifying(v, "", v.workspace)
+	membership, index := membershipsOf(v), changing(v, &v.publishers.indexes, v.memberships.index, "u")
+	move := v.changingWorkspace()
 	row := func(workspace string, role v1alpha1.Role) v1alpha1.MembershipIndexEntry {
 		return v1alpha1.MembershipIndexEntry{OrgUUID: orgUUID, WorkspaceUUID: workspace, Role: role}
 	}
@@ -230,7 +230,7 @@ func TestAwaitSeesEveryChangeAndEndsWithItsContext(t *testing.T) {
 	go func() {
 		done <- v.Await(ctx, func() bool { _, ok := v.ByName("alice"); return ok })
 	}()
-	notifying(v, "u", v.people.change)(nil, user("u", "alice", "1", 1))
+	changing(v, &v.publishers.users, v.people.change, "u")(nil, user("u", "alice", "1", 1))
 	require.NoError(t, <-done)
 	ended, end := context.WithCancel(t.Context())
 	end()

@@ -108,7 +108,7 @@ func (s *scaled) fill() error {
 	if err != nil {
 		return err
 	}
-	in := views.NewInformers(clients, nil)
+	in := views.NewInformers(clients, clients, nil)
 	s.views, err = views.New(views.Clusters{Users: usersCluster, Orgs: orgsCluster, Hub: []string{"root", usersCluster, orgsCluster}}, in, s.registry)
 	if err != nil {
 		return err
