@@ -1,0 +1,261 @@
+package kcpfake
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+)
+
+// Fault decides what happens to a request. With nil the request goes on. With an
+// API status error the server answers that. With any other error the connection
+// breaks.
+type Fault func(Request) error
+
+// Server is a kcp in memory. Its methods may be called at any time.
+type Server struct {
+	t    testing.TB
+	http *httptest.Server
+	// now is the time of creations and deletions.
+	now func() time.Time
+
+	mu      sync.Mutex
+	objects map[key]*unstructured.Unstructured
+	kinds   kinds
+	version int
+	// applied is what each field manager has applied last.
+	applied map[appliedKey]map[string]any
+	// events are the changes after the version expired; changed is closed at the next.
+	events   []event
+	expired  int
+	changed  chan struct{}
+	requests []Request
+	before   Fault
+	after    Fault
+	stopped  chan struct{}
+}
+
+// New starts an empty server, which ends with the test.
+func New(t testing.TB) *Server { return NewAt(t, time.Now) }
+
+// NewAt is New with the clock of the server.
+func NewAt(t testing.TB, now func() time.Time) *Server {
+	t.Helper()
+	s := &Server{
+		t: t, now: now, objects: map[key]*unstructured.Unstructured{}, kinds: newKinds(),
+		applied: map[appliedKey]map[string]any{}, changed: make(chan struct{}), stopped: make(chan struct{}),
+	}
+	s.http = httptest.NewUnstartedServer(s)
+	s.http.EnableHTTP2 = true
+	s.http.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.http.StartTLS()
+	t.Cleanup(func() {
+		close(s.stopped)
+		s.http.Close()
+	})
+	return s
+}
+
+// URL is the base URL of the server, without "/clusters".
+func (s *Server) URL() string { return s.http.URL }
+
+// Config returns a configuration of clients, without a credential.
+func (s *Server) Config() *rest.Config {
+	return &rest.Config{Host: s.http.URL, TLSClientConfig: rest.TLSClientConfig{
+		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw}),
+	}}
+}
+
+// Clients returns clients of the server, which are closed with the test.
+func (s *Server) Clients() *kcp.Clients {
+	s.t.Helper()
+	clients, err := kcp.NewClients(s.Config(), prometheus.NewRegistry())
+	require.NoError(s.t, err)
+	s.t.Cleanup(clients.Close)
+	return clients
+}
+
+// FailBefore sets what decides about a request before it is carried out; nil lets
+// all requests through. It is called without a lock, so it may change objects.
+func (s *Server) FailBefore(f Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before = f
+}
+
+// FailAfter sets what decides about a request after it was carried out and before
+// it is answered: with an error the client does not learn the outcome.
+func (s *Server) FailAfter(f Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.after = f
+}
+
+// Requests are all requests for objects, in the order of arrival, refused ones
+// included.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// Writes are those Requests that create, update, patch or delete.
+func (s *Server) Writes() []Request {
+	return slices.DeleteFunc(s.Requests(), func(r Request) bool { return !r.Mutating() })
+}
+
+// ForgetRequests empties what Requests and Writes return.
+func (s *Server) ForgetRequests() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = nil
+}
+
+// Put creates or replaces an object, its status and metadata included, and returns
+// it as it is kept. It needs no write of the hub: a test plays kcp's part or a
+// tenant's with it. UID and creationTimestamp are kept where the object names none.
+func (s *Server) Put(cluster string, o runtime.Object) *unstructured.Unstructured {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.encode(o)
+	return s.replace(s.keyOf(cluster, u), u).DeepCopy()
+}
+
+// Remove removes the object that has the kind, namespace and name of the one given,
+// whatever its finalizers. It tells whether there was one.
+func (s *Server) Remove(cluster string, o runtime.Object) bool {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.keyOf(cluster, s.encode(o))
+	_, ok := s.objects[k]
+	if ok {
+		s.remove(k)
+	}
+	return ok
+}
+
+// Read reads into an object what is kept of its kind, namespace and name. It tells
+// whether there is one.
+func (s *Server) Read(cluster string, into runtime.Object) bool {
+	s.t.Helper()
+	s.mu.Lock()
+	u := s.encode(into)
+	o, ok := s.objects[s.keyOf(cluster, u)]
+	if ok {
+		o = o.DeepCopy()
+	}
+	s.mu.Unlock()
+	if !ok {
+		return false
+	}
+	raw, err := o.MarshalJSON()
+	require.NoError(s.t, err)
+	if u, ok := into.(*unstructured.Unstructured); ok {
+		require.NoError(s.t, u.UnmarshalJSON(raw))
+		return true
+	}
+	// Fields that are not kept must not survive in the caller's object.
+	fresh, err := kcp.NewScheme().New(o.GroupVersionKind())
+	require.NoError(s.t, err)
+	require.NoError(s.t, json.Unmarshal(raw, fresh))
+	assign(into, fresh)
+	return true
+}
+
+// List returns all objects of a resource in a logical cluster, in the order of
+// namespace and name.
+func (s *Server) List(cluster, group, resource string) []*unstructured.Unstructured {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []*unstructured.Unstructured
+	for _, k := range s.keys(Request{Cluster: cluster, Group: group, Resource: resource}) {
+		all = append(all, s.objects[k].DeepCopy())
+	}
+	return all
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, "/readyz") {
+		_, _ = io.WriteString(w, "ok")
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	in, err := parse(r, body)
+	if err != nil {
+		answer(w, in, http.StatusOK, nil, err)
+		return
+	}
+	s.mu.Lock()
+	if in.Resource != "" {
+		s.requests = append(s.requests, in)
+	}
+	before, after := s.before, s.after
+	s.mu.Unlock()
+	if before != nil {
+		err = before(in)
+	}
+	if err == nil && in.Verb == verbWatch {
+		s.watch(w, r, in)
+		return
+	}
+	var got any
+	code := http.StatusOK
+	if err == nil {
+		s.mu.Lock()
+		code, got, err = s.do(in)
+		s.mu.Unlock()
+	}
+	if after != nil {
+		if failure := after(in); failure != nil {
+			got, err = nil, failure
+		}
+	}
+	answer(w, in, code, got, err)
+}
+
+// answer writes an object or an error. It breaks the connection with an error that
+// is no API status.
+func answer(w http.ResponseWriter, in Request, code int, got any, err error) {
+	if err != nil {
+		var status apierrors.APIStatus
+		if !errors.As(err, &status) {
+			panic(http.ErrAbortHandler)
+		}
+		refusal := status.Status()
+		refusal.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+		code, got = int(refusal.Code), refusal
+	} else if in.table {
+		got = tableOf(got)
+	}
+	raw, err := json.Marshal(got)
+	if err != nil {
+		code, raw = http.StatusInternalServerError, []byte(err.Error())
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(raw)
+}
