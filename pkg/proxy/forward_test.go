@@ -171,9 +171,8 @@ func (d *deadlines) SetWriteDeadline(t time.Time) error {
 	return d.SetReadDeadline(t)
 }
 
-// TestStreamsAreKnownForWhatTheyAre reads requests as kcp does: what kcp keeps
-// open has no deadline, is counted and can be ended.
-func TestStreamsAreKnownForWhatTheyAre(t *testing.T) {
+// An answer that kcp keeps open has no deadline, is counted, and can be ended.
+func TestStreams_areWhatKCPKeepsOpen(t *testing.T) {
 	t.Parallel()
 	const namespaces = "/clusters/aaaa/api/v1/namespaces"
 	for _, tc := range []struct {
@@ -196,6 +195,12 @@ func TestStreamsAreKnownForWhatTheyAre(t *testing.T) {
 		{namespaces + "?%77atch=true", true, nil},
 		{namespaces + "?limit=%zz&watch=true", true, nil},
 		{namespaces + "/a/pods/b/log?follow=true", true, nil},
+		{namespaces + "/a?watch=true", false, nil},
+		{namespaces + "?fieldSelector=metadata.name%3Da&watch=true", true, nil},
+		{"/clusters/aaaa/version?watch=true", false, nil},
+		{namespaces + "/a/pods/b/log", false, nil},
+		{namespaces + "/a/pods/b/log?follow=FALSE", false, nil},
+		{namespaces + "/a/pods?follow=true", false, nil},
 		{"/clusters/aaaa/api/v1/watch/namespaces", true, nil},
 		{"/clusters/aaaa/apis/apps/v1/watch/deployments", true, nil},
 		{"/clusters/aaaa/apis/watch/v1/things", false, nil},
@@ -245,9 +250,9 @@ func TestDrainEndsStreamsAndNothingElse(t *testing.T) {
 	})
 	h := newHub(t, server.URL, transport)
 	url, client := serve(t, h)
-	open := get(t, client, url+"/clusters/aaaa/api/open?watch=1")
+	open := get(t, client, url+"/clusters/aaaa/api/v1/open?watch=1")
 	answers := make(chan *httptest.ResponseRecorder, 2)
-	go func() { answers <- h.do(request(http.MethodGet, "/clusters/aaaa/api/unanswered?watch=1", "alice")) }()
+	go func() { answers <- h.do(request(http.MethodGet, "/clusters/aaaa/api/v1/unanswered?watch=1", "alice")) }()
 	ordinary := make(chan *httptest.ResponseRecorder, 1)
 	go func() { ordinary <- h.do(request(http.MethodGet, "/clusters/aaaa/api/ordinary", "alice")) }()
 	for range 3 {
@@ -264,7 +269,7 @@ func TestDrainEndsStreamsAndNothingElse(t *testing.T) {
 	statusOf(t, stopped.Body.Bytes())
 	h.closed(t)
 
-	late := h.do(request(http.MethodGet, "/clusters/aaaa/api/open?watch=1", "alice"))
+	late := h.do(request(http.MethodGet, "/clusters/aaaa/api/v1/open?watch=1", "alice"))
 	require.Equal(t, http.StatusServiceUnavailable, late.Code)
 	require.Empty(t, ordinary, "an ordinary request goes on")
 	release()

@@ -9,8 +9,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/sets"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/proxy"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // kcpReads is how kcp's ClusterPathFromAndStrip reads a URL: the cluster, and
@@ -36,8 +40,8 @@ func parsed(text string) *http.Request {
 	return r
 }
 
-// FuzzClusterPath holds what the hub lets through against kcp's own parsing: it
-// is the cluster that was gated, and below it nothing but the API.
+// FuzzClusterPath compares what the hub forwards with kcp's own parsing: kcp reads the
+// cluster that was gated, the API alone below it, and the object that the hub reports.
 func FuzzClusterPath(f *testing.F) {
 	for _, seed := range []string{
 		"/clusters/aaaa/api/v1/namespaces?watch=1", "/clusters/" + pathA + "/apis/apps/v1/deployments", "/clusters/aaaa", "/clusters/aaaa/",
@@ -45,16 +49,23 @@ func FuzzClusterPath(f *testing.F) {
 		"/clusters/*/api", "/clusters/aaaa/api//v1", "/clusters/aaaa/api/v1%2F..%2f|", "/clusters/root:kedge:orgs/api", "/clusters/system:admin/api",
 		"https://kcp/clusters/aaaa/api", "/clusters/aaaa/services/x/clusters/*/api", "/clusters/aaaa/openapi/v3?a=;b#c", "/clusters/aaaa/api/%c0%af",
 		"/clusters/aaaa/apis/rbac.authorization.k8s.io/v1/clusterroles/kedge:workspace:admin", "/clusters/aaaa/api/v1/a%20b%7c",
+		"/clusters/aaaa/apis/rbac.authorization.k8s.io/v1/clusterroles/kedge%3Aworkspace%3aadmin", "/clusters/aaaa/api/v1/namespaces/a%3Fb%23c;d/e",
+		"/clusters/aaaa/api/v1/watch/namespaces", "/clusters/aaaa/apis/a/v1/proxy/namespaces/b/c/d/e", "/clusters/aaaa/api/v1/watch",
+		"/clusters/aaaa/api/v1/namespaces/status/finalize/status?watch", "/clusters/aaaa/api/v1/a?limit=x&watch=0&watch=1", "/clusters/aaaa/api/v1/%e2%80%a8",
 	} {
 		f.Add(seed)
 	}
+	kcp := &apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 	f.Fuzz(func(t *testing.T, target string) {
-		r := parsed("GET " + target + " HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer alice" + tokenSuffix + "\r\n\r\n")
+		r := parsed("DELETE " + target + " HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer alice" + tokenSuffix + "\r\n\r\n")
 		if r == nil {
 			return
 		}
 		rec := &recorder{}
-		w := newHub(t, kcpURL, rec).do(r)
+		var written tenancy.ObjectWrite
+		w := newHub(t, kcpURL, rec, func(c *proxy.Config) {
+			c.Wrote = func(_ tenancy.Entry, w tenancy.ObjectWrite) { written = w }
+		}).do(r)
 		if w.Code != http.StatusOK {
 			require.Contains(t, []int{400, 401, 403, 404, 405}, w.Code)
 			require.Empty(t, rec.requests)
@@ -62,7 +73,7 @@ func FuzzClusterPath(f *testing.F) {
 		}
 		require.Len(t, rec.requests, 1)
 		// The way over the wire.
-		out := parsed("GET " + rec.requests[0].URL.RequestURI() + " HTTP/1.1\r\nHost: kcp\r\n\r\n")
+		out := parsed("DELETE " + rec.requests[0].URL.RequestURI() + " HTTP/1.1\r\nHost: kcp\r\n\r\n")
 		require.NotNil(t, out)
 		cluster, path, query := kcpReads(t, out.URL)
 		require.Equal(t, "aaaa", cluster)
@@ -75,6 +86,13 @@ func FuzzClusterPath(f *testing.F) {
 		require.NotContains(t, path, "//")
 		for segment := range strings.SplitSeq(path, "/") {
 			require.NotContains(t, []string{".", ".."}, segment)
+		}
+		out.URL.Path, out.URL.RawPath = path, ""
+		read, err := kcp.NewRequestInfo(out)
+		require.NoError(t, err)
+		require.Equal(t, []string{read.APIGroup, read.Resource, read.Name}, []string{written.Group, written.Resource, written.Name})
+		if written.Namespace != read.Namespace {
+			require.Equal(t, []string{"", read.Name}, []string{written.Namespace, read.Namespace})
 		}
 	})
 }

@@ -44,10 +44,9 @@ type Config struct {
 	// moment ago: what they bind now, with a right that kcp has not taken from them yet,
 	// would let them bind more. It may be nil.
 	Settling func(user string, ws tenancy.Workspace) bool
-	// Wrote is told of every write in a Workspace that kcp has done or may have,
-	// before the client is; path is what follows the cluster, decoded. It must not
-	// block. It may be nil.
-	Wrote func(e tenancy.Entry, method, path string)
+	// Wrote is called for every write in a Workspace that kcp has done or may have
+	// done, before the client learns of it. It must not block. It may be nil.
+	Wrote func(tenancy.Entry, tenancy.ObjectWrite)
 	// Token is the one bearer token of a request, which was authenticated. It
 	// refuses a request with any other number of Authorization headers than one.
 	Token func(*http.Request) (string, error)
@@ -122,7 +121,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if bindsPeople(r.Method, t.rest) && entry.Role != v1alpha1.RoleAdmin && sudo == nil && p.config.Settling != nil && p.config.Settling(user, entry.Workspace) {
+	if bindsPeople(r.Method, t.info) && entry.Role != v1alpha1.RoleAdmin && sudo == nil && p.config.Settling != nil && p.config.Settling(user, entry.Workspace) {
 		return errs.New(errs.Forbidden, "your right to give people roles in this workspace has ended")
 	}
 	opened := entry
@@ -131,14 +130,14 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	e := &exchange{
 		// kcp is asked for the cluster that was gated, by ID: a path could come to
 		// mean another one in between.
-		path:      strings.TrimSuffix(p.config.Upstream.Path, "/") + prefix + entry.Workspace.ClusterID + t.rest,
+		path:      strings.TrimSuffix(p.config.Upstream.Path, "/") + prefix + entry.Workspace.ClusterID + t.info.Path,
 		requestID: w.Header().Get("X-Request-Id"),
 		elevation: sudo,
 		stream: stream{
-			at: place{user, entry.Workspace.ClusterID}, endless: streaming(r.Header, t.rest, r.URL.RawQuery),
+			at: place{user, entry.Workspace.ClusterID}, endless: streaming(r, t.info),
 			opened: opened, cancel: cancel, client: w, parting: p.config.Parting,
 		},
-		wrote: p.telling(r, entry, t.rest),
+		wrote: p.reportWrite(r.Method, entry, t.info),
 	}
 	s := &e.stream
 	if r.ContentLength == 0 {

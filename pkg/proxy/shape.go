@@ -8,35 +8,39 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// prefix is where the clusters are.
+// prefix precedes the cluster in the path of every proxied request.
 const prefix = "/clusters/"
 
-// target is what a request is for, read off its path once.
+// target is what a request asks for, parsed from its URL once.
 type target struct {
 	// cluster is an ID or a path, not yet resolved.
 	cluster string
-	// rest is what follows it, decoded, beginning with "/".
-	rest string
+	// info is what follows the cluster, decoded, as kcp reads it.
+	info *request.RequestInfo
 }
 
 type targetKey struct{}
 
-// Shape refuses every path that is not a cluster and then a path of the API that
-// a tenant has business with. It comes before authentication: what has no
-// meaning is not worth looking a token up for. Which tree the cluster is in, the
-// gate decides.
+// Shape refuses every request that does not name a cluster and then a path of the
+// Kubernetes API. It runs before authentication, so that a malformed path costs no
+// token review. The gate decides about the cluster itself.
 func Shape(next http.Handler) http.Handler {
+	// kcp's own factory has the same two prefixes.
+	factory := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 	return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
 		if !served(r.Method) {
 			w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE")
 			return errs.New(errs.MethodNotAllowed, "this method is not served here; those of the Kubernetes API are GET, HEAD, POST, PUT, PATCH and DELETE")
 		}
-		t, err := parse(r.URL)
+		t, err := parse(r, factory)
 		if err != nil {
 			return err
 		}
@@ -45,7 +49,7 @@ func Shape(next http.Handler) http.Handler {
 	})
 }
 
-// NotHere answers for API paths without a cluster before them.
+// NotHere answers API paths that name no cluster.
 func NotHere(w http.ResponseWriter, r *http.Request) {
 	httpapi.WriteError(w, r, errs.New(errs.NotFound,
 		"the Kubernetes API is served per workspace: use the url of a workspace, {hub}/clusters/{id}, or fetch its kubeconfig from /api/orgs/{org}/workspaces/{ws}/kubeconfig"))
@@ -59,10 +63,10 @@ func served(method string) bool {
 	return false
 }
 
-// parse takes a URL apart. Whatever could be read in two ways is refused rather
-// than cleaned.
-func parse(u *url.URL) (target, error) {
-	path, ok := wirePath(u)
+// parse reads the URL of a request. It refuses a URL that could be read in two ways;
+// it never cleans one.
+func parse(r *http.Request, factory request.RequestInfoResolver) (target, error) {
+	path, ok := wirePath(r.URL)
 	if !ok {
 		return target{}, malformed()
 	}
@@ -78,14 +82,18 @@ func parse(u *url.URL) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	if !plainQuery(u.RawQuery) {
+	if !plainQuery(r.URL.RawQuery) {
 		return target{}, errs.New(errs.Invalid, "the query has characters in it that must be percent-encoded")
 	}
-	return target{cluster: cluster, rest: rest}, nil
+	info, err := factory.NewRequestInfo(&http.Request{Method: r.Method, URL: &url.URL{Path: rest, RawQuery: r.URL.RawQuery}})
+	if err != nil {
+		return target{}, errs.New(errs.NotFound, "the path names no resource of the Kubernetes API")
+	}
+	return target{cluster: cluster, info: info}, nil
 }
 
-// wirePath is the path as it was sent. URL.EscapedPath is not: it mends an
-// encoding that is not the usual one, and turns %2F into a separator with it.
+// wirePath returns the path as the client sent it. URL.EscapedPath does not: it
+// encodes an unusual RawPath anew, and %2F becomes a separator.
 func wirePath(u *url.URL) (string, bool) {
 	if u.Scheme != "" || u.Host != "" || u.Opaque != "" || u.User != nil {
 		return "", false
@@ -97,8 +105,8 @@ func wirePath(u *url.URL) (string, bool) {
 	return u.RawPath, err == nil && decoded == u.Path
 }
 
-// named tells whether s looks like the name of a cluster: an ID, or a path from
-// root on, in which an Org and a Workspace are UUIDs and nothing is below them.
+// named reports whether s has the form of a cluster's name: an ID, or a path that
+// begins with root. Below "orgs" the path holds one or two UUIDs and nothing more.
 func named(s string) bool {
 	if tenancy.IsClusterID(s) {
 		return true
@@ -107,7 +115,7 @@ func named(s string) bool {
 		return false
 	}
 	for label := range strings.SplitSeq(s, ":") {
-		if label == "" || strings.IndexFunc(label, notOfLabel) >= 0 {
+		if label == "" || strings.IndexFunc(label, outsideLabel) >= 0 {
 			return false
 		}
 	}
@@ -119,12 +127,12 @@ func named(s string) bool {
 	return !tenancy.IsUUID(org) || !deeper || tenancy.IsUUID(workspace)
 }
 
-func notOfLabel(c rune) bool {
+func outsideLabel(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-'
 }
 
-// decode decodes and checks what follows the cluster: "" or "/" and then a path
-// of the API.
+// decode decodes and checks the part of a path that follows the cluster: empty, or
+// "/" and then a path of the API.
 func decode(rest string) (string, error) {
 	if rest == "" || rest == "/" {
 		return "/", nil
@@ -132,14 +140,14 @@ func decode(rest string) (string, error) {
 	if !servable(rest) {
 		return "", errs.New(errs.NotFound, "this path is not served for a workspace; those of the Kubernetes API are: /api, /apis, /openapi, /version")
 	}
-	if encodedSeparator(rest) {
+	if hasEncodedSeparator(rest) || strings.IndexByte(rest, '#') >= 0 {
 		return "", malformed()
 	}
 	decoded, err := url.PathUnescape(rest)
-	if err != nil || !utf8.ValidString(decoded) || strings.IndexFunc(decoded, notOfPath) >= 0 {
+	if err != nil || !utf8.ValidString(decoded) || strings.IndexFunc(decoded, neverInPath) >= 0 {
 		return "", malformed()
 	}
-	// One "/" at the end is what clients send that were generated from OpenAPI.
+	// Clients that are generated from OpenAPI send one "/" at the end.
 	for segment := range strings.SplitSeq(strings.TrimSuffix(decoded[1:], "/"), "/") {
 		if segment == "" || segment == "." || segment == ".." {
 			return "", malformed()
@@ -148,8 +156,8 @@ func decode(rest string) (string, error) {
 	return decoded, nil
 }
 
-// servable tells whether what follows the cluster is a tenant's business. The
-// list says what is, because what is not reaches the whole kcp process.
+// servable reports whether a path below a cluster concerns that cluster alone. It is
+// an allow-list, because the other paths of kcp concern the whole process.
 func servable(rest string) bool {
 	first, _, _ := strings.Cut(rest[1:], "/")
 	switch first {
@@ -159,9 +167,10 @@ func servable(rest string) bool {
 	return false
 }
 
-// encodedSeparator finds what is in no name of the Kubernetes API, or is never
-// encoded there: / : . % and \, percent-encoded.
-func encodedSeparator(s string) bool {
+// hasEncodedSeparator reports whether s has a percent-encoded "/", "\", "." or "%".
+// Some servers decode these before they split a path and others after it. No other
+// character ends a segment or a path once it is decoded.
+func hasEncodedSeparator(s string) bool {
 	for {
 		i := strings.IndexByte(s, '%')
 		if i < 0 {
@@ -172,18 +181,16 @@ func encodedSeparator(s string) bool {
 			return true
 		}
 		switch s[:2] {
-		case "2F", "2f", "3A", "3a", "2E", "2e", "25", "5C", "5c":
+		case "2F", "2f", "2E", "2e", "25", "5C", "5c":
 			return true
 		}
 	}
 }
 
-func notOfPath(c rune) bool {
-	return !unicode.IsPrint(c) || c == '\\' || c == '?' || c == '#'
-}
+// neverInPath reports whether c is in no path, decoded or not.
+func neverInPath(c rune) bool { return !unicode.IsPrint(c) || c == '\\' }
 
-// plainQuery tells whether a query can stand in a request line as it is, and
-// means the same to everybody who parses the URL again.
+// plainQuery reports whether a query can stand in a request line unchanged.
 func plainQuery(s string) bool {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] > '~' || s[i] == '#' {
@@ -194,5 +201,5 @@ func plainQuery(s string) bool {
 }
 
 func malformed() error {
-	return errs.New(errs.NotFound, "the path is malformed: it has an empty, a dot or an escaped segment that no object of the Kubernetes API has")
+	return errs.New(errs.NotFound, "the path is malformed: it has an empty or a dot segment, or an encoded character that no object of the Kubernetes API has in its name")
 }

@@ -14,7 +14,7 @@ import (
 
 const kcpURL = "https://kcp.test:6443"
 
-func TestTheHubSerialisesWhatItForwards(t *testing.T) {
+func TestShape_serialisesWhatIsForwarded(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ name, target, forwarded string }{
 		{"by ID", "/clusters/aaaa/api/v1/namespaces", "/clusters/aaaa/api/v1/namespaces"},
@@ -28,6 +28,10 @@ func TestTheHubSerialisesWhatItForwards(t *testing.T) {
 		{"health", "/clusters/aaaa/readyz?verbose", "/clusters/aaaa/readyz?verbose"},
 		{"one health check", "/clusters/aaaa/livez/ping", "/clusters/aaaa/livez/ping"},
 		{"RBAC name with colons", "/clusters/aaaa/apis/rbac.authorization.k8s.io/v1/clusterroles/kedge:workspace:admin", "/clusters/aaaa/apis/rbac.authorization.k8s.io/v1/clusterroles/kedge:workspace:admin"},
+		{"RBAC name with colons, as Python's client sends it", "/clusters/aaaa/apis/rbac.authorization.k8s.io/v1/clusterroles/kedge%3Aworkspace%3aadmin", "/clusters/aaaa/apis/rbac.authorization.k8s.io/v1/clusterroles/kedge:workspace:admin"},
+		{"RBAC name with a question mark", "/clusters/aaaa/apis/rbac.authorization.k8s.io/v1/clusterroles/a%3Fwatch=1", "/clusters/aaaa/apis/rbac.authorization.k8s.io/v1/clusterroles/a%3Fwatch=1"},
+		{"RBAC name with a hash", "/clusters/aaaa/apis/rbac.authorization.k8s.io/v1/clusterroles/a%23b", "/clusters/aaaa/apis/rbac.authorization.k8s.io/v1/clusterroles/a%23b"},
+		{"RBAC name with a semicolon and an at sign", "/clusters/aaaa/apis/rbac.authorization.k8s.io/v1/clusterroles/a%3Bb%40c", "/clusters/aaaa/apis/rbac.authorization.k8s.io/v1/clusterroles/a;b@c"},
 		{"RBAC name with a space", "/clusters/aaaa/apis/rbac.authorization.k8s.io/v1/clusterroles/my%20role", "/clusters/aaaa/apis/rbac.authorization.k8s.io/v1/clusterroles/my%20role"},
 		{"RBAC name beyond ASCII", "/clusters/aaaa/apis/rbac.authorization.k8s.io/v1/clusterroles/%C3%A9t%C3%A9", "/clusters/aaaa/apis/rbac.authorization.k8s.io/v1/clusterroles/%C3%A9t%C3%A9"},
 		{"an escape that needs none", "/clusters/aaaa/api/v1/namespaces/%64efault", "/clusters/aaaa/api/v1/namespaces/default"},
@@ -48,7 +52,7 @@ func TestTheHubSerialisesWhatItForwards(t *testing.T) {
 	}
 }
 
-func TestTheBaseOfAnExternalKCPIsKept(t *testing.T) {
+func TestForward_keepsTheBaseOfAnExternalKCP(t *testing.T) {
 	t.Parallel()
 	for _, base := range []string{kcpURL + "/base", kcpURL + "/base/"} {
 		rec := &recorder{}
@@ -57,9 +61,9 @@ func TestTheBaseOfAnExternalKCPIsKept(t *testing.T) {
 	}
 }
 
-// TestAmbiguousPathsAreRefused has its positive controls in
-// TestTheHubSerialisesWhatItForwards.
-func TestAmbiguousPathsAreRefused(t *testing.T) {
+// TestShape_refusesAmbiguousPaths has its positive controls in
+// TestShape_serialisesWhatIsForwarded.
+func TestShape_refusesAmbiguousPaths(t *testing.T) {
 	t.Parallel()
 	for name, target := range map[string]string{
 		"wildcard":                          "/clusters/*/api/v1/namespaces",
@@ -94,10 +98,15 @@ func TestAmbiguousPathsAreRefused(t *testing.T) {
 		"backslash":                         "/clusters/aaaa/api/..\\..\\bbbb",
 		"backslash, encoded":                "/clusters/aaaa/api/%5C..%5Cbbbb",
 		"encoded percent":                   "/clusters/aaaa/api/v1/namespaces/a%25b",
-		"encoded colon":                     "/clusters/aaaa/api/v1/namespaces/a%3Ab",
+		"encoded percent before a slash":    "/clusters/aaaa/api/v1/namespaces/a%252Fb",
+		"encoded slash in a name":           "/clusters/aaaa/apis/rbac.authorization.k8s.io/v1/clusterroles/kedge%3Aworkspace%2Fadmin",
+		"dot-dot beside a colon, encoded":   "/clusters/aaaa/api/v1/%2e%2e/a%3Ab",
+		"backslash beside a colon, encoded": "/clusters/aaaa/api/v1/%5c..%5ca%3Ab",
+		"encoded tab":                       "/clusters/aaaa/api/v1/namespaces/a%09b",
+		"no resource to watch":              "/clusters/aaaa/api/v1/watch",
+		"no resource to proxy":              "/clusters/aaaa/apis/apps/v1/proxy/",
 		"encoded dot":                       "/clusters/aaaa/api/v1/namespaces/a%2Eb",
-		"encoded question mark":             "/clusters/aaaa/api/v1%3Fwatch=1",
-		"encoded hash":                      "/clusters/aaaa/api/v1%23",
+		"hash":                              "/clusters/aaaa/api/v1/namespaces/a#b",
 		"NUL":                               "/clusters/aaaa/api/v1/namespaces/a%00b",
 		"line break":                        "/clusters/aaaa/api/v1%0d%0aHost:%20x",
 		"escape character":                  "/clusters/aaaa/api/v1/%1b[2J",
@@ -135,7 +144,7 @@ func TestAmbiguousPathsAreRefused(t *testing.T) {
 	}
 }
 
-func TestAPathThatAMiddlewareChangedIsRefused(t *testing.T) {
+func TestShape_refusesAPathThatAMiddlewareChanged(t *testing.T) {
 	t.Parallel()
 	rec := &recorder{}
 	h := newHub(t, kcpURL, rec)
@@ -145,7 +154,7 @@ func TestAPathThatAMiddlewareChangedIsRefused(t *testing.T) {
 	require.Empty(t, rec.requests)
 }
 
-func TestQueriesThatWouldSplitARequestLineAreRefused(t *testing.T) {
+func TestShape_refusesAQueryThatSplitsTheRequestLine(t *testing.T) {
 	t.Parallel()
 	for _, query := range []string{"a b", "a\r\nHost:x", "a\x00", "a#b", "a\x7f", "é"} {
 		rec := &recorder{}
@@ -157,7 +166,7 @@ func TestQueriesThatWouldSplitARequestLineAreRefused(t *testing.T) {
 	}
 }
 
-func TestMethodsOfTheKubernetesAPIAlone(t *testing.T) {
+func TestShape_servesMethodsOfTheKubernetesAPIOnly(t *testing.T) {
 	t.Parallel()
 	for method, code := range map[string]int{
 		"GET": 200, "HEAD": 200, "POST": 200, "PUT": 200, "PATCH": 200, "DELETE": 200,
@@ -175,7 +184,7 @@ func TestMethodsOfTheKubernetesAPIAlone(t *testing.T) {
 	}
 }
 
-func TestBareAPIPathsSayWhichURLToUse(t *testing.T) {
+func TestNotHere_saysWhichURLToUse(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
 	proxy.NotHere(w, httptest.NewRequest(http.MethodGet, "/apis", nil))
@@ -183,7 +192,7 @@ func TestBareAPIPathsSayWhichURLToUse(t *testing.T) {
 	require.Contains(t, statusOf(t, w.Body.Bytes()).Message, "/clusters/")
 }
 
-func TestARouteWithoutShapeDoesNotServe(t *testing.T) {
+func TestProxy_panicsWithoutShape(t *testing.T) {
 	t.Parallel()
 	u, err := url.Parse(kcpURL)
 	require.NoError(t, err)

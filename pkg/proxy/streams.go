@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
@@ -143,37 +144,15 @@ func stopping() error {
 	return e
 }
 
-// streaming tells whether kcp may take a request for one that does not end by
-// itself. It reads the request as kcp does.
-func streaming(h http.Header, rest, query string) bool {
-	return upgrades(h) || watchPath(rest) || query != "" && watchQuery(query)
+// streaming reports whether kcp may keep the answer to a request open: that of a watch,
+// of a log that is followed, and of an upgrade.
+func streaming(r *http.Request, info *request.RequestInfo) bool {
+	return upgrades(r.Header) || info.Verb == "watch" || info.Subresource == "log" && follows(r.URL)
 }
 
-// watchPath finds /api/{version}/watch/… and /apis/{group}/{version}/watch/…,
-// the old spelling of a watch.
-func watchPath(rest string) bool {
-	after := 2
-	path, ok := strings.CutPrefix(rest, "/api/")
-	if !ok {
-		after = 3
-		if path, ok = strings.CutPrefix(rest, "/apis/"); !ok {
-			return false
-		}
-	}
-	for range after - 1 {
-		_, path, _ = strings.Cut(path, "/")
-	}
-	return strings.HasPrefix(path, "watch/")
-}
-
-// watchQuery finds the parameters that keep an answer open. To kcp everything
-// but absence, "0" and "false" is true.
-func watchQuery(query string) bool {
-	values, _ := url.ParseQuery(query)
-	for _, name := range [...]string{"watch", "follow"} {
-		if v := values[name]; len(v) > 0 && v[0] != "0" && !strings.EqualFold(v[0], "false") {
-			return true
-		}
-	}
-	return false
+// follows reports whether a query has follow=true. Kubernetes takes every value but
+// "0" and "false" for true.
+func follows(u *url.URL) bool {
+	v := u.Query()["follow"]
+	return len(v) > 0 && v[0] != "0" && !strings.EqualFold(v[0], "false")
 }

@@ -36,7 +36,7 @@ type rights struct {
 
 // api puts everything together that answers requests; wrote is told what tenants
 // write.
-func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence, clusters bootstrap.Clusters, v *views.Views, config *rest.Config, changes *audit.Log, rights rights, wrote func(e tenancy.Entry, method, path string)) (http.Handler, *proxy.Proxy, error) {
+func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence, clusters bootstrap.Clusters, v *views.Views, config *rest.Config, changes *audit.Log, rights rights, wrote func(tenancy.Entry, tenancy.ObjectWrite)) (http.Handler, *proxy.Proxy, error) {
 	c := h.config
 	var authenticators auth.Union
 	if c.TokenFile != "" {
@@ -68,7 +68,7 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence,
 	}.router(), forward, nil
 }
 
-func (h *hub) proxy(serving context.Context, config *rest.Config, pulse *kcp.Pulse, enter func(user, cluster string) (tenancy.Entry, error), settling func(user string, ws tenancy.Workspace) bool, changes *audit.Log, wrote func(e tenancy.Entry, method, path string)) (*proxy.Proxy, error) {
+func (h *hub) proxy(serving context.Context, config *rest.Config, pulse *kcp.Pulse, enter func(user, cluster string) (tenancy.Entry, error), settling func(user string, ws tenancy.Workspace) bool, changes *audit.Log, wrote func(tenancy.Entry, tenancy.ObjectWrite)) (*proxy.Proxy, error) {
 	upstream, err := url.Parse(config.Host)
 	if err != nil {
 		return nil, fmt.Errorf("kcp's URL: %w", err)

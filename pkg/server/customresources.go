@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"go.uber.org/zap"
@@ -42,27 +41,15 @@ func (c *controllers) newCustomResources(clients *kcp.Clients) *customResources 
 	}
 }
 
-// wrote is the proxy's, for every write in a Workspace.
-func (c *customResources) wrote(e tenancy.Entry, _, path string) {
-	if !ofDefinitions(path) {
+// wrote handles a write in a Workspace that went through the proxy.
+func (c *customResources) wrote(e tenancy.Entry, w tenancy.ObjectWrite) {
+	if !w.DefinesResources() {
 		return
 	}
 	if key, ok := c.key(e.Workspace); ok {
 		c.found.Written(key)
 		c.Enqueue(key)
 	}
-}
-
-// ofDefinitions tells whether a path in a Workspace is of CustomResourceDefinitions,
-// in any version, or of one of them.
-func ofDefinitions(path string) bool {
-	rest, ok := strings.CutPrefix(path, "/apis/apiextensions.k8s.io/")
-	if !ok {
-		return false
-	}
-	_, rest, _ = strings.Cut(rest, "/")
-	resource, _, _ := strings.Cut(rest, "/")
-	return resource == "customresourcedefinitions"
 }
 
 func (c *controllers) customResourcesConfig(clients *kcp.Clients) access.CustomResourcesConfig {

@@ -162,9 +162,9 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 		return wait, err
 	}
 	definitions, repairs := c.newCustomResources(clients), c.newRepairs(clients)
-	wrote := func(e tenancy.Entry, method, path string) {
-		definitions.wrote(e, method, path)
-		repairs.wrote(e, method, path)
+	wrote := func(e tenancy.Entry, w tenancy.ObjectWrite) {
+		definitions.wrote(e, w)
+		repairs.wrote(e, w)
 	}
 	app, forward, err := h.api(serving, clients, there, clusters, v, config, h.audit, c.rights(), wrote)
 	if err != nil {

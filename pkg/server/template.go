@@ -63,9 +63,9 @@ func askToReconcile(ctx context.Context, clients *kcp.Clients, key controller.Ke
 	return again(err)
 }
 
-// wrote is the proxy's, for every write in a Workspace.
-func (r *repairs) wrote(e tenancy.Entry, method, path string) {
-	if !r.template.Written(e.Workspace.ClusterID, method, path) {
+// wrote handles a write in a Workspace that went through the proxy.
+func (r *repairs) wrote(e tenancy.Entry, w tenancy.ObjectWrite) {
+	if !r.template.Written(e.Workspace.ClusterID, w) {
 		return
 	}
 	if org, ok := r.orgs(e.Workspace.OrgUUID); ok && org.ClusterID != "" {

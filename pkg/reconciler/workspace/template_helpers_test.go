@@ -185,3 +185,7 @@ func (k *templated) condition(t *testing.T) metav1.Condition {
 	require.NotNil(t, c)
 	return *c
 }
+
+func widgetUpdate(name string) tenancy.ObjectWrite {
+	return tenancy.ObjectWrite{Verb: "update", Group: "widgets.example.com", Resource: "widgets", Name: name}
+}

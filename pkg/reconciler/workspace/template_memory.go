@@ -1,7 +1,7 @@
 package workspace
 
 import (
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -73,24 +73,20 @@ func (t *Template) Forget(cluster string) {
 	delete(t.memory.clusters, cluster)
 }
 
-// Written tells whether a tenant's write to a path of a logical cluster, such as
-// /api/v1/namespaces/default/configmaps/settings, may have altered an object of
-// the template. Then the next pass over the Workspace applies all of it: enqueue
-// one, but not more than one a second, because tenants decide how often they
-// write.
-func (t *Template) Written(cluster, method, path string) bool {
-	switch method {
-	case "PUT", "PATCH", "DELETE":
+// Written records a tenant's write in a logical cluster and reports whether it may
+// have altered an object of the template. The next pass over the Workspace then applies
+// the whole template. The caller enqueues that pass at most once a second, because
+// tenants decide how often they write.
+func (t *Template) Written(cluster string, w tenancy.ObjectWrite) bool {
+	switch {
+	case w.Verb == "deletecollection":
+	case w.Name != "" && slices.Contains([]string{"update", "patch", "delete"}, w.Verb):
 	default:
-		// What is not there cannot be altered by a POST.
-		return false
-	}
-	at, ok := placeOf(path)
-	if !ok || at.name == "" && method != "DELETE" {
+		// A create alters nothing that exists.
 		return false
 	}
 	for _, o := range t.Objects {
-		if at.holds(o) {
+		if mayAlter(w, o) {
 			t.memory.wrote(cluster)
 			return true
 		}
@@ -98,38 +94,15 @@ func (t *Template) Written(cluster, method, path string) bool {
 	return false
 }
 
-// place is what a path names, but for the kind: two objects of one group may
-// share a name, and are then both applied again.
-type place struct{ group, namespace, name string }
-
-func placeOf(path string) (place, bool) {
-	var at place
-	parts := strings.Split(strings.Trim(path, "/"), "/")
-	switch {
-	case len(parts) > 2 && parts[0] == "api":
-		parts = parts[2:]
-	case len(parts) > 3 && parts[0] == "apis":
-		at.group, parts = parts[1], parts[3:]
-	default:
-		return place{}, false
-	}
-	// /namespaces/{name} itself, and what is below it: of a namespace, no part but
-	// its status and its finalizers can be written.
-	if len(parts) > 2 && parts[0] == "namespaces" && parts[2] != "status" && parts[2] != "finalize" {
-		at.namespace, parts = parts[1], parts[2:]
-	}
-	if len(parts) > 1 {
-		at.name = parts[1]
-	}
-	return at, true
-}
-
-func (p place) holds(o *unstructured.Unstructured) bool {
+// mayAlter reports whether a write may be to an object. It compares no kind, because a
+// URL names the resource: a write to one of two objects of one group and name counts
+// for both.
+func mayAlter(w tenancy.ObjectWrite, o *unstructured.Unstructured) bool {
 	kind, namespace := o.GroupVersionKind().GroupKind(), o.GetNamespace()
 	if namespace == "" && stageOf(kind) != stageNamespaces {
 		namespace = tenancy.DefaultNamespace
 	}
-	return kind.Group == p.group &&
-		(p.name == "" || o.GetName() == p.name) &&
-		(p.namespace == "" || namespace == p.namespace)
+	return kind.Group == w.Group &&
+		(w.Name == "" || o.GetName() == w.Name) &&
+		(w.Namespace == "" || namespace == w.Namespace)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -55,7 +54,7 @@ func TestTemplate_noneAsksForNothing(t *testing.T) {
 	t.Parallel()
 	k := settled(t)
 	require.Equal(t, metav1.ConditionTrue, k.condition(t).Status, "a complaint of a template that was taken away must not stay")
-	require.False(t, k.template.Written("ws1", "DELETE", "/api/v1/namespaces/default/configmaps"))
+	require.False(t, k.template.Written("ws1", tenancy.ObjectWrite{Verb: "deletecollection", Resource: "configmaps", Namespace: "default"}))
 }
 
 func TestTemplate_isAppliedAgain(t *testing.T) {
@@ -68,9 +67,9 @@ func TestTemplate_isAppliedAgain(t *testing.T) {
 		"when nothing happened":            {func(*templated) {}, nil},
 		"with a resync":                    {func(k *templated) { k.clock.SetTime(k.clock.Now().Add(10 * time.Minute)) }, all},
 		"not yet before one":               {func(k *templated) { k.clock.SetTime(k.clock.Now().Add(5 * time.Minute)) }, nil},
-		"after a write to an object":       {func(k *templated) { k.template.Written("ws1", "PUT", "/apis/widgets.example.com/v1/widgets/hello") }, all},
-		"not after one to another":         {func(k *templated) { k.template.Written("ws1", "PUT", "/apis/widgets.example.com/v1/widgets/mine") }, nil},
-		"not after one in another cluster": {func(k *templated) { k.template.Written("ws2", "PUT", "/apis/widgets.example.com/v1/widgets/hello") }, nil},
+		"after a write to an object":       {func(k *templated) { k.template.Written("ws1", widgetUpdate("hello")) }, all},
+		"not after one to another":         {func(k *templated) { k.template.Written("ws1", widgetUpdate("mine")) }, nil},
+		"not after one in another cluster": {func(k *templated) { k.template.Written("ws2", widgetUpdate("hello")) }, nil},
 		"after the Workspace was another":  {func(k *templated) { k.template.Forget("ws1") }, all},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,9 +122,7 @@ func TestTemplate_aForcedPassAppliesEverything(t *testing.T) {
 func TestTemplate_aWriteDuringAPassIsNotLost(t *testing.T) {
 	t.Parallel()
 	k := settled(t, widgetManifest, bindingManifest)
-	write := func() {
-		k.template.Written("ws1", "PATCH", "/apis/widgets.example.com/v1/namespaces/default/widgets/hello")
-	}
+	write := func() { k.template.Written("ws1", widgetUpdate("hello")) }
 	write()
 	k.onApply = func(name string) {
 		if name == "Widget hello" {
@@ -270,28 +267,28 @@ func TestTemplate_knowsWritesToItsObjects(t *testing.T) {
 	t.Parallel()
 	k := newTemplated(t, widgetManifest, nsManifest, bindingManifest,
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: made}}`)
-	for request, want := range map[string]bool{
-		"PUT /apis/widgets.example.com/v1/namespaces/default/widgets/hello":        true,
-		"PATCH /apis/widgets.example.com/v1/namespaces/default/widgets/hello":      true,
-		"DELETE /apis/widgets.example.com/v1/namespaces/default/widgets/hello":     true,
-		"PUT /apis/widgets.example.com/v1/namespaces/default/widgets/hello/status": true,
-		"DELETE /apis/widgets.example.com/v1/namespaces/default/widgets":           true,
-		"DELETE /apis/widgets.example.com/v1beta1/namespaces/default/widgets/":     true,
-		"PUT /api/v1/namespaces/made/configmaps/settings":                          true,
-		"PUT /api/v1/namespaces/made":                                              true,
-		"PUT /api/v1/namespaces/made/status":                                       true,
-		"PATCH /apis/apis.kcp.io/v1alpha2/apibindings/widgets":                     true,
-		"GET /apis/widgets.example.com/v1/namespaces/default/widgets/hello":        false,
-		"POST /apis/widgets.example.com/v1/namespaces/default/widgets":             false,
-		"PUT /apis/widgets.example.com/v1/namespaces/default/widgets":              false,
-		"PUT /apis/widgets.example.com/v1/namespaces/other/widgets/hello":          false,
-		"PUT /apis/widgets.example.com/v1/namespaces/default/widgets/mine":         false,
-		"PUT /apis/gadgets.example.com/v1/namespaces/default/widgets/hello":        false,
-		"DELETE /api/v1/namespaces/default/configmaps":                             false,
-		"DELETE /api/v1/namespaces/default/configmaps/settings":                    false,
-		"DELETE /": false, "DELETE /api": false, "DELETE /api/v1": false, "DELETE /apis/widgets.example.com/v1": false, "DELETE ": false,
+	in := func(verb, group, resource, namespace, name string) tenancy.ObjectWrite {
+		return tenancy.ObjectWrite{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name}
+	}
+	const widgets, gadgets, kcp = "widgets.example.com", "gadgets.example.com", "apis.kcp.io"
+	for w, want := range map[tenancy.ObjectWrite]bool{
+		in("update", widgets, "widgets", "default", "hello"):      true,
+		in("patch", widgets, "widgets", "default", "hello"):       true,
+		in("delete", widgets, "widgets", "default", "hello"):      true,
+		in("deletecollection", widgets, "widgets", "default", ""): true,
+		in("update", "", "configmaps", "made", "settings"):        true,
+		in("update", "", "namespaces", "", "made"):                true,
+		in("patch", kcp, "apibindings", "", "widgets"):            true,
+		in("get", widgets, "widgets", "default", "hello"):         false,
+		in("create", widgets, "widgets", "default", ""):           false,
+		in("update", widgets, "widgets", "default", ""):           false,
+		in("update", widgets, "widgets", "other", "hello"):        false,
+		in("update", widgets, "widgets", "default", "mine"):       false,
+		in("update", gadgets, "widgets", "default", "hello"):      false,
+		in("deletecollection", "", "configmaps", "default", ""):   false,
+		in("delete", "", "configmaps", "default", "settings"):     false,
+		{}: false,
 	} {
-		method, path, _ := strings.Cut(request, " ")
-		require.Equal(t, want, k.template.Written("ws1", method, path), request)
+		require.Equal(t, want, k.template.Written("ws1", w), w)
 	}
 }
