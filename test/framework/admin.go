@@ -6,8 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -60,4 +63,68 @@ func (k *KCP) Straight(t testing.TB, as, cluster, path string) int {
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	return response.StatusCode
+}
+
+// Refuses waits until kcp itself refuses a person. Its own cache of rights follows a
+// moment after the hub's.
+func (k *KCP) Refuses(t testing.TB, as, cluster string) {
+	t.Helper()
+	Eventually(t, Long, func() error {
+		return Equal(http.StatusForbidden, k.Straight(t, as, cluster, "/api/v1/namespaces"))
+	})
+}
+
+// Prints compares what kubectl prints, as kcp's admin, with the last argument.
+func (k *KCP) Prints(t testing.TB, cluster string, args ...string) error {
+	want := args[len(args)-1]
+	out, errOut, err := k.Kubectl(t, "", cluster, args[:len(args)-1]...)
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, errOut)
+	}
+	if out != want {
+		return fmt.Errorf("%q instead of %q", out, want)
+	}
+	return nil
+}
+
+// Kubectl runs kubectl as kcp's admin against a cluster, past every hub.
+func (k *KCP) Kubectl(t testing.TB, stdin, cluster string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	server, errOut, err := Kubectl(t, "", "--kubeconfig", k.Kubeconfig, "config", "view", "--minify", "--context", "base", "-o", "jsonpath={.clusters[0].cluster.server}")
+	require.NoError(t, err, errOut)
+	return Kubectl(t, stdin, append([]string{"--kubeconfig", k.Kubeconfig, "--context", "base", "--server", server + "/clusters/" + cluster}, args...)...)
+}
+
+// Universal creates a workspace below kcp's root, of the type that the hub's root
+// workspace has.
+func (k *KCP) Universal(t testing.TB) (cluster string) {
+	t.Helper()
+	name := strings.TrimPrefix(NewRoot(), "root:")
+	workspaces := k.Clients(t).Workspaces("root")
+	ws := &kcptenancyv1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	ws.Spec.Type = &kcptenancyv1alpha1.WorkspaceTypeReference{Name: "universal", Path: "root"}
+	_, err := workspaces.Create(t.Context(), ws, metav1.CreateOptions{})
+	require.NoError(t, err)
+	Eventually(t, Long, func() error {
+		ws, err := workspaces.Get(t.Context(), name, metav1.GetOptions{})
+		if err == nil && ws.Status.Phase != kcpcorev1alpha1.LogicalClusterPhaseReady {
+			err = fmt.Errorf("workspace %s is %s", name, ws.Status.Phase)
+		}
+		if err == nil {
+			cluster = ws.Spec.Cluster
+		}
+		return err
+	})
+	return cluster
+}
+
+// ShardAdmin returns clients with the rights of the shard's admin. Nothing in kcp is
+// refused to it, LogicalClusters and inactive clusters included.
+func (k *KCP) ShardAdmin(t testing.TB) *kcp.Clients {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(k.Kubeconfig)
+	require.NoError(t, err)
+	clients, err := k.Clients(t).As(&rest.Config{BearerToken: config.AuthInfos[config.Contexts["shard-base"].AuthInfo].Token})
+	require.NoError(t, err)
+	return clients
 }

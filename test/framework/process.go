@@ -12,10 +12,7 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
 // Long is how long anything may take on a slow machine before a test gives up.
@@ -122,33 +119,6 @@ func (p *Process) Stop() error {
 	case <-time.After(Long):
 		p.Kill()
 		return fmt.Errorf("the program did not end on SIGTERM")
-	}
-}
-
-// Eventually waits until cond returns nil, and fails the test with its last error
-// otherwise.
-func Eventually(t testing.TB, within time.Duration, cond func() error) {
-	t.Helper()
-	require.NoError(t, Wait(within, cond))
-}
-
-// Wait waits until cond returns nil, and returns its last error otherwise: for
-// goroutines, which must not end a test.
-func Wait(within time.Duration, cond func() error) error {
-	deadline := time.NewTimer(within)
-	defer deadline.Stop()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := cond()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-deadline.C:
-			return fmt.Errorf("still so after %s: %w", within, err)
-		case <-tick.C:
-		}
 	}
 }
 

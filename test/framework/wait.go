@@ -1,0 +1,75 @@
+package framework
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Eventually waits until cond returns nil, and fails the test with its last error
+// otherwise.
+func Eventually(t testing.TB, within time.Duration, cond func() error) {
+	t.Helper()
+	require.NoError(t, Wait(within, cond))
+}
+
+// Wait waits until cond returns nil, and returns its last error otherwise: for
+// goroutines, which must not end a test.
+func Wait(within time.Duration, cond func() error) error {
+	deadline := time.NewTimer(within)
+	defer deadline.Stop()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := cond()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-deadline.C:
+			return fmt.Errorf("still so after %s: %w", within, err)
+		case <-tick.C:
+		}
+	}
+}
+
+// Equal is a condition for Eventually: the two numbers are equal.
+func Equal(want, got int) error {
+	if want != got {
+		return fmt.Errorf("%d instead of %d", got, want)
+	}
+	return nil
+}
+
+// Check is a condition for Eventually: nil if ok, and the formatted error otherwise.
+func Check(ok bool, format string, args ...any) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf(format, args...)
+}
+
+// Cascades is how long the removal of an object with all its children may take. kcp
+// looks at a terminating object again only after a fifth of its age.
+const Cascades = 5 * time.Minute
+
+// NowAndThen waits as Eventually does, up to Cascades, and asks five times a second: for
+// slow work whose condition is expensive to ask.
+func NowAndThen(t testing.TB, cond func() error) {
+	t.Helper()
+	deadline, tick := time.After(Cascades), time.NewTicker(200*time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := cond()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline:
+			require.NoError(t, err)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package authorization
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/server"
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+func TestAuthorizationMatrix(t *testing.T) {
+	t.Parallel()
+	w := newMatrixWorld(t)
+	t.Run("all", func(t *testing.T) {
+		t.Run("everybody gets what the matrix says", w.cells)
+		t.Run("the tenant headers agree with the path", w.tenantHeaders)
+		t.Run("nobody comes in with a doubtful Authorization", w.authorizations)
+		t.Run("a path has no other methods", w.otherMethods)
+		t.Run("strangers cannot tell what exists", w.foreignAndMissing)
+		t.Run("the refused cannot tell who exists", w.targets)
+		t.Run("what is soft-deleted is not found", w.softDeleted)
+		t.Run("people delete and undelete themselves", w.oneself)
+		t.Run("attacks", w.attacks)
+	})
+	logged := w.hub.Log.String()
+	require.Contains(t, logged, "sudo POST", "the audit lines are in it, too")
+	require.NoError(t, w.withoutTokens(logged), "the hub's log")
+	metrics, err := (&framework.Client{URL: w.hub.Metrics, HTTP: http.DefaultClient}).Try(call{Method: http.MethodGet})
+	require.NoError(t, err)
+	require.Contains(t, string(metrics.Raw), "kedge_http_requests_total")
+	require.NoError(t, w.withoutTokens(string(metrics.Raw)), "the hub's metrics")
+}
+
+// needsTarget tells whether the row acts upon somebody.
+func (r matrixRow) needsTarget() bool {
+	for _, placeholder := range []string{"{user}", "{name}", "{target}"} {
+		if strings.Contains(r.pattern()+r.rest+r.body, placeholder) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *matrixWorld) cells(t *testing.T) {
+	t.Parallel()
+	for _, r := range matrixRows {
+		t.Run(r.name(), func(t *testing.T) {
+			t.Parallel()
+			s := &matrixScene{matrixWorld: w, matrixPlace: w.places[r.at]}
+			if r.needsTarget() {
+				s.target = w.somebody(t)
+			}
+			for _, route := range r.routes(server.Routes()) {
+				for s.position = range matrixPositions {
+					t.Run(route.Method+" as "+matrixPositionNames[s.position], func(t *testing.T) { s.cell(t, r, route.Method) })
+				}
+			}
+		})
+	}
+}
+
+// matrixStates is what every refusal tells people whose own state is against them.
+var matrixStates = map[int]string{asPending: "approval", asRejected: "rejected", asDeleted: "this account was deleted"}
+
+func (s *matrixScene) cell(t *testing.T, r matrixRow, method string) {
+	t.Helper()
+	if r.before != nil {
+		require.NoError(t, r.before(s))
+	}
+	c := s.call(r, method)
+	a := s.send(t, c)
+	s.judge(t, c, a, r.want(s.position))
+	if state := matrixStates[s.position]; state != "" && a.Code == http.StatusForbidden && method != http.MethodHead {
+		require.Contains(t, a.Text("message"), state)
+	}
+	if r.check != nil && a.Code < 300 {
+		r.check(s, t, a)
+	}
+}
+
+func (s *matrixScene) isCaller(t *testing.T, a framework.Answer) {
+	t.Helper()
+	require.Equal(t, matrixPeople[s.position], a.Text("name"))
+}
+
+func (s *matrixScene) isOrg(t *testing.T, a framework.Answer) {
+	t.Helper()
+	require.Equal(t, s.org, a.Text("uuid"))
+	require.Equal(t, map[int]string{asOrgMember: "member", asOrgAdmin: "admin"}[s.position], a.Text("role"))
+}
+
+func (s *matrixScene) isWorkspace(t *testing.T, a framework.Answer) {
+	t.Helper()
+	require.Equal(t, s.ws, a.Text("uuid"))
+	require.Equal(t, map[int]string{asWorkspaceMember: "member", asWorkspaceAdmin: "admin", asOrgMember: "viewer", asOrgAdmin: "admin"}[s.position], a.Text("role"))
+}
+
+func (s *matrixScene) holdsOwnToken(t *testing.T, a framework.Answer) {
+	t.Helper()
+	require.Equal(t, s.tokens[s.position], a.JSON["status"].(map[string]any)["token"])
+}
+
+// listed are the values of a field in a list, of the items that keep lets through.
+func (s *matrixScene) listed(t *testing.T, a framework.Answer, field string, keep func(item map[string]any) bool) []any {
+	t.Helper()
+	items, ok := a.JSON["items"].([]any)
+	require.True(t, ok, "%s", a.Raw)
+	found := []any{}
+	for _, i := range items {
+		if item := i.(map[string]any); keep(item) {
+			found = append(found, item[field])
+		}
+	}
+	return found
+}
+
+func (s *matrixScene) hasOwnRowsOnly(t *testing.T, a framework.Answer) {
+	t.Helper()
+	want := map[int][]any{asWorkspaceMember: {s.ws}, asWorkspaceAdmin: {s.ws}, asOrgMember: {nil}, asOrgAdmin: {nil}}[s.position]
+	require.ElementsMatch(t, want, s.listed(t, a, "workspaceUUID", func(i map[string]any) bool { return i["orgUUID"] == s.org }))
+}
+
+func (s *matrixScene) listsOwnOrgsOnly(t *testing.T, a framework.Answer) {
+	t.Helper()
+	want := map[int][]any{asOrgMember: {"member"}, asOrgAdmin: {"admin"}}[s.position]
+	require.ElementsMatch(t, want, s.listed(t, a, "role", func(i map[string]any) bool { return i["uuid"] == s.org }))
+}
+
+func (s *matrixScene) listsOwnWorkspacesOnly(t *testing.T, a framework.Answer) {
+	t.Helper()
+	want := map[int][]any{asWorkspaceMember: {s.ws}, asWorkspaceAdmin: {s.ws}, asOrgAdmin: {s.ws, s.other}}[s.position]
+	require.ElementsMatch(t, want, s.listed(t, a, "uuid", func(map[string]any) bool { return true }))
+}

@@ -1,0 +1,245 @@
+package authorization
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/server"
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// The positions that a caller can be in, in the order of the columns of the matrix.
+const (
+	asAnonymous = iota
+	// The pending, the rejected and the deleted are admins of every Org and Workspace, so
+	// that nothing but their state stands against them.
+	asPending
+	asRejected
+	asDeleted
+	asNobody
+	asForeignAdmin
+	asPlatformAdmin
+	asWorkspaceMember
+	asWorkspaceAdmin
+	asOrgMember
+	asOrgAdmin
+	// Bots come with their routes. Until then they are ServiceAccounts with a role in
+	// the Workspace, whose tokens kcp accepts, and strangers to the hub.
+	asBotMember
+	asBotAdmin
+	matrixPositions
+)
+
+var matrixPositionNames = [matrixPositions]string{
+	"anonymous", "pending", "rejected", "deleted", "nobody", "foreign admin", "platform admin",
+	"workspace member", "workspace admin", "org member", "org admin", "bot member", "bot admin",
+}
+
+// matrixRow is what one route gives to everybody.
+type matrixRow struct {
+	// route is a method and a pattern of the router. Methods are joined by "|"; * is
+	// every method of a catch-all.
+	route string
+	// about tells rows of one route apart.
+	about string
+	// gets are the codes, a column for each position, or one code for all. 2xx is any
+	// success.
+	gets string
+	// at names the place to be in, where what the row does would disturb the others;
+	// rows about what is not in a place at all do without.
+	at string
+	// rest stands for the * of the pattern; query, body and header go with every
+	// request. All may hold placeholders, as the pattern does.
+	rest, query, body string
+	header            http.Header
+	// before brings about what the request uses up.
+	before func(s *matrixScene) error
+	// check looks into an answer that has the right code.
+	check func(s *matrixScene, t *testing.T, a framework.Answer)
+}
+
+// matrixRows are the authorization matrix. The columns are
+//
+//	anonymous, pending, rejected, deleted; nobody, foreign admin, platform admin;
+//	workspace member and admin; Org member and admin; bot member and admin
+var matrixRows = []matrixRow{
+	{route: "* /api", gets: "404"},
+	{route: "* /api/v1", gets: "404"},
+	{route: "* /api/v1/*", gets: "404", rest: "namespaces/default/secrets"},
+	{route: "* /apis", gets: "404"},
+	{route: "* /apis/*", gets: "404", rest: "tenancy.kedge.faros.sh/v1alpha1/organizations"},
+	{route: "* /services", gets: "404"},
+	{route: "* /services/*", gets: "404", rest: "apiexport/root/tenancy.kedge.faros.sh/clusters/*/api"},
+
+	{route: "GET /api/users", query: "?q=alice", gets: "401 403 403 403  200 200 200  200 200  200 200  401 401"},
+	{route: "GET /api/users/me", gets: "401 200 200 200  200 200 200  200 200  200 200  401 401", check: (*matrixScene).isCaller},
+	{route: "PATCH /api/users/me", body: `{"displayName":"{caller}"}`, gets: "401 403 403 403  200 200 200  200 200  200 200  401 401", check: (*matrixScene).isCaller},
+	{route: "GET /api/users/me/memberships", gets: "401 403 403 403  200 200 200  200 200  200 200  401 401", check: (*matrixScene).hasOwnRowsOnly},
+	{route: "DELETE /api/users/{name}", before: (*matrixScene).liveUser, gets: "401 403 403 403  403 403 202  403 403  403 403  401 401"},
+	{route: "POST /api/users/{name}/undelete", before: (*matrixScene).deletedUser, gets: "401 403 403 403  403 403 2xx  403 403  403 403  401 401"},
+
+	{route: "GET /api/admin/users", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
+	{route: "PATCH /api/admin/users/{name}", body: `{"orgQuota":7}`, gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
+	{route: "PATCH /api/admin/orgs/{org}", body: `{"workspaceQuota":50}`, gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
+	{route: "GET /api/admin/deletions", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
+
+	{route: "POST /api/credentials", body: framework.ExecCredential("{cluster}"), gets: "401 403 403 403  403 403 403  200 200  403 200  401 401", check: (*matrixScene).holdsOwnToken},
+	{route: "POST /api/credentials", about: "for the path of a Workspace", body: framework.ExecCredential("{path}"), gets: "401 403 403 403  403 403 403  200 200  403 200  401 401", check: (*matrixScene).holdsOwnToken},
+	{route: "POST /api/credentials", about: "for an Org's own workspace", body: framework.ExecCredential("{root}:orgs:{org}"), gets: "401 403 403 403  403 403 403  403 403  403 403  401 401"},
+	{route: "POST /api/credentials", about: "where members look around", at: "viewing", body: framework.ExecCredential("{cluster}"), gets: "401 403 403 403  403 403 403  200 200  200 200  401 401", check: (*matrixScene).holdsOwnToken},
+
+	{route: "GET /api/orgs", gets: "401 403 403 403  200 200 200  200 200  200 200  401 401", check: (*matrixScene).listsOwnOrgsOnly},
+	// Who may is asked here; that what they get becomes Ready, other tests see.
+	{route: "POST /api/orgs", body: `{"displayName":"Made by {caller}"}`, header: http.Header{"Prefer": {"respond-async"}}, gets: "401 403 403 403  202 202 202  202 202  202 202  401 401"},
+	{route: "GET /api/orgs/{org}", gets: "401 403 403 403  403 403 403  403 403  200 200  401 401", check: (*matrixScene).isOrg},
+	{route: "PATCH /api/orgs/{org}", body: `{"displayName":"main"}`, gets: "401 403 403 403  403 403 403  403 403  403 200  401 401", check: (*matrixScene).isOrg},
+	{route: "DELETE /api/orgs/{org}", at: "ending", before: (*matrixScene).liveOrg, gets: "401 403 403 403  403 403 403  403 403  403 200  401 401"},
+	{route: "POST /api/orgs/{org}/undelete", at: "returning", before: (*matrixScene).deletedOrg, gets: "401 403 403 403  403 403 403  403 403  403 2xx  401 401"},
+	{route: "GET /api/orgs/{org}/members", gets: "401 403 403 403  403 403 403  403 403  200 200  401 401"},
+	{route: "POST /api/orgs/{org}/members", body: `{"userRef":{"name":"{target}"},"role":"member"}`, before: (*matrixScene).notInOrg, gets: "401 403 403 403  403 403 403  403 403  403 201  401 401"},
+	{route: "GET /api/orgs/{org}/members/{user}", before: (*matrixScene).inOrg, gets: "401 403 403 403  403 403 403  403 403  200 200  401 401"},
+	{route: "PATCH /api/orgs/{org}/members/{user}", body: `{"role":"admin"}`, before: (*matrixScene).inOrg, gets: "401 403 403 403  403 403 403  403 403  403 200  401 401"},
+	{route: "DELETE /api/orgs/{org}/members/{user}", before: (*matrixScene).inOrg, gets: "401 403 403 403  403 403 403  403 403  403 204  401 401"},
+	{route: "DELETE /api/orgs/{org}/memberships/me", at: "leaving", before: (*matrixScene).seated, gets: "401 403 403 403  403 403 403  403 403  204 204  401 401"},
+
+	{route: "GET /api/orgs/{org}/workspaces", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401", check: (*matrixScene).listsOwnWorkspacesOnly},
+	{route: "POST /api/orgs/{org}/workspaces", body: `{"displayName":"Made by {caller}"}`, at: "growing", gets: "401 403 403 403  403 403 403  403 403  201 201  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces", about: "where only admins create", body: `{"displayName":"Made by {caller}"}`, at: "closed", gets: "401 403 403 403  403 403 403  403 403  403 201  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401", check: (*matrixScene).isWorkspace},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}", about: "where members look around", at: "viewing", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401", check: (*matrixScene).isWorkspace},
+	{route: "PATCH /api/orgs/{org}/workspaces/{ws}", body: `{"displayName":"work"}`, gets: "401 403 403 403  403 403 403  403 200  403 200  401 401", check: (*matrixScene).isWorkspace},
+	{route: "PATCH /api/orgs/{org}/workspaces/{ws}", about: "where members look around", at: "viewing", body: `{"displayName":"work"}`, gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
+	{route: "DELETE /api/orgs/{org}/workspaces/{ws}", at: "ending a workspace", before: (*matrixScene).liveWorkspace, gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces/{ws}/undelete", at: "returning a workspace", before: (*matrixScene).deletedWorkspace, gets: "401 403 403 403  403 403 403  403 2xx  403 2xx  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/kubeconfig", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/kubeconfig", about: "where members look around", at: "viewing", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/members", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces/{ws}/members", body: `{"userRef":{"name":"{target}"},"role":"member"}`, before: (*matrixScene).notInWorkspace, gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces/{ws}/members", about: "where members look around", at: "viewing", body: `{"userRef":{"name":"{target}"},"role":"member"}`, before: (*matrixScene).notInWorkspace, gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/members/{user}", before: (*matrixScene).inWorkspace, gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "PATCH /api/orgs/{org}/workspaces/{ws}/members/{user}", body: `{"role":"admin","sudo":true}`, before: (*matrixScene).inWorkspace, gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
+	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/members/{user}", before: (*matrixScene).inWorkspace, gets: "401 403 403 403  403 403 403  403 204  403 204  401 401"},
+	// An Org's admin is admin in the Workspace without a Membership to give up.
+	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/memberships/me", at: "leaving a workspace", before: (*matrixScene).seated, gets: "401 403 403 403  403 403 403  204 204  403 404  401 401"},
+
+	// kcp, not the hub, says 405 to a HEAD of whom the hub lets through.
+	{route: "GET /clusters/*", rest: "{cluster}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "GET /clusters/*", about: "by path", rest: "{path}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "GET /clusters/*", about: "an Org's own workspace", rest: "{root}:orgs:{org}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  403 403  403 403  401 401"},
+	{route: "GET /clusters/*", about: "where members look around", at: "viewing", rest: "{cluster}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401"},
+	{route: "HEAD /clusters/*", rest: "{cluster}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  405 405  403 405  401 401"},
+	{route: "POST /clusters/*", rest: matrixConfigMaps, body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"made-"}}`, gets: "401 403 403 403  403 403 403  201 201  403 201  401 401"},
+	{route: "POST /clusters/*", about: "where members look around", at: "viewing", rest: matrixConfigMaps, body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"made-"}}`, gets: "401 403 403 403  403 403 403  201 201  403 201  401 401"},
+	{route: "PUT /clusters/*", rest: matrixConfigMaps + "/{target}", body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"{target}"},"data":{"by":"{caller}"}}`, before: (*matrixScene).configMap, gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "PATCH /clusters/*", rest: matrixConfigMaps + "/{target}", body: `{"data":{"by":"{caller}"}}`, header: http.Header{"Content-Type": {"application/merge-patch+json"}}, before: (*matrixScene).configMap, gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "DELETE /clusters/*", rest: matrixConfigMaps + "/{target}", before: (*matrixScene).configMap, gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	// What the hub lets through, RBAC in the Workspace still refuses by role.
+	{route: "GET /clusters/*", about: "Secrets, where members look around", at: "viewing", rest: "{cluster}/api/v1/secrets", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "POST /clusters/*", about: "RBAC", rest: "{cluster}/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", query: "?dryRun=All", body: matrixBinding, gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
+	{route: "POST /clusters/*", about: "a bot's token", rest: "{cluster}/api/v1/namespaces/default/serviceaccounts/default/token", query: "?dryRun=All", body: `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`, gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
+	{route: "DELETE /clusters/*", about: "the LogicalCluster", rest: "{cluster}/apis/core.kcp.io/v1alpha1/logicalclusters/cluster", query: "?dryRun=All", gets: "401 403 403 403  403 403 403  403 403  403 403  401 401"},
+	{route: "CONNECT|OPTIONS|QUERY|TRACE /clusters/*", rest: "{cluster}/api/v1/namespaces", gets: "405"},
+}
+
+const (
+	matrixConfigMaps = "{cluster}/api/v1/namespaces/default/configmaps"
+	matrixBinding    = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"generateName":"made-"},` +
+		`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"kedge:workspace:viewer"}}`
+)
+
+// want is the code for a position.
+func (r matrixRow) want(position int) string {
+	codes := strings.Fields(r.gets)
+	if len(codes) == 1 {
+		return codes[0]
+	}
+	return codes[position]
+}
+
+func (r matrixRow) pattern() string { return r.route[strings.Index(r.route, " ")+1:] }
+
+// routes are those of the router that the row is about.
+func (r matrixRow) routes(all []server.Route) []server.Route {
+	methods, pattern, _ := strings.Cut(r.route, " ")
+	var found []server.Route
+	for _, route := range all {
+		if route.Pattern == pattern && (methods == "*" || slices.Contains(strings.Split(methods, "|"), route.Method)) {
+			found = append(found, route)
+		}
+	}
+	return found
+}
+
+// name is the row's in the names of tests.
+func (r matrixRow) name() string { return strings.TrimSpace(r.route + " " + r.about) }
+
+// tenant tells whether the tenant headers belong to the row's requests.
+func (r matrixRow) tenant() bool { return strings.HasPrefix(r.pattern(), "/api/orgs/{org}") }
+
+func (r matrixRow) inWorkspace() bool { return r.tenant() && strings.Contains(r.pattern(), "{ws}") }
+
+// authenticated tells whether the route asks who the caller is.
+func (r matrixRow) authenticated() bool { return r.want(asAnonymous) == "401" }
+
+// firstMatrixRows are rows, one for each route.
+func firstMatrixRows(which func(matrixRow) bool) []matrixRow {
+	var found []matrixRow
+	seen := map[string]bool{}
+	for _, r := range matrixRows {
+		if !seen[r.route] && which(r) {
+			seen[r.route] = true
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// matrixGaps are the routes without a row, and the rows without a route or with a wrong
+// number of columns.
+func matrixGaps(matrixRows []matrixRow, all []server.Route) []string {
+	var found []string
+	listed := map[server.Route]bool{}
+	for _, r := range matrixRows {
+		if n := len(strings.Fields(r.gets)); n != 1 && n != matrixPositions {
+			found = append(found, fmt.Sprintf("%s has %d columns", r.name(), n))
+		}
+		methods, _, _ := strings.Cut(r.route, " ")
+		routes := r.routes(all)
+		if len(routes) == 0 || methods != "*" && len(routes) != len(strings.Split(methods, "|")) {
+			found = append(found, r.name()+" is no route")
+		}
+		for _, route := range routes {
+			listed[route] = true
+		}
+	}
+	for _, route := range all {
+		if !listed[route] {
+			found = append(found, route.Method+" "+route.Pattern+" has no row in the matrix")
+		}
+	}
+	return found
+}
+
+func TestMatrixListsEveryRouteAndNothingElse(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, matrixGaps(matrixRows, server.Routes()))
+
+	some := []server.Route{{Method: "GET", Pattern: "/a"}, {Method: "PUT", Pattern: "/a"}}
+	require.Empty(t, matrixGaps([]matrixRow{{route: "* /a", gets: "404"}}, some))
+	for name, c := range map[string]struct {
+		rows []matrixRow
+		says string
+	}{
+		"a route without a row":       {[]matrixRow{{route: "GET /a", gets: "404"}}, "PUT /a has no row in the matrix"},
+		"a row without a route":       {[]matrixRow{{route: "* /a", gets: "404"}, {route: "GET /b", gets: "404"}}, "GET /b is no route"},
+		"a method that is not routed": {[]matrixRow{{route: "GET|PUT|POST /a", gets: "404"}}, "GET|PUT|POST /a is no route"},
+		"a column too few":            {[]matrixRow{{route: "* /a", gets: "401 403"}}, "* /a has 2 columns"},
+	} {
+		require.Equal(t, []string{c.says}, matrixGaps(c.rows, some), name)
+	}
+}

@@ -1,0 +1,277 @@
+package authorization
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/faroshq/kedge-hub/pkg/server"
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// matrixPeople are those who stand in the positions; bots are none.
+var matrixPeople = [matrixPositions]string{
+	asPending: "ivan", asRejected: "mallory", asDeleted: "grace", asNobody: "frank", asForeignAdmin: "erin", asPlatformAdmin: "heidi",
+	asWorkspaceMember: "dave", asWorkspaceAdmin: "carol", asOrgMember: "bob", asOrgAdmin: "alice",
+}
+
+// matrixKeeper is one more admin of every Org, who sets the scene and cleans up.
+const matrixKeeper = "judy"
+
+// matrixExtras is how many people there are for rows to act upon.
+const matrixExtras = 40
+
+// matrixPlace is an Org with a Workspace. Some have another one, in which nobody is but
+// the Org's admins.
+type matrixPlace struct{ org, ws, other, cluster, path string }
+
+// matrixWorld is what the matrix is tried in.
+type matrixWorld struct {
+	hub  *framework.Hub
+	root string
+	// tokens are by position.
+	tokens [matrixPositions]string
+	places map[string]matrixPlace
+	// foreign is the Org of the foreign admin, in which nobody else is.
+	foreign matrixPlace
+	used    atomic.Int32
+}
+
+// newMatrixWorld builds the places that the rows name, among them "" for all that
+// disturbs nobody; "spare", in which nothing succeeds; "gone", a soft-deleted Org; and
+// "gone workspace", an Org with a soft-deleted Workspace; and the attacked one.
+func newMatrixWorld(t *testing.T) *matrixWorld {
+	t.Helper()
+	w := &matrixWorld{root: framework.NewRoot(), places: map[string]matrixPlace{}}
+	w.hub = framework.StartHub(t, kcp, w.root, func(o *server.Options) {
+		o.AdminUsers = []string{matrixPeople[asPlatformAdmin]}
+		o.DefaultOrgQuota = 100
+		o.TokenFile = filepath.Join(t.TempDir(), "tokens.csv")
+		require.NoError(t, writeMatrixTokens(o.TokenFile))
+	})
+	// Nobody is sent elsewhere.
+	w.hub.HTTP.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	for position, name := range matrixPeople {
+		if name != "" {
+			w.tokens[position] = framework.Token(name)
+			w.hub.Do(t, call{As: name, Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK)
+		}
+	}
+	names := []string{"", "spare", "gone", "gone workspace", attacked}
+	for _, r := range matrixRows {
+		names = append(names, r.at)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	built := make([]matrixPlace, len(names))
+	var all errgroup.Group
+	for i, name := range names {
+		all.Go(func() (err error) {
+			built[i], err = w.build(name)
+			return err
+		})
+	}
+	require.NoError(t, all.Wait())
+	for i, name := range names {
+		w.places[name] = built[i]
+	}
+	w.foreign.org = w.hub.CreateOrg(t, matrixPeople[asForeignAdmin], "foreign")
+	foreign := w.hub.CreateWorkspace(t, matrixPeople[asForeignAdmin], w.foreign.org, "foreign")
+	w.foreign.ws, w.foreign.cluster, w.foreign.path = foreign.Text("uuid"), foreign.Text("clusterID"), foreign.Text("workspacePath")
+	w.configure(t)
+	w.bots(t)
+	w.suspend(t)
+	return w
+}
+
+// writeMatrixTokens writes a token file with people whom kcp does not know, and need not:
+// none of them works in a Workspace.
+func writeMatrixTokens(path string) error {
+	if err := framework.WriteTokens(path); err != nil {
+		return err
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	names := []string{matrixPeople[asPending], matrixPeople[asRejected], matrixKeeper}
+	for i := range matrixExtras {
+		names = append(names, matrixExtra(i))
+	}
+	for _, name := range names {
+		raw = fmt.Appendf(raw, "%s,%s,uid-%s,\"dev\"\n", framework.Token(name), name, name)
+	}
+	return os.WriteFile(path, raw, 0o600)
+}
+
+func matrixExtra(i int) string { return fmt.Sprintf("extra-%d", i) }
+
+// somebody is a person whom nobody else uses.
+func (w *matrixWorld) somebody(t *testing.T) string {
+	t.Helper()
+	i := int(w.used.Add(1)) - 1
+	require.Less(t, i, matrixExtras, "there are more rows than people to act upon: raise matrixExtras")
+	return w.hub.Do(t, call{As: matrixExtra(i), Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK).Text("name")
+}
+
+// try sends a request and says so where it does not get one of the codes.
+func (w *matrixWorld) try(c call, codes ...int) (framework.Answer, error) {
+	a, err := w.hub.Try(c)
+	if err == nil && !slices.Contains(codes, a.Code) {
+		err = fmt.Errorf("%s %s as %s: %d %s", c.Method, c.Path, c.As, a.Code, a.Raw)
+	}
+	return a, err
+}
+
+func (w *matrixWorld) build(name string) (p matrixPlace, err error) {
+	title := name
+	if title == "" {
+		title = "main"
+	}
+	a, err := w.try(call{As: matrixKeeper, Method: http.MethodPost, Path: "/api/orgs", Body: map[string]string{"displayName": title}}, http.StatusCreated)
+	if err != nil {
+		return p, err
+	}
+	p.org = a.Text("uuid")
+	workspace := func(name string) (framework.Answer, error) {
+		return w.try(call{As: matrixKeeper, Method: http.MethodPost, Path: "/api/orgs/" + p.org + "/workspaces", Org: p.org, Body: map[string]string{"displayName": name}}, http.StatusCreated)
+	}
+	if a, err = workspace("work"); err != nil {
+		return p, err
+	}
+	p.ws, p.cluster, p.path = a.Text("uuid"), a.Text("clusterID"), a.Text("workspacePath")
+	if name == "" || name == "spare" {
+		if a, err = workspace("other"); err != nil {
+			return p, err
+		}
+		p.other = a.Text("uuid")
+	}
+	for position := range matrixPeople {
+		if err := w.seat(p, position); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// seat gives the person in a position the Memberships that make it.
+func (w *matrixWorld) seat(p matrixPlace, position int) error {
+	body := func(role string) any {
+		return map[string]any{"userRef": map[string]string{"name": matrixPeople[position]}, "role": role}
+	}
+	org := func(role string) error {
+		_, err := w.try(call{As: matrixKeeper, Method: http.MethodPost, Path: "/api/orgs/" + p.org + "/members", Org: p.org, Body: body(role)}, http.StatusOK, http.StatusCreated)
+		return err
+	}
+	workspace := func(role string) error {
+		_, err := w.try(call{As: matrixKeeper, Method: http.MethodPost, Path: "/api/orgs/" + p.org + "/workspaces/" + p.ws + "/members", Org: p.org, Workspace: p.ws, Body: body(role)}, http.StatusOK, http.StatusCreated)
+		return err
+	}
+	switch position {
+	case asPending, asRejected, asDeleted:
+		if err := org("admin"); err != nil {
+			return err
+		}
+		return workspace("admin")
+	case asOrgAdmin:
+		return org("admin")
+	case asOrgMember:
+		return org("member")
+	case asWorkspaceAdmin:
+		return workspace("admin")
+	case asWorkspaceMember:
+		return workspace("member")
+	}
+	return nil
+}
+
+// configure makes of some places what their names say.
+func (w *matrixWorld) configure(t *testing.T) {
+	t.Helper()
+	for name, patch := range map[string]string{"viewing": `{"defaultAccess":"view"}`, "closed": `{"workspaceCreation":"admin"}`} {
+		org := w.places[name].org
+		w.hub.Do(t, call{As: matrixKeeper, Method: http.MethodPatch, Path: "/api/orgs/" + org, Org: org, Body: patch}, http.StatusOK)
+	}
+	p := w.places[attacked]
+	w.hub.Do(t, call{
+		As: matrixKeeper, Method: http.MethodPost, Path: "/api/orgs/" + p.org + "/workspaces/" + p.ws + "/members", Org: p.org, Workspace: p.ws,
+		Body: fmt.Sprintf(`{"userRef":{"name":%q},"role":"member","sudo":true}`, matrixPeople[asOrgMember]),
+	}, http.StatusCreated)
+	// kcp gets the viewers' bindings after the answer, and looks at its own cache.
+	framework.Eventually(t, framework.Long, func() error {
+		_, err := w.try(call{As: matrixPeople[asOrgMember], Method: http.MethodGet, Path: "/clusters/" + w.places["viewing"].cluster + "/api/v1/namespaces"}, http.StatusOK)
+		return err
+	})
+}
+
+// bots makes what O-14 calls a bot, by hand, and sees to it that kcp takes its
+// token.
+func (w *matrixWorld) bots(t *testing.T) {
+	t.Helper()
+	cluster := w.places[""].cluster
+	for position, role := range map[int]string{asBotMember: "member", asBotAdmin: "admin"} {
+		name := uuid.NewString()
+		_, errOut, err := kcp.Kubectl(t, fmt.Sprintf(`apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: %[1]s
+  namespace: default
+  labels: {tenancy.kedge.faros.sh/kedge-sa: "true"}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: %[1]s}
+subjects: [{kind: ServiceAccount, namespace: default, name: %[1]s}]
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "kedge:workspace:%[2]s"}
+`, name, role), cluster, "create", "-f", "-")
+		require.NoError(t, err, errOut)
+		token, errOut, err := kcp.Kubectl(t, "", cluster, "create", "token", name)
+		require.NoError(t, err, errOut)
+		w.tokens[position] = strings.TrimSpace(token)
+		framework.Eventually(t, framework.Long, func() error {
+			_, errOut, err := kcp.Kubectl(t, "", cluster, "--token", w.tokens[position], "get", "configmaps")
+			if err != nil {
+				return fmt.Errorf("%w: %s", err, errOut)
+			}
+			return nil
+		})
+		who, errOut, err := kcp.Kubectl(t, "", cluster, "--token", w.tokens[position], "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
+		require.NoError(t, err, errOut)
+		require.Equal(t, "system:serviceaccount:default:"+name, who)
+	}
+}
+
+// suspend makes one admin a pending, one a rejected and one a soft-deleted person, and
+// soft-deletes an Org and a Workspace, after it has seen that all of them had rights
+// that work.
+func (w *matrixWorld) suspend(t *testing.T) {
+	t.Helper()
+	main, gone, workspace := w.places[""], w.places["gone"], w.places["gone workspace"]
+	for _, position := range []int{asPending, asRejected, asDeleted} {
+		w.hub.Do(t, call{As: matrixPeople[position], Method: http.MethodPatch, Path: "/api/orgs/" + main.org, Org: main.org, Body: `{"displayName":"main"}`}, http.StatusOK)
+	}
+	for position, registration := range map[int]string{asPending: "Pending", asRejected: "Rejected"} {
+		w.hub.Do(t, call{As: matrixPeople[asPlatformAdmin], Method: http.MethodPatch, Path: "/api/admin/users/" + matrixPeople[position], Body: map[string]string{"registration": registration}}, http.StatusOK)
+	}
+	w.hub.Do(t, call{As: matrixPeople[asDeleted], Method: http.MethodDelete, Path: "/api/users/me"}, http.StatusAccepted)
+
+	admin := call{As: matrixPeople[asOrgAdmin], Path: "/api/orgs/" + gone.org, Org: gone.org}
+	admin.Method = http.MethodGet
+	w.hub.Do(t, admin, http.StatusOK)
+	admin.Method = http.MethodDelete
+	w.hub.Do(t, admin, http.StatusOK)
+	admin = call{As: admin.As, Path: "/api/orgs/" + workspace.org + "/workspaces/" + workspace.ws, Org: workspace.org, Workspace: workspace.ws}
+	admin.Method = http.MethodGet
+	w.hub.Do(t, admin, http.StatusOK)
+	admin.Method = http.MethodDelete
+	w.hub.Do(t, admin, http.StatusOK)
+}

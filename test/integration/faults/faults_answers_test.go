@@ -1,0 +1,231 @@
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// fault does something to a request on its way to kcp.
+type fault = func(w http.ResponseWriter, r *http.Request, forward http.Handler)
+
+func isWatch(r *http.Request) bool { return r.URL.Query().Has("watch") }
+
+// refuses answers as kcp does.
+func refuses(w http.ResponseWriter, code int, reason metav1.StatusReason) {
+	w.Header().Set("Content-Type", "application/json")
+	if code == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "1")
+	}
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: string(reason), //nolint:gosec // an HTTP status fits
+	})
+}
+
+// torn lets half of an answer through and resets the connection.
+type torn struct{ http.ResponseWriter }
+
+func (t torn) Write(p []byte) (int, error) {
+	_, _ = t.ResponseWriter.Write(p[:len(p)/2])
+	_ = http.NewResponseController(t.ResponseWriter).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+func (t torn) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+// oneIn is a fault of one in n of the requests that are not watches, the same ones in
+// every run. Were it each nth, a retry that comes after as many others would always be
+// the one that is hit.
+func oneIn(n uint32, hit fault) fault {
+	var mu sync.Mutex
+	lots := rand.New(rand.NewPCG(1, uint64(n))) //nolint:gosec // lots, not secrets
+	return func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+		mu.Lock()
+		drawn := lots.Uint32N(n) == 0
+		mu.Unlock()
+		if !isWatch(r) && drawn {
+			hit(w, r, forward)
+			return
+		}
+		forward.ServeHTTP(w, r)
+	}
+}
+
+// faults are those of a kcp that is there.
+func answersOf() map[string]fault {
+	return map[string]fault{
+		"each answer is two seconds late": func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+			if !isWatch(r) {
+				select {
+				case <-time.After(2 * time.Second):
+				case <-r.Context().Done():
+				}
+			}
+			forward.ServeHTTP(w, r)
+		},
+		"one in three answers is torn": oneIn(3, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+			forward.ServeHTTP(torn{w}, r)
+		}),
+		"one in three is too many": oneIn(3, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+			refuses(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests)
+		}),
+		"two of three writes conflict": conflicting(),
+		"no watch lasts half a second": func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+			if isWatch(r) {
+				cut := time.AfterFunc(500*time.Millisecond, func() {
+					_ = http.NewResponseController(w).SetWriteDeadline(time.Now())
+				})
+				defer cut.Stop()
+			}
+			forward.ServeHTTP(w, r)
+		},
+		"every watch is gone at first": func() fault {
+			var mu sync.Mutex
+			seen := map[string]int{}
+			return func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+				if isWatch(r) {
+					mu.Lock()
+					seen[r.URL.Path]++
+					first := seen[r.URL.Path] <= 2
+					mu.Unlock()
+					if first {
+						refuses(w, http.StatusGone, metav1.StatusReasonExpired)
+						return
+					}
+				}
+				forward.ServeHTTP(w, r)
+			}
+		}(),
+	}
+}
+
+// conflicting has others win two times of three, against updates and patches.
+func conflicting() fault {
+	var count atomic.Int64
+	return func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+		if (r.Method == http.MethodPut || r.Method == http.MethodPatch) && !strings.Contains(r.URL.Path, "/leases/") && count.Add(1)%3 != 0 {
+			refuses(w, http.StatusConflict, metav1.StatusReasonConflict)
+			return
+		}
+		forward.ServeHTTP(w, r)
+	}
+}
+
+// No error to a caller that a retry could have saved.
+func TestAKCPThatAnswersBadlyIsNoErrorOfACallers(t *testing.T) {
+	t.Parallel()
+	for name, fault := range answersOf() {
+		t.Run(name, func(t *testing.T) {
+			framework.Sample(t, 3)
+			t.Parallel()
+			faults := framework.NewFaults(t, kcp)
+			hub := framework.StartHub(t, faults.KCP, framework.NewRoot())
+			s := newScene(t, hub)
+			faults.Intercept(fault)
+			if strings.Contains(name, "watch") {
+				// Those that are open know nothing of it.
+				faults.Cut()
+			}
+			began := time.Now()
+			for range 2 {
+				s.live(t)
+			}
+			took := time.Since(began)
+			faults.Intercept(nil)
+			s.settled(t)
+			ready := hub.Do(t, framework.Call{Method: http.MethodGet, Path: "/readyz"}, http.StatusOK)
+			require.Equal(t, "ok", string(ready.Raw))
+			require.NotContains(t, hub.Log.String(), `"status": 500`)
+			t.Logf("%s: two lives took %s", name, took.Round(time.Millisecond))
+		})
+	}
+}
+
+// live is what people do with an Org; no call of it may fail, but one that had to
+// wait may say so.
+func (s *scene) live(t *testing.T) {
+	t.Helper()
+	members := func(method, user string, body any) framework.Call {
+		return framework.Call{As: "alice", Method: method, Path: strings.TrimSuffix("/api/orgs/"+s.org+"/members/"+user, "/"), Org: s.org, Body: body}
+	}
+	do := func(c framework.Call, codes ...int) framework.Answer {
+		t.Helper()
+		var a framework.Answer
+		framework.Eventually(t, framework.Long, func() (err error) {
+			// A connection that broke before kcp was asked anything may be told.
+			a, err = s.hub.Try(c)
+			return err
+		})
+		if a.Code == http.StatusInternalServerError {
+			require.Fail(t, "a bug of ours", "%s", logged(s.hub, a))
+		}
+		require.Contains(t, append(codes, http.StatusAccepted), a.Code, "%s %s: %s", c.Method, c.Path, a.Raw)
+		return a
+	}
+	do(members(http.MethodPost, "", map[string]any{"userRef": map[string]string{"name": "bob"}, "role": "member"}), http.StatusCreated, http.StatusOK)
+	do(members(http.MethodPatch, "bob", map[string]string{"role": "admin"}), http.StatusOK)
+	for i := range 3 {
+		do(framework.Call{As: "alice", Method: http.MethodPatch, Path: "/api/orgs/" + s.org, Org: s.org, Body: map[string]string{"displayName": fmt.Sprintf("renamed %d", i)}}, http.StatusOK)
+	}
+	made := do(framework.Call{As: "alice", Method: http.MethodPost, Path: "/api/orgs/" + s.org + "/workspaces", Org: s.org, Body: map[string]string{"displayName": "another"}}, http.StatusCreated)
+	s.remember(made)
+	s.remember(do(framework.Call{As: "alice", Method: http.MethodPost, Path: "/api/orgs", Body: map[string]string{"displayName": "another"}}, http.StatusCreated))
+	workspace := framework.Call{As: "alice", Path: "/api/orgs/" + s.org + "/workspaces/" + s.ws, Org: s.org, Workspace: s.ws}
+	remove, undelete := workspace, workspace
+	remove.Method, undelete.Method = http.MethodDelete, http.MethodPost
+	undelete.Path += "/undelete"
+	do(remove, http.StatusOK)
+	do(undelete, http.StatusOK)
+	do(members(http.MethodDelete, "bob", nil), http.StatusNoContent)
+	// What was accepted takes its time.
+	framework.Eventually(t, framework.Long, func() error {
+		if a := do(members(http.MethodGet, "", nil), http.StatusOK); strings.Contains(string(a.Raw), "bob") {
+			return fmt.Errorf("bob is still in it: %s", a.Raw)
+		}
+		return nil
+	})
+}
+
+// settled requires that everything is as the last answers said.
+func (s *scene) settled(t *testing.T) {
+	t.Helper()
+	framework.Eventually(t, framework.Long, func() error {
+		mine := s.hub.Do(t, framework.Call{As: "alice", Method: http.MethodGet, Path: "/api/users/me/memberships"}, http.StatusOK)
+		theirs := s.hub.Do(t, framework.Call{As: "bob", Method: http.MethodGet, Path: "/api/users/me/memberships"}, http.StatusOK)
+		org := s.hub.Do(t, framework.Call{As: "alice", Method: http.MethodGet, Path: "/api/orgs/" + s.org, Org: s.org}, http.StatusOK)
+		workspaces := s.hub.Do(t, framework.Call{As: "alice", Method: http.MethodGet, Path: "/api/orgs/" + s.org + "/workspaces", Org: s.org}, http.StatusOK)
+		for _, uuid := range s.acknowledged {
+			if !strings.Contains(string(mine.Raw)+string(workspaces.Raw), uuid) {
+				return fmt.Errorf("%s was acknowledged and is not there", uuid)
+			}
+		}
+		switch {
+		case strings.Contains(string(theirs.Raw), s.org):
+			return fmt.Errorf("bob is still in it: %s", theirs.Raw)
+		case org.Text("displayName") != "renamed 2" || org.Text("phase") != "Ready":
+			return fmt.Errorf("the Org is %s", org.Raw)
+		case strings.Contains(string(workspaces.Raw), `"phase":"Progressing"`) || !strings.Contains(string(workspaces.Raw), s.ws):
+			return fmt.Errorf("the Workspaces are %s", workspaces.Raw)
+		}
+		return nil
+	})
+	framework.Eventually(t, framework.Long, func() error {
+		_, errOut, err := s.hub.Kubectl(t, "alice", s.cluster, "get", "namespaces")
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, errOut)
+		}
+		return err
+	})
+}

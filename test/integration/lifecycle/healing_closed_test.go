@@ -1,0 +1,64 @@
+package lifecycle
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// O-11, O-13: what makes kcp refuse everybody comes back to a soft-deleted Workspace or
+// Org when it is taken off by hand.
+func TestO11_WhatShutsTheDeletedComesBack(t *testing.T) {
+	t.Parallel()
+	root := framework.NewRoot()
+	hub := framework.StartHub(t, kcp, root)
+	p, above := newPlatform(t, root), kcp.ShardAdmin(t)
+	org := hub.CreateOrg(t, "alice", "ACME")
+	made := hub.CreateWorkspace(t, "alice", org, "dev")
+	ws, cluster := made.Text("uuid"), made.Text("clusterID")
+	orgs, err := p.Workspaces(p.OrgsPath()).Get(t.Context(), org, metav1.GetOptions{})
+	require.NoError(t, err)
+	mark := kcpcorev1alpha1.LogicalClusterInactiveAnnotationKey
+	open := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, mark)
+	for name, c := range map[string]struct {
+		remove call
+		shut   []string
+	}{
+		"the Workspace": {framework.InWorkspace("alice", http.MethodDelete, org, ws, "", nil), []string{cluster}},
+		"the Org":       {framework.InOrg("alice", http.MethodDelete, org, "", nil), []string{cluster, orgs.Spec.Cluster}},
+	} {
+		hub.Do(t, c.remove, http.StatusOK)
+		for _, at := range c.shut {
+			frozen := above.LogicalClusters(above.ClusterURL(at))
+			before, err := frozen.Get(t.Context(), "cluster", metav1.GetOptions{})
+			require.NoError(t, err)
+			require.NotEmpty(t, before.Annotations[mark], name)
+			// Its phase stays: one that is Ready and inactive ends all wildcard requests of kcp.
+			opened, err := frozen.Patch(t.Context(), "cluster", types.MergePatchType, open, metav1.PatchOptions{})
+			require.NoError(t, err)
+			require.Empty(t, opened.Annotations[mark])
+			framework.Eventually(t, framework.Long, func() error {
+				lc, err := frozen.Get(t.Context(), "cluster", metav1.GetOptions{})
+				if err != nil {
+					return err
+				}
+				return framework.Check(lc.Annotations[mark] != "", "%s: %s is open", name, at)
+			})
+			kcp.Refuses(t, "alice", at)
+		}
+		undelete := c.remove
+		undelete.Method, undelete.Path = http.MethodPost, c.remove.Path+"/undelete"
+		hub.Do(t, undelete, http.StatusOK)
+		framework.Eventually(t, framework.Long, func() error {
+			return framework.Equal(http.StatusOK, kcp.Straight(t, "alice", cluster, "/api/v1/namespaces"))
+		})
+	}
+	p.Settles(t, false)
+}

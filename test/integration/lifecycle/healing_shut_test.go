@@ -1,0 +1,50 @@
+package lifecycle
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// O-11: what was closed and is not deleted is opened again, as a leader leaves it that
+// is stopped in the middle of freezing what is undeleted meanwhile.
+func TestO11_WhatIsShutAndNotDeletedIsOpened(t *testing.T) {
+	t.Parallel()
+	root := framework.NewRoot()
+	hub := framework.StartHub(t, kcp, root)
+	p, above := newPlatform(t, root), kcp.ShardAdmin(t)
+	org := hub.CreateOrg(t, "alice", "ACME")
+	cluster := hub.CreateWorkspace(t, "alice", org, "dev").Text("clusterID")
+	own, err := p.Workspaces(p.OrgsPath()).Get(t.Context(), org, metav1.GetOptions{})
+	require.NoError(t, err)
+	hub.Enters(t, "alice", cluster)
+	for name, at := range map[string]string{"the Workspace": cluster, "the Org": own.Spec.Cluster} {
+		held := above.LogicalClusters(above.ClusterURL(at))
+		shut := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, kcpcorev1alpha1.LogicalClusterInactiveAnnotationKey)
+		// One that were Ready and inactive would end all wildcard requests of kcp.
+		_, err := held.Patch(t.Context(), "cluster", types.MergePatchType, fmt.Appendf(nil, `{"status":{"phase":%q}}`, kcpcorev1alpha1.LogicalClusterPhaseUnavailable), metav1.PatchOptions{}, "status")
+		require.NoError(t, err, name)
+		_, err = held.Patch(t.Context(), "cluster", types.MergePatchType, shut, metav1.PatchOptions{})
+		require.NoError(t, err, name)
+		framework.Eventually(t, framework.Long, func() error {
+			lc, err := held.Get(t.Context(), "cluster", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			return framework.Check(lc.Annotations[kcpcorev1alpha1.LogicalClusterInactiveAnnotationKey] == "" && lc.Status.Phase == kcpcorev1alpha1.LogicalClusterPhaseReady,
+				"%s is %s, and %q", name, lc.Status.Phase, lc.Annotations[kcpcorev1alpha1.LogicalClusterInactiveAnnotationKey])
+		})
+	}
+	framework.Eventually(t, framework.Long, func() error {
+		return framework.Equal(http.StatusOK, kcp.Straight(t, "alice", cluster, "/api/v1/namespaces"))
+	})
+	hub.CreateWorkspace(t, "alice", org, "another")
+	p.Settles(t, false)
+}

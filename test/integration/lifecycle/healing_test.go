@@ -1,0 +1,101 @@
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// O-11: whatever is derived comes back when it is deleted or altered by hand.
+func TestO11_DerivedStateComesBack(t *testing.T) {
+	t.Parallel()
+	root := framework.NewRoot()
+	hub := framework.StartHub(t, kcp, root)
+	org := hub.CreateOrg(t, "alice", "ACME")
+	ws := hub.CreateWorkspace(t, "alice", org, "own")
+	cluster := ws.Text("clusterID")
+	binding := "kedge:workspace:admin:user:alice"
+	for _, c := range []struct {
+		name    string
+		cluster string
+		damage  []string
+		healed  func() error
+	}{
+		{"the index", root + ":users", []string{"delete", "usermembershipindexes.tenancy.kedge.faros.sh", "alice"}, func() error {
+			return kcp.Prints(t, root+":users", "get", "usermembershipindexes.tenancy.kedge.faros.sh", "alice", "-o", "jsonpath={.spec.entries[*].role}", "admin admin")
+		}},
+		{"the index's rows", root + ":users", []string{"patch", "usermembershipindexes.tenancy.kedge.faros.sh", "alice", "--type=merge", "-p", `{"spec":{"entries":[]}}`}, func() error {
+			return kcp.Prints(t, root+":users", "get", "usermembershipindexes.tenancy.kedge.faros.sh", "alice", "-o", "jsonpath={.spec.entries[*].role}", "admin admin")
+		}},
+		{"a binding", cluster, []string{"delete", "clusterrolebinding", binding}, func() error {
+			return kcp.Prints(t, cluster, "get", "clusterrolebinding", binding, "-o", "jsonpath={.subjects[0].name}", "alice")
+		}},
+		{"a binding's subject", cluster, []string{"patch", "clusterrolebinding", binding, "--type=merge", "-p", `{"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"mallory"}]}`}, func() error {
+			return kcp.Prints(t, cluster, "get", "clusterrolebinding", binding, "-o", "jsonpath={.subjects[*].name}", "alice")
+		}},
+		{"a binding nobody asked for", cluster, []string{"create", "-f", "-"}, func() error {
+			_, errOut, err := kcp.Kubectl(t, "", cluster, "get", "clusterrolebinding", "smuggled")
+			if err != nil && strings.Contains(errOut, "NotFound") {
+				return nil
+			}
+			return errors.New("the smuggled binding is still there")
+		}},
+		{"a role's rules", cluster, []string{"patch", "clusterrole", "kedge:workspace:member", "--type=merge", "-p", `{"rules":[]}`}, func() error {
+			return kcp.Prints(t, cluster, "get", "clusterrole", "kedge:workspace:member", "-o", "jsonpath={.rules[0].verbs[0]}", "get")
+		}},
+		{"a role's label", cluster, []string{"label", "clusterrole", "kedge:workspace:viewer", "tenancy.kedge.faros.sh/managed-by-"}, func() error {
+			return kcp.Prints(t, cluster, "get", "clusterrole", "kedge:workspace:viewer", "-o", `jsonpath={.metadata.labels.tenancy\.kedge\.faros\.sh/managed-by}`, "kedge-hub")
+		}},
+		// kcp itself keeps the default namespace from being deleted.
+		{"the default namespace's label", cluster, []string{"label", "namespace", "default", "tenancy.kedge.faros.sh/managed-by-"}, func() error {
+			return kcp.Prints(t, cluster, "get", "namespace", "default", "-o", `jsonpath={.metadata.labels.tenancy\.kedge\.faros\.sh/managed-by}`, "kedge-hub")
+		}},
+		{"the Workspace's status", root + ":orgs:" + org, []string{"annotate", "workspaces.tenancy.kcp.io", ws.Text("uuid"), "tenancy.kedge.faros.sh/status-"}, func() error {
+			a, err := hub.Try(call{As: "alice", Method: http.MethodGet, Path: "/api/orgs/" + org + "/workspaces/" + ws.Text("uuid"), Org: org, Workspace: ws.Text("uuid")})
+			if err == nil && a.Text("phase") != "Ready" {
+				err = fmt.Errorf("phase %s", a.Text("phase"))
+			}
+			return err
+		}},
+		{"the binding of the access export, by the tenant", cluster, []string{"delete", "apibindings.apis.kcp.io", "--all", "--wait=false"}, func() error {
+			return kcp.Prints(t, cluster, "get", "apibindings.apis.kcp.io", "access.kedge.faros.sh", "-o", "jsonpath={.status.phase}", "Bound")
+		}},
+		{"a binding, watched through the restored one", cluster, []string{"delete", "clusterrolebinding", binding}, func() error {
+			return kcp.Prints(t, cluster, "get", "clusterrolebinding", binding, "-o", "jsonpath={.subjects[0].name}", "alice")
+		}},
+	} {
+		stdin := ""
+		if c.damage[0] == "create" {
+			stdin = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"smuggled","labels":{"tenancy.kedge.faros.sh/managed-by":"kedge-hub"}},
+				"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"mallory"}],"roleRef":{"kind":"ClusterRole","apiGroup":"rbac.authorization.k8s.io","name":"kedge:workspace:admin"}}`
+		}
+		_, errOut, err := kcp.Kubectl(t, stdin, c.cluster, c.damage...)
+		require.NoError(t, err, "%s: %s", c.name, errOut)
+		t.Log(c.name)
+		framework.Eventually(t, framework.Long, c.healed)
+	}
+}
+
+// The operation annotation keeps every controller's hands off an object.
+func TestAnOrganizationWithTheIgnoreAnnotationIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	root := framework.NewRoot()
+	hub := framework.StartHub(t, kcp, root)
+	org := hub.CreateOrg(t, "alice", "ACME")
+	_, errOut, err := kcp.Kubectl(t, "", root+":orgs", "annotate", "organizations.tenancy.kedge.faros.sh", org, "tenancy.kedge.faros.sh/operation=ignore")
+	require.NoError(t, err, errOut)
+	_, errOut, err = kcp.Kubectl(t, "", root+":orgs", "patch", "organizations.tenancy.kedge.faros.sh", org, "--type=merge", "-p", `{"spec":{"displayName":"Renamed"}}`)
+	require.NoError(t, err, errOut)
+	require.NoError(t, kcp.Prints(t, root+":orgs", "get", "organizations.tenancy.kedge.faros.sh", org, "-o", "jsonpath={.metadata.generation} {.status.observedGeneration}", "2 1"))
+	_, errOut, err = kcp.Kubectl(t, "", root+":orgs", "annotate", "--overwrite", "organizations.tenancy.kedge.faros.sh", org, "tenancy.kedge.faros.sh/operation=reconcile")
+	require.NoError(t, err, errOut)
+	framework.Eventually(t, framework.Long, func() error {
+		return kcp.Prints(t, root+":orgs", "get", "organizations.tenancy.kedge.faros.sh", org, "-o", `jsonpath={.status.observedGeneration}{.metadata.annotations.tenancy\.kedge\.faros\.sh/operation}`, "2")
+	})
+}

@@ -1,0 +1,130 @@
+package lifecycle
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/server"
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+func grace(d time.Duration) func(*server.Options) {
+	return func(o *server.Options) { o.DeletionGrace = d }
+}
+
+func personal(o *server.Options) { o.PersonalOrgs = true }
+
+// The first row of the seeds: a new person gets an Org, its admin Membership and a
+// Workspace that kubectl works in, once.
+func TestSignUpBringsAnOrgAndAWorkspace(t *testing.T) {
+	t.Parallel()
+	hub := framework.StartHub(t, kcp, framework.NewRoot(), personal)
+	var me framework.Answer
+	framework.Eventually(t, framework.Long, func() error {
+		me = hub.Do(t, framework.Call{As: "alice", Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK)
+		if me.Text("defaultWorkspace") == "" {
+			return fmt.Errorf("no default workspace yet: %s", me.Raw)
+		}
+		return nil
+	})
+	org := me.Text("personalOrg")
+	got := hub.Do(t, framework.Call{As: "alice", Method: http.MethodGet, Path: "/api/orgs/" + org, Org: org}, http.StatusOK)
+	require.Equal(t, "alice's personal", got.Text("displayName"))
+	require.Equal(t, "true", got.Text("personal"))
+	require.Equal(t, "admin", got.Text("role"))
+	ws := hub.Do(t, framework.Call{
+		As: "alice", Method: http.MethodGet, Path: "/api/orgs/" + org + "/workspaces/" + me.Text("defaultWorkspace"),
+		Org: org, Workspace: me.Text("defaultWorkspace"),
+	}, http.StatusOK)
+	hub.Enters(t, "alice", ws.Text("clusterID"))
+	_, errOut, err := hub.Kubectl(t, "alice", ws.Text("clusterID"), "get", "namespaces")
+	require.NoError(t, err, errOut)
+	require.Equal(t, map[string]any{"limit": 10.0, "used": 0.0}, me.JSON["orgQuota"], "the personal one does not count")
+}
+
+// O-13: hidden at once, refused by kcp itself, and undone without loss.
+func TestO13_AnOrgAndAWorkspaceAreDeletedAndUndeleted(t *testing.T) {
+	t.Parallel()
+	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	org := hub.CreateOrg(t, "alice", "ACME")
+	ws := hub.CreateWorkspace(t, "alice", org, "dev")
+	cluster := ws.Text("clusterID")
+	workspace := "/api/orgs/" + org + "/workspaces/" + ws.Text("uuid")
+	_, errOut, err := hub.Kubectl(t, "alice", cluster, "create", "configmap", "kept")
+	require.NoError(t, err, errOut)
+	for name, target := range map[string]framework.Call{
+		"workspace": {As: "alice", Path: workspace, Org: org, Workspace: ws.Text("uuid")},
+		"org":       {As: "alice", Path: "/api/orgs/" + org, Org: org},
+	} {
+		get, remove, undelete := target, target, target
+		get.Method, remove.Method, undelete.Method = http.MethodGet, http.MethodDelete, http.MethodPost
+		undelete.Path += "/undelete"
+		deleted := hub.Do(t, remove, http.StatusOK)
+		require.NotEmpty(t, deleted.Text("deletionRequestedAt"), name)
+		require.NotEmpty(t, deleted.Text("purgeAt"), name)
+		hub.Do(t, get, http.StatusNotFound)
+		_, errOut, err := hub.Kubectl(t, "alice", cluster, "get", "configmaps")
+		require.Error(t, err)
+		require.Contains(t, errOut, "deleted", name)
+		framework.Eventually(t, framework.Long, func() error {
+			_, errOut, err := kcp.Kubectl(t, "", cluster, "get", "--raw", "/api/v1/configmaps")
+			return framework.Check(err != nil && strings.Contains(errOut, "inactive"), "%s: kcp itself refuses even its admin: %v %s", name, err, errOut)
+		})
+
+		restored := hub.Do(t, undelete, http.StatusOK)
+		require.Empty(t, restored.Text("deletionRequestedAt"), name)
+		require.Equal(t, "Ready", restored.Text("phase"), "%s: %s", name, restored.Raw)
+		hub.Enters(t, "alice", cluster)
+		out, errOut, err := hub.Kubectl(t, "alice", cluster, "get", "configmap", "kept", "-o", "name")
+		require.NoError(t, err, errOut)
+		require.Equal(t, "configmap/kept\n", out)
+		hub.Do(t, undelete, http.StatusOK)
+	}
+	// The platform goes on beside what is frozen.
+	hub.Do(t, framework.Call{As: "alice", Method: http.MethodDelete, Path: workspace, Org: org, Workspace: ws.Text("uuid")}, http.StatusOK)
+	hub.CreateWorkspace(t, "alice", org, "another")
+	hub.CreateOrg(t, "bob", "another")
+}
+
+// O-8, O-13: what was deleted goes when its grace is over, all of it.
+func TestO13_TheCascadeLeavesNothing(t *testing.T) {
+	t.Parallel()
+	root := framework.NewRoot()
+	hub, p := framework.StartHub(t, kcp, root, grace(3*time.Second)), newPlatform(t, root)
+	org := hub.CreateOrg(t, "alice", "ACME")
+	hub.CreateWorkspace(t, "alice", org, "dev")
+	ws := hub.CreateWorkspace(t, "alice", org, "prod").Text("uuid")
+	hub.Do(t, framework.Call{As: "bob", Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK)
+	hub.Do(t, framework.Call{
+		As: "alice", Method: http.MethodPost, Path: "/api/orgs/" + org + "/members", Org: org,
+		Body: map[string]any{"userRef": map[string]string{"name": "bob"}, "role": "member"},
+	}, http.StatusCreated)
+
+	hub.Do(t, framework.Call{As: "alice", Method: http.MethodDelete, Path: "/api/orgs/" + org + "/workspaces/" + ws, Org: org, Workspace: ws}, http.StatusOK)
+	gone(t, p.Workspaces(p.OrgPath(org)), ws)
+	out, errOut, err := kcp.Kubectl(t, "", root+":orgs:"+org, "get", "memberships", "-o", "name")
+	require.NoError(t, err, errOut)
+	require.NotContains(t, out, ws)
+
+	hub.Do(t, framework.Call{As: "alice", Method: http.MethodDelete, Path: "/api/orgs/" + org, Org: org}, http.StatusOK)
+	p.orgGone(t, org)
+	for _, name := range []string{"alice", "bob"} {
+		framework.Eventually(t, framework.Long, func() error {
+			a := hub.Do(t, framework.Call{As: name, Method: http.MethodGet, Path: "/api/users/me/memberships?deleted=true"}, http.StatusOK)
+			items, ok := a.JSON["items"].([]any)
+			return framework.Check(ok && len(items) == 0, "%s still has %s", name, a.Raw)
+		})
+	}
+	framework.Eventually(t, framework.Long, func() error {
+		me := hub.Do(t, framework.Call{As: "alice", Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK)
+		if used := me.JSON["orgQuota"].(map[string]any)["used"]; used != 0.0 {
+			return fmt.Errorf("%v places are still taken", used)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,270 @@
+package streams
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// stream is something that a person has open through a hub, and all that came out
+// of it.
+type stream struct {
+	name, cluster string
+	hub           *framework.Hub
+	text          func() string
+	ended         chan struct{}
+	// at is when it ended; to be read behind ended.
+	at time.Time
+}
+
+func (s *stream) isOpen() bool {
+	select {
+	case <-s.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// streamKinds are the ways to have a watch open. The upgraded one is a WebSocket,
+// over which kcp serves watches, too: it serves no pods to exec into.
+var streamKinds = []string{"h1", "h2", "websocket", "kubectl"}
+
+// open opens a watch of what is below path and ends it with the test.
+func open(t testing.TB, hub *framework.Hub, kind, as, cluster, path string, header http.Header) *stream {
+	t.Helper()
+	s := &stream{name: fmt.Sprintf("%s's %s at %s", as, kind, hub.URL), cluster: cluster, hub: hub, ended: make(chan struct{})}
+	if kind == "kubectl" {
+		s.kubectl(t, hub, as, cluster, path[strings.LastIndex(path, "/")+1:], header)
+		return s
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, hub.URL+"/clusters/"+cluster+path+"?watch=true", http.NoBody)
+	require.NoError(t, err)
+	for name, values := range header {
+		request.Header[name] = values
+	}
+	request.Header.Set("Authorization", "Bearer "+framework.Token(as))
+	var from io.ReadCloser
+	if kind == "websocket" {
+		from = upgrade(t, hub, request)
+	} else {
+		response, err := watchClient(t, hub, kind == "h2").Do(request)
+		require.NoError(t, err, s.name)
+		require.Equal(t, http.StatusOK, response.StatusCode, s.name)
+		require.Equal(t, kind == "h2", response.ProtoMajor == 2)
+		from = response.Body
+	}
+	out := &framework.Output{}
+	s.text = out.String
+	go func() {
+		defer close(s.ended)
+		// However it ends, it has ended.
+		_, _ = io.Copy(out, from)
+		s.at = time.Now()
+	}()
+	t.Cleanup(func() {
+		cancel()
+		_ = from.Close()
+		<-s.ended
+	})
+	return s
+}
+
+// kubectl runs kubectl get --watch.
+func (s *stream) kubectl(t testing.TB, hub *framework.Hub, as, cluster, kind string, header http.Header) {
+	t.Helper()
+	program, err := framework.Bin("kubectl")
+	require.NoError(t, err)
+	args := []string{
+		"--kubeconfig", os.DevNull, "--cache-dir", t.TempDir(), "--server", hub.URL + "/clusters/" + cluster,
+		"--certificate-authority", hub.CA, "--token", framework.Token(as), "get", kind, "--watch", "-o", "name",
+	}
+	for _, user := range header["Impersonate-User"] {
+		args = append(args, "--as", user)
+	}
+	for _, group := range header["Impersonate-Group"] {
+		args = append(args, "--as-group", group)
+	}
+	process, err := framework.StartProcess(program, args...)
+	require.NoError(t, err)
+	t.Cleanup(process.Kill)
+	s.text = process.Output.String
+	go func() {
+		defer close(s.ended)
+		<-process.Ended()
+		s.at = time.Now()
+	}()
+}
+
+func watchClient(t testing.TB, hub *framework.Hub, http2 bool) *http.Client {
+	t.Helper()
+	transport := &http.Transport{TLSClientConfig: tlsOf(t, hub), ForceAttemptHTTP2: http2}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+func tlsOf(t testing.TB, hub *framework.Hub) *tls.Config {
+	t.Helper()
+	pem, err := os.ReadFile(hub.CA)
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	require.True(t, pool.AppendCertsFromPEM(pem))
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+}
+
+// upgrade makes a WebSocket of the request and returns its raw frames: those of a
+// server are not masked, so what they hold can be read in them.
+func upgrade(t testing.TB, hub *framework.Hub, request *http.Request) io.ReadCloser {
+	t.Helper()
+	request.Header.Set("Connection", "Upgrade")
+	request.Header.Set("Upgrade", "websocket")
+	request.Header.Set("Sec-Websocket-Version", "13")
+	request.Header.Set("Sec-Websocket-Key", "a2VkZ2UgaW50ZWdyYXRpbw==")
+	request.Header.Set("Origin", hub.URL)
+	response, err := watchClient(t, hub, false).Do(request)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
+	return response.Body
+}
+
+// source writes ConfigMaps into a cluster, one after the other, straight at kcp and as
+// its admin, until kcp takes no more or it is stopped.
+type source struct {
+	id, cluster string
+
+	stop context.CancelFunc
+	done chan struct{}
+
+	mu    sync.Mutex
+	begun []time.Time
+	// made are those that kcp said it had made.
+	made []bool
+}
+
+// event is the name of an object; all are equally long, so that none begins another.
+func (s *source) event(i int) string { return fmt.Sprintf("event-%s-%06d", s.id, i) }
+
+const configMaps = "/api/v1/namespaces/default/configmaps"
+
+func newSource(t testing.TB, cluster string) *source {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	s := &source{id: strings.ToLower(rand.Text()[:8]), cluster: cluster, stop: stop, done: make(chan struct{})}
+	client, base := kcp.Clients(t).HTTP()
+	go func() {
+		defer close(s.done)
+		for i := 0; ctx.Err() == nil; i++ {
+			s.mu.Lock()
+			s.begun, s.made = append(s.begun, time.Now()), append(s.made, false)
+			s.mu.Unlock()
+			request, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/clusters/"+cluster+configMaps,
+				strings.NewReader(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"`+s.event(i)+`"}}`))
+			if err != nil {
+				return
+			}
+			request.Header.Set("Content-Type", "application/json")
+			response, err := client.Do(request)
+			if err != nil {
+				continue
+			}
+			_, _ = io.Copy(io.Discard, response.Body)
+			_ = response.Body.Close()
+			s.mu.Lock()
+			s.made[i] = response.StatusCode == http.StatusCreated
+			s.mu.Unlock()
+			select {
+			case <-ctx.Done():
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}()
+	t.Cleanup(func() { stop(); <-s.done })
+	return s
+}
+
+// first is the first event that was caused behind a moment, and how many have been
+// begun in all.
+func (s *source) first(after time.Time) (first, all int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for first < len(s.begun) && !s.begun[first].After(after) {
+		first++
+	}
+	return first, len(s.begun)
+}
+
+// last is the last event that kcp has made, -1 for none.
+func (s *source) last() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := len(s.made) - 1; i >= 0; i-- {
+		if s.made[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+// goesOn waits until kcp has made an event that was caused behind a moment.
+func (s *source) goesOn(t testing.TB, after time.Time) {
+	t.Helper()
+	framework.Eventually(t, framework.Long, func() error {
+		first, _ := s.first(after)
+		return framework.Check(s.last() >= first, "nothing happens in %s", s.cluster)
+	})
+}
+
+// follows waits until a stream has delivered an event that is caused from now on.
+func (s *source) follows(t testing.TB, open *stream) {
+	t.Helper()
+	_, from := s.first(time.Now())
+	framework.Eventually(t, framework.Long, func() error {
+		text := open.text()
+		for i := from; i <= s.last(); i++ {
+			if strings.Contains(text, s.event(i)) {
+				return nil
+			}
+		}
+		if !open.isOpen() {
+			return errors.New(open.name + " has ended: " + open.text())
+		}
+		return errors.New(open.name + " delivers nothing")
+	})
+}
+
+// metric is the sum of a metric of a hub over its labels.
+func metric(t testing.TB, hub *framework.Hub, name string) float64 {
+	t.Helper()
+	response, err := http.Get(hub.Metrics)
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	sum, found := 0.0, false
+	for line := range bytes.Lines(raw) {
+		var value float64
+		if rest, ok := bytes.CutPrefix(line, []byte(name+" ")); ok {
+			_, err := fmt.Sscan(string(rest), &value)
+			require.NoError(t, err)
+			sum, found = sum+value, true
+		}
+	}
+	require.True(t, found, "%s is there", name)
+	return sum
+}

@@ -1,0 +1,90 @@
+package streams
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// reopened is a watch that is opened anew as soon as it ends.
+type reopened struct {
+	mu    sync.Mutex
+	times int
+	// last is the code of the last answer, open whether that is open still.
+	last int
+	open bool
+}
+
+func (w *reopened) state() (times, last int, open bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.times, w.last, w.open
+}
+
+func (w *reopened) set(last int, open bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last, w.open = last, open
+	if open {
+		w.times++
+	}
+}
+
+func (w *reopened) run(ctx context.Context, client *http.Client, request *http.Request) {
+	for ctx.Err() == nil {
+		response, err := client.Do(request.Clone(ctx))
+		if err != nil {
+			continue
+		}
+		w.set(response.StatusCode, response.StatusCode == http.StatusOK)
+		_, _ = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+		w.set(response.StatusCode, false)
+	}
+}
+
+// The attack: somebody whose right ends opens their watch anew as soon as it is cut,
+// before kcp has taken the binding away; the gate still lets them in, with the role
+// that is left to them.
+func TestAWatchThatIsOpenedAnewWhileARightEndsIsCutToo(t *testing.T) {
+	t.Parallel()
+	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	org := hub.CreateOrg(t, "alice", "ACME")
+	made := hub.CreateWorkspace(t, "alice", org, "dev")
+	ws, cluster := made.Text("uuid"), made.Text("clusterID")
+	framework.SignUp(t, hub, "bob")
+	hub.Do(t, framework.InWorkspace("alice", http.MethodPost, org, ws, "/members", framework.Adding("bob", "admin")), http.StatusCreated)
+	// Of what is in a Workspace by itself, admins alone may watch these.
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, hub.URL+"/clusters/"+cluster+"/apis/certificates.k8s.io/v1/certificatesigningrequests?watch=true", http.NoBody)
+	require.NoError(t, err)
+	request.Header.Set("Authorization", "Bearer "+framework.Token("bob"))
+	client := watchClient(t, hub, true)
+	for range 5 {
+		ctx, cancel := context.WithCancel(t.Context())
+		w := &reopened{}
+		var running sync.WaitGroup
+		running.Go(func() { w.run(ctx, client, request) })
+		framework.Eventually(t, framework.Long, func() error {
+			_, last, open := w.state()
+			return framework.Check(open, "the admin's watch is not open: %d", last)
+		})
+		hub.Do(t, framework.InWorkspace("alice", http.MethodPatch, org, ws, "/members/bob", framework.WithRole("member")), http.StatusOK)
+		began := time.Now()
+		framework.Eventually(t, framework.Long, func() error {
+			_, last, open := w.state()
+			return framework.Check(!open && last == http.StatusForbidden, "the member's watch: open %v, %d", open, last)
+		})
+		times, _, _ := w.state()
+		t.Logf("opened %d times, refused for good %s after the answer", times, time.Since(began).Round(time.Millisecond))
+		cancel()
+		running.Wait()
+		hub.Do(t, framework.InWorkspace("alice", http.MethodPatch, org, ws, "/members/bob", framework.WithRole("admin")), http.StatusOK)
+	}
+}

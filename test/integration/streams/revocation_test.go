@@ -1,0 +1,371 @@
+package streams
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/server"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// cutScene is an Org of alice's with one Workspace, in which the user of an ending
+// has streams open, and somebody else's Workspace, in which they have others.
+type cutScene struct {
+	hubs                        []*framework.Hub
+	p                           framework.Platform
+	user                        string
+	org, ws, cluster, elsewhere string
+}
+
+// alice has a request made by her, at the first hub.
+func (s *cutScene) alice(t testing.TB, c call, codes ...int) {
+	t.Helper()
+	c.As = "alice"
+	s.hubs[0].Do(t, c, codes...)
+}
+
+func (s *cutScene) inOrg(method, below string, body any) call {
+	return framework.InOrg(s.user, method, s.org, below, body)
+}
+
+func (s *cutScene) inWorkspace(method, below string, body any) call {
+	return framework.InWorkspace(s.user, method, s.org, s.ws, below, body)
+}
+
+func (s *cutScene) join(t testing.TB, role string, more ...string) {
+	t.Helper()
+	body := framework.Adding(s.user, role)
+	if slices.Contains(more, "sudo") {
+		body["sudo"] = true
+	}
+	s.alice(t, s.inWorkspace(http.MethodPost, "/members", body), http.StatusCreated)
+}
+
+func (s *cutScene) joinOrg(t testing.TB, role string) {
+	t.Helper()
+	s.alice(t, s.inOrg(http.MethodPost, "/members", framework.Adding(s.user, role)), http.StatusCreated)
+}
+
+func (s *cutScene) defaultAccess(t testing.TB, access string) {
+	t.Helper()
+	s.alice(t, s.inOrg(http.MethodPatch, "", map[string]string{"defaultAccess": access}), http.StatusOK)
+}
+
+// ending is one way in which a right ends, or becomes less.
+type ending struct {
+	name       string
+	begin, end func(t testing.TB, s *cutScene)
+	// left are the ClusterRoles that the person has then.
+	left []string
+	// user is bob where it is empty; everywhere is set where all of their rights end.
+	user       string
+	everywhere bool
+	// elevated is set where it is sudo that ends.
+	elevated bool
+	// frozen is set where the Workspace ends for all.
+	frozen bool
+}
+
+// endings are the ways in which a right ends, or becomes less.
+var endings = []ending{
+	{
+		name:  "removed from the Workspace",
+		begin: func(t testing.TB, s *cutScene) { s.join(t, "member") },
+		end: func(t testing.TB, s *cutScene) {
+			s.alice(t, s.inWorkspace(http.MethodDelete, "/members/bob", nil), http.StatusNoContent)
+		},
+	},
+	{
+		name:  "demoted in the Workspace",
+		begin: func(t testing.TB, s *cutScene) { s.join(t, "admin") },
+		end: func(t testing.TB, s *cutScene) {
+			s.alice(t, s.inWorkspace(http.MethodPatch, "/members/bob", framework.WithRole("member")), http.StatusOK)
+		},
+		left: []string{tenancy.ClusterRoleMember},
+	},
+	{
+		name:  "left the Workspace",
+		begin: func(t testing.TB, s *cutScene) { s.join(t, "admin") },
+		end: func(t testing.TB, s *cutScene) {
+			s.hubs[0].Do(t, s.inWorkspace(http.MethodDelete, "/memberships/me", nil), http.StatusNoContent)
+		},
+	},
+	{
+		name:  "removed from the Org with all in it",
+		begin: func(t testing.TB, s *cutScene) { s.joinOrg(t, "member"); s.join(t, "member") },
+		end: func(t testing.TB, s *cutScene) {
+			s.alice(t, s.inOrg(http.MethodDelete, "/members/bob?cascade=true", nil), http.StatusNoContent)
+		},
+	},
+	{
+		name:  "left the Org as its admin",
+		begin: func(t testing.TB, s *cutScene) { s.joinOrg(t, "admin") },
+		end: func(t testing.TB, s *cutScene) {
+			s.hubs[0].Do(t, s.inOrg(http.MethodDelete, "/memberships/me", nil), http.StatusNoContent)
+		},
+	},
+	{
+		name:  "demoted in the Org",
+		begin: func(t testing.TB, s *cutScene) { s.joinOrg(t, "admin") },
+		end: func(t testing.TB, s *cutScene) {
+			s.alice(t, s.inOrg(http.MethodPatch, "/members/bob", framework.WithRole("member")), http.StatusOK)
+		},
+	},
+	{
+		name:  "demoted in the Org, and a member in the Workspace",
+		begin: func(t testing.TB, s *cutScene) { s.joinOrg(t, "admin"); s.join(t, "member") },
+		end: func(t testing.TB, s *cutScene) {
+			s.alice(t, s.inOrg(http.MethodPatch, "/members/bob", framework.WithRole("member")), http.StatusOK)
+		},
+		left: []string{tenancy.ClusterRoleMember},
+	},
+	{
+		name:  "the Org shows its Workspaces to its members no more",
+		begin: func(t testing.TB, s *cutScene) { s.joinOrg(t, "member"); s.defaultAccess(t, "view") },
+		end:   func(t testing.TB, s *cutScene) { s.defaultAccess(t, "none") },
+	},
+	{
+		name: "removed from the Workspace of an Org that shows it",
+		begin: func(t testing.TB, s *cutScene) {
+			s.joinOrg(t, "member")
+			s.defaultAccess(t, "view")
+			s.join(t, "member")
+		},
+		end: func(t testing.TB, s *cutScene) {
+			s.alice(t, s.inWorkspace(http.MethodDelete, "/members/bob", nil), http.StatusNoContent)
+		},
+		left: []string{tenancy.ClusterRoleViewer},
+	},
+	{
+		name:  "sudo was taken",
+		begin: func(t testing.TB, s *cutScene) { s.join(t, "member", "sudo") },
+		end: func(t testing.TB, s *cutScene) {
+			s.alice(t, s.inWorkspace(http.MethodPatch, "/members/bob", `{"sudo":false}`), http.StatusOK)
+		},
+		left: []string{tenancy.ClusterRoleMember}, elevated: true,
+	},
+	{
+		name:   "the Workspace was deleted",
+		begin:  func(t testing.TB, s *cutScene) { s.join(t, "admin") },
+		end:    func(t testing.TB, s *cutScene) { s.alice(t, s.inWorkspace(http.MethodDelete, "", nil), http.StatusOK) },
+		frozen: true,
+	},
+	{
+		name:   "the Org was deleted",
+		begin:  func(t testing.TB, s *cutScene) { s.joinOrg(t, "admin") },
+		end:    func(t testing.TB, s *cutScene) { s.alice(t, s.inOrg(http.MethodDelete, "", nil), http.StatusOK) },
+		frozen: true,
+	},
+	{
+		name: "the person was deleted", user: "carol", everywhere: true,
+		begin: func(t testing.TB, s *cutScene) { s.join(t, "admin") },
+		end: func(t testing.TB, s *cutScene) {
+			s.hubs[0].Do(t, call{As: s.user, Method: http.MethodDelete, Path: "/api/users/me"}, http.StatusAccepted)
+		},
+	},
+	{
+		name: "the person was rejected", user: "dave", everywhere: true,
+		begin: func(t testing.TB, s *cutScene) { s.join(t, "admin") },
+		end: func(t testing.TB, s *cutScene) {
+			s.hubs[0].Do(t, call{As: "heidi", Method: http.MethodPatch, Path: "/api/admin/users/dave", Body: `{"registration":"Rejected"}`}, http.StatusOK)
+		},
+	},
+}
+
+// A right that ends takes with it the bindings, the next request and every stream
+// that it opened, on every replica; it delivers nothing that happens afterwards, and
+// what others have open, or what the person has open elsewhere, goes on.
+func TestARightThatEndsTakesItsStreamsWithIt(t *testing.T) {
+	t.Parallel()
+	for replicas := 1; replicas <= 2; replicas++ {
+		t.Run(fmt.Sprintf("hubs: %d", replicas), func(t *testing.T) {
+			t.Parallel()
+			root := framework.NewRoot()
+			hubs := framework.StartHubs(t, kcp, root, replicas, framework.WithAdmin, func(o *server.Options) { o.DefaultOrgQuota = 100 })
+			p := kcp.Platform(t, root)
+			framework.SignUp(t, hubs[0], "alice", "bob", "carol", "dave", "heidi")
+			org := hubs[0].CreateOrg(t, "heidi", "Elsewhere")
+			made := hubs[0].CreateWorkspace(t, "heidi", org, "elsewhere")
+			for _, user := range []string{"bob", "carol", "dave"} {
+				hubs[0].Do(t, framework.InWorkspace("heidi", http.MethodPost, org, made.Text("uuid"), "/members", framework.Adding(user, "member")), http.StatusCreated)
+			}
+			var cut atomic.Int64
+			t.Run("when", func(t *testing.T) {
+				for _, e := range endings {
+					t.Run(e.name, func(t *testing.T) {
+						t.Parallel()
+						user := e.user
+						if user == "" {
+							user = "bob"
+						}
+						s := &cutScene{hubs: hubs, p: p, user: user, elsewhere: made.Text("clusterID")}
+						s.org = hubs[0].CreateOrg(t, "alice", "ACME")
+						made := hubs[0].CreateWorkspace(t, "alice", s.org, "dev")
+						s.ws, s.cluster = made.Text("uuid"), made.Text("clusterID")
+						e.begin(t, s)
+						cut.Add(int64(s.endsStreams(t, e)))
+					})
+				}
+			})
+			for _, hub := range hubs {
+				framework.Eventually(t, framework.Long, func() error {
+					count := metric(t, hub, "kedge_proxy_revocation_seconds_count")
+					return framework.Check(count >= float64(cut.Load()), "%v of %d cuts are counted", count, cut.Load())
+				})
+				count, sum := metric(t, hub, "kedge_proxy_revocation_seconds_count"), metric(t, hub, "kedge_proxy_revocation_seconds_sum")
+				t.Logf("%s: %v streams were cut, %.1f ms after the hub learned of it", hub.URL, count, 1000*sum/count)
+			}
+		})
+	}
+}
+
+// endsStreams opens streams, has the right ended and looks at what becomes of them.
+// It returns how many each hub must have cut; what is frozen may be ended by kcp
+// itself.
+func (s *cutScene) endsStreams(t *testing.T, e ending) (cut int) {
+	t.Helper()
+	var header http.Header
+	if e.elevated {
+		header = framework.Impersonating(s.user, tenancy.SudoGroup(s.ws))
+	}
+	here, there := newSource(t, s.cluster), newSource(t, s.elsewhere)
+	var theirs, others, elsewhere []*stream
+	for i, hub := range s.hubs {
+		// What is to be opened must be open to them in kcp, and known to this hub.
+		get := call{As: s.user, Method: http.MethodGet, Path: "/clusters/" + s.cluster + configMaps + "?limit=1", Header: header}
+		framework.Eventually(t, framework.Long, func() error {
+			a, err := hub.Try(get)
+			return framework.Check(err == nil && a.Code == http.StatusOK, "%v %s", err, a.Raw)
+		})
+		for _, kind := range streamKinds {
+			theirs = append(theirs, open(t, hub, kind, s.user, s.cluster, configMaps, header.Clone()))
+		}
+		others = append(others, open(t, hub, "h2", "alice", s.cluster, configMaps, nil))
+		if e.elevated {
+			// What was opened without sudo is not sudo's to take.
+			others = append(others, open(t, hub, "h2", s.user, s.cluster, configMaps, nil))
+		}
+		elsewhere = append(elsewhere, open(t, hub, streamKinds[i], s.user, s.elsewhere, configMaps, nil))
+	}
+	for _, o := range slices.Concat(theirs, others) {
+		here.follows(t, o)
+	}
+	for _, o := range elsewhere {
+		there.follows(t, o)
+	}
+
+	began := time.Now()
+	e.end(t, s)
+	over := time.Now()
+	next := s.next(e, header)
+	if next.Method == http.MethodGet {
+		s.hubs[0].Do(t, next, http.StatusForbidden)
+	}
+	first := time.Since(over)
+	bound := func() error {
+		roles := s.p.RolesIn(t, s.cluster, s.user)
+		return framework.Check(len(roles) == len(e.left) && (len(roles) == 0 || roles[0] == e.left[0]), "bound to %v", roles)
+	}
+	switch {
+	case e.frozen:
+		// The bindings are kept, so that it can be undeleted; kcp lets nobody in.
+		framework.Eventually(t, framework.Long, func() error {
+			_, err := s.p.BindingsIn(t, s.cluster)
+			return framework.Check(err != nil && strings.Contains(err.Error(), "inactive"), "not frozen in kcp: %v", err)
+		})
+	default:
+		require.NoError(t, bound(), "the bindings went before the answer")
+	}
+	for _, hub := range s.hubs {
+		framework.Eventually(t, framework.Long, func() error {
+			a, err := hub.Try(next)
+			return framework.Check(err == nil && a.Code == http.StatusForbidden, "%v %d %s", err, a.Code, a.Raw)
+		})
+	}
+	everywhere := time.Since(over)
+	if e.frozen {
+		theirs, others = append(theirs, others...), nil
+	}
+	if e.everywhere {
+		theirs, elsewhere = append(theirs, elsewhere...), nil
+	}
+	slowest := time.Duration(-1 << 62)
+	for _, o := range theirs {
+		select {
+		case <-o.ended:
+			slowest = max(slowest, o.at.Sub(over))
+		case <-time.After(framework.Long):
+			require.Fail(t, "still open", o.name)
+		}
+	}
+	t.Logf("ended in %s; the last of %d streams closed %s behind the answer, the next request refused %s behind it, and everywhere by %s",
+		over.Sub(began).Round(time.Millisecond), len(theirs), slowest.Round(100*time.Microsecond), first.Round(100*time.Microsecond), everywhere.Round(100*time.Microsecond))
+
+	// What others have goes on, and so it is known that there was something to see.
+	for _, o := range others {
+		here.follows(t, o)
+	}
+	for _, o := range elsewhere {
+		there.follows(t, o)
+	}
+	for _, from := range []*source{here, there} {
+		if !e.frozen || from == there {
+			// Where the person has nothing open any more, nobody else's stream was waited for.
+			from.goesOn(t, over)
+		}
+		from.stop()
+		<-from.done
+		for _, o := range theirs {
+			if o.cluster != from.cluster {
+				continue
+			}
+			text := o.text()
+			after, all := from.first(s.cutBy(o, over))
+			for i := after; i < all; i++ {
+				require.NotContains(t, text, from.event(i), "%s delivered what happened behind the answer", o.name)
+			}
+		}
+	}
+	if e.frozen {
+		return 0
+	}
+	return len(theirs) / len(s.hubs)
+}
+
+// cutBy is the moment behind which a stream must deliver nothing: the answer, over, at
+// the hub that gave it. Another hub gets the change and what the stream delivers from
+// kcp in whatever order: there it is when the stream was cut, which takes a second at
+// most; the rest of the ten is for a slow machine.
+func (s *cutScene) cutBy(o *stream, over time.Time) time.Time {
+	if o.hub == s.hubs[0] {
+		return over
+	}
+	if latest := over.Add(10 * time.Second); o.at.After(latest) {
+		return latest
+	}
+	return o.at
+}
+
+// next is a request that the person could make before, and cannot any more. Where
+// less is left than there was it is a write, which kcp itself refuses.
+func (s *cutScene) next(e ending, header http.Header) call {
+	c := call{As: s.user, Method: http.MethodGet, Path: "/clusters/" + s.cluster + configMaps + "?limit=1", Header: header}
+	if len(e.left) == 0 || e.elevated {
+		return c
+	}
+	c.Method, c.Path = http.MethodPost, "/clusters/"+s.cluster+"/api/v1/namespaces/default/secrets?dryRun=All"
+	c.Body = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"}}`
+	if e.left[0] == tenancy.ClusterRoleMember {
+		c.Path = "/clusters/" + s.cluster + "/apis/rbac.authorization.k8s.io/v1/clusterroles?dryRun=All"
+		c.Body = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"x"}}`
+	}
+	return c
+}

@@ -1,0 +1,117 @@
+package tenancy
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/server"
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+func TestAPersonCreatesAnOrgAndAWorkspaceAndWorksInItWithKubectl(t *testing.T) {
+	t.Parallel()
+	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	org := hub.CreateOrg(t, "alice", "ACME")
+	ws := hub.CreateWorkspace(t, "alice", org, "platform")
+	cluster := ws.Text("clusterID")
+	require.Equal(t, "Ready", ws.Text("phase"))
+	require.Equal(t, hub.URL+"/clusters/"+cluster, ws.Text("url"))
+
+	out, errOut, err := hub.Kubectl(t, "alice", cluster, "get", "namespaces", "-o", "name")
+	require.NoError(t, err, errOut)
+	require.Equal(t, "namespace/default\n", out)
+	_, errOut, err = hub.Kubectl(t, "alice", cluster, "create", "configmap", "hello", "--from-literal=a=b")
+	require.NoError(t, err, errOut)
+	out, errOut, err = hub.Kubectl(t, "alice", ws.Text("workspacePath"), "get", "configmap", "hello", "-o", "jsonpath={.data.a}")
+	require.NoError(t, err, errOut)
+	require.Equal(t, "b", out)
+
+	me := hub.Do(t, call{As: "alice", Method: http.MethodGet, Path: "/api/users/me/memberships"}, http.StatusOK)
+	rows := me.JSON["items"].([]any)
+	require.Len(t, rows, 2)
+	require.Equal(t, "alice", rows[0].(map[string]any)["orgFirstAdmin"])
+	require.Equal(t, cluster, rows[1].(map[string]any)["clusterID"])
+}
+
+// O-1: renaming moves nothing and shows in the index within a second.
+func TestO1_RenamingMovesNothingAndShowsInTheIndex(t *testing.T) {
+	t.Parallel()
+	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	org := hub.CreateOrg(t, "alice", "Before")
+	ws := hub.CreateWorkspace(t, "alice", org, "before")
+	uuid := ws.Text("uuid")
+	renamed := hub.Do(t, call{As: "alice", Method: http.MethodPatch, Path: "/api/orgs/" + org, Org: org, Body: `{"displayName":"After"}`}, http.StatusOK)
+	require.Equal(t, org, renamed.Text("uuid"))
+	path := "/api/orgs/" + org + "/workspaces/" + uuid
+	moved := hub.Do(t, call{As: "alice", Method: http.MethodPatch, Path: path, Org: org, Workspace: uuid, Body: `{"displayName":"after"}`}, http.StatusOK)
+	require.Equal(t, ws.Text("clusterID"), moved.Text("clusterID"))
+	// Read your writes: at once, not within a second.
+	rows := hub.Do(t, call{As: "alice", Method: http.MethodGet, Path: "/api/users/me/memberships"}, http.StatusOK).JSON["items"].([]any)
+	for _, row := range rows {
+		require.Equal(t, "After", row.(map[string]any)["orgDisplayName"])
+	}
+	require.Equal(t, "after", rows[1].(map[string]any)["workspaceDisplayName"])
+	require.Equal(t, "after", hub.Do(t, call{As: "alice", Method: http.MethodGet, Path: path, Org: org, Workspace: uuid}, http.StatusOK).Text("displayName"))
+}
+
+func TestEightFirstRequestsAtOnceMakeOneUser(t *testing.T) {
+	t.Parallel()
+	root := framework.NewRoot()
+	hubs := []*framework.Hub{framework.StartHub(t, kcp, root), framework.StartHub(t, kcp, root)}
+	var all sync.WaitGroup
+	names := make([]string, 8)
+	codes := make([]int, 8)
+	for i := range names {
+		all.Go(func() {
+			a, err := hubs[i%2].Try(call{As: "erin", Method: http.MethodGet, Path: "/api/users/me"})
+			if err == nil {
+				names[i], codes[i] = a.Text("name"), a.Code
+			}
+		})
+	}
+	all.Wait()
+	for i := range names {
+		require.Equal(t, http.StatusOK, codes[i])
+		require.Equal(t, "erin", names[i])
+	}
+	out, errOut, err := kcp.Kubectl(t, "", root+":users", "get", "users.tenancy.kedge.faros.sh", "-o", "name")
+	require.NoError(t, err, errOut)
+	require.Equal(t, "user.tenancy.kedge.faros.sh/erin\n", out)
+}
+
+// No request reads kcp: quality.md, "kcp calls per warm request".
+func TestWarmReadsMakeNoCallToKCP(t *testing.T) {
+	t.Parallel()
+	// Its Lease would be renewed in between, and that is no request's call either.
+	hub := framework.StartHub(t, kcp, framework.NewRoot(), func(o *server.Options) { o.LeaderElect = false })
+	org := hub.CreateOrg(t, "alice", "ACME")
+	ws := hub.CreateWorkspace(t, "alice", org, "platform").Text("uuid")
+	reads := []call{
+		{Path: "/api/users/me"}, {Path: "/api/users/me/memberships"}, {Path: "/api/orgs"},
+		{Path: "/api/orgs/" + org, Org: org}, {Path: "/api/orgs/" + org + "/workspaces", Org: org},
+		{Path: "/api/orgs/" + org + "/workspaces/" + ws, Org: org, Workspace: ws},
+		{Path: "/api/orgs/" + org + "/workspaces/" + ws + "/kubeconfig", Org: org, Workspace: ws},
+	}
+	// What still goes on from the creates must have ended, so that what is counted
+	// are the reads. The probe of kcp, once a second, is not a request's.
+	quiet := func() bool {
+		before := kcpCalls(t, hub)
+		for _, r := range reads {
+			for range 20 {
+				r.As, r.Method = "alice", http.MethodGet
+				hub.Do(t, r, http.StatusOK)
+			}
+		}
+		return kcpCalls(t, hub) == before
+	}
+	framework.Eventually(t, framework.Long, func() error {
+		if !quiet() {
+			return fmt.Errorf("%d reads were not without a call to kcp", 20*len(reads))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,164 @@
+package tenancy
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// The search names people and nothing else of them, and only those who can be
+// invited.
+func TestTheSearchFindsPeopleWhoCanBeInvited(t *testing.T) {
+	t.Parallel()
+	root := framework.NewRoot()
+	hub := framework.StartHub(t, kcp, root, framework.WithAdmin)
+	framework.SignUp(t, hub, "alice", "bob", "carol", "heidi")
+	hub.Do(t, call{As: "bob", Method: http.MethodPatch, Path: "/api/users/me", Body: `{"displayName":"Robert Tables"}`}, http.StatusOK)
+	search := func(q string, code int) framework.Answer {
+		return hub.Do(t, call{As: "alice", Method: http.MethodGet, Path: "/api/users?q=" + url.QueryEscape(q)}, code)
+	}
+	found := func(q string) []string {
+		var names []string
+		for _, item := range search(q, http.StatusOK).JSON["items"].([]any) {
+			u := item.(map[string]any)
+			require.Len(t, u, 2, "%v", u)
+			require.Contains(t, u, "displayName")
+			names = append(names, fmt.Sprint(u["name"]))
+		}
+		return names
+	}
+	for q, names := range map[string][]string{
+		"bob": {"bob"}, "TABLES": {"bob"}, "bert ta": {"bob"}, "ca": {"carol"}, "nobody": nil, "ob": {"bob"},
+	} {
+		require.Equal(t, names, found(q), q)
+	}
+	for _, q := range []string{"", "b", " b "} {
+		search(q, http.StatusBadRequest)
+	}
+	hub.Do(t, call{Method: http.MethodGet, Path: "/api/users?q=bob"}, http.StatusUnauthorized)
+
+	// The soft-deleted and those who wait for approval are left out, and are nobody to
+	// add; afterwards they are back.
+	org := hub.CreateOrg(t, "alice", "ACME")
+	hub.Do(t, call{As: "bob", Method: http.MethodDelete, Path: "/api/users/me"}, http.StatusAccepted)
+	hub.Do(t, framework.Registering("carol", "Pending"), http.StatusOK)
+	framework.Eventually(t, framework.Long, func() error {
+		a, err := hub.Try(call{As: "bob", Method: http.MethodGet, Path: "/api/orgs"})
+		if err == nil {
+			err = framework.Equal(http.StatusForbidden, a.Code)
+		}
+		return err
+	})
+	require.Empty(t, found("bob"))
+	require.Empty(t, found("carol"))
+	hub.Do(t, framework.InOrg("alice", http.MethodPost, org, "/members", framework.Adding("bob", "member")), http.StatusBadRequest)
+	hub.Do(t, call{As: "carol", Method: http.MethodGet, Path: "/api/orgs"}, http.StatusForbidden)
+	hub.Do(t, call{As: "bob", Method: http.MethodPost, Path: "/api/users/me/undelete"}, http.StatusOK)
+	hub.Do(t, framework.Registering("carol", "Approved"), http.StatusOK)
+	framework.Eventually(t, framework.Long, func() error {
+		a, err := hub.Try(call{As: "bob", Method: http.MethodGet, Path: "/api/orgs"})
+		if err == nil {
+			err = framework.Equal(http.StatusOK, a.Code)
+		}
+		return err
+	})
+	require.Equal(t, []string{"bob"}, found("bob"))
+	require.Equal(t, []string{"carol"}, found("carol"))
+	hub.Do(t, framework.InOrg("alice", http.MethodPost, org, "/members", framework.Adding("bob", "member")), http.StatusCreated)
+}
+
+// The search is no way to read the directory out: not at once, and not one letter
+// after the other.
+func TestTheSearchIsNoDirectoryDump(t *testing.T) {
+	t.Parallel()
+	root := framework.NewRoot()
+	hub := framework.StartHub(t, kcp, root)
+	p := newPlatform(t, root)
+	framework.SignUp(t, hub, "alice", "bob")
+	crowd := p.CreateUsers(t, "crowd", 25)
+	search := func(as, q string) call {
+		return call{As: as, Method: http.MethodGet, Path: "/api/users?q=" + url.QueryEscape(q)}
+	}
+	framework.Eventually(t, framework.Long, func() error {
+		a, err := hub.Try(search("alice", crowd[24]))
+		if items, _ := a.JSON["items"].([]any); err == nil && len(items) != 1 {
+			err = fmt.Errorf("the hub has not seen everybody yet: %s", a.Raw)
+		}
+		return err
+	})
+	for _, more := range []string{"", "&limit=500", "&continue=crowd-19", "&deleted=true"} {
+		c := search("bob", "crowd")
+		c.Path += more
+		a := hub.Do(t, c, http.StatusOK)
+		require.Len(t, a.JSON["items"], 20, more)
+		require.Empty(t, a.Text("continue"), more)
+	}
+	for _, q := range []string{"%%", "**", "..", "//", "crowd-2[0-4]"} {
+		require.Empty(t, hub.Do(t, search("bob", q), http.StatusOK).JSON["items"], "%q is no pattern", q)
+	}
+	hub.Do(t, search("bob", strings.Repeat("ä", 128)), http.StatusOK)
+	hub.Do(t, search("bob", strings.Repeat("ä", 129)), http.StatusBadRequest)
+
+	calls := make([]call, 200)
+	for i := range calls {
+		calls[i] = search("bob", "crowd")
+	}
+	answers, err := framework.AtOnce([]*framework.Hub{hub}, calls)
+	require.NoError(t, err)
+	var codes tally
+	for _, a := range answers {
+		codes.add(strconv.Itoa(a.Code))
+		if a.Code == http.StatusTooManyRequests {
+			require.NotEmpty(t, a.Header.Get("Retry-After"))
+			require.Equal(t, metav1.StatusReasonTooManyRequests, framework.StatusOf(t, a).Reason)
+			continue
+		}
+		require.Equal(t, http.StatusOK, a.Code, "%s", a.Raw)
+	}
+	t.Logf("%d searches at once: %s", len(calls), &codes)
+	require.Positive(t, codes.times[strconv.Itoa(http.StatusTooManyRequests)])
+	// The rate is one person's, and the search's alone.
+	framework.SignUp(t, hub, "bob", "carol")
+	hub.Do(t, search("carol", "crowd"), http.StatusOK)
+}
+
+// O-3: the switcher is the caller's own, whatever they ask for.
+func TestO3_TheSwitcherShowsTheCallersOwnRowsOnly(t *testing.T) {
+	t.Parallel()
+	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithAdmin)
+	rows := func(as, path string) []string {
+		var out []string
+		for _, item := range hub.Do(t, call{As: as, Method: http.MethodGet, Path: path}, http.StatusOK).JSON["items"].([]any) {
+			e := item.(map[string]any)
+			out = append(out, fmt.Sprintf("%v %v %v", e["orgDisplayName"], e["workspaceDisplayName"], e["role"]))
+		}
+		slices.Sort(out)
+		return out
+	}
+	first, second := hub.CreateOrg(t, "alice", "Alice's"), hub.CreateOrg(t, "bob", "Bob's")
+	hub.CreateWorkspace(t, "alice", first, "hers")
+	shared := hub.CreateWorkspace(t, "bob", second, "shared").Text("uuid")
+	hub.Do(t, framework.InWorkspace("bob", http.MethodPost, second, shared, "/members", framework.Adding("alice", "member")), http.StatusCreated)
+	alices := []string{"Alice's <nil> admin", "Alice's hers admin", "Bob's shared member"}
+	for _, query := range []string{"", "?user=bob", "?q=bob", "?deleted=true"} {
+		require.Equal(t, alices, rows("alice", "/api/users/me/memberships"+query), query)
+	}
+	require.Equal(t, []string{"Bob's <nil> admin", "Bob's shared admin"}, rows("bob", "/api/users/me/memberships"))
+	require.Empty(t, rows("heidi", "/api/users/me/memberships"), "a platform admin is in nothing by that")
+	for _, path := range []string{"/api/users/bob/memberships", "/api/users/bob", "/api/users/alice/memberships"} {
+		a := hub.Do(t, call{As: "alice", Method: http.MethodGet, Path: path}, http.StatusNotFound, http.StatusMethodNotAllowed)
+		require.NotContains(t, string(a.Raw), second)
+	}
+	// What ends is gone from it with the answer.
+	hub.Do(t, framework.InWorkspace("alice", http.MethodDelete, second, shared, "/memberships/me", nil), http.StatusNoContent)
+	require.Equal(t, alices[:2], rows("alice", "/api/users/me/memberships"))
+}

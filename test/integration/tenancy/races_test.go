@@ -1,0 +1,354 @@
+package tenancy
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// defaultRounds is how often two admins race each other, so that two cores are done
+// with it in a minute; KEDGE_TEST_ROUNDS says another number.
+const defaultRounds = 300
+
+// lanesAtOnce are the Orgs in which rounds go on side by side.
+const lanesAtOnce = 16
+
+func rounds(t testing.TB) int {
+	t.Helper()
+	given := os.Getenv("KEDGE_TEST_ROUNDS")
+	if given == "" {
+		return defaultRounds
+	}
+	n, err := strconv.Atoi(given)
+	require.NoError(t, err, "KEDGE_TEST_ROUNDS is a number of rounds")
+	return n
+}
+
+// tally counts what happened, from many goroutines.
+type tally struct {
+	mu    sync.Mutex
+	times map[string]int
+}
+
+func (c *tally) add(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.times == nil {
+		c.times = map[string]int{}
+	}
+	c.times[what]++
+}
+
+func (c *tally) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var s string
+	for _, what := range slices.Sorted(maps.Keys(c.times)) {
+		s += fmt.Sprintf("%s: %d  ", what, c.times[what])
+	}
+	return s
+}
+
+// lane is one Org with its two admins, in which rounds follow each other.
+type lane struct {
+	hubs   []*framework.Hub
+	p      platform
+	org    string
+	admins [2]string
+}
+
+// endings are the ways in which two admins take each other's rights, or their own.
+func (l lane) endings(round int) (name string, calls []call) {
+	x, y := l.admins[0], l.admins[1]
+	demote := func(as, of string) call {
+		return framework.InOrg(as, http.MethodPatch, l.org, "/members/"+of, framework.WithRole("member"))
+	}
+	remove := func(as, of string) call { return framework.InOrg(as, http.MethodDelete, l.org, "/members/"+of, nil) }
+	leave := func(as string) call { return framework.InOrg(as, http.MethodDelete, l.org, "/memberships/me", nil) }
+	switch round % 5 {
+	case 0:
+		name, calls = "demote, demote", []call{demote(x, y), demote(y, x)}
+	case 1:
+		name, calls = "remove, remove", []call{remove(x, y), remove(y, x)}
+	case 2:
+		name, calls = "demote, remove", []call{demote(x, y), remove(y, x)}
+	case 3:
+		name, calls = "leave, leave", []call{leave(x), leave(y)}
+	case 4:
+		name, calls = "demote oneself, leave", []call{demote(x, x), leave(y)}
+	}
+	if round%2 == 1 {
+		slices.Reverse(calls)
+	}
+	return name, calls
+}
+
+// left are those who are admins in kcp itself.
+func (l lane) left(t testing.TB) (admins []string, held map[string]v1alpha1.Membership, err error) {
+	held, err = l.p.MembershipsOf(t, l.org)
+	for _, m := range held {
+		if m.Spec.Scope == v1alpha1.ScopeOrg && m.Spec.Role == v1alpha1.RoleAdmin {
+			admins = append(admins, m.Spec.UserRef.Name)
+		}
+	}
+	return admins, held, err
+}
+
+// restore makes both admins again and waits until both hubs know, so that the next
+// round is a race.
+func (l lane) restore(by string, held map[string]v1alpha1.Membership) error {
+	for _, user := range l.admins {
+		again := framework.InOrg(by, http.MethodPost, l.org, "/members", framework.Adding(user, "admin"))
+		if m, ok := held[user]; ok {
+			if m.Spec.Role == v1alpha1.RoleAdmin {
+				continue
+			}
+			again = framework.InOrg(by, http.MethodPatch, l.org, "/members/"+user, framework.WithRole("admin"))
+		}
+		if a, err := l.hubs[0].Try(again); err != nil || a.Code >= http.StatusMultipleChoices {
+			return fmt.Errorf("%s made %s an admin again: %w, %s", by, user, err, a.Raw)
+		}
+	}
+	for _, hub := range l.hubs {
+		for _, user := range l.admins {
+			if err := framework.Wait(framework.Long, func() error {
+				a, err := hub.Try(framework.InOrg(user, http.MethodGet, l.org, "", nil))
+				if err == nil && a.Text("role") != "admin" {
+					err = fmt.Errorf("%s is not an admin yet: %s", user, a.Raw)
+				}
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// O-9 under concurrency, on two hubs: an admin is always left, and nobody is
+// answered with a fault of ours.
+func TestO9_TwoAdminsAtOnceLeaveOne(t *testing.T) {
+	t.Parallel()
+	root := framework.NewRoot()
+	hubs := framework.StartHubs(t, kcp, root, 2)
+	p := newPlatform(t, root)
+	people := framework.People()
+	var lanes []lane
+	for i := 0; i+1 < len(people); i += 2 {
+		framework.SignUp(t, hubs[0], people[i], people[i+1])
+	}
+	var made sync.Mutex
+	var making sync.WaitGroup
+	for i := range lanesAtOnce {
+		making.Go(func() {
+			x, y := people[2*i%len(people)], people[(2*i+1)%len(people)]
+			a, err := hubs[0].Try(call{As: x, Method: http.MethodPost, Path: "/api/orgs", Body: map[string]string{"displayName": fmt.Sprint("lane ", i)}})
+			if err != nil || a.Code != http.StatusCreated {
+				t.Errorf("an Org for a lane: %v, %s", err, a.Raw)
+				return
+			}
+			made.Lock()
+			defer made.Unlock()
+			lanes = append(lanes, lane{hubs, p, a.Text("uuid"), [2]string{x, y}})
+		})
+	}
+	making.Wait()
+	require.Len(t, lanes, lanesAtOnce)
+
+	n := rounds(t)
+	var next atomic.Int64
+	var outcomes, codes tally
+	var decided atomic.Int64
+	began := time.Now()
+	var racing sync.WaitGroup
+	for _, l := range lanes {
+		racing.Go(func() {
+			_, held, err := l.left(t)
+			if err == nil {
+				err = l.restore(l.admins[0], held)
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for round := int(next.Add(1)) - 1; round < n && !t.Failed(); round = int(next.Add(1)) - 1 {
+				won, err := l.race(t, round, &outcomes, &codes)
+				if err != nil {
+					t.Errorf("round %d: %v", round, err)
+					return
+				}
+				decided.Add(int64(won))
+			}
+		})
+	}
+	racing.Wait()
+	t.Logf("%d rounds on %d Orgs and %d hubs in %s", n, len(lanes), len(hubs), time.Since(began).Round(time.Millisecond))
+	t.Logf("outcomes: %s", &outcomes)
+	t.Logf("answers: %s", &codes)
+	// Two refusals would keep the rule, too; that one of the two gets through is the
+	// rule's positive control.
+	require.Greater(t, int(decided.Load()), n*9/10, "hardly any removal was done")
+}
+
+// race lets both admins act at once, looks at who is left, and makes both admins
+// again. won is how many were told that it is done.
+func (l lane) race(t testing.TB, round int, outcomes, codes *tally) (won int, err error) {
+	name, calls := l.endings(round)
+	answers, err := framework.AtOnce(l.hubs, calls)
+	if err != nil {
+		return 0, err
+	}
+	for i, a := range answers {
+		codes.add(strconv.Itoa(a.Code))
+		switch {
+		case a.Code < http.StatusMultipleChoices:
+			won++
+		case a.Code != http.StatusConflict && a.Code != http.StatusForbidden && a.Code != http.StatusNotFound:
+			return 0, fmt.Errorf("%s, %s as %s: %d %s", name, calls[i].Path, calls[i].As, a.Code, a.Raw)
+		}
+	}
+	outcomes.add(fmt.Sprintf("%s: %d won", name, won))
+	if won == 2 {
+		return 0, fmt.Errorf("%s: both were told that it is done: %s | %s", name, answers[0].Raw, answers[1].Raw)
+	}
+	// What was accepted may take its time, but there is an admin at every moment.
+	var admins []string
+	var held map[string]v1alpha1.Membership
+	var none error
+	if err := framework.Wait(framework.Long, func() (err error) {
+		if admins, held, err = l.left(t); err == nil && len(admins) == 0 {
+			none = fmt.Errorf("%s: no admin is left in %s: %s | %s", name, l.org, answers[0].Raw, answers[1].Raw)
+			return nil
+		}
+		return errors.Join(err, framework.Equal(2-won, len(admins)))
+	}); err != nil {
+		return 0, fmt.Errorf("%s: %d of 2 were done: %w", name, won, err)
+	}
+	if none != nil {
+		return 0, none
+	}
+	return won, l.restore(admins[0], held)
+}
+
+// Whatever is asked for one person at the same time, on two hubs: no fault of ours,
+// and in the end index, Memberships and bindings say the same (tenancy.md, one
+// truth).
+func TestDozensOfChangesForOnePersonEndInOneState(t *testing.T) {
+	t.Parallel()
+	root := framework.NewRoot()
+	hubs := framework.StartHubs(t, kcp, root, 2)
+	p := newPlatform(t, root)
+	org := hubs[0].CreateOrg(t, "alice", "ACME")
+	clusters := map[string]string{}
+	var workspaces []string
+	for _, name := range []string{"one", "two"} {
+		made := hubs[0].CreateWorkspace(t, "alice", org, name)
+		clusters[made.Text("uuid")] = made.Text("clusterID")
+		workspaces = append(workspaces, made.Text("uuid"))
+	}
+	framework.SignUp(t, hubs[0], "bob")
+	for _, hub := range hubs {
+		framework.Eventually(t, framework.Long, func() error {
+			a, err := hub.Try(framework.InOrg("alice", http.MethodGet, org, "/members", nil))
+			return errors.Join(err, framework.Equal(http.StatusOK, a.Code))
+		})
+	}
+	alices := map[string]map[string]string{}
+	for _, cluster := range clusters {
+		alices[cluster] = p.BindingVersions(t, cluster, "alice")
+	}
+	var codes tally
+	for storm := range 4 {
+		random := rand.New(rand.NewPCG(uint64(storm), 7)) //nolint:gosec // the same storms every time
+		calls := make([]call, 48)
+		for i := range calls {
+			calls[i] = change(random, org, workspaces)
+		}
+		answers, err := framework.AtOnce(hubs, calls)
+		require.NoError(t, err)
+		for i, a := range answers {
+			codes.add(strconv.Itoa(a.Code))
+			require.Contains(t, []int{
+				http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent,
+				http.StatusForbidden, http.StatusNotFound, http.StatusConflict,
+			}, a.Code, "%s %s as %s: %s", calls[i].Method, calls[i].Path, calls[i].As, a.Raw)
+		}
+		framework.Eventually(t, framework.Long, func() error { return p.settled(t, hubs, org, clusters) })
+	}
+	for cluster, before := range alices {
+		require.Equal(t, before, p.BindingVersions(t, cluster, "alice"), "the storm was about somebody else")
+	}
+	t.Logf("4 storms of 48 changes: %s", &codes)
+}
+
+// change is one thing that somebody may ask for bob.
+func change(random *rand.Rand, org string, workspaces []string) call {
+	some := []string{"member", "admin"}[random.IntN(2)]
+	ws := workspaces[random.IntN(len(workspaces))]
+	return []call{
+		framework.InOrg("alice", http.MethodPost, org, "/members", framework.Adding("bob", some)),
+		framework.InOrg("alice", http.MethodPost, org, "/members", framework.Adding("bob", some)),
+		framework.InOrg("alice", http.MethodPatch, org, "/members/bob", framework.WithRole(some)),
+		framework.InOrg("alice", http.MethodDelete, org, "/members/bob", nil),
+		framework.InOrg("alice", http.MethodDelete, org, "/members/bob?cascade=true", nil),
+		framework.InOrg("bob", http.MethodDelete, org, "/memberships/me?cascade=true", nil),
+		framework.InWorkspace("alice", http.MethodPost, org, ws, "/members", framework.Adding("bob", some)),
+		framework.InWorkspace("alice", http.MethodPost, org, ws, "/members", framework.Adding("bob", some)),
+		framework.InWorkspace("alice", http.MethodPatch, org, ws, "/members/bob", framework.WithRole(some)),
+		framework.InWorkspace("alice", http.MethodDelete, org, ws, "/members/bob", nil),
+		framework.InWorkspace("bob", http.MethodDelete, org, ws, "/memberships/me", nil),
+	}[random.IntN(11)]
+}
+
+// settled tells whether nothing is left to do for bob, and both hubs and kcp say
+// the same.
+func (p platform) settled(t testing.TB, hubs []*framework.Hub, org string, clusters map[string]string) error {
+	o, err := p.Organizations(p.OrgsPath()).Get(t.Context(), org, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if len(o.Spec.MembershipChanges) > 0 {
+		return fmt.Errorf("still to do: %v", o.Spec.MembershipChanges)
+	}
+	held, err := p.MembershipsOf(t, org)
+	if err != nil {
+		return err
+	}
+	for name, m := range held {
+		if m.Status.Phase != v1alpha1.PhaseReady || m.Status.ObservedGeneration != m.Generation {
+			return fmt.Errorf("%s is not ready: %v", name, m.Status)
+		}
+	}
+	if err := p.Consistent(t, org, "bob", clusters); err != nil {
+		return err
+	}
+	for _, hub := range hubs {
+		for ws := range clusters {
+			a, err := hub.Try(framework.InWorkspace("alice", http.MethodGet, org, ws, "/members", nil))
+			m, has := held[ws+".bob"]
+			if shown := framework.RolesListed(a)["bob"]; err != nil || shown != string(m.Spec.Role) || has != (shown != "") {
+				return fmt.Errorf("a hub shows bob as %q in %s instead of %q: %w", shown, ws, m.Spec.Role, err)
+			}
+		}
+		a, err := hub.Try(framework.InOrg("alice", http.MethodGet, org, "/members", nil))
+		if shown := framework.RolesListed(a)["bob"]; err != nil || shown != string(held["bob"].Spec.Role) {
+			return fmt.Errorf("a hub shows bob as %q instead of %q: %w", shown, held["bob"].Spec.Role, err)
+		}
+	}
+	return nil
+}

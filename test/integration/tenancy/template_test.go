@@ -1,0 +1,147 @@
+package tenancy
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/server"
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+const widgets = "widgets.widgets.example.com"
+
+// exampleTemplate is the example of config/, for a provider in another workspace.
+func exampleTemplate(t *testing.T, provider string) func(*server.Options) {
+	t.Helper()
+	from, dir := filepath.Join("..", "..", "config", "example-template", "workspace"), t.TempDir()
+	files, err := os.ReadDir(from)
+	require.NoError(t, err)
+	for _, f := range files {
+		raw, err := os.ReadFile(filepath.Join(from, f.Name()))
+		require.NoError(t, err)
+		raw = []byte(strings.ReplaceAll(string(raw), "root:widgets", provider))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, f.Name()), raw, 0o600))
+	}
+	return func(o *server.Options) { o.WorkspaceTemplate, o.CreateTimeout = dir, 30*time.Second }
+}
+
+// provide makes the example's provider in a workspace of its own.
+func provide(t *testing.T, path string) {
+	t.Helper()
+	name := strings.TrimPrefix(path, "root:")
+	_, errOut, err := kcp.Kubectl(t, "apiVersion: tenancy.kcp.io/v1alpha1\nkind: Workspace\nmetadata: {name: "+name+"}\nspec: {type: {name: universal, path: root}}", "root", "apply", "-f", "-")
+	require.NoError(t, err, errOut)
+	framework.Eventually(t, framework.Long, func() error {
+		_, errOut, err := kcp.Kubectl(t, "", path, "apply", "-f", filepath.Join("..", "..", "config", "example-template", "provider"))
+		if err != nil {
+			err = errors.New(errOut)
+		}
+		return err
+	})
+}
+
+// colored tells whether the Workspace has the template's object as the template
+// says it is.
+func colored(hub *framework.Hub, t *testing.T, cluster string) error {
+	t.Helper()
+	out, errOut, err := hub.Kubectl(t, "alice", cluster, "get", widgets, "hello", "-o", "jsonpath={.spec.color}")
+	if err != nil {
+		return errors.New(errOut)
+	}
+	if out != "green" {
+		return fmt.Errorf("the widget is %q", out)
+	}
+	return nil
+}
+
+// What a new Workspace holds: the API of the template's provider, with exactly the
+// claims that the template accepts, and its object, before the Workspace is Ready.
+func TestTheWorkspaceTemplateIsThereBeforeTheWorkspaceIsReady(t *testing.T) {
+	t.Parallel()
+	provider := framework.NewRoot()
+	provide(t, provider)
+	hubs := framework.StartHubs(t, kcp, framework.NewRoot(), 2, exampleTemplate(t, provider))
+	org := hubs[0].CreateOrg(t, "alice", "ACME")
+	cluster := hubs[0].CreateWorkspace(t, "alice", org, "dev").Text("clusterID")
+	require.NoError(t, colored(hubs[0], t, cluster))
+	require.NoError(t, kcp.Prints(t, cluster, "get", "apibinding", "widgets.example.com", "-o",
+		`jsonpath={range .spec.permissionClaims[*]}{.resource}={.state}:{.verbs}{end}`, `configmaps=Accepted:["get","list","watch"]`))
+	// What the provider asks for besides was not accepted.
+	require.NoError(t, kcp.Prints(t, cluster, "get", "apibinding", "widgets.example.com", "-o",
+		`jsonpath={.status.exportPermissionClaims[*].resource}/{.status.appliedPermissionClaims[*].resource}`, "configmaps secrets/configmaps"))
+	for i, hub := range hubs {
+		for name, damage := range map[string]func() (stdout, stderr string, err error){
+			"altered by a tenant": func() (string, string, error) {
+				return hub.Kubectl(t, "alice", cluster, "patch", widgets, "hello", "--type=merge", "-p", `{"spec":{"color":"red"}}`)
+			},
+			"deleted by a tenant": func() (string, string, error) {
+				return hub.Kubectl(t, "alice", cluster, "delete", widgets, "hello")
+			},
+			"deleted with all others by a tenant": func() (string, string, error) {
+				return hub.Kubectl(t, "alice", cluster, "delete", widgets, "--all")
+			},
+			"gone with its API, unbound by a tenant": func() (string, string, error) {
+				return hub.Kubectl(t, "alice", cluster, "delete", "apibinding", "widgets.example.com")
+			},
+		} {
+			_, errOut, err := damage()
+			require.NoError(t, err, "%s: %s", name, errOut)
+			framework.Eventually(t, framework.Long, func() error {
+				if err := colored(hub, t, cluster); err != nil {
+					return fmt.Errorf("%s, hub %d: %w", name, i, err)
+				}
+				return nil
+			})
+		}
+	}
+	// What the template says nothing of is the tenant's.
+	_, errOut, err := hubs[0].Kubectl(t, "alice", cluster, "label", widgets, "hello", "mine=yes")
+	require.NoError(t, err, errOut)
+	framework.Eventually(t, framework.Long, func() error {
+		return kcp.Prints(t, cluster, "get", widgets, "hello", "-o", "jsonpath={.metadata.labels.mine} {.spec.color}", "yes green")
+	})
+}
+
+func TestABrokenWorkspaceTemplateIsReportedAndHealsWhenItIsFixed(t *testing.T) {
+	t.Parallel()
+	provider := framework.NewRoot()
+	hub := framework.StartHub(t, kcp, framework.NewRoot(), exampleTemplate(t, provider))
+	org := hub.CreateOrg(t, "alice", "ACME")
+	made := hub.Do(t, call{
+		As: "alice", Method: http.MethodPost, Path: "/api/orgs/" + org + "/workspaces", Org: org, Body: map[string]string{"displayName": "dev"},
+		Header: http.Header{"Prefer": {"respond-async"}},
+	}, http.StatusAccepted)
+	read := call{As: "alice", Method: http.MethodGet, Path: "/api/orgs/" + org + "/workspaces/" + made.Text("uuid"), Org: org, Workspace: made.Text("uuid")}
+	framework.Eventually(t, framework.Long, func() error {
+		a, err := hub.Try(read)
+		if err != nil {
+			return err
+		}
+		if a.Text("phase") == "Ready" {
+			return errors.New("it is Ready without what the template asks for")
+		}
+		if !strings.Contains(string(a.Raw), "is there an APIExport widgets.example.com in "+provider) {
+			return fmt.Errorf("nobody is told: %s", a.Raw)
+		}
+		return nil
+	})
+	provide(t, provider)
+	var cluster string
+	framework.Eventually(t, framework.Long, func() error {
+		a, err := hub.Try(read)
+		if err == nil && a.Text("phase") != "Ready" {
+			err = fmt.Errorf("it is %s: %s", a.Text("phase"), a.Raw)
+		}
+		cluster = a.Text("clusterID")
+		return err
+	})
+	require.NoError(t, colored(hub, t, cluster))
+}
