@@ -1,11 +1,11 @@
-// Package audit writes down who changed what: one JSON object a line, with no token
-// and nothing of what a body held.
+// Package audit writes the audit log: one JSON object per line for each change, with the
+// actor, the action, the objects and the HTTP status. It contains no tokens and no request
+// or response bodies.
 package audit
 
 import (
 	"context"
 	"io"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -14,27 +14,28 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
-// Event is something that somebody, or the hub by itself, did.
+// Event is one change made by a User or by the hub.
 type Event struct {
 	// Actor is the metadata.name of a User, or "kedge-hub".
 	Actor string
-	// Action is a method and a route pattern, or a word such as "purge".
+	// Action is an HTTP method with a route pattern, or a word such as "purge".
 	Action string
-	// Org and Workspace are UUIDs; Object is what else the action was about, by name.
+	// Org and Workspace are the UUIDs of the affected Organization and Workspace; Object is
+	// the name of any other affected object. Each may be empty.
 	Org, Workspace, Object string
-	// Code is the HTTP status of the answer; 0 where there was none.
+	// Code is the HTTP status of the answer; 0 if there was none.
 	Code int
-	// Request is the id of the request.
+	// Request is the request id; empty if there was no request.
 	Request string
-	// Counts say how much of each kind went, for a purge.
+	// Counts are the numbers of removed objects by kind, for a purge.
 	Counts map[string]int
 }
 
-// Log writes events.
+// Log writes events. It is safe for concurrent use.
 type Log struct{ logger *zap.Logger }
 
-// New returns a log that writes to w; where w is nil, events go to the logger of the
-// process.
+// New returns a log that writes to w. If w is nil, events go to the logger of the
+// context, under the name "audit".
 func New(ctx context.Context, w io.Writer) *Log {
 	if w == nil {
 		return &Log{logger: log.From(ctx).Named("audit")}
@@ -42,22 +43,10 @@ func New(ctx context.Context, w io.Writer) *Log {
 	encoder := zap.NewProductionEncoderConfig()
 	encoder.TimeKey, encoder.MessageKey, encoder.LevelKey = "time", "action", ""
 	encoder.EncodeTime = func(t time.Time, e zapcore.PrimitiveArrayEncoder) { e.AppendString(t.UTC().Format(time.RFC3339Nano)) }
-	return &Log{logger: zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(encoder), zapcore.AddSync(&serial{w: w}), zap.InfoLevel))}
+	return &Log{logger: zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(encoder), zapcore.Lock(zapcore.AddSync(w)), zap.InfoLevel))}
 }
 
-// serial lets one line be written at a time.
-type serial struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (s *serial) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.w.Write(p)
-}
-
-// Write writes an event down.
+// Write appends an event.
 func (l *Log) Write(e Event) {
 	fields := []zap.Field{zap.String("actor", e.Actor)}
 	for _, f := range []struct{ key, value string }{

@@ -16,7 +16,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
-// lines are the events that were written, without their times.
+// lines parses the written events and removes their times.
 func lines(t *testing.T, written string) []map[string]any {
 	t.Helper()
 	var events []map[string]any
@@ -34,7 +34,7 @@ func lines(t *testing.T, written string) []map[string]any {
 	return events
 }
 
-func TestAnEventIsOneLineWithWhatItHas(t *testing.T) {
+func TestEvent_isOneLineOfJSON(t *testing.T) {
 	t.Parallel()
 	type m = map[string]any
 	for name, c := range map[string]struct {
@@ -62,8 +62,7 @@ func TestAnEventIsOneLineWithWhatItHas(t *testing.T) {
 	}
 }
 
-// Where no file was asked for, events are in the log of the process.
-func TestWithoutAWriterEventsAreLogged(t *testing.T) {
+func TestLog_withoutWriterUsesTheLogger(t *testing.T) {
 	t.Parallel()
 	core, logs := observer.New(zap.InfoLevel)
 	audit.New(log.Into(t.Context(), zap.New(core)), nil).Write(audit.Event{Actor: "alice", Action: "x", Code: 201})
@@ -82,7 +81,7 @@ func (w *torn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestLinesOfManyWritersAreWhole(t *testing.T) {
+func TestLog_writesWholeLinesConcurrently(t *testing.T) {
 	t.Parallel()
 	var written torn
 	l := audit.New(t.Context(), &written)

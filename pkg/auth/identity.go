@@ -2,36 +2,35 @@ package auth
 
 import "context"
 
-// Kind tells people from bots.
+// Kind tells people from ServiceAccounts.
 type Kind int
 
 // The kinds of identity.
 const (
-	// Person is somebody with a User object.
+	// Person is a human user, who has a User object.
 	Person Kind = iota + 1
-	// Bot is a ServiceAccount of one Workspace (O-14).
+	// Bot is a ServiceAccount of one child Workspace (O-14).
 	Bot
 )
 
-// Identity is what a credential proves, and nothing that a header claims.
+// Identity is the result of authentication: what the credential proves about the caller.
 type Identity struct {
 	Kind Kind
-	// Issuer and Subject are the identity; equal pairs are the same person.
+	// Issuer and Subject identify the caller together.
 	Issuer  string
 	Subject string
-	// Username is the name that kcp derives from the same credential.
+	// Username is the username that kcp authenticates the same credential as.
 	Username string
-	// PreferredUsername, Email and DisplayName are information only.
+	// PreferredUsername, Email and DisplayName are informational and identify nobody.
 	PreferredUsername string
 	Email             string
 	DisplayName       string
-	// Groups are those that the credential carries, for --admin-group.
+	// Groups are the groups in the credential. They are compared with --admin-group.
 	Groups []string
 }
 
-// Authenticator proves who holds a bearer token. ok is false, with no error,
-// where the token is not one of this authenticator's; an error means that it is
-// one and is bad, or that it cannot be checked now.
+// Authenticator verifies bearer tokens. ok is false with a nil error if it does not know
+// the token. An error means that the token is invalid or cannot be verified at present.
 type Authenticator interface {
 	Authenticate(ctx context.Context, token string) (id *Identity, ok bool, err error)
 }

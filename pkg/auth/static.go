@@ -11,19 +11,18 @@ import (
 	"strings"
 )
 
-// StaticIssuer is the issuer of identities from a token file.
+// StaticIssuer is the issuer of the identities in a token file.
 const StaticIssuer = "static"
 
-// StaticTokens authenticates the tokens of a file, for development and
-// break-glass.
+// StaticTokens authenticates the tokens of a file. They are for development and
+// break-glass access.
 type StaticTokens struct {
 	byHash map[[sha256.Size]byte]*Identity
 }
 
-// LoadStaticTokens reads a CSV of token,username,uid,"group1,group2" as
-// kube-apiserver does. kcp is given the same file and derives the same username,
-// so a line that would make a tenant one of kcp's own identities is refused.
-// Errors name the line and never hold a token.
+// LoadStaticTokens reads a CSV file with the columns token,username,uid,"group1,group2".
+// It refuses usernames and groups that kcp reserves for itself. Errors name the line and
+// never contain a token.
 func LoadStaticTokens(path string) (*StaticTokens, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -106,8 +105,8 @@ func (t *StaticTokens) add(record []string, uids map[string]string) error {
 
 func reserved(name string) bool { return strings.HasPrefix(name, "system:") }
 
-// Authenticate finds who holds the token, by its SHA-256 hash: what is compared
-// is nothing that a guesser can steer, so its timing tells nothing.
+// Authenticate looks the token up by its SHA-256 hash, so that the time of the comparison
+// reveals nothing about the tokens in the file.
 func (t *StaticTokens) Authenticate(_ context.Context, token string) (*Identity, bool, error) {
 	hash := sha256.Sum256([]byte(token))
 	if id, ok := t.byHash[hash]; ok {

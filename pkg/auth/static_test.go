@@ -19,7 +19,7 @@ func load(t *testing.T, content string) (*auth.StaticTokens, error) {
 	return auth.LoadStaticTokens(path)
 }
 
-func TestStaticTokensAreReadAsKubeAPIServerReadsThem(t *testing.T) {
+func TestStaticTokens_readAsKubeAPIServerDoes(t *testing.T) {
 	t.Parallel()
 	tokens, err := load(t, "secret-a,alice,1,\"dev,ops\"\nsecret-b,bob@example.com,2\n\nsecret-a2,alice,1\n")
 	require.NoError(t, err)
@@ -40,7 +40,7 @@ func TestStaticTokensAreReadAsKubeAPIServerReadsThem(t *testing.T) {
 	}
 }
 
-func TestATokenFileCannotMakeATenantAnIdentityOfKCP(t *testing.T) {
+func TestStaticTokens_refuseIdentitiesOfKCP(t *testing.T) {
 	t.Parallel()
 	for name, line := range map[string]string{
 		"a system user":       "hush,system:admin,1\n",
@@ -69,7 +69,7 @@ func (f fake) Authenticate(_ context.Context, token string) (*auth.Identity, boo
 	return f(token)
 }
 
-func TestUnionTakesTheFirstThatKnowsTheToken(t *testing.T) {
+func TestUnion_returnsTheFirstIdentity(t *testing.T) {
 	t.Parallel()
 	no := fake(func(string) (*auth.Identity, bool, error) { return nil, false, nil })
 	broken := fake(func(string) (*auth.Identity, bool, error) { return nil, false, errors.New("issuer is down") })
@@ -79,7 +79,7 @@ func TestUnionTakesTheFirstThatKnowsTheToken(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "s", id.Subject)
 	_, ok, err = auth.Union{no, broken}.Authenticate(t.Context(), "x")
-	require.Error(t, err, "what could not be checked is not called unknown")
+	require.Error(t, err, "a token that could not be verified is not reported as unknown")
 	require.False(t, ok)
 	_, ok, err = auth.Union{}.Authenticate(t.Context(), "x")
 	require.NoError(t, err)

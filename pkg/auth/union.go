@@ -2,8 +2,9 @@ package auth
 
 import "context"
 
-// Union asks authenticators in turn. The first that knows the token decides; an
-// error of one of them is the answer only where no other knows it.
+// Union asks authenticators in turn and returns the first identity found. If none knows
+// the token, it returns the first error, so that a token that could not be verified is not
+// reported as unknown.
 type Union []Authenticator
 
 // Authenticate implements Authenticator.

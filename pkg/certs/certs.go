@@ -1,5 +1,6 @@
-// Package certs makes the hub's own CA and the certificate that it serves with,
-// so that HTTPS is never switched off, in development either.
+// Package certs provides the hub's serving certificate. It loads the one given by flags, or
+// creates and renews one that is signed by a CA of the hub's own, so that the hub serves
+// HTTPS in every setup, development included.
 package certs
 
 import (
@@ -22,19 +23,20 @@ import (
 )
 
 const (
+	// caLife and leafLife are the validity of the CA and of the serving certificate.
 	caLife   = 10 * 365 * 24 * time.Hour
 	leafLife = 365 * 24 * time.Hour
-	// renewBefore is how long before its end a certificate is made anew at start.
+	// renewBefore is how long before its expiry a certificate is replaced at start.
 	renewBefore = 30 * 24 * time.Hour
 )
 
-// Bundle is what the hub serves with and what its clients trust.
+// Bundle is the serving certificate of the hub and the CA that clients trust.
 type Bundle struct {
 	CAPEM       []byte
 	Certificate tls.Certificate
 }
 
-// Load reads a certificate that was given.
+// Load reads the certificate, key and CA given by flags. Errors name the flag.
 func Load(certFile, keyFile, caFile string) (*Bundle, error) {
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
@@ -50,13 +52,13 @@ func Load(certFile, keyFile, caFile string) (*Bundle, error) {
 	return &Bundle{CAPEM: ca, Certificate: pair}, nil
 }
 
-// Ensure returns the certificate for hosts (names and IP addresses) that is kept
-// in dir as tls.crt and tls.key, signed by the CA in ca.crt and ca.key. What is
-// missing, about to end or for other hosts is made anew; the CA stays as long as
-// it is valid, so that clients need not learn another one.
+// Ensure returns the certificate for hosts (DNS names and IP addresses) in dir: tls.crt and
+// tls.key, signed by the CA in ca.crt and ca.key. It creates or replaces a pair that is
+// missing, expires soon or is for other hosts. A valid CA is kept, so that clients keep
+// trusting it.
 func Ensure(dir string, hosts []string, now time.Time) (*Bundle, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of certificates: %w", err)
+		return nil, fmt.Errorf("create the certificate directory: %w", err)
 	}
 	ca, err := ensurePair(dir, "ca", func(c *x509.Certificate) bool { return c.IsCA && valid(c, now) }, func() (*pair, error) {
 		return newPair(&x509.Certificate{
@@ -114,24 +116,24 @@ type pair struct {
 	certPEM, keyPEM []byte
 }
 
-func ensurePair(dir, name string, good func(*x509.Certificate) bool, make func() (*pair, error)) (*pair, error) {
+func ensurePair(dir, name string, good func(*x509.Certificate) bool, create func() (*pair, error)) (*pair, error) {
 	certFile, keyFile := filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
-	held, err := readPair(certFile, keyFile)
+	existing, err := readPair(certFile, keyFile)
 	switch {
-	case err == nil && good(held.cert):
-		return held, nil
+	case err == nil && good(existing.cert):
+		return existing, nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w; remove %s and %s to have new ones made", err, certFile, keyFile)
+		return nil, fmt.Errorf("%w; remove %s and %s to let the hub create new ones", err, certFile, keyFile)
 	}
-	made, err := make()
+	created, err := create()
 	if err != nil {
-		return nil, fmt.Errorf("make %s: %w", certFile, err)
+		return nil, fmt.Errorf("create %s: %w", certFile, err)
 	}
-	// The key first: a crash in between leaves no certificate without its key.
-	if err := write(keyFile, made.keyPEM, 0o600); err != nil {
+	// The key is written first, so that a crash leaves no certificate without its key.
+	if err := write(keyFile, created.keyPEM, 0o600); err != nil {
 		return nil, err
 	}
-	return made, write(certFile, made.certPEM, 0o644)
+	return created, write(certFile, created.certPEM, 0o644)
 }
 
 func readPair(certFile, keyFile string) (*pair, error) {
@@ -145,7 +147,8 @@ func readPair(certFile, keyFile string) (*pair, error) {
 	}
 	both, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
-		// A crash between the two writes leaves a pair that does not match.
+		// A crash between the two writes leaves a pair that does not match. It is
+		// replaced, as if it were missing.
 		return nil, fmt.Errorf("%s and %s do not match: %w", certFile, keyFile, fs.ErrNotExist)
 	}
 	key, ok := both.PrivateKey.(*ecdsa.PrivateKey)
@@ -189,7 +192,7 @@ func newPair(template *x509.Certificate, ca *pair, now time.Time) (*pair, error)
 	}, nil
 }
 
-// write replaces a file as a whole or not at all.
+// write replaces a file atomically.
 func write(file string, content []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(file), ".new-*")
 	if err != nil {

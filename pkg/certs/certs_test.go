@@ -29,7 +29,7 @@ func verify(t *testing.T, b *certs.Bundle, host string, at time.Time) error {
 	return err
 }
 
-func TestTheCertificateIsGoodForItsHostsAlone(t *testing.T) {
+func TestEnsure_isValidForItsHostsOnly(t *testing.T) {
 	t.Parallel()
 	b, err := certs.Ensure(filepath.Join(t.TempDir(), "tls"), []string{"localhost", "127.0.0.1", "::1", "hub.example.com"}, now)
 	require.NoError(t, err)
@@ -39,7 +39,7 @@ func TestTheCertificateIsGoodForItsHostsAlone(t *testing.T) {
 	require.Error(t, verify(t, b, "evil.example.com", now))
 }
 
-func TestCertificatesAreKeptAndRenewed(t *testing.T) {
+func TestEnsure_keepsAndRenews(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	ensure := func(at time.Time, hosts ...string) *certs.Bundle {
@@ -52,7 +52,7 @@ func TestCertificatesAreKeptAndRenewed(t *testing.T) {
 	require.Equal(t, leaf(t, first).SerialNumber, leaf(t, same).SerialNumber)
 	moved := ensure(now, "127.0.0.1", "other.example.com")
 	require.NotEqual(t, leaf(t, first).SerialNumber, leaf(t, moved).SerialNumber)
-	require.Equal(t, first.CAPEM, moved.CAPEM, "clients need not learn another CA")
+	require.Equal(t, first.CAPEM, moved.CAPEM, "clients keep trusting the CA")
 	later := now.Add(350 * 24 * time.Hour)
 	renewed := ensure(later, "127.0.0.1", "other.example.com")
 	require.NotEqual(t, leaf(t, moved).SerialNumber, leaf(t, renewed).SerialNumber)
@@ -64,8 +64,8 @@ func TestCertificatesAreKeptAndRenewed(t *testing.T) {
 	}
 }
 
-// A crash between the two files of a pair, or a file that is gone, heals.
-func TestAHalfWrittenPairIsMadeAnew(t *testing.T) {
+// A crash between the writes of a pair, or a removed file, is repaired at the next start.
+func TestEnsure_replacesAnIncompletePair(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	_, err := certs.Ensure(dir, []string{"localhost"}, now)
@@ -82,7 +82,7 @@ func TestAHalfWrittenPairIsMadeAnew(t *testing.T) {
 	require.NoError(t, verify(t, b, "localhost", now))
 }
 
-func TestLoadNamesTheFlag(t *testing.T) {
+func TestLoad_namesTheFlag(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	_, err := certs.Ensure(dir, []string{"localhost"}, now)

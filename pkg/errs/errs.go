@@ -5,74 +5,73 @@ import (
 	"time"
 )
 
-// Code is the kind of a failure, independent of HTTP.
+// Code classifies a failure, independent of HTTP.
 type Code int
 
-// The codes. The zero value is not a code: an error without one is Internal.
+// The codes. The zero value is none of them; an error without a code is Internal.
 const (
-	// Internal is a bug of ours; its text never leaves the process.
+	// Internal is an unexpected failure. Clients see a generic text only.
 	Internal Code = iota + 1
-	// Invalid is input that the caller can mend; Causes name the fields.
+	// Invalid means that the input is malformed or out of range; Causes name the fields.
 	Invalid
-	// Unauthenticated is a missing or bad credential.
+	// Unauthenticated means that the credential is missing or invalid.
 	Unauthenticated
-	// Forbidden is a right that the caller does not have.
+	// Forbidden means that the caller lacks a right.
 	Forbidden
-	// NotFound is something that the caller may know is missing.
+	// NotFound means that the object does not exist, and that the caller may know so.
 	NotFound
-	// Conflict is a state of the object that stands against the request.
+	// Conflict means that the state of the object does not permit the request.
 	Conflict
-	// AlreadyExists is a name that is taken.
+	// AlreadyExists means that the name is taken.
 	AlreadyExists
-	// PreconditionFailed is an If-Match that does not.
+	// PreconditionFailed means that If-Match does not match the object.
 	PreconditionFailed
-	// TooLarge is a body over the limit.
+	// TooLarge means that the request body exceeds the limit.
 	TooLarge
-	// UnsupportedMediaType is a body that is not JSON.
+	// UnsupportedMediaType means that the request body is not JSON.
 	UnsupportedMediaType
-	// MethodNotAllowed is a verb that the resource does not have.
+	// MethodNotAllowed means that the resource does not support the HTTP method.
 	MethodNotAllowed
-	// Unprocessable is well-formed input that a locked field stands against.
+	// Unprocessable means that the input is well-formed but changes an immutable field.
 	Unprocessable
-	// TooManyRequests is a rate limit; RetryAfter says when to come back.
+	// TooManyRequests means that a rate limit is reached; RetryAfter tells when to retry.
 	TooManyRequests
-	// Unavailable is a dependency that is down for now.
+	// Unavailable means that a dependency, such as kcp, is down; a retry may succeed.
 	Unavailable
-	// BadGateway is kcp not answering a proxied request.
+	// BadGateway means that kcp gave no valid answer to a proxied request.
 	BadGateway
-	// Timeout is kcp answering too slowly.
+	// Timeout means that kcp did not answer in time.
 	Timeout
 )
 
-// Cause is one reason for a failure, with the field at fault where there is one.
+// Cause is one reason for a failure, with the invalid field if there is one.
 type Cause struct {
-	// Type is a machine-readable word, for example "FieldValueInvalid" or
-	// "QuotaExceeded".
+	// Type is machine-readable, for example "FieldValueInvalid" or "QuotaExceeded".
 	Type string
-	// Field is the JSON path, header ("header:X-Kedge-Org") or query parameter
-	// ("query:limit") at fault.
+	// Field is the invalid JSON path, header ("header:X-Kedge-Org") or query parameter
+	// ("query:limit").
 	Field string
-	// Message is for people.
+	// Message is a sentence for people.
 	Message string
 }
 
-// Error is a failure that a caller is told of. Message, Reason and Causes are
-// written for the caller and hold no internal text; Err is for the log.
+// Error is a failure that is reported to the client. Message, Reason and Causes are sent
+// to the client and hold no internal text; Err goes to the log only.
 type Error struct {
 	Code Code
-	// Reason overrides the code's own metav1.StatusReason where it is not empty.
+	// Reason overrides the metav1.StatusReason of the code if it is not empty.
 	Reason  string
 	Message string
 	Causes  []Cause
-	// RetryAfter is sent as the Retry-After header where it is not zero.
+	// RetryAfter is sent as the Retry-After header if it is not zero.
 	RetryAfter time.Duration
-	// Version is what the object of a failed precondition is at present; it is sent
-	// as the ETag header where it is not empty.
+	// Version is the current resource version of the object whose precondition failed. It
+	// is sent as the ETag header if it is not empty.
 	Version string
 	Err     error
 }
 
-// Error returns the message and, for the log, what is behind it.
+// Error returns the message and the text of the wrapped error, for the log.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return e.Message
@@ -80,25 +79,25 @@ func (e *Error) Error() string {
 	return e.Message + ": " + e.Err.Error()
 }
 
-// Unwrap returns what is behind the error.
+// Unwrap returns the wrapped error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// New makes an error for the caller.
+// New returns an error for the client.
 func New(code Code, message string, causes ...Cause) *Error {
 	return &Error{Code: code, Message: message, Causes: causes}
 }
 
-// Wrap makes an error for the caller around one for the log.
+// Wrap returns an error for the client that wraps err, which goes to the log only.
 func Wrap(code Code, err error, message string) *Error {
 	return &Error{Code: code, Message: message, Err: err}
 }
 
-// InvalidField is a 400 about one field.
+// InvalidField returns an Invalid error about one field.
 func InvalidField(field, message string) *Error {
 	return New(Invalid, field+": "+message, Cause{Type: "FieldValueInvalid", Field: field, Message: message})
 }
 
-// CodeOf finds the code of err; Internal where it has none.
+// CodeOf returns the code of err, or Internal if it has none.
 func CodeOf(err error) Code {
 	var e *Error
 	if errors.As(err, &e) {
@@ -107,7 +106,7 @@ func CodeOf(err error) Code {
 	return Internal
 }
 
-// Is tells whether err is an *Error of the given code.
+// Is reports whether err is or wraps an *Error with the code.
 func Is(err error, code Code) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Code == code

@@ -7,10 +7,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Bridge sends the logs of klog and of logr, which kcp and client-go write to,
-// through l. They are quiet unless l is at debug: below that, the libraries' own
-// infos, warnings and errors are about retries that the hub reports itself when
-// they matter, so only what ends the process gets through.
+// Bridge routes the logs of klog and logr to l, under the name "lib". Unless l logs at
+// debug, only messages that end the process pass: most library messages are about retries,
+// and the hub logs those that matter itself.
 func Bridge(l *zap.Logger) {
 	l = l.Named("lib")
 	if !l.Core().Enabled(zapcore.DebugLevel) {

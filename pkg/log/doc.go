@@ -1,3 +1,3 @@
-// Package log carries the logger through contexts and bridges the logs of the
-// libraries, klog and logr among them, onto it.
+// Package log creates the zap logger of the process, carries it in contexts, and routes the
+// logs of klog and logr, which kcp and client-go use, to it.
 package log

@@ -35,12 +35,12 @@ func New(format, level string, out io.Writer) (*zap.Logger, error) {
 
 type key struct{}
 
-// Into returns a context that carries the logger.
+// Into returns a copy of ctx that carries the logger.
 func Into(ctx context.Context, l *zap.Logger) context.Context {
 	return context.WithValue(ctx, key{}, l)
 }
 
-// From returns the context's logger, or one that writes nothing.
+// From returns the logger of the context, or one that writes nothing if there is none.
 func From(ctx context.Context) *zap.Logger {
 	if l, ok := ctx.Value(key{}).(*zap.Logger); ok {
 		return l

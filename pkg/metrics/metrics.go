@@ -1,6 +1,7 @@
-// Package metrics makes the registry that everything registers with, and serves
-// it. Nothing is registered globally, so that kcp's own metrics and those of two
-// hubs in one process stay apart.
+// Package metrics creates the Prometheus registry of the hub and serves it. Packages
+// register their metrics with it through their constructors. Nothing is registered
+// globally, so that the metrics of the embedded kcp and of several hubs in one test process
+// stay apart.
 package metrics
 
 import (
@@ -11,14 +12,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// NewRegistry returns a registry with the process's own metrics.
+// NewRegistry returns a registry with the Go runtime and process metrics.
 func NewRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
 
-// Handler serves /metrics of a registry.
+// Handler serves the registry at /metrics.
 func Handler(r *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{}))

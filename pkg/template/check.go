@@ -20,18 +20,18 @@ const (
 	groupKCPTenancy = "tenancy.kcp.io"
 	groupKCPCore    = "core.kcp.io"
 
-	// hubPrefix begins the names of what the hub itself keeps in a Workspace.
+	// hubPrefix is the prefix of the names of the hub's own RBAC objects in a Workspace.
 	hubPrefix = "kedge:"
 )
 
-// id names an object in a Workspace.
+// id identifies an object in a Workspace.
 type id struct {
 	schema.GroupKind
 	namespace, name string
 }
 
-// idOf takes no namespace for the default one, which is where a namespaced object
-// then lands; of what has none, two cannot differ in it.
+// idOf returns the id of an object. The default namespace and no namespace are the same,
+// because a namespaced object without one is applied in the default namespace.
 func idOf(o *unstructured.Unstructured) id {
 	namespace := o.GetNamespace()
 	if namespace == tenancy.DefaultNamespace {
@@ -40,7 +40,7 @@ func idOf(o *unstructured.Unstructured) id {
 	return id{GroupKind: o.GroupVersionKind().GroupKind(), namespace: namespace, name: o.GetName()}
 }
 
-// String is how people know the object.
+// String returns kind, namespace and name for error messages.
 func (i id) String() string {
 	if i.namespace == "" {
 		return i.Kind + " " + i.name
@@ -48,9 +48,9 @@ func (i id) String() string {
 	return i.Kind + " " + i.namespace + "/" + i.name
 }
 
-// shapeless says why a document is no manifest of one named object; empty when it
-// is one.
-func shapeless(o *unstructured.Unstructured) string {
+// malformed says why a document is not a manifest of one named object. It returns the empty
+// string for one that is.
+func malformed(o *unstructured.Unstructured) string {
 	metadata, isMap := o.Object["metadata"].(map[string]any)
 	switch {
 	case o.GetAPIVersion() == "":
@@ -58,11 +58,11 @@ func shapeless(o *unstructured.Unstructured) string {
 	case o.GetKind() == "":
 		return "kind is missing"
 	case o.Object["items"] != nil && strings.HasSuffix(o.GetKind(), "List"):
-		return "it is a list; make every item a document of its own"
+		return "it is a list; write each item as a document of its own"
 	case o.Object["metadata"] != nil && !isMap:
 		return "metadata is not an object"
 	case o.GetName() == "" && metadata["generateName"] != nil:
-		return "metadata.generateName would make a new object each time; give metadata.name"
+		return "metadata.generateName would create a new object each time; give metadata.name"
 	case o.GetName() == "":
 		return "metadata.name is missing"
 	}
@@ -71,47 +71,47 @@ func shapeless(o *unstructured.Unstructured) string {
 	}
 	for _, field := range []string{"uid", "resourceVersion", "managedFields", "ownerReferences", "deletionTimestamp"} {
 		if metadata[field] != nil {
-			return "metadata." + field + " is of one object in one kcp; leave it out"
+			return "metadata." + field + " is set by the server; remove it"
 		}
 	}
 	return ""
 }
 
-// hubs tells whether a group is none that tenants may see anything of.
-func hubs(group string) bool {
+// reservedGroup reports whether an API group is hidden from tenants.
+func reservedGroup(group string) bool {
 	return group == groupKCPTenancy || group == groupKCPCore || group == v1alpha1.GroupName
 }
 
-// check refuses what a template may not hold.
+// check refuses objects that a template must not contain.
 func (l *loader) check(where string, o *unstructured.Unstructured, raw []byte) error {
 	gvk := o.GroupVersionKind()
-	if hubs(gvk.Group) {
-		return fmt.Errorf("objects of %s are the hub's or kcp's own", gvk.Group)
+	if reservedGroup(gvk.Group) {
+		return fmt.Errorf("objects of the group %s belong to the hub or to kcp", gvk.Group)
 	}
 	for _, keys := range []map[string]string{o.GetLabels(), o.GetAnnotations()} {
 		for key := range keys {
 			if strings.HasPrefix(key, v1alpha1.GroupName+"/") {
-				return fmt.Errorf("%s marks what the hub itself keeps; leave it out", key)
+				return fmt.Errorf("%s is reserved for the hub; remove it", key)
 			}
 		}
 	}
 	switch gvk.GroupKind() {
 	case schema.GroupKind{Kind: "Namespace"}:
 		if o.GetName() == tenancy.DefaultNamespace {
-			return errors.New("every Workspace has it, and the hub keeps it")
+			return errors.New("the hub creates it in every Workspace; remove it")
 		}
 	case schema.GroupKind{Kind: "Secret"}:
-		// An empty one asks for something, such as a ServiceAccount's token.
+		// A Secret without data can request something, such as a ServiceAccount token.
 		if o.Object["data"] != nil || o.Object["stringData"] != nil {
-			return errors.New("what is in every Workspace is no secret: leave data and stringData out")
+			return errors.New("every Workspace would contain this value; remove data and stringData")
 		}
 	case schema.GroupKind{Group: groupRBAC, Kind: "ClusterRole"}, schema.GroupKind{Group: groupRBAC, Kind: "ClusterRoleBinding"}:
 		if strings.HasPrefix(o.GetName(), hubPrefix) {
-			return fmt.Errorf("names that begin with %s are of what the hub itself keeps", hubPrefix)
+			return fmt.Errorf("names that begin with %s are reserved for the hub", hubPrefix)
 		}
 	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, schema.GroupKind{Group: groupKCPAPIs, Kind: "APIResourceSchema"}:
-		if group, _, _ := unstructured.NestedString(o.Object, "spec", "group"); hubs(group) {
-			return fmt.Errorf("spec.group: tenants must see nothing of %s", group)
+		if group, _, _ := unstructured.NestedString(o.Object, "spec", "group"); reservedGroup(group) {
+			return fmt.Errorf("spec.group: %s is hidden from tenants", group)
 		}
 	case schema.GroupKind{Group: groupKCPAPIs, Kind: "APIBinding"}:
 		return l.checkBinding(where, gvk, raw)
@@ -119,11 +119,11 @@ func (l *loader) check(where string, o *unstructured.Unstructured, raw []byte) e
 	return nil
 }
 
-// checkBinding is strict, because a claim that was misspelt would be one that
-// nobody accepted.
+// checkBinding refuses unknown fields: a misspelt permission claim would silently not be
+// accepted.
 func (l *loader) checkBinding(where string, gvk schema.GroupVersionKind, raw []byte) error {
 	if gvk.GroupVersion() != kcpapisv1alpha2.SchemeGroupVersion {
-		return fmt.Errorf("write it as %s", kcpapisv1alpha2.SchemeGroupVersion)
+		return fmt.Errorf("use apiVersion %s", kcpapisv1alpha2.SchemeGroupVersion)
 	}
 	var b kcpapisv1alpha2.APIBinding
 	if err := yaml.UnmarshalStrict(raw, &b); err != nil {
@@ -135,14 +135,14 @@ func (l *loader) checkBinding(where string, gvk schema.GroupVersionKind, raw []b
 	export := b.Spec.Reference.Export
 	switch export.Name {
 	case groupKCPTenancy, tenancy.ExportTenancy, tenancy.ExportAccess:
-		return fmt.Errorf("the export %s is bound by the hub or not at all", export.Name)
+		return fmt.Errorf("the export %s is reserved for the hub", export.Name)
 	}
 	switch b.Name {
 	case tenancy.ExportTenancy, tenancy.ExportAccess:
-		return errors.New("the name is that of a binding of the hub's")
+		return errors.New("the name is reserved for a binding of the hub")
 	}
 	if first, ok := l.exports[export.Path+":"+export.Name]; ok {
-		return fmt.Errorf("the export %s is bound already: %s", export.Name, first)
+		return fmt.Errorf("the export %s is already bound in %s", export.Name, first)
 	}
 	l.exports[export.Path+":"+export.Name] = where
 	claimed := map[string]bool{}
@@ -150,10 +150,10 @@ func (l *loader) checkBinding(where string, gvk schema.GroupVersionKind, raw []b
 		field := fmt.Sprintf("spec.permissionClaims[%d]", i)
 		key := c.Group + "/" + c.Resource + "/" + c.IdentityHash
 		switch {
-		case hubs(c.Group):
-			return fmt.Errorf("%s: no provider gets at %s in a Workspace", field, c.Group)
+		case reservedGroup(c.Group):
+			return fmt.Errorf("%s: the group %s is hidden from providers", field, c.Group)
 		case c.Resource == "" || len(c.Verbs) == 0:
-			return fmt.Errorf("%s: resource and verbs are needed", field)
+			return fmt.Errorf("%s: resource and verbs are required", field)
 		case c.State != kcpapisv1alpha2.ClaimAccepted && c.State != kcpapisv1alpha2.ClaimRejected:
 			return fmt.Errorf("%s: state must be Accepted or Rejected", field)
 		case claimed[key]:

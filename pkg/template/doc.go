@@ -1,4 +1,12 @@
-// Package template reads the operator's Workspace template: a folder of
-// manifests whose objects the hub keeps in every child Workspace. It refuses what
-// no kcp could make sense of, and what belongs to the hub; it talks to nobody.
+// Package template loads the operator's Workspace template (--workspace-template): a
+// directory of manifests whose objects the hub keeps in every child Workspace. Load
+// validates all of them and reports every problem with file and document. It refuses
+// manifests that no kcp could accept, objects of kcp's or the hub's own APIs, and names,
+// labels and annotations that the hub reserves. It calls no API: the workspace reconciler
+// applies the objects.
+//
+// The hub applies the objects server-side and repairs them. The hub has no informers for
+// kinds that it does not know, so the proxy reports each write of a tenant to one of them
+// and the object is applied again a second later. Everything is applied again every nine
+// minutes as well.
 package template

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Load reads every manifest of a folder, in the order of the files' names. Its
-// error names the file and the document of everything that is wrong.
+// Load reads the manifests in a directory, in the order of the file names. The error lists
+// all problems, each with its file and document.
 func Load(folder string) ([]*unstructured.Unstructured, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -26,14 +26,14 @@ func Load(folder string) ([]*unstructured.Unstructured, error) {
 	l := loader{seen: map[id]string{}, exports: map[string]string{}}
 	files := os.DirFS(folder)
 	for _, entry := range entries {
-		// A mounted ConfigMap keeps its files behind links to hidden folders.
+		// A mounted ConfigMap has symbolic links to files in hidden directories.
 		if strings.HasPrefix(entry.Name(), ".") {
 			continue
 		}
 		l.entry(files, entry)
 	}
 	if len(l.objects) == 0 && len(l.bad) == 0 {
-		l.fail("%s", "there is no manifest in it; name a folder of .yaml, .yml or .json files")
+		l.fail("%s", "it contains no manifest; give a directory of .yaml, .yml or .json files")
 	}
 	if err := errors.Join(l.bad...); err != nil {
 		return nil, fmt.Errorf("%s: %w", folder, err)
@@ -41,11 +41,12 @@ func Load(folder string) ([]*unstructured.Unstructured, error) {
 	return l.objects, nil
 }
 
-// loader gathers what the files hold and all that is wrong with it.
+// loader collects the objects and the problems of all files.
 type loader struct {
 	objects []*unstructured.Unstructured
 	bad     []error
-	// seen and exports are where each object, and the binding of each export, is.
+	// seen and exports hold the file and document of each object, and of the binding of
+	// each export.
 	seen    map[id]string
 	exports map[string]string
 }
@@ -57,7 +58,7 @@ func (l *loader) fail(format string, args ...any) {
 func (l *loader) entry(files fs.FS, entry fs.DirEntry) {
 	name := entry.Name()
 	if entry.IsDir() {
-		l.fail("%s is a folder; put all manifests into one", name)
+		l.fail("%s is a directory; put all manifests into one directory", name)
 		return
 	}
 	switch path.Ext(name) {
@@ -92,21 +93,21 @@ func (l *loader) document(where string, document []byte) {
 		return
 	}
 	if string(raw) == "null" {
-		// Nothing but comments.
+		// The document has only comments.
 		return
 	}
 	o := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(raw, &o.Object); err != nil {
-		l.fail("%s: it is not an object: a manifest begins with apiVersion and kind", where)
+		l.fail("%s: it is not an object; a manifest has apiVersion and kind", where)
 		return
 	}
-	if problem := shapeless(o); problem != "" {
+	if problem := malformed(o); problem != "" {
 		l.fail("%s: %s", where, problem)
 		return
 	}
 	key := idOf(o)
 	if first, ok := l.seen[key]; ok {
-		l.fail("%s: %s is there already: %s", where, key, first)
+		l.fail("%s: duplicate of %s in %s", where, key, first)
 		return
 	}
 	l.seen[key] = where

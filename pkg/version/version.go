@@ -1,4 +1,4 @@
-// Package version tells which build this is.
+// Package version holds the version of the build.
 package version
 
 import (
@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// version is set by the linker: -X github.com/faroshq/kedge-hub/pkg/version.version=v1.2.3
+// version is set by the linker with -X github.com/faroshq/kedge-hub/pkg/version.version=v1.2.3
 var version = "v0.0.0-dev"
 
-// String is the version, with the commit where the build knows it.
+// String returns the version, with the commit if the build recorded it.
 func String() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
