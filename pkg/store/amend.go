@@ -19,24 +19,22 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// AmendUser changes the spec of a User on the condition that nobody else changed
-// the object meanwhile. change returns what to set in the spec of the User that it
-// is given, or nil for nothing to do; it is called again with the newer object
-// where somebody did. held may be out of date; that another object has its name now
-// is NotFound.
+// AmendUser changes the spec of a User by compare-and-swap. change gets the current User
+// and returns the fields of the spec to set, or nil for none; after a conflict it is called
+// again with the newer object. held may be out of date. The error is NotFound if the name
+// now belongs to an object with another UID.
 func (s *Store) AmendUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error) {
 	return amend(ctx, &s.turns, s.clients.Users(s.users), held, within("spec", change), nil, "user")
 }
 
-// MarkUser changes the status of a User in the way of AmendUser, on the condition of
-// PatchUser.
+// MarkUser changes the status of a User as AmendUser changes the spec. match is the
+// precondition described at PatchUser.
 func (s *Store) MarkUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error), match func(version string) error) (*v1alpha1.User, error) {
 	return mark(ctx, &s.turns, s.clients.Users(s.users), held, change, match, "user")
 }
 
-// AmendOrganization is AmendUser for an Organization. Where match is not nil it has
-// the last word on what change decided, and may judge what change has seen instead of
-// the resource version, which is that of held.
+// AmendOrganization is AmendUser for an Organization. If match is not nil, it is called
+// after change with the resource version that change saw, and its error refuses the write.
 func (s *Store) AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error) {
 	return amend(ctx, &s.turns, s.clients.Organizations(s.orgs), held, within("spec", change), match, "organization")
 }
@@ -46,7 +44,7 @@ func (s *Store) MarkOrganization(ctx context.Context, held *v1alpha1.Organizatio
 	return mark(ctx, &s.turns, s.clients.Organizations(s.orgs), held, change, match, "organization")
 }
 
-// MarkWorkspace is MarkUser for a child Workspace, whose annotations are changed.
+// MarkWorkspace is MarkUser for a child Workspace. It changes annotations.
 func (s *Store) MarkWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace, change func(tenancy.Workspace) (annotations map[string]any, err error), match func(version string) error) (tenancy.Workspace, error) {
 	client := s.clients.Workspaces(orgCluster)
 	held, err := read(ctx, client, w.UUID, "workspace")
@@ -66,7 +64,7 @@ func (s *Store) MarkWorkspace(ctx context.Context, orgCluster string, w tenancy.
 	return tenancy.WorkspaceOf(w.OrgUUID, changed), nil
 }
 
-// within makes a patch of what change sets in one part of the object.
+// within wraps the fields that change returns in one part of the object, such as spec.
 func within[T any](part string, change func(context.Context, T) (map[string]any, error)) func(context.Context, T) (map[string]any, error) {
 	return func(ctx context.Context, o T) (map[string]any, error) {
 		fields, err := change(ctx, o)
@@ -77,15 +75,16 @@ func within[T any](part string, change func(context.Context, T) (map[string]any,
 	}
 }
 
-// maxPause is the longest that a writer who lost waits before the next try.
+// maxPause is the longest pause after a conflict.
 const maxPause = 200 * time.Millisecond
 
-// amend writes what change asks for onto the version of held that change saw, if
-// match, asked after it, lets that version pass. Who has the version judged gives a
-// held that was read from kcp: memory may be behind what the caller has seen.
+// amend patches the object with the fields that change returns, with the UID and resource
+// version that change saw as preconditions. match, if not nil, is called after change with
+// that resource version. A caller with a match passes a held that was read from kcp, because
+// a cache may be older than what the client has seen.
 func amend[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T], held T, change func(context.Context, T) (map[string]any, error), match func(version string) error, what string, subresources ...string) (T, error) {
 	var none T
-	// Within this process writers take turns; only other replicas are raced.
+	// Writers of this process take turns, so that only other replicas cause conflicts.
 	uid, name := held.GetUID(), held.GetName()
 	first, done, err := turns.take(ctx, uid)
 	if err != nil {
@@ -99,7 +98,7 @@ func amend[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T
 				return none, err
 			}
 			if held.GetUID() != uid {
-				// What the caller was allowed to do, it was to the other one.
+				// The caller's permission was for the object with the other UID.
 				return none, errs.New(errs.NotFound, "the "+what+" does not exist any more")
 			}
 		}
@@ -107,7 +106,7 @@ func amend[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T
 		if err != nil {
 			return held, err
 		}
-		// Where an answer was lost and nothing is left to do, it was done.
+		// If an answer was lost and no change is left to make, the first attempt made it.
 		if match != nil && (fields != nil || !lost) {
 			if err := match(held.GetResourceVersion()); err != nil {
 				return none, err
@@ -140,12 +139,12 @@ func amend[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T
 		select {
 		case <-ctx.Done():
 			return none, unavailable(ctx.Err())
-		case <-time.After(rand.N(min(maxPause, time.Duration(try+1)*5*time.Millisecond))): //nolint:gosec // a pause, not a secret
+		case <-time.After(rand.N(min(maxPause, time.Duration(try+1)*5*time.Millisecond))): //nolint:gosec // a random pause needs no cryptographic randomness
 		}
 	}
 }
 
-// turns lets the writers of one object go one after the other.
+// turns is a lock per object: the writers of one object take turns.
 type turns struct {
 	mu    sync.Mutex
 	queue map[types.UID]*turn
@@ -156,8 +155,8 @@ type turn struct {
 	waiting int
 }
 
-// take waits for the caller's turn. first is false where somebody else had one
-// while the caller waited, so that what the caller knows of the object is old.
+// take waits for the caller's turn. first is false if the caller had to wait: the object
+// has probably changed since the caller read it.
 func (t *turns) take(ctx context.Context, uid types.UID) (first bool, done func(), err error) {
 	t.mu.Lock()
 	if t.queue == nil {

@@ -24,7 +24,7 @@ const (
 	orgAt   = "/clusters/orgs/apis/tenancy.kedge.faros.sh/v1alpha1/organizations/o"
 )
 
-// alice is a server that holds her, and her as it does.
+// alice returns a server that has the User alice, and that User.
 func alice(t testing.TB) (*server, *v1alpha1.User) {
 	s := newServer(t)
 	u := &v1alpha1.User{}
@@ -34,7 +34,7 @@ func alice(t testing.TB) (*server, *v1alpha1.User) {
 	return s, u
 }
 
-// claiming is a change that adds one claim, once.
+// claiming returns a change that adds one claim if it is absent.
 func claiming(uuid string) func(context.Context, *v1alpha1.User) (map[string]any, error) {
 	return func(_ context.Context, u *v1alpha1.User) (map[string]any, error) {
 		claims, err := tenancy.ClaimOrg(u, nil, 10, v1alpha1.Claim{UUID: uuid})
@@ -55,7 +55,7 @@ func uuids(u *v1alpha1.User) []string {
 	return out
 }
 
-func TestAmendIsOneWriteWhereNobodyElseWrites(t *testing.T) {
+func TestAmend_isOneWriteWithoutConflict(t *testing.T) {
 	t.Parallel()
 	s, held := alice(t)
 	u, err := s.store().AmendUser(t.Context(), held, claiming(uuid(1)))
@@ -75,7 +75,7 @@ func TestAmendIsOneWriteWhereNobodyElseWrites(t *testing.T) {
 	require.Equal(t, "O", changed.Spec.DisplayName)
 }
 
-func TestAmendWritesNothingWhereThereIsNothingToDoOrItIsRefused(t *testing.T) {
+func TestAmend_writesNothingForNoChangeOrRefusal(t *testing.T) {
 	t.Parallel()
 	s, held := alice(t)
 	u, err := s.store().AmendUser(t.Context(), held, func(context.Context, *v1alpha1.User) (map[string]any, error) { return nil, nil })
@@ -87,7 +87,7 @@ func TestAmendWritesNothingWhereThereIsNothingToDoOrItIsRefused(t *testing.T) {
 	require.Empty(t, s.took())
 }
 
-func TestAmendDecidesAnewWhenSomebodyElseWasFaster(t *testing.T) {
+func TestAmend_decidesAgainAfterAConflict(t *testing.T) {
 	t.Parallel()
 	s, held := alice(t)
 	rival := held.DeepCopy()
@@ -109,8 +109,8 @@ func TestAmendDecidesAnewWhenSomebodyElseWasFaster(t *testing.T) {
 	require.Equal(t, [][]string{nil, {uuid(9)}, {uuid(9)}, {uuid(9)}}, saw)
 }
 
-// A change that was made must not be made twice, nor be reported as failed.
-func TestAmendIsMadeOnceWhenItsAnswerGetsLost(t *testing.T) {
+// A retry must neither repeat a change that was made nor report it as failed.
+func TestAmend_isMadeOnceWhenTheAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	s, held := alice(t)
 	lost := 2
@@ -126,8 +126,8 @@ func TestAmendIsMadeOnceWhenItsAnswerGetsLost(t *testing.T) {
 	require.Equal(t, http.MethodGet, calls[len(calls)-1])
 }
 
-// The right to change something ends with it, whoever has its name afterwards.
-func TestAmendLeavesAnotherObjectOfTheSameNameAlone(t *testing.T) {
+// Permission to change an object does not extend to a later object of the same name.
+func TestAmend_leavesAnotherUIDAlone(t *testing.T) {
 	t.Parallel()
 	s, held := alice(t)
 	s.remove(aliceAt)
@@ -147,7 +147,7 @@ func TestAmendLeavesAnotherObjectOfTheSameNameAlone(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestAmendOfWhatIsGoneIsNotFound(t *testing.T) {
+func TestAmend_ofADeletedObjectIsNotFound(t *testing.T) {
 	t.Parallel()
 	s, held := alice(t)
 	s.remove(aliceAt)
@@ -155,7 +155,7 @@ func TestAmendOfWhatIsGoneIsNotFound(t *testing.T) {
 	require.True(t, errs.Is(err, errs.NotFound), "%v", err)
 }
 
-func TestAmendRidesOutAMomentOfWeaknessAndTellsOfALongerOne(t *testing.T) {
+func TestAmend_retriesShortFailuresOnly(t *testing.T) {
 	t.Parallel()
 	s, held := alice(t)
 	weak := 3
@@ -172,7 +172,7 @@ func TestAmendRidesOutAMomentOfWeaknessAndTellsOfALongerOne(t *testing.T) {
 	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
 }
 
-func TestAmendEndsWithItsContext(t *testing.T) {
+func TestAmend_endsWithItsContext(t *testing.T) {
 	t.Parallel()
 	s, held := alice(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -192,8 +192,8 @@ func TestAmendEndsWithItsContext(t *testing.T) {
 	require.Equal(t, 3, tries, "until then it tries, and no longer")
 }
 
-// O-5 on two hubs: 64 at once against a quota of 10 leave exactly 10.
-func TestO5_ManyClaimsAtOnceOnTwoHubsNeverExceedTheQuota(t *testing.T) {
+// 64 concurrent creates on two hubs against a quota of 10 leave exactly 10 (O-5).
+func TestClaims_onTwoHubsNeverExceedTheQuota(t *testing.T) {
 	t.Parallel()
 	s, held := alice(t)
 	hubs := []*store.Store{s.store(), s.store()}

@@ -1,4 +1,17 @@
-// Package store writes the truth to kcp, one object at a time, and turns kcp's
-// errors into the hub's. Nothing derived is written here: that is for the
-// reconcilers.
+// Package store writes Users, Organizations, Workspaces and Memberships to kcp for the
+// request handlers. Each write is one object; objects derived from these are written by the
+// reconcilers. Errors of kcp are converted to *errs.Error, whose text is safe for clients.
+//
+// # Decisions
+//
+//   - A change that depends on the current state, such as a quota or the last admin, is a
+//     compare-and-swap on one object (AmendUser, AmendOrganization): the rule is evaluated
+//     again on the newer object after every conflict. Two replicas cannot both take the
+//     last place of a quota.
+//   - If-Match is part of the write: the patch carries the resource version that was
+//     compared, so that it is exact across replicas.
+//   - A retry takes an object that its own first attempt may have created, patched or
+//     deleted for done, because the answer to that attempt can be lost.
+//   - A User's name is derived from the identity and kcp accepts each name once, so that
+//     concurrent sign-ups on several replicas create one User.
 package store

@@ -13,26 +13,26 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
-// writeTimeout bounds a write that goes on without its caller.
+// writeTimeout limits a write that continues after its request ended.
 const writeTimeout = 15 * time.Second
 
-// retryAfter is what a caller is told to wait when kcp cannot be reached.
+// retryAfter is the Retry-After sent to clients while kcp is unavailable.
 const retryAfter = 2 * time.Second
 
-// convert turns an error of kcp into one for the caller. what names the object
-// in the caller's words. kcp's own text is kept for the log, but for the fields
-// of a validation, which are the caller's own input.
+// convert converts an error of kcp to one for the client. what names the object in the
+// message. kcp's text goes to the log only, except the causes of a failed validation, which
+// are about the client's own input.
 func convert(err error, what string) error {
 	var status apierrors.APIStatus
-	var told *errs.Error
+	var known *errs.Error
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &told) && told.Code == errs.Unavailable:
-		if told.RetryAfter == 0 {
-			told.RetryAfter = retryAfter
+	case errors.As(err, &known) && known.Code == errs.Unavailable:
+		if known.RetryAfter == 0 {
+			known.RetryAfter = retryAfter
 		}
-		return told
+		return known
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return unavailable(err)
 	case !errors.As(err, &status):
@@ -58,7 +58,7 @@ func convert(err error, what string) error {
 	case apierrors.IsConflict(err):
 		return errs.Wrap(errs.Conflict, err, "the "+what+" was changed at the same time; read it again and repeat the request")
 	case apierrors.IsTooManyRequests(err), apierrors.IsTimeout(err), status.Status().Code >= http.StatusInternalServerError:
-		// kcp's own failures, and those of what stands between it and the hub.
+		// Failures of kcp, or of a load balancer in front of it.
 		return unavailable(err)
 	}
 	return errs.Wrap(errs.Internal, err, "the "+what+" could not be written")

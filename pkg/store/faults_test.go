@@ -14,8 +14,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
-// The object that a failed read leaves behind must not be what is asked for next.
-func TestAmendReadsTheSameObjectAgainWhereAReadFails(t *testing.T) {
+// A failed read must not change the name of the object that the retry asks for.
+func TestAmend_retriesAFailedRead(t *testing.T) {
 	t.Parallel()
 	s, held := alice(t)
 	conflicts, failures := 1, 3
@@ -36,8 +36,8 @@ func TestAmendReadsTheSameObjectAgainWhereAReadFails(t *testing.T) {
 	require.Zero(t, conflicts+failures, "the control: all of it has happened")
 }
 
-// Whatever stands in place of kcp's answer is no bug of the hub's.
-func TestWhatIsNoAnswerOfKCPIsUnavailable(t *testing.T) {
+// An answer that is not kcp's, such as a load balancer's, is not an internal error.
+func TestErrors_withoutAnswerOfKCPAreUnavailable(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{
 		"a gateway that finds nobody": func(w http.ResponseWriter, _ *http.Request) {

@@ -10,9 +10,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
-// CreateMembership makes a Membership in the Org whose own workspace is in the
-// logical cluster. Where there is one of that name already it is returned, and
-// made is false.
+// CreateMembership creates a Membership in the logical cluster of an Organization. If one of
+// that name exists, it returns that one and made is false.
 func (s *Store) CreateMembership(ctx context.Context, orgCluster string, m *v1alpha1.Membership) (held *v1alpha1.Membership, made bool, err error) {
 	client := s.clients.Memberships(orgCluster)
 	err = retry(ctx, func(ctx context.Context) error {
@@ -22,7 +21,7 @@ func (s *Store) CreateMembership(ctx context.Context, orgCluster string, m *v1al
 		}
 		held, err = client.Get(ctx, m.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			// It went away in between: the next try makes it.
+			// It was deleted in between. The next attempt creates it.
 			return apierrors.NewServerTimeout(v1alpha1.SchemeGroupVersion.WithResource("memberships").GroupResource(), "create", 0)
 		}
 		return err
@@ -30,8 +29,8 @@ func (s *Store) CreateMembership(ctx context.Context, orgCluster string, m *v1al
 	return held, made, convert(err, "membership")
 }
 
-// ListMemberships reads all Memberships of an Org from kcp itself: for rules that
-// must not trust a view that is behind.
+// ListMemberships lists all Memberships of an Organization in kcp, for rules that must not
+// be evaluated on a cache.
 func (s *Store) ListMemberships(ctx context.Context, orgCluster string) ([]v1alpha1.Membership, error) {
 	var list v1alpha1.MembershipList
 	err := retry(ctx, func(ctx context.Context) error {
@@ -41,14 +40,13 @@ func (s *Store) ListMemberships(ctx context.Context, orgCluster string) ([]v1alp
 	return list.Items, convert(err, "members")
 }
 
-// PatchMembership is PatchUser for a Membership in the Org whose own workspace is in
-// the logical cluster.
+// PatchMembership is PatchUser for a Membership in the logical cluster of an Organization.
 func (s *Store) PatchMembership(ctx context.Context, orgCluster, name string, patch any, match func(version string) error) (*v1alpha1.Membership, error) {
 	return mergePatch(ctx, &s.turns, s.clients.Memberships(orgCluster), name, patch, match, "membership")
 }
 
-// DeleteMembership removes a Membership, on the condition of PatchUser. It is
-// NotFound where there is none.
+// DeleteMembership deletes a Membership. match is the precondition described at PatchUser.
+// The error is NotFound if there is no such Membership.
 func (s *Store) DeleteMembership(ctx context.Context, orgCluster, name string, match func(version string) error) error {
 	client := s.clients.Memberships(orgCluster)
 	if match != nil {
@@ -59,7 +57,7 @@ func (s *Store) DeleteMembership(ctx context.Context, orgCluster, name string, m
 		tries++
 		err := client.Delete(ctx, name, metav1.DeleteOptions{})
 		if apierrors.IsNotFound(err) && tries > 1 {
-			// The answer to the first try was lost.
+			// The first attempt deleted it and its answer was lost.
 			return nil
 		}
 		return err

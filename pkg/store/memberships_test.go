@@ -19,7 +19,7 @@ const (
 
 func bob(role v1alpha1.Role) *v1alpha1.Membership { return tenancy.NewMembership("bob", "", role) }
 
-func TestCreateMembershipTellsWhatWasThere(t *testing.T) {
+func TestCreateMembership_returnsTheExistingOne(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	m, made, err := s.store().CreateMembership(t.Context(), "org1", bob(v1alpha1.RoleMember))
@@ -35,7 +35,7 @@ func TestCreateMembershipTellsWhatWasThere(t *testing.T) {
 	require.True(t, made, "another Org is another place")
 }
 
-func TestCreateMembershipFindsWhatItMadeWhenTheAnswerGotLost(t *testing.T) {
+func TestCreateMembership_succeedsWhenTheAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	lost := 1
@@ -45,8 +45,8 @@ func TestCreateMembershipFindsWhatItMadeWhenTheAnswerGotLost(t *testing.T) {
 	require.Equal(t, "bob", m.Name)
 }
 
-// It was there when it was to be made, and gone when it was to be read.
-func TestCreateMembershipMakesWhatGoesAwayInBetween(t *testing.T) {
+// The Membership exists at the create and is deleted before the read.
+func TestCreateMembership_createsWhatWasDeletedInBetween(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	s.made(bobAt, "old", bob(v1alpha1.RoleAdmin))
@@ -61,7 +61,7 @@ func TestCreateMembershipMakesWhatGoesAwayInBetween(t *testing.T) {
 	require.Equal(t, v1alpha1.RoleMember, m.Spec.Role)
 }
 
-func TestListMembershipsReadsKCPItself(t *testing.T) {
+func TestListMemberships_readsKCP(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	none, err := s.store().ListMemberships(t.Context(), "org1")
@@ -85,7 +85,7 @@ func TestListMembershipsReadsKCPItself(t *testing.T) {
 	require.True(t, errs.Is(err, errs.Unavailable), "an empty list would say that there is no admin: %v", err)
 }
 
-func TestPatchAndDeleteOfAMembershipThatIsNotThereAreNotFound(t *testing.T) {
+func TestMembership_patchAndDeleteOfNoneAreNotFound(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	patch := map[string]any{"spec": map[string]any{"role": "admin"}}
@@ -101,7 +101,7 @@ func TestPatchAndDeleteOfAMembershipThatIsNotThereAreNotFound(t *testing.T) {
 	require.False(t, s.held(bobAt, m))
 }
 
-func TestDeleteMembershipHasWorkedWhenTheAnswerGotLost(t *testing.T) {
+func TestDeleteMembership_succeedsWhenTheAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	s.made(bobAt, "b", bob(v1alpha1.RoleMember))

@@ -14,7 +14,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
-// read reads an object from kcp itself.
+// read gets an object from kcp, with retries.
 func read[T kcp.Object](ctx context.Context, client *kcp.Client[T], name, what string) (T, error) {
 	var held T
 	err := retry(ctx, func(ctx context.Context) (err error) {
@@ -24,8 +24,8 @@ func read[T kcp.Object](ctx context.Context, client *kcp.Client[T], name, what s
 	return held, convert(err, what)
 }
 
-// mark changes the status of what is held in memory, or, where match is to judge it,
-// in kcp.
+// mark changes the status of an object. With a match it reads the object from kcp first,
+// because held may come from a cache.
 func mark[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T], held T, change func(context.Context, T) (map[string]any, error), match func(version string) error, what string) (T, error) {
 	if match != nil {
 		present, err := read(ctx, client, held.GetName(), what)
@@ -41,8 +41,8 @@ func mark[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T]
 	return amend(ctx, turns, client, held, within("status", change), match, what, "status")
 }
 
-// patchIf sends a JSON merge patch for no other version than one that match lets
-// pass.
+// patchIf sends a JSON merge patch for a version of the object that match accepts, with that
+// version as a precondition.
 func patchIf[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T], name string, raw []byte, match func(version string) error, what string) (T, error) {
 	held, err := read(ctx, client, name, what)
 	if err != nil {
@@ -59,7 +59,7 @@ func patchIf[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client
 	}, match, what)
 }
 
-// holds tells whether a merge patch would leave the object as it is.
+// holds reports whether a merge patch would leave the object unchanged.
 func holds[T kcp.Object](o T, raw []byte) bool {
 	before, err := json.Marshal(o)
 	if err != nil {
@@ -69,7 +69,7 @@ func holds[T kcp.Object](o T, raw []byte) bool {
 	if err != nil {
 		return false
 	}
-	// What is empty and what is left out are the same in the object, not in a patch.
+	// An empty field and an absent one are equal in the object but not in JSON.
 	var patched T
 	if json.Unmarshal(merged, &patched) != nil {
 		return false

@@ -30,7 +30,7 @@ func only(versions ...string) func(string) error {
 	}
 }
 
-// place is a server that holds one of everything, each in a version of its own.
+// place is a server that has one object of each kind, each with its own version.
 func place(t testing.TB) *server {
 	s := newServer(t)
 	u := &v1alpha1.User{}
@@ -45,7 +45,7 @@ func place(t testing.TB) *server {
 	return s
 }
 
-// version is that of an object in kcp; empty where there is none.
+// version returns the resource version of an object, or the empty string if it is absent.
 func (s *server) versionOf(at string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +55,7 @@ func (s *server) versionOf(at string) string {
 	return ""
 }
 
-// changed lets somebody else change an object.
+// changed simulates a change by another client.
 func (s *server) changed(at string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ type write struct {
 
 const deletedAt = "2026-03-01T12:00:00Z"
 
-// marked asks for a deletion, once.
+// marked returns a change that requests deletion if it is not requested.
 func marked(requested bool) map[string]any {
 	if requested {
 		return nil
@@ -81,7 +81,7 @@ func marked(requested bool) map[string]any {
 	return map[string]any{"deletionRequestedAt": deletedAt}
 }
 
-// writes are all that can be conditional. What memory has may be anything.
+// writes are all writes that take a match. The held object may be out of date.
 func writes() map[string]write {
 	u, o := &v1alpha1.User{}, tenancy.NewOrganization("o", "old", "alice")
 	u.Name, u.UID, u.ResourceVersion = "alice", "uid", "0"
@@ -141,7 +141,7 @@ func each(t *testing.T, test func(t *testing.T, s *server, w write)) {
 	}
 }
 
-func TestAConditionIsJudgedByWhatKCPHasWhateverMemoryHas(t *testing.T) {
+func TestMatch_getsTheVersionInKCP(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server, w write) {
 		present := s.versionOf(w.at)
@@ -154,8 +154,8 @@ func TestAConditionIsJudgedByWhatKCPHasWhateverMemoryHas(t *testing.T) {
 	})
 }
 
-// Somebody else is faster, after the condition was judged and before the write.
-func TestAConditionHoldsAtTheMomentOfTheWrite(t *testing.T) {
+// Another client changes the object after match was called and before the write.
+func TestMatch_holdsAtTheTimeOfTheWrite(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server, w write) {
 		present := s.versionOf(w.at)
@@ -170,7 +170,7 @@ func TestAConditionHoldsAtTheMomentOfTheWrite(t *testing.T) {
 		require.True(t, errs.Is(err, errs.PreconditionFailed), "%v", err)
 		require.Zero(t, faster)
 
-		// The control: who lets any version pass is not refused for that.
+		// Positive control: a match that accepts every version does not fail.
 		faster = 2
 		present = s.versionOf(w.at)
 		require.NoError(t, w.do(t.Context(), s.store(), func(string) error { return nil }))
@@ -179,9 +179,9 @@ func TestAConditionHoldsAtTheMomentOfTheWrite(t *testing.T) {
 	})
 }
 
-// The write has happened and its answer got lost, as often as may be: the object is
-// not what was asked for any more because of the write itself.
-func TestALostAnswerIsNoFailedPrecondition(t *testing.T) {
+// The write succeeded and its answer was lost. The version differs from the one in the
+// request because of this write.
+func TestMatch_passesWhenTheAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	for lost := 1; lost <= 3; lost++ {
 		each(t, func(t *testing.T, s *server, w write) {
@@ -197,8 +197,8 @@ func TestALostAnswerIsNoFailedPrecondition(t *testing.T) {
 	}
 }
 
-// The request got lost on its way, and somebody else changed the object meanwhile.
-func TestALostRequestIsAFailedPreconditionWhereSomebodyElseWasFaster(t *testing.T) {
+// The request is lost before it reaches kcp, and another client changes the object.
+func TestMatch_failsWhenTheRequestIsLostAndAnotherWins(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server, w write) {
 		present := s.versionOf(w.at)
@@ -218,7 +218,7 @@ func TestALostRequestIsAFailedPreconditionWhereSomebodyElseWasFaster(t *testing.
 	})
 }
 
-func TestAConditionalWriteOfWhatIsNotThereIsNotFound(t *testing.T) {
+func TestMatch_ofAMissingObjectIsNotFound(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server, w write) {
 		s.remove(w.at)
@@ -229,9 +229,9 @@ func TestAConditionalWriteOfWhatIsNotThereIsNotFound(t *testing.T) {
 	})
 }
 
-// What a decision has seen is judged after it, also where somebody else decided the
-// same and nothing is left to do; it is not where that may have been this very write.
-func TestADecisionIsJudgedUnlessItMayHaveBeenMadeAlready(t *testing.T) {
+// match is called after change, even if another client made the same change and none is
+// left to make. It is not called if an earlier attempt of this write may have made it.
+func TestMatch_isAskedUnlessTheChangeMayBeMade(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before func(s *server)
@@ -277,7 +277,7 @@ func TestADecisionIsJudgedUnlessItMayHaveBeenMadeAlready(t *testing.T) {
 	}
 }
 
-// quota lets somebody else give the Organization a quota.
+// quota simulates a change of the Organization's quota by another client.
 func (s *server) quota(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -285,9 +285,9 @@ func (s *server) quota(n int) {
 	s.put(orgAt, s.objects[orgAt])
 }
 
-// The right to mark something ends with it, whoever has its name afterwards, and
-// whatever version the caller names.
-func TestAConditionalMarkLeavesAnotherObjectOfTheSameNameAlone(t *testing.T) {
+// Permission to mark an object does not extend to a later object of the same name,
+// whichever version the request names.
+func TestMark_leavesAnotherUIDAlone(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"mark a User", "mark an Organization"} {
 		w, s := writes()[name], place(t)
@@ -299,8 +299,8 @@ func TestAConditionalMarkLeavesAnotherObjectOfTheSameNameAlone(t *testing.T) {
 	}
 }
 
-// A write that changes nothing is judged all the same, and made by nobody.
-func TestAConditionIsJudgedAlsoWhereNothingIsToBeDone(t *testing.T) {
+// match is called for a write that changes nothing, and nothing is sent.
+func TestMatch_isAskedEvenWithoutAChange(t *testing.T) {
 	t.Parallel()
 	s := place(t)
 	for _, patch := range []map[string]any{{"spec": map[string]any{}}, {"spec": map[string]any{"displayName": ""}}, {"spec": map[string]any{"orgQuota": nil}}} {
@@ -314,8 +314,8 @@ func TestAConditionIsJudgedAlsoWhereNothingIsToBeDone(t *testing.T) {
 	}
 }
 
-// Of many who change what they have read, from two hubs, one gets what they want.
-func TestOfManyOnOneConditionOneSucceeds(t *testing.T) {
+// Of many concurrent writes from two hubs with the same version, one succeeds.
+func TestMatch_letsOneOfManyWritersPass(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *server, w write) {
 		hubs := []*store.Store{s.store(), s.store()}

@@ -11,56 +11,56 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// UserStore is what sign-up writes to.
+// UserStore is the part of Store that sign-up uses.
 type UserStore interface {
 	CreateUser(ctx context.Context, u *v1alpha1.User) (*v1alpha1.User, error)
 	GetUser(ctx context.Context, name string) (*v1alpha1.User, error)
 	AmendUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error)
 }
 
-// PeopleView is what sign-up waits for.
+// PeopleView is the cache of Users that sign-up waits for.
 type PeopleView interface {
 	ByIdentity(issuer, subject string) (*v1alpha1.User, bool)
 	Await(ctx context.Context, cond func() bool) error
 }
 
-// SignUp makes the User of an identity that is seen for the first time, exactly
-// once: in this process by a flight per identity, across replicas because the
-// name follows from the identity and kcp gives it away once.
+// SignUp creates the User of a new identity exactly once. A singleflight group serializes
+// requests of one process. Across replicas, the name is derived from the identity and kcp
+// accepts it once.
 type SignUp struct {
 	store  UserStore
 	people PeopleView
 	flight singleflight.Group
 }
 
-// NewSignUp returns a SignUp.
+// NewSignUp returns a SignUp that writes to store and waits for people.
 func NewSignUp(store UserStore, people PeopleView) *SignUp {
 	return &SignUp{store: store, people: people}
 }
 
-// Ensure returns the User of the identity in desired, made from desired.Spec
-// where there is none, once the view has it. preferred is the readable name to
-// try first.
+// Ensure returns the User of the identity in desired. If there is none, it creates one with
+// the spec desired and waits until the cache has it. preferred is the readable name to try
+// first.
 func (s *SignUp) Ensure(ctx context.Context, desired v1alpha1.UserSpec, preferred string) (*v1alpha1.User, error) {
 	hash := tenancy.IdentityHash(desired.Issuer, desired.Subject)
-	// The flight outlives a caller that goes away: others may be waiting for it.
+	// The call continues after its caller has gone, because others may wait for it.
 	result := s.flight.DoChan(hash, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 		defer cancel()
 		if u, ok := s.people.ByIdentity(desired.Issuer, desired.Subject); ok {
 			return u, nil
 		}
-		if _, err := s.make(ctx, desired, preferred, hash); err != nil {
+		if _, err := s.create(ctx, desired, preferred, hash); err != nil {
 			return nil, err
 		}
-		var made *v1alpha1.User
+		var created *v1alpha1.User
 		if err := s.people.Await(ctx, func() (ok bool) {
-			made, ok = s.people.ByIdentity(desired.Issuer, desired.Subject)
+			created, ok = s.people.ByIdentity(desired.Issuer, desired.Subject)
 			return ok
 		}); err != nil {
 			return nil, unavailable(fmt.Errorf("wait for the view of people: %w", err))
 		}
-		return made, nil
+		return created, nil
 	})
 	select {
 	case <-ctx.Done():
@@ -73,8 +73,8 @@ func (s *SignUp) Ensure(ctx context.Context, desired v1alpha1.UserSpec, preferre
 	}
 }
 
-// Approve lets in somebody who waits, and returns them once the view has it. Who is
-// not waiting any more, but rejected for one, stays as they are.
+// Approve approves a User whose registration is pending and waits until the cache has the
+// change. Other registrations stay as they are.
 func (s *SignUp) Approve(ctx context.Context, held *v1alpha1.User) (*v1alpha1.User, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
@@ -96,13 +96,13 @@ func (s *SignUp) Approve(ctx context.Context, held *v1alpha1.User) (*v1alpha1.Us
 	return u, nil
 }
 
-func (s *SignUp) make(ctx context.Context, desired v1alpha1.UserSpec, preferred, hash string) (*v1alpha1.User, error) {
+func (s *SignUp) create(ctx context.Context, desired v1alpha1.UserSpec, preferred, hash string) (*v1alpha1.User, error) {
 	first, second := tenancy.UserNames(desired.Issuer, desired.Subject, preferred, desired.Email)
 	for _, name := range []string{first, second} {
 		u := &v1alpha1.User{Spec: desired}
 		u.Name = name
 		u.Labels = map[string]string{v1alpha1.IdentityLabel: hash}
-		// What comes back may be somebody else's, too, where an answer was lost.
+		// After a lost answer, the returned User can belong to another identity.
 		held, err := s.store.CreateUser(ctx, u)
 		if errs.Is(err, errs.AlreadyExists) {
 			held, err = s.store.GetUser(ctx, name)
@@ -114,7 +114,7 @@ func (s *SignUp) make(ctx context.Context, desired v1alpha1.UserSpec, preferred,
 			return held, nil
 		}
 		if held.Spec.RBACIdentity == desired.RBACIdentity {
-			// kcp could not tell the two apart, so the second gets nothing.
+			// kcp could not tell the two people apart, so the second is refused.
 			return nil, errs.New(errs.Forbidden, "another person already has this username; ask a platform admin")
 		}
 	}

@@ -76,7 +76,7 @@ func spec(subject, username string) v1alpha1.UserSpec {
 	return v1alpha1.UserSpec{Issuer: "i", Subject: subject, RBACIdentity: username, DisplayName: subject}
 }
 
-func TestEightFirstSightsAtOnceOnTwoHubsMakeOneUser(t *testing.T) {
+func TestSignUp_onTwoHubsCreatesOneUser(t *testing.T) {
 	t.Parallel()
 	k := &kcp{users: map[string]*v1alpha1.User{}}
 	hubs := []*store.SignUp{store.NewSignUp(k, k), store.NewSignUp(k, k)}
@@ -97,7 +97,7 @@ func TestEightFirstSightsAtOnceOnTwoHubsMakeOneUser(t *testing.T) {
 	}
 }
 
-func TestANameThatIsTakenGetsASuffix(t *testing.T) {
+func TestSignUp_addsASuffixToATakenName(t *testing.T) {
 	t.Parallel()
 	k := &kcp{users: map[string]*v1alpha1.User{}}
 	s := store.NewSignUp(k, k)
@@ -112,9 +112,9 @@ func TestANameThatIsTakenGetsASuffix(t *testing.T) {
 	require.Equal(t, second.Name, again.Name)
 }
 
-// An answer was lost and the name is somebody else's: it looks as if the first try had
-// made it.
-func TestANameThatIsFoundInPlaceOfALostAnswerMayBeAnothers(t *testing.T) {
+// An answer is lost and the name belongs to another person: the retry looks as if the
+// first attempt had created the User.
+func TestSignUp_checksWhoHasTheNameAfterALostAnswer(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	weak := 1
@@ -131,7 +131,7 @@ func TestANameThatIsFoundInPlaceOfALostAnswerMayBeAnothers(t *testing.T) {
 	require.Regexp(t, `^alice-[0-9a-f]{8}$`, u.Name)
 }
 
-// viewed is a view of the people on a server that is never behind.
+// viewed is a cache of the Users on a server that is always up to date.
 type viewed struct{ *server }
 
 func (v *viewed) ByIdentity(issuer, subject string) (*v1alpha1.User, bool) {
@@ -152,8 +152,8 @@ func (v *viewed) Await(ctx context.Context, cond func() bool) error {
 	return ctx.Err()
 }
 
-// Whoever was rejected meanwhile is not let in by what memory had of them.
-func TestApprovalIsForThoseWhoWaitAndNobodyElse(t *testing.T) {
+// A User who was rejected meanwhile is not approved because of an outdated cache.
+func TestApprove_changesPendingUsersOnly(t *testing.T) {
 	t.Parallel()
 	for now, want := range map[v1alpha1.Registration]v1alpha1.Registration{
 		v1alpha1.RegistrationPending:  v1alpha1.RegistrationApproved,
@@ -178,8 +178,8 @@ func TestApprovalIsForThoseWhoWaitAndNobodyElse(t *testing.T) {
 	}
 }
 
-// Two people whom kcp could not tell apart must not share their rights.
-func TestASecondPersonWithTheSameUsernameInKCPIsRefused(t *testing.T) {
+// Two people with the same username in kcp must not share rights.
+func TestSignUp_refusesASecondPersonWithOneUsername(t *testing.T) {
 	t.Parallel()
 	k := &kcp{users: map[string]*v1alpha1.User{}}
 	s := store.NewSignUp(k, k)
@@ -190,9 +190,9 @@ func TestASecondPersonWithTheSameUsernameInKCPIsRefused(t *testing.T) {
 	require.Equal(t, 1, k.creates)
 }
 
-// Where somebody removes the one whose name is taken, or kcp cannot be asked, nobody is
-// taken for anybody.
-func TestAFailureToReadWhoHasTheNameIsPassedOn(t *testing.T) {
+// If the User with the name is deleted meanwhile, or kcp does not answer, no other User is
+// returned in its place.
+func TestSignUp_returnsAFailedRead(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	s.made(aliceAt, "uid", &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "alice"}, Spec: spec("1", "kedge:1")})
@@ -209,8 +209,8 @@ func TestAFailureToReadWhoHasTheNameIsPassedOn(t *testing.T) {
 	require.Equal(t, "alice", u.Name)
 }
 
-// Both names that a person can have are others', who look like nobody else.
-func TestWithoutAFreeNameNobodyIsMade(t *testing.T) {
+// Both candidate names belong to other people.
+func TestSignUp_failsWithoutAFreeName(t *testing.T) {
 	t.Parallel()
 	k := &kcp{users: map[string]*v1alpha1.User{}}
 	first, second := tenancy.UserNames("i", "3", "alice", "")
@@ -220,7 +220,7 @@ func TestWithoutAFreeNameNobodyIsMade(t *testing.T) {
 	require.Zero(t, k.creates)
 }
 
-func TestAFailureOfKCPIsPassedOnAndForgotten(t *testing.T) {
+func TestSignUp_returnsAndForgetsFailuresOfKCP(t *testing.T) {
 	t.Parallel()
 	k := &kcp{users: map[string]*v1alpha1.User{}, failure: errs.Wrap(errs.Unavailable, errors.New("down"), "try again")}
 	s := store.NewSignUp(k, k)
@@ -233,7 +233,7 @@ func TestAFailureOfKCPIsPassedOnAndForgotten(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestACallerThatGoesAwayDoesNotTakeTheOthersAlong(t *testing.T) {
+func TestSignUp_outlivesACancelledCaller(t *testing.T) {
 	t.Parallel()
 	k := &kcp{users: map[string]*v1alpha1.User{}}
 	s := store.NewSignUp(k, k)

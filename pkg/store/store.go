@@ -17,8 +17,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Store writes Users, Organizations and Workspaces. Every method is bounded by
-// its context, tries again what may heal by itself, and returns *errs.Error.
+// Store writes Users, Organizations, Workspaces and Memberships. Every method ends with its
+// context, retries transient failures and returns errors of type *errs.Error.
 type Store struct {
 	clients     *kcp.Clients
 	tree        tenancy.Tree
@@ -26,26 +26,25 @@ type Store struct {
 	turns       turns
 }
 
-// New returns a store that writes Users and Organizations to the logical
-// clusters of those IDs.
+// New returns a Store. users and orgs are the IDs of the logical clusters of Users and
+// Organizations.
 func New(clients *kcp.Clients, tree tenancy.Tree, users, orgs string) *Store {
 	return &Store{clients: clients, tree: tree, users: users, orgs: orgs}
 }
 
-// CreateUser makes a User. It is AlreadyExists where the name is taken.
+// CreateUser creates a User. The error is AlreadyExists if the name is taken.
 func (s *Store) CreateUser(ctx context.Context, u *v1alpha1.User) (*v1alpha1.User, error) {
 	return create(ctx, s.clients.Users(s.users), u, "user")
 }
 
-// GetUser reads a User from kcp itself: for sign-up only, which must not trust a
-// view that is behind.
+// GetUser gets a User from kcp. It is for sign-up, which must not trust a cache.
 func (s *Store) GetUser(ctx context.Context, name string) (*v1alpha1.User, error) {
 	u, err := s.clients.Users(s.users).Get(ctx, name, metav1.GetOptions{})
 	return u, convert(err, "user")
 }
 
-// PatchUser changes a User by a JSON merge patch. Where match is not nil it judges
-// the resource version that is changed, and refuses the change with its error.
+// PatchUser applies a JSON merge patch to a User. If match is not nil, it is called with the
+// resource version that is to be changed, and its error refuses the write.
 func (s *Store) PatchUser(ctx context.Context, name string, patch any, match func(version string) error) (*v1alpha1.User, error) {
 	return mergePatch(ctx, &s.turns, s.clients.Users(s.users), name, patch, match, "user")
 }
@@ -55,7 +54,7 @@ func (s *Store) PatchOrganization(ctx context.Context, uuid string, patch any, m
 	return mergePatch(ctx, &s.turns, s.clients.Organizations(s.orgs), uuid, patch, match, "organization")
 }
 
-// PatchWorkspace is PatchUser for a child Workspace of org, which is kcp's object.
+// PatchWorkspace is PatchUser for the kcp Workspace object of a child Workspace of org.
 func (s *Store) PatchWorkspace(ctx context.Context, orgCluster, org, workspace string, patch any, match func(version string) error) (tenancy.Workspace, error) {
 	ws, err := mergePatch(ctx, &s.turns, s.clients.Workspaces(orgCluster), workspace, patch, match, "workspace")
 	if err != nil {
@@ -64,8 +63,8 @@ func (s *Store) PatchWorkspace(ctx context.Context, orgCluster, org, workspace s
 	return tenancy.WorkspaceOf(org, ws), nil
 }
 
-// create makes an object under a name that only this caller uses. A retry that
-// finds it there has been here before: the answer to the first try was lost.
+// create creates an object under a name that only this caller uses. If a retry finds that it
+// exists, the first attempt created it and its answer was lost.
 func create[T kcp.Object](ctx context.Context, client *kcp.Client[T], o T, what string) (T, error) {
 	var out T
 	tries, there := 0, false
@@ -96,7 +95,7 @@ func mergePatch[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Cli
 	err = retry(ctx, func(ctx context.Context) error {
 		out, err = client.Patch(ctx, name, types.MergePatchType, raw, metav1.PatchOptions{FieldManager: kcp.FieldManager})
 		if apierrors.IsConflict(err) {
-			// The patch names no version: kcp itself lost to others too often.
+			// The patch has no resource version: kcp gave up after too many conflicts.
 			return errs.Wrap(errs.Unavailable, err, "the "+what+" is being changed by others all the time; try again")
 		}
 		return err
@@ -104,15 +103,15 @@ func mergePatch[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Cli
 	return out, convert(err, what)
 }
 
-// How often, and after which pauses, a write is tried.
+// The number of attempts of a write, and the first and the longest pause between them.
 const (
 	maxTries   = 9
 	firstPause = 20 * time.Millisecond
 	lastPause  = 250 * time.Millisecond
 )
 
-// retry tries again, within the context, what a moment may heal. It does not wait
-// for longer than callers do for a kcp that is gone.
+// retry calls f again after transient failures, until the context ends or the attempts are
+// used up. While kcp is unavailable it does so for at most kcp.Patience.
 func retry(ctx context.Context, f func(context.Context) error) error {
 	began, pause := time.Now(), firstPause
 	for try := 1; ; try++ {

@@ -17,7 +17,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-func TestAUserIsMadeOnce(t *testing.T) {
+func TestCreateUser_createsOnce(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	u := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "alice"}, Spec: spec("1", "kedge:1")}
@@ -33,7 +33,7 @@ func TestAUserIsMadeOnce(t *testing.T) {
 	require.True(t, errs.Is(err, errs.NotFound), "%v", err)
 }
 
-func TestAUserIsFoundWhereTheAnswerToTheCreateGotLost(t *testing.T) {
+func TestCreateUser_succeedsWhenTheAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	lost := 1
@@ -44,8 +44,8 @@ func TestAUserIsFoundWhereTheAnswerToTheCreateGotLost(t *testing.T) {
 	require.Equal(t, []string{http.MethodPost, http.MethodPost, http.MethodGet}, s.took())
 }
 
-// Once it is known to be there it is read, and not made again each time a read fails.
-func TestAUserThatIsThereIsNotMadeAgainWhereReadingItFails(t *testing.T) {
+// Once the object is known to exist, a retry only reads it.
+func TestCreateUser_retriesOnlyTheRead(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	posts, failures := 0, 3
@@ -67,7 +67,7 @@ func TestAUserThatIsThereIsNotMadeAgainWhereReadingItFails(t *testing.T) {
 	require.Equal(t, 2, posts)
 }
 
-func TestWritesChangeWhatTheyAreAboutAndNothingElse(t *testing.T) {
+func TestWrites_changeOnlyTheirFields(t *testing.T) {
 	t.Parallel()
 	s := place(t)
 	hub := s.store()
@@ -107,7 +107,7 @@ func TestWritesChangeWhatTheyAreAboutAndNothingElse(t *testing.T) {
 	require.Equal(t, "New", ws.DisplayName)
 }
 
-func TestARefusedMarkWritesNothing(t *testing.T) {
+func TestMark_writesNothingWhenRefused(t *testing.T) {
 	t.Parallel()
 	s := place(t)
 	refusal := errs.New(errs.NotFound, "its grace is over")
@@ -120,8 +120,8 @@ func TestARefusedMarkWritesNothing(t *testing.T) {
 	require.Equal(t, before, s.versionOf(workspaceAt))
 }
 
-// What cannot be a patch is a bug, and not one that kcp hears of.
-func TestWhatCannotBeEncodedIsNotSent(t *testing.T) {
+// A patch that cannot be encoded is an internal error and is not sent.
+func TestPatch_thatCannotBeEncodedIsNotSent(t *testing.T) {
 	t.Parallel()
 	s, held := alice(t)
 	unspeakable := map[string]any{"spec": func() {}}
@@ -136,8 +136,8 @@ func TestWhatCannotBeEncodedIsNotSent(t *testing.T) {
 	require.NotContains(t, s.took(), http.MethodPatch)
 }
 
-// What kcp says becomes what a caller can make something of, and never kcp's own text.
-func TestErrorsOfKCPAreToldInTheCallersWords(t *testing.T) {
+// Errors for clients have a code and a message of the hub, never kcp's text.
+func TestErrors_ofKCPAreConverted(t *testing.T) {
 	t.Parallel()
 	users := schema.GroupResource{Group: v1alpha1.GroupName, Resource: "users"}
 	const secret = "etcdserver: secret"
@@ -177,7 +177,7 @@ func TestErrorsOfKCPAreToldInTheCallersWords(t *testing.T) {
 	}
 }
 
-func TestAKCPThatNobodyAnswersForIsUnavailable(t *testing.T) {
+func TestErrors_ofAnUnreachableKCPAreUnavailable(t *testing.T) {
 	t.Parallel()
 	s, _ := alice(t)
 	hub := s.store()
@@ -185,7 +185,7 @@ func TestAKCPThatNobodyAnswersForIsUnavailable(t *testing.T) {
 	_, err := hub.GetUser(t.Context(), "alice")
 	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
 
-	// And so is one of whom the caller does not want to know any more.
+	// A cancelled request is reported in the same way.
 	s, _ = alice(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// await waits until so many have taken a number for the object, or have the turn.
+// await waits until n writers wait for the object or have the turn.
 func (t *turns) await(test testing.TB, n int) {
 	require.Eventually(test, func() bool {
 		t.mu.Lock()
@@ -19,7 +19,7 @@ func (t *turns) await(test testing.TB, n int) {
 	}, time.Minute, time.Millisecond)
 }
 
-func TestTurnsAreOneAfterTheOther(t *testing.T) {
+func TestTurns_areTakenInSequence(t *testing.T) {
 	t.Parallel()
 	var queue turns
 	first, done, err := queue.take(t.Context(), "a")
@@ -65,7 +65,7 @@ func TestTurnsAreOneAfterTheOther(t *testing.T) {
 	done()
 }
 
-func TestWhoGivesUpWaitingLeavesTheQueueToTheOthers(t *testing.T) {
+func TestTurns_survivesACancelledWaiter(t *testing.T) {
 	t.Parallel()
 	var queue turns
 	_, done, err := queue.take(t.Context(), "a")
@@ -94,7 +94,7 @@ func TestWhoGivesUpWaitingLeavesTheQueueToTheOthers(t *testing.T) {
 	queue.await(t, 0)
 }
 
-func TestTheLastToGiveUpLeavesNothingBehind(t *testing.T) {
+func TestTurns_leaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	var queue turns
 	ended, end := context.WithCancel(t.Context())
