@@ -18,7 +18,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// kcp gives a name away once, as the real one does, and shows it in the view.
+// kcp is a fake that accepts each name once and shows its Users as the cache.
 type kcp struct {
 	mu      sync.Mutex
 	users   map[string]*v1alpha1.User

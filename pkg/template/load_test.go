@@ -22,7 +22,7 @@ spec:
 	settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: b}\n"
 )
 
-// directory writes files, by name, into a new directory.
+// directory writes the files into a new directory and returns it.
 func directory(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -109,7 +109,7 @@ func TestLoad_refuses(t *testing.T) {
 		"a schema of kcp's tenancy":        {named("apis.kcp.io/v1alpha1", "APIResourceSchema", "a", "spec: {group: tenancy.kcp.io}"), "spec.group", named("apis.kcp.io/v1alpha1", "APIResourceSchema", "a", "spec: {group: example.com}")},
 		"the default namespace":            {named("v1", "Namespace", "default", ""), "the hub creates it", named("v1", "Namespace", "other", "")},
 		"a ClusterRole of the hub's":       {named("rbac.authorization.k8s.io/v1", "ClusterRole", "kedge:workspace:admin", ""), "begin with kedge:", named("rbac.authorization.k8s.io/v1", "ClusterRole", "reader", "")},
-		"a binding of the hub":           {named("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "kedge:workspace:admin:user:mallory", ""), "begin with kedge:", ""},
+		"a binding of the hub":             {named("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "kedge:workspace:admin:user:mallory", ""), "begin with kedge:", ""},
 		"the hub's label":                  {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {" + hubLabel + ": kedge-hub}}", hubLabel, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {example.com/managed-by: me}}"},
 		"the hub's annotation":             {"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a, annotations: {tenancy.kedge.faros.sh/role: admin}}", "tenancy.kedge.faros.sh/role", ""},
 		"a Secret that all can read":       {named("v1", "Secret", "a", "data: {a: Yg==}"), "every Workspace would contain", named("v1", "Secret", "a", "type: Opaque")},
