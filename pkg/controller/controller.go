@@ -55,6 +55,9 @@ type Options struct {
 	All func() []Key
 	// Clock is the time that delays and the resync go by; nil means the real one.
 	Clock clock.WithTicker
+	// OnEnqueue is called with the controller's name for every key that is enqueued,
+	// also while the controller does not run; nil for none.
+	OnEnqueue func(controller string, key Key)
 }
 
 // Controller works a queue of keys off. It can be run again after Run returned,
@@ -93,6 +96,9 @@ func (c *Controller) Enqueue(key Key) { c.EnqueueAfter(key, 0) }
 // EnqueueAfter asks for a pass over the key after that time. Of several such
 // requests for a key the earliest counts.
 func (c *Controller) EnqueueAfter(key Key, after time.Duration) {
+	if c.options.OnEnqueue != nil {
+		c.options.OnEnqueue(c.options.Name, key)
+	}
 	if queue := c.running(); queue != nil {
 		queue.AddAfter(key, after)
 	}

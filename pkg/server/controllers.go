@@ -53,7 +53,7 @@ type controllers struct {
 	closed *kcp.Informer[*kcpcorev1alpha1.LogicalCluster]
 }
 
-func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients, closed *kcp.Informer[*kcpcorev1alpha1.LogicalCluster], clusters bootstrap.Clusters, in *views.Informers, v *views.Views, config Config, log *audit.Log) (*controllers, error) {
+func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients, closed *kcp.Informer[*kcpcorev1alpha1.LogicalCluster], clusters bootstrap.Clusters, in *views.Informers, v *views.Views, config Config, log *audit.Log, onEnqueue func(controller string, key controller.Key)) (*controllers, error) {
 	metrics, err := controller.NewMetrics(registry)
 	if err != nil {
 		return nil, err
@@ -75,13 +75,13 @@ func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients
 	workspaces.Get = controller.Seen(c.workspaceEcho, workspaces.Get)
 	users.Get = controller.Seen(c.userEcho, users.Get)
 	memberships.Get = controller.Seen(c.membershipEcho, memberships.Get)
-	c.organization = controller.New(controller.Options{Name: "organization", All: c.allOrganizations}, metrics, organization.New(organizations))
-	c.workspace = controller.New(controller.Options{Name: "workspace", All: c.allWorkspaces}, metrics, workspace.New(workspaces))
-	c.access = controller.New(controller.Options{Name: "access", All: c.allWorkspaces}, metrics, c.accessReconciler.Reconcile)
-	c.index = controller.New(controller.Options{Name: "membershipindex", All: c.allIndexed}, metrics, membershipindex.New(c.indexConfig(w)))
-	c.user = controller.New(controller.Options{Name: "user", All: c.allUsers}, metrics, user.New(users))
-	c.membership = controller.New(controller.Options{Name: "membership", All: c.allMemberships}, metrics, membership.New(memberships))
-	c.sweep = controller.New(controller.Options{Name: "customresources-sweep", Workers: sweepers, All: c.allWorkspaces}, metrics, access.NewCustomResources(c.customResourcesConfig(clients)).Look)
+	c.organization = controller.New(controller.Options{Name: "organization", OnEnqueue: onEnqueue, All: c.allOrganizations}, metrics, organization.New(organizations))
+	c.workspace = controller.New(controller.Options{Name: "workspace", OnEnqueue: onEnqueue, All: c.allWorkspaces}, metrics, workspace.New(workspaces))
+	c.access = controller.New(controller.Options{Name: "access", OnEnqueue: onEnqueue, All: c.allWorkspaces}, metrics, c.accessReconciler.Reconcile)
+	c.index = controller.New(controller.Options{Name: "membershipindex", OnEnqueue: onEnqueue, All: c.allIndexed}, metrics, membershipindex.New(c.indexConfig(w)))
+	c.user = controller.New(controller.Options{Name: "user", OnEnqueue: onEnqueue, All: c.allUsers}, metrics, user.New(users))
+	c.membership = controller.New(controller.Options{Name: "membership", OnEnqueue: onEnqueue, All: c.allMemberships}, metrics, membership.New(memberships))
+	c.sweep = controller.New(controller.Options{Name: "customresources-sweep", OnEnqueue: onEnqueue, Workers: sweepers, All: c.allWorkspaces}, metrics, access.NewCustomResources(c.customResourcesConfig(clients)).Look)
 
 	in.Organizations.OnChange(c.onOrganization)
 	in.Workspaces.OnChange(c.onWorkspace)

@@ -157,7 +157,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err != nil {
 		return wait, err
 	}
-	c, err := newControllers(h.registry, clients.Fenced(leader.Until), closer.Fenced(leader.Until), in.Inactive, clusters, in, v, h.config, h.audit)
+	c, err := newControllers(h.registry, clients.Fenced(leader.Until), closer.Fenced(leader.Until), in.Inactive, clusters, in, v, h.config, h.audit, nil)
 	if err != nil {
 		return wait, err
 	}
