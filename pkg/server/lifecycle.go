@@ -185,7 +185,15 @@ func (w *writes) deleteOrg(now func() time.Time) func(ctx context.Context, org t
 // inOrg does something in an Org's own logical cluster, which is frozen where the
 // Org is soft-deleted.
 func (c *controllers) inOrg(ctx context.Context, w *writes, cluster string, f func() error) error {
-	if org, ok := c.views.OrgByCluster(cluster); !ok || !c.frozen(org) {
+	return w.within(ctx, cluster, func() bool {
+		org, ok := c.views.OrgByCluster(cluster)
+		return ok && c.frozen(org)
+	}, f)
+}
+
+// within does something in a logical cluster, which may be frozen.
+func (w *writes) within(ctx context.Context, cluster string, frozen func() bool, f func() error) error {
+	if !frozen() {
 		return f()
 	}
 	defer w.doors.hold(cluster)()
@@ -194,7 +202,7 @@ func (c *controllers) inOrg(ctx context.Context, w *writes, cluster string, f fu
 	}
 	failure := f()
 	// Whoever undeleted it meanwhile opens it, before this or after it.
-	if org, ok := c.views.OrgByCluster(cluster); !ok || !c.frozen(org) {
+	if !frozen() {
 		return failure
 	}
 	if err := w.closeDoor(ctx, cluster); !errors.Is(err, errNotFrozen) {
