@@ -84,7 +84,7 @@ func (p routes) router() chi.Router {
 			LimitSearch: httpmw.LimitRate(searchesPerSecond, searchBurst, c.Clock), FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&admin.Handler{
-			Views: v, Await: v.Await, Followed: p.rights.everywhere, Store: s, Orgs: v.Orgs, DeletionGrace: c.DeletionGrace,
+			Views: v, Await: v.Await, Followed: p.rights.everywhere, Store: s, Index: v.Index, Orgs: v.Orgs, DeletionGrace: c.DeletionGrace,
 			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&members.Handler{

@@ -21,7 +21,7 @@ type UserStore interface {
 // PeopleView is the cache of Users that sign-up waits for.
 type PeopleView interface {
 	ByIdentity(issuer, subject string) (*v1alpha1.User, bool)
-	Await(ctx context.Context, cond func() bool) error
+	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 }
 
 // SignUp creates the User of a new identity exactly once. A singleflight group serializes
@@ -50,11 +50,12 @@ func (s *SignUp) Ensure(ctx context.Context, desired v1alpha1.UserSpec, preferre
 		if u, ok := s.people.ByIdentity(desired.Issuer, desired.Subject); ok {
 			return u, nil
 		}
-		if _, err := s.create(ctx, desired, preferred, hash); err != nil {
+		held, err := s.create(ctx, desired, preferred, hash)
+		if err != nil {
 			return nil, err
 		}
 		var created *v1alpha1.User
-		if err := s.people.Await(ctx, func() (ok bool) {
+		if err := s.people.Await(ctx, []tenancy.Ref{tenancy.UserRef(held.Name)}, func() (ok bool) {
 			created, ok = s.people.ByIdentity(desired.Issuer, desired.Subject)
 			return ok
 		}); err != nil {
@@ -87,7 +88,7 @@ func (s *SignUp) Approve(ctx context.Context, held *v1alpha1.User) (*v1alpha1.Us
 	if err != nil {
 		return nil, err
 	}
-	if err := s.people.Await(ctx, func() bool {
+	if err := s.people.Await(ctx, []tenancy.Ref{tenancy.UserRef(u.Name)}, func() bool {
 		seen, ok := s.people.ByIdentity(u.Spec.Issuer, u.Spec.Subject)
 		return !ok || seen.Generation >= u.Generation
 	}); err != nil {

@@ -64,7 +64,7 @@ func (k *kcp) ByIdentity(issuer, subject string) (*v1alpha1.User, bool) {
 	return nil, false
 }
 
-func (k *kcp) Await(ctx context.Context, cond func() bool) error {
+func (k *kcp) Await(ctx context.Context, _ []tenancy.Ref, cond func() bool) error {
 	if cond() {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (v *viewed) ByIdentity(issuer, subject string) (*v1alpha1.User, bool) {
 	return nil, false
 }
 
-func (v *viewed) Await(ctx context.Context, cond func() bool) error {
+func (v *viewed) Await(ctx context.Context, _ []tenancy.Ref, cond func() bool) error {
 	if cond() {
 		return nil
 	}

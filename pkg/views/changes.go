@@ -1,8 +1,6 @@
 package views
 
 import (
-	"slices"
-
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
@@ -11,6 +9,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // Change is one change of one object. Old is nil for an addition, New is nil for a
@@ -42,17 +41,41 @@ func current[T kcp.Object](old, new T) T {
 	return new
 }
 
-// publisher passes the changes of one kind to its subscribers.
-type publisher[T kcp.Object] struct {
+// kind is what the views do with the changes of one kind.
+type kind[T kcp.Object] struct {
+	// belongs is the logical cluster of all objects of the kind; empty where they may be
+	// in any.
+	belongs string
+	// change changes the views; nil where objects are read from the informer alone.
+	change func(cluster string, old, new T)
 	// moved compares two versions of one object.
 	moved       func(old, new T) Fields
 	subscribers []func(Change[T])
+	// refs returns what callers of Await name to be woken by a change of the object.
+	refs func(cluster string, o T) []tenancy.Ref
 }
 
-func (p *publisher[T]) subscribe(f func(Change[T])) { p.subscribers = append(p.subscribers, f) }
+func (k *kind[T]) subscribe(f func(Change[T])) { k.subscribers = append(k.subscribers, f) }
 
-func (p *publisher[T]) publish(old, new T) {
-	if len(p.subscribers) == 0 {
+// handler returns the informer's handler: it changes the views, publishes the change,
+// and wakes those who wait for it.
+func (k *kind[T]) handler(w *waiters) kcp.Handler[T] {
+	return func(old, new T) {
+		o := current(old, new)
+		cluster := kcp.ClusterOf(o)
+		if k.belongs != "" && k.belongs != cluster {
+			return
+		}
+		if k.change != nil {
+			k.change(cluster, old, new)
+		}
+		k.publish(old, new)
+		w.touch(func() []tenancy.Ref { return k.refs(cluster, o) })
+	}
+}
+
+func (k *kind[T]) publish(old, new T) {
+	if len(k.subscribers) == 0 {
 		return
 	}
 	c := Change[T]{Old: old, New: new}
@@ -65,148 +88,128 @@ func (p *publisher[T]) publish(old, new T) {
 	case old.GetUID() != new.GetUID():
 		c.Moved = Added | Removed
 	default:
-		c.Moved = p.moved(old, new)
+		c.Moved = k.moved(old, new)
 	}
-	for _, f := range p.subscribers {
+	for _, f := range k.subscribers {
 		f(c)
 	}
 }
 
-// publishers has one publisher for each kind.
-type publishers struct {
-	users         publisher[*v1alpha1.User]
-	organizations publisher[*v1alpha1.Organization]
-	memberships   publisher[*v1alpha1.Membership]
-	indexes       publisher[*v1alpha1.UserMembershipIndex]
+// kinds are all that the hub watches.
+type kinds struct {
+	users         kind[*v1alpha1.User]
+	organizations kind[*v1alpha1.Organization]
+	memberships   kind[*v1alpha1.Membership]
+	indexes       kind[*v1alpha1.UserMembershipIndex]
 
-	orgWorkspaces, workspaces publisher[*kcptenancyv1alpha1.Workspace]
-	initializing, inactive    publisher[*kcpcorev1alpha1.LogicalCluster]
-	orgBindings, bindings     publisher[*kcpapisv1alpha2.APIBinding]
+	orgWorkspaces, workspaces kind[*kcptenancyv1alpha1.Workspace]
+	initializing, inactive    kind[*kcpcorev1alpha1.LogicalCluster]
+	orgBindings, bindings     kind[*kcpapisv1alpha2.APIBinding]
 
-	namespaces          publisher[*corev1.Namespace]
-	clusterRoles        publisher[*rbacv1.ClusterRole]
-	clusterRoleBindings publisher[*rbacv1.ClusterRoleBinding]
+	namespaces          kind[*corev1.Namespace]
+	clusterRoles        kind[*rbacv1.ClusterRole]
+	clusterRoleBindings kind[*rbacv1.ClusterRoleBinding]
 }
 
-func newPublishers() publishers {
-	return publishers{
-		users:               publisher[*v1alpha1.User]{moved: userMoved},
-		organizations:       publisher[*v1alpha1.Organization]{moved: organizationMoved},
-		memberships:         publisher[*v1alpha1.Membership]{moved: membershipMoved},
-		indexes:             publisher[*v1alpha1.UserMembershipIndex]{moved: indexMoved},
-		orgWorkspaces:       publisher[*kcptenancyv1alpha1.Workspace]{moved: workspaceMoved},
-		workspaces:          publisher[*kcptenancyv1alpha1.Workspace]{moved: workspaceMoved},
-		initializing:        publisher[*kcpcorev1alpha1.LogicalCluster]{moved: logicalClusterMoved},
-		inactive:            publisher[*kcpcorev1alpha1.LogicalCluster]{moved: logicalClusterMoved},
-		orgBindings:         publisher[*kcpapisv1alpha2.APIBinding]{moved: apiBindingMoved},
-		bindings:            publisher[*kcpapisv1alpha2.APIBinding]{moved: apiBindingMoved},
-		namespaces:          publisher[*corev1.Namespace]{moved: namespaceMoved},
-		clusterRoles:        publisher[*rbacv1.ClusterRole]{moved: clusterRoleMoved},
-		clusterRoleBindings: publisher[*rbacv1.ClusterRoleBinding]{moved: clusterRoleBindingMoved},
+func newKinds(v *Views) kinds {
+	return kinds{
+		users:               kind[*v1alpha1.User]{belongs: v.clusters.Users, change: v.people.change, moved: userMoved, refs: v.userRefs},
+		organizations:       kind[*v1alpha1.Organization]{belongs: v.clusters.Orgs, change: v.topology.organization, moved: organizationMoved, refs: v.organizationRefs},
+		memberships:         kind[*v1alpha1.Membership]{change: v.memberships.membership, moved: membershipMoved, refs: v.membershipRefs},
+		indexes:             kind[*v1alpha1.UserMembershipIndex]{belongs: v.clusters.Users, change: v.memberships.index, moved: indexMoved, refs: v.indexRefs},
+		orgWorkspaces:       kind[*kcptenancyv1alpha1.Workspace]{belongs: v.clusters.Orgs, change: v.workspace, moved: workspaceMoved, refs: v.workspaceRefs},
+		workspaces:          kind[*kcptenancyv1alpha1.Workspace]{change: v.workspace, moved: workspaceMoved, refs: v.workspaceRefs},
+		initializing:        kind[*kcpcorev1alpha1.LogicalCluster]{moved: logicalClusterMoved, refs: refsIn[*kcpcorev1alpha1.LogicalCluster](v)},
+		inactive:            kind[*kcpcorev1alpha1.LogicalCluster]{moved: logicalClusterMoved, refs: refsIn[*kcpcorev1alpha1.LogicalCluster](v)},
+		orgBindings:         kind[*kcpapisv1alpha2.APIBinding]{moved: apiBindingMoved, refs: refsIn[*kcpapisv1alpha2.APIBinding](v)},
+		bindings:            kind[*kcpapisv1alpha2.APIBinding]{moved: apiBindingMoved, refs: refsIn[*kcpapisv1alpha2.APIBinding](v)},
+		namespaces:          kind[*corev1.Namespace]{moved: namespaceMoved, refs: refsIn[*corev1.Namespace](v)},
+		clusterRoles:        kind[*rbacv1.ClusterRole]{moved: clusterRoleMoved, refs: refsIn[*rbacv1.ClusterRole](v)},
+		clusterRoleBindings: kind[*rbacv1.ClusterRoleBinding]{moved: clusterRoleBindingMoved, refs: refsIn[*rbacv1.ClusterRoleBinding](v)},
 	}
 }
 
 // OnUser subscribes to Users.
-func (v *Views) OnUser(f func(Change[*v1alpha1.User])) { v.publishers.users.subscribe(f) }
+func (v *Views) OnUser(f func(Change[*v1alpha1.User])) { v.kinds.users.subscribe(f) }
 
 // OnOrganization subscribes to Organizations.
 func (v *Views) OnOrganization(f func(Change[*v1alpha1.Organization])) {
-	v.publishers.organizations.subscribe(f)
+	v.kinds.organizations.subscribe(f)
 }
 
 // OnMembership subscribes to Memberships of both scopes.
 func (v *Views) OnMembership(f func(Change[*v1alpha1.Membership])) {
-	v.publishers.memberships.subscribe(f)
+	v.kinds.memberships.subscribe(f)
 }
 
 // OnIndex subscribes to UserMembershipIndexes.
 func (v *Views) OnIndex(f func(Change[*v1alpha1.UserMembershipIndex])) {
-	v.publishers.indexes.subscribe(f)
+	v.kinds.indexes.subscribe(f)
 }
 
 // OnOrgWorkspace subscribes to the kcp Workspaces of Organizations.
 func (v *Views) OnOrgWorkspace(f func(Change[*kcptenancyv1alpha1.Workspace])) {
-	v.publishers.orgWorkspaces.subscribe(f)
+	v.kinds.orgWorkspaces.subscribe(f)
 }
 
 // OnWorkspace subscribes to child Workspaces.
 func (v *Views) OnWorkspace(f func(Change[*kcptenancyv1alpha1.Workspace])) {
-	v.publishers.workspaces.subscribe(f)
+	v.kinds.workspaces.subscribe(f)
 }
 
 // OnInitializing subscribes to the logical clusters that have the hub's initializer.
 func (v *Views) OnInitializing(f func(Change[*kcpcorev1alpha1.LogicalCluster])) {
-	v.publishers.initializing.subscribe(f)
+	v.kinds.initializing.subscribe(f)
 }
 
 // OnInactive subscribes to the logical clusters that are deactivated in kcp. A cluster
 // that is activated is Removed.
 func (v *Views) OnInactive(f func(Change[*kcpcorev1alpha1.LogicalCluster])) {
-	v.publishers.inactive.subscribe(f)
+	v.kinds.inactive.subscribe(f)
 }
 
 // OnOrgBinding subscribes to the APIBindings in the workspaces of Organizations.
 func (v *Views) OnOrgBinding(f func(Change[*kcpapisv1alpha2.APIBinding])) {
-	v.publishers.orgBindings.subscribe(f)
+	v.kinds.orgBindings.subscribe(f)
 }
 
 // OnBinding subscribes to the APIBindings in child Workspaces.
 func (v *Views) OnBinding(f func(Change[*kcpapisv1alpha2.APIBinding])) {
-	v.publishers.bindings.subscribe(f)
+	v.kinds.bindings.subscribe(f)
 }
 
 // OnNamespace subscribes to the hub's Namespaces in child Workspaces.
-func (v *Views) OnNamespace(f func(Change[*corev1.Namespace])) { v.publishers.namespaces.subscribe(f) }
+func (v *Views) OnNamespace(f func(Change[*corev1.Namespace])) { v.kinds.namespaces.subscribe(f) }
 
 // OnClusterRole subscribes to the ClusterRoles in child Workspaces.
 func (v *Views) OnClusterRole(f func(Change[*rbacv1.ClusterRole])) {
-	v.publishers.clusterRoles.subscribe(f)
+	v.kinds.clusterRoles.subscribe(f)
 }
 
 // OnClusterRoleBinding subscribes to the hub's ClusterRoleBindings in child Workspaces.
 func (v *Views) OnClusterRoleBinding(f func(Change[*rbacv1.ClusterRoleBinding])) {
-	v.publishers.clusterRoleBindings.subscribe(f)
+	v.kinds.clusterRoleBindings.subscribe(f)
 }
 
-// listen has every informer change the views, then publish, then wake those who wait.
-func (v *Views) listen(c Clusters, in *Informers) {
-	in.Users.OnChange(changing(v, &v.publishers.users, v.people.change, c.Users))
-	in.Organizations.OnChange(changing(v, &v.publishers.organizations, v.topology.organization, c.Orgs))
-	in.Memberships.OnChange(changing(v, &v.publishers.memberships, v.memberships.membership))
-	in.Indexes.OnChange(changing(v, &v.publishers.indexes, v.memberships.index, c.Users))
-	in.Workspaces.OnChange(v.changingWorkspace())
-	// No view holds these: they are read from the informers.
-	in.Initializing.OnChange(changing(v, &v.publishers.initializing, nil))
-	in.Inactive.OnChange(changing(v, &v.publishers.inactive, nil))
-	in.OrgBindings.OnChange(changing(v, &v.publishers.orgBindings, nil))
-	in.Bindings.OnChange(changing(v, &v.publishers.bindings, nil))
-	in.Namespaces.OnChange(changing(v, &v.publishers.namespaces, nil))
-	in.ClusterRoles.OnChange(changing(v, &v.publishers.clusterRoles, nil))
-	in.ClusterRoleBindings.OnChange(changing(v, &v.publishers.clusterRoleBindings, nil))
+// listen gives every informer the handler of its kind.
+func (v *Views) listen(in *Informers) {
+	in.Users.OnChange(v.kinds.users.handler(&v.waiters))
+	in.Organizations.OnChange(v.kinds.organizations.handler(&v.waiters))
+	in.Memberships.OnChange(v.kinds.memberships.handler(&v.waiters))
+	in.Indexes.OnChange(v.kinds.indexes.handler(&v.waiters))
+	in.Workspaces.OnChange(v.workspaceHandler())
+	in.Initializing.OnChange(v.kinds.initializing.handler(&v.waiters))
+	in.Inactive.OnChange(v.kinds.inactive.handler(&v.waiters))
+	in.OrgBindings.OnChange(v.kinds.orgBindings.handler(&v.waiters))
+	in.Bindings.OnChange(v.kinds.bindings.handler(&v.waiters))
+	in.Namespaces.OnChange(v.kinds.namespaces.handler(&v.waiters))
+	in.ClusterRoles.OnChange(v.kinds.clusterRoles.handler(&v.waiters))
+	in.ClusterRoleBindings.OnChange(v.kinds.clusterRoleBindings.handler(&v.waiters))
 }
 
-// changing returns the informer's handler of one kind. change may be nil. An object
-// from a logical cluster that is not in belong is ignored; without belong the kind may
-// be in any.
-func changing[T kcp.Object](v *Views, p *publisher[T], change func(cluster string, old, new T), belong ...string) kcp.Handler[T] {
-	return func(old, new T) {
-		cluster := kcp.ClusterOf(current(old, new))
-		if len(belong) > 0 && !slices.Contains(belong, cluster) {
-			return
-		}
-		if change != nil {
-			change(cluster, old, new)
-		}
-		p.publish(old, new)
-		v.changed.wake()
-	}
-}
-
-// changingWorkspace is changing for Workspaces: those of Organizations and child
-// Workspaces are published apart.
-func (v *Views) changingWorkspace() kcp.Handler[*kcptenancyv1alpha1.Workspace] {
-	own := changing(v, &v.publishers.orgWorkspaces, v.workspace)
-	child := changing(v, &v.publishers.workspaces, v.workspace)
+// workspaceHandler tells the Workspaces of Organizations from child Workspaces.
+func (v *Views) workspaceHandler() kcp.Handler[*kcptenancyv1alpha1.Workspace] {
+	own, child := v.kinds.orgWorkspaces.handler(&v.waiters), v.kinds.workspaces.handler(&v.waiters)
 	return func(old, new *kcptenancyv1alpha1.Workspace) {
 		if kcp.ClusterOf(current(old, new)) == v.clusters.Orgs {
 			own(old, new)

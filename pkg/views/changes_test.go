@@ -40,11 +40,11 @@ func TestPublish_comesAfterTheViewsChanged(t *testing.T) {
 		require.Len(t, v.MembershipsOf("alice"), len(v.MembershipsIn("org1")))
 		told = append(told, "membership")
 	})
-	users := changing(v, &v.publishers.users, v.people.change, "u")
+	users := v.kinds.users.handler(&v.waiters)
 	alice := user("u", "alice", "1", 1)
 	users(nil, alice)
 	users(nil, user("tenant", "mallory", "2", 1))
-	workspaces := v.changingWorkspace()
+	workspaces := v.workspaceHandler()
 	workspaces(nil, workspace("o", orgUUID, "org1"))
 	workspaces(nil, workspace("org1", wsUUID, "ws1"))
 	memberships := membershipsOf(v)
@@ -61,7 +61,7 @@ func TestPublish_tellsAddedRemovedAndRecreated(t *testing.T) {
 	v := newViews(t)
 	var got []Fields
 	v.OnUser(func(c Change[*v1alpha1.User]) { got = append(got, c.Moved) })
-	change := changing(v, &v.publishers.users, v.people.change, "u")
+	change := v.kinds.users.handler(&v.waiters)
 	first, second := user("u", "alice", "1", 1), user("u", "alice", "1", 2)
 	first.UID, second.UID = "1", "2"
 	change(nil, first)

@@ -16,4 +16,12 @@
 //
 // An object of a kind that belongs in one logical cluster of the hub (User, Organization,
 // UserMembershipIndex) is ignored when it comes from another one.
+//
+// # Waiting
+//
+// A handler that has written to kcp waits with Await until memory has followed. It names
+// what it waits for by tenancy.Refs, and a change wakes those callers only that name
+// something which it touches: a binding touches its User, its Workspace and the Org, an
+// Organization touches itself, its Workspaces and its creator. A waiting caller takes a
+// channel and a map entry for each Ref, both until it returns, and no goroutine.
 package views

@@ -179,8 +179,6 @@ func watching(t testing.TB, objects map[string][]kcp.Object, between func()) (*v
 		server.Close()
 	})
 	hold := func(view, resource string) {
-		waiting, done := context.WithTimeout(ctx, time.Minute)
-		defer done()
 		n := 0
 		for _, o := range objects[resource] {
 			// Of an Org's own workspace no count tells.
@@ -188,7 +186,7 @@ func watching(t testing.TB, objects map[string][]kcp.Object, between func()) (*v
 				n++
 			}
 		}
-		require.NoError(t, v.Await(waiting, func() bool { return held(t, registry, view) == n }), view)
+		require.Eventually(t, func() bool { return held(t, registry, view) == n }, time.Minute, time.Millisecond, view)
 	}
 	go func() { kcp.Watch(ctx, []string{server.URL}, in.Organizations, in.Workspaces); ended <- struct{}{} }()
 	hold("organizations", "organizations")

@@ -57,7 +57,7 @@ func TestMembershipsComeAndGoAsInAModel(t *testing.T) {
 func TestWhatIsGoneIsForgotten(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
-	membership, index := membershipsOf(v), changing(v, &v.publishers.indexes, v.memberships.index, "u")
+	membership, index := membershipsOf(v), v.kinds.indexes.handler(&v.waiters)
 	alice, bob := at("org1", tenancy.NewMembership("alice", "", "member")), at("org1", tenancy.NewMembership("bob", "", "member"))
 	for _, m := range []*v1alpha1.Membership{alice, bob} {
 		membership(nil, m)
@@ -79,7 +79,7 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 func TestO6_UsedWorkspacesAreThoseThatAQuotaCounts(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
-	change := v.changingWorkspace()
+	change := v.workspaceHandler()
 	change(nil, workspace("o", orgUUID, "org1"))
 	var existing []string
 	for _, uuid := range []string{"a", "b", "c"} {

@@ -17,8 +17,8 @@ func TestReadersAndEventsAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	const people = 40
 	v := newViews(t)
-	users, memberships, indexes := changing(v, &v.publishers.users, v.people.change, "u"), membershipsOf(v), changing(v, &v.publishers.indexes, v.memberships.index, "u")
-	v.changingWorkspace()(nil, workspace("o", orgUUID, "org1"))
+	users, memberships, indexes := v.kinds.users.handler(&v.waiters), membershipsOf(v), v.kinds.indexes.handler(&v.waiters)
+	v.workspaceHandler()(nil, workspace("o", orgUUID, "org1"))
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 3 {

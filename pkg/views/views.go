@@ -1,10 +1,6 @@
 package views
 
 import (
-	"context"
-	"sync"
-	"time"
-
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -28,10 +24,10 @@ type Views struct {
 	topology    topology
 	memberships memberships
 	lean        lean
-	publishers  publishers
+	kinds       kinds
 	clusters    Clusters
 	listers     Listers
-	changed     broadcast
+	waiters     waiters
 	synced      []func() bool
 	wait        prometheus.Histogram
 }
@@ -40,12 +36,11 @@ type Views struct {
 // the informers have seen all that existed at the start.
 func New(c Clusters, in *Informers, metrics prometheus.Registerer, synced ...func() bool) (*Views, error) {
 	v := &Views{
-		people:     newPeople(),
-		topology:   newTopology(c),
-		publishers: newPublishers(),
-		clusters:   c,
-		listers:    listersOf(in),
-		synced:     synced,
+		people:   newPeople(),
+		topology: newTopology(c),
+		clusters: c,
+		listers:  listersOf(in),
+		synced:   synced,
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "kedge_views_wait_seconds",
 			Help:    "How long a caller of a write waited until the views had followed.",
@@ -60,7 +55,8 @@ func New(c Clusters, in *Informers, metrics prometheus.Registerer, synced ...fun
 	in.Users.Trimming(v.lean.user)
 	in.Memberships.Trimming(v.lean.membership).Packing(packMembership)
 	in.Indexes.Trimming(v.lean.index)
-	v.listen(c, in)
+	v.kinds = newKinds(v)
+	v.listen(in)
 	return v, nil
 }
 
@@ -192,24 +188,6 @@ func (v *Views) Ready() bool {
 	return true
 }
 
-// Await waits until cond holds, asking again after every change of a view, and
-// returns the context's error where it ends first. cond must be quick.
-func (v *Views) Await(ctx context.Context, cond func() bool) error {
-	began := time.Now()
-	defer func() { v.wait.Observe(time.Since(began).Seconds()) }()
-	for {
-		next := v.changed.next()
-		if cond() {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-next:
-		}
-	}
-}
-
 func (v *Views) register(metrics prometheus.Registerer) error {
 	collectors := []prometheus.Collector{v.wait}
 	for name, size := range map[string]func() int{
@@ -227,28 +205,4 @@ func (v *Views) register(metrics prometheus.Registerer) error {
 		}
 	}
 	return nil
-}
-
-// broadcast wakes everybody who waits. Without anybody a change costs nothing.
-type broadcast struct {
-	mu sync.Mutex
-	ch chan struct{}
-}
-
-func (b *broadcast) next() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ch == nil {
-		b.ch = make(chan struct{})
-	}
-	return b.ch
-}
-
-func (b *broadcast) wake() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ch != nil {
-		close(b.ch)
-		b.ch = nil
-	}
 }

@@ -1,10 +1,8 @@
 package views
 
 import (
-	"context"
 	"sync"
 	"testing"
-	"time"
 
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
@@ -72,7 +70,7 @@ func (h *holding) change(old, new *v1alpha1.Membership) {
 func membershipsOf(v *Views) func(old, new *v1alpha1.Membership) {
 	h := &holding{all: map[Key]*v1alpha1.Membership{}}
 	v.memberships.held = h
-	told := changing(v, &v.publishers.memberships, v.memberships.membership)
+	told := v.kinds.memberships.handler(&v.waiters)
 	return func(old, new *v1alpha1.Membership) {
 		h.change(old, new)
 		told(old, new)
@@ -99,7 +97,7 @@ func workspace(parent, name, cluster string) *kcptenancyv1alpha1.Workspace {
 func TestPeopleAreFoundByIdentityAndName(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
-	change := changing(v, &v.publishers.users, v.people.change, "u")
+	change := v.kinds.users.handler(&v.waiters)
 	alice := user("u", "alice", "1", 1)
 	change(nil, alice)
 	got, ok := v.ByIdentity("i", "1")
@@ -126,7 +124,7 @@ func TestPeopleAreFoundByIdentityAndName(t *testing.T) {
 func TestTopologyKnowsEveryClusterInWhateverOrderEventsCome(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
-	organization, change := changing(v, &v.publishers.organizations, v.topology.organization, "o"), v.changingWorkspace()
+	organization, change := v.kinds.organizations.handler(&v.waiters), v.workspaceHandler()
 	require.Equal(t, tenancy.ClusterUnknown, v.Cluster("ws1").Kind)
 	require.Equal(t, tenancy.ClusterHub, v.Cluster("root").Kind)
 
@@ -189,8 +187,8 @@ func TestMembershipsByPersonAndByOrg(t *testing.T) {
 func TestTheIndexFailsClosed(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
-	membership, index := membershipsOf(v), changing(v, &v.publishers.indexes, v.memberships.index, "u")
-	move := v.changingWorkspace()
+	membership, index := membershipsOf(v), v.kinds.indexes.handler(&v.waiters)
+	move := v.workspaceHandler()
 	row := func(workspace string, role v1alpha1.Role) v1alpha1.MembershipIndexEntry {
 		return v1alpha1.MembershipIndexEntry{OrgUUID: orgUUID, WorkspaceUUID: workspace, Role: role}
 	}
@@ -219,21 +217,4 @@ func TestTheIndexFailsClosed(t *testing.T) {
 	require.Empty(t, v.Index("alice"))
 	index(i, nil)
 	require.Empty(t, v.Index("bob"))
-}
-
-func TestAwaitSeesEveryChangeAndEndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	v := newViews(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	done := make(chan error, 1)
-	go func() {
-		done <- v.Await(ctx, func() bool { _, ok := v.ByName("alice"); return ok })
-	}()
-	changing(v, &v.publishers.users, v.people.change, "u")(nil, user("u", "alice", "1", 1))
-	require.NoError(t, <-done)
-	ended, end := context.WithCancel(t.Context())
-	end()
-	require.ErrorIs(t, v.Await(ended, func() bool { return false }), context.Canceled)
-	require.NoError(t, v.Await(ended, func() bool { return true }), "what holds already needs no time")
 }

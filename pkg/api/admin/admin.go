@@ -41,11 +41,14 @@ type Store interface {
 // Handler serves /api/admin.
 type Handler struct {
 	Views Views
-	// Await waits until a condition over the views holds.
-	Await func(ctx context.Context, cond func() bool) error
+	// Await waits until a condition over the views holds. It asks again when a change
+	// touches one of refs.
+	Await func(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 	// Followed tells whether what a person may do is in kcp as it should be.
 	Followed func(user string) bool
 	Store    Store
+	// Index is a User's switcher.
+	Index func(user string) []v1alpha1.MembershipIndexEntry
 	// Orgs are all Orgs, soft-deleted ones included.
 	Orgs func() []tenancy.Org
 
@@ -151,7 +154,8 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	waiting.Until(r, h.FollowTimeout, h.Await, func() bool {
+	refs := tenancy.RefsOfRights(name, h.Index(name))
+	waiting.Until(r, h.FollowTimeout, h.Await, refs, func() bool {
 		seen, ok := h.Views.ByName(name)
 		return ok && seen.Generation >= u.Generation && (!given || h.Followed(name))
 	})
@@ -209,7 +213,7 @@ func (h *Handler) patchOrg(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	waiting.Until(r, h.FollowTimeout, h.Await, func() bool {
+	waiting.Until(r, h.FollowTimeout, h.Await, []tenancy.Ref{tenancy.OrgRef(uuid)}, func() bool {
 		seen, ok := h.Views.Org(uuid)
 		return ok && seen.Generation >= o.Generation
 	})

@@ -76,7 +76,7 @@ func newFixture(t testing.TB) *fixture {
 	f := &fixture{world: apitest.NewWorld(), unbound: map[string]bool{}}
 	f.store = &store{t: t, world: f.world, version: apitest.FirstVersion}
 	handler := &admin.Handler{
-		Views: f.world, Await: f.world.Await, Store: f.store,
+		Views: f.world, Await: f.world.Await, Index: f.world.Index, Store: f.store,
 		Followed: func(user string) bool { return !f.unbound[user] },
 		Orgs: func() []tenancy.Org {
 			acme, _ := f.world.Org(apitest.Acme)

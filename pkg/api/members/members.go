@@ -43,8 +43,9 @@ type Store interface {
 // Handler serves …/members and …/memberships/me of Orgs and Workspaces.
 type Handler struct {
 	Views Views
-	// Await waits until a condition over the views holds.
-	Await func(ctx context.Context, cond func() bool) error
+	// Await waits until a condition over the views holds. It asks again when a change
+	// touches one of refs.
+	Await func(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 	// Membership finds one by name in the Org whose own workspace is in the cluster.
 	Membership func(orgCluster, name string) (*v1alpha1.Membership, bool)
 	// Followed tells whether what the person may do in the Org's Workspaces, or in the
@@ -270,7 +271,7 @@ func (h *Handler) patched(w http.ResponseWriter, r *http.Request, user string, s
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, code int, m *v1alpha1.Membership) error {
 	scope, user := httpmw.ScopeOf(r), m.Spec.UserRef.Name
 	workspace := workspaceIn(scope)
-	if !waiting.Until(r, h.FollowTimeout, h.Await, func() bool {
+	if !waiting.Until(r, h.FollowTimeout, h.Await, refs(scope, user), func() bool {
 		seen, ok := h.member(scope, user)
 		if !ok || seen.UID == m.UID && seen.Generation < m.Generation {
 			return false
@@ -285,6 +286,16 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, code int, m *v1
 	return httpapi.Write(w, code, h.viewOf(m))
 }
 
+// refs is what a change of the User's Membership touches: their row and bindings, and
+// the Org or the Workspace that it is in.
+func refs(scope *tenancy.Scope, user string) []tenancy.Ref {
+	in := tenancy.OrgRef(scope.Org.UUID())
+	if uuid := workspaceIn(scope); uuid != "" {
+		in = tenancy.WorkspaceRef(uuid)
+	}
+	return []tenancy.Ref{tenancy.UserRef(user), in}
+}
+
 // indexed tells whether the User's index has the row with the role.
 func (h *Handler) indexed(org, workspace, user string, role v1alpha1.Role) bool {
 	row := tenancy.Row(h.Views.Index(user), org, workspace)
@@ -295,7 +306,7 @@ func (h *Handler) indexed(org, workspace, user string, role v1alpha1.Role) bool 
 // their other Memberships give, and is 204 then, or 202 where that takes its time.
 func (h *Handler) gone(r *http.Request, user string, carriedOut func() bool) (code int) {
 	scope := httpmw.ScopeOf(r)
-	if waiting.Until(r, h.FollowTimeout, h.Await, func() bool { return carriedOut() && h.Followed(scope.Org.UUID(), workspaceIn(scope), user) }) {
+	if waiting.Until(r, h.FollowTimeout, h.Await, refs(scope, user), func() bool { return carriedOut() && h.Followed(scope.Org.UUID(), workspaceIn(scope), user) }) {
 		return http.StatusNoContent
 	}
 	return http.StatusAccepted

@@ -69,7 +69,7 @@ func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	late := !waiting.Until(r, h.FollowTimeout, h.Await, func() bool {
+	late := !waiting.Until(r, h.FollowTimeout, h.Await, refs(scope, user), func() bool {
 		m, ok := h.member(scope, user)
 		// Where nothing was to be decided kcp has the role, and memory gets it.
 		return ok && m.Spec.Role == role || change.User != "" && h.carriedOut(scope, change)

@@ -42,7 +42,7 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool, to 
 		return err
 	}
 	org := tenancy.Org{Organization: marked, ClusterID: scope.Org.ClusterID}
-	waiting.Until(r, h.FollowTimeout, h.Await, func() bool {
+	waiting.Until(r, h.FollowTimeout, h.Await, refs(marked.Name, scope.User), func() bool {
 		seen, ok := h.Views.Org(marked.Name)
 		if !ok {
 			return true

@@ -35,8 +35,9 @@ type Store interface {
 // Handler serves /api/orgs and /api/orgs/{org}.
 type Handler struct {
 	Views Views
-	// Await waits until a condition over the views holds.
-	Await func(ctx context.Context, cond func() bool) error
+	// Await waits until a condition over the views holds. It asks again when a change
+	// touches one of refs.
+	Await func(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 	// Followed tells whether what everybody may do in the Org is in kcp as it should be.
 	Followed func(org string) bool
 	Store    Store
@@ -106,7 +107,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 func (h *Handler) created(w http.ResponseWriter, r *http.Request, planned *v1alpha1.Organization) error {
 	user := httpmw.CallerOf(r).User.Name
 	org := tenancy.Org{Organization: planned}
-	code := waiting.Made(r, h.CreateTimeout, h.Await, func() bool {
+	code := waiting.Made(r, h.CreateTimeout, h.Await, refs(planned.Name, user), func() bool {
 		seen, ok := h.Views.Org(planned.Name)
 		if !ok {
 			return false
@@ -151,13 +152,19 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	waiting.Until(r, h.FollowTimeout, h.Await, func() bool {
+	waiting.Until(r, h.FollowTimeout, h.Await, refs(changed.Name, scope.User), func() bool {
 		seen, ok := h.Views.Org(changed.Name)
 		return ok && seen.Generation >= changed.Generation && h.indexed(scope.User, seen) && (in.DefaultAccess == nil || h.Followed(changed.Name))
 	})
 	org := tenancy.Org{Organization: changed, ClusterID: scope.Org.ClusterID}
 	httpapi.Tag(w, org.ResourceVersion)
 	return httpapi.Write(w, http.StatusOK, h.viewOf(org, scope.OrgRole, h.firstAdmin(scope.User, org)))
+}
+
+// refs is what a caller waits for after a write to the Org: the Org, and their own row
+// of it.
+func refs(org, caller string) []tenancy.Ref {
+	return []tenancy.Ref{tenancy.OrgRef(org), tenancy.UserRef(caller)}
 }
 
 // indexed tells whether the User's index shows the Org under its present name.

@@ -71,7 +71,8 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, code int, deleted
 	if err != nil {
 		return err
 	}
-	waiting.Until(r, h.FollowTimeout, h.Views.Await, func() bool {
+	refs := tenancy.RefsOfRights(marked.Name, h.Views.Index(marked.Name))
+	waiting.Until(r, h.FollowTimeout, h.Views.Await, refs, func() bool {
 		seen, ok := h.Views.ByName(marked.Name)
 		return !ok || (seen.Status.DeletionRequestedAt != nil) == deleted && h.Followed(marked.Name)
 	})

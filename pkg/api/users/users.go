@@ -24,7 +24,7 @@ type Views interface {
 	Index(user string) []v1alpha1.MembershipIndexEntry
 	OrgsCreatedBy(user string) []string
 	SearchPeople(query string, limit int) []*v1alpha1.User
-	Await(ctx context.Context, cond func() bool) error
+	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 }
 
 // Store is what the handler writes to.
@@ -110,7 +110,7 @@ func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	waiting.Until(r, h.FollowTimeout, h.Views.Await, func() bool {
+	waiting.Until(r, h.FollowTimeout, h.Views.Await, []tenancy.Ref{tenancy.UserRef(u.Name)}, func() bool {
 		seen, ok := h.Views.ByName(u.Name)
 		return ok && seen.Generation >= u.Generation
 	})

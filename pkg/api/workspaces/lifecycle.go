@@ -40,7 +40,7 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool, to 
 	if err != nil {
 		return err
 	}
-	waiting.Until(r, h.FollowTimeout, h.Views.Await, func() bool {
+	waiting.Until(r, h.FollowTimeout, h.Views.Await, refs(marked, scope.User), func() bool {
 		seen, ok := h.Views.Workspace(marked.OrgUUID, marked.UUID)
 		if !ok {
 			return true

@@ -26,7 +26,7 @@ type Views interface {
 	Index(user string) []v1alpha1.MembershipIndexEntry
 	Workspace(org, workspace string) (tenancy.Workspace, bool)
 	Workspaces(org string) []tenancy.Workspace
-	Await(ctx context.Context, cond func() bool) error
+	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 }
 
 // Store is what the handler writes to.
@@ -158,7 +158,7 @@ func (h *Handler) existing(org string) []string {
 // it, and 202 where that takes too long or the caller does not want to wait.
 func (h *Handler) created(w http.ResponseWriter, r *http.Request, made tenancy.Workspace) error {
 	scope := httpmw.ScopeOf(r)
-	code := waiting.Made(r, h.CreateTimeout, h.Views.Await, func() bool {
+	code := waiting.Made(r, h.CreateTimeout, h.Views.Await, refs(made, scope.User), func() bool {
 		seen, ok := h.Views.Workspace(made.OrgUUID, made.UUID)
 		if !ok {
 			return false
@@ -203,12 +203,18 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	waiting.Until(r, h.FollowTimeout, h.Views.Await, func() bool {
+	waiting.Until(r, h.FollowTimeout, h.Views.Await, refs(changed, scope.User), func() bool {
 		seen, ok := h.Views.Workspace(changed.OrgUUID, changed.UUID)
 		return ok && seen.DisplayName == changed.DisplayName && !stale(h.Views.Index(scope.User), changed)
 	})
 	httpapi.Tag(w, changed.ResourceVersion)
 	return httpapi.Write(w, http.StatusOK, h.viewOf(changed, scope.WorkspaceRole))
+}
+
+// refs is what a caller waits for after a write to the Workspace: the Workspace, and
+// their own row of it.
+func refs(ws tenancy.Workspace, caller string) []tenancy.Ref {
+	return []tenancy.Ref{tenancy.WorkspaceRef(ws.UUID), tenancy.UserRef(caller)}
 }
 
 // stale tells whether a row shows the Workspace under another name. An Org admin

@@ -44,6 +44,7 @@ func (w *World) PutMembership(org string, m *v1alpha1.Membership) {
 	}
 	user := m.Spec.UserRef.Name
 	w.index[user] = append(w.without(user, org, workspace), tenancy.IndexEntries([]tenancy.Place{place})...)
+	w.touch(tenancy.UserRef(user), tenancy.OrgRef(org), tenancy.WorkspaceRef(workspace))
 }
 
 // Leave takes a Membership and its row away.
@@ -52,6 +53,7 @@ func (w *World) Leave(user, org, workspace string) {
 	defer w.mu.Unlock()
 	delete(w.members[org], tenancy.MembershipName(user, workspace))
 	w.index[user] = w.without(user, org, workspace)
+	w.touch(tenancy.UserRef(user), tenancy.OrgRef(org), tenancy.WorkspaceRef(workspace))
 }
 
 // Unindex takes every row of the User's index away, as where nobody has made it.
@@ -59,6 +61,7 @@ func (w *World) Unindex(user string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.index, user)
+	w.touch(tenancy.UserRef(user))
 }
 
 func (w *World) without(user, org, workspace string) []v1alpha1.MembershipIndexEntry {

@@ -66,6 +66,8 @@ type World struct {
 	members map[string]map[string]*v1alpha1.Membership
 	later   []func(*World)
 	waits   int
+	// touched is what the last change of Later was about.
+	touched []tenancy.Ref
 }
 
 // NewWorld returns the standing world.
@@ -136,6 +138,7 @@ func (w *World) PutUser(u *v1alpha1.User) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.people[u.Name] = u
+	w.touch(tenancy.UserRef(u.Name))
 }
 
 // PutOrg makes or replaces an Org.
@@ -143,6 +146,7 @@ func (w *World) PutOrg(o *v1alpha1.Organization, cluster string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.orgs[o.Name] = tenancy.Org{Organization: o, ClusterID: cluster}
+	w.touchOrg(o.Name)
 }
 
 // ChangeOrg replaces an Org by a changed copy.
@@ -158,6 +162,7 @@ func (w *World) DropOrg(uuid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.orgs, uuid)
+	w.touchOrg(uuid)
 }
 
 // PutWorkspace makes or replaces a Workspace.
@@ -165,12 +170,14 @@ func (w *World) PutWorkspace(ws tenancy.Workspace) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.workspaces[ws.UUID] = ws
+	w.touch(tenancy.WorkspaceRef(ws.UUID), tenancy.OrgRef(ws.OrgUUID))
 }
 
 // DropWorkspace takes a Workspace away.
 func (w *World) DropWorkspace(uuid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.touch(tenancy.WorkspaceRef(uuid), tenancy.OrgRef(w.workspaces[uuid].OrgUUID))
 	delete(w.workspaces, uuid)
 }
 
@@ -184,20 +191,37 @@ func (w *World) StillToCome() int { return len(w.later) }
 // Waits counts the calls of Await.
 func (w *World) Waits() int { return w.waits }
 
-// Await plays the changes of Later until cond holds, and then waits for the end
-// of the context.
-func (w *World) Await(ctx context.Context, cond func() bool) error {
+// Await plays the changes of Later until cond holds. As the views do, it asks cond again
+// only after a change that touches one of refs, or that is of nothing in the world. When
+// all changes are played it waits for the end of the context.
+func (w *World) Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error {
 	w.waits++
-	for !cond() {
+	for holds := cond(); !holds; {
 		if len(w.later) == 0 {
 			<-ctx.Done()
 			return ctx.Err()
 		}
 		change := w.later[0]
-		w.later = w.later[1:]
+		w.later, w.touched = w.later[1:], nil
 		change(w)
+		if w.touched == nil || slices.ContainsFunc(w.touched, func(ref tenancy.Ref) bool { return slices.Contains(refs, ref) }) {
+			holds = cond()
+		}
 	}
 	return nil
+}
+
+// touch notes what a change is about; w.mu is held.
+func (w *World) touch(refs ...tenancy.Ref) { w.touched = append(w.touched, refs...) }
+
+// touchOrg notes the Org and its Workspaces; w.mu is held.
+func (w *World) touchOrg(uuid string) {
+	w.touch(tenancy.OrgRef(uuid))
+	for _, ws := range w.workspaces {
+		if ws.OrgUUID == uuid {
+			w.touch(tenancy.WorkspaceRef(ws.UUID))
+		}
+	}
 }
 
 // ByIdentity finds a User.

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // writeTimeout bounds a write whose caller went away: it is whole or nothing.
@@ -15,26 +17,27 @@ func Write(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(r.Context()), writeTimeout)
 }
 
-// Await waits until a condition over the views holds; it is theirs.
-type Await = func(ctx context.Context, cond func() bool) error
+// Await waits until a condition over the views holds. It asks again when a change
+// touches one of refs.
+type Await = func(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 
 // Until waits until a write that has happened can be read, and tells whether it can.
 // A view that is later than timeout is a fault that shows elsewhere; the write stands.
-func Until(r *http.Request, timeout time.Duration, await Await, cond func() bool) bool {
+func Until(r *http.Request, timeout time.Duration, await Await, refs []tenancy.Ref, cond func() bool) bool {
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
-	return await(ctx, cond) == nil
+	return await(ctx, refs, cond) == nil
 }
 
 // Made is the status for something made: 201 once it is ready, and 202 where that takes
 // longer than timeout or the caller does not want to wait.
-func Made(r *http.Request, timeout time.Duration, await Await, ready func() bool) (code int) {
+func Made(r *http.Request, timeout time.Duration, await Await, refs []tenancy.Ref, ready func() bool) (code int) {
 	if Async(r) {
 		return http.StatusAccepted
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
-	if await(ctx, ready) != nil {
+	if await(ctx, refs, ready) != nil {
 		return http.StatusAccepted
 	}
 	return http.StatusCreated

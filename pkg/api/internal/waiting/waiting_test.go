@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 type valueKey struct{}
@@ -20,7 +21,7 @@ func TestAWriteOutlivesItsRequestAndWhatFollowsDoesNot(t *testing.T) {
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", http.NoBody)
 	write, end := waiting.Write(r)
 	defer end()
-	require.False(t, waiting.Until(r, time.Minute, func(follow context.Context, _ func() bool) error {
+	require.False(t, waiting.Until(r, time.Minute, func(follow context.Context, _ []tenancy.Ref, _ func() bool) error {
 		require.NoError(t, follow.Err())
 		leave()
 		require.NoError(t, write.Err())
@@ -31,7 +32,7 @@ func TestAWriteOutlivesItsRequestAndWhatFollowsDoesNot(t *testing.T) {
 			require.True(t, bounded)
 		}
 		return follow.Err()
-	}, nil))
+	}, nil, nil))
 }
 
 func TestAsync(t *testing.T) {
