@@ -5,30 +5,30 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
-// RoleViewer is what an Org's member effectively is in its Workspaces where the
-// Org's defaultAccess is view. No Membership has it.
+// RoleViewer is the effective role of members of an Organization in its Workspaces if
+// spec.defaultAccess is view. Memberships never have it.
 const RoleViewer v1alpha1.Role = "viewer"
 
-// Scope is who asks, for which Org and which Workspace of it, and with which
-// right. It comes out of the caller's UserMembershipIndex alone.
+// Scope is the caller of a request, the Organization and Workspace it is about, and the
+// caller's roles in them. It is computed from the caller's UserMembershipIndex.
 type Scope struct {
 	// User is the metadata.name of the caller's User.
 	User string
-	// PlatformAdmin is set for those named by --admin-user and --admin-group.
+	// PlatformAdmin is true for people named by --admin-user or --admin-group.
 	PlatformAdmin bool
 	Org           Org
-	// Workspace is nil in the scope of an Org.
+	// Workspace is nil for a request about the Organization.
 	Workspace *Workspace
-	// OrgRole is the caller's role in the Org; empty for those who are only in
-	// some of its Workspaces.
+	// OrgRole is the caller's role in the Organization. It is empty for a caller who is only
+	// a member of Workspaces.
 	OrgRole v1alpha1.Role
-	// WorkspaceRole is the caller's effective role in the Workspace, Org admins
-	// being admins (O-15); empty for none and in the scope of an Org.
+	// WorkspaceRole is the caller's effective role in the Workspace: admin for admins of the
+	// Organization (O-15). It is empty for a request about the Organization.
 	WorkspaceRole v1alpha1.Role
 }
 
-// OrgRole is the role that the rows of an index give in an Org; empty for none.
-// A row of one of its Workspaces gives none there (O-15).
+// OrgRole is the role in an Organization according to the rows of an index, or empty. Rows of
+// its Workspaces do not count (O-15).
 func OrgRole(entries []v1alpha1.MembershipIndexEntry, org string) v1alpha1.Role {
 	if row := Row(entries, org, ""); row != nil {
 		return row.Role
@@ -36,8 +36,8 @@ func OrgRole(entries []v1alpha1.MembershipIndexEntry, org string) v1alpha1.Role 
 	return ""
 }
 
-// Row is the row of an Org, or of the Workspace of it where that is not empty; nil for
-// none.
+// Row returns the row of an Organization, or of its Workspace if workspace is not empty. It
+// returns nil if there is none.
 func Row(entries []v1alpha1.MembershipIndexEntry, org, workspace string) *v1alpha1.MembershipIndexEntry {
 	for i := range entries {
 		if entries[i].OrgUUID == org && entries[i].WorkspaceUUID == workspace {
@@ -47,8 +47,7 @@ func Row(entries []v1alpha1.MembershipIndexEntry, org, workspace string) *v1alph
 	return nil
 }
 
-// InOrg tells whether any row, the Org's own or one of its Workspaces', is of
-// the Org.
+// InOrg reports whether any row is of the Organization or of one of its Workspaces.
 func InOrg(entries []v1alpha1.MembershipIndexEntry, org string) bool {
 	for i := range entries {
 		if entries[i].OrgUUID == org {
@@ -58,9 +57,9 @@ func InOrg(entries []v1alpha1.MembershipIndexEntry, org string) bool {
 	return false
 }
 
-// WorkspaceRole is the effective role that the rows of an index give in a
-// Workspace: an Org admin's (O-15), else the Workspace row's, else a viewer's
-// where the Org lets its members look; empty for none.
+// WorkspaceRole is the effective role in a Workspace according to the rows of an index: admin
+// for admins of the Organization (O-15), else the role in the row of the Workspace, else
+// viewer for members of an Organization with default access view, else empty.
 func WorkspaceRole(entries []v1alpha1.MembershipIndexEntry, org, workspace string, access v1alpha1.DefaultAccess) v1alpha1.Role {
 	var inOrg, inWorkspace v1alpha1.Role
 	for i := range entries {
@@ -85,7 +84,7 @@ func WorkspaceRole(entries []v1alpha1.MembershipIndexEntry, org, workspace strin
 	return ""
 }
 
-// RequireOrgAdmin refuses everybody who is not admin in the Org itself.
+// RequireOrgAdmin refuses callers who are not admins of the Organization.
 func (s Scope) RequireOrgAdmin(to string) error {
 	if s.OrgRole == v1alpha1.RoleAdmin {
 		return nil
@@ -93,8 +92,8 @@ func (s Scope) RequireOrgAdmin(to string) error {
 	return errs.New(errs.Forbidden, "only an admin of this organization may "+to+"; ask one of its admins")
 }
 
-// RequireWorkspaceAdmin refuses everybody who is admin neither in the Workspace
-// nor in its Org (O-15).
+// RequireWorkspaceAdmin refuses callers who are admins neither of the Workspace nor of its
+// Organization (O-15).
 func (s Scope) RequireWorkspaceAdmin(to string) error {
 	if s.WorkspaceRole == v1alpha1.RoleAdmin {
 		return nil
@@ -102,8 +101,8 @@ func (s Scope) RequireWorkspaceAdmin(to string) error {
 	return errs.New(errs.Forbidden, "only an admin of this workspace or of its organization may "+to+"; ask one of them")
 }
 
-// RequireWorkspaceCreation refuses those whom the Org's workspaceCreation leaves
-// out (O-7). Being in one of its Workspaces is not being in the Org.
+// RequireWorkspaceCreation refuses callers to whom spec.workspaceCreation does not permit to
+// create Workspaces (O-7). A member of a Workspace is not a member of the Organization.
 func (s Scope) RequireWorkspaceCreation() error {
 	switch {
 	case s.OrgRole == v1alpha1.RoleAdmin:

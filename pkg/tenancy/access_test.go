@@ -18,7 +18,7 @@ func entry(org, ws string, role v1alpha1.Role) v1alpha1.MembershipIndexEntry {
 }
 
 // O-15: an Org admin is admin in every Workspace; the reverse never holds.
-func TestO15_OrgAdminsAreAdminsEverywhereInItAndNotTheReverse(t *testing.T) {
+func TestWorkspaceRole_isAdminForOrgAdmins(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		entries []v1alpha1.MembershipIndexEntry
@@ -42,7 +42,7 @@ func TestO15_OrgAdminsAreAdminsEverywhereInItAndNotTheReverse(t *testing.T) {
 }
 
 // O-7: workspaceCreation says who may create Workspaces.
-func TestO7_WorkspaceCreation(t *testing.T) {
+func TestRequireWorkspaceCreation_followsTheSetting(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		role v1alpha1.Role
@@ -60,7 +60,7 @@ func TestO7_WorkspaceCreation(t *testing.T) {
 }
 
 // O-5, O-6: over the quota is refused with limit, use and whom to ask.
-func TestO5_O6_Quotas(t *testing.T) {
+func TestQuotas_refuseOneTooMany(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, tenancy.CheckOrgQuota(10, 9))
 	require.NoError(t, tenancy.CheckWorkspaceQuota(50, 49))
@@ -76,7 +76,7 @@ func TestO5_O6_Quotas(t *testing.T) {
 	require.Equal(t, 3, tenancy.Limit(3, 10))
 }
 
-func TestMayAct(t *testing.T) {
+func TestMayAct_refusesDeletedAndUnapproved(t *testing.T) {
 	t.Parallel()
 	now := metav1.Now()
 	for name, c := range map[string]struct {
@@ -264,7 +264,7 @@ func has(all []string, one string) bool {
 
 // O-3, O-4: the index has what the switcher's second line needs, in a stable
 // order.
-func TestO3_O4_IndexEntries(t *testing.T) {
+func TestIndexEntries_listAllMemberships(t *testing.T) {
 	t.Parallel()
 	created := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	deleted := metav1.NewTime(created.Add(time.Hour))
@@ -284,7 +284,7 @@ func TestO3_O4_IndexEntries(t *testing.T) {
 	require.Equal(t, &deleted, entries[2].SoftDeletedAt, "what is in a deleted Org is deleted with it")
 }
 
-func TestFirstAdmin(t *testing.T) {
+func TestFirstAdmin_isCreatorOrOldest(t *testing.T) {
 	t.Parallel()
 	early, late := metav1.NewTime(time.Unix(1, 0)), metav1.NewTime(time.Unix(2, 0))
 	older, newer, member := tenancy.NewMembership("old", "", "admin"), tenancy.NewMembership("new", "", "admin"), tenancy.NewMembership("aaa", "", "member")

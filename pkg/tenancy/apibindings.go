@@ -11,32 +11,32 @@ import (
 )
 
 const (
-	// following is how soon kcp is looked at again while it follows a repair.
-	following = 500 * time.Millisecond
-	// unseen is how long the bindings of what is new may be behind what kcp made.
-	unseen = 5 * time.Second
-	// finalizer is kcp's own on bindings.
+	// recheckRepair is the time until the next check after a repair.
+	recheckRepair = 500 * time.Millisecond
+	// recheckNew is the time until the next check of a new logical cluster whose bindings
+	// are not in the cache yet.
+	recheckNew = 5 * time.Second
+	// finalizer is kcp's finalizer of APIBindings.
 	finalizer = "apis.kcp.io/apibinding-finalizer"
 )
 
-// Bindings are the APIBindings that every logical cluster of a kind is to have: of
-// Orgs' own workspaces, or of child Workspaces. kcp makes them by the WorkspaceType.
-// Without any Wanted none are kept.
+// Bindings are the APIBindings that the hub needs in every logical cluster of one kind:
+// workspaces of Organizations, or child Workspaces. kcp creates them from the WorkspaceType;
+// Keep repairs them afterwards.
 type Bindings struct {
-	// Wanted are they, with the claims that they accept. Their names are those of
-	// bindings that are made anew.
+	// Wanted are the desired bindings with their accepted claims. The names are used for
+	// bindings that are recreated.
 	Wanted []*kcpapisv1alpha2.APIBinding
-	// Held are those that memory has of a logical cluster: what they bind and accept,
-	// and whether they go.
+	// Held returns the bindings of a logical cluster from the cache.
 	Held func(cluster string) []*kcpapisv1alpha2.APIBinding
-	// List asks kcp itself.
+	// List lists the bindings of a logical cluster in kcp.
 	List func(ctx context.Context, cluster string) ([]kcpapisv1alpha2.APIBinding, error)
-	// Write makes a binding, or replaces the one whose resource version it carries.
+	// Write creates a binding, or replaces the one with the same resource version.
 	Write func(ctx context.Context, cluster string, b *kcpapisv1alpha2.APIBinding) error
 }
 
-// Right tells whether a binding is as it should be, or none that is wanted. It leaves
-// out what kcp makes of it.
+// Right reports whether a binding is as desired, or is not one of Wanted. It does not look at
+// the status.
 func (b Bindings) Right(held *kcpapisv1alpha2.APIBinding) bool {
 	return !slices.ContainsFunc(b.Wanted, func(want *kcpapisv1alpha2.APIBinding) bool {
 		_, as := accepted(want.Spec.PermissionClaims, held.Spec.PermissionClaims)
@@ -44,14 +44,14 @@ func (b Bindings) Right(held *kcpapisv1alpha2.APIBinding) bool {
 	})
 }
 
-// Keep puts right the bindings of a logical cluster: where one is gone it is made anew,
-// and where its claims are not accepted they are. Those that an older hub made lack
-// what was not claimed then. watched is the condition that says how that went the last
-// time, nil for what is new; forced has kcp asked whatever memory has. waiting says
-// what is not there yet, empty for nothing; after is when to look again.
+// Keep repairs the bindings of a logical cluster: it recreates missing ones and accepts
+// claims that are not accepted, such as those that a newer version of the hub added. watched
+// is the current condition Watched, or nil for a new logical cluster. forced lists the
+// bindings in kcp even if the cache is as desired. waiting says what is missing, or is empty;
+// after is the time until the next check.
 //
-// What memory lacks kcp is asked for before anything is written: without a claim on
-// them memory lacks bindings that there are.
+// Keep lists the bindings in kcp before it writes: if a claim is not accepted, the cache lacks
+// bindings that exist.
 func (b Bindings) Keep(ctx context.Context, cluster string, watched *metav1.Condition, forced bool) (waiting string, after time.Duration, err error) {
 	if len(b.Wanted) == 0 {
 		return "", 0, nil
@@ -59,22 +59,22 @@ func (b Bindings) Keep(ctx context.Context, cluster string, watched *metav1.Cond
 	switch whole := b.whole(cluster); {
 	case forced:
 	case watched == nil && !whole:
-		// kcp made them before it said that the workspace is ready, and to ask it would
-		// take time.
-		return "", unseen, nil
+		// kcp creates the bindings before the workspace is ready. The cache will have them
+		// soon, so the request to kcp is saved.
+		return "", recheckNew, nil
 	case whole && (watched == nil || watched.Status == metav1.ConditionTrue):
 		return "", 0, nil
 	}
 	if waiting, err = b.repair(ctx, cluster); err != nil || waiting != "" {
-		after = following
+		after = recheckRepair
 	}
 	return waiting, after, err
 }
 
-// Seen tells whether memory shows all that the bindings claim in a logical cluster: kcp
-// shows it a moment after a claim was accepted. Where a tenant's object keeps kcp from
-// that, it shows all others and says so; it says no more as long as the object is there,
-// and the tenant must not keep the logical cluster from being ready with it.
+// Seen reports whether kcp has applied the claims of the bindings, so that informers see the
+// claimed objects. If an object of a tenant prevents that, kcp sets the condition
+// PermissionClaimsApplied to False and shows all other objects. That counts as applied, so
+// that tenants cannot keep a logical cluster from being ready.
 func (b Bindings) Seen(cluster string) bool {
 	held := b.Held(cluster)
 	return b.whole(cluster) && !slices.ContainsFunc(b.Wanted, func(want *kcpapisv1alpha2.APIBinding) bool {
@@ -85,8 +85,8 @@ func (b Bindings) Seen(cluster string) bool {
 	})
 }
 
-// whole tells whether memory has every binding, and all as they should be: of two of an
-// export only one counts for kcp, and memory does not have which.
+// whole reports whether the cache has all bindings as desired. Of two bindings of one export
+// kcp uses only one, and the cache does not tell which, so both must be right.
 func (b Bindings) whole(cluster string) bool {
 	held := b.Held(cluster)
 	return !slices.ContainsFunc(held, func(h *kcpapisv1alpha2.APIBinding) bool { return !b.Right(h) }) &&
@@ -95,7 +95,7 @@ func (b Bindings) whole(cluster string) bool {
 		})
 }
 
-// repair writes what is not as it should be and says what is not there yet.
+// repair writes the bindings that are not as desired and says what is missing.
 func (b Bindings) repair(ctx context.Context, cluster string) (waiting string, err error) {
 	held, err := b.List(ctx, cluster)
 	if err != nil {
@@ -115,8 +115,8 @@ func (b Bindings) repair(ctx context.Context, cluster string) (waiting string, e
 	return waiting, nil
 }
 
-// compare is what a binding lacks among those that there are: what to write, nil for
-// nothing, and what people are told until it is there, empty when it is.
+// compare returns the write that repairs a desired binding, or nil for none, and the message
+// to show until it is in place, or the empty string.
 func compare(want *kcpapisv1alpha2.APIBinding, held []kcpapisv1alpha2.APIBinding) (write *kcpapisv1alpha2.APIBinding, waiting string) {
 	export, taken := want.Spec.Reference.Export.Name, false
 	for i := range held {
@@ -126,8 +126,8 @@ func compare(want *kcpapisv1alpha2.APIBinding, held []kcpapisv1alpha2.APIBinding
 			continue
 		}
 		if !b.DeletionTimestamp.IsZero() {
-			waiting = "somebody deleted the binding of " + export + " by hand; what kcp removes with it is lost, and the binding is made anew after that"
-			// What somebody else waits for must not keep it.
+			waiting = "the binding of " + export + " was deleted by hand; what kcp deletes with it is lost, and the hub then creates the binding again"
+			// Finalizers of others must not delay the deletion.
 			if kcps := slices.DeleteFunc(slices.Clone(b.Finalizers), func(f string) bool { return f != finalizer }); len(kcps) < len(b.Finalizers) {
 				write = b.DeepCopy()
 				write.Finalizers = kcps
@@ -141,7 +141,7 @@ func compare(want *kcpapisv1alpha2.APIBinding, held []kcpapisv1alpha2.APIBinding
 		case as && write == nil:
 			waiting = "kcp is binding " + export
 		case !as:
-			waiting = "the binding of " + export + " does not accept all claims; it is put right"
+			waiting = "the binding of " + export + " does not accept all claims; the hub is repairing it"
 			if takenBack(want.Spec.PermissionClaims, b) {
 				write = b.DeepCopy()
 				write.Spec.PermissionClaims = claims
@@ -153,23 +153,23 @@ func compare(want *kcpapisv1alpha2.APIBinding, held []kcpapisv1alpha2.APIBinding
 	}
 	write = want.DeepCopy()
 	if taken {
-		// Whoever has the name must not keep the hub out with it.
+		// Another binding has the name. A generated name is used instead.
 		write.Name, write.GenerateName = "", want.Name+"-"
 	}
-	return write, "the binding of " + export + " is gone; it is made anew"
+	return write, "the binding of " + export + " is missing; the hub is creating it"
 }
 
-// sameExport goes by the export, because kcp makes up a binding's name, and because
-// there must never be two bindings of one export.
+// sameExport reports whether two bindings are of one APIExport. Names do not tell, because kcp
+// generates them, and there must not be two bindings of one export.
 func sameExport(want, b *kcpapisv1alpha2.APIBinding) bool {
 	ref, wanted := b.Spec.Reference.Export, want.Spec.Reference.Export
 	return ref != nil && ref.Name == wanted.Name &&
 		(ref.Path == wanted.Path || b.Status.APIExportClusterName != "" && b.Status.APIExportClusterName == want.Status.APIExportClusterName)
 }
 
-// accepted are the claims of a binding with those that are wanted accepted, and
-// whether they are so already. kcp lets nobody change the selector of a claim: one
-// that has another is taken out, to be added by the next pass.
+// accepted returns the claims of a binding with the wanted ones accepted, and whether they are
+// accepted already. The selector of a claim is immutable in kcp: a claim with another selector
+// is removed, and the next pass adds it.
 func accepted(want, held []kcpapisv1alpha2.AcceptablePermissionClaim) (claims []kcpapisv1alpha2.AcceptablePermissionClaim, as bool) {
 	claims, as = slices.Clone(held), true
 	for _, w := range want {
@@ -188,9 +188,9 @@ func accepted(want, held []kcpapisv1alpha2.AcceptablePermissionClaim) (claims []
 	return claims, as
 }
 
-// takenBack tells whether kcp has carried out that claims are not accepted. It notes
-// that after it has hidden what was claimed: what is accepted before the note is no
-// change to it, and stays hidden.
+// takenBack reports whether kcp has removed the claims that are not accepted from
+// status.appliedPermissionClaims. kcp 0.32 hides the claimed objects before that; a claim that
+// is accepted in between is no change to it, and the objects stay hidden.
 func takenBack(want []kcpapisv1alpha2.AcceptablePermissionClaim, b *kcpapisv1alpha2.APIBinding) bool {
 	return !slices.ContainsFunc(want, func(w kcpapisv1alpha2.AcceptablePermissionClaim) bool {
 		return !slices.ContainsFunc(b.Spec.PermissionClaims, func(c kcpapisv1alpha2.AcceptablePermissionClaim) bool {
@@ -199,6 +199,7 @@ func takenBack(want []kcpapisv1alpha2.AcceptablePermissionClaim, b *kcpapisv1alp
 	})
 }
 
+// applied reports whether kcp has applied a claim.
 func applied(b *kcpapisv1alpha2.APIBinding, claim kcpapisv1alpha2.AcceptablePermissionClaim) bool {
 	return slices.ContainsFunc(b.Status.AppliedPermissionClaims, func(c kcpapisv1alpha2.ScopedPermissionClaim) bool {
 		return c.EqualGRI(claim.PermissionClaim)

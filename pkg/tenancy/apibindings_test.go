@@ -107,7 +107,7 @@ func (s *shop) remembers(held ...*kcpapisv1alpha2.APIBinding) {
 
 // A sound Org costs no request. A new one costs none either, while memory is behind
 // what kcp has just made; it is looked at again.
-func TestASoundOrgIsNotAskedOf(t *testing.T) {
+func TestKeep_doesNotListWhatIsAsDesired(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	for range 2 {
@@ -124,7 +124,7 @@ func TestASoundOrgIsNotAskedOf(t *testing.T) {
 	s.remembers()
 	got, err = s.pass()
 	require.NoError(t, err)
-	require.Equal(t, outcome{after: unseen}, got)
+	require.Equal(t, outcome{after: recheckNew}, got)
 	require.Zero(t, s.lists)
 	_, err = s.pass()
 	require.NoError(t, err)
@@ -132,7 +132,7 @@ func TestASoundOrgIsNotAskedOf(t *testing.T) {
 }
 
 // What memory lacks, or has as it was, is not written while kcp has it.
-func TestWhatMemoryLacksIsNotTakenToBeGone(t *testing.T) {
+func TestKeep_listsBeforeItCreates(t *testing.T) {
 	t.Parallel()
 	for name, memory := range map[string][]*kcpapisv1alpha2.APIBinding{
 		"of all bindings":   nil,
@@ -159,7 +159,7 @@ func TestWhatMemoryLacksIsNotTakenToBeGone(t *testing.T) {
 
 // What an Org says of a repair is asked for until kcp has it, whatever memory has, and
 // also where kcp was not to be had.
-func TestARepairIsFollowed(t *testing.T) {
+func TestKeep_checksAgainAfterARepair(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.remembers(s.memory()...)
@@ -182,7 +182,7 @@ func TestARepairIsFollowed(t *testing.T) {
 }
 
 // Who asks for a full reconciliation does not trust memory.
-func TestAForcedPassAsksKCPForTheBindings(t *testing.T) {
+func TestKeep_listsWhenForced(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.remembers(s.memory()...)
@@ -196,7 +196,7 @@ func TestAForcedPassAsksKCPForTheBindings(t *testing.T) {
 }
 
 // Where none are wanted nothing is asked.
-func TestWhereNoBindingsAreKeptNothingIsAsked(t *testing.T) {
+func TestKeep_withoutBindingsDoesNothing(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.bindings.Wanted = nil
@@ -206,7 +206,7 @@ func TestWhereNoBindingsAreKeptNothingIsAsked(t *testing.T) {
 }
 
 // What is claimed is in memory once kcp says so, and no sooner than that.
-func TestWhatIsClaimedIsSeenOnceKCPHasAppliedIt(t *testing.T) {
+func TestSeen_isTrueWhenClaimsAreApplied(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	require.False(t, s.bindings.Seen("org1"))
@@ -229,7 +229,7 @@ func TestWhatIsClaimedIsSeenOnceKCPHasAppliedIt(t *testing.T) {
 }
 
 // Bindings that are right, or nobody's concern, wake no Org.
-func TestWhichBindingsAreRight(t *testing.T) {
+func TestRight_comparesExportAndClaims(t *testing.T) {
 	t.Parallel()
 	now := metav1.Now()
 	going := bound("kcps-abcde", "kcps")
@@ -251,7 +251,7 @@ func TestWhichBindingsAreRight(t *testing.T) {
 
 // O-11: what was done by hand to a binding is said and put right, without a second
 // binding of an export.
-func TestO11_TheBindingsOfAnOrgArePutRight(t *testing.T) {
+func TestKeep_repairsBindings(t *testing.T) {
 	t.Parallel()
 	gone := metav1.Now()
 	reject := func(b *kcpapisv1alpha2.APIBinding) {
@@ -274,18 +274,18 @@ func TestO11_TheBindingsOfAnOrgArePutRight(t *testing.T) {
 		"a claim gone":           {damage: func(s *shop) { s.held[1].Spec.PermissionClaims = nil }, says: "the binding of ours does not accept", written: []string{"ours-fghij"}},
 		"a verb gone":            {damage: func(s *shop) { s.held[1].Spec.PermissionClaims[0].Verbs = []string{"get"} }, says: "the binding of ours does not accept", written: []string{"ours-fghij"}},
 		"a claim of few objects": {damage: func(s *shop) { s.held[1].Spec.PermissionClaims[0].Selector.MatchAll = false }, says: "the binding of ours does not accept", written: []string{"ours-fghij", "ours-fghij"}},
-		"the hub's API gone":     {damage: func(s *shop) { s.held = s.held[:1] }, says: "the binding of ours is gone", written: []string{"ours"}},
-		"kcp's API gone":         {damage: func(s *shop) { s.held = s.held[1:] }, says: "the binding of kcps is gone", written: []string{"kcps"}},
-		"both gone":              {damage: func(s *shop) { s.held = nil }, says: "the binding of kcps is gone", written: []string{"kcps", "ours"}},
+		"the hub's API gone":     {damage: func(s *shop) { s.held = s.held[:1] }, says: "the binding of ours is missing", written: []string{"ours"}},
+		"kcp's API gone":         {damage: func(s *shop) { s.held = s.held[1:] }, says: "the binding of kcps is missing", written: []string{"kcps"}},
+		"both gone":              {damage: func(s *shop) { s.held = nil }, says: "the binding of kcps is missing", written: []string{"kcps", "ours"}},
 		"another of that name, elsewhere": {damage: func(s *shop) {
 			other := bound("elsewhere", "ours", "workspaces", "apibindings")
 			other.Spec.Reference.Export.Path, other.Status.APIExportClusterName = "root:mallory", "2def"
 			s.held[1] = *other
-		}, says: "the binding of ours is gone", written: []string{"ours"}},
+		}, says: "the binding of ours is missing", written: []string{"ours"}},
 		"deleted, and held": {damage: func(s *shop) {
 			s.held[1].DeletionTimestamp, s.held[1].Finalizers = &gone, []string{finalizer, "example.com/held"}
-		}, says: "what kcp removes with it is lost", written: []string{"ours-fghij", "ours"}},
-		"its name taken": {damage: func(s *shop) { s.held[1] = *bound("ours", "mallorys") }, says: "the binding of ours is gone", written: []string{"ours-"}},
+		}, says: "what kcp deletes with it is lost", written: []string{"ours-fghij", "ours"}},
+		"its name taken": {damage: func(s *shop) { s.held[1] = *bound("ours", "mallorys") }, says: "the binding of ours is missing", written: []string{"ours-"}},
 		"two of one export": {damage: func(s *shop) {
 			reject(&s.held[1])
 			second := bound("second", "ours", "workspaces", "apibindings")
@@ -308,7 +308,7 @@ func TestO11_TheBindingsOfAnOrgArePutRight(t *testing.T) {
 			require.Contains(t, got.waiting, c.says)
 			for ; got.waiting != ""; got, err = s.pass() {
 				require.NoError(t, err)
-				require.Equal(t, following, got.after)
+				require.Equal(t, recheckRepair, got.after)
 				require.LessOrEqual(t, len(s.written), len(c.written))
 				// kcp's finalizer goes by itself.
 				s.held = slices.DeleteFunc(s.held, func(b kcpapisv1alpha2.APIBinding) bool {
@@ -330,14 +330,14 @@ func TestO11_TheBindingsOfAnOrgArePutRight(t *testing.T) {
 }
 
 // While kcp is at it nothing is written, and the Org is not Ready.
-func TestABindingThatKCPIsAtIsWaitedFor(t *testing.T) {
+func TestKeep_waitsForABindingInProgress(t *testing.T) {
 	t.Parallel()
 	gone := metav1.Now()
 	for name, c := range map[string]struct {
 		is   func(b *kcpapisv1alpha2.APIBinding)
 		says string
 	}{
-		"removed": {is: func(b *kcpapisv1alpha2.APIBinding) { b.DeletionTimestamp = &gone }, says: "what kcp removes with it is lost"},
+		"removed": {is: func(b *kcpapisv1alpha2.APIBinding) { b.DeletionTimestamp = &gone }, says: "what kcp deletes with it is lost"},
 		"bound":   {is: func(b *kcpapisv1alpha2.APIBinding) { b.Status.Phase = kcpapisv1alpha2.APIBindingPhaseBinding }, says: "kcp is binding ours"},
 		"hidden": {is: func(b *kcpapisv1alpha2.APIBinding) {
 			b.Status.AppliedPermissionClaims = []kcpapisv1alpha2.ScopedPermissionClaim{b.Spec.PermissionClaims[0].ScopedPermissionClaim}

@@ -9,31 +9,33 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
-// Causes of refusals under O-9.
+// The types of causes of refusals by O-9.
 const (
-	// CauseSoleAdmin is the cause where an Org would be left without an admin.
+	// CauseSoleAdmin means that the Organization would have no admin left.
 	CauseSoleAdmin = "SoleAdmin"
-	// CauseWorkspaceMembership names a Workspace that stands against a removal:
-	// its UUID is the field, its display name the message.
+	// CauseWorkspaceMembership means that the User is a member of a Workspace, which
+	// prevents the removal. The field is the UUID of the Workspace, the message its display
+	// name.
 	CauseWorkspaceMembership = "WorkspaceMembership"
 )
 
-// Ending is a request to take rights in an Org away from a member.
+// Ending is a request to remove or demote a member of an Organization.
 type Ending struct {
 	User string
-	// By is who asks; that they may is looked at again with fresh eyes.
+	// By is the name of the User who makes the request. DecideEnding checks again that they
+	// are an admin.
 	By string
-	// Role is the one to demote to; empty to remove.
+	// Role is the role to demote to, or empty for a removal.
 	Role v1alpha1.Role
-	// Cascade also removes the person's Memberships in Workspaces of the Org.
+	// Cascade removes the Memberships in Workspaces of the Organization too.
 	Cascade bool
 	At      metav1.MicroTime
 }
 
-// DecideEnding applies the rules of O-9 to an Ending and returns the Org's
-// membership changes with it among them, or nil where there is nothing to do.
-// memberships are all of the Org, read from kcp after the Organization was; active
-// tells who can act as an admin, and workspace is a Workspace's display name.
+// DecideEnding applies O-9 to an Ending. It returns spec.membershipChanges of the
+// Organization with the new change, or nil if there is nothing to change. memberships are all
+// Memberships in the Organization, listed in kcp after o was read. active reports whether a
+// User can act as an admin, and workspace returns the display name of a Workspace.
 func DecideEnding(o *v1alpha1.Organization, memberships []v1alpha1.Membership, e Ending, active func(user string) bool, workspace func(uuid string) string) ([]v1alpha1.MembershipChange, error) {
 	var m *v1alpha1.Membership
 	var in []string
@@ -73,26 +75,25 @@ func DecideEnding(o *v1alpha1.Organization, memberships []v1alpha1.Membership, e
 		return nil, nil
 	}
 	if m.Spec.Role == v1alpha1.RoleAdmin && len(admins) == 0 {
-		// First: with this in the way a cascade does not help.
+		// This is checked first, because a cascade cannot resolve it.
 		message := e.User + " is the only admin of this organization; make somebody else an admin first, or delete the organization"
 		return nil, errs.New(errs.Conflict, message, append([]errs.Cause{{Type: CauseSoleAdmin, Message: message}}, still...)...)
 	}
 	if len(still) > 0 {
-		return nil, errs.New(errs.Conflict, e.User+" is still a member of workspaces of this organization; repeat the request with ?cascade=true to remove them there, too", still...)
+		return nil, errs.New(errs.Conflict, e.User+" is still a member of workspaces of this organization; repeat the request with ?cascade=true to remove them there too", still...)
 	}
 	return append(changes, v1alpha1.MembershipChange{
 		User: e.User, UID: m.UID, Generation: m.Generation, Role: e.Role, Cascade: e.Cascade, RequestedAt: e.At,
 	}), nil
 }
 
-// ChangeApplies tells whether a change is still about this Membership: one that
-// was made anew, or changed, since the decision is left alone.
+// ChangeApplies reports whether a change is for this Membership. It is not if the Membership
+// was recreated or changed after the decision.
 func ChangeApplies(c v1alpha1.MembershipChange, m *v1alpha1.Membership) bool {
 	return m != nil && m.UID == c.UID && m.Generation == c.Generation
 }
 
-// ChangeOf is the change of the User's Membership in the Org that is being carried
-// out.
+// ChangeOf returns the pending change of the User's Membership in the Organization.
 func ChangeOf(o *v1alpha1.Organization, user string) (v1alpha1.MembershipChange, bool) {
 	for _, c := range o.Spec.MembershipChanges {
 		if c.User == user {
@@ -102,12 +103,12 @@ func ChangeOf(o *v1alpha1.Organization, user string) (v1alpha1.MembershipChange,
 	return v1alpha1.MembershipChange{}, false
 }
 
-// NotAMember says that somebody is no member of what was asked about.
+// NotAMember is the error for a User who is not a member.
 func NotAMember(user string) error {
 	return errs.New(errs.NotFound, user+" is not a member")
 }
 
-// stillInWorkspaces are the causes of a refusal that Workspaces stand behind.
+// stillInWorkspaces returns a cause for each Workspace that the User is a member of.
 func stillInWorkspaces(workspaces []string, displayName func(uuid string) string) (causes []errs.Cause) {
 	slices.Sort(workspaces)
 	for _, uuid := range workspaces {

@@ -37,7 +37,7 @@ func void(user string, role v1alpha1.Role) v1alpha1.MembershipChange {
 
 var at = metav1.NewMicroTime(time.Unix(1_000, 0))
 
-func TestO9_Endings(t *testing.T) {
+func TestDecideEnding_appliesO9(t *testing.T) {
 	t.Parallel()
 	type memberships = []v1alpha1.Membership
 	type changes = []v1alpha1.MembershipChange
@@ -122,7 +122,7 @@ func TestO9_Endings(t *testing.T) {
 	}
 }
 
-func TestO9_ARefusalListsTheWorkspacesInOrder(t *testing.T) {
+func TestDecideEnding_listsWorkspacesInOrder(t *testing.T) {
 	t.Parallel()
 	held := []v1alpha1.Membership{in("alice", "", admin), in("bob", "", member), in("bob", "w", member), in("bob", "v", admin), in("carol", "u", member)}
 	_, err := tenancy.DecideEnding(tenancy.NewOrganization("o", "O", "alice"), held, tenancy.Ending{By: "alice", User: "bob"},
@@ -137,7 +137,7 @@ func TestO9_ARefusalListsTheWorkspacesInOrder(t *testing.T) {
 }
 
 // Whoever is told of the Workspaces alone would try a cascade, in vain.
-func TestO9_ARefusalOfTheOnlyAdminSaysSoBeforeTheWorkspaces(t *testing.T) {
+func TestDecideEnding_namesSoleAdminFirst(t *testing.T) {
 	t.Parallel()
 	o := tenancy.NewOrganization("o", "O", "alice")
 	anybody, named := func(string) bool { return true }, func(uuid string) string { return "Display of " + uuid }
@@ -159,7 +159,7 @@ func TestO9_ARefusalOfTheOnlyAdminSaysSoBeforeTheWorkspaces(t *testing.T) {
 	require.Contains(t, e.Message, "cascade")
 }
 
-func TestAChangeIsAboutOneMembershipAsItWas(t *testing.T) {
+func TestChangeApplies_toOneVersionOfAMembership(t *testing.T) {
 	t.Parallel()
 	m := in("bob", "", admin)
 	c := change("bob", member, false)

@@ -9,14 +9,14 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
 
-// KeyedUUID is the UUID of what a caller makes with an Idempotency-Key in a place,
-// which is the UUID of an Org, or empty for Orgs themselves. It is derived, so
-// that the same request names the same object, on every replica.
+// KeyedUUID is the UUID of an object that a User creates with an Idempotency-Key. place is
+// the UUID of the Organization, or empty for Organizations. It is derived from these, so that
+// a repeated request refers to the same object on every replica.
 func KeyedUUID(userUID, place, key string) string {
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://tenancy.kedge.faros.sh/keys/"+userUID+"/"+place+"/"+key)).String()
 }
 
-// FindClaim returns the claim of that UUID.
+// FindClaim returns the claim with that UUID.
 func FindClaim(claims []v1alpha1.Claim, uuid string) (v1alpha1.Claim, bool) {
 	if i := slices.IndexFunc(claims, func(c v1alpha1.Claim) bool { return c.UUID == uuid }); i >= 0 {
 		return claims[i], true
@@ -24,8 +24,8 @@ func FindClaim(claims []v1alpha1.Claim, uuid string) (v1alpha1.Claim, bool) {
 	return v1alpha1.Claim{}, false
 }
 
-// Used counts what takes a place in a quota: what is claimed and, where it is not
-// among that, what exists.
+// Used is the number of objects that count against a quota: the claims, and the existing
+// objects without a claim.
 func Used(claims []v1alpha1.Claim, existing []string) int {
 	n := len(claims)
 	for _, uuid := range existing {
@@ -36,14 +36,14 @@ func Used(claims []v1alpha1.Claim, existing []string) int {
 	return n
 }
 
-// ClaimOrg returns the User's claims with one more, for an Org that is to be made
-// (O-5), or nil where it is claimed already. existing are the UUIDs of the Orgs
-// that count against the User, and def the limit of people without their own.
+// ClaimOrg returns the User's claims with c added, or nil if c or its object exists (O-5).
+// existing are the UUIDs of the Organizations that count against the quota, and def is the
+// default quota.
 func ClaimOrg(u *v1alpha1.User, existing []string, def int, c v1alpha1.Claim) ([]v1alpha1.Claim, error) {
 	return claim(u.Spec.OrgClaims, existing, c, func(used int) error { return CheckOrgQuota(Limit(u.Spec.OrgQuota, def), used) })
 }
 
-// ClaimWorkspace is ClaimOrg for a Workspace in an Org (O-6).
+// ClaimWorkspace is ClaimOrg for a Workspace in an Organization (O-6).
 func ClaimWorkspace(o *v1alpha1.Organization, existing []string, def int, c v1alpha1.Claim) ([]v1alpha1.Claim, error) {
 	return claim(o.Spec.WorkspaceClaims, existing, c, func(used int) error { return CheckWorkspaceQuota(Limit(o.Spec.WorkspaceQuota, def), used) })
 }
@@ -58,21 +58,21 @@ func claim(claims []v1alpha1.Claim, existing []string, c v1alpha1.Claim, check f
 	return append(slices.Clone(claims), c), nil
 }
 
-// NewClaim asks for something of that display name to be made.
+// NewClaim returns a claim with a request to create an object.
 func NewClaim(uuid, displayName, createdBy, keyHash string, now metav1.Time) v1alpha1.Claim {
 	return v1alpha1.Claim{UUID: uuid, Request: &v1alpha1.ClaimRequest{
 		DisplayName: displayName, CreatedBy: createdBy, RequestedAt: now.Rfc3339Copy(), IdempotencyKey: keyHash,
 	}}
 }
 
-// ClaimedOrg is the Organization that a claim asks for.
+// ClaimedOrg returns the Organization that a claim requests.
 func ClaimedOrg(c v1alpha1.Claim) *v1alpha1.Organization {
 	o := NewOrganization(c.UUID, c.Request.DisplayName, c.Request.CreatedBy)
 	o.Labels = keyLabel(c)
 	return o
 }
 
-// ClaimedWorkspace is the Workspace that a claim asks for.
+// ClaimedWorkspace returns the Workspace that a claim requests.
 func ClaimedWorkspace(org string, c v1alpha1.Claim) Workspace {
 	w := Workspace{
 		UUID: c.UUID, OrgUUID: org, DisplayName: c.Request.DisplayName,
@@ -89,23 +89,24 @@ func keyLabel(c v1alpha1.Claim) map[string]string {
 	return map[string]string{v1alpha1.IdempotencyKeyLabel: c.Request.IdempotencyKey}
 }
 
-// Claimed is what SettleClaims does and asks in kcp itself.
+// Claimed are the calls to kcp that SettleClaims makes.
 type Claimed struct {
-	// Claims are those of the object now.
+	// Claims returns the current claims of the object.
 	Claims func() ([]v1alpha1.Claim, error)
-	// Make makes what a claim asks for, and may find it there.
-	Make   func(v1alpha1.Claim) error
+	// Make creates the object that a claim requests. An existing one is not an error.
+	Make func(v1alpha1.Claim) error
+	// Exists reports whether the object of that UUID exists.
 	Exists func(uuid string) (bool, error)
 }
 
-// SettleClaims carries out what claims ask for and returns them as they should be
-// then: without a request for what exists, without those whose object is gone, and
-// with one for everything that exists without. existing are the UUIDs that are
-// known to exist. Where kcp fails, what was done before is in the result.
+// SettleClaims creates the objects that claims request and returns the claims as they should
+// be afterwards: no request for an object that exists, no claim for an object that is
+// deleted, and a claim for each existing object without one. existing are the UUIDs of objects
+// in the cache. If kcp fails, the result has the changes up to then.
 //
-// What kcp is not asked for any more is not made: to somebody with an old memory, a
-// leader that was paused, what was made and deleted since still looks like a request,
-// and would be made again beside what has taken its place in the quota.
+// An object is created only if kcp still has the request. A cache that is behind, as of a
+// leader that was paused, can show a request for an object that was created and deleted since;
+// creating it again would exceed the quota.
 func SettleClaims(claims []v1alpha1.Claim, existing []string, kcp Claimed) ([]v1alpha1.Claim, error) {
 	var settled []v1alpha1.Claim
 	var failed error
@@ -127,7 +128,7 @@ func SettleClaims(claims []v1alpha1.Claim, existing []string, kcp Claimed) ([]v1
 				c.Request = nil
 			}
 		default:
-			// Memory may not have what was made a moment ago.
+			// The cache may not have an object that was created a moment ago.
 			var there bool
 			if there, failed = kcp.Exists(c.UUID); failed == nil && !there {
 				continue

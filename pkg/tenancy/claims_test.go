@@ -29,7 +29,7 @@ func claimed(names ...string) []v1alpha1.Claim {
 	return claims
 }
 
-func TestO5_O6_AClaimTakesTheLastPlaceAndNoneAfterIt(t *testing.T) {
+func TestClaim_takesTheLastPlaceAndNoMore(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		claims   []v1alpha1.Claim
@@ -79,7 +79,7 @@ func TestO5_O6_AClaimTakesTheLastPlaceAndNoneAfterIt(t *testing.T) {
 	}
 }
 
-func TestAClaimDoesNotGrowIntoTheListThatItWasMadeFrom(t *testing.T) {
+func TestClaim_doesNotAliasItsInput(t *testing.T) {
 	t.Parallel()
 	room := append(make([]v1alpha1.Claim, 0, 8), claimed("a")...)
 	u := &v1alpha1.User{Spec: v1alpha1.UserSpec{OrgClaims: room}}
@@ -90,7 +90,7 @@ func TestAClaimDoesNotGrowIntoTheListThatItWasMadeFrom(t *testing.T) {
 	require.Equal(t, claimed("a", "b?"), first)
 }
 
-func TestUsedIsWhatIsClaimedOrExists(t *testing.T) {
+func TestUsed_countsClaimsAndObjects(t *testing.T) {
 	t.Parallel()
 	require.Zero(t, tenancy.Used(nil, nil))
 	require.Equal(t, 3, tenancy.Used(claimed("a", "b?"), []string{"b", "c"}))
@@ -99,7 +99,7 @@ func TestUsedIsWhatIsClaimedOrExists(t *testing.T) {
 
 // A request for what was made twice would be two things; a claim that is kept for
 // what is gone would eat the quota up.
-func TestO5_O6_ClaimsAreSettled(t *testing.T) {
+func TestSettleClaims_createsAndCleansUp(t *testing.T) {
 	t.Parallel()
 	down := errors.New("kcp cannot be reached")
 	for name, c := range map[string]struct {
@@ -174,7 +174,7 @@ func TestO5_O6_ClaimsAreSettled(t *testing.T) {
 	}
 }
 
-func TestAClaimHoldsTheWholePlan(t *testing.T) {
+func TestClaim_describesTheWholeObject(t *testing.T) {
 	t.Parallel()
 	at := metav1.NewTime(time.Unix(1_000, 999))
 	c := tenancy.NewClaim("u", "Ünïted ☂", "alice", "hash", at)
@@ -200,7 +200,7 @@ func TestAClaimHoldsTheWholePlan(t *testing.T) {
 }
 
 // With somebody else's key nobody gets, or makes, somebody else's object.
-func TestKeyedUUIDsOfOtherCallersPlacesAndKeysDiffer(t *testing.T) {
+func TestKeyedUUID_differsByCallerPlaceAndKey(t *testing.T) {
 	t.Parallel()
 	const user, other, org = "0a4a2a1e-0000-4000-8000-000000000001", "0a4a2a1e-0000-4000-8000-000000000002", "11111111-1111-4111-8111-111111111111"
 	seen := map[string][]string{}

@@ -11,37 +11,37 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
 
-// CustomResourcesAnnotation is on the kcp Workspace and names, separated by
-// commas, the CustomResourceDefinitions in it that its roles cover. Nothing else
-// tells all replicas of them: kcp shows CustomResourceDefinitions to no APIExport.
+// CustomResourcesAnnotation, on a child Workspace, lists the names of the
+// CustomResourceDefinitions in it that its roles cover, separated by commas. All replicas
+// learn of them from it: an APIExport cannot claim CustomResourceDefinitions (pkg/kcp).
 const CustomResourcesAnnotation = v1alpha1.GroupName + "/custom-resources"
 
-// MaxCustomResources is how many CustomResourceDefinitions of a Workspace are
-// looked at, in the order of their names: tenants decide how many there are, and a
-// role must stay an object that kcp stores and that requests are checked against.
+// MaxCustomResources is the maximum number of CustomResourceDefinitions of a Workspace that
+// roles cover, in the order of their names. It limits the size of the ClusterRoles, because
+// tenants decide how many definitions there are.
 const MaxCustomResources = 1000
 
-// maxCustomResourceNames is the length of the longest annotation, a quarter of
-// what an object may have of them: a name is up to 253 characters.
+// maxCustomResourceNames is the maximum length of the annotation in bytes: a quarter of what
+// an object can have in annotations.
 const maxCustomResourceNames = 64 << 10
 
-// maxCRDName is kcp's for any name.
+// maxCRDName is the maximum length of an object's name.
 const maxCRDName = 253
 
-// crdName is "{plural}.{group}", as kcp wants it.
+// crdName matches "{plural}.{group}", the name of a CustomResourceDefinition.
 var crdName = regexp.MustCompile(`^([a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)\.([a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*)$`)
 
-// customResource takes the name of a CustomResourceDefinition apart. ok is false
-// for one that no role may cover. kcp takes definitions of tenants in its own
-// groups, of its own resources among them, and a right there would be one to what
-// is behind the name: the LogicalCluster, RBAC, or an Org's Memberships.
+// customResource parses the name of a CustomResourceDefinition. ok is false for one that no
+// role may cover. kcp accepts definitions by tenants in its own API groups, and a rule for
+// such a resource would also grant kcp's own resource of that name: the LogicalCluster, RBAC
+// objects, or Memberships.
 func customResource(name string) (resource, group string, ok bool) {
 	parts := crdName.FindStringSubmatch(name)
 	if parts == nil || len(name) > maxCRDName {
 		return "", "", false
 	}
 	resource, group = parts[1], parts[2]
-	// A definition in the core group is named so.
+	// A definition in the core group has the name "{plural}.core".
 	if reservedGroup(group) || group == "core" || within(group, "kcp.io") || within(group, "kedge.faros.sh") {
 		return "", "", false
 	}
@@ -52,9 +52,8 @@ func within(group, domain string) bool {
 	return group == domain || strings.HasSuffix(group, "."+domain)
 }
 
-// EncodeCustomResources is the annotation for these CustomResourceDefinitions. Of
-// those that are too many for it the last in the order of their names are left
-// out.
+// EncodeCustomResources returns the value of the annotation for these names. It leaves out
+// the last ones in alphabetical order if they exceed the maximum length.
 func EncodeCustomResources(names []string) string {
 	var b strings.Builder
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
@@ -72,7 +71,7 @@ func EncodeCustomResources(names []string) string {
 	return b.String()
 }
 
-// DecodeCustomResources reads the annotation.
+// DecodeCustomResources parses the value of the annotation.
 func DecodeCustomResources(annotation string) []string {
 	if annotation == "" {
 		return nil
@@ -80,9 +79,9 @@ func DecodeCustomResources(annotation string) []string {
 	return strings.Split(annotation, ",")
 }
 
-// customRules are those for custom resources: one per group, with the resources
-// by name and the two subresources that they can have. They are not under "*",
-// because kcp may come to serve something else in the group of a tenant's choice.
+// customRules returns the rules for custom resources: one per API group, with each resource
+// and its scale and status subresources by name. They use no "*", because kcp may later serve
+// other resources in a group that a tenant chose.
 func customRules(verbs, names []string) []rbacv1.PolicyRule {
 	byGroup := map[string][]string{}
 	for _, name := range names {

@@ -26,7 +26,7 @@ func added(t *testing.T, role int, names ...string) []rbacv1.PolicyRule {
 	return rules
 }
 
-func TestRolesCoverCustomResourcesByNameAndNotTheirGroup(t *testing.T) {
+func TestCustomRules_listResourcesByName(t *testing.T) {
 	t.Parallel()
 	read := []string{"get", "list", "watch"}
 	write := append(slices.Clone(read), "create", "update", "patch", "delete", "deletecollection")
@@ -41,7 +41,7 @@ func TestRolesCoverCustomResourcesByNameAndNotTheirGroup(t *testing.T) {
 }
 
 // kcp takes all of these from a tenant's admin but for the malformed ones.
-func TestNoRightComesFromADefinitionInAGroupThatIsNotTheTenants(t *testing.T) {
+func TestCustomRules_skipReservedGroups(t *testing.T) {
 	t.Parallel()
 	require.NotEmpty(t, added(t, 0, "logicalclusters.example.com"))
 	for _, name := range []string{
@@ -61,7 +61,7 @@ func TestNoRightComesFromADefinitionInAGroupThatIsNotTheTenants(t *testing.T) {
 	}
 }
 
-func TestTheAnnotationHoldsHundredsOfDefinitionsAndNeverTooMuch(t *testing.T) {
+func TestEncodeCustomResources_isBounded(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, tenancy.EncodeCustomResources(nil))
 	require.Empty(t, tenancy.DecodeCustomResources(""))

@@ -9,24 +9,23 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
-// CauseOrgWorkspace is the cause of a refusal under O-10.
+// CauseOrgWorkspace is the type of the cause of a refusal by O-10.
 const CauseOrgWorkspace = "OrgWorkspaceNotDirectlyAccessible"
 
-// Entry is a person's way into a Workspace.
+// Entry is the access of a User to a Workspace.
 type Entry struct {
-	// Workspace's ClusterID is set.
+	// Workspace is the Workspace. Its ClusterID is not empty.
 	Workspace Workspace
-	// Role is the person's effective one.
+	// Role is the effective role of the User.
 	Role v1alpha1.Role
-	// Sudo says that the person's Membership in the Workspace lets them
-	// impersonate its SudoGroup.
+	// Sudo is true if the Membership permits the User to impersonate SudoGroup.
 	Sudo bool
-	// Roles are the further ClusterRoles of that Membership.
+	// Roles are spec.roles of the Membership.
 	Roles []v1alpha1.NamedRef
 }
 
-// Covers tells whether the entry still gives all that an earlier one gave: what
-// was opened with that one may stay open.
+// Covers reports whether the entry grants all that an earlier one granted. If it does,
+// streams opened with the earlier one can stay open.
 func (e Entry) Covers(earlier Entry) bool {
 	for _, r := range earlier.Roles {
 		if !slices.Contains(e.Roles, r) {
@@ -36,8 +35,8 @@ func (e Entry) Covers(earlier Entry) bool {
 	return e.Workspace.ClusterID == earlier.Workspace.ClusterID && rank(e.Role) >= rank(earlier.Role) && (e.Sudo || !earlier.Sudo)
 }
 
-// Gives tells whether the entry gives what a ClusterRole gives that was bound to the
-// person for a Membership. What lets them impersonate gives nothing by itself.
+// Gives reports whether the entry grants the rights of a ClusterRole that was bound to the
+// User for a Membership. The ClusterRole for impersonation grants nothing by itself.
 func (e Entry) Gives(clusterRole string) bool {
 	if strings.HasPrefix(clusterRole, sudoPrefix) {
 		return true
@@ -50,38 +49,40 @@ func (e Entry) Gives(clusterRole string) bool {
 	return slices.Contains(e.Roles, v1alpha1.NamedRef{Name: clusterRole})
 }
 
-// SudoGroup is the group that members with sudo may impersonate in a Workspace,
-// and that has a meaning there only.
+// SudoGroup is the group that members with sudo may impersonate. It is bound to the admin
+// role in that Workspace only.
 func SudoGroup(workspace string) string { return "kedge:workspace:" + workspace + ":sudo" }
 
-// Gate decides who enters which logical cluster, for the proxy and for
-// credentials alike. It reads memory only.
+// Gate decides whether a User may access a logical cluster, for the proxy and for issuing
+// credentials. Its functions read caches.
 type Gate struct {
 	Tree    Tree
 	Cluster func(id string) Cluster
 	Index   func(user string) []v1alpha1.MembershipIndexEntry
 	Org     func(uuid string) (Org, bool)
-	// Workspace finds a Workspace by the UUIDs of its Org and its own.
+	// Workspace finds a Workspace by its UUID and that of its Organization.
 	Workspace func(org, workspace string) (Workspace, bool)
-	// User finds a person.
+	// User finds a User by name.
 	User func(name string) (*v1alpha1.User, bool)
-	// Sudo tells whether the Membership of a person in a Workspace has sudo.
+	// Sudo returns spec.sudo of the Membership of a User in a Workspace.
 	Sudo func(user, org, workspace string) bool
-	// Roles are the further ClusterRoles of that Membership; nil for a gate that no
-	// streams are opened through.
+	// Roles returns spec.roles of that Membership. It can be nil for a gate that opens no
+	// streams.
 	Roles func(user, org, workspace string) []v1alpha1.NamedRef
 }
 
-// Enter returns the person's way into the Workspace that cluster, an ID or a path,
-// stands for. user is the metadata.name of a User, who must be one that MayAct lets
-// act. Everything but a child Workspace of theirs is refused: what belongs to the
-// hub or is an Org's own with the cause OrgWorkspaceNotDirectlyAccessible (O-10), the
-// unknown and the foreign alike, so that nobody learns of either; what is
-// soft-deleted (O-13) with that reason, and what kcp has not placed yet with
-// Unavailable, both to those alone who have a role in it. Paths of the hub's own workspaces are no secret and get their
-// reason from everybody, an Org's path whether there is such an Org or not.
+// Enter returns the access of a User to the child Workspace that cluster, an ID or a path,
+// refers to. user is the metadata.name of a User whom MayAct accepts. It refuses:
+//
+//   - workspaces of the hub and of Organizations, with the cause
+//     OrgWorkspaceNotDirectlyAccessible (O-10). Their paths are no secret, so every caller
+//     gets this answer for a path, whether the Organization exists or not;
+//   - unknown clusters and those of other tenants, with the same answer, so that it does not
+//     reveal which of the two a cluster is;
+//   - soft-deleted Workspaces (O-13), and, with Unavailable, those that kcp has not scheduled.
+//     Only callers with a role in the Workspace get these two answers.
 func (g Gate) Enter(user, cluster string) (Entry, error) {
-	// A stream outlives the request that authenticated it.
+	// The User is checked again, because streams outlive the request that authenticated it.
 	if u, ok := g.User(user); !ok {
 		return Entry{}, foreign()
 	} else if err := MayAct(u, false); err != nil {
@@ -120,12 +121,12 @@ func (g Gate) Enter(user, cluster string) (Entry, error) {
 	case !ok || role == "":
 		return Entry{}, foreign()
 	case !isPath && ws.ClusterID != cluster:
-		// The name was given to another cluster meanwhile: what was asked for is gone.
+		// The Workspace was recreated with another logical cluster.
 		return Entry{}, foreign()
 	case org.Deleted() || ws.Deleted():
-		return Entry{}, errs.New(errs.Forbidden, "the workspace, or its organization, was deleted; until its grace ends it can be undeleted")
+		return Entry{}, errs.New(errs.Forbidden, "the workspace, or its organization, was deleted; until its grace period ends it can be undeleted")
 	case ws.ClusterID == "":
-		e := errs.New(errs.Unavailable, "the workspace is still being made; try again")
+		e := errs.New(errs.Unavailable, "the workspace is still being created; try again")
 		e.RetryAfter = time.Second
 		return Entry{}, e
 	}

@@ -105,7 +105,7 @@ func (w *world) gate(t *testing.T) tenancy.Gate {
 
 func path(org, ws string) string { return "root:kedge:orgs:" + org + ":" + ws }
 
-func TestGateLetsTheRightfulIn(t *testing.T) {
+func TestGate_admitsMembers(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name, user, org, ws string
@@ -128,7 +128,7 @@ func TestGateLetsTheRightfulIn(t *testing.T) {
 	}
 }
 
-func TestO10_NobodyEntersWhatIsTheHubs(t *testing.T) {
+func TestGate_refusesWorkspacesOfTheHub(t *testing.T) {
 	t.Parallel()
 	direct := func(user, cluster string) {
 		t.Helper()
@@ -155,7 +155,7 @@ func TestO10_NobodyEntersWhatIsTheHubs(t *testing.T) {
 	direct("admin", "org4")
 }
 
-func TestGateRefusesForeignAndUnknownAlike(t *testing.T) {
+func TestGate_refusesForeignAndUnknownAlike(t *testing.T) {
 	t.Parallel()
 	gate := newWorld().gate(t)
 	_, want := gate.Enter("nobody", "nosuchcluster")
@@ -182,7 +182,7 @@ func TestGateRefusesForeignAndUnknownAlike(t *testing.T) {
 	}
 }
 
-func TestO13_GateTellsMembersThatItWasDeleted(t *testing.T) {
+func TestGate_tellsMembersOfADeletion(t *testing.T) {
 	t.Parallel()
 	gate := newWorld().gate(t)
 	for _, tc := range []struct{ user, cluster string }{
@@ -196,7 +196,7 @@ func TestO13_GateTellsMembersThatItWasDeleted(t *testing.T) {
 	}
 }
 
-func TestGateAsksMembersToWaitForAPlace(t *testing.T) {
+func TestGate_tellsMembersToWaitForScheduling(t *testing.T) {
 	t.Parallel()
 	_, err := newWorld().gate(t).Enter("admin", path(gateOrg, gateWSNew))
 	var e *errs.Error
@@ -205,7 +205,7 @@ func TestGateAsksMembersToWaitForAPlace(t *testing.T) {
 	require.NotZero(t, e.RetryAfter)
 }
 
-func TestGateRefusesWhatNamesNoCluster(t *testing.T) {
+func TestGate_refusesMalformedNames(t *testing.T) {
 	t.Parallel()
 	gate := newWorld().gate(t)
 	for _, cluster := range []string{
@@ -223,7 +223,7 @@ func TestGateRefusesWhatNamesNoCluster(t *testing.T) {
 	}
 }
 
-func TestEntryGivesWhatWasBoundForItAndLess(t *testing.T) {
+func TestEntry_givesItsRoleAndLowerOnes(t *testing.T) {
 	t.Parallel()
 	member := tenancy.Entry{Role: v1alpha1.RoleMember, Roles: []v1alpha1.NamedRef{{Name: "extra"}}}
 	for role, gives := range map[string]bool{

@@ -13,24 +13,26 @@ var (
 	clusterIDPattern = regexp.MustCompile(`^[a-z0-9]{1,32}$`)
 )
 
-// IsUUID tells whether s is a UUID in canonical lower case (O-1).
+// IsUUID reports whether s is a UUID in canonical lower case (O-1).
 func IsUUID(s string) bool { return len(s) == 36 && uuidPattern.MatchString(s) }
 
-// IsClusterID tells whether s looks like the ID of a logical cluster.
+// IsClusterID reports whether s has the form of a logical cluster's ID.
 func IsClusterID(s string) bool { return clusterIDPattern.MatchString(s) }
 
-// PersonalOrgUUID is the UUID of the personal Org of the User with that UID. It
-// is derived, so that a retry can never make a second one.
+// PersonalOrgUUID is the UUID of the personal Organization of the User with that UID. It is
+// derived from the UID, so that a retry cannot create a second one.
 func PersonalOrgUUID(userUID string) string {
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://tenancy.kedge.faros.sh/users/"+userUID)).String()
 }
 
-// DefaultWorkspaceUUID is the UUID of the default Workspace in a personal Org.
+// DefaultWorkspaceUUID is the UUID of the default Workspace of a personal Organization. It is
+// derived from the Organization's UID.
 func DefaultWorkspaceUUID(orgUID string) string {
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://tenancy.kedge.faros.sh/orgs/"+orgUID)).String()
 }
 
-// IdentityHash is a label value for (issuer, subject): 40 hexadecimal digits.
+// IdentityHash is the value of IdentityLabel for an issuer and subject: 40 hexadecimal
+// digits.
 func IdentityHash(issuer, subject string) string {
 	sum := sha256.Sum256([]byte(issuer + "\x00" + subject))
 	return hex.EncodeToString(sum[:20])

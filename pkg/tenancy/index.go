@@ -9,18 +9,18 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
 
-// Place is one Membership of a person and what it is in. Workspace is nil where
-// the Membership's scope is the Org.
+// Place is one Membership of a User with the Organization or Workspace it is of. Workspace is
+// nil if the scope is org.
 type Place struct {
 	Org Org
-	// FirstAdmin is the name of the User who was the Org's first admin.
+	// FirstAdmin is the name of the User who was the first admin of the Organization.
 	FirstAdmin string
 	Workspace  *Workspace
 	Role       v1alpha1.Role
 }
 
-// IndexEntries are the rows of the UserMembershipIndex of somebody who is in
-// these places (O-3, O-4), in a stable order.
+// IndexEntries returns the rows of a UserMembershipIndex for the Memberships of a User (O-3,
+// O-4), in a stable order.
 func IndexEntries(places []Place) []v1alpha1.MembershipIndexEntry {
 	entries := make([]v1alpha1.MembershipIndexEntry, 0, len(places))
 	for _, p := range places {
@@ -57,9 +57,9 @@ func deletedAt(requested, deletion *metav1.Time) *metav1.Time {
 	return deletion
 }
 
-// FirstAdmin is the name of the User shown as the Org's first admin (O-4): who
-// asked for it, or, where it came from elsewhere, whose admin Membership is the
-// oldest. Those are asked for only then, because an Org may have very many.
+// FirstAdmin is the name of the User shown as the first admin of an Organization (O-4): its
+// creator or, if it has none, the User with the oldest admin Membership. memberships is
+// called in the second case only, because an Organization can have very many.
 func FirstAdmin(org Org, memberships func() []*v1alpha1.Membership) string {
 	if by := org.CreatedBy(); by != "" {
 		return by

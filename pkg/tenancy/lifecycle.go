@@ -12,8 +12,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
-// PurgeAt is when the grace of a deletion ends (O-8, O-13); nil where none was
-// asked for.
+// PurgeAt is the end of the grace period of a deletion (O-8, O-13), or nil if none was
+// requested.
 func PurgeAt(requested *metav1.Time, grace time.Duration) *metav1.Time {
 	if requested == nil {
 		return nil
@@ -21,21 +21,25 @@ func PurgeAt(requested *metav1.Time, grace time.Duration) *metav1.Time {
 	return &metav1.Time{Time: requested.Add(grace)}
 }
 
-// Deletable is what becomes of something that people delete (O-8, O-13): what it is
-// called, under which key the time of the request is kept and what that is, and
-// whether the grace is over and it is being removed.
+// Deletable is the deletion state of an object that can be soft-deleted (O-8, O-13).
 type Deletable struct {
-	Noun, Key string
+	// Noun names the kind of object in messages.
+	Noun string
+	// Key is the field or annotation that holds the time of the request.
+	Key string
+	// Requested is the time of the request, or nil.
 	Requested *metav1.Time
-	Removing  bool
+	// Removing is true when the grace period is over and the object is being removed.
+	Removing bool
 }
 
-// Mark is what to write so that it is deleted, or not deleted any more; nothing where
-// it is so already: asking again begins no new grace.
+// Mark returns the fields that soft-delete or undelete the object. It returns nil if the
+// object is in the desired state already: a repeated request does not extend the grace
+// period.
 func (d Deletable) Mark(deleted bool, now time.Time) (map[string]any, error) {
 	switch {
 	case d.Removing:
-		return nil, errs.New(errs.NotFound, "the grace of the "+d.Noun+" is over; it is being removed")
+		return nil, errs.New(errs.NotFound, "the grace period of the "+d.Noun+" is over; it is being removed")
 	case deleted == (d.Requested != nil):
 		return nil, nil
 	case !deleted:
@@ -44,21 +48,22 @@ func (d Deletable) Mark(deleted bool, now time.Time) (map[string]any, error) {
 	return map[string]any{d.Key: RequestedAt(now)}, nil
 }
 
-// RequestedAt is how the time of a request for deletion is written down: in whole
-// seconds, and rounded up, so that no grace is shorter than the operator said.
+// RequestedAt formats the time of a deletion request as RFC 3339 in UTC. It is rounded up to
+// whole seconds, so that no grace period is shorter than configured.
 func RequestedAt(now time.Time) string {
 	return now.UTC().Add(time.Second - 1).Truncate(time.Second).Format(time.RFC3339)
 }
 
-// DeletionIndexed tells whether the rows show an Org, or the Workspace of it where that
-// is not empty, as deleted or not. Who has no row of it sees it right.
+// DeletionIndexed reports whether the rows of an index show the deletion state of an
+// Organization, or of its Workspace if workspace is not empty. An index without a row for it
+// counts as up to date.
 func DeletionIndexed(entries []v1alpha1.MembershipIndexEntry, org, workspace string, deleted bool) bool {
 	row := Row(entries, org, workspace)
 	return row == nil || (row.SoftDeletedAt != nil) == deleted
 }
 
-// DeletionFollowed tells whether kcp was told, too, that something is soft-deleted,
-// or that it is not any more (O-13).
+// DeletionFollowed reports whether the condition Active shows that the logical cluster was
+// deactivated after a soft-delete, or activated after an undelete (O-13).
 func DeletionFollowed(conditions []metav1.Condition, deleted bool) bool {
 	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionActive)
 	if !deleted {
@@ -67,8 +72,8 @@ func DeletionFollowed(conditions []metav1.Condition, deleted bool) bool {
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonWaiting
 }
 
-// RequireOwnership refuses those who may not delete the Org or bring it back: all
-// but its admins, and of a personal Org all but its owner.
+// RequireOwnership refuses callers who may not delete or undelete the Organization. Admins
+// may; for a personal Organization only its owner.
 func (s Scope) RequireOwnership(to string) error {
 	if s.Org.Spec.Personal && s.Org.CreatedBy() != s.User {
 		return errs.New(errs.Forbidden, "only the owner of this personal organization may "+to)
@@ -76,10 +81,9 @@ func (s Scope) RequireOwnership(to string) error {
 	return s.RequireOrgAdmin(to)
 }
 
-// Heir is whose Membership in the Org is promoted where its last admin is cascaded
-// away: the longest-standing other member's, of those who can act where there is
-// one. ok is false where there is nobody; needed is false where there is another
-// admin.
+// Heir selects the Membership to promote when the last admin of an Organization is removed:
+// the oldest one of another member, preferably of a member who is active. ok is false if
+// there is no other member. needed is false if there is another admin.
 func Heir(memberships []v1alpha1.Membership, leaving string, active func(user string) bool) (heir v1alpha1.Membership, ok, needed bool) {
 	var others []v1alpha1.Membership
 	for _, m := range memberships {
@@ -105,8 +109,8 @@ func Heir(memberships []v1alpha1.Membership, leaving string, active func(user st
 	}), true, true
 }
 
-// MayHaveMade tells whether a person can be who is named as the maker of something:
-// the name of somebody who is gone may have become another's.
+// MayHaveMade reports whether a User can be the creator of an object with that creation
+// time. A User of the same name who was created later is another person.
 func MayHaveMade(u *v1alpha1.User, created metav1.Time) bool {
 	return !u.CreationTimestamp.After(created.Time)
 }

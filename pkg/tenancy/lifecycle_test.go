@@ -12,7 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-func TestO13_AskingAgainBeginsNoNewGrace(t *testing.T) {
+func TestMark_repeatedDoesNotExtendTheGracePeriod(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 13, 0, 0, 0, time.FixedZone("CET", 3600))
 	before := metav1.NewTime(now.Add(-time.Hour))
@@ -36,7 +36,7 @@ func TestO13_AskingAgainBeginsNoNewGrace(t *testing.T) {
 	}
 }
 
-func TestADeletionIsIndexedInItsOwnRowAlone(t *testing.T) {
+func TestDeletionIndexed_readsItsOwnRow(t *testing.T) {
 	t.Parallel()
 	at := metav1.NewTime(time.Unix(1, 0))
 	rows := []v1alpha1.MembershipIndexEntry{{OrgUUID: "o"}, {OrgUUID: "o", WorkspaceUUID: "w", SoftDeletedAt: &at}}
@@ -48,7 +48,7 @@ func TestADeletionIsIndexedInItsOwnRowAlone(t *testing.T) {
 }
 
 // Whoever has five seconds has them, whatever part of a second it was asked in.
-func TestO13_NoGraceIsShorterThanTheOperatorSaid(t *testing.T) {
+func TestRequestedAt_roundsUp(t *testing.T) {
 	t.Parallel()
 	whole := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	for part, want := range map[time.Duration]time.Time{

@@ -9,10 +9,10 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
-// maxRoles is how many further ClusterRoles a Membership may name.
+// maxRoles is the maximum number of spec.roles of a Membership.
 const maxRoles = 32
 
-// CheckRole refuses what is no role. field is named in the error.
+// CheckRole validates a role. The error names field.
 func CheckRole(field string, role v1alpha1.Role) error {
 	if role != v1alpha1.RoleAdmin && role != v1alpha1.RoleMember {
 		return errs.InvalidField(field, "must be admin or member")
@@ -50,10 +50,10 @@ func ReservedRole(name string) bool {
 	return strings.HasPrefix(name, "kedge:") || strings.HasPrefix(name, "system:") || name == "cluster-admin"
 }
 
-// Active tells whether a person can make use of their rights at present.
+// Active reports whether a User can use their rights at present.
 func Active(u *v1alpha1.User) bool { return u != nil && MayAct(u, false) == nil }
 
-// SameMembership tells whether a Membership already says what is asked for.
+// SameMembership reports whether two Memberships grant the same.
 func SameMembership(have, want *v1alpha1.Membership) bool {
 	if have.Spec.Role != want.Spec.Role || have.Spec.Sudo != want.Spec.Sudo || len(have.Spec.Roles) != len(want.Spec.Roles) {
 		return false
@@ -70,8 +70,8 @@ func SameMembership(have, want *v1alpha1.Membership) bool {
 	return true
 }
 
-// Keyed marks a Membership that somebody makes with an Idempotency-Key, by its hash;
-// without one nothing is to be found again.
+// Keyed records the caller and the hash of the Idempotency-Key on a new Membership. It does
+// nothing without a key.
 func Keyed(m *v1alpha1.Membership, caller, keyHash string) {
 	if keyHash == "" {
 		return
@@ -80,15 +80,15 @@ func Keyed(m *v1alpha1.Membership, caller, keyHash string) {
 	m.Annotations = map[string]string{v1alpha1.CreatedByAnnotation: caller}
 }
 
-// MadeWith tells whether the caller made the Membership with that key.
+// MadeWith reports whether the caller created the Membership with that key.
 func MadeWith(m *v1alpha1.Membership, caller, keyHash string) bool {
 	return keyHash != "" && m.Labels[v1alpha1.IdempotencyKeyLabel] == keyHash && m.Annotations[v1alpha1.CreatedByAnnotation] == caller
 }
 
-// Honoured are the rows of an index that a Membership stands behind, with the
-// lesser role where the two differ: the index is derived and may be behind, and
-// what it says too much must open nothing. membership finds a Membership by the
-// UUIDs of the Org and, where it is not empty, of the Workspace.
+// Honoured returns the rows of an index for which a Membership exists, with the lower role if
+// the two differ: the index is derived and can be out of date, and must not grant more than
+// the Memberships do. membership finds a Membership by the UUIDs of the Organization and, if
+// it is not empty, of the Workspace.
 func Honoured(entries []v1alpha1.MembershipIndexEntry, membership func(org, workspace string) (*v1alpha1.Membership, bool)) []v1alpha1.MembershipIndexEntry {
 	honoured := func(e v1alpha1.MembershipIndexEntry) (v1alpha1.Role, bool) {
 		m, ok := membership(e.OrgUUID, e.WorkspaceUUID)
@@ -100,7 +100,7 @@ func Honoured(entries []v1alpha1.MembershipIndexEntry, membership func(org, work
 		}
 		return e.Role, true
 	}
-	// As a rule the index is right, and then it is not copied.
+	// The index is usually up to date. It is not copied then.
 	if !slices.ContainsFunc(entries, func(e v1alpha1.MembershipIndexEntry) bool {
 		role, ok := honoured(e)
 		return !ok || role != e.Role

@@ -10,16 +10,16 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
-// MaxDisplayName is the length of the longest display name, in characters.
+// MaxDisplayName is the maximum length of a display name, in characters.
 const MaxDisplayName = 128
 
-// maxUserName leaves room for "-" and eight digits of a hash in a DNS label, and
-// for "{workspace}." before it in a Membership's name.
+// maxUserName is the maximum length of the readable part of a User's name. It leaves room
+// for "-" and eight digits of a hash in a DNS label, and for "{workspace}." in the name of a
+// Membership.
 const maxUserName = 54
 
-// CheckDisplayName refuses what a display name may not be: 1 to 128 characters
-// in NFC without control characters, one of which can be seen. field is named in the
-// error.
+// CheckDisplayName validates a display name: 1 to 128 characters in NFC, no control
+// characters, at least one visible character. The error names field.
 func CheckDisplayName(field, name string) error {
 	switch n := len([]rune(name)); {
 	case strings.TrimSpace(name) == "":
@@ -40,17 +40,17 @@ func CheckDisplayName(field, name string) error {
 	return nil
 }
 
-// visible tells whether a character shows. Those that do not may be in a name, where
-// emoji and Persian need them, but a name of them alone looks like none. What Unicode
-// has yet to assign counts as visible: newer emoji are that here.
+// visible reports whether a character is visible. Emoji and Persian need invisible
+// characters, so a name can contain them but not consist of them. Unassigned code points
+// count as visible, because they can be emoji of a newer Unicode version.
 func visible(r rune) bool {
 	const brailleBlank = '\u2800'
 	return r != brailleBlank && !unicode.In(r, unicode.White_Space, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// UserNames returns the metadata.name that a new User gets: the first is
-// readable, the second is for when the first belongs to somebody else. Both are
-// DNS labels and follow from the identity alone.
+// UserNames returns the two candidates for the metadata.name of a new User: a readable one,
+// and one with a hash for the case that the first is taken. Both are DNS labels derived from
+// the identity.
 func UserNames(issuer, subject, preferred, email string) (name, onCollision string) {
 	base := dnsLabel(preferred)
 	if base == "" {
@@ -79,8 +79,8 @@ func dnsLabel(s string) string {
 	return strings.Trim(b.String(), "-")
 }
 
-// MembershipName is the name of the Membership of user in the Org, or in the
-// Workspace where workspace is not empty.
+// MembershipName is the name of the Membership of user in the Organization, or in the
+// Workspace if workspace is not empty.
 func MembershipName(user, workspace string) string {
 	if workspace == "" {
 		return user
@@ -88,9 +88,9 @@ func MembershipName(user, workspace string) string {
 	return workspace + "." + user
 }
 
-// NamedFor tells of the name of a Membership, which its schema sees to, whether it is
-// of the Org, or of the Workspace where workspace is not empty. No User's name has a
-// dot in it.
+// NamedFor reports whether the Membership of that name is of the Organization, or of the
+// Workspace if workspace is not empty. The schema enforces the form of the name, and names of
+// Users contain no dot.
 func NamedFor(membership, workspace string) bool {
 	if workspace == "" {
 		return !strings.Contains(membership, ".")
@@ -99,7 +99,7 @@ func NamedFor(membership, workspace string) bool {
 	return ok && of == workspace
 }
 
-// NewMembership is the Membership of user in the Org, or in the Workspace where
+// NewMembership returns the Membership of user in the Organization, or in the Workspace if
 // workspace is not empty.
 func NewMembership(user, workspace string, role v1alpha1.Role) *v1alpha1.Membership {
 	m := &v1alpha1.Membership{}
@@ -112,16 +112,15 @@ func NewMembership(user, workspace string, role v1alpha1.Role) *v1alpha1.Members
 	return m
 }
 
-// NewWorkspaceMembership is NewMembership with what only a Membership in a
-// Workspace has.
+// NewWorkspaceMembership is NewMembership with the fields that are for scope workspace only.
 func NewWorkspaceMembership(user, workspace string, role v1alpha1.Role, roles []v1alpha1.NamedRef, sudo bool) *v1alpha1.Membership {
 	m := NewMembership(user, workspace, role)
 	m.Spec.Roles, m.Spec.Sudo = roles, sudo
 	return m
 }
 
-// NewOrganization is the Organization that a User asks for. It holds the whole
-// plan, so that one write is enough to begin (O-11).
+// NewOrganization returns the Organization that a User asks for. The object describes all
+// that is to be provisioned, so that one write starts it (O-11).
 func NewOrganization(uuid, displayName, createdBy string) *v1alpha1.Organization {
 	o := &v1alpha1.Organization{Spec: v1alpha1.OrganizationSpec{
 		DisplayName:       displayName,
@@ -134,8 +133,8 @@ func NewOrganization(uuid, displayName, createdBy string) *v1alpha1.Organization
 	return o
 }
 
-// NewPersonalOrg is the Org that the hub makes for a person. Its UUID follows from
-// the User's UID.
+// NewPersonalOrg returns the personal Organization of a User. Its UUID is derived from the
+// User's UID.
 func NewPersonalOrg(u *v1alpha1.User) *v1alpha1.Organization {
 	const suffix = "'s personal"
 	name := []rune(u.Spec.DisplayName)
@@ -144,14 +143,14 @@ func NewPersonalOrg(u *v1alpha1.User) *v1alpha1.Organization {
 	return o
 }
 
-// NewDefaultWorkspace is the Workspace that the hub makes in a person's own Org.
+// NewDefaultWorkspace returns the default Workspace of a personal Organization.
 func NewDefaultWorkspace(org Org) Workspace {
 	return Workspace{UUID: DefaultWorkspaceUUID(string(org.UID)), OrgUUID: org.UUID(), DisplayName: "default", CreatedBy: org.CreatedBy()}
 }
 
-// NewUserSpec is the spec of a User whose identity is seen for the first time.
-// What an identity provider says of a name is cleaned, never refused: a person
-// must not be locked out by it.
+// NewUserSpec returns the spec of a new User. A display name or email address of the identity
+// provider that is not valid is replaced instead of refused, so that nobody is locked out by
+// it.
 func NewUserSpec(issuer, subject, username, displayName, email string) v1alpha1.UserSpec {
 	name := norm.NFC.String(displayName)
 	if CheckDisplayName("", name) != nil {

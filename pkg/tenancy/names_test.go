@@ -12,7 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-func TestDisplayNames(t *testing.T) {
+func TestCheckDisplayName_acceptsAndRefuses(t *testing.T) {
 	t.Parallel()
 	for name, good := range map[string]bool{
 		"ACME": true, "Müller & Söhne": true, "日本": true, "a": true, strings.Repeat("ü", 128): true, `"; DROP TABLE`: true,
@@ -33,7 +33,7 @@ func TestDisplayNames(t *testing.T) {
 
 // A name that shows nothing would be in everybody's lists, and nobody could tell what
 // it is, or that it is not another's.
-func TestANameThatCannotBeSeenIsRefused(t *testing.T) {
+func TestCheckDisplayName_refusesInvisibleNames(t *testing.T) {
 	t.Parallel()
 	for what, hidden := range map[string]string{
 		"zero width space": "\u200b", "byte order mark": "\ufeff", "word joiner": "\u2060", "joiners": "\u200c\u200d",
@@ -70,7 +70,7 @@ func FuzzDisplayName(f *testing.F) {
 
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-func TestUserNamesAreReadableDNSLabels(t *testing.T) {
+func TestUserNames_areReadableDNSLabels(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ preferred, email, want string }{
 		{"alice", "", "alice"}, {"Alice.Smith", "", "alice-smith"}, {"", "bob@example.com", "bob"},
@@ -90,14 +90,14 @@ func TestUserNamesAreReadableDNSLabels(t *testing.T) {
 }
 
 // A pair of strings must not be readable as another pair.
-func TestIdentityHashKeepsIssuerAndSubjectApart(t *testing.T) {
+func TestIdentityHash_separatesIssuerAndSubject(t *testing.T) {
 	t.Parallel()
 	require.NotEqual(t, tenancy.IdentityHash("ab", "c"), tenancy.IdentityHash("a", "bc"))
 	require.Len(t, tenancy.IdentityHash("a", "b"), 40)
 }
 
 // O-1: identities are UUIDs in canonical lower case, nothing else.
-func TestO1_OnlyCanonicalUUIDs(t *testing.T) {
+func TestIsUUID_acceptsCanonicalOnly(t *testing.T) {
 	t.Parallel()
 	for s, good := range map[string]bool{
 		"231a151a-434e-4623-ad6e-69406abb9387": true, "231A151A-434E-4623-AD6E-69406ABB9387": false,
@@ -110,7 +110,7 @@ func TestO1_OnlyCanonicalUUIDs(t *testing.T) {
 	require.NotEqual(t, tenancy.PersonalOrgUUID("uid"), tenancy.DefaultWorkspaceUUID("uid"))
 }
 
-func TestMembershipNamesAreDeterministic(t *testing.T) {
+func TestMembershipName_isDeterministic(t *testing.T) {
 	t.Parallel()
 	org := tenancy.NewMembership("bob", "", v1alpha1.RoleMember)
 	require.Equal(t, "bob", org.Name)
@@ -127,7 +127,7 @@ func TestMembershipNamesAreDeterministic(t *testing.T) {
 	}
 }
 
-func TestTree(t *testing.T) {
+func TestTree_derivesPaths(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"", "kedge", "root", "root:", "root:Kedge", "root:a:", "root:*", "root:a/b", "root:system:x y"} {
 		_, err := tenancy.NewTree(bad)

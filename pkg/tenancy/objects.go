@@ -12,26 +12,26 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
 
-// Org is an Organization and where it is.
+// Org is an Organization with its logical cluster.
 type Org struct {
 	*v1alpha1.Organization
-	// ClusterID is the logical cluster of the Org's own workspace; empty until
-	// kcp has made it.
+	// ClusterID is the ID of the logical cluster of the Organization's workspace. It is
+	// empty until kcp has scheduled the workspace.
 	ClusterID string
 }
 
-// UUID is the Org's identity (O-1).
+// UUID is the name of the Organization (O-1).
 func (o Org) UUID() string { return o.Name }
 
-// CreatedBy is the name of the User who asked for the Org.
+// CreatedBy is the name of the User who created the Organization.
 func (o Org) CreatedBy() string { return o.Annotations[v1alpha1.CreatedByAnnotation] }
 
-// Deleted tells whether the Org is soft-deleted or going away (O-13).
+// Deleted reports whether the Organization is soft-deleted or being removed (O-13).
 func (o Org) Deleted() bool {
 	return o.Status.DeletionRequestedAt != nil || !o.DeletionTimestamp.IsZero()
 }
 
-// Workspace is what the hub knows of a child Workspace, read off kcp's object.
+// Workspace is a child Workspace, decoded from kcp's Workspace object.
 type Workspace struct {
 	UUID        string
 	OrgUUID     string
@@ -41,27 +41,27 @@ type Workspace struct {
 	CreatedAt metav1.Time
 	CreatedBy string
 	Labels    map[string]string
-	// Generation and ResourceVersion are those of kcp's object.
+	// Generation and ResourceVersion are of kcp's Workspace object.
 	Generation      int64
 	ResourceVersion string
-	// KCPReady says that kcp has finished with the Workspace.
+	// KCPReady is true if kcp reports the phase Ready.
 	KCPReady bool
-	// Status is the hub's own: Ready only when everything in it is there (O-11).
+	// Status is the status that the hub keeps in an annotation (O-11).
 	Status              v1alpha1.CommonStatus
 	DeletionRequestedAt *metav1.Time
-	// Terminating says that kcp is removing the Workspace.
+	// Terminating is true if the object has a deletion timestamp.
 	Terminating bool
 }
 
-// Deleted tells whether the Workspace is soft-deleted or going away (O-13).
+// Deleted reports whether the Workspace is soft-deleted or being removed (O-13).
 func (w Workspace) Deleted() bool { return w.DeletionRequestedAt != nil || w.Terminating }
 
-// Ready tells whether all of the Workspace is there (O-11).
+// Ready reports whether the Workspace is completely provisioned (O-11).
 func (w Workspace) Ready() bool { return w.KCPReady && w.Status.Phase == v1alpha1.PhaseReady }
 
-// WorkspaceOf reads a child Workspace of org off kcp's object. An unreadable
-// annotation counts as absent, but for the deletion mark, which then counts as
-// set: what cannot be understood is not served.
+// WorkspaceOf decodes a child Workspace of org from kcp's Workspace object. An invalid
+// annotation counts as absent, except the deletion request: an invalid time counts as set, so
+// that the Workspace is not served.
 func WorkspaceOf(org string, ws *kcptenancyv1alpha1.Workspace) Workspace {
 	w := Workspace{
 		UUID:            ws.Name,
@@ -93,12 +93,13 @@ func WorkspaceOf(org string, ws *kcptenancyv1alpha1.Workspace) Workspace {
 	return w
 }
 
-// PhaseOf is Progressing where no controller has seen the object yet.
+// PhaseOf is the phase of an object; Progressing until a controller has set one.
 func PhaseOf(s v1alpha1.CommonStatus) v1alpha1.Phase {
 	return cmp.Or(s.Phase, v1alpha1.PhaseProgressing)
 }
 
-// WorkspaceUUID is the Workspace that a Membership is in; empty for the Org itself.
+// WorkspaceUUID is the UUID of the Workspace that a Membership is of, or empty for a
+// Membership of the Organization.
 func WorkspaceUUID(m *v1alpha1.Membership) string {
 	if m.Spec.WorkspaceRef == nil {
 		return ""
@@ -106,23 +107,22 @@ func WorkspaceUUID(m *v1alpha1.Membership) string {
 	return m.Spec.WorkspaceRef.Name
 }
 
-// ClusterKind is what a logical cluster is to the platform.
+// ClusterKind is the role of a logical cluster in the tree.
 type ClusterKind int
 
-// The kinds of cluster. The zero value is unknown and is refused like a foreign
-// one.
+// The kinds of logical cluster. The zero value is unknown; access to it is refused.
 const (
-	// ClusterUnknown is none that the hub knows.
+	// ClusterUnknown is a logical cluster that is not in the tree.
 	ClusterUnknown ClusterKind = iota
 	// ClusterHub is the root workspace, users, providers or orgs.
 	ClusterHub
-	// ClusterOrg is an Org's own workspace.
+	// ClusterOrg is the workspace of an Organization.
 	ClusterOrg
 	// ClusterWorkspace is a child Workspace.
 	ClusterWorkspace
 )
 
-// Cluster is where a logical cluster is in the tree.
+// Cluster is a logical cluster and its place in the tree.
 type Cluster struct {
 	ID            string
 	Kind          ClusterKind

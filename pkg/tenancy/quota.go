@@ -6,10 +6,10 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
-// CauseQuota is the cause of a refusal under O-5 and O-6.
+// CauseQuota is the type of the cause of a refusal by a quota (O-5, O-6).
 const CauseQuota = "QuotaExceeded"
 
-// Limit is the quota in force: own where it is set, else the default.
+// Limit is the effective quota: own if it is set, else def.
 func Limit(own int32, def int) int {
 	if own > 0 {
 		return int(own)
@@ -17,14 +17,14 @@ func Limit(own int32, def int) int {
 	return def
 }
 
-// CheckOrgQuota refuses one more Org to somebody who has used up theirs (O-5).
+// CheckOrgQuota refuses another Organization if the User's quota is used up (O-5).
 func CheckOrgQuota(limit, used int) error {
-	return checkQuota(limit, used, "you have created %d of at most %d organizations (deleted ones count until their grace ends); ask a platform admin for more")
+	return checkQuota(limit, used, "you have created %d of at most %d organizations (deleted ones count until their grace period ends); ask a platform admin for more")
 }
 
-// CheckWorkspaceQuota refuses one more Workspace in an Org that is full (O-6).
+// CheckWorkspaceQuota refuses another Workspace if the Organization's quota is used up (O-6).
 func CheckWorkspaceQuota(limit, used int) error {
-	return checkQuota(limit, used, "this organization has %d of at most %d workspaces (deleted ones count until their grace ends); ask a platform admin for more")
+	return checkQuota(limit, used, "this organization has %d of at most %d workspaces (deleted ones count until their grace period ends); ask a platform admin for more")
 }
 
 func checkQuota(limit, used int, format string) error {
