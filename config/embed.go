@@ -1,6 +1,3 @@
-// Package config embeds what the hub puts into kcp: the generated
-// APIResourceSchemas (config/schemas, made from apis/ by make generate) and the
-// exports, types and bindings of the tree (config/kcp).
 package config
 
 import "embed"

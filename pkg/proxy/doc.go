@@ -1,7 +1,30 @@
-// Package proxy is the only way to kcp for people and bots: /clusters/{cluster}
-// and then a path of the Kubernetes API. Every request passes, in this order,
-// shape (shape.go), who (httpmw), gate (tenancy.Gate, sudo.go) and forward
-// (proxy.go, headers.go); what was gated is what is forwarded. Streams are known by
-// whom and to where they run (streams.go), because they live as long as the right
-// to them (cut.go).
+// Package proxy serves /clusters/{cluster}/…, the only way to kcp for people and bots.
+// Each request passes these stages in order:
+//
+//  1. shape: the path must be {cluster}, an ID or the path of a child Workspace, and then a
+//     path of the Kubernetes API that tenants may use. Anything else is 404.
+//  2. authenticate (package httpmw): the bearer token alone identifies the caller.
+//  3. gate (tenancy.Gate): the caller's Memberships decide, from caches.
+//  4. clean: the headers to kcp are built from an allow-list; impersonation is refused except
+//     for sudo.
+//  5. forward: the caller's own token goes to kcp unchanged. kcp authenticates it again and
+//     enforces RBAC. The hub adds no rights.
+//  6. cut: open streams are closed when the right to them ends.
+//
+// # Decisions
+//
+//   - Requests are forwarded to the logical cluster ID that the gate checked, also if the
+//     client used a path: a path could refer to another logical cluster a moment later.
+//   - A stream is cut when the Membership changes, and again when the binding is removed. In
+//     between, the gate would admit a client with the new role and kcp would authorize it with
+//     the old one. A request whose body is still being sent is cut like a stream.
+//   - Refusals are metav1.Status objects, except for aggregated discovery: there kubectl
+//     prints a plain text and shows nothing but "unknown" of a Status.
+//   - A soft-deleted Workspace is 403 here and for /api/credentials, with the reason, for
+//     people with a role in it. Under /api/orgs it is 404. kubectl prints of a 404 only that
+//     the server could not find the resource.
+//   - The connection to kcp uses HTTP/1.1, because an upgraded connection cannot share an
+//     HTTP/2 connection with other requests.
+//   - Writes of tenants are reported to the workspace reconciler, which repairs objects of the
+//     Workspace template: no informer covers kinds that the hub does not know.
 package proxy

@@ -1,4 +1,3 @@
-// Package version holds the version of the build.
 package version
 
 import (

@@ -1,5 +1,6 @@
-// Package credentials hands out what kubectl needs to work in a Workspace: a
-// kubeconfig without a token, and the token when kubectl asks for it. Both pass
-// the gate that the proxy passes, so no credential is ever issued for what could
-// not be reached with it (O-10).
+// Package credentials serves the kubeconfig of a Workspace and POST /api/credentials, which
+// the exec plugin of kubectl calls. A kubeconfig never contains a token.
+//
+// Both endpoints apply the same gate as the proxy (tenancy.Gate), so that no credential is
+// issued for a logical cluster that its holder could not reach (O-10).
 package credentials

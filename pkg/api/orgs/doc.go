@@ -1,2 +1,3 @@
-// Package orgs answers under /api/orgs: the caller's Orgs.
+// Package orgs serves /api/orgs: the Organizations of the caller, their settings, deletion
+// and undeletion.
 package orgs

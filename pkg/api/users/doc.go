@@ -1,3 +1,3 @@
-// Package users answers under /api/users: who the caller is, and what they are
-// in.
+// Package users serves /api/users: the caller's own account and Memberships, the search for
+// people to invite, and the deletion of accounts.
 package users

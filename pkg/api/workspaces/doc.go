@@ -1,3 +1,3 @@
-// Package workspaces answers under /api/orgs/{org}/workspaces: the Workspaces of
-// an Org that the caller can enter.
+// Package workspaces serves /api/orgs/{org}/workspaces: the Workspaces of an Organization
+// that the caller can access, their creation, renaming, deletion and undeletion.
 package workspaces

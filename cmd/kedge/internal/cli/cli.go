@@ -1,4 +1,3 @@
-// Package cli holds kedge's commands.
 package cli
 
 import (

@@ -1,4 +1,3 @@
-// Package client speaks the hub's REST API.
 package client
 
 import (

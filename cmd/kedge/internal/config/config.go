@@ -1,5 +1,3 @@
-// Package config is the file in which kedge keeps its logins: mode 0600, replaced
-// as a whole or not at all.
 package config
 
 import (

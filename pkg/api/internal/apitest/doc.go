@@ -1,4 +1,3 @@
-// Package apitest is what the tests of pkg/api have in common: a small world in
-// memory in place of the views, and a router with the real middlewares in front
-// of what is tested. Only tests import it.
+// Package apitest holds what the tests of pkg/api share: an in-memory replacement of the
+// caches, and a router with the real middleware. Only tests import it.
 package apitest

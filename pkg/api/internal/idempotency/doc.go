@@ -1,3 +1,3 @@
-// Package idempotency reads what a request is to make, and its Idempotency-Key: who
-// repeats one gets what the first made.
+// Package idempotency reads the body of a create request together with its Idempotency-Key.
+// A repeated key of the same caller returns the object that the first request created.
 package idempotency

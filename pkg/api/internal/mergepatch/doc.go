@@ -1,4 +1,4 @@
-// Package mergepatch reads the members of a JSON merge patch (RFC 7396), in
-// which what is absent stays and what is null is taken away. A struct of
-// json.RawMessage tells the two apart; pointers do not.
+// Package mergepatch reads the members of a JSON merge patch (RFC 7396), in which an absent
+// member stays as it is and null removes it. Handlers decode into json.RawMessage fields,
+// which tell absent and null apart; pointers do not.
 package mergepatch

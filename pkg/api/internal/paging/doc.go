@@ -1,3 +1,3 @@
-// Package paging answers lists: filtered by ?q=, in a stable order, a page at a
+// Package paging answers list requests: filtered by ?q=, in a stable order, one page at a
 // time.
 package paging
