@@ -30,9 +30,9 @@ func TestCommit_metadataOrSpecAndStatusNeverGoInOnePass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newServer(t)
-			f := s.reconciler(on("A", func(_ context.Context, o *org) (controller.Outcome, error) {
+			f := s.reconciler(on("A", func(_ context.Context, o *org) (controller.Result, error) {
 				c.change(o)
-				return controller.Outcome{}, nil
+				return controller.Result{}, nil
 			}))
 			s.pass(f)
 			first := s.taken()
@@ -58,10 +58,10 @@ func TestCommit_metadataOrSpecAndStatusNeverGoInOnePass(t *testing.T) {
 func TestCommit_aFailingStepDoesNotKeepBackWhatThoseBeforeItChanged(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	_, err := s.reconciler(on("A", func(_ context.Context, o *org) (controller.Outcome, error) {
+	_, err := s.reconciler(on("A", func(_ context.Context, o *org) (controller.Result, error) {
 		o.Finalizers = []string{"example.com/held"}
-		return controller.Outcome{}, nil
-	}), gives("B", controller.Outcome{}, errors.New("boom")))(t.Context(), acme)
+		return controller.Result{}, nil
+	}), gives("B", controller.Result{}, errors.New("boom")))(t.Context(), acme)
 	require.ErrorContains(t, err, "boom")
 	require.Equal(t, []string{"example.com/held"}, s.stored.Finalizers)
 }
@@ -75,7 +75,7 @@ func TestCommit_neverHitsANewerObjectNorAnotherOfTheName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newServer(t)
-			f := s.reconciler(gives("A", controller.Outcome{}, nil))
+			f := s.reconciler(gives("A", controller.Result{}, nil))
 			s.lag()
 			meanwhile(s)
 			_, err := f(t.Context(), acme)
@@ -92,7 +92,7 @@ func TestCommit_neverHitsANewerObjectNorAnotherOfTheName(t *testing.T) {
 func TestCommit_anObjectThatIsGoneIsForgottenOnceMemoryKnows(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	f := s.reconciler(gives("A", controller.Outcome{}, nil))
+	f := s.reconciler(gives("A", controller.Result{}, nil))
 	s.lag()
 	s.stored = nil
 	_, err := f(t.Context(), acme)
@@ -124,7 +124,7 @@ func TestCommit_aFailureIsNotTakenForTheConflictBesideIt(t *testing.T) {
 			t.Parallel()
 			s := newServer(t)
 			s.refuse = c.patch
-			_, err := s.reconciler(gives("A", controller.Outcome{}, c.step))(t.Context(), acme)
+			_, err := s.reconciler(gives("A", controller.Result{}, c.step))(t.Context(), acme)
 			require.Equal(t, c.retry, errors.Is(err, controller.ErrRetry))
 			require.Equal(t, c.retry || c.is != nil, err != nil)
 			for _, want := range c.is {
@@ -188,10 +188,10 @@ func TestCommit_aStatusInAnAnnotationHasAPassOfItsOwnToo(t *testing.T) {
 			return nil
 		},
 		Clock: clocktesting.NewFakeClock(newServer(t).clock.Now()),
-	}, stepFunc[*thing]{"A", func(_ context.Context, o *thing) (controller.Outcome, error) {
+	}, stepFunc[*thing]{"A", func(_ context.Context, o *thing) (controller.Result, error) {
 		o.Spec["a"] = "b"
 		o.Annotations["added"] = "yes"
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}})
 
 	_, err := f(t.Context(), acme)

@@ -14,11 +14,12 @@ import (
 )
 
 const (
-	// firstDelay, before a key is tried again, doubles with every failure of a key in a row, up to lastDelay.
+	// firstDelay is the delay before a failed key is tried again. It doubles with every
+	// further failure, up to lastDelay.
 	firstDelay = 5 * time.Millisecond
 	lastDelay  = 30 * time.Second
-	// panicDelay is the least that a key which panicked waits: a bug is not gone
-	// in milliseconds, and each time costs a stack in the log.
+	// panicDelay is the minimum delay after a panic: the bug stays, and every panic
+	// writes a stack to the log.
 	panicDelay = 500 * time.Millisecond
 )
 
@@ -28,40 +29,48 @@ type Key struct{ Cluster, Name string }
 // String returns "cluster|name", as kcp writes its cluster-aware keys.
 func (k Key) String() string { return k.Cluster + "|" + k.Name }
 
-// Result is what one pass over a key asks for.
+// Result is the outcome of one step, or of one pass over a key.
 type Result struct {
-	// After asks for another pass after that time; zero for none.
-	After time.Duration
+	// Message tells people what is still missing; empty if nothing is. Only a step sets
+	// it.
+	Message string
+	// Reason is the reason of the step's condition while there is a Message; empty means
+	// ReasonWaiting.
+	Reason string
+	// RequeueAfter asks for another pass after that time; zero asks for none.
+	RequeueAfter time.Duration
+	// Stop ends the pass after this step.
+	Stop bool
 }
 
-// Func reconciles what a key names. An error brings the key back with a growing
-// delay.
+// Func reconciles the object of a key. After an error the key is enqueued again, with
+// a delay that grows from failure to failure.
 type Func func(ctx context.Context, key Key) (Result, error)
 
-// ErrRetry is an expected failure, such as a conflict with another writer: the
-// key comes back, and nothing is logged as an error.
+// ErrRetry is an expected failure, such as a conflict with another writer. The key is
+// enqueued again and no error is logged.
 var ErrRetry = errors.New("changed meanwhile")
 
-// Options say how a Controller works.
+// Options configure a Controller.
 type Options struct {
 	// Name is the controller's name in logs and metrics.
 	Name string
-	// Workers is how many keys are worked on at once; 0 means 8.
+	// Workers is the number of keys that are reconciled at once; 0 means 8.
 	Workers int
-	// Resync brings every key of All back that often, for what no event tells of;
-	// 0 means ten minutes.
+	// Resync is the period after which every key of All is enqueued again, to repair what
+	// no event reports; 0 means ten minutes.
 	Resync time.Duration
-	// All lists every key; nil for none.
+	// All lists every key; nil means that the controller has no initial keys.
 	All func() []Key
-	// Clock is the time that delays and the resync go by; nil means the real one.
+	// Clock measures delays and the resync; nil means the real clock.
 	Clock clock.WithTicker
 	// OnEnqueue is called with the controller's name for every key that is enqueued,
 	// also while the controller does not run; nil for none.
 	OnEnqueue func(controller string, key Key)
 }
 
-// Controller works a queue of keys off. It can be run again after Run returned,
-// as a replica that becomes leader again does.
+// Controller reconciles the keys of a queue. Run may be called again after it
+// returned, as a replica does that becomes leader a second time.
 type Controller struct {
 	options Options
 	work    Func
@@ -73,7 +82,7 @@ type Controller struct {
 
 type queue = workqueue.TypedDelayingInterface[Key]
 
-// New returns a controller that calls work for every key that is enqueued.
+// New returns a controller that calls work for every enqueued key.
 func New(options Options, metrics *Metrics, work Func) *Controller {
 	if options.Workers == 0 {
 		options.Workers = 8
@@ -89,12 +98,12 @@ func New(options Options, metrics *Metrics, work Func) *Controller {
 	return c
 }
 
-// Enqueue asks for a pass over the key. It never blocks, and does nothing while
-// the controller is not running: Run begins with all keys.
+// Enqueue asks for a pass over the key. It never blocks. While the controller does not
+// run it does nothing, because Run starts with all keys.
 func (c *Controller) Enqueue(key Key) { c.EnqueueAfter(key, 0) }
 
-// EnqueueAfter asks for a pass over the key after that time. Of several such
-// requests for a key the earliest counts.
+// EnqueueAfter asks for a pass over the key after that time. The earliest of several
+// requests for a key counts.
 func (c *Controller) EnqueueAfter(key Key, after time.Duration) {
 	if c.options.OnEnqueue != nil {
 		c.options.OnEnqueue(c.options.Name, key)
@@ -104,8 +113,8 @@ func (c *Controller) EnqueueAfter(key Key, after time.Duration) {
 	}
 }
 
-// running is the queue of the current run, or of the last one, which takes
-// nothing more; nil before the first.
+// running returns the queue of the current run, or of the last one, which accepts no
+// keys any more. It returns nil before the first run.
 func (c *Controller) running() queue {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +127,7 @@ func (c *Controller) use(queue queue) {
 	c.queue = queue
 }
 
-// waiting is how many keys are due and have no worker yet.
+// waiting returns the number of keys that are due and have no worker yet.
 func (c *Controller) waiting() int {
 	if queue := c.running(); queue != nil {
 		return queue.Len()
@@ -126,7 +135,7 @@ func (c *Controller) waiting() int {
 	return 0
 }
 
-// Run works until ctx ends and then until no worker works any more.
+// Run reconciles until ctx ends and returns after the last worker has stopped.
 func (c *Controller) Run(ctx context.Context) {
 	queue := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{Clock: c.options.Clock})
 	delays := workqueue.NewTypedItemExponentialFailureRateLimiter[Key](firstDelay, lastDelay)
@@ -177,26 +186,26 @@ func (c *Controller) next(ctx context.Context, queue queue, delays workqueue.Typ
 	result, err := c.pass(log.Into(ctx, logger), key)
 	took := c.options.Clock.Since(began)
 	c.metrics.duration.Observe(took.Seconds())
-	logger.Debug("pass", zap.Duration("took", took), zap.Duration("after", result.After))
+	logger.Debug("pass", zap.Duration("took", took), zap.Duration("requeueAfter", result.RequeueAfter))
 	if err == nil {
 		delays.Forget(key)
-		if result.After > 0 {
-			queue.AddAfter(key, result.After)
+		if result.RequeueAfter > 0 {
+			queue.AddAfter(key, result.RequeueAfter)
 		}
 		return true
 	}
 	var bug *panicError
 	switch {
 	case errors.As(err, &bug):
-		// It was logged with its stack; the next run begins with all keys.
+		// The panic is logged with its stack already.
 		c.metrics.errors.Inc()
 	case ctx.Err() != nil:
 		return true
 	case errors.Is(err, ErrRetry):
-		logger.Debug("reconcile is repeated", zap.Error(err))
+		logger.Debug("reconcile is retried", zap.Error(err))
 	default:
 		c.metrics.errors.Inc()
-		logger.Warn("reconcile failed; it is tried again", zap.Error(err), zap.Int("retries", delays.NumRequeues(key)))
+		logger.Warn("reconcile failed and is retried", zap.Error(err), zap.Int("retries", delays.NumRequeues(key)))
 	}
 	c.metrics.retries.Inc()
 	delay := delays.When(key)

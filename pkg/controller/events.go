@@ -7,12 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Wakes tells whether the change from old to new is one that a reconciler must
-// look at: not a status, whose writer it is itself. Annotations in which a kind
-// keeps its status are named in own. Both are given for an update only.
-//
-// An object that is to be ignored wakes like any other: the loop leaves it alone,
-// but what is derived from it elsewhere must still follow.
+// Wakes reports whether an update changes more than the status: spec, labels,
+// annotations, finalizers or the start of the deletion. own names annotations that hold
+// a status. An object with the annotation operation=ignore is no exception, because
+// objects that are derived from it must still follow.
 func Wakes(old, new metav1.Object, own ...string) bool {
 	strip := func(o metav1.Object) map[string]string {
 		annotations := maps.Clone(o.GetAnnotations())

@@ -20,11 +20,11 @@ type workspaceStep struct {
 
 func (*workspaceStep) Condition() string { return v1alpha1.ConditionWorkspaceReady }
 
-func (s *workspaceStep) Reconcile(ctx context.Context, o *v1alpha1.Organization) (controller.Outcome, error) {
+func (s *workspaceStep) Reconcile(ctx context.Context, o *v1alpha1.Organization) (controller.Result, error) {
 	if s.exists(o.Name) {
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}
-	return controller.Outcome{Waiting: "the workspace is being made", Stop: true}, s.create(ctx, o.Name)
+	return controller.Result{Message: "the workspace is being made", Stop: true}, s.create(ctx, o.Name)
 }
 
 func ExampleReconcile() {

@@ -32,22 +32,22 @@ type (
 // stepFunc is a step that is shown as the condition of its name.
 type stepFunc[T any] struct {
 	name string
-	f    func(context.Context, T) (controller.Outcome, error)
+	f    func(context.Context, T) (controller.Result, error)
 }
 
 func (s stepFunc[T]) Condition() string { return s.name }
 
-func (s stepFunc[T]) Reconcile(ctx context.Context, o T) (controller.Outcome, error) {
+func (s stepFunc[T]) Reconcile(ctx context.Context, o T) (controller.Result, error) {
 	return s.f(ctx, o)
 }
 
-func on(name string, f func(context.Context, *org) (controller.Outcome, error)) step {
+func on(name string, f func(context.Context, *org) (controller.Result, error)) step {
 	return stepFunc[*org]{name, f}
 }
 
 // gives is a step that always comes to the same.
-func gives(name string, outcome controller.Outcome, err error) step {
-	return on(name, func(context.Context, *org) (controller.Outcome, error) { return outcome, err })
+func gives(name string, result controller.Result, err error) step {
+	return on(name, func(context.Context, *org) (controller.Result, error) { return result, err })
 }
 
 // sent is a patch as it was sent.

@@ -11,29 +11,34 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
-// Hold keeps an object until LetGo, however it is removed, and tells whether kcp
-// knows of that already: what is removed before leaves all behind that it had.
-func Hold(o metav1.Object) (held bool) {
-	if Held(o) {
+// AddFinalizer adds the cascade finalizer, so that kcp keeps a deleted object until
+// RemoveFinalizer. It reports whether kcp has the finalizer already: an object must not
+// be deleted before, because what it owns would stay behind.
+func AddFinalizer(o metav1.Object) (present bool) {
+	if HasFinalizer(o) {
 		return true
 	}
 	o.SetFinalizers(append(o.GetFinalizers(), v1alpha1.CascadeFinalizer))
 	return false
 }
 
-// Held tells whether an object waits until all that it had is removed.
-func Held(o metav1.Object) bool { return slices.Contains(o.GetFinalizers(), v1alpha1.CascadeFinalizer) }
+// HasFinalizer reports whether the object has the cascade finalizer.
+func HasFinalizer(o metav1.Object) bool {
+	return slices.Contains(o.GetFinalizers(), v1alpha1.CascadeFinalizer)
+}
 
-// LetGo lets an object be removed.
-func LetGo(o metav1.Object) {
+// RemoveFinalizer removes the cascade finalizer: kcp may remove the deleted object.
+func RemoveFinalizer(o metav1.Object) {
 	o.SetFinalizers(slices.DeleteFunc(o.GetFinalizers(), func(f string) bool { return f == v1alpha1.CascadeFinalizer }))
 }
 
-// Note writes down what an object has, before any of it goes: a cascade that is
-// stopped and goes on finds less.
-func Note(o metav1.Object, counts map[string]int) error {
+// Record writes into an annotation how many objects of each kind a cascade removes. It
+// is called before the cascade removes the first one, because a resumed cascade finds
+// fewer.
+func Record(o metav1.Object, counts map[string]int) error {
 	raw, err := json.Marshal(counts)
 	if err != nil {
 		return err
@@ -45,34 +50,53 @@ func Note(o metav1.Object, counts map[string]int) error {
 	return nil
 }
 
-// Noted is what was written down of an object; ok is false where that is yet to be
-// done.
-func Noted(o metav1.Object) (counts map[string]int, ok bool) {
+// Recorded returns the counts that Record wrote; ok is false if it has not been called
+// for the object.
+func Recorded(o metav1.Object) (counts map[string]int, ok bool) {
 	raw, ok := o.GetAnnotations()[v1alpha1.CascadeAnnotation]
 	_ = json.Unmarshal([]byte(raw), &counts)
 	return counts, ok
 }
 
-// InGrace is what becomes of something soft-deleted that can be undeleted until that
-// time; over tells that it cannot any more.
-func InGrace(what string, until *metav1.Time, now time.Time) (outcome Outcome, over bool) {
+// InGrace returns the result for a soft-deleted object that can be undeleted until that
+// time; over is true after it. what names the object for people.
+func InGrace(what string, until *metav1.Time, now time.Time) (result Result, over bool) {
 	left := max(0, until.Sub(now))
-	return Outcome{
-		Waiting: fmt.Sprintf("%s was deleted; until %s it can be undeleted", what, until.UTC().Format(time.RFC3339)),
-		After:   left, Stop: true,
+	return Result{
+		Message:      fmt.Sprintf("%s was deleted; until %s it can be undeleted", what, until.UTC().Format(time.RFC3339)),
+		RequeueAfter: left, Stop: true,
 	}, left == 0
 }
 
-// closing is how soon something is closed after it was said that it will be.
-const closing = 5 * time.Millisecond
+const (
+	// announceDelay is the time between the pass that reports Active=False and the pass
+	// that deactivates the logical cluster.
+	announceDelay = 5 * time.Millisecond
+	// forbiddenDelay is the time after which kcp is asked again to deactivate a logical
+	// cluster, after it refused to.
+	forbiddenDelay = time.Minute
+)
 
-// Announced closes what is soft-deleted in the pass after the one that says so: that
-// it may be closed is in kcp before it is, as whoever finds the request withdrawn must
-// know that there is something to open.
-func (o Outcome) Announced(conditions []metav1.Condition, do func() error) (Outcome, error) {
+// Deactivate calls deactivate for a soft-deleted object, one pass after the condition
+// Active turned False. The condition is in kcp before the logical cluster is
+// deactivated, so a pass that finds the deletion withdrawn knows from it that there may
+// be something to activate.
+//
+// If kcp forbids the hub to deactivate, the condition says so with the reason
+// DeactivationForbidden, and kcp is asked again later.
+func (r Result) Deactivate(conditions []metav1.Condition, deactivate func() error) (Result, error) {
 	if !meta.IsStatusConditionFalse(conditions, v1alpha1.ConditionActive) {
-		o.Reason, o.After = v1alpha1.ReasonProgressing, closing
-		return o, nil
+		r.Reason, r.RequeueAfter = v1alpha1.ReasonProgressing, announceDelay
+		return r, nil
 	}
-	return o.Despite(do())
+	err := deactivate()
+	if !errs.Is(err, errs.Forbidden) {
+		return r, err
+	}
+	r.Reason = v1alpha1.ReasonDeactivationForbidden
+	r.Message += "; " + shown(err)
+	if r.RequeueAfter == 0 || r.RequeueAfter > forbiddenDelay {
+		r.RequeueAfter = forbiddenDelay
+	}
+	return r, nil
 }

@@ -10,49 +10,65 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
-func TestWhatIsHeldKeepsWhatOthersHaveOnIt(t *testing.T) {
+func TestAddFinalizer_keepsOtherFinalizers(t *testing.T) {
 	t.Parallel()
 	o := &v1alpha1.User{}
 	o.Finalizers, o.Annotations = []string{"example.com/other"}, map[string]string{"theirs": "kept"}
-	require.False(t, controller.Hold(o), "kcp does not know yet")
-	require.True(t, controller.Hold(o))
+	require.False(t, controller.AddFinalizer(o), "kcp does not know yet")
+	require.True(t, controller.AddFinalizer(o))
 	require.Equal(t, []string{"example.com/other", v1alpha1.CascadeFinalizer}, o.Finalizers)
-	_, ok := controller.Noted(o)
+	_, ok := controller.Recorded(o)
 	require.False(t, ok)
-	require.NoError(t, controller.Note(o, map[string]int{"memberships": 2}))
-	counts, ok := controller.Noted(o)
+	require.NoError(t, controller.Record(o, map[string]int{"memberships": 2}))
+	counts, ok := controller.Recorded(o)
 	require.True(t, ok)
 	require.Equal(t, map[string]int{"memberships": 2}, counts)
 	require.Equal(t, "kept", o.Annotations["theirs"])
-	controller.LetGo(o)
-	require.False(t, controller.Held(o))
+	controller.RemoveFinalizer(o)
+	require.False(t, controller.HasFinalizer(o))
 	require.Equal(t, []string{"example.com/other"}, o.Finalizers)
 }
 
-func TestTheGraceEndsAtItsTimeAndNotBefore(t *testing.T) {
+func TestInGrace_endsAtItsTime(t *testing.T) {
 	t.Parallel()
 	until := metav1.NewTime(time.Date(2026, 3, 31, 12, 0, 0, 0, time.UTC))
-	outcome, over := controller.InGrace("it", &until, until.Add(-time.Second))
+	result, over := controller.InGrace("it", &until, until.Add(-time.Second))
 	require.False(t, over)
-	require.Equal(t, controller.Outcome{Waiting: "it was deleted; until 2026-03-31T12:00:00Z it can be undeleted", After: time.Second, Stop: true}, outcome)
+	require.Equal(t, controller.Result{Message: "it was deleted; until 2026-03-31T12:00:00Z it can be undeleted", RequeueAfter: time.Second, Stop: true}, result)
 	for _, late := range []time.Duration{0, time.Hour} {
-		outcome, over = controller.InGrace("it", &until, until.Add(late))
+		result, over = controller.InGrace("it", &until, until.Add(late))
 		require.True(t, over)
-		require.Zero(t, outcome.After)
+		require.Zero(t, result.RequeueAfter)
 	}
 }
 
-func TestNothingIsClosedBeforeItIsSaid(t *testing.T) {
+func TestResult_announcesBeforeItDeactivates(t *testing.T) {
 	t.Parallel()
 	down := errors.New("kcp cannot be reached")
-	outcome, err := controller.Outcome{After: time.Hour}.Announced(nil, func() error { return down })
-	require.NoError(t, err, "not closed yet")
-	require.Equal(t, v1alpha1.ReasonProgressing, outcome.Reason)
-	require.Less(t, outcome.After, time.Second)
+	result, err := controller.Result{RequeueAfter: time.Hour}.Deactivate(nil, func() error { return down })
+	require.NoError(t, err, "not deactivated yet")
+	require.Equal(t, v1alpha1.ReasonProgressing, result.Reason)
+	require.Less(t, result.RequeueAfter, time.Second)
 	said := []metav1.Condition{{Type: v1alpha1.ConditionActive, Status: metav1.ConditionFalse}}
-	outcome, err = controller.Outcome{After: time.Hour}.Announced(said, func() error { return down })
+	result, err = controller.Result{RequeueAfter: time.Hour}.Deactivate(said, func() error { return down })
 	require.ErrorIs(t, err, down)
-	require.Equal(t, time.Hour, outcome.After)
+	require.Equal(t, time.Hour, result.RequeueAfter)
+}
+
+func TestResult_asksAgainAfterForbidden(t *testing.T) {
+	t.Parallel()
+	announced := []metav1.Condition{{Type: v1alpha1.ConditionActive, Status: metav1.ConditionFalse}}
+	for _, after := range []time.Duration{0, time.Hour} {
+		result, err := controller.Result{Message: "it was deleted", RequeueAfter: after}.Deactivate(announced, func() error {
+			return errs.New(errs.Forbidden, "kcp does not let the hub deactivate it")
+		})
+		require.NoError(t, err)
+		require.Equal(t, controller.Result{
+			Message: "it was deleted; kcp does not let the hub deactivate it",
+			Reason:  v1alpha1.ReasonDeactivationForbidden, RequeueAfter: time.Minute,
+		}, result)
+	}
 }

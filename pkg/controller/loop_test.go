@@ -167,11 +167,11 @@ func TestLoop_failuresBackOffUntilOnePassSucceeds(t *testing.T) {
 func TestLoop_panicInAStepWaitsAsLong(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s, p := newServer(t), &passes{began: time.Now()}
-		l := newLoop(t, controller.Options{}, s.reconciler(on("A", func(context.Context, *org) (controller.Outcome, error) {
+		l := newLoop(t, controller.Options{}, s.reconciler(on("A", func(context.Context, *org) (controller.Result, error) {
 			if p.add(acme) == 1 {
 				panic("boom")
 			}
-			return controller.Outcome{}, nil
+			return controller.Result{}, nil
 		}))).start()
 		l.enqueue(acme)
 		after(time.Minute)
@@ -203,7 +203,7 @@ func TestLoop_comesBackWhenAsked(t *testing.T) {
 		p := &passes{began: time.Now()}
 		l := newLoop(t, controller.Options{}, func(_ context.Context, key controller.Key) (controller.Result, error) {
 			if p.add(key) < 3 {
-				return controller.Result{After: time.Hour}, nil
+				return controller.Result{RequeueAfter: time.Hour}, nil
 			}
 			return controller.Result{}, nil
 		}).start()

@@ -21,9 +21,9 @@ func TestIgnore_nothingIsDoneNorWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, calls := newServer(t), 0
-			f := s.reconciler(on("A", func(context.Context, *org) (controller.Outcome, error) {
+			f := s.reconciler(on("A", func(context.Context, *org) (controller.Result, error) {
 				calls++
-				return controller.Outcome{}, nil
+				return controller.Result{}, nil
 			}))
 			s.edit(annotate(v1alpha1.OperationIgnore))
 			s.edit(change)
@@ -44,9 +44,9 @@ func TestReconcileAnnotation_isRemovedAndThePassAfterItIsForced(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	var forced []bool
-	f := s.reconciler(on("A", func(ctx context.Context, _ *org) (controller.Outcome, error) {
+	f := s.reconciler(on("A", func(ctx context.Context, _ *org) (controller.Result, error) {
 		forced = append(forced, controller.Forced(ctx))
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}))
 	s.edit(func(o *org) { o.Annotations = map[string]string{"kept": "yes"} })
 	s.edit(annotate(v1alpha1.OperationReconcile))
@@ -69,11 +69,11 @@ func TestForced_isNotLost(t *testing.T) {
 	boom := errors.New("boom")
 	for name, c := range map[string]struct {
 		disturb func(*server)
-		outcome controller.Outcome
+		result  controller.Result
 		err     error
 		last    bool // the last step is the one that comes to this, not the first
 	}{
-		"when the first step stops":      {outcome: controller.Outcome{Waiting: "kcp", Stop: true}},
+		"when the first step stops":      {result: controller.Result{Message: "kcp", Stop: true}},
 		"when the first step fails":      {err: boom},
 		"when the last step fails":       {err: boom, last: true},
 		"when a step meets a conflict":   {err: controller.ErrRetry},
@@ -83,16 +83,16 @@ func TestForced_isNotLost(t *testing.T) {
 			t.Parallel()
 			s, hindered := newServer(t), true
 			var forced []bool
-			hinder := func(here bool) (controller.Outcome, error) {
+			hinder := func(here bool) (controller.Result, error) {
 				if hindered && here {
-					return c.outcome, c.err
+					return c.result, c.err
 				}
-				return controller.Outcome{}, nil
+				return controller.Result{}, nil
 			}
-			f := s.reconciler(on("A", func(ctx context.Context, _ *org) (controller.Outcome, error) {
+			f := s.reconciler(on("A", func(ctx context.Context, _ *org) (controller.Result, error) {
 				forced = append(forced, controller.Forced(ctx))
 				return hinder(!c.last)
-			}), on("B", func(context.Context, *org) (controller.Outcome, error) {
+			}), on("B", func(context.Context, *org) (controller.Result, error) {
 				return hinder(c.last)
 			}))
 			s.edit(annotate(v1alpha1.OperationReconcile))
@@ -114,9 +114,9 @@ func TestForced_endsThoughTheLastStepStillWaits(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	var forced []bool
-	f := s.reconciler(on("A", func(ctx context.Context, _ *org) (controller.Outcome, error) {
+	f := s.reconciler(on("A", func(ctx context.Context, _ *org) (controller.Result, error) {
 		forced = append(forced, controller.Forced(ctx))
-		return controller.Outcome{Waiting: "kcp", Stop: true}, nil
+		return controller.Result{Message: "kcp", Stop: true}, nil
 	}))
 	s.edit(annotate(v1alpha1.OperationReconcile))
 	for range 3 {
@@ -129,9 +129,9 @@ func TestForced_isKeptWhileTheAnnotationCannotBeRemoved(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	var forced []bool
-	f := s.reconciler(on("A", func(ctx context.Context, _ *org) (controller.Outcome, error) {
+	f := s.reconciler(on("A", func(ctx context.Context, _ *org) (controller.Result, error) {
 		forced = append(forced, controller.Forced(ctx))
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}))
 	s.edit(annotate(v1alpha1.OperationReconcile))
 	s.lag()
@@ -148,9 +148,9 @@ func TestForced_isForgottenWithTheObject(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	var forced []bool
-	f := s.reconciler(on("A", func(ctx context.Context, _ *org) (controller.Outcome, error) {
+	f := s.reconciler(on("A", func(ctx context.Context, _ *org) (controller.Result, error) {
 		forced = append(forced, controller.Forced(ctx))
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}))
 	s.edit(annotate(v1alpha1.OperationReconcile))
 	s.pass(f)
@@ -165,7 +165,7 @@ func TestForced_isForgottenWithTheObject(t *testing.T) {
 func TestOperation_anUnknownValueChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	f := s.reconciler(gives("A", controller.Outcome{}, nil))
+	f := s.reconciler(gives("A", controller.Result{}, nil))
 	s.edit(annotate("explode"))
 	s.pass(f)
 	require.Equal(t, v1alpha1.PhaseReady, s.stored.Status.Phase)

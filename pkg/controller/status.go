@@ -12,7 +12,7 @@ import (
 )
 
 // report shows on the object what a step found.
-func (r *reconciler[T]) report(obj T, step Step[T], outcome Outcome, err error) {
+func (r *reconciler[T]) report(obj T, step Step[T], result Result, err error) {
 	c := metav1.Condition{Type: step.Condition(), Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAsDesired}
 	switch {
 	case errors.Is(err, ErrRetry):
@@ -22,14 +22,14 @@ func (r *reconciler[T]) report(obj T, step Step[T], outcome Outcome, err error) 
 		if known != nil && known.ObservedGeneration == obj.GetGeneration() {
 			return
 		}
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonWaiting, outcome.Waiting
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonWaiting, result.Message
 		if c.Message == "" {
 			c.Message = "it changed meanwhile and is looked at again"
 		}
 	case err != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonFailed, shown(err)
-	case outcome.Waiting != "":
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, cmp.Or(outcome.Reason, v1alpha1.ReasonWaiting), outcome.Waiting
+	case result.Message != "":
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, cmp.Or(result.Reason, v1alpha1.ReasonWaiting), result.Message
 	}
 	r.set(obj, c)
 }

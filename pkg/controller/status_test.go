@@ -17,7 +17,7 @@ import (
 
 func TestPhase(t *testing.T) {
 	t.Parallel()
-	done := controller.Outcome{}
+	done := controller.Result{}
 	foreign := func(status metav1.ConditionStatus) func(*org) {
 		return func(o *org) {
 			o.Status.Conditions = []metav1.Condition{{Type: "Foreign", Status: status, Reason: "R", Message: "somebody else says so"}}
@@ -31,8 +31,8 @@ func TestPhase(t *testing.T) {
 	}{
 		"all there":                       {steps: []step{gives("A", done, nil), gives("B", done, nil)}, phase: v1alpha1.PhaseReady},
 		"no steps":                        {phase: v1alpha1.PhaseReady},
-		"one waits":                       {steps: []step{gives("A", controller.Outcome{Waiting: "kcp is busy"}, nil), gives("B", done, nil)}, phase: v1alpha1.PhaseProgressing, message: "kcp is busy"},
-		"one was not reached":             {steps: []step{gives("A", controller.Outcome{Stop: true}, nil), gives("B", done, nil)}, phase: v1alpha1.PhaseProgressing, message: "B has not been looked at yet"},
+		"one waits":                       {steps: []step{gives("A", controller.Result{Message: "kcp is busy"}, nil), gives("B", done, nil)}, phase: v1alpha1.PhaseProgressing, message: "kcp is busy"},
+		"one was not reached":             {steps: []step{gives("A", controller.Result{Stop: true}, nil), gives("B", done, nil)}, phase: v1alpha1.PhaseProgressing, message: "B has not been looked at yet"},
 		"one failed":                      {steps: []step{gives("A", done, nil), gives("B", done, errs.New(errs.Conflict, "the name is taken"))}, phase: v1alpha1.PhaseProgressing, message: "the name is taken"},
 		"another's condition stands":      {edit: foreign(metav1.ConditionTrue), steps: []step{gives("A", done, nil)}, phase: v1alpha1.PhaseReady},
 		"another's condition is False":    {edit: foreign(metav1.ConditionFalse), steps: []step{gives("A", done, nil)}, phase: v1alpha1.PhaseProgressing, message: "somebody else says so"},
@@ -59,8 +59,8 @@ func TestPhase(t *testing.T) {
 func TestReady_comesBackWithTheLastThatWasMissing(t *testing.T) {
 	t.Parallel()
 	s, waiting := newServer(t), "kcp"
-	f := s.reconciler(on("A", func(context.Context, *org) (controller.Outcome, error) {
-		return controller.Outcome{Waiting: waiting}, nil
+	f := s.reconciler(on("A", func(context.Context, *org) (controller.Result, error) {
+		return controller.Result{Message: waiting}, nil
 	}))
 	for range 2 {
 		waiting = "kcp"
@@ -77,9 +77,9 @@ func TestReady_comesBackWithTheLastThatWasMissing(t *testing.T) {
 func TestReady_aStepThatWasNotReachedDoesNotSpeakForANewGeneration(t *testing.T) {
 	t.Parallel()
 	s, stop := newServer(t), false
-	f := s.reconciler(on("A", func(context.Context, *org) (controller.Outcome, error) {
-		return controller.Outcome{Stop: stop}, nil
-	}), gives("B", controller.Outcome{}, nil))
+	f := s.reconciler(on("A", func(context.Context, *org) (controller.Result, error) {
+		return controller.Result{Stop: stop}, nil
+	}), gives("B", controller.Result{}, nil))
 	s.pass(f)
 	require.Equal(t, v1alpha1.PhaseReady, s.stored.Status.Phase)
 
@@ -96,8 +96,8 @@ func TestReady_aStepThatWasNotReachedDoesNotSpeakForANewGeneration(t *testing.T)
 func TestConditions_keepTheirTimeAndOneAnother(t *testing.T) {
 	t.Parallel()
 	s, waiting := newServer(t), ""
-	f := s.reconciler(on("A", func(context.Context, *org) (controller.Outcome, error) {
-		return controller.Outcome{Waiting: waiting}, nil
+	f := s.reconciler(on("A", func(context.Context, *org) (controller.Result, error) {
+		return controller.Result{Message: waiting}, nil
 	}))
 	old := metav1.Condition{Type: "Old", Status: metav1.ConditionTrue, Reason: "R", LastTransitionTime: metav1.NewTime(s.clock.Now().Add(-time.Hour).Truncate(time.Second))}
 	s.edit(func(o *org) { o.Status.Conditions = []metav1.Condition{old} })
@@ -138,7 +138,7 @@ func TestShown_internalTextStaysOffTheObject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newServer(t)
-			_, err := s.reconciler(gives("A", controller.Outcome{}, c.err))(t.Context(), acme)
+			_, err := s.reconciler(gives("A", controller.Result{}, c.err))(t.Context(), acme)
 			require.ErrorIs(t, err, c.err, "the log has it whole")
 			require.ErrorContains(t, err, "A: ")
 			a := s.condition("A")
@@ -153,7 +153,7 @@ func TestShown_internalTextStaysOffTheObject(t *testing.T) {
 func TestObservedGeneration_isSetWhenAStepFails(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	f := s.reconciler(gives("A", controller.Outcome{}, errors.New("boom")))
+	f := s.reconciler(gives("A", controller.Result{}, errors.New("boom")))
 	s.edit(func(o *org) { o.Spec.DisplayName = "Other" })
 	_, err := f(t.Context(), acme)
 	require.Error(t, err)
@@ -168,9 +168,9 @@ func TestObservedGeneration_isSetWhenAStepFails(t *testing.T) {
 func TestConflictInAStep_saysNothingAgainstTheObject(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	var outcome controller.Outcome
+	var result controller.Result
 	var err error
-	f := s.reconciler(on("A", func(context.Context, *org) (controller.Outcome, error) { return outcome, err }))
+	f := s.reconciler(on("A", func(context.Context, *org) (controller.Result, error) { return result, err }))
 	s.pass(f)
 	s.taken()
 
@@ -181,7 +181,7 @@ func TestConflictInAStep_saysNothingAgainstTheObject(t *testing.T) {
 	require.Equal(t, v1alpha1.PhaseReady, s.stored.Status.Phase)
 
 	for i, waiting := range []string{"", "kcp is finishing"} {
-		outcome.Waiting = waiting
+		result.Message = waiting
 		s.edit(func(o *org) { o.Spec.DisplayName = fmt.Sprint("Other", i) })
 		_, got = f(t.Context(), acme)
 		require.ErrorIs(t, got, controller.ErrRetry)

@@ -12,64 +12,43 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
-// Outcome is what a step found.
-type Outcome struct {
-	// Waiting says, for people, what is not there yet; empty when all is.
-	Waiting string
-	// Reason is the condition's while something is Waiting; ReasonWaiting where empty.
-	Reason string
-	// After asks for another pass after that time.
-	After time.Duration
-	// Stop leaves the steps that follow to a later pass.
-	Stop bool
-}
-
-// Despite tells people of a refusal that trying again does not heal, in place of
-// failing with it.
-func (o Outcome) Despite(err error) (Outcome, error) {
-	if !errs.Is(err, errs.Forbidden) {
-		return o, err
-	}
-	o.Waiting += "; " + shown(err)
-	return o, nil
-}
-
-// Step is one part of the expected state. It may change obj, which is a copy,
-// but not its common status: the loop keeps that.
+// Step is one part of the expected state of an object. It may change obj, which is a
+// copy, except for the common status, which the loop maintains.
 type Step[T any] interface {
-	// Condition is the type of the condition that the step is shown as.
+	// Condition is the type of the condition that reports the step.
 	Condition() string
-	// Reconcile makes the part so, or says what it waits for. Of an error, only
-	// the message of an *errs.Error is shown on the object; ErrRetry is no failure.
-	Reconcile(ctx context.Context, obj T) (Outcome, error)
+	// Reconcile establishes the part, or says in the Result what is missing. The
+	// condition shows the message of an *errs.Error and no other error text. ErrRetry
+	// does not count as a failure.
+	Reconcile(ctx context.Context, obj T) (Result, error)
 }
 
-// Kind is how the loop handles the objects of a kind.
+// Kind tells the loop how to handle the objects of a kind.
 type Kind[T metav1.Object] struct {
-	// Get reads the object from memory.
+	// Get reads the object from the cache.
 	Get func(Key) (T, bool)
-	// Copy makes a deep copy.
+	// Copy returns a deep copy.
 	Copy func(T) T
-	// Status points to the object's common status.
+	// Status returns a pointer to the object's common status.
 	Status func(T) *v1alpha1.CommonStatus
-	// Encode is the object as it is stored; json.Marshal where nil.
+	// Encode returns the object as JSON, as kcp stores it; nil means json.Marshal.
 	Encode func(T) ([]byte, error)
-	// Patch sends a JSON merge patch; subresource is empty or "status". The
-	// patch holds the uid and the resourceVersion that it was made for.
+	// Patch sends a JSON merge patch; subresource is empty or "status". The patch
+	// contains the uid and the resourceVersion of the object that it applies to.
 	Patch func(ctx context.Context, key Key, patch []byte, subresource string) error
+	// Clock is the time of conditions.
 	Clock clock.PassiveClock
-	// Leaving tells whether the object is on its way out, though nobody has deleted
-	// it yet; never where nil.
+	// Leaving reports a soft-deleted object: its phase is Terminating although it has no
+	// deletionTimestamp. nil means never.
 	Leaving func(T) bool
 }
 
 type forcedKey struct{}
 
-// Forced tells a step that somebody asked for this pass by hand: a shortcut that
-// would leave work out is not to be taken.
+// Forced reports that a person requested this pass with the operation annotation. A
+// step then compares everything with kcp and takes no shortcut.
 func Forced(ctx context.Context) bool { return ctx.Value(forcedKey{}) != nil }
 
 // Reconcile runs the steps of a kind in order and sends at most one patch.
@@ -103,7 +82,7 @@ func (r *reconciler[T]) reconcile(ctx context.Context, key Key) (Result, error) 
 		annotations := obj.GetAnnotations()
 		delete(annotations, v1alpha1.OperationAnnotation)
 		obj.SetAnnotations(annotations)
-		// The event of this patch brings the key back for the steps.
+		// The event of this patch enqueues the key again, for the steps.
 		r.force(key, true)
 		return Result{}, r.commit(ctx, key, held, obj)
 	}
@@ -112,18 +91,19 @@ func (r *reconciler[T]) reconcile(ctx context.Context, key Key) (Result, error) 
 	}
 	p := r.run(ctx, held)
 	if ctx.Err() != nil {
-		// The steps failed because the hub ends or leads no more: that is not
-		// the object's state, and not this replica's to write.
+		// The steps failed because the hub stops or lost the lease. That says nothing
+		// about the object, and this replica must not write any more.
 		return Result{}, worse(p.failure, ctx.Err())
 	}
 	err := r.commit(ctx, key, held, p.obj)
 	if p.failure == nil && err == nil && p.reached == len(r.steps) {
 		r.force(key, false)
 	}
-	return Result{After: p.after}, worse(p.failure, err)
+	return Result{RequeueAfter: p.requeueAfter}, worse(p.failure, err)
 }
 
-// worse keeps a failure from being taken for the expected one beside it.
+// worse joins two errors so that a failure next to an ErrRetry still counts as a
+// failure.
 func worse(a, b error) error {
 	switch {
 	case a == nil, b != nil && errors.Is(a, ErrRetry):
@@ -134,35 +114,35 @@ func worse(a, b error) error {
 	return errors.Join(a, b)
 }
 
-// passed is what one pass through the steps came to.
+// passed is the outcome of one pass through the steps.
 type passed[T any] struct {
 	obj T
-	// reached is how many steps had their turn.
-	reached int
-	after   time.Duration
-	failure error
+	// reached is the number of steps that ran.
+	reached      int
+	requeueAfter time.Duration
+	failure      error
 }
 
-// run walks through the steps with a copy and keeps the common status.
+// run calls the steps with a copy of the object and maintains the common status.
 func (r *reconciler[T]) run(ctx context.Context, held T) passed[T] {
 	p := passed[T]{obj: r.kind.Copy(held)}
 	for _, step := range r.steps {
 		p.reached++
-		outcome, err := perform(ctx, step, p.obj)
-		if outcome.After > 0 && (p.after == 0 || outcome.After < p.after) {
-			p.after = outcome.After
+		result, err := perform(ctx, step, p.obj)
+		if result.RequeueAfter > 0 && (p.requeueAfter == 0 || result.RequeueAfter < p.requeueAfter) {
+			p.requeueAfter = result.RequeueAfter
 		}
 		var bug *panicError
 		if errors.As(err, &bug) {
-			// Nobody knows how far it came with the object.
+			// The step may have changed the copy in part.
 			p.obj = r.kind.Copy(held)
 		}
-		r.report(p.obj, step, outcome, err)
+		r.report(p.obj, step, result, err)
 		if err != nil {
 			p.failure = fmt.Errorf("%s: %w", step.Condition(), err)
 			break
 		}
-		if outcome.Stop {
+		if result.Stop {
 			break
 		}
 	}
@@ -170,7 +150,7 @@ func (r *reconciler[T]) run(ctx context.Context, held T) passed[T] {
 	return p
 }
 
-func perform[T any](ctx context.Context, step Step[T], obj T) (outcome Outcome, err error) {
+func perform[T any](ctx context.Context, step Step[T], obj T) (result Result, err error) {
 	defer contain(ctx, &err)
 	return step.Reconcile(ctx, obj)
 }

@@ -17,36 +17,36 @@ func TestSteps_runInOrderUntilOneStopsOrFails(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("boom")
 	for name, c := range map[string]struct {
-		second controller.Outcome
+		second controller.Result
 		err    error
 		want   []string
 		after  time.Duration
 	}{
 		"all":           {want: []string{"A", "B", "C"}, after: 3 * time.Minute},
-		"one waits":     {second: controller.Outcome{Waiting: "kcp"}, want: []string{"A", "B", "C"}, after: 3 * time.Minute},
-		"soonest again": {second: controller.Outcome{After: time.Second}, want: []string{"A", "B", "C"}, after: time.Second},
-		"later again":   {second: controller.Outcome{After: time.Hour}, want: []string{"A", "B", "C"}, after: 3 * time.Minute},
-		"one stops":     {second: controller.Outcome{Stop: true}, want: []string{"A", "B"}, after: 5 * time.Minute},
+		"one waits":     {second: controller.Result{Message: "kcp"}, want: []string{"A", "B", "C"}, after: 3 * time.Minute},
+		"soonest again": {second: controller.Result{RequeueAfter: time.Second}, want: []string{"A", "B", "C"}, after: time.Second},
+		"later again":   {second: controller.Result{RequeueAfter: time.Hour}, want: []string{"A", "B", "C"}, after: 3 * time.Minute},
+		"one stops":     {second: controller.Result{Stop: true}, want: []string{"A", "B"}, after: 5 * time.Minute},
 		"one fails":     {err: boom, want: []string{"A", "B"}, after: 5 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newServer(t)
 			var ran []string
-			record := func(name string, outcome controller.Outcome, err error) step {
-				return on(name, func(context.Context, *org) (controller.Outcome, error) {
+			record := func(name string, result controller.Result, err error) step {
+				return on(name, func(context.Context, *org) (controller.Result, error) {
 					ran = append(ran, name)
-					return outcome, err
+					return result, err
 				})
 			}
 			result, err := s.reconciler(
-				record("A", controller.Outcome{After: 5 * time.Minute}, nil),
+				record("A", controller.Result{RequeueAfter: 5 * time.Minute}, nil),
 				record("B", c.second, c.err),
-				record("C", controller.Outcome{After: 3 * time.Minute}, nil),
+				record("C", controller.Result{RequeueAfter: 3 * time.Minute}, nil),
 			)(t.Context(), acme)
 			require.ErrorIs(t, err, c.err)
 			require.Equal(t, c.want, ran)
-			require.Equal(t, c.after, result.After)
+			require.Equal(t, c.after, result.RequeueAfter)
 		})
 	}
 }
@@ -55,12 +55,12 @@ func TestSteps_seeWhatThoseBeforeThemChanged(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	var seen string
-	s.pass(s.reconciler(on("A", func(_ context.Context, o *org) (controller.Outcome, error) {
+	s.pass(s.reconciler(on("A", func(_ context.Context, o *org) (controller.Result, error) {
 		o.Status.WorkspacePath = "root:orgs:acme"
-		return controller.Outcome{}, nil
-	}), on("B", func(_ context.Context, o *org) (controller.Outcome, error) {
+		return controller.Result{}, nil
+	}), on("B", func(_ context.Context, o *org) (controller.Result, error) {
 		seen = o.Status.WorkspacePath
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	})))
 	require.Equal(t, "root:orgs:acme", seen)
 	require.Equal(t, "root:orgs:acme", s.stored.Status.WorkspacePath)
@@ -71,9 +71,9 @@ func TestSteps_changeACopy(t *testing.T) {
 	s := newServer(t)
 	s.edit(func(o *org) { o.Labels = map[string]string{"a": "b"} })
 	s.edit(annotate(v1alpha1.OperationReconcile))
-	f := s.reconciler(on("A", func(_ context.Context, o *org) (controller.Outcome, error) {
+	f := s.reconciler(on("A", func(_ context.Context, o *org) (controller.Result, error) {
 		o.Labels["a"] = "c"
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}))
 	for range 3 {
 		held := s.stored
@@ -88,9 +88,9 @@ func TestSteps_ofAMissingObjectDoNotRun(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	s.stored = nil
-	s.pass(s.reconciler(on("A", func(context.Context, *org) (controller.Outcome, error) {
+	s.pass(s.reconciler(on("A", func(context.Context, *org) (controller.Result, error) {
 		t.Error("there is no object")
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	})))
 	require.Empty(t, s.taken())
 }
@@ -98,12 +98,12 @@ func TestSteps_ofAMissingObjectDoNotRun(t *testing.T) {
 func TestO11_whatWasTakenAwayIsPutBackEachTime(t *testing.T) {
 	t.Parallel()
 	s, there, made := newServer(t), false, 0
-	f := s.reconciler(on("A", func(context.Context, *org) (controller.Outcome, error) {
+	f := s.reconciler(on("A", func(context.Context, *org) (controller.Result, error) {
 		if !there {
 			there = true
 			made++
 		}
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}))
 	for i := range 5 {
 		there = false
@@ -116,7 +116,7 @@ func TestO11_whatWasTakenAwayIsPutBackEachTime(t *testing.T) {
 func TestPanicInAStep_nothingHalfChangedIsWritten(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	f := s.reconciler(on("A", func(_ context.Context, o *org) (controller.Outcome, error) {
+	f := s.reconciler(on("A", func(_ context.Context, o *org) (controller.Result, error) {
 		o.Finalizers = []string{"example.com/half"}
 		o.Spec.DisplayName = ""
 		o.Status.WorkspacePath = "half"
@@ -137,11 +137,11 @@ func TestEndedContext_nothingIsWrittenByOneWhoLeadsNoMore(t *testing.T) {
 	s := newServer(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	end := true
-	f := s.reconciler(on("A", func(ctx context.Context, _ *org) (controller.Outcome, error) {
+	f := s.reconciler(on("A", func(ctx context.Context, _ *org) (controller.Result, error) {
 		if end {
 			cancel()
 		}
-		return controller.Outcome{}, ctx.Err()
+		return controller.Result{}, ctx.Err()
 	}))
 	_, err := f(ctx, acme)
 	require.ErrorIs(t, err, context.Canceled)

@@ -63,13 +63,14 @@ func DeletionIndexed(entries []v1alpha1.MembershipIndexEntry, org, workspace str
 }
 
 // DeletionFollowed reports whether the condition Active shows that the logical cluster was
-// deactivated after a soft-delete, or activated after an undelete (O-13).
+// deactivated after a soft-delete, or cannot be, or was activated after an undelete (O-13).
 func DeletionFollowed(conditions []metav1.Condition, deleted bool) bool {
 	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionActive)
 	if !deleted {
 		return c != nil && c.Status == metav1.ConditionTrue
 	}
-	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonWaiting
+	return c != nil && c.Status == metav1.ConditionFalse &&
+		(c.Reason == v1alpha1.ReasonWaiting || c.Reason == v1alpha1.ReasonDeactivationForbidden)
 }
 
 // RequireOwnership refuses callers who may not delete or undelete the Organization. Admins

@@ -109,6 +109,10 @@ const (
 	// ReasonFailed is the reason of a condition that is False because a step failed. The
 	// hub tries again with back-off.
 	ReasonFailed = "Failed"
+	// ReasonDeactivationForbidden is the reason of an Active condition that is False while
+	// kcp does not let the hub deactivate the logical cluster of a soft-deleted object.
+	// The hub refuses access itself, removes the bindings and asks kcp again.
+	ReasonDeactivationForbidden = "DeactivationForbidden"
 	// ReasonTerminating is the reason of a Ready condition that is False because the
 	// object is being deleted or is soft-deleted.
 	ReasonTerminating = "Terminating"

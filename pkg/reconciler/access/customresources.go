@@ -73,12 +73,12 @@ func (r *CustomResources) Follow(ctx context.Context, key controller.Key) (contr
 	now := r.config.Clock.Now()
 	since, wait := r.begin(key, now)
 	if wait > 0 {
-		return controller.Result{After: wait}, nil
+		return controller.Result{RequeueAfter: wait}, nil
 	}
 	if _, err := r.Look(ctx, key); err != nil {
 		return controller.Result{}, err
 	}
-	return controller.Result{After: r.next(key, since)}, nil
+	return controller.Result{RequeueAfter: r.next(key, since)}, nil
 }
 
 // begin is how long ago a Workspace was written to, and how long to wait before

@@ -70,7 +70,7 @@ func (d *definitions) follow(t *testing.T) time.Duration {
 	t.Helper()
 	result, err := d.Follow(t.Context(), place)
 	require.NoError(t, err)
-	return result.After
+	return result.RequeueAfter
 }
 
 func TestWhatTenantsDefineIsWrittenOnTheWorkspace(t *testing.T) {

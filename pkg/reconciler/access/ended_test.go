@@ -38,10 +38,10 @@ func TestAnAdminWhoRemovedTheirOwnBindingIsUnboundAllTheSame(t *testing.T) {
 	require.True(t, a.EndedLately(key, "bob"))
 	require.False(t, a.EndedLately(key, "carol"))
 	require.False(t, a.EndedLately(controller.Key{Cluster: "org", Name: "other"}, "bob"))
-	require.Equal(t, access.Settled, pass().After)
+	require.Equal(t, access.Settled, pass().RequeueAfter)
 	require.Equal(t, []string{unbind}, r.did)
 	r.clock.SetTime(r.clock.Now().Add(access.Settled / 2))
-	require.Equal(t, access.Settled/2, pass().After, "what was on its way may be bound yet")
+	require.Equal(t, access.Settled/2, pass().RequeueAfter, "what was on its way may be bound yet")
 	require.Empty(t, r.did)
 	r.clock.SetTime(r.clock.Now().Add(access.Settled / 2))
 	require.False(t, a.EndedLately(key, "bob"))
@@ -56,7 +56,7 @@ func TestAnAdminWhoRemovedTheirOwnBindingIsUnboundAllTheSame(t *testing.T) {
 	_, err := a.Reconcile(t.Context(), key)
 	require.Error(t, err)
 	r.fails = ""
-	require.Equal(t, access.Settled, pass().After)
+	require.Equal(t, access.Settled, pass().RequeueAfter)
 	require.Equal(t, []string{unbind}, r.did)
 
 	// Who is admin again may bind themselves to what they like.
@@ -73,7 +73,7 @@ func TestAnAdminWhoRemovedTheirOwnBindingIsUnboundAllTheSame(t *testing.T) {
 	a.Ended(key, "bob")
 	r.clock.SetTime(r.clock.Now().Add(15 * time.Second))
 	require.False(t, a.EndedLately(key, "bob"))
-	require.Equal(t, access.Settled, pass().After)
+	require.Equal(t, access.Settled, pass().RequeueAfter)
 	require.Equal(t, []string{unbind}, r.did)
 	require.True(t, a.EndedLately(key, "bob"), "until a moment ago another leader may have written")
 	r.clock.SetTime(r.clock.Now().Add(access.Settled))

@@ -82,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key controller.Key) (control
 	each(within, changes, cluster, c.WriteBindings, r.config.WriteBinding)
 	failed := changes.Wait()
 	after, err := r.sweep(ctx, cluster, ended, due)
-	return controller.Result{After: after}, errors.Join(failed, err)
+	return controller.Result{RequeueAfter: after}, errors.Join(failed, err)
 }
 
 func each[T any](ctx context.Context, g *errgroup.Group, cluster string, objects []T, f func(context.Context, string, T) error) {

@@ -52,11 +52,11 @@ type user struct {
 
 func (*user) Condition() string { return v1alpha1.ConditionUserFound }
 
-func (s *user) Reconcile(_ context.Context, m *v1alpha1.Membership) (controller.Outcome, error) {
+func (s *user) Reconcile(_ context.Context, m *v1alpha1.Membership) (controller.Result, error) {
 	if _, ok := s.find(m.Spec.UserRef.Name); !ok {
-		return controller.Outcome{Waiting: fmt.Sprintf("there is no person of the name %s", m.Spec.UserRef.Name)}, nil
+		return controller.Result{Message: fmt.Sprintf("there is no person of the name %s", m.Spec.UserRef.Name)}, nil
 	}
-	return controller.Outcome{}, nil
+	return controller.Result{}, nil
 }
 
 // roles shows which of the further ClusterRoles are bound.
@@ -64,14 +64,14 @@ type roles struct{ config Config }
 
 func (*roles) Condition() string { return v1alpha1.ConditionRolesApplied }
 
-func (s *roles) Reconcile(_ context.Context, m *v1alpha1.Membership) (controller.Outcome, error) {
+func (s *roles) Reconcile(_ context.Context, m *v1alpha1.Membership) (controller.Result, error) {
 	m.Status.AppliedRoles = nil
 	if m.Spec.WorkspaceRef == nil || len(m.Spec.Roles) == 0 {
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}
 	cluster := s.config.Cluster(string(logicalcluster.From(m)), m.Spec.WorkspaceRef.Name)
 	if cluster == "" {
-		return controller.Outcome{Waiting: "the workspace is still being made"}, nil
+		return controller.Result{Message: "the workspace is still being made"}, nil
 	}
 	var refused, missing, pending []string
 	for _, r := range m.Spec.Roles {
@@ -100,5 +100,5 @@ func (s *roles) Reconcile(_ context.Context, m *v1alpha1.Membership) (controller
 			says = append(says, problem.what+" "+strings.Join(problem.roles, ", "))
 		}
 	}
-	return controller.Outcome{Waiting: strings.Join(says, "; ")}, nil
+	return controller.Result{Message: strings.Join(says, "; ")}, nil
 }

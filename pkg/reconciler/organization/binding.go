@@ -22,11 +22,11 @@ type binding struct {
 
 func (*binding) Condition() string { return v1alpha1.ConditionWatched }
 
-func (s *binding) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Outcome, error) {
+func (s *binding) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Result, error) {
 	cluster, ok := s.place(org.Name)
 	if !ok {
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}
 	waiting, after, err := s.bindings.Keep(ctx, cluster, meta.FindStatusCondition(org.Status.Conditions, v1alpha1.ConditionWatched), controller.Forced(ctx))
-	return controller.Outcome{Waiting: waiting, After: after, Stop: waiting != "" || err != nil}, err
+	return controller.Result{Message: waiting, RequeueAfter: after, Stop: waiting != "" || err != nil}, err
 }

@@ -28,30 +28,30 @@ type cascade struct {
 	told   controller.Once
 }
 
-func (s *cascade) reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Outcome, error) {
-	if !controller.Held(org) {
-		return controller.Outcome{Stop: true}, nil
+func (s *cascade) reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Result, error) {
+	if !controller.HasFinalizer(org) {
+		return controller.Result{Stop: true}, nil
 	}
 	own, ok, err := s.own(ctx, org.Name)
 	if err != nil {
-		return controller.Outcome{}, err
+		return controller.Result{}, err
 	}
 	if ok && own.DeletionTimestamp.IsZero() && own.Spec.Cluster != "" {
 		waiting, err := s.empty(ctx, org, own.Spec.Cluster)
 		if err != nil || waiting != "" {
-			return controller.Outcome{Waiting: waiting, Stop: true}, err
+			return controller.Result{Message: waiting, Stop: true}, err
 		}
 	}
 	if ok {
 		if own.DeletionTimestamp.IsZero() {
 			err = s.removeWorkspace(ctx, s.orgs, own)
 		}
-		return controller.Outcome{Waiting: "kcp is removing the organization's workspace", Stop: true}, err
+		return controller.Result{Message: "kcp is removing the organization's workspace", Stop: true}, err
 	}
-	counts, _ := controller.Noted(org)
+	counts, _ := controller.Recorded(org)
 	s.told.Do(org.UID, func() { s.purged(ctx, org, counts) })
-	controller.LetGo(org)
-	return controller.Outcome{Waiting: "all of it is removed", Stop: true}, nil
+	controller.RemoveFinalizer(org)
+	return controller.Result{Message: "all of it is removed", Stop: true}, nil
 }
 
 // empty removes what is in the Org's workspace and says what is left.
@@ -67,8 +67,8 @@ func (s *cascade) empty(ctx context.Context, org *v1alpha1.Organization, cluster
 	if err != nil {
 		return "", err
 	}
-	if _, ok := controller.Noted(org); !ok {
-		return "what is in it is being removed", controller.Note(org, map[string]int{"workspaces": len(workspaces), "memberships": len(memberships)})
+	if _, ok := controller.Recorded(org); !ok {
+		return "what is in it is being removed", controller.Record(org, map[string]int{"workspaces": len(workspaces), "memberships": len(memberships)})
 	}
 	for i := range workspaces {
 		if workspaces[i].DeletionTimestamp.IsZero() {

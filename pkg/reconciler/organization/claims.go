@@ -20,10 +20,10 @@ type claims struct {
 
 func (*claims) Condition() string { return v1alpha1.ConditionClaimsHandled }
 
-func (s *claims) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Outcome, error) {
+func (s *claims) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Result, error) {
 	cluster, ok := s.place(org.Name)
 	if !ok || org.Status.DeletionRequestedAt != nil || !org.DeletionTimestamp.IsZero() {
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}
 	var err error
 	org.Spec.WorkspaceClaims, err = tenancy.SettleClaims(org.Spec.WorkspaceClaims, s.existing(org.Name), tenancy.Claimed{
@@ -37,5 +37,5 @@ func (s *claims) Reconcile(ctx context.Context, org *v1alpha1.Organization) (con
 		Make:   func(c v1alpha1.Claim) error { return s.create(ctx, cluster, tenancy.ClaimedWorkspace(org.Name, c)) },
 		Exists: func(uuid string) (bool, error) { return s.exists(ctx, cluster, uuid) },
 	})
-	return controller.Outcome{}, err
+	return controller.Result{}, err
 }

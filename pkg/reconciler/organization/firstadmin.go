@@ -28,26 +28,26 @@ type firstAdmin struct {
 
 func (*firstAdmin) Condition() string { return v1alpha1.ConditionFirstAdmin }
 
-func (s *firstAdmin) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Outcome, error) {
+func (s *firstAdmin) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Result, error) {
 	by := org.Annotations[v1alpha1.CreatedByAnnotation]
 	cluster, ok := s.place(org.Name)
 	if by == "" || !ok {
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}
 	if s.done(org) && slices.ContainsFunc(s.memberships(cluster), func(m *v1alpha1.Membership) bool { return m.Spec.Scope == v1alpha1.ScopeOrg }) {
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}
 	if u, ok := s.user(by); !ok || !tenancy.MayHaveMade(u, org.CreationTimestamp) {
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}
 	if due, err := s.due(ctx, org, cluster); err != nil || !due {
-		return controller.Outcome{}, err
+		return controller.Result{}, err
 	}
 	role := v1alpha1.RoleAdmin
 	if org.Spec.Personal {
 		role = s.personal
 	}
-	return controller.Outcome{}, s.create(ctx, cluster, tenancy.NewMembership(by, "", role))
+	return controller.Result{}, s.create(ctx, cluster, tenancy.NewMembership(by, "", role))
 }
 
 func (*firstAdmin) done(org *v1alpha1.Organization) bool {

@@ -21,11 +21,11 @@ type initialized struct {
 
 func (*initialized) Condition() string { return v1alpha1.ConditionWorkspaceReady }
 
-func (s *initialized) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Outcome, error) {
+func (s *initialized) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Result, error) {
 	if ws, ok := s.workspace(org.Name); ok && ws.Status.Phase == kcpcorev1alpha1.LogicalClusterPhaseReady {
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}
-	waiting := controller.Outcome{Waiting: "kcp is finishing the organization's workspace", Stop: true}
+	waiting := controller.Result{Message: "kcp is finishing the organization's workspace", Stop: true}
 	cluster, ok := s.waiting(org.Name)
 	if !ok {
 		return waiting, nil

@@ -33,24 +33,24 @@ type lifecycle struct {
 
 func (*lifecycle) Condition() string { return v1alpha1.ConditionActive }
 
-func (s *lifecycle) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Outcome, error) {
+func (s *lifecycle) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Result, error) {
 	if !org.DeletionTimestamp.IsZero() {
 		return s.cascade.reconcile(ctx, org)
 	}
-	held := controller.Hold(org)
+	held := controller.AddFinalizer(org)
 	requested := org.Status.DeletionRequestedAt
 	if requested == nil {
 		ws, ok := s.workspace(org.Name)
 		if meta.IsStatusConditionFalse(org.Status.Conditions, v1alpha1.ConditionActive) || ok && ws.Spec.Cluster != "" && s.shut(ws.Spec.Cluster) {
-			return controller.Outcome{}, s.open(ctx, org.Name)
+			return controller.Result{}, s.open(ctx, org.Name)
 		}
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}
-	outcome, over := controller.InGrace("it", tenancy.PurgeAt(requested, s.grace), s.clock.Now())
+	result, over := controller.InGrace("it", tenancy.PurgeAt(requested, s.grace), s.clock.Now())
 	if over && held {
-		return outcome, s.remove(ctx, org)
+		return result, s.remove(ctx, org)
 	}
-	return outcome.Announced(org.Status.Conditions, func() error { return s.close(ctx, org.Name) })
+	return result.Deactivate(org.Status.Conditions, func() error { return s.close(ctx, org.Name) })
 }
 
 // close freezes what is in the Org first: its own workspace is where their state is

@@ -146,17 +146,24 @@ func TestO13_FreezingAndOpeningGoOnFromWhereverTheyWereStopped(t *testing.T) {
 	}
 }
 
-func TestO13_ARefusalToFreezeAnOrgIsTold(t *testing.T) {
+func TestOrganization_reportsForbiddenDeactivation(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.refused = errs.New(errs.Forbidden, "it needs another kubeconfig")
 	m.deleted()
 	after := m.settled(t)
-	require.Equal(t, grace, after)
+	require.Equal(t, time.Minute, after, "kcp is asked again")
+	require.Equal(t, v1alpha1.ReasonDeactivationForbidden, m.active().Reason)
 	require.Contains(t, m.active().Message, "it needs another kubeconfig")
 	m.refused = kcptest.ErrDown
 	_, err := m.settle(t)
 	require.ErrorIs(t, err, kcptest.ErrDown)
+
+	// kcp's admin grants the right: the hub recovers by itself.
+	m.refused = nil
+	require.Equal(t, grace, m.settled(t))
+	require.True(t, m.frozen["org1"])
+	require.Equal(t, v1alpha1.ReasonWaiting, m.active().Reason)
 }
 
 func TestO13_AWithdrawnRequestIsNeverCarriedOut(t *testing.T) {
@@ -306,7 +313,7 @@ func TestO13_ThatAnOrgMayBeFrozenIsSaidBeforeItIs(t *testing.T) {
 	m.deleted()
 	result, err := m.pass(t)
 	require.NoError(t, err)
-	require.NotZero(t, result.After)
+	require.NotZero(t, result.RequeueAfter)
 	require.Equal(t, map[string]bool{"ws3": true}, m.frozen, "that one is deleted itself")
 	require.Equal(t, metav1.ConditionFalse, m.active().Status)
 	require.False(t, tenancy.DeletionFollowed(m.org.Status.Conditions, true), "nobody is told yet that it is frozen")

@@ -25,17 +25,17 @@ type members struct {
 
 func (*members) Condition() string { return v1alpha1.ConditionMembersChanged }
 
-func (s *members) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Outcome, error) {
+func (s *members) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Result, error) {
 	if len(org.Spec.MembershipChanges) == 0 {
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}
 	cluster, ok := s.place(org.Name)
 	if !ok {
-		return controller.Outcome{Waiting: "members change once the organization's workspace is there"}, nil
+		return controller.Result{Message: "members change once the organization's workspace is there"}, nil
 	}
 	held, err := s.list(ctx, cluster)
 	if err != nil {
-		return controller.Outcome{}, err
+		return controller.Result{}, err
 	}
 	var left []v1alpha1.MembershipChange
 	var failed error
@@ -45,7 +45,7 @@ func (s *members) Reconcile(ctx context.Context, org *v1alpha1.Organization) (co
 		}
 	}
 	org.Spec.MembershipChanges = left
-	return controller.Outcome{}, failed
+	return controller.Result{}, failed
 }
 
 func (s *members) carryOut(ctx context.Context, cluster string, c v1alpha1.MembershipChange, held []v1alpha1.Membership) error {

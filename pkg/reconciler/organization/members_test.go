@@ -148,9 +148,9 @@ func TestO9_WhatWasDecidedIsCarriedOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, o := team(), orgWith(c.changes...)
-			outcome, err := r.step(true).Reconcile(t.Context(), o)
+			result, err := r.step(true).Reconcile(t.Context(), o)
 			require.NoError(t, err)
-			require.Equal(t, controller.Outcome{}, outcome)
+			require.Equal(t, controller.Result{}, result)
 			require.Equal(t, c.did, r.did)
 			require.Equal(t, c.want, r.names())
 			require.Empty(t, o.Spec.MembershipChanges)
@@ -161,9 +161,9 @@ func TestO9_WhatWasDecidedIsCarriedOut(t *testing.T) {
 func TestMembersWaitForTheOrgsWorkspace(t *testing.T) {
 	t.Parallel()
 	r, o := team(), orgWith(decided("bob", "", true))
-	outcome, err := r.step(false).Reconcile(t.Context(), o)
+	result, err := r.step(false).Reconcile(t.Context(), o)
 	require.NoError(t, err)
-	require.NotEmpty(t, outcome.Waiting)
+	require.NotEmpty(t, result.Message)
 	require.Len(t, o.Spec.MembershipChanges, 1, "what was decided is kept")
 	require.Empty(t, r.did)
 }

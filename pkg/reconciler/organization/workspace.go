@@ -24,30 +24,30 @@ type workspace struct {
 
 func (*workspace) Condition() string { return v1alpha1.ConditionWorkspaceBound }
 
-func (s *workspace) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Outcome, error) {
+func (s *workspace) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Result, error) {
 	org.Status.WorkspacePath = s.tree.Org(org.Name)
 	own, ok := s.get(org.Name)
 	if ok && !own.DeletionTimestamp.IsZero() {
-		return controller.Outcome{Waiting: "somebody deleted the organization's workspace by hand; what was in it is lost, and it is made anew when kcp has removed it", Stop: true}, nil
+		return controller.Result{Message: "somebody deleted the organization's workspace by hand; what was in it is lost, and it is made anew when kcp has removed it", Stop: true}, nil
 	}
 	if !ok {
 		if !org.DeletionTimestamp.IsZero() {
-			return controller.Outcome{Waiting: "the organization is being deleted", Stop: true}, nil
+			return controller.Result{Message: "the organization is being deleted", Stop: true}, nil
 		}
 		if _, err := s.now(ctx, org); err != nil {
-			return controller.Outcome{}, err
+			return controller.Result{}, err
 		}
 		ws := &kcptenancyv1alpha1.Workspace{}
 		ws.Name = org.Name
 		ws.Spec.Type = &kcptenancyv1alpha1.WorkspaceTypeReference{Name: tenancy.TypeOrganization, Path: s.tree.Root()}
 		if err := s.create(ctx, ws); err != nil {
-			return controller.Outcome{}, err
+			return controller.Result{}, err
 		}
 	}
 	if _, ok := s.place(org.Name); !ok {
-		return controller.Outcome{Waiting: "kcp is making the organization's workspace", Stop: true}, nil
+		return controller.Result{Message: "kcp is making the organization's workspace", Stop: true}, nil
 	}
-	return controller.Outcome{}, nil
+	return controller.Result{}, nil
 }
 
 // place is the logical cluster of an Org whose APIs are bound: it is ready, or

@@ -19,7 +19,7 @@ type claims struct {
 
 func (*claims) Condition() string { return v1alpha1.ConditionClaimsHandled }
 
-func (s *claims) Reconcile(ctx context.Context, u *v1alpha1.User) (controller.Outcome, error) {
+func (s *claims) Reconcile(ctx context.Context, u *v1alpha1.User) (controller.Result, error) {
 	var err error
 	u.Spec.OrgClaims, err = tenancy.SettleClaims(u.Spec.OrgClaims, s.existing(u.Name), tenancy.Claimed{
 		Claims: func() ([]v1alpha1.Claim, error) {
@@ -32,5 +32,5 @@ func (s *claims) Reconcile(ctx context.Context, u *v1alpha1.User) (controller.Ou
 		Make:   func(c v1alpha1.Claim) error { return s.create(ctx, tenancy.ClaimedOrg(c)) },
 		Exists: func(uuid string) (bool, error) { return s.exists(ctx, uuid) },
 	})
-	return controller.Outcome{}, err
+	return controller.Result{}, err
 }

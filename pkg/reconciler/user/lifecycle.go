@@ -24,20 +24,20 @@ type lifecycle struct {
 
 func (*lifecycle) Condition() string { return v1alpha1.ConditionActive }
 
-func (s *lifecycle) Reconcile(ctx context.Context, u *v1alpha1.User) (controller.Outcome, error) {
+func (s *lifecycle) Reconcile(ctx context.Context, u *v1alpha1.User) (controller.Result, error) {
 	if !u.DeletionTimestamp.IsZero() {
 		return s.cascade.reconcile(ctx, u)
 	}
-	held := controller.Hold(u)
+	held := controller.AddFinalizer(u)
 	requested := u.Status.DeletionRequestedAt
 	if requested == nil {
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}
-	outcome, over := controller.InGrace("the account", tenancy.PurgeAt(requested, s.grace), s.clock.Now())
+	result, over := controller.InGrace("the account", tenancy.PurgeAt(requested, s.grace), s.clock.Now())
 	if over && held {
-		return outcome, s.remove(ctx, u)
+		return result, s.remove(ctx, u)
 	}
-	return outcome, nil
+	return result, nil
 }
 
 // cascade takes a User who is being removed out of everything: their own Org goes
@@ -60,29 +60,29 @@ type cascade struct {
 	told   controller.Once
 }
 
-func (s *cascade) reconcile(ctx context.Context, u *v1alpha1.User) (controller.Outcome, error) {
-	outcome := controller.Outcome{Stop: true}
-	if !controller.Held(u) {
-		return outcome, nil
+func (s *cascade) reconcile(ctx context.Context, u *v1alpha1.User) (controller.Result, error) {
+	result := controller.Result{Stop: true}
+	if !controller.HasFinalizer(u) {
+		return result, nil
 	}
 	gone, err := s.removeOrg(ctx, tenancy.PersonalOrgUUID(string(u.UID)))
 	if err != nil || !gone {
-		outcome.Waiting = "the person's own organization is being removed"
-		return outcome, err
+		result.Message = "the person's own organization is being removed"
+		return result, err
 	}
-	counts, ok := controller.Noted(u)
+	counts, ok := controller.Recorded(u)
 	if !ok {
-		outcome.Waiting = "they are being taken out of everything"
-		return outcome, s.count(ctx, u)
+		result.Message = "they are being taken out of everything"
+		return result, s.count(ctx, u)
 	}
 	for _, cluster := range s.places(u.Name) {
 		if err := s.leave(ctx, u.Name, cluster); err != nil {
-			return outcome, err
+			return result, err
 		}
 	}
 	s.told.Do(u.UID, func() { s.purged(ctx, u, counts) })
-	controller.LetGo(u)
-	return outcome, nil
+	controller.RemoveFinalizer(u)
+	return result, nil
 }
 
 // count notes in how many places the User is.
@@ -99,7 +99,7 @@ func (s *cascade) count(ctx context.Context, u *v1alpha1.User) error {
 			}
 		}
 	}
-	return controller.Note(u, map[string]int{"memberships": held})
+	return controller.Record(u, map[string]int{"memberships": held})
 }
 
 func (s *cascade) leave(ctx context.Context, user, cluster string) error {

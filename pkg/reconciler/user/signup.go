@@ -30,24 +30,24 @@ type personalOrg struct {
 
 func (*personalOrg) Condition() string { return v1alpha1.ConditionPersonalOrg }
 
-func (s *personalOrg) Reconcile(ctx context.Context, u *v1alpha1.User) (controller.Outcome, error) {
+func (s *personalOrg) Reconcile(ctx context.Context, u *v1alpha1.User) (controller.Result, error) {
 	o := tenancy.NewPersonalOrg(u)
 	if !s.enabled || u.Status.PersonalOrg == o.Name {
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}
 	if _, ok := s.org(o.Name); !ok && u.Status.PersonalOrg == "" {
 		switch held, err := s.now(ctx, u); {
 		case err != nil:
-			return controller.Outcome{}, err
+			return controller.Result{}, err
 		case held.Status.PersonalOrg != "":
-			return controller.Outcome{}, errUnasked
+			return controller.Result{}, errUnasked
 		}
 		if err := s.create(ctx, o); err != nil {
-			return controller.Outcome{}, err
+			return controller.Result{}, err
 		}
 	}
 	u.Status.PersonalOrg = o.Name
-	return controller.Outcome{}, nil
+	return controller.Result{}, nil
 }
 
 // defaultWorkspace makes a Workspace in the person's own Org, once, when they may
@@ -64,52 +64,52 @@ type defaultWorkspace struct {
 
 func (*defaultWorkspace) Condition() string { return v1alpha1.ConditionDefaultWorkspace }
 
-func (s *defaultWorkspace) Reconcile(ctx context.Context, u *v1alpha1.User) (controller.Outcome, error) {
+func (s *defaultWorkspace) Reconcile(ctx context.Context, u *v1alpha1.User) (controller.Result, error) {
 	if !s.enabled {
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}
 	if u.Status.DefaultWorkspace != "" {
 		s.restore(u)
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}
 	if !tenancy.Active(u) {
-		return controller.Outcome{Waiting: "the registration waits for approval"}, nil
+		return controller.Result{Message: "the registration waits for approval"}, nil
 	}
 	org, ok := s.org(u.Status.PersonalOrg)
 	if !ok && meta.FindStatusCondition(u.Status.Conditions, s.Condition()) != nil {
 		// Memory may not have yet what was made a moment ago; in the first pass it
 		// never has.
 		if there, err := s.exists(ctx, u.Status.PersonalOrg); err != nil || !there {
-			return controller.Outcome{}, err
+			return controller.Result{}, err
 		}
 	}
 	switch {
 	case ok && org.Deleted():
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	case !ok || org.Status.Phase != v1alpha1.PhaseReady || org.ClusterID == "":
-		return controller.Outcome{Waiting: "the person's own organization is being made"}, nil
+		return controller.Result{Message: "the person's own organization is being made"}, nil
 	}
 	want := tenancy.NewDefaultWorkspace(org)
 	ws, ok := s.workspace(org.UUID(), want.UUID)
 	if !ok {
 		switch held, err := s.now(ctx, u); {
 		case err != nil:
-			return controller.Outcome{}, err
+			return controller.Result{}, err
 		case held.Status.DefaultWorkspace != "" || !tenancy.Active(held):
-			return controller.Outcome{}, errUnasked
+			return controller.Result{}, errUnasked
 		}
-		return controller.Outcome{Waiting: "the default workspace is being made"}, s.create(ctx, org.ClusterID, want)
+		return controller.Result{Message: "the default workspace is being made"}, s.create(ctx, org.ClusterID, want)
 	}
 	if !ws.Ready() {
-		return controller.Outcome{Waiting: "the default workspace is being made"}, nil
+		return controller.Result{Message: "the default workspace is being made"}, nil
 	}
 	// The spec comes first: once the status says that it is there, this step rests.
 	if u.Spec.DefaultCluster != ws.ClusterID {
 		u.Spec.DefaultCluster = ws.ClusterID
-		return controller.Outcome{Waiting: "the default workspace is being made"}, nil
+		return controller.Result{Message: "the default workspace is being made"}, nil
 	}
 	u.Status.DefaultWorkspace = ws.UUID
-	return controller.Outcome{}, nil
+	return controller.Result{}, nil
 }
 
 // restore puts back what somebody altered of where the Workspace is. One that people

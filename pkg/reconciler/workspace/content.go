@@ -18,7 +18,7 @@ type content struct{ config Config }
 
 func (*content) Condition() string { return v1alpha1.ConditionContentReady }
 
-func (s *content) Reconcile(ctx context.Context, o *object) (controller.Outcome, error) {
+func (s *content) Reconcile(ctx context.Context, o *object) (controller.Result, error) {
 	cluster := o.Spec.Cluster
 	// The parts do not depend on each other, and a new Workspace waits for all.
 	writes, ctx := errgroup.WithContext(ctx)
@@ -38,7 +38,7 @@ func (s *content) Reconcile(ctx context.Context, o *object) (controller.Outcome,
 		}
 		writes.Go(func() error { return s.config.WriteClusterRole(ctx, cluster, want) })
 	}
-	return controller.Outcome{}, writes.Wait()
+	return controller.Result{}, writes.Wait()
 }
 
 // boundGroups are the API groups that bindings bring into a Workspace.

@@ -46,32 +46,32 @@ type lifecycle struct {
 
 func (*lifecycle) Condition() string { return v1alpha1.ConditionActive }
 
-func (s *lifecycle) Reconcile(ctx context.Context, o *object) (controller.Outcome, error) {
+func (s *lifecycle) Reconcile(ctx context.Context, o *object) (controller.Result, error) {
 	c, orgCluster := s.config.Lifecycle, string(logicalcluster.From(o))
 	if !o.DeletionTimestamp.IsZero() {
 		return s.cascade(ctx, orgCluster, o)
 	}
-	held := controller.Hold(o)
+	held := controller.AddFinalizer(o)
 	ws := tenancy.WorkspaceOf("", o.Workspace)
 	if ws.DeletionRequestedAt == nil {
 		if meta.IsStatusConditionFalse(o.common.Conditions, v1alpha1.ConditionActive) || ws.ClusterID != "" && c.Shut(ws.ClusterID) && !c.Closed(orgCluster) {
-			return controller.Outcome{}, s.open(ctx, orgCluster, ws.ClusterID)
+			return controller.Result{}, s.open(ctx, orgCluster, ws.ClusterID)
 		}
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}
-	outcome, over := controller.InGrace("it", tenancy.PurgeAt(ws.DeletionRequestedAt, c.Grace), s.config.Clock.Now())
+	result, over := controller.InGrace("it", tenancy.PurgeAt(ws.DeletionRequestedAt, c.Grace), s.config.Clock.Now())
 	switch {
 	case unreadable(o):
 		// When its grace ends nobody knows: it is as good as deleted, and kept.
-		outcome.Waiting, outcome.After = "its mark of deletion cannot be read; undelete it, and delete it again", 0
+		result.Message, result.RequeueAfter = "its mark of deletion cannot be read; undelete it, and delete it again", 0
 	case over && held:
-		return outcome, c.Remove(ctx, orgCluster, o.Workspace)
+		return result, c.Remove(ctx, orgCluster, o.Workspace)
 	}
 	if !ws.KCPReady {
 		// kcp has to finish making it before it can be closed.
-		return outcome, nil
+		return result, nil
 	}
-	return outcome.Announced(o.common.Conditions, func() error { return c.Freeze(ctx, ws.ClusterID) })
+	return result.Deactivate(o.common.Conditions, func() error { return c.Freeze(ctx, ws.ClusterID) })
 }
 
 // open opens the Workspace, unless its Org is closed: that may have come to pass, and
@@ -95,34 +95,34 @@ func unreadable(o *object) bool {
 
 // cascade removes the Memberships of the Workspace, lets kcp clean the Workspace up
 // and lets go of it. kcp itself removes what is in it.
-func (s *lifecycle) cascade(ctx context.Context, orgCluster string, o *object) (controller.Outcome, error) {
-	outcome := controller.Outcome{Waiting: "kcp is removing the workspace", Stop: true}
+func (s *lifecycle) cascade(ctx context.Context, orgCluster string, o *object) (controller.Result, error) {
+	result := controller.Result{Message: "kcp is removing the workspace", Stop: true}
 	c := s.config.Lifecycle
-	if !controller.Held(o) {
-		return outcome, nil
+	if !controller.HasFinalizer(o) {
+		return result, nil
 	}
 	memberships, err := c.ListMemberships(ctx, orgCluster)
 	if err != nil {
-		return outcome, err
+		return result, err
 	}
 	memberships = slices.DeleteFunc(memberships, func(m v1alpha1.Membership) bool {
 		return tenancy.WorkspaceUUID(&m) != o.Name
 	})
-	counts, ok := controller.Noted(o)
+	counts, ok := controller.Recorded(o)
 	if !ok {
-		return outcome, controller.Note(o, map[string]int{"memberships": len(memberships)})
+		return result, controller.Record(o, map[string]int{"memberships": len(memberships)})
 	}
 	for i := range memberships {
 		if err := c.RemoveMembership(ctx, orgCluster, &memberships[i]); err != nil {
-			return outcome, err
+			return result, err
 		}
 	}
 	if o.Spec.Cluster != "" {
 		if err := c.Release(ctx, o.Spec.Cluster); err != nil {
-			return outcome, err
+			return result, err
 		}
 	}
 	s.told.Do(o.UID, func() { c.Purged(ctx, orgCluster, o.Name, counts) })
-	controller.LetGo(o)
-	return outcome, nil
+	controller.RemoveFinalizer(o)
+	return result, nil
 }

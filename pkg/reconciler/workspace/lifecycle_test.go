@@ -294,19 +294,24 @@ func TestO13_AWorkspaceThatKcpStillMakesIsNotFrozenButKept(t *testing.T) {
 	require.True(t, m.frozen)
 }
 
-// That kcp does not let the hub freeze is told, and nothing to try again for; that
-// it cannot be reached is.
-func TestO13_ARefusalToFreezeIsTold(t *testing.T) {
+func TestWorkspace_reportsForbiddenDeactivation(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.refused = errs.New(errs.Forbidden, "it needs another kubeconfig")
 	m.deleted()
 	after := m.settled(t)
-	require.Equal(t, grace, after)
+	require.Equal(t, time.Minute, after, "kcp is asked again")
+	require.Equal(t, v1alpha1.ReasonDeactivationForbidden, m.condition(v1alpha1.ConditionActive).Reason)
 	require.Contains(t, m.condition(v1alpha1.ConditionActive).Message, "it needs another kubeconfig")
 	m.refused = kcptest.ErrDown
 	_, err := m.settle(t)
 	require.ErrorIs(t, err, kcptest.ErrDown)
+
+	// kcp's admin grants the right: the hub recovers by itself.
+	m.refused = nil
+	require.Equal(t, grace, m.settled(t))
+	require.True(t, m.frozen)
+	require.Equal(t, v1alpha1.ReasonWaiting, m.condition(v1alpha1.ConditionActive).Reason)
 }
 
 // Whoever freezes may end before telling of it, and the request may be withdrawn
@@ -321,7 +326,7 @@ func TestO13_ThatAWorkspaceMayBeFrozenIsSaidBeforeItIs(t *testing.T) {
 	m.deleted()
 	result, err := m.pass(t)
 	require.NoError(t, err)
-	require.NotZero(t, result.After)
+	require.NotZero(t, result.RequeueAfter)
 	require.False(t, m.frozen)
 	require.Equal(t, metav1.ConditionFalse, m.condition(v1alpha1.ConditionActive).Status)
 	require.False(t, tenancy.DeletionFollowed(tenancy.WorkspaceOf("o", m.ws).Status.Conditions, true), "nobody is told yet that it is frozen")

@@ -25,25 +25,25 @@ type firstAdmin struct {
 
 func (*firstAdmin) Condition() string { return v1alpha1.ConditionFirstAdmin }
 
-func (s *firstAdmin) Reconcile(ctx context.Context, o *object) (controller.Outcome, error) {
+func (s *firstAdmin) Reconcile(ctx context.Context, o *object) (controller.Result, error) {
 	by := o.Annotations[v1alpha1.CreatedByAnnotation]
 	if by == "" || s.done(o) {
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}
 	if u, ok := s.user(by); !ok || !tenancy.MayHaveMade(u, o.CreationTimestamp) {
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}
 	cluster := string(logicalcluster.From(o))
 	now, err := s.read(ctx, cluster, o.Name)
 	switch {
 	case err != nil:
-		return controller.Outcome{}, err
+		return controller.Result{}, err
 	case now.UID != o.UID || !now.DeletionTimestamp.IsZero():
-		return controller.Outcome{}, fmt.Errorf("%w: the workspace is gone", controller.ErrRetry)
+		return controller.Result{}, fmt.Errorf("%w: the workspace is gone", controller.ErrRetry)
 	case s.done(objectOf(now)):
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}
-	return controller.Outcome{}, s.create(ctx, cluster, tenancy.NewMembership(by, o.Name, v1alpha1.RoleAdmin))
+	return controller.Result{}, s.create(ctx, cluster, tenancy.NewMembership(by, o.Name, v1alpha1.RoleAdmin))
 }
 
 func (*firstAdmin) done(o *object) bool {
@@ -55,11 +55,11 @@ type ready struct{}
 
 func (*ready) Condition() string { return v1alpha1.ConditionWorkspaceReady }
 
-func (*ready) Reconcile(_ context.Context, o *object) (controller.Outcome, error) {
+func (*ready) Reconcile(_ context.Context, o *object) (controller.Result, error) {
 	if o.Workspace.Status.Phase != kcpcorev1alpha1.LogicalClusterPhaseReady {
-		return controller.Outcome{Waiting: "kcp is making the workspace", Stop: true}, nil
+		return controller.Result{Message: "kcp is making the workspace", Stop: true}, nil
 	}
-	return controller.Outcome{}, nil
+	return controller.Result{}, nil
 }
 
 // binding keeps the binding through which the hub watches, where a tenant removed it or
@@ -70,9 +70,9 @@ type binding struct {
 
 func (*binding) Condition() string { return v1alpha1.ConditionWatched }
 
-func (s *binding) Reconcile(ctx context.Context, o *object) (controller.Outcome, error) {
+func (s *binding) Reconcile(ctx context.Context, o *object) (controller.Result, error) {
 	waiting, after, err := s.bindings.Keep(ctx, o.Spec.Cluster, meta.FindStatusCondition(o.common.Conditions, v1alpha1.ConditionWatched), controller.Forced(ctx))
-	return controller.Outcome{Waiting: waiting, After: after, Stop: waiting != "" || err != nil}, err
+	return controller.Result{Message: waiting, RequeueAfter: after, Stop: waiting != "" || err != nil}, err
 }
 
 // access waits until the workspace-access controller has bound everybody.
@@ -82,9 +82,9 @@ type access struct {
 
 func (*access) Condition() string { return v1alpha1.ConditionAccessReady }
 
-func (s *access) Reconcile(_ context.Context, o *object) (controller.Outcome, error) {
+func (s *access) Reconcile(_ context.Context, o *object) (controller.Result, error) {
 	if n := s.missing(controller.Key{Cluster: string(logicalcluster.From(o)), Name: o.Name}); n > 0 {
-		return controller.Outcome{Waiting: fmt.Sprintf("%d role bindings are being made", n), Stop: true}, nil
+		return controller.Result{Message: fmt.Sprintf("%d role bindings are being made", n), Stop: true}, nil
 	}
-	return controller.Outcome{}, nil
+	return controller.Result{}, nil
 }

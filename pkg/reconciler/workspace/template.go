@@ -105,32 +105,32 @@ type template struct{ *Template }
 
 func (*template) Condition() string { return ConditionTemplateApplied }
 
-func (s *template) Reconcile(ctx context.Context, o *object) (controller.Outcome, error) {
+func (s *template) Reconcile(ctx context.Context, o *object) (controller.Result, error) {
 	if len(s.Objects) == 0 {
-		return controller.Outcome{}, nil
+		return controller.Result{}, nil
 	}
 	cluster := o.Spec.Cluster
 	pass := s.memory.begin(cluster, s.Clock.Now(), controller.Forced(ctx))
-	bound, outcome, err := s.makeAPIs(ctx, cluster, pass.due)
-	if err != nil || outcome.Waiting != "" {
-		return outcome, err
+	bound, result, err := s.makeAPIs(ctx, cluster, pass.due)
+	if err != nil || result.Message != "" {
+		return result, err
 	}
 	if pass.due || bound != pass.bound {
 		for _, objects := range s.contents {
 			if _, err := s.applyAll(ctx, cluster, objects); err != nil {
-				return controller.Outcome{}, err
+				return controller.Result{}, err
 			}
 		}
 		s.memory.done(cluster, pass, bound, s.Clock.Now())
 	}
-	return controller.Outcome{}, nil
+	return controller.Result{}, nil
 }
 
 // makeAPIs applies what brings APIs, the APIBindings where they are not as they
 // should be and the rest where it is due, and tells what kcp is still at. bound
 // identifies the bindings: objects of an API are gone with the binding that
 // brought it.
-func (s *template) makeAPIs(ctx context.Context, cluster string, due bool) (bound string, outcome controller.Outcome, err error) {
+func (s *template) makeAPIs(ctx context.Context, cluster string, due bool) (bound string, result controller.Result, err error) {
 	var waiting []string
 	for _, objects := range s.apis {
 		if !due {
@@ -138,12 +138,12 @@ func (s *template) makeAPIs(ctx context.Context, cluster string, due bool) (boun
 		}
 		got, err := s.applyAll(ctx, cluster, objects)
 		if err != nil {
-			return "", controller.Outcome{}, err
+			return "", controller.Result{}, err
 		}
 		for _, o := range got {
 			if o.GroupVersionKind().GroupKind() == kindCRD && !established(o) {
 				waiting = append(waiting, "CustomResourceDefinition "+o.GetName()+" is not established yet")
-				outcome.After = pollCRD
+				result.RequeueAfter = pollCRD
 			}
 		}
 	}
@@ -156,7 +156,7 @@ func (s *template) makeAPIs(ctx context.Context, cluster string, due bool) (boun
 		kept[i], err = s.keep(ctx, cluster, have[want.Name], want, due)
 		return err
 	}); err != nil {
-		return "", controller.Outcome{}, err
+		return "", controller.Result{}, err
 	}
 	for _, b := range kept {
 		bound += string(b.UID) + " "
@@ -164,8 +164,8 @@ func (s *template) makeAPIs(ctx context.Context, cluster string, due bool) (boun
 			waiting = append(waiting, "APIBinding "+b.Name+" "+missing)
 		}
 	}
-	outcome.Waiting = strings.Join(waiting, "; ")
-	return bound, outcome, nil
+	result.Message = strings.Join(waiting, "; ")
+	return bound, result, nil
 }
 
 func established(crd *unstructured.Unstructured) bool {

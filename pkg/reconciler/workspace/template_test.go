@@ -27,7 +27,7 @@ func TestTemplate_isAppliedInOrderAndThenTheWorkspaceIsReady(t *testing.T) {
 	log, result, err := k.pass(t)
 	require.NoError(t, err)
 	require.Equal(t, []string{"CustomResourceDefinition gadgets", "APIBinding widgets"}, log, "nothing before its API")
-	require.Positive(t, result.After, "no event tells of a CRD")
+	require.Positive(t, result.RequeueAfter, "no event tells of a CRD")
 	_, _, err = k.pass(t)
 	require.NoError(t, err)
 	require.Equal(t, "CustomResourceDefinition gadgets is not established yet; APIBinding widgets is not bound yet", k.condition(t).Message)

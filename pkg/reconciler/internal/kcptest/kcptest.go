@@ -48,7 +48,7 @@ func (c *Calls) Settle(t testing.TB, pass func() (controller.Result, error), sta
 		before := state()
 		result, err := pass()
 		if err != nil || state() == before {
-			return result.After, err
+			return result.RequeueAfter, err
 		}
 	}
 	require.Fail(t, "it never comes to an end", "%v", c.Did)
