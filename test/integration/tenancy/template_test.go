@@ -21,7 +21,7 @@ const widgets = "widgets.widgets.example.com"
 // exampleTemplate is the example of config/, for a provider in another workspace.
 func exampleTemplate(t *testing.T, provider string) func(*server.Options) {
 	t.Helper()
-	from, dir := filepath.Join("..", "..", "config", "example-template", "workspace"), t.TempDir()
+	from, dir := filepath.Join("..", "..", "..", "config", "example-template", "workspace"), t.TempDir()
 	files, err := os.ReadDir(from)
 	require.NoError(t, err)
 	for _, f := range files {
@@ -40,7 +40,7 @@ func provide(t *testing.T, path string) {
 	_, errOut, err := kcp.Kubectl(t, "apiVersion: tenancy.kcp.io/v1alpha1\nkind: Workspace\nmetadata: {name: "+name+"}\nspec: {type: {name: universal, path: root}}", "root", "apply", "-f", "-")
 	require.NoError(t, err, errOut)
 	framework.Eventually(t, framework.Long, func() error {
-		_, errOut, err := kcp.Kubectl(t, "", path, "apply", "-f", filepath.Join("..", "..", "config", "example-template", "provider"))
+		_, errOut, err := kcp.Kubectl(t, "", path, "apply", "-f", filepath.Join("..", "..", "..", "config", "example-template", "provider"))
 		if err != nil {
 			err = errors.New(errOut)
 		}
