@@ -1,4 +1,14 @@
-// Package embedded runs a kcp and its etcd inside this process, on loopback. It
-// is the one package that imports the server side of kcp, so that no other pays
-// for it when it compiles or links.
+// Package embedded runs a kcp and its etcd inside the hub's process, on loopback. It is the
+// only package that imports the server side of kcp, so that only binaries that need it
+// compile and link it.
+//
+// # Decisions
+//
+//   - Ports that were chosen automatically are stored with the data and used again at the next
+//     start: kcp stores URLs that contain its port.
+//   - A directory is locked by one process at a time, and the lock ends with the process.
+//   - etcd ends the process at the first write for which the disk has no room, and other
+//     programs can fill the disk at any time. Disk space is therefore reserved for etcd, and
+//     the hub refuses writes while little is left besides. /readyz reports that and stays 200,
+//     because no other replica could serve the reads.
 package embedded
