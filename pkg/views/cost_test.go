@@ -16,8 +16,8 @@ var (
 	firstWorkspace, firstOrgsID = workspaceUUID(0), orgCluster(0)
 )
 
-// reads are the questions that requests ask, and what an answer may allocate,
-// however much the views hold.
+// reads are the reads of requests, each with the allocations that it may cost, whatever
+// the size of the views.
 var reads = []struct {
 	name string
 	most float64
@@ -32,7 +32,7 @@ var reads = []struct {
 	{"Cluster", 0, func(v *views.Views) { v.Cluster(firstOrgsID) }},
 	{"UsedWorkspaces", 0, func(v *views.Views) { v.UsedWorkspaces(firstOrg, nil) }},
 	{"Sudo", 1, func(v *views.Views) { v.Sudo(firstPerson, firstOrg, firstWorkspace) }},
-	// Each is made of what is kept of it.
+	// Each Membership is decoded.
 	{"MembershipsOf", 7, func(v *views.Views) { v.MembershipsOf(firstPerson) }},
 	{"Workspaces", 1, func(v *views.Views) { v.Workspaces(firstOrg) }},
 	{"SearchPeople, most found", 1, func(v *views.Views) { v.SearchPeople("person", 20) }},
@@ -40,11 +40,11 @@ var reads = []struct {
 }
 
 // Not parallel, because it counts the allocations of the whole program.
-func TestNoReadAllocatesMoreThanItsAnswer(t *testing.T) {
+func TestViews_readsAllocateOnlyTheirAnswers(t *testing.T) {
 	for _, people := range []int{10, 2000} {
 		v, _ := watching(t, world{orgs: people, people: people, rows: 1}.objects(), nil)
 		for _, read := range reads {
-			// What the watches do meanwhile is counted, too, and can only add.
+			// The watches may allocate meanwhile, which can only add.
 			least := math.Inf(1)
 			for range 10 {
 				least = min(least, testing.AllocsPerRun(100, func() { read.ask(v) }))
@@ -68,7 +68,7 @@ func BenchmarkReads(b *testing.B) {
 	}
 }
 
-// BenchmarkPerson reports how much memory a person takes.
+// BenchmarkPerson reports the memory of one person.
 func BenchmarkPerson(b *testing.B) {
 	for _, rows := range []int{1, 5} {
 		b.Run(fmt.Sprintf("%d memberships", rows), func(b *testing.B) {
@@ -80,18 +80,18 @@ func BenchmarkPerson(b *testing.B) {
 }
 
 // Not parallel, because it measures the memory of the whole program.
-func TestAPersonWithFiveMembershipsTakesAtMostFourKiB(t *testing.T) {
+func TestViews_personTakesAtMostFourKiB(t *testing.T) {
 	per := bytesPerPerson(t, 2000, 5)
 	t.Log(per, "bytes")
 	require.LessOrEqual(t, per, int64(4<<10))
 	require.Greater(t, per, int64(2<<10), "the control: it is measured")
 }
 
-// bytesPerPerson is how much memory a person takes, in the views and in the informers
-// behind them, everybody having been here once.
+// bytesPerPerson returns the memory of one person, in the views and in the informers, after
+// every person has sent a request.
 func bytesPerPerson(t testing.TB, people, rows int) int64 {
 	live := func() int64 {
-		// Pools let go of what they keep at the second collection only.
+		// A sync.Pool is emptied by the second collection.
 		runtime.GC()
 		runtime.GC()
 		var m runtime.MemStats

@@ -31,7 +31,7 @@ const (
 	orgsCluster  = "orgscluster"
 )
 
-// numbered is the i-th UUID of a kind.
+// numbered returns the i-th UUID of a kind.
 func numbered(kind, i int) string { return fmt.Sprintf("%08x-0000-4000-8000-%012x", kind, i) }
 
 func orgUUID(i int) string       { return numbered(1, i) }
@@ -41,7 +41,7 @@ func personName(i int) string    { return fmt.Sprintf("person-%06d", i) }
 
 var epoch = metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 
-// from is an object as it comes from kcp.
+// from returns an object as it comes from kcp.
 func from[T kcp.Object](cluster string, uid int, o T) T {
 	annotations := o.GetAnnotations()
 	if annotations == nil {
@@ -56,7 +56,7 @@ func from[T kcp.Object](cluster string, uid int, o T) T {
 	return o
 }
 
-// ready is a status whose conditions turned at a time of the object's own.
+// ready returns a status with conditions of the i-th object's own times.
 func ready(i int, types ...string) v1alpha1.CommonStatus {
 	s := v1alpha1.CommonStatus{ObservedGeneration: 1, Phase: v1alpha1.PhaseReady}
 	for _, t := range types {
@@ -68,15 +68,15 @@ func ready(i int, types ...string) v1alpha1.CommonStatus {
 	return s
 }
 
-// world is a platform in which every person is admin of as many Orgs as rows says,
-// and every Org has a Workspace of the same number.
+// world is a platform in which every person is admin of as many Orgs as rows says, and
+// every Org has one Workspace.
 type world struct{ orgs, people, rows int }
 
 func (w world) org(i int) *v1alpha1.Organization {
 	return from(orgsCluster, i, tenancy.NewOrganization(orgUUID(i), fmt.Sprint("Org ", i), personName(i%w.people)))
 }
 
-// workspace is the one of an Org's own, or the one in it.
+// workspace returns the i-th Org's own workspace, or the child Workspace in it.
 func (w world) workspace(i int, own bool) *kcptenancyv1alpha1.Workspace {
 	ws := &kcptenancyv1alpha1.Workspace{}
 	ws.Name, ws.Spec.Cluster = orgUUID(i), orgCluster(i)
@@ -97,7 +97,7 @@ func (w world) user(i int) *v1alpha1.User {
 	return from(usersCluster, i, u)
 }
 
-// orgOf is the k-th Org of a person.
+// orgOf returns the k-th Org of a person.
 func (w world) orgOf(person, k int) int { return (person + k) % w.orgs }
 
 func (w world) index(i int) *v1alpha1.UserMembershipIndex {
@@ -118,7 +118,7 @@ func (w world) membership(person, k int) *v1alpha1.Membership {
 	return from(orgCluster(w.orgOf(person, k)), person*w.rows+k, m)
 }
 
-// objects are all of them, by resource.
+// objects returns all objects of the world by resource.
 func (w world) objects() map[string][]kcp.Object {
 	all := map[string][]kcp.Object{}
 	add := func(resource string, o kcp.Object) { all[resource] = append(all[resource], o) }
@@ -137,8 +137,8 @@ func (w world) objects() map[string][]kcp.Object {
 	return all
 }
 
-// watching are views whose informers got these objects from a server, as the hub's
-// do. Before people are watched, topology is.
+// watching returns views with informers that listed these objects from a server, first
+// the topology, then people. between runs in between.
 func watching(t testing.TB, objects map[string][]kcp.Object, between func()) (*views.Views, *views.Informers) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -160,7 +160,7 @@ func watching(t testing.TB, objects map[string][]kcp.Object, between func()) (*v
 		}
 		_, _ = fmt.Fprint(w, `]}`)
 	}))
-	// Connections end in the middle of a handshake when a test does.
+	// The end of a test interrupts handshakes, which the server would log.
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	clients, err := kcp.NewClients(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{
@@ -181,12 +181,12 @@ func watching(t testing.TB, objects map[string][]kcp.Object, between func()) (*v
 	hold := func(view, resource string) {
 		n := 0
 		for _, o := range objects[resource] {
-			// Of an Org's own workspace no count tells.
+			// The metric does not count the workspaces of Organizations.
 			if resource != "workspaces" || kcp.ClusterOf(o) != orgsCluster {
 				n++
 			}
 		}
-		require.Eventually(t, func() bool { return held(t, registry, view) == n }, time.Minute, time.Millisecond, view)
+		require.Eventually(t, func() bool { return size(t, registry, view) == n }, time.Minute, time.Millisecond, view)
 	}
 	go func() { kcp.Watch(ctx, []string{server.URL}, in.Organizations, in.Workspaces); ended <- struct{}{} }()
 	hold("organizations", "organizations")
@@ -204,8 +204,8 @@ func watching(t testing.TB, objects map[string][]kcp.Object, between func()) (*v
 	return v, in
 }
 
-// held is how many objects a view holds, by its own account.
-func held(t testing.TB, registry *prometheus.Registry, view string) int {
+// size returns the number of objects in a view, from its metric.
+func size(t testing.TB, registry *prometheus.Registry, view string) int {
 	t.Helper()
 	families, err := registry.Gather()
 	require.NoError(t, err)

@@ -17,33 +17,33 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
-// Informers are all the watches of the hub, one per kind and endpoint.
+// Informers has all informers of the hub: one watch for each kind and endpoint.
 type Informers struct {
 	Users         *kcp.Informer[*v1alpha1.User]
 	Organizations *kcp.Informer[*v1alpha1.Organization]
 	Memberships   *kcp.Informer[*v1alpha1.Membership]
 	Indexes       *kcp.Informer[*v1alpha1.UserMembershipIndex]
-	// Workspaces are kcp's: those of Orgs and, below them, the tenants'.
+	// Workspaces has kcp's objects of Organizations and of child Workspaces.
 	Workspaces *kcp.Informer[*kcptenancyv1alpha1.Workspace]
 
-	// OrgBindings are all APIBindings of Orgs' own workspaces, and of the hub's.
+	// OrgBindings has all APIBindings in the workspaces of Organizations and of the hub.
 	OrgBindings *kcp.Informer[*kcpapisv1alpha2.APIBinding]
 
-	// Initializing are the logical clusters of Orgs that wait for the hub's
-	// initializer.
+	// Initializing has the logical clusters that wait for the hub's initializer.
 	Initializing *kcp.Informer[*kcpcorev1alpha1.LogicalCluster]
 
-	// Inactive are the logical clusters that the hub, or somebody else, deactivated. kcp
-	// shows them to its shard admin only.
+	// Inactive has the deactivated logical clusters, which kcp shows to its shard admin
+	// only.
 	Inactive *kcp.Informer[*kcpcorev1alpha1.LogicalCluster]
 
-	// What the hub keeps in child Workspaces, found by v1alpha1.ManagedByLabel.
+	// Namespaces and ClusterRoleBindings have the hub's objects in child Workspaces, which
+	// carry v1alpha1.ManagedByLabel.
 	Namespaces          *kcp.Informer[*corev1.Namespace]
 	ClusterRoleBindings *kcp.Informer[*rbacv1.ClusterRoleBinding]
-	// ClusterRoles are all of child Workspaces, because a Membership may name one of
-	// a tenant's; of those nothing but the name is kept.
+	// ClusterRoles has all of child Workspaces, because a Membership may name a tenant's
+	// role. Of tenants' roles only names and versions are kept.
 	ClusterRoles *kcp.Informer[*rbacv1.ClusterRole]
-	// Bindings are all APIBindings of child Workspaces.
+	// Bindings has all APIBindings in child Workspaces.
 	Bindings *kcp.Informer[*kcpapisv1alpha2.APIBinding]
 }
 
@@ -94,8 +94,8 @@ func newBindings(c *kcp.Clients) *kcp.Informer[*kcpapisv1alpha2.APIBinding] {
 		func() runtime.Object { return &kcpapisv1alpha2.APIBindingList{} })
 }
 
-// bindingOnly leaves of an APIBinding what it binds and accepts, and whether it goes.
-// Nearly all are as they should be, and share that with what is wanted.
+// bindingOnly drops all fields of an APIBinding but identity, spec, deletionTimestamp and
+// the export's logical cluster. A spec that equals a wanted one shares its memory.
 func bindingOnly(wanted []*kcpapisv1alpha2.APIBinding) func(*kcpapisv1alpha2.APIBinding) {
 	return func(b *kcpapisv1alpha2.APIBinding) {
 		b.ObjectMeta = metav1.ObjectMeta{

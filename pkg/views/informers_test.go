@@ -11,9 +11,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
-// Of the bindings of Orgs is kept what they are compared by; those that are as they
-// should be share it.
-func TestOfTheBindingsOfOrgsLittleIsKept(t *testing.T) {
+func TestOrgBindings_keepOnlyWhatIsCompared(t *testing.T) {
 	t.Parallel()
 	spec := func(state kcpapisv1alpha2.AcceptablePermissionClaimState) (s kcpapisv1alpha2.APIBindingSpec) {
 		s.Reference.Export = &kcpapisv1alpha2.ExportBindingReference{Path: "root", Name: "ours"}

@@ -8,16 +8,15 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// held are the Memberships themselves. What is derived from them here is told of a
-// change after held has it.
-type held interface {
+// membershipLister reads the Memberships. It has a change before memberships is told.
+type membershipLister interface {
 	Get(cluster, name string) (*v1alpha1.Membership, bool)
 	InCluster(cluster string) []*v1alpha1.Membership
 	Named(cluster string, wanted func(name string) bool) []*v1alpha1.Membership
 }
 
 type memberships struct {
-	held held
+	lister membershipLister
 
 	mu      sync.RWMutex
 	people  map[string]*person
@@ -25,25 +24,26 @@ type memberships struct {
 	indexes int
 }
 
-// person is what is known of the rights of a User, and gone when nothing is.
+// person caches the rights of a User. A person without an index and without Memberships
+// is dropped.
 type person struct {
 	index  *v1alpha1.UserMembershipIndex
 	places []place
-	// honoured are the rows of the index that Memberships stand behind, kept until
-	// either changes.
+	// honoured caches the rows of the index that have a Membership; valid is false after a
+	// change of either.
 	honoured []v1alpha1.MembershipIndexEntry
-	judged   bool
+	valid    bool
 }
 
-// place is where a Membership of a person is found, and what of it every request of
-// theirs asks for.
+// place is the key of a person's Membership, and the field of it that every proxied
+// request needs.
 type place struct {
 	Key
 	sudo bool
 }
 
-func newMemberships(h held) memberships {
-	return memberships{held: h, people: map[string]*person{}}
+func newMemberships(l membershipLister) memberships {
+	return memberships{lister: l, people: map[string]*person{}}
 }
 
 func (m *memberships) index(_ string, old, new *v1alpha1.UserMembershipIndex) {
@@ -75,8 +75,8 @@ func (m *memberships) membership(cluster string, old, new *v1alpha1.Membership) 
 	}
 }
 
-// enter and leave alter a copy, which readers do not have, and leave no room to grow:
-// there are very many people.
+// enter and leave change a copy, because readers may have the slice, and leave no spare
+// capacity, because there are very many people.
 func (p *person) enter(in place) {
 	places := make([]place, len(p.places)+1)
 	places[copy(places, p.places)] = in
@@ -87,7 +87,7 @@ func (p *person) leave(key Key) {
 	p.places = exact(slices.DeleteFunc(slices.Clone(p.places), func(in place) bool { return in.Key == key }))
 }
 
-// change alters what is known of a User; what was honoured is to be judged again.
+// change changes the person of a User and drops the cached rows.
 func (m *memberships) change(user string, do func(*person)) {
 	p := m.people[user]
 	if p == nil {
@@ -95,18 +95,18 @@ func (m *memberships) change(user string, do func(*person)) {
 		m.people[user] = p
 	}
 	do(p)
-	p.honoured, p.judged = nil, false
+	p.honoured, p.valid = nil, false
 	if p.index == nil && len(p.places) == 0 {
 		delete(m.people, user)
 	}
 }
 
-// entries are the rows of the User's index that Memberships stand behind; clusterOf
-// is the logical cluster of an Org's own workspace.
+// entries returns the rows of the User's index that have a Membership. clusterOf returns
+// the logical cluster of an Org's own workspace.
 func (m *memberships) entries(user string, clusterOf func(org string) string) []v1alpha1.MembershipIndexEntry {
 	m.mu.RLock()
 	p := m.people[user]
-	if p == nil || p.judged {
+	if p == nil || p.valid {
 		defer m.mu.RUnlock()
 		return p.rows()
 	}
@@ -116,13 +116,13 @@ func (m *memberships) entries(user string, clusterOf func(org string) string) []
 	if p = m.people[user]; p == nil || p.index == nil {
 		return nil
 	}
-	p.honoured, p.judged = tenancy.Honoured(p.index.Spec.Entries, func(org, workspace string) (*v1alpha1.Membership, bool) {
-		return m.held.Get(clusterOf(org), tenancy.MembershipName(user, workspace))
+	p.honoured, p.valid = tenancy.Honoured(p.index.Spec.Entries, func(org, workspace string) (*v1alpha1.Membership, bool) {
+		return m.lister.Get(clusterOf(org), tenancy.MembershipName(user, workspace))
 	}), true
 	return p.rows()
 }
 
-// rows has no room to grow: who appends to it gets their own.
+// rows has no spare capacity, so that append copies it.
 func (p *person) rows() []v1alpha1.MembershipIndexEntry {
 	if p == nil {
 		return nil
@@ -130,14 +130,13 @@ func (p *person) rows() []v1alpha1.MembershipIndexEntry {
 	return slices.Clip(p.honoured)
 }
 
-// moved forgets what was honoured in an Org whose cluster was not known, or was
-// another.
+// moved drops the cached rows of the members of an Org after its logical cluster changed.
 func (m *memberships) moved(cluster string) {
-	in := m.held.InCluster(cluster)
+	in := m.lister.InCluster(cluster)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, held := range in {
-		m.change(held.Spec.UserRef.Name, func(*person) {})
+	for _, each := range in {
+		m.change(each.Spec.UserRef.Name, func(*person) {})
 	}
 }
 
@@ -150,8 +149,8 @@ func (m *memberships) of(user string) []*v1alpha1.Membership {
 	m.mu.RUnlock()
 	all := make([]*v1alpha1.Membership, 0, len(places))
 	for _, in := range places {
-		if held, ok := m.held.Get(in.Cluster, in.Name); ok {
-			all = append(all, held)
+		if found, ok := m.lister.Get(in.Cluster, in.Name); ok {
+			all = append(all, found)
 		}
 	}
 	return all

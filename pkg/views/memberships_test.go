@@ -12,15 +12,14 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Whatever comes and goes.
-func TestMembershipsComeAndGoAsInAModel(t *testing.T) {
+func TestMemberships_followRandomEventsAsAModel(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
 	change := membershipsOf(v)
 	random := rand.New(rand.NewPCG(1, 2))
 	model := map[Key]*v1alpha1.Membership{}
 	for step := range 4000 {
-		// Few and many in turn.
+		// Few and many alternate.
 		n := []int{2, 3, 5}[step/500%3]
 		cluster := fmt.Sprint("org", random.IntN(n))
 		m := at(cluster, tenancy.NewMembership(fmt.Sprint("user", random.IntN(n)), []string{"", wsUUID, orgUUID}[random.IntN(3)], v1alpha1.RoleMember))
@@ -28,7 +27,7 @@ func TestMembershipsComeAndGoAsInAModel(t *testing.T) {
 		old := model[key]
 		if old != nil && random.IntN(5) < 3 {
 			delete(model, key)
-			// What a watch says of a removal is another object than the one held.
+			// A watch reports a removal with another object than the cached one.
 			change(old.DeepCopy(), nil)
 		} else {
 			model[key] = m
@@ -54,7 +53,7 @@ func TestMembershipsComeAndGoAsInAModel(t *testing.T) {
 	}
 }
 
-func TestWhatIsGoneIsForgotten(t *testing.T) {
+func TestViews_freeWhatWasRemoved(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
 	membership, index := membershipsOf(v), v.kinds.indexes.handler(&v.waiters)
@@ -76,7 +75,7 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 	require.Empty(t, v.memberships.people)
 }
 
-func TestO6_UsedWorkspacesAreThoseThatAQuotaCounts(t *testing.T) {
+func TestUsedWorkspaces_countsClaimedAndExisting(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
 	change := v.workspaceHandler()

@@ -20,8 +20,8 @@ type people struct {
 	mu         sync.RWMutex
 	names      map[string]*v1alpha1.User
 	identities map[identity]*v1alpha1.User
-	// listed are all of names, for those who go through everybody and must not hold
-	// the lock for that long; nil until somebody asks after a change.
+	// listed caches the values of names, so that a search does not hold the lock. It is nil
+	// after a change, until the next call.
 	listed atomic.Pointer[[]*v1alpha1.User]
 }
 
@@ -36,7 +36,7 @@ func (p *people) change(_ string, old, new *v1alpha1.User) {
 	if old != nil {
 		delete(p.names, old.Name)
 		id := identity{old.Spec.Issuer, old.Spec.Subject}
-		if held := p.identities[id]; held != nil && held.Name == old.Name {
+		if found := p.identities[id]; found != nil && found.Name == old.Name {
 			delete(p.identities, id)
 		}
 	}
@@ -44,10 +44,9 @@ func (p *people) change(_ string, old, new *v1alpha1.User) {
 		return
 	}
 	p.names[new.Name] = new
-	// Where two Users claim one identity, the older one is the person, on every
-	// replica alike.
+	// Where two Users claim one identity, the older one has it, on every replica alike.
 	id := identity{new.Spec.Issuer, new.Spec.Subject}
-	if held := p.identities[id]; held == nil || held.Name == new.Name || older(new, held) {
+	if found := p.identities[id]; found == nil || found.Name == new.Name || older(new, found) {
 		p.identities[id] = new
 	}
 }
@@ -73,13 +72,13 @@ func (p *people) byName(name string) (*v1alpha1.User, bool) {
 	return u, ok
 }
 
-// search finds approved people whose name or display name holds all of query, at
-// most limit of them, in the order of their names.
+// search returns active Users with query in their name or display name: at most limit,
+// ordered by name.
 func (p *people) search(query string, limit int) []*v1alpha1.User {
 	query = strings.ToLower(query)
 	found := make([]*v1alpha1.User, 0, limit)
 	for _, u := range p.everybody() {
-		if !strings.Contains(u.Name, query) && !holdsLower(u.Spec.DisplayName, query) || !tenancy.Active(u) {
+		if !strings.Contains(u.Name, query) && !containsLower(u.Spec.DisplayName, query) || !tenancy.Active(u) {
 			continue
 		}
 		at, _ := slices.BinarySearchFunc(found, u.Name, func(f *v1alpha1.User, name string) int { return cmp.Compare(f.Name, name) })
@@ -90,8 +89,8 @@ func (p *people) search(query string, limit int) []*v1alpha1.User {
 	return found
 }
 
-// holdsLower is strings.Contains(strings.ToLower(s), lower) without the copy.
-func holdsLower(s, lower string) bool {
+// containsLower is strings.Contains(strings.ToLower(s), lower) without the copy.
+func containsLower(s, lower string) bool {
 	for i := range s {
 		if startsLower(s[i:], lower) {
 			return true
@@ -113,7 +112,7 @@ func startsLower(s, lower string) bool {
 
 func (p *people) all() []*v1alpha1.User { return slices.Clone(p.everybody()) }
 
-// everybody is shared: read only.
+// everybody returns all Users. The list is shared: read only.
 func (p *people) everybody() []*v1alpha1.User {
 	if listed := p.listed.Load(); listed != nil {
 		return *listed

@@ -11,9 +11,9 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// The race detector looks on. What a reader has got stays as it was, and what they
-// ask for next is never older than the last event.
-func TestReadersAndEventsAtTheSameTime(t *testing.T) {
+// An answer does not change after it was given, and the next one is never older than the
+// last event.
+func TestViews_readersAndEventsDoNotRace(t *testing.T) {
 	t.Parallel()
 	const people = 40
 	v := newViews(t)
@@ -51,7 +51,7 @@ func TestReadersAndEventsAtTheSameTime(t *testing.T) {
 			Entries: []v1alpha1.MembershipIndexEntry{{OrgUUID: orgUUID, Role: v1alpha1.RoleAdmin}},
 		}})
 		x.Name = name
-		v.lean.index(x)
+		v.transform.index(x)
 		indexes(nil, x)
 		require.Len(t, v.Index(name), 1)
 		if i%3 == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
 
-func TestSearchFindsTheFirstByNameAndThoseAloneWhoCanAct(t *testing.T) {
+func TestSearch_findsTheFirstActiveUsersByName(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
 	change := v.kinds.users.handler(&v.waiters)
@@ -44,6 +44,6 @@ func FuzzHoldsLower(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s, query string) {
 		query = strings.ToLower(query)
-		require.Equal(t, strings.Contains(strings.ToLower(s), query), holdsLower(s, query))
+		require.Equal(t, strings.Contains(strings.ToLower(s), query), containsLower(s, query))
 	})
 }

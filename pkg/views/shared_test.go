@@ -9,9 +9,8 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
 
-// The objects in what a view returns are shared and read only; the lists are the
-// caller's own.
-func TestACallerWhoAltersAListDoesNotAlterTheView(t *testing.T) {
+// The objects in a list are shared and read only. The list is the caller's own.
+func TestViews_listsAreTheCallersOwn(t *testing.T) {
 	t.Parallel()
 	const person, org = "person-000000", 0
 	v, _ := watching(t, world{orgs: 3, people: 20, rows: 3}.objects(), nil)
@@ -74,13 +73,13 @@ func present(list []*v1alpha1.Membership) []*v1alpha1.Membership {
 	return out
 }
 
-// A view's own answer may differ from the object that the informer holds, and must
-// not be written into it: reconcilers compare that one.
-func TestViewsDoNotWriteIntoWhatInformersHold(t *testing.T) {
+// A view's answer may differ from the informer's object. Reconcilers compare that object,
+// so the view must not write into it.
+func TestViews_doNotWriteIntoObjectsOfInformers(t *testing.T) {
 	t.Parallel()
 	w := world{orgs: 3, people: 12, rows: 3}
 	objects := w.objects()
-	// The index says admin; the truth is a member now, and in one Org nothing at all.
+	// The index says admin. The Memberships say member, and in one Org there is none.
 	demoted := w.membership(0, 0)
 	demoted.Spec.Role = v1alpha1.RoleMember
 	objects["memberships"][0] = demoted

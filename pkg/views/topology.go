@@ -11,20 +11,22 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// topology knows which logical cluster is what. A Workspace is found by the
-// cluster of its parent and by name, because at the start the events of an Org
-// and of what is in it come in any order.
+// topology maps Orgs and Workspaces to logical clusters and back. It keys a Workspace by
+// the logical cluster of its parent and by name, because at the start the events of an
+// Org and of its Workspaces come in any order.
 type topology struct {
 	orgs string
 	hub  map[string]bool
 
 	mu            sync.RWMutex
 	organizations map[string]*v1alpha1.Organization
-	creators      map[string]map[string]struct{}
-	clusterOfOrg  map[string]string
-	orgOfCluster  map[string]string
-	workspaces    map[string]map[string]tenancy.Workspace
-	placeOf       map[string]Key
+	// creators has the UUIDs of the Orgs that a User created.
+	creators     map[string]map[string]struct{}
+	clusterOfOrg map[string]string
+	orgOfCluster map[string]string
+	workspaces   map[string]map[string]tenancy.Workspace
+	// keyOf has the Workspace of a logical cluster.
+	keyOf map[string]Key
 }
 
 func newTopology(c Clusters) topology {
@@ -39,7 +41,7 @@ func newTopology(c Clusters) topology {
 		clusterOfOrg:  map[string]string{},
 		orgOfCluster:  map[string]string{},
 		workspaces:    map[string]map[string]tenancy.Workspace{},
-		placeOf:       map[string]Key{},
+		keyOf:         map[string]Key{},
 	}
 }
 
@@ -74,7 +76,8 @@ func remove[O, I comparable, V any](m map[O]map[I]V, outer O, inner I) {
 	}
 }
 
-// creator is whose quota an Organization counts against (O-5); empty for none.
+// creator returns the User whose quota the Organization counts against (O-5); empty for
+// none.
 func creator(o *v1alpha1.Organization) string {
 	if o.Spec.Personal {
 		return ""
@@ -98,14 +101,14 @@ func (t *topology) workspace(cluster string, old, new *kcptenancyv1alpha1.Worksp
 	}
 	if old != nil {
 		remove(t.workspaces, cluster, old.Name)
-		delete(t.placeOf, old.Spec.Cluster)
+		delete(t.keyOf, old.Spec.Cluster)
 	}
 	if new != nil {
 		w := tenancy.WorkspaceOf("", new)
-		leanStatus(&w.Status)
+		transformStatus(&w.Status)
 		put(t.workspaces, cluster, new.Name, w)
 		if new.Spec.Cluster != "" {
-			t.placeOf[new.Spec.Cluster] = Key{cluster, new.Name}
+			t.keyOf[new.Spec.Cluster] = Key{cluster, new.Name}
 		}
 	}
 }
@@ -157,7 +160,7 @@ func (t *topology) list(org string) []tenancy.Workspace {
 	return out
 }
 
-// used counts what takes a place in the Org's quota, without listing it.
+// used counts the Workspaces against the Org's quota without copying the list.
 func (t *topology) used(org string, claims []v1alpha1.Claim) int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -171,8 +174,8 @@ func (t *topology) used(org string, claims []v1alpha1.Claim) int {
 	return n
 }
 
-// share makes a row of an index hold the strings that the topology has of its
-// Org and Workspace, where it knows them already.
+// share replaces the strings of an index row by the equal ones that the topology has of
+// the Org and the Workspace.
 func (t *topology) share(e *v1alpha1.MembershipIndexEntry) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -189,8 +192,8 @@ func (t *topology) share(e *v1alpha1.MembershipIndexEntry) {
 	same(&e.ClusterID, w.ClusterID)
 }
 
-// sharedID is the ID of an Org's logical cluster, as the topology holds it where it
-// knows it already.
+// sharedID returns the topology's own copy of the ID of an Org's logical cluster, where it
+// has one.
 func (t *topology) sharedID(id string) string {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -207,9 +210,9 @@ func (t *topology) cluster(id string) tenancy.Cluster {
 	if org, ok := t.orgOfCluster[id]; ok {
 		return tenancy.Cluster{ID: id, Kind: tenancy.ClusterOrg, OrgUUID: org}
 	}
-	if place, ok := t.placeOf[id]; ok {
-		if org, ok := t.orgOfCluster[place.Cluster]; ok {
-			return tenancy.Cluster{ID: id, Kind: tenancy.ClusterWorkspace, OrgUUID: org, WorkspaceUUID: place.Name}
+	if key, ok := t.keyOf[id]; ok {
+		if org, ok := t.orgOfCluster[key.Cluster]; ok {
+			return tenancy.Cluster{ID: id, Kind: tenancy.ClusterWorkspace, OrgUUID: org, WorkspaceUUID: key.Name}
 		}
 	}
 	return tenancy.Cluster{ID: id}
@@ -236,5 +239,5 @@ func (t *topology) orgCount() int {
 func (t *topology) workspaceCount() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return len(t.placeOf)
+	return len(t.keyOf)
 }

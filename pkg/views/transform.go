@@ -12,60 +12,57 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
 
-// lean makes what the informers keep of people small. It is given objects fresh
-// from the wire, before anybody else sees them. It drops only what no reader of
-// the informers asks for and what no patch of theirs touches: reconcilers compare
-// what they hold with what they want, and a field that was missing would be
-// written again and again. Everything else is made to share memory with what is
-// there already, which is safe because all of it is read only.
-type lean struct {
+// transform makes the cached objects of people small. Informers call it with objects
+// fresh from the wire. It drops only fields that no reader asks for and no reconciler
+// writes: a reconciler compares the cached object with the desired one, and would write a
+// missing field again and again. Other fields share memory with equal ones, which is safe
+// because cached objects are read only.
+type transform struct {
 	topology *topology
-	// annotations are those of an object that has none but what kcp itself gives all of
-	// the logical cluster of people.
+	// annotations are those that kcp gives every object in the logical cluster of people.
 	annotations map[string]string
 }
 
-func newLean(t *topology, users string) lean {
-	return lean{topology: t, annotations: map[string]string{logicalcluster.AnnotationKey: users}}
+func newTransform(t *topology, users string) transform {
+	return transform{topology: t, annotations: map[string]string{logicalcluster.AnnotationKey: users}}
 }
 
-func (l *lean) user(u *v1alpha1.User) {
-	l.object(&u.TypeMeta, &u.ObjectMeta)
-	// kcp selects by this label; in memory people are found by the identity itself.
+func (t *transform) user(u *v1alpha1.User) {
+	t.object(&u.TypeMeta, &u.ObjectMeta)
+	// kcp selects by this label. The views find a User by the identity itself.
 	delete(u.Labels, v1alpha1.IdentityLabel)
 	if len(u.Labels) == 0 {
 		u.Labels = nil
 	}
 	delete(u.Annotations, corev1.LastAppliedConfigAnnotation)
-	u.Annotations = l.shared(u.Annotations)
+	u.Annotations = t.shared(u.Annotations)
 	share(&u.Spec.Issuer)
 	share(&u.Spec.Registration)
 	u.Spec.Subject = within(u.Spec.RBACIdentity, u.Spec.Subject)
-	leanStatus(&u.Status.CommonStatus)
+	transformStatus(&u.Status.CommonStatus)
 }
 
-// membership comes before packMembership, which keeps little of the object.
-func (l *lean) membership(m *v1alpha1.Membership) {
-	l.object(&m.TypeMeta, &m.ObjectMeta)
+// membership runs before encodeMembership.
+func (t *transform) membership(m *v1alpha1.Membership) {
+	t.object(&m.TypeMeta, &m.ObjectMeta)
 	delete(m.Annotations, corev1.LastAppliedConfigAnnotation)
 	if cluster, ok := m.Annotations[logicalcluster.AnnotationKey]; ok {
-		m.Annotations[logicalcluster.AnnotationKey] = l.topology.sharedID(cluster)
+		m.Annotations[logicalcluster.AnnotationKey] = t.topology.sharedID(cluster)
 	}
 }
 
-// index leaves annotations and labels as they are: of all these kinds it alone is
-// updated as a whole.
-func (l *lean) index(i *v1alpha1.UserMembershipIndex) {
-	l.object(&i.TypeMeta, &i.ObjectMeta)
-	i.Annotations = l.shared(i.Annotations)
+// index keeps annotations and labels, because an index is replaced as a whole.
+func (t *transform) index(i *v1alpha1.UserMembershipIndex) {
+	t.object(&i.TypeMeta, &i.ObjectMeta)
+	i.Annotations = t.shared(i.Annotations)
 	i.Spec.Entries = exact(i.Spec.Entries)
 	for n := range i.Spec.Entries {
-		l.topology.share(&i.Spec.Entries[n])
+		t.topology.share(&i.Spec.Entries[n])
 		share(&i.Spec.Entries[n].Role)
 	}
 }
 
-func (l *lean) object(kind *metav1.TypeMeta, o *metav1.ObjectMeta) {
+func (t *transform) object(kind *metav1.TypeMeta, o *metav1.ObjectMeta) {
 	share(&kind.Kind)
 	share(&kind.APIVersion)
 	o.ManagedFields = nil
@@ -75,17 +72,17 @@ func (l *lean) object(kind *metav1.TypeMeta, o *metav1.ObjectMeta) {
 	}
 }
 
-// shared returns one map for all who have the same: a map of one entry is bigger than
-// many an object.
-func (l *lean) shared(annotations map[string]string) map[string]string {
-	if maps.Equal(annotations, l.annotations) {
-		return l.annotations
+// shared returns one map for all objects with the same annotations: a map of one entry is
+// bigger than many objects.
+func (t *transform) shared(annotations map[string]string) map[string]string {
+	if maps.Equal(annotations, t.annotations) {
+		return t.annotations
 	}
 	return annotations
 }
 
-// leanStatus shares what conditions have in common. Their times are their own.
-func leanStatus(s *v1alpha1.CommonStatus) {
+// transformStatus shares all strings of the conditions.
+func transformStatus(s *v1alpha1.CommonStatus) {
 	share(&s.Phase)
 	s.Conditions = exact(s.Conditions)
 	for i := range s.Conditions {
@@ -97,16 +94,15 @@ func leanStatus(s *v1alpha1.CommonStatus) {
 	}
 }
 
-// share replaces a string that many objects hold by the one that is held already.
-// Nothing has to be forgotten: the table keeps strings only until the collector
-// runs, and those who hold one keep it.
+// share replaces a string by an equal one that another object has. The table of package
+// unique keeps weak references, so an unused string is collected.
 func share[S ~string](s *S) {
 	if *s != "" {
 		*s = S(unique.Make(string(*s)).Value())
 	}
 }
 
-// same replaces a string by an equal one that is kept anyway.
+// same replaces a string by kept where they are equal.
 func same(s *string, kept string) {
 	if *s == kept {
 		*s = kept
@@ -115,8 +111,8 @@ func same(s *string, kept string) {
 	share(s)
 }
 
-// within returns part as a piece of whole, where it is one, so that only whole is
-// kept.
+// within returns part as a substring of whole, where it is one, so that the two share
+// memory.
 func within(whole, part string) string {
 	if i := strings.Index(whole, part); i >= 0 {
 		return whole[i : i+len(part)]
@@ -124,8 +120,7 @@ func within(whole, part string) string {
 	return part
 }
 
-// exact returns the elements without the room to grow that a decoder leaves behind
-// them.
+// exact returns the elements without the spare capacity that a decoder leaves.
 func exact[E any](s []E) []E {
 	if len(s) == cap(s) {
 		return s

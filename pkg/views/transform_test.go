@@ -14,7 +14,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// laden gives an object all that others may have put on it.
+// laden sets metadata that other clients may have set.
 func laden[T kcp.Object](o T) T {
 	at := metav1.NewTime(epoch.Add(1000))
 	annotations := o.GetAnnotations()
@@ -34,9 +34,9 @@ func laden[T kcp.Object](o T) T {
 	return o
 }
 
-// A reconciler compares what it holds with what it wants: what is not held would be
-// written for ever.
-func TestInformersLoseNothingThatAReconcilerComparesOrWrites(t *testing.T) {
+// A reconciler compares the cached object with the desired one, and would write a missing
+// field for ever.
+func TestTransform_keepsWhatReconcilersCompare(t *testing.T) {
 	t.Parallel()
 	w := world{orgs: 1, people: 1, rows: 1}
 	at := epoch
@@ -79,7 +79,7 @@ func TestInformersLoseNothingThatAReconcilerComparesOrWrites(t *testing.T) {
 	dropped(user, true)
 	heldUser, ok := in.Users.Get(usersCluster, user.Name)
 	same(user, heldUser, ok)
-	// An index is updated as a whole, so that nothing at all may be missing.
+	// An index is replaced as a whole, so nothing may be missing.
 	dropped(index, false)
 	heldIndex, ok := in.Indexes.Get(usersCluster, index.Name)
 	same(index, heldIndex, ok)
@@ -90,7 +90,7 @@ func TestInformersLoseNothingThatAReconcilerComparesOrWrites(t *testing.T) {
 	}
 }
 
-func TestObjectsShareWhatIsTheSameAndNothingElse(t *testing.T) {
+func TestTransform_sharesOnlyEqualStrings(t *testing.T) {
 	t.Parallel()
 	w := world{orgs: 2, people: 4, rows: 2}
 	objects := w.objects()
@@ -118,8 +118,7 @@ func TestObjectsShareWhatIsTheSameAndNothingElse(t *testing.T) {
 	require.Same(t, unsafe.StringData(org.Spec.DisplayName), unsafe.StringData(row.OrgDisplayName))
 }
 
-// What is shared must not be written to: a reconciler's copy is its own.
-func TestACopyOfWhatIsSharedIsTheCallersOwn(t *testing.T) {
+func TestTransform_deepCopySharesNothingMutable(t *testing.T) {
 	t.Parallel()
 	w := world{orgs: 1, people: 2, rows: 1}
 	_, in := watching(t, w.objects(), nil)

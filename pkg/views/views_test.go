@@ -26,28 +26,28 @@ func newViews(t *testing.T) *Views {
 	return v
 }
 
-// holding plays the informer of Memberships, which has them before the views are told.
-type holding struct {
+// fakeLister plays the informer of Memberships, which has a change before the views.
+type fakeLister struct {
 	mu  sync.Mutex
 	all map[Key]*v1alpha1.Membership
 }
 
-func (h *holding) Get(cluster, name string) (*v1alpha1.Membership, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	m, ok := h.all[Key{cluster, name}]
+func (l *fakeLister) Get(cluster, name string) (*v1alpha1.Membership, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m, ok := l.all[Key{cluster, name}]
 	return m, ok
 }
 
-func (h *holding) InCluster(cluster string) []*v1alpha1.Membership {
-	return h.Named(cluster, func(string) bool { return true })
+func (l *fakeLister) InCluster(cluster string) []*v1alpha1.Membership {
+	return l.Named(cluster, func(string) bool { return true })
 }
 
-func (h *holding) Named(cluster string, wanted func(string) bool) []*v1alpha1.Membership {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (l *fakeLister) Named(cluster string, wanted func(string) bool) []*v1alpha1.Membership {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	var in []*v1alpha1.Membership
-	for key, m := range h.all {
+	for key, m := range l.all {
 		if key.Cluster == cluster && wanted(key.Name) {
 			in = append(in, m)
 		}
@@ -55,21 +55,21 @@ func (h *holding) Named(cluster string, wanted func(string) bool) []*v1alpha1.Me
 	return in
 }
 
-func (h *holding) change(old, new *v1alpha1.Membership) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (l *fakeLister) change(old, new *v1alpha1.Membership) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if old != nil {
-		delete(h.all, Key{kcp.ClusterOf(old), old.Name})
+		delete(l.all, Key{kcp.ClusterOf(old), old.Name})
 	}
 	if new != nil {
-		h.all[Key{kcp.ClusterOf(new), new.Name}] = new
+		l.all[Key{kcp.ClusterOf(new), new.Name}] = new
 	}
 }
 
-// membershipsOf are changes of the Memberships that the views are of.
+// membershipsOf returns a func that changes the Memberships of the views.
 func membershipsOf(v *Views) func(old, new *v1alpha1.Membership) {
-	h := &holding{all: map[Key]*v1alpha1.Membership{}}
-	v.memberships.held = h
+	h := &fakeLister{all: map[Key]*v1alpha1.Membership{}}
+	v.memberships.lister = h
 	told := v.kinds.memberships.handler(&v.waiters)
 	return func(old, new *v1alpha1.Membership) {
 		h.change(old, new)
@@ -94,7 +94,7 @@ func workspace(parent, name, cluster string) *kcptenancyv1alpha1.Workspace {
 	return ws
 }
 
-func TestPeopleAreFoundByIdentityAndName(t *testing.T) {
+func TestPeople_areFoundByIdentityAndName(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
 	change := v.kinds.users.handler(&v.waiters)
@@ -121,7 +121,7 @@ func TestPeopleAreFoundByIdentityAndName(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestTopologyKnowsEveryClusterInWhateverOrderEventsCome(t *testing.T) {
+func TestTopology_acceptsEventsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
 	organization, change := v.kinds.organizations.handler(&v.waiters), v.workspaceHandler()
@@ -164,7 +164,7 @@ func TestTopologyKnowsEveryClusterInWhateverOrderEventsCome(t *testing.T) {
 	require.Empty(t, v.Workspaces(orgUUID))
 }
 
-func TestMembershipsByPersonAndByOrg(t *testing.T) {
+func TestMemberships_areListedByPersonAndByOrg(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
 	change := membershipsOf(v)
@@ -183,8 +183,8 @@ func TestMembershipsByPersonAndByOrg(t *testing.T) {
 	require.Equal(t, []*v1alpha1.Membership{elsewhere}, v.MembershipsOf("bob"))
 }
 
-// The index is derived and may be behind; what it says too much opens nothing.
-func TestTheIndexFailsClosed(t *testing.T) {
+// The index is derived and may be behind. A row without its Membership gives no right.
+func TestIndex_failsClosed(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
 	membership, index := membershipsOf(v), v.kinds.indexes.handler(&v.waiters)

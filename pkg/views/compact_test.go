@@ -12,7 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// fromWire is a Membership as it comes from kcp, after lean.
+// fromWire returns a Membership as transform leaves it.
 func fromWire(t *testing.T, m *v1alpha1.Membership, alter func(*v1alpha1.Membership)) *v1alpha1.Membership {
 	t.Helper()
 	at("org1", m)
@@ -34,7 +34,7 @@ func fromWire(t *testing.T, m *v1alpha1.Membership, alter func(*v1alpha1.Members
 	return decoded
 }
 
-func TestAPackedMembershipIsTheSameAgain(t *testing.T) {
+func TestCompactMembership_decodesToTheSameObject(t *testing.T) {
 	t.Parallel()
 	for name, alter := range map[string]func(*v1alpha1.Membership){
 		"as it is":       func(*v1alpha1.Membership) {},
@@ -48,15 +48,14 @@ func TestAPackedMembershipIsTheSameAgain(t *testing.T) {
 	} {
 		for _, workspace := range []string{"", wsUUID} {
 			m := fromWire(t, tenancy.NewMembership("alice", workspace, v1alpha1.RoleMember), alter)
-			packed := packMembership(m)
+			packed := encodeMembership(m)
 			require.NotNil(t, packed, "%s %s", name, workspace)
 			require.Equal(t, m, packed.Unpack("org1", m.Name), "%s %s", name, workspace)
 		}
 	}
 }
 
-// Whatever would be lost stays in the object itself.
-func TestAMembershipThatIsUnlikeOthersIsNotPacked(t *testing.T) {
+func TestCompactMembership_refusesWhatItWouldLose(t *testing.T) {
 	t.Parallel()
 	at := metav1.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for name, alter := range map[string]func(*v1alpha1.Membership){
@@ -84,6 +83,6 @@ func TestAMembershipThatIsUnlikeOthersIsNotPacked(t *testing.T) {
 		},
 	} {
 		m := fromWire(t, tenancy.NewMembership("alice", wsUUID, v1alpha1.RoleMember), alter)
-		require.Nil(t, packMembership(m), name)
+		require.Nil(t, encodeMembership(m), name)
 	}
 }

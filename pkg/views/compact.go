@@ -17,49 +17,50 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// packedConditions is how many conditions the hub gives a Membership.
-const packedConditions = 3
+// maxConditions is the number of conditions of a Membership.
+const maxConditions = 3
 
-// packedMembership is a Membership like most: of nothing but what the hub and kcp
-// give every one. There are more of them than of everything else together. Its user
-// and Workspace are in its name, and what many have in common they share.
-type packedMembership struct {
+// compactMembership is the compact encoding of a Membership: there are more Memberships
+// than other objects together. User and Workspace are parsed from the object's name, and
+// the fields that many Memberships have in common are stored once.
+type compactMembership struct {
 	common  unique.Handle[commonMembership]
 	uid     uuid.UUID
 	version uint64
-	// created is in seconds, as in JSON; turned are how many later the conditions did.
+	// created is a Unix time in seconds, as precise as JSON. turned has the seconds from
+	// there to each condition's lastTransitionTime.
 	created int64
-	turned  [packedConditions]int32
+	turned  [maxConditions]int32
 }
 
-// commonMembership is what many Memberships have in common.
+// commonMembership has the fields that many Memberships have in common.
 type commonMembership struct {
 	kind                 metav1.TypeMeta
 	generation, observed int64
 	role                 v1alpha1.Role
 	sudo                 bool
 	phase                v1alpha1.Phase
-	// conditions are without their times; those without a type are none.
-	conditions [packedConditions]metav1.Condition
+	// conditions have no times. One without a type is absent.
+	conditions [maxConditions]metav1.Condition
 }
 
-// packMembership returns nil for a Membership that would not be the same again.
-func packMembership(m *v1alpha1.Membership) kcp.Packed[*v1alpha1.Membership] {
+// encodeMembership returns nil for a Membership that would not decode to the same object.
+func encodeMembership(m *v1alpha1.Membership) kcp.Packed[*v1alpha1.Membership] {
 	uid, err := uuid.Parse(string(m.UID))
-	if err != nil || len(m.Status.Conditions) > packedConditions {
+	if err != nil || len(m.Status.Conditions) > maxConditions {
 		return nil
 	}
 	version, err := strconv.ParseUint(m.ResourceVersion, 10, 64)
 	if err != nil {
 		return nil
 	}
-	p := &packedMembership{uid: uid, version: version, created: m.CreationTimestamp.Unix()}
+	p := &compactMembership{uid: uid, version: version, created: m.CreationTimestamp.Unix()}
 	common := commonMembership{
 		kind: m.TypeMeta, generation: m.Generation, observed: m.Status.ObservedGeneration,
 		role: m.Spec.Role, sudo: m.Spec.Sudo, phase: m.Status.Phase,
 	}
 	for i, c := range m.Status.Conditions {
-		p.turned[i] = int32(c.LastTransitionTime.Unix() - p.created) //nolint:gosec // what does not fit is not packed
+		p.turned[i] = int32(c.LastTransitionTime.Unix() - p.created) //nolint:gosec // a difference that does not fit is found below
 		c.LastTransitionTime = metav1.Time{}
 		common.conditions[i] = c
 	}
@@ -71,7 +72,7 @@ func packMembership(m *v1alpha1.Membership) kcp.Packed[*v1alpha1.Membership] {
 }
 
 // Unpack implements kcp.Packed.
-func (p *packedMembership) Unpack(cluster, name string) *v1alpha1.Membership {
+func (p *compactMembership) Unpack(cluster, name string) *v1alpha1.Membership {
 	common := p.common.Value()
 	user, workspace := name, ""
 	if in, who, ok := strings.Cut(name, "."); ok {
@@ -85,7 +86,7 @@ func (p *packedMembership) Unpack(cluster, name string) *v1alpha1.Membership {
 	m.Status.ObservedGeneration, m.Status.Phase = common.observed, common.phase
 	n := slices.IndexFunc(common.conditions[:], func(c metav1.Condition) bool { return c.Type == "" })
 	if n < 0 {
-		n = packedConditions
+		n = maxConditions
 	}
 	if n > 0 {
 		m.Status.Conditions = slices.Clone(common.conditions[:n])
