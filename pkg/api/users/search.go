@@ -10,7 +10,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
-// The search finds somebody to invite; it is no way to read the directory out.
+// The search finds a person to invite. It has one short page, so that nobody reads the
+// whole directory with it.
 const (
 	minQuery = 2
 	maxQuery = 128
@@ -31,7 +32,9 @@ func (h *Handler) search(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// There is no next page: who is not among the first needs another query.
+	if err := paging.Whole(r); err != nil {
+		return err
+	}
 	list := paging.List[found]{Items: []found{}}
 	for _, u := range h.Views.SearchPeople(q, min(limit, maxFound)) {
 		list.Items = append(list.Items, found{u.Name, u.Spec.DisplayName})

@@ -129,6 +129,9 @@ func (h *Handler) memberships(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := paging.Whole(r); err != nil {
+		return err
+	}
 	entries := h.Views.Index(httpmw.CallerOf(r).User.Name)
 	items := make([]row, 0, len(entries))
 	for _, e := range entries {

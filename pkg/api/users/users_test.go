@@ -264,6 +264,7 @@ func TestO3_MembershipsRenderASwitcher(t *testing.T) {
 	answer = f.get(apitest.Operator, "/memberships")
 	answer.Object(t, http.StatusOK)
 	require.JSONEq(t, `{"continue": "", "items": []}`, answer.Body, "an empty list is not null")
+	f.get(apitest.Mixed, "/memberships?continue=x").RefusedField(t, "query:continue")
 }
 
 func TestO13_MembershipsLeaveOutTheSoftDeletedUnlessAsked(t *testing.T) {

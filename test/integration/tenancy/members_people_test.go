@@ -95,13 +95,16 @@ func TestTheSearchIsNoDirectoryDump(t *testing.T) {
 		}
 		return err
 	})
-	for _, more := range []string{"", "&limit=500", "&continue=crowd-19", "&deleted=true"} {
+	for _, more := range []string{"", "&limit=500", "&continue=", "&deleted=true"} {
 		c := search("bob", "crowd")
 		c.Path += more
 		a := hub.Do(t, c, http.StatusOK)
 		require.Len(t, a.JSON["items"], 20, more)
 		require.Empty(t, a.Text("continue"), more)
 	}
+	further := search("bob", "crowd")
+	further.Path += "&continue=crowd-19"
+	hub.Do(t, further, http.StatusBadRequest)
 	for _, q := range []string{"%%", "**", "..", "//", "crowd-2[0-4]"} {
 		require.Empty(t, hub.Do(t, search("bob", q), http.StatusOK).JSON["items"], "%q is no pattern", q)
 	}

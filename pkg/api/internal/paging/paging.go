@@ -1,9 +1,12 @@
 package paging
 
 import (
+	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,13 +20,16 @@ const (
 	maxLimit     = 500
 )
 
-// List is a page as it is answered. Continue is empty on the last page.
+// fieldContinue is how refusals name the parameter.
+const fieldContinue = "query:continue"
+
+// List is one page of a list. Continue is empty on the last page.
 type List[T any] struct {
 	Items    []T    `json:"items"`
 	Continue string `json:"continue"`
 }
 
-// Limit is how many items ?limit= asks for.
+// Limit returns how many items ?limit= asks for.
 func Limit(r *http.Request) (int, error) {
 	raw := r.URL.Query().Get("limit")
 	if raw == "" {
@@ -36,16 +42,23 @@ func Limit(r *http.Request) (int, error) {
 	return n, nil
 }
 
-// Page sorts items by display name and then UUID, leaves out those whose display
-// name does not hold ?q=, and cuts out the page that ?limit= and ?continue= ask
-// for.
+// Whole refuses ?continue= for a list that has one page only.
+func Whole(r *http.Request) error {
+	if r.URL.Query().Get("continue") != "" {
+		return errs.InvalidField(fieldContinue, "this list has no further pages")
+	}
+	return nil
+}
+
+// Page sorts items by display name and UUID, filters them by ?q=, and returns the page
+// that ?limit= and ?continue= ask for.
 func Page[T any](r *http.Request, items []T, key func(T) (displayName, uuid string)) (List[T], error) {
 	query := r.URL.Query()
 	limit, err := Limit(r)
 	if err != nil {
 		return List[T]{}, err
 	}
-	after, err := decode(query.Get("continue"))
+	after, err := decode(r.URL)
 	if err != nil {
 		return List[T]{}, err
 	}
@@ -64,14 +77,14 @@ func Page[T any](r *http.Request, items []T, key func(T) (displayName, uuid stri
 	if after != nil {
 		items = slices.DeleteFunc(items, func(item T) bool {
 			name, uuid := key(item)
-			return cmp.Or(cmp.Compare(name, after[0]), cmp.Compare(uuid, after[1])) <= 0
+			return cmp.Or(cmp.Compare(name, after.name), cmp.Compare(uuid, after.uuid)) <= 0
 		})
 	}
 	page := List[T]{Items: items}
 	if len(items) > limit {
 		page.Items = items[:limit]
 		name, uuid := key(items[limit-1])
-		page.Continue = base64.RawURLEncoding.EncodeToString([]byte(name + "\x00" + uuid))
+		page.Continue = encode(r.URL, position{name, uuid})
 	}
 	if page.Items == nil {
 		page.Items = []T{}
@@ -88,16 +101,47 @@ func Write[T any](w http.ResponseWriter, r *http.Request, items []T, key func(T)
 	return httpapi.Write(w, http.StatusOK, page)
 }
 
-// decode reads the last item of the page before.
-func decode(token string) ([]string, error) {
+// position is the last item of a page. A token holds it, and no other item.
+type position struct{ name, uuid string }
+
+// encode returns the token of the page behind p. Its digest covers the list and the
+// filters, so that the token is refused elsewhere. It needs no key: every replica
+// accepts it, also after a restart, and a forged one only moves the start of a page.
+func encode(list *url.URL, p position) string {
+	last := p.name + "\x00" + p.uuid
+	return base64.RawURLEncoding.EncodeToString(append(digest(list, last), last...))
+}
+
+// decode reads ?continue=. It returns nil for the first page.
+func decode(list *url.URL) (*position, error) {
+	token := list.Query().Get("continue")
 	if token == "" {
 		return nil, nil
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(token)
-	// The UUID comes last and holds no NUL; of a display name nobody can be sure.
-	cut := strings.LastIndexByte(string(raw), 0)
-	if err != nil || cut < 0 {
-		return nil, errs.InvalidField("query:continue", "is not one that a list of this kind returned")
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(raw) < digestSize {
+		return nil, unknownToken()
 	}
-	return []string{string(raw[:cut]), string(raw[cut+1:])}, nil
+	last := string(raw[digestSize:])
+	// A UUID holds no NUL; a display name may.
+	cut := strings.LastIndexByte(last, 0)
+	if cut < 0 || !bytes.Equal(raw[:digestSize], digest(list, last)) {
+		return nil, unknownToken()
+	}
+	return &position{name: last[:cut], uuid: last[cut+1:]}, nil
+}
+
+func unknownToken() error {
+	return errs.InvalidField(fieldContinue, "is not one that this list returned for the same filters; begin again without it")
+}
+
+const digestSize = 16
+
+// digest covers the path, every parameter but those of paging, and the last item.
+func digest(list *url.URL, last string) []byte {
+	filters := list.Query()
+	filters.Del("limit")
+	filters.Del("continue")
+	sum := sha256.Sum256([]byte(list.Path + "\x00" + filters.Encode() + "\x00" + last))
+	return sum[:digestSize]
 }

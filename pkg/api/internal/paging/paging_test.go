@@ -24,7 +24,7 @@ func page(t testing.TB, query url.Values, items ...item) (paging.List[item], err
 	return paging.Page(r, items, key)
 }
 
-func TestPageIsSortedByNameAndThenUUID(t *testing.T) {
+func TestPage_isSortedByNameAndThenUUID(t *testing.T) {
 	t.Parallel()
 	list, err := page(t, nil, item{"b", "1"}, item{"a", "3"}, item{"B", "4"}, item{"a", "2"})
 	require.NoError(t, err)
@@ -32,7 +32,7 @@ func TestPageIsSortedByNameAndThenUUID(t *testing.T) {
 	require.Empty(t, list.Continue)
 }
 
-func TestPageOfNothingIsAnEmptyListAndNotNull(t *testing.T) {
+func TestPage_ofNothingIsAnEmptyList(t *testing.T) {
 	t.Parallel()
 	list, err := page(t, nil)
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func TestPageOfNothingIsAnEmptyListAndNotNull(t *testing.T) {
 	require.Empty(t, list.Items)
 }
 
-func TestPageIsFilteredByNameWhateverTheCase(t *testing.T) {
+func TestPage_filtersByNameInAnyCase(t *testing.T) {
 	t.Parallel()
 	list, err := page(t, url.Values{"q": {"ÄR"}}, item{"Bär", "1"}, item{"bar", "2"}, item{"Ärger", "3"}, item{"x", "är"})
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func many(n int) []item {
 	return items
 }
 
-func TestPagesTogetherAreTheWholeListOnce(t *testing.T) {
+func TestPage_pagesTogetherAreTheWholeList(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 6, 7, 8, 50} {
 		var got []item
@@ -80,7 +80,7 @@ func TestPagesTogetherAreTheWholeListOnce(t *testing.T) {
 	}
 }
 
-func TestPageGoesOnWhereItStoppedThoughThatItemIsGone(t *testing.T) {
+func TestPage_continuesBehindAnItemThatIsGone(t *testing.T) {
 	t.Parallel()
 	items := []item{{"a", "1"}, {"b", "2"}, {"c", "3"}}
 	first, err := page(t, url.Values{"limit": {"2"}}, items...)
@@ -90,7 +90,7 @@ func TestPageGoesOnWhereItStoppedThoughThatItemIsGone(t *testing.T) {
 	require.Equal(t, []item{{"b", "3"}, {"c", "3"}}, next.Items)
 }
 
-func TestPageGoesOnAfterANameThatNoCheckHasSeen(t *testing.T) {
+func TestPage_continuesBehindANameWithANUL(t *testing.T) {
 	t.Parallel()
 	items := []item{{"a\x00b", "1"}, {"a\x00c", "2"}}
 	first, err := page(t, url.Values{"limit": {"1"}}, items...)
@@ -100,7 +100,7 @@ func TestPageGoesOnAfterANameThatNoCheckHasSeen(t *testing.T) {
 	require.Equal(t, []item{{"a\x00c", "2"}}, next.Items)
 }
 
-func TestLimitIs100UnlessGivenAndAtMost500(t *testing.T) {
+func TestLimit_is100ByDefaultAndAtMost500(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[string]int{"": 100, "1": 1, "500": 500} {
 		list, err := page(t, url.Values{"limit": {limit}}, many(600)...)
@@ -114,14 +114,49 @@ func TestLimitIs100UnlessGivenAndAtMost500(t *testing.T) {
 	}
 }
 
-func TestAForgedContinueIsRefused(t *testing.T) {
+func TestPage_refusesAContinueThatItDidNotGive(t *testing.T) {
 	t.Parallel()
-	for _, token := range []string{"!", "a", "====", base64.RawURLEncoding.EncodeToString([]byte("no end"))} {
-		_, err := page(t, url.Values{"continue": {token}}, many(3)...)
+	ask := func(target string) (paging.List[item], error) {
+		return paging.Page(httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, http.NoBody), many(9), key)
+	}
+	first, err := ask("/api/orgs?limit=2&q=name")
+	require.NoError(t, err)
+	given := first.Continue
+	raw, err := base64.RawURLEncoding.DecodeString(given)
+	require.NoError(t, err)
+	raw[len(raw)-1]++
+	for name, target := range map[string]string{
+		"the same list":               "/api/orgs?limit=2&q=name&continue=" + given,
+		"another limit":               "/api/orgs?limit=3&q=name&continue=" + given,
+		"parameters in another order": "/api/orgs?continue=" + given + "&q=name",
+	} {
+		next, err := ask(target)
+		require.NoError(t, err, name)
+		require.Equal(t, many(9)[2], next.Items[0], name)
+	}
+	for name, target := range map[string]string{
+		"no base64":                  "/api/orgs?q=name&continue=!",
+		"padding":                    "/api/orgs?q=name&continue=====",
+		"too short":                  "/api/orgs?q=name&continue=YQ",
+		"a position without digest":  "/api/orgs?q=name&continue=" + base64.RawURLEncoding.EncodeToString([]byte("name 001\x000004")),
+		"a digest without position":  "/api/orgs?q=name&continue=" + base64.RawURLEncoding.EncodeToString(make([]byte, 16)),
+		"a position that was moved":  "/api/orgs?q=name&continue=" + base64.RawURLEncoding.EncodeToString(raw),
+		"a token with an end more":   "/api/orgs?q=name&continue=" + given + "AA",
+		"the token of another list":  "/api/orgs/x/workspaces?q=name&continue=" + given,
+		"the token of another query": "/api/orgs?q=nam&continue=" + given,
+		"the token of no query":      "/api/orgs?continue=" + given,
+		"a filter more":              "/api/orgs?q=name&personal=true&continue=" + given,
+	} {
+		_, err := ask(target)
+		require.Error(t, err, name)
 		requireField(t, err, "query:continue")
 	}
-	_, err := page(t, url.Values{"continue": {base64.RawURLEncoding.EncodeToString([]byte("a\x00b"))}}, many(3)...)
-	require.NoError(t, err)
+}
+
+func TestWhole_refusesContinue(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, paging.Whole(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/?continue=&limit=1", http.NoBody)))
+	requireField(t, paging.Whole(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/?continue=a", http.NoBody)), "query:continue")
 }
 
 func requireField(t testing.TB, err error, field string) {
