@@ -150,19 +150,24 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// NotFound answers for a path that is not there.
+// NotFound answers a path that has no route.
 func NotFound(w http.ResponseWriter, r *http.Request) {
 	WriteError(w, r, errs.New(errs.NotFound, "there is nothing at this path; the API is under /api, clusters are under /clusters/{id}"))
 }
 
-// MethodNotAllowed answers for a method that a path does not have, and says which it
-// has.
+// MethodNotAllowed refuses a method that a path does not have. Allow lists those that
+// it has.
 func MethodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	var has []string
 	if routing := chi.RouteContext(r.Context()); routing != nil && routing.Routes != nil {
 		path := cmp.Or(r.URL.RawPath, r.URL.Path)
 		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-			if routing.Routes.Match(chi.NewRouteContext(), method, path) {
+			routed := method
+			if method == http.MethodHead {
+				// Every route of GET answers HEAD.
+				routed = http.MethodGet
+			}
+			if routing.Routes.Match(chi.NewRouteContext(), routed, path) {
 				has = append(has, method)
 			}
 		}

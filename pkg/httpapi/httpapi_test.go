@@ -173,7 +173,7 @@ func TestKubectlIsToldWhyInPlainText(t *testing.T) {
 	}
 }
 
-func TestARefusedMethodIsToldWhichThePathHas(t *testing.T) {
+func TestMethodNotAllowed_listsWhatThePathHas(t *testing.T) {
 	t.Parallel()
 	r := chi.NewRouter()
 	r.MethodNotAllowed(httpapi.MethodNotAllowed)
@@ -183,7 +183,7 @@ func TestARefusedMethodIsToldWhichThePathHas(t *testing.T) {
 		r.Post("/things", served)
 		r.Delete("/things/{thing}", served)
 	})
-	for path, allow := range map[string]string{"/api/things": "GET, POST", "/api/things/a": "DELETE", "/api/things/a%2Fb": "DELETE"} {
+	for path, allow := range map[string]string{"/api/things": "GET, HEAD, POST", "/api/things/a": "DELETE", "/api/things/a%2Fb": "DELETE"} {
 		w := httptest.NewRecorder()
 		r.ServeHTTP(w, httptest.NewRequest(http.MethodPut, path, http.NoBody))
 		require.Equal(t, http.StatusMethodNotAllowed, w.Code, path)

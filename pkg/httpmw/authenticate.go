@@ -161,12 +161,12 @@ func userOf(ctx context.Context, id *auth.Identity, people People, signUp SignUp
 	return user, nil
 }
 
-// selfService tells whether a request is one that people may make about
-// themselves whatever state they are in.
+// selfService reports whether a request is one that people may make about themselves
+// in any state of their account.
 func selfService(r *http.Request, name string) bool {
 	switch r.URL.Path {
 	case "/api/users/me":
-		return r.Method == http.MethodGet
+		return r.Method == http.MethodGet || r.Method == http.MethodHead
 	case "/api/users/me/undelete", "/api/users/" + name + "/undelete":
 		return r.Method == http.MethodPost
 	}

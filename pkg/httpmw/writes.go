@@ -2,13 +2,16 @@ package httpmw
 
 import (
 	"net/http"
-	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
-// RefuseWrites answers requests that may write with what check returns, unless that is
-// nil. Those that read pass whatever it returns. It stands behind Authenticate.
+// RefuseWrites refuses requests that may write with the error of check. Requests that
+// only read pass. It runs after Authenticate and, for clusters, after proxy.Shape.
 func RefuseWrites(check func() error) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
@@ -23,18 +26,15 @@ func RefuseWrites(check func() error) func(http.Handler) http.Handler {
 	}
 }
 
-// mayWrite tells whether anything may be stored because of a request. Who wants a
-// credential to read with, or asks kcp what they may do, or who they are, does so by
-// POST, too.
+// mayWrite reports whether a request may store anything. A POST for a credential, and
+// reviews of access and of identity in kcp, store nothing.
 func mayWrite(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 		return false
 	case http.MethodPost:
-		// "", "clusters", cluster, "apis", group, what follows
-		parts := strings.SplitN(r.URL.Path, "/", 6)
-		if len(parts) == 6 && parts[1] == "clusters" && parts[3] == "apis" {
-			return parts[4] != "authorization.k8s.io" && parts[4] != "authentication.k8s.io"
+		if info, ok := request.RequestInfoFrom(r.Context()); ok {
+			return info.APIGroup != authorizationv1.GroupName && info.APIGroup != authenticationv1.GroupName
 		}
 		return r.URL.Path != "/api/credentials"
 	}

@@ -4,20 +4,24 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 )
 
-func TestWritesAreRefusedAndReadsAreNot(t *testing.T) {
+func TestRefuseWrites_letsReadsPass(t *testing.T) {
 	t.Parallel()
 	var full error
 	h := routes(func(r chi.Router) {
-		r.Use(httpmw.RefuseWrites(func() error { return full }))
+		r.Use(withRequestInfo, httpmw.RefuseWrites(func() error { return full }))
 		r.HandleFunc("/*", ok)
 	})
 	for _, c := range []struct {
@@ -41,7 +45,7 @@ func TestWritesAreRefusedAndReadsAreNot(t *testing.T) {
 		{http.MethodDelete, "/clusters/c/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", true},
 		{http.MethodPost, "/clusters/c/apis/rbac.authorization.k8s.io/v1/clusterroles", true},
 		// The name of a group elsewhere in the path opens nothing.
-		{http.MethodPost, "/clusters/apis/apis/authorization.k8s.io", true},
+		{http.MethodPost, "/clusters/c/apis/authorization.k8s.io", true},
 		{http.MethodPost, "/clusters/c/api/v1/namespaces/apis/authorization.k8s.io", true},
 		{http.MethodPost, "/api/orgs/apis/authorization.k8s.io/x", true},
 	} {
@@ -58,6 +62,21 @@ func TestWritesAreRefusedAndReadsAreNot(t *testing.T) {
 	}
 	full = errors.New("a bug")
 	require.Equal(t, http.StatusInternalServerError, send(h, http.MethodPost, "/api/orgs", as("alice")).Code)
+}
+
+// withRequestInfo does what proxy.Shape does for a path of a cluster.
+func withRequestInfo(next http.Handler) http.Handler {
+	factory := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path, ok := strings.CutPrefix(r.URL.Path, "/clusters/c"); ok {
+			info, err := factory.NewRequestInfo(&http.Request{Method: r.Method, URL: &url.URL{Path: path}})
+			if err != nil {
+				panic(err)
+			}
+			r = r.WithContext(request.WithRequestInfo(r.Context(), info))
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func send(h http.Handler, method, path string, header http.Header) *httptest.ResponseRecorder {

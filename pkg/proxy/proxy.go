@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -101,7 +102,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
-	t, ok := r.Context().Value(targetKey{}).(target)
+	cluster, _ := r.Context().Value(clusterKey{}).(string)
+	info, ok := request.RequestInfoFrom(r.Context())
 	if !ok {
 		panic("proxy: route without Shape")
 	}
@@ -113,7 +115,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	user, looks := p.config.User(r), p.streams.looks.Load()
-	entry, err := p.config.Enter(user, t.cluster)
+	entry, err := p.config.Enter(user, cluster)
 	if err != nil {
 		return err
 	}
@@ -121,7 +123,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if bindsPeople(r.Method, t.info) && entry.Role != v1alpha1.RoleAdmin && sudo == nil && p.config.Settling != nil && p.config.Settling(user, entry.Workspace) {
+	if bindsPeople(r.Method, info) && entry.Role != v1alpha1.RoleAdmin && sudo == nil && p.config.Settling != nil && p.config.Settling(user, entry.Workspace) {
 		return errs.New(errs.Forbidden, "your right to give people roles in this workspace has ended")
 	}
 	opened := entry
@@ -130,14 +132,14 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	e := &exchange{
 		// kcp is asked for the cluster that was gated, by ID: a path could come to
 		// mean another one in between.
-		path:      strings.TrimSuffix(p.config.Upstream.Path, "/") + prefix + entry.Workspace.ClusterID + t.info.Path,
+		path:      strings.TrimSuffix(p.config.Upstream.Path, "/") + prefix + entry.Workspace.ClusterID + info.Path,
 		requestID: w.Header().Get("X-Request-Id"),
 		elevation: sudo,
 		stream: stream{
-			at: place{user, entry.Workspace.ClusterID}, endless: streaming(r, t.info),
+			at: place{user, entry.Workspace.ClusterID}, endless: streaming(r, info),
 			opened: opened, cancel: cancel, client: w, parting: p.config.Parting,
 		},
-		wrote: p.reportWrite(r.Method, entry, t.info),
+		wrote: p.reportWrite(r.Method, entry, info),
 	}
 	s := &e.stream
 	if r.ContentLength == 0 {

@@ -19,18 +19,12 @@ import (
 // prefix precedes the cluster in the path of every proxied request.
 const prefix = "/clusters/"
 
-// target is what a request asks for, parsed from its URL once.
-type target struct {
-	// cluster is an ID or a path, not yet resolved.
-	cluster string
-	// info is what follows the cluster, decoded, as kcp reads it.
-	info *request.RequestInfo
-}
-
-type targetKey struct{}
+// clusterKey is the context key of the cluster that a request names: an ID or a path,
+// not yet resolved.
+type clusterKey struct{}
 
 // Shape refuses every request that does not name a cluster and then a path of the
-// Kubernetes API. It runs before authentication, so that a malformed path costs no
+// Kubernetes API. It puts the RequestInfo of that path into the context. It runs before authentication, so that a malformed path costs no
 // token review. The gate decides about the cluster itself.
 func Shape(next http.Handler) http.Handler {
 	// kcp's own factory has the same two prefixes.
@@ -40,11 +34,12 @@ func Shape(next http.Handler) http.Handler {
 			w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE")
 			return errs.New(errs.MethodNotAllowed, "this method is not served here; those of the Kubernetes API are GET, HEAD, POST, PUT, PATCH and DELETE")
 		}
-		t, err := parse(r, factory)
+		cluster, info, err := parse(r, factory)
 		if err != nil {
 			return err
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), targetKey{}, t)))
+		ctx := request.WithRequestInfo(context.WithValue(r.Context(), clusterKey{}, cluster), info)
+		next.ServeHTTP(w, r.WithContext(ctx))
 		return nil
 	})
 }
@@ -65,31 +60,31 @@ func served(method string) bool {
 
 // parse reads the URL of a request. It refuses a URL that could be read in two ways;
 // it never cleans one.
-func parse(r *http.Request, factory request.RequestInfoResolver) (target, error) {
+func parse(r *http.Request, factory request.RequestInfoResolver) (cluster string, info *request.RequestInfo, err error) {
 	path, ok := wirePath(r.URL)
 	if !ok {
-		return target{}, malformed()
+		return "", nil, malformed()
 	}
 	after, ok := strings.CutPrefix(path, prefix)
 	if !ok {
-		return target{}, malformed()
+		return "", nil, malformed()
 	}
-	cluster, _, _ := strings.Cut(after, "/")
+	cluster, _, _ = strings.Cut(after, "/")
 	if !named(cluster) {
-		return target{}, errs.New(errs.NotFound, "after /clusters/ comes the ID or the full path of one workspace, in lower case and unescaped")
+		return "", nil, errs.New(errs.NotFound, "after /clusters/ comes the ID or the full path of one workspace, in lower case and unescaped")
 	}
 	rest, err := decode(after[len(cluster):])
 	if err != nil {
-		return target{}, err
+		return "", nil, err
 	}
 	if !plainQuery(r.URL.RawQuery) {
-		return target{}, errs.New(errs.Invalid, "the query has characters in it that must be percent-encoded")
+		return "", nil, errs.New(errs.Invalid, "the query has characters in it that must be percent-encoded")
 	}
-	info, err := factory.NewRequestInfo(&http.Request{Method: r.Method, URL: &url.URL{Path: rest, RawQuery: r.URL.RawQuery}})
+	info, err = factory.NewRequestInfo(&http.Request{Method: r.Method, URL: &url.URL{Path: rest, RawQuery: r.URL.RawQuery}})
 	if err != nil {
-		return target{}, errs.New(errs.NotFound, "the path names no resource of the Kubernetes API")
+		return "", nil, errs.New(errs.NotFound, "the path names no resource of the Kubernetes API")
 	}
-	return target{cluster: cluster, info: info}, nil
+	return cluster, info, nil
 }
 
 // wirePath returns the path as the client sent it. URL.EscapedPath does not: it

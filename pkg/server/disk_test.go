@@ -138,12 +138,12 @@ func TestWhatWritesStandsStillWhileTheDiskIsFull(t *testing.T) {
 	m.whileRoom(ctx, func(context.Context) { require.Fail(t, "without room") })
 }
 
-func TestReadyzTellsOfAFullDiskAndKeepsWhoReads(t *testing.T) {
+func TestReadyz_aFullDiskIsADetailOnly(t *testing.T) {
 	t.Parallel()
 	m, h := newMeasured(t), newHealth()
 	ask := func() (int, string) {
 		w := httptest.NewRecorder()
-		h.readyz(w, httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody))
+		h.details(w, httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody))
 		return w.Code, w.Body.String()
 	}
 	code, body := ask()

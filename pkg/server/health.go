@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -60,11 +61,12 @@ func (h *health) watch(ctx context.Context, d *dataDisk) {
 	d.watch(ctx)
 }
 
-// check is something that must be well; why is empty where it is. One that is lenient
-// is told of, and no reason to send nobody any more.
+// check is one thing that readiness depends on.
 type check struct {
+	// why says what is wrong; it is empty where all is well.
 	name, why string
-	lenient   bool
+	// lenient is set where the hub stays ready all the same.
+	lenient bool
 }
 
 func (h *health) checks() []check {
@@ -86,8 +88,11 @@ func (h *health) checks() []check {
 	return all
 }
 
-func (h *health) readyz(w http.ResponseWriter, r *http.Request) {
-	code, well, b := http.StatusOK, true, &strings.Builder{}
+// ready reports whether the hub can serve, and lists every check in the form of
+// kube-apiserver's /readyz?verbose.
+func (h *health) ready() (code int, well bool, details string) {
+	code, well = http.StatusOK, true
+	b := &strings.Builder{}
 	for _, c := range h.checks() {
 		if c.why == "" {
 			fmt.Fprintf(b, "[+]%s ok\n", c.name)
@@ -98,22 +103,40 @@ func (h *health) readyz(w http.ResponseWriter, r *http.Request) {
 		}
 		fmt.Fprintf(b, "[-]%s not ready: %s\n", c.name, c.why)
 	}
-	if !r.URL.Query().Has("verbose") && well {
-		b.Reset()
-		b.WriteString("ok")
+	return code, well, b.String()
+}
+
+// readyz is the public readiness probe. It gives no details: they are for operators.
+func (h *health) readyz(w http.ResponseWriter, _ *http.Request) {
+	code, _, _ := h.ready()
+	if code == http.StatusOK {
+		writeText(w, code, "ok")
+		return
 	}
+	writeText(w, code, "not ready")
+}
+
+// details is the readiness probe of the metrics listener. It lists the checks where one
+// fails, and with ?verbose always.
+func (h *health) details(w http.ResponseWriter, r *http.Request) {
+	httpmw.Identify(w, r)
+	code, well, details := h.ready()
+	if well && !r.URL.Query().Has("verbose") {
+		details = "ok"
+	}
+	writeText(w, code, details)
+}
+
+func healthz(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok") }
+
+func writeText(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = io.WriteString(w, b.String())
+	_, _ = io.WriteString(w, text)
 }
 
-func healthz(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, "ok")
-}
-
-// front answers from the first moment: health at once, everything else when the
-// hub is put together.
+// front answers from the first moment: the health probes at once, and everything else
+// as soon as open is called.
 type front struct {
 	router http.Handler
 	app    atomic.Pointer[http.Handler]
@@ -122,16 +145,24 @@ type front struct {
 func newFront(h *health) *front {
 	f := &front{}
 	r := chi.NewRouter()
+	r.Use(identify, middleware.GetHead)
 	r.Get("/healthz", healthz)
 	r.Get("/livez", healthz)
 	r.Get("/readyz", h.readyz)
 	r.Get("/version", func(w http.ResponseWriter, _ *http.Request) {
 		_ = httpapi.Write(w, http.StatusOK, map[string]string{"version": version.String()})
 	})
-	r.NotFound(f.forward)
-	r.MethodNotAllowed(f.forward)
+	r.MethodNotAllowed(httpapi.MethodNotAllowed)
 	f.router = r
 	return f
+}
+
+// identify gives every answer its X-Request-Id.
+func identify(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		httpmw.Identify(w, r)
+		next.ServeHTTP(w, r)
+	})
 }
 
 func (f *front) open(app http.Handler) { f.app.Store(&app) }
@@ -149,8 +180,8 @@ func (f *front) forward(w http.ResponseWriter, r *http.Request) {
 }
 
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// The router of the front looks at health paths only; the rest must reach the
-	// app without a routing context of the front's.
+	// Only health paths go through the router of the front: the app needs a request
+	// without a routing context.
 	switch r.URL.Path {
 	case "/healthz", "/livez", "/readyz", "/version":
 		f.router.ServeHTTP(w, r)

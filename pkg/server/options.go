@@ -126,7 +126,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.WorkspaceTemplate, "workspace-template", o.WorkspaceTemplate, "Folder of manifests (.yaml, .yml, .json) that every workspace is to hold: APIBindings with the claims that they accept, and further objects. See config/example-template/workspace. Without it nothing is bound.")
 	fs.DurationVar(&o.CreateTimeout, "create-timeout", o.CreateTimeout, "How long a create waits until the object is ready before it answers 202.")
 	fs.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "How long open requests may go on after SIGTERM.")
-	fs.StringVar(&o.MetricsListenAddress, "metrics-listen-address", o.MetricsListenAddress, "Address and port on which /metrics is served over HTTP; empty for nowhere.")
+	fs.StringVar(&o.MetricsListenAddress, "metrics-listen-address", o.MetricsListenAddress, "Address and port on which /metrics and the details of /readyz are served over HTTP, without authentication; empty for nowhere.")
 	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "console or json.")
 	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "debug, info, warn or error. kcp's and client-go's own logs are shown at debug.")
 }

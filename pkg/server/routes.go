@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
 	"github.com/google/uuid"
 
 	"github.com/faroshq/kedge-hub/pkg/api/admin"
@@ -45,8 +46,8 @@ type routes struct {
 // Route is a method and a pattern of the router.
 type Route struct{ Method, Pattern string }
 
-// Routes are all that a hub serves behind authentication, in the order of their
-// patterns: for tests that must not forget one.
+// Routes returns every route that a hub serves behind authentication, ordered by
+// pattern and method. Tests hold their lists to it. HEAD is a route wherever GET is.
 func Routes() []Route {
 	through := func(next http.Handler) http.Handler { return next }
 	config, err := NewOptions().Complete()
@@ -57,19 +58,22 @@ func Routes() []Route {
 	router := routes{observe: through, present: through, authenticate: through, room: through, forward: http.NotFoundHandler(), config: config}.router()
 	_ = chi.Walk(router, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		all = append(all, Route{method, pattern})
+		if method == http.MethodGet {
+			all = append(all, Route{http.MethodHead, pattern})
+		}
 		return nil
 	})
 	slices.SortFunc(all, func(a, b Route) int {
 		return cmp.Or(cmp.Compare(a.Pattern, b.Pattern), cmp.Compare(a.Method, b.Method))
 	})
-	return all
+	return slices.Compact(all)
 }
 
 func (p routes) router() chi.Router {
 	c, v, s, begins := p.config, p.views, p.store, latest(p.config.Clock)
 	scopes := httpmw.Scopes{Tenants: v}
 	r := chi.NewRouter()
-	r.Use(p.observe, p.present)
+	r.Use(p.observe, p.present, middleware.GetHead)
 	r.NotFound(httpapi.NotFound)
 	r.MethodNotAllowed(httpapi.MethodNotAllowed)
 	for _, path := range []string{"/api", "/apis", "/apis/*", "/services", "/services/*", "/api/v1", "/api/v1/*"} {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -262,9 +263,17 @@ func (h *hub) serveMetrics(ctx context.Context, servers *errgroup.Group) error {
 		return fmt.Errorf("--metrics-listen-address: %w; give another address, or an empty one for no metrics", err)
 	}
 	servers.Go(func() error {
-		return serve(ctx, newHTTPServer(ctx, metrics.Handler(h.registry), nil), listener, time.Second)
+		return serve(ctx, newHTTPServer(ctx, h.operators(), nil), listener, time.Second)
 	})
 	return nil
+}
+
+// operators serves what the metrics listener has: metrics and the details of readiness.
+func (h *hub) operators() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics.Handler(h.registry))
+	mux.HandleFunc("GET /readyz", h.health.details)
+	return mux
 }
 
 func (h *hub) printNextSteps() {

@@ -71,8 +71,10 @@ func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 		"spec": map[string]any{"interactive": false, "cluster": map[string]any{"server": h.URL + "/clusters/" + cluster}},
 	}
 	h.Do(t, framework.Call{As: "alice", Method: http.MethodPost, Path: "/api/credentials", Body: credential}, http.StatusOK)
-	told := h.Do(t, framework.Call{Method: http.MethodGet, Path: "/readyz"}, http.StatusOK)
-	require.Contains(t, string(told.Raw), "[-]disk not ready: it is full")
+	require.Equal(t, "ok", string(h.Do(t, framework.Call{Method: http.MethodGet, Path: "/readyz"}, http.StatusOK).Raw))
+	details, err := framework.Readiness(h.metrics)
+	require.NoError(t, err)
+	require.Contains(t, string(details.Raw), "[-]disk not ready: it is full")
 	h.Do(t, framework.Call{Method: http.MethodGet, Path: "/livez"}, http.StatusOK)
 
 	require.NoError(t, os.Remove(fill))
@@ -82,8 +84,9 @@ func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 	require.Empty(t, c.others, "acknowledged, or refused for the moment")
 	h.Do(t, framework.Call{As: "alice", Method: http.MethodPost, Path: inCluster, Body: configMap}, http.StatusCreated)
 	h.Do(t, framework.Call{As: newcomer, Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK)
-	told = h.Do(t, framework.Call{Method: http.MethodGet, Path: "/readyz?verbose"}, http.StatusOK)
-	require.Contains(t, string(told.Raw), "[+]disk ok")
+	details, err = framework.Readiness(h.metrics)
+	require.NoError(t, err)
+	require.Contains(t, string(details.Raw), "[+]disk ok")
 	t.Logf("%d creates acknowledged, %d of them before there was room again; %d refused", len(c.orgs), had, c.refused.Load())
 	framework.Eventually(t, framework.Long, func() error {
 		for uuid, person := range c.orgs {

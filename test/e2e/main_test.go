@@ -23,6 +23,8 @@ type hub struct {
 	*framework.Client
 	dir  string
 	port int
+	// metrics is the URL of /metrics.
+	metrics string
 }
 
 // startHub starts the built kedge-hub on data in dir, which may be from an
@@ -34,14 +36,15 @@ func startHub(t *testing.T, dir string, port int, flags ...string) *hub {
 	tokens := filepath.Join(dir, "tokens.csv")
 	require.NoError(t, framework.WriteTokens(tokens))
 	url := fmt.Sprintf("https://127.0.0.1:%d", port)
+	metrics := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	process, err := framework.StartProcess(program, append([]string{
 		"--data-dir", dir, "--token-file", tokens, "--listen-address", strings.TrimPrefix(url, "https://"),
-		"--metrics-listen-address", "", "--kcp-port", "0", "--etcd-client-port", "0", "--etcd-peer-port", "0",
+		"--metrics-listen-address", metrics, "--kcp-port", "0", "--etcd-client-port", "0", "--etcd-peer-port", "0",
 		"--create-timeout", "1m",
 	}, flags...)...)
 	require.NoError(t, err)
 	t.Cleanup(process.Kill)
-	h := &hub{Process: process, dir: dir, port: port}
+	h := &hub{Process: process, dir: dir, port: port, metrics: "http://" + metrics + "/metrics"}
 	framework.Eventually(t, framework.Long, func() (err error) {
 		select {
 		case <-process.Ended():

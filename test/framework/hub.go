@@ -71,6 +71,13 @@ func StartHub(t testing.TB, kcp *KCP, root string, change ...func(*server.Option
 	return h
 }
 
+// Readiness returns the details of a hub's readiness. Its metrics listener, known by the
+// URL of /metrics, has them.
+func Readiness(metrics string) (Answer, error) {
+	operators := &Client{URL: strings.TrimSuffix(metrics, "/metrics"), HTTP: http.DefaultClient}
+	return operators.Try(Call{Method: http.MethodGet, Path: "/readyz?verbose"})
+}
+
 // Stop ends the hub and waits until it has drained.
 func (h *Hub) Stop(t testing.TB) {
 	h.stop()

@@ -209,7 +209,7 @@ func (s *scene) endure(t *testing.T, began time.Time) {
 		})
 	}
 	err := framework.Wait(soon+late, func() error {
-		a, err := s.hub.Try(framework.Call{Method: http.MethodGet, Path: "/readyz"})
+		a, err := framework.Readiness(s.hub.Metrics)
 		if err == nil && (a.Code != http.StatusServiceUnavailable || !strings.Contains(string(a.Raw), "[-]kcp not ready: it does not answer")) {
 			err = fmt.Errorf("%d: %s", a.Code, a.Raw)
 		}

@@ -276,7 +276,7 @@ func TestAHubStartsWithoutItsKCPAndIsReadyWhenItComes(t *testing.T) {
 			gone(faults)
 			hub := startProcess(t, faults, framework.NewRoot())
 			framework.Eventually(t, framework.Long, func() error {
-				a, err := hub.Try(framework.Call{Method: http.MethodGet, Path: "/readyz"})
+				a, err := framework.Readiness(hub.metrics)
 				if err == nil && (a.Code != http.StatusServiceUnavailable || !strings.Contains(string(a.Raw), "[-]kcp not ready: it does not answer")) {
 					err = fmt.Errorf("%d: %s", a.Code, a.Raw)
 				}

@@ -1,0 +1,115 @@
+package server
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+)
+
+func answer(t *testing.T, h http.Handler, method, target string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, target, http.NoBody))
+	return w
+}
+
+func TestReadyz_hasDetailsOnTheMetricsListenerOnly(t *testing.T) {
+	t.Parallel()
+	health := newHealth()
+	f, operators := newFront(health), (&hub{health: health}).operators()
+	for _, target := range []string{"/readyz", "/readyz?verbose", "/readyz?verbose=true"} {
+		public := answer(t, f, http.MethodGet, target)
+		require.Equal(t, http.StatusServiceUnavailable, public.Code)
+		require.Equal(t, "not ready", public.Body.String(), target)
+		details := answer(t, operators, http.MethodGet, target)
+		require.Equal(t, http.StatusServiceUnavailable, details.Code)
+		require.Contains(t, details.Body.String(), "[-]kcp not ready: it has not been asked yet")
+		require.NotEmpty(t, details.Header().Get("X-Request-Id"))
+	}
+}
+
+func TestHealthProbes_haveARequestID(t *testing.T) {
+	t.Parallel()
+	f := newFront(newHealth())
+	for _, path := range []string{"/healthz", "/livez", "/readyz", "/version", "/api/orgs"} {
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+			w := answer(t, f, method, path)
+			require.Len(t, w.Header().Values("X-Request-Id"), 1, "%s %s", method, path)
+			require.NotEmpty(t, w.Header().Get("X-Request-Id"), "%s %s", method, path)
+		}
+	}
+	post := answer(t, f, http.MethodPost, "/livez")
+	require.Equal(t, http.StatusMethodNotAllowed, post.Code)
+	require.Equal(t, "GET, HEAD", post.Header().Get("Allow"))
+}
+
+// TestHEAD_answersAsGETWithoutABody goes over a connection: net/http takes the body out.
+func TestHEAD_answersAsGETWithoutABody(t *testing.T) {
+	t.Parallel()
+	through := func(next http.Handler) http.Handler { return next }
+	config, err := NewOptions().Complete()
+	require.NoError(t, err)
+	app := routes{
+		observe: through, present: through, room: through, forward: http.NotFoundHandler(), config: config,
+		authenticate: func(http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_ = httpapi.Write(w, http.StatusOK, map[string]string{"name": "alice"})
+			})
+		},
+	}.router()
+	f := newFront(newHealth())
+	f.open(app)
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	ask := func(method, path string) (int, http.Header, string) {
+		r, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, http.NoBody)
+		require.NoError(t, err)
+		response, err := server.Client().Do(r)
+		require.NoError(t, err)
+		defer func() { _ = response.Body.Close() }()
+		raw, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		response.Header.Del("X-Request-Id")
+		response.Header.Del("Date")
+		return response.StatusCode, response.Header, string(raw)
+	}
+	paths := []string{"/healthz", "/livez", "/readyz", "/version", "/nowhere", "/apis"}
+	require.NoError(t, chi.Walk(app, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		if method == http.MethodGet {
+			paths = append(paths, pattern)
+		}
+		return nil
+	}))
+	for _, path := range paths {
+		code, header, body := ask(http.MethodGet, path)
+		require.NotEmpty(t, body, path)
+		headCode, headHeader, headBody := ask(http.MethodHead, path)
+		require.Equal(t, code, headCode, path)
+		require.Equal(t, header, headHeader, path)
+		require.Empty(t, headBody, path)
+	}
+	code, header, _ := ask(http.MethodHead, "/version/")
+	require.Equal(t, http.StatusNotFound, code)
+	require.NotEmpty(t, header.Get("Content-Length"))
+}
+
+func TestRoutes_haveHEADWhereverGETIs(t *testing.T) {
+	t.Parallel()
+	all := map[Route]int{}
+	for _, r := range Routes() {
+		all[r]++
+	}
+	for r, n := range all {
+		require.Equal(t, 1, n, r)
+		if r.Method == http.MethodGet {
+			require.Contains(t, all, Route{http.MethodHead, r.Pattern})
+		}
+	}
+	require.NotContains(t, all, Route{http.MethodHead, "/api/credentials"})
+}
