@@ -198,9 +198,9 @@ func TestAWriteThatNobodyCanTellTheRightOfIsNotFinished(t *testing.T) {
 	require.Zero(t, h.cuts(t), "no right has ended")
 }
 
-// TestWhatKCPHasWhollyEndsWithTheRightAndNotWithAPartOfIt has requests at kcp that have
+// TestRecheck_keepsWhatKCPHasWhileARightIsLeft has requests at kcp that have
 // nothing more to come: kcp has decided about them already, by the rights of then.
-func TestWhatKCPHasWhollyEndsWithTheRightAndNotWithAPartOfIt(t *testing.T) {
+func TestRecheck_keepsWhatKCPHasWhileARightIsLeft(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name string
@@ -212,10 +212,13 @@ func TestWhatKCPHasWhollyEndsWithTheRightAndNotWithAPartOfIt(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			arrived, release := make(chan struct{}), make(chan struct{})
+			// Every request has a release of its own: one that was cut may still be here
+			// when the next is released.
+			arrived := make(chan chan struct{})
 			server, transport := kcp(t, func(_ http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
-				arrived <- struct{}{}
+				release := make(chan struct{})
+				arrived <- release
 				select {
 				case <-release:
 				case <-r.Context().Done():
@@ -224,7 +227,7 @@ func TestWhatKCPHasWhollyEndsWithTheRightAndNotWithAPartOfIt(t *testing.T) {
 			for version := 1; version <= 2; version++ {
 				h := newHub(t, server.URL, transport)
 				url, client := serveHTTP(t, h, version)
-				ask := func(method, body string) <-chan answer {
+				ask := func(method, body string) (<-chan answer, chan<- struct{}) {
 					ctx, cancel := context.WithTimeout(t.Context(), deadline)
 					t.Cleanup(cancel)
 					r, err := http.NewRequestWithContext(ctx, method, url+"/clusters/aaaa/api/v1/namespaces", strings.NewReader(body))
@@ -232,12 +235,11 @@ func TestWhatKCPHasWhollyEndsWithTheRightAndNotWithAPartOfIt(t *testing.T) {
 					r.Header.Set("Authorization", "Bearer alice"+tokenSuffix)
 					got := make(chan answer, 1)
 					go func() { got <- do(client, r) }()
-					<-arrived
-					return got
+					return got, <-arrived
 				}
 				for method, body := range map[string]string{http.MethodPost: "{}", http.MethodDelete: "", http.MethodGet: ""} {
 					h.rights.set("alice", false, inWorkspace(v1alpha1.RoleAdmin))
-					asked := ask(method, body)
+					asked, release := ask(method, body)
 					h.rights.set("alice", false, tc.left...)
 					h.proxy.Recheck("alice")
 					h.proxy.Unbound("alice", "aaaa", tenancy.ClusterRoleAdmin)
@@ -252,7 +254,7 @@ func TestWhatKCPHasWhollyEndsWithTheRightAndNotWithAPartOfIt(t *testing.T) {
 					}
 
 					h.rights.set("alice", false, inWorkspace(v1alpha1.RoleAdmin))
-					asked = ask(http.MethodGet, "")
+					asked, release = ask(http.MethodGet, "")
 					release <- struct{}{}
 					next := <-asked
 					require.Equal(t, http.StatusOK, next.code, "behind %s", method)
