@@ -44,7 +44,7 @@ func (c *Clients) Apply(ctx context.Context, cluster string, document []byte) er
 	if err != nil {
 		return fmt.Errorf("parse apiVersion: %w", err)
 	}
-	return c.rest(c.ClusterURL(cluster), gv).Patch(types.ApplyPatchType).
+	return c.REST(c.ClusterURL(cluster), gv).Patch(types.ApplyPatchType).
 		Resource(resource).Name(o.GetName()).
 		Param("fieldManager", FieldManager).Param("force", "true").
 		Body(raw).Do(ctx).Error()

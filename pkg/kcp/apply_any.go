@@ -85,7 +85,7 @@ func (a *Applier) patch(ctx context.Context, cluster string, o *unstructured.Uns
 	if r.namespaced && namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
-	raw, err := answer(a.clients.rest(a.clients.ClusterURL(cluster), o.GroupVersionKind().GroupVersion()).Patch(types.ApplyPatchType).
+	raw, err := answer(a.clients.REST(a.clients.ClusterURL(cluster), o.GroupVersionKind().GroupVersion()).Patch(types.ApplyPatchType).
 		NamespaceIfScoped(namespace, r.namespaced).Resource(r.name).Name(o.GetName()).
 		Param("fieldManager", FieldManager).Param("force", "true").
 		Body(body).Do(ctx))
@@ -126,7 +126,7 @@ func (a *Applier) discover(ctx context.Context, cluster string, o *unstructured.
 	gvk := o.GroupVersionKind()
 	unserved := apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, o.GetName())
 	unserved.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: causeUnserved}}
-	raw, err := answer(a.clients.rest(a.clients.ClusterURL(cluster), gvk.GroupVersion()).Get().Do(ctx))
+	raw, err := answer(a.clients.REST(a.clients.ClusterURL(cluster), gvk.GroupVersion()).Get().Do(ctx))
 	if apierrors.IsNotFound(err) {
 		return resource{}, unserved
 	}

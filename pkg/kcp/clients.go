@@ -1,11 +1,9 @@
 package kcp
 
 import (
-	"fmt"
 	"net/http"
-	"os"
-	"sync/atomic"
 
+	"github.com/kcp-dev/logicalcluster/v3"
 	kcpapisv1alpha1 "github.com/kcp-dev/sdk/apis/apis/v1alpha1"
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
@@ -24,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 )
 
 // Object is what the typed clients carry.
@@ -32,90 +31,89 @@ type Object interface {
 	metav1.Object
 }
 
+// ClusterOf is the logical cluster that an object came from.
+func ClusterOf(o metav1.Object) string { return string(logicalcluster.From(o)) }
+
 // Client is a typed client of one kind in one logical cluster.
 type Client[T Object] = gentype.Client[T]
 
-// Clients makes clients of a kcp. They are cheap to make: all share one HTTP
-// transport, which the server's own priority and fairness throttles and nothing
-// here does.
+// Clients makes clients of a kcp. They are cheap to make: all share one transport. kcp's
+// own priority and fairness limits their rate, nothing here does.
 type Clients struct {
-	config *rest.Config
-	http   *http.Client
-	codecs serializer.CodecFactory
-	params runtime.ParameterCodec
-	// probes sends what is not counted as a request; refusal is what came of the last.
-	probes  *http.Client
-	refusal *atomic.Pointer[Refusal]
-	pulse   *Pulse
-	times   *times
-	// wire is what credentials and conditions are put around; release closes those
-	// of its connections that nobody uses.
-	wire     http.RoundTripper
-	release  func()
-	requests *prometheus.CounterVec
+	transport *transport.Transport
+	options   transport.Options
+	http      *http.Client
+	codecs    serializer.CodecFactory
+	params    runtime.ParameterCodec
 }
 
 // NewClients returns clients of the kcp at config.Host, a base URL without
 // "/clusters". Requests are counted in metrics as kedge_kcp_requests_total.
 func NewClients(config *rest.Config, metrics prometheus.Registerer) (*Clients, error) {
-	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "kedge_kcp_requests_total",
-		Help: "Requests that the hub itself sent to kcp, by HTTP method; proxied ones are not among them.",
-	}, []string{"method"})
-	if err := metrics.Register(requests); err != nil {
-		return nil, fmt.Errorf("register kcp client metrics: %w", err)
-	}
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	config.UserAgent = "kedge-hub"
+	t, err := transport.New(config, metrics)
+	if err != nil {
+		return nil, err
+	}
 	scheme := NewScheme()
-	c := &Clients{
-		codecs:   serializer.NewCodecFactory(scheme),
-		params:   runtime.NewParameterCodec(scheme),
-		pulse:    newPulse(),
-		times:    &times{},
-		refusal:  &atomic.Pointer[Refusal]{},
-		requests: requests,
-	}
-	wire, err := newWire(config, c.pulse)
-	if err != nil {
-		return nil, fmt.Errorf("make the HTTP client for kcp: %w", err)
-	}
-	c.wire, c.release = dated{next: wire, times: c.times}, wire.CloseIdleConnections
-	if file := os.Getenv(failPointFile); file != "" {
-		c.wire = &failPoints{next: c.wire, file: file}
-	}
-	probes, err := rest.HTTPWrappersForConfig(config, c.wire)
-	if err != nil {
-		return nil, fmt.Errorf("make the HTTP client for kcp: %w", err)
-	}
-	c.probes = &http.Client{Transport: noting{next: probes, last: c.refusal}}
-	return c, c.use(config)
+	c := &Clients{transport: t, codecs: serializer.NewCodecFactory(scheme), params: runtime.NewParameterCodec(scheme)}
+	return c.with(transport.Options{Config: config})
 }
 
-// use lets the clients send requests as config says. The last to see a write is what
-// may refuse it: getting the credentials may have taken its time.
-func (c *Clients) use(config *rest.Config) error {
-	transport, err := rest.HTTPWrappersForConfig(config, counted{next: gate{next: c.wire}, requests: c.requests})
+// with returns the same clients with other options of the transport.
+func (c *Clients) with(options transport.Options) (*Clients, error) {
+	chain, err := c.transport.RoundTripper(options)
 	if err != nil {
-		return fmt.Errorf("make the HTTP client for kcp: %w", err)
+		return nil, err
 	}
-	c.config, c.http = config, &http.Client{Transport: transport}
-	return nil
-}
-
-// Close closes the connections that nothing uses. The clients can be used after
-// it; it is for a process that goes on without them.
-func (c *Clients) Close() { c.release() }
-
-// As returns the same clients with the bearer token of another configuration, or
-// with the credential that it follows.
-func (c *Clients) As(as *rest.Config) (*Clients, error) {
-	config := rest.CopyConfig(c.config)
-	config.BearerToken, config.BearerTokenFile, config.WrapTransport = as.BearerToken, as.BearerTokenFile, as.WrapTransport
 	other := *c
-	return &other, other.use(config)
+	other.options, other.http = options, &http.Client{Transport: chain}
+	return &other, nil
 }
+
+// As returns the same clients with the bearer token of another configuration, or with
+// the credential that it follows.
+func (c *Clients) As(as *rest.Config) (*Clients, error) {
+	options := c.options
+	options.Config = rest.CopyConfig(c.options.Config)
+	options.Config.BearerToken, options.Config.BearerTokenFile, options.Config.WrapTransport = as.BearerToken, as.BearerTokenFile, as.WrapTransport
+	return c.with(options)
+}
+
+// FailFast returns the same clients for requests that a caller waits for: they fail as
+// soon as kcp is unavailable, with an error that the caller may be told.
+func (c *Clients) FailFast() *Clients {
+	options := c.options
+	options.FailFast = true
+	return c.must(options)
+}
+
+// Fenced returns the same clients whose writes need a fencing right; without it they
+// fail with transport.ErrFenced.
+func (c *Clients) Fenced(right transport.Right) *Clients {
+	options := c.options
+	options.Right = right
+	return c.must(options)
+}
+
+// must is with for a configuration that has made a chain before.
+func (c *Clients) must(options transport.Options) *Clients {
+	other, err := c.with(options)
+	utilruntime.Must(err)
+	return other
+}
+
+// Transport is what sends the requests of these clients and of all that were made of
+// them.
+func (c *Clients) Transport() *transport.Transport { return c.transport }
+
+// Health is whether kcp is available.
+func (c *Clients) Health() *transport.Health { return c.transport.Health() }
+
+// Close closes the connections that nothing uses.
+func (c *Clients) Close() { c.transport.Close() }
 
 // NewScheme returns a scheme with every kind that the hub reads or writes.
 func NewScheme() *runtime.Scheme {
@@ -131,23 +129,16 @@ func NewScheme() *runtime.Scheme {
 	return scheme
 }
 
-type counted struct {
-	next     http.RoundTripper
-	requests *prometheus.CounterVec
-}
+// HTTP returns the HTTP client and the base URL, for raw requests.
+func (c *Clients) HTTP() (*http.Client, string) { return c.http, c.options.Config.Host }
 
-func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
-	c.requests.WithLabelValues(r.Method).Inc()
-	return c.next.RoundTrip(r)
-}
+// Parameters encodes the options of lists and watches.
+func (c *Clients) Parameters() runtime.ParameterCodec { return c.params }
 
-// HTTP returns the transport and the base URL, for raw requests.
-func (c *Clients) HTTP() (*http.Client, string) { return c.http, c.config.Host }
-
-// cluster is a REST client for one group and version at base, which is
-// "{host}/clusters/{cluster}" or a virtual workspace's.
-func (c *Clients) rest(base string, gv schema.GroupVersion) rest.Interface {
-	config := rest.CopyConfig(c.config)
+// REST returns a client for one group and version at base, which is
+// "{host}/clusters/{cluster}" or that of a virtual workspace.
+func (c *Clients) REST(base string, gv schema.GroupVersion) rest.Interface {
+	config := rest.CopyConfig(c.options.Config)
 	config.Host = base
 	config.GroupVersion = &gv
 	config.APIPath = "/apis"
@@ -162,10 +153,12 @@ func (c *Clients) rest(base string, gv schema.GroupVersion) rest.Interface {
 }
 
 // ClusterURL is the base URL of a logical cluster, named by ID or by path.
-func (c *Clients) ClusterURL(cluster string) string { return c.config.Host + "/clusters/" + cluster }
+func (c *Clients) ClusterURL(cluster string) string {
+	return c.options.Config.Host + "/clusters/" + cluster
+}
 
 func clientFor[T Object](c *Clients, base string, gv schema.GroupVersion, resource string, empty func() T) *Client[T] {
-	return gentype.NewClient[T](resource, c.rest(base, gv), c.params, "", empty)
+	return gentype.NewClient[T](resource, c.REST(base, gv), c.params, "", empty)
 }
 
 // Users of the cluster.
@@ -211,7 +204,7 @@ func (c *Clients) Namespaces(cluster string) *Client[*corev1.Namespace] {
 
 // Leases of the cluster, as leader election takes them.
 func (c *Clients) Leases(cluster string) coordinationv1client.LeasesGetter {
-	return coordinationv1client.New(c.rest(c.ClusterURL(cluster), coordinationv1.SchemeGroupVersion))
+	return coordinationv1client.New(c.REST(c.ClusterURL(cluster), coordinationv1.SchemeGroupVersion))
 }
 
 // ClusterRoles of the cluster.
@@ -226,7 +219,7 @@ func (c *Clients) ClusterRoleBindings(cluster string) *Client[*rbacv1.ClusterRol
 
 // RoleBindings of a namespace of the cluster.
 func (c *Clients) RoleBindings(cluster, namespace string) *Client[*rbacv1.RoleBinding] {
-	return gentype.NewClient[*rbacv1.RoleBinding]("rolebindings", c.rest(c.ClusterURL(cluster), rbacv1.SchemeGroupVersion), c.params, namespace, func() *rbacv1.RoleBinding { return &rbacv1.RoleBinding{} })
+	return gentype.NewClient[*rbacv1.RoleBinding]("rolebindings", c.REST(c.ClusterURL(cluster), rbacv1.SchemeGroupVersion), c.params, namespace, func() *rbacv1.RoleBinding { return &rbacv1.RoleBinding{} })
 }
 
 // APIExports of the cluster.

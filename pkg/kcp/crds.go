@@ -15,7 +15,7 @@ import (
 // for nothing but the names: the definitions themselves are tenants', and of any
 // size.
 func (c *Clients) CustomResourceDefinitions(ctx context.Context, cluster string, limit int) (names []string, more bool, err error) {
-	raw, err := c.rest(c.ClusterURL(cluster), schema.GroupVersion{Group: "apiextensions.k8s.io", Version: "v1"}).Get().
+	raw, err := c.REST(c.ClusterURL(cluster), schema.GroupVersion{Group: "apiextensions.k8s.io", Version: "v1"}).Get().
 		Resource("customresourcedefinitions").
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").
 		Param("includeObject", string(metav1.IncludeNone)).Param("limit", strconv.Itoa(limit)).

@@ -1,7 +1,7 @@
-// Package kcp is the hub's client of a kcp, embedded or external. It holds typed
-// clients for one logical cluster at a time, server-side apply, and informers that
-// list and watch over all workspaces through the virtual workspaces of the hub's
-// APIExports: one watch per kind and per shard endpoint, never one per workspace.
+// Package kcp is the hub's client of a kcp, embedded or external: typed clients for one
+// logical cluster at a time, server-side apply, and URLs. Package transport sends the
+// requests and watches whether kcp is available. Package informer lists and watches over
+// all logical clusters. Package kcpfake is the kcp of unit tests.
 //
 // # Decisions
 //

@@ -16,6 +16,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/proxy"
 	"github.com/faroshq/kedge-hub/pkg/store"
@@ -51,12 +52,12 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence,
 		return nil, nil, err
 	}
 	gate := tenancy.Gate{Tree: c.Tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace, Sudo: v.Sudo, Roles: v.Roles, User: v.ByName}
-	forward, err := h.proxy(serving, config, clients.Pulse(), entering(there, gate), rights.settling, changes, wrote)
+	forward, err := h.proxy(serving, config, clients.Health(), entering(there, gate), rights.settling, changes, wrote)
 	if err != nil {
 		return nil, nil, err
 	}
 	there.onGone(func() { forward.Recheck(everybody) })
-	s := store.New(clients.Impatient().Fenced(h.disk.right), c.Tree, clusters.Users, clusters.Orgs)
+	s := store.New(clients.FailFast().Fenced(h.disk.right), c.Tree, clusters.Users, clusters.Orgs)
 	rights.of = settled(forward, rights.of)
 	return routes{
 		observe:      httpmw.Observe(log.From(serving), metrics),
@@ -68,7 +69,7 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence,
 	}.router(), forward, nil
 }
 
-func (h *hub) proxy(serving context.Context, config *rest.Config, pulse *kcp.Pulse, enter func(user, cluster string) (tenancy.Entry, error), settling func(user string, ws tenancy.Workspace) bool, changes *audit.Log, wrote func(tenancy.Entry, tenancy.ObjectWrite)) (*proxy.Proxy, error) {
+func (h *hub) proxy(serving context.Context, config *rest.Config, health *transport.Health, enter func(user, cluster string) (tenancy.Entry, error), settling func(user string, ws tenancy.Workspace) bool, changes *audit.Log, wrote func(tenancy.Entry, tenancy.ObjectWrite)) (*proxy.Proxy, error) {
 	upstream, err := url.Parse(config.Host)
 	if err != nil {
 		return nil, fmt.Errorf("kcp's URL: %w", err)
@@ -81,7 +82,7 @@ func (h *hub) proxy(serving context.Context, config *rest.Config, pulse *kcp.Pul
 		return nil, fmt.Errorf("kcp's CA: %w", err)
 	}
 	return proxy.New(proxy.Config{
-		Upstream: upstream, Transport: pulse.Bind(proxyTransport(tlsConfig, config.Proxy)), Enter: enter,
+		Upstream: upstream, Transport: health.Bind(proxyTransport(tlsConfig, config.Proxy)), Enter: enter,
 		User:     func(r *http.Request) string { return httpmw.CallerOf(r).User.Name },
 		Token:    httpmw.BearerToken,
 		Identity: func(r *http.Request) string { return httpmw.CallerOf(r).User.Spec.RBACIdentity },

@@ -16,6 +16,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
+	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/membership"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/membershipindex"
@@ -50,10 +51,10 @@ type controllers struct {
 	// of child Workspaces that are the hub's.
 	orgBindings, workspaceBindings tenancy.Bindings
 	// closed are the logical clusters that the hub has closed; none where it may not.
-	closed *kcp.Informer[*kcpcorev1alpha1.LogicalCluster]
+	closed *informer.Informer[*kcpcorev1alpha1.LogicalCluster]
 }
 
-func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients, closed *kcp.Informer[*kcpcorev1alpha1.LogicalCluster], clusters bootstrap.Clusters, in *views.Informers, v *views.Views, config Config, log *audit.Log, onEnqueue func(controller string, key controller.Key)) (*controllers, error) {
+func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients, closed *informer.Informer[*kcpcorev1alpha1.LogicalCluster], clusters bootstrap.Clusters, in *views.Informers, v *views.Views, config Config, log *audit.Log, onEnqueue func(controller string, key controller.Key)) (*controllers, error) {
 	metrics, err := controller.NewMetrics(registry)
 	if err != nil {
 		return nil, err
@@ -111,11 +112,11 @@ func current[T kcp.Object](old, new T) T {
 	return new
 }
 
-func onCluster[T kcp.Object](f func(cluster string)) kcp.Handler[T] {
+func onCluster[T kcp.Object](f func(cluster string)) informer.Handler[T] {
 	return func(old, new T) { f(kcp.ClusterOf(current(old, new))) }
 }
 
-func onNamed(f func(name string)) kcp.Handler[*v1alpha1.UserMembershipIndex] {
+func onNamed(f func(name string)) informer.Handler[*v1alpha1.UserMembershipIndex] {
 	return func(old, new *v1alpha1.UserMembershipIndex) { f(current(old, new).Name) }
 }
 

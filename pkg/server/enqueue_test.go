@@ -24,6 +24,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
+	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
 	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
@@ -81,7 +82,7 @@ func newPlatform(t *testing.T) *platform {
 	t.Cleanup(func() { cancel(); running.Wait() })
 	in := p.in
 	running.Go(func() {
-		kcp.Watch(ctx, []string{p.URL()}, in.Users, in.Organizations, in.Workspaces, in.Memberships, in.Indexes, in.OrgBindings,
+		informer.Watch(ctx, []string{p.URL()}, in.Users, in.Organizations, in.Workspaces, in.Memberships, in.Indexes, in.OrgBindings,
 			in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Bindings, in.Initializing, in.Inactive)
 	})
 	for _, o := range p.objects() {
@@ -265,7 +266,7 @@ func (p *platform) cached(of kcp.Object, cluster, name, version string) bool {
 	panic(fmt.Sprintf("no informer of %T", of))
 }
 
-func get[T kcp.Object](in *kcp.Informer[T], cluster, name string) (metav1.Object, bool) {
+func get[T kcp.Object](in *informer.Informer[T], cluster, name string) (metav1.Object, bool) {
 	return in.Get(cluster, name)
 }
 

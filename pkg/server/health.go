@@ -35,7 +35,7 @@ func (h *health) assembled(viewsReady func() bool) { h.views.Store(&viewsReady) 
 // probe asks kcp all the time whether it is there, so that requests need not.
 func (h *health) probe(ctx context.Context, clients *kcp.Clients) {
 	h.clients.Store(clients)
-	clients.Listen(ctx)
+	clients.Transport().Probe(ctx)
 }
 
 // kcp says what is wrong with kcp.
@@ -44,12 +44,12 @@ func (h *health) kcp() (why string) {
 	if clients == nil {
 		return "it has not been asked yet"
 	}
-	switch pulse := clients.Pulse(); {
-	case clients.Refused() != nil:
-		return clients.Refused().Error()
-	case pulse.Err() != nil:
+	switch health := clients.Health(); {
+	case clients.Transport().Refused() != nil:
+		return clients.Transport().Refused().Error()
+	case health.Err() != nil:
 		return "it does not answer"
-	case !pulse.Ready():
+	case !health.Ready():
 		return "it does not say that it is ready"
 	}
 	return ""

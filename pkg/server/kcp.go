@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 )
 
 // EmbeddedOptions say how the hub wants a kcp of its own to run.
@@ -83,7 +84,7 @@ func startKCP(ctx context.Context, c Config, newKCP NewKCP) (config *rest.Config
 // externalConfig is that of whoever the kubeconfig is for. kcp may make them a new
 // token at any time, as it does for its admin at every start.
 func externalConfig(ctx context.Context, file string) (*rest.Config, error) {
-	config, err := kcp.Follow(ctx, "--kcp-kubeconfig", func() (*rest.Config, error) { return readKubeconfig(file, "") })
+	config, err := transport.Follow(ctx, "--kcp-kubeconfig", func() (*rest.Config, error) { return readKubeconfig(file, "") })
 	if err != nil {
 		return nil, fmt.Errorf("--kcp-kubeconfig: %w", err)
 	}
@@ -125,7 +126,7 @@ func closerClients(ctx context.Context, c Config, clients *kcp.Clients, host str
 	if err != nil || config.BearerToken == "" && config.CertFile == "" && len(config.CertData) == 0 || config.Host != host {
 		return clients, nil
 	}
-	config, err = kcp.Follow(ctx, "the context "+shardAdmin+" of kcp's kubeconfig", read)
+	config, err = transport.Follow(ctx, "the context "+shardAdmin+" of kcp's kubeconfig", read)
 	if err != nil {
 		return nil, err
 	}

@@ -7,18 +7,18 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
-	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // presence is of what must be there for anything to be answered or written: kcp, and
 // memory that follows it.
-type presence []*kcp.Pulse
+type presence []*transport.Health
 
 // err is nil while all of it is there, and what a caller is told otherwise.
 func (p presence) err() error {
-	for _, pulse := range p {
-		if err := pulse.Err(); err != nil {
+	for _, health := range p {
+		if err := health.Err(); err != nil {
 			return err
 		}
 	}
@@ -27,8 +27,8 @@ func (p presence) err() error {
 
 // onGone has f called whenever any of it goes.
 func (p presence) onGone(f func()) {
-	for _, pulse := range p {
-		pulse.OnGone(f)
+	for _, health := range p {
+		health.OnUnavailable(f)
 	}
 }
 
@@ -37,8 +37,8 @@ func (p presence) onGone(f func()) {
 func present(p presence) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
-			for _, pulse := range p {
-				if err := pulse.Present(r.Context()); err != nil {
+			for _, health := range p {
+				if err := health.Wait(r.Context()); err != nil {
 					return err
 				}
 			}
@@ -84,7 +84,7 @@ func whilePresent(ctx context.Context, p presence, run func(context.Context)) {
 
 // latest is the time that the grace of a deletion begins by.
 func latest(c clock.WithTicker) clock.PassiveClock {
-	if k, ok := c.(*kcp.Clock); ok {
+	if k, ok := c.(*transport.Clock); ok {
 		return k.Latest()
 	}
 	return c

@@ -24,6 +24,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/certs"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
+	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/metrics"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -138,17 +139,17 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err != nil {
 		return wait, err
 	}
-	h.config.Clock = clients.Clock(h.config.Clock)
+	h.config.Clock = clients.Transport().Clock(h.config.Clock)
 	closer, err := closerClients(below, h.config, clients, config.Host)
 	if err != nil {
 		return wait, err
 	}
 	in := views.NewInformers(clients, closer, clusters.OrgBindings)
-	tenancyEndpoints := kcp.NewEndpoints(clients, clusters.Providers, tenancy.ExportTenancy,
+	tenancyEndpoints := informer.NewEndpoints(clients, clusters.Providers, tenancy.ExportTenancy,
 		in.Users, in.Organizations, in.Memberships, in.Indexes, in.Workspaces, in.OrgBindings)
-	accessEndpoints := kcp.NewEndpoints(clients, clusters.Providers, tenancy.ExportAccess,
+	accessEndpoints := informer.NewEndpoints(clients, clusters.Providers, tenancy.ExportAccess,
 		in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Bindings)
-	there := presence{clients.Pulse(), tenancyEndpoints.Pulse(), accessEndpoints.Pulse()}
+	there := presence{clients.Health(), tenancyEndpoints.Health(), accessEndpoints.Health()}
 	v, err := views.New(views.Clusters{Users: clusters.Users, Orgs: clusters.Orgs, Providers: clusters.Providers, Hub: clusters.IDs()},
 		in, h.registry, tenancyEndpoints.Synced, accessEndpoints.Synced)
 	if err != nil {
@@ -175,12 +176,12 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	cutUnbound(in, v, forward)
 	running.Go(func() { tenancyEndpoints.Run(below) })
 	running.Go(func() { accessEndpoints.Run(below) })
-	running.Go(func() { kcp.Watch(below, clusters.Initializing, in.Initializing) })
+	running.Go(func() { informer.Watch(below, clusters.Initializing, in.Initializing) })
 	if closer != clients {
 		in.Inactive.OnChange(c.onClosed)
 		activation := c.newActivation(closer)
 		running.Go(func() { h.disk.whileRoom(below, activation.Run) })
-		running.Go(func() { kcp.Watch(below, []string{config.Host}, in.Inactive) })
+		running.Go(func() { informer.Watch(below, []string{config.Host}, in.Inactive) })
 	}
 	if err := awaitReady(starting, v.Ready); err != nil {
 		return wait, err

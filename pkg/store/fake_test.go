@@ -67,7 +67,7 @@ func (s *server) store() *store.Store {
 	require.NoError(s.t, err)
 	tree, err := tenancy.NewTree("root:kedge")
 	require.NoError(s.t, err)
-	return store.New(clients.Impatient(), tree, "users", "orgs")
+	return store.New(clients.FailFast(), tree, "users", "orgs")
 }
 
 // put keeps an object under its path, as a new version.

@@ -14,6 +14,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -111,7 +112,7 @@ const (
 )
 
 // retry calls f again after transient failures, until the context ends or the attempts are
-// used up. While kcp is unavailable it does so for at most kcp.Patience.
+// used up. While kcp is unavailable it does so for at most transport.MaxWait.
 func retry(ctx context.Context, f func(context.Context) error) error {
 	began, pause := time.Now(), firstPause
 	for try := 1; ; try++ {
@@ -119,7 +120,7 @@ func retry(ctx context.Context, f func(context.Context) error) error {
 		if err == nil || !errs.Is(convert(err, ""), errs.Unavailable) || ctx.Err() != nil || try == maxTries {
 			return err
 		}
-		if errs.Is(err, errs.Unavailable) && time.Since(began) > kcp.Patience {
+		if errs.Is(err, errs.Unavailable) && time.Since(began) > transport.MaxWait {
 			return err
 		}
 		select {

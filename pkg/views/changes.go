@@ -9,6 +9,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -59,7 +60,7 @@ func (k *kind[T]) subscribe(f func(Change[T])) { k.subscribers = append(k.subscr
 
 // handler returns the informer's handler: it changes the views, publishes the change,
 // and wakes those who wait for it.
-func (k *kind[T]) handler(w *waiters) kcp.Handler[T] {
+func (k *kind[T]) handler(w *waiters) informer.Handler[T] {
 	return func(old, new T) {
 		o := current(old, new)
 		cluster := kcp.ClusterOf(o)
@@ -208,7 +209,7 @@ func (v *Views) listen(in *Informers) {
 }
 
 // workspaceHandler tells the Workspaces of Organizations from child Workspaces.
-func (v *Views) workspaceHandler() kcp.Handler[*kcptenancyv1alpha1.Workspace] {
+func (v *Views) workspaceHandler() informer.Handler[*kcptenancyv1alpha1.Workspace] {
 	own, child := v.kinds.orgWorkspaces.handler(&v.waiters), v.kinds.workspaces.handler(&v.waiters)
 	return func(old, new *kcptenancyv1alpha1.Workspace) {
 		if kcp.ClusterOf(current(old, new)) == v.clusters.Orgs {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -45,7 +46,7 @@ type commonMembership struct {
 }
 
 // encodeMembership returns nil for a Membership that would not decode to the same object.
-func encodeMembership(m *v1alpha1.Membership) kcp.Packed[*v1alpha1.Membership] {
+func encodeMembership(m *v1alpha1.Membership) informer.Compact[*v1alpha1.Membership] {
 	uid, err := uuid.Parse(string(m.UID))
 	if err != nil || len(m.Status.Conditions) > maxConditions {
 		return nil
@@ -65,14 +66,14 @@ func encodeMembership(m *v1alpha1.Membership) kcp.Packed[*v1alpha1.Membership] {
 		common.conditions[i] = c
 	}
 	p.common = unique.Make(common)
-	if !reflect.DeepEqual(p.Unpack(kcp.ClusterOf(m), m.Name), m) {
+	if !reflect.DeepEqual(p.Decode(kcp.ClusterOf(m), m.Name), m) {
 		return nil
 	}
 	return p
 }
 
-// Unpack implements kcp.Packed.
-func (p *compactMembership) Unpack(cluster, name string) *v1alpha1.Membership {
+// Decode implements informer.Compact.
+func (p *compactMembership) Decode(cluster, name string) *v1alpha1.Membership {
 	common := p.common.Value()
 	user, workspace := name, ""
 	if in, who, ok := strings.Cut(name, "."); ok {

@@ -50,7 +50,7 @@ func TestCompactMembership_decodesToTheSameObject(t *testing.T) {
 			m := fromWire(t, tenancy.NewMembership("alice", workspace, v1alpha1.RoleMember), alter)
 			packed := encodeMembership(m)
 			require.NotNil(t, packed, "%s %s", name, workspace)
-			require.Equal(t, m, packed.Unpack("org1", m.Name), "%s %s", name, workspace)
+			require.Equal(t, m, packed.Decode("org1", m.Name), "%s %s", name, workspace)
 		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
@@ -188,14 +189,17 @@ func watching(t testing.TB, objects map[string][]kcp.Object, between func()) (*v
 		}
 		require.Eventually(t, func() bool { return size(t, registry, view) == n }, time.Minute, time.Millisecond, view)
 	}
-	go func() { kcp.Watch(ctx, []string{server.URL}, in.Organizations, in.Workspaces); ended <- struct{}{} }()
+	go func() {
+		informer.Watch(ctx, []string{server.URL}, in.Organizations, in.Workspaces)
+		ended <- struct{}{}
+	}()
 	hold("organizations", "organizations")
 	hold("workspaces", "workspaces")
 	if between != nil {
 		between()
 	}
 	go func() {
-		kcp.Watch(ctx, []string{server.URL}, in.Users, in.Indexes, in.Memberships)
+		informer.Watch(ctx, []string{server.URL}, in.Users, in.Indexes, in.Memberships)
 		ended <- struct{}{}
 	}()
 	hold("users", "users")

@@ -15,36 +15,37 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
 )
 
 // Informers has all informers of the hub: one watch for each kind and endpoint.
 type Informers struct {
-	Users         *kcp.Informer[*v1alpha1.User]
-	Organizations *kcp.Informer[*v1alpha1.Organization]
-	Memberships   *kcp.Informer[*v1alpha1.Membership]
-	Indexes       *kcp.Informer[*v1alpha1.UserMembershipIndex]
+	Users         *informer.Informer[*v1alpha1.User]
+	Organizations *informer.Informer[*v1alpha1.Organization]
+	Memberships   *informer.Informer[*v1alpha1.Membership]
+	Indexes       *informer.Informer[*v1alpha1.UserMembershipIndex]
 	// Workspaces has kcp's objects of Organizations and of child Workspaces.
-	Workspaces *kcp.Informer[*kcptenancyv1alpha1.Workspace]
+	Workspaces *informer.Informer[*kcptenancyv1alpha1.Workspace]
 
 	// OrgBindings has all APIBindings in the workspaces of Organizations and of the hub.
-	OrgBindings *kcp.Informer[*kcpapisv1alpha2.APIBinding]
+	OrgBindings *informer.Informer[*kcpapisv1alpha2.APIBinding]
 
 	// Initializing has the logical clusters that wait for the hub's initializer.
-	Initializing *kcp.Informer[*kcpcorev1alpha1.LogicalCluster]
+	Initializing *informer.Informer[*kcpcorev1alpha1.LogicalCluster]
 
 	// Inactive has the deactivated logical clusters, which kcp shows to its shard admin
 	// only.
-	Inactive *kcp.Informer[*kcpcorev1alpha1.LogicalCluster]
+	Inactive *informer.Informer[*kcpcorev1alpha1.LogicalCluster]
 
 	// Namespaces and ClusterRoleBindings have the hub's objects in child Workspaces, which
 	// carry v1alpha1.ManagedByLabel.
-	Namespaces          *kcp.Informer[*corev1.Namespace]
-	ClusterRoleBindings *kcp.Informer[*rbacv1.ClusterRoleBinding]
+	Namespaces          *informer.Informer[*corev1.Namespace]
+	ClusterRoleBindings *informer.Informer[*rbacv1.ClusterRoleBinding]
 	// ClusterRoles has all of child Workspaces, because a Membership may name a tenant's
 	// role. Of tenants' roles only names and versions are kept.
-	ClusterRoles *kcp.Informer[*rbacv1.ClusterRole]
+	ClusterRoles *informer.Informer[*rbacv1.ClusterRole]
 	// Bindings has all APIBindings in child Workspaces.
-	Bindings *kcp.Informer[*kcpapisv1alpha2.APIBinding]
+	Bindings *informer.Informer[*kcpapisv1alpha2.APIBinding]
 }
 
 // NewInformers returns informers that do not watch anything yet. admin are the clients
@@ -54,42 +55,42 @@ func NewInformers(c, admin *kcp.Clients, wanted []*kcpapisv1alpha2.APIBinding) *
 	managed := v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByHub
 	ours := v1alpha1.SchemeGroupVersion.WithResource
 	return &Informers{
-		Users: kcp.NewInformer(c, ours("users"), "", func() *v1alpha1.User { return &v1alpha1.User{} },
+		Users: informer.New(c, ours("users"), "", func() *v1alpha1.User { return &v1alpha1.User{} },
 			func() runtime.Object { return &v1alpha1.UserList{} }),
-		Organizations: kcp.NewInformer(c, ours("organizations"), "", func() *v1alpha1.Organization { return &v1alpha1.Organization{} },
+		Organizations: informer.New(c, ours("organizations"), "", func() *v1alpha1.Organization { return &v1alpha1.Organization{} },
 			func() runtime.Object { return &v1alpha1.OrganizationList{} }),
-		Memberships: kcp.NewInformer(c, ours("memberships"), "", func() *v1alpha1.Membership { return &v1alpha1.Membership{} },
+		Memberships: informer.New(c, ours("memberships"), "", func() *v1alpha1.Membership { return &v1alpha1.Membership{} },
 			func() runtime.Object { return &v1alpha1.MembershipList{} }),
-		Indexes: kcp.NewInformer(c, ours("usermembershipindexes"), "", func() *v1alpha1.UserMembershipIndex { return &v1alpha1.UserMembershipIndex{} },
+		Indexes: informer.New(c, ours("usermembershipindexes"), "", func() *v1alpha1.UserMembershipIndex { return &v1alpha1.UserMembershipIndex{} },
 			func() runtime.Object { return &v1alpha1.UserMembershipIndexList{} }),
-		Workspaces: kcp.NewInformer(c, kcptenancyv1alpha1.SchemeGroupVersion.WithResource("workspaces"), "",
+		Workspaces: informer.New(c, kcptenancyv1alpha1.SchemeGroupVersion.WithResource("workspaces"), "",
 			func() *kcptenancyv1alpha1.Workspace { return &kcptenancyv1alpha1.Workspace{} },
 			func() runtime.Object { return &kcptenancyv1alpha1.WorkspaceList{} }),
 		Initializing: newLogicalClusters(c, ""),
 		Inactive: newLogicalClusters(admin, fmt.Sprintf("%s in (%s,%s)", kcptenancyv1alpha1.WorkspacePhaseLabel,
 			kcpcorev1alpha1.LogicalClusterPhaseUnavailable, kcpcorev1alpha1.LogicalClusterPhaseInactive)),
-		Namespaces: kcp.NewInformer(c, corev1.SchemeGroupVersion.WithResource("namespaces"), managed,
+		Namespaces: informer.New(c, corev1.SchemeGroupVersion.WithResource("namespaces"), managed,
 			func() *corev1.Namespace { return &corev1.Namespace{} },
 			func() runtime.Object { return &corev1.NamespaceList{} }),
-		ClusterRoles: kcp.NewInformer(c, rbacv1.SchemeGroupVersion.WithResource("clusterroles"), "",
+		ClusterRoles: informer.New(c, rbacv1.SchemeGroupVersion.WithResource("clusterroles"), "",
 			func() *rbacv1.ClusterRole { return &rbacv1.ClusterRole{} },
-			func() runtime.Object { return &rbacv1.ClusterRoleList{} }).Trimming(nameOnly),
-		ClusterRoleBindings: kcp.NewInformer(c, rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"), managed,
+			func() runtime.Object { return &rbacv1.ClusterRoleList{} }).WithTransform(nameOnly),
+		ClusterRoleBindings: informer.New(c, rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"), managed,
 			func() *rbacv1.ClusterRoleBinding { return &rbacv1.ClusterRoleBinding{} },
 			func() runtime.Object { return &rbacv1.ClusterRoleBindingList{} }),
 		Bindings:    newBindings(c),
-		OrgBindings: newBindings(c).Trimming(bindingOnly(wanted)),
+		OrgBindings: newBindings(c).WithTransform(bindingOnly(wanted)),
 	}
 }
 
-func newLogicalClusters(c *kcp.Clients, selector string) *kcp.Informer[*kcpcorev1alpha1.LogicalCluster] {
-	return kcp.NewInformer(c, kcpcorev1alpha1.SchemeGroupVersion.WithResource("logicalclusters"), selector,
+func newLogicalClusters(c *kcp.Clients, selector string) *informer.Informer[*kcpcorev1alpha1.LogicalCluster] {
+	return informer.New(c, kcpcorev1alpha1.SchemeGroupVersion.WithResource("logicalclusters"), selector,
 		func() *kcpcorev1alpha1.LogicalCluster { return &kcpcorev1alpha1.LogicalCluster{} },
 		func() runtime.Object { return &kcpcorev1alpha1.LogicalClusterList{} })
 }
 
-func newBindings(c *kcp.Clients) *kcp.Informer[*kcpapisv1alpha2.APIBinding] {
-	return kcp.NewInformer(c, kcpapisv1alpha2.SchemeGroupVersion.WithResource("apibindings"), "",
+func newBindings(c *kcp.Clients) *informer.Informer[*kcpapisv1alpha2.APIBinding] {
+	return informer.New(c, kcpapisv1alpha2.SchemeGroupVersion.WithResource("apibindings"), "",
 		func() *kcpapisv1alpha2.APIBinding { return &kcpapisv1alpha2.APIBinding{} },
 		func() runtime.Object { return &kcpapisv1alpha2.APIBindingList{} })
 }

@@ -51,9 +51,9 @@ func New(c Clusters, in *Informers, metrics prometheus.Registerer, synced ...fun
 	if err := v.register(metrics); err != nil {
 		return nil, err
 	}
-	in.Users.Trimming(v.transform.user)
-	in.Memberships.Trimming(v.transform.membership).Packing(encodeMembership)
-	in.Indexes.Trimming(v.transform.index)
+	in.Users.WithTransform(v.transform.user)
+	in.Memberships.WithTransform(v.transform.membership).WithEncoding(encodeMembership)
+	in.Indexes.WithTransform(v.transform.index)
 	v.kinds = newKinds(v)
 	v.listen(in)
 	return v, nil

@@ -27,6 +27,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/metrics"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -115,12 +116,12 @@ func (s *scaled) fill() error {
 	}
 	s.gate = tenancy.Gate{Tree: s.platform.tree, Cluster: s.views.Cluster, Index: s.views.Index, Org: s.views.Org, Workspace: s.views.Workspace, User: s.views.ByName, Sudo: s.views.Sudo}
 	endpoint := []string{config.Host}
-	go kcp.Watch(context.Background(), endpoint, in.Organizations, in.Workspaces)
+	go informer.Watch(context.Background(), endpoint, in.Organizations, in.Workspaces)
 	if err := s.holds(map[string]int{"organizations": s.platform.orgs, "workspaces": s.platform.workspaces}); err != nil {
 		return err
 	}
 	before := live()
-	go kcp.Watch(context.Background(), endpoint, in.Users, in.Indexes, in.Memberships)
+	go informer.Watch(context.Background(), endpoint, in.Users, in.Indexes, in.Memberships)
 	if err := s.holds(map[string]int{"users": s.platform.people, "indexes": s.platform.people, "memberships": s.platform.people * memberships}); err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ import (
 
 const (
 	// soon is when a caller must have been told that kcp is gone: the hub notices within
-	// 1.75 s, which are the beats of kcp.Pulse, and whoever comes later waits for
-	// kcp.Patience. A machine with many tests on it is late itself.
+	// 1.75 s, the interval and silence of transport.Health, and a later caller waits for
+	// transport.MaxWait. A machine with many tests on it is late itself.
 	soon, late = 2 * time.Second, 8 * time.Second
 	// healed is when all must be well again after kcp has come back: in ten seconds, and
 	// the rest is for such a machine.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	hubkcp "github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/leader"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
@@ -142,7 +143,7 @@ func TestALeaderThatEndsIsFollowedAtOnce(t *testing.T) {
 		b := campaign(t, cluster)
 		stop := neverBoth(t, a, b)
 		require.NoError(t, a.write(t, cluster, fmt.Sprintf("by-leader-%d", i)))
-		require.ErrorIs(t, b.write(t, cluster, fmt.Sprintf("by-other-%d", i)), hubkcp.ErrFenced)
+		require.ErrorIs(t, b.write(t, cluster, fmt.Sprintf("by-other-%d", i)), transport.ErrFenced)
 		began := time.Now()
 		a.stop()
 		next := b.lead(t)
@@ -186,7 +187,7 @@ func TestALeaderThatLosesSightOfKCPIsFencedBeforeAnotherLeads(t *testing.T) {
 		t.Logf("replaced after %s", took)
 		require.Less(t, took, replaced)
 		require.Error(t, lost.Err())
-		require.ErrorIs(t, a.write(t, cluster, fmt.Sprintf("after-%d", i)), hubkcp.ErrFenced)
+		require.ErrorIs(t, a.write(t, cluster, fmt.Sprintf("after-%d", i)), transport.ErrFenced)
 		require.NoError(t, b.write(t, cluster, fmt.Sprintf("after-%d", i)))
 		a.blocked.Store(false)
 		b.leads <- next

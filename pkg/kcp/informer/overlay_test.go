@@ -1,4 +1,4 @@
-package kcp
+package informer
 
 import (
 	"fmt"
@@ -40,14 +40,14 @@ func (h *heard) handle(old, new *v1alpha1.User) {
 	}
 }
 
-func (h *heard) store(of *union[*v1alpha1.User]) *store[*v1alpha1.User] {
+func (h *heard) store(of *overlay[*v1alpha1.User]) *store[*v1alpha1.User] {
 	return newStore(of, func(u *v1alpha1.User) any { return u }, h.handle, func() {})
 }
 
 // What one endpoint takes over from another has not changed for anybody.
 func TestWhatAnotherEndpointHoldsIsNotToldAsRemovedNorAsAdded(t *testing.T) {
 	t.Parallel()
-	of := &union[*v1alpha1.User]{}
+	of := &overlay[*v1alpha1.User]{}
 	h := &heard{t: t, versions: map[string]string{}}
 	old, next := h.store(of), h.store(of)
 	require.NoError(t, old.Replace([]any{person("c", "same", "1"), person("c", "altered", "1"), person("c", "gone", "1")}, ""))
@@ -68,7 +68,7 @@ func TestWhatAnotherEndpointHoldsIsNotToldAsRemovedNorAsAdded(t *testing.T) {
 // from each other, and end with what is held.
 func TestEventsOfTwoEndpointsAreInOrder(t *testing.T) {
 	t.Parallel()
-	of := &union[*v1alpha1.User]{}
+	of := &overlay[*v1alpha1.User]{}
 	h := &heard{t: t, versions: map[string]string{}}
 	stores := []*store[*v1alpha1.User]{h.store(of), h.store(of)}
 	var writers sync.WaitGroup

@@ -1,4 +1,4 @@
-package kcp
+package transport
 
 import (
 	"context"
@@ -18,31 +18,17 @@ var ErrFenced = errors.New("the right to write has ended")
 // do: timers may stand still while the machine is suspended.
 const look = 100 * time.Millisecond
 
-// Fenced returns the same clients for whoever writes on condition only. right is
-// asked before every POST, PUT, PATCH and DELETE, again when there is a connection
-// for it, before its body is sent, and over and over until it is answered; where it
-// returns an error, nothing more is sent, and the caller gets an ErrFenced. Otherwise
-// it says until when the right lasts for sure, which is when the request is given up
-// at the latest; the zero time is no end. A time must carry its monotonic reading.
-func (c *Clients) Fenced(right func() (until time.Time, err error)) *Clients {
-	fenced := *c
-	fenced.http = &http.Client{Transport: conditional{next: c.http.Transport, right: right}}
-	return &fenced
-}
+// Right returns until when this process may write for sure, or an error where it may
+// not. The zero time is no end. A time must carry its monotonic reading.
+type Right func() (until time.Time, err error)
 
-type rightKey struct{}
-
-// conditional puts the condition into the request, for the gate to find.
-type conditional struct {
-	next  http.RoundTripper
-	right func() (time.Time, error)
-}
-
-func (c conditional) RoundTrip(r *http.Request) (*http.Response, error) {
-	if mutating(r.Method) {
-		r = r.WithContext(context.WithValue(r.Context(), rightKey{}, c.right))
-	}
-	return c.next.RoundTrip(r)
+// fence returns a layer that asks for the right before every POST, PUT, PATCH and
+// DELETE, again when there is a connection for it, before its body is sent, and over and
+// over until it is answered; where it returns an error, nothing more is sent, and the
+// caller gets an ErrFenced. Otherwise it says until when the right lasts for sure, which
+// is when the request is given up at the latest.
+func fence(right Right) layer {
+	return func(next http.RoundTripper) http.RoundTripper { return gate{next: next, right: right} }
 }
 
 func mutating(method string) bool {
@@ -55,14 +41,16 @@ func mutating(method string) bool {
 
 // gate lets writes with a condition through while it holds. It is the one place
 // that all of them pass, next to the wire.
-type gate struct{ next http.RoundTripper }
+type gate struct {
+	next  http.RoundTripper
+	right Right
+}
 
 func (g gate) RoundTrip(r *http.Request) (*http.Response, error) {
-	right, ok := r.Context().Value(rightKey{}).(func() (time.Time, error))
-	if !ok {
+	if !mutating(r.Method) {
 		return g.next.RoundTrip(r)
 	}
-	until, err := right()
+	until, err := g.right()
 	if err != nil {
 		if r.Body != nil {
 			_ = r.Body.Close()
@@ -72,7 +60,7 @@ func (g gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	end := func() { cancel(nil) }
 	check := func() error {
-		if _, err := right(); err != nil {
+		if _, err := g.right(); err != nil {
 			err = fmt.Errorf("%w: %w", ErrFenced, err)
 			cancel(err)
 			return err

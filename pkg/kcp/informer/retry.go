@@ -1,4 +1,4 @@
-package kcp
+package informer
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 )
 
 // persistent is the back-off of lists and watches. Reflectors have one of their own
@@ -21,10 +23,10 @@ func persistent() wait.Backoff {
 // persist tries until it succeeds, ctx ends, or kcp says what the reflector has to
 // know: that it does not have that version any more, or not yet. While kcp is gone
 // nothing is tried.
-func persist(ctx context.Context, pulse *Pulse, try func() error) error {
+func persist(ctx context.Context, health *transport.Health, try func() error) error {
 	delay := persistent()
 	for {
-		if _, err := pulse.Await(ctx); err != nil {
+		if _, err := health.Await(ctx); err != nil {
 			return err
 		}
 		err := try()

@@ -1,6 +1,6 @@
-package kcp
+package transport
 
 import "time"
 
 // Beat sets how often it is looked whether anything came, before anybody listens.
-func (c *Clients) Beat(d time.Duration) { c.pulse.beat = d }
+func (p *Health) Beat(d time.Duration) { p.beat = d }

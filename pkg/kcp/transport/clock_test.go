@@ -1,4 +1,4 @@
-package kcp_test
+package transport_test
 
 import (
 	"net/http"
@@ -58,7 +58,7 @@ func TestAGraceNeverEndsEarlyWhateverAClockSays(t *testing.T) {
 				local.Step(is.took / 2)
 			})
 			clients := f.clients(t)
-			clock := clients.Clock(local)
+			clock := clients.Transport().Clock(local)
 			require.Equal(t, start, clock.Now(), "nothing is known yet")
 			least, most := answers[0].ahead, answers[0].ahead
 			for _, is = range answers {

@@ -1,4 +1,4 @@
-package kcp
+package informer
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kcp-dev/logicalcluster/v3"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,59 +16,57 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
-
-// ClusterOf is the logical cluster that an object came from.
-func ClusterOf(o metav1.Object) string { return string(logicalcluster.From(o)) }
 
 // Handler is told of every change of a kind, in order for each object, after
 // the informer's own store has it. Handlers must not block and must not change
 // what they are given. old is the zero value for an addition, new for a removal.
-type Handler[T Object] func(old, new T)
+type Handler[T kcp.Object] func(old, new T)
 
 // Informer holds all objects of one kind in all logical clusters: one watch per
 // endpoint, never one per cluster.
-type Informer[T Object] struct {
-	clients  *Clients
+type Informer[T kcp.Object] struct {
+	clients  *kcp.Clients
 	gvr      schema.GroupVersionResource
 	selector string
 	empty    func() T
 	list     func() runtime.Object
 	handlers []Handler[T]
 	trim     func(T)
-	pack     func(T) Packed[T]
+	pack     func(T) Compact[T]
 
-	held      union[T]
+	objects   overlay[T]
 	mu        sync.RWMutex
 	endpoints map[string]*endpoint[T]
 }
 
-type endpoint[T Object] struct {
+type endpoint[T kcp.Object] struct {
 	store *store[T]
 	stop  context.CancelFunc
 	done  chan struct{}
 }
 
-// NewInformer returns an informer that watches nothing until it is given an
+// New returns an informer that watches nothing until it is given an
 // endpoint. labelSelector may be empty.
-func NewInformer[T Object](c *Clients, gvr schema.GroupVersionResource, labelSelector string, empty func() T, list func() runtime.Object) *Informer[T] {
+func New[T kcp.Object](c *kcp.Clients, gvr schema.GroupVersionResource, labelSelector string, empty func() T, list func() runtime.Object) *Informer[T] {
 	return &Informer[T]{
 		clients: c, gvr: gvr, selector: labelSelector, empty: empty, list: list,
 		endpoints: map[string]*endpoint[T]{},
 	}
 }
 
-// Trimming returns the informer after it was told to keep only what trim leaves of
+// WithTransform returns the informer after it was told to keep only what trim leaves of
 // an object.
-func (i *Informer[T]) Trimming(trim func(T)) *Informer[T] {
+func (i *Informer[T]) WithTransform(trim func(T)) *Informer[T] {
 	i.trim = trim
 	return i
 }
 
-// Packing returns the informer after it was told to hold objects as pack returns
+// WithEncoding returns the informer after it was told to hold objects as pack returns
 // them, where that is not nil.
-func (i *Informer[T]) Packing(pack func(T) Packed[T]) *Informer[T] {
+func (i *Informer[T]) WithEncoding(pack func(T) Compact[T]) *Informer[T] {
 	i.pack = pack
 	return i
 }
@@ -82,16 +79,16 @@ func (i *Informer[T]) OnChange(h Handler[T]) { i.handlers = append(i.handlers, h
 // start watches the virtual workspace at url until ctx ends or it is retired; full is
 // called when all that exists there has been told.
 func (i *Informer[T]) start(ctx context.Context, url string, full func()) {
-	client := i.clients.rest(url+"/clusters/*", i.gvr.GroupVersion())
+	client := i.clients.REST(url+"/clusters/*", i.gvr.GroupVersion())
 	options := func(o *metav1.ListOptions) { o.LabelSelector = i.selector }
 	endless := &watches{}
 	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			options(&o)
 			var list runtime.Object
-			err := persist(ctx, i.clients.pulse, func() error {
+			err := persist(ctx, i.clients.Health(), func() error {
 				list = i.list()
-				return client.Get().Resource(i.gvr.Resource).VersionedParams(&o, i.clients.params).Do(ctx).Into(list)
+				return client.Get().Resource(i.gvr.Resource).VersionedParams(&o, i.clients.Parameters()).Do(ctx).Into(list)
 			})
 			return list, err
 		},
@@ -100,9 +97,9 @@ func (i *Informer[T]) start(ctx context.Context, url string, full func()) {
 			o.Watch = true
 			var began time.Time
 			var w watch.Interface
-			if err := persist(ctx, i.clients.pulse, func() (err error) {
+			if err := persist(ctx, i.clients.Health(), func() (err error) {
 				began = time.Now()
-				w, err = client.Get().Resource(i.gvr.Resource).VersionedParams(&o, i.clients.params).Watch(ctx)
+				w, err = client.Get().Resource(i.gvr.Resource).VersionedParams(&o, i.clients.Parameters()).Watch(ctx)
 				return err
 			}); err != nil {
 				return nil, err
@@ -114,7 +111,7 @@ func (i *Informer[T]) start(ctx context.Context, url string, full func()) {
 	}, noWatchList{})
 	logger := log.From(ctx).With(zap.String("resource", i.gvr.Resource))
 	ctx, cancel := context.WithCancel(ctx)
-	e := &endpoint[T]{store: newStore(&i.held, i.prepare, i.tell, full), stop: cancel, done: make(chan struct{})}
+	e := &endpoint[T]{store: newStore(&i.objects, i.prepare, i.tell, full), stop: cancel, done: make(chan struct{})}
 	reflector := cache.NewReflectorWithOptions(source, i.empty(), e.store, cache.ReflectorOptions{})
 	i.mu.Lock()
 	i.endpoints[url] = e
@@ -186,7 +183,7 @@ func (i *Informer[T]) retire(url string) {
 	e.stop()
 	<-e.done
 	e.store.drop(func(_, _ string) bool { return true })
-	i.held.remove(e.store)
+	i.objects.remove(e.store)
 	i.mu.Lock()
 	delete(i.endpoints, url)
 	i.mu.Unlock()
@@ -219,7 +216,7 @@ func (i *Informer[T]) filled(url string) bool { return i.at(url).store.filled.Lo
 
 // Get returns the object of that name in a logical cluster. It is shared: read
 // only.
-func (i *Informer[T]) Get(cluster, name string) (T, bool) { return i.held.get(cluster, name) }
+func (i *Informer[T]) Get(cluster, name string) (T, bool) { return i.objects.get(cluster, name) }
 
 // InCluster returns all objects in a logical cluster. They are shared: read
 // only.
@@ -228,8 +225,8 @@ func (i *Informer[T]) InCluster(cluster string) []T { return i.Named(cluster, an
 // Named returns those objects in a logical cluster whose names are wanted. They are
 // shared: read only.
 func (i *Informer[T]) Named(cluster string, wanted func(name string) bool) []T {
-	return i.held.inCluster(cluster, wanted)
+	return i.objects.inCluster(cluster, wanted)
 }
 
 // All goes through all objects. They are shared: read only.
-func (i *Informer[T]) All() iter.Seq[T] { return i.held.each }
+func (i *Informer[T]) All() iter.Seq[T] { return i.objects.each }

@@ -1,4 +1,4 @@
-package kcp_test
+package transport_test
 
 import (
 	"context"
@@ -33,6 +33,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
@@ -89,7 +90,7 @@ func (s *strict) follow(t *testing.T) *kcp.Clients {
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
 	s.logs = logs
-	config, err := kcp.Follow(log.Into(t.Context(), zap.New(core)), "the test's kubeconfig", func() (*rest.Config, error) {
+	config, err := transport.Follow(log.Into(t.Context(), zap.New(core)), "the test's kubeconfig", func() (*rest.Config, error) {
 		raw, err := clientcmd.LoadFromFile(s.file)
 		if err != nil {
 			return nil, err
@@ -110,7 +111,7 @@ func refuses(t *testing.T, clients *kcp.Clients, ctx context.Context) { //nolint
 	require.ErrorAs(t, err, &told)
 	require.Equal(t, errs.Unavailable, told.Code)
 	require.Positive(t, told.RetryAfter)
-	var refusal *kcp.Refusal
+	var refusal *transport.Refusal
 	require.ErrorAs(t, err, &refusal)
 	require.EqualError(t, refusal, "kcp refuses the credential of the test's kubeconfig")
 }
@@ -140,7 +141,7 @@ func TestANewTokenOfTheKubeconfigIsTakenUpByTheRequestThatIsRefused(t *testing.T
 				s.write(t, user(t, "new"))
 				require.NoError(t, write(ctx, clients))
 				require.EqualValues(t, 1, s.refused.Load(), "it was sent once more")
-				require.NoError(t, write(ctx, clients.Impatient()))
+				require.NoError(t, write(ctx, clients.FailFast()))
 				require.NoError(t, write(ctx, clients.Fenced(func() (time.Time, error) { return time.Time{}, nil })))
 				require.EqualValues(t, 1, s.refused.Load())
 				require.Equal(t, 1, logs.Len())
@@ -167,7 +168,7 @@ func TestARequestThatCannotBeSentTwiceIsNot(t *testing.T) {
 		}
 		return err
 	}
-	var refusal *kcp.Refusal
+	var refusal *transport.Refusal
 	require.ErrorAs(t, send(), &refusal)
 	require.NoError(t, send(), "the next one has the new credential")
 }
@@ -320,7 +321,7 @@ func TestTheFileIsNotReadWhileKCPTakesItsCredentialNorForEveryRefusal(t *testing
 	s := newStrict(t)
 	s.take("old")
 	var reads atomic.Int64
-	config, err := kcp.Follow(t.Context(), "the test's kubeconfig", func() (*rest.Config, error) {
+	config, err := transport.Follow(t.Context(), "the test's kubeconfig", func() (*rest.Config, error) {
 		reads.Add(1)
 		config := s.config()
 		config.BearerToken = "old"
@@ -355,15 +356,15 @@ func TestProbesTellWhetherKCPRefusesTheCredential(t *testing.T) {
 	clients := s.follow(t)
 	p := listening(t, clients)
 	comes(t, p)
-	require.NoError(t, clients.Refused())
+	require.NoError(t, clients.Transport().Refused())
 	s.take("new")
 	goes(t, p)
-	require.EqualError(t, clients.Refused(), "kcp refuses the credential of the test's kubeconfig")
+	require.EqualError(t, clients.Transport().Refused(), "kcp refuses the credential of the test's kubeconfig")
 	s.write(t, clientcmdapi.AuthInfo{Token: "new"})
 	comes(t, p)
-	require.NoError(t, clients.Refused())
+	require.NoError(t, clients.Transport().Refused())
 	s.CloseClientConnections()
 	require.NoError(t, s.Listener.Close())
 	goes(t, p)
-	require.NoError(t, clients.Refused(), "who is not there refuses nothing")
+	require.NoError(t, clients.Transport().Refused(), "who is not there refuses nothing")
 }

@@ -1,4 +1,4 @@
-package kcp
+package informer
 
 import "slices"
 

@@ -1,4 +1,4 @@
-package kcp_test
+package transport_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 )
 
 var errNotNow = errors.New("not now")
@@ -71,7 +72,7 @@ func TestAFencedClientSendsNoWrite(t *testing.T) {
 				require.NoError(t, write(t.Context(), fenced), "while it may")
 				r.denied.Store(true)
 				err := write(t.Context(), fenced)
-				require.ErrorIs(t, err, kcp.ErrFenced)
+				require.ErrorIs(t, err, transport.ErrFenced)
 				require.ErrorIs(t, err, errNotNow, "it says why")
 				_, err = fenced.Users("c").Get(t.Context(), "u", metav1.GetOptions{})
 				require.NoError(t, err, "reads need no right")
@@ -115,7 +116,7 @@ func TestAWriteThatWaitedForAConnectionIsAskedAgain(t *testing.T) {
 				require.Positive(t, r.asked.Load(), "it was let through before it waited")
 				r.denied.Store(true)
 				close(h.let)
-				require.ErrorIs(t, await(t, answer), kcp.ErrFenced)
+				require.ErrorIs(t, await(t, answer), transport.ErrFenced)
 				require.Empty(t, server.methods())
 				r.denied.Store(false)
 				require.NoError(t, write(t.Context(), fenced))
@@ -137,7 +138,7 @@ func TestAWriteWithoutABodyThatWaitedForAConnectionIsAskedAgain(t *testing.T) {
 	await(t, h.arrived)
 	r.denied.Store(true)
 	close(h.let)
-	require.ErrorIs(t, await(t, answer), kcp.ErrFenced)
+	require.ErrorIs(t, await(t, answer), transport.ErrFenced)
 	require.Empty(t, server.methods())
 	r.denied.Store(false)
 	require.NoError(t, write(t.Context(), fenced))
@@ -165,7 +166,7 @@ func TestAWriteThatHangsIsGivenUpWhenTheRightEnds(t *testing.T) {
 			hang.Store(true)
 			until = time.Now().Add(2 * time.Second)
 			err := writes[http.MethodPost](t.Context(), fenced)
-			require.ErrorIs(t, err, kcp.ErrFenced)
+			require.ErrorIs(t, err, transport.ErrFenced)
 			require.False(t, time.Now().Before(until))
 			require.Less(t, time.Since(until), long)
 			await(t, gone)
@@ -193,7 +194,7 @@ func TestAWriteThatHangsIsGivenUpWhenTheRightEndsBeforeItsTime(t *testing.T) {
 			await(t, hung)
 			r.denied.Store(true)
 			err := await(t, answer)
-			require.ErrorIs(t, err, kcp.ErrFenced)
+			require.ErrorIs(t, err, transport.ErrFenced)
 			require.ErrorIs(t, err, errNotNow)
 			await(t, gone)
 		})
@@ -210,5 +211,5 @@ func TestTheCallersOwnDeadlineIsNotTakenForTheFence(t *testing.T) {
 	defer cancel()
 	err := writes[http.MethodPost](ctx, server.clients(t).Fenced(r.ask))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.NotErrorIs(t, err, kcp.ErrFenced)
+	require.NotErrorIs(t, err, transport.ErrFenced)
 }

@@ -1,4 +1,4 @@
-package kcp_test
+package transport_test
 
 import (
 	"context"
@@ -15,19 +15,20 @@ import (
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 )
 
 // listening keeps the pulse of a kcp until the test ends.
-func listening(t *testing.T, clients *kcp.Clients) *kcp.Pulse {
+func listening(t *testing.T, clients *kcp.Clients) *transport.Health {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	go func() { defer close(ended); clients.Listen(ctx) }()
+	go func() { defer close(ended); clients.Transport().Probe(ctx) }()
 	t.Cleanup(func() { stop(); await(t, ended) })
-	return clients.Pulse()
+	return clients.Health()
 }
 
-func goes(t *testing.T, p *kcp.Pulse) {
+func goes(t *testing.T, p *transport.Health) {
 	t.Helper()
 	require.Eventually(t, func() bool { return p.Err() != nil }, long, time.Millisecond)
 	require.False(t, p.Ready())
@@ -37,7 +38,7 @@ func goes(t *testing.T, p *kcp.Pulse) {
 	require.Positive(t, told.RetryAfter)
 }
 
-func comes(t *testing.T, p *kcp.Pulse) {
+func comes(t *testing.T, p *transport.Health) {
 	t.Helper()
 	require.Eventually(t, func() bool { return p.Err() == nil && p.Ready() }, long, time.Millisecond)
 }
@@ -51,15 +52,15 @@ func TestAKCPThatGoesSilentIsGoneUntilItIsBack(t *testing.T) {
 	there, err := p.Await(t.Context())
 	require.NoError(t, err)
 	told := make(chan struct{})
-	p.OnGone(sync.OnceFunc(func() { close(told) }))
+	p.OnUnavailable(sync.OnceFunc(func() { close(told) }))
 
 	resume := c.block()
 	goes(t, p)
 	await(t, told)
 	await(t, there.Done())
 	began := time.Now()
-	require.True(t, errs.Is(p.Present(t.Context()), errs.Unavailable))
-	require.GreaterOrEqual(t, time.Since(began), kcp.Patience)
+	require.True(t, errs.Is(p.Wait(t.Context()), errs.Unavailable))
+	require.GreaterOrEqual(t, time.Since(began), transport.MaxWait)
 	waiting := make(chan error, 1)
 	go func() {
 		_, err := p.Await(t.Context())
@@ -68,7 +69,7 @@ func TestAKCPThatGoesSilentIsGoneUntilItIsBack(t *testing.T) {
 	resume()
 	require.NoError(t, await(t, waiting))
 	comes(t, p)
-	require.NoError(t, p.Present(t.Context()))
+	require.NoError(t, p.Wait(t.Context()))
 }
 
 // One that says for long that it is not ready, or has never time for anybody, is gone.
@@ -119,11 +120,11 @@ func TestAKCPThatAnswersBadlyIsThere(t *testing.T) {
 			})
 			clients := f.clients(t)
 			// A busy machine lets pings wait, too.
-			clients.Beat(500 * time.Millisecond)
+			clients.Health().Beat(500 * time.Millisecond)
 			p := listening(t, clients)
 			comes(t, p)
 			gone := make(chan struct{}, 1)
-			p.OnGone(func() { gone <- struct{}{} })
+			p.OnUnavailable(func() { gone <- struct{}{} })
 			bad.Store(true)
 			require.Eventually(t, func() bool { return probes.Load() > 5 }, long, time.Millisecond)
 			require.Empty(t, gone)
@@ -138,9 +139,9 @@ func TestAKCPThatIsSlowIsThere(t *testing.T) {
 	f := newKCP(t, true, nil, func(*http.Request) { <-time.After(7 * time.Second) })
 	clients := f.clients(t)
 	// Silence may last 4.5 s: a busy machine lets pings wait, too.
-	clients.Beat(750 * time.Millisecond)
+	clients.Health().Beat(750 * time.Millisecond)
 	p := listening(t, clients)
-	_, err := clients.Impatient().Users("c").Get(t.Context(), "u", metav1.GetOptions{})
+	_, err := clients.FailFast().Users("c").Get(t.Context(), "u", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.NoError(t, p.Err())
 	comes(t, p)
@@ -156,7 +157,7 @@ func TestImpatientClientsAreToldWhatTheirCallerIs(t *testing.T) {
 	}
 	t.Run("nobody is there", func(t *testing.T) {
 		t.Parallel()
-		unavailable(t, writes[http.MethodPost](t.Context(), newClients(t, &rest.Config{Host: "https://" + nobody(t)}).Impatient()))
+		unavailable(t, writes[http.MethodPost](t.Context(), newClients(t, &rest.Config{Host: "https://" + nobody(t)}).FailFast()))
 	})
 	t.Run("kcp goes while it answers", func(t *testing.T) {
 		t.Parallel()
@@ -166,11 +167,11 @@ func TestImpatientClientsAreToldWhatTheirCallerIs(t *testing.T) {
 		comes(t, p)
 		defer c.block()()
 		began := time.Now()
-		unavailable(t, writes[http.MethodPost](t.Context(), clients.Impatient()))
+		unavailable(t, writes[http.MethodPost](t.Context(), clients.FailFast()))
 		require.Less(t, time.Since(began), 10*time.Second)
 		require.Error(t, p.Err())
 		began = time.Now()
-		unavailable(t, writes[http.MethodPost](t.Context(), clients.Impatient()))
+		unavailable(t, writes[http.MethodPost](t.Context(), clients.FailFast()))
 		require.Less(t, time.Since(began), 5*time.Second, "and at once when it is known to be gone")
 	})
 	t.Run("the answer breaks off", func(t *testing.T) {
@@ -181,13 +182,13 @@ func TestImpatientClientsAreToldWhatTheirCallerIs(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
 		})
-		unavailable(t, writes[http.MethodPost](t.Context(), f.clients(t).Impatient()))
+		unavailable(t, writes[http.MethodPost](t.Context(), f.clients(t).FailFast()))
 	})
 	t.Run("the caller goes", func(t *testing.T) {
 		t.Parallel()
 		ctx, leave := context.WithCancel(t.Context())
 		f := newKCP(t, true, nil, func(r *http.Request) { leave(); <-r.Context().Done() })
-		err := writes[http.MethodPost](ctx, f.clients(t).Impatient())
+		err := writes[http.MethodPost](ctx, f.clients(t).FailFast())
 		require.ErrorIs(t, err, context.Canceled)
 		var told *errs.Error
 		require.NotErrorAs(t, err, &told)

@@ -1,4 +1,4 @@
-package kcp
+package transport
 
 import (
 	"context"
@@ -31,16 +31,16 @@ const (
 	maxBusy = 20
 )
 
-// Patience is how long a caller waits for a kcp that is gone to come back, before
+// MaxWait is how long a caller waits for a kcp that is gone to come back, before
 // they are told.
-const Patience = 1200 * time.Millisecond
+const MaxWait = 1200 * time.Millisecond
 
 // retryAfter is what a caller is told to wait.
 const retryAfter = 2 * time.Second
 
-// Pulse tells whether kcp is there. What counts is that anything comes from it, not
+// Health tells whether kcp is there. What counts is that anything comes from it, not
 // how fast it answers.
-type Pulse struct {
+type Health struct {
 	beat  time.Duration
 	heard atomic.Bool
 	ready atomic.Bool
@@ -57,19 +57,16 @@ type Pulse struct {
 	onGone   []func()
 }
 
-// newPulse returns that of a kcp which is taken to be there until somebody listens.
-func newPulse() *Pulse {
-	p := &Pulse{beat: beat}
+// NewHealth returns that of a kcp which is taken to be there until somebody listens.
+func NewHealth() *Health {
+	p := &Health{beat: beat}
 	p.there, p.lose = context.WithCancel(context.Background())
 	return p
 }
 
-// Pulse is that of the kcp that the clients talk to.
-func (c *Clients) Pulse() *Pulse { return c.pulse }
-
-// Listen keeps the pulse until ctx ends.
-func (c *Clients) Listen(ctx context.Context) {
-	p := c.pulse
+// Probe keeps the pulse until ctx ends.
+func (t *Transport) Probe(ctx context.Context) {
+	p := t.health
 	var probes sync.WaitGroup
 	defer probes.Wait()
 	ticker := time.NewTicker(p.beat)
@@ -78,7 +75,7 @@ func (c *Clients) Listen(ctx context.Context) {
 	for n := 0; ; n++ {
 		if n%beatsPerProbe == 0 {
 			probes.Go(func() {
-				ok, busy := c.probe(ctx)
+				ok, busy := t.probe(ctx)
 				if !busy {
 					p.busy.Store(0)
 				} else if p.busy.Add(1) <= maxBusy {
@@ -95,21 +92,21 @@ func (c *Clients) Listen(ctx context.Context) {
 		if p.heard.Swap(false) {
 			silence = 0
 		} else if silence++; silence >= maxSilence {
-			p.gone()
+			p.Lose()
 		}
 	}
 }
 
 // probe asks kcp whether it is ready. One that has too much to do to say so is there;
 // the status is enough, because an answer that breaks off breaks off on the way.
-func (c *Clients) probe(ctx context.Context) (ok, busy bool) {
+func (t *Transport) probe(ctx context.Context) (ok, busy bool) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.config.Host+"/readyz", http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, t.host+"/readyz", http.NoBody)
 	if err != nil {
 		return false, false
 	}
-	response, err := c.probes.Do(r)
+	response, err := t.probes.Do(r)
 	if err != nil {
 		return false, false
 	}
@@ -119,7 +116,7 @@ func (c *Clients) probe(ctx context.Context) (ok, busy bool) {
 	return response.StatusCode == http.StatusOK, response.StatusCode == http.StatusTooManyRequests
 }
 
-func (p *Pulse) probed(ctx context.Context, ok bool) {
+func (p *Health) probed(ctx context.Context, ok bool) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -127,13 +124,13 @@ func (p *Pulse) probed(ctx context.Context, ok bool) {
 		p.ready.Store(true)
 	}
 	if p.counted(ok) >= maxFailures {
-		p.gone()
+		p.Lose()
 	}
 }
 
 // counted returns how many probes have failed in a row. With one that did not, kcp is
 // there.
-func (p *Pulse) counted(ok bool) int {
+func (p *Health) counted(ok bool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !ok {
@@ -149,7 +146,8 @@ func (p *Pulse) counted(ok bool) int {
 	return 0
 }
 
-func (p *Pulse) gone() {
+// Lose makes kcp unavailable.
+func (p *Health) Lose() {
 	p.ready.Store(false)
 	p.mu.Lock()
 	was, tell := p.back == nil, p.onGone
@@ -165,25 +163,28 @@ func (p *Pulse) gone() {
 	}
 }
 
-// OnGone has f called whenever kcp goes; it must not block.
-func (p *Pulse) OnGone(f func()) {
+// Recover makes kcp available.
+func (p *Health) Recover() { p.counted(true) }
+
+// OnUnavailable has f called whenever kcp goes; it must not block.
+func (p *Health) OnUnavailable(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.onGone = append(p.onGone, f)
 }
 
 // Ready tells whether kcp said so itself, and not the contrary since.
-func (p *Pulse) Ready() bool { return p.ready.Load() }
+func (p *Health) Ready() bool { return p.ready.Load() }
 
 // Err is nil while kcp is there, and what a caller is told otherwise.
-func (p *Pulse) Err() error {
+func (p *Health) Err() error {
 	if there, _ := p.now(); there.Err() != nil {
-		return unreachable(errGone)
+		return unavailable(errGone)
 	}
 	return nil
 }
 
-func (p *Pulse) now() (there context.Context, back <-chan struct{}) {
+func (p *Health) now() (there context.Context, back <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.there, p.back
@@ -191,7 +192,7 @@ func (p *Pulse) now() (there context.Context, back <-chan struct{}) {
 
 // Await waits until kcp is there and returns a context that ends when it goes, or
 // the error of ctx where that ends first.
-func (p *Pulse) Await(ctx context.Context) (there context.Context, err error) {
+func (p *Health) Await(ctx context.Context) (there context.Context, err error) {
 	for {
 		there, back := p.now()
 		if back == nil {
@@ -205,23 +206,23 @@ func (p *Pulse) Await(ctx context.Context) (there context.Context, err error) {
 	}
 }
 
-// Present is nil once kcp is there, for which it waits as long as callers do, and
+// Wait is nil once kcp is there, for which it waits as long as callers do, and
 // what a caller is told otherwise.
-func (p *Pulse) Present(ctx context.Context) error {
+func (p *Health) Wait(ctx context.Context) error {
 	if p.Err() == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, MaxWait)
 	defer cancel()
 	if _, err := p.Await(ctx); err != nil {
-		return unreachable(errGone)
+		return unavailable(errGone)
 	}
 	return nil
 }
 
 var errGone = errors.New("nothing comes from kcp any more")
 
-func unreachable(err error) *errs.Error {
+func unavailable(err error) *errs.Error {
 	e := errs.Wrap(errs.Unavailable, err, "kcp cannot be reached at the moment; try again")
 	e.RetryAfter = retryAfter
 	return e
@@ -241,31 +242,23 @@ func (h hearing) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Impatient returns the same clients for whoever has a caller waiting: a request
-// fails as soon as kcp is gone, with what the caller is told.
-func (c *Clients) Impatient() *Clients {
-	other := *c
-	other.http = &http.Client{Transport: c.pulse.Bind(c.http.Transport)}
-	return &other
-}
-
 // Bind returns a RoundTripper whose requests, and answers, end when kcp goes. They
 // fail with an *errs.Error then, as they do where there is nobody to connect to or
 // an answer breaks off.
-func (p *Pulse) Bind(next http.RoundTripper) http.RoundTripper { return bound{next, p} }
+func (p *Health) Bind(next http.RoundTripper) http.RoundTripper { return bound{next, p} }
 
 type bound struct {
-	next  http.RoundTripper
-	pulse *Pulse
+	next   http.RoundTripper
+	health *Health
 }
 
 func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
-	there, _ := b.pulse.now()
+	there, _ := b.health.now()
 	if there.Err() != nil {
 		if r.Body != nil {
 			_ = r.Body.Close()
 		}
-		return nil, unreachable(errGone)
+		return nil, unavailable(errGone)
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	unbind := context.AfterFunc(there, cancel)
@@ -275,7 +268,7 @@ func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
 		cancel()
 		var dial *net.OpError
 		if r.Context().Err() == nil && (there.Err() != nil || errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect")) {
-			return nil, unreachable(err)
+			return nil, unavailable(err)
 		}
 		return nil, err
 	}
@@ -295,7 +288,7 @@ type whole struct{ held }
 func (w *whole) Read(b []byte) (int, error) {
 	n, err := w.held.Read(b)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = unreachable(fmt.Errorf("kcp's answer broke off: %w", err))
+		err = unavailable(fmt.Errorf("kcp's answer broke off: %w", err))
 	}
 	return n, err
 }

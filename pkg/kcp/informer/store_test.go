@@ -1,4 +1,4 @@
-package kcp
+package informer
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
 func person(cluster, name, version string) *v1alpha1.User {
@@ -21,7 +22,7 @@ func person(cluster, name, version string) *v1alpha1.User {
 // versionOnly is all that is kept of a User.
 type versionOnly string
 
-func (v versionOnly) Unpack(cluster, name string) *v1alpha1.User {
+func (v versionOnly) Decode(cluster, name string) *v1alpha1.User {
 	return person(cluster, name, string(v))
 }
 
@@ -32,7 +33,7 @@ func TestAStoreHoldsAndTellsWhatAModelDoes(t *testing.T) {
 	type key struct{ cluster, name string }
 	for _, packed := range []bool{false, true} {
 		model, told := map[key]string{}, map[key]string{}
-		of := &union[*v1alpha1.User]{}
+		of := &overlay[*v1alpha1.User]{}
 		var s *store[*v1alpha1.User]
 		s = newStore(of, func(u *v1alpha1.User) any {
 			if packed {
@@ -44,7 +45,7 @@ func TestAStoreHoldsAndTellsWhatAModelDoes(t *testing.T) {
 			if o == nil {
 				o = old
 			}
-			k := key{ClusterOf(o), o.Name}
+			k := key{kcp.ClusterOf(o), o.Name}
 			version, known := told[k]
 			require.Equal(t, known, old != nil)
 			if known {
@@ -85,7 +86,7 @@ func TestAStoreHoldsAndTellsWhatAModelDoes(t *testing.T) {
 			require.Equal(t, model, told)
 			held := map[key]string{}
 			of.each(func(u *v1alpha1.User) bool {
-				held[key{ClusterOf(u), u.Name}] = u.ResourceVersion
+				held[key{kcp.ClusterOf(u), u.Name}] = u.ResourceVersion
 				return true
 			})
 			require.Equal(t, model, held)
@@ -113,7 +114,7 @@ func TestAStoreHoldsAndTellsWhatAModelDoes(t *testing.T) {
 func TestAStoreIsFilledWithTheFirstList(t *testing.T) {
 	t.Parallel()
 	changes, full := 0, 0
-	s := newStore(&union[*v1alpha1.User]{}, func(u *v1alpha1.User) any { return u }, func(_, _ *v1alpha1.User) { changes++ }, func() { full++ })
+	s := newStore(&overlay[*v1alpha1.User]{}, func(u *v1alpha1.User) any { return u }, func(_, _ *v1alpha1.User) { changes++ }, func() { full++ })
 	require.False(t, s.filled.Load())
 	one := person("c", "u", "1")
 	require.NoError(t, s.Replace([]any{one}, "1"))
@@ -135,7 +136,7 @@ func TestAStoreIsFilledWithTheFirstList(t *testing.T) {
 func TestACallerWhoStopsHalfWayIsNotGivenMore(t *testing.T) {
 	t.Parallel()
 	i := &Informer[*v1alpha1.User]{}
-	s := newStore(&i.held, func(u *v1alpha1.User) any { return u }, func(_, _ *v1alpha1.User) {}, func() {})
+	s := newStore(&i.objects, func(u *v1alpha1.User) any { return u }, func(_, _ *v1alpha1.User) {}, func() {})
 	for _, cluster := range []string{"a", "b"} {
 		require.NoError(t, s.Add(person(cluster, "u", "1")))
 	}

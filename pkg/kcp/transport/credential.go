@@ -1,4 +1,4 @@
-package kcp
+package transport
 
 import (
 	"bytes"
@@ -137,7 +137,7 @@ func (a authenticated) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = response.Body.Close()
 		newest := a.renew(as, true)
 		if r = again(r); newest == as || r == nil {
-			return nil, unreachable(&Refusal{of: a.name})
+			return nil, unavailable(&Refusal{of: a.name})
 		}
 		as = newest
 	}
@@ -225,16 +225,19 @@ type Refusal struct{ of string }
 // Error says whose credential it is, and never what.
 func (e *Refusal) Error() string { return "kcp refuses the credential of " + e.of }
 
-// Refused is nil unless kcp refuses the clients' credential, which is asked with
-// every probe.
-func (c *Clients) Refused() error {
-	if refusal := c.refusal.Load(); refusal != nil {
+// Refused is nil unless kcp refuses the credential, as the last probe found.
+func (t *Transport) Refused() error {
+	if refusal := t.refusal.Load(); refusal != nil {
 		return refusal
 	}
 	return nil
 }
 
-// noting keeps whether the last of its requests was refused.
+// noteRefusals keeps whether kcp refused the last request.
+func (t *Transport) noteRefusals(next http.RoundTripper) http.RoundTripper {
+	return noting{next: next, last: t.refusal}
+}
+
 type noting struct {
 	next http.RoundTripper
 	last *atomic.Pointer[Refusal]

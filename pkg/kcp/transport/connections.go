@@ -1,4 +1,4 @@
-package kcp
+package transport
 
 import (
 	"context"
@@ -10,28 +10,27 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// What the hub's own requests wait for at most, whatever their contexts allow.
-// None of it cuts a watch: that has its headers at once, and a connection on which
-// nothing happens is kept as long as it answers pings.
+// The longest waits of the hub's own requests, whatever their contexts allow. None of
+// them ends a watch: its headers arrive at once, and an idle connection is kept as long
+// as it answers pings.
 const (
 	dialTimeout      = 3 * time.Second
 	handshakeTimeout = 5 * time.Second
 	// headerTimeout is long enough for the longest list.
 	headerTimeout = 30 * time.Second
-	// A connection on which nothing came for pingAfter is asked whether it is there
-	// still, and given up after pingTimeout: all requests share it, and the next
-	// ones must not wait for a kcp that is not at its other end any more. The answers
-	// are a sign of life, too, while kcp is slow.
+	// A connection that is silent for pingAfter gets a ping, and is closed after
+	// pingTimeout without an answer: all requests share it, and the next one must not
+	// wait for a kcp that has gone. The answers to pings are signs of life while kcp is
+	// slow.
 	pingAfter, pingTimeout = 500 * time.Millisecond, 3 * time.Second
 	idleTimeout            = 90 * time.Second
 )
 
-// wire is what every request of the hub's own goes through in the end. Who has a
-// client certificate has connections of their own, and new ones with a new one:
-// those that there are may be kept open by watches for as long as they like.
-type wire struct {
+// connections are the bottom of every chain. A client certificate has connections of its
+// own, and a new certificate has new ones: watches keep the old ones open.
+type connections struct {
 	*http.Transport
-	pulse *Pulse
+	health *Health
 
 	mu        sync.Mutex
 	certified map[*credential]*certified
@@ -42,12 +41,12 @@ type certified struct {
 	as *identity
 }
 
-func newWire(config *rest.Config, pulse *Pulse) (*wire, error) {
-	transport, err := newTransport(config, pulse)
-	return &wire{Transport: transport, pulse: pulse, certified: map[*credential]*certified{}}, err
+func newConnections(config *rest.Config, health *Health) (*connections, error) {
+	transport, err := newTransport(config, health)
+	return &connections{Transport: transport, health: health, certified: map[*credential]*certified{}}, err
 }
 
-func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *connections) RoundTrip(r *http.Request) (*http.Response, error) {
 	transport := w.Transport
 	if as, ok := r.Context().Value(identityKey{}).(*identity); ok && len(as.config.CertData) > 0 {
 		var err error
@@ -61,14 +60,14 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return transport.RoundTrip(r)
 }
 
-func (w *wire) of(as *identity) (*http.Transport, error) {
+func (w *connections) of(as *identity) (*http.Transport, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	old := w.certified[as.of]
 	if old != nil && old.as.version >= as.version {
 		return old.Transport, nil
 	}
-	transport, err := newTransport(as.config, w.pulse)
+	transport, err := newTransport(as.config, w.health)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +79,7 @@ func (w *wire) of(as *identity) (*http.Transport, error) {
 }
 
 // CloseIdleConnections closes the connections that nothing uses.
-func (w *wire) CloseIdleConnections() {
+func (w *connections) CloseIdleConnections() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.Transport.CloseIdleConnections()
@@ -89,7 +88,7 @@ func (w *wire) CloseIdleConnections() {
 	}
 }
 
-func newTransport(config *rest.Config, pulse *Pulse) (*http.Transport, error) {
+func newTransport(config *rest.Config, health *Health) (*http.Transport, error) {
 	tls, err := rest.TLSConfigFor(config)
 	if err != nil {
 		return nil, err
@@ -109,7 +108,7 @@ func newTransport(config *rest.Config, pulse *Pulse) (*http.Transport, error) {
 			if err != nil {
 				return nil, err
 			}
-			return hearing{Conn: conn, heard: &pulse.heard}, nil
+			return hearing{Conn: conn, heard: &health.heard}, nil
 		},
 		TLSClientConfig:       tls,
 		TLSHandshakeTimeout:   handshakeTimeout,

@@ -1,4 +1,4 @@
-package kcp
+package transport
 
 import (
 	"fmt"
@@ -25,7 +25,6 @@ const failPointFile = "KEDGE_FAIL_POINT_FILE"
 // failPoints kills the process at a write, just before it is sent or just after
 // its answer has come, before the caller knows.
 type failPoints struct {
-	next http.RoundTripper
 	file string
 
 	mu    sync.Mutex
@@ -33,7 +32,16 @@ type failPoints struct {
 	count int
 }
 
-func (f *failPoints) RoundTrip(r *http.Request) (*http.Response, error) {
+func (f *failPoints) around(next http.RoundTripper) http.RoundTripper {
+	return failing{next: next, failPoints: f}
+}
+
+type failing struct {
+	next http.RoundTripper
+	*failPoints
+}
+
+func (f failing) RoundTrip(r *http.Request) (*http.Response, error) {
 	resource := resourceIn(r.URL.Path)
 	if !mutating(r.Method) || resource == "leases" {
 		return f.next.RoundTrip(r)

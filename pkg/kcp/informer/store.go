@@ -1,4 +1,4 @@
-package kcp
+package informer
 
 import (
 	"fmt"
@@ -6,25 +6,27 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
-// Packed is an object in a form that takes less memory than the object itself.
-type Packed[T Object] interface {
-	// Unpack returns the object of that name in that logical cluster, as it was. What
+// Compact is an object in a form that takes less memory than the object itself.
+type Compact[T kcp.Object] interface {
+	// Decode returns the object of that name in that logical cluster, as it was. What
 	// it points to may be shared.
-	Unpack(cluster, name string) T
+	Decode(cluster, name string) T
 }
 
 // store is what a reflector fills with the objects that one endpoint serves. Of
 // each it holds the object, or what it was packed to, and nothing else: no key made
 // of cluster and name, and no index, which take more memory than a Membership does.
-type store[T Object] struct {
-	// prepare makes an object from the wire what is to be held, a T or a Packed[T].
+type store[T kcp.Object] struct {
+	// prepare makes an object from the wire what is to be held, a T or a Compact[T].
 	prepare func(T) any
 	changed Handler[T]
 	// of are all stores of the kind, this one among them. What is told is what changes
 	// in all of them together.
-	of *union[T]
+	of *overlay[T]
 	// full is called when all that existed at the start has been told.
 	full func()
 
@@ -35,15 +37,15 @@ type store[T Object] struct {
 }
 
 // newStore returns the last store of the union.
-func newStore[T Object](of *union[T], prepare func(T) any, changed Handler[T], full func()) *store[T] {
+func newStore[T kcp.Object](of *overlay[T], prepare func(T) any, changed Handler[T], full func()) *store[T] {
 	s := &store[T]{prepare: prepare, changed: changed, of: of, full: full, clusters: map[string]*shelf[any]{}}
 	of.add(s)
 	return s
 }
 
-func unpack[T Object](cluster, name string, held any) T {
-	if p, ok := held.(Packed[T]); ok {
-		return p.Unpack(cluster, name)
+func unpack[T kcp.Object](cluster, name string, held any) T {
+	if p, ok := held.(Compact[T]); ok {
+		return p.Decode(cluster, name)
 	}
 	return held.(T)
 }
@@ -111,7 +113,7 @@ func (s *store[T]) Update(o any) error {
 
 // put leaves what is held already as it is: handlers have kept it.
 func (s *store[T]) put(o T) {
-	cluster, name := ClusterOf(o), o.GetName()
+	cluster, name := kcp.ClusterOf(o), o.GetName()
 	s.of.telling.Lock()
 	defer s.of.telling.Unlock()
 	old, known := s.get(cluster, name)
@@ -136,7 +138,7 @@ func (s *store[T]) put(o T) {
 	}
 }
 
-func same[T Object](a, b T) bool { return a.GetResourceVersion() == b.GetResourceVersion() }
+func same[T kcp.Object](a, b T) bool { return a.GetResourceVersion() == b.GetResourceVersion() }
 
 // Delete implements cache.ReflectorStore.
 func (s *store[T]) Delete(o any) error {
@@ -144,7 +146,7 @@ func (s *store[T]) Delete(o any) error {
 	if !ok {
 		return fmt.Errorf("a watch of %T got a %T", object, o)
 	}
-	s.remove(ClusterOf(object), object.GetName())
+	s.remove(kcp.ClusterOf(object), object.GetName())
 	return nil
 }
 
@@ -179,7 +181,7 @@ func (s *store[T]) Replace(all []any, _ string) error {
 		if !ok {
 			return fmt.Errorf("a list of %T has a %T in it", object, o)
 		}
-		listed[key{ClusterOf(object), object.GetName()}] = struct{}{}
+		listed[key{kcp.ClusterOf(object), object.GetName()}] = struct{}{}
 		s.put(object)
 	}
 	s.drop(func(cluster, name string) bool {

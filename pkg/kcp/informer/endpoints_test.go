@@ -1,4 +1,4 @@
-package kcp_test
+package informer_test
 
 import (
 	"context"
@@ -19,6 +19,8 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 )
 
 // shards is a kcp with an export whose endpoints come and go, each a folder with Users
@@ -26,7 +28,7 @@ import (
 type shards struct {
 	t         *testing.T
 	url       string
-	endpoints *kcp.Endpoints
+	endpoints *informer.Endpoints
 	users     *kind[*v1alpha1.User]
 	orgs      *kind[*v1alpha1.Organization]
 
@@ -43,7 +45,7 @@ type shards struct {
 // kind follows the events of a kind, as a view does.
 type kind[T kcp.Object] struct {
 	t        *testing.T
-	informer *kcp.Informer[T]
+	informer *informer.Informer[T]
 	// before is called with every event, where it is not nil.
 	before func(event string)
 
@@ -52,10 +54,10 @@ type kind[T kcp.Object] struct {
 	events []string
 }
 
-func newKind[T kcp.Object](t *testing.T, informer *kcp.Informer[T]) *kind[T] {
-	k := &kind[T]{t: t, informer: informer, seen: map[string]string{}}
+func newKind[T kcp.Object](t *testing.T, i *informer.Informer[T]) *kind[T] {
+	k := &kind[T]{t: t, informer: i, seen: map[string]string{}}
 	var none T
-	informer.OnChange(func(old, new T) {
+	i.OnChange(func(old, new T) {
 		o, event := new, "change "
 		switch {
 		case any(old) == any(none):
@@ -110,15 +112,15 @@ func (k *kind[T]) followed() {
 func newShards(t *testing.T, objects map[string][]string) *shards {
 	t.Helper()
 	s := &shards{t: t, objects: objects, changed: make(chan struct{}), held: map[string]chan struct{}{}}
-	f := newKCP(t, true, nil, nil)
+	f := newKCP(t)
 	f.Config.Handler = s
 	s.url = f.URL
 	clients := f.clients(t)
-	s.users = newKind(t, kcp.NewInformer(clients, v1alpha1.SchemeGroupVersion.WithResource("users"), "",
+	s.users = newKind(t, informer.New(clients, v1alpha1.SchemeGroupVersion.WithResource("users"), "",
 		func() *v1alpha1.User { return &v1alpha1.User{} }, func() runtime.Object { return &v1alpha1.UserList{} }))
-	s.orgs = newKind(t, kcp.NewInformer(clients, v1alpha1.SchemeGroupVersion.WithResource("organizations"), "",
+	s.orgs = newKind(t, informer.New(clients, v1alpha1.SchemeGroupVersion.WithResource("organizations"), "",
 		func() *v1alpha1.Organization { return &v1alpha1.Organization{} }, func() runtime.Object { return &v1alpha1.OrganizationList{} }))
-	s.endpoints = kcp.NewEndpoints(clients, "providers", "export", s.users.informer, s.orgs.informer)
+	s.endpoints = informer.NewEndpoints(clients, "providers", "export", s.users.informer, s.orgs.informer)
 	require.False(t, s.endpoints.Synced())
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -254,15 +256,15 @@ func TestNobodyIsGoneWhileAnEndpointIsReplaced(t *testing.T) {
 		"two/users": {"c/u/1"}, "two/organizations": {"c/o/1"},
 	})
 	lost := make(chan struct{})
-	s.endpoints.Pulse().OnGone(func() { close(lost) })
-	there, err := s.endpoints.Pulse().Await(t.Context())
+	s.endpoints.Health().OnUnavailable(func() { close(lost) })
+	there, err := s.endpoints.Health().Await(t.Context())
 	require.NoError(t, err)
 	release := s.hold("two", "organizations")
 	defer release()
 	s.name("two")
 	await(t, lost)
 	require.Error(t, there.Err(), "whoever writes by memory is stopped")
-	require.Error(t, s.endpoints.Pulse().Present(t.Context()))
+	require.Error(t, s.endpoints.Health().Wait(t.Context()))
 	require.False(t, s.endpoints.Synced())
 	s.users.followed()
 	s.orgs.followed()
@@ -271,7 +273,7 @@ func TestNobodyIsGoneWhileAnEndpointIsReplaced(t *testing.T) {
 
 	release()
 	s.synced(true)
-	require.NoError(t, s.endpoints.Pulse().Present(t.Context()), "the control: it is answered again")
+	require.NoError(t, s.endpoints.Health().Wait(t.Context()), "the control: it is answered again")
 	require.Empty(t, s.users.taken())
 	require.Empty(t, s.orgs.taken())
 	require.Len(t, s.users.informer.InCluster("c"), 1)
@@ -304,7 +306,7 @@ func TestAnEndpointThatHoldsNothingIsNotMissed(t *testing.T) {
 	s.name("one", "empty")
 	s.synced(true)
 	s.name("one")
-	require.Never(t, func() bool { return !s.endpoints.Synced() }, 2*kcp.Patience, 10*time.Millisecond)
+	require.Never(t, func() bool { return !s.endpoints.Synced() }, 2*transport.MaxWait, 10*time.Millisecond)
 	require.Empty(t, s.users.taken())
 
 	release()

@@ -1,4 +1,4 @@
-package kcp_test
+package informer_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
 )
 
 const user = `{"apiVersion":"tenancy.kedge.faros.sh/v1alpha1","kind":"User","metadata":{"name":"u","resourceVersion":"%d","annotations":{"kcp.io/cluster":"c"}}}`
@@ -59,7 +59,7 @@ func TestMemoryIsNotBehindAKCPThatIsWellAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var lists, watches atomic.Int64
-			f := newKCP(t, true, nil, nil)
+			f := newKCP(t)
 			f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				query := r.URL.Query()
@@ -77,14 +77,14 @@ func TestMemoryIsNotBehindAKCPThatIsWellAgain(t *testing.T) {
 				}
 			})
 			clients := f.clients(t)
-			informer := kcp.NewInformer(clients, v1alpha1.SchemeGroupVersion.WithResource("users"), "",
+			users := informer.New(clients, v1alpha1.SchemeGroupVersion.WithResource("users"), "",
 				func() *v1alpha1.User { return &v1alpha1.User{} }, func() runtime.Object { return &v1alpha1.UserList{} })
 			ctx, stop := context.WithCancel(context.Background())
 			ended := make(chan struct{})
 			began := time.Now()
-			go func() { defer close(ended); kcp.Watch(ctx, []string{f.URL}, informer) }()
+			go func() { defer close(ended); informer.Watch(ctx, []string{f.URL}, users) }()
 			t.Cleanup(func() { stop(); await(t, ended) })
-			require.Eventually(t, func() bool { _, ok := informer.Get("c", "u"); return ok }, long, time.Millisecond)
+			require.Eventually(t, func() bool { _, ok := users.Get("c", "u"); return ok }, long, time.Millisecond)
 			require.Less(t, time.Since(began), 12*time.Second)
 			require.Positive(t, lists.Load()+watches.Load(), "the control: it went wrong before")
 		})
@@ -94,7 +94,7 @@ func TestMemoryIsNotBehindAKCPThatIsWellAgain(t *testing.T) {
 func TestAWatchThatBreaksForEverIsListedAnew(t *testing.T) {
 	t.Parallel()
 	var lists atomic.Int64
-	f := newKCP(t, true, nil, nil)
+	f := newKCP(t)
 	f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Query().Has("watch") {
@@ -106,11 +106,11 @@ func TestAWatchThatBreaksForEverIsListedAnew(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, `{"apiVersion":"tenancy.kedge.faros.sh/v1alpha1","kind":"UserList","metadata":{"resourceVersion":"7"},"items":[]}`)
 	})
-	informer := kcp.NewInformer(f.clients(t), v1alpha1.SchemeGroupVersion.WithResource("users"), "",
+	users := informer.New(f.clients(t), v1alpha1.SchemeGroupVersion.WithResource("users"), "",
 		func() *v1alpha1.User { return &v1alpha1.User{} }, func() runtime.Object { return &v1alpha1.UserList{} })
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	go func() { defer close(ended); kcp.Watch(ctx, []string{f.URL}, informer) }()
+	go func() { defer close(ended); informer.Watch(ctx, []string{f.URL}, users) }()
 	t.Cleanup(func() { stop(); await(t, ended) })
 	require.Eventually(t, func() bool { return lists.Load() > 1 }, long, time.Millisecond)
 }

@@ -1,4 +1,4 @@
-package kcp_test
+package transport_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package kcp
+package transport
 
 import (
 	"net/http"
@@ -28,9 +28,9 @@ type Clock struct {
 }
 
 // Clock returns kcp's time, which is local's until kcp says otherwise.
-func (c *Clients) Clock(local clock.WithTicker) *Clock {
-	k := &Clock{WithTicker: local, began: local.Now(), times: c.times}
-	c.times.use(k.local)
+func (t *Transport) Clock(local clock.WithTicker) *Clock {
+	k := &Clock{WithTicker: local, began: local.Now(), times: t.times}
+	t.times.use(k.local)
 	return k
 }
 
@@ -129,7 +129,11 @@ func (t *times) answered(date string, sent time.Time) {
 	t.heard, t.settled = true, t.settled || fast || jumped
 }
 
-// dated lets the times learn from every answer.
+// readDates learns kcp's time from every answer.
+func (t *Transport) readDates(next http.RoundTripper) http.RoundTripper {
+	return dated{next: next, times: t.times}
+}
+
 type dated struct {
 	next  http.RoundTripper
 	times *times

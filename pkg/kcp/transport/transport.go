@@ -1,0 +1,145 @@
+package transport
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+)
+
+// Transport sends requests to one kcp. All chains that it makes share its connections,
+// its health and its metrics.
+type Transport struct {
+	host        string
+	connections *connections
+	health      *Health
+	refusal     *atomic.Pointer[Refusal]
+	times       *times
+	failPoints  *failPoints
+	requests    *prometheus.CounterVec
+	probes      *http.Client
+}
+
+// Options are what the chain of a client has beyond what all have.
+type Options struct {
+	// Config holds the credential.
+	Config *rest.Config
+	// FailFast fails requests at once while kcp is unavailable, with an error that a
+	// caller may be told.
+	FailFast bool
+	// Right, where it is not nil, is the fencing right that every write needs.
+	Right Right
+	// probe marks health probes, which are not counted.
+	probe bool
+}
+
+// New returns the transport to the kcp at config.Host. Requests are counted in metrics
+// as kedge_kcp_requests_total.
+func New(config *rest.Config, metrics prometheus.Registerer) (*Transport, error) {
+	t := &Transport{
+		host:    config.Host,
+		health:  NewHealth(),
+		refusal: &atomic.Pointer[Refusal]{},
+		times:   &times{},
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kedge_kcp_requests_total",
+			Help: "Requests that the hub itself sent to kcp, by HTTP method; proxied ones are not among them.",
+		}, []string{"method"}),
+	}
+	if err := metrics.Register(t.requests); err != nil {
+		return nil, fmt.Errorf("register kcp client metrics: %w", err)
+	}
+	if file := os.Getenv(failPointFile); file != "" {
+		t.failPoints = &failPoints{file: file}
+	}
+	var err error
+	if t.connections, err = newConnections(config, t.health); err != nil {
+		return nil, fmt.Errorf("make the HTTP client for kcp: %w", err)
+	}
+	probes, err := t.RoundTripper(Options{Config: config, probe: true})
+	if err != nil {
+		return nil, err
+	}
+	t.probes = &http.Client{Transport: probes}
+	return t, nil
+}
+
+// layer is one step of the chain around the next.
+type layer func(next http.RoundTripper) http.RoundTripper
+
+// RoundTripper returns the chain of a client, from the caller at the top to the
+// connection at the bottom.
+func (t *Transport) RoundTripper(o Options) (http.RoundTripper, error) {
+	var failure error
+	chain := []layer{
+		// Requests fail at once, and answers end, while kcp is unavailable.
+		only(o.FailFast, t.health.Bind),
+		// A probe notes whether kcp refused the credential.
+		only(o.probe, t.noteRefusals),
+		// The user agent and the credential; after a 401 the request is sent once more
+		// with the credential that its source holds by then.
+		authenticate(o.Config, &failure),
+		// kedge_kcp_requests_total counts what is sent.
+		only(!o.probe, t.count),
+		// A leader's writes end with its right to write. It is asked below the credential,
+		// which may take time to get.
+		only(o.Right != nil, fence(o.Right)),
+		// Tests kill the process before or after the n-th write.
+		only(t.failPoints != nil, t.failPoints.around),
+		// The Date of every answer tells kcp's time.
+		t.readDates,
+	}
+	// Connections; whatever arrives on them is a sign of life.
+	var rt http.RoundTripper = t.connections
+	for _, l := range slices.Backward(chain) {
+		if l != nil {
+			rt = l(rt)
+		}
+	}
+	return rt, failure
+}
+
+// only returns a layer where it is wanted, and nil otherwise.
+func only(wanted bool, l layer) layer {
+	if wanted {
+		return l
+	}
+	return nil
+}
+
+// authenticate adds the headers of a configuration.
+func authenticate(config *rest.Config, failure *error) layer {
+	return func(next http.RoundTripper) http.RoundTripper {
+		rt, err := rest.HTTPWrappersForConfig(config, next)
+		if err != nil {
+			*failure = fmt.Errorf("make the HTTP client for kcp: %w", err)
+			return next
+		}
+		return rt
+	}
+}
+
+// Close closes the connections that nothing uses. The transport can be used after it;
+// it is for a process that goes on without it.
+func (t *Transport) Close() { t.connections.CloseIdleConnections() }
+
+// Health is whether kcp is available.
+func (t *Transport) Health() *Health { return t.health }
+
+func (t *Transport) count(next http.RoundTripper) http.RoundTripper {
+	return counted{next: next, requests: t.requests}
+}
+
+type counted struct {
+	next     http.RoundTripper
+	requests *prometheus.CounterVec
+}
+
+func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.requests.WithLabelValues(r.Method).Inc()
+	return c.next.RoundTrip(r)
+}
