@@ -1,5 +1,5 @@
-// Command kedge-hub runs the hub: organizations, workspaces and memberships in
-// front of a kcp, which it brings along unless it is given another.
+// Command kedge-hub runs the hub: organizations, workspaces and memberships in front of an
+// embedded or an external kcp.
 package main
 
 import (
@@ -19,8 +19,7 @@ import (
 )
 
 func main() {
-	// The second signal ends the process at once, as a user who is in a hurry
-	// expects.
+	// The first signal drains the hub. The second one ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	if err := command().ExecuteContext(ctx); err != nil {
@@ -42,13 +41,13 @@ func command() *cobra.Command {
 		Use:   "kedge-hub",
 		Short: "Organizations, workspaces and memberships in front of a kcp",
 		Long: `kedge-hub puts organizations, workspaces and memberships in front of a kcp
-workspace tree, so that people and bots can share it safely: a REST API under
-/api, and kubectl through /clusters. It runs a kcp of its own below --data-dir
-unless --kcp-kubeconfig names another.`,
-		Example: `  # a hub with a kcp of its own, for two people with static tokens
+workspace tree, so that people can share it safely: a REST API under
+/api, and kubectl under /clusters. It runs an embedded kcp below --data-dir
+unless --kcp-kubeconfig gives an external one.`,
+		Example: `  # with an embedded kcp, for people with static tokens
   kedge-hub --data-dir /var/lib/kedge --token-file tokens.csv
 
-  # in front of an existing kcp
+  # with an external kcp
   kedge-hub --kcp-kubeconfig admin.kubeconfig --token-file tokens.csv --external-url https://hub.example.com`,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
@@ -62,7 +61,7 @@ unless --kcp-kubeconfig names another.`,
 			if err != nil {
 				return fmt.Errorf("--log-format, --log-level: %w\n%w", err, errUsage)
 			}
-			// The libraries' loggers belong to the process, so this is done here, once.
+			// The loggers of the libraries are global, so this is called once, here.
 			log.Bridge(logger)
 			return server.Run(log.Into(cmd.Context(), logger), config, newKCP, cmd.OutOrStdout())
 		},

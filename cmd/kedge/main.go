@@ -1,5 +1,5 @@
-// Command kedge is the command line of a hub, and kubectl's way to a token. Under
-// the name kubectl-kedge it is a plugin of kubectl.
+// Command kedge is the command line of the hub and the exec plugin that gives kubectl its
+// tokens. Under the name kubectl-kedge it is a kubectl plugin.
 package main
 
 import (

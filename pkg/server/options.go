@@ -21,48 +21,96 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Options are the hub's flags as they were given.
+// Options are the flags of kedge-hub before validation. The name of a flag is in the
+// comment of each field; AddFlags has the same text for --help.
 type Options struct {
-	DataDir       string
+	// DataDir (--data-dir) is the directory of the hub's files: certificates in tls/, and
+	// the data of the embedded kcp and etcd in kcp/. Default .kedge.
+	DataDir string
+	// ListenAddress (--listen-address) is the address and port that serve HTTPS. Default
+	// 127.0.0.1:9443.
 	ListenAddress string
-	ExternalURL   string
-	TLSCertFile   string
-	TLSKeyFile    string
-	TLSCAFile     string
+	// ExternalURL (--external-url) is the https URL that clients use; it is written to
+	// kubeconfigs. Default https://{ListenAddress}.
+	ExternalURL string
+	// TLSCertFile, TLSKeyFile and TLSCAFile (--tls-cert-file, --tls-key-file,
+	// --tls-ca-file) are PEM files: the serving certificate with its chain, its private
+	// key, and the CA certificates that clients are told to trust. All or none are given;
+	// with none the hub uses a CA of its own.
+	TLSCertFile string
+	TLSKeyFile  string
+	TLSCAFile   string
 
-	TokenFile  string
+	// TokenFile (--token-file) is a CSV of static tokens in the format of kube-apiserver.
+	// Empty means no static tokens.
+	TokenFile string
+	// AdminUsers (--admin-user) are the metadata.name of Users who are platform admins.
 	AdminUsers []string
-	// AdminGroups are groups of platform admins.
+	// AdminGroups (--admin-group) are groups, as named by the credential, whose members are
+	// platform admins.
 	AdminGroups []string
 
+	// RootWorkspace (--root-workspace) is the path of the root workspace of the hub's tree.
+	// Default root:kedge.
 	RootWorkspace string
+	// KCPKubeconfig (--kcp-kubeconfig) is a kubeconfig of an admin of an external kcp. Empty
+	// means that the hub runs an embedded kcp.
 	KCPKubeconfig string
-	// LeaderElect lets one replica of several run the reconcilers.
-	LeaderElect    bool
+	// LeaderElect (--leader-elect) lets one of several replicas run the controllers, elected
+	// by a Lease. Default true. The embedded kcp needs no election.
+	LeaderElect bool
+	// KCPPort, EtcdClientPort and EtcdPeerPort (--kcp-port, --etcd-client-port,
+	// --etcd-peer-port) are the ports of the embedded kcp and etcd on 127.0.0.1. 0 chooses a
+	// free one. Defaults 6443, 2379 and 2380.
 	KCPPort        int
 	EtcdClientPort int
 	EtcdPeerPort   int
 
-	DefaultOrgQuota       int
+	// DefaultOrgQuota (--default-org-quota) is the number of Organizations that a User can
+	// create, unless User.spec.orgQuota is set. Default 10.
+	DefaultOrgQuota int
+	// DefaultWorkspaceQuota (--default-workspace-quota) is the number of Workspaces that an
+	// Organization can have, unless Organization.spec.workspaceQuota is set. Default 50.
 	DefaultWorkspaceQuota int
-	DeletionGrace         time.Duration
-	// Registration is open, approval or closed.
-	Registration    string
-	PersonalOrgs    bool
+	// DeletionGrace (--deletion-grace) is the time during which a soft-deleted object can be
+	// undeleted. Default 720h.
+	DeletionGrace time.Duration
+	// Registration (--registration) says who can sign up: open, approval or closed. Default
+	// open.
+	Registration string
+	// PersonalOrgs (--personal-orgs) creates a personal Organization for each new User.
+	// Default true.
+	PersonalOrgs bool
+	// PersonalOrgRole (--personal-org-role) is the role of Users in their personal
+	// Organization: admin or member. Default admin.
 	PersonalOrgRole v1alpha1.Role
-	AuditLogFile    string
-	// WorkspaceTemplate is a folder of manifests.
+	// AuditLogFile (--audit-log-file) is the file that audit events are appended to. Empty
+	// means that they go to the log.
+	AuditLogFile string
+	// WorkspaceTemplate (--workspace-template) is a directory of manifests that the hub
+	// applies in each child Workspace. Empty means none.
 	WorkspaceTemplate string
-	CreateTimeout     time.Duration
-	DrainTimeout      time.Duration
+	// CreateTimeout (--create-timeout) is the time that a create waits for the object to be
+	// Ready before it answers 202. Default 10s.
+	CreateTimeout time.Duration
+	// DrainTimeout (--drain-timeout) is the time that open requests have after SIGTERM.
+	// Default 20s.
+	DrainTimeout time.Duration
 
+	// MetricsListenAddress (--metrics-listen-address) is the address and port that serve
+	// /metrics and the details of /readyz over HTTP, without authentication. Empty disables
+	// it. Default 127.0.0.1:9464.
 	MetricsListenAddress string
-	LogFormat            string
-	LogLevel             string
+	// LogFormat (--log-format) is console or json. Default console.
+	LogFormat string
+	// LogLevel (--log-level) is debug, info, warn or error. Default info.
+	LogLevel string
 
-	// FollowTimeout is how long a write waits until it can be read; not a flag.
+	// FollowTimeout is the time that a write waits until caches show it. It is not a flag;
+	// tests set it. Default 5s.
 	FollowTimeout time.Duration
-	// Clock is the time that deletions go by; not a flag.
+	// Clock is the clock of deletions. It is not a flag; tests set it. Default is the real
+	// clock.
 	Clock clock.WithTicker
 }
 
@@ -73,7 +121,7 @@ const (
 	registrationClosed   = "closed"
 )
 
-// NewOptions returns the defaults.
+// NewOptions returns the default options.
 func NewOptions() *Options {
 	return &Options{
 		DataDir:               ".kedge",
@@ -99,52 +147,53 @@ func NewOptions() *Options {
 	}
 }
 
-// AddFlags adds the flags to fs.
+// AddFlags defines the flags in fs.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.DataDir, "data-dir", o.DataDir, "Folder for what the hub keeps: its certificates in tls/ and, embedded, kcp and etcd in kcp/.")
+	fs.StringVar(&o.DataDir, "data-dir", o.DataDir, "Directory of the hub's files: certificates in tls/ and, with an embedded kcp, the data of kcp and etcd in kcp/.")
 	fs.StringVar(&o.ListenAddress, "listen-address", o.ListenAddress, "Address and port on which the hub serves HTTPS.")
-	fs.StringVar(&o.ExternalURL, "external-url", o.ExternalURL, "The https URL under which clients reach the hub; it goes into kubeconfigs. Default: https://{listen-address}.")
-	fs.StringVar(&o.TLSCertFile, "tls-cert-file", o.TLSCertFile, "PEM certificate chain to serve, instead of one signed by the hub's own CA. Needs --tls-key-file and --tls-ca-file.")
-	fs.StringVar(&o.TLSKeyFile, "tls-key-file", o.TLSKeyFile, "PEM private key of --tls-cert-file.")
-	fs.StringVar(&o.TLSCAFile, "tls-ca-file", o.TLSCAFile, "PEM certificates that clients are told to trust; they go into kubeconfigs.")
-	fs.StringVar(&o.TokenFile, "token-file", o.TokenFile, "CSV of static tokens, token,username,uid,\"group1,group2\", for development and break-glass. The embedded kcp gets it too; an external one must be given the same file.")
-	fs.StringSliceVar(&o.AdminUsers, "admin-user", o.AdminUsers, "Name of a User (metadata.name) who is a platform admin; may be repeated. One who is in --token-file is let in whatever --registration says.")
-	fs.StringSliceVar(&o.AdminGroups, "admin-group", o.AdminGroups, "Group whose members are platform admins, as the credential names it; may be repeated. They are let in whatever --registration says.")
-	fs.StringVar(&o.RootWorkspace, "root-workspace", o.RootWorkspace, "Path of the workspace below which the hub makes its tree.")
-	fs.StringVar(&o.KCPKubeconfig, "kcp-kubeconfig", o.KCPKubeconfig, "Kubeconfig of an admin of an external kcp. Without it the hub runs a kcp of its own.")
-	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Let one replica of all that share the kcp of --kcp-kubeconfig run the controllers, under a Lease in the root workspace. Only a hub that is alone for sure may do without. The embedded kcp has one hub anyway.")
+	fs.StringVar(&o.ExternalURL, "external-url", o.ExternalURL, "The https URL that clients use to reach the hub. It is written to kubeconfigs. Default: https://{listen-address}.")
+	fs.StringVar(&o.TLSCertFile, "tls-cert-file", o.TLSCertFile, "PEM file with the serving certificate and its chain, instead of a certificate signed by a CA of the hub's own. Requires --tls-key-file and --tls-ca-file.")
+	fs.StringVar(&o.TLSKeyFile, "tls-key-file", o.TLSKeyFile, "PEM file with the private key of --tls-cert-file.")
+	fs.StringVar(&o.TLSCAFile, "tls-ca-file", o.TLSCAFile, "PEM file with the CA certificates that clients trust. They are written to kubeconfigs.")
+	fs.StringVar(&o.TokenFile, "token-file", o.TokenFile, "CSV file of static tokens, token,username,uid,\"group1,group2\", for development and break-glass access. The embedded kcp uses it too; an external kcp needs the same file as --token-auth-file.")
+	fs.StringSliceVar(&o.AdminUsers, "admin-user", o.AdminUsers, "Name (metadata.name) of a User who is a platform admin. Can be repeated. A platform admin who is in --token-file is approved whatever --registration says.")
+	fs.StringSliceVar(&o.AdminGroups, "admin-group", o.AdminGroups, "Group, as named by the credential, whose members are platform admins. Can be repeated. They are approved whatever --registration says.")
+	fs.StringVar(&o.RootWorkspace, "root-workspace", o.RootWorkspace, "Path of the root workspace of the hub's tree. It is created if it does not exist.")
+	fs.StringVar(&o.KCPKubeconfig, "kcp-kubeconfig", o.KCPKubeconfig, "Kubeconfig of an admin of an external kcp. Without it the hub runs an embedded kcp.")
+	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Elect one of the replicas that share --kcp-kubeconfig to run the controllers, with a Lease in the root workspace. Disable it only if there is never more than one replica. Ignored with an embedded kcp.")
 	fs.IntVar(&o.KCPPort, "kcp-port", o.KCPPort, "Port of the embedded kcp on 127.0.0.1; 0 chooses a free one.")
 	fs.IntVar(&o.EtcdClientPort, "etcd-client-port", o.EtcdClientPort, "Client port of the embedded etcd on 127.0.0.1; 0 chooses a free one.")
 	fs.IntVar(&o.EtcdPeerPort, "etcd-peer-port", o.EtcdPeerPort, "Peer port of the embedded etcd on 127.0.0.1; 0 chooses a free one.")
-	fs.IntVar(&o.DefaultOrgQuota, "default-org-quota", o.DefaultOrgQuota, "How many organizations a person may create.")
-	fs.IntVar(&o.DefaultWorkspaceQuota, "default-workspace-quota", o.DefaultWorkspaceQuota, "How many workspaces an organization may hold.")
-	fs.DurationVar(&o.DeletionGrace, "deletion-grace", o.DeletionGrace, "How long something that was deleted can be undeleted.")
-	fs.StringVar(&o.Registration, "registration", o.Registration, "Who may join: open for everybody whose token is good, approval for those whom a platform admin approves, closed for nobody new. Who was rejected stays out.")
-	fs.BoolVar(&o.PersonalOrgs, "personal-orgs", o.PersonalOrgs, "Make an organization of their own for everybody who joins.")
-	fs.StringVar((*string)(&o.PersonalOrgRole), "personal-org-role", string(o.PersonalOrgRole), "What people are in their own organization: admin or member.")
-	fs.StringVar(&o.AuditLogFile, "audit-log-file", o.AuditLogFile, "File to which who changed what is appended, a JSON object a line. Without it that goes to the log.")
-	fs.StringVar(&o.WorkspaceTemplate, "workspace-template", o.WorkspaceTemplate, "Folder of manifests (.yaml, .yml, .json) that every workspace is to hold: APIBindings with the claims that they accept, and further objects. See config/example-template/workspace. Without it nothing is bound.")
-	fs.DurationVar(&o.CreateTimeout, "create-timeout", o.CreateTimeout, "How long a create waits until the object is ready before it answers 202.")
-	fs.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "How long open requests may go on after SIGTERM.")
-	fs.StringVar(&o.MetricsListenAddress, "metrics-listen-address", o.MetricsListenAddress, "Address and port on which /metrics and the details of /readyz are served over HTTP, without authentication; empty for nowhere.")
-	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "console or json.")
-	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "debug, info, warn or error. kcp's and client-go's own logs are shown at debug.")
+	fs.IntVar(&o.DefaultOrgQuota, "default-org-quota", o.DefaultOrgQuota, "Number of organizations that a person can create, unless User.spec.orgQuota is set.")
+	fs.IntVar(&o.DefaultWorkspaceQuota, "default-workspace-quota", o.DefaultWorkspaceQuota, "Number of workspaces that an organization can have, unless Organization.spec.workspaceQuota is set.")
+	fs.DurationVar(&o.DeletionGrace, "deletion-grace", o.DeletionGrace, "Time during which a deleted user, organization or workspace can be undeleted.")
+	fs.StringVar(&o.Registration, "registration", o.Registration, "Who can sign up: open for everybody with a valid token, approval for people whom a platform admin approves, closed for nobody. People who were rejected stay rejected.")
+	fs.BoolVar(&o.PersonalOrgs, "personal-orgs", o.PersonalOrgs, "Create a personal organization for everybody who signs up.")
+	fs.StringVar((*string)(&o.PersonalOrgRole), "personal-org-role", string(o.PersonalOrgRole), "Role of people in their personal organization: admin or member.")
+	fs.StringVar(&o.AuditLogFile, "audit-log-file", o.AuditLogFile, "File to which audit events are appended, one JSON object per line. Without it they go to the log.")
+	fs.StringVar(&o.WorkspaceTemplate, "workspace-template", o.WorkspaceTemplate, "Directory of manifests (.yaml, .yml, .json) that the hub applies in every workspace: APIBindings with the claims that they accept, and further objects. See config/example-template/workspace. Without it nothing is bound.")
+	fs.DurationVar(&o.CreateTimeout, "create-timeout", o.CreateTimeout, "Time that a create request waits until the object is ready before it answers 202.")
+	fs.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "Time that open requests have to finish after SIGTERM.")
+	fs.StringVar(&o.MetricsListenAddress, "metrics-listen-address", o.MetricsListenAddress, "Address and port on which /metrics and the details of /readyz are served over HTTP, without authentication. Empty disables it.")
+	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "Log format: console or json.")
+	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "Log level: debug, info, warn or error. Logs of kcp and client-go are shown at debug only.")
 }
 
-// Config is a valid configuration. Only Complete makes one.
+// Config is a validated configuration. Only Complete returns one.
 type Config struct{ completed }
 
 type completed struct {
 	Options
+	// Tree has the workspace paths below RootWorkspace.
 	Tree tenancy.Tree
-	// Embedded says that the hub runs a kcp of its own.
+	// Embedded is true if the hub runs an embedded kcp.
 	Embedded bool
-	// Template is what is in the folder WorkspaceTemplate.
+	// Template are the objects in the directory WorkspaceTemplate.
 	Template []*unstructured.Unstructured
 }
 
-// Complete checks the options and fills in what follows from them. Its error
-// names every bad flag and what to do about it.
+// Complete validates the options and derives values from them. The error names every
+// invalid flag and how to correct it.
 func (o Options) Complete() (Config, error) {
 	var bad []error
 	fail := func(flag, format string, args ...any) {
@@ -155,7 +204,7 @@ func (o Options) Complete() (Config, error) {
 		fail("root-workspace", "%v", err)
 	}
 	if o.DataDir == "" {
-		fail("data-dir", "must name a folder")
+		fail("data-dir", "must be the path of a directory")
 	} else if o.DataDir, err = filepath.Abs(o.DataDir); err != nil {
 		fail("data-dir", "%v", err)
 	}
@@ -165,7 +214,7 @@ func (o Options) Complete() (Config, error) {
 	}
 	if o.ExternalURL == "" {
 		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-			fail("external-url", "is needed where --listen-address is every address of the machine")
+			fail("external-url", "is required if --listen-address covers all addresses of the machine")
 		}
 		o.ExternalURL = "https://" + net.JoinHostPort(host, port)
 	}
@@ -181,7 +230,7 @@ func (o Options) Complete() (Config, error) {
 		}
 	}
 	if given != 0 && given != 3 {
-		fail("tls-cert-file", "--tls-cert-file, --tls-key-file and --tls-ca-file are given together or not at all")
+		fail("tls-cert-file", "--tls-cert-file, --tls-key-file and --tls-ca-file must be given together")
 	}
 	if o.TokenFile != "" {
 		readable("token-file", o.TokenFile, fail)
@@ -199,7 +248,7 @@ func (o Options) Complete() (Config, error) {
 	}
 	for flag, n := range map[string]int{"default-org-quota": o.DefaultOrgQuota, "default-workspace-quota": o.DefaultWorkspaceQuota} {
 		if n < 0 {
-			fail(flag, "%d is negative; give how many are allowed", n)
+			fail(flag, "%d is negative; give a number of objects", n)
 		}
 	}
 	for flag, d := range map[string]time.Duration{"deletion-grace": o.DeletionGrace, "create-timeout": o.CreateTimeout, "drain-timeout": o.DrainTimeout} {

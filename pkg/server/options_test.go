@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheDefaultsAreComplete(t *testing.T) {
+func TestOptions_defaultsAreComplete(t *testing.T) {
 	t.Parallel()
 	c, err := NewOptions().Complete()
 	require.NoError(t, err)
@@ -19,7 +19,7 @@ func TestTheDefaultsAreComplete(t *testing.T) {
 	require.True(t, filepath.IsAbs(c.DataDir))
 }
 
-func TestBadOptionsNameTheFlag(t *testing.T) {
+func TestComplete_namesTheBadFlag(t *testing.T) {
 	t.Parallel()
 	for flag, change := range map[string]func(*Options){
 		"--data-dir":                func(o *Options) { o.DataDir = "" },
@@ -50,7 +50,7 @@ func TestBadOptionsNameTheFlag(t *testing.T) {
 	}
 }
 
-func TestTheBaseOfAKubeconfigIsCutBeforeClusters(t *testing.T) {
+func TestKubeconfig_baseURLHasNoClusterPath(t *testing.T) {
 	t.Parallel()
 	for server, want := range map[string]string{
 		"https://kcp:6443": "https://kcp:6443", "https://kcp:6443/clusters/root": "https://kcp:6443",

@@ -1,0 +1,49 @@
+package server
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+)
+
+func TestOptions_documentEveryField(t *testing.T) {
+	t.Parallel()
+	file, err := parser.ParseFile(token.NewFileSet(), "options.go", nil, parser.ParseComments)
+	require.NoError(t, err)
+	// Fields that are declared line by line below one comment share it.
+	fields := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		declared, ok := n.(*ast.TypeSpec)
+		if !ok || declared.Name.Name != "Options" {
+			return true
+		}
+		text := ""
+		for _, field := range declared.Type.(*ast.StructType).Fields.List {
+			if field.Doc != nil {
+				text = field.Doc.Text()
+			}
+			for _, name := range field.Names {
+				fields++
+				require.Contains(t, text, name.Name, "the comment of Options.%s", name.Name)
+			}
+		}
+		return false
+	})
+	require.NotZero(t, fields)
+}
+
+// People read --help and do not have the list of rules.
+func TestFlags_haveUsagesThatCiteNoRules(t *testing.T) {
+	t.Parallel()
+	flags := pflag.NewFlagSet("kedge-hub", pflag.ContinueOnError)
+	NewOptions().AddFlags(flags)
+	flags.VisitAll(func(f *pflag.Flag) {
+		require.NotEmpty(t, f.Usage, f.Name)
+		require.NotRegexp(t, regexp.MustCompile(`\b[OP]-\d`), f.Usage, f.Name)
+	})
+}
