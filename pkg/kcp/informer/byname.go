@@ -2,14 +2,14 @@ package informer
 
 import "slices"
 
-// few is up to how many are looked through one by one. Most Orgs have few members,
-// and a map of one takes as much memory as a Membership.
-const few = 8
+// maxList is the number of values up to which byName is a list. Most logical clusters
+// have few objects of a kind, and a map of one takes as much memory as a Membership.
+const maxList = 8
 
-// shelf holds values by name. A nil one is empty.
-type shelf[V any] struct {
-	few  []named[V]
-	many map[string]V
+// byName holds the values of one logical cluster by name. A nil one is empty.
+type byName[V any] struct {
+	list  []named[V]
+	index map[string]V
 }
 
 type named[V any] struct {
@@ -17,16 +17,16 @@ type named[V any] struct {
 	value V
 }
 
-func (s *shelf[V]) get(name string) (V, bool) {
-	if s == nil {
+func (b *byName[V]) get(name string) (V, bool) {
+	if b == nil {
 		var none V
 		return none, false
 	}
-	if s.many != nil {
-		v, ok := s.many[name]
+	if b.index != nil {
+		v, ok := b.index[name]
 		return v, ok
 	}
-	for _, n := range s.few {
+	for _, n := range b.list {
 		if n.name == name {
 			return n.value, true
 		}
@@ -35,41 +35,41 @@ func (s *shelf[V]) get(name string) (V, bool) {
 	return none, false
 }
 
-func (s *shelf[V]) put(name string, v V) {
-	// The name that is kept is the one that the value itself holds.
-	s.remove(name)
+func (b *byName[V]) put(name string, v V) {
+	// The string that is kept is the one that the new value holds itself.
+	b.remove(name)
 	switch {
-	case s.many != nil:
-		s.many[name] = v
-	case len(s.few) == few:
-		s.many = map[string]V{name: v}
-		for _, n := range s.few {
-			s.many[n.name] = n.value
+	case b.index != nil:
+		b.index[name] = v
+	case len(b.list) == maxList:
+		b.index = map[string]V{name: v}
+		for _, n := range b.list {
+			b.index[n.name] = n.value
 		}
-		s.few = nil
+		b.list = nil
 	default:
-		s.few = append(slices.Clone(s.few), named[V]{name, v})
+		b.list = append(slices.Clone(b.list), named[V]{name, v})
 	}
 }
 
-func (s *shelf[V]) remove(name string) {
-	if s.many != nil {
-		delete(s.many, name)
+func (b *byName[V]) remove(name string) {
+	if b.index != nil {
+		delete(b.index, name)
 		return
 	}
-	s.few = slices.DeleteFunc(s.few, func(n named[V]) bool { return n.name == name })
+	b.list = slices.DeleteFunc(b.list, func(n named[V]) bool { return n.name == name })
 }
 
-func (s *shelf[V]) empty() bool { return len(s.few) == 0 && len(s.many) == 0 }
+func (b *byName[V]) empty() bool { return len(b.list) == 0 && len(b.index) == 0 }
 
-// list is the caller's own.
-func (s *shelf[V]) list() []named[V] {
-	if s == nil {
+// all returns a copy.
+func (b *byName[V]) all() []named[V] {
+	if b == nil {
 		return nil
 	}
-	all := make([]named[V], 0, len(s.few)+len(s.many))
-	all = append(all, s.few...)
-	for name, v := range s.many {
+	all := make([]named[V], 0, len(b.list)+len(b.index))
+	all = append(all, b.list...)
+	for name, v := range b.index {
 		all = append(all, named[V]{name, v})
 	}
 	return all

@@ -20,22 +20,21 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
-// Handler is told of every change of a kind, in order for each object, after
-// the informer's own store has it. Handlers must not block and must not change
-// what they are given. old is the zero value for an addition, new for a removal.
+// Handler is called with every change of a kind, in order for each object, after the
+// informer's own store has it. Handlers must not block and must not change the objects.
+// old is the zero value for an addition, new for a removal.
 type Handler[T kcp.Object] func(old, new T)
 
-// Informer holds all objects of one kind in all logical clusters: one watch per
-// endpoint, never one per cluster.
+// Informer caches all objects of one kind in all logical clusters.
 type Informer[T kcp.Object] struct {
-	clients  *kcp.Clients
-	gvr      schema.GroupVersionResource
-	selector string
-	empty    func() T
-	list     func() runtime.Object
-	handlers []Handler[T]
-	trim     func(T)
-	pack     func(T) Compact[T]
+	clients   *kcp.Clients
+	gvr       schema.GroupVersionResource
+	selector  string
+	empty     func() T
+	list      func() runtime.Object
+	handlers  []Handler[T]
+	transform func(T)
+	encode    func(T) Compact[T]
 
 	objects   overlay[T]
 	mu        sync.RWMutex
@@ -48,8 +47,8 @@ type endpoint[T kcp.Object] struct {
 	done  chan struct{}
 }
 
-// New returns an informer that watches nothing until it is given an
-// endpoint. labelSelector may be empty.
+// New returns an informer that watches nothing until it has an endpoint. labelSelector
+// may be empty.
 func New[T kcp.Object](c *kcp.Clients, gvr schema.GroupVersionResource, labelSelector string, empty func() T, list func() runtime.Object) *Informer[T] {
 	return &Informer[T]{
 		clients: c, gvr: gvr, selector: labelSelector, empty: empty, list: list,
@@ -57,69 +56,39 @@ func New[T kcp.Object](c *kcp.Clients, gvr schema.GroupVersionResource, labelSel
 	}
 }
 
-// WithTransform returns the informer after it was told to keep only what trim leaves of
-// an object.
-func (i *Informer[T]) WithTransform(trim func(T)) *Informer[T] {
-	i.trim = trim
+// WithTransform sets the function that removes from an object what need not be cached,
+// and returns the informer.
+func (i *Informer[T]) WithTransform(transform func(T)) *Informer[T] {
+	i.transform = transform
 	return i
 }
 
-// WithEncoding returns the informer after it was told to hold objects as pack returns
-// them, where that is not nil.
-func (i *Informer[T]) WithEncoding(pack func(T) Compact[T]) *Informer[T] {
-	i.pack = pack
+// WithEncoding sets the function that returns the compact encoding of an object, or nil
+// where the object itself is cached, and returns the informer.
+func (i *Informer[T]) WithEncoding(encode func(T) Compact[T]) *Informer[T] {
+	i.encode = encode
 	return i
 }
 
-// OnChange subscribes to every change, the objects that exist already among
-// them. It is called while the process is being put together, before there is an
-// endpoint.
+// OnChange subscribes to every change, the first list included. It is called while the
+// process is wired, before there is an endpoint.
 func (i *Informer[T]) OnChange(h Handler[T]) { i.handlers = append(i.handlers, h) }
 
-// start watches the virtual workspace at url until ctx ends or it is retired; full is
-// called when all that exists there has been told.
+// start watches the virtual workspace at url until ctx ends or it is retired. It calls
+// full when the handlers have seen the first list.
 func (i *Informer[T]) start(ctx context.Context, url string, full func()) {
 	client := i.clients.REST(url+"/clusters/*", i.gvr.GroupVersion())
-	options := func(o *metav1.ListOptions) { o.LabelSelector = i.selector }
-	endless := &watches{}
-	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			options(&o)
-			var list runtime.Object
-			err := persist(ctx, i.clients.Health(), func() error {
-				list = i.list()
-				return client.Get().Resource(i.gvr.Resource).VersionedParams(&o, i.clients.Parameters()).Do(ctx).Into(list)
-			})
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			options(&o)
-			o.Watch = true
-			var began time.Time
-			var w watch.Interface
-			if err := persist(ctx, i.clients.Health(), func() (err error) {
-				began = time.Now()
-				w, err = client.Get().Resource(i.gvr.Resource).VersionedParams(&o, i.clients.Parameters()).Watch(ctx)
-				return err
-			}); err != nil {
-				return nil, err
-			}
-			unchanged := i.empty()
-			unchanged.SetResourceVersion(o.ResourceVersion)
-			return endless.last(w, began, unchanged), nil
-		},
-	}, noWatchList{})
 	logger := log.From(ctx).With(zap.String("resource", i.gvr.Resource))
 	ctx, cancel := context.WithCancel(ctx)
-	e := &endpoint[T]{store: newStore(&i.objects, i.prepare, i.tell, full), stop: cancel, done: make(chan struct{})}
-	reflector := cache.NewReflectorWithOptions(source, i.empty(), e.store, cache.ReflectorOptions{})
+	e := &endpoint[T]{store: newStore(&i.objects, i.prepare, i.notify, full), stop: cancel, done: make(chan struct{})}
+	reflector := cache.NewReflectorWithOptions(i.source(client), i.empty(), e.store, cache.ReflectorOptions{})
 	i.mu.Lock()
 	i.endpoints[url] = e
 	i.mu.Unlock()
 	go func() {
 		defer close(e.done)
-		// A virtual workspace that has just come up may not serve the kind yet, and
-		// the back-off below begins with most of a second.
+		// A new virtual workspace may not serve the kind yet. It is polled, because the
+		// back-off below begins with most of a second.
 		for !served(ctx, client, i.gvr.Resource) {
 			select {
 			case <-ctx.Done():
@@ -127,7 +96,7 @@ func (i *Informer[T]) start(ctx context.Context, url string, full func()) {
 			case <-time.After(pollServed):
 			}
 		}
-		_ = relisting().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		_ = relistBackoff().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 			if err := reflector.ListAndWatchWithContext(ctx); err != nil {
 				logger.Debug("watch ended; it is started again", zap.Error(err))
 			}
@@ -136,48 +105,83 @@ func (i *Informer[T]) start(ctx context.Context, url string, full func()) {
 	}()
 }
 
-// relisting is when a kind is listed anew whose watch has failed, as in client-go's own
-// informers.
-func relisting() wait.DelayFunc {
+// source lists and watches for a reflector, and retries both.
+func (i *Informer[T]) source(client rest.Interface) cache.ListerWatcher {
+	health, params := i.clients.Health(), i.clients.Parameters()
+	request := func(o *metav1.ListOptions) *rest.Request {
+		o.LabelSelector = i.selector
+		return client.Get().Resource(i.gvr.Resource).VersionedParams(o, params)
+	}
+	watches := &retryWatches{}
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			var list runtime.Object
+			err := retry(ctx, health, func() error {
+				list = i.list()
+				return request(&o).Do(ctx).Into(list)
+			})
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.Watch = true
+			var began time.Time
+			var w watch.Interface
+			if err := retry(ctx, health, func() (err error) {
+				began = time.Now()
+				w, err = request(&o).Watch(ctx)
+				return err
+			}); err != nil {
+				return nil, err
+			}
+			unchanged := i.empty()
+			unchanged.SetResourceVersion(o.ResourceVersion)
+			return watches.wrap(w, began, unchanged), nil
+		},
+	}, noWatchList{})
+}
+
+// relistBackoff is the delay before a kind is listed again after its watch has failed,
+// as in client-go's own informers.
+func relistBackoff() wait.DelayFunc {
 	backoff := wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 30 * time.Second}
 	return backoff.DelayWithReset(clock.RealClock{}, 2*time.Minute)
 }
 
-// prepare makes what is held of an object.
+// prepare returns what is cached of an object: a T or a Compact[T].
 func (i *Informer[T]) prepare(o T) any {
 	o.SetManagedFields(nil)
-	if i.trim != nil {
-		i.trim(o)
+	if i.transform != nil {
+		i.transform(o)
 	}
-	if i.pack != nil {
-		if packed := i.pack(o); packed != nil {
-			return packed
+	if i.encode != nil {
+		if encoded := i.encode(o); encoded != nil {
+			return encoded
 		}
 	}
 	return o
 }
 
-// pollServed is how often it is asked whether a kind is served.
+// pollServed is how often a virtual workspace is asked whether it serves the kind.
 const pollServed = 50 * time.Millisecond
 
 func served(ctx context.Context, client rest.Interface, resource string) bool {
 	return client.Get().Resource(resource).Param("limit", "1").Do(ctx).Error() == nil
 }
 
-// noWatchList keeps reflectors on list and watch: the virtual workspaces do not
-// serve the streaming list, and asking first costs a request per kind.
+// noWatchList keeps reflectors on list and watch: virtual workspaces do not serve the
+// streaming list, and asking for it costs a request per kind.
 type noWatchList struct{}
 
 func (noWatchList) IsWatchListSemanticsUnSupported() bool { return true }
 
-func (i *Informer[T]) tell(old, new T) {
+func (i *Informer[T]) notify(old, new T) {
 	for _, h := range i.handlers {
 		h(old, new)
 	}
 }
 
-// retire stops watching url. Handlers are told of what no other endpoint holds, or
-// holds as something else.
+// retire stops the watch of url. Handlers see the removal of what no other endpoint has,
+// and the change of what another endpoint has in another version.
 func (i *Informer[T]) retire(url string) {
 	e := i.at(url)
 	e.stop()
@@ -195,13 +199,10 @@ func (i *Informer[T]) at(url string) *endpoint[T] {
 	return i.endpoints[url]
 }
 
-// clusters are the logical clusters that url has something of.
+// clusters are the logical clusters that url has objects of.
 func (i *Informer[T]) clusters(url string) []string { return i.at(url).store.names() }
 
-// holds tells whether url has something of a logical cluster.
-func (i *Informer[T]) holds(url, cluster string) bool { return i.at(url).store.holds(cluster) }
-
-// wait blocks until every watch that was started has ended.
+// wait waits until every watch that was started has ended.
 func (i *Informer[T]) wait() {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -210,23 +211,20 @@ func (i *Informer[T]) wait() {
 	}
 }
 
-// filled tells whether everything that existed at url at the start has been seen and
-// handled.
+// filled tells whether handlers have seen the first list of url.
 func (i *Informer[T]) filled(url string) bool { return i.at(url).store.filled.Load() }
 
-// Get returns the object of that name in a logical cluster. It is shared: read
-// only.
+// Get returns an object. It is shared: read only.
 func (i *Informer[T]) Get(cluster, name string) (T, bool) { return i.objects.get(cluster, name) }
 
-// InCluster returns all objects in a logical cluster. They are shared: read
-// only.
+// InCluster returns all objects of a logical cluster. They are shared: read only.
 func (i *Informer[T]) InCluster(cluster string) []T { return i.Named(cluster, anyName) }
 
-// Named returns those objects in a logical cluster whose names are wanted. They are
+// Named returns the objects of a logical cluster that have a wanted name. They are
 // shared: read only.
 func (i *Informer[T]) Named(cluster string, wanted func(name string) bool) []T {
 	return i.objects.inCluster(cluster, wanted)
 }
 
-// All goes through all objects. They are shared: read only.
+// All yields all objects. They are shared: read only.
 func (i *Informer[T]) All() iter.Seq[T] { return i.objects.each }

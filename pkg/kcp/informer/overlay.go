@@ -7,40 +7,40 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
-// overlay is what several stores of a kind hold together: of each key the object in the
-// first of them that has one. An endpoint that takes another's place holds for a while
-// what that one holds, too.
+// overlay is the stores of a kind on top of each other: an object is that of the first
+// store that has its key. An endpoint that replaces another serves the same objects for
+// a while.
 type overlay[T kcp.Object] struct {
-	// telling keeps the events of a key in order, whichever store they come through:
-	// it is held from before a change until every handler knows.
-	telling sync.Mutex
+	// notifying keeps the changes of a key in order, whichever store they come through:
+	// it is held from before a change until every handler has returned.
+	notifying sync.Mutex
 
 	mu     sync.RWMutex
 	stores []*store[T]
 }
 
-func (u *overlay[T]) all() []*store[T] {
-	u.mu.RLock()
-	defer u.mu.RUnlock()
-	return u.stores
+func (l *overlay[T]) all() []*store[T] {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.stores
 }
 
-// add and remove alter a copy, which readers do not have.
-func (u *overlay[T]) add(s *store[T]) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.stores = append(slices.Clone(u.stores), s)
+// add and remove change a copy, because readers hold the slice.
+func (l *overlay[T]) add(s *store[T]) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stores = append(slices.Clone(l.stores), s)
 }
 
-func (u *overlay[T]) remove(s *store[T]) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.stores = slices.DeleteFunc(slices.Clone(u.stores), func(x *store[T]) bool { return x == s })
+func (l *overlay[T]) remove(s *store[T]) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stores = slices.DeleteFunc(slices.Clone(l.stores), func(x *store[T]) bool { return x == s })
 }
 
-// hidden tells whether a store before this one has the key.
-func (u *overlay[T]) hidden(s *store[T], cluster, name string) bool {
-	for _, x := range u.all() {
+// covered tells whether a store above this one has the key.
+func (l *overlay[T]) covered(s *store[T], cluster, name string) bool {
+	for _, x := range l.all() {
 		if x == s {
 			return false
 		}
@@ -51,9 +51,9 @@ func (u *overlay[T]) hidden(s *store[T], cluster, name string) bool {
 	return false
 }
 
-// behind is what is seen of the key where the store has nothing, and none before it.
-func (u *overlay[T]) behind(s *store[T], cluster, name string) (T, bool) {
-	stores := u.all()
+// below is the object that shows where neither this store nor one above it has the key.
+func (l *overlay[T]) below(s *store[T], cluster, name string) (T, bool) {
+	stores := l.all()
 	for _, x := range stores[slices.Index(stores, s)+1:] {
 		if o, ok := x.get(cluster, name); ok {
 			return o, true
@@ -63,8 +63,8 @@ func (u *overlay[T]) behind(s *store[T], cluster, name string) (T, bool) {
 	return none, false
 }
 
-func (u *overlay[T]) get(cluster, name string) (T, bool) {
-	for _, s := range u.all() {
+func (l *overlay[T]) get(cluster, name string) (T, bool) {
+	for _, s := range l.all() {
 		if o, ok := s.get(cluster, name); ok {
 			return o, true
 		}
@@ -73,11 +73,12 @@ func (u *overlay[T]) get(cluster, name string) (T, bool) {
 	return none, false
 }
 
-// inCluster goes by what it has found itself: stores change meanwhile.
-func (u *overlay[T]) inCluster(cluster string, wanted func(name string) bool) []T {
+// inCluster leaves out what it has found in a store above by itself, because stores
+// change meanwhile.
+func (l *overlay[T]) inCluster(cluster string, wanted func(name string) bool) []T {
 	var out []T
 	var found map[string]bool
-	for n, s := range u.all() {
+	for n, s := range l.all() {
 		if n == 0 {
 			out = s.inCluster(cluster, wanted)
 			continue
@@ -93,17 +94,17 @@ func (u *overlay[T]) inCluster(cluster string, wanted func(name string) bool) []
 	return out
 }
 
-// each goes through one logical cluster after the other, because there may be very
-// many objects.
-func (u *overlay[T]) each(yield func(T) bool) {
+// each yields one logical cluster after the other, because there may be very many
+// objects.
+func (l *overlay[T]) each(yield func(T) bool) {
 	clusters := map[string]struct{}{}
-	for _, s := range u.all() {
+	for _, s := range l.all() {
 		for _, cluster := range s.names() {
 			clusters[cluster] = struct{}{}
 		}
 	}
 	for cluster := range clusters {
-		for _, o := range u.inCluster(cluster, anyName) {
+		for _, o := range l.inCluster(cluster, anyName) {
 			if !yield(o) {
 				return
 			}

@@ -14,17 +14,17 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 )
 
-// persistent is the back-off of lists and watches. Reflectors have one of their own
-// that grows to half a minute, which memory would then be behind a kcp that is back.
-func persistent() wait.Backoff {
+// retryBackoff is the back-off of lists and watches. That of reflectors grows to half a
+// minute, for which the cache would stay behind a kcp that has recovered.
+func retryBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.3, Steps: 6, Cap: time.Second}
 }
 
-// persist tries until it succeeds, ctx ends, or kcp says what the reflector has to
-// know: that it does not have that version any more, or not yet. While kcp is gone
-// nothing is tried.
-func persist(ctx context.Context, health *transport.Health, try func() error) error {
-	delay := persistent()
+// retry tries until it succeeds, ctx ends, or kcp answers what the reflector must see:
+// that the resource version is too old or not there yet. It does not try while kcp is
+// unavailable.
+func retry(ctx context.Context, health *transport.Health, try func() error) error {
+	delay := retryBackoff()
 	for {
 		if _, err := health.Await(ctx); err != nil {
 			return err
@@ -43,79 +43,82 @@ func persist(ctx context.Context, health *transport.Health, try func() error) er
 }
 
 const (
-	// shortest is how long a watch lasts at the least, so that a kcp which ends them
-	// all is not asked all the time.
-	shortest = 200 * time.Millisecond
-	// maxBroken is how many watches in a row may break before they bring anything:
-	// there may be something in them that only a list gets past.
+	// minWatch is the shortest time that a watch lasts, so that a kcp which ends all of
+	// them is not asked all the time.
+	minWatch = 200 * time.Millisecond
+	// maxBroken is how many watches in a row may break before they bring an event.
+	// After that the objects are listed again, which may get past an event that cannot
+	// be decoded.
 	maxBroken = 20
 )
 
-// watches makes watches that a reflector goes on with from where they ended: of one
-// that brings nothing and ends within a second, or breaks, it thinks that kcp does
-// not want it, and waits ever longer for the next.
-type watches struct{ broken atomic.Int64 }
+// retryWatches makes watches after whose end a reflector watches on at once. A reflector
+// lists again, after a growing back-off, when a watch ends within a second without an
+// event, or with an error.
+type retryWatches struct{ broken atomic.Int64 }
 
-// lasting is one of them.
-type lasting struct {
+// retryWatch hides from the reflector that its watch has ended early or with an error
+// that another watch may not meet.
+type retryWatch struct {
 	watch.Interface
-	of     *watches
+	of     *retryWatches
 	events chan watch.Event
 	stop   chan struct{}
 	once   sync.Once
 }
 
-// last returns a watch that began then. It ends with unchanged, which holds the
-// version that it began with, where nothing else came.
-func (s *watches) last(w watch.Interface, began time.Time, unchanged runtime.Object) watch.Interface {
-	l := &lasting{Interface: w, of: s, events: make(chan watch.Event), stop: make(chan struct{})}
-	go l.run(began, watch.Event{Type: watch.Bookmark, Object: unchanged})
-	return l
+// wrap returns the watch w, which began at that time. Where w brings no event the watch
+// ends with a bookmark of unchanged, which has the resource version that it began with.
+func (s *retryWatches) wrap(w watch.Interface, began time.Time, unchanged runtime.Object) watch.Interface {
+	r := &retryWatch{Interface: w, of: s, events: make(chan watch.Event), stop: make(chan struct{})}
+	go r.run(began, watch.Event{Type: watch.Bookmark, Object: unchanged})
+	return r
 }
 
-func (l *lasting) run(began time.Time, unchanged watch.Event) {
-	defer close(l.events)
-	came := false
-	for event := range l.Interface.ResultChan() {
-		if event.Type == watch.Error && l.of.mends(event.Object) {
+func (r *retryWatch) run(began time.Time, unchanged watch.Event) {
+	defer close(r.events)
+	received := false
+	for event := range r.Interface.ResultChan() {
+		if event.Type == watch.Error && r.of.retryable(event.Object) {
 			break
 		}
-		if came = true; !l.send(event) {
+		if received = true; !r.send(event) {
 			return
 		}
-		l.of.broken.Store(0)
+		r.of.broken.Store(0)
 	}
-	timer := time.NewTimer(shortest - time.Since(began))
+	timer := time.NewTimer(minWatch - time.Since(began))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-l.stop:
+	case <-r.stop:
 	}
-	if !came {
-		l.send(unchanged)
+	if !received {
+		r.send(unchanged)
 	}
 }
 
-// mends tells whether another watch may do better than one that ended with this.
-func (s *watches) mends(status runtime.Object) bool {
+// retryable tells whether another watch may succeed after one that ended with this
+// status.
+func (s *retryWatches) retryable(status runtime.Object) bool {
 	err := apierrors.FromObject(status)
 	return !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) && s.broken.Add(1) <= maxBroken
 }
 
-func (l *lasting) send(event watch.Event) bool {
+func (r *retryWatch) send(event watch.Event) bool {
 	select {
-	case l.events <- event:
+	case r.events <- event:
 		return true
-	case <-l.stop:
+	case <-r.stop:
 		return false
 	}
 }
 
 // ResultChan implements watch.Interface.
-func (l *lasting) ResultChan() <-chan watch.Event { return l.events }
+func (r *retryWatch) ResultChan() <-chan watch.Event { return r.events }
 
 // Stop implements watch.Interface.
-func (l *lasting) Stop() {
-	l.once.Do(func() { close(l.stop) })
-	l.Interface.Stop()
+func (r *retryWatch) Stop() {
+	r.once.Do(func() { close(r.stop) })
+	r.Interface.Stop()
 }

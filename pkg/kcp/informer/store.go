@@ -10,55 +10,55 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
-// Compact is an object in a form that takes less memory than the object itself.
+// Compact is the compact encoding of an object.
 type Compact[T kcp.Object] interface {
-	// Decode returns the object of that name in that logical cluster, as it was. What
-	// it points to may be shared.
+	// Decode returns the object, which has this name in this logical cluster. What it
+	// points to may be shared.
 	Decode(cluster, name string) T
 }
 
-// store is what a reflector fills with the objects that one endpoint serves. Of
-// each it holds the object, or what it was packed to, and nothing else: no key made
-// of cluster and name, and no index, which take more memory than a Membership does.
+// store is the reflector's store of one endpoint. It holds each object, or its compact
+// encoding, by cluster and name. It has no combined keys and no indexes, which would
+// take more memory than a Membership.
 type store[T kcp.Object] struct {
-	// prepare makes an object from the wire what is to be held, a T or a Compact[T].
+	// prepare makes a T or a Compact[T] from an object that was received.
 	prepare func(T) any
-	changed Handler[T]
-	// of are all stores of the kind, this one among them. What is told is what changes
-	// in all of them together.
-	of *overlay[T]
-	// full is called when all that existed at the start has been told.
+	notify  Handler[T]
+	// overlay is all stores of the kind, this one included. Handlers see the changes of
+	// what all of them show together.
+	overlay *overlay[T]
+	// full is called when handlers have seen the first list.
 	full func()
 
-	// mu is for those who read: a single goroutine writes.
+	// mu is for readers: only one goroutine writes.
 	mu       sync.RWMutex
-	clusters map[string]*shelf[any]
+	clusters map[string]*byName[any]
 	filled   atomic.Bool
 }
 
-// newStore returns the last store of the union.
-func newStore[T kcp.Object](of *overlay[T], prepare func(T) any, changed Handler[T], full func()) *store[T] {
-	s := &store[T]{prepare: prepare, changed: changed, of: of, full: full, clusters: map[string]*shelf[any]{}}
-	of.add(s)
+// newStore returns a store at the bottom of the overlay.
+func newStore[T kcp.Object](in *overlay[T], prepare func(T) any, notify Handler[T], full func()) *store[T] {
+	s := &store[T]{prepare: prepare, notify: notify, overlay: in, full: full, clusters: map[string]*byName[any]{}}
+	in.add(s)
 	return s
 }
 
-func unpack[T kcp.Object](cluster, name string, held any) T {
-	if p, ok := held.(Compact[T]); ok {
-		return p.Decode(cluster, name)
+func decode[T kcp.Object](cluster, name string, stored any) T {
+	if c, ok := stored.(Compact[T]); ok {
+		return c.Decode(cluster, name)
 	}
-	return held.(T)
+	return stored.(T)
 }
 
 func (s *store[T]) get(cluster, name string) (T, bool) {
 	s.mu.RLock()
-	held, ok := s.clusters[cluster].get(name)
+	stored, ok := s.clusters[cluster].get(name)
 	s.mu.RUnlock()
 	if !ok {
 		var none T
 		return none, false
 	}
-	return unpack[T](cluster, name, held), true
+	return decode[T](cluster, name, stored), true
 }
 
 func (s *store[T]) has(cluster, name string) bool {
@@ -68,30 +68,23 @@ func (s *store[T]) has(cluster, name string) bool {
 	return ok
 }
 
-// holds tells whether there is anything of the logical cluster.
-func (s *store[T]) holds(cluster string) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.clusters[cluster] != nil
-}
-
-// inCluster leaves alone what is not of a name that is wanted: to unpack is most of
-// the work.
+// inCluster decodes only objects with a wanted name, because decoding is most of the
+// work.
 func (s *store[T]) inCluster(cluster string, wanted func(name string) bool) []T {
 	s.mu.RLock()
-	held := s.clusters[cluster].list()
+	stored := s.clusters[cluster].all()
 	s.mu.RUnlock()
-	held = slices.DeleteFunc(held, func(h named[any]) bool { return !wanted(h.name) })
-	out := make([]T, 0, len(held))
-	for _, h := range held {
-		out = append(out, unpack[T](cluster, h.name, h.value))
+	stored = slices.DeleteFunc(stored, func(n named[any]) bool { return !wanted(n.name) })
+	out := make([]T, 0, len(stored))
+	for _, n := range stored {
+		out = append(out, decode[T](cluster, n.name, n.value))
 	}
 	return out
 }
 
 func anyName(string) bool { return true }
 
-// names are the logical clusters that there is something of.
+// names are the logical clusters that have objects.
 func (s *store[T]) names() []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -111,34 +104,35 @@ func (s *store[T]) Update(o any) error {
 	return nil
 }
 
-// put leaves what is held already as it is: handlers have kept it.
+// put does not replace an object by another of the same version, because handlers may
+// keep the first.
 func (s *store[T]) put(o T) {
 	cluster, name := kcp.ClusterOf(o), o.GetName()
-	s.of.telling.Lock()
-	defer s.of.telling.Unlock()
+	s.overlay.notifying.Lock()
+	defer s.overlay.notifying.Unlock()
 	old, known := s.get(cluster, name)
-	if known && same(old, o) {
+	if known && sameVersion(old, o) {
 		return
 	}
-	hidden, shown := s.of.hidden(s, cluster, name), known
-	if !hidden && !known {
-		old, shown = s.of.behind(s, cluster, name)
+	covered, shown := s.overlay.covered(s, cluster, name), known
+	if !covered && !known {
+		old, shown = s.overlay.below(s, cluster, name)
 	}
-	held := s.prepare(o)
+	prepared := s.prepare(o)
 	s.mu.Lock()
 	in := s.clusters[cluster]
 	if in == nil {
-		in = &shelf[any]{}
+		in = &byName[any]{}
 		s.clusters[cluster] = in
 	}
-	in.put(name, held)
+	in.put(name, prepared)
 	s.mu.Unlock()
-	if !hidden && (!shown || !same(old, o)) {
-		s.changed(old, o)
+	if !covered && (!shown || !sameVersion(old, o)) {
+		s.notify(old, o)
 	}
 }
 
-func same[T kcp.Object](a, b T) bool { return a.GetResourceVersion() == b.GetResourceVersion() }
+func sameVersion[T kcp.Object](a, b T) bool { return a.GetResourceVersion() == b.GetResourceVersion() }
 
 // Delete implements cache.ReflectorStore.
 func (s *store[T]) Delete(o any) error {
@@ -151,8 +145,8 @@ func (s *store[T]) Delete(o any) error {
 }
 
 func (s *store[T]) remove(cluster, name string) {
-	s.of.telling.Lock()
-	defer s.of.telling.Unlock()
+	s.overlay.notifying.Lock()
+	defer s.overlay.notifying.Unlock()
 	old, ok := s.get(cluster, name)
 	if !ok {
 		return
@@ -164,11 +158,11 @@ func (s *store[T]) remove(cluster, name string) {
 		delete(s.clusters, cluster)
 	}
 	s.mu.Unlock()
-	if s.of.hidden(s, cluster, name) {
+	if s.overlay.covered(s, cluster, name) {
 		return
 	}
-	if now, ok := s.of.behind(s, cluster, name); !ok || !same(old, now) {
-		s.changed(old, now)
+	if now, ok := s.overlay.below(s, cluster, name); !ok || !sameVersion(old, now) {
+		s.notify(old, now)
 	}
 }
 
@@ -196,9 +190,9 @@ func (s *store[T]) Replace(all []any, _ string) error {
 
 // drop removes objects, one after the other.
 func (s *store[T]) drop(which func(cluster, name string) bool) {
-	// Nobody else writes, and so what is only read here needs no lock.
+	// There is no other writer, so reading needs no lock.
 	for cluster, in := range s.clusters {
-		for _, n := range in.list() {
+		for _, n := range in.all() {
 			if which(cluster, n.name) {
 				s.remove(cluster, n.name)
 			}
@@ -206,5 +200,5 @@ func (s *store[T]) drop(which func(cluster, name string) bool) {
 	}
 }
 
-// Resync implements cache.ReflectorStore; handlers are told of changes only.
+// Resync implements cache.ReflectorStore. Handlers are called for changes only.
 func (s *store[T]) Resync() error { return nil }

@@ -108,7 +108,7 @@ func newTransport(config *rest.Config, health *Health) (*http.Transport, error) 
 			if err != nil {
 				return nil, err
 			}
-			return hearing{Conn: conn, heard: &health.heard}, nil
+			return liveConn{Conn: conn, alive: &health.heard}, nil
 		},
 		TLSClientConfig:       tls,
 		TLSHandshakeTimeout:   handshakeTimeout,

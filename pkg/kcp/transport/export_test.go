@@ -2,5 +2,5 @@ package transport
 
 import "time"
 
-// Beat sets how often it is looked whether anything came, before anybody listens.
-func (p *Health) Beat(d time.Duration) { p.beat = d }
+// SetInterval sets the time between two looks of the prober, before it starts.
+func (h *Health) SetInterval(d time.Duration) { h.interval = d }

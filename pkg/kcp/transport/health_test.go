@@ -120,7 +120,7 @@ func TestAKCPThatAnswersBadlyIsThere(t *testing.T) {
 			})
 			clients := f.clients(t)
 			// A busy machine lets pings wait, too.
-			clients.Health().Beat(500 * time.Millisecond)
+			clients.Health().SetInterval(500 * time.Millisecond)
 			p := listening(t, clients)
 			comes(t, p)
 			gone := make(chan struct{}, 1)
@@ -139,7 +139,7 @@ func TestAKCPThatIsSlowIsThere(t *testing.T) {
 	f := newKCP(t, true, nil, func(*http.Request) { <-time.After(7 * time.Second) })
 	clients := f.clients(t)
 	// Silence may last 4.5 s: a busy machine lets pings wait, too.
-	clients.Health().Beat(750 * time.Millisecond)
+	clients.Health().SetInterval(750 * time.Millisecond)
 	p := listening(t, clients)
 	_, err := clients.FailFast().Users("c").Get(t.Context(), "u", metav1.GetOptions{})
 	require.NoError(t, err)
