@@ -90,9 +90,8 @@ func (k *KCP) Prints(t testing.TB, cluster string, args ...string) error {
 // Kubectl runs kubectl as kcp's admin against a cluster, past every hub.
 func (k *KCP) Kubectl(t testing.TB, stdin, cluster string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	server, errOut, err := Kubectl(t, "", "--kubeconfig", k.Kubeconfig, "config", "view", "--minify", "--context", "base", "-o", "jsonpath={.clusters[0].cluster.server}")
-	require.NoError(t, err, errOut)
-	return Kubectl(t, stdin, append([]string{"--kubeconfig", k.Kubeconfig, "--context", "base", "--server", server + "/clusters/" + cluster}, args...)...)
+	server := k.config(t).Host + "/clusters/" + cluster
+	return Kubectl(t, stdin, append([]string{"--kubeconfig", k.Kubeconfig, "--context", "base", "--server", server}, args...)...)
 }
 
 // Universal creates a workspace below kcp's root, of the type that the hub's root

@@ -57,10 +57,13 @@ func StartHub(t testing.TB, kcp *KCP, root string, change ...func(*server.Option
 	require.NoError(t, err)
 	go func() { h.ended <- server.Run(log.Into(ctx, logger), config, nil, h.Log) }()
 	t.Cleanup(func() { h.Stop(t) })
+	// One client asks all the time: each new one costs the hub a TLS handshake, which is
+	// slow under the race detector.
 	Eventually(t, Long, func() (err error) {
-		h.Client, err = NewClient(config.ExternalURL, filepath.Join(o.DataDir, "tls", "ca.crt"))
-		if err != nil {
-			return err
+		if h.Client == nil {
+			if h.Client, err = NewClient(config.ExternalURL, filepath.Join(o.DataDir, "tls", "ca.crt")); err != nil {
+				return err
+			}
 		}
 		a, err := h.Try(Call{Method: http.MethodGet, Path: "/readyz"})
 		if err == nil && a.Code != http.StatusOK {
@@ -81,6 +84,9 @@ func Readiness(metrics string) (Answer, error) {
 // Stop ends the hub and waits until it has drained.
 func (h *Hub) Stop(t testing.TB) {
 	h.stop()
+	if h.Client != nil {
+		h.HTTP.CloseIdleConnections()
+	}
 	select {
 	case err := <-h.ended:
 		h.ended <- err

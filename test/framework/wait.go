@@ -16,13 +16,12 @@ func Eventually(t testing.TB, within time.Duration, cond func() error) {
 }
 
 // Wait waits until cond returns nil, and returns its last error otherwise: for
-// goroutines, which must not end a test.
+// goroutines, which must not end a test. The pauses grow from 10 to 100 ms, because most
+// conditions are requests that take CPU time from what the test waits for.
 func Wait(within time.Duration, cond func() error) error {
 	deadline := time.NewTimer(within)
 	defer deadline.Stop()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		err := cond()
 		if err == nil {
 			return nil
@@ -30,7 +29,7 @@ func Wait(within time.Duration, cond func() error) error {
 		select {
 		case <-deadline.C:
 			return fmt.Errorf("still so after %s: %w", within, err)
-		case <-tick.C:
+		case <-time.After(pause):
 		}
 	}
 }
@@ -56,7 +55,7 @@ func Check(ok bool, format string, args ...any) error {
 const Cascades = 5 * time.Minute
 
 // NowAndThen waits as Eventually does, up to Cascades, and asks five times a second: for
-// slow work whose condition is expensive to ask.
+// slow work with a condition that is expensive to ask.
 func NowAndThen(t testing.TB, cond func() error) {
 	t.Helper()
 	deadline, tick := time.After(Cascades), time.NewTicker(200*time.Millisecond)
