@@ -21,12 +21,12 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	label := []string{"controller"}
 	m := &Metrics{
 		depth: &depth{
-			desc: prometheus.NewDesc("kedge_controller_queue_depth", "Keys that wait for a worker.", label, nil),
+			desc: prometheus.NewDesc("kedge_controller_queue_depth", "Keys in the queue of a controller that wait for a worker.", label, nil),
 			of:   map[string]func() int{},
 		},
-		retries:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kedge_controller_retries_total", Help: "Keys that came back after a failure or a conflict."}, label),
-		errors:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kedge_controller_errors_total", Help: "Passes that failed."}, label),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kedge_controller_reconcile_duration_seconds", Help: "How long a pass took.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 8)}, label),
+		retries:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kedge_controller_retries_total", Help: "Reconciliations that were repeated after an error or a conflict, by controller."}, label),
+		errors:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kedge_controller_errors_total", Help: "Reconciliations that failed, by controller."}, label),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kedge_controller_reconcile_duration_seconds", Help: "Time in seconds of one reconciliation, by controller.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 8)}, label),
 	}
 	for _, c := range []prometheus.Collector{m.depth, m.retries, m.errors, m.duration} {
 		if err := r.Register(c); err != nil {

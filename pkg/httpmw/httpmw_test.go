@@ -347,7 +347,7 @@ func TestObserve(t *testing.T) {
 	require.NotContains(t, w.Body.String(), "secret-detail")
 
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP kedge_http_requests_total Requests answered, by route pattern, method and code.
+# HELP kedge_http_requests_total Requests answered, by route pattern, HTTP method and status code.
 # TYPE kedge_http_requests_total counter
 kedge_http_requests_total{code="418",method="GET",route="/things/{id}"} 2
 kedge_http_requests_total{code="500",method="GET",route="/panics"} 1

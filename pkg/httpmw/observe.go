@@ -36,9 +36,9 @@ type Metrics struct {
 // pattern, never by path.
 func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kedge_http_requests_total", Help: "Requests answered, by route pattern, method and code."}, []string{"route", "method", "code"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kedge_http_request_duration_seconds", Help: "How long requests took, watches and upgrades until their end.", Buckets: prometheus.ExponentialBuckets(0.0005, 3, 11)}, []string{"route", "method"}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "kedge_http_requests_in_flight", Help: "Requests that are being answered."}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kedge_http_requests_total", Help: "Requests answered, by route pattern, HTTP method and status code."}, []string{"route", "method", "code"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kedge_http_request_duration_seconds", Help: "Time in seconds from a request to the end of its answer, watches and upgraded connections included, by route pattern and HTTP method.", Buckets: prometheus.ExponentialBuckets(0.0005, 3, 11)}, []string{"route", "method"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "kedge_http_requests_in_flight", Help: "Requests in progress, watches and upgraded connections included."}),
 	}
 	for _, c := range []prometheus.Collector{m.requests, m.duration, m.inFlight} {
 		if err := r.Register(c); err != nil {

@@ -111,7 +111,7 @@ func Alone(metrics prometheus.Registerer) (*Leader, error) {
 func (l *Leader) register(metrics prometheus.Registerer) error {
 	gauge := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "kedge_leader",
-		Help: "1 while this replica leads and may write what reconcilers write, else 0.",
+		Help: "1 while this replica is the leader and its controllers may write, else 0.",
 	}, func() float64 {
 		if l.Allowed() != nil {
 			return 0

@@ -2,4 +2,29 @@
 // register their metrics with it through their constructors. Nothing is registered
 // globally, so that the metrics of the embedded kcp and of several hubs in one test process
 // stay apart.
+//
+// # Metrics
+//
+// Beside the metrics of the Go runtime and the process, the hub has these. Durations are in
+// seconds.
+//
+//   - kedge_http_requests_total{route,method,code}: requests answered. route is the pattern of
+//     the route, never a path.
+//   - kedge_http_request_duration_seconds{route,method}: time from a request to the end of its
+//     answer, watches and upgraded connections included.
+//   - kedge_http_requests_in_flight: requests in progress.
+//   - kedge_proxy_streams: open watches and upgraded connections through the proxy.
+//   - kedge_proxy_revocation_seconds: time from the moment that the hub learned of a revoked
+//     right to the end of a stream that depended on it.
+//   - kedge_views_objects{view}: objects in the caches.
+//   - kedge_views_wait_seconds: time that a request waited for the caches to show its write.
+//   - kedge_kcp_requests_total{method}: requests of the hub itself to kcp, without proxied ones.
+//   - kedge_controller_queue_depth{controller}: keys that wait for a worker.
+//   - kedge_controller_reconcile_duration_seconds{controller}: time of one reconciliation.
+//   - kedge_controller_retries_total{controller}: reconciliations repeated after an error or a
+//     conflict.
+//   - kedge_controller_errors_total{controller}: reconciliations that failed.
+//   - kedge_leader: 1 while this replica is the leader and its controllers may write, else 0.
+//   - kedge_data_disk_full: 1 while writes are refused because the disk of the embedded kcp is
+//     full, else 0.
 package metrics

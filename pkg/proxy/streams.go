@@ -38,11 +38,11 @@ type streams struct {
 func newStreams(metrics prometheus.Registerer) (*streams, error) {
 	s := &streams{
 		gauge: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "kedge_proxy_streams", Help: "Watches and upgraded connections that are open through the proxy.",
+			Name: "kedge_proxy_streams", Help: "Open watches and upgraded connections through the proxy.",
 		}),
 		revocation: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "kedge_proxy_revocation_seconds",
-			Help:    "From the hub learning that a right ended until what it had open was ended.",
+			Help:    "Time in seconds from the moment that the hub learned of a revoked right to the end of a stream that depended on it.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9),
 		}),
 		open: map[string]*stream{},

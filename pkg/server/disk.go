@@ -47,7 +47,7 @@ func newDataDisk(dataDir string, metrics prometheus.Registerer) (*dataDisk, erro
 	d.room.Store(&room{over: make(chan struct{})})
 	return d, metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "kedge_data_disk_full",
-		Help: "1 while writes are refused because the disk of the embedded kcp's data is full, else 0.",
+		Help: "1 while writes are refused because the disk of the embedded kcp is full, else 0.",
 	}, func() float64 {
 		if d.room.Load().full {
 			return 1

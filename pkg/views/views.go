@@ -42,7 +42,7 @@ func New(c Clusters, in *Informers, metrics prometheus.Registerer, synced ...fun
 		synced:   synced,
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "kedge_views_wait_seconds",
-			Help:    "Seconds that a request waited for the views to follow its write.",
+			Help:    "Time in seconds that a request waited for the caches to show its write.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
 		}),
 	}
@@ -190,7 +190,7 @@ func (v *Views) register(metrics prometheus.Registerer) error {
 		"indexes": v.memberships.indexCount, "memberships": v.memberships.count,
 	} {
 		collectors = append(collectors, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "kedge_views_objects", Help: "Objects in memory, by view.",
+			Name: "kedge_views_objects", Help: "Objects in the caches, by view.",
 			ConstLabels: prometheus.Labels{"view": name},
 		}, func() float64 { return float64(size()) }))
 	}

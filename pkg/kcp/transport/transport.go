@@ -47,7 +47,7 @@ func New(config *rest.Config, metrics prometheus.Registerer) (*Transport, error)
 		times:   &times{},
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kedge_kcp_requests_total",
-			Help: "Requests that the hub itself sent to kcp, by HTTP method; proxied ones are not among them.",
+			Help: "Requests of the hub itself to kcp, by HTTP method. Proxied requests are not counted.",
 		}, []string{"method"}),
 	}
 	if err := metrics.Register(t.requests); err != nil {
