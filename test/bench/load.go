@@ -20,16 +20,16 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/certs"
 )
 
-// loadTime is how long a load runs that is not one of many.
+// loadTime is the duration of a single load.
 const loadTime = 3 * time.Second
 
-// measurement is what a load gave.
+// measurement is the result of a load.
 type measurement struct {
 	perSecond float64
 	p50, p99  time.Duration
 }
 
-// load sends the request over so many connections for so long.
+// load sends the request repeatedly over a number of connections for the duration.
 func load(client *http.Client, url string, header http.Header, connections int, lasting time.Duration) (measurement, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lasting)
 	defer cancel()
@@ -65,7 +65,7 @@ func load(client *http.Client, url string, header http.Header, connections int, 
 }
 
 func once(client *http.Client, url string, header http.Header) error {
-	r, err := http.NewRequest(http.MethodGet, url, http.NoBody) //nolint:noctx // the client has a time-out
+	r, err := http.NewRequest(http.MethodGet, url, http.NoBody) //nolint:noctx // the client has a timeout
 	if err != nil {
 		return err
 	}
@@ -84,8 +84,8 @@ func once(client *http.Client, url string, header http.Header) error {
 	return nil
 }
 
-// clientFor trusts a CA, keeps as many connections as a load needs, and speaks
-// HTTP/1.1, so that a connection is a connection.
+// clientFor returns a client that trusts a CA and keeps as many connections as a load needs.
+// It uses HTTP/1.1, so that requests do not share connections.
 func clientFor(ca []byte) *http.Client {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca)
@@ -94,8 +94,8 @@ func clientFor(ca []byte) *http.Client {
 	}}
 }
 
-// bareServer serves the given bytes from a chi handler over TLS: the floor of
-// what a REST read can be.
+// bareServer serves the given bytes from a chi handler over TLS. It is the baseline of REST
+// reads.
 func bareServer(dir string, body []byte) (url string, client *http.Client, stop func(), err error) {
 	bundle, err := certs.Ensure(dir, []string{"127.0.0.1"}, time.Now())
 	if err != nil {
@@ -115,7 +115,7 @@ func bareServer(dir string, body []byte) (url string, client *http.Client, stop 
 	return "https://" + listener.Addr().String() + "/bare", clientFor(bundle.CAPEM), func() { _ = server.Close() }, nil
 }
 
-// kcpOf is the admin's way to the kcp behind a hub.
+// kcpOf returns the admin's client of the kcp behind a hub.
 func kcpOf(h *hubProcess) (*rest.Config, []byte, error) {
 	raw, err := clientcmd.LoadFromFile(h.dir + "/kcp/admin.kubeconfig")
 	if err != nil {

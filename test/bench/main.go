@@ -1,7 +1,6 @@
-// Command bench measures the hub beside its floors, in one run on one machine,
-// and prints one table. It needs the programs that make bench builds. Started as
-// "bench scaled-hub", by itself alone, it serves reads out of views of a given
-// size.
+// Command bench measures the hub against its baselines, in one run on one machine, and prints
+// one table. It needs the programs that make bench builds. It starts itself as
+// "bench scaled-hub" to serve reads from caches of a given size.
 package main
 
 import (
@@ -22,8 +21,8 @@ func main() {
 	}
 }
 
-// row is one line of the table. ratio is what was measured against its floor.
-type row struct{ what, floor, measured, ratio, want string }
+// row is one line of the table. ratio is the measured value divided by its baseline.
+type row struct{ what, baseline, measured, ratio, want string }
 
 func run() error {
 	dir, err := os.MkdirTemp("", "kedge-bench-")
@@ -61,9 +60,9 @@ func run() error {
 	}
 	add(scaled...)
 	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "WHAT\tFLOOR\tHUB\tRATIO\tASKED")
+	fmt.Fprintln(w, "WHAT\tBASELINE\tHUB\tRATIO\tTARGET")
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.what, r.floor, r.measured, r.ratio, r.want)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.what, r.baseline, r.measured, r.ratio, r.want)
 	}
 	return w.Flush()
 }

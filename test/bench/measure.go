@@ -40,8 +40,7 @@ func bearer(as string) http.Header {
 	return http.Header{"Authorization": {"Bearer " + framework.Token(as)}}
 }
 
-// measureReads compares REST reads with a bare handler that writes the same
-// bytes.
+// measureReads compares REST reads with a bare handler that writes the same bytes.
 func measureReads(h *hubProcess) ([]row, error) {
 	var org, ws tenant
 	var err error
@@ -102,7 +101,7 @@ func compare(a, b string) int {
 
 func perSecond(m measurement) string { return fmt.Sprintf("%.0f/s", m.perSecond) }
 
-// measureProxy compares a GET through the hub with the same one straight at kcp.
+// measureProxy compares a GET through the hub with the same GET sent to kcp.
 func measureProxy(h *hubProcess) ([]row, error) {
 	org, err := create(h, "bob", "/api/orgs", "")
 	if err != nil {
@@ -139,9 +138,9 @@ func measureProxy(h *hubProcess) ([]row, error) {
 	return rows, nil
 }
 
-// measureCreates compares creating an Org and a Workspace with what kcp alone
-// takes for a workspace of the same type. The floor of an Org is a workspace of a
-// type that binds the same APIs and has no initializer.
+// measureCreates compares the creation of an Organization and of a Workspace with the creation
+// of a workspace in kcp alone. The baseline of an Organization is a workspace of a type that
+// binds the same APIs and has no initializer.
 func measureCreates(h *hubProcess) ([]row, error) {
 	config, _, err := kcpOf(h)
 	if err != nil {
@@ -151,11 +150,11 @@ func measureCreates(h *hubProcess) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := floorTypes(clients); err != nil {
+	if err := baselineTypes(clients); err != nil {
 		return nil, err
 	}
-	// The two are measured in turn, because the machine's speed drifts.
-	var orgFloor, orgHub, wsFloor, wsHub []time.Duration
+	// The two are measured alternately, because the speed of the machine varies.
+	var orgBaseline, orgHub, wsBaseline, wsHub []time.Duration
 	home, err := create(h, "carol", "/api/orgs", "")
 	if err != nil {
 		return nil, err
@@ -165,9 +164,9 @@ func measureCreates(h *hubProcess) ([]row, error) {
 			into *[]time.Duration
 			f    func() error
 		}{
-			{&orgFloor, func() error { return bareWorkspace(clients, "root:kedge", "floor-organization") }},
+			{&orgBaseline, func() error { return bareWorkspace(clients, "root:kedge", "baseline-organization") }},
 			{&orgHub, func() error { _, err := create(h, "carol", "/api/orgs", ""); return err }},
-			{&wsFloor, func() error { return bareWorkspace(clients, "root:kedge", "floor-workspace") }},
+			{&wsBaseline, func() error { return bareWorkspace(clients, "root:kedge", "baseline-workspace") }},
 			{&wsHub, func() error { return kubectlWorks(h, home.UUID) }},
 		} {
 			began := time.Now()
@@ -178,8 +177,8 @@ func measureCreates(h *hubProcess) ([]row, error) {
 		}
 	}
 	return []row{
-		{"create an Org", seconds(median(orgFloor)), seconds(median(orgHub)), ratio(median(orgHub).Seconds(), median(orgFloor).Seconds()), "≤ 1.15"},
-		{"create a Workspace, kubectl works", seconds(median(wsFloor)), seconds(median(wsHub)), ratio(median(wsHub).Seconds(), median(wsFloor).Seconds()), "≤ 1.25"},
+		{"create an Org", seconds(median(orgBaseline)), seconds(median(orgHub)), ratio(median(orgHub).Seconds(), median(orgBaseline).Seconds()), "≤ 1.15"},
+		{"create a Workspace, kubectl works", seconds(median(wsBaseline)), seconds(median(wsHub)), ratio(median(wsHub).Seconds(), median(wsBaseline).Seconds()), "≤ 1.25"},
 	}, nil
 }
 
@@ -202,29 +201,28 @@ func kubectlWorks(h *hubProcess, org string) error {
 	return err
 }
 
-func floorTypes(clients *kcp.Clients) error {
+func baselineTypes(clients *kcp.Clients) error {
 	types := clients.WorkspaceTypes("root:kedge")
-	for name, original := range map[string]string{"floor-organization": "organization", "floor-workspace": "workspace"} {
+	for name, original := range map[string]string{"baseline-organization": "organization", "baseline-workspace": "workspace"} {
 		t, err := types.Get(context.Background(), original, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		floor := &kcptenancyv1alpha1.WorkspaceType{Spec: t.Spec}
-		floor.Name = name
-		floor.Spec.Initializer, floor.Spec.LimitAllowedParents, floor.Spec.LimitAllowedChildren = false, nil, nil
-		if _, err := types.Create(context.Background(), floor, metav1.CreateOptions{}); err != nil {
+		baseline := &kcptenancyv1alpha1.WorkspaceType{Spec: t.Spec}
+		baseline.Name = name
+		baseline.Spec.Initializer, baseline.Spec.LimitAllowedParents, baseline.Spec.LimitAllowedChildren = false, nil, nil
+		if _, err := types.Create(context.Background(), baseline, metav1.CreateOptions{}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// bareWorkspace makes a workspace straight at kcp and waits, by watch, until it
-// is ready.
+// bareWorkspace creates a workspace in kcp and watches until it is ready.
 func bareWorkspace(clients *kcp.Clients, parent, kind string) error {
 	client := clients.Workspaces(parent)
 	ws := &kcptenancyv1alpha1.Workspace{}
-	ws.GenerateName = "floor-"
+	ws.GenerateName = "baseline-"
 	ws.Spec.Type = &kcptenancyv1alpha1.WorkspaceTypeReference{Name: kcptenancyv1alpha1.WorkspaceTypeName(kind), Path: "root:kedge"}
 	ws, err := client.Create(context.Background(), ws, metav1.CreateOptions{})
 	if err != nil {

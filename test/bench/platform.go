@@ -19,17 +19,17 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// platform is a whole tenancy model that exists on paper only: every object of it
-// follows from its number, and looks as a hub and a kcp leave it behind.
+// platform generates the objects of a large installation. Each object is computed from its
+// number and looks like one that a hub and a kcp created.
 type platform struct {
 	orgs, workspaces, people int
 	tree                     tenancy.Tree
 }
 
-// memberships is how many each person has.
+// memberships is the number of Memberships of each person.
 const memberships = 5
 
-// The hub's own clusters of the platform.
+// The IDs of the logical clusters of the hub.
 const (
 	usersCluster = "users0cluster000"
 	orgsCluster  = "orgs00cluster000"
@@ -48,8 +48,8 @@ func workspaceCluster(i int) string      { return fmt.Sprintf("w%015d", i) }
 func personName(i int) string            { return fmt.Sprintf("person-%06d", i) }
 func displayName(s string, i int) string { return fmt.Sprintf("%s number %d", s, i) }
 
-// orgOf is the Org of a Workspace. The first ten are those of the first person,
-// two in each Org, whatever the size: what is answered must not differ.
+// orgOf is the Organization of a Workspace. The first ten Workspaces belong to the first
+// person, two in each Organization, whatever the size, so that answers have the same content.
 func (p platform) orgOf(workspace int) int {
 	if workspace < 2*memberships {
 		return workspace % memberships
@@ -57,15 +57,15 @@ func (p platform) orgOf(workspace int) int {
 	return memberships + (workspace-2*memberships)%(p.orgs-memberships)
 }
 
-// membershipRow is one Membership: in an Org, or in a Workspace of it where
-// workspace is not negative.
+// membershipRow is one Membership: of an Organization, or of a Workspace if workspace is not
+// negative.
 type membershipRow struct {
 	org, workspace int
 	role           v1alpha1.Role
 }
 
-// rows are the Memberships of a person. The first person is admin of five Orgs;
-// everybody else is member of two Orgs and of three Workspaces.
+// rows are the Memberships of a person. The first person is an admin of five Organizations;
+// each other person is a member of two Organizations and three Workspaces.
 func (p platform) rows(person int) []membershipRow {
 	var rows []membershipRow
 	if person == 0 {
@@ -84,7 +84,7 @@ func (p platform) rows(person int) []membershipRow {
 	return rows
 }
 
-// target is a Workspace that a person may enter.
+// target is a Workspace that a person can access.
 func (p platform) target(person int) (org, workspace int) {
 	if person == 0 {
 		return 0, 0
@@ -93,7 +93,7 @@ func (p platform) target(person int) (org, workspace int) {
 	return p.orgOf(workspace), workspace
 }
 
-// from gives an object what every object has that comes from kcp.
+// from adds the metadata that every object from kcp has.
 func from[T kcp.Object](cluster, kind string, i int, o T) T {
 	annotations := o.GetAnnotations()
 	if annotations == nil {
@@ -127,13 +127,13 @@ func (p platform) organization(i int) *v1alpha1.Organization {
 
 // workspaceStatus is the hub's status of every Workspace.
 var workspaceStatus = func() string {
-	// A status of strings and numbers can always be written.
+	// Marshalling strings and numbers cannot fail.
 	raw, _ := json.Marshal(ready("FirstAdmin", "WorkspaceReady", "Ready", "Watched", "ContentReady", "AccessReady"))
 	return string(raw)
 }()
 
-// kcpWorkspace is the i-th of all of kcp's Workspaces: first those of the Orgs,
-// then the tenants'.
+// kcpWorkspace returns the i-th Workspace object of kcp: those of the Organizations come
+// first, then the child Workspaces.
 func (p platform) kcpWorkspace(i int) *kcptenancyv1alpha1.Workspace {
 	ws := &kcptenancyv1alpha1.Workspace{}
 	parent, cluster, kind := orgsCluster, "", tenancy.TypeOrganization

@@ -12,13 +12,13 @@ import (
 
 const (
 	revocations = 50
-	// patience is how long a revocation is waited for.
+	// patience is the time limit of a revocation.
 	patience = 10 * time.Second
 )
 
-// measureRevocation adds a person to a Workspace and removes them again while a
-// watch of theirs is open. Time runs from before the removal is asked for, so
-// that everything which the hub does before it answers counts too.
+// measureRevocation adds a person to a Workspace and removes them again while they have an
+// open watch. Time starts before the removal is requested, so that the work of the hub before
+// its answer counts.
 func measureRevocation(h *hubProcess) ([]row, error) {
 	org, err := create(h, "alice", "/api/orgs", "")
 	if err != nil {
@@ -28,7 +28,7 @@ func measureRevocation(h *hubProcess) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Only who has been here can be added.
+	// Only people who have signed up can be added.
 	if _, err := expect(h, framework.Call{As: "bob", Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK); err != nil {
 		return nil, err
 	}
@@ -64,8 +64,7 @@ type revocation struct {
 	members   string
 }
 
-// round returns how long one revocation took, or what had not happened when
-// patience ended.
+// round returns the duration of one revocation, or what had not happened after patience.
 func (r revocation) round() (took time.Duration, missing string, err error) {
 	call := framework.Call{As: "alice", Method: http.MethodPost, Path: r.members, Org: r.org, Workspace: r.workspace.UUID}
 	call.Body = map[string]any{"userRef": map[string]string{"name": "bob"}, "role": "member"}
@@ -87,7 +86,7 @@ func (r revocation) round() (took time.Duration, missing string, err error) {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		// However it ends, it has ended.
+		// The watch has ended, with or without an error.
 		_, _ = io.Copy(io.Discard, watch.in)
 	}()
 	call.Method, call.Path, call.Body = http.MethodDelete, r.members+"/bob", nil
@@ -107,7 +106,7 @@ func (r revocation) round() (took time.Duration, missing string, err error) {
 	return refused.Sub(began), missing, err
 }
 
-// until asks until the answer has the code and returns when that was.
+// until repeats the request until the answer has the code and returns the time of that.
 func until(h *hubProcess, c framework.Call, code int) (at time.Time, ok bool, err error) {
 	deadline := time.Now().Add(patience)
 	for time.Now().Before(deadline) {
@@ -122,7 +121,7 @@ func until(h *hubProcess, c framework.Call, code int) (at time.Time, ok bool, er
 	return time.Time{}, false, nil
 }
 
-// expect sends a request that must be answered with one of the codes.
+// expect sends a request whose answer must have one of the codes.
 func expect(h *hubProcess, c framework.Call, codes ...int) (framework.Answer, error) {
 	a, err := h.Try(c)
 	if err == nil && !slices.Contains(codes, a.Code) {

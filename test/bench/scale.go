@@ -18,15 +18,15 @@ var (
 	large = platform{orgs: 10_000, workspaces: 50_000, people: 100_000}
 )
 
-// Each size is loaded that often and that long, both in turn, because the
-// machine's speed drifts. What counts is the sum: the collector's work, which
-// comes now and then, is part of it.
+// The number and duration of loads of each size. The sizes alternate, because the speed of the
+// machine varies. The sum counts, so that the occasional work of the garbage collector is
+// included.
 const (
 	scaledRounds = 10
 	scaledTime   = time.Second
 )
 
-// scaledArgument makes this program a scaled hub.
+// scaledArgument is the argument that starts this program as a scaled hub.
 const scaledArgument = "scaled-hub"
 
 type scaledProcess struct {
@@ -35,7 +35,7 @@ type scaledProcess struct {
 	http *http.Client
 }
 
-// startScaled starts a scaled hub and waits until its views are full.
+// startScaled starts a scaled hub and waits until its caches are full.
 func startScaled(dir string, p platform) (*scaledProcess, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *scaledProcess) await(dir, address string) error {
 	}
 }
 
-// figures asks for what the hub tells of itself.
+// figures requests the figures of the scaled hub.
 func (s *scaledProcess) figures() (figures, error) {
 	var f figures
 	a, err := s.Try(framework.Call{Method: http.MethodGet, Path: "/figures"})
@@ -98,8 +98,8 @@ func (s *scaledProcess) figures() (figures, error) {
 	return f, err
 }
 
-// measureScale compares reads from small views with the same ones from large
-// views, each in a process of its own without a kcp.
+// measureScale compares reads from small caches with the same reads from large ones, each in a
+// separate process without a kcp.
 func measureScale(dir string) ([]row, error) {
 	few, err := startScaled(dir, small)
 	if err != nil {
@@ -131,10 +131,10 @@ func measureScale(dir string) ([]row, error) {
 				speeds[i] += m.perSecond / scaledRounds
 			}
 		}
-		floor, measured := speeds[0], speeds[1]
+		baseline, measured := speeds[0], speeds[1]
 		fewCost, manyCost := fewFigures.Costs[read.name], manyFigures.Costs[read.name]
 		rows = append(rows,
-			row{read.name + ", views of 10 → 100 000 people", perSecond(measurement{perSecond: floor}), perSecond(measurement{perSecond: measured}), ratio(measured, floor), "≥ 0.90"},
+			row{read.name + ", caches of 10 → 100 000 people", perSecond(measurement{perSecond: baseline}), perSecond(measurement{perSecond: measured}), ratio(measured, baseline), "≥ 0.90"},
 			row{read.name + ", allocated per request", fewCost.String(), manyCost.String(), ratio(float64(manyCost.Bytes), float64(fewCost.Bytes)), "≤ 1.00"})
 	}
 	return append(rows,

@@ -35,23 +35,22 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// scaledToken is the first person's.
+// scaledToken is the token of the first person.
 const scaledToken = "token-of-the-first-person"
 
-// figures are what a scaled hub tells of itself.
+// figures are the measurements that a scaled hub makes itself.
 type figures struct {
 	BytesPerPerson int64
-	// Decision is how long the gate takes for one person, everybody being asked for
-	// in turn.
+	// Decision is the duration of one decision of the gate, averaged over all people.
 	Decision time.Duration
-	// Costs are what one request allocates, by path.
+	// Costs are the allocations of one request, by path.
 	Costs map[string]cost
 }
 
 type cost struct{ Allocations, Bytes uint64 }
 
-// scaled is the hub's reading half, its views filled by the hub's own informers
-// from a platform that exists on paper only.
+// scaled is the part of the hub that serves reads. The hub's informers fill its caches from a
+// generated platform.
 type scaled struct {
 	platform platform
 	views    *views.Views
@@ -59,16 +58,16 @@ type scaled struct {
 	gate     tenancy.Gate
 	router   http.Handler
 	figures  figures
-	// idle stands for what a hub holds besides its views: without it the collector
-	// would run all the time where these are small, which it does in no hub.
+	// idle stands for the memory that a hub uses beside its caches. Without it the garbage
+	// collector would run far more often with small caches than it does in a hub.
 	idle []byte
 }
 
-// idleHeap is about what a hub and its kcp hold with nothing in them.
+// idleHeap is the approximate heap of an empty hub with its kcp.
 const idleHeap = 100 << 20
 
-// serveScaled is the program that startScaled starts: a process of its own for
-// each size, so that neither pays for the other's memory.
+// serveScaled is the program that startScaled starts: a separate process for each size, so
+// that the heap of one does not slow down the other.
 func serveScaled(dir, address string, sizes []string) error {
 	var p platform
 	var err error
@@ -101,8 +100,8 @@ func serveScaled(dir, address string, sizes []string) error {
 	return err
 }
 
-// fill starts the informers: first those of the topology and then those of the
-// people, so that the memory of the latter can be told.
+// fill starts the informers of the topology and then those of people, so that the memory of
+// the second group can be measured.
 func (s *scaled) fill() error {
 	config, _ := newVirtualWorkspace(s.platform).start()
 	clients, err := kcp.NewClients(config, s.registry)
@@ -125,7 +124,7 @@ func (s *scaled) fill() error {
 	if err := s.holds(map[string]int{"users": s.platform.people, "indexes": s.platform.people, "memberships": s.platform.people * memberships}); err != nil {
 		return err
 	}
-	// Everybody has been here once, and the views keep what they keep of that.
+	// Each person makes one request, which fills what the caches compute on demand.
 	for person := range s.platform.people {
 		_ = s.views.Index(personName(person))
 	}
@@ -133,7 +132,7 @@ func (s *scaled) fill() error {
 	return nil
 }
 
-// holds waits until the views have as many objects as there are.
+// holds waits until the caches have all objects.
 func (s *scaled) holds(want map[string]int) error {
 	deadline := time.After(framework.Long)
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -177,9 +176,9 @@ func (s *scaled) held() (map[string]int, error) {
 	return held, nil
 }
 
-// live is how many bytes of the heap are in use.
+// live is the number of bytes of the heap in use.
 func live() int64 {
-	// Pools let go of what they keep at the second collection only.
+	// A sync.Pool releases its objects at the second collection.
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
@@ -187,7 +186,7 @@ func live() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// mount puts the reading handlers together as the hub does.
+// mount mounts the handlers of reads as the hub does.
 func (s *scaled) mount(dir string) error {
 	file := filepath.Join(dir, "tokens.csv")
 	if err := os.WriteFile(file, fmt.Appendf(nil, "%s,%s,%s\n", scaledToken, personName(0), personName(0)), 0o600); err != nil {
@@ -233,10 +232,10 @@ func (s *scaled) mount(dir string) error {
 	return nil
 }
 
-// decisions is how many the gate is timed with.
+// decisions is the number of timed decisions of the gate.
 const decisions = 200_000
 
-// tell measures what requests cost and answers with all figures.
+// tell measures the allocations of requests and answers with all figures.
 func (s *scaled) tell(w http.ResponseWriter, _ *http.Request) error {
 	names, clusters := s.everybody()
 	began := time.Now()
@@ -263,7 +262,7 @@ func (s *scaled) tell(w http.ResponseWriter, _ *http.Request) error {
 	return err
 }
 
-// everybody is the name of each person and a cluster that they may enter.
+// everybody returns the name of each person and a logical cluster that they can access.
 func (s *scaled) everybody() (names, clusters []string) {
 	for person := range s.platform.people {
 		_, ws := s.platform.target(person)
@@ -273,7 +272,7 @@ func (s *scaled) everybody() (names, clusters []string) {
 }
 
 func (s *scaled) costOf(read scaledRead) (cost, error) {
-	r, err := http.NewRequest(http.MethodGet, read.path, http.NoBody) //nolint:noctx // nothing of it blocks
+	r, err := http.NewRequest(http.MethodGet, read.path, http.NoBody) //nolint:noctx // the handler does not block
 	if err != nil {
 		return cost{}, err
 	}
@@ -294,7 +293,7 @@ func (s *scaled) costOf(read scaledRead) (cost, error) {
 	return cost{(after.Mallocs - before.Mallocs) / requests, (after.TotalAlloc - before.TotalAlloc) / requests}, nil
 }
 
-// unread is an answer that nobody reads.
+// unread is a response writer that discards the answer.
 type unread struct {
 	header http.Header
 	code   int
@@ -304,7 +303,7 @@ func (u *unread) Header() http.Header         { return u.header }
 func (u *unread) WriteHeader(code int)        { u.code = code }
 func (u *unread) Write(p []byte) (int, error) { return len(p), nil }
 
-// scaledRead is a request that is sent to both sizes.
+// scaledRead is a request that is measured with both sizes.
 type scaledRead struct {
 	name, path string
 	header     http.Header

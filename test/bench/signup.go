@@ -13,14 +13,14 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// signUps is how many new people there are for measureSignUp.
+// signUps is the number of new people in measureSignUp.
 const signUps = 9
 
 func newcomer(i int) string { return fmt.Sprintf("newcomer-%d", i) }
 
-// measureSignUp compares the time from a new person's first request until kubectl
-// works in the Workspace that they got with what kcp alone takes for the two
-// workspaces of that. It follows measureCreates, which makes the floor's types.
+// measureSignUp compares the time from the first request of a new person until kubectl works
+// in their default Workspace with the time that kcp alone takes for two workspaces. It runs
+// after measureCreates, which creates the WorkspaceTypes of the baseline.
 func measureSignUp(h *hubProcess) ([]row, error) {
 	config, _, err := kcpOf(h)
 	if err != nil {
@@ -30,22 +30,22 @@ func measureSignUp(h *hubProcess) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	var floor, hub []time.Duration
+	var baseline, hub []time.Duration
 	for i := range signUps {
 		began := time.Now()
-		for _, kind := range []string{"floor-organization", "floor-workspace"} {
+		for _, kind := range []string{"baseline-organization", "baseline-workspace"} {
 			if err := bareWorkspace(clients, "root:kedge", kind); err != nil {
 				return nil, err
 			}
 		}
-		floor = append(floor, time.Since(began))
+		baseline = append(baseline, time.Since(began))
 		began = time.Now()
 		if err := signUp(h, newcomer(i)); err != nil {
 			return nil, err
 		}
 		hub = append(hub, time.Since(began))
 	}
-	return []row{{"sign-up, kubectl works", seconds(median(floor)), seconds(median(hub)), ratio(median(hub).Seconds(), median(floor).Seconds()), "≤ 1.5"}}, nil
+	return []row{{"sign-up, kubectl works", seconds(median(baseline)), seconds(median(hub)), ratio(median(hub).Seconds(), median(baseline).Seconds()), "≤ 1.5"}}, nil
 }
 
 func signUp(h *hubProcess, as string) error {
@@ -67,7 +67,8 @@ func signUp(h *hubProcess, as string) error {
 	return fmt.Errorf("%s has no Workspace that works after %s", as, framework.Long)
 }
 
-// defaultCluster is where the person's own Workspace is; empty while it is not known.
+// defaultCluster is the logical cluster of the person's default Workspace, or empty until it
+// is known.
 func defaultCluster(h *hubProcess, as string) (string, error) {
 	me, err := expect(h, framework.Call{As: as, Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK)
 	if err != nil || me.Text("defaultWorkspace") == "" {

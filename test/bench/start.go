@@ -16,7 +16,7 @@ type hubProcess struct {
 	*framework.Process
 	*framework.Client
 	dir string
-	// took is how long it was until ready.
+	// took is the time until ready.
 	took time.Duration
 }
 
@@ -70,8 +70,7 @@ func startHub(dir string) (*hubProcess, error) {
 	}
 }
 
-// measureStarts starts a bare kcp and a hub, cold and warm, and leaves the kcp
-// running.
+// measureStarts starts a bare kcp and a hub, cold and warm, and leaves the kcp running.
 func measureStarts(dir string) ([]row, *framework.KCP, error) {
 	kcpDir := filepath.Join(dir, "kcp")
 	if err := os.MkdirAll(kcpDir, 0o700); err != nil {
@@ -133,4 +132,4 @@ func rss(pid int) (int, error) {
 
 func seconds(d time.Duration) string { return d.Round(time.Millisecond).String() }
 
-func ratio(measured, floor float64) string { return fmt.Sprintf("%.2f", measured/floor) }
+func ratio(measured, baseline float64) string { return fmt.Sprintf("%.2f", measured/baseline) }

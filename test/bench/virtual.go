@@ -17,11 +17,11 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
-// virtualWorkspace plays the virtual workspace of the tenancy export for a
-// platform: it answers the informers' lists, and its watches never have news.
+// virtualWorkspace is a fake of the virtual workspace of the tenancy export for a generated
+// platform. It answers lists; its watches have no events.
 type virtualWorkspace struct{ kinds map[string]kind }
 
-// kind is how many objects of a resource there are, and the i-th of them.
+// kind is the number of objects of a resource, and a func that returns the i-th.
 type kind struct {
 	gvk   schema.GroupVersionKind
 	count int
@@ -39,7 +39,7 @@ func newVirtualWorkspace(p platform) virtualWorkspace {
 	}}
 }
 
-// start serves it and returns the configuration of clients for it.
+// start serves it and returns a client configuration for it.
 func (v virtualWorkspace) start() (config *rest.Config, stop func()) {
 	server := httptest.NewTLSServer(v)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
@@ -60,13 +60,12 @@ func (v virtualWorkspace) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 		return
 	}
-	// As kcp's: whoever asks for a list out of the cache gets the whole of it,
-	// whatever limit they ask for.
+	// Like kcp, a list with resourceVersion 0 ignores the limit.
 	count := k.count
 	if query.Get("limit") == "1" && query.Get("resourceVersion") != "0" {
 		count = min(count, 1)
 	}
-	// What fails here is the client's going away.
+	// An error here means that the client has gone.
 	_ = k.write(w, count)
 }
 

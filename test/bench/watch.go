@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// watchEvents is how many events are watched.
+	// watchEvents is the number of watched events.
 	watchEvents = 1000
-	// replays is how often they are replayed, on either way in turn.
+	// replays is the number of replays, alternately through the hub and from kcp.
 	replays = 9
 )
 
-// arrival is an event and when the whole of it had come.
+// arrival is an event and the time at which it was complete.
 type arrival struct {
 	line []byte
 	at   time.Time
@@ -37,7 +37,7 @@ type watchOpen struct {
 	stop context.CancelFunc
 }
 
-// openWatch opens a watch as a person; it ends when it is closed.
+// openWatch opens a watch as a person. It runs until it is closed.
 func openWatch(client *http.Client, url, as string) (*watchOpen, error) {
 	ctx, stop := context.WithTimeout(context.Background(), framework.Long)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -46,7 +46,7 @@ func openWatch(client *http.Client, url, as string) (*watchOpen, error) {
 		return nil, err
 	}
 	r.Header = bearer(as)
-	// A client with a time-out of its own would end the watch.
+	// A client with a timeout would end the watch.
 	response, err := (&http.Client{Transport: client.Transport}).Do(r) //nolint:bodyclose // close does
 	if err != nil {
 		stop()
@@ -66,8 +66,7 @@ func (w *watchOpen) close() {
 	_ = w.body.Close()
 }
 
-// next reads one event; nothing but its end is looked at, so that reading costs
-// as little as it can.
+// next reads one event without decoding it, so that reading costs little.
 func (w *watchOpen) next() (arrival, error) {
 	line, err := w.in.ReadBytes('\n')
 	return arrival{line, time.Now()}, err
@@ -85,7 +84,7 @@ func (w *watchOpen) take(n int) ([]arrival, error) {
 	return all, nil
 }
 
-// event is what of a ConfigMap's event is looked at.
+// event is the decoded part of a ConfigMap's event.
 type event struct {
 	Type   string `json:"type"`
 	Object struct {
@@ -96,9 +95,8 @@ type event struct {
 	} `json:"object"`
 }
 
-// measureWatch compares a watch through the hub with one straight at kcp: when
-// each event comes while both are open, and how fast the same events come when
-// they are replayed.
+// measureWatch compares a watch through the hub with one in kcp: the delay of each event while
+// both are open, and the rate of the same events when they are replayed.
 func measureWatch(h *hubProcess) ([]row, error) {
 	org, err := create(h, "dave", "/api/orgs", "")
 	if err != nil {
@@ -139,7 +137,7 @@ func measureWatch(h *hubProcess) ([]row, error) {
 
 func later(d time.Duration) string { return fmt.Sprintf("%+.3fms", d.Seconds()*1000) }
 
-// way is one of the two ways to the ConfigMaps of a Workspace.
+// way is one of the two routes to the ConfigMaps of a Workspace: the hub or kcp.
 type way struct {
 	client *http.Client
 	url    string
@@ -151,7 +149,7 @@ func (w way) watch(resourceVersion string) (*watchOpen, error) {
 	return openWatch(w.client, w.url+"?watch=true&fieldSelector=metadata.name%3D"+watchedMap+"&resourceVersion="+resourceVersion, "dave")
 }
 
-// createMap makes the watched ConfigMap and returns its resource version.
+// createMap creates the watched ConfigMap and returns its resource version.
 func (w way) createMap() (string, error) {
 	raw, err := w.write(http.MethodPost, w.url, "application/json", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"`+watchedMap+`"},"data":{"n":"0"}}`)
 	if err != nil {
@@ -163,7 +161,7 @@ func (w way) createMap() (string, error) {
 }
 
 func (w way) write(method, url, kind, body string) ([]byte, error) {
-	r, err := http.NewRequest(method, url, strings.NewReader(body)) //nolint:noctx // the client has a time-out
+	r, err := http.NewRequest(method, url, strings.NewReader(body)) //nolint:noctx // the client has a timeout
 	if err != nil {
 		return nil, err
 	}
@@ -181,8 +179,8 @@ func (w way) write(method, url, kind, body string) ([]byte, error) {
 	return raw, err
 }
 
-// watchDelays patches the ConfigMap, straight at kcp, while both watches are
-// open, and returns by how much later each event came through the hub, sorted.
+// watchDelays patches the ConfigMap in kcp while both watches are open, and returns the
+// additional delay of each event through the hub, sorted.
 func watchDelays(ways [2]way, resourceVersion string) ([]time.Duration, error) {
 	var took [2][]arrival
 	var running errgroup.Group
@@ -222,8 +220,8 @@ func watchDelays(ways [2]way, resourceVersion string) ([]time.Duration, error) {
 	return delays, nil
 }
 
-// replayed watches from before the first event and returns, for either way, the
-// median of how many events came per second.
+// replayed watches from before the first event and returns the median of events per second
+// for each route.
 func replayed(ways [2]way, resourceVersion string) (perSecond [2]float64, err error) {
 	var took [2][]time.Duration
 	for range replays {

@@ -15,13 +15,13 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// A person is deleted by themselves: b, who is a member of both the Org and the
-// Workspace, or a, who made them.
+// A person deletes their own account: b, who is a member of the Organization and of the
+// Workspace, or a, who created them.
 func otherOf(s *scene, method, path string) framework.Call {
 	return framework.Call{As: s.b, Method: method, Path: "/api/users/me" + path}
 }
 
-// marked tells whether something is soft-deleted.
+// marked reports whether an object is soft-deleted.
 type marked func(truth *framework.Truth, s *scene) bool
 
 func (m marked) not(truth *framework.Truth, s *scene) bool { return !m(truth, s) }
@@ -39,7 +39,7 @@ func personMarked(truth *framework.Truth, s *scene) bool {
 	return truth.Users[s.b].Status.DeletionRequestedAt != nil
 }
 
-// populated is an Org with a Workspace, and b in both.
+// populated is an Organization with a Workspace, with b as a member of both.
 var populated = steps(asked(signUp), asked(otherSignsUp), org, workspace,
 	asked(addTo(inOrg, "member", false)), asked(addTo(inWorkspace, "member", true)))
 
@@ -68,18 +68,18 @@ func deletions() []operation {
 	return operations
 }
 
-// freezing is the last write of a freeze.
+// freezing is the last write of a deactivation.
 const freezing = "PATCH logicalclusters"
 
-// withdrawn kills the hub when it has frozen something and has not said so yet, and
-// withdraws the request before any hub is back: as on another replica, whose
-// controllers take over only later.
+// withdrawn kills the hub after it deactivated a logical cluster and before it updated the
+// status, and undeletes the object before a hub is back. That is what another replica can do
+// before its controllers take over.
 func (l *lane) withdrawn(t *testing.T) {
 	both := deletions()
 	for _, o := range []operation{both[0], both[2]} {
 		t.Run(o.name, func(t *testing.T) {
 			var s *scene
-			// The first time tells when it freezes; who else writes meanwhile is chance.
+			// The first time finds the write that deactivates; other writes are in random order.
 			for n, tries, killed := 0, 0, false; !killed; tries++ {
 				require.Less(t, tries, 20, "the hub froze nothing")
 				s = l.scenes(t, o, 1)[0]
@@ -117,7 +117,7 @@ func (l *lane) withdrawn(t *testing.T) {
 	}
 }
 
-// cascades are deletions whose grace is short.
+// cascades are deletions with a short grace period.
 func cascades() []operation {
 	workspaceThere := func(truth *framework.Truth, s *scene) bool { return truth.Orgs[s.org].Workspaces[s.ws] != nil }
 	orgThere := func(truth *framework.Truth, s *scene) bool { return truth.Orgs[s.org] != nil }
@@ -141,7 +141,7 @@ func cascades() []operation {
 	}
 }
 
-// peopleOperations are those of a hub that makes everybody an Org of their own.
+// peopleOperations are the operations on a hub with personal Organizations.
 func peopleOperations() []operation {
 	there := func(truth *framework.Truth, s *scene) bool { return truth.Users[s.a] != nil }
 	return []operation{
@@ -152,7 +152,7 @@ func peopleOperations() []operation {
 		},
 		{
 			name: "person cascade", slow: true,
-			// Of the Orgs of whom goes, one has an heir and one has nobody else.
+			// One of the leaving person's Organizations has another member, one has none.
 			setup: steps(populated, func(l *lane, s *scene) error {
 				c := createOrg(s)
 				c.Header = nil
@@ -171,7 +171,7 @@ func peopleOperations() []operation {
 			none: func(truth *framework.Truth, s *scene) bool {
 				return there(truth, s) && truth.Users[s.a].Status.DeletionRequestedAt == nil
 			},
-			// Whoever is gone and comes again is new.
+			// A deleted person who signs up again is a new User.
 			final: true,
 		},
 	}

@@ -19,25 +19,25 @@ import (
 )
 
 const (
-	// roundsVariable is how often the hub is killed under load.
+	// roundsVariable is the environment variable with the number of kills under load.
 	roundsVariable = "KEDGE_TEST_ROUNDS"
 	defaultRounds  = 3
-	// workers each have an Org of their own, with at most so many Workspaces.
+	// workers each have their own Organization, with a limited number of Workspaces.
 	workers, maxWorkspaces = 8, 5
 )
 
-// facts are what may be true of a worker's Org: one value of each where everything
-// was answered, two where a request got no answer.
+// facts are the possible states of a worker's Organization: one value of each if every request
+// was answered, two if a request got no answer.
 type facts struct {
-	// role is b's in the Org.
+	// role is the role of b in the Organization.
 	role []v1alpha1.Role
-	// deleted tells of the Workspaces whether they are.
+	// deleted holds whether each Workspace is soft-deleted.
 	deleted map[string][]bool
-	// asked is the key of a Workspace that was asked for without an answer.
+	// asked is the Idempotency-Key of a Workspace whose create got no answer.
 	asked string
 }
 
-// worker changes the Org of its scene, one thing after the other.
+// worker changes the Organization of its scene, one request at a time.
 type worker struct {
 	*scene
 	facts
@@ -46,9 +46,9 @@ type worker struct {
 	count int
 }
 
-// Kill -9 at any moment, with everybody at work: what was answered holds, what was
-// not has happened or has not, and all is sound within a minute.
-func TestKillsUnderLoadLoseNothingThatWasAnswered(t *testing.T) {
+// kill -9 at random times under load: answered requests hold, unanswered ones happened
+// completely or not at all, and everything is consistent within a minute.
+func TestKill_underLoadLosesNoAnsweredRequest(t *testing.T) {
 	t.Parallel()
 	rounds := defaultRounds
 	if n, err := strconv.Atoi(os.Getenv(roundsVariable)); err == nil {
@@ -70,7 +70,7 @@ func TestKillsUnderLoadLoseNothingThatWasAnswered(t *testing.T) {
 		for _, w := range all {
 			working.Go(func() { failures <- w.work() })
 		}
-		// Some are always in the middle of something.
+		// Some workers always have a request in progress.
 		moment, cancel := context.WithTimeout(t.Context(), time.Duration(rand.Int64N(int64(2*time.Second)))) //nolint:gosec // a moment, not a secret
 		<-moment.Done()
 		cancel()
@@ -90,7 +90,7 @@ func TestKillsUnderLoadLoseNothingThatWasAnswered(t *testing.T) {
 			open += w.open()
 			require.NoError(t, w.agree(truth.Orgs[w.org]), "the Org of %s", w.a)
 			answered, w.count = answered+w.count, 0
-			// Whoever got no answer asks again, and gets what there is, or one.
+			// A worker without an answer repeats the request and gets the same object.
 			if w.asked != "" {
 				require.NoError(t, framework.Wait(healed, func() error { return w.create() }))
 			}
@@ -101,7 +101,7 @@ func TestKillsUnderLoadLoseNothingThatWasAnswered(t *testing.T) {
 		rounds, roundsVariable, answered, open, longest.Round(time.Millisecond))
 }
 
-// work goes on until the hub is gone.
+// work runs until the hub is gone.
 func (w *worker) work() error {
 	for w.hub.Runs() {
 		done, err := w.step()
@@ -116,7 +116,7 @@ func (w *worker) work() error {
 	return nil
 }
 
-// step sends one request; done is false where it got no answer.
+// step sends one request. done is false if it got no answer.
 func (w *worker) step() (done bool, err error) {
 	role := w.role[0]
 	switch n := rand.IntN(4); { //nolint:gosec // chance, not a secret
@@ -136,8 +136,8 @@ func (w *worker) step() (done bool, err error) {
 	return w.become(v1alpha1.RoleAdmin, change(inOrg, "admin"))
 }
 
-// send tells whether a request was answered well. A refusal for the moment is none,
-// and no failure.
+// send reports whether a request succeeded. A temporary refusal is neither a success nor a
+// failure.
 func (w *worker) send(c framework.Call) (a framework.Answer, done bool, err error) {
 	a, err = w.hub.Try(c)
 	switch {
@@ -159,14 +159,14 @@ func (w *worker) become(role v1alpha1.Role, call func(*scene) framework.Call) (b
 	case done:
 		w.role = []v1alpha1.Role{role}
 	case a.Code == http.StatusConflict:
-		// What was asked for before is still being carried out.
+		// An earlier request is still in progress.
 		w.role, done = was, true
 		w.count--
 	}
 	return done, err
 }
 
-// create asks for a Workspace, again where there was no answer.
+// create requests a Workspace, again if there was no answer.
 func (w *worker) create() error {
 	if w.asked == "" {
 		w.keys++
@@ -183,7 +183,7 @@ func (w *worker) create() error {
 	return nil
 }
 
-// flip deletes a Workspace, or brings it back.
+// flip deletes or undeletes a Workspace.
 func (w *worker) flip() (bool, error) {
 	for uuid, deleted := range w.deleted {
 		s := *w.scene
@@ -202,7 +202,7 @@ func (w *worker) flip() (bool, error) {
 	return true, nil
 }
 
-// open counts what got no answer.
+// open counts the requests without an answer.
 func (w *worker) open() (n int) {
 	if len(w.role) > 1 {
 		n++
@@ -216,8 +216,8 @@ func (w *worker) open() (n int) {
 	return n
 }
 
-// agree compares what was answered with the truth, and takes over what it says
-// where there was no answer.
+// agree compares the answers with the state in kcp, and adopts that state for requests without
+// an answer.
 func (w *worker) agree(org *framework.TruthOrg) error {
 	var role v1alpha1.Role
 	if m := org.Memberships[w.b]; m != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// ask sends a request that must succeed, in the end.
+// ask sends a request until it succeeds.
 func (l *lane) ask(c framework.Call) (a framework.Answer, err error) {
 	err = framework.Wait(framework.Long, func() (err error) {
 		a, err = l.hub.Try(c)
@@ -20,7 +20,7 @@ func (l *lane) ask(c framework.Call) (a framework.Answer, err error) {
 	return a, err
 }
 
-// steps are done one after the other.
+// steps runs steps in sequence.
 func steps(steps ...func(l *lane, s *scene) error) func(l *lane, s *scene) error {
 	return func(l *lane, s *scene) error {
 		for _, step := range steps {
@@ -32,7 +32,7 @@ func steps(steps ...func(l *lane, s *scene) error) func(l *lane, s *scene) error
 	}
 }
 
-// asked is a step that sends a request.
+// asked returns a step that sends a request.
 func asked(call func(s *scene) framework.Call) func(l *lane, s *scene) error {
 	return func(l *lane, s *scene) error {
 		_, err := l.ask(call(s))
@@ -123,7 +123,7 @@ func remove(place func(s *scene, method, path string, body any) framework.Call, 
 	return func(s *scene) framework.Call { return place(s, http.MethodDelete, "/members/"+s.b+query, nil) }
 }
 
-// has tells what b is: in the Org, and in the Workspace.
+// has reports the roles of b in the Organization and in the Workspace.
 func has(org, workspace v1alpha1.Role) func(truth *framework.Truth, s *scene) bool {
 	return func(truth *framework.Truth, s *scene) bool {
 		role := func(name string) v1alpha1.Role {

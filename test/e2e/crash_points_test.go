@@ -22,24 +22,22 @@ import (
 )
 
 const (
-	// healed is how long after a restart something half-made may be seen.
+	// healed is the time after a restart during which an incomplete state can be seen.
 	healed = time.Minute
-	// batch is how many scenes are made at once.
+	// batch is the number of scenes that are created at once.
 	batch = 4
-	// shards are hubs among which all points of a slow operation are divided.
+	// shards is the number of hubs that share the kill points of a slow operation.
 	shards = 3
-	// samples is how many of an operation's writes a run kills at that is not to try
-	// all of them.
+	// samples is the number of kill points of an operation in a run that does not try all.
 	samples = 2
 )
 
-// pointsVariable chooses the kill points: "all" of them, or a number that says
-// which ones, so that a run can be repeated. By default the number is the day's, and
-// each has its turn in time.
+// pointsVariable is the environment variable that selects the kill points: "all", or a number
+// that selects a sample, so that a run can be repeated. By default the number is the day's, so
+// that all are tried over time.
 const pointsVariable = "KEDGE_TEST_CRASH"
 
-// lane is a hub with a tree of its own, whose operations are tried one after the
-// other.
+// lane is a hub with its own tree, on which operations are tried in sequence.
 type lane struct {
 	hub      *framework.CrashHub
 	clients  *kcp.Clients
@@ -48,43 +46,43 @@ type lane struct {
 	people   []string
 }
 
-// scene is what an operation is done to, by people whom no other scene knows.
+// scene is what an operation changes: objects and people that no other scene has.
 type scene struct {
 	a, b, key string
-	// org and ws are UUIDs; alone is an Org in which nobody but a is.
+	// org and ws are UUIDs; alone is an Organization whose only member is a.
 	org, ws, alone string
 }
 
-// operation is one request and what must come of it.
+// operation is one request and its expected result.
 type operation struct {
 	name  string
 	setup func(l *lane, s *scene) error
 	call  func(s *scene) framework.Call
-	// done and none tell whether all of it has happened, or nothing.
+	// done and none report whether it happened completely, or not at all.
 	done, none func(truth *framework.Truth, s *scene) bool
-	// already are the codes of a repetition of what has happened, beside 2xx.
+	// already are the accepted status codes of a repetition after it happened, beside 2xx.
 	already []int
-	// final says that what has happened must not be asked for again.
+	// final means that the request must not be repeated after it happened.
 	final bool
-	// slow says that kcp has much to do. What it removes it looks at after a fifth of
-	// its age, so that a scene is made just before its turn.
+	// slow means that kcp takes long. kcp checks an object that it removes after a fifth of
+	// the object's age, so the scene is created just before its turn.
 	slow bool
 }
 
-// point is where the hub is killed.
+// point is the write at which the hub is killed.
 type point struct {
 	n    int
 	when string
 }
 
-// result is what a round found.
+// result is the result of a round.
 type result struct {
 	point
 	killed, acknowledged, whole bool
 	after                       time.Duration
 }
 
-func TestTheHubIsKilledAtEveryWrite(t *testing.T) {
+func TestKill_atEveryWriteLeavesNothingHalfMade(t *testing.T) {
 	t.Parallel()
 	k, err := framework.StartKCP(t.TempDir())
 	require.NoError(t, err)
@@ -104,15 +102,15 @@ func TestTheHubIsKilledAtEveryWrite(t *testing.T) {
 	}
 }
 
-// group is what is tried on one hub.
+// group is a set of operations that are tried on one hub.
 type group struct {
 	flags      []string
 	operations []operation
 	points     func(writes int) []point
 }
 
-// groups are few where a sample is tried, because each takes a hub, and many
-// otherwise, because they run side by side.
+// groups returns few groups for a sample, because each needs a hub, and many otherwise,
+// because they run in parallel.
 func groups() map[string]group {
 	const short, shared = "--deletion-grace=2s", "--personal-orgs=false"
 	all := map[string]group{
@@ -151,8 +149,7 @@ func newLane(t *testing.T, k *framework.KCP, flags ...string) *lane {
 	return l
 }
 
-// try kills the hub at the operation's writes, one after the other, each time on a
-// new scene.
+// try kills the hub at the writes of the operation in turn, each time with a new scene.
 func (l *lane) try(t *testing.T, o operation, choose func(writes int) []point) {
 	dry := l.scenes(t, o, 1)
 	l.hub.Arm(t, 0, "never")
@@ -183,7 +180,7 @@ func (l *lane) try(t *testing.T, o operation, choose func(writes int) []point) {
 	report(t, o.name, writes, len(points), results)
 }
 
-// every chooses one of so many points, and all in all shards.
+// every selects every n-th point, so that the shards together try all.
 func every(of, shard int, when string) func(writes int) []point {
 	return func(writes int) (points []point) {
 		for n := shard; n < writes; n += of {
@@ -193,13 +190,13 @@ func every(of, shard int, when string) func(writes int) []point {
 	}
 }
 
-// sample chooses some of so many points.
+// sample selects some points.
 func sample(writes int) (points []point) {
 	order := rand.New(rand.NewPCG(1, uint64(writes))).Perm(writes) //nolint:gosec // the same each time
 	for i := range min(samples, writes) {
 		turn := day()*samples + i
 		p := point{1 + order[turn%writes], "after"}
-		// Before a write is after the one before it, but for what is sent meanwhile.
+		// Before a write is the same as after the previous one, except for parallel writes.
 		if turn%3 == 0 {
 			p.when = "before"
 		}
@@ -215,7 +212,7 @@ func day() int {
 	return int(time.Now().Unix() / (24 * 60 * 60))
 }
 
-// scenes makes scenes for the operation and waits until the hub is done with them.
+// scenes creates scenes for the operation and waits until the hub has reconciled them.
 func (l *lane) scenes(t *testing.T, o operation, n int) []*scene {
 	made := make([]*scene, n)
 	var making errgroup.Group
@@ -236,7 +233,7 @@ func (l *lane) scenes(t *testing.T, o operation, n int) []*scene {
 	return made
 }
 
-// round kills the hub once and looks at what is left.
+// round kills the hub once and checks the state that is left.
 func (l *lane) round(t *testing.T, o operation, s *scene, p point) (r result, err error) {
 	r.point = p
 	l.hub.Settle(t, func(context.Context) error { return nil })
@@ -259,7 +256,7 @@ func (l *lane) round(t *testing.T, o operation, s *scene, p point) (r result, er
 	}()
 	limit := healed
 	if o.slow {
-		// A part of it is kcp's own time.
+		// Part of it is the time of kcp.
 		limit = framework.Long
 	}
 	if err := framework.Wait(limit, func() error {
@@ -278,7 +275,7 @@ func (l *lane) round(t *testing.T, o operation, s *scene, p point) (r result, er
 	if r.acknowledged || r.whole && o.final {
 		return r, nil
 	}
-	// Whoever got no answer asks again.
+	// A client without an answer repeats the request.
 	if err := framework.Wait(healed, func() error {
 		again, err := l.hub.Try(o.call(s))
 		if err == nil && again.Code/100 != 2 && (!r.whole || !slices.Contains(o.already, again.Code)) {
@@ -291,7 +288,7 @@ func (l *lane) round(t *testing.T, o operation, s *scene, p point) (r result, er
 	return r, framework.Wait(limit, func() error { return l.whole(t.Context(), o, s) })
 }
 
-// look reads what there is of the scene and fails where something is half-made.
+// look reads the state of the scene and fails if it is incomplete.
 func (l *lane) look(ctx context.Context, s *scene) (*framework.Truth, error) {
 	truth, err := framework.ReadTruth(ctx, l.clients, l.root, s.a, s.b)
 	if err != nil {
@@ -312,7 +309,7 @@ func (l *lane) whole(ctx context.Context, o operation, s *scene) error {
 	return err
 }
 
-// orphan leaves what a kill between the last two writes of a person's cascade does.
+// orphan creates the state after a kill between the last two writes of a person's cascade.
 func (l *lane) orphan(t *testing.T) {
 	l.hub.Kill()
 	index := &v1alpha1.UserMembershipIndex{ObjectMeta: metav1.ObjectMeta{Name: "nobody"}}
@@ -323,7 +320,7 @@ func (l *lane) orphan(t *testing.T) {
 	require.NoError(t, framework.Wait(healed, func() error { return l.sound(t.Context()) }))
 }
 
-// sound looks at the whole tree.
+// sound checks the consistency of the whole tree.
 func (l *lane) sound(ctx context.Context) error {
 	truth, err := framework.ReadTruth(ctx, l.clients, l.root)
 	if err != nil {

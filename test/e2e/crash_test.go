@@ -12,9 +12,9 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// O-11: kill -9 in the middle of creates, start again on the same data:
-// everything acknowledged is there and Ready, nothing half-made stays.
-func TestO11_KillInTheMiddleOfCreatesLosesNothing(t *testing.T) {
+// After kill -9 during creates and a restart with the same data, everything acknowledged is
+// there and Ready, and nothing incomplete stays (O-11).
+func TestKill_duringCreatesLosesNothing(t *testing.T) {
 	t.Parallel()
 	dir, port := t.TempDir(), freePort(t)
 	h := startHub(t, dir, port)
@@ -29,7 +29,7 @@ func TestO11_KillInTheMiddleOfCreatesLosesNothing(t *testing.T) {
 		acknowledged := make(chan struct{}, 64)
 		for i, person := range people {
 			creating.Go(func() {
-				// Until the hub is gone: some creates are always in the middle.
+				// Until the hub is gone, so that some creates are always in progress.
 				for n := 0; ; n++ {
 					name := fmt.Sprintf("%d-%d-%d", round, i, n)
 					c := framework.Call{As: person, Method: http.MethodPost, Path: "/api/orgs", Body: map[string]string{"displayName": name}}
@@ -83,8 +83,8 @@ func TestO11_KillInTheMiddleOfCreatesLosesNothing(t *testing.T) {
 		}
 		return nil
 	})
-	// What was not acknowledged is whole too, or not there: no list shows anything
-	// that stays half-made.
+	// Objects that were not acknowledged are complete or absent too: no list keeps showing
+	// an incomplete one.
 	framework.Eventually(t, framework.Long, func() error {
 		for _, person := range framework.People() {
 			for _, c := range []framework.Call{{As: person, Path: "/api/orgs"}, {As: "alice", Path: "/api/orgs/" + home + "/workspaces", Org: home}} {

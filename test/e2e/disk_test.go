@@ -18,13 +18,12 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// diskSize holds a hub that has just started, and leaves it well above its marks.
+// diskSize is enough for a hub that has just started, with room above its thresholds.
 const diskSize = "512m"
 
-// A disk that something else fills in the middle of creates: the hub stays, answers
-// reads, refuses writes and says why, and goes on by itself once there is room.
-// Nothing that it acknowledged is lost.
-func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
+// Another program fills the disk during creates. The hub keeps running, answers reads, refuses
+// writes with the reason, and continues when there is room. Nothing acknowledged is lost.
+func TestFullDisk_refusesWritesAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	dir := ownDisk(t)
 	h := startHub(t, dir, freePort(t), "--default-org-quota", "10000")
@@ -63,7 +62,7 @@ func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 	} {
 		h.Do(t, read, http.StatusOK)
 	}
-	// Who wants to know what they may do, or needs a credential to read, asks by POST.
+	// Access reviews and credentials for reads are POST requests.
 	stdout, stderr, err := h.Kubectl(t, "alice", cluster, "auth", "can-i", "create", "configmaps")
 	require.NoError(t, err, "%s%s", stdout, stderr)
 	credential := map[string]any{
@@ -101,7 +100,7 @@ func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 	require.NoError(t, h.Stop(), "the process that was started is the one that ends")
 }
 
-// ownDisk is a small disk in memory, mounted for the test.
+// ownDisk mounts a small disk in memory for the test.
 func ownDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -112,7 +111,7 @@ func ownDisk(t *testing.T) string {
 	return dir
 }
 
-// fillDisk writes a file until nothing more can be written.
+// fillDisk writes a file until the disk is full.
 func fillDisk(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Create(path)
@@ -125,18 +124,18 @@ func fillDisk(t *testing.T, path string) {
 	require.ErrorIs(t, err, syscall.ENOSPC)
 }
 
-// createEvery is about as often as kcp can follow.
+// createEvery is the interval at which kcp can still keep up.
 const createEvery = 500 * time.Millisecond
 
-// creating is people who create Orgs one after the other, and wait for none.
+// creating are people who create Organizations one after the other without waiting.
 type creating struct {
 	acknowledged, refused atomic.Int64
 	over                  atomic.Bool
 	running               sync.WaitGroup
 
 	mu sync.Mutex
-	// orgs are those that were acknowledged, and whose they are; others is what was
-	// answered besides.
+	// orgs are the acknowledged Organizations with their creators; others are the other
+	// answers.
 	orgs   map[string]string
 	others []string
 }
@@ -179,7 +178,7 @@ func (c *creating) answered(person string, a framework.Answer, err error) {
 	}
 }
 
-// enough is nil once there were as many answers as that.
+// enough returns nil when there were n answers.
 func (c *creating) enough(answers *atomic.Int64, want int64) error {
 	if have := answers.Load(); have < want {
 		c.mu.Lock()
@@ -189,7 +188,7 @@ func (c *creating) enough(answers *atomic.Int64, want int64) error {
 	return nil
 }
 
-// end lets the creates that are under way come to their end.
+// end waits for the creates in progress.
 func (c *creating) end() {
 	c.over.Store(true)
 	c.running.Wait()

@@ -1,5 +1,3 @@
-// Package e2e runs the built programs alone, as a user does: kedge-hub with its
-// own kcp, kedge, and the real kubectl.
 package e2e
 
 import (
@@ -27,8 +25,8 @@ type hub struct {
 	metrics string
 }
 
-// startHub starts the built kedge-hub on data in dir, which may be from an
-// earlier one, and waits until it is ready.
+// startHub starts the built kedge-hub with the data directory dir, which can have the data of
+// an earlier one, and waits until it is ready.
 func startHub(t *testing.T, dir string, port int, flags ...string) *hub {
 	t.Helper()
 	program, err := framework.Bin("kedge-hub")
@@ -70,8 +68,8 @@ func freePort(t *testing.T) int {
 	return port
 }
 
-// Two hubs on the same data would be the end of it, whatever ports they are given.
-func TestASecondHubOnTheSameDataIsRefused(t *testing.T) {
+// Two hubs with the same data would destroy it, whatever their ports.
+func TestHub_refusesDataInUse(t *testing.T) {
 	t.Parallel()
 	h := startHub(t, t.TempDir(), freePort(t))
 	program, err := framework.Bin("kedge-hub")
@@ -88,12 +86,12 @@ func TestASecondHubOnTheSameDataIsRefused(t *testing.T) {
 		require.Fail(t, "the second hub runs", "%s", second.Output)
 	}
 	h.CreateOrg(t, "alice", "ACME")
-	// What a hub held that was killed is free.
+	// The lock of a killed hub is released.
 	h.Kill()
 	startHub(t, h.dir, h.port)
 }
 
-func TestSIGTERMDrainsAndEndsWithSuccess(t *testing.T) {
+func TestSIGTERM_drainsAndSucceeds(t *testing.T) {
 	t.Parallel()
 	h := startHub(t, t.TempDir(), freePort(t))
 	org := h.CreateOrg(t, "alice", "ACME")
@@ -106,12 +104,12 @@ func TestSIGTERMDrainsAndEndsWithSuccess(t *testing.T) {
 	defer func() { _ = watch.Body.Close() }()
 	began := time.Now()
 	require.NoError(t, h.Stop(), "%s", h.Output)
-	// An open watch must not hold the end up for as long as the drain may take.
+	// An open watch must not delay the end until the drain timeout.
 	require.Less(t, time.Since(began), 20*time.Second)
 	require.NotContains(t, h.Output.String(), framework.Token("alice"))
 }
 
-func TestBadFlagsNameTheFlagAndTheFix(t *testing.T) {
+func TestBadFlags_nameTheFlagAndTheFix(t *testing.T) {
 	t.Parallel()
 	program, err := framework.Bin("kedge-hub")
 	require.NoError(t, err)

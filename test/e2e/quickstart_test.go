@@ -14,9 +14,9 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// The README is a promise: its quick start is typed here as it stands, against a
-// hub started as make run starts it, and what it shows must come out.
-func TestREADMEQuickStart(t *testing.T) {
+// The test runs the commands of the README's quick start against a hub that is started as by
+// make run, and compares their output with the README.
+func TestREADME_quickStartWorks(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
@@ -33,8 +33,8 @@ func TestREADMEQuickStart(t *testing.T) {
 	require.NoError(t, os.Symlink(bin, filepath.Join(work, "bin")))
 	environment := append(os.Environ(), "HOME="+work, "KEDGE_CONFIG="+filepath.Join(work, "config.json"))
 
-	// Lines that begin with "$ " are commands, the others what they print: UUIDs,
-	// times, ages and column widths aside.
+	// Lines that begin with "$ " are commands, the others are their output. UUIDs, times,
+	// ages and column widths can differ.
 	var commands []string
 	expected := map[string][]string{}
 	for line := range strings.Lines(string(block[1])) {
