@@ -17,7 +17,7 @@ func entry(org, ws string, role v1alpha1.Role) v1alpha1.MembershipIndexEntry {
 	return v1alpha1.MembershipIndexEntry{OrgUUID: org, WorkspaceUUID: ws, Role: role}
 }
 
-// O-15: an Org admin is admin in every Workspace; the reverse never holds.
+// An admin of an Organization is an admin of every Workspace; the reverse never holds (O-15).
 func TestWorkspaceRole_isAdminForOrgAdmins(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -41,7 +41,7 @@ func TestWorkspaceRole_isAdminForOrgAdmins(t *testing.T) {
 	}
 }
 
-// O-7: workspaceCreation says who may create Workspaces.
+// spec.workspaceCreation decides who may create Workspaces (O-7).
 func TestRequireWorkspaceCreation_followsTheSetting(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -59,7 +59,7 @@ func TestRequireWorkspaceCreation_followsTheSetting(t *testing.T) {
 	}
 }
 
-// O-5, O-6: over the quota is refused with limit, use and whom to ask.
+// The refusal names the limit, the use and whom to ask (O-5, O-6).
 func TestQuotas_refuseOneTooMany(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, tenancy.CheckOrgQuota(10, 9))
@@ -262,8 +262,7 @@ func has(all []string, one string) bool {
 	return false
 }
 
-// O-3, O-4: the index has what the switcher's second line needs, in a stable
-// order.
+// The rows have what a switcher shows, in a stable order (O-3, O-4).
 func TestIndexEntries_listAllMemberships(t *testing.T) {
 	t.Parallel()
 	created := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))

@@ -17,7 +17,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
 
-// bound is a binding of an export in "root" that accepts a claim on each resource.
+// bound returns a binding of an export in "root" that accepts a claim on each resource.
 func bound(name, export string, resources ...string) *kcpapisv1alpha2.APIBinding {
 	b := &kcpapisv1alpha2.APIBinding{}
 	b.Name = name
@@ -31,11 +31,11 @@ func bound(name, export string, resources ...string) *kcpapisv1alpha2.APIBinding
 	return b
 }
 
-// errDown is a kcp that cannot be reached.
+// errDown is the error of an unreachable kcp.
 var errDown = errors.New("kcp cannot be reached")
 
-// shop is the bindings of one Org in a kcp that follows at once, and in a memory that
-// does, unless it has one of its own.
+// shop holds the bindings of one Organization in a fake kcp that reconciles at once. The
+// cache is up to date unless remembers was called.
 type shop struct {
 	*testing.T
 	held     []kcpapisv1alpha2.APIBinding
@@ -47,7 +47,7 @@ type shop struct {
 	said     *metav1.Condition
 }
 
-// outcome is what came of a pass.
+// outcome is the result of a pass.
 type outcome struct {
 	waiting string
 	after   time.Duration
@@ -88,7 +88,7 @@ func (s *shop) watched(status metav1.ConditionStatus) {
 	s.said = &metav1.Condition{Type: v1alpha1.ConditionWatched, Status: status}
 }
 
-// pass says what came of it, as the loop does.
+// pass runs Keep and records the condition, as the queue loop does.
 func (s *shop) pass() (outcome, error) { return s.does(false) }
 
 func (s *shop) does(forced bool) (outcome, error) {
@@ -100,13 +100,13 @@ func (s *shop) does(forced bool) (outcome, error) {
 	return outcome{waiting, after}, err
 }
 
-// remembers has memory stay as it is.
+// remembers freezes the cache in its current state.
 func (s *shop) remembers(held ...*kcpapisv1alpha2.APIBinding) {
 	s.memory = func() []*kcpapisv1alpha2.APIBinding { return held }
 }
 
-// A sound Org costs no request. A new one costs none either, while memory is behind
-// what kcp has just made; it is looked at again.
+// An Organization as desired costs no request. A new one whose bindings are not in the cache
+// yet costs none either; it is checked again.
 func TestKeep_doesNotListWhatIsAsDesired(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -131,7 +131,7 @@ func TestKeep_doesNotListWhatIsAsDesired(t *testing.T) {
 	require.Equal(t, 1, s.lists, "the control: it is behind for a moment only")
 }
 
-// What memory lacks, or has as it was, is not written while kcp has it.
+// A binding that is missing or outdated in the cache only is not written.
 func TestKeep_listsBeforeItCreates(t *testing.T) {
 	t.Parallel()
 	for name, memory := range map[string][]*kcpapisv1alpha2.APIBinding{
@@ -157,8 +157,8 @@ func TestKeep_listsBeforeItCreates(t *testing.T) {
 	}
 }
 
-// What an Org says of a repair is asked for until kcp has it, whatever memory has, and
-// also where kcp was not to be had.
+// A repair is checked in kcp until it is complete, whatever the cache has, and also after kcp
+// was unreachable.
 func TestKeep_checksAgainAfterARepair(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -181,7 +181,7 @@ func TestKeep_checksAgainAfterARepair(t *testing.T) {
 	require.Equal(t, 3, s.lists)
 }
 
-// Who asks for a full reconciliation does not trust memory.
+// A forced reconciliation does not trust the cache.
 func TestKeep_listsWhenForced(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -195,7 +195,6 @@ func TestKeep_listsWhenForced(t *testing.T) {
 	require.Equal(t, []string{"ours"}, s.written)
 }
 
-// Where none are wanted nothing is asked.
 func TestKeep_withoutBindingsDoesNothing(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -205,7 +204,7 @@ func TestKeep_withoutBindingsDoesNothing(t *testing.T) {
 	require.Zero(t, s.lists)
 }
 
-// What is claimed is in memory once kcp says so, and no sooner than that.
+// Informers show claimed objects after kcp has applied the claims.
 func TestSeen_isTrueWhenClaimsAreApplied(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -228,7 +227,7 @@ func TestSeen_isTrueWhenClaimsAreApplied(t *testing.T) {
 	require.False(t, s.bindings.Seen("org1"))
 }
 
-// Bindings that are right, or nobody's concern, wake no Org.
+// Bindings that are as desired, or not wanted, enqueue no Organization.
 func TestRight_comparesExportAndClaims(t *testing.T) {
 	t.Parallel()
 	now := metav1.Now()
@@ -249,8 +248,8 @@ func TestRight_comparesExportAndClaims(t *testing.T) {
 	}
 }
 
-// O-11: what was done by hand to a binding is said and put right, without a second
-// binding of an export.
+// A manual change of a binding is reported and repaired, without a second binding of the
+// export (O-11).
 func TestKeep_repairsBindings(t *testing.T) {
 	t.Parallel()
 	gone := metav1.Now()
@@ -310,7 +309,7 @@ func TestKeep_repairsBindings(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, recheckRepair, got.after)
 				require.LessOrEqual(t, len(s.written), len(c.written))
-				// kcp's finalizer goes by itself.
+				// kcp removes its own finalizer.
 				s.held = slices.DeleteFunc(s.held, func(b kcpapisv1alpha2.APIBinding) bool {
 					return b.DeletionTimestamp != nil && slices.Equal(b.Finalizers, []string{finalizer})
 				})
@@ -329,7 +328,7 @@ func TestKeep_repairsBindings(t *testing.T) {
 	}
 }
 
-// While kcp is at it nothing is written, and the Org is not Ready.
+// Nothing is written while kcp binds, and the Organization is not Ready.
 func TestKeep_waitsForABindingInProgress(t *testing.T) {
 	t.Parallel()
 	gone := metav1.Now()

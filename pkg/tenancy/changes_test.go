@@ -16,19 +16,19 @@ import (
 
 const member, admin = v1alpha1.RoleMember, v1alpha1.RoleAdmin
 
-// in is a Membership as kcp would hold it: in the Org, or in a Workspace.
+// in returns a Membership as stored in kcp: of the Organization, or of a Workspace.
 func in(user, workspace string, role v1alpha1.Role) v1alpha1.Membership {
 	m := tenancy.NewMembership(user, workspace, role)
 	m.UID, m.Generation = types.UID("uid of "+m.Name), 1
 	return *m
 }
 
-// change is a decision about a person's Membership in the Org.
+// change returns a change of a User's Membership in the Organization.
 func change(user string, role v1alpha1.Role, cascade bool) v1alpha1.MembershipChange {
 	return v1alpha1.MembershipChange{User: user, UID: types.UID("uid of " + user), Generation: 1, Role: role, Cascade: cascade, RequestedAt: at}
 }
 
-// void is a decision about what is another Membership by now.
+// void returns a change of a Membership that was recreated since.
 func void(user string, role v1alpha1.Role) v1alpha1.MembershipChange {
 	c := change(user, role, false)
 	c.Generation = 0
@@ -136,7 +136,7 @@ func TestDecideEnding_listsWorkspacesInOrder(t *testing.T) {
 	require.Contains(t, e.Message, "?cascade=true")
 }
 
-// Whoever is told of the Workspaces alone would try a cascade, in vain.
+// A message about the Workspaces alone would suggest a cascade, which cannot help.
 func TestDecideEnding_namesSoleAdminFirst(t *testing.T) {
 	t.Parallel()
 	o := tenancy.NewOrganization("o", "O", "alice")

@@ -15,7 +15,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// claimed are claims: "a" of something that exists, "a?" of something to be made.
+// claimed returns claims: "a" for an existing object, "a?" for one that is to be created.
 func claimed(names ...string) []v1alpha1.Claim {
 	var claims []v1alpha1.Claim
 	for _, name := range names {
@@ -97,19 +97,19 @@ func TestUsed_countsClaimsAndObjects(t *testing.T) {
 	require.Equal(t, 2, tenancy.Used(nil, []string{"b", "c"}))
 }
 
-// A request for what was made twice would be two things; a claim that is kept for
-// what is gone would eat the quota up.
+// A request that is carried out twice would create two objects; a claim that is kept after
+// its object is deleted would use up the quota.
 func TestSettleClaims_createsAndCleansUp(t *testing.T) {
 	t.Parallel()
 	down := errors.New("kcp cannot be reached")
 	for name, c := range map[string]struct {
 		claims   []v1alpha1.Claim
 		existing []string
-		// fails is the UUID with which make and exists fail; kcp has those that memory
-		// does not know.
+		// fails is the UUID for which Make and Exists fail; kcp holds the objects that the
+		// cache lacks.
 		fails string
-		// now are the claims that kcp has, where memory is behind, and unread is why it
-		// does not say.
+		// now are the claims in kcp if the cache is outdated; unread is the error of reading
+		// them.
 		now    []v1alpha1.Claim
 		unread error
 		kcp    []string
@@ -199,7 +199,7 @@ func TestClaim_describesTheWholeObject(t *testing.T) {
 	require.Nil(t, tenancy.ClaimedWorkspace("o", plain).Labels)
 }
 
-// With somebody else's key nobody gets, or makes, somebody else's object.
+// The key of another caller must neither return nor create that caller's object.
 func TestKeyedUUID_differsByCallerPlaceAndKey(t *testing.T) {
 	t.Parallel()
 	const user, other, org = "0a4a2a1e-0000-4000-8000-000000000001", "0a4a2a1e-0000-4000-8000-000000000002", "11111111-1111-4111-8111-111111111111"

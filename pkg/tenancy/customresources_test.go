@@ -12,7 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// added are the rules that a role has for custom resources.
+// added returns the rules of a role for custom resources.
 func added(t *testing.T, role int, names ...string) []rbacv1.PolicyRule {
 	t.Helper()
 	with, without := tenancy.ClusterRoles(nil, names...)[role], tenancy.ClusterRoles(nil)[role]
@@ -40,7 +40,7 @@ func TestCustomRules_listResourcesByName(t *testing.T) {
 	}
 }
 
-// kcp takes all of these from a tenant's admin but for the malformed ones.
+// kcp accepts all of these from a Workspace admin except the malformed ones.
 func TestCustomRules_skipReservedGroups(t *testing.T) {
 	t.Parallel()
 	require.NotEmpty(t, added(t, 0, "logicalclusters.example.com"))
@@ -79,7 +79,7 @@ func TestEncodeCustomResources_isBounded(t *testing.T) {
 	require.LessOrEqual(t, len(raw), 64<<10)
 	require.Equal(t, longest[:len(kept)], kept, "the first of them, whole")
 	require.Greater(t, len(kept), 200)
-	// kcp refuses objects of 1.5 MB.
+	// kcp refuses objects larger than 1.5 MB.
 	for _, names := range [][]string{usual, kept} {
 		for _, r := range tenancy.ClusterRoles(nil, names...) {
 			require.Less(t, r.Size(), 300<<10, r.Name)

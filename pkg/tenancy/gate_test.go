@@ -24,8 +24,8 @@ const (
 	gateWSMoved = "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaa4"
 )
 
-// world is what the views would say. Every Org has the same Workspaces; the ID of
-// a cluster is made of the first digits of the UUIDs.
+// world replaces the caches. Every Organization has the same Workspaces; the ID of a logical
+// cluster consists of the first digits of the UUIDs.
 type world struct {
 	orgs     map[string]tenancy.Org
 	clusters map[string]tenancy.Cluster
@@ -148,7 +148,7 @@ func TestGate_refusesWorkspacesOfTheHub(t *testing.T) {
 			direct(user, cluster)
 		}
 	}
-	// An Org's own workspace by ID, to those who know the Org anyway.
+	// The workspace of an Organization by ID, for callers who are members.
 	direct("admin", "org1")
 	direct("orgonly", "org1")
 	direct("wsonly", "org1")

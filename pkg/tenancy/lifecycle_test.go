@@ -47,7 +47,8 @@ func TestDeletionIndexed_readsItsOwnRow(t *testing.T) {
 	}
 }
 
-// Whoever has five seconds has them, whatever part of a second it was asked in.
+// A grace period of five seconds lasts five seconds, at whatever fraction of a second it
+// begins.
 func TestRequestedAt_roundsUp(t *testing.T) {
 	t.Parallel()
 	whole := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)

@@ -31,8 +31,7 @@ func TestCheckDisplayName_acceptsAndRefuses(t *testing.T) {
 	}
 }
 
-// A name that shows nothing would be in everybody's lists, and nobody could tell what
-// it is, or that it is not another's.
+// An invisible name could not be told apart from others in lists.
 func TestCheckDisplayName_refusesInvisibleNames(t *testing.T) {
 	t.Parallel()
 	for what, hidden := range map[string]string{
@@ -89,14 +88,14 @@ func TestUserNames_areReadableDNSLabels(t *testing.T) {
 	}
 }
 
-// A pair of strings must not be readable as another pair.
+// Two different pairs must not have the same encoding.
 func TestIdentityHash_separatesIssuerAndSubject(t *testing.T) {
 	t.Parallel()
 	require.NotEqual(t, tenancy.IdentityHash("ab", "c"), tenancy.IdentityHash("a", "bc"))
 	require.Len(t, tenancy.IdentityHash("a", "b"), 40)
 }
 
-// O-1: identities are UUIDs in canonical lower case, nothing else.
+// UUIDs are accepted in canonical lower case only (O-1).
 func TestIsUUID_acceptsCanonicalOnly(t *testing.T) {
 	t.Parallel()
 	for s, good := range map[string]bool{

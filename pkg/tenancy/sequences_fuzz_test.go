@@ -12,7 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// check is what must hold whenever anybody looks.
+// check verifies the invariants that hold at every moment.
 func (s *sequences) check() {
 	admins := 0
 	for _, m := range s.members {
@@ -25,7 +25,7 @@ func (s *sequences) check() {
 	require.LessOrEqual(s.t, len(s.org.Spec.WorkspaceClaims), quota, "O-6: what is claimed")
 }
 
-// simple is the Org as somebody who does one thing at a time would have it.
+// simple is a model of the Organization without concurrency.
 type simple struct {
 	org map[string]v1alpha1.Role
 	in  map[string]map[string]bool
@@ -47,7 +47,7 @@ func (s *sequences) simple() simple {
 	return m
 }
 
-// end is O-9 once more: the cause or the code of a refusal, or what is left.
+// end applies O-9 to the model: it returns the cause or code of a refusal, or the new state.
 func (m simple) end(e tenancy.Ending, active func(string) bool) (code errs.Code, cause string) {
 	others := 0
 	for user, role := range m.org {
@@ -74,7 +74,7 @@ func (m simple) end(e tenancy.Ending, active func(string) bool) (code errs.Code,
 	return 0, ""
 }
 
-// atOnce does one thing from its beginning to its end and compares.
+// atOnce runs one request without concurrency and compares the result with the model.
 func (s *sequences) atOnce(e tenancy.Ending) {
 	if s.depth > 0 || len(s.org.Spec.MembershipChanges) > 0 {
 		return
@@ -101,8 +101,8 @@ func (s *sequences) atOnce(e tenancy.Ending) {
 	require.Equal(s.t, want, s.simple(), "%+v", e)
 }
 
-// checkDecided looks, after all is settled, at what became of every decision: it was
-// carried out, or somebody changed the Membership between.
+// checkDecided verifies, after settle, that each decision was carried out, or that the
+// Membership was changed in between.
 func (s *sequences) checkDecided() {
 	held := func(uid types.UID) *v1alpha1.Membership {
 		for _, m := range s.members {
@@ -122,30 +122,29 @@ func (s *sequences) checkDecided() {
 	}
 }
 
-// Whatever happens in whatever order, O-6 and O-9 hold and what was decided is
-// carried out.
+// O-6 and O-9 hold for every order of events, and every decision is carried out.
 func FuzzMembershipSequences(f *testing.F) {
 	f.Add([]byte{})
-	// Two admins demote each other, both having looked before either wrote.
+	// Two admins demote each other; both read before either writes.
 	f.Add([]byte{4, 12, 0, 1, 132, 12, 1, 0, 6, 134, 8, 136, 134, 136, 10})
 	// The only other admin leaves while the first one is demoted.
 	f.Add([]byte{4, 2, 0, 0, 6, 132, 2, 1, 1, 134, 8, 136, 11, 10, 134, 136})
-	// Somebody is removed with all they have, and kcp fails in between.
+	// A member is removed with a cascade, and kcp fails in between.
 	f.Add([]byte{0, 0, 2, 0, 0, 0, 2, 1, 0, 0, 2, 2, 11, 4, 1, 0, 2, 6, 8, 11, 14, 0, 2, 10, 14, 0, 3, 10, 10})
-	// They are made admin while they are removed, and removed again.
+	// A member is promoted while being removed, and is removed again.
 	f.Add([]byte{0, 0, 2, 0, 4, 0, 0, 2, 6, 8, 11, 2, 2, 10, 15, 0, 1, 2})
-	// Without and then with a cascade, and in a Workspace between the two.
+	// A removal without a cascade, a new Workspace Membership, and a removal with a cascade.
 	f.Add([]byte{0, 0, 2, 0, 4, 0, 0, 2, 6, 8, 11, 0, 0, 2, 1, 4, 1, 0, 2, 6, 10, 8})
 	// An admin is deleted while the other one leaves.
 	f.Add([]byte{4, 2, 0, 0, 6, 12, 1, 8, 11, 10, 15, 2, 1, 1})
-	// The only one who can act as an admin wants to leave.
+	// The only active admin leaves.
 	f.Add([]byte{12, 1, 15, 2, 0, 0})
-	// Two Workspaces are made, and memory does not have them when a third is asked for.
+	// Two Workspaces are created and are not in the cache when a third is requested.
 	f.Add([]byte{13, 0, 139, 13, 1, 139, 10, 9, 9, 9, 9, 139, 10, 9, 9, 9, 9, 139, 13, 2, 139, 10, 9, 9, 9, 9})
-	// A leader with an old memory comes upon a request for what was made and deleted,
-	// while another takes its place.
+	// A leader with an outdated cache finds a request for a Workspace that was created and
+	// deleted since, while another takes its place.
 	f.Add([]byte("\r0+\r1+Z00000000000020.11ZZ+Z+\r2"))
-	// Three Workspaces where two may be, and room for a third once one is gone.
+	// Three Workspaces with a quota of two, and room for the third after one is deleted.
 	f.Add([]byte{13, 0, 13, 1, 11, 13, 1, 11, 13, 2, 10, 11, 13, 2, 14, 0, 0, 10, 11, 10, 11, 13, 2, 11, 10})
 	f.Fuzz(func(t *testing.T, input []byte) {
 		if len(input) > 512 {

@@ -17,13 +17,13 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// quota is how many Workspaces the Org of sequences may have.
+// quota is the quota of Workspaces of the Organization in sequences.
 const quota = 2
 
-// sequences plays what a string of bytes says on one Org in a small kcp: requests
-// that read, decide and write one after the other, what writes Memberships without
-// deciding, and the Org's controller, whose every call lets the next bytes have
-// their turn. Memory follows when the bytes say so.
+// sequences runs a sequence of events, encoded in bytes, on one Organization in a fake kcp:
+// requests that read, decide and write in separate steps, direct writes of Memberships, and
+// passes of the controller, whose every call is followed by the next events. The cache is
+// updated when the bytes say so.
 type sequences struct {
 	t     testing.TB
 	input []byte
@@ -31,31 +31,30 @@ type sequences struct {
 	version int
 	org     *v1alpha1.Organization
 	members map[string]*v1alpha1.Membership
-	// workspaces are those that were claimed and made.
+	// workspaces are the Workspaces that were claimed and created.
 	workspaces map[string]bool
-	// memory is the Organization, and seen are the Workspaces, as views have them.
+	// memory is the cached Organization, seen are the cached Workspaces.
 	memory *v1alpha1.Organization
 	seen   []string
 
 	inactive   map[string]bool
 	anyDeleted bool
-	// failures counts down to a call of the controller that fails.
+	// failures counts down to a failing call of the controller.
 	failures int
 	depth    int
 	requests [2]*request
 	decided  []decision
 }
 
-// request is an Ending on its way: on org as it was read, with changes once it was
-// decided.
+// request is an Ending in progress: org is the Organization that it read, changes its
+// decision.
 type request struct {
 	ending  tenancy.Ending
 	org     *v1alpha1.Organization
 	changes []v1alpha1.MembershipChange
 }
 
-// decision is a change that was written, and the Memberships in Workspaces that it
-// is to take along.
+// decision is a written change and the Memberships in Workspaces that it is to remove too.
 type decision struct {
 	v1alpha1.MembershipChange
 	along []types.UID
@@ -122,7 +121,7 @@ func (s *sequences) list() []v1alpha1.Membership {
 
 func (s *sequences) active(user string) bool { return !s.inactive[user] }
 
-// step plays one of the things that can happen.
+// step runs one event.
 func (s *sequences) step() {
 	if len(s.input) == 0 {
 		return
@@ -195,8 +194,8 @@ func (s *sequences) commit(r *request) bool {
 	}
 	d := decision{MembershipChange: r.changes[len(r.changes)-1]}
 	require.Equal(s.t, r.ending.User, d.User)
-	// Who is being removed already is removed as was decided first, so a cascade that
-	// comes second takes along what it finds and promises nothing.
+	// A User who is being removed already is removed as the first request decided. A later
+	// cascade removes the Memberships it finds and promises nothing.
 	if first, ok := tenancy.ChangeOf(s.org, d.User); d.Cascade && (!ok || first.UID != d.UID || first.Role != "") {
 		for _, m := range s.members {
 			if m.Spec.UserRef.Name == d.User && m.Spec.WorkspaceRef != nil {
@@ -221,7 +220,7 @@ func (s *sequences) claim(uuid string) {
 
 var errPlayed = errors.New("kcp cannot be reached")
 
-// call lets something else happen first, and fails where it is time.
+// call runs other events first, and fails when failures reaches zero.
 func (s *sequences) call() error {
 	if s.depth < 3 {
 		s.step()
@@ -238,8 +237,8 @@ func (s *sequences) fail() error {
 	return nil
 }
 
-// reconcile is one pass of the Org's controller over what memory holds now: claims
-// first, then the changes one after the other, and one write for both.
+// reconcile is one pass of the Organization controller over the cached object: claims first,
+// then the changes in order, and one write for both.
 func (s *sequences) reconcile() {
 	s.depth++
 	defer func() { s.depth-- }()
@@ -250,8 +249,8 @@ func (s *sequences) reconcile() {
 			err := s.call()
 			return s.org.Spec.WorkspaceClaims, err
 		},
-		// Nothing has its turn between the question and the making, in which the whole
-		// life of a Workspace would have to fit.
+		// No event runs between the check and the create: the whole life of a Workspace would
+		// have to fit in between.
 		Make: func(c v1alpha1.Claim) error {
 			err := s.fail()
 			if err == nil {
@@ -295,7 +294,7 @@ func (s *sequences) carryOut(c v1alpha1.MembershipChange, held []v1alpha1.Member
 	return s.change(&held[i], func() { delete(s.members, c.User) })
 }
 
-// change is one of the very Membership that it is given.
+// change returns a change of exactly this Membership.
 func (s *sequences) change(m *v1alpha1.Membership, do func()) error {
 	if err := s.call(); err != nil {
 		return err
@@ -311,7 +310,7 @@ func (s *sequences) change(m *v1alpha1.Membership, do func()) error {
 	return nil
 }
 
-// settle lets the controller, undisturbed, finish what was decided.
+// settle runs the controller, without other events, until all changes are carried out.
 func (s *sequences) settle() {
 	s.input, s.failures = nil, 0
 	for pass := 0; pass < 6; pass++ {
