@@ -1,11 +1,6 @@
 package server
 
 import (
-	"slices"
-	"sync/atomic"
-
-	"github.com/prometheus/client_golang/prometheus"
-
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
@@ -17,6 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
 	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
+	"github.com/faroshq/kedge-hub/pkg/reconciler"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/membership"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/membershipindex"
@@ -29,6 +25,7 @@ import (
 
 // controllers are the reconcilers and the events that wake them.
 type controllers struct {
+	deps     reconciler.Deps
 	clusters bootstrap.Clusters
 	in       *views.Informers
 	config   Config
@@ -38,45 +35,33 @@ type controllers struct {
 
 	organization, workspace, access, index, user, membership *controller.Controller
 	// What the controllers wrote themselves.
-	organizationEcho, workspaceEcho, userEcho, membershipEcho *controller.Echo
+	workspaceEcho, userEcho, membershipEcho *controller.Echo
 
 	accessReconciler *access.Reconciler
-	// cannotFreeze is what kcp says to the hub's identity.
-	cannotFreeze atomic.Bool
-	template     *workspace.Template
+	template         *workspace.Template
 	// sweep looks for the definitions of tenants that came in by no replica's proxy,
 	// or whose note was lost with the replica.
 	sweep *controller.Controller
-	// orgBindings are the APIBindings of the Orgs' own workspaces, workspaceBindings those
-	// of child Workspaces that are the hub's.
-	orgBindings, workspaceBindings tenancy.Bindings
-	// closed are the logical clusters that the hub has closed; none where it may not.
-	closed *informer.Informer[*kcpcorev1alpha1.LogicalCluster]
+	// workspaceBindings are the APIBindings of child Workspaces that are the hub's.
+	workspaceBindings tenancy.Bindings
 }
 
-func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients, closed *informer.Informer[*kcpcorev1alpha1.LogicalCluster], clusters bootstrap.Clusters, in *views.Informers, v *views.Views, config Config, log *audit.Log, onEnqueue func(controller string, key controller.Key)) (*controllers, error) {
-	metrics, err := controller.NewMetrics(registry)
-	if err != nil {
-		return nil, err
-	}
+func newControllers(d reconciler.Deps, in *views.Informers, config Config) *controllers {
 	c := &controllers{
-		clusters: clusters, in: in, views: v, config: config, audit: log, metrics: metrics, closed: closed,
-		organizationEcho: controller.NewEcho(), workspaceEcho: controller.NewEcho(),
-		userEcho: controller.NewEcho(), membershipEcho: controller.NewEcho(),
+		deps: d, clusters: d.Clusters, in: in, views: d.Views, config: config, audit: d.Audit, metrics: d.Metrics,
+		workspaceEcho: controller.NewEcho(), userEcho: controller.NewEcho(), membershipEcho: controller.NewEcho(),
 	}
-	w := &writes{clients: clients, closer: closer, clusters: clusters, tree: config.Tree, refused: c.notFrozen}
-
-	c.orgBindings = w.keep(clusters.OrgBindings, in.OrgBindings.InCluster)
+	clients, clusters, metrics, onEnqueue := d.Clients, d.Clusters, d.Metrics, d.OnEnqueue
+	w := &writes{clients: clients, clusters: clusters, tree: config.Tree}
 	c.workspaceBindings = w.keep(clusters.WorkspaceBindings, in.Bindings.InCluster)
 	c.template = c.newTemplate(w)
 	c.accessReconciler = access.New(c.accessConfig(w))
-	organizations, workspaces := c.organizationConfig(w, config.Tree), c.workspaceConfig(w, c.accessReconciler.Missing)
+	workspaces := c.workspaceConfig(w, c.accessReconciler.Missing)
 	users, memberships := c.userConfig(w), c.membershipConfig(w)
-	organizations.Get = controller.Seen(c.organizationEcho, organizations.Get)
 	workspaces.Get = controller.Seen(c.workspaceEcho, workspaces.Get)
 	users.Get = controller.Seen(c.userEcho, users.Get)
 	memberships.Get = controller.Seen(c.membershipEcho, memberships.Get)
-	c.organization = controller.New(controller.Options{Name: "organization", OnEnqueue: onEnqueue, All: c.allOrganizations}, metrics, organization.New(organizations))
+	c.organization = organization.NewController(d)
 	c.workspace = controller.New(controller.Options{Name: "workspace", OnEnqueue: onEnqueue, All: c.allWorkspaces}, metrics, workspace.New(workspaces))
 	c.access = controller.New(controller.Options{Name: "access", OnEnqueue: onEnqueue, All: c.allWorkspaces}, metrics, c.accessReconciler.Reconcile)
 	c.index = controller.New(controller.Options{Name: "membershipindex", OnEnqueue: onEnqueue, All: c.allIndexed}, metrics, membershipindex.New(c.indexConfig(w)))
@@ -86,16 +71,19 @@ func newControllers(registry prometheus.Registerer, clients, closer *kcp.Clients
 
 	in.Organizations.OnChange(c.onOrganization)
 	in.Workspaces.OnChange(c.onWorkspace)
-	in.Initializing.OnChange(c.onInitializing)
 	in.Memberships.OnChange(c.onMembership)
 	in.Users.OnChange(c.onUser)
 	in.Indexes.OnChange(onNamed(c.onIndex))
+	d.Views.OnInactive(func(lc views.Change[*kcpcorev1alpha1.LogicalCluster]) {
+		if key, ok := c.derivedIn(lc.Cluster()); ok {
+			c.workspace.Enqueue(key)
+		}
+	})
 	in.Namespaces.OnChange(onCluster[*corev1.Namespace](c.wakeDerived))
 	in.ClusterRoles.OnChange(c.onClusterRole)
 	in.ClusterRoleBindings.OnChange(c.onClusterRoleBinding)
 	in.Bindings.OnChange(onCluster[*kcpapisv1alpha2.APIBinding](c.wakeDerived))
-	in.OrgBindings.OnChange(c.onOrgBinding)
-	return c, nil
+	return c
 }
 
 func (c *controllers) all() []*controller.Controller {
@@ -122,14 +110,6 @@ func onNamed(f func(name string)) informer.Handler[*v1alpha1.UserMembershipIndex
 
 func (c *controllers) onOrganization(old, new *v1alpha1.Organization) {
 	key := controller.Key{Cluster: c.clusters.Orgs, Name: current(old, new).Name}
-	if new == nil {
-		c.organizationEcho.Forget(key)
-	}
-	// One event may hold somebody else's change and then our own, so an echo spares
-	// the controller itself only.
-	if new == nil || !c.organizationEcho.Is(key, new.ResourceVersion) {
-		c.organization.Enqueue(key)
-	}
 	if by := current(old, new).Annotations[v1alpha1.CreatedByAnnotation]; by != "" && (old == nil || new == nil) {
 		// A place in the creator's quota is taken, or free again.
 		c.user.Enqueue(controller.Key{Cluster: c.clusters.Users, Name: by})
@@ -139,7 +119,8 @@ func (c *controllers) onOrganization(old, new *v1alpha1.Organization) {
 	}
 	// What is derived from an Org does not follow from its status, but for the
 	// mark of its deletion.
-	if old == nil || new == nil || controller.Wakes(old, new) || !old.Status.DeletionRequestedAt.Equal(new.Status.DeletionRequestedAt) {
+	if old == nil || new == nil || controller.Wakes(old, new) || !old.Status.DeletionRequestedAt.Equal(new.Status.DeletionRequestedAt) ||
+		tenancy.DeactivationForbidden(old.Status.Conditions) != tenancy.DeactivationForbidden(new.Status.Conditions) {
 		c.wakeOrg(key.Name)
 	}
 }
@@ -177,7 +158,6 @@ func (c *controllers) onWorkspace(old, new *kcptenancyv1alpha1.Workspace) {
 	ws := current(old, new)
 	cluster := kcp.ClusterOf(ws)
 	if cluster == c.clusters.Orgs {
-		c.organization.Enqueue(controller.Key{Cluster: cluster, Name: ws.Name})
 		if old == nil || new == nil || old.Spec.Cluster != new.Spec.Cluster {
 			c.wakeOrg(ws.Name)
 		}
@@ -191,16 +171,11 @@ func (c *controllers) onWorkspace(old, new *kcptenancyv1alpha1.Workspace) {
 	if new == nil || !c.workspaceEcho.Is(key, new.ResourceVersion) {
 		c.workspace.Enqueue(key)
 	}
-	if org, ok := c.views.OrgByCluster(cluster); ok && (old == nil || new == nil) {
-		c.organization.Enqueue(controller.Key{Cluster: c.clusters.Orgs, Name: org.UUID()})
+	if org, ok := c.views.OrgByCluster(cluster); ok && org.Organization != nil && org.Spec.Personal {
+		c.user.Enqueue(controller.Key{Cluster: c.clusters.Users, Name: org.CreatedBy()})
 	}
-	if org, ok := c.views.OrgByCluster(cluster); ok && org.Organization != nil {
-		if org.Spec.Personal {
-			c.user.Enqueue(controller.Key{Cluster: c.clusters.Users, Name: org.CreatedBy()})
-		}
-		if c.frozen(org) {
-			c.organization.Enqueue(controller.Key{Cluster: c.clusters.Orgs, Name: org.UUID()})
-		}
+	if old != nil && new != nil && tenancy.DeactivationForbidden(tenancy.WorkspaceOf("", old).Status.Conditions) != tenancy.DeactivationForbidden(tenancy.WorkspaceOf("", new).Status.Conditions) {
+		c.access.Enqueue(key)
 	}
 	if becameReady(old, new) {
 		// What made it so may have brought definitions.
@@ -215,32 +190,6 @@ func (c *controllers) onWorkspace(old, new *kcptenancyv1alpha1.Workspace) {
 			c.membership.Enqueue(controller.Key{Cluster: cluster, Name: m.Name})
 		}
 	}
-}
-
-// onInitializing brings back the Org whose logical cluster waits for the hub.
-func (c *controllers) onInitializing(_, lc *kcpcorev1alpha1.LogicalCluster) {
-	if lc == nil || !c.waitsForUs(lc) {
-		return
-	}
-	c.organization.Enqueue(controller.Key{Cluster: c.clusters.Orgs, Name: lc.Spec.Owner.Name})
-}
-
-// waitsForUs tells whether nothing but the hub's initializer keeps the logical
-// cluster of an Org from being ready.
-func (c *controllers) waitsForUs(lc *kcpcorev1alpha1.LogicalCluster) bool {
-	return lc.Spec.Owner != nil && lc.Spec.Owner.Cluster == c.clusters.Orgs &&
-		slices.Equal(lc.Status.Initializers, []kcpcorev1alpha1.LogicalClusterInitializer{kcpcorev1alpha1.LogicalClusterInitializer(c.clusters.Initializer)})
-}
-
-// waiting finds the logical cluster of an Org that waits for the hub; they are
-// few at any time.
-func (c *controllers) waiting(org string) (cluster string, ok bool) {
-	for lc := range c.in.Initializing.All() {
-		if c.waitsForUs(lc) && lc.Spec.Owner.Name == org {
-			return kcp.ClusterOf(lc), true
-		}
-	}
-	return "", false
 }
 
 func (c *controllers) onMembership(old, new *v1alpha1.Membership) {
@@ -274,7 +223,6 @@ func (c *controllers) onMembership(old, new *v1alpha1.Membership) {
 			}
 		}
 		c.wakeWorkspaces(org)
-		c.organization.Enqueue(controller.Key{Cluster: c.clusters.Orgs, Name: org.UUID()})
 	}
 }
 

@@ -1,7 +1,6 @@
 package server
 
 import (
-	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -24,17 +23,6 @@ func (c *controllers) derivedIn(cluster string) (of controller.Key, ok bool) {
 func (c *controllers) wakeDerived(cluster string) {
 	if key, ok := c.derivedIn(cluster); ok {
 		c.wakeWorkspace(key)
-	}
-}
-
-// onOrgBinding brings back the Org in whose own workspace a binding is gone, or is not
-// as it should be.
-func (c *controllers) onOrgBinding(old, new *kcpapisv1alpha2.APIBinding) {
-	if new != nil && c.orgBindings.Right(new) {
-		return
-	}
-	if org, ok := c.views.OrgByCluster(kcp.ClusterOf(current(old, new))); ok {
-		c.organization.Enqueue(controller.Key{Cluster: c.clusters.Orgs, Name: org.UUID()})
 	}
 }
 

@@ -22,10 +22,12 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/freeze"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
 	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
 	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
+	"github.com/faroshq/kedge-hub/pkg/reconciler"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
@@ -73,9 +75,12 @@ func newPlatform(t *testing.T) *platform {
 	options.Clock = clock.RealClock{}
 	config, err := options.Complete()
 	require.NoError(t, err)
-	c, err := newControllers(registry, clients, clients, p.in.Inactive, clusters, p.in, v, config, audit.New(t.Context(), nil), p.record)
+	metrics, err := controller.NewMetrics(registry)
 	require.NoError(t, err)
-	p.in.Inactive.OnChange(c.onClosed)
+	newControllers(reconciler.Deps{
+		Clients: clients, Freezer: freeze.New(clients, p.in.Inactive, ""), Views: v, Clusters: clusters,
+		Settings: config.settings(), Metrics: metrics, Audit: audit.New(t.Context(), nil), OnEnqueue: p.record,
+	}, p.in, config)
 
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

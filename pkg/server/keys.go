@@ -5,14 +5,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
-func (c *controllers) allOrganizations() []controller.Key {
-	var keys []controller.Key
-	for o := range c.in.Organizations.All() {
-		keys = append(keys, controller.Key{Cluster: c.clusters.Orgs, Name: o.Name})
-	}
-	return keys
-}
-
 func (c *controllers) allWorkspaces() []controller.Key {
 	var keys []controller.Key
 	for ws := range c.in.Workspaces.All() {

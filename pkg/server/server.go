@@ -22,11 +22,15 @@ import (
 
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/certs"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/freeze"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
 	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/metrics"
+	"github.com/faroshq/kedge-hub/pkg/reconciler"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/activation"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/version"
 	"github.com/faroshq/kedge-hub/pkg/views"
@@ -159,10 +163,15 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err != nil {
 		return wait, err
 	}
-	c, err := newControllers(h.registry, clients.Fenced(leader.Until), closer.Fenced(leader.Until), in.Inactive, clusters, in, v, h.config, h.audit, nil)
+	metrics, err := controller.NewMetrics(h.registry)
 	if err != nil {
 		return wait, err
 	}
+	deps := reconciler.Deps{
+		Clients: clients.Fenced(leader.Until), Freezer: freeze.New(closer.Fenced(leader.Until), in.Inactive, deactivationHint),
+		Views: v, Clusters: clusters, Settings: h.config.settings(), Metrics: metrics, Audit: h.audit,
+	}
+	c := newControllers(deps, in, h.config)
 	definitions, repairs := c.newCustomResources(clients), c.newRepairs(clients)
 	wrote := func(e tenancy.Entry, w tenancy.ObjectWrite) {
 		definitions.wrote(e, w)
@@ -178,9 +187,10 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	running.Go(func() { accessEndpoints.Run(below) })
 	running.Go(func() { informer.Watch(below, clusters.Initializing, in.Initializing) })
 	if closer != clients {
-		in.Inactive.OnChange(c.onClosed)
-		activation := c.newActivation(closer)
-		running.Go(func() { h.disk.whileRoom(below, activation.Run) })
+		// Every replica activates.
+		deps.Freezer = freeze.New(closer, in.Inactive, deactivationHint)
+		reactivation := activation.NewController(deps)
+		running.Go(func() { h.disk.whileRoom(below, reactivation.Run) })
 		running.Go(func() { informer.Watch(below, []string{config.Host}, in.Inactive) })
 	}
 	if err := awaitReady(starting, v.Ready); err != nil {

@@ -19,58 +19,10 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/membership"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/membershipindex"
-	"github.com/faroshq/kedge-hub/pkg/reconciler/organization"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/user"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
-
-func (c *controllers) organizationConfig(w *writes, tree tenancy.Tree) organization.Config {
-	return organization.Config{
-		Tree: tree, Clock: c.config.Clock,
-		Get: func(key controller.Key) (*v1alpha1.Organization, bool) {
-			return c.in.Organizations.Get(key.Cluster, key.Name)
-		},
-		Workspace: func(org string) (*kcptenancyv1alpha1.Workspace, bool) {
-			return c.in.Workspaces.Get(c.clusters.Orgs, org)
-		},
-		Waiting:     c.waiting,
-		Memberships: c.views.MembershipsIn,
-		Patch: func(ctx context.Context, key controller.Key, patch []byte, subresource string) error {
-			o, err := w.clients.Organizations(key.Cluster).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources(subresource)...)
-			// Only a status: after any other patch the event must bring the key back.
-			if err == nil && subresource != "" {
-				c.organizationEcho.Wrote(key, o.ResourceVersion)
-			}
-			return err
-		},
-		CreateWorkspace: func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error {
-			return create(ctx, w.clients.Workspaces(c.clusters.Orgs), ws)
-		},
-		CreateMembership: w.createMembership,
-		Initialized:      w.initialized,
-		Children:         c.views.Workspaces, User: c.views.ByName,
-		PersonalRole: c.config.PersonalOrgRole, Grace: c.config.DeletionGrace, Orgs: c.clusters.Orgs,
-		Freeze: w.freeze, Thaw: w.thaw, Release: w.thaw, Shut: c.shut,
-		Remove: func(ctx context.Context, o *v1alpha1.Organization) error {
-			return fenced(ctx, w.clients.Organizations(c.clusters.Orgs), o)
-		},
-		OwnWorkspace: w.ownWorkspace, ListWorkspaces: w.listWorkspaces, RemoveWorkspace: w.removeWorkspace,
-		Purged:      c.purgedOrg,
-		CreateChild: w.createChild,
-		Read: func(ctx context.Context, org string) (*v1alpha1.Organization, error) {
-			o, err := w.clients.Organizations(c.clusters.Orgs).Get(ctx, org, metav1.GetOptions{})
-			return o, again(err)
-		},
-		ChildExists: func(ctx context.Context, cluster, workspace string) (bool, error) {
-			return exists(ctx, w.clients.Workspaces(cluster), workspace)
-		},
-		ListMemberships:  w.listMemberships,
-		RemoveMembership: w.removeMembership,
-		DemoteMembership: w.setRole,
-		Bindings:         c.orgBindings,
-	}
-}
 
 func (w *writes) keep(wanted []*kcpapisv1alpha2.APIBinding, held func(cluster string) []*kcpapisv1alpha2.APIBinding) tenancy.Bindings {
 	return tenancy.Bindings{
@@ -109,7 +61,8 @@ func (c *controllers) workspaceConfig(w *writes, missing func(controller.Key) in
 		User:          c.views.ByName,
 		Template:      c.template,
 		Lifecycle: workspace.Lifecycle{
-			Grace: c.config.DeletionGrace, Freeze: w.freeze, Thaw: w.thaw, Release: w.release, Shut: c.shut,
+			Grace: c.config.DeletionGrace, Freeze: retrying(c.deps.Freezer.Deactivate), Thaw: retrying(c.deps.Freezer.Activate),
+			Release: retrying(c.deps.Freezer.ActivateForDeletion), Shut: c.deps.Freezer.Deactivated,
 			Closed: func(orgCluster string) bool {
 				org, ok := c.views.OrgByCluster(orgCluster)
 				return ok && c.frozen(org)
@@ -148,8 +101,9 @@ func (c *controllers) accessConfig(w *writes) access.Config {
 				return tenancy.Org{}, tenancy.Workspace{}, false
 			}
 			ws, ok := c.views.Workspace(org.UUID(), key.Name)
-			// What is frozen keeps its bindings: undeleted, it is as it was.
-			return org, ws, ok && (!org.Deleted() && !ws.Deleted() || c.cannotFreeze.Load())
+			// A deactivated Workspace keeps its bindings: undeleted, it is as it was.
+			return org, ws, ok && (!org.Deleted() && !ws.Deleted() ||
+				tenancy.DeactivationForbidden(org.Status.Conditions) || tenancy.DeactivationForbidden(ws.Status.Conditions))
 		},
 		Memberships:  c.views.MembershipsOver,
 		Membership:   c.views.Membership,
@@ -245,17 +199,17 @@ func (c *controllers) userConfig(w *writes) user.Config {
 			return fenced(ctx, w.clients.Users(c.clusters.Users), u)
 		},
 		ListMemberships: func(ctx context.Context, cluster string) (list []v1alpha1.Membership, err error) {
-			err = c.inOrg(ctx, w, cluster, func() error {
+			err = c.inOrg(ctx, cluster, func() error {
 				list, err = w.listMemberships(ctx, cluster)
 				return err
 			})
 			return list, err
 		},
 		SetRole: func(ctx context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error {
-			return c.inOrg(ctx, w, cluster, func() error { return w.setRole(ctx, cluster, m, role) })
+			return c.inOrg(ctx, cluster, func() error { return w.setRole(ctx, cluster, m, role) })
 		},
 		RemoveMembership: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
-			return c.inOrg(ctx, w, cluster, func() error { return w.removeMembership(ctx, cluster, m) })
+			return c.inOrg(ctx, cluster, func() error { return w.removeMembership(ctx, cluster, m) })
 		},
 		DeleteOrg: w.deleteOrg(latest(c.config.Clock).Now), RemoveOrg: w.removeOrg, Purged: c.purgedUser,
 		Patch: func(ctx context.Context, key controller.Key, patch []byte, subresource string) error {

@@ -19,14 +19,9 @@ import (
 
 // writes are the reconcilers' hands.
 type writes struct {
-	clients *kcp.Clients
-	// closer are the clients of whoever may close logical clusters.
-	closer   *kcp.Clients
-	doors    doors
+	clients  *kcp.Clients
 	clusters bootstrap.Clusters
 	tree     tenancy.Tree
-	// refused is told that kcp does not let the hub freeze.
-	refused func()
 }
 
 // put makes an object, or replaces the one whose resource version it carries.
@@ -75,34 +70,6 @@ func subresources(name string) []string {
 
 func (w *writes) createMembership(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
 	return create(ctx, w.clients.Memberships(cluster), m)
-}
-
-// initialized takes the hub's initializer off an Org's logical cluster, on
-// whichever shard it is.
-func (w *writes) initialized(ctx context.Context, org, cluster string) error {
-	patch := fmt.Appendf(nil, `[{"op":"test","path":"/status/initializers","value":[%q]},{"op":"replace","path":"/status/initializers","value":[]}]`, w.clusters.Initializer)
-	var last error
-	for _, url := range w.clusters.Initializing {
-		_, err := w.clients.LogicalClusters(url+"/clusters/"+cluster).Patch(ctx, "cluster", types.JSONPatchType, patch, metav1.PatchOptions{}, "status")
-		switch {
-		case err == nil:
-			return w.nudge(ctx, org)
-		case apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsInvalid(err):
-			// It is on another shard, or initialized already; kcp's next event tells.
-			last = fmt.Errorf("%w: %w", controller.ErrRetry, err)
-		default:
-			return err
-		}
-	}
-	return last
-}
-
-// nudge changes an Org's kcp Workspace, so that kcp looks at its logical cluster
-// now: by itself it does so after a fifth of the time that has passed.
-func (w *writes) nudge(ctx context.Context, org string) error {
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.InitializedAnnotation)
-	_, err := w.clients.Workspaces(w.clusters.Orgs).Patch(ctx, org, types.MergePatchType, patch, metav1.PatchOptions{})
-	return again(err)
 }
 
 // replace is put for an object whose label may have been taken off, so that it is

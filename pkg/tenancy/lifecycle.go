@@ -73,6 +73,13 @@ func DeletionFollowed(conditions []metav1.Condition, deleted bool) bool {
 		(c.Reason == v1alpha1.ReasonWaiting || c.Reason == v1alpha1.ReasonDeactivationForbidden)
 }
 
+// DeactivationForbidden reports whether the condition Active shows that kcp does not let
+// the hub deactivate the logical cluster of something soft-deleted. Its RBAC must go then.
+func DeactivationForbidden(conditions []metav1.Condition) bool {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionActive)
+	return c != nil && c.Reason == v1alpha1.ReasonDeactivationForbidden
+}
+
 // RequireOwnership refuses callers who may not delete or undelete the Organization. Admins
 // may; for a personal Organization only its owner.
 func (s Scope) RequireOwnership(to string) error {

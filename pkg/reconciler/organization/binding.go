@@ -10,23 +10,23 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// binding keeps the bindings of an Org's own workspace.
+// binding keeps the APIBindings in an Organization's workspace.
 //
-// kcp removes the objects of an API together with its binding. They do not come back:
-// of the Memberships there is then the first admin's again and no other, and the
-// Workspaces, with what was in them, are lost.
+// kcp removes the objects of an API together with its binding. They cannot be restored:
+// afterwards the Organization has the Membership of its first admin and no other, and
+// its child Workspaces are lost with their content.
 type binding struct {
-	place    place
+	cluster  clusterFunc
 	bindings tenancy.Bindings
 }
 
 func (*binding) Condition() string { return v1alpha1.ConditionWatched }
 
 func (s *binding) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Result, error) {
-	cluster, ok := s.place(org.Name)
+	cluster, ok := s.cluster(org.Name)
 	if !ok {
 		return controller.Result{}, nil
 	}
-	waiting, after, err := s.bindings.Keep(ctx, cluster, meta.FindStatusCondition(org.Status.Conditions, v1alpha1.ConditionWatched), controller.Forced(ctx))
-	return controller.Result{Message: waiting, RequeueAfter: after, Stop: waiting != "" || err != nil}, err
+	message, after, err := s.bindings.Keep(ctx, cluster, meta.FindStatusCondition(org.Status.Conditions, v1alpha1.ConditionWatched), controller.Forced(ctx))
+	return controller.Result{Message: message, RequeueAfter: after, Stop: message != "" || err != nil}, err
 }

@@ -4,75 +4,70 @@ import (
 	"context"
 	"fmt"
 
-	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
-
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 )
 
-// cascade removes what is in an Org that is being removed, children before parents:
-// Workspaces, then Memberships, then the Org's own kcp Workspace, and then it lets
-// go of the Organization. It looks at kcp itself and can be stopped anywhere.
+// cascade removes the content of an Organization that is being deleted, children before
+// parents: child Workspaces, Memberships, the Organization's kcp Workspace. Then it
+// removes the finalizer. It lists in kcp itself and can be interrupted anywhere.
 type cascade struct {
-	orgs string
-	// own reads the Org's kcp Workspace.
-	own func(ctx context.Context, org string) (*kcptenancyv1alpha1.Workspace, bool, error)
-	// open lets the hub write to the Org's logical cluster again, and kcp clean it up.
-	open             func(ctx context.Context, cluster string) error
-	workspaces       func(ctx context.Context, cluster string) ([]kcptenancyv1alpha1.Workspace, error)
-	memberships      func(ctx context.Context, cluster string) ([]v1alpha1.Membership, error)
-	removeWorkspace  func(ctx context.Context, cluster string, ws *kcptenancyv1alpha1.Workspace) error
-	removeMembership func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
-	// purged tells of an Org that is gone, with what was in it; told is of which.
-	purged func(ctx context.Context, org *v1alpha1.Organization, counts map[string]int)
-	told   controller.Once
+	orgsCluster string
+	workspaces  Workspaces
+	memberships Memberships
+	// activateForDeletion lets the hub write to a deactivated cluster, and kcp delete its
+	// content.
+	activateForDeletion func(ctx context.Context, cluster string) error
+	purged              func(ctx context.Context, org *v1alpha1.Organization, counts map[string]int)
+	// reported prevents a second call of purged after the removal of the finalizer failed.
+	reported controller.Once
 }
 
 func (s *cascade) reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Result, error) {
 	if !controller.HasFinalizer(org) {
 		return controller.Result{Stop: true}, nil
 	}
-	own, ok, err := s.own(ctx, org.Name)
+	own, ok, err := s.workspaces.Own(ctx, org.Name)
 	if err != nil {
 		return controller.Result{}, err
 	}
 	if ok && own.DeletionTimestamp.IsZero() && own.Spec.Cluster != "" {
-		waiting, err := s.empty(ctx, org, own.Spec.Cluster)
-		if err != nil || waiting != "" {
-			return controller.Result{Message: waiting, Stop: true}, err
+		message, err := s.empty(ctx, org, own.Spec.Cluster)
+		if err != nil || message != "" {
+			return controller.Result{Message: message, Stop: true}, err
 		}
 	}
 	if ok {
 		if own.DeletionTimestamp.IsZero() {
-			err = s.removeWorkspace(ctx, s.orgs, own)
+			err = s.workspaces.Delete(ctx, s.orgsCluster, own)
 		}
 		return controller.Result{Message: "kcp is removing the organization's workspace", Stop: true}, err
 	}
 	counts, _ := controller.Recorded(org)
-	s.told.Do(org.UID, func() { s.purged(ctx, org, counts) })
+	s.reported.Do(org.UID, func() { s.purged(ctx, org, counts) })
 	controller.RemoveFinalizer(org)
 	return controller.Result{Message: "all of it is removed", Stop: true}, nil
 }
 
-// empty removes what is in the Org's workspace and says what is left.
-func (s *cascade) empty(ctx context.Context, org *v1alpha1.Organization, cluster string) (waiting string, err error) {
-	if err := s.open(ctx, cluster); err != nil {
+// empty removes the content of the Organization's workspace and says what is left.
+func (s *cascade) empty(ctx context.Context, org *v1alpha1.Organization, cluster string) (message string, err error) {
+	if err := s.activateForDeletion(ctx, cluster); err != nil {
 		return "", err
 	}
-	workspaces, err := s.workspaces(ctx, cluster)
+	workspaces, err := s.workspaces.List(ctx, cluster)
 	if err != nil {
 		return "", err
 	}
-	memberships, err := s.memberships(ctx, cluster)
+	memberships, err := s.memberships.List(ctx, cluster)
 	if err != nil {
 		return "", err
 	}
 	if _, ok := controller.Recorded(org); !ok {
-		return "what is in it is being removed", controller.Record(org, map[string]int{"workspaces": len(workspaces), "memberships": len(memberships)})
+		return "its content is being removed", controller.Record(org, map[string]int{"workspaces": len(workspaces), "memberships": len(memberships)})
 	}
 	for i := range workspaces {
 		if workspaces[i].DeletionTimestamp.IsZero() {
-			if err := s.removeWorkspace(ctx, cluster, &workspaces[i]); err != nil {
+			if err := s.workspaces.Delete(ctx, cluster, &workspaces[i]); err != nil {
 				return "", err
 			}
 		}
@@ -81,7 +76,7 @@ func (s *cascade) empty(ctx context.Context, org *v1alpha1.Organization, cluster
 		return fmt.Sprintf("%d workspaces are being removed", len(workspaces)), nil
 	}
 	for i := range memberships {
-		if err := s.removeMembership(ctx, cluster, &memberships[i]); err != nil {
+		if err := s.memberships.Delete(ctx, cluster, &memberships[i]); err != nil {
 			return "", err
 		}
 	}

@@ -8,25 +8,30 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// claims makes the Workspaces that were claimed in the Org (O-6) and gives back
-// the claims of those that are gone.
+// claims creates the child Workspaces that are claimed in the Organization (O-6), and
+// removes the claims of Workspaces that do not exist any more.
 type claims struct {
-	place    place
-	existing func(org string) []string
-	read     func(ctx context.Context, org string) (*v1alpha1.Organization, error)
-	create   func(ctx context.Context, cluster string, w tenancy.Workspace) error
-	exists   func(ctx context.Context, cluster, workspace string) (bool, error)
+	cluster  clusterFunc
+	children func(org string) []tenancy.Workspace
+	// read and exists ask kcp itself.
+	read   func(ctx context.Context, org string) (*v1alpha1.Organization, error)
+	create func(ctx context.Context, cluster string, w tenancy.Workspace) error
+	exists func(ctx context.Context, cluster, workspace string) (bool, error)
 }
 
 func (*claims) Condition() string { return v1alpha1.ConditionClaimsHandled }
 
 func (s *claims) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Result, error) {
-	cluster, ok := s.place(org.Name)
+	cluster, ok := s.cluster(org.Name)
 	if !ok || org.Status.DeletionRequestedAt != nil || !org.DeletionTimestamp.IsZero() {
 		return controller.Result{}, nil
 	}
+	var existing []string
+	for _, ws := range s.children(org.Name) {
+		existing = append(existing, ws.UUID)
+	}
 	var err error
-	org.Spec.WorkspaceClaims, err = tenancy.SettleClaims(org.Spec.WorkspaceClaims, s.existing(org.Name), tenancy.Claimed{
+	org.Spec.WorkspaceClaims, err = tenancy.SettleClaims(org.Spec.WorkspaceClaims, existing, tenancy.Claimed{
 		Claims: func() ([]v1alpha1.Claim, error) {
 			now, err := s.read(ctx, org.Name)
 			if err != nil {

@@ -19,10 +19,10 @@ func TestO6_ClaimedWorkspacesAreMadeInTheOrgsWorkspace(t *testing.T) {
 	o.Spec.WorkspaceClaims = []v1alpha1.Claim{{UUID: "unseen"}, {UUID: "gone"}, asked}
 	var made []tenancy.Workspace
 	step := &claims{
-		place: func(org string) (string, bool) { return "c", org == "o" },
-		existing: func(org string) []string {
+		cluster: func(org string) (string, bool) { return "c", org == "o" },
+		children: func(org string) []tenancy.Workspace {
 			require.Equal(t, "o", org)
-			return []string{"seen"}
+			return []tenancy.Workspace{{UUID: "seen"}}
 		},
 		read: func(_ context.Context, org string) (*v1alpha1.Organization, error) {
 			require.Equal(t, "o", org)
@@ -63,7 +63,7 @@ func TestO6_ClaimedWorkspacesAreMadeInTheOrgsWorkspace(t *testing.T) {
 func TestO13_NothingIsMadeInADeletedOrg(t *testing.T) {
 	t.Parallel()
 	now := metav1.Now()
-	step := &claims{place: func(org string) (string, bool) { return "c", org == "o" }}
+	step := &claims{cluster: func(org string) (string, bool) { return "c", org == "o" }}
 	deleted, going, unplaced := tenancy.NewOrganization("o", "O", "alice"), tenancy.NewOrganization("o", "O", "alice"), tenancy.NewOrganization("p", "P", "alice")
 	deleted.Status.DeletionRequestedAt, going.DeletionTimestamp = &now, &now
 	for _, o := range []*v1alpha1.Organization{deleted, going, unplaced} {

@@ -1,4 +1,9 @@
-// Package organization makes an Org out of an Organization: its kcp Workspace,
-// the first admin's Membership while the hub's initializer holds kcp back, and
-// then Ready (O-11).
+// Package organization reconciles Organizations: the kcp Workspace of an Organization,
+// the Membership of its first admin, and its APIBindings. It also creates claimed child
+// Workspaces, carries out membership changes, deactivates what is soft-deleted and
+// removes it after the grace period.
+//
+// kcp creates the Workspace with the hub's initializer and keeps it from becoming Ready
+// until the hub removes the initializer. The hub does so after the first admin's
+// Membership exists. So an Organization that is Ready has all its parts (O-11).
 package organization

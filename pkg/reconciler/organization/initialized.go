@@ -10,13 +10,12 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/controller"
 )
 
-// initialized tells kcp that the hub's part is there and waits until kcp says
-// that the Workspace is ready.
+// initialized removes the hub's initializer from the Organization's logical cluster and
+// waits until kcp reports the Workspace Ready.
 type initialized struct {
-	workspace func(org string) (*kcptenancyv1alpha1.Workspace, bool)
-	waiting   func(org string) (cluster string, ok bool)
-	// remove takes the hub's initializer off the Org's logical cluster.
-	remove func(ctx context.Context, org, cluster string) error
+	workspace    func(org string) (*kcptenancyv1alpha1.Workspace, bool)
+	initializing func(org string) (cluster string, ok bool)
+	initialize   func(ctx context.Context, org, cluster string) error
 }
 
 func (*initialized) Condition() string { return v1alpha1.ConditionWorkspaceReady }
@@ -26,9 +25,9 @@ func (s *initialized) Reconcile(ctx context.Context, org *v1alpha1.Organization)
 		return controller.Result{}, nil
 	}
 	waiting := controller.Result{Message: "kcp is finishing the organization's workspace", Stop: true}
-	cluster, ok := s.waiting(org.Name)
+	cluster, ok := s.initializing(org.Name)
 	if !ok {
 		return waiting, nil
 	}
-	return waiting, s.remove(ctx, org.Name, cluster)
+	return waiting, s.initialize(ctx, org.Name, cluster)
 }

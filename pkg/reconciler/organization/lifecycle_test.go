@@ -243,7 +243,7 @@ func TestO13_ParentsWaitForTheirChildren(t *testing.T) {
 	leaving := true
 	m.more = func(c *organization.Config) {
 		configure(c)
-		c.ListWorkspaces = func(context.Context, string) ([]kcptenancyv1alpha1.Workspace, error) {
+		c.Workspaces.List = func(context.Context, string) ([]kcptenancyv1alpha1.Workspace, error) {
 			if !leaving {
 				return nil, nil
 			}

@@ -91,7 +91,7 @@ func (r *roster) names() []string {
 }
 
 func (r *roster) step(there bool) *members {
-	return &members{place: func(string) (string, bool) { return "c", there }, list: r.list, remove: r.remove, demote: r.demote}
+	return &members{cluster: func(string) (string, bool) { return "c", there }, list: r.list, remove: r.remove, setRole: r.demote}
 }
 
 func decided(user string, role v1alpha1.Role, cascade bool) v1alpha1.MembershipChange {

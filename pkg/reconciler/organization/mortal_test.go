@@ -65,25 +65,25 @@ func newMortal(t *testing.T) *mortal {
 }
 
 func (m *mortal) configure(c *organization.Config) {
-	c.Grace, c.Orgs = grace, "orgs"
-	c.Children = func(string) []tenancy.Workspace {
+	c.Grace, c.OrgsCluster = grace, "orgs"
+	c.Cache.Children = func(string) []tenancy.Workspace {
 		return slices.SortedFunc(maps.Values(m.children), func(a, b tenancy.Workspace) int { return strings.Compare(a.UUID, b.UUID) })
 	}
-	c.Freeze = func(_ context.Context, cluster string) error {
+	c.Clusters.Deactivate = func(_ context.Context, cluster string) error {
 		if m.refused != nil {
 			return m.refused
 		}
 		return m.Call("freeze "+cluster, func() { m.frozen[cluster] = true })
 	}
-	c.Thaw = func(_ context.Context, cluster string) error {
+	c.Clusters.Activate = func(_ context.Context, cluster string) error {
 		if m.thawing != nil {
 			m.thawing(cluster)
 		}
 		return m.Call("thaw "+cluster, func() { delete(m.frozen, cluster) })
 	}
-	c.Shut = func(cluster string) bool { return m.frozen[cluster] }
-	c.Release = func(_ context.Context, cluster string) error { return m.Call("release "+cluster, func() {}) }
-	c.Remove = func(_ context.Context, o *v1alpha1.Organization) error {
+	c.Clusters.Deactivated = func(cluster string) bool { return m.frozen[cluster] }
+	c.Clusters.ActivateForDeletion = func(_ context.Context, cluster string) error { return m.Call("release "+cluster, func() {}) }
+	c.Organizations.Delete = func(_ context.Context, o *v1alpha1.Organization) error {
 		return m.Call("remove it", func() {
 			if m.withdrawn != nil {
 				m.withdrawn()
@@ -91,13 +91,13 @@ func (m *mortal) configure(c *organization.Config) {
 			m.org = kcptest.Removed(m.org, o, m.clock.Now())
 		})
 	}
-	c.OwnWorkspace = func(context.Context, string) (ws *kcptenancyv1alpha1.Workspace, ok bool, err error) {
+	c.Workspaces.Own = func(context.Context, string) (ws *kcptenancyv1alpha1.Workspace, ok bool, err error) {
 		err = m.Call("look", func() { ws, ok = m.ws, m.ws != nil })
 		return ws, ok, err
 	}
-	c.ListWorkspaces = func(_ context.Context, cluster string) (list []kcptenancyv1alpha1.Workspace, err error) {
+	c.Workspaces.List = func(_ context.Context, cluster string) (list []kcptenancyv1alpha1.Workspace, err error) {
 		err = m.Call("workspaces of "+cluster, func() {
-			for _, ws := range c.Children(uuid) {
+			for _, ws := range c.Cache.Children(uuid) {
 				o := kcptenancyv1alpha1.Workspace{}
 				o.Name = ws.UUID
 				list = append(list, o)
@@ -105,14 +105,14 @@ func (m *mortal) configure(c *organization.Config) {
 		})
 		return list, err
 	}
-	c.RemoveWorkspace = func(_ context.Context, cluster string, ws *kcptenancyv1alpha1.Workspace) error {
+	c.Workspaces.Delete = func(_ context.Context, cluster string, ws *kcptenancyv1alpha1.Workspace) error {
 		return m.Call("remove workspace "+ws.Name+" from "+cluster, func() {
 			if delete(m.children, ws.Name); ws.Name == uuid {
 				m.ws = nil
 			}
 		})
 	}
-	c.ListMemberships = func(_ context.Context, cluster string) (list []v1alpha1.Membership, err error) {
+	c.Memberships.List = func(_ context.Context, cluster string) (list []v1alpha1.Membership, err error) {
 		err = m.Call("memberships of "+cluster, func() {
 			for _, name := range slices.Sorted(maps.Keys(m.held)) {
 				list = append(list, m.held[name])
@@ -120,13 +120,13 @@ func (m *mortal) configure(c *organization.Config) {
 		})
 		return list, err
 	}
-	c.RemoveMembership = func(_ context.Context, _ string, held *v1alpha1.Membership) error {
+	c.Memberships.Delete = func(_ context.Context, _ string, held *v1alpha1.Membership) error {
 		return m.Call("remove "+held.Name, func() { delete(m.held, held.Name) })
 	}
 	c.Purged = func(_ context.Context, _ *v1alpha1.Organization, counts map[string]int) {
 		m.purged = append(m.purged, counts)
 	}
-	c.ChildExists = func(context.Context, string, string) (bool, error) { return true, nil }
+	c.Workspaces.ChildExists = func(context.Context, string, string) (bool, error) { return true, nil }
 }
 
 // mark sets the time of deletion, or takes it.

@@ -13,111 +13,126 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Config is what the reconciler reads from memory and writes to kcp.
+// Config holds what the steps need.
 type Config struct {
 	Tree  tenancy.Tree
 	Clock clock.PassiveClock
-	Get   func(controller.Key) (*v1alpha1.Organization, bool)
-	// Workspace reads an Org's own kcp Workspace.
-	Workspace func(org string) (*kcptenancyv1alpha1.Workspace, bool)
-	// Waiting is the logical cluster of an Org that waits for nothing but the hub's
-	// initializer.
-	Waiting func(org string) (cluster string, ok bool)
-	// Memberships are those in the Org whose workspace is in the cluster.
-	Memberships func(cluster string) []*v1alpha1.Membership
+	// Grace is the time during which a soft-deleted Organization can be undeleted.
+	Grace time.Duration
+	// PersonalRole is the role of a User in their personal Organization.
+	PersonalRole v1alpha1.Role
+	// OrgsCluster is the logical cluster of Organizations and of their kcp Workspaces.
+	OrgsCluster string
 
-	// Children are the Workspaces in an Org.
+	Cache         Cache
+	Organizations Organizations
+	Workspaces    Workspaces
+	Memberships   Memberships
+	Clusters      Clusters
+	// Bindings are the APIBindings in the workspaces of Organizations.
+	Bindings tenancy.Bindings
+	// Purged reports that an Organization is removed for good, with the number of objects
+	// of each kind that were removed with it.
+	Purged func(ctx context.Context, o *v1alpha1.Organization, counts map[string]int)
+}
+
+// Cache reads from the views.
+type Cache struct {
+	// Workspace returns the kcp Workspace of an Organization.
+	Workspace func(org string) (*kcptenancyv1alpha1.Workspace, bool)
+	// Initializing returns the logical cluster of an Organization if it waits for nothing
+	// but the hub's initializer.
+	Initializing func(org string) (cluster string, ok bool)
+	// Memberships returns those of the Organization whose workspace is in the cluster.
+	Memberships func(cluster string) []*v1alpha1.Membership
+	// Children returns the child Workspaces of an Organization.
 	Children func(org string) []tenancy.Workspace
 	User     func(name string) (*v1alpha1.User, bool)
-	// PersonalRole is what people are in their personal Org.
-	PersonalRole v1alpha1.Role
-	// Grace is how long what was deleted can be undeleted.
-	Grace time.Duration
-	// Orgs is the logical cluster of the Orgs' own workspaces.
-	Orgs string
+}
 
-	Patch            func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
-	CreateWorkspace  func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error
-	CreateMembership func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
-	// CreateChild makes a Workspace in the Org whose own is in the cluster, which may be
-	// there already.
+// Organizations reads and writes Organizations.
+type Organizations struct {
+	// Get reads from the cache.
+	Get func(controller.Key) (*v1alpha1.Organization, bool)
+	// Read reads from kcp. It fails with controller.ErrRetry if the Organization is gone.
+	Read  func(ctx context.Context, org string) (*v1alpha1.Organization, error)
+	Patch func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
+	// Delete deletes just this version of an Organization.
+	Delete func(ctx context.Context, o *v1alpha1.Organization) error
+}
+
+// Workspaces reads and writes Workspaces in kcp: those of Organizations and, where a
+// cluster is named, the child Workspaces in the Organization with that cluster.
+type Workspaces struct {
+	Create func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error
+	// Own reads the Workspace of an Organization.
+	Own func(ctx context.Context, org string) (ws *kcptenancyv1alpha1.Workspace, ok bool, err error)
+	// CreateChild creates a child Workspace, which may exist already.
 	CreateChild func(ctx context.Context, cluster string, w tenancy.Workspace) error
-	// Read, ChildExists and ListMemberships ask kcp itself; Read fails with
-	// controller.ErrRetry where the Org is gone.
-	Read            func(ctx context.Context, org string) (*v1alpha1.Organization, error)
-	ChildExists     func(ctx context.Context, cluster, workspace string) (bool, error)
-	ListMemberships func(ctx context.Context, cluster string) ([]v1alpha1.Membership, error)
-	// RemoveMembership and DemoteMembership change the very Membership that they are
-	// given.
-	RemoveMembership func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
-	DemoteMembership func(ctx context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error
-	// Freeze and Thaw close and open a logical cluster; Release opens one that kcp is
-	// to clean up.
-	Freeze, Thaw, Release func(ctx context.Context, cluster string) error
-	// Shut tells whether a logical cluster is closed.
-	Shut func(cluster string) bool
-	// Remove removes the very Organization that it is given.
-	Remove func(ctx context.Context, o *v1alpha1.Organization) error
-	// OwnWorkspace and ListWorkspaces ask kcp itself.
-	OwnWorkspace    func(ctx context.Context, org string) (*kcptenancyv1alpha1.Workspace, bool, error)
-	ListWorkspaces  func(ctx context.Context, cluster string) ([]kcptenancyv1alpha1.Workspace, error)
-	RemoveWorkspace func(ctx context.Context, cluster string, ws *kcptenancyv1alpha1.Workspace) error
-	// Purged tells of an Org that is gone, with what was in it.
-	Purged func(ctx context.Context, o *v1alpha1.Organization, counts map[string]int)
-	// Initialized takes the hub's initializer off the logical cluster.
-	Initialized func(ctx context.Context, org, cluster string) error
-	// Bindings are those of the Orgs' own workspaces.
-	Bindings tenancy.Bindings
+	ChildExists func(ctx context.Context, cluster, workspace string) (bool, error)
+	List        func(ctx context.Context, cluster string) ([]kcptenancyv1alpha1.Workspace, error)
+	// Delete deletes any version of a Workspace and lets kcp delete its content.
+	Delete func(ctx context.Context, cluster string, ws *kcptenancyv1alpha1.Workspace) error
+}
+
+// Memberships reads and writes the Memberships of an Organization in kcp.
+type Memberships struct {
+	List   func(ctx context.Context, cluster string) ([]v1alpha1.Membership, error)
+	Create func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
+	// Delete and SetRole change just this version of a Membership; otherwise they fail
+	// with controller.ErrRetry.
+	Delete  func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
+	SetRole func(ctx context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error
+}
+
+// Clusters activates and deactivates logical clusters.
+type Clusters struct {
+	Deactivate, Activate, ActivateForDeletion func(ctx context.Context, cluster string) error
+	// Deactivated reads from the cache.
+	Deactivated func(cluster string) bool
+	// Initialize removes the hub's initializer from the logical cluster of an Organization.
+	Initialize func(ctx context.Context, org, cluster string) error
 }
 
 // New returns the reconciler.
 func New(c Config) controller.Func {
-	place := where(c.Workspace, c.Waiting)
+	cluster := boundCluster(c.Cache.Workspace, c.Cache.Initializing)
 	return controller.Reconcile(controller.Kind[*v1alpha1.Organization]{
-		Get:     c.Get,
+		Get:     c.Organizations.Get,
 		Copy:    (*v1alpha1.Organization).DeepCopy,
 		Status:  func(o *v1alpha1.Organization) *v1alpha1.CommonStatus { return &o.Status.CommonStatus },
-		Patch:   c.Patch,
+		Patch:   c.Organizations.Patch,
 		Clock:   c.Clock,
 		Leaving: func(o *v1alpha1.Organization) bool { return o.Status.DeletionRequestedAt != nil },
 	},
 		&lifecycle{
-			grace: c.Grace, clock: c.Clock, workspace: c.Workspace, children: c.Children,
-			freeze: c.Freeze, thaw: c.Thaw, shut: c.Shut, remove: c.Remove,
+			grace: c.Grace, clock: c.Clock, workspace: c.Cache.Workspace, children: c.Cache.Children,
+			clusters: c.Clusters, remove: c.Organizations.Delete,
 			cascade: &cascade{
-				orgs: c.Orgs, own: c.OwnWorkspace, open: c.Release,
-				workspaces: c.ListWorkspaces, memberships: c.ListMemberships,
-				removeWorkspace: c.RemoveWorkspace, removeMembership: c.RemoveMembership, purged: c.Purged,
+				orgsCluster: c.OrgsCluster, workspaces: c.Workspaces, memberships: c.Memberships,
+				activateForDeletion: c.Clusters.ActivateForDeletion, purged: c.Purged,
 			},
 		},
-		&workspace{tree: c.Tree, get: c.Workspace, place: place, now: c.now, create: c.CreateWorkspace},
-		&binding{place: place, bindings: c.Bindings},
+		&workspace{tree: c.Tree, get: c.Cache.Workspace, cluster: cluster, current: c.current, create: c.Workspaces.Create},
+		&binding{cluster: cluster, bindings: c.Bindings},
 		&firstAdmin{
-			place: place, user: c.User, personal: c.PersonalRole, memberships: c.Memberships,
-			list: c.ListMemberships, now: c.now, create: c.CreateMembership,
+			cluster: cluster, user: c.Cache.User, personalRole: c.PersonalRole, cached: c.Cache.Memberships,
+			list: c.Memberships.List, current: c.current, create: c.Memberships.Create,
 		},
-		&initialized{workspace: c.Workspace, waiting: c.Waiting, remove: c.Initialized},
-		&claims{place: place, existing: c.existing, read: c.Read, create: c.CreateChild, exists: c.ChildExists},
-		&members{place: place, list: c.ListMemberships, remove: c.RemoveMembership, demote: c.DemoteMembership},
+		&initialized{workspace: c.Cache.Workspace, initializing: c.Cache.Initializing, initialize: c.Clusters.Initialize},
+		&claims{cluster: cluster, children: c.Cache.Children, read: c.Organizations.Read, create: c.Workspaces.CreateChild, exists: c.Workspaces.ChildExists},
+		&members{cluster: cluster, list: c.Memberships.List, remove: c.Memberships.Delete, setRole: c.Memberships.SetRole},
 	)
 }
 
-// now is what kcp has of the very Organization that it is given, or
-// controller.ErrRetry where that is gone, or on its way: memory will say so, too.
-type now func(ctx context.Context, org *v1alpha1.Organization) (*v1alpha1.Organization, error)
+// current reads just this Organization from kcp. It fails with controller.ErrRetry if
+// the Organization is gone or is being deleted; the cache will follow.
+type current func(ctx context.Context, org *v1alpha1.Organization) (*v1alpha1.Organization, error)
 
-func (c Config) now(ctx context.Context, org *v1alpha1.Organization) (*v1alpha1.Organization, error) {
-	held, err := c.Read(ctx, org.Name)
-	if err == nil && (held.UID != org.UID || !held.DeletionTimestamp.IsZero()) {
+func (c Config) current(ctx context.Context, org *v1alpha1.Organization) (*v1alpha1.Organization, error) {
+	read, err := c.Organizations.Read(ctx, org.Name)
+	if err == nil && (read.UID != org.UID || !read.DeletionTimestamp.IsZero()) {
 		err = fmt.Errorf("%w: the organization is gone", controller.ErrRetry)
 	}
-	return held, err
-}
-
-func (c Config) existing(org string) []string {
-	var uuids []string
-	for _, ws := range c.Children(org) {
-		uuids = append(uuids, ws.UUID)
-	}
-	return uuids
+	return read, err
 }

@@ -58,56 +58,66 @@ func (k *kcp) pass(t *testing.T) (controller.Result, error) {
 	require.NoError(t, err)
 	key := controller.Key{Cluster: "orgs", Name: uuid}
 	config := organization.Config{
-		Tree: tree, Clock: k.clock,
-		Get:         func(controller.Key) (*v1alpha1.Organization, bool) { return k.org, k.org != nil },
-		Workspace:   func(string) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, k.ws != nil },
-		Waiting:     func(string) (string, bool) { return "org1", k.waiting },
-		Shut:        func(string) bool { return false },
-		Memberships: func(string) []*v1alpha1.Membership { return k.memberships },
-		User:        func(name string) (*v1alpha1.User, bool) { return &v1alpha1.User{}, name == "alice" },
-		Children:    func(string) []tenancy.Workspace { return nil }, PersonalRole: v1alpha1.RoleAdmin,
-		Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
-			if k.org == nil {
-				return apierrors.NewNotFound(v1alpha1.SchemeGroupVersion.WithResource("organizations").GroupResource(), uuid)
-			}
-			changed := kcptest.Patched(t, k.org, patch)
-			if subresource == "" {
-				require.True(t, equality.Semantic.DeepEqual(k.org.Status, changed.Status), "metadata or spec, and status, never change in one")
-			}
-			if k.org = changed; kcptest.Gone(changed) {
-				k.org = nil
-			}
-			return nil
+		Tree: tree, Clock: k.clock, PersonalRole: v1alpha1.RoleAdmin,
+		Cache: organization.Cache{
+			Workspace:    func(string) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, k.ws != nil },
+			Initializing: func(string) (string, bool) { return "org1", k.waiting },
+			Memberships:  func(string) []*v1alpha1.Membership { return k.memberships },
+			User:         func(name string) (*v1alpha1.User, bool) { return &v1alpha1.User{}, name == "alice" },
+			Children:     func(string) []tenancy.Workspace { return nil },
 		},
-		Read: func(context.Context, string) (*v1alpha1.Organization, error) {
-			if k.now != nil {
-				return k.now()
-			}
-			return k.org, nil
+		Organizations: organization.Organizations{
+			Get: func(controller.Key) (*v1alpha1.Organization, bool) { return k.org, k.org != nil },
+			Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
+				if k.org == nil {
+					return apierrors.NewNotFound(v1alpha1.SchemeGroupVersion.WithResource("organizations").GroupResource(), uuid)
+				}
+				changed := kcptest.Patched(t, k.org, patch)
+				if subresource == "" {
+					require.True(t, equality.Semantic.DeepEqual(k.org.Status, changed.Status), "metadata or spec, and status, never change in one")
+				}
+				if k.org = changed; kcptest.Gone(changed) {
+					k.org = nil
+				}
+				return nil
+			},
+			Read: func(context.Context, string) (*v1alpha1.Organization, error) {
+				if k.now != nil {
+					return k.now()
+				}
+				return k.org, nil
+			},
 		},
-		ListMemberships: func(_ context.Context, cluster string) (list []v1alpha1.Membership, err error) {
-			require.Equal(t, "org1", cluster)
-			for _, m := range k.memberships {
-				list = append(list, *m)
-			}
-			return append(list, k.held...), k.failure
+		Workspaces: organization.Workspaces{
+			Create: func(_ context.Context, ws *kcptenancyv1alpha1.Workspace) error {
+				k.Did = append(k.Did, "create workspace "+string(ws.Spec.Type.Name)+" of "+ws.Spec.Type.Path)
+				if k.failure == nil {
+					k.ws = ws
+				}
+				return k.failure
+			},
 		},
-		CreateWorkspace: func(_ context.Context, ws *kcptenancyv1alpha1.Workspace) error {
-			k.Did = append(k.Did, "create workspace "+string(ws.Spec.Type.Name)+" of "+ws.Spec.Type.Path)
-			if k.failure == nil {
-				k.ws = ws
-			}
-			return k.failure
+		Memberships: organization.Memberships{
+			List: func(_ context.Context, cluster string) (list []v1alpha1.Membership, err error) {
+				require.Equal(t, "org1", cluster)
+				for _, m := range k.memberships {
+					list = append(list, *m)
+				}
+				return append(list, k.held...), k.failure
+			},
+			Create: func(_ context.Context, cluster string, m *v1alpha1.Membership) error {
+				k.Did = append(k.Did, "create membership "+m.Name+" in "+cluster)
+				k.memberships = append(k.memberships, m)
+				return nil
+			},
 		},
-		CreateMembership: func(_ context.Context, cluster string, m *v1alpha1.Membership) error {
-			k.Did = append(k.Did, "create membership "+m.Name+" in "+cluster)
-			k.memberships = append(k.memberships, m)
-			return nil
-		},
-		Initialized: func(_ context.Context, _, cluster string) error {
-			k.Did = append(k.Did, "initialized "+cluster)
-			k.waiting = false
-			return nil
+		Clusters: organization.Clusters{
+			Deactivated: func(string) bool { return false },
+			Initialize: func(_ context.Context, _, cluster string) error {
+				k.Did = append(k.Did, "initialized "+cluster)
+				k.waiting = false
+				return nil
+			},
 		},
 	}
 	if k.more != nil {
@@ -304,7 +314,7 @@ func TestTheFirstAdminIsWhoMadeTheOrg(t *testing.T) {
 				if c.role != "" {
 					config.PersonalRole = c.role
 				}
-				config.User = func(name string) (*v1alpha1.User, bool) {
+				config.Cache.User = func(name string) (*v1alpha1.User, bool) {
 					u := &v1alpha1.User{}
 					u.CreationTimestamp = metav1.NewTime(k.clock.Now().Add(c.made))
 					return u, name == "alice"

@@ -11,15 +11,15 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// workspace makes the Org's kcp Workspace and waits until kcp has bound the APIs
-// in it. It asks kcp for the Org before: the Workspace of one that was purged meanwhile
-// nobody would remove again.
+// workspace creates the Organization's kcp Workspace and waits until kcp has bound the
+// APIs in it. Before it creates the Workspace it reads the Organization from kcp: the
+// Workspace of an Organization that was purged meanwhile would stay for ever.
 type workspace struct {
-	tree   tenancy.Tree
-	get    func(org string) (*kcptenancyv1alpha1.Workspace, bool)
-	place  place
-	now    now
-	create func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error
+	tree    tenancy.Tree
+	get     func(org string) (*kcptenancyv1alpha1.Workspace, bool)
+	cluster clusterFunc
+	current current
+	create  func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error
 }
 
 func (*workspace) Condition() string { return v1alpha1.ConditionWorkspaceBound }
@@ -28,13 +28,13 @@ func (s *workspace) Reconcile(ctx context.Context, org *v1alpha1.Organization) (
 	org.Status.WorkspacePath = s.tree.Org(org.Name)
 	own, ok := s.get(org.Name)
 	if ok && !own.DeletionTimestamp.IsZero() {
-		return controller.Result{Message: "somebody deleted the organization's workspace by hand; what was in it is lost, and it is made anew when kcp has removed it", Stop: true}, nil
+		return controller.Result{Message: "somebody deleted the organization's workspace by hand; its content is lost, and it is created again after kcp has removed it", Stop: true}, nil
 	}
 	if !ok {
 		if !org.DeletionTimestamp.IsZero() {
 			return controller.Result{Message: "the organization is being deleted", Stop: true}, nil
 		}
-		if _, err := s.now(ctx, org); err != nil {
+		if _, err := s.current(ctx, org); err != nil {
 			return controller.Result{}, err
 		}
 		ws := &kcptenancyv1alpha1.Workspace{}
@@ -44,24 +44,23 @@ func (s *workspace) Reconcile(ctx context.Context, org *v1alpha1.Organization) (
 			return controller.Result{}, err
 		}
 	}
-	if _, ok := s.place(org.Name); !ok {
-		return controller.Result{Message: "kcp is making the organization's workspace", Stop: true}, nil
+	if _, ok := s.cluster(org.Name); !ok {
+		return controller.Result{Message: "kcp is creating the organization's workspace", Stop: true}, nil
 	}
 	return controller.Result{}, nil
 }
 
-// place is the logical cluster of an Org whose APIs are bound: it is ready, or
-// waits for nothing but the hub.
-type place func(org string) (cluster string, ok bool)
+// clusterFunc returns the logical cluster of an Organization after kcp has bound its
+// APIs: the cluster is Ready, or waits for nothing but the hub's initializer.
+type clusterFunc func(org string) (cluster string, ok bool)
 
-// where finds the place of an Org: its Workspace says so when it is ready, and
-// before that the logical cluster itself, which kcp's Workspace follows only now
-// and then.
-func where(get func(org string) (*kcptenancyv1alpha1.Workspace, bool), waiting func(org string) (string, bool)) place {
+// boundCluster returns the clusterFunc that asks the kcp Workspace and, until that is
+// Ready, the logical cluster itself: kcp updates the Workspace only now and then.
+func boundCluster(get func(org string) (*kcptenancyv1alpha1.Workspace, bool), initializing func(org string) (string, bool)) clusterFunc {
 	return func(org string) (string, bool) {
 		if ws, ok := get(org); ok && ws.Status.Phase == kcpcorev1alpha1.LogicalClusterPhaseReady {
 			return ws.Spec.Cluster, true
 		}
-		return waiting(org)
+		return initializing(org)
 	}
 }

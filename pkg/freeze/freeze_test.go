@@ -1,9 +1,9 @@
-package server
+package freeze_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"testing"
 
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
@@ -11,8 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/freeze"
 	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
 )
 
@@ -69,7 +69,7 @@ func writesTo(s *kcpfake.Server) []string {
 	return writes
 }
 
-func TestDeactivate_setsThePhaseThenTheAnnotation(t *testing.T) {
+func TestFreezer_setsThePhaseThenTheAnnotation(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name       string
@@ -88,8 +88,8 @@ func TestDeactivate_setsThePhaseThenTheAnnotation(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			s := kcpWith(t, test.is, marked)
-			err := deactivating(s).deactivate(t.Context(), tenantCluster)
-			require.Equal(t, test.retried, errors.Is(err, controller.ErrRetry))
+			err := freezer(s).Deactivate(t.Context(), tenantCluster)
+			require.Equal(t, test.retried, apierrors.IsConflict(err))
 			if !test.retried {
 				require.NoError(t, err)
 			}
@@ -99,26 +99,26 @@ func TestDeactivate_setsThePhaseThenTheAnnotation(t *testing.T) {
 	}
 }
 
-func TestDeactivate_isRefusedWithoutTheRight(t *testing.T) {
+func TestFreezer_forgetsARefusal(t *testing.T) {
 	t.Parallel()
 	s := kcpWith(t, state{ready, false}, marked)
-	f := deactivating(s)
+	f := freezer(s)
 	s.FailBefore(func(r kcpfake.Request) error {
 		if r.Mutating() {
 			return errForbidden
 		}
 		return nil
 	})
-	require.True(t, errs.Is(f.deactivate(t.Context(), tenantCluster), errs.Forbidden))
+	require.True(t, errs.Is(f.Deactivate(t.Context(), tenantCluster), errs.Forbidden))
 	require.Equal(t, state{ready, false}, stateOf(s))
 
 	// The refusal is not remembered.
 	s.FailBefore(nil)
-	require.NoError(t, f.deactivate(t.Context(), tenantCluster))
+	require.NoError(t, f.Deactivate(t.Context(), tenantCluster))
 	require.Equal(t, state{unavailable, true}, stateOf(s))
 }
 
-func TestDeactivate_givesWayToAnotherWriter(t *testing.T) {
+func TestFreezer_givesWayToAnotherWriter(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{writePhase, writeMark} {
 		s := kcpWith(t, state{ready, false}, marked)
@@ -131,12 +131,12 @@ func TestDeactivate_givesWayToAnotherWriter(t *testing.T) {
 			}
 			return nil
 		})
-		require.ErrorIs(t, deactivating(s).deactivate(t.Context(), tenantCluster), controller.ErrRetry, at)
+		require.True(t, apierrors.IsConflict(freezer(s).Deactivate(t.Context(), tenantCluster)), at)
 		require.Equal(t, state{ready, false}, stateOf(s), at)
 	}
 }
 
-func TestActivate_removesTheAnnotationThenSetsThePhase(t *testing.T) {
+func TestFreezer_removesTheAnnotationThenSetsThePhase(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name       string
@@ -154,22 +154,22 @@ func TestActivate_removesTheAnnotationThenSetsThePhase(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			s := kcpWith(t, test.is, test.annotation)
-			require.NoError(t, deactivating(s).activate(t.Context(), tenantCluster))
+			require.NoError(t, freezer(s).Activate(t.Context(), tenantCluster))
 			require.Equal(t, test.want, stateOf(s))
 			require.Equal(t, test.writes, writesTo(s))
 		})
 	}
 }
 
-func TestActivateForDeletion_keepsThePhase(t *testing.T) {
+func TestFreezer_keepsThePhaseForDeletion(t *testing.T) {
 	t.Parallel()
 	s := kcpWith(t, state{unavailable, true}, marked)
-	require.NoError(t, deactivating(s).activateForDeletion(t.Context(), tenantCluster))
+	require.NoError(t, freezer(s).ActivateForDeletion(t.Context(), tenantCluster))
 	require.Equal(t, state{unavailable, false}, stateOf(s))
 	require.Equal(t, []string{writeMark}, writesTo(s))
 }
 
-func TestWithin_activatesForTheWrite(t *testing.T) {
+func TestFreezer_activatesForAWrite(t *testing.T) {
 	t.Parallel()
 	failure := errors.New("the write failed")
 	for _, test := range []struct {
@@ -191,7 +191,7 @@ func TestWithin_activatesForTheWrite(t *testing.T) {
 			t.Parallel()
 			s := kcpWith(t, test.is, marked)
 			deleted := test.deletion[0]
-			err := deactivating(s).within(t.Context(), tenantCluster, func() bool { return deleted }, func() error {
+			err := freezer(s).Within(t.Context(), tenantCluster, func() bool { return deleted }, func() error {
 				require.Equal(t, test.during, stateOf(s))
 				deleted = test.deletion[1]
 				return test.failure
@@ -203,10 +203,10 @@ func TestWithin_activatesForTheWrite(t *testing.T) {
 	}
 }
 
-func TestWithin_succeedsWhereKCPForbidsToDeactivate(t *testing.T) {
+func TestFreezer_writesWhereItMayNotDeactivate(t *testing.T) {
 	t.Parallel()
 	s := kcpWith(t, state{unavailable, false}, marked)
-	err := deactivating(s).within(t.Context(), tenantCluster, func() bool { return true }, func() error {
+	err := freezer(s).Within(t.Context(), tenantCluster, func() bool { return true }, func() error {
 		s.FailBefore(func(r kcpfake.Request) error {
 			if r.Mutating() {
 				return errForbidden
@@ -218,10 +218,10 @@ func TestWithin_succeedsWhereKCPForbidsToDeactivate(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestDeactivate_sendsJSON(t *testing.T) {
+func TestFreezer_namesTheVersionItRead(t *testing.T) {
 	t.Parallel()
 	s := kcpWith(t, state{ready, false}, marked)
-	require.NoError(t, deactivating(s).deactivate(t.Context(), tenantCluster))
+	require.NoError(t, freezer(s).Deactivate(t.Context(), tenantCluster))
 	for _, w := range s.Writes() {
 		var body struct {
 			Metadata struct{ UID, ResourceVersion string }
@@ -232,23 +232,51 @@ func TestDeactivate_sendsJSON(t *testing.T) {
 	}
 }
 
-// deactivator is what is under test.
-type deactivator struct{ *writes }
-
-func deactivating(s *kcpfake.Server) deactivator {
-	return deactivator{&writes{closer: s.Clients(), refused: func() {}}}
+func freezer(s *kcpfake.Server) *freeze.Freezer {
+	return freeze.New(s.Clients(), nil, "give it another kubeconfig")
 }
 
-func (d deactivator) deactivate(ctx context.Context, cluster string) error {
-	return d.freeze(ctx, cluster)
+func TestFreezer_reactivatesOnlyTheVersionItWasGiven(t *testing.T) {
+	t.Parallel()
+	for _, annotation := range []string{marked, markedBefore} {
+		s := kcpWith(t, state{inactive, true}, annotation)
+		lc, err := s.Clients().LogicalClusters(s.URL() + "/clusters/*").GetClient().Get().Resource("logicalclusters").DoRaw(t.Context())
+		require.NoError(t, err)
+		var list kcpcorev1alpha1.LogicalClusterList
+		require.NoError(t, json.Unmarshal(lc, &list))
+		require.Len(t, list.Items, 1)
+
+		old := list.Items[0].DeepCopy()
+		old.ResourceVersion += "0"
+		require.True(t, apierrors.IsConflict(freezer(s).Reactivate(t.Context(), old)))
+		require.Equal(t, state{inactive, true}, stateOf(s))
+		require.NoError(t, freezer(s).Reactivate(t.Context(), &list.Items[0]))
+		require.Equal(t, state{inactive, false}, stateOf(s))
+	}
 }
 
-func (d deactivator) activate(ctx context.Context, cluster string) error { return d.thaw(ctx, cluster) }
-
-func (d deactivator) activateForDeletion(ctx context.Context, cluster string) error {
-	return d.release(ctx, cluster)
+func TestFreezer_deactivatedIsReadFromTheCache(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		annotation string
+		want       bool
+	}{{"", false}, {marked, true}, {markedBefore, true}} {
+		lc := &kcpcorev1alpha1.LogicalCluster{}
+		lc.Annotations = map[string]string{test.annotation: "true"}
+		require.Equal(t, test.want, freeze.New(nil, cache{lc}, "").Deactivated(tenantCluster))
+	}
+	require.False(t, freeze.New(nil, cache{}, "").Deactivated(tenantCluster))
 }
 
-func (d deactivator) within(ctx context.Context, cluster string, deleted func() bool, do func() error) error {
-	return d.writes.within(ctx, cluster, deleted, do)
+// cache holds one logical cluster, or none.
+type cache struct {
+	lc *kcpcorev1alpha1.LogicalCluster
 }
+
+func (c cache) Get(cluster, name string) (*kcpcorev1alpha1.LogicalCluster, bool) {
+	return c.lc, c.lc != nil && cluster == tenantCluster && name == kcpcorev1alpha1.LogicalClusterName
+}
+
+func (cache) InCluster(string) []*kcpcorev1alpha1.LogicalCluster { return nil }
+
+func (cache) All() iter.Seq[*kcpcorev1alpha1.LogicalCluster] { return nil }

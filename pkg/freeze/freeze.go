@@ -1,0 +1,216 @@
+package freeze
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/keymutex"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/views"
+)
+
+const (
+	phaseReady = kcpcorev1alpha1.LogicalClusterPhaseReady
+	// phaseDeactivated is the phase that the hub gives a deactivated cluster.
+	phaseDeactivated = kcpcorev1alpha1.LogicalClusterPhaseUnavailable
+	phaseInactive    = kcpcorev1alpha1.LogicalClusterPhaseInactive
+
+	inactiveAnnotation = kcpcorev1alpha1.LogicalClusterInactiveAnnotationKey
+	// legacyInactiveAnnotation is the older name of the annotation; kcp still honours it.
+	legacyInactiveAnnotation = "internal.kcp.io/inactive"
+	// locks is how many mutexes all clusters share.
+	locks = 64
+)
+
+// Freezer deactivates and activates logical clusters. It serializes the calls for one
+// cluster, because each consists of several writes.
+type Freezer struct {
+	clients *kcp.Clients
+	// inactive has the clusters in phase Unavailable or Inactive.
+	inactive views.Lister[*kcpcorev1alpha1.LogicalCluster]
+	locks    keymutex.KeyMutex
+	// forbidden is the message of the error for a missing right.
+	forbidden string
+}
+
+// New returns a Freezer. clients belong to the identity that may deactivate clusters; no
+// other identity can read deactivated ones. hint tells the operator how to grant the
+// right. It is part of the error that Deactivate returns without the right.
+func New(clients *kcp.Clients, inactive views.Lister[*kcpcorev1alpha1.LogicalCluster], hint string) *Freezer {
+	return &Freezer{
+		clients: clients, inactive: inactive, locks: keymutex.NewHashed(locks),
+		forbidden: "kcp does not let the hub's identity deactivate it; " + hint,
+	}
+}
+
+// Deactivated tells from the cache whether kcp refuses requests to a cluster.
+func (f *Freezer) Deactivated(cluster string) bool {
+	lc, ok := f.inactive.Get(cluster, kcpcorev1alpha1.LogicalClusterName)
+	return ok && kcpcorev1alpha1.IsLogicalClusterInactive(lc.Annotations)
+}
+
+// Deactivate makes kcp refuse all requests to a cluster. It leaves a cluster alone that
+// kcp is still creating or deletes. It fails with errs.Forbidden if the hub's identity
+// may not deactivate clusters.
+func (f *Freezer) Deactivate(ctx context.Context, cluster string) error {
+	defer f.lock(cluster)()
+	return f.deactivate(ctx, cluster)
+}
+
+// Activate makes kcp serve a cluster again.
+func (f *Freezer) Activate(ctx context.Context, cluster string) error {
+	defer f.lock(cluster)()
+	return f.activate(ctx, cluster)
+}
+
+// ActivateForDeletion lets kcp's own controllers work in a cluster so that kcp can
+// delete its content. The cluster keeps its phase and serves nobody else.
+func (f *Freezer) ActivateForDeletion(ctx context.Context, cluster string) error {
+	defer f.lock(cluster)()
+	return f.unmark(ctx, cluster)
+}
+
+// Within calls do, which writes into the cluster. While deactivated returns true, the
+// cluster is activated for the call and deactivated after it.
+func (f *Freezer) Within(ctx context.Context, cluster string, deactivated func() bool, do func() error) error {
+	if !deactivated() {
+		return do()
+	}
+	defer f.lock(cluster)()
+	if err := f.activate(ctx, cluster); err != nil {
+		return err
+	}
+	failure := do()
+	// If the deletion was withdrawn meanwhile, another call activates the cluster, before
+	// this one or after it.
+	if !deactivated() {
+		return failure
+	}
+	if err := f.deactivate(ctx, cluster); !errs.Is(err, errs.Forbidden) {
+		return errors.Join(failure, err)
+	}
+	return failure
+}
+
+func (f *Freezer) lock(cluster string) (unlock func()) {
+	f.locks.LockKey(cluster)
+	return func() { _ = f.locks.UnlockKey(cluster) }
+}
+
+func (f *Freezer) deactivate(ctx context.Context, cluster string) error {
+	lc, err := f.setPhase(ctx, cluster, phaseReady, phaseDeactivated)
+	if apierrors.IsForbidden(err) {
+		return errs.Wrap(errs.Forbidden, err, f.forbidden)
+	}
+	if err != nil || lc == nil {
+		return err
+	}
+	switch lc.Status.Phase {
+	case phaseInactive:
+		// The activation controller makes it Ready first.
+		return apierrors.NewConflict(kcpcorev1alpha1.Resource("logicalclusters"), lc.Name, fmt.Errorf("logical cluster %s is in phase Inactive", cluster))
+	case phaseDeactivated:
+	default:
+		// kcp would still turn a cluster Ready that it is creating.
+		return nil
+	}
+	// The resource version detects a write of Ready since the phase was read.
+	patch, err := patchOf(lc, map[string]any{"annotations": map[string]any{inactiveAnnotation: "true"}}, nil)
+	if err != nil {
+		return err
+	}
+	_, err = f.logicalCluster(cluster).Patch(ctx, kcpcorev1alpha1.LogicalClusterName, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager})
+	return ignoreNotFound(err)
+}
+
+func (f *Freezer) activate(ctx context.Context, cluster string) error {
+	if err := f.unmark(ctx, cluster); err != nil {
+		return err
+	}
+	_, err := f.setPhase(ctx, cluster, phaseDeactivated, phaseReady)
+	return err
+}
+
+// unmark removes the annotation that makes a cluster inactive.
+func (f *Freezer) unmark(ctx context.Context, cluster string) error {
+	patch, err := patchOf(nil, map[string]any{"annotations": unmarked()}, nil)
+	if err != nil {
+		return err
+	}
+	_, err = f.logicalCluster(cluster).Patch(ctx, kcpcorev1alpha1.LogicalClusterName, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager})
+	return ignoreNotFound(err)
+}
+
+// setPhase changes the phase of a cluster from one value to another and leaves every
+// other phase alone. It returns the cluster as it is then, or nil if it is gone.
+func (f *Freezer) setPhase(ctx context.Context, cluster string, from, to kcpcorev1alpha1.LogicalClusterPhaseType) (*kcpcorev1alpha1.LogicalCluster, error) {
+	lc, err := f.logicalCluster(cluster).Get(ctx, kcpcorev1alpha1.LogicalClusterName, metav1.GetOptions{})
+	if err != nil {
+		return nil, ignoreNotFound(err)
+	}
+	if lc.Status.Phase != from {
+		return lc, nil
+	}
+	patch, err := patchOf(lc, nil, map[string]any{"status": map[string]any{"phase": to}})
+	if err != nil {
+		return nil, err
+	}
+	if lc, err = f.logicalCluster(cluster).Patch(ctx, kcpcorev1alpha1.LogicalClusterName, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager}, "status"); err != nil {
+		return nil, ignoreNotFound(err)
+	}
+	return lc, nil
+}
+
+// Reactivate removes the annotation that makes a cluster inactive from just this
+// version of it. kcp then makes an Inactive cluster Ready.
+func (f *Freezer) Reactivate(ctx context.Context, lc *kcpcorev1alpha1.LogicalCluster) error {
+	patch, err := patchOf(lc, map[string]any{"annotations": unmarked()}, nil)
+	if err != nil {
+		return err
+	}
+	_, err = f.logicalCluster(kcp.ClusterOf(lc)).Patch(ctx, lc.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager})
+	return ignoreNotFound(err)
+}
+
+func (f *Freezer) logicalCluster(cluster string) *kcp.Client[*kcpcorev1alpha1.LogicalCluster] {
+	return f.clients.LogicalClusters(f.clients.ClusterURL(cluster))
+}
+
+func unmarked() map[string]any {
+	return map[string]any{inactiveAnnotation: nil, legacyInactiveAnnotation: nil}
+}
+
+// patchOf is a JSON merge patch of metadata and other fields. It applies to just this
+// version of the cluster, or to any version if lc is nil.
+func patchOf(lc *kcpcorev1alpha1.LogicalCluster, metadata, fields map[string]any) ([]byte, error) {
+	of := map[string]any{}
+	maps.Copy(of, metadata)
+	if lc != nil {
+		of["uid"], of["resourceVersion"] = lc.UID, lc.ResourceVersion
+	}
+	all := map[string]any{"metadata": of}
+	maps.Copy(all, fields)
+	patch, err := json.Marshal(all)
+	if err != nil {
+		return nil, fmt.Errorf("encode the patch of a logical cluster: %w", err)
+	}
+	return patch, nil
+}
+
+// ignoreNotFound returns nil for a cluster that is gone. kcp answers Forbidden, and not
+// NotFound, for most of those.
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

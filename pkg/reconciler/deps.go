@@ -1,0 +1,99 @@
+package reconciler
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/freeze"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
+	"github.com/faroshq/kedge-hub/pkg/log"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/views"
+)
+
+// Deps are the dependencies of the controllers.
+type Deps struct {
+	// Clients and Freezer write to kcp. Their writes fail once this replica is not the
+	// leader any more.
+	Clients *kcp.Clients
+	Freezer *freeze.Freezer
+	// Views are the cache that controllers read and subscribe to.
+	Views *views.Views
+	// Clusters are the logical clusters of the hub's tree.
+	Clusters bootstrap.Clusters
+	Settings Settings
+	Metrics  *controller.Metrics
+	Audit    *audit.Log
+	// OnEnqueue is called for every key that a controller enqueues; nil for none.
+	OnEnqueue func(controller string, key controller.Key)
+	// AccessMissing counts the RBAC objects of people that a child Workspace lacks.
+	AccessMissing func(workspace controller.Key) int
+}
+
+// Settings are the options of the hub that controllers depend on.
+type Settings struct {
+	Tree tenancy.Tree
+	// Clock decides when a grace period is over; it runs no faster than kcp's clock.
+	Clock clock.PassiveClock
+	// RequestClock dates requests for deletion; it runs no slower than kcp's clock.
+	RequestClock clock.PassiveClock
+	// DeletionGrace is the time during which something soft-deleted can be undeleted.
+	DeletionGrace time.Duration
+	// PersonalOrgs says whether every User gets a personal Organization, with the role
+	// PersonalOrgRole in it.
+	PersonalOrgs    bool
+	PersonalOrgRole v1alpha1.Role
+	// Template has the manifests that every child Workspace gets.
+	Template []*unstructured.Unstructured
+}
+
+// Controller returns a controller that calls work for each of its keys.
+func (d Deps) Controller(options controller.Options, work controller.Func) *controller.Controller {
+	options.OnEnqueue = d.OnEnqueue
+	return controller.New(options, d.Metrics, work)
+}
+
+// Keys returns the keys of views as those of controllers.
+func Keys(list func() []views.Key) func() []controller.Key {
+	return func() []controller.Key {
+		found := list()
+		keys := make([]controller.Key, len(found))
+		for i, key := range found {
+			keys[i] = controller.Key(key)
+		}
+		return keys
+	}
+}
+
+// Organization returns the key of the Organization with that UUID.
+func (d Deps) Organization(uuid string) controller.Key {
+	return controller.Key{Cluster: d.Clusters.Orgs, Name: uuid}
+}
+
+// User returns the key of the User with that name, and of their UserMembershipIndex.
+func (d Deps) User(name string) controller.Key {
+	return controller.Key{Cluster: d.Clusters.Users, Name: name}
+}
+
+// OrgDeactivated reports whether the workspace of an Organization is deactivated
+// because the Organization is soft-deleted. It takes no writes then.
+func (d Deps) OrgDeactivated(orgCluster string) bool {
+	org, ok := d.Views.OrgByCluster(orgCluster)
+	return ok && org.Organization != nil && org.Status.DeletionRequestedAt != nil && org.DeletionTimestamp.IsZero()
+}
+
+// Purged writes to the log and to the audit log that something was removed for good,
+// with the number of objects that were removed with it.
+func (d Deps) Purged(ctx context.Context, e audit.Event) {
+	e.Actor, e.Action = "kedge-hub", "purge"
+	log.From(ctx).Info("purged", zap.String("org", e.Org), zap.String("workspace", e.Workspace), zap.String("object", e.Object), zap.Any("counts", e.Counts))
+	d.Audit.Write(e)
+}

@@ -1,0 +1,15 @@
+// Package reconciler holds what the controllers of the hub have in common: the
+// dependencies that NewController of every reconciler takes, and the events that concern
+// more than one of them.
+//
+// Each subpackage is one controller. Its controller.go subscribes to the views that
+// enqueue its keys, reads from views and writes to kcp. Its other files contain the
+// steps, which know neither clients nor views: a step is made of a few funcs.
+//
+//	organization     an Organization's kcp Workspace, first admin and members
+//	workspace        the content of a child Workspace
+//	user             sign-up, and the end of a User
+//	membership       the status of a Membership
+//	membershipindex  the UserMembershipIndex of a User
+//	access           the RBAC of people in a child Workspace
+package reconciler

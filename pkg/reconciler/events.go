@@ -1,0 +1,105 @@
+package reconciler
+
+import (
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/views"
+)
+
+// ownFields are the fields of a User or an Organization from which only their own
+// controller derives something.
+const ownFields = views.Status | views.Claims | views.Quota
+
+// OnUserMoved calls f after a change of a User from which other objects are derived.
+func (d Deps) OnUserMoved(f func(name string)) {
+	d.Views.OnUser(func(c views.Change[*v1alpha1.User]) {
+		if c.AnyBut(ownFields) {
+			f(c.Object().Name)
+		}
+	})
+}
+
+// OnOrgMoved calls f after a change of an Organization from which other objects are
+// derived, and after its kcp Workspace moved to another logical cluster. It does not
+// call f while the Organization has no logical cluster.
+func (d Deps) OnOrgMoved(f func(tenancy.Org)) {
+	call := func(uuid string) {
+		if org, ok := d.Views.Org(uuid); ok && org.ClusterID != "" {
+			f(org)
+		}
+	}
+	d.Views.OnOrganization(func(c views.Change[*v1alpha1.Organization]) {
+		if c.AnyBut(ownFields) {
+			call(c.Object().Name)
+		}
+	})
+	d.Views.OnOrgWorkspace(func(c views.Change[*kcptenancyv1alpha1.Workspace]) {
+		if c.Any(views.Added | views.Removed | views.LogicalCluster) {
+			call(c.Object().Name)
+		}
+	})
+}
+
+// OnWorkspaceMoved calls f after a change of a child Workspace from which other objects
+// are derived. Neither the hub's status of a Workspace nor the definitions of tenants in
+// it are such a change.
+func (d Deps) OnWorkspaceMoved(f func(workspace controller.Key)) {
+	d.Views.OnWorkspace(func(c views.Change[*kcptenancyv1alpha1.Workspace]) {
+		if c.AnyBut(views.Status | views.CustomResources | views.KCPStatus) {
+			f(controller.Key{Cluster: c.Cluster(), Name: c.Object().Name})
+		}
+	})
+}
+
+// OnMembershipMoved calls f after a change of a Membership from which other objects are
+// derived; none is from its status.
+func (d Deps) OnMembershipMoved(f func(m *v1alpha1.Membership)) {
+	d.Views.OnMembership(func(c views.Change[*v1alpha1.Membership]) {
+		if c.AnyBut(views.Status) {
+			f(c.Object())
+		}
+	})
+}
+
+// OnRights calls f with a child Workspace after every change that may concern the
+// rights of people in it: of the Memberships, Users and the Organization from which they
+// are derived, and of what the hub keeps in the Workspace.
+func (d Deps) OnRights(f func(workspace controller.Key)) {
+	all := func(org tenancy.Org) {
+		for _, ws := range d.Views.Workspaces(org.UUID()) {
+			f(controller.Key{Cluster: org.ClusterID, Name: ws.UUID})
+		}
+	}
+	d.OnOrgMoved(all)
+	d.OnMembershipMoved(func(m *v1alpha1.Membership) {
+		cluster := kcp.ClusterOf(m)
+		if workspace := tenancy.WorkspaceUUID(m); workspace != "" {
+			f(controller.Key{Cluster: cluster, Name: workspace})
+		} else if org, ok := d.Views.OrgByCluster(cluster); ok {
+			all(org)
+		}
+	})
+	d.OnUserMoved(func(name string) {
+		for _, m := range d.Views.MembershipsOf(name) {
+			if org, ok := d.Views.OrgByCluster(kcp.ClusterOf(m)); ok {
+				all(org)
+			}
+		}
+	})
+	in := func(cluster string) {
+		if key, ok := d.Views.WorkspaceKeyOf(cluster); ok {
+			f(controller.Key(key))
+		}
+	}
+	d.Views.OnNamespace(func(c views.Change[*corev1.Namespace]) { in(c.Cluster()) })
+	d.Views.OnClusterRole(func(c views.Change[*rbacv1.ClusterRole]) { in(c.Cluster()) })
+	d.Views.OnClusterRoleBinding(func(c views.Change[*rbacv1.ClusterRoleBinding]) { in(c.Cluster()) })
+	d.Views.OnBinding(func(c views.Change[*kcpapisv1alpha2.APIBinding]) { in(c.Cluster()) })
+}

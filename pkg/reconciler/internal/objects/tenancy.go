@@ -1,0 +1,49 @@
+package objects
+
+import (
+	"context"
+
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Memberships writes the Memberships of Organizations. A cluster is that of an
+// Organization's workspace.
+type Memberships struct{ Clients *kcp.Clients }
+
+// List reads all Memberships of an Organization from kcp itself.
+func (m Memberships) List(ctx context.Context, cluster string) ([]v1alpha1.Membership, error) {
+	list, err := List(ctx, m.Clients.Memberships(cluster), "memberships", &v1alpha1.MembershipList{})
+	return list.Items, err
+}
+
+// Create creates a Membership, which may exist already.
+func (m Memberships) Create(ctx context.Context, cluster string, o *v1alpha1.Membership) error {
+	return Create(ctx, m.Clients.Memberships(cluster), o)
+}
+
+// Delete deletes just this version of a Membership.
+func (m Memberships) Delete(ctx context.Context, cluster string, o *v1alpha1.Membership) error {
+	return DeleteUnchanged(ctx, m.Clients.Memberships(cluster), o)
+}
+
+// SetRole changes the role of just this version of a Membership.
+func (m Memberships) SetRole(ctx context.Context, cluster string, o *v1alpha1.Membership, role v1alpha1.Role) error {
+	return Merge(ctx, m.Clients.Memberships(cluster), o, map[string]any{"spec": map[string]any{"role": role}})
+}
+
+// CreateWorkspace creates a child Workspace, which may exist already.
+func CreateWorkspace(ctx context.Context, clients *kcp.Clients, tree tenancy.Tree, orgCluster string, w tenancy.Workspace) error {
+	ws := &kcptenancyv1alpha1.Workspace{}
+	ws.Name, ws.Labels = w.UUID, w.Labels
+	ws.Finalizers = []string{v1alpha1.CascadeFinalizer}
+	ws.Annotations = map[string]string{
+		v1alpha1.DisplayNameAnnotation: w.DisplayName,
+		v1alpha1.CreatedByAnnotation:   w.CreatedBy,
+	}
+	ws.Spec.Type = &kcptenancyv1alpha1.WorkspaceTypeReference{Name: tenancy.TypeWorkspace, Path: tree.Root()}
+	return Create(ctx, clients.Workspaces(orgCluster), ws)
+}

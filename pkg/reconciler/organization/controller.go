@@ -1,0 +1,195 @@
+package organization
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
+	"github.com/faroshq/kedge-hub/pkg/reconciler"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/views"
+)
+
+// NewController returns the controller of Organizations.
+func NewController(d reconciler.Deps) *controller.Controller {
+	bindings := objects.Bindings(d.Clients, d.Clusters.OrgBindings, d.Views.Listers().OrgBindings.InCluster)
+	c := d.Controller(controller.Options{Name: "organization", All: reconciler.Keys(d.Views.OrganizationKeys)}, New(configOf(d, bindings)))
+	enqueue := func(org string) { c.Enqueue(d.Organization(org)) }
+	enqueueCluster := func(cluster string) {
+		if org, ok := d.Views.OrgByCluster(cluster); ok {
+			enqueue(org.UUID())
+		}
+	}
+
+	d.Views.OnOrganization(func(o views.Change[*v1alpha1.Organization]) { enqueue(o.Object().Name) })
+	d.Views.OnOrgWorkspace(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) { enqueue(ws.Object().Name) })
+	d.Views.OnInitializing(func(lc views.Change[*kcpcorev1alpha1.LogicalCluster]) {
+		if lc.New != nil && waitsForHub(d.Clusters, lc.New) {
+			enqueue(lc.New.Spec.Owner.Name)
+		}
+	})
+	// The children of a soft-deleted Organization are deactivated with it.
+	d.Views.OnWorkspace(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
+		if ws.Any(views.Added|views.Removed) || d.OrgDeactivated(ws.Cluster()) {
+			enqueueCluster(ws.Cluster())
+		}
+	})
+	d.Views.OnInactive(func(lc views.Change[*kcpcorev1alpha1.LogicalCluster]) {
+		if of := d.Views.Cluster(lc.Cluster()); of.OrgUUID != "" {
+			enqueue(of.OrgUUID)
+		}
+	})
+	d.OnMembershipMoved(func(m *v1alpha1.Membership) {
+		if tenancy.WorkspaceUUID(m) == "" {
+			enqueueCluster(kcp.ClusterOf(m))
+		}
+	})
+	d.Views.OnOrgBinding(func(b views.Change[*kcpapisv1alpha2.APIBinding]) {
+		if b.New == nil || !bindings.Right(b.New) {
+			enqueueCluster(b.Cluster())
+		}
+	})
+	return c
+}
+
+func configOf(d reconciler.Deps, bindings tenancy.Bindings) Config {
+	orgs := d.Clients.Organizations(d.Clusters.Orgs)
+	listers := d.Views.Listers()
+	memberships := objects.Memberships{Clients: d.Clients}
+	return Config{
+		Tree: d.Settings.Tree, Clock: d.Settings.Clock, Grace: d.Settings.DeletionGrace,
+		PersonalRole: d.Settings.PersonalOrgRole, OrgsCluster: d.Clusters.Orgs,
+		Cache: Cache{
+			Workspace: func(org string) (*kcptenancyv1alpha1.Workspace, bool) {
+				return listers.Workspaces.Get(d.Clusters.Orgs, org)
+			},
+			Initializing: func(org string) (string, bool) { return initializingCluster(d, org) },
+			Memberships:  d.Views.MembershipsIn,
+			Children:     d.Views.Workspaces,
+			User:         d.Views.ByName,
+		},
+		Organizations: Organizations{
+			Get: func(key controller.Key) (*v1alpha1.Organization, bool) {
+				return listers.Organizations.Get(key.Cluster, key.Name)
+			},
+			Read: func(ctx context.Context, org string) (*v1alpha1.Organization, error) {
+				return objects.Read(ctx, orgs, org)
+			},
+			Patch: objects.Commit(d.Clients.Organizations),
+			Delete: func(ctx context.Context, o *v1alpha1.Organization) error {
+				return objects.DeleteUnchanged(ctx, orgs, o)
+			},
+		},
+		Workspaces: workspacesOf(d),
+		Memberships: Memberships{
+			List: memberships.List, Create: memberships.Create, Delete: memberships.Delete, SetRole: memberships.SetRole,
+		},
+		Clusters: Clusters{
+			Deactivate:          objects.RetryConflicts(d.Freezer.Deactivate),
+			Activate:            objects.RetryConflicts(d.Freezer.Activate),
+			ActivateForDeletion: objects.RetryConflicts(d.Freezer.ActivateForDeletion),
+			Deactivated:         d.Freezer.Deactivated,
+			Initialize:          func(ctx context.Context, org, cluster string) error { return initialize(ctx, d, org, cluster) },
+		},
+		Bindings: bindings,
+		Purged: func(ctx context.Context, o *v1alpha1.Organization, counts map[string]int) {
+			d.Purged(ctx, audit.Event{Org: o.Name, Counts: counts})
+		},
+	}
+}
+
+func workspacesOf(d reconciler.Deps) Workspaces {
+	own := d.Clients.Workspaces(d.Clusters.Orgs)
+	return Workspaces{
+		Create: func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error { return objects.Create(ctx, own, ws) },
+		Own: func(ctx context.Context, org string) (*kcptenancyv1alpha1.Workspace, bool, error) {
+			return objects.Find(ctx, own, org)
+		},
+		CreateChild: func(ctx context.Context, cluster string, w tenancy.Workspace) error {
+			return objects.CreateWorkspace(ctx, d.Clients, d.Settings.Tree, cluster, w)
+		},
+		ChildExists: func(ctx context.Context, cluster, workspace string) (bool, error) {
+			return objects.Exists(ctx, d.Clients.Workspaces(cluster), workspace)
+		},
+		List: func(ctx context.Context, cluster string) ([]kcptenancyv1alpha1.Workspace, error) {
+			list, err := objects.List(ctx, d.Clients.Workspaces(cluster), "workspaces", &kcptenancyv1alpha1.WorkspaceList{})
+			return list.Items, err
+		},
+		Delete: func(ctx context.Context, cluster string, ws *kcptenancyv1alpha1.Workspace) error {
+			if err := objects.Delete(ctx, d.Clients.Workspaces(cluster), ws); err != nil || ws.Spec.Cluster == "" {
+				return err
+			}
+			return objects.Retryable(d.Freezer.ActivateForDeletion(ctx, ws.Spec.Cluster))
+		},
+	}
+}
+
+// waitsForHub reports whether the logical cluster belongs to an Organization and the
+// hub's initializer is the only one left.
+func waitsForHub(c bootstrap.Clusters, lc *kcpcorev1alpha1.LogicalCluster) bool {
+	return lc.Spec.Owner != nil && lc.Spec.Owner.Cluster == c.Orgs &&
+		slices.Equal(lc.Status.Initializers, []kcpcorev1alpha1.LogicalClusterInitializer{kcpcorev1alpha1.LogicalClusterInitializer(c.Initializer)})
+}
+
+// initializingCluster finds the logical cluster of an Organization that waits for the
+// hub. Only a few are initializing at any time.
+func initializingCluster(d reconciler.Deps, org string) (cluster string, ok bool) {
+	for lc := range d.Views.Listers().Initializing.All() {
+		if waitsForHub(d.Clusters, lc) && lc.Spec.Owner.Name == org {
+			return kcp.ClusterOf(lc), true
+		}
+	}
+	return "", false
+}
+
+// initialize removes the hub's initializer from an Organization's logical cluster, on
+// the shard that has it.
+func initialize(ctx context.Context, d reconciler.Deps, org, cluster string) error {
+	const field = "/status/initializers"
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": field, "value": []string{d.Clusters.Initializer}},
+		{"op": "replace", "path": field, "value": []string{}},
+	})
+	if err != nil {
+		return err
+	}
+	var last error
+	for _, url := range d.Clusters.Initializing {
+		_, err := d.Clients.LogicalClusters(url+"/clusters/"+cluster).Patch(ctx, kcpcorev1alpha1.LogicalClusterName, types.JSONPatchType, patch, metav1.PatchOptions{}, "status")
+		switch {
+		case err == nil:
+			return touch(ctx, d, org)
+		case apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+			// Another shard has it, or it is initialized already.
+			last = fmt.Errorf("%w: %w", controller.ErrRetry, err)
+		default:
+			return err
+		}
+	}
+	return last
+}
+
+// touch changes an Organization's kcp Workspace so that kcp looks at its logical cluster
+// at once. By itself kcp (0.32) polls with a delay of a fifth of the Workspace's age.
+func touch(ctx context.Context, d reconciler.Deps, org string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.InitializedAnnotation: "true"}}})
+	if err != nil {
+		return err
+	}
+	_, err = d.Clients.Workspaces(d.Clusters.Orgs).Patch(ctx, org, types.MergePatchType, patch, metav1.PatchOptions{})
+	return objects.Retryable(err)
+}
