@@ -20,10 +20,10 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// maxQuota is the largest quota of the schemas.
+// maxQuota is the maximum of quotas in the schemas.
 const maxQuota = 5000
 
-// Views is what the handler reads.
+// Views are the caches that the handler reads.
 type Views interface {
 	People() []*v1alpha1.User
 	ByName(name string) (*v1alpha1.User, bool)
@@ -32,7 +32,7 @@ type Views interface {
 	Workspaces(org string) []tenancy.Workspace
 }
 
-// Store is what the handler writes to.
+// Store is the part of store.Store that the handler uses.
 type Store interface {
 	PatchUser(ctx context.Context, name string, patch any, match func(version string) error) (*v1alpha1.User, error)
 	PatchOrganization(ctx context.Context, uuid string, patch any, match func(version string) error) (*v1alpha1.Organization, error)
@@ -41,18 +41,18 @@ type Store interface {
 // Handler serves /api/admin.
 type Handler struct {
 	Views Views
-	// Await waits until a condition over the views holds. It asks again when a change
-	// touches one of refs.
+	// Await waits until a condition on the caches holds. It evaluates the condition again
+	// after each change that touches one of refs.
 	Await func(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
-	// Followed tells whether what a person may do is in kcp as it should be.
+	// Followed reports whether the bindings of a User in kcp are as desired.
 	Followed func(user string) bool
 	Store    Store
-	// Index is a User's switcher.
+	// Index returns the UserMembershipIndex of a User.
 	Index func(user string) []v1alpha1.MembershipIndexEntry
-	// Orgs are all Orgs, soft-deleted ones included.
+	// Orgs returns all Organizations, soft-deleted ones included.
 	Orgs func() []tenancy.Org
 
-	// FollowTimeout bounds the wait of a write for the views.
+	// FollowTimeout limits the time that a write waits for the caches.
 	FollowTimeout                          time.Duration
 	DeletionGrace                          time.Duration
 	DefaultOrgQuota, DefaultWorkspaceQuota int
@@ -163,7 +163,7 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.Write(w, http.StatusOK, h.userView(u))
 }
 
-// number reads a quota; null gives the default back.
+// number reads a quota. null restores the default.
 func number(spec map[string]any, field string, raw json.RawMessage) error {
 	if raw == nil {
 		return nil

@@ -9,17 +9,17 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// deletion is what was asked to be deleted and is not purged yet.
+// deletion is a soft-deleted object that is not purged yet.
 type deletion struct {
 	// Kind is User, Organization or Workspace.
 	Kind string `json:"kind"`
-	// Name is a User's metadata.name, or a UUID.
+	// Name is the metadata.name of a User, or a UUID.
 	Name                string       `json:"name"`
 	OrgUUID             string       `json:"orgUUID,omitempty"`
 	DisplayName         string       `json:"displayName"`
 	DeletionRequestedAt *metav1.Time `json:"deletionRequestedAt"`
 	PurgeAt             *metav1.Time `json:"purgeAt"`
-	// Purging says that the grace is over.
+	// Purging is true if the grace period is over.
 	Purging bool `json:"purging"`
 }
 

@@ -17,21 +17,21 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// execVersion is the version of the exec plugin's protocol.
+// execVersion is the API version of ExecCredential.
 const execVersion = "client.authentication.k8s.io/v1"
 
-// lifetime is how long kubectl may use a token before it asks again, and learns
-// that the right to it has ended.
+// lifetime is the time after which kubectl requests the token again, and learns if the right
+// to it was revoked.
 const lifetime = 10 * time.Minute
 
 // Handler serves kubeconfigs and /api/credentials.
 type Handler struct {
-	// WorkspaceScope is httpmw's middleware for endpoints of a Workspace.
+	// WorkspaceScope is the middleware of httpmw for endpoints of a Workspace.
 	WorkspaceScope func(http.Handler) http.Handler
-	// Enter is tenancy.Gate's.
+	// Enter is the method of tenancy.Gate.
 	Enter func(user, cluster string) (tenancy.Entry, error)
 	Tree  tenancy.Tree
-	// ExternalURL is the hub's, without a slash at the end; CA is the PEM that its
+	// ExternalURL is the URL of the hub, without a trailing slash. CA is the PEM bundle that
 	// clients trust.
 	ExternalURL string
 	CA          []byte
@@ -50,8 +50,8 @@ func (h *Handler) kubeconfig(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// kubectl merges files and keeps the first of a name, so each Workspace has one
-	// of its own.
+	// kubectl merges kubeconfigs and keeps the first entry of each name, so each Workspace
+	// has its own names.
 	context := "kedge-" + entry.Workspace.UUID
 	server := h.ExternalURL + "/clusters/" + entry.Workspace.ClusterID
 	config := map[string]any{
@@ -81,12 +81,12 @@ func (h *Handler) kubeconfig(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// execCredential is the object of kubectl's exec plugins, in and out.
+// execCredential is the ExecCredential object, in requests and answers.
 type execCredential struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
 	Spec       execSpec `json:"spec"`
-	// Status is replaced by the answer, whatever the question held.
+	// Status of a request is ignored; the answer replaces it.
 	Status map[string]any `json:"status,omitempty"`
 }
 
@@ -99,7 +99,7 @@ type execCluster struct {
 	Server                string `json:"server"`
 	TLSServerName         string `json:"tls-server-name,omitempty"`
 	InsecureSkipTLSVerify bool   `json:"insecure-skip-tls-verify,omitempty"`
-	// CertificateAuthorityData goes back as it came; the hub has no use for it.
+	// CertificateAuthorityData is returned unchanged. The hub does not use it.
 	CertificateAuthorityData string `json:"certificate-authority-data,omitempty"`
 	ProxyURL                 string `json:"proxy-url,omitempty"`
 	DisableCompression       bool   `json:"disable-compression,omitempty"`

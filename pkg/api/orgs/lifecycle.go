@@ -11,13 +11,13 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// remove asks for the Org to be deleted (O-13): it is hidden and frozen at once, and
-// purged when the grace is over.
+// remove requests the deletion of the Organization (O-13). It is hidden and deactivated at
+// once, and purged when the grace period is over.
 func (h *Handler) remove(w http.ResponseWriter, r *http.Request) error {
 	return h.mark(w, r, true, "delete it")
 }
 
-// undelete withdraws the request. An Org that is not deleted stays as it is.
+// undelete withdraws the request. It does not change an Organization that is not deleted.
 func (h *Handler) undelete(w http.ResponseWriter, r *http.Request) error {
 	return h.mark(w, r, false, "undelete it")
 }

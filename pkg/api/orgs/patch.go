@@ -13,14 +13,15 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
-// The limits of the Organization's schema, in characters, said in better words.
+// The limits of the Organization's schema, in characters. They are checked here for better
+// messages.
 const (
 	maxCostCenter   = 128
 	maxBillingKey   = 63
 	maxBillingValue = 256
 )
 
-// patchRequest is the JSON merge patch of an Org.
+// patchRequest is the JSON merge patch of an Organization.
 type patchRequest struct {
 	DisplayName          json.RawMessage `json:"displayName"`
 	WorkspaceCreation    json.RawMessage `json:"workspaceCreation"`
@@ -29,8 +30,8 @@ type patchRequest struct {
 	Billing              json.RawMessage `json:"billing"`
 }
 
-// spec is the patch of the Organization's spec that the request means; empty
-// where it changes nothing.
+// spec converts the request to a patch of the Organization's spec. It is empty if nothing
+// changes.
 func (p patchRequest) spec() (map[string]any, error) {
 	spec := map[string]any{}
 	name, given, err := mergepatch.DisplayName(p.DisplayName)
@@ -69,8 +70,7 @@ func (p patchRequest) spec() (map[string]any, error) {
 	return spec, nil
 }
 
-// billing is the merge patch of an Org's billing, or nil where all of it is to
-// go.
+// billing converts the request to a merge patch of spec.billing, or nil to remove it.
 func billing(raw json.RawMessage) (any, error) {
 	in, err := object("billing", raw)
 	if err != nil || in == nil {
@@ -110,7 +110,7 @@ func labels(raw json.RawMessage) (any, error) {
 	return out, nil
 }
 
-// object reads a member that is an object; nil where the patch takes it away.
+// object reads a member that is an object. It returns nil if the patch removes it.
 func object(field string, raw json.RawMessage) (map[string]json.RawMessage, error) {
 	if mergepatch.IsNull(raw) {
 		return nil, nil
@@ -122,8 +122,8 @@ func object(field string, raw json.RawMessage) (map[string]json.RawMessage, erro
 	return in, nil
 }
 
-// textOrNull reads a string of at most limit characters; nil where the patch
-// takes it away.
+// textOrNull reads a string of at most limit characters. It returns nil if the patch removes
+// it.
 func textOrNull(field string, raw json.RawMessage, limit int) (any, error) {
 	if mergepatch.IsNull(raw) {
 		return nil, nil

@@ -13,7 +13,7 @@ type quota struct {
 	Used  int `json:"used"`
 }
 
-// view is an Org as it is answered.
+// view is an Organization in an answer.
 type view struct {
 	UUID                 string                 `json:"uuid"`
 	DisplayName          string                 `json:"displayName"`
@@ -34,8 +34,8 @@ type view struct {
 	PurgeAt              *metav1.Time           `json:"purgeAt,omitempty"`
 }
 
-// firstAdmin is what the User's index says of the Org (O-4); its creator where it
-// has no row of it yet.
+// firstAdmin is the first admin in the caller's index (O-4), or the creator if the index has no
+// row of the Organization yet.
 func (h *Handler) firstAdmin(user string, o tenancy.Org) string {
 	for _, e := range h.Views.Index(user) {
 		if e.OrgUUID == o.UUID() && e.OrgFirstAdmin != "" {

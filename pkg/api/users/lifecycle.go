@@ -15,7 +15,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// alias is how people name themselves in a path.
+// alias is the name for the caller in a path.
 const alias = "me"
 
 type deletion struct {
@@ -25,8 +25,8 @@ type deletion struct {
 	PurgeAt             *metav1.Time `json:"purgeAt,omitempty"`
 }
 
-// target is the User whom the path names: the caller, or for a platform admin
-// anybody. Everybody else learns nothing of who there is.
+// target is the User in the path: the caller, or any User for a platform admin. The answer
+// for other callers does not reveal which Users exist.
 func (h *Handler) target(r *http.Request) (*v1alpha1.User, error) {
 	caller, name := httpmw.CallerOf(r), chi.URLParam(r, "name")
 	if name == alias || name == caller.User.Name {
@@ -42,8 +42,8 @@ func (h *Handler) target(r *http.Request) (*v1alpha1.User, error) {
 	return u, nil
 }
 
-// remove asks for a person to be deleted (O-8): they can do nothing from now on but
-// withdraw it, and are purged when the grace is over.
+// remove requests the deletion of a User (O-8). The User can only undelete themselves until the
+// grace period is over, and is then purged.
 func (h *Handler) remove(w http.ResponseWriter, r *http.Request) error {
 	return h.mark(w, r, http.StatusAccepted, true)
 }

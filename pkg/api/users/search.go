@@ -10,8 +10,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
-// The search finds a person to invite. It has one short page, so that nobody reads the
-// whole directory with it.
+// The search finds people to invite. It returns one short page, so that it cannot be used to
+// read the whole directory.
 const (
 	minQuery = 2
 	maxQuery = 128

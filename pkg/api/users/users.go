@@ -18,7 +18,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Views is what the handler reads.
+// Views are the caches that the handler reads.
 type Views interface {
 	ByName(name string) (*v1alpha1.User, bool)
 	Index(user string) []v1alpha1.MembershipIndexEntry
@@ -27,7 +27,7 @@ type Views interface {
 	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 }
 
-// Store is what the handler writes to.
+// Store is the part of store.Store that the handler uses.
 type Store interface {
 	PatchUser(ctx context.Context, name string, patch any, match func(version string) error) (*v1alpha1.User, error)
 	MarkUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error), match func(version string) error) (*v1alpha1.User, error)
@@ -37,15 +37,15 @@ type Store interface {
 type Handler struct {
 	Views Views
 	Store Store
-	// DefaultOrgQuota is O-5's number for people without one of their own.
+	// DefaultOrgQuota is the quota of Organizations of a User without spec.orgQuota (O-5).
 	DefaultOrgQuota int
 	DeletionGrace   time.Duration
 	Clock           clock.PassiveClock
-	// FollowTimeout bounds the wait of a write for the views.
+	// FollowTimeout limits the time that a write waits for the caches.
 	FollowTimeout time.Duration
-	// Followed tells whether what a person may do is in kcp as it should be.
+	// Followed reports whether the bindings of a User in kcp are as desired.
 	Followed func(user string) bool
-	// LimitSearch is httpmw's rate limit of the search for people.
+	// LimitSearch is the rate limit of the search, a middleware of httpmw.
 	LimitSearch func(http.Handler) http.Handler
 }
 
@@ -118,7 +118,7 @@ func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.Write(w, http.StatusOK, h.viewOf(u, caller.PlatformAdmin))
 }
 
-// row is one of the caller's index, with what only the operator's flag tells.
+// row is a row of the caller's index with purgeAt, which depends on --deletion-grace.
 type row struct {
 	v1alpha1.MembershipIndexEntry
 	PurgeAt *metav1.Time `json:"purgeAt,omitempty"`

@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Conditional checks that a route which changes an object keeps the condition of
-// If-Match. call makes the request in a new world in which kcp has the object in
-// that version, and memory in the first, and tells how often something was written;
-// code is what is answered where nothing stands against it, after that many writes.
+// Conditional checks that a route which changes an object honours If-Match. call sends the
+// request in a new world, in which kcp has the object in the given version and the caches have
+// the first one, and returns the number of writes. code and writes are the status code and
+// the number of writes if the precondition holds.
 func Conditional(t *testing.T, code, writes int, call func(t *testing.T, header http.Header, version string) (Answer, int)) {
 	t.Helper()
 	const newer = "43"
@@ -50,14 +50,14 @@ func Conditional(t *testing.T, code, writes int, call func(t *testing.T, header 
 	}
 }
 
-// Tagged checks that an answer has the ETag of the object in that version.
+// Tagged checks that an answer has the ETag of that version.
 func (a Answer) Tagged(t testing.TB, code int, version string) {
 	t.Helper()
 	require.Equal(t, code, a.Code, a.Body)
 	require.Equal(t, Tag(version), a.Header.Get("ETag"))
 }
 
-// Untagged checks that an answer is about no one object that is there.
+// Untagged checks that an answer has no ETag, because it is not about one existing object.
 func (a Answer) Untagged(t testing.TB, code int) {
 	t.Helper()
 	require.Equal(t, code, a.Code, a.Body)

@@ -17,15 +17,14 @@ const behind = "dial tcp 10.0.0.1: refused"
 // ErrDown is the error of a store that cannot reach kcp.
 var ErrDown error = errs.Wrap(errs.Unavailable, errors.New(behind), "kcp cannot be reached")
 
-// Down checks that the answer says so, and not what is behind it.
+// Down checks that the answer is 503 and does not reveal the wrapped error.
 func (a Answer) Down(t testing.TB) {
 	t.Helper()
 	a.Refused(t, http.StatusServiceUnavailable)
 	require.NotContains(t, a.Body, "10.0.0.1")
 }
 
-// Active is the condition that tells whether kcp serves something, or was told that
-// it is deleted.
+// Active returns the condition Active of an object that is active, or deactivated if deleted.
 func Active(yes bool) []metav1.Condition {
 	if yes {
 		return []metav1.Condition{{Type: v1alpha1.ConditionActive, Status: metav1.ConditionTrue}}
@@ -33,20 +32,20 @@ func Active(yes bool) []metav1.Condition {
 	return []metav1.Condition{{Type: v1alpha1.ConditionActive, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonWaiting}}
 }
 
-// DeleteUser soft-deletes a person.
+// DeleteUser soft-deletes a User.
 func (w *World) DeleteUser(name string) {
 	u, at := Person(name), Epoch()
 	u.Status.DeletionRequestedAt = &at
 	w.PutUser(u)
 }
 
-// DeleteOrg soft-deletes an Org; no row of it has followed.
+// DeleteOrg soft-deletes an Organization and leaves the indexes unchanged.
 func (w *World) DeleteOrg(uuid string) {
 	at := Epoch()
 	w.ChangeOrg(uuid, func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = &at })
 }
 
-// Reindex makes the rows of all in an Org follow what it is at present.
+// Reindex updates the index rows of an Organization.
 func (w *World) Reindex(uuid string) {
 	org, _ := w.Org(uuid)
 	for _, m := range w.MembershipsIn(org.ClusterID) {

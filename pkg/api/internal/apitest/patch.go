@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MergePatched is a copy of an object to which a JSON merge patch (RFC 7396) was
-// applied, as kcp would, with the next resource version.
+// MergePatched returns a copy of an object with a JSON merge patch (RFC 7396) applied and the
+// next resource version.
 func MergePatched[T any](t testing.TB, object *T, patch any) *T {
 	t.Helper()
 	var target, changes any

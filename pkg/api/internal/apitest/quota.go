@@ -5,7 +5,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// UsedWorkspaces counts what takes a place in an Org's quota (O-6).
+// UsedWorkspaces is the number of Workspaces that count against an Organization's quota (O-6).
 func (w *World) UsedWorkspaces(org string, claims []v1alpha1.Claim) int {
 	var existing []string
 	for _, ws := range w.Workspaces(org) {

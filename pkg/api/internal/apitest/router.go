@@ -23,7 +23,7 @@ import (
 
 const tokenPrefix = "token-of-"
 
-// Token is the bearer token of a person of the world.
+// Token returns the bearer token of a person in the world.
 func Token(user string) string { return tokenPrefix + user }
 
 // Tree is the tree under root:kedge.
@@ -40,7 +40,7 @@ func (tokens) Authenticate(_ context.Context, token string) (*auth.Identity, boo
 	return &auth.Identity{Kind: auth.Person, Issuer: "static", Subject: name, Username: name}, ok, nil
 }
 
-// Router puts the middlewares that the hub has before the routes that mount adds.
+// Router returns the routes that mount adds behind the middleware of the hub.
 func Router(w *World, mount func(chi.Router)) http.Handler {
 	refuse := func(context.Context, *auth.Identity, bool) (*v1alpha1.User, error) {
 		return nil, errs.New(errs.Forbidden, "nobody signs up here")
@@ -55,25 +55,25 @@ func Router(w *World, mount func(chi.Router)) http.Handler {
 	return r
 }
 
-// Call is one request. Org and Workspace are the tenant headers; they are not
-// sent where empty. A body is sent as JSON unless ContentType says otherwise.
+// Call is one request. Org and Workspace are the tenant headers, which are not sent if they
+// are empty. A body is sent as JSON unless ContentType is set.
 type Call struct {
 	As, Method, Path, Body string
 	Org, Workspace         string
 	ContentType            string
 	Header                 http.Header
-	// Context is the request's; the background where nil.
+	// Context is the context of the request; context.Background() if nil.
 	Context context.Context
 }
 
-// Answer is what came back.
+// Answer is the answer to a Call.
 type Answer struct {
 	Code   int
 	Header http.Header
 	Body   string
 }
 
-// Do makes the request.
+// Do sends the request.
 func (c Call) Do(handler http.Handler) Answer {
 	ctx := c.Context
 	if ctx == nil {
@@ -103,7 +103,7 @@ func (c Call) Do(handler http.Handler) Answer {
 	return Answer{Code: w.Code, Header: w.Header(), Body: w.Body.String()}
 }
 
-// Into takes the body, which must have the code, into what into points to.
+// Into decodes the body of an answer with the code.
 func (a Answer) Into(t testing.TB, code int, into any) {
 	t.Helper()
 	require.Equal(t, code, a.Code, a.Body)
@@ -111,7 +111,7 @@ func (a Answer) Into(t testing.TB, code int, into any) {
 	require.NoError(t, json.NewDecoder(bytes.NewBufferString(a.Body)).Decode(into), a.Body)
 }
 
-// Object is the body, which must have the code, as fields.
+// Object returns the body of an answer with the code as a map.
 func (a Answer) Object(t testing.TB, code int) map[string]any {
 	t.Helper()
 	var o map[string]any
@@ -119,7 +119,7 @@ func (a Answer) Object(t testing.TB, code int) map[string]any {
 	return o
 }
 
-// Items are the field of that name of every item of a list.
+// Items returns a field of each item of a list.
 func (a Answer) Items(t testing.TB, field string) []string {
 	t.Helper()
 	var list struct{ Items []map[string]any }

@@ -5,16 +5,16 @@ import (
 	"strconv"
 )
 
-// FirstVersion is the resource version of everything in the standing world.
+// FirstVersion is the resource version of all objects in a new world.
 const FirstVersion = "42"
 
-// Tag is the ETag of what has the resource version.
+// Tag returns the ETag of a resource version.
 func Tag(version string) string { return `"` + version + `"` }
 
-// IfMatch is the header of a request on the condition of those ETags.
+// IfMatch returns the If-Match header with the ETags of the versions.
 func IfMatch(tags ...string) http.Header { return http.Header{"If-Match": tags} }
 
-// Judge is the part of a store that keeps a condition.
+// Judge is the part of a fake store that evaluates a match.
 func Judge(match func(version string) error, version string) error {
 	if match == nil {
 		return nil
@@ -22,7 +22,7 @@ func Judge(match func(version string) error, version string) error {
 	return match(version)
 }
 
-// Next is the resource version after a change.
+// Next returns the resource version after a change.
 func Next(version string) string {
 	n, _ := strconv.Atoi(version)
 	return strconv.Itoa(n + 1)

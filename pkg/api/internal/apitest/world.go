@@ -14,63 +14,62 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// The names of the standing world.
+// The names of the objects in a new world.
 const (
 	Acme    = "11111111-1111-4111-8111-111111111111"
 	Globex  = "22222222-2222-4222-8222-222222222222"
 	Nowhere = "99999999-9999-4999-8999-999999999999"
 
-	// Dev, Prod and Gone are in Acme, Lab is in Globex. Gone is soft-deleted.
+	// Dev, Prod and Gone are Workspaces of Acme, Lab is one of Globex. Gone is soft-deleted.
 	Dev  = "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
 	Prod = "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
 	Gone = "cccccccc-cccc-4ccc-8ccc-cccccccccccc"
 	Lab  = "dddddddd-dddd-4ddd-8ddd-dddddddddddd"
 
-	// HubCluster is the logical cluster of one of the hub's own workspaces.
+	// HubCluster is the logical cluster of a workspace of the hub.
 	HubCluster = "hubcluster"
-	// HubURL is the hub's external URL.
+	// HubURL is the external URL of the hub.
 	HubURL = "https://hub.example.com:9443"
 )
 
-// The people of the standing world, by metadata.name, and their token is
-// "token-of-" and the name.
+// The people in a new world, by metadata.name. The token of each is "token-of-" and the name.
 const (
-	// Admin is admin of Acme, with no row of any of its Workspaces.
+	// Admin is an admin of Acme without a row of any Workspace.
 	Admin = "alice"
-	// Member is a member of Acme and of none of its Workspaces.
+	// Member is a member of Acme and of no Workspace.
 	Member = "bob"
-	// WSAdmin and WSMember are in Dev alone, and in no Org.
+	// WSAdmin and WSMember are members of Dev only, and of no Organization.
 	WSAdmin  = "carol"
 	WSMember = "walter"
-	// Mixed is a member of Acme and admin in Dev.
+	// Mixed is a member of Acme and an admin of Dev.
 	Mixed = "mallory"
-	// Foreigner is admin of Globex.
+	// Foreigner is an admin of Globex.
 	Foreigner = "frank"
-	// Operator is platform admin and in no Org.
+	// Operator is a platform admin and a member of no Organization.
 	Operator = "olga"
 )
 
-// Epoch is when everything in the standing world was created.
+// Epoch is the creation time of all objects in a new world.
 func Epoch() metav1.Time {
 	return metav1.NewTime(time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC))
 }
 
-// World stands in for the views. Its objects are replaced, never changed.
+// World replaces the caches. Its objects are replaced, never changed.
 type World struct {
 	mu         sync.Mutex
 	people     map[string]*v1alpha1.User
 	orgs       map[string]tenancy.Org
 	workspaces map[string]tenancy.Workspace
 	index      map[string][]v1alpha1.MembershipIndexEntry
-	// members are the Memberships of every Org, by their names.
+	// members are the Memberships of each Organization, by name.
 	members map[string]map[string]*v1alpha1.Membership
 	later   []func(*World)
 	waits   int
-	// touched is what the last change of Later was about.
+	// touched are the refs of the last change of Later.
 	touched []tenancy.Ref
 }
 
-// NewWorld returns the standing world.
+// NewWorld returns a world with the objects and people above.
 func NewWorld() *World {
 	w := &World{
 		people:     map[string]*v1alpha1.User{},
@@ -111,7 +110,7 @@ func Person(name string) *v1alpha1.User {
 	return u
 }
 
-// Organization returns a Ready Organization with the defaults of its schema.
+// Organization returns a Ready Organization with the defaults of the schema.
 func Organization(uuid, displayName, createdBy string) *v1alpha1.Organization {
 	o := tenancy.NewOrganization(uuid, displayName, createdBy)
 	o.CreationTimestamp, o.Generation, o.ResourceVersion = Epoch(), 1, FirstVersion
@@ -119,8 +118,7 @@ func Organization(uuid, displayName, createdBy string) *v1alpha1.Organization {
 	return o
 }
 
-// Workspace returns a Ready Workspace; one that kcp has not placed where cluster
-// is empty.
+// Workspace returns a Ready Workspace, or one that kcp has not scheduled if cluster is empty.
 func Workspace(org, uuid, displayName, cluster string) tenancy.Workspace {
 	w := tenancy.Workspace{
 		UUID: uuid, OrgUUID: org, DisplayName: displayName, ClusterID: cluster,
@@ -133,7 +131,7 @@ func Workspace(org, uuid, displayName, cluster string) tenancy.Workspace {
 	return w
 }
 
-// PutUser makes or replaces a User.
+// PutUser creates or replaces a User.
 func (w *World) PutUser(u *v1alpha1.User) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +139,7 @@ func (w *World) PutUser(u *v1alpha1.User) {
 	w.touch(tenancy.UserRef(u.Name))
 }
 
-// PutOrg makes or replaces an Org.
+// PutOrg creates or replaces an Organization.
 func (w *World) PutOrg(o *v1alpha1.Organization, cluster string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,7 +147,7 @@ func (w *World) PutOrg(o *v1alpha1.Organization, cluster string) {
 	w.touchOrg(o.Name)
 }
 
-// ChangeOrg replaces an Org by a changed copy.
+// ChangeOrg replaces an Organization by a changed copy.
 func (w *World) ChangeOrg(uuid string, change func(*v1alpha1.Organization)) {
 	org, _ := w.Org(uuid)
 	o := org.DeepCopy()
@@ -157,7 +155,7 @@ func (w *World) ChangeOrg(uuid string, change func(*v1alpha1.Organization)) {
 	w.PutOrg(o, org.ClusterID)
 }
 
-// DropOrg takes an Org away.
+// DropOrg removes an Organization.
 func (w *World) DropOrg(uuid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,7 +163,7 @@ func (w *World) DropOrg(uuid string) {
 	w.touchOrg(uuid)
 }
 
-// PutWorkspace makes or replaces a Workspace.
+// PutWorkspace creates or replaces a Workspace.
 func (w *World) PutWorkspace(ws tenancy.Workspace) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -173,7 +171,7 @@ func (w *World) PutWorkspace(ws tenancy.Workspace) {
 	w.touch(tenancy.WorkspaceRef(ws.UUID), tenancy.OrgRef(ws.OrgUUID))
 }
 
-// DropWorkspace takes a Workspace away.
+// DropWorkspace removes a Workspace.
 func (w *World) DropWorkspace(uuid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -181,19 +179,19 @@ func (w *World) DropWorkspace(uuid string) {
 	delete(w.workspaces, uuid)
 }
 
-// Later lets things happen while somebody waits: one after the other, each when
-// what is waited for does not hold yet.
+// Later registers changes that Await makes in order, each while the condition does not hold
+// yet.
 func (w *World) Later(changes ...func(*World)) { w.later = append(w.later, changes...) }
 
-// StillToCome counts the changes of Later that nobody waited for.
+// StillToCome is the number of changes of Later that Await has not made.
 func (w *World) StillToCome() int { return len(w.later) }
 
 // Waits counts the calls of Await.
 func (w *World) Waits() int { return w.waits }
 
-// Await plays the changes of Later until cond holds. As the views do, it asks cond again
-// only after a change that touches one of refs, or that is of nothing in the world. When
-// all changes are played it waits for the end of the context.
+// Await makes the changes of Later until cond holds. Like the views, it evaluates cond again
+// only after a change that touches one of refs, or that is of no object in the world. After
+// all changes it waits for the end of the context.
 func (w *World) Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error {
 	w.waits++
 	for holds := cond(); !holds; {
@@ -211,10 +209,10 @@ func (w *World) Await(ctx context.Context, refs []tenancy.Ref, cond func() bool)
 	return nil
 }
 
-// touch notes what a change is about; w.mu is held.
+// touch records the refs of a change. w.mu is held.
 func (w *World) touch(refs ...tenancy.Ref) { w.touched = append(w.touched, refs...) }
 
-// touchOrg notes the Org and its Workspaces; w.mu is held.
+// touchOrg records the Organization and its Workspaces. w.mu is held.
 func (w *World) touchOrg(uuid string) {
 	w.touch(tenancy.OrgRef(uuid))
 	for _, ws := range w.workspaces {
@@ -224,10 +222,10 @@ func (w *World) touchOrg(uuid string) {
 	}
 }
 
-// ByIdentity finds a User.
+// ByIdentity finds a User by identity.
 func (w *World) ByIdentity(_, subject string) (*v1alpha1.User, bool) { return w.ByName(subject) }
 
-// ByName finds a User.
+// ByName finds a User by name.
 func (w *World) ByName(name string) (*v1alpha1.User, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -235,14 +233,14 @@ func (w *World) ByName(name string) (*v1alpha1.User, bool) {
 	return u, ok
 }
 
-// Index is a User's switcher.
+// Index returns the rows of a User's index.
 func (w *World) Index(user string) []v1alpha1.MembershipIndexEntry {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.index[user]
 }
 
-// Org finds an Org.
+// Org finds an Organization.
 func (w *World) Org(uuid string) (tenancy.Org, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -250,7 +248,7 @@ func (w *World) Org(uuid string) (tenancy.Org, bool) {
 	return o, ok
 }
 
-// Workspace finds a Workspace of an Org.
+// Workspace finds a Workspace of an Organization.
 func (w *World) Workspace(org, workspace string) (tenancy.Workspace, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -258,7 +256,7 @@ func (w *World) Workspace(org, workspace string) (tenancy.Workspace, bool) {
 	return ws, ok && ws.OrgUUID == org
 }
 
-// Workspaces are all of an Org.
+// Workspaces returns all Workspaces of an Organization.
 func (w *World) Workspaces(org string) []tenancy.Workspace {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -271,7 +269,7 @@ func (w *World) Workspaces(org string) []tenancy.Workspace {
 	return in
 }
 
-// OrgsCreatedBy are a User's Orgs but the personal one (O-5).
+// OrgsCreatedBy returns the Organizations that a User created, without the personal one (O-5).
 func (w *World) OrgsCreatedBy(user string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -284,7 +282,7 @@ func (w *World) OrgsCreatedBy(user string) []string {
 	return uuids
 }
 
-// SearchPeople finds those who can act and whose name holds query.
+// SearchPeople finds active Users whose name contains query.
 func (w *World) SearchPeople(query string, limit int) []*v1alpha1.User {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -297,14 +295,14 @@ func (w *World) SearchPeople(query string, limit int) []*v1alpha1.User {
 	return found
 }
 
-// People are all Users.
+// People returns all Users.
 func (w *World) People() []*v1alpha1.User {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Collect(maps.Values(w.people))
 }
 
-// Cluster tells what a logical cluster is.
+// Cluster returns the place of a logical cluster in the tree.
 func (w *World) Cluster(id string) tenancy.Cluster {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,8 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Condition is a metav1.Condition, field by field; LastTransitionTime is RFC 3339 in
-// UTC.
+// Condition has the fields of metav1.Condition. LastTransitionTime is RFC 3339 in UTC.
 type Condition struct {
 	Type               string                 `json:"type"`
 	Status             metav1.ConditionStatus `json:"status"`
@@ -17,7 +16,7 @@ type Condition struct {
 	Message            string                 `json:"message"`
 }
 
-// Of returns what is held as it is answered, which is never nil.
+// Of converts conditions for an answer. The result is never nil.
 func Of(held []metav1.Condition) []Condition {
 	answered := make([]Condition, len(held))
 	for i := range held {

@@ -15,13 +15,13 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Header names the key.
+// Header is the name of the header with the key.
 const Header = "Idempotency-Key"
 
 const maxKey = 255
 
-// Key returns the request's key and its hash, which is a label value; both are
-// empty where none was sent.
+// Key returns the key of the request and its hash, which is a valid label value. Both are empty
+// if the request has none.
 func Key(r *http.Request) (key, hash string, err error) {
 	values := r.Header.Values(Header)
 	if len(values) == 0 {
@@ -40,8 +40,8 @@ func Key(r *http.Request) (key, hash string, err error) {
 	return key, hex.EncodeToString(sum[:20]), nil
 }
 
-// Claim reads the request for a new Org, or for a new Workspace in the org where that
-// is not empty. newUUID makes the identity of what is asked for without a key.
+// Claim reads a request to create an Organization, or a Workspace in org if it is not empty.
+// newUUID generates the UUID if the request has no key.
 func Claim(r *http.Request, org string, newUUID func() string, now time.Time) (v1alpha1.Claim, error) {
 	var in struct {
 		DisplayName string `json:"displayName"`

@@ -9,11 +9,11 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// IsNull tells whether the patch takes the member away.
+// IsNull reports whether the patch removes the member.
 func IsNull(raw json.RawMessage) bool { return string(raw) == "null" }
 
-// Text reads a member that must be a string and cannot be taken away. ok is
-// false where the patch leaves it alone. The error names field.
+// Text reads a member that must be a string and cannot be removed. ok is false if the patch
+// does not have it. The error names field.
 func Text(field string, raw json.RawMessage) (value string, ok bool, err error) {
 	switch {
 	case raw == nil:
@@ -26,8 +26,7 @@ func Text(field string, raw json.RawMessage) (value string, ok bool, err error) 
 	return value, true, nil
 }
 
-// DisplayName reads the member displayName (O-1). ok is false where the patch
-// leaves it alone.
+// DisplayName reads the member displayName (O-1). ok is false if the patch does not have it.
 func DisplayName(raw json.RawMessage) (name string, ok bool, err error) {
 	const field = "displayName"
 	if name, ok, err = Text(field, raw); err != nil || !ok {
@@ -39,8 +38,8 @@ func DisplayName(raw json.RawMessage) (name string, ok bool, err error) {
 	return name, true, nil
 }
 
-// Rename reads a patch of which displayName is the only member: what it changes, under
-// key, and the condition that it stands under.
+// Rename reads a patch whose only member is displayName. It returns the change, under key, and
+// the precondition of the request.
 func Rename(r *http.Request, key string) (changes map[string]any, match func(version string) error, err error) {
 	var in struct {
 		DisplayName json.RawMessage `json:"displayName"`

@@ -20,7 +20,7 @@ const (
 	maxLimit     = 500
 )
 
-// fieldContinue is how refusals name the parameter.
+// fieldContinue is the name of the parameter in errors.
 const fieldContinue = "query:continue"
 
 // List is one page of a list. Continue is empty on the last page.
@@ -29,7 +29,7 @@ type List[T any] struct {
 	Continue string `json:"continue"`
 }
 
-// Limit returns how many items ?limit= asks for.
+// Limit returns the number of items requested by ?limit=.
 func Limit(r *http.Request) (int, error) {
 	raw := r.URL.Query().Get("limit")
 	if raw == "" {
@@ -42,7 +42,7 @@ func Limit(r *http.Request) (int, error) {
 	return n, nil
 }
 
-// Whole refuses ?continue= for a list that has one page only.
+// Whole refuses ?continue= for a list that always has one page.
 func Whole(r *http.Request) error {
 	if r.URL.Query().Get("continue") != "" {
 		return errs.InvalidField(fieldContinue, "this list has no further pages")
@@ -51,7 +51,7 @@ func Whole(r *http.Request) error {
 }
 
 // Page sorts items by display name and UUID, filters them by ?q=, and returns the page
-// that ?limit= and ?continue= ask for.
+// requested by ?limit= and ?continue=.
 func Page[T any](r *http.Request, items []T, key func(T) (displayName, uuid string)) (List[T], error) {
 	query := r.URL.Query()
 	limit, err := Limit(r)
@@ -92,7 +92,7 @@ func Page[T any](r *http.Request, items []T, key func(T) (displayName, uuid stri
 	return page, nil
 }
 
-// Write answers with the page that the request asks for.
+// Write answers with the requested page.
 func Write[T any](w http.ResponseWriter, r *http.Request, items []T, key func(T) (displayName, uuid string)) error {
 	page, err := Page(r, items, key)
 	if err != nil {
@@ -104,7 +104,7 @@ func Write[T any](w http.ResponseWriter, r *http.Request, items []T, key func(T)
 // position is the last item of a page. A token holds it, and no other item.
 type position struct{ name, uuid string }
 
-// encode returns the token of the page behind p. Its digest covers the list and the
+// encode returns the continue token of the page after p. Its digest covers the list and the
 // filters, so that the token is refused elsewhere. It needs no key: every replica
 // accepts it, also after a restart, and a forged one only moves the start of a page.
 func encode(list *url.URL, p position) string {
@@ -123,7 +123,7 @@ func decode(list *url.URL) (*position, error) {
 		return nil, unknownToken()
 	}
 	last := string(raw[digestSize:])
-	// A UUID holds no NUL; a display name may.
+	// A UUID contains no NUL; a display name can.
 	cut := strings.LastIndexByte(last, 0)
 	if cut < 0 || !bytes.Equal(raw[:digestSize], digest(list, last)) {
 		return nil, unknownToken()
