@@ -39,36 +39,56 @@ func ScopeOf(r *http.Request) *tenancy.Scope {
 
 // Scopes makes the middlewares that check the tenant headers, the path and the
 // caller's UserMembershipIndex against each other.
-type Scopes struct{ Tenants Tenants }
-
-// Org is for endpoints of an Org: the caller has a role in the Org itself.
-func (s Scopes) Org(next http.Handler) http.Handler {
-	return s.middleware(next, func(scope *tenancy.Scope, _ []v1alpha1.MembershipIndexEntry) bool { return scope.OrgRole != "" }, orgTarget)
+type Scopes struct {
+	Tenants Tenants
+	// Creator is used by CreatedOrg and CreatedWorkspace.
+	Creator tenancy.Creator
 }
 
-// DeletedOrg is Org for the one endpoint that there is of a soft-deleted Org.
+// Org admits callers with a role in the Org itself.
+func (s Scopes) Org(next http.Handler) http.Handler { return s.middleware(next, orgTarget, hasOrgRole) }
+
+// CreatedOrg is Org for reads of an Org. It also admits the creator of an Org that their
+// index does not have yet.
+func (s Scopes) CreatedOrg(next http.Handler) http.Handler {
+	return s.middleware(next, createdOrgTarget, hasOrgRole)
+}
+
+// DeletedOrg is Org for the one endpoint that a soft-deleted Org has.
 func (s Scopes) DeletedOrg(next http.Handler) http.Handler {
-	return s.middleware(next, func(scope *tenancy.Scope, _ []v1alpha1.MembershipIndexEntry) bool { return scope.OrgRole != "" }, deletedOrgTarget)
+	return s.middleware(next, deletedOrgTarget, hasOrgRole)
 }
 
-// OrgVisitor is for what people may see of an Org in which they have no more
-// than a Workspace.
+// OrgVisitor also admits callers who have a role in a Workspace of the Org only.
 func (s Scopes) OrgVisitor(next http.Handler) http.Handler {
-	return s.middleware(next, func(scope *tenancy.Scope, entries []v1alpha1.MembershipIndexEntry) bool {
+	return s.middleware(next, orgTarget, func(scope *tenancy.Scope, entries []v1alpha1.MembershipIndexEntry) bool {
 		return tenancy.InOrg(entries, scope.Org.UUID())
-	}, orgTarget)
+	})
 }
 
-// Workspace is for endpoints of a Workspace: the caller has a role there, an Org
-// admin always (O-15).
+// Workspace admits callers with a role in the Workspace. Org admins always have one
+// (O-15).
 func (s Scopes) Workspace(next http.Handler) http.Handler {
-	return s.middleware(next, func(scope *tenancy.Scope, _ []v1alpha1.MembershipIndexEntry) bool { return scope.WorkspaceRole != "" }, workspaceTarget)
+	return s.middleware(next, workspaceTarget, hasWorkspaceRole)
 }
 
-// DeletedWorkspace is Workspace for the one endpoint that there is of a soft-deleted
-// Workspace.
+// CreatedWorkspace is Workspace for reads of a Workspace. It also admits the creator of a
+// Workspace that their index does not have yet.
+func (s Scopes) CreatedWorkspace(next http.Handler) http.Handler {
+	return s.middleware(next, createdWorkspaceTarget, hasWorkspaceRole)
+}
+
+// DeletedWorkspace is Workspace for the one endpoint that a soft-deleted Workspace has.
 func (s Scopes) DeletedWorkspace(next http.Handler) http.Handler {
-	return s.middleware(next, func(scope *tenancy.Scope, _ []v1alpha1.MembershipIndexEntry) bool { return scope.WorkspaceRole != "" }, deletedWorkspaceTarget)
+	return s.middleware(next, deletedWorkspaceTarget, hasWorkspaceRole)
+}
+
+func hasOrgRole(scope *tenancy.Scope, _ []v1alpha1.MembershipIndexEntry) bool {
+	return scope.OrgRole != ""
+}
+
+func hasWorkspaceRole(scope *tenancy.Scope, _ []v1alpha1.MembershipIndexEntry) bool {
+	return scope.WorkspaceRole != ""
 }
 
 // target is what an endpoint is about.
@@ -76,43 +96,39 @@ type target int
 
 const (
 	orgTarget target = iota
+	createdOrgTarget
 	deletedOrgTarget
 	workspaceTarget
+	createdWorkspaceTarget
 	deletedWorkspaceTarget
 )
 
-func (s Scopes) middleware(next http.Handler, allowed func(*tenancy.Scope, []v1alpha1.MembershipIndexEntry) bool, about target) http.Handler {
-	inWorkspace := about == workspaceTarget || about == deletedWorkspaceTarget
+func (t target) inWorkspace() bool { return t >= workspaceTarget }
+
+func (s Scopes) middleware(next http.Handler, about target, allowed func(*tenancy.Scope, []v1alpha1.MembershipIndexEntry) bool) http.Handler {
 	return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
 		orgUUID, err := fromHeaderAndPath(r, OrgHeader, "org")
 		if err != nil {
 			return err
 		}
 		wsUUID := ""
-		if inWorkspace {
+		if about.inWorkspace() {
 			if wsUUID, err = fromHeaderAndPath(r, WorkspaceHeader, "ws"); err != nil {
 				return err
 			}
 		}
 		caller := CallerOf(r)
 		entries := s.Tenants.Index(caller.User.Name)
-		org, found := s.Tenants.Org(orgUUID)
-		if !found {
+		scope := &tenancy.Scope{User: caller.User.Name, PlatformAdmin: caller.PlatformAdmin}
+		if !s.findOrg(scope, caller.User, entries, orgUUID, about) {
 			return foreign()
 		}
-		scope := &tenancy.Scope{
-			User: caller.User.Name, PlatformAdmin: caller.PlatformAdmin,
-			Org: org, OrgRole: tenancy.OrgRole(entries, orgUUID),
-		}
-		gone := org.Deleted() && about != deletedOrgTarget
-		if inWorkspace {
-			ws, ok := s.Tenants.Workspace(orgUUID, wsUUID)
-			if !ok {
+		gone := scope.Org.Deleted() && about != deletedOrgTarget
+		if about.inWorkspace() {
+			if !s.findWorkspace(scope, caller.User, entries, wsUUID, about) {
 				return foreign()
 			}
-			scope.Workspace = &ws
-			scope.WorkspaceRole = tenancy.WorkspaceRole(entries, orgUUID, wsUUID, org.Spec.DefaultAccess)
-			gone = gone || ws.Deleted() && about != deletedWorkspaceTarget
+			gone = gone || scope.Workspace.Deleted() && about != deletedWorkspaceTarget
 		}
 		if !allowed(scope, entries) {
 			return foreign()
@@ -125,8 +141,36 @@ func (s Scopes) middleware(next http.Handler, allowed func(*tenancy.Scope, []v1a
 	})
 }
 
-// foreign is the one answer for what is not the caller's, whether it exists or
-// not.
+// findOrg puts the Org and the caller's role in it into the scope.
+func (s Scopes) findOrg(scope *tenancy.Scope, u *v1alpha1.User, entries []v1alpha1.MembershipIndexEntry, uuid string, about target) (found bool) {
+	scope.Org, found = s.Tenants.Org(uuid)
+	scope.OrgRole = tenancy.OrgRole(entries, uuid)
+	if scope.OrgRole == "" && about == createdOrgTarget {
+		if org, role := s.Creator.ReadOrg(u, uuid); role != "" {
+			scope.Org, scope.OrgRole, found = org, role, true
+		}
+	}
+	return found
+}
+
+// findWorkspace puts the Workspace and the caller's role in it into the scope.
+func (s Scopes) findWorkspace(scope *tenancy.Scope, u *v1alpha1.User, entries []v1alpha1.MembershipIndexEntry, uuid string, about target) bool {
+	org := scope.Org
+	ws, found := s.Tenants.Workspace(org.UUID(), uuid)
+	scope.Workspace = &ws
+	if found {
+		scope.WorkspaceRole = tenancy.WorkspaceRole(entries, org.UUID(), uuid, org.Spec.DefaultAccess)
+	}
+	if scope.WorkspaceRole == "" && scope.OrgRole != "" && about == createdWorkspaceTarget {
+		if made, role := s.Creator.ReadWorkspace(u, org, uuid); role != "" {
+			ws, scope.WorkspaceRole, found = made, role, true
+		}
+	}
+	return found
+}
+
+// foreign is the one answer for what is not the caller's, so that nobody learns whether
+// it exists.
 func foreign() error {
 	return errs.New(errs.Forbidden, "you have no membership there; ask an admin of the organization to add you")
 }

@@ -71,7 +71,8 @@ func Routes() []Route {
 
 func (p routes) router() chi.Router {
 	c, v, s, begins := p.config, p.views, p.store, latest(p.config.Clock)
-	scopes := httpmw.Scopes{Tenants: v}
+	creator := tenancy.Creator{Org: v.Org, Workspace: v.Workspace, Membership: v.Membership, MembershipsAt: v.MembershipsAt}
+	scopes := httpmw.Scopes{Tenants: v, Creator: creator}
 	r := chi.NewRouter()
 	r.Use(p.observe, p.present, middleware.GetHead)
 	r.NotFound(httpapi.NotFound)
@@ -96,13 +97,13 @@ func (p routes) router() chi.Router {
 			OrgScope: scopes.Org, WorkspaceScope: scopes.Workspace, Clock: c.Clock, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&orgs.Handler{
-			Views: v, Await: v.Await, Followed: p.rights.ofAll, Store: s, Tree: c.Tree, Scope: scopes.Org, DeletedScope: scopes.DeletedOrg, NewUUID: uuid.NewString, Clock: begins,
+			Views: v, Await: v.Await, Followed: p.rights.ofAll, Store: s, Tree: c.Tree, Scope: scopes.Org, CreatedScope: scopes.CreatedOrg, DeletedScope: scopes.DeletedOrg, Creator: creator, NewUUID: uuid.NewString, Clock: begins,
 			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
 			DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&workspaces.Handler{
 			Views: v, Store: s, Tree: c.Tree,
-			OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace,
+			OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace, CreatedScope: scopes.CreatedWorkspace, Creator: creator,
 			DeletedScope: scopes.DeletedWorkspace, NewUUID: uuid.NewString, Clock: begins, ExternalURL: c.ExternalURL,
 			DefaultQuota: c.DefaultWorkspaceQuota, DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)

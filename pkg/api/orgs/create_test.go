@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -74,6 +75,7 @@ func TestCreateAnswers202WhereItIsNotReadyInTime(t *testing.T) {
 			require.Equal(t, made, o["uuid"])
 			require.Equal(t, "alice", o["firstAdmin"])
 			require.Equal(t, "/api/orgs/"+made, answer.Header.Get("Location"))
+			f.requireReadable(t, o)
 			if name != "its creator has no row of it" {
 				require.Equal(t, "Progressing", o["phase"])
 			}
@@ -81,7 +83,7 @@ func TestCreateAnswers202WhereItIsNotReadyInTime(t *testing.T) {
 	}
 }
 
-func TestCreateDoesNotWaitForWhoPrefersNotTo(t *testing.T) {
+func TestCreate_doesNotWaitWithRespondAsync(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	call := apitest.Call{
@@ -91,7 +93,8 @@ func TestCreateDoesNotWaitForWhoPrefersNotTo(t *testing.T) {
 	answer := call.Do(f.http)
 	require.Equal(t, "Progressing", answer.Object(t, http.StatusAccepted)["phase"])
 	require.Equal(t, "/api/orgs/"+made, answer.Header.Get("Location"))
-	require.Zero(t, f.world.Waits())
+	f.requireReadable(t, answer.Object(t, http.StatusAccepted))
+	require.Equal(t, 3, f.world.StillToCome(), "it waited for the claim alone")
 
 	f = newFixture(t)
 	call.Header = http.Header{"Prefer": {"return=minimal"}}
@@ -209,4 +212,38 @@ func TestCreateTellsWhenKCPIsDown(t *testing.T) {
 	answer.Refused(t, http.StatusServiceUnavailable)
 	require.NotContains(t, answer.Body, context.DeadlineExceeded.Error())
 	require.Zero(t, f.world.Waits())
+}
+
+// requireReadable reads an accepted Org as its creator, who finds it in the list, too.
+// Nobody else does.
+func (f *fixture) requireReadable(t *testing.T, accepted map[string]any) {
+	t.Helper()
+	read := func(as, path string) apitest.Answer {
+		return apitest.Call{As: as, Method: http.MethodGet, Path: path, Org: made}.Do(f.http)
+	}
+	o := read(apitest.Admin, "/api/orgs/"+made).Object(t, http.StatusOK)
+	require.Equal(t, accepted, o)
+	require.Contains(t, f.get(apitest.Admin, "/api/orgs").Items(t, "uuid"), made)
+	for _, other := range []string{apitest.Member, apitest.Foreigner, apitest.Operator} {
+		read(other, "/api/orgs/"+made).Refused(t, http.StatusForbidden)
+		require.NotContains(t, f.get(other, "/api/orgs").Items(t, "uuid"), made)
+	}
+}
+
+// TestRead_aRemovedCreatorReadsNothing has its positive control in requireReadable.
+func TestRead_aRemovedCreatorReadsNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	apitest.Call{As: apitest.Admin, Method: http.MethodPost, Path: "/api/orgs", Body: `{"displayName": "New"}`}.Do(f.http).Object(t, http.StatusCreated)
+	f.world.Join(apitest.Foreigner, made, "", v1alpha1.RoleAdmin)
+	f.world.Leave(apitest.Admin, made, "")
+	read := apitest.Call{As: apitest.Admin, Method: http.MethodGet, Path: "/api/orgs/" + made, Org: made}
+	read.Do(f.http).Refused(t, http.StatusForbidden)
+	require.NotContains(t, f.get(apitest.Admin, "/api/orgs").Items(t, "uuid"), made)
+	// The same name is another person later on.
+	f.world.Leave(apitest.Foreigner, made, "")
+	u := apitest.Person(apitest.Admin)
+	u.CreationTimestamp.Time = u.CreationTimestamp.Add(time.Hour)
+	f.world.PutUser(u)
+	read.Do(f.http).Refused(t, http.StatusForbidden)
 }

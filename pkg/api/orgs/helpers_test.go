@@ -21,9 +21,11 @@ const made = "33333333-3333-4333-8333-333333333333"
 
 // store counts the writes and does what its fields say.
 type store struct {
-	create func(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Organization, error)
-	patch  func(ctx context.Context, uuid string, patch any) (*v1alpha1.Organization, error)
-	mark   func(held *v1alpha1.Organization, status map[string]any) (*v1alpha1.Organization, error)
+	// claimed puts a User with a claim into the view.
+	claimed func(u *v1alpha1.User)
+	create  func(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Organization, error)
+	patch   func(ctx context.Context, uuid string, patch any) (*v1alpha1.Organization, error)
+	mark    func(held *v1alpha1.Organization, status map[string]any) (*v1alpha1.Organization, error)
 	// held is what kcp has where memory is behind it; nil where it is not.
 	held func(*v1alpha1.Organization) *v1alpha1.Organization
 	// version is what kcp has of what is changed, whatever memory has.
@@ -39,6 +41,9 @@ func (s *store) AmendUser(ctx context.Context, held *v1alpha1.User, change func(
 	}
 	s.writes++
 	claims := spec["orgClaims"].([]v1alpha1.Claim)
+	held = held.DeepCopy()
+	held.Spec.OrgClaims = claims
+	s.claimed(held)
 	_, err = s.create(ctx, tenancy.ClaimedOrg(claims[len(claims)-1]))
 	return held, err
 }
@@ -82,6 +87,7 @@ type fixture struct {
 // views, and what is patched is followed by two.
 func newFixture(t testing.TB, options ...func(*orgs.Handler)) *fixture {
 	f := &fixture{world: apitest.NewWorld(), store: &store{version: apitest.FirstVersion}}
+	f.store.claimed = f.world.PutUser
 	f.store.create = func(_ context.Context, o *v1alpha1.Organization) (*v1alpha1.Organization, error) {
 		o = o.DeepCopy()
 		o.CreationTimestamp, o.Generation = apitest.Epoch(), 1
@@ -112,7 +118,7 @@ func newFixture(t testing.TB, options ...func(*orgs.Handler)) *fixture {
 	f.handler = &orgs.Handler{
 		Views: f.world, Await: f.world.Await, Store: f.store, Tree: apitest.Tree(t),
 		Followed: func(string) bool { return !f.unbound },
-		Scope:    httpmw.Scopes{Tenants: f.world}.Org, DeletedScope: httpmw.Scopes{Tenants: f.world}.DeletedOrg, NewUUID: func() string { return made }, Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time),
+		Scope:    httpmw.Scopes{Tenants: f.world}.Org, CreatedScope: httpmw.Scopes{Tenants: f.world, Creator: f.world.Creator()}.CreatedOrg, DeletedScope: httpmw.Scopes{Tenants: f.world}.DeletedOrg, Creator: f.world.Creator(), NewUUID: func() string { return made }, Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time),
 		DefaultOrgQuota: 10, DefaultWorkspaceQuota: 50, DeletionGrace: 720 * time.Hour,
 		CreateTimeout: time.Minute, FollowTimeout: time.Minute,
 	}

@@ -3,6 +3,7 @@ package orgs
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -20,6 +21,7 @@ import (
 // Views is what the handler reads.
 type Views interface {
 	Index(user string) []v1alpha1.MembershipIndexEntry
+	ByName(user string) (*v1alpha1.User, bool)
 	Org(uuid string) (tenancy.Org, bool)
 	UsedWorkspaces(org string, claims []v1alpha1.Claim) int
 	OrgsCreatedBy(user string) []string
@@ -42,8 +44,11 @@ type Handler struct {
 	Followed func(org string) bool
 	Store    Store
 	Tree     tenancy.Tree
-	// Scope and DeletedScope are httpmw's middlewares for endpoints of an Org.
-	Scope, DeletedScope func(http.Handler) http.Handler
+	// Scope, CreatedScope and DeletedScope are httpmw's middlewares for endpoints of an
+	// Org: for most, for the one that reads it, and for undelete.
+	Scope, CreatedScope, DeletedScope func(http.Handler) http.Handler
+	// Creator finds the Orgs that are accepted and not in the caller's index yet.
+	Creator tenancy.Creator
 	// NewUUID makes the identity of a new Org.
 	NewUUID func() string
 	Clock   clock.PassiveClock
@@ -60,14 +65,15 @@ type Handler struct {
 func (h *Handler) Mount(r chi.Router) {
 	r.Get("/orgs", httpapi.Handle(h.list))
 	r.Post("/orgs", httpapi.Handle(h.create))
-	r.With(h.Scope).Get("/orgs/{org}", httpapi.Handle(h.get))
+	r.With(h.CreatedScope).Get("/orgs/{org}", httpapi.Handle(h.get))
 	r.With(h.Scope).Patch("/orgs/{org}", httpapi.Handle(h.patch))
 	r.With(h.Scope).Delete("/orgs/{org}", httpapi.Handle(h.remove))
 	r.With(h.DeletedScope).Post("/orgs/{org}/undelete", httpapi.Handle(h.undelete))
 }
 
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
-	entries := h.Views.Index(httpmw.CallerOf(r).User.Name)
+	caller := httpmw.CallerOf(r).User
+	entries := h.Views.Index(caller.Name)
 	items := make([]view, 0, len(entries))
 	for _, e := range entries {
 		if e.WorkspaceUUID != "" || e.SoftDeletedAt != nil {
@@ -77,7 +83,26 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 			items = append(items, h.viewOf(o, e.Role, e.OrgFirstAdmin))
 		}
 	}
+	for _, uuid := range h.accepted(caller) {
+		if tenancy.OrgRole(entries, uuid) != "" {
+			continue
+		}
+		if o, role := h.Creator.ReadOrg(caller, uuid); role != "" && !o.Deleted() {
+			items = append(items, h.viewOf(o, role, caller.Name))
+		}
+	}
 	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.UUID })
+}
+
+// accepted returns the UUIDs of the Orgs that a person asked for, made or not.
+func (h *Handler) accepted(u *v1alpha1.User) []string {
+	uuids := h.Views.OrgsCreatedBy(u.Name)
+	for _, c := range u.Spec.OrgClaims {
+		if !slices.Contains(uuids, c.UUID) {
+			uuids = append(uuids, c.UUID)
+		}
+	}
+	return uuids
 }
 
 func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
@@ -102,8 +127,8 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	return h.created(w, r, planned)
 }
 
-// created answers 201 once the Org is there and its creator can see it, and 202
-// where that takes too long or the caller does not want to wait.
+// created answers 201 if the Org becomes Ready and is in its creator's index in time,
+// and 202 otherwise. Its creator can read it either way.
 func (h *Handler) created(w http.ResponseWriter, r *http.Request, planned *v1alpha1.Organization) error {
 	user := httpmw.CallerOf(r).User.Name
 	org := tenancy.Org{Organization: planned}
@@ -115,6 +140,16 @@ func (h *Handler) created(w http.ResponseWriter, r *http.Request, planned *v1alp
 		org = seen
 		return seen.Status.Phase == v1alpha1.PhaseReady && tenancy.OrgRole(h.Views.Index(user), planned.Name) != ""
 	})
+	if code == http.StatusAccepted {
+		waiting.Until(r, h.FollowTimeout, h.Await, refs(planned.Name, user), func() bool {
+			u, ok := h.Views.ByName(user)
+			if !ok {
+				return true
+			}
+			_, role := h.Creator.ReadOrg(u, planned.Name)
+			return role != "" || tenancy.OrgRole(h.Views.Index(user), planned.Name) != ""
+		})
+	}
 	w.Header().Set("Location", "/api/orgs/"+planned.Name)
 	httpapi.Tag(w, org.ResourceVersion)
 	return httpapi.Write(w, code, h.viewOf(org, v1alpha1.RoleAdmin, h.firstAdmin(user, org)))

@@ -20,9 +20,11 @@ import (
 const made = "eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee"
 
 type store struct {
-	create func(ctx context.Context, org string, w tenancy.Workspace) (tenancy.Workspace, error)
-	patch  func(ctx context.Context, orgCluster, org, workspace string, patch any) (tenancy.Workspace, error)
-	mark   func(held tenancy.Workspace, annotations map[string]any) (tenancy.Workspace, error)
+	// claimed puts the claims of an Org into the view.
+	claimed func(org string, claims []v1alpha1.Claim)
+	create  func(ctx context.Context, org string, w tenancy.Workspace) (tenancy.Workspace, error)
+	patch   func(ctx context.Context, orgCluster, org, workspace string, patch any) (tenancy.Workspace, error)
+	mark    func(held tenancy.Workspace, annotations map[string]any) (tenancy.Workspace, error)
 	// held is what kcp has where memory is behind it; nil where it is not.
 	held func(tenancy.Workspace) tenancy.Workspace
 	// version is what kcp has of what is changed, whatever memory has.
@@ -38,6 +40,7 @@ func (s *store) AmendOrganization(ctx context.Context, held *v1alpha1.Organizati
 	}
 	s.writes++
 	claims := spec["workspaceClaims"].([]v1alpha1.Claim)
+	s.claimed(held.Name, claims)
 	_, err = s.create(ctx, held.Name, tenancy.ClaimedWorkspace(held.Name, claims[len(claims)-1]))
 	return held, err
 }
@@ -76,6 +79,9 @@ type fixture struct {
 // is patched is followed by the view first and by the index then.
 func newFixture(t testing.TB, options ...func(*workspaces.Handler)) *fixture {
 	f := &fixture{world: apitest.NewWorld(), store: &store{version: apitest.FirstVersion}}
+	f.store.claimed = func(org string, claims []v1alpha1.Claim) {
+		f.world.ChangeOrg(org, func(o *v1alpha1.Organization) { o.Spec.WorkspaceClaims = claims })
+	}
 	f.store.create = func(_ context.Context, _ string, w tenancy.Workspace) (tenancy.Workspace, error) {
 		stages := []tenancy.Workspace{
 			apitest.Workspace(w.OrgUUID, w.UUID, w.DisplayName, ""),
@@ -100,10 +106,10 @@ func newFixture(t testing.TB, options ...func(*workspaces.Handler)) *fixture {
 		)
 		return ws, nil
 	}
-	scopes := httpmw.Scopes{Tenants: f.world}
+	scopes := httpmw.Scopes{Tenants: f.world, Creator: f.world.Creator()}
 	handler := &workspaces.Handler{
 		Views: f.world, Store: f.store, Tree: apitest.Tree(t),
-		OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace, DeletedScope: scopes.DeletedWorkspace,
+		OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace, CreatedScope: scopes.CreatedWorkspace, Creator: f.world.Creator(), DeletedScope: scopes.DeletedWorkspace,
 		NewUUID: func() string { return made }, Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time), ExternalURL: apitest.HubURL,
 		DefaultQuota: 50, DeletionGrace: 720 * time.Hour, CreateTimeout: time.Minute, FollowTimeout: time.Minute,
 	}

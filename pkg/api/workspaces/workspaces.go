@@ -24,6 +24,7 @@ import (
 // Views is what the handler reads.
 type Views interface {
 	Index(user string) []v1alpha1.MembershipIndexEntry
+	Org(uuid string) (tenancy.Org, bool)
 	Workspace(org, workspace string) (tenancy.Workspace, bool)
 	Workspaces(org string) []tenancy.Workspace
 	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
@@ -42,7 +43,9 @@ type Handler struct {
 	Store Store
 	Tree  tenancy.Tree
 	// These are httpmw's middlewares.
-	OrgScope, VisitorScope, WorkspaceScope, DeletedScope func(http.Handler) http.Handler
+	OrgScope, VisitorScope, WorkspaceScope, CreatedScope, DeletedScope func(http.Handler) http.Handler
+	// Creator finds the Workspaces that are accepted and not in the caller's index yet.
+	Creator tenancy.Creator
 	// NewUUID makes the identity of a new Workspace.
 	NewUUID func() string
 	Clock   clock.PassiveClock
@@ -60,7 +63,7 @@ type Handler struct {
 func (h *Handler) Mount(r chi.Router) {
 	r.With(h.VisitorScope).Get("/orgs/{org}/workspaces", httpapi.Handle(h.list))
 	r.With(h.OrgScope).Post("/orgs/{org}/workspaces", httpapi.Handle(h.create))
-	r.With(h.WorkspaceScope).Get("/orgs/{org}/workspaces/{ws}", httpapi.Handle(h.get))
+	r.With(h.CreatedScope).Get("/orgs/{org}/workspaces/{ws}", httpapi.Handle(h.get))
 	r.With(h.WorkspaceScope).Patch("/orgs/{org}/workspaces/{ws}", httpapi.Handle(h.patch))
 	r.With(h.WorkspaceScope).Delete("/orgs/{org}/workspaces/{ws}", httpapi.Handle(h.remove))
 	r.With(h.DeletedScope).Post("/orgs/{org}/workspaces/{ws}/undelete", httpapi.Handle(h.undelete))
@@ -106,15 +109,40 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
 	entries := h.Views.Index(scope.User)
 	var items []view
+	made := map[string]bool{}
 	for _, ws := range h.Views.Workspaces(scope.Org.UUID()) {
+		made[ws.UUID] = true
 		if ws.Deleted() {
 			continue
 		}
-		if role := tenancy.WorkspaceRole(entries, scope.Org.UUID(), ws.UUID, scope.Org.Spec.DefaultAccess); role != "" {
+		role := tenancy.WorkspaceRole(entries, scope.Org.UUID(), ws.UUID, scope.Org.Spec.DefaultAccess)
+		if role == "" {
+			role = h.asCreator(r, ws.UUID).Role
+		}
+		if role != "" {
 			items = append(items, h.viewOf(ws, role))
 		}
 	}
+	for _, c := range scope.Org.Spec.WorkspaceClaims {
+		if made[c.UUID] {
+			continue
+		}
+		if v := h.asCreator(r, c.UUID); v.Role != "" {
+			items = append(items, v)
+		}
+	}
 	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.UUID })
+}
+
+// asCreator returns a Workspace that the caller created. Its role is empty if they did
+// not, or may not read it.
+func (h *Handler) asCreator(r *http.Request, uuid string) view {
+	scope := httpmw.ScopeOf(r)
+	if scope.OrgRole == "" {
+		return view{}
+	}
+	ws, role := h.Creator.ReadWorkspace(httpmw.CallerOf(r).User, scope.Org, uuid)
+	return h.viewOf(ws, role)
 }
 
 func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
@@ -154,8 +182,8 @@ func (h *Handler) existing(org string) []string {
 	return uuids
 }
 
-// created answers 201 once kubectl works in the Workspace and its creator can see
-// it, and 202 where that takes too long or the caller does not want to wait.
+// created answers 201 if kubectl works in the Workspace and it is in its creator's index
+// in time, and 202 otherwise. Its creator can read it either way.
 func (h *Handler) created(w http.ResponseWriter, r *http.Request, made tenancy.Workspace) error {
 	scope := httpmw.ScopeOf(r)
 	code := waiting.Made(r, h.CreateTimeout, h.Views.Await, refs(made, scope.User), func() bool {
@@ -166,6 +194,16 @@ func (h *Handler) created(w http.ResponseWriter, r *http.Request, made tenancy.W
 		made = seen
 		return seen.Ready() && indexed(h.Views.Index(scope.User), seen)
 	})
+	if code == http.StatusAccepted {
+		waiting.Until(r, h.FollowTimeout, h.Views.Await, append(refs(made, scope.User), tenancy.OrgRef(made.OrgUUID)), func() bool {
+			org, ok := h.Views.Org(made.OrgUUID)
+			if !ok {
+				return true
+			}
+			_, role := h.Creator.ReadWorkspace(httpmw.CallerOf(r).User, org, made.UUID)
+			return role != "" || tenancy.Row(h.Views.Index(scope.User), made.OrgUUID, made.UUID) != nil
+		})
+	}
 	w.Header().Set("Location", "/api/orgs/"+made.OrgUUID+"/workspaces/"+made.UUID)
 	httpapi.Tag(w, made.ResourceVersion)
 	return httpapi.Write(w, code, h.viewOf(made, v1alpha1.RoleAdmin))

@@ -78,12 +78,13 @@ func TestCreateAnswers202WhereItIsNotReadyInTime(t *testing.T) {
 			}
 			answer := f.post(apitest.Admin, `{"displayName": "Staging"}`)
 			require.Equal(t, c.phase, answer.Object(t, http.StatusAccepted)["phase"])
+			f.requireReadable(t, answer.Object(t, http.StatusAccepted))
 			require.Equal(t, path(made), answer.Header.Get("Location"))
 		})
 	}
 }
 
-func TestCreateDoesNotWaitForWhoPrefersNotTo(t *testing.T) {
+func TestCreate_doesNotWaitWithRespondAsync(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	call := apitest.Call{
@@ -93,7 +94,8 @@ func TestCreateDoesNotWaitForWhoPrefersNotTo(t *testing.T) {
 	answer := call.Do(f.http)
 	require.Equal(t, "Progressing", answer.Object(t, http.StatusAccepted)["phase"])
 	require.Equal(t, path(made), answer.Header.Get("Location"))
-	require.Zero(t, f.world.Waits())
+	require.Equal(t, 4, f.world.StillToCome(), "it waited for the claim alone")
+	f.requireReadable(t, answer.Object(t, http.StatusAccepted))
 
 	call.Header = nil
 	call.Do(newFixture(t).http).Object(t, http.StatusCreated)
@@ -315,4 +317,47 @@ func TestAFailedWriteIsAnsweredAndNotWaitedFor(t *testing.T) {
 		require.NotContains(t, answer.Body, context.DeadlineExceeded.Error())
 	}
 	require.Zero(t, f.world.Waits())
+}
+
+// requireReadable reads an accepted Workspace as its creator, who finds it in the list,
+// too. Other members of the Org do not.
+func (f *fixture) requireReadable(t *testing.T, accepted map[string]any) {
+	t.Helper()
+	read := apitest.Call{As: apitest.Admin, Method: http.MethodGet, Path: path(made), Org: apitest.Acme, Workspace: made}
+	require.Equal(t, accepted, read.Do(f.http).Object(t, http.StatusOK))
+	require.Contains(t, f.list(apitest.Admin, "").Items(t, "uuid"), made)
+	for _, other := range []string{apitest.Member, apitest.WSAdmin, apitest.Foreigner} {
+		read.As = other
+		read.Do(f.http).Refused(t, http.StatusForbidden)
+	}
+	require.NotContains(t, f.list(apitest.Member, "").Items(t, "uuid"), made)
+}
+
+// TestRead_aMemberReadsTheWorkspaceTheyCreate ends with the creator being removed.
+func TestRead_aMemberReadsTheWorkspaceTheyCreate(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	create := apitest.Call{
+		As: apitest.Member, Method: http.MethodPost, Path: path(), Org: apitest.Acme, Body: `{"displayName": "Staging"}`,
+		Header: http.Header{"Prefer": {"respond-async"}},
+	}
+	accepted := create.Do(f.http).Object(t, http.StatusAccepted)
+	read := apitest.Call{As: apitest.Member, Method: http.MethodGet, Path: path(made), Org: apitest.Acme, Workspace: made}
+	require.Equal(t, accepted, read.Do(f.http).Object(t, http.StatusOK))
+	require.Equal(t, []string{made}, f.list(apitest.Member, "").Items(t, "uuid"))
+
+	ws := apitest.Workspace(apitest.Acme, made, "Staging", "madecluster")
+	ws.CreatedBy = apitest.Member
+	f.world.PutWorkspace(ws)
+	read.Do(f.http).Object(t, http.StatusOK)
+	ws.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionFirstAdmin, Status: metav1.ConditionTrue}}
+	f.world.PutWorkspace(ws)
+	f.world.Join(apitest.Member, apitest.Acme, made, v1alpha1.RoleAdmin)
+	f.world.Unindex(apitest.Member)
+	read.Do(f.http).Refused(t, http.StatusForbidden)
+	f.world.Join(apitest.Member, apitest.Acme, "", v1alpha1.RoleMember)
+	read.Do(f.http).Object(t, http.StatusOK)
+	f.world.Leave(apitest.Member, apitest.Acme, made)
+	read.Do(f.http).Refused(t, http.StatusForbidden)
+	require.Empty(t, f.list(apitest.Member, "").Items(t, "uuid"))
 }

@@ -99,3 +99,8 @@ func (w *World) MembershipsIn(orgCluster string) []*v1alpha1.Membership {
 	}
 	return nil
 }
+
+// Creator decides by the world what creators may read.
+func (w *World) Creator() tenancy.Creator {
+	return tenancy.Creator{Org: w.Org, Workspace: w.Workspace, Membership: w.Membership, MembershipsAt: w.MembershipsAt}
+}
