@@ -73,13 +73,21 @@ func (c *Clients) with(options transport.Options) (*Clients, error) {
 	return &other, nil
 }
 
-// As returns the same clients with the bearer token of another configuration, or with
-// the credential that it follows.
+// As returns clients of the same kcp with the credential of another configuration: its
+// token, the token that it follows, or its client certificate.
 func (c *Clients) As(as *rest.Config) (*Clients, error) {
 	options := c.options
 	options.Config = rest.CopyConfig(c.options.Config)
 	options.Config.BearerToken, options.Config.BearerTokenFile, options.Config.WrapTransport = as.BearerToken, as.BearerTokenFile, as.WrapTransport
-	return c.with(options)
+	own, cert := &options.Config.TLSClientConfig, as.TLSClientConfig
+	own.CertFile, own.KeyFile, own.CertData, own.KeyData = cert.CertFile, cert.KeyFile, cert.CertData, cert.KeyData
+	t, err := c.transport.As(options.Config)
+	if err != nil {
+		return nil, err
+	}
+	other := *c
+	other.transport = t
+	return other.with(options)
 }
 
 // FailFast returns the same clients for requests that a caller waits for: they fail as

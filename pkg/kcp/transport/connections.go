@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"sync"
@@ -26,65 +27,30 @@ const (
 	idleTimeout            = 90 * time.Second
 )
 
-// connections are the bottom of every chain. A client certificate has connections of its
-// own, and a new certificate has new ones: watches keep the old ones open.
+// connections are all HTTP transports of a Transport, to close what is idle.
 type connections struct {
-	*http.Transport
-	health *Health
-
-	mu        sync.Mutex
-	certified map[*credential]*certified
+	mu  sync.Mutex
+	all []*http.Transport
 }
 
-type certified struct {
-	*http.Transport
-	as *identity
-}
-
-func newConnections(config *rest.Config, health *Health) (*connections, error) {
+// open returns an HTTP transport with connections of its own: a client certificate
+// authenticates everything that is sent on them.
+func (c *connections) open(config *rest.Config, health *Health) (*http.Transport, error) {
 	transport, err := newTransport(config, health)
-	return &connections{Transport: transport, health: health, certified: map[*credential]*certified{}}, err
-}
-
-func (w *connections) RoundTrip(r *http.Request) (*http.Response, error) {
-	transport := w.Transport
-	if as, ok := r.Context().Value(identityKey{}).(*identity); ok && len(as.config.CertData) > 0 {
-		var err error
-		if transport, err = w.of(as); err != nil {
-			if r.Body != nil {
-				_ = r.Body.Close()
-			}
-			return nil, err
-		}
-	}
-	return transport.RoundTrip(r)
-}
-
-func (w *connections) of(as *identity) (*http.Transport, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	old := w.certified[as.of]
-	if old != nil && old.as.version >= as.version {
-		return old.Transport, nil
-	}
-	transport, err := newTransport(as.config, w.health)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("make the HTTP client for kcp: %w", err)
 	}
-	if old != nil {
-		old.CloseIdleConnections()
-	}
-	w.certified[as.of] = &certified{Transport: transport, as: as}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, transport)
 	return transport, nil
 }
 
-// CloseIdleConnections closes the connections that nothing uses.
-func (w *connections) CloseIdleConnections() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.Transport.CloseIdleConnections()
-	for _, c := range w.certified {
-		c.CloseIdleConnections()
+func (c *connections) closeIdle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, transport := range c.all {
+		transport.CloseIdleConnections()
 	}
 }
 

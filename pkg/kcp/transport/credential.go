@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -17,99 +16,62 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
-// rereadPause is how long a file is not read again that has just been read: all the
-// hub's requests are refused at once, and probes go on.
+// rereadPause is the shortest time between two reads of a credential: while kcp refuses
+// it, all requests of the hub fail at once.
 const rereadPause = time.Second
 
-// Follow returns a configuration whose clients authenticate with the token or the
-// client certificate that read returns. kcp makes its admin a new token at every
-// start: when it refuses what there is, or is gone, read is called again, and a
-// request that was refused is sent once more with what is new. What read cannot
-// return whole replaces nothing, and nothing else than a credential is taken over.
-// name says in logs and errors whose credential it is. ctx has the logger: requests
-// need not have one, and whichever fails first tells.
+// Follow returns a configuration whose requests authenticate with the bearer token that
+// read returns. kcp gives its admin a new token at every start: after a 401 read is
+// called again, and the request is sent once more if there is a new token. Nothing but
+// the token is followed, and only for the same server. name is the credential's name in
+// logs and errors, and ctx has the logger.
 //
-// A configuration that authenticates in another way is returned as it is.
+// A configuration without a token is returned as it is.
 func Follow(ctx context.Context, name string, read func() (*rest.Config, error)) (*rest.Config, error) {
 	config, err := read()
-	if err != nil || config.ExecProvider != nil || config.AuthProvider != nil || config.Username != "" ||
-		config.BearerToken == "" && config.BearerTokenFile == "" && config.CertFile == "" && len(config.CertData) == 0 {
+	if err != nil || config.BearerToken == "" && config.BearerTokenFile == "" {
 		return config, err
 	}
-	c := &credential{name: name, read: read, log: log.From(ctx)}
-	first, err := newIdentity(c, config, 0)
+	token, err := tokenOf(config)
 	if err != nil {
 		return nil, err
 	}
-	c.now.Store(first)
-	followed := rest.CopyConfig(first.config)
-	followed.BearerToken, followed.CertData, followed.KeyData = "", nil, nil
+	c := &credential{name: name, host: config.Host, read: read, log: log.From(ctx)}
+	c.token.Store(&token)
+	followed := rest.CopyConfig(config)
+	followed.BearerToken, followed.BearerTokenFile = "", ""
 	followed.Wrap(func(next http.RoundTripper) http.RoundTripper { return authenticated{next: next, credential: c} })
 	return followed, nil
 }
 
-// credential is what its reader says last that was whole.
-type credential struct {
-	name string
-	read func() (*rest.Config, error)
-	log  *zap.Logger
-	now  atomic.Pointer[identity]
-	// refused is set while kcp does not take what there is now.
-	refused atomic.Bool
-
-	mu     sync.Mutex
-	looked time.Time
-	// told is what was logged last, which is not repeated.
-	told string
-}
-
-// identity is one state of a credential.
-type identity struct {
-	of *credential
-	// version grows with every one.
-	version int
-	// config holds everything, and names no files.
-	config *rest.Config
-}
-
-func newIdentity(of *credential, from *rest.Config, version int) (*identity, error) {
-	config := rest.CopyConfig(from)
+func tokenOf(config *rest.Config) (string, error) {
+	token := config.BearerToken
 	if config.BearerTokenFile != "" {
 		raw, err := os.ReadFile(config.BearerTokenFile)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
-		config.BearerToken, config.BearerTokenFile = strings.TrimSpace(string(raw)), ""
+		token = strings.TrimSpace(string(raw))
 	}
-	if err := rest.LoadTLSFiles(config); err != nil {
-		return nil, err
+	if token == "" {
+		return "", errors.New("it holds no token")
 	}
-	config.CAFile, config.CertFile, config.KeyFile = "", "", ""
-	if config.BearerToken == "" && len(config.CertData) == 0 {
-		return nil, errors.New("it holds neither a token nor a client certificate")
-	}
-	// What is half of a certificate is noticed here, and not with the next connection.
-	if _, err := rest.TLSConfigFor(config); err != nil {
-		return nil, err
-	}
-	return &identity{of: of, version: version, config: config}, nil
+	return token, nil
 }
 
-func (i *identity) same(other *identity) bool {
-	return i.config.BearerToken == other.config.BearerToken &&
-		bytes.Equal(i.config.CertData, other.config.CertData) && bytes.Equal(i.config.KeyData, other.config.KeyData)
-}
+// credential is the last token that its source returned.
+type credential struct {
+	name, host string
+	read       func() (*rest.Config, error)
+	log        *zap.Logger
+	token      atomic.Pointer[string]
+	// refused is set while kcp refuses the token.
+	refused atomic.Bool
 
-type identityKey struct{}
-
-// sign returns the request as this identity's; the wire finds in it whose
-// certificate its connection is made with.
-func (i *identity) sign(r *http.Request) *http.Request {
-	r = r.Clone(context.WithValue(r.Context(), identityKey{}, i))
-	if i.config.BearerToken != "" {
-		r.Header.Set("Authorization", "Bearer "+i.config.BearerToken)
-	}
-	return r
+	mu       sync.Mutex
+	lastRead time.Time
+	// warned is the last warning, which is not repeated.
+	warned string
 }
 
 // authenticated sends requests with a credential.
@@ -119,13 +81,12 @@ type authenticated struct {
 }
 
 func (a authenticated) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx, as := r.Context(), a.now.Load()
+	token := a.token.Load()
 	for {
-		response, err := a.next.RoundTrip(as.sign(r))
+		signed := r.Clone(r.Context())
+		signed.Header.Set("Authorization", "Bearer "+*token)
+		response, err := a.next.RoundTrip(signed)
 		if err != nil {
-			if ctx.Err() == nil {
-				a.renew(as, false)
-			}
 			return nil, err
 		}
 		if response.StatusCode != http.StatusUnauthorized {
@@ -135,17 +96,17 @@ func (a authenticated) RoundTrip(r *http.Request) (*http.Response, error) {
 			return response, nil
 		}
 		_ = response.Body.Close()
-		newest := a.renew(as, true)
-		if r = again(r); newest == as || r == nil {
+		newest := a.renew(token)
+		if r = rewound(r); newest == token || r == nil {
 			return nil, unavailable(&Refusal{of: a.name})
 		}
-		as = newest
+		token = newest
 	}
 }
 
-// again returns the request with its body from the beginning, or nil where that
-// cannot be had.
-func again(r *http.Request) *http.Request {
+// rewound returns the request with its body from the beginning, or nil where that is
+// not possible.
+func rewound(r *http.Request) *http.Request {
 	if r.Body == nil || r.Body == http.NoBody {
 		return r
 	}
@@ -161,68 +122,58 @@ func again(r *http.Request) *http.Request {
 	return r
 }
 
-// renew returns the newest identity after a request failed with one, for which it
-// looks whether there is another.
-func (c *credential) renew(failed *identity, refused bool) *identity {
+// renew returns the newest token after kcp has refused one. It returns the same pointer
+// where there is no other.
+func (c *credential) renew(failed *string) *string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.now.Load()
-	if now != failed {
+	if now := c.token.Load(); now != failed {
 		return now
 	}
-	if refused {
-		c.refused.Store(true)
+	c.refused.Store(true)
+	if time.Since(c.lastRead) < rereadPause {
+		return failed
 	}
-	if time.Since(c.looked) < rereadPause {
-		return now
-	}
-	c.looked = time.Now()
+	c.lastRead = time.Now()
 	config, err := c.read()
-	// What is for one server is not shown to another.
-	if err == nil && config.Host != now.config.Host {
-		c.tell("the kubeconfig of the hub's credential names another server by now; start the hub anew to use that", nil)
-		return now
+	if err == nil && config.Host != c.host {
+		// A token is not shown to another server than the one that it is for.
+		c.warn("the kubeconfig of the hub's credential names another server; restart the hub to use it", nil)
+		return failed
 	}
-	var next *identity
+	token := ""
 	if err == nil {
-		next, err = newIdentity(c, config, now.version+1)
+		token, err = tokenOf(config)
 	}
-	if err == nil && (!bytes.Equal(next.config.CAData, now.config.CAData) || next.config.ServerName != now.config.ServerName) {
-		// People's requests are forwarded with what there was at the start.
-		c.tell("the kubeconfig of the hub's credential names another CA by now; start the hub anew to use that", nil)
-		next.config.CAData, next.config.ServerName = now.config.CAData, now.config.ServerName
+	if err != nil || token == *failed {
+		// While kcp starts the file may be missing for a moment.
+		c.warn("kcp refuses the hub's credential, and there is no new one yet", err)
+		return failed
 	}
-	if err != nil || next.same(now) {
-		// While kcp starts there may be no file for a moment.
-		if refused {
-			c.tell("kcp refuses the hub's credential, and there is no other yet", err)
-		}
-		return now
-	}
-	c.now.Store(next)
-	c.log.Info("the hub's credential for kcp was read anew", zap.String("credential", c.name))
-	return next
+	c.token.Store(&token)
+	c.log.Info("read a new token for kcp", zap.String("credential", c.name))
+	return &token
 }
 
-// tell warns of something, once as long as it lasts.
-func (c *credential) tell(what string, err error) {
-	if c.told != what {
-		c.log.Warn(what, zap.String("credential", c.name), zap.Error(err))
+// warn logs a warning unless it was the last one.
+func (c *credential) warn(message string, err error) {
+	if c.warned != message {
+		c.log.Warn(message, zap.String("credential", c.name), zap.Error(err))
 	}
-	c.told = what
+	c.warned = message
 }
 
 func (c *credential) accepted() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refused.Store(false)
-	c.told = ""
+	c.warned = ""
 }
 
-// Refusal says that kcp does not take a credential.
+// Refusal says that kcp refuses a credential.
 type Refusal struct{ of string }
 
-// Error says whose credential it is, and never what.
+// Error names the credential and never holds a token.
 func (e *Refusal) Error() string { return "kcp refuses the credential of " + e.of }
 
 // Refused is nil unless kcp refuses the credential, as the last probe found.

@@ -26,7 +26,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -145,7 +144,7 @@ func TestANewTokenOfTheKubeconfigIsTakenUpByTheRequestThatIsRefused(t *testing.T
 				require.NoError(t, write(ctx, clients.Fenced(func() (time.Time, error) { return time.Time{}, nil })))
 				require.EqualValues(t, 1, s.refused.Load())
 				require.Equal(t, 1, logs.Len())
-				require.Equal(t, "the hub's credential for kcp was read anew", logs.All()[0].Message)
+				require.Equal(t, "read a new token for kcp", logs.All()[0].Message)
 			})
 		}
 	}
@@ -241,25 +240,8 @@ func TestATokenIsNotShownToAnotherServerThatTheKubeconfigNames(t *testing.T) {
 	require.Empty(t, other.methods())
 	require.Zero(t, other.refused.Load())
 	require.Equal(t, 1, logs.Len())
-	require.Contains(t, logs.All()[0].Message, "names another server by now; start the hub anew")
+	require.Contains(t, logs.All()[0].Message, "names another server; restart the hub")
 	tellsNoToken(t, logs)
-}
-
-func TestAnotherCAIsToldAndTheCredentialTakenUp(t *testing.T) {
-	t.Parallel()
-	s := newStrict(t)
-	s.take("old")
-	s.write(t, clientcmdapi.AuthInfo{Token: "old"})
-	clients := s.follow(t)
-	s.take("new")
-	config := s.kubeconfig(clientcmdapi.AuthInfo{Token: "new"})
-	certificate, _ := aCertificate(t)
-	config.Clusters["base"].CertificateAuthorityData = certificate
-	require.NoError(t, clientcmd.WriteToFile(config, s.file))
-	ctx, logs := t.Context(), s.logs
-	require.NoError(t, writes[http.MethodPost](ctx, clients))
-	require.Equal(t, 2, logs.Len())
-	require.Contains(t, logs.All()[0].Message, "names another CA by now; start the hub anew")
 }
 
 // aCertificate is one with its key.
@@ -275,45 +257,31 @@ func aCertificate(t *testing.T) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// A watch that stays open holds on to the connection that the old certificate made.
-func TestANewClientCertificateGetsAConnectionOfItsOwn(t *testing.T) {
+// A connection that was made with a client certificate authenticates all that is sent on
+// it, whatever token that has.
+func TestCertificate_authenticatesNoOtherClients(t *testing.T) {
 	t.Parallel()
 	s := newStrict(t)
-	user := func() clientcmdapi.AuthInfo {
-		certificate, key := aCertificate(t)
-		block, _ := pem.Decode(certificate)
-		s.takes.Store(string(block.Bytes))
-		return clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key}
-	}
-	answer, watching := s.Config.Handler, make(chan struct{})
-	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("watch") != "" {
-			w.Header().Set("Content-Type", "application/json")
-			w.(http.Flusher).Flush()
-			close(watching)
-			<-r.Context().Done()
-			return
-		}
-		answer.ServeHTTP(w, r)
-	})
-	s.write(t, user())
+	certificate, key := aCertificate(t)
+	block, _ := pem.Decode(certificate)
+	s.write(t, clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key})
 	clients := s.follow(t)
-	// Somebody else who has no certificate does not use the connections of who has.
-	other, err := clients.As(&rest.Config{BearerToken: "other"})
+	byToken, err := clients.As(&rest.Config{BearerToken: "other"})
 	require.NoError(t, err)
-	w, err := clients.Users("c").Watch(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	defer w.Stop()
-	await(t, watching)
-	require.NoError(t, writes[http.MethodPost](t.Context(), clients))
-	require.Error(t, writes[http.MethodPost](t.Context(), other))
-
-	s.write(t, user())
-	require.NoError(t, writes[http.MethodPost](t.Context(), clients))
-	require.NoError(t, writes[http.MethodPost](t.Context(), clients))
-	require.EqualValues(t, 2, s.refused.Load(), "the other's and the first of the new one's")
+	s.takes.Store(string(block.Bytes))
+	require.NoError(t, writes[http.MethodPost](t.Context(), clients), "the control")
+	require.Error(t, writes[http.MethodPost](t.Context(), byToken))
 	s.take("other")
-	require.NoError(t, writes[http.MethodPost](t.Context(), other))
+	require.NoError(t, writes[http.MethodPost](t.Context(), byToken), "it has its token, and no certificate")
+	require.Error(t, writes[http.MethodPost](t.Context(), clients))
+
+	config := s.config()
+	config.CertData, config.KeyData = certificate, key
+	byCertificate, err := byToken.As(config)
+	require.NoError(t, err)
+	s.takes.Store(string(block.Bytes))
+	require.NoError(t, writes[http.MethodPost](t.Context(), byCertificate))
+	require.Error(t, writes[http.MethodPost](t.Context(), byToken))
 }
 
 func TestTheFileIsNotReadWhileKCPTakesItsCredentialNorForEveryRefusal(t *testing.T) {

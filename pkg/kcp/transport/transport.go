@@ -11,10 +11,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Transport sends requests to one kcp. All chains that it makes share its connections,
-// its health and its metrics.
+// Transport sends requests to one kcp, by one identity. All chains that it makes share
+// its connections.
 type Transport struct {
 	host        string
+	wire        *http.Transport
 	connections *connections
 	health      *Health
 	refusal     *atomic.Pointer[Refusal]
@@ -41,10 +42,11 @@ type Options struct {
 // as kedge_kcp_requests_total.
 func New(config *rest.Config, metrics prometheus.Registerer) (*Transport, error) {
 	t := &Transport{
-		host:    config.Host,
-		health:  NewHealth(),
-		refusal: &atomic.Pointer[Refusal]{},
-		times:   &times{},
+		host:        config.Host,
+		connections: &connections{},
+		health:      NewHealth(),
+		refusal:     &atomic.Pointer[Refusal]{},
+		times:       &times{},
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kedge_kcp_requests_total",
 			Help: "Requests of the hub itself to kcp, by HTTP method. Proxied requests are not counted.",
@@ -57,8 +59,8 @@ func New(config *rest.Config, metrics prometheus.Registerer) (*Transport, error)
 		t.failPoints = &failPoints{file: file}
 	}
 	var err error
-	if t.connections, err = newConnections(config, t.health); err != nil {
-		return nil, fmt.Errorf("make the HTTP client for kcp: %w", err)
+	if t.wire, err = t.connections.open(config, t.health); err != nil {
+		return nil, err
 	}
 	probes, err := t.RoundTripper(Options{Config: config, probe: true})
 	if err != nil {
@@ -66,6 +68,15 @@ func New(config *rest.Config, metrics prometheus.Registerer) (*Transport, error)
 	}
 	t.probes = &http.Client{Transport: probes}
 	return t, nil
+}
+
+// As returns the transport to the same kcp by another identity. It has connections of its
+// own, and shares the health and the metrics.
+func (t *Transport) As(config *rest.Config) (*Transport, error) {
+	other := *t
+	var err error
+	other.wire, err = t.connections.open(config, t.health)
+	return &other, err
 }
 
 // layer is one step of the chain around the next.
@@ -80,8 +91,8 @@ func (t *Transport) RoundTripper(o Options) (http.RoundTripper, error) {
 		only(o.FailFast, t.health.Bind),
 		// A probe notes whether kcp refused the credential.
 		only(o.probe, t.noteRefusals),
-		// The user agent and the credential; after a 401 the request is sent once more
-		// with the credential that its source holds by then.
+		// The user agent and the credential; after a 401 the request is sent once more if
+		// there is a new token.
 		authenticate(o.Config, &failure),
 		// kedge_kcp_requests_total counts what is sent.
 		only(!o.probe, t.count),
@@ -94,7 +105,7 @@ func (t *Transport) RoundTripper(o Options) (http.RoundTripper, error) {
 		t.readDates,
 	}
 	// Connections; whatever arrives on them is a sign of life.
-	var rt http.RoundTripper = t.connections
+	var rt http.RoundTripper = t.wire
 	for _, l := range slices.Backward(chain) {
 		if l != nil {
 			rt = l(rt)
@@ -123,9 +134,9 @@ func authenticate(config *rest.Config, failure *error) layer {
 	}
 }
 
-// Close closes the connections that nothing uses. The transport can be used after it;
-// it is for a process that goes on without it.
-func (t *Transport) Close() { t.connections.CloseIdleConnections() }
+// Close closes idle connections, those of other identities included. The transport can
+// be used after it; it is for a process that goes on without it.
+func (t *Transport) Close() { t.connections.closeIdle() }
 
 // Health is whether kcp is available.
 func (t *Transport) Health() *Health { return t.health }
