@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// MaxBody is the size of the largest body, in bytes.
+	// MaxBody is the maximum size of a request body, in bytes.
 	MaxBody = 64 << 10
-	// maxDepth is how deep a body may nest.
+	// maxDepth is the maximum nesting depth of a request body.
 	maxDepth = 32
 )
 
-// Read takes the JSON object in the body into the struct that into points to. It
-// is strict: unknown and duplicate fields, wrong types, trailing data and broken
-// UTF-8 are errs.Invalid and name the field.
+// Read decodes the JSON object in the request body into the struct into points to. It refuses
+// unknown and duplicate fields, wrong types, trailing data and invalid UTF-8 with errs.Invalid;
+// the error names the field.
 func Read(r *http.Request, into any) error {
 	if err := mediaType(r); err != nil {
 		return err
@@ -47,8 +47,7 @@ func Read(r *http.Request, into any) error {
 	return Decode(raw, into)
 }
 
-// Decode takes a JSON value strictly into what into points to, and names the field
-// that is at fault.
+// Decode decodes a JSON value as strictly as Read. The error names the field.
 func Decode(raw []byte, into any) error {
 	strict, err := kjson.UnmarshalStrict(raw, into)
 	if err != nil {
@@ -76,7 +75,7 @@ func mediaType(r *http.Request) error {
 	return errs.New(errs.UnsupportedMediaType, "the body must be sent with Content-Type: application/json")
 }
 
-// wellFormed refuses what is not exactly one JSON object of a sane depth.
+// wellFormed refuses input that is not exactly one JSON object within the maximum depth.
 func wellFormed(raw []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	depth := 0
@@ -114,7 +113,7 @@ func typeError(err error) error {
 	if errors.As(err, &wrong) && wrong.Field != "" {
 		return errs.InvalidField(wrong.Field, "has the wrong type ("+wrong.Value+")")
 	}
-	// sigs.k8s.io/json has a type error of its own, with the same text.
+	// sigs.k8s.io/json has its own type for type errors, with the same text.
 	if _, rest, ok := strings.Cut(err.Error(), "struct field "); ok {
 		field, _, _ := strings.Cut(rest, " ")
 		if _, name, ok := strings.Cut(field, "."); ok {
@@ -136,8 +135,8 @@ func strictCause(problem error) errs.Cause {
 	return errs.Cause{Type: "FieldValueNotSupported", Field: field, Message: "is not a field that may be given here"}
 }
 
-// Flag reads a query parameter that is true or false; false where it is not given.
-// Of one that is given twice nobody could say which was meant.
+// Flag reads a boolean query parameter. The default is false. A parameter that is given twice
+// is refused.
 func Flag(r *http.Request, name string) (bool, error) {
 	switch given := r.URL.Query()[name]; {
 	case len(given) > 1:
@@ -152,7 +151,7 @@ func Flag(r *http.Request, name string) (bool, error) {
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// Write answers with a value as JSON.
+// Write answers with v as JSON.
 func Write(w http.ResponseWriter, code int, v any) error {
 	b := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(b)

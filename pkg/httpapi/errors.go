@@ -18,24 +18,23 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
-// Handler is a handler that returns its error.
+// Handler is an HTTP handler that returns an error.
 type Handler func(w http.ResponseWriter, r *http.Request) error
 
-// ServeHTTP calls the handler and writes its error.
+// ServeHTTP implements http.Handler. It answers with the error of the handler.
 func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := h(w, r); err != nil {
 		WriteError(w, r, err)
 	}
 }
 
-// Handle makes an http.HandlerFunc of a Handler, for chi.
+// Handle converts a Handler to an http.HandlerFunc, for chi.
 func Handle(h Handler) http.HandlerFunc { return h.ServeHTTP }
 
-// reasonPreconditionFailed is a reason that Kubernetes has no word for: there, too,
-// the version that was asked for is not the present one, but the caller chose it.
+// reasonPreconditionFailed is the reason of a 412. Kubernetes has no reason for it.
 const reasonPreconditionFailed metav1.StatusReason = "PreconditionFailed"
 
-// statusOf is the one table from codes to HTTP.
+// statusOf is the table of HTTP statuses and reasons by code.
 func statusOf(code errs.Code) (int, metav1.StatusReason) {
 	switch code {
 	case errs.Invalid:
@@ -72,16 +71,16 @@ func statusOf(code errs.Code) (int, metav1.StatusReason) {
 	return http.StatusInternalServerError, metav1.StatusReasonInternalError
 }
 
-// internalMessage is all that a caller learns of a bug of ours.
+// internalMessage is the message of all internal errors.
 const internalMessage = "internal error; the response's X-Request-Id names it in the hub's log"
 
-// discovers tells whether a request asks for aggregated discovery, as kubectl does
-// and nothing else here.
+// discovers reports whether a request is for aggregated discovery. Only kubectl and similar
+// clients send such requests.
 func discovers(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList")
 }
 
-// plain answers in plain text.
+// plain answers with plain text.
 func plain(w http.ResponseWriter, code int, message string) {
 	header := w.Header()
 	header.Set("Content-Type", "text/plain; charset=utf-8")
@@ -91,11 +90,9 @@ func plain(w http.ResponseWriter, code int, message string) {
 	_, _ = io.WriteString(w, message)
 }
 
-// WriteError answers with a metav1.Status, but for one thing: kubectl begins with
-// discovery, and shows nothing but "unknown" of a refusal of that unless it is
-// plain text. So it is told in plain text why it may not or what is not there.
-// What is behind the error goes to the log; of an internal one the caller learns
-// nothing but that it happened.
+// WriteError answers with the metav1.Status of an error. Refusals of aggregated discovery are
+// plain text, because kubectl shows nothing but "unknown" of a Status there. The wrapped error
+// goes to the log; the answer to an internal error has a generic message.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	var e *errs.Error
 	if !errors.As(err, &e) {
@@ -150,13 +147,13 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// NotFound answers a path that has no route.
+// NotFound answers a request for a path without a route.
 func NotFound(w http.ResponseWriter, r *http.Request) {
 	WriteError(w, r, errs.New(errs.NotFound, "there is nothing at this path; the API is under /api, clusters are under /clusters/{id}"))
 }
 
-// MethodNotAllowed refuses a method that a path does not have. Allow lists those that
-// it has.
+// MethodNotAllowed answers a request with a method that the path does not support. The header
+// Allow lists the supported ones.
 func MethodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	var has []string
 	if routing := chi.RouteContext(r.Context()); routing != nil && routing.Routes != nil {
@@ -164,7 +161,7 @@ func MethodNotAllowed(w http.ResponseWriter, r *http.Request) {
 		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 			routed := method
 			if method == http.MethodHead {
-				// Every route of GET answers HEAD.
+				// Every GET route serves HEAD too.
 				routed = http.MethodGet
 			}
 			if routing.Routes.Match(chi.NewRouteContext(), routed, path) {

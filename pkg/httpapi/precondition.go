@@ -8,16 +8,14 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
-// Tag gives an answer the strong ETag of the object that it is about, whose
-// resource version is given; none where that is empty, as with what is not made
-// yet.
+// Tag sets the ETag of an answer to a strong tag of the resource version. It sets none if the
+// version is empty, as for an object that is not created yet.
 //
-// The tag covers the one object of kcp that the answer is about: a User, an
-// Organization, a Workspace or a Membership, with its status. It does not cover
-// what an answer shows beside it: the caller's role, how much of a quota is used,
-// who the first admin is, a member's name. So it says whether a change would go over
-// somebody else's, and not whether an answer that was kept is still good: If-None-Match
-// is not honoured, and answers are not to be stored.
+// The tag covers the one object in kcp that the answer is about: a User, an Organization, a
+// Workspace or a Membership, with its status. It does not cover other parts of the answer: the
+// caller's role, the use of a quota, the first admin, a member's display name. It therefore
+// protects against lost updates but does not validate cached answers: If-None-Match is ignored,
+// and answers must not be stored.
 func Tag(w http.ResponseWriter, version string) {
 	if version != "" {
 		w.Header().Set("ETag", tagOf(version))
@@ -26,14 +24,13 @@ func Tag(w http.ResponseWriter, version string) {
 
 func tagOf(version string) string { return `"` + version + `"` }
 
-// ifMatch is how errors name the header.
+// ifMatch is the name of the header in errors.
 const ifMatch = "header:If-Match"
 
-// IfMatch reads the condition of a request on the object that it changes. match
-// refuses with errs.PreconditionFailed an object whose resource version is not
-// among those that the caller named; it is nil where any will do, and for methods
-// other than PATCH and DELETE, which have no such condition. Only who makes it part of
-// the write itself has kept it.
+// IfMatch reads the precondition of a PATCH or DELETE request. match returns an error with the
+// code PreconditionFailed for a resource version that the header does not list. It is nil if
+// there is no precondition, and for other methods. The caller must make the version part of the
+// write itself.
 func IfMatch(r *http.Request) (match func(version string) error, err error) {
 	lines := r.Header.Values("If-Match")
 	if len(lines) == 0 || r.Method != http.MethodPatch && r.Method != http.MethodDelete {
@@ -41,7 +38,7 @@ func IfMatch(r *http.Request) (match func(version string) error, err error) {
 	}
 	given := strings.Trim(strings.Join(lines, ","), " \t")
 	if given == "*" {
-		// What is not there is refused anyway.
+		// "*" accepts any version; a missing object is refused in any case.
 		return nil, nil
 	}
 	strong, ok := tags(given)
@@ -56,8 +53,7 @@ func IfMatch(r *http.Request) (match func(version string) error, err error) {
 	}, nil
 }
 
-// Changed refuses a request whose If-Match does not name what the object is at
-// present: that resource version, where it is known.
+// Changed is the error of a failed If-Match. version is the current resource version, if known.
 func Changed(version string) error {
 	message := "what the request is about was changed since it was read; read it again and repeat the request"
 	if version != "" {
@@ -68,12 +64,12 @@ func Changed(version string) error {
 	return e
 }
 
-// tags reads a list of entity tags (RFC 9110, 8.8.3) and returns the strong ones:
-// weak ones never match. ok is false where it is no such list, or has none.
+// tags parses a list of entity tags (RFC 9110, 8.8.3) and returns the strong ones; weak ones
+// never match. ok is false if the list is malformed or empty.
 func tags(list string) (strong []string, ok bool) {
 	found := false
 	for {
-		// Between commas there may be nothing (RFC 9110, 5.6.1).
+		// List elements can be empty (RFC 9110, 5.6.1).
 		if list = strings.TrimLeft(list, " \t,"); list == "" {
 			return strong, found
 		}
@@ -94,5 +90,5 @@ func tags(list string) (strong []string, ok bool) {
 	}
 }
 
-// notInTag tells what an ETag cannot hold: spaces and control characters.
+// notInTag reports characters that an ETag cannot contain: spaces and control characters.
 func notInTag(r rune) bool { return r <= ' ' || r == 0x7f }

@@ -8,19 +8,19 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 )
 
-// Change is a request that may have changed something, for the audit log.
+// Change is a request with a method that can change state, for the audit log.
 type Change struct {
-	// User is who asked, Route the pattern, and Params the values in the path.
+	// User is the name of the caller, Route the pattern, Params the values in the path.
 	User, Method, Route string
 	Params              map[string]string
-	// Made is the name of what was made, which only the answer tells.
+	// Made is the name of a created object, taken from the answer.
 	Made    string
 	Code    int
 	Request string
 }
 
-// Audit tells record of every request that is not a read, when it has been
-// answered. It stands behind Authenticate.
+// Audit calls record for every request that is not a read, after it was answered. It runs after
+// Authenticate.
 func Audit(record func(Change)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

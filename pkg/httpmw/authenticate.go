@@ -13,32 +13,32 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// maxToken is the length of the longest bearer token, in bytes. It is checked
-// before anything looks into the token.
+// maxToken is the maximum length of a bearer token, in bytes. It is checked before the token is
+// parsed.
 const maxToken = 16 << 10
 
-// Caller is who a request comes from.
+// Caller is the authenticated caller of a request.
 type Caller struct {
 	Identity *auth.Identity
-	// User is shared with the views: read only.
+	// User is shared with the caches and must not be changed.
 	User          *v1alpha1.User
 	PlatformAdmin bool
 }
 
-// People finds Users in memory.
+// People is the cache of Users.
 type People interface {
 	ByIdentity(issuer, subject string) (*v1alpha1.User, bool)
 }
 
-// SignUp makes the User of an identity that is seen for the first time, exactly
-// once, and returns when the views have it. Whom the operator vouches for is let in
-// whoever else is, also where their User waits for approval already.
+// SignUp creates the User of a new identity exactly once and returns when the caches have it.
+// vouched means that the operator's flags name the person as a platform admin: the User is
+// approved whatever --registration says, also if it is pending already.
 type SignUp func(ctx context.Context, id *auth.Identity, vouched bool) (*v1alpha1.User, error)
 
 type callerKey struct{}
 
-// CallerOf returns who the request comes from. It panics where Authenticate did
-// not run: a route without it is a bug that must not serve.
+// CallerOf returns the caller of a request. It panics if Authenticate did not run: a route
+// without it must not serve.
 func CallerOf(r *http.Request) *Caller {
 	c, ok := r.Context().Value(callerKey{}).(*Caller)
 	if !ok {
@@ -47,8 +47,7 @@ func CallerOf(r *http.Request) *Caller {
 	return c
 }
 
-// BearerToken returns the one bearer token of a request. Its error never holds
-// it.
+// BearerToken returns the bearer token of a request. Errors never contain it.
 func BearerToken(r *http.Request) (string, error) {
 	values := r.Header.Values("Authorization")
 	if len(values) != 1 {
@@ -67,8 +66,8 @@ func BearerToken(r *http.Request) (string, error) {
 	return token, nil
 }
 
-// token68 is the syntax of RFC 6750 tokens, and keeps out whatever could be read
-// as a second header or a second token.
+// token68 reports whether s has the token syntax of RFC 6750. It excludes characters that could
+// be read as a second header or a second token.
 func token68(s string) bool {
 	body := strings.TrimRight(s, "=")
 	if body == "" {
@@ -86,8 +85,7 @@ func token68(s string) bool {
 
 func unauthenticated(message string) error { return errs.New(errs.Unauthenticated, message) }
 
-// Admins are the platform admins: Users by metadata.name, and groups that a
-// credential carries.
+// Admins are the platform admins: Users by metadata.name, and groups as named by the credential.
 type Admins struct{ Users, Groups []string }
 
 func (a Admins) has(u *v1alpha1.User, id *auth.Identity) bool {
@@ -98,15 +96,15 @@ func (a Admins) byGroup(id *auth.Identity) bool {
 	return slices.ContainsFunc(id.Groups, func(g string) bool { return slices.Contains(a.Groups, g) })
 }
 
-// vouchesFor tells whether the operator's own flags say that the identity, whose User
-// has the name or would get it, is a platform admin: the first could otherwise be
-// approved by nobody. A name counts of people in the operator's token file only. Of
-// others, whoever comes first has it, or waits with it.
+// vouchesFor reports whether the operator's flags name the identity as a platform admin. name is
+// the name of its User, or the one that the User would get. Such people need no approval, because
+// nobody could approve the first one. A name counts for users of the operator's token file only:
+// elsewhere it belongs to the person who signs up first.
 func (a Admins) vouchesFor(id *auth.Identity, name string) bool {
 	return a.byGroup(id) || id.Issuer == auth.StaticIssuer && slices.Contains(a.Users, name)
 }
 
-// RequirePlatformAdmin lets platform admins through and nobody else.
+// RequirePlatformAdmin refuses callers who are not platform admins.
 func RequirePlatformAdmin(next http.Handler) http.Handler {
 	return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
 		if !CallerOf(r).PlatformAdmin {
@@ -117,8 +115,8 @@ func RequirePlatformAdmin(next http.Handler) http.Handler {
 	})
 }
 
-// Authenticate finds out who the caller is and refuses those who may not act:
-// the soft-deleted (O-8), and those whose registration is not approved.
+// Authenticate authenticates the caller. It refuses Users who are soft-deleted (O-8) or whose
+// registration is not approved.
 func Authenticate(a auth.Authenticator, people People, signUp SignUp, admins Admins) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {

@@ -8,9 +8,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
-// WholeBody reads a request's body, as far as httpapi takes one, before anything is
-// decided about the request: whoever sends theirs slowly is judged by the rights that
-// they have at its end, not by those that they had at its beginning.
+// WholeBody reads the request body, up to the maximum size, before the request is
+// authenticated. A client that sends slowly is judged by its rights at the end of the body.
 func WholeBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
@@ -21,7 +20,7 @@ func WholeBody(next http.Handler) http.Handler {
 	})
 }
 
-// wholeBody is what was read of a body, and why no more than that.
+// wholeBody is the part of a body that was read, and the error that ended reading.
 type wholeBody struct {
 	read   *bytes.Reader
 	failed error

@@ -13,13 +13,11 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
-// maxLimited is how many people's rates are remembered; who has not been seen for
-// longest is forgotten first.
+// maxLimited is the number of Users whose rates are kept, least recently used first out.
 const maxLimited = 10_000
 
-// LimitRate lets a person make burst requests at once and perSecond in the long
-// run, and answers 429 with Retry-After to what is more. It counts by person, so it
-// stands behind Authenticate.
+// LimitRate limits each User to perSecond requests with bursts of burst. It answers 429 with
+// Retry-After to more. It runs after Authenticate.
 func LimitRate(perSecond float64, burst int, c clock.PassiveClock) func(http.Handler) http.Handler {
 	var mu sync.Mutex
 	limiters := lru.New(maxLimited)

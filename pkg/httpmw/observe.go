@@ -20,20 +20,20 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
-// RequestIDHeader carries a request's id both ways.
+// RequestIDHeader is the header of the request id, in requests and answers.
 const RequestIDHeader = "X-Request-Id"
 
 var saneID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// Metrics of requests.
+// Metrics are the metrics of requests.
 type Metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
 }
 
-// NewMetrics registers the metrics of requests, which are labelled by route
-// pattern, never by path.
+// NewMetrics registers the metrics of requests. They are labelled by route pattern, never by
+// path.
 func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kedge_http_requests_total", Help: "Requests answered, by route pattern, HTTP method and status code."}, []string{"route", "method", "code"}),
@@ -48,9 +48,8 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// Observe gives a request its id and its logger, counts and logs it, and turns a
-// panic into a 500. The query and the headers are never logged: they may hold
-// what is nobody's business.
+// Observe assigns a request id and a logger, counts and logs the request, and converts a panic
+// to a 500. Query and headers are never logged, because they can contain secrets.
 func Observe(logger *zap.Logger, m *Metrics) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -79,8 +78,8 @@ func Observe(logger *zap.Logger, m *Metrics) func(http.Handler) http.Handler {
 	}
 }
 
-// Identify says in the answer which request it is to, and returns that: the caller's
-// own id where it is a sane one.
+// Identify sets the request id of the answer and returns it. It uses the id sent by the client
+// if it is well-formed.
 func Identify(w http.ResponseWriter, r *http.Request) string {
 	id := r.Header.Get(RequestIDHeader)
 	if !saneID.MatchString(id) {

@@ -12,13 +12,13 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// The headers that choose the context of a request (O-2).
+// The tenancy headers of a request (O-2).
 const (
 	OrgHeader       = "X-Kedge-Org"
 	WorkspaceHeader = "X-Kedge-Workspace"
 )
 
-// Tenants is what scopes are checked against, in memory.
+// Tenants are the caches that scopes are checked against.
 type Tenants interface {
 	Index(user string) []v1alpha1.MembershipIndexEntry
 	Org(uuid string) (tenancy.Org, bool)
@@ -27,8 +27,8 @@ type Tenants interface {
 
 type scopeKey struct{}
 
-// ScopeOf returns the scope of a request. It panics where none of the scope
-// middlewares ran: a route without one is a bug that must not serve.
+// ScopeOf returns the scope of a request. It panics if no scope middleware ran: a route without
+// one must not serve.
 func ScopeOf(r *http.Request) *tenancy.Scope {
 	s, ok := r.Context().Value(scopeKey{}).(*tenancy.Scope)
 	if !ok {
@@ -37,8 +37,8 @@ func ScopeOf(r *http.Request) *tenancy.Scope {
 	return s
 }
 
-// Scopes makes the middlewares that check the tenant headers, the path and the
-// caller's UserMembershipIndex against each other.
+// Scopes provides the middleware that compares the tenancy headers with the path and with the
+// caller's UserMembershipIndex.
 type Scopes struct {
 	Tenants Tenants
 	// Creator is used by CreatedOrg and CreatedWorkspace.
@@ -134,7 +134,7 @@ func (s Scopes) middleware(next http.Handler, about target, allowed func(*tenanc
 			return foreign()
 		}
 		if gone {
-			return errs.New(errs.NotFound, "it was deleted; until its grace ends it can be undeleted")
+			return errs.New(errs.NotFound, "it was deleted; until its grace period ends it can be undeleted")
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), scopeKey{}, scope)))
 		return nil
@@ -175,7 +175,8 @@ func foreign() error {
 	return errs.New(errs.Forbidden, "you have no membership there; ask an admin of the organization to add you")
 }
 
-// fromHeaderAndPath reads the UUID that a tenant header and the path agree on.
+// fromHeaderAndPath returns the UUID of a tenancy header, which must be equal to the one in the
+// path.
 func fromHeaderAndPath(r *http.Request, header, param string) (string, error) {
 	field := "header:" + header
 	values := r.Header.Values(header)

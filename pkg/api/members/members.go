@@ -21,7 +21,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Views is what the handler reads.
+// Views are the caches that the handler reads.
 type Views interface {
 	ByName(name string) (*v1alpha1.User, bool)
 	Index(user string) []v1alpha1.MembershipIndexEntry
@@ -30,32 +30,32 @@ type Views interface {
 	MembershipsAt(orgCluster, workspace string) []*v1alpha1.Membership
 }
 
-// Store is what the handler writes to.
+// Store is the part of store.Store that the handler uses.
 type Store interface {
 	CreateMembership(ctx context.Context, orgCluster string, m *v1alpha1.Membership) (held *v1alpha1.Membership, made bool, err error)
 	PatchMembership(ctx context.Context, orgCluster, name string, patch any, match func(version string) error) (*v1alpha1.Membership, error)
 	DeleteMembership(ctx context.Context, orgCluster, name string, match func(version string) error) error
-	// ListMemberships reads kcp itself.
+	// ListMemberships lists Memberships in kcp.
 	ListMemberships(ctx context.Context, orgCluster string) ([]v1alpha1.Membership, error)
 	AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error)
 }
 
-// Handler serves …/members and …/memberships/me of Orgs and Workspaces.
+// Handler serves …/members and …/memberships/me of Organizations and Workspaces.
 type Handler struct {
 	Views Views
-	// Await waits until a condition over the views holds. It asks again when a change
-	// touches one of refs.
+	// Await waits until a condition on the caches holds. It evaluates the condition again
+	// after each change that touches one of refs.
 	Await func(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
-	// Membership finds one by name in the Org whose own workspace is in the cluster.
+	// Membership finds a Membership by name in the logical cluster of an Organization.
 	Membership func(orgCluster, name string) (*v1alpha1.Membership, bool)
-	// Followed tells whether what the person may do in the Org's Workspaces, or in the
-	// one of that UUID, is in kcp as the Memberships say.
+	// Followed reports whether the bindings of a User are as desired in all Workspaces of
+	// the Organization, or in the one Workspace given.
 	Followed func(org, workspace, user string) bool
 	Store    Store
-	// OrgScope and WorkspaceScope are httpmw's middlewares.
+	// OrgScope and WorkspaceScope are middleware of httpmw.
 	OrgScope, WorkspaceScope func(http.Handler) http.Handler
 	Clock                    clock.PassiveClock
-	// FollowTimeout bounds the wait of a write for the views.
+	// FollowTimeout limits the time that a write waits for the caches.
 	FollowTimeout time.Duration
 }
 
@@ -82,7 +82,7 @@ func (h *Handler) Mount(r chi.Router) {
 	})
 }
 
-// view is a member as it is answered.
+// view is a member in an answer.
 type view struct {
 	User        string                 `json:"user"`
 	DisplayName string                 `json:"displayName"`
@@ -93,7 +93,7 @@ type view struct {
 	Since       metav1.Time            `json:"since"`
 	Phase       v1alpha1.Phase         `json:"phase"`
 	Conditions  []conditions.Condition `json:"conditions,omitempty"`
-	// Active says that the person can make use of the Membership at present.
+	// Active is true if the User can use the Membership at present.
 	Active bool `json:"active"`
 }
 
@@ -110,8 +110,7 @@ func (h *Handler) viewOf(m *v1alpha1.Membership) view {
 	return v
 }
 
-// list answers with the members of the Org, or of the Workspace where the scope
-// has one.
+// list answers with the members of the Organization, or of the Workspace if the scope has one.
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
 	held := h.Views.MembershipsAt(scope.Org.ClusterID, workspaceIn(scope))
@@ -122,8 +121,8 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.User })
 }
 
-// get answers with one member: it is what the Location of a new one leads to, and
-// tells the ETag for an If-Match.
+// get answers with one member. It is the Location of a new member, and returns the ETag for
+// If-Match.
 func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
 	user, err := named(r)
 	if err != nil {
@@ -137,7 +136,7 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.Write(w, http.StatusOK, h.viewOf(m))
 }
 
-// workspaceIn is the UUID of the scope's Workspace; empty for the Org itself.
+// workspaceIn is the UUID of the Workspace of the scope, or empty for the Organization.
 func workspaceIn(scope *tenancy.Scope) string {
 	if scope.Workspace == nil {
 		return ""
@@ -145,12 +144,12 @@ func workspaceIn(scope *tenancy.Scope) string {
 	return scope.Workspace.UUID
 }
 
-// member is the Membership of the User that the scope is about, from memory.
+// member finds the Membership of a User in the scope in the cache.
 func (h *Handler) member(scope *tenancy.Scope, user string) (*v1alpha1.Membership, bool) {
 	return h.Membership(scope.Org.ClusterID, tenancy.MembershipName(user, workspaceIn(scope)))
 }
 
-// person refuses a userRef that names nobody (O-15: by metadata.name alone).
+// person finds the User of a userRef. People are named by metadata.name only (O-15).
 func (h *Handler) person(name string) error {
 	if name == "" {
 		return errs.InvalidField("userRef.name", "must name a person")
@@ -161,9 +160,9 @@ func (h *Handler) person(name string) error {
 	return nil
 }
 
-// named is the person whom the path names. What is no person's name must not get
-// into an object's: "{workspace}.{user}" is a Membership's in the Org, too, and what
-// no path can hold would be a bug of ours.
+// named is the User in the path. Only a valid name may become part of a Membership's name:
+// "{workspace}.{user}" would otherwise name a Membership of a Workspace, and other characters
+// would make an invalid URL.
 func named(r *http.Request) (string, error) {
 	user := chi.URLParam(r, "user")
 	if len(validation.IsDNS1123Label(user)) > 0 {
@@ -172,9 +171,9 @@ func named(r *http.Request) (string, error) {
 	return user, nil
 }
 
-// add makes a Membership: 201, or 200 where the person is a member like that
-// already, or 202 where it takes its time until it counts everywhere, or the caller
-// does not want to wait. Who repeats an Idempotency-Key gets what the first made.
+// add creates a Membership. It answers 201, or 200 if an equal Membership exists, or 202 if the
+// bindings are not in place in time or the caller does not want to wait. A repeated
+// Idempotency-Key returns the Membership that the first request created.
 func (h *Handler) add(w http.ResponseWriter, r *http.Request, m *v1alpha1.Membership) error {
 	scope := httpmw.ScopeOf(r)
 	_, key, err := idempotency.Key(r)
@@ -208,7 +207,7 @@ func (h *Handler) add(w http.ResponseWriter, r *http.Request, m *v1alpha1.Member
 	return h.answer(w, r, http.StatusCreated, held)
 }
 
-// madeWith is the Membership that the caller made there with the key before.
+// madeWith finds the Membership that the caller created with the key.
 func (h *Handler) madeWith(scope *tenancy.Scope, key string) (*v1alpha1.Membership, bool) {
 	if key == "" {
 		return nil, false
@@ -221,7 +220,7 @@ func (h *Handler) madeWith(scope *tenancy.Scope, key string) (*v1alpha1.Membersh
 	return nil, false
 }
 
-// again answers with a Membership that was there before.
+// again answers with an existing Membership.
 func (h *Handler) again(w http.ResponseWriter, r *http.Request, m *v1alpha1.Membership) error {
 	if err := h.lasting(httpmw.ScopeOf(r), m); err != nil {
 		return err
@@ -229,8 +228,7 @@ func (h *Handler) again(w http.ResponseWriter, r *http.Request, m *v1alpha1.Memb
 	return h.answer(w, r, http.StatusOK, m)
 }
 
-// lasting refuses to answer with a Membership that an ending which was decided
-// before will undo.
+// lasting refuses to answer with a Membership that a pending removal or demotion will change.
 func (h *Handler) lasting(scope *tenancy.Scope, m *v1alpha1.Membership) error {
 	org, _ := h.Views.Org(scope.Org.UUID())
 	if org.Organization == nil {
@@ -242,7 +240,7 @@ func (h *Handler) lasting(scope *tenancy.Scope, m *v1alpha1.Membership) error {
 	return nil
 }
 
-// patched changes a Membership and answers with it.
+// patched patches a Membership and answers with it.
 func (h *Handler) patched(w http.ResponseWriter, r *http.Request, user string, spec map[string]any) error {
 	scope := httpmw.ScopeOf(r)
 	match, err := httpapi.IfMatch(r)
@@ -266,8 +264,8 @@ func (h *Handler) patched(w http.ResponseWriter, r *http.Request, user string, s
 	return h.answer(w, r, http.StatusOK, m)
 }
 
-// answer waits until what the Membership says counts everywhere and answers with
-// it as it is then: with code, or with 202 where that takes its time.
+// answer waits until index and bindings follow the Membership and answers with it: with code,
+// or with 202 if they do not follow in time.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, code int, m *v1alpha1.Membership) error {
 	scope, user := httpmw.ScopeOf(r), m.Spec.UserRef.Name
 	workspace := workspaceIn(scope)
@@ -286,8 +284,8 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, code int, m *v1
 	return httpapi.Write(w, code, h.viewOf(m))
 }
 
-// refs is what a change of the User's Membership touches: their row and bindings, and
-// the Org or the Workspace that it is in.
+// refs are the references that a change of the User's Membership touches: the User, and the
+// Organization or the Workspace.
 func refs(scope *tenancy.Scope, user string) []tenancy.Ref {
 	in := tenancy.OrgRef(scope.Org.UUID())
 	if uuid := workspaceIn(scope); uuid != "" {
@@ -296,14 +294,14 @@ func refs(scope *tenancy.Scope, user string) []tenancy.Ref {
 	return []tenancy.Ref{tenancy.UserRef(user), in}
 }
 
-// indexed tells whether the User's index has the row with the role.
+// indexed reports whether the User's index has the row with the role.
 func (h *Handler) indexed(org, workspace, user string, role v1alpha1.Role) bool {
 	row := tenancy.Row(h.Views.Index(user), org, workspace)
 	return row != nil && row.Role == role
 }
 
-// gone waits until a removal is carried out and the person has no more rights than
-// their other Memberships give, and is 204 then, or 202 where that takes its time.
+// gone waits until a removal is carried out and the bindings of the User follow. It answers
+// 204, or 202 if that takes too long.
 func (h *Handler) gone(r *http.Request, user string, carriedOut func() bool) (code int) {
 	scope := httpmw.ScopeOf(r)
 	if waiting.Until(r, h.FollowTimeout, h.Await, refs(scope, user), func() bool { return carriedOut() && h.Followed(scope.Org.UUID(), workspaceIn(scope), user) }) {

@@ -71,7 +71,7 @@ func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
 	}
 	late := !waiting.Until(r, h.FollowTimeout, h.Await, refs(scope, user), func() bool {
 		m, ok := h.member(scope, user)
-		// Where nothing was to be decided kcp has the role, and memory gets it.
+		// No change is needed: kcp has the role already, and the cache will follow.
 		return ok && m.Spec.Role == role || change.User != "" && h.carriedOut(scope, change)
 	})
 	m, ok := h.member(scope, user)
@@ -141,11 +141,10 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request, user string) er
 	return nil
 }
 
-// end has a removal or demotion decided. It is written to the Organization, on the
-// condition that nothing was decided meanwhile, and carried out from there (O-9).
-// Where there is nothing to do the change is zero. A match judges the Membership as
-// it is when that is written: from then on, the change is for that generation of it
-// and no other.
+// end decides a removal or demotion. The decision is written to the Organization by
+// compare-and-swap and carried out by its reconciler (O-9). The change is zero if there is
+// nothing to do. match is called with the Membership at the time of the write; the change is
+// for that generation of it only.
 func (h *Handler) end(r *http.Request, e tenancy.Ending, match func(version string) error) (v1alpha1.MembershipChange, error) {
 	scope := httpmw.ScopeOf(r)
 	e.By, e.At = scope.User, metav1.NewMicroTime(h.Clock.Now())
@@ -155,7 +154,7 @@ func (h *Handler) end(r *http.Request, e tenancy.Ending, match func(version stri
 	var judge func(version string) error
 	var judged error
 	if match != nil {
-		// It is about the Membership, as it was seen when the end of it was decided.
+		// match is about the Membership that the decision saw.
 		judge = func(string) error { return judged }
 	}
 	decided, err := h.Store.AmendOrganization(ctx, scope.Org.Organization, func(ctx context.Context, o *v1alpha1.Organization) (map[string]any, error) {
@@ -171,7 +170,7 @@ func (h *Handler) end(r *http.Request, e tenancy.Ending, match func(version stri
 			return ws.DisplayName
 		})
 		if sent.User != "" && errs.Is(err, errs.NotFound) {
-			// The answer to what was sent got lost, and it is carried out already.
+			// The answer of the first attempt was lost, and the change is carried out already.
 			return nil, nil
 		}
 		if err != nil || changes == nil {
@@ -189,8 +188,8 @@ func (h *Handler) end(r *http.Request, e tenancy.Ending, match func(version stri
 	return sent, nil
 }
 
-// matched judges the Membership of the User. One that is about to change by another
-// request is not what the caller has seen, though it may be for a moment yet.
+// matched evaluates If-Match on the Membership of the User. It fails if a change by another
+// request is pending, because the Membership is about to differ from what the caller saw.
 func matched(o *v1alpha1.Organization, memberships []v1alpha1.Membership, user string, match func(version string) error) error {
 	i := slices.IndexFunc(memberships, func(m v1alpha1.Membership) bool { return m.Name == tenancy.MembershipName(user, "") })
 	if i < 0 {
@@ -207,9 +206,8 @@ func (h *Handler) active(user string) bool {
 	return tenancy.Active(u)
 }
 
-// carriedOut tells whether a change is done, or void because somebody changed the
-// Membership meanwhile. Until the Membership itself is seen to be another, memory
-// may only be behind.
+// carriedOut reports whether a change is done, or void because the Membership was changed by
+// somebody else. As long as the cached Membership is unchanged, the cache may be outdated.
 func (h *Handler) carriedOut(scope *tenancy.Scope, change v1alpha1.MembershipChange) bool {
 	if m, ok := h.member(scope, change.User); ok && tenancy.ChangeApplies(change, m) {
 		return false
@@ -222,8 +220,8 @@ func (h *Handler) carriedOut(scope *tenancy.Scope, change v1alpha1.MembershipCha
 	return !ok || pending.UID != change.UID
 }
 
-// changedMeanwhile tells of a Membership that is another than the one that was to
-// change: as a failed precondition, where there was one.
+// changedMeanwhile is the error for a Membership that was changed by somebody else: a failed
+// precondition if the request had one.
 func changedMeanwhile(m *v1alpha1.Membership, match func(version string) error) error {
 	if match != nil {
 		return httpapi.Changed(m.ResourceVersion)
