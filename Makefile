@@ -5,6 +5,13 @@ LDFLAGS := -X github.com/faroshq/kedge-hub/pkg/version.version=$(VERSION)
 GOLANGCI_LINT_VERSION := v2.15.0
 BIN := $(CURDIR)/bin
 
+# Programs that are built from the source of others are kept outside the tree, by version,
+# so that a clean clone does not build them again.
+TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kedge-hub/tools
+GO_VERSION := $(shell go env GOVERSION)
+GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)-$(GO_VERSION)/golangci-lint
+MODULE_TOOLS := $(TOOLS)/modules-$(shell cat go.mod go.sum | cksum | cut -d ' ' -f 1)-$(GO_VERSION)
+
 # These link a whole kcp: the race detector would compile kcp a second time.
 KCP_PACKAGES := ./pkg/kcp/embedded ./cmd/kedge-hub ./test/framework/kcpserver
 UNIT_PACKAGES = $(shell go list ./apis/... ./pkg/... ./cmd/... ./config/... | grep -v -e pkg/kcp/embedded -e cmd/kedge-hub)
@@ -19,8 +26,14 @@ build: ## build kedge-hub, kedge and kubectl-kedge into bin/
 	go build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/kedge-hub ./cmd/kedge
 	@ln -sf kedge $(BIN)/kubectl-kedge
 
-$(BIN)/kubectl: go.mod
-	go build -o $(BIN)/kubectl k8s.io/kubernetes/cmd/kubectl
+$(MODULE_TOOLS)/kubectl:
+	go build -o $@ k8s.io/kubernetes/cmd/kubectl
+
+$(MODULE_TOOLS)/apigen:
+	go build -o $@ github.com/kcp-dev/sdk/cmd/apigen
+
+$(BIN)/kubectl: $(MODULE_TOOLS)/kubectl
+	@mkdir -p $(BIN) && ln -sf $< $@
 
 $(BIN)/kcpserver: FORCE
 	go build -o $(BIN)/kcpserver ./test/framework/kcpserver
@@ -54,17 +67,15 @@ test-e2e: build $(BIN)/kcpserver $(BIN)/kubectl ## run the built programs and th
 bench: build $(BIN)/kcpserver ## measure the hub beside its floors and print a table
 	KEDGE_TEST_BIN=$(BIN) go run ./test/bench
 
-lint: $(BIN)/golangci-lint ## run the linters, the package borders among them
-	$(BIN)/golangci-lint run --allow-parallel-runners ./...
+lint: $(GOLANGCI_LINT) ## run the linters, the package borders among them
+	$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 
-$(BIN)/golangci-lint: Makefile
-	GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
-	@touch $@
+$(GOLANGCI_LINT):
+	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 
-generate: ## make deepcopy, CRDs and APIResourceSchemas anew from apis/
+generate: $(MODULE_TOOLS)/apigen ## make deepcopy, CRDs and APIResourceSchemas anew from apis/
 	go tool controller-gen object paths=./apis/... crd paths=./apis/... output:crd:dir=config/crds
-	go build -o $(BIN)/apigen github.com/kcp-dev/sdk/cmd/apigen
-	$(BIN)/apigen --input-dir config/crds --output-dir config/schemas
+	$(MODULE_TOOLS)/apigen --input-dir config/crds --output-dir config/schemas
 
 verify: generate ## fail where generated files are not those that are committed
 	@test -z "$$(git status --porcelain -- apis config)" || { git --no-pager diff -- apis config; git status --porcelain -- apis config; echo 'generated files are stale: run make generate and commit'; exit 1; }

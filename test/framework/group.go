@@ -5,11 +5,14 @@ import (
 	"os"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
 // Main runs a group of integration tests, which is one package, with a kcp of its own.
-// It sets kcp for the tests and returns the exit code for TestMain.
+// It sets kcp for the tests and returns the exit code for TestMain. A goroutine that
+// runs after the last test fails the group: a hub ends everything that it started.
 func Main(m *testing.M, kcp **KCP) (code int) {
 	logger, err := log.New("console", "error", os.Stderr)
 	if err != nil {
@@ -21,11 +24,18 @@ func Main(m *testing.M, kcp **KCP) (code int) {
 		return failed(err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+	before := goleak.IgnoreCurrent()
 	if *kcp, err = StartKCP(dir); err != nil {
 		return failed(err)
 	}
-	defer func() { _ = (*kcp).Stop() }()
-	return m.Run()
+	code = m.Run()
+	_ = (*kcp).Stop()
+	if code == 0 {
+		if err := goleak.Find(before); err != nil {
+			return failed(err)
+		}
+	}
+	return code
 }
 
 func failed(err error) int {
