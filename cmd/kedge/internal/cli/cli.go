@@ -15,18 +15,18 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/version"
 )
 
-// Streams are what a command reads and prints to.
+// Streams are the input and outputs of a command.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// Terminal is whether there is somebody at In who can be asked.
+	// Terminal is true if In is a terminal, so that the command can ask questions.
 	Terminal bool
 }
 
-// errUsage marks an error of the command line itself, which ends with code 2.
+// errUsage marks an invalid command line. The exit code is 2.
 var errUsage = errors.New("see --help")
 
-// app is what the commands share.
+// app is the state that all commands share.
 type app struct {
 	Streams
 	getenv     func(string) string
@@ -34,8 +34,8 @@ type app struct {
 	server     string
 }
 
-// Main runs a command line and returns the exit code: 0, 1 for a failure, 2 for a
-// wrong command line.
+// Main runs a command line and returns the exit code: 0 for success, 1 for a failure, 2 for an
+// invalid command line.
 func Main(ctx context.Context, args []string, streams Streams, getenv func(string) string) int {
 	a := &app{Streams: streams, getenv: getenv}
 	cmd := a.root()
@@ -73,7 +73,7 @@ members there, and gives kubectl what it needs to work in a workspace.`,
 		SilenceErrors: true,
 	}
 	flags := cmd.PersistentFlags()
-	flags.StringVar(&a.configFile, "config", "", "file that keeps the logins (default $KEDGE_CONFIG, or kedge/config.json in your configuration folder)")
+	flags.StringVar(&a.configFile, "config", "", "file with the logins (default $KEDGE_CONFIG, or kedge/config.json in your configuration directory)")
 	flags.StringVar(&a.server, "server", "", "URL of the hub (default: the one logged in to last)")
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w; %w", err, errUsage) })
 	cmd.AddCommand(a.loginCommand(), a.logoutCommand(), a.whoamiCommand(), a.meCommand(), a.orgsCommand(), a.membersCommand(),
@@ -103,14 +103,14 @@ func oneArg(what string) cobra.PositionalArgs {
 	}
 }
 
-// session is a login and a client for it.
+// session is a login with a client for it.
 type session struct {
 	*client.Client
 	path   string
 	config *config.Config
 	server *config.Server
 	url    string
-	// named is whether the command line says which hub it is.
+	// named is true if the command line names the hub.
 	named bool
 }
 
@@ -141,8 +141,7 @@ func (a *app) session() (*session, error) {
 	return &session{Client: api, path: path, config: c, server: server, url: url, named: a.server != ""}, nil
 }
 
-// Do is the client's. What the hub, whose words are about its API, or nobody says to
-// do, is said in commands.
+// Do calls the client. It replaces advice about the REST API in errors by advice about commands.
 func (s *session) Do(ctx context.Context, r client.Request) (int, []byte, error) {
 	code, raw, err := s.Client.Do(ctx, r)
 	var refused *client.Error

@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// maxReply bounds what is read as the reply to a question.
+// maxReply is the maximum length of a reply, in bytes.
 const maxReply = 4 << 10
 
-// IsTerminal tells whether questions can be asked of whoever is at the other end
-// of a file. The null device is a character device, too, but nobody is there.
+// IsTerminal reports whether a file is a terminal. The null device is a character device too, but
+// no terminal.
 func IsTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
@@ -27,18 +27,18 @@ func IsTerminal(f *os.File) bool {
 	return err != nil || !os.SameFile(info, null)
 }
 
-// consent is the value of --yes, and what asks where it is not given.
+// consent is the value of --yes and the prompt that replaces it.
 type consent struct {
 	*app
 	yes bool
 }
 
 func (c *consent) flag(cmd *cobra.Command) {
-	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do it without asking")
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask for confirmation")
 }
 
-// possible refuses what would have to be asked for where nobody can be asked.
-// Commands call it first, so that a script that lacks --yes always fails.
+// possible fails if a confirmation is needed and there is no terminal. Commands call it first, so
+// that a script without --yes always fails.
 func (c *consent) possible() error {
 	if c.yes || c.Terminal {
 		return nil
@@ -46,14 +46,12 @@ func (c *consent) possible() error {
 	return fmt.Errorf("this asks before it does anything, but standard input is not a terminal; give --yes to do it without asking; %w", errUsage)
 }
 
-// typed asks for one of the names of what is at stake, which is harder to give by
-// mistake than a y.
+// typed asks the user to type one of the names, which is harder to do by mistake than a y.
 func (c *consent) typed(ctx context.Context, text, prompt string, names ...string) error {
 	return c.ask(ctx, text+"\n"+prompt+": ", func(reply string) bool { return slices.Contains(names, reply) })
 }
 
-// agreed asks a question that is answered with yes or no, and means no when in
-// doubt.
+// agreed asks a yes-or-no question. The default is no.
 func (c *consent) agreed(ctx context.Context, text string) error {
 	return c.ask(ctx, text+" [y/N] ", func(reply string) bool {
 		return strings.EqualFold(reply, "y") || strings.EqualFold(reply, "yes")
@@ -65,7 +63,7 @@ func (c *consent) ask(ctx context.Context, question string, good func(reply stri
 		return nil
 	}
 	fmt.Fprint(c.Err, question)
-	// Nothing ends a read of a terminal, so an interrupt does not wait for it.
+	// A read from a terminal cannot be cancelled, so an interrupt does not wait for it.
 	replies := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(io.LimitReader(c.In, maxReply)).ReadString('\n')

@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	// deletedColumns are those of a list, deletionColumns those of what was just
-	// deleted.
+	// deletedColumns are the columns of a list, deletionColumns those of the answer to a
+	// deletion.
 	deletedColumns  = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"DELETED", "deletionRequestedAt"}, {"PURGE AT", "purgeAt"}}
 	deletionColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"DELETED", "deletionRequestedAt"}, {"PURGE AT", "purgeAt"}}
 )
@@ -61,8 +61,8 @@ func (k *kind) deleteCommand(long string) *cobra.Command {
 	return cmd
 }
 
-// deletedBefore is a success where what was not found is gone already, by this
-// very command as a rule: then all is as asked for.
+// deletedBefore turns a NotFound error into success if the object is deleted already, usually by
+// an earlier attempt of the same command.
 func (k *kind) deletedBefore(ctx context.Context, s *session, r client.Request, arg string, notFound error) error {
 	var none *noneError
 	if !errors.As(notFound, &none) {
@@ -120,9 +120,9 @@ func (k *kind) undeleteCommand(long string) *cobra.Command {
 	return cmd
 }
 
-// findDeleted finds what undelete is about; live says that it is not deleted. A
-// UUID that is in no list is taken as it is: an admin of the organization can bring
-// back a workspace that they are no member of.
+// findDeleted finds the object of an undelete. live is true if it is not deleted. A UUID that is
+// in no list is accepted: an admin of the organization can undelete a workspace that they are not
+// a member of.
 func (k *kind) findDeleted(ctx context.Context, s *session, r client.Request, arg string) (t tenant, live bool, err error) {
 	items, err := k.deleted(ctx, s, r)
 	if err != nil {
@@ -145,7 +145,7 @@ func (k *kind) findDeleted(ctx context.Context, s *session, r client.Request, ar
 	return t, false, none
 }
 
-// deleted are the caller's tenants of this kind that were deleted.
+// deleted returns the caller's soft-deleted tenants of this kind.
 func (k *kind) deleted(ctx context.Context, s *session, r client.Request) ([]tenant, error) {
 	_, raw, err := s.Do(ctx, client.Request{Method: http.MethodGet, Path: "/api/users/me/memberships", Query: url.Values{"deleted": {"true"}}})
 	if err != nil {
@@ -171,7 +171,7 @@ func (k *kind) deleted(ctx context.Context, s *session, r client.Request) ([]ten
 		switch {
 		case e.SoftDeletedAt == "", k.inOrg && e.OrgUUID != r.Org:
 		case ofOrg && k.inOrg:
-			// Its workspaces count as deleted, too, but cannot come back alone.
+			// Its workspaces count as deleted too, but cannot be undeleted alone.
 			return nil, fmt.Errorf("organization %q is deleted; first run: kedge orgs undelete %s", e.OrgDisplayName, e.OrgUUID)
 		case ofOrg:
 			items = append(items, tenant{UUID: e.OrgUUID, DisplayName: e.OrgDisplayName, Role: e.Role, DeletionRequestedAt: e.SoftDeletedAt, PurgeAt: e.PurgeAt})
@@ -182,7 +182,7 @@ func (k *kind) deleted(ctx context.Context, s *session, r client.Request) ([]ten
 	return items, nil
 }
 
-// undeleteOf is the command that brings a place back, wherever one works by then.
+// undeleteOf returns the command that undeletes a place, independent of the chosen organization.
 func (k *kind) undeleteOf(place client.Request) string {
 	if place.Workspace == "" {
 		return k.run("undelete " + place.Org)
@@ -190,8 +190,7 @@ func (k *kind) undeleteOf(place client.Request) string {
 	return k.run("undelete " + place.Workspace + " --org " + place.Org)
 }
 
-// purgeAtOf is when the hub says that it purges what an answer is about; empty where
-// it does not say.
+// purgeAtOf is the time at which the hub purges the object of an answer, or empty.
 func purgeAtOf(raw []byte) string {
 	var answer struct {
 		PurgeAt string `json:"purgeAt"`
@@ -202,7 +201,7 @@ func purgeAtOf(raw []byte) string {
 	return answer.PurgeAt
 }
 
-// untilPurge says how, and until when, what was deleted can be brought back.
+// untilPurge tells the user how, and until when, a deleted object can be undeleted.
 func untilPurge(at, command string) string {
 	if at == "" {
 		return "It can be brought back with: " + command

@@ -46,8 +46,7 @@ func (k *kind) leaveCommand(long, example string) *cobra.Command {
 	return cmd
 }
 
-// place is the tenant that an argument names or, without one, the chosen one, and
-// what to call it.
+// place returns the tenant that the argument names, or the chosen one, and its name.
 func (k *kind) place(cmd *cobra.Command, args []string) (*session, client.Request, string, error) {
 	s, r, err := k.all()
 	switch {

@@ -134,7 +134,7 @@ type me struct {
 	PurgeAt             string `json:"purgeAt,omitempty"`
 }
 
-// hub is what answers requests: a client, or a session with one.
+// hub sends requests: a client, or a session.
 type hub interface {
 	Do(ctx context.Context, r client.Request) (int, []byte, error)
 }

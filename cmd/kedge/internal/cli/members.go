@@ -13,16 +13,16 @@ import (
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
 )
 
-// members are the commands about the people in an organization or a workspace.
+// members are the commands for members of an organization or a workspace.
 type members struct {
 	*app
 	noun, command string
-	// inWorkspace is whether further roles and sudo can be given, and whether there
-	// is nothing below that a removal could cascade to.
+	// inWorkspace is true for members of a workspace. They can have further roles and sudo,
+	// and their removal has nothing to cascade to.
 	inWorkspace bool
 	columns     table
 	output      format
-	// place opens the session and says whose members they are.
+	// place opens the session and returns the organization or workspace.
 	place func() (*session, client.Request, error)
 }
 
@@ -115,7 +115,7 @@ func (r *role) Set(s string) error {
 	return nil
 }
 
-// grant is what a membership gives beside its role.
+// grant is what a membership gives in addition to its role.
 type grant struct {
 	roles []string
 	sudo  bool
@@ -123,10 +123,10 @@ type grant struct {
 
 func (g *grant) flags(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&g.roles, "roles", nil, `further ClusterRoles of the workspace, separated by commas ("" for none)`)
-	cmd.Flags().BoolVar(&g.sudo, "sudo", false, "let the person become admin of the workspace for single requests of kubectl (--as, --as-group)")
+	cmd.Flags().BoolVar(&g.sudo, "sudo", false, "allow the person to act as admin of the workspace in single requests of kubectl (--as, --as-group)")
 }
 
-// into adds what was said on the command line, so that the rest stays as it is.
+// into adds the flags that are set to a request, so that others stay as they are.
 func (g *grant) into(body map[string]any, cmd *cobra.Command) {
 	if cmd.Flags().Changed("roles") {
 		named := make([]map[string]string, 0, len(g.roles))
@@ -179,7 +179,7 @@ role changes nothing and is no error; to change a role, use set-role.`,
 	return cmd
 }
 
-// notAdded says what to do where somebody is a member already, or is nobody.
+// notAdded adds advice to an error: the person is a member already, or is not known.
 func (m *members) notAdded(err error, r client.Request, user string, as role) error {
 	var refused *client.Error
 	switch {
@@ -278,7 +278,7 @@ be removed.`
 	return cmd
 }
 
-// notRemoved says how to go where somebody may not remove others.
+// notRemoved adds advice to an error: callers who may not remove others can leave.
 func (m *members) notRemoved(err error, r client.Request) error {
 	var refused *client.Error
 	if errors.As(err, &refused) && strings.Contains(refused.Message, "/memberships/me") {
@@ -291,7 +291,7 @@ func (m *members) notRemoved(err error, r client.Request) error {
 	return m.unknown(err)
 }
 
-// unknown says how to see who is a member.
+// unknown adds advice to an error: how to list the members.
 func (m *members) unknown(err error) error {
 	var refused *client.Error
 	if errors.As(err, &refused) && refused.Code == http.StatusNotFound {
@@ -304,8 +304,8 @@ func cascadeFlag(cmd *cobra.Command, cascade *bool, usage string) {
 	cmd.Flags().BoolVar(cascade, "cascade", false, usage)
 }
 
-// ended is a membership that is no more, in the hub's own terms; without a user it is
-// the caller's. Its phase is Terminating while the hub is still at it.
+// ended is a removed membership in the terms of the API. Without a user it is the caller's. The
+// phase is Terminating while the removal is in progress.
 type ended struct {
 	User          string `json:"user,omitempty"`
 	OrgUUID       string `json:"orgUUID"`
@@ -313,7 +313,7 @@ type ended struct {
 	Phase         string `json:"phase,omitempty"`
 }
 
-// remove ends a membership. who is for people, with its verb: "bob is".
+// remove removes a membership. who is the subject of the message with its verb: "bob is".
 func remove(ctx context.Context, s *session, r client.Request, who string, cascade bool) (ended, error) {
 	r.Method = http.MethodDelete
 	if cascade {

@@ -6,7 +6,7 @@ func (a *app) orgsCommand() *cobra.Command {
 	k := &kind{app: a, noun: "organization", group: "orgs"}
 	cmd := &cobra.Command{
 		Use: "orgs", Aliases: []string{"org", "organizations"},
-		Short: "List, make, leave and delete organizations, and choose the one to work in",
+		Short: "List, create, leave and delete organizations, and choose the one to work in",
 		Example: `  kedge orgs
   kedge orgs create "My organization"
   kedge orgs use "My organization"`,

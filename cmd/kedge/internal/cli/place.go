@@ -9,8 +9,8 @@ import (
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
 )
 
-// A place is an organization or a workspace, as a request without a method: its
-// path and the tenant headers.
+// A place is an organization or a workspace as a request without a method: its path and the
+// tenancy headers.
 
 func organizationAt(org string) client.Request {
 	return one(client.Request{Path: "/api/orgs"}, org)
@@ -22,7 +22,7 @@ func workspacesOf(org string) client.Request {
 	return r
 }
 
-// one is the place of one of those that are listed at r.
+// one is the place of an item in the list at r.
 func one(r client.Request, uuid string) client.Request {
 	r.Path += "/" + url.PathEscape(uuid)
 	if r.Org == "" {
@@ -33,8 +33,8 @@ func one(r client.Request, uuid string) client.Request {
 	return r
 }
 
-// isUUID tells a UUID from a name. What is no UUID never becomes part of a path
-// unseen: of ".." something on the way could make another path.
+// isUUID tells a UUID from a name. Only UUIDs become part of a path unescaped: a proxy could
+// rewrite a path that contains "..".
 func isUUID(s string) bool { return len(s) == 36 && uuid.Validate(s) == nil }
 
 // organization is the UUID that --org gives or, without it, the chosen one.
@@ -51,7 +51,7 @@ func (s *session) workspace(givenOrg, given string) (client.Request, error) {
 	}
 	chosen := s.server.Workspace
 	if org != s.server.Org {
-		// The chosen workspace is in another organization.
+		// The chosen workspace belongs to another organization.
 		chosen = ""
 	}
 	workspace, err := pick("workspace", "workspace", given, chosen)
@@ -73,14 +73,13 @@ func pick(noun, name, given, chosen string) (string, error) {
 	return given, nil
 }
 
-// choose makes a place the one that commands work in.
+// choose stores a place as the chosen one.
 func (s *session) choose(place client.Request) error {
 	s.server.Org, s.server.Workspace = place.Org, place.Workspace
 	return s.save()
 }
 
-// forget takes back the choice of a place that is not the person's any more:
-// nothing but refusals would come of it.
+// forget removes the choice of a place that the person is no longer a member of.
 func (s *session) forget(place client.Request) error {
 	switch {
 	case s.server.Org != place.Org:
@@ -93,8 +92,8 @@ func (s *session) forget(place client.Request) error {
 	return nil
 }
 
-// personAt is the path segment of a person. Of an empty one or of dots something
-// on the way could make the path of the whole list, or of its tenant.
+// personAt is the path segment of a person. It refuses empty names and dots, which a proxy could
+// rewrite to the path of the list or of its tenant.
 func personAt(user string) (string, error) {
 	if user == "" || user == "." || user == ".." {
 		return "", fmt.Errorf("give the person's name, as shown by: kedge users search; %w", errUsage)

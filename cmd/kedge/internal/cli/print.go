@@ -35,7 +35,7 @@ func (f *format) flag(cmd *cobra.Command) {
 	cmd.Flags().VarP(f, "output", "o", "how to print: table, json, yaml or name")
 }
 
-// table is which fields of an object are shown, by header.
+// table lists the columns: the fields of an object by header.
 type table [][2]string
 
 // print prints an object, or the items of a list, that the hub answered.
@@ -92,8 +92,7 @@ func (a *app) printAnswer(f format, raw []byte, columns table) error {
 	return a.print(f, raw, columns)
 }
 
-// tell says what was done: to people in a sentence, and in the other formats as what
-// it was done to.
+// tell reports what was done: a sentence in table format, the object in other formats.
 func (a *app) tell(f format, sentence string, to any) error {
 	if f == "table" {
 		_, err := fmt.Fprintln(a.Out, sentence)
@@ -107,7 +106,7 @@ func (a *app) tell(f format, sentence string, to any) error {
 	return a.print(f, raw, nil)
 }
 
-// cell is a value in a table; of objects in it, only the name is shown.
+// cell formats a value for a table. Objects are shown by name.
 func cell(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -125,7 +124,7 @@ func cell(v any) string {
 	}
 }
 
-// nameOf is what other commands take as the name of an item.
+// nameOf is the name of an item for other commands.
 func nameOf(item map[string]any) any {
 	for _, field := range []string{"uuid", "user", "workspaceUUID", "orgUUID"} {
 		if name, ok := item[field]; ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
 )
 
-// about is what the hub says of a field that it refuses; empty where it says nothing.
+// about returns the message of the hub about a refused field, or the empty string.
 func about(refused *client.Error, field string) string {
 	for _, c := range refused.Causes {
 		if c.Field == field {
@@ -20,7 +20,7 @@ func about(refused *client.Error, field string) string {
 	return ""
 }
 
-// ofArgument names the argument instead of the field of the API that it went into.
+// ofArgument replaces the field of the API in an error by the argument.
 func ofArgument(err error, field, argument string) error {
 	var refused *client.Error
 	if errors.As(err, &refused) && refused.Code == http.StatusBadRequest {
@@ -31,8 +31,8 @@ func ofArgument(err error, field, argument string) error {
 	return err
 }
 
-// explained tells people what stands against a removal or a demotion in the
-// organization, from the causes of the refusal; any other error stays as it is.
+// explained converts the causes of a refused removal or demotion to advice about commands. Other
+// errors stay as they are.
 func explained(err error, who, org string) error {
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Code != http.StatusConflict {
@@ -51,14 +51,14 @@ func explained(err error, who, org string) error {
 			}
 		}
 	}
-	// What stands behind the only admin is no matter: --cascade would not help.
+	// Further causes do not matter for the only admin: --cascade would not help.
 	if sole {
 		return fmt.Errorf("%s\nTo make somebody an admin, run: kedge members set-role USER admin --org %s", message, org)
 	}
 	if len(in) == 0 {
 		return errors.New(message)
 	}
-	// The hub's own words are about its API: they name a query parameter.
+	// The message of the hub names a query parameter of its API.
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s still a member of workspaces in this organization:\n", who)
 	w := tabwriter.NewWriter(&text, 0, 8, 3, ' ', 0)

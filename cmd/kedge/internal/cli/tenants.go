@@ -16,7 +16,7 @@ import (
 
 var tenantColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"PHASE", "phase"}, {"CREATED", "createdAt"}}
 
-// pollEvery is how often something is asked for that is still being made.
+// pollEvery is the interval at which an object in creation is polled.
 const pollEvery = 500 * time.Millisecond
 
 type tenant struct {
@@ -36,19 +36,19 @@ func (t tenant) String() string {
 	return fmt.Sprintf("%q (%s)", t.DisplayName, t.UUID)
 }
 
-// kind is one of the two kinds of tenants: organizations, and workspaces in one.
+// kind is one of the two kinds of tenants: organizations and workspaces.
 type kind struct {
 	*app
-	// noun is for people, group is the command.
+	// noun is the word in messages, group the command.
 	noun, group string
-	// inOrg is whether they are in an organization, the one that org names or,
-	// where it is empty, the chosen one.
+	// inOrg is true for workspaces, which belong to the organization org, or to the chosen one
+	// if org is empty.
 	inOrg  bool
 	org    string
 	output format
 }
 
-// all opens the session and says where these tenants are listed and made.
+// all opens the session and returns the place of the list.
 func (k *kind) all() (*session, client.Request, error) {
 	s, err := k.session()
 	if err != nil || !k.inOrg {
@@ -61,7 +61,7 @@ func (k *kind) all() (*session, client.Request, error) {
 	return s, workspacesOf(org), nil
 }
 
-// run is a command in what people are told to run.
+// run returns a command for messages.
 func (k *kind) run(subcommand string) string { return "kedge " + k.group + " " + subcommand }
 
 func (k *kind) runList(cmd *cobra.Command, _ []string) error {
@@ -100,14 +100,14 @@ func (k *kind) listCommand(short string) *cobra.Command {
 			return k.print(k.output, raw, deletedColumns)
 		},
 	}
-	cmd.Flags().BoolVar(&deleted, "deleted", false, "list those instead that you are a member of, that were deleted, and that can be brought back")
+	cmd.Flags().BoolVar(&deleted, "deleted", false, "list your deleted ones that can be brought back instead")
 	k.output.flag(cmd)
 	return cmd
 }
 
 func (k *kind) createCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "create NAME", Short: "Make a new " + k.noun + " and choose it", Args: oneArg("the new " + k.noun + "'s name"),
+		Use: "create NAME", Short: "Create a new " + k.noun + " and choose it", Args: oneArg("the new " + k.noun + "'s name"),
 		Example: "  " + k.run(fmt.Sprintf("create %q", "My "+k.noun)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, r, err := k.all()
@@ -152,7 +152,7 @@ func (k *kind) useCommand() *cobra.Command {
 	return cmd
 }
 
-// create makes a tenant and waits until it is ready.
+// create creates a tenant and waits until it is ready.
 func (k *kind) create(ctx context.Context, s *session, r client.Request, name string) ([]byte, tenant, error) {
 	var made tenant
 	r.Method, r.Body = http.MethodPost, map[string]string{"displayName": name}
@@ -176,7 +176,7 @@ func (k *kind) create(ctx context.Context, s *session, r client.Request, name st
 		_, answer, err := s.Do(ctx, poll)
 		var status *client.Error
 		if errors.As(err, &status) && status.Code == http.StatusForbidden {
-			// The membership that lets the creator see it is being made, too.
+			// The creator's membership may not be in place yet.
 			continue
 		}
 		if err != nil {
@@ -219,13 +219,12 @@ func listAll(ctx context.Context, s *session, r client.Request) ([]byte, error) 
 	}
 }
 
-// noneError is a name or a UUID that nothing has.
+// noneError is the error for an unknown name or UUID.
 type noneError struct{ text string }
 
 func (e *noneError) Error() string { return e.text }
 
-// find finds one of those that the hub lists by UUID, or by display name where
-// that is unique.
+// find finds a tenant by UUID, or by display name if that is unique.
 func (k *kind) find(ctx context.Context, s *session, r client.Request, arg string) (tenant, error) {
 	raw, err := listAll(ctx, s, r)
 	if err != nil {
@@ -240,7 +239,7 @@ func (k *kind) find(ctx context.Context, s *session, r client.Request, arg strin
 	return k.among(list.Items, arg, "list")
 }
 
-// among finds one tenant; list is the subcommand that shows them all.
+// among finds a tenant in a list; list is the command that shows the list, for messages.
 func (k *kind) among(items []tenant, arg, list string) (tenant, error) {
 	var found []tenant
 	for _, t := range items {

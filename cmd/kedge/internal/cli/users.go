@@ -50,7 +50,8 @@ func (a *app) meCommand() *cobra.Command {
 
 var meColumns = table{{"NAME", "name"}, {"DISPLAY NAME", "displayName"}, {"EMAIL", "email"}}
 
-// account opens the session and says whose it is, where they can be asked at all.
+// account opens the session and returns the caller's account, after it checked that questions are
+// possible.
 func (a *app) account(cmd *cobra.Command, c consent) (s *session, who me, err error) {
 	if err := c.possible(); err != nil {
 		return nil, me{}, err

@@ -6,7 +6,7 @@ func (a *app) workspacesCommand() *cobra.Command {
 	k := &kind{app: a, noun: "workspace", group: "workspaces", inOrg: true}
 	cmd := &cobra.Command{
 		Use: "workspaces", Aliases: []string{"workspace", "ws"},
-		Short: "List, make, leave and delete workspaces, manage their members, and choose the one to work in",
+		Short: "List, create, leave and delete workspaces, manage their members, and choose the one to work in",
 		Example: `  kedge workspaces
   kedge workspaces create "My workspace"
   kedge workspaces use "My workspace"

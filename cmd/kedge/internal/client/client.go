@@ -24,14 +24,13 @@ const (
 	maxBackoff = 10 * time.Second
 )
 
-// Client talks to one hub as one person.
+// Client sends requests to one hub as one person.
 type Client struct {
 	server, token, agent string
 	http                 *http.Client
 }
 
-// New returns a client. ca is PEM; the system's own roots are trusted where it is
-// empty.
+// New returns a client. ca is a PEM bundle; if it is empty, the system's roots are trusted.
 func New(server, token, agent string, ca []byte) (*Client, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(ca) > 0 {
@@ -43,19 +42,19 @@ func New(server, token, agent string, ca []byte) (*Client, error) {
 	return &Client{server: strings.TrimSuffix(server, "/"), token: token, agent: agent, http: &http.Client{
 		Timeout:   timeout,
 		Transport: &http.Transport{TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true},
-		// A redirect would carry the token to wherever it points.
+		// A redirect could send the token to another server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
-// Error is what a hub answered.
+// Error is an error answer of a hub.
 type Error struct {
 	Code    int
 	Message string
 	Causes  []Cause
 }
 
-// Cause is one of the reasons that a hub gives for a refusal.
+// Cause is one of the causes in an error answer.
 type Cause struct {
 	Type    string `json:"reason"`
 	Field   string `json:"field"`
@@ -64,7 +63,7 @@ type Cause struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Request is one call of the API.
+// Request is one request to the API.
 type Request struct {
 	Method, Path   string
 	Query          url.Values
@@ -72,18 +71,17 @@ type Request struct {
 	Body           any
 }
 
-// answer is what came back of one try.
+// answer is the answer to one attempt.
 type answer struct {
 	code int
 	body []byte
-	// retryAfter is how long the hub asks to wait; comeBack is whether it does.
+	// retryAfter is the Retry-After of the answer; comeBack is true if it has one.
 	retryAfter time.Duration
 	comeBack   bool
 }
 
-// Do sends a request and returns the answer's code and body. It is tried again
-// where the hub or what is behind it is away for a moment, and a second time does
-// no harm.
+// Do sends a request and returns the status code and body of the answer. It retries requests that
+// are safe to repeat while the hub or kcp is unavailable.
 func (c *Client) Do(ctx context.Context, r Request) (int, []byte, error) {
 	for try := 1; ; try++ {
 		a, err := c.once(ctx, r)
@@ -98,11 +96,9 @@ func (c *Client) Do(ctx context.Context, r Request) (int, []byte, error) {
 	}
 }
 
-// repeatable tells whether a request is tried again after an answer. A DELETE and
-// a merge patch leave the same behind however often they are sent, so they are
-// repeated where the hub itself asks for it with Retry-After. A POST never is: a
-// create whose first try got through would be made twice, and those POSTs that
-// could be repeated are not worth telling apart, as their commands can be run again.
+// repeatable reports whether a request is retried after an answer. DELETE and merge patches are
+// idempotent and are retried if the answer has Retry-After. POST is never retried, because a
+// create could succeed twice.
 func repeatable(method string, a answer) bool {
 	switch a.code {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
@@ -113,8 +109,8 @@ func repeatable(method string, a answer) bool {
 	return false
 }
 
-// ofRepeat says of a DELETE that found nothing left, or no right left, that it may
-// have been this one's own earlier try.
+// ofRepeat marks NotFound and Forbidden answers to a repeated DELETE: the first attempt may have
+// succeeded.
 func ofRepeat(try int, method string, err error) error {
 	var refused *Error
 	if try > 1 && method == http.MethodDelete && errors.As(err, &refused) &&
@@ -183,13 +179,13 @@ func failure(code int, body []byte) error {
 	return &Error{Code: code, Message: status.Message, Causes: status.Details.Causes}
 }
 
-// UnreachableError is a hub that could not be asked, or did not answer.
+// UnreachableError means that the hub could not be reached or did not answer.
 type UnreachableError struct {
 	Server string
 	Err    error
 }
 
-// Error says which hub it is.
+// Error names the hub.
 func (e *UnreachableError) Error() string {
 	what := "gave no answer"
 	if dial := new(net.OpError); errors.As(e.Err, &dial) && dial.Op == "dial" {
@@ -198,7 +194,7 @@ func (e *UnreachableError) Error() string {
 	return "the hub at " + e.Server + " " + what + ": " + e.Err.Error()
 }
 
-// Unwrap returns what happened.
+// Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
 func explain(server string, err error) error {
@@ -206,8 +202,7 @@ func explain(server string, err error) error {
 	if errors.As(err, &unknown) {
 		return fmt.Errorf("the certificate of %s is signed by an authority that is not trusted; give the hub's CA with kedge login --ca-file", server)
 	}
-	// What it wraps itself in says the method and the path, too, of an API that people
-	// need not know.
+	// url.Error adds the method and path of the API, which users do not need.
 	var asked *url.Error
 	if errors.As(err, &asked) {
 		err = asked.Err

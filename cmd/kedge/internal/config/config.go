@@ -9,14 +9,14 @@ import (
 	"path/filepath"
 )
 
-// Config is the file.
+// Config is the content of the file.
 type Config struct {
-	// Current is the URL of the hub that commands talk to.
+	// Current is the URL of the hub that commands use by default.
 	Current string             `json:"current,omitempty"`
 	Servers map[string]*Server `json:"servers,omitempty"`
 }
 
-// Server is the login to one hub, and what was chosen there.
+// Server is the login to one hub, with the chosen organization and workspace.
 type Server struct {
 	CA        []byte `json:"ca,omitempty"`
 	Token     string `json:"token"`
@@ -24,8 +24,8 @@ type Server struct {
 	Workspace string `json:"workspace,omitempty"`
 }
 
-// Path is where the file is: explicit, or $KEDGE_CONFIG, or in the user's
-// configuration folder.
+// Path is the path of the file: explicit, or $KEDGE_CONFIG, or in the user's configuration
+// directory.
 func Path(explicit string, getenv func(string) string) (string, error) {
 	if explicit != "" {
 		return explicit, nil
@@ -44,7 +44,7 @@ func Path(explicit string, getenv func(string) string) (string, error) {
 	return filepath.Join(dir, "kedge", "config.json"), nil
 }
 
-// Load reads the file; one that is not there is empty.
+// Load reads the file. A missing file is an empty Config.
 func Load(path string) (*Config, error) {
 	c := &Config{Servers: map[string]*Server{}}
 	raw, err := os.ReadFile(path)
@@ -63,7 +63,7 @@ func Load(path string) (*Config, error) {
 	return c, nil
 }
 
-// Save replaces the file.
+// Save replaces the file atomically.
 func (c *Config) Save(path string) error {
 	raw, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
@@ -72,8 +72,7 @@ func (c *Config) Save(path string) error {
 	return WriteFile(path, append(raw, '\n'))
 }
 
-// WriteFile replaces a file that only its owner may read, as a whole or not at
-// all.
+// WriteFile replaces a file atomically, with mode 0600.
 func WriteFile(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
