@@ -18,65 +18,71 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
-// Applier applies objects of any kind. What a kind is called in URLs it learns
-// from the discovery of a logical cluster that serves it, once.
-type Applier struct {
-	clients *Clients
+// FieldManager is the hub's field manager in server-side applies.
+const FieldManager = "kedge-hub"
 
-	mu    sync.Mutex
-	kinds map[schema.GroupVersionKind]resource
-}
-
-// resource is how a kind is addressed.
+// resource is how a kind is addressed in URLs.
 type resource struct {
 	name       string
 	namespaced bool
 }
 
-// NewApplier returns an applier that knows no kind yet.
-func NewApplier(c *Clients) *Applier {
-	return &Applier{clients: c, kinds: map[schema.GroupVersionKind]resource{}}
+// kinds are the resources of kinds that were discovered. Most logical clusters serve a
+// kind under the same resource, so each kind is discovered once and not once per
+// cluster.
+type kinds struct {
+	mu    sync.Mutex
+	known map[schema.GroupVersionKind]resource
 }
 
-// Apply applies an object in a logical cluster, server-side and by force, and
-// returns what kcp then holds. An object of a namespaced kind that names no
-// namespace goes to the default one. Of what kcp refuses, the error's message
-// names the object and a short reason; kcp's own words are behind it.
-func (a *Applier) Apply(ctx context.Context, cluster string, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	got, err := a.apply(ctx, cluster, o)
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		return nil, errs.Wrap(errs.Conflict, err, refusal(o, status.Status()))
-	}
-	return got, err
+func (k *kinds) get(gvk schema.GroupVersionKind) (resource, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r, ok := k.known[gvk]
+	return r, ok
 }
 
-func (a *Applier) apply(ctx context.Context, cluster string, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (k *kinds) set(gvk schema.GroupVersionKind, r resource) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.known[gvk] = r
+}
+
+func (k *kinds) forget(gvk schema.GroupVersionKind) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.known, gvk)
+}
+
+// Apply applies an object of any kind in a logical cluster, server-side and by force,
+// and returns what kcp then holds. An object of a namespaced kind without a namespace
+// goes to the namespace "default".
+func (c *Clients) Apply(ctx context.Context, cluster string, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	gvk := o.GroupVersionKind()
-	known, ok := a.known(gvk)
+	known, ok := c.kinds.get(gvk)
 	if !ok {
 		var err error
-		if known, err = a.discover(ctx, cluster, o); err != nil {
+		if known, err = c.discover(ctx, cluster, o); err != nil {
 			return nil, err
 		}
 	}
-	got, err := a.patch(ctx, cluster, o, known)
+	got, err := c.patch(ctx, cluster, o, known)
 	if !ok || !apierrors.IsNotFound(err) {
 		return got, err
 	}
-	// Another logical cluster may serve the kind under another name, or not yet.
-	a.forget(gvk)
-	here, missing := a.discover(ctx, cluster, o)
-	if missing != nil {
-		return nil, missing
+	// This logical cluster may serve the kind as another resource, or not at all.
+	c.kinds.forget(gvk)
+	served, failure := c.discover(ctx, cluster, o)
+	if failure != nil {
+		return nil, failure
 	}
-	if here == known {
+	if served == known {
 		return nil, err
 	}
-	return a.patch(ctx, cluster, o, here)
+	return c.patch(ctx, cluster, o, served)
 }
 
-func (a *Applier) patch(ctx context.Context, cluster string, o *unstructured.Unstructured, r resource) (*unstructured.Unstructured, error) {
+func (c *Clients) patch(ctx context.Context, cluster string, o *unstructured.Unstructured, r resource) (*unstructured.Unstructured, error) {
 	body, err := o.MarshalJSON()
 	if err != nil {
 		return nil, fmt.Errorf("encode the object: %w", err)
@@ -85,7 +91,7 @@ func (a *Applier) patch(ctx context.Context, cluster string, o *unstructured.Uns
 	if r.namespaced && namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
-	raw, err := answer(a.clients.REST(a.clients.ClusterURL(cluster), o.GroupVersionKind().GroupVersion()).Patch(types.ApplyPatchType).
+	raw, err := answer(c.REST(c.ClusterURL(cluster), o.GroupVersionKind().GroupVersion()).Patch(types.ApplyPatchType).
 		NamespaceIfScoped(namespace, r.namespaced).Resource(r.name).Name(o.GetName()).
 		Param("fieldManager", FieldManager).Param("force", "true").
 		Body(body).Do(ctx))
@@ -99,8 +105,8 @@ func (a *Applier) patch(ctx context.Context, cluster string, o *unstructured.Uns
 	return got, nil
 }
 
-// answer is the body, or kcp's own words where it refuses: of a raw answer,
-// client-go would keep nothing but the code.
+// answer returns the body, or kcp's Status as an error. Result.Raw alone would keep only
+// the code of a Status.
 func answer(r rest.Result) ([]byte, error) {
 	if err := r.Error(); err != nil {
 		return nil, err
@@ -108,25 +114,12 @@ func answer(r rest.Result) ([]byte, error) {
 	return r.Raw()
 }
 
-func (a *Applier) known(gvk schema.GroupVersionKind) (resource, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	r, ok := a.kinds[gvk]
-	return r, ok
-}
-
-func (a *Applier) forget(gvk schema.GroupVersionKind) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.kinds, gvk)
-}
-
-// discover asks the logical cluster how it serves the kind of an object.
-func (a *Applier) discover(ctx context.Context, cluster string, o *unstructured.Unstructured) (resource, error) {
+// discover asks a logical cluster how it serves the kind of an object.
+func (c *Clients) discover(ctx context.Context, cluster string, o *unstructured.Unstructured) (resource, error) {
 	gvk := o.GroupVersionKind()
 	unserved := apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, o.GetName())
 	unserved.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: causeUnserved}}
-	raw, err := answer(a.clients.REST(a.clients.ClusterURL(cluster), gvk.GroupVersion()).Get().Do(ctx))
+	raw, err := answer(c.REST(c.ClusterURL(cluster), gvk.GroupVersion()).Get().Do(ctx))
 	if apierrors.IsNotFound(err) {
 		return resource{}, unserved
 	}
@@ -138,50 +131,58 @@ func (a *Applier) discover(ctx context.Context, cluster string, o *unstructured.
 		return resource{}, fmt.Errorf("parse the discovery of %s: %w", gvk.GroupVersion(), err)
 	}
 	for _, served := range list.APIResources {
-		if served.Kind != gvk.Kind || strings.Contains(served.Name, "/") {
-			continue
+		if served.Kind == gvk.Kind && !strings.Contains(served.Name, "/") {
+			r := resource{name: served.Name, namespaced: served.Namespaced}
+			c.kinds.set(gvk, r)
+			return r, nil
 		}
-		r := resource{name: served.Name, namespaced: served.Namespaced}
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.kinds[gvk] = r
-		return r, nil
 	}
 	return resource{}, unserved
 }
 
-// causeUnserved marks the error of a kind that a logical cluster does not serve.
+// causeUnserved marks the error for a kind that a logical cluster does not serve.
 const causeUnserved metav1.CauseType = "KindNotServed"
 
-// refusal is what people are told: which object, and why in a few words. kcp's
-// message is not among them, because it may tell of what they cannot see.
+// ExplainRefusal turns kcp's refusal to apply an object into an error that users may
+// see: it names the object and a short reason. kcp's own message stays in the chain for
+// logs, because it may tell of objects that users cannot see. Other errors are returned
+// as they are.
+func ExplainRefusal(o *unstructured.Unstructured, err error) error {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return err
+	}
+	return errs.Wrap(errs.Conflict, err, refusal(o, status.Status()))
+}
+
 func refusal(o *unstructured.Unstructured, s metav1.Status) string {
 	name := o.GetName()
 	if o.GetNamespace() != "" {
 		name = o.GetNamespace() + "/" + name
 	}
-	why := string(s.Reason)
+	reason := string(s.Reason)
 	if s.Details != nil {
 		var fields []string
-		for _, c := range s.Details.Causes {
-			if c.Type == causeUnserved {
+		for _, cause := range s.Details.Causes {
+			if cause.Type == causeUnserved {
 				return fmt.Sprintf("%s %s: no API serves %s %s here", o.GetKind(), name, o.GetAPIVersion(), o.GetKind())
 			}
-			if c.Field != "" && len(fields) < 3 {
-				fields = append(fields, c.Field)
+			if cause.Field != "" && len(fields) < 3 {
+				fields = append(fields, cause.Field)
 			}
 		}
 		switch {
 		case len(fields) > 0:
-			why += ": " + strings.Join(fields, ", ")
+			reason += ": " + strings.Join(fields, ", ")
 		case s.Reason == metav1.StatusReasonNotFound && s.Details.Name != "" && s.Details.Name != o.GetName():
-			why += ": " + s.Details.Kind + " " + s.Details.Name
+			reason += ": " + s.Details.Kind + " " + s.Details.Name
 		}
 	}
-	said := fmt.Sprintf("%s %s: kcp refuses it (%s)", o.GetKind(), name, why)
+	message := fmt.Sprintf("%s %s: kcp refuses it (%s)", o.GetKind(), name, reason)
 	if export, ok, _ := unstructured.NestedStringMap(o.Object, "spec", "reference", "export"); ok && s.Reason == metav1.StatusReasonForbidden {
-		// Of an export that is not there kcp says the same as of one that may not be bound.
-		said += fmt.Sprintf("; is there an APIExport %s in %s, and may the hub bind it?", export["name"], export["path"])
+		// kcp answers the same for an export that does not exist and for one that may
+		// not be bound.
+		message += fmt.Sprintf("; is there an APIExport %s in %s, and may the hub bind it?", export["name"], export["path"])
 	}
-	return said
+	return message
 }

@@ -98,9 +98,9 @@ func newApplier(t *testing.T) (*served, func(cluster, kind string) (*unstructure
 	t.Cleanup(server.Close)
 	clients, err := kcp.NewClients(&rest.Config{Host: server.URL}, prometheus.NewRegistry())
 	require.NoError(t, err)
-	applier := kcp.NewApplier(clients)
 	return s, func(cluster, kind string) (*unstructured.Unstructured, error) {
-		return applier.Apply(context.WithoutCancel(t.Context()), cluster, widget(kind))
+		got, err := clients.Apply(context.WithoutCancel(t.Context()), cluster, widget(kind))
+		return got, kcp.ExplainRefusal(widget(kind), err)
 	}
 }
 

@@ -45,6 +45,7 @@ type Clients struct {
 	http      *http.Client
 	codecs    serializer.CodecFactory
 	params    runtime.ParameterCodec
+	kinds     *kinds
 }
 
 // NewClients returns clients of the kcp at config.Host, a base URL without
@@ -58,7 +59,10 @@ func NewClients(config *rest.Config, metrics prometheus.Registerer) (*Clients, e
 		return nil, err
 	}
 	scheme := NewScheme()
-	c := &Clients{transport: t, codecs: serializer.NewCodecFactory(scheme), params: runtime.NewParameterCodec(scheme)}
+	c := &Clients{
+		transport: t, codecs: serializer.NewCodecFactory(scheme), params: runtime.NewParameterCodec(scheme),
+		kinds: &kinds{known: map[schema.GroupVersionKind]resource{}},
+	}
 	return c.with(transport.Options{Config: config})
 }
 

@@ -6,6 +6,7 @@ import (
 
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
@@ -25,7 +26,10 @@ const repairAfter = time.Second
 func (c *controllers) newTemplate(w *writes) *workspace.Template {
 	return workspace.NewTemplate(workspace.TemplateConfig{
 		Clock: c.config.Clock, Objects: c.config.Template, Bindings: c.in.Bindings.InCluster,
-		Apply: kcp.NewApplier(w.clients).Apply,
+		Apply: func(ctx context.Context, cluster string, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+			got, err := w.clients.Apply(ctx, cluster, o)
+			return got, kcp.ExplainRefusal(o, err)
+		},
 		UpdateBinding: func(ctx context.Context, cluster string, b *kcpapisv1alpha2.APIBinding) error {
 			return put(ctx, w.clients.APIBindings(cluster), b)
 		},

@@ -10,8 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -81,11 +82,12 @@ func (c *controllers) workspaceConfig(w *writes, missing func(controller.Key) in
 		},
 		CreateMembership: w.createMembership,
 		ApplyNamespace: func(ctx context.Context, cluster string, n *corev1.Namespace) error {
-			raw, err := yaml.Marshal(n)
+			fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(n)
 			if err != nil {
 				return err
 			}
-			return w.clients.Apply(ctx, cluster, raw)
+			_, err = w.clients.Apply(ctx, cluster, &unstructured.Unstructured{Object: fields})
+			return err
 		},
 		WriteClusterRole: func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error {
 			return replace(ctx, w.clients.ClusterRoles(cluster), r)

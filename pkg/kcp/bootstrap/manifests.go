@@ -66,7 +66,7 @@ func (b *bootstrapper) schemas(ctx context.Context) ([]kcpapisv1alpha2.ResourceS
 		if err := yaml.UnmarshalStrict(raw, &schema); err != nil {
 			return nil, fmt.Errorf("parse %s: %w", file, err)
 		}
-		if err := b.clients.Apply(ctx, b.clusters.Providers, raw); err != nil {
+		if err := b.applyDocument(ctx, b.clusters.Providers, raw); err != nil {
 			return nil, fmt.Errorf("schema %s: %w", schema.Name, err)
 		}
 		resources = append(resources, kcpapisv1alpha2.ResourceSchema{
@@ -84,11 +84,20 @@ func (b *bootstrapper) apply(ctx context.Context, cluster string, v values, file
 		return err
 	}
 	for _, document := range documents {
-		if err := b.clients.Apply(ctx, cluster, document); err != nil {
+		if err := b.applyDocument(ctx, cluster, document); err != nil {
 			return fmt.Errorf("apply %s in %s: %w", file, cluster, err)
 		}
 	}
 	return nil
+}
+
+func (b *bootstrapper) applyDocument(ctx context.Context, cluster string, document []byte) error {
+	o, err := kcp.Parse(document)
+	if err != nil {
+		return err
+	}
+	_, err = b.clients.Apply(ctx, cluster, o)
+	return err
 }
 
 func render(file string, v values) ([][]byte, error) {

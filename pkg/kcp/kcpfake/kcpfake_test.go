@@ -19,7 +19,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
 )
 
@@ -387,7 +386,7 @@ func TestServer_servesVirtualWorkspacesAndUnknownKinds(t *testing.T) {
 	}
 	s.Put(cluster, gizmo("g"))
 	require.Len(t, s.List(cluster, "example.com", "gizmos"), 1)
-	got, err := kcp.NewApplier(clients).Apply(t.Context(), cluster, gizmo("h"))
+	got, err := clients.Apply(t.Context(), cluster, gizmo("h"))
 	require.NoError(t, err)
 	require.NotEmpty(t, got.GetUID())
 	require.Len(t, s.List(cluster, "example.com", "gizmos"), 2)
