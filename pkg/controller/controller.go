@@ -34,6 +34,8 @@ type Result struct {
 	// Message tells people what is still missing; empty if nothing is. Only a step sets
 	// it.
 	Message string
+	// Note is the message of the step's condition while there is no Message.
+	Note string
 	// Reason is the reason of the step's condition while there is a Message; empty means
 	// ReasonWaiting.
 	Reason string

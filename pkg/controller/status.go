@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"errors"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +14,7 @@ import (
 
 // report shows on the object what a step found.
 func (r *reconciler[T]) report(obj T, step Step[T], result Result, err error) {
-	c := metav1.Condition{Type: step.Condition(), Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAsDesired}
+	c := metav1.Condition{Type: step.Condition(), Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAsDesired, Message: result.Note}
 	switch {
 	case errors.Is(err, ErrRetry):
 		// An expected failure tells nothing about the object: where something
@@ -74,12 +75,15 @@ func (r *reconciler[T]) summarize(obj T) {
 	r.set(obj, ready)
 }
 
-// missing tells whether something stands against Ready, and what of it people
-// are shown: a step's condition, which must speak of this generation, or one that
-// somebody else wrote.
+// missing reports whether a condition keeps the object from being Ready, and its
+// message: that of a step, which must be of this generation, or one that somebody else
+// wrote. Informative conditions do not count.
 func (r *reconciler[T]) missing(obj T) (missing bool, message string) {
 	conditions := r.kind.Status(obj).Conditions
 	for _, step := range r.steps {
+		if slices.Contains(r.kind.Informative, step.Condition()) {
+			continue
+		}
 		c := meta.FindStatusCondition(conditions, step.Condition())
 		switch {
 		case c == nil || c.Status == metav1.ConditionTrue && c.ObservedGeneration != obj.GetGeneration():
@@ -89,7 +93,7 @@ func (r *reconciler[T]) missing(obj T) (missing bool, message string) {
 		}
 	}
 	for _, c := range conditions {
-		if c.Type != v1alpha1.ConditionReady && c.Status != metav1.ConditionTrue {
+		if c.Type != v1alpha1.ConditionReady && !slices.Contains(r.kind.Informative, c.Type) && c.Status != metav1.ConditionTrue {
 			return true, c.Message
 		}
 	}

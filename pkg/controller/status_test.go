@@ -37,6 +37,9 @@ func TestPhase(t *testing.T) {
 		"another's condition stands":      {edit: foreign(metav1.ConditionTrue), steps: []step{gives("A", done, nil)}, phase: v1alpha1.PhaseReady},
 		"another's condition is False":    {edit: foreign(metav1.ConditionFalse), steps: []step{gives("A", done, nil)}, phase: v1alpha1.PhaseProgressing, message: "somebody else says so"},
 		"another's condition is Unknown":  {edit: foreign(metav1.ConditionUnknown), steps: []step{gives("A", done, nil)}, phase: v1alpha1.PhaseProgressing, message: "somebody else says so"},
+		"only an informative one waits":   {steps: []step{gives("Informative", controller.Result{Message: "kcp is busy"}, nil), gives("B", done, nil)}, phase: v1alpha1.PhaseReady},
+		"only an informative one failed":  {steps: []step{gives("B", done, nil), gives("Informative", done, errors.New("boom"))}, phase: v1alpha1.PhaseReady},
+		"one waits beside an informative": {steps: []step{gives("Informative", controller.Result{Message: "x"}, nil), gives("B", controller.Result{Message: "kcp is busy"}, nil)}, phase: v1alpha1.PhaseProgressing, message: "kcp is busy"},
 		"all there but it is terminating": {edit: deleting, steps: []step{gives("A", done, nil)}, phase: v1alpha1.PhaseTerminating, message: "it is being deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,6 +57,15 @@ func TestPhase(t *testing.T) {
 			require.Equal(t, int64(1), ready.ObservedGeneration)
 		})
 	}
+}
+
+func TestNote_isTheMessageOfAConditionThatIsTrue(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.pass(s.reconciler(gives("A", controller.Result{Note: "removed 2 objects"}, nil), gives("B", controller.Result{Note: "n", Message: "w"}, nil)))
+	require.Equal(t, "removed 2 objects", s.condition("A").Message)
+	require.Equal(t, metav1.ConditionTrue, s.condition("A").Status)
+	require.Equal(t, "w", s.condition("B").Message)
 }
 
 func TestReady_comesBackWithTheLastThatWasMissing(t *testing.T) {

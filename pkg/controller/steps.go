@@ -40,6 +40,8 @@ type Kind[T metav1.Object] struct {
 	Patch func(ctx context.Context, key Key, patch []byte, subresource string) error
 	// Clock is the time of conditions.
 	Clock clock.PassiveClock
+	// Informative are the types of conditions that Ready does not wait for.
+	Informative []string
 	// Leaving reports a soft-deleted object: its phase is Terminating although it has no
 	// deletionTimestamp. nil means never.
 	Leaving func(T) bool

@@ -71,6 +71,14 @@ type rights struct {
 	sudo    map[string]bool
 	// deleted are those who were soft-deleted.
 	deleted map[string]bool
+	// unenforced has kcp not enforce the admission policy of any Workspace yet.
+	unenforced bool
+}
+
+func (r *rights) setEnforced(enforced bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unenforced = !enforced
 }
 
 // inWorkspace is a row of an index: a role in the Workspace of Org A.
@@ -147,8 +155,16 @@ func gate(tb testing.TB, r *rights) tenancy.Gate {
 		Org: func(uuid string) (tenancy.Org, bool) {
 			return tenancy.Org{Organization: &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: uuid}}}, uuid == orgA || uuid == orgB
 		},
-		Workspace: func(org, ws string) (tenancy.Workspace, bool) { w, ok := workspaces[org+ws]; return w, ok },
-		User:      r.user,
+		Workspace: func(org, ws string) (tenancy.Workspace, bool) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			w, ok := workspaces[org+ws]
+			if !r.unenforced {
+				w.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPolicyEnforced, Status: metav1.ConditionTrue}}
+			}
+			return w, ok
+		},
+		User: r.user,
 		Sudo: func(user, org, _ string) bool {
 			r.mu.Lock()
 			defer r.mu.Unlock()

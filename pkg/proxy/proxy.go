@@ -16,8 +16,6 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
-	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -41,10 +39,6 @@ type Config struct {
 	Identity func(*http.Request) string
 	// Elevated is told of every request that goes on with sudo, before it does.
 	Elevated func(r *http.Request, user string, e tenancy.Entry)
-	// Settling tells of a person whose right to write bindings in a Workspace ended a
-	// moment ago: what they bind now, with a right that kcp has not taken from them yet,
-	// would let them bind more. It may be nil.
-	Settling func(user string, ws tenancy.Workspace) bool
 	// Wrote is called for every write in a Workspace that kcp has done or may have
 	// done, before the client learns of it. It must not block. It may be nil.
 	Wrote func(tenancy.Entry, tenancy.ObjectWrite)
@@ -123,8 +117,8 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if bindsPeople(r.Method, info) && entry.Role != v1alpha1.RoleAdmin && sudo == nil && p.config.Settling != nil && p.config.Settling(user, entry.Workspace) {
-		return errs.New(errs.Forbidden, "your right to give people roles in this workspace has ended")
+	if writes(r.Method) && guarded(info) && !entry.Workspace.PolicyEnforced() {
+		return notEnforced()
 	}
 	opened := entry
 	opened.Sudo = sudo != nil

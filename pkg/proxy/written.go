@@ -2,10 +2,12 @@ package proxy
 
 import (
 	"net/http"
+	"slices"
+	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -27,9 +29,31 @@ func (p *Proxy) reportWrite(method string, e tenancy.Entry, info *request.Reques
 
 func writes(method string) bool { return method != http.MethodGet && method != http.MethodHead }
 
-// bindsPeople reports whether a request may give somebody a role.
-func bindsPeople(method string, info *request.RequestInfo) bool {
-	return writes(method) && info.APIGroup == rbacv1.GroupName
+// guarded reports whether a request is for a resource that the admission policy of a
+// Workspace guards.
+func guarded(info *request.RequestInfo) bool {
+	if !info.IsResourceRequest {
+		return false
+	}
+	switch info.APIGroup {
+	case "":
+		return slices.Contains([]string{"namespaces", "secrets", "serviceaccounts"}, info.Resource)
+	case "rbac.authorization.k8s.io":
+		return true
+	case "apiextensions.k8s.io":
+		return info.Resource == "customresourcedefinitions"
+	case "apis.kcp.io":
+		return slices.Contains([]string{"apibindings", "apiresourceschemas"}, info.Resource)
+	}
+	return false
+}
+
+// notEnforced refuses a write that the admission policy could not refuse yet. Clients
+// of Kubernetes repeat the request by themselves.
+func notEnforced() error {
+	e := errs.New(errs.Unavailable, "the workspace is new: kcp does not enforce its admission policy yet, which takes it about a second; try again")
+	e.RetryAfter = time.Second
+	return e
 }
 
 // answered reports a write unless kcp has refused it. kcp may have done a write that

@@ -31,8 +31,6 @@ type rights struct {
 	of         func(org, workspace, user string) bool
 	everywhere func(user string) bool
 	ofAll      func(org string) bool
-	// settling tells of those whose right to bind others ended a moment ago.
-	settling func(user string, ws tenancy.Workspace) bool
 }
 
 // api puts everything together that answers requests; wrote is told what tenants
@@ -52,7 +50,7 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence,
 		return nil, nil, err
 	}
 	gate := tenancy.Gate{Tree: c.Tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace, Sudo: v.Sudo, Roles: v.Roles, User: v.ByName}
-	forward, err := h.proxy(serving, config, clients.Health(), entering(there, gate), rights.settling, changes, wrote)
+	forward, err := h.proxy(serving, config, clients.Health(), entering(there, gate), changes, wrote)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -69,7 +67,7 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence,
 	}.router(), forward, nil
 }
 
-func (h *hub) proxy(serving context.Context, config *rest.Config, health *transport.Health, enter func(user, cluster string) (tenancy.Entry, error), settling func(user string, ws tenancy.Workspace) bool, changes *audit.Log, wrote func(tenancy.Entry, tenancy.ObjectWrite)) (*proxy.Proxy, error) {
+func (h *hub) proxy(serving context.Context, config *rest.Config, health *transport.Health, enter func(user, cluster string) (tenancy.Entry, error), changes *audit.Log, wrote func(tenancy.Entry, tenancy.ObjectWrite)) (*proxy.Proxy, error) {
 	upstream, err := url.Parse(config.Host)
 	if err != nil {
 		return nil, fmt.Errorf("kcp's URL: %w", err)
@@ -89,7 +87,7 @@ func (h *hub) proxy(serving context.Context, config *rest.Config, health *transp
 		Elevated: func(r *http.Request, user string, e tenancy.Entry) {
 			changes.Write(audit.Event{Actor: user, Action: "sudo " + r.Method, Org: e.Workspace.OrgUUID, Workspace: e.Workspace.UUID})
 		},
-		Settling: settling, Wrote: wrote,
+		Wrote:    wrote,
 		Draining: serving, Metrics: h.registry,
 	})
 }

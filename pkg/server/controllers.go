@@ -4,6 +4,7 @@ import (
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -83,6 +84,8 @@ func newControllers(d reconciler.Deps, in *views.Informers, config Config) *cont
 	in.ClusterRoles.OnChange(c.onClusterRole)
 	in.ClusterRoleBindings.OnChange(c.onClusterRoleBinding)
 	in.Bindings.OnChange(onCluster[*kcpapisv1alpha2.APIBinding](c.wakeDerived))
+	in.Policies.OnChange(onCluster[*admissionv1.ValidatingAdmissionPolicy](c.wakeContent))
+	in.PolicyBindings.OnChange(onCluster[*admissionv1.ValidatingAdmissionPolicyBinding](c.wakeContent))
 	return c
 }
 

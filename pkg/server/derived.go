@@ -26,6 +26,13 @@ func (c *controllers) wakeDerived(cluster string) {
 	}
 }
 
+// wakeContent enqueues the Workspace whose admission policy changed.
+func (c *controllers) wakeContent(cluster string) {
+	if key, ok := c.derivedIn(cluster); ok {
+		c.workspace.Enqueue(key)
+	}
+}
+
 // onClusterRole brings back the Memberships, too, that may name the role.
 func (c *controllers) onClusterRole(old, new *rbacv1.ClusterRole) {
 	r := current(old, new)

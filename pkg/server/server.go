@@ -148,11 +148,14 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err != nil {
 		return wait, err
 	}
+	if clusters.WorkspacePolicy, err = hubPolicy(starting, clusters.Providers, clients, closer); err != nil {
+		return wait, err
+	}
 	in := views.NewInformers(clients, closer, clusters.OrgBindings)
 	tenancyEndpoints := informer.NewEndpoints(clients, clusters.Providers, tenancy.ExportTenancy,
 		in.Users, in.Organizations, in.Memberships, in.Indexes, in.Workspaces, in.OrgBindings)
 	accessEndpoints := informer.NewEndpoints(clients, clusters.Providers, tenancy.ExportAccess,
-		in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Bindings)
+		in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Bindings, in.Policies, in.PolicyBindings)
 	there := presence{clients.Health(), tenancyEndpoints.Health(), accessEndpoints.Health()}
 	v, err := views.New(views.Clusters{Users: clusters.Users, Orgs: clusters.Orgs, Providers: clusters.Providers, Hub: clusters.IDs()},
 		in, h.registry, tenancyEndpoints.Synced, accessEndpoints.Synced)

@@ -30,14 +30,18 @@ func (w *writes) keep(wanted []*kcpapisv1alpha2.APIBinding, held func(cluster st
 		Wanted: wanted,
 		Held:   held,
 		List: func(ctx context.Context, cluster string) ([]kcpapisv1alpha2.APIBinding, error) {
-			var list kcpapisv1alpha2.APIBindingList
-			err := w.clients.APIBindings(cluster).GetClient().Get().Resource("apibindings").Do(ctx).Into(&list)
-			return list.Items, err
+			return apiBindingsIn(ctx, w.clients, cluster)
 		},
 		Write: func(ctx context.Context, cluster string, b *kcpapisv1alpha2.APIBinding) error {
 			return put(ctx, w.clients.APIBindings(cluster), b)
 		},
 	}
+}
+
+func apiBindingsIn(ctx context.Context, clients *kcp.Clients, cluster string) ([]kcpapisv1alpha2.APIBinding, error) {
+	var list kcpapisv1alpha2.APIBindingList
+	err := listAll(ctx, clients.APIBindings(cluster), "apibindings", &list)
+	return list.Items, err
 }
 
 func (c *controllers) workspaceConfig(w *writes, missing func(controller.Key) int) workspace.Config {
@@ -58,6 +62,7 @@ func (c *controllers) workspaceConfig(w *writes, missing func(controller.Key) in
 		Namespace:     c.in.Namespaces.Get,
 		ClusterRoles:  c.in.ClusterRoles.InCluster,
 		Bindings:      c.workspaceBindings,
+		Policy:        &policies{Policy: c.clusters.WorkspacePolicy, clients: w.clients, in: c.in},
 		AccessMissing: missing,
 		User:          c.views.ByName,
 		Template:      c.template,
@@ -276,12 +281,7 @@ func (c *controllers) frozen(org tenancy.Org) bool {
 }
 
 func (c *controllers) rights() rights {
-	return rights{of: c.followed, everywhere: c.followedEverywhere, ofAll: c.followedByAll, settling: c.settling}
-}
-
-func (c *controllers) settling(user string, ws tenancy.Workspace) bool {
-	org, ok := c.views.Org(ws.OrgUUID)
-	return ok && c.accessReconciler.EndedLately(controller.Key{Cluster: org.ClusterID, Name: ws.UUID}, user)
+	return rights{of: c.followed, everywhere: c.followedEverywhere, ofAll: c.followedByAll}
 }
 
 // followedEverywhere is followed for all Orgs that the person is in.

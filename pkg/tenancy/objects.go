@@ -7,6 +7,7 @@ import (
 
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -58,6 +59,11 @@ func (w Workspace) Deleted() bool { return w.DeletionRequestedAt != nil || w.Ter
 
 // Ready reports whether the Workspace is completely provisioned (O-11).
 func (w Workspace) Ready() bool { return w.KCPReady && w.Status.Phase == v1alpha1.PhaseReady }
+
+// PolicyEnforced reports whether kcp enforces the admission policy of the Workspace.
+func (w Workspace) PolicyEnforced() bool {
+	return meta.IsStatusConditionTrue(w.Status.Conditions, v1alpha1.ConditionPolicyEnforced)
+}
 
 // WorkspaceOf decodes a child Workspace of org from kcp's Workspace object. An invalid
 // annotation counts as absent, except the deletion request: an invalid time counts as set, so

@@ -7,6 +7,7 @@ import (
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -16,6 +17,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // Informers has all informers of the hub: one watch for each kind and endpoint.
@@ -44,6 +46,10 @@ type Informers struct {
 	// ClusterRoles has all of child Workspaces, because a Membership may name a tenant's
 	// role. Of tenants' roles only names and versions are kept.
 	ClusterRoles *informer.Informer[*rbacv1.ClusterRole]
+	// Policies and PolicyBindings have the admission policy of child Workspaces, with the
+	// hashes of their specs in place of the specs.
+	Policies       *informer.Informer[*admissionv1.ValidatingAdmissionPolicy]
+	PolicyBindings *informer.Informer[*admissionv1.ValidatingAdmissionPolicyBinding]
 	// Bindings has all APIBindings in child Workspaces.
 	Bindings *informer.Informer[*kcpapisv1alpha2.APIBinding]
 }
@@ -78,6 +84,14 @@ func NewInformers(c, admin *kcp.Clients, wanted []*kcpapisv1alpha2.APIBinding) *
 		ClusterRoleBindings: informer.New(c, rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"), managed,
 			func() *rbacv1.ClusterRoleBinding { return &rbacv1.ClusterRoleBinding{} },
 			func() runtime.Object { return &rbacv1.ClusterRoleBindingList{} }),
+		Policies: informer.New(c, admissionv1.SchemeGroupVersion.WithResource("validatingadmissionpolicies"), managed,
+			func() *admissionv1.ValidatingAdmissionPolicy { return &admissionv1.ValidatingAdmissionPolicy{} },
+			func() runtime.Object { return &admissionv1.ValidatingAdmissionPolicyList{} }).WithTransform(policyHashOnly),
+		PolicyBindings: informer.New(c, admissionv1.SchemeGroupVersion.WithResource("validatingadmissionpolicybindings"), managed,
+			func() *admissionv1.ValidatingAdmissionPolicyBinding {
+				return &admissionv1.ValidatingAdmissionPolicyBinding{}
+			},
+			func() runtime.Object { return &admissionv1.ValidatingAdmissionPolicyBindingList{} }).WithTransform(policyBindingHashOnly),
 		Bindings:    newBindings(c),
 		OrgBindings: newBindings(c).WithTransform(bindingOnly(wanted)),
 	}
@@ -112,6 +126,24 @@ func bindingOnly(wanted []*kcpapisv1alpha2.APIBinding) func(*kcpapisv1alpha2.API
 				b.Spec = w.Spec
 			}
 		}
+	}
+}
+
+func policyHashOnly(p *admissionv1.ValidatingAdmissionPolicy) {
+	*p = admissionv1.ValidatingAdmissionPolicy{ObjectMeta: hashOnly(p, tenancy.PolicyHash(p))}
+}
+
+func policyBindingHashOnly(b *admissionv1.ValidatingAdmissionPolicyBinding) {
+	*b = admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: hashOnly(b, tenancy.PolicyBindingHash(b))}
+}
+
+// hashOnly is the metadata of an object that the cache has no spec of. Nearly all
+// Workspaces have the same hash.
+func hashOnly(o kcp.Object, hash string) metav1.ObjectMeta {
+	share(&hash)
+	return metav1.ObjectMeta{
+		Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
+		Annotations: map[string]string{logicalcluster.AnnotationKey: kcp.ClusterOf(o), tenancy.SpecHashAnnotation: hash},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,8 +67,17 @@ func (a Answer) Text(field string) string {
 	return fmt.Sprint(v)
 }
 
-// Try sends a request.
-func (c *Client) Try(r Call) (Answer, error) {
+// Try sends a request and returns the answer, whatever its code. It repeats a write that
+// waits for the admission policy of a new Workspace, as clients of Kubernetes do.
+func (c *Client) Try(r Call) (a Answer, err error) {
+	_ = Wait(Long, func() error {
+		a, err = c.send(r)
+		return Check(a.Code != http.StatusServiceUnavailable || !strings.Contains(a.Text("message"), "admission policy"), "kcp does not enforce the policy")
+	})
+	return a, err
+}
+
+func (c *Client) send(r Call) (Answer, error) {
 	var body io.Reader = http.NoBody
 	switch b := r.Body.(type) {
 	case nil:

@@ -52,7 +52,8 @@ const (
 
 // Condition types. True is the desired status of each.
 const (
-	// ConditionReady is True if all other conditions of the object are True.
+	// ConditionReady is True if all other conditions of the object are True that Ready
+	// waits for.
 	ConditionReady = "Ready"
 	// ConditionWorkspaceReady, of Organizations and child Workspaces, is True if kcp
 	// reports the workspace Ready.
@@ -94,6 +95,14 @@ const (
 	// ConditionAccessReady, of child Workspaces, is True if the bindings in the Workspace
 	// are those that follow from the Memberships.
 	ConditionAccessReady = "AccessReady"
+	// ConditionPolicyEnforced, of child Workspaces, is True if kcp enforces the admission
+	// policy of the Workspace. Ready does not wait for it; the proxy refuses writes of the
+	// guarded kinds with 503 until then.
+	ConditionPolicyEnforced = "PolicyEnforced"
+	// ConditionLegacyRemoved, of child Workspaces, is True if everything that tenants could
+	// create before the admission policy was enforced was removed, once. The message counts
+	// what was removed. Ready does not wait for it.
+	ConditionLegacyRemoved = "LegacyRemoved"
 )
 
 // Condition reasons.

@@ -33,6 +33,8 @@ type Clusters struct {
 	// every child Workspace, has from its type, by the names that the hub gives them
 	// where it makes them anew.
 	OrgBindings, WorkspaceBindings []*kcpapisv1alpha2.APIBinding
+	// WorkspacePolicy is the admission policy of every child Workspace.
+	WorkspacePolicy tenancy.Policy
 }
 
 // IDs are the clusters that belong to the hub alone (O-10), kcp's own root among

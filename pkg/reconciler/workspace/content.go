@@ -12,8 +12,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// content keeps the default namespace and the ClusterRoles. kcp makes no
-// namespace in a workspace of this type.
+// content keeps the admission policy, the default namespace and the ClusterRoles. kcp
+// creates no namespace in a workspace of this type.
 type content struct{ config Config }
 
 func (*content) Condition() string { return v1alpha1.ConditionContentReady }
@@ -24,6 +24,10 @@ func (s *content) Reconcile(ctx context.Context, o *object) (controller.Result, 
 	writes, ctx := errgroup.WithContext(ctx)
 	if n, ok := s.config.Namespace(cluster, tenancy.DefaultNamespace); !ok || n.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByHub || controller.Forced(ctx) {
 		writes.Go(func() error { return s.config.ApplyNamespace(ctx, cluster, tenancy.Namespace()) })
+	}
+	if !s.config.Policy.InPlace(cluster) || controller.Forced(ctx) {
+		o.policyWritten = true
+		writes.Go(func() error { return s.config.Policy.Put(ctx, cluster) })
 	}
 	held := map[string]*rbacv1.ClusterRole{}
 	for _, r := range s.config.ClusterRoles(cluster) {

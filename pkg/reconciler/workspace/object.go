@@ -13,6 +13,8 @@ import (
 type object struct {
 	*kcptenancyv1alpha1.Workspace
 	common v1alpha1.CommonStatus
+	// policyWritten is set by a pass that wrote the admission policy.
+	policyWritten bool
 }
 
 func objectOf(ws *kcptenancyv1alpha1.Workspace) *object {

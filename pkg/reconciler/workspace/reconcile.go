@@ -29,6 +29,7 @@ type Config struct {
 	// AccessMissing counts the bindings of people that are not as they should be.
 	AccessMissing func(controller.Key) int
 
+	Policy    Policy
 	Lifecycle Lifecycle
 
 	Patch            func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
@@ -54,11 +55,12 @@ func New(c Config) controller.Func {
 			}
 			return objectOf(ws), true
 		},
-		Copy:   (*object).copy,
-		Status: func(o *object) *v1alpha1.CommonStatus { return &o.common },
-		Encode: (*object).encode,
-		Patch:  c.Patch,
-		Clock:  c.Clock,
+		Copy:        (*object).copy,
+		Status:      func(o *object) *v1alpha1.CommonStatus { return &o.common },
+		Encode:      (*object).encode,
+		Patch:       c.Patch,
+		Clock:       c.Clock,
+		Informative: []string{v1alpha1.ConditionPolicyEnforced, v1alpha1.ConditionLegacyRemoved},
 		Leaving: func(o *object) bool {
 			_, ok := o.Annotations[v1alpha1.DeletionRequestedAtAnnotation]
 			return ok
@@ -69,6 +71,8 @@ func New(c Config) controller.Func {
 		&ready{},
 		&binding{bindings: c.Bindings},
 		&content{config: c},
+		&enforced{policy: c.Policy},
+		&legacy{policy: c.Policy},
 		&template{c.Template},
 		&access{missing: c.AccessMissing},
 	)

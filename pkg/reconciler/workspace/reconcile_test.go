@@ -41,6 +41,7 @@ type kcp struct {
 
 	clock     *clocktesting.FakePassiveClock
 	lifecycle workspace.Lifecycle
+	policy    *policy
 	// holds is how many patches that would let go of the Workspace fail.
 	holds int
 	// running is the reconciler of a hub that goes on; nil for one that is started anew
@@ -49,7 +50,7 @@ type kcp struct {
 }
 
 func newKCP() *kcp {
-	k := &kcp{ws: &kcptenancyv1alpha1.Workspace{}, roles: map[string]*rbacv1.ClusterRole{}, missing: 1, clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))}
+	k := &kcp{ws: &kcptenancyv1alpha1.Workspace{}, roles: map[string]*rbacv1.ClusterRole{}, missing: 1, policy: &policy{inPlace: true}, clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))}
 	k.ws.Name, k.ws.UID, k.ws.ResourceVersion, k.ws.Generation = uuid, "uid", "1", 2
 	k.ws.Annotations = map[string]string{"kcp.io/cluster": "org1", v1alpha1.CreatedByAnnotation: "alice"}
 	k.ws.Spec.Cluster = "ws1"
@@ -111,6 +112,7 @@ func (k *kcp) reconciler(t *testing.T) controller.Func {
 				return nil
 			},
 		},
+		Policy:        k.policy,
 		AccessMissing: func(controller.Key) int { return k.missing },
 		Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
 			require.Empty(t, subresource, "kcp's own status is never written")

@@ -86,6 +86,7 @@ func newTemplated(t *testing.T, manifests ...string) *templated {
 		Namespace:     func(string, string) (*corev1.Namespace, bool) { return tenancy.Namespace(), true },
 		ClusterRoles:  func(string) []*rbacv1.ClusterRole { return nil },
 		Bindings:      tenancy.Bindings{Held: list},
+		Policy:        &policy{inPlace: true},
 		AccessMissing: func(controller.Key) int { return 0 },
 		Patch: func(_ context.Context, _ controller.Key, patch []byte, _ string) error {
 			k.ws = kcptest.Patched(t, k.ws, patch)

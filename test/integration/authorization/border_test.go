@@ -110,6 +110,6 @@ func TestAWorkspaceAdminCannotWriteTheLogicalCluster(t *testing.T) {
 		require.Error(t, err, args)
 		require.Contains(t, errOut, "orbidden", args)
 	}
-	_, errOut, err = hub.Kubectl(t, "alice", cluster, "create", "clusterrolebinding", "readers", "--clusterrole=kedge:workspace:viewer", "--user=bob")
+	_, errOut, err = hub.Kubectl(t, "alice", cluster, "create", "clusterrolebinding", "readers", "--clusterrole=kedge:workspace:viewer", "--serviceaccount=default:reader")
 	require.NoError(t, err, errOut)
 }

@@ -119,32 +119,3 @@ func TestRolesFollowTheAPIsThatAreBound(t *testing.T) {
 		}
 	}
 }
-
-// An API of the platform that a tenant manages to bind gives rights to nobody: not
-// what the group can do, but what it is called, would else be in the roles.
-func TestBindingAnAPIOfThePlatformGivesNoRights(t *testing.T) {
-	t.Parallel()
-	root := framework.NewRoot()
-	hub := framework.StartHub(t, kcp, root)
-	org := hub.CreateOrg(t, "alice", "ACME")
-	cluster := hub.CreateWorkspace(t, "alice", org, "dev").Text("clusterID")
-	for _, export := range []struct {
-		path, name, resource string
-		bindable             bool
-	}{
-		{"root", "tenancy.kcp.io", "workspaces.tenancy.kcp.io", true},
-		{root + ":providers", "tenancy.kedge.faros.sh", "memberships.tenancy.kedge.faros.sh", false},
-	} {
-		_, errOut, err := framework.Kubectl(t, apiBinding("platform", export.path, export.name),
-			"--server", hub.URL+"/clusters/"+cluster, "--certificate-authority", hub.CA, "--token", framework.Token("alice"), "create", "-f", "-")
-		require.Equal(t, export.bindable, !forbidden(t, errOut, err), export.name)
-		if export.bindable {
-			_, errOut, err = hub.Kubectl(t, "alice", cluster, "wait", "--for=jsonpath={.status.phase}=Bound", "apibindings.apis.kcp.io/platform", "--timeout=60s")
-			require.NoError(t, err, errOut)
-			_, errOut, err = hub.Kubectl(t, "alice", cluster, "get", export.resource)
-			require.True(t, forbidden(t, errOut, err))
-			_, errOut, err = hub.Kubectl(t, "alice", cluster, "delete", "apibindings.apis.kcp.io", "platform", "--timeout=60s")
-			require.NoError(t, err, errOut)
-		}
-	}
-}

@@ -43,9 +43,9 @@ var attempts = []struct {
 	{"create", "leases.coordination.k8s.io", workers, "create -f -", `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"l-%s","namespace":"default"}}`},
 	{"list", "clusterroles.rbac.authorization.k8s.io", everyRole, "get clusterroles", ""},
 	{"create", "clusterroles.rbac.authorization.k8s.io", admins, "create clusterrole cr-%s --verb=get --resource=configmaps", ""},
-	{"create", "clusterrolebindings.rbac.authorization.k8s.io", admins, "create clusterrolebinding crb-%s --clusterrole=kedge:workspace:viewer --user=erin", ""},
+	{"create", "clusterrolebindings.rbac.authorization.k8s.io", admins, "create clusterrolebinding crb-%s --clusterrole=kedge:workspace:viewer --serviceaccount=default:shared", ""},
 	{"create", "roles.rbac.authorization.k8s.io", admins, "create role r-%s --verb=get --resource=configmaps", ""},
-	{"create", "rolebindings.rbac.authorization.k8s.io", admins, "create rolebinding rb-%s --clusterrole=kedge:workspace:viewer --user=erin", ""},
+	{"create", "rolebindings.rbac.authorization.k8s.io", admins, "create rolebinding rb-%s --clusterrole=kedge:workspace:viewer --serviceaccount=default:shared", ""},
 	{"delete", "clusterrolebindings.rbac.authorization.k8s.io", admins, "delete clusterrolebinding spare-%s", ""},
 	{"list", "apibindings.apis.kcp.io", everyRole, "get apibindings.apis.kcp.io", ""},
 	{"delete", "apibindings.apis.kcp.io", admins, "delete apibindings.apis.kcp.io none-%s --ignore-not-found", ""},
@@ -58,7 +58,7 @@ var attempts = []struct {
 	{"patch", "logicalclusters.core.kcp.io", nobody, "annotate logicalclusters.core.kcp.io cluster by=%s", ""},
 	{"delete", "logicalclusters.core.kcp.io", nobody, "delete logicalclusters.core.kcp.io cluster --wait=false", ""},
 	{"escalate", "clusterroles.rbac.authorization.k8s.io", nobody, "create clusterrole all-%s --verb=* --resource=*.*", ""},
-	{"bind", "clusterroles.rbac.authorization.k8s.io", nobody, "create clusterrolebinding top-%s --clusterrole=above --user=erin", ""},
+	{"bind", "clusterroles.rbac.authorization.k8s.io", nobody, "create clusterrolebinding top-%s --clusterrole=above --serviceaccount=default:shared", ""},
 	{"impersonate", "users", nobody, "get configmaps --as alice", ""},
 }
 
@@ -103,7 +103,7 @@ func TestRolesAreWhatTheySayAndWhatTheyDo(t *testing.T) {
 	for name, role := range people {
 		t.Run(role+" "+name, func(t *testing.T) {
 			t.Parallel()
-			for _, args := range []string{"create configmap mine-" + name, "create clusterrolebinding spare-" + name + " --clusterrole=kedge:workspace:viewer --user=erin"} {
+			for _, args := range []string{"create configmap mine-" + name, "create clusterrolebinding spare-" + name + " --clusterrole=kedge:workspace:viewer --serviceaccount=default:shared"} {
 				_, errOut, err := hub.Kubectl(t, "alice", cluster, strings.Fields(args)...)
 				require.NoError(t, err, errOut)
 			}

@@ -179,7 +179,7 @@ func TestTheRolesFollowTheDefinitionsThatTenantsMake(t *testing.T) {
 	}
 
 	// What was altered by hand is put right with the tenants' rules in it.
-	_, errOut, err := hubs[0].Kubectl(t, "bob", cluster, "patch", "clusterrole", tenancy.ClusterRoleMember, "--type=merge", "-p", `{"rules":[]}`)
+	_, errOut, err := kcp.Kubectl(t, "", cluster, "patch", "clusterrole", tenancy.ClusterRoleMember, "--type=merge", "-p", `{"rules":[]}`)
 	require.NoError(t, err, errOut)
 	rightsFollow(t, hubs, cluster, "widgets", "a.example.com")
 

@@ -101,7 +101,7 @@ func TestO15_AnOrgAdminIsAdminInItsWorkspacesAndNotTheReverse(t *testing.T) {
 	everywhere(http.StatusOK)
 	require.Equal(t, []string{"kedge:workspace:admin"}, p.RolesIn(t, cluster, "bob"))
 	require.NotContains(t, framework.RolesListed(hub.Do(t, inREST[1], http.StatusOK)), "bob", "he is admin without a Membership in the Workspace")
-	_, errOut, err := hub.Kubectl(t, "bob", cluster, "create", "clusterrolebinding", "readers", "--clusterrole=kedge:workspace:viewer", "--user=erin")
+	_, errOut, err := hub.Kubectl(t, "bob", cluster, "create", "clusterrolebinding", "readers", "--clusterrole=kedge:workspace:viewer", "--serviceaccount=default:reader")
 	require.NoError(t, err, errOut)
 
 	// A Workspace made later, in which he never was, and one row that says less.

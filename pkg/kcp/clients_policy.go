@@ -1,0 +1,32 @@
+package kcp
+
+import (
+	"context"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+)
+
+// Policies are the ValidatingAdmissionPolicies of the cluster.
+func (c *Clients) Policies(cluster string) *Client[*admissionv1.ValidatingAdmissionPolicy] {
+	return clientFor(c, c.ClusterURL(cluster), admissionv1.SchemeGroupVersion, "validatingadmissionpolicies", func() *admissionv1.ValidatingAdmissionPolicy { return &admissionv1.ValidatingAdmissionPolicy{} })
+}
+
+// PolicyBindings are the ValidatingAdmissionPolicyBindings of the cluster.
+func (c *Clients) PolicyBindings(cluster string) *Client[*admissionv1.ValidatingAdmissionPolicyBinding] {
+	return clientFor(c, c.ClusterURL(cluster), admissionv1.SchemeGroupVersion, "validatingadmissionpolicybindings", func() *admissionv1.ValidatingAdmissionPolicyBinding {
+		return &admissionv1.ValidatingAdmissionPolicyBinding{}
+	})
+}
+
+// Username asks kcp for the name under which it knows these clients.
+func (c *Clients) Username(ctx context.Context, cluster string) (string, error) {
+	var review authenticationv1.SelfSubjectReview
+	err := c.REST(c.ClusterURL(cluster), authenticationv1.SchemeGroupVersion).Post().
+		Resource("selfsubjectreviews").Body(&authenticationv1.SelfSubjectReview{}).Do(ctx).Into(&review)
+	if err != nil {
+		return "", fmt.Errorf("ask kcp who the hub is: %w", err)
+	}
+	return review.Status.UserInfo.Username, nil
+}

@@ -1,0 +1,262 @@
+package tenancy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"sigs.k8s.io/yaml"
+
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+var (
+	tenant = &user.DefaultInfo{Name: "oidc:alice", Groups: []string{"devs", "system:authenticated"}}
+	hub    = &user.DefaultInfo{Name: "kcp-admin", Groups: []string{"system:kcp:admin", "system:authenticated"}}
+)
+
+// write is a request to kcp: old alone is a DELETE, both are an UPDATE.
+type write struct {
+	resource, old, new string
+	by                 user.Info
+}
+
+func newPolicy(t testing.TB) tenancy.Policy {
+	t.Helper()
+	p, err := tenancy.NewPolicy("kcp-admin", "shard-admin")
+	require.NoError(t, err)
+	return p
+}
+
+// refusals evaluates the policy as kcp does and returns the messages of the validations
+// that refuse the write.
+func refusals(t testing.TB, v validating.Validator, w write) (messages []string) {
+	t.Helper()
+	gvr, _ := schema.ParseResourceArg(w.resource)
+	require.NotNil(t, gvr, w.resource)
+	object := func(text string) runtime.Object {
+		if text == "" {
+			return nil
+		}
+		o := &unstructured.Unstructured{}
+		require.NoError(t, yaml.Unmarshal([]byte(text), &o.Object))
+		o.SetAPIVersion(gvr.GroupVersion().String())
+		o.SetKind("Any")
+		return o
+	}
+	operation := admission.Update
+	switch {
+	case w.old == "":
+		operation = admission.Create
+	case w.new == "":
+		operation = admission.Delete
+	}
+	by := w.by
+	if by == nil {
+		by = tenant
+	}
+	kind, before, after := gvr.GroupVersion().WithKind("Any"), object(w.old), object(w.new)
+	result := v.Validate(t.Context(), *gvr, &admission.VersionedAttributes{
+		Attributes:         admission.NewAttributesRecord(after, before, kind, "default", "", *gvr, "", operation, nil, false, by),
+		VersionedOldObject: before, VersionedObject: after, VersionedKind: kind,
+	}, nil, nil, celconfig.RuntimeCELCostBudget, nil)
+	for _, d := range result.Decisions {
+		require.NotEqual(t, validating.EvalError, d.Evaluation, d.Message)
+		if d.Action == validating.ActionDeny {
+			require.Equal(t, metav1.StatusReasonForbidden, d.Reason)
+			messages = append(messages, d.Message)
+		}
+	}
+	return messages
+}
+
+func compiled(t testing.TB, p tenancy.Policy) validating.Validator {
+	t.Helper()
+	v := validating.CompilePolicy(p.Policy)
+	require.NoError(t, v.CompileError())
+	return v
+}
+
+const (
+	bindings        = "rolebindings.v1.rbac.authorization.k8s.io"
+	clusterBindings = "clusterrolebindings.v1.rbac.authorization.k8s.io"
+	secrets         = "secrets.v1."
+	crds            = "customresourcedefinitions.v1.apiextensions.k8s.io"
+	schemas         = "apiresourceschemas.v1alpha1.apis.kcp.io"
+	apiBindings     = "apibindings.v1alpha2.apis.kcp.io"
+
+	plain   = "metadata: {name: mine}"
+	labeled = "metadata: {name: mine, labels: {tenancy.kedge.faros.sh/managed-by: kedge-hub}}"
+	access  = "{metadata: {name: a}, spec: {reference: {export: {path: 'root:kedge:providers', name: access.kedge.faros.sh}}}}"
+	kcps    = "{metadata: {name: a}, spec: {reference: {export: {path: root, name: tenancy.kcp.io}}}}"
+	token   = "{metadata: {name: t}, type: kubernetes.io/service-account-token}"
+	webhook = "{metadata: {name: c}, spec: {conversion: {strategy: Webhook}}}"
+)
+
+func subject(yaml string) string { return "{metadata: {name: b}, subjects: [" + yaml + "]}" }
+
+func TestPolicy_refusesTenantsWhatIsNotTheirs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		write
+		says string
+	}{
+		"a binding to a person":                  {write{resource: bindings, new: subject("{kind: User, name: bob}")}, "through Memberships"},
+		"a cluster-wide binding to a person":     {write{resource: clusterBindings, new: subject("{kind: User, name: bob}")}, "through Memberships"},
+		"a binding to oneself":                   {write{resource: clusterBindings, new: subject("{kind: User, name: 'oidc:alice'}")}, "through Memberships"},
+		"a binding to a group":                   {write{resource: bindings, new: subject("{kind: Group, name: devs}")}, "through Memberships"},
+		"a binding to everybody":                 {write{resource: bindings, new: subject("{kind: Group, name: 'system:authenticated'}")}, "through Memberships"},
+		"a binding to a group that looks right":  {write{resource: bindings, new: subject("{kind: Group, name: 'system:serviceaccountsx'}")}, "through Memberships"},
+		"a binding to a foreign ServiceAccount":  {write{resource: bindings, new: subject("{kind: User, name: 'system:kcp:serviceaccount:x:default:a'}")}, "through Memberships"},
+		"an accomplice beside a ServiceAccount":  {write{resource: bindings, new: subject("{kind: ServiceAccount, name: a, namespace: default}, {kind: User, name: bob}")}, "through Memberships"},
+		"an update that adds a person":           {write{resource: bindings, old: subject(""), new: subject("{kind: User, name: bob}")}, "through Memberships"},
+		"an update that keeps a person":          {write{resource: bindings, old: subject("{kind: User, name: bob}"), new: subject("{kind: User, name: bob}")}, "through Memberships"},
+		"a reserved name":                        {write{resource: clusterBindings, new: "metadata: {name: 'kedge:workspace:mine'}"}, "the hub keeps"},
+		"a generated reserved name":              {write{resource: clusterBindings, new: "metadata: {generateName: 'kedge:'}"}, "the hub keeps"},
+		"an update of the hub's":                 {write{resource: clusterBindings, old: "metadata: {name: 'kedge:x'}", new: "metadata: {name: 'kedge:x', finalizers: [a/b]}"}, "the hub keeps"},
+		"a removal of the hub's":                 {write{resource: clusterBindings, old: "metadata: {name: 'kedge:x'}"}, "the hub keeps"},
+		"a label of the hub":                     {write{resource: "configmaps.v1.", new: labeled}, "the hub keeps"},
+		"a label put on":                         {write{resource: "namespaces.v1.", old: plain, new: labeled}, "the hub keeps"},
+		"a label taken off":                      {write{resource: "namespaces.v1.", old: labeled, new: plain}, "the hub keeps"},
+		"an update of what is labeled":           {write{resource: "serviceaccounts.v1.", old: labeled, new: labeled}, "the hub keeps"},
+		"a removal of what is labeled":           {write{resource: "namespaces.v1.", old: labeled}, "the hub keeps"},
+		"a custom resource with a label":         {write{resource: "widgets.v1.example.com", new: labeled}, "the hub keeps"},
+		"a token that never expires":             {write{resource: secrets, new: token}, "kubectl create token"},
+		"a change of such a token":               {write{resource: secrets, old: token, new: token}, "kubectl create token"},
+		"a conversion webhook":                   {write{resource: crds, new: webhook}, "conversion webhooks"},
+		"a conversion webhook put in":            {write{resource: crds, old: plain, new: webhook}, "conversion webhooks"},
+		"a schema with a conversion webhook":     {write{resource: schemas, new: webhook}, "conversion webhooks"},
+		"kcp's tenancy API":                      {write{resource: apiBindings, new: kcps}, "cannot be bound"},
+		"kcp's tenancy API in the older version": {write{resource: "apibindings.v1alpha1.apis.kcp.io", new: kcps}, "cannot be bound"},
+		"kcp's topology API":                     {write{resource: apiBindings, new: "{metadata: {name: a}, spec: {reference: {export: {name: topology.kcp.io}}}}"}, "cannot be bound"},
+		"the hub's tenancy API":                  {write{resource: apiBindings, new: "{metadata: {name: a}, spec: {reference: {export: {name: tenancy.kedge.faros.sh}}}}"}, "cannot be bound"},
+		"a second binding of the access export":  {write{resource: apiBindings, new: access}, "cannot be bound"},
+		"claims taken from the access binding":   {write{resource: apiBindings, old: access, new: access}, "leave it as it is"},
+		"the access binding pointed elsewhere":   {write{resource: apiBindings, old: access, new: plain}, "leave it as it is"},
+		"a removal of the access binding":        {write{resource: apiBindings, old: access}, "leave it as it is"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := compiled(t, newPolicy(t))
+			messages := refusals(t, v, c.write)
+			require.NotEmpty(t, messages)
+			require.Contains(t, strings.Join(messages, "\n"), c.says)
+			for _, trusted := range []user.Info{hub, &user.DefaultInfo{Name: "system:apiserver", Groups: []string{"system:masters"}}, &user.DefaultInfo{Name: "shard-admin"}} {
+				c.by = trusted
+				require.Empty(t, refusals(t, v, c.write), "of %s", trusted.GetName())
+			}
+		})
+	}
+}
+
+func TestPolicy_letsTenantsDoTheirWork(t *testing.T) {
+	t.Parallel()
+	for name, w := range map[string]write{
+		"a binding to a ServiceAccount":             {resource: bindings, new: subject("{kind: ServiceAccount, name: a, namespace: default}")},
+		"a binding to all ServiceAccounts":          {resource: clusterBindings, new: subject("{kind: Group, name: 'system:serviceaccounts'}")},
+		"a binding to those of a namespace":         {resource: bindings, new: subject("{kind: Group, name: 'system:serviceaccounts:default'}")},
+		"a binding of nobody":                       {resource: bindings, new: plain},
+		"a person taken out of a binding":           {resource: bindings, old: subject("{kind: User, name: bob}"), new: subject("")},
+		"a binding to a person removed":             {resource: clusterBindings, old: subject("{kind: User, name: bob}")},
+		"a ClusterRole":                             {resource: "clusterroles.v1.rbac.authorization.k8s.io", new: plain},
+		"a ConfigMap with data alone":               {resource: "configmaps.v1.", new: "{metadata: {name: kedgex, labels: {app: kedge}}, data: {subjects: x}}"},
+		"a Secret":                                  {resource: secrets, old: plain, new: "{metadata: {name: mine}, type: Opaque}"},
+		"a token that never expires removed":        {resource: secrets, old: token},
+		"a definition":                              {resource: crds, new: "{metadata: {name: c}, spec: {conversion: {strategy: None}}}"},
+		"a definition with a webhook removed":       {resource: crds, old: webhook},
+		"a schema":                                  {resource: schemas, new: "{metadata: {name: c}, spec: {group: x}}"},
+		"a binding of a provider's export":          {resource: apiBindings, new: "{metadata: {name: a}, spec: {reference: {export: {path: 'root:x', name: widgets}}}}"},
+		"a binding of kcp's API removed":            {resource: apiBindings, old: kcps},
+		"a review without a name":                   {resource: "selfsubjectaccessreviews.v1.authorization.k8s.io", new: "spec: {}"},
+		"subjects in an object of another group":    {resource: "clusterrolebindings.v1.example.com", new: subject("{kind: User, name: bob}")},
+		"a type in an object of another group":      {resource: "secrets.v1.example.com", new: token},
+		"a conversion in an object of another kind": {resource: "widgets.v1.example.com", new: webhook},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Empty(t, refusals(t, compiled(t, newPolicy(t)), w))
+		})
+	}
+}
+
+func TestPolicy_trustsNoGroupThatTenantsCanHave(t *testing.T) {
+	t.Parallel()
+	v := compiled(t, newPolicy(t))
+	for _, u := range []user.Info{
+		&user.DefaultInfo{Name: "oidc:kcp-admin"},
+		&user.DefaultInfo{Name: "kcp-admin2"},
+		&user.DefaultInfo{Name: "alice", Groups: []string{"kcp-admin"}},
+		&user.DefaultInfo{Name: "alice", Groups: []string{"kedge:workspace:9acbf567-a188-4c75-9c40-3c3bec1a775f:sudo", "system:authenticated"}},
+		&user.DefaultInfo{Name: "system:serviceaccount:default:rest", Groups: []string{"system:serviceaccounts"}},
+		&user.DefaultInfo{Name: "system:serviceaccount:kube-system:namespace-controller"},
+		&user.DefaultInfo{Name: "a", Groups: []string{"system:kcp:admin"}},
+		&user.DefaultInfo{},
+	} {
+		require.NotEmpty(t, refusals(t, v, write{resource: bindings, new: subject("{kind: User, name: bob}"), by: u}), u.GetName())
+	}
+}
+
+func TestPolicy_isProbedByItsHash(t *testing.T) {
+	t.Parallel()
+	p := newPolicy(t)
+	other, err := tenancy.NewPolicy("somebody-else", "kcp-admin")
+	require.NoError(t, err)
+	require.NotEqual(t, p.Hash, other.Hash)
+	probe := write{resource: clusterBindings, new: "metadata: {name: '" + p.Probe().Name + "'}", by: hub}
+	messages := refusals(t, compiled(t, p), probe)
+	require.Len(t, messages, 1)
+	require.True(t, p.RefusedProbe("denied request: "+messages[0]))
+	require.False(t, other.RefusedProbe(messages[0]))
+	require.Empty(t, refusals(t, compiled(t, other), probe), "another version lets the probe pass")
+
+	same, err := tenancy.NewPolicy("shard-admin", "kcp-admin", "shard-admin")
+	require.NoError(t, err)
+	require.Equal(t, p, same, "the order of names does not matter")
+}
+
+func TestPolicy_knowsWhetherItIsInPlace(t *testing.T) {
+	t.Parallel()
+	p := newPolicy(t)
+	require.True(t, p.InPlace(tenancy.PolicyHash(p.Policy), tenancy.PolicyBindingHash(p.Binding)))
+	require.False(t, p.InPlace("", ""))
+
+	altered := p.Policy.DeepCopy()
+	altered.Spec.Validations = altered.Spec.Validations[1:]
+	require.False(t, p.InPlace(tenancy.PolicyHash(altered), tenancy.PolicyBindingHash(p.Binding)))
+	audit := p.Binding.DeepCopy()
+	audit.Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Audit}
+	require.False(t, p.InPlace(tenancy.PolicyHash(p.Policy), tenancy.PolicyBindingHash(audit)))
+	unlabeled := p.Policy.DeepCopy()
+	unlabeled.Labels = nil
+	require.False(t, p.InPlace(tenancy.PolicyHash(unlabeled), tenancy.PolicyBindingHash(p.Binding)))
+}
+
+func TestPolicy_wantsNamesOfTheHub(t *testing.T) {
+	t.Parallel()
+	for _, names := range [][]string{nil, {""}, {"kcp-admin", ""}} {
+		_, err := tenancy.NewPolicy(names...)
+		require.Error(t, err)
+	}
+	p, err := tenancy.NewPolicy(`it's\`)
+	require.NoError(t, err)
+	require.Empty(t, refusals(t, compiled(t, p), write{resource: crds, new: webhook, by: &user.DefaultInfo{Name: `it's\`}}))
+	require.NotEmpty(t, refusals(t, compiled(t, p), write{resource: crds, new: webhook, by: hub}))
+}
+
+func TestPolicy_isCheapForTheBiggestObjects(t *testing.T) {
+	t.Parallel()
+	subjects := ""
+	for range 5000 {
+		subjects += "{kind: Group, name: 'system:serviceaccounts:default'},"
+	}
+	require.Empty(t, refusals(t, compiled(t, newPolicy(t)), write{resource: bindings, old: subject(subjects), new: subject(subjects)}))
+}
