@@ -18,6 +18,13 @@ type Creator struct {
 	MembershipsAt func(orgCluster, workspace string) []*v1alpha1.Membership
 }
 
+// OwnerLeft reports whether the person of a personal Organization is not a member of it any
+// more.
+func (c Creator) OwnerLeft(org Org) bool {
+	m, ok := c.Membership(org.ClusterID, MembershipName(org.CreatedBy(), ""))
+	return org.Spec.Personal && (!ok || !m.DeletionTimestamp.IsZero())
+}
+
 // ReadOrg returns an Organization and the role of its creator. The role is empty for a
 // User who is not its creator.
 func (c Creator) ReadOrg(u *v1alpha1.User, uuid string) (Org, v1alpha1.Role) {

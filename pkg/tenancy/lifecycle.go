@@ -81,9 +81,10 @@ func DeactivationForbidden(conditions []metav1.Condition) bool {
 }
 
 // RequireOwnership refuses callers who may not delete or undelete the Organization. Admins
-// may; for a personal Organization only its owner.
-func (s Scope) RequireOwnership(to string) error {
-	if s.Org.Spec.Personal && s.Org.CreatedBy() != s.User {
+// may; for a personal Organization only its owner. When the owner has left, every admin may:
+// the last one could otherwise neither leave nor delete it.
+func (s Scope) RequireOwnership(to string, ownerLeft bool) error {
+	if s.Org.Spec.Personal && !ownerLeft && s.Org.CreatedBy() != s.User {
 		return errs.New(errs.Forbidden, "only the owner of this personal organization may "+to)
 	}
 	return s.RequireOrgAdmin(to)

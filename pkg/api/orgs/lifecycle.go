@@ -24,7 +24,7 @@ func (h *Handler) undelete(w http.ResponseWriter, r *http.Request) error {
 
 func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool, to string) error {
 	scope := httpmw.ScopeOf(r)
-	if err := scope.RequireOwnership(to); err != nil {
+	if err := scope.RequireOwnership(to, h.Creator.OwnerLeft(scope.Org)); err != nil {
 		return err
 	}
 	match, err := httpapi.IfMatch(r)

@@ -85,7 +85,7 @@ func TestO13_OnlyAdminsDeleteAnOrgOrBringItBack(t *testing.T) {
 	f.undelete(apitest.Admin).Object(t, http.StatusOK)
 }
 
-func TestOnlyTheOwnerDeletesAPersonalOrg(t *testing.T) {
+func TestDelete_ofAPersonalOrgIsForItsOwner(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	marking(t, f)
@@ -98,6 +98,21 @@ func TestOnlyTheOwnerDeletesAPersonalOrg(t *testing.T) {
 	// What is shared any admin may delete.
 	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Spec.Personal = false })
 	f.remove(apitest.Member).Object(t, http.StatusOK)
+}
+
+// TestDelete_ofAPersonalOrgThatItsOwnerLeft keeps its last admin from being stuck in it.
+func TestDelete_ofAPersonalOrgThatItsOwnerLeft(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	marking(t, f)
+	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Spec.Personal = true })
+	f.world.Join(apitest.Member, apitest.Acme, "", v1alpha1.RoleAdmin)
+	f.remove(apitest.Member).Refused(t, http.StatusForbidden)
+	f.world.Leave(apitest.Admin, apitest.Acme, "")
+	require.Contains(t, f.remove(apitest.Mixed).Refused(t, http.StatusForbidden).Message, "admin", "a member is not enough")
+	f.remove(apitest.Member).Object(t, http.StatusOK)
+	f.undelete(apitest.Mixed).Refused(t, http.StatusForbidden)
+	f.undelete(apitest.Member).Object(t, http.StatusOK)
 }
 
 func TestADeletedOrgOfOthersIsAsForeignAsOneThatIsMissing(t *testing.T) {
