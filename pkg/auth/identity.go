@@ -1,6 +1,9 @@
 package auth
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Kind tells people from ServiceAccounts.
 type Kind int
@@ -27,6 +30,8 @@ type Identity struct {
 	DisplayName       string
 	// Groups are the groups in the credential. They are compared with --admin-group.
 	Groups []string
+	// ExpiresAt is when the credential expires. It is zero if the credential does not say.
+	ExpiresAt time.Time
 }
 
 // Authenticator verifies bearer tokens. ok is false with a nil error if it does not know

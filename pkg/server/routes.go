@@ -84,7 +84,7 @@ func (p routes) router() chi.Router {
 	r.Route("/api/", func(r chi.Router) {
 		r.Use(httpmw.WholeBody, p.authenticate, httpmw.Audit(p.audit), p.room)
 		(&users.Handler{
-			Views: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
+			Views: v, Tenants: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
 			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.rights.everywhere,
 			LimitSearch: httpmw.LimitRate(searchesPerSecond, searchBurst, c.Clock), FollowTimeout: c.FollowTimeout,
 		}).Mount(r)

@@ -27,6 +27,13 @@ type Views interface {
 	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 }
 
+// Tenants is where the handler finds what a new person gets.
+type Tenants interface {
+	Org(uuid string) (tenancy.Org, bool)
+	Workspace(org, workspace string) (tenancy.Workspace, bool)
+	Membership(orgCluster, name string) (*v1alpha1.Membership, bool)
+}
+
 // Store is the part of store.Store that the handler uses.
 type Store interface {
 	PatchUser(ctx context.Context, name string, patch any, match func(version string) error) (*v1alpha1.User, error)
@@ -35,8 +42,9 @@ type Store interface {
 
 // Handler serves /api/users.
 type Handler struct {
-	Views Views
-	Store Store
+	Views   Views
+	Tenants Tenants
+	Store   Store
 	// DefaultOrgQuota is the quota of Organizations of a User without spec.orgQuota (O-5).
 	DefaultOrgQuota int
 	DeletionGrace   time.Duration
@@ -68,31 +76,38 @@ type view struct {
 	Name                string                `json:"name"`
 	DisplayName         string                `json:"displayName"`
 	Email               string                `json:"email"`
+	Phase               v1alpha1.Phase        `json:"phase"`
 	PersonalOrg         string                `json:"personalOrg"`
 	DefaultWorkspace    string                `json:"defaultWorkspace"`
 	OrgQuota            quota                 `json:"orgQuota"`
 	PlatformAdmin       bool                  `json:"platformAdmin"`
 	Registration        v1alpha1.Registration `json:"registration"`
+	ExpiresAt           *metav1.Time          `json:"expiresAt,omitempty"`
 	DeletionRequestedAt *metav1.Time          `json:"deletionRequestedAt,omitempty"`
 	PurgeAt             *metav1.Time          `json:"purgeAt,omitempty"`
 }
 
-func (h *Handler) viewOf(u *v1alpha1.User, platformAdmin bool) view {
-	return view{
+func (h *Handler) viewOf(u *v1alpha1.User, caller *httpmw.Caller) view {
+	given := h.givenTo(u)
+	v := view{
 		Name: u.Name, DisplayName: u.Spec.DisplayName, Email: u.Spec.Email,
-		PersonalOrg: u.Status.PersonalOrg, DefaultWorkspace: u.Status.DefaultWorkspace,
+		Phase: given.phase, PersonalOrg: given.org, DefaultWorkspace: given.workspace,
 		OrgQuota:            quota{Limit: tenancy.Limit(u.Spec.OrgQuota, h.DefaultOrgQuota), Used: tenancy.Used(u.Spec.OrgClaims, h.Views.OrgsCreatedBy(u.Name))},
-		PlatformAdmin:       platformAdmin,
+		PlatformAdmin:       caller.PlatformAdmin,
 		Registration:        tenancy.RegistrationOf(u),
 		DeletionRequestedAt: u.Status.DeletionRequestedAt,
 		PurgeAt:             tenancy.PurgeAt(u.Status.DeletionRequestedAt, h.DeletionGrace),
 	}
+	if at := caller.Identity.ExpiresAt; !at.IsZero() {
+		v.ExpiresAt = &metav1.Time{Time: at}
+	}
+	return v
 }
 
 func (h *Handler) me(w http.ResponseWriter, r *http.Request) error {
 	caller := httpmw.CallerOf(r)
 	httpapi.Tag(w, caller.User.ResourceVersion)
-	return httpapi.Write(w, http.StatusOK, h.viewOf(caller.User, caller.PlatformAdmin))
+	return httpapi.Write(w, http.StatusOK, h.viewOf(caller.User, caller))
 }
 
 func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
@@ -115,7 +130,7 @@ func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
 		return ok && seen.Generation >= u.Generation
 	})
 	httpapi.Tag(w, u.ResourceVersion)
-	return httpapi.Write(w, http.StatusOK, h.viewOf(u, caller.PlatformAdmin))
+	return httpapi.Write(w, http.StatusOK, h.viewOf(u, caller))
 }
 
 // row is a row of the caller's index with purgeAt, which depends on --deletion-grace.

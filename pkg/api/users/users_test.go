@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -82,7 +83,7 @@ func newFixture(t testing.TB) *fixture {
 		})
 	}
 	f.handler = &users.Handler{
-		Views: f.world, Store: f.store, DefaultOrgQuota: 10, DeletionGrace: 720 * time.Hour,
+		Views: f.world, Tenants: f.world, Store: f.store, DefaultOrgQuota: 10, DeletionGrace: 720 * time.Hour,
 		Clock: f.clock, Followed: func(string) bool { return true }, LimitSearch: limit, FollowTimeout: time.Minute,
 	}
 	f.http = apitest.Router(f.world, f.handler.Mount)
@@ -100,10 +101,10 @@ func (f *fixture) patch(as, body string) apitest.Answer {
 // bob is the whole answer for somebody who is Member.
 const bob = `{
 	"name": "bob", "displayName": "Display of bob", "email": "bob@example.com", "personalOrg": "", "defaultWorkspace": "",
-	"orgQuota": {"limit": 10, "used": 0}, "platformAdmin": false, "registration": "Approved"
+	"phase": "Progressing", "orgQuota": {"limit": 10, "used": 0}, "platformAdmin": false, "registration": "Approved"
 }`
 
-func TestMeIsAnsweredWithExactlyItsFields(t *testing.T) {
+func TestMe_isAnsweredWithExactlyItsFields(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	answer := f.get(apitest.Member, "")
@@ -114,19 +115,80 @@ func TestMeIsAnsweredWithExactlyItsFields(t *testing.T) {
 	u := apitest.Person(apitest.Admin)
 	u.Spec.OrgQuota = 3
 	u.Status.PersonalOrg, u.Status.DefaultWorkspace, u.Status.DeletionRequestedAt = apitest.Acme, apitest.Dev, &at
+	signedUp(u)
 	f.world.PutUser(u)
 	answer = f.get(apitest.Admin, "")
 	answer.Object(t, http.StatusOK)
 	require.JSONEq(t, `{
 		"name": "alice", "displayName": "Display of alice", "email": "alice@example.com",
-		"personalOrg": "11111111-1111-4111-8111-111111111111", "defaultWorkspace": "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa",
+		"personalOrg": "", "defaultWorkspace": "", "phase": "Progressing",
 		"orgQuota": {"limit": 3, "used": 1}, "platformAdmin": false, "registration": "Approved",
 		"deletionRequestedAt": "2026-03-01T12:00:00Z", "purgeAt": "2026-03-31T12:00:00Z"
 	}`, answer.Body)
 	require.Zero(t, f.world.Waits(), "a read waits for nothing")
 }
 
-func TestMeTellsPlatformAdmins(t *testing.T) {
+// signedUp marks a User whose sign-up is done.
+func signedUp(u *v1alpha1.User) {
+	for _, condition := range []string{v1alpha1.ConditionPersonalOrg, v1alpha1.ConditionDefaultWorkspace} {
+		u.Status.Conditions = append(u.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue})
+	}
+}
+
+// TestMe_namesOnlyWhatTheCallerCanRead takes one thing away at a time.
+func TestMe_namesOnlyWhatTheCallerCanRead(t *testing.T) {
+	t.Parallel()
+	person := func(change func(*v1alpha1.User)) func(*apitest.World) {
+		return func(w *apitest.World) {
+			old, _ := w.ByName(apitest.Admin)
+			u := old.DeepCopy()
+			change(u)
+			w.PutUser(u)
+		}
+	}
+	const both, org = "both", "org"
+	for name, c := range map[string]struct {
+		change func(*apitest.World)
+		phase  string
+		named  string
+	}{
+		"all is there": {func(*apitest.World) {}, "Ready", both},
+		"the default Workspace is being made": {person(func(u *v1alpha1.User) {
+			u.Status.DefaultWorkspace, u.Status.Conditions[1].Status = "", metav1.ConditionFalse
+		}), "Progressing", org},
+		"the index has yet to follow":            {func(w *apitest.World) { w.Unindex(apitest.Admin) }, "Progressing", ""},
+		"the Org was purged":                     {func(w *apitest.World) { w.DropOrg(apitest.Acme) }, "Ready", ""},
+		"they left the Org":                      {func(w *apitest.World) { w.Leave(apitest.Admin, apitest.Acme, "") }, "Ready", ""},
+		"the Org is soft-deleted":                {func(w *apitest.World) { w.DeleteOrg(apitest.Acme) }, "Ready", ""},
+		"the Workspace is removed":               {func(w *apitest.World) { w.DropWorkspace(apitest.Dev) }, "Ready", org},
+		"the Workspace is soft-deleted":          {person(func(u *v1alpha1.User) { u.Status.DefaultWorkspace = apitest.Gone }), "Ready", org},
+		"somebody altered the status":            {person(func(u *v1alpha1.User) { u.Status.PersonalOrg = apitest.Globex }), "Ready", ""},
+		"the registration waits for an approval": {person(func(u *v1alpha1.User) { u.Spec.Registration = v1alpha1.RegistrationPending }), "Progressing", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			u := apitest.Person(apitest.Admin)
+			u.Status.PersonalOrg, u.Status.DefaultWorkspace = apitest.Acme, apitest.Dev
+			signedUp(u)
+			f.world.PutUser(u)
+			c.change(f.world)
+			want := map[string][]any{both: {apitest.Acme, apitest.Dev}, org: {apitest.Acme, ""}, "": {"", ""}}[c.named]
+			me := f.get(apitest.Admin, "").Object(t, http.StatusOK)
+			require.Equal(t, c.phase, me["phase"])
+			require.Equal(t, want, []any{me["personalOrg"], me["defaultWorkspace"]})
+			require.NotContains(t, me, "expiresAt")
+		})
+	}
+}
+
+func TestMe_tellsWhenTheCredentialExpires(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	require.Equal(t, "2026-03-01T12:00:00Z", f.get(apitest.Admin+apitest.Expiring, "").Object(t, http.StatusOK)["expiresAt"])
+}
+
+func TestMe_tellsPlatformAdmins(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	require.Equal(t, true, f.get(apitest.Operator, "").Object(t, http.StatusOK)["platformAdmin"])

@@ -1,6 +1,7 @@
 package authorization
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -75,9 +76,21 @@ func TestRegistrationSaysWhoComesIn(t *testing.T) {
 	})
 	t.Run("approval: an Org and no more, until a platform admin says so", func(t *testing.T) {
 		t.Parallel()
-		pending := settled(approval, "bob", "personalOrg")
-		require.Equal(t, "Pending", pending.Text("registration"))
-		org := pending.Text("personalOrg")
+		require.Equal(t, "Pending", approval.Do(t, me("bob"), http.StatusOK).Text("registration"))
+		org := ""
+		framework.Eventually(t, framework.Long, func() error {
+			uuid, errOut, err := kcp.Kubectl(t, "", root+":users", "get", "users.tenancy.kedge.faros.sh", "bob", "-o", "jsonpath={.status.personalOrg}")
+			if org = uuid; err == nil && org == "" {
+				err = errors.New("no personal organization yet")
+			}
+			if err != nil {
+				err = fmt.Errorf("%w %s", err, errOut)
+			}
+			return err
+		})
+		pending := approval.Do(t, me("bob"), http.StatusOK)
+		require.Empty(t, pending.Text("personalOrg"), "they cannot read it yet")
+		require.Equal(t, "Progressing", pending.Text("phase"))
 		approve := func(as, registration string, code int) {
 			approval.Do(t, call{As: as, Method: http.MethodPatch, Path: "/api/admin/users/bob", Body: map[string]string{"registration": registration}}, code)
 		}

@@ -23,6 +23,9 @@ import (
 
 const tokenPrefix = "token-of-"
 
+// Expiring ends the token of a person that expires at Epoch.
+const Expiring = "-expiring"
+
 // Token returns the bearer token of a person in the world.
 func Token(user string) string { return tokenPrefix + user }
 
@@ -37,7 +40,12 @@ type tokens struct{}
 
 func (tokens) Authenticate(_ context.Context, token string) (*auth.Identity, bool, error) {
 	name, ok := strings.CutPrefix(token, tokenPrefix)
-	return &auth.Identity{Kind: auth.Person, Issuer: "static", Subject: name, Username: name}, ok, nil
+	name, expires := strings.CutSuffix(name, Expiring)
+	id := &auth.Identity{Kind: auth.Person, Issuer: "static", Subject: name, Username: name}
+	if expires {
+		id.ExpiresAt = Epoch().Time
+	}
+	return id, ok, nil
 }
 
 // Router returns the routes that mount adds behind the middleware of the hub.

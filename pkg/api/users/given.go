@@ -1,0 +1,43 @@
+package users
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// given is what sign-up made for a person, as far as they can read it.
+type given struct {
+	phase v1alpha1.Phase
+	// org and workspace are empty if the person cannot read them.
+	org, workspace string
+}
+
+// givenTo returns what sign-up made for a person. The phase is Progressing until all of it
+// is made and the person can read it. A person who left it is Ready.
+func (h *Handler) givenTo(u *v1alpha1.User) given {
+	g := given{phase: v1alpha1.PhaseProgressing}
+	if !tenancy.Active(u) {
+		return g
+	}
+	done := meta.IsStatusConditionTrue(u.Status.Conditions, v1alpha1.ConditionPersonalOrg) &&
+		meta.IsStatusConditionTrue(u.Status.Conditions, v1alpha1.ConditionDefaultWorkspace)
+	if org, ok := h.Tenants.Org(u.Status.PersonalOrg); ok && !org.Deleted() {
+		entries := h.Views.Index(u.Name)
+		if tenancy.OrgRole(entries, org.UUID()) != "" {
+			g.org = org.UUID()
+		} else if _, member := h.Tenants.Membership(org.ClusterID, tenancy.MembershipName(u.Name, "")); member {
+			// The index has yet to follow.
+			done = false
+		}
+		ws, ok := h.Tenants.Workspace(org.UUID(), u.Status.DefaultWorkspace)
+		if ok && !ws.Deleted() && tenancy.WorkspaceRole(entries, org.UUID(), ws.UUID, org.Spec.DefaultAccess) != "" {
+			g.workspace = ws.UUID
+		}
+	}
+	if done {
+		g.phase = v1alpha1.PhaseReady
+	}
+	return g
+}
