@@ -6,6 +6,7 @@ import (
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/audit"
@@ -36,7 +37,7 @@ type controllers struct {
 
 	organization, workspace, access, index, user, membership *controller.Controller
 	// What the controllers wrote themselves.
-	workspaceEcho, userEcho, membershipEcho *controller.Echo
+	workspaceEcho *controller.Echo
 
 	accessReconciler *access.Reconciler
 	template         *workspace.Template
@@ -50,7 +51,7 @@ type controllers struct {
 func newControllers(d reconciler.Deps, in *views.Informers, config Config) *controllers {
 	c := &controllers{
 		deps: d, clusters: d.Clusters, in: in, views: d.Views, config: config, audit: d.Audit, metrics: d.Metrics,
-		workspaceEcho: controller.NewEcho(), userEcho: controller.NewEcho(), membershipEcho: controller.NewEcho(),
+		workspaceEcho: controller.NewEcho(),
 	}
 	clients, clusters, metrics, onEnqueue := d.Clients, d.Clusters, d.Metrics, d.OnEnqueue
 	w := &writes{clients: clients, clusters: clusters, tree: config.Tree}
@@ -58,31 +59,27 @@ func newControllers(d reconciler.Deps, in *views.Informers, config Config) *cont
 	c.template = c.newTemplate(w)
 	c.accessReconciler = access.New(c.accessConfig(w))
 	workspaces := c.workspaceConfig(w, c.accessReconciler.Missing)
-	users, memberships := c.userConfig(w), c.membershipConfig(w)
 	workspaces.Get = controller.Seen(c.workspaceEcho, workspaces.Get)
-	users.Get = controller.Seen(c.userEcho, users.Get)
-	memberships.Get = controller.Seen(c.membershipEcho, memberships.Get)
 	c.organization = organization.NewController(d)
 	c.workspace = controller.New(controller.Options{Name: "workspace", OnEnqueue: onEnqueue, All: c.allWorkspaces}, metrics, workspace.New(workspaces))
 	c.access = controller.New(controller.Options{Name: "access", OnEnqueue: onEnqueue, All: c.allWorkspaces}, metrics, c.accessReconciler.Reconcile)
-	c.index = controller.New(controller.Options{Name: "membershipindex", OnEnqueue: onEnqueue, All: c.allIndexed}, metrics, membershipindex.New(c.indexConfig(w)))
-	c.user = controller.New(controller.Options{Name: "user", OnEnqueue: onEnqueue, All: c.allUsers}, metrics, user.New(users))
-	c.membership = controller.New(controller.Options{Name: "membership", OnEnqueue: onEnqueue, All: c.allMemberships}, metrics, membership.New(memberships))
+	c.index = membershipindex.NewController(d)
+	c.user = user.NewController(d)
+	c.membership = membership.NewController(d)
 	c.sweep = controller.New(controller.Options{Name: "customresources-sweep", OnEnqueue: onEnqueue, Workers: sweepers, All: c.allWorkspaces}, metrics, access.NewCustomResources(c.customResourcesConfig(clients)).Look)
 
 	in.Organizations.OnChange(c.onOrganization)
 	in.Workspaces.OnChange(c.onWorkspace)
 	in.Memberships.OnChange(c.onMembership)
 	in.Users.OnChange(c.onUser)
-	in.Indexes.OnChange(onNamed(c.onIndex))
 	d.Views.OnInactive(func(lc views.Change[*kcpcorev1alpha1.LogicalCluster]) {
 		if key, ok := c.derivedIn(lc.Cluster()); ok {
 			c.workspace.Enqueue(key)
 		}
 	})
 	in.Namespaces.OnChange(onCluster[*corev1.Namespace](c.wakeDerived))
-	in.ClusterRoles.OnChange(c.onClusterRole)
-	in.ClusterRoleBindings.OnChange(c.onClusterRoleBinding)
+	in.ClusterRoles.OnChange(onCluster[*rbacv1.ClusterRole](c.wakeDerived))
+	in.ClusterRoleBindings.OnChange(onCluster[*rbacv1.ClusterRoleBinding](c.wakeDerived))
 	in.Bindings.OnChange(onCluster[*kcpapisv1alpha2.APIBinding](c.wakeDerived))
 	in.Policies.OnChange(onCluster[*admissionv1.ValidatingAdmissionPolicy](c.wakeContent))
 	in.PolicyBindings.OnChange(onCluster[*admissionv1.ValidatingAdmissionPolicyBinding](c.wakeContent))
@@ -107,19 +104,8 @@ func onCluster[T kcp.Object](f func(cluster string)) informer.Handler[T] {
 	return func(old, new T) { f(kcp.ClusterOf(current(old, new))) }
 }
 
-func onNamed(f func(name string)) informer.Handler[*v1alpha1.UserMembershipIndex] {
-	return func(old, new *v1alpha1.UserMembershipIndex) { f(current(old, new).Name) }
-}
-
 func (c *controllers) onOrganization(old, new *v1alpha1.Organization) {
 	key := controller.Key{Cluster: c.clusters.Orgs, Name: current(old, new).Name}
-	if by := current(old, new).Annotations[v1alpha1.CreatedByAnnotation]; by != "" && (old == nil || new == nil) {
-		// A place in the creator's quota is taken, or free again.
-		c.user.Enqueue(controller.Key{Cluster: c.clusters.Users, Name: by})
-	}
-	if o := current(old, new); o.Spec.Personal {
-		c.user.Enqueue(controller.Key{Cluster: c.clusters.Users, Name: o.Annotations[v1alpha1.CreatedByAnnotation]})
-	}
 	// What is derived from an Org does not follow from its status, but for the
 	// mark of its deletion.
 	if old == nil || new == nil || controller.Wakes(old, new) || !old.Status.DeletionRequestedAt.Equal(new.Status.DeletionRequestedAt) ||
@@ -135,15 +121,7 @@ func (c *controllers) wakeOrg(uuid string) {
 	if !ok || org.ClusterID == "" {
 		return
 	}
-	for _, m := range c.views.MembershipsIn(org.ClusterID) {
-		c.wakeUser(m.Spec.UserRef.Name)
-		c.membership.Enqueue(controller.Key{Cluster: org.ClusterID, Name: m.Name})
-	}
 	c.wakeWorkspaces(org)
-}
-
-func (c *controllers) wakeUser(name string) {
-	c.index.Enqueue(controller.Key{Cluster: c.clusters.Users, Name: name})
 }
 
 func (c *controllers) wakeWorkspaces(org tenancy.Org) {
@@ -174,9 +152,6 @@ func (c *controllers) onWorkspace(old, new *kcptenancyv1alpha1.Workspace) {
 	if new == nil || !c.workspaceEcho.Is(key, new.ResourceVersion) {
 		c.workspace.Enqueue(key)
 	}
-	if org, ok := c.views.OrgByCluster(cluster); ok && org.Organization != nil && org.Spec.Personal {
-		c.user.Enqueue(controller.Key{Cluster: c.clusters.Users, Name: org.CreatedBy()})
-	}
 	if old != nil && new != nil && tenancy.DeactivationForbidden(tenancy.WorkspaceOf("", old).Status.Conditions) != tenancy.DeactivationForbidden(tenancy.WorkspaceOf("", new).Status.Conditions) {
 		c.access.Enqueue(key)
 	}
@@ -188,28 +163,16 @@ func (c *controllers) onWorkspace(old, new *kcptenancyv1alpha1.Workspace) {
 	// nor from what tenants define in it.
 	if old == nil || new == nil || old.Status.Phase != new.Status.Phase || controller.Wakes(old, new, v1alpha1.StatusAnnotation, tenancy.CustomResourcesAnnotation) {
 		c.access.Enqueue(key)
-		for _, m := range c.views.MembershipsAt(cluster, ws.Name) {
-			c.wakeUser(m.Spec.UserRef.Name)
-			c.membership.Enqueue(controller.Key{Cluster: cluster, Name: m.Name})
-		}
 	}
 }
 
 func (c *controllers) onMembership(old, new *v1alpha1.Membership) {
 	m := current(old, new)
 	cluster := kcp.ClusterOf(m)
-	key := controller.Key{Cluster: cluster, Name: m.Name}
-	if new == nil {
-		c.membershipEcho.Forget(key)
-	}
-	if new == nil || !c.membershipEcho.Is(key, new.ResourceVersion) {
-		c.membership.Enqueue(key)
-	}
 	// Nothing is derived from a Membership's status.
 	if old != nil && new != nil && !controller.Wakes(old, new) {
 		return
 	}
-	c.wakeUser(m.Spec.UserRef.Name)
 	stops := tenancy.StopsBinding(old, new)
 	if ref := m.Spec.WorkspaceRef; ref != nil {
 		at := controller.Key{Cluster: cluster, Name: ref.Name}
@@ -231,24 +194,13 @@ func (c *controllers) onMembership(old, new *v1alpha1.Membership) {
 
 func (c *controllers) onUser(old, new *v1alpha1.User) {
 	u := current(old, new)
-	key := controller.Key{Cluster: c.clusters.Users, Name: u.Name}
-	if new == nil {
-		c.userEcho.Forget(key)
-	}
-	if new == nil || !c.userEcho.Is(key, new.ResourceVersion) {
-		c.user.Enqueue(key)
-	}
 	if old != nil && new != nil && !controller.Wakes(old, new) && old.Status.DeletionRequestedAt.Equal(new.Status.DeletionRequestedAt) {
 		return
 	}
-	c.wakeUser(u.Name)
 	// Who is new is in nothing yet; who goes or comes back is in many places.
 	for _, m := range c.views.MembershipsOf(u.Name) {
-		c.membership.Enqueue(controller.Key{Cluster: kcp.ClusterOf(m), Name: m.Name})
 		if org, ok := c.views.OrgByCluster(kcp.ClusterOf(m)); ok {
 			c.wakeWorkspaces(org)
 		}
 	}
 }
-
-func (c *controllers) onIndex(name string) { c.wakeUser(name) }

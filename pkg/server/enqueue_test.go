@@ -52,6 +52,7 @@ func orgBinding() *kcpapisv1alpha2.APIBinding {
 type platform struct {
 	*kcpfake.Server
 	in *views.Informers
+	v  *views.Views
 
 	mu       sync.Mutex
 	enqueued map[string]bool
@@ -69,7 +70,8 @@ func newPlatform(t *testing.T) *platform {
 		Initializer: initializer, OrgBindings: []*kcpapisv1alpha2.APIBinding{orgBinding()},
 	}
 	p.in = views.NewInformers(clients, clients, clusters.OrgBindings)
-	v, err := views.New(views.Clusters{Users: usersCluster, Orgs: orgsCluster, Hub: clusters.IDs()}, p.in, registry)
+	var err error
+	p.v, err = views.New(views.Clusters{Users: usersCluster, Orgs: orgsCluster, Hub: clusters.IDs()}, p.in, registry)
 	require.NoError(t, err)
 	options := NewOptions()
 	options.Clock = clock.RealClock{}
@@ -78,7 +80,7 @@ func newPlatform(t *testing.T) *platform {
 	metrics, err := controller.NewMetrics(registry)
 	require.NoError(t, err)
 	newControllers(reconciler.Deps{
-		Clients: clients, Freezer: freeze.New(clients, p.in.Inactive, ""), Views: v, Clusters: clusters,
+		Clients: clients, Freezer: freeze.New(clients, p.in.Inactive, ""), Views: p.v, Clusters: clusters,
 		Settings: config.settings(), Metrics: metrics, Audit: audit.New(t.Context(), nil), OnEnqueue: p.record,
 	}, p.in, config)
 
@@ -229,6 +231,8 @@ func (p *platform) flush(t *testing.T, of kcp.Object) {
 	switch probe := probe.(type) {
 	case *kcptenancyv1alpha1.Workspace:
 		probe.Spec.Cluster = ""
+	case *v1alpha1.Membership:
+		probe.Spec.UserRef.Name, probe.Spec.WorkspaceRef = sentinel, nil
 	case *v1alpha1.User, *v1alpha1.UserMembershipIndex:
 		cluster = usersCluster
 	case *v1alpha1.Organization:
@@ -335,7 +339,7 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 		{name: "Organization opened to its members", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.DefaultAccess = "view" }), want: inAcme + ", organization orgs|acme"},
 		{name: "Workspace claimed in an Organization", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) {
 			o.Spec.WorkspaceClaims = []v1alpha1.Claim{{UUID: "w9"}}
-		}), want: inAcme + ", organization orgs|acme"},
+		}), want: rightsInAcme + ", organization orgs|acme"},
 		{name: "Organization reported", cluster: orgsCluster, object: reported(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Status.Phase = v1alpha1.PhaseReady }), want: "organization orgs|acme"},
 		{name: "Organization deleted softly", cluster: orgsCluster, object: reported(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = &now }), want: inAcme + ", organization orgs|acme"},
 		{name: "Organization annotated", cluster: orgsCluster, object: annotated(org("acme", "alice"), v1alpha1.OperationAnnotation, v1alpha1.OperationReconcile), want: inAcme + ", organization orgs|acme"},

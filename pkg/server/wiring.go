@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"context"
-	"slices"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
@@ -18,9 +17,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
-	"github.com/faroshq/kedge-hub/pkg/reconciler/membership"
-	"github.com/faroshq/kedge-hub/pkg/reconciler/membershipindex"
-	"github.com/faroshq/kedge-hub/pkg/reconciler/user"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -133,145 +129,6 @@ func (c *controllers) accessConfig(w *writes) access.Config {
 		EmptyBinding: w.emptyBinding,
 		Unbind:       w.unbind,
 		Clock:        c.config.Clock,
-	}
-}
-
-func (c *controllers) indexConfig(w *writes) membershipindex.Config {
-	return membershipindex.Config{
-		User:   c.views.ByName,
-		Places: c.places,
-		Index: func(user string) (*v1alpha1.UserMembershipIndex, bool) {
-			return c.in.Indexes.Get(c.clusters.Users, user)
-		},
-		Create: func(ctx context.Context, i *v1alpha1.UserMembershipIndex) error {
-			return put(ctx, w.clients.Indexes(c.clusters.Users), i)
-		},
-		Update: func(ctx context.Context, i *v1alpha1.UserMembershipIndex) error {
-			return put(ctx, w.clients.Indexes(c.clusters.Users), i)
-		},
-		Delete: func(ctx context.Context, i *v1alpha1.UserMembershipIndex) error {
-			return remove(ctx, w.clients.Indexes(c.clusters.Users), i)
-		},
-	}
-}
-
-// places are where a User is, by their Memberships. What the views do not know
-// yet is left out; its own event brings the User back.
-func (c *controllers) places(user string) []tenancy.Place {
-	var places []tenancy.Place
-	for _, m := range c.views.MembershipsOf(user) {
-		cluster := kcp.ClusterOf(m)
-		org, ok := c.views.OrgByCluster(cluster)
-		if !ok || org.Organization == nil || !m.DeletionTimestamp.IsZero() {
-			continue
-		}
-		first := tenancy.FirstAdmin(org, func() []*v1alpha1.Membership { return c.views.MembershipsIn(cluster) })
-		p := tenancy.Place{Org: org, FirstAdmin: first, Role: m.Spec.Role}
-		if ref := m.Spec.WorkspaceRef; ref != nil {
-			ws, ok := c.views.Workspace(org.UUID(), ref.Name)
-			if !ok {
-				continue
-			}
-			p.Workspace = &ws
-		}
-		places = append(places, p)
-	}
-	return places
-}
-
-func (c *controllers) userConfig(w *writes) user.Config {
-	return user.Config{
-		Clock: c.config.Clock,
-		Get: func(key controller.Key) (*v1alpha1.User, bool) {
-			return c.in.Users.Get(c.clusters.Users, key.Name)
-		},
-		Grace: c.config.DeletionGrace, PersonalOrgs: c.config.PersonalOrgs,
-		OrgsCreatedBy: c.views.OrgsCreatedBy,
-		Org:           c.views.Org, OrgIn: c.views.OrgByCluster, Workspace: c.views.Workspace,
-		Places: func(user string) []string {
-			var clusters []string
-			for _, m := range c.views.MembershipsOf(user) {
-				if cluster := kcp.ClusterOf(m); !slices.Contains(clusters, cluster) {
-					clusters = append(clusters, cluster)
-				}
-			}
-			return clusters
-		},
-		Active: func(name string) bool {
-			u, _ := c.views.ByName(name)
-			return tenancy.Active(u)
-		},
-		CreateWorkspace: w.createChild,
-		Remove: func(ctx context.Context, u *v1alpha1.User) error {
-			return fenced(ctx, w.clients.Users(c.clusters.Users), u)
-		},
-		ListMemberships: func(ctx context.Context, cluster string) (list []v1alpha1.Membership, err error) {
-			err = c.inOrg(ctx, cluster, func() error {
-				list, err = w.listMemberships(ctx, cluster)
-				return err
-			})
-			return list, err
-		},
-		SetRole: func(ctx context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error {
-			return c.inOrg(ctx, cluster, func() error { return w.setRole(ctx, cluster, m, role) })
-		},
-		RemoveMembership: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
-			return c.inOrg(ctx, cluster, func() error { return w.removeMembership(ctx, cluster, m) })
-		},
-		DeleteOrg: w.deleteOrg(latest(c.config.Clock).Now), RemoveOrg: w.removeOrg, Purged: c.purgedUser,
-		Patch: func(ctx context.Context, key controller.Key, patch []byte, subresource string) error {
-			u, err := w.clients.Users(c.clusters.Users).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources(subresource)...)
-			if err == nil && subresource != "" {
-				c.userEcho.Wrote(key, u.ResourceVersion)
-			}
-			return err
-		},
-		CreateOrganization: func(ctx context.Context, o *v1alpha1.Organization) error {
-			return create(ctx, w.clients.Organizations(c.clusters.Orgs), o)
-		},
-		Read: func(ctx context.Context, user string) (*v1alpha1.User, error) {
-			u, err := w.clients.Users(c.clusters.Users).Get(ctx, user, metav1.GetOptions{})
-			return u, again(err)
-		},
-		OrganizationExists: func(ctx context.Context, uuid string) (bool, error) {
-			return exists(ctx, w.clients.Organizations(c.clusters.Orgs), uuid)
-		},
-	}
-}
-
-func (c *controllers) membershipConfig(w *writes) membership.Config {
-	return membership.Config{
-		Clock: c.config.Clock,
-		Get: func(key controller.Key) (*v1alpha1.Membership, bool) {
-			if org, ok := c.views.OrgByCluster(key.Cluster); !ok || c.frozen(org) {
-				return nil, false
-			}
-			return c.in.Memberships.Get(key.Cluster, key.Name)
-		},
-		User: c.views.ByName,
-		Cluster: func(orgCluster, workspace string) string {
-			org, ok := c.views.OrgByCluster(orgCluster)
-			if !ok {
-				return ""
-			}
-			ws, _ := c.views.Workspace(org.UUID(), workspace)
-			return ws.ClusterID
-		},
-		HasRole: func(cluster, name string) bool {
-			_, ok := c.in.ClusterRoles.Get(cluster, name)
-			return ok
-		},
-		HasBinding: func(cluster, name string) bool {
-			_, ok := c.in.ClusterRoleBindings.Get(cluster, name)
-			return ok
-		},
-		Patch: func(ctx context.Context, key controller.Key, patch []byte, subresource string) error {
-			m, err := w.clients.Memberships(key.Cluster).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources(subresource)...)
-			if err == nil && subresource != "" {
-				c.membershipEcho.Wrote(key, m.ResourceVersion)
-			}
-			return err
-		},
 	}
 }
 

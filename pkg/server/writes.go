@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -106,28 +105,6 @@ func replace[T kcp.Object](ctx context.Context, client *kcp.Client[T], o T) erro
 	return put(ctx, client, o)
 }
 
-// exists asks kcp itself whether there is an object of that name.
-func exists[T kcp.Object](ctx context.Context, client *kcp.Client[T], name string) (bool, error) {
-	_, err := client.Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// createChild makes a Workspace in the Org whose own is in the cluster.
-func (w *writes) createChild(ctx context.Context, cluster string, child tenancy.Workspace) error {
-	ws := &kcptenancyv1alpha1.Workspace{}
-	ws.Name, ws.Labels = child.UUID, child.Labels
-	ws.Finalizers = []string{v1alpha1.CascadeFinalizer}
-	ws.Annotations = map[string]string{
-		v1alpha1.DisplayNameAnnotation: child.DisplayName,
-		v1alpha1.CreatedByAnnotation:   child.CreatedBy,
-	}
-	ws.Spec.Type = &kcptenancyv1alpha1.WorkspaceTypeReference{Name: tenancy.TypeWorkspace, Path: w.tree.Root()}
-	return create(ctx, w.clients.Workspaces(cluster), ws)
-}
-
 func (w *writes) listMemberships(ctx context.Context, cluster string) ([]v1alpha1.Membership, error) {
 	var list v1alpha1.MembershipList
 	err := w.clients.Memberships(cluster).GetClient().Get().Resource("memberships").Do(ctx).Into(&list)
@@ -141,11 +118,5 @@ func (w *writes) removeMembership(ctx context.Context, cluster string, m *v1alph
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	return again(err)
-}
-
-func (w *writes) setRole(ctx context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error {
-	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"role":%q}}`, m.UID, m.ResourceVersion, role)
-	_, err := w.clients.Memberships(cluster).Patch(ctx, m.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager})
 	return again(err)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// claims makes the Orgs that the User claimed and gives back the claims of those
-// that are gone.
+// claims creates the Organizations that the User claimed, and removes the claims of
+// Organizations that do not exist any more.
 type claims struct {
 	existing func(user string) []string
 	read     func(ctx context.Context, user string) (*v1alpha1.User, error)

@@ -94,77 +94,85 @@ func (k *kcp) config(t *testing.T) user.Config {
 	active := func(name string) bool { return !k.inactive[name] }
 	return user.Config{
 		Clock: k.clock, Grace: grace, PersonalOrgs: !k.bare,
-		Get:           func(controller.Key) (*v1alpha1.User, bool) { return k.user, k.user != nil },
-		OrgsCreatedBy: func(string) []string { return nil },
-		Org:           func(uuid string) (tenancy.Org, bool) { o, ok := k.orgs[uuid]; return o, ok && !k.unseen },
-		OrgIn: func(cluster string) (tenancy.Org, bool) {
-			for _, o := range k.orgs {
-				if o.ClusterID == cluster {
-					return o, true
+		Cache: user.Cache{
+			OrgsCreatedBy: func(string) []string { return nil },
+			Org:           func(uuid string) (tenancy.Org, bool) { o, ok := k.orgs[uuid]; return o, ok && !k.unseen },
+			OrgIn: func(cluster string) (tenancy.Org, bool) {
+				for _, o := range k.orgs {
+					if o.ClusterID == cluster {
+						return o, true
+					}
 				}
-			}
-			return tenancy.Org{}, false
+				return tenancy.Org{}, false
+			},
+			Workspace:   func(_, uuid string) (tenancy.Workspace, bool) { ws, ok := k.workspaces[uuid]; return ws, ok },
+			OrgClusters: func(string) []string { return slices.Sorted(maps.Keys(k.held)) },
+			Active:      active,
 		},
-		Workspace: func(_, uuid string) (tenancy.Workspace, bool) { ws, ok := k.workspaces[uuid]; return ws, ok },
-		Places:    func(string) []string { return slices.Sorted(maps.Keys(k.held)) },
-		Active:    active,
-		Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
-			return k.patch(t, patch, subresource)
+		Users: user.Users{
+			Get: func(controller.Key) (*v1alpha1.User, bool) { return k.user, k.user != nil },
+			Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
+				return k.patch(t, patch, subresource)
+			},
+			Read: func(context.Context, string) (*v1alpha1.User, error) {
+				if k.now != nil {
+					return k.now()
+				}
+				return k.user, nil
+			},
+			Delete: func(_ context.Context, u *v1alpha1.User) error {
+				return k.Call("remove the user", func() {
+					if k.withdrawn != nil {
+						k.withdrawn()
+					}
+					k.user = kcptest.Removed(k.user, u, k.clock.Now())
+				})
+			},
 		},
-		CreateOrganization: func(_ context.Context, o *v1alpha1.Organization) error {
-			return k.Call("create org "+o.Name, func() {
-				o.UID = types.UID("uid of " + o.Name)
-				k.orgs[o.Name] = tenancy.Org{Organization: o}
-			})
+		Organizations: user.Organizations{
+			Create: func(_ context.Context, o *v1alpha1.Organization) error {
+				return k.Call("create org "+o.Name, func() {
+					o.UID = types.UID("uid of " + o.Name)
+					k.orgs[o.Name] = tenancy.Org{Organization: o}
+				})
+			},
+			Exists: func(_ context.Context, uuid string) (bool, error) { _, ok := k.orgs[uuid]; return ok, k.unknown },
+			SoftDelete: func(_ context.Context, o tenancy.Org) error {
+				return k.Call("delete org "+o.Name, func() {
+					o.Organization = o.DeepCopy()
+					now := metav1.NewTime(k.clock.Now())
+					o.Status.DeletionRequestedAt = &now
+					k.orgs[o.Name] = o
+				})
+			},
+			Delete: func(_ context.Context, uuid string) (gone bool, err error) {
+				if _, ok := k.orgs[uuid]; !ok {
+					return true, nil
+				}
+				return false, k.Call("remove org "+uuid, func() {
+					delete(k.held, k.orgs[uuid].ClusterID)
+					delete(k.orgs, uuid)
+				})
+			},
 		},
-		Read: func(context.Context, string) (*v1alpha1.User, error) {
-			if k.now != nil {
-				return k.now()
-			}
-			return k.user, nil
+		Memberships: user.Memberships{
+			List: func(_ context.Context, cluster string) (list []v1alpha1.Membership, err error) {
+				err = k.Call("list "+cluster, func() { list = slices.Collect(maps.Values(k.held[cluster])) })
+				return list, err
+			},
+			SetRole: func(_ context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error {
+				return k.Call("make "+m.Name+" "+string(role), func() {
+					changed := *m
+					changed.Spec.Role = role
+					k.held[cluster][m.Name] = changed
+				})
+			},
+			Delete: func(_ context.Context, cluster string, m *v1alpha1.Membership) error {
+				return k.Call("remove "+m.Name, func() { delete(k.held[cluster], m.Name) })
+			},
 		},
-		OrganizationExists: func(_ context.Context, uuid string) (bool, error) { _, ok := k.orgs[uuid]; return ok, k.unknown },
 		CreateWorkspace: func(_ context.Context, cluster string, ws tenancy.Workspace) error {
 			return k.Call("create workspace "+ws.UUID+" in "+cluster, func() { k.workspaces[ws.UUID] = ws })
-		},
-		Remove: func(_ context.Context, u *v1alpha1.User) error {
-			return k.Call("remove the user", func() {
-				if k.withdrawn != nil {
-					k.withdrawn()
-				}
-				k.user = kcptest.Removed(k.user, u, k.clock.Now())
-			})
-		},
-		ListMemberships: func(_ context.Context, cluster string) (list []v1alpha1.Membership, err error) {
-			err = k.Call("list "+cluster, func() { list = slices.Collect(maps.Values(k.held[cluster])) })
-			return list, err
-		},
-		SetRole: func(_ context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error {
-			return k.Call("make "+m.Name+" "+string(role), func() {
-				changed := *m
-				changed.Spec.Role = role
-				k.held[cluster][m.Name] = changed
-			})
-		},
-		RemoveMembership: func(_ context.Context, cluster string, m *v1alpha1.Membership) error {
-			return k.Call("remove "+m.Name, func() { delete(k.held[cluster], m.Name) })
-		},
-		DeleteOrg: func(_ context.Context, o tenancy.Org) error {
-			return k.Call("delete org "+o.Name, func() {
-				o.Organization = o.DeepCopy()
-				now := metav1.NewTime(k.clock.Now())
-				o.Status.DeletionRequestedAt = &now
-				k.orgs[o.Name] = o
-			})
-		},
-		RemoveOrg: func(_ context.Context, uuid string) (gone bool, err error) {
-			if _, ok := k.orgs[uuid]; !ok {
-				return true, nil
-			}
-			return false, k.Call("remove org "+uuid, func() {
-				delete(k.held, k.orgs[uuid].ClusterID)
-				delete(k.orgs, uuid)
-			})
 		},
 		Purged: func(_ context.Context, _ *v1alpha1.User, counts map[string]int) { k.purged = append(k.purged, counts) },
 	}

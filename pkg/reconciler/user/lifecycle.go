@@ -11,13 +11,13 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// lifecycle has a User whose grace is over removed (O-8). There is nothing to
-// freeze: nobody who is soft-deleted is let in anywhere.
+// lifecycle deletes a soft-deleted User after the grace period (O-8). It deactivates
+// nothing: the hub refuses a soft-deleted User everywhere.
 type lifecycle struct {
 	grace time.Duration
 	clock clock.PassiveClock
-	// remove removes the very User that it is given: a withdrawn request is never
-	// carried out.
+	// remove deletes just this version of the User: a request for deletion that was
+	// withdrawn is never carried out.
 	remove  func(ctx context.Context, u *v1alpha1.User) error
 	cascade *cascade
 }
@@ -28,36 +28,32 @@ func (s *lifecycle) Reconcile(ctx context.Context, u *v1alpha1.User) (controller
 	if !u.DeletionTimestamp.IsZero() {
 		return s.cascade.reconcile(ctx, u)
 	}
-	held := controller.AddFinalizer(u)
+	hasFinalizer := controller.AddFinalizer(u)
 	requested := u.Status.DeletionRequestedAt
 	if requested == nil {
 		return controller.Result{}, nil
 	}
 	result, over := controller.InGrace("the account", tenancy.PurgeAt(requested, s.grace), s.clock.Now())
-	if over && held {
+	if over && hasFinalizer {
 		return result, s.remove(ctx, u)
 	}
 	return result, nil
 }
 
-// cascade takes a User who is being removed out of everything: their own Org goes
-// with them, their Memberships go, Workspaces' first, and an Org that would be left
-// without an admin gets the longest-standing other member, or is soft-deleted.
+// cascade removes everything that a User has who is being deleted: the personal
+// Organization, then all Memberships, those in Workspaces first. An Organization that
+// would have no admin left gets the longest-standing other member as admin, or is
+// soft-deleted.
 type cascade struct {
-	// places are the logical clusters of the Orgs in which the User has Memberships.
-	places func(user string) []string
-	// orgIn finds the Org whose own workspace is in a cluster.
-	orgIn       func(cluster string) (tenancy.Org, bool)
-	active      func(user string) bool
-	memberships func(ctx context.Context, cluster string) ([]v1alpha1.Membership, error)
-	promote     func(ctx context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error
-	remove      func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
-	// deleteOrg soft-deletes an Org; removeOrg removes one, and gone tells when it is.
-	deleteOrg func(ctx context.Context, org tenancy.Org) error
-	removeOrg func(ctx context.Context, uuid string) (gone bool, err error)
-	// purged tells of a User who is gone, with what they had; told is of whom.
-	purged func(ctx context.Context, u *v1alpha1.User, counts map[string]int)
-	told   controller.Once
+	cache       Cache
+	memberships Memberships
+	// softDeleteOrg requests the deletion of an Organization. deleteOrg deletes one; gone
+	// reports that kcp has removed it.
+	softDeleteOrg func(ctx context.Context, org tenancy.Org) error
+	deleteOrg     func(ctx context.Context, uuid string) (gone bool, err error)
+	purged        func(ctx context.Context, u *v1alpha1.User, counts map[string]int)
+	// reported prevents a second call of purged after the removal of the finalizer failed.
+	reported controller.Once
 }
 
 func (s *cascade) reconcile(ctx context.Context, u *v1alpha1.User) (controller.Result, error) {
@@ -65,31 +61,31 @@ func (s *cascade) reconcile(ctx context.Context, u *v1alpha1.User) (controller.R
 	if !controller.HasFinalizer(u) {
 		return result, nil
 	}
-	gone, err := s.removeOrg(ctx, tenancy.PersonalOrgUUID(string(u.UID)))
+	gone, err := s.deleteOrg(ctx, tenancy.PersonalOrgUUID(string(u.UID)))
 	if err != nil || !gone {
 		result.Message = "the person's own organization is being removed"
 		return result, err
 	}
 	counts, ok := controller.Recorded(u)
 	if !ok {
-		result.Message = "they are being taken out of everything"
+		result.Message = "their memberships are being removed"
 		return result, s.count(ctx, u)
 	}
-	for _, cluster := range s.places(u.Name) {
+	for _, cluster := range s.cache.OrgClusters(u.Name) {
 		if err := s.leave(ctx, u.Name, cluster); err != nil {
 			return result, err
 		}
 	}
-	s.told.Do(u.UID, func() { s.purged(ctx, u, counts) })
+	s.reported.Do(u.UID, func() { s.purged(ctx, u, counts) })
 	controller.RemoveFinalizer(u)
 	return result, nil
 }
 
-// count notes in how many places the User is.
+// count records the number of Memberships of the User.
 func (s *cascade) count(ctx context.Context, u *v1alpha1.User) error {
 	held := 0
-	for _, cluster := range s.places(u.Name) {
-		memberships, err := s.memberships(ctx, cluster)
+	for _, cluster := range s.cache.OrgClusters(u.Name) {
+		memberships, err := s.memberships.List(ctx, cluster)
 		if err != nil {
 			return err
 		}
@@ -103,7 +99,7 @@ func (s *cascade) count(ctx context.Context, u *v1alpha1.User) error {
 }
 
 func (s *cascade) leave(ctx context.Context, user, cluster string) error {
-	memberships, err := s.memberships(ctx, cluster)
+	memberships, err := s.memberships.List(ctx, cluster)
 	if err != nil {
 		return err
 	}
@@ -115,7 +111,7 @@ func (s *cascade) leave(ctx context.Context, user, cluster string) error {
 		case m.Spec.Scope == v1alpha1.ScopeOrg:
 			inOrg = m
 		default:
-			if err := s.remove(ctx, cluster, m); err != nil {
+			if err := s.memberships.Delete(ctx, cluster, m); err != nil {
 				return err
 			}
 		}
@@ -128,22 +124,23 @@ func (s *cascade) leave(ctx context.Context, user, cluster string) error {
 			return err
 		}
 	}
-	return s.remove(ctx, cluster, inOrg)
+	return s.memberships.Delete(ctx, cluster, inOrg)
 }
 
-// succeed sees to it that the Org has an admin, or is on its way out.
+// succeed makes another member admin if the User is the last one, or soft-deletes the
+// Organization if it has no other member.
 func (s *cascade) succeed(ctx context.Context, user, cluster string, memberships []v1alpha1.Membership) error {
-	heir, ok, needed := tenancy.Heir(memberships, user, s.active)
+	heir, ok, needed := tenancy.Heir(memberships, user, s.cache.Active)
 	switch {
 	case !needed:
 		return nil
 	case ok && heir.Spec.Role == v1alpha1.RoleAdmin:
 		return nil
 	case ok:
-		return s.promote(ctx, cluster, &heir, v1alpha1.RoleAdmin)
+		return s.memberships.SetRole(ctx, cluster, &heir, v1alpha1.RoleAdmin)
 	}
-	if org, ok := s.orgIn(cluster); ok && org.Organization != nil && !org.Deleted() {
-		return s.deleteOrg(ctx, org)
+	if org, ok := s.cache.OrgIn(cluster); ok && org.Organization != nil && !org.Deleted() {
+		return s.softDeleteOrg(ctx, org)
 	}
 	return nil
 }

@@ -1,6 +1,3 @@
-// Package user makes what a new User gets, their own Org and a Workspace in it,
-// and what they asked for, the Orgs that they claimed (O-5); and it takes those who
-// are deleted out of everything (O-8).
 package user
 
 import (
@@ -15,70 +12,104 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Config is what the reconciler reads from memory and writes to kcp.
+// Config holds what the steps need.
 type Config struct {
 	Clock clock.PassiveClock
-	// Grace is how long who was deleted can be undeleted.
+	// Grace is the time during which a soft-deleted User can be undeleted.
 	Grace time.Duration
-	// PersonalOrgs says whether people get an Org of their own.
+	// PersonalOrgs says whether every User gets a personal Organization.
 	PersonalOrgs bool
-	Get          func(controller.Key) (*v1alpha1.User, bool)
-	// OrgsCreatedBy are the UUIDs of the Orgs that count against a User.
+
+	Cache         Cache
+	Users         Users
+	Organizations Organizations
+	Memberships   Memberships
+	// CreateWorkspace creates a child Workspace, which may exist already.
+	CreateWorkspace func(ctx context.Context, orgCluster string, w tenancy.Workspace) error
+	// Purged reports that a User is removed for good, with the number of Memberships that
+	// were removed with them.
+	Purged func(ctx context.Context, u *v1alpha1.User, counts map[string]int)
+}
+
+// Cache reads from the views.
+type Cache struct {
+	// OrgsCreatedBy returns the UUIDs of the Organizations that count against the quota of
+	// a User.
 	OrgsCreatedBy func(user string) []string
 	Org           func(uuid string) (tenancy.Org, bool)
-	OrgIn         func(cluster string) (tenancy.Org, bool)
-	Workspace     func(org, workspace string) (tenancy.Workspace, bool)
-	// Places are the logical clusters of the Orgs in which a User has Memberships.
-	Places func(user string) []string
+	// OrgIn returns the Organization whose workspace is in the cluster.
+	OrgIn     func(cluster string) (tenancy.Org, bool)
+	Workspace func(org, workspace string) (tenancy.Workspace, bool)
+	// OrgClusters returns the clusters of the Organizations in which a User has
+	// Memberships.
+	OrgClusters func(user string) []string
+	// Active reports whether a User is approved and not soft-deleted.
 	Active func(user string) bool
+}
 
+// Users reads and writes Users.
+type Users struct {
+	// Get reads from the cache.
+	Get func(controller.Key) (*v1alpha1.User, bool)
+	// Read reads from kcp. It fails with controller.ErrRetry if the User is gone.
+	Read  func(ctx context.Context, user string) (*v1alpha1.User, error)
 	Patch func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
-	// CreateOrganization makes an Organization that may be there already.
-	CreateOrganization func(ctx context.Context, o *v1alpha1.Organization) error
-	// Read and OrganizationExists ask kcp itself; Read fails with controller.ErrRetry
-	// where the User is gone.
-	Read               func(ctx context.Context, user string) (*v1alpha1.User, error)
-	OrganizationExists func(ctx context.Context, uuid string) (bool, error)
-	// CreateWorkspace makes a Workspace that may be there already.
-	CreateWorkspace func(ctx context.Context, orgCluster string, w tenancy.Workspace) error
-	// Remove removes the very User that it is given.
-	Remove func(ctx context.Context, u *v1alpha1.User) error
-	// ListMemberships asks kcp itself.
-	ListMemberships  func(ctx context.Context, orgCluster string) ([]v1alpha1.Membership, error)
-	SetRole          func(ctx context.Context, orgCluster string, m *v1alpha1.Membership, role v1alpha1.Role) error
-	RemoveMembership func(ctx context.Context, orgCluster string, m *v1alpha1.Membership) error
-	// DeleteOrg soft-deletes an Org; RemoveOrg removes one, and gone tells when it is.
-	DeleteOrg func(ctx context.Context, org tenancy.Org) error
-	RemoveOrg func(ctx context.Context, uuid string) (gone bool, err error)
-	// Purged tells of a User who is gone, with what they had.
-	Purged func(ctx context.Context, u *v1alpha1.User, counts map[string]int)
+	// Delete deletes just this version of a User.
+	Delete func(ctx context.Context, u *v1alpha1.User) error
+}
+
+// Organizations writes Organizations.
+type Organizations struct {
+	// Create creates an Organization, which may exist already.
+	Create func(ctx context.Context, o *v1alpha1.Organization) error
+	// Exists asks kcp itself.
+	Exists func(ctx context.Context, uuid string) (bool, error)
+	// SoftDelete requests the deletion of just this version of an Organization.
+	SoftDelete func(ctx context.Context, org tenancy.Org) error
+	// Delete deletes an Organization; gone reports that kcp has removed it.
+	Delete func(ctx context.Context, uuid string) (gone bool, err error)
+}
+
+// Memberships reads and writes the Memberships of an Organization in kcp, which may be
+// soft-deleted.
+type Memberships struct {
+	List func(ctx context.Context, orgCluster string) ([]v1alpha1.Membership, error)
+	// SetRole and Delete change just this version of a Membership.
+	SetRole func(ctx context.Context, orgCluster string, m *v1alpha1.Membership, role v1alpha1.Role) error
+	Delete  func(ctx context.Context, orgCluster string, m *v1alpha1.Membership) error
 }
 
 // New returns the reconciler.
 func New(c Config) controller.Func {
 	return controller.Reconcile(controller.Kind[*v1alpha1.User]{
-		Get:     c.Get,
+		Get:     c.Users.Get,
 		Copy:    (*v1alpha1.User).DeepCopy,
 		Status:  func(u *v1alpha1.User) *v1alpha1.CommonStatus { return &u.Status.CommonStatus },
-		Patch:   c.Patch,
+		Patch:   c.Users.Patch,
 		Clock:   c.Clock,
 		Leaving: func(u *v1alpha1.User) bool { return u.Status.DeletionRequestedAt != nil },
 	},
-		&lifecycle{grace: c.Grace, clock: c.Clock, remove: c.Remove, cascade: &cascade{
-			places: c.Places, orgIn: c.OrgIn, active: c.Active,
-			memberships: c.ListMemberships, promote: c.SetRole, remove: c.RemoveMembership,
-			deleteOrg: c.DeleteOrg, removeOrg: c.RemoveOrg, purged: c.Purged,
+		&lifecycle{grace: c.Grace, clock: c.Clock, remove: c.Users.Delete, cascade: &cascade{
+			cache: c.Cache, memberships: c.Memberships,
+			softDeleteOrg: c.Organizations.SoftDelete, deleteOrg: c.Organizations.Delete, purged: c.Purged,
 		}},
-		&personalOrg{enabled: c.PersonalOrgs, org: c.Org, now: c.now, create: c.CreateOrganization},
-		&defaultWorkspace{enabled: c.PersonalOrgs, org: c.Org, workspace: c.Workspace, exists: c.OrganizationExists, now: c.now, create: c.CreateWorkspace},
-		&claims{existing: c.OrgsCreatedBy, read: c.Read, create: c.CreateOrganization, exists: c.OrganizationExists},
+		&personalOrg{enabled: c.PersonalOrgs, org: c.Cache.Org, current: c.current, create: c.Organizations.Create},
+		&defaultWorkspace{
+			enabled: c.PersonalOrgs, org: c.Cache.Org, workspace: c.Cache.Workspace,
+			exists: c.Organizations.Exists, current: c.current, create: c.CreateWorkspace,
+		},
+		&claims{existing: c.Cache.OrgsCreatedBy, read: c.Users.Read, create: c.Organizations.Create, exists: c.Organizations.Exists},
 	)
 }
 
-func (c Config) now(ctx context.Context, u *v1alpha1.User) (*v1alpha1.User, error) {
-	held, err := c.Read(ctx, u.Name)
-	if err == nil && (held.UID != u.UID || !held.DeletionTimestamp.IsZero()) {
+// current reads just this User from kcp. It fails with controller.ErrRetry if the User
+// is gone or is being deleted; the cache will follow.
+type current func(ctx context.Context, u *v1alpha1.User) (*v1alpha1.User, error)
+
+func (c Config) current(ctx context.Context, u *v1alpha1.User) (*v1alpha1.User, error) {
+	read, err := c.Users.Read(ctx, u.Name)
+	if err == nil && (read.UID != u.UID || !read.DeletionTimestamp.IsZero()) {
 		err = fmt.Errorf("%w: the user is gone", controller.ErrRetry)
 	}
-	return held, err
+	return read, err
 }

@@ -11,20 +11,16 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// now is what kcp has of the very User that it is given, or controller.ErrRetry where
-// that is gone. What a new person gets is made only while kcp has them without: to a
-// memory that is behind, what was made and removed meanwhile looks as if it had never
-// been.
-type now func(ctx context.Context, u *v1alpha1.User) (*v1alpha1.User, error)
+// errUnasked is the error of a pass that finds in kcp that the object need not be created
+// any more.
+var errUnasked = fmt.Errorf("%w: it is not needed any more", controller.ErrRetry)
 
-var errUnasked = fmt.Errorf("%w: nobody asks for it any more", controller.ErrRetry)
-
-// personalOrg makes the person's own Org, once: it is not made again where they
-// deleted it.
+// personalOrg creates the User's personal Organization, one time: after the User deleted
+// it, it is not created again.
 type personalOrg struct {
 	enabled bool
 	org     func(uuid string) (tenancy.Org, bool)
-	now     now
+	current current
 	create  func(ctx context.Context, o *v1alpha1.Organization) error
 }
 
@@ -36,10 +32,10 @@ func (s *personalOrg) Reconcile(ctx context.Context, u *v1alpha1.User) (controll
 		return controller.Result{}, nil
 	}
 	if _, ok := s.org(o.Name); !ok && u.Status.PersonalOrg == "" {
-		switch held, err := s.now(ctx, u); {
+		switch read, err := s.current(ctx, u); {
 		case err != nil:
 			return controller.Result{}, err
-		case held.Status.PersonalOrg != "":
+		case read.Status.PersonalOrg != "":
 			return controller.Result{}, errUnasked
 		}
 		if err := s.create(ctx, o); err != nil {
@@ -50,16 +46,16 @@ func (s *personalOrg) Reconcile(ctx context.Context, u *v1alpha1.User) (controll
 	return controller.Result{}, nil
 }
 
-// defaultWorkspace makes a Workspace in the person's own Org, once, when they may
-// work. Who deleted that Org before it had one goes without.
+// defaultWorkspace creates a Workspace in the personal Organization, one time, after the
+// User is approved. A User who deleted that Organization before does not get one.
 type defaultWorkspace struct {
 	enabled   bool
 	org       func(uuid string) (tenancy.Org, bool)
 	workspace func(org, workspace string) (tenancy.Workspace, bool)
-	// exists asks kcp itself whether there is an Org.
-	exists func(ctx context.Context, uuid string) (bool, error)
-	now    now
-	create func(ctx context.Context, orgCluster string, w tenancy.Workspace) error
+	// exists asks kcp itself whether an Organization exists.
+	exists  func(ctx context.Context, uuid string) (bool, error)
+	current current
+	create  func(ctx context.Context, orgCluster string, w tenancy.Workspace) error
 }
 
 func (*defaultWorkspace) Condition() string { return v1alpha1.ConditionDefaultWorkspace }
@@ -77,8 +73,8 @@ func (s *defaultWorkspace) Reconcile(ctx context.Context, u *v1alpha1.User) (con
 	}
 	org, ok := s.org(u.Status.PersonalOrg)
 	if !ok && meta.FindStatusCondition(u.Status.Conditions, s.Condition()) != nil {
-		// Memory may not have yet what was made a moment ago; in the first pass it
-		// never has.
+		// The cache may not have an Organization that was created a moment ago. In the first
+		// pass it never has.
 		if there, err := s.exists(ctx, u.Status.PersonalOrg); err != nil || !there {
 			return controller.Result{}, err
 		}
@@ -87,33 +83,34 @@ func (s *defaultWorkspace) Reconcile(ctx context.Context, u *v1alpha1.User) (con
 	case ok && org.Deleted():
 		return controller.Result{}, nil
 	case !ok || org.Status.Phase != v1alpha1.PhaseReady || org.ClusterID == "":
-		return controller.Result{Message: "the person's own organization is being made"}, nil
+		return controller.Result{Message: "the person's own organization is being created"}, nil
 	}
 	want := tenancy.NewDefaultWorkspace(org)
 	ws, ok := s.workspace(org.UUID(), want.UUID)
 	if !ok {
-		switch held, err := s.now(ctx, u); {
+		switch read, err := s.current(ctx, u); {
 		case err != nil:
 			return controller.Result{}, err
-		case held.Status.DefaultWorkspace != "" || !tenancy.Active(held):
+		case read.Status.DefaultWorkspace != "" || !tenancy.Active(read):
 			return controller.Result{}, errUnasked
 		}
-		return controller.Result{Message: "the default workspace is being made"}, s.create(ctx, org.ClusterID, want)
+		return controller.Result{Message: "the default workspace is being created"}, s.create(ctx, org.ClusterID, want)
 	}
 	if !ws.Ready() {
-		return controller.Result{Message: "the default workspace is being made"}, nil
+		return controller.Result{Message: "the default workspace is being created"}, nil
 	}
-	// The spec comes first: once the status says that it is there, this step rests.
+	// The spec is written first: after the status names the Workspace, this step does
+	// nothing any more.
 	if u.Spec.DefaultCluster != ws.ClusterID {
 		u.Spec.DefaultCluster = ws.ClusterID
-		return controller.Result{Message: "the default workspace is being made"}, nil
+		return controller.Result{Message: "the default workspace is being created"}, nil
 	}
 	u.Status.DefaultWorkspace = ws.UUID
 	return controller.Result{}, nil
 }
 
-// restore puts back what somebody altered of where the Workspace is. One that people
-// removed is not made again.
+// restore repairs the fields that name the Workspace. A Workspace that the User deleted is
+// not created again.
 func (s *defaultWorkspace) restore(u *v1alpha1.User) {
 	org, ok := s.org(u.Status.PersonalOrg)
 	if !ok {

@@ -218,7 +218,7 @@ func TestWhoseOwnOrgIsPurgedBeforeItHadAWorkspaceGoesWithout(t *testing.T) {
 	k.unseen = true
 	k.settled(t)
 	require.Equal(t, v1alpha1.PhaseProgressing, k.user.Status.Phase)
-	require.Contains(t, k.condition(v1alpha1.ConditionDefaultWorkspace).Message, "is being made")
+	require.Contains(t, k.condition(v1alpha1.ConditionDefaultWorkspace).Message, "is being created")
 
 	k.unknown = kcptest.ErrDown
 	delete(k.orgs, own)

@@ -1,0 +1,133 @@
+package user
+
+import (
+	"context"
+	"slices"
+
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/reconciler"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/views"
+)
+
+// NewController returns the controller of Users.
+func NewController(d reconciler.Deps) *controller.Controller {
+	c := d.Controller(controller.Options{Name: "user", All: reconciler.Keys(d.Views.UserKeys)}, New(configOf(d)))
+	enqueue := func(name string) {
+		if name != "" {
+			c.Enqueue(d.User(name))
+		}
+	}
+	d.Views.OnUser(func(u views.Change[*v1alpha1.User]) { enqueue(u.Object().Name) })
+	// The quota of the creator changes with the number of Organizations; sign-up waits for
+	// a personal one to become Ready.
+	d.Views.OnOrganization(func(o views.Change[*v1alpha1.Organization]) {
+		if o.Any(views.Added|views.Removed) || o.Object().Spec.Personal {
+			enqueue(o.Object().Annotations[v1alpha1.CreatedByAnnotation])
+		}
+	})
+	// Sign-up waits for the default Workspace to become Ready.
+	d.Views.OnWorkspace(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
+		if org, ok := d.Views.OrgByCluster(ws.Cluster()); ok && org.Organization != nil && org.Spec.Personal {
+			enqueue(org.CreatedBy())
+		}
+	})
+	return c
+}
+
+func configOf(d reconciler.Deps) Config {
+	users := d.Clients.Users(d.Clusters.Users)
+	return Config{
+		Clock: d.Settings.Clock, Grace: d.Settings.DeletionGrace, PersonalOrgs: d.Settings.PersonalOrgs,
+		Cache: Cache{
+			OrgsCreatedBy: d.Views.OrgsCreatedBy,
+			Org:           d.Views.Org,
+			OrgIn:         d.Views.OrgByCluster,
+			Workspace:     d.Views.Workspace,
+			OrgClusters:   func(user string) []string { return orgClusters(d.Views, user) },
+			Active: func(name string) bool {
+				u, _ := d.Views.ByName(name)
+				return tenancy.Active(u)
+			},
+		},
+		Users: Users{
+			Get: func(key controller.Key) (*v1alpha1.User, bool) {
+				return d.Views.Listers().Users.Get(key.Cluster, key.Name)
+			},
+			Read:   func(ctx context.Context, name string) (*v1alpha1.User, error) { return objects.Read(ctx, users, name) },
+			Patch:  objects.Commit(d.Clients.Users),
+			Delete: func(ctx context.Context, u *v1alpha1.User) error { return objects.DeleteUnchanged(ctx, users, u) },
+		},
+		Organizations: organizationsOf(d),
+		Memberships:   membershipsOf(d),
+		CreateWorkspace: func(ctx context.Context, orgCluster string, w tenancy.Workspace) error {
+			return objects.CreateWorkspace(ctx, d.Clients, d.Settings.Tree, orgCluster, w)
+		},
+		Purged: func(ctx context.Context, u *v1alpha1.User, counts map[string]int) {
+			d.Purged(ctx, audit.Event{Object: u.Name, Counts: counts})
+		},
+	}
+}
+
+// orgClusters returns the logical clusters of the Organizations in which a User has
+// Memberships.
+func orgClusters(v *views.Views, user string) (clusters []string) {
+	for _, m := range v.MembershipsOf(user) {
+		if cluster := kcp.ClusterOf(m); !slices.Contains(clusters, cluster) {
+			clusters = append(clusters, cluster)
+		}
+	}
+	return clusters
+}
+
+func organizationsOf(d reconciler.Deps) Organizations {
+	orgs := d.Clients.Organizations(d.Clusters.Orgs)
+	return Organizations{
+		Create: func(ctx context.Context, o *v1alpha1.Organization) error { return objects.Create(ctx, orgs, o) },
+		Exists: func(ctx context.Context, uuid string) (bool, error) { return objects.Exists(ctx, orgs, uuid) },
+		SoftDelete: func(ctx context.Context, org tenancy.Org) error {
+			requested := map[string]any{"deletionRequestedAt": tenancy.RequestedAt(d.Settings.RequestClock.Now())}
+			return objects.Merge(ctx, orgs, org.Organization, map[string]any{"status": requested}, "status")
+		},
+		Delete: func(ctx context.Context, uuid string) (gone bool, err error) {
+			o, ok, err := objects.Find(ctx, orgs, uuid)
+			if err != nil || !ok {
+				return err == nil, err
+			}
+			if !o.DeletionTimestamp.IsZero() {
+				return false, nil
+			}
+			return false, objects.Delete(ctx, orgs, o)
+		},
+	}
+}
+
+// membershipsOf activates the workspace of a soft-deleted Organization for the time of
+// a call.
+func membershipsOf(d reconciler.Deps) Memberships {
+	memberships := objects.Memberships{Clients: d.Clients}
+	within := func(ctx context.Context, cluster string, do func() error) error {
+		return objects.Retryable(d.Freezer.Within(ctx, cluster, func() bool { return d.OrgDeactivated(cluster) }, do))
+	}
+	return Memberships{
+		List: func(ctx context.Context, cluster string) (list []v1alpha1.Membership, err error) {
+			err = within(ctx, cluster, func() error {
+				list, err = memberships.List(ctx, cluster)
+				return err
+			})
+			return list, err
+		},
+		SetRole: func(ctx context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error {
+			return within(ctx, cluster, func() error { return memberships.SetRole(ctx, cluster, m, role) })
+		},
+		Delete: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
+			return within(ctx, cluster, func() error { return memberships.Delete(ctx, cluster, m) })
+		},
+	}
+}
