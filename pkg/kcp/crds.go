@@ -10,10 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// CustomResourceDefinitions names those of a logical cluster, at most limit of
-// them, in the order of their names; more says that there are others. kcp is asked
-// for nothing but the names: the definitions themselves are tenants', and of any
-// size.
+// CustomResourceDefinitions returns the names of the CustomResourceDefinitions in a logical
+// cluster in alphabetical order, at most limit of them. more is true if there are others. It
+// requests the names only, because tenants decide the size of the definitions.
 func (c *Clients) CustomResourceDefinitions(ctx context.Context, cluster string, limit int) (names []string, more bool, err error) {
 	raw, err := c.REST(c.ClusterURL(cluster), schema.GroupVersion{Group: "apiextensions.k8s.io", Version: "v1"}).Get().
 		Resource("customresourcedefinitions").
@@ -28,7 +27,7 @@ func (c *Clients) CustomResourceDefinitions(ctx context.Context, cluster string,
 		return nil, false, fmt.Errorf("parse the CustomResourceDefinitions of %s: %w", cluster, err)
 	}
 	if len(table.ColumnDefinitions) == 0 || table.ColumnDefinitions[0].Format != "name" {
-		// Taken for an empty list, this would take rights away.
+		// An empty list would remove rights, so another answer is an error.
 		return nil, false, fmt.Errorf("list the CustomResourceDefinitions of %s: the answer is not a table of names", cluster)
 	}
 	for _, row := range table.Rows {

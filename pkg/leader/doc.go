@@ -1,11 +1,12 @@
-// Package leader lets one replica of the hub lead: it alone runs the reconcilers
-// that write. A Lease is held for it in the hub's root workspace; a hub with a kcp
-// of its own is alone and needs none.
+// Package leader elects the replica that runs the controllers, with a Lease in the hub's root
+// workspace. A hub with an embedded kcp is alone and needs no Lease.
 //
-// Whether a replica may write is a matter of time, not of being told: the right to
-// lasts for a while from when its last successful renewal began, and ends well
-// before any other replica may take the Lease, by the first of its machine's clocks
-// that says so: the monotonic one may stand still while the machine is suspended,
-// and the wall clock may be set. So a process that was stopped and goes on, or that
-// cannot reach kcp, writes nothing more, whatever it believes.
+// # Decision
+//
+// The leader's right to write is limited in time. It lasts from the start of the last
+// successful renewal and ends more than a second before another replica can take the Lease. It
+// ends by the monotonic clock or by the wall clock, whichever comes first: the monotonic clock
+// can stand still while a machine is suspended, and the wall clock can be set. A process that
+// was stopped and continues, or that cannot reach kcp, therefore writes nothing more. The
+// transport checks the right again for each write (pkg/kcp/transport).
 package leader

@@ -17,47 +17,45 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
-// ErrNotLeading says that this replica may not write, now.
+// ErrNotLeading means that this replica may not write at present.
 var ErrNotLeading = errors.New("this replica does not lead")
 
-// Timing says how fast a lost leader is replaced. A replica that is killed is
-// followed by another after at most Lease and twice the longest pause between two
-// looks of that one, which is 2.2 times Retry; one that ends well, after one such
-// pause.
+// Timing determines how fast a leader is replaced. Candidates check the Lease at intervals of
+// at most 2.2 times Retry. A killed leader is replaced after at most Lease and two such
+// intervals, one that releases the Lease after one interval.
 type Timing struct {
-	// Lease is how long others leave a leader alone after its last renewal that they
-	// saw; whole seconds.
+	// Lease is the time after the last observed renewal during which other replicas do not
+	// take the Lease. It is in whole seconds.
 	Lease time.Duration
-	// Renew is how long the right to write lasts after the begin of a renewal. It is
-	// less than Lease by more than a second, because of two renewals in one second
-	// others see only the first; the rest is for requests that are on their way when
-	// the right ends.
+	// Renew is the duration of the right to write after the start of a renewal. It is
+	// shorter than Lease by more than a second, because others see only the first of two
+	// renewals in one second. The rest is for requests in flight when the right ends.
 	Renew time.Duration
-	// Retry is the time between two renewals, and the shortest between two looks of
-	// those who wait.
+	// Retry is the interval of renewals, and the minimum interval at which candidates check
+	// the Lease.
 	Retry time.Duration
 }
 
-// DefaultTiming replaces a leader that was killed within 12.1 s and one that ended
-// within 1.6 s.
+// DefaultTiming replaces a killed leader within 12.1 s, and one that released the Lease within
+// 1.6 s.
 func DefaultTiming() Timing {
 	return Timing{Lease: 9 * time.Second, Renew: 6 * time.Second, Retry: 700 * time.Millisecond}
 }
 
-// Config is what an election needs.
+// Config configures an election.
 type Config struct {
-	// Lock is what replicas contend for, as NewLease makes it.
+	// Lock is the lock of the election, as returned by NewLease.
 	Lock resourcelock.Interface
 	// Metrics gets kedge_leader, 1 while this replica may write.
 	Metrics prometheus.Registerer
-	// Timing must be the same for all replicas; the zero value is DefaultTiming.
+	// Timing must be equal on all replicas. The zero value is DefaultTiming.
 	Timing Timing
-	// Clock is the time that the right to write goes by; nil is the real one. Now is
-	// the wall clock, which may be set, and Since the monotonic one.
+	// Clock measures the right to write; nil is the real clock. Now is the wall clock, Since
+	// the monotonic one.
 	Clock clock.Clock
 }
 
-// Leader is a replica that leads, or waits for it.
+// Leader is a replica that is the leader or a candidate.
 type Leader struct {
 	lock   resourcelock.Interface
 	timing Timing
@@ -65,12 +63,12 @@ type Leader struct {
 	began  time.Time
 
 	mu sync.Mutex
-	// until is when the right to write ends; zero where there is none.
+	// until is the end of the right to write, or zero if there is none.
 	until moment
 }
 
-// moment is a time by both of a machine's clocks. The monotonic one, which nobody
-// sets, may stand still while the machine is suspended; the wall clock goes on.
+// moment is a time by both clocks of the machine. The monotonic clock can stand still while the
+// machine is suspended; the wall clock can be set.
 type moment struct{ monotonic, wall time.Time }
 
 func (m moment) add(d time.Duration) moment { return moment{m.monotonic.Add(d), m.wall.Add(d)} }
@@ -79,7 +77,7 @@ func (l *Leader) now() moment {
 	return moment{monotonic: l.began.Add(l.clock.Since(l.began)), wall: l.clock.Now().Round(0)}
 }
 
-// New returns a replica that leads while it holds the lock.
+// New returns a replica that is the leader while it holds the lock.
 func New(c Config) (*Leader, error) {
 	l := &Leader{lock: c.Lock, timing: c.Timing, clock: c.Clock}
 	if l.timing == (Timing{}) {
@@ -101,8 +99,7 @@ func New(c Config) (*Leader, error) {
 	return l, l.register(c.Metrics)
 }
 
-// Alone returns a replica that always leads, for a hub that has its kcp to itself.
-// It holds nothing and waits for nothing.
+// Alone returns a replica that is always the leader, for a hub with an embedded kcp.
 func Alone(metrics prometheus.Registerer) (*Leader, error) {
 	l := &Leader{}
 	return l, l.register(metrics)
@@ -124,15 +121,15 @@ func (l *Leader) register(metrics prometheus.Registerer) error {
 	return nil
 }
 
-// Allowed is nil only while this replica may write.
+// Allowed returns nil only while this replica may write.
 func (l *Leader) Allowed() error {
 	_, err := l.Until()
 	return err
 }
 
-// Until returns until when, by the monotonic clock, this replica may write even if
-// it renews nothing any more, and an ErrNotLeading where it may not, by that clock
-// or the wall clock. The zero time is no end.
+// Until returns the end of the right to write by the monotonic clock, without further renewals.
+// The zero time means that it does not end. The error is ErrNotLeading if the right has ended by
+// either clock.
 func (l *Leader) Until() (time.Time, error) {
 	if l.lock == nil {
 		return time.Time{}, nil
@@ -145,9 +142,9 @@ func (l *Leader) Until() (time.Time, error) {
 	return l.until.monotonic, nil
 }
 
-// Run calls lead whenever this replica has come to lead, with a context that ends
-// when it does not any more, or when ctx does. It returns when ctx has ended and
-// lead has returned; the lease is free by then, for another to take at once.
+// Run calls lead each time this replica becomes the leader, with a context that ends when it is
+// no longer the leader or when ctx ends. Run returns after ctx has ended and lead has returned.
+// The Lease is released then, so that another replica can take it at once.
 func (l *Leader) Run(ctx context.Context, lead func(ctx context.Context)) {
 	if l.lock == nil {
 		lead(ctx)
@@ -155,7 +152,7 @@ func (l *Leader) Run(ctx context.Context, lead func(ctx context.Context)) {
 	}
 	for ctx.Err() == nil {
 		l.term(ctx, lead)
-		// Whoever has just lost it lets others go first.
+		// A replica that lost the Lease gives others the chance to take it first.
 		select {
 		case <-ctx.Done():
 		case <-l.clock.After(l.timing.Retry):
@@ -163,10 +160,10 @@ func (l *Leader) Run(ctx context.Context, lead func(ctx context.Context)) {
 	}
 }
 
-// term waits until this replica leads, and returns when it does not any more.
+// term waits until this replica is the leader and returns when it is not any longer.
 func (l *Leader) term(ctx context.Context, lead func(context.Context)) {
 	leading, stopLeading := context.WithCancel(ctx)
-	// The lease is renewed until lead has come to its end.
+	// The Lease is renewed until lead has returned.
 	electing, stopElecting := context.WithCancel(context.WithoutCancel(ctx))
 	t := &term{leader: l, led: make(chan struct{}), stop: func() { stopLeading(); stopElecting() }}
 	defer context.AfterFunc(ctx, t.withdraw)()
@@ -181,7 +178,7 @@ func (l *Leader) term(ctx context.Context, lead func(context.Context)) {
 		lead(leading)
 		log.From(ctx).Info("this replica leads no longer", zap.String("identity", l.lock.Identity()))
 	})
-	// New has seen that the configuration makes one.
+	// New has validated the configuration.
 	utilruntime.Must(err)
 	elector.Run(electing)
 	t.end()
@@ -194,7 +191,7 @@ func (l *Leader) elector(t *term, started func(context.Context)) (*leaderelectio
 		LeaseDuration: l.timing.Lease,
 		RenewDeadline: l.timing.Renew,
 		RetryPeriod:   l.timing.Retry,
-		// The lock gives the lease back only when lead has returned.
+		// The lock releases the Lease only after lead has returned.
 		ReleaseOnCancel: true,
 		Callbacks:       leaderelection.LeaderCallbacks{OnStartedLeading: started, OnStoppedLeading: func() {}},
 	})

@@ -14,14 +14,14 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
-// LeaseName and LeaseNamespace are where the Lease is in the hub's root workspace.
+// LeaseName and LeaseNamespace name the Lease in the root workspace of the hub.
 const (
 	LeaseName      = "kedge-hub"
 	LeaseNamespace = metav1.NamespaceDefault
 )
 
-// NewLease returns the lock of the hub whose root workspace is that logical
-// cluster, with an identity that no other has. The clients must not be fenced.
+// NewLease returns a lock on the Lease in the logical cluster of the root workspace, with a
+// unique identity. The clients must not be fenced.
 func NewLease(clients *kcp.Clients, cluster string) resourcelock.Interface {
 	host, err := os.Hostname()
 	if err != nil {
@@ -40,8 +40,8 @@ type lease struct {
 	cluster string
 }
 
-// Create makes the namespace too where it is missing: kcp makes it a moment after
-// the workspace.
+// Create also creates the namespace if it is missing: kcp creates it shortly after the
+// workspace.
 func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	err := l.LeaseLock.Create(ctx, record)
 	if !apierrors.IsNotFound(err) {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// term is one time that a replica waits to lead, leads, and does not any more.
+// term is one term of a replica: it is a candidate, then the leader, then neither.
 type term struct {
 	leader *Leader
 	stop   context.CancelFunc
@@ -18,13 +18,13 @@ type term struct {
 	led     chan struct{}
 	running sync.WaitGroup
 
-	// Both are guarded by the leader's mu.
+	// held and over are guarded by the mutex of the Leader.
 	held, over bool
 }
 
-// renewed is told that a renewal which began then has succeeded. Where only the wall
-// clock said meanwhile that the right had ended, it goes on: nobody else has had the
-// lease, or this would not have succeeded.
+// renewed is called after a successful renewal that started at began. If the right had ended by
+// the wall clock only, the term continues: the renewal would have failed if another replica had
+// taken the Lease.
 func (t *term) renewed(began moment) {
 	l := t.leader
 	l.mu.Lock()
@@ -32,14 +32,14 @@ func (t *term) renewed(began moment) {
 	switch {
 	case t.over:
 	case t.held && !began.monotonic.Before(l.until.monotonic):
-		// What lead knows is too old to be built upon.
+		// The right ended by the monotonic clock, so the caches of lead may be outdated.
 		t.endLocked()
 	default:
 		t.held, l.until = true, began.add(l.timing.Renew)
 	}
 }
 
-// taken is told that somebody else holds the lease, or nobody.
+// taken is called when the Lease is held by another replica or by none.
 func (t *term) taken() {
 	t.leader.mu.Lock()
 	defer t.leader.mu.Unlock()
@@ -48,8 +48,7 @@ func (t *term) taken() {
 	}
 }
 
-// withdraw ends the term where the lease is not held yet; else lead comes to its
-// end first.
+// withdraw ends the term if the Lease is not held yet. Otherwise lead returns first.
 func (t *term) withdraw() {
 	t.leader.mu.Lock()
 	defer t.leader.mu.Unlock()
@@ -71,15 +70,15 @@ func (t *term) endLocked() {
 	}
 }
 
-// begun tells whether there is anything to lead still.
+// begun reports whether the term is not over.
 func (t *term) begun() bool {
 	t.leader.mu.Lock()
 	defer t.leader.mu.Unlock()
 	return !t.over
 }
 
-// expire ends the term as soon as the right to write ends by the monotonic clock. By
-// the wall clock alone, the next renewal tells: that may have been set.
+// expire ends the term when the right to write ends by the monotonic clock. An end by the wall
+// clock alone is left to the next renewal, because that clock can be set.
 func (t *term) expire(ctx context.Context) {
 	for {
 		left := t.left()
@@ -103,7 +102,7 @@ func (t *term) left() time.Duration {
 	return t.leader.until.monotonic.Sub(t.leader.now().monotonic)
 }
 
-// wait waits until nothing of the term runs any more.
+// wait waits until all goroutines of the term have returned.
 func (t *term) wait() {
 	t.leader.mu.Lock()
 	held := t.held
@@ -114,13 +113,13 @@ func (t *term) wait() {
 	}
 }
 
-// timedLock tells a term what becomes of its lock.
+// timedLock is a lock that reports renewals and losses to its term.
 type timedLock struct {
 	resourcelock.Interface
 	term *term
-	// timeout of a request leaves time for another within a right to write.
+	// timeout limits a request, so that another fits into the duration of a right to write.
 	timeout time.Duration
-	// holder is who held the lease when it was last read.
+	// holder is the holder of the Lease when it was last read.
 	holder string
 }
 
@@ -134,7 +133,7 @@ func (l *timedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 	case err == nil:
 		l.holder = record.HolderIdentity
 	case apierrors.IsNotFound(err):
-		// It was removed, and others may have held it since.
+		// The Lease was deleted, and others may have held it since.
 		l.holder = ""
 	default:
 		return record, raw, err
@@ -153,12 +152,12 @@ func (l *timedLock) Update(ctx context.Context, record resourcelock.LeaderElecti
 	if record.HolderIdentity != "" {
 		return l.renew(ctx, record, l.Interface.Update)
 	}
-	// A release, before which the elector reads the lease but does not look at it:
-	// after a pause it may be another's.
+	// A release. The elector reads the Lease before it but does not check the holder, which
+	// can be another replica after a pause.
 	if l.holder != l.Identity() {
 		return errTaken
 	}
-	// Nobody else may have it while lead still does something.
+	// Other replicas must not take the Lease before lead has returned.
 	select {
 	case <-l.term.led:
 		return l.Interface.Update(ctx, record)

@@ -27,25 +27,23 @@ type Clusters struct {
 	// Initializing are the URLs of the virtual workspaces that serve the
 	// initializer of the organization type, one per shard.
 	Initializing []string
-	// Initializer is the name under which a Workspace's status lists it.
+	// Initializer is the name of the initializer in the status of a Workspace.
 	Initializer string
-	// OrgBindings and WorkspaceBindings are those that every Org's own workspace, and
-	// every child Workspace, has from its type, by the names that the hub gives them
-	// where it makes them anew.
+	// OrgBindings and WorkspaceBindings are the APIBindings that the WorkspaceTypes create
+	// in the workspace of each Organization and in each child Workspace. Their names are
+	// those of bindings that the hub recreates.
 	OrgBindings, WorkspaceBindings []*kcpapisv1alpha2.APIBinding
 	// WorkspacePolicy is the admission policy of every child Workspace.
 	WorkspacePolicy tenancy.Policy
 }
 
-// IDs are the clusters that belong to the hub alone (O-10), kcp's own root among
-// them.
+// IDs are the logical clusters that tenants must not access (O-10), kcp's root included.
 func (c Clusters) IDs() []string { return []string{"root", c.Root, c.Users, c.Providers, c.Orgs} }
 
-// poll is how often a step looks whether kcp has followed.
+// poll is the interval at which a step checks kcp.
 const poll = 50 * time.Millisecond
 
-// Run makes the tree and returns where everything is. It retries what may heal
-// until ctx ends.
+// Run creates the tree and returns its logical clusters. It retries after errors until ctx ends.
 func Run(ctx context.Context, clients *kcp.Clients, tree tenancy.Tree) (Clusters, error) {
 	b := &bootstrapper{clients: clients, tree: tree}
 	delay := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 12, Cap: 5 * time.Second}
@@ -55,11 +53,11 @@ func Run(ctx context.Context, clients *kcp.Clients, tree tenancy.Tree) (Clusters
 			return b.clusters, nil
 		}
 		if ctx.Err() == nil {
-			log.From(ctx).Warn("cannot make the tree yet; trying again", zap.Error(err))
+			log.From(ctx).Warn("cannot create the tree yet; trying again", zap.Error(err))
 		}
 		select {
 		case <-ctx.Done():
-			return Clusters{}, fmt.Errorf("make the tree under %s: %w", tree.Root(), errors.Join(ctx.Err(), err))
+			return Clusters{}, fmt.Errorf("create the tree under %s: %w", tree.Root(), errors.Join(ctx.Err(), err))
 		case <-time.After(delay.Step()):
 		}
 	}
@@ -106,8 +104,8 @@ func (b *bootstrapper) run(ctx context.Context) error {
 	if err := b.apply(ctx, b.clusters.Root, values, "types.yaml"); err != nil {
 		return err
 	}
-	// kcp takes most of a second for the first write to a logical cluster after its
-	// start, so these go side by side.
+	// The first write to each logical cluster after the start of kcp takes most of a second,
+	// so these run in parallel.
 	bindings, inner := errgroup.WithContext(ctx)
 	for _, cluster := range []string{b.clusters.Users, b.clusters.Orgs, b.clusters.Providers} {
 		bindings.Go(func() error {
@@ -126,8 +124,7 @@ func (b *bootstrapper) run(ctx context.Context) error {
 	return bindings.Wait()
 }
 
-// workspace makes a universal workspace below parent and waits until it is
-// ready.
+// workspace creates a workspace of type universal below parent and waits until it is ready.
 func (b *bootstrapper) workspace(ctx context.Context, parent, name string) (id string, err error) {
 	client := b.clients.Workspaces(parent)
 	err = wait.PollUntilContextTimeout(ctx, poll, time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -153,7 +150,7 @@ func (b *bootstrapper) workspace(ctx context.Context, parent, name string) (id s
 	return id, nil
 }
 
-// bound waits until the bindings of a hub workspace are.
+// bound waits until the bindings in a workspace of the hub are bound.
 func (b *bootstrapper) bound(ctx context.Context, cluster string) error {
 	names := []string{tenancy.ExportTenancy}
 	if cluster == b.clusters.Providers {

@@ -18,18 +18,18 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// exportKCP is kcp's own export of Workspaces, in its root.
+// exportKCP is kcp's APIExport of Workspaces, in its root workspace.
 const exportKCP = "tenancy.kcp.io"
 
-// values fill the templates of config/kcp in.
+// values are the values of the templates in config/kcp.
 type values struct {
 	Tree            tenancy.Tree
 	TenancyIdentity string
-	// Resources is the JSON of the export's resources.
+	// Resources is spec.resources of the export as JSON.
 	Resources string
 }
 
-// values reads what only this kcp knows, and applies the schemas on the way.
+// values returns the values for this kcp. It applies the schemas first.
 func (b *bootstrapper) values(ctx context.Context) (values, error) {
 	export, err := b.clients.APIExports("root").Get(ctx, exportKCP, metav1.GetOptions{})
 	if err != nil {
@@ -49,8 +49,8 @@ func (b *bootstrapper) values(ctx context.Context) (values, error) {
 	return values{Tree: b.tree, TenancyIdentity: export.Status.IdentityHash, Resources: string(raw)}, nil
 }
 
-// schemas applies the APIResourceSchemas. They are immutable: a change of the
-// objects makes a schema of another name.
+// schemas applies the APIResourceSchemas. They are immutable: a change of the API has a schema
+// with another name.
 func (b *bootstrapper) schemas(ctx context.Context) ([]kcpapisv1alpha2.ResourceSchema, error) {
 	files, err := fs.Glob(config.Schemas, "schemas/apiresourceschema-*.yaml")
 	if err != nil {
@@ -77,7 +77,7 @@ func (b *bootstrapper) schemas(ctx context.Context) ([]kcpapisv1alpha2.ResourceS
 	return resources, nil
 }
 
-// apply fills a file of config/kcp in and applies its documents in a cluster.
+// apply renders a file of config/kcp and applies its documents in a logical cluster.
 func (b *bootstrapper) apply(ctx context.Context, cluster string, v values, file string) error {
 	documents, err := render(file, v)
 	if err != nil {
@@ -112,8 +112,8 @@ func render(file string, v values) ([][]byte, error) {
 	return kcp.Documents(out.Bytes()), nil
 }
 
-// orgBindings are what the type of an Org's own workspace binds: kcp's API, and the
-// tenancy model as the hub's own workspaces have it.
+// orgBindings are the bindings of the workspace of an Organization: kcp's tenancy API and the
+// hub's.
 func orgBindings(v values, providers string) ([]*kcpapisv1alpha2.APIBinding, error) {
 	kcps := &kcpapisv1alpha2.APIBinding{}
 	kcps.Name = exportKCP
@@ -123,7 +123,7 @@ func orgBindings(v values, providers string) ([]*kcpapisv1alpha2.APIBinding, err
 	return append([]*kcpapisv1alpha2.APIBinding{kcps}, ours...), err
 }
 
-// bindings are those in a file of config/kcp, of exports in providers.
+// bindings returns the APIBindings in a file of config/kcp. Their exports are in providers.
 func bindings(file string, v values, providers string) (all []*kcpapisv1alpha2.APIBinding, err error) {
 	documents, err := render(file, v)
 	if err != nil {
