@@ -55,7 +55,7 @@ func TestErrors_withoutAnswerOfKCPAreUnavailable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, held := alice(t)
-			s.http.Config.Handler = answer
+			s.ServeWith(answer)
 			began := time.Now()
 			_, err := s.store().AmendUser(t.Context(), held, claiming(uuid(1)))
 			var told *errs.Error
@@ -64,7 +64,7 @@ func TestErrors_withoutAnswerOfKCPAreUnavailable(t *testing.T) {
 			require.Positive(t, told.RetryAfter)
 			require.Less(t, time.Since(began), 10*time.Second)
 
-			s.http.Config.Handler = s
+			s.ServeWith(nil)
 			_, err = s.store().AmendUser(t.Context(), held, claiming(uuid(1)))
 			require.NoError(t, err)
 		})

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -47,23 +47,15 @@ func place(t testing.TB) *server {
 
 // version returns the resource version of an object, or the empty string if it is absent.
 func (s *server) versionOf(at string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if o, ok := s.objects[at]; ok {
-		return o["metadata"].(object)["resourceVersion"].(string)
+	if o := s.Get(at); o != nil {
+		return o.GetResourceVersion()
 	}
 	return ""
 }
 
 // changed simulates a change by another client.
 func (s *server) changed(at string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if o, ok := s.objects[at]; ok {
-		metadata := o["metadata"].(object)
-		metadata["labels"] = object{"changed": strconv.Itoa(s.version)}
-		s.put(at, o)
-	}
+	s.Edit(at, func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{"changed": o.GetResourceVersion()}) })
 }
 
 type write struct {
@@ -279,10 +271,9 @@ func TestMatch_isAskedUnlessTheChangeMayBeMade(t *testing.T) {
 
 // quota simulates a change of the Organization's quota by another client.
 func (s *server) quota(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.objects[orgAt]["spec"].(object)["workspaceQuota"] = n
-	s.put(orgAt, s.objects[orgAt])
+	s.Edit(orgAt, func(o *unstructured.Unstructured) {
+		require.NoError(s.t, unstructured.SetNestedField(o.Object, int64(n), "spec", "workspaceQuota"))
+	})
 }
 
 // Permission to mark an object does not extend to a later object of the same name,
@@ -291,9 +282,7 @@ func TestMark_leavesAnotherUIDAlone(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"mark a User", "mark an Organization"} {
 		w, s := writes()[name], place(t)
-		s.mu.Lock()
-		s.objects[w.at]["metadata"].(object)["uid"] = "another"
-		s.mu.Unlock()
+		s.Edit(w.at, func(o *unstructured.Unstructured) { o.SetUID("another") })
 		err := w.do(t.Context(), s.store(), only(s.versionOf(w.at)))
 		require.True(t, errs.Is(err, errs.NotFound), "%v", err)
 	}

@@ -135,9 +135,9 @@ func TestSignUp_checksWhoHasTheNameAfterALostAnswer(t *testing.T) {
 type viewed struct{ *server }
 
 func (v *viewed) ByIdentity(issuer, subject string) (*v1alpha1.User, bool) {
-	for _, at := range v.under(path.Dir(aliceAt)) {
+	for _, o := range v.List("users", v1alpha1.GroupName, "users") {
 		u := &v1alpha1.User{}
-		if v.held(at, u) && u.Spec.Issuer == issuer && u.Spec.Subject == subject {
+		if v.held(path.Join(path.Dir(aliceAt), o.GetName()), u) && u.Spec.Issuer == issuer && u.Spec.Subject == subject {
 			return u, true
 		}
 	}

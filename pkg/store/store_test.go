@@ -181,7 +181,7 @@ func TestErrors_ofAnUnreachableKCPAreUnavailable(t *testing.T) {
 	t.Parallel()
 	s, _ := alice(t)
 	hub := s.store()
-	s.http.Close()
+	s.Close()
 	_, err := hub.GetUser(t.Context(), "alice")
 	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
 

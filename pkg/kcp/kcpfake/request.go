@@ -31,6 +31,8 @@ const (
 type Request struct {
 	// Verb is get, list, watch, create, update, patch, apply or delete.
 	Verb string
+	// Method is the HTTP method.
+	Method string
 	// Base is the path before "/clusters/": empty, or that of a virtual workspace.
 	Base string
 	// Cluster is a logical cluster, or "*".
@@ -89,7 +91,7 @@ func parse(r *http.Request, body []byte) (Request, error) {
 		return Request{}, errors.NewBadRequest(err.Error())
 	}
 	in := Request{
-		Verb: info.Verb, Base: base, Cluster: cluster, Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource,
+		Verb: info.Verb, Method: r.Method, Base: base, Cluster: cluster, Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource,
 		Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name,
 		Query: r.URL.Query(), Header: r.Header.Clone(), Body: body, table: strings.Contains(r.Header.Get("Accept"), "as=Table"),
 	}

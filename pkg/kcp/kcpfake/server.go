@@ -19,7 +19,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
 	"github.com/faroshq/kedge-hub/pkg/kcp"
@@ -50,7 +49,10 @@ type Server struct {
 	requests []Request
 	before   Fault
 	after    Fault
-	stopped  chan struct{}
+	instead  http.Handler
+	// stopped is closed by stop, and ends the watches.
+	stopped chan struct{}
+	stop    func()
 }
 
 // New starts an empty server, which ends with the test.
@@ -67,10 +69,8 @@ func NewAt(t testing.TB, now func() time.Time) *Server {
 	s.http.EnableHTTP2 = true
 	s.http.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.http.StartTLS()
-	t.Cleanup(func() {
-		close(s.stopped)
-		s.http.Close()
-	})
+	s.stop = sync.OnceFunc(func() { close(s.stopped) })
+	t.Cleanup(s.Close)
 	return s
 }
 
@@ -109,6 +109,20 @@ func (s *Server) FailAfter(f Fault) {
 	s.after = f
 }
 
+// ServeWith lets another handler answer all requests, for answers that no API server
+// gives; nil ends that.
+func (s *Server) ServeWith(h http.Handler) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.instead = h
+}
+
+// Close stops the server before the test ends: connections are refused.
+func (s *Server) Close() {
+	s.stop()
+	s.http.Close()
+}
+
 // Requests are all requests for objects, in the order of arrival, refused ones
 // included.
 func (s *Server) Requests() []Request {
@@ -129,75 +143,17 @@ func (s *Server) ForgetRequests() {
 	s.requests = nil
 }
 
-// Put creates or replaces an object, its status and metadata included, and returns
-// it as it is kept. It needs no write of the hub: a test plays kcp's part or a
-// tenant's with it. UID and creationTimestamp are kept where the object names none.
-func (s *Server) Put(cluster string, o runtime.Object) *unstructured.Unstructured {
-	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u := s.encode(o)
-	return s.replace(s.keyOf(cluster, u), u).DeepCopy()
-}
-
-// Remove removes the object that has the kind, namespace and name of the one given,
-// whatever its finalizers. It tells whether there was one.
-func (s *Server) Remove(cluster string, o runtime.Object) bool {
-	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k := s.keyOf(cluster, s.encode(o))
-	_, ok := s.objects[k]
-	if ok {
-		s.remove(k)
-	}
-	return ok
-}
-
-// Read reads into an object what is kept of its kind, namespace and name. It tells
-// whether there is one.
-func (s *Server) Read(cluster string, into runtime.Object) bool {
-	s.t.Helper()
-	s.mu.Lock()
-	u := s.encode(into)
-	o, ok := s.objects[s.keyOf(cluster, u)]
-	if ok {
-		o = o.DeepCopy()
-	}
-	s.mu.Unlock()
-	if !ok {
-		return false
-	}
-	raw, err := o.MarshalJSON()
-	require.NoError(s.t, err)
-	if u, ok := into.(*unstructured.Unstructured); ok {
-		require.NoError(s.t, u.UnmarshalJSON(raw))
-		return true
-	}
-	// Fields that are not kept must not survive in the caller's object.
-	fresh, err := kcp.NewScheme().New(o.GroupVersionKind())
-	require.NoError(s.t, err)
-	require.NoError(s.t, json.Unmarshal(raw, fresh))
-	assign(into, fresh)
-	return true
-}
-
-// List returns all objects of a resource in a logical cluster, in the order of
-// namespace and name.
-func (s *Server) List(cluster, group, resource string) []*unstructured.Unstructured {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var all []*unstructured.Unstructured
-	for _, k := range s.keys(Request{Cluster: cluster, Group: group, Resource: resource}) {
-		all = append(all, s.objects[k].DeepCopy())
-	}
-	return all
-}
-
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/readyz") {
 		_, _ = io.WriteString(w, "ok")
+		return
+	}
+	s.mu.Lock()
+	instead := s.instead
+	s.mu.Unlock()
+	if instead != nil {
+		instead.ServeHTTP(w, r)
 		return
 	}
 	body, err := io.ReadAll(r.Body)
