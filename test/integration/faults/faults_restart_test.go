@@ -78,7 +78,7 @@ func TestAKCPThatWasStartedAgainHasANewTokenAndNoHubIsStartedAgain(t *testing.T)
 	a, err := copied.hub.Try(copied.calls()["create an Org"])
 	require.NoError(t, refusedFor(a, 0, err))
 	framework.Eventually(t, framework.Long, func() error {
-		a, err := copied.hub.Try(framework.Call{Method: http.MethodGet, Path: "/readyz"})
+		a, err := framework.Readiness(copied.hub.Metrics)
 		if err == nil && !strings.Contains(string(a.Raw), "[-]kcp not ready: kcp refuses the credential of --kcp-kubeconfig") {
 			err = fmt.Errorf("%d: %s", a.Code, a.Raw)
 		}
