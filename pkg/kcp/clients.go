@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -135,7 +136,7 @@ func NewScheme() *runtime.Scheme {
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	for _, add := range []func(*runtime.Scheme) error{
 		v1alpha1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme, coordinationv1.AddToScheme,
-		admissionv1.AddToScheme, authenticationv1.AddToScheme,
+		admissionv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme,
 		kcptenancyv1alpha1.AddToScheme, kcpcorev1alpha1.AddToScheme,
 		kcpapisv1alpha1.AddToScheme, kcpapisv1alpha2.AddToScheme,
 	} {
@@ -235,6 +236,11 @@ func (c *Clients) ClusterRoleBindings(cluster string) *Client[*rbacv1.ClusterRol
 // RoleBindings of a namespace of the cluster.
 func (c *Clients) RoleBindings(cluster, namespace string) *Client[*rbacv1.RoleBinding] {
 	return gentype.NewClient[*rbacv1.RoleBinding]("rolebindings", c.REST(c.ClusterURL(cluster), rbacv1.SchemeGroupVersion), c.params, namespace, func() *rbacv1.RoleBinding { return &rbacv1.RoleBinding{} })
+}
+
+// SubjectAccessReviews of the cluster.
+func (c *Clients) SubjectAccessReviews(cluster string) *Client[*authorizationv1.SubjectAccessReview] {
+	return clientFor(c, c.ClusterURL(cluster), authorizationv1.SchemeGroupVersion, "subjectaccessreviews", func() *authorizationv1.SubjectAccessReview { return &authorizationv1.SubjectAccessReview{} })
 }
 
 // APIExports of the cluster.

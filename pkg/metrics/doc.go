@@ -16,6 +16,10 @@
 //   - kedge_proxy_streams: open watches and upgraded connections through the proxy.
 //   - kedge_proxy_revocation_seconds: time from the moment that the hub learned of a revoked
 //     right to the end of a stream that depended on it.
+//   - kedge_revocation_followed_seconds: time from the moment that the hub learned of a revoked
+//     right to the moment that the authorizer of kcp refused it, if a lesser right was left.
+//   - kedge_revocation_late_total: revoked rights that kcp still granted, or could not be asked
+//     about, at the deadline of 10 seconds.
 //   - kedge_views_objects{view}: objects in the caches.
 //   - kedge_views_wait_seconds: time that a request waited for the caches to show its write.
 //   - kedge_kcp_requests_total{method}: requests of the hub itself to kcp, without proxied ones.

@@ -19,6 +19,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/proxy"
+	"github.com/faroshq/kedge-hub/pkg/revocation"
 	"github.com/faroshq/kedge-hub/pkg/store"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
@@ -35,7 +36,7 @@ type rights struct {
 
 // api puts everything together that answers requests; wrote is told what tenants
 // write.
-func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence, clusters bootstrap.Clusters, v *views.Views, config *rest.Config, changes *audit.Log, rights rights, wrote func(tenancy.Entry, tenancy.ObjectWrite)) (http.Handler, *proxy.Proxy, error) {
+func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence, clusters bootstrap.Clusters, v *views.Views, config *rest.Config, changes *audit.Log, rights rights, wrote func(tenancy.Entry, tenancy.ObjectWrite)) (http.Handler, *revocation.Revocation, error) {
 	c := h.config
 	var authenticators auth.Union
 	if c.TokenFile != "" {
@@ -50,13 +51,21 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence,
 		return nil, nil, err
 	}
 	gate := tenancy.Gate{Tree: c.Tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace, Sudo: v.Sudo, Roles: v.Roles, User: v.ByName}
-	forward, err := h.proxy(serving, config, clients.Health(), entering(there, gate), changes, wrote)
+	enter := entering(there, gate)
+	forward, err := h.proxy(serving, config, clients.Health(), enter, changes, wrote)
 	if err != nil {
 		return nil, nil, err
 	}
-	there.onGone(func() { forward.Recheck(everybody) })
+	ended, err := revocation.New(revocation.Config{
+		Views: v, Enter: enter, Subscribers: []revocation.Subscriber{forward}, Clock: c.Clock, Metrics: h.registry,
+		Kcp: revocation.Reviews{Clients: clients.FailFast(), User: v.ByName, ClusterRole: v.Listers().ClusterRoles.Get},
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	there.onGone(ended.RecheckAll)
 	s := store.New(clients.FailFast().Fenced(h.disk.right), c.Tree, clusters.Users, clusters.Orgs)
-	rights.of = settled(forward, rights.of)
+	rights.of = settled(rights.of, ended.Recheck)
 	return routes{
 		observe:      httpmw.Observe(log.From(serving), metrics),
 		present:      present(there),
@@ -64,7 +73,7 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence,
 		room:         httpmw.RefuseWrites(h.disk.err),
 		forward:      forward,
 		config:       c, views: v, store: s, enter: gate.Enter, rights: rights, audit: auditing(changes), ca: h.bundle.CAPEM,
-	}.router(), forward, nil
+	}.router(), ended, nil
 }
 
 func (h *hub) proxy(serving context.Context, config *rest.Config, health *transport.Health, enter func(user, cluster string) (tenancy.Entry, error), changes *audit.Log, wrote func(tenancy.Entry, tenancy.ObjectWrite)) (*proxy.Proxy, error) {

@@ -180,12 +180,10 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 		definitions.wrote(e, w)
 		repairs.wrote(e, w)
 	}
-	app, forward, err := h.api(serving, clients, there, clusters, v, config, h.audit, c.rights(), wrote)
+	app, ended, err := h.api(serving, clients, there, clusters, v, config, h.audit, c.rights(), wrote)
 	if err != nil {
 		return wait, err
 	}
-	cutStreams(in, forward)
-	cutUnbound(in, v, forward)
 	running.Go(func() { tenancyEndpoints.Run(below) })
 	running.Go(func() { accessEndpoints.Run(below) })
 	running.Go(func() { informer.Watch(below, clusters.Initializing, in.Initializing) })
@@ -199,6 +197,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err := awaitReady(starting, v.Ready); err != nil {
 		return wait, err
 	}
+	running.Go(func() { ended.Run(below) })
 	running.Go(func() {
 		h.disk.whileRoom(below, func(ctx context.Context) { whilePresent(ctx, there, definitions.Run) })
 	})

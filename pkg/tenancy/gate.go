@@ -49,6 +49,25 @@ func (e Entry) Gives(clusterRole string) bool {
 	return slices.Contains(e.Roles, v1alpha1.NamedRef{Name: clusterRole})
 }
 
+// ClusterRoles returns the names of the ClusterRoles whose rights the entry grants.
+func (e Entry) ClusterRoles() []string {
+	names := []string{clusterRoleOf(e.Role)}
+	for _, r := range e.Roles {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// ClusterRolesOf returns the names of the ClusterRoles that a Membership grants in a
+// Workspace that it applies to.
+func ClusterRolesOf(m *v1alpha1.Membership) []string {
+	e := Entry{Role: m.Spec.Role, Roles: m.Spec.Roles}
+	if m.Spec.Scope == v1alpha1.ScopeOrg && m.Spec.Role != v1alpha1.RoleAdmin {
+		e.Role = RoleViewer
+	}
+	return e.ClusterRoles()
+}
+
 // SudoGroup is the group that members with sudo may impersonate. It is bound to the admin
 // role in that Workspace only.
 func SudoGroup(workspace string) string { return "kedge:workspace:" + workspace + ":sudo" }

@@ -234,3 +234,13 @@ func TestEntry_givesItsRoleAndLowerOnes(t *testing.T) {
 	}
 	require.False(t, tenancy.Entry{}.Gives(tenancy.ClusterRoleViewer))
 }
+
+func TestClusterRoles_ofEntriesAndMemberships(t *testing.T) {
+	t.Parallel()
+	roles := []v1alpha1.NamedRef{{Name: "auditor"}}
+	require.Equal(t, []string{tenancy.ClusterRoleMember, "auditor"}, tenancy.Entry{Role: v1alpha1.RoleMember, Roles: roles}.ClusterRoles())
+	require.Equal(t, []string{tenancy.ClusterRoleViewer}, tenancy.Entry{Role: tenancy.RoleViewer}.ClusterRoles())
+	require.Equal(t, []string{tenancy.ClusterRoleMember, "auditor"}, tenancy.ClusterRolesOf(tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, roles, false)))
+	require.Equal(t, []string{tenancy.ClusterRoleAdmin}, tenancy.ClusterRolesOf(tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)))
+	require.Equal(t, []string{tenancy.ClusterRoleViewer}, tenancy.ClusterRolesOf(tenancy.NewMembership("bob", "", v1alpha1.RoleMember)))
+}

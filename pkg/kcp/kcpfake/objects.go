@@ -53,6 +53,9 @@ func (s *Server) do(in Request) (int, any, error) {
 	if in.Cluster == logicalcluster.Wildcard.String() {
 		return 0, nil, apierrors.NewMethodNotSupported(in.groupResource(), in.Verb)
 	}
+	if s.isReview(in) {
+		return s.answerReview(in)
+	}
 	code := http.StatusOK
 	got, err := s.one(in, &code)
 	if o, ok := got.(*unstructured.Unstructured); ok && err == nil {

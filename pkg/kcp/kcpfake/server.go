@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,6 +48,7 @@ type Server struct {
 	expired  int
 	changed  chan struct{}
 	requests []Request
+	review   func(cluster string, asked authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus
 	before   Fault
 	after    Fault
 	instead  http.Handler

@@ -1,0 +1,123 @@
+package revocation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/auth/rbac/validation"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// maxActions bounds the reviews of one question to kcp.
+const maxActions = 8
+
+// Reviews asks kcp by SubjectAccessReviews.
+type Reviews struct {
+	Clients *kcp.Clients
+	// User finds a User by name.
+	User func(name string) (*v1alpha1.User, bool)
+	// ClusterRole finds a ClusterRole in memory, which has the rules of the hub's own only.
+	ClusterRole func(cluster, name string) (*rbacv1.ClusterRole, bool)
+}
+
+// Followed implements Kcp.
+func (k Reviews) Followed(ctx context.Context, user, clusterRole string, left tenancy.Entry) (bool, error) {
+	u, ok := k.User(user)
+	if !ok {
+		return false, errors.New("the User is not in memory")
+	}
+	cluster := left.Workspace.ClusterID
+	lost, err := k.rules(ctx, cluster, clusterRole)
+	if err != nil {
+		return false, err
+	}
+	var kept []rbacv1.PolicyRule
+	for _, name := range left.ClusterRoles() {
+		rules, err := k.rules(ctx, cluster, name)
+		if err != nil {
+			return false, err
+		}
+		kept = append(kept, rules...)
+	}
+	covered, ended := validation.Covers(kept, lost)
+	if covered {
+		return len(lost) > 0, nil
+	}
+	for _, action := range telling(ended) {
+		if allowed, err := k.allowed(ctx, cluster, u.Spec.RBACIdentity, action); allowed || err != nil {
+			return false, err
+		}
+	}
+	// kcp lets nobody into a workspace without access on "/".
+	return k.allowed(ctx, cluster, u.Spec.RBACIdentity, rbacv1.PolicyRule{Verbs: []string{"access"}, NonResourceURLs: []string{"/"}})
+}
+
+// telling returns the actions to ask kcp about, of those that ended. One is enough that
+// only RBAC decides about. A bound API may have a maximal permission policy, which refuses
+// for reasons of its own; without an action of the first kind there is one for each API
+// group, at most maxActions.
+func telling(ended []rbacv1.PolicyRule) (actions []rbacv1.PolicyRule) {
+	groups := map[string]bool{}
+	for _, action := range ended {
+		if len(action.NonResourceURLs) > 0 || action.APIGroups[0] == corev1.GroupName || action.APIGroups[0] == rbacv1.GroupName {
+			return []rbacv1.PolicyRule{action}
+		}
+		if group := action.APIGroups[0]; !groups[group] && len(actions) < maxActions {
+			groups[group] = true
+			actions = append(actions, action)
+		}
+	}
+	return actions
+}
+
+// rules returns the rules of a ClusterRole, none where it does not exist.
+func (k Reviews) rules(ctx context.Context, cluster, name string) ([]rbacv1.PolicyRule, error) {
+	if role, ok := k.ClusterRole(cluster, name); ok && role.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByHub {
+		return role.Rules, nil
+	}
+	role, err := k.Clients.ClusterRoles(cluster).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the ClusterRole %s: %w", name, err)
+	}
+	return role.Rules, nil
+}
+
+// allowed asks kcp whether a user may do what a rule permits: one action, as
+// validation.Covers returns it.
+func (k Reviews) allowed(ctx context.Context, cluster, user string, action rbacv1.PolicyRule) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user, Groups: []string{"system:authenticated"},
+	}}
+	if len(action.NonResourceURLs) > 0 {
+		review.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: action.NonResourceURLs[0], Verb: action.Verbs[0]}
+	} else {
+		resource, subresource, _ := strings.Cut(action.Resources[0], "/")
+		review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+			Verb: action.Verbs[0], Group: action.APIGroups[0], Version: "*", Resource: resource, Subresource: subresource,
+		}
+		if len(action.ResourceNames) > 0 {
+			review.Spec.ResourceAttributes.Name = action.ResourceNames[0]
+		}
+	}
+	review, err := k.Clients.SubjectAccessReviews(cluster).Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("ask kcp by a SubjectAccessReview: %w", err)
+	}
+	if review.Status.EvaluationError != "" && !review.Status.Allowed {
+		return false, fmt.Errorf("kcp could not evaluate a SubjectAccessReview: %s", review.Status.EvaluationError)
+	}
+	return review.Status.Allowed, nil
+}

@@ -1,0 +1,180 @@
+package revocation
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/views"
+)
+
+const (
+	// everybody is the User of a Recheck that is about all Users.
+	everybody = ""
+	// deadline is when the last cut is made whether kcp has followed or not.
+	deadline = 10 * time.Second
+	// firstDelay and lastDelay bound the back-off between two questions to kcp.
+	firstDelay = 20 * time.Millisecond
+	lastDelay  = time.Second
+	// askTimeout bounds one question to kcp.
+	askTimeout = 2 * time.Second
+	// workers is the number of questions to kcp at a time.
+	workers = 4
+)
+
+// Subscriber acts on rights that have ended. Its methods read memory and must not block.
+type Subscriber interface {
+	// Recheck ends what the User, or every User where user is empty, has open and has no
+	// right to any more.
+	Recheck(user string)
+	// Unbound ends what the User has open in a logical cluster, unless they have the rights
+	// of the ClusterRole.
+	Unbound(user, cluster, clusterRole string)
+}
+
+// Kcp asks kcp about rights.
+type Kcp interface {
+	// Followed tells whether kcp goes by what is left to the User in the logical cluster,
+	// and not by the ClusterRole any more.
+	Followed(ctx context.Context, user, clusterRole string, left tenancy.Entry) (bool, error)
+}
+
+// Config is what a Revocation works with.
+type Config struct {
+	Views *views.Views
+	// Enter is tenancy.Gate's.
+	Enter       func(user, cluster string) (tenancy.Entry, error)
+	Kcp         Kcp
+	Subscribers []Subscriber
+	Clock       clock.WithTicker
+	Metrics     prometheus.Registerer
+}
+
+// Revocation tells subscribers of rights that have ended.
+type Revocation struct {
+	config  Config
+	queue   workqueue.TypedRateLimitingInterface[loss]
+	metrics metrics
+
+	mu sync.Mutex
+	// since has the time of the latest end of each right that kcp is asked about.
+	since map[loss]time.Time
+}
+
+// loss is a ClusterRole that a User does not have any more in a logical cluster.
+type loss struct{ user, cluster, clusterRole string }
+
+// New returns a Revocation that is subscribed to the views.
+func New(c Config) (*Revocation, error) {
+	r := &Revocation{config: c, metrics: newMetrics(), since: map[loss]time.Time{}}
+	if err := r.metrics.register(c.Metrics); err != nil {
+		return nil, fmt.Errorf("register the metrics of revocation: %w", err)
+	}
+	r.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[loss](firstDelay, lastDelay),
+		workqueue.TypedRateLimitingQueueConfig[loss]{Clock: c.Clock})
+	c.Views.OnMembership(r.onMembership)
+	c.Views.OnIndex(func(c views.Change[*v1alpha1.UserMembershipIndex]) { r.Recheck(c.Object().Name) })
+	c.Views.OnUser(r.onUser)
+	c.Views.OnOrganization(r.onOrganization)
+	c.Views.OnOrgWorkspace(r.onOrgWorkspace)
+	c.Views.OnWorkspace(r.onWorkspace)
+	c.Views.OnClusterRoleBinding(r.onClusterRoleBinding)
+	return r, nil
+}
+
+// Recheck has the subscribers look again at what the User has open.
+func (r *Revocation) Recheck(user string) {
+	for _, s := range r.config.Subscribers {
+		s.Recheck(user)
+	}
+}
+
+// RecheckAll is Recheck of every User.
+func (r *Revocation) RecheckAll() { r.Recheck(everybody) }
+
+func (r *Revocation) onMembership(c views.Change[*v1alpha1.Membership]) {
+	if !c.AnyBut(views.Status | views.Metadata) {
+		return
+	}
+	m, user := c.Object(), c.Object().Spec.UserRef.Name
+	r.Recheck(user)
+	if c.Old == nil || !c.Any(views.Removed|views.Terminating|views.Role|views.Roles) {
+		return
+	}
+	org, ok := r.config.Views.OrgByCluster(c.Cluster())
+	if !ok {
+		return
+	}
+	for _, ws := range r.config.Views.Workspaces(org.UUID()) {
+		if uuid := tenancy.WorkspaceUUID(m); uuid != "" && uuid != ws.UUID || ws.ClusterID == "" {
+			continue
+		}
+		for _, clusterRole := range tenancy.ClusterRolesOf(c.Old) {
+			r.lost(loss{user, ws.ClusterID, clusterRole})
+		}
+	}
+}
+
+func (r *Revocation) onUser(c views.Change[*v1alpha1.User]) {
+	if c.AnyBut(views.Status | views.Metadata | views.Claims | views.Quota | views.DisplayName) {
+		r.Recheck(c.Object().Name)
+	}
+}
+
+func (r *Revocation) onOrganization(c views.Change[*v1alpha1.Organization]) {
+	if c.Old != nil && c.Any(views.Removed|views.Terminating|views.DeletionRequest|views.DefaultAccess) {
+		r.RecheckAll()
+	}
+}
+
+func (r *Revocation) onOrgWorkspace(c views.Change[*kcptenancyv1alpha1.Workspace]) {
+	if c.Old != nil && c.Any(views.Removed|views.LogicalCluster) {
+		r.RecheckAll()
+	}
+}
+
+func (r *Revocation) onWorkspace(c views.Change[*kcptenancyv1alpha1.Workspace]) {
+	if c.Old != nil && c.Any(views.Removed|views.Terminating|views.DeletionRequest|views.LogicalCluster) {
+		r.RecheckAll()
+	}
+}
+
+// onClusterRoleBinding learns of a right that ended, however it did: by the access
+// controller for a Membership, or by a deletion in kcp.
+func (r *Revocation) onClusterRoleBinding(c views.Change[*rbacv1.ClusterRoleBinding]) {
+	if c.Old == nil || !c.Any(views.Removed) {
+		return
+	}
+	if user := c.Old.Labels[v1alpha1.UserLabel]; user != "" {
+		r.lost(loss{user, c.Cluster(), c.Old.RoleRef.Name})
+	}
+}
+
+// lost cuts what the User has open, and has kcp asked until the last cut can be made.
+func (r *Revocation) lost(l loss) {
+	r.cut(l)
+	if _, over := r.over(l); over {
+		return
+	}
+	r.mu.Lock()
+	r.since[l] = r.config.Clock.Now()
+	r.mu.Unlock()
+	r.queue.Forget(l)
+	r.queue.Add(l)
+}
+
+func (r *Revocation) cut(l loss) {
+	for _, s := range r.config.Subscribers {
+		s.Unbound(l.user, l.cluster, l.clusterRole)
+	}
+}

@@ -1,0 +1,164 @@
+package revocation
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
+	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/views"
+)
+
+func workspace(name, cluster string) *kcptenancyv1alpha1.Workspace {
+	ws := &kcptenancyv1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	ws.Spec.Cluster = cluster
+	return ws
+}
+
+func binding(uid, user string) *rbacv1.ClusterRoleBinding {
+	b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b", Labels: map[string]string{
+		v1alpha1.ManagedByLabel: v1alpha1.ManagedByHub, "uid": uid,
+	}}}
+	if user != "" {
+		b.Labels[v1alpha1.UserLabel] = user
+	}
+	b.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: tenancy.ClusterRoleAdmin}
+	return b
+}
+
+// watched is a Revocation over the views of a fake kcp. Alice's Org acme has the Workspaces
+// w1 and w2. Bob is a member of the Org and admin in w1.
+func watched(t *testing.T) (*scene, *kcpfake.Server) {
+	t.Helper()
+	server := kcpfake.New(t)
+	bob := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "bob"}}
+	for cluster, objects := range map[string][]runtime.Object{
+		"users": {bob, &v1alpha1.UserMembershipIndex{ObjectMeta: metav1.ObjectMeta{Name: "bob"}}},
+		"orgs":  {tenancy.NewOrganization("acme", "ACME", "alice"), workspace("acme", "c-acme")},
+		"c-acme": {
+			workspace("w1", "c-w1"), workspace("w2", "c-w2"),
+			tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin), tenancy.NewMembership("bob", "w1", v1alpha1.RoleAdmin),
+		},
+		"c-w1": {binding("1", "bob")},
+		"c-w2": {binding("1", "")},
+	} {
+		for _, o := range objects {
+			server.Put(cluster, o)
+		}
+	}
+	clients := server.Clients()
+	in := views.NewInformers(clients, clients, nil)
+	v, err := views.New(views.Clusters{Users: "users", Orgs: "orgs", Hub: []string{"users", "orgs"}}, in, prometheus.NewRegistry())
+	require.NoError(t, err)
+	s := newScene(t, v)
+	// Nothing is left to anybody, so that each loss is cut once.
+	s.set(func() { s.refusal = errs.New(errs.Forbidden, "no access") })
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		informer.Watch(ctx, []string{server.URL()}, in.Users, in.Indexes, in.Organizations, in.Workspaces, in.Memberships, in.ClusterRoleBindings)
+	})
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	require.Eventually(t, func() bool {
+		return len(v.MembershipsOf("bob")) == 2 && len(v.Workspaces("acme")) == 2 && len(v.People()) == 1 && v.Index("bob") == nil &&
+			len(v.Listers().ClusterRoleBindings.InCluster("c-w1"))+len(v.Listers().ClusterRoleBindings.InCluster("c-w2")) == 2 &&
+			slices.ContainsFunc(v.Orgs(), func(o tenancy.Org) bool { return o.ClusterID == "c-acme" }) && len(v.Listers().Indexes.InCluster("users")) == 1
+	}, time.Minute, time.Millisecond)
+	s.set(func() { s.calls = nil })
+	return s, server
+}
+
+func TestRevocation_tellsWhatEndsRights(t *testing.T) {
+	t.Parallel()
+	now := metav1.Now()
+	change := func(cluster string, o runtime.Object) func(*kcpfake.Server) {
+		return func(s *kcpfake.Server) { s.Put(cluster, o) }
+	}
+	remove := func(cluster string, o runtime.Object) func(*kcpfake.Server) {
+		return func(s *kcpfake.Server) { s.Remove(cluster, o) }
+	}
+	organization := func(alter func(*v1alpha1.Organization)) func(*kcpfake.Server) {
+		o := tenancy.NewOrganization("acme", "ACME", "alice")
+		alter(o)
+		return change("orgs", o)
+	}
+	annotated := workspace("w1", "c-w1")
+	annotated.Annotations = map[string]string{v1alpha1.DeletionRequestedAtAnnotation: "2026-01-01T00:00:00Z"}
+	renamed := workspace("w1", "c-w1")
+	renamed.Annotations = map[string]string{v1alpha1.DisplayNameAnnotation: "new"}
+	status := tenancy.NewMembership("bob", "w1", v1alpha1.RoleAdmin)
+	status.Status.Phase = v1alpha1.PhaseReady
+	rejected := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "bob"}}
+	rejected.Spec.Registration = v1alpha1.RegistrationRejected
+	claiming := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "bob"}}
+	claiming.Spec.OrgClaims = []v1alpha1.Claim{{UUID: "x"}}
+	index := &v1alpha1.UserMembershipIndex{ObjectMeta: metav1.ObjectMeta{Name: "bob"}}
+	index.Spec.Entries = []v1alpha1.MembershipIndexEntry{{OrgUUID: "acme", Role: v1alpha1.RoleMember}}
+	const (
+		recheckBob, recheckAll = "recheck bob", "recheck "
+		cutW1, cutW2           = "cut bob c-w1 kedge:workspace:admin", "cut bob c-w2 kedge:workspace:admin"
+	)
+	for name, c := range map[string]struct {
+		change func(*kcpfake.Server)
+		calls  []string
+	}{
+		"demoted in a Workspace": {change("c-acme", tenancy.NewMembership("bob", "w1", v1alpha1.RoleMember)), []string{recheckBob, cutW1}},
+		"removed from one":       {remove("c-acme", tenancy.NewMembership("bob", "w1", "")), []string{recheckBob, cutW1}},
+		"demoted in the Org":     {change("c-acme", tenancy.NewMembership("bob", "", v1alpha1.RoleMember)), []string{recheckBob, cutW1, cutW2}},
+		"removed from the Org":   {remove("c-acme", tenancy.NewMembership("bob", "", "")), []string{recheckBob, cutW1, cutW2}},
+		"a status":               {change("c-acme", status), nil},
+		"index":                  {change("users", index), []string{recheckBob}},
+		"User rejected":          {change("users", rejected), []string{recheckBob}},
+		"User gone":              {remove("users", rejected), []string{recheckBob}},
+		"a claim of a User":      {change("users", claiming), nil},
+		"binding gone":           {remove("c-w1", binding("", "bob")), []string{cutW1}},
+		"nobody's binding gone":  {remove("c-w2", binding("", "")), nil},
+		"binding changed":        {change("c-w1", binding("2", "bob")), nil},
+		"default access":         {organization(func(o *v1alpha1.Organization) { o.Spec.DefaultAccess = v1alpha1.DefaultAccessView }), []string{recheckAll}},
+		"Org soft-deleted":       {organization(func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = &now }), []string{recheckAll}},
+		"Org gone":               {remove("orgs", tenancy.NewOrganization("acme", "", "")), []string{recheckAll}},
+		"quota of an Org":        {organization(func(o *v1alpha1.Organization) { o.Spec.WorkspaceQuota = 7 }), nil},
+		"Org's workspace gone":   {remove("orgs", workspace("acme", "")), []string{recheckAll}},
+		"Workspace soft-deleted": {change("c-acme", annotated), []string{recheckAll}},
+		"Workspace gone":         {remove("c-acme", workspace("w1", "")), []string{recheckAll}},
+		"Workspace moved":        {change("c-acme", workspace("w1", "c-w9")), []string{recheckAll}},
+		"Workspace renamed":      {change("c-acme", renamed), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, server := watched(t)
+			c.change(server)
+			// A Membership of somebody else comes behind it, and a User and a binding.
+			for cluster, o := range map[string]runtime.Object{
+				"c-acme": tenancy.NewMembership("last", "", v1alpha1.RoleMember),
+				"users":  &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "last"}},
+			} {
+				server.Put(cluster, o)
+			}
+			var calls []string
+			require.Eventually(t, func() bool {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				calls = slices.DeleteFunc(slices.Clone(s.calls), func(c string) bool { return c == "recheck last" })
+				return len(s.calls)-len(calls) == 2 && len(calls) >= len(c.calls)
+			}, time.Minute, time.Millisecond)
+			require.ElementsMatch(t, c.calls, calls)
+		})
+	}
+}
