@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -21,22 +22,23 @@ type StaticTokens struct {
 }
 
 // LoadStaticTokens reads a CSV file with the columns token,username,uid,"group1,group2".
-// It refuses usernames and groups that kcp reserves for itself. Errors name the line and
-// never contain a token.
-func LoadStaticTokens(path string) (*StaticTokens, error) {
+// It refuses usernames and groups of kcp, and the names under which kcp knows the hub:
+// admission and RBAC in kcp exempt them by name. Errors name the line and never contain a
+// token.
+func LoadStaticTokens(path string, hub ...string) (*StaticTokens, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	t, err := parseStaticTokens(f)
+	t, err := parseStaticTokens(f, hub)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return t, nil
 }
 
-func parseStaticTokens(in io.Reader) (*StaticTokens, error) {
+func parseStaticTokens(in io.Reader, hub []string) (*StaticTokens, error) {
 	reader := csv.NewReader(in)
 	reader.FieldsPerRecord = -1
 	t := &StaticTokens{byHash: map[[sha256.Size]byte]*Identity{}}
@@ -54,6 +56,9 @@ func parseStaticTokens(in io.Reader) (*StaticTokens, error) {
 			return nil, err
 		}
 		line, _ := reader.FieldPos(0)
+		if len(record) > 1 && (ofKCP(record[1]) || slices.Contains(hub, record[1])) {
+			return nil, fmt.Errorf("line %d: the username %q belongs to kcp or to the hub itself in kcp; give this person another one", line, record[1])
+		}
 		if err := t.add(record, uids); err != nil {
 			return nil, fmt.Errorf("line %d: %w", line, err)
 		}
@@ -101,6 +106,15 @@ func (t *StaticTokens) add(record []string, uids map[string]string) error {
 	}
 	t.byHash[hash] = id
 	return nil
+}
+
+// ofKCP reports whether kcp itself creates a user of this name.
+func ofKCP(username string) bool {
+	switch username {
+	case "kcp-admin", "shard-admin", "user":
+		return true
+	}
+	return false
 }
 
 func reserved(name string) bool { return strings.HasPrefix(name, "system:") }

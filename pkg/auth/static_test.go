@@ -63,6 +63,23 @@ func TestStaticTokens_refuseIdentitiesOfKCP(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
+// TestStaticTokens_refuseTheNamesOfTheHub lets a person pass the policies that exempt the hub
+// by name, were they accepted.
+func TestStaticTokens_refuseTheNamesOfTheHub(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens.csv")
+	for _, name := range []string{"hub-operator", "closer", "kcp-admin", "shard-admin", "user"} {
+		require.NoError(t, os.WriteFile(path, []byte("hush-a,alice,1\nhush-b,"+name+",2\n"), 0o600))
+		_, err := auth.LoadStaticTokens(path, "hub-operator", "closer")
+		require.ErrorContains(t, err, "line 2", name)
+		require.ErrorContains(t, err, name)
+		require.NotContains(t, err.Error(), "hush")
+	}
+	require.NoError(t, os.WriteFile(path, []byte("hush-a,hub-operator2,1\nhush-b,users,2\n"), 0o600))
+	_, err := auth.LoadStaticTokens(path, "hub-operator", "closer")
+	require.NoError(t, err)
+}
+
 type fake func(token string) (*auth.Identity, bool, error)
 
 func (f fake) Authenticate(_ context.Context, token string) (*auth.Identity, bool, error) {

@@ -40,7 +40,7 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence,
 	c := h.config
 	var authenticators auth.Union
 	if c.TokenFile != "" {
-		tokens, err := auth.LoadStaticTokens(c.TokenFile)
+		tokens, err := auth.LoadStaticTokens(c.TokenFile, h.names...)
 		if err != nil {
 			return nil, nil, fmt.Errorf("--token-file: %w", err)
 		}

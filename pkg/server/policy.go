@@ -12,18 +12,18 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
-// hubPolicy is the admission policy of Workspaces for the names under which kcp knows
-// the hub. They are never configured: a wrong one would be a way past the policy.
-func hubPolicy(ctx context.Context, cluster string, identities ...*kcp.Clients) (tenancy.Policy, error) {
+// hubNames asks kcp for the names under which it knows the hub. They are never
+// configured: a wrong one would be a way past the admission policy of Workspaces.
+func hubNames(ctx context.Context, cluster string, identities ...*kcp.Clients) ([]string, error) {
 	names := make([]string, 0, len(identities))
 	for _, c := range identities {
 		name, err := c.Username(ctx, cluster)
 		if err != nil {
-			return tenancy.Policy{}, err
+			return nil, err
 		}
 		names = append(names, name)
 	}
-	return tenancy.NewPolicy(names...)
+	return names, nil
 }
 
 // policies keeps the admission policy in Workspaces.

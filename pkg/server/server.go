@@ -55,7 +55,9 @@ type hub struct {
 	health   *health
 	disk     *dataDisk
 	bundle   *certs.Bundle
-	audit    *audit.Log
+	// names are those under which kcp knows the hub.
+	names []string
+	audit *audit.Log
 }
 
 func (h *hub) run(ctx context.Context, newKCP NewKCP) error {
@@ -148,7 +150,10 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err != nil {
 		return wait, err
 	}
-	if clusters.WorkspacePolicy, err = hubPolicy(starting, clusters.Providers, clients, closer); err != nil {
+	if h.names, err = hubNames(starting, clusters.Providers, clients, closer); err != nil {
+		return wait, err
+	}
+	if clusters.WorkspacePolicy, err = tenancy.NewPolicy(h.names...); err != nil {
 		return wait, err
 	}
 	in := views.NewInformers(clients, closer, clusters.OrgBindings)
