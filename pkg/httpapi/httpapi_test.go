@@ -149,8 +149,8 @@ func TestErrorsAreStatuses(t *testing.T) {
 	}
 }
 
-// kubectl shows of a refused discovery nothing but plain text, whoever refused it.
-func TestKubectlIsToldWhyInPlainText(t *testing.T) {
+// kubectl shows the reason of a refused discovery only if it is plain text.
+func TestWriteError_answersDiscoveryInPlainText(t *testing.T) {
 	t.Parallel()
 	answer := func(code errs.Code, accept string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, "/clusters/c/api", http.NoBody)

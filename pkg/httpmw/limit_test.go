@@ -16,7 +16,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 )
 
-// everybody is a view in which whoever asks is a User.
+// everybody is a cache in which every identity has a User.
 type everybody struct{}
 
 func (everybody) ByIdentity(_, subject string) (*v1alpha1.User, bool) {
@@ -25,8 +25,8 @@ func (everybody) ByIdentity(_, subject string) (*v1alpha1.User, bool) {
 	return u, true
 }
 
-// routes puts Authenticate before routes, for whoever has a token. The token is the
-// name; "ops-" and a name is somebody in the group ops.
+// routes returns routes behind Authenticate. The token is the name of the caller; a token that
+// begins with "ops-" has the group ops.
 func routes(mount func(chi.Router)) http.Handler {
 	tokens := authenticator(func(token string) (*auth.Identity, bool, error) {
 		id := &auth.Identity{Kind: auth.Person, Issuer: "test", Subject: token}

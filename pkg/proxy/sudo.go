@@ -36,7 +36,7 @@ func (p *Proxy) elevate(r *http.Request, e tenancy.Entry) (*elevation, error) {
 	}
 	if sudo.user == "" {
 		return nil, errs.New(errs.Forbidden,
-			"you cannot impersonate anybody here; whoever needs more rights for single requests is given sudo by an admin of the workspace, and otherwise uses their own")
+			"you cannot impersonate anybody here; an admin of the workspace can give you sudo for requests that need more rights")
 	}
 	if !sudo.asked(r.Header) {
 		return nil, errs.New(errs.Forbidden, "nobody can be impersonated here but yourself with the sudo group of this workspace: kubectl --as "+

@@ -92,12 +92,12 @@ func (d *dataDisk) err() error {
 	if !d.room.Load().full {
 		return nil
 	}
-	e := errs.New(errs.Unavailable, "the disk of the hub's data folder is full, so nothing can be changed, only read; whoever runs the hub can make room, and then it goes on by itself")
+	e := errs.New(errs.Unavailable, "the disk of the hub's data directory is full, so the hub is read-only; the operator of the hub can free space, and it continues by itself")
 	e.RetryAfter = retryFull
 	return e
 }
 
-// right is that of whoever writes for a caller.
+// right is the fencing right of writes for callers: they fail while the disk is full.
 func (d *dataDisk) right() (until time.Time, err error) { return time.Time{}, d.err() }
 
 // whileRoom runs something that writes as long as there is room, and anew when there

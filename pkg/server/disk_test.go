@@ -84,7 +84,7 @@ func (m *measured) gauge(t *testing.T) float64 {
 	return families[0].GetMetric()[0].GetGauge().GetValue()
 }
 
-func TestWhoeverWritesToAFullDiskIsToldWhoCanHelp(t *testing.T) {
+func TestFullDisk_refusesWritesAndNamesTheOperator(t *testing.T) {
 	t.Parallel()
 	m := newMeasured(t)
 	_, err := m.right()
@@ -95,11 +95,11 @@ func TestWhoeverWritesToAFullDiskIsToldWhoCanHelp(t *testing.T) {
 	require.ErrorAs(t, err, &told)
 	require.Equal(t, errs.Unavailable, told.Code)
 	require.Equal(t, retryFull, told.RetryAfter)
-	require.Contains(t, told.Message, "disk of the hub's data folder is full")
-	require.Contains(t, told.Message, "whoever runs the hub")
+	require.Contains(t, told.Message, "disk of the hub's data directory is full")
+	require.Contains(t, told.Message, "the operator of the hub")
 }
 
-func TestWhatWritesStandsStillWhileTheDiskIsFull(t *testing.T) {
+func TestFullDisk_stopsControllers(t *testing.T) {
 	t.Parallel()
 	m := newMeasured(t)
 	ctx, stop := context.WithCancel(t.Context())

@@ -81,8 +81,8 @@ func startKCP(ctx context.Context, c Config, newKCP NewKCP) (config *rest.Config
 	return config, ended, failure, err
 }
 
-// externalConfig is that of whoever the kubeconfig is for. kcp may make them a new
-// token at any time, as it does for its admin at every start.
+// externalConfig is the client configuration of --kcp-kubeconfig. It follows the token in the
+// file, because kcp gives its admin a new one at every start.
 func externalConfig(ctx context.Context, file string) (*rest.Config, error) {
 	config, err := transport.Follow(ctx, "--kcp-kubeconfig", func() (*rest.Config, error) { return readKubeconfig(file, "") })
 	if err != nil {
@@ -113,8 +113,8 @@ func readKubeconfig(file, context string) (*rest.Config, error) {
 	return config, err
 }
 
-// closerClients are those of whoever may close logical clusters: kcp's shard admin,
-// where the kubeconfig has one beside its admin, as kcp's own file does.
+// closerClients returns the clients with the right to deactivate logical clusters: those of kcp's
+// shard admin, if the kubeconfig has its context as kcp's own file does.
 func closerClients(ctx context.Context, c Config, clients *kcp.Clients, host string) (*kcp.Clients, error) {
 	file := c.KCPKubeconfig
 	if c.Embedded {

@@ -51,7 +51,7 @@ func TestFullDisk_refusesWritesAndLosesNothing(t *testing.T) {
 		"a first time": {As: newcomer, Method: http.MethodGet, Path: "/api/users/me"},
 	} {
 		a := h.Do(t, write, http.StatusServiceUnavailable)
-		require.Contains(t, a.Text("message"), "disk of the hub's data folder is full", name)
+		require.Contains(t, a.Text("message"), "disk of the hub's data directory is full", name)
 		require.Equal(t, "Status", a.Text("kind"), name)
 		require.NotEmpty(t, a.Header.Get("Retry-After"), name)
 	}

@@ -77,8 +77,8 @@ func TestO9_WhoIsInWorkspacesIsNotRemovedWithoutACascade(t *testing.T) {
 	}
 }
 
-// Whoever says something else than yes or no, or both, is not taken at one of them.
-func TestAnUnclearCascadeIsRefusedInOrgsAndWorkspaces(t *testing.T) {
+// A value other than true or false, or two values, is refused.
+func TestEnd_refusesAnUnclearCascade(t *testing.T) {
 	t.Parallel()
 	for way, end := range ways {
 		t.Run(way, func(t *testing.T) {

@@ -96,7 +96,7 @@ func (k *kind[T]) names() []string {
 	return slices.Sorted(maps.Keys(k.seen))
 }
 
-// followed asserts that whoever goes by events knows what the informer holds.
+// followed asserts that the events describe what the informer has cached.
 func (k *kind[T]) followed() {
 	k.t.Helper()
 	held := map[string]string{}
@@ -263,7 +263,7 @@ func TestNobodyIsGoneWhileAnEndpointIsReplaced(t *testing.T) {
 	defer release()
 	s.name("two")
 	await(t, lost)
-	require.Error(t, there.Err(), "whoever writes by memory is stopped")
+	require.Error(t, there.Err(), "writers that rely on the cache are stopped")
 	require.Error(t, s.endpoints.Health().Wait(t.Context()))
 	require.False(t, s.endpoints.Synced())
 	s.users.followed()

@@ -304,8 +304,8 @@ func TestNothingIsDoneForAnOrgThatTheCascadeIsThroughWith(t *testing.T) {
 	require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
 }
 
-// Whoever freezes may end before telling of it, and the request may be withdrawn
-// before anybody else looks: nothing must stay frozen for that.
+// The hub can stop between the deactivation and the status update, and the request can be
+// withdrawn before another pass: nothing must stay deactivated because of that.
 func TestO13_ThatAnOrgMayBeFrozenIsSaidBeforeItIs(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)

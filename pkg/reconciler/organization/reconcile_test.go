@@ -283,8 +283,8 @@ func TestAFailureIsShownWithoutInternals(t *testing.T) {
 	require.NoError(t, k.reconcile(t))
 }
 
-// Whoever is named as the maker gets in only where they can have been it: the name
-// of somebody who is gone may be another's by now.
+// The named creator becomes admin only if the User is old enough to be the creator: the name of
+// a deleted User can belong to another one.
 func TestTheFirstAdminIsWhoMadeTheOrg(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -152,8 +152,8 @@ func (s *matrixScene) notInOrg() error       { return s.part(false) }
 func (s *matrixScene) inWorkspace() error    { return s.join(true) }
 func (s *matrixScene) notInWorkspace() error { return s.part(true) }
 
-// seated puts a caller back whom an earlier run of the cell has made leave. Whoever
-// is deleted cannot be, and cannot leave.
+// seated restores the membership of a caller who left in an earlier run of the cell. Deleted
+// callers can neither leave nor be added.
 func (s *matrixScene) seated() error {
 	if s.position == asDeleted {
 		return nil

@@ -127,7 +127,7 @@ var matrixRows = []matrixRow{
 	// An Org's admin is admin in the Workspace without a Membership to give up.
 	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/memberships/me", at: "leaving a workspace", before: (*matrixScene).seated, gets: "401 403 403 403  403 403 403  204 204  403 404  401 401"},
 
-	// kcp, not the hub, says 405 to a HEAD of whom the hub lets through.
+	// For callers whom the hub admits, kcp answers HEAD with 405.
 	{route: "GET /clusters/*", rest: "{cluster}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	{route: "GET /clusters/*", about: "by path", rest: "{path}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	{route: "GET /clusters/*", about: "an Org's own workspace", rest: "{root}:orgs:{org}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  403 403  403 403  401 401"},

@@ -95,7 +95,7 @@ func TestO13_WhatIsDeletedIsHiddenEverywhereAndComesBackWhole(t *testing.T) {
 			deleted := hub.Do(t, c.call(as, http.MethodDelete, ""), http.StatusOK)
 			graceOf(t, deleted.JSON, defaultGrace)
 			require.Equal(t, "Terminating", deleted.Text("phase"))
-			// Whoever was answered sees it gone; the other hub follows.
+			// The hub that answered hides it at once; the other hub follows.
 			require.NoError(t, s.shown(hub, c.orgLives, false))
 			framework.Eventually(t, framework.Long, func() error { return s.shown(other, c.orgLives, false) })
 			t.Logf("%s deleted by %s, and hidden on two hubs after %s", c.kind, as, time.Since(began).Round(time.Millisecond))
@@ -130,7 +130,7 @@ func TestO13_WhatIsDeletedIsHiddenEverywhereAndComesBackWhole(t *testing.T) {
 			require.Empty(t, pending(t, hub))
 		}
 	}
-	// A personal Org is its owner's to delete, whoever else is an admin of it.
+	// Only its owner can delete a personal Organization, not its other admins.
 	require.Equal(t, "admin", hub.Do(t, framework.InOrg("carol", http.MethodGet, s.own, "", nil), http.StatusOK).Text("role"))
 	hub.Do(t, framework.InOrg("carol", http.MethodDelete, s.own, "", nil), http.StatusForbidden)
 	hub.Do(t, framework.InOrg("alice", http.MethodDelete, s.own, "", nil), http.StatusOK)

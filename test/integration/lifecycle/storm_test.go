@@ -81,7 +81,7 @@ func leave(t testing.TB, hub *framework.Hub, id string, c call, part func([]byte
 type posts struct {
 	name string
 	call func(i int) call
-	// whole counts what there is, or tells what of it is half-made.
+	// whole counts the complete objects; its error names incomplete ones.
 	whole func() (int, error)
 }
 

@@ -177,7 +177,7 @@ func TestOfTwoWhoDemoteWhomTheyReadExactlyOneDoes(t *testing.T) {
 		}
 		require.LessOrEqual(t, won, 1, "%s | %s", answers[0].Raw, answers[1].Raw)
 		round += won
-		// As it was, whoever won.
+		// Restore the role, whichever request won.
 		framework.Eventually(t, framework.Long, func() error {
 			a, err := hubs[0].Try(framework.InOrg("alice", http.MethodPost, org, "/members", framework.Adding("bob", "admin")))
 			if err == nil && a.Code == http.StatusConflict {
