@@ -47,6 +47,10 @@
 //     are derived from it, and controllers restore each of them after any change.
 //   - A row of the UserMembershipIndex counts only while the Membership behind it exists:
 //     a stale or forged row grants nothing.
+//   - In a child Workspace, rights of people come from Memberships alone. kcp enforces it with
+//     a ValidatingAdmissionPolicy that the hub keeps there: it refuses, among others, bindings
+//     to subjects that are not ServiceAccounts of that Workspace. A demoted admin, an
+//     accomplice or a group binding therefore leaves nothing to clean up.
 //   - The roles of a Workspace list API groups and verbs and use no wildcard: a wildcard
 //     would grant writes to the LogicalCluster, and the verbs escalate, bind and
 //     impersonate.
