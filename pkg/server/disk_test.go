@@ -21,7 +21,7 @@ import (
 // measured is a disk with as much room as it is told.
 type measured struct {
 	*dataDisk
-	ctx     context.Context //nolint:containedctx // the logger's
+	ctx     context.Context
 	metrics *prometheus.Registry
 	lines   *observer.ObservedLogs
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
 
-// CustomResourcesAnnotation, on a child Workspace, lists the names of the
+// CustomResourcesAnnotation is set on a child Workspace. It lists the names of the
 // CustomResourceDefinitions in it that its roles cover, separated by commas. All replicas
 // learn of them from it: an APIExport cannot claim CustomResourceDefinitions (pkg/kcp).
 const CustomResourcesAnnotation = v1alpha1.GroupName + "/custom-resources"

@@ -65,7 +65,7 @@ func load(client *http.Client, url string, header http.Header, connections int, 
 }
 
 func once(client *http.Client, url string, header http.Header) error {
-	r, err := http.NewRequest(http.MethodGet, url, http.NoBody) //nolint:noctx // the client has a timeout
+	r, err := http.NewRequest(http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err
 	}

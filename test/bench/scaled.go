@@ -272,7 +272,7 @@ func (s *scaled) everybody() (names, clusters []string) {
 }
 
 func (s *scaled) costOf(read scaledRead) (cost, error) {
-	r, err := http.NewRequest(http.MethodGet, read.path, http.NoBody) //nolint:noctx // the handler does not block
+	r, err := http.NewRequest(http.MethodGet, read.path, http.NoBody)
 	if err != nil {
 		return cost{}, err
 	}

@@ -161,7 +161,7 @@ func (w way) createMap() (string, error) {
 }
 
 func (w way) write(method, url, kind, body string) ([]byte, error) {
-	r, err := http.NewRequest(method, url, strings.NewReader(body)) //nolint:noctx // the client has a timeout
+	r, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func TestKill_underLoadLosesNoAnsweredRequest(t *testing.T) {
 			working.Go(func() { failures <- w.work() })
 		}
 		// Some workers always have a request in progress.
-		moment, cancel := context.WithTimeout(t.Context(), time.Duration(rand.Int64N(int64(2*time.Second)))) //nolint:gosec // a moment, not a secret
+		moment, cancel := context.WithTimeout(t.Context(), time.Duration(rand.Int64N(int64(2*time.Second))))
 		<-moment.Done()
 		cancel()
 		l.hub.Kill()
@@ -119,14 +119,14 @@ func (w *worker) work() error {
 // step sends one request. done is false if it got no answer.
 func (w *worker) step() (done bool, err error) {
 	role := w.role[0]
-	switch n := rand.IntN(4); { //nolint:gosec // chance, not a secret
+	switch n := rand.IntN(4); {
 	case n == 0 && len(w.deleted) < maxWorkspaces:
 		err := w.create()
 		return err == nil, nil
 	case n == 1 && len(w.deleted) > 0:
 		return w.flip()
 	case role == "":
-		want := []v1alpha1.Role{v1alpha1.RoleAdmin, v1alpha1.RoleMember}[rand.IntN(2)] //nolint:gosec // likewise
+		want := []v1alpha1.Role{v1alpha1.RoleAdmin, v1alpha1.RoleMember}[rand.IntN(2)]
 		return w.become(want, addTo(inOrg, string(want), false))
 	case n == 2:
 		return w.become("", remove(inOrg, "?cascade=true"))

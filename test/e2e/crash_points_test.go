@@ -192,7 +192,7 @@ func every(of, shard int, when string) func(writes int) []point {
 
 // sample selects some points.
 func sample(writes int) (points []point) {
-	order := rand.New(rand.NewPCG(1, uint64(writes))).Perm(writes) //nolint:gosec // the same each time
+	order := rand.New(rand.NewPCG(1, uint64(writes))).Perm(writes)
 	for i := range min(samples, writes) {
 		turn := day()*samples + i
 		p := point{1 + order[turn%writes], "after"}

@@ -65,7 +65,7 @@ func TestKill_duringCreatesLosesNothing(t *testing.T) {
 			creating.Wait()
 			close(acknowledged)
 		}()
-		for range acknowledged { //nolint:revive // drained so that no creator hangs
+		for range acknowledged {
 		}
 		h = startHub(t, dir, port)
 	}

@@ -90,7 +90,7 @@ func (c *Client) send(r Call) (Answer, error) {
 		}
 		body = bytes.NewReader(raw)
 	}
-	request, err := http.NewRequest(r.Method, c.URL+r.Path, body) //nolint:noctx // the client has a time-out
+	request, err := http.NewRequest(r.Method, c.URL+r.Path, body)
 	if err != nil {
 		return Answer{}, err
 	}

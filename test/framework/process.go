@@ -84,7 +84,7 @@ type Process struct {
 
 // StartProcess starts a program.
 func StartProcess(path string, args ...string) (*Process, error) {
-	p := &Process{Output: &Output{}, cmd: exec.Command(path, args...), ended: make(chan struct{})} //nolint:noctx // it outlives any one test
+	p := &Process{Output: &Output{}, cmd: exec.Command(path, args...), ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.Output, p.Output
 	// It must not survive the tests, however they end.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -17,7 +17,7 @@ func lock(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock the data folder of kcp: %w", err)
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a descriptor is a small number
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == nil {
 		return f, nil
 	}

@@ -79,7 +79,7 @@ func (i *Informer[T]) OnChange(h Handler[T]) { i.handlers = append(i.handlers, h
 func (i *Informer[T]) start(ctx context.Context, url string, full func()) {
 	client := i.clients.REST(url+"/clusters/*", i.gvr.GroupVersion())
 	logger := log.From(ctx).With(zap.String("resource", i.gvr.Resource))
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(ctx) //nolint:gosec // the stop of the endpoint is this cancel
 	e := &endpoint[T]{store: newStore(&i.objects, i.prepare, i.notify, full), stop: cancel, done: make(chan struct{})}
 	reflector := cache.NewReflectorWithOptions(i.source(client), i.empty(), e.store, cache.ReflectorOptions{})
 	i.mu.Lock()

@@ -30,7 +30,7 @@ func refuses(w http.ResponseWriter, code int, reason metav1.StatusReason) {
 	}
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: string(reason), //nolint:gosec // an HTTP status fits
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: string(reason),
 	})
 }
 
@@ -50,7 +50,7 @@ func (t torn) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 // the one that is hit.
 func oneIn(n uint32, hit fault) fault {
 	var mu sync.Mutex
-	lots := rand.New(rand.NewPCG(1, uint64(n))) //nolint:gosec // lots, not secrets
+	lots := rand.New(rand.NewPCG(1, uint64(n)))
 	return func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
 		mu.Lock()
 		drawn := lots.Uint32N(n) == 0

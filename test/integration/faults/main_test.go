@@ -8,8 +8,6 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-type call = framework.Call
-
 // kcp is the group's own; TestMain starts it.
 var kcp *framework.KCP
 

@@ -23,7 +23,7 @@ func Free(dir string) (int64, error) {
 // cannot do that the error is an errors.ErrUnsupported.
 func Allocate(f *os.File, offset, n int64) error {
 	for {
-		err := syscall.Fallocate(int(f.Fd()), keepSize, offset, n) //nolint:gosec // a descriptor is a small number
+		err := syscall.Fallocate(int(f.Fd()), keepSize, offset, n)
 		if !errors.Is(err, syscall.EINTR) {
 			return err
 		}
