@@ -81,8 +81,8 @@ func newControllers(d reconciler.Deps, in *views.Informers, config Config) *cont
 	in.ClusterRoles.OnChange(onCluster[*rbacv1.ClusterRole](c.wakeDerived))
 	in.ClusterRoleBindings.OnChange(onCluster[*rbacv1.ClusterRoleBinding](c.wakeDerived))
 	in.Bindings.OnChange(onCluster[*kcpapisv1alpha2.APIBinding](c.wakeDerived))
-	in.Policies.OnChange(onCluster[*admissionv1.ValidatingAdmissionPolicy](c.wakeContent))
-	in.PolicyBindings.OnChange(onCluster[*admissionv1.ValidatingAdmissionPolicyBinding](c.wakeContent))
+	d.Views.OnPolicy(func(p views.Change[*admissionv1.ValidatingAdmissionPolicy]) { c.wakeContent(p.Cluster()) })
+	d.Views.OnPolicyBinding(func(b views.Change[*admissionv1.ValidatingAdmissionPolicyBinding]) { c.wakeContent(b.Cluster()) })
 	return c
 }
 

@@ -4,6 +4,7 @@ import (
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -110,6 +111,9 @@ type kinds struct {
 	namespaces          kind[*corev1.Namespace]
 	clusterRoles        kind[*rbacv1.ClusterRole]
 	clusterRoleBindings kind[*rbacv1.ClusterRoleBinding]
+
+	policies       kind[*admissionv1.ValidatingAdmissionPolicy]
+	policyBindings kind[*admissionv1.ValidatingAdmissionPolicyBinding]
 }
 
 func newKinds(v *Views) kinds {
@@ -127,6 +131,8 @@ func newKinds(v *Views) kinds {
 		namespaces:          kind[*corev1.Namespace]{moved: namespaceMoved, refs: refsIn[*corev1.Namespace](v)},
 		clusterRoles:        kind[*rbacv1.ClusterRole]{moved: clusterRoleMoved, refs: refsIn[*rbacv1.ClusterRole](v)},
 		clusterRoleBindings: kind[*rbacv1.ClusterRoleBinding]{moved: clusterRoleBindingMoved, refs: refsIn[*rbacv1.ClusterRoleBinding](v)},
+		policies:            kind[*admissionv1.ValidatingAdmissionPolicy]{moved: policyMoved, refs: refsIn[*admissionv1.ValidatingAdmissionPolicy](v)},
+		policyBindings:      kind[*admissionv1.ValidatingAdmissionPolicyBinding]{moved: policyBindingMoved, refs: refsIn[*admissionv1.ValidatingAdmissionPolicyBinding](v)},
 	}
 }
 
@@ -192,6 +198,17 @@ func (v *Views) OnClusterRoleBinding(f func(Change[*rbacv1.ClusterRoleBinding]))
 	v.kinds.clusterRoleBindings.subscribe(f)
 }
 
+// OnPolicy subscribes to the hub's ValidatingAdmissionPolicies in child Workspaces. The
+// cache has a hash of the spec, which is in the metadata.
+func (v *Views) OnPolicy(f func(Change[*admissionv1.ValidatingAdmissionPolicy])) {
+	v.kinds.policies.subscribe(f)
+}
+
+// OnPolicyBinding subscribes to the bindings of these policies.
+func (v *Views) OnPolicyBinding(f func(Change[*admissionv1.ValidatingAdmissionPolicyBinding])) {
+	v.kinds.policyBindings.subscribe(f)
+}
+
 // listen gives every informer the handler of its kind.
 func (v *Views) listen(in *Informers) {
 	in.Users.OnChange(v.kinds.users.handler(&v.waiters))
@@ -206,6 +223,8 @@ func (v *Views) listen(in *Informers) {
 	in.Namespaces.OnChange(v.kinds.namespaces.handler(&v.waiters))
 	in.ClusterRoles.OnChange(v.kinds.clusterRoles.handler(&v.waiters))
 	in.ClusterRoleBindings.OnChange(v.kinds.clusterRoleBindings.handler(&v.waiters))
+	in.Policies.OnChange(v.kinds.policies.handler(&v.waiters))
+	in.PolicyBindings.OnChange(v.kinds.policyBindings.handler(&v.waiters))
 }
 
 // workspaceHandler tells the Workspaces of Organizations from child Workspaces.

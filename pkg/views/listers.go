@@ -6,6 +6,7 @@ import (
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -43,6 +44,10 @@ type Listers struct {
 	Namespaces          Lister[*corev1.Namespace]
 	ClusterRoles        Lister[*rbacv1.ClusterRole]
 	ClusterRoleBindings Lister[*rbacv1.ClusterRoleBinding]
+
+	// Policies and PolicyBindings have the hash of the spec only.
+	Policies       Lister[*admissionv1.ValidatingAdmissionPolicy]
+	PolicyBindings Lister[*admissionv1.ValidatingAdmissionPolicyBinding]
 }
 
 func listersOf(in *Informers) Listers {
@@ -51,6 +56,7 @@ func listersOf(in *Informers) Listers {
 		Workspaces: in.Workspaces, Initializing: in.Initializing, Inactive: in.Inactive,
 		OrgBindings: in.OrgBindings, Bindings: in.Bindings,
 		Namespaces: in.Namespaces, ClusterRoles: in.ClusterRoles, ClusterRoleBindings: in.ClusterRoleBindings,
+		Policies: in.Policies, PolicyBindings: in.PolicyBindings,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -190,4 +191,12 @@ func clusterRoleMoved(old, new *rbacv1.ClusterRole) Fields {
 func clusterRoleBindingMoved(old, new *rbacv1.ClusterRoleBinding) Fields {
 	return metadataMoved(old, new) |
 		among(Spec, old.RoleRef != new.RoleRef || differ(old.Subjects, new.Subjects))
+}
+
+func policyMoved(old, new *admissionv1.ValidatingAdmissionPolicy) Fields {
+	return metadataMoved(old, new) | among(Spec, differ(old.Spec, new.Spec))
+}
+
+func policyBindingMoved(old, new *admissionv1.ValidatingAdmissionPolicyBinding) Fields {
+	return metadataMoved(old, new) | among(Spec, differ(old.Spec, new.Spec))
 }

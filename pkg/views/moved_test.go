@@ -8,6 +8,7 @@ import (
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -142,6 +143,14 @@ func TestMoved_ofEveryKind(t *testing.T) {
 	testMoved(t, namespaceMoved, &corev1.Namespace{}, moves[*corev1.Namespace]{
 		Spec:   {func(n *corev1.Namespace) { n.Spec.Finalizers = []corev1.FinalizerName{"x"} }},
 		Status: {func(n *corev1.Namespace) { n.Status.Phase = corev1.NamespaceTerminating }},
+	})
+	testMoved(t, policyMoved, &admissionv1.ValidatingAdmissionPolicy{}, moves[*admissionv1.ValidatingAdmissionPolicy]{
+		Metadata: {note[*admissionv1.ValidatingAdmissionPolicy](tenancy.SpecHashAnnotation)},
+		Spec:     {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Variables = []admissionv1.Variable{{Name: "x"}} }},
+	})
+	testMoved(t, policyBindingMoved, &admissionv1.ValidatingAdmissionPolicyBinding{}, moves[*admissionv1.ValidatingAdmissionPolicyBinding]{
+		Metadata: {note[*admissionv1.ValidatingAdmissionPolicyBinding](tenancy.SpecHashAnnotation)},
+		Spec:     {func(b *admissionv1.ValidatingAdmissionPolicyBinding) { b.Spec.PolicyName = "x" }},
 	})
 	testMoved(t, clusterRoleMoved, &rbacv1.ClusterRole{}, moves[*rbacv1.ClusterRole]{
 		Spec: {
