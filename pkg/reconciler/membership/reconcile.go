@@ -1,5 +1,3 @@
-// Package membership says in a Membership's status what became of it. It writes
-// nothing else: bindings are the access controller's, rows the index controller's.
 package membership
 
 import (

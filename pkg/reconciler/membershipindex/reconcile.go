@@ -1,5 +1,3 @@
-// Package membershipindex derives each User's UserMembershipIndex from the
-// Memberships, and is its only writer (O-3).
 package membershipindex
 
 import (
@@ -12,10 +10,10 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Config is what the reconciler reads from memory and writes to kcp.
+// Config are the caches that the reconciler reads and its writes to kcp.
 type Config struct {
 	User func(name string) (*v1alpha1.User, bool)
-	// Places are where the User is, by their Memberships.
+	// Places returns the Memberships of a User with their Organizations and Workspaces.
 	Places func(user string) []tenancy.Place
 	Index  func(user string) (*v1alpha1.UserMembershipIndex, bool)
 
@@ -24,7 +22,7 @@ type Config struct {
 	Delete func(ctx context.Context, i *v1alpha1.UserMembershipIndex) error
 }
 
-// New returns the reconciler; its keys are named after Users.
+// New returns the reconciler. The name of a key is that of a User.
 func New(c Config) controller.Func {
 	return func(ctx context.Context, key controller.Key) (controller.Result, error) {
 		have, exists := c.Index(key.Name)
