@@ -173,21 +173,12 @@ func (c *controllers) onMembership(old, new *v1alpha1.Membership) {
 	if old != nil && new != nil && !controller.Wakes(old, new) {
 		return
 	}
-	stops := tenancy.StopsBinding(old, new)
 	if ref := m.Spec.WorkspaceRef; ref != nil {
 		at := controller.Key{Cluster: cluster, Name: ref.Name}
-		if stops {
-			c.accessReconciler.Ended(at, m.Spec.UserRef.Name)
-		}
 		c.wakeWorkspace(at)
 		return
 	}
 	if org, ok := c.views.OrgByCluster(cluster); ok {
-		for _, ws := range c.views.Workspaces(org.UUID()) {
-			if stops {
-				c.accessReconciler.Ended(controller.Key{Cluster: cluster, Name: ws.UUID}, m.Spec.UserRef.Name)
-			}
-		}
 		c.wakeWorkspaces(org)
 	}
 }

@@ -112,7 +112,6 @@ func (c *controllers) accessConfig(w *writes) access.Config {
 		Membership:   c.views.Membership,
 		User:         c.views.ByName,
 		Bindings:     c.in.ClusterRoleBindings.InCluster,
-		Seen:         c.workspaceBindings.Seen,
 		ClusterRoles: c.in.ClusterRoles.InCluster,
 		WriteRole: func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error {
 			return replace(ctx, w.clients.ClusterRoles(cluster), r)
@@ -126,9 +125,6 @@ func (c *controllers) accessConfig(w *writes) access.Config {
 		RemoveBinding: func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error {
 			return remove(ctx, w.clients.ClusterRoleBindings(cluster), b)
 		},
-		EmptyBinding: w.emptyBinding,
-		Unbind:       w.unbind,
-		Clock:        c.config.Clock,
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
-	"github.com/kcp-dev/sdk/apis/third_party/conditions/util/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -45,7 +44,8 @@ func (b Bindings) Right(held *kcpapisv1alpha2.APIBinding) bool {
 }
 
 // Keep repairs the bindings of a logical cluster: it recreates missing ones and accepts
-// claims that are not accepted, such as those that a newer version of the hub added. watched
+// claims that are not accepted. Claims that a newer version of the hub added are accepted
+// without a message, because a Workspace that exists is Ready without them. watched
 // is the current condition Watched, or nil for a new logical cluster. forced lists the
 // bindings in kcp even if the cache is as desired. waiting says what is missing, or is empty;
 // after is the time until the next check.
@@ -69,20 +69,6 @@ func (b Bindings) Keep(ctx context.Context, cluster string, watched *metav1.Cond
 		after = recheckRepair
 	}
 	return waiting, after, err
-}
-
-// Seen reports whether kcp has applied the claims of the bindings, so that informers see the
-// claimed objects. If an object of a tenant prevents that, kcp sets the condition
-// PermissionClaimsApplied to False and shows all other objects. That counts as applied, so
-// that tenants cannot keep a logical cluster from being ready.
-func (b Bindings) Seen(cluster string) bool {
-	held := b.Held(cluster)
-	return b.whole(cluster) && !slices.ContainsFunc(b.Wanted, func(want *kcpapisv1alpha2.APIBinding) bool {
-		return !slices.ContainsFunc(held, func(h *kcpapisv1alpha2.APIBinding) bool {
-			return sameExport(want, h) && (conditions.IsFalse(h, kcpapisv1alpha2.PermissionClaimsApplied) ||
-				!slices.ContainsFunc(want.Spec.PermissionClaims, func(c kcpapisv1alpha2.AcceptablePermissionClaim) bool { return !applied(h, c) }))
-		})
-	})
 }
 
 // whole reports whether the cache has all bindings as desired. Of two bindings of one export
@@ -138,6 +124,10 @@ func compare(want *kcpapisv1alpha2.APIBinding, held []kcpapisv1alpha2.APIBinding
 		switch {
 		case as && b.Status.Phase == kcpapisv1alpha2.APIBindingPhaseBound:
 			return nil, ""
+		case !as && b.Status.Phase == kcpapisv1alpha2.APIBindingPhaseBound && onlyNew(want.Spec.PermissionClaims, b):
+			write = b.DeepCopy()
+			write.Spec.PermissionClaims = claims
+			return write, ""
 		case as && write == nil:
 			waiting = "kcp is binding " + export
 		case !as:
@@ -186,6 +176,21 @@ func accepted(want, held []kcpapisv1alpha2.AcceptablePermissionClaim) (claims []
 		}
 	}
 	return claims, as
+}
+
+// onlyNew reports whether all claims that a binding lacks are new to it: it accepts others,
+// and kcp never applied those.
+func onlyNew(want []kcpapisv1alpha2.AcceptablePermissionClaim, b *kcpapisv1alpha2.APIBinding) bool {
+	var older []kcpapisv1alpha2.AcceptablePermissionClaim
+	for _, w := range want {
+		if slices.ContainsFunc(b.Spec.PermissionClaims, func(c kcpapisv1alpha2.AcceptablePermissionClaim) bool { return c.EqualGRI(w.PermissionClaim) }) {
+			older = append(older, w)
+		} else if applied(b, w) {
+			return false
+		}
+	}
+	_, as := accepted(older, b.Spec.PermissionClaims)
+	return as && len(older) > 0
 }
 
 // takenBack reports whether kcp has removed the claims that are not accepted from

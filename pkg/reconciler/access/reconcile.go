@@ -5,15 +5,10 @@ package access
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -30,10 +25,8 @@ type Config struct {
 	Memberships func(orgCluster, workspace string) []*v1alpha1.Membership
 	Membership  func(orgCluster, name string) (*v1alpha1.Membership, bool)
 	User        func(name string) (*v1alpha1.User, bool)
-	// Bindings are the hub's own in a logical cluster. Seen tells whether they are all:
-	// a tenant may hide them from the hub for a while.
+	// Bindings are the hub's own in a logical cluster.
 	Bindings func(cluster string) []*rbacv1.ClusterRoleBinding
-	Seen     func(cluster string) bool
 	// ClusterRoles are all in a logical cluster, tenants' among them.
 	ClusterRoles func(cluster string) []*rbacv1.ClusterRole
 
@@ -41,48 +34,28 @@ type Config struct {
 	RemoveRole    func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error
 	WriteBinding  func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
 	RemoveBinding func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
-	// EmptyBinding takes all subjects out of a binding of the hub's, however often it is
-	// written meanwhile, and all finalizers, which would keep it.
-	EmptyBinding func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
-	// Unbind takes the person of a username out of all bindings in a logical cluster
-	// that tenants made, and out of those of the hub's that are not as one of the wanted.
-	Unbind func(ctx context.Context, cluster, identity string, wanted []*rbacv1.ClusterRoleBinding) error
-
-	Clock clock.PassiveClock
 }
 
 // Reconciler keeps the bindings.
-type Reconciler struct {
-	config Config
-	ended  ended
-}
+type Reconciler struct{ config Config }
 
 // New returns the reconciler.
-func New(c Config) *Reconciler {
-	return &Reconciler{config: c, ended: ended{clock: c.Clock, at: map[place]end{}, held: map[types.UID]time.Time{}}}
-}
+func New(c Config) *Reconciler { return &Reconciler{config: c} }
 
 // Reconcile makes the bindings of one Workspace as they should be.
 func (r *Reconciler) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
-	// Read before the grants, which then know of it: a right that ends during the pass
-	// is for the next one, not to be taken for one that was given again.
-	ended := r.ended.of(key)
-	cluster, due, c := r.changes(key, "")
+	cluster, c := r.changes(key, "")
 	if cluster == "" {
 		return controller.Result{}, nil
 	}
 	changes, within := errgroup.WithContext(ctx)
 	changes.SetLimit(16)
 	// Rights that ended go first.
-	each(within, changes, cluster, c.RemoveBindings, func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error {
-		return r.removeBinding(ctx, cluster, b, due.wanted)
-	})
+	each(within, changes, cluster, c.RemoveBindings, r.config.RemoveBinding)
 	each(within, changes, cluster, c.RemoveRoles, r.config.RemoveRole)
 	each(within, changes, cluster, c.WriteRoles, r.config.WriteRole)
 	each(within, changes, cluster, c.WriteBindings, r.config.WriteBinding)
-	failed := changes.Wait()
-	after, err := r.sweep(ctx, cluster, ended, due)
-	return controller.Result{RequeueAfter: after}, errors.Join(failed, err)
+	return controller.Result{}, changes.Wait()
 }
 
 func each[T any](ctx context.Context, g *errgroup.Group, cluster string, objects []T, f func(context.Context, string, T) error) {
@@ -91,63 +64,24 @@ func each[T any](ctx context.Context, g *errgroup.Group, cluster string, objects
 	}
 }
 
-// removeBinding ends a right. A finalizer that tenants gave the binding would keep it,
-// so it is emptied first. Whoever could write bindings keeps nothing that they could
-// have bound themselves to: while they could, it gave them nothing, so nothing is lost
-// with it. As their binding is empty, nothing new is bound while the old is looked
-// for, and it goes last, so that a pass that was stopped is known from it.
-func (r *Reconciler) removeBinding(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding, wanted []*rbacv1.ClusterRoleBinding) error {
-	if len(b.Subjects) > 0 || len(b.Finalizers) > 0 {
-		if err := r.config.EmptyBinding(ctx, cluster, b); err != nil {
-			return err
-		}
-		if len(b.Finalizers) > 0 {
-			r.ended.emptied(b.UID)
-		}
-	}
-	if user, ok := r.config.User(tenancy.BoundAtWill(b)); ok {
-		if err := r.config.Unbind(ctx, cluster, user.Spec.RBACIdentity, wanted); err != nil {
-			return err
-		}
-	}
-	if !r.ended.copied(b.UID) {
-		return fmt.Errorf("%w: kcp's copy of a binding is to be empty before it goes", controller.ErrRetry)
-	}
-	return r.config.RemoveBinding(ctx, cluster, b)
-}
-
-// Missing counts what is not as it should be in a Workspace; what is not seen counts.
+// Missing counts what is not as it should be in a Workspace.
 func (r *Reconciler) Missing(key controller.Key) int {
-	cluster, _, c := r.changes(key, "")
-	return c.Count() + r.unseen(cluster)
+	_, c := r.changes(key, "")
+	return c.Count()
 }
 
-// MissingOf counts what of one person is not as it should be in a Workspace; what is
-// not seen counts.
+// MissingOf counts what of one person is not as it should be in a Workspace.
 func (r *Reconciler) MissingOf(key controller.Key, user string) int {
-	cluster, _, c := r.changes(key, user)
-	return c.OnlyOf(user).Count() + r.unseen(cluster)
-}
-
-func (r *Reconciler) unseen(cluster string) int {
-	if cluster == "" || r.config.Seen(cluster) {
-		return 0
-	}
-	return 1
-}
-
-// due is what people are to have in a Workspace.
-type due struct {
-	grants []tenancy.Grant
-	wanted []*rbacv1.ClusterRoleBinding
+	_, c := r.changes(key, user)
+	return c.OnlyOf(user).Count()
 }
 
 // changes compares what is with what should be. Of the Memberships only those of
 // one person count where only names them; what is found of others then is wrong.
-func (r *Reconciler) changes(key controller.Key, only string) (cluster string, d due, c tenancy.AccessChanges) {
+func (r *Reconciler) changes(key controller.Key, only string) (cluster string, c tenancy.AccessChanges) {
 	org, ws, ok := r.config.Workspace(key)
 	if !ok || !ws.KCPReady {
-		return "", d, c
+		return "", c
 	}
 	roles := r.config.ClusterRoles(ws.ClusterID)
 	var memberships []*v1alpha1.Membership
@@ -163,11 +97,10 @@ func (r *Reconciler) changes(key controller.Key, only string) (cluster string, d
 			}
 		}
 	}
-	d.grants = tenancy.Grants(org, ws.UUID, memberships, r.config.User)
-	access := tenancy.AccessOf(ws.UUID, d.grants, func(name string) bool {
+	grants := tenancy.Grants(org, ws.UUID, memberships, r.config.User)
+	access := tenancy.AccessOf(ws.UUID, grants, func(name string) bool {
 		// kcp goes by its copy of one that is being deleted, and shows another.
 		return slices.ContainsFunc(roles, func(r *rbacv1.ClusterRole) bool { return r.Name == name && r.DeletionTimestamp.IsZero() })
 	})
-	d.wanted = access.Bindings
-	return ws.ClusterID, d, access.Changes(roles, r.config.Bindings(ws.ClusterID))
+	return ws.ClusterID, access.Changes(roles, r.config.Bindings(ws.ClusterID))
 }

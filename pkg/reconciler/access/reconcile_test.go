@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -76,11 +75,7 @@ func TestO15_BindingsFollowTheMemberships(t *testing.T) {
 			return u, name != ""
 		},
 		Bindings: in.list, WriteBinding: in.write, RemoveBinding: in.remove,
-		EmptyBinding: func(context.Context, string, *rbacv1.ClusterRoleBinding) error { return nil },
-		Unbind:       func(context.Context, string, string, []*rbacv1.ClusterRoleBinding) error { return nil },
-		Seen:         func(string) bool { return true },
 		ClusterRoles: func(string) []*rbacv1.ClusterRole { return nil },
-		Clock:        clock.RealClock{},
 	})
 	reconcile := func() []string {
 		_, err := r.Reconcile(t.Context(), controller.Key{Cluster: "org", Name: "w"})
