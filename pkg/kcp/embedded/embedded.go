@@ -23,20 +23,21 @@ import (
 // host is the only address that anything here listens on.
 const host = "127.0.0.1"
 
-// Audience is what bots' tokens are issued for, beside kcp's own (O-14).
+// Audience is the audience of bots' tokens, besides kcp's own (O-14).
 const Audience = "kedge"
 
 const issuer = "https://kcp.default.svc"
 
-// Options say where a kcp keeps its data and what it listens on.
+// Options configure an embedded kcp.
 type Options struct {
-	// Dir holds everything: etcd's data, certificates, keys, admin.kubeconfig.
+	// Dir is the directory of all data: etcd's files, certificates, keys and
+	// admin.kubeconfig.
 	Dir string
-	// Port is kcp's, EtcdClientPort and EtcdPeerPort are etcd's, all on loopback;
-	// 0 chooses a free one, once for a Dir: kcp keeps URLs with its port in what it
-	// stores.
+	// Port is kcp's port; EtcdClientPort and EtcdPeerPort are etcd's. All are on
+	// loopback. 0 chooses a free port once for a Dir, because kcp stores URLs that
+	// contain its port.
 	Port, EtcdClientPort, EtcdPeerPort int
-	// TokenFile is a CSV of static tokens as kube-apiserver's; empty for none.
+	// TokenFile is a CSV file of static tokens, as kube-apiserver's; empty for none.
 	TokenFile string
 }
 
@@ -47,9 +48,8 @@ type Server struct {
 	locked  *os.File
 }
 
-// New checks the options, makes the folder, takes it for this process and chooses
-// ports. A folder or a port that is taken is an error that names the hub's flag for
-// it.
+// New checks the options, creates and locks the directory, and chooses ports. The error
+// for a directory or port in use names the hub's flag for it.
 func New(options Options) (*Server, error) {
 	if err := os.MkdirAll(options.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data folder of kcp: %w", err)
@@ -65,7 +65,7 @@ func New(options Options) (*Server, error) {
 	return &Server{options: options, ready: make(chan struct{}), locked: locked}, nil
 }
 
-// Ready is closed when kcp serves and its root workspace is complete.
+// Ready is closed when kcp serves and its root workspace is set up.
 func (s *Server) Ready() <-chan struct{} { return s.ready }
 
 // KubeconfigPath is where kcp writes its admin's kubeconfig, mode 0600.
@@ -73,8 +73,8 @@ func (s *Server) KubeconfigPath() string {
 	return filepath.Join(s.options.Dir, "admin.kubeconfig")
 }
 
-// AdminConfig is the admin's client configuration, for the base URL of kcp. It
-// can be had once Ready is closed.
+// AdminConfig returns the admin's client configuration for the base URL of kcp. It is
+// available once Ready is closed.
 func (s *Server) AdminConfig() (*rest.Config, error) {
 	raw, err := clientcmd.LoadFromFile(s.KubeconfigPath())
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Server) AdminConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// Run starts etcd and kcp, and ends when ctx does, kcp first and etcd after it.
+// Run runs etcd and kcp until ctx ends. It stops kcp first and etcd after it.
 func (s *Server) Run(ctx context.Context) error {
 	defer func() { _ = s.locked.Close() }()
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
@@ -99,17 +99,18 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("configure kcp: %w", err)
 	}
-	// There is one server. kcp assumes three and then lets every new CRD wait for
-	// five seconds, so that the others may hear of it.
+	// There is one server. kcp assumes three by default and then delays every new CRD by
+	// five seconds, so that the others can see it.
 	config.ApiExtensions.ExtraConfig.MasterCount = 1
 	completedConfig, err := config.Complete()
 	if err != nil {
 		return fmt.Errorf("configure kcp: %w", err)
 	}
-	// kcp's shutdown still talks to etcd, so etcd has a context of its own that
-	// ends after it.
+	// kcp needs etcd until it has shut down, so etcd has a context of its own that ends
+	// later.
 	etcdCtx, stopEtcd := context.WithCancel(context.WithoutCancel(ctx))
-	// etcd calls its own shutdown an error; what keeps it from starting is returned.
+	// etcd logs its own shutdown as an error. Errors that keep it from starting are
+	// returned.
 	completedConfig.EmbeddedEtcd.Config.LogLevel = "panic"
 	etcd := embeddedetcd.NewServer(completedConfig.EmbeddedEtcd)
 	blocks := newReserve(completedConfig.EmbeddedEtcd.Dir)
@@ -129,7 +130,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("make kcp: %w", err)
 	}
 	if err := kcp.AddPostStartHook("kedge-hub-ready", func(hook genericapiserver.PostStartHookContext) error {
-		// The hook must return for kcp to call itself healthy.
+		// kcp reports healthy only after the hook has returned.
 		go func() {
 			kcp.WaitForPhase1Finished()
 			if hook.Err() == nil {
@@ -146,8 +147,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// startEtcd makes an error of the panic with which etcd answers a disk that is full,
-// or data that it cannot read. etcd itself has logged what was wrong.
+// startEtcd starts etcd and turns its panic at a full disk or unreadable data into an
+// error. etcd has logged the cause.
 func startEtcd(ctx context.Context, etcd *embeddedetcd.Server) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -165,7 +166,7 @@ func (s *Server) complete(ctx context.Context) (*serveroptions.CompletedOptions,
 	serving.BindAddress = net.ParseIP(host)
 	serving.BindPort = s.options.Port
 	o.GenericControlPlane.GenericServerRunOptions.AdvertiseAddress = serving.BindAddress
-	// Without these kcp publishes the machine's first other address.
+	// Without these kcp publishes the machine's first address that is not loopback.
 	o.Extra.ShardBaseURL, o.Extra.ShardExternalURL, o.Extra.ShardVirtualWorkspaceURL = base, base, base
 	o.Extra.BatteriesIncluded = []string{batteries.Admin}
 	o.HomeWorkspaces.Enabled = false

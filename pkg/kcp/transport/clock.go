@@ -9,43 +9,45 @@ import (
 )
 
 const (
-	// tolerance is how much a clock may be off and still be believed; what is known
-	// of kcp's is not more exact than a part of it.
+	// tolerance is the difference up to which two clocks are taken to agree. kcp's time is
+	// known less exactly than to a second.
 	tolerance = 5 * time.Second
-	// prompt is how fast an answer is whose Date is taken to be exact.
+	// prompt is the time within which an answer's Date is taken to be exact.
 	prompt = time.Second
 )
 
-// Clock is the time that deletions go by: kcp's, so that it is the same for all
-// replicas, whatever their own clocks say. It advances with this process's
-// monotonic clock, and is corrected by what kcp's answers say where the two are
-// more than a few seconds apart. Where kcp's clock jumps, both times stay known; as
-// long as all its answers are slow, its time is known only as well as they allow.
+// Clock is the time of kcp, by which grace periods of deletions are measured: it is the
+// same for all replicas. It advances with this process's monotonic clock, and is
+// corrected from the Date headers of kcp's answers where the two differ by more than
+// tolerance. The time is a range: it covers both times after kcp's clock has jumped, and
+// the whole duration of requests as long as all of them are slow.
 type Clock struct {
 	clock.WithTicker
 	began time.Time
 	times *times
 }
 
-// Clock returns kcp's time, which is local's until kcp says otherwise.
+// Clock returns kcp's time, which is the local time until the first answer.
 func (t *Transport) Clock(local clock.WithTicker) *Clock {
 	k := &Clock{WithTicker: local, began: local.Now(), times: t.times}
 	t.times.use(k.local)
 	return k
 }
 
-// local is the time of this process, which nobody sets.
+// local is the monotonic time of this process.
 func (k *Clock) local() time.Time { return k.began.Add(k.WithTicker.Since(k.began)) }
 
-// Now is the earliest that it can be: a grace that has ended by it has ended.
+// Now is the earliest time that it may be at kcp: a grace period that has ended by Now has
+// ended for sure.
 func (k *Clock) Now() time.Time {
 	return k.local().Add(beyond(k.times.ahead().earliest))
 }
 
-// Since is how much of Now is past since then.
+// Since is the time from t until Now.
 func (k *Clock) Since(t time.Time) time.Duration { return k.Now().Sub(t) }
 
-// Latest returns the latest that it can be, for the beginning of a grace.
+// Latest returns the clock of the latest time that it may be at kcp, by which grace
+// periods begin.
 func (k *Clock) Latest() clock.PassiveClock { return latest{k} }
 
 type latest struct{ *Clock }
@@ -56,18 +58,18 @@ func (k latest) Now() time.Time {
 
 func (k latest) Since(t time.Time) time.Duration { return k.Now().Sub(t) }
 
-// times compare kcp's clock with this process's.
+// times is how far kcp's clock is ahead of this process's.
 type times struct {
 	mu    sync.Mutex
 	local func() time.Time
 	heard bool
 	known span
-	// settled is whether a prompt answer will not make what is known any narrower: it
-	// is from one already, or kcp's clock has jumped.
+	// settled means that prompt answers no longer narrow the range: it is from one
+	// already, or kcp's clock has jumped.
 	settled bool
 }
 
-// span is how far kcp's clock is ahead, at the least and at the most.
+// span is how far kcp's clock is ahead, at least and at most.
 type span struct{ earliest, latest time.Duration }
 
 func (s span) overlaps(o span) bool { return s.earliest <= o.latest && o.earliest <= s.latest }
@@ -82,7 +84,7 @@ func (t *times) use(local func() time.Time) {
 	t.local, t.heard, t.known, t.settled = local, false, span{}, false
 }
 
-// now is this process's time, if it is compared.
+// now is this process's time; ok is false if there is no Clock.
 func (t *times) now() (now time.Time, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,8 +107,8 @@ func beyond(offset time.Duration) time.Duration {
 	return offset
 }
 
-// answered learns from the Date of what was asked then. A Date is in whole seconds,
-// and of some time between a request and its answer.
+// answered updates the range by the Date of the answer to a request that was sent then. A
+// Date is in whole seconds, and lies between the request and its answer.
 func (t *times) answered(date string, sent time.Time) {
 	at, err := http.ParseTime(date)
 	if err != nil {
@@ -124,12 +126,12 @@ func (t *times) answered(date string, sent time.Time) {
 	case fast, jumped, !t.settled:
 		t.known = t.known.with(said)
 	default:
-		// A slow answer that agrees with what is known better.
+		// A slow answer within the range adds nothing.
 	}
 	t.heard, t.settled = true, t.settled || fast || jumped
 }
 
-// readDates learns kcp's time from every answer.
+// readDates updates kcp's time by every answer.
 func (t *Transport) readDates(next http.RoundTripper) http.RoundTripper {
 	return dated{next: next, times: t.times}
 }

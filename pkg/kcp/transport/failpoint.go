@@ -6,24 +6,27 @@ import (
 	"os"
 	"strings"
 	"sync"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// failPointFile is the variable that names a file which says where the process is
-// to be killed, for tests of what a crash leaves behind. The file is one line,
+// failPointFile is the environment variable that names a file which says where to kill the
+// process, for tests of what a crash leaves behind. The file is one line,
 //
 //	<run-id> <n> <before|after>
 //
-// and may change at any time: the n-th write since the run-id was first seen is
-// the last; 0 is none of them. Every write is told of in the file of the same name
-// with ".log":
+// and may change at any time. The process is killed at the n-th write since the run-id
+// appeared; 0 never kills it. Every write is logged to the file of the same name with
+// ".log":
 //
 //	<run-id> <k> <METHOD> <resource[/subresource]>
 //
-// Renewals of a Lease are no such writes, because when they come is chance.
+// Renewals of a Lease are not counted, because they come at random times.
 const failPointFile = "KEDGE_FAIL_POINT_FILE"
 
-// failPoints kills the process at a write, just before it is sent or just after
-// its answer has come, before the caller knows.
+// failPoints kills the process at a write: just before it is sent, or just after its
+// answer has arrived and before the caller has it.
 type failPoints struct {
 	file string
 
@@ -42,7 +45,7 @@ type failing struct {
 }
 
 func (f failing) RoundTrip(r *http.Request) (*http.Response, error) {
-	resource := resourceIn(r.URL.Path)
+	resource := resourceIn(r)
 	if !mutating(r.Method) || resource == "leases" {
 		return f.next.RoundTrip(r)
 	}
@@ -61,8 +64,8 @@ func (f failing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// point counts a write and returns when it is to kill: "before", "after", or
-// neither. run is empty where the file says nothing.
+// point counts a write and returns when to kill the process: "before", "after", or any
+// other value for not at all. run is empty where the file says nothing.
 func (f *failPoints) point() (run string, k int, when string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,7 +97,7 @@ func (f *failPoints) log(line string) {
 	_ = out.Close()
 }
 
-// kill ends the process as kill -9 does, and does not return.
+// kill ends the process as "kill -9" does, and does not return.
 func kill() {
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = self.Kill()
@@ -102,26 +105,23 @@ func kill() {
 	select {}
 }
 
-// resourceIn is the resource, and the subresource after a slash, of a request's
-// path below ".../clusters/{cluster}/": never a name. It is "-" for any other.
-func resourceIn(path string) string {
-	parts := strings.Split(strings.Trim(path, "/"), "/")
-	for len(parts) > 0 && parts[0] != "clusters" {
-		parts = parts[1:]
-	}
-	switch {
-	case len(parts) > 4 && parts[2] == "api":
-		parts = parts[4:]
-	case len(parts) > 5 && parts[2] == "apis":
-		parts = parts[5:]
-	default:
+// resourceIn returns the resource, and the subresource after a slash, of a request below
+// ".../clusters/{cluster}/". It never returns a name. Any other request is "-".
+func resourceIn(r *http.Request) string {
+	_, below, ok := strings.Cut(r.URL.Path, "/clusters/")
+	if !ok {
 		return "-"
 	}
-	if len(parts) > 2 && parts[0] == "namespaces" && parts[2] != "status" && parts[2] != "finalize" {
-		parts = parts[2:]
+	_, path, _ := strings.Cut(below, "/")
+	inner := r.Clone(r.Context())
+	inner.URL.Path = "/" + path
+	factory := request.RequestInfoFactory{APIPrefixes: map[string]sets.Empty{"api": {}, "apis": {}}, GrouplessAPIPrefixes: map[string]sets.Empty{"api": {}}}
+	info, err := factory.NewRequestInfo(inner)
+	switch {
+	case err != nil || !info.IsResourceRequest:
+		return "-"
+	case info.Subresource != "":
+		return info.Resource + "/" + info.Subresource
 	}
-	if len(parts) > 2 {
-		return parts[0] + "/" + parts[2]
-	}
-	return parts[0]
+	return info.Resource
 }

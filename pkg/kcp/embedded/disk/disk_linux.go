@@ -6,10 +6,11 @@ import (
 	"syscall"
 )
 
-// keepSize is FALLOC_FL_KEEP_SIZE: the blocks are the file's, its size stays.
+// keepSize is FALLOC_FL_KEEP_SIZE: allocate blocks without changing the file's size.
 const keepSize = 1
 
-// Free is how many bytes others than root can still write where dir is.
+// Free returns how many bytes can still be written, by users other than root, to the file
+// system of dir.
 func Free(dir string) (int64, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
@@ -18,9 +19,9 @@ func Free(dir string) (int64, error) {
 	return int64(s.Bavail) * int64(s.Bsize), nil //nolint:gosec,unconvert // a disk is smaller; its blocks' size is another type elsewhere
 }
 
-// Allocate gives a file the blocks of its bytes from offset on, n of them, whether or
-// not it is that long; its size and what it holds do not change. Where the file system
-// cannot do that the error is an errors.ErrUnsupported.
+// Allocate allocates the blocks of n bytes of a file from offset on, also past its end. The
+// size and content of the file do not change. A file system that cannot do that returns
+// errors.ErrUnsupported.
 func Allocate(f *os.File, offset, n int64) error {
 	for {
 		err := syscall.Fallocate(int(f.Fd()), keepSize, offset, n)

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// Free is not known here: there is room.
+// Free is not supported on this platform and returns the largest size.
 func Free(string) (int64, error) { return math.MaxInt64, nil }
 
-// Allocate is not done here.
+// Allocate is not supported on this platform.
 func Allocate(*os.File, int64, int64) error { return errors.ErrUnsupported }

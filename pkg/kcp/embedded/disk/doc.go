@@ -1,4 +1,3 @@
-// Package disk asks the operating system about the disk that a kcp keeps its data
-// on, and has blocks of it set aside. It imports nothing of kcp, so that others than
-// embedded can ask, too.
+// Package disk measures the free space of a file system and allocates blocks of a file. It
+// imports nothing of kcp, so that packages that do not link kcp can use it.
 package disk
