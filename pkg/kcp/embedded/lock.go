@@ -10,8 +10,8 @@ import (
 
 const lockFile = "lock"
 
-// lock takes the folder for this process alone. The lock ends with the process,
-// however that ends, so nothing has to be cleaned up after a crash.
+// lock locks the directory for this process. The lock ends with the process in every
+// case, so nothing has to be cleaned up after a crash.
 func lock(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -23,7 +23,7 @@ func lock(dir string) (*os.File, error) {
 	}
 	_ = f.Close()
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, fmt.Errorf("--data-dir: another hub works with %s; stop it, or give this one a folder of its own", dir)
+		return nil, fmt.Errorf("--data-dir: another hub works with %s; stop it, or give this one a directory of its own", dir)
 	}
 	return nil, fmt.Errorf("lock the data folder of kcp: %w", err)
 }

@@ -12,13 +12,13 @@ import (
 	"strconv"
 )
 
-// chosenPorts are the ports that were chosen for a Dir, by flag.
+// chosenPorts are the ports that were chosen for a directory, by flag.
 type chosenPorts map[string]int
 
 const portsFile = "ports.json"
 
-// choosePorts fills the ports in that are 0, with those of the time before where
-// there was one. A port that is taken is an error that names the hub's flag.
+// choosePorts sets the ports that are 0, to those of the last start if there was one. The
+// error for a port in use names the hub's flag.
 func choosePorts(o *Options) error {
 	file := filepath.Join(o.Dir, portsFile)
 	chosen := chosenPorts{}

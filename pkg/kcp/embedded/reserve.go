@@ -15,30 +15,30 @@ import (
 )
 
 const (
-	// ahead is how much etcd's database can grow before it needs the disk. The hub
-	// takes no more writes long before it is used up.
+	// ahead is how far etcd's database can grow into blocks that are allocated already.
+	// The hub refuses writes long before these are used up.
 	ahead = 64 << 20
-	// segment is the size of a file of etcd's write-ahead log, 64 MB, and what etcd
-	// writes past its end: it looks whether a file is full after it has written.
+	// segment is the size of a file of etcd's write-ahead log, 64 MB, and what etcd writes
+	// past its end: it checks whether a file is full after it has written.
 	segment = 68 << 20
-	// spare is left to others.
+	// spare is left to other programs.
 	spare = 16 << 20
-	// handout is given up, a piece at a time, when there is nothing else: now and then
-	// etcd makes a small file whose name nobody can know.
+	// handout is the size of a ballast file. It is given up piece by piece when the disk
+	// is full, because etcd creates small files whose names cannot be known before.
 	handout, piece = 8 << 20, 1 << 20
-	// holdingEvery is how often the reserve is looked after. Between two looks etcd writes
-	// much less than ahead.
-	holdingEvery = time.Second
+	// refillEvery is how often the reserve is filled up. Meanwhile etcd writes much less
+	// than ahead.
+	refillEvery = time.Second
 )
 
-// reserve is the blocks that etcd needs next, allocated before it needs them: etcd
-// ends the whole process at the first write for which there is no room, and whatever
-// else writes to the disk can fill it between any two looks at it.
+// reserve allocates the blocks that etcd will write next. etcd ends the whole process at
+// the first write for which the disk has no room, and another program can fill the disk
+// between any two measurements of it, so a check before a write is not enough.
 type reserve struct {
-	// dir is etcd's folder "member".
+	// dir is etcd's directory "member".
 	dir string
-	// db is the database that has blocks up to end, and segments the files of the log
-	// that have theirs, by name.
+	// db is the database file, whose blocks are allocated up to end. segments are the log
+	// files whose blocks are allocated, by name.
 	db       os.FileInfo
 	end      int64
 	segments map[string]os.FileInfo
@@ -46,14 +46,14 @@ type reserve struct {
 
 func newReserve(etcd string) *reserve { return &reserve{dir: filepath.Join(etcd, "member")} }
 
-// next are the names, in turn, of the file that etcd makes ready for when that of the
-// log which it writes to is full. It never tries again where it could not make one,
-// and ends when it needs it. What it finds under the name it takes, so both names are
-// kept there: the one in its hands, and the one after.
+// next are the two names under which etcd prepares the next log file, in turn. etcd does
+// not retry after it could not create one, and ends when it needs it. It uses a file that
+// exists under the name, so both are kept there: the one that is prepared and the one
+// after.
 func next() [2]string { return [2]string{"0.tmp", "1.tmp"} }
 
-// ready is to be called before etcd starts, which begins with the first name. What
-// fails here, keep tells of.
+// ready prepares the files for the start of etcd, which begins with the first name. It is
+// called before etcd starts. keep reports errors.
 func (r *reserve) ready() {
 	names := next()
 	first, second := filepath.Join(r.dir, "wal", names[0]), filepath.Join(r.dir, "wal", names[1])
@@ -61,21 +61,22 @@ func (r *reserve) ready() {
 		_ = os.Rename(second, first)
 	}
 	_ = r.hold()
-	// etcd cuts off behind what it reads of the log.
+	// At its start etcd truncates the log behind the last entry, so blocks are allocated
+	// again.
 	r.segments = nil
 }
 
-// keep holds the reserve until ctx ends. It is not to be called before etcd has
-// started, which frees blocks then that it takes again a moment later.
+// keep fills the reserve up until ctx ends. It is called after etcd has started, because
+// etcd frees blocks at its start and takes them again a moment later.
 func (r *reserve) keep(ctx context.Context) {
-	ticker := time.NewTicker(holdingEvery)
+	ticker := time.NewTicker(refillEvery)
 	defer ticker.Stop()
-	told := false
+	warned := false
 	for {
 		err := r.hold()
-		if err != nil && !told {
-			log.From(ctx).Warn("no blocks of the disk can be set aside for etcd, which ends where there are none", zap.Error(err))
-			told = true
+		if err != nil && !warned {
+			log.From(ctx).Warn("cannot reserve disk space for etcd, which ends the process when the disk is full", zap.Error(err))
+			warned = true
 		}
 		if errors.Is(err, errors.ErrUnsupported) {
 			return
@@ -88,8 +89,8 @@ func (r *reserve) keep(ctx context.Context) {
 	}
 }
 
-// hold allocates what the reserve lacks, as far as there is room. What etcd has not
-// made yet needs none.
+// hold allocates what the reserve lacks, as far as there is room. Files that etcd has not
+// created yet need nothing.
 func (r *reserve) hold() error {
 	err := r.holdDB()
 	if err == nil {
@@ -104,8 +105,8 @@ func (r *reserve) hold() error {
 	return err
 }
 
-// holdDB fills the holes of the database, which grows by them, and sets blocks aside
-// behind its end, where it grows next.
+// holdDB allocates the holes of the database file and the blocks behind its end, where it
+// grows next.
 func (r *reserve) holdDB() error {
 	f, err := os.OpenFile(filepath.Join(r.dir, "snap", "db"), os.O_WRONLY, 0)
 	if err != nil {
@@ -130,7 +131,7 @@ func (r *reserve) holdDB() error {
 	return nil
 }
 
-// holdLog sets aside what is written of the log at present, and what comes next.
+// holdLog allocates the log file that etcd writes to and the next ones.
 func (r *reserve) holdLog() error {
 	files, err := os.ReadDir(filepath.Join(r.dir, "wal"))
 	if err != nil {
@@ -139,7 +140,7 @@ func (r *reserve) holdLog() error {
 	held := map[string]os.FileInfo{}
 	defer func() { r.segments = held }()
 	for i := len(files) - 1; i >= 0; i-- {
-		// They are in order, those of the log by age.
+		// The directory is sorted by name, so the last log file is the newest.
 		if name := files[i].Name(); filepath.Ext(name) == ".wal" {
 			if err := r.holdSegment(held, name, os.O_WRONLY); err != nil {
 				return err
@@ -155,8 +156,8 @@ func (r *reserve) holdLog() error {
 	return nil
 }
 
-// holdSegment puts the file into held if it has its blocks. Those within its size etcd
-// has allocated.
+// holdSegment allocates the blocks of a log file behind its size, and adds it to held if it
+// has all of them. etcd has allocated those within the size.
 func (r *reserve) holdSegment(held map[string]os.FileInfo, name string, flag int) error {
 	f, err := os.OpenFile(filepath.Join(r.dir, "wal", name), flag, 0o600)
 	if err != nil {
@@ -179,7 +180,7 @@ func (r *reserve) holdSegment(held map[string]os.FileInfo, name string, flag int
 	return nil
 }
 
-// holdHandout keeps a file that is of no use but that it can be made smaller.
+// holdHandout keeps the ballast file, and makes it smaller when the disk is full.
 func (r *reserve) holdHandout() error {
 	f, err := os.OpenFile(filepath.Join(r.dir, "handout"), os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
@@ -205,8 +206,8 @@ func (r *reserve) holdHandout() error {
 	return nil
 }
 
-// room is how much of n there is room for. To try with more would take everything for
-// a moment, from etcd too.
+// room returns how much of n the disk has room for. An attempt to allocate more would take
+// all free blocks for a moment, also from etcd.
 func (r *reserve) room(n int64) (int64, error) {
 	if n <= 0 {
 		return 0, nil
