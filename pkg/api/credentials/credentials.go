@@ -1,13 +1,14 @@
 package credentials
 
 import (
-	"encoding/base64"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
 
@@ -17,8 +18,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// execVersion is the API version of ExecCredential.
-const execVersion = "client.authentication.k8s.io/v1"
+const execVersion = clientauthenticationv1.GroupName + "/v1"
 
 // lifetime is the time after which kubectl requests the token again, and learns if the right
 // to it was revoked.
@@ -54,19 +54,18 @@ func (h *Handler) kubeconfig(w http.ResponseWriter, r *http.Request) error {
 	// has its own names.
 	context := "kedge-" + entry.Workspace.UUID
 	server := h.ExternalURL + "/clusters/" + entry.Workspace.ClusterID
-	config := map[string]any{
-		"apiVersion": "v1", "kind": "Config", "current-context": context,
-		"clusters": []any{map[string]any{"name": context, "cluster": map[string]any{
-			"server":                     server,
-			"certificate-authority-data": base64.StdEncoding.EncodeToString(h.CA),
+	config := clientcmdv1.Config{
+		APIVersion: clientcmdv1.SchemeGroupVersion.Version, Kind: "Config", CurrentContext: context,
+		Clusters: []clientcmdv1.NamedCluster{{Name: context, Cluster: clientcmdv1.Cluster{
+			Server: server, CertificateAuthorityData: h.CA,
 		}}},
-		"contexts": []any{map[string]any{"name": context, "context": map[string]any{
-			"cluster": context, "user": context, "namespace": tenancy.DefaultNamespace,
+		Contexts: []clientcmdv1.NamedContext{{Name: context, Context: clientcmdv1.Context{
+			Cluster: context, AuthInfo: context, Namespace: tenancy.DefaultNamespace,
 		}}},
-		"users": []any{map[string]any{"name": context, "user": map[string]any{"exec": map[string]any{
-			"apiVersion": execVersion, "command": "kedge", "args": []string{"credential", "--server", h.ExternalURL},
-			"provideClusterInfo": true, "interactiveMode": "Never",
-			"installHint": "kedge is the command line of this hub; put it on your PATH and run kedge login.",
+		AuthInfos: []clientcmdv1.NamedAuthInfo{{Name: context, AuthInfo: clientcmdv1.AuthInfo{Exec: &clientcmdv1.ExecConfig{
+			APIVersion: execVersion, Command: "kedge", Args: []string{"credential", "--server", h.ExternalURL},
+			ProvideClusterInfo: true, InteractiveMode: clientcmdv1.NeverExecInteractiveMode,
+			InstallHint: "kedge is the command line of this hub; put it on your PATH and run kedge login.",
 		}}}},
 	}
 	raw, err := yaml.Marshal(config)
@@ -81,33 +80,8 @@ func (h *Handler) kubeconfig(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// execCredential is the ExecCredential object, in requests and answers.
-type execCredential struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Spec       execSpec `json:"spec"`
-	// Status of a request is ignored; the answer replaces it.
-	Status map[string]any `json:"status,omitempty"`
-}
-
-type execSpec struct {
-	Cluster     *execCluster `json:"cluster,omitempty"`
-	Interactive bool         `json:"interactive"`
-}
-
-type execCluster struct {
-	Server                string `json:"server"`
-	TLSServerName         string `json:"tls-server-name,omitempty"`
-	InsecureSkipTLSVerify bool   `json:"insecure-skip-tls-verify,omitempty"`
-	// CertificateAuthorityData is returned unchanged. The hub does not use it.
-	CertificateAuthorityData string `json:"certificate-authority-data,omitempty"`
-	ProxyURL                 string `json:"proxy-url,omitempty"`
-	DisableCompression       bool   `json:"disable-compression,omitempty"`
-	Config                   any    `json:"config,omitempty"`
-}
-
 func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
-	var in execCredential
+	var in clientauthenticationv1.ExecCredential
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
@@ -130,7 +104,9 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	in.Status = map[string]any{"token": token, "expirationTimestamp": metav1.NewTime(h.Clock.Now().Add(lifetime))}
+	expires := metav1.NewTime(h.Clock.Now().Add(lifetime))
+	// A status in the request is ignored.
+	in.Status = &clientauthenticationv1.ExecCredentialStatus{Token: token, ExpirationTimestamp: &expires}
 	w.Header().Set("Cache-Control", "no-store")
 	return httpapi.Write(w, http.StatusOK, in)
 }

@@ -18,7 +18,7 @@ const (
 	devPath  = acmePath + ":" + apitest.Dev
 )
 
-func TestKubeconfigIsReadyForKubectlAndHoldsNoToken(t *testing.T) {
+func TestKubeconfig_isReadyForKubectlWithoutAToken(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	answer := f.kubeconfig(apitest.WSMember, apitest.Dev)
@@ -39,7 +39,7 @@ func TestKubeconfigIsReadyForKubectlAndHoldsNoToken(t *testing.T) {
 		"contexts": [{"name": `+name+`, "context": {"cluster": `+name+`, "user": `+name+`, "namespace": "default"}}],
 		"users": [{"name": `+name+`, "user": {"exec": {
 			"apiVersion": "client.authentication.k8s.io/v1", "command": "kedge",
-			"args": ["credential", "--server", "https://hub.example.com:9443"],
+			"args": ["credential", "--server", "https://hub.example.com:9443"], "env": null,
 			"provideClusterInfo": true, "interactiveMode": "Never",
 			"installHint": "kedge is the command line of this hub; put it on your PATH and run kedge login."
 		}}}]

@@ -217,13 +217,20 @@ func TestListsReadEveryPageAndUseFindsByNameOrUUID(t *testing.T) {
 	require.Equal(t, 2, code, errOut)
 }
 
-func TestCredential(t *testing.T) {
+func TestCredential_asksTheHubWhatKubectlAsks(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	code, _, errOut := b.run(t, "credential", "--server", b.URL)
 	require.Equal(t, 1, code)
 	require.Contains(t, errOut, "KUBERNETES_EXEC_INFO")
-	b.env["KUBERNETES_EXEC_INFO"] = `{"kind":"ExecCredential","spec":{"cluster":{"server":"x"}}}`
+	for _, bad := range []string{"no JSON", `{"kind":"Status"}`, `{"kind":"ExecCredential","spec":7}`} {
+		b.env["KUBERNETES_EXEC_INFO"] = bad
+		code, _, errOut = b.run(t, "credential", "--server", b.URL)
+		require.Equal(t, 1, code)
+		require.Contains(t, errOut, "is not an ExecCredential", bad)
+	}
+	// As kubectl encodes it.
+	b.env["KUBERNETES_EXEC_INFO"] = `{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"cluster":{"server":"x","config":null},"interactive":false}}`
 	code, _, errOut = b.run(t, "credential", "--server", b.URL)
 	require.Equal(t, 1, code)
 	require.Contains(t, errOut, "kedge login --server "+b.URL)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/spf13/cobra"
+	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/config"
@@ -60,14 +61,15 @@ $KUBERNETES_EXEC_INFO. Kubeconfigs of a hub run this command; people need not.`,
 			if info == "" {
 				return errors.New("KUBERNETES_EXEC_INFO is not set: this command is for kubectl, which sets it")
 			}
-			if !json.Valid([]byte(info)) {
+			var question clientauthenticationv1.ExecCredential
+			if err := json.Unmarshal([]byte(info), &question); err != nil || question.Kind != "ExecCredential" {
 				return errors.New("KUBERNETES_EXEC_INFO is not an ExecCredential")
 			}
 			s, err := a.session()
 			if err != nil {
 				return err
 			}
-			_, raw, err := s.Do(cmd.Context(), client.Request{Method: http.MethodPost, Path: "/api/credentials", Body: json.RawMessage(info)})
+			_, raw, err := s.Do(cmd.Context(), client.Request{Method: http.MethodPost, Path: "/api/credentials", Body: question})
 			if err != nil {
 				return err
 			}
