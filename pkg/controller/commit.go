@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// commit sends what changed. Metadata or spec, and status, never go in one pass:
-// the event of the first brings the key back for the second.
+// commit patches what changed. Metadata or spec and status never change in one pass: the event of
+// the first patch enqueues the key for the second.
 func (r *reconciler[T]) commit(ctx context.Context, key Key, old, new T) error {
 	patch, subresource, err := r.diff(old, new)
 	if err != nil || patch == nil {
@@ -20,8 +20,7 @@ func (r *reconciler[T]) commit(ctx context.Context, key Key, old, new T) error {
 	err = r.kind.Patch(ctx, key, patch, subresource)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		// Memory is behind. Once it has caught up, the next pass finds the newer
-		// object, or none and forgets it.
+		// The cache is outdated. The next pass will find the newer object, or none.
 		return fmt.Errorf("patch %s: %w: %w", key, ErrRetry, err)
 	case err != nil:
 		return fmt.Errorf("patch %s: %w", key, err)
@@ -29,8 +28,8 @@ func (r *reconciler[T]) commit(ctx context.Context, key Key, old, new T) error {
 	return nil
 }
 
-// diff is the one patch that a pass may send: what changed but for the status,
-// else the status. It is nil where nothing changed.
+// diff returns the patch of a pass: all changes except the status or, if there are none, the
+// status. It is nil if nothing changed.
 func (r *reconciler[T]) diff(old, new T) (patch []byte, subresource string, err error) {
 	from, err := r.kind.Encode(old)
 	if err != nil {
@@ -43,8 +42,7 @@ func (r *reconciler[T]) diff(old, new T) (patch []byte, subresource string, err 
 	if bytes.Equal(from, to) {
 		return nil, "", nil
 	}
-	// The common status may be kept in an annotation, so taking the status field
-	// out does not do.
+	// The common status can be in an annotation, so removing the status field is not enough.
 	rest := r.kind.Copy(new)
 	r.kind.Status(old).DeepCopyInto(r.kind.Status(rest))
 	without, err := r.kind.Encode(rest)
@@ -68,7 +66,7 @@ func (r *reconciler[T]) diff(old, new T) (patch []byte, subresource string, err 
 	if metadata == nil {
 		metadata = map[string]any{}
 	}
-	// A patch must never hit a newer object, nor another one of the same name.
+	// The patch must not apply to a newer version, or to another object of the same name.
 	metadata["uid"], metadata["resourceVersion"] = old.GetUID(), old.GetResourceVersion()
 	changes["metadata"] = metadata
 	if patch, err = json.Marshal(changes); err != nil {

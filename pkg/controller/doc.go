@@ -1,9 +1,13 @@
-// Package controller is the one loop that every reconciler runs on: a queue of
-// cluster-aware keys, workers, retries with a back-off, ordered steps, one
-// commit, the operation annotation and the common status, and how what is deleted
-// is held, counted and let go of.
+// Package controller implements the loop of all reconcilers: a queue of cluster-aware keys,
+// workers, retries with back-off, ordered steps, the operation annotation, the common status,
+// and the finalizer of cascading deletion.
 //
-// Objects that have a status of ours go through Reconcile, which turns a Kind and
-// its steps into a Func. What is derived, and has no status, is a Func by itself.
-// New gives either its queue.
+// Kinds with a common status use Reconcile, which combines a Kind and its steps to a Func. Each
+// step is reported as one condition. A pass sends at most one patch, with UID and resource
+// version as preconditions, and none if nothing changed; metadata or spec and status never
+// change in one pass. Derived objects without a status are reconciled by a Func of their own. New
+// returns a Controller, which calls a Func for the keys of a queue.
+//
+// Controllers that write run on the leader. A wait for something else is a Result with a message
+// and a RequeueAfter, so that people see what the object waits for.
 package controller

@@ -6,35 +6,31 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Echo tells the events of a controller's own status writes from those of
-// others'. A controller is not woken by the status that it wrote itself, but it is by one
-// that somebody altered: that, too, is put right (O-11).
+// Echo is the own-write filter of a controller. Events of the controller's own status writes do
+// not enqueue the object; a status that somebody else changed does, because it is repaired (O-11).
 type Echo struct {
 	mu    sync.Mutex
 	wrote map[Key]written
 }
 
-// written is the last status write of an object; heard says that its event came and
-// woke nobody.
+// written is the last status write of an object. heard is true if its event was filtered.
 type written struct {
 	resourceVersion string
 	heard           bool
 }
 
-// NewEcho returns an Echo that has heard nothing.
+// NewEcho returns an empty Echo.
 func NewEcho() *Echo { return &Echo{wrote: map[Key]written{}} }
 
-// Wrote notes the resource version that a status write of the controller's gave
-// the object.
+// Wrote records the resource version after a status write of the controller.
 func (e *Echo) Wrote(key Key, resourceVersion string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.wrote[key] = written{resourceVersion: resourceVersion}
 }
 
-// Is tells whether an object with this resource version is as the controller left
-// it. An event that is faster than the answer to the write is not recognised,
-// which costs a pass and nothing else.
+// Is reports whether this resource version is the result of the controller's own write. An event
+// that arrives before the answer to the write is not recognised, which costs one pass.
 func (e *Echo) Is(key Key, resourceVersion string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -46,10 +42,10 @@ func (e *Echo) Is(key Key, resourceVersion string) bool {
 	return true
 }
 
-// Seen is get for a controller with an Echo. A pass that goes by an object from
-// before the controller's own last write may find that one right, where what was
-// written is not right any more: so the event of that write must wake the controller
-// after all, and where it did not the object is read once more.
+// Seen wraps get for a controller with an Echo. A pass on an outdated object, from before the
+// controller's last write, can find nothing to change although the written status is no longer
+// right. The event of that write must then enqueue the object after all; if it was filtered
+// already, the object is read once more.
 func Seen[T metav1.Object](e *Echo, get func(Key) (T, bool)) func(Key) (T, bool) {
 	return func(key Key) (T, bool) {
 		o, ok := get(key)
@@ -60,8 +56,8 @@ func Seen[T metav1.Object](e *Echo, get func(Key) (T, bool)) func(Key) (T, bool)
 	}
 }
 
-// missed forgets what was written where it is not what the pass goes by, and tells
-// whether its event is past.
+// missed forgets the last write if the pass uses another version, and reports whether the event
+// of that write was filtered.
 func (e *Echo) missed(key Key, resourceVersion string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -73,7 +69,7 @@ func (e *Echo) missed(key Key, resourceVersion string) bool {
 	return w.heard
 }
 
-// Forget drops what is known of an object that is gone.
+// Forget removes a deleted object.
 func (e *Echo) Forget(key Key) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics of all controllers of a process.
+// Metrics are the metrics of all controllers of a process.
 type Metrics struct {
 	depth    *depth
 	retries  *prometheus.CounterVec
@@ -42,8 +42,7 @@ type series struct {
 	duration        prometheus.Observer
 }
 
-// of makes the series of a controller, so that they are there, at zero, before
-// anything happens.
+// of creates the series of a controller, so that they exist with the value zero from the start.
 func (m *Metrics) of(controller string, waiting func() int) series {
 	m.depth.mu.Lock()
 	defer m.depth.mu.Unlock()
@@ -55,8 +54,8 @@ func (m *Metrics) of(controller string, waiting func() int) series {
 	}
 }
 
-// depth asks the queues when it is itself asked: a figure that is kept would be
-// old while all workers are busy, which is when it matters.
+// depth is a collector that reads the queues at the time of the scrape. A stored value would be
+// outdated while all workers are busy, which is when it matters.
 type depth struct {
 	desc *prometheus.Desc
 

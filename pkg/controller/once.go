@@ -6,19 +6,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// remembered is for how many objects Once knows that something was done.
+// remembered is the number of objects that Once remembers.
 const remembered = 1024
 
-// Once does something for an object one time, however often a pass over it is
-// repeated: for what cannot be undone or compared, such as telling of it. The memory
-// is that of the process, and of the last objects only, so it may be done again after
-// a restart; it is never left out.
+// Once runs a func once for each object, however often the object is reconciled. It is for
+// effects that cannot be compared with a desired state, such as log entries. It remembers the
+// last objects in memory, so the func can run again after a restart; it is never skipped.
 type Once struct {
 	mu   sync.Mutex
 	done map[types.UID]struct{}
 }
 
-// Do calls f, unless it has done so for the object of that UID before.
+// Do calls f, unless it was called for that UID before.
 func (o *Once) Do(uid types.UID, f func()) {
 	if o.first(uid) {
 		f()

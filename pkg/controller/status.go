@@ -12,13 +12,13 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
-// report shows on the object what a step found.
+// report sets the condition of a step from its result.
 func (r *reconciler[T]) report(obj T, step Step[T], result Result, err error) {
 	c := metav1.Condition{Type: step.Condition(), Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAsDesired, Message: result.Note}
 	switch {
 	case errors.Is(err, ErrRetry):
-		// An expected failure tells nothing about the object: where something
-		// is known of this generation, it stays.
+		// An expected failure says nothing about the object. A condition of this generation
+		// stays as it is.
 		known := meta.FindStatusCondition(r.kind.Status(obj).Conditions, c.Type)
 		if known != nil && known.ObservedGeneration == obj.GetGeneration() {
 			return
@@ -35,8 +35,8 @@ func (r *reconciler[T]) report(obj T, step Step[T], result Result, err error) {
 	r.set(obj, c)
 }
 
-// shown is what of an error may stand on the object: what was written for
-// people, never a library's text.
+// shown returns the message of an error for a condition: that of an *errs.Error, never the text of
+// a library.
 func shown(err error) string {
 	var e *errs.Error
 	if errors.As(err, &e) && e.Message != "" && e.Code != 0 && e.Code != errs.Internal {
@@ -45,16 +45,14 @@ func shown(err error) string {
 	return "it failed and is tried again; the hub's log says why"
 }
 
-// set keeps the time of the last transition where the status is as before, and
-// all conditions of other types.
+// set sets a condition. The transition time changes only with the status.
 func (r *reconciler[T]) set(obj T, c metav1.Condition) {
 	c.ObservedGeneration = obj.GetGeneration()
 	c.LastTransitionTime = metav1.NewTime(r.kind.Clock.Now())
 	meta.SetStatusCondition(&r.kind.Status(obj).Conditions, c)
 }
 
-// summarize sets what sums the conditions up: Ready, the phase and the
-// generation that they speak of.
+// summarize sets the condition Ready, the phase and observedGeneration.
 func (r *reconciler[T]) summarize(obj T) {
 	status := r.kind.Status(obj)
 	status.ObservedGeneration = obj.GetGeneration()
