@@ -12,20 +12,18 @@ import (
 const (
 	impersonateUser  = "Impersonate-User"
 	impersonateGroup = "Impersonate-Group"
-	// authenticated is the group that kcp adds to a person by itself, and that
-	// clients may therefore name, too.
+	// authenticated is the group that kcp adds to every user. Clients may name it too.
 	authenticated = "system:authenticated"
 )
 
-// elevation is sudo that was checked: as whom and in which groups a request goes
-// to kcp.
+// elevation is a permitted use of sudo: the user and the groups that the request impersonates.
 type elevation struct {
 	user   string
 	groups []string
 }
 
-// elevate finds out whether a request asks for sudo; nil is for one that does not
-// impersonate at all. Impersonation of every other kind is refused.
+// elevate returns the elevation of a request, or nil if it does not impersonate. It refuses any
+// other impersonation.
 func (p *Proxy) elevate(r *http.Request, e tenancy.Entry) (*elevation, error) {
 	if !impersonates(r.Header) {
 		return nil, nil
@@ -48,8 +46,8 @@ func (p *Proxy) elevate(r *http.Request, e tenancy.Entry) (*elevation, error) {
 	return sudo, nil
 }
 
-// impersonates tells whether anything in a request looks like impersonation, be
-// it that Connection would take it out on the way.
+// impersonates reports whether a request has impersonation headers, also ones that Connection
+// names and a proxy would remove.
 func impersonates(h http.Header) bool {
 	for name := range h {
 		if impersonation(name) {
@@ -75,8 +73,8 @@ func namedInConnection(h http.Header) bool {
 	return false
 }
 
-// asked tells whether the headers ask for just this elevation: the one user, the
-// one group, which may have system:authenticated beside it, and nothing else.
+// asked reports whether the headers request exactly this elevation: the user, the sudo group,
+// optionally system:authenticated, and nothing else.
 func (e *elevation) asked(h http.Header) bool {
 	for name := range h {
 		if impersonation(name) && name != impersonateUser && name != impersonateGroup {
@@ -97,7 +95,7 @@ func (e *elevation) asked(h http.Header) bool {
 	return len(users) == 1 && users[0] == e.user && sudo == 1 && others <= 1 && !namedInConnection(h)
 }
 
-// write puts into out what was checked, whatever became there of what came in.
+// write replaces the impersonation headers of out by the permitted ones.
 func (e *elevation) write(out http.Header) {
 	if e != nil {
 		out[impersonateUser] = []string{e.user}

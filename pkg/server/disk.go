@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// lookAtDisk is how often it is looked how much room there is.
+	// lookAtDisk is the interval at which the free space is checked.
 	lookAtDisk = time.Second
-	// With less than tight of the disk left, beside what the embedded kcp has set aside
-	// for itself, it is full; with roomy there is room again.
+	// The disk is full with less than tight bytes free, beside the space reserved for the
+	// embedded kcp. It is not full any longer with roomy bytes free.
 	tight, roomy = 64 << 20, 96 << 20
-	// retryFull is what a caller is told to wait.
+	// retryFull is the Retry-After of refused writes.
 	retryFull = 10 * time.Second
 )
 
-// dataDisk is where the embedded kcp keeps its data. While it is full nobody writes
-// anything but kcp for itself, out of what it has set aside: without any, etcd ends
-// the process. Where kcp is another's it is never full.
+// dataDisk is the disk with the data of the embedded kcp. While it is full, only kcp itself
+// writes, to the space that is reserved for it: etcd ends the process at a write without room.
+// With an external kcp the disk is never full.
 type dataDisk struct {
 	free func() (int64, error)
 	room atomic.Pointer[room]
@@ -36,12 +36,12 @@ type dataDisk struct {
 // room is whether there is none.
 type room struct {
 	full bool
-	// over is closed when that changes.
+	// over is closed when the state changes.
 	over chan struct{}
 }
 
 func newDataDisk(dataDir string, metrics prometheus.Registerer) (*dataDisk, error) {
-	// That of kcp may be mounted by itself.
+	// The directory of kcp can be a mount of its own.
 	dir := filepath.Join(dataDir, "kcp")
 	d := &dataDisk{free: func() (int64, error) { return disk.Free(dir) }}
 	d.room.Store(&room{over: make(chan struct{})})
@@ -56,7 +56,7 @@ func newDataDisk(dataDir string, metrics prometheus.Registerer) (*dataDisk, erro
 	}))
 }
 
-// watch looks at the disk until ctx ends.
+// watch checks the disk until ctx ends.
 func (d *dataDisk) watch(ctx context.Context) {
 	ticker := time.NewTicker(lookAtDisk)
 	defer ticker.Stop()
@@ -74,7 +74,7 @@ func (d *dataDisk) look(ctx context.Context) {
 	free, err := d.free()
 	was := d.room.Load()
 	full := free < tight || was.full && free < roomy
-	// Where it is not told what there is, what was known holds.
+	// If the free space is unknown, the state does not change.
 	if err != nil || full == was.full {
 		return
 	}
@@ -87,7 +87,7 @@ func (d *dataDisk) look(ctx context.Context) {
 	log.From(ctx).Info("the disk of --data-dir has room again: writes go on", zap.Int64("freeBytes", free))
 }
 
-// err is nil while there is room, and what a caller is told otherwise.
+// err returns nil while there is room, and the error for clients otherwise.
 func (d *dataDisk) err() error {
 	if !d.room.Load().full {
 		return nil
@@ -100,8 +100,7 @@ func (d *dataDisk) err() error {
 // right is the fencing right of writes for callers: they fail while the disk is full.
 func (d *dataDisk) right() (until time.Time, err error) { return time.Time{}, d.err() }
 
-// whileRoom runs something that writes as long as there is room, and anew when there
-// is again.
+// whileRoom runs a func while there is room, and again each time there is room again.
 func (d *dataDisk) whileRoom(ctx context.Context, run func(context.Context)) {
 	for ctx.Err() == nil {
 		now := d.room.Load()

@@ -12,8 +12,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/leader"
 )
 
-// newLeader returns this replica's part in the election. A kcp in this process has
-// no other hub; of any other the tree's root holds the Lease.
+// newLeader returns the election of this replica. With an embedded kcp there is no other replica;
+// otherwise the Lease is in the root workspace of the tree.
 func newLeader(c Config, clients *kcp.Clients, clusters bootstrap.Clusters, registry prometheus.Registerer) (*leader.Leader, error) {
 	if c.Embedded || !c.LeaderElect {
 		return leader.Alone(registry)
@@ -21,8 +21,8 @@ func newLeader(c Config, clients *kcp.Clients, clusters bootstrap.Clusters, regi
 	return leader.New(leader.Config{Lock: leader.NewLease(clients, clusters.Root), Metrics: registry})
 }
 
-// lead runs the controllers while this replica leads. Each run begins with every
-// key: what happened under another leader is not in the queues.
+// lead runs the controllers while this replica is the leader. Each run begins with all keys,
+// because the queues do not have the events of another leader's term.
 func lead(ctx context.Context, l *leader.Leader, p presence, controllers []*controller.Controller) {
 	l.Run(ctx, func(ctx context.Context) {
 		var running sync.WaitGroup

@@ -19,7 +19,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/version"
 )
 
-// health is what /readyz tells of.
+// health has the checks of /readyz.
 type health struct {
 	clients atomic.Pointer[kcp.Clients]
 	views   atomic.Pointer[func() bool]
@@ -32,13 +32,13 @@ func (h *health) kcpReachable() bool { return h.kcp() == "" }
 
 func (h *health) assembled(viewsReady func() bool) { h.views.Store(&viewsReady) }
 
-// probe asks kcp all the time whether it is there, so that requests need not.
+// probe checks kcp continuously, so that requests need not.
 func (h *health) probe(ctx context.Context, clients *kcp.Clients) {
 	h.clients.Store(clients)
 	clients.Transport().Probe(ctx)
 }
 
-// kcp says what is wrong with kcp.
+// kcp returns what is wrong with kcp, or the empty string.
 func (h *health) kcp() (why string) {
 	clients := h.clients.Load()
 	if clients == nil {
@@ -55,17 +55,17 @@ func (h *health) kcp() (why string) {
 	return ""
 }
 
-// watch looks at the disk of the embedded kcp all the time.
+// watch checks the disk of the embedded kcp continuously.
 func (h *health) watch(ctx context.Context, d *dataDisk) {
 	h.disk.Store(d)
 	d.watch(ctx)
 }
 
-// check is one thing that readiness depends on.
+// check is one check of readiness.
 type check struct {
-	// why says what is wrong; it is empty where all is well.
+	// why is the problem, or empty.
 	name, why string
-	// lenient is set where the hub stays ready all the same.
+	// lenient means that the hub stays ready in spite of the problem.
 	lenient bool
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 )
 
-// EmbeddedOptions say how the hub wants a kcp of its own to run.
+// EmbeddedOptions are the options of the embedded kcp.
 type EmbeddedOptions struct {
 	Dir                                string
 	Port, EtcdClientPort, EtcdPeerPort int
@@ -22,25 +22,25 @@ type EmbeddedOptions struct {
 
 // KCP is a kcp that runs in this process.
 type KCP interface {
-	// Run serves until ctx ends and everything is closed.
+	// Run serves until ctx ends, and returns when everything is closed.
 	Run(ctx context.Context) error
-	// Ready is closed when it serves.
+	// Ready is closed when kcp serves.
 	Ready() <-chan struct{}
-	// AdminConfig is its admin's, once Ready is closed.
+	// AdminConfig is the client configuration of kcp's admin, valid after Ready is closed.
 	AdminConfig() (*rest.Config, error)
 }
 
-// shardAdmin is the context of kcp's own admin.kubeconfig whose user may do what
-// kcp's admission refuses its admin.
+// shardAdmin is the context of kcp's admin.kubeconfig with kcp's shard admin, who has rights that
+// kcp's admission refuses to other admins.
 const shardAdmin = "shard-base"
 
-// NewKCP makes a KCP. The server takes it as a parameter, so that what tests the
-// hub in front of another kcp does not link a kcp.
+// NewKCP returns an embedded kcp. It is a parameter of Run, so that tests with an external kcp do
+// not link one.
 type NewKCP func(EmbeddedOptions) (KCP, error)
 
-// startKCP starts the embedded kcp, where there is one, and returns the admin's
-// configuration of whichever kcp is used. done is closed when an embedded kcp has
-// ended; failed receives why, where it was not ctx.
+// startKCP starts the embedded kcp, if there is one, and returns the admin's configuration of the
+// embedded or external kcp. done is closed when an embedded kcp has ended. failed receives the
+// error if it ended before ctx.
 func startKCP(ctx context.Context, c Config, newKCP NewKCP) (config *rest.Config, done <-chan struct{}, failed <-chan error, err error) {
 	ended, failure := make(chan struct{}), make(chan error, 1)
 	if !c.Embedded {
@@ -91,9 +91,8 @@ func externalConfig(ctx context.Context, file string) (*rest.Config, error) {
 	return config, nil
 }
 
-// readKubeconfig reads what a context says, or the current one where it is empty,
-// and cuts the path of a workspace off the server, because the hub names the
-// workspace with every request.
+// readKubeconfig reads a context of a kubeconfig, or the current one if context is empty. It
+// removes the path of a workspace from the server URL, because the hub adds one to each request.
 func readKubeconfig(file, context string) (*rest.Config, error) {
 	raw, err := clientcmd.LoadFromFile(file)
 	if err != nil {
@@ -121,7 +120,7 @@ func closerClients(ctx context.Context, c Config, clients *kcp.Clients, host str
 		file = filepath.Join(c.DataDir, "kcp", "admin.kubeconfig")
 	}
 	read := func() (*rest.Config, error) { return readKubeconfig(file, shardAdmin) }
-	// A credential is not shown to any other server.
+	// A credential must not be sent to another server.
 	config, err := read()
 	if err != nil || config.BearerToken == "" && config.CertFile == "" && len(config.CertData) == 0 || config.Host != host {
 		return clients, nil

@@ -11,11 +11,11 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// presence is of what must be there for anything to be answered or written: kcp, and
-// memory that follows it.
+// presence reports whether the hub can answer and write: kcp is available and the caches are up to
+// date.
 type presence []*transport.Health
 
-// err is nil while all of it is there, and what a caller is told otherwise.
+// err returns nil if so, and the error for clients otherwise.
 func (p presence) err() error {
 	for _, health := range p {
 		if err := health.Err(); err != nil {
@@ -25,15 +25,15 @@ func (p presence) err() error {
 	return nil
 }
 
-// onGone has f called whenever any of it goes.
+// onGone calls f each time one of them is lost.
 func (p presence) onGone(f func()) {
 	for _, health := range p {
 		health.OnUnavailable(f)
 	}
 }
 
-// present lets nobody through while kcp is gone, whatever memory could answer: who
-// may do what is not known any more.
+// present refuses all requests while kcp is unavailable, also those that caches could answer: a
+// right may be revoked meanwhile.
 func present(p presence) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
@@ -48,7 +48,8 @@ func present(p presence) func(http.Handler) http.Handler {
 	}
 }
 
-// entering is the gate of streams that are open, too: they end when kcp goes.
+// entering is the gate of the proxy. It is also evaluated for open streams, which end when kcp is
+// unavailable.
 func entering(p presence, gate tenancy.Gate) func(user, cluster string) (tenancy.Entry, error) {
 	return func(user, cluster string) (tenancy.Entry, error) {
 		if err := p.err(); err != nil {
@@ -58,9 +59,9 @@ func entering(p presence, gate tenancy.Gate) func(user, cluster string) (tenancy
 	}
 }
 
-// whilePresent runs something as long as kcp is there, and anew when it comes back:
-// what failed meanwhile would be tried again ever more rarely, and what is not in
-// memory is not gone.
+// whilePresent runs a func while kcp is available, and again when it is back. Controllers would
+// otherwise back off further with every failure, and take objects that are missing in a cache for
+// deleted.
 func whilePresent(ctx context.Context, p presence, run func(context.Context)) {
 	if len(p) == 0 {
 		run(ctx)
@@ -82,7 +83,7 @@ func whilePresent(ctx context.Context, p presence, run func(context.Context)) {
 	}
 }
 
-// latest is the time that the grace of a deletion begins by.
+// latest is the clock of the beginning of a grace period.
 func latest(c clock.WithTicker) clock.PassiveClock {
 	if k, ok := c.(*transport.Clock); ok {
 		return k.Latest()

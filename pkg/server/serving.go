@@ -16,14 +16,13 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
-// Limits of what a client may take up, before anything looks at what it says.
+// Limits of a client's requests, enforced before they are parsed.
 const (
 	maxHeaderBytes    = 64 << 10
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 60 * time.Second
 	idleTimeout       = 120 * time.Second
-	// Upstream connections are kept for as many requests at once as one machine
-	// has clients for.
+	// The number of idle connections to kcp that are kept, for concurrent requests.
 	upstreamIdle = 512
 )
 
@@ -35,17 +34,17 @@ func newHTTPServer(ctx context.Context, handler http.Handler, config *tls.Config
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
-		// OPTIONS * passes what every request passes.
+		// OPTIONS * passes the middleware like every other request.
 		DisableGeneralOptionsHandler: true,
 
 		ErrorLog: zap.NewStdLog(log.From(ctx).Named("http").WithOptions(zap.IncreaseLevel(zap.ErrorLevel))),
-		// Not ctx: open requests outlive the signal by as long as the drain takes.
+		// The context is not ctx, because open requests outlive the signal during the drain.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 }
 
-// serve serves until ctx ends and then drains: no new connections, open requests
-// for as long as drain, and then streams are cut.
+// serve serves until ctx ends and then drains: it accepts no new connections, waits for open
+// requests up to the drain timeout, and cuts streams.
 func serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Duration) error {
 	failed := make(chan error, 1)
 	go func() {
@@ -72,8 +71,8 @@ func serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Durat
 	return nil
 }
 
-// proxyTransport goes to kcp with nothing but its CA: what it forwards carries
-// the caller's own credential. It goes through what the kubeconfig says, as the
+// proxyTransport is the transport to kcp for proxied requests. It has kcp's CA and no credential,
+// because proxied requests carry the caller's own. It uses the proxy of the kubeconfig, as the
 // hub's own requests do.
 func proxyTransport(config *tls.Config, through func(*http.Request) (*url.URL, error)) *http.Transport {
 	return &http.Transport{
@@ -84,7 +83,7 @@ func proxyTransport(config *tls.Config, through func(*http.Request) (*url.URL, e
 		ResponseHeaderTimeout: 65 * time.Second,
 		MaxIdleConnsPerHost:   upstreamIdle,
 		IdleConnTimeout:       90 * time.Second,
-		// The client's own Accept-Encoding goes through.
+		// The Accept-Encoding of the client is forwarded.
 		DisableCompression: true,
 		WriteBufferSize:    8 << 10,
 		ReadBufferSize:     32 << 10,
