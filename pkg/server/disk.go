@@ -33,7 +33,7 @@ type dataDisk struct {
 	room atomic.Pointer[room]
 }
 
-// room is whether there is none.
+// room is the state of the disk.
 type room struct {
 	full bool
 	// over is closed when the state changes.
