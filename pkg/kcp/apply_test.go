@@ -104,7 +104,7 @@ func newApplier(t *testing.T) (*served, func(cluster, kind string) (*unstructure
 	}
 }
 
-func TestApply_learnsAKindOnce(t *testing.T) {
+func TestApply_discoversAKindOnce(t *testing.T) {
 	t.Parallel()
 	s, apply := newApplier(t)
 	got, err := apply("a", "Widget")
@@ -122,7 +122,7 @@ func TestApply_learnsAKindOnce(t *testing.T) {
 }
 
 // Logical clusters need not agree on what a kind is called.
-func TestApply_looksAgainWhereAKindIsServedOtherwise(t *testing.T) {
+func TestApply_discoversAgainAfterNotFound(t *testing.T) {
 	t.Parallel()
 	s, apply := newApplier(t)
 	_, err := apply("a", "Widget")
@@ -138,7 +138,7 @@ func TestApply_looksAgainWhereAKindIsServedOtherwise(t *testing.T) {
 }
 
 // A kind that nothing served once is found when it is.
-func TestApply_aKindThatIsNotServedIsAskedForEachTime(t *testing.T) {
+func TestApply_discoversUnservedKindsEachTime(t *testing.T) {
 	t.Parallel()
 	s, apply := newApplier(t)
 	_, err := apply("none", "Widget")
@@ -155,7 +155,7 @@ func TestApply_aKindThatIsNotServedIsAskedForEachTime(t *testing.T) {
 	require.ErrorContains(t, err, "no API serves")
 }
 
-func TestApply_tellsPeopleOfARefusalInFewWords(t *testing.T) {
+func TestExplainRefusal_hidesTheMessageOfKCP(t *testing.T) {
 	t.Parallel()
 	const path = "/clusters/a/apis/widgets.example.com/v1/namespaces/default/widgets/hello"
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Widget"}, "hello", nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
-func TestOfDefinitionsKCPIsAskedForTheNamesAndNoMoreThanSoMany(t *testing.T) {
+func TestCustomResourceDefinitions_asksForNamesWithALimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, answer string

@@ -31,7 +31,7 @@ func cutOff(context.Context, resourcelock.LeaderElectionRecord) error {
 	return errors.New("nothing gets through")
 }
 
-func TestAMachineThatWasSuspendedMayNotWriteBeforeItHasAskedAgain(t *testing.T) {
+func TestLeader_mayNotWriteAfterASuspension(t *testing.T) {
 	t.Parallel()
 	suspended := func(t *testing.T) (*replica, context.Context) {
 		t.Helper()
@@ -70,7 +70,7 @@ func leadsOn(term context.Context, t *testing.T, r *replica) {
 	require.Empty(t, r.leads)
 }
 
-func TestAWallClockThatIsSetCostsNoTerm(t *testing.T) {
+func TestLeader_keepsTheTermWhenTheWallClockIsSet(t *testing.T) {
 	t.Parallel()
 	clk := newMachine()
 	r := start(t, &lease{}, "a", clk, nil)
@@ -90,7 +90,7 @@ func TestAWallClockThatIsSetCostsNoTerm(t *testing.T) {
 	}
 }
 
-func TestAWallClockThatIsSetBackGivesNoRight(t *testing.T) {
+func TestLeader_gainsNothingFromAWallClockSetBack(t *testing.T) {
 	t.Parallel()
 	clk := newMachine()
 	r := start(t, &lease{}, "a", clk, nil)
@@ -103,7 +103,7 @@ func TestAWallClockThatIsSetBackGivesNoRight(t *testing.T) {
 	await(t, ctx.Done())
 }
 
-func TestALeaseThatWasRemovedEndsTheTerm(t *testing.T) {
+func TestLeader_endsTheTermWhenTheLeaseIsDeleted(t *testing.T) {
 	t.Parallel()
 	r := start(t, &lease{}, "a", nil, nil)
 	ctx := await(t, r.leads)

@@ -14,7 +14,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/leader"
 )
 
-func TestOneLeadsAndWhenItEndsAnotherDoesAtOnce(t *testing.T) {
+func TestLeader_isReplacedAtOnceAfterItEnds(t *testing.T) {
 	t.Parallel()
 	shared := &lease{}
 	for range 20 {
@@ -47,7 +47,7 @@ func TestOneLeadsAndWhenItEndsAnotherDoesAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheRightToWriteCountsFromTheBeginOfARenewal(t *testing.T) {
+func TestLeader_countsTheRightFromTheStartOfARenewal(t *testing.T) {
 	t.Parallel()
 	clk := clocktesting.NewFakeClock(time.Now())
 	began := clk.Now()
@@ -91,7 +91,7 @@ func TestTheRightToWriteCountsFromTheBeginOfARenewal(t *testing.T) {
 
 // A process that was stopped and goes on has a clock that has jumped, and neither
 // timers nor goroutines that have run yet.
-func TestAPausedReplicaMayNotWriteBeforeItLeadsAnew(t *testing.T) {
+func TestLeader_mayNotWriteAfterAPause(t *testing.T) {
 	t.Parallel()
 	clk := clocktesting.NewFakeClock(time.Now())
 	r := start(t, &lease{}, "a", clk, nil)
@@ -109,7 +109,7 @@ func TestAPausedReplicaMayNotWriteBeforeItLeadsAnew(t *testing.T) {
 	require.NoError(t, r.Allowed())
 }
 
-func TestARenewalAfterAPauseDoesNotGoOnWithTheOldTerm(t *testing.T) {
+func TestLeader_beginsANewTermAfterAPause(t *testing.T) {
 	t.Parallel()
 	clk := clocktesting.NewFakeClock(time.Now())
 	armed := make(chan struct{}, 64)
@@ -122,7 +122,7 @@ func TestARenewalAfterAPauseDoesNotGoOnWithTheOldTerm(t *testing.T) {
 	require.NoError(t, again.Err())
 }
 
-func TestAPausedReplicaDoesNotReleaseItsSuccessorsLease(t *testing.T) {
+func TestLeader_doesNotReleaseTheSuccessorsLease(t *testing.T) {
 	t.Parallel()
 	clk := clocktesting.NewFakeClock(time.Now())
 	shared := &lease{}
@@ -142,7 +142,7 @@ func TestAPausedReplicaDoesNotReleaseItsSuccessorsLease(t *testing.T) {
 	require.Equal(t, "successor", shared.holder())
 }
 
-func TestALeaseThatIsTakenAwayEndsTheTermAtOnce(t *testing.T) {
+func TestLeader_endsTheTermWhenTheLeaseIsTaken(t *testing.T) {
 	t.Parallel()
 	// Time alone would leave it the right for longer than the test waits.
 	shared := &lease{}
@@ -155,7 +155,7 @@ func TestALeaseThatIsTakenAwayEndsTheTermAtOnce(t *testing.T) {
 	require.Equal(t, "somebody", shared.holder())
 }
 
-func TestALeaderThatCannotRenewIsFencedBeforeAnotherLeads(t *testing.T) {
+func TestLeader_isFencedBeforeAnotherLeads(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(context.Context, resourcelock.LeaderElectionRecord) error{
 		"kcp refuses":         func(context.Context, resourcelock.LeaderElectionRecord) error { return errors.New("no") },
@@ -183,7 +183,7 @@ func TestALeaderThatCannotRenewIsFencedBeforeAnotherLeads(t *testing.T) {
 }
 
 // A kcp that takes its time, a third of the right to write and more, is not lost.
-func TestALeaderOfAKCPThatIsSlowLeadsOn(t *testing.T) {
+func TestLeader_staysWithASlowKCP(t *testing.T) {
 	t.Parallel()
 	timing := leader.Timing{Lease: 9 * time.Second, Renew: 7 * time.Second, Retry: 30 * time.Millisecond}
 	r := startWith(t, &lease{}, "a", leader.Config{Timing: timing}, nil)
@@ -207,7 +207,7 @@ func TestALeaderOfAKCPThatIsSlowLeadsOn(t *testing.T) {
 	r.lock.faulty(nil)
 }
 
-func TestAHungRenewalDoesNotLoseTheLease(t *testing.T) {
+func TestLeader_survivesAHungRenewal(t *testing.T) {
 	t.Parallel()
 	r := start(t, &lease{}, "a", nil, nil)
 	ctx := await(t, r.leads)
@@ -230,7 +230,7 @@ func TestAHungRenewalDoesNotLoseTheLease(t *testing.T) {
 	require.NoError(t, ctx.Err())
 }
 
-func TestTheLeaseIsHeldUntilTheLastWriteHasEnded(t *testing.T) {
+func TestLeader_holdsTheLeaseUntilWritesEnd(t *testing.T) {
 	t.Parallel()
 	shared := &lease{}
 	asked, finish := make(chan struct{}), make(chan struct{})
@@ -255,7 +255,7 @@ func TestTheLeaseIsHeldUntilTheLastWriteHasEnded(t *testing.T) {
 	await(t, b.leads)
 }
 
-func TestALostLeaseIsNotReleasedWhileSomethingStillWrites(t *testing.T) {
+func TestLeader_doesNotReleaseALostLeaseDuringWrites(t *testing.T) {
 	t.Parallel()
 	shared := &lease{}
 	finish := make(chan struct{})
@@ -279,7 +279,7 @@ func TestALostLeaseIsNotReleasedWhileSomethingStillWrites(t *testing.T) {
 	require.Empty(t, shared.holder())
 }
 
-func TestWhoEndsWhileItWaitsHoldsNothing(t *testing.T) {
+func TestLeader_holdsNothingWhenItEndsWaiting(t *testing.T) {
 	t.Parallel()
 	shared := &lease{}
 	a := start(t, shared, "a", nil, nil)
@@ -294,7 +294,7 @@ func TestWhoEndsWhileItWaitsHoldsNothing(t *testing.T) {
 	require.Empty(t, shared.holder())
 }
 
-func TestAloneLeadsWithoutWaiting(t *testing.T) {
+func TestAlone_leadsWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	l, err := leader.Alone(registry)
@@ -310,7 +310,7 @@ func TestAloneLeadsWithoutWaiting(t *testing.T) {
 	require.True(t, led)
 }
 
-func TestTimingsThatFenceNothingAreRefused(t *testing.T) {
+func TestNew_refusesTimingsThatDoNotFence(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		timing leader.Timing

@@ -13,7 +13,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-func TestEveryManifestRenders(t *testing.T) {
+func TestManifests_render(t *testing.T) {
 	t.Parallel()
 	tree, err := tenancy.NewTree("root:some:place")
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func TestEveryManifestRenders(t *testing.T) {
 
 // The bindings that an Org's own workspace is held to are those of its type, with the
 // claims of the exports.
-func TestOrgBindingsAreThoseOfTheType(t *testing.T) {
+func TestOrgBindings_matchTheWorkspaceType(t *testing.T) {
 	t.Parallel()
 	tree, err := tenancy.NewTree("root:some:place")
 	require.NoError(t, err)

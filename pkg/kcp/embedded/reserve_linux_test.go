@@ -49,7 +49,7 @@ func supported(t *testing.T, dir string) {
 	}
 }
 
-func TestTheReserveIsAheadOfEtcdWhereverItHasGot(t *testing.T) {
+func TestReserve_staysAheadOfEtcd(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	supported(t, dir)
@@ -87,7 +87,7 @@ func TestTheReserveIsAheadOfEtcdWhereverItHasGot(t *testing.T) {
 	check(8 << 20)
 }
 
-func TestWithoutAnEtcdNothingIsReserved(t *testing.T) {
+func TestReserve_createsNothingBeforeEtcd(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := newReserve(dir)
@@ -99,7 +99,7 @@ func TestWithoutAnEtcdNothingIsReserved(t *testing.T) {
 }
 
 // etcd removes the file in its hands when it ends, and begins with the first name.
-func TestWhatIsReservedServesTheNextStart(t *testing.T) {
+func TestReserve_isUsedByTheNextStart(t *testing.T) {
 	t.Parallel()
 	r, _ := etcdOn(t, t.TempDir())
 	first, second := filepath.Join(r.dir, "wal", "0.tmp"), filepath.Join(r.dir, "wal", "1.tmp")
@@ -116,7 +116,7 @@ func TestWhatIsReservedServesTheNextStart(t *testing.T) {
 	require.Equal(t, "second", string(held))
 }
 
-func TestEtcdCanWriteOnADiskThatIsFull(t *testing.T) {
+func TestReserve_letsEtcdWriteToAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := smallDisk(t, "384m")
 	r, db := etcdOn(t, dir)
@@ -151,7 +151,7 @@ func TestEtcdCanWriteOnADiskThatIsFull(t *testing.T) {
 }
 
 // The reserve never takes the last of the disk, not even for a moment: from etcd.
-func TestTheReserveLeavesASpare(t *testing.T) {
+func TestReserve_leavesASpare(t *testing.T) {
 	t.Parallel()
 	dir := smallDisk(t, "60m")
 	r, db := etcdOn(t, dir)
@@ -164,7 +164,7 @@ func TestTheReserveLeavesASpare(t *testing.T) {
 }
 
 // Whoever has filled the disk does not get at what is handed out, unless they try on.
-func TestAFullDiskIsHandedALittleForSmallFiles(t *testing.T) {
+func TestReserve_givesBallastUpPieceByPiece(t *testing.T) {
 	t.Parallel()
 	dir := smallDisk(t, "384m")
 	r, _ := etcdOn(t, dir)

@@ -219,7 +219,7 @@ func (s *shards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // The second kind is filled anew while a handler of the first is busy with what is gone.
-func TestAnEndpointThatTakesAnothersPlaceIsToldInOrder(t *testing.T) {
+func TestEndpoints_replacementNotifiesInOrder(t *testing.T) {
 	t.Parallel()
 	s := newShards(t, map[string][]string{
 		"one/users": {"c/same/1", "c/altered/1", "c/gone/1"}, "one/organizations": {"c/org/1", "c/gone/1"},
@@ -249,7 +249,7 @@ func TestAnEndpointThatTakesAnothersPlaceIsToldInOrder(t *testing.T) {
 
 // Until what takes its place is filled an endpoint is not left, and where that takes
 // long nothing is answered or written.
-func TestNobodyIsGoneWhileAnEndpointIsReplaced(t *testing.T) {
+func TestEndpoints_keepObjectsWhileOneIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newShards(t, map[string][]string{
 		"one/users": {"c/u/1"}, "one/organizations": {"c/o/1"},
@@ -279,7 +279,7 @@ func TestNobodyIsGoneWhileAnEndpointIsReplaced(t *testing.T) {
 	require.Len(t, s.users.informer.InCluster("c"), 1)
 }
 
-func TestASliceThatIsEmptyForAMomentTearsNothingDown(t *testing.T) {
+func TestEndpoints_keepObjectsWhileTheSliceIsEmpty(t *testing.T) {
 	t.Parallel()
 	s := newShards(t, map[string][]string{
 		"one/users": {"c/u/1"}, "one/organizations": {"c/o/1"}, "other/users": {"other/v/1"},
@@ -296,7 +296,7 @@ func TestASliceThatIsEmptyForAMomentTearsNothingDown(t *testing.T) {
 	require.Empty(t, s.orgs.taken())
 }
 
-func TestAnEndpointThatHoldsNothingIsNotMissed(t *testing.T) {
+func TestEndpoints_dropAnEndpointWithoutObjects(t *testing.T) {
 	t.Parallel()
 	s := newShards(t, map[string][]string{"one/users": {"c/u/1"}, "late/users": {"d/v/1"}})
 	release := s.hold("late", "users")

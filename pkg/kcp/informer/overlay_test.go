@@ -45,7 +45,7 @@ func (h *heard) store(of *overlay[*v1alpha1.User]) *store[*v1alpha1.User] {
 }
 
 // What one endpoint takes over from another has not changed for anybody.
-func TestWhatAnotherEndpointHoldsIsNotToldAsRemovedNorAsAdded(t *testing.T) {
+func TestOverlay_hidesChangesThatNoCallerSees(t *testing.T) {
 	t.Parallel()
 	of := &overlay[*v1alpha1.User]{}
 	h := &heard{t: t, versions: map[string]string{}}
@@ -66,7 +66,7 @@ func TestWhatAnotherEndpointHoldsIsNotToldAsRemovedNorAsAdded(t *testing.T) {
 
 // Whatever comes through whichever of two endpoints at once: events of a key go on
 // from each other, and end with what is held.
-func TestEventsOfTwoEndpointsAreInOrder(t *testing.T) {
+func TestOverlay_ordersEventsOfTwoStores(t *testing.T) {
 	t.Parallel()
 	of := &overlay[*v1alpha1.User]{}
 	h := &heard{t: t, versions: map[string]string{}}

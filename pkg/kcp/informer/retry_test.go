@@ -19,7 +19,7 @@ import (
 const user = `{"apiVersion":"tenancy.kedge.faros.sh/v1alpha1","kind":"User","metadata":{"name":"u","resourceVersion":"%d","annotations":{"kcp.io/cluster":"c"}}}`
 
 // Reflectors would wait for half a minute by the end of any of these.
-func TestMemoryIsNotBehindAKCPThatIsWellAgain(t *testing.T) {
+func TestInformer_followsARecoveredKCPSoon(t *testing.T) {
 	t.Parallel()
 	const times = 8
 	type answer func(w http.ResponseWriter, r *http.Request)
@@ -91,7 +91,7 @@ func TestMemoryIsNotBehindAKCPThatIsWellAgain(t *testing.T) {
 	}
 }
 
-func TestAWatchThatBreaksForEverIsListedAnew(t *testing.T) {
+func TestInformer_listsAgainAfterManyBrokenWatches(t *testing.T) {
 	t.Parallel()
 	var lists atomic.Int64
 	f := newKCP(t)

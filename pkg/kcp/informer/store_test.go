@@ -28,7 +28,7 @@ func (v versionOnly) Decode(cluster, name string) *v1alpha1.User {
 
 // Around the number at which a list becomes a map, whatever comes and goes, packed
 // and not: what is held and what handlers are told are the same.
-func TestAStoreHoldsAndTellsWhatAModelDoes(t *testing.T) {
+func TestStore_matchesAModel(t *testing.T) {
 	t.Parallel()
 	type key struct{ cluster, name string }
 	for _, packed := range []bool{false, true} {
@@ -111,7 +111,7 @@ func TestAStoreHoldsAndTellsWhatAModelDoes(t *testing.T) {
 	}
 }
 
-func TestAStoreIsFilledWithTheFirstList(t *testing.T) {
+func TestStore_isFilledByTheFirstList(t *testing.T) {
 	t.Parallel()
 	changes, full := 0, 0
 	s := newStore(&overlay[*v1alpha1.User]{}, func(u *v1alpha1.User) any { return u }, func(_, _ *v1alpha1.User) { changes++ }, func() { full++ })
@@ -133,7 +133,7 @@ func TestAStoreIsFilledWithTheFirstList(t *testing.T) {
 	require.Equal(t, 1, changes)
 }
 
-func TestACallerWhoStopsHalfWayIsNotGivenMore(t *testing.T) {
+func TestAll_stopsWithTheCaller(t *testing.T) {
 	t.Parallel()
 	i := &Informer[*v1alpha1.User]{}
 	s := newStore(&i.objects, func(u *v1alpha1.User) any { return u }, func(_, _ *v1alpha1.User) {}, func() {})

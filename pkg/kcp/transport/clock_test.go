@@ -17,7 +17,7 @@ const exact = 3 * time.Second
 // times are then ahead of its own. A Date is of half-way between request and answer.
 type told struct{ ahead, took, now, latest time.Duration }
 
-func TestAGraceNeverEndsEarlyWhateverAClockSays(t *testing.T) {
+func TestClock_neverEndsAGracePeriodEarly(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	const (

@@ -36,7 +36,7 @@ func listen(t *testing.T, serve func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-func TestAKCPThatSwallowsEverythingHoldsNobodyForLong(t *testing.T) {
+func TestConnection_withoutAnswersTimesOut(t *testing.T) {
 	t.Parallel()
 	for name, within := range map[string]time.Duration{
 		"as long as the context says":              500 * time.Millisecond,
@@ -81,7 +81,7 @@ func nobody(t *testing.T) string {
 	return fmt.Sprintf("127.0.0.1:%d", bound.Port)
 }
 
-func TestAKCPThatIsNotThereIsToldAtOnce(t *testing.T) {
+func TestConnection_refusedFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	err := writes[http.MethodPost](t.Context(), newClients(t, &rest.Config{Host: "https://" + nobody(t)}))
@@ -172,7 +172,7 @@ func (c *cutter) through(t *testing.T, f *fakeKCP) *rest.Config {
 	return config
 }
 
-func TestAConnectionThatWentSilentIsGivenUpAndReplaced(t *testing.T) {
+func TestConnection_silentIsReplaced(t *testing.T) {
 	t.Parallel()
 	c := &cutter{}
 	clients := newClients(t, c.through(t, newKCP(t, true, nil, nil)))
@@ -204,7 +204,7 @@ func watching(t *testing.T) *fakeKCP {
 	return f
 }
 
-func TestAWatchWithNothingToSayIsNotCut(t *testing.T) {
+func TestWatch_withoutEventsStaysOpen(t *testing.T) {
 	t.Parallel()
 	w, err := newClients(t, watching(t).config()).Users("c").Watch(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
@@ -212,7 +212,7 @@ func TestAWatchWithNothingToSayIsNotCut(t *testing.T) {
 	require.Equal(t, watch.Added, await(t, w.ResultChan()).Type)
 }
 
-func TestAWatchOnAConnectionThatWentSilentEnds(t *testing.T) {
+func TestWatch_endsOnASilentConnection(t *testing.T) {
 	t.Parallel()
 	c := &cutter{}
 	config := c.through(t, watching(t))

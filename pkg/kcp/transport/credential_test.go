@@ -115,7 +115,7 @@ func refuses(t *testing.T, clients *kcp.Clients, ctx context.Context) { //nolint
 	require.EqualError(t, refusal, "kcp refuses the credential of the test's kubeconfig")
 }
 
-func TestANewTokenOfTheKubeconfigIsTakenUpByTheRequestThatIsRefused(t *testing.T) {
+func TestFollow_retriesARefusedRequestWithTheNewToken(t *testing.T) {
 	t.Parallel()
 	for name, user := range map[string]func(t *testing.T, token string) clientcmdapi.AuthInfo{
 		"in it": func(_ *testing.T, token string) clientcmdapi.AuthInfo { return clientcmdapi.AuthInfo{Token: token} },
@@ -150,7 +150,7 @@ func TestANewTokenOfTheKubeconfigIsTakenUpByTheRequestThatIsRefused(t *testing.T
 	}
 }
 
-func TestARequestThatCannotBeSentTwiceIsNot(t *testing.T) {
+func TestFollow_sendsNoBodyTwiceThatCannotBeRewound(t *testing.T) {
 	t.Parallel()
 	s := newStrict(t)
 	s.take("old")
@@ -172,7 +172,7 @@ func TestARequestThatCannotBeSentTwiceIsNot(t *testing.T) {
 	require.NoError(t, send(), "the next one has the new credential")
 }
 
-func TestACredentialIsKeptUntilThereIsAWholeOneElse(t *testing.T) {
+func TestFollow_keepsTheTokenUntilThereIsANewOne(t *testing.T) {
 	t.Parallel()
 	whole := func(s *strict) string {
 		raw, err := clientcmd.Write(s.kubeconfig(clientcmdapi.AuthInfo{Token: "new"}))
@@ -224,7 +224,7 @@ func tellsNoToken(t *testing.T, logs *observer.ObservedLogs) {
 	}
 }
 
-func TestATokenIsNotShownToAnotherServerThatTheKubeconfigNames(t *testing.T) {
+func TestFollow_showsNoTokenToAnotherServer(t *testing.T) {
 	t.Parallel()
 	s, other := newStrict(t), newStrict(t)
 	s.take("old")
@@ -284,7 +284,7 @@ func TestCertificate_authenticatesNoOtherClients(t *testing.T) {
 	require.Error(t, writes[http.MethodPost](t.Context(), byToken))
 }
 
-func TestTheFileIsNotReadWhileKCPTakesItsCredentialNorForEveryRefusal(t *testing.T) {
+func TestFollow_readsTheSourceSeldom(t *testing.T) {
 	t.Parallel()
 	s := newStrict(t)
 	s.take("old")
@@ -316,7 +316,7 @@ func TestTheFileIsNotReadWhileKCPTakesItsCredentialNorForEveryRefusal(t *testing
 	require.LessOrEqual(t, reads.Load(), 2+int64(time.Since(began)/time.Second))
 }
 
-func TestProbesTellWhetherKCPRefusesTheCredential(t *testing.T) {
+func TestProbe_notesARefusedCredential(t *testing.T) {
 	t.Parallel()
 	s := newStrict(t)
 	s.take("old")

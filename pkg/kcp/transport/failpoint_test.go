@@ -123,7 +123,7 @@ func run(t *testing.T, point string) (came, known int, logged []string, killed b
 	return came, strings.Count(string(out), "done "), logged, killed
 }
 
-func TestAProcessIsKilledAtEachOfItsWrites(t *testing.T) {
+func TestFailPoint_killsTheProcessAtEachWrite(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= len(steps); n++ {
 		for when, sent := range map[string]int{"before": n - 1, "after": n} {
@@ -139,7 +139,7 @@ func TestAProcessIsKilledAtEachOfItsWrites(t *testing.T) {
 	}
 }
 
-func TestAProcessWithoutAFailPointGoesOn(t *testing.T) {
+func TestFailPoint_absentKillsNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		point  string

@@ -60,7 +60,7 @@ var writes = map[string]func(context.Context, *kcp.Clients) error{
 // protocols are those that a kcp may speak.
 var protocols = map[string]bool{"HTTP/1.1": false, "HTTP/2": true}
 
-func TestAFencedClientSendsNoWrite(t *testing.T) {
+func TestFenced_sendsNoWriteWithoutTheRight(t *testing.T) {
 	t.Parallel()
 	for protocol, http2 := range protocols {
 		for method, write := range writes {
@@ -101,7 +101,7 @@ func (h *held) Accept() (net.Conn, error) {
 	return c, err
 }
 
-func TestAWriteThatWaitedForAConnectionIsAskedAgain(t *testing.T) {
+func TestFenced_checksAgainAfterConnecting(t *testing.T) {
 	t.Parallel()
 	for protocol, http2 := range protocols {
 		for method, write := range writes {
@@ -125,7 +125,7 @@ func TestAWriteThatWaitedForAConnectionIsAskedAgain(t *testing.T) {
 	}
 }
 
-func TestAWriteWithoutABodyThatWaitedForAConnectionIsAskedAgain(t *testing.T) {
+func TestFenced_checksAgainAfterConnectingWithoutABody(t *testing.T) {
 	t.Parallel()
 	write := func(ctx context.Context, c *kcp.Clients) error {
 		return c.Users("c").GetClient().Delete().Resource("users").Name("u").Do(ctx).Error()
@@ -144,7 +144,7 @@ func TestAWriteWithoutABodyThatWaitedForAConnectionIsAskedAgain(t *testing.T) {
 	require.NoError(t, write(t.Context(), fenced))
 }
 
-func TestAWriteThatHangsIsGivenUpWhenTheRightEnds(t *testing.T) {
+func TestFenced_endsAHangingWriteAtTheDeadlineOfTheRight(t *testing.T) {
 	t.Parallel()
 	for protocol, http2 := range protocols {
 		t.Run(protocol, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestAWriteThatHangsIsGivenUpWhenTheRightEnds(t *testing.T) {
 }
 
 // A machine that was suspended has timers that know nothing of it.
-func TestAWriteThatHangsIsGivenUpWhenTheRightEndsBeforeItsTime(t *testing.T) {
+func TestFenced_endsAHangingWriteWhenTheRightIsLost(t *testing.T) {
 	t.Parallel()
 	for protocol, http2 := range protocols {
 		t.Run(protocol, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestAWriteThatHangsIsGivenUpWhenTheRightEndsBeforeItsTime(t *testing.T) {
 	}
 }
 
-func TestTheCallersOwnDeadlineIsNotTakenForTheFence(t *testing.T) {
+func TestFenced_reportsTheCallersDeadlineAsSuch(t *testing.T) {
 	t.Parallel()
 	server := newKCP(t, true, nil, func(r *http.Request) { <-r.Context().Done() })
 	r := &right{}

@@ -43,7 +43,7 @@ func comes(t *testing.T, p *transport.Health) {
 	require.Eventually(t, func() bool { return p.Err() == nil && p.Ready() }, long, time.Millisecond)
 }
 
-func TestAKCPThatGoesSilentIsGoneUntilItIsBack(t *testing.T) {
+func TestHealth_followsSilenceAndRecovery(t *testing.T) {
 	t.Parallel()
 	c := &cutter{}
 	clients := newClients(t, c.through(t, newKCP(t, true, nil, nil)))
@@ -73,7 +73,7 @@ func TestAKCPThatGoesSilentIsGoneUntilItIsBack(t *testing.T) {
 }
 
 // One that says for long that it is not ready, or has never time for anybody, is gone.
-func TestAKCPThatSaysForLongThatItIsNotReadyIsGone(t *testing.T) {
+func TestHealth_endsAfterFailedProbes(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{http.StatusInternalServerError, http.StatusTooManyRequests} {
 		t.Run(http.StatusText(code), func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestAKCPThatSaysForLongThatItIsNotReadyIsGone(t *testing.T) {
 
 // One that is too busy to say so, or whose answers break off on the way, is there: what
 // callers ask of it is asked again.
-func TestAKCPThatAnswersBadlyIsThere(t *testing.T) {
+func TestHealth_staysDuringBusyOrBrokenAnswers(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{
 		"too many requests": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) },
@@ -134,7 +134,7 @@ func TestAKCPThatAnswersBadlyIsThere(t *testing.T) {
 }
 
 // A probe that takes longer than silence may last is no silence.
-func TestAKCPThatIsSlowIsThere(t *testing.T) {
+func TestHealth_staysDuringSlowAnswers(t *testing.T) {
 	t.Parallel()
 	f := newKCP(t, true, nil, func(*http.Request) { <-time.After(7 * time.Second) })
 	clients := f.clients(t)
@@ -147,7 +147,7 @@ func TestAKCPThatIsSlowIsThere(t *testing.T) {
 	comes(t, p)
 }
 
-func TestImpatientClientsAreToldWhatTheirCallerIs(t *testing.T) {
+func TestFailFast_returnsErrorsForCallers(t *testing.T) {
 	t.Parallel()
 	unavailable := func(t *testing.T, err error) {
 		t.Helper()
