@@ -26,8 +26,6 @@ type server struct {
 	lose   func(method string) bool
 }
 
-type object = map[string]any
-
 func newServer(t testing.TB) *server {
 	s := &server{Server: kcpfake.New(t), t: t}
 	s.FailBefore(func(r kcpfake.Request) error {

@@ -23,8 +23,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 )
 
-// shards is a kcp with an export whose endpoints come and go, each a folder with Users
-// and Organizations that do not change.
+// shards is a kcp with an export whose endpoints come and go. Each endpoint has Users and
+// Organizations that do not change.
 type shards struct {
 	t         *testing.T
 	url       string
@@ -38,11 +38,11 @@ type shards struct {
 	changed chan struct{}
 	// objects are, of each endpoint and resource, "cluster/name/version".
 	objects map[string][]string
-	// held are the lists that are not answered before their channel is closed.
+	// held are the lists that are answered only after their channel is closed.
 	held map[string]chan struct{}
 }
 
-// kind follows the events of a kind, as a view does.
+// kind keeps the events of a kind.
 type kind[T kcp.Object] struct {
 	t        *testing.T
 	informer *informer.Informer[T]
@@ -108,7 +108,7 @@ func (k *kind[T]) followed() {
 	require.Equal(k.t, held, k.seen)
 }
 
-// newShards names "one", and waits until what is there is in memory.
+// newShards names the endpoint "one" and waits until its objects are cached.
 func newShards(t *testing.T, objects map[string][]string) *shards {
 	t.Helper()
 	s := &shards{t: t, objects: objects, changed: make(chan struct{}), held: map[string]chan struct{}{}}
@@ -138,7 +138,7 @@ func (s *shards) synced(want bool) {
 	require.Eventually(s.t, func() bool { return s.endpoints.Synced() == want }, long, time.Millisecond)
 }
 
-// name has the slice name these endpoints.
+// name makes the slice name these endpoints.
 func (s *shards) name(endpoints ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +148,7 @@ func (s *shards) name(endpoints ...string) {
 	s.changed = make(chan struct{})
 }
 
-// hold keeps a list back until the function that is returned is called.
+// hold holds a list back until release is called.
 func (s *shards) hold(endpoint, resource string) (release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,7 +218,7 @@ func (s *shards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, fmt.Sprintf(`{"apiVersion":"tenancy.kedge.faros.sh/v1alpha1","kind":"%sList","metadata":{"resourceVersion":"7"},"items":[%s]}`, kind, strings.Join(items, ",")))
 }
 
-// The second kind is filled anew while a handler of the first is busy with what is gone.
+// The handler of one kind blocks at a removal while the other kind is replaced.
 func TestEndpoints_replacementNotifiesInOrder(t *testing.T) {
 	t.Parallel()
 	s := newShards(t, map[string][]string{
@@ -247,8 +247,8 @@ func TestEndpoints_replacementNotifiesInOrder(t *testing.T) {
 	require.True(t, s.endpoints.Synced(), "it took no longer than callers wait")
 }
 
-// Until what takes its place is filled an endpoint is not left, and where that takes
-// long nothing is answered or written.
+// An endpoint is kept until its replacement is filled. If that takes long the health
+// becomes unavailable.
 func TestEndpoints_keepObjectsWhileOneIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newShards(t, map[string][]string{

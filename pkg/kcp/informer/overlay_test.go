@@ -14,8 +14,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
 
-// heard follows events as a view does, and fails where they do not go on from each
-// other.
+// heard records events, and fails when one does not continue from the last.
 type heard struct {
 	t        *testing.T
 	versions map[string]string
@@ -44,7 +43,7 @@ func (h *heard) store(of *overlay[*v1alpha1.User]) *store[*v1alpha1.User] {
 	return newStore(of, func(u *v1alpha1.User) any { return u }, h.handle, func() {})
 }
 
-// What one endpoint takes over from another has not changed for anybody.
+// An object that moves from one endpoint to another in the same version has not changed.
 func TestOverlay_hidesChangesThatNoCallerSees(t *testing.T) {
 	t.Parallel()
 	of := &overlay[*v1alpha1.User]{}
@@ -64,8 +63,8 @@ func TestOverlay_hidesChangesThatNoCallerSees(t *testing.T) {
 	require.Equal(t, map[string]string{"same": "1", "altered": "2", "new": "2"}, h.versions)
 }
 
-// Whatever comes through whichever of two endpoints at once: events of a key go on
-// from each other, and end with what is held.
+// The events of a key continue from each other, whichever endpoint they come through, and
+// end with the object that is held.
 func TestOverlay_ordersEventsOfTwoStores(t *testing.T) {
 	t.Parallel()
 	of := &overlay[*v1alpha1.User]{}

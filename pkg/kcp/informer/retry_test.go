@@ -18,7 +18,7 @@ import (
 
 const user = `{"apiVersion":"tenancy.kedge.faros.sh/v1alpha1","kind":"User","metadata":{"name":"u","resourceVersion":"%d","annotations":{"kcp.io/cluster":"c"}}}`
 
-// Reflectors would wait for half a minute by the end of any of these.
+// A reflector's own back-off would have grown to half a minute in each of these cases.
 func TestInformer_followsARecoveredKCPSoon(t *testing.T) {
 	t.Parallel()
 	const times = 8

@@ -19,24 +19,24 @@ func person(cluster, name, version string) *v1alpha1.User {
 	return u
 }
 
-// versionOnly is all that is kept of a User.
+// versionOnly is a compact encoding of a User.
 type versionOnly string
 
 func (v versionOnly) Decode(cluster, name string) *v1alpha1.User {
 	return person(cluster, name, string(v))
 }
 
-// Around the number at which a list becomes a map, whatever comes and goes, packed
-// and not: what is held and what handlers are told are the same.
+// The number of objects varies around that at which a list becomes a map, with and without
+// a compact encoding. The store and its events must match the model.
 func TestStore_matchesAModel(t *testing.T) {
 	t.Parallel()
 	type key struct{ cluster, name string }
-	for _, packed := range []bool{false, true} {
+	for _, compact := range []bool{false, true} {
 		model, told := map[key]string{}, map[key]string{}
 		of := &overlay[*v1alpha1.User]{}
 		var s *store[*v1alpha1.User]
 		s = newStore(of, func(u *v1alpha1.User) any {
-			if packed {
+			if compact {
 				return versionOnly(u.ResourceVersion)
 			}
 			return u

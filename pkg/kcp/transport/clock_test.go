@@ -10,11 +10,12 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// Both times are within this of kcp's, whose Date is in whole seconds.
+// exact is how well both times are known: a Date is in whole seconds.
 const exact = 3 * time.Second
 
-// told is an answer of a kcp whose clock is ahead of the hub's, and what the hub's two
-// times are then ahead of its own. A Date is of half-way between request and answer.
+// told is an answer of a kcp whose clock is ahead of the hub's, and how far the hub's two
+// times are then ahead of its own clock. The Date is the time half-way between request and
+// answer.
 type told struct{ ahead, took, now, latest time.Duration }
 
 func TestClock_neverEndsAGracePeriodEarly(t *testing.T) {

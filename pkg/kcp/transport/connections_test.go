@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// listen listens on loopback and hands what connects to serve.
+// listen listens on loopback and serves each connection.
 func listen(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -66,8 +66,8 @@ func TestConnection_withoutAnswersTimesOut(t *testing.T) {
 	}
 }
 
-// nobody returns an address where nobody listens, and nobody will while the test runs:
-// a port that was closed again might be a parallel test's by now.
+// nobody returns an address without a listener. It is bound for the whole test, because a
+// parallel test may take a port that is only free.
 func nobody(t *testing.T) string {
 	t.Helper()
 	s, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -89,8 +89,8 @@ func TestConnection_refusedFailsAtOnce(t *testing.T) {
 	require.Less(t, time.Since(began), 10*time.Second)
 }
 
-// cutter is a way to a kcp on which connections can go silent, as they do when a
-// machine or a network is gone.
+// cutter is a TCP proxy to a kcp whose connections can go silent, as when a machine or a
+// network fails.
 type cutter struct {
 	to string
 
@@ -131,7 +131,7 @@ func (c *cutter) serve(from net.Conn) {
 	pass(from, to)
 }
 
-// block keeps what goes either way until it is told to go on.
+// block holds the data of both directions back until resume is called.
 func (c *cutter) block() (resume func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,7 +145,7 @@ func (c *cutter) block() (resume func()) {
 	}
 }
 
-// pass waits while everything is kept.
+// pass waits while data is held back.
 func (c *cutter) pass() {
 	c.mu.Lock()
 	held := c.held
@@ -155,7 +155,7 @@ func (c *cutter) pass() {
 	}
 }
 
-// cut makes all connections silent that there are.
+// cut silences all open connections.
 func (c *cutter) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,7 +163,7 @@ func (c *cutter) cut() {
 	c.silent = make(chan struct{})
 }
 
-// through returns clients' configuration for the way through the cutter.
+// through returns a configuration of clients that connect through the cutter.
 func (c *cutter) through(t *testing.T, f *fakeKCP) *rest.Config {
 	t.Helper()
 	c.to, c.silent = f.Listener.Addr().String(), make(chan struct{})
@@ -185,8 +185,8 @@ func TestConnection_silentIsReplaced(t *testing.T) {
 	require.NoError(t, writes[http.MethodPost](t.Context(), clients), "the next one has a new connection")
 }
 
-// watching is a kcp that serves a watch with nothing to say for longer than a
-// connection goes without a sign of life.
+// watching is a kcp that serves a watch without an event for longer than a connection may
+// be silent.
 func watching(t *testing.T) *fakeKCP {
 	t.Helper()
 	f := newKCP(t, true, nil, nil)

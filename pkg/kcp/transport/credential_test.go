@@ -36,7 +36,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
-// strict is a kcp that takes one token, or one client certificate, at a time.
+// strict is a kcp that accepts one token, or one client certificate, at a time.
 type strict struct {
 	*fakeKCP
 	file    string
@@ -65,7 +65,7 @@ func newStrict(t *testing.T) *strict {
 	return s
 }
 
-// take makes kcp take this token and no other.
+// take makes kcp accept this token only.
 func (s *strict) take(token string) { s.takes.Store("Bearer " + token) }
 
 // kubeconfig is one for the user.
@@ -83,8 +83,7 @@ func (s *strict) write(t *testing.T, user clientcmdapi.AuthInfo) {
 	require.NoError(t, clientcmd.WriteToFile(s.kubeconfig(user), s.file))
 }
 
-// follow returns clients with the credential of the file, whose log is kept, though
-// nobody's requests have one.
+// follow returns clients with the credential of the file and keeps its log.
 func (s *strict) follow(t *testing.T) *kcp.Clients {
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
@@ -244,7 +243,7 @@ func TestFollow_showsNoTokenToAnotherServer(t *testing.T) {
 	tellsNoToken(t, logs)
 }
 
-// aCertificate is one with its key.
+// aCertificate returns a client certificate and its key.
 func aCertificate(t *testing.T) (certificate, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -322,17 +321,17 @@ func TestProbe_notesARefusedCredential(t *testing.T) {
 	s.take("old")
 	s.write(t, clientcmdapi.AuthInfo{Token: "old"})
 	clients := s.follow(t)
-	p := listening(t, clients)
-	comes(t, p)
+	p := probing(t, clients)
+	recovered(t, p)
 	require.NoError(t, clients.Transport().Refused())
 	s.take("new")
-	goes(t, p)
+	lost(t, p)
 	require.EqualError(t, clients.Transport().Refused(), "kcp refuses the credential of the test's kubeconfig")
 	s.write(t, clientcmdapi.AuthInfo{Token: "new"})
-	comes(t, p)
+	recovered(t, p)
 	require.NoError(t, clients.Transport().Refused())
 	s.CloseClientConnections()
 	require.NoError(t, s.Listener.Close())
-	goes(t, p)
-	require.NoError(t, clients.Transport().Refused(), "who is not there refuses nothing")
+	lost(t, p)
+	require.NoError(t, clients.Transport().Refused(), "an unavailable kcp refuses nothing")
 }

@@ -28,13 +28,13 @@ const (
 	victimOf  = "KEDGE_TEST_VICTIM_OF"
 )
 
-// steps are what the victim writes, in this order, as the log tells of it.
+// steps are the writes of the victim in order, as the log names them.
 var steps = []string{
 	"POST users", "PATCH users/status", "DELETE users", "POST namespaces", "PUT namespaces/finalize", "PATCH memberships",
 }
 
-// TestVictim is no test but the process that is killed: it writes its steps to the
-// kcp of that URL and tells after each that it is done.
+// TestVictim is the process that is killed, not a test: it writes its steps to the kcp at
+// the URL in the environment and reports each that is done.
 func TestVictim(t *testing.T) {
 	t.Parallel()
 	url := os.Getenv(victimOf)
@@ -77,8 +77,8 @@ func TestVictim(t *testing.T) {
 	}
 }
 
-// run lets a victim write, with a fail point, and returns how many of its steps
-// came, how many it knew of, and what the log says. killed tells how it ended.
+// run starts a victim with a fail point. It returns how many of its steps kcp received, how
+// many the victim saw answered, and the log. killed tells how the victim ended.
 func run(t *testing.T, point string) (came, known int, logged []string, killed bool) {
 	t.Helper()
 	var mu sync.Mutex

@@ -20,7 +20,7 @@ import (
 
 var errNotNow = errors.New("not now")
 
-// right is the right to write, as a test gives and takes it.
+// right is a fencing right that a test grants and denies.
 type right struct {
 	denied atomic.Bool
 	until  atomic.Pointer[time.Time]
@@ -38,7 +38,7 @@ func (r *right) ask() (time.Time, error) {
 	return time.Time{}, nil
 }
 
-// writes are the ways to write.
+// writes are the writes of each method.
 var writes = map[string]func(context.Context, *kcp.Clients) error{
 	http.MethodPost: func(ctx context.Context, c *kcp.Clients) error {
 		_, err := c.Users("c").Create(ctx, aUser(), metav1.CreateOptions{})
@@ -57,7 +57,7 @@ var writes = map[string]func(context.Context, *kcp.Clients) error{
 	},
 }
 
-// protocols are those that a kcp may speak.
+// protocols are the versions of HTTP that kcp may speak; true is HTTP/2.
 var protocols = map[string]bool{"HTTP/1.1": false, "HTTP/2": true}
 
 func TestFenced_sendsNoWriteWithoutTheRight(t *testing.T) {
@@ -85,7 +85,7 @@ func TestFenced_sendsNoWriteWithoutTheRight(t *testing.T) {
 	}
 }
 
-// held is a listener that accepts only when it is let go.
+// held is a listener that accepts after let is closed.
 type held struct {
 	net.Listener
 	arrived, let chan struct{}
@@ -174,7 +174,7 @@ func TestFenced_endsAHangingWriteAtTheDeadlineOfTheRight(t *testing.T) {
 	}
 }
 
-// A machine that was suspended has timers that know nothing of it.
+// Timers may stand still while a machine is suspended.
 func TestFenced_endsAHangingWriteWhenTheRightIsLost(t *testing.T) {
 	t.Parallel()
 	for protocol, http2 := range protocols {

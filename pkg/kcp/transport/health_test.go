@@ -18,8 +18,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 )
 
-// listening keeps the pulse of a kcp until the test ends.
-func listening(t *testing.T, clients *kcp.Clients) *transport.Health {
+// probing probes a kcp until the test ends, and returns its health.
+func probing(t *testing.T, clients *kcp.Clients) *transport.Health {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -28,7 +28,7 @@ func listening(t *testing.T, clients *kcp.Clients) *transport.Health {
 	return clients.Health()
 }
 
-func goes(t *testing.T, p *transport.Health) {
+func lost(t *testing.T, p *transport.Health) {
 	t.Helper()
 	require.Eventually(t, func() bool { return p.Err() != nil }, long, time.Millisecond)
 	require.False(t, p.Ready())
@@ -38,7 +38,7 @@ func goes(t *testing.T, p *transport.Health) {
 	require.Positive(t, told.RetryAfter)
 }
 
-func comes(t *testing.T, p *transport.Health) {
+func recovered(t *testing.T, p *transport.Health) {
 	t.Helper()
 	require.Eventually(t, func() bool { return p.Err() == nil && p.Ready() }, long, time.Millisecond)
 }
@@ -47,15 +47,15 @@ func TestHealth_followsSilenceAndRecovery(t *testing.T) {
 	t.Parallel()
 	c := &cutter{}
 	clients := newClients(t, c.through(t, newKCP(t, true, nil, nil)))
-	p := listening(t, clients)
-	comes(t, p)
+	p := probing(t, clients)
+	recovered(t, p)
 	there, err := p.Await(t.Context())
 	require.NoError(t, err)
 	told := make(chan struct{})
 	p.OnUnavailable(sync.OnceFunc(func() { close(told) }))
 
 	resume := c.block()
-	goes(t, p)
+	lost(t, p)
 	await(t, told)
 	await(t, there.Done())
 	began := time.Now()
@@ -68,11 +68,11 @@ func TestHealth_followsSilenceAndRecovery(t *testing.T) {
 	}()
 	resume()
 	require.NoError(t, await(t, waiting))
-	comes(t, p)
+	recovered(t, p)
 	require.NoError(t, p.Wait(t.Context()))
 }
 
-// One that says for long that it is not ready, or has never time for anybody, is gone.
+// A kcp that reports for long that it is not ready, or answers 429 for long, is unavailable.
 func TestHealth_endsAfterFailedProbes(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{http.StatusInternalServerError, http.StatusTooManyRequests} {
@@ -85,18 +85,18 @@ func TestHealth_endsAfterFailedProbes(t *testing.T) {
 					w.WriteHeader(code)
 				}
 			})
-			p := listening(t, f.clients(t))
-			comes(t, p)
+			p := probing(t, f.clients(t))
+			recovered(t, p)
 			says.Store(true)
-			goes(t, p)
+			lost(t, p)
 			says.Store(false)
-			comes(t, p)
+			recovered(t, p)
 		})
 	}
 }
 
-// One that is too busy to say so, or whose answers break off on the way, is there: what
-// callers ask of it is asked again.
+// A kcp that is busy, or whose answers break off on the way, is available: requests to it
+// are retried.
 func TestHealth_staysDuringBusyOrBrokenAnswers(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{
@@ -119,10 +119,10 @@ func TestHealth_staysDuringBusyOrBrokenAnswers(t *testing.T) {
 				}
 			})
 			clients := f.clients(t)
-			// A busy machine lets pings wait, too.
+			// On a busy machine pings are late too.
 			clients.Health().SetInterval(500 * time.Millisecond)
-			p := listening(t, clients)
-			comes(t, p)
+			p := probing(t, clients)
+			recovered(t, p)
 			gone := make(chan struct{}, 1)
 			p.OnUnavailable(func() { gone <- struct{}{} })
 			bad.Store(true)
@@ -133,18 +133,18 @@ func TestHealth_staysDuringBusyOrBrokenAnswers(t *testing.T) {
 	}
 }
 
-// A probe that takes longer than silence may last is no silence.
+// A probe may take longer than silence may last.
 func TestHealth_staysDuringSlowAnswers(t *testing.T) {
 	t.Parallel()
 	f := newKCP(t, true, nil, func(*http.Request) { <-time.After(7 * time.Second) })
 	clients := f.clients(t)
-	// Silence may last 4.5 s: a busy machine lets pings wait, too.
+	// Silence may last 4.5 s, because pings are late on a busy machine.
 	clients.Health().SetInterval(750 * time.Millisecond)
-	p := listening(t, clients)
+	p := probing(t, clients)
 	_, err := clients.FailFast().Users("c").Get(t.Context(), "u", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.NoError(t, p.Err())
-	comes(t, p)
+	recovered(t, p)
 }
 
 func TestFailFast_returnsErrorsForCallers(t *testing.T) {
@@ -155,16 +155,16 @@ func TestFailFast_returnsErrorsForCallers(t *testing.T) {
 		require.ErrorAs(t, err, &told)
 		require.Equal(t, errs.Unavailable, told.Code)
 	}
-	t.Run("nobody is there", func(t *testing.T) {
+	t.Run("no server listens", func(t *testing.T) {
 		t.Parallel()
 		unavailable(t, writes[http.MethodPost](t.Context(), newClients(t, &rest.Config{Host: "https://" + nobody(t)}).FailFast()))
 	})
-	t.Run("kcp goes while it answers", func(t *testing.T) {
+	t.Run("kcp becomes unavailable during a request", func(t *testing.T) {
 		t.Parallel()
 		c := &cutter{}
 		clients := newClients(t, c.through(t, newKCP(t, true, nil, nil)))
-		p := listening(t, clients)
-		comes(t, p)
+		p := probing(t, clients)
+		recovered(t, p)
 		defer c.block()()
 		began := time.Now()
 		unavailable(t, writes[http.MethodPost](t.Context(), clients.FailFast()))
@@ -172,7 +172,7 @@ func TestFailFast_returnsErrorsForCallers(t *testing.T) {
 		require.Error(t, p.Err())
 		began = time.Now()
 		unavailable(t, writes[http.MethodPost](t.Context(), clients.FailFast()))
-		require.Less(t, time.Since(began), 5*time.Second, "and at once when it is known to be gone")
+		require.Less(t, time.Since(began), 5*time.Second, "it fails at once while kcp is unavailable")
 	})
 	t.Run("the answer breaks off", func(t *testing.T) {
 		t.Parallel()
@@ -184,7 +184,7 @@ func TestFailFast_returnsErrorsForCallers(t *testing.T) {
 		})
 		unavailable(t, writes[http.MethodPost](t.Context(), f.clients(t).FailFast()))
 	})
-	t.Run("the caller goes", func(t *testing.T) {
+	t.Run("the caller cancels", func(t *testing.T) {
 		t.Parallel()
 		ctx, leave := context.WithCancel(t.Context())
 		f := newKCP(t, true, nil, func(r *http.Request) { leave(); <-r.Context().Done() })

@@ -21,17 +21,17 @@ import (
 
 const long = 30 * time.Second
 
-// fakeKCP answers every request with what it was sent, or with an empty User.
+// fakeKCP answers every request with the body that it received, or with an empty User.
 type fakeKCP struct {
 	*httptest.Server
-	// hook is called with every request that has come in whole.
+	// hook is called with every request whose body was received.
 	hook func(*http.Request)
 
 	mu       sync.Mutex
 	requests []string
 }
 
-// newKCP starts a fakeKCP that speaks HTTP/2 or only HTTP/1.1; listener may be
+// newKCP starts a fakeKCP that speaks HTTP/2, or only HTTP/1.1. listener and hook may be
 // nil.
 func newKCP(t *testing.T, http2 bool, listener func(net.Listener) net.Listener, hook func(*http.Request)) *fakeKCP {
 	t.Helper()
@@ -96,7 +96,7 @@ func aUser() *v1alpha1.User {
 	}
 }
 
-// await waits for what a channel gives, or for its end.
+// await waits for a value of a channel, or for its end.
 func await[T any](t *testing.T, c <-chan T) T {
 	t.Helper()
 	select {
