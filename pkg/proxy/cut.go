@@ -11,67 +11,66 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// stream is a request on its way to kcp, and its answer on the way back.
+// stream is a proxied request and its answer.
 type stream struct {
-	at place
-	// endless is set where the answer does not end by itself: a watch, or an
-	// upgraded connection.
-	endless bool
-	// opened is the right that it was opened with, Sudo only where it uses that.
+	key streamKey
+	// longRunning is true if the answer does not end by itself: a watch, a followed log or
+	// an upgraded connection.
+	longRunning bool
+	// opened is the entry that the gate returned. Its Sudo is true if the request uses sudo.
 	opened tenancy.Entry
 	// cancel ends the request to kcp.
-	cancel  context.CancelFunc
-	client  http.ResponseWriter
-	parting time.Duration
-	// over is nil as long as the client has something of the request to send, then
-	// sent; and at last an ending, or finished. Each step is one compare-and-swap:
-	// what is cut while it is sent is never sent to its end.
-	over     atomic.Pointer[ending]
+	cancel       context.CancelFunc
+	client       http.ResponseWriter
+	flushTimeout time.Duration
+	// state is nil until kcp has the whole request, then sent, and at last a termination
+	// or finished. Each step is one compare-and-swap, so that kcp never gets the rest of a
+	// request that was terminated.
+	state    atomic.Pointer[termination]
 	upgraded atomic.Bool
 	answer   guardedBody
 
-	// before and behind are the neighbours among the person's open streams.
-	before, behind *stream
+	// prev and next link the open streams of one person.
+	prev, next *stream
 }
 
-// ending is why a stream was ended.
-type ending struct {
-	// cause is the answer to a client who has none yet.
+// termination says why a stream was terminated.
+type termination struct {
+	// cause is the error for a client without an answer.
 	cause error
-	// learned is when the hub learned that the right had ended; zero where it did
-	// not.
-	learned time.Time
-	// sending is set where the client had something of the request to send still;
-	// unblocked is closed when nobody waits for them any more.
+	// learnedAt is when the hub learned of a revocation. It is zero for other causes.
+	learnedAt time.Time
+	// sending is true if kcp did not have the whole request. unblocked is closed after
+	// the deadlines of the client's connection are set.
 	sending   bool
 	unblocked chan struct{}
 }
 
 var (
-	// sent is a stream whose request kcp has wholly, finished one that nobody can end
-	// any more: neither is the end of one.
-	sent, finished = &ending{}, &ending{}
+	// sent is the state of a stream after kcp has the whole request. finished is the state
+	// of a stream that was not terminated and never will be.
+	sent, finished = &termination{}, &termination{}
 )
 
-// end ends a stream, once. Nothing that is read from kcp afterwards goes to the
-// client, nor the other way; end waits for neither.
-func (s *stream) end(e ending) {
+// end terminates a stream, once. From then on no byte passes in either direction. It waits
+// for neither side.
+func (s *stream) end(e termination) {
 	_ = s.endFrom(nil, e) || s.endFrom(sent, e)
 }
 
-// interrupt ends a stream unless it is an ordinary request that kcp has wholly: what
-// kcp does about that, it does by the rights of then.
-func (s *stream) interrupt(e ending) {
-	if s.endless {
+// interrupt terminates a stream, but no ordinary request that kcp has in whole: kcp has
+// authorized that one already.
+func (s *stream) interrupt(e termination) {
+	if s.longRunning {
 		s.end(e)
 		return
 	}
 	s.endFrom(nil, e)
 }
 
-func (s *stream) endFrom(was *ending, e ending) bool {
+func (s *stream) endFrom(was *termination, e termination) bool {
 	e.sending, e.unblocked = was == nil, make(chan struct{})
-	if !s.over.CompareAndSwap(was, &e) {
+	if !s.state.CompareAndSwap(was, &e) {
 		return false
 	}
 	s.cancel()
@@ -79,64 +78,61 @@ func (s *stream) endFrom(was *ending, e ending) bool {
 	return true
 }
 
-// ended is the cause why the stream was ended; nil where it was not.
+// ended returns the cause of the termination, or nil.
 func (s *stream) ended() error {
-	if e := s.over.Load(); e != nil {
+	if e := s.state.Load(); e != nil {
 		return e.cause
 	}
 	return nil
 }
 
-// Recheck ends what a person, everybody where user is empty, has open with a right
-// that has ended, or that is less than it was. It is called behind every change of
-// what Enter says, reads memory only and waits for no client; when it returns,
-// nothing that kcp sends goes to an ended stream's client any more, and nothing that
-// the client sends to kcp.
+// Recheck terminates the streams of a person whose rights ended or were lowered since. An
+// empty user stands for everybody. It is called after every change of what Enter returns.
+// It reads caches only and waits for no client. When it returns, no byte passes through a
+// terminated stream.
 func (p *Proxy) Recheck(user string) {
-	learned := time.Now()
-	for at, open := range p.streams.of(user) {
-		p.recheck(at, learned, open...)
+	learnedAt := time.Now()
+	for key, open := range p.streams.of(user) {
+		p.recheck(key, learnedAt, open...)
 	}
 }
 
-// Unbound ends what a person has open in a logical cluster where kcp has taken away a
-// ClusterRole that the gate does not give them any more: kcp may have let some in with
-// it since they were looked at last, and nothing tells which. It does not wait, as
-// Recheck does not.
+// Unbound terminates the streams of a person in a logical cluster after kcp removed their
+// binding to a ClusterRole that the gate does not give them. kcp may have authorized any of
+// them by that binding after the last Recheck. It waits for no client.
 func (p *Proxy) Unbound(user, cluster, clusterRole string) {
-	learned := time.Now()
+	learnedAt := time.Now()
 	now, err := p.config.Enter(user, cluster)
 	if err == nil && now.Gives(clusterRole) {
 		return
 	}
-	for at, open := range p.streams.of(user) {
-		if at.cluster != cluster {
+	for key, open := range p.streams.of(user) {
+		if key.cluster != cluster {
 			continue
 		}
 		for _, s := range open {
-			s.revoke(err != nil, learned)
+			s.revoke(err != nil, learnedAt)
 		}
 	}
 }
 
-func (p *Proxy) recheck(at place, learned time.Time, open ...*stream) {
-	now, err := p.config.Enter(at.user, at.cluster)
+func (p *Proxy) recheck(key streamKey, learnedAt time.Time, open ...*stream) {
+	now, err := p.config.Enter(key.user, key.cluster)
 	for _, s := range open {
 		if errs.Is(err, errs.Unavailable) {
-			// Whether there is a right still, nobody can tell at the moment.
-			s.interrupt(ending{cause: err})
+			// The right cannot be checked at the moment.
+			s.interrupt(termination{cause: err})
 			continue
 		}
 		if err != nil || !now.Covers(s.opened) {
-			s.revoke(err != nil, learned)
+			s.revoke(err != nil, learnedAt)
 		}
 	}
 }
 
-// revoke ends a stream because its person has no right there any more, or, where not
-// wholly, less.
-func (s *stream) revoke(wholly bool, learned time.Time) {
-	e := ending{cause: rightEnded(), learned: learned}
+// revoke terminates a stream because the right to it ended (wholly) or was lowered.
+func (s *stream) revoke(wholly bool, learnedAt time.Time) {
+	e := termination{cause: rightEnded(), learnedAt: learnedAt}
 	if wholly {
 		s.end(e)
 		return
@@ -149,21 +145,22 @@ func rightEnded() error {
 		"your right to this workspace ended, or became less, while the request was open; ask an admin of the workspace or of its organization, or repeat the request with the rights that you still have")
 }
 
-// refusal is what a client gets who has no answer yet, nil where the stream goes on.
+// refusal returns the error for a client without an answer, or nil if the stream was not
+// terminated.
 func (s *stream) refusal(w http.ResponseWriter, r *http.Request) error {
-	e := s.over.Load()
+	e := s.state.Load()
 	if e == nil || e.cause == nil {
 		return nil
 	}
 	if e.sending && r.ProtoMajor == 1 {
-		// On the connection no request can come behind one that was not read.
+		// The rest of this request is not read, so the connection cannot be reused.
 		w.Header().Set("Connection", "close")
 	}
 	return e.cause
 }
 
-// guard puts the stream between kcp's answer and the client. It fails where the
-// stream has ended before the answer began.
+// guard passes kcp's answer through the stream. It fails if the stream was terminated before
+// the answer began.
 func (s *stream) guard(r *http.Response) error {
 	if conn, ok := r.Body.(io.ReadWriteCloser); ok && r.StatusCode == http.StatusSwitchingProtocols {
 		s.upgraded.Store(true)
@@ -175,19 +172,19 @@ func (s *stream) guard(r *http.Response) error {
 	return s.ended()
 }
 
-// guardedBody is an answer that ends when its stream is ended. A watch ends well:
-// its clients then list again, and are told there why they may not. Every other
-// answer fails, so that nobody takes a part for all of it.
+// guardedBody is the body of an answer, which ends when its stream is terminated. A
+// long-running one ends with EOF: the client lists again and gets the refusal. Any other
+// fails, so that the client does not take a part for the whole.
 type guardedBody struct {
 	io.ReadCloser
 	stream *stream
 }
 
-// Read asks after reading: what was read came before the end of the stream then.
+// Read checks the stream after reading, so that nothing passes that was read later.
 func (b *guardedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if ended := b.stream.ended(); ended != nil {
-		if b.stream.endless {
+		if b.stream.longRunning {
 			return 0, io.EOF
 		}
 		return 0, ended
@@ -195,8 +192,8 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// guardedConn is an upgraded connection to kcp. It fails when its stream is
-// ended, rather than end one way only.
+// guardedConn is an upgraded connection to kcp. It fails in both directions when its stream
+// is terminated.
 type guardedConn struct {
 	io.ReadWriteCloser
 	stream *stream
@@ -217,7 +214,7 @@ func (c *guardedConn) Write(p []byte) (int, error) {
 	return c.ReadWriteCloser.Write(p)
 }
 
-// CloseWrite is for clients who have said all and still listen.
+// CloseWrite supports clients that stop sending and still read.
 func (c *guardedConn) CloseWrite() error {
 	if half, ok := c.ReadWriteCloser.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -225,9 +222,9 @@ func (c *guardedConn) CloseWrite() error {
 	return http.ErrNotSupported
 }
 
-// unblock sees to it that an ended stream does not wait for a client who neither
-// reads nor writes.
-func (s *stream) unblock(e *ending) {
+// unblock sets deadlines on the client's connection, so that a terminated stream does not
+// wait for a client that neither reads nor writes.
+func (s *stream) unblock(e *termination) {
 	defer close(e.unblocked)
 	control, now := http.NewResponseController(s.client), time.Now()
 	if s.upgraded.Load() {
@@ -238,15 +235,15 @@ func (s *stream) unblock(e *ending) {
 	if e.sending {
 		_ = control.SetReadDeadline(now)
 	}
-	_ = control.SetWriteDeadline(now.Add(s.parting))
+	_ = control.SetWriteDeadline(now.Add(s.flushTimeout))
 }
 
-// finish is called before the handler returns: from then on the connection, and the
-// requests that come behind on it, are no business of the stream's.
+// finish is called before the handler returns. The connection then belongs to the requests
+// that follow on it, so finish removes the deadline of a termination.
 func (s *stream) finish() {
-	if s.over.CompareAndSwap(nil, finished) || s.over.CompareAndSwap(sent, finished) {
+	if s.state.CompareAndSwap(nil, finished) || s.state.CompareAndSwap(sent, finished) {
 		return
 	}
-	<-s.over.Load().unblocked
+	<-s.state.Load().unblocked
 	_ = http.NewResponseController(s.client).SetWriteDeadline(time.Time{})
 }

@@ -14,23 +14,22 @@ import (
 )
 
 const (
-	// retryAfter is what a client is told to wait when kcp does not answer.
+	// retryAfter is the Retry-After of an answer in place of kcp's.
 	retryAfter = 2 * time.Second
-	// clientGone is the status, for log and metrics alone, of a request whose
-	// client did not wait for the answer.
+	// clientGone is the status in logs and metrics of a request that its client gave up.
 	clientGone = 499
 )
 
-// exchange is one request on its way to kcp.
+// exchange is what the ReverseProxy's hooks need of one request.
 type exchange struct {
-	// path is where it goes, decoded.
+	// path is the decoded path at kcp.
 	path      string
 	requestID string
-	// elevation is nil for a request without sudo.
+	// elevation is nil if the request does not use sudo.
 	elevation *elevation
 	stream    stream
 	body      body
-	// wrote tells that a write is done; nil for what is none.
+	// wrote reports a write. It is nil for a read.
 	wrote func()
 }
 
@@ -38,21 +37,21 @@ type exchangeKey struct{}
 
 func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{}).(*exchange) }
 
-// body is what the client sends. It remembers that the client did not send all of
-// it, which the transport reports as a failure to speak to kcp.
+// body is the body of a request. It records that the client did not send all of it, because
+// the transport reports that as a failure of kcp.
 type body struct {
 	io.ReadCloser
 	stream *stream
 	failed atomic.Bool
 }
 
-// Read asks after reading, as guardedBody does: what comes behind the end of the
-// stream goes nowhere, and kcp gets no whole request.
+// Read checks the stream after reading, as guardedBody does, so that kcp never gets the
+// whole of a request that was terminated.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	switch {
 	case errors.Is(err, io.EOF):
-		b.stream.over.CompareAndSwap(nil, sent)
+		b.stream.state.CompareAndSwap(nil, sent)
 	case err != nil:
 		b.failed.Store(true)
 	}
@@ -62,7 +61,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// upstreamFailed answers for kcp where it gave no answer.
+// upstreamFailed answers a request that kcp did not answer.
 func upstreamFailed(w http.ResponseWriter, r *http.Request, err error) {
 	ctx := r.Context()
 	exchangeOf(ctx).answered(http.StatusBadGateway)
@@ -77,7 +76,7 @@ func upstreamFailed(w http.ResponseWriter, r *http.Request, err error) {
 		w.WriteHeader(clientGone)
 		return
 	case errs.Is(err, errs.Unavailable):
-		// The transport knows that kcp is gone.
+		// The transport reports that kcp is unavailable.
 		errors.As(err, &e)
 	case exchangeOf(ctx).body.failed.Load():
 		e = errs.Wrap(errs.Invalid, err, "the body of the request ended early")

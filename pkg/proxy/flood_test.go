@@ -83,7 +83,7 @@ const rounds = 30
 
 // patient has the clients of what was cut take their time: they share the machine
 // with a flood.
-func patient(c *proxy.Config) { c.Parting = time.Minute }
+func patient(c *proxy.Config) { c.FlushTimeout = time.Minute }
 
 // TestNothingPassesAfterRecheckReturned takes the right away in the middle of as
 // many events as kcp can send.
@@ -316,7 +316,7 @@ func TestACutDoesNotWaitForItsClient(t *testing.T) {
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			h := newHub(t, server.URL, transport, func(c *proxy.Config) { c.Parting = parting })
+			h := newHub(t, server.URL, transport, func(c *proxy.Config) { c.FlushTimeout = parting })
 			written.Store(0)
 			tc.open(t, h)
 			require.EqualValues(t, 1, h.streams(t))

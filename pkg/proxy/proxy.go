@@ -21,52 +21,51 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Config is what a Proxy works with.
+// Config is the configuration of a Proxy.
 type Config struct {
-	// Upstream is kcp's base URL, https; "/clusters" comes behind its path.
+	// Upstream is the https URL of kcp, without /clusters.
 	Upstream *url.URL
-	// Transport goes to kcp. It verifies kcp's certificate, holds no credential of
-	// the hub, and speaks HTTP/1.1, because an upgrade needs a connection of its
-	// own. It has a time-out for the header of an answer, and leaves compression
-	// to the client.
+	// Transport sends requests to kcp. It verifies kcp's certificate and has no credential
+	// of the hub. It speaks HTTP/1.1, because an upgrade needs a connection of its own. It
+	// limits the time until the header of an answer, and does not compress.
 	Transport http.RoundTripper
-	// Enter is tenancy.Gate's. It is asked again about streams that are open.
+	// Enter is the method of tenancy.Gate. It is called again for open streams.
 	Enter func(user, cluster string) (tenancy.Entry, error)
-	// User is the metadata.name of the authenticated caller.
+	// User returns the metadata.name of the authenticated caller.
 	User func(*http.Request) string
-	// Identity is the caller's username in kcp, the one that they may impersonate
-	// for sudo. Without Identity and Elevated there is no sudo.
+	// Identity returns the caller's username in kcp, which they may impersonate for sudo.
+	// Without Identity and Elevated there is no sudo.
 	Identity func(*http.Request) string
-	// Elevated is told of every request that goes on with sudo, before it does.
+	// Elevated is called for every request with sudo, before kcp gets it.
 	Elevated func(r *http.Request, user string, e tenancy.Entry)
 	// Wrote is called for every write in a Workspace that kcp has done or may have
 	// done, before the client learns of it. It must not block. It may be nil.
 	Wrote func(tenancy.Entry, tenancy.ObjectWrite)
-	// Token is the one bearer token of a request, which was authenticated. It
-	// refuses a request with any other number of Authorization headers than one.
+	// Token returns the bearer token that was authenticated. It refuses a request without
+	// exactly one Authorization header.
 	Token func(*http.Request) (string, error)
-	// Draining ends when the hub is about to stop: streams, which end by nothing
-	// else, end with it. Its logger gets what the libraries have to say.
+	// Draining ends when the hub begins to stop. Long-running streams end with it. Its
+	// logger gets the messages of the libraries.
 	Draining context.Context //nolint:containedctx // a signal, not the context of a request
-	// Parting is how long the client of what was cut has to take what is on its way
-	// to it already; half a second where it is zero.
-	Parting time.Duration
-	Metrics prometheus.Registerer
+	// FlushTimeout limits the time that a client has to read what was sent before its
+	// stream was terminated. The default is half a second.
+	FlushTimeout time.Duration
+	Metrics      prometheus.Registerer
 }
 
-// Proxy forwards what the gate lets through.
+// Proxy forwards the requests that the gate admits.
 type Proxy struct {
 	config  Config
 	forward *httputil.ReverseProxy
 	streams *streams
 }
 
-// New returns a proxy. It stands behind Shape and httpmw.Authenticate.
+// New returns a Proxy. It runs after Shape and httpmw.Authenticate.
 func New(c Config) (*Proxy, error) {
 	if c.Upstream.Scheme != "https" || c.Upstream.Host == "" {
 		return nil, errors.New("kcp's URL must be an https URL: credentials go there")
 	}
-	c.Parting = cmp.Or(c.Parting, 500*time.Millisecond)
+	c.FlushTimeout = cmp.Or(c.FlushTimeout, 500*time.Millisecond)
 	open, err := newStreams(c.Metrics)
 	if err != nil {
 		return nil, err
@@ -79,7 +78,7 @@ func New(c Config) (*Proxy, error) {
 	p.forward = &httputil.ReverseProxy{
 		Transport: c.Transport,
 		Rewrite:   p.rewrite,
-		// A watch is only worth something if every event leaves at once.
+		// Every event of a watch is sent at once.
 		FlushInterval:  -1,
 		BufferPool:     &buffers{},
 		ErrorHandler:   upstreamFailed,
@@ -108,7 +107,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	if err := checkHeaders(r.Header, token); err != nil {
 		return err
 	}
-	user, looks := p.config.User(r), p.streams.looks.Load()
+	user, rechecks := p.config.User(r), p.streams.rechecks.Load()
 	entry, err := p.config.Enter(user, cluster)
 	if err != nil {
 		return err
@@ -124,20 +123,19 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	opened.Sudo = sudo != nil
 	ctx, cancel := context.WithCancel(r.Context())
 	e := &exchange{
-		// kcp is asked for the cluster that was gated, by ID: a path could come to
-		// mean another one in between.
+		// kcp gets the ID that was gated: a path may come to name another cluster.
 		path:      strings.TrimSuffix(p.config.Upstream.Path, "/") + prefix + entry.Workspace.ClusterID + info.Path,
 		requestID: w.Header().Get("X-Request-Id"),
 		elevation: sudo,
 		stream: stream{
-			at: place{user, entry.Workspace.ClusterID}, endless: streaming(r, info),
-			opened: opened, cancel: cancel, client: w, parting: p.config.Parting,
+			key: streamKey{user, entry.Workspace.ClusterID}, longRunning: streaming(r, info),
+			opened: opened, cancel: cancel, client: w, flushTimeout: p.config.FlushTimeout,
 		},
 		wrote: p.reportWrite(r.Method, entry, info),
 	}
 	s := &e.stream
 	if r.ContentLength == 0 {
-		s.over.Store(sent)
+		s.state.Store(sent)
 	}
 	if err := p.streams.add(s); err != nil {
 		cancel()
@@ -145,16 +143,15 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer p.streams.remove(s)
 	defer s.finish()
-	if p.streams.looks.Load() != looks {
-		// A right that ended before the stream was known to Recheck is found here.
-		p.recheck(s.at, time.Time{}, s)
+	if p.streams.rechecks.Load() != rechecks {
+		// Recheck ran after the gate and did not see this stream.
+		p.recheck(s.key, time.Time{}, s)
 		if err := s.refusal(w, r); err != nil {
 			return err
 		}
 	}
-	if s.endless {
-		// A stream lives as long as the right to it, not as long as the server's
-		// time-outs for ordinary requests.
+	if s.longRunning {
+		// The timeouts of the server are for ordinary requests.
 		control := http.NewResponseController(w)
 		_ = control.SetReadDeadline(time.Time{})
 		_ = control.SetWriteDeadline(time.Time{})
@@ -171,20 +168,19 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// rewrite makes the request that goes to kcp out of what was gated.
+// rewrite makes the request to kcp from the one that was gated.
 func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	e := exchangeOf(r.In.Context())
-	// The path is serialised anew from its decoded form; the query goes on as it
-	// came.
+	// The path is encoded anew. The query is forwarded unchanged.
 	r.Out.URL = &url.URL{Scheme: p.config.Upstream.Scheme, Host: p.config.Upstream.Host, Path: e.path, RawQuery: r.In.URL.RawQuery}
 	r.Out.Host = p.config.Upstream.Host
 	r.Out.Trailer = nil
-	clean(r.Out.Header, r.In.Header["Authorization"], e.requestID)
+	cleanHeader(r.Out.Header, r.In.Header["Authorization"], e.requestID)
 	e.elevation.write(r.Out.Header)
 }
 
-// cleanResponse takes out what would speak for the hub, and lets the rest through
-// as long as its stream lives.
+// cleanResponse removes the headers that only the hub may set, and passes the body through
+// the stream.
 func cleanResponse(r *http.Response) error {
 	for _, name := range [...]string{"Set-Cookie", "Alt-Svc", "X-Request-Id"} {
 		r.Header.Del(name)
@@ -194,7 +190,7 @@ func cleanResponse(r *http.Response) error {
 	return e.stream.guard(r)
 }
 
-// buffers are for copying bodies.
+// buffers is the BufferPool for copying bodies.
 type buffers struct{ pool sync.Pool }
 
 const bufferSize = 32 << 10

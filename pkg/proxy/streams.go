@@ -15,23 +15,22 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
-// place is whom a stream serves (metadata.name of the User) and the ID of the
-// cluster that it comes from: the right to a stream is a right of the one in the
-// other.
-type place struct{ user, cluster string }
+// streamKey is the metadata.name of a User and the ID of a logical cluster. All streams of
+// one key depend on the same right.
+type streamKey struct{ user, cluster string }
 
-// streams are the open streams. They end when their client or kcp ends them, or when
-// their right ends; endless ones also when the hub stops.
+// streams are the open streams. A stream ends with its request, or when the right to it
+// ends. Long-running ones also end when the hub stops.
 type streams struct {
 	gauge      prometheus.Gauge
 	revocation prometheus.Histogram
-	// looks counts how often the open streams were looked at.
-	looks atomic.Uint64
+	// rechecks counts the calls of of.
+	rechecks atomic.Uint64
 
 	mu     sync.Mutex
 	closed bool
-	// open are by user, so that one person's are found without looking at all: the
-	// first of a list. Every request is added and removed, so neither allocates.
+	// open has the first stream of each person; the others are linked to it. Every request
+	// is added and removed, so neither allocates.
 	open map[string]*stream
 }
 
@@ -42,7 +41,7 @@ func newStreams(metrics prometheus.Registerer) (*streams, error) {
 		}),
 		revocation: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "kedge_proxy_revocation_seconds",
-			Help:    "Time in seconds from the moment that the hub learned of a revoked right to the end of a stream that depended on it.",
+			Help:    "Time in seconds from the moment that the hub learnedAt of a revoked right to the end of a stream that depended on it.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9),
 		}),
 		open: map[string]*stream{},
@@ -55,58 +54,58 @@ func newStreams(metrics prometheus.Registerer) (*streams, error) {
 	return s, nil
 }
 
-// add makes a stream known. remove must be called.
+// add registers a stream. The caller must call remove.
 func (s *streams) add(added *stream) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if added.endless {
+	if added.longRunning {
 		if s.closed {
 			return stopping()
 		}
 		s.gauge.Inc()
 	}
-	if first := s.open[added.at.user]; first != nil {
-		first.before, added.behind = added, first
+	if first := s.open[added.key.user]; first != nil {
+		first.prev, added.next = added, first
 	}
-	s.open[added.at.user] = added
+	s.open[added.key.user] = added
 	return nil
 }
 
-func (s *streams) remove(gone *stream) {
-	gone.cancel()
-	s.unlink(gone)
-	if gone.endless {
+func (s *streams) remove(removed *stream) {
+	removed.cancel()
+	s.unlink(removed)
+	if removed.longRunning {
 		s.gauge.Dec()
 	}
-	if e := gone.over.Load(); !e.learned.IsZero() {
-		s.revocation.Observe(time.Since(e.learned).Seconds())
+	if e := removed.state.Load(); !e.learnedAt.IsZero() {
+		s.revocation.Observe(time.Since(e.learnedAt).Seconds())
 	}
 }
 
-func (s *streams) unlink(gone *stream) {
+func (s *streams) unlink(removed *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if gone.behind != nil {
-		gone.behind.before = gone.before
+	if removed.next != nil {
+		removed.next.prev = removed.prev
 	}
 	switch {
-	case gone.before != nil:
-		gone.before.behind = gone.behind
-	case gone.behind != nil:
-		s.open[gone.at.user] = gone.behind
+	case removed.prev != nil:
+		removed.prev.next = removed.next
+	case removed.next != nil:
+		s.open[removed.key.user] = removed.next
 	default:
-		delete(s.open, gone.at.user)
+		delete(s.open, removed.key.user)
 	}
 }
 
-// of returns the open streams of a person, of everybody where user is empty. Whoever
-// asked the gate before that, and is not among them yet, finds looks changed when
-// they are.
-func (s *streams) of(user string) map[place][]*stream {
-	s.looks.Add(1)
+// of returns the open streams of a person, or of everybody if user is empty. It increments
+// rechecks first: a request that passed the gate earlier and is not registered yet sees the
+// new count after add, and checks its right again.
+func (s *streams) of(user string) map[streamKey][]*stream {
+	s.rechecks.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := map[place][]*stream{}
+	found := map[streamKey][]*stream{}
 	if user != "" {
 		s.collect(found, user)
 		return found
@@ -117,22 +116,22 @@ func (s *streams) of(user string) map[place][]*stream {
 	return found
 }
 
-// collect adds the streams of one person to found; s.mu is held.
-func (s *streams) collect(found map[place][]*stream, user string) {
-	for o := s.open[user]; o != nil; o = o.behind {
-		found[o.at] = append(found[o.at], o)
+// collect adds the streams of one person to found. The caller holds s.mu.
+func (s *streams) collect(found map[streamKey][]*stream, user string) {
+	for o := s.open[user]; o != nil; o = o.next {
+		found[o.key] = append(found[o.key], o)
 	}
 }
 
-// close ends what does not end by itself and lets none of it begin any more.
+// close terminates the long-running streams and refuses new ones.
 func (s *streams) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
 	for _, open := range s.of("") {
 		for _, o := range open {
-			if o.endless {
-				o.end(ending{cause: stopping()})
+			if o.longRunning {
+				o.end(termination{cause: stopping()})
 			}
 		}
 	}
@@ -144,8 +143,8 @@ func stopping() error {
 	return e
 }
 
-// streaming reports whether kcp may keep the answer to a request open: that of a watch,
-// of a log that is followed, and of an upgrade.
+// streaming reports whether kcp may keep the answer to a request open: a watch, a followed
+// log or an upgrade.
 func streaming(r *http.Request, info *request.RequestInfo) bool {
 	return upgrades(r.Header) || info.Verb == "watch" || info.Subresource == "log" && follows(r.URL)
 }
