@@ -30,7 +30,7 @@ func read(contentType, body string, into any) error {
 	return httpapi.Read(r, into)
 }
 
-func TestReadTakesAGoodBody(t *testing.T) {
+func TestRead_acceptsAGoodBody(t *testing.T) {
 	t.Parallel()
 	for _, contentType := range []string{"application/json", "application/json; charset=UTF-8"} {
 		var in nested
@@ -40,7 +40,7 @@ func TestReadTakesAGoodBody(t *testing.T) {
 	}
 }
 
-func TestReadRefusesBadBodiesAndNamesTheField(t *testing.T) {
+func TestRead_refusesBadBodiesAndNamesTheField(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		contentType, body string
@@ -109,7 +109,7 @@ func status(t *testing.T, err error) (*httptest.ResponseRecorder, metav1.Status)
 	return w, s
 }
 
-func TestAFlagIsTrueOrFalseAndGivenOnce(t *testing.T) {
+func TestFlag_isTrueOrFalseAndGivenOnce(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]string{
 		"": "false", "?f": "false", "?f=": "false", "?f=false": "false", "?f=true": "true", "?g=maybe&f=true&g=true": "true",
@@ -128,7 +128,7 @@ func TestAFlagIsTrueOrFalseAndGivenOnce(t *testing.T) {
 	}
 }
 
-func TestErrorsAreStatuses(t *testing.T) {
+func TestWriteError_answersWithAStatus(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[errs.Code]struct {
 		status int
@@ -194,7 +194,7 @@ func TestMethodNotAllowed_listsWhatThePathHas(t *testing.T) {
 	require.Equal(t, http.StatusMethodNotAllowed, w.Code, "without a router, too")
 }
 
-func TestInternalTextNeverLeaves(t *testing.T) {
+func TestWriteError_internalTextNeverLeaves(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{errors.New("secret-detail"), errs.Wrap(errs.Internal, errors.New("secret-detail"), "secret-detail")} {
 		w, s := status(t, err)
@@ -206,7 +206,7 @@ func TestInternalTextNeverLeaves(t *testing.T) {
 	require.NotContains(t, w.Body.String(), "secret-detail")
 }
 
-func TestRetryAfterIsSentInWholeSeconds(t *testing.T) {
+func TestWriteError_retryAfterIsInWholeSeconds(t *testing.T) {
 	t.Parallel()
 	e := errs.New(errs.Unavailable, "later")
 	e.RetryAfter = 1200 * time.Millisecond

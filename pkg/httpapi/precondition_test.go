@@ -17,7 +17,7 @@ func conditional(lines ...string) *http.Request {
 	return r
 }
 
-func TestIfMatchLetsTheNamedVersionsPassAndNoOther(t *testing.T) {
+func TestIfMatch_admitsTheNamedVersionsOnly(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		lines   []string
@@ -48,7 +48,7 @@ func TestIfMatchLetsTheNamedVersionsPassAndNoOther(t *testing.T) {
 	}
 }
 
-func TestWithoutAConditionEverythingMatches(t *testing.T) {
+func TestIfMatch_withoutTheHeaderAllMatches(t *testing.T) {
 	t.Parallel()
 	for _, r := range []*http.Request{httptest.NewRequest(http.MethodPatch, "/", nil), conditional("*"), conditional(" * ")} {
 		match, err := httpapi.IfMatch(r)
@@ -58,7 +58,7 @@ func TestWithoutAConditionEverythingMatches(t *testing.T) {
 }
 
 // A condition that cannot be read must not be taken for one that holds.
-func TestIfMatchThatIsNoListOfETagsIsRefusedAndNamesTheHeader(t *testing.T) {
+func TestIfMatch_refusesWhatIsNoListOfETags(t *testing.T) {
 	t.Parallel()
 	for _, bad := range [][]string{
 		{""}, {" "}, {","}, {"42"}, {`"42`}, {`42"`}, {`"42" "43"`}, {`"42"x`}, {`'42'`}, {`w/"42"`}, {`W/42`}, {`W/`}, {`"`},
@@ -72,7 +72,7 @@ func TestIfMatchThatIsNoListOfETagsIsRefusedAndNamesTheHeader(t *testing.T) {
 	}
 }
 
-func TestAFailedPreconditionTellsWhatTheObjectIsNow(t *testing.T) {
+func TestIfMatch_aFailureHasTheCurrentETag(t *testing.T) {
 	t.Parallel()
 	for version, tag := range map[string]string{"43": `"43"`, "": ""} {
 		w := httptest.NewRecorder()
@@ -84,7 +84,7 @@ func TestAFailedPreconditionTellsWhatTheObjectIsNow(t *testing.T) {
 	}
 }
 
-func TestAnAnswerAboutWhatIsNotMadeYetHasNoETag(t *testing.T) {
+func TestTag_ofWhatIsNotMadeYetIsEmpty(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
 	httpapi.Tag(w, "")

@@ -14,7 +14,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 )
 
-func TestWhatMayChangeSomethingIsAudited(t *testing.T) {
+func TestAudit_recordsWhatMayChangeSomething(t *testing.T) {
 	t.Parallel()
 	var changes []httpmw.Change
 	h := routes(func(r chi.Router) {
@@ -55,7 +55,7 @@ func TestWhatMayChangeSomethingIsAudited(t *testing.T) {
 	}
 }
 
-func TestAnAuditedChangeHasTheRequestsID(t *testing.T) {
+func TestAudit_recordsTheRequestID(t *testing.T) {
 	t.Parallel()
 	m, err := httpmw.NewMetrics(prometheus.NewRegistry())
 	require.NoError(t, err)

@@ -17,7 +17,7 @@ import (
 
 // An admin who is removed while they send the body of a write has no right to it when
 // it has come.
-func TestAWriteThatIsSentSlowlyIsJudgedByTheRightsAtItsEnd(t *testing.T) {
+func TestWholeBody_judgesASlowWriteAtItsEnd(t *testing.T) {
 	t.Parallel()
 	body, sending := io.Pipe()
 	judged := make(chan string, 1)
@@ -42,7 +42,7 @@ func TestAWriteThatIsSentSlowlyIsJudgedByTheRightsAtItsEnd(t *testing.T) {
 	require.JSONEq(t, `{"displayName":"ACME"}`, <-judged)
 }
 
-func TestABodyIsHandedOnAsFarAsItIsTaken(t *testing.T) {
+func TestWholeBody_passesTheBodyOn(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("the client is gone")
 	large := strings.Repeat("x", 2*httpapi.MaxBody)

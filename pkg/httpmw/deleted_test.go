@@ -21,7 +21,7 @@ func do(h http.Handler, method, path string, header http.Header) *httptest.Respo
 	return w
 }
 
-func TestOnlyPlatformAdminsPass(t *testing.T) {
+func TestRequirePlatformAdmin_refusesOthers(t *testing.T) {
 	t.Parallel()
 	h := routes(func(r chi.Router) { r.With(httpmw.RequirePlatformAdmin).Get("/admin", ok) })
 	for name, code := range map[string]int{

@@ -158,7 +158,7 @@ func as(name string, headers ...string) http.Header {
 	return h
 }
 
-func TestOnlyOneGoodBearerTokenGetsIn(t *testing.T) {
+func TestAuthenticate_admitsOneGoodBearerToken(t *testing.T) {
 	t.Parallel()
 	h := newWorld().router(nil)
 	require.Equal(t, http.StatusOK, get(h, "/plain", as("member")).Code)
@@ -213,7 +213,7 @@ func TestO8_PeopleWhoMayNotAct(t *testing.T) {
 	require.Contains(t, get(h, "/plain", as("pending")).Body.String(), "approval")
 }
 
-func TestFirstSightSignsUp(t *testing.T) {
+func TestAuthenticate_signsUpAtFirstSight(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	h := w.router(func(_ context.Context, id *auth.Identity, _ bool) (*v1alpha1.User, error) {
@@ -268,7 +268,7 @@ func FuzzTenantHeaders(f *testing.F) {
 	})
 }
 
-func TestForeignAndMissingGetTheSameBytes(t *testing.T) {
+func TestScopes_foreignAndMissingGetTheSameBytes(t *testing.T) {
 	t.Parallel()
 	h := newWorld().router(nil)
 	missing := "551a151a-434e-4623-ad6e-69406abb9387"
@@ -319,7 +319,7 @@ func TestO13_SoftDeletedIsNotFound(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, get(h, "/orgs/"+org+"/ws/"+gone, as("guest", httpmw.OrgHeader, org, httpmw.WorkspaceHeader, gone)).Code)
 }
 
-func TestAnUnwiredRoutePanicsAndNeverServes(t *testing.T) {
+func TestScopeOf_panicsWithoutAScope(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 	require.Panics(t, func() { httpmw.CallerOf(r) })

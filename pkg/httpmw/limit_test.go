@@ -43,7 +43,7 @@ func routes(mount func(chi.Router)) http.Handler {
 
 func ok(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }
 
-func TestWhoAsksTooOftenIsToldWhenToTryAgain(t *testing.T) {
+func TestLimitRate_saysWhenToTryAgain(t *testing.T) {
 	t.Parallel()
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1_000, 0))
 	h := routes(func(r chi.Router) {
@@ -73,7 +73,7 @@ func TestWhoAsksTooOftenIsToldWhenToTryAgain(t *testing.T) {
 }
 
 // A refused request costs nothing: who keeps asking gets in as soon as who waits.
-func TestRefusedRequestsDoNotCount(t *testing.T) {
+func TestLimitRate_doesNotCountRefusedRequests(t *testing.T) {
 	t.Parallel()
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1_000, 0))
 	h := routes(func(r chi.Router) { r.With(httpmw.LimitRate(1, 1, clock)).Get("/limited", ok) })
@@ -85,7 +85,7 @@ func TestRefusedRequestsDoNotCount(t *testing.T) {
 	require.Equal(t, http.StatusOK, get(h, "/limited", as("alice")).Code)
 }
 
-func TestTheRatesOfOnlySoManyPeopleAreRemembered(t *testing.T) {
+func TestLimitRate_hasBoundedMemory(t *testing.T) {
 	t.Parallel()
 	limit := httpmw.LimitRate(1, 1, clocktesting.NewFakePassiveClock(time.Unix(1_000, 0)))
 	h := routes(func(r chi.Router) { r.With(limit).Get("/limited", ok) })

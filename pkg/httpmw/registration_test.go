@@ -51,7 +51,7 @@ func (p registry) code(id auth.Identity) int {
 }
 
 // The first platform admin has nobody who could approve them.
-func TestPlatformAdminsComeInWhateverTheRegistrationIs(t *testing.T) {
+func TestAuthenticate_admitsPlatformAdminsAlways(t *testing.T) {
 	t.Parallel()
 	for _, before := range []v1alpha1.Registration{"", v1alpha1.RegistrationPending} {
 		people := func(name string) registry {
@@ -67,7 +67,7 @@ func TestPlatformAdminsComeInWhateverTheRegistrationIs(t *testing.T) {
 }
 
 // Elsewhere than in the token file people have a say in what they are called.
-func TestNobodyBecomesPlatformAdminByTakingTheName(t *testing.T) {
+func TestAuthenticate_takingANameMakesNoAdmin(t *testing.T) {
 	t.Parallel()
 	thief := auth.Identity{Issuer: "https://idp", Subject: "admin"}
 	require.Equal(t, http.StatusForbidden, registry{}.code(thief))
@@ -75,7 +75,7 @@ func TestNobodyBecomesPlatformAdminByTakingTheName(t *testing.T) {
 	require.Equal(t, http.StatusOK, registry{}.with("admin", v1alpha1.RegistrationApproved).code(thief), "approved, they are who is meant")
 }
 
-func TestAPlatformAdminWhoWasRejectedStaysOut(t *testing.T) {
+func TestAuthenticate_aRejectedPlatformAdminStaysOut(t *testing.T) {
 	t.Parallel()
 	admin := auth.Identity{Issuer: auth.StaticIssuer, Subject: "admin", Groups: []string{"ops"}}
 	require.Equal(t, http.StatusForbidden, registry{}.with("admin", v1alpha1.RegistrationRejected).code(admin))

@@ -94,7 +94,7 @@ func (w *watch) hasEnded(t *testing.T) {
 	require.NoError(t, w.Err(), "ends as if kcp had ended it")
 }
 
-func TestAStreamLivesAsLongAsTheRightToIt(t *testing.T) {
+func TestRecheck_endsAStreamWithTheRightToIt(t *testing.T) {
 	t.Parallel()
 	const (
 		admin  = v1alpha1.RoleAdmin
@@ -169,7 +169,7 @@ func TestAStreamLivesAsLongAsTheRightToIt(t *testing.T) {
 	}
 }
 
-func TestOtherStreamsStay(t *testing.T) {
+func TestRecheck_keepsOtherStreams(t *testing.T) {
 	t.Parallel()
 	kcps := &source{open: map[string]chan string{}}
 	server, transport := kcp(t, kcps.ServeHTTP)
@@ -204,7 +204,7 @@ func TestOtherStreamsStay(t *testing.T) {
 }
 
 // What kcp let in with a right that it had still, the gate would let go on.
-func TestStreamsOfALostBindingAreCutWhateverTheGateSays(t *testing.T) {
+func TestUnbound_cutsStreamsOfALostBinding(t *testing.T) {
 	t.Parallel()
 	kcps := &source{open: map[string]chan string{}}
 	server, transport := kcp(t, kcps.ServeHTTP)
@@ -224,9 +224,9 @@ func TestStreamsOfALostBindingAreCutWhateverTheGateSays(t *testing.T) {
 	his.goesOn(t)
 }
 
-// TestARightThatEndsBetweenTheGateAndTheStream takes the right away when the gate
+// TestRecheck_findsARightThatEndsAfterTheGate takes the right away when the gate
 // has let the request in and Recheck does not know the stream yet.
-func TestARightThatEndsBetweenTheGateAndTheStream(t *testing.T) {
+func TestRecheck_findsARightThatEndsAfterTheGate(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name   string
@@ -271,8 +271,8 @@ func TestARightThatEndsBetweenTheGateAndTheStream(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatHasNotBegunIsARefusal ends the right while kcp thinks.
-func TestAnAnswerThatHasNotBegunIsARefusal(t *testing.T) {
+// TestRecheck_refusesAnAnswerThatHasNotBegun ends the right while kcp thinks.
+func TestRecheck_refusesAnAnswerThatHasNotBegun(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan struct{})
 	h := newHub(t, kcpURL, roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -308,8 +308,8 @@ func TestAnAnswerThatHasNotBegunIsARefusal(t *testing.T) {
 	require.Zero(t, h.streams(t))
 }
 
-// TestAStreamOfAKCPThatIsGoneIsToldSo is about rights that nobody can tell of.
-func TestAStreamOfAKCPThatIsGoneIsToldSo(t *testing.T) {
+// TestRecheck_saysThatKCPIsUnavailable is about rights that nobody can tell of.
+func TestRecheck_saysThatKCPIsUnavailable(t *testing.T) {
 	t.Parallel()
 	var h *hub
 	var away atomic.Bool
@@ -334,9 +334,9 @@ func TestAStreamOfAKCPThatIsGoneIsToldSo(t *testing.T) {
 	require.Zero(t, h.streams(t))
 }
 
-// TestACutLeavesTheConnectionAsItWas is about the requests that come behind the cut
+// TestRecheck_leavesTheConnectionAsItWas is about the requests that come behind the cut
 // one on its connection.
-func TestACutLeavesTheConnectionAsItWas(t *testing.T) {
+func TestRecheck_leavesTheConnectionAsItWas(t *testing.T) {
 	t.Parallel()
 	var h *hub
 	h = newHub(t, kcpURL, roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -352,8 +352,8 @@ func TestACutLeavesTheConnectionAsItWas(t *testing.T) {
 	require.True(t, w.write[2].IsZero())
 }
 
-// TestADrainIsNoRevocation is about the metric.
-func TestADrainIsNoRevocation(t *testing.T) {
+// TestDrain_isNoRevocation is about the metric.
+func TestDrain_isNoRevocation(t *testing.T) {
 	t.Parallel()
 	kcps := &source{open: map[string]chan string{}}
 	server, transport := kcp(t, kcps.ServeHTTP)

@@ -85,9 +85,9 @@ const rounds = 30
 // with a flood.
 func patient(c *proxy.Config) { c.FlushTimeout = time.Minute }
 
-// TestNothingPassesAfterRecheckReturned takes the right away in the middle of as
+// TestRecheck_nothingPassesAfterIt takes the right away in the middle of as
 // many events as kcp can send.
-func TestNothingPassesAfterRecheckReturned(t *testing.T) {
+func TestRecheck_nothingPassesAfterIt(t *testing.T) {
 	t.Parallel()
 	var taken atomic.Int64
 	server, transport := kcp(t, func(w http.ResponseWriter, _ *http.Request) { flood(w, &taken) })
@@ -134,9 +134,9 @@ func fronts(t *testing.T, h http.Handler) []*httptest.Server {
 	return []*httptest.Server{plain, secure}
 }
 
-// TestNothingPassesThroughAnUpgradeAfterRecheckReturned does the same through an
+// TestRecheck_nothingPassesAnUpgradeAfterIt does the same through an
 // upgraded connection, both ways at once.
-func TestNothingPassesThroughAnUpgradeAfterRecheckReturned(t *testing.T) {
+func TestRecheck_nothingPassesAnUpgradeAfterIt(t *testing.T) {
 	t.Parallel()
 	var down, up atomic.Int64
 	begun, reached := make(chan struct{}, 1), make(chan int64, 1)
@@ -182,9 +182,9 @@ func (b *backend) Read(p []byte) (int, error)  { return b.read(p) }
 func (b *backend) Write(p []byte) (int, error) { return b.write(p) }
 func (b *backend) Close() error                { return nil }
 
-// TestWhatIsBetweenReadAndWriteIsDropped ends the right while the hub reads from
+// TestRecheck_dropsWhatIsBetweenReadAndWrite ends the right while the hub reads from
 // kcp, and while it writes to it with more of the client's to come.
-func TestWhatIsBetweenReadAndWriteIsDropped(t *testing.T) {
+func TestRecheck_dropsWhatIsBetweenReadAndWrite(t *testing.T) {
 	t.Parallel()
 	var h *hub
 	var kcps atomic.Pointer[backend]
@@ -248,9 +248,9 @@ func TestWhatIsBetweenReadAndWriteIsDropped(t *testing.T) {
 	}
 }
 
-// TestACutDoesNotWaitForItsClient has clients who do not take what kcp sends, until
+// TestRecheck_doesNotWaitForTheClient has clients who do not take what kcp sends, until
 // all that is between them is full, and one who does not send what it announced.
-func TestACutDoesNotWaitForItsClient(t *testing.T) {
+func TestRecheck_doesNotWaitForTheClient(t *testing.T) {
 	t.Parallel()
 	var written atomic.Int64
 	fill := func(w io.Writer) {
@@ -330,8 +330,8 @@ func TestACutDoesNotWaitForItsClient(t *testing.T) {
 	}
 }
 
-// TestStreamsLeaveNothingBehind counts goroutines, so it runs alone.
-func TestStreamsLeaveNothingBehind(t *testing.T) {
+// TestStreams_leaveNothingBehind counts goroutines, so it runs alone.
+func TestStreams_leaveNothingBehind(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Run("streams", func(t *testing.T) {
 		server, transport := kcp(t, func(w http.ResponseWriter, r *http.Request) {
@@ -363,9 +363,9 @@ func TestStreamsLeaveNothingBehind(t *testing.T) {
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+1 }, deadline, time.Millisecond)
 }
 
-// TestAnUpgradeMayCloseOneWayFirst has a client who has said all, and then gets the
+// TestUpgrade_mayCloseOneWayFirst has a client who has said all, and then gets the
 // answer to it.
-func TestAnUpgradeMayCloseOneWayFirst(t *testing.T) {
+func TestUpgrade_mayCloseOneWayFirst(t *testing.T) {
 	t.Parallel()
 	server, transport := kcp(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, buffered, err := accept(w)

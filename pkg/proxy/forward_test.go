@@ -30,7 +30,7 @@ func gone(err error) error {
 	return e
 }
 
-func TestKCPDownOrSlow(t *testing.T) {
+func TestForward_kcpDownOrSlow(t *testing.T) {
 	t.Parallel()
 	server, fast := kcp(t, func(_ http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/slow") {
@@ -75,7 +75,7 @@ func TestKCPDownOrSlow(t *testing.T) {
 	}
 }
 
-func TestAClientThatGoesAwayIsNoFailureOfKCP(t *testing.T) {
+func TestForward_aClientThatGoesAwayIsNoFailure(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan struct{})
 	h := newHub(t, kcpURL, roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -90,7 +90,7 @@ func TestAClientThatGoesAwayIsNoFailureOfKCP(t *testing.T) {
 	require.Empty(t, h.logs.All())
 }
 
-func TestABodyThatEndsEarlyIsNoFailureOfKCP(t *testing.T) {
+func TestForward_aBodyThatEndsEarlyIsNoFailure(t *testing.T) {
 	t.Parallel()
 	server, transport := kcp(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
 	h := newHub(t, server.URL, transport)
@@ -109,9 +109,9 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// TestAWatchIsNotBuffered makes kcp wait with each event until the client has
+// TestForward_doesNotBufferAWatch makes kcp wait with each event until the client has
 // the one before.
-func TestAWatchIsNotBuffered(t *testing.T) {
+func TestForward_doesNotBufferAWatch(t *testing.T) {
 	t.Parallel()
 	next := make(chan string)
 	server, transport := kcp(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -230,9 +230,9 @@ func TestStreams_areWhatKCPKeepsOpen(t *testing.T) {
 	}
 }
 
-// TestDrainEndsStreamsAndNothingElse has a watch, a watch whose header is still
+// TestDrain_endsStreamsAndNothingElse has a watch, a watch whose header is still
 // to come and an ordinary request open when the drain begins.
-func TestDrainEndsStreamsAndNothingElse(t *testing.T) {
+func TestDrain_endsStreamsAndNothingElse(t *testing.T) {
 	t.Parallel()
 	finish := make(chan struct{})
 	release := sync.OnceFunc(func() { close(finish) })
@@ -277,9 +277,9 @@ func TestDrainEndsStreamsAndNothingElse(t *testing.T) {
 	require.Empty(t, h.logs.FilterLevelExact(zap.ErrorLevel).All())
 }
 
-// TestAnUpgradePassesAndEndsWithTheHub speaks through a changed protocol, both
+// TestUpgrade_endsWithTheHub speaks through a changed protocol, both
 // ways, until the drain.
-func TestAnUpgradePassesAndEndsWithTheHub(t *testing.T) {
+func TestUpgrade_endsWithTheHub(t *testing.T) {
 	t.Parallel()
 	ended := make(chan error, 1)
 	server, transport := kcp(t, func(w http.ResponseWriter, r *http.Request) {

@@ -36,7 +36,7 @@ func TestO10_WhatIsTheHubsIsRefusedAndSaysWhy(t *testing.T) {
 	require.Len(t, rec.requests, 2)
 }
 
-func TestForeignAndUnknownClustersGetTheSameBytes(t *testing.T) {
+func TestGate_foreignAndUnknownGetTheSameBytes(t *testing.T) {
 	t.Parallel()
 	rec := &recorder{}
 	h := newHub(t, kcpURL, rec)
@@ -52,7 +52,7 @@ func TestForeignAndUnknownClustersGetTheSameBytes(t *testing.T) {
 	require.Equal(t, http.StatusOK, h.do(request(http.MethodGet, "/clusters/bbbb/api", "bob")).Code)
 }
 
-func TestShapeComesBeforeWho(t *testing.T) {
+func TestShape_comesBeforeAuthentication(t *testing.T) {
 	t.Parallel()
 	rec := &recorder{}
 	h := newHub(t, kcpURL, rec)
@@ -65,9 +65,9 @@ func TestShapeComesBeforeWho(t *testing.T) {
 	require.Empty(t, rec.requests)
 }
 
-// TestKubectlIsToldWhy is about what kubectl shows: of a refused discovery
+// TestGate_tellsKubectlWhy is about what kubectl shows: of a refused discovery
 // nothing but plain text.
-func TestKubectlIsToldWhy(t *testing.T) {
+func TestGate_tellsKubectlWhy(t *testing.T) {
 	t.Parallel()
 	const discovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 	h := newHub(t, kcpURL, roundTripper(func(*http.Request) (*http.Response, error) { return nil, errTest }))
@@ -87,7 +87,7 @@ func TestKubectlIsToldWhy(t *testing.T) {
 	statusOf(t, w.Body.Bytes())
 }
 
-func TestCredentialsGoOverTLSAlone(t *testing.T) {
+func TestNew_needsTLS(t *testing.T) {
 	t.Parallel()
 	for upstream, ok := range map[string]bool{"https://kcp": true, "http://kcp": false, "https:///x": false, "kcp": false} {
 		u, err := url.Parse(upstream)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestHeadersOfAnIdentityOrARouteNeverPass(t *testing.T) {
+func TestHeaders_identitiesAndRoutesNeverPass(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
 		"X-Remote-User", "X_Remote_User", "x-remote_group", "X-Remote-Extra-Scopes", "X-Remote-Uid", "X-REMOTE-USER",
@@ -36,7 +36,7 @@ func TestHeadersOfAnIdentityOrARouteNeverPass(t *testing.T) {
 	}
 }
 
-func TestHeadersThatClientsNeedPass(t *testing.T) {
+func TestHeaders_thatClientsNeedPass(t *testing.T) {
 	t.Parallel()
 	rec := &recorder{}
 	want := map[string]string{
@@ -53,7 +53,7 @@ func TestHeadersThatClientsNeedPass(t *testing.T) {
 	}
 }
 
-func TestWhatConnectionNamesDoesNotPassButTheGatedIdentityDoes(t *testing.T) {
+func TestHeaders_connectionDoesNotRemoveTheIdentity(t *testing.T) {
 	t.Parallel()
 	rec := &recorder{}
 	w := newHub(t, kcpURL, rec).do(request(http.MethodGet, "/clusters/aaaa/api", "alice",
@@ -64,7 +64,7 @@ func TestWhatConnectionNamesDoesNotPassButTheGatedIdentityDoes(t *testing.T) {
 	}, rec.requests[0].Header)
 }
 
-func TestASecondIdentityIsRefused(t *testing.T) {
+func TestHeaders_aSecondIdentityIsRefused(t *testing.T) {
 	t.Parallel()
 	hidden := func(token string) string {
 		return "base64url.bearer.authorization.k8s.io." + base64.RawURLEncoding.EncodeToString([]byte(token))
@@ -103,7 +103,7 @@ func TestASecondIdentityIsRefused(t *testing.T) {
 	}
 }
 
-func TestUpgradesToOtherThanStreamsAreRefused(t *testing.T) {
+func TestUpgrade_toOtherThanStreamsIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name   string
@@ -142,7 +142,7 @@ func TestUpgradesToOtherThanStreamsAreRefused(t *testing.T) {
 	}
 }
 
-func TestClientTrailersDoNotPass(t *testing.T) {
+func TestHeaders_trailersDoNotPass(t *testing.T) {
 	t.Parallel()
 	seen := make(chan *http.Request, 1)
 	server, transport := kcp(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -164,7 +164,7 @@ func TestClientTrailersDoNotPass(t *testing.T) {
 	require.Equal(t, []string{"chunked"}, got.TransferEncoding)
 }
 
-func TestKCPDoesNotSpeakForTheHub(t *testing.T) {
+func TestHeaders_kcpDoesNotSpeakForTheHub(t *testing.T) {
 	t.Parallel()
 	server, transport := kcp(t, func(w http.ResponseWriter, _ *http.Request) {
 		for _, name := range []string{"Set-Cookie", "Alt-Svc", "X-Request-Id", "Audit-Id", "Etag", "Warning"} {

@@ -93,7 +93,7 @@ func sink(begun chan<- struct{}, whole chan<- bool) http.HandlerFunc {
 
 // The attack: send the headers of a write and a part of its body, and the rest when
 // the right to it has ended. kcp authorizes a request by its headers.
-func TestAWriteThatWasBegunBeforeTheRightEndedIsNotFinishedBehindIt(t *testing.T) {
+func TestRecheck_aWriteInFlightIsNotFinished(t *testing.T) {
 	t.Parallel()
 	const (
 		admin  = v1alpha1.RoleAdmin
@@ -157,7 +157,7 @@ func TestAWriteThatWasBegunBeforeTheRightEndedIsNotFinishedBehindIt(t *testing.T
 }
 
 // What kcp let in with a binding that it had still, the gate would let go on.
-func TestAWriteThatKCPLetInWithALostBindingIsNotFinished(t *testing.T) {
+func TestUnbound_aWriteInFlightIsNotFinished(t *testing.T) {
 	t.Parallel()
 	begun, whole := make(chan struct{}, 1), make(chan bool, 1)
 	server, transport := kcp(t, sink(begun, whole))
@@ -173,8 +173,8 @@ func TestAWriteThatKCPLetInWithALostBindingIsNotFinished(t *testing.T) {
 	require.False(t, <-whole)
 }
 
-// TestAWriteThatNobodyCanTellTheRightOfIsNotFinished is about a kcp that is gone.
-func TestAWriteThatNobodyCanTellTheRightOfIsNotFinished(t *testing.T) {
+// TestRecheck_aWriteOfAnUnknownRightIsNotFinished is about a kcp that is gone.
+func TestRecheck_aWriteOfAnUnknownRightIsNotFinished(t *testing.T) {
 	t.Parallel()
 	begun, whole := make(chan struct{}, 1), make(chan bool, 1)
 	server, transport := kcp(t, sink(begun, whole))
@@ -265,9 +265,9 @@ func TestRecheck_keepsWhatKCPHasWhileARightIsLeft(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatIsCutIsNotTakenForAWholeOne ends the right in the middle of an
+// TestRecheck_aCutAnswerIsNotTakenForTheWhole ends the right in the middle of an
 // answer that does not say how long it is.
-func TestAnAnswerThatIsCutIsNotTakenForAWholeOne(t *testing.T) {
+func TestRecheck_aCutAnswerIsNotTakenForTheWhole(t *testing.T) {
 	t.Parallel()
 	server, transport := kcp(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "half")
@@ -287,8 +287,8 @@ func TestAnAnswerThatIsCutIsNotTakenForAWholeOne(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatNobodyTakesIsCut has a client who does not read an ordinary answer.
-func TestAnAnswerThatNobodyTakesIsCut(t *testing.T) {
+// TestRecheck_cutsAnAnswerThatNobodyReads has a client who does not read an ordinary answer.
+func TestRecheck_cutsAnAnswerThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	server, transport := kcp(t, func(w http.ResponseWriter, _ *http.Request) { flood(w, &atomic.Int64{}) })
 	for version := 1; version <= 2; version++ {
@@ -301,8 +301,8 @@ func TestAnAnswerThatNobodyTakesIsCut(t *testing.T) {
 	}
 }
 
-// TestCutRequestsLeaveNothingBehind counts goroutines, so it runs alone.
-func TestCutRequestsLeaveNothingBehind(t *testing.T) {
+// TestRecheck_leavesNothingBehind counts goroutines, so it runs alone.
+func TestRecheck_leavesNothingBehind(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Run("requests", func(t *testing.T) {
 		begun, whole := make(chan struct{}, 1), make(chan bool, 1)

@@ -56,10 +56,10 @@ func (w *wire) send(t *testing.T, text string) (codes []int) {
 	}
 }
 
-// TestOnTheWire sends what no well-behaved client sends. Each case has one
+// TestProxy_onTheWire sends what no well-behaved client sends. Each case has one
 // rightful request at its end or is refused whole; whatever happens, kcp is asked
 // for nothing but Alice's own cluster.
-func TestOnTheWire(t *testing.T) {
+func TestProxy_onTheWire(t *testing.T) {
 	t.Parallel()
 	const (
 		auth  = "Authorization: Bearer alice" + tokenSuffix + "\r\n"
@@ -114,7 +114,7 @@ func TestOnTheWire(t *testing.T) {
 	}
 }
 
-func TestHTTP2ClientsAreServedAlike(t *testing.T) {
+func TestProxy_servesHTTP2Alike(t *testing.T) {
 	t.Parallel()
 	server, transport := kcp(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Proto+" "+r.RequestURI)

@@ -100,7 +100,7 @@ func impersonated(h http.Header) http.Header {
 	return found
 }
 
-func TestSudoIsOneselfWithTheSudoGroupAndNothingElse(t *testing.T) {
+func TestSudo_isOneselfWithTheSudoGroupOnly(t *testing.T) {
 	t.Parallel()
 	for _, tc := range sudoCases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -128,9 +128,9 @@ func TestSudoIsOneselfWithTheSudoGroupAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestSudoOverTheWire tries the same through a server, whose reading of headers
+// TestSudo_overTheWire tries the same through a server, whose reading of headers
 // comes before the hub's, in both versions of HTTP.
-func TestSudoOverTheWire(t *testing.T) {
+func TestSudo_overTheWire(t *testing.T) {
 	t.Parallel()
 	reached := make(chan http.Header, 1)
 	server, transport := kcp(t, func(_ http.ResponseWriter, r *http.Request) { reached <- r.Header })
@@ -177,7 +177,7 @@ func serveHTTP(tb testing.TB, h http.Handler, version int) (string, *http.Client
 	return server.URL, server.Client()
 }
 
-func TestNobodyHasSudoWhoWasNotGivenIt(t *testing.T) {
+func TestSudo_isForThoseWhoWereGivenIt(t *testing.T) {
 	t.Parallel()
 	rightful := []string{user, alice, group, sudoers}
 	for _, tc := range []struct {
@@ -224,7 +224,7 @@ func TestNobodyHasSudoWhoWasNotGivenIt(t *testing.T) {
 	}
 }
 
-func TestNothingIsElevatedThatDoesNotAsk(t *testing.T) {
+func TestSudo_elevatesNothingThatDoesNotAsk(t *testing.T) {
 	t.Parallel()
 	rec := &recorder{}
 	h := newHub(t, kcpURL, rec)
