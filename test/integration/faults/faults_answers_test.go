@@ -18,12 +18,12 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// fault does something to a request on its way to kcp.
+// fault is a fault that is injected into requests to kcp.
 type fault = func(w http.ResponseWriter, r *http.Request, forward http.Handler)
 
 func isWatch(r *http.Request) bool { return r.URL.Query().Has("watch") }
 
-// refuses answers as kcp does.
+// refuses answers with a Status as kcp does.
 func refuses(w http.ResponseWriter, code int, reason metav1.StatusReason) {
 	w.Header().Set("Content-Type", "application/json")
 	if code == http.StatusTooManyRequests {
@@ -35,7 +35,7 @@ func refuses(w http.ResponseWriter, code int, reason metav1.StatusReason) {
 	})
 }
 
-// torn lets half of an answer through and resets the connection.
+// torn sends half of an answer and resets the connection.
 type torn struct{ http.ResponseWriter }
 
 func (t torn) Write(p []byte) (int, error) {
@@ -46,9 +46,8 @@ func (t torn) Write(p []byte) (int, error) {
 
 func (t torn) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
-// oneIn is a fault of one in n of the requests that are not watches, the same ones in
-// every run. Were it each nth, a retry that comes after as many others would always be
-// the one that is hit.
+// oneIn injects a fault into one in n of the requests that are not watches, pseudo-randomly and
+// the same in every run. With every n-th request, a retry after n others would always be hit.
 func oneIn(n uint32, hit fault) fault {
 	var mu sync.Mutex
 	lots := rand.New(rand.NewPCG(1, uint64(n)))
@@ -64,10 +63,10 @@ func oneIn(n uint32, hit fault) fault {
 	}
 }
 
-// lateAnswers is the fault that makes a test wait longest.
+// lateAnswers is the fault with the longest waits.
 const lateAnswers = "each answer is two seconds late"
 
-// faults are those of a kcp that is there.
+// faults are the faults of a kcp that is reachable.
 func answersOf() map[string]fault {
 	return map[string]fault{
 		lateAnswers: func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
@@ -115,7 +114,7 @@ func answersOf() map[string]fault {
 	}
 }
 
-// conflicting has others win two times of three, against updates and patches.
+// conflicting answers two of three updates and patches with a conflict.
 func conflicting() fault {
 	var count atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
@@ -127,25 +126,25 @@ func conflicting() fault {
 	}
 }
 
-// No error to a caller that a retry could have saved.
-func TestAKCPThatAnswersBadlyIsNoErrorOfACallers(t *testing.T) {
+// Clients get no error that a retry of the hub could have avoided.
+func TestFaults_ofAnswersAreNoErrorsOfClients(t *testing.T) {
 	t.Parallel()
 	for name, fault := range answersOf() {
 		t.Run(name, func(t *testing.T) {
 			framework.Sample(t, 3)
 			t.Parallel()
 			faults := framework.NewFaults(t, kcp)
-			// A create that is slow is answered 202, which live takes.
+			// A slow create is answered 202, which live accepts.
 			lives, patience := 2, time.Minute
 			if name == lateAnswers {
-				// Each life is minutes of waiting, and the second one finds nothing new.
+				// Each run waits for minutes, and a second one finds nothing new.
 				lives, patience = 1, 15*time.Second
 			}
 			hub := framework.StartHub(t, faults.KCP, framework.NewRoot(), func(o *server.Options) { o.CreateTimeout = patience })
 			s := newScene(t, hub)
 			faults.Intercept(fault)
 			if strings.Contains(name, "watch") {
-				// Those that are open know nothing of it.
+				// Open connections do not notice it.
 				faults.Cut()
 			}
 			began := time.Now()
@@ -163,8 +162,8 @@ func TestAKCPThatAnswersBadlyIsNoErrorOfACallers(t *testing.T) {
 	}
 }
 
-// live is what people do with an Org; no call of it may fail, but one that had to
-// wait may say so.
+// live is a typical use of an Organization. No request of it may fail, but one that had to wait may
+// be answered 202.
 func (s *scene) live(t *testing.T) {
 	t.Helper()
 	members := func(method, user string, body any) framework.Call {
@@ -174,7 +173,7 @@ func (s *scene) live(t *testing.T) {
 		t.Helper()
 		var a framework.Answer
 		framework.Eventually(t, framework.Long, func() (err error) {
-			// A connection that broke before kcp was asked anything may be told.
+			// A connection that broke before the request may be reported.
 			a, err = s.hub.Try(c)
 			return err
 		})
@@ -199,7 +198,7 @@ func (s *scene) live(t *testing.T) {
 	do(remove, http.StatusOK)
 	do(undelete, http.StatusOK)
 	do(members(http.MethodDelete, "bob", nil), http.StatusNoContent)
-	// What was accepted takes its time.
+	// Accepted requests complete later.
 	framework.Eventually(t, framework.Long, func() error {
 		if a := do(members(http.MethodGet, "", nil), http.StatusOK); strings.Contains(string(a.Raw), "bob") {
 			return fmt.Errorf("bob is still in it: %s", a.Raw)
@@ -208,7 +207,7 @@ func (s *scene) live(t *testing.T) {
 	})
 }
 
-// settled requires that everything is as the last answers said.
+// settled requires that the state is as the last answers said.
 func (s *scene) settled(t *testing.T) {
 	t.Helper()
 	framework.Eventually(t, framework.Long, func() error {

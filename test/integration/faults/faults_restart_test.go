@@ -16,7 +16,7 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// adminTokens are those of the kubeconfig as it is now.
+// adminTokens returns the tokens in the current kubeconfig.
 func adminTokens(t *testing.T, file string) map[string]string {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(file)
@@ -29,12 +29,12 @@ func adminTokens(t *testing.T, file string) map[string]string {
 	return tokens
 }
 
-// kcp makes its admin a new token at every start. A hub that reads kcp's own file
-// goes on by itself. One that has a copy says that it is refused, and goes on when the
-// copy is a new one.
+// kcp gives its admin a new token at every start. A hub that reads kcp's own file continues by
+// itself. A hub with a copy reports that its credential is refused, and continues when the copy is
+// replaced.
 //
-// The kcp is everybody's, so the test is not parallel: those that are have not begun.
-func TestAKCPThatWasStartedAgainHasANewTokenAndNoHubIsStartedAgain(t *testing.T) {
+// The test restarts the kcp of the group, so it does not run in parallel with others.
+func TestRestartOfKCP_needsNoRestartOfTheHub(t *testing.T) {
 	before := adminTokens(t, kcp.Kubeconfig)
 	stale := filepath.Join(t.TempDir(), "copy.kubeconfig")
 	renew := func() {
@@ -88,7 +88,7 @@ func TestAKCPThatWasStartedAgainHasANewTokenAndNoHubIsStartedAgain(t *testing.T)
 	copied.recovered(t)
 	t.Logf("all was well %s after the copy was renewed", copied.afterward.Round(time.Millisecond))
 
-	// What is deleted is closed by kcp's shard admin, whose credential is another.
+	// Deactivation uses the credential of kcp's shard admin.
 	own.hub.Do(t, framework.InWorkspace("alice", http.MethodDelete, own.org, own.ws, "", nil), http.StatusOK)
 	framework.Eventually(t, framework.Long, func() error {
 		return framework.Equal(http.StatusForbidden, kcp.Straight(t, "alice", own.cluster, "/api/v1/namespaces"))

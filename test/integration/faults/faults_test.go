@@ -26,7 +26,7 @@ const (
 	healed = 30 * time.Second
 )
 
-// outage is how long kcp is gone; longer with $KEDGE_TEST_OUTAGE.
+// outage is the duration of the outage, or that in $KEDGE_TEST_OUTAGE.
 func outage(t *testing.T) time.Duration {
 	t.Helper()
 	s := os.Getenv("KEDGE_TEST_OUTAGE")
@@ -38,7 +38,7 @@ func outage(t *testing.T) time.Duration {
 	return d
 }
 
-// refusedFor is an error where a hub does not tell well that kcp is gone.
+// refusedFor returns an error if the hub does not report properly that kcp is unavailable.
 func refusedFor(a framework.Answer, took time.Duration, err error) error {
 	switch {
 	case err != nil:
@@ -57,7 +57,7 @@ func refusedFor(a framework.Answer, took time.Duration, err error) error {
 	return nil
 }
 
-// scene is somebody with an Org, a Workspace in it, and a colleague.
+// scene is a person with an Organization, a Workspace in it, and another member.
 type scene struct {
 	hub                *framework.Hub
 	org, ws, cluster   string
@@ -75,8 +75,8 @@ func newScene(t *testing.T, hub *framework.Hub) *scene {
 	return s
 }
 
-// calls are requests of every kind, those of strangers among them; the names in the
-// first are of what it makes.
+// calls are requests of every kind, also by people without access. The first ones name the objects
+// that they create.
 func (s *scene) calls() map[string]framework.Call {
 	org, ws := "/api/orgs/"+s.org, "/api/orgs/"+s.org+"/workspaces/"+s.ws
 	forward := "/clusters/" + s.cluster + "/api/v1/namespaces/default/configmaps"
@@ -98,7 +98,7 @@ func (s *scene) calls() map[string]framework.Call {
 	}
 }
 
-// remember keeps what was answered to have been made.
+// remember records the objects whose creation was acknowledged.
 func (s *scene) remember(a framework.Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *scene) remember(a framework.Answer) {
 	}
 }
 
-func TestAKCPThatIsGoneIsToldAndNothingIsLost(t *testing.T) {
+func TestOutage_isReportedAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]func(*framework.Faults){
 		"connections are refused": (*framework.Faults).Refuse,
@@ -120,7 +120,7 @@ func TestAKCPThatIsGoneIsToldAndNothingIsLost(t *testing.T) {
 			hub := framework.StartHub(t, faults.KCP, framework.NewRoot(), func(o *server.Options) { o.DefaultOrgQuota = 1000 })
 			s := newScene(t, hub)
 			ended := watching(t, hub, s.cluster)
-			// Some creates are in the middle when it happens.
+			// Some creates are in progress when the outage begins.
 			var creating sync.WaitGroup
 			for range 4 {
 				creating.Go(func() {
@@ -160,7 +160,7 @@ func TestAKCPThatIsGoneIsToldAndNothingIsLost(t *testing.T) {
 	}
 }
 
-// watching opens a watch through the hub, and tells when it has ended.
+// watching opens a watch through the hub and reports its end.
 func watching(t *testing.T, hub *framework.Hub, cluster string) <-chan struct{} {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodGet, hub.URL+"/clusters/"+cluster+"/api/v1/configmaps?watch=true", http.NoBody)
@@ -178,7 +178,7 @@ func watching(t *testing.T, hub *framework.Hub, cluster string) <-chan struct{} 
 	return ended
 }
 
-// endure sends requests for as long as kcp is gone, which it is since began.
+// endure sends requests during the outage, which started at began.
 func (s *scene) endure(t *testing.T, began time.Time) {
 	t.Helper()
 	known := make(chan struct{})
@@ -198,7 +198,7 @@ func (s *scene) endure(t *testing.T, began time.Time) {
 				s.slowest = max(s.slowest, took)
 				s.mu.Unlock()
 				if remembers && a.Code < http.StatusInternalServerError && took < soon+late {
-					// Memory answered before it was known.
+					// The cache answered before the outage was noticed.
 					continue
 				}
 				if err := refusedFor(a, took, err); err != nil {
@@ -221,7 +221,7 @@ func (s *scene) endure(t *testing.T, began time.Time) {
 	require.NoError(t, err)
 }
 
-// recovered requires that all is well soon after kcp has come back.
+// recovered requires that the hub works again soon after kcp is back.
 func (s *scene) recovered(t *testing.T) {
 	t.Helper()
 	began := time.Now()
@@ -258,7 +258,7 @@ func (s *scene) recovered(t *testing.T) {
 	require.Equal(t, "ok", string(a.Raw))
 }
 
-// logged is what the hub has to say about a request.
+// logged returns the log lines of a request.
 func logged(hub *framework.Hub, a framework.Answer) string {
 	var lines []string
 	for line := range strings.Lines(hub.Log.String()) {

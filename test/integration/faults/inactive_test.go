@@ -14,12 +14,12 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// O-11: kcp's admin makes a logical cluster of the tree inactive, with which kcp ends
-// all wildcard requests, of the hub and of everybody else. It is active again by
-// itself, what lives and what the hub itself lives in alike; what is frozen stays so.
+// kcp's admin marks a logical cluster of the tree inactive, and kcp ends all wildcard requests. The
+// hub activates it again, whether it is a Workspace or a workspace of the hub; what is soft-deleted
+// stays deactivated (O-11).
 //
-// The kcp is everybody's, so the test is not parallel: those that are have not begun.
-func TestO11_WhatIsMadeInactiveByHandIsActiveAgain(t *testing.T) {
+// The test affects the kcp of the group, so it does not run in parallel with others.
+func TestInactiveCluster_isActivatedAgain(t *testing.T) {
 	root := framework.NewRoot()
 	s := newScene(t, framework.StartHub(t, kcp, root))
 	p, above := kcp.Platform(t, root), kcp.ShardAdmin(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// candidate is one of the replicas that contend for a lease in a real kcp.
+// candidate is one of the replicas that compete for a Lease in a real kcp.
 type candidate struct {
 	*leader.Leader
 	fenced  *hubkcp.Clients
@@ -29,7 +29,7 @@ type candidate struct {
 	leads   chan context.Context
 }
 
-// cutLock is a lock whose holder may lose sight of kcp.
+// cutLock is a lock whose connection to kcp can be cut.
 type cutLock struct {
 	resourcelock.Interface
 	blocked *atomic.Bool
@@ -63,8 +63,8 @@ func (l cutLock) Update(ctx context.Context, record resourcelock.LeaderElectionR
 	return l.Interface.Update(ctx, record)
 }
 
-// replaced is when another must lead after a leader was killed or paused, which takes
-// 12.1 s at most; the rest is for a machine that is late itself.
+// replaced is the time limit for another leader after a leader was killed or paused. It takes at
+// most 12.1 s; the rest is for slow machines.
 const replaced = 60 * time.Second
 
 func campaign(t *testing.T, cluster string) *candidate {
@@ -91,7 +91,7 @@ func campaign(t *testing.T, cluster string) *candidate {
 	return c
 }
 
-// lead waits until the candidate leads.
+// lead waits until the candidate is the leader.
 func (c *candidate) lead(t *testing.T) context.Context {
 	t.Helper()
 	select {
@@ -103,15 +103,15 @@ func (c *candidate) lead(t *testing.T) context.Context {
 	}
 }
 
-// write makes a namespace as a reconciler does.
+// write creates a namespace as a reconciler does.
 func (c *candidate) write(t *testing.T, cluster, name string) error {
 	t.Helper()
 	_, err := c.fenced.Namespaces(cluster).Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	return err
 }
 
-// neverBoth looks all the time whether both may write at once, until the function that
-// it returns is called; not so often that what it looks at has no time left.
+// neverBoth checks continuously that the candidates may not write at the same time, until the
+// returned func is called.
 func neverBoth(t *testing.T, a, b *candidate) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -121,7 +121,7 @@ func neverBoth(t *testing.T, a, b *candidate) (stop func()) {
 		tick := time.NewTicker(time.Millisecond)
 		defer tick.Stop()
 		for ; ctx.Err() == nil && !both; looked++ {
-			// Between two questions the right may pass on rightfully, but not back.
+			// Between the two checks the right can move to the other candidate, but not back.
 			both = a.Allowed() == nil && b.Allowed() == nil && a.Allowed() == nil
 			<-tick.C
 		}
@@ -134,7 +134,7 @@ func neverBoth(t *testing.T, a, b *candidate) (stop func()) {
 	}
 }
 
-func TestALeaderThatEndsIsFollowedAtOnce(t *testing.T) {
+func TestLeader_thatStopsIsReplacedAtOnce(t *testing.T) {
 	t.Parallel()
 	cluster := kcp.Universal(t)
 	a := campaign(t, cluster)
@@ -149,7 +149,7 @@ func TestALeaderThatEndsIsFollowedAtOnce(t *testing.T) {
 		next := b.lead(t)
 		took := time.Since(began)
 		t.Logf("handed over after %s", took)
-		// It takes 1.54 s at most; who waited for the lease to end was not told.
+		// It takes at most 1.54 s. Longer means that the Lease was not released.
 		require.Less(t, took, leader.DefaultTiming().Lease)
 		require.Error(t, ctx.Err())
 		require.NoError(t, next.Err())
@@ -164,7 +164,7 @@ func TestALeaderThatEndsIsFollowedAtOnce(t *testing.T) {
 	require.NotContains(t, out, "by-other")
 }
 
-func TestALeaderThatLosesSightOfKCPIsFencedBeforeAnotherLeads(t *testing.T) {
+func TestLeader_withoutKCPIsFencedBeforeTheNext(t *testing.T) {
 	t.Parallel()
 	cluster := kcp.Universal(t)
 	a, b := campaign(t, cluster), campaign(t, cluster)
@@ -181,7 +181,7 @@ func TestALeaderThatLosesSightOfKCPIsFencedBeforeAnotherLeads(t *testing.T) {
 		require.NoError(t, a.write(t, cluster, fmt.Sprintf("before-%d", i)))
 		a.blocked.Store(true)
 		began := time.Now()
-		// As after a kill -9, nothing gives the lease back.
+		// As after a kill -9, the Lease is not released.
 		next := b.lead(t)
 		took := time.Since(began)
 		t.Logf("replaced after %s", took)
@@ -195,10 +195,10 @@ func TestALeaderThatLosesSightOfKCPIsFencedBeforeAnotherLeads(t *testing.T) {
 	stop()
 }
 
-func TestALeaseOfANamespaceThatIsMissingIsMade(t *testing.T) {
+func TestLease_isCreatedWithItsNamespace(t *testing.T) {
 	t.Parallel()
 	cluster := kcp.Universal(t)
-	// kcp makes it, but perhaps not yet; nor can it be deleted.
+	// kcp creates the namespace, but possibly later; it cannot be deleted.
 	c := campaign(t, cluster)
 	c.lead(t)
 	require.NoError(t, kcp.Prints(t, cluster, "get", "lease", leader.LeaseName, "-n", leader.LeaseNamespace, "-o", "jsonpath={.spec.leaseDurationSeconds}", "9"))

@@ -17,19 +17,19 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// process is a built kedge-hub: only a process of its own can be killed or paused.
+// process is a kedge-hub process, which can be killed and paused.
 type process struct {
 	*framework.Process
 	*framework.Client
 	metrics string
-	// way is the hub's own to kcp, on which its writes are counted.
+	// way is the connection of the hub to kcp, on which its writes are counted.
 	way *framework.Faults
 
 	mu     sync.Mutex
 	writes []string
 }
 
-// startProcess starts a hub and does not wait for it.
+// startProcess starts a hub without waiting for it.
 func startProcess(t *testing.T, way *framework.Faults, root string, flags ...string) *process {
 	t.Helper()
 	program, err := framework.Bin("kedge-hub")
@@ -68,7 +68,7 @@ func (p *process) ready(t *testing.T) {
 	})
 }
 
-// leads reads kedge_leader.
+// leads reads the metric kedge_leader.
 func (p *process) leads() (bool, error) {
 	client := &http.Client{Timeout: 10 * time.Second}
 	defer client.CloseIdleConnections()
@@ -94,7 +94,7 @@ func (p *process) follows(t *testing.T, leads bool) time.Duration {
 	return time.Since(began)
 }
 
-// count begins to count what the hub writes to kcp, but for its part in the election.
+// count starts counting the hub's writes to kcp, without those of the election.
 func (p *process) count() {
 	p.mu.Lock()
 	p.writes = nil
@@ -115,7 +115,7 @@ func (p *process) wrote() []string {
 	return slices.Clone(p.writes)
 }
 
-// twoHubs returns the one that leads first.
+// twoHubs starts two hubs and returns the leader first.
 func twoHubs(t *testing.T, root string, flags ...string) (leader, other *process) {
 	t.Helper()
 	leader = startProcess(t, framework.NewFaults(t, kcp), root, flags...)
@@ -127,12 +127,12 @@ func twoHubs(t *testing.T, root string, flags ...string) (leader, other *process
 	return leader, other
 }
 
-// works requires that a hub makes whatever people ask for.
+// works requires that a hub carries out requests.
 func (p *process) works(t *testing.T, org string) (uuid string) {
 	t.Helper()
 	uuid = p.CreateOrg(t, "alice", "by one of two")
 	p.CreateWorkspace(t, "alice", org, "by one of two")
-	// 202 is for what takes longer than a hub waits that has no options but its flags.
+	// A create that takes longer than --create-timeout is answered 202.
 	p.Do(t, framework.InOrg("alice", http.MethodPost, uuid, "/members", framework.Adding("bob", "member")), http.StatusCreated, http.StatusAccepted)
 	framework.Eventually(t, framework.Long, func() error {
 		a, err := p.Try(framework.InOrg("bob", http.MethodGet, uuid, "", nil))
@@ -144,8 +144,8 @@ func (p *process) works(t *testing.T, org string) (uuid string) {
 	return uuid
 }
 
-// begin sends creates to a hub until there are enough, or it does not answer any
-// more. It returns when the first is acknowledged; wait returns all that are.
+// begin sends creates to a hub until there are enough or it stops answering. It returns when the
+// first one is acknowledged; wait returns all acknowledged ones.
 func begin(t *testing.T, p *process) (wait func() []string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -184,7 +184,7 @@ func begin(t *testing.T, p *process) (wait func() []string) {
 	}
 }
 
-// finished requires that what was begun comes to its end, as this hub sees it.
+// finished requires that all begun creates complete, as seen by this hub.
 func (p *process) finished(t *testing.T, orgs []string) {
 	t.Helper()
 	require.NotEmpty(t, orgs)
@@ -205,7 +205,7 @@ func prepare(t *testing.T, p *process) (org string) {
 	return p.CreateOrg(t, "alice", "ACME")
 }
 
-func TestALeaderThatIsKilledIsFollowedAndWhatItBeganIsFinished(t *testing.T) {
+func TestKilledLeader_isReplacedAndItsWorkFinished(t *testing.T) {
 	t.Parallel()
 	leader, other := twoHubs(t, framework.NewRoot())
 	org := prepare(t, leader)
@@ -220,13 +220,13 @@ func TestALeaderThatIsKilledIsFollowedAndWhatItBeganIsFinished(t *testing.T) {
 	t.Logf("killed: the other leads after %s and finishes %d Orgs", took.Round(time.Millisecond), len(begun))
 }
 
-// A paused process knows nothing of the time that has passed.
-func TestALeaderThatWasPausedWritesNothingMoreAndServesOn(t *testing.T) {
+// A paused process does not notice the time that has passed.
+func TestPausedLeader_writesNothingAndKeepsServing(t *testing.T) {
 	t.Parallel()
 	leader, other := twoHubs(t, framework.NewRoot())
 	org := prepare(t, leader)
 	for round := range 2 {
-		// The leader has its hands full of what the other was asked for.
+		// The leader is busy with requests that the other hub accepted.
 		leader.count()
 		acknowledged := begin(t, other)
 		framework.Eventually(t, framework.Long, func() error {
@@ -260,10 +260,10 @@ func TestALeaderThatWasPausedWritesNothingMoreAndServesOn(t *testing.T) {
 	}
 }
 
-// led is how often a hub has come to lead.
+// led is the number of times that a hub became the leader.
 func led(p *process) int { return strings.Count(p.Output.String(), "this replica leads\t") }
 
-func TestAHubStartsWithoutItsKCPAndIsReadyWhenItComes(t *testing.T) {
+func TestHub_startsBeforeItsKCP(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]func(*framework.Faults){
 		"connections are refused": (*framework.Faults).Refuse,

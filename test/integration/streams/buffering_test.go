@@ -13,7 +13,7 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-func TestAWatchThroughTheProxyIsNotBuffered(t *testing.T) {
+func TestWatch_isNotBuffered(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot())
 	org := hub.CreateOrg(t, "alice", "ACME")
@@ -40,7 +40,7 @@ func TestAWatchThroughTheProxyIsNotBuffered(t *testing.T) {
 			As: "alice", Method: http.MethodPost, Path: "/clusters/" + cluster + "/api/v1/namespaces/default/configmaps",
 			Body: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]string{"name": name}},
 		}, http.StatusCreated)
-		// One event arrives before the next is caused: nothing waits in a buffer.
+		// Each event arrives before the next one is caused, so nothing is buffered.
 		deadline := time.After(30 * time.Second)
 		for arrived := false; !arrived; {
 			select {

@@ -21,14 +21,13 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// stream is something that a person has open through a hub, and all that came out
-// of it.
+// stream is an open stream of a person through a hub, with all the data it delivered.
 type stream struct {
 	name, cluster string
 	hub           *framework.Hub
 	text          func() string
 	ended         chan struct{}
-	// at is when it ended; to be read behind ended.
+	// at is the time of the end, valid after ended is closed.
 	at time.Time
 }
 
@@ -41,11 +40,11 @@ func (s *stream) isOpen() bool {
 	}
 }
 
-// streamKinds are the ways to have a watch open. The upgraded one is a WebSocket,
-// over which kcp serves watches, too: it serves no pods to exec into.
+// streamKinds are the kinds of open watches. The upgraded one is a WebSocket, over which kcp
+// serves watches too; kcp has no pods for exec.
 var streamKinds = []string{"h1", "h2", "websocket", "kubectl"}
 
-// open opens a watch of what is below path and ends it with the test.
+// open opens a watch of path and closes it at the end of the test.
 func open(t testing.TB, hub *framework.Hub, kind, as, cluster, path string, header http.Header) *stream {
 	t.Helper()
 	s := &stream{name: fmt.Sprintf("%s's %s at %s", as, kind, hub.URL), cluster: cluster, hub: hub, ended: make(chan struct{})}
@@ -74,7 +73,7 @@ func open(t testing.TB, hub *framework.Hub, kind, as, cluster, path string, head
 	s.text = out.String
 	go func() {
 		defer close(s.ended)
-		// However it ends, it has ended.
+		// The stream has ended, with or without an error.
 		_, _ = io.Copy(out, from)
 		s.at = time.Now()
 	}()
@@ -128,8 +127,8 @@ func tlsOf(t testing.TB, hub *framework.Hub) *tls.Config {
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 }
 
-// upgrade makes a WebSocket of the request and returns its raw frames: those of a
-// server are not masked, so what they hold can be read in them.
+// upgrade upgrades the request to a WebSocket and returns the raw frames. Frames of a server are
+// not masked, so their content can be read.
 func upgrade(t testing.TB, hub *framework.Hub, request *http.Request) io.ReadCloser {
 	t.Helper()
 	request.Header.Set("Connection", "Upgrade")
@@ -143,8 +142,8 @@ func upgrade(t testing.TB, hub *framework.Hub, request *http.Request) io.ReadClo
 	return response.Body
 }
 
-// source writes ConfigMaps into a cluster, one after the other, straight at kcp and as
-// its admin, until kcp takes no more or it is stopped.
+// source creates ConfigMaps in a logical cluster in sequence, directly in kcp as its admin, until
+// kcp refuses or it is stopped.
 type source struct {
 	id, cluster string
 
@@ -153,11 +152,12 @@ type source struct {
 
 	mu    sync.Mutex
 	begun []time.Time
-	// made are those that kcp said it had made.
+	// made are the ConfigMaps that kcp acknowledged.
 	made []bool
 }
 
-// event is the name of an object; all are equally long, so that none begins another.
+// event is the name of an object. All names have the same length, so that none is a prefix of
+// another.
 func (s *source) event(i int) string { return fmt.Sprintf("event-%s-%06d", s.id, i) }
 
 const configMaps = "/api/v1/namespaces/default/configmaps"
@@ -198,8 +198,7 @@ func newSource(t testing.TB, cluster string) *source {
 	return s
 }
 
-// first is the first event that was caused behind a moment, and how many have been
-// begun in all.
+// first returns the first event caused after a time, and the number of events begun.
 func (s *source) first(after time.Time) (first, all int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +208,7 @@ func (s *source) first(after time.Time) (first, all int) {
 	return first, len(s.begun)
 }
 
-// last is the last event that kcp has made, -1 for none.
+// last returns the last acknowledged event, or -1.
 func (s *source) last() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +220,7 @@ func (s *source) last() int {
 	return -1
 }
 
-// goesOn waits until kcp has made an event that was caused behind a moment.
+// goesOn waits until kcp has acknowledged an event caused after a time.
 func (s *source) goesOn(t testing.TB, after time.Time) {
 	t.Helper()
 	framework.Eventually(t, framework.Long, func() error {
@@ -230,7 +229,7 @@ func (s *source) goesOn(t testing.TB, after time.Time) {
 	})
 }
 
-// follows waits until a stream has delivered an event that is caused from now on.
+// follows waits until a stream delivers an event caused from now on.
 func (s *source) follows(t testing.TB, open *stream) {
 	t.Helper()
 	_, from := s.first(time.Now())
@@ -248,7 +247,7 @@ func (s *source) follows(t testing.TB, open *stream) {
 	})
 }
 
-// metric is the sum of a metric of a hub over its labels.
+// metric returns the sum of a hub's metric over its labels.
 func metric(t testing.TB, hub *framework.Hub, name string) float64 {
 	t.Helper()
 	response, err := http.Get(hub.Metrics)

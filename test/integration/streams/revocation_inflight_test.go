@@ -16,8 +16,7 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// halfSent is a create of a ConfigMap whose headers and first bytes are on their way to
-// kcp.
+// halfSent is a create of a ConfigMap of which headers and first bytes have been sent.
 type halfSent struct {
 	rest   string
 	body   *io.PipeWriter
@@ -44,7 +43,7 @@ func sendHalf(t testing.TB, hub *framework.Hub, as, cluster, name string, http2 
 	request.ContentLength = int64(len(whole))
 	request.Header.Set("Authorization", "Bearer "+framework.Token(as))
 	request.Header.Set("Content-Type", "application/json")
-	// The hub says so when it reads the body, and it reads that for kcp.
+	// The hub sends 100 Continue when it reads the body, which it does to forward it.
 	request.Header.Set("Expect", "100-continue")
 	client := watchClient(t, hub, http2)
 	go func() {
@@ -73,7 +72,7 @@ func askHalf(client *http.Client, request *http.Request) (a halfAnswer) {
 	return a
 }
 
-// finish sends the rest. A hub that has refused it already does not take it.
+// finish sends the rest. A hub that has refused the request does not read it.
 func (s *halfSent) finish(t testing.TB) halfAnswer {
 	t.Helper()
 	_, err := io.WriteString(s.body, s.rest)
@@ -84,9 +83,9 @@ func (s *halfSent) finish(t testing.TB) halfAnswer {
 	return a
 }
 
-// The attack: begin writes before the right to them ends, and send the rest behind it.
-// kcp has authorized them by their headers.
-func TestARightThatEndsTakesTheWritesWithItThatAreHalfSent(t *testing.T) {
+// The attack: begin writes before the right to them ends and send the rest afterwards. kcp has
+// authorized them by their headers.
+func TestRevocation_cutsHalfSentWrites(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot())
 	org := hub.CreateOrg(t, "alice", "ACME")

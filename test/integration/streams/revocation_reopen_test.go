@@ -13,11 +13,11 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// reopened is a watch that is opened anew as soon as it ends.
+// reopened is a watch that is opened again as soon as it ends.
 type reopened struct {
 	mu    sync.Mutex
 	times int
-	// last is the code of the last answer, open whether that is open still.
+	// last is the status code of the last answer, open whether it is still open.
 	last int
 	open bool
 }
@@ -50,10 +50,9 @@ func (w *reopened) run(ctx context.Context, client *http.Client, request *http.R
 	}
 }
 
-// The attack: somebody whose right ends opens their watch anew as soon as it is cut,
-// before kcp has taken the binding away; the gate still lets them in, with the role
-// that is left to them.
-func TestAWatchThatIsOpenedAnewWhileARightEndsIsCutToo(t *testing.T) {
+// The attack: a demoted person opens their watch again as soon as it is cut, before the binding
+// in kcp is removed. The gate still admits them with their lower role.
+func TestRevocation_cutsAWatchReopenedMeanwhile(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot())
 	org := hub.CreateOrg(t, "alice", "ACME")
@@ -61,7 +60,7 @@ func TestAWatchThatIsOpenedAnewWhileARightEndsIsCutToo(t *testing.T) {
 	ws, cluster := made.Text("uuid"), made.Text("clusterID")
 	framework.SignUp(t, hub, "bob")
 	hub.Do(t, framework.InWorkspace("alice", http.MethodPost, org, ws, "/members", framework.Adding("bob", "admin")), http.StatusCreated)
-	// Of what is in a Workspace by itself, admins alone may watch these.
+	// Only admins may watch these objects.
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, hub.URL+"/clusters/"+cluster+"/apis/certificates.k8s.io/v1/certificatesigningrequests?watch=true", http.NoBody)
 	require.NoError(t, err)
 	request.Header.Set("Authorization", "Bearer "+framework.Token("bob"))

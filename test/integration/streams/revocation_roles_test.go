@@ -10,9 +10,9 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// A stream that an extra role let somebody open lives as long as they have that role,
-// on every replica; who was not named keeps theirs.
-func TestAnExtraRoleThatIsTakenTakesItsStreamsWithIt(t *testing.T) {
+// A stream that an extra role permits ends with that role, on every replica. Streams of others
+// stay open.
+func TestRevocation_ofAnExtraRoleCutsItsStreams(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
 	hubs := framework.StartHubs(t, kcp, root, 2)
@@ -48,7 +48,7 @@ func TestAnExtraRoleThatIsTakenTakesItsStreamsWithIt(t *testing.T) {
 		t.Helper()
 		hubs[0].Do(t, framework.InWorkspace("alice", http.MethodPatch, org, ws, "/members/bob", body), http.StatusOK)
 	}
-	// More, or the same in another order, takes nothing.
+	// More roles, or the same in another order, cut nothing.
 	patch(`{"roles":[{"name":"other"},{"name":"auditor"},{"name":"later"}]}`)
 	for _, o := range theirs {
 		require.True(t, o.isOpen(), o.name)

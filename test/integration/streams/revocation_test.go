@@ -16,8 +16,8 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// cutScene is an Org of alice's with one Workspace, in which the user of an ending
-// has streams open, and somebody else's Workspace, in which they have others.
+// cutScene is an Organization of alice with one Workspace, in which the user of an ending has open
+// streams, and a Workspace of another person, in which the user has others.
 type cutScene struct {
 	hubs                        []*framework.Hub
 	p                           framework.Platform
@@ -25,7 +25,7 @@ type cutScene struct {
 	org, ws, cluster, elsewhere string
 }
 
-// alice has a request made by her, at the first hub.
+// alice sends a request as alice to the first hub.
 func (s *cutScene) alice(t testing.TB, c call, codes ...int) {
 	t.Helper()
 	c.As = "alice"
@@ -59,22 +59,22 @@ func (s *cutScene) defaultAccess(t testing.TB, access string) {
 	s.alice(t, s.inOrg(http.MethodPatch, "", map[string]string{"defaultAccess": access}), http.StatusOK)
 }
 
-// ending is one way in which a right ends, or becomes less.
+// ending is one way in which a right ends or is reduced.
 type ending struct {
 	name       string
 	begin, end func(t testing.TB, s *cutScene)
-	// left are the ClusterRoles that the person has then.
+	// left are the ClusterRoles that the person has afterwards.
 	left []string
-	// user is bob where it is empty; everywhere is set where all of their rights end.
+	// user is bob if empty; everywhere means that all rights of the user end.
 	user       string
 	everywhere bool
-	// elevated is set where it is sudo that ends.
+	// elevated means that sudo ends.
 	elevated bool
-	// frozen is set where the Workspace ends for all.
+	// frozen means that the Workspace is deactivated.
 	frozen bool
 }
 
-// endings are the ways in which a right ends, or becomes less.
+// endings are the ways in which a right ends or is reduced.
 var endings = []ending{
 	{
 		name:  "removed from the Workspace",
@@ -180,10 +180,10 @@ var endings = []ending{
 	},
 }
 
-// A right that ends takes with it the bindings, the next request and every stream
-// that it opened, on every replica; it delivers nothing that happens afterwards, and
-// what others have open, or what the person has open elsewhere, goes on.
-func TestARightThatEndsTakesItsStreamsWithIt(t *testing.T) {
+// When a right ends, the bindings are removed, the next request is refused and every stream that
+// depends on it is cut, on every replica. No event after the end is delivered. Streams of others,
+// and of the person elsewhere, stay open.
+func TestRevocation_cutsStreamsOnEveryReplica(t *testing.T) {
 	t.Parallel()
 	for replicas := 1; replicas <= 2; replicas++ {
 		t.Run(fmt.Sprintf("hubs: %d", replicas), func(t *testing.T) {
@@ -227,9 +227,8 @@ func TestARightThatEndsTakesItsStreamsWithIt(t *testing.T) {
 	}
 }
 
-// endsStreams opens streams, has the right ended and looks at what becomes of them.
-// It returns how many each hub must have cut; what is frozen may be ended by kcp
-// itself.
+// endsStreams opens streams, ends the right and checks the streams. It returns the number of
+// streams that each hub must have cut; kcp itself may end streams of a deactivated cluster.
 func (s *cutScene) endsStreams(t *testing.T, e ending) (cut int) {
 	t.Helper()
 	var header http.Header
@@ -239,7 +238,7 @@ func (s *cutScene) endsStreams(t *testing.T, e ending) (cut int) {
 	here, there := newSource(t, s.cluster), newSource(t, s.elsewhere)
 	var theirs, others, elsewhere []*stream
 	for i, hub := range s.hubs {
-		// What is to be opened must be open to them in kcp, and known to this hub.
+		// The right must be effective in kcp and known to this hub.
 		get := call{As: s.user, Method: http.MethodGet, Path: "/clusters/" + s.cluster + configMaps + "?limit=1", Header: header}
 		framework.Eventually(t, framework.Long, func() error {
 			a, err := hub.Try(get)
@@ -250,7 +249,7 @@ func (s *cutScene) endsStreams(t *testing.T, e ending) (cut int) {
 		}
 		others = append(others, open(t, hub, "h2", "alice", s.cluster, configMaps, nil))
 		if e.elevated {
-			// What was opened without sudo is not sudo's to take.
+			// Streams opened without sudo stay open.
 			others = append(others, open(t, hub, "h2", s.user, s.cluster, configMaps, nil))
 		}
 		elsewhere = append(elsewhere, open(t, hub, streamKinds[i], s.user, s.elsewhere, configMaps, nil))
@@ -276,7 +275,7 @@ func (s *cutScene) endsStreams(t *testing.T, e ending) (cut int) {
 	}
 	switch {
 	case e.frozen:
-		// The bindings are kept, so that it can be undeleted; kcp lets nobody in.
+		// The bindings stay for an undelete; kcp refuses every request.
 		framework.Eventually(t, framework.Long, func() error {
 			_, err := s.p.BindingsIn(t, s.cluster)
 			return framework.Check(err != nil && strings.Contains(err.Error(), "inactive"), "not frozen in kcp: %v", err)
@@ -309,7 +308,7 @@ func (s *cutScene) endsStreams(t *testing.T, e ending) (cut int) {
 	t.Logf("ended in %s; the last of %d streams closed %s behind the answer, the next request refused %s behind it, and everywhere by %s",
 		over.Sub(began).Round(time.Millisecond), len(theirs), slowest.Round(100*time.Microsecond), first.Round(100*time.Microsecond), everywhere.Round(100*time.Microsecond))
 
-	// What others have goes on, and so it is known that there was something to see.
+	// Streams of others continue, which proves that there were events to deliver.
 	for _, o := range others {
 		here.follows(t, o)
 	}
@@ -318,7 +317,7 @@ func (s *cutScene) endsStreams(t *testing.T, e ending) (cut int) {
 	}
 	for _, from := range []*source{here, there} {
 		if !e.frozen || from == there {
-			// Where the person has nothing open any more, nobody else's stream was waited for.
+			// The end of the person's streams did not wait for streams of others.
 			from.goesOn(t, over)
 		}
 		from.stop()
@@ -340,10 +339,9 @@ func (s *cutScene) endsStreams(t *testing.T, e ending) (cut int) {
 	return len(theirs) / len(s.hubs)
 }
 
-// cutBy is the moment behind which a stream must deliver nothing: the answer, over, at
-// the hub that gave it. Another hub gets the change and what the stream delivers from
-// kcp in whatever order: there it is when the stream was cut, which takes a second at
-// most; the rest of the ten is for a slow machine.
+// cutBy is the time after which a stream must deliver nothing: the time of the answer at the hub
+// that gave it. Another hub receives the change and the events from kcp in any order; there it is
+// the time of the cut, which takes at most a second. The limit of ten is for slow machines.
 func (s *cutScene) cutBy(o *stream, over time.Time) time.Time {
 	if o.hub == s.hubs[0] {
 		return over
@@ -354,8 +352,8 @@ func (s *cutScene) cutBy(o *stream, over time.Time) time.Time {
 	return o.at
 }
 
-// next is a request that the person could make before, and cannot any more. Where
-// less is left than there was it is a write, which kcp itself refuses.
+// next is a request that succeeded before and must be refused now. If a lower role is left, it is a
+// write, which kcp itself refuses.
 func (s *cutScene) next(e ending, header http.Header) call {
 	c := call{As: s.user, Method: http.MethodGet, Path: "/clusters/" + s.cluster + configMaps + "?limit=1", Header: header}
 	if len(e.left) == 0 || e.elevated {
