@@ -176,7 +176,7 @@ func TestReviews_askNothingAboutARoleThatIsCovered(t *testing.T) {
 	followed, err = k.Followed(t.Context(), "bob", "deleted", left)
 	require.NoError(t, err)
 	require.False(t, followed, "what a role permitted that is gone is not known")
-	server.FailBefore(func(r kcpfake.Request) error {
+	server.FailBefore(func(kcpfake.Request) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}}
 	})
 	_, err = k.Followed(t.Context(), "bob", "pods", left)
