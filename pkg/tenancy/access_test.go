@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -212,7 +213,11 @@ func TestSudoIsForOnePersonInOneWorkspace(t *testing.T) {
 // quality.md, hostile input 5.
 func TestNoTenantRoleHoldsWhatEscalates(t *testing.T) {
 	t.Parallel()
-	roles := tenancy.ClusterRoles([]string{"example.com", "core.kcp.io", "tenancy.kcp.io", "rbac.authorization.k8s.io", ""})
+	roles := tenancy.ClusterRoles([]schema.GroupResource{
+		{Group: "example.com", Resource: "widgets"}, {Group: "core.kcp.io", Resource: "logicalclusters"},
+		{Group: "tenancy.kcp.io", Resource: "workspaces"}, {Group: "topology.kcp.io", Resource: "partitions"},
+		{Group: "rbac.authorization.k8s.io", Resource: "things"}, {Resource: "pods"},
+	})
 	require.Len(t, roles, 3)
 	allows := func(r *rbacv1.ClusterRole, verb, group, resource string) bool {
 		for _, rule := range r.Rules {
@@ -228,12 +233,20 @@ func TestNoTenantRoleHoldsWhatEscalates(t *testing.T) {
 				require.NotContains(t, rule.Verbs, bad, r.Name)
 			}
 			require.NotContains(t, rule.APIGroups, "*", r.Name)
+			require.NotContains(t, rule.Resources, "*", r.Name)
 			require.NotContains(t, rule.NonResourceURLs, "*", r.Name)
 		}
 		for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {
 			require.False(t, allows(r, verb, "core.kcp.io", "logicalclusters"), r.Name)
 			require.False(t, allows(r, verb, "tenancy.kcp.io", "workspaces"), r.Name)
-			require.False(t, allows(r, verb, "admissionregistration.k8s.io", "mutatingadmissionpolicies"), r.Name)
+			for resource, group := range map[string]string{
+				"mutatingadmissionpolicies": "admissionregistration.k8s.io", "validatingadmissionpolicybindings": "admissionregistration.k8s.io",
+				"resourcequotas": "", "resourcequotas/status": "", "namespaces/finalize": "", "pods": "", "tokenreviews": "authentication.k8s.io",
+				"apibindings/status": "apis.kcp.io", "certificatesigningrequests": "certificates.k8s.io", "cachedresources": "cache.kcp.io",
+				"partitions": "topology.kcp.io", "things": "rbac.authorization.k8s.io", "customresourcedefinitions/status": "apiextensions.k8s.io",
+			} {
+				require.False(t, allows(r, verb, group, resource), "%s %s", r.Name, resource)
+			}
 		}
 		require.True(t, allows(r, "get", "example.com", "widgets"), r.Name)
 	}
@@ -245,6 +258,12 @@ func TestNoTenantRoleHoldsWhatEscalates(t *testing.T) {
 	require.True(t, allows(member, "create", "", "secrets"))
 	require.True(t, allows(member, "delete", "example.com", "widgets"))
 	require.False(t, allows(member, "create", "", "serviceaccounts/token"))
+	require.False(t, allows(member, "create", "", "serviceaccounts"))
+	require.False(t, allows(member, "update", "example.com", "widgets/status"))
+	require.True(t, allows(admin, "update", "example.com", "widgets/status"))
+	require.True(t, allows(admin, "patch", "example.com", "widgets/scale"))
+	require.True(t, allows(admin, "create", "", "serviceaccounts/token"))
+	require.True(t, allows(admin, "create", "authorization.k8s.io", "subjectaccessreviews"))
 	require.False(t, allows(member, "create", "rbac.authorization.k8s.io", "roles"))
 	require.False(t, allows(member, "create", "apis.kcp.io", "apibindings"))
 	require.True(t, allows(admin, "list", "admissionregistration.k8s.io", "validatingadmissionpolicies"))

@@ -1,7 +1,6 @@
 package tenancy
 
 import (
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -89,10 +88,5 @@ func customRules(verbs, names []string) []rbacv1.PolicyRule {
 			byGroup[group] = append(byGroup[group], resource, resource+"/scale", resource+"/status")
 		}
 	}
-	rules := make([]rbacv1.PolicyRule, 0, len(byGroup))
-	for _, group := range slices.Sorted(maps.Keys(byGroup)) {
-		slices.Sort(byGroup[group])
-		rules = append(rules, rule(verbs, []string{group}, slices.Compact(byGroup[group])...))
-	}
-	return rules
+	return groupRules(verbs, byGroup)
 }

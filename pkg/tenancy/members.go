@@ -50,6 +50,9 @@ func ReservedRole(name string) bool {
 	return strings.HasPrefix(name, "kedge:") || strings.HasPrefix(name, "system:") || name == "cluster-admin"
 }
 
+// Lowers reports whether a change of roles takes rights away.
+func Lowers(from, to v1alpha1.Role) bool { return rank(to) < rank(from) }
+
 // Active reports whether a User can use their rights at present.
 func Active(u *v1alpha1.User) bool { return u != nil && MayAct(u, false) == nil }
 

@@ -1,11 +1,14 @@
 package tenancy
 
 import (
+	"maps"
 	"slices"
 
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
@@ -51,6 +54,15 @@ var (
 	write = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 )
 
+// Resources that several roles list.
+var (
+	rbacResources      = []string{"clusterrolebindings", "clusterroles", "rolebindings", "roles"}
+	admissionResources = []string{
+		"mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
+		"validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
+	}
+)
+
 // reservedGroup tells whether a bound API may not be opened to tenants as a
 // whole, because of what the group can do: the hub's own rules cover it.
 func reservedGroup(group string) bool {
@@ -62,53 +74,91 @@ func reservedGroup(group string) bool {
 	return false
 }
 
-// ClusterRoles are the roles of a child Workspace in which the APIs of the given
-// groups are bound, and in which there are CustomResourceDefinitions of the given
-// names. No role has a wildcard group, because that would hold the LogicalCluster,
-// nor "*" as a verb, because that would hold escalate, bind and impersonate, nor a
-// wildcard non-resource URL.
-func ClusterRoles(boundGroups []string, customResources ...string) []*rbacv1.ClusterRole {
-	var extra []string
-	for _, g := range boundGroups {
-		if !reservedGroup(g) {
-			extra = append(extra, g)
+// BoundResources are the resources that APIBindings bring into a Workspace.
+func BoundResources(bindings []*kcpapisv1alpha2.APIBinding) []schema.GroupResource {
+	var bound []schema.GroupResource
+	for _, b := range bindings {
+		for _, r := range b.Status.BoundResources {
+			bound = append(bound, schema.GroupResource{Group: r.Group, Resource: r.Resource})
 		}
 	}
-	slices.Sort(extra)
-	extra = slices.Compact(extra)
+	return bound
+}
 
-	// Admission is for nobody to write: a policy in a Workspace is asked about the hub's
-	// own writes there, too. One that changes them makes its author cluster-admin, and
-	// one that refuses them keeps the rights of who is to lose them.
+// ClusterRoles returns the roles of a child Workspace with these bound resources and these
+// CustomResourceDefinitions. They list API groups, resources and verbs: a wildcard would
+// cover whatever kcp comes to serve, and as a verb escalate, bind and impersonate.
+//
+// Tenants only read admission, because a policy in the Workspace is asked about the writes
+// of the hub, too, and resource quotas, because one could keep the hub from creating a
+// binding. They do not update the status of kcp's APIs, where kcp and the hub read which
+// claims were applied.
+func ClusterRoles(bound []schema.GroupResource, customResources ...string) []*rbacv1.ClusterRole {
 	admin := []rbacv1.PolicyRule{
-		rule(write, append([]string{"", groupRBAC, groupExtensions, groupCache, groupCertificates, groupEvents, groupLeases}, extra...), "*"),
-		// Not their status: in that of a binding kcp and the hub read what the hub sees of
-		// the Workspace.
+		rule(write, []string{""}, "configmaps", "events", "namespaces", "secrets", "serviceaccounts"),
+		rule([]string{"create"}, []string{""}, "serviceaccounts/token"),
+		rule(read, []string{""}, "namespaces/status", "resourcequotas", "resourcequotas/status"),
+		rule(write, []string{groupRBAC}, rbacResources...),
+		rule(write, []string{groupExtensions}, "customresourcedefinitions"),
+		rule(read, []string{groupExtensions}, "customresourcedefinitions/status"),
+		rule(write, []string{groupEvents}, "events"),
+		rule(write, []string{groupLeases}, "leases"),
 		rule(write, []string{groupKCPAPIs}, "apibindings", "apiexports", "apiexports/content", "apiexportendpointslices", "apiresourceschemas", "apiconversions"),
-		rule(read, []string{groupAdmission, groupKCPAPIs}, "*"),
-		rule([]string{"create"}, []string{groupAuthn, groupAuthz}, "*"),
+		rule(read, []string{groupKCPAPIs}, "apibindings/status", "apiexports/status", "apiexportendpointslices/status"),
+		rule(read, []string{groupAdmission}, admissionResources...),
+		rule([]string{"create"}, []string{groupAuthz}, "localsubjectaccessreviews", "subjectaccessreviews"),
 		rule(read, []string{groupKCPCore}, "logicalclusters"),
 	}
-	// Subresources are not under a member's "*" in the core group: one of them is
-	// serviceaccounts/token, with which a member would become any bot.
 	member := []rbacv1.PolicyRule{
-		rule(write, []string{""}, "configmaps", "secrets", "events", "namespaces", "serviceaccounts"),
-		rule(read, []string{""}, "resourcequotas", "namespaces/status", "resourcequotas/status"),
-		rule(write, append([]string{groupEvents, groupLeases}, extra...), "*"),
-		rule(read, []string{groupRBAC, groupKCPAPIs, groupAdmission, groupExtensions}, "*"),
-		rule(read, []string{groupKCPCore}, "logicalclusters"),
+		rule(write, []string{""}, "configmaps", "events", "namespaces", "secrets"),
+		rule(read, []string{""}, "namespaces/status", "resourcequotas", "resourcequotas/status", "serviceaccounts"),
+		rule(write, []string{groupEvents}, "events"),
+		rule(write, []string{groupLeases}, "leases"),
+		rule(read, []string{groupAdmission}, admissionResources...),
 	}
 	viewer := []rbacv1.PolicyRule{
-		rule(read, []string{""}, "configmaps", "events", "namespaces", "serviceaccounts", "resourcequotas"),
-		rule(read, append([]string{groupEvents, groupLeases, groupRBAC, groupKCPAPIs, groupExtensions}, extra...), "*"),
+		rule(read, []string{""}, "configmaps", "events", "namespaces", "resourcequotas", "serviceaccounts"),
+		rule(read, []string{groupEvents}, "events"),
+		rule(read, []string{groupLeases}, "leases"),
+	}
+	look := []rbacv1.PolicyRule{
+		rule(read, []string{groupRBAC}, rbacResources...),
+		rule(read, []string{groupExtensions}, "customresourcedefinitions"),
+		rule(read, []string{groupKCPAPIs}, "apibindings", "apiexports", "apiexportendpointslices", "apiresourceschemas", "apiconversions"),
 		rule(read, []string{groupKCPCore}, "logicalclusters"),
 	}
-	admin = append(admin, customRules(write, customResources)...)
-	member = append(member, customRules(write, customResources)...)
-	viewer = append(viewer, customRules(read, customResources)...)
+	admin = slices.Concat(admin, boundRules(write, bound, "/scale", "/status"), customRules(write, customResources))
+	member = slices.Concat(member, look, boundRules(write, bound), customRules(write, customResources))
+	viewer = slices.Concat(viewer, look, boundRules(read, bound), customRules(read, customResources))
 	return []*rbacv1.ClusterRole{
 		clusterRole(ClusterRoleAdmin, admin), clusterRole(ClusterRoleMember, member), clusterRole(ClusterRoleViewer, viewer),
 	}
+}
+
+// boundRules returns one rule for each group of the bound resources, with these
+// subresources of each resource.
+func boundRules(verbs []string, bound []schema.GroupResource, subresources ...string) []rbacv1.PolicyRule {
+	byGroup := map[string][]string{}
+	for _, r := range bound {
+		if reservedGroup(r.Group) || within(r.Group, "kcp.io") {
+			continue
+		}
+		byGroup[r.Group] = append(byGroup[r.Group], r.Resource)
+		for _, sub := range subresources {
+			byGroup[r.Group] = append(byGroup[r.Group], r.Resource+sub)
+		}
+	}
+	return groupRules(verbs, byGroup)
+}
+
+// groupRules returns one rule for each group, in the order of their names.
+func groupRules(verbs []string, byGroup map[string][]string) []rbacv1.PolicyRule {
+	rules := make([]rbacv1.PolicyRule, 0, len(byGroup))
+	for _, group := range slices.Sorted(maps.Keys(byGroup)) {
+		slices.Sort(byGroup[group])
+		rules = append(rules, rule(verbs, []string{group}, slices.Compact(byGroup[group])...))
+	}
+	return rules
 }
 
 func clusterRole(name string, rules []rbacv1.PolicyRule) *rbacv1.ClusterRole {

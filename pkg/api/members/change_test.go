@@ -47,6 +47,32 @@ func TestChangingAMembershipIsReadAtOnce(t *testing.T) {
 	}
 }
 
+func TestPatch_thatLowersTheRoleTakesSudoAndRoles(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		from       v1alpha1.Role
+		body, want string
+	}{
+		"lower":                       {v1alpha1.RoleAdmin, `{"role": "member"}`, `"role": "member"`},
+		"lower, with sudo":            {v1alpha1.RoleAdmin, `{"role": "member", "sudo": true}`, `"role": "member", "sudo": true`},
+		"lower, with roles":           {v1alpha1.RoleAdmin, `{"role": "member", "roles": [{"name": "view"}]}`, `"role": "member", "roles": [{"name": "view"}]`},
+		"lower, with both":            {v1alpha1.RoleAdmin, `{"role": "member", "sudo": true, "roles": [{"name": "view"}]}`, `"role": "member", "sudo": true, "roles": [{"name": "view"}]`},
+		"higher":                      {v1alpha1.RoleMember, `{"role": "admin"}`, `"role": "admin", "sudo": true, "roles": [{"name": "view"}]`},
+		"the same":                    {v1alpha1.RoleMember, `{"role": "member"}`, `"role": "member", "sudo": true, "roles": [{"name": "view"}]`},
+		"another field than the role": {v1alpha1.RoleAdmin, `{"sudo": false}`, `"role": "admin", "roles": [{"name": "view"}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.world.PutMembership(apitest.Acme, withRights(apitest.WSMember, c.from, true, "view"))
+			f.reread()
+			answer := f.patch(apitest.Admin, inDev, apitest.WSMember, c.body)
+			answer.Object(t, http.StatusOK)
+			require.JSONEq(t, `{"user": "walter", "displayName": "Display of walter", "scope": "workspace", `+c.want+`, "since": "2026-03-01T12:00:00Z", "phase": "Ready", "active": true}`, answer.Body)
+		})
+	}
+}
+
 func TestChangingRefusesBadBodiesAndNamesTheField(t *testing.T) {
 	t.Parallel()
 	both := map[string]string{

@@ -76,6 +76,15 @@ func (h *Handler) changeInWorkspace(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
+	// A lower role takes sudo and further roles along. An unknown one counts as higher.
+	if m, ok := h.member(scope, user); given && (!ok || tenancy.Lowers(m.Spec.Role, role)) {
+		if in.Roles == nil {
+			spec["roles"] = []v1alpha1.NamedRef{}
+		}
+		if in.Sudo == nil {
+			spec["sudo"] = false
+		}
+	}
 	return h.patched(w, r, user, spec)
 }
 

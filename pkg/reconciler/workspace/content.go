@@ -3,7 +3,6 @@ package workspace
 import (
 	"context"
 
-	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -34,7 +33,7 @@ func (s *content) Reconcile(ctx context.Context, o *object) (controller.Result, 
 		held[r.Name] = r
 	}
 	custom := tenancy.DecodeCustomResources(o.Annotations[tenancy.CustomResourcesAnnotation])
-	for _, want := range tenancy.ClusterRoles(boundGroups(s.config.Bindings.Held(cluster)), custom...) {
+	for _, want := range tenancy.ClusterRoles(tenancy.BoundResources(s.config.Bindings.Held(cluster)), custom...) {
 		if have := held[want.Name]; have != nil && tenancy.SameRole(have, want) && !controller.Forced(ctx) {
 			continue
 		} else if have != nil {
@@ -43,15 +42,4 @@ func (s *content) Reconcile(ctx context.Context, o *object) (controller.Result, 
 		writes.Go(func() error { return s.config.WriteClusterRole(ctx, cluster, want) })
 	}
 	return controller.Result{}, writes.Wait()
-}
-
-// boundGroups are the API groups that bindings bring into a Workspace.
-func boundGroups(bindings []*kcpapisv1alpha2.APIBinding) []string {
-	var groups []string
-	for _, b := range bindings {
-		for _, r := range b.Status.BoundResources {
-			groups = append(groups, r.Group)
-		}
-	}
-	return groups
 }

@@ -233,7 +233,7 @@ func TestWhatIsAlteredInAWorkspaceIsPutRight(t *testing.T) {
 	require.NotNil(t, k.ns)
 
 	other := &kcpapisv1alpha2.APIBinding{}
-	other.Status.BoundResources = []kcpapisv1alpha2.BoundAPIResource{{Group: "example.com"}}
+	other.Status.BoundResources = []kcpapisv1alpha2.BoundAPIResource{{Group: "example.com", Resource: "widgets"}}
 	k.bindings = append(k.bindings, other)
 	k.reconcile(t)
 	require.Equal(t, 1, k.restored)

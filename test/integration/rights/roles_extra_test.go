@@ -51,16 +51,15 @@ func TestExtraRolesAreBoundOneByOneWhenTheyAreThere(t *testing.T) {
 		_, errOut, err := hub.Kubectl(t, as, cluster, args...)
 		require.NoError(t, err, errOut)
 	}
-	listsRequests := func(as string) bool {
+	const group = "apis.kcp.io"
+	exports := func(as string) bool {
 		t.Helper()
-		_, errOut, err := hub.Kubectl(t, as, cluster, "get", "certificatesigningrequests")
-		return !forbidden(t, errOut, err)
+		return hasInKCP(t, as, cluster, "create", group, "apiexports")
 	}
 	extra := func(role, user string) string { return tenancy.ExtraBindingName(role, user) }
-	const group = "certificates.k8s.io"
 
 	// Alice may, so she can make a role of it.
-	kubectl("alice", "create", "clusterrole", "auditor", "--verb=get,list,watch", "--resource=certificatesigningrequests")
+	kubectl("alice", "create", "clusterrole", "auditor", "--verb=create", "--resource=apiexports.apis.kcp.io")
 	body := framework.Adding("bob", "member")
 	body["roles"] = []map[string]string{{"name": "auditor"}, {"name": "later"}}
 	hub.Do(t, framework.InWorkspace("alice", http.MethodPost, org, ws, "/members", body), http.StatusCreated)
@@ -68,19 +67,19 @@ func TestExtraRolesAreBoundOneByOneWhenTheyAreThere(t *testing.T) {
 	name := ws + ".bob"
 	framework.Eventually(t, framework.Long, func() error { return p.roleStatus(t, org, name, []string{"auditor"}, "later") })
 	require.Equal(t, []string{"auditor", tenancy.ClusterRoleMember}, p.RolesIn(t, cluster, "bob"))
-	framework.Eventually(t, framework.Long, func() error { return framework.Check(listsRequests("bob"), "bob does not have it in kcp yet") })
-	require.False(t, listsRequests("carol"), "a member as he is, without the extra role")
+	framework.Eventually(t, framework.Long, func() error { return framework.Check(exports("bob"), "bob does not have it in kcp yet") })
+	require.False(t, exports("carol"), "a member as he is, without the extra role")
 
 	// It appears; what was there stays as it is.
 	before := p.BindingVersions(t, cluster, "bob")
-	kubectl("alice", "create", "clusterrole", "later", "--verb=get,create", "--resource=certificatesigningrequests")
+	kubectl("alice", "create", "clusterrole", "later", "--verb=delete", "--resource=apiexports.apis.kcp.io")
 	framework.Eventually(t, framework.Long, func() error { return p.roleStatus(t, org, name, []string{"auditor", "later"}, "") })
 	after := p.BindingVersions(t, cluster, "bob")
 	require.Contains(t, after, extra("later", "bob"))
 	delete(after, extra("later", "bob"))
 	require.Equal(t, before, after)
 	framework.Eventually(t, framework.Long, func() error {
-		return framework.Check(hasInKCP(t, "bob", cluster, "create", group, "certificatesigningrequests"), "the role that appeared is not bound")
+		return framework.Check(hasInKCP(t, "bob", cluster, "delete", group, "apiexports"), "the role that appeared is not bound")
 	})
 
 	// Carol gets one of them: a binding of her own, and his are not touched.
@@ -111,7 +110,7 @@ func TestExtraRolesAreBoundOneByOneWhenTheyAreThere(t *testing.T) {
 		return framework.Check(!bound, "bob is still bound to the role that is gone")
 	})
 	framework.Eventually(t, framework.Long, func() error {
-		return framework.Check(!hasInKCP(t, "bob", cluster, "create", group, "certificatesigningrequests"), "bob still has the role that is gone")
+		return framework.Check(!hasInKCP(t, "bob", cluster, "delete", group, "apiexports"), "bob still has the role that is gone")
 	})
 
 	// Taken from the Membership: gone before the answer, and only his.
@@ -119,10 +118,10 @@ func TestExtraRolesAreBoundOneByOneWhenTheyAreThere(t *testing.T) {
 	require.Equal(t, []string{tenancy.ClusterRoleMember}, p.RolesIn(t, cluster, "bob"))
 	framework.Eventually(t, framework.Long, func() error { return p.roleStatus(t, org, name, nil, "") })
 	framework.Eventually(t, framework.Long, func() error {
-		return framework.Check(!listsRequests("bob"), "bob still has the role that was taken")
+		return framework.Check(!exports("bob"), "bob still has the role that was taken")
 	})
 	framework.Eventually(t, framework.Long, func() error {
-		return framework.Check(listsRequests("carol"), "carol has lost the role that is hers")
+		return framework.Check(exports("carol"), "carol has lost the role that is hers")
 	})
 }
 

@@ -20,7 +20,7 @@ func TestRevocation_ofAnExtraRoleCutsItsStreams(t *testing.T) {
 	made := hubs[0].CreateWorkspace(t, "alice", org, "dev")
 	ws, cluster := made.Text("uuid"), made.Text("clusterID")
 	framework.SignUp(t, hubs[0], "bob", "carol")
-	_, errOut, err := hubs[0].Kubectl(t, "alice", cluster, "create", "clusterrole", "auditor", "--verb=get,list,watch", "--resource=certificatesigningrequests")
+	_, errOut, err := kcp.Kubectl(t, "", cluster, "create", "clusterrole", "auditor", "--verb=get,list,watch", "--resource=certificatesigningrequests")
 	require.NoError(t, err, errOut)
 	_, errOut, err = hubs[0].Kubectl(t, "alice", cluster, "create", "clusterrole", "other", "--verb=get", "--resource=configmaps")
 	require.NoError(t, err, errOut)
