@@ -78,6 +78,13 @@ func (d Deps) Organization(uuid string) controller.Key {
 	return controller.Key{Cluster: d.Clusters.Orgs, Name: uuid}
 }
 
+// Workspace returns the key of a child Workspace; ok is false while its Organization has
+// no logical cluster.
+func (d Deps) Workspace(ws tenancy.Workspace) (key controller.Key, ok bool) {
+	org, ok := d.Views.Org(ws.OrgUUID)
+	return controller.Key{Cluster: org.ClusterID, Name: ws.UUID}, ok && org.ClusterID != ""
+}
+
 // User returns the key of the User with that name, and of their UserMembershipIndex.
 func (d Deps) User(name string) controller.Key {
 	return controller.Key{Cluster: d.Clusters.Users, Name: name}

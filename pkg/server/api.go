@@ -19,24 +19,16 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/proxy"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
 	"github.com/faroshq/kedge-hub/pkg/revocation"
 	"github.com/faroshq/kedge-hub/pkg/store"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
-// rights tell whether what people may do is in kcp as it should be.
-type rights struct {
-	// of tells it of a person in an Org's Workspaces, or in the one of a UUID;
-	// everywhere of a person, and ofAll of everybody in an Org.
-	of         func(org, workspace, user string) bool
-	everywhere func(user string) bool
-	ofAll      func(org string) bool
-}
-
 // api puts everything together that answers requests; wrote is told what tenants
 // write.
-func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence, clusters bootstrap.Clusters, v *views.Views, config *rest.Config, changes *audit.Log, rights rights, wrote func(tenancy.Entry, tenancy.ObjectWrite)) (http.Handler, *revocation.Revocation, error) {
+func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence, clusters bootstrap.Clusters, v *views.Views, config *rest.Config, changes *audit.Log, rights access.Readiness, wrote func(tenancy.Entry, tenancy.ObjectWrite)) (http.Handler, *revocation.Revocation, error) {
 	c := h.config
 	var authenticators auth.Union
 	if c.TokenFile != "" {
@@ -65,14 +57,13 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence,
 	}
 	there.onGone(ended.RecheckAll)
 	s := store.New(clients.FailFast().Fenced(h.disk.right), c.Tree, clusters.Users, clusters.Orgs)
-	rights.of = settled(rights.of, ended.Recheck)
 	return routes{
 		observe:      httpmw.Observe(log.From(serving), metrics),
 		present:      present(there),
 		authenticate: httpmw.Authenticate(authenticators, v, signUp(store.NewSignUp(s, v), c.Registration, changes), httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}),
 		room:         httpmw.RefuseWrites(h.disk.err),
 		forward:      forward,
-		config:       c, views: v, store: s, enter: gate.Enter, rights: rights, audit: auditing(changes), ca: h.bundle.CAPEM,
+		config:       c, views: v, store: s, enter: gate.Enter, rights: rights, followed: settled(rights.Followed, ended.Recheck), audit: auditing(changes), ca: h.bundle.CAPEM,
 	}.router(), ended, nil
 }
 

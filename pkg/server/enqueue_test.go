@@ -28,6 +28,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
 	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
 	"github.com/faroshq/kedge-hub/pkg/reconciler"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
@@ -79,10 +81,11 @@ func newPlatform(t *testing.T) *platform {
 	require.NoError(t, err)
 	metrics, err := controller.NewMetrics(registry)
 	require.NoError(t, err)
-	newControllers(reconciler.Deps{
+	d := reconciler.Deps{
 		Clients: clients, Freezer: freeze.New(clients, p.in.Inactive, ""), Views: p.v, Clusters: clusters,
 		Settings: config.settings(), Metrics: metrics, Audit: audit.New(t.Context(), nil), OnEnqueue: p.record,
-	}, p.in, config)
+	}
+	controllers(d, access.NewReconciler(d), workspace.TemplateOf(d))
 
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -339,7 +342,7 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 		{name: "Organization opened to its members", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.DefaultAccess = "view" }), want: inAcme + ", organization orgs|acme"},
 		{name: "Workspace claimed in an Organization", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) {
 			o.Spec.WorkspaceClaims = []v1alpha1.Claim{{UUID: "w9"}}
-		}), want: rightsInAcme + ", organization orgs|acme"},
+		}), want: "organization orgs|acme"},
 		{name: "Organization reported", cluster: orgsCluster, object: reported(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Status.Phase = v1alpha1.PhaseReady }), want: "organization orgs|acme"},
 		{name: "Organization deleted softly", cluster: orgsCluster, object: reported(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = &now }), want: inAcme + ", organization orgs|acme"},
 		{name: "Organization annotated", cluster: orgsCluster, object: annotated(org("acme", "alice"), v1alpha1.OperationAnnotation, v1alpha1.OperationReconcile), want: inAcme + ", organization orgs|acme"},

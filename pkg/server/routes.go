@@ -18,6 +18,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/proxy"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
 	"github.com/faroshq/kedge-hub/pkg/store"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
@@ -38,9 +39,11 @@ type routes struct {
 	views  *views.Views
 	store  *store.Store
 	enter  func(user, cluster string) (tenancy.Entry, error)
-	rights rights
-	audit  func(httpmw.Change)
-	ca     []byte
+	rights access.Readiness
+	// followed is rights.Followed after a recheck of the streams of the person.
+	followed func(org, workspace, user string) bool
+	audit    func(httpmw.Change)
+	ca       []byte
 }
 
 // Route is a method and a pattern of the router.
@@ -85,19 +88,19 @@ func (p routes) router() chi.Router {
 		r.Use(httpmw.WholeBody, p.authenticate, httpmw.Audit(p.audit), p.room)
 		(&users.Handler{
 			Views: v, Tenants: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
-			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.rights.everywhere,
+			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.rights.FollowedEverywhere,
 			LimitSearch: httpmw.LimitRate(searchesPerSecond, searchBurst, c.Clock), FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&admin.Handler{
-			Views: v, Await: v.Await, Followed: p.rights.everywhere, Store: s, Index: v.Index, Orgs: v.Orgs, DeletionGrace: c.DeletionGrace,
+			Views: v, Await: v.Await, Followed: p.rights.FollowedEverywhere, Store: s, Index: v.Index, Orgs: v.Orgs, DeletionGrace: c.DeletionGrace,
 			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&members.Handler{
-			Views: v, Await: v.Await, Membership: v.Membership, Followed: p.rights.of, Store: s,
+			Views: v, Await: v.Await, Membership: v.Membership, Followed: p.followed, Store: s,
 			OrgScope: scopes.Org, WorkspaceScope: scopes.Workspace, Clock: c.Clock, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&orgs.Handler{
-			Views: v, Await: v.Await, Followed: p.rights.ofAll, Store: s, Tree: c.Tree, Scope: scopes.Org, CreatedScope: scopes.CreatedOrg, DeletedScope: scopes.DeletedOrg, Creator: creator, NewUUID: uuid.NewString, Clock: begins,
+			Views: v, Await: v.Await, Followed: p.rights.FollowedByAll, Store: s, Tree: c.Tree, Scope: scopes.Org, CreatedScope: scopes.CreatedOrg, DeletedScope: scopes.DeletedOrg, Creator: creator, NewUUID: uuid.NewString, Clock: begins,
 			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
 			DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)

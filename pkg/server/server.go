@@ -30,7 +30,10 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/metrics"
 	"github.com/faroshq/kedge-hub/pkg/reconciler"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/activation"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/customresources"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/version"
 	"github.com/faroshq/kedge-hub/pkg/views"
@@ -179,13 +182,17 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 		Clients: clients.Fenced(leader.Until), Freezer: freeze.New(closer.Fenced(leader.Until), in.Inactive, deactivationHint),
 		Views: v, Clusters: clusters, Settings: h.config.settings(), Metrics: metrics, Audit: h.audit,
 	}
-	c := newControllers(deps, in, h.config)
-	definitions, repairs := c.newCustomResources(clients), c.newRepairs(clients)
+	accessRules, template := access.NewReconciler(deps), workspace.TemplateOf(deps)
+	leading := controllers(deps, accessRules, template)
+	// These run on every replica, whether it leads or not.
+	replica := deps
+	replica.Clients, replica.Freezer = clients, freeze.New(closer, in.Inactive, deactivationHint)
+	definitions, repairs := customresources.NewFollower(replica), workspace.NewTemplateRepair(replica, template)
 	wrote := func(e tenancy.Entry, w tenancy.ObjectWrite) {
-		definitions.wrote(e, w)
-		repairs.wrote(e, w)
+		definitions.Wrote(e, w)
+		repairs.Wrote(e, w)
 	}
-	app, ended, err := h.api(serving, clients, there, clusters, v, config, h.audit, c.rights(), wrote)
+	app, ended, err := h.api(serving, clients, there, clusters, v, config, h.audit, access.NewReadiness(accessRules, v), wrote)
 	if err != nil {
 		return wait, err
 	}
@@ -193,9 +200,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	running.Go(func() { accessEndpoints.Run(below) })
 	running.Go(func() { informer.Watch(below, clusters.Initializing, in.Initializing) })
 	if closer != clients {
-		// Every replica activates.
-		deps.Freezer = freeze.New(closer, in.Inactive, deactivationHint)
-		reactivation := activation.NewController(deps)
+		reactivation := activation.NewController(replica)
 		running.Go(func() { h.disk.whileRoom(below, reactivation.Run) })
 		running.Go(func() { informer.Watch(below, []string{config.Host}, in.Inactive) })
 	}
@@ -207,7 +212,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 		h.disk.whileRoom(below, func(ctx context.Context) { whilePresent(ctx, there, definitions.Run) })
 	})
 	running.Go(func() { h.disk.whileRoom(below, func(ctx context.Context) { whilePresent(ctx, there, repairs.Run) }) })
-	running.Go(func() { h.disk.whileRoom(below, func(ctx context.Context) { lead(ctx, leader, there, c.all()) }) })
+	running.Go(func() { h.disk.whileRoom(below, func(ctx context.Context) { lead(ctx, leader, there, leading) }) })
 	if err := awaitReady(starting, h.health.kcpReachable); err != nil {
 		return wait, err
 	}

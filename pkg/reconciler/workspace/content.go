@@ -21,15 +21,15 @@ func (s *content) Reconcile(ctx context.Context, o *object) (controller.Result, 
 	cluster := o.Spec.Cluster
 	// The parts do not depend on each other, and a new Workspace waits for all.
 	writes, ctx := errgroup.WithContext(ctx)
-	if n, ok := s.config.Namespace(cluster, tenancy.DefaultNamespace); !ok || n.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByHub || controller.Forced(ctx) {
-		writes.Go(func() error { return s.config.ApplyNamespace(ctx, cluster, tenancy.Namespace()) })
+	if n, ok := s.config.Cache.Namespace(cluster, tenancy.DefaultNamespace); !ok || n.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByHub || controller.Forced(ctx) {
+		writes.Go(func() error { return s.config.Content.ApplyNamespace(ctx, cluster, tenancy.Namespace()) })
 	}
 	if !s.config.Policy.InPlace(cluster) || controller.Forced(ctx) {
 		o.policyWritten = true
 		writes.Go(func() error { return s.config.Policy.Put(ctx, cluster) })
 	}
 	held := map[string]*rbacv1.ClusterRole{}
-	for _, r := range s.config.ClusterRoles(cluster) {
+	for _, r := range s.config.Cache.ClusterRoles(cluster) {
 		held[r.Name] = r
 	}
 	custom := tenancy.DecodeCustomResources(o.Annotations[tenancy.CustomResourcesAnnotation])
@@ -39,7 +39,7 @@ func (s *content) Reconcile(ctx context.Context, o *object) (controller.Result, 
 		} else if have != nil {
 			want.ResourceVersion = have.ResourceVersion
 		}
-		writes.Go(func() error { return s.config.WriteClusterRole(ctx, cluster, want) })
+		writes.Go(func() error { return s.config.Content.WriteClusterRole(ctx, cluster, want) })
 	}
 	return controller.Result{}, writes.Wait()
 }

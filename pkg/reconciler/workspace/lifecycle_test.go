@@ -48,47 +48,49 @@ func newMortal(t *testing.T) *mortal {
 	} {
 		m.held[in.Name] = *in
 	}
-	m.lifecycle = workspace.Lifecycle{
-		Grace: grace,
-		Shut:  func(string) bool { return m.frozen },
-		Freeze: func(_ context.Context, cluster string) error {
-			if m.refused != nil {
-				return m.refused
-			}
-			return m.Call("freeze "+cluster, func() { m.frozen = true })
-		},
-		Thaw: func(_ context.Context, cluster string) error {
-			return m.Call("thaw "+cluster, func() {
-				m.frozen = false
-				if m.thawed != nil {
-					m.thawed()
+	m.more = func(c *workspace.Config) {
+		c.Grace = grace
+		c.Clusters = workspace.Clusters{
+			Deactivated: func(string) bool { return m.frozen },
+			Deactivate: func(_ context.Context, cluster string) error {
+				if m.refused != nil {
+					return m.refused
 				}
-			})
-		},
-		Closed: func(orgCluster string) bool {
-			require.Equal(t, "org1", orgCluster)
-			return m.closed
-		},
-		Release: func(_ context.Context, cluster string) error { return m.Call("release "+cluster, func() {}) },
-		Remove: func(_ context.Context, orgCluster string, ws *kcptenancyv1alpha1.Workspace) error {
+				return m.Call("freeze "+cluster, func() { m.frozen = true })
+			},
+			Activate: func(_ context.Context, cluster string) error {
+				return m.Call("thaw "+cluster, func() {
+					m.frozen = false
+					if m.thawed != nil {
+						m.thawed()
+					}
+				})
+			},
+			OrgDeactivated: func(orgCluster string) bool {
+				require.Equal(t, "org1", orgCluster)
+				return m.closed
+			},
+			ActivateForDeletion: func(_ context.Context, cluster string) error { return m.Call("release "+cluster, func() {}) },
+		}
+		c.Workspaces.Delete = func(_ context.Context, orgCluster string, ws *kcptenancyv1alpha1.Workspace) error {
 			return m.Call("remove it from "+orgCluster, func() {
 				if m.withdrawn != nil {
 					m.withdrawn()
 				}
 				m.ws = kcptest.Removed(m.ws, ws, m.clock.Now())
 			})
-		},
-		ListMemberships: func(_ context.Context, orgCluster string) (list []v1alpha1.Membership, err error) {
+		}
+		c.Memberships.List = func(_ context.Context, orgCluster string) (list []v1alpha1.Membership, err error) {
 			err = m.Call("list "+orgCluster, func() { list = slices.Collect(maps.Values(m.held)) })
 			return list, err
-		},
-		RemoveMembership: func(_ context.Context, _ string, held *v1alpha1.Membership) error {
+		}
+		c.Memberships.Delete = func(_ context.Context, _ string, held *v1alpha1.Membership) error {
 			return m.Call("remove "+held.Name, func() { delete(m.held, held.Name) })
-		},
-		Purged: func(_ context.Context, org, ws string, counts map[string]int) {
+		}
+		c.Purged = func(_ context.Context, org, ws string, counts map[string]int) {
 			require.Equal(t, "org1/"+uuid, org+"/"+ws)
 			m.purged = append(m.purged, counts)
-		},
+		}
 	}
 	m.ws.Status.Phase, m.missing = kcpcorev1alpha1.LogicalClusterPhaseReady, 0
 	m.settled(t)

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"time"
 
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,33 +14,70 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Config is what the reconciler reads from memory and writes to kcp.
+// Config holds what the steps need.
 type Config struct {
 	Clock clock.PassiveClock
+	// Grace is the time during which a soft-deleted Workspace can be undeleted.
+	Grace time.Duration
 
-	// Get reads a child Workspace; nothing that is not one may come out of it.
-	Get func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool)
-	// Read asks kcp itself, and fails with controller.ErrRetry where the Workspace is gone.
-	Read func(ctx context.Context, cluster, name string) (*kcptenancyv1alpha1.Workspace, error)
-	// Namespace and ClusterRoles read what is in a logical cluster.
+	Cache       Cache
+	Workspaces  Workspaces
+	Memberships Memberships
+	Clusters    Clusters
+	Content     Content
+	// Bindings are the APIBindings that every Workspace needs.
+	Bindings tenancy.Bindings
+	Policy   Policy
+	// Template is that of the operator; nil for none.
+	Template *Template
+	// Purged reports that a Workspace is removed for good, with the number of Memberships
+	// that were removed with it.
+	Purged func(ctx context.Context, orgCluster, workspace string, counts map[string]int)
+}
+
+// Cache reads from the views.
+type Cache struct {
 	Namespace    func(cluster, name string) (*corev1.Namespace, bool)
 	ClusterRoles func(cluster string) []*rbacv1.ClusterRole
-	// Bindings keep the one through which the hub watches. They hold all of a Workspace.
-	Bindings tenancy.Bindings
-	// AccessMissing counts the bindings of people that are not as they should be.
+	// AccessMissing counts the RBAC objects of people that a Workspace lacks.
 	AccessMissing func(controller.Key) int
+	User          func(name string) (*v1alpha1.User, bool)
+}
 
-	Policy    Policy
-	Lifecycle Lifecycle
+// Workspaces reads and writes the kcp Workspaces in the workspace of an Organization.
+type Workspaces struct {
+	// Get reads a child Workspace from the cache; never any other Workspace.
+	Get func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool)
+	// Read reads from kcp. It fails with controller.ErrRetry if the Workspace is gone.
+	Read  func(ctx context.Context, orgCluster, name string) (*kcptenancyv1alpha1.Workspace, error)
+	Patch func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
+	// Delete deletes just this version of a Workspace: a request for deletion that was
+	// withdrawn is never carried out.
+	Delete func(ctx context.Context, orgCluster string, ws *kcptenancyv1alpha1.Workspace) error
+}
 
-	Patch            func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
-	User             func(name string) (*v1alpha1.User, bool)
-	CreateMembership func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
+// Memberships reads and writes the Memberships of an Organization in kcp.
+type Memberships struct {
+	List   func(ctx context.Context, orgCluster string) ([]v1alpha1.Membership, error)
+	Create func(ctx context.Context, orgCluster string, m *v1alpha1.Membership) error
+	// Delete deletes just this version of a Membership.
+	Delete func(ctx context.Context, orgCluster string, m *v1alpha1.Membership) error
+}
+
+// Clusters activates and deactivates logical clusters.
+type Clusters struct {
+	Deactivate, Activate, ActivateForDeletion func(ctx context.Context, cluster string) error
+	// Deactivated reads from the cache.
+	Deactivated func(cluster string) bool
+	// OrgDeactivated reports whether the Organization whose workspace is in the cluster is
+	// soft-deleted: all its Workspaces are deactivated then.
+	OrgDeactivated func(orgCluster string) bool
+}
+
+// Content writes the default namespace and the ClusterRoles of a Workspace.
+type Content struct {
 	ApplyNamespace   func(ctx context.Context, cluster string, n *corev1.Namespace) error
 	WriteClusterRole func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error
-
-	// Template is the operator's; nil for none.
-	Template *Template
 }
 
 // New returns the reconciler.
@@ -49,7 +87,7 @@ func New(c Config) controller.Func {
 	}
 	return controller.Reconcile(controller.Kind[*object]{
 		Get: func(key controller.Key) (*object, bool) {
-			ws, ok := c.Get(key)
+			ws, ok := c.Workspaces.Get(key)
 			if !ok {
 				return nil, false
 			}
@@ -58,7 +96,7 @@ func New(c Config) controller.Func {
 		Copy:        (*object).copy,
 		Status:      func(o *object) *v1alpha1.CommonStatus { return &o.common },
 		Encode:      (*object).encode,
-		Patch:       c.Patch,
+		Patch:       c.Workspaces.Patch,
 		Clock:       c.Clock,
 		Informative: []string{v1alpha1.ConditionPolicyEnforced, v1alpha1.ConditionLegacyRemoved},
 		Leaving: func(o *object) bool {
@@ -67,13 +105,13 @@ func New(c Config) controller.Func {
 		},
 	},
 		&lifecycle{config: c},
-		&firstAdmin{user: c.User, read: c.Read, create: c.CreateMembership},
+		&firstAdmin{user: c.Cache.User, read: c.Workspaces.Read, create: c.Memberships.Create},
 		&ready{},
 		&binding{bindings: c.Bindings},
 		&content{config: c},
 		&enforced{policy: c.Policy},
 		&legacy{policy: c.Policy},
 		&template{c.Template},
-		&access{missing: c.AccessMissing},
+		&access{missing: c.Cache.AccessMissing},
 	)
 }

@@ -39,9 +39,10 @@ type kcp struct {
 	// now is what kcp itself has, where memory is behind.
 	now func() (*kcptenancyv1alpha1.Workspace, error)
 
-	clock     *clocktesting.FakePassiveClock
-	lifecycle workspace.Lifecycle
-	policy    *policy
+	clock *clocktesting.FakePassiveClock
+	// more changes the configuration; nil for no change.
+	more   func(*workspace.Config)
+	policy *policy
 	// holds is how many patches that would let go of the Workspace fail.
 	holds int
 	// running is the reconciler of a hub that goes on; nil for one that is started anew
@@ -56,7 +57,6 @@ func newKCP() *kcp {
 	k.ws.Spec.Cluster = "ws1"
 	k.ws.Finalizers = []string{v1alpha1.CascadeFinalizer}
 	k.ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseInitializing
-	k.lifecycle.Shut = func(string) bool { return false }
 	k.bindings = []*kcpapisv1alpha2.APIBinding{accessBinding()}
 	return k
 }
@@ -78,24 +78,66 @@ func (k *kcp) pass(t *testing.T) (controller.Result, error) {
 }
 
 func (k *kcp) reconciler(t *testing.T) controller.Func {
-	return workspace.New(workspace.Config{
-		Clock:     k.clock,
-		Lifecycle: k.lifecycle,
-		Get:       func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, k.ws != nil },
-		Read: func(_ context.Context, cluster, name string) (*kcptenancyv1alpha1.Workspace, error) {
-			require.Equal(t, "org1/"+uuid, cluster+"/"+name)
-			if k.now != nil {
-				return k.now()
-			}
-			return k.ws, nil
+	config := workspace.Config{
+		Clock: k.clock,
+		Cache: workspace.Cache{
+			Namespace: func(string, string) (*corev1.Namespace, bool) { return k.ns, k.ns != nil },
+			ClusterRoles: func(string) []*rbacv1.ClusterRole {
+				var out []*rbacv1.ClusterRole
+				for _, r := range k.roles {
+					out = append(out, r)
+				}
+				return out
+			},
+			AccessMissing: func(controller.Key) int { return k.missing },
+			User:          func(string) (*v1alpha1.User, bool) { return &v1alpha1.User{}, true },
 		},
-		Namespace: func(string, string) (*corev1.Namespace, bool) { return k.ns, k.ns != nil },
-		ClusterRoles: func(string) []*rbacv1.ClusterRole {
-			var out []*rbacv1.ClusterRole
-			for _, r := range k.roles {
-				out = append(out, r)
-			}
-			return out
+		Workspaces: workspace.Workspaces{
+			Get: func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, k.ws != nil },
+			Read: func(_ context.Context, cluster, name string) (*kcptenancyv1alpha1.Workspace, error) {
+				require.Equal(t, "org1/"+uuid, cluster+"/"+name)
+				if k.now != nil {
+					return k.now()
+				}
+				return k.ws, nil
+			},
+			Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
+				require.Empty(t, subresource, "kcp's own status is never written")
+				if k.ws == nil {
+					return apierrors.NewNotFound(kcptenancyv1alpha1.Resource("workspaces"), uuid)
+				}
+				changed := kcptest.Patched(t, k.ws, patch)
+				if kcptest.Gone(changed) && k.holds > 0 {
+					k.holds--
+					return kcptest.ErrDown
+				}
+				if k.ws = changed; kcptest.Gone(changed) {
+					k.ws = nil
+				}
+				return nil
+			},
+		},
+		Memberships: workspace.Memberships{
+			Create: func(_ context.Context, cluster string, m *v1alpha1.Membership) error {
+				k.members = append(k.members, cluster+"/"+m.Name+"/"+string(m.Spec.Role))
+				return nil
+			},
+		},
+		Clusters: workspace.Clusters{Deactivated: func(string) bool { return false }},
+		Content: workspace.Content{
+			ApplyNamespace: func(_ context.Context, cluster string, n *corev1.Namespace) error {
+				k.mu.Lock()
+				defer k.mu.Unlock()
+				require.Equal(t, "ws1", cluster)
+				k.ns = n
+				return nil
+			},
+			WriteClusterRole: func(_ context.Context, _ string, r *rbacv1.ClusterRole) error {
+				k.mu.Lock()
+				defer k.mu.Unlock()
+				k.roles[r.Name] = r
+				return nil
+			},
 		},
 		Bindings: tenancy.Bindings{
 			Wanted: []*kcpapisv1alpha2.APIBinding{accessBinding()},
@@ -112,42 +154,12 @@ func (k *kcp) reconciler(t *testing.T) controller.Func {
 				return nil
 			},
 		},
-		Policy:        k.policy,
-		AccessMissing: func(controller.Key) int { return k.missing },
-		Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
-			require.Empty(t, subresource, "kcp's own status is never written")
-			if k.ws == nil {
-				return apierrors.NewNotFound(kcptenancyv1alpha1.Resource("workspaces"), uuid)
-			}
-			changed := kcptest.Patched(t, k.ws, patch)
-			if kcptest.Gone(changed) && k.holds > 0 {
-				k.holds--
-				return kcptest.ErrDown
-			}
-			if k.ws = changed; kcptest.Gone(changed) {
-				k.ws = nil
-			}
-			return nil
-		},
-		User: func(string) (*v1alpha1.User, bool) { return &v1alpha1.User{}, true },
-		CreateMembership: func(_ context.Context, cluster string, m *v1alpha1.Membership) error {
-			k.members = append(k.members, cluster+"/"+m.Name+"/"+string(m.Spec.Role))
-			return nil
-		},
-		ApplyNamespace: func(_ context.Context, cluster string, n *corev1.Namespace) error {
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			require.Equal(t, "ws1", cluster)
-			k.ns = n
-			return nil
-		},
-		WriteClusterRole: func(_ context.Context, _ string, r *rbacv1.ClusterRole) error {
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			k.roles[r.Name] = r
-			return nil
-		},
-	})
+		Policy: k.policy,
+	}
+	if k.more != nil {
+		k.more(&config)
+	}
+	return workspace.New(config)
 }
 
 // O-11: Ready only when all of it is there.

@@ -80,21 +80,27 @@ func newTemplated(t *testing.T, manifests ...string) *templated {
 		},
 	})
 	k.work = workspace.New(workspace.Config{
-		Clock:         k.clock,
-		Lifecycle:     workspace.Lifecycle{Shut: func(string) bool { return false }},
-		Get:           func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, true },
-		Namespace:     func(string, string) (*corev1.Namespace, bool) { return tenancy.Namespace(), true },
-		ClusterRoles:  func(string) []*rbacv1.ClusterRole { return nil },
-		Bindings:      tenancy.Bindings{Held: list},
-		Policy:        &policy{inPlace: true},
-		AccessMissing: func(controller.Key) int { return 0 },
-		Patch: func(_ context.Context, _ controller.Key, patch []byte, _ string) error {
-			k.ws = kcptest.Patched(t, k.ws, patch)
-			return nil
+		Clock: k.clock,
+		Cache: workspace.Cache{
+			Namespace:     func(string, string) (*corev1.Namespace, bool) { return tenancy.Namespace(), true },
+			ClusterRoles:  func(string) []*rbacv1.ClusterRole { return nil },
+			AccessMissing: func(controller.Key) int { return 0 },
 		},
-		ApplyNamespace:   func(context.Context, string, *corev1.Namespace) error { return nil },
-		WriteClusterRole: func(context.Context, string, *rbacv1.ClusterRole) error { return nil },
-		Template:         k.template,
+		Workspaces: workspace.Workspaces{
+			Get: func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, true },
+			Patch: func(_ context.Context, _ controller.Key, patch []byte, _ string) error {
+				k.ws = kcptest.Patched(t, k.ws, patch)
+				return nil
+			},
+		},
+		Clusters: workspace.Clusters{Deactivated: func(string) bool { return false }},
+		Content: workspace.Content{
+			ApplyNamespace:   func(context.Context, string, *corev1.Namespace) error { return nil },
+			WriteClusterRole: func(context.Context, string, *rbacv1.ClusterRole) error { return nil },
+		},
+		Bindings: tenancy.Bindings{Held: list},
+		Policy:   &policy{inPlace: true},
+		Template: k.template,
 	})
 	return k
 }

@@ -73,6 +73,10 @@ func (t *Template) Forget(cluster string) {
 	delete(t.memory.clusters, cluster)
 }
 
+// repairDelay is the time between a tenant's write to an object of the template and its
+// repair, because tenants decide how often they write.
+const repairDelay = time.Second
+
 // Written records a tenant's write in a logical cluster and reports whether it may
 // have altered an object of the template. The next pass over the Workspace then applies
 // the whole template. The caller enqueues that pass at most once a second, because

@@ -1,17 +1,18 @@
-package server
+package admission
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
 
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -20,8 +21,8 @@ import (
 // Secrets with tokens that never expire stay: nobody enters through the hub with one,
 // and workloads of the tenants may need them. Conversion webhooks stay, too, because
 // nothing else converts the objects that are stored.
-func (p *policies) RemoveLegacy(ctx context.Context, cluster string) (map[string]int, error) {
-	l := legacy{policies: p, cluster: cluster, counts: map[string]int{}}
+func (p *Policies) RemoveLegacy(ctx context.Context, cluster string) (map[string]int, error) {
+	l := legacy{Policies: p, cluster: cluster, counts: map[string]int{}}
 	for _, remove := range []func(context.Context) error{l.clusterRoleBindings, l.roleBindings, l.clusterRoles, l.namespaces, l.apiBindings} {
 		if err := remove(ctx); err != nil {
 			return nil, fmt.Errorf("remove what the admission policy refuses: %w", err)
@@ -33,15 +34,15 @@ func (p *policies) RemoveLegacy(ctx context.Context, cluster string) (map[string
 // legacy removes from one logical cluster what tenants made there before the policy was
 // enforced.
 type legacy struct {
-	*policies
+	*Policies
 	cluster string
 	counts  map[string]int
 }
 
 func (l legacy) clusterRoleBindings(ctx context.Context) error {
 	client := l.clients.ClusterRoleBindings(l.cluster)
-	var list rbacv1.ClusterRoleBindingList
-	if err := listAll(ctx, client, "clusterrolebindings", &list); err != nil {
+	list, err := objects.List(ctx, client, "clusterrolebindings", &rbacv1.ClusterRoleBindingList{})
+	if err != nil {
 		return err
 	}
 	for i := range list.Items {
@@ -53,8 +54,8 @@ func (l legacy) clusterRoleBindings(ctx context.Context) error {
 }
 
 func (l legacy) roleBindings(ctx context.Context) error {
-	var list rbacv1.RoleBindingList
-	if err := listAll(ctx, l.clients.RoleBindings(l.cluster, metav1.NamespaceAll), "rolebindings", &list); err != nil {
+	list, err := objects.List(ctx, l.clients.RoleBindings(l.cluster, metav1.NamespaceAll), "rolebindings", &rbacv1.RoleBindingList{})
+	if err != nil {
 		return err
 	}
 	for i := range list.Items {
@@ -68,8 +69,8 @@ func (l legacy) roleBindings(ctx context.Context) error {
 
 func (l legacy) clusterRoles(ctx context.Context) error {
 	client := l.clients.ClusterRoles(l.cluster)
-	var list rbacv1.ClusterRoleList
-	if err := listAll(ctx, client, "clusterroles", &list); err != nil {
+	list, err := objects.List(ctx, client, "clusterroles", &rbacv1.ClusterRoleList{})
+	if err != nil {
 		return err
 	}
 	for i := range list.Items {
@@ -82,8 +83,8 @@ func (l legacy) clusterRoles(ctx context.Context) error {
 
 func (l legacy) namespaces(ctx context.Context) error {
 	client := l.clients.Namespaces(l.cluster)
-	var list corev1.NamespaceList
-	if err := listAll(ctx, client, "namespaces", &list); err != nil {
+	list, err := objects.List(ctx, client, "namespaces", &corev1.NamespaceList{})
+	if err != nil {
 		return err
 	}
 	for i := range list.Items {
@@ -96,14 +97,14 @@ func (l legacy) namespaces(ctx context.Context) error {
 
 // apiBindings deletes the APIBindings of APIs that no Workspace has.
 func (l legacy) apiBindings(ctx context.Context) error {
-	bindings, err := apiBindingsIn(ctx, l.clients, l.cluster)
+	list, err := objects.List(ctx, l.clients.APIBindings(l.cluster), "apibindings", &kcpapisv1alpha2.APIBindingList{})
 	if err != nil {
 		return err
 	}
-	for i := range bindings {
-		if b := &bindings[i]; tenancy.ForbiddenBinding(b) {
+	for i := range list.Items {
+		if b := &list.Items[i]; tenancy.ForbiddenBinding(b) {
 			l.counts["APIBindings"]++
-			if err := remove(ctx, l.clients.APIBindings(l.cluster), b); err != nil {
+			if err := objects.Delete(ctx, l.clients.APIBindings(l.cluster), b); err != nil {
 				return err
 			}
 		}
@@ -130,7 +131,7 @@ func cleanBinding[T kcp.Object](ctx context.Context, l legacy, client *kcp.Clien
 	if err := patchOnly(ctx, client, b, map[string]any{"finalizers": nil}, map[string]any{"subjects": nil}); err != nil {
 		return err
 	}
-	return remove(ctx, client, b)
+	return objects.Delete(ctx, client, b)
 }
 
 // takeFinalizers takes off an object of the hub what would keep it from being deleted.
@@ -142,10 +143,6 @@ func takeFinalizers[T kcp.Object](ctx context.Context, l legacy, client *kcp.Cli
 	return patchOnly(ctx, client, o, map[string]any{"finalizers": nil}, map[string]any{})
 }
 
-func listAll[T kcp.Object](ctx context.Context, client *kcp.Client[T], resource string, into runtime.Object) error {
-	return client.GetClient().Get().Resource(resource).Do(ctx).Into(into)
-}
-
 // patchOnly changes the object that was read, and no other of the same name.
 func patchOnly[T kcp.Object](ctx context.Context, client *kcp.Client[T], o T, metadata, change map[string]any) error {
 	metadata["uid"] = o.GetUID()
@@ -155,5 +152,5 @@ func patchOnly[T kcp.Object](ctx context.Context, client *kcp.Client[T], o T, me
 		return fmt.Errorf("encode the patch of %s: %w", o.GetName(), err)
 	}
 	_, err = client.Patch(ctx, o.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager})
-	return again(err)
+	return objects.Retryable(err)
 }

@@ -1,4 +1,4 @@
-package access
+package customresources
 
 import (
 	"context"
@@ -22,8 +22,8 @@ const (
 	following = 5 * time.Minute
 )
 
-// CustomResourcesConfig is what CustomResources reads and writes.
-type CustomResourcesConfig struct {
+// Config is what CustomResources reads and writes.
+type Config struct {
 	Clock clock.PassiveClock
 	// Workspace reads a child Workspace that kcp has finished and nobody deleted.
 	Workspace func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool)
@@ -40,7 +40,7 @@ type CustomResourcesConfig struct {
 // the writes that it has forwarded: the list in kcp is the truth, and of two that
 // write at once the slower one looks again.
 type CustomResources struct {
-	config CustomResourcesConfig
+	config Config
 
 	mu      sync.Mutex
 	writing map[controller.Key]*writing
@@ -49,8 +49,8 @@ type CustomResources struct {
 // writing is a Workspace whose tenants have written to their definitions.
 type writing struct{ wrote, looked time.Time }
 
-// NewCustomResources returns CustomResources that know of no write.
-func NewCustomResources(c CustomResourcesConfig) *CustomResources {
+// New returns CustomResources that know of no write.
+func New(c Config) *CustomResources {
 	return &CustomResources{config: c, writing: map[controller.Key]*writing{}}
 }
 

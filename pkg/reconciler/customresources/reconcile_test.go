@@ -1,4 +1,4 @@
-package access_test
+package customresources_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/pkg/controller"
-	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/customresources"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -20,7 +20,7 @@ var place = controller.Key{Cluster: "org", Name: "w"}
 
 // definitions is a Workspace in kcp and what its tenants define in it.
 type definitions struct {
-	*access.CustomResources
+	*customresources.CustomResources
 	clock  *clocktesting.FakePassiveClock
 	ws     *kcptenancyv1alpha1.Workspace
 	names  []string
@@ -34,7 +34,7 @@ type definitions struct {
 func newDefinitions() *definitions {
 	d := &definitions{clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)), ws: &kcptenancyv1alpha1.Workspace{}}
 	d.ws.Spec.Cluster, d.ws.ResourceVersion = "c", "1"
-	d.CustomResources = access.NewCustomResources(access.CustomResourcesConfig{
+	d.CustomResources = customresources.New(customresources.Config{
 		Clock:     d.clock,
 		Workspace: func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool) { return d.ws, d.ws != nil },
 		List: func(context.Context, string) ([]string, error) {

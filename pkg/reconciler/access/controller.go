@@ -1,0 +1,125 @@
+package access
+
+import (
+	"context"
+
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/reconciler"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/views"
+)
+
+// NewController returns the controller of the RBAC of people in child Workspaces.
+func NewController(d reconciler.Deps, r *Reconciler) *controller.Controller {
+	c := d.Controller(controller.Options{Name: "access", All: reconciler.Keys(d.Views.WorkspaceKeys)}, r.Reconcile)
+	d.OnRights(c.Enqueue)
+	d.OnWorkspaceMoved(c.Enqueue)
+	// While kcp does not let the hub deactivate a Workspace, its RBAC must go.
+	d.Views.OnWorkspace(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
+		if ws.Any(views.Status) && deactivationForbidden(ws.Old) != deactivationForbidden(ws.New) {
+			c.Enqueue(controller.Key{Cluster: ws.Cluster(), Name: ws.Object().Name})
+		}
+	})
+	d.Views.OnOrganization(func(o views.Change[*v1alpha1.Organization]) {
+		if !o.Any(views.Status) || tenancy.DeactivationForbidden(o.Old.Status.Conditions) == tenancy.DeactivationForbidden(o.New.Status.Conditions) {
+			return
+		}
+		for _, ws := range d.Views.Workspaces(o.New.Name) {
+			if key, ok := d.Workspace(ws); ok {
+				c.Enqueue(key)
+			}
+		}
+	})
+	return c
+}
+
+func deactivationForbidden(ws *kcptenancyv1alpha1.Workspace) bool {
+	return tenancy.DeactivationForbidden(tenancy.WorkspaceOf("", ws).Status.Conditions)
+}
+
+// NewReconciler returns the reconciler that reads from the views and writes to kcp.
+func NewReconciler(d reconciler.Deps) *Reconciler {
+	listers := d.Views.Listers()
+	return New(Config{
+		Workspace: func(key controller.Key) (tenancy.Org, tenancy.Workspace, bool) {
+			org, ok := d.Views.OrgByCluster(key.Cluster)
+			if !ok {
+				return tenancy.Org{}, tenancy.Workspace{}, false
+			}
+			ws, ok := d.Views.Workspace(org.UUID(), key.Name)
+			// A deactivated Workspace keeps its bindings: undeleted, it is as it was.
+			return org, ws, ok && (!org.Deleted() && !ws.Deleted() ||
+				tenancy.DeactivationForbidden(org.Status.Conditions) || tenancy.DeactivationForbidden(ws.Status.Conditions))
+		},
+		Memberships:  d.Views.MembershipsOver,
+		Membership:   d.Views.Membership,
+		User:         d.Views.ByName,
+		Bindings:     listers.ClusterRoleBindings.InCluster,
+		ClusterRoles: listers.ClusterRoles.InCluster,
+		WriteRole: func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error {
+			return objects.Replace(ctx, d.Clients.ClusterRoles(cluster), r)
+		},
+		RemoveRole: func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error {
+			return objects.Delete(ctx, d.Clients.ClusterRoles(cluster), r)
+		},
+		WriteBinding: func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error {
+			return objects.Replace(ctx, d.Clients.ClusterRoleBindings(cluster), b)
+		},
+		RemoveBinding: func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error {
+			return objects.Delete(ctx, d.Clients.ClusterRoleBindings(cluster), b)
+		},
+	})
+}
+
+// Readiness answers from the cache whether the RBAC in kcp follows the Memberships.
+type Readiness struct {
+	reconciler *Reconciler
+	views      *views.Views
+}
+
+// NewReadiness returns the Readiness of what r reconciles.
+func NewReadiness(r *Reconciler, v *views.Views) Readiness { return Readiness{r, v} }
+
+// Followed reports it for one person in a child Workspace of the Organization, or in all
+// of them if workspace is empty.
+func (f Readiness) Followed(orgUUID, workspace, user string) bool {
+	return f.all(orgUUID, func(ws tenancy.Workspace, key controller.Key) bool {
+		return workspace != "" && ws.UUID != workspace || f.reconciler.MissingOf(key, user) == 0
+	})
+}
+
+// FollowedEverywhere reports it for one person in all Organizations.
+func (f Readiness) FollowedEverywhere(user string) bool {
+	for _, m := range f.views.MembershipsOf(user) {
+		if org, ok := f.views.OrgByCluster(kcp.ClusterOf(m)); ok && !f.Followed(org.UUID(), "", user) {
+			return false
+		}
+	}
+	return true
+}
+
+// FollowedByAll reports it for every member of the Organization.
+func (f Readiness) FollowedByAll(orgUUID string) bool {
+	return f.all(orgUUID, func(_ tenancy.Workspace, key controller.Key) bool { return f.reconciler.Missing(key) == 0 })
+}
+
+// all reports whether is holds for every child Workspace of the Organization that is not
+// deleted.
+func (f Readiness) all(orgUUID string, is func(tenancy.Workspace, controller.Key) bool) bool {
+	org, ok := f.views.Org(orgUUID)
+	if !ok {
+		return true
+	}
+	for _, ws := range f.views.Workspaces(orgUUID) {
+		if !ws.Deleted() && !is(ws, controller.Key{Cluster: org.ClusterID, Name: ws.UUID}) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,161 @@
+package workspace
+
+import (
+	"context"
+
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/reconciler"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/admission"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/views"
+)
+
+// NewController returns the controller of child Workspaces, which applies the template.
+func NewController(d reconciler.Deps, template *Template) *controller.Controller {
+	c := d.Controller(controller.Options{Name: "workspace", All: reconciler.Keys(d.Views.WorkspaceKeys)}, New(configOf(d, template)))
+	d.Views.OnWorkspace(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
+		if ws.New == nil {
+			template.Forget(ws.Old.Spec.Cluster)
+		}
+		c.Enqueue(controller.Key{Cluster: ws.Cluster(), Name: ws.Object().Name})
+	})
+	// A Workspace is Ready after the access controller has bound its people.
+	d.OnRights(c.Enqueue)
+	enqueueCluster := func(cluster string) {
+		if key, ok := d.Views.WorkspaceKeyOf(cluster); ok {
+			c.Enqueue(controller.Key(key))
+		}
+	}
+	d.Views.OnNamespace(func(n views.Change[*corev1.Namespace]) { enqueueCluster(n.Cluster()) })
+	d.Views.OnPolicy(func(p views.Change[*admissionv1.ValidatingAdmissionPolicy]) { enqueueCluster(p.Cluster()) })
+	d.Views.OnPolicyBinding(func(b views.Change[*admissionv1.ValidatingAdmissionPolicyBinding]) { enqueueCluster(b.Cluster()) })
+	d.Views.OnInactive(func(lc views.Change[*kcpcorev1alpha1.LogicalCluster]) { enqueueCluster(lc.Cluster()) })
+	return c
+}
+
+func configOf(d reconciler.Deps, template *Template) Config {
+	listers := d.Views.Listers()
+	memberships := objects.Memberships{Clients: d.Clients}
+	return Config{
+		Clock: d.Settings.Clock, Grace: d.Settings.DeletionGrace,
+		Cache: Cache{
+			Namespace:     listers.Namespaces.Get,
+			ClusterRoles:  listers.ClusterRoles.InCluster,
+			AccessMissing: d.AccessMissing,
+			User:          d.Views.ByName,
+		},
+		Workspaces: workspacesOf(d),
+		Memberships: Memberships{
+			List: memberships.List, Create: memberships.Create, Delete: memberships.Delete,
+		},
+		Clusters: Clusters{
+			Deactivate:          objects.RetryConflicts(d.Freezer.Deactivate),
+			Activate:            objects.RetryConflicts(d.Freezer.Activate),
+			ActivateForDeletion: objects.RetryConflicts(d.Freezer.ActivateForDeletion),
+			Deactivated:         d.Freezer.Deactivated,
+			OrgDeactivated:      d.OrgDeactivated,
+		},
+		Content: Content{
+			ApplyNamespace: func(ctx context.Context, cluster string, n *corev1.Namespace) error {
+				fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(n)
+				if err != nil {
+					return err
+				}
+				_, err = d.Clients.Apply(ctx, cluster, &unstructured.Unstructured{Object: fields})
+				return err
+			},
+			WriteClusterRole: func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error {
+				return objects.Replace(ctx, d.Clients.ClusterRoles(cluster), r)
+			},
+		},
+		Bindings: objects.Bindings(d.Clients, d.Clusters.WorkspaceBindings, listers.Bindings.InCluster),
+		Policy:   admission.New(d.Clusters.WorkspacePolicy, d.Clients, listers),
+		Template: template,
+		Purged: func(ctx context.Context, orgCluster, workspace string, counts map[string]int) {
+			e := audit.Event{Workspace: workspace, Counts: counts}
+			if org, ok := d.Views.OrgByCluster(orgCluster); ok {
+				e.Org = org.UUID()
+			}
+			d.Purged(ctx, e)
+		},
+	}
+}
+
+func workspacesOf(d reconciler.Deps) Workspaces {
+	return Workspaces{
+		Get: func(key controller.Key) (*kcptenancyv1alpha1.Workspace, bool) {
+			// The workspace of a soft-deleted Organization takes no writes.
+			if _, ok := d.Views.OrgByCluster(key.Cluster); !ok || d.OrgDeactivated(key.Cluster) {
+				return nil, false
+			}
+			return d.Views.Listers().Workspaces.Get(key.Cluster, key.Name)
+		},
+		Read: func(ctx context.Context, orgCluster, name string) (*kcptenancyv1alpha1.Workspace, error) {
+			return objects.Read(ctx, d.Clients.Workspaces(orgCluster), name)
+		},
+		Patch: objects.Commit(d.Clients.Workspaces),
+		Delete: func(ctx context.Context, orgCluster string, ws *kcptenancyv1alpha1.Workspace) error {
+			return objects.DeleteUnchanged(ctx, d.Clients.Workspaces(orgCluster), ws)
+		},
+	}
+}
+
+// TemplateOf returns the template of the operator.
+func TemplateOf(d reconciler.Deps) *Template {
+	return NewTemplate(TemplateConfig{
+		Clock: d.Settings.Clock, Objects: d.Settings.Template, Bindings: d.Views.Listers().Bindings.InCluster,
+		Apply: func(ctx context.Context, cluster string, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+			got, err := d.Clients.Apply(ctx, cluster, o)
+			return got, kcp.ExplainRefusal(o, err)
+		},
+		UpdateBinding: func(ctx context.Context, cluster string, b *kcpapisv1alpha2.APIBinding) error {
+			return objects.Put(ctx, d.Clients.APIBindings(cluster), b)
+		},
+	})
+}
+
+// TemplateRepair asks the leader to apply the template again after a tenant altered an
+// object of it through this replica. The hub does not watch the kinds of a template. It
+// runs on every replica.
+type TemplateRepair struct {
+	*controller.Controller
+	deps     reconciler.Deps
+	template *Template
+}
+
+// NewTemplateRepair returns the controller. The Clients of d must not need leadership.
+func NewTemplateRepair(d reconciler.Deps, template *Template) *TemplateRepair {
+	return &TemplateRepair{
+		deps: d, template: template,
+		Controller: d.Controller(controller.Options{Name: "template-repair"}, func(ctx context.Context, key controller.Key) (controller.Result, error) {
+			ws, ok := d.Views.Listers().Workspaces.Get(key.Cluster, key.Name)
+			if !ok || ws.Annotations[v1alpha1.OperationAnnotation] != "" {
+				return controller.Result{}, nil
+			}
+			return controller.Result{}, objects.Annotate(ctx, d.Clients.Workspaces(key.Cluster), ws, v1alpha1.OperationAnnotation, v1alpha1.OperationReconcile)
+		}),
+	}
+}
+
+// Wrote handles a write in a Workspace that went through the proxy.
+func (r *TemplateRepair) Wrote(e tenancy.Entry, w tenancy.ObjectWrite) {
+	if !r.template.Written(e.Workspace.ClusterID, w) {
+		return
+	}
+	if key, ok := r.deps.Workspace(e.Workspace); ok {
+		r.EnqueueAfter(key, repairDelay)
+	}
+}
