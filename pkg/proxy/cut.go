@@ -86,7 +86,7 @@ func (s *stream) ended() error {
 	return nil
 }
 
-// Recheck terminates the streams of a person whose rights ended or were lowered since. An
+// Recheck terminates the streams of a person to which the right ended or was lowered. An
 // empty user stands for everybody. It is called after every change of what Enter returns.
 // It reads caches only and waits for no client. When it returns, no byte passes through a
 // terminated stream.
