@@ -51,9 +51,9 @@
 //     a ValidatingAdmissionPolicy that the hub keeps there: it refuses, among others, bindings
 //     to subjects that are not ServiceAccounts of that Workspace. A demoted admin, an
 //     accomplice or a group binding therefore leaves nothing to clean up.
-//   - The roles of a Workspace list API groups and verbs and use no wildcard: a wildcard
-//     would grant writes to the LogicalCluster, and the verbs escalate, bind and
-//     impersonate.
+//   - The roles of a Workspace list API groups, resources and verbs and use no wildcard: a
+//     wildcard would grant the LogicalCluster and whatever kcp comes to serve, and the verbs
+//     escalate, bind and impersonate.
 //   - Workspace admins can read admission policies and webhooks but not write them: kcp
 //     applies them to the hub's own writes too, so a mutating one would make its author
 //     cluster-admin, and a validating one could block a demotion.
