@@ -26,8 +26,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
-// api puts everything together that answers requests; wrote is told what tenants
-// write.
+// api builds the routes. wrote is called for each write of a tenant through the proxy.
 func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence, clusters bootstrap.Clusters, v *views.Views, config *rest.Config, changes *audit.Log, rights access.Readiness, wrote func(tenancy.Entry, tenancy.ObjectWrite)) (http.Handler, *revocation.Revocation, error) {
 	c := h.config
 	var authenticators auth.Union
@@ -72,7 +71,7 @@ func (h *hub) proxy(serving context.Context, config *rest.Config, health *transp
 	if err != nil {
 		return nil, fmt.Errorf("kcp's URL: %w", err)
 	}
-	// Of the admin's configuration the CA goes in, and nothing that authenticates.
+	// The proxy gets the CA of the admin's configuration, and no credential.
 	tlsConfig, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{
 		CAData: config.CAData, CAFile: config.CAFile, ServerName: config.ServerName,
 	}})
@@ -92,8 +91,7 @@ func (h *hub) proxy(serving context.Context, config *rest.Config, health *transp
 	})
 }
 
-// signUp makes a User out of an identity, and approves one that waits where the
-// operator vouches for it.
+// signUp creates the User of an identity. It approves a pending User whom the operator's flags name.
 func signUp(s *store.SignUp, registration string, changes *audit.Log) httpmw.SignUp {
 	return func(ctx context.Context, id *auth.Identity, vouched bool) (*v1alpha1.User, error) {
 		spec := tenancy.NewUserSpec(id.Issuer, id.Subject, id.Username, id.DisplayName, id.Email)
@@ -115,7 +113,7 @@ func signUp(s *store.SignUp, registration string, changes *audit.Log) httpmw.Sig
 	}
 }
 
-// auditing writes changes down.
+// auditing writes changes to the audit log.
 func auditing(to *audit.Log) func(httpmw.Change) {
 	return func(c httpmw.Change) {
 		to.Write(audit.Event{

@@ -24,13 +24,13 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
-// How fast one person may search for others.
+// The rate limit of the search for people, per User.
 const (
 	searchesPerSecond = 2
 	searchBurst       = 20
 )
 
-// routes is everything that a request can reach.
+// routes are the dependencies of all routes.
 type routes struct {
 	observe, present, authenticate, room func(http.Handler) http.Handler
 	forward                              http.Handler

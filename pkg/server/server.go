@@ -39,9 +39,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
-// Run runs a hub until ctx ends, drains it, and returns nil then. It logs to the
-// logger in ctx and tells a person on out when it is ready and what to do next.
-// newKCP may be nil where the configuration names an external kcp.
+// Run runs a hub until ctx ends, drains it and returns nil. It logs to the logger in ctx, and prints
+// to out when it is ready and what to do next. newKCP can be nil with an external kcp.
 func Run(ctx context.Context, c Config, newKCP NewKCP, out io.Writer) error {
 	h := &hub{config: c, out: out, registry: metrics.NewRegistry(), health: newHealth()}
 	if err := h.run(ctx, newKCP); err != nil && !errors.Is(err, context.Canceled) {
@@ -58,7 +57,7 @@ type hub struct {
 	health   *health
 	disk     *dataDisk
 	bundle   *certs.Bundle
-	// names are those under which kcp knows the hub.
+	// names are the hub's usernames in kcp.
 	names []string
 	audit *audit.Log
 }
@@ -73,15 +72,15 @@ func (h *hub) run(ctx context.Context, newKCP NewKCP) error {
 		return err
 	}
 	defer closeAudit()
-	// Ports that are taken are noticed before kcp has started for half a minute.
+	// The ports are opened first, so that a port in use fails before the start of kcp.
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", h.config.ListenAddress)
 	if err != nil {
 		return fmt.Errorf("--listen-address: %w; stop what listens there, or give another address", err)
 	}
 	defer func() { _ = listener.Close() }()
 
-	// What stands below the API stops after it, so that open requests end well:
-	// first the listeners drain, then controllers and views end, then kcp.
+	// Dependencies of the API stop after it, so that open requests can complete: first the
+	// listeners drain, then controllers and views stop, then kcp.
 	below, stopBelow := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBelow()
 	kcpCtx, stopKCP := context.WithCancel(context.WithoutCancel(ctx))
@@ -99,7 +98,7 @@ func (h *hub) run(ctx context.Context, newKCP NewKCP) error {
 	starting, stopStarting := context.WithCancel(serving)
 	defer stopStarting()
 	log.From(ctx).Info("starting", zap.String("version", version.String()), zap.Bool("embeddedKCP", h.config.Embedded))
-	// A signal while kcp starts ends it; later kcp outlives the drain.
+	// A signal during the start of kcp stops it. Later, kcp stops after the drain.
 	detach := context.AfterFunc(starting, stopKCP)
 	config, kcpDone, kcpFailed, err := startKCP(kcpCtx, h.config, newKCP)
 	detach()
@@ -114,7 +113,7 @@ func (h *hub) run(ctx context.Context, newKCP NewKCP) error {
 	}
 	log.From(ctx).Info("ready", zap.Duration("after", time.Since(began).Round(time.Millisecond)), zap.String("url", h.config.ExternalURL))
 	h.printNextSteps()
-	// A start, of kcp above all, leaves a hundred MiB behind that nothing needs again.
+	// The start, of kcp above all, leaves a hundred MiB of garbage.
 	debug.FreeOSMemory()
 
 	servers.Go(func() error {
@@ -128,8 +127,8 @@ func (h *hub) run(ctx context.Context, newKCP NewKCP) error {
 	return servers.Wait()
 }
 
-// assemble makes the tree in kcp, the views, the controllers and the API on top
-// of them. wait waits until everything that it started has ended.
+// assemble creates the tree in kcp, the views, the API and the controllers. wait waits until all
+// goroutines that it started have returned.
 func (h *hub) assemble(starting, below, serving context.Context, config *rest.Config, front *front) (wait func(), err error) {
 	var running sync.WaitGroup
 	wait = running.Wait
@@ -184,7 +183,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	}
 	accessRules, template := access.NewReconciler(deps), workspace.TemplateOf(deps)
 	leading := controllers(deps, accessRules, template)
-	// These run on every replica, whether it leads or not.
+	// These controllers run on every replica.
 	replica := deps
 	replica.Clients, replica.Freezer = clients, freeze.New(closer, in.Inactive, deactivationHint)
 	definitions, repairs := customresources.NewFollower(replica), workspace.NewTemplateRepair(replica, template)
@@ -216,7 +215,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	if err := awaitReady(starting, h.health.kcpReachable); err != nil {
 		return wait, err
 	}
-	// /readyz is not to say so before there is something to be ready.
+	// /readyz must not succeed before the API is served.
 	front.open(app)
 	h.health.assembled(v.Ready)
 	return wait, nil
@@ -291,7 +290,7 @@ func (h *hub) serveMetrics(ctx context.Context, servers *errgroup.Group) error {
 	return nil
 }
 
-// operators serves what the metrics listener has: metrics and the details of readiness.
+// operators serves the metrics listener: /metrics and the details of /readyz.
 func (h *hub) operators() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.Handler(h.registry))

@@ -1,6 +1,3 @@
-// Package access derives what people may do in a child Workspace from the
-// Memberships of its Org (O-15): one binding per person and role, nothing shared
-// but the binding of the sudo group.
 package access
 
 import (
@@ -15,19 +12,19 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Config is what the reconciler reads from memory and writes to kcp.
+// Config are the caches that the reconciler reads and its writes to kcp.
 type Config struct {
-	// Workspace and Org find what a key, the cluster of the Org and the name of
-	// the Workspace, stands for.
+	// Workspace and Org find the objects of a key, which has the logical cluster of the
+	// Organization and the name of the Workspace.
 	Workspace func(controller.Key) (tenancy.Org, tenancy.Workspace, bool)
-	// Memberships are those that say who has which right in a Workspace of the Org;
-	// Membership finds one of the Org's by name.
+	// Memberships returns the Memberships that grant rights in a Workspace of the
+	// Organization. Membership finds one in the Organization by name.
 	Memberships func(orgCluster, workspace string) []*v1alpha1.Membership
 	Membership  func(orgCluster, name string) (*v1alpha1.Membership, bool)
 	User        func(name string) (*v1alpha1.User, bool)
-	// Bindings are the hub's own in a logical cluster.
+	// Bindings returns the hub's ClusterRoleBindings in a logical cluster.
 	Bindings func(cluster string) []*rbacv1.ClusterRoleBinding
-	// ClusterRoles are all in a logical cluster, tenants' among them.
+	// ClusterRoles returns all ClusterRoles in a logical cluster, also those of tenants.
 	ClusterRoles func(cluster string) []*rbacv1.ClusterRole
 
 	WriteRole     func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error
@@ -36,13 +33,13 @@ type Config struct {
 	RemoveBinding func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
 }
 
-// Reconciler keeps the bindings.
+// Reconciler keeps the bindings in child Workspaces.
 type Reconciler struct{ config Config }
 
 // New returns the reconciler.
 func New(c Config) *Reconciler { return &Reconciler{config: c} }
 
-// Reconcile makes the bindings of one Workspace as they should be.
+// Reconcile establishes the bindings in one Workspace.
 func (r *Reconciler) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	cluster, c := r.changes(key, "")
 	if cluster == "" {
@@ -50,7 +47,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key controller.Key) (control
 	}
 	changes, within := errgroup.WithContext(ctx)
 	changes.SetLimit(16)
-	// Rights that ended go first.
+	// Rights that ended are removed first.
 	each(within, changes, cluster, c.RemoveBindings, r.config.RemoveBinding)
 	each(within, changes, cluster, c.RemoveRoles, r.config.RemoveRole)
 	each(within, changes, cluster, c.WriteRoles, r.config.WriteRole)
@@ -64,20 +61,20 @@ func each[T any](ctx context.Context, g *errgroup.Group, cluster string, objects
 	}
 }
 
-// Missing counts what is not as it should be in a Workspace.
+// Missing is the number of objects in a Workspace that are not as desired.
 func (r *Reconciler) Missing(key controller.Key) int {
 	_, c := r.changes(key, "")
 	return c.Count()
 }
 
-// MissingOf counts what of one person is not as it should be in a Workspace.
+// MissingOf is the number of objects of one User in a Workspace that are not as desired.
 func (r *Reconciler) MissingOf(key controller.Key, user string) int {
 	_, c := r.changes(key, user)
 	return c.OnlyOf(user).Count()
 }
 
-// changes compares what is with what should be. Of the Memberships only those of
-// one person count where only names them; what is found of others then is wrong.
+// changes compares the current with the desired objects. If only is not empty, it considers the
+// Memberships of that User only, and the result for other Users is meaningless.
 func (r *Reconciler) changes(key controller.Key, only string) (cluster string, c tenancy.AccessChanges) {
 	org, ws, ok := r.config.Workspace(key)
 	if !ok || !ws.KCPReady {
@@ -85,7 +82,7 @@ func (r *Reconciler) changes(key controller.Key, only string) (cluster string, c
 	}
 	roles := r.config.ClusterRoles(ws.ClusterID)
 	var memberships []*v1alpha1.Membership
-	// What is deleted gives nobody anything.
+	// A soft-deleted Organization or Workspace grants nothing.
 	switch {
 	case org.Deleted() || ws.Deleted():
 	case only == "":
@@ -99,7 +96,7 @@ func (r *Reconciler) changes(key controller.Key, only string) (cluster string, c
 	}
 	grants := tenancy.Grants(org, ws.UUID, memberships, r.config.User)
 	access := tenancy.AccessOf(ws.UUID, grants, func(name string) bool {
-		// kcp goes by its copy of one that is being deleted, and shows another.
+		// kcp authorizes by its replica of a binding that is being deleted.
 		return slices.ContainsFunc(roles, func(r *rbacv1.ClusterRole) bool { return r.Name == name && r.DeletionTimestamp.IsZero() })
 	})
 	return ws.ClusterID, access.Changes(roles, r.config.Bindings(ws.ClusterID))

@@ -13,32 +13,30 @@ import (
 )
 
 const (
-	// pace is the shortest time between two looks at a Workspace for what its
-	// tenants write, who decide how often they do.
+	// pace is the minimum interval between two checks of a Workspace after writes, because
+	// tenants decide how often they write.
 	pace = 500 * time.Millisecond
-	// following is for how long a Workspace is looked at again after a write, ever
-	// more rarely: a definition that is deleted is there until all of its objects
-	// are gone. What takes longer is found by the next look at all Workspaces.
+	// following is the time after a write during which a Workspace is checked again, at growing
+	// intervals: a deleted definition exists until all its objects are deleted. A later change
+	// is found by the next check of all Workspaces.
 	following = 5 * time.Minute
 )
 
-// Config is what CustomResources reads and writes.
+// Config are the reads and writes of CustomResources.
 type Config struct {
 	Clock clock.PassiveClock
-	// Workspace reads a child Workspace that kcp has finished and nobody deleted.
+	// Workspace finds a child Workspace that is Ready in kcp and not deleted.
 	Workspace func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool)
-	// List names the CustomResourceDefinitions in a logical cluster, as kcp itself
-	// has them.
+	// List lists the names of the CustomResourceDefinitions in a logical cluster in kcp.
 	List func(ctx context.Context, cluster string) ([]string, error)
-	// Annotate sets CustomResourcesAnnotation on just the Workspace that it is given;
-	// empty takes it off. It returns a controller.ErrRetry where that has changed.
+	// Annotate sets CustomResourcesAnnotation on this version of a Workspace, or removes it if
+	// the value is empty. It returns controller.ErrRetry if the Workspace has changed.
 	Annotate func(ctx context.Context, key controller.Key, ws *kcptenancyv1alpha1.Workspace, value string) error
 }
 
-// CustomResources keep written on each Workspace which CustomResourceDefinitions
-// its tenants have made, for its roles to follow. Every replica writes that, for
-// the writes that it has forwarded: the list in kcp is the truth, and of two that
-// write at once the slower one looks again.
+// CustomResources keeps the names of the CustomResourceDefinitions of each Workspace in an annotation,
+// from which its roles are derived. Every replica does so after the writes that it forwarded. The list
+// in kcp is the source of truth; after a conflict the Workspace is checked again.
 type CustomResources struct {
 	config Config
 
@@ -46,16 +44,16 @@ type CustomResources struct {
 	writing map[controller.Key]*writing
 }
 
-// writing is a Workspace whose tenants have written to their definitions.
+// writing is a Workspace with recent writes of definitions.
 type writing struct{ wrote, looked time.Time }
 
-// New returns CustomResources that know of no write.
+// New returns a CustomResources.
 func New(c Config) *CustomResources {
 	return &CustomResources{config: c, writing: map[controller.Key]*writing{}}
 }
 
-// Written notes that the definitions in a Workspace may have changed. Follow must
-// be called for it then.
+// Written records that the definitions in a Workspace may have changed. Follow must be called for it
+// afterwards.
 func (r *CustomResources) Written(key controller.Key) {
 	now := r.config.Clock.Now()
 	r.mu.Lock()
@@ -67,8 +65,8 @@ func (r *CustomResources) Written(key controller.Key) {
 	r.writing[key] = &writing{wrote: now}
 }
 
-// Follow looks at a Workspace in which definitions were written, and asks to be
-// called again for as long as they may still change by themselves.
+// Follow checks a Workspace in which definitions were written. It requests further checks as long as
+// definitions can still disappear.
 func (r *CustomResources) Follow(ctx context.Context, key controller.Key) (controller.Result, error) {
 	now := r.config.Clock.Now()
 	since, wait := r.begin(key, now)
@@ -81,8 +79,7 @@ func (r *CustomResources) Follow(ctx context.Context, key controller.Key) (contr
 	return controller.Result{RequeueAfter: r.next(key, since)}, nil
 }
 
-// begin is how long ago a Workspace was written to, and how long to wait before
-// it is looked at again.
+// begin returns the time since the last write in a Workspace and the time until the next check.
 func (r *CustomResources) begin(key controller.Key, now time.Time) (since, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,28 +94,28 @@ func (r *CustomResources) begin(key controller.Key, now time.Time) (since, wait 
 	return now.Sub(w.wrote), 0
 }
 
-// next is when to look again: as long after as the write is past.
+// next is the time until the next check: as long as the time since the write.
 func (r *CustomResources) next(key controller.Key, since time.Duration) time.Duration {
 	if since < following {
 		return max(since, pace)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// It may have been written to while it was looked at.
+	// There may have been a write during the check.
 	if w := r.writing[key]; w != nil && w.looked.Sub(w.wrote) >= following {
 		delete(r.writing, key)
 	}
 	return 0
 }
 
-// Look compares what is written on a Workspace with what is in it.
+// Look compares the annotation of a Workspace with its definitions.
 func (r *CustomResources) Look(ctx context.Context, key controller.Key) (controller.Result, error) {
 	ws, ok := r.config.Workspace(key)
 	if !ok {
 		return controller.Result{}, nil
 	}
-	// The Workspace was read before the list, so that no older list is ever written
-	// over a newer one.
+	// The Workspace was read before the list, so that an older list never replaces a newer
+	// one.
 	names, err := r.config.List(ctx, ws.Spec.Cluster)
 	if err != nil {
 		return controller.Result{}, err

@@ -19,7 +19,7 @@ func (*content) Condition() string { return v1alpha1.ConditionContentReady }
 
 func (s *content) Reconcile(ctx context.Context, o *object) (controller.Result, error) {
 	cluster := o.Spec.Cluster
-	// The parts do not depend on each other, and a new Workspace waits for all.
+	// The parts are independent and are written in parallel.
 	writes, ctx := errgroup.WithContext(ctx)
 	if n, ok := s.config.Cache.Namespace(cluster, tenancy.DefaultNamespace); !ok || n.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByHub || controller.Forced(ctx) {
 		writes.Go(func() error { return s.config.Content.ApplyNamespace(ctx, cluster, tenancy.Namespace()) })

@@ -9,7 +9,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// object is a kcp Workspace with the hub's common status beside it.
+// object is a kcp Workspace with the hub's common status.
 type object struct {
 	*kcptenancyv1alpha1.Workspace
 	common v1alpha1.CommonStatus
@@ -29,7 +29,7 @@ func (o *object) copy() *object {
 	return &object{Workspace: o.Workspace.DeepCopy(), common: *o.common.DeepCopy()}
 }
 
-// encode writes the common status where it is kept and leaves kcp's out.
+// encode writes the common status to its annotation and omits the status of kcp.
 func (o *object) encode() ([]byte, error) {
 	ws := o.Workspace.DeepCopy()
 	ws.Status = kcptenancyv1alpha1.WorkspaceStatus{}

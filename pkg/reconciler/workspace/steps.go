@@ -14,9 +14,9 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// firstAdmin makes whoever asked for the Workspace its admin, once: somebody who
-// left is not put back. It asks kcp whether that has been done before it does it: to a
-// memory that is behind, a Workspace that others have taken over looks new.
+// firstAdmin creates the admin Membership of the creator once. A creator who leaves is not added
+// again. It reads the Workspace from kcp first: in an outdated cache, a Workspace that others have
+// taken over looks new.
 type firstAdmin struct {
 	user   func(name string) (*v1alpha1.User, bool)
 	read   func(ctx context.Context, cluster, name string) (*kcptenancyv1alpha1.Workspace, error)
@@ -50,7 +50,7 @@ func (*firstAdmin) done(o *object) bool {
 	return meta.IsStatusConditionTrue(o.common.Conditions, v1alpha1.ConditionFirstAdmin)
 }
 
-// ready waits for kcp.
+// ready waits until kcp reports the Workspace Ready.
 type ready struct{}
 
 func (*ready) Condition() string { return v1alpha1.ConditionWorkspaceReady }
@@ -62,8 +62,8 @@ func (*ready) Reconcile(_ context.Context, o *object) (controller.Result, error)
 	return controller.Result{}, nil
 }
 
-// binding keeps the binding through which the hub watches, where a tenant removed it or
-// took a claim from it.
+// binding repairs the APIBinding through which the hub watches, if a tenant removed it or rejected a
+// claim.
 type binding struct {
 	bindings tenancy.Bindings
 }
@@ -75,7 +75,7 @@ func (s *binding) Reconcile(ctx context.Context, o *object) (controller.Result, 
 	return controller.Result{Message: waiting, RequeueAfter: after, Stop: waiting != "" || err != nil}, err
 }
 
-// access waits until the workspace-access controller has bound everybody.
+// access waits until the access controller has created all bindings.
 type access struct {
 	missing func(controller.Key) int
 }

@@ -18,46 +18,45 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/controller"
 )
 
-// ConditionTemplateApplied says that a child Workspace holds what the operator's
-// template asks for.
+// ConditionTemplateApplied, of child Workspaces, is True if the objects of the Workspace template are
+// in place.
 const ConditionTemplateApplied = "TemplateApplied"
 
 const (
-	// reapply is after how long everything is applied again, altered or not: a
-	// little less than the controllers' resync, so that every one of those does it.
+	// reapply is the interval at which all objects are applied again. It is a little shorter
+	// than the resync of the controllers, so that each resync does it.
 	reapply = 9 * time.Minute
-	// pollCRD is how often it is looked whether kcp serves a CRD: no event tells.
+	// pollCRD is the interval at which a CRD is checked: no informer shows CRDs.
 	pollCRD = 500 * time.Millisecond
-	// applies is how many objects of a Workspace are applied at once.
+	// applies is the number of objects of a Workspace that are applied in parallel.
 	applies = 8
 )
 
-// TemplateConfig is what a Template holds and how it gets into a Workspace.
+// TemplateConfig configures a Template.
 type TemplateConfig struct {
 	Clock clock.PassiveClock
-	// Objects are the operator's, in any order; APIBindings of v1alpha2 only.
+	// Objects are the objects of the operator, in any order. APIBindings are of v1alpha2.
 	Objects []*unstructured.Unstructured
-	// Bindings reads what is bound in a logical cluster.
+	// Bindings returns the APIBindings in a logical cluster from the cache.
 	Bindings func(cluster string) []*kcpapisv1alpha2.APIBinding
-	// Apply applies an object server-side and returns what kcp then holds.
+	// Apply applies an object server-side and returns the result.
 	Apply func(ctx context.Context, cluster string, o *unstructured.Unstructured) (*unstructured.Unstructured, error)
-	// UpdateBinding replaces just the binding whose resource version it carries.
+	// UpdateBinding replaces the binding with the same resource version.
 	UpdateBinding func(ctx context.Context, cluster string, b *kcpapisv1alpha2.APIBinding) error
 }
 
-// Template is what the operator wants every child Workspace to hold. What was
-// taken out of a template stays where it was applied: with an APIBinding would go
-// all that a tenant made with it.
+// Template is the Workspace template. Objects that were removed from a template stay where they were
+// applied: deleting an APIBinding would delete the objects that tenants created with it.
 type Template struct {
 	TemplateConfig
 	bindings []desiredBinding
-	// apis is what makes an API, each list needing those before it. contents need
-	// the APIs.
+	// apis are the objects that provide APIs, in stages that depend on each other. contents
+	// depend on the APIs.
 	apis, contents [][]*unstructured.Unstructured
 	memory         memory
 }
 
-// NewTemplate returns the template; one without objects asks for nothing.
+// NewTemplate returns the template. It can be empty.
 func NewTemplate(c TemplateConfig) *Template {
 	t := &Template{TemplateConfig: c, memory: memory{clusters: map[string]*applied{}}}
 	stages := map[stage][]*unstructured.Unstructured{}
@@ -73,7 +72,7 @@ func NewTemplate(c TemplateConfig) *Template {
 	return t
 }
 
-// stage is a place in the order in which a template is applied.
+// stage is the stage in which an object of the template is applied.
 type stage int
 
 const (
@@ -100,7 +99,7 @@ func stageOf(kind schema.GroupKind) stage {
 
 var kindCRD = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// template is the step that keeps the Template in a Workspace.
+// template is the step that applies the Template in a Workspace.
 type template struct{ *Template }
 
 func (*template) Condition() string { return ConditionTemplateApplied }
@@ -126,10 +125,9 @@ func (s *template) Reconcile(ctx context.Context, o *object) (controller.Result,
 	return controller.Result{}, nil
 }
 
-// makeAPIs applies what brings APIs, the APIBindings where they are not as they
-// should be and the rest where it is due, and tells what kcp is still at. bound
-// identifies the bindings: objects of an API are gone with the binding that
-// brought it.
+// makeAPIs applies the objects that provide APIs: APIBindings that are not as desired, and others if
+// they are due. It returns what kcp has not finished. bound identifies the bindings: kcp deletes the
+// objects of an API with its binding.
 func (s *template) makeAPIs(ctx context.Context, cluster string, due bool) (bound string, result controller.Result, err error) {
 	var waiting []string
 	for _, objects := range s.apis {
@@ -178,7 +176,7 @@ func established(crd *unstructured.Unstructured) bool {
 	return false
 }
 
-// applyAll applies objects that do not depend on each other.
+// applyAll applies independent objects.
 func (s *template) applyAll(ctx context.Context, cluster string, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	got := make([]*unstructured.Unstructured, len(objects))
 	err := each(objects, func(i int, o *unstructured.Unstructured) (err error) {
@@ -188,9 +186,8 @@ func (s *template) applyAll(ctx context.Context, cluster string, objects []*unst
 	return got, err
 }
 
-// each calls f for all items, side by side, whether or not it fails for one. Of
-// the failures, which are in the items' order, those count that tell something of
-// the items: kcp being out of breath does not.
+// each calls f for all items in parallel, also after a failure. It returns the failures in the order
+// of the items, and transient failures of kcp only if there are no others.
 func each[T any](items []T, f func(int, T) error) error {
 	failures := make([]error, len(items))
 	var group errgroup.Group
@@ -218,8 +215,8 @@ func each[T any](items []T, f func(int, T) error) error {
 	return errors.Join(refused...)
 }
 
-// passing tells a failure that says nothing about what was to be written: a
-// Workspace that has it all is not called unready for it.
+// passing reports a transient failure, which says nothing about the object. A complete Workspace
+// does not become not Ready because of it.
 func passing(err error) bool {
 	if errors.Is(err, controller.ErrRetry) {
 		return true

@@ -13,30 +13,28 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
-// desiredBinding is an APIBinding of the template, as its manifest has it and as
-// its kind does.
+// desiredBinding is an APIBinding of the template, as a manifest and as a typed object.
 type desiredBinding struct {
 	*kcpapisv1alpha2.APIBinding
 	object *unstructured.Unstructured
 }
 
-// bindingOf reads an APIBinding that the loader of the template, or kcp, has
-// checked.
+// bindingOf decodes an APIBinding that the loader of the template, or kcp, has validated.
 func bindingOf(o *unstructured.Unstructured) *kcpapisv1alpha2.APIBinding {
 	b := &kcpapisv1alpha2.APIBinding{}
 	utilruntime.Must(runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, b))
 	return b
 }
 
-// keep makes a binding of the template so, and returns it as it then is.
+// keep establishes a binding of the template and returns its current state.
 func (s *template) keep(ctx context.Context, cluster string, have *kcpapisv1alpha2.APIBinding, want desiredBinding, due bool) (*kcpapisv1alpha2.APIBinding, error) {
 	if have != nil {
-		// One that is going must be gone first; its event brings the key back.
+		// A deleted binding must be gone first. Its event enqueues the key.
 		if !have.DeletionTimestamp.IsZero() || !due && keeps(have, want.APIBinding) {
 			return have, nil
 		}
-		// Applying would leave what others put beside it, and kcp lets no claim's
-		// selector be changed: what was not asked for goes first.
+		// Applying keeps claims that others added, and the selector of a claim is immutable:
+		// unwanted claims are removed first.
 		if claims := untouched(have, want.APIBinding); len(claims) < len(have.Spec.PermissionClaims) {
 			stripped := have.DeepCopy()
 			stripped.Spec.PermissionClaims = claims
@@ -52,7 +50,7 @@ func (s *template) keep(ctx context.Context, cluster string, have *kcpapisv1alph
 	return bindingOf(got), nil
 }
 
-// keeps tells whether a binding accepts just what the template does.
+// keeps reports whether a binding accepts exactly the claims that the template accepts.
 func keeps(have, want *kcpapisv1alpha2.APIBinding) bool {
 	if !apiequality.Semantic.DeepEqual(have.Spec.Reference, want.Spec.Reference) || len(untouched(have, want)) < len(have.Spec.PermissionClaims) {
 		return false
@@ -65,8 +63,8 @@ func keeps(have, want *kcpapisv1alpha2.APIBinding) bool {
 	return true
 }
 
-// untouched are the claims of a binding that may stay: those that the template
-// decides just so, and those that it says nothing of and nobody accepted.
+// untouched returns the claims of a binding that can stay: those equal to the template's, and those
+// that neither the template has nor anybody accepted.
 func untouched(have, want *kcpapisv1alpha2.APIBinding) []kcpapisv1alpha2.AcceptablePermissionClaim {
 	var claims []kcpapisv1alpha2.AcceptablePermissionClaim
 	for _, c := range have.Spec.PermissionClaims {
@@ -78,8 +76,7 @@ func untouched(have, want *kcpapisv1alpha2.APIBinding) []kcpapisv1alpha2.Accepta
 	return claims
 }
 
-// claimLike is the decision of a binding on the same claim; nil where there is
-// none.
+// claimLike finds the same claim in a binding, or nil.
 func claimLike(b *kcpapisv1alpha2.APIBinding, c kcpapisv1alpha2.AcceptablePermissionClaim) *kcpapisv1alpha2.AcceptablePermissionClaim {
 	i := slices.IndexFunc(b.Spec.PermissionClaims, func(x kcpapisv1alpha2.AcceptablePermissionClaim) bool {
 		return x.Group == c.Group && x.Resource == c.Resource && x.IdentityHash == c.IdentityHash
@@ -97,7 +94,7 @@ func sameClaim(a, b kcpapisv1alpha2.AcceptablePermissionClaim) bool {
 	return a.State == b.State && slices.Equal(verbs(a), verbs(b)) && apiequality.Semantic.DeepEqual(a.Selector, b.Selector)
 }
 
-// unbound says what kcp is still at with a binding; empty when it is done.
+// unbound says what kcp has not finished with a binding, or returns the empty string.
 func unbound(b *kcpapisv1alpha2.APIBinding) string {
 	condition := func(kind conditionsv1alpha1.ConditionType) (status corev1.ConditionStatus, reason string) {
 		for _, c := range b.Status.Conditions {

@@ -10,24 +10,23 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// memory is what was applied where, so that a pass over a Workspace that has it
-// all writes nothing. A new process applies everything again.
+// memory remembers what was applied in each logical cluster, so that a pass over a complete Workspace
+// writes nothing. A new process applies everything again.
 type memory struct {
 	mu       sync.Mutex
 	clusters map[string]*applied
 }
 
-// applied is when everything was last applied in a logical cluster; zero where it
-// has to be.
+// applied is the record of a logical cluster in which everything was applied.
 type applied struct {
 	at time.Time
-	// bound identifies the bindings that it was applied with.
+	// bound identifies the bindings at that time.
 	bound string
-	// writes counts what tenants may have altered.
+	// writes counts the writes of tenants that may have changed an object.
 	writes int
 }
 
-// pass is what memory held when a pass began.
+// pass is the content of memory at the start of a pass.
 type pass struct {
 	due    bool
 	bound  string
@@ -48,7 +47,7 @@ func (m *memory) begin(cluster string, now time.Time, forced bool) pass {
 	return pass{due: a.at.IsZero() || now.Sub(a.at) >= reapply, bound: a.bound, writes: a.writes}
 }
 
-// done remembers that all is applied, unless somebody wrote to it meanwhile.
+// done records that everything is applied, unless a tenant wrote in the meantime.
 func (m *memory) done(cluster string, p pass, bound string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -66,7 +65,7 @@ func (m *memory) wrote(cluster string) {
 	}
 }
 
-// Forget drops what is remembered of a logical cluster that is gone.
+// Forget removes a deleted logical cluster.
 func (t *Template) Forget(cluster string) {
 	t.memory.mu.Lock()
 	defer t.memory.mu.Unlock()

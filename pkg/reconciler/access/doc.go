@@ -1,0 +1,5 @@
+// Package access reconciles the RBAC of people in child Workspaces. It derives the bindings from the
+// Memberships of the Organization (O-15): one binding per User and role, so that no subject of a
+// binding is ever overwritten, and the role and binding that permit sudo. Rights that ended are
+// removed before others are added.
+package access
