@@ -45,7 +45,7 @@ func ExampleReconcile() {
 			return nil
 		},
 	})
-	// The hub gives it to New, and calls Enqueue from its watches where Wakes says so.
+	// A controller gives it to New and calls Enqueue from its subscriptions to the views.
 	if _, err := work(context.Background(), controller.Key{Cluster: "orgs", Name: "acme"}); err != nil {
 		fmt.Println(err)
 	}

@@ -12,4 +12,6 @@
 //	membership       the status of a Membership
 //	membershipindex  the UserMembershipIndex of a User
 //	access           the RBAC of people in a child Workspace
+//	customresources  the list of tenants' definitions on a child Workspace
+//	activation       logical clusters that kcp's admin has made inactive
 package reconciler

@@ -1,4 +1,4 @@
-// Package membershipindex derives the UserMembershipIndex of each User from the Memberships
-// (O-3). It is the only writer of these objects: a deleted or changed index is restored, and
-// an index without a User is removed.
+// Package membershipindex derives the UserMembershipIndex of each User from the
+// Memberships, and is its only writer (O-3). An index that somebody altered or deleted is
+// restored without loss.
 package membershipindex

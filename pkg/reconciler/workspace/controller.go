@@ -39,7 +39,6 @@ func NewController(d reconciler.Deps, template *Template) *controller.Controller
 			c.Enqueue(controller.Key(key))
 		}
 	}
-	d.Views.OnNamespace(func(n views.Change[*corev1.Namespace]) { enqueueCluster(n.Cluster()) })
 	d.Views.OnPolicy(func(p views.Change[*admissionv1.ValidatingAdmissionPolicy]) { enqueueCluster(p.Cluster()) })
 	d.Views.OnPolicyBinding(func(b views.Change[*admissionv1.ValidatingAdmissionPolicyBinding]) { enqueueCluster(b.Cluster()) })
 	d.Views.OnInactive(func(lc views.Change[*kcpcorev1alpha1.LogicalCluster]) { enqueueCluster(lc.Cluster()) })
