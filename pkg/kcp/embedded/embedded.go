@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// host is the only address that anything here listens on.
+// host is the only address that kcp and etcd listen on.
 const host = "127.0.0.1"
 
 // Audience is the audience of bots' tokens, besides kcp's own (O-14).
@@ -41,7 +41,7 @@ type Options struct {
 	TokenFile string
 }
 
-// Server is a kcp in this process.
+// Server is an embedded kcp with its etcd.
 type Server struct {
 	options Options
 	ready   chan struct{}
@@ -68,7 +68,7 @@ func New(options Options) (*Server, error) {
 // Ready is closed when kcp serves and its root workspace is set up.
 func (s *Server) Ready() <-chan struct{} { return s.ready }
 
-// KubeconfigPath is where kcp writes its admin's kubeconfig, mode 0600.
+// KubeconfigPath is the path of the admin kubeconfig that kcp writes with mode 0600.
 func (s *Server) KubeconfigPath() string {
 	return filepath.Join(s.options.Dir, "admin.kubeconfig")
 }

@@ -163,7 +163,7 @@ func TestReserve_leavesASpare(t *testing.T) {
 	require.GreaterOrEqual(t, free, int64(spare))
 }
 
-// Whoever has filled the disk does not get at what is handed out, unless they try on.
+// A program that filled the disk does not get the space that is released, unless it keeps trying.
 func TestReserve_givesBallastUpPieceByPiece(t *testing.T) {
 	t.Parallel()
 	dir := smallDisk(t, "384m")

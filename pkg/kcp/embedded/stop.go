@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// stopTimeout bounds how long the process waits for etcd to close its files.
+// stopTimeout limits the time that the process waits for etcd to close its files.
 const stopTimeout = 10 * time.Second
 
 func awaitStopped(etcd *embeddedetcd.Server) {

@@ -200,7 +200,7 @@ func TestO13_AnUndeletedWorkspaceIsClosedWithItsOrg(t *testing.T) {
 	require.ErrorIs(t, err, controller.ErrRetry)
 	require.True(t, m.frozen)
 	require.NotEqual(t, v1alpha1.PhaseReady, m.phase())
-	require.False(t, meta.IsStatusConditionTrue(tenancy.WorkspaceOf("o", m.ws).Status.Conditions, v1alpha1.ConditionActive), "whoever opens the Org knows that it is closed")
+	require.False(t, meta.IsStatusConditionTrue(tenancy.WorkspaceOf("o", m.ws).Status.Conditions, v1alpha1.ConditionActive), "the activation of the Org knows that it is deactivated")
 
 	// The Org is undeleted: this one is opened, too.
 	m.thawed, m.closed = nil, false
@@ -316,8 +316,8 @@ func TestWorkspace_reportsForbiddenDeactivation(t *testing.T) {
 	require.Equal(t, v1alpha1.ReasonWaiting, m.condition(v1alpha1.ConditionActive).Reason)
 }
 
-// Whoever freezes may end before telling of it, and the request may be withdrawn
-// before anybody else looks: it must not stay frozen for that.
+// The hub can stop between the deactivation and the status update, and the request can be
+// withdrawn before another pass: the Workspace must not stay deactivated because of that.
 func TestO13_ThatAWorkspaceMayBeFrozenIsSaidBeforeItIs(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)

@@ -179,7 +179,7 @@ func TestO11_AWorkspaceBecomesReadyStepByStep(t *testing.T) {
 	require.Len(t, k.members, 1, "the creator is made admin once")
 }
 
-// A leader that was paused sees a Workspace as it was made, whoever took it over since.
+// A leader that was paused sees a Workspace as it was created, although others have changed it since.
 func TestAnOldMemoryDoesNotMakeTheCreatorAdminAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
