@@ -9,21 +9,21 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
 
-// Grant is what one person has in a child Workspace.
+// Grant is the access of one User to a child Workspace.
 type Grant struct {
 	User *v1alpha1.User
-	// Role is the effective one.
+	// Role is the effective role.
 	Role v1alpha1.Role
-	// Roles are further ClusterRoles.
+	// Roles are the roles in spec.roles of the Membership.
 	Roles []string
-	// Sudo lets the person impersonate the Workspace's SudoGroup.
+	// Sudo permits the User to impersonate SudoGroup.
 	Sudo bool
 }
 
-// Grants are what people have in a Workspace by the Memberships of its Org: Org
-// admins are admins (O-15), Workspace Memberships count for what they say, and Org
-// members look where the Org's defaultAccess lets them. A person who is missing,
-// soft-deleted (O-8) or not approved gets nothing.
+// Grants returns the access of Users to a Workspace according to the Memberships: admins of the
+// Organization are admins (O-15), members of the Workspace have the role of their Membership, and
+// members of the Organization are viewers if its default access is view. Users who are missing,
+// soft-deleted (O-8) or not approved have no access.
 func Grants(org Org, workspace string, memberships []*v1alpha1.Membership, user func(name string) (*v1alpha1.User, bool)) []Grant {
 	byName := map[string]*Grant{}
 	for _, m := range memberships {
@@ -82,28 +82,26 @@ func rank(role v1alpha1.Role) int {
 	return 0
 }
 
-// ExtraBindingName is the name of the binding of a person to one of the further
-// ClusterRoles of their Membership.
+// ExtraBindingName is the name of the binding of a User to a role in spec.roles.
 func ExtraBindingName(clusterRole, user string) string {
-	// A User's name holds no colon, so no two of these are the same.
+	// Names of Users have no colon, so the names are unique.
 	return "kedge:workspace:extra:" + clusterRole + ":user:" + user
 }
 
-// personBindingName is the name of the binding of a person to one of the hub's
-// ClusterRoles.
+// personBindingName is the name of the binding of a User to a ClusterRole of the hub.
 func personBindingName(clusterRole, user string) string { return clusterRole + ":user:" + user }
 
-// Access is what the hub keeps in a child Workspace for its people.
+// Access are the RBAC objects of people in a child Workspace.
 type Access struct {
-	// Roles let those with sudo impersonate; one per person.
+	// Roles permit Users with sudo to impersonate, one per User.
 	Roles []*rbacv1.ClusterRole
-	// Bindings are one per person and role, so that no subject of a binding is ever
+	// Bindings has one binding per User and role, so that no subject of a binding is ever
 	// overwritten.
 	Bindings []*rbacv1.ClusterRoleBinding
 }
 
-// AccessOf is what the grants ask for in the Workspace of that UUID. exists tells
-// whether there is a ClusterRole of that name in it.
+// AccessOf returns the objects for the grants in a Workspace. exists reports whether the Workspace has
+// a ClusterRole of that name.
 func AccessOf(workspace string, grants []Grant, exists func(clusterRole string) bool) Access {
 	var a Access
 	sudo := false
@@ -122,7 +120,7 @@ func AccessOf(workspace string, grants []Grant, exists func(clusterRole string) 
 		}
 	}
 	if sudo {
-		// Shared by all who have sudo, and gone with the last of them.
+		// All Users with sudo share this binding. It is removed with the last of them.
 		a.Bindings = append(a.Bindings, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: managed("kedge:workspace:sudo"),
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: SudoGroup(workspace)}},
@@ -142,12 +140,11 @@ func (g Grant) binding(name, role string) *rbacv1.ClusterRoleBinding {
 	return b
 }
 
-// sudoPrefix begins the names of the roles, and of their bindings, that let people
-// impersonate.
+// sudoPrefix is the prefix of the names of roles and bindings that permit impersonation.
 const sudoPrefix = "kedge:workspace:sudo:user:"
 
-// sudoRole lets one person be themselves with the Workspace's sudo group, and
-// nobody else with nothing else.
+// sudoRole permits one User to impersonate themselves with the sudo group of the Workspace, and
+// nothing else.
 func (g Grant) sudoRole(workspace string) *rbacv1.ClusterRole {
 	r := &rbacv1.ClusterRole{
 		ObjectMeta: managed(sudoPrefix + g.User.Name),
@@ -160,36 +157,35 @@ func (g Grant) sudoRole(workspace string) *rbacv1.ClusterRole {
 	return r
 }
 
-// SameBinding tells whether a binding is as it should be. One that is being deleted is
-// not, and ends when it is written without the finalizers that hold it: meanwhile kcp
-// goes by a copy of it that shows nothing of what is written.
+// SameBinding reports whether a binding is as desired. A binding that is being deleted is not: kcp does
+// not replicate writes to it while finalizers hold it.
 func SameBinding(have, want *rbacv1.ClusterRoleBinding) bool {
 	return have.DeletionTimestamp.IsZero() && have.RoleRef == want.RoleRef && slices.Equal(have.Subjects, want.Subjects) &&
 		have.Labels[v1alpha1.ManagedByLabel] == want.Labels[v1alpha1.ManagedByLabel] &&
 		have.Labels[v1alpha1.UserLabel] == want.Labels[v1alpha1.UserLabel]
 }
 
-// SameRole tells whether a ClusterRole is as it should be; SameBinding says why one that
-// is being deleted is not.
+// SameRole reports whether a ClusterRole is as desired. A ClusterRole that is being deleted is not, as
+// with SameBinding.
 func SameRole(have, want *rbacv1.ClusterRole) bool {
 	return have.DeletionTimestamp.IsZero() && apiequality.Semantic.DeepEqual(have.Rules, want.Rules) && have.AggregationRule == nil &&
 		have.Labels[v1alpha1.ManagedByLabel] == want.Labels[v1alpha1.ManagedByLabel] &&
 		have.Labels[v1alpha1.UserLabel] == want.Labels[v1alpha1.UserLabel]
 }
 
-// AccessChanges are what must be done in a Workspace.
+// AccessChanges are the writes that establish Access in a Workspace.
 type AccessChanges struct {
 	WriteRoles, RemoveRoles       []*rbacv1.ClusterRole
 	WriteBindings, RemoveBindings []*rbacv1.ClusterRoleBinding
 }
 
-// Count is how many objects are not as they should be.
+// Count is the number of objects that are not as desired.
 func (c AccessChanges) Count() int {
 	return len(c.WriteRoles) + len(c.RemoveRoles) + len(c.WriteBindings) + len(c.RemoveBindings)
 }
 
-// Changes compares what the hub holds in a Workspace with what it should. Of the
-// ClusterRoles those of a person are looked at only; the others are not access's.
+// Changes compares the current with the desired objects. It considers only ClusterRoles of Users; the
+// others belong to the workspace controller.
 func (a Access) Changes(roles []*rbacv1.ClusterRole, bindings []*rbacv1.ClusterRoleBinding) AccessChanges {
 	var c AccessChanges
 	own := slices.DeleteFunc(slices.Clone(roles), func(r *rbacv1.ClusterRole) bool {
@@ -227,7 +223,7 @@ func differences[T named](held, wanted []T, same func(have, want T) bool) (write
 	return write, remove
 }
 
-// OnlyOf leaves of the changes those that concern one person.
+// OnlyOf returns the changes for one User.
 func (c AccessChanges) OnlyOf(user string) AccessChanges {
 	role := func(r *rbacv1.ClusterRole) bool { return r.Labels[v1alpha1.UserLabel] != user }
 	binding := func(b *rbacv1.ClusterRoleBinding) bool { return b.Labels[v1alpha1.UserLabel] != user }

@@ -13,7 +13,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
 
-// Names of the ClusterRoles that the hub keeps in every child Workspace.
+// The names of the ClusterRoles that the hub keeps in every child Workspace.
 const (
 	ClusterRoleAdmin  = "kedge:workspace:admin"
 	ClusterRoleMember = "kedge:workspace:member"
@@ -63,8 +63,8 @@ var (
 	}
 )
 
-// reservedGroup tells whether a bound API may not be opened to tenants as a
-// whole, because of what the group can do: the hub's own rules cover it.
+// reservedGroup reports whether a group has resources that tenants must not use. Bound resources of
+// such a group get no rules; the hub's own rules cover it.
 func reservedGroup(group string) bool {
 	switch group {
 	case "", groupRBAC, groupKCPAPIs, groupKCPCore, groupAdmission, groupExtensions, groupCache,
@@ -167,7 +167,7 @@ func clusterRole(name string, rules []rbacv1.PolicyRule) *rbacv1.ClusterRole {
 		Rules: append(rules,
 			rule([]string{"create"}, []string{groupAuthz}, "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
 			rule([]string{"create"}, []string{groupAuthn}, "selfsubjectreviews"),
-			// kcp lets nobody into a workspace without access on "/".
+			// kcp requires the verb access on "/" to enter a workspace.
 			rbacv1.PolicyRule{Verbs: []string{"access"}, NonResourceURLs: []string{"/"}},
 			rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{
 				"/", "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/version", "/version/",
