@@ -46,7 +46,7 @@ func deactivationForbidden(ws *kcptenancyv1alpha1.Workspace) bool {
 // NewReconciler returns the reconciler that reads from the views and writes to kcp.
 func NewReconciler(d reconciler.Deps) *Reconciler {
 	listers := d.Views.Listers()
-	return New(Config{
+	return New(Cache{
 		Workspace: func(key controller.Key) (tenancy.Org, tenancy.Workspace, bool) {
 			org, ok := d.Views.OrgByCluster(key.Cluster)
 			if !ok {
@@ -62,6 +62,7 @@ func NewReconciler(d reconciler.Deps) *Reconciler {
 		User:         d.Views.ByName,
 		Bindings:     listers.ClusterRoleBindings.InCluster,
 		ClusterRoles: listers.ClusterRoles.InCluster,
+	}, Writes{
 		WriteRole: func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error {
 			return objects.Replace(ctx, d.Clients.ClusterRoles(cluster), r)
 		},

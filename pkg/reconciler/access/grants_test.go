@@ -51,7 +51,7 @@ func (r *rights) write(what string, do func()) error {
 var key = controller.Key{Cluster: "org", Name: "w"}
 
 func (r *rights) reconciler() *access.Reconciler {
-	return access.New(access.Config{
+	return access.New(access.Cache{
 		Workspace: func(controller.Key) (tenancy.Org, tenancy.Workspace, bool) {
 			return tenancy.Org{Organization: tenancy.NewOrganization("o", "O", "alice")}, tenancy.Workspace{UUID: "w", ClusterID: "c", KCPReady: true}, true
 		},
@@ -76,6 +76,7 @@ func (r *rights) reconciler() *access.Reconciler {
 			defer r.mu.Unlock()
 			return slices.Collect(maps.Values(r.roles))
 		},
+	}, access.Writes{
 		WriteRole: func(_ context.Context, _ string, o *rbacv1.ClusterRole) error {
 			return r.write("write role "+o.Name, func() { r.roles[o.Name] = o })
 		},

@@ -12,11 +12,11 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Config are the caches that the reconciler reads and its writes to kcp.
-type Config struct {
-	// Workspace and Org find the objects of a key, which has the logical cluster of the
-	// Organization and the name of the Workspace.
-	Workspace func(controller.Key) (tenancy.Org, tenancy.Workspace, bool)
+// Cache reads from the views.
+type Cache struct {
+	// Workspace returns the child Workspace of a key and its Organization. ok is false for
+	// a Workspace whose RBAC stays as it is.
+	Workspace func(controller.Key) (org tenancy.Org, ws tenancy.Workspace, ok bool)
 	// Memberships returns the Memberships that grant rights in a Workspace of the
 	// Organization. Membership finds one in the Organization by name.
 	Memberships func(orgCluster, workspace string) []*v1alpha1.Membership
@@ -26,7 +26,10 @@ type Config struct {
 	Bindings func(cluster string) []*rbacv1.ClusterRoleBinding
 	// ClusterRoles returns all ClusterRoles in a logical cluster, also those of tenants.
 	ClusterRoles func(cluster string) []*rbacv1.ClusterRole
+}
 
+// Writes writes the RBAC of people to a logical cluster.
+type Writes struct {
 	WriteRole     func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error
 	RemoveRole    func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error
 	WriteBinding  func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
@@ -34,10 +37,13 @@ type Config struct {
 }
 
 // Reconciler keeps the bindings in child Workspaces.
-type Reconciler struct{ config Config }
+type Reconciler struct {
+	cache  Cache
+	writes Writes
+}
 
 // New returns the reconciler.
-func New(c Config) *Reconciler { return &Reconciler{config: c} }
+func New(c Cache, w Writes) *Reconciler { return &Reconciler{c, w} }
 
 // Reconcile establishes the bindings in one Workspace.
 func (r *Reconciler) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
@@ -48,10 +54,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, key controller.Key) (control
 	changes, within := errgroup.WithContext(ctx)
 	changes.SetLimit(16)
 	// Rights that ended are removed first.
-	each(within, changes, cluster, c.RemoveBindings, r.config.RemoveBinding)
-	each(within, changes, cluster, c.RemoveRoles, r.config.RemoveRole)
-	each(within, changes, cluster, c.WriteRoles, r.config.WriteRole)
-	each(within, changes, cluster, c.WriteBindings, r.config.WriteBinding)
+	each(within, changes, cluster, c.RemoveBindings, r.writes.RemoveBinding)
+	each(within, changes, cluster, c.RemoveRoles, r.writes.RemoveRole)
+	each(within, changes, cluster, c.WriteRoles, r.writes.WriteRole)
+	each(within, changes, cluster, c.WriteBindings, r.writes.WriteBinding)
 	return controller.Result{}, changes.Wait()
 }
 
@@ -76,28 +82,28 @@ func (r *Reconciler) MissingOf(key controller.Key, user string) int {
 // changes compares the current with the desired objects. If only is not empty, it considers the
 // Memberships of that User only, and the result for other Users is meaningless.
 func (r *Reconciler) changes(key controller.Key, only string) (cluster string, c tenancy.AccessChanges) {
-	org, ws, ok := r.config.Workspace(key)
+	org, ws, ok := r.cache.Workspace(key)
 	if !ok || !ws.KCPReady {
 		return "", c
 	}
-	roles := r.config.ClusterRoles(ws.ClusterID)
+	roles := r.cache.ClusterRoles(ws.ClusterID)
 	var memberships []*v1alpha1.Membership
 	// A soft-deleted Organization or Workspace grants nothing.
 	switch {
 	case org.Deleted() || ws.Deleted():
 	case only == "":
-		memberships = r.config.Memberships(key.Cluster, ws.UUID)
+		memberships = r.cache.Memberships(key.Cluster, ws.UUID)
 	default:
 		for _, workspace := range []string{"", ws.UUID} {
-			if m, ok := r.config.Membership(key.Cluster, tenancy.MembershipName(only, workspace)); ok {
+			if m, ok := r.cache.Membership(key.Cluster, tenancy.MembershipName(only, workspace)); ok {
 				memberships = append(memberships, m)
 			}
 		}
 	}
-	grants := tenancy.Grants(org, ws.UUID, memberships, r.config.User)
+	grants := tenancy.Grants(org, ws.UUID, memberships, r.cache.User)
 	access := tenancy.AccessOf(ws.UUID, grants, func(name string) bool {
 		// kcp authorizes by its replica of a binding that is being deleted.
 		return slices.ContainsFunc(roles, func(r *rbacv1.ClusterRole) bool { return r.Name == name && r.DeletionTimestamp.IsZero() })
 	})
-	return ws.ClusterID, access.Changes(roles, r.config.Bindings(ws.ClusterID))
+	return ws.ClusterID, access.Changes(roles, r.cache.Bindings(ws.ClusterID))
 }

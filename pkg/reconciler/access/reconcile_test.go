@@ -63,7 +63,7 @@ func TestO15_BindingsFollowTheMemberships(t *testing.T) {
 	ready := false
 	org := tenancy.NewOrganization("o", "O", "alice")
 	var deleted *metav1.Time
-	r := access.New(access.Config{
+	r := access.New(access.Cache{
 		Workspace: func(controller.Key) (tenancy.Org, tenancy.Workspace, bool) {
 			return tenancy.Org{Organization: org}, tenancy.Workspace{UUID: "w", ClusterID: "c", KCPReady: ready, DeletionRequestedAt: deleted}, true
 		},
@@ -74,9 +74,9 @@ func TestO15_BindingsFollowTheMemberships(t *testing.T) {
 			u.Name = name
 			return u, name != ""
 		},
-		Bindings: in.list, WriteBinding: in.write, RemoveBinding: in.remove,
+		Bindings:     in.list,
 		ClusterRoles: func(string) []*rbacv1.ClusterRole { return nil },
-	})
+	}, access.Writes{WriteBinding: in.write, RemoveBinding: in.remove})
 	reconcile := func() []string {
 		_, err := r.Reconcile(t.Context(), controller.Key{Cluster: "org", Name: "w"})
 		require.NoError(t, err)
