@@ -42,15 +42,20 @@ func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{})
 type body struct {
 	io.ReadCloser
 	stream *stream
-	failed atomic.Bool
+	// missing is the number of bytes that the client still has to send. It is negative if
+	// the request does not tell its length.
+	missing int64
+	failed  atomic.Bool
 }
 
 // Read checks the stream after reading, as guardedBody does, so that kcp never gets the
 // whole of a request that was terminated.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	b.missing -= int64(n)
 	switch {
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF), err == nil && b.missing == 0:
+		// The transport writes the last bytes to kcp before it reads the EOF behind them.
 		b.stream.state.CompareAndSwap(nil, sent)
 	case err != nil:
 		b.failed.Store(true)

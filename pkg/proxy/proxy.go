@@ -161,7 +161,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	r = r.WithContext(context.WithValue(ctx, exchangeKey{}, e))
 	if r.ContentLength != 0 {
-		e.body.ReadCloser, e.body.stream = r.Body, s
+		e.body.ReadCloser, e.body.stream, e.body.missing = r.Body, s, r.ContentLength
 		r.Body = &e.body
 	}
 	p.forward.ServeHTTP(w, r)
