@@ -1,0 +1,40 @@
+package tenancy_test
+
+import (
+	"testing"
+
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+func TestAllowedSubjects_dropPeopleAndForeignGroups(t *testing.T) {
+	t.Parallel()
+	p := newPolicy(t)
+	stay := []rbacv1.Subject{
+		{Kind: "ServiceAccount", Name: "robot", Namespace: "default"},
+		{Kind: "Group", Name: "system:serviceaccounts"}, {Kind: "Group", Name: "system:serviceaccounts:default"},
+		{Kind: "User", Name: "kcp-admin"},
+	}
+	people := []rbacv1.Subject{
+		{Kind: "User", Name: "oidc:alice"}, {Kind: "User", Name: "system:serviceaccount:default:robot"}, {Kind: "Group", Name: "dev"},
+		{Kind: "Group", Name: "system:authenticated"}, {Kind: "Group", Name: "system:serviceaccountsx"}, {Kind: "Group", Name: "kcp-admin"},
+	}
+	require.Equal(t, stay, p.AllowedSubjects(append(people, stay...)))
+	require.Empty(t, p.AllowedSubjects(people))
+	require.Empty(t, p.AllowedSubjects(nil))
+}
+
+func TestForbiddenBinding_isOfKcpsOrTheHubsTenancy(t *testing.T) {
+	t.Parallel()
+	for export, forbidden := range map[string]bool{
+		"tenancy.kcp.io": true, "topology.kcp.io": true, tenancy.ExportTenancy: true, tenancy.ExportAccess: false, "widgets": false,
+	} {
+		b := &kcpapisv1alpha2.APIBinding{}
+		require.False(t, tenancy.ForbiddenBinding(b))
+		b.Spec.Reference.Export = &kcpapisv1alpha2.ExportBindingReference{Path: "root:any", Name: export}
+		require.Equal(t, forbidden, tenancy.ForbiddenBinding(b), export)
+	}
+}
