@@ -18,8 +18,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/controller"
 )
 
-// ConditionTemplateApplied, of child Workspaces, is True if the objects of the Workspace template are
-// in place.
+// ConditionTemplateApplied of a child Workspace is True if the objects of the Workspace
+// template are in place.
 const ConditionTemplateApplied = "TemplateApplied"
 
 const (
