@@ -48,7 +48,10 @@ run: build $(BIN)/kubectl ## start a hub with a kcp of its own, for development,
 	@echo 'Development users: alice and bob; their tokens are in .data/alice.token and .data/bob.token'
 	$(BIN)/kedge-hub --data-dir .data --token-file .data/tokens.csv
 
-test: test-unit test-integration test-e2e ## run all tests
+test: ## run all tests
+	@for part in unit integration e2e; do \
+		began=$$(date +%s); $(MAKE) --no-print-directory test-$$part || exit 1; \
+		echo "== $$part tests: $$(($$(date +%s) - began)) s"; done
 
 test-unit: ## run the tests beside the code, with the race detector
 	go test -race $(UNIT_PACKAGES)
