@@ -15,10 +15,10 @@ type cascade struct {
 	orgsCluster string
 	workspaces  Workspaces
 	memberships Memberships
-	// activateForDeletion lets the hub write to a deactivated cluster, and kcp delete its
-	// content.
-	activateForDeletion func(ctx context.Context, cluster string) error
-	purged              func(ctx context.Context, org *v1alpha1.Organization, counts map[string]int)
+	// activate lets the hub list and delete in a deactivated cluster. Both need the phase
+	// Ready, so activation for kcp's own controllers alone is not enough.
+	activate func(ctx context.Context, cluster string) error
+	purged   func(ctx context.Context, org *v1alpha1.Organization, counts map[string]int)
 	// reported prevents a second call of purged after the removal of the finalizer failed.
 	reported controller.Once
 }
@@ -51,7 +51,7 @@ func (s *cascade) reconcile(ctx context.Context, org *v1alpha1.Organization) (co
 
 // empty removes the content of the Organization's workspace and says what is left.
 func (s *cascade) empty(ctx context.Context, org *v1alpha1.Organization, cluster string) (message string, err error) {
-	if err := s.activateForDeletion(ctx, cluster); err != nil {
+	if err := s.activate(ctx, cluster); err != nil {
 		return "", err
 	}
 	workspaces, err := s.workspaces.List(ctx, cluster)

@@ -99,12 +99,10 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings) Config {
 			List: memberships.List, Create: memberships.Create, Delete: memberships.Delete, SetRole: memberships.SetRole,
 		},
 		Clusters: Clusters{
-			Deactivate: objects.RetryConflicts(d.Freezer.Deactivate),
-			Activate:   objects.RetryConflicts(d.Freezer.Activate),
-			// The cascade lists and deletes in the workspace, which needs the phase Ready.
-			ActivateForDeletion: objects.RetryConflicts(d.Freezer.Activate),
-			Deactivated:         d.Freezer.Deactivated,
-			Initialize:          func(ctx context.Context, org, cluster string) error { return initialize(ctx, d, org, cluster) },
+			Deactivate:  objects.RetryConflicts(d.Freezer.Deactivate),
+			Activate:    objects.RetryConflicts(d.Freezer.Activate),
+			Deactivated: d.Freezer.Deactivated,
+			Initialize:  func(ctx context.Context, org, cluster string) error { return initialize(ctx, d, org, cluster) },
 		},
 		Bindings: bindings,
 		Purged: func(ctx context.Context, o *v1alpha1.Organization, counts map[string]int) {

@@ -48,7 +48,7 @@ func TestO13_ADeletedOrgIsFrozenWithAllInItAndKeptForTheWholeGrace(t *testing.T)
 		require.GreaterOrEqual(t, i, 0, "%s: %v", what, m.Did)
 		return i
 	}
-	require.Less(t, index("release org1"), index("remove workspace w1 from org1"))
+	require.Less(t, index("thaw org1"), index("remove workspace w1 from org1"))
 	require.Less(t, index("remove workspace w3 from org1"), index("remove alice"), "children before parents")
 	require.Less(t, index("remove w1.bob"), index("remove workspace "+uuid+" from orgs"))
 }

@@ -2,6 +2,7 @@ package organization_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -22,6 +23,9 @@ import (
 )
 
 const grace = 720 * time.Hour
+
+// errDeactivated is the answer of kcp to a request to a deactivated logical cluster.
+var errDeactivated = errors.New("the logical cluster is deactivated")
 
 // mortal is a kcp whose Org can be deleted.
 type mortal struct {
@@ -82,7 +86,6 @@ func (m *mortal) configure(c *organization.Config) {
 		return m.Call("thaw "+cluster, func() { delete(m.frozen, cluster) })
 	}
 	c.Clusters.Deactivated = func(cluster string) bool { return m.frozen[cluster] }
-	c.Clusters.ActivateForDeletion = func(_ context.Context, cluster string) error { return m.Call("release "+cluster, func() {}) }
 	c.Organizations.Delete = func(_ context.Context, o *v1alpha1.Organization) error {
 		return m.Call("remove it", func() {
 			if m.withdrawn != nil {
@@ -96,6 +99,9 @@ func (m *mortal) configure(c *organization.Config) {
 		return ws, ok, err
 	}
 	c.Workspaces.List = func(_ context.Context, cluster string) (list []kcptenancyv1alpha1.Workspace, err error) {
+		if m.frozen[cluster] {
+			return nil, errDeactivated
+		}
 		err = m.Call("workspaces of "+cluster, func() {
 			for _, ws := range c.Cache.Children(uuid) {
 				o := kcptenancyv1alpha1.Workspace{}
@@ -113,6 +119,9 @@ func (m *mortal) configure(c *organization.Config) {
 		})
 	}
 	c.Memberships.List = func(_ context.Context, cluster string) (list []v1alpha1.Membership, err error) {
+		if m.frozen[cluster] {
+			return nil, errDeactivated
+		}
 		err = m.Call("memberships of "+cluster, func() {
 			for _, name := range slices.Sorted(maps.Keys(m.held)) {
 				list = append(list, m.held[name])

@@ -87,7 +87,7 @@ type Memberships struct {
 
 // Clusters activates and deactivates logical clusters.
 type Clusters struct {
-	Deactivate, Activate, ActivateForDeletion func(ctx context.Context, cluster string) error
+	Deactivate, Activate func(ctx context.Context, cluster string) error
 	// Deactivated reads from the cache.
 	Deactivated func(cluster string) bool
 	// Initialize removes the hub's initializer from the logical cluster of an Organization.
@@ -110,7 +110,7 @@ func New(c Config) controller.Func {
 			clusters: c.Clusters, remove: c.Organizations.Delete,
 			cascade: &cascade{
 				orgsCluster: c.OrgsCluster, workspaces: c.Workspaces, memberships: c.Memberships,
-				activateForDeletion: c.Clusters.ActivateForDeletion, purged: c.Purged,
+				activate: c.Clusters.Activate, purged: c.Purged,
 			},
 		},
 		&workspace{tree: c.Tree, get: c.Cache.Workspace, cluster: cluster, current: c.current, create: c.Workspaces.Create},
