@@ -15,7 +15,7 @@ const (
 	reviewPath = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 )
 
-// overHTTP2 is the hub's client, speaking HTTP/2.
+// overHTTP2 returns a copy of the hub's client that speaks HTTP/2.
 func (w *matrixWorld) overHTTP2() *framework.Client {
 	transport := w.hub.HTTP.Transport.(*http.Transport).Clone()
 	transport.ForceAttemptHTTP2 = true
@@ -24,7 +24,7 @@ func (w *matrixWorld) overHTTP2() *framework.Client {
 	return &framework.Client{URL: w.hub.URL, CA: w.hub.CA, HTTP: &second}
 }
 
-// whoami is what kcp says of who a request through the proxy comes from.
+// whoami reads the user and the groups from kcp's answer to a SelfSubjectReview.
 func whoami(a framework.Answer) (username string, groups []any) {
 	status, _ := a.JSON["status"].(map[string]any)
 	info, _ := status["userInfo"].(map[string]any)
@@ -33,8 +33,8 @@ func whoami(a framework.Answer) (username string, groups []any) {
 	return username, groups
 }
 
-// forgedHeaders sends, as a plain member of a Workspace, every header that some proxy
-// or API server somewhere takes an identity, a route or a method from.
+// forgedHeaders sends the headers from which some proxy or API server takes an identity,
+// a route or a method. The caller is a plain member of a Workspace.
 func (w *matrixWorld) forgedHeaders(t *testing.T) {
 	t.Parallel()
 	const me = "dave"
@@ -59,7 +59,7 @@ func (w *matrixWorld) forgedHeaders(t *testing.T) {
 	} {
 		for version, client := range clients {
 			if version == "HTTP/2" && header["Connection"] != nil {
-				// HTTP/2 has no such header, and no client that would send it.
+				// HTTP/2 forbids the Connection header, and no client sends it.
 				continue
 			}
 			t.Run(name+"/"+version, func(t *testing.T) {
@@ -93,8 +93,8 @@ func (w *matrixWorld) forgedHeaders(t *testing.T) {
 	}
 }
 
-// impersonation asks kcp itself whom it takes a request to come from. Bob is a member
-// with sudo, Carol an admin without.
+// impersonation asks kcp for the user of each request. Bob is a member with sudo, Carol
+// an admin without sudo.
 func (w *matrixWorld) impersonation(t *testing.T) {
 	t.Parallel()
 	place, elsewhere := w.places[attacked], w.places["viewing"]
@@ -106,7 +106,7 @@ func (w *matrixWorld) impersonation(t *testing.T) {
 	binding := call{
 		As: "bob", Method: http.MethodPost, Path: "/clusters/" + place.cluster + "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings?dryRun=All", Body: matrixBinding,
 	}
-	// kcp looks at its own cache of what bob may.
+	// kcp authorizes from its own cache, which lags behind the new bindings.
 	framework.Eventually(t, framework.Long, func() error {
 		c := binding
 		c.Header = sudo.Clone()
@@ -150,7 +150,7 @@ func (w *matrixWorld) impersonation(t *testing.T) {
 			}
 		})
 	}
-	// The REST API knows of no impersonation at all.
+	// The REST API ignores impersonation headers.
 	me := w.hub.Do(t, call{As: "bob", Method: http.MethodGet, Path: "/api/users/me", Header: http.Header{"Impersonate-User": {"alice"}, "Impersonate-Group": {"system:masters"}}}, http.StatusOK)
 	require.Equal(t, "bob", me.Text("name"))
 	require.NotContains(t, string(me.Raw), "alice")

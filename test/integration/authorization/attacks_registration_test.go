@@ -12,7 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// Of one platform, one hub takes everybody, one asks first, and one takes nobody new.
+// Three hubs of one platform run with the registration modes open, approval and closed.
 func TestRegistrationSaysWhoComesIn(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -58,7 +58,7 @@ func TestRegistrationSaysWhoComesIn(t *testing.T) {
 				require.Equal(t, "Pending", waits.Do(t, me(name), http.StatusOK).Text("registration"))
 			}
 			waits.Stop(t)
-			// The operator names their admins only now.
+			// The operator names the platform admins only after dave has signed up.
 			h := framework.StartHub(t, kcp, root, func(o *server.Options) {
 				o.Registration, o.AdminUsers = registration, []string{"dave", "heidi"}
 			})
@@ -118,7 +118,7 @@ func TestRegistrationSaysWhoComesIn(t *testing.T) {
 			}
 			return err
 		})
-		// What was approved can be taken back, in kcp itself too.
+		// A platform admin can reject an approved user. Then kcp refuses the user, too.
 		require.Equal(t, http.StatusOK, kcp.Straight(t, "bob", cluster, "/api/v1/namespaces"))
 		approve("heidi", "Rejected", http.StatusOK)
 		require.Contains(t, approval.Do(t, namespaces, http.StatusForbidden).Text("message"), "rejected")

@@ -13,13 +13,11 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// attacked is the place whose people the attacks come from. Bob has sudo in its
-// Workspace.
+// attacked names the Org that the attackers belong to. Bob has sudo in its Workspace.
 const attacked = "attacked"
 
-// attacks are what the routes of the matrix have in common against callers who do not
-// play by the rules. That the same requests succeed when they are rightful is in the
-// cells of the matrix.
+// attacks runs the attacks that apply to many routes of the matrix. The cells of the
+// matrix are the positive control: they send the same requests in their valid form.
 func (w *matrixWorld) attacks(t *testing.T) {
 	t.Parallel()
 	t.Run("a body is read whole or refused", w.bodies)
@@ -34,12 +32,13 @@ func (w *matrixWorld) attacks(t *testing.T) {
 	t.Run("who does not finish is not waited for", w.slowHeaders)
 }
 
-// matrixBodies are what can be wrong with any body; each makes a bad one of a good one.
+// matrixBodies lists what can be wrong with any body. Each entry changes a valid body or
+// its content type.
 var matrixBodies = map[string]struct {
 	contentType string
 	change      func(body string) string
 	want        string
-	// field is named by the answer.
+	// field is the field that the answer must name.
 	field string
 }{
 	"plain text":           {contentType: "text/plain", want: "415"},
@@ -72,7 +71,8 @@ func withField(field string) func(body string) string {
 	return func(body string) string { return "{" + field + "," + body[1:] }
 }
 
-// matrixLibraryWords would be in an answer that repeats what a library says.
+// matrixLibraryWords are typical of the error texts of libraries. An answer must not
+// pass such a text on.
 var matrixLibraryWords = []string{"json:", "unmarshal", "struct", "Go ", "runtime error", "goroutine", "reflect", ".go:", "invalid character", "strconv"}
 
 func (w *matrixWorld) bodies(t *testing.T) {
@@ -103,7 +103,7 @@ func (w *matrixWorld) bodies(t *testing.T) {
 				if bad.field != "" {
 					require.Contains(t, string(a.Raw), `"field":"`+bad.field+`"`)
 				}
-				// Who comes in vain does not have the hub look at what they bring.
+				// The hub authenticates and authorizes the caller before it reads the body.
 				s.position = asAnonymous
 				send("401")
 				if s.position = asNobody; r.want(asNobody) == "403" && r.pattern() != "/api/credentials" {
@@ -177,7 +177,7 @@ func (w *matrixWorld) queries(t *testing.T) {
 	}
 	t.Run("what is not asked for is not heeded", func(t *testing.T) {
 		t.Parallel()
-		// dave is in one Workspace; whatever he says he is or wants, he sees his own.
+		// Dave is a member of one Workspace. No query parameter changes what he sees.
 		s := &matrixScene{matrixWorld: w, matrixPlace: place, position: asWorkspaceMember}
 		for _, path := range []string{"/api/users/me", "/api/orgs/" + place.org + "/workspaces/" + place.ws, "/api/orgs/" + place.org + "/workspaces"} {
 			plain := call{As: matrixPeople[s.position], Method: http.MethodGet, Path: path, Org: place.org, Workspace: place.ws}
@@ -197,8 +197,7 @@ func (w *matrixWorld) queries(t *testing.T) {
 	})
 }
 
-// paths tries what another server, a proxy or a careless router could take for a path
-// of its own.
+// paths sends paths that a proxy or a lenient router could resolve to another resource.
 func (w *matrixWorld) paths(t *testing.T) {
 	t.Parallel()
 	s := &matrixScene{matrixWorld: w, matrixPlace: w.places[attacked], position: asOrgAdmin}
@@ -223,7 +222,7 @@ func (w *matrixWorld) paths(t *testing.T) {
 				c := s.call(matrixRow{route: method + " " + path}, method)
 				c.Org, c.Workspace = s.org, s.ws
 				a := s.send(t, c)
-				// 405 is what a path of the router says that has other methods.
+				// The router answers 405 if the path exists with other methods.
 				require.Contains(t, []int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}, a.Code, "%s: %s", method, a.Raw)
 				require.Empty(t, a.Header.Get("Location"), "nobody is sent anywhere")
 				require.NotContains(t, string(a.Raw), "goroutine")
@@ -232,8 +231,8 @@ func (w *matrixWorld) paths(t *testing.T) {
 	}
 }
 
-// crossedPlaces asks as an Org's admin for another Org's Workspace as if it were in
-// their own, and for their own in another Org, with headers that agree.
+// crossedPlaces requests, as an Org admin, another Org's Workspace under the admin's own
+// Org, and the own Workspace under another Org. The tenant headers agree with the path.
 func (w *matrixWorld) crossedPlaces(t *testing.T) {
 	t.Parallel()
 	own := w.places[attacked]

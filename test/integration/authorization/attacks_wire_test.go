@@ -17,7 +17,7 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// dial opens a connection to the hub in which nothing but what is written is sent.
+// dial opens a raw TLS connection to the hub, on which the test writes every byte.
 func (w *matrixWorld) dial(t *testing.T) net.Conn {
 	t.Helper()
 	hub, err := url.Parse(w.hub.URL)
@@ -32,17 +32,17 @@ func (w *matrixWorld) dial(t *testing.T) net.Conn {
 	return conn
 }
 
-// wireAnswer is one of the answers on a connection.
 type wireAnswer struct {
 	code int
 	body string
 }
 
-// exchange writes bytes and returns the answers until the hub closes the connection.
+// exchange writes text and reads answers until the hub closes the connection.
 func (w *matrixWorld) exchange(t *testing.T, text string) (answers []wireAnswer) {
 	t.Helper()
 	conn := w.dial(t)
-	// The hub may refuse and close before it has read all of it.
+	// The write may fail: the hub can refuse a request and close the connection before it
+	// has read all of it.
 	_, _ = io.WriteString(conn, text)
 	reader := bufio.NewReader(conn)
 	for {
@@ -56,9 +56,9 @@ func (w *matrixWorld) exchange(t *testing.T, text string) (answers []wireAnswer)
 	}
 }
 
-// wire sends what no well-behaved client sends. Where the connection goes on, the last
-// request is a rightful one that must be answered: what came before it was understood
-// as one request, and as no more.
+// wire sends bytes that no well-behaved client sends. Where the hub keeps the connection
+// open, the last request is valid and must succeed. Its answer shows that the hub split
+// the bytes before it into the expected requests.
 func (w *matrixWorld) wire(t *testing.T) {
 	t.Parallel()
 	place, foreign := w.places[attacked], w.foreign
@@ -139,7 +139,7 @@ func (w *matrixWorld) wire(t *testing.T) {
 	}
 }
 
-// slowHeaders opens connections and does not finish what they begin.
+// slowHeaders opens connections and leaves their headers unfinished.
 func (w *matrixWorld) slowHeaders(t *testing.T) {
 	t.Parallel()
 	began := map[string]net.Conn{}

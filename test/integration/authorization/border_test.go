@@ -9,8 +9,8 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// O-10: by path and by cluster ID, with kubectl, and with a reason that a person
-// reads.
+// O-10: the hub refuses its own workspaces by path and by cluster ID. kubectl prints the
+// reason.
 func TestO10_NothingReachesAWorkspaceOfTheHub(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -23,7 +23,7 @@ func TestO10_NothingReachesAWorkspaceOfTheHub(t *testing.T) {
 		require.NotEmpty(t, out)
 		return out
 	}
-	// The positive control: the same person, the same command, her own Workspace.
+	// The positive control: alice runs the same command in her own Workspace.
 	_, errOut, err := hub.Kubectl(t, "alice", own, "get", "namespaces")
 	require.NoError(t, err, errOut)
 	for name, cluster := range map[string]string{
@@ -93,7 +93,7 @@ func TestTenantsSeeNothingOfTheTenancyAPIs(t *testing.T) {
 	require.NotContains(t, out, "tenancy.kedge.faros.sh")
 }
 
-// An admin of a Workspace is never cluster-admin: the LogicalCluster is the hub's.
+// A Workspace admin is not cluster-admin: only the hub may write the LogicalCluster.
 func TestAWorkspaceAdminCannotWriteTheLogicalCluster(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot())

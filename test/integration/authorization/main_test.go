@@ -1,5 +1,5 @@
-// Package authorization asks every route as every caller, attacks the parsing of requests, and tests the
-// border around the workspaces of the hub.
+// Package authorization calls every route as every kind of caller and attacks the parsing of requests.
+// It also checks that tenants cannot reach the hub's own workspaces.
 package authorization
 
 import (
@@ -11,7 +11,7 @@ import (
 
 type call = framework.Call
 
-// kcp is the group's own; TestMain starts it.
+// kcp is the instance that TestMain starts for this package.
 var kcp *framework.KCP
 
 func TestMain(m *testing.M) { os.Exit(framework.Main(m, &kcp)) }

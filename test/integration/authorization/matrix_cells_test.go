@@ -34,7 +34,7 @@ func TestAuthorizationMatrix(t *testing.T) {
 	require.NoError(t, w.withoutTokens(string(metrics.Raw)), "the hub's metrics")
 }
 
-// needsTarget tells whether the row acts upon somebody.
+// needsTarget reports whether the row acts on a user other than the caller.
 func (r matrixRow) needsTarget() bool {
 	for _, placeholder := range []string{"{user}", "{name}", "{target}"} {
 		if strings.Contains(r.pattern()+r.rest+r.body, placeholder) {
@@ -62,7 +62,7 @@ func (w *matrixWorld) cells(t *testing.T) {
 	}
 }
 
-// matrixStates is what every refusal tells people whose own state is against them.
+// matrixStates maps callers with an unusable account to the text that every 403 contains.
 var matrixStates = map[int]string{asPending: "approval", asRejected: "rejected", asDeleted: "this account was deleted"}
 
 func (s *matrixScene) cell(t *testing.T, r matrixRow, method string) {
@@ -107,7 +107,7 @@ func (s *matrixScene) holdsOwnToken(t *testing.T, a framework.Answer) {
 	require.Equal(t, s.tokens[s.position], a.JSON["status"].(map[string]any)["token"])
 }
 
-// listed are the values of a field in a list, of the items that keep lets through.
+// listed returns the values of a field from the list items that keep accepts.
 func (s *matrixScene) listed(t *testing.T, a framework.Answer, field string, keep func(item map[string]any) bool) []any {
 	t.Helper()
 	items, ok := a.JSON["items"].([]any)

@@ -14,8 +14,8 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// rightful is a caller whom a route lets through, to whom nothing but the request
-// itself can be in the way.
+// rightful returns a position that the route authorizes, so that only the request itself
+// can cause a refusal.
 func (r matrixRow) rightful() int {
 	for _, position := range []int{asOrgAdmin, asPlatformAdmin} {
 		if strings.HasPrefix(r.want(position), "2") {
@@ -25,12 +25,13 @@ func (r matrixRow) rightful() int {
 	return asOrgAdmin
 }
 
-// spare sets a scene in which nothing that is asked for is meant to happen.
+// spare returns a scene for requests that must not change anything. Its target does not
+// exist.
 func (w *matrixWorld) spare(position int) *matrixScene {
 	return &matrixScene{matrixWorld: w, matrixPlace: w.places["spare"], position: position, target: "not-there"}
 }
 
-// read is what a rightful GET gets in a scene whose target is not there.
+// read returns the code of an authorized GET in a scene without an existing target.
 func (r matrixRow) read() string {
 	if strings.Contains(r.route, "{user}") {
 		return "404"
@@ -47,7 +48,7 @@ func (w *matrixWorld) tenantHeaders(t *testing.T) {
 			as     int
 			header string
 			send   []string
-			// path is what the path is changed to name.
+			// path replaces the Org or the Workspace in the request's path.
 			path string
 		}{
 			"no Org":                          {asOrgAdmin, org, nil, ""},
@@ -133,7 +134,7 @@ func (w *matrixWorld) authorizations(t *testing.T) {
 	}
 }
 
-// matrixPathIs tells whether a path is one of a pattern without a *.
+// matrixPathIs reports whether a path matches a pattern without a *.
 func matrixPathIs(path, pattern string) bool {
 	segments, wants := strings.Split(path, "/"), strings.Split(pattern, "/")
 	return len(segments) == len(wants) && !slices.ContainsFunc(wants, func(want string) bool {
@@ -152,7 +153,7 @@ func (w *matrixWorld) otherMethods(t *testing.T) {
 			s := w.spare(r.rightful())
 			path := s.call(r, "").Path
 			plain, _, _ := strings.Cut(path, "?")
-			// What every route that the path leads to has, it has.
+			// A path can match several patterns. It has the methods of all of them.
 			var has []string
 			for _, route := range all {
 				if matrixPathIs(plain, route.Pattern) {

@@ -15,8 +15,8 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// matrixScene is one cell of the matrix while it is tried: who does it, where, and to
-// whom.
+// matrixScene is the context of one cell of the matrix: the caller's position, the Org
+// and the Workspace, and the target user.
 type matrixScene struct {
 	*matrixWorld
 	matrixPlace
@@ -24,7 +24,7 @@ type matrixScene struct {
 	target   string
 }
 
-// names replaces the placeholders of rows.
+// names returns a replacer for the placeholders of a row.
 func (s *matrixScene) names() *strings.Replacer {
 	return strings.NewReplacer(
 		"{org}", s.org, "{ws}", s.ws, "{cluster}", s.cluster, "{path}", s.path, "{root}", s.root, "{hub}", s.hub.URL,
@@ -32,7 +32,7 @@ func (s *matrixScene) names() *strings.Replacer {
 	)
 }
 
-// call is the request of the row.
+// call builds the request of a row.
 func (s *matrixScene) call(r matrixRow, method string) call {
 	c := call{Method: method, Header: maps.Clone(r.header)}
 	if c.Header == nil {
@@ -58,7 +58,8 @@ func (s *matrixScene) call(r matrixRow, method string) call {
 	return c
 }
 
-// send sends a request and holds every answer to what all of them have in common.
+// send sends a request and checks the rules for every answer: no 5xx, a request ID, and
+// no token.
 func (s *matrixScene) send(t *testing.T, c call) framework.Answer {
 	t.Helper()
 	a, err := s.hub.Try(c)
@@ -70,7 +71,7 @@ func (s *matrixScene) send(t *testing.T, c call) framework.Answer {
 	}
 	said := string(a.Raw)
 	if c.Path == "/api/credentials" && a.Code == http.StatusOK {
-		// The one answer that has a token in it has the caller's own.
+		// A credential contains the caller's own token. No other answer contains a token.
 		said = strings.Replace(said, s.tokens[s.position], "", 1)
 	}
 	for name, values := range a.Header {
@@ -80,7 +81,8 @@ func (s *matrixScene) send(t *testing.T, c call) framework.Answer {
 	return a
 }
 
-// withoutTokens finds a token in a text, and does not repeat it.
+// withoutTokens returns an error if a text contains a token. The error omits the token,
+// so that a failing test does not log it.
 func (w *matrixWorld) withoutTokens(text string) error {
 	for _, token := range append([]string{framework.Token("")}, w.tokens[asBotMember:]...) {
 		if strings.Contains(text, token) {
@@ -90,7 +92,7 @@ func (w *matrixWorld) withoutTokens(text string) error {
 	return nil
 }
 
-// matrixReasons are what a metav1.Status says beside its code.
+// matrixReasons maps an HTTP code to the reason in the metav1.Status.
 var matrixReasons = map[int]metav1.StatusReason{
 	http.StatusBadRequest: metav1.StatusReasonBadRequest, http.StatusUnauthorized: metav1.StatusReasonUnauthorized,
 	http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusNotFound: metav1.StatusReasonNotFound,
@@ -98,13 +100,13 @@ var matrixReasons = map[int]metav1.StatusReason{
 	http.StatusRequestEntityTooLarge: metav1.StatusReasonRequestEntityTooLarge, http.StatusUnsupportedMediaType: metav1.StatusReasonUnsupportedMediaType,
 }
 
-// judge compares an answer with the code of a row.
+// judge compares an answer with the wanted code. An error must be a metav1.Status.
 func (s *matrixScene) judge(t *testing.T, c call, a framework.Answer, want string) {
 	t.Helper()
 	switch {
 	case want == "2xx" && a.Code/100 == 2:
 	case want == "204" && a.Code == http.StatusAccepted:
-		// A removal that takes its time.
+		// A removal that takes longer continues in the background.
 	default:
 		require.Equal(t, want, strconv.Itoa(a.Code), "%s %s: %s", c.Method, c.Path, a.Raw)
 	}
@@ -117,7 +119,8 @@ func (s *matrixScene) judge(t *testing.T, c call, a framework.Answer, want strin
 	require.NotEmpty(t, a.Text("message"))
 }
 
-// member tells the keeper's requests about a target where its Memberships are.
+// member returns the path of the members, and a request of the keeper with the tenant
+// headers for that path.
 func (s *matrixScene) member(inWorkspace bool) (members string, c call) {
 	c = call{As: matrixKeeper, Org: s.org}
 	members = "/api/orgs/" + s.org
@@ -152,8 +155,8 @@ func (s *matrixScene) notInOrg() error       { return s.part(false) }
 func (s *matrixScene) inWorkspace() error    { return s.join(true) }
 func (s *matrixScene) notInWorkspace() error { return s.part(true) }
 
-// seated restores the membership of a caller who left in an earlier run of the cell. Deleted
-// callers can neither leave nor be added.
+// seated restores the Membership that the caller gave up in an earlier run of the cell.
+// A deleted caller can neither leave nor be added.
 func (s *matrixScene) seated() error {
 	if s.position == asDeleted {
 		return nil
@@ -169,8 +172,8 @@ func (s *matrixScene) configMap() error {
 	return err
 }
 
-// live and ended bring what can be soft-deleted into one state, whichever it is in.
-// What they get where it is in it already is not the matrix's business.
+// live undeletes an object and ended soft-deletes it, so that a cell starts from a known
+// state. Both accept the refusal for an object that is already in that state.
 func (s *matrixScene) live(as, path, org, workspace string) error {
 	_, err := s.try(call{As: as, Method: http.MethodPost, Path: path + "/undelete", Org: org, Workspace: workspace},
 		http.StatusOK, http.StatusAccepted, http.StatusNoContent, http.StatusNotFound, http.StatusConflict)

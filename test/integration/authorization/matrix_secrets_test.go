@@ -12,7 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// same requires that two answers cannot be told apart.
+// same requires that two answers differ only in the request ID and the date.
 func (w *matrixWorld) same(t *testing.T, c call, one, two framework.Answer) {
 	t.Helper()
 	require.Equal(t, one.Code, two.Code, "%s %s", c.Method, c.Path)
@@ -26,16 +26,16 @@ func (w *matrixWorld) same(t *testing.T, c call, one, two framework.Answer) {
 	require.Equal(t, headers(one), headers(two), "%s %s", c.Method, c.Path)
 }
 
-// aboutPlaces tells whether the row's requests name an Org, a Workspace or a
-// cluster that only those in it may know of.
+// aboutPlaces reports whether the row's requests name an Org, a Workspace or a cluster
+// that must stay unknown to outsiders.
 func (r matrixRow) aboutPlaces() bool {
 	said := r.pattern() + r.rest + r.body
 	return r.authenticated() && r.want(asNobody) == "403" &&
 		(strings.Contains(said, "{org}") || strings.Contains(said, "{cluster}") || strings.Contains(said, "{path}"))
 }
 
-// foreignAndMissing asks for what exists and for what does not as those to whom
-// both are the same.
+// foreignAndMissing compares the refusal for an existing object with the refusal for a
+// missing one. A difference would tell an outsider that the object exists.
 func (w *matrixWorld) foreignAndMissing(t *testing.T) {
 	t.Parallel()
 	for _, r := range matrixRows {
@@ -66,8 +66,8 @@ func (w *matrixWorld) foreignAndMissing(t *testing.T) {
 	}
 }
 
-// pairs are what exists beside what does not, for somebody who is not in what
-// exists.
+// pairs returns existing Orgs and Workspaces, each with a missing one to compare. The
+// position has no access to the existing ones.
 func (w *matrixWorld) pairs(r matrixRow, position int) map[string][2]matrixPlace {
 	none := func(org string) matrixPlace {
 		ws := uuid.NewString()
@@ -87,8 +87,8 @@ func (w *matrixWorld) pairs(r matrixRow, position int) map[string][2]matrixPlace
 	case strings.HasPrefix(r.pattern(), "/api/admin"):
 		pairs["an Org of a caller who is no platform admin"] = [2]matrixPlace{at, missing}
 	case !r.tenant() || r.inWorkspace():
-		// An Org's member who is not in the Workspace. Who is in it, or looks around in
-		// it, but lacks the right to do this, knows that it is there.
+		// An Org member outside the Workspace must not learn that it exists. Its members
+		// and viewers know that it exists, even where they lack the right to a request.
 		if position == asOrgMember && r.at != "viewing" {
 			pairs["a Workspace of another team"] = [2]matrixPlace{at, none(at.org)}
 			gone := w.places["gone workspace"]
@@ -100,7 +100,7 @@ func (w *matrixWorld) pairs(r matrixRow, position int) map[string][2]matrixPlace
 	return pairs
 }
 
-// targets asks for people who exist and who do not as those who are refused.
+// targets compares the refusal for an existing user with the refusal for a missing one.
 func (w *matrixWorld) targets(t *testing.T) {
 	t.Parallel()
 	for _, r := range firstMatrixRows(func(r matrixRow) bool {
@@ -117,7 +117,7 @@ func (w *matrixWorld) targets(t *testing.T) {
 				missing := s.send(t, s.call(r, method))
 				for _, name := range []string{matrixKeeper, matrixPeople[asOrgMember], matrixPeople[asDeleted]} {
 					if name == matrixPeople[position] {
-						// With themselves some may do what they may not with others.
+						// Some routes let callers act on themselves, but not on others.
 						continue
 					}
 					s.target = name
@@ -131,8 +131,8 @@ func (w *matrixWorld) targets(t *testing.T) {
 	}
 }
 
-// softDeleted asks for what is in a soft-deleted Org, and in a soft-deleted Workspace of
-// a live one: for those who had a right to it there is nothing but its undelete.
+// softDeleted requests the objects in a soft-deleted Org, and in a soft-deleted Workspace
+// of a live Org. Only the undelete still succeeds.
 func (w *matrixWorld) softDeleted(t *testing.T) {
 	t.Parallel()
 	for _, r := range firstMatrixRows(func(r matrixRow) bool {
@@ -142,7 +142,7 @@ func (w *matrixWorld) softDeleted(t *testing.T) {
 			if place == "gone workspace" && r.tenant() && !r.inWorkspace() {
 				continue
 			}
-			// kubectl would take a 404 for a missing kind, so of clusters it is a 403.
+			// Clusters answer 403, because kubectl reads a 404 as a missing kind.
 			want := "404"
 			if !r.tenant() {
 				want = "403"
@@ -155,7 +155,7 @@ func (w *matrixWorld) softDeleted(t *testing.T) {
 						c := s.call(r, route.Method)
 						a := s.send(t, c)
 						if r.want(position) == "403" || r.want(position) == "404" {
-							// Who is refused in life may be refused in death for either reason.
+							// A caller without the right may get either refusal.
 							require.Contains(t, []int{http.StatusForbidden, http.StatusNotFound}, a.Code, "%s", a.Raw)
 							continue
 						}
@@ -170,7 +170,7 @@ func (w *matrixWorld) softDeleted(t *testing.T) {
 	}
 }
 
-// oneself is what nobody's position has to do with: a person's own account.
+// oneself deletes and undeletes the caller's own account, which needs no role.
 func (w *matrixWorld) oneself(t *testing.T) {
 	t.Parallel()
 	me := w.somebody(t)

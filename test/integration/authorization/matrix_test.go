@@ -13,11 +13,11 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// The positions that a caller can be in, in the order of the columns of the matrix.
+// The positions of callers, in the order of the columns of the matrix.
 const (
 	asAnonymous = iota
-	// The pending, the rejected and the deleted are admins of every Org and Workspace, so
-	// that nothing but their state stands against them.
+	// Pending, rejected and deleted callers are admins of every Org and Workspace, so that
+	// only their state can cause a refusal.
 	asPending
 	asRejected
 	asDeleted
@@ -28,8 +28,8 @@ const (
 	asWorkspaceAdmin
 	asOrgMember
 	asOrgAdmin
-	// Bots come with their routes. Until then they are ServiceAccounts with a role in
-	// the Workspace, whose tokens kcp accepts, and strangers to the hub.
+	// The hub has no routes for bots. They are ServiceAccounts with a role in the
+	// Workspace: kcp accepts their tokens, the hub does not.
 	asBotMember
 	asBotAdmin
 	matrixPositions
@@ -40,30 +40,29 @@ var matrixPositionNames = [matrixPositions]string{
 	"workspace member", "workspace admin", "org member", "org admin", "bot member", "bot admin",
 }
 
-// matrixRow is what one route gives to everybody.
+// matrixRow lists the codes of one route for all positions.
 type matrixRow struct {
-	// route is a method and a pattern of the router. Methods are joined by "|"; * is
+	// route is a method and a pattern of the router. "|" joins methods; * stands for
 	// every method of a catch-all.
 	route string
-	// about tells rows of one route apart.
+	// about distinguishes the rows of one route.
 	about string
-	// gets are the codes, a column for each position, or one code for all. 2xx is any
-	// success.
+	// gets has one code for each position, or one code for all. 2xx is any success.
 	gets string
-	// at names the place to be in, where what the row does would disturb the others;
-	// rows about what is not in a place at all do without.
+	// at names the Org of the row. A row with side effects on others has an Org of its
+	// own; the other rows share the one without a name.
 	at string
-	// rest stands for the * of the pattern; query, body and header go with every
-	// request. All may hold placeholders, as the pattern does.
+	// rest replaces the * of the pattern. query, body and header are part of every
+	// request. The pattern, rest, query and body may contain placeholders.
 	rest, query, body string
 	header            http.Header
-	// before brings about what the request uses up.
+	// before restores the state that the request consumes.
 	before func(s *matrixScene) error
-	// check looks into an answer that has the right code.
+	// check inspects a successful answer.
 	check func(s *matrixScene, t *testing.T, a framework.Answer)
 }
 
-// matrixRows are the authorization matrix. The columns are
+// matrixRows is the authorization matrix. Its columns are
 //
 //	anonymous, pending, rejected, deleted; nobody, foreign admin, platform admin;
 //	workspace member and admin; Org member and admin; bot member and admin
@@ -94,7 +93,7 @@ var matrixRows = []matrixRow{
 	{route: "POST /api/credentials", about: "where members look around", at: "viewing", body: framework.ExecCredential("{cluster}"), gets: "401 403 403 403  403 403 403  200 200  200 200  401 401", check: (*matrixScene).holdsOwnToken},
 
 	{route: "GET /api/orgs", gets: "401 403 403 403  200 200 200  200 200  200 200  401 401", check: (*matrixScene).listsOwnOrgsOnly},
-	// Who may is asked here; that what they get becomes Ready, other tests see.
+	// The row checks who may create an Org. Other tests wait until an Org is Ready.
 	{route: "POST /api/orgs", body: `{"displayName":"Made by {caller}"}`, header: http.Header{"Prefer": {"respond-async"}}, gets: "401 403 403 403  202 202 202  202 202  202 202  401 401"},
 	{route: "GET /api/orgs/{org}", gets: "401 403 403 403  403 403 403  403 403  200 200  401 401", check: (*matrixScene).isOrg},
 	{route: "PATCH /api/orgs/{org}", body: `{"displayName":"main"}`, gets: "401 403 403 403  403 403 403  403 403  403 200  401 401", check: (*matrixScene).isOrg},
@@ -124,10 +123,10 @@ var matrixRows = []matrixRow{
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/members/{user}", before: (*matrixScene).inWorkspace, gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	{route: "PATCH /api/orgs/{org}/workspaces/{ws}/members/{user}", body: `{"role":"admin","sudo":true}`, before: (*matrixScene).inWorkspace, gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
 	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/members/{user}", before: (*matrixScene).inWorkspace, gets: "401 403 403 403  403 403 403  403 204  403 204  401 401"},
-	// An Org's admin is admin in the Workspace without a Membership to give up.
+	// An Org admin is admin of the Workspace without a Membership that could be deleted.
 	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/memberships/me", at: "leaving a workspace", before: (*matrixScene).seated, gets: "401 403 403 403  403 403 403  204 204  403 404  401 401"},
 
-	// For callers whom the hub admits, kcp answers HEAD with 405.
+	// The hub forwards HEAD for authorized callers, and kcp answers 405.
 	{route: "GET /clusters/*", rest: "{cluster}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	{route: "GET /clusters/*", about: "by path", rest: "{path}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	{route: "GET /clusters/*", about: "an Org's own workspace", rest: "{root}:orgs:{org}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  403 403  403 403  401 401"},
@@ -138,7 +137,7 @@ var matrixRows = []matrixRow{
 	{route: "PUT /clusters/*", rest: matrixConfigMaps + "/{target}", body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"{target}"},"data":{"by":"{caller}"}}`, before: (*matrixScene).configMap, gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	{route: "PATCH /clusters/*", rest: matrixConfigMaps + "/{target}", body: `{"data":{"by":"{caller}"}}`, header: http.Header{"Content-Type": {"application/merge-patch+json"}}, before: (*matrixScene).configMap, gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	{route: "DELETE /clusters/*", rest: matrixConfigMaps + "/{target}", before: (*matrixScene).configMap, gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
-	// What the hub lets through, RBAC in the Workspace still refuses by role.
+	// The hub forwards these requests. RBAC in the Workspace refuses them by role.
 	{route: "GET /clusters/*", about: "Secrets, where members look around", at: "viewing", rest: "{cluster}/api/v1/secrets", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	{route: "POST /clusters/*", about: "RBAC", rest: "{cluster}/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", query: "?dryRun=All", body: matrixBinding, gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
 	{route: "POST /clusters/*", about: "a bot's token", rest: "{cluster}/api/v1/namespaces/default/serviceaccounts/default/token", query: "?dryRun=All", body: `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`, gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
@@ -152,7 +151,7 @@ const (
 		`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"kedge:workspace:viewer"}}`
 )
 
-// want is the code for a position.
+// want returns the code for a position.
 func (r matrixRow) want(position int) string {
 	codes := strings.Fields(r.gets)
 	if len(codes) == 1 {
@@ -163,8 +162,8 @@ func (r matrixRow) want(position int) string {
 
 func (r matrixRow) pattern() string { return r.route[strings.Index(r.route, " ")+1:] }
 
-// methods are those that the row lists. The hub serves HEAD wherever it serves GET; of
-// clusters kcp decides.
+// methods returns the methods of the row. The hub serves HEAD wherever it serves GET. For
+// clusters, kcp decides.
 func (r matrixRow) methods() []string {
 	methods, pattern, _ := strings.Cut(r.route, " ")
 	if !strings.HasPrefix(pattern, "/clusters/") {
@@ -173,7 +172,7 @@ func (r matrixRow) methods() []string {
 	return strings.Split(methods, "|")
 }
 
-// routes are those of the router that the row is about.
+// routes returns the router's routes that the row covers.
 func (r matrixRow) routes(all []server.Route) []server.Route {
 	methods, pattern := r.methods(), r.pattern()
 	var found []server.Route
@@ -185,18 +184,18 @@ func (r matrixRow) routes(all []server.Route) []server.Route {
 	return found
 }
 
-// name is the row's in the names of tests.
+// name identifies the row in the names of tests.
 func (r matrixRow) name() string { return strings.TrimSpace(r.route + " " + r.about) }
 
-// tenant tells whether the tenant headers belong to the row's requests.
+// tenant reports whether the row's requests carry the tenant headers.
 func (r matrixRow) tenant() bool { return strings.HasPrefix(r.pattern(), "/api/orgs/{org}") }
 
 func (r matrixRow) inWorkspace() bool { return r.tenant() && strings.Contains(r.pattern(), "{ws}") }
 
-// authenticated tells whether the route asks who the caller is.
+// authenticated reports whether the route requires authentication.
 func (r matrixRow) authenticated() bool { return r.want(asAnonymous) == "401" }
 
-// firstMatrixRows are rows, one for each route.
+// firstMatrixRows returns, for each route, the first row that which accepts.
 func firstMatrixRows(which func(matrixRow) bool) []matrixRow {
 	var found []matrixRow
 	seen := map[string]bool{}
@@ -209,8 +208,8 @@ func firstMatrixRows(which func(matrixRow) bool) []matrixRow {
 	return found
 }
 
-// matrixGaps are the routes without a row, and the rows without a route or with a wrong
-// number of columns.
+// matrixGaps returns the routes without a row, and the rows without a route or with a
+// wrong number of columns.
 func matrixGaps(matrixRows []matrixRow, all []server.Route) []string {
 	var found []string
 	listed := map[server.Route]bool{}

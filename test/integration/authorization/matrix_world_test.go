@@ -18,37 +18,38 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// matrixPeople are those who stand in the positions; bots are none.
+// matrixPeople maps positions to users. A bot is not a user.
 var matrixPeople = [matrixPositions]string{
 	asPending: "ivan", asRejected: "mallory", asDeleted: "grace", asNobody: "frank", asForeignAdmin: "erin", asPlatformAdmin: "heidi",
 	asWorkspaceMember: "dave", asWorkspaceAdmin: "carol", asOrgMember: "bob", asOrgAdmin: "alice",
 }
 
-// matrixKeeper is one more admin of every Org, who sets the scene and cleans up.
+// matrixKeeper is a further admin of every Org. This user sets up and restores the state
+// of the cells.
 const matrixKeeper = "judy"
 
-// matrixExtras is how many people there are for rows to act upon.
+// matrixExtras is the number of users for rows to act on.
 const matrixExtras = 40
 
-// matrixPlace is an Org with a Workspace. Some have another one, in which nobody is but
-// the Org's admins.
+// matrixPlace is an Org with a Workspace. Some have another Workspace without members,
+// which only the Org's admins can reach.
 type matrixPlace struct{ org, ws, other, cluster, path string }
 
-// matrixWorld is what the matrix is tried in.
+// matrixWorld is the hub of the matrix with its users, Orgs and Workspaces.
 type matrixWorld struct {
 	hub  *framework.Hub
 	root string
-	// tokens are by position.
+	// tokens are indexed by position.
 	tokens [matrixPositions]string
 	places map[string]matrixPlace
-	// foreign is the Org of the foreign admin, in which nobody else is.
+	// foreign is the Org of the foreign admin. It has no other members.
 	foreign matrixPlace
 	used    atomic.Int32
 }
 
-// newMatrixWorld builds the places that the rows name, among them "" for all that
-// disturbs nobody; "spare", in which nothing succeeds; "gone", a soft-deleted Org; and
-// "gone workspace", an Org with a soft-deleted Workspace; and the attacked one.
+// newMatrixWorld builds the Orgs that the rows name, and five more. Rows without side
+// effects share "". Refused requests use "spare". "gone" is a soft-deleted Org, and "gone
+// workspace" has a soft-deleted Workspace. The attacks use the attacked one.
 func newMatrixWorld(t *testing.T) *matrixWorld {
 	t.Helper()
 	w := &matrixWorld{root: framework.NewRoot(), places: map[string]matrixPlace{}}
@@ -58,7 +59,7 @@ func newMatrixWorld(t *testing.T) *matrixWorld {
 		o.TokenFile = filepath.Join(t.TempDir(), "tokens.csv")
 		require.NoError(t, writeMatrixTokens(o.TokenFile))
 	})
-	// Nobody is sent elsewhere.
+	// The client does not follow redirects, so that the tests see them.
 	w.hub.HTTP.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	for position, name := range matrixPeople {
 		if name != "" {
@@ -93,8 +94,8 @@ func newMatrixWorld(t *testing.T) *matrixWorld {
 	return w
 }
 
-// writeMatrixTokens writes a token file with people whom kcp does not know, and need not:
-// none of them works in a Workspace.
+// writeMatrixTokens writes a token file with additional users. kcp does not know them and
+// does not need to: the hub forwards none of their requests.
 func writeMatrixTokens(path string) error {
 	if err := framework.WriteTokens(path); err != nil {
 		return err
@@ -115,7 +116,7 @@ func writeMatrixTokens(path string) error {
 
 func matrixExtra(i int) string { return fmt.Sprintf("extra-%d", i) }
 
-// somebody is a person whom nobody else uses.
+// somebody signs up a user for the caller's exclusive use.
 func (w *matrixWorld) somebody(t *testing.T) string {
 	t.Helper()
 	i := int(w.used.Add(1)) - 1
@@ -123,7 +124,7 @@ func (w *matrixWorld) somebody(t *testing.T) string {
 	return w.hub.Do(t, call{As: matrixExtra(i), Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK).Text("name")
 }
 
-// try sends a request and says so where it does not get one of the codes.
+// try sends a request and returns an error unless the answer has one of the codes.
 func (w *matrixWorld) try(c call, codes ...int) (framework.Answer, error) {
 	a, err := w.hub.Try(c)
 	if err == nil && !slices.Contains(codes, a.Code) {
@@ -163,7 +164,7 @@ func (w *matrixWorld) build(name string) (p matrixPlace, err error) {
 	return p, nil
 }
 
-// seat gives the person in a position the Memberships that make it.
+// seat creates the Memberships of the user in a position.
 func (w *matrixWorld) seat(p matrixPlace, position int) error {
 	body := func(role string) any {
 		return map[string]any{"userRef": map[string]string{"name": matrixPeople[position]}, "role": role}
@@ -194,7 +195,8 @@ func (w *matrixWorld) seat(p matrixPlace, position int) error {
 	return nil
 }
 
-// configure makes of some places what their names say.
+// configure applies the settings of "viewing" and "closed", and gives bob sudo in the
+// attacked Workspace.
 func (w *matrixWorld) configure(t *testing.T) {
 	t.Helper()
 	for name, patch := range map[string]string{"viewing": `{"defaultAccess":"view"}`, "closed": `{"workspaceCreation":"admin"}`} {
@@ -206,15 +208,15 @@ func (w *matrixWorld) configure(t *testing.T) {
 		As: matrixKeeper, Method: http.MethodPost, Path: "/api/orgs/" + p.org + "/workspaces/" + p.ws + "/members", Org: p.org, Workspace: p.ws,
 		Body: fmt.Sprintf(`{"userRef":{"name":%q},"role":"member","sudo":true}`, matrixPeople[asOrgMember]),
 	}, http.StatusCreated)
-	// kcp gets the viewers' bindings after the answer, and looks at its own cache.
+	// The hub writes the viewers' bindings after its answer, and kcp's cache lags behind.
 	framework.Eventually(t, framework.Long, func() error {
 		_, err := w.try(call{As: matrixPeople[asOrgMember], Method: http.MethodGet, Path: "/clusters/" + w.places["viewing"].cluster + "/api/v1/namespaces"}, http.StatusOK)
 		return err
 	})
 }
 
-// bots makes what O-14 calls a bot, by hand, and sees to it that kcp takes its
-// token.
+// bots creates the ServiceAccounts that O-14 calls bots directly in kcp, and waits until
+// kcp accepts their tokens.
 func (w *matrixWorld) bots(t *testing.T) {
 	t.Helper()
 	cluster := w.places[""].cluster
@@ -250,9 +252,9 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "kedge:w
 	}
 }
 
-// suspend makes one admin a pending, one a rejected and one a soft-deleted person, and
-// soft-deletes an Org and a Workspace, after it has seen that all of them had rights
-// that work.
+// suspend turns three admins into a pending, a rejected and a soft-deleted user, and
+// soft-deletes an Org and a Workspace. It first checks that access works, so that only
+// the new state can cause a later refusal.
 func (w *matrixWorld) suspend(t *testing.T) {
 	t.Helper()
 	main, gone, workspace := w.places[""], w.places["gone"], w.places["gone workspace"]
