@@ -12,8 +12,8 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// attack is what a hostile admin of a Workspace has kubectl do. The policy refuses it
-// with a message that contains says.
+// attack is a kubectl command of a hostile Workspace admin. The refusal's message
+// contains says.
 type attack struct{ name, says, stdin, args string }
 
 const (
@@ -32,8 +32,8 @@ func definitionWith(conversion string) string {
 
 const webhook = `{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"https://127.0.0.1:1/"}}}`
 
-// attacks on a Workspace in which bob is admin, dave a member and carol a member with
-// sudo. Bob's objects robots and robot exist.
+// attacks lists bob's attacks on his Workspace. Bob is an admin, dave a member, and carol
+// a member with sudo. Bob has created the objects robots and robot.
 func attacks() []attack {
 	const daves = "clusterrolebinding kedge:workspace:member:user:dave"
 	group := func(b, name string) string {
@@ -53,7 +53,7 @@ func attacks() []attack {
 		{"a dry run of a binding", refusesPeople, erins, "create --dry-run=server -f -"},
 		{"kubectl apply", refusesPeople, erins, "apply -f -"},
 		{"server-side apply", refusesPeople, erins, "apply --server-side -f -"},
-		// kubectl has no text for a refusal here.
+		// kubectl auth reconcile does not print the message of the refusal.
 		{"kubectl auth reconcile", "", erins, "auth reconcile -f -"},
 		{"a JSON patch of their own binding", refusesPeople, "", `patch clusterrolebinding robots --type=json -p [{"op":"add","path":"/subjects/-","value":` + person + `}]`},
 		{"a merge patch of their own binding", refusesPeople, "", `patch clusterrolebinding robots --type=merge -p {"subjects":[` + person + `]}`},
@@ -91,7 +91,7 @@ func attacks() []attack {
 func TestHostileAdmin_isRefusedByKcp(t *testing.T) {
 	t.Parallel()
 	s := newWorkspaceScene(t)
-	// The positive controls: what tenants may do, they do.
+	// The positive controls: the policy allows what tenants may do.
 	for _, c := range []struct{ stdin, args string }{
 		{"", "create serviceaccount robot"},
 		{"", "create configmap robot"},
@@ -129,14 +129,14 @@ func TestHostileAdmin_isRefusedByKcp(t *testing.T) {
 		require.Error(t, err, args)
 		require.Contains(t, errOut, "the hub keeps this binding")
 	}
-	// A Workspace as a child: there is no API for one.
+	// kcp does not serve the API of workspaces here, so a tenant cannot create children.
 	errOut, err = s.kubectl(t, "bob", `{"apiVersion":"tenancy.kcp.io/v1alpha1","kind":"Workspace","metadata":{"name":"child"}}`, "create -f -")
 	require.Error(t, err)
 	require.Contains(t, errOut, "no matches for kind")
 }
 
-// After a demotion there is nothing left to remove, and the hub writes nothing but the
-// bindings that the Membership is about.
+// The policy refuses every attack, so a demotion only has to change the bindings of the
+// Membership. No attack survives it.
 func TestHostileAdmin_keepsNothingAfterADemotion(t *testing.T) {
 	t.Parallel()
 	s := newWorkspaceScene(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// A Workspace of an older hub has bindings that tenants made to people, and no condition
-// that says that they are gone.
+// A Workspace of an older hub has tenant-made bindings to users, and no condition
+// LegacyRemoved. The hub removes these bindings.
 func TestLegacy_isRemovedOnceThePolicyIsEnforced(t *testing.T) {
 	t.Parallel()
 	s := newWorkspaceScene(t)
@@ -22,7 +22,7 @@ func TestLegacy_isRemovedOnceThePolicyIsEnforced(t *testing.T) {
 		require.NoError(t, err, errOut)
 		return out
 	}
-	// The hub is done with the new Workspace.
+	// The legacy objects must appear after the first cleanup of the new Workspace.
 	framework.Eventually(t, framework.Long, func() error {
 		status := run(s.p.OrgPath(s.org), "", "get workspaces.tenancy.kcp.io "+s.ws+` -o jsonpath={.metadata.annotations.tenancy\.kedge\.faros\.sh/status}`)
 		return framework.Check(strings.Contains(status, `"type":"LegacyRemoved","status":"True"`), "%s", status)
@@ -35,7 +35,7 @@ func TestLegacy_isRemovedOnceThePolicyIsEnforced(t *testing.T) {
 	framework.Eventually(t, framework.Long, func() error {
 		return framework.Check(hasInKCP(t, "erin", s.cluster, "list", "", "configmaps"), "erin does not have what the binding gives")
 	})
-	// An older hub's status, as far as the policy goes.
+	// Without a status annotation, the Workspace looks like one of an older hub.
 	run(s.p.OrgPath(s.org), "", "annotate workspaces.tenancy.kcp.io "+s.ws+" "+v1alpha1.StatusAnnotation+"-")
 	framework.Eventually(t, framework.Long, func() error {
 		return framework.Check(!hasInKCP(t, "erin", s.cluster, "list", "", "configmaps"), "erin still has what a tenant gave her")

@@ -1,5 +1,5 @@
-// Package rights tests the roles in child Workspaces: what they allow, sudo, further roles, and the
-// APIs that tenants and providers define.
+// Package rights tests the roles in Workspaces: their permissions, sudo, extra roles, and the APIs that
+// tenants and providers define.
 package rights
 
 import (
@@ -11,7 +11,7 @@ import (
 
 type call = framework.Call
 
-// kcp is the group's own; TestMain starts it.
+// kcp is the instance that TestMain starts for this package.
 var kcp *framework.KCP
 
 func TestMain(m *testing.M) { os.Exit(framework.Main(m, &kcp)) }

@@ -10,8 +10,8 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// provider is a platform's offer: an API of its own group, in a workspace of its
-// own, which everybody may bind.
+// provider is the manifest of an API provider: its APIExport may be bound by every
+// authenticated user.
 const provider = `
 apiVersion: apis.kcp.io/v1alpha1
 kind: APIResourceSchema
@@ -47,8 +47,8 @@ func apiBinding(name, path, export string) string {
 	return `{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIBinding","metadata":{"name":"` + name + `"},"spec":{"reference":{"export":{"path":"` + path + `","name":"` + export + `"}}}}`
 }
 
-// What gets bound in a Workspace is in its roles, as each role is, and what is
-// unbound is in them no longer.
+// The roles of a Workspace cover a provider's API as long as it is bound. Admins and
+// members may write its objects, viewers may read them.
 func TestRolesFollowTheAPIsThatAreBound(t *testing.T) {
 	t.Parallel()
 	group := "gadgets.example.org"

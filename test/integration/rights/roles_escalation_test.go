@@ -12,14 +12,16 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// toServiceAccount is a ClusterRoleBinding that tenants may write.
+// toServiceAccount returns a ClusterRoleBinding to a ServiceAccount, which tenants may
+// write.
 func toServiceAccount(name, role string) string {
 	return `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"` + name + `"},
 		"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"` + role + `"},
 		"subjects":[{"kind":"ServiceAccount","namespace":"default","name":"robot"}]}`
 }
 
-// binding is a ClusterRoleBinding to a person; managed pretends that it is the hub's.
+// binding returns a ClusterRoleBinding to a user. managed adds the labels of the hub's
+// own bindings.
 func binding(name, role, user string, managed bool) string {
 	labels := "{}"
 	if managed {
@@ -30,8 +32,8 @@ func binding(name, role, user string, managed bool) string {
 		"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"` + user + `"}]}`
 }
 
-// workspaceScene is one Workspace with bob as its admin, carol as a member with sudo,
-// dave as a member, and everybody else outside.
+// workspaceScene is one Workspace in alice's Org. Bob is its admin, carol a member with
+// sudo, and dave a member. The other users have no access.
 type workspaceScene struct {
 	hub              *framework.Hub
 	p                platform
@@ -57,7 +59,7 @@ func newWorkspaceScene(t *testing.T) workspaceScene {
 	return s
 }
 
-// kubectl runs kubectl through the hub.
+// kubectl splits args at spaces and runs kubectl through the hub.
 func (s workspaceScene) kubectl(t testing.TB, as, stdin, args string) (errOut string, err error) {
 	t.Helper()
 	_, errOut, err = framework.Kubectl(t, stdin, append([]string{
@@ -66,8 +68,8 @@ func (s workspaceScene) kubectl(t testing.TB, as, stdin, args string) (errOut st
 	return errOut, err
 }
 
-// An admin of a Workspace has RBAC in it, and gets with it nothing that they do not
-// have.
+// A Workspace admin may write RBAC objects. They cannot grant a permission that the
+// admin's role lacks.
 func TestAWorkspaceAdminCannotRiseAboveTheirRole(t *testing.T) {
 	t.Parallel()
 	s := newWorkspaceScene(t)
@@ -108,7 +110,7 @@ func TestAWorkspaceAdminCannotRiseAboveTheirRole(t *testing.T) {
 		require.False(t, hasInKCP(t, person, s.cluster, "patch", "core.kcp.io", "logicalclusters"))
 		require.False(t, hasInKCP(t, person, s.cluster, "impersonate", "", "users"))
 	}
-	// The positive controls: what they have they may give.
+	// The positive controls: an admin may grant the permissions of the admin's role.
 	for _, c := range []struct{ stdin, args string }{
 		{role + `"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get"]}]}`, "create -f -"},
 		{toServiceAccount("x", "mine"), "create -f -"},
@@ -119,7 +121,7 @@ func TestAWorkspaceAdminCannotRiseAboveTheirRole(t *testing.T) {
 	}
 }
 
-// whole waits until everybody has what their Memberships say, and only that.
+// whole waits until every user has exactly the rights of their Memberships.
 func (s workspaceScene) whole(t *testing.T) {
 	t.Helper()
 	framework.Eventually(t, framework.Long, func() error {

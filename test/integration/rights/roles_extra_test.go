@@ -16,8 +16,8 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// roleStatus is nil when a Membership shows just these extra ClusterRoles as applied,
-// and of the others what is said.
+// roleStatus returns nil if a Membership shows exactly these extra ClusterRoles as
+// applied. A condition must contain says for the roles that are not applied.
 func (p platform) roleStatus(t testing.TB, org, name string, applied []string, says string) error {
 	m, err := p.Memberships(p.OrgPath(org)).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -35,8 +35,9 @@ func (p platform) roleStatus(t testing.TB, org, name string, applied []string, s
 	return framework.Check(false, "status %+v of generation %d", m.Status, m.Generation)
 }
 
-// Extra roles: one binding each, shown as applied or as missing, applied when the
-// ClusterRole appears and taken away when the Membership no longer names it.
+// Each extra role of a Membership has a binding of its own. The status shows the role as
+// applied or missing. The hub binds the role when its ClusterRole appears, and unbinds it
+// when the Membership no longer names it.
 func TestExtraRolesAreBoundOneByOneWhenTheyAreThere(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -58,7 +59,7 @@ func TestExtraRolesAreBoundOneByOneWhenTheyAreThere(t *testing.T) {
 	}
 	extra := func(role, user string) string { return tenancy.ExtraBindingName(role, user) }
 
-	// Alice may, so she can make a role of it.
+	// RBAC lets alice grant this permission because she has it herself.
 	kubectl("alice", "create", "clusterrole", "auditor", "--verb=create", "--resource=apiexports.apis.kcp.io")
 	body := framework.Adding("bob", "member")
 	body["roles"] = []map[string]string{{"name": "auditor"}, {"name": "later"}}
@@ -70,7 +71,7 @@ func TestExtraRolesAreBoundOneByOneWhenTheyAreThere(t *testing.T) {
 	framework.Eventually(t, framework.Long, func() error { return framework.Check(exports("bob"), "bob does not have it in kcp yet") })
 	require.False(t, exports("carol"), "a member as he is, without the extra role")
 
-	// It appears; what was there stays as it is.
+	// The missing ClusterRole appears. Bob's other bindings stay unchanged.
 	before := p.BindingVersions(t, cluster, "bob")
 	kubectl("alice", "create", "clusterrole", "later", "--verb=delete", "--resource=apiexports.apis.kcp.io")
 	framework.Eventually(t, framework.Long, func() error { return p.roleStatus(t, org, name, []string{"auditor", "later"}, "") })
@@ -82,7 +83,7 @@ func TestExtraRolesAreBoundOneByOneWhenTheyAreThere(t *testing.T) {
 		return framework.Check(hasInKCP(t, "bob", cluster, "delete", group, "apiexports"), "the role that appeared is not bound")
 	})
 
-	// Carol gets one of them: a binding of her own, and his are not touched.
+	// Carol gets one of the roles by a binding of her own. Bob's bindings stay unchanged.
 	before = p.BindingVersions(t, cluster, "bob")
 	hub.Do(t, framework.InWorkspace("alice", http.MethodPatch, org, ws, "/members/carol", `{"roles":[{"name":"auditor"}]}`), http.StatusOK)
 	framework.Eventually(t, framework.Long, func() error {
@@ -101,8 +102,8 @@ func TestExtraRolesAreBoundOneByOneWhenTheyAreThere(t *testing.T) {
 	}
 	require.NotContains(t, held, extra("later", "carol"))
 
-	// It goes: shown as missing, and a role that is made anew under its name is bound
-	// again, by the Membership and not by a binding that was forgotten.
+	// The hub removes the binding of a deleted ClusterRole. A leftover binding would grant
+	// any later ClusterRole of the same name.
 	kubectl("alice", "delete", "clusterrole", "later")
 	framework.Eventually(t, framework.Long, func() error { return p.roleStatus(t, org, name, []string{"auditor"}, "later") })
 	framework.Eventually(t, framework.Long, func() error {
@@ -113,7 +114,7 @@ func TestExtraRolesAreBoundOneByOneWhenTheyAreThere(t *testing.T) {
 		return framework.Check(!hasInKCP(t, "bob", cluster, "delete", group, "apiexports"), "bob still has the role that is gone")
 	})
 
-	// Taken from the Membership: gone before the answer, and only his.
+	// The hub removes bob's binding before it answers. Carol keeps her binding.
 	hub.Do(t, framework.InWorkspace("alice", http.MethodPatch, org, ws, "/members/bob", `{"roles":[]}`), http.StatusOK)
 	require.Equal(t, []string{tenancy.ClusterRoleMember}, p.RolesIn(t, cluster, "bob"))
 	framework.Eventually(t, framework.Long, func() error { return p.roleStatus(t, org, name, nil, "") })
@@ -125,8 +126,8 @@ func TestExtraRolesAreBoundOneByOneWhenTheyAreThere(t *testing.T) {
 	})
 }
 
-// The hub binds with rights that no tenant has, so the roles that a Membership may
-// name are not all: neither over REST nor in a Membership that came another way.
+// The hub creates bindings with rights that no tenant has. It refuses reserved
+// ClusterRoles over REST, and does not bind them if a Membership names them.
 func TestAMembershipCannotNameARoleOfThePlatform(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -156,7 +157,7 @@ func TestAMembershipCannotNameARoleOfThePlatform(t *testing.T) {
 		require.False(t, hasInKCP(t, "bob", cluster, "delete", "core.kcp.io", "logicalclusters"))
 		require.False(t, hasInKCP(t, "bob", cluster, "create", "rbac.authorization.k8s.io", "clusterroles"))
 	}
-	// The positive control: the same in the same way, of a role that is the tenant's.
+	// The positive control: a Membership may name a ClusterRole of the tenant.
 	_, errOut, err := hub.Kubectl(t, "alice", cluster, "create", "clusterrole", "above", "--verb=create", "--resource=clusterroles.rbac.authorization.k8s.io")
 	require.NoError(t, err, errOut)
 	hub.Do(t, framework.InWorkspace("alice", http.MethodPatch, org, ws, "/members/bob", `{"roles":[{"name":"above"}]}`), http.StatusOK)

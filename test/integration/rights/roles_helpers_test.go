@@ -14,15 +14,14 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// listing is what kubectl auth can-i --list said of a person in a Workspace.
+// listing is the parsed output of kubectl auth can-i --list.
 type listing struct {
-	// resources are rules on whole kinds, "*" being all kinds of the core group and
-	// "*.apps" all of that group; named are rules on single objects.
+	// resources has the rules on whole kinds: "*" stands for all kinds of the core group,
+	// "*.apps" for all kinds of that group. named has the rules on single objects.
 	resources, named map[string][]string
 	urls             map[string][]string
 }
 
-// canIList asks kubectl, through the hub.
 func canIList(t testing.TB, hub *framework.Hub, as, cluster string) listing {
 	t.Helper()
 	out, errOut, err := hub.Kubectl(t, as, cluster, "auth", "can-i", "--list")
@@ -30,7 +29,7 @@ func canIList(t testing.TB, hub *framework.Hub, as, cluster string) listing {
 	return parseListing(t, out)
 }
 
-// parseListing reads kubectl's table; its columns are as wide as they must be.
+// parseListing finds the columns by their headings, because their widths vary.
 func parseListing(t testing.TB, table string) listing {
 	t.Helper()
 	l := listing{map[string][]string{}, map[string][]string{}, map[string][]string{}}
@@ -54,7 +53,7 @@ func parseListing(t testing.TB, table string) listing {
 	return l
 }
 
-// can reads the listing as RBAC reads rules.
+// can evaluates the listing as RBAC evaluates rules, with wildcards.
 func (l listing) can(verb, resource string) bool {
 	r := schema.ParseGroupResource(resource)
 	for _, row := range []string{resource, schema.GroupResource{Group: r.Group, Resource: "*"}.String(), "*.*"} {
@@ -65,7 +64,7 @@ func (l listing) can(verb, resource string) bool {
 	return false
 }
 
-// granted are all verbs of the listing, on anything.
+// granted returns all verbs of the listing, on any resource or URL.
 func (l listing) granted() []string {
 	var all []string
 	for _, rows := range []map[string][]string{l.resources, l.named, l.urls} {
@@ -77,8 +76,8 @@ func (l listing) granted() []string {
 	return slices.Compact(all)
 }
 
-// forbidden tells of a run of kubectl whether it was let through or refused; any
-// other failure is the test's.
+// forbidden reports whether kubectl was refused. Any other failure of kubectl fails the
+// test.
 func forbidden(t testing.TB, errOut string, err error) bool {
 	t.Helper()
 	if err == nil {
@@ -88,8 +87,8 @@ func forbidden(t testing.TB, errOut string, err error) bool {
 	return true
 }
 
-// has tells whether a person has a right in kcp itself, whatever the hub's gate
-// says.
+// hasInKCP reports whether RBAC in kcp allows a request, independently of the hub's own
+// checks.
 func hasInKCP(t testing.TB, as, cluster, verb, group, resource string) bool {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{

@@ -11,7 +11,7 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// Who may do a thing in a Workspace.
+// The roles that an attempt succeeds for.
 const (
 	everyRole = "admin member viewer"
 	workers   = "admin member"
@@ -19,9 +19,8 @@ const (
 	nobody    = ""
 )
 
-// attempts are tried by every role with the real kubectl; %s is the person, so that
-// no two meet. Every one is refused to some and succeeds for others, but for what is
-// nobody's.
+// attempts are run as every role with the real kubectl. The user's name replaces %s, so
+// that two users do not create the same object.
 var attempts = []struct {
 	verb, resource string
 	by             string
@@ -66,8 +65,8 @@ var attempts = []struct {
 	{"impersonate", "users", nobody, "get configmaps --as alice", ""},
 }
 
-// The roles as tenancy.md defines them: what kubectl auth can-i --list says, what
-// real requests through the hub do, and what the roles are meant to be, are one.
+// tenancy.md defines the roles. kubectl auth can-i --list and real requests through the
+// hub agree with this definition.
 func TestRolesAreWhatTheySayAndWhatTheyDo(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -77,11 +76,11 @@ func TestRolesAreWhatTheySayAndWhatTheyDo(t *testing.T) {
 	made := hub.CreateWorkspace(t, "alice", org, "dev")
 	ws, cluster := made.Text("uuid"), made.Text("clusterID")
 	people := map[string]string{
-		"bob":   "admin",  // of the Workspace, and not in the Org
-		"carol": "member", // likewise
-		"dave":  "viewer", // in the Org, whose defaultAccess is view
-		"grace": "admin",  // of the Org, and not in the Workspace: O-15
-		"frank": "member", // of the Workspace, and in the Org, whose defaultAccess takes nothing away
+		"bob":   "admin",  // of the Workspace, without a Membership in the Org
+		"carol": "member", // of the Workspace, without a Membership in the Org
+		"dave":  "viewer", // through the Org: an Org member with defaultAccess view
+		"grace": "admin",  // through the Org: an Org admin without a Membership in the Workspace (O-15)
+		"frank": "member", // of the Workspace and of the Org: defaultAccess does not reduce the role
 	}
 	framework.SignUp(t, hub, "bob", "carol", "dave", "erin", "frank", "grace")
 	hub.Do(t, framework.InOrg("alice", http.MethodPatch, org, "", `{"defaultAccess":"view"}`), http.StatusOK)
@@ -100,7 +99,7 @@ func TestRolesAreWhatTheySayAndWhatTheyDo(t *testing.T) {
 		_, errOut, err := hub.Kubectl(t, "alice", cluster, strings.Fields(args)...)
 		require.NoError(t, err, errOut)
 	}
-	// Made past the hub, as everything is that no tenant could make.
+	// kcp's admin creates this role, because no tenant could create it through the hub.
 	_, errOut, err := kcp.Kubectl(t, "", cluster, "create", "clusterrole", "above", "--verb=*", "--resource=*.*")
 	require.NoError(t, err, errOut)
 
@@ -149,8 +148,8 @@ func TestRolesAreWhatTheySayAndWhatTheyDo(t *testing.T) {
 	})
 }
 
-// Org members look in by defaultAccess, for as long as it says so and no further
-// than that; it makes no row of the Workspace in anybody's index.
+// With defaultAccess view, Org members are viewers of every Workspace of the Org. With
+// none, they lose this access.
 func TestDefaultAccessIsGivenAndTaken(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()

@@ -19,8 +19,8 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// sudoScene is one hub with two Workspaces of alice's. carol is a member with sudo in
-// both, dave a member, bob an admin, and grace an admin of the Org.
+// sudoScene is one hub with two Workspaces in alice's Org. In both, carol is a member with
+// sudo, dave a member, and bob an admin. Grace is an admin of the Org.
 type sudoScene struct {
 	hub         *framework.Hub
 	p           platform
@@ -50,8 +50,8 @@ func newSudoScene(t *testing.T) *sudoScene {
 
 func (s *sudoScene) group(i int) string { return tenancy.SudoGroup(s.ws[i]) }
 
-// write is the making of a ClusterRole, which admins may and members may not; with
-// dryRun, so that it can be repeated.
+// write returns the creation of a ClusterRole: admins may create one, members may not.
+// The dry run makes the request repeatable.
 func (s *sudoScene) write(as string, i int, header http.Header) call {
 	return call{
 		As: as, Method: http.MethodPost, Header: header,
@@ -60,8 +60,8 @@ func (s *sudoScene) write(as string, i int, header http.Header) call {
 	}
 }
 
-// audited are the actions in the audit log that begin with a word, as "actor action
-// workspace".
+// audited returns the entries of the audit log as "actor action workspace". The actions
+// begin with word.
 func (s *sudoScene) audited(t *testing.T, word string) []string {
 	t.Helper()
 	f, err := os.Open(s.audit)
@@ -78,7 +78,7 @@ func (s *sudoScene) audited(t *testing.T, word string) []string {
 	return found
 }
 
-// Elevation is per request, with kubectl, and to the admin's role and no further.
+// Sudo elevates one kubectl request to the admin's role.
 func TestSudoElevatesOneRequestAndNoMore(t *testing.T) {
 	t.Parallel()
 	s := newSudoScene(t)
@@ -100,7 +100,7 @@ func TestSudoElevatesOneRequestAndNoMore(t *testing.T) {
 	errOut, err = carol("--as", "carol", "--as-group", s.group(0), "--as-group", "system:authenticated", "delete", "clusterrole", "first")
 	require.NoError(t, err, errOut)
 
-	// As an admin, so not as cluster-admin.
+	// Sudo gives the rights of a Workspace admin, not of cluster-admin.
 	for _, args := range [][]string{
 		{"annotate", "logicalclusters.core.kcp.io", "cluster", "by=carol"},
 		{"delete", "logicalclusters.core.kcp.io", "cluster", "--wait=false"},
@@ -115,12 +115,12 @@ func TestSudoElevatesOneRequestAndNoMore(t *testing.T) {
 	_, errOut, err = s.hub.Kubectl(t, "carol", s.cluster[0], "get", "clusterroles", "-o", "name")
 	require.NoError(t, err, errOut)
 
-	// What she has by herself stays a member's.
+	// Without impersonation, carol still has a member's rights only.
 	require.Equal(t, []string{tenancy.ClusterRoleMember, "kedge:workspace:sudo:user:carol"}, s.p.RolesIn(t, s.cluster[0], "carol"))
 	require.False(t, hasInKCP(t, "carol", s.cluster[0], "create", "rbac.authorization.k8s.io", "clusterroles"))
 }
 
-// Every elevated request is in the audit log, before it goes on, and no other is.
+// The audit log has an entry for every elevated request, and for no other request.
 func TestSudoIsInTheAuditLog(t *testing.T) {
 	t.Parallel()
 	s := newSudoScene(t)
@@ -140,8 +140,8 @@ func TestSudoIsInTheAuditLog(t *testing.T) {
 	require.NotContains(t, string(raw), framework.Token("carol"))
 }
 
-// Every other form of impersonation is refused, by the hub, with the rightful one
-// beside it; most forms are tried on the proxy alone, in its own tests.
+// The hub refuses every other form of impersonation. The permitted form is the positive
+// control of each. The unit tests of the proxy cover more forms.
 func TestSudoIsRefusedInEveryOtherForm(t *testing.T) {
 	t.Parallel()
 	s := newSudoScene(t)
@@ -185,16 +185,17 @@ func TestSudoIsRefusedInEveryOtherForm(t *testing.T) {
 		require.Contains(t, framework.StatusOf(t, a).Message, "nobody can be impersonated here but yourself", "%s: not by the hub", tc.name)
 		s.hub.Do(t, s.write("carol", 0, rightful), http.StatusCreated)
 	}
-	// Headers have no case, so this is the rightful form.
+	// Header names are case-insensitive, so this is the permitted form.
 	s.hub.Do(t, s.write("carol", 0, http.Header{"impersonate-user": {"carol"}, "IMPERSONATE-GROUP": {group}}), http.StatusCreated)
 
-	// Who has no sudo, whatever else they are; the group is told to nobody.
+	// Sudo is independent of the role: admins without sudo are refused, too. No refusal
+	// reveals the group.
 	for _, who := range []string{"alice", "bob", "dave", "grace", "erin"} {
 		a := s.hub.Do(t, s.write(who, 0, framework.Impersonating(who, group)), http.StatusForbidden)
 		require.NotContains(t, string(a.Raw), group)
 		s.hub.Do(t, s.write(who, 0, rightful), http.StatusForbidden)
 	}
-	// In another Workspace: the group of that one is what counts there.
+	// Each Workspace accepts its own group only.
 	s.hub.Do(t, s.write("carol", 1, rightful), http.StatusForbidden)
 	s.hub.Do(t, s.write("carol", 1, framework.Impersonating("carol", other)), http.StatusCreated)
 	theirs := s.hub.CreateOrg(t, "erin", "Erin's")
@@ -203,7 +204,6 @@ func TestSudoIsRefusedInEveryOtherForm(t *testing.T) {
 	c.Path = strings.Replace(c.Path, s.cluster[0], foreign.Text("clusterID"), 1)
 	s.hub.Do(t, c, http.StatusForbidden)
 
-	// With kubectl.
 	for _, args := range [][]string{
 		{"--as", "alice"}, {"--as", "carol"}, {"--as", "alice", "--as-group", group}, {"--as", "carol", "--as-group", "system:masters"},
 		{"--as", "carol", "--as-group", group, "--as-group", "system:masters"}, {"--as", "carol", "--as-group", group, "--as-uid", "1"},
@@ -216,7 +216,7 @@ func TestSudoIsRefusedInEveryOtherForm(t *testing.T) {
 	}
 }
 
-// Sudo is for kubectl: over REST it elevates nothing, in any form.
+// Sudo elevates requests to clusters only. No form of it elevates a REST request.
 func TestSudoElevatesNothingOverREST(t *testing.T) {
 	t.Parallel()
 	s := newSudoScene(t)
@@ -235,11 +235,12 @@ func TestSudoElevatesNothingOverREST(t *testing.T) {
 			require.Equal(t, "carol", a.Text("name"))
 		}
 	}
-	// The positive control: who may, may.
+	// The positive control: an admin may patch the Workspace.
 	s.hub.Do(t, framework.InWorkspace("bob", http.MethodPatch, s.org, s.ws[0], "", `{"displayName":"Dev"}`), http.StatusOK)
 }
 
-// Sudo that is taken is gone with all that it stood on, and what others have stays.
+// The revocation of sudo deletes the user's role and bindings. The sudo of other users
+// stays.
 func TestSudoThatIsTakenIsGone(t *testing.T) {
 	t.Parallel()
 	s := newSudoScene(t)
@@ -276,12 +277,13 @@ func TestSudoThatIsTakenIsGone(t *testing.T) {
 	s.hub.Do(t, s.write("carol", 1, framework.Impersonating("carol", s.group(1))), http.StatusCreated)
 	s.hub.Do(t, framework.InWorkspace("alice", http.MethodDelete, s.org, s.ws[0], "/members/dave", nil), http.StatusNoContent)
 	framework.Eventually(t, framework.Long, func() error {
-		// It is shared, so nobody's removal waits for it.
+		// The removal of a member does not wait for the deletion of the shared binding.
 		return framework.Check(len(held()) == 0, "still %v", held())
 	})
 }
 
-// RBAC is the second wall: who comes to kcp without the hub has no more.
+// RBAC is the second line of defence: a request sent directly to kcp has no more rights
+// than one through the hub.
 func TestKCPItselfLetsSudoBeOneselfOnly(t *testing.T) {
 	t.Parallel()
 	s := newSudoScene(t)

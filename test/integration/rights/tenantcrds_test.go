@@ -20,7 +20,8 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// definition is a CustomResourceDefinition with a status, in a file for kubectl.
+// definition writes a CustomResourceDefinition with a status subresource to a file for
+// kubectl.
 func definition(t *testing.T, plural, group string) (file string) {
 	t.Helper()
 	kind := strings.ToUpper(plural[:1]) + strings.TrimSuffix(plural[1:], "s")
@@ -36,7 +37,7 @@ func definition(t *testing.T, plural, group string) (file string) {
 	return file
 }
 
-// may asks kcp, through a hub, whether a person may do something.
+// may asks kcp through a hub whether a user has a right.
 func may(hub *framework.Hub, as, cluster, verb, resource, subresource, group string) (bool, error) {
 	a, err := hub.Try(call{
 		As: as, Method: http.MethodPost, Path: "/clusters/" + cluster + "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
@@ -59,7 +60,7 @@ var (
 	writing = []string{"create", "update", "patch", "delete", "deletecollection"}
 )
 
-// exactly tells whether a person has just these verbs on a resource.
+// exactly returns nil if a user has these verbs on a resource and no others.
 func exactly(hub *framework.Hub, as, cluster, resource, subresource, group string, verbs ...string) error {
 	for _, verb := range slices.Concat(reading, writing, []string{"*", "escalate", "bind", "impersonate"}) {
 		allowed, err := may(hub, as, cluster, verb, resource, subresource, group)
@@ -73,7 +74,7 @@ func exactly(hub *framework.Hub, as, cluster, resource, subresource, group strin
 	return nil
 }
 
-// covers tells in which of the roles of a Workspace there is a rule on the group.
+// covers returns the roles of a Workspace that have a rule on the group.
 func (p platform) covers(t *testing.T, cluster, group string) (roles []string) {
 	t.Helper()
 	for _, name := range []string{tenancy.ClusterRoleAdmin, tenancy.ClusterRoleMember, tenancy.ClusterRoleViewer} {
@@ -100,8 +101,8 @@ func crdScene(t *testing.T, hub *framework.Hub) (org, cluster string) {
 	return org, made.Text("clusterID")
 }
 
-// rightsFollow waits until everybody has, through every hub, just the rights of
-// their role on a tenant's resource.
+// rightsFollow waits until every user has, through every hub, exactly the rights of their
+// role on a tenant's resource.
 func rightsFollow(t *testing.T, hubs []*framework.Hub, cluster, resource, group string) {
 	t.Helper()
 	for _, hub := range hubs {
@@ -131,7 +132,7 @@ func TestTheRolesFollowTheDefinitionsThatTenantsMake(t *testing.T) {
 		require.NoError(t, exactly(hub, "bob", cluster, "widgets", "", "a.example.com"), "nobody has a right to what is not there")
 	}
 
-	// One by either hub: one of them does not lead.
+	// Each hub gets one definition, because only one of the hubs is the leader.
 	for i, group := range []string{"a.example.com", "b.example.com"} {
 		by, other := hubs[i], hubs[1-i]
 		file := definition(t, "widgets", group)
@@ -150,7 +151,7 @@ func TestTheRolesFollowTheDefinitionsThatTenantsMake(t *testing.T) {
 		}
 		for _, person := range []string{"bob", "carol"} {
 			framework.Eventually(t, framework.Long, func() error {
-				// kcp serves a new definition when it is established.
+				// kcp serves a new resource only after its definition is Established.
 				a, err := other.Try(call{As: person, Method: http.MethodPost, Path: objects, Body: object(person)})
 				if err == nil && a.Code != http.StatusCreated && a.Code != http.StatusConflict {
 					err = fmt.Errorf("%d: %s", a.Code, a.Raw)
@@ -178,13 +179,13 @@ func TestTheRolesFollowTheDefinitionsThatTenantsMake(t *testing.T) {
 		require.Equal(t, http.StatusForbidden, kcp.Straight(t, "erin", cluster, "/apis/"+group+"/v1/widgets"))
 	}
 
-	// What was altered by hand is put right with the tenants' rules in it.
+	// The hub repairs a manually changed role, with the rules on the tenants' resources.
 	_, errOut, err := kcp.Kubectl(t, "", cluster, "patch", "clusterrole", tenancy.ClusterRoleMember, "--type=merge", "-p", `{"rules":[]}`)
 	require.NoError(t, err, errOut)
 	rightsFollow(t, hubs, cluster, "widgets", "a.example.com")
 
-	// Deleted through the other hub, with an object of it still there; the one that
-	// is left stays.
+	// One definition is deleted through the other hub while an object of it exists. The
+	// rules on the other definition stay.
 	_, errOut, err = hubs[1].Kubectl(t, "bob", cluster, "delete", "crd", "widgets.a.example.com")
 	require.NoError(t, err, errOut)
 	for _, hub := range hubs {
@@ -204,7 +205,8 @@ func TestTheRolesFollowTheDefinitionsThatTenantsMake(t *testing.T) {
 	})
 }
 
-// kcp takes definitions in its own groups from a Workspace's admin.
+// kcp accepts definitions in its own API groups from a Workspace admin, so the hub must
+// not add rules for them.
 func TestADefinitionInAnotherOnesGroupGivesNoRight(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot())
@@ -223,7 +225,8 @@ func TestADefinitionInAnotherOnesGroupGivesNoRight(t *testing.T) {
 	}
 	_, errOut, err := hub.Kubectl(t, "bob", cluster, "apply", "-f", definition(t, "widgets", "example.com"))
 	require.NoError(t, err, errOut)
-	// The control: what came last is covered, so all were looked at.
+	// The positive control: the roles cover the last definition, so the hub has seen all of
+	// them.
 	rightsFollow(t, []*framework.Hub{hub}, cluster, "widgets", "example.com")
 	require.NoError(t, exactly(hub, "carol", cluster, "roles", "", "rbac.authorization.k8s.io", reading...))
 	require.NoError(t, exactly(hub, "bob", cluster, "logicalclusters", "", "core.kcp.io", reading...))
@@ -234,8 +237,7 @@ func TestADefinitionInAnotherOnesGroupGivesNoRight(t *testing.T) {
 	}
 }
 
-// O-11: a definition of which no hub was told, because it was made by hand or the
-// hub died before it had noted it, is found by the next leader.
+// O-11: the next leader finds a definition that appears while no hub runs.
 func TestO11_ADefinitionThatNoHubSawIsFoundAtTheStart(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
