@@ -282,8 +282,7 @@ func TestSudoThatIsTakenIsGone(t *testing.T) {
 	})
 }
 
-// RBAC is the second line of defence: a request sent directly to kcp has no more rights
-// than one through the hub.
+// RBAC in kcp enforces the same rules on requests that do not pass through the hub.
 func TestKCPItselfLetsSudoBeOneselfOnly(t *testing.T) {
 	t.Parallel()
 	s := newSudoScene(t)
