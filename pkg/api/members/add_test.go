@@ -37,7 +37,7 @@ func TestAddingMakesAMembershipAndIsReadAtOnce(t *testing.T) {
 	}
 }
 
-// A retry must not duplicate, and must not change by the way what is there.
+// A retry creates no duplicate and does not change the existing Membership.
 func TestAddingWhoIsThereAlreadyIsIdempotentAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -73,8 +73,8 @@ func TestAddingWhoIsThereAlreadyIsIdempotentAndChangesNothing(t *testing.T) {
 	}
 }
 
-// What is answered with 200 must last: a removal or demotion that was decided
-// before would undo it afterwards.
+// The hub must not confirm a Membership that a pending removal or demotion is about to
+// undo.
 func TestAddingWhoIsBeingRemovedOrDemotedIsAConflict(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -152,8 +152,8 @@ func TestAddingRefusesBadBodiesAndNamesTheField(t *testing.T) {
 	}
 }
 
-// O-15: people are named by metadata.name alone, and the name becomes part of an
-// object's, so that what nobody is called must not get there.
+// O-15: only metadata.name identifies a user. The name becomes part of an object's name,
+// so the hub accepts existing users only.
 func TestO15_AddingFindsNobodyByAnythingButTheirName(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -172,7 +172,7 @@ func TestO15_AddingFindsNobodyByAnythingButTheirName(t *testing.T) {
 	}
 	require.Empty(t, f.store.writes)
 
-	// Who waits for approval can be added, and cannot use it yet.
+	// A pending user can be added, but the Membership stays inactive.
 	pending := apitest.Person(apitest.Foreigner)
 	pending.Spec.Registration = v1alpha1.RegistrationPending
 	f.world.PutUser(pending)
@@ -194,14 +194,15 @@ func TestAddingIsAcceptedWhereNobodyWaitsForIt(t *testing.T) {
 		require.Zero(t, f.world.Waits())
 		require.Len(t, f.store.writes, 1)
 
-		// Where there is nothing to wait for it is as without.
+		// Prefer has no effect if there is nothing to wait for.
 		f = newFixture(t)
 		f.join(apitest.Foreigner, call.Workspace, v1alpha1.RoleMember)
 		require.Equal(t, "Ready", call.Do(f.http).Object(t, http.StatusOK)["phase"])
 	}
 }
 
-// It is 202 until what was added counts: in the index, and in kcp.
+// The answer is 202 if the Membership does not take effect in time: in the index, for the
+// controller, or in kcp.
 func TestAddingIsAcceptedWhereItTakesTooLong(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]func(*fixture){

@@ -114,8 +114,8 @@ func TestChangingRefusesBadBodiesAndNamesTheField(t *testing.T) {
 	}
 }
 
-// A name goes into that of an object: what is in a path must not name another
-// Membership than the one of a person in the place that the path names.
+// The user in the path becomes part of an object's name. It must not lead to a Membership
+// outside the Org or Workspace of the path.
 func TestAPathNamesNoOtherMembershipThanOneOfThePlace(t *testing.T) {
 	t.Parallel()
 	for name, user := range map[string]string{
@@ -153,7 +153,7 @@ func TestAPathNamesNoOtherMembershipThanOneOfThePlace(t *testing.T) {
 func TestChangingTellsOfPlacesThatSomebodyIsNotIn(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	// In the Org and not in Dev, and the other way round.
+	// Each user is a member of either the Org or Dev.
 	for place, user := range map[string]string{inDev: apitest.Member, inOrg: apitest.WSAdmin} {
 		for _, body := range []string{`{"role": "admin"}`, `{"role": "member"}`, `{}`} {
 			require.Contains(t, f.patch(apitest.Admin, place, user, body).Refused(t, http.StatusNotFound).Message, user+" is not a member")
@@ -183,7 +183,7 @@ func TestO9_TheLastAdminIsNotDemoted(t *testing.T) {
 	}
 }
 
-// lastAdmins are ways in which the admin of Acme is the only one of it, or not.
+// lastAdmins lists arrangements with and without another admin of Acme.
 var lastAdmins = map[string]struct {
 	arrange func(*fixture)
 	another bool
@@ -212,7 +212,7 @@ func TestO9_WhoIsNoAdminAnyMoreEndsNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.join(apitest.Member, "", v1alpha1.RoleAdmin)
-	// Memory is behind: in kcp Member is none any more.
+	// The cache lags behind: in kcp, Member is not an admin.
 	f.store.held[apitest.Member] = apitest.Membership(apitest.Member, "", v1alpha1.RoleMember)
 	f.patch(apitest.Member, inOrg, apitest.Admin, `{"role": "member"}`).Refused(t, http.StatusForbidden)
 	f.remove(apitest.Member, inOrg, apitest.Mixed+"?cascade=true").Refused(t, http.StatusForbidden)
@@ -220,7 +220,7 @@ func TestO9_WhoIsNoAdminAnyMoreEndsNothing(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, f.leave(apitest.Member, inOrg).Code, "leaving is everybody's")
 }
 
-// A decision is about the Membership as it was: changed meanwhile, it is void.
+// A decision is void if the Membership changes before the decision is carried out.
 func TestADemotionThatWasOvertakenIsAConflict(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -251,7 +251,7 @@ func TestADemotionThatWasOvertakenIsAConflict(t *testing.T) {
 	}
 }
 
-// changedAgain is the Membership of "second" after somebody else changed it.
+// changedAgain returns the Membership of "second" after a concurrent change.
 func changedAgain(role v1alpha1.Role) *v1alpha1.Membership {
 	m := apitest.Membership("second", "", role)
 	m.Generation = 2
@@ -289,7 +289,7 @@ func neverFollowed(f *fixture) {
 	f.handler.Followed = func(string, string, string) bool { return false }
 }
 
-// The store tries again where an answer got lost, and then finds its own work.
+// The store retries after a lost answer and finds its own write.
 func TestALostAnswerToADemotionIsFound(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -300,8 +300,7 @@ func TestALostAnswerToADemotionIsFound(t *testing.T) {
 	require.Equal(t, []string{"decide " + apitest.Acme}, f.store.writes)
 }
 
-// What is answered must last: who is admin already would be demoted a moment after
-// they were told that they stay one.
+// The hub must not confirm a role while a pending decision is about to take it away.
 func TestWhoIsAboutToLoseARoleIsNotToldThatTheyKeepIt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -324,8 +323,7 @@ func TestWhoIsAboutToLoseARoleIsNotToldThatTheyKeepIt(t *testing.T) {
 	}
 }
 
-// Who is a member and is made an admin is another Membership than the one that was to
-// be removed.
+// A promotion changes the Membership, which makes the pending removal void.
 func TestAPromotionIsNotHeldUpByARemovalThatItMakesVoid(t *testing.T) {
 	t.Parallel()
 	f := twoAdmins(t)
@@ -333,7 +331,7 @@ func TestAPromotionIsNotHeldUpByARemovalThatItMakesVoid(t *testing.T) {
 	require.Equal(t, "admin", f.patch(apitest.Admin, inOrg, apitest.Member, `{"role": "admin"}`).Object(t, http.StatusOK)["role"])
 }
 
-// What is at fault in a patch has the name that it has in a POST.
+// PATCH and POST report the same field for the same mistake.
 func TestAPatchOfRolesNamesTheFieldAtFault(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// ways are the two in which a person gets out of a place: by an admin, and by
-// themselves. They are under the same rules.
+// ways lists the two ways to end a Membership: an admin removes the user, or the user
+// leaves. The same rules apply to both.
 var ways = map[string]func(f *fixture, place, user, query string) apitest.Answer{
 	"removed": func(f *fixture, place, user, query string) apitest.Answer {
 		return f.remove(apitest.Admin, place, user+query)
@@ -77,7 +77,7 @@ func TestO9_WhoIsInWorkspacesIsNotRemovedWithoutACascade(t *testing.T) {
 	}
 }
 
-// A value other than true or false, or two values, is refused.
+// The cascade deletes Memberships in Workspaces, so the hub does not guess its value.
 func TestEnd_refusesAnUnclearCascade(t *testing.T) {
 	t.Parallel()
 	for way, end := range ways {
@@ -95,7 +95,8 @@ func TestEnd_refusesAnUnclearCascade(t *testing.T) {
 	}
 }
 
-// Being in a Workspace alone is being in no Org, and the other way round.
+// A Workspace member is not a member of the Org, and an Org member is not a member of its
+// Workspaces.
 func TestNobodyLeavesWhatTheyAreNotIn(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -103,7 +104,7 @@ func TestNobodyLeavesWhatTheyAreNotIn(t *testing.T) {
 	f.leave(apitest.Member, inDev).Refused(t, http.StatusForbidden)
 	f.leave(apitest.Foreigner, inOrg).Refused(t, http.StatusForbidden)
 	f.leave("", inOrg).Refused(t, http.StatusUnauthorized)
-	// An Org admin may enter every Workspace, and is a member of none by that.
+	// An Org admin may enter every Workspace without a Membership in it.
 	require.Contains(t, f.leave(apitest.Admin, inDev).Refused(t, http.StatusNotFound).Message, "alice is not a member")
 	f.remove(apitest.Admin, inOrg, apitest.WSMember+"?cascade=true").Refused(t, http.StatusNotFound)
 	f.remove(apitest.Admin, inDev, apitest.Member).Refused(t, http.StatusNotFound)
@@ -173,8 +174,8 @@ func TestARemovalIsAcceptedWhereItTakesTooLong(t *testing.T) {
 	}
 }
 
-// The store tries again where an answer got lost, and then finds that nobody is
-// there any more: the removal was its own.
+// The store retries after a lost answer and finds the Membership gone. The hub recognizes
+// its own removal.
 func TestALostAnswerToARemovalIsFound(t *testing.T) {
 	t.Parallel()
 	for way, end := range ways {
@@ -183,7 +184,7 @@ func TestALostAnswerToARemovalIsFound(t *testing.T) {
 			f.store.lost = true
 			require.Equal(t, http.StatusNoContent, end(f, inOrg, apitest.Member, query).Code, way)
 			require.Equal(t, []string{"decide " + apitest.Acme}, f.store.writes)
-			// The second request finds nobody, and says so.
+			// A second request answers 404, because the first one succeeded.
 			f.remove(apitest.Admin, inOrg, apitest.Member).Refused(t, http.StatusNotFound)
 		}
 	}
@@ -195,7 +196,7 @@ func TestARemovalThatIsRepeatedIsTheSameOne(t *testing.T) {
 	pending := v1alpha1.MembershipChange{User: apitest.Member, UID: "uid of bob", Generation: 1}
 	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Spec.MembershipChanges = []v1alpha1.MembershipChange{pending} })
 	f.store.carryOut(pending)
-	// kcp has it still when it is asked.
+	// kcp still has the Membership when the handler reads it.
 	f.store.held[apitest.Member] = apitest.Membership(apitest.Member, "", v1alpha1.RoleMember)
 	f.store.settled()
 	require.Equal(t, http.StatusNoContent, f.remove(apitest.Admin, inOrg, apitest.Member).Code)
@@ -218,7 +219,7 @@ func TestARemovalThatWasOvertakenIsAConflict(t *testing.T) {
 	}
 }
 
-// Who is added again while they are being removed is another Membership.
+// A user added again during the removal has a new Membership, so the removal is complete.
 func TestARemovalIsDoneWhereThePersonWasAddedAgain(t *testing.T) {
 	t.Parallel()
 	for place, user := range map[string]string{inOrg: apitest.Member, inDev: apitest.WSMember} {

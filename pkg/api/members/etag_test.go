@@ -11,7 +11,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// conditional makes a request on a condition.
+// conditional sends a request with a precondition.
 func (f *fixture) conditional(as, method, place, body string, header http.Header) apitest.Answer {
 	call := apitest.Call{As: as, Method: method, Path: place, Org: apitest.Acme, Body: body, Header: header}
 	if len(place) > len(inDev) {
@@ -20,7 +20,7 @@ func (f *fixture) conditional(as, method, place, body string, header http.Header
 	return call.Do(f.http)
 }
 
-// version lets kcp have a Membership in another version than memory.
+// version gives a Membership in kcp another version than the cache has.
 func (f *fixture) version(name, version string) {
 	m := f.store.held[name].DeepCopy()
 	m.ResourceVersion = version
@@ -78,7 +78,7 @@ func TestAConditionIsJudgedAlsoWhereNothingIsToBeDone(t *testing.T) {
 	}
 }
 
-// twoAdmins is Acme with an admin who can be demoted.
+// twoAdmins adds a second admin to Acme, so that one of them can be demoted.
 func twoAdmins(t *testing.T) *fixture {
 	f := newFixture(t)
 	f.world.PutUser(apitest.Person("second"))
@@ -86,8 +86,7 @@ func twoAdmins(t *testing.T) *fixture {
 	return f
 }
 
-// pending is a decision about somebody's Membership, as it is in memory, that nobody
-// has carried out yet.
+// pending adds a decision about the user's current Membership, without carrying it out.
 func (f *fixture) pending(user string, role v1alpha1.Role) {
 	m := f.store.held[user]
 	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) {
@@ -95,8 +94,8 @@ func (f *fixture) pending(user string, role v1alpha1.Role) {
 	})
 }
 
-// Of two demotions of what was read, one is somebody else's by the time of the other,
-// though nobody has carried it out yet. Without a condition they are the same.
+// A pending decision by another request fails the precondition, although the Membership
+// still has the version that the caller read.
 func TestOfTwoEndingsOfWhatWasReadOneIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, second := range map[string]struct{ method, body string }{
@@ -114,8 +113,8 @@ func TestOfTwoEndingsOfWhatWasReadOneIsRefused(t *testing.T) {
 	}
 }
 
-// The answer to a decision got lost, and it is carried out already: the Membership is
-// not what was read any more because of this very request.
+// The answer to a decision gets lost after it is carried out. The Membership has a new
+// version because of this request itself, so the precondition must not fail.
 func TestALostAnswerIsNoFailedPrecondition(t *testing.T) {
 	t.Parallel()
 	f := twoAdmins(t)
@@ -126,7 +125,7 @@ func TestALostAnswerIsNoFailedPrecondition(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, f.conditional(apitest.Admin, http.MethodDelete, inOrg+"/members/second", "", apitest.IfMatch(`"42"`)).Code)
 }
 
-// Somebody changed the Membership when its end was decided and not carried out.
+// A concurrent change of the Membership makes the pending decision void.
 func TestAnEndingThatBecameVoidIsAFailedPrecondition(t *testing.T) {
 	t.Parallel()
 	for method, body := range map[string]string{http.MethodPatch: `{"role": "member"}`, http.MethodDelete: ""} {

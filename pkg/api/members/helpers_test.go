@@ -26,22 +26,21 @@ const (
 	inDev = inOrg + "/workspaces/" + apitest.Dev
 )
 
-// store is Acme in kcp. The world follows what is written while somebody waits.
+// store is the fake of Acme in kcp. The world applies writes while a handler waits.
 type store struct {
 	t     testing.TB
 	world *apitest.World
 	held  map[string]*v1alpha1.Membership
-	// failure is what every write ends with where it is not nil.
+	// failure, if not nil, is the error of every write.
 	failure error
-	// decided is called in place of carrying a change out, where it is not nil; lost
-	// means that the answers to decisions get lost.
+	// decided, if not nil, replaces carrying a change out. lost makes the answer to the
+	// next decision get lost.
 	decided func(v1alpha1.MembershipChange)
 	lost    bool
-	// unindexed and unsettled mean that the index, or the controller, never sees
-	// what is written.
+	// unindexed hides writes from the index, unsettled from the controller.
 	unindexed, unsettled bool
-	// deleted is called after a deletion in a Workspace, where it is not nil; unseen
-	// means that memory never learns of one.
+	// deleted, if not nil, is called after a deletion in a Workspace. unseen hides such
+	// a deletion from the cache.
 	deleted func()
 	unseen  bool
 	writes  []string
@@ -68,7 +67,7 @@ func (s *store) CreateMembership(_ context.Context, cluster string, m *v1alpha1.
 	return made, true, nil
 }
 
-// show lets the world see a Membership, and then its controller.
+// show puts a Membership into the cache, and then has the controller observe it.
 func (s *store) show(m *v1alpha1.Membership) {
 	s.held[m.Name] = m
 	settled := m.DeepCopy()
@@ -148,7 +147,8 @@ func (s *store) AmendOrganization(ctx context.Context, held *v1alpha1.Organizati
 	return s.amend(ctx, held, change, match, false)
 }
 
-// amend judges nothing where an answer was lost and nothing is left to do.
+// amend skips the precondition if an answer got lost and nothing is left to do: the
+// write of the first attempt has changed the version itself.
 func (s *store) amend(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error, lost bool) (*v1alpha1.Organization, error) {
 	spec, err := change(ctx, held)
 	if err == nil && (spec != nil || !lost) {
@@ -192,7 +192,7 @@ func (s *store) carryOut(c v1alpha1.MembershipChange) {
 	}
 }
 
-// settled lets the world see that no change is open any more.
+// settled removes the pending changes from the Org in the cache.
 func (s *store) settled() {
 	s.world.Later(func(w *apitest.World) {
 		w.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Spec.MembershipChanges = nil })
@@ -219,27 +219,27 @@ func newFixture(t testing.TB) *fixture {
 	return f
 }
 
-// reread takes what was put into the world into kcp.
+// reread copies the Memberships of the world to the store.
 func (f *fixture) reread() {
 	for _, m := range f.world.MembershipsIn("acmecluster") {
 		f.store.held[m.Name] = m
 	}
 }
 
-// join makes somebody a member, in memory and in kcp.
+// join makes a user a member, in the cache and in kcp.
 func (f *fixture) join(user, workspace string, role v1alpha1.Role) {
 	f.world.Join(user, apitest.Acme, workspace, role)
 	f.reread()
 }
 
-// register gives Member another registration than that of the standing world.
+// register sets the registration of Member.
 func (f *fixture) register(as v1alpha1.Registration) {
 	u := apitest.Person(apitest.Member)
 	u.Spec.Registration = as
 	f.world.PutUser(u)
 }
 
-// do makes a request with the headers that its path asks for.
+// do sends a request with the tenant headers for its path.
 func (f *fixture) do(as, method, path, body string) apitest.Answer {
 	call := apitest.Call{As: as, Method: method, Path: path, Body: body}
 	if rest, ok := strings.CutPrefix(path, "/api/orgs/"); ok {
@@ -267,7 +267,7 @@ func (f *fixture) leave(as, place string) apitest.Answer {
 	return f.do(as, http.MethodDelete, place+"/memberships/me", "")
 }
 
-// refusedCauses checks that the answer is a 409 and returns its causes.
+// refusedCauses requires a 409 and returns its causes.
 func refusedCauses(t testing.TB, a apitest.Answer) []metav1.StatusCause {
 	t.Helper()
 	status := a.Refused(t, http.StatusConflict)
@@ -275,5 +275,5 @@ func refusedCauses(t testing.TB, a apitest.Answer) []metav1.StatusCause {
 	return status.Details.Causes
 }
 
-// impatient makes nobody wait longer than until the world has nothing new.
+// impatient makes requests time out as soon as the world has no more changes.
 func (f *fixture) impatient() { f.handler.FollowTimeout = time.Millisecond }

@@ -36,7 +36,7 @@ func TestWhoRepeatsAnIdempotencyKeyGetsWhatTheFirstMade(t *testing.T) {
 	}
 }
 
-// Memory of another replica may not have it yet; kcp has.
+// The cache of another replica may lag behind kcp, so the hub also asks kcp.
 func TestARepeatedKeyIsKnownFromWhatKCPHolds(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -49,7 +49,7 @@ func TestARepeatedKeyIsKnownFromWhatKCPHolds(t *testing.T) {
 	require.Equal(t, "admin", f.keyed(apitest.Admin, inOrg, "k", addFrank).Object(t, http.StatusOK)["role"])
 }
 
-// A key counts for the caller and the place that it was used by and in.
+// A key is valid for one caller and one Org or Workspace.
 func TestAKeyOfSomebodyElseOrOfAnotherPlaceFindsNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

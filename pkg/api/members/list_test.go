@@ -40,7 +40,7 @@ func TestMembersAreAnsweredWithExactlyTheirFields(t *testing.T) {
 	require.Empty(t, f.store.writes)
 }
 
-// withRights is a Membership in Dev that its controller has seen.
+// withRights returns a Membership in Dev that the controller has observed.
 func withRights(user string, role v1alpha1.Role, sudo bool, roles ...string) *v1alpha1.Membership {
 	m := apitest.Membership(user, apitest.Dev, role)
 	m.Spec.Sudo = sudo
@@ -70,7 +70,7 @@ func TestAnEmptyWorkspaceHasAnEmptyList(t *testing.T) {
 	require.JSONEq(t, `{"continue": "", "items": []}`, answer.Body)
 }
 
-// everybody is who there is in the standing world.
+// everybody lists the users of apitest.NewWorld.
 var everybody = []string{apitest.Admin, apitest.Member, apitest.WSAdmin, apitest.WSMember, apitest.Mixed, apitest.Foreigner, apitest.Operator}
 
 func TestWhoMayReadMembers(t *testing.T) {
@@ -92,8 +92,8 @@ func TestWhoMayReadMembers(t *testing.T) {
 	}
 }
 
-// What an Org and a Workspace are asked for is the role in it, whatever role the
-// caller has elsewhere (O-15).
+// Only the caller's role in the Org or Workspace itself counts, not a role elsewhere
+// (O-15).
 func TestO15_WhoMayWriteMembers(t *testing.T) {
 	t.Parallel()
 	for place, admins := range map[string][]string{
