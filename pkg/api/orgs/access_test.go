@@ -9,7 +9,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
 )
 
-// kcp refuses those whose default access ended before the answer goes out.
+// The answer waits until the bindings in kcp match the new defaultAccess.
 func TestDefaultAccessIsAnsweredWhenTheBindingsHaveFollowed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

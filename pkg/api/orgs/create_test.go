@@ -45,7 +45,7 @@ func TestCreateWritesTheWholePlanOnceAndWaitsUntilItsCreatorSeesIt(t *testing.T)
 		DefaultAccess: v1alpha1.DefaultAccessNone,
 	}, written.Spec)
 
-	// Reads after the write see it.
+	// Reads after the answer return the new Org.
 	require.Equal(t, []string{made}, f.get(apitest.Operator, "/api/orgs").Items(t, "uuid"))
 }
 
@@ -118,7 +118,7 @@ func TestO5_OneMoreOrgThanTheQuotaIsRefused(t *testing.T) {
 			f.world.PutUser(u)
 		}
 	}
-	// Alice has created one Org, Acme.
+	// Alice has created one Org: Acme.
 	for name, c := range map[string]struct {
 		quota   int
 		arrange func(*fixture)
@@ -214,8 +214,8 @@ func TestCreateTellsWhenKCPIsDown(t *testing.T) {
 	require.Zero(t, f.world.Waits())
 }
 
-// requireReadable reads an accepted Org as its creator, who finds it in the list, too.
-// Nobody else does.
+// requireReadable requires that the creator reads an accepted Org and finds it in the
+// list. Other users do not.
 func (f *fixture) requireReadable(t *testing.T, accepted map[string]any) {
 	t.Helper()
 	read := func(as, path string) apitest.Answer {
@@ -230,7 +230,7 @@ func (f *fixture) requireReadable(t *testing.T, accepted map[string]any) {
 	}
 }
 
-// TestRead_aRemovedCreatorReadsNothing has its positive control in requireReadable.
+// requireReadable is the positive control.
 func TestRead_aRemovedCreatorReadsNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -240,7 +240,7 @@ func TestRead_aRemovedCreatorReadsNothing(t *testing.T) {
 	read := apitest.Call{As: apitest.Admin, Method: http.MethodGet, Path: "/api/orgs/" + made, Org: made}
 	read.Do(f.http).Refused(t, http.StatusForbidden)
 	require.NotContains(t, f.get(apitest.Admin, "/api/orgs").Items(t, "uuid"), made)
-	// The same name is another person later on.
+	// A later User of the same name is another person.
 	f.world.Leave(apitest.Foreigner, made, "")
 	u := apitest.Person(apitest.Admin)
 	u.CreationTimestamp.Time = u.CreationTimestamp.Add(time.Hour)

@@ -46,7 +46,7 @@ func TestAPatchOfNothingKeepsItsCondition(t *testing.T) {
 	call.Do(f.http).Object(t, http.StatusOK)
 }
 
-// Who may not do it learns nothing of the object.
+// A precondition must not reveal an object's version to an unauthorized caller.
 func TestAConditionIsJudgedAfterTheRight(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -16,24 +16,24 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// made is the UUID of the Org that a test creates.
+// made is the UUID of every Org that a test creates.
 const made = "33333333-3333-4333-8333-333333333333"
 
-// store counts the writes and does what its fields say.
+// store counts writes and calls its fields for them.
 type store struct {
-	// claimed puts a User with a claim into the view.
+	// claimed puts a User with a claim into the cache.
 	claimed func(u *v1alpha1.User)
 	create  func(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Organization, error)
 	patch   func(ctx context.Context, uuid string, patch any) (*v1alpha1.Organization, error)
 	mark    func(held *v1alpha1.Organization, status map[string]any) (*v1alpha1.Organization, error)
-	// held is what kcp has where memory is behind it; nil where it is not.
+	// held, if not nil, returns the state in kcp where the cache lags behind.
 	held func(*v1alpha1.Organization) *v1alpha1.Organization
-	// version is what kcp has of what is changed, whatever memory has.
+	// version is the object's resource version in kcp. The cache may have another one.
 	version string
 	writes  int
 }
 
-// AmendUser takes a claim and makes at once what it asks for.
+// AmendUser stores a claim and creates the claimed Org without a controller.
 func (s *store) AmendUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error) {
 	spec, err := change(ctx, held)
 	if err != nil || spec == nil {
@@ -56,7 +56,6 @@ func (s *store) PatchOrganization(ctx context.Context, uuid string, patch any, m
 	return s.patch(ctx, uuid, patch)
 }
 
-// MarkOrganization changes the status at once and lets the view follow later.
 func (s *store) MarkOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error) {
 	if s.held != nil {
 		held = s.held(held)
@@ -77,14 +76,14 @@ type fixture struct {
 	store   *store
 	handler *orgs.Handler
 	http    http.Handler
-	// unbound says that rights in kcp are not as they should be.
+	// unbound means that bindings in kcp are outdated.
 	unbound bool
-	// behind is what happens last behind a patch; nil for nothing.
+	// behind, if not nil, is the world's last change after a patch.
 	behind func(*apitest.World)
 }
 
-// newFixture is a hub on which what is created is Ready after two changes of the
-// views, and what is patched is followed by two.
+// newFixture returns a hub with a simulated controller: a new Org becomes Ready in steps.
+// After a patch, the cache follows first, and then the index.
 func newFixture(t testing.TB, options ...func(*orgs.Handler)) *fixture {
 	f := &fixture{world: apitest.NewWorld(), store: &store{version: apitest.FirstVersion}}
 	f.store.claimed = f.world.PutUser

@@ -26,8 +26,8 @@ func (f *fixture) undelete(as string) apitest.Answer {
 	return apitest.Call{As: as, Method: http.MethodPost, Path: acmePath + "/undelete", Org: apitest.Acme}.Do(f.http)
 }
 
-// marking lets the store mark Acme. The view follows first, then its controller, and
-// the index at last.
+// marking lets the store patch Acme. First the cache follows, then the controller, and
+// then the index.
 func marking(t testing.TB, f *fixture) {
 	f.store.mark = func(held *v1alpha1.Organization, status map[string]any) (*v1alpha1.Organization, error) {
 		o := apitest.MergePatched(t, held, map[string]any{"status": status})
@@ -53,7 +53,7 @@ func TestO13_AnOrgIsDeletedAndComesBack(t *testing.T) {
 	require.Equal(t, "admin", o["role"])
 	require.Zero(t, f.world.StillToCome(), "it waited until it is hidden and frozen")
 
-	// It is 404 for everything but its undelete, and in no list.
+	// A deleted Org answers 404 to everything but its undelete, and no list has it.
 	f.get(apitest.Admin, acmePath).Refused(t, http.StatusNotFound)
 	f.patch(apitest.Admin, `{"displayName": "New"}`).Refused(t, http.StatusNotFound)
 	f.remove(apitest.Admin).Refused(t, http.StatusNotFound)
@@ -95,12 +95,13 @@ func TestDelete_ofAPersonalOrgIsForItsOwner(t *testing.T) {
 	f.remove(apitest.Admin).Object(t, http.StatusOK)
 	require.Contains(t, f.undelete(apitest.Member).Refused(t, http.StatusForbidden).Message, "owner")
 	f.undelete(apitest.Admin).Object(t, http.StatusOK)
-	// What is shared any admin may delete.
+	// Any admin may delete an Org that is not personal.
 	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Spec.Personal = false })
 	f.remove(apitest.Member).Object(t, http.StatusOK)
 }
 
-// TestDelete_ofAPersonalOrgThatItsOwnerLeft keeps its last admin from being stuck in it.
+// Another admin may delete a personal Org after its owner has left. Otherwise the last
+// admin could neither delete the Org nor leave it.
 func TestDelete_ofAPersonalOrgThatItsOwnerLeft(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -126,7 +127,8 @@ func TestADeletedOrgOfOthersIsAsForeignAsOneThatIsMissing(t *testing.T) {
 	apitest.Call{As: apitest.Admin, Method: http.MethodPost, Path: acmePath + "/undelete"}.Do(f.http).RefusedField(t, "header:X-Kedge-Org")
 }
 
-// A repetition must not begin a new grace: memory may be behind when it comes.
+// A repeated deletion does not restart the grace period, even if the cache does not have
+// the first deletion.
 func TestO13_AskingTwiceIsAskingOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -155,8 +157,8 @@ func TestO13_AskingTwiceIsAskingOnce(t *testing.T) {
 	require.Zero(t, f.store.writes)
 }
 
-// It can be undone as long as nothing was removed: the controller's removal, and no
-// clock of a handler's, is what ends the grace.
+// A deletion can be undone until the controller removes the object. The handler does not
+// compare the clock with the end of the grace period.
 func TestO13_AnOrgIsUndeletedUpToTheLastSecondAndNotAfterIt(t *testing.T) {
 	t.Parallel()
 	clock := clocktesting.NewFakePassiveClock(apitest.Epoch().Time)
@@ -192,8 +194,8 @@ func TestAFailedDeletionIsAnsweredAndNotWaitedFor(t *testing.T) {
 	require.Zero(t, f.world.Waits())
 }
 
-// Where the caller went away, and where the index is never right: the write stands,
-// and the answer tells of it.
+// The write succeeds although the client disconnects and the index never follows. The
+// answer reports the write.
 func TestADeletionGoesThroughWhenTheClientGoesAway(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -208,8 +210,8 @@ func TestADeletionGoesThroughWhenTheClientGoesAway(t *testing.T) {
 	require.Equal(t, tenancy.Org{Organization: apitest.Organization(apitest.Acme, "Acme", apitest.Admin), ClusterID: "acmecluster"}, org, "the view's own object is left as it was")
 }
 
-// Who has no row in the index any more, as after leaving at the same time, does not
-// hold the answer up.
+// A caller may lose the row in the index by leaving at the same time. The answer must not
+// wait for that row.
 func TestADeletionDoesNotWaitForARowThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

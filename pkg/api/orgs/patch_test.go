@@ -15,7 +15,7 @@ import (
 
 type patchFunc func(context.Context, string, any) (*v1alpha1.Organization, error)
 
-// patchThen lets the store answer with more changes than were asked for.
+// patchThen simulates a concurrent change: the store's answer contains it.
 func patchThen(patch patchFunc, change func(*v1alpha1.Organization)) patchFunc {
 	return func(ctx context.Context, uuid string, p any) (*v1alpha1.Organization, error) {
 		o, err := patch(ctx, uuid, p)
@@ -26,7 +26,7 @@ func patchThen(patch patchFunc, change func(*v1alpha1.Organization)) patchFunc {
 	}
 }
 
-// recorded keeps the patch that reaches the store.
+// recorded returns a pointer to the last patch that reaches the store.
 func recorded(f *fixture) *any {
 	var seen any
 	patch := f.store.patch
@@ -199,8 +199,7 @@ func TestPatchHidesWhatIsBehindAFailure(t *testing.T) {
 	require.NotContains(t, answer.Body, "canceled")
 }
 
-// FuzzPatch checks that whatever is sent, no more reaches the store than the
-// fields that may be changed.
+// FuzzPatch checks for any body that only the mutable fields reach the store.
 func FuzzPatch(f *testing.F) {
 	for _, seed := range []string{
 		`{"displayName": "New"}`, `{"billing": {"labels": {"a": null}}}`, `{"billing": null, "defaultAccess": "view"}`,

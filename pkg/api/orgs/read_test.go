@@ -12,7 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
 )
 
-// acme is the whole answer for Acme: a field more or less breaks the contract.
+// acme is the complete answer for Acme. One field more or less breaks the API's contract.
 const acme = `{
 	"uuid": "11111111-1111-4111-8111-111111111111", "displayName": "Acme", "personal": false, "role": "admin",
 	"workspacePath": "root:kedge:orgs:11111111-1111-4111-8111-111111111111",
@@ -69,9 +69,9 @@ func TestOrgsListsTheCallersOrgsAndNobodyElses(t *testing.T) {
 		apitest.Admin:     {apitest.Acme},
 		apitest.Member:    {apitest.Acme},
 		apitest.Foreigner: {apitest.Globex},
-		// Being in a Workspace is not being in its Org (O-15).
+		// A Workspace member is not a member of the Org (O-15).
 		apitest.WSAdmin: {},
-		// A platform admin has no Orgs by being one.
+		// A platform admin is not a member of any Org.
 		apitest.Operator: {},
 	} {
 		require.Equal(t, want, f.get(user, "/api/orgs").Items(t, "uuid"), user)
@@ -129,7 +129,7 @@ func TestOrgIsForItsMembersAlone(t *testing.T) {
 func TestOrgShowsWhenItWillBePurged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	// The store answers with what was soft-deleted between the check and the write.
+	// The Org is soft-deleted between the check and the write.
 	at := apitest.Epoch()
 	patched := f.store.patch
 	f.store.patch = patchThen(patched, func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = &at })
