@@ -16,23 +16,23 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// made is the UUID of the Workspace that a test creates.
+// made is the UUID of every Workspace that a test creates.
 const made = "eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee"
 
 type store struct {
-	// claimed puts the claims of an Org into the view.
+	// claimed puts the claims of an Org into the cache.
 	claimed func(org string, claims []v1alpha1.Claim)
 	create  func(ctx context.Context, org string, w tenancy.Workspace) (tenancy.Workspace, error)
 	patch   func(ctx context.Context, orgCluster, org, workspace string, patch any) (tenancy.Workspace, error)
 	mark    func(held tenancy.Workspace, annotations map[string]any) (tenancy.Workspace, error)
-	// held is what kcp has where memory is behind it; nil where it is not.
+	// held, if not nil, returns the state in kcp where the cache lags behind.
 	held func(tenancy.Workspace) tenancy.Workspace
-	// version is what kcp has of what is changed, whatever memory has.
+	// version is the object's resource version in kcp. The cache may have another one.
 	version string
 	writes  int
 }
 
-// AmendOrganization takes a claim and makes at once what it asks for.
+// AmendOrganization stores a claim and creates the claimed Workspace without a controller.
 func (s *store) AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), _ func(version string) error) (*v1alpha1.Organization, error) {
 	spec, err := change(ctx, held)
 	if err != nil || spec == nil {
@@ -53,7 +53,6 @@ func (s *store) PatchWorkspace(ctx context.Context, orgCluster, org, workspace s
 	return s.patch(ctx, orgCluster, org, workspace, patch)
 }
 
-// MarkWorkspace changes the annotations of what the view has.
 func (s *store) MarkWorkspace(_ context.Context, _ string, w tenancy.Workspace, change func(tenancy.Workspace) (map[string]any, error), match func(version string) error) (tenancy.Workspace, error) {
 	if s.held != nil {
 		w = s.held(w)
@@ -75,8 +74,8 @@ type fixture struct {
 	http  http.Handler
 }
 
-// newFixture is a hub on which what is created becomes Ready in steps, and what
-// is patched is followed by the view first and by the index then.
+// newFixture returns a hub with a simulated controller: a new Workspace becomes Ready in
+// steps. After a patch, the cache follows first, and then the index.
 func newFixture(t testing.TB, options ...func(*workspaces.Handler)) *fixture {
 	f := &fixture{world: apitest.NewWorld(), store: &store{version: apitest.FirstVersion}}
 	f.store.claimed = func(org string, claims []v1alpha1.Claim) {
@@ -120,7 +119,7 @@ func newFixture(t testing.TB, options ...func(*workspaces.Handler)) *fixture {
 	return f
 }
 
-// renamed is the display name in the one patch that may reach the store.
+// renamed returns the display name of a patch. No other field may reach the store.
 func renamed(t testing.TB, patch any) string {
 	t.Helper()
 	p, ok := patch.(map[string]any)
@@ -159,7 +158,7 @@ func (f *fixture) patch(as, body string) apitest.Answer {
 	return apitest.Call{As: as, Method: http.MethodPatch, Path: path(apitest.Dev), Org: apitest.Acme, Workspace: apitest.Dev, Body: body}.Do(f.http)
 }
 
-// show lets the members of Acme look into its Workspaces.
+// show gives the members of Acme read access to its Workspaces.
 func show(f *fixture) {
 	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Spec.DefaultAccess = v1alpha1.DefaultAccessView })
 }

@@ -24,8 +24,8 @@ func (f *fixture) undelete(as string) apitest.Answer {
 	return apitest.Call{As: as, Method: http.MethodPost, Path: path(apitest.Dev, "undelete"), Org: apitest.Acme, Workspace: apitest.Dev}.Do(f.http)
 }
 
-// marked is the Workspace with the annotation that was set, which must be the only
-// one.
+// marked applies the patched annotation to the Workspace. A deletion may patch no other
+// annotation.
 func marked(t testing.TB, ws tenancy.Workspace, annotations map[string]any) tenancy.Workspace {
 	t.Helper()
 	require.Len(t, annotations, 1)
@@ -40,8 +40,8 @@ func marked(t testing.TB, ws tenancy.Workspace, annotations map[string]any) tena
 	return ws
 }
 
-// marking lets the store mark Dev. The view follows first, then its controller, and
-// the index at last.
+// marking lets the store patch Dev. First the cache follows, then the controller, and
+// then the index.
 func marking(t testing.TB, f *fixture) {
 	f.store.mark = func(held tenancy.Workspace, annotations map[string]any) (tenancy.Workspace, error) {
 		ws := marked(t, held, annotations)
@@ -69,7 +69,7 @@ func TestO13_AWorkspaceIsDeletedAndComesBack(t *testing.T) {
 			require.Zero(t, f.world.StillToCome(), "it waited until it is hidden and frozen")
 		}
 
-		// It is 404 for everything but its undelete, and in no list.
+		// A deleted Workspace answers 404 to everything but its undelete, and no list has it.
 		f.get(as, apitest.Dev).Refused(t, http.StatusNotFound)
 		f.patch(as, `{"displayName": "New"}`).Refused(t, http.StatusNotFound)
 		f.remove(as).Refused(t, http.StatusNotFound)
@@ -102,7 +102,7 @@ func TestO13_OnlyAdminsDeleteAWorkspaceOrBringItBack(t *testing.T) {
 	f.undelete(apitest.Mixed).Object(t, http.StatusOK)
 }
 
-// While the Org is deleted nothing below it can be brought back, or deleted.
+// The Workspaces of a deleted Org can be neither deleted nor undeleted.
 func TestO13_AWorkspaceOfADeletedOrgIsNotFound(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -128,7 +128,8 @@ func TestADeletedWorkspaceOfOthersIsAsForeignAsOneThatIsMissing(t *testing.T) {
 	apitest.Call{As: apitest.Admin, Method: http.MethodPost, Path: path(apitest.Dev, "undelete"), Org: apitest.Acme}.Do(f.http).RefusedField(t, "header:X-Kedge-Workspace")
 }
 
-// A repetition must not begin a new grace: memory may be behind when it comes.
+// A repeated deletion does not restart the grace period, even if the cache does not have
+// the first deletion.
 func TestO13_AskingTwiceIsAskingOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -154,8 +155,8 @@ func TestO13_AskingTwiceIsAskingOnce(t *testing.T) {
 	require.Zero(t, f.store.writes)
 }
 
-// It can be undone as long as nothing was removed: the controller's removal, and no
-// clock of a handler's, is what ends the grace.
+// A deletion can be undone until the controller removes the object. The handler does not
+// compare the clock with the end of the grace period.
 func TestO13_AWorkspaceIsUndeletedUpToTheLastSecondAndNotAfterIt(t *testing.T) {
 	t.Parallel()
 	clock := clocktesting.NewFakePassiveClock(apitest.Epoch().Time)

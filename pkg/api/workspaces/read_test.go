@@ -11,7 +11,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
 )
 
-// dev is the whole answer for Dev: a field more or less breaks the contract.
+// dev is the complete answer for Dev. One field more or less breaks the API's contract.
 const dev = `{
 	"uuid": "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa", "orgUUID": "11111111-1111-4111-8111-111111111111",
 	"displayName": "Development", "role": "admin",
@@ -180,7 +180,7 @@ func TestO2_TheTenantHeadersAreRequired(t *testing.T) {
 func TestWorkspaceShowsWhenItWillBePurged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	// The store answers with what was soft-deleted between the check and the write.
+	// The Workspace is soft-deleted between the check and the write.
 	patch, at := f.store.patch, apitest.Epoch()
 	f.store.patch = deletedAt(patch, at)
 	o := f.patch(apitest.Admin, `{"displayName": "New"}`).Object(t, http.StatusOK)

@@ -49,7 +49,7 @@ func TestCreateWritesOnceIntoTheOrgAndWaitsUntilItsCreatorCanEnter(t *testing.T)
 	require.Zero(t, f.world.StillToCome(), "it waited for Ready and for the index")
 	require.Equal(t, 1, f.store.writes)
 
-	// Reads after the write see it.
+	// Reads after the answer return the new Workspace.
 	require.Equal(t, []string{made}, f.list(apitest.Member, "").Items(t, "uuid"))
 	require.JSONEq(t, answer.Body, f.get(apitest.Member, made).Body)
 }
@@ -112,7 +112,7 @@ func TestO7_WorkspaceCreationSaysWhoMayCreateWorkspaces(t *testing.T) {
 		{apitest.Admin, v1alpha1.WhoAdmin, true},
 		{apitest.Member, v1alpha1.WhoMembers, true},
 		{apitest.Member, v1alpha1.WhoAdmin, false},
-		// O-15: to be admin of a Workspace gives no right in the Org.
+		// O-15: a Workspace admin has no additional right in the Org.
 		{apitest.Mixed, v1alpha1.WhoMembers, true},
 		{apitest.Mixed, v1alpha1.WhoAdmin, false},
 		{apitest.WSAdmin, v1alpha1.WhoMembers, false},
@@ -150,7 +150,7 @@ func TestO15_ToBeInAWorkspaceIsNotToBeInItsOrg(t *testing.T) {
 
 func TestO6_OneMoreWorkspaceThanTheQuotaIsRefused(t *testing.T) {
 	t.Parallel()
-	// Acme has three, of which one is soft-deleted.
+	// Acme has three Workspaces. One of them is soft-deleted.
 	for name, c := range map[string]struct {
 		quota   int
 		own     int32
@@ -258,7 +258,7 @@ func TestO15_AWorkspaceIsChangedByItsAdminsAndThoseOfItsOrg(t *testing.T) {
 			f.world.Join(user, org, workspace, v1alpha1.RoleAdmin)
 			return ws, nil
 		}
-		// Whom the Org lets look may look, and no more.
+		// defaultAccess gives Org members read access only.
 		show(f)
 		answer := f.patch(user, `{"displayName": "Mine"}`)
 		if allowed {
@@ -319,8 +319,8 @@ func TestAFailedWriteIsAnsweredAndNotWaitedFor(t *testing.T) {
 	require.Zero(t, f.world.Waits())
 }
 
-// requireReadable reads an accepted Workspace as its creator, who finds it in the list,
-// too. Other members of the Org do not.
+// requireReadable requires that the creator reads an accepted Workspace and finds it in
+// the list. Other members of the Org do not.
 func (f *fixture) requireReadable(t *testing.T, accepted map[string]any) {
 	t.Helper()
 	read := apitest.Call{As: apitest.Admin, Method: http.MethodGet, Path: path(made), Org: apitest.Acme, Workspace: made}
@@ -333,7 +333,8 @@ func (f *fixture) requireReadable(t *testing.T, accepted map[string]any) {
 	require.NotContains(t, f.list(apitest.Member, "").Items(t, "uuid"), made)
 }
 
-// TestRead_aMemberReadsTheWorkspaceTheyCreate ends with the creator being removed.
+// The creator may read the Workspace before the index has the creator's Membership, but
+// not after its removal.
 func TestRead_aMemberReadsTheWorkspaceTheyCreate(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
