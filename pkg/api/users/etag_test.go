@@ -45,7 +45,7 @@ func TestAPersonIsChangedOnlyAsTheyWereRead(t *testing.T) {
 	}
 }
 
-// A patch of nothing is asked of kcp all the same, where it has a condition.
+// An empty patch changes nothing, but its precondition is still checked.
 func TestAPatchOfNothingKeepsItsCondition(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -63,7 +63,7 @@ func TestAConditionIsNoneOfAnUndeletion(t *testing.T) {
 	call.Do(f.http).Tagged(t, http.StatusOK, apitest.FirstVersion)
 }
 
-// Who may not do it learns nothing of the object.
+// A precondition must not reveal an object's version to an unauthorized caller.
 func TestAConditionIsJudgedAfterTheRight(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -20,7 +20,7 @@ func (f *fixture) undelete(as, name string) apitest.Answer {
 	return apitest.Call{As: as, Method: http.MethodPost, Path: "/api/users/" + name + "/undelete"}.Do(f.http)
 }
 
-// marking lets the store mark people, and the view follow.
+// marking lets the store patch the status of Users. The cache follows later.
 func marking(t testing.TB, f *fixture) {
 	f.store.mark = func(held *v1alpha1.User, status map[string]any) (*v1alpha1.User, error) {
 		u := apitest.MergePatched(t, held, map[string]any{"status": status})
@@ -42,7 +42,7 @@ func TestO8_PeopleDeleteThemselvesAndComeBack(t *testing.T) {
 		require.Zero(t, f.world.StillToCome(), "it waited for the view")
 		require.Equal(t, "2026-03-31T12:00:00Z", f.get(apitest.Member, "").Object(t, http.StatusOK)["purgeAt"])
 
-		// They may do nothing any more but withdraw it; asking again is something.
+		// A deleted user may only withdraw the deletion. Repeating it is refused, too.
 		f.get(apitest.Member, "/memberships").Refused(t, http.StatusForbidden)
 		f.remove(apitest.Member, name).Refused(t, http.StatusForbidden)
 		f.undelete(apitest.Member, apitest.Admin).Refused(t, http.StatusForbidden)
@@ -55,7 +55,7 @@ func TestO8_PeopleDeleteThemselvesAndComeBack(t *testing.T) {
 	}
 }
 
-// Nobody deletes anybody else, and nobody learns by that who there is.
+// Other users cannot delete a user, and the refusal does not reveal that the user exists.
 func TestO8_OnlyPlatformAdminsDeleteOthers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -76,8 +76,8 @@ func TestO8_OnlyPlatformAdminsDeleteOthers(t *testing.T) {
 	require.Equal(t, 2, f.store.writes)
 }
 
-// A repetition must not begin a new grace, and what was never asked for cannot be
-// withdrawn.
+// A repeated deletion does not restart the grace period. An undelete without a deletion
+// writes nothing.
 func TestO8_AskingTwiceIsAskingOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -92,8 +92,8 @@ func TestO8_AskingTwiceIsAskingOnce(t *testing.T) {
 	require.Equal(t, 1, f.store.writes)
 }
 
-// It can be undone as long as nothing was removed, whatever the clock says: the
-// controller's removal is what ends the grace.
+// A deletion can be undone until the controller removes the object. The handler does not
+// compare the clock with the end of the grace period.
 func TestO8_UndoneUpToTheLastSecondAndNotAfterIt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

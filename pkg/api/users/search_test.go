@@ -20,7 +20,7 @@ func (f *fixture) search(as, q string) apitest.Answer {
 func TestTheSearchTellsNamesAndNoMore(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	// Anybody may search: whom to invite is for the admin of any Org to find out.
+	// Every user may search, because every user may be an Org admin and invite others.
 	for _, as := range []string{apitest.Member, apitest.WSMember, apitest.Foreigner, apitest.Operator} {
 		answer := f.search(as, "ali")
 		answer.Object(t, http.StatusOK)
@@ -33,7 +33,7 @@ func TestTheSearchTellsNamesAndNoMore(t *testing.T) {
 	require.Zero(t, f.world.Waits())
 }
 
-// With one character, or none, the directory could be read out in a few requests.
+// Queries of one character or none would list the whole directory in a few requests.
 func TestSearch_doesNotReadTheDirectoryOut(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

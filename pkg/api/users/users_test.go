@@ -21,9 +21,9 @@ import (
 type store struct {
 	patch func(ctx context.Context, name string, patch any) (*v1alpha1.User, error)
 	mark  func(held *v1alpha1.User, status map[string]any) (*v1alpha1.User, error)
-	// version is what kcp has of what is changed, whatever memory has.
+	// version is the object's resource version in kcp. The cache may have another one.
 	version string
-	// check looks at the context of what MarkUser is called with, where it is not nil.
+	// check, if not nil, inspects the context of MarkUser.
 	check  func(context.Context)
 	writes int
 }
@@ -36,7 +36,6 @@ func (s *store) PatchUser(ctx context.Context, name string, patch any, match fun
 	return s.patch(ctx, name, patch)
 }
 
-// MarkUser changes the status at once, for the view, too.
 func (s *store) MarkUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error), match func(version string) error) (*v1alpha1.User, error) {
 	status, err := change(ctx, held)
 	if err == nil {
@@ -59,7 +58,7 @@ type fixture struct {
 	clock   *clocktesting.FakePassiveClock
 	handler *users.Handler
 	http    http.Handler
-	// limited means that the search is asked for too often.
+	// limited makes the rate limiter refuse a search.
 	limited bool
 }
 
@@ -98,7 +97,7 @@ func (f *fixture) patch(as, body string) apitest.Answer {
 	return apitest.Call{As: as, Method: http.MethodPatch, Path: "/api/users/me", Body: body}.Do(f.http)
 }
 
-// bob is the whole answer for somebody who is Member.
+// bob is the complete answer for apitest.Member.
 const bob = `{
 	"name": "bob", "displayName": "Display of bob", "email": "bob@example.com", "personalOrg": "", "defaultWorkspace": "",
 	"phase": "Progressing", "orgQuota": {"limit": 10, "used": 0}, "platformAdmin": false, "registration": "Approved"
@@ -128,14 +127,14 @@ func TestMe_isAnsweredWithExactlyItsFields(t *testing.T) {
 	require.Zero(t, f.world.Waits(), "a read waits for nothing")
 }
 
-// signedUp marks a User whose sign-up is done.
+// signedUp sets the conditions of a completed sign-up.
 func signedUp(u *v1alpha1.User) {
 	for _, condition := range []string{v1alpha1.ConditionPersonalOrg, v1alpha1.ConditionDefaultWorkspace} {
 		u.Status.Conditions = append(u.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue})
 	}
 }
 
-// TestMe_namesOnlyWhatTheCallerCanRead takes one thing away at a time.
+// Each case removes one precondition for the caller's access.
 func TestMe_namesOnlyWhatTheCallerCanRead(t *testing.T) {
 	t.Parallel()
 	person := func(change func(*v1alpha1.User)) func(*apitest.World) {
