@@ -16,15 +16,15 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// store keeps what was patched, and lets the world follow while somebody waits.
+// store records patches. The world applies them while a handler waits.
 type store struct {
 	t       testing.TB
 	world   *apitest.World
 	patches []any
 	failure error
-	// version is what kcp has of what is changed, whatever memory has.
+	// version is the object's resource version in kcp. The cache may have another one.
 	version string
-	// behind is what happens last behind a person's patch; nil for nothing.
+	// behind, if not nil, is the world's last change after a patch of a User.
 	behind func(*apitest.World)
 }
 
@@ -68,7 +68,7 @@ type fixture struct {
 	world *apitest.World
 	store *store
 	http  http.Handler
-	// unbound are those whose rights in kcp are not as they should be.
+	// unbound has the users with outdated bindings in kcp.
 	unbound map[string]bool
 }
 
@@ -99,7 +99,7 @@ func (f *fixture) patch(as, path, body string) apitest.Answer {
 
 const bobsPath, acmesPath = "users/bob", "orgs/" + apitest.Acme
 
-// kcp refuses a person who was rejected before the answer goes out.
+// The answer waits until kcp refuses the rejected user.
 func TestARejectionIsAnsweredWhenTheBindingsAreGone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -111,7 +111,7 @@ func TestARejectionIsAnsweredWhenTheBindingsAreGone(t *testing.T) {
 	require.False(t, f.unbound[apitest.Member])
 }
 
-// Being admin of an Org, or of all of them, is not being one of the platform.
+// An Org admin is not a platform admin.
 func TestOnlyPlatformAdminsGetIn(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -127,7 +127,7 @@ func TestOnlyPlatformAdminsGetIn(t *testing.T) {
 		}
 		request("").Refused(t, http.StatusUnauthorized)
 	}
-	// Nobody raises their own quota, or approves themselves.
+	// Users cannot raise their own quota or approve themselves.
 	f.patch(apitest.Member, "users/"+apitest.Member, `{"orgQuota": 100, "registration": "Approved"}`).Refused(t, http.StatusForbidden)
 	require.Empty(t, f.store.patches)
 	for _, request := range requests {

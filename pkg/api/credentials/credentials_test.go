@@ -85,7 +85,7 @@ func TestKubeconfigWaitsForAPlaceInKCP(t *testing.T) {
 func TestCredentialIsTheQuestionWithTheCallersOwnToken(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	// All that kubectl can say, and the status of an answer from before.
+	// The body has every field that kubectl can send, and the status of an earlier answer.
 	answer := f.post(apitest.WSMember, `{
 		"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1",
 		"spec": {"cluster": {
@@ -241,7 +241,7 @@ func TestO8_ASoftDeletedPersonGetsNoCredential(t *testing.T) {
 	f.kubeconfig(apitest.Admin, apitest.Dev).Refused(t, http.StatusForbidden)
 }
 
-// refused checks that an answer is no credential and holds no token.
+// refused requires an answer to be an error without a token.
 func refused(t testing.TB, answer apitest.Answer, user string) apitest.Answer {
 	t.Helper()
 	require.GreaterOrEqual(t, answer.Code, http.StatusBadRequest, answer.Body)

@@ -22,7 +22,7 @@ type fixture struct {
 	http  http.Handler
 }
 
-// newFixture has the gate that the hub has.
+// newFixture uses the real tenancy.Gate, so that the tests cover its decisions.
 func newFixture(t testing.TB) *fixture {
 	f := &fixture{world: apitest.NewWorld()}
 	tree := apitest.Tree(t)
@@ -47,7 +47,7 @@ func (f *fixture) post(as, body string) apitest.Answer {
 	return apitest.Call{As: as, Method: http.MethodPost, Path: "/api/credentials", Body: body}.Do(f.http)
 }
 
-// issue asks for a credential for what is at the URL.
+// issue requests a credential for the server's URL.
 func (f *fixture) issue(as, server string) apitest.Answer {
 	return f.post(as, `{
 		"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
@@ -55,7 +55,7 @@ func (f *fixture) issue(as, server string) apitest.Answer {
 	}`)
 }
 
-// cluster asks for a credential for the cluster of that ID or path.
+// cluster requests a credential for a cluster, which is an ID or a path.
 func (f *fixture) cluster(as, cluster string) apitest.Answer {
 	return f.issue(as, apitest.HubURL+"/clusters/"+cluster)
 }
