@@ -49,8 +49,8 @@ type matrixRow struct {
 	about string
 	// gets has one code for each position, or one code for all. 2xx is any success.
 	gets string
-	// at names the Org of the row. A row with side effects on others has an Org of its
-	// own; the other rows share the one without a name.
+	// at names the Org of the row, where the row has side effects on others or needs
+	// special settings. The other rows share the Org without a name.
 	at string
 	// rest replaces the * of the pattern. query, body and header are part of every
 	// request. The pattern, rest, query and body may contain placeholders.
