@@ -12,7 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// shifted is a clock that is off.
+// shifted is a clock with a constant offset.
 type shifted struct {
 	clock.RealClock
 	by time.Duration
@@ -22,8 +22,8 @@ func (c shifted) Now() time.Time { return c.RealClock.Now().Add(c.by) }
 
 func (c shifted) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// Two hubs whose clocks are twenty minutes apart, and neither right, neither cascade
-// early nor forget to.
+// The clocks of the two hubs differ by twenty minutes, and both are wrong. The purge
+// still starts when the grace period ends by kcp's time.
 func TestAClockThatIsOffByTenMinutesCascadesNothingEarly(t *testing.T) {
 	t.Parallel()
 	const off, left = 10 * time.Minute, 20 * time.Second
@@ -61,7 +61,7 @@ func TestAClockThatIsOffByTenMinutesCascadesNothingEarly(t *testing.T) {
 			gone(t, p.Workspaces(p.OrgPath(org)), ws)
 			took := time.Since(began)
 			t.Logf("gone after %s, with a grace of %s", took.Round(time.Millisecond), left)
-			// The mark is in whole seconds.
+			// deletionRequestedAt has a resolution of one second.
 			require.Greater(t, took, left-time.Second)
 		})
 	}

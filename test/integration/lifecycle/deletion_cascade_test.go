@@ -16,9 +16,10 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// O-8: when a person's grace is over they are taken out of everything: their own Org
-// goes with them, Orgs that would be left without an admin get the longest-standing
-// other member, or are soft-deleted with a grace of their own, and nothing stays.
+// O-8: when a User's grace period ends, the cascade removes the User from all Orgs and
+// deletes the personal Org. In an Org that would lose its last admin, the
+// longest-standing active member becomes admin. An Org without such a member is
+// soft-deleted with a grace period of its own. No object of the User remains.
 func TestO8_TheCascadeOfAPersonLeavesNothingOfThem(t *testing.T) {
 	t.Parallel()
 	root, file := framework.NewRoot(), filepath.Join(t.TempDir(), "audit.log")
@@ -38,12 +39,12 @@ func TestO8_TheCascadeOfAPersonLeavesNothingOfThem(t *testing.T) {
 		ws := hub.CreateWorkspace(t, by, org, "dev")
 		return ws.Text("uuid"), ws.Text("clusterID")
 	}
-	// In one Org erin is the only admin of several; the member who has been there for
-	// longest cannot act, and of the others the name does not count.
+	// Erin is the only admin of this Org. The longest-standing member is soft-deleted and
+	// cannot become admin. Among the others, the join time decides and the name does not.
 	shared := hub.CreateOrg(t, "erin", "Shared")
 	sharedWS, sharedCluster := workspace("erin", shared)
 	for _, name := range []string{"dave", "grace", "frank"} {
-		// Times are in whole seconds.
+		// creationTimestamp has a resolution of one second.
 		now := time.Now().Unix()
 		framework.Eventually(t, framework.Long, func() error {
 			if time.Now().Unix() <= now {
@@ -55,18 +56,18 @@ func TestO8_TheCascadeOfAPersonLeavesNothingOfThem(t *testing.T) {
 	}
 	join("erin", shared, sharedWS, framework.Adding("frank", "member"))
 	hub.Do(t, call{As: "dave", Method: http.MethodDelete, Path: "/api/users/me"}, http.StatusAccepted)
-	// In another she is alone, but for who is in a Workspace.
+	// In this Org erin is the only member; frank is a member of its Workspace only.
 	alone := hub.CreateOrg(t, "erin", "Alone")
 	aloneWS, aloneCluster := workspace("erin", alone)
 	join("erin", alone, aloneWS, framework.Adding("frank", "member"))
-	// The third is not hers, and the fourth has another admin.
+	// Alice created the third Org. The fourth Org has a second admin.
 	foreign := hub.CreateOrg(t, "alice", "Foreign")
 	foreignWS, foreignCluster := workspace("alice", foreign)
 	join("alice", foreign, "", framework.Adding("erin", "member"))
 	join("alice", foreign, foreignWS, framework.Adding("erin", "admin"))
 	both := hub.CreateOrg(t, "erin", "Both")
 	join("erin", both, "", framework.Adding("bob", "admin"))
-	// Her own has a guest.
+	// Erin's personal Org has one more member.
 	own, _, home := arrived(t, hub, "erin")
 	join("erin", own, "", framework.Adding("bob", "member"))
 	u := p.AllUsers(t)["erin"]
@@ -112,7 +113,7 @@ func TestO8_TheCascadeOfAPersonLeavesNothingOfThem(t *testing.T) {
 			return nil
 		})
 	}
-	// The heir can act as one.
+	// The new admin has the rights of an admin.
 	framework.Eventually(t, framework.Long, func() error {
 		a, err := hub.Try(framework.InOrg("grace", http.MethodPatch, shared, "", `{"displayName":"Inherited"}`))
 		if err == nil {
@@ -121,7 +122,8 @@ func TestO8_TheCascadeOfAPersonLeavesNothingOfThem(t *testing.T) {
 		return err
 	})
 
-	// Who is nobody's Org any more has the whole grace from now on, and is shown.
+	// The Org without an admin gets a full grace period from now on and is listed for
+	// platform admins.
 	framework.Eventually(t, framework.Long, func() error {
 		if pending(t, hub)["Organization/"+alone] == nil {
 			return fmt.Errorf("the Org without an admin is not soft-deleted")
@@ -157,7 +159,8 @@ func TestO8_TheCascadeOfAPersonLeavesNothingOfThem(t *testing.T) {
 	require.Equal(t, map[string]int{"workspaces": 1, "memberships": 1}, purges(t, file)[alone], "frank's row in the Workspace")
 	noneLeft(t, append(slices.Clone(places), home, aloneCluster)...)
 
-	// Who comes again is somebody new, whom nothing of the old was kept for.
+	// After the purge, a new sign-up by the same name creates a new User without the old
+	// Memberships.
 	framework.SignUp(t, hub, "erin")
 	require.NotEqual(t, u.UID, p.AllUsers(t)["erin"].UID)
 	again, _, _ := arrived(t, hub, "erin")
@@ -173,8 +176,8 @@ func TestO8_TheCascadeOfAPersonLeavesNothingOfThem(t *testing.T) {
 	p.Settles(t, true)
 }
 
-// O-13: what is in an Org goes before it, with the rows of everybody, and all of it is
-// counted; a Workspace goes by itself, and takes no more than its own.
+// O-13: the cascade of an Org removes its Workspaces and all Memberships first, and the
+// audit log has their counts. The cascade of a Workspace removes only its own objects.
 func TestO13_TheCascadeCountsWhatItRemovesAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	root, file := framework.NewRoot(), filepath.Join(t.TempDir(), "audit.log")
@@ -202,7 +205,7 @@ func TestO13_TheCascadeCountsWhatItRemovesAndLeavesNothing(t *testing.T) {
 	require.Equal(t, map[string]map[string]int{uuids[0]: {"memberships": 2}}, purges(t, file))
 	p.Settles(t, false)
 
-	// One of the others is soft-deleted when its Org is purged.
+	// The Org is purged while one of its Workspaces is already soft-deleted.
 	hub.Do(t, framework.InWorkspace("alice", http.MethodDelete, org, uuids[1], "", nil), http.StatusOK)
 	hub.Do(t, framework.InOrg("alice", http.MethodDelete, org, "", nil), http.StatusOK)
 	p.age(t, "", org, "", over())

@@ -25,15 +25,16 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// defaultGrace is --deletion-grace of who does not give one.
+// defaultGrace is the default of --deletion-grace.
 const defaultGrace = 720 * time.Hour
 
-// credentialAt asks for a credential for a cluster, as kubectl's plugin does.
+// credentialAt returns the request body for a credential, as the kubectl exec plugin
+// sends it.
 func credentialAt(hub *framework.Hub, cluster string) string {
 	return strings.ReplaceAll(framework.ExecCredential(cluster), "{hub}", hub.URL)
 }
 
-// age makes a request for deletion as old as if it had been asked for at that time.
+// age sets the time of a deletion request.
 func (p platform) age(t testing.TB, user, org, ws string, at time.Time) {
 	t.Helper()
 	status := fmt.Appendf(nil, `{"status":{"deletionRequestedAt":%q}}`, at.UTC().Format(time.RFC3339))
@@ -50,10 +51,10 @@ func (p platform) age(t testing.TB, user, org, ws string, at time.Time) {
 	require.NoError(t, err)
 }
 
-// over is the age of a request whose grace is over.
+// over returns a request time at which the grace period has just ended.
 func over() time.Time { return time.Now().Add(-defaultGrace - time.Second) }
 
-// gone waits until there is no object of that name in kcp any more.
+// gone waits until kcp has no object of that name.
 func gone[T kcpclients.Object](t testing.TB, client *kcpclients.Client[T], name string) {
 	t.Helper()
 	framework.NowAndThen(t, func() error {
@@ -68,14 +69,14 @@ func gone[T kcpclients.Object](t testing.TB, client *kcpclients.Client[T], name 
 	})
 }
 
-// orgGone waits until an Org is not in kcp any more, nor its own workspace.
+// orgGone waits until kcp has neither the Organization nor its workspace.
 func (p platform) orgGone(t testing.TB, org string) {
 	t.Helper()
 	gone(t, p.Organizations(p.OrgsPath()), org)
 	gone(t, p.Workspaces(p.OrgsPath()), org)
 }
 
-// logicalClusters are the IDs of all that kcp has, frozen ones included.
+// logicalClusters returns the IDs of all logical clusters of kcp, inactive ones included.
 func logicalClusters(t testing.TB) map[string]bool {
 	t.Helper()
 	out, errOut, err := framework.Kubectl(t, "", "--kubeconfig", kcp.Kubeconfig, "--context", "shard-base", "get", "--raw", "/clusters/*/apis/core.kcp.io/v1alpha1/logicalclusters")
@@ -92,7 +93,7 @@ func logicalClusters(t testing.TB) map[string]bool {
 	return ids
 }
 
-// noneLeft waits until kcp has none of the logical clusters any more.
+// noneLeft waits until kcp has none of the logical clusters.
 func noneLeft(t testing.TB, clusters ...string) {
 	t.Helper()
 	framework.NowAndThen(t, func() error {
@@ -106,12 +107,12 @@ func noneLeft(t testing.TB, clusters ...string) {
 	})
 }
 
-// auditing has a hub write its audit log to the file.
+// auditing sets the file of the audit log.
 func auditing(file string) func(*server.Options) {
 	return func(o *server.Options) { o.AuditLogFile = file }
 }
 
-// purges are the counts in the audit log of what was purged, by what it was.
+// purges returns the counts that the audit log has for purged objects, by object name.
 func purges(t testing.TB, file string) map[string]map[string]int {
 	t.Helper()
 	f, err := os.Open(file)
@@ -141,7 +142,7 @@ func purges(t testing.TB, file string) map[string]map[string]int {
 	return out
 }
 
-// pending are the requests for deletion that a platform admin sees, by kind and name.
+// pending returns the deletion requests that a platform admin can list, by kind and name.
 func pending(t testing.TB, hub *framework.Hub) map[string]map[string]any {
 	t.Helper()
 	out := map[string]map[string]any{}
@@ -153,8 +154,8 @@ func pending(t testing.TB, hub *framework.Hub) map[string]map[string]any {
 	return out
 }
 
-// graceOf requires that an answer says when the grace is over, and returns when it
-// began.
+// graceOf requires that purgeAt is one grace period after deletionRequestedAt, and
+// returns deletionRequestedAt.
 func graceOf(t testing.TB, fields map[string]any, grace time.Duration) time.Time {
 	t.Helper()
 	requested, err := time.Parse(time.RFC3339, fmt.Sprint(fields["deletionRequestedAt"]))
@@ -165,7 +166,7 @@ func graceOf(t testing.TB, fields map[string]any, grace time.Duration) time.Time
 	return requested
 }
 
-// namesIn are the values of a field of a list's items.
+// namesIn returns one field of all items of a list.
 func namesIn(a framework.Answer, field string) []string {
 	var out []string
 	items, _ := a.JSON["items"].([]any)
@@ -178,8 +179,8 @@ func namesIn(a framework.Answer, field string) []string {
 	return out
 }
 
-// shownAs tells whether a hub shows somebody an Org and a Workspace, alive or
-// deleted, in every way there is.
+// shownAs checks how a hub shows an Org and a Workspace to a person, in REST, in the
+// switcher and through the proxy. Each is expected to be either live or deleted.
 func shownAs(hub *framework.Hub, as, org, ws, cluster string, orgLives, wsLives bool) error {
 	code := func(lives bool, gone int) int {
 		if lives {
@@ -187,7 +188,7 @@ func shownAs(hub *framework.Hub, as, org, ws, cluster string, orgLives, wsLives 
 		}
 		return gone
 	}
-	// What is in a deleted Org is gone with it.
+	// Deleting an Org hides its Workspaces.
 	wsLives = wsLives && orgLives
 	for what, c := range map[string]struct {
 		call
@@ -244,7 +245,8 @@ func shownAs(hub *framework.Hub, as, org, ws, cluster string, orgLives, wsLives 
 	return nil
 }
 
-// watchAs opens a watch through a hub, and tells when it has ended.
+// watchAs opens a watch through a hub and returns a channel that is closed when the watch
+// ends.
 func watchAs(t testing.TB, hub *framework.Hub, as, cluster string) <-chan struct{} {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, hub.URL+"/clusters/"+cluster+"/api/v1/configmaps?watch=true", http.NoBody)
@@ -262,7 +264,7 @@ func watchAs(t testing.TB, hub *framework.Hub, as, cluster string) <-chan struct
 	return ended
 }
 
-// unlike tells in what two sets of bindings differ.
+// unlike returns the difference between two sets of bindings as an error.
 func unlike(before, after map[string]string) error {
 	if !maps.Equal(before, after) {
 		return errors.New(fmt.Sprint("bindings were ", before, " and are ", after))

@@ -13,19 +13,19 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// contested is something whose undelete races its purge.
+// contested is an object with an undelete that races the purge.
 type contested struct {
 	what           string
 	user, org, ws  string
 	undelete, used call
-	// there tells whether it is still what it was, in kcp itself.
+	// there reads from kcp whether the object still exists unchanged.
 	there func() bool
 	kept  bool
 }
 
-// O-13: an undelete in the very moment in which the grace ends wins or loses, and is
-// answered so: never is something half undeleted, or purged though it was acknowledged
-// to be back.
+// O-13: an undelete at the end of the grace period either succeeds or is refused, and the
+// answer says which. No object is undeleted in part, and no object is purged after a
+// successful undelete.
 func TestO13_AnUndeleteThatRacesThePurgeIsWholeOrTooLate(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -92,7 +92,8 @@ func TestO13_AnUndeleteThatRacesThePurgeIsWholeOrTooLate(t *testing.T) {
 		remove.Method, remove.Path = http.MethodDelete, remove.Path[:len(remove.Path)-len("/undelete")]
 		hub.Do(t, remove, http.StatusOK, http.StatusAccepted)
 	}
-	// What makes the grace end then must be done before: how long that takes is tried first.
+	// Setting the request times takes a while and must be done before the grace period
+	// ends. A first pass measures it.
 	endAt := func(end time.Time) (took time.Duration) {
 		began := time.Now()
 		for _, c := range all {
@@ -106,7 +107,7 @@ func TestO13_AnUndeleteThatRacesThePurgeIsWholeOrTooLate(t *testing.T) {
 	t.Logf("the graces end in %s", time.Until(end).Round(time.Millisecond))
 	var racing sync.WaitGroup
 	for i, c := range all {
-		// Some are sent a little before the end, and some a little after it.
+		// The requests are spread around the end of the grace period.
 		at := end.Add(time.Duration(i%4-2) * 20 * time.Millisecond)
 		racing.Go(func() {
 			err := framework.Wait(framework.Long, func() error {

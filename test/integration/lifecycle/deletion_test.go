@@ -12,17 +12,17 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// deletable is an Org and a Workspace with somebody in every position.
+// deletable is an Org and a Workspace with members in every role.
 type deletable struct {
 	hubs             []*framework.Hub
 	p                platform
 	org, ws, cluster string
-	// own is the personal Org of alice, in which carol is an admin, too.
+	// own is the personal Org of alice; carol is an admin of it, too.
 	own string
 }
 
-// newDeletable has alice and carol as admins of the Org, bob as a member of both,
-// and dave as admin of the Workspace alone.
+// newDeletable makes alice and carol admins of the Org, bob a member of the Org and of
+// the Workspace, and dave an admin of the Workspace only.
 func newDeletable(t *testing.T) deletable {
 	t.Helper()
 	root := framework.NewRoot()
@@ -61,8 +61,9 @@ func (s deletable) shown(hub *framework.Hub, orgLives, wsLives bool) error {
 	return nil
 }
 
-// O-13: hidden at once, on every hub, from everybody and in every way; undone with all
-// rights, up to the last moment; and only by those who may.
+// O-13: a deleted object is hidden at once from everybody, on every hub and on every
+// route. An undelete before the end of the grace period restores all rights. Only those
+// with the right to delete can undelete.
 func TestO13_WhatIsDeletedIsHiddenEverywhereAndComesBackWhole(t *testing.T) {
 	t.Parallel()
 	s := newDeletable(t)
@@ -80,7 +81,7 @@ func TestO13_WhatIsDeletedIsHiddenEverywhereAndComesBackWhole(t *testing.T) {
 		kind, name string
 		call       func(as, method, below string) call
 		orgLives   bool
-		// may are those who may delete it and bring it back.
+		// may lists the people with the right to delete and undelete the object.
 		may, mayNot []string
 	}{
 		{"Workspace", s.ws, workspace, true, []string{"dave", "carol", "alice"}, []string{"bob", "heidi", "erin"}},
@@ -95,7 +96,8 @@ func TestO13_WhatIsDeletedIsHiddenEverywhereAndComesBackWhole(t *testing.T) {
 			deleted := hub.Do(t, c.call(as, http.MethodDelete, ""), http.StatusOK)
 			graceOf(t, deleted.JSON, defaultGrace)
 			require.Equal(t, "Terminating", deleted.Text("phase"))
-			// The hub that answered hides it at once; the other hub follows.
+			// The hub that answered the DELETE hides the object at once; the other hub
+			// follows.
 			require.NoError(t, s.shown(hub, c.orgLives, false))
 			framework.Eventually(t, framework.Long, func() error { return s.shown(other, c.orgLives, false) })
 			t.Logf("%s deleted by %s, and hidden on two hubs after %s", c.kind, as, time.Since(began).Round(time.Millisecond))
@@ -108,7 +110,7 @@ func TestO13_WhatIsDeletedIsHiddenEverywhereAndComesBackWhole(t *testing.T) {
 			hub.Do(t, call{As: as, Method: http.MethodGet, Path: "/api/admin/deletions"}, http.StatusForbidden)
 
 			if i == len(c.may)-1 {
-				// A minute before its end the grace is still grace.
+				// An undelete succeeds one minute before the grace period ends.
 				s.p.age(t, "", s.org, map[bool]string{true: s.ws}[c.orgLives], time.Now().Add(time.Minute-defaultGrace))
 			}
 			for _, no := range c.mayNot {
@@ -130,14 +132,15 @@ func TestO13_WhatIsDeletedIsHiddenEverywhereAndComesBackWhole(t *testing.T) {
 			require.Empty(t, pending(t, hub))
 		}
 	}
-	// Only its owner can delete a personal Organization, not its other admins.
+	// Only the owner can delete a personal Organization. Its other admins cannot.
 	require.Equal(t, "admin", hub.Do(t, framework.InOrg("carol", http.MethodGet, s.own, "", nil), http.StatusOK).Text("role"))
 	hub.Do(t, framework.InOrg("carol", http.MethodDelete, s.own, "", nil), http.StatusForbidden)
 	hub.Do(t, framework.InOrg("alice", http.MethodDelete, s.own, "", nil), http.StatusOK)
 	hub.Do(t, framework.InOrg("carol", http.MethodPost, s.own, "/undelete", nil), http.StatusForbidden)
 	hub.Do(t, framework.InOrg("alice", http.MethodPost, s.own, "/undelete", nil), http.StatusOK)
 
-	// A Workspace that was deleted by itself stays so when its Org comes back.
+	// A Workspace that was deleted by a request of its own stays deleted when its Org is
+	// undeleted.
 	hub.Do(t, workspace("alice", http.MethodDelete, ""), http.StatusOK)
 	hub.Do(t, org("alice", http.MethodDelete, ""), http.StatusOK)
 	require.Len(t, pending(t, hub), 2)
@@ -150,8 +153,8 @@ func TestO13_WhatIsDeletedIsHiddenEverywhereAndComesBackWhole(t *testing.T) {
 	s.p.Settles(t, true)
 }
 
-// O-8: who is deleted is out of everything but their own account, and comes back with
-// all that they had.
+// O-8: a soft-deleted User can access only the own account. An undelete restores all
+// Memberships and rights.
 func TestO8_ADeletedPersonIsOutOfEverythingAndComesBackWhole(t *testing.T) {
 	t.Parallel()
 	s := newDeletable(t)
@@ -222,7 +225,7 @@ func TestO8_ADeletedPersonIsOutOfEverythingAndComesBackWhole(t *testing.T) {
 			}
 			graceOf(t, h.Do(t, whoIs("bob"), http.StatusOK).JSON, defaultGrace)
 		}
-		// Their Memberships stay listed, and give nothing, in kcp either.
+		// The Memberships stay listed but grant no rights, in kcp either.
 		require.NotContains(t, namesIn(hub.Do(t, call{As: "alice", Method: http.MethodGet, Path: "/api/users?q=bob"}, http.StatusOK), "name"), "bob")
 		require.NoError(t, active(false))
 		for _, cluster := range clusters {
@@ -237,7 +240,7 @@ func TestO8_ADeletedPersonIsOutOfEverythingAndComesBackWhole(t *testing.T) {
 		}
 		hub.Do(t, call{As: "alice", Method: http.MethodPost, Path: "/api/users/bob/undelete"}, http.StatusForbidden)
 
-		// A minute before its end the grace is still grace.
+		// An undelete succeeds one minute before the grace period ends.
 		s.p.age(t, "bob", "", "", time.Now().Add(time.Minute-defaultGrace))
 		restored := other.Do(t, call{As: c.backBy, Method: http.MethodPost, Path: c.back}, http.StatusOK)
 		require.NotContains(t, restored.JSON, "purgeAt")

@@ -14,7 +14,8 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// withoutShardAdmin gives a hub kcp's admin and nobody above.
+// withoutShardAdmin gives the hub a kubeconfig without the shard admin. Such a hub cannot
+// deactivate logical clusters.
 func withoutShardAdmin(t *testing.T) func(*server.Options) {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(kcp.Kubeconfig)
@@ -31,7 +32,7 @@ func withoutShardAdmin(t *testing.T) func(*server.Options) {
 	return func(o *server.Options) { o.KCPKubeconfig = file }
 }
 
-// activity is what the condition Active of an answer says.
+// activity returns the status and the message of the condition Active in an answer.
 func activity(t testing.TB, a framework.Answer) (status, message string) {
 	t.Helper()
 	conditions, _ := a.JSON["conditions"].([]any)
@@ -44,8 +45,9 @@ func activity(t testing.TB, a framework.Answer) (status, message string) {
 	return "", ""
 }
 
-// O-13 in front of a kcp that does not let the hub freeze: the hub closes what is
-// deleted all the same, says that kcp was not told, undoes it, and purges it.
+// O-13: if kcp does not let the hub deactivate logical clusters, the hub itself refuses
+// access to deleted objects. A condition reports that kcp does not. Undelete and purge
+// work as usual.
 func TestO13_WhatCannotBeFrozenIsClosedByTheHubAndSaysSo(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -67,7 +69,7 @@ func TestO13_WhatCannotBeFrozenIsClosedByTheHubAndSaysSo(t *testing.T) {
 		{"Workspace", func(method, below string) call { return framework.InWorkspace("alice", method, org, ws, below, nil) }, true, ws},
 		{"Org", func(method, below string) call { return framework.InOrg("alice", method, org, below, nil) }, false, ""},
 	} {
-		// kcp's own memory of who may do what can be a moment behind.
+		// kcp's RBAC caches can lag behind the answer.
 		framework.Eventually(t, framework.Long, func() error { return shownAs(hub, "bob", org, ws, cluster, true, true) })
 		watch := watchAs(t, hub, "bob", cluster)
 		deleted := hub.Do(t, c.call(http.MethodDelete, ""), http.StatusOK)
@@ -79,7 +81,7 @@ func TestO13_WhatCannotBeFrozenIsClosedByTheHubAndSaysSo(t *testing.T) {
 			require.NoError(t, shownAs(hub, as, org, ws, cluster, c.orgLives, false))
 		}
 		<-watch
-		// Nobody goes past the hub: their bindings are gone.
+		// Requests directly to kcp are refused, because the bindings are gone.
 		kcp.Refuses(t, "bob", cluster)
 		require.Empty(t, p.RolesIn(t, cluster, "bob"))
 
@@ -106,7 +108,7 @@ func TestO13_WhatCannotBeFrozenIsClosedByTheHubAndSaysSo(t *testing.T) {
 	p.age(t, "", org, second, over())
 	gone(t, p.Workspaces(p.OrgPath(org)), second)
 	hub.Do(t, framework.InOrg("alice", http.MethodDelete, org, "", nil), http.StatusOK)
-	// Who is purged is taken out of what is deleted, too.
+	// The purge of a User removes Memberships from soft-deleted Orgs, too.
 	hub.Do(t, call{As: "bob", Method: http.MethodDelete, Path: "/api/users/me"}, http.StatusAccepted)
 	p.age(t, "bob", "", "", over())
 	gone(t, p.Users(p.UsersPath()), "bob")

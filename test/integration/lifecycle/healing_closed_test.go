@@ -13,8 +13,8 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// O-11, O-13: what makes kcp refuse everybody comes back to a soft-deleted Workspace or
-// Org when it is taken off by hand.
+// O-11, O-13: if an operator removes the inactive annotation from the logical cluster of
+// a soft-deleted Workspace or Org, the hub sets it again.
 func TestO11_WhatShutsTheDeletedComesBack(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -40,7 +40,8 @@ func TestO11_WhatShutsTheDeletedComesBack(t *testing.T) {
 			before, err := frozen.Get(t.Context(), "cluster", metav1.GetOptions{})
 			require.NoError(t, err)
 			require.NotEmpty(t, before.Annotations[mark], name)
-			// Its phase stays: one that is Ready and inactive ends all wildcard requests of kcp.
+			// The phase stays Unavailable: one logical cluster that is Ready and inactive
+			// makes kcp end all wildcard requests.
 			opened, err := frozen.Patch(t.Context(), "cluster", types.MergePatchType, open, metav1.PatchOptions{})
 			require.NoError(t, err)
 			require.Empty(t, opened.Annotations[mark])

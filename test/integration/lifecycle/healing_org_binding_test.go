@@ -25,9 +25,9 @@ import (
 
 const exportKCP = "tenancy.kcp.io"
 
-// O-11: an Org's own workspace binds the tenancy model, with the hub's claim on
-// Workspaces, and kcp's API. What kcp's admin does to one of these is said in the Org's
-// conditions and put right, and nothing happens to other Orgs.
+// O-11: the workspace of an Org binds the tenancy API, with the permission claim on
+// Workspaces, and kcp's API. If kcp's admin changes such a binding, the Org's conditions
+// report it and the hub repairs it. Other Orgs are unaffected.
 func TestO11_TheBindingsOfAnOrgComeBack(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -38,9 +38,9 @@ func TestO11_TheBindingsOfAnOrgComeBack(t *testing.T) {
 	for _, c := range []struct {
 		name, export string
 		damage       func(o boundOrg, b *kcpapisv1alpha2.APIBinding)
-		// empty is of Orgs that have no Workspace.
+		// empty selects an Org without Workspaces.
 		empty bool
-		// lost says that kcp removed the Workspaces, or the Memberships.
+		// kcp removes the Workspaces or the Memberships with the binding.
 		lostWorkspaces, lostMemberships bool
 	}{
 		{name: "the claim on Workspaces is rejected", export: tenancy.ExportTenancy, damage: rejectClaims("workspaces")},
@@ -83,7 +83,7 @@ func TestO11_TheBindingsOfAnOrgComeBack(t *testing.T) {
 				}
 				return nil
 			})
-			// The Org works: what is made in it shows, and can be entered.
+			// The repaired Org works: a new Workspace is listed and accessible.
 			cluster := hub.CreateWorkspace(t, by, o.uuid, "made afterwards").Text("clusterID")
 			hub.Enters(t, by, cluster)
 
@@ -94,7 +94,7 @@ func TestO11_TheBindingsOfAnOrgComeBack(t *testing.T) {
 	}
 }
 
-// O-11: what was done while no hub ran is found, too.
+// O-11: a hub that starts repairs the damage that was done while no hub was running.
 func TestO11_TheBindingsOfAnOrgComeBackAfterAStart(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -113,8 +113,8 @@ func TestO11_TheBindingsOfAnOrgComeBackAfterAStart(t *testing.T) {
 	}
 }
 
-// What a hub made that claimed no bindings is held to the claims of this one, which then
-// sees what becomes of kcp's.
+// A hub updates bindings from an older hub to its own permission claims. It can then
+// watch kcp's APIBindings in these workspaces.
 func TestO11_TheBindingsThatAnOlderHubMadeAreBroughtUpToDate(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -147,7 +147,7 @@ func TestO11_TheBindingsThatAnOlderHubMadeAreBroughtUpToDate(t *testing.T) {
 	framework.Eventually(t, framework.Long, func() error { return o.sound("alice", o.ws != "") })
 }
 
-// boundOrg is an Org whose bindings are looked at.
+// boundOrg is an Org under test, with access to its APIBindings.
 type boundOrg struct {
 	testing.TB
 	hub *framework.Hub
@@ -167,8 +167,8 @@ func newBoundOrg(t testing.TB, hub *framework.Hub, p platform, as string, worksp
 	return o
 }
 
-// bindings are those in the Org's own workspace by their exports; there are never two
-// of one.
+// bindings returns the APIBindings of the Org's workspace by export. It fails if an
+// export is bound twice.
 func (o boundOrg) bindings(t testing.TB) map[string]kcpapisv1alpha2.APIBinding {
 	t.Helper()
 	var list kcpapisv1alpha2.APIBindingList
@@ -177,9 +177,9 @@ func (o boundOrg) bindings(t testing.TB) map[string]kcpapisv1alpha2.APIBinding {
 	for _, b := range list.Items {
 		export := b.Spec.Reference.Export.Name
 		require.NotContains(t, out, export)
-		// kcp writes there what it has done, whenever it likes.
+		// kcp updates the metadata at any time.
 		b.ManagedFields, b.ResourceVersion = nil, ""
-		// A claim that is made anew comes last.
+		// A repaired claim is appended at the end, so the order is normalized.
 		slices.SortFunc(b.Spec.PermissionClaims, func(x, y kcpapisv1alpha2.AcceptablePermissionClaim) int {
 			return -strings.Compare(x.Resource, y.Resource)
 		})
@@ -189,7 +189,8 @@ func (o boundOrg) bindings(t testing.TB) map[string]kcpapisv1alpha2.APIBinding {
 	return out
 }
 
-// saysSo waits until the Org has said, since this was called, that it is not whole.
+// saysSo starts a watch and returns a func that waits until the Org reports a broken
+// binding.
 func (o boundOrg) saysSo(t testing.TB) (wait func()) {
 	t.Helper()
 	now, err := o.p.Organizations(o.p.OrgsPath()).Get(t.Context(), o.uuid, metav1.GetOptions{})
@@ -225,7 +226,7 @@ func (o boundOrg) saysSo(t testing.TB) (wait func()) {
 	}
 }
 
-// whole tells whether the Org is Ready and shows its Workspace, where it has one.
+// whole checks that the Org is Ready and, if workspace is true, shows its Workspace.
 func (o boundOrg) whole(as string, workspace bool) error {
 	a, err := o.hub.Try(framework.InOrg(as, http.MethodGet, o.uuid, "", nil))
 	if err == nil && a.Text("phase") != "Ready" {
@@ -241,7 +242,7 @@ func (o boundOrg) whole(as string, workspace bool) error {
 	return err
 }
 
-// sound tells whether the Org is whole, and its bindings, in kcp, are.
+// sound checks that kcp has all bindings with accepted claims, and that the Org is whole.
 func (o boundOrg) sound(as string, workspace bool) error {
 	var list kcpapisv1alpha2.APIBindingList
 	if err := o.p.APIBindings(o.p.OrgPath(o.uuid)).GetClient().Get().Resource("apibindings").Do(o.Context()).Into(&list); err != nil {
@@ -275,8 +276,8 @@ func rejectClaims(resources ...string) func(o boundOrg, b *kcpapisv1alpha2.APIBi
 	}
 }
 
-// narrowClaims takes the claims out first, because the selector of one cannot be
-// changed; the hub may be faster than what follows.
+// narrowClaims removes the claims first, because the selector of a claim is immutable. It
+// retries, because the hub can repair the binding between the two patches.
 func narrowClaims(resources ...string) func(o boundOrg, b *kcpapisv1alpha2.APIBinding) {
 	return func(o boundOrg, b *kcpapisv1alpha2.APIBinding) {
 		framework.Eventually(o, framework.Long, func() error {
@@ -290,7 +291,7 @@ func narrowClaims(resources ...string) func(o boundOrg, b *kcpapisv1alpha2.APIBi
 	}
 }
 
-// claims alters those claims of the binding, and leaves the others as they were.
+// claims alters the named claims of the binding and keeps the others.
 func (o boundOrg) claims(b *kcpapisv1alpha2.APIBinding, resources []string, alter func(c *kcpapisv1alpha2.AcceptablePermissionClaim)) error {
 	altered := slices.Clone(b.Spec.PermissionClaims)
 	n := 0
@@ -310,7 +311,8 @@ func deleteBinding(o boundOrg, b *kcpapisv1alpha2.APIBinding) {
 	require.NoError(o, o.p.APIBindings(o.p.OrgPath(o.uuid)).Delete(o.Context(), b.Name, metav1.DeleteOptions{}))
 }
 
-// deleteUnshown has kcp show the hub no binding but that of the tenancy model before.
+// deleteUnshown rejects the claim on APIBindings before it deletes the binding, so the
+// hub cannot watch the deletion.
 func deleteUnshown(o boundOrg, b *kcpapisv1alpha2.APIBinding) {
 	tenancys := o.bindings(o)[tenancy.ExportTenancy]
 	rejectClaims("apibindings")(o, &tenancys)

@@ -18,8 +18,8 @@ import (
 
 const nobodysUUID = "11111111-2222-4333-8444-555555555555"
 
-// O-11: whatever the hub says of people, Orgs, Workspaces and Memberships, and keeps
-// for them, comes back when it is deleted or altered by hand.
+// O-11: the hub restores the status and the derived objects of Users, Orgs, Workspaces
+// and Memberships after manual edits and deletions.
 func TestO11_WhatPeopleHaveComesBack(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -57,7 +57,8 @@ func TestO11_WhatPeopleHaveComesBack(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		damage func() error
-		// healed tells more than that the platform is sound; nil for no more.
+		// healed checks more than Platform.Settles does; nil if there is nothing more to
+		// check.
 		healed func() error
 	}{
 		{"a person's status", patchUser(`{"status":null}`, "status"), nil},
@@ -158,9 +159,9 @@ func TestO11_WhatPeopleHaveComesBack(t *testing.T) {
 	require.NoError(t, shownAs(hub, "alice", own, home, cluster, true, true))
 }
 
-// What was in an Org's own kcp Workspace that somebody deleted by hand cannot be
-// brought back. The Org says so for as long as it is not whole, and is then an empty
-// one that its creator can work in.
+// If somebody deletes the kcp Workspace of an Org by hand, its content is lost. The Org's
+// conditions report this until the hub has created an empty workspace. The creator can
+// then work in it.
 func TestO11_AnOrgWhoseWorkspaceWasDeletedByHandSaysSoAndIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -171,7 +172,7 @@ func TestO11_AnOrgWhoseWorkspaceWasDeletedByHandSaysSoAndIsMadeAnew(t *testing.T
 	made := hub.CreateWorkspace(t, "alice", org, "dev")
 	ws, cluster := made.Text("uuid"), made.Text("clusterID")
 	hub.Do(t, framework.InOrg("alice", http.MethodPost, org, "/members", framework.Adding("bob", "member")), http.StatusCreated)
-	// As long as somebody's finalizer holds what is in it, kcp cannot end.
+	// kcp cannot finish the deletion while an object in the workspace has a finalizer.
 	_, err := p.Workspaces(p.OrgPath(org)).Patch(t.Context(), ws, types.JSONPatchType, []byte(`[{"op":"add","path":"/metadata/finalizers/-","value":"example.com/held"}]`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	require.NoError(t, p.Workspaces(p.OrgsPath()).Delete(t.Context(), org, metav1.DeleteOptions{}))

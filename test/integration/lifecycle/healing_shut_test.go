@@ -13,8 +13,9 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// O-11: what was closed and is not deleted is opened again, as a leader leaves it that
-// is stopped in the middle of freezing what is undeleted meanwhile.
+// O-11: the hub activates a logical cluster that is inactive although its Workspace or
+// Org is not deleted. A leader leaves this state if it stops while it deactivates an
+// object that is undeleted at the same time.
 func TestO11_WhatIsShutAndNotDeletedIsOpened(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -28,7 +29,8 @@ func TestO11_WhatIsShutAndNotDeletedIsOpened(t *testing.T) {
 	for name, at := range map[string]string{"the Workspace": cluster, "the Org": own.Spec.Cluster} {
 		held := above.LogicalClusters(above.ClusterURL(at))
 		shut := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, kcpcorev1alpha1.LogicalClusterInactiveAnnotationKey)
-		// One that were Ready and inactive would end all wildcard requests of kcp.
+		// The phase is set first: one logical cluster that is Ready and inactive makes
+		// kcp end all wildcard requests.
 		_, err := held.Patch(t.Context(), "cluster", types.MergePatchType, fmt.Appendf(nil, `{"status":{"phase":%q}}`, kcpcorev1alpha1.LogicalClusterPhaseUnavailable), metav1.PatchOptions{}, "status")
 		require.NoError(t, err, name)
 		_, err = held.Patch(t.Context(), "cluster", types.MergePatchType, shut, metav1.PatchOptions{})

@@ -12,7 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// O-11: whatever is derived comes back when it is deleted or altered by hand.
+// O-11: the hub restores derived objects after manual edits and deletions.
 func TestO11_DerivedStateComesBack(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -52,7 +52,8 @@ func TestO11_DerivedStateComesBack(t *testing.T) {
 		{"a role's label", cluster, []string{"label", "clusterrole", "kedge:workspace:viewer", "tenancy.kedge.faros.sh/managed-by-"}, func() error {
 			return kcp.Prints(t, cluster, "get", "clusterrole", "kedge:workspace:viewer", "-o", `jsonpath={.metadata.labels.tenancy\.kedge\.faros\.sh/managed-by}`, "kedge-hub")
 		}},
-		// kcp itself keeps the default namespace from being deleted.
+		// The label is damaged instead of the namespace, because kcp itself protects the
+		// default namespace from deletion.
 		{"the default namespace's label", cluster, []string{"label", "namespace", "default", "tenancy.kedge.faros.sh/managed-by-"}, func() error {
 			return kcp.Prints(t, cluster, "get", "namespace", "default", "-o", `jsonpath={.metadata.labels.tenancy\.kedge\.faros\.sh/managed-by}`, "kedge-hub")
 		}},
@@ -82,7 +83,7 @@ func TestO11_DerivedStateComesBack(t *testing.T) {
 	}
 }
 
-// The operation annotation keeps every controller's hands off an object.
+// No controller changes an object with the operation annotation "ignore".
 func TestAnOrganizationWithTheIgnoreAnnotationIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()

@@ -19,8 +19,8 @@ func grace(d time.Duration) func(*server.Options) {
 
 func personal(o *server.Options) { o.PersonalOrgs = true }
 
-// The first row of the seeds: a new person gets an Org, its admin Membership and a
-// Workspace that kubectl works in, once.
+// A new person gets exactly one Org, an admin Membership and a Workspace that is
+// accessible with kubectl.
 func TestSignUpBringsAnOrgAndAWorkspace(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot(), personal)
@@ -47,7 +47,8 @@ func TestSignUpBringsAnOrgAndAWorkspace(t *testing.T) {
 	require.Equal(t, map[string]any{"limit": 10.0, "used": 0.0}, me.JSON["orgQuota"], "the personal one does not count")
 }
 
-// O-13: hidden at once, refused by kcp itself, and undone without loss.
+// O-13: a deleted object is hidden at once and refused by kcp itself; an undelete
+// restores it without loss.
 func TestO13_AnOrgAndAWorkspaceAreDeletedAndUndeleted(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot())
@@ -85,13 +86,14 @@ func TestO13_AnOrgAndAWorkspaceAreDeletedAndUndeleted(t *testing.T) {
 		require.Equal(t, "configmap/kept\n", out)
 		hub.Do(t, undelete, http.StatusOK)
 	}
-	// The platform goes on beside what is frozen.
+	// Inactive logical clusters do not affect other Workspaces and Orgs.
 	hub.Do(t, framework.Call{As: "alice", Method: http.MethodDelete, Path: workspace, Org: org, Workspace: ws.Text("uuid")}, http.StatusOK)
 	hub.CreateWorkspace(t, "alice", org, "another")
 	hub.CreateOrg(t, "bob", "another")
 }
 
-// O-8, O-13: what was deleted goes when its grace is over, all of it.
+// O-8, O-13: when the grace period ends, the cascade removes the object and everything in
+// it.
 func TestO13_TheCascadeLeavesNothing(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()

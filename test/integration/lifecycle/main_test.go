@@ -1,5 +1,5 @@
-// Package lifecycle tests sign-up, deletion with its grace and its cascade, and the repair of every
-// object that the hub keeps.
+// Package lifecycle tests sign-up, deletion with its grace period and cascade, and the
+// repair of derived objects.
 package lifecycle
 
 import (
@@ -11,7 +11,7 @@ import (
 
 type call = framework.Call
 
-// kcp is the group's own; TestMain starts it.
+// kcp serves this group only; TestMain starts it.
 var kcp *framework.KCP
 
 func TestMain(m *testing.M) { os.Exit(framework.Main(m, &kcp)) }

@@ -15,18 +15,18 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// reconciled is an object of a kind that a controller keeps.
+// reconciled is an object of a reconciled kind.
 type reconciled struct {
-	// patch changes the object; operation is the value of the annotation on it.
+	// patch changes the object; operation returns the value of its operation annotation.
 	patch     func(patch string, subresources ...string) error
 	operation func() (string, error)
-	// damage alters what the controller of the kind, and no other, puts right.
+	// damage alters a part of the object that only the controller of its kind repairs.
 	damage func() error
-	// whole tells whether it is right.
+	// whole returns an error while the object is damaged.
 	whole func() error
 }
 
-// operated makes one of a kind whose objects the client reads and writes.
+// operated returns a reconciled object that is accessed with the client.
 func operated[T kcpclients.Object](t *testing.T, client *kcpclients.Client[T], name string, damage, whole func(r reconciled) error) reconciled {
 	t.Helper()
 	r := reconciled{
@@ -46,7 +46,7 @@ func operated[T kcpclients.Object](t *testing.T, client *kcpclients.Client[T], n
 	return r
 }
 
-// operate sets the annotation, or takes it off.
+// operate sets the operation annotation, or removes it if the value is empty.
 func (r reconciled) operate(t testing.TB, value string) {
 	t.Helper()
 	raw := "null"
@@ -56,17 +56,16 @@ func (r reconciled) operate(t testing.TB, value string) {
 	require.NoError(t, r.patch(fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, v1alpha1.OperationAnnotation, raw)))
 }
 
-// The operation annotation: what is to be ignored is left as it is, by every
-// controller, until it is not to be ignored any more; who asks for a pass gets one,
-// and the annotation is taken off.
+// No controller changes an object while its operation annotation is "ignore". The value
+// "reconcile" triggers one reconciliation and is then removed.
 func TestOperationsSteerEveryReconciledObject(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
 	hub := framework.StartHub(t, kcp, root)
 	p := newPlatform(t, root)
 	framework.SignUp(t, hub, "alice", "bob")
-	// Of every kind there is one that is to be ignored, and one beside it that is not:
-	// once that one is healed, the other was left alone on purpose.
+	// Each kind has one ignored object and one that is not. When the second is repaired,
+	// the controller has had time to repair the first.
 	var pair [2]map[string]reconciled
 	for i, who := range []string{"alice", "bob"} {
 		org := hub.CreateOrg(t, who, who+"'s")
@@ -143,7 +142,7 @@ func TestOperationsSteerEveryReconciledObject(t *testing.T) {
 			ignored.operate(t, ending)
 			heal(ignored, "")
 		}
-		// A word that means nothing is left alone, and does no harm.
+		// An unknown value has no effect and is not removed.
 		ignored.operate(t, "nonsense")
 		require.NoError(t, ignored.damage(), kind)
 		heal(ignored, "nonsense")
@@ -154,8 +153,9 @@ func TestOperationsSteerEveryReconciledObject(t *testing.T) {
 	p.Settles(t, false)
 }
 
-// Rights end whatever is to be ignored: who is removed is removed, and who deletes
-// finds it hidden, though nothing is done about it in kcp before the annotation is off.
+// The annotation "ignore" does not delay the end of rights. Removed members lose access,
+// and deleted objects are hidden. The cleanup in kcp waits until the annotation is
+// removed.
 func TestIgnoringKeepsNobodyInWhoIsOut(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -184,7 +184,7 @@ func TestIgnoringKeepsNobodyInWhoIsOut(t *testing.T) {
 	workspace.operate(t, v1alpha1.OperationIgnore)
 	hub.Do(t, framework.InWorkspace("alice", http.MethodDelete, org, ws, "", nil), http.StatusOK)
 	require.NoError(t, shownAs(hub, "alice", org, ws, cluster, true, false))
-	// However old the request is, nothing is purged that is to be ignored.
+	// An ignored object is never purged, even if its grace period is over.
 	p.age(t, "", org, ws, over())
 	beside := hub.CreateWorkspace(t, "alice", org, "beside").Text("uuid")
 	hub.Do(t, framework.InWorkspace("alice", http.MethodDelete, org, beside, "", nil), http.StatusOK)

@@ -16,13 +16,14 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// firstRequests is how many requests a new person sends at once.
+// firstRequests is the number of requests that a new person sends at once.
 const firstRequests = 24
 
-// whoIs is a person's account as the hub shows it to them.
+// whoIs returns the request for the caller's own account.
 func whoIs(name string) call { return call{As: name, Method: http.MethodGet, Path: "/api/users/me"} }
 
-// arrived waits until a person has all that a new one gets, and returns where it is.
+// arrived waits until sign-up has created all objects of a person, and returns their
+// names.
 func arrived(t testing.TB, hub *framework.Hub, name string) (org, ws, cluster string) {
 	t.Helper()
 	framework.Eventually(t, framework.Long, func() error {
@@ -35,8 +36,8 @@ func arrived(t testing.TB, hub *framework.Hub, name string) (org, ws, cluster st
 	return org, ws, hub.Do(t, framework.InWorkspace(name, http.MethodGet, org, ws, "", nil), http.StatusOK).Text("clusterID")
 }
 
-// O-11: however many first requests there are at once, and of whatever kind, they make
-// one person, who gets one of everything.
+// O-11: any number of concurrent first requests of any kind creates one User with one Org
+// and one Workspace.
 func TestO11_ManyFirstRequestsAtOnceMakeOneOfEverything(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -93,7 +94,7 @@ func TestO11_ManyFirstRequestsAtOnceMakeOneOfEverything(t *testing.T) {
 	p.Settles(t, true)
 }
 
-// --personal-org-role and --personal-orgs.
+// The flags --personal-org-role and --personal-orgs.
 func TestSignUpMakesWhatTheOperatorSays(t *testing.T) {
 	t.Parallel()
 	t.Run("a member of their own Org is no admin of it", func(t *testing.T) {
@@ -132,14 +133,15 @@ func TestSignUpMakesWhatTheOperatorSays(t *testing.T) {
 	})
 }
 
-// --registration=approval: who waits is told so wherever they ask, has no Workspace,
-// and may work within a moment of being approved, on every hub.
+// With --registration=approval, every request of a pending User is refused with a
+// message, and the User has no Workspace. An approval takes effect on every hub within
+// moments.
 func TestApprovalIsEffectiveWithinAMoment(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
 	hubs := framework.StartHubs(t, kcp, root, 2, personal, framework.WithAdmin, func(o *server.Options) { o.Registration = "approval" })
 	p := newPlatform(t, root)
-	// The first platform admin comes in by the operator's flag.
+	// The first platform admin is named by a flag and needs no approval.
 	_, _, elsewhere := arrived(t, hubs[0], "heidi")
 
 	calls := make([]call, firstRequests)
@@ -167,7 +169,7 @@ func TestApprovalIsEffectiveWithinAMoment(t *testing.T) {
 			require.Contains(t, hub.Do(t, c, http.StatusForbidden).Text("message"), "approval", "%s %s", c.Method, c.Path)
 		}
 	}
-	// They get an Org, and nobody can find or invite them meanwhile.
+	// A pending User gets an Org, but other people can neither find nor invite this User.
 	var org string
 	framework.Eventually(t, framework.Long, func() error {
 		me, err := hubs[0].Try(whoIs("bob"))
@@ -189,7 +191,7 @@ func TestApprovalIsEffectiveWithinAMoment(t *testing.T) {
 	began := time.Now()
 	hubs[1].Do(t, framework.Registering("bob", "Approved"), http.StatusOK)
 	answered := time.Since(began)
-	// On the hub that answered it holds at once.
+	// On the hub that answered, the approval takes effect at once.
 	hubs[1].Do(t, refused[0], http.StatusOK)
 	framework.Eventually(t, framework.Long, func() error {
 		a, err := hubs[0].Try(refused[0])

@@ -17,14 +17,14 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// departures are how many clients go away at moments that are spread over as long
-// as the request takes.
+// departures is the number of clients that disconnect, spread evenly over the duration of
+// the request.
 const departures = 8
 
 var errLeft = errors.New("the client went away")
 
-// leaver is a client that sends a part of its request and closes the connection
-// after its patience.
+// leaver is a client that sends a part of its request and closes the connection when its
+// patience is over.
 type leaver struct {
 	config   *tls.Config
 	part     func(raw []byte) []byte
@@ -52,8 +52,8 @@ func (l leaver) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errLeft
 }
 
-// leave sends a part of a call and goes away, and returns when the hub is done with
-// what it got of it, without having taken that for a fault of its own.
+// leave sends a part of a call, disconnects and waits until the hub has logged the
+// request. It requires that the logged status is not 5xx.
 func leave(t testing.TB, hub *framework.Hub, id string, c call, part func([]byte) []byte, patience time.Duration) {
 	t.Helper()
 	header := http.Header{"X-Request-Id": {id}}
@@ -77,7 +77,7 @@ func leave(t testing.TB, hub *framework.Hub, id string, c call, part func([]byte
 	require.Regexp(t, `"status": ?[24]\d\d\b`, done)
 }
 
-// posts is a way to make something, and what there is of it.
+// posts is a kind of POST request with a count of the objects that it creates.
 type posts struct {
 	name string
 	call func(i int) call
@@ -85,8 +85,8 @@ type posts struct {
 	whole func() (int, error)
 }
 
-// O-9, O-11: what somebody asked for is there, all of it, or is not there at all,
-// at whichever moment they go away; and who asks again gets the one that was made.
+// O-9, O-11: a client can disconnect at any moment of a request. Its object then exists
+// completely or not at all. A repeated request returns the same object.
 func TestO11_AClientThatGoesAwayLeavesNothingHalfMade(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -159,7 +159,8 @@ func (k posts) test(t *testing.T, hub *framework.Hub) {
 	}
 	require.Zero(t, settled(), "%s: a request that never came whole was carried out", k.name)
 
-	// The positive control stays, and shows how long it takes.
+	// The positive control creates an object, which stays, and measures the duration of
+	// the request.
 	began := time.Now()
 	hub.Do(t, k.call(0), http.StatusCreated)
 	took := time.Since(began)
@@ -175,7 +176,7 @@ func (k posts) test(t *testing.T, hub *framework.Hub) {
 	require.Equal(t, departures+1, settled(), "%s: who asks again gets one", k.name)
 }
 
-// joined counts those who are members in the Org by Memberships of that prefix.
+// joined counts the people with a Membership of that name prefix in the Org.
 func (p platform) joined(t testing.TB, org, prefix string, people []string, clusters map[string]string) (n int, err error) {
 	held, err := p.MembershipsOf(t, org)
 	if err != nil {
@@ -195,8 +196,8 @@ func (p platform) joined(t testing.TB, org, prefix string, people []string, clus
 	return n, nil
 }
 
-// founded counts the Orgs that a person created: each is ready, theirs, and one
-// place of their quota.
+// founded counts the Orgs that a person created. Each is Ready, has the person as admin
+// and uses one unit of the quota.
 func (p platform) founded(t testing.TB, hub *framework.Hub, by string) (int, error) {
 	u, err := p.Users(p.UsersPath()).Get(t.Context(), by, metav1.GetOptions{})
 	if err != nil {
@@ -223,8 +224,8 @@ func (p platform) founded(t testing.TB, hub *framework.Hub, by string) (int, err
 	return len(made), nil
 }
 
-// furnished counts the Workspaces of an Org, which one person created: each is
-// ready, has its creator, and is one place of the Org's quota.
+// furnished counts the Workspaces that a person created in an Org. Each is Ready, has the
+// person as admin and uses one unit of the Org's quota.
 func (p platform) furnished(t testing.TB, hub *framework.Hub, org, by string) (int, error) {
 	o, err := p.Organizations(p.OrgsPath()).Get(t.Context(), org, metav1.GetOptions{})
 	if err != nil {
