@@ -15,14 +15,14 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// ifMatch puts a call on the condition of an ETag.
+// ifMatch sets the If-Match header of a call.
 func ifMatch(c call, tag string) call {
 	c.Header = http.Header{"If-Match": {tag}}
 	return c
 }
 
-// presentTag is the ETag of what a call would change: a condition that never holds is
-// refused with it.
+// presentTag returns the current ETag of the object that a call would change. The 412
+// answer to a precondition that never holds has it in a header.
 func presentTag(t testing.TB, hub *framework.Hub, c call) string {
 	t.Helper()
 	a := hub.Do(t, ifMatch(c, `"0"`), http.StatusPreconditionFailed)
@@ -31,7 +31,7 @@ func presentTag(t testing.TB, hub *framework.Hub, c call) string {
 	return a.Header.Get("ETag")
 }
 
-// renaming is a PATCH of the display name.
+// renaming makes PATCH requests of the display name.
 func renaming(c call) func(i int) (call, string) {
 	return func(i int) (call, string) {
 		name := fmt.Sprint("name ", i)
@@ -40,8 +40,8 @@ func renaming(c call) func(i int) (call, string) {
 	}
 }
 
-// Of those who change what they have read, on two hubs at once, exactly one does, and
-// it is their change that stands.
+// If many clients change an object with the same ETag on two hubs, exactly one request
+// succeeds, and its change is stored.
 func TestOfManyWhoChangeWhatTheyReadOnTwoHubsExactlyOneDoes(t *testing.T) {
 	t.Parallel()
 	const atATime, rounds = 6, 12
@@ -67,7 +67,7 @@ func TestOfManyWhoChangeWhatTheyReadOnTwoHubsExactlyOneDoes(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(i int) (call, string)
-		// stands reads what there is, in kcp itself.
+		// stands reads the stored value from kcp.
 		stands func() (string, error)
 	}{
 		"a person": {renaming(call{As: "bob", Method: http.MethodPatch, Path: "/api/users/me"}), func() (string, error) {
@@ -130,7 +130,7 @@ func TestOfManyWhoChangeWhatTheyReadOnTwoHubsExactlyOneDoes(t *testing.T) {
 				}
 			}
 			if winner < 0 {
-				// A controller was faster than all of them: it tells of the last change.
+				// A controller changed the object first, so all clients were refused.
 				nobody++
 				require.Less(t, nobody, 20*rounds, "%s: nobody ever wins", name)
 				continue
@@ -144,8 +144,8 @@ func TestOfManyWhoChangeWhatTheyReadOnTwoHubsExactlyOneDoes(t *testing.T) {
 	}
 }
 
-// Of two who end the same Membership as they have read it, one does, though it is the
-// Organization that the decision is written to.
+// If two admins end the same Membership with the same ETag, at most one request succeeds,
+// although the decision is written to the Organization.
 func TestOfTwoWhoDemoteWhomTheyReadExactlyOneDoes(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -172,7 +172,7 @@ func TestOfTwoWhoDemoteWhomTheyReadExactlyOneDoes(t *testing.T) {
 				won++
 				continue
 			}
-			// 409 and 404 are what it would be without a condition, too.
+			// Without a precondition, the second request can get 409 or 404, too.
 			require.Contains(t, []int{http.StatusPreconditionFailed, http.StatusConflict, http.StatusNotFound}, a.Code, "%s", a.Raw)
 		}
 		require.LessOrEqual(t, won, 1, "%s | %s", answers[0].Raw, answers[1].Raw)
@@ -192,7 +192,7 @@ func TestOfTwoWhoDemoteWhomTheyReadExactlyOneDoes(t *testing.T) {
 	t.Logf("20 rounds: %s", &codes)
 }
 
-// What is read is changed with its ETag, once, and deleted with that of the change.
+// An ETag allows one change. A DELETE with the ETag of that change succeeds.
 func TestAnETagIsGoodForOneChange(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot())
@@ -210,7 +210,8 @@ func TestAnETagIsGoodForOneChange(t *testing.T) {
 		}, http.StatusAccepted},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// Controllers change objects, too: as every client, it reads again then.
+			// Controllers change the object, too. After a 412 the test reads it again, as
+			// every client does.
 			succeeds := func(c call, code int) framework.Answer {
 				for range 100 {
 					tag := hub.Do(t, callOf(c), http.StatusOK).Header.Get("ETag")
@@ -237,7 +238,7 @@ func TestAnETagIsGoodForOneChange(t *testing.T) {
 	}
 }
 
-// callOf reads what a call is about.
+// callOf returns the GET for the object of a call.
 func callOf(c call) call {
 	c.Method, c.Body, c.Header = http.MethodGet, nil, nil
 	return c

@@ -12,7 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// kcpCalls is how many requests, but for health probes, the hub has sent to kcp.
+// kcpCalls returns the number of requests from the hub to kcp, without health probes.
 func kcpCalls(t testing.TB, hub *framework.Hub) int {
 	t.Helper()
 	response, err := http.Get(hub.Metrics)

@@ -37,7 +37,8 @@ func TestAPersonCreatesAnOrgAndAWorkspaceAndWorksInItWithKubectl(t *testing.T) {
 	require.Equal(t, cluster, rows[1].(map[string]any)["clusterID"])
 }
 
-// O-1: renaming moves nothing and shows in the index within a second.
+// O-1: a rename changes no UUID and no cluster, and the index has the new name within a
+// second.
 func TestO1_RenamingMovesNothingAndShowsInTheIndex(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot())
@@ -49,7 +50,7 @@ func TestO1_RenamingMovesNothingAndShowsInTheIndex(t *testing.T) {
 	path := "/api/orgs/" + org + "/workspaces/" + uuid
 	moved := hub.Do(t, call{As: "alice", Method: http.MethodPatch, Path: path, Org: org, Workspace: uuid, Body: `{"displayName":"after"}`}, http.StatusOK)
 	require.Equal(t, ws.Text("clusterID"), moved.Text("clusterID"))
-	// Read your writes: at once, not within a second.
+	// On the same hub the rename is visible at once (read your writes).
 	rows := hub.Do(t, call{As: "alice", Method: http.MethodGet, Path: "/api/users/me/memberships"}, http.StatusOK).JSON["items"].([]any)
 	for _, row := range rows {
 		require.Equal(t, "After", row.(map[string]any)["orgDisplayName"])
@@ -83,10 +84,10 @@ func TestEightFirstRequestsAtOnceMakeOneUser(t *testing.T) {
 	require.Equal(t, "user.tenancy.kedge.faros.sh/erin\n", out)
 }
 
-// No request reads kcp: quality.md, "kcp calls per warm request".
+// A warm read makes no call to kcp: quality.md, "kcp calls per warm request".
 func TestWarmReadsMakeNoCallToKCP(t *testing.T) {
 	t.Parallel()
-	// Its Lease would be renewed in between, and that is no request's call either.
+	// The renewal of the Lease would count as a call to kcp.
 	hub := framework.StartHub(t, kcp, framework.NewRoot(), func(o *server.Options) { o.LeaderElect = false })
 	org := hub.CreateOrg(t, "alice", "ACME")
 	ws := hub.CreateWorkspace(t, "alice", org, "platform").Text("uuid")
@@ -96,8 +97,8 @@ func TestWarmReadsMakeNoCallToKCP(t *testing.T) {
 		{Path: "/api/orgs/" + org + "/workspaces/" + ws, Org: org, Workspace: ws},
 		{Path: "/api/orgs/" + org + "/workspaces/" + ws + "/kubeconfig", Org: org, Workspace: ws},
 	}
-	// What still goes on from the creates must have ended, so that what is counted
-	// are the reads. The probe of kcp, once a second, is not a request's.
+	// Reconciliation after the creates must have ended, so that only calls of the reads
+	// are counted. Health probes of kcp are not counted.
 	quiet := func() bool {
 		before := kcpCalls(t, hub)
 		for _, r := range reads {

@@ -1,5 +1,5 @@
-// Package tenancy tests Orgs, Workspaces and Memberships: quotas, races, ETags, the index, the schemas
-// and the Workspace template.
+// Package tenancy tests Orgs, Workspaces and Memberships: quotas, races, ETags, the
+// index, the schemas and the Workspace template.
 package tenancy
 
 import (
@@ -11,7 +11,7 @@ import (
 
 type call = framework.Call
 
-// kcp is the group's own; TestMain starts it.
+// kcp serves this group only; TestMain starts it.
 var kcp *framework.KCP
 
 func TestMain(m *testing.M) { os.Exit(framework.Main(m, &kcp)) }

@@ -18,12 +18,12 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// visible is how soon a rename is in every index (O-1). What was measured is in the
-// log; the test waits longer, because others run on the same machine.
+// visible is the time within which every index has a rename (O-1). The log has the
+// measured time; the test waits longer, because other tests use the same machine.
 const visible = time.Second
 
-// O-1, O-4: a rename, of the Org or of a Workspace, is in everybody's index and on
-// every hub within a second.
+// O-1, O-4: a rename of the Org or of a Workspace reaches the index of every member
+// within a second, on every hub.
 func TestO1_ARenameIsInEverybodysIndexWithinASecond(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -84,8 +84,8 @@ func TestO1_ARenameIsInEverybodysIndexWithinASecond(t *testing.T) {
 	require.Equal(t, made.Text("clusterID"), hubs[1].Do(t, framework.InWorkspace("dave", http.MethodGet, org, ws, "", nil), http.StatusOK).Text("clusterID"))
 }
 
-// O-3, O-4: the index is derived: nothing is lost with it, and every fact of the
-// switcher's second line is in it.
+// O-3, O-4: the index is derived from Memberships: the hub restores a deleted index with
+// all fields of every entry.
 func TestO3_DeletingEveryIndexLosesNothing(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -100,8 +100,8 @@ func TestO3_DeletingEveryIndexLosesNothing(t *testing.T) {
 	hub.Do(t, framework.InOrg("alice", http.MethodPost, org, "/members", framework.Adding("carol", "member")), http.StatusCreated)
 	hub.Do(t, framework.InWorkspace("alice", http.MethodPost, org, ws, "/members", framework.Adding("dave", "member")), http.StatusCreated)
 
-	// An Org that GitOps made says nothing of who asked for it: its first admin is
-	// whose admin Membership is the oldest.
+	// An Org from GitOps has no creator. The user of the oldest admin Membership counts
+	// as its first admin.
 	const given = "11111111-2222-4333-8444-555555555555"
 	o := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: given}, Spec: v1alpha1.OrganizationSpec{DisplayName: "Given"}}
 	_, err := p.Organizations(p.OrgsPath()).Create(t.Context(), o, metav1.CreateOptions{})
@@ -122,7 +122,7 @@ func TestO3_DeletingEveryIndexLosesNothing(t *testing.T) {
 		_, err := p.Memberships(p.OrgPath(given)).Create(t.Context(), membership, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
-	// The creator is the first admin even when they are gone.
+	// The creator counts as the first admin even after leaving the Org.
 	hub.Do(t, framework.InOrg("alice", http.MethodDelete, org, "/memberships/me?cascade=true", nil), http.StatusNoContent)
 
 	created := map[string]metav1.Time{}
@@ -193,8 +193,8 @@ func TestO3_DeletingEveryIndexLosesNothing(t *testing.T) {
 	require.Equal(t, "alice", hub.Do(t, framework.InOrg("carol", http.MethodGet, org, "", nil), http.StatusOK).Text("firstAdmin"))
 }
 
-// O-3: a row that somebody wrote by hand opens nothing, for as long as it stands,
-// and is put right as soon as the controller may.
+// O-3: a forged index entry grants no access while it exists, and the controller repairs
+// it.
 func TestO3_AForgedIndexOpensNothing(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -222,14 +222,14 @@ func TestO3_AForgedIndexOpensNothing(t *testing.T) {
 	for _, user := range []string{"erin", "bob"} {
 		before[user], err = p.RowsOf(t, user)
 		require.NoError(t, err)
-		// The operation annotation keeps the controller from mending it, so that what is
-		// refused below is refused with the forgery in place.
+		// The operation annotation stops the repair, so the requests below are refused
+		// while the forged entry exists.
 		entries := slices.Clone(alices.Spec.Entries)
 		entries[1].WorkspaceDisplayName = "forged"
 		write(user, map[string]any{"metadata": operation(v1alpha1.OperationIgnore), "spec": map[string]any{"entries": entries}})
 	}
-	// The hub's memory has followed once it shows the name in the row that bob rightly
-	// has: his came last.
+	// Bob's index was patched last. The cache is current when it shows the forged name in
+	// bob's real entry.
 	framework.Eventually(t, framework.Long, func() error {
 		a, err := hub.Try(call{As: "bob", Method: http.MethodGet, Path: "/api/users/me/memberships"})
 		if err == nil && !bytes.Contains(a.Raw, []byte(`"forged"`)) {
@@ -268,7 +268,7 @@ func TestO3_AForgedIndexOpensNothing(t *testing.T) {
 	all(admins("bob"), http.StatusForbidden)
 	require.Empty(t, hub.Do(t, call{As: "erin", Method: http.MethodGet, Path: "/api/users/me/memberships"}, http.StatusOK).JSON["items"])
 	require.Empty(t, hub.Do(t, call{As: "erin", Method: http.MethodGet, Path: "/api/orgs"}, http.StatusOK).JSON["items"])
-	// The forgery is still in place, and what is true opens what it should.
+	// The forged entry still exists, and real Memberships still grant access.
 	forged, err := p.RowsOf(t, "erin")
 	require.NoError(t, err)
 	require.Len(t, forged, 2)
@@ -279,7 +279,7 @@ func TestO3_AForgedIndexOpensNothing(t *testing.T) {
 	for _, user := range []string{"bob", "erin"} {
 		write(user, map[string]any{"metadata": operation(v1alpha1.OperationReconcile)})
 	}
-	// One that nothing protects is gone as soon.
+	// Without the annotation the controller repairs a forged entry at once.
 	for user, rows := range before {
 		mended := func() error {
 			index, err := p.Indexes(p.UsersPath()).Get(t.Context(), user, metav1.GetOptions{})

@@ -16,8 +16,9 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// O-9: who is still in Workspaces is not removed behind their backs, and with
-// cascade the Workspaces' rows go before the Org's.
+// O-9: the removal of an Org member is refused while Workspace Memberships exist, and the
+// answer names these Workspaces. With cascade, the Workspace Memberships are deleted
+// before the one of the Org.
 func TestO9_ARemovalNamesTheWorkspacesThatStandAgainstIt(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -96,13 +97,13 @@ func TestO9_ARemovalNamesTheWorkspacesThatStandAgainstIt(t *testing.T) {
 		hub.Do(t, framework.InOrg(c.user, http.MethodGet, org, "", nil), c.denied)
 		framework.Eventually(t, framework.Long, func() error { return p.Consistent(t, org, c.user, clusters) })
 	}
-	// The positive control: nothing stands against somebody who is in no Workspace.
+	// The positive control: the removal of a member without Workspace Memberships
+	// succeeds.
 	hub.Do(t, framework.InOrg("alice", http.MethodDelete, org, "/members/carol", nil), http.StatusNoContent)
 	require.Equal(t, map[string]string{"alice": "admin"}, framework.RolesListed(hub.Do(t, framework.InOrg("alice", http.MethodGet, org, "/members", nil), http.StatusOK)))
 }
 
-// removals tells of every Membership of the Org that is removed from now on, in
-// order.
+// removals returns the deleted Memberships of the Org from now on, in order.
 func removals(t testing.TB, p platform, org string) <-chan v1alpha1.Membership {
 	t.Helper()
 	w, err := p.Memberships(p.OrgPath(org)).Watch(t.Context(), metav1.ListOptions{})
@@ -119,7 +120,7 @@ func removals(t testing.TB, p platform, org string) <-chan v1alpha1.Membership {
 	return out
 }
 
-// O-9: an Org always has somebody who can act as its admin.
+// O-9: an Org always has an admin with the ability to act.
 func TestO9_TheSoleAdminStays(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithAdmin)
@@ -146,7 +147,7 @@ func TestO9_TheSoleAdminStays(t *testing.T) {
 	}
 	hub.Do(t, framework.InOrg("bob", http.MethodDelete, org, "/memberships/me", nil), http.StatusNoContent)
 
-	// A second admin who cannot act is none: soft-deleted, or not approved any more.
+	// A second admin does not count while soft-deleted or not approved.
 	hub.Do(t, framework.InOrg("alice", http.MethodPost, org, "/members", framework.Adding("bob", "admin")), http.StatusCreated)
 	active := func(want bool) {
 		t.Helper()
@@ -176,7 +177,7 @@ func TestO9_TheSoleAdminStays(t *testing.T) {
 		active(true)
 	}
 
-	// With a second one each of the three works.
+	// With a second admin, each of the three requests succeeds.
 	hub.Do(t, endings("alice")[0], http.StatusOK)
 	hub.Do(t, framework.InOrg("bob", http.MethodPatch, org, "/members/alice", framework.WithRole("admin")), http.StatusOK)
 	hub.Do(t, endings("bob")[1], http.StatusNoContent)
@@ -185,8 +186,9 @@ func TestO9_TheSoleAdminStays(t *testing.T) {
 	require.Equal(t, map[string]string{"bob": "admin"}, framework.RolesListed(hub.Do(t, framework.InOrg("bob", http.MethodGet, org, "/members", nil), http.StatusOK)))
 }
 
-// O-9: a decision outlives the hub that took it. This is what kcp holds when one
-// dies between the decision and its first step, and after a step.
+// O-9: the next hub completes a decision of a hub that has died. The test writes the
+// state that kcp has after a crash between the decision and its first step, and after
+// that step.
 func TestO9_ADecisionIsCarriedOutByTheNextHub(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -222,8 +224,8 @@ func TestO9_ADecisionIsCarriedOutByTheNextHub(t *testing.T) {
 		change("bob", "", true), change("carol", v1alpha1.RoleMember, false), change("dave", "", true),
 		change("erin", "", true), change("frank", "", true),
 	}
-	// Of dave's, the first row is gone already. Erin was made a member anew and
-	// frank's Membership was changed since, so those decisions are void.
+	// For dave, the first step is already done. For erin the UID differs and for frank
+	// the generation differs, so these decisions are void.
 	require.NoError(t, p.Memberships(p.OrgPath(org)).Delete(t.Context(), gone+".dave", metav1.DeleteOptions{}))
 	changes[3].UID = "00000000-0000-4000-8000-000000000000"
 	changes[4].Generation++
@@ -266,8 +268,8 @@ func TestO9_ADecisionIsCarriedOutByTheNextHub(t *testing.T) {
 	require.Equal(t, "admin", next.Do(t, framework.InOrg("frank", http.MethodGet, org, "", nil), http.StatusOK).Text("role"))
 }
 
-// O-9: nobody is told that somebody is a member whom a decided removal is about to
-// remove; until then it was true.
+// O-9: adding a member does not report an existing Membership as success while a decided
+// removal is pending.
 func TestO9_AMemberWhoIsBeingRemovedIsNotAddedByAnAnswer(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -289,7 +291,7 @@ func TestO9_AMemberWhoIsBeingRemovedIsNotAddedByAnAnswer(t *testing.T) {
 		_, err = p.Organizations(p.OrgsPath()).Patch(t.Context(), org, types.MergePatchType, patch, metav1.PatchOptions{})
 		require.NoError(t, err)
 	}
-	// The annotation stands for a controller that does not get to it for a while.
+	// The annotation delays the controller, so the removal stays pending.
 	amend(v1alpha1.OperationIgnore, map[string]any{"membershipChanges": []v1alpha1.MembershipChange{{
 		User: "bob", UID: held["bob"].UID, Generation: held["bob"].Generation, RequestedAt: metav1.NowMicro(),
 	}}})

@@ -10,8 +10,8 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// O-12, at the scope of an Org: from the first member to the last who leaves, with
-// every answer read back at once on the same hub.
+// O-12 for Orgs: members are added, changed and removed. The same hub shows every change
+// at once.
 func TestO12_MembersOfAnOrg(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -27,7 +27,7 @@ func TestO12_MembersOfAnOrg(t *testing.T) {
 	alices := p.BindingVersions(t, cluster, "alice")
 	require.Len(t, alices, 1)
 
-	// Somebody is added.
+	// An admin adds a member.
 	hub.Do(t, framework.InOrg("bob", http.MethodGet, org, "", nil), http.StatusForbidden)
 	added := hub.Do(t, framework.InOrg("alice", http.MethodPost, org, "/members", framework.Adding("bob", "member")), http.StatusCreated)
 	require.Equal(t, "bob", added.Text("user"))
@@ -44,14 +44,14 @@ func TestO12_MembersOfAnOrg(t *testing.T) {
 	require.Equal(t, v1alpha1.ScopeOrg, held["bob"].Spec.Scope)
 	require.Equal(t, v1alpha1.PhaseReady, held["bob"].Status.Phase)
 
-	// Added again: the same is no change, another role is a conflict.
+	// Adding a member again returns the same Membership; another role is a conflict.
 	again := hub.Do(t, framework.InOrg("alice", http.MethodPost, org, "/members", framework.Adding("bob", "member")), http.StatusOK)
 	require.Equal(t, added.Text("since"), again.Text("since"))
 	refused := hub.Do(t, framework.InOrg("alice", http.MethodPost, org, "/members", framework.Adding("bob", "admin")), http.StatusConflict)
 	require.Contains(t, framework.StatusOf(t, refused).Message, "PATCH")
 	require.Equal(t, "member", list("alice")["bob"])
 
-	// A member may look and not touch; the same calls are an admin's below.
+	// A member can read but not write. The same calls by an admin succeed below.
 	for _, c := range []call{
 		framework.InOrg("bob", http.MethodPost, org, "/members", framework.Adding("carol", "member")),
 		framework.InOrg("bob", http.MethodPatch, org, "/members/bob", framework.WithRole("admin")),
@@ -63,7 +63,7 @@ func TestO12_MembersOfAnOrg(t *testing.T) {
 	}
 	require.Equal(t, map[string]string{"alice": "admin", "bob": "member"}, list("alice"))
 
-	// An admin of the Org is one in its Workspaces when the answer arrives.
+	// A new Org admin is an admin in all Workspaces when the answer arrives.
 	_, _, err = hub.Kubectl(t, "bob", cluster, "get", "namespaces")
 	require.Error(t, err)
 	require.Equal(t, "admin", hub.Do(t, framework.InOrg("alice", http.MethodPatch, org, "/members/bob", framework.WithRole("admin")), http.StatusOK).Text("role"))
@@ -73,13 +73,13 @@ func TestO12_MembersOfAnOrg(t *testing.T) {
 	hub.Do(t, framework.InOrg("bob", http.MethodPost, org, "/members", framework.Adding("carol", "member")), http.StatusCreated)
 	require.Equal(t, map[string]string{"alice": "admin", "bob": "admin", "carol": "member"}, list("carol"))
 
-	// Demoted, he keeps the Org and loses the Workspaces.
+	// A demoted admin keeps the Org Membership and loses access to the Workspaces.
 	require.Equal(t, "member", hub.Do(t, framework.InOrg("alice", http.MethodPatch, org, "/members/bob", framework.WithRole("member")), http.StatusOK).Text("role"))
 	require.Empty(t, p.RolesIn(t, cluster, "bob"))
 	hub.Do(t, framework.InOrg("bob", http.MethodDelete, org, "/members/carol", nil), http.StatusForbidden)
 	require.Equal(t, "member", list("bob")["bob"])
 
-	// Removed by an admin, and gone by themselves.
+	// One member is removed by an admin, the other leaves.
 	hub.Do(t, framework.InOrg("alice", http.MethodDelete, org, "/members/bob", nil), http.StatusNoContent)
 	hub.Do(t, framework.InOrg("bob", http.MethodGet, org, "", nil), http.StatusForbidden)
 	require.Equal(t, map[string]string{"alice": "admin", "carol": "member"}, list("alice"))
@@ -91,13 +91,13 @@ func TestO12_MembersOfAnOrg(t *testing.T) {
 	require.NotContains(t, held, "bob")
 	require.NotContains(t, held, "carol")
 
-	// Who was removed can come back, and is somebody new.
+	// A removed member can be added again and gets a new Membership.
 	hub.Do(t, framework.InOrg("alice", http.MethodPost, org, "/members", framework.Adding("bob", "admin")), http.StatusCreated)
 	require.Equal(t, []string{"kedge:workspace:admin"}, p.RolesIn(t, cluster, "bob"))
 	require.Equal(t, alices, p.BindingVersions(t, cluster, "alice"), "none of this touched the first admin's binding")
 }
 
-// O-15: people are named by metadata.name alone, and nobody else is made a member.
+// O-15: members are identified by the metadata.name of the User only.
 func TestO15_NobodyIsAddedByAnotherName(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot())

@@ -15,8 +15,7 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// The search names people and nothing else of them, and only those who can be
-// invited.
+// The search returns names only, and only of Users that can be invited.
 func TestTheSearchFindsPeopleWhoCanBeInvited(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -46,8 +45,8 @@ func TestTheSearchFindsPeopleWhoCanBeInvited(t *testing.T) {
 	}
 	hub.Do(t, call{Method: http.MethodGet, Path: "/api/users?q=bob"}, http.StatusUnauthorized)
 
-	// The soft-deleted and those who wait for approval are left out, and are nobody to
-	// add; afterwards they are back.
+	// Soft-deleted and pending Users are not found and cannot be added; undelete and
+	// approval make them visible again.
 	org := hub.CreateOrg(t, "alice", "ACME")
 	hub.Do(t, call{As: "bob", Method: http.MethodDelete, Path: "/api/users/me"}, http.StatusAccepted)
 	hub.Do(t, framework.Registering("carol", "Pending"), http.StatusOK)
@@ -76,8 +75,8 @@ func TestTheSearchFindsPeopleWhoCanBeInvited(t *testing.T) {
 	hub.Do(t, framework.InOrg("alice", http.MethodPost, org, "/members", framework.Adding("bob", "member")), http.StatusCreated)
 }
 
-// The search is no way to read the directory out: not at once, and not one letter
-// after the other.
+// The search cannot list the whole directory, neither in one request nor letter by
+// letter.
 func TestTheSearchIsNoDirectoryDump(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -129,12 +128,12 @@ func TestTheSearchIsNoDirectoryDump(t *testing.T) {
 	}
 	t.Logf("%d searches at once: %s", len(calls), &codes)
 	require.Positive(t, codes.times[strconv.Itoa(http.StatusTooManyRequests)])
-	// The rate is one person's, and the search's alone.
+	// The rate limit is per person and applies to the search only.
 	framework.SignUp(t, hub, "bob", "carol")
 	hub.Do(t, search("carol", "crowd"), http.StatusOK)
 }
 
-// O-3: the switcher is the caller's own, whatever they ask for.
+// O-3: the switcher shows the entries of the caller only, whatever the request.
 func TestO3_TheSwitcherShowsTheCallersOwnRowsOnly(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithAdmin)
@@ -161,7 +160,7 @@ func TestO3_TheSwitcherShowsTheCallersOwnRowsOnly(t *testing.T) {
 		a := hub.Do(t, call{As: "alice", Method: http.MethodGet, Path: path}, http.StatusNotFound, http.StatusMethodNotAllowed)
 		require.NotContains(t, string(a.Raw), second)
 	}
-	// What ends is gone from it with the answer.
+	// When the answer to a leave request arrives, the entry is gone.
 	hub.Do(t, framework.InWorkspace("alice", http.MethodDelete, second, shared, "/memberships/me", nil), http.StatusNoContent)
 	require.Equal(t, alices[:2], rows("alice", "/api/users/me/memberships"))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// O-7: the switches are the Org's admins' alone, and workspaceCreation counts from
-// the next request on.
+// O-7: only Org admins change the Org's settings, and workspaceCreation takes effect on
+// the next request.
 func TestO7_OnlyAdminsSayWhoMayCreate(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot())
@@ -20,10 +20,11 @@ func TestO7_OnlyAdminsSayWhoMayCreate(t *testing.T) {
 	hub.Do(t, framework.InOrg("alice", http.MethodPost, org, "/members", framework.Adding("bob", "member")), http.StatusCreated)
 	hub.Do(t, framework.InWorkspace("alice", http.MethodPost, org, own, "/members", framework.Adding("bob", "admin")), http.StatusCreated)
 	hub.Do(t, framework.InWorkspace("alice", http.MethodPost, org, own, "/members", framework.Adding("dave", "admin")), http.StatusCreated)
-	// Prefer: respond-async, because what is asked here is who may.
+	// The test checks authorization only, so it uses Prefer: respond-async and does not
+	// wait.
 	create := func(as string, code int) framework.Answer {
 		c := framework.InOrg(as, http.MethodPost, org, "/workspaces", map[string]string{"displayName": as + "'s"})
-		// What else a person is, elsewhere, must not help them here.
+		// The role in another Workspace must not grant rights here.
 		c.Workspace = own
 		c.Header = http.Header{"Prefer": {"respond-async"}}
 		return hub.Do(t, c, code)
@@ -58,8 +59,9 @@ func TestO7_OnlyAdminsSayWhoMayCreate(t *testing.T) {
 	create("bob", http.StatusAccepted)
 }
 
-// O-15: an Org admin is admin in its Workspaces, in REST, through the proxy and in
-// RBAC; an admin of a Workspace is nothing in the Org. All of it ends together.
+// O-15: an Org admin is an admin in all Workspaces of the Org, in REST, through the proxy
+// and in RBAC. A Workspace admin has no rights in the Org. Rights in all three end
+// together.
 func TestO15_AnOrgAdminIsAdminInItsWorkspacesAndNotTheReverse(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -87,11 +89,11 @@ func TestO15_AnOrgAdminIsAdminInItsWorkspacesAndNotTheReverse(t *testing.T) {
 		}
 		proxied := call{As: "bob", Method: http.MethodGet, Path: "/clusters/" + cluster + path}
 		if code == http.StatusForbidden {
-			// The gate does not wait for kcp.
+			// The proxy refuses at once and does not wait for kcp.
 			hub.Do(t, proxied, code)
 		}
 		framework.Eventually(t, framework.Long, func() error {
-			// kcp's own authorizer follows its own caches.
+			// kcp's authorizer reads from caches that can lag behind.
 			return framework.Equal(code, kcp.Straight(t, "bob", cluster, path))
 		})
 		hub.Do(t, proxied, code)
@@ -104,7 +106,8 @@ func TestO15_AnOrgAdminIsAdminInItsWorkspacesAndNotTheReverse(t *testing.T) {
 	_, errOut, err := hub.Kubectl(t, "bob", cluster, "create", "clusterrolebinding", "readers", "--clusterrole=kedge:workspace:viewer", "--serviceaccount=default:reader")
 	require.NoError(t, err, errOut)
 
-	// A Workspace made later, in which he never was, and one row that says less.
+	// The Org role counts in a Workspace that was created later and without a Workspace
+	// Membership, and it outranks a lower Workspace role.
 	later := hub.CreateWorkspace(t, "alice", org, "later")
 	require.Equal(t, []string{"kedge:workspace:admin"}, p.RolesIn(t, later.Text("clusterID"), "bob"))
 	hub.Do(t, framework.InWorkspace("alice", http.MethodPost, org, ws, "/members", framework.Adding("bob", "member")), http.StatusCreated)
@@ -117,7 +120,8 @@ func TestO15_AnOrgAdminIsAdminInItsWorkspacesAndNotTheReverse(t *testing.T) {
 	everywhere(http.StatusForbidden)
 	require.Empty(t, p.RolesIn(t, later.Text("clusterID"), "bob"))
 
-	// The reverse: dave is admin there, and nothing here, whatever header comes along.
+	// The reverse: dave is an admin of the Workspace and has no rights in the Org,
+	// whatever headers the request has.
 	hub.Do(t, framework.InWorkspace("dave", http.MethodPatch, org, ws, "", `{"displayName":"Dave's"}`), http.StatusOK)
 	for _, c := range []call{
 		framework.InOrg("dave", http.MethodGet, org, "", nil),

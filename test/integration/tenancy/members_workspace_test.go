@@ -10,7 +10,7 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// O-12, at the scope of a Workspace, with people who are not in its Org.
+// O-12 for Workspaces, with people without an Org Membership.
 func TestO12_MembersOfAWorkspace(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -26,7 +26,7 @@ func TestO12_MembersOfAWorkspace(t *testing.T) {
 	}
 	alices := p.BindingVersions(t, cluster, "alice")
 
-	// Somebody from outside is added, and can work when the answer arrives.
+	// A person without an Org Membership is added and has access when the answer arrives.
 	hub.Do(t, framework.InWorkspace("dave", http.MethodGet, org, ws, "", nil), http.StatusForbidden)
 	added := hub.Do(t, framework.InWorkspace("alice", http.MethodPost, org, ws, "/members", framework.Adding("dave", "member")), http.StatusCreated)
 	require.Equal(t, "workspace", added.Text("scope"))
@@ -46,7 +46,7 @@ func TestO12_MembersOfAWorkspace(t *testing.T) {
 	require.Equal(t, cluster, rows[0].(map[string]any)["clusterID"])
 	require.Equal(t, "ACME", rows[0].(map[string]any)["orgDisplayName"])
 
-	// He sees this one Workspace of the Org, and nothing of the Org itself.
+	// He sees only this Workspace of the Org, and not the Org itself.
 	seen := hub.Do(t, framework.InOrg("dave", http.MethodGet, org, "/workspaces", nil), http.StatusOK).JSON["items"].([]any)
 	require.Len(t, seen, 1)
 	require.Equal(t, ws, seen[0].(map[string]any)["uuid"])
@@ -66,7 +66,8 @@ func TestO12_MembersOfAWorkspace(t *testing.T) {
 	_, _, err = hub.Kubectl(t, "dave", other.Text("clusterID"), "get", "namespaces")
 	require.Error(t, err)
 
-	// The same again, something else, and a role that nobody can be given.
+	// Adding the member again returns 200, another role is a conflict, and requests
+	// with an unknown role or person are refused.
 	hub.Do(t, framework.InWorkspace("alice", http.MethodPost, org, ws, "/members", framework.Adding("dave", "member")), http.StatusOK)
 	hub.Do(t, framework.InWorkspace("alice", http.MethodPost, org, ws, "/members", framework.Adding("dave", "admin")), http.StatusConflict)
 	further := framework.Adding("carol", "member")
@@ -76,7 +77,7 @@ func TestO12_MembersOfAWorkspace(t *testing.T) {
 	hub.Do(t, framework.InWorkspace("alice", http.MethodPatch, org, ws, "/members/bob", framework.WithRole("admin")), http.StatusNotFound)
 	hub.Do(t, framework.InWorkspace("alice", http.MethodDelete, org, ws, "/members/bob", nil), http.StatusNotFound)
 
-	// As admin of the Workspace he does there what he could not.
+	// As an admin of the Workspace he may send the requests that were refused above.
 	require.Equal(t, "admin", hub.Do(t, framework.InWorkspace("alice", http.MethodPatch, org, ws, "/members/dave", framework.WithRole("admin")), http.StatusOK).Text("role"))
 	require.Equal(t, []string{"kedge:workspace:admin"}, p.RolesIn(t, cluster, "dave"))
 	daves := p.BindingVersions(t, cluster, "dave")
@@ -85,7 +86,8 @@ func TestO12_MembersOfAWorkspace(t *testing.T) {
 	require.Equal(t, map[string]string{"alice": "admin", "dave": "admin", "carol": "member"}, list("carol"))
 	hub.Do(t, framework.InOrg("dave", http.MethodGet, org, "/members", nil), http.StatusForbidden)
 
-	// Removed, left, and the last of them all: the Org's admin stays admin (O-15).
+	// Members are removed or leave, down to the last one. The Org admin stays an admin
+	// (O-15).
 	hub.Do(t, framework.InWorkspace("dave", http.MethodDelete, org, ws, "/members/carol", nil), http.StatusNoContent)
 	require.Empty(t, p.RolesIn(t, cluster, "carol"))
 	hub.Do(t, framework.InWorkspace("carol", http.MethodGet, org, ws, "", nil), http.StatusForbidden)

@@ -6,7 +6,7 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// platform adds to framework.Platform what this group alone asks of kcp.
+// platform adds the helpers of this group to framework.Platform.
 type platform struct{ framework.Platform }
 
 func newPlatform(t testing.TB, root string) platform { return platform{kcp.Platform(t, root)} }

@@ -20,14 +20,14 @@ const (
 	limit   = 10
 )
 
-// quotaOf is a quota as it is answered.
+// quotaOf formats a quota in an answer as "used of limit".
 func quotaOf(a framework.Answer, field string) string {
 	q, _ := a.JSON[field].(map[string]any)
 	return fmt.Sprintf("%v of %v", q["used"], q["limit"])
 }
 
-// burst sends creates at once and requires that so many were taken and all others
-// refused for the quota; it returns the UUIDs of what is made.
+// burst sends creates at once. It requires that exactly taken of them succeed and that
+// the quota refuses all others. It returns the UUIDs of the created objects.
 func burst(t testing.TB, hubs []*framework.Hub, taken int, create func(i int) call) []string {
 	t.Helper()
 	calls := make([]call, creates)
@@ -56,7 +56,7 @@ func burst(t testing.TB, hubs []*framework.Hub, taken int, create func(i int) ca
 	return uuids
 }
 
-// O-5 under concurrency, on two hubs, and who may change it.
+// O-5 with concurrent requests on two hubs, and the right to change the quota.
 func TestO5_SixtyFourOrgsAtOnceLeaveAsManyAsTheQuota(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -95,16 +95,16 @@ func TestO5_SixtyFourOrgsAtOnceLeaveAsManyAsTheQuota(t *testing.T) {
 	me := func(hub *framework.Hub) string {
 		return quotaOf(hub.Do(t, call{As: "alice", Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK), "orgQuota")
 	}
-	// What is soft-deleted keeps its place, so that it can be undeleted.
+	// A soft-deleted Org keeps using the quota, so that an undelete succeeds.
 	hubs[0].Do(t, framework.InOrg("alice", http.MethodDelete, uuids[0], "", nil), http.StatusOK)
 	require.Equal(t, "10 of 10", me(hubs[0]))
 	burst(t, hubs, 0, create)
 	hubs[0].Do(t, framework.InOrg("alice", http.MethodPost, uuids[0], "/undelete", nil), http.StatusOK)
 	require.Equal(t, "10 of 10", me(hubs[0]))
-	// The positive control: somebody else's quota is theirs.
+	// The positive control: the quota of another person is unaffected.
 	hubs[0].CreateOrg(t, "bob", "Bob's")
 
-	// Only a platform admin gives more, and sees who has what.
+	// Only a platform admin changes quotas and sees the quotas of others.
 	more := call{As: "heidi", Method: http.MethodPatch, Path: "/api/admin/users/alice", Body: `{"orgQuota":11}`}
 	for _, c := range []call{
 		{As: "alice", Method: more.Method, Path: more.Path, Body: more.Body},
@@ -126,7 +126,7 @@ func TestO5_SixtyFourOrgsAtOnceLeaveAsManyAsTheQuota(t *testing.T) {
 	}
 	hubs[0].CreateOrg(t, "alice", "one more")
 	hubs[0].Do(t, create(0), http.StatusForbidden)
-	// A quota that is lowered below what is used takes nothing away.
+	// A quota below the used amount deletes nothing.
 	lower := more
 	lower.Body = `{"orgQuota":3}`
 	require.Equal(t, "11 of 3", quotaOf(hubs[0].Do(t, lower, http.StatusOK), "orgQuota"))
@@ -136,7 +136,8 @@ func TestO5_SixtyFourOrgsAtOnceLeaveAsManyAsTheQuota(t *testing.T) {
 	ready(limit + 1)
 }
 
-// O-6 under concurrency, on two hubs and by two people, and who may change it.
+// O-6 with concurrent requests by two people on two hubs, and the right to change the
+// quota.
 func TestO6_SixtyFourWorkspacesAtOnceLeaveAsManyAsTheQuota(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -202,8 +203,8 @@ func TestO6_SixtyFourWorkspacesAtOnceLeaveAsManyAsTheQuota(t *testing.T) {
 	require.Len(t, p.WorkspacesOf(t, org), limit+1)
 }
 
-// A POST that repeats an Idempotency-Key makes nothing new, at once or later, on
-// whichever hub.
+// A POST with a repeated Idempotency-Key creates nothing, concurrently or later, on any
+// hub.
 func TestARepeatedIdempotencyKeyReturnsWhatTheFirstMade(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -217,8 +218,8 @@ func TestARepeatedIdempotencyKeyReturnsWhatTheFirstMade(t *testing.T) {
 	org := func(as, name string) call {
 		return call{As: as, Method: http.MethodPost, Path: "/api/orgs", Body: map[string]string{"displayName": name}}
 	}
-	// once sends the same request eight times at once and gives back what all of them
-	// named.
+	// once sends the same request eight times at once and returns the one UUID that all
+	// answers have.
 	once := func(c call) string {
 		t.Helper()
 		calls := make([]call, 8)
@@ -242,7 +243,8 @@ func TestARepeatedIdempotencyKeyReturnsWhatTheFirstMade(t *testing.T) {
 	require.NotEmpty(t, p.OrganizationsBy(t, "alice")[first].Labels[v1alpha1.IdempotencyKeyLabel])
 	require.Equal(t, "1 of 10", quotaOf(hubs[0].Do(t, call{As: "alice", Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK), "orgQuota"))
 
-	// Another key, another person and no key at all are other requests.
+	// A request with another key, by another person or without a key is a different
+	// request.
 	var makes sync.WaitGroup
 	others := make([]framework.Answer, 3)
 	for i, c := range []call{keyed(org("alice", "ACME"), "key-2"), keyed(org("bob", "ACME"), "key-1"), org("alice", "ACME")} {

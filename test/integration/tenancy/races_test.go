@@ -21,11 +21,11 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// defaultRounds is how often two admins race each other: 20 times for each pair of
-// requests, as a sample. KEDGE_TEST_ROUNDS sets another number.
+// defaultRounds is the number of races between two admins: a sample of 20 for each pair
+// of requests. KEDGE_TEST_ROUNDS sets another number.
 const defaultRounds = 100
 
-// lanesAtOnce are the Orgs in which rounds go on side by side.
+// lanesAtOnce is the number of Orgs with concurrent rounds.
 const lanesAtOnce = 16
 
 func rounds(t testing.TB) int {
@@ -39,7 +39,7 @@ func rounds(t testing.TB) int {
 	return n
 }
 
-// tally counts what happened, from many goroutines.
+// tally counts events of many goroutines.
 type tally struct {
 	mu    sync.Mutex
 	times map[string]int
@@ -64,7 +64,7 @@ func (c *tally) String() string {
 	return s
 }
 
-// lane is one Org with its two admins, in which rounds follow each other.
+// lane is an Org with two admins, for consecutive rounds.
 type lane struct {
 	hubs   []*framework.Hub
 	p      platform
@@ -72,7 +72,7 @@ type lane struct {
 	admins [2]string
 }
 
-// endings are the ways in which two admins take each other's rights, or their own.
+// endings returns two requests by which the admins end each other's or their own rights.
 func (l lane) endings(round int) (name string, calls []call) {
 	x, y := l.admins[0], l.admins[1]
 	demote := func(as, of string) call {
@@ -98,7 +98,7 @@ func (l lane) endings(round int) (name string, calls []call) {
 	return name, calls
 }
 
-// left are those who are admins in kcp itself.
+// left returns the remaining admins in kcp and all Memberships.
 func (l lane) left(t testing.TB) (admins []string, held map[string]v1alpha1.Membership, err error) {
 	held, err = l.p.MembershipsOf(t, l.org)
 	for _, m := range held {
@@ -109,8 +109,8 @@ func (l lane) left(t testing.TB) (admins []string, held map[string]v1alpha1.Memb
 	return admins, held, err
 }
 
-// restore makes both admins again and waits until both hubs know, so that the next
-// round is a race.
+// restore makes both users admins again and waits until both hubs have cached it, so that
+// the next round is a race.
 func (l lane) restore(by string, held map[string]v1alpha1.Membership) error {
 	for _, user := range l.admins {
 		again := framework.InOrg(by, http.MethodPost, l.org, "/members", framework.Adding(user, "admin"))
@@ -140,8 +140,8 @@ func (l lane) restore(by string, held map[string]v1alpha1.Membership) error {
 	return nil
 }
 
-// O-9 under concurrency, on two hubs: an admin is always left, and nobody is
-// answered with a fault of ours.
+// O-9 with concurrent requests on two hubs: one admin always remains, and no answer is a
+// server error.
 func TestO9_TwoAdminsAtOnceLeaveOne(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -200,13 +200,13 @@ func TestO9_TwoAdminsAtOnceLeaveOne(t *testing.T) {
 	t.Logf("%d rounds on %d Orgs and %d hubs in %s", n, len(lanes), len(hubs), time.Since(began).Round(time.Millisecond))
 	t.Logf("outcomes: %s", &outcomes)
 	t.Logf("answers: %s", &codes)
-	// Two refusals would keep the rule, too; that one of the two gets through is the
-	// rule's positive control.
+	// Two refusals would satisfy the rule, too. As a positive control, requests
+	// must succeed in most rounds.
 	require.Greater(t, int(decided.Load()), n*9/10, "hardly any removal was done")
 }
 
-// race lets both admins act at once, looks at who is left, and makes both admins
-// again. won is how many were told that it is done.
+// race sends the requests of both admins at once, checks the remaining admins and makes
+// both users admins again. It returns the number of successful answers as won.
 func (l lane) race(t testing.TB, round int, outcomes, codes *tally) (won int, err error) {
 	name, calls := l.endings(round)
 	answers, err := framework.AtOnce(l.hubs, calls)
@@ -226,7 +226,7 @@ func (l lane) race(t testing.TB, round int, outcomes, codes *tally) (won int, er
 	if won == 2 {
 		return 0, fmt.Errorf("%s: both were told that it is done: %s | %s", name, answers[0].Raw, answers[1].Raw)
 	}
-	// What was accepted may take its time, but there is an admin at every moment.
+	// An accepted request may take time, but there is an admin at every moment.
 	var admins []string
 	var held map[string]v1alpha1.Membership
 	var none error
@@ -245,9 +245,8 @@ func (l lane) race(t testing.TB, round int, outcomes, codes *tally) (won int, er
 	return won, l.restore(admins[0], held)
 }
 
-// Whatever is asked for one person at the same time, on two hubs: no fault of ours,
-// and in the end index, Memberships and bindings say the same (tenancy.md, one
-// truth).
+// Concurrent changes for one person on two hubs cause no server error. In the end index,
+// Memberships and bindings agree (tenancy.md, one truth).
 func TestDozensOfChangesForOnePersonEndInOneState(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -296,7 +295,7 @@ func TestDozensOfChangesForOnePersonEndInOneState(t *testing.T) {
 	t.Logf("4 storms of 48 changes: %s", &codes)
 }
 
-// change is one thing that somebody may ask for bob.
+// change returns a random request that changes bob's Memberships.
 func change(random *rand.Rand, org string, workspaces []string) call {
 	some := []string{"member", "admin"}[random.IntN(2)]
 	ws := workspaces[random.IntN(len(workspaces))]
@@ -315,8 +314,7 @@ func change(random *rand.Rand, org string, workspaces []string) call {
 	}[random.IntN(11)]
 }
 
-// settled tells whether nothing is left to do for bob, and both hubs and kcp say
-// the same.
+// settled checks that no change for bob is pending and that both hubs and kcp agree.
 func (p platform) settled(t testing.TB, hubs []*framework.Hub, org string, clusters map[string]string) error {
 	o, err := p.Organizations(p.OrgsPath()).Get(t.Context(), org, metav1.GetOptions{})
 	if err != nil {

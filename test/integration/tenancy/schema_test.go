@@ -9,7 +9,7 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// The schemas refuse bad objects for kubectl too, not only for REST.
+// kcp refuses invalid objects by schema, so kubectl cannot create them either.
 func TestTheSchemasRefuseBadObjects(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()

@@ -18,7 +18,8 @@ import (
 
 const widgets = "widgets.widgets.example.com"
 
-// exampleTemplate is the example of config/, for a provider in another workspace.
+// exampleTemplate copies the example template of config/, with the provider in another
+// workspace.
 func exampleTemplate(t *testing.T, provider string) func(*server.Options) {
 	t.Helper()
 	from, dir := filepath.Join("..", "..", "..", "config", "example-template", "workspace"), t.TempDir()
@@ -33,7 +34,7 @@ func exampleTemplate(t *testing.T, provider string) func(*server.Options) {
 	return func(o *server.Options) { o.WorkspaceTemplate, o.CreateTimeout = dir, 30*time.Second }
 }
 
-// provide makes the example's provider in a workspace of its own.
+// provide creates the provider of the example in a workspace of its own.
 func provide(t *testing.T, path string) {
 	t.Helper()
 	name := strings.TrimPrefix(path, "root:")
@@ -48,8 +49,8 @@ func provide(t *testing.T, path string) {
 	})
 }
 
-// colored tells whether the Workspace has the template's object as the template
-// says it is.
+// colored checks that the Workspace has the object of the template with the field of the
+// template.
 func colored(hub *framework.Hub, t *testing.T, cluster string) error {
 	t.Helper()
 	out, errOut, err := hub.Kubectl(t, "alice", cluster, "get", widgets, "hello", "-o", "jsonpath={.spec.color}")
@@ -62,8 +63,8 @@ func colored(hub *framework.Hub, t *testing.T, cluster string) error {
 	return nil
 }
 
-// What a new Workspace holds: the API of the template's provider, with exactly the
-// claims that the template accepts, and its object, before the Workspace is Ready.
+// Before a new Workspace is Ready, it has the API of the template's provider, with
+// exactly the claims that the template accepts, and the template's object.
 func TestTheWorkspaceTemplateIsThereBeforeTheWorkspaceIsReady(t *testing.T) {
 	t.Parallel()
 	provider := framework.NewRoot()
@@ -74,7 +75,7 @@ func TestTheWorkspaceTemplateIsThereBeforeTheWorkspaceIsReady(t *testing.T) {
 	require.NoError(t, colored(hubs[0], t, cluster))
 	require.NoError(t, kcp.Prints(t, cluster, "get", "apibinding", "widgets.example.com", "-o",
 		`jsonpath={range .spec.permissionClaims[*]}{.resource}={.state}:{.verbs}{end}`, `configmaps=Accepted:["get","list","watch"]`))
-	// What the provider asks for besides was not accepted.
+	// The provider's other claims are not accepted.
 	require.NoError(t, kcp.Prints(t, cluster, "get", "apibinding", "widgets.example.com", "-o",
 		`jsonpath={.status.exportPermissionClaims[*].resource}/{.status.appliedPermissionClaims[*].resource}`, "configmaps secrets/configmaps"))
 	for i, hub := range hubs {
@@ -102,7 +103,7 @@ func TestTheWorkspaceTemplateIsThereBeforeTheWorkspaceIsReady(t *testing.T) {
 			})
 		}
 	}
-	// What the template says nothing of is the tenant's.
+	// A tenant may change fields that the template does not set.
 	_, errOut, err := hubs[0].Kubectl(t, "alice", cluster, "label", widgets, "hello", "mine=yes")
 	require.NoError(t, err, errOut)
 	framework.Eventually(t, framework.Long, func() error {
