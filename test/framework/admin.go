@@ -18,7 +18,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/server"
 )
 
-// config is the admin's, at kcp's base URL.
+// config is the client config of kcp's admin, at kcp's base URL.
 func (k *KCP) config(t testing.TB) *rest.Config {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", k.Kubeconfig)
@@ -28,8 +28,8 @@ func (k *KCP) config(t testing.TB) *rest.Config {
 	return config
 }
 
-// Clients are those of kcp's admin, past every hub: what they read is the truth,
-// and what they write was done by hand.
+// Clients returns clients of kcp's admin, which bypass every hub. They read the state in
+// kcp and write as an operator does by hand.
 func (k *KCP) Clients(t testing.TB) *kcp.Clients {
 	t.Helper()
 	clients, err := kcp.NewClients(k.config(t), prometheus.NewRegistry())
@@ -48,8 +48,8 @@ func StartHubs(t testing.TB, k *KCP, root string, n int, change ...func(*server.
 	return hubs
 }
 
-// Straight is the HTTP status of a GET that a person sends to kcp itself, past the
-// hub: what RBAC says, whatever the hub's gate would.
+// Straight returns the HTTP status of a GET that a person sends to kcp itself. It shows
+// the result of RBAC without the checks of the hub's proxy.
 func (k *KCP) Straight(t testing.TB, as, cluster, path string) int {
 	t.Helper()
 	config := rest.AnonymousClientConfig(k.config(t))
@@ -65,8 +65,8 @@ func (k *KCP) Straight(t testing.TB, as, cluster, path string) int {
 	return response.StatusCode
 }
 
-// Refuses waits until kcp itself refuses a person. Its own cache of rights follows a
-// moment after the hub's.
+// Refuses waits until kcp itself refuses a person. The RBAC caches of kcp lag behind the
+// hub's.
 func (k *KCP) Refuses(t testing.TB, as, cluster string) {
 	t.Helper()
 	Eventually(t, Long, func() error {
@@ -74,7 +74,7 @@ func (k *KCP) Refuses(t testing.TB, as, cluster string) {
 	})
 }
 
-// Prints compares what kubectl prints, as kcp's admin, with the last argument.
+// Prints compares the output of kubectl, as kcp's admin, with the last argument.
 func (k *KCP) Prints(t testing.TB, cluster string, args ...string) error {
 	want := args[len(args)-1]
 	out, errOut, err := k.Kubectl(t, "", cluster, args[:len(args)-1]...)
@@ -87,15 +87,15 @@ func (k *KCP) Prints(t testing.TB, cluster string, args ...string) error {
 	return nil
 }
 
-// Kubectl runs kubectl as kcp's admin against a cluster, past every hub.
+// Kubectl runs kubectl as kcp's admin against a cluster, bypassing every hub.
 func (k *KCP) Kubectl(t testing.TB, stdin, cluster string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	server := k.config(t).Host + "/clusters/" + cluster
 	return Kubectl(t, stdin, append([]string{"--kubeconfig", k.Kubeconfig, "--context", "base", "--server", server}, args...)...)
 }
 
-// Universal creates a workspace below kcp's root, of the type that the hub's root
-// workspace has.
+// Universal creates a workspace below kcp's root, of the same type as the hub's root
+// workspace.
 func (k *KCP) Universal(t testing.TB) (cluster string) {
 	t.Helper()
 	name := strings.TrimPrefix(NewRoot(), "root:")
@@ -117,8 +117,8 @@ func (k *KCP) Universal(t testing.TB) (cluster string) {
 	return cluster
 }
 
-// ShardAdmin returns clients with the rights of the shard's admin. Nothing in kcp is
-// refused to it, LogicalClusters and inactive clusters included.
+// ShardAdmin returns clients with the rights of the shard's admin. kcp allows it
+// everything, in inactive logical clusters, too.
 func (k *KCP) ShardAdmin(t testing.TB) *kcp.Clients {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(k.Kubeconfig)

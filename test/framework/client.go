@@ -25,7 +25,7 @@ type Client struct {
 	HTTP *http.Client
 }
 
-// NewClient returns a client for the hub at url whose CA is in the file.
+// NewClient returns a client for the hub at url with the CA in the file.
 func NewClient(url, caFile string) (*Client, error) {
 	pem, err := os.ReadFile(caFile)
 	if err != nil {
@@ -41,8 +41,7 @@ func NewClient(url, caFile string) (*Client, error) {
 	}}, nil
 }
 
-// Call is one request as a person; the tenant headers are set where they are not
-// empty.
+// Call is one request as a person; non-empty tenant headers are set.
 type Call struct {
 	As, Method, Path string
 	Org, Workspace   string
@@ -50,7 +49,7 @@ type Call struct {
 	Header           http.Header
 }
 
-// Answer is what came back.
+// Answer is the response to a Call.
 type Answer struct {
 	Code   int
 	Header http.Header
@@ -138,8 +137,8 @@ func (c *Client) CreateOrg(t testing.TB, as, name string) string {
 	return c.Do(t, Call{As: as, Method: http.MethodPost, Path: "/api/orgs", Body: map[string]string{"displayName": name}}, http.StatusCreated).Text("uuid")
 }
 
-// CreateWorkspace creates a Workspace, waits until its creator can work in it and
-// returns the answer.
+// CreateWorkspace creates a Workspace, waits until its creator can work in it and returns
+// the answer.
 func (c *Client) CreateWorkspace(t testing.TB, as, org, name string) Answer {
 	t.Helper()
 	a := c.Do(t, Call{As: as, Method: http.MethodPost, Path: "/api/orgs/" + org + "/workspaces", Org: org, Body: map[string]string{"displayName": name}}, http.StatusCreated)
@@ -147,8 +146,8 @@ func (c *Client) CreateWorkspace(t testing.TB, as, org, name string) Answer {
 	return a
 }
 
-// Enters waits until a person is let into a cluster, by ID or path: what kcp itself
-// remembers of bindings, and of what is frozen, can be a moment behind the hub.
+// Enters waits until a person has access to a cluster, by ID or path. kcp's caches of
+// bindings and of inactive clusters can lag behind the hub.
 func (c *Client) Enters(t testing.TB, as, cluster string) {
 	t.Helper()
 	Eventually(t, Long, func() error {
@@ -160,8 +159,8 @@ func (c *Client) Enters(t testing.TB, as, cluster string) {
 	})
 }
 
-// Kubectl runs the real kubectl as a person against a cluster, by ID or path, of
-// the hub, and returns both outputs.
+// Kubectl runs the real kubectl as a person against a cluster of the hub, by ID or path,
+// and returns both outputs.
 func (c *Client) Kubectl(t testing.TB, as, cluster string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	return Kubectl(t, "", append([]string{
@@ -169,9 +168,8 @@ func (c *Client) Kubectl(t testing.TB, as, cluster string, args ...string) (stdo
 	}, args...)...)
 }
 
-// Kubectl runs the real kubectl with what it is given on standard input. Its
-// caches are the test's own: another test's discovery must not answer for this
-// one.
+// Kubectl runs the real kubectl with the given standard input. Each test has its own
+// kubectl caches, because the cached discovery of another test would be wrong.
 func Kubectl(t testing.TB, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	program, err := Bin("kubectl")

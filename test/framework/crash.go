@@ -15,12 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// still is how long nothing may be written until a hub counts as done with what it
-// had to do.
+// still is the time without a write after which a hub counts as idle.
 const still = 300 * time.Millisecond
 
-// CrashHub is a kedge-hub process in front of a kcp of its own life, which can be
-// killed at a write of its choice and started again.
+// CrashHub is a kedge-hub process with a kcp in another process. A test can have it
+// killed at a chosen write, and start it again.
 type CrashHub struct {
 	*Client
 	process *Process
@@ -31,8 +30,8 @@ type CrashHub struct {
 	run     int
 }
 
-// StartCrashHub starts the built kedge-hub, in front of k, for people of those
-// names; kcp itself knows none of them.
+// StartCrashHub starts the built kedge-hub in front of k, with a token file of its own
+// for people. kcp itself does not have these tokens.
 func StartCrashHub(t testing.TB, k *KCP, root string, people []string, flags ...string) *CrashHub {
 	t.Helper()
 	dir := t.TempDir()
@@ -44,7 +43,8 @@ func StartCrashHub(t testing.TB, k *KCP, root string, people []string, flags ...
 	require.NoError(t, os.WriteFile(tokens, []byte(b.String()), 0o600))
 	h := &CrashHub{kcp: k, dir: dir, point: filepath.Join(dir, "point"), args: append([]string{
 		"--data-dir", dir, "--token-file", tokens, "--kcp-kubeconfig", k.Kubeconfig, "--root-workspace", root,
-		// Alone for sure, it need not wait for the Lease of the one that was killed.
+		// Without leader election, a restarted hub does not wait for the Lease of the
+		// killed one.
 		"--leader-elect=false", "--metrics-listen-address", "", "--create-timeout", "1m",
 	}, flags...)}
 	h.Disarm(t)
@@ -53,8 +53,7 @@ func StartCrashHub(t testing.TB, k *KCP, root string, people []string, flags ...
 	return h
 }
 
-// Restart starts the hub, after killing the one before where it still runs, and
-// waits until it is ready.
+// Restart kills the hub if it still runs, starts it and waits until it is ready.
 func (h *CrashHub) Restart(t testing.TB) {
 	t.Helper()
 	if h.process != nil {
@@ -63,8 +62,8 @@ func (h *CrashHub) Restart(t testing.TB) {
 	require.NoError(t, Wait(Long, h.start))
 }
 
-// start takes a port of its own each time: while the hub is gone anybody may get
-// the one that it had.
+// start takes a new port each time, because another process can take the old port while
+// the hub is down.
 func (h *CrashHub) start() error {
 	program, err := Bin("kedge-hub")
 	if err != nil {
@@ -111,7 +110,7 @@ func (h *CrashHub) start() error {
 	return nil
 }
 
-// Runs tells whether the process is there.
+// Runs returns whether the process runs.
 func (h *CrashHub) Runs() bool {
 	select {
 	case <-h.process.Ended():
@@ -124,11 +123,12 @@ func (h *CrashHub) Runs() bool {
 // Kill kills the hub.
 func (h *CrashHub) Kill() { h.process.Kill() }
 
-// Log is what the running hub, or the last one, printed.
+// Log is the output of the latest hub process.
 func (h *CrashHub) Log() string { return h.process.Output.String() }
 
-// Arm has the hub killed at the n-th write from now on, before it is sent or after
-// it was answered; with 0 the writes are counted only.
+// Arm has the hub killed at the n-th write from now on. The argument when says whether
+// that is before the write is sent or after it was answered. With n = 0, writes are only
+// counted.
 func (h *CrashHub) Arm(t testing.TB, n int, when string) {
 	t.Helper()
 	h.run++
@@ -136,7 +136,7 @@ func (h *CrashHub) Arm(t testing.TB, n int, when string) {
 	h.write(t, fmt.Sprintf("r%d %d %s\n", h.run, n, when))
 }
 
-// Disarm lets the hub live.
+// Disarm ends the effect of Arm.
 func (h *CrashHub) Disarm(t testing.TB) {
 	t.Helper()
 	if _, err := os.Stat(h.point + ".log"); err != nil {
@@ -146,14 +146,15 @@ func (h *CrashHub) Disarm(t testing.TB) {
 	h.write(t, fmt.Sprintf("r%d 0 never\n", h.run))
 }
 
-// write replaces the file at once: half of a line would be another run.
+// write replaces the file atomically, because the hub would read a partial line as
+// another run.
 func (h *CrashHub) write(t testing.TB, line string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(h.point+".new", []byte(line), 0o600))
 	require.NoError(t, os.Rename(h.point+".new", h.point))
 }
 
-// Writes are the hub's since it was armed last: method and resource.
+// Writes lists the hub's writes since the last Arm, by method and resource.
 func (h *CrashHub) Writes() []string {
 	raw, _ := os.ReadFile(h.point + ".log")
 	var writes []string
@@ -167,8 +168,8 @@ func (h *CrashHub) Writes() []string {
 	return writes
 }
 
-// Settle waits until the hub has written nothing for a moment and done holds, or
-// until it has been killed, and tells which.
+// Settle waits until the hub is idle and done returns nil, or until the hub is killed. It
+// returns which of the two happened.
 func (h *CrashHub) Settle(t testing.TB, done func(ctx context.Context) error) (killed bool) {
 	t.Helper()
 	seen, since := -1, time.Now()

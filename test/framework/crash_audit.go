@@ -11,7 +11,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// audit collects what is not as it should be.
+// audit collects inconsistencies.
 type audit struct {
 	*Truth
 	found []string
@@ -22,11 +22,11 @@ func (a *audit) problem(format string, args ...any) {
 	a.found = append(a.found, fmt.Sprintf(format, args...))
 }
 
-// Problems are what stands against the promise that nothing half-made stays: every
-// object is whole, or gone with all that hung on it; the index and the bindings are
-// what the Memberships say; every live Org has an admin; what is soft-deleted is
-// frozen, and nothing else is. The rules are written down here a second time, on
-// purpose.
+// Problems lists inconsistencies of the state in kcp. Every object is complete, or
+// removed with all its dependents. The index and the bindings match the Memberships.
+// Every live Org has an admin. A logical cluster is inactive if and only if its Org or
+// Workspace is soft-deleted. The rules are written here a second time, independent of the
+// reconcilers, so that the audit finds their mistakes.
 func (t *Truth) Problems() []string {
 	a := &audit{Truth: t, rows: map[string]map[string]v1alpha1.MembershipIndexEntry{}}
 	for uuid, org := range t.Orgs {
@@ -77,7 +77,8 @@ func (a *audit) user(name string, u *v1alpha1.User) {
 	}
 }
 
-// claims must be those of what there is, and nothing must be left to be made.
+// claims compares the claims with the existing objects, and reports a claim that still
+// has a request.
 func (a *audit) claims(of string, claims []v1alpha1.Claim, existing []string) {
 	var claimed []string
 	for _, c := range claims {
@@ -165,8 +166,8 @@ func (a *audit) membership(uuid string, org *TruthOrg, m *v1alpha1.Membership) {
 	a.rows[user][uuid+"/"+in] = row
 }
 
-// index compares the rows with the Memberships. Those in an Org that is closed
-// cannot be seen; their rows must say that it is soft-deleted.
+// index compares the entries with the Memberships. The Memberships in a deactivated Org
+// cannot be read; their entries must be marked as soft-deleted.
 func (a *audit) index(name string, index *v1alpha1.UserMembershipIndex) {
 	want := maps.Clone(a.rows[name])
 	for _, have := range index.Spec.Entries {
@@ -219,8 +220,8 @@ func (a *audit) workspace(uuid string, org *TruthOrg, ws *TruthWorkspace) {
 	}
 }
 
-// access are the bindings of the people of a Workspace, with whom they bind to
-// what, and the hub's roles in it.
+// access returns the expected bindings of a Workspace, with role and subject, and the
+// expected roles of the hub.
 func (a *audit) access(workspace string, org *TruthOrg) (bindings map[string]string, roles []string) {
 	const prefix = "kedge:workspace:"
 	effective, sudo := map[string]v1alpha1.Role{}, map[string]bool{}

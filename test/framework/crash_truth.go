@@ -17,27 +17,28 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
-// Truth is what kcp itself holds of a hub's tree, read with its admin's rights.
+// Truth is the state of a hub's root workspace in kcp, read with the rights of kcp's
+// admin.
 type Truth struct {
-	// PersonalOrgs says whether everybody has an Org of their own.
+	// PersonalOrgs is true if every User must have a personal Org.
 	PersonalOrgs bool
 	Users        map[string]*v1alpha1.User
 	Indexes      map[string]*v1alpha1.UserMembershipIndex
 	Orgs         map[string]*TruthOrg
 }
 
-// TruthOrg is an Organization, or what is left of one, with what is in it.
+// TruthOrg is an Organization, complete or in part, with the objects in its workspace.
 type TruthOrg struct {
-	// Organization and Workspace, its own in kcp, are nil where there is none.
+	// Organization and Workspace (the workspace of the Org) are nil if missing.
 	Organization *v1alpha1.Organization
 	Workspace    *kcptenancyv1alpha1.Workspace
-	// Closed says that kcp refuses everybody in it.
+	// Closed is true if kcp refuses all access to the workspace.
 	Closed      bool
 	Memberships map[string]*v1alpha1.Membership
 	Workspaces  map[string]*TruthWorkspace
 }
 
-// TruthWorkspace is a child Workspace with what the hub keeps in it.
+// TruthWorkspace is a child Workspace with the objects that the hub keeps in it.
 type TruthWorkspace struct {
 	*kcptenancyv1alpha1.Workspace
 	Closed   bool
@@ -45,8 +46,8 @@ type TruthWorkspace struct {
 	Roles    map[string]*rbacv1.ClusterRole
 }
 
-// ReadTruth reads the tree: all of it, or, where people are named, these, the Orgs
-// that they asked for, and those that nobody did.
+// ReadTruth reads the objects below root. If people are named, it reads only these Users,
+// the Orgs that they created and the Orgs without a creator.
 func ReadTruth(ctx context.Context, clients *kcp.Clients, root string, people ...string) (*Truth, error) {
 	asked := func(string) bool { return true }
 	if len(people) > 0 {
@@ -61,8 +62,8 @@ func ReadTruth(ctx context.Context, clients *kcp.Clients, root string, people ..
 	var indexes v1alpha1.UserMembershipIndexList
 	var orgs v1alpha1.OrganizationList
 	var workspaces kcptenancyv1alpha1.WorkspaceList
-	// Organizations are read last: what is made or goes in the meantime must not
-	// look like something that nobody holds.
+	// Organizations are listed last. An Organization that is created or deleted meanwhile
+	// must not make its workspace look orphaned.
 	if err := list(ctx, clients.Workspaces(root+":orgs").GetClient(), "workspaces", &workspaces); err != nil {
 		return nil, err
 	}

@@ -20,10 +20,11 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/certs"
 )
 
-// Faults is a way to a kcp on which things go wrong. Its Kubeconfig leads every
-// connection through it, those to URLs that kcp publishes too, and trusts it.
+// Faults is a proxy to a kcp that injects faults. With its Kubeconfig, every connection
+// goes through the proxy, also to URLs that kcp publishes, and trusts the proxy's
+// certificate.
 type Faults struct {
-	// KCP is the kcp as those see it who go this way.
+	// KCP is the kcp with a kubeconfig that leads through the proxy.
 	*KCP
 
 	address   string
@@ -34,12 +35,12 @@ type Faults struct {
 	mu       sync.Mutex
 	listener net.Listener
 	open     map[*faultyConn]struct{}
-	// flows is closed while bytes flow.
+	// flows is closed while data is forwarded.
 	flows     chan struct{}
 	intercept func(w http.ResponseWriter, r *http.Request, forward http.Handler)
 }
 
-// NewFaults returns a way to kcp that is good until it is told otherwise.
+// NewFaults returns a proxy to kcp without faults.
 func NewFaults(t testing.TB, kcp *KCP) *Faults {
 	t.Helper()
 	dir := t.TempDir()
@@ -90,7 +91,7 @@ func (f *Faults) forwardTo(t testing.TB, kcp *KCP) {
 	}
 }
 
-// listen takes connections in, always at the same address.
+// listen accepts connections. The address stays the same when Restore calls it again.
 func (f *Faults) listen(t testing.TB) {
 	address := f.address
 	if address == "" {
@@ -106,7 +107,7 @@ func (f *Faults) listen(t testing.TB) {
 	go func() { _ = connect.Serve(&faultyListener{l, f}) }()
 }
 
-// tunnel hands a connection over that was asked for with CONNECT.
+// tunnel handles CONNECT and passes the connection to the TLS server.
 func (f *Faults) tunnel(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		http.Error(w, "CONNECT only", http.StatusMethodNotAllowed)
@@ -128,7 +129,7 @@ func (f *Faults) tunnel(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ServeHTTP answers for kcp, or lets it.
+// ServeHTTP runs the intercepting handler, if any, or forwards the request.
 func (f *Faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	intercept := f.intercept
@@ -140,15 +141,15 @@ func (f *Faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	intercept(w, r, f.forward)
 }
 
-// Intercept puts a fault between the requests and kcp; nil takes it away. A handler
-// that panics with http.ErrAbortHandler resets the answer.
+// Intercept sets a handler that can fail requests or forward them; nil removes it. A
+// handler that panics with http.ErrAbortHandler resets the connection.
 func (f *Faults) Intercept(fault func(w http.ResponseWriter, r *http.Request, forward http.Handler)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.intercept = fault
 }
 
-// Refuse cuts every connection, and refuses new ones.
+// Refuse closes every connection and refuses new ones.
 func (f *Faults) Refuse() {
 	f.mu.Lock()
 	_ = f.listener.Close()
@@ -156,7 +157,7 @@ func (f *Faults) Refuse() {
 	f.Cut()
 }
 
-// Cut cuts every connection.
+// Cut closes every connection.
 func (f *Faults) Cut() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -165,7 +166,7 @@ func (f *Faults) Cut() {
 	}
 }
 
-// Swallow lets nothing through any more, and tells nobody.
+// Swallow stops forwarding data, but keeps connections open.
 func (f *Faults) Swallow() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -211,7 +212,7 @@ func (l *faultyListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// faultyConn keeps what it has to give away for as long as nothing flows.
+// faultyConn blocks reads and writes while Swallow is in effect.
 type faultyConn struct {
 	net.Conn
 	faults *Faults
@@ -235,7 +236,7 @@ func (c *faultyConn) Close() error {
 	return c.Conn.Close()
 }
 
-// passed is a listener for connections that others have taken in.
+// passed is a listener for connections that another server has accepted.
 type passed struct {
 	conns chan net.Conn
 	done  chan struct{}

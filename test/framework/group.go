@@ -10,9 +10,9 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
-// Main runs a group of integration tests, which is one package, with a kcp of its own.
-// It sets kcp for the tests and returns the exit code for TestMain. A goroutine that
-// runs after the last test fails the group: a hub ends everything that it started.
+// Main runs a group of integration tests, which is one package, with a kcp of its own. It
+// sets kcp for the tests and returns the exit code for TestMain. A goroutine that runs
+// after the last test fails the group, because a hub must end everything that it started.
 func Main(m *testing.M, kcp **KCP) (code int) {
 	logger, err := log.New("console", "error", os.Stderr)
 	if err != nil {
@@ -24,7 +24,7 @@ func Main(m *testing.M, kcp **KCP) (code int) {
 		return failed(err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	// kcp spends a fifth of its CPU time on garbage collection otherwise.
+	// With the default settings kcp spends a fifth of its CPU time on garbage collection.
 	for name, value := range map[string]string{"GOGC": "300", "GOMEMLIMIT": "4GiB"} {
 		if os.Getenv(name) == "" {
 			if err := os.Setenv(name, value); err != nil {

@@ -29,8 +29,8 @@ type Hub struct {
 // NewRoot returns the path of a root workspace that no other test uses.
 func NewRoot() string { return "root:t-" + strings.ToLower(rand.Text()[:12]) }
 
-// StartHub starts a hub under the root workspace and waits until it is ready. It
-// ends with the test.
+// StartHub starts a hub under the root workspace and waits until it is ready. It stops
+// when the test ends.
 func StartHub(t testing.TB, kcp *KCP, root string, change ...func(*server.Options)) *Hub {
 	t.Helper()
 	port, err := FreePort()
@@ -42,9 +42,9 @@ func StartHub(t testing.TB, kcp *KCP, root string, change ...func(*server.Option
 	o.ListenAddress = fmt.Sprintf("127.0.0.1:%d", port)
 	o.MetricsListenAddress = fmt.Sprintf("127.0.0.1:%d", metricsPort)
 	o.KCPKubeconfig, o.TokenFile, o.RootWorkspace = kcp.Kubeconfig, kcp.TokenFile, root
-	// What a write waits for comes late on a slow machine.
+	// Writes wait for reconciliation, which is slow on a slow machine.
 	o.CreateTimeout, o.FollowTimeout = time.Minute, time.Minute
-	// People of most tests have no use for what sign-up makes.
+	// Most tests do not need the objects that sign-up creates.
 	o.PersonalOrgs = false
 	for _, f := range change {
 		f(o)
@@ -57,8 +57,8 @@ func StartHub(t testing.TB, kcp *KCP, root string, change ...func(*server.Option
 	require.NoError(t, err)
 	go func() { h.ended <- server.Run(log.Into(ctx, logger), config, nil, h.Log) }()
 	t.Cleanup(func() { h.Stop(t) })
-	// One client asks all the time: each new one costs the hub a TLS handshake, which is
-	// slow under the race detector.
+	// One client is reused, because each new one costs the hub a TLS handshake.
+	// Handshakes are slow under the race detector.
 	Eventually(t, Long, func() (err error) {
 		if h.Client == nil {
 			if h.Client, err = NewClient(config.ExternalURL, filepath.Join(o.DataDir, "tls", "ca.crt")); err != nil {
@@ -74,8 +74,8 @@ func StartHub(t testing.TB, kcp *KCP, root string, change ...func(*server.Option
 	return h
 }
 
-// Readiness returns the details of a hub's readiness. Its metrics listener, known by the
-// URL of /metrics, has them.
+// Readiness returns the details of a hub's readiness from its metrics listener. The
+// argument is the URL of /metrics.
 func Readiness(metrics string) (Answer, error) {
 	operators := &Client{URL: strings.TrimSuffix(metrics, "/metrics"), HTTP: http.DefaultClient}
 	return operators.Try(Call{Method: http.MethodGet, Path: "/readyz?verbose"})

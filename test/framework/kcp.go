@@ -9,16 +9,15 @@ import (
 	"time"
 )
 
-// People are the users of the token file; the token of each is "token-" and the
-// name.
+// People are the users of the token file.
 func People() []string {
 	return []string{"alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi"}
 }
 
-// Token is a person's static token.
+// Token is the static token of a person.
 func Token(name string) string { return "token-of-" + name }
 
-// WriteTokens writes the token file, with others besides People.
+// WriteTokens writes the token file for People and others.
 func WriteTokens(path string, others ...string) error {
 	var b strings.Builder
 	for _, name := range append(People(), others...) {
@@ -47,8 +46,8 @@ func StartKCP(dir string) (*KCP, error) {
 	return k, nil
 }
 
-// Start starts a kcp that has ended, with the data and the ports that it had, and
-// waits until it serves. Its admin has another token then.
+// Start starts a kcp that has ended, with the same data and ports, and waits until it
+// serves. Its admin gets a new token.
 func (k *KCP) Start() error {
 	program, err := Bin("kcpserver")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
-// Platform reads and writes what kcp holds below one root workspace, past every hub.
+// Platform reads and writes objects in kcp below one root workspace, bypassing every hub.
 type Platform struct {
 	*kcp.Clients
 	Root string

@@ -15,11 +15,10 @@ import (
 	"time"
 )
 
-// Long is how long anything may take on a slow machine before a test gives up.
+// Long is the time limit for any single wait, chosen for slow machines.
 const Long = 2 * time.Minute
 
-// Bin returns the path of a built program, from $KEDGE_TEST_BIN, which the
-// Makefile sets.
+// Bin returns the path of a built program in $KEDGE_TEST_BIN, which the Makefile sets.
 func Bin(name string) (string, error) {
 	dir := os.Getenv("KEDGE_TEST_BIN")
 	if dir == "" {
@@ -32,14 +31,13 @@ func Bin(name string) (string, error) {
 	return path, nil
 }
 
-// Ports are given out from below those that the system takes for connections: one of
-// these may be taken again before it is listened on.
+// The ports are below the ephemeral range of the system, because an outgoing connection
+// can take an ephemeral port before the server listens on it.
 const firstPort, lastPort = 10000, 32000
 
 var givenPorts sync.Map
 
-// FreePort returns a port on loopback that nobody listens on, and never the same
-// twice.
+// FreePort returns a free port on loopback, and never the same port twice.
 func FreePort() (int, error) {
 	for range lastPort - firstPort {
 		port := firstPort + rand.IntN(lastPort-firstPort)
@@ -55,7 +53,7 @@ func FreePort() (int, error) {
 	return 0, errors.New("no port is free")
 }
 
-// Output collects what a program prints and lets tests wait for it.
+// Output collects the output of a program and lets tests wait for it.
 type Output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -86,7 +84,7 @@ type Process struct {
 func StartProcess(path string, args ...string) (*Process, error) {
 	p := &Process{Output: &Output{}, cmd: exec.Command(path, args...), ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.Output, p.Output
-	// It must not survive the tests, however they end.
+	// The program must not outlive the tests, however they end.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
@@ -104,7 +102,7 @@ func (p *Process) Ended() <-chan struct{} { return p.ended }
 // Signal sends a signal.
 func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
-// Kill kills the program as kill -9 does, and waits until it is gone.
+// Kill kills the program as kill -9 does, and waits until it has ended.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.ended

@@ -14,8 +14,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/server"
 )
 
-// ExecCredential is the body with which kubectl's plugin asks for a credential for a
-// cluster. The caller replaces {hub} with the hub's URL.
+// ExecCredential is the request body of the kubectl exec plugin for a cluster. The caller
+// replaces {hub} with the hub's URL.
 func ExecCredential(cluster string) string {
 	return `{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","spec":{"interactive":false,"cluster":{"server":"{hub}/clusters/` + cluster + `"}}}`
 }
@@ -87,7 +87,7 @@ func CausesOf(t testing.TB, a Answer) []string {
 	return out
 }
 
-// AtOnce sends all calls at the same moment, and spreads them over the hubs.
+// AtOnce sends all calls at the same moment and spreads them over the hubs.
 func AtOnce(hubs []*Hub, calls []Call) ([]Answer, error) {
 	answers, failures := make([]Answer, len(calls)), make([]error, len(calls))
 	var all, ready sync.WaitGroup
@@ -106,7 +106,7 @@ func AtOnce(hubs []*Hub, calls []Call) ([]Answer, error) {
 	return answers, errors.Join(failures...)
 }
 
-// Impersonating has the headers by which a caller impersonates a user.
+// Impersonating returns the headers that impersonate a user.
 func Impersonating(user string, groups ...string) http.Header {
 	return http.Header{"Impersonate-User": {user}, "Impersonate-Group": groups}
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Sample skips a slow case on all but one day in n, each case on days of its own, so
-// that every run is short and every case has its turn; KEDGE_TEST_ALL=1 runs all.
+// Sample skips a slow case on all but one of n days. Each case has its own days, so every
+// run is short and every case runs regularly. KEDGE_TEST_ALL=1 runs all cases.
 func Sample(t testing.TB, n uint32) {
 	t.Helper()
 	h := fnv.New32a()

@@ -8,16 +8,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Eventually waits until cond returns nil, and fails the test with its last error
-// otherwise.
+// Eventually waits until cond returns nil, and otherwise fails the test with the last
+// error of cond.
 func Eventually(t testing.TB, within time.Duration, cond func() error) {
 	t.Helper()
 	require.NoError(t, Wait(within, cond))
 }
 
-// Wait waits until cond returns nil, and returns its last error otherwise: for
-// goroutines, which must not end a test. The pauses grow from 10 to 100 ms, because most
-// conditions are requests that take CPU time from what the test waits for.
+// Wait waits until cond returns nil, and otherwise returns its last error. Goroutines use
+// it, because they must not end a test. The pauses grow from 10 to 100 ms: most
+// conditions are requests, which take CPU time from the work that the test waits for.
 func Wait(within time.Duration, cond func() error) error {
 	deadline := time.NewTimer(within)
 	defer deadline.Stop()
@@ -50,12 +50,12 @@ func Check(ok bool, format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// Cascades is how long the removal of an object with all its children may take. kcp
-// looks at a terminating object again only after a fifth of its age.
+// Cascades is the time limit for the removal of an object with all its children. After an
+// unfinished deletion, kcp retries when a fifth of the object's age has passed.
 const Cascades = 5 * time.Minute
 
-// NowAndThen waits as Eventually does, up to Cascades, and asks five times a second: for
-// slow work with a condition that is expensive to ask.
+// NowAndThen is Eventually with the time limit Cascades and five polls a second, for slow
+// work with an expensive condition.
 func NowAndThen(t testing.TB, cond func() error) {
 	t.Helper()
 	deadline, tick := time.After(Cascades), time.NewTicker(200*time.Millisecond)

@@ -1,6 +1,6 @@
-// Command kcpserver runs the embedded kcp alone, in a process of its own, for
-// tests and benches: so the race detector can be on in the hub without kcp being
-// compiled with it, and a bare kcp can be measured beside the hub.
+// Command kcpserver runs the embedded kcp in a process of its own, for tests and
+// benchmarks. The race detector can then be on in the hub and off in kcp, and a bare kcp
+// can be measured beside the hub.
 package main
 
 import (
