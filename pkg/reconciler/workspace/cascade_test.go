@@ -13,7 +13,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 )
 
-// Whichever call fails, and whether it had happened or not, the end is the same.
+// Whichever call fails, and whether or not kcp carried it out, the cascade ends in the
+// same state.
 func TestO13_TheCascadeOfAWorkspaceGoesOnFromWhereverItWasStopped(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
@@ -40,8 +41,8 @@ func TestO13_TheCascadeOfAWorkspaceGoesOnFromWhereverItWasStopped(t *testing.T) 
 	}
 }
 
-// The audit log has the end of a Workspace once, however often kcp refuses to let go
-// of it, and after a restart rather twice than never.
+// A failed removal of the finalizer does not repeat the audit event. After a restart the
+// event may be repeated, but it is never lost.
 func TestO13_ThatAWorkspaceIsGoneIsToldOnce(t *testing.T) {
 	t.Parallel()
 	for restarted, want := range map[bool]int{false: 1, true: 4} {
@@ -66,7 +67,7 @@ func TestO13_ThatAWorkspaceIsGoneIsToldOnce(t *testing.T) {
 	}
 }
 
-// kcp's own finalizers hold a Workspace that the hub let go of.
+// After the hub's cascade, the Workspace exists until kcp removes its own finalizers.
 func TestNothingIsDoneForAWorkspaceThatTheCascadeIsThroughWith(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
@@ -79,7 +80,7 @@ func TestNothingIsDoneForAWorkspaceThatTheCascadeIsThroughWith(t *testing.T) {
 	require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
 }
 
-// One that kcp never placed has nothing to be cleaned up.
+// A Workspace that kcp never scheduled has no logical cluster to activate for deletion.
 func TestAWorkspaceThatWasNeverPlacedGoes(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)

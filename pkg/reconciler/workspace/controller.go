@@ -32,7 +32,7 @@ func NewController(d reconciler.Deps, template *Template) *controller.Controller
 		}
 		c.Enqueue(controller.Key{Cluster: ws.Cluster(), Name: ws.Object().Name})
 	})
-	// A Workspace is Ready after the access controller has bound its people.
+	// A Workspace becomes Ready after the access controller has created all bindings.
 	d.OnRights(c.Enqueue)
 	enqueueCluster := func(cluster string) {
 		if key, ok := d.Views.WorkspaceKeyOf(cluster); ok {
@@ -96,7 +96,8 @@ func configOf(d reconciler.Deps, template *Template) Config {
 func workspacesOf(d reconciler.Deps) Workspaces {
 	return Workspaces{
 		Get: func(key controller.Key) (*kcptenancyv1alpha1.Workspace, bool) {
-			// The workspace of a soft-deleted Organization takes no writes.
+			// The workspace of a soft-deleted Organization is inactive and accepts no
+			// writes.
 			if _, ok := d.Views.OrgByCluster(key.Cluster); !ok || d.OrgDeactivated(key.Cluster) {
 				return nil, false
 			}
@@ -126,9 +127,9 @@ func TemplateOf(d reconciler.Deps) *Template {
 	})
 }
 
-// TemplateRepair asks the leader to apply the template again after a tenant altered an
-// object of it through this replica. The hub does not watch the kinds of a template. It
-// runs on every replica.
+// TemplateRepair asks the leader to apply the template again after a tenant altered one
+// of its objects through this replica. The hub does not watch the kinds of a template,
+// and any replica can proxy the write, so TemplateRepair runs on every replica.
 type TemplateRepair struct {
 	*controller.Controller
 	deps     reconciler.Deps

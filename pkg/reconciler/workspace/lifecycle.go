@@ -14,8 +14,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// lifecycle deactivates a soft-deleted Workspace in kcp, activates one that was
-// undeleted, and deletes one after its grace period (O-13).
+// lifecycle deactivates a soft-deleted Workspace in kcp, activates it after an undelete,
+// and deletes it after the grace period (O-13).
 type lifecycle struct {
 	config Config
 	// reported prevents a second call of Purged after the removal of the finalizer failed.
@@ -46,15 +46,14 @@ func (s *lifecycle) Reconcile(ctx context.Context, o *object) (controller.Result
 		return result, c.Workspaces.Delete(ctx, orgCluster, o.Workspace)
 	}
 	if !ws.KCPReady {
-		// kcp must finish creating it before it can be deactivated.
+		// kcp must finish creating the Workspace before it can be deactivated.
 		return result, nil
 	}
 	return result.Deactivate(o.common.Conditions, func() error { return c.Clusters.Deactivate(ctx, ws.ClusterID) })
 }
 
-// activate activates the Workspace unless its Organization is soft-deleted. The
-// Organization may be soft-deleted, and the Workspace deactivated with it, during the
-// call; then the Workspace is deactivated again.
+// activate activates the Workspace. If its Organization is soft-deleted by then, activate
+// deactivates the Workspace again.
 func (s *lifecycle) activate(ctx context.Context, orgCluster, cluster string) error {
 	c := s.config
 	if err := c.Clusters.Activate(ctx, cluster); err != nil || !c.Clusters.OrgDeactivated(orgCluster) {
@@ -66,7 +65,7 @@ func (s *lifecycle) activate(ctx context.Context, orgCluster, cluster string) er
 	return fmt.Errorf("%w: its organization was deleted", controller.ErrRetry)
 }
 
-// unreadable reports whether the time of the request for deletion cannot be parsed.
+// unreadable reports whether the time of the deletion request cannot be parsed.
 func unreadable(o *object) bool {
 	_, err := time.Parse(time.RFC3339, o.Annotations[v1alpha1.DeletionRequestedAtAnnotation])
 	return err != nil

@@ -23,23 +23,24 @@ import (
 
 const grace = 720 * time.Hour
 
-// mortal is a kcp whose Workspace can be deleted.
+// mortal is a fake kcp with a Workspace that can be deleted.
 type mortal struct {
 	*kcp
 	kcptest.Calls
 	held   map[string]v1alpha1.Membership
 	frozen bool
-	// closed says that the Org is soft-deleted; thawed happens when the Workspace was
-	// opened, where it is not nil.
+	// closed is true if the Org is soft-deleted. thawed runs after the Workspace was
+	// activated, if it is not nil.
 	closed bool
 	thawed func()
-	// withdrawn happens when the Workspace is to be removed, where it is not nil.
+	// withdrawn runs when the Workspace is deleted, if it is not nil.
 	withdrawn func()
 	refused   error
 	purged    []map[string]int
 }
 
-// newMortal is a Workspace that is Ready, with two people in it and one in another.
+// newMortal has a Workspace that is Ready, with two members, and a Membership of another
+// Workspace.
 func newMortal(t *testing.T) *mortal {
 	m := &mortal{kcp: newKCP(), held: map[string]v1alpha1.Membership{}}
 	for _, in := range []*v1alpha1.Membership{
@@ -98,7 +99,7 @@ func newMortal(t *testing.T) *mortal {
 	return m
 }
 
-// mark sets or takes the mark of deletion.
+// mark sets or removes the time of the deletion request.
 func (m *mortal) mark(value string) {
 	m.ws = m.ws.DeepCopy()
 	m.ws.ResourceVersion += "+"
@@ -111,13 +112,13 @@ func (m *mortal) mark(value string) {
 
 func (m *mortal) deleted() { m.mark(m.clock.Now().UTC().Format(time.RFC3339)) }
 
-// settle reconciles until nothing changes any more and returns when to look again.
+// settle reconciles until nothing changes and returns the requeue delay.
 func (m *mortal) settle(t *testing.T) (time.Duration, error) {
 	t.Helper()
 	return m.Settle(t, func() (controller.Result, error) { return m.pass(t) }, func() any { return m.ws })
 }
 
-// settled is settle where nothing fails.
+// settled calls settle and requires that it succeeds.
 func (m *mortal) settled(t *testing.T) time.Duration {
 	t.Helper()
 	after, err := m.settle(t)
@@ -160,7 +161,7 @@ func TestO13_ADeletedWorkspaceIsFrozenAndKeptForTheWholeGrace(t *testing.T) {
 	require.Contains(t, m.Did, "release ws1", "kcp must be able to clean it up")
 }
 
-// As a leader leaves it that was stopped in the middle of freezing it.
+// A leader leaves this state if it stops while it deactivates the Workspace.
 func TestO11_AWorkspaceThatIsClosedAndNotDeletedIsOpened(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
@@ -187,8 +188,8 @@ func TestO13_AnUndeletedWorkspaceIsOpenedOnce(t *testing.T) {
 	require.Equal(t, []string{"thaw ws1"}, m.Did)
 }
 
-// Its Org is deleted, and closes what is in it, while the Workspace is being opened:
-// it must not stay the one that is open.
+// The Org is soft-deleted while the Workspace is being activated. The Workspace must be
+// deactivated again.
 func TestO13_AnUndeletedWorkspaceIsClosedWithItsOrg(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
@@ -202,14 +203,14 @@ func TestO13_AnUndeletedWorkspaceIsClosedWithItsOrg(t *testing.T) {
 	require.NotEqual(t, v1alpha1.PhaseReady, m.phase())
 	require.False(t, meta.IsStatusConditionTrue(tenancy.WorkspaceOf("o", m.ws).Status.Conditions, v1alpha1.ConditionActive), "the activation of the Org knows that it is deactivated")
 
-	// The Org is undeleted: this one is opened, too.
+	// The Org is undeleted, so the Workspace is activated.
 	m.thawed, m.closed = nil, false
 	m.settled(t)
 	require.False(t, m.frozen)
 	require.Equal(t, v1alpha1.PhaseReady, m.phase())
 }
 
-// What cannot be opened is not Ready, and is opened as soon as it can be.
+// A Workspace is not Ready while its activation fails, and the activation is retried.
 func TestO13_AWorkspaceThatCouldNotBeOpenedIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
@@ -247,8 +248,9 @@ func TestO13_AWithdrawnRequestIsNeverCarriedOut(t *testing.T) {
 	require.Nil(t, m.ws, "the control: one that stands is")
 }
 
-// A hub that was away for all of the grace finds a Workspace that nothing holds:
-// removed like that, its Memberships would stay.
+// A hub that was down for the whole grace period can find a Workspace without the
+// finalizer. The hub adds the finalizer before the deletion. Without it, the Memberships
+// would remain.
 func TestO13_NoWorkspaceIsRemovedBeforeTheFinalizerIsInKcp(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
@@ -261,8 +263,8 @@ func TestO13_NoWorkspaceIsRemovedBeforeTheFinalizerIsInKcp(t *testing.T) {
 	require.Len(t, m.purged, 1)
 }
 
-// A mark that nobody can read counts as set, and must not be taken for an old one:
-// it would be the end of a Workspace that was never deleted.
+// A deletion time that cannot be parsed counts as a deletion request without an end of
+// the grace period. The Workspace stays soft-deleted and is never purged.
 func TestO13_AMarkThatCannotBeReadFreezesAndRemovesNothing(t *testing.T) {
 	t.Parallel()
 	for _, mark := range []string{"yesterday", "0", "2026-03-01", "null", " "} {
@@ -309,15 +311,16 @@ func TestWorkspace_reportsForbiddenDeactivation(t *testing.T) {
 	_, err := m.settle(t)
 	require.ErrorIs(t, err, kcptest.ErrDown)
 
-	// kcp's admin grants the right: the hub recovers by itself.
+	// After kcp's admin has granted the right, the hub recovers without a restart.
 	m.refused = nil
 	require.Equal(t, grace, m.settled(t))
 	require.True(t, m.frozen)
 	require.Equal(t, v1alpha1.ReasonWaiting, m.condition(v1alpha1.ConditionActive).Reason)
 }
 
-// The hub can stop between the deactivation and the status update, and the request can be
-// withdrawn before another pass: the Workspace must not stay deactivated because of that.
+// The hub can stop between the deactivation and the status update, and an undelete can
+// follow before the next reconciliation. The status must already say that the Workspace
+// may be inactive, so that the hub activates it.
 func TestO13_ThatAWorkspaceMayBeFrozenIsSaidBeforeItIs(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)

@@ -13,7 +13,7 @@ import (
 type object struct {
 	*kcptenancyv1alpha1.Workspace
 	common v1alpha1.CommonStatus
-	// policyWritten is set by a pass that wrote the admission policy.
+	// policyWritten is true if the admission policy was written in this reconciliation.
 	policyWritten bool
 }
 

@@ -14,24 +14,24 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/controller"
 )
 
-// probeEvery is how often kcp is asked whether it enforces a new policy. It takes kcp up
-// to a second.
+// probeEvery is the interval at which kcp is asked whether it enforces a new policy.
+// Enforcement takes kcp up to a second.
 const probeEvery = 200 * time.Millisecond
 
 // Policy keeps the admission policy in the logical clusters of Workspaces.
 type Policy interface {
-	// InPlace reports whether the cache has the policy and its binding as they should be.
+	// InPlace reports whether the cache has the policy and its binding as desired.
 	InPlace(cluster string) bool
-	// Put writes both.
+	// Put writes the policy and its binding.
 	Put(ctx context.Context, cluster string) error
 	// Enforced asks kcp with a dry run.
 	Enforced(ctx context.Context, cluster string) (bool, error)
-	// RemoveLegacy removes what tenants made that the policy would have refused, and
-	// counts it by kind.
+	// RemoveLegacy removes existing objects of tenants that the policy would refuse, and
+	// counts them by kind.
 	RemoveLegacy(ctx context.Context, cluster string) (map[string]int, error)
 }
 
-// enforced waits until kcp enforces the policy, which the step content puts in place.
+// enforced waits until kcp enforces the policy, which the step content writes.
 type enforced struct{ policy Policy }
 
 func (*enforced) Condition() string { return v1alpha1.ConditionPolicyEnforced }
@@ -48,7 +48,8 @@ func (s *enforced) Reconcile(ctx context.Context, o *object) (controller.Result,
 	return controller.Result{Message: "kcp does not enforce the admission policy yet", RequeueAfter: probeEvery}, nil
 }
 
-// legacy removes, once, what tenants made before the policy was enforced.
+// legacy removes, once, objects that the policy refuses and that tenants created before
+// it was enforced.
 type legacy struct{ policy Policy }
 
 func (*legacy) Condition() string { return v1alpha1.ConditionLegacyRemoved }
@@ -64,7 +65,7 @@ func (s *legacy) Reconcile(ctx context.Context, o *object) (controller.Result, e
 	return controller.Result{Note: removed(counts)}, err
 }
 
-// removed is the message for what was removed.
+// removed returns the condition message for the removed objects.
 func removed(counts map[string]int) string {
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(counts)) {

@@ -15,12 +15,12 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// policy is a kcp that enforces what was put into it.
+// policy is a fake of the admission policy in kcp.
 type policy struct {
 	inPlace bool
-	// lagging is for how many probes kcp does not enforce the policy yet.
+	// lagging is the number of probes until kcp enforces the policy.
 	lagging int
-	// fails is of Put and Enforced, stuck of RemoveLegacy.
+	// fails is the error of Put and Enforced, stuck that of RemoveLegacy.
 	fails, stuck error
 	legacy       map[string]int
 
@@ -91,7 +91,8 @@ func TestPolicy_isPutBackAndProbedWhenAltered(t *testing.T) {
 	require.True(t, k.reconcile(t).PolicyEnforced())
 	require.Equal(t, 2, k.policy.puts)
 
-	// kcp needs a moment for what another hub's version had not.
+	// A hub of another version replaced the policy, and kcp enforces the rewritten one
+	// with a delay.
 	k.policy.inPlace, k.policy.lagging = false, 1
 	ws := k.reconcile(t)
 	require.True(t, ws.Ready())

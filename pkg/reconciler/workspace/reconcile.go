@@ -28,10 +28,10 @@ type Config struct {
 	// Bindings are the APIBindings that every Workspace needs.
 	Bindings tenancy.Bindings
 	Policy   Policy
-	// Template is that of the operator; nil for none.
+	// Template is the operator's Workspace template; nil for none.
 	Template *Template
-	// Purged reports that a Workspace is removed for good, with the number of Memberships
-	// that were removed with it.
+	// Purged reports that a Workspace is purged, with the number of Memberships that were
+	// removed with it.
 	Purged func(ctx context.Context, orgCluster, workspace string, counts map[string]int)
 }
 
@@ -46,13 +46,13 @@ type Cache struct {
 
 // Workspaces reads and writes the kcp Workspaces in the workspace of an Organization.
 type Workspaces struct {
-	// Get reads a child Workspace from the cache; never any other Workspace.
+	// Get reads a child Workspace from the cache. It returns no other kind of workspace.
 	Get func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool)
 	// Read reads from kcp. It fails with controller.ErrRetry if the Workspace is gone.
 	Read  func(ctx context.Context, orgCluster, name string) (*kcptenancyv1alpha1.Workspace, error)
 	Patch func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
-	// Delete deletes just this version of a Workspace: a request for deletion that was
-	// withdrawn is never carried out.
+	// Delete deletes the Workspace if it is unchanged in kcp, so an undelete prevents the
+	// deletion.
 	Delete func(ctx context.Context, orgCluster string, ws *kcptenancyv1alpha1.Workspace) error
 }
 
@@ -60,7 +60,7 @@ type Workspaces struct {
 type Memberships struct {
 	List   func(ctx context.Context, orgCluster string) ([]v1alpha1.Membership, error)
 	Create func(ctx context.Context, orgCluster string, m *v1alpha1.Membership) error
-	// Delete deletes just this version of a Membership.
+	// Delete deletes the Membership if it is unchanged in kcp.
 	Delete func(ctx context.Context, orgCluster string, m *v1alpha1.Membership) error
 }
 
@@ -69,8 +69,8 @@ type Clusters struct {
 	Deactivate, Activate, ActivateForDeletion func(ctx context.Context, cluster string) error
 	// Deactivated reads from the cache.
 	Deactivated func(cluster string) bool
-	// OrgDeactivated reports whether the Organization whose workspace is in the cluster is
-	// soft-deleted: all its Workspaces are deactivated then.
+	// OrgDeactivated reports whether the Organization with its workspace in orgCluster is
+	// soft-deleted. All its Workspaces are then deactivated.
 	OrgDeactivated func(orgCluster string) bool
 }
 

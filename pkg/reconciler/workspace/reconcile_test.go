@@ -25,7 +25,7 @@ import (
 
 const uuid = "9acbf567-a188-4c75-9c40-3c3bec1a775f"
 
-// kcp is as much of a kcp as one Workspace needs.
+// kcp is a fake kcp with one Workspace.
 type kcp struct {
 	ws *kcptenancyv1alpha1.Workspace
 
@@ -36,17 +36,17 @@ type kcp struct {
 	missing  int
 	members  []string
 	restored int
-	// now is what kcp itself has, where memory is behind.
+	// now returns the Workspace in kcp if the cache is outdated.
 	now func() (*kcptenancyv1alpha1.Workspace, error)
 
 	clock *clocktesting.FakePassiveClock
 	// more changes the configuration; nil for no change.
 	more   func(*workspace.Config)
 	policy *policy
-	// holds is how many patches that would let go of the Workspace fail.
+	// holds is the number of failing patches among those that remove the finalizer.
 	holds int
-	// running is the reconciler of a hub that goes on; nil for one that is started anew
-	// for every pass.
+	// running is one reconciler for all reconciliations; nil creates a new one for each,
+	// as after a restart.
 	running controller.Func
 }
 
@@ -162,7 +162,7 @@ func (k *kcp) reconciler(t *testing.T) controller.Func {
 	return workspace.New(config)
 }
 
-// O-11: Ready only when all of it is there.
+// O-11: a Workspace becomes Ready only when everything in it exists.
 func TestO11_AWorkspaceBecomesReadyStepByStep(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
@@ -179,7 +179,8 @@ func TestO11_AWorkspaceBecomesReadyStepByStep(t *testing.T) {
 	require.Len(t, k.members, 1, "the creator is made admin once")
 }
 
-// A leader that was paused sees a Workspace as it was created, although others have changed it since.
+// A leader that was paused has an outdated cache. The Workspace in it looks new, although
+// others have changed it since.
 func TestAnOldMemoryDoesNotMakeTheCreatorAdminAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -214,7 +215,7 @@ func TestAnOldMemoryDoesNotMakeTheCreatorAdminAgain(t *testing.T) {
 	}
 }
 
-// takenOver is a Workspace whose creator was made admin.
+// takenOver returns a Workspace after its creator was made admin.
 func takenOver(t *testing.T) *kcptenancyv1alpha1.Workspace {
 	t.Helper()
 	k := newKCP()
@@ -262,7 +263,8 @@ func TestWhatIsAlteredInAWorkspaceIsPutRight(t *testing.T) {
 	require.Equal(t, 2, k.restored, "a tenant took a claim away")
 }
 
-// accessBinding is the one through which the hub watches, with all that it claims.
+// accessBinding returns the APIBinding through which the hub watches, with all permission
+// claims.
 func accessBinding() *kcpapisv1alpha2.APIBinding {
 	b := &kcpapisv1alpha2.APIBinding{}
 	b.Spec.Reference.Export = &kcpapisv1alpha2.ExportBindingReference{Name: tenancy.ExportAccess}

@@ -14,9 +14,9 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// firstAdmin creates the admin Membership of the creator once. A creator who leaves is not added
-// again. It reads the Workspace from kcp first: in an outdated cache, a Workspace that others have
-// taken over looks new.
+// firstAdmin creates the admin Membership of the creator once. A creator who leaves is
+// not added again. It reads the Workspace from kcp first, because an outdated cache can
+// show a Workspace as new.
 type firstAdmin struct {
 	user   func(name string) (*v1alpha1.User, bool)
 	read   func(ctx context.Context, cluster, name string) (*kcptenancyv1alpha1.Workspace, error)
@@ -62,8 +62,8 @@ func (*ready) Reconcile(_ context.Context, o *object) (controller.Result, error)
 	return controller.Result{}, nil
 }
 
-// binding repairs the APIBinding through which the hub watches, if a tenant removed it or rejected a
-// claim.
+// binding repairs the APIBinding through which the hub watches, if a tenant removed it or
+// rejected a claim.
 type binding struct {
 	bindings tenancy.Bindings
 }

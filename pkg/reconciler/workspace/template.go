@@ -23,10 +23,10 @@ import (
 const ConditionTemplateApplied = "TemplateApplied"
 
 const (
-	// reapply is the interval at which all objects are applied again. It is a little shorter
-	// than the resync of the controllers, so that each resync does it.
+	// reapply is the interval at which all objects are applied again. It is shorter than
+	// the resync period of the controllers, so each resync applies them.
 	reapply = 9 * time.Minute
-	// pollCRD is the interval at which a CRD is checked: no informer shows CRDs.
+	// pollCRD is the interval at which a CRD is read, because no informer watches CRDs.
 	pollCRD = 500 * time.Millisecond
 	// applies is the number of objects of a Workspace that are applied in parallel.
 	applies = 8
@@ -35,23 +35,24 @@ const (
 // TemplateConfig configures a Template.
 type TemplateConfig struct {
 	Clock clock.PassiveClock
-	// Objects are the objects of the operator, in any order. APIBindings are of v1alpha2.
+	// Objects are the objects of the template, in any order. APIBindings are of v1alpha2.
 	Objects []*unstructured.Unstructured
 	// Bindings returns the APIBindings in a logical cluster from the cache.
 	Bindings func(cluster string) []*kcpapisv1alpha2.APIBinding
 	// Apply applies an object server-side and returns the result.
 	Apply func(ctx context.Context, cluster string, o *unstructured.Unstructured) (*unstructured.Unstructured, error)
-	// UpdateBinding replaces the binding with the same resource version.
+	// UpdateBinding replaces the binding if its resource version is unchanged.
 	UpdateBinding func(ctx context.Context, cluster string, b *kcpapisv1alpha2.APIBinding) error
 }
 
-// Template is the Workspace template. Objects that were removed from a template stay where they were
-// applied: deleting an APIBinding would delete the objects that tenants created with it.
+// Template is the Workspace template. An object that is removed from the template stays
+// in the Workspaces: deleting an APIBinding would delete the objects that tenants created
+// with it.
 type Template struct {
 	TemplateConfig
 	bindings []desiredBinding
-	// apis are the objects that provide APIs, in stages that depend on each other. contents
-	// depend on the APIs.
+	// apis are the objects that provide APIs, in the order of their dependencies.
+	// contents depend on these APIs.
 	apis, contents [][]*unstructured.Unstructured
 	memory         memory
 }
@@ -125,9 +126,9 @@ func (s *template) Reconcile(ctx context.Context, o *object) (controller.Result,
 	return controller.Result{}, nil
 }
 
-// makeAPIs applies the objects that provide APIs: APIBindings that are not as desired, and others if
-// they are due. It returns what kcp has not finished. bound identifies the bindings: kcp deletes the
-// objects of an API with its binding.
+// makeAPIs applies the objects that provide APIs: APIBindings that are not as desired,
+// and others if due. The message of the result says what kcp has not finished. bound
+// identifies the APIBindings, because kcp deletes the objects of an API with its binding.
 func (s *template) makeAPIs(ctx context.Context, cluster string, due bool) (bound string, result controller.Result, err error) {
 	var waiting []string
 	for _, objects := range s.apis {
@@ -186,8 +187,9 @@ func (s *template) applyAll(ctx context.Context, cluster string, objects []*unst
 	return got, err
 }
 
-// each calls f for all items in parallel, also after a failure. It returns the failures in the order
-// of the items, and transient failures of kcp only if there are no others.
+// each calls f for all items in parallel, also after a failure. It returns the failures
+// in the order of the items. It returns transient failures of kcp only if there are no
+// others.
 func each[T any](items []T, f func(int, T) error) error {
 	failures := make([]error, len(items))
 	var group errgroup.Group
@@ -215,8 +217,8 @@ func each[T any](items []T, f func(int, T) error) error {
 	return errors.Join(refused...)
 }
 
-// passing reports a transient failure, which says nothing about the object. A complete Workspace
-// does not become not Ready because of it.
+// passing reports whether a failure is transient. A transient failure says nothing about
+// the object and must not change the Ready condition of a Workspace.
 func passing(err error) bool {
 	if errors.Is(err, controller.ErrRetry) {
 		return true

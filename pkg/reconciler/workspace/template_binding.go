@@ -19,22 +19,24 @@ type desiredBinding struct {
 	object *unstructured.Unstructured
 }
 
-// bindingOf decodes an APIBinding that the loader of the template, or kcp, has validated.
+// bindingOf decodes an APIBinding that was validated by the loader of the template or by
+// kcp.
 func bindingOf(o *unstructured.Unstructured) *kcpapisv1alpha2.APIBinding {
 	b := &kcpapisv1alpha2.APIBinding{}
 	utilruntime.Must(runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, b))
 	return b
 }
 
-// keep establishes a binding of the template and returns its current state.
+// keep applies a binding of the template, if necessary, and returns its current state.
 func (s *template) keep(ctx context.Context, cluster string, have *kcpapisv1alpha2.APIBinding, want desiredBinding, due bool) (*kcpapisv1alpha2.APIBinding, error) {
 	if have != nil {
-		// A deleted binding must be gone first. Its event enqueues the key.
+		// A binding that is being deleted must be gone before it is created again. Its
+		// event enqueues the key.
 		if !have.DeletionTimestamp.IsZero() || !due && keeps(have, want.APIBinding) {
 			return have, nil
 		}
-		// Applying keeps claims that others added, and the selector of a claim is immutable:
-		// unwanted claims are removed first.
+		// Server-side apply keeps claims of other field managers, and the selector of a
+		// claim is immutable. Unwanted claims are therefore removed first.
 		if claims := untouched(have, want.APIBinding); len(claims) < len(have.Spec.PermissionClaims) {
 			stripped := have.DeepCopy()
 			stripped.Spec.PermissionClaims = claims
@@ -63,8 +65,8 @@ func keeps(have, want *kcpapisv1alpha2.APIBinding) bool {
 	return true
 }
 
-// untouched returns the claims of a binding that can stay: those equal to the template's, and those
-// that neither the template has nor anybody accepted.
+// untouched returns the claims of a binding that can stay: claims equal to the
+// template's, and rejected claims that the template does not have.
 func untouched(have, want *kcpapisv1alpha2.APIBinding) []kcpapisv1alpha2.AcceptablePermissionClaim {
 	var claims []kcpapisv1alpha2.AcceptablePermissionClaim
 	for _, c := range have.Spec.PermissionClaims {
@@ -76,7 +78,7 @@ func untouched(have, want *kcpapisv1alpha2.APIBinding) []kcpapisv1alpha2.Accepta
 	return claims
 }
 
-// claimLike finds the same claim in a binding, or nil.
+// claimLike finds the claim on the same resource in a binding, or returns nil.
 func claimLike(b *kcpapisv1alpha2.APIBinding, c kcpapisv1alpha2.AcceptablePermissionClaim) *kcpapisv1alpha2.AcceptablePermissionClaim {
 	i := slices.IndexFunc(b.Spec.PermissionClaims, func(x kcpapisv1alpha2.AcceptablePermissionClaim) bool {
 		return x.Group == c.Group && x.Resource == c.Resource && x.IdentityHash == c.IdentityHash
@@ -94,7 +96,7 @@ func sameClaim(a, b kcpapisv1alpha2.AcceptablePermissionClaim) bool {
 	return a.State == b.State && slices.Equal(verbs(a), verbs(b)) && apiequality.Semantic.DeepEqual(a.Selector, b.Selector)
 }
 
-// unbound says what kcp has not finished with a binding, or returns the empty string.
+// unbound returns what kcp has not finished with a binding, or the empty string.
 func unbound(b *kcpapisv1alpha2.APIBinding) string {
 	condition := func(kind conditionsv1alpha1.ConditionType) (status corev1.ConditionStatus, reason string) {
 		for _, c := range b.Status.Conditions {

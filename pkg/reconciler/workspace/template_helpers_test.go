@@ -38,7 +38,7 @@ const (
 	crdManifest     = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: gadgets}}`
 )
 
-// templated is a kcp with one Workspace, in which a template is kept.
+// templated is a fake kcp with one Workspace and a template.
 type templated struct {
 	ws       *kcptenancyv1alpha1.Workspace
 	clock    *clocktesting.FakePassiveClock
@@ -47,10 +47,10 @@ type templated struct {
 
 	mu       sync.Mutex
 	bindings map[string]*kcpapisv1alpha2.APIBinding
-	// log is what was applied and updated; made counts bindings.
+	// log lists the applied and updated objects; made counts the created bindings.
 	log  []string
 	made int
-	// refuse fails applying, by kind and name; onApply is called by each.
+	// refuse has the errors of Apply by kind and name; onApply runs on each Apply.
 	refuse      map[string]error
 	onApply     func(string)
 	established bool
@@ -111,7 +111,7 @@ func (k *templated) note(what string) {
 	k.log = append(k.log, what)
 }
 
-// apply does with bindings as kcp does: the claims of others stay beside ours.
+// apply keeps the claims of other field managers on a binding, as kcp does.
 func (k *templated) apply(_ context.Context, cluster string, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	name := o.GetKind() + " " + o.GetName()
 	k.onApply(name)
@@ -153,7 +153,7 @@ func (k *templated) apply(_ context.Context, cluster string, o *unstructured.Uns
 	return got, nil
 }
 
-// bind is what kcp does in a while.
+// bind sets the status of all bindings, as kcp does after a while.
 func (k *templated) bind() {
 	for _, b := range k.bindings {
 		b.Status.Phase = kcpapisv1alpha2.APIBindingPhaseBound
@@ -161,7 +161,7 @@ func (k *templated) bind() {
 	}
 }
 
-// pass returns what was applied in it, and its error.
+// pass reconciles once and returns the applied objects, the result and the error.
 func (k *templated) pass(t *testing.T) ([]string, controller.Result, error) {
 	t.Helper()
 	k.log = nil
@@ -169,7 +169,7 @@ func (k *templated) pass(t *testing.T) ([]string, controller.Result, error) {
 	return k.log, result, err
 }
 
-// settled is a Workspace that has it all.
+// settled returns a templated with a Ready Workspace and all objects applied.
 func settled(t *testing.T, manifests ...string) *templated {
 	t.Helper()
 	k := newTemplated(t, manifests...)

@@ -10,23 +10,24 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// memory remembers what was applied in each logical cluster, so that a pass over a complete Workspace
-// writes nothing. A new process applies everything again.
+// memory records what was applied in each logical cluster, so that the reconciliation of
+// a complete Workspace writes nothing. A new process applies everything again.
 type memory struct {
 	mu       sync.Mutex
 	clusters map[string]*applied
 }
 
-// applied is the record of a logical cluster in which everything was applied.
+// applied is the record of one logical cluster.
 type applied struct {
 	at time.Time
-	// bound identifies the bindings at that time.
+	// bound identifies the APIBindings at that time.
 	bound string
-	// writes counts the writes of tenants that may have changed an object.
+	// writes counts the writes of tenants that may have altered an object of the
+	// template.
 	writes int
 }
 
-// pass is the content of memory at the start of a pass.
+// pass is the record of a logical cluster at the start of a reconciliation.
 type pass struct {
 	due    bool
 	bound  string
@@ -65,27 +66,27 @@ func (m *memory) wrote(cluster string) {
 	}
 }
 
-// Forget removes a deleted logical cluster.
+// Forget removes the record of a deleted logical cluster.
 func (t *Template) Forget(cluster string) {
 	t.memory.mu.Lock()
 	defer t.memory.mu.Unlock()
 	delete(t.memory.clusters, cluster)
 }
 
-// repairDelay is the time between a tenant's write to an object of the template and its
-// repair, because tenants decide how often they write.
+// repairDelay is the time between a tenant's write to an object of the template and the
+// repair. It limits the rate of repairs, because tenants can write at any rate.
 const repairDelay = time.Second
 
-// Written records a tenant's write in a logical cluster and reports whether it may
-// have altered an object of the template. The next pass over the Workspace then applies
-// the whole template. The caller enqueues that pass at most once a second, because
-// tenants decide how often they write.
+// Written records a tenant's write in a logical cluster and reports whether it may have
+// altered an object of the template. The next reconciliation of the Workspace then
+// applies the whole template. The caller limits these reconciliations to one a second,
+// because tenants can write at any rate.
 func (t *Template) Written(cluster string, w tenancy.ObjectWrite) bool {
 	switch {
 	case w.Verb == "deletecollection":
 	case w.Name != "" && slices.Contains([]string{"update", "patch", "delete"}, w.Verb):
 	default:
-		// A create alters nothing that exists.
+		// A create does not alter existing objects.
 		return false
 	}
 	for _, o := range t.Objects {
@@ -97,9 +98,9 @@ func (t *Template) Written(cluster string, w tenancy.ObjectWrite) bool {
 	return false
 }
 
-// mayAlter reports whether a write may be to an object. It compares no kind, because a
-// URL names the resource: a write to one of two objects of one group and name counts
-// for both.
+// mayAlter reports whether a write may alter an object. It does not compare kinds,
+// because a URL has the resource and not the kind. If two objects have the same group and
+// name, a write to one counts for both.
 func mayAlter(w tenancy.ObjectWrite, o *unstructured.Unstructured) bool {
 	kind, namespace := o.GroupVersionKind().GroupKind(), o.GetNamespace()
 	if namespace == "" && stageOf(kind) != stageNamespaces {

@@ -83,7 +83,7 @@ func TestTemplate_isAppliedAgain(t *testing.T) {
 	}
 }
 
-// The objects of an API are gone with its binding.
+// kcp deletes the objects of an API with its APIBinding.
 func TestTemplate_objectsComeBackWithABindingThatWasDeleted(t *testing.T) {
 	t.Parallel()
 	k := settled(t, widgetManifest, bindingManifest)
@@ -118,7 +118,7 @@ func TestTemplate_aForcedPassAppliesEverything(t *testing.T) {
 	require.Empty(t, log)
 }
 
-// Somebody's write while the template is being applied may have come after it.
+// A tenant can write an object after this reconciliation has applied it.
 func TestTemplate_aWriteDuringAPassIsNotLost(t *testing.T) {
 	t.Parallel()
 	k := settled(t, widgetManifest, bindingManifest)
@@ -140,7 +140,7 @@ func TestTemplate_aWriteDuringAPassIsNotLost(t *testing.T) {
 	require.Empty(t, log)
 }
 
-// Exactly the claims of the template are accepted, whatever a tenant does.
+// The binding accepts exactly the claims of the template, whatever a tenant changes.
 func TestTemplate_claimsThatWereAlteredArePutRight(t *testing.T) {
 	t.Parallel()
 	claim := func(resource string, state kcpapisv1alpha2.AcceptablePermissionClaimState) kcpapisv1alpha2.AcceptablePermissionClaim {
@@ -189,7 +189,7 @@ func TestTemplate_claimsThatWereAlteredArePutRight(t *testing.T) {
 	}
 }
 
-// refused is an answer of kcp, as the applier passes it on.
+// refused returns an error of kcp with the wrapping of the Apply func.
 func refused(name string, status *apierrors.StatusError) error {
 	return errs.Wrap(errs.Conflict, status, name+": kcp refuses it ("+string(status.ErrStatus.Reason)+")")
 }
@@ -236,7 +236,7 @@ func TestTemplate_whatKcpRefusesIsShownAndHeals(t *testing.T) {
 	}
 }
 
-// A Workspace that was Ready stays so while kcp is out of breath.
+// A Ready Workspace stays Ready during transient failures of kcp.
 func TestTemplate_aFailureThatPassesDoesNotTakeReadyAway(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{
