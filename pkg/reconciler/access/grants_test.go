@@ -19,7 +19,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// rights is one Workspace with all that access keeps in it.
+// rights is a fake of one Workspace, with its Memberships, bindings and roles.
 type rights struct {
 	mu          sync.Mutex
 	memberships []*v1alpha1.Membership
@@ -92,7 +92,8 @@ func (r *rights) reconciler() *access.Reconciler {
 	})
 }
 
-// reconcile makes all as it should be, and looks that it then is.
+// reconcile requires that one pass writes everything and that a second pass writes
+// nothing.
 func (r *rights) reconcile(t *testing.T) {
 	t.Helper()
 	a := r.reconciler()
@@ -157,7 +158,7 @@ func TestSudoComesAndGoesWithTheMembership(t *testing.T) {
 	require.Equal(t, []string{ofBob, ofCarol}, slices.Sorted(maps.Keys(r.roles)))
 	require.Subset(t, r.names(), []string{ofBob, ofCarol, shared})
 
-	// A role that was altered by hand is put right.
+	// A role that was altered by hand is repaired.
 	r.roles[ofBob] = r.roles[ofBob].DeepCopy()
 	r.roles[ofBob].Rules[0].ResourceNames = nil
 	require.Equal(t, 1, r.reconciler().MissingOf(key, "bob"))
@@ -176,7 +177,7 @@ func TestSudoComesAndGoesWithTheMembership(t *testing.T) {
 	require.Equal(t, []string{"kedge:workspace:member:user:bob"}, r.names(), "O-8: who is deleted has nothing")
 }
 
-// Whichever write fails, the next pass ends up with the same.
+// Whichever write fails, the next pass ends in the same state.
 func TestO11_AccessGoesOnFromWhereverItWasStopped(t *testing.T) {
 	t.Parallel()
 	arrange := func() *rights {

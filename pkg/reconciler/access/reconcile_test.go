@@ -16,7 +16,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// cluster is the bindings in one Workspace.
+// cluster has the bindings in one Workspace.
 type cluster struct {
 	mu       sync.Mutex
 	bindings map[string]*rbacv1.ClusterRoleBinding
@@ -55,7 +55,7 @@ func named(memberships []*v1alpha1.Membership, name string) (*v1alpha1.Membershi
 	return nil, false
 }
 
-// O-15, and that a right ends with the Membership that it came from.
+// O-15: bindings follow the Memberships, and a right ends with its Membership.
 func TestO15_BindingsFollowTheMemberships(t *testing.T) {
 	t.Parallel()
 	in := &cluster{bindings: map[string]*rbacv1.ClusterRoleBinding{}}
