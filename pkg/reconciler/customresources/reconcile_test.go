@@ -18,7 +18,7 @@ import (
 
 var place = controller.Key{Cluster: "org", Name: "w"}
 
-// definitions is a Workspace in kcp and what its tenants define in it.
+// definitions is a fake Workspace with the custom resources that its tenants define.
 type definitions struct {
 	*customresources.CustomResources
 	clock  *clocktesting.FakePassiveClock
@@ -119,7 +119,8 @@ func TestAnOlderListIsNotWrittenOverANewerOne(t *testing.T) {
 	require.Equal(t, "new.example.com", d.known())
 }
 
-// A definition that is deleted is there until its objects are gone.
+// A deleted CRD is listed until all its objects are gone, so a single list after a write
+// is not enough.
 func TestAWorkspaceIsLookedAtAgainAfterAWriteEverMoreRarelyAndThenNoMore(t *testing.T) {
 	t.Parallel()
 	d := newDefinitions()
