@@ -24,36 +24,37 @@ import (
 const grace = 720 * time.Hour
 
 var (
-	// began is when everything was made.
+	// began is the creation time of all objects.
 	began = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	// own is the UUID of alice's personal Org.
 	own = tenancy.PersonalOrgUUID("uid of alice")
 )
 
-// kcp is as much of a kcp as alice needs.
+// kcp is a fake kcp with the User alice.
 type kcp struct {
 	kcptest.Calls
 	user       *v1alpha1.User
 	clock      *clocktesting.FakePassiveClock
 	orgs       map[string]tenancy.Org
 	workspaces map[string]tenancy.Workspace
-	// held are the Memberships by the cluster of their Org.
+	// held has the Memberships by the cluster of their Org.
 	held     map[string]map[string]v1alpha1.Membership
 	inactive map[string]bool
 	bare     bool
-	// unseen means that memory has no Orgs; unknown is what asking kcp for one ends with.
+	// unseen hides the Orgs from the cache; unknown is the error of reading an Org from
+	// kcp.
 	unseen  bool
 	unknown error
-	// now is what kcp itself has of alice, where memory is behind.
+	// now returns the User in kcp if the cache is outdated.
 	now func() (*v1alpha1.User, error)
-	// withdrawn happens when the User is to be removed, where it is not nil.
+	// withdrawn runs when the User is deleted, if it is not nil.
 	withdrawn func()
 
 	purged []map[string]int
-	// holds is how many patches that would let go of the User fail.
+	// holds is the number of failing patches among those that remove the finalizer.
 	holds int
-	// running is the reconciler of a hub that goes on; nil for one that is started anew
-	// whenever it comes to an end.
+	// running is one reconciler for all reconciliations; nil creates a new one on each
+	// settle, as after a restart.
 	running controller.Func
 }
 
@@ -68,7 +69,7 @@ func newKCP() *kcp {
 	}
 }
 
-// put makes an Org that is Ready, with its members in the order in which they came.
+// put creates a Ready Org. Each member has joined a minute after the previous one.
 func (k *kcp) put(uuid, cluster string, members ...*v1alpha1.Membership) {
 	o := tenancy.NewOrganization(uuid, uuid, "somebody")
 	o.UID = types.UID("uid of " + uuid)
@@ -81,7 +82,7 @@ func (k *kcp) put(uuid, cluster string, members ...*v1alpha1.Membership) {
 	}
 }
 
-// members are what is left in a cluster.
+// members returns the Memberships in a cluster with their roles.
 func (k *kcp) members(cluster string) []string {
 	names := []string{}
 	for _, name := range slices.Sorted(maps.Keys(k.held[cluster])) {
@@ -178,7 +179,7 @@ func (k *kcp) config(t *testing.T) user.Config {
 	}
 }
 
-// patch is kcp's part: a deleted object goes with its last finalizer.
+// patch deletes a terminating object with its last finalizer, as kcp does.
 func (k *kcp) patch(t *testing.T, patch []byte, subresource string) error {
 	if k.user == nil {
 		return apierrors.NewNotFound(v1alpha1.SchemeGroupVersion.WithResource("users").GroupResource(), "alice")
@@ -200,8 +201,7 @@ func (k *kcp) patch(t *testing.T, patch []byte, subresource string) error {
 	return nil
 }
 
-// settle reconciles until nothing changes any more, or something fails, and returns
-// when to look again.
+// settle reconciles until nothing changes or a call fails, and returns the requeue delay.
 func (k *kcp) settle(t *testing.T) (time.Duration, error) {
 	t.Helper()
 	reconcile := k.running
@@ -212,7 +212,7 @@ func (k *kcp) settle(t *testing.T) (time.Duration, error) {
 	return k.Settle(t, func() (controller.Result, error) { return reconcile(t.Context(), key) }, func() any { return [...]any{k.user, len(k.Did)} })
 }
 
-// settled is settle where nothing fails.
+// settled calls settle and requires that it succeeds.
 func (k *kcp) settled(t *testing.T) time.Duration {
 	t.Helper()
 	after, err := k.settle(t)
@@ -220,14 +220,14 @@ func (k *kcp) settled(t *testing.T) time.Duration {
 	return after
 }
 
-// deleted asks for the User to be deleted.
+// deleted requests the deletion of the User.
 func (k *kcp) deleted(at time.Time) {
 	k.user = k.user.DeepCopy()
 	k.user.Status.DeletionRequestedAt = &metav1.Time{Time: at}
 	k.user.ResourceVersion += "+"
 }
 
-// undeleted withdraws it.
+// undeleted withdraws the deletion request.
 func (k *kcp) undeleted() {
 	k.user = k.user.DeepCopy()
 	k.user.Status.DeletionRequestedAt = nil

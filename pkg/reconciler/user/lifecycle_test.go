@@ -15,7 +15,7 @@ import (
 
 const admin, member = v1alpha1.RoleAdmin, v1alpha1.RoleMember
 
-// bare is a person without an Org of their own, whose finalizer is in kcp.
+// bare returns a fake kcp with a User without a personal Org and with the finalizer.
 func bare(t *testing.T) *kcp {
 	k := newKCP()
 	k.bare = true
@@ -46,7 +46,7 @@ func TestO8_ADeletedPersonIsKeptForTheWholeGrace(t *testing.T) {
 	require.Equal(t, []map[string]int{{"memberships": 0}}, k.purged)
 }
 
-// While they are deleted nothing is made for them, and afterwards it is.
+// No object is created for a soft-deleted User; after an undelete they are.
 func TestO8_NothingIsMadeForADeletedPerson(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
@@ -63,7 +63,7 @@ func TestO8_AWithdrawnRequestIsNeverCarriedOut(t *testing.T) {
 	k := bare(t)
 	k.deleted(began)
 	k.clock.SetTime(began.Add(grace))
-	// It is withdrawn between the look at the clock and the removal.
+	// The undelete comes between the check of the clock and the deletion.
 	k.withdrawn = k.undeleted
 	k.settled(t)
 	require.NotNil(t, k.user)
@@ -76,8 +76,9 @@ func TestO8_AWithdrawnRequestIsNeverCarriedOut(t *testing.T) {
 	require.Nil(t, k.user, "the control: one that stands is")
 }
 
-// A hub that was away for all of the grace finds a User whom nothing holds: removed
-// like that, their Memberships would stay.
+// A hub that was down for the whole grace period can find a User without the finalizer.
+// The hub adds the finalizer before the deletion. Without it, the Memberships would
+// remain.
 func TestO8_NobodyIsRemovedBeforeTheFinalizerIsInKcp(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
@@ -106,7 +107,7 @@ func TestO8_ThePersonsOwnOrgGoesFirst(t *testing.T) {
 	require.Contains(t, k.orgs, "acme", "what others have is left alone")
 }
 
-// The rule for an Org that would be left without an admin.
+// An Org that would lose its last admin gets another one or is soft-deleted.
 func TestO8_AnOrgOfADeletedAdminGetsAnother(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -164,7 +165,7 @@ func TestAnOrgThatIsDeletedAlreadyKeepsItsGrace(t *testing.T) {
 	k := bare(t)
 	k.put("acme", "acmecluster", in("alice", "", admin))
 	k.orgs["acme"].Status.DeletionRequestedAt = &metav1.Time{Time: began}
-	// And one whose object nobody sees any more.
+	// For this Org, only the Memberships are left.
 	k.put("gone", "gonecluster", in("alice", "", admin))
 	delete(k.orgs, "gone")
 	k.deleted(began)
@@ -175,7 +176,8 @@ func TestAnOrgThatIsDeletedAlreadyKeepsItsGrace(t *testing.T) {
 	require.NotContains(t, k.Did, "delete org acme")
 }
 
-// Whichever call fails, and whether it had happened or not, the end is the same.
+// Whichever call fails, and whether or not kcp carried it out, the cascade ends in the
+// same state.
 func TestO8_TheCascadeGoesOnFromWhereverItWasStopped(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
@@ -209,8 +211,8 @@ func TestO8_TheCascadeGoesOnFromWhereverItWasStopped(t *testing.T) {
 	}
 }
 
-// The audit log has a person's end once, however often kcp refuses to let go of them,
-// and after a restart rather twice than never.
+// A failed removal of the finalizer does not repeat the audit event. After a restart the
+// event may be repeated, but it is never lost.
 func TestO8_ThatAPersonIsGoneIsToldOnce(t *testing.T) {
 	t.Parallel()
 	for restarted, want := range map[bool]int{false: 1, true: 4} {
@@ -236,7 +238,8 @@ func TestO8_ThatAPersonIsGoneIsToldOnce(t *testing.T) {
 	}
 }
 
-// Somebody else's finalizer holds a User whom the hub let go of.
+// After the hub's cascade, the User exists until the owner of another finalizer removes
+// it.
 func TestNothingIsDoneForAPersonWhomTheCascadeIsThroughWith(t *testing.T) {
 	t.Parallel()
 	k := bare(t)

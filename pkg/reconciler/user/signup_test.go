@@ -15,7 +15,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// placed lets kcp have alice's Org and what is in it ready.
+// placed makes alice's Org and its Workspace Ready.
 func (k *kcp) placed() {
 	o := k.orgs[own]
 	o.Organization, o.ClusterID = o.DeepCopy(), "ownorg"
@@ -34,7 +34,7 @@ func (k *kcp) condition(name string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// O-11: a person is Ready when all of what a new one gets is there.
+// O-11: a new User becomes Ready when all objects of the sign-up exist.
 func TestO11_ANewPersonGetsAnOrgAndAWorkspaceInIt(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
@@ -58,7 +58,7 @@ func TestO11_ANewPersonGetsAnOrgAndAWorkspaceInIt(t *testing.T) {
 	require.Equal(t, "ownws", k.user.Spec.DefaultCluster)
 	require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
 
-	// Whatever somebody alters of it is put back.
+	// Each altered field is repaired.
 	for _, alter := range []func(u *v1alpha1.User){
 		func(u *v1alpha1.User) { u.Status.PersonalOrg = "elsewhere" },
 		func(u *v1alpha1.User) { u.Status.DefaultWorkspace = "elsewhere" },
@@ -74,7 +74,7 @@ func TestO11_ANewPersonGetsAnOrgAndAWorkspaceInIt(t *testing.T) {
 		require.Len(t, k.Did, 2, "nothing is made anew")
 	}
 
-	// What is there is left alone, and what people removed is not made again.
+	// Sign-up happens once: objects that the person deleted are not created again.
 	delete(k.workspaces, ws)
 	delete(k.orgs, own)
 	k.Did = nil
@@ -110,8 +110,8 @@ func TestO11_SignUpGoesOnFromWhereverItWasStopped(t *testing.T) {
 	}
 }
 
-// A leader that was paused sees people as they were when they came, whatever was made
-// for them since, and removed.
+// A leader that was paused has an outdated cache. The User in it looks new, although the
+// objects were created, and possibly deleted, since.
 func TestAnOldMemoryMakesNothingForAPersonASecondTime(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(u *v1alpha1.User) error{
@@ -165,7 +165,7 @@ func TestWithoutPersonalOrgsNothingIsMade(t *testing.T) {
 	require.Equal(t, []string{v1alpha1.CascadeFinalizer}, k.user.Finalizers)
 }
 
-// Who may not work gets an Org of their own, and no Workspace in it.
+// A User without approval gets a personal Org without a Workspace.
 func TestWhoWaitsForApprovalHasNoWorkspace(t *testing.T) {
 	t.Parallel()
 	for _, registration := range []v1alpha1.Registration{v1alpha1.RegistrationPending, v1alpha1.RegistrationRejected} {
@@ -206,15 +206,15 @@ func TestNothingIsMadeInAnOrgOfTheirOwnThatIsDeleted(t *testing.T) {
 	require.Len(t, k.workspaces, 1, "undeleted, it is made")
 }
 
-// Who deletes their own Org before there is a Workspace in it has none, and nothing to
-// wait for, when it is purged: neither is made again behind their back.
+// If the personal Org is purged before it has a Workspace, neither is created again, and
+// the User becomes Ready without them.
 func TestWhoseOwnOrgIsPurgedBeforeItHadAWorkspaceGoesWithout(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	k.settled(t)
 	require.Equal(t, v1alpha1.PhaseProgressing, k.user.Status.Phase)
 
-	// That memory does not have it is no proof.
+	// The cache can be outdated, so a missing Org in the cache proves nothing.
 	k.unseen = true
 	k.settled(t)
 	require.Equal(t, v1alpha1.PhaseProgressing, k.user.Status.Phase)
@@ -235,7 +235,7 @@ func TestWhoseOwnOrgIsPurgedBeforeItHadAWorkspaceGoesWithout(t *testing.T) {
 	}
 }
 
-// Orgs that were claimed are made whatever became of the person's own.
+// Claimed Orgs are created, whatever the state of the personal Org.
 func TestO5_ClaimsAreSettledBesideTheirOwnOrg(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
