@@ -17,7 +17,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// world is a Membership of bob's and what there is around it.
+// world is a Membership of bob with the objects that it refers to.
 type world struct {
 	held     *v1alpha1.Membership
 	person   bool
@@ -106,7 +106,8 @@ func TestFurtherRolesAreShownAsTheyAreBound(t *testing.T) {
 	require.Contains(t, w.condition(t, v1alpha1.ConditionRolesApplied).Message, "still being made")
 	w.cluster = "c"
 
-	// What is reserved is not bound, whatever there is of that name.
+	// Reserved roles never count as bound, even if roles and bindings of these names
+	// exist.
 	w.roles = map[string]bool{"view": true, "audit": true, "kedge:workspace:admin": true, "cluster-admin": true}
 	w.bindings = map[string]bool{
 		tenancy.ExtraBindingName("view", "bob"): true, tenancy.ExtraBindingName("audit", "carol"): true,
