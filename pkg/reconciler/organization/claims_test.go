@@ -58,8 +58,7 @@ func TestO6_ClaimedWorkspacesAreMadeInTheOrgsWorkspace(t *testing.T) {
 	require.Len(t, made, 1, "what kcp does not say to be asked for is not made")
 }
 
-// In an Org that is being deleted nothing new is made, and what was asked for waits
-// for its undelete.
+// In a soft-deleted Org no Workspace is created. Claims wait for the undelete.
 func TestO13_NothingIsMadeInADeletedOrg(t *testing.T) {
 	t.Parallel()
 	now := metav1.Now()

@@ -69,7 +69,7 @@ func TestO13_AnUndeletedOrgIsOpenedButWhatIsDeletedInItStaysClosed(t *testing.T)
 	require.Empty(t, m.Did, "it is opened once")
 }
 
-// As a leader leaves it that was stopped in the middle of freezing it.
+// A leader leaves this state if it stops while it deactivates the Org.
 func TestO11_AnOrgThatIsClosedAndNotDeletedIsOpened(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
@@ -81,7 +81,8 @@ func TestO11_AnOrgThatIsClosedAndNotDeletedIsOpened(t *testing.T) {
 	require.Empty(t, m.frozen["org1"])
 }
 
-// A Workspace is deleted, and closed, while its Org is being opened with all in it.
+// A Workspace is soft-deleted and deactivated while the Workspaces of its Org are being
+// activated.
 func TestO13_AWorkspaceThatIsDeletedWhileItsOrgIsOpenedStaysClosed(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
@@ -100,7 +101,8 @@ func TestO13_AWorkspaceThatIsDeletedWhileItsOrgIsOpenedStaysClosed(t *testing.T)
 	require.Equal(t, v1alpha1.PhaseReady, m.phase())
 }
 
-// What kcp has not finished, or is removing, is left alone by both.
+// Workspaces that kcp is still deleting are neither deactivated nor activated. Those that
+// it has not finished creating are not deactivated.
 func TestO13_FreezingLeavesOutWhatCannotBeFrozen(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
@@ -159,7 +161,7 @@ func TestOrganization_reportsForbiddenDeactivation(t *testing.T) {
 	_, err := m.settle(t)
 	require.ErrorIs(t, err, kcptest.ErrDown)
 
-	// kcp's admin grants the right: the hub recovers by itself.
+	// After kcp's admin has granted the right, the hub recovers without a restart.
 	m.refused = nil
 	require.Equal(t, grace, m.settled(t))
 	require.True(t, m.frozen["org1"])
@@ -184,8 +186,9 @@ func TestO13_AWithdrawnRequestIsNeverCarriedOut(t *testing.T) {
 	require.Nil(t, m.org, "the control: one that stands is")
 }
 
-// A hub that was away for all of the grace finds an Org that nothing holds: removed
-// like that, all that is in it would stay.
+// A hub that was down for the whole grace period can find an Org without the finalizer.
+// The hub adds the finalizer before the deletion. Without it, the objects in the Org
+// would remain.
 func TestO13_NoOrgIsRemovedBeforeTheFinalizerIsInKcp(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
@@ -200,8 +203,8 @@ func TestO13_NoOrgIsRemovedBeforeTheFinalizerIsInKcp(t *testing.T) {
 	require.Nil(t, m.ws)
 }
 
-// Whichever call fails, and whether it had happened or not, the end is the same, and
-// what is told of it counts all that there was.
+// Whichever call fails, and whether or not kcp carried it out, the cascade ends in the
+// same state. The counts in the audit event include all objects.
 func TestO13_TheCascadeOfAnOrgGoesOnFromWhereverItWasStopped(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
@@ -232,7 +235,7 @@ func TestO13_TheCascadeOfAnOrgGoesOnFromWhereverItWasStopped(t *testing.T) {
 	}
 }
 
-// Workspaces that kcp is still removing are waited for, and asked for once.
+// The cascade waits for Workspaces that are terminating, and does not delete them again.
 func TestO13_ParentsWaitForTheirChildren(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
@@ -262,7 +265,8 @@ func TestO13_ParentsWaitForTheirChildren(t *testing.T) {
 	require.Nil(t, m.org)
 }
 
-// An Org whose own workspace kcp never placed, or has removed already, goes.
+// The cascade ends for an Org without a workspace: kcp never scheduled it or has deleted
+// it.
 func TestO13_AnOrgWithoutAWorkspaceGoes(t *testing.T) {
 	t.Parallel()
 	for name, arrange := range map[string]func(*mortal){
@@ -289,8 +293,8 @@ func TestO13_AnOrgWithoutAWorkspaceGoes(t *testing.T) {
 	}
 }
 
-// Somebody else's finalizer holds an Org that the hub let go of; nothing is made in
-// it again.
+// After the hub's cascade, the Org exists until the owner of another finalizer removes
+// it. Nothing is created in it.
 func TestNothingIsDoneForAnOrgThatTheCascadeIsThroughWith(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
@@ -304,8 +308,9 @@ func TestNothingIsDoneForAnOrgThatTheCascadeIsThroughWith(t *testing.T) {
 	require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
 }
 
-// The hub can stop between the deactivation and the status update, and the request can be
-// withdrawn before another pass: nothing must stay deactivated because of that.
+// The hub can stop between the deactivation and the status update, and an undelete can
+// follow before the next reconciliation. The status must already say that the Org may be
+// inactive, so that the hub activates it.
 func TestO13_ThatAnOrgMayBeFrozenIsSaidBeforeItIs(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)

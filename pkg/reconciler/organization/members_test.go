@@ -18,14 +18,14 @@ import (
 
 var errDown = errors.New("kcp cannot be reached")
 
-// roster is the Memberships of one Org in kcp. The call with the number fails fails;
-// none where it is zero.
+// roster has the Memberships of one Org in kcp. The call with the number fails returns an
+// error; with 0, none does.
 type roster struct {
 	held  map[string]v1alpha1.Membership
 	did   []string
 	calls int
 	fails int
-	// late says that the failing call has happened all the same: its answer got lost.
+	// late lets kcp carry out the failing call, as if only its answer were lost.
 	late bool
 }
 
@@ -59,7 +59,7 @@ func (r *roster) list(_ context.Context, cluster string) (list []v1alpha1.Member
 	return list, err
 }
 
-// change is of the very Membership that it is given.
+// change fails if the Membership has changed since it was read.
 func (r *roster) change(what string, m *v1alpha1.Membership, do func()) error {
 	held, ok := r.held[m.Name]
 	if ok && held.UID == m.UID && held.ResourceVersion != m.ResourceVersion {
@@ -168,8 +168,8 @@ func TestMembersWaitForTheOrgsWorkspace(t *testing.T) {
 	require.Empty(t, r.did)
 }
 
-// Whichever call fails, and whether it had happened or not: what is left is carried
-// out next time, and the end is the same.
+// Whichever call fails, and whether or not kcp carried it out, the next reconciliation
+// completes the remaining changes with the same result.
 func TestO9_ChangesGoOnFromWhereverTheyWereStopped(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
@@ -187,7 +187,8 @@ func TestO9_ChangesGoOnFromWhereverTheyWereStopped(t *testing.T) {
 				}
 				require.ErrorIs(t, err, errDown)
 				if stopped++; stopped == 1 && n%2 == 0 {
-					// Half the time the hub ends before it has written what is left.
+					// For half of the calls, the hub stops before it has stored the
+					// remaining changes.
 					continue
 				}
 				held = o
@@ -202,7 +203,7 @@ func TestO9_ChangesGoOnFromWhereverTheyWereStopped(t *testing.T) {
 	}
 }
 
-// One who cannot be removed keeps nobody else's removal up.
+// A failed removal does not delay the removal of others.
 func TestO9_OneFailureDoesNotHoldTheOthersUp(t *testing.T) {
 	t.Parallel()
 	r, o := team(), orgWith(decided("bob", "", true), decided("carol", "", true))
@@ -213,7 +214,7 @@ func TestO9_OneFailureDoesNotHoldTheOthersUp(t *testing.T) {
 	require.Equal(t, []string{"alice admin", "bob admin", "v.bob admin", "w.bob member"}, r.names(), "bob is shown to have what he has")
 }
 
-// Between the list and the removal somebody made them admin: the removal is void.
+// Between the list and the removal the member becomes an admin, so the removal is void.
 func TestO9_WhoIsChangedMeanwhileIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	r, o := team(), orgWith(decided("carol", "", false))

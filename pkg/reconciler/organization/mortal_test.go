@@ -27,23 +27,23 @@ const grace = 720 * time.Hour
 // errDeactivated is the answer of kcp to a request to a deactivated logical cluster.
 var errDeactivated = errors.New("the logical cluster is deactivated")
 
-// mortal is a kcp whose Org can be deleted.
+// mortal is a fake kcp with an Org that can be deleted.
 type mortal struct {
 	*kcp
-	// children are the Workspaces in the Org, and held its Memberships, in kcp itself.
+	// children and held are the Workspaces and the Memberships of the Org in kcp.
 	children map[string]tenancy.Workspace
 	held     map[string]v1alpha1.Membership
 	frozen   map[string]bool
-	// withdrawn happens when the Org is to be removed, where it is not nil.
+	// withdrawn runs when the Org is deleted, if it is not nil.
 	withdrawn func()
-	// thawing happens before a cluster is opened, where it is not nil.
+	// thawing runs before a logical cluster is activated, if it is not nil.
 	thawing func(cluster string)
 	refused error
 	purged  []map[string]int
 }
 
-// newMortal is an Org that is Ready, with three Workspaces, one of them soft-deleted,
-// and two people.
+// newMortal has an Org that is Ready, with two people and three Workspaces. One Workspace
+// is soft-deleted.
 func newMortal(t *testing.T) *mortal {
 	m := &mortal{kcp: newKCP(), children: map[string]tenancy.Workspace{}, held: map[string]v1alpha1.Membership{}, frozen: map[string]bool{"ws3": true}}
 	deleted := metav1.NewTime(m.clock.Now())
@@ -138,7 +138,7 @@ func (m *mortal) configure(c *organization.Config) {
 	c.Workspaces.ChildExists = func(context.Context, string, string) (bool, error) { return true, nil }
 }
 
-// mark sets the time of deletion, or takes it.
+// mark sets or removes the time of the deletion request.
 func (m *mortal) mark(at *time.Time) {
 	m.org = m.org.DeepCopy()
 	m.org.ResourceVersion += "+"
@@ -153,13 +153,13 @@ func (m *mortal) deleted() {
 	m.mark(&now)
 }
 
-// settle reconciles until nothing changes any more and returns when to look again.
+// settle reconciles until nothing changes and returns the requeue delay.
 func (m *mortal) settle(t *testing.T) (time.Duration, error) {
 	t.Helper()
 	return m.Settle(t, func() (controller.Result, error) { return m.pass(t) }, func() any { return [...]any{m.org, m.ws, len(m.children)} })
 }
 
-// settled is settle where nothing fails.
+// settled calls settle and requires that it succeeds.
 func (m *mortal) settled(t *testing.T) time.Duration {
 	t.Helper()
 	after, err := m.settle(t)

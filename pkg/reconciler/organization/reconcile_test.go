@@ -24,19 +24,19 @@ import (
 
 const uuid = "231a151a-434e-4623-ad6e-69406abb9387"
 
-// kcp is as much of a kcp as one Org needs.
+// kcp is a fake kcp with one Org.
 type kcp struct {
 	kcptest.Calls
 	org         *v1alpha1.Organization
 	ws          *kcptenancyv1alpha1.Workspace
 	waiting     bool
 	memberships []*v1alpha1.Membership
-	// now and held are what kcp itself has, where memory is behind.
+	// now and held are the state in kcp if the cache is outdated.
 	now     func() (*v1alpha1.Organization, error)
 	held    []v1alpha1.Membership
 	failure error
 	clock   *clocktesting.FakePassiveClock
-	// more adds to the configuration, where it is not nil.
+	// more changes the configuration; nil for no change.
 	more func(*organization.Config)
 }
 
@@ -128,7 +128,7 @@ func (k *kcp) pass(t *testing.T) (controller.Result, error) {
 
 func (k *kcp) phase() v1alpha1.Phase { return k.org.Status.Phase }
 
-// O-11: Ready only when all of it is there, and in this order.
+// O-11: an Org becomes Ready only when everything in it exists, and the order is fixed.
 func TestO11_AnOrgBecomesReadyStepByStep(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
@@ -172,11 +172,11 @@ func TestWhoLeftIsNotPutBackUnlessTheOrgIsEmpty(t *testing.T) {
 	}
 }
 
-// A leader whose memory is behind sees an Org without its people, or as it was made.
+// A leader with an outdated cache sees an Org as new or without its members.
 func TestAnOldMemoryDoesNotBringARemovedFounderBack(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		ready bool // in memory
+		ready bool // in the cache
 		held  []v1alpha1.Membership
 		done  bool // in kcp
 		made  bool
@@ -228,7 +228,7 @@ func TestNobodyIsPutInWhileKCPDoesNotSayWhoIsThere(t *testing.T) {
 	require.Equal(t, []string{"create membership alice in org1"}, k.Did[:1], "the control: of an Org without people kcp is believed")
 }
 
-// Its workspace would be nobody's to remove.
+// The cascade has ended, so nothing would delete the new workspace.
 func TestAnOldMemoryMakesNoWorkspaceForAnOrgThatIsPurged(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(o *v1alpha1.Organization) error{
@@ -255,7 +255,7 @@ func TestAnOldMemoryMakesNoWorkspaceForAnOrgThatIsPurged(t *testing.T) {
 	}
 }
 
-// What somebody deleted by hand kcp cannot give back: it is said, not served.
+// kcp cannot restore a workspace that was deleted by hand, so the conditions report it.
 func TestO11_AnOrgWhoseWorkspaceIsBeingRemovedIsNotReady(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
