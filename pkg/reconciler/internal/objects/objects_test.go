@@ -24,7 +24,8 @@ func binding(role string) *rbacv1.ClusterRoleBinding {
 	return b
 }
 
-// fixture is a kcp with the binding, which the test has read, or an empty one for nil.
+// fixture returns a fake kcp with the binding, which the test has read; nil for no
+// binding.
 func fixture(t *testing.T, have *rbacv1.ClusterRoleBinding) (*kcpfake.Server, *kcp.Client[*rbacv1.ClusterRoleBinding], *rbacv1.ClusterRoleBinding) {
 	t.Helper()
 	s := kcpfake.New(t)
@@ -39,7 +40,7 @@ func fixture(t *testing.T, have *rbacv1.ClusterRoleBinding) (*kcpfake.Server, *k
 	return s, client, read
 }
 
-// touch changes the binding as another writer does.
+// touch changes the binding as another client does.
 func touch(s *kcpfake.Server, b *rbacv1.ClusterRoleBinding) {
 	b = b.DeepCopy()
 	b.Labels = map[string]string{"touched": "true"}
@@ -91,7 +92,7 @@ func TestReplace_overcomesWhatTenantsAltered(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		have *rbacv1.ClusterRoleBinding
-		// cached says that the cache has the binding.
+		// cached is true if the cache has the binding.
 		cached bool
 		want   string
 		writes []string
@@ -133,7 +134,8 @@ func TestReplace_givesWayToAnotherWriter(t *testing.T) {
 		want.ResourceVersion = read.ResourceVersion
 		err := objects.Replace(t.Context(), client, want)
 		if at == "update" {
-			// The refusal comes before the conflict; the patch notices it.
+			// kcp refuses the change of the roleRef before it checks the resource
+			// version. The patch then fails with the conflict.
 			require.Equal(t, []string{"update", "patch"}, writes(s))
 		}
 		require.ErrorIs(t, err, controller.ErrRetry, at)
