@@ -24,7 +24,7 @@ func TestPublish_comesAfterTheViewsChanged(t *testing.T) {
 		require.Equal(t, "org1", c.Cluster())
 		told = append(told, "workspace")
 	})
-	// A second subscriber sees what the first sees.
+	// Every subscriber is called after the views have changed.
 	v.OnWorkspace(func(Change[*kcptenancyv1alpha1.Workspace]) {
 		require.Equal(t, wsUUID, v.Cluster("ws1").WorkspaceUUID)
 		told = append(told, "workspace")

@@ -12,7 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// fromWire returns a Membership as transform leaves it.
+// fromWire returns a Membership as it is after the transform.
 func fromWire(t *testing.T, m *v1alpha1.Membership, alter func(*v1alpha1.Membership)) *v1alpha1.Membership {
 	t.Helper()
 	at("org1", m)

@@ -16,7 +16,7 @@ var (
 	firstWorkspace, firstOrgsID = workspaceUUID(0), orgCluster(0)
 )
 
-// reads are the reads of requests, each with the allocations that it may cost, whatever
+// reads are the reads of requests, each with its maximum number of allocations, whatever
 // the size of the views.
 var reads = []struct {
 	name string
@@ -32,7 +32,7 @@ var reads = []struct {
 	{"Cluster", 0, func(v *views.Views) { v.Cluster(firstOrgsID) }},
 	{"UsedWorkspaces", 0, func(v *views.Views) { v.UsedWorkspaces(firstOrg, nil) }},
 	{"Sudo", 1, func(v *views.Views) { v.Sudo(firstPerson, firstOrg, firstWorkspace) }},
-	// Each Membership is decoded.
+	// Each returned Membership is decoded.
 	{"MembershipsOf", 7, func(v *views.Views) { v.MembershipsOf(firstPerson) }},
 	{"Workspaces", 1, func(v *views.Views) { v.Workspaces(firstOrg) }},
 	{"SearchPeople, most found", 1, func(v *views.Views) { v.SearchPeople("person", 20) }},
@@ -44,7 +44,7 @@ func TestViews_readsAllocateOnlyTheirAnswers(t *testing.T) {
 	for _, people := range []int{10, 2000} {
 		v, _ := watching(t, world{orgs: people, people: people, rows: 1}.objects(), nil)
 		for _, read := range reads {
-			// The watches may allocate meanwhile, which can only add.
+			// The watches may allocate at the same time, which can only add to the count.
 			least := math.Inf(1)
 			for range 10 {
 				least = min(least, testing.AllocsPerRun(100, func() { read.ask(v) }))
@@ -87,11 +87,11 @@ func TestViews_personTakesAtMostFourKiB(t *testing.T) {
 	require.Greater(t, per, int64(2<<10), "the control: it is measured")
 }
 
-// bytesPerPerson returns the memory of one person, in the views and in the informers, after
-// every person has sent a request.
+// bytesPerPerson returns the memory of one person, in the views and in the informers,
+// after every person has sent a request.
 func bytesPerPerson(t testing.TB, people, rows int) int64 {
 	live := func() int64 {
-		// A sync.Pool is emptied by the second collection.
+		// The second collection empties sync.Pools.
 		runtime.GC()
 		runtime.GC()
 		var m runtime.MemStats

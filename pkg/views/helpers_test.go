@@ -57,7 +57,7 @@ func from[T kcp.Object](cluster string, uid int, o T) T {
 	return o
 }
 
-// ready returns a status with conditions of the i-th object's own times.
+// ready returns a status with conditions. The transition times depend on i.
 func ready(i int, types ...string) v1alpha1.CommonStatus {
 	s := v1alpha1.CommonStatus{ObservedGeneration: 1, Phase: v1alpha1.PhaseReady}
 	for _, t := range types {
@@ -69,15 +69,15 @@ func ready(i int, types ...string) v1alpha1.CommonStatus {
 	return s
 }
 
-// world is a platform in which every person is admin of as many Orgs as rows says, and
-// every Org has one Workspace.
+// world is a platform with one Workspace in each Org. Each person is an admin of as many
+// Orgs as rows says.
 type world struct{ orgs, people, rows int }
 
 func (w world) org(i int) *v1alpha1.Organization {
 	return from(orgsCluster, i, tenancy.NewOrganization(orgUUID(i), fmt.Sprint("Org ", i), personName(i%w.people)))
 }
 
-// workspace returns the i-th Org's own workspace, or the child Workspace in it.
+// workspace returns the workspace of the i-th Org, or the child Workspace in it.
 func (w world) workspace(i int, own bool) *kcptenancyv1alpha1.Workspace {
 	ws := &kcptenancyv1alpha1.Workspace{}
 	ws.Name, ws.Spec.Cluster = orgUUID(i), orgCluster(i)
@@ -138,8 +138,9 @@ func (w world) objects() map[string][]kcp.Object {
 	return all
 }
 
-// watching returns views with informers that listed these objects from a server, first
-// the topology, then people. between runs in between.
+// watching returns views with informers that have listed these objects from a server:
+// first the Organizations and Workspaces, then the objects of people. The func between
+// runs between the two.
 func watching(t testing.TB, objects map[string][]kcp.Object, between func()) (*views.Views, *views.Informers) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -161,7 +162,7 @@ func watching(t testing.TB, objects map[string][]kcp.Object, between func()) (*v
 		}
 		_, _ = fmt.Fprint(w, `]}`)
 	}))
-	// The end of a test interrupts handshakes, which the server would log.
+	// Stopping the server interrupts handshakes, which it would log.
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	clients, err := kcp.NewClients(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{

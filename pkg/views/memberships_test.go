@@ -19,7 +19,7 @@ func TestMemberships_followRandomEventsAsAModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	model := map[Key]*v1alpha1.Membership{}
 	for step := range 4000 {
-		// Few and many alternate.
+		// Few keys repeat events for one key, and more keys give longer lists.
 		n := []int{2, 3, 5}[step/500%3]
 		cluster := fmt.Sprint("org", random.IntN(n))
 		m := at(cluster, tenancy.NewMembership(fmt.Sprint("user", random.IntN(n)), []string{"", wsUUID, orgUUID}[random.IntN(3)], v1alpha1.RoleMember))

@@ -17,7 +17,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// moves is a field, and alterations of an object that move it and nothing else.
+// moves maps a field to alterations of an object that change only this field.
 type moves[T any] map[Fields][]func(T)
 
 func testMoved[T interface {
@@ -166,7 +166,7 @@ func TestMoved_ofEveryKind(t *testing.T) {
 	})
 }
 
-// A field that is added to one of the hub's kinds must move something, too.
+// A new field of the hub's kinds must be reported as moved, too.
 func TestMoved_knowsEveryFieldOfTheHubsKinds(t *testing.T) {
 	t.Parallel()
 	user, organization, membership := &v1alpha1.User{}, &v1alpha1.Organization{}, &v1alpha1.Membership{}
@@ -187,7 +187,7 @@ func TestMoved_knowsEveryFieldOfTheHubsKinds(t *testing.T) {
 	}
 }
 
-// filled returns a value of the type that is not its zero value.
+// filled returns a non-zero value of the type.
 func filled(t reflect.Type) reflect.Value {
 	v := reflect.New(t).Elem()
 	switch t.Kind() {

@@ -11,8 +11,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// An answer does not change after it was given, and the next one is never older than the
-// last event.
+// A returned slice never changes later, and a read is never older than the last event.
 func TestViews_readersAndEventsDoNotRace(t *testing.T) {
 	t.Parallel()
 	const people = 40

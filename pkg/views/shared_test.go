@@ -9,7 +9,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
 
-// The objects in a list are shared and read only. The list is the caller's own.
+// The objects in a list are shared and read-only. The list itself belongs to the caller.
 func TestViews_listsAreTheCallersOwn(t *testing.T) {
 	t.Parallel()
 	const person, org = "person-000000", 0
@@ -73,13 +73,14 @@ func present(list []*v1alpha1.Membership) []*v1alpha1.Membership {
 	return out
 }
 
-// A view's answer may differ from the informer's object. Reconcilers compare that object,
-// so the view must not write into it.
+// A view can return a changed object. It must not write into the informer's object,
+// because reconcilers compare that.
 func TestViews_doNotWriteIntoObjectsOfInformers(t *testing.T) {
 	t.Parallel()
 	w := world{orgs: 3, people: 12, rows: 3}
 	objects := w.objects()
-	// The index says admin. The Memberships say member, and in one Org there is none.
+	// The index has the role admin, the Membership has the role member, and one Org has
+	// no Membership.
 	demoted := w.membership(0, 0)
 	demoted.Spec.Role = v1alpha1.RoleMember
 	objects["memberships"][0] = demoted

@@ -14,7 +14,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// laden sets metadata that other clients may have set.
+// laden sets metadata that other clients may set.
 func laden[T kcp.Object](o T) T {
 	at := metav1.NewTime(epoch.Add(1000))
 	annotations := o.GetAnnotations()
@@ -34,8 +34,8 @@ func laden[T kcp.Object](o T) T {
 	return o
 }
 
-// A reconciler compares the cached object with the desired one, and would write a missing
-// field for ever.
+// A reconciler compares the cached object with the desired one. If the transform dropped
+// a compared field, the reconciler would write it on every pass.
 func TestTransform_keepsWhatReconcilersCompare(t *testing.T) {
 	t.Parallel()
 	w := world{orgs: 1, people: 1, rows: 1}
@@ -79,7 +79,7 @@ func TestTransform_keepsWhatReconcilersCompare(t *testing.T) {
 	dropped(user, true)
 	heldUser, ok := in.Users.Get(usersCluster, user.Name)
 	same(user, heldUser, ok)
-	// An index is replaced as a whole, so nothing may be missing.
+	// An index is replaced as a whole, so the transform must keep all of it.
 	dropped(index, false)
 	heldIndex, ok := in.Indexes.Get(usersCluster, index.Name)
 	same(index, heldIndex, ok)

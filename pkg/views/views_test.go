@@ -26,7 +26,8 @@ func newViews(t *testing.T) *Views {
 	return v
 }
 
-// fakeLister plays the informer of Memberships, which has a change before the views.
+// fakeLister stands for the informer of Memberships, which has a change before the views
+// do.
 type fakeLister struct {
 	mu  sync.Mutex
 	all map[Key]*v1alpha1.Membership
@@ -183,7 +184,8 @@ func TestMemberships_areListedByPersonAndByOrg(t *testing.T) {
 	require.Equal(t, []*v1alpha1.Membership{elsewhere}, v.MembershipsOf("bob"))
 }
 
-// The index is derived and may be behind. A row without its Membership gives no right.
+// The index is derived and can lag behind. An entry without its Membership grants no
+// rights.
 func TestIndex_failsClosed(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)

@@ -64,7 +64,7 @@ func TestAwait_isWokenByWhatItNames(t *testing.T) {
 			v := newViews(t)
 			v.workspaceHandler()(nil, workspace("o", orgUUID, "org1"))
 			v.workspaceHandler()(nil, workspace("org1", wsUUID, "ws1"))
-			// The view of Memberships has no informer behind it here.
+			// In this test, no informer feeds the view of Memberships.
 			v.kinds.memberships.change = nil
 			waiting := map[string]chan struct{}{}
 			for who, ref := range map[string]tenancy.Ref{
@@ -85,7 +85,7 @@ func TestAwait_isWokenByWhatItNames(t *testing.T) {
 	}
 }
 
-// One change of a User while n strangers wait.
+// One change of a User while n unrelated requests wait.
 func BenchmarkAwait_strangers(b *testing.B) {
 	for _, strangers := range []int{0, 1, 10_000} {
 		b.Run(fmt.Sprint(strangers), func(b *testing.B) {
