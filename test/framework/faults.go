@@ -35,7 +35,7 @@ type Faults struct {
 	mu       sync.Mutex
 	listener net.Listener
 	open     map[*faultyConn]struct{}
-	// flows is closed while data is forwarded.
+	// flows is a closed channel while data is forwarded, and an open one otherwise.
 	flows     chan struct{}
 	intercept func(w http.ResponseWriter, r *http.Request, forward http.Handler)
 }

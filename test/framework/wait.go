@@ -50,8 +50,8 @@ func Check(ok bool, format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// Cascades is the time limit for the removal of an object with all its children. After an
-// unfinished deletion, kcp retries when a fifth of the object's age has passed.
+// Cascades is the time limit for the removal of an object with all its children. kcp
+// retries an unfinished deletion only after a delay of a fifth of the object's age.
 const Cascades = 5 * time.Minute
 
 // NowAndThen is Eventually with the time limit Cascades and five polls a second, for slow
