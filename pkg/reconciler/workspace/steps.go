@@ -14,9 +14,9 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// firstAdmin creates the admin Membership of the creator once. A creator who leaves is
-// not added again. It reads the Workspace from kcp first, because an outdated cache can
-// show a Workspace as new.
+// firstAdmin creates the admin Membership of the creator once, and not again after
+// the creator has left. It reads the Workspace from kcp first, because an outdated cache
+// can show a Workspace as new.
 type firstAdmin struct {
 	user   func(name string) (*v1alpha1.User, bool)
 	read   func(ctx context.Context, cluster, name string) (*kcptenancyv1alpha1.Workspace, error)
