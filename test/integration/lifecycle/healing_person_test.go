@@ -183,7 +183,7 @@ func TestO11_AnOrgWhoseWorkspaceWasDeletedByHandSaysSoAndIsMadeAnew(t *testing.T
 		}
 		for _, c := range o.Status.Conditions {
 			if c.Type == v1alpha1.ConditionWorkspaceBound && c.Status == metav1.ConditionFalse {
-				require.Contains(t, c.Message, "what was in it is lost")
+				require.Contains(t, c.Message, "its content is lost")
 				return nil
 			}
 		}

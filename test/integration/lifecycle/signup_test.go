@@ -172,15 +172,15 @@ func TestApprovalIsEffectiveWithinAMoment(t *testing.T) {
 	// A pending User gets an Org, but other people can neither find nor invite this User.
 	var org string
 	framework.Eventually(t, framework.Long, func() error {
-		me, err := hubs[0].Try(whoIs("bob"))
-		if org = me.Text("personalOrg"); err == nil && org == "" {
-			err = errors.New("no Org yet")
+		if org = p.AllUsers(t)["bob"].Status.PersonalOrg; org == "" {
+			return errors.New("no Org yet")
 		}
-		if o := p.OrganizationsBy(t, "bob")[org]; err == nil && o.Status.Phase != v1alpha1.PhaseReady {
-			err = fmt.Errorf("%v", o.Status)
+		if o := p.OrganizationsBy(t, "bob")[org]; o.Status.Phase != v1alpha1.PhaseReady {
+			return fmt.Errorf("%v", o.Status)
 		}
-		return err
+		return nil
 	})
+	require.Empty(t, hubs[0].Do(t, whoIs("bob"), http.StatusOK).Text("personalOrg"), "a pending User cannot read it")
 	require.Empty(t, p.WorkspacesOf(t, org))
 	require.Empty(t, p.AllUsers(t)["bob"].Spec.DefaultCluster)
 	found := hubs[0].Do(t, call{As: "heidi", Method: http.MethodGet, Path: "/api/users?q=bob"}, http.StatusOK)
