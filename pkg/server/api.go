@@ -55,12 +55,12 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence,
 		return nil, nil, err
 	}
 	there.onGone(ended.RecheckAll)
-	s := store.New(clients.FailFast().Fenced(h.disk.right), c.Tree, clusters.Users, clusters.Orgs)
+	s := store.New(clients.FailFast().Fenced(h.disk.WriteRight), c.Tree, clusters.Users, clusters.Orgs)
 	return routes{
 		observe:      httpmw.Observe(log.From(serving), metrics),
 		present:      present(there),
 		authenticate: httpmw.Authenticate(authenticators, v, signUp(store.NewSignUp(s, v), c.Registration, changes), httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}),
-		room:         httpmw.RefuseWrites(h.disk.err),
+		room:         httpmw.RefuseWrites(h.disk.Err),
 		forward:      forward,
 		config:       c, views: v, store: s, enter: gate.Enter, rights: rights, followed: settled(rights.Followed, ended.Recheck), audit: auditing(changes), ca: h.bundle.CAPEM,
 	}.router(), ended, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/faroshq/kedge-hub/pkg/health"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
@@ -21,8 +22,8 @@ func answer(t *testing.T, h http.Handler, method, target string) *httptest.Respo
 
 func TestReadyz_hasDetailsOnTheMetricsListenerOnly(t *testing.T) {
 	t.Parallel()
-	health := newHealth()
-	f, operators := newFront(health), (&hub{health: health}).operators()
+	checks := health.NewChecks()
+	f, operators := health.NewFront(checks), (&hub{checks: checks}).operators()
 	for _, target := range []string{"/readyz", "/readyz?verbose", "/readyz?verbose=true"} {
 		public := answer(t, f, http.MethodGet, target)
 		require.Equal(t, http.StatusServiceUnavailable, public.Code)
@@ -32,21 +33,6 @@ func TestReadyz_hasDetailsOnTheMetricsListenerOnly(t *testing.T) {
 		require.Contains(t, details.Body.String(), "[-]kcp not ready: it has not been asked yet")
 		require.NotEmpty(t, details.Header().Get("X-Request-Id"))
 	}
-}
-
-func TestHealthProbes_haveARequestID(t *testing.T) {
-	t.Parallel()
-	f := newFront(newHealth())
-	for _, path := range []string{"/healthz", "/livez", "/readyz", "/version", "/api/orgs"} {
-		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
-			w := answer(t, f, method, path)
-			require.Len(t, w.Header().Values("X-Request-Id"), 1, "%s %s", method, path)
-			require.NotEmpty(t, w.Header().Get("X-Request-Id"), "%s %s", method, path)
-		}
-	}
-	post := answer(t, f, http.MethodPost, "/livez")
-	require.Equal(t, http.StatusMethodNotAllowed, post.Code)
-	require.Equal(t, "GET, HEAD", post.Header().Get("Allow"))
 }
 
 // TestHEAD_answersAsGETWithoutABody goes over a connection: net/http takes the body out.
@@ -63,8 +49,8 @@ func TestHEAD_answersAsGETWithoutABody(t *testing.T) {
 			})
 		},
 	}.router()
-	f := newFront(newHealth())
-	f.open(app)
+	f := health.NewFront(health.NewChecks())
+	f.Open(app)
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
 	ask := func(method, path string) (int, http.Header, string) {

@@ -52,7 +52,7 @@ func startKCP(ctx context.Context, c Config, newKCP NewKCP) (config *rest.Config
 		return nil, nil, nil, errors.New("--kcp-kubeconfig: this build has no kcp of its own; name one")
 	}
 	own, err := newKCP(EmbeddedOptions{
-		Dir: filepath.Join(c.DataDir, "kcp"), Port: c.KCPPort,
+		Dir: kcpDir(c), Port: c.KCPPort,
 		EtcdClientPort: c.EtcdClientPort, EtcdPeerPort: c.EtcdPeerPort, TokenFile: c.TokenFile,
 	})
 	if err != nil {
@@ -112,12 +112,15 @@ func readKubeconfig(file, context string) (*rest.Config, error) {
 	return config, err
 }
 
+// kcpDir is the directory of the embedded kcp. It can be a mount of its own.
+func kcpDir(c Config) string { return filepath.Join(c.DataDir, "kcp") }
+
 // closerClients returns the clients with the right to deactivate logical clusters: those of kcp's
 // shard admin, if the kubeconfig has its context as kcp's own file does.
 func closerClients(ctx context.Context, c Config, clients *kcp.Clients, host string) (*kcp.Clients, error) {
 	file := c.KCPKubeconfig
 	if c.Embedded {
-		file = filepath.Join(c.DataDir, "kcp", "admin.kubeconfig")
+		file = filepath.Join(kcpDir(c), "admin.kubeconfig")
 	}
 	read := func() (*rest.Config, error) { return readKubeconfig(file, shardAdmin) }
 	// A credential must not be sent to another server.

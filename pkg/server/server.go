@@ -24,8 +24,10 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/certs"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/freeze"
+	"github.com/faroshq/kedge-hub/pkg/health"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
+	"github.com/faroshq/kedge-hub/pkg/kcp/embedded/disk"
 	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/metrics"
@@ -42,7 +44,7 @@ import (
 // Run runs a hub until ctx ends, drains it and returns nil. It logs to the logger in ctx, and prints
 // to out when it is ready and what to do next. newKCP can be nil with an external kcp.
 func Run(ctx context.Context, c Config, newKCP NewKCP, out io.Writer) error {
-	h := &hub{config: c, out: out, registry: metrics.NewRegistry(), health: newHealth()}
+	h := &hub{config: c, out: out, registry: metrics.NewRegistry(), checks: health.NewChecks()}
 	if err := h.run(ctx, newKCP); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -54,8 +56,8 @@ type hub struct {
 	config   Config
 	out      io.Writer
 	registry *prometheus.Registry
-	health   *health
-	disk     *dataDisk
+	checks   *health.Checks
+	disk     *disk.Monitor
 	bundle   *certs.Bundle
 	// names are the hub's usernames in kcp.
 	names []string
@@ -86,7 +88,7 @@ func (h *hub) run(ctx context.Context, newKCP NewKCP) error {
 	kcpCtx, stopKCP := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopKCP()
 
-	front := newFront(h.health)
+	front := health.NewFront(h.checks)
 	servers, serving := errgroup.WithContext(ctx)
 	servers.Go(func() error {
 		return serve(serving, newHTTPServer(serving, front, h.tls()), listener, h.config.DrainTimeout)
@@ -129,19 +131,20 @@ func (h *hub) run(ctx context.Context, newKCP NewKCP) error {
 
 // assemble creates the tree in kcp, the views, the API and the controllers. wait waits until all
 // goroutines that it started have returned.
-func (h *hub) assemble(starting, below, serving context.Context, config *rest.Config, front *front) (wait func(), err error) {
+func (h *hub) assemble(starting, below, serving context.Context, config *rest.Config, front *health.Front) (wait func(), err error) {
 	var running sync.WaitGroup
 	wait = running.Wait
 	clients, err := kcp.NewClients(config, h.registry)
 	if err != nil {
 		return wait, err
 	}
-	running.Go(func() { h.health.probe(below, clients) })
-	if h.disk, err = newDataDisk(h.config.DataDir, h.registry); err != nil {
+	running.Go(func() { h.checks.Probe(below, clients) })
+	if h.disk, err = disk.NewMonitor(kcpDir(h.config), h.registry); err != nil {
 		return wait, err
 	}
 	if h.config.Embedded {
-		running.Go(func() { h.health.watch(below, h.disk) })
+		h.checks.AddDisk(h.disk.Err)
+		running.Go(func() { h.disk.Watch(below) })
 	}
 	clusters, err := bootstrap.Run(starting, clients, h.config.Tree)
 	if err != nil {
@@ -200,7 +203,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	running.Go(func() { informer.Watch(below, clusters.Initializing, in.Initializing) })
 	if closer != clients {
 		reactivation := activation.NewController(replica)
-		running.Go(func() { h.disk.whileRoom(below, reactivation.Run) })
+		running.Go(func() { h.disk.RunWhileRoom(below, reactivation.Run) })
 		running.Go(func() { informer.Watch(below, []string{config.Host}, in.Inactive) })
 	}
 	if err := awaitReady(starting, v.Ready); err != nil {
@@ -208,16 +211,18 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	}
 	running.Go(func() { ended.Run(below) })
 	running.Go(func() {
-		h.disk.whileRoom(below, func(ctx context.Context) { whilePresent(ctx, there, definitions.Run) })
+		h.disk.RunWhileRoom(below, func(ctx context.Context) { whilePresent(ctx, there, definitions.Run) })
 	})
-	running.Go(func() { h.disk.whileRoom(below, func(ctx context.Context) { whilePresent(ctx, there, repairs.Run) }) })
-	running.Go(func() { h.disk.whileRoom(below, func(ctx context.Context) { lead(ctx, leader, there, leading) }) })
-	if err := awaitReady(starting, h.health.kcpReachable); err != nil {
+	running.Go(func() {
+		h.disk.RunWhileRoom(below, func(ctx context.Context) { whilePresent(ctx, there, repairs.Run) })
+	})
+	running.Go(func() { h.disk.RunWhileRoom(below, func(ctx context.Context) { lead(ctx, leader, there, leading) }) })
+	if err := awaitReady(starting, h.checks.KCPReachable); err != nil {
 		return wait, err
 	}
 	// /readyz must not succeed before the API is served.
-	front.open(app)
-	h.health.assembled(v.Ready)
+	front.Open(app)
+	h.checks.Assembled(v.Ready)
 	return wait, nil
 }
 
@@ -294,7 +299,7 @@ func (h *hub) serveMetrics(ctx context.Context, servers *errgroup.Group) error {
 func (h *hub) operators() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.Handler(h.registry))
-	mux.HandleFunc("GET /readyz", h.health.details)
+	mux.HandleFunc("GET /readyz", h.checks.Details)
 	return mux
 }
 

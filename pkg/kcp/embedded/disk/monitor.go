@@ -1,8 +1,7 @@
-package server
+package disk
 
 import (
 	"context"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
-	"github.com/faroshq/kedge-hub/pkg/kcp/embedded/disk"
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
@@ -25,10 +23,11 @@ const (
 	retryFull = 10 * time.Second
 )
 
-// dataDisk is the disk with the data of the embedded kcp. While it is full, only kcp itself
-// writes, to the space that is reserved for it: etcd ends the process at a write without room.
-// With an external kcp the disk is never full.
-type dataDisk struct {
+// Monitor tells whether the disk with the data of the embedded kcp is full. While it is, only kcp
+// itself writes, to the space that is reserved for it: etcd ends the process at a write without
+// room. Until Watch runs the disk counts as not full, which is how a hub with an external kcp
+// uses a Monitor.
+type Monitor struct {
 	free func() (int64, error)
 	room atomic.Pointer[room]
 }
@@ -40,10 +39,9 @@ type room struct {
 	over chan struct{}
 }
 
-func newDataDisk(dataDir string, metrics prometheus.Registerer) (*dataDisk, error) {
-	// The directory of kcp can be a mount of its own.
-	dir := filepath.Join(dataDir, "kcp")
-	d := &dataDisk{free: func() (int64, error) { return disk.Free(dir) }}
+// NewMonitor returns a Monitor of the file system of dir. It registers kedge_data_disk_full.
+func NewMonitor(dir string, metrics prometheus.Registerer) (*Monitor, error) {
+	d := &Monitor{free: func() (int64, error) { return Free(dir) }}
 	d.room.Store(&room{over: make(chan struct{})})
 	return d, metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "kedge_data_disk_full",
@@ -56,8 +54,8 @@ func newDataDisk(dataDir string, metrics prometheus.Registerer) (*dataDisk, erro
 	}))
 }
 
-// watch checks the disk until ctx ends.
-func (d *dataDisk) watch(ctx context.Context) {
+// Watch checks the disk until ctx ends.
+func (d *Monitor) Watch(ctx context.Context) {
 	ticker := time.NewTicker(lookAtDisk)
 	defer ticker.Stop()
 	for {
@@ -70,7 +68,7 @@ func (d *dataDisk) watch(ctx context.Context) {
 	}
 }
 
-func (d *dataDisk) look(ctx context.Context) {
+func (d *Monitor) look(ctx context.Context) {
 	free, err := d.free()
 	was := d.room.Load()
 	full := free < tight || was.full && free < roomy
@@ -87,8 +85,8 @@ func (d *dataDisk) look(ctx context.Context) {
 	log.From(ctx).Info("the disk of --data-dir has room again: writes go on", zap.Int64("freeBytes", free))
 }
 
-// err returns nil while there is room, and the error for clients otherwise.
-func (d *dataDisk) err() error {
+// Err returns nil while there is room, and the error for clients otherwise.
+func (d *Monitor) Err() error {
 	if !d.room.Load().full {
 		return nil
 	}
@@ -97,11 +95,11 @@ func (d *dataDisk) err() error {
 	return e
 }
 
-// right is the fencing right of writes for callers: they fail while the disk is full.
-func (d *dataDisk) right() (until time.Time, err error) { return time.Time{}, d.err() }
+// WriteRight is the fencing right of writes for callers: they fail while the disk is full.
+func (d *Monitor) WriteRight() (until time.Time, err error) { return time.Time{}, d.Err() }
 
-// whileRoom runs a func while there is room, and again each time there is room again.
-func (d *dataDisk) whileRoom(ctx context.Context, run func(context.Context)) {
+// RunWhileRoom runs a func while the disk is not full, and again each time it has room again.
+func (d *Monitor) RunWhileRoom(ctx context.Context, run func(context.Context)) {
 	for ctx.Err() == nil {
 		now := d.room.Load()
 		if now.full {

@@ -1,11 +1,8 @@
-package server
+package disk
 
 import (
 	"context"
 	"errors"
-	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,9 +15,9 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
-// measured is a disk with as much room as it is told.
+// measured is a Monitor of a disk that has as much room as the test sets.
 type measured struct {
-	*dataDisk
+	*Monitor
 	ctx     context.Context
 	metrics *prometheus.Registry
 	lines   *observer.ObservedLogs
@@ -31,7 +28,7 @@ func newMeasured(t *testing.T) *measured {
 	core, lines := observer.New(zap.InfoLevel)
 	m := &measured{ctx: log.Into(t.Context(), zap.New(core)), metrics: prometheus.NewRegistry(), lines: lines}
 	var err error
-	m.dataDisk, err = newDataDisk(t.TempDir(), m.metrics)
+	m.Monitor, err = NewMonitor(t.TempDir(), m.metrics)
 	require.NoError(t, err)
 	return m
 }
@@ -41,10 +38,10 @@ func (m *measured) has(free int64, err error) {
 	m.look(m.ctx)
 }
 
-func TestADiskIsFullUntilThereIsRoomForMoreThanALittle(t *testing.T) {
+func TestMonitor_isFullUntilThereIsMoreThanALittleRoom(t *testing.T) {
 	t.Parallel()
 	m := newMeasured(t)
-	require.NoError(t, m.err(), "before the first look")
+	require.NoError(t, m.Err(), "before the first look")
 	for i, c := range []struct {
 		free  int64
 		err   error
@@ -64,7 +61,7 @@ func TestADiskIsFullUntilThereIsRoomForMoreThanALittle(t *testing.T) {
 		{free: 1, full: true, lines: 3},
 	} {
 		m.has(c.free, c.err)
-		require.Equal(t, c.full, m.err() != nil, "%d", i)
+		require.Equal(t, c.full, m.Err() != nil, "%d", i)
 		require.Equal(t, c.lines, m.lines.Len(), "%d: one line when it becomes full, one when there is room", i)
 		gauge := 0.0
 		if c.full {
@@ -74,7 +71,7 @@ func TestADiskIsFullUntilThereIsRoomForMoreThanALittle(t *testing.T) {
 	}
 }
 
-// gauge is what is on /metrics.
+// gauge is the value of the metric.
 func (m *measured) gauge(t *testing.T) float64 {
 	t.Helper()
 	families, err := m.metrics.Gather()
@@ -87,10 +84,10 @@ func (m *measured) gauge(t *testing.T) float64 {
 func TestFullDisk_refusesWritesAndNamesTheOperator(t *testing.T) {
 	t.Parallel()
 	m := newMeasured(t)
-	_, err := m.right()
+	_, err := m.WriteRight()
 	require.NoError(t, err)
 	m.has(0, nil)
-	_, err = m.right()
+	_, err = m.WriteRight()
 	var told *errs.Error
 	require.ErrorAs(t, err, &told)
 	require.Equal(t, errs.Unavailable, told.Code)
@@ -107,7 +104,7 @@ func TestFullDisk_stopsControllers(t *testing.T) {
 	began, ended, returned := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(returned)
-		m.whileRoom(ctx, func(ctx context.Context) {
+		m.RunWhileRoom(ctx, func(ctx context.Context) {
 			began <- struct{}{}
 			<-ctx.Done()
 			ended <- struct{}{}
@@ -133,30 +130,7 @@ func TestFullDisk_stopsControllers(t *testing.T) {
 	stop()
 	<-ended
 	<-returned
-	// Who has to wait for room ends, too.
+	// A run that waits for room ends with the context, too.
 	m.has(0, nil)
-	m.whileRoom(ctx, func(context.Context) { require.Fail(t, "without room") })
-}
-
-func TestReadyz_aFullDiskIsADetailOnly(t *testing.T) {
-	t.Parallel()
-	m, h := newMeasured(t), newHealth()
-	ask := func() (int, string) {
-		w := httptest.NewRecorder()
-		h.details(w, httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody))
-		return w.Code, w.Body.String()
-	}
-	code, body := ask()
-	require.Equal(t, http.StatusServiceUnavailable, code, "nothing else is well here")
-	require.NotContains(t, body, "disk", "an external kcp's is not the hub's to tell of")
-	h.disk.Store(m.dataDisk)
-	_, body = ask()
-	require.Contains(t, body, "[+]disk ok\n")
-	m.has(0, nil)
-	_, body = ask()
-	require.Contains(t, body, "[-]disk not ready: it is full")
-	for _, c := range h.checks() {
-		require.Equal(t, c.name == "disk", c.lenient, c.name)
-	}
-	require.Equal(t, 1, strings.Count(body, "disk"))
+	m.RunWhileRoom(ctx, func(context.Context) { require.Fail(t, "without room") })
 }

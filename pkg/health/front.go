@@ -1,0 +1,71 @@
+package health
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/version"
+)
+
+// Front answers the health probes at once, and everything else as soon as Open is called.
+type Front struct {
+	router http.Handler
+	app    atomic.Pointer[http.Handler]
+}
+
+// NewFront returns a Front that serves the checks on /readyz.
+func NewFront(h *Checks) *Front {
+	f := &Front{}
+	r := chi.NewRouter()
+	r.Use(identify, middleware.GetHead)
+	r.Get("/healthz", healthz)
+	r.Get("/livez", healthz)
+	r.Get("/readyz", h.readyz)
+	r.Get("/version", func(w http.ResponseWriter, _ *http.Request) {
+		_ = httpapi.Write(w, http.StatusOK, map[string]string{"version": version.String()})
+	})
+	r.MethodNotAllowed(httpapi.MethodNotAllowed)
+	f.router = r
+	return f
+}
+
+// identify gives every answer its X-Request-Id.
+func identify(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		httpmw.Identify(w, r)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Open lets app answer everything but the health probes.
+func (f *Front) Open(app http.Handler) { f.app.Store(&app) }
+
+func (f *Front) forward(w http.ResponseWriter, r *http.Request) {
+	app := f.app.Load()
+	if app == nil {
+		httpmw.Identify(w, r)
+		e := errs.New(errs.Unavailable, "the hub is still starting; /readyz tells when it is done")
+		e.RetryAfter = time.Second
+		httpapi.WriteError(w, r, e)
+		return
+	}
+	(*app).ServeHTTP(w, r)
+}
+
+func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// Only health paths go through the router of the front: the app needs a request
+	// without a routing context.
+	switch r.URL.Path {
+	case "/healthz", "/livez", "/readyz", "/version":
+		f.router.ServeHTTP(w, r)
+	default:
+		f.forward(w, r)
+	}
+}

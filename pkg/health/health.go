@@ -1,0 +1,129 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+)
+
+// Checks are the checks of /readyz.
+type Checks struct {
+	clients atomic.Pointer[kcp.Clients]
+	views   atomic.Pointer[func() bool]
+	disk    atomic.Pointer[func() error]
+}
+
+// NewChecks returns checks that fail until the hub has started.
+func NewChecks() *Checks { return &Checks{} }
+
+// KCPReachable tells whether kcp answers and says that it is ready.
+func (h *Checks) KCPReachable() bool { return h.kcp() == "" }
+
+// Assembled says that the controllers have started. viewsReady is checked from then on.
+func (h *Checks) Assembled(viewsReady func() bool) { h.views.Store(&viewsReady) }
+
+// Probe checks kcp continuously, so that requests need not.
+func (h *Checks) Probe(ctx context.Context, clients *kcp.Clients) {
+	h.clients.Store(clients)
+	clients.Transport().Probe(ctx)
+}
+
+// kcp returns what is wrong with kcp, or the empty string.
+func (h *Checks) kcp() (why string) {
+	clients := h.clients.Load()
+	if clients == nil {
+		return "it has not been asked yet"
+	}
+	switch health := clients.Health(); {
+	case clients.Transport().Refused() != nil:
+		return clients.Transport().Refused().Error()
+	case health.Err() != nil:
+		return "it does not answer"
+	case !health.Ready():
+		return "it does not say that it is ready"
+	}
+	return ""
+}
+
+// AddDisk adds the check of the embedded kcp's disk; full returns an error while it is full.
+func (h *Checks) AddDisk(full func() error) { h.disk.Store(&full) }
+
+// check is one check of readiness.
+type check struct {
+	// why is the problem, or empty.
+	name, why string
+	// lenient means that the hub stays ready in spite of the problem.
+	lenient bool
+}
+
+func (h *Checks) checks() []check {
+	inMemory, controllers := "memory is not filled yet", "they have not started yet"
+	if views := h.views.Load(); views != nil {
+		controllers = ""
+		if (*views)() {
+			inMemory = ""
+		}
+	}
+	all := []check{{name: "kcp", why: h.kcp()}, {name: "views", why: inMemory}, {name: "controllers", why: controllers}}
+	if full := h.disk.Load(); full != nil {
+		disk := check{name: "disk", lenient: true}
+		if (*full)() != nil {
+			disk.why = "it is full; reads are answered, writes are refused until there is room"
+		}
+		all = append(all, disk)
+	}
+	return all
+}
+
+// ready reports whether the hub can serve, and lists every check in the form of
+// kube-apiserver's /readyz?verbose.
+func (h *Checks) ready() (code int, well bool, details string) {
+	code, well = http.StatusOK, true
+	b := &strings.Builder{}
+	for _, c := range h.checks() {
+		if c.why == "" {
+			fmt.Fprintf(b, "[+]%s ok\n", c.name)
+			continue
+		}
+		if well = false; !c.lenient {
+			code = http.StatusServiceUnavailable
+		}
+		fmt.Fprintf(b, "[-]%s not ready: %s\n", c.name, c.why)
+	}
+	return code, well, b.String()
+}
+
+// readyz is the public readiness probe. It gives no details: they are for operators.
+func (h *Checks) readyz(w http.ResponseWriter, _ *http.Request) {
+	code, _, _ := h.ready()
+	if code == http.StatusOK {
+		writeText(w, code, "ok")
+		return
+	}
+	writeText(w, code, "not ready")
+}
+
+// Details is the readiness probe of the metrics listener. It lists the checks where one
+// fails, and with ?verbose always.
+func (h *Checks) Details(w http.ResponseWriter, r *http.Request) {
+	httpmw.Identify(w, r)
+	code, well, details := h.ready()
+	if well && !r.URL.Query().Has("verbose") {
+		details = "ok"
+	}
+	writeText(w, code, details)
+}
+
+func healthz(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok") }
+
+func writeText(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, text)
+}

@@ -1,0 +1,55 @@
+package health
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestHealthProbes_haveARequestID(t *testing.T) {
+	t.Parallel()
+	f := NewFront(NewChecks())
+	answer := func(method, path string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody))
+		return w
+	}
+	for _, path := range []string{"/healthz", "/livez", "/readyz", "/version", "/api/orgs"} {
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+			w := answer(method, path)
+			require.Len(t, w.Header().Values("X-Request-Id"), 1, "%s %s", method, path)
+			require.NotEmpty(t, w.Header().Get("X-Request-Id"), "%s %s", method, path)
+		}
+	}
+	post := answer(http.MethodPost, "/livez")
+	require.Equal(t, http.StatusMethodNotAllowed, post.Code)
+	require.Equal(t, "GET, HEAD", post.Header().Get("Allow"))
+}
+
+func TestReadyz_aFullDiskIsADetailOnly(t *testing.T) {
+	t.Parallel()
+	h := NewChecks()
+	var full error
+	ask := func() (int, string) {
+		w := httptest.NewRecorder()
+		h.Details(w, httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody))
+		return w.Code, w.Body.String()
+	}
+	code, body := ask()
+	require.Equal(t, http.StatusServiceUnavailable, code, "the other checks fail here")
+	require.NotContains(t, body, "disk", "the disk of an external kcp is not checked")
+	h.AddDisk(func() error { return full })
+	_, body = ask()
+	require.Contains(t, body, "[+]disk ok\n")
+	full = errors.New("full")
+	_, body = ask()
+	require.Contains(t, body, "[-]disk not ready: it is full")
+	for _, c := range h.checks() {
+		require.Equal(t, c.name == "disk", c.lenient, c.name)
+	}
+	require.Equal(t, 1, strings.Count(body, "disk"))
+}
