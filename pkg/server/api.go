@@ -27,7 +27,7 @@ import (
 )
 
 // api builds the routes. wrote is called for each write of a tenant through the proxy.
-func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence, clusters bootstrap.Clusters, v *views.Views, config *rest.Config, changes *audit.Log, rights access.Readiness, wrote func(tenancy.Entry, tenancy.ObjectWrite)) (http.Handler, *revocation.Revocation, error) {
+func (h *hub) api(serving context.Context, clients *kcp.Clients, there transport.Healths, clusters bootstrap.Clusters, v *views.Views, config *rest.Config, changes *audit.Log, rights access.Readiness, wrote func(tenancy.Entry, tenancy.ObjectWrite)) (http.Handler, *revocation.Revocation, error) {
 	c := h.config
 	var authenticators auth.Union
 	if c.TokenFile != "" {
@@ -54,16 +54,27 @@ func (h *hub) api(serving context.Context, clients *kcp.Clients, there presence,
 	if err != nil {
 		return nil, nil, err
 	}
-	there.onGone(ended.RecheckAll)
+	there.OnUnavailable(ended.RecheckAll)
 	s := store.New(clients.FailFast().Fenced(h.disk.WriteRight), c.Tree, clusters.Users, clusters.Orgs)
 	return routes{
 		observe:      httpmw.Observe(log.From(serving), metrics),
-		present:      present(there),
+		present:      httpmw.RequireAvailable(there.Wait),
 		authenticate: httpmw.Authenticate(authenticators, v, signUp(store.NewSignUp(s, v), c.Registration, changes), httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}),
 		room:         httpmw.RefuseWrites(h.disk.Err),
 		forward:      forward,
 		config:       c, views: v, store: s, enter: gate.Enter, rights: rights, followed: settled(rights.Followed, ended.Recheck), audit: auditing(changes), ca: h.bundle.CAPEM,
 	}.router(), ended, nil
+}
+
+// entering is the gate of the proxy. It is also evaluated for open streams, which end when kcp is
+// unavailable.
+func entering(there transport.Healths, gate tenancy.Gate) func(user, cluster string) (tenancy.Entry, error) {
+	return func(user, cluster string) (tenancy.Entry, error) {
+		if err := there.Err(); err != nil {
+			return tenancy.Entry{}, err
+		}
+		return gate.Enter(user, cluster)
+	}
 }
 
 func (h *hub) proxy(serving context.Context, config *rest.Config, health *transport.Health, enter func(user, cluster string) (tenancy.Entry, error), changes *audit.Log, wrote func(tenancy.Entry, tenancy.ObjectWrite)) (*proxy.Proxy, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/leader"
 )
 
@@ -23,11 +24,11 @@ func newLeader(c Config, clients *kcp.Clients, clusters bootstrap.Clusters, regi
 
 // lead runs the controllers while this replica is the leader. Each run begins with all keys,
 // because the queues do not have the events of another leader's term.
-func lead(ctx context.Context, l *leader.Leader, p presence, controllers []*controller.Controller) {
+func lead(ctx context.Context, l *leader.Leader, there transport.Healths, controllers []*controller.Controller) {
 	l.Run(ctx, func(ctx context.Context) {
 		var running sync.WaitGroup
 		for _, c := range controllers {
-			running.Go(func() { whilePresent(ctx, p, c.Run) })
+			running.Go(func() { there.RunWhileAvailable(ctx, c.Run) })
 		}
 		running.Wait()
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/proxy"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
 	"github.com/faroshq/kedge-hub/pkg/store"
@@ -73,7 +74,7 @@ func Routes() []Route {
 }
 
 func (p routes) router() chi.Router {
-	c, v, s, begins := p.config, p.views, p.store, latest(p.config.Clock)
+	c, v, s, begins := p.config, p.views, p.store, transport.Latest(p.config.Clock)
 	creator := tenancy.Creator{Org: v.Org, Workspace: v.Workspace, Membership: v.Membership, MembershipsAt: v.MembershipsAt}
 	scopes := httpmw.Scopes{Tenants: v, Creator: creator}
 	r := chi.NewRouter()

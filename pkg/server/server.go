@@ -29,6 +29,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
 	"github.com/faroshq/kedge-hub/pkg/kcp/embedded/disk"
 	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/metrics"
 	"github.com/faroshq/kedge-hub/pkg/reconciler"
@@ -166,7 +167,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 		in.Users, in.Organizations, in.Memberships, in.Indexes, in.Workspaces, in.OrgBindings)
 	accessEndpoints := informer.NewEndpoints(clients, clusters.Providers, tenancy.ExportAccess,
 		in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Bindings, in.Policies, in.PolicyBindings)
-	there := presence{clients.Health(), tenancyEndpoints.Health(), accessEndpoints.Health()}
+	there := transport.Healths{clients.Health(), tenancyEndpoints.Health(), accessEndpoints.Health()}
 	v, err := views.New(views.Clusters{Users: clusters.Users, Orgs: clusters.Orgs, Providers: clusters.Providers, Hub: clusters.IDs()},
 		in, h.registry, tenancyEndpoints.Synced, accessEndpoints.Synced)
 	if err != nil {
@@ -211,10 +212,10 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 	}
 	running.Go(func() { ended.Run(below) })
 	running.Go(func() {
-		h.disk.RunWhileRoom(below, func(ctx context.Context) { whilePresent(ctx, there, definitions.Run) })
+		h.disk.RunWhileRoom(below, func(ctx context.Context) { there.RunWhileAvailable(ctx, definitions.Run) })
 	})
 	running.Go(func() {
-		h.disk.RunWhileRoom(below, func(ctx context.Context) { whilePresent(ctx, there, repairs.Run) })
+		h.disk.RunWhileRoom(below, func(ctx context.Context) { there.RunWhileAvailable(ctx, repairs.Run) })
 	})
 	running.Go(func() { h.disk.RunWhileRoom(below, func(ctx context.Context) { lead(ctx, leader, there, leading) }) })
 	if err := awaitReady(starting, h.checks.KCPReachable); err != nil {

@@ -50,6 +50,14 @@ func (k *Clock) Since(t time.Time) time.Duration { return k.Now().Sub(t) }
 // periods begin.
 func (k *Clock) Latest() clock.PassiveClock { return latest{k} }
 
+// Latest is c.Latest() of a clock of kcp, and c itself otherwise.
+func Latest(c clock.WithTicker) clock.PassiveClock {
+	if k, ok := c.(*Clock); ok {
+		return k.Latest()
+	}
+	return c
+}
+
 type latest struct{ *Clock }
 
 func (k latest) Now() time.Time {
