@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
 	"github.com/faroshq/kedge-hub/pkg/kcp/embedded"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/server"
@@ -31,7 +32,9 @@ func main() {
 	}
 }
 
-func newKCP(o server.EmbeddedOptions) (server.KCP, error) { return embedded.New(embedded.Options(o)) }
+func newKCP(o connect.EmbeddedOptions) (connect.KCP, error) {
+	return embedded.New(embedded.Options(o))
+}
 
 var errUsage = errors.New("see kedge-hub --help")
 

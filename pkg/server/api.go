@@ -90,7 +90,7 @@ func (h *hub) proxy(serving context.Context, config *rest.Config, health *transp
 		return nil, fmt.Errorf("kcp's CA: %w", err)
 	}
 	return proxy.New(proxy.Config{
-		Upstream: upstream, Transport: health.Bind(proxyTransport(tlsConfig, config.Proxy)), Enter: enter,
+		Upstream: upstream, Transport: health.Bind(proxy.NewTransport(tlsConfig, config.Proxy)), Enter: enter,
 		User:     func(r *http.Request) string { return httpmw.CallerOf(r).User.Name },
 		Token:    httpmw.BearerToken,
 		Identity: func(r *http.Request) string { return httpmw.CallerOf(r).User.Spec.RBACIdentity },

@@ -49,17 +49,3 @@ func TestComplete_namesTheBadFlag(t *testing.T) {
 		require.ErrorContains(t, err, "--external-url", bad)
 	}
 }
-
-func TestKubeconfig_baseURLHasNoClusterPath(t *testing.T) {
-	t.Parallel()
-	for server, want := range map[string]string{
-		"https://kcp:6443": "https://kcp:6443", "https://kcp:6443/clusters/root": "https://kcp:6443",
-		"https://front.example.com/base/clusters/root:x": "https://front.example.com/base",
-	} {
-		got, err := baseURL(server)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
-	}
-	_, err := baseURL("http://kcp:6443")
-	require.Error(t, err)
-}

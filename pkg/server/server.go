@@ -27,6 +27,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/health"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
+	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
 	"github.com/faroshq/kedge-hub/pkg/kcp/embedded/disk"
 	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
@@ -44,7 +45,7 @@ import (
 
 // Run runs a hub until ctx ends, drains it and returns nil. It logs to the logger in ctx, and prints
 // to out when it is ready and what to do next. newKCP can be nil with an external kcp.
-func Run(ctx context.Context, c Config, newKCP NewKCP, out io.Writer) error {
+func Run(ctx context.Context, c Config, newKCP connect.NewKCP, out io.Writer) error {
 	h := &hub{config: c, out: out, registry: metrics.NewRegistry(), checks: health.NewChecks()}
 	if err := h.run(ctx, newKCP); err != nil && !errors.Is(err, context.Canceled) {
 		return err
@@ -65,7 +66,7 @@ type hub struct {
 	audit *audit.Log
 }
 
-func (h *hub) run(ctx context.Context, newKCP NewKCP) error {
+func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) error {
 	began := time.Now()
 	if err := h.certificate(); err != nil {
 		return err
@@ -103,7 +104,7 @@ func (h *hub) run(ctx context.Context, newKCP NewKCP) error {
 	log.From(ctx).Info("starting", zap.String("version", version.String()), zap.Bool("embeddedKCP", h.config.Embedded))
 	// A signal during the start of kcp stops it. Later, kcp stops after the drain.
 	detach := context.AfterFunc(starting, stopKCP)
-	config, kcpDone, kcpFailed, err := startKCP(kcpCtx, h.config, newKCP)
+	config, kcpDone, kcpFailed, err := connect.Start(kcpCtx, h.config.kcp(), newKCP)
 	detach()
 	if err != nil {
 		return err
@@ -140,7 +141,7 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 		return wait, err
 	}
 	running.Go(func() { h.checks.Probe(below, clients) })
-	if h.disk, err = disk.NewMonitor(kcpDir(h.config), h.registry); err != nil {
+	if h.disk, err = disk.NewMonitor(h.config.kcp().Embedded.Dir, h.registry); err != nil {
 		return wait, err
 	}
 	if h.config.Embedded {
@@ -152,11 +153,11 @@ func (h *hub) assemble(starting, below, serving context.Context, config *rest.Co
 		return wait, err
 	}
 	h.config.Clock = clients.Transport().Clock(h.config.Clock)
-	closer, err := closerClients(below, h.config, clients, config.Host)
+	closer, err := connect.ShardAdminClients(below, h.config.kcp(), clients, config.Host)
 	if err != nil {
 		return wait, err
 	}
-	if h.names, err = hubNames(starting, clusters.Providers, clients, closer); err != nil {
+	if h.names, err = connect.Usernames(starting, clusters.Providers, clients, closer); err != nil {
 		return wait, err
 	}
 	if clusters.WorkspacePolicy, err = tenancy.NewPolicy(h.names...); err != nil {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -22,8 +20,6 @@ const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 60 * time.Second
 	idleTimeout       = 120 * time.Second
-	// The number of idle connections to kcp that are kept, for concurrent requests.
-	upstreamIdle = 512
 )
 
 func newHTTPServer(ctx context.Context, handler http.Handler, config *tls.Config) *http.Server {
@@ -69,32 +65,4 @@ func serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Durat
 		return s.Close()
 	}
 	return nil
-}
-
-// proxyTransport is the transport to kcp for proxied requests. It has kcp's CA and no credential,
-// because proxied requests carry the caller's own. It uses the proxy of the kubeconfig, as the
-// hub's own requests do.
-func proxyTransport(config *tls.Config, through func(*http.Request) (*url.URL, error)) *http.Transport {
-	return &http.Transport{
-		Proxy:                 through,
-		TLSClientConfig:       config,
-		DialContext:           (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-		TLSHandshakeTimeout:   5 * time.Second,
-		ResponseHeaderTimeout: 65 * time.Second,
-		MaxIdleConnsPerHost:   upstreamIdle,
-		IdleConnTimeout:       90 * time.Second,
-		// The Accept-Encoding of the client is forwarded.
-		DisableCompression: true,
-		WriteBufferSize:    8 << 10,
-		ReadBufferSize:     32 << 10,
-	}
-}
-
-func baseURL(server string) (string, error) {
-	u, err := url.Parse(server)
-	if err != nil || u.Scheme != "https" || u.Host == "" {
-		return "", fmt.Errorf("the server %q is not an https URL", server)
-	}
-	path, _, _ := strings.Cut(u.Path, "/clusters/")
-	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(path, "/")}).String(), nil
 }

@@ -1,4 +1,4 @@
-package server
+package connect
 
 import (
 	"context"
@@ -6,9 +6,9 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
-// hubNames asks kcp for the names under which it knows the hub. They are never
+// Usernames asks kcp for the names under which it knows the hub. They are never
 // configured: a wrong one would be a way past the admission policy of Workspaces.
-func hubNames(ctx context.Context, cluster string, identities ...*kcp.Clients) ([]string, error) {
+func Usernames(ctx context.Context, cluster string, identities ...*kcp.Clients) ([]string, error) {
 	names := make([]string, 0, len(identities))
 	for _, c := range identities {
 		name, err := c.Username(ctx, cluster)

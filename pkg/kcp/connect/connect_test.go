@@ -1,4 +1,4 @@
-package server
+package connect
 
 import (
 	"os"
@@ -13,15 +13,15 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
-// kubeconfig writes one as kcp's own, with what change makes of it, and a token in a
-// file beside it.
+// kubeconfig writes a kubeconfig like kcp's own, to which it applies change, and a token
+// in a file beside it.
 func kubeconfig(t *testing.T, change func(*clientcmdapi.Config)) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "admin.kubeconfig")
 	config := clientcmdapi.Config{
 		CurrentContext: "root",
 		Contexts: map[string]*clientcmdapi.Context{
-			"root": {Cluster: "root", AuthInfo: "admin"}, shardAdmin: {Cluster: "base", AuthInfo: "shard"},
+			"root": {Cluster: "root", AuthInfo: "admin"}, ShardAdmin: {Cluster: "base", AuthInfo: "shard"},
 		},
 		Clusters: map[string]*clientcmdapi.Cluster{
 			"root": {Server: "https://kcp.example:6443/clusters/root"}, "base": {Server: "https://kcp.example:6443"},
@@ -36,12 +36,12 @@ func kubeconfig(t *testing.T, change func(*clientcmdapi.Config)) string {
 	return file
 }
 
-func TestWhatAKubeconfigSaysOfKCP(t *testing.T) {
+func TestKubeconfig_namesTheServerAndIsValidated(t *testing.T) {
 	t.Parallel()
 	config, err := externalConfig(t.Context(), kubeconfig(t, nil))
 	require.NoError(t, err)
 	require.Equal(t, "https://kcp.example:6443", config.Host)
-	require.Empty(t, config.BearerToken, "the credential is not a part of it, but followed")
+	require.Empty(t, config.BearerToken, "the transport adds the token")
 	require.NotNil(t, config.WrapTransport)
 	for name, change := range map[string]func(*clientcmdapi.Config){
 		"insecure-skip-tls-verify": func(c *clientcmdapi.Config) { c.Clusters["root"].InsecureSkipTLSVerify = true },
@@ -55,7 +55,7 @@ func TestWhatAKubeconfigSaysOfKCP(t *testing.T) {
 	}
 }
 
-func TestTheShardAdminOfAnotherServerClosesNothing(t *testing.T) {
+func TestShardAdmin_ofAnotherServerIsNotUsed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*clientcmdapi.Config)
@@ -63,7 +63,7 @@ func TestTheShardAdminOfAnotherServerClosesNothing(t *testing.T) {
 	}{
 		"the same server": {nil, true},
 		"another server":  {func(c *clientcmdapi.Config) { c.Clusters["base"].Server = "https://other.example" }, false},
-		"nobody":          {func(c *clientcmdapi.Config) { delete(c.Contexts, shardAdmin) }, false},
+		"nobody":          {func(c *clientcmdapi.Config) { delete(c.Contexts, ShardAdmin) }, false},
 		"no credential":   {func(c *clientcmdapi.Config) { c.AuthInfos["shard"].Token = "" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,11 +73,23 @@ func TestTheShardAdminOfAnotherServerClosesNothing(t *testing.T) {
 			require.NoError(t, err)
 			clients, err := kcp.NewClients(config, prometheus.NewRegistry())
 			require.NoError(t, err)
-			o := NewOptions()
-			o.KCPKubeconfig = file
-			closer, err := closerClients(t.Context(), Config{completed{Options: *o}}, clients, config.Host)
+			closer, err := ShardAdminClients(t.Context(), Options{Kubeconfig: file}, clients, config.Host)
 			require.NoError(t, err)
 			require.Equal(t, c.own, closer != clients)
 		})
 	}
+}
+
+func TestKubeconfig_baseURLHasNoClusterPath(t *testing.T) {
+	t.Parallel()
+	for server, want := range map[string]string{
+		"https://kcp:6443": "https://kcp:6443", "https://kcp:6443/clusters/root": "https://kcp:6443",
+		"https://front.example.com/base/clusters/root:x": "https://front.example.com/base",
+	} {
+		got, err := baseURL(server)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	_, err := baseURL("http://kcp:6443")
+	require.Error(t, err)
 }

@@ -1,0 +1,87 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+)
+
+// Options say which kcp the hub uses.
+type Options struct {
+	// Kubeconfig is the kubeconfig of an admin of an external kcp. Empty means an embedded
+	// kcp.
+	Kubeconfig string
+	// Embedded are the options of the embedded kcp.
+	Embedded EmbeddedOptions
+}
+
+// kubeconfig is the kubeconfig of kcp's admin.
+func (o Options) kubeconfig() string {
+	if o.Kubeconfig != "" {
+		return o.Kubeconfig
+	}
+	return filepath.Join(o.Embedded.Dir, "admin.kubeconfig")
+}
+
+// EmbeddedOptions are the options of the embedded kcp.
+type EmbeddedOptions struct {
+	Dir                                string
+	Port, EtcdClientPort, EtcdPeerPort int
+	TokenFile                          string
+}
+
+// KCP is a kcp that runs in this process.
+type KCP interface {
+	// Run serves until ctx ends, and returns when everything is closed.
+	Run(ctx context.Context) error
+	// Ready is closed when kcp serves.
+	Ready() <-chan struct{}
+	// AdminConfig is the client configuration of kcp's admin, valid after Ready is closed.
+	AdminConfig() (*rest.Config, error)
+}
+
+// NewKCP returns an embedded kcp. It is a parameter, so that programs that use an external kcp
+// alone do not link one.
+type NewKCP func(EmbeddedOptions) (KCP, error)
+
+// Start starts the embedded kcp, if there is one, and returns the admin's configuration of the
+// embedded or external kcp. done is closed when an embedded kcp has ended. failed receives the
+// error if it ended before ctx.
+func Start(ctx context.Context, o Options, newKCP NewKCP) (config *rest.Config, done <-chan struct{}, failed <-chan error, err error) {
+	ended, failure := make(chan struct{}), make(chan error, 1)
+	if o.Kubeconfig != "" {
+		close(ended)
+		config, err := externalConfig(ctx, o.Kubeconfig)
+		return config, ended, failure, err
+	}
+	if newKCP == nil {
+		return nil, nil, nil, errors.New("--kcp-kubeconfig: this build has no kcp of its own; name one")
+	}
+	own, err := newKCP(o.Embedded)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	go func() {
+		defer close(ended)
+		err := own.Run(ctx)
+		if err == nil && ctx.Err() == nil {
+			err = errors.New("kcp ended by itself")
+		}
+		if err != nil {
+			failure <- err
+		}
+	}()
+	select {
+	case <-ctx.Done():
+		<-ended
+		return nil, ended, failure, ctx.Err()
+	case err := <-failure:
+		<-ended
+		return nil, ended, failure, err
+	case <-own.Ready():
+	}
+	config, err = own.AdminConfig()
+	return config, ended, failure, err
+}

@@ -1,0 +1,77 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
+)
+
+// ShardAdmin is the context of kcp's admin.kubeconfig with kcp's shard admin, who has rights that
+// kcp's admission refuses to other admins.
+const ShardAdmin = "shard-base"
+
+// externalConfig is the client configuration of --kcp-kubeconfig. It follows the token in the
+// file, because kcp gives its admin a new one at every start.
+func externalConfig(ctx context.Context, file string) (*rest.Config, error) {
+	config, err := transport.Follow(ctx, "--kcp-kubeconfig", func() (*rest.Config, error) { return readKubeconfig(file, "") })
+	if err != nil {
+		return nil, fmt.Errorf("--kcp-kubeconfig: %w", err)
+	}
+	return config, nil
+}
+
+// readKubeconfig reads a context of a kubeconfig, or the current one if context is empty. It
+// removes the path of a workspace from the server URL, because the hub adds one to each request.
+func readKubeconfig(file, context string) (*rest.Config, error) {
+	raw, err := clientcmd.LoadFromFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := clientcmd.ResolveLocalPaths(raw); err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.NewNonInteractiveClientConfig(*raw, context, nil, nil).ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	if config.Insecure {
+		return nil, errors.New("insecure-skip-tls-verify is set; give the CA of kcp instead")
+	}
+	config.Host, err = baseURL(config.Host)
+	return config, err
+}
+
+// ShardAdminClients returns the clients with the right to deactivate logical clusters: those of
+// kcp's shard admin, if the kubeconfig has its context as kcp's own file does. Otherwise it returns
+// clients, the admin's for the server host.
+func ShardAdminClients(ctx context.Context, o Options, clients *kcp.Clients, host string) (*kcp.Clients, error) {
+	read := func() (*rest.Config, error) { return readKubeconfig(o.kubeconfig(), ShardAdmin) }
+	// A credential must not be sent to another server.
+	config, err := read()
+	if err != nil || config.BearerToken == "" && config.CertFile == "" && len(config.CertData) == 0 || config.Host != host {
+		return clients, nil
+	}
+	config, err = transport.Follow(ctx, "the context "+ShardAdmin+" of kcp's kubeconfig", read)
+	if err != nil {
+		return nil, err
+	}
+	return clients.As(config)
+}
+
+// baseURL is the URL of a server without the path of a workspace.
+func baseURL(server string) (string, error) {
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme != "https" || u.Host == "" {
+		return "", fmt.Errorf("the server %q is not an https URL", server)
+	}
+	path, _, _ := strings.Cut(u.Path, "/clusters/")
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(path, "/")}).String(), nil
+}
