@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"io"
+	"os"
 	"time"
 
 	"go.uber.org/zap"
@@ -41,6 +42,19 @@ func New(ctx context.Context, w io.Writer) *Log {
 	encoder.TimeKey, encoder.MessageKey, encoder.LevelKey = "time", "action", ""
 	encoder.EncodeTime = func(t time.Time, e zapcore.PrimitiveArrayEncoder) { e.AppendString(t.UTC().Format(time.RFC3339Nano)) }
 	return &Log{logger: zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(encoder), zapcore.Lock(zapcore.AddSync(w)), zap.InfoLevel))}
+}
+
+// Open returns a log that appends to a file, or the log of New without a writer if file is
+// empty. closing closes the file.
+func Open(ctx context.Context, file string) (l *Log, closing func(), err error) {
+	if file == "" {
+		return New(ctx, nil), func() {}, nil
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	return New(ctx, f), func() { _ = f.Close() }, nil
 }
 
 // Write appends an event.

@@ -3,6 +3,8 @@ package audit_test
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -95,4 +97,23 @@ func TestLog_writesWholeLinesConcurrently(t *testing.T) {
 	}
 	writers.Wait()
 	require.Len(t, lines(t, written.String()), 16*50)
+}
+
+func TestOpen_appendsToTheFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "audit.log")
+	for range 2 {
+		l, closing, err := audit.Open(t.Context(), file)
+		require.NoError(t, err)
+		l.Write(audit.Event{Actor: "alice", Action: "x"})
+		closing()
+	}
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Len(t, lines(t, string(written)), 2)
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode())
+	_, _, err = audit.Open(t.Context(), filepath.Join(file, "below"))
+	require.Error(t, err)
 }
