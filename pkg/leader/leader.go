@@ -160,6 +160,17 @@ func (l *Leader) Run(ctx context.Context, lead func(ctx context.Context)) {
 	}
 }
 
+// RunAll calls all of runs concurrently each time this replica becomes the leader, as Run does.
+func (l *Leader) RunAll(ctx context.Context, runs ...func(ctx context.Context)) {
+	l.Run(ctx, func(ctx context.Context) {
+		var running sync.WaitGroup
+		for _, run := range runs {
+			running.Go(func() { run(ctx) })
+		}
+		running.Wait()
+	})
+}
+
 // term waits until this replica is the leader and returns when it is not any longer.
 func (l *Leader) term(ctx context.Context, lead func(context.Context)) {
 	leading, stopLeading := context.WithCancel(ctx)

@@ -350,3 +350,29 @@ func stepUntil[T any](t *testing.T, clk *clocktesting.FakeClock, c <-chan T) T {
 		}
 	}
 }
+
+func TestRunAll_runsUntilAllHaveReturned(t *testing.T) {
+	t.Parallel()
+	l, err := leader.Alone(prometheus.NewRegistry())
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	began, returned := make(chan struct{}), make(chan struct{})
+	run := func(ctx context.Context) {
+		began <- struct{}{}
+		<-ctx.Done()
+		returned <- struct{}{}
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); l.RunAll(ctx, run, run) }()
+	await(t, began)
+	await(t, began)
+	stop()
+	await(t, returned)
+	select {
+	case <-ended:
+		require.Fail(t, "RunAll returned before its second func")
+	default:
+	}
+	await(t, returned)
+	await(t, ended)
+}
