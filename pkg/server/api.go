@@ -14,56 +14,55 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
-	"github.com/faroshq/kedge-hub/pkg/kcp"
-	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/proxy"
-	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
 	"github.com/faroshq/kedge-hub/pkg/revocation"
 	"github.com/faroshq/kedge-hub/pkg/store"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
-	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
-// api builds the routes. wrote is called for each write of a tenant through the proxy.
-func (h *hub) api(serving context.Context, clients *kcp.Clients, there transport.Healths, clusters bootstrap.Clusters, v *views.Views, config *rest.Config, changes *audit.Log, rights access.Readiness, wrote func(tenancy.Entry, tenancy.ObjectWrite)) (http.Handler, *revocation.Revocation, error) {
-	c := h.config
+// api creates the routes, and what ends the streams of people who lost a right.
+func (a *assembly) api(serving context.Context) error {
+	c, v := a.hub.config, a.views
 	var authenticators auth.Union
 	if c.TokenFile != "" {
-		tokens, err := auth.LoadStaticTokens(c.TokenFile, h.names...)
+		tokens, err := auth.LoadStaticTokens(c.TokenFile, a.names...)
 		if err != nil {
-			return nil, nil, fmt.Errorf("--token-file: %w", err)
+			return fmt.Errorf("--token-file: %w", err)
 		}
 		authenticators = append(authenticators, tokens)
 	}
-	metrics, err := httpmw.NewMetrics(h.registry)
+	metrics, err := httpmw.NewMetrics(a.hub.registry)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	gate := tenancy.Gate{Tree: c.Tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace, Sudo: v.Sudo, Roles: v.Roles, User: v.ByName}
-	enter := entering(there, gate)
-	forward, err := h.proxy(serving, config, clients.Health(), enter, changes, wrote)
+	enter := entering(a.available, gate)
+	forward, err := a.proxy(serving, enter)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	ended, err := revocation.New(revocation.Config{
-		Views: v, Enter: enter, Subscribers: []revocation.Subscriber{forward}, Clock: c.Clock, Metrics: h.registry,
-		Kcp: revocation.Reviews{Clients: clients.FailFast(), User: v.ByName, ClusterRole: v.Listers().ClusterRoles.Get},
+	a.revocation, err = revocation.New(revocation.Config{
+		Views: v, Enter: enter, Subscribers: []revocation.Subscriber{forward}, Clock: a.clock, Metrics: a.hub.registry,
+		Kcp: revocation.Reviews{Clients: a.clients.FailFast(), User: v.ByName, ClusterRole: v.Listers().ClusterRoles.Get},
 	})
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	there.OnUnavailable(ended.RecheckAll)
-	s := store.New(clients.FailFast().Fenced(h.disk.WriteRight), c.Tree, clusters.Users, clusters.Orgs)
-	return routes{
+	a.available.OnUnavailable(a.revocation.RecheckAll)
+	s := store.New(a.clients.FailFast().Fenced(a.disk.WriteRight), c.Tree, a.clusters.Users, a.clusters.Orgs)
+	a.app = routes{
 		observe:      httpmw.Observe(log.From(serving), metrics),
-		present:      httpmw.RequireAvailable(there.Wait),
-		authenticate: httpmw.Authenticate(authenticators, v, signUp(store.NewSignUp(s, v), c.Registration, changes), httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}),
-		room:         httpmw.RefuseWrites(h.disk.Err),
+		present:      httpmw.RequireAvailable(a.available.Wait),
+		authenticate: httpmw.Authenticate(authenticators, v, signUp(store.NewSignUp(s, v), c.Registration, a.hub.audit), httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}),
+		room:         httpmw.RefuseWrites(a.disk.Err),
 		forward:      forward,
-		config:       c, views: v, store: s, enter: gate.Enter, rights: rights, followed: settled(rights.Followed, ended.Recheck), audit: auditing(changes), ca: h.bundle.CAPEM,
-	}.router(), ended, nil
+		config:       c, clock: a.clock, views: v, store: s, enter: gate.Enter,
+		rights: a.rights, followed: settled(a.rights.Followed, a.revocation.Recheck),
+		audit: auditing(a.hub.audit), ca: a.hub.bundle.CAPEM,
+	}.router()
+	return nil
 }
 
 // entering is the gate of the proxy. It is also evaluated for open streams, which end when kcp is
@@ -77,7 +76,10 @@ func entering(there transport.Healths, gate tenancy.Gate) func(user, cluster str
 	}
 }
 
-func (h *hub) proxy(serving context.Context, config *rest.Config, health *transport.Health, enter func(user, cluster string) (tenancy.Entry, error), changes *audit.Log, wrote func(tenancy.Entry, tenancy.ObjectWrite)) (*proxy.Proxy, error) {
+// proxy returns the proxy to kcp. The controllers that run on every replica learn of the writes
+// of tenants from it.
+func (a *assembly) proxy(serving context.Context, enter func(user, cluster string) (tenancy.Entry, error)) (*proxy.Proxy, error) {
+	config := a.admin
 	upstream, err := url.Parse(config.Host)
 	if err != nil {
 		return nil, fmt.Errorf("kcp's URL: %w", err)
@@ -90,16 +92,32 @@ func (h *hub) proxy(serving context.Context, config *rest.Config, health *transp
 		return nil, fmt.Errorf("kcp's CA: %w", err)
 	}
 	return proxy.New(proxy.Config{
-		Upstream: upstream, Transport: health.Bind(proxy.NewTransport(tlsConfig, config.Proxy)), Enter: enter,
+		Upstream: upstream, Transport: a.clients.Health().Bind(proxy.NewTransport(tlsConfig, config.Proxy)), Enter: enter,
 		User:     func(r *http.Request) string { return httpmw.CallerOf(r).User.Name },
 		Token:    httpmw.BearerToken,
 		Identity: func(r *http.Request) string { return httpmw.CallerOf(r).User.Spec.RBACIdentity },
 		Elevated: func(r *http.Request, user string, e tenancy.Entry) {
-			changes.Write(audit.Event{Actor: user, Action: "sudo " + r.Method, Org: e.Workspace.OrgUUID, Workspace: e.Workspace.UUID})
+			a.hub.audit.Write(audit.Event{Actor: user, Action: "sudo " + r.Method, Org: e.Workspace.OrgUUID, Workspace: e.Workspace.UUID})
 		},
-		Wrote:    wrote,
-		Draining: serving, Metrics: h.registry,
+		Wrote: func(e tenancy.Entry, w tenancy.ObjectWrite) {
+			a.definitions.Wrote(e, w)
+			a.repairs.Wrote(e, w)
+		},
+		Draining: serving, Metrics: a.hub.registry,
 	})
+}
+
+// settled returns followed, with a recheck of the person's streams before it holds. A
+// handler that asks it may see a change of the views before Revocation is told, and its
+// answer must not be faster than the cut.
+func settled(followed func(org, workspace, user string) bool, recheck func(user string)) func(org, workspace, user string) bool {
+	return func(org, workspace, user string) bool {
+		if !followed(org, workspace, user) {
+			return false
+		}
+		recheck(user)
+		return true
+	}
 }
 
 // signUp creates the User of an identity. It approves a pending User whom the operator's flags name.

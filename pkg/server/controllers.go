@@ -1,7 +1,13 @@
 package server
 
 import (
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
+	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
+	"github.com/faroshq/kedge-hub/pkg/leader"
 	"github.com/faroshq/kedge-hub/pkg/reconciler"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/customresources"
@@ -12,6 +18,9 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 )
 
+// deactivationHint tells the operator how to let the hub deactivate logical clusters.
+const deactivationHint = "the kubeconfig of --kcp-kubeconfig needs the context " + connect.ShardAdmin + " of kcp's admin.kubeconfig, or a user of the group system:masters"
+
 // controllers returns the controllers of the leader. rights and template are those that
 // the API and the proxy use, too.
 func controllers(d reconciler.Deps, rights *access.Reconciler, template *workspace.Template) []*controller.Controller {
@@ -21,4 +30,13 @@ func controllers(d reconciler.Deps, rights *access.Reconciler, template *workspa
 		user.NewController(d), membership.NewController(d), membershipindex.NewController(d),
 		customresources.NewController(d),
 	}
+}
+
+// newLeader returns the election of this replica. With an embedded kcp there is no other replica;
+// otherwise the Lease is in the root workspace of the tree.
+func newLeader(c Config, clients *kcp.Clients, clusters bootstrap.Clusters, registry prometheus.Registerer) (*leader.Leader, error) {
+	if c.Embedded || !c.LeaderElect {
+		return leader.Alone(registry)
+	}
+	return leader.New(leader.Config{Lock: leader.NewLease(clients, clusters.Root), Metrics: registry})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 	"github.com/google/uuid"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/api/admin"
 	"github.com/faroshq/kedge-hub/pkg/api/credentials"
@@ -37,6 +38,8 @@ type routes struct {
 	forward                              http.Handler
 
 	config Config
+	// clock is the clock of deletions, at kcp's time.
+	clock  clock.WithTicker
 	views  *views.Views
 	store  *store.Store
 	enter  func(user, cluster string) (tenancy.Entry, error)
@@ -59,7 +62,7 @@ func Routes() []Route {
 		panic("server: the defaults are not valid: " + err.Error())
 	}
 	var all []Route
-	router := routes{observe: through, present: through, authenticate: through, room: through, forward: http.NotFoundHandler(), config: config}.router()
+	router := routes{observe: through, present: through, authenticate: through, room: through, forward: http.NotFoundHandler(), config: config, clock: config.Clock}.router()
 	_ = chi.Walk(router, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		all = append(all, Route{method, pattern})
 		if method == http.MethodGet {
@@ -74,7 +77,7 @@ func Routes() []Route {
 }
 
 func (p routes) router() chi.Router {
-	c, v, s, begins := p.config, p.views, p.store, transport.Latest(p.config.Clock)
+	c, v, s, begins := p.config, p.views, p.store, transport.Latest(p.clock)
 	creator := tenancy.Creator{Org: v.Org, Workspace: v.Workspace, Membership: v.Membership, MembershipsAt: v.MembershipsAt}
 	scopes := httpmw.Scopes{Tenants: v, Creator: creator}
 	r := chi.NewRouter()
@@ -90,7 +93,7 @@ func (p routes) router() chi.Router {
 		(&users.Handler{
 			Views: v, Tenants: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
 			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.rights.FollowedEverywhere,
-			LimitSearch: httpmw.LimitRate(searchesPerSecond, searchBurst, c.Clock), FollowTimeout: c.FollowTimeout,
+			LimitSearch: httpmw.LimitRate(searchesPerSecond, searchBurst, p.clock), FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&admin.Handler{
 			Views: v, Await: v.Await, Followed: p.rights.FollowedEverywhere, Store: s, Index: v.Index, Orgs: v.Orgs, DeletionGrace: c.DeletionGrace,
@@ -98,7 +101,7 @@ func (p routes) router() chi.Router {
 		}).Mount(r)
 		(&members.Handler{
 			Views: v, Await: v.Await, Membership: v.Membership, Followed: p.followed, Store: s,
-			OrgScope: scopes.Org, WorkspaceScope: scopes.Workspace, Clock: c.Clock, FollowTimeout: c.FollowTimeout,
+			OrgScope: scopes.Org, WorkspaceScope: scopes.Workspace, Clock: p.clock, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&orgs.Handler{
 			Views: v, Await: v.Await, Followed: p.rights.FollowedByAll, Store: s, Tree: c.Tree, Scope: scopes.Org, CreatedScope: scopes.CreatedOrg, DeletedScope: scopes.DeletedOrg, Creator: creator, NewUUID: uuid.NewString, Clock: begins,
@@ -113,7 +116,7 @@ func (p routes) router() chi.Router {
 		}).Mount(r)
 		(&credentials.Handler{
 			WorkspaceScope: scopes.Workspace, Enter: p.enter, Tree: c.Tree,
-			ExternalURL: c.ExternalURL, CA: p.ca, Clock: c.Clock,
+			ExternalURL: c.ExternalURL, CA: p.ca, Clock: p.clock,
 		}).Mount(r)
 	})
 	return r

@@ -7,11 +7,16 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
+	"path/filepath"
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/faroshq/kedge-hub/pkg/certs"
 	"github.com/faroshq/kedge-hub/pkg/log"
+	"github.com/faroshq/kedge-hub/pkg/metrics"
 )
 
 // Limits of a client's requests, enforced before they are parsed.
@@ -21,6 +26,57 @@ const (
 	readTimeout       = 60 * time.Second
 	idleTimeout       = 120 * time.Second
 )
+
+// certificate loads the serving certificate of the flags, or ensures one of the hub's own CA.
+func (h *hub) certificate() (err error) {
+	c := h.config
+	if c.TLSCertFile != "" {
+		h.bundle, err = certs.Load(c.TLSCertFile, c.TLSKeyFile, c.TLSCAFile)
+		return err
+	}
+	external, err := url.Parse(c.ExternalURL)
+	if err != nil {
+		return fmt.Errorf("--external-url: %w", err)
+	}
+	hosts := []string{"localhost", "127.0.0.1", "::1", external.Hostname()}
+	if listen, _, err := net.SplitHostPort(c.ListenAddress); err == nil {
+		if ip := net.ParseIP(listen); ip != nil && !ip.IsUnspecified() {
+			hosts = append(hosts, ip.String())
+		}
+	}
+	h.bundle, err = certs.Ensure(filepath.Join(c.DataDir, "tls"), hosts, time.Now())
+	return err
+}
+
+func (h *hub) tls() *tls.Config {
+	return &tls.Config{
+		MinVersion:   tls.VersionTLS12,
+		Certificates: []tls.Certificate{h.bundle.Certificate},
+		NextProtos:   []string{"h2", "http/1.1"},
+	}
+}
+
+func (h *hub) serveMetrics(ctx context.Context, servers *errgroup.Group) error {
+	if h.config.MetricsListenAddress == "" {
+		return nil
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", h.config.MetricsListenAddress)
+	if err != nil {
+		return fmt.Errorf("--metrics-listen-address: %w; give another address, or an empty one for no metrics", err)
+	}
+	servers.Go(func() error {
+		return serve(ctx, newHTTPServer(ctx, h.operators(), nil), listener, time.Second)
+	})
+	return nil
+}
+
+// operators serves the metrics listener: /metrics and the details of /readyz.
+func (h *hub) operators() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics.Handler(h.registry))
+	mux.HandleFunc("GET /readyz", h.checks.Details)
+	return mux
+}
 
 func newHTTPServer(ctx context.Context, handler http.Handler, config *tls.Config) *http.Server {
 	return &http.Server{

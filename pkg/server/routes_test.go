@@ -42,7 +42,7 @@ func TestHEAD_answersAsGETWithoutABody(t *testing.T) {
 	config, err := NewOptions().Complete()
 	require.NoError(t, err)
 	app := routes{
-		observe: through, present: through, room: through, forward: http.NotFoundHandler(), config: config,
+		observe: through, present: through, room: through, forward: http.NotFoundHandler(), config: config, clock: config.Clock,
 		authenticate: func(http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				_ = httpapi.Write(w, http.StatusOK, map[string]string{"name": "alice"})

@@ -1,0 +1,240 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/freeze"
+	"github.com/faroshq/kedge-hub/pkg/health"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
+	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
+	"github.com/faroshq/kedge-hub/pkg/kcp/embedded/disk"
+	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
+	"github.com/faroshq/kedge-hub/pkg/leader"
+	"github.com/faroshq/kedge-hub/pkg/reconciler"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/activation"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/customresources"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
+	"github.com/faroshq/kedge-hub/pkg/revocation"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/views"
+)
+
+// assembly is everything between kcp and the listeners. The methods that start calls are the
+// steps of a start; each sets the fields that later steps read.
+type assembly struct {
+	hub *hub
+	// admin is the client configuration of kcp's admin.
+	admin *rest.Config
+	// running are the goroutines that the steps started.
+	running sync.WaitGroup
+
+	// connect
+	clients *kcp.Clients
+	disk    *disk.Monitor
+
+	// bootstrap
+	clusters bootstrap.Clusters
+	// clock is the clock of deletions, at kcp's time.
+	clock clock.WithTicker
+	// shardAdmin can deactivate logical clusters. It is equal to clients if kcp's kubeconfig
+	// has no shard admin.
+	shardAdmin *kcp.Clients
+	// names are the hub's usernames in kcp.
+	names []string
+
+	// caches
+	informers                         *views.Informers
+	tenancyEndpoints, accessEndpoints *informer.Endpoints
+	views                             *views.Views
+	available                         transport.Healths
+
+	// controllers
+	leader  *leader.Leader
+	leading []*controller.Controller
+	rights  access.Readiness
+	// These run on every replica. reactivation is nil without a shard admin.
+	definitions  *customresources.Follower
+	repairs      *workspace.TemplateRepair
+	reactivation *controller.Controller
+
+	// api
+	app        http.Handler
+	revocation *revocation.Revocation
+}
+
+// start takes the steps of a start and returns when the API is served. starting ends the start;
+// below ends the goroutines; serving ends when the listeners drain.
+func (a *assembly) start(starting, below, serving context.Context, front *health.Front) error {
+	if err := a.connect(below); err != nil {
+		return err
+	}
+	if err := a.bootstrap(starting, below); err != nil {
+		return err
+	}
+	if err := a.caches(); err != nil {
+		return err
+	}
+	if err := a.controllers(); err != nil {
+		return err
+	}
+	if err := a.api(serving); err != nil {
+		return err
+	}
+	return a.run(starting, below, front)
+}
+
+// connect creates the clients of kcp, and starts to check whether kcp answers and whether its disk
+// is full.
+func (a *assembly) connect(below context.Context) (err error) {
+	h := a.hub
+	if a.clients, err = kcp.NewClients(a.admin, h.registry); err != nil {
+		return err
+	}
+	a.running.Go(func() { h.checks.Probe(below, a.clients) })
+	if a.disk, err = disk.NewMonitor(h.config.kcp().Embedded.Dir, h.registry); err != nil {
+		return err
+	}
+	if h.config.Embedded {
+		h.checks.AddDisk(a.disk.Err)
+		a.running.Go(func() { a.disk.Watch(below) })
+	}
+	return nil
+}
+
+// bootstrap creates the hub's tree in kcp and asks kcp for the time and for the hub's names.
+func (a *assembly) bootstrap(starting, below context.Context) (err error) {
+	c := a.hub.config
+	if a.clusters, err = bootstrap.Run(starting, a.clients, c.Tree); err != nil {
+		return err
+	}
+	a.clock = a.clients.Transport().Clock(c.Clock)
+	if a.shardAdmin, err = connect.ShardAdminClients(below, c.kcp(), a.clients, a.admin.Host); err != nil {
+		return err
+	}
+	if a.names, err = connect.Usernames(starting, a.clusters.Providers, a.clients, a.shardAdmin); err != nil {
+		return err
+	}
+	a.clusters.WorkspacePolicy, err = tenancy.NewPolicy(a.names...)
+	return err
+}
+
+// caches creates the informers and the views that are filled by them.
+func (a *assembly) caches() (err error) {
+	in := views.NewInformers(a.clients, a.shardAdmin, a.clusters.OrgBindings)
+	a.tenancyEndpoints = informer.NewEndpoints(a.clients, a.clusters.Providers, tenancy.ExportTenancy,
+		in.Users, in.Organizations, in.Memberships, in.Indexes, in.Workspaces, in.OrgBindings)
+	a.accessEndpoints = informer.NewEndpoints(a.clients, a.clusters.Providers, tenancy.ExportAccess,
+		in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Bindings, in.Policies, in.PolicyBindings)
+	a.available = transport.Healths{a.clients.Health(), a.tenancyEndpoints.Health(), a.accessEndpoints.Health()}
+	a.informers = in
+	a.views, err = views.New(views.Clusters{Users: a.clusters.Users, Orgs: a.clusters.Orgs, Providers: a.clusters.Providers, Hub: a.clusters.IDs()},
+		in, a.hub.registry, a.tenancyEndpoints.Synced, a.accessEndpoints.Synced)
+	return err
+}
+
+// controllers creates the controllers of the leader and those of every replica.
+func (a *assembly) controllers() (err error) {
+	h := a.hub
+	if a.leader, err = newLeader(h.config, a.clients, a.clusters, h.registry); err != nil {
+		return err
+	}
+	metrics, err := controller.NewMetrics(h.registry)
+	if err != nil {
+		return err
+	}
+	replica := reconciler.Deps{
+		Clients: a.clients, Freezer: freeze.New(a.shardAdmin, a.informers.Inactive, deactivationHint),
+		Views: a.views, Clusters: a.clusters, Settings: h.config.settings(a.clock), Metrics: metrics, Audit: h.audit,
+	}
+	// What the leader's controllers write is fenced.
+	fenced := replica
+	fenced.Clients = a.clients.Fenced(a.leader.Until)
+	fenced.Freezer = freeze.New(a.shardAdmin.Fenced(a.leader.Until), a.informers.Inactive, deactivationHint)
+	accessRules, template := access.NewReconciler(fenced), workspace.TemplateOf(fenced)
+	a.leading = controllers(fenced, accessRules, template)
+	a.rights = access.NewReadiness(accessRules, a.views)
+	a.definitions, a.repairs = customresources.NewFollower(replica), workspace.NewTemplateRepair(replica, template)
+	if a.shardAdmin != a.clients {
+		a.reactivation = activation.NewController(replica)
+	}
+	return nil
+}
+
+// run fills the caches, then runs the controllers, and then serves the API.
+func (a *assembly) run(starting, below context.Context, front *health.Front) error {
+	// Nothing is written to kcp while its disk is full.
+	write := func(run func(context.Context)) {
+		a.running.Go(func() { a.disk.RunWhileRoom(below, run) })
+	}
+	available := func(run func(context.Context)) func(context.Context) {
+		return func(ctx context.Context) { a.available.RunWhileAvailable(ctx, run) }
+	}
+	a.running.Go(func() { a.tenancyEndpoints.Run(below) })
+	a.running.Go(func() { a.accessEndpoints.Run(below) })
+	a.running.Go(func() { informer.Watch(below, a.clusters.Initializing, a.informers.Initializing) })
+	if a.reactivation != nil {
+		write(a.reactivation.Run)
+		a.running.Go(func() { informer.Watch(below, []string{a.admin.Host}, a.informers.Inactive) })
+	}
+	if err := awaitReady(starting, a.views.Ready); err != nil {
+		return err
+	}
+	a.running.Go(func() { a.revocation.Run(below) })
+	write(available(a.definitions.Run))
+	write(available(a.repairs.Run))
+	leading := make([]func(context.Context), 0, len(a.leading))
+	for _, c := range a.leading {
+		leading = append(leading, available(c.Run))
+	}
+	// Each term begins with all keys, because the queues do not have the events of another
+	// leader's term.
+	write(func(ctx context.Context) { a.leader.RunAll(ctx, leading...) })
+	if err := awaitReady(starting, a.hub.checks.KCPReachable); err != nil {
+		return err
+	}
+	// /readyz must not succeed before the API is served.
+	front.Open(a.app)
+	a.hub.checks.Assembled(a.views.Ready)
+	return nil
+}
+
+func awaitReady(ctx context.Context, ready func() bool) error {
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for !ready() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+	return nil
+}
+
+// kcp returns the options of the connection to kcp. The directory of the embedded kcp can be a
+// mount of its own.
+func (c Config) kcp() connect.Options {
+	return connect.Options{Kubeconfig: c.KCPKubeconfig, Embedded: connect.EmbeddedOptions{
+		Dir: filepath.Join(c.DataDir, "kcp"), Port: c.KCPPort,
+		EtcdClientPort: c.EtcdClientPort, EtcdPeerPort: c.EtcdPeerPort, TokenFile: c.TokenFile,
+	}}
+}
+
+// settings returns the options that controllers depend on. k is the clock of deletions.
+func (c Config) settings(k clock.WithTicker) reconciler.Settings {
+	return reconciler.Settings{
+		Tree: c.Tree, Clock: k, RequestClock: transport.Latest(k), DeletionGrace: c.DeletionGrace,
+		PersonalOrgs: c.PersonalOrgs, PersonalOrgRole: c.PersonalOrgRole, Template: c.Template,
+	}
+}
