@@ -1,6 +1,7 @@
 // Package kcp is the hub's client of a kcp, embedded or external: typed clients for one
 // logical cluster at a time, server-side apply, and URLs. Package transport sends the
-// requests and watches whether kcp is available. Package informer lists and watches over
+// requests and watches whether kcp is available. Package connect starts or finds the kcp
+// and returns its admin's client configuration. Package informer lists and watches over
 // all logical clusters. Package kcpfake is the kcp of unit tests.
 //
 // # Decisions

@@ -1,7 +1,15 @@
 // Package server wires the hub: flags become Options, Options.Complete returns a Config, and Run
 // runs a hub with it until its context ends.
 //
+// The files are read in this order:
+//
+//   - options.go: the flags, and the Config that Complete makes of them
+//   - server.go: Run, from the listeners to the stop
+//   - wiring.go: the steps of a start, from the clients of kcp to the open API
+//   - controllers.go, routes.go, api.go: the controllers, the routes and what they depend on
+//   - serving.go: certificates, limits of requests, the drain
+//
 // A start goes in this order: the listener with the health probes, the embedded kcp, the tree
-// (package bootstrap), the informers and views, the routes, the controllers. A stop goes in the
+// (package bootstrap), the informers and views, the controllers, the routes. A stop goes in the
 // reverse order: the listener drains, then controllers and views stop, then kcp.
 package server
