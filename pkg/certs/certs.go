@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"math/big"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,6 +48,22 @@ func Load(certFile, keyFile, caFile string) (*Bundle, error) {
 		return nil, fmt.Errorf("--tls-ca-file: %s holds no PEM certificate", caFile)
 	}
 	return &Bundle{CAPEM: ca, Certificate: pair}, nil
+}
+
+// Hosts returns the names and addresses under which clients reach the hub: loopback, the host of
+// the external URL, and the listen address if it is one IP address.
+func Hosts(externalURL, listenAddress string) ([]string, error) {
+	external, err := url.Parse(externalURL)
+	if err != nil {
+		return nil, err
+	}
+	hosts := []string{"localhost", "127.0.0.1", "::1", external.Hostname()}
+	if listen, _, err := net.SplitHostPort(listenAddress); err == nil {
+		if ip := net.ParseIP(listen); ip != nil && !ip.IsUnspecified() {
+			hosts = append(hosts, ip.String())
+		}
+	}
+	return hosts, nil
 }
 
 // Ensure returns the certificate for hosts (DNS names and IP addresses) in dir: tls.crt and

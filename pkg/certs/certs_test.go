@@ -95,3 +95,16 @@ func TestLoad_namesTheFlag(t *testing.T) {
 	_, err = certs.Load(file("tls.crt"), file("tls.key"), file("tls.key"))
 	require.ErrorContains(t, err, "--tls-ca-file")
 }
+
+func TestHosts_listenAddressIsOneIfItIsAnIP(t *testing.T) {
+	t.Parallel()
+	for listen, own := range map[string][]string{
+		"192.0.2.7:9443": {"192.0.2.7"}, "0.0.0.0:9443": nil, "[::]:9443": nil, ":9443": nil, "hub:9443": nil,
+	} {
+		hosts, err := certs.Hosts("https://hub.example.com:8443", listen)
+		require.NoError(t, err)
+		require.Equal(t, append([]string{"localhost", "127.0.0.1", "::1", "hub.example.com"}, own...), hosts, listen)
+	}
+	_, err := certs.Hosts("https://[", "127.0.0.1:9443")
+	require.Error(t, err)
+}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"path/filepath"
 	"time"
 
@@ -34,15 +33,9 @@ func (h *hub) certificate() (err error) {
 		h.bundle, err = certs.Load(c.TLSCertFile, c.TLSKeyFile, c.TLSCAFile)
 		return err
 	}
-	external, err := url.Parse(c.ExternalURL)
+	hosts, err := certs.Hosts(c.ExternalURL, c.ListenAddress)
 	if err != nil {
 		return fmt.Errorf("--external-url: %w", err)
-	}
-	hosts := []string{"localhost", "127.0.0.1", "::1", external.Hostname()}
-	if listen, _, err := net.SplitHostPort(c.ListenAddress); err == nil {
-		if ip := net.ParseIP(listen); ip != nil && !ip.IsUnspecified() {
-			hosts = append(hosts, ip.String())
-		}
 	}
 	h.bundle, err = certs.Ensure(filepath.Join(c.DataDir, "tls"), hosts, time.Now())
 	return err
