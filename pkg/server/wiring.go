@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -210,16 +211,7 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 }
 
 func awaitReady(ctx context.Context, ready func() bool) error {
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for !ready() {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticker.C:
-		}
-	}
-	return nil
+	return wait.PollUntilContextCancel(ctx, 5*time.Millisecond, true, func(context.Context) (bool, error) { return ready(), nil })
 }
 
 // kcp returns the options of the connection to kcp. The directory of the embedded kcp can be a
