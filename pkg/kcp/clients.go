@@ -238,6 +238,11 @@ func (c *Clients) RoleBindings(cluster, namespace string) *Client[*rbacv1.RoleBi
 	return gentype.NewClient[*rbacv1.RoleBinding]("rolebindings", c.REST(c.ClusterURL(cluster), rbacv1.SchemeGroupVersion), c.params, namespace, func() *rbacv1.RoleBinding { return &rbacv1.RoleBinding{} })
 }
 
+// Roles of a namespace of the cluster.
+func (c *Clients) Roles(cluster, namespace string) *Client[*rbacv1.Role] {
+	return gentype.NewClient[*rbacv1.Role]("roles", c.REST(c.ClusterURL(cluster), rbacv1.SchemeGroupVersion), c.params, namespace, func() *rbacv1.Role { return &rbacv1.Role{} })
+}
+
 // SubjectAccessReviews of the cluster.
 func (c *Clients) SubjectAccessReviews(cluster string) *Client[*authorizationv1.SubjectAccessReview] {
 	return clientFor(c, c.ClusterURL(cluster), authorizationv1.SchemeGroupVersion, "subjectaccessreviews", func() *authorizationv1.SubjectAccessReview { return &authorizationv1.SubjectAccessReview{} })

@@ -214,7 +214,17 @@ func (i *Informer[T]) wait() {
 // filled tells whether handlers have seen the first list of url.
 func (i *Informer[T]) filled(url string) bool { return i.at(url).store.filled.Load() }
 
-// Get returns an object. It is shared: read only.
+// nameOf is the name of an object in the cache: "name", or "namespace/name" for an object
+// in a namespace.
+func nameOf(o metav1.Object) string {
+	if o.GetNamespace() == "" {
+		return o.GetName()
+	}
+	return o.GetNamespace() + "/" + o.GetName()
+}
+
+// Get returns an object by its name, or by "namespace/name" where it is in a namespace. It
+// is shared: read only.
 func (i *Informer[T]) Get(cluster, name string) (T, bool) { return i.objects.get(cluster, name) }
 
 // InCluster returns all objects of a logical cluster. They are shared: read only.

@@ -87,7 +87,7 @@ func (l *overlay[T]) inCluster(cluster string, wanted func(name string) bool) []
 			found = make(map[string]bool, len(out))
 		}
 		for _, o := range out[len(found):] {
-			found[o.GetName()] = true
+			found[nameOf(o)] = true
 		}
 		out = append(out, s.inCluster(cluster, func(name string) bool { return wanted(name) && !found[name] })...)
 	}

@@ -107,7 +107,7 @@ func (s *store[T]) Update(o any) error {
 // put does not replace an object by another of the same version, because handlers may
 // keep the first.
 func (s *store[T]) put(o T) {
-	cluster, name := kcp.ClusterOf(o), o.GetName()
+	cluster, name := kcp.ClusterOf(o), nameOf(o)
 	s.overlay.notifying.Lock()
 	defer s.overlay.notifying.Unlock()
 	old, known := s.get(cluster, name)
@@ -140,7 +140,7 @@ func (s *store[T]) Delete(o any) error {
 	if !ok {
 		return fmt.Errorf("a watch of %T got a %T", object, o)
 	}
-	s.remove(kcp.ClusterOf(object), object.GetName())
+	s.remove(kcp.ClusterOf(object), nameOf(object))
 	return nil
 }
 
@@ -175,7 +175,7 @@ func (s *store[T]) Replace(all []any, _ string) error {
 		if !ok {
 			return fmt.Errorf("a list of %T has a %T in it", object, o)
 		}
-		listed[key{kcp.ClusterOf(object), object.GetName()}] = struct{}{}
+		listed[key{kcp.ClusterOf(object), nameOf(object)}] = struct{}{}
 		s.put(object)
 	}
 	s.drop(func(cluster, name string) bool {
