@@ -98,12 +98,12 @@ func (p *Proxy) Recheck(user string) {
 }
 
 // Unbound terminates the streams of a person in a logical cluster after kcp removed their
-// binding to a ClusterRole that the gate does not give them. kcp may have authorized any of
+// binding to a role that the gate does not give them. kcp may have authorized any of
 // them by that binding after the last Recheck. It waits for no client.
-func (p *Proxy) Unbound(user, cluster, clusterRole string) {
+func (p *Proxy) Unbound(user, cluster, role string) {
 	learnedAt := time.Now()
 	now, err := p.config.Enter(user, cluster)
-	if err == nil && now.Gives(clusterRole) {
+	if err == nil && now.Gives(role) {
 		return
 	}
 	for key, open := range p.streams.of(user) {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
 
@@ -51,6 +53,9 @@ type Settings struct {
 	// PersonalOrgRole in it.
 	PersonalOrgs    bool
 	PersonalOrgRole v1alpha1.Role
+	// BindableClusterRoles are the names of ClusterRoles that Memberships can bind whatever
+	// their rules are.
+	BindableClusterRoles []string
 	// Template has the manifests that every child Workspace gets.
 	Template []*unstructured.Unstructured
 }
@@ -59,6 +64,19 @@ type Settings struct {
 func (d Deps) Controller(options controller.Options, work controller.Func) *controller.Controller {
 	options.OnEnqueue = d.OnEnqueue
 	return controller.New(options, d.Metrics, work)
+}
+
+// Roles returns the roles of the logical cluster of a child Workspace.
+func (d Deps) Roles(cluster string) tenancy.RoleSource {
+	listers := d.Views.Listers()
+	return tenancy.RoleSource{
+		ClusterRole: func(name string) (*rbacv1.ClusterRole, bool) { return listers.ClusterRoles.Get(cluster, name) },
+		Role: func(namespace, name string) (*rbacv1.Role, bool) {
+			return listers.Roles.Get(cluster, tenancy.NamespacedName(namespace, name))
+		},
+		Namespace: func(name string) (metav1.Object, bool) { return listers.Namespaces.Get(cluster, name) },
+		Bindable:  d.Settings.BindableClusterRoles,
+	}
 }
 
 // Keys returns the keys of views as those of controllers.

@@ -99,6 +99,8 @@ func (d Deps) OnRights(f func(workspace controller.Key)) {
 		}
 	}
 	d.Views.OnNamespace(func(c views.Change[*corev1.Namespace]) { in(c.Cluster()) })
+	d.Views.OnRole(func(c views.Change[*rbacv1.Role]) { in(c.Cluster()) })
+	d.Views.OnRoleBinding(func(c views.Change[*rbacv1.RoleBinding]) { in(c.Cluster()) })
 	d.Views.OnClusterRole(func(c views.Change[*rbacv1.ClusterRole]) { in(c.Cluster()) })
 	d.Views.OnClusterRoleBinding(func(c views.Change[*rbacv1.ClusterRoleBinding]) { in(c.Cluster()) })
 	d.Views.OnBinding(func(c views.Change[*kcpapisv1alpha2.APIBinding]) { in(c.Cluster()) })

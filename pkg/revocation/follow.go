@@ -52,7 +52,7 @@ func (r *Revocation) follow(ctx context.Context, l loss) {
 	if left.Workspace.ClusterID != "" {
 		asking, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
-		followed, err = r.config.Kcp.Followed(asking, l.user, l.clusterRole, left)
+		followed, err = r.config.Kcp.Followed(asking, l.user, l.role, left)
 	}
 	took := r.config.Clock.Since(since)
 	switch {
@@ -65,7 +65,7 @@ func (r *Revocation) follow(ctx context.Context, l loss) {
 		r.cut(l)
 		r.metrics.late.Inc()
 		log.From(ctx).Warn("kcp still goes by a right that has ended, or cannot be asked; streams were cut for the last time",
-			zap.String("user", l.user), zap.String("cluster", l.cluster), zap.String("clusterRole", l.clusterRole), zap.Error(err))
+			zap.String("user", l.user), zap.String("cluster", l.cluster), zap.String("role", l.role), zap.Error(err))
 		r.settle(l, since)
 	default:
 		r.queue.AddRateLimited(l)
@@ -80,7 +80,7 @@ func (r *Revocation) over(l loss) (left tenancy.Entry, over bool) {
 	if err != nil {
 		return tenancy.Entry{}, !errs.Is(err, errs.Unavailable)
 	}
-	return left, left.Gives(l.clusterRole)
+	return left, left.Gives(l.role)
 }
 
 // settle forgets an end of a right, unless the right has ended once more since.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -31,18 +32,30 @@ type Reviews struct {
 }
 
 // Followed implements Kcp.
-func (k Reviews) Followed(ctx context.Context, user, clusterRole string, left tenancy.Entry) (bool, error) {
+func (k Reviews) Followed(ctx context.Context, user, role string, left tenancy.Entry) (bool, error) {
 	u, ok := k.User(user)
 	if !ok {
 		return false, errors.New("the User is not in memory")
 	}
 	cluster := left.Workspace.ClusterID
-	lost, err := k.rules(ctx, cluster, clusterRole)
+	namespace, _, namespaced := strings.Cut(role, "/")
+	if !namespaced {
+		namespace = ""
+	}
+	lost, err := k.rules(ctx, cluster, role)
 	if err != nil {
 		return false, err
 	}
+	if namespaced {
+		// A RoleBinding gives no right to a non-resource URL.
+		lost = slices.DeleteFunc(slices.Clone(lost), func(r rbacv1.PolicyRule) bool { return len(r.NonResourceURLs) > 0 })
+	}
 	var kept []rbacv1.PolicyRule
-	for _, name := range left.ClusterRoles() {
+	for _, name := range left.BoundRoles() {
+		// A role in another namespace gives nothing in this one.
+		if in, _, ok := strings.Cut(name, "/"); ok && in != namespace {
+			continue
+		}
 		rules, err := k.rules(ctx, cluster, name)
 		if err != nil {
 			return false, err
@@ -54,12 +67,12 @@ func (k Reviews) Followed(ctx context.Context, user, clusterRole string, left te
 		return len(lost) > 0, nil
 	}
 	for _, action := range telling(ended) {
-		if allowed, err := k.allowed(ctx, cluster, u.Spec.RBACIdentity, action); allowed || err != nil {
+		if allowed, err := k.allowed(ctx, cluster, u.Spec.RBACIdentity, namespace, action); allowed || err != nil {
 			return false, err
 		}
 	}
 	// kcp lets nobody into a workspace without access on "/".
-	return k.allowed(ctx, cluster, u.Spec.RBACIdentity, rbacv1.PolicyRule{Verbs: []string{"access"}, NonResourceURLs: []string{"/"}})
+	return k.allowed(ctx, cluster, u.Spec.RBACIdentity, "", rbacv1.PolicyRule{Verbs: []string{"access"}, NonResourceURLs: []string{"/"}})
 }
 
 // telling returns the actions to ask kcp about, of those that ended. One is enough that
@@ -80,8 +93,19 @@ func telling(ended []rbacv1.PolicyRule) (actions []rbacv1.PolicyRule) {
 	return actions
 }
 
-// rules returns the rules of a ClusterRole, none where it does not exist.
+// rules returns the rules of a role, none where it does not exist. As for a binding, a Role
+// comes before a ClusterRole.
 func (k Reviews) rules(ctx context.Context, cluster, name string) ([]rbacv1.PolicyRule, error) {
+	if namespace, in, ok := strings.Cut(name, "/"); ok {
+		role, err := k.Clients.Roles(cluster, namespace).Get(ctx, in, metav1.GetOptions{})
+		if err == nil {
+			return role.Rules, nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("read the Role %s: %w", name, err)
+		}
+		name = in
+	}
 	if role, ok := k.ClusterRole(cluster, name); ok && role.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByHub {
 		return role.Rules, nil
 	}
@@ -96,8 +120,8 @@ func (k Reviews) rules(ctx context.Context, cluster, name string) ([]rbacv1.Poli
 }
 
 // allowed asks kcp whether a user may do what a rule permits: one action, as
-// validation.Covers returns it.
-func (k Reviews) allowed(ctx context.Context, cluster, user string, action rbacv1.PolicyRule) (bool, error) {
+// validation.Covers returns it. namespace is empty for an action in the whole cluster.
+func (k Reviews) allowed(ctx context.Context, cluster, user, namespace string, action rbacv1.PolicyRule) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user, Groups: []string{"system:authenticated"},
 	}}
@@ -106,7 +130,7 @@ func (k Reviews) allowed(ctx context.Context, cluster, user string, action rbacv
 	} else {
 		resource, subresource, _ := strings.Cut(action.Resources[0], "/")
 		review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
-			Verb: action.Verbs[0], Group: action.APIGroups[0], Version: "*", Resource: resource, Subresource: subresource,
+			Namespace: namespace, Verb: action.Verbs[0], Group: action.APIGroups[0], Version: "*", Resource: resource, Subresource: subresource,
 		}
 		if len(action.ResourceNames) > 0 {
 			review.Spec.ResourceAttributes.Name = action.ResourceNames[0]

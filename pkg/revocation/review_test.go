@@ -100,7 +100,7 @@ func TestReviews_tellWhenKcpHasFollowed(t *testing.T) {
 	for name, c := range map[string]struct {
 		lost string
 		role v1alpha1.Role
-		more []v1alpha1.NamedRef
+		more []v1alpha1.RoleRef
 		// before and after are what kcp goes by.
 		before, after []*rbacv1.ClusterRole
 	}{
@@ -109,7 +109,7 @@ func TestReviews_tellWhenKcpHasFollowed(t *testing.T) {
 		"member to viewer":       {tenancy.ClusterRoleMember, tenancy.RoleViewer, nil, []*rbacv1.ClusterRole{member, viewer}, []*rbacv1.ClusterRole{viewer}},
 		"a tenant's role":        {"pods", v1alpha1.RoleMember, nil, []*rbacv1.ClusterRole{member, pods}, []*rbacv1.ClusterRole{member}},
 		"one of bound APIs":      {"things", v1alpha1.RoleMember, nil, []*rbacv1.ClusterRole{member, things}, []*rbacv1.ClusterRole{member}},
-		"one of two":             {"things", v1alpha1.RoleMember, []v1alpha1.NamedRef{{Name: "pods"}}, []*rbacv1.ClusterRole{member, pods, things}, []*rbacv1.ClusterRole{member, pods}},
+		"one of two":             {"things", v1alpha1.RoleMember, []v1alpha1.RoleRef{{Name: "pods"}}, []*rbacv1.ClusterRole{member, pods, things}, []*rbacv1.ClusterRole{member, pods}},
 		"with the new not bound": {tenancy.ClusterRoleAdmin, v1alpha1.RoleMember, nil, nil, []*rbacv1.ClusterRole{member}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,6 +129,43 @@ func TestReviews_tellWhenKcpHasFollowed(t *testing.T) {
 			}
 			require.Empty(t, server.List(cluster, authorizationv1.GroupName, "subjectaccessreviews"), "a review is not kept")
 		})
+	}
+}
+
+func TestReviews_askAboutRolesInTheirNamespace(t *testing.T) {
+	t.Parallel()
+	member := own(tenancy.ClusterRoleMember)
+	url := rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}}
+	pods := tenants("pods", url, reading("", "pods"))
+	a := &authorizer{bound: []*rbacv1.ClusterRole{member, tenants("pods", reading("", "pods"))}}
+	k, server := reviews(t, a, pods)
+	server.Put(cluster, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "own", Namespace: "dev"}, Rules: pods.Rules})
+	for _, lost := range []string{"dev/pods", "dev/own"} {
+		// The same role in another namespace gives nothing in this one.
+		left := tenancy.Entry{
+			Workspace: tenancy.Workspace{ClusterID: cluster}, Role: v1alpha1.RoleMember, Roles: []v1alpha1.RoleRef{{Name: "pods", Namespace: "prod"}},
+		}
+		a.asked = nil
+		followed, err := k.Followed(t.Context(), "bob", lost, left)
+		require.NoError(t, err)
+		require.False(t, followed, lost)
+		require.Len(t, a.asked, 1)
+		require.NotNil(t, a.asked[0].ResourceAttributes, "a RoleBinding gives no right to a URL")
+		require.Equal(t, "dev", a.asked[0].ResourceAttributes.Namespace)
+
+		before := a.bound
+		a.bound = []*rbacv1.ClusterRole{member}
+		followed, err = k.Followed(t.Context(), "bob", lost, left)
+		require.NoError(t, err)
+		require.True(t, followed, lost)
+		a.bound, a.asked = before, nil
+
+		// A role of the whole cluster covers what ended in a namespace.
+		left.Roles = []v1alpha1.RoleRef{{Name: "pods"}}
+		followed, err = k.Followed(t.Context(), "bob", lost, left)
+		require.NoError(t, err)
+		require.True(t, followed, lost)
+		require.Empty(t, a.asked)
 	}
 }
 

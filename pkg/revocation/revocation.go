@@ -37,15 +37,15 @@ type Subscriber interface {
 	// right to any more.
 	Recheck(user string)
 	// Unbound ends what the User has open in a logical cluster, unless they have the rights
-	// of the ClusterRole.
-	Unbound(user, cluster, clusterRole string)
+	// of the role, which is in the form of tenancy.RoleName.
+	Unbound(user, cluster, role string)
 }
 
 // Kcp asks kcp about rights.
 type Kcp interface {
 	// Followed tells whether kcp goes by what is left to the User in the logical cluster,
-	// and not by the ClusterRole any more.
-	Followed(ctx context.Context, user, clusterRole string, left tenancy.Entry) (bool, error)
+	// and not by the role any more. The role is in the form of tenancy.RoleName.
+	Followed(ctx context.Context, user, role string, left tenancy.Entry) (bool, error)
 }
 
 // Config is what a Revocation works with.
@@ -70,8 +70,9 @@ type Revocation struct {
 	since map[loss]time.Time
 }
 
-// loss is a ClusterRole that a User does not have any more in a logical cluster.
-type loss struct{ user, cluster, clusterRole string }
+// loss is a role that a User does not have any more in a logical cluster. The role is in
+// the form of tenancy.RoleName.
+type loss struct{ user, cluster, role string }
 
 // New returns a Revocation that is subscribed to the views.
 func New(c Config) (*Revocation, error) {
@@ -89,6 +90,7 @@ func New(c Config) (*Revocation, error) {
 	c.Views.OnOrgWorkspace(r.onOrgWorkspace)
 	c.Views.OnWorkspace(r.onWorkspace)
 	c.Views.OnClusterRoleBinding(r.onClusterRoleBinding)
+	c.Views.OnRoleBinding(r.onRoleBinding)
 	return r, nil
 }
 
@@ -119,8 +121,8 @@ func (r *Revocation) onMembership(c views.Change[*v1alpha1.Membership]) {
 		if uuid := tenancy.WorkspaceUUID(m); uuid != "" && uuid != ws.UUID || ws.ClusterID == "" {
 			continue
 		}
-		for _, clusterRole := range tenancy.ClusterRolesOf(c.Old) {
-			r.lost(loss{user, ws.ClusterID, clusterRole})
+		for _, role := range tenancy.BoundRolesOf(c.Old) {
+			r.lost(loss{user, ws.ClusterID, role})
 		}
 	}
 }
@@ -160,6 +162,16 @@ func (r *Revocation) onClusterRoleBinding(c views.Change[*rbacv1.ClusterRoleBind
 	}
 }
 
+// onRoleBinding is onClusterRoleBinding for a role in a namespace.
+func (r *Revocation) onRoleBinding(c views.Change[*rbacv1.RoleBinding]) {
+	if c.Old == nil || !c.Any(views.Removed) {
+		return
+	}
+	if user := c.Old.Labels[v1alpha1.UserLabel]; user != "" {
+		r.lost(loss{user, c.Cluster(), tenancy.NamespacedName(c.Old.Namespace, c.Old.RoleRef.Name)})
+	}
+}
+
 // lost cuts what the User has open, and has kcp asked until the last cut can be made.
 func (r *Revocation) lost(l loss) {
 	r.cut(l)
@@ -175,6 +187,6 @@ func (r *Revocation) lost(l loss) {
 
 func (r *Revocation) cut(l loss) {
 	for _, s := range r.config.Subscribers {
-		s.Unbound(l.user, l.cluster, l.clusterRole)
+		s.Unbound(l.user, l.cluster, l.role)
 	}
 }

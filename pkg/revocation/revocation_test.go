@@ -39,6 +39,12 @@ func binding(uid, user string) *rbacv1.ClusterRoleBinding {
 	return b
 }
 
+func namespacedBinding(user string) *rbacv1.RoleBinding {
+	b := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "dev", Labels: binding("1", user).Labels}}
+	b.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "editor"}
+	return b
+}
+
 // watched is a Revocation over the views of a fake kcp. Alice's Org acme has the Workspaces
 // w1 and w2. Bob is a member of the Org and admin in w1.
 func watched(t *testing.T) (*scene, *kcpfake.Server) {
@@ -52,7 +58,7 @@ func watched(t *testing.T) (*scene, *kcpfake.Server) {
 			workspace("w1", "c-w1"), workspace("w2", "c-w2"),
 			tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin), tenancy.NewMembership("bob", "w1", v1alpha1.RoleAdmin),
 		},
-		"c-w1": {binding("1", "bob")},
+		"c-w1": {binding("1", "bob"), namespacedBinding("bob")},
 		"c-w2": {binding("1", "")},
 	} {
 		for _, o := range objects {
@@ -69,7 +75,7 @@ func watched(t *testing.T) (*scene, *kcpfake.Server) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		informer.Watch(ctx, []string{server.URL()}, in.Users, in.Indexes, in.Organizations, in.Workspaces, in.Memberships, in.ClusterRoleBindings)
+		informer.Watch(ctx, []string{server.URL()}, in.Users, in.Indexes, in.Organizations, in.Workspaces, in.Memberships, in.ClusterRoleBindings, in.RoleBindings)
 	})
 	t.Cleanup(func() {
 		cancel()
@@ -78,6 +84,7 @@ func watched(t *testing.T) (*scene, *kcpfake.Server) {
 	require.Eventually(t, func() bool {
 		return len(v.MembershipsOf("bob")) == 2 && len(v.Workspaces("acme")) == 2 && len(v.People()) == 1 && v.Index("bob") == nil &&
 			len(v.Listers().ClusterRoleBindings.InCluster("c-w1"))+len(v.Listers().ClusterRoleBindings.InCluster("c-w2")) == 2 &&
+			len(v.Listers().RoleBindings.InCluster("c-w1")) == 1 &&
 			slices.ContainsFunc(v.Orgs(), func(o tenancy.Org) bool { return o.ClusterID == "c-acme" }) && len(v.Listers().Indexes.InCluster("users")) == 1
 	}, time.Minute, time.Millisecond)
 	s.set(func() { s.calls = nil })
@@ -118,27 +125,28 @@ func TestRevocation_tellsWhatEndsRights(t *testing.T) {
 		change func(*kcpfake.Server)
 		calls  []string
 	}{
-		"demoted in a Workspace": {change("c-acme", tenancy.NewMembership("bob", "w1", v1alpha1.RoleMember)), []string{recheckBob, cutW1}},
-		"removed from one":       {remove("c-acme", tenancy.NewMembership("bob", "w1", "")), []string{recheckBob, cutW1}},
-		"demoted in the Org":     {change("c-acme", tenancy.NewMembership("bob", "", v1alpha1.RoleMember)), []string{recheckBob, cutW1, cutW2}},
-		"removed from the Org":   {remove("c-acme", tenancy.NewMembership("bob", "", "")), []string{recheckBob, cutW1, cutW2}},
-		"a status":               {change("c-acme", status), nil},
-		"index":                  {change("users", index), []string{recheckBob}},
-		"User rejected":          {change("users", rejected), []string{recheckBob}},
-		"User gone":              {remove("users", rejected), []string{recheckBob}},
-		"a claim of a User":      {change("users", claiming), nil},
-		"binding gone":           {remove("c-w1", binding("", "bob")), []string{cutW1}},
-		"nobody's binding gone":  {remove("c-w2", binding("", "")), nil},
-		"binding changed":        {change("c-w1", binding("2", "bob")), nil},
-		"default access":         {organization(func(o *v1alpha1.Organization) { o.Spec.DefaultAccess = v1alpha1.DefaultAccessView }), []string{recheckAll}},
-		"Org soft-deleted":       {organization(func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = &now }), []string{recheckAll}},
-		"Org gone":               {remove("orgs", tenancy.NewOrganization("acme", "", "")), []string{recheckAll}},
-		"quota of an Org":        {organization(func(o *v1alpha1.Organization) { o.Spec.WorkspaceQuota = 7 }), nil},
-		"Org's workspace gone":   {remove("orgs", workspace("acme", "")), []string{recheckAll}},
-		"Workspace soft-deleted": {change("c-acme", annotated), []string{recheckAll}},
-		"Workspace gone":         {remove("c-acme", workspace("w1", "")), []string{recheckAll}},
-		"Workspace moved":        {change("c-acme", workspace("w1", "c-w9")), []string{recheckAll}},
-		"Workspace renamed":      {change("c-acme", renamed), nil},
+		"demoted in a Workspace":  {change("c-acme", tenancy.NewMembership("bob", "w1", v1alpha1.RoleMember)), []string{recheckBob, cutW1}},
+		"removed from one":        {remove("c-acme", tenancy.NewMembership("bob", "w1", "")), []string{recheckBob, cutW1}},
+		"demoted in the Org":      {change("c-acme", tenancy.NewMembership("bob", "", v1alpha1.RoleMember)), []string{recheckBob, cutW1, cutW2}},
+		"removed from the Org":    {remove("c-acme", tenancy.NewMembership("bob", "", "")), []string{recheckBob, cutW1, cutW2}},
+		"a status":                {change("c-acme", status), nil},
+		"index":                   {change("users", index), []string{recheckBob}},
+		"User rejected":           {change("users", rejected), []string{recheckBob}},
+		"User gone":               {remove("users", rejected), []string{recheckBob}},
+		"a claim of a User":       {change("users", claiming), nil},
+		"binding gone":            {remove("c-w1", binding("", "bob")), []string{cutW1}},
+		"namespaced binding gone": {remove("c-w1", namespacedBinding("bob")), []string{"cut bob c-w1 dev/editor"}},
+		"nobody's binding gone":   {remove("c-w2", binding("", "")), nil},
+		"binding changed":         {change("c-w1", binding("2", "bob")), nil},
+		"default access":          {organization(func(o *v1alpha1.Organization) { o.Spec.DefaultAccess = v1alpha1.DefaultAccessView }), []string{recheckAll}},
+		"Org soft-deleted":        {organization(func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = &now }), []string{recheckAll}},
+		"Org gone":                {remove("orgs", tenancy.NewOrganization("acme", "", "")), []string{recheckAll}},
+		"quota of an Org":         {organization(func(o *v1alpha1.Organization) { o.Spec.WorkspaceQuota = 7 }), nil},
+		"Org's workspace gone":    {remove("orgs", workspace("acme", "")), []string{recheckAll}},
+		"Workspace soft-deleted":  {change("c-acme", annotated), []string{recheckAll}},
+		"Workspace gone":          {remove("c-acme", workspace("w1", "")), []string{recheckAll}},
+		"Workspace moved":         {change("c-acme", workspace("w1", "c-w9")), []string{recheckAll}},
+		"Workspace renamed":       {change("c-acme", renamed), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -93,7 +92,7 @@ func newPlatform(t *testing.T) *platform {
 	in := p.in
 	running.Go(func() {
 		informer.Watch(ctx, []string{p.URL()}, in.Users, in.Organizations, in.Workspaces, in.Memberships, in.Indexes, in.OrgBindings,
-			in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Bindings, in.Initializing, in.Inactive)
+			in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Roles, in.RoleBindings, in.Bindings, in.Initializing, in.Inactive)
 	})
 	for _, o := range p.objects() {
 		p.flush(t, o.Object)
@@ -163,7 +162,7 @@ func child(name string) *kcptenancyv1alpha1.Workspace {
 
 func withRoles(m *v1alpha1.Membership, names ...string) *v1alpha1.Membership {
 	for _, name := range names {
-		m.Spec.Roles = append(m.Spec.Roles, v1alpha1.NamedRef{Name: name})
+		m.Spec.Roles = append(m.Spec.Roles, v1alpha1.RoleRef{Name: name})
 	}
 	return m
 }
@@ -175,6 +174,12 @@ func managed[T kcp.Object](o T) T {
 
 func roleBinding(name, user string) *rbacv1.ClusterRoleBinding {
 	b := managed(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	b.Labels[v1alpha1.UserLabel] = user
+	return b
+}
+
+func namespacedBinding(name, user string) *rbacv1.RoleBinding {
+	b := managed(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "dev"}})
 	b.Labels[v1alpha1.UserLabel] = user
 	return b
 }
@@ -219,67 +224,6 @@ func (p *platform) taken() []string {
 	}
 	p.enqueued = map[string]bool{}
 	return keys
-}
-
-// flush waits until all earlier changes of the object's kind have been handled. It
-// changes an object that nobody else has, twice: the second change is cached when the
-// handlers of the first have returned, and with it those of all changes before.
-func (p *platform) flush(t *testing.T, of kcp.Object) {
-	t.Helper()
-	probe := of.DeepCopyObject().(kcp.Object)
-	probe.SetResourceVersion("")
-	probe.SetUID("")
-	probe.SetLabels(map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByHub, kcptenancyv1alpha1.WorkspacePhaseLabel: "Unavailable"})
-	cluster, name := sentinel, sentinel
-	switch probe := probe.(type) {
-	case *kcptenancyv1alpha1.Workspace:
-		probe.Spec.Cluster = ""
-	case *v1alpha1.Membership:
-		probe.Spec.UserRef.Name, probe.Spec.WorkspaceRef = sentinel, nil
-	case *v1alpha1.User, *v1alpha1.UserMembershipIndex:
-		cluster = usersCluster
-	case *v1alpha1.Organization:
-		cluster = orgsCluster
-	case *kcpcorev1alpha1.LogicalCluster:
-		name = probe.Name
-	}
-	probe.SetName(name)
-	for range 2 {
-		version := p.Put(cluster, probe).GetResourceVersion()
-		require.Eventually(t, func() bool { return p.cached(of, cluster, name, version) }, 10*time.Second, time.Millisecond, "%T", of)
-	}
-}
-
-// cached tells whether every informer of the object's kind has the version.
-func (p *platform) cached(of kcp.Object, cluster, name, version string) bool {
-	is := func(o metav1.Object, ok bool) bool { return ok && o.GetResourceVersion() == version }
-	switch of.(type) {
-	case *v1alpha1.User:
-		return is(get(p.in.Users, cluster, name))
-	case *v1alpha1.UserMembershipIndex:
-		return is(get(p.in.Indexes, cluster, name))
-	case *v1alpha1.Organization:
-		return is(get(p.in.Organizations, cluster, name))
-	case *kcptenancyv1alpha1.Workspace:
-		return is(get(p.in.Workspaces, cluster, name))
-	case *v1alpha1.Membership:
-		return is(get(p.in.Memberships, cluster, name))
-	case *corev1.Namespace:
-		return is(get(p.in.Namespaces, cluster, name))
-	case *rbacv1.ClusterRole:
-		return is(get(p.in.ClusterRoles, cluster, name))
-	case *rbacv1.ClusterRoleBinding:
-		return is(get(p.in.ClusterRoleBindings, cluster, name))
-	case *kcpapisv1alpha2.APIBinding:
-		return is(get(p.in.Bindings, cluster, name)) && is(get(p.in.OrgBindings, cluster, name))
-	case *kcpcorev1alpha1.LogicalCluster:
-		return is(get(p.in.Initializing, cluster, name)) && is(get(p.in.Inactive, cluster, name))
-	}
-	panic(fmt.Sprintf("no informer of %T", of))
-}
-
-func get[T kcp.Object](in *informer.Informer[T], cluster, name string) (metav1.Object, bool) {
-	return in.Get(cluster, name)
 }
 
 // changed returns the object after a change of its metadata or spec, which gives it a
@@ -376,10 +320,15 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 		{name: "Membership of a Workspace changed", cluster: acmeCluster, object: changed(withRoles(tenancy.NewMembership("bob", "w1", v1alpha1.RoleMember), "auditor"), func(m *v1alpha1.Membership) { m.Spec.Sudo = true }), want: rightsInW1 + ", membership acme|w1.bob, membershipindex users|bob"},
 		{name: "Membership of a Workspace removed", cluster: acmeCluster, object: tenancy.NewMembership("bob", "w1", v1alpha1.RoleMember), removed: true, want: rightsInW1 + ", membership acme|w1.bob, membershipindex users|bob"},
 
-		{name: "Namespace removed", cluster: "c-w1", object: managed(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}), removed: true, want: rightsInW1},
+		{name: "Namespace removed", cluster: "c-w1", object: managed(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}), removed: true, want: rightsInW1 + ", membership acme|w1.bob"},
+		{name: "Namespace of a tenant added", cluster: "c-w1", object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "dev"}}, want: rightsInW1 + ", membership acme|w1.bob"},
+		{name: "Role of a tenant added", cluster: "c-w1", object: &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "auditor", Namespace: "dev"}}, want: rightsInW1 + ", membership acme|w1.bob"},
+		{name: "RoleBinding of a person added", cluster: "c-w1", object: namespacedBinding("b1", "bob"), want: rightsInW1 + ", membership acme|w1.bob"},
+		{name: "RoleBinding of a tenant added", cluster: "c-w1", object: &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "own", Namespace: "dev"}}, want: ""},
 		{name: "Namespace outside of Workspaces", cluster: acmeCluster, object: managed(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}), want: ""},
 		{name: "ClusterRole of a tenant removed", cluster: "c-w1", object: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "auditor"}}, removed: true, want: rightsInW1 + ", membership acme|w1.bob"},
-		{name: "ClusterRole of the hub added", cluster: "c-w1", object: managed(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: tenancy.ClusterRoleAdmin}}), want: rightsInW1},
+		{name: "ClusterRole of the hub added", cluster: "c-w1", object: managed(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: tenancy.ClusterRoleMember}}), want: rightsInW1},
+		{name: "ClusterRole of the hub that limits roles added", cluster: "c-w1", object: managed(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: tenancy.ClusterRoleAdmin}}), want: rightsInW1 + ", membership acme|w1.bob"},
 		{name: "ClusterRoleBinding of a person removed", cluster: "c-w1", object: roleBinding("b1", "bob"), removed: true, want: rightsInW1 + ", membership acme|w1.bob"},
 		{name: "ClusterRoleBinding of nobody added", cluster: "c-w1", object: managed(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "sudo"}}), want: rightsInW1},
 		{name: "APIBinding of a Workspace removed", cluster: "c-w1", object: apiBinding("things"), removed: true, want: rightsInW1},

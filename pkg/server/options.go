@@ -50,6 +50,11 @@ type Options struct {
 	// platform admins.
 	AdminGroups []string
 
+	// BindableClusterRoles (--bindable-cluster-role) are the names of ClusterRoles that
+	// Memberships can bind although kedge:workspace:admin does not cover their rules. Default
+	// none.
+	BindableClusterRoles []string
+
 	// RootWorkspace (--root-workspace) is the path of the root workspace of the hub's tree.
 	// Default root:kedge.
 	RootWorkspace string
@@ -158,6 +163,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.TokenFile, "token-file", o.TokenFile, "CSV file of static tokens, token,username,uid,\"group1,group2\", for development and break-glass access. The embedded kcp uses it too; an external kcp needs the same file as --token-auth-file.")
 	fs.StringSliceVar(&o.AdminUsers, "admin-user", o.AdminUsers, "Name (metadata.name) of a User who is a platform admin. Can be repeated. A platform admin who is in --token-file is approved whatever --registration says.")
 	fs.StringSliceVar(&o.AdminGroups, "admin-group", o.AdminGroups, "Group, as named by the credential, whose members are platform admins. Can be repeated. They are approved whatever --registration says.")
+	fs.StringSliceVar(&o.BindableClusterRoles, "bindable-cluster-role", o.BindableClusterRoles, "Name of a ClusterRole of Workspaces that roles[] of a Membership can bind although kedge:workspace:admin does not cover its rules. Can be repeated.")
 	fs.StringVar(&o.RootWorkspace, "root-workspace", o.RootWorkspace, "Path of the root workspace of the hub's tree. It is created if it does not exist.")
 	fs.StringVar(&o.KCPKubeconfig, "kcp-kubeconfig", o.KCPKubeconfig, "Kubeconfig of an admin of an external kcp. Without it the hub runs an embedded kcp.")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Elect one of the replicas that share --kcp-kubeconfig to run the controllers, with a Lease in the root workspace. Disable it only if there is never more than one replica. Ignored with an embedded kcp.")
@@ -261,6 +267,11 @@ func (o Options) Complete() (Config, error) {
 	}
 	if o.PersonalOrgRole != v1alpha1.RoleAdmin && o.PersonalOrgRole != v1alpha1.RoleMember {
 		fail("personal-org-role", "%q is not admin or member", o.PersonalOrgRole)
+	}
+	for _, name := range o.BindableClusterRoles {
+		if name == "" || tenancy.ReservedRole(name) {
+			fail("bindable-cluster-role", "%q cannot be bound through a Membership; name another ClusterRole", name)
+		}
 	}
 	if o.MetricsListenAddress != "" {
 		if _, port, err := net.SplitHostPort(o.MetricsListenAddress); err != nil || !validPort(port, true) {

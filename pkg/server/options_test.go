@@ -35,6 +35,7 @@ func TestComplete_namesTheBadFlag(t *testing.T) {
 		"--default-workspace-quota": func(o *Options) { o.DefaultWorkspaceQuota = -1 },
 		"--deletion-grace":          func(o *Options) { o.DeletionGrace = 0 },
 		"--create-timeout":          func(o *Options) { o.CreateTimeout = -time.Second },
+		"--bindable-cluster-role":   func(o *Options) { o.BindableClusterRoles = []string{"view", "cluster-admin"} },
 		"--metrics-listen-address":  func(o *Options) { o.MetricsListenAddress = "9464" },
 	} {
 		o := NewOptions()

@@ -136,7 +136,7 @@ func (a *assembly) caches() (err error) {
 	a.tenancyEndpoints = informer.NewEndpoints(a.clients, a.clusters.Providers, tenancy.ExportTenancy,
 		in.Users, in.Organizations, in.Memberships, in.Indexes, in.Workspaces, in.OrgBindings)
 	a.accessEndpoints = informer.NewEndpoints(a.clients, a.clusters.Providers, tenancy.ExportAccess,
-		in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Bindings, in.Policies, in.PolicyBindings)
+		in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Roles, in.RoleBindings, in.Bindings, in.Policies, in.PolicyBindings)
 	a.available = transport.Healths{a.clients.Health(), a.tenancyEndpoints.Health(), a.accessEndpoints.Health()}
 	a.informers = in
 	a.views, err = views.New(views.Clusters{Users: a.clusters.Users, Orgs: a.clusters.Orgs, Providers: a.clusters.Providers, Hub: a.clusters.IDs()},
@@ -228,5 +228,6 @@ func (c Config) settings(k clock.WithTicker) reconciler.Settings {
 	return reconciler.Settings{
 		Tree: c.Tree, Clock: k, RequestClock: transport.Latest(k), DeletionGrace: c.DeletionGrace,
 		PersonalOrgs: c.PersonalOrgs, PersonalOrgRole: c.PersonalOrgRole, Template: c.Template,
+		BindableClusterRoles: c.BindableClusterRoles,
 	}
 }

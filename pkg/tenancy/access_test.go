@@ -140,7 +140,9 @@ func TestOneBindingPerPersonAndRoleIsNeverOverwritten(t *testing.T) {
 		return tenancy.Grant{User: u, Role: role}
 	}
 	alice, bob := person("alice", "admin"), person("bob", "member")
-	none := func(string) bool { return false }
+	none := func(v1alpha1.RoleRef) (rbacv1.RoleRef, tenancy.RoleProblem) {
+		return rbacv1.RoleRef{}, tenancy.RoleMissing
+	}
 	of := func(grants ...tenancy.Grant) tenancy.Access { return tenancy.AccessOf("w", grants, none) }
 	names := map[string]bool{}
 	for _, b := range of(alice, bob, person("alice", "member")).Bindings {
@@ -148,25 +150,25 @@ func TestOneBindingPerPersonAndRoleIsNeverOverwritten(t *testing.T) {
 		names[b.Name] = true
 	}
 
-	changes := of(alice, bob).Changes(nil, nil)
+	changes := of(alice, bob).Changes(nil, nil, nil)
 	require.Len(t, changes.WriteBindings, 2)
 	require.Equal(t, 2, changes.Count())
 	held := of(alice, bob).Bindings
-	require.Zero(t, of(alice, bob).Changes(nil, held).Count())
-	changes = of(alice).Changes(nil, held)
+	require.Zero(t, of(alice, bob).Changes(nil, held, nil).Count())
+	changes = of(alice).Changes(nil, held, nil)
 	require.Empty(t, changes.WriteBindings, "a second person's going never touches the first one's rights")
 	require.Equal(t, []*rbacv1.ClusterRoleBinding{held[1]}, changes.RemoveBindings)
 	require.Zero(t, changes.OnlyOf("alice").Count())
-	require.Equal(t, 1, of(alice).Changes(nil, held).OnlyOf("bob").Count())
+	require.Equal(t, 1, of(alice).Changes(nil, held, nil).OnlyOf("bob").Count())
 	held[0].Subjects[0].Name, held[0].ResourceVersion = "mallory", "7"
-	changes = of(alice, bob).Changes(nil, held)
+	changes = of(alice, bob).Changes(nil, held, nil)
 	require.Equal(t, 1, changes.Count())
 	require.Equal(t, "id-alice", changes.WriteBindings[0].Subjects[0].Name)
 	require.Equal(t, "7", changes.WriteBindings[0].ResourceVersion)
 
 	held = of(alice, bob).Bindings
 	held[0].DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-	changes = of(alice, bob).Changes(nil, held)
+	changes = of(alice, bob).Changes(nil, held, nil)
 	require.Equal(t, 1, changes.Count(), "what is being deleted counts for nothing")
 	require.Equal(t, held[0].Name, changes.WriteBindings[0].Name)
 	require.Empty(t, changes.WriteBindings[0].Finalizers)
@@ -187,8 +189,13 @@ func TestSudoIsForOnePersonInOneWorkspace(t *testing.T) {
 	t.Parallel()
 	bob := &v1alpha1.User{Spec: v1alpha1.UserSpec{RBACIdentity: "kedge:bob"}}
 	bob.Name = "bob"
-	grant := tenancy.Grant{User: bob, Role: v1alpha1.RoleMember, Roles: []string{"there", "missing"}, Sudo: true}
-	a := tenancy.AccessOf("w", []tenancy.Grant{grant}, func(role string) bool { return role == "there" })
+	grant := tenancy.Grant{User: bob, Role: v1alpha1.RoleMember, Roles: []v1alpha1.RoleRef{{Name: "there"}, {Name: "missing"}}, Sudo: true}
+	a := tenancy.AccessOf("w", []tenancy.Grant{grant}, func(r v1alpha1.RoleRef) (rbacv1.RoleRef, tenancy.RoleProblem) {
+		if r.Name != "there" {
+			return rbacv1.RoleRef{}, tenancy.RoleMissing
+		}
+		return rbacv1.RoleRef{}, ""
+	})
 	require.Len(t, a.Roles, 1)
 	require.Equal(t, []rbacv1.PolicyRule{
 		{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users"}, ResourceNames: []string{"kedge:bob"}},
@@ -204,10 +211,10 @@ func TestSudoIsForOnePersonInOneWorkspace(t *testing.T) {
 		"kedge:bob in kedge:workspace:sudo:user:bob":        "kedge:workspace:sudo:user:bob",
 		"kedge:workspace:w:sudo in kedge:workspace:sudo":    "kedge:workspace:admin",
 	}, bound)
-	require.Equal(t, 5, tenancy.Access{}.Changes(a.Roles, a.Bindings).Count(), "all of it goes with the last who has sudo")
+	require.Equal(t, 5, tenancy.Access{}.Changes(a.Roles, a.Bindings, nil).Count(), "all of it goes with the last who has sudo")
 	foreign := a.Roles[0].DeepCopy()
 	foreign.Labels = nil
-	require.Zero(t, tenancy.Access{}.Changes([]*rbacv1.ClusterRole{foreign}, nil).Count(), "tenants' own ClusterRoles are left alone")
+	require.Zero(t, tenancy.Access{}.Changes([]*rbacv1.ClusterRole{foreign}, nil, nil).Count(), "tenants' own ClusterRoles are left alone")
 }
 
 // quality.md, hostile input 5.

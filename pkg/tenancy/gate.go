@@ -20,8 +20,8 @@ type Entry struct {
 	Role v1alpha1.Role
 	// Sudo is true if the Membership permits the User to impersonate SudoGroup.
 	Sudo bool
-	// Roles are spec.roles of the Membership.
-	Roles []v1alpha1.NamedRef
+	// Roles are those of spec.roles of the Membership that are bound.
+	Roles []v1alpha1.RoleRef
 }
 
 // Covers reports whether the entry grants all that an earlier one granted. If it does,
@@ -35,37 +35,38 @@ func (e Entry) Covers(earlier Entry) bool {
 	return e.Workspace.ClusterID == earlier.Workspace.ClusterID && rank(e.Role) >= rank(earlier.Role) && (e.Sudo || !earlier.Sudo)
 }
 
-// Gives reports whether the entry grants the rights of a ClusterRole that was bound to the
-// User for a Membership. The ClusterRole for impersonation grants nothing by itself.
-func (e Entry) Gives(clusterRole string) bool {
-	if strings.HasPrefix(clusterRole, sudoPrefix) {
+// Gives reports whether the entry grants the rights of a role that was bound to the User
+// for a Membership. role is in the form of RoleName. The ClusterRole for impersonation
+// grants nothing by itself.
+func (e Entry) Gives(role string) bool {
+	if strings.HasPrefix(role, sudoPrefix) {
 		return true
 	}
-	for _, role := range []v1alpha1.Role{RoleViewer, v1alpha1.RoleMember, v1alpha1.RoleAdmin} {
-		if clusterRoleOf(role) == clusterRole {
-			return rank(e.Role) >= rank(role)
+	for _, r := range []v1alpha1.Role{RoleViewer, v1alpha1.RoleMember, v1alpha1.RoleAdmin} {
+		if clusterRoleOf(r) == role {
+			return rank(e.Role) >= rank(r)
 		}
 	}
-	return slices.Contains(e.Roles, v1alpha1.NamedRef{Name: clusterRole})
+	return slices.ContainsFunc(e.Roles, func(r v1alpha1.RoleRef) bool { return RoleName(r) == role })
 }
 
-// ClusterRoles returns the names of the ClusterRoles whose rights the entry grants.
-func (e Entry) ClusterRoles() []string {
+// BoundRoles returns the roles that the entry grants, in the form of RoleName.
+func (e Entry) BoundRoles() []string {
 	names := []string{clusterRoleOf(e.Role)}
 	for _, r := range e.Roles {
-		names = append(names, r.Name)
+		names = append(names, RoleName(r))
 	}
 	return names
 }
 
-// ClusterRolesOf returns the names of the ClusterRoles that a Membership grants in a
-// Workspace that it applies to.
-func ClusterRolesOf(m *v1alpha1.Membership) []string {
+// BoundRolesOf returns the roles that a Membership grants in a Workspace that it applies
+// to, in the form of RoleName.
+func BoundRolesOf(m *v1alpha1.Membership) []string {
 	e := Entry{Role: m.Spec.Role, Roles: m.Spec.Roles}
 	if m.Spec.Scope == v1alpha1.ScopeOrg && m.Spec.Role != v1alpha1.RoleAdmin {
 		e.Role = RoleViewer
 	}
-	return e.ClusterRoles()
+	return e.BoundRoles()
 }
 
 // SudoGroup is the group that members with sudo may impersonate. It is bound to the admin
@@ -85,9 +86,9 @@ type Gate struct {
 	User func(name string) (*v1alpha1.User, bool)
 	// Sudo returns spec.sudo of the Membership of a User in a Workspace.
 	Sudo func(user, org, workspace string) bool
-	// Roles returns spec.roles of that Membership. It can be nil for a gate that opens no
-	// streams.
-	Roles func(user, org, workspace string) []v1alpha1.NamedRef
+	// Roles returns those of spec.roles of that Membership that are bound. It can be nil for
+	// a gate that opens no streams.
+	Roles func(user, org, workspace string) []v1alpha1.RoleRef
 }
 
 // Enter returns the access of a User to the child Workspace that cluster, an ID or a path,

@@ -225,22 +225,23 @@ func TestGate_refusesMalformedNames(t *testing.T) {
 
 func TestEntry_givesItsRoleAndLowerOnes(t *testing.T) {
 	t.Parallel()
-	member := tenancy.Entry{Role: v1alpha1.RoleMember, Roles: []v1alpha1.NamedRef{{Name: "extra"}}}
+	member := tenancy.Entry{Role: v1alpha1.RoleMember, Roles: []v1alpha1.RoleRef{{Name: "extra"}, {Name: "editor", Namespace: "dev"}}}
 	for role, gives := range map[string]bool{
 		tenancy.ClusterRoleViewer: true, tenancy.ClusterRoleMember: true, "extra": true, "kedge:workspace:sudo:user:bob": true,
 		tenancy.ClusterRoleAdmin: false, "another": false, "": false,
+		"dev/editor": true, "editor": false, "prod/editor": false, "dev/extra": false,
 	} {
 		require.Equal(t, gives, member.Gives(role), role)
 	}
 	require.False(t, tenancy.Entry{}.Gives(tenancy.ClusterRoleViewer))
 }
 
-func TestClusterRoles_ofEntriesAndMemberships(t *testing.T) {
+func TestBoundRoles_ofEntriesAndMemberships(t *testing.T) {
 	t.Parallel()
-	roles := []v1alpha1.NamedRef{{Name: "auditor"}}
-	require.Equal(t, []string{tenancy.ClusterRoleMember, "auditor"}, tenancy.Entry{Role: v1alpha1.RoleMember, Roles: roles}.ClusterRoles())
-	require.Equal(t, []string{tenancy.ClusterRoleViewer}, tenancy.Entry{Role: tenancy.RoleViewer}.ClusterRoles())
-	require.Equal(t, []string{tenancy.ClusterRoleMember, "auditor"}, tenancy.ClusterRolesOf(tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, roles, false)))
-	require.Equal(t, []string{tenancy.ClusterRoleAdmin}, tenancy.ClusterRolesOf(tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)))
-	require.Equal(t, []string{tenancy.ClusterRoleViewer}, tenancy.ClusterRolesOf(tenancy.NewMembership("bob", "", v1alpha1.RoleMember)))
+	roles := []v1alpha1.RoleRef{{Name: "auditor"}}
+	require.Equal(t, []string{tenancy.ClusterRoleMember, "auditor"}, tenancy.Entry{Role: v1alpha1.RoleMember, Roles: roles}.BoundRoles())
+	require.Equal(t, []string{tenancy.ClusterRoleViewer}, tenancy.Entry{Role: tenancy.RoleViewer}.BoundRoles())
+	require.Equal(t, []string{tenancy.ClusterRoleMember, "auditor"}, tenancy.BoundRolesOf(tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, roles, false)))
+	require.Equal(t, []string{tenancy.ClusterRoleAdmin}, tenancy.BoundRolesOf(tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)))
+	require.Equal(t, []string{tenancy.ClusterRoleViewer}, tenancy.BoundRolesOf(tenancy.NewMembership("bob", "", v1alpha1.RoleMember)))
 }

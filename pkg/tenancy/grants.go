@@ -15,7 +15,7 @@ type Grant struct {
 	// Role is the effective role.
 	Role v1alpha1.Role
 	// Roles are the roles in spec.roles of the Membership.
-	Roles []string
+	Roles []v1alpha1.RoleRef
 	// Sudo permits the User to impersonate SudoGroup.
 	Sudo bool
 }
@@ -55,7 +55,7 @@ func Grants(org Org, workspace string, memberships []*v1alpha1.Membership, user 
 			g.Sudo = m.Spec.Sudo
 			for _, r := range m.Spec.Roles {
 				if !ReservedRole(r.Name) {
-					g.Roles = append(g.Roles, r.Name)
+					g.Roles = append(g.Roles, r)
 				}
 			}
 		}
@@ -98,18 +98,34 @@ type Access struct {
 	// Bindings has one binding per User and role, so that no subject of a binding is ever
 	// overwritten.
 	Bindings []*rbacv1.ClusterRoleBinding
+	// NamespacedBindings has one binding per User, role and namespace.
+	NamespacedBindings []*rbacv1.RoleBinding
 }
 
-// AccessOf returns the objects for the grants in a Workspace. exists reports whether the Workspace has
-// a ClusterRole of that name.
-func AccessOf(workspace string, grants []Grant, exists func(clusterRole string) bool) Access {
+// AccessOf returns the objects for the grants in a Workspace. resolve finds a role of spec.roles; it
+// is RoleSource.Resolve.
+func AccessOf(workspace string, grants []Grant, resolve func(v1alpha1.RoleRef) (rbacv1.RoleRef, RoleProblem)) Access {
 	var a Access
+	type found struct {
+		role    rbacv1.RoleRef
+		problem RoleProblem
+	}
+	resolved := map[v1alpha1.RoleRef]found{}
 	sudo := false
 	for _, g := range grants {
 		a.Bindings = append(a.Bindings, g.binding(personBindingName(clusterRoleOf(g.Role), g.User.Name), clusterRoleOf(g.Role)))
 		for _, r := range g.Roles {
-			if exists(r) {
-				a.Bindings = append(a.Bindings, g.binding(ExtraBindingName(r, g.User.Name), r))
+			f, ok := resolved[r]
+			if !ok {
+				f.role, f.problem = resolve(r)
+				resolved[r] = f
+			}
+			switch {
+			case f.problem != "":
+			case r.Namespace == "":
+				a.Bindings = append(a.Bindings, g.binding(ExtraBindingName(r.Name, g.User.Name), r.Name))
+			default:
+				a.NamespacedBindings = append(a.NamespacedBindings, g.namespacedBinding(r, f.role))
 			}
 		}
 		if g.Sudo {
@@ -140,6 +156,17 @@ func (g Grant) binding(name, role string) *rbacv1.ClusterRoleBinding {
 	return b
 }
 
+func (g Grant) namespacedBinding(ref v1alpha1.RoleRef, role rbacv1.RoleRef) *rbacv1.RoleBinding {
+	b := &rbacv1.RoleBinding{
+		ObjectMeta: managed(ExtraBindingName(ref.Name, g.User.Name)),
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: g.User.Spec.RBACIdentity}},
+		RoleRef:    role,
+	}
+	b.Namespace = ref.Namespace
+	b.Labels[v1alpha1.UserLabel] = g.User.Name
+	return b
+}
+
 // sudoPrefix is the prefix of the names of roles and bindings that permit impersonation.
 const sudoPrefix = "kedge:workspace:sudo:user:"
 
@@ -165,6 +192,13 @@ func SameBinding(have, want *rbacv1.ClusterRoleBinding) bool {
 		have.Labels[v1alpha1.UserLabel] == want.Labels[v1alpha1.UserLabel]
 }
 
+// SameNamespacedBinding is SameBinding for a RoleBinding.
+func SameNamespacedBinding(have, want *rbacv1.RoleBinding) bool {
+	return have.DeletionTimestamp.IsZero() && have.RoleRef == want.RoleRef && slices.Equal(have.Subjects, want.Subjects) &&
+		have.Labels[v1alpha1.ManagedByLabel] == want.Labels[v1alpha1.ManagedByLabel] &&
+		have.Labels[v1alpha1.UserLabel] == want.Labels[v1alpha1.UserLabel]
+}
+
 // SameRole reports whether a ClusterRole is as desired. A ClusterRole that is being deleted is not, as
 // with SameBinding.
 func SameRole(have, want *rbacv1.ClusterRole) bool {
@@ -177,42 +211,49 @@ func SameRole(have, want *rbacv1.ClusterRole) bool {
 type AccessChanges struct {
 	WriteRoles, RemoveRoles       []*rbacv1.ClusterRole
 	WriteBindings, RemoveBindings []*rbacv1.ClusterRoleBinding
+
+	WriteNamespacedBindings, RemoveNamespacedBindings []*rbacv1.RoleBinding
 }
 
 // Count is the number of objects that are not as desired.
 func (c AccessChanges) Count() int {
-	return len(c.WriteRoles) + len(c.RemoveRoles) + len(c.WriteBindings) + len(c.RemoveBindings)
+	return len(c.WriteRoles) + len(c.RemoveRoles) + len(c.WriteBindings) + len(c.RemoveBindings) +
+		len(c.WriteNamespacedBindings) + len(c.RemoveNamespacedBindings)
 }
 
 // Changes compares the current with the desired objects. It considers only ClusterRoles of Users; the
 // others belong to the workspace controller.
-func (a Access) Changes(roles []*rbacv1.ClusterRole, bindings []*rbacv1.ClusterRoleBinding) AccessChanges {
+func (a Access) Changes(roles []*rbacv1.ClusterRole, bindings []*rbacv1.ClusterRoleBinding, namespaced []*rbacv1.RoleBinding) AccessChanges {
 	var c AccessChanges
 	own := slices.DeleteFunc(slices.Clone(roles), func(r *rbacv1.ClusterRole) bool {
 		return r.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByHub || r.Labels[v1alpha1.UserLabel] == ""
 	})
 	c.WriteRoles, c.RemoveRoles = differences(own, a.Roles, SameRole)
 	c.WriteBindings, c.RemoveBindings = differences(bindings, a.Bindings, SameBinding)
+	c.WriteNamespacedBindings, c.RemoveNamespacedBindings = differences(namespaced, a.NamespacedBindings, SameNamespacedBinding)
 	return c
 }
 
 type named interface {
 	GetName() string
+	GetNamespace() string
 	GetResourceVersion() string
 	SetResourceVersion(string)
 }
 
 func differences[T named](held, wanted []T, same func(have, want T) bool) (write, remove []T) {
-	want := map[string]T{}
+	type key struct{ namespace, name string }
+	keyOf := func(o T) key { return key{o.GetNamespace(), o.GetName()} }
+	want := map[key]T{}
 	for _, o := range wanted {
-		want[o.GetName()] = o
+		want[keyOf(o)] = o
 	}
 	for _, have := range held {
-		switch o, ok := want[have.GetName()]; {
+		switch o, ok := want[keyOf(have)]; {
 		case !ok:
 			remove = append(remove, have)
 		case same(have, o):
-			delete(want, have.GetName())
+			delete(want, keyOf(have))
 		default:
 			o.SetResourceVersion(have.GetResourceVersion())
 		}
@@ -227,7 +268,11 @@ func differences[T named](held, wanted []T, same func(have, want T) bool) (write
 func (c AccessChanges) OnlyOf(user string) AccessChanges {
 	role := func(r *rbacv1.ClusterRole) bool { return r.Labels[v1alpha1.UserLabel] != user }
 	binding := func(b *rbacv1.ClusterRoleBinding) bool { return b.Labels[v1alpha1.UserLabel] != user }
+	namespaced := func(b *rbacv1.RoleBinding) bool { return b.Labels[v1alpha1.UserLabel] != user }
 	return AccessChanges{
+		WriteNamespacedBindings:  slices.DeleteFunc(c.WriteNamespacedBindings, namespaced),
+		RemoveNamespacedBindings: slices.DeleteFunc(c.RemoveNamespacedBindings, namespaced),
+
 		WriteRoles: slices.DeleteFunc(c.WriteRoles, role), RemoveRoles: slices.DeleteFunc(c.RemoveRoles, role),
 		WriteBindings: slices.DeleteFunc(c.WriteBindings, binding), RemoveBindings: slices.DeleteFunc(c.RemoveBindings, binding),
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 
+	dnsnames "k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
@@ -20,32 +22,34 @@ func CheckRole(field string, role v1alpha1.Role) error {
 	return nil
 }
 
-// CheckRoles refuses further ClusterRoles that a Membership may not name. That
-// they exist is not asked for: they are bound when they do.
-func CheckRoles(field string, roles []v1alpha1.NamedRef) error {
+// CheckRoles validates spec.roles of a Membership. It accepts roles that do not exist: they
+// are bound as soon as they do. The errors name field.
+func CheckRoles(field string, roles []v1alpha1.RoleRef) error {
 	if len(roles) > maxRoles {
-		return errs.InvalidField(field, "must name at most 32 cluster roles")
+		return errs.InvalidField(field, "must name at most 32 roles")
 	}
-	seen := map[string]bool{}
+	seen := map[v1alpha1.RoleRef]bool{}
 	for _, r := range roles {
 		switch {
 		case r.Name == "":
 			return errs.InvalidField(field+".name", "must not be empty")
 		case len(r.Name) > 200 || strings.ContainsAny(r.Name, "/%") || strings.ContainsFunc(r.Name, unicode.IsControl) || r.Name == "." || r.Name == "..":
-			return errs.InvalidField(field+".name", "must be the name of a cluster role")
+			return errs.InvalidField(field+".name", "must be the name of a ClusterRole or a Role")
+		case r.Namespace != "" && len(dnsnames.IsDNS1123Label(r.Namespace)) > 0:
+			return errs.InvalidField(field+".namespace", "must be the name of a namespace")
 		case ReservedRole(r.Name):
 			return errs.InvalidField(field+".name", "must not begin with kedge: or system:, and must not be cluster-admin; use role and sudo instead")
-		case seen[r.Name]:
-			return errs.InvalidField(field+".name", "must not be given twice")
+		case seen[r]:
+			return errs.InvalidField(field+".name", "must not be given twice for the same namespace")
 		}
-		seen[r.Name] = true
+		seen[r] = true
 	}
 	return nil
 }
 
-// ReservedRole tells whether a ClusterRole may not be given through a Membership.
-// The hub binds roles with rights that no tenant has, so what kcp would refuse an
-// admin of the Workspace must be refused here.
+// ReservedRole reports whether spec.roles of a Membership must not name a role of that
+// name. The hub writes bindings with rights that no tenant has, so the hub itself refuses
+// what kcp would refuse an admin of the Workspace.
 func ReservedRole(name string) bool {
 	return strings.HasPrefix(name, "kedge:") || strings.HasPrefix(name, "system:") || name == "cluster-admin"
 }
@@ -61,12 +65,12 @@ func SameMembership(have, want *v1alpha1.Membership) bool {
 	if have.Spec.Role != want.Spec.Role || have.Spec.Sudo != want.Spec.Sudo || len(have.Spec.Roles) != len(want.Spec.Roles) {
 		return false
 	}
-	named := map[string]bool{}
+	named := map[v1alpha1.RoleRef]bool{}
 	for _, r := range have.Spec.Roles {
-		named[r.Name] = true
+		named[r] = true
 	}
 	for _, r := range want.Spec.Roles {
-		if !named[r.Name] {
+		if !named[r] {
 			return false
 		}
 	}

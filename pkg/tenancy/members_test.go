@@ -14,10 +14,10 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-func refs(names ...string) []v1alpha1.NamedRef {
-	refs := make([]v1alpha1.NamedRef, 0, len(names))
+func refs(names ...string) []v1alpha1.RoleRef {
+	refs := make([]v1alpha1.RoleRef, 0, len(names))
 	for _, name := range names {
-		refs = append(refs, v1alpha1.NamedRef{Name: name})
+		refs = append(refs, v1alpha1.RoleRef{Name: name})
 	}
 	return refs
 }
@@ -153,7 +153,7 @@ func TestAnEntryCoversWhatItGivesAtLeast(t *testing.T) {
 	}
 	with := func(e tenancy.Entry, roles ...string) tenancy.Entry {
 		for _, r := range roles {
-			e.Roles = append(e.Roles, v1alpha1.NamedRef{Name: r})
+			e.Roles = append(e.Roles, v1alpha1.RoleRef{Name: r})
 		}
 		return e
 	}

@@ -113,7 +113,7 @@ func NewMembership(user, workspace string, role v1alpha1.Role) *v1alpha1.Members
 }
 
 // NewWorkspaceMembership is NewMembership with the fields that are for scope workspace only.
-func NewWorkspaceMembership(user, workspace string, role v1alpha1.Role, roles []v1alpha1.NamedRef, sudo bool) *v1alpha1.Membership {
+func NewWorkspaceMembership(user, workspace string, role v1alpha1.Role, roles []v1alpha1.RoleRef, sudo bool) *v1alpha1.Membership {
 	m := NewMembership(user, workspace, role)
 	m.Spec.Roles, m.Spec.Sudo = roles, sudo
 	return m

@@ -111,6 +111,8 @@ type kinds struct {
 	namespaces          kind[*corev1.Namespace]
 	clusterRoles        kind[*rbacv1.ClusterRole]
 	clusterRoleBindings kind[*rbacv1.ClusterRoleBinding]
+	roles               kind[*rbacv1.Role]
+	roleBindings        kind[*rbacv1.RoleBinding]
 
 	policies       kind[*admissionv1.ValidatingAdmissionPolicy]
 	policyBindings kind[*admissionv1.ValidatingAdmissionPolicyBinding]
@@ -131,6 +133,8 @@ func newKinds(v *Views) kinds {
 		namespaces:          kind[*corev1.Namespace]{moved: namespaceMoved, refs: refsIn[*corev1.Namespace](v)},
 		clusterRoles:        kind[*rbacv1.ClusterRole]{moved: clusterRoleMoved, refs: refsIn[*rbacv1.ClusterRole](v)},
 		clusterRoleBindings: kind[*rbacv1.ClusterRoleBinding]{moved: clusterRoleBindingMoved, refs: refsIn[*rbacv1.ClusterRoleBinding](v)},
+		roles:               kind[*rbacv1.Role]{moved: roleMoved, refs: refsIn[*rbacv1.Role](v)},
+		roleBindings:        kind[*rbacv1.RoleBinding]{moved: roleBindingMoved, refs: refsIn[*rbacv1.RoleBinding](v)},
 		policies:            kind[*admissionv1.ValidatingAdmissionPolicy]{moved: policyMoved, refs: refsIn[*admissionv1.ValidatingAdmissionPolicy](v)},
 		policyBindings:      kind[*admissionv1.ValidatingAdmissionPolicyBinding]{moved: policyBindingMoved, refs: refsIn[*admissionv1.ValidatingAdmissionPolicyBinding](v)},
 	}
@@ -185,7 +189,7 @@ func (v *Views) OnBinding(f func(Change[*kcpapisv1alpha2.APIBinding])) {
 	v.kinds.bindings.subscribe(f)
 }
 
-// OnNamespace subscribes to the hub's Namespaces in child Workspaces.
+// OnNamespace subscribes to the Namespaces in child Workspaces.
 func (v *Views) OnNamespace(f func(Change[*corev1.Namespace])) { v.kinds.namespaces.subscribe(f) }
 
 // OnClusterRole subscribes to the ClusterRoles in child Workspaces.
@@ -196,6 +200,14 @@ func (v *Views) OnClusterRole(f func(Change[*rbacv1.ClusterRole])) {
 // OnClusterRoleBinding subscribes to the hub's ClusterRoleBindings in child Workspaces.
 func (v *Views) OnClusterRoleBinding(f func(Change[*rbacv1.ClusterRoleBinding])) {
 	v.kinds.clusterRoleBindings.subscribe(f)
+}
+
+// OnRole subscribes to the Roles in child Workspaces.
+func (v *Views) OnRole(f func(Change[*rbacv1.Role])) { v.kinds.roles.subscribe(f) }
+
+// OnRoleBinding subscribes to the hub's RoleBindings in child Workspaces.
+func (v *Views) OnRoleBinding(f func(Change[*rbacv1.RoleBinding])) {
+	v.kinds.roleBindings.subscribe(f)
 }
 
 // OnPolicy subscribes to the hub's ValidatingAdmissionPolicies in child Workspaces. The
@@ -223,6 +235,8 @@ func (v *Views) listen(in *Informers) {
 	in.Namespaces.OnChange(v.kinds.namespaces.handler(&v.waiters))
 	in.ClusterRoles.OnChange(v.kinds.clusterRoles.handler(&v.waiters))
 	in.ClusterRoleBindings.OnChange(v.kinds.clusterRoleBindings.handler(&v.waiters))
+	in.Roles.OnChange(v.kinds.roles.handler(&v.waiters))
+	in.RoleBindings.OnChange(v.kinds.roleBindings.handler(&v.waiters))
 	in.Policies.OnChange(v.kinds.policies.handler(&v.waiters))
 	in.PolicyBindings.OnChange(v.kinds.policyBindings.handler(&v.waiters))
 }

@@ -64,7 +64,7 @@ func TestCompactMembership_refusesWhatItWouldLose(t *testing.T) {
 		"a finalizer":        func(m *v1alpha1.Membership) { m.Finalizers = []string{"a/b"} },
 		"an owner":           func(m *v1alpha1.Membership) { m.OwnerReferences = []metav1.OwnerReference{{Name: "a"}} },
 		"being deleted":      func(m *v1alpha1.Membership) { m.DeletionTimestamp = &at },
-		"further roles":      func(m *v1alpha1.Membership) { m.Spec.Roles = []v1alpha1.NamedRef{{Name: "editor"}} },
+		"further roles":      func(m *v1alpha1.Membership) { m.Spec.Roles = []v1alpha1.RoleRef{{Name: "editor"}} },
 		"applied roles":      func(m *v1alpha1.Membership) { m.Status.AppliedRoles = []string{"editor"} },
 		"a generated name":   func(m *v1alpha1.Membership) { m.GenerateName = "a-" },
 		"another name":       func(m *v1alpha1.Membership) { m.Name = "another" },

@@ -39,13 +39,16 @@ type Informers struct {
 	// only.
 	Inactive *informer.Informer[*kcpcorev1alpha1.LogicalCluster]
 
-	// Namespaces and ClusterRoleBindings have the hub's objects in child Workspaces, which
+	// ClusterRoleBindings and RoleBindings have the hub's objects in child Workspaces, which
 	// carry v1alpha1.ManagedByLabel.
-	Namespaces          *informer.Informer[*corev1.Namespace]
 	ClusterRoleBindings *informer.Informer[*rbacv1.ClusterRoleBinding]
-	// ClusterRoles has all of child Workspaces, because a Membership may name a tenant's
-	// role. Of tenants' roles only names and versions are kept.
+	RoleBindings        *informer.Informer[*rbacv1.RoleBinding]
+	// Namespaces, ClusterRoles and Roles have all of child Workspaces, because a Membership
+	// may name a role of a tenant and a namespace. Of tenants' objects only names and
+	// versions are kept, and tenancy.RulesAnnotation in place of the rules.
+	Namespaces   *informer.Informer[*corev1.Namespace]
 	ClusterRoles *informer.Informer[*rbacv1.ClusterRole]
+	Roles        *informer.Informer[*rbacv1.Role]
 	// Policies and PolicyBindings have the admission policy of child Workspaces, with the
 	// hashes of their specs in place of the specs.
 	Policies       *informer.Informer[*admissionv1.ValidatingAdmissionPolicy]
@@ -75,12 +78,18 @@ func NewInformers(c, admin *kcp.Clients, wanted []*kcpapisv1alpha2.APIBinding) *
 		Initializing: newLogicalClusters(c, ""),
 		Inactive: newLogicalClusters(admin, fmt.Sprintf("%s in (%s,%s)", kcptenancyv1alpha1.WorkspacePhaseLabel,
 			kcpcorev1alpha1.LogicalClusterPhaseUnavailable, kcpcorev1alpha1.LogicalClusterPhaseInactive)),
-		Namespaces: informer.New(c, corev1.SchemeGroupVersion.WithResource("namespaces"), managed,
+		Namespaces: informer.New(c, corev1.SchemeGroupVersion.WithResource("namespaces"), "",
 			func() *corev1.Namespace { return &corev1.Namespace{} },
-			func() runtime.Object { return &corev1.NamespaceList{} }),
+			func() runtime.Object { return &corev1.NamespaceList{} }).WithTransform(compactNamespace),
 		ClusterRoles: informer.New(c, rbacv1.SchemeGroupVersion.WithResource("clusterroles"), "",
 			func() *rbacv1.ClusterRole { return &rbacv1.ClusterRole{} },
-			func() runtime.Object { return &rbacv1.ClusterRoleList{} }).WithTransform(nameOnly),
+			func() runtime.Object { return &rbacv1.ClusterRoleList{} }).WithTransform(compactClusterRole),
+		Roles: informer.New(c, rbacv1.SchemeGroupVersion.WithResource("roles"), "",
+			func() *rbacv1.Role { return &rbacv1.Role{} },
+			func() runtime.Object { return &rbacv1.RoleList{} }).WithTransform(compactRole),
+		RoleBindings: informer.New(c, rbacv1.SchemeGroupVersion.WithResource("rolebindings"), managed,
+			func() *rbacv1.RoleBinding { return &rbacv1.RoleBinding{} },
+			func() runtime.Object { return &rbacv1.RoleBindingList{} }),
 		ClusterRoleBindings: informer.New(c, rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"), managed,
 			func() *rbacv1.ClusterRoleBinding { return &rbacv1.ClusterRoleBinding{} },
 			func() runtime.Object { return &rbacv1.ClusterRoleBindingList{} }),
@@ -147,9 +156,45 @@ func hashOnly(o kcp.Object, hash string) metav1.ObjectMeta {
 	}
 }
 
-// nameOnly drops the rules of ClusterRoles that are not the hub's.
-func nameOnly(r *rbacv1.ClusterRole) {
-	if r.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByHub {
-		r.Rules, r.AggregationRule, r.Labels = nil, nil, nil
+// compactNamespace drops everything but the identity of a tenant's Namespace.
+func compactNamespace(n *corev1.Namespace) {
+	if !tenancy.ManagedByHub(n) {
+		*n = corev1.Namespace{ObjectMeta: identityOnly(n)}
+	}
+}
+
+// compactClusterRole replaces the rules of a tenant's ClusterRole by an annotation. It
+// replaces the annotations of the tenant, too.
+func compactClusterRole(r *rbacv1.ClusterRole) {
+	if tenancy.ManagedByHub(r) {
+		return
+	}
+	compact := rbacv1.ClusterRole{ObjectMeta: rulesOnly(r, r.Rules)}
+	if r.AggregationRule != nil {
+		compact.AggregationRule = &rbacv1.AggregationRule{}
+	}
+	*r = compact
+}
+
+// compactRole is compactClusterRole for a Role. The hub has no Roles.
+func compactRole(r *rbacv1.Role) {
+	meta := rulesOnly(r, r.Rules)
+	*r = rbacv1.Role{ObjectMeta: meta}
+}
+
+// rulesOnly is the metadata of a tenant's role. Equal rules share their memory.
+func rulesOnly(o kcp.Object, rules []rbacv1.PolicyRule) metav1.ObjectMeta {
+	encoded := tenancy.EncodeRules(rules)
+	share(&encoded)
+	meta := identityOnly(o)
+	meta.Annotations[tenancy.RulesAnnotation] = encoded
+	return meta
+}
+
+func identityOnly(o kcp.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
+		DeletionTimestamp: o.GetDeletionTimestamp(),
+		Annotations:       map[string]string{logicalcluster.AnnotationKey: kcp.ClusterOf(o)},
 	}
 }

@@ -44,6 +44,9 @@ type Listers struct {
 	Namespaces          Lister[*corev1.Namespace]
 	ClusterRoles        Lister[*rbacv1.ClusterRole]
 	ClusterRoleBindings Lister[*rbacv1.ClusterRoleBinding]
+	// Roles and RoleBindings are found by "namespace/name".
+	Roles        Lister[*rbacv1.Role]
+	RoleBindings Lister[*rbacv1.RoleBinding]
 
 	// Policies and PolicyBindings have the hash of the spec only.
 	Policies       Lister[*admissionv1.ValidatingAdmissionPolicy]
@@ -56,6 +59,7 @@ func listersOf(in *Informers) Listers {
 		Workspaces: in.Workspaces, Initializing: in.Initializing, Inactive: in.Inactive,
 		OrgBindings: in.OrgBindings, Bindings: in.Bindings,
 		Namespaces: in.Namespaces, ClusterRoles: in.ClusterRoles, ClusterRoleBindings: in.ClusterRoleBindings,
+		Roles: in.Roles, RoleBindings: in.RoleBindings,
 		Policies: in.Policies, PolicyBindings: in.PolicyBindings,
 	}
 }

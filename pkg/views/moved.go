@@ -193,6 +193,15 @@ func clusterRoleBindingMoved(old, new *rbacv1.ClusterRoleBinding) Fields {
 		among(Spec, old.RoleRef != new.RoleRef || differ(old.Subjects, new.Subjects))
 }
 
+func roleMoved(old, new *rbacv1.Role) Fields {
+	return metadataMoved(old, new) | among(Spec, differ(old.Rules, new.Rules))
+}
+
+func roleBindingMoved(old, new *rbacv1.RoleBinding) Fields {
+	return metadataMoved(old, new) |
+		among(Spec, old.RoleRef != new.RoleRef || differ(old.Subjects, new.Subjects))
+}
+
 func policyMoved(old, new *admissionv1.ValidatingAdmissionPolicy) Fields {
 	return metadataMoved(old, new) | among(Spec, differ(old.Spec, new.Spec))
 }

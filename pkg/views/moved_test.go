@@ -106,7 +106,7 @@ func TestMoved_ofEveryKind(t *testing.T) {
 	testMoved(t, membershipMoved, &v1alpha1.Membership{}, moves[*v1alpha1.Membership]{
 		Role:   {func(m *v1alpha1.Membership) { m.Spec.Role = v1alpha1.RoleAdmin }},
 		Sudo:   {func(m *v1alpha1.Membership) { m.Spec.Sudo = true }},
-		Roles:  {func(m *v1alpha1.Membership) { m.Spec.Roles = []v1alpha1.NamedRef{{Name: "r"}} }},
+		Roles:  {func(m *v1alpha1.Membership) { m.Spec.Roles = []v1alpha1.RoleRef{{Name: "r"}} }},
 		Spec:   {func(m *v1alpha1.Membership) { m.Spec.WorkspaceRef = &v1alpha1.NamedRef{Name: wsUUID} }},
 		Status: {func(m *v1alpha1.Membership) { m.Status.AppliedRoles = []string{"r"} }},
 	})
@@ -162,6 +162,15 @@ func TestMoved_ofEveryKind(t *testing.T) {
 		Spec: {
 			func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "x" },
 			func(b *rbacv1.ClusterRoleBinding) { b.Subjects = []rbacv1.Subject{{Name: "x"}} },
+		},
+	})
+	testMoved(t, roleMoved, &rbacv1.Role{}, moves[*rbacv1.Role]{
+		Spec: {func(r *rbacv1.Role) { r.Rules = []rbacv1.PolicyRule{{Verbs: []string{"get"}}} }},
+	})
+	testMoved(t, roleBindingMoved, &rbacv1.RoleBinding{}, moves[*rbacv1.RoleBinding]{
+		Spec: {
+			func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "x" },
+			func(b *rbacv1.RoleBinding) { b.Subjects = []rbacv1.Subject{{Name: "x"}} },
 		},
 	})
 }

@@ -50,7 +50,7 @@ func TestTransform_keepsWhatReconcilersCompare(t *testing.T) {
 		WorkspaceDisplayName: "W", ClusterID: "c", Role: v1alpha1.RoleMember, Personal: true, SoftDeletedAt: &at,
 	})
 	inOrg := laden(w.membership(0, 0))
-	inWorkspace := laden(from(orgCluster(0), 3, tenancy.NewWorkspaceMembership("bob", workspaceUUID(0), v1alpha1.RoleMember, []v1alpha1.NamedRef{{Name: "editor"}}, true)))
+	inWorkspace := laden(from(orgCluster(0), 3, tenancy.NewWorkspaceMembership("bob", workspaceUUID(0), v1alpha1.RoleMember, []v1alpha1.RoleRef{{Name: "editor"}}, true)))
 	inWorkspace.Status.CommonStatus, inWorkspace.Status.AppliedRoles = ready(3, "UserFound"), []string{"editor"}
 	byHand := from(orgCluster(0), 4, tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin))
 	byHand.Name = "a-name-that-tells-nothing"

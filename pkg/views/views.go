@@ -3,6 +3,7 @@ package views
 import (
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
+	"slices"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -160,17 +161,34 @@ func (v *Views) Sudo(user, org, workspace string) bool {
 	return ok && v.memberships.sudo(user, Key{o.ClusterID, tenancy.MembershipName(user, workspace)})
 }
 
-// Roles returns spec.roles of the User's Membership in a Workspace of the Org.
-func (v *Views) Roles(user, org, workspace string) []v1alpha1.NamedRef {
+// Roles returns those of spec.roles of the User's Membership in a Workspace of the Org that
+// have a binding. A role that a Membership only names gives no right.
+func (v *Views) Roles(user, org, workspace string) []v1alpha1.RoleRef {
 	o, ok := v.topology.org(org)
 	if !ok {
 		return nil
 	}
 	m, ok := v.Membership(o.ClusterID, tenancy.MembershipName(user, workspace))
-	if !ok || !m.DeletionTimestamp.IsZero() {
+	if !ok || !m.DeletionTimestamp.IsZero() || len(m.Spec.Roles) == 0 {
 		return nil
 	}
-	return m.Spec.Roles
+	ws, ok := v.Workspace(org, workspace)
+	if !ok {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(m.Spec.Roles), func(r v1alpha1.RoleRef) bool { return !v.HasExtraBinding(ws.ClusterID, user, r) })
+}
+
+// HasExtraBinding tells whether a logical cluster has the binding of a User to a role of
+// spec.roles.
+func (v *Views) HasExtraBinding(cluster, user string, r v1alpha1.RoleRef) bool {
+	name := tenancy.NamespacedName(r.Namespace, tenancy.ExtraBindingName(r.Name, user))
+	if r.Namespace == "" {
+		_, ok := v.listers.ClusterRoleBindings.Get(cluster, name)
+		return ok
+	}
+	_, ok := v.listers.RoleBindings.Get(cluster, name)
+	return ok
 }
 
 // Ready tells whether the views have all objects that existed when they started.

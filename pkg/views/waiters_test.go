@@ -43,6 +43,8 @@ func TestAwait_isWokenByWhatItNames(t *testing.T) {
 	role := at("ws1", &rbacv1.ClusterRole{})
 	binding := at("ws1", &rbacv1.ClusterRoleBinding{})
 	binding.Labels = map[string]string{v1alpha1.UserLabel: "bob"}
+	namespaced := at("ws1", &rbacv1.RoleBinding{})
+	namespaced.Labels = binding.Labels
 	for name, c := range map[string]struct {
 		change func(*Views)
 		wakes  []string
@@ -55,6 +57,8 @@ func TestAwait_isWokenByWhatItNames(t *testing.T) {
 		"Membership, Org":         {func(v *Views) { v.kinds.memberships.handler(&v.waiters)(nil, inOrg) }, []string{"bob", "org"}},
 		"Membership, Workspace":   {func(v *Views) { v.kinds.memberships.handler(&v.waiters)(nil, inWorkspace) }, []string{"bob", "org", "workspace"}},
 		"ClusterRole":             {func(v *Views) { v.kinds.clusterRoles.handler(&v.waiters)(nil, role) }, []string{"org", "workspace"}},
+		"Role":                    {func(v *Views) { v.kinds.roles.handler(&v.waiters)(nil, at("ws1", &rbacv1.Role{})) }, []string{"org", "workspace"}},
+		"RoleBinding":             {func(v *Views) { v.kinds.roleBindings.handler(&v.waiters)(nil, namespaced) }, []string{"bob", "org", "workspace"}},
 		"ClusterRoleBinding":      {func(v *Views) { v.kinds.clusterRoleBindings.handler(&v.waiters)(nil, binding) }, []string{"bob", "org", "workspace"}},
 		"User of another cluster": {func(v *Views) { v.kinds.users.handler(&v.waiters)(nil, user("tenant", "bob", "1", 1)) }, nil},
 		"another Org's Workspace": {func(v *Views) { v.workspaceHandler()(nil, workspace("org2", orgUUID, "ws2")) }, nil},

@@ -89,7 +89,7 @@ const (
 	ConditionMembersChanged = "MembersChanged"
 	// ConditionUserFound, of Memberships, is True if the User exists.
 	ConditionUserFound = "UserFound"
-	// ConditionRolesApplied, of Memberships, is True if every ClusterRole in spec.roles is
+	// ConditionRolesApplied, of Memberships, is True if every role in spec.roles is
 	// bound. The message names those that are not and says why.
 	ConditionRolesApplied = "RolesApplied"
 	// ConditionAccessReady, of child Workspaces, is True if the bindings in the Workspace

@@ -50,14 +50,19 @@ type MembershipSpec struct {
 	// role is the role of the User: admin or member. An admin of an Organization is an
 	// admin of all its Workspaces.
 	Role Role `json:"role"`
-	// roles are additional ClusterRoles of the Workspace to bind to the User. At most 32;
-	// for scope workspace only. Names that begin with "kedge:" or "system:", and
-	// cluster-admin, are never bound.
+	// roles are additional ClusterRoles and Roles of the Workspace to bind to the User. At
+	// most 32; for scope workspace only. The hub binds a role only if the ClusterRole
+	// kedge:workspace:admin of the Workspace covers all its rules, or if it is a ClusterRole
+	// that the operator lists with --bindable-cluster-role. The hub removes the binding when
+	// this does not hold any more. The condition RolesApplied names the roles that are not
+	// bound and says why. Names that begin with "kedge:" or "system:", and cluster-admin, are
+	// never bound.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
+	// +listMapKey=namespace
 	// +kubebuilder:validation:MaxItems=32
-	Roles []NamedRef `json:"roles,omitempty"`
+	Roles []RoleRef `json:"roles,omitempty"`
 	// sudo allows the User to impersonate the group "kedge:workspace:{workspace}:sudo",
 	// which has the rights of a Workspace admin, with kubectl --as and --as-group. For
 	// scope workspace only. Defaults to false.
@@ -65,10 +70,27 @@ type MembershipSpec struct {
 	Sudo bool `json:"sudo,omitempty"`
 }
 
+// RoleRef refers to a ClusterRole or a Role of a Workspace.
+type RoleRef struct {
+	// name is the metadata.name of the role.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// namespace is the namespace in which the role is bound, by a RoleBinding. There, a Role
+	// of that name comes before a ClusterRole of that name. Defaults to empty: the ClusterRole
+	// is bound in the whole Workspace.
+	// +optional
+	// +kubebuilder:default=""
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
+	Namespace string `json:"namespace,omitempty"`
+}
+
 // MembershipStatus is the observed state of a Membership.
 type MembershipStatus struct {
 	CommonStatus `json:",inline"`
-	// appliedRoles are the names in spec.roles that are bound at present. Set by the hub.
+	// appliedRoles are the roles in spec.roles that are bound at present: "name" for a role
+	// of the whole Workspace, "namespace/name" for a role in a namespace. Set by the hub.
 	// +optional
 	// +listType=set
 	AppliedRoles []string `json:"appliedRoles,omitempty"`

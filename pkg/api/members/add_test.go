@@ -18,11 +18,12 @@ const addFrank = `{"userRef": {"name": "frank"}, "role": "member"}`
 func TestAddingMakesAMembershipAndIsReadAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ place, body, write, want string }{
-		"in the Org":              {inOrg, addFrank, "create frank", `"role": "member", "scope": "org"`},
-		"as its admin":            {inOrg, `{"userRef": {"name": "frank"}, "role": "admin"}`, "create frank", `"role": "admin", "scope": "org"`},
-		"in a Workspace":          {inDev, addFrank, "create " + apitest.Dev + ".frank", `"role": "member", "scope": "workspace"`},
-		"with roles and sudo":     {inDev, `{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "view"}], "sudo": true}`, "create " + apitest.Dev + ".frank", `"role": "member", "scope": "workspace", "roles": [{"name": "view"}], "sudo": true`},
-		"without, said expressly": {inDev, `{"userRef": {"name": "frank"}, "role": "admin", "roles": [], "sudo": false}`, "create " + apitest.Dev + ".frank", `"role": "admin", "scope": "workspace"`},
+		"in the Org":                {inOrg, addFrank, "create frank", `"role": "member", "scope": "org"`},
+		"as its admin":              {inOrg, `{"userRef": {"name": "frank"}, "role": "admin"}`, "create frank", `"role": "admin", "scope": "org"`},
+		"in a Workspace":            {inDev, addFrank, "create " + apitest.Dev + ".frank", `"role": "member", "scope": "workspace"`},
+		"with roles and sudo":       {inDev, `{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "view"}], "sudo": true}`, "create " + apitest.Dev + ".frank", `"role": "member", "scope": "workspace", "roles": [{"name": "view"}], "sudo": true`},
+		"with a role in namespaces": {inDev, `{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "view"}, {"name": "view", "namespace": "a"}, {"name": "view", "namespace": "b"}]}`, "create " + apitest.Dev + ".frank", `"role": "member", "scope": "workspace", "roles": [{"name": "view"}, {"name": "view", "namespace": "a"}, {"name": "view", "namespace": "b"}]`},
+		"without, said expressly":   {inDev, `{"userRef": {"name": "frank"}, "role": "admin", "roles": [], "sudo": false}`, "create " + apitest.Dev + ".frank", `"role": "admin", "scope": "workspace"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,6 +51,7 @@ func TestAddingWhoIsThereAlreadyIsIdempotentAndChangesNothing(t *testing.T) {
 		"with a lesser role":                 {inOrg, `{"userRef": {"name": "alice"}, "role": "member"}`, http.StatusConflict, "as admin"},
 		"with the same role in a Workspace":  {inDev, `{"userRef": {"name": "walter"}, "role": "member", "sudo": true, "roles": [{"name": "b"}, {"name": "a"}]}`, http.StatusOK, ""},
 		"with another role in a Workspace":   {inDev, `{"userRef": {"name": "walter"}, "role": "admin", "sudo": true, "roles": [{"name": "b"}, {"name": "a"}]}`, http.StatusConflict, "as member"},
+		"with a role in a namespace only":    {inDev, `{"userRef": {"name": "walter"}, "role": "member", "sudo": true, "roles": [{"name": "b"}, {"name": "a", "namespace": "a"}]}`, http.StatusConflict, "PATCH"},
 		"with other roles in a Workspace":    {inDev, `{"userRef": {"name": "walter"}, "role": "member", "sudo": true, "roles": [{"name": "a"}]}`, http.StatusConflict, "PATCH"},
 		"without the sudo that they have":    {inDev, `{"userRef": {"name": "walter"}, "role": "member", "roles": [{"name": "a"}, {"name": "b"}]}`, http.StatusConflict, "PATCH"},
 		"being a member of the Org is apart": {inDev, `{"userRef": {"name": "bob"}, "role": "member"}`, http.StatusCreated, ""},
@@ -128,15 +130,19 @@ func TestAddingRefusesBadBodiesAndNamesTheField(t *testing.T) {
 		`{"userRef": {"name": "frank"}, "role": "member", "sudo": true}`: "sudo",
 		`{"userRef": {"name": "frank"}, "role": "member", "roles": []}`:  "roles",
 	}, inDev: {
-		`{"userRef": {"name": "frank"}, "role": "member", "sudo": "yes"}`:                                                      "sudo",
-		`{"userRef": {"name": "frank"}, "role": "member", "roles": {"name": "view"}}`:                                          "roles",
-		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{}]}`:                                                      "roles.name",
-		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "cluster-admin"}]}`:                               "roles.name",
-		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "kedge:workspace:admin"}]}`:                       "roles.name",
-		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "system:masters"}]}`:                              "roles.name",
-		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "../x"}]}`:                                        "roles.name",
-		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "view"}, {"name": "view"}]}`:                      "roles.name",
-		`{"userRef": {"name": "frank"}, "role": "member", "roles": [` + strings.Repeat(`{"name":"r"},`, 32) + `{"name":"r"}]}`: "roles",
+		`{"userRef": {"name": "frank"}, "role": "member", "sudo": "yes"}`:                                                               "sudo",
+		`{"userRef": {"name": "frank"}, "role": "member", "roles": {"name": "view"}}`:                                                   "roles",
+		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{}]}`:                                                               "roles.name",
+		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "cluster-admin"}]}`:                                        "roles.name",
+		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "kedge:workspace:admin"}]}`:                                "roles.name",
+		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "system:masters"}]}`:                                       "roles.name",
+		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "view", "namespace": "../x"}]}`:                            "roles.namespace",
+		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "view", "namespace": "a/b"}]}`:                             "roles.namespace",
+		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "system:x", "namespace": "a"}]}`:                           "roles.name",
+		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "r", "namespace": "a"}, {"name": "r", "namespace": "a"}]}`: "roles.name",
+		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "../x"}]}`:                                                 "roles.name",
+		`{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "view"}, {"name": "view"}]}`:                               "roles.name",
+		`{"userRef": {"name": "frank"}, "role": "member", "roles": [` + strings.Repeat(`{"name":"r"},`, 32) + `{"name":"r"}]}`:          "roles",
 	}}
 	for place, more := range bodies {
 		f := newFixture(t)

@@ -45,7 +45,7 @@ func withRights(user string, role v1alpha1.Role, sudo bool, roles ...string) *v1
 	m := apitest.Membership(user, apitest.Dev, role)
 	m.Spec.Sudo = sudo
 	for _, name := range roles {
-		m.Spec.Roles = append(m.Spec.Roles, v1alpha1.NamedRef{Name: name})
+		m.Spec.Roles = append(m.Spec.Roles, v1alpha1.RoleRef{Name: name})
 	}
 	return m
 }

@@ -88,7 +88,7 @@ type view struct {
 	DisplayName string                 `json:"displayName"`
 	Role        v1alpha1.Role          `json:"role"`
 	Scope       v1alpha1.Scope         `json:"scope"`
-	Roles       []v1alpha1.NamedRef    `json:"roles,omitempty"`
+	Roles       []v1alpha1.RoleRef     `json:"roles,omitempty"`
 	Sudo        bool                   `json:"sudo,omitempty"`
 	Since       metav1.Time            `json:"since"`
 	Phase       v1alpha1.Phase         `json:"phase"`

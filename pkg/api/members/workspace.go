@@ -15,10 +15,10 @@ import (
 )
 
 type addToWorkspace struct {
-	UserRef v1alpha1.NamedRef   `json:"userRef"`
-	Role    v1alpha1.Role       `json:"role"`
-	Roles   []v1alpha1.NamedRef `json:"roles"`
-	Sudo    bool                `json:"sudo"`
+	UserRef v1alpha1.NamedRef  `json:"userRef"`
+	Role    v1alpha1.Role      `json:"role"`
+	Roles   []v1alpha1.RoleRef `json:"roles"`
+	Sudo    bool               `json:"sudo"`
 }
 
 // addToWorkspace takes people who need not be members of the Org.
@@ -79,7 +79,7 @@ func (h *Handler) changeInWorkspace(w http.ResponseWriter, r *http.Request) erro
 	// A lower role takes sudo and further roles along. An unknown one counts as higher.
 	if m, ok := h.member(scope, user); given && (!ok || tenancy.Lowers(m.Spec.Role, role)) {
 		if in.Roles == nil {
-			spec["roles"] = []v1alpha1.NamedRef{}
+			spec["roles"] = []v1alpha1.RoleRef{}
 		}
 		if in.Sudo == nil {
 			spec["sudo"] = false
@@ -90,10 +90,10 @@ func (h *Handler) changeInWorkspace(w http.ResponseWriter, r *http.Request) erro
 
 // rolesIn reads the whole list, which replaces the one before; none where the patch
 // takes it away.
-func rolesIn(raw json.RawMessage) ([]v1alpha1.NamedRef, error) {
+func rolesIn(raw json.RawMessage) ([]v1alpha1.RoleRef, error) {
 	in := struct {
-		Roles []v1alpha1.NamedRef `json:"roles"`
-	}{Roles: []v1alpha1.NamedRef{}}
+		Roles []v1alpha1.RoleRef `json:"roles"`
+	}{Roles: []v1alpha1.RoleRef{}}
 	if mergepatch.IsNull(raw) {
 		return in.Roles, nil
 	}

@@ -57,11 +57,13 @@ func NewReconciler(d reconciler.Deps) *Reconciler {
 			return org, ws, ok && (!org.Deleted() && !ws.Deleted() ||
 				tenancy.DeactivationForbidden(org.Status.Conditions) || tenancy.DeactivationForbidden(ws.Status.Conditions))
 		},
-		Memberships:  d.Views.MembershipsOver,
-		Membership:   d.Views.Membership,
-		User:         d.Views.ByName,
-		Bindings:     listers.ClusterRoleBindings.InCluster,
-		ClusterRoles: listers.ClusterRoles.InCluster,
+		Memberships:        d.Views.MembershipsOver,
+		Membership:         d.Views.Membership,
+		User:               d.Views.ByName,
+		Bindings:           listers.ClusterRoleBindings.InCluster,
+		NamespacedBindings: listers.RoleBindings.InCluster,
+		Roles:              d.Roles,
+		ClusterRoles:       listers.ClusterRoles.InCluster,
 	}, Writes{
 		WriteRole: func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error {
 			return objects.Replace(ctx, d.Clients.ClusterRoles(cluster), r)
@@ -74,6 +76,12 @@ func NewReconciler(d reconciler.Deps) *Reconciler {
 		},
 		RemoveBinding: func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error {
 			return objects.Delete(ctx, d.Clients.ClusterRoleBindings(cluster), b)
+		},
+		WriteNamespacedBinding: func(ctx context.Context, cluster string, b *rbacv1.RoleBinding) error {
+			return objects.Replace(ctx, d.Clients.RoleBindings(cluster, b.Namespace), b)
+		},
+		RemoveNamespacedBinding: func(ctx context.Context, cluster string, b *rbacv1.RoleBinding) error {
+			return objects.Delete(ctx, d.Clients.RoleBindings(cluster, b.Namespace), b)
 		},
 	})
 }

@@ -26,6 +26,10 @@ type rights struct {
 	deleted     map[string]bool
 	bindings    map[string]*rbacv1.ClusterRoleBinding
 	roles       map[string]*rbacv1.ClusterRole
+	namespaced  map[string]*rbacv1.RoleBinding
+	inNamespace map[string]*rbacv1.Role
+	namespaces  map[string]bool
+	bindable    []string
 	fails       string
 	did         []string
 }
@@ -34,6 +38,7 @@ func newRights(memberships ...*v1alpha1.Membership) *rights {
 	return &rights{
 		memberships: memberships, deleted: map[string]bool{},
 		bindings: map[string]*rbacv1.ClusterRoleBinding{}, roles: map[string]*rbacv1.ClusterRole{},
+		namespaced: map[string]*rbacv1.RoleBinding{}, inNamespace: map[string]*rbacv1.Role{}, namespaces: map[string]bool{},
 	}
 }
 
@@ -76,7 +81,19 @@ func (r *rights) reconciler() *access.Reconciler {
 			defer r.mu.Unlock()
 			return slices.Collect(maps.Values(r.roles))
 		},
+		NamespacedBindings: func(string) []*rbacv1.RoleBinding {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return slices.Collect(maps.Values(r.namespaced))
+		},
+		Roles: r.source,
 	}, access.Writes{
+		WriteNamespacedBinding: func(_ context.Context, _ string, o *rbacv1.RoleBinding) error {
+			return r.write("write "+o.Namespace+"/"+o.Name, func() { r.namespaced[o.Namespace+"/"+o.Name] = o })
+		},
+		RemoveNamespacedBinding: func(_ context.Context, _ string, o *rbacv1.RoleBinding) error {
+			return r.write("remove "+o.Namespace+"/"+o.Name, func() { delete(r.namespaced, o.Namespace+"/"+o.Name) })
+		},
 		WriteRole: func(_ context.Context, _ string, o *rbacv1.ClusterRole) error {
 			return r.write("write role "+o.Name, func() { r.roles[o.Name] = o })
 		},
@@ -108,17 +125,38 @@ func (r *rights) reconcile(t *testing.T) {
 
 func (r *rights) names() []string { return slices.Sorted(maps.Keys(r.bindings)) }
 
-func further(names ...string) []v1alpha1.NamedRef {
-	var refs []v1alpha1.NamedRef
+// source has the roles, and the admin role that the hub keeps in every Workspace.
+func (r *rights) source(string) tenancy.RoleSource {
+	return tenancy.RoleSource{
+		ClusterRole: func(name string) (*rbacv1.ClusterRole, bool) {
+			if name == tenancy.ClusterRoleAdmin {
+				return tenancy.ClusterRoles(nil)[0], true
+			}
+			o, ok := r.roles[name]
+			return o, ok
+		},
+		Role: func(namespace, name string) (*rbacv1.Role, bool) {
+			o, ok := r.inNamespace[namespace+"/"+name]
+			return o, ok
+		},
+		Namespace: func(name string) (metav1.Object, bool) { return &metav1.ObjectMeta{Name: name}, r.namespaces[name] },
+		Bindable:  r.bindable,
+	}
+}
+
+func further(names ...string) []v1alpha1.RoleRef {
+	var refs []v1alpha1.RoleRef
 	for _, name := range names {
-		refs = append(refs, v1alpha1.NamedRef{Name: name})
+		refs = append(refs, v1alpha1.RoleRef{Name: name})
 	}
 	return refs
 }
 
-func tenants(name string) *rbacv1.ClusterRole {
+// tenants returns a tenant's ClusterRole as it is in the cache.
+func tenants(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	r := &rbacv1.ClusterRole{}
 	r.Name = name
+	r.Annotations = map[string]string{tenancy.RulesAnnotation: tenancy.EncodeRules(rules)}
 	return r
 }
 

@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -24,6 +23,10 @@ type Cache struct {
 	User        func(name string) (*v1alpha1.User, bool)
 	// Bindings returns the hub's ClusterRoleBindings in a logical cluster.
 	Bindings func(cluster string) []*rbacv1.ClusterRoleBinding
+	// NamespacedBindings returns the hub's RoleBindings in a logical cluster.
+	NamespacedBindings func(cluster string) []*rbacv1.RoleBinding
+	// Roles returns the roles of a logical cluster that Memberships may name.
+	Roles func(cluster string) tenancy.RoleSource
 	// ClusterRoles returns all ClusterRoles in a logical cluster, also those of tenants.
 	ClusterRoles func(cluster string) []*rbacv1.ClusterRole
 }
@@ -34,6 +37,9 @@ type Writes struct {
 	RemoveRole    func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error
 	WriteBinding  func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
 	RemoveBinding func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
+
+	WriteNamespacedBinding  func(ctx context.Context, cluster string, b *rbacv1.RoleBinding) error
+	RemoveNamespacedBinding func(ctx context.Context, cluster string, b *rbacv1.RoleBinding) error
 }
 
 // Reconciler keeps the bindings in child Workspaces.
@@ -55,9 +61,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, key controller.Key) (control
 	changes.SetLimit(16)
 	// Rights that ended are removed first.
 	each(within, changes, cluster, c.RemoveBindings, r.writes.RemoveBinding)
+	each(within, changes, cluster, c.RemoveNamespacedBindings, r.writes.RemoveNamespacedBinding)
 	each(within, changes, cluster, c.RemoveRoles, r.writes.RemoveRole)
 	each(within, changes, cluster, c.WriteRoles, r.writes.WriteRole)
 	each(within, changes, cluster, c.WriteBindings, r.writes.WriteBinding)
+	each(within, changes, cluster, c.WriteNamespacedBindings, r.writes.WriteNamespacedBinding)
 	return controller.Result{}, changes.Wait()
 }
 
@@ -101,9 +109,6 @@ func (r *Reconciler) changes(key controller.Key, only string) (cluster string, c
 		}
 	}
 	grants := tenancy.Grants(org, ws.UUID, memberships, r.cache.User)
-	access := tenancy.AccessOf(ws.UUID, grants, func(name string) bool {
-		// kcp authorizes by its replica of a binding that is being deleted.
-		return slices.ContainsFunc(roles, func(r *rbacv1.ClusterRole) bool { return r.Name == name && r.DeletionTimestamp.IsZero() })
-	})
-	return ws.ClusterID, access.Changes(roles, r.cache.Bindings(ws.ClusterID))
+	access := tenancy.AccessOf(ws.UUID, grants, r.cache.Roles(ws.ClusterID).Resolve)
+	return ws.ClusterID, access.Changes(roles, r.cache.Bindings(ws.ClusterID), r.cache.NamespacedBindings(ws.ClusterID))
 }

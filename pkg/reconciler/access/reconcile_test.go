@@ -76,6 +76,9 @@ func TestO15_BindingsFollowTheMemberships(t *testing.T) {
 		},
 		Bindings:     in.list,
 		ClusterRoles: func(string) []*rbacv1.ClusterRole { return nil },
+
+		NamespacedBindings: func(string) []*rbacv1.RoleBinding { return nil },
+		Roles:              func(string) tenancy.RoleSource { return tenancy.RoleSource{} },
 	}, access.Writes{WriteBinding: in.write, RemoveBinding: in.remove})
 	reconcile := func() []string {
 		_, err := r.Reconcile(t.Context(), controller.Key{Cluster: "org", Name: "w"})

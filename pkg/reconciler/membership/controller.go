@@ -1,6 +1,7 @@
 package membership
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -24,27 +25,50 @@ func NewController(d reconciler.Deps) *controller.Controller {
 	d.OnUserMoved(func(name string) { enqueue(d.Views.MembershipsOf(name)...) })
 	d.OnOrgMoved(func(org tenancy.Org) { enqueue(d.Views.MembershipsIn(org.ClusterID)...) })
 	d.OnWorkspaceMoved(func(ws controller.Key) { enqueue(d.Views.MembershipsAt(ws.Cluster, ws.Name)...) })
-	// The status shows which of spec.roles exist and are bound.
-	d.Views.OnClusterRole(func(r views.Change[*rbacv1.ClusterRole]) {
-		if ws, ok := d.Views.WorkspaceKeyOf(r.Cluster()); ok && !tenancy.ReservedRole(r.Object().Name) {
-			for _, m := range d.Views.MembershipsAt(ws.Cluster, ws.Name) {
-				if len(m.Spec.Roles) > 0 {
-					enqueue(m)
-				}
-			}
-		}
-	})
-	d.Views.OnClusterRoleBinding(func(b views.Change[*rbacv1.ClusterRoleBinding]) {
-		ws, ok := d.Views.WorkspaceKeyOf(b.Cluster())
+	// The status shows which of spec.roles are bound, and the rules of the admin role
+	// decide which can be.
+	withRoles := func(cluster string) {
+		ws, ok := d.Views.WorkspaceKeyOf(cluster)
 		if !ok {
 			return
 		}
-		for _, of := range []*rbacv1.ClusterRoleBinding{b.Old, b.New} {
-			if of == nil || of.Labels[v1alpha1.UserLabel] == "" {
-				continue
-			}
-			if m, ok := d.Views.Membership(ws.Cluster, tenancy.MembershipName(of.Labels[v1alpha1.UserLabel], ws.Name)); ok && len(m.Spec.Roles) > 0 {
+		for _, m := range d.Views.MembershipsAt(ws.Cluster, ws.Name) {
+			if len(m.Spec.Roles) > 0 {
 				enqueue(m)
+			}
+		}
+	}
+	d.Views.OnClusterRole(func(r views.Change[*rbacv1.ClusterRole]) {
+		if name := r.Object().Name; name == tenancy.ClusterRoleAdmin || !tenancy.ReservedRole(name) {
+			withRoles(r.Cluster())
+		}
+	})
+	d.Views.OnRole(func(r views.Change[*rbacv1.Role]) { withRoles(r.Cluster()) })
+	d.Views.OnNamespace(func(n views.Change[*corev1.Namespace]) {
+		if n.Any(views.Added | views.Removed | views.Terminating) {
+			withRoles(n.Cluster())
+		}
+	})
+	of := func(cluster, user string) {
+		ws, ok := d.Views.WorkspaceKeyOf(cluster)
+		if !ok || user == "" {
+			return
+		}
+		if m, ok := d.Views.Membership(ws.Cluster, tenancy.MembershipName(user, ws.Name)); ok && len(m.Spec.Roles) > 0 {
+			enqueue(m)
+		}
+	}
+	d.Views.OnClusterRoleBinding(func(b views.Change[*rbacv1.ClusterRoleBinding]) {
+		for _, o := range []*rbacv1.ClusterRoleBinding{b.Old, b.New} {
+			if o != nil {
+				of(b.Cluster(), o.Labels[v1alpha1.UserLabel])
+			}
+		}
+	})
+	d.Views.OnRoleBinding(func(b views.Change[*rbacv1.RoleBinding]) {
+		for _, o := range []*rbacv1.RoleBinding{b.Old, b.New} {
+			if o != nil {
+				of(b.Cluster(), o.Labels[v1alpha1.UserLabel])
 			}
 		}
 	})
@@ -70,14 +94,11 @@ func configOf(d reconciler.Deps) Config {
 			ws, _ := d.Views.Workspace(org.UUID(), workspace)
 			return ws.ClusterID
 		},
-		HasRole: func(cluster, name string) bool {
-			_, ok := listers.ClusterRoles.Get(cluster, name)
-			return ok
+		RoleProblem: func(cluster string, r v1alpha1.RoleRef) tenancy.RoleProblem {
+			_, problem := d.Roles(cluster).Resolve(r)
+			return problem
 		},
-		HasBinding: func(cluster, name string) bool {
-			_, ok := listers.ClusterRoleBindings.Get(cluster, name)
-			return ok
-		},
-		Patch: objects.Commit(d.Clients.Memberships),
+		HasBinding: d.Views.HasExtraBinding,
+		Patch:      objects.Commit(d.Clients.Memberships),
 	}
 }

@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,9 +23,10 @@ type Config struct {
 	// Cluster is the logical cluster of a Workspace of the Org whose own workspace is
 	// in orgCluster; empty until kcp has placed it.
 	Cluster func(orgCluster, workspace string) string
-	// HasRole and HasBinding tell what there is in a logical cluster.
-	HasRole    func(cluster, clusterRole string) bool
-	HasBinding func(cluster, binding string) bool
+	// RoleProblem says why a role is not to be bound in a logical cluster. HasBinding tells
+	// whether the User has a binding to it.
+	RoleProblem func(cluster string, r v1alpha1.RoleRef) tenancy.RoleProblem
+	HasBinding  func(cluster, user string, r v1alpha1.RoleRef) bool
 
 	Patch func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
 }
@@ -57,7 +59,7 @@ func (s *user) Reconcile(_ context.Context, m *v1alpha1.Membership) (controller.
 	return controller.Result{}, nil
 }
 
-// roles shows which of the further ClusterRoles are bound.
+// roles reports which roles of spec.roles are bound.
 type roles struct{ config Config }
 
 func (*roles) Condition() string { return v1alpha1.ConditionRolesApplied }
@@ -71,32 +73,23 @@ func (s *roles) Reconcile(_ context.Context, m *v1alpha1.Membership) (controller
 	if cluster == "" {
 		return controller.Result{Message: "the workspace is still being made"}, nil
 	}
-	var refused, missing, pending []string
+	const pending tenancy.RoleProblem = "being bound"
+	problems := map[tenancy.RoleProblem][]string{}
 	for _, r := range m.Spec.Roles {
-		switch {
-		case tenancy.ReservedRole(r.Name):
-			refused = append(refused, r.Name)
-		case !s.config.HasRole(cluster, r.Name):
-			missing = append(missing, r.Name)
-		case !s.config.HasBinding(cluster, tenancy.ExtraBindingName(r.Name, m.Spec.UserRef.Name)):
-			pending = append(pending, r.Name)
+		name := tenancy.RoleName(r)
+		switch problem := s.config.RoleProblem(cluster, r); {
+		case problem != "":
+			problems[problem] = append(problems[problem], name)
+		case !s.config.HasBinding(cluster, m.Spec.UserRef.Name, r):
+			problems[pending] = append(problems[pending], name)
 		default:
-			m.Status.AppliedRoles = append(m.Status.AppliedRoles, r.Name)
+			m.Status.AppliedRoles = append(m.Status.AppliedRoles, name)
 		}
 	}
 	slices.Sort(m.Status.AppliedRoles)
 	var says []string
-	for _, problem := range []struct {
-		what  string
-		roles []string
-	}{
-		{"not in the workspace, and bound once there: ClusterRole", missing},
-		{"reserved, and never bound: ClusterRole", refused},
-		{"being bound: ClusterRole", pending},
-	} {
-		if len(problem.roles) > 0 {
-			says = append(says, problem.what+" "+strings.Join(problem.roles, ", "))
-		}
+	for _, problem := range slices.Sorted(maps.Keys(problems)) {
+		says = append(says, string(problem)+": "+strings.Join(problems[problem], ", "))
 	}
 	return controller.Result{Message: strings.Join(says, "; ")}, nil
 }

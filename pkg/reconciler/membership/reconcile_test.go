@@ -22,16 +22,16 @@ type world struct {
 	held     *v1alpha1.Membership
 	person   bool
 	cluster  string
-	roles    map[string]bool
+	problems map[string]tenancy.RoleProblem
 	bindings map[string]bool
 	patches  int
 }
 
 func newWorld(roles ...string) *world {
-	w := &world{person: true, cluster: "c", roles: map[string]bool{}, bindings: map[string]bool{}}
-	var refs []v1alpha1.NamedRef
+	w := &world{person: true, cluster: "c", problems: map[string]tenancy.RoleProblem{}, bindings: map[string]bool{}}
+	var refs []v1alpha1.RoleRef
 	for _, name := range roles {
-		refs = append(refs, v1alpha1.NamedRef{Name: name})
+		refs = append(refs, v1alpha1.RoleRef{Name: name})
 	}
 	w.held = tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, refs, false)
 	w.held.UID, w.held.ResourceVersion, w.held.Generation = "uid", "1", 3
@@ -53,8 +53,16 @@ func (w *world) reconcile(t *testing.T) {
 			require.Equal(t, "w", workspace)
 			return w.cluster
 		},
-		HasRole:    func(cluster, name string) bool { return cluster == "c" && w.roles[name] },
-		HasBinding: func(cluster, name string) bool { return cluster == "c" && w.bindings[name] },
+		RoleProblem: func(cluster string, r v1alpha1.RoleRef) tenancy.RoleProblem {
+			require.Equal(t, "c", cluster)
+			if problem, ok := w.problems[tenancy.RoleName(r)]; ok {
+				return problem
+			}
+			return tenancy.RoleMissing
+		},
+		HasBinding: func(cluster, user string, r v1alpha1.RoleRef) bool {
+			return cluster == "c" && user == "bob" && w.bindings[tenancy.RoleName(r)]
+		},
 		Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
 			require.Equal(t, "status", subresource, "it writes nothing else")
 			w.patches++
@@ -106,23 +114,25 @@ func TestFurtherRolesAreShownAsTheyAreBound(t *testing.T) {
 	require.Contains(t, w.condition(t, v1alpha1.ConditionRolesApplied).Message, "still being made")
 	w.cluster = "c"
 
-	// Reserved roles never count as bound, even if roles and bindings of these names
-	// exist.
-	w.roles = map[string]bool{"view": true, "audit": true, "kedge:workspace:admin": true, "cluster-admin": true}
-	w.bindings = map[string]bool{
-		tenancy.ExtraBindingName("view", "bob"): true, tenancy.ExtraBindingName("audit", "carol"): true,
-		tenancy.ExtraBindingName("cluster-admin", "bob"): true,
+	// Reserved roles never count as bound, even if bindings of these names exist.
+	w.held.Spec.Roles = append(w.held.Spec.Roles, v1alpha1.RoleRef{Name: "editor", Namespace: "dev"}, v1alpha1.RoleRef{Name: "above", Namespace: "dev"})
+	w.problems = map[string]tenancy.RoleProblem{
+		"view": "", "audit": "", "dev/editor": "", "dev/above": tenancy.RoleNotCovered,
+		"kedge:workspace:admin": tenancy.RoleReserved, "cluster-admin": tenancy.RoleReserved,
 	}
+	// A binding that the hub is about to remove does not count as applied.
+	w.bindings = map[string]bool{"view": true, "cluster-admin": true, "dev/editor": true, "dev/above": true}
 	w.reconcile(t)
-	require.Equal(t, []string{"view"}, w.held.Status.AppliedRoles)
+	require.Equal(t, []string{"dev/editor", "view"}, w.held.Status.AppliedRoles)
 	require.Equal(t, v1alpha1.PhaseProgressing, w.held.Status.Phase)
 	says := w.condition(t, v1alpha1.ConditionRolesApplied).Message
-	require.Contains(t, says, "not in the workspace, and bound once there: ClusterRole later")
-	require.Contains(t, says, "reserved, and never bound: ClusterRole kedge:workspace:admin, cluster-admin")
-	require.Contains(t, says, "being bound: ClusterRole audit")
+	require.Contains(t, says, "not in the workspace, and bound once there: later")
+	require.Contains(t, says, "reserved, and never bound: kedge:workspace:admin, cluster-admin")
+	require.Contains(t, says, "with rights that kedge:workspace:admin does not have, and not bound: dev/above")
+	require.Contains(t, says, "being bound: audit")
 
 	w.held.Spec.Roles = w.held.Spec.Roles[:2]
-	w.bindings[tenancy.ExtraBindingName("audit", "bob")] = true
+	w.bindings["audit"] = true
 	w.reconcile(t)
 	require.Equal(t, []string{"audit", "view"}, w.held.Status.AppliedRoles, "in a stable order")
 	require.Equal(t, v1alpha1.PhaseReady, w.held.Status.Phase)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/faroshq/kedge-hub/pkg/server"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
@@ -15,7 +16,8 @@ import (
 func TestRevocation_ofAnExtraRoleCutsItsStreams(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
-	hubs := framework.StartHubs(t, kcp, root, 2)
+	// The admin role does not cover auditor, so that nothing else gives what it permits.
+	hubs := framework.StartHubs(t, kcp, root, 2, func(o *server.Options) { o.BindableClusterRoles = []string{"auditor"} })
 	org := hubs[0].CreateOrg(t, "alice", "ACME")
 	made := hubs[0].CreateWorkspace(t, "alice", org, "dev")
 	ws, cluster := made.Text("uuid"), made.Text("clusterID")
