@@ -122,7 +122,7 @@ type grant struct {
 }
 
 func (g *grant) flags(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&g.roles, "roles", nil, `further ClusterRoles of the workspace, separated by commas ("" for none)`)
+	cmd.Flags().StringSliceVar(&g.roles, "roles", nil, `further roles of the workspace, separated by commas: ROLE, or NAMESPACE/ROLE for a role in one namespace ("" for none)`)
 	cmd.Flags().BoolVar(&g.sudo, "sudo", false, "allow the person to act as admin of the workspace in single requests of kubectl (--as, --as-group)")
 }
 
@@ -131,7 +131,12 @@ func (g *grant) into(body map[string]any, cmd *cobra.Command) {
 	if cmd.Flags().Changed("roles") {
 		named := make([]map[string]string, 0, len(g.roles))
 		for _, role := range g.roles {
-			named = append(named, map[string]string{"name": strings.TrimSpace(role)})
+			role = strings.TrimSpace(role)
+			if namespace, name, ok := strings.Cut(role, "/"); ok {
+				named = append(named, map[string]string{"name": name, "namespace": namespace})
+				continue
+			}
+			named = append(named, map[string]string{"name": role})
 		}
 		body["roles"] = named
 	}

@@ -112,6 +112,7 @@ func TestMembersAddAndSetRoleSendWhatWasSaidAndNothingElse(t *testing.T) {
 		"workspaces members add bob":                                   `{"userRef":{"name":"bob"},"role":"member"}`,
 		"workspaces members add bob --roles view,audit --sudo":         `{"userRef":{"name":"bob"},"role":"member","roles":[{"name":"view"},{"name":"audit"}],"sudo":true}`,
 		"workspaces members set-role bob member":                       `{"role":"member"}`,
+		"workspaces members add bob --roles dev/view,audit":            `{"userRef":{"name":"bob"},"role":"member","roles":[{"name":"view","namespace":"dev"},{"name":"audit"}]}`,
 		"workspaces members set-role bob member --roles= --sudo=false": `{"role":"member","roles":[],"sudo":false}`,
 	} {
 		t.Run(args, func(t *testing.T) {
