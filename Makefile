@@ -59,11 +59,11 @@ test-unit: ## run the tests beside the code, with the race detector
 
 # A group of integration tests is a package with a kcp of its own: a kcp that has served
 # hundreds of workspaces is slow, and never gives its memory back. A test mostly waits for
-# kcp, so three at a time keep two cores busy. See test/README.md.
+# kcp, so two groups with three tests each keep two cores busy. See test/README.md.
 GROUP ?= ...
 RUN ?= .
 test-integration: build $(BIN)/kcpserver $(BIN)/kubectl ## run the hub, with the race detector, against a real kcp (GROUP=rights RUN=TestSudo for a part)
-	KEDGE_TEST_BIN=$(BIN) go test -race -count=1 -p 1 -parallel 3 -timeout 20m -run '$(RUN)' ./test/integration/$(GROUP)
+	KEDGE_TEST_BIN=$(BIN) go test -race -count=1 -p 2 -parallel 3 -timeout 20m -run '$(RUN)' ./test/integration/$(GROUP)
 
 test-e2e: build $(BIN)/kcpserver $(BIN)/kubectl ## run the built programs and the real kubectl
 	KEDGE_TEST_BIN=$(BIN) go test -count=1 -timeout 20m ./test/e2e/...
