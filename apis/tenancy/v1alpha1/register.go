@@ -24,6 +24,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Membership{}, &MembershipList{},
 		&UserMembershipIndex{}, &UserMembershipIndexList{},
 		&CatalogEntry{}, &CatalogEntryList{},
+		&Session{}, &SessionList{},
+		&Bot{}, &BotList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

@@ -89,6 +89,10 @@ type UserSpec struct {
 	// +optional
 	// +kubebuilder:default=Approved
 	Registration Registration `json:"registration,omitempty"`
+	// tokensValidAfter is the time of the User's last sign-out everywhere. The hub refuses
+	// every ID token that was issued at or before it. Set by the hub.
+	// +optional
+	TokensValidAfter *metav1.Time `json:"tokensValidAfter,omitempty"`
 	// defaultCluster is the ID of the logical cluster of the User's default Workspace. It
 	// is a hint for clients and grants nothing. Set by the hub.
 	// +optional

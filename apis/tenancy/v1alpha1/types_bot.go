@@ -1,0 +1,100 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Bot is a ServiceAccount of one Workspace for programs such as CI. It lives in the
+// workspace of the Organization, where tenants cannot write; the ServiceAccount, its binding
+// and the Secrets of its tokens in the Workspace are derived from it. The name is a UUID,
+// and that of the ServiceAccount, too.
+//
+// +genclient
+// +genclient:nonNamespaced
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:subresource:status
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$')",message="the name of a Bot is a UUID in canonical lower case"
+// +kubebuilder:printcolumn:name="Workspace",type=string,JSONPath=`.spec.workspaceRef.name`
+// +kubebuilder:printcolumn:name="Display name",type=string,JSONPath=`.spec.displayName`
+// +kubebuilder:printcolumn:name="Role",type=string,JSONPath=`.spec.role`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+type Bot struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the Workspace, the role and the tokens of the Bot.
+	Spec BotSpec `json:"spec"`
+	// status is the observed state of the Bot. Set by the hub.
+	// +optional
+	Status BotStatus `json:"status,omitempty"`
+}
+
+// BotSpec is the desired state of a Bot.
+type BotSpec struct {
+	// workspaceRef refers to the Workspace by its UUID. Immutable.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="workspaceRef is immutable"
+	WorkspaceRef NamedRef `json:"workspaceRef"`
+	// displayName is the name shown to people, 1 to 128 characters. It need not be unique.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	DisplayName string `json:"displayName"`
+	// role is the role of the Bot in the Workspace: admin or member.
+	Role Role `json:"role"`
+	// tokens are the tokens that were issued and not revoked. A token that is not listed
+	// here is refused.
+	// +optional
+	// +listType=map
+	// +listMapKey=id
+	// +kubebuilder:validation:MaxItems=64
+	Tokens []BotToken `json:"tokens,omitempty"`
+	// generation is raised when all tokens are revoked. The hub then recreates the
+	// ServiceAccount under the same name.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:XValidation:rule="self >= oldSelf",message="generation never decreases"
+	Generation int64 `json:"generation,omitempty"`
+}
+
+// BotToken is a token of a Bot. The token itself is stored nowhere.
+type BotToken struct {
+	// id identifies the token: a UUID in canonical lower case.
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`
+	ID string `json:"id"`
+	// name is the name shown to people, at most 128 characters.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Name string `json:"name,omitempty"`
+	// createdAt is the time of the request.
+	CreatedAt metav1.Time `json:"createdAt"`
+	// expiresAt is the time at which the token expires.
+	ExpiresAt metav1.Time `json:"expiresAt"`
+	// secretUID is the metadata.uid of the Secret that the token is bound to. Empty until
+	// the Secret exists; the token is refused until then.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	SecretUID string `json:"secretUID,omitempty"`
+}
+
+// BotStatus is the observed state of a Bot.
+type BotStatus struct {
+	CommonStatus `json:",inline"`
+	// serviceAccountUID is the metadata.uid of the ServiceAccount whose tokens are accepted.
+	// Set by the hub.
+	// +optional
+	ServiceAccountUID string `json:"serviceAccountUID,omitempty"`
+	// serviceAccountGeneration is the spec.generation for which that ServiceAccount was
+	// created. Tokens are refused while it differs from spec.generation. Set by the hub.
+	// +optional
+	ServiceAccountGeneration int64 `json:"serviceAccountGeneration,omitempty"`
+	// lastTokenIssuedAt is the time at which the last token was issued. Set by the hub.
+	// +optional
+	LastTokenIssuedAt *metav1.Time `json:"lastTokenIssuedAt,omitempty"`
+}
+
+// BotList is a list of Bots.
+//
+// +kubebuilder:object:root=true
+type BotList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Bot `json:"items"`
+}
