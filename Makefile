@@ -11,6 +11,7 @@ TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kedge-hub/tools
 GO_VERSION := $(shell go env GOVERSION)
 GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)-$(GO_VERSION)/golangci-lint
 MODULE_TOOLS := $(TOOLS)/modules-$(shell cat go.mod go.sum | cksum | cut -d ' ' -f 1)-$(GO_VERSION)
+DEX := $(TOOLS)/dex-$(shell cat test/dex/go.mod test/dex/go.sum | cksum | cut -d ' ' -f 1)-$(GO_VERSION)/dex
 
 # These link a whole kcp: the race detector would compile kcp a second time.
 KCP_PACKAGES := ./pkg/kcp/embedded ./cmd/kedge-hub ./test/framework/kcpserver
@@ -33,6 +34,13 @@ $(MODULE_TOOLS)/apigen:
 	go build -o $@ github.com/kcp-dev/sdk/cmd/apigen
 
 $(BIN)/kubectl: $(MODULE_TOOLS)/kubectl
+	@mkdir -p $(BIN) && ln -sf $< $@
+
+# The identity provider of the tests, from a module of its own.
+$(DEX):
+	cd test/dex && go build -o $@ github.com/dexidp/dex/cmd/dex
+
+$(BIN)/dex: $(DEX)
 	@mkdir -p $(BIN) && ln -sf $< $@
 
 $(BIN)/kcpserver: FORCE
@@ -62,10 +70,10 @@ test-unit: ## run the tests beside the code, with the race detector
 # kcp, so two groups with three tests each keep two cores busy. See test/README.md.
 GROUP ?= ...
 RUN ?= .
-test-integration: build $(BIN)/kcpserver $(BIN)/kubectl ## run the hub, with the race detector, against a real kcp (GROUP=rights RUN=TestSudo for a part)
+test-integration: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex ## run the hub, with the race detector, against a real kcp (GROUP=rights RUN=TestSudo for a part)
 	KEDGE_TEST_BIN=$(BIN) go test -race -count=1 -p 2 -parallel 3 -timeout 20m -run '$(RUN)' ./test/integration/$(GROUP)
 
-test-e2e: build $(BIN)/kcpserver $(BIN)/kubectl ## run the built programs and the real kubectl
+test-e2e: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex ## run the built programs and the real kubectl
 	KEDGE_TEST_BIN=$(BIN) go test -count=1 -timeout 20m ./test/e2e/...
 
 bench: build $(BIN)/kcpserver ## measure the hub beside its floors and print a table

@@ -3,6 +3,7 @@ package framework
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -13,7 +14,12 @@ import (
 // Main runs a group of integration tests, which is one package, with a kcp of its own. It
 // sets kcp for the tests and returns the exit code for TestMain. A goroutine that runs
 // after the last test fails the group, because a hub must end everything that it started.
-func Main(m *testing.M, kcp **KCP) (code int) {
+func Main(m *testing.M, kcp **KCP) (code int) { return run(m, kcp, nil) }
+
+// MainWithDex is Main for a group with an identity provider, whose tokens kcp takes.
+func MainWithDex(m *testing.M, kcp **KCP, dex **Dex) (code int) { return run(m, kcp, dex) }
+
+func run(m *testing.M, kcp **KCP, dex **Dex) (code int) {
 	logger, err := log.New("console", "error", os.Stderr)
 	if err != nil {
 		return failed(err)
@@ -33,11 +39,19 @@ func Main(m *testing.M, kcp **KCP) (code int) {
 		}
 	}
 	before := goleak.IgnoreCurrent()
+	if dex != nil {
+		if *dex, err = StartDex(filepath.Join(dir, "dex"), DexOptions{}); err != nil {
+			return failed(err)
+		}
+	}
 	if *kcp, err = StartKCP(dir); err != nil {
 		return failed(err)
 	}
 	code = m.Run()
 	_ = (*kcp).Stop()
+	if dex != nil {
+		(*dex).Kill()
+	}
 	if code == 0 {
 		if err := goleak.Find(before); err != nil {
 			return failed(err)

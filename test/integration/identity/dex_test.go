@@ -1,0 +1,63 @@
+package identity
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// claims returns the claims of an ID token, unverified.
+func claims(t *testing.T, token string) map[string]any {
+	t.Helper()
+	parts := strings.Split(token, ".")
+	require.Len(t, parts, 3)
+	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
+	require.NoError(t, err)
+	var out map[string]any
+	require.NoError(t, json.Unmarshal(raw, &out))
+	return out
+}
+
+// The other tests rely on this: Dex shows a login form over HTTPS, takes a person's password
+// and redirects with a code and the state, and its ID tokens name issuer, client and person.
+func TestDex_logsPeopleIn(t *testing.T) {
+	t.Parallel()
+	port := dex.HubPort(t)
+	callback := fmt.Sprintf("https://127.0.0.1:%d/auth/callback", port)
+	start := dex.Issuer + "/auth?" + url.Values{
+		"client_id": {framework.HubClient}, "redirect_uri": {callback}, "response_type": {"code"},
+		"scope": {"openid email profile offline_access"}, "state": {"the-state"},
+	}.Encode()
+	b := framework.NewBrowser(t, dex.CAFile)
+	b.HTTP.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
+		if strings.HasPrefix(r.URL.String(), callback) {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}
+	p := dex.LogIn(t, b, start, "alice")
+	require.NotNil(t, p.Location, "%d %s", p.Code, p.Body)
+	require.Equal(t, "the-state", p.Location.Query().Get("state"))
+	require.NotEmpty(t, p.Location.Query().Get("code"))
+
+	before := dex.TokenRequests(t)
+	for _, person := range framework.DexPeople() {
+		for _, client := range []string{framework.HubClient, framework.OtherClient} {
+			c := claims(t, dex.IDToken(t, client, person))
+			require.Equal(t, dex.Issuer, c["iss"])
+			require.Equal(t, client, c["aud"])
+			require.Equal(t, person+"@example.com", c["email"])
+			require.Equal(t, true, c["email_verified"])
+			require.NotEmpty(t, c["sub"])
+		}
+	}
+	require.GreaterOrEqual(t, dex.TokenRequests(t), before+2*len(framework.DexPeople()))
+}
