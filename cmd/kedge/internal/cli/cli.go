@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
-	"github.com/faroshq/kedge-hub/cmd/kedge/internal/config"
 	"github.com/faroshq/kedge-hub/pkg/version"
 )
 
@@ -31,6 +28,7 @@ type app struct {
 	Streams
 	getenv     func(string) string
 	configFile string
+	profile    string
 	server     string
 }
 
@@ -74,9 +72,10 @@ members there, and gives kubectl what it needs to work in a workspace.`,
 	}
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&a.configFile, "config", "", "file with the logins (default $KEDGE_CONFIG, or kedge/config.json in your configuration directory)")
-	flags.StringVar(&a.server, "server", "", "URL of the hub (default: the one logged in to last)")
+	flags.StringVar(&a.profile, "profile", "", "name of the login to use (default: $KEDGE_PROFILE, or the one logged in with or chosen last)")
+	flags.StringVar(&a.server, "server", "", "URL of the hub (default: the profile's)")
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w; %w", err, errUsage) })
-	cmd.AddCommand(a.loginCommand(), a.logoutCommand(), a.whoamiCommand(), a.meCommand(), a.orgsCommand(), a.membersCommand(),
+	cmd.AddCommand(a.loginCommand(), a.logoutCommand(), a.profilesCommand(), a.whoamiCommand(), a.meCommand(), a.orgsCommand(), a.membersCommand(),
 		a.workspacesCommand(), a.usersCommand(), a.kubeconfigCommand(), a.credentialCommand(), &cobra.Command{
 			Use: "version", Short: "Print the version", Args: noArgs,
 			RunE: func(*cobra.Command, []string) error {
@@ -103,63 +102,4 @@ func oneArg(what string) cobra.PositionalArgs {
 	}
 }
 
-// session is a login with a client for it.
-type session struct {
-	*client.Client
-	path   string
-	config *config.Config
-	server *config.Server
-	url    string
-	// named is true if the command line names the hub.
-	named bool
-}
-
-func (a *app) session() (*session, error) {
-	path, err := config.Path(a.configFile, a.getenv)
-	if err != nil {
-		return nil, err
-	}
-	c, err := config.Load(path)
-	if err != nil {
-		return nil, err
-	}
-	url := strings.TrimSuffix(a.server, "/")
-	if url == "" {
-		url = c.Current
-	}
-	server := c.Servers[url]
-	if server == nil {
-		if url == "" {
-			url = "URL"
-		}
-		return nil, fmt.Errorf("not logged in; run: kedge login --server %s", url)
-	}
-	api, err := client.New(url, server.Token, agent(), server.CA)
-	if err != nil {
-		return nil, err
-	}
-	return &session{Client: api, path: path, config: c, server: server, url: url, named: a.server != ""}, nil
-}
-
-// Do calls the client. It replaces advice about the REST API in errors by advice about commands.
-func (s *session) Do(ctx context.Context, r client.Request) (int, []byte, error) {
-	code, raw, err := s.Client.Do(ctx, r)
-	var refused *client.Error
-	var away *client.UnreachableError
-	switch {
-	case errors.As(err, &away) && s.named:
-		err = fmt.Errorf("%w; check that it is running, and what --server says", err)
-	case errors.As(err, &away):
-		err = fmt.Errorf("%w; check that it is running; it is the hub logged in to last, as %s says, and --server or kedge login chooses another", err, s.path)
-	case !errors.As(err, &refused):
-	case refused.Code == http.StatusUnauthorized:
-		err = fmt.Errorf("%w; to log in again, run: kedge login --server %s", err, s.url)
-	case strings.Contains(refused.Message, "/api/users/me/undelete"):
-		err = fmt.Errorf("%w; to do that, run: kedge me undelete", err)
-	}
-	return code, raw, err
-}
-
 func agent() string { return "kedge/" + version.String() }
-
-func (s *session) save() error { return s.config.Save(s.path) }

@@ -48,8 +48,7 @@ func newBed(t *testing.T) *bed {
 	}))
 	t.Cleanup(b.Close)
 	b.mux.HandleFunc("GET /api/users/me", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, b.me) })
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.Certificate().Raw})
-	require.NoError(t, os.WriteFile(b.file("ca.crt"), ca, 0o600))
+	require.NoError(t, os.WriteFile(b.file("ca.crt"), b.ca(), 0o600))
 	require.NoError(t, os.WriteFile(b.file("token"), []byte(secret+"\n"), 0o600))
 	b.env = map[string]string{"HOME": b.dir}
 	return b
@@ -58,6 +57,10 @@ func newBed(t *testing.T) *bed {
 func refuse(w http.ResponseWriter, code int, message string) {
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "message": message, "code": code})
+}
+
+func (b *bed) ca() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.Certificate().Raw})
 }
 
 func (b *bed) file(name string) string { return filepath.Join(b.dir, name) }
@@ -289,6 +292,7 @@ func TestHelpOfEveryCommandShowsAnExample(t *testing.T) {
 	for _, group := range []string{
 		"members", "members list", "members add", "members set-role", "members remove",
 		"workspaces members", "workspaces members list", "workspaces members add", "workspaces members set-role", "workspaces members remove",
+		"profiles", "profiles use",
 		"orgs", "orgs list", "orgs create", "orgs use", "orgs leave", "orgs delete", "orgs undelete",
 		"workspaces", "workspaces list", "workspaces create", "workspaces use", "workspaces leave", "workspaces delete", "workspaces undelete",
 		"users", "users search", "me", "me delete", "me undelete",

@@ -30,7 +30,7 @@ func (k *kind) deleteCommand(long string) *cobra.Command {
 			if err := c.possible(); err != nil {
 				return err
 			}
-			s, r, err := k.all()
+			s, r, err := k.all(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -53,7 +53,7 @@ func (k *kind) deleteCommand(long string) *cobra.Command {
 			if err := k.printAnswer(k.output, raw, deletionColumns); err != nil {
 				return err
 			}
-			return s.forget(place)
+			return s.forget(cmd.Context(), place)
 		},
 	}
 	c.flag(cmd)
@@ -90,7 +90,7 @@ func (k *kind) undeleteCommand(long string) *cobra.Command {
 			if err := c.possible(); err != nil {
 				return err
 			}
-			s, r, err := k.all()
+			s, r, err := k.all(cmd.Context())
 			if err != nil {
 				return err
 			}

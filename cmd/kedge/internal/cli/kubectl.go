@@ -23,7 +23,7 @@ kedge for one, so keep kedge on your PATH and stay logged in.`,
   kedge kubeconfig --file kubeconfig`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.session()
+			s, err := a.session(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -65,7 +65,7 @@ $KUBERNETES_EXEC_INFO. Kubeconfigs of a hub run this command; people need not.`,
 			if err := json.Unmarshal([]byte(info), &question); err != nil || question.Kind != "ExecCredential" {
 				return errors.New("KUBERNETES_EXEC_INFO is not an ExecCredential")
 			}
-			s, err := a.session()
+			s, err := a.session(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -36,7 +36,7 @@ func (k *kind) leaveCommand(long, example string) *cobra.Command {
 			if err := k.tell(k.output, fmt.Sprintf(text, k.noun, called), left); err != nil {
 				return err
 			}
-			return s.forget(place)
+			return s.forget(cmd.Context(), place)
 		},
 	}
 	k.output.flag(cmd)
@@ -48,7 +48,7 @@ func (k *kind) leaveCommand(long, example string) *cobra.Command {
 
 // place returns the tenant that the argument names, or the chosen one, and its name.
 func (k *kind) place(cmd *cobra.Command, args []string) (*session, client.Request, string, error) {
-	s, r, err := k.all()
+	s, r, err := k.all(cmd.Context())
 	switch {
 	case err != nil:
 	case len(args) == 1:
@@ -59,10 +59,10 @@ func (k *kind) place(cmd *cobra.Command, args []string) (*session, client.Reques
 			return s, place, place.Workspace, nil
 		}
 		err = k.notChosen()
-	case s.server.Org == "":
+	case s.login.Org == "":
 		err = k.notChosen()
 	default:
-		return s, organizationAt(s.server.Org), s.server.Org, nil
+		return s, organizationAt(s.login.Org), s.login.Org, nil
 	}
 	return nil, r, "", err
 }

@@ -37,7 +37,7 @@ kept in a file that only you can read, after the hub has accepted it.`,
 }
 
 func (a *app) login(cmd *cobra.Command, caFile, tokenFile string) error {
-	server := strings.TrimSuffix(a.server, "/")
+	server := a.givenServer()
 	if u, err := url.Parse(server); err != nil || u.Scheme != "https" || u.Host == "" {
 		return fmt.Errorf("--server: give the https URL of the hub; %w", errUsage)
 	}
@@ -63,24 +63,52 @@ func (a *app) login(cmd *cobra.Command, caFile, tokenFile string) error {
 	if err != nil {
 		return err
 	}
-	path, err := config.Path(a.configFile, a.getenv)
-	if err != nil {
-		return err
-	}
-	c, err := config.Load(path)
-	if err != nil {
-		return err
-	}
-	login := &config.Server{CA: ca, Token: token}
-	if before := c.Servers[server]; before != nil && before.Token == token {
-		login.Org, login.Workspace = before.Org, before.Workspace
-	}
-	c.Current, c.Servers[server] = server, login
-	if err := c.Save(path); err != nil {
+	login := &config.Profile{Server: server, CA: ca, Person: me.Name, Token: token}
+	if _, err := a.keep(cmd.Context(), login); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(a.Out, "Logged in to %s as %s.\n", server, me.Name)
 	return err
+}
+
+// keep stores a login as the current profile and returns its name. The profile is the given one,
+// else the one for the same hub, else a new one. The choice of an organization and a workspace
+// stays if the person is the same.
+func (a *app) keep(ctx context.Context, login *config.Profile) (name string, err error) {
+	path, err := config.Path(a.configFile, a.getenv)
+	if err != nil {
+		return "", err
+	}
+	if _, err := config.Load(ctx, path); errors.As(err, new(*config.BrokenError)) {
+		fmt.Fprintln(a.Err, "kedge:", err)
+	}
+	return name, config.Update(ctx, path, func(c *config.Config) error {
+		if name, err = a.profileFor(c, login.Server); err != nil {
+			return err
+		}
+		if before := c.Profiles[name]; before != nil && before.Server == login.Server && before.Person == login.Person {
+			login.Org, login.Workspace = before.Org, before.Workspace
+		}
+		c.Current, c.Profiles[name] = name, login
+		return nil
+	})
+}
+
+// profileFor is the profile in which a login to a hub is stored.
+func (a *app) profileFor(c *config.Config, server string) (string, error) {
+	name, err := a.givenProfile()
+	switch {
+	case err != nil:
+		return "", err
+	case name != "":
+		if p := c.Profiles[name]; p != nil && p.Server != server {
+			return "", fmt.Errorf("the profile %s is a login to %s; give --profile with another name, or run: kedge logout --profile %s", name, p.Server, name)
+		}
+		return name, nil
+	case len(c.At(server)) == 0:
+		return c.NewName(server), nil
+	}
+	return chooseAt(c, server)
 }
 
 func (a *app) token(file string) (string, error) {
@@ -107,19 +135,22 @@ func (a *app) token(file string) (string, error) {
 func (a *app) logoutCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "logout", Short: "Forget the login to a hub", Args: noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			s, err := a.session()
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := a.session(cmd.Context())
 			if err != nil {
 				return err
 			}
-			delete(s.config.Servers, s.url)
-			if s.config.Current == s.url {
-				s.config.Current = ""
-			}
-			if err := s.save(); err != nil {
+			err = config.Update(cmd.Context(), s.path, func(c *config.Config) error {
+				delete(c.Profiles, s.name)
+				if c.Current == s.name {
+					c.Current = ""
+				}
+				return nil
+			})
+			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.Out, "Logged out of %s.\n", s.url)
+			_, err = fmt.Fprintf(a.Out, "Logged out of %s.\n", s.login.Server)
 			return err
 		},
 	}
@@ -156,7 +187,7 @@ func (a *app) whoamiCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "whoami", Short: "Show who you are to the hub", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.session()
+			s, err := a.session(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -23,7 +23,7 @@ type members struct {
 	columns     table
 	output      format
 	// place opens the session and returns the organization or workspace.
-	place func() (*session, client.Request, error)
+	place func(ctx context.Context) (*session, client.Request, error)
 }
 
 // membersCommand is kedge members, about the chosen organization.
@@ -32,8 +32,8 @@ func (a *app) membersCommand() *cobra.Command {
 	m := &members{
 		app: a, noun: "organization", command: "kedge members",
 		columns: table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}},
-		place: func() (*session, client.Request, error) {
-			s, err := a.session()
+		place: func(ctx context.Context) (*session, client.Request, error) {
+			s, err := a.session(ctx)
 			if err != nil {
 				return nil, client.Request{}, err
 			}
@@ -53,8 +53,8 @@ func (a *app) workspaceMembersCommand(org *string) *cobra.Command {
 		app: a, noun: "workspace", command: "kedge workspaces members", inWorkspace: true,
 		columns: table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SCOPE", "scope"}, {"ROLES", "roles"}, {"SUDO", "sudo"},
 			{"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}},
-		place: func() (*session, client.Request, error) {
-			s, err := a.session()
+		place: func(ctx context.Context) (*session, client.Request, error) {
+			s, err := a.session(ctx)
 			if err != nil {
 				return nil, client.Request{}, err
 			}
@@ -86,7 +86,7 @@ func (m *members) root() *cobra.Command {
 }
 
 func (m *members) runList(cmd *cobra.Command, _ []string) error {
-	s, r, err := m.place()
+	s, r, err := m.place(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ role changes nothing and is no error; to change a role, use set-role.`,
 			if _, err := personAt(user); err != nil {
 				return err
 			}
-			s, r, err := m.place()
+			s, r, err := m.place(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -221,7 +221,7 @@ func (m *members) setRoleCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, r, err := m.place()
+			s, r, err := m.place(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -255,7 +255,7 @@ func (m *members) removeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, r, err := m.place()
+			s, r, err := m.place(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 
 	"github.com/google/uuid"
 
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+	"github.com/faroshq/kedge-hub/cmd/kedge/internal/config"
 )
 
 // A place is an organization or a workspace as a request without a method: its path and the
@@ -39,7 +41,7 @@ func isUUID(s string) bool { return len(s) == 36 && uuid.Validate(s) == nil }
 
 // organization is the UUID that --org gives or, without it, the chosen one.
 func (s *session) organization(given string) (string, error) {
-	return pick("organization", "org", given, s.server.Org)
+	return pick("organization", "org", given, s.login.Org)
 }
 
 // workspace is the place that --org and --workspace name or, without them, the
@@ -49,8 +51,8 @@ func (s *session) workspace(givenOrg, given string) (client.Request, error) {
 	if err != nil {
 		return client.Request{}, err
 	}
-	chosen := s.server.Workspace
-	if org != s.server.Org {
+	chosen := s.login.Workspace
+	if org != s.login.Org {
 		// The chosen workspace belongs to another organization.
 		chosen = ""
 	}
@@ -74,20 +76,19 @@ func pick(noun, name, given, chosen string) (string, error) {
 }
 
 // choose stores a place as the chosen one.
-func (s *session) choose(place client.Request) error {
-	s.server.Org, s.server.Workspace = place.Org, place.Workspace
-	return s.save()
+func (s *session) choose(ctx context.Context, place client.Request) error {
+	return s.update(ctx, func(p *config.Profile) { p.Org, p.Workspace = place.Org, place.Workspace })
 }
 
 // forget removes the choice of a place that the person is no longer a member of.
-func (s *session) forget(place client.Request) error {
+func (s *session) forget(ctx context.Context, place client.Request) error {
 	switch {
-	case s.server.Org != place.Org:
+	case s.login.Org != place.Org:
 		return nil
 	case place.Workspace == "":
-		return s.choose(client.Request{})
-	case s.server.Workspace == place.Workspace:
-		return s.choose(client.Request{Org: place.Org})
+		return s.choose(ctx, client.Request{})
+	case s.login.Workspace == place.Workspace:
+		return s.choose(ctx, client.Request{Org: place.Org})
 	}
 	return nil
 }

@@ -49,8 +49,8 @@ type kind struct {
 }
 
 // all opens the session and returns the place of the list.
-func (k *kind) all() (*session, client.Request, error) {
-	s, err := k.session()
+func (k *kind) all(ctx context.Context) (*session, client.Request, error) {
+	s, err := k.session(ctx)
 	if err != nil || !k.inOrg {
 		return s, client.Request{Path: "/api/orgs"}, err
 	}
@@ -65,7 +65,7 @@ func (k *kind) all() (*session, client.Request, error) {
 func (k *kind) run(subcommand string) string { return "kedge " + k.group + " " + subcommand }
 
 func (k *kind) runList(cmd *cobra.Command, _ []string) error {
-	s, r, err := k.all()
+	s, r, err := k.all(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (k *kind) listCommand(short string) *cobra.Command {
 			if !deleted {
 				return k.runList(cmd, args)
 			}
-			s, r, err := k.all()
+			s, r, err := k.all(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -110,7 +110,7 @@ func (k *kind) createCommand() *cobra.Command {
 		Use: "create NAME", Short: "Create a new " + k.noun + " and choose it", Args: oneArg("the new " + k.noun + "'s name"),
 		Example: "  " + k.run(fmt.Sprintf("create %q", "My "+k.noun)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, r, err := k.all()
+			s, r, err := k.all(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -118,7 +118,7 @@ func (k *kind) createCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := s.choose(one(r, made.UUID)); err != nil {
+			if err := s.choose(cmd.Context(), one(r, made.UUID)); err != nil {
 				return err
 			}
 			return k.print(k.output, raw, tenantColumns)
@@ -134,7 +134,7 @@ func (k *kind) useCommand() *cobra.Command {
 		Args:    oneArg("the UUID or the name of the " + k.noun),
 		Example: "  " + k.run(fmt.Sprintf("use %q", "My "+k.noun)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, r, err := k.all()
+			s, r, err := k.all(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -142,7 +142,7 @@ func (k *kind) useCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := s.choose(one(r, chosen.UUID)); err != nil {
+			if err := s.choose(cmd.Context(), one(r, chosen.UUID)); err != nil {
 				return err
 			}
 			return k.tell(k.output, fmt.Sprintf("Working in %s %s (%s).", k.noun, chosen.DisplayName, chosen.UUID), chosen)

@@ -24,7 +24,7 @@ func (a *app) usersCommand() *cobra.Command {
 NAME is what other commands take.`,
 		Example: "  kedge users search bob\n  kedge users search bob -o name",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.session()
+			s, err := a.session(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -56,7 +56,7 @@ func (a *app) account(cmd *cobra.Command, c consent) (s *session, who me, err er
 	if err := c.possible(); err != nil {
 		return nil, me{}, err
 	}
-	if s, err = a.session(); err != nil {
+	if s, err = a.session(cmd.Context()); err != nil {
 		return nil, me{}, err
 	}
 	who, err = whoami(cmd, s)
@@ -81,7 +81,7 @@ who you are and, until the time that is printed, undelete yourself.`,
 				return a.printMe(output, who)
 			}
 			text := fmt.Sprintf("Delete your account %s at %s? Your memberships give no rights then. It can be\n"+
-				"brought back until the hub purges what was deleted, after 30 days where its operator\nhas not chosen otherwise.", who.Name, s.url)
+				"brought back until the hub purges what was deleted, after 30 days where its operator\nhas not chosen otherwise.", who.Name, s.login.Server)
 			if err := c.typed(cmd.Context(), text, "Type "+who.Name+" to go on", who.Name); err != nil {
 				return err
 			}
@@ -114,7 +114,7 @@ func (a *app) undeleteMeCommand() *cobra.Command {
 				fmt.Fprintf(a.Err, "Your account %s is not deleted.\n", who.Name)
 				return a.printMe(output, who)
 			}
-			if err := c.agreed(cmd.Context(), fmt.Sprintf("Bring back your account %s at %s?", who.Name, s.url)); err != nil {
+			if err := c.agreed(cmd.Context(), fmt.Sprintf("Bring back your account %s at %s?", who.Name, s.login.Server)); err != nil {
 				return err
 			}
 			_, raw, err := s.Do(cmd.Context(), client.Request{Method: http.MethodPost, Path: "/api/users/me/undelete"})

@@ -1,27 +1,68 @@
 package config
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 )
 
 // Config is the content of the file.
 type Config struct {
-	// Current is the URL of the hub that commands use by default.
-	Current string             `json:"current,omitempty"`
-	Servers map[string]*Server `json:"servers,omitempty"`
+	// Current is the name of the profile that commands use by default.
+	Current  string              `json:"current,omitempty"`
+	Profiles map[string]*Profile `json:"profiles,omitempty"`
 }
 
-// Server is the login to one hub, with the chosen organization and workspace.
-type Server struct {
-	CA        []byte `json:"ca,omitempty"`
-	Token     string `json:"token"`
-	Org       string `json:"org,omitempty"`
-	Workspace string `json:"workspace,omitempty"`
+// Profile is a login of one person to one hub, with the chosen organization and workspace.
+type Profile struct {
+	// Server is the URL of the hub, without a trailing slash.
+	Server string `json:"server"`
+	// CA is the PEM bundle that signs the hub's certificate. If it is empty, the system's
+	// roots are trusted.
+	CA []byte `json:"ca,omitempty"`
+	// Person is the name of the User.
+	Person string `json:"person,omitempty"`
+	// Token is the bearer token: a static token, or the newest ID token of the session.
+	Token string `json:"token"`
+	// ExpiresAt is the time, on this computer's clock, at which Token expires. It is zero
+	// if the hub did not say.
+	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	// Secret is the newest secret of the session at the hub, which gets the next Token. It
+	// is empty for a static token.
+	Secret string `json:"secret,omitempty"`
+	// Refusal is the last answer to Secret, if the hub refused it.
+	Refusal   *Refusal `json:"refusal,omitempty"`
+	Org       string   `json:"org,omitempty"`
+	Workspace string   `json:"workspace,omitempty"`
+}
+
+// Refusal is a refused refresh.
+type Refusal struct {
+	At      time.Time `json:"at"`
+	Message string    `json:"message"`
+}
+
+// legacy is the content of a file of an earlier version: one login per hub, by URL.
+type legacy struct {
+	Servers map[string]*Profile `json:"servers"`
+}
+
+// BrokenError means that the file could not be understood and was renamed.
+type BrokenError struct{ Path, RenamedTo string }
+
+// Error names both files.
+func (e *BrokenError) Error() string {
+	return fmt.Sprintf("%s cannot be understood and was renamed to %s; log in again", e.Path, e.RenamedTo)
 }
 
 // Path is the path of the file: explicit, or $KEDGE_CONFIG, or in the user's configuration
@@ -44,27 +85,35 @@ func Path(explicit string, getenv func(string) string) (string, error) {
 	return filepath.Join(dir, "kedge", "config.json"), nil
 }
 
-// Load reads the file. A missing file is an empty Config.
-func Load(path string) (*Config, error) {
-	c := &Config{Servers: map[string]*Server{}}
-	raw, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return c, nil
+// Load reads the file. A missing file is an empty Config. A file that cannot be understood is
+// renamed, and the error is a BrokenError.
+func Load(ctx context.Context, path string) (*Config, error) {
+	c, err := read(path)
+	if !errors.Is(err, errBroken) {
+		return c, err
 	}
+	unlock, err := Lock(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(raw, c); err != nil {
-		return nil, fmt.Errorf("%s is damaged: %w; remove it and log in again", path, err)
-	}
-	if c.Servers == nil {
-		c.Servers = map[string]*Server{}
-	}
-	return c, nil
+	defer unlock()
+	return readOrRename(path)
 }
 
-// Save replaces the file atomically.
-func (c *Config) Save(path string) error {
+// Update changes the file under its lock.
+func Update(ctx context.Context, path string, change func(*Config) error) error {
+	unlock, err := Lock(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	c, err := readOrRename(path)
+	if err != nil {
+		return err
+	}
+	if err := change(c); err != nil {
+		return err
+	}
 	raw, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return err
@@ -72,25 +121,111 @@ func (c *Config) Save(path string) error {
 	return WriteFile(path, append(raw, '\n'))
 }
 
-// WriteFile replaces a file atomically, with mode 0600.
-func WriteFile(path string, content []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
+var errBroken = errors.New("not a file of kedge")
+
+func read(path string) (*Config, error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Config{Profiles: map[string]*Profile{}}, nil
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".kedge-*")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { _ = os.Remove(f.Name()) }()
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
+	var c Config
+	var old legacy
+	if json.Unmarshal(raw, &c) != nil || json.Unmarshal(raw, &old) != nil {
+		return nil, errBroken
 	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
+	if c.Profiles == nil {
+		c.Profiles = map[string]*Profile{}
 	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
+	for _, server := range slices.Sorted(maps.Keys(old.Servers)) {
+		login := old.Servers[server]
+		if login == nil {
+			return nil, errBroken
+		}
+		login.Server = server
+		name := c.NewName(server)
+		c.Profiles[name] = login
+		if c.Current == server {
+			c.Current = name
+		}
 	}
-	return err
+	for name, p := range c.Profiles {
+		if p == nil || p.Server == "" || !ValidName(name) {
+			return nil, errBroken
+		}
+	}
+	return &c, nil
+}
+
+// readOrRename is called with the lock.
+func readOrRename(path string) (*Config, error) {
+	c, err := read(path)
+	if !errors.Is(err, errBroken) {
+		return c, err
+	}
+	aside := path + ".broken"
+	for i := 2; ; i++ {
+		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		aside = path + ".broken-" + strconv.Itoa(i)
+	}
+	if err := os.Rename(path, aside); err != nil {
+		return nil, err
+	}
+	return nil, &BrokenError{Path: path, RenamedTo: aside}
+}
+
+// maxName is the maximum length of a profile's name.
+const maxName = 63
+
+// ValidName reports whether a profile can have this name: letters, digits and, after the first
+// character, dots, hyphens and underscores. A name is part of the name of a file.
+func ValidName(name string) bool {
+	ok := name != "" && len(name) <= maxName && !strings.ContainsAny(name[:1], "._-")
+	for i := range len(name) {
+		ok = ok && safe(rune(name[i]))
+	}
+	return ok
+}
+
+func safe(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("._-", r)
+}
+
+// NewName is the name of a new profile for a hub: its host and port.
+func (c *Config) NewName(server string) string {
+	host := server
+	if u, err := url.Parse(server); err == nil && u.Host != "" {
+		host = u.Host
+	}
+	base := strings.Trim(strings.Map(func(r rune) rune {
+		if safe(r) {
+			return r
+		}
+		return '-'
+	}, host), "._-")
+	base = base[:min(len(base), maxName-4)]
+	if base == "" {
+		base = "hub"
+	}
+	name := base
+	for i := 2; c.Profiles[name] != nil; i++ {
+		name = base + "-" + strconv.Itoa(i)
+	}
+	return name
+}
+
+// At lists the names of the profiles for a hub, sorted.
+func (c *Config) At(server string) []string {
+	var names []string
+	for name, p := range c.Profiles {
+		if p.Server == server {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

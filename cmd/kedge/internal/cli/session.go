@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+	"github.com/faroshq/kedge-hub/cmd/kedge/internal/config"
+)
+
+// session is a login with a client for it.
+type session struct {
+	*client.Client
+	// path is the file with the logins, name the profile, and login its content.
+	path, name string
+	login      *config.Profile
+	// relogin is the command that logs in again.
+	relogin string
+	// named is true if the command line names the hub.
+	named bool
+}
+
+func (a *app) session(ctx context.Context) (*session, error) {
+	path, c, err := a.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	name, err := a.choose(c)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{path: path, name: name, login: c.Profiles[name], relogin: reloginCommand(c, name), named: a.server != ""}
+	s.Client, err = client.New(s.login.Server, s.login.Token, agent(), s.login.CA)
+	return s, err
+}
+
+// load reads the file with the logins.
+func (a *app) load(ctx context.Context) (path string, c *config.Config, err error) {
+	if path, err = config.Path(a.configFile, a.getenv); err != nil {
+		return "", nil, err
+	}
+	c, err = config.Load(ctx, path)
+	return path, c, err
+}
+
+// givenProfile is the profile that --profile or $KEDGE_PROFILE names, or the empty string.
+func (a *app) givenProfile() (string, error) {
+	name, by := a.profile, "--profile"
+	if name == "" {
+		name, by = a.getenv("KEDGE_PROFILE"), "$KEDGE_PROFILE"
+	}
+	if name != "" && !config.ValidName(name) {
+		return "", fmt.Errorf("%s: give a name of at most 63 letters, digits, dots, hyphens and underscores; %w", by, errUsage)
+	}
+	return name, nil
+}
+
+// givenServer is the hub that --server names, or the empty string.
+func (a *app) givenServer() string { return strings.TrimRight(a.server, "/") }
+
+// choose returns the profile that a command uses. A profile is never replaced by another one for
+// the same hub, which can be the login of another person.
+func (a *app) choose(c *config.Config) (string, error) {
+	name, err := a.givenProfile()
+	if err != nil {
+		return "", err
+	}
+	server := a.givenServer()
+	if name == "" && server != "" {
+		return chooseAt(c, server)
+	}
+	named := name != ""
+	if !named {
+		name = c.Current
+	}
+	p := c.Profiles[name]
+	switch {
+	case p == nil && named:
+		if server == "" {
+			server = "URL"
+		}
+		return "", fmt.Errorf("not logged in with the profile %s; run: kedge login --server %s --profile %s", name, server, name)
+	case p == nil:
+		return "", errors.New("not logged in; run: kedge login --server URL")
+	case server != "" && p.Server != server:
+		return "", fmt.Errorf("the profile %s is a login to %s; for another, run: kedge login --server %s --profile NAME", name, p.Server, server)
+	}
+	return name, nil
+}
+
+// chooseAt returns the only profile for a hub, or the current one among several.
+func chooseAt(c *config.Config, server string) (string, error) {
+	names := c.At(server)
+	switch {
+	case len(names) == 0:
+		return "", fmt.Errorf("not logged in; run: kedge login --server %s", server)
+	case len(names) == 1:
+		return names[0], nil
+	case c.Profiles[c.Current] != nil && c.Profiles[c.Current].Server == server:
+		return c.Current, nil
+	}
+	return "", fmt.Errorf("there are several logins to %s; give --profile with one of: %s", server, strings.Join(names, ", "))
+}
+
+// reloginCommand is the command that logs in again with a profile.
+func reloginCommand(c *config.Config, name string) string {
+	server := c.Profiles[name].Server
+	command := "kedge login --server " + server
+	if len(c.At(server)) > 1 {
+		command += " --profile " + name
+	}
+	return command
+}
+
+// update changes the profile in the file.
+func (s *session) update(ctx context.Context, change func(*config.Profile)) error {
+	return config.Update(ctx, s.path, func(c *config.Config) error {
+		p := c.Profiles[s.name]
+		if p == nil {
+			return fmt.Errorf("another kedge has logged out the profile %s; run: %s", s.name, s.relogin)
+		}
+		change(p)
+		s.login = p
+		return nil
+	})
+}
+
+// Do calls the client. It replaces advice about the REST API in errors by advice about commands.
+func (s *session) Do(ctx context.Context, r client.Request) (int, []byte, error) {
+	code, raw, err := s.Client.Do(ctx, r)
+	var refused *client.Error
+	var away *client.UnreachableError
+	switch {
+	case errors.As(err, &away) && s.named:
+		err = fmt.Errorf("%w; check that it is running, and what --server says", err)
+	case errors.As(err, &away):
+		err = fmt.Errorf("%w; check that it is running; it is the hub logged in to last, as %s says, and --server or kedge login chooses another", err, s.path)
+	case !errors.As(err, &refused):
+	case refused.Code == http.StatusUnauthorized:
+		err = fmt.Errorf("%w; to log in again, run: %s", err, s.relogin)
+	case strings.Contains(refused.Message, "/api/users/me/undelete"):
+		err = fmt.Errorf("%w; to do that, run: kedge me undelete", err)
+	}
+	return code, raw, err
+}
