@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,15 +25,24 @@ func main() {
 // row is one line of the table. ratio is the measured value divided by its baseline.
 type row struct{ what, baseline, measured, ratio, want string }
 
+// run measures everything and prints the rows. After a failure it prints those that it has.
 func run() error {
+	var rows []row
+	failed := measure(func(r ...row) { rows = append(rows, r...) })
+	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "WHAT\tBASELINE\tHUB\tRATIO\tTARGET")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.what, r.baseline, r.measured, r.ratio, r.want)
+	}
+	return errors.Join(failed, w.Flush())
+}
+
+func measure(add func(...row)) error {
 	dir, err := os.MkdirTemp("", "kedge-bench-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	var rows []row
-	add := func(r ...row) { rows = append(rows, r...) }
-
 	starts, kcp, err := measureStarts(dir)
 	if err != nil {
 		return err
@@ -55,14 +65,6 @@ func run() error {
 	hub.Kill()
 	kcp.Kill()
 	scaled, err := measureScale(dir)
-	if err != nil {
-		return err
-	}
 	add(scaled...)
-	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "WHAT\tBASELINE\tHUB\tRATIO\tTARGET")
-	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.what, r.baseline, r.measured, r.ratio, r.want)
-	}
-	return w.Flush()
+	return err
 }

@@ -207,17 +207,19 @@ func (s *scaled) mount(dir string) error {
 	authenticate := httpmw.Authenticate(tokens, s.views, func(context.Context, *auth.Identity, bool) (*v1alpha1.User, error) {
 		return nil, errors.New("nobody signs up here")
 	}, httpmw.Admins{})
-	scopes := httpmw.Scopes{Tenants: s.views}
+	creator := tenancy.Creator{Org: s.views.Org, Workspace: s.views.Workspace, Membership: s.views.Membership, MembershipsAt: s.views.MembershipsAt}
+	scopes := httpmw.Scopes{Tenants: s.views, Creator: creator}
 	r := chi.NewRouter()
 	r.Use(httpmw.Observe(logger, counted))
 	r.Get("/figures", httpapi.Handle(s.tell))
 	r.Route("/api/", func(r chi.Router) {
 		r.Use(authenticate)
 		(&users.Handler{Views: s.views, DefaultOrgQuota: 10, LimitSearch: httpmw.LimitRate(1, 1, clock.RealClock{})}).Mount(r)
-		(&orgs.Handler{Views: s.views, Tree: s.platform.tree, Scope: scopes.Org, DeletedScope: scopes.DeletedOrg, DefaultWorkspaceQuota: 50}).Mount(r)
+		(&orgs.Handler{Views: s.views, Tree: s.platform.tree, Scope: scopes.Org, CreatedScope: scopes.CreatedOrg, DeletedScope: scopes.DeletedOrg, Creator: creator, DefaultWorkspaceQuota: 50}).Mount(r)
 		(&workspaces.Handler{
 			Views: s.views, Tree: s.platform.tree,
-			OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace, DeletedScope: scopes.DeletedWorkspace,
+			OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace,
+			CreatedScope: scopes.CreatedWorkspace, DeletedScope: scopes.DeletedWorkspace, Creator: creator,
 		}).Mount(r)
 	})
 	// The proxy's part of a request before it is forwarded.
