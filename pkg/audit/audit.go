@@ -23,8 +23,9 @@ type Event struct {
 	Org, Workspace, Object string
 	// Code is the HTTP status of the answer; 0 if there was none.
 	Code int
-	// Request is the request id; empty if there was no request.
-	Request string
+	// Request is the request id; empty if there was no request. ClientRequest is the one that
+	// the client sent; empty if there was none.
+	Request, ClientRequest string
 	// Counts are the numbers of removed objects by kind, for a purge.
 	Counts map[string]int
 }
@@ -62,6 +63,7 @@ func (l *Log) Write(e Event) {
 	fields := []zap.Field{zap.String("actor", e.Actor)}
 	for _, f := range []struct{ key, value string }{
 		{"org", e.Org}, {"workspace", e.Workspace}, {"object", e.Object}, {"request", e.Request},
+		{"clientRequest", e.ClientRequest},
 	} {
 		if f.value != "" {
 			fields = append(fields, zap.String(f.key, f.value))

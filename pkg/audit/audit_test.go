@@ -44,8 +44,8 @@ func TestEvent_isOneLineOfJSON(t *testing.T) {
 		want  m
 	}{
 		"a request": {
-			audit.Event{Actor: "alice", Action: "PATCH /api/orgs/{org}", Org: "o", Workspace: "w", Object: "bob", Code: 409, Request: "r"},
-			m{"actor": "alice", "action": "PATCH /api/orgs/{org}", "org": "o", "workspace": "w", "object": "bob", "code": 409.0, "request": "r"},
+			audit.Event{Actor: "alice", Action: "PATCH /api/orgs/{org}", Org: "o", Workspace: "w", Object: "bob", Code: 409, Request: "r", ClientRequest: "c"},
+			m{"actor": "alice", "action": "PATCH /api/orgs/{org}", "org": "o", "workspace": "w", "object": "bob", "code": 409.0, "request": "r", "clientRequest": "c"},
 		},
 		"a purge":             {audit.Event{Actor: "kedge-hub", Action: "purge", Org: "o", Counts: map[string]int{"memberships": 2}}, m{"actor": "kedge-hub", "action": "purge", "org": "o", "counts": m{"memberships": 2.0}}},
 		"a purge of nothing":  {audit.Event{Actor: "kedge-hub", Action: "purge", Counts: map[string]int{}}, m{"actor": "kedge-hub", "action": "purge", "counts": m{}}},

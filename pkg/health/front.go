@@ -39,7 +39,7 @@ func NewFront(h *Checks) *Front {
 // identify gives every answer its X-Request-Id.
 func identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		httpmw.Identify(w, r)
+		httpmw.Identify(w)
 		next.ServeHTTP(w, r)
 	})
 }
@@ -50,7 +50,7 @@ func (f *Front) Open(app http.Handler) { f.app.Store(&app) }
 func (f *Front) forward(w http.ResponseWriter, r *http.Request) {
 	app := f.app.Load()
 	if app == nil {
-		httpmw.Identify(w, r)
+		httpmw.Identify(w)
 		e := errs.New(errs.Unavailable, "the hub is still starting; /readyz tells when it is done")
 		e.RetryAfter = time.Second
 		httpapi.WriteError(w, r, e)

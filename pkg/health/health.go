@@ -112,7 +112,7 @@ func (h *Checks) readyz(w http.ResponseWriter, _ *http.Request) {
 // Details is the readiness probe of the metrics listener. It lists the checks where one
 // fails, and with ?verbose always.
 func (h *Checks) Details(w http.ResponseWriter, r *http.Request) {
-	httpmw.Identify(w, r)
+	httpmw.Identify(w)
 	code, well, details := h.ready()
 	if well && !r.URL.Query().Has("verbose") {
 		details = "ok"

@@ -14,9 +14,10 @@ type Change struct {
 	User, Method, Route string
 	Params              map[string]string
 	// Made is the name of a created object, taken from the answer.
-	Made    string
-	Code    int
-	Request string
+	Made string
+	Code int
+	// Request is the request id, ClientRequest the one that the client sent, or empty.
+	Request, ClientRequest string
 }
 
 // Audit calls record for every request that is not a read, after it was answered. It runs after
@@ -31,6 +32,9 @@ func Audit(record func(Change)) func(http.Handler) http.Handler {
 			wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
 			defer func() {
 				c := Change{User: CallerOf(r).User.Name, Method: r.Method, Code: wrapped.Status(), Request: w.Header().Get(RequestIDHeader), Params: map[string]string{}}
+				if o, ok := r.Context().Value(originKey{}).(*origin); ok {
+					c.ClientRequest = o.clientID
+				}
 				if made := w.Header().Get("Location"); made != "" {
 					c.Made = path.Base(made)
 				}

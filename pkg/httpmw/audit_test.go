@@ -55,20 +55,23 @@ func TestAudit_recordsWhatMayChangeSomething(t *testing.T) {
 	}
 }
 
-func TestAudit_recordsTheRequestID(t *testing.T) {
+func TestAudit_recordsBothRequestIDs(t *testing.T) {
 	t.Parallel()
 	m, err := httpmw.NewMetrics(prometheus.NewRegistry())
 	require.NoError(t, err)
 	var changes []httpmw.Change
-	h := httpmw.Observe(zap.NewNop(), m)(routes(func(r chi.Router) {
+	h := httpmw.Observe(zap.NewNop(), m, nil)(routes(func(r chi.Router) {
 		r.Use(httpmw.Audit(func(c httpmw.Change) { changes = append(changes, c) }))
 		r.Post("/things", ok)
 		r.Post("/panics", func(http.ResponseWriter, *http.Request) { panic("secret-detail") })
 	}))
 	header := as("alice")
 	header.Set("X-Request-Id", "my-id")
-	require.Equal(t, http.StatusOK, do(h, http.MethodPost, "/things", header).Code)
-	require.Equal(t, "my-id", changes[0].Request)
+	w := do(h, http.MethodPost, "/things", header)
+	require.Equal(t, http.StatusOK, w.Code)
+	require.Equal(t, "my-id", changes[0].ClientRequest)
+	require.NotEmpty(t, changes[0].Request)
+	require.Equal(t, w.Header().Get("X-Request-Id"), changes[0].Request)
 	require.Equal(t, http.StatusInternalServerError, do(h, http.MethodPost, "/panics", header).Code)
 	require.Len(t, changes, 2, "what ends in a panic may have changed something, too")
 	require.Equal(t, "/panics", changes[1].Route)

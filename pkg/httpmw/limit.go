@@ -1,10 +1,13 @@
 package httpmw
 
 import (
+	"fmt"
+	"math"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
@@ -13,33 +16,109 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
-// maxLimited is the number of Users whose rates are kept, least recently used first out.
-const maxLimited = 10_000
+const (
+	// maxLimited is the number of persons or peers whose rates a limit keeps, least recently
+	// seen first out.
+	maxLimited = 10_000
+	// burstSeconds is the burst of each rate, in seconds of it.
+	burstSeconds = 10
+)
 
-// LimitRate limits each User to perSecond requests with bursts of burst. It answers 429 with
-// Retry-After to more. It runs after Authenticate.
-func LimitRate(perSecond float64, burst int, c clock.PassiveClock) func(http.Handler) http.Handler {
-	var mu sync.Mutex
-	limiters := lru.New(maxLimited)
-	of := func(user string) *rate.Limiter {
-		mu.Lock()
-		defer mu.Unlock()
-		if l, ok := limiters.Get(user); ok {
-			return l.(*rate.Limiter)
-		}
-		l := rate.NewLimiter(rate.Limit(perSecond), burst)
-		limiters.Add(user, l)
-		return l
+// Limits makes the limits of clients and counts what they refuse.
+type Limits struct {
+	clock    clock.PassiveClock
+	registry prometheus.Registerer
+	refused  *prometheus.CounterVec
+}
+
+// NewLimits registers the metric of the limits.
+func NewLimits(c clock.PassiveClock, registry prometheus.Registerer) (*Limits, error) {
+	l := &Limits{
+		clock: c, registry: registry,
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kedge_limited_total", Help: "Connections, requests and streams refused by a limit, by the limit."}, []string{"limit"}),
 	}
+	if err := registry.Register(l.refused); err != nil {
+		return nil, fmt.Errorf("register the metric of limits: %w", err)
+	}
+	return l, nil
+}
+
+// PerPerson limits each person to perSecond requests, with bursts of ten seconds' worth. It answers
+// 429 with Retry-After to more. Zero means no limit. It runs after Authenticate.
+func (l *Limits) PerPerson(limit string, perSecond float64) func(http.Handler) http.Handler {
+	buckets := l.buckets(limit, perSecond)
 	return func(next http.Handler) http.Handler {
+		if perSecond == 0 {
+			return next
+		}
 		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
-			if !of(CallerOf(r).User.Name).AllowN(c.Now(), 1) {
-				e := errs.New(errs.TooManyRequests, "too many requests of this kind; wait a moment and try again")
-				e.RetryAfter = time.Duration(float64(time.Second) / perSecond)
-				return e
+			if err := buckets.take(CallerOf(r).User.Name); err != nil {
+				return err
 			}
 			next.ServeHTTP(w, r)
 			return nil
 		})
 	}
+}
+
+// WritesPerPerson is PerPerson for the requests that may write; others pass.
+func (l *Limits) WritesPerPerson(limit string, perSecond float64) func(http.Handler) http.Handler {
+	limited := l.PerPerson(limit, perSecond)
+	return func(next http.Handler) http.Handler {
+		write := limited(next)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if mayWrite(r) {
+				write.ServeHTTP(w, r)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// buckets are the token buckets of one limit, one for each key.
+type buckets struct {
+	perSecond rate.Limit
+	burst     int
+	clock     clock.PassiveClock
+	refused   prometheus.Counter
+
+	mu     sync.Mutex
+	recent *lru.Cache
+}
+
+// buckets returns the buckets of a limit. Zero perSecond means no limit.
+func (l *Limits) buckets(limit string, perSecond float64) *buckets {
+	b := &buckets{perSecond: rate.Inf, clock: l.clock, refused: l.refused.WithLabelValues(limit), recent: lru.New(maxLimited)}
+	if perSecond > 0 {
+		b.perSecond, b.burst = rate.Limit(perSecond), int(math.Ceil(perSecond*burstSeconds))
+	}
+	return b
+}
+
+func (b *buckets) of(key any) *rate.Limiter {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l, ok := b.recent.Get(key); ok {
+		return l.(*rate.Limiter)
+	}
+	l := rate.NewLimiter(b.perSecond, b.burst)
+	b.recent.Add(key, l)
+	return l
+}
+
+// take takes one request out of the bucket of a key. A refused request takes nothing.
+func (b *buckets) take(key any) error {
+	if b.perSecond == rate.Inf || b.of(key).AllowN(b.clock.Now(), 1) {
+		return nil
+	}
+	return b.refuse()
+}
+
+// refuse counts a refusal and returns its error.
+func (b *buckets) refuse() error {
+	b.refused.Inc()
+	e := errs.New(errs.TooManyRequests, "too many requests of this kind; wait a moment and try again")
+	e.RetryAfter = time.Duration(float64(time.Second) / float64(b.perSecond))
+	return e
 }

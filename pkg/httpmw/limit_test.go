@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -43,11 +44,37 @@ func routes(mount func(chi.Router)) http.Handler {
 
 func ok(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }
 
-func TestLimitRate_saysWhenToTryAgain(t *testing.T) {
+// newLimits returns limits at a clock that stands still, and their metrics.
+func newLimits(t *testing.T) (*httpmw.Limits, *clocktesting.FakePassiveClock, *prometheus.Registry) {
+	t.Helper()
+	clock, registry := clocktesting.NewFakePassiveClock(time.Unix(1_000, 0)), prometheus.NewRegistry()
+	l, err := httpmw.NewLimits(clock, registry)
+	require.NoError(t, err)
+	return l, clock, registry
+}
+
+// requireRefused requires the count of refusals by one limit.
+func requireRefused(t *testing.T, registry *prometheus.Registry, limit string, want int) {
+	t.Helper()
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "kedge_limited_total" && m.GetLabel()[0].GetValue() == limit {
+				require.InDelta(t, want, m.GetCounter().GetValue(), 0)
+				return
+			}
+		}
+	}
+	require.Zero(t, want, "no refusal by %s was counted", limit)
+}
+
+func TestPerPerson_saysWhenToTryAgain(t *testing.T) {
 	t.Parallel()
-	clock := clocktesting.NewFakePassiveClock(time.Unix(1_000, 0))
+	limits, clock, registry := newLimits(t)
 	h := routes(func(r chi.Router) {
-		r.With(httpmw.LimitRate(2, 3, clock)).Get("/limited", ok)
+		r.With(limits.PerPerson("test", 0.4)).Get("/limited", ok)
+		r.With(limits.PerPerson("off", 0)).Get("/unlimited", ok)
 		r.Get("/free", ok)
 	})
 	ask := func(name string) int { return get(h, "/limited", as(name)).Code }
@@ -58,42 +85,68 @@ func TestLimitRate_saysWhenToTryAgain(t *testing.T) {
 		}
 		refused := get(h, "/limited", as(name))
 		require.Equal(t, http.StatusTooManyRequests, refused.Code)
-		require.Equal(t, "1", refused.Header().Get("Retry-After"), "half a second, rounded up")
+		require.Equal(t, "3", refused.Header().Get("Retry-After"), "two and a half seconds, rounded up")
 		require.Contains(t, refused.Body.String(), `"reason":"TooManyRequests"`)
 	}
-	burst("alice", 3)
-	burst("bob", 3)
+	burst("alice", 4)
+	burst("bob", 4)
+	requireRefused(t, registry, "test", 2)
 	require.Equal(t, http.StatusOK, get(h, "/free", as("alice")).Code)
-	clock.SetTime(time.Unix(1_000, 499_000_000))
+	for range 100 {
+		require.Equal(t, http.StatusOK, get(h, "/unlimited", as("alice")).Code)
+	}
+	clock.SetTime(time.Unix(1_002, 499_000_000))
 	require.Equal(t, http.StatusTooManyRequests, ask("alice"))
-	clock.SetTime(time.Unix(1_001, 0))
+	clock.SetTime(time.Unix(1_005, 0))
 	burst("alice", 2)
 	clock.SetTime(time.Unix(2_000, 0))
-	burst("alice", 3)
+	burst("alice", 4)
+	requireRefused(t, registry, "off", 0)
 }
 
-// A refused request costs nothing: who keeps asking gets in as soon as who waits.
-func TestLimitRate_doesNotCountRefusedRequests(t *testing.T) {
+// A refused request costs nothing: a client that keeps asking is admitted as soon as one that
+// waits.
+func TestPerPerson_doesNotCountRefusedRequests(t *testing.T) {
 	t.Parallel()
-	clock := clocktesting.NewFakePassiveClock(time.Unix(1_000, 0))
-	h := routes(func(r chi.Router) { r.With(httpmw.LimitRate(1, 1, clock)).Get("/limited", ok) })
+	limits, clock, _ := newLimits(t)
+	h := routes(func(r chi.Router) { r.With(limits.PerPerson("test", 0.1)).Get("/limited", ok) })
 	require.Equal(t, http.StatusOK, get(h, "/limited", as("alice")).Code)
 	for range 100 {
 		require.Equal(t, http.StatusTooManyRequests, get(h, "/limited", as("alice")).Code)
 	}
-	clock.SetTime(time.Unix(1_001, 0))
+	clock.SetTime(time.Unix(1_010, 0))
 	require.Equal(t, http.StatusOK, get(h, "/limited", as("alice")).Code)
 }
 
-func TestLimitRate_hasBoundedMemory(t *testing.T) {
+func TestWritesPerPerson_letsReadsPass(t *testing.T) {
 	t.Parallel()
-	limit := httpmw.LimitRate(1, 1, clocktesting.NewFakePassiveClock(time.Unix(1_000, 0)))
-	h := routes(func(r chi.Router) { r.With(limit).Get("/limited", ok) })
+	limits, _, registry := newLimits(t)
+	h := routes(func(r chi.Router) {
+		r.Use(limits.WritesPerPerson("writes", 0.2))
+		r.HandleFunc("/things", ok)
+		r.Post("/api/credentials", ok)
+	})
+	for range 2 {
+		require.Equal(t, http.StatusOK, do(h, http.MethodPost, "/things", as("alice")).Code)
+	}
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		require.Equal(t, http.StatusTooManyRequests, do(h, method, "/things", as("alice")).Code, method)
+	}
+	requireRefused(t, registry, "writes", 4)
+	require.Equal(t, http.StatusOK, get(h, "/things", as("alice")).Code)
+	require.Equal(t, http.StatusOK, do(h, http.MethodPost, "/api/credentials", as("alice")).Code, "it stores nothing")
+	require.Equal(t, http.StatusOK, do(h, http.MethodPost, "/things", as("bob")).Code)
+}
+
+func TestPerPerson_hasBoundedMemory(t *testing.T) {
+	t.Parallel()
+	limits, _, _ := newLimits(t)
+	h := routes(func(r chi.Router) { r.With(limits.PerPerson("test", 0.1)).Get("/limited", ok) })
 	require.Equal(t, http.StatusOK, get(h, "/limited", as("first")).Code)
 	require.Equal(t, http.StatusTooManyRequests, get(h, "/limited", as("first")).Code)
 	for i := range 10_000 {
 		require.Equal(t, http.StatusOK, get(h, "/limited", as(fmt.Sprintf("p%d", i))).Code)
 	}
-	require.Equal(t, http.StatusOK, get(h, "/limited", as("first")).Code, "forgotten: who was not seen for longest")
+	require.Equal(t, http.StatusOK, get(h, "/limited", as("first")).Code, "the least recently seen person is forgotten")
 	require.Equal(t, http.StatusTooManyRequests, get(h, "/limited", as("p9999")).Code)
 }

@@ -1,6 +1,7 @@
 package httpmw
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -48,15 +49,19 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// Observe assigns a request id and a logger, counts and logs the request, and converts a panic
-// to a 500. Query and headers are never logged, because they can contain secrets.
-func Observe(logger *zap.Logger, m *Metrics) func(http.Handler) http.Handler {
+// Observe assigns a request id and a logger, finds the peer, counts and logs the request, and
+// converts a panic to a 500. The log has the client's own request id, too, if it is well-formed.
+// Query and other headers are never logged, because they can contain secrets.
+func Observe(logger *zap.Logger, m *Metrics, trusted TrustedProxies) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			began := time.Now()
-			id := Identify(w, r)
-			logger := logger.WithLazy(zap.String("request", id))
-			r = r.WithContext(log.Into(r.Context(), logger))
+			logger := logger.WithLazy(zap.String("request", Identify(w)))
+			from := &origin{peer: trusted.peer(r), clientID: clientID(r)}
+			if from.clientID != "" {
+				logger = logger.With(zap.String("clientRequest", from.clientID))
+			}
+			r = r.WithContext(context.WithValue(log.Into(r.Context(), logger), originKey{}, from))
 			wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
 			m.inFlight.Inc()
 			defer func() {
@@ -78,15 +83,21 @@ func Observe(logger *zap.Logger, m *Metrics) func(http.Handler) http.Handler {
 	}
 }
 
-// Identify sets the request id of the answer and returns it. It uses the id sent by the client
-// if it is well-formed.
-func Identify(w http.ResponseWriter, r *http.Request) string {
-	id := r.Header.Get(RequestIDHeader)
-	if !saneID.MatchString(id) {
-		id = rand.Text()
-	}
+// Identify sets the request id of the answer to a new one and returns it. A client cannot choose
+// it, so that no request can pass for another one in the log.
+func Identify(w http.ResponseWriter) string {
+	id := rand.Text()
 	w.Header().Set(RequestIDHeader, id)
 	return id
+}
+
+// clientID returns the request id that the client sent, or an empty string if there is none or it
+// is not well-formed.
+func clientID(r *http.Request) string {
+	if id := r.Header.Get(RequestIDHeader); saneID.MatchString(id) {
+		return id
+	}
+	return ""
 }
 
 func aborted(p any) bool {

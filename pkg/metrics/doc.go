@@ -13,6 +13,8 @@
 //   - kedge_http_request_duration_seconds{route,method}: time from a request to the end of its
 //     answer, watches and upgraded connections included.
 //   - kedge_http_requests_in_flight: requests in progress.
+//   - kedge_connections: open connections of clients, upgraded ones included.
+//   - kedge_limited_total{limit}: connections, requests and streams refused by a limit.
 //   - kedge_proxy_streams: open watches and upgraded connections through the proxy.
 //   - kedge_proxy_revocation_seconds: time from the moment that the hub learned of a revoked
 //     right to the end of a stream that depended on it.

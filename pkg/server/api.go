@@ -53,12 +53,12 @@ func (a *assembly) api(serving context.Context) error {
 	a.available.OnUnavailable(a.revocation.RecheckAll)
 	s := store.New(a.clients.FailFast().Fenced(a.disk.WriteRight), c.Tree, a.clusters.Users, a.clusters.Orgs)
 	a.app = routes{
-		observe:      httpmw.Observe(log.From(serving), metrics),
+		observe:      httpmw.Observe(log.From(serving), metrics, c.trustedProxies),
 		present:      httpmw.RequireAvailable(a.available.Wait),
 		authenticate: httpmw.Authenticate(authenticators, v, signUp(store.NewSignUp(s, v), c.Registration, a.hub.audit), httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}),
 		room:         httpmw.RefuseWrites(a.disk.Err),
 		forward:      forward,
-		config:       c, clock: a.clock, views: v, store: s, enter: gate.Enter,
+		config:       c, limits: a.hub.limits, clock: a.clock, views: v, store: s, enter: gate.Enter,
 		rights: a.rights, followed: settled(a.rights.Followed, a.revocation.Recheck),
 		audit: auditing(a.hub.audit), ca: a.hub.bundle.CAPEM,
 	}.router()
@@ -147,7 +147,7 @@ func auditing(to *audit.Log) func(httpmw.Change) {
 	return func(c httpmw.Change) {
 		to.Write(audit.Event{
 			Actor: c.User, Action: c.Method + " " + c.Route, Org: c.Params["org"], Workspace: c.Params["ws"], Object: cmp.Or(c.Params["user"], c.Params["name"], c.Made),
-			Code: c.Code, Request: c.Request,
+			Code: c.Code, Request: c.Request, ClientRequest: c.ClientRequest,
 		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/template"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -102,6 +103,9 @@ type Options struct {
 	// Default 20s.
 	DrainTimeout time.Duration
 
+	// Limits are the limits of clients.
+	Limits LimitOptions
+
 	// MetricsListenAddress (--metrics-listen-address) is the address and port that serve
 	// /metrics and the details of /readyz over HTTP, without authentication. Empty disables
 	// it. Default 127.0.0.1:9464.
@@ -144,6 +148,7 @@ func NewOptions() *Options {
 		PersonalOrgRole:       v1alpha1.RoleAdmin,
 		CreateTimeout:         10 * time.Second,
 		DrainTimeout:          20 * time.Second,
+		Limits:                newLimitOptions(),
 		MetricsListenAddress:  "127.0.0.1:9464",
 		LogFormat:             "console",
 		LogLevel:              "info",
@@ -180,6 +185,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.WorkspaceTemplate, "workspace-template", o.WorkspaceTemplate, "Directory of manifests (.yaml, .yml, .json) that the hub applies in every workspace: APIBindings with the claims that they accept, and further objects. See config/example-template/workspace. Without it nothing is bound.")
 	fs.DurationVar(&o.CreateTimeout, "create-timeout", o.CreateTimeout, "Time that a create request waits until the object is ready before it answers 202.")
 	fs.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "Time that open requests have to finish after SIGTERM.")
+	o.Limits.addFlags(fs)
 	fs.StringVar(&o.MetricsListenAddress, "metrics-listen-address", o.MetricsListenAddress, "Address and port on which /metrics and the details of /readyz are served over HTTP, without authentication. Empty disables it.")
 	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "Log format: console or json.")
 	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "Log level: debug, info, warn or error. Logs of kcp and client-go are shown at debug only.")
@@ -196,6 +202,8 @@ type completed struct {
 	Embedded bool
 	// Template are the objects in the directory WorkspaceTemplate.
 	Template []*unstructured.Unstructured
+
+	trustedProxies httpmw.TrustedProxies
 }
 
 // Complete validates the options and derives values from them. The error names every
@@ -284,10 +292,11 @@ func (o Options) Complete() (Config, error) {
 			fail("workspace-template", "%v", err)
 		}
 	}
+	trusted := o.Limits.complete(fail)
 	if err := errors.Join(bad...); err != nil {
 		return Config{}, err
 	}
-	return Config{completed{Options: o, Tree: tree, Embedded: o.KCPKubeconfig == "", Template: manifests}}, nil
+	return Config{completed{Options: o, Tree: tree, Embedded: o.KCPKubeconfig == "", Template: manifests, trustedProxies: trusted}}, nil
 }
 
 func validPort(port string, zero bool) bool {

@@ -4,6 +4,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -12,28 +14,32 @@ import (
 
 func TestOptions_documentEveryField(t *testing.T) {
 	t.Parallel()
-	file, err := parser.ParseFile(token.NewFileSet(), "options.go", nil, parser.ParseComments)
+	files, err := filepath.Glob("options*.go")
 	require.NoError(t, err)
-	// Fields that are declared line by line below one comment share it.
-	fields := 0
-	ast.Inspect(file, func(n ast.Node) bool {
-		declared, ok := n.(*ast.TypeSpec)
-		if !ok || declared.Name.Name != "Options" {
-			return true
-		}
-		text := ""
-		for _, field := range declared.Type.(*ast.StructType).Fields.List {
-			if field.Doc != nil {
-				text = field.Doc.Text()
+	for _, path := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		require.NoError(t, err)
+		// Fields that are declared line by line below one comment share it.
+		fields := 0
+		ast.Inspect(file, func(n ast.Node) bool {
+			declared, ok := n.(*ast.TypeSpec)
+			if !ok || !strings.HasSuffix(declared.Name.Name, "Options") {
+				return true
 			}
-			for _, name := range field.Names {
-				fields++
-				require.Contains(t, text, name.Name, "the comment of Options.%s", name.Name)
+			text := ""
+			for _, field := range declared.Type.(*ast.StructType).Fields.List {
+				if field.Doc != nil {
+					text = field.Doc.Text()
+				}
+				for _, name := range field.Names {
+					fields++
+					require.Contains(t, text, name.Name, "the comment of %s.%s", declared.Name.Name, name.Name)
+				}
 			}
-		}
-		return false
-	})
-	require.NotZero(t, fields)
+			return false
+		})
+		require.Equal(t, !strings.HasSuffix(path, "_test.go"), fields > 0, path)
+	}
 }
 
 // People read --help and do not have the list of rules.

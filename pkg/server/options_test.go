@@ -1,6 +1,7 @@
 package server
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -36,6 +37,10 @@ func TestComplete_namesTheBadFlag(t *testing.T) {
 		"--deletion-grace":          func(o *Options) { o.DeletionGrace = 0 },
 		"--create-timeout":          func(o *Options) { o.CreateTimeout = -time.Second },
 		"--bindable-cluster-role":   func(o *Options) { o.BindableClusterRoles = []string{"view", "cluster-admin"} },
+		"--trusted-proxy-cidr":      func(o *Options) { o.Limits.TrustedProxyCIDRs = []string{"10.0.0.0/8", "10.0.0.1"} },
+		"--max-connections":         func(o *Options) { o.Limits.MaxConnections = -1 },
+		"--http2-max-streams":       func(o *Options) { o.Limits.MaxStreamsPerConnection = 0 },
+		"--writes-per-person":       func(o *Options) { o.Limits.WritesPerPerson = math.NaN() },
 		"--metrics-listen-address":  func(o *Options) { o.MetricsListenAddress = "9464" },
 	} {
 		o := NewOptions()
@@ -48,5 +53,11 @@ func TestComplete_namesTheBadFlag(t *testing.T) {
 		o.ExternalURL = bad
 		_, err := o.Complete()
 		require.ErrorContains(t, err, "--external-url", bad)
+	}
+	for _, bad := range []string{"10.0.0.1", "10.0.0.1/8", "0.0.0.0/0", "::/0", "::ffff:10.0.0.0/104", "proxy"} {
+		o := NewOptions()
+		o.Limits.TrustedProxyCIDRs = []string{bad}
+		_, err := o.Complete()
+		require.ErrorContains(t, err, "--trusted-proxy-cidr", bad)
 	}
 }

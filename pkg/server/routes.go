@@ -8,6 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/api/admin"
@@ -26,11 +27,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
-// The rate limit of the search for people, per User.
-const (
-	searchesPerSecond = 2
-	searchBurst       = 20
-)
+// searchesPerSecond is the rate limit of the search for people, per person.
+const searchesPerSecond = 2
 
 // routes are the dependencies of all routes.
 type routes struct {
@@ -38,6 +36,7 @@ type routes struct {
 	forward                              http.Handler
 
 	config Config
+	limits *httpmw.Limits
 	// clock is the clock of deletions, at kcp's time.
 	clock  clock.WithTicker
 	views  *views.Views
@@ -61,8 +60,12 @@ func Routes() []Route {
 	if err != nil {
 		panic("server: the defaults are not valid: " + err.Error())
 	}
+	limits, err := httpmw.NewLimits(config.Clock, prometheus.NewRegistry())
+	if err != nil {
+		panic("server: the metric of limits is not valid: " + err.Error())
+	}
 	var all []Route
-	router := routes{observe: through, present: through, authenticate: through, room: through, forward: http.NotFoundHandler(), config: config, clock: config.Clock}.router()
+	router := routes{observe: through, present: through, authenticate: through, room: through, forward: http.NotFoundHandler(), config: config, limits: limits, clock: config.Clock}.router()
 	_ = chi.Walk(router, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		all = append(all, Route{method, pattern})
 		if method == http.MethodGet {
@@ -80,6 +83,8 @@ func (p routes) router() chi.Router {
 	c, v, s, begins := p.config, p.views, p.store, transport.Latest(p.clock)
 	creator := tenancy.Creator{Org: v.Org, Workspace: v.Workspace, Membership: v.Membership, MembershipsAt: v.MembershipsAt}
 	scopes := httpmw.Scopes{Tenants: v, Creator: creator}
+	requests := p.limits.PerPerson("requests_per_person", c.Limits.RequestsPerPerson)
+	writes := p.limits.WritesPerPerson("writes_per_person", c.Limits.WritesPerPerson)
 	r := chi.NewRouter()
 	r.Use(p.observe, p.present, middleware.GetHead)
 	r.NotFound(httpapi.NotFound)
@@ -87,13 +92,13 @@ func (p routes) router() chi.Router {
 	for _, path := range []string{"/api", "/apis", "/apis/*", "/services", "/services/*", "/api/v1", "/api/v1/*"} {
 		r.HandleFunc(path, proxy.NotHere)
 	}
-	r.With(proxy.Shape, p.authenticate, p.room).Handle("/clusters/*", p.forward)
+	r.With(proxy.Shape, p.authenticate, requests, writes, p.room).Handle("/clusters/*", p.forward)
 	r.Route("/api/", func(r chi.Router) {
-		r.Use(httpmw.WholeBody, p.authenticate, httpmw.Audit(p.audit), p.room)
+		r.Use(httpmw.WholeBody, p.authenticate, requests, writes, httpmw.Audit(p.audit), p.room)
 		(&users.Handler{
 			Views: v, Tenants: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
 			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.rights.FollowedEverywhere,
-			LimitSearch: httpmw.LimitRate(searchesPerSecond, searchBurst, p.clock), FollowTimeout: c.FollowTimeout,
+			LimitSearch: p.limits.PerPerson("searches_per_person", searchesPerSecond), FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&admin.Handler{
 			Views: v, Await: v.Await, Followed: p.rights.FollowedEverywhere, Store: s, Index: v.Index, Orgs: v.Orgs, DeletionGrace: c.DeletionGrace,

@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/pkg/health"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
 )
 
 func answer(t *testing.T, h http.Handler, method, target string) *httptest.ResponseRecorder {
@@ -41,8 +43,10 @@ func TestHEAD_answersAsGETWithoutABody(t *testing.T) {
 	through := func(next http.Handler) http.Handler { return next }
 	config, err := NewOptions().Complete()
 	require.NoError(t, err)
+	limits, err := httpmw.NewLimits(config.Clock, prometheus.NewRegistry())
+	require.NoError(t, err)
 	app := routes{
-		observe: through, present: through, room: through, forward: http.NotFoundHandler(), config: config, clock: config.Clock,
+		observe: through, present: through, room: through, forward: http.NotFoundHandler(), config: config, limits: limits, clock: config.Clock,
 		authenticate: func(http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				_ = httpapi.Write(w, http.StatusOK, map[string]string{"name": "alice"})

@@ -13,10 +13,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/certs"
 	"github.com/faroshq/kedge-hub/pkg/health"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/metrics"
@@ -41,6 +43,7 @@ type hub struct {
 	checks   *health.Checks
 	bundle   *certs.Bundle
 	audit    *audit.Log
+	limits   *httpmw.Limits
 }
 
 func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) error {
@@ -60,6 +63,13 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) error {
 		return fmt.Errorf("--listen-address: %w; stop what listens there, or give another address", err)
 	}
 	defer func() { _ = listener.Close() }()
+	if h.limits, err = httpmw.NewLimits(clock.RealClock{}, h.registry); err != nil {
+		return err
+	}
+	limited, err := h.limits.Connections(listener, h.config.connectionLimits())
+	if err != nil {
+		return err
+	}
 
 	// Dependencies of the API stop after it, so that open requests can complete: first the
 	// listeners drain, then controllers and views stop, then kcp.
@@ -71,7 +81,7 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) error {
 	front := health.NewFront(h.checks)
 	servers, serving := errgroup.WithContext(ctx)
 	servers.Go(func() error {
-		return serve(serving, newHTTPServer(serving, front, h.tls()), listener, h.config.DrainTimeout)
+		return serve(serving, h.newHTTPServer(serving, front, h.tls()), limited, h.config.DrainTimeout)
 	})
 	if err := h.serveMetrics(serving, servers); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/faroshq/kedge-hub/pkg/certs"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/metrics"
 )
@@ -58,7 +59,7 @@ func (h *hub) serveMetrics(ctx context.Context, servers *errgroup.Group) error {
 		return fmt.Errorf("--metrics-listen-address: %w; give another address, or an empty one for no metrics", err)
 	}
 	servers.Go(func() error {
-		return serve(ctx, newHTTPServer(ctx, h.operators(), nil), listener, time.Second)
+		return serve(ctx, h.newHTTPServer(ctx, h.operators(), nil), listener, time.Second)
 	})
 	return nil
 }
@@ -71,7 +72,12 @@ func (h *hub) operators() http.Handler {
 	return mux
 }
 
-func newHTTPServer(ctx context.Context, handler http.Handler, config *tls.Config) *http.Server {
+// connectionLimits returns the limits of connections on the public listener.
+func (c Config) connectionLimits() httpmw.ConnectionLimits {
+	return httpmw.ConnectionLimits{All: c.Limits.MaxConnections, PerPeer: c.Limits.MaxConnectionsPerPeer, Trusted: c.trustedProxies}
+}
+
+func (h *hub) newHTTPServer(ctx context.Context, handler http.Handler, config *tls.Config) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		TLSConfig:         config,
@@ -79,6 +85,7 @@ func newHTTPServer(ctx context.Context, handler http.Handler, config *tls.Config
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: h.config.Limits.MaxStreamsPerConnection},
 		// OPTIONS * passes the middleware like every other request.
 		DisableGeneralOptionsHandler: true,
 

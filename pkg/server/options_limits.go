@@ -1,0 +1,104 @@
+package server
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/spf13/pflag"
+
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+)
+
+// LimitOptions are the flags of the limits of clients. Rates are per second and allow bursts of
+// ten seconds' worth. 0 disables a limit. kedge_limited_total counts what each one refuses.
+type LimitOptions struct {
+	// TrustedProxyCIDRs (--trusted-proxy-cidr) are the networks of the reverse proxies whose
+	// X-Forwarded-For is believed. Default none: the client is the peer of the connection.
+	TrustedProxyCIDRs []string
+	// MaxConnections (--max-connections) is the number of open connections. Default 10000.
+	MaxConnections int
+	// MaxConnectionsPerPeer (--max-connections-per-peer) is the number of open connections of
+	// an IPv4 address or an IPv6 /64 that is not a trusted proxy. Default 1000.
+	MaxConnectionsPerPeer int
+	// MaxStreamsPerConnection (--http2-max-streams-per-connection) is the number of requests
+	// that an HTTP/2 connection can have open. Default 100.
+	MaxStreamsPerConnection int
+	// RequestsPerPerson (--requests-per-person) is the rate of requests to the API and to
+	// Workspaces. The default is 50000: one machine answers fewer from its caches, so that one
+	// person alone never meets it.
+	RequestsPerPerson float64
+	// WritesPerPerson (--writes-per-person) is the rate of requests that may change something,
+	// in the API and in Workspaces. Default 500: as many as etcd takes on an ordinary disk.
+	WritesPerPerson float64
+}
+
+func newLimitOptions() LimitOptions {
+	return LimitOptions{
+		MaxConnections: 10_000, MaxConnectionsPerPeer: 1_000, MaxStreamsPerConnection: 100,
+		RequestsPerPerson: 50_000, WritesPerPerson: 500,
+	}
+}
+
+const rateUsage = " per second, with bursts of ten seconds' worth. 0 disables the limit."
+
+// addFlags defines the flags in fs.
+func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&o.TrustedProxyCIDRs, "trusted-proxy-cidr", o.TrustedProxyCIDRs, "Network of reverse proxies, such as 10.0.0.0/8, whose X-Forwarded-For names the client. Can be repeated. Without it the client is the peer of the connection.")
+	fs.IntVar(&o.MaxConnections, "max-connections", o.MaxConnections, "Maximum number of open connections. 0 disables the limit.")
+	fs.IntVar(&o.MaxConnectionsPerPeer, "max-connections-per-peer", o.MaxConnectionsPerPeer, "Maximum number of open connections of one IPv4 address or IPv6 /64. Trusted proxies are exempt. 0 disables the limit.")
+	fs.IntVar(&o.MaxStreamsPerConnection, "http2-max-streams-per-connection", o.MaxStreamsPerConnection, "Maximum number of open requests of one HTTP/2 connection.")
+	fs.Float64Var(&o.RequestsPerPerson, "requests-per-person", o.RequestsPerPerson, "Maximum rate of requests of one person. Requests"+rateUsage)
+	fs.Float64Var(&o.WritesPerPerson, "writes-per-person", o.WritesPerPerson, "Maximum rate of requests of one person that may change something. Requests"+rateUsage)
+}
+
+// complete validates the options and returns the networks of the trusted proxies.
+func (o *LimitOptions) complete(fail func(flag, format string, args ...any)) httpmw.TrustedProxies {
+	for flag, n := range map[string]int{
+		"max-connections": o.MaxConnections, "max-connections-per-peer": o.MaxConnectionsPerPeer,
+	} {
+		if n < 0 {
+			fail(flag, "%d is negative; give a number, or 0 for no limit", n)
+		}
+	}
+	if o.MaxStreamsPerConnection < 1 || o.MaxStreamsPerConnection > maxHTTP2Streams {
+		fail("http2-max-streams-per-connection", "%d is not between 1 and %d", o.MaxStreamsPerConnection, maxHTTP2Streams)
+	}
+	for flag, n := range map[string]float64{
+		"requests-per-person": o.RequestsPerPerson, "writes-per-person": o.WritesPerPerson,
+	} {
+		// The comparison is also false for NaN.
+		if !(n == 0 || n >= minRate && n <= maxRate) {
+			fail(flag, "%v is not between %v and %v per second; 0 means no limit", n, minRate, float64(maxRate))
+		}
+	}
+	var trusted httpmw.TrustedProxies
+	for _, cidr := range o.TrustedProxyCIDRs {
+		p, err := parseNetwork(cidr)
+		if err != nil {
+			fail("trusted-proxy-cidr", "%v", err)
+			continue
+		}
+		trusted = append(trusted, p)
+	}
+	return trusted
+}
+
+const (
+	// maxHTTP2Streams is the largest number of streams that the hub lets be configured.
+	maxHTTP2Streams = 10_000
+	// minRate and maxRate are the smallest and the largest rates per second.
+	minRate, maxRate = 0.001, 1e6
+)
+
+// parseNetwork parses a network in CIDR notation. One that contains every address is refused: any
+// client could then invent its address.
+func parseNetwork(cidr string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(cidr)
+	switch {
+	case err != nil || p != p.Masked() || p.Addr().Is4In6():
+		return p, fmt.Errorf("%q is not a network in CIDR notation, such as 10.0.0.0/8", cidr)
+	case p.Bits() == 0:
+		return p, fmt.Errorf("%q trusts every client; name the networks of your proxies", cidr)
+	}
+	return p, nil
+}
