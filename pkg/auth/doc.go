@@ -2,6 +2,17 @@
 // an Identity; Union asks several in turn. Only the token counts: no other request header
 // is read.
 //
+// ID tokens come from one OpenID Connect issuer (OIDC). Decisions:
+//
+//   - Claims are checked before the signature: a token that is bad in any case never causes a
+//     request to the issuer.
+//   - The hub keeps the keys itself. An unknown key ID causes at most one request in ten seconds;
+//     until one that began after the token was seen has not brought the key, the answer is
+//     errs.Unavailable, because the issuer may have rotated.
+//   - A token is known by the hash of its signed part, and every part must have its canonical
+//     encoding. One signature has several valid forms, and an ended Session must refuse them all.
+//   - The person is issuer and subject. The username is prefixed, and compared with the User's.
+//
 // Static tokens come from a CSV file in the format of kube-apiserver's
 // --token-auth-file. kcp is given the same file and must derive the same username, so the
 // username in kcp is the one in the file, without a prefix. Usernames and groups that begin

@@ -2,6 +2,8 @@ package auth
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"time"
 )
 
@@ -28,14 +30,29 @@ type Identity struct {
 	PreferredUsername string
 	Email             string
 	DisplayName       string
-	// Groups are the groups in the credential. They are compared with --admin-group.
+	// Groups are the groups in the credential, with their prefix. They are compared with
+	// --admin-group.
 	Groups []string
+	// IssuedAt is when the credential was issued. It is zero if the credential does not say.
+	IssuedAt time.Time
 	// ExpiresAt is when the credential expires. It is zero if the credential does not say.
 	ExpiresAt time.Time
+	// Credential identifies the credential without revealing it: a SHA-256 hash in
+	// hexadecimal. It is that of the whole token or, for a JWT, of its signed part, because
+	// one signature has several valid encodings. It is never logged.
+	Credential string
 }
 
 // Authenticator verifies bearer tokens. ok is false with a nil error if it does not know
-// the token. An error means that the token is invalid or cannot be verified at present.
+// the token. An error with the code errs.Unavailable means that the token cannot be verified
+// at present, one with errs.Forbidden that it is genuine and not accepted. Every other error
+// means that the token is invalid. The Identity is shared and must not be changed.
 type Authenticator interface {
 	Authenticate(ctx context.Context, token string) (id *Identity, ok bool, err error)
+}
+
+// credentialID is the Identity.Credential of a token, or of the signed part of a JWT.
+func credentialID(token string) string {
+	hash := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(hash[:])
 }

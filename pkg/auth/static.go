@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -18,7 +17,8 @@ const StaticIssuer = "static"
 // StaticTokens authenticates the tokens of a file. They are for development and
 // break-glass access.
 type StaticTokens struct {
-	byHash map[[sha256.Size]byte]*Identity
+	// byHash are the identities by Credential.
+	byHash map[string]*Identity
 }
 
 // LoadStaticTokens reads a CSV file with the columns token,username,uid,"group1,group2".
@@ -41,7 +41,7 @@ func LoadStaticTokens(path string, hub ...string) (*StaticTokens, error) {
 func parseStaticTokens(in io.Reader, hub []string) (*StaticTokens, error) {
 	reader := csv.NewReader(in)
 	reader.FieldsPerRecord = -1
-	t := &StaticTokens{byHash: map[[sha256.Size]byte]*Identity{}}
+	t := &StaticTokens{byHash: map[string]*Identity{}}
 	uids := map[string]string{}
 	for {
 		record, err := reader.Read()
@@ -100,11 +100,11 @@ func (t *StaticTokens) add(record []string, uids map[string]string) error {
 			}
 		}
 	}
-	hash := sha256.Sum256([]byte(token))
-	if _, ok := t.byHash[hash]; ok {
+	id.Credential = credentialID(token)
+	if _, ok := t.byHash[id.Credential]; ok {
 		return errors.New("the token is on an earlier line already")
 	}
-	t.byHash[hash] = id
+	t.byHash[id.Credential] = id
 	return nil
 }
 
@@ -122,9 +122,6 @@ func reserved(name string) bool { return strings.HasPrefix(name, "system:") }
 // Authenticate looks the token up by its SHA-256 hash, so that the time of the comparison
 // reveals nothing about the tokens in the file.
 func (t *StaticTokens) Authenticate(_ context.Context, token string) (*Identity, bool, error) {
-	hash := sha256.Sum256([]byte(token))
-	if id, ok := t.byHash[hash]; ok {
-		return id, true, nil
-	}
-	return nil, false, nil
+	id, ok := t.byHash[credentialID(token)]
+	return id, ok, nil
 }

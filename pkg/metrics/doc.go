@@ -30,6 +30,10 @@
 //   - kedge_controller_retries_total{controller}: reconciliations repeated after an error or a
 //     conflict.
 //   - kedge_controller_errors_total{controller}: reconciliations that failed.
+//   - kedge_oidc_issuer_up: 1 if the last request for the discovery document and the keys of the
+//     OIDC issuer succeeded, else 0.
+//   - kedge_oidc_key_fetches_total{result}: requests for the keys of the OIDC issuer; result is
+//     ok or error.
 //   - kedge_leader: 1 while this replica is the leader and its controllers may write, else 0.
 //   - kedge_data_disk_full: 1 while writes are refused because the disk of the embedded kcp is
 //     full, else 0.

@@ -1,0 +1,266 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/log"
+)
+
+const (
+	// maxToken is the maximum length of an ID token, in bytes. It is checked before the token
+	// is parsed.
+	maxToken = 16 << 10
+	// maxVerdicts is the maximum number of tokens whose verdict is cached.
+	maxVerdicts = 4096
+	// leeway is how far the issuer's clock may be ahead.
+	leeway = time.Minute
+	// refreshEvery is how often the discovery document and the keys are fetched, so that a
+	// key that the issuer withdraws is refused soon.
+	refreshEvery = 10 * time.Minute
+	// firstRetry and lastRetry bound the back-off after a fetch that failed.
+	firstRetry, lastRetry = time.Second, 30 * time.Second
+)
+
+// OIDCConfig configures an OIDC issuer.
+type OIDCConfig struct {
+	// IssuerURL is the https URL of the issuer. ID tokens have it as iss.
+	IssuerURL string
+	// ClientID and ClientSecret are the hub's client at the issuer. Without a secret it is a
+	// public client.
+	ClientID     string
+	ClientSecret string
+	// CA are the PEM certificates that the issuer's certificate is verified with. Empty means
+	// those of the system.
+	CA []byte
+	// Scopes are requested in a login.
+	Scopes []string
+	// ExtraAudiences are accepted in aud beside ClientID.
+	ExtraAudiences []string
+	// UsernameClaim is the claim that, after UsernamePrefix, is the username in kcp.
+	// GroupsClaim is the claim with groups, which get the same prefix; empty for none.
+	UsernameClaim  string
+	UsernamePrefix string
+	GroupsClaim    string
+	// RequiredClaims are claims that a token must have, with their value.
+	RequiredClaims map[string]string
+	// ReservedUsernames are the usernames of the hub itself in kcp. Tokens with one of them
+	// are refused.
+	ReservedUsernames []string
+	// Clock is the clock of expiry and retries.
+	Clock clock.WithTicker
+	// Metrics is where kedge_oidc_* are registered.
+	Metrics prometheus.Registerer
+}
+
+// OIDC authenticates ID tokens of one issuer, and is the hub's client at that issuer. Until
+// the issuer was reached for the first time, tokens cannot be verified; from then on, its
+// keys are known while it is down.
+type OIDC struct {
+	config OIDCConfig
+	client *http.Client
+	keys   *keySet
+	// verdicts are the verified tokens by the hash of the whole token: verdict values.
+	verdicts *lru.Cache
+	provider atomic.Pointer[provider]
+
+	mu  sync.Mutex
+	err error
+}
+
+// verdict is a verified token. It holds for the keys of one generation.
+type verdict struct {
+	id         *Identity
+	generation uint64
+}
+
+// NewOIDC returns an authenticator for an issuer. It makes no request; Run does.
+func NewOIDC(config OIDCConfig) (*OIDC, error) {
+	client, err := newIssuerClient(config.CA)
+	if err != nil {
+		return nil, err
+	}
+	o := &OIDC{config: config, client: client, verdicts: lru.New(maxVerdicts), err: errNotReached}
+	o.config.ReservedUsernames = slices.Clone(config.ReservedUsernames)
+	fetches := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "kedge_oidc_key_fetches_total", Help: "Requests for the keys of the OIDC issuer, by result: ok or error.",
+	}, []string{"result"})
+	o.keys = newKeySet(config.Clock, o.fetchKeys, fetches)
+	up := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "kedge_oidc_issuer_up", Help: "1 if the last request for the discovery document and the keys of the OIDC issuer succeeded, else 0.",
+	}, func() float64 {
+		if o.Err() != nil {
+			return 0
+		}
+		return 1
+	})
+	for _, c := range []prometheus.Collector{fetches, up} {
+		if err := config.Metrics.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+var errNotReached = errors.New("the issuer was not reached yet")
+
+// Run fetches the discovery document and the keys of the issuer until ctx ends: at once, with
+// a back-off while that fails, and periodically afterwards.
+func (o *OIDC) Run(ctx context.Context) {
+	defer o.client.CloseIdleConnections()
+	retry := firstRetry
+	for {
+		err := o.refresh(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		after := refreshEvery
+		if o.setErr(err) {
+			if err == nil {
+				log.From(ctx).Info("the OIDC issuer is reachable", zap.String("issuer", o.config.IssuerURL))
+			} else {
+				log.From(ctx).Warn("the OIDC issuer is not usable; logins fail until it is", zap.String("issuer", o.config.IssuerURL), zap.Error(err))
+			}
+		}
+		if err == nil {
+			retry = firstRetry
+		} else {
+			after, retry = retry, min(2*retry, lastRetry)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-o.config.Clock.After(after):
+		}
+	}
+}
+
+// setErr sets the result of the last refresh and reports whether it differs from the one
+// before.
+func (o *OIDC) setErr(err error) (changed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	changed = (o.err == nil) != (err == nil) || errors.Is(o.err, errNotReached)
+	o.err = err
+	return changed
+}
+
+// Err returns why logins do not work, or nil. It is for operators.
+func (o *OIDC) Err() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil {
+		return nil
+	}
+	return fmt.Errorf("the OIDC issuer %s: %w", o.config.IssuerURL, o.err)
+}
+
+// Authenticate implements Authenticator for ID tokens. Tokens that do not name the issuer
+// are not known to it.
+func (o *OIDC) Authenticate(ctx context.Context, token string) (*Identity, bool, error) {
+	if !mayBeJWT(token) {
+		return nil, false, nil
+	}
+	key := sha256.Sum256([]byte(token))
+	if cached, ok := o.verdicts.Get(key); ok {
+		// A withdrawn key ends the verdicts of its generation.
+		if v := cached.(verdict); v.generation == o.keys.generation() {
+			if !o.config.Clock.Now().Before(v.id.ExpiresAt) {
+				return nil, false, errExpired()
+			}
+			return v.id, true, nil
+		}
+	}
+	id, generation, err := o.verify(ctx, token, "", false)
+	switch {
+	case errors.Is(err, errOtherIssuer):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	}
+	o.verdicts.Add(key, verdict{id, generation})
+	return id, true, nil
+}
+
+var errOtherIssuer = errors.New("the token is of another issuer")
+
+// mayBeJWT reports whether a token has the form of a signed JWT of acceptable length.
+func mayBeJWT(token string) bool {
+	return len(token) <= maxToken && strings.Count(token, ".") == 2
+}
+
+// verify verifies a token and returns its Identity and the generation of the keys. nonce is
+// compared if it is not empty. fromIssuer means that the issuer itself has sent the token:
+// its key is fetched even if others were fetched a moment ago.
+func (o *OIDC) verify(ctx context.Context, token, nonce string, fromIssuer bool) (*Identity, uint64, error) {
+	if !mayBeJWT(token) {
+		return nil, 0, errOtherIssuer
+	}
+	// The claims are checked before the signature, so that a token that is bad in any case
+	// causes no request. Nothing is believed before the signature was verified.
+	c, err := parseClaims(token)
+	if err != nil || c.text("iss") != o.config.IssuerURL {
+		return nil, 0, errOtherIssuer
+	}
+	now := o.config.Clock.Now()
+	if err := o.checkClaims(c, now); err != nil {
+		return nil, 0, err
+	}
+	if nonce != "" && !equal(c.text("nonce"), nonce) {
+		return nil, 0, invalid("the nonce is not that of this login")
+	}
+	signed, err := parseSigned(token)
+	if err != nil {
+		return nil, 0, err
+	}
+	provider := o.provider.Load()
+	if provider == nil {
+		return nil, 0, unavailable(errNotReached, firstRetry)
+	}
+	if !slices.Contains(provider.algorithms, signed.header.Algorithm) {
+		return nil, 0, invalid("the issuer does not sign with this algorithm")
+	}
+	keys, generation, err := o.keys.find(ctx, signed, fromIssuer)
+	if err != nil {
+		return nil, 0, err
+	}
+	verifier := oidc.NewVerifier(o.config.IssuerURL, keys, &oidc.Config{
+		SkipClientIDCheck:    true, // checkClaims has checked several audiences
+		SupportedSigningAlgs: []string{string(signed.header.Algorithm)},
+		Now:                  func() time.Time { return now },
+	})
+	if _, err := verifier.Verify(ctx, token); err != nil {
+		return nil, 0, errs.Wrap(errs.Unauthenticated, err, "the token is not valid")
+	}
+	id, err := o.identity(c)
+	if err != nil {
+		return nil, 0, err
+	}
+	id.Credential = credentialID(token[:strings.LastIndexByte(token, '.')])
+	return id, generation, nil
+}
+
+// parseSigned parses a token that is signed with a private key. The signature is not verified.
+func parseSigned(token string) (signedToken, error) {
+	parsed, err := jose.ParseSignedCompact(token, asymmetric())
+	if err != nil {
+		return signedToken{}, errs.Wrap(errs.Unauthenticated, err, "the token is not valid")
+	}
+	return signedToken{token, parsed, parsed.Signatures[0].Header}, nil
+}

@@ -1,0 +1,140 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+// ErrGrantRefused means that the issuer refuses a code or a refresh token for good. Errors of
+// the network, of the issuer itself and of the hub's own client are errs.Unavailable instead:
+// they say nothing about the grant.
+var ErrGrantRefused = errors.New("the identity provider refuses the grant")
+
+// LoginRequest is one login of a person at the issuer.
+type LoginRequest struct {
+	// RedirectURI is where the issuer sends the browser back to.
+	RedirectURI string
+	// State is returned by the issuer, and Nonce is in the ID token: they bind the answer to
+	// the browser.
+	State string
+	Nonce string
+	// Verifier is the PKCE code verifier. The issuer gets its S256 challenge first.
+	Verifier string
+}
+
+// Grant is what the issuer gives for a code or a refresh token.
+type Grant struct {
+	// IDToken is the verified ID token. Identity is what it proves; Sessions know the token by
+	// Identity.Credential.
+	IDToken  string
+	Identity *Identity
+	// RefreshToken is the refresh token to use next. It is empty if the issuer gave none.
+	RefreshToken string
+}
+
+// AuthCodeURL returns the URL at the issuer that begins a login.
+func (o *OIDC) AuthCodeURL(_ context.Context, l LoginRequest) (string, error) {
+	config, err := o.oauth2(l.RedirectURI)
+	if err != nil {
+		return "", err
+	}
+	return config.AuthCodeURL(l.State, oauth2.SetAuthURLParam("nonce", l.Nonce), oauth2.S256ChallengeOption(l.Verifier)), nil
+}
+
+// Exchange redeems the code of a login and verifies the ID token and its nonce.
+func (o *OIDC) Exchange(ctx context.Context, code string, l LoginRequest) (*Grant, error) {
+	config, err := o.oauth2(l.RedirectURI)
+	if err != nil {
+		return nil, err
+	}
+	if l.Nonce == "" {
+		return nil, errors.New("a login has a nonce")
+	}
+	token, err := config.Exchange(o.clientContext(ctx), code, oauth2.VerifierOption(l.Verifier))
+	if err != nil {
+		return nil, grantError(err)
+	}
+	return o.grant(ctx, token, l.Nonce)
+}
+
+// Refresh exchanges a refresh token. The caller compares the Identity with the one of the
+// login: this method does not know it.
+func (o *OIDC) Refresh(ctx context.Context, refreshToken string) (*Grant, error) {
+	config, err := o.oauth2("")
+	if err != nil {
+		return nil, err
+	}
+	token, err := config.TokenSource(o.clientContext(ctx), &oauth2.Token{RefreshToken: refreshToken}).Token()
+	if err != nil {
+		return nil, grantError(err)
+	}
+	return o.grant(ctx, token, "")
+}
+
+func (o *OIDC) oauth2(redirectURI string) (*oauth2.Config, error) {
+	p := o.provider.Load()
+	if p == nil {
+		return nil, providerUnavailable(errNotReached)
+	}
+	endpoint := p.endpoint
+	if o.config.ClientSecret == "" {
+		endpoint.AuthStyle = oauth2.AuthStyleInParams
+	}
+	return &oauth2.Config{
+		ClientID: o.config.ClientID, ClientSecret: o.config.ClientSecret,
+		Endpoint: endpoint, RedirectURL: redirectURI, Scopes: o.config.Scopes,
+	}, nil
+}
+
+func (o *OIDC) clientContext(ctx context.Context) context.Context {
+	return context.WithValue(ctx, oauth2.HTTPClient, o.client)
+}
+
+func (o *OIDC) grant(ctx context.Context, token *oauth2.Token, nonce string) (*Grant, error) {
+	raw, _ := token.Extra("id_token").(string)
+	if raw == "" {
+		return nil, fmt.Errorf("%w: its answer has no ID token", ErrGrantRefused)
+	}
+	id, _, err := o.verify(ctx, raw, nonce, true)
+	if errors.Is(err, errOtherIssuer) {
+		err = invalid("it is of another issuer")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Grant{IDToken: raw, Identity: id, RefreshToken: token.RefreshToken}, nil
+}
+
+// grantError tells a refusal of the grant from everything that may pass. The library's error
+// is not wrapped: it quotes the answer, which may quote the request.
+func grantError(err error) error {
+	var refused *oauth2.RetrieveError
+	if !errors.As(err, &refused) {
+		return providerUnavailable(errors.New("the identity provider does not answer"))
+	}
+	code := 0
+	if refused.Response != nil {
+		code = refused.Response.StatusCode
+	}
+	switch refused.ErrorCode {
+	case "", "invalid_client", "server_error", "slow_down", "temporarily_unavailable":
+	default:
+		if code != http.StatusTooManyRequests && code < http.StatusInternalServerError {
+			return fmt.Errorf("%w: %.64q", ErrGrantRefused, refused.ErrorCode)
+		}
+	}
+	return providerUnavailable(fmt.Errorf("the identity provider answers %d %.64q", code, refused.ErrorCode))
+}
+
+func providerUnavailable(err error) error {
+	e := errs.Wrap(errs.Unavailable, err, "the identity provider cannot be asked at the moment; try again")
+	e.RetryAfter = time.Second
+	return e
+}
