@@ -126,7 +126,7 @@ func Authenticate(a auth.Authenticator, people People, signUp SignUp, admins Adm
 			}
 			id, ok, err := a.Authenticate(r.Context(), token)
 			switch {
-			case errs.Is(err, errs.Unavailable), errs.Is(err, errs.Forbidden), errs.Is(err, errs.Unauthenticated):
+			case errs.Is(err, errs.Unavailable), errs.Is(err, errs.Forbidden), errs.Is(err, errs.Unauthenticated), errs.Is(err, errs.TooManyRequests):
 				return err
 			case err != nil:
 				return errs.Wrap(errs.Unauthenticated, err, "the token is not valid")

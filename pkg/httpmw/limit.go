@@ -43,6 +43,9 @@ func NewLimits(c clock.PassiveClock, registry prometheus.Registerer) (*Limits, e
 	return l, nil
 }
 
+// Refused counts a refusal by a limit that another package enforces.
+func (l *Limits) Refused(limit string) { l.refused.WithLabelValues(limit).Inc() }
+
 // PerPerson limits each person to perSecond requests, with bursts of ten seconds' worth. It answers
 // 429 with Retry-After to more. Zero means no limit. It runs after Authenticate.
 func (l *Limits) PerPerson(limit string, perSecond float64) func(http.Handler) http.Handler {
@@ -114,6 +117,12 @@ func (b *buckets) take(key any) error {
 	}
 	return b.refuse()
 }
+
+// empty reports whether take would refuse.
+func (b *buckets) empty(key any) bool { return b.of(key).TokensAt(b.clock.Now()) < 1 }
+
+// spend takes one request out of the bucket of a key, if it has one.
+func (b *buckets) spend(key any) { b.of(key).AllowN(b.clock.Now(), 1) }
 
 // refuse counts a refusal and returns its error.
 func (b *buckets) refuse() error {

@@ -50,7 +50,9 @@ type Config struct {
 	// FlushTimeout limits the time that a client has to read what was sent before its
 	// stream was terminated. The default is half a second.
 	FlushTimeout time.Duration
-	Metrics      prometheus.Registerer
+	// Streams are the limits of long-running streams.
+	Streams StreamLimits
+	Metrics prometheus.Registerer
 }
 
 // Proxy forwards the requests that the gate admits.
@@ -66,7 +68,7 @@ func New(c Config) (*Proxy, error) {
 		return nil, errors.New("kcp's URL must be an https URL: credentials go there")
 	}
 	c.FlushTimeout = cmp.Or(c.FlushTimeout, 500*time.Millisecond)
-	open, err := newStreams(c.Metrics)
+	open, err := newStreams(c.Metrics, c.Streams)
 	if err != nil {
 		return nil, err
 	}

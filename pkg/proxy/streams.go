@@ -15,6 +15,9 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
+// streamRetryAfter is the Retry-After of a stream over a limit.
+const streamRetryAfter = 5 * time.Second
+
 // streamKey is the metadata.name of a User and the ID of a logical cluster. All streams of
 // one key depend on the same right.
 type streamKey struct{ user, cluster string }
@@ -22,6 +25,7 @@ type streamKey struct{ user, cluster string }
 // streams are the open streams. A stream ends with its request, or when the right to it
 // ends. Long-running ones also end when the hub stops.
 type streams struct {
+	limits     StreamLimits
 	gauge      prometheus.Gauge
 	revocation prometheus.Histogram
 	// rechecks counts the calls of of.
@@ -32,10 +36,23 @@ type streams struct {
 	// open has the first stream of each person; the others are linked to it. Every request
 	// is added and removed, so neither allocates.
 	open map[string]*stream
+	// longRunning is the number of long-running streams, longRunningOf that of each caller
+	// who has one.
+	longRunning   int
+	longRunningOf map[string]int
 }
 
-func newStreams(metrics prometheus.Registerer) (*streams, error) {
+// StreamLimits are the limits of long-running streams. Zero means no limit.
+type StreamLimits struct {
+	// All is the number of open streams, PerPerson the number of those of one person.
+	All, PerPerson int
+	// Refused is called with the name of the limit for every stream that one refuses.
+	Refused func(limit string)
+}
+
+func newStreams(metrics prometheus.Registerer, limits StreamLimits) (*streams, error) {
 	s := &streams{
+		limits: limits,
 		gauge: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "kedge_proxy_streams", Help: "Open watches and upgraded connections through the proxy.",
 		}),
@@ -44,7 +61,7 @@ func newStreams(metrics prometheus.Registerer) (*streams, error) {
 			Help:    "Time in seconds from the moment that the hub learnedAt of a revoked right to the end of a stream that depended on it.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9),
 		}),
-		open: map[string]*stream{},
+		open: map[string]*stream{}, longRunningOf: map[string]int{},
 	}
 	for _, c := range []prometheus.Collector{s.gauge, s.revocation} {
 		if err := metrics.Register(c); err != nil {
@@ -62,6 +79,11 @@ func (s *streams) add(added *stream) error {
 		if s.closed {
 			return stopping()
 		}
+		if err := s.limit(added.key.user); err != nil {
+			return err
+		}
+		s.longRunning++
+		s.longRunningOf[added.key.user]++
 		s.gauge.Inc()
 	}
 	if first := s.open[added.key.user]; first != nil {
@@ -69,6 +91,25 @@ func (s *streams) add(added *stream) error {
 	}
 	s.open[added.key.user] = added
 	return nil
+}
+
+// limit refuses a further long-running stream of a person over a limit. The caller holds s.mu.
+func (s *streams) limit(user string) error {
+	switch l := s.limits; {
+	case l.PerPerson > 0 && s.longRunningOf[user] >= l.PerPerson:
+		l.Refused("streams_per_person")
+		return tooMany("you have too many watches, followed logs and sessions open; close one first")
+	case l.All > 0 && s.longRunning >= l.All:
+		l.Refused("streams")
+		return tooMany("the hub has too many watches, followed logs and sessions open; try again later")
+	}
+	return nil
+}
+
+func tooMany(message string) error {
+	e := errs.New(errs.TooManyRequests, message)
+	e.RetryAfter = streamRetryAfter
+	return e
 }
 
 func (s *streams) remove(removed *stream) {
@@ -85,6 +126,12 @@ func (s *streams) remove(removed *stream) {
 func (s *streams) unlink(removed *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if removed.longRunning {
+		s.longRunning--
+		if s.longRunningOf[removed.key.user]--; s.longRunningOf[removed.key.user] == 0 {
+			delete(s.longRunningOf, removed.key.user)
+		}
+	}
 	if removed.next != nil {
 		removed.next.prev = removed.prev
 	}

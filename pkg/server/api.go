@@ -52,13 +52,15 @@ func (a *assembly) api(serving context.Context) error {
 	}
 	a.available.OnUnavailable(a.revocation.RecheckAll)
 	s := store.New(a.clients.FailFast().Fenced(a.disk.WriteRight), c.Tree, a.clusters.Users, a.clusters.Orgs)
+	limits := a.hub.limits
+	newcomers := limits.SignUps(signUp(store.NewSignUp(s, v), c.Registration, a.hub.audit), c.Limits.SignUpsPerPeer, c.Limits.SignUps)
 	a.app = routes{
 		observe:      httpmw.Observe(log.From(serving), metrics, c.trustedProxies),
 		present:      httpmw.RequireAvailable(a.available.Wait),
-		authenticate: httpmw.Authenticate(authenticators, v, signUp(store.NewSignUp(s, v), c.Registration, a.hub.audit), httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}),
+		authenticate: httpmw.Authenticate(limits.Authenticator(authenticators, c.Limits.FailedAuthenticationsPerPeer), v, newcomers, httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}),
 		room:         httpmw.RefuseWrites(a.disk.Err),
 		forward:      forward,
-		config:       c, limits: a.hub.limits, clock: a.clock, views: v, store: s, enter: gate.Enter,
+		config:       c, limits: limits, clock: a.clock, views: v, store: s, enter: gate.Enter,
 		rights: a.rights, followed: settled(a.rights.Followed, a.revocation.Recheck),
 		audit: auditing(a.hub.audit), ca: a.hub.bundle.CAPEM,
 	}.router()
@@ -79,7 +81,7 @@ func entering(there transport.Healths, gate tenancy.Gate) func(user, cluster str
 // proxy returns the proxy to kcp. The controllers that run on every replica learn of the writes
 // of tenants from it.
 func (a *assembly) proxy(serving context.Context, enter func(user, cluster string) (tenancy.Entry, error)) (*proxy.Proxy, error) {
-	config := a.admin
+	config, limits := a.admin, a.hub.config.Limits
 	upstream, err := url.Parse(config.Host)
 	if err != nil {
 		return nil, fmt.Errorf("kcp's URL: %w", err)
@@ -103,6 +105,7 @@ func (a *assembly) proxy(serving context.Context, enter func(user, cluster strin
 			a.definitions.Wrote(e, w)
 			a.repairs.Wrote(e, w)
 		},
+		Streams:  proxy.StreamLimits{All: limits.MaxStreams, PerPerson: limits.MaxStreamsPerPerson, Refused: a.hub.limits.Refused},
 		Draining: serving, Metrics: a.hub.registry,
 	})
 }

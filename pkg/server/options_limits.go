@@ -23,6 +23,15 @@ type LimitOptions struct {
 	// MaxStreamsPerConnection (--http2-max-streams-per-connection) is the number of requests
 	// that an HTTP/2 connection can have open. Default 100.
 	MaxStreamsPerConnection int
+	// MaxStreams (--max-streams) is the number of open watches, followed logs and upgraded
+	// connections. Default 10000.
+	MaxStreams int
+	// MaxStreamsPerPerson (--max-streams-per-person) is the number of those of one person.
+	// Default 256.
+	MaxStreamsPerPerson int
+	// FailedAuthenticationsPerPeer (--failed-authentications-per-peer) is the rate of requests with an
+	// invalid token. Over it a peer gets no token verified that was not valid before. Default 10.
+	FailedAuthenticationsPerPeer float64
 	// RequestsPerPerson (--requests-per-person) is the rate of requests to the API and to
 	// Workspaces. The default is 50000: one machine answers fewer from its caches, so that one
 	// person alone never meets it.
@@ -30,12 +39,23 @@ type LimitOptions struct {
 	// WritesPerPerson (--writes-per-person) is the rate of requests that may change something,
 	// in the API and in Workspaces. Default 500: as many as etcd takes on an ordinary disk.
 	WritesPerPerson float64
+	// SignUps (--sign-ups) is the rate of new people. Default 20.
+	SignUps float64
+	// SignUpsPerPeer (--sign-ups-per-peer) is the rate of new people from one peer. Default 5.
+	SignUpsPerPeer float64
+	// Logins (--logins) is the rate of requests to the pages and endpoints of logins under
+	// /auth. A login takes about four. Default 500.
+	Logins float64
+	// LoginsPerPeer (--logins-per-peer) is the rate of those of one peer. Default 20.
+	LoginsPerPeer float64
 }
 
 func newLimitOptions() LimitOptions {
 	return LimitOptions{
 		MaxConnections: 10_000, MaxConnectionsPerPeer: 1_000, MaxStreamsPerConnection: 100,
-		RequestsPerPerson: 50_000, WritesPerPerson: 500,
+		MaxStreams: 10_000, MaxStreamsPerPerson: 256,
+		FailedAuthenticationsPerPeer: 10, RequestsPerPerson: 50_000, WritesPerPerson: 500,
+		SignUps: 20, SignUpsPerPeer: 5, Logins: 500, LoginsPerPeer: 20,
 	}
 }
 
@@ -47,14 +67,22 @@ func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.MaxConnections, "max-connections", o.MaxConnections, "Maximum number of open connections. 0 disables the limit.")
 	fs.IntVar(&o.MaxConnectionsPerPeer, "max-connections-per-peer", o.MaxConnectionsPerPeer, "Maximum number of open connections of one IPv4 address or IPv6 /64. Trusted proxies are exempt. 0 disables the limit.")
 	fs.IntVar(&o.MaxStreamsPerConnection, "http2-max-streams-per-connection", o.MaxStreamsPerConnection, "Maximum number of open requests of one HTTP/2 connection.")
+	fs.IntVar(&o.MaxStreams, "max-streams", o.MaxStreams, "Maximum number of open watches, followed logs and upgraded connections. 0 disables the limit.")
+	fs.IntVar(&o.MaxStreamsPerPerson, "max-streams-per-person", o.MaxStreamsPerPerson, "Maximum number of open watches, followed logs and upgraded connections of one person. 0 disables the limit.")
+	fs.Float64Var(&o.FailedAuthenticationsPerPeer, "failed-authentications-per-peer", o.FailedAuthenticationsPerPeer, "Maximum rate of requests with an invalid token from one peer. Above it only tokens that were valid before are accepted from that peer. Requests"+rateUsage)
 	fs.Float64Var(&o.RequestsPerPerson, "requests-per-person", o.RequestsPerPerson, "Maximum rate of requests of one person. Requests"+rateUsage)
 	fs.Float64Var(&o.WritesPerPerson, "writes-per-person", o.WritesPerPerson, "Maximum rate of requests of one person that may change something. Requests"+rateUsage)
+	fs.Float64Var(&o.SignUps, "sign-ups", o.SignUps, "Maximum rate of people who sign up. People"+rateUsage)
+	fs.Float64Var(&o.SignUpsPerPeer, "sign-ups-per-peer", o.SignUpsPerPeer, "Maximum rate of people who sign up from one peer. People"+rateUsage)
+	fs.Float64Var(&o.Logins, "logins", o.Logins, "Maximum rate of requests under /auth, of which a login takes about four. Requests"+rateUsage)
+	fs.Float64Var(&o.LoginsPerPeer, "logins-per-peer", o.LoginsPerPeer, "Maximum rate of requests under /auth from one peer. Requests"+rateUsage)
 }
 
 // complete validates the options and returns the networks of the trusted proxies.
 func (o *LimitOptions) complete(fail func(flag, format string, args ...any)) httpmw.TrustedProxies {
 	for flag, n := range map[string]int{
 		"max-connections": o.MaxConnections, "max-connections-per-peer": o.MaxConnectionsPerPeer,
+		"max-streams": o.MaxStreams, "max-streams-per-person": o.MaxStreamsPerPerson,
 	} {
 		if n < 0 {
 			fail(flag, "%d is negative; give a number, or 0 for no limit", n)
@@ -64,7 +92,9 @@ func (o *LimitOptions) complete(fail func(flag, format string, args ...any)) htt
 		fail("http2-max-streams-per-connection", "%d is not between 1 and %d", o.MaxStreamsPerConnection, maxHTTP2Streams)
 	}
 	for flag, n := range map[string]float64{
-		"requests-per-person": o.RequestsPerPerson, "writes-per-person": o.WritesPerPerson,
+		"failed-authentications-per-peer": o.FailedAuthenticationsPerPeer,
+		"requests-per-person":             o.RequestsPerPerson, "writes-per-person": o.WritesPerPerson,
+		"sign-ups": o.SignUps, "sign-ups-per-peer": o.SignUpsPerPeer, "logins": o.Logins, "logins-per-peer": o.LoginsPerPeer,
 	} {
 		// The comparison is also false for NaN.
 		if !(n == 0 || n >= minRate && n <= maxRate) {

@@ -40,6 +40,7 @@ func TestComplete_namesTheBadFlag(t *testing.T) {
 		"--trusted-proxy-cidr":      func(o *Options) { o.Limits.TrustedProxyCIDRs = []string{"10.0.0.0/8", "10.0.0.1"} },
 		"--max-connections":         func(o *Options) { o.Limits.MaxConnections = -1 },
 		"--http2-max-streams":       func(o *Options) { o.Limits.MaxStreamsPerConnection = 0 },
+		"--logins":                  func(o *Options) { o.Limits.Logins = -1 },
 		"--writes-per-person":       func(o *Options) { o.Limits.WritesPerPerson = math.NaN() },
 		"--metrics-listen-address":  func(o *Options) { o.MetricsListenAddress = "9464" },
 	} {

@@ -1,0 +1,54 @@
+package httpmw
+
+import (
+	"context"
+	"crypto/sha256"
+
+	"k8s.io/utils/lru"
+
+	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+// maxAccepted is the number of tokens that the limit of failed authentications remembers as
+// accepted, least recently used first out.
+const maxAccepted = 20_000
+
+// Authenticator returns inner with a limit of failures per peer. A peer over the limit gets no
+// token verified that was not accepted before by this process: the error is TooManyRequests.
+// Tokens that were accepted pass, so that a flood of bad tokens does not lock out the people
+// behind the same address. What cannot be verified at the moment is no failure. Zero means no
+// limit. The context must be that of a request behind Observe.
+func (l *Limits) Authenticator(inner auth.Authenticator, perSecond float64) auth.Authenticator {
+	if perSecond == 0 {
+		return inner
+	}
+	return &guarded{inner: inner, failures: l.buckets("failed_authentications_per_peer", perSecond), accepted: lru.New(maxAccepted)}
+}
+
+type guarded struct {
+	inner    auth.Authenticator
+	failures *buckets
+	// accepted has the SHA-256 hashes of tokens.
+	accepted *lru.Cache
+}
+
+// Authenticate implements auth.Authenticator.
+func (g *guarded) Authenticate(ctx context.Context, token string) (*auth.Identity, bool, error) {
+	peer, hash := network(peerFrom(ctx)), sha256.Sum256([]byte(token))
+	_, known := g.accepted.Get(hash)
+	if !known && g.failures.empty(peer) {
+		return nil, false, g.failures.refuse()
+	}
+	id, ok, err := g.inner.Authenticate(ctx, token)
+	switch {
+	case ok && err == nil:
+		if !known {
+			g.accepted.Add(hash, nil)
+		}
+	case errs.Is(err, errs.Unavailable), ctx.Err() != nil:
+	default:
+		g.failures.spend(peer)
+	}
+	return id, ok, err
+}

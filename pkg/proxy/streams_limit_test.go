@@ -1,0 +1,84 @@
+package proxy_test
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/proxy"
+)
+
+// refusals are the limits that refused a stream.
+type refusals struct {
+	mu    sync.Mutex
+	names []string
+}
+
+func (r *refusals) add(limit string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.names = append(r.names, limit)
+}
+
+func (r *refusals) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.names)
+}
+
+const watchPath = "/clusters/aaaa/api/v1/secrets?watch=1"
+
+func TestStreams_areLimitedPerPersonAndInAll(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name   string
+		limits proxy.StreamLimits
+		// bob is the status of a watch of Bob's while Alice has two open.
+		bob     int
+		refused []string
+	}{
+		{"per person", proxy.StreamLimits{PerPerson: 2}, http.StatusOK, []string{"streams_per_person"}},
+		{"in all", proxy.StreamLimits{All: 2}, http.StatusTooManyRequests, []string{"streams", "streams"}},
+		{"both", proxy.StreamLimits{All: 3, PerPerson: 2}, http.StatusOK, []string{"streams_per_person"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			kcps, refused := &source{open: map[string]chan string{}}, &refusals{}
+			server, transport := kcp(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Query().Get("watch") != "" && r.Header.Get("User-Agent") != "once" {
+					kcps.ServeHTTP(w, r)
+				}
+			})
+			h := newHub(t, server.URL, transport, func(c *proxy.Config) {
+				c.Streams = tc.limits
+				c.Streams.Refused = refused.add
+			})
+			url, client := serve(t, h)
+			h.rights.set("alice", false, adminOf(orgA), adminOf(orgB))
+			h.rights.set("bob", false, adminOf(orgA))
+			ended := kcps.watch(t, client, url, "alice", "bbbb")
+			kept := kcps.watch(t, client, url, "alice", "aaaa")
+
+			w := h.do(request(http.MethodGet, watchPath, "alice", "User-Agent", "once"))
+			require.Equal(t, http.StatusTooManyRequests, w.Code)
+			require.Equal(t, "5", w.Header().Get("Retry-After"))
+			require.EqualValues(t, http.StatusTooManyRequests, statusOf(t, w.Body.Bytes()).Code)
+			require.Equal(t, http.StatusOK, h.do(request(http.MethodGet, "/clusters/aaaa/api/v1/secrets", "alice")).Code, "an ordinary request is no stream")
+			require.Equal(t, tc.bob, h.do(request(http.MethodGet, watchPath, "bob", "User-Agent", "once")).Code)
+			require.Equal(t, tc.refused, refused.all())
+			kept.goesOn(t)
+
+			// A stream that ends makes room, and only it.
+			h.rights.set("alice", false, adminOf(orgA))
+			h.proxy.Recheck("alice")
+			ended.hasEnded(t)
+			require.Eventually(t, func() bool { return h.streams(t) == 1 }, deadline, time.Millisecond)
+			kcps.watch(t, client, url, "alice", "aaaa")
+			require.Equal(t, http.StatusTooManyRequests, h.do(request(http.MethodGet, watchPath, "alice")).Code)
+		})
+	}
+}
