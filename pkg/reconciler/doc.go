@@ -12,6 +12,7 @@
 //	membership       the status of a Membership
 //	membershipindex  the UserMembershipIndex of a User
 //	access           the RBAC of people in a child Workspace
+//	bot              a Bot with its ServiceAccount, binding and tokens
 //	customresources  the list of tenants' definitions on a child Workspace
 //	activation       logical clusters that kcp's admin has made inactive
 package reconciler

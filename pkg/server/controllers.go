@@ -10,6 +10,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/leader"
 	"github.com/faroshq/kedge-hub/pkg/reconciler"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/bot"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/customresources"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/membership"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/membershipindex"
@@ -28,7 +29,7 @@ func controllers(d reconciler.Deps, rights *access.Reconciler, template *workspa
 	return []*controller.Controller{
 		organization.NewController(d), workspace.NewController(d, template), access.NewController(d, rights),
 		user.NewController(d), membership.NewController(d), membershipindex.NewController(d),
-		customresources.NewController(d),
+		customresources.NewController(d), bot.NewController(d),
 	}
 }
 

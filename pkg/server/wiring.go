@@ -134,9 +134,9 @@ func (a *assembly) bootstrap(starting, below context.Context) (err error) {
 func (a *assembly) caches() (err error) {
 	in := views.NewInformers(a.clients, a.shardAdmin, a.clusters.OrgBindings)
 	a.tenancyEndpoints = informer.NewEndpoints(a.clients, a.clusters.Providers, tenancy.ExportTenancy,
-		in.Users, in.Organizations, in.Memberships, in.Indexes, in.Workspaces, in.OrgBindings)
+		in.Users, in.Organizations, in.Memberships, in.Indexes, in.Workspaces, in.OrgBindings, in.Bots)
 	a.accessEndpoints = informer.NewEndpoints(a.clients, a.clusters.Providers, tenancy.ExportAccess,
-		in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Roles, in.RoleBindings, in.Bindings, in.Policies, in.PolicyBindings)
+		in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Roles, in.RoleBindings, in.Bindings, in.Policies, in.PolicyBindings, in.ServiceAccounts, in.BotSecrets)
 	a.available = transport.Healths{a.clients.Health(), a.tenancyEndpoints.Health(), a.accessEndpoints.Health()}
 	a.informers = in
 	a.views, err = views.New(views.Clusters{Users: a.clusters.Users, Orgs: a.clusters.Orgs, Providers: a.clusters.Providers, Hub: a.clusters.IDs()},

@@ -37,7 +37,8 @@
 //     deactivated in kcp, can be undeleted during the grace period, and is then removed
 //     with all it contains, children before parents.
 //   - O-14: A Bot is a ServiceAccount in one child Workspace; it never owns anything,
-//     never creates bots and never counts as an admin. (Bots are not implemented yet.)
+//     never creates bots and never counts as an admin. Only a token that the Bot lists
+//     passes the hub.
 //   - O-15: An admin of an Organization is an admin of each of its Workspaces, in RBAC as
 //     in the REST API; the reverse never holds.
 //
@@ -64,6 +65,12 @@
 //   - A quota is a list of claims on the User or the Organization. A claim is one
 //     compare-and-swap, made before the object it is for, so that two replicas cannot
 //     both take the last place.
+//   - A token of a Bot is bound to a Secret of its own and is listed, with the UID of the
+//     Secret, before it is given out. The hub accepts a token only while account, Secret and
+//     expiry are in the list: kcp's own caches do not matter for a revocation.
+//   - The limit of Bots in a Workspace is held by claims in an annotation of the Workspace,
+//     written by compare-and-swap before the Bot. A claim counts for some minutes, so nothing
+//     has to settle it.
 //   - The removal or demotion of a member is recorded on the Organization by one
 //     compare-and-swap and carried out by a controller, so that two admins cannot both
 //     remove each other and a crash leaves a plan instead of half a change.

@@ -50,6 +50,8 @@ type Workspace struct {
 	// Status is the status that the hub keeps in an annotation (O-11).
 	Status              v1alpha1.CommonStatus
 	DeletionRequestedAt *metav1.Time
+	// BotClaims are the Bots that are being created, with the times of their claims.
+	BotClaims map[string]metav1.Time
 	// Terminating is true if the object has a deletion timestamp.
 	Terminating bool
 }
@@ -81,6 +83,7 @@ func WorkspaceOf(org string, ws *kcptenancyv1alpha1.Workspace) Workspace {
 		ResourceVersion: ws.ResourceVersion,
 		KCPReady:        ws.Status.Phase == kcpcorev1alpha1.LogicalClusterPhaseReady,
 		Terminating:     !ws.DeletionTimestamp.IsZero(),
+		BotClaims:       botClaims(ws.Annotations[v1alpha1.BotClaimsAnnotation]),
 	}
 	if raw, ok := ws.Annotations[v1alpha1.StatusAnnotation]; ok {
 		var status v1alpha1.CommonStatus

@@ -132,6 +132,9 @@ func policySpec(hubUsers []string) admissionv1.ValidatingAdmissionPolicySpec {
 					"rbac.authorization.k8s.io/rolebindings", "rbac.authorization.k8s.io/clusterrolebindings")),
 			validation("Secrets of this type hold tokens that never expire; ask for a token with an expiry instead: kubectl create token",
 				guarded("object == null || !has(object.type) || object.type != 'kubernetes.io/service-account-token'", "/secrets")),
+			validation("tokens bound to this Secret belong to a bot; issue and revoke tokens of bots through the hub (POST /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{bot}/tokens)",
+				guarded("!has(request.subResource) || request.subResource != 'token' || object == null || !has(object.spec) || !has(object.spec.boundObjectRef) || "+
+					"!has(object.spec.boundObjectRef.name) || !object.spec.boundObjectRef.name.startsWith("+quoted(botTokenPrefix)+")", "/serviceaccounts")),
 			validation("conversion webhooks are not allowed here; use conversion strategy None",
 				guarded("object == null || !has(object.spec) || !has(object.spec.conversion) || !has(object.spec.conversion.strategy) || object.spec.conversion.strategy != 'Webhook'",
 					"apiextensions.k8s.io/customresourcedefinitions", "apis.kcp.io/apiresourceschemas")),

@@ -1,6 +1,7 @@
 package tenancy_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -27,6 +28,7 @@ var (
 // write is a request to kcp: old alone is a DELETE, both are an UPDATE.
 type write struct {
 	resource, old, new string
+	subresource        string
 	by                 user.Info
 }
 
@@ -66,7 +68,7 @@ func refusals(t testing.TB, v validating.Validator, w write) (messages []string)
 	}
 	kind, before, after := gvr.GroupVersion().WithKind("Any"), object(w.old), object(w.new)
 	result := v.Validate(t.Context(), *gvr, &admission.VersionedAttributes{
-		Attributes:         admission.NewAttributesRecord(after, before, kind, "default", "", *gvr, "", operation, nil, false, by),
+		Attributes:         admission.NewAttributesRecord(after, before, kind, "default", "", *gvr, w.subresource, operation, nil, false, by),
 		VersionedOldObject: before, VersionedObject: after, VersionedKind: kind,
 	}, nil, nil, celconfig.RuntimeCELCostBudget, nil)
 	for _, d := range result.Decisions {
@@ -99,6 +101,7 @@ const (
 	access  = "{metadata: {name: a}, spec: {reference: {export: {path: 'root:kedge:providers', name: access.kedge.faros.sh}}}}"
 	kcps    = "{metadata: {name: a}, spec: {reference: {export: {path: root, name: tenancy.kcp.io}}}}"
 	token   = "{metadata: {name: t}, type: kubernetes.io/service-account-token}"
+	tokenOf = "{metadata: {name: ci}, spec: {boundObjectRef: {kind: Secret, name: %s}}}"
 	webhook = "{metadata: {name: c}, spec: {conversion: {strategy: Webhook}}}"
 )
 
@@ -127,6 +130,7 @@ func TestPolicy_refusesTenantsWhatIsNotTheirs(t *testing.T) {
 		"a label of the hub":                     {write{resource: "configmaps.v1.", new: labeled}, "the hub keeps"},
 		"a label put on":                         {write{resource: "namespaces.v1.", old: plain, new: labeled}, "the hub keeps"},
 		"a label taken off":                      {write{resource: "namespaces.v1.", old: labeled, new: plain}, "the hub keeps"},
+		"a token bound to the Secret of a bot":   {write{resource: "serviceaccounts.v1.", subresource: "token", new: fmt.Sprintf(tokenOf, "kedge-bot-token-1")}, "belong to a bot"},
 		"an update of what is labeled":           {write{resource: "serviceaccounts.v1.", old: labeled, new: labeled}, "the hub keeps"},
 		"a removal of what is labeled":           {write{resource: "namespaces.v1.", old: labeled}, "the hub keeps"},
 		"a custom resource with a label":         {write{resource: "widgets.v1.example.com", new: labeled}, "the hub keeps"},
@@ -169,6 +173,9 @@ func TestPolicy_letsTenantsDoTheirWork(t *testing.T) {
 		"a binding to a person removed":             {resource: clusterBindings, old: subject("{kind: User, name: bob}")},
 		"a ClusterRole":                             {resource: "clusterroles.v1.rbac.authorization.k8s.io", new: plain},
 		"a ConfigMap with data alone":               {resource: "configmaps.v1.", new: "{metadata: {name: kedgex, labels: {app: kedge}}, data: {subjects: x}}"},
+		"a token bound to a Secret of theirs":       {resource: "serviceaccounts.v1.", subresource: "token", new: fmt.Sprintf(tokenOf, "mine")},
+		"a token bound to nothing":                  {resource: "serviceaccounts.v1.", subresource: "token", new: "{metadata: {name: ci}, spec: {expirationSeconds: 600}}"},
+		"a ServiceAccount":                          {resource: "serviceaccounts.v1.", new: plain},
 		"a Secret":                                  {resource: secrets, old: plain, new: "{metadata: {name: mine}, type: Opaque}"},
 		"a token that never expires removed":        {resource: secrets, old: token},
 		"a definition":                              {resource: crds, new: "{metadata: {name: c}, spec: {conversion: {strategy: None}}}"},

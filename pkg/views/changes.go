@@ -114,6 +114,10 @@ type kinds struct {
 	roles               kind[*rbacv1.Role]
 	roleBindings        kind[*rbacv1.RoleBinding]
 
+	bots            kind[*v1alpha1.Bot]
+	serviceAccounts kind[*corev1.ServiceAccount]
+	botSecrets      kind[*corev1.Secret]
+
 	policies       kind[*admissionv1.ValidatingAdmissionPolicy]
 	policyBindings kind[*admissionv1.ValidatingAdmissionPolicyBinding]
 }
@@ -135,6 +139,9 @@ func newKinds(v *Views) kinds {
 		clusterRoleBindings: kind[*rbacv1.ClusterRoleBinding]{moved: clusterRoleBindingMoved, refs: refsIn[*rbacv1.ClusterRoleBinding](v)},
 		roles:               kind[*rbacv1.Role]{moved: roleMoved, refs: refsIn[*rbacv1.Role](v)},
 		roleBindings:        kind[*rbacv1.RoleBinding]{moved: roleBindingMoved, refs: refsIn[*rbacv1.RoleBinding](v)},
+		bots:                kind[*v1alpha1.Bot]{change: v.bots.change, moved: botMoved, refs: v.botRefs},
+		serviceAccounts:     kind[*corev1.ServiceAccount]{moved: serviceAccountMoved, refs: refsIn[*corev1.ServiceAccount](v)},
+		botSecrets:          kind[*corev1.Secret]{moved: secretMoved, refs: refsIn[*corev1.Secret](v)},
 		policies:            kind[*admissionv1.ValidatingAdmissionPolicy]{moved: policyMoved, refs: refsIn[*admissionv1.ValidatingAdmissionPolicy](v)},
 		policyBindings:      kind[*admissionv1.ValidatingAdmissionPolicyBinding]{moved: policyBindingMoved, refs: refsIn[*admissionv1.ValidatingAdmissionPolicyBinding](v)},
 	}
@@ -210,6 +217,17 @@ func (v *Views) OnRoleBinding(f func(Change[*rbacv1.RoleBinding])) {
 	v.kinds.roleBindings.subscribe(f)
 }
 
+// OnBot subscribes to Bots.
+func (v *Views) OnBot(f func(Change[*v1alpha1.Bot])) { v.kinds.bots.subscribe(f) }
+
+// OnServiceAccount subscribes to the ServiceAccounts of Bots in child Workspaces.
+func (v *Views) OnServiceAccount(f func(Change[*corev1.ServiceAccount])) {
+	v.kinds.serviceAccounts.subscribe(f)
+}
+
+// OnBotSecret subscribes to the Secrets that tokens of Bots are bound to.
+func (v *Views) OnBotSecret(f func(Change[*corev1.Secret])) { v.kinds.botSecrets.subscribe(f) }
+
 // OnPolicy subscribes to the hub's ValidatingAdmissionPolicies in child Workspaces. The
 // cache has a hash of the spec, which is in the metadata.
 func (v *Views) OnPolicy(f func(Change[*admissionv1.ValidatingAdmissionPolicy])) {
@@ -237,6 +255,9 @@ func (v *Views) listen(in *Informers) {
 	in.ClusterRoleBindings.OnChange(v.kinds.clusterRoleBindings.handler(&v.waiters))
 	in.Roles.OnChange(v.kinds.roles.handler(&v.waiters))
 	in.RoleBindings.OnChange(v.kinds.roleBindings.handler(&v.waiters))
+	in.Bots.OnChange(v.kinds.bots.handler(&v.waiters))
+	in.ServiceAccounts.OnChange(v.kinds.serviceAccounts.handler(&v.waiters))
+	in.BotSecrets.OnChange(v.kinds.botSecrets.handler(&v.waiters))
 	in.Policies.OnChange(v.kinds.policies.handler(&v.waiters))
 	in.PolicyBindings.OnChange(v.kinds.policyBindings.handler(&v.waiters))
 }

@@ -53,6 +53,12 @@ type Informers struct {
 	// hashes of their specs in place of the specs.
 	Policies       *informer.Informer[*admissionv1.ValidatingAdmissionPolicy]
 	PolicyBindings *informer.Informer[*admissionv1.ValidatingAdmissionPolicyBinding]
+	// Bots has the Bots of all Organizations. ServiceAccounts and BotSecrets have the hub's
+	// objects for them in child Workspaces, which carry v1alpha1.BotAccountLabel: no data,
+	// and no object of a tenant.
+	Bots            *informer.Informer[*v1alpha1.Bot]
+	ServiceAccounts *informer.Informer[*corev1.ServiceAccount]
+	BotSecrets      *informer.Informer[*corev1.Secret]
 	// Bindings has all APIBindings in child Workspaces.
 	Bindings *informer.Informer[*kcpapisv1alpha2.APIBinding]
 }
@@ -62,6 +68,7 @@ type Informers struct {
 // workspace of every Organization is to have.
 func NewInformers(c, admin *kcp.Clients, wanted []*kcpapisv1alpha2.APIBinding) *Informers {
 	managed := v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByHub
+	ofBots := managed + "," + v1alpha1.BotAccountLabel + "=true"
 	ours := v1alpha1.SchemeGroupVersion.WithResource
 	return &Informers{
 		Users: informer.New(c, ours("users"), "", func() *v1alpha1.User { return &v1alpha1.User{} },
@@ -101,6 +108,14 @@ func NewInformers(c, admin *kcp.Clients, wanted []*kcpapisv1alpha2.APIBinding) *
 				return &admissionv1.ValidatingAdmissionPolicyBinding{}
 			},
 			func() runtime.Object { return &admissionv1.ValidatingAdmissionPolicyBindingList{} }).WithTransform(policyBindingHashOnly),
+		Bots: informer.New(c, ours("bots"), "", func() *v1alpha1.Bot { return &v1alpha1.Bot{} },
+			func() runtime.Object { return &v1alpha1.BotList{} }),
+		ServiceAccounts: informer.New(c, corev1.SchemeGroupVersion.WithResource("serviceaccounts"), ofBots,
+			func() *corev1.ServiceAccount { return &corev1.ServiceAccount{} },
+			func() runtime.Object { return &corev1.ServiceAccountList{} }).WithTransform(compactServiceAccount),
+		BotSecrets: informer.New(c, corev1.SchemeGroupVersion.WithResource("secrets"), ofBots,
+			func() *corev1.Secret { return &corev1.Secret{} },
+			func() runtime.Object { return &corev1.SecretList{} }).WithTransform(compactSecret),
 		Bindings:    newBindings(c),
 		OrgBindings: newBindings(c).WithTransform(bindingOnly(wanted)),
 	}
@@ -180,6 +195,27 @@ func compactClusterRole(r *rbacv1.ClusterRole) {
 func compactRole(r *rbacv1.Role) {
 	meta := rulesOnly(r, r.Rules)
 	*r = rbacv1.Role{ObjectMeta: meta}
+}
+
+// compactServiceAccount keeps the metadata that the hub itself writes.
+func compactServiceAccount(a *corev1.ServiceAccount) {
+	*a = corev1.ServiceAccount{ObjectMeta: botMeta(a)}
+}
+
+// compactSecret drops the data, which a tenant could have put there.
+func compactSecret(s *corev1.Secret) {
+	*s = corev1.Secret{ObjectMeta: botMeta(s)}
+}
+
+func botMeta(o kcp.Object) metav1.ObjectMeta {
+	meta := identityOnly(o)
+	meta.Labels, meta.CreationTimestamp = o.GetLabels(), o.GetCreationTimestamp()
+	for _, name := range []string{v1alpha1.DisplayNameAnnotation, v1alpha1.RoleAnnotation, v1alpha1.LastTokenIssuedAtAnnotation} {
+		if value, ok := o.GetAnnotations()[name]; ok {
+			meta.Annotations[name] = value
+		}
+	}
+	return meta
 }
 
 // rulesOnly is the metadata of a tenant's role. Equal rules share their memory.

@@ -34,6 +34,7 @@ type Listers struct {
 	Organizations Lister[*v1alpha1.Organization]
 	Memberships   Lister[*v1alpha1.Membership]
 	Indexes       Lister[*v1alpha1.UserMembershipIndex]
+	Bots          Lister[*v1alpha1.Bot]
 
 	// Workspaces holds those of Organizations and the child Workspaces.
 	Workspaces             Lister[*kcptenancyv1alpha1.Workspace]
@@ -48,6 +49,10 @@ type Listers struct {
 	Roles        Lister[*rbacv1.Role]
 	RoleBindings Lister[*rbacv1.RoleBinding]
 
+	// ServiceAccounts and BotSecrets are those of Bots, found by "namespace/name".
+	ServiceAccounts Lister[*corev1.ServiceAccount]
+	BotSecrets      Lister[*corev1.Secret]
+
 	// Policies and PolicyBindings have the hash of the spec only.
 	Policies       Lister[*admissionv1.ValidatingAdmissionPolicy]
 	PolicyBindings Lister[*admissionv1.ValidatingAdmissionPolicyBinding]
@@ -60,6 +65,7 @@ func listersOf(in *Informers) Listers {
 		OrgBindings: in.OrgBindings, Bindings: in.Bindings,
 		Namespaces: in.Namespaces, ClusterRoles: in.ClusterRoles, ClusterRoleBindings: in.ClusterRoleBindings,
 		Roles: in.Roles, RoleBindings: in.RoleBindings,
+		Bots: in.Bots, ServiceAccounts: in.ServiceAccounts, BotSecrets: in.BotSecrets,
 		Policies: in.Policies, PolicyBindings: in.PolicyBindings,
 	}
 }
@@ -75,6 +81,9 @@ func (v *Views) UserKeys() []Key { return keys(v.listers.Users, v.clusters.Users
 
 // MembershipKeys returns the keys of all Memberships.
 func (v *Views) MembershipKeys() []Key { return keys(v.listers.Memberships, "") }
+
+// BotKeys returns the keys of all Bots.
+func (v *Views) BotKeys() []Key { return keys(v.listers.Bots, "") }
 
 // WorkspaceKeys returns the keys of all child Workspaces.
 func (v *Views) WorkspaceKeys() (found []Key) {

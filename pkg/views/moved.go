@@ -40,7 +40,7 @@ const (
 	// DeletionRequest is the mark of a soft deletion of a User, an Organization or a
 	// Workspace.
 	DeletionRequest
-	// DisplayName is that of a User, an Organization or a Workspace.
+	// DisplayName is that of a User, an Organization, a Workspace or a Bot.
 	DisplayName
 	// Claims is User.spec.orgClaims and Organization.spec.workspaceClaims.
 	Claims
@@ -54,7 +54,7 @@ const (
 	DefaultAccess
 	// MembershipChanges is Organization.spec.membershipChanges.
 	MembershipChanges
-	// Role is Membership.spec.role.
+	// Role is spec.role of a Membership or a Bot.
 	Role
 	// Roles is Membership.spec.roles.
 	Roles
@@ -69,6 +69,10 @@ const (
 	// CustomResources is the annotation in which the hub keeps the definitions of a
 	// Workspace.
 	CustomResources
+	// Tokens is Bot.spec.tokens and Bot.spec.generation.
+	Tokens
+	// Account is the ServiceAccount in the status of a Bot.
+	Account
 )
 
 // among returns the field where moved is set.
@@ -151,7 +155,7 @@ func workspaceMoved(old, new *kcptenancyv1alpha1.Workspace) Fields {
 	}
 	spec, status := new.Spec, new.Status
 	spec.Cluster, status.Phase = old.Spec.Cluster, old.Status.Phase
-	return metadataMoved(old, new, v1alpha1.DisplayNameAnnotation, v1alpha1.DeletionRequestedAtAnnotation, v1alpha1.StatusAnnotation, tenancy.CustomResourcesAnnotation) |
+	return metadataMoved(old, new, v1alpha1.DisplayNameAnnotation, v1alpha1.DeletionRequestedAtAnnotation, v1alpha1.StatusAnnotation, tenancy.CustomResourcesAnnotation, v1alpha1.BotClaimsAnnotation) |
 		note(DisplayName, v1alpha1.DisplayNameAnnotation) |
 		note(DeletionRequest, v1alpha1.DeletionRequestedAtAnnotation) |
 		note(Status, v1alpha1.StatusAnnotation) |
@@ -209,3 +213,19 @@ func policyMoved(old, new *admissionv1.ValidatingAdmissionPolicy) Fields {
 func policyBindingMoved(old, new *admissionv1.ValidatingAdmissionPolicyBinding) Fields {
 	return metadataMoved(old, new) | among(Spec, differ(old.Spec, new.Spec))
 }
+
+func botMoved(old, new *v1alpha1.Bot) Fields {
+	a, b := old.Spec, new.Spec
+	return metadataMoved(old, new) |
+		among(DisplayName, a.DisplayName != b.DisplayName) |
+		among(Role, a.Role != b.Role) |
+		among(Tokens, a.Generation != b.Generation || differ(a.Tokens, b.Tokens)) |
+		among(Spec, a.WorkspaceRef != b.WorkspaceRef) |
+		among(Account, old.Status.ServiceAccountUID != new.Status.ServiceAccountUID ||
+			old.Status.ServiceAccountGeneration != new.Status.ServiceAccountGeneration) |
+		among(Status, differ(old.Status.CommonStatus, new.Status.CommonStatus) || !old.Status.LastTokenIssuedAt.Equal(new.Status.LastTokenIssuedAt))
+}
+
+func serviceAccountMoved(old, new *corev1.ServiceAccount) Fields { return metadataMoved(old, new) }
+
+func secretMoved(old, new *corev1.Secret) Fields { return metadataMoved(old, new) }

@@ -23,6 +23,7 @@ type Views struct {
 	people      *people
 	topology    topology
 	memberships memberships
+	bots        bots
 	transform   transform
 	kinds       kinds
 	clusters    Clusters
@@ -48,7 +49,7 @@ func New(c Clusters, in *Informers, metrics prometheus.Registerer, synced ...fun
 		}),
 	}
 	v.transform = newTransform(&v.topology, c.Users)
-	v.memberships = newMemberships(in.Memberships)
+	v.memberships, v.bots = newMemberships(in.Memberships), newBots(in.Bots)
 	if err := v.register(metrics); err != nil {
 		return nil, err
 	}
@@ -206,6 +207,7 @@ func (v *Views) register(metrics prometheus.Registerer) error {
 	for name, size := range map[string]func() int{
 		"users": v.people.size, "organizations": v.topology.orgCount, "workspaces": v.topology.workspaceCount,
 		"indexes": v.memberships.indexCount, "memberships": v.memberships.count,
+		"bots": v.bots.count,
 	} {
 		collectors = append(collectors, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "kedge_views_objects", Help: "Objects in the caches, by view.",

@@ -3,10 +3,11 @@ package v1alpha1
 // Annotations, labels and finalizers that the hub reads and writes.
 const (
 	// DisplayNameAnnotation, on the kcp Workspace object of a child Workspace, holds its
-	// display name (O-1): kcp's kind has no field for it.
+	// display name (O-1): kcp's kind has no field for it. On the ServiceAccount of a Bot it
+	// is the display name of the Bot, for people to read.
 	DisplayNameAnnotation = GroupName + "/display-name"
-	// CreatedByAnnotation, on an Organization, a child Workspace or a Membership that was
-	// created with an Idempotency-Key, is the metadata.name of the User who asked for it.
+	// CreatedByAnnotation, on an Organization, a child Workspace, a Bot or a Membership that
+	// was created with an Idempotency-Key, is the metadata.name of the User who asked for it.
 	// It is written once, at creation.
 	CreatedByAnnotation = GroupName + "/created-by"
 	// DeletionRequestedAtAnnotation, on a child Workspace, is the time at which deletion
@@ -20,7 +21,7 @@ const (
 	// after the hub removed its initializer. The write makes kcp reconcile the Workspace
 	// at once.
 	InitializedAnnotation = GroupName + "/initialized"
-	// CascadeFinalizer is on every User, Organization and child Workspace. The hub removes
+	// CascadeFinalizer is on every User, Organization, child Workspace and Bot. The hub removes
 	// it when all that depends on the object is removed.
 	CascadeFinalizer = GroupName + "/cascade"
 	// CascadeAnnotation holds the number of dependent objects that were there when the
@@ -42,9 +43,24 @@ const (
 	// UserLabel, on a derived binding or role, is the metadata.name of the User that it is
 	// for.
 	UserLabel = GroupName + "/user"
-	// IdempotencyKeyLabel, on an Organization, a child Workspace or a Membership, is the
-	// hash of the Idempotency-Key of the request that created it.
+	// IdempotencyKeyLabel, on an Organization, a child Workspace, a Bot or a Membership, is
+	// the hash of the Idempotency-Key of the request that created it.
 	IdempotencyKeyLabel = GroupName + "/idempotency-key"
+	// BotAccountLabel, with the value "true", is on the ServiceAccount of a Bot and on the
+	// Secrets and the binding that belong to it. Informers select by it.
+	BotAccountLabel = GroupName + "/kedge-sa"
+	// BotLabel, on a derived object of a Bot, is the metadata.name of the Bot.
+	BotLabel = GroupName + "/bot"
+	// RoleAnnotation, on the ServiceAccount of a Bot, is the role of the Bot. It is for
+	// people to read: the hub takes the role from the Bot.
+	RoleAnnotation = GroupName + "/role"
+	// LastTokenIssuedAtAnnotation, on the ServiceAccount of a Bot, is the time at which the
+	// last token was issued, RFC 3339 in UTC.
+	LastTokenIssuedAtAnnotation = GroupName + "/last-token-issued-at"
+	// BotClaimsAnnotation, on a child Workspace, has the Bots that are being created, as a
+	// JSON object of UUIDs and times in RFC 3339. It is written before a Bot, so that the
+	// limit of Bots holds under concurrent requests.
+	BotClaimsAnnotation = GroupName + "/bot-claims"
 	// IdentityLabel, on a User, is the hash of its issuer and subject: 40 hexadecimal
 	// digits.
 	IdentityLabel = GroupName + "/identity"
@@ -56,7 +72,7 @@ const (
 	// waits for.
 	ConditionReady = "Ready"
 	// ConditionWorkspaceReady, of Organizations and child Workspaces, is True if kcp
-	// reports the workspace Ready.
+	// reports the workspace Ready. Of Bots, it is True if their Workspace takes writes.
 	ConditionWorkspaceReady = "WorkspaceReady"
 	// ConditionWorkspaceBound, of Organizations, is True if the kcp Workspace exists and
 	// its APIs are bound.
@@ -95,6 +111,12 @@ const (
 	// ConditionAccessReady, of child Workspaces, is True if the bindings in the Workspace
 	// are those that follow from the Memberships.
 	ConditionAccessReady = "AccessReady"
+	// ConditionAccountReady, of Bots, is True if the ServiceAccount and its binding in the
+	// Workspace are as desired.
+	ConditionAccountReady = "AccountReady"
+	// ConditionTokensReady, of Bots, is True if the Secrets in the Workspace are those of the
+	// tokens in spec.tokens.
+	ConditionTokensReady = "TokensReady"
 	// ConditionPolicyEnforced, of child Workspaces, is True if kcp enforces the admission
 	// policy of the Workspace. Ready does not wait for it; the proxy refuses writes of the
 	// guarded kinds with 503 until then.

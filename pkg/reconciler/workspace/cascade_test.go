@@ -32,9 +32,10 @@ func TestO13_TheCascadeOfAWorkspaceGoesOnFromWhereverItWasStopped(t *testing.T) 
 				require.LessOrEqual(t, stopped, 1)
 			}
 			require.Equal(t, []string{"alice", "another.bob"}, slices.Sorted(maps.Keys(m.held)), "call %d, late %v", n, late)
-			require.Equal(t, []map[string]int{{"memberships": 2}}, m.purged, "what went before it was stopped counts")
+			require.Equal(t, []string{"other"}, slices.Sorted(maps.Keys(m.bots)), "call %d, late %v", n, late)
+			require.Equal(t, []map[string]int{{"bots": 1, "memberships": 2}}, m.purged, "what went before it was stopped counts")
 			if stopped == 0 {
-				require.Equal(t, 7, n, "the control: every call has failed once")
+				require.Equal(t, 10, n, "the control: every call has failed once")
 				break
 			}
 		}
@@ -62,7 +63,7 @@ func TestO13_ThatAWorkspaceIsGoneIsToldOnce(t *testing.T) {
 		require.Nil(t, m.ws)
 		require.Len(t, m.purged, want)
 		for _, counts := range m.purged {
-			require.Equal(t, map[string]int{"memberships": 2}, counts)
+			require.Equal(t, map[string]int{"bots": 1, "memberships": 2}, counts)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func NewController(d reconciler.Deps, template *Template) *controller.Controller
 
 func configOf(d reconciler.Deps, template *Template) Config {
 	listers := d.Views.Listers()
-	memberships := objects.Memberships{Clients: d.Clients}
+	memberships, bots := objects.Memberships{Clients: d.Clients}, objects.Bots{Clients: d.Clients}
 	return Config{
 		Clock: d.Settings.Clock, Grace: d.Settings.DeletionGrace,
 		Cache: Cache{
@@ -60,6 +60,7 @@ func configOf(d reconciler.Deps, template *Template) Config {
 		Memberships: Memberships{
 			List: memberships.List, Create: memberships.Create, Delete: memberships.Delete,
 		},
+		Bots: Bots{List: bots.List, Delete: bots.Delete},
 		Clusters: Clusters{
 			Deactivate:          objects.RetryConflicts(d.Freezer.Deactivate),
 			Activate:            objects.RetryConflicts(d.Freezer.Activate),

@@ -71,8 +71,8 @@ func unreadable(o *object) bool {
 	return err != nil
 }
 
-// cascade removes the Memberships of the Workspace and then the finalizer. kcp itself
-// deletes the content of the Workspace.
+// cascade removes the Memberships and the Bots of the Workspace and then the finalizer. kcp
+// itself deletes the content of the Workspace.
 func (s *lifecycle) cascade(ctx context.Context, orgCluster string, o *object) (controller.Result, error) {
 	result := controller.Result{Message: "kcp is removing the workspace", Stop: true}
 	c := s.config
@@ -86,9 +86,19 @@ func (s *lifecycle) cascade(ctx context.Context, orgCluster string, o *object) (
 	memberships = slices.DeleteFunc(memberships, func(m v1alpha1.Membership) bool {
 		return tenancy.WorkspaceUUID(&m) != o.Name
 	})
+	bots, err := c.Bots.List(ctx, orgCluster)
+	if err != nil {
+		return result, err
+	}
+	bots = slices.DeleteFunc(bots, func(b v1alpha1.Bot) bool { return b.Spec.WorkspaceRef.Name != o.Name })
 	counts, ok := controller.Recorded(o)
 	if !ok {
-		return result, controller.Record(o, map[string]int{"memberships": len(memberships)})
+		return result, controller.Record(o, map[string]int{"memberships": len(memberships), "bots": len(bots)})
+	}
+	for i := range bots {
+		if err := c.Bots.Delete(ctx, orgCluster, &bots[i]); err != nil {
+			return result, err
+		}
 	}
 	for i := range memberships {
 		if err := c.Memberships.Delete(ctx, orgCluster, &memberships[i]); err != nil {

@@ -28,6 +28,7 @@ type mortal struct {
 	*kcp
 	kcptest.Calls
 	held   map[string]v1alpha1.Membership
+	bots   map[string]v1alpha1.Bot
 	frozen bool
 	// closed is true if the Org is soft-deleted. thawed runs after the Workspace was
 	// activated, if it is not nil.
@@ -39,10 +40,13 @@ type mortal struct {
 	purged    []map[string]int
 }
 
-// newMortal has a Workspace that is Ready, with two members, and a Membership of another
-// Workspace.
+// newMortal has a Workspace that is Ready, with two members and a Bot, and a Membership and
+// a Bot of another Workspace.
 func newMortal(t *testing.T) *mortal {
-	m := &mortal{kcp: newKCP(), held: map[string]v1alpha1.Membership{}}
+	m := &mortal{kcp: newKCP(), held: map[string]v1alpha1.Membership{}, bots: map[string]v1alpha1.Bot{}}
+	for name, of := range map[string]string{"ci": uuid, "other": "another"} {
+		m.bots[name] = *tenancy.NewBot(name, of, name, v1alpha1.RoleMember, "alice", "")
+	}
 	for _, in := range []*v1alpha1.Membership{
 		tenancy.NewMembership("alice", "", v1alpha1.RoleAdmin), tenancy.NewMembership("alice", uuid, v1alpha1.RoleAdmin),
 		tenancy.NewMembership("bob", uuid, v1alpha1.RoleMember), tenancy.NewMembership("bob", "another", v1alpha1.RoleMember),
@@ -87,6 +91,13 @@ func newMortal(t *testing.T) *mortal {
 		}
 		c.Memberships.Delete = func(_ context.Context, _ string, held *v1alpha1.Membership) error {
 			return m.Call("remove "+held.Name, func() { delete(m.held, held.Name) })
+		}
+		c.Bots.List = func(_ context.Context, orgCluster string) (list []v1alpha1.Bot, err error) {
+			err = m.Call("list bots of "+orgCluster, func() { list = slices.Collect(maps.Values(m.bots)) })
+			return list, err
+		}
+		c.Bots.Delete = func(_ context.Context, _ string, b *v1alpha1.Bot) error {
+			return m.Call("remove bot "+b.Name, func() { delete(m.bots, b.Name) })
 		}
 		c.Purged = func(_ context.Context, org, ws string, counts map[string]int) {
 			require.Equal(t, "org1/"+uuid, org+"/"+ws)
@@ -157,7 +168,7 @@ func TestO13_ADeletedWorkspaceIsFrozenAndKeptForTheWholeGrace(t *testing.T) {
 	m.settled(t)
 	require.Nil(t, m.ws)
 	require.Equal(t, []string{"alice", "another.bob"}, slices.Sorted(maps.Keys(m.held)))
-	require.Equal(t, []map[string]int{{"memberships": 2}}, m.purged)
+	require.Equal(t, []map[string]int{{"bots": 1, "memberships": 2}}, m.purged)
 	require.Contains(t, m.Did, "release ws1", "kcp must be able to clean it up")
 }
 

@@ -23,6 +23,7 @@ type Config struct {
 	Cache       Cache
 	Workspaces  Workspaces
 	Memberships Memberships
+	Bots        Bots
 	Clusters    Clusters
 	Content     Content
 	// Bindings are the APIBindings that every Workspace needs.
@@ -30,8 +31,8 @@ type Config struct {
 	Policy   Policy
 	// Template is the operator's Workspace template; nil for none.
 	Template *Template
-	// Purged reports that a Workspace is purged, with the number of Memberships that were
-	// removed with it.
+	// Purged reports that a Workspace is purged, with the number of Memberships and Bots that
+	// were removed with it.
 	Purged func(ctx context.Context, orgCluster, workspace string, counts map[string]int)
 }
 
@@ -62,6 +63,12 @@ type Memberships struct {
 	Create func(ctx context.Context, orgCluster string, m *v1alpha1.Membership) error
 	// Delete deletes the Membership if it is unchanged in kcp.
 	Delete func(ctx context.Context, orgCluster string, m *v1alpha1.Membership) error
+}
+
+// Bots reads and deletes the Bots of an Organization in kcp.
+type Bots struct {
+	List   func(ctx context.Context, orgCluster string) ([]v1alpha1.Bot, error)
+	Delete func(ctx context.Context, orgCluster string, b *v1alpha1.Bot) error
 }
 
 // Clusters activates and deactivates logical clusters.

@@ -202,7 +202,7 @@ func TestO13_TheCascadeCountsWhatItRemovesAndLeavesNothing(t *testing.T) {
 	hub.Do(t, framework.InWorkspace("alice", http.MethodDelete, org, uuids[0], "", nil), http.StatusOK)
 	p.age(t, "", org, uuids[0], over())
 	gone(t, p.Workspaces(p.OrgPath(org)), uuids[0])
-	require.Equal(t, map[string]map[string]int{uuids[0]: {"memberships": 2}}, purges(t, file))
+	require.Equal(t, map[string]map[string]int{uuids[0]: {"bots": 0, "memberships": 2}}, purges(t, file))
 	p.Settles(t, false)
 
 	// The Org is purged while one of its Workspaces is already soft-deleted.
@@ -212,8 +212,8 @@ func TestO13_TheCascadeCountsWhatItRemovesAndLeavesNothing(t *testing.T) {
 	p.orgGone(t, org)
 	counted := purges(t, file)
 	require.Equal(t, map[string]int{"workspaces": 2, "memberships": 6}, counted[org])
-	require.Equal(t, map[string]int{"memberships": 2}, counted[uuids[1]])
-	require.Equal(t, map[string]int{"memberships": 2}, counted[uuids[2]])
+	require.Equal(t, map[string]int{"bots": 0, "memberships": 2}, counted[uuids[1]])
+	require.Equal(t, map[string]int{"bots": 0, "memberships": 2}, counted[uuids[2]])
 	p.Settles(t, false)
 	for _, name := range []string{"alice", "bob", "carol"} {
 		rows, err := p.RowsOf(t, name)

@@ -35,6 +35,20 @@ func (m Memberships) SetRole(ctx context.Context, cluster string, o *v1alpha1.Me
 	return Merge(ctx, m.Clients.Memberships(cluster), o, map[string]any{"spec": map[string]any{"role": role}})
 }
 
+// Bots reads and deletes the Bots of Organizations.
+type Bots struct{ Clients *kcp.Clients }
+
+// List reads all Bots of an Organization from kcp itself.
+func (b Bots) List(ctx context.Context, cluster string) ([]v1alpha1.Bot, error) {
+	list, err := List(ctx, b.Clients.Bots(cluster), "bots", &v1alpha1.BotList{})
+	return list.Items, err
+}
+
+// Delete deletes a Bot, in whatever version.
+func (b Bots) Delete(ctx context.Context, cluster string, o *v1alpha1.Bot) error {
+	return Delete(ctx, b.Clients.Bots(cluster), o)
+}
+
 // CreateWorkspace creates a child Workspace, which may exist already.
 func CreateWorkspace(ctx context.Context, clients *kcp.Clients, tree tenancy.Tree, orgCluster string, w tenancy.Workspace) error {
 	ws := &kcptenancyv1alpha1.Workspace{}

@@ -1,0 +1,73 @@
+package bot
+
+import (
+	"context"
+
+	"github.com/kcp-dev/logicalcluster/v3"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// account keeps the ServiceAccount of a Bot and its binding.
+type account struct{ config Config }
+
+func (*account) Condition() string { return v1alpha1.ConditionAccountReady }
+
+func (s *account) Reconcile(ctx context.Context, b *v1alpha1.Bot) (controller.Result, error) {
+	c := s.config
+	ws, _, _ := c.Cache.Workspace(string(logicalcluster.From(b)), b.Spec.WorkspaceRef.Name)
+	cluster := ws.ClusterID
+	have, ok := c.Cache.Account(cluster, b.Name)
+	if !ok || string(have.UID) != b.Status.ServiceAccountUID {
+		// The cache may lack an account that exists, or have one that does not.
+		var err error
+		if have, ok, err = c.Accounts.Find(ctx, cluster, b.Name); err != nil {
+			return controller.Result{}, err
+		}
+	}
+	known := b.Status.ServiceAccountUID
+	switch {
+	case b.Status.ServiceAccountGeneration != b.Spec.Generation && ok && string(have.UID) == known:
+		// All tokens were revoked. Their account ends with them.
+		if err := c.Accounts.Delete(ctx, cluster, have); err != nil {
+			return controller.Result{}, err
+		}
+		ok = false
+	case b.Status.ServiceAccountGeneration == b.Spec.Generation && known != "" && (!ok || string(have.UID) != known):
+		b.Spec.Generation++
+		b.Spec.Tokens = nil
+		return controller.Result{Message: "the account was deleted in the workspace; it is created again without its tokens", Stop: true}, nil
+	}
+	want := tenancy.BotAccount(b)
+	if !ok {
+		var err error
+		if have, err = c.Accounts.Create(ctx, cluster, want); err != nil {
+			return controller.Result{}, err
+		}
+	} else if !tenancy.SameBotAccount(have, want) {
+		if err := c.Accounts.Mend(ctx, cluster, have, want); err != nil {
+			return controller.Result{}, err
+		}
+	}
+	b.Status.ServiceAccountUID, b.Status.ServiceAccountGeneration = string(have.UID), b.Spec.Generation
+	return controller.Result{}, s.bind(ctx, cluster, b, have)
+}
+
+// bind establishes the binding. A binding to another role is removed first.
+func (s *account) bind(ctx context.Context, cluster string, b *v1alpha1.Bot, a *corev1.ServiceAccount) error {
+	write, remove := tenancy.BotBindingChanges(s.config.Cache.Bindings(cluster, b.Name), tenancy.BotBinding(b, string(a.UID)))
+	for _, binding := range remove {
+		if err := s.config.Bindings.Delete(ctx, cluster, binding); err != nil {
+			return err
+		}
+	}
+	for _, binding := range write {
+		if err := s.config.Bindings.Write(ctx, cluster, binding); err != nil {
+			return err
+		}
+	}
+	return nil
+}

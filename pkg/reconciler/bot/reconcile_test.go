@@ -1,0 +1,376 @@
+package bot_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/bot"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const (
+	name = "11111111-1111-4111-8111-111111111111"
+	org  = "org1"
+	ws   = "ws1"
+)
+
+// world is a fake kcp with one Bot.
+type world struct {
+	kcptest.Calls
+	clock     *clocktesting.FakePassiveClock
+	bot       *v1alpha1.Bot
+	workspace tenancy.Workspace
+	deleted   bool
+	known     bool
+	exists    bool
+	account   *corev1.ServiceAccount
+	bindings  map[string]*rbacv1.ClusterRoleBinding
+	secrets   map[string]*corev1.Secret
+	uids      int
+}
+
+func newWorld() *world {
+	w := &world{
+		clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)),
+		bot:   tenancy.NewBot(name, "w", "CI", v1alpha1.RoleMember, "alice", ""),
+		known: true, exists: true,
+		bindings: map[string]*rbacv1.ClusterRoleBinding{}, secrets: map[string]*corev1.Secret{},
+	}
+	w.workspace = tenancy.Workspace{UUID: "w", ClusterID: ws, KCPReady: true}
+	w.bot.UID, w.bot.ResourceVersion, w.bot.Generation = "uid", "1", 1
+	w.bot.Annotations["kcp.io/cluster"] = org
+	return w
+}
+
+func (w *world) uid() types.UID {
+	w.uids++
+	return types.UID(fmt.Sprint("uid-", w.uids))
+}
+
+func (w *world) config(t *testing.T) bot.Config {
+	t.Helper()
+	return bot.Config{
+		Clock: w.clock,
+		Cache: bot.Cache{
+			Workspace: func(orgCluster, uuid string) (tenancy.Workspace, bool, bool) {
+				require.Equal(t, "org1/w", orgCluster+"/"+uuid)
+				return w.workspace, w.deleted, w.known
+			},
+			Account: func(cluster, _ string) (*corev1.ServiceAccount, bool) {
+				require.Equal(t, ws, cluster)
+				return w.account, w.account != nil
+			},
+			Bindings: func(string, string) []*rbacv1.ClusterRoleBinding { return slices.Collect(maps.Values(w.bindings)) },
+			Secrets:  func(string, string) []*corev1.Secret { return slices.Collect(maps.Values(w.secrets)) },
+		},
+		Bots: bot.Bots{
+			Get:  func(controller.Key) (*v1alpha1.Bot, bool) { return w.bot, w.bot != nil },
+			Read: func(context.Context, string, string) (*v1alpha1.Bot, error) { return w.bot, nil },
+			Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
+				return w.Call("patch "+subresource, func() {
+					changed := kcptest.Patched(t, w.bot, patch)
+					if subresource == "" && !equal(changed.Spec, w.bot.Spec) {
+						changed.Generation++
+					}
+					if w.bot = changed; kcptest.Gone(changed) {
+						w.bot = nil
+					}
+				})
+			},
+			Delete: func(_ context.Context, _ string, b *v1alpha1.Bot) error {
+				return w.Call("delete bot", func() { w.bot = kcptest.Removed(w.bot, b, w.clock.Now()) })
+			},
+		},
+		Accounts: bot.Accounts{
+			Find: func(context.Context, string, string) (*corev1.ServiceAccount, bool, error) {
+				return w.account, w.account != nil, nil
+			},
+			Create: func(_ context.Context, _ string, a *corev1.ServiceAccount) (*corev1.ServiceAccount, error) {
+				err := w.Call("create account", func() {
+					w.account = a.DeepCopy()
+					w.account.UID = w.uid()
+				})
+				return w.account, err
+			},
+			Mend: func(_ context.Context, _ string, _, want *corev1.ServiceAccount) error {
+				return w.Call("mend account", func() {
+					w.account = w.account.DeepCopy()
+					w.account.Labels, w.account.Annotations = want.Labels, want.Annotations
+				})
+			},
+			Delete: func(_ context.Context, _ string, a *corev1.ServiceAccount) error {
+				return w.Call("delete account", func() {
+					if w.account != nil && w.account.UID == a.UID {
+						w.account = nil
+					}
+				})
+			},
+		},
+		Bindings: bot.Bindings{
+			Write: func(_ context.Context, _ string, b *rbacv1.ClusterRoleBinding) error {
+				return w.Call("bind "+b.RoleRef.Name, func() { w.bindings[b.Name] = b })
+			},
+			Delete: func(_ context.Context, _ string, b *rbacv1.ClusterRoleBinding) error {
+				return w.Call("unbind "+b.RoleRef.Name, func() { delete(w.bindings, b.Name) })
+			},
+		},
+		Secrets: bot.Secrets{
+			Find: func(_ context.Context, _, name string) (*corev1.Secret, bool, error) {
+				s, ok := w.secrets[name]
+				return s, ok, nil
+			},
+			Delete: func(_ context.Context, _ string, s *corev1.Secret) error {
+				return w.Call("delete secret "+s.Name, func() { delete(w.secrets, s.Name) })
+			},
+		},
+		WorkspaceExists: func(context.Context, string, string) (bool, error) { return w.exists, nil },
+	}
+}
+
+func equal(a, b v1alpha1.BotSpec) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
+
+func (w *world) settle(t *testing.T) (time.Duration, error) {
+	t.Helper()
+	work := bot.New(w.config(t))
+	return w.Settle(t, func() (controller.Result, error) { return work(t.Context(), controller.Key{Cluster: org, Name: name}) },
+		func() any { return fmt.Sprint(w.bot, w.account, w.bindings, w.secrets) })
+}
+
+func (w *world) settled(t *testing.T) time.Duration {
+	t.Helper()
+	after, err := w.settle(t)
+	require.NoError(t, err)
+	return after
+}
+
+// issue adds a token with its Secret, as the API does.
+func (w *world) issue(id string, life time.Duration) {
+	s := tenancy.BotTokenSecret(w.bot, id)
+	s.UID = w.uid()
+	w.secrets[s.Name] = s
+	now := metav1.NewTime(w.clock.Now())
+	w.bot = w.bot.DeepCopy()
+	w.bot.Generation++
+	w.bot.Spec.Tokens = append(w.bot.Spec.Tokens, v1alpha1.BotToken{
+		ID: id, CreatedAt: now, ExpiresAt: metav1.NewTime(now.Add(life)), SecretUID: string(s.UID),
+	})
+}
+
+func (w *world) ids() (ids []string) {
+	for _, token := range w.bot.Spec.Tokens {
+		ids = append(ids, token.ID)
+	}
+	return ids
+}
+
+// change edits the Bot as the API does.
+func (w *world) change(edit func(*v1alpha1.Bot)) {
+	w.bot = w.bot.DeepCopy()
+	w.bot.Generation++
+	edit(w.bot)
+}
+
+func TestBot_getsAnAccountWithItsRole(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.settled(t)
+	require.Equal(t, v1alpha1.PhaseReady, w.bot.Status.Phase)
+	require.Equal(t, string(w.account.UID), w.bot.Status.ServiceAccountUID)
+	require.True(t, tenancy.AccountReady(w.bot))
+	require.Len(t, w.bindings, 1)
+	w.Did = nil
+	w.settled(t)
+	require.Empty(t, w.Did, "it is quiet when all is as desired")
+
+	w.change(func(b *v1alpha1.Bot) { b.Spec.Role, b.Spec.DisplayName = v1alpha1.RoleAdmin, "Deployer" })
+	w.settled(t)
+	require.Equal(t, []string{"mend account", "unbind kedge:workspace:member", "bind kedge:workspace:admin", "patch status"}, w.Did,
+		"the lesser right goes before the other comes")
+	require.Equal(t, "Deployer", w.account.Annotations[v1alpha1.DisplayNameAnnotation])
+}
+
+// Whichever call fails, and whether or not kcp carried it out, the Bot becomes the same.
+func TestBot_convergesFromEveryCallThatFails(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		for n := 1; ; n++ {
+			w := newWorld()
+			w.Fails, w.Late = n, late
+			failed := 0
+			for range 3 {
+				if _, err := w.settle(t); err != nil {
+					require.ErrorIs(t, err, kcptest.ErrDown)
+					failed++
+				}
+			}
+			require.Equal(t, v1alpha1.PhaseReady, w.bot.Status.Phase, "call %d, late %v", n, late)
+			require.Equal(t, string(w.account.UID), w.bot.Status.ServiceAccountUID)
+			require.Len(t, w.bindings, 1)
+			if failed == 0 {
+				require.Equal(t, 4, n, "the control: every call has failed once")
+				break
+			}
+		}
+	}
+}
+
+func TestBot_revokeAllReplacesTheAccount(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.settled(t)
+	w.issue("a", time.Hour)
+	w.settled(t)
+	before := w.bot.Status.ServiceAccountUID
+	w.change(func(b *v1alpha1.Bot) { b.Spec.Generation++; b.Spec.Tokens = nil })
+	require.False(t, tenancy.AccountReady(w.bot), "no token is accepted meanwhile")
+	w.settled(t)
+	require.NotEqual(t, before, w.bot.Status.ServiceAccountUID)
+	require.True(t, tenancy.AccountReady(w.bot))
+	require.Empty(t, w.secrets)
+	for _, b := range w.bindings {
+		require.Equal(t, w.account.UID, b.OwnerReferences[0].UID)
+	}
+}
+
+func TestBot_aDeletedAccountTakesItsTokensAlong(t *testing.T) {
+	t.Parallel()
+	for what, replace := range map[string]func(*world){
+		"deleted":  func(w *world) { w.account = nil },
+		"replaced": func(w *world) { w.account = w.account.DeepCopy(); w.account.UID = "of somebody" },
+	} {
+		w := newWorld()
+		w.settled(t)
+		w.issue("a", time.Hour)
+		w.settled(t)
+		replace(w)
+		w.settled(t)
+		require.Empty(t, w.bot.Spec.Tokens, what)
+		require.EqualValues(t, 1, w.bot.Spec.Generation, what)
+		require.True(t, tenancy.AccountReady(w.bot), what)
+		require.Empty(t, w.secrets, what)
+	}
+}
+
+func TestBot_healsWhatTenantsAlter(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.settled(t)
+	w.account.Annotations[v1alpha1.RoleAnnotation] = "admin"
+	clear(w.bindings)
+	w.settled(t)
+	require.Equal(t, "member", w.account.Annotations[v1alpha1.RoleAnnotation])
+	require.Len(t, w.bindings, 1)
+}
+
+func TestBot_tokensEndWithTheirSecretAndTheirTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.settled(t)
+	w.issue("short", time.Hour)
+	w.issue("long", 3*time.Hour)
+	w.issue("lost", 3*time.Hour)
+	require.Equal(t, time.Hour, w.settled(t))
+	require.Equal(t, []string{"short", "long", "lost"}, w.ids())
+	require.Equal(t, w.clock.Now().Unix(), w.bot.Status.LastTokenIssuedAt.Unix())
+	require.NotEmpty(t, w.account.Annotations[v1alpha1.LastTokenIssuedAtAnnotation])
+
+	delete(w.secrets, tenancy.BotTokenSecret(w.bot, "lost").Name)
+	w.settled(t)
+	require.Equal(t, []string{"short", "long"}, w.ids())
+	w.clock.SetTime(w.clock.Now().Add(time.Hour))
+	require.Equal(t, 2*time.Hour, w.settled(t))
+	require.Equal(t, []string{"long"}, w.ids())
+	require.Len(t, w.secrets, 1)
+
+	w.change(func(b *v1alpha1.Bot) { b.Spec.Tokens = nil })
+	w.settled(t)
+	require.Empty(t, w.secrets, "the Secret of a revoked token goes")
+}
+
+// The hub stopped after it had written down that it would issue a token.
+func TestBot_cleansUpATokenThatWasNeverGivenOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.settled(t)
+	w.issue("half", time.Hour)
+	w.bot.Spec.Tokens[0].SecretUID = ""
+	require.Equal(t, tenancy.BotWriteTime, w.settled(t))
+	require.Len(t, w.secrets, 1, "it may still be written")
+	w.clock.SetTime(w.clock.Now().Add(tenancy.BotWriteTime))
+	w.settled(t)
+	require.Empty(t, w.bot.Spec.Tokens)
+	require.Empty(t, w.secrets)
+	require.Nil(t, w.bot.Status.LastTokenIssuedAt)
+}
+
+func TestBot_deletionRemovesAllOfIt(t *testing.T) {
+	t.Parallel()
+	for n := 1; ; n++ {
+		w := newWorld()
+		w.settled(t)
+		w.issue("a", time.Hour)
+		w.settled(t)
+		w.Made, w.Fails = 0, n
+		w.bot = kcptest.Removed(w.bot, w.bot, w.clock.Now())
+		failed := 0
+		for w.bot != nil {
+			if _, err := w.settle(t); err != nil {
+				require.ErrorIs(t, err, kcptest.ErrDown)
+				failed++
+			}
+			require.LessOrEqual(t, failed, 1)
+		}
+		require.Nil(t, w.account)
+		require.Empty(t, w.bindings)
+		require.Empty(t, w.secrets)
+		if failed == 0 {
+			require.Equal(t, 5, n, "the control: every call has failed once")
+			break
+		}
+	}
+}
+
+func TestBot_leavesADeletedWorkspaceAsItIs(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.settled(t)
+	w.issue("a", time.Hour)
+	w.settled(t)
+	w.deleted, w.Did = true, nil
+	w.account = nil
+	w.settled(t)
+	require.Equal(t, []string{"patch status"}, w.Did, "an inactive logical cluster takes no writes")
+	require.Equal(t, []string{"a"}, w.ids(), "the token is good again after an undelete")
+	w.bot = kcptest.Removed(w.bot, w.bot, w.clock.Now())
+	w.settled(t)
+	require.NotNil(t, w.bot)
+	w.workspace.Terminating = true
+	w.settled(t)
+	require.Nil(t, w.bot, "kcp removes the content of the Workspace")
+}
+
+func TestBot_endsWithoutItsWorkspace(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.settled(t)
+	w.known, w.workspace = false, tenancy.Workspace{}
+	w.settled(t)
+	require.NotNil(t, w.bot, "the cache may be behind")
+	w.exists = false
+	w.settled(t)
+	require.Nil(t, w.bot)
+}
