@@ -8,16 +8,49 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
-// WholeBody reads the request body, up to the maximum size, before the request is
-// authenticated. A client that sends slowly is judged by its rights at the end of the body.
-func WholeBody(next http.Handler) http.Handler {
+// HoldBody keeps the server from reading the body of a request that is refused before its body is
+// read. net/http reads up to 256 KiB of it otherwise, as slowly as the client sends them, to use
+// the connection again: a client without a credential could send as much as it likes. ReleaseBody
+// and WholeBody end it.
+func HoldBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Body != nil && r.Body != http.NoBody {
-			raw, err := io.ReadAll(io.LimitReader(r.Body, httpapi.MaxBody+1))
-			r.Body = wholeBody{bytes.NewReader(raw), err, r.Body}
+		// HTTP/2 resets the stream, and its other streams go on.
+		if r.ContentLength != 0 && r.ProtoMajor == 1 {
+			w.Header().Set("Connection", "close")
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// ReleaseBody ends HoldBody for a request that is admitted.
+func ReleaseBody(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			w.Header().Del("Connection")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// WholeBody reads the request body, up to the maximum size, and ends HoldBody. It runs after
+// authenticate, and calls it again when it has read a body: a client that sends slowly is judged by
+// its rights at the end of the body.
+func WholeBody(authenticate func(http.Handler) http.Handler) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		again := authenticate(next)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.ContentLength == 0 {
+				next.ServeHTTP(w, r)
+				return
+			}
+			raw, err := io.ReadAll(io.LimitReader(r.Body, httpapi.MaxBody+1))
+			r.Body = wholeBody{bytes.NewReader(raw), err, r.Body}
+			if err == nil && len(raw) <= httpapi.MaxBody {
+				w.Header().Del("Connection")
+			}
+			again.ServeHTTP(w, r)
+		})
+	}
 }
 
 // wholeBody is the part of a body that was read, and the error that ended reading.

@@ -11,8 +11,11 @@
 //   - Authentication and scope read caches only. No request reads kcp for them.
 //   - For callers who are not members, a missing and a foreign Organization or Workspace give
 //     the same 403 answer, byte for byte.
-//   - The body of a write is read completely before the caller is authenticated. A client that
-//     sends slowly is judged by its rights at the end of the body.
+//   - No body is read before the caller is authenticated. After the body of a write was read
+//     completely, the caller is authenticated again and the scope is found: a client that sends
+//     slowly is judged by its rights at the end of the body.
+//   - Limits per peer hold before a credential is verified, limits per person after it. A flood of
+//     bad tokens from one address does not lock out the people behind it whose tokens are known.
 //   - A platform admin named by the operator's flags needs no approval: otherwise nobody could
 //     approve the first one. By name this holds only for users of the token file, because
 //     elsewhere people have a say in their own name.

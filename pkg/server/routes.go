@@ -92,9 +92,9 @@ func (p routes) router() chi.Router {
 	for _, path := range []string{"/api", "/apis", "/apis/*", "/services", "/services/*", "/api/v1", "/api/v1/*"} {
 		r.HandleFunc(path, proxy.NotHere)
 	}
-	r.With(proxy.Shape, p.authenticate, requests, writes, p.room).Handle("/clusters/*", p.forward)
+	r.With(proxy.Shape, p.authenticate, requests, writes, httpmw.ReleaseBody, p.room).Handle("/clusters/*", p.forward)
 	r.Route("/api/", func(r chi.Router) {
-		r.Use(httpmw.WholeBody, p.authenticate, requests, writes, httpmw.Audit(p.audit), p.room)
+		r.Use(p.authenticate, requests, writes, httpmw.WholeBody(p.authenticate), httpmw.Audit(p.audit), p.room)
 		(&users.Handler{
 			Views: v, Tenants: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
 			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.rights.FollowedEverywhere,

@@ -81,7 +81,7 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) error {
 	front := health.NewFront(h.checks)
 	servers, serving := errgroup.WithContext(ctx)
 	servers.Go(func() error {
-		return serve(serving, h.newHTTPServer(serving, front, h.tls()), limited, h.config.DrainTimeout)
+		return serve(serving, h.newHTTPServer(serving, httpmw.HoldBody(front), h.tls()), limited, h.config.DrainTimeout)
 	})
 	if err := h.serveMetrics(serving, servers); err != nil {
 		return err
