@@ -187,5 +187,5 @@ func (o *OIDC) identity(c claims) (*Identity, error) {
 // ReservedName reports whether a username or group means something to kcp or, as a group in
 // Workspaces, to the hub.
 func ReservedName(name string) bool {
-	return strings.HasPrefix(name, "system:") || strings.HasPrefix(name, "kedge:workspace:")
+	return slices.ContainsFunc(reservedPrefixes(), func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }

@@ -109,13 +109,7 @@ func (t *StaticTokens) add(record []string, uids map[string]string) error {
 }
 
 // ofKCP reports whether kcp itself creates a user of this name.
-func ofKCP(username string) bool {
-	switch username {
-	case "kcp-admin", "shard-admin", "user":
-		return true
-	}
-	return false
-}
+func ofKCP(username string) bool { return slices.Contains(namesOfKCP(), username) }
 
 func reserved(name string) bool { return strings.HasPrefix(name, "system:") }
 

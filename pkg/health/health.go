@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -17,6 +18,15 @@ type Checks struct {
 	clients atomic.Pointer[kcp.Clients]
 	views   atomic.Pointer[func() bool]
 	disk    atomic.Pointer[func() error]
+
+	mu sync.Mutex
+	// details do not change whether the hub is ready.
+	details []detail
+}
+
+type detail struct {
+	name string
+	err  func() error
 }
 
 // NewChecks returns checks that fail until the hub has started.
@@ -54,6 +64,13 @@ func (h *Checks) kcp() (why string) {
 // AddDisk adds the check of the embedded kcp's disk; full returns an error while it is full.
 func (h *Checks) AddDisk(full func() error) { h.disk.Store(&full) }
 
+// AddDetail adds a check that the hub stays ready in spite of. The text of err is for operators.
+func (h *Checks) AddDetail(name string, err func() error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.details = append(h.details, detail{name, err})
+}
+
 // check is one check of readiness.
 type check struct {
 	// why is the problem, or empty.
@@ -77,6 +94,15 @@ func (h *Checks) checks() []check {
 			disk.why = "it is full; reads are answered, writes are refused until there is room"
 		}
 		all = append(all, disk)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, d := range h.details {
+		c := check{name: d.name, lenient: true}
+		if err := d.err(); err != nil {
+			c.why = strings.ReplaceAll(err.Error(), "\n", "; ")
+		}
+		all = append(all, c)
 	}
 	return all
 }

@@ -97,6 +97,9 @@ func (c *Clients) As(as *rest.Config) (*Clients, error) {
 	return other.with(options)
 }
 
+// Anonymous returns clients of the same kcp without a credential.
+func (c *Clients) Anonymous() (*Clients, error) { return c.As(&rest.Config{}) }
+
 // FailFast returns the same clients for requests that a caller waits for: they fail as
 // soon as kcp is unavailable, with an error that the caller may be told.
 func (c *Clients) FailFast() *Clients {

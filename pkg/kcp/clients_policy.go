@@ -6,6 +6,9 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
 // Policies are the ValidatingAdmissionPolicies of the cluster.
@@ -27,6 +30,22 @@ func (c *Clients) Username(ctx context.Context, cluster string) (string, error) 
 		Resource("selfsubjectreviews").Body(&authenticationv1.SelfSubjectReview{}).Do(ctx).Into(&review)
 	if err != nil {
 		return "", fmt.Errorf("ask kcp who the hub is: %w", err)
+	}
+	return review.Status.UserInfo.Username, nil
+}
+
+// UsernameOf asks kcp which username it derives from a token, and sends the request like those
+// of the person. The clients have no credential of their own. The error has the code
+// errs.Unauthenticated if kcp does not accept the token.
+func (c *Clients) UsernameOf(ctx context.Context, cluster, token string) (string, error) {
+	var review authenticationv1.SelfSubjectReview
+	err := c.REST(c.ClusterURL(cluster), authenticationv1.SchemeGroupVersion).Post().SetHeader("Authorization", "Bearer "+token).
+		Resource("selfsubjectreviews").Body(&authenticationv1.SelfSubjectReview{}).Do(ctx).Into(&review)
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return "", errs.Wrap(errs.Unauthenticated, err, "kcp does not accept the token")
+	case err != nil:
+		return "", fmt.Errorf("ask kcp for the username of a token: %w", err)
 	}
 	return review.Status.UserInfo.Username, nil
 }

@@ -25,13 +25,9 @@ import (
 // api creates the routes, and what ends the streams of people who lost a right.
 func (a *assembly) api(serving context.Context) error {
 	c, v := a.hub.config, a.views
-	var authenticators auth.Union
-	if c.TokenFile != "" {
-		tokens, err := auth.LoadStaticTokens(c.TokenFile, a.names...)
-		if err != nil {
-			return fmt.Errorf("--token-file: %w", err)
-		}
-		authenticators = append(authenticators, tokens)
+	authenticators, err := a.authenticators()
+	if err != nil {
+		return err
 	}
 	metrics, err := httpmw.NewMetrics(a.hub.registry)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/template"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -45,10 +46,13 @@ type Options struct {
 	// TokenFile (--token-file) is a CSV of static tokens in the format of kube-apiserver.
 	// Empty means no static tokens.
 	TokenFile string
-	// AdminUsers (--admin-user) are the metadata.name of Users who are platform admins.
+	// OIDC is the issuer of people's ID tokens.
+	OIDC OIDCOptions
+	// AdminUsers (--admin-user) are the platform admins: usernames of TokenFile, and
+	// {issuer}#{subject} for people who log in with OIDC.
 	AdminUsers []string
-	// AdminGroups (--admin-group) are groups, as named by the credential, whose members are
-	// platform admins.
+	// AdminGroups (--admin-group) are groups whose members are platform admins: as named in
+	// TokenFile, and with the username prefix for people who log in with OIDC.
 	AdminGroups []string
 
 	// BindableClusterRoles (--bindable-cluster-role) are the names of ClusterRoles that
@@ -148,6 +152,7 @@ func NewOptions() *Options {
 		PersonalOrgRole:       v1alpha1.RoleAdmin,
 		CreateTimeout:         10 * time.Second,
 		DrainTimeout:          20 * time.Second,
+		OIDC:                  newOIDCOptions(),
 		Limits:                newLimitOptions(),
 		MetricsListenAddress:  "127.0.0.1:9464",
 		LogFormat:             "console",
@@ -166,8 +171,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.TLSKeyFile, "tls-key-file", o.TLSKeyFile, "PEM file with the private key of --tls-cert-file.")
 	fs.StringVar(&o.TLSCAFile, "tls-ca-file", o.TLSCAFile, "PEM file with the CA certificates that clients trust. They are written to kubeconfigs.")
 	fs.StringVar(&o.TokenFile, "token-file", o.TokenFile, "CSV file of static tokens, token,username,uid,\"group1,group2\", for development and break-glass access. The embedded kcp uses it too; an external kcp needs the same file as --token-auth-file.")
-	fs.StringSliceVar(&o.AdminUsers, "admin-user", o.AdminUsers, "Name (metadata.name) of a User who is a platform admin. Can be repeated. A platform admin who is in --token-file is approved whatever --registration says.")
-	fs.StringSliceVar(&o.AdminGroups, "admin-group", o.AdminGroups, "Group, as named by the credential, whose members are platform admins. Can be repeated. They are approved whatever --registration says.")
+	o.OIDC.addFlags(fs)
+	fs.StringSliceVar(&o.AdminUsers, "admin-user", o.AdminUsers, "Platform admin: a username of --token-file, or {issuer}#{subject} of a person who logs in with OIDC. Can be repeated. Platform admins are approved whatever --registration says.")
+	fs.StringSliceVar(&o.AdminGroups, "admin-group", o.AdminGroups, "Group whose members are platform admins: as in --token-file, or with --oidc-username-prefix for groups of ID tokens. Can be repeated. They are approved whatever --registration says.")
 	fs.StringSliceVar(&o.BindableClusterRoles, "bindable-cluster-role", o.BindableClusterRoles, "Name of a ClusterRole of Workspaces that roles[] of a Membership can bind although kedge:workspace:admin does not cover its rules. Can be repeated.")
 	fs.StringVar(&o.RootWorkspace, "root-workspace", o.RootWorkspace, "Path of the root workspace of the hub's tree. It is created if it does not exist.")
 	fs.StringVar(&o.KCPKubeconfig, "kcp-kubeconfig", o.KCPKubeconfig, "Kubeconfig of an admin of an external kcp. Without it the hub runs an embedded kcp.")
@@ -204,6 +210,8 @@ type completed struct {
 	Template []*unstructured.Unstructured
 
 	trustedProxies httpmw.TrustedProxies
+	// issuer is the configuration of OIDC; nil means that nobody logs in with it.
+	issuer *auth.OIDCConfig
 }
 
 // Complete validates the options and derives values from them. The error names every
@@ -292,11 +300,12 @@ func (o Options) Complete() (Config, error) {
 			fail("workspace-template", "%v", err)
 		}
 	}
+	issuer := o.OIDC.complete(fail)
 	trusted := o.Limits.complete(fail)
 	if err := errors.Join(bad...); err != nil {
 		return Config{}, err
 	}
-	return Config{completed{Options: o, Tree: tree, Embedded: o.KCPKubeconfig == "", Template: manifests, trustedProxies: trusted}}, nil
+	return Config{completed{Options: o, Tree: tree, Embedded: o.KCPKubeconfig == "", Template: manifests, trustedProxies: trusted, issuer: issuer}}, nil
 }
 
 func validPort(port string, zero bool) bool {

@@ -20,6 +20,31 @@ func TestOptions_defaultsAreComplete(t *testing.T) {
 	require.True(t, filepath.IsAbs(c.DataDir))
 }
 
+// withIssuer changes the flags of a valid issuer.
+func withIssuer(change func(*OIDCOptions)) func(*Options) {
+	return func(o *Options) {
+		o.OIDC.IssuerURL, o.OIDC.ClientID = "https://idp.example", "kedge"
+		change(&o.OIDC)
+	}
+}
+
+func TestComplete_acceptsAnIssuer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	secret := filepath.Join(dir, "secret")
+	require.NoError(t, os.WriteFile(secret, []byte("hush\n"), 0o600))
+	o := NewOptions()
+	withIssuer(func(o *OIDCOptions) {
+		o.RequiredClaims, o.ClientSecretFile = []string{"hd=example.com", "a=b=c"}, secret
+	})(o)
+	c, err := o.Complete()
+	require.NoError(t, err)
+	require.Equal(t, "hush", c.issuer.ClientSecret)
+	require.Equal(t, map[string]string{"hd": "example.com", "a": "b=c"}, c.issuer.RequiredClaims)
+	require.Equal(t, "kedge:", c.issuer.UsernamePrefix)
+	require.Equal(t, "https://idp.example", c.jwt()[0].Issuer.URL)
+}
+
 func TestComplete_namesTheBadFlag(t *testing.T) {
 	t.Parallel()
 	for flag, change := range map[string]func(*Options){
@@ -42,6 +67,16 @@ func TestComplete_namesTheBadFlag(t *testing.T) {
 		"--http2-max-streams":       func(o *Options) { o.Limits.MaxStreamsPerConnection = 0 },
 		"--logins":                  func(o *Options) { o.Limits.Logins = -1 },
 		"--writes-per-person":       func(o *Options) { o.Limits.WritesPerPerson = math.NaN() },
+		"--oidc-issuer-url":         func(o *Options) { o.OIDC.IssuerURL, o.OIDC.ClientID = "http://idp.example", "kedge" },
+		"--oidc-client-id":          func(o *Options) { o.OIDC.IssuerURL = "https://idp.example" },
+		"--oidc-groups-claim":       func(o *Options) { o.OIDC.GroupsClaim = "groups" },
+		"--oidc-scopes":             withIssuer(func(o *OIDCOptions) { o.Scopes = []string{"email"} }),
+		"--oidc-extra-audience":     withIssuer(func(o *OIDCOptions) { o.ExtraAudiences = []string{"kedge"} }),
+		"--oidc-username-claim":     withIssuer(func(o *OIDCOptions) { o.UsernameClaim = "" }),
+		"--oidc-username-prefix":    withIssuer(func(o *OIDCOptions) { o.UsernamePrefix = "system:" }),
+		"--oidc-required-claim":     withIssuer(func(o *OIDCOptions) { o.RequiredClaims = []string{"hd"} }),
+		"--oidc-ca-file":            withIssuer(func(o *OIDCOptions) { o.CAFile = os.Args[0] }),
+		"--oidc-client-secret-file": withIssuer(func(o *OIDCOptions) { o.ClientSecretFile = "/nowhere/secret" }),
 		"--metrics-listen-address":  func(o *Options) { o.MetricsListenAddress = "9464" },
 	} {
 		o := NewOptions()

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/freeze"
 	"github.com/faroshq/kedge-hub/pkg/health"
@@ -70,6 +71,8 @@ type assembly struct {
 	reactivation *controller.Controller
 
 	// api
+	// oidc is nil without an issuer.
+	oidc       *auth.OIDC
 	app        http.Handler
 	revocation *revocation.Revocation
 }
@@ -188,6 +191,9 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 		write(a.reactivation.Run)
 		a.running.Go(func() { informer.Watch(below, []string{a.admin.Host}, a.informers.Inactive) })
 	}
+	if a.oidc != nil {
+		a.running.Go(func() { a.oidc.Run(below) })
+	}
 	if err := awaitReady(starting, a.views.Ready); err != nil {
 		return err
 	}
@@ -220,6 +226,7 @@ func (c Config) kcp() connect.Options {
 	return connect.Options{Kubeconfig: c.KCPKubeconfig, Embedded: connect.EmbeddedOptions{
 		Dir: filepath.Join(c.DataDir, "kcp"), Port: c.KCPPort,
 		EtcdClientPort: c.EtcdClientPort, EtcdPeerPort: c.EtcdPeerPort, TokenFile: c.TokenFile,
+		JWT: c.jwt(),
 	}}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -30,6 +31,7 @@ type EmbeddedOptions struct {
 	Dir                                string
 	Port, EtcdClientPort, EtcdPeerPort int
 	TokenFile                          string
+	JWT                                []apiserverv1.JWTAuthenticator
 }
 
 // KCP is a kcp that runs in this process.

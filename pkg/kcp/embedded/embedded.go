@@ -15,6 +15,7 @@ import (
 	serveroptions "github.com/kcp-dev/kcp/pkg/server/options"
 	"github.com/kcp-dev/kcp/pkg/server/options/batteries"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -39,6 +40,8 @@ type Options struct {
 	Port, EtcdClientPort, EtcdPeerPort int
 	// TokenFile is a CSV file of static tokens, as kube-apiserver's; empty for none.
 	TokenFile string
+	// JWT are the issuers of people's tokens; empty for none.
+	JWT []apiserverv1.JWTAuthenticator
 }
 
 // Server is an embedded kcp with its etcd.
@@ -158,7 +161,7 @@ func startEtcd(ctx context.Context, etcd *embeddedetcd.Server) (err error) {
 	return etcd.Run(ctx)
 }
 
-func (s *Server) complete(ctx context.Context) (*serveroptions.CompletedOptions, error) {
+func (s *Server) complete(ctx context.Context) (completed *serveroptions.CompletedOptions, err error) {
 	o := serveroptions.NewOptions(s.options.Dir)
 	base := fmt.Sprintf("https://%s", net.JoinHostPort(host, strconv.Itoa(s.options.Port)))
 
@@ -180,9 +183,13 @@ func (s *Server) complete(ctx context.Context) (*serveroptions.CompletedOptions,
 	authn.Anonymous.Allow = false
 	authn.TokenFile.TokenFile = s.options.TokenFile
 	authn.APIAudiences = []string{issuer, Audience}
+	if len(s.options.JWT) > 0 {
+		if authn.AuthenticationConfigFile, err = s.writeAuthentication(); err != nil {
+			return nil, err
+		}
+	}
 
-	completed, err := o.Complete(ctx, s.options.Dir)
-	if err != nil {
+	if completed, err = o.Complete(ctx, s.options.Dir); err != nil {
 		return nil, fmt.Errorf("configure kcp: %w", err)
 	}
 	if err := utilerrors.NewAggregate(completed.Validate()); err != nil {

@@ -1,0 +1,139 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+const (
+	// maxMismatches is the maximum number of credentials whose mismatch is remembered.
+	maxMismatches = 1024
+	// askAgain is how long a mismatch is remembered, and what a client is told to wait while
+	// kcp does not accept a token.
+	askAgain = 10 * time.Second
+	// askTimeout limits one request to kcp.
+	askTimeout = 5 * time.Second
+)
+
+// KCPUsername asks kcp which username it derives from a token. The error has the code
+// errs.Unauthenticated if kcp does not accept the token.
+type KCPUsername func(ctx context.Context, token string) (string, error)
+
+// Comparison authenticates people with another Authenticator and compares the username with
+// the one that kcp derives: rights in kcp are bound to it. One token of each issuer is
+// compared; the first match holds for the process, because both derive all usernames of an
+// issuer by the same configuration.
+type Comparison struct {
+	next  Authenticator
+	ask   KCPUsername
+	clock clock.PassiveClock
+
+	flight singleflight.Group
+	// mismatches are when credentials did not match, by Identity.Credential.
+	mismatches *lru.Cache
+
+	mu sync.Mutex
+	// issuers are nil for those with a match, and else what is wrong.
+	issuers map[string]error
+}
+
+// NewComparison returns a Comparison in front of next.
+func NewComparison(next Authenticator, ask KCPUsername, k clock.PassiveClock) *Comparison {
+	return &Comparison{next: next, ask: ask, clock: k, mismatches: lru.New(maxMismatches), issuers: map[string]error{}}
+}
+
+// Authenticate implements Authenticator.
+func (c *Comparison) Authenticate(ctx context.Context, token string) (*Identity, bool, error) {
+	id, ok, err := c.next.Authenticate(ctx, token)
+	if err != nil || !ok || id.Kind != Person || c.matches(id.Issuer) {
+		return id, ok, err
+	}
+	if at, ok := c.mismatches.Get(id.Credential); ok && c.clock.Since(at.(time.Time)) < askAgain {
+		return nil, false, errMismatch()
+	}
+	// The request outlives its caller, because others may wait for it.
+	result := c.flight.DoChan(id.Credential, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+		defer cancel()
+		return nil, c.compare(ctx, token, id)
+	})
+	select {
+	case <-ctx.Done():
+		return nil, false, unavailable(ctx.Err(), time.Second)
+	case r := <-result:
+		if r.Err != nil {
+			return nil, false, r.Err
+		}
+		return id, true, nil
+	}
+}
+
+func (c *Comparison) matches(issuer string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err, ok := c.issuers[issuer]
+	return ok && err == nil
+}
+
+func (c *Comparison) compare(ctx context.Context, token string, id *Identity) error {
+	username, err := c.ask(ctx, token)
+	switch {
+	case errs.Is(err, errs.Unauthenticated):
+		// kcp may not have reached the issuer yet.
+		c.set(id.Issuer, fmt.Errorf("kcp does not accept its tokens: give kcp %s", flagsOfKCP(id.Issuer)))
+		return unavailable(err, askAgain)
+	case err != nil:
+		return unavailable(err, time.Second)
+	case username != id.Username:
+		c.set(id.Issuer, fmt.Errorf("kcp knows as %q whom the hub knows as %q: give kcp %s", username, id.Username, flagsOfKCP(id.Issuer)))
+		c.mismatches.Add(id.Credential, c.clock.Now())
+		return errMismatch()
+	}
+	c.set(id.Issuer, nil)
+	return nil
+}
+
+// set sets what is wrong with an issuer. A match stays.
+func (c *Comparison) set(issuer string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if before, ok := c.issuers[issuer]; !ok || before != nil {
+		c.issuers[issuer] = err
+	}
+}
+
+// Err returns which issuers kcp derives other usernames for, or nil. It is for operators.
+func (c *Comparison) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []error
+	for issuer, err := range c.issuers {
+		if err != nil {
+			all = append(all, fmt.Errorf("the issuer %s: %w", issuer, err))
+		}
+	}
+	slices.SortFunc(all, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(all...)
+}
+
+func flagsOfKCP(issuer string) string {
+	if issuer == StaticIssuer {
+		return "the hub's --token-file as --token-auth-file"
+	}
+	return "the issuer, audiences, username claim and prefix of the hub's --oidc-* flags in --authentication-config or --oidc-*"
+}
+
+func errMismatch() error {
+	return errs.New(errs.Forbidden, "kcp knows this credential under another username than the hub; tell the operator, whose /readyz?verbose names the flag")
+}

@@ -1,0 +1,44 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/faroshq/kedge-hub/pkg/auth"
+)
+
+// rootCluster is the workspace in which people ask kcp who they are: every kcp lets them enter it.
+const rootCluster = "root"
+
+// authenticators creates the authenticators of people: static tokens and ID tokens, compared with
+// what kcp derives from them.
+func (a *assembly) authenticators() (auth.Authenticator, error) {
+	c := a.hub.config
+	var people auth.Union
+	if c.TokenFile != "" {
+		tokens, err := auth.LoadStaticTokens(c.TokenFile, a.names...)
+		if err != nil {
+			return nil, fmt.Errorf("--token-file: %w", err)
+		}
+		people = append(people, tokens)
+	}
+	if c.issuer != nil {
+		config := *c.issuer
+		config.ReservedUsernames, config.Clock, config.Metrics = a.names, c.Clock, a.hub.registry
+		var err error
+		if a.oidc, err = auth.NewOIDC(config); err != nil {
+			return nil, fmt.Errorf("--oidc-issuer-url: %w", err)
+		}
+		a.hub.checks.AddDetail("oidc", a.oidc.Err)
+		people = append(people, a.oidc)
+	}
+	anonymous, err := a.clients.FailFast().Anonymous()
+	if err != nil {
+		return nil, err
+	}
+	compared := auth.NewComparison(people, func(ctx context.Context, token string) (string, error) {
+		return anonymous.UsernameOf(ctx, rootCluster, token)
+	}, c.Clock)
+	a.hub.checks.AddDetail("usernames", compared.Err)
+	return compared, nil
+}
