@@ -6,7 +6,10 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
+
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/cli"
 )
@@ -14,5 +17,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	os.Exit(cli.Main(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: cli.IsTerminal(os.Stdin)}, os.Getenv))
+	streams := cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: cli.IsTerminal(os.Stdin)}
+	environment := cli.Environment{Getenv: os.Getenv, Hostname: os.Hostname, Clock: clock.RealClock{}, OS: runtime.GOOS, Start: cli.Start}
+	os.Exit(cli.Main(ctx, os.Args[1:], streams, environment))
 }

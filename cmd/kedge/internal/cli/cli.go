@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/version"
 )
@@ -23,10 +24,21 @@ type Streams struct {
 // errUsage marks an invalid command line. The exit code is 2.
 var errUsage = errors.New("see --help")
 
+// Environment is what commands use of the computer.
+type Environment struct {
+	Getenv   func(name string) string
+	Hostname func() (string, error)
+	Clock    clock.Clock
+	// OS is the operating system, as runtime.GOOS names it.
+	OS string
+	// Start starts a program and does not wait for its end.
+	Start func(name string, args ...string) error
+}
+
 // app is the state that all commands share.
 type app struct {
 	Streams
-	getenv     func(string) string
+	Environment
 	configFile string
 	profile    string
 	server     string
@@ -34,8 +46,8 @@ type app struct {
 
 // Main runs a command line and returns the exit code: 0 for success, 1 for a failure, 2 for an
 // invalid command line.
-func Main(ctx context.Context, args []string, streams Streams, getenv func(string) string) int {
-	a := &app{Streams: streams, getenv: getenv}
+func Main(ctx context.Context, args []string, streams Streams, environment Environment) int {
+	a := &app{Streams: streams, Environment: environment}
 	cmd := a.root()
 	cmd.SetArgs(args)
 	cmd.SetIn(streams.In)
@@ -45,7 +57,7 @@ func Main(ctx context.Context, args []string, streams Streams, getenv func(strin
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), ctx.Err() != nil:
 		fmt.Fprintln(streams.Err, "kedge: interrupted")
 		return 1
 	}

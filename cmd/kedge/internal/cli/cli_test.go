@@ -4,16 +4,19 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/cli"
 )
@@ -30,17 +33,28 @@ type bed struct {
 	mux  *http.ServeMux
 	dir  string
 	env  map[string]string
+	lock sync.Mutex
 	hits map[string]int
 	// me is what the hub says of the person.
 	me string
+	// issuer is the OAuth server, if the hub has one.
+	issuer *issuer
+	clock  clock.Clock
+	// browser is called with the URL that kedge opens.
+	browser func(url string)
 }
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{mux: http.NewServeMux(), dir: t.TempDir(), hits: map[string]int{}, me: `{"name":"alice","displayName":"Alice","email":"a@example.com"}`}
+	b := &bed{mux: http.NewServeMux(), dir: t.TempDir(), hits: map[string]int{}, clock: clock.RealClock{}, me: `{"name":"alice","displayName":"Alice","email":"a@example.com"}`}
 	b.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if b.issuer.serves(w, r) {
+			return
+		}
+		b.lock.Lock()
 		b.hits[r.Method+" "+r.URL.Path]++
-		if r.Header.Get("Authorization") != "Bearer "+secret {
+		b.lock.Unlock()
+		if bearer := r.Header.Get("Authorization"); bearer != "Bearer "+secret && !b.issuer.accepts(bearer) {
 			refuse(w, http.StatusUnauthorized, "the token is not known here")
 			return
 		}
@@ -57,6 +71,20 @@ func newBed(t *testing.T) *bed {
 func refuse(w http.ResponseWriter, code int, message string) {
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "message": message, "code": code})
+}
+
+func (b *bed) environment() cli.Environment {
+	return cli.Environment{
+		Getenv: func(name string) string { return b.env[name] }, Hostname: func() (string, error) { return "laptop", nil },
+		Clock: b.clock, OS: "linux",
+		Start: func(_ string, args ...string) error {
+			if b.browser == nil {
+				return errors.New("there is no browser")
+			}
+			go b.browser(args[len(args)-1])
+			return nil
+		},
+	}
 }
 
 func (b *bed) ca() []byte {
@@ -87,7 +115,7 @@ func (b *bed) runWith(t *testing.T, streams cli.Streams, args ...string) (code i
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	streams.Out, streams.Err = &stdout, &stderr
-	code = cli.Main(t.Context(), args, streams, func(name string) string { return b.env[name] })
+	code = cli.Main(t.Context(), args, streams, b.environment())
 	require.NotContains(t, stderr.String(), secret)
 	return code, stdout.String(), stderr.String()
 }
@@ -128,8 +156,8 @@ func TestLoginTakesTheTokenFromAFileStandardInputOrTheEnvironment(t *testing.T) 
 	code, _, errOut := b.run(t, append(args, "--token-file", "-")...)
 	require.Zero(t, code, errOut)
 	code, _, errOut = b.run(t, args...)
-	require.Equal(t, 2, code)
-	require.Contains(t, errOut, "--token-file")
+	require.Equal(t, 1, code)
+	require.Equal(t, "kedge: the hub has no identity provider; log in with a static token: kedge login --server "+b.URL+" --token-file FILE\n", errOut)
 	b.env["KEDGE_TOKEN"] = secret
 	code, _, errOut = b.run(t, args...)
 	require.Zero(t, code, errOut)

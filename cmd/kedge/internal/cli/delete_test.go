@@ -160,7 +160,7 @@ func TestAnInterruptEndsTheQuestion(t *testing.T) {
 	var out bytes.Buffer
 	code := cli.Main(ctx, []string{"orgs", "delete", "ACME"},
 		cli.Streams{In: in, Out: &out, Err: &interrupted{at: "go on: ", interrupt: interrupt}, Terminal: true},
-		func(name string) string { return b.env[name] })
+		b.environment())
 	require.Equal(t, 1, code)
 	require.Empty(t, out.String())
 	require.Empty(t, *calls)

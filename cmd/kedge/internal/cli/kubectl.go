@@ -57,7 +57,7 @@ func (a *app) credentialCommand() *cobra.Command {
 $KUBERNETES_EXEC_INFO. Kubeconfigs of a hub run this command; people need not.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			info := a.getenv("KUBERNETES_EXEC_INFO")
+			info := a.Getenv("KUBERNETES_EXEC_INFO")
 			if info == "" {
 				return errors.New("KUBERNETES_EXEC_INFO is not set: this command is for kubectl, which sets it")
 			}

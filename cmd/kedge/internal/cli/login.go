@@ -2,96 +2,221 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/config"
+	"github.com/faroshq/kedge-hub/cmd/kedge/internal/oauth"
 )
 
+// loginOptions are the flags of kedge login.
+type loginOptions struct {
+	caFile, tokenFile string
+	noBrowser, device bool
+	timeout           time.Duration
+}
+
 func (a *app) loginCommand() *cobra.Command {
-	var caFile, tokenFile string
+	var o loginOptions
 	cmd := &cobra.Command{
 		Use:   "login",
-		Short: "Log in to a hub with a token",
-		Long: `Log in to a hub. The token is read from --token-file ("-" for standard input) or
-from $KEDGE_TOKEN, never from the command line, where others could see it. It is
-kept in a file that only you can read, after the hub has accepted it.`,
-		Example: `  kedge login --server https://127.0.0.1:9443 --ca-file ca.crt --token-file token`,
-		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.login(cmd, caFile, tokenFile)
-		},
+		Short: "Log in to a hub with a browser, or with a token",
+		Long: `Log in to a hub. kedge opens your browser, where the hub's identity provider asks
+who you are. Over SSH without a display it prints a code instead, which you confirm
+with a browser on any device; --device does the same elsewhere.
+
+A static token is read from --token-file ("-" for standard input) or from
+$KEDGE_TOKEN, never from the command line, where others could see it.
+
+The login is kept in a file that only you can read. Log in with --profile to be
+logged in to one hub as several people.`,
+		Example: `  kedge login --server https://hub.example.com
+  kedge login --server https://hub.example.com --device
+  kedge login --server https://127.0.0.1:9443 --ca-file ca.crt --token-file token`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.login(cmd.Context(), o) },
 	}
-	cmd.Flags().StringVar(&caFile, "ca-file", "", "PEM file of the CA that signs the hub's certificate (default: the system's)")
-	cmd.Flags().StringVar(&tokenFile, "token-file", "", `file that holds the token, "-" for standard input (default: $KEDGE_TOKEN)`)
+	flags := cmd.Flags()
+	flags.StringVar(&o.caFile, "ca-file", "", "PEM file of the CA that signs the hub's certificate (default: that of the last login there, or the system's)")
+	flags.StringVar(&o.tokenFile, "token-file", "", `file that holds a static token, "-" for standard input (default: $KEDGE_TOKEN)`)
+	flags.BoolVar(&o.noBrowser, "no-browser", false, "print the URL of the login instead of opening it; it works in a browser on this computer")
+	flags.BoolVar(&o.device, "device", false, "print a code to confirm with a browser on any device")
+	flags.DurationVar(&o.timeout, "timeout", 3*time.Minute, "how long to wait for you, for example 10m")
+	cmd.MarkFlagsMutuallyExclusive("no-browser", "device", "token-file")
 	return cmd
 }
 
-func (a *app) login(cmd *cobra.Command, caFile, tokenFile string) error {
-	server := a.givenServer()
-	if u, err := url.Parse(server); err != nil || u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("--server: give the https URL of the hub; %w", errUsage)
+func (a *app) login(ctx context.Context, o loginOptions) error {
+	if o.timeout <= 0 {
+		return fmt.Errorf("--timeout: give a positive duration; %w", errUsage)
 	}
-	token, err := a.token(tokenFile)
+	login, err := a.newLogin(ctx, o)
 	if err != nil {
 		return err
 	}
-	var ca []byte
-	if caFile != "" {
-		if ca, err = os.ReadFile(caFile); err != nil {
-			return fmt.Errorf("--ca-file: %w", err)
+	if o.tokenFile != "" || a.Getenv("KEDGE_TOKEN") != "" && !o.device && !o.noBrowser {
+		if login.Token, err = a.token(o.tokenFile); err != nil {
+			return err
+		}
+	} else if err := a.logIn(ctx, o, login); err != nil {
+		return err
+	}
+	who, err := a.accept(ctx, login)
+	if err != nil {
+		// Nobody keeps the secret of this session.
+		_ = a.revoke(ctx, login)
+		return err
+	}
+	fmt.Fprintf(a.Out, "Logged in to %s as %s.\n%s\n", login.Server, who.Name, nextStep(who))
+	return nil
+}
+
+// newLogin is a login without a token, for the hub and the CA that the flags name.
+func (a *app) newLogin(ctx context.Context, o loginOptions) (*config.Profile, error) {
+	login := &config.Profile{Server: a.givenServer()}
+	_, c, err := a.load(ctx)
+	if errors.As(err, new(*config.BrokenError)) {
+		fmt.Fprintln(a.Err, "kedge:", err)
+		_, c, err = a.load(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if login.Server == "" {
+		if name, err := a.choose(c); err == nil {
+			login.Server = c.Profiles[name].Server
 		}
 	}
-	api, err := client.New(server, token, agent(), ca)
-	if err != nil {
-		return err
+	if u, err := url.Parse(login.Server); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("--server: give the https URL of the hub; %w", errUsage)
 	}
-	me, err := whoami(cmd, api)
-	var away *client.UnreachableError
-	if errors.As(err, &away) {
+	name, err := a.profileFor(c, login.Server)
+	if err != nil {
+		return nil, err
+	}
+	if before := c.Profiles[name]; before != nil {
+		login.CA = before.CA
+	}
+	if o.caFile != "" {
+		if login.CA, err = os.ReadFile(o.caFile); err != nil {
+			return nil, fmt.Errorf("--ca-file: %w", err)
+		}
+	}
+	return login, nil
+}
+
+// logIn gets tokens from the hub's identity provider.
+func (a *app) logIn(ctx context.Context, o loginOptions, login *config.Profile) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout,
+		fmt.Errorf("nobody completed the login within %s; run kedge login again", o.timeout))
+	defer cancel()
+	hub, err := oauth.Discover(ctx, a.oauthConfig(login))
+	if errors.Is(err, oauth.ErrNoProvider) {
+		return fmt.Errorf("%w; log in with a static token: kedge login --server %s --token-file FILE", err, login.Server)
+	}
+	if err != nil {
+		return checkServer(err)
+	}
+	var tokens oauth.Tokens
+	if o.device || !o.noBrowser && a.overSSH() {
+		tokens, err = hub.LogInWithDevice(ctx, a.description(), a.showCode)
+	} else {
+		tokens, err = hub.LogInWithBrowser(ctx, a.description(), oauth.Browser{
+			Show: func(url string) { a.showURL(o, url) },
+			Warn: func(text string) { fmt.Fprintln(a.Err, "kedge:", text) },
+		})
+	}
+	if err != nil {
+		return checkServer(err)
+	}
+	login.Token, login.Secret, login.ExpiresAt = tokens.AccessToken, tokens.Secret, tokens.ExpiresAt
+	return nil
+}
+
+func (a *app) showURL(o loginOptions, url string) {
+	if o.noBrowser {
+		fmt.Fprintf(a.Out, "Open this URL in a browser on this computer:\n\n%s\n\n", url)
+		return
+	}
+	if err := a.openBrowser(url); err != nil {
+		fmt.Fprintf(a.Err, "No browser could be started. Open this URL in a browser on this computer:\n\n%s\n\n", url)
+		return
+	}
+	fmt.Fprintf(a.Err, "Your browser opens for the login. If it does not, open this URL:\n\n%s\n\n", url)
+}
+
+func (a *app) showCode(d oauth.Device) {
+	fmt.Fprintf(a.Out, "Open %s in a browser and enter the code\n\n    %s\n\nor open %s\n\nOnly go on there if the page shows this code.\n", d.URL, d.UserCode, d.CompleteURL)
+}
+
+func (a *app) oauthConfig(login *config.Profile) oauth.Config {
+	return oauth.Config{Server: login.Server, CA: login.CA, Agent: agent(), Clock: a.Clock}
+}
+
+// description names this computer in the person's list of sessions.
+func (a *app) description() string {
+	host, err := a.Hostname()
+	if err != nil {
+		return "kedge"
+	}
+	return host
+}
+
+// checkServer adds advice to the error of a hub that cannot be reached.
+func checkServer(err error) error {
+	if errors.As(err, new(*client.UnreachableError)) {
 		return fmt.Errorf("%w; check that it is running, and what --server says", err)
 	}
-	if err != nil {
-		return err
-	}
-	login := &config.Profile{Server: server, CA: ca, Person: me.Name, Token: token}
-	if _, err := a.keep(cmd.Context(), login); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(a.Out, "Logged in to %s as %s.\n", server, me.Name)
 	return err
 }
 
-// keep stores a login as the current profile and returns its name. The profile is the given one,
-// else the one for the same hub, else a new one. The choice of an organization and a workspace
-// stays if the person is the same.
-func (a *app) keep(ctx context.Context, login *config.Profile) (name string, err error) {
-	path, err := config.Path(a.configFile, a.getenv)
+// accept stores a login after the hub has accepted its token.
+func (a *app) accept(ctx context.Context, login *config.Profile) (me, error) {
+	api, err := client.New(login.Server, func(context.Context) (string, error) { return login.Token, nil }, agent(), login.CA)
 	if err != nil {
-		return "", err
+		return me{}, err
 	}
-	if _, err := config.Load(ctx, path); errors.As(err, new(*config.BrokenError)) {
-		fmt.Fprintln(a.Err, "kedge:", err)
+	who, err := whoami(ctx, api)
+	if err != nil {
+		return me{}, checkServer(err)
 	}
-	return name, config.Update(ctx, path, func(c *config.Config) error {
-		if name, err = a.profileFor(c, login.Server); err != nil {
+	login.Person = who.Name
+	return who, a.keep(ctx, login)
+}
+
+// keep stores a login as the current profile and ends the session that it replaces. The choice of
+// an organization and a workspace stays if the person is the same.
+func (a *app) keep(ctx context.Context, login *config.Profile) error {
+	path, err := config.Path(a.configFile, a.Getenv)
+	if err != nil {
+		return err
+	}
+	var before *config.Profile
+	err = config.Update(ctx, path, func(c *config.Config) error {
+		name, err := a.profileFor(c, login.Server)
+		if err != nil {
 			return err
 		}
-		if before := c.Profiles[name]; before != nil && before.Server == login.Server && before.Person == login.Person {
+		before = c.Profiles[name]
+		if before != nil && before.Person == login.Person {
 			login.Org, login.Workspace = before.Org, before.Workspace
 		}
 		c.Current, c.Profiles[name] = name, login
 		return nil
 	})
+	if err == nil && before != nil {
+		// It ends by itself if this fails; nobody has its secret any more.
+		_ = a.revoke(ctx, before)
+	}
+	return err
 }
 
 // profileFor is the profile in which a login to a hub is stored.
@@ -116,7 +241,7 @@ func (a *app) token(file string) (string, error) {
 	var err error
 	switch file {
 	case "":
-		raw = []byte(a.getenv("KEDGE_TOKEN"))
+		raw = []byte(a.Getenv("KEDGE_TOKEN"))
 	case "-":
 		raw, err = io.ReadAll(io.LimitReader(a.In, 1<<20))
 	default:
@@ -132,72 +257,13 @@ func (a *app) token(file string) (string, error) {
 	return token, nil
 }
 
-func (a *app) logoutCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "logout", Short: "Forget the login to a hub", Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.session(cmd.Context())
-			if err != nil {
-				return err
-			}
-			err = config.Update(cmd.Context(), s.path, func(c *config.Config) error {
-				delete(c.Profiles, s.name)
-				if c.Current == s.name {
-					c.Current = ""
-				}
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(a.Out, "Logged out of %s.\n", s.login.Server)
-			return err
-		},
+// nextStep says what a person does after a login.
+func nextStep(who me) string {
+	switch {
+	case who.DeletionRequestedAt != "":
+		return "Your account is deleted. To bring it back, run: kedge me undelete"
+	case who.Registration == "Pending":
+		return "Your registration waits for approval; until then you can use no workspace."
 	}
-}
-
-type me struct {
-	Name        string `json:"name"`
-	DisplayName string `json:"displayName"`
-	Email       string `json:"email"`
-	// DeletionRequestedAt is set while the account is soft-deleted.
-	DeletionRequestedAt string `json:"deletionRequestedAt,omitempty"`
-	PurgeAt             string `json:"purgeAt,omitempty"`
-}
-
-// hub sends requests: a client, or a session.
-type hub interface {
-	Do(ctx context.Context, r client.Request) (int, []byte, error)
-}
-
-func whoami(cmd *cobra.Command, api hub) (me, error) {
-	var out me
-	_, raw, err := api.Do(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/users/me"})
-	if err != nil {
-		return out, err
-	}
-	if err := json.Unmarshal(raw, &out); err != nil || out.Name == "" {
-		return out, errors.New("the server's answer is not a kedge-hub's")
-	}
-	return out, nil
-}
-
-func (a *app) whoamiCommand() *cobra.Command {
-	var output format
-	cmd := &cobra.Command{
-		Use: "whoami", Short: "Show who you are to the hub", Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.session(cmd.Context())
-			if err != nil {
-				return err
-			}
-			_, raw, err := s.Do(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/users/me"})
-			if err != nil {
-				return err
-			}
-			return a.print(output, raw, meColumns)
-		},
-	}
-	output.flag(cmd)
-	return cmd
+	return "To see your organizations, run: kedge orgs. To use kubectl, run: kedge kubeconfig --all --merge"
 }

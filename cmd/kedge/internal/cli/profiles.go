@@ -50,7 +50,7 @@ makes one; --profile and $KEDGE_PROFILE choose one for a command.`,
 		Use: "use NAME", Short: "Choose the login that other commands use", Args: oneArg("the name of a profile"),
 		Example: "  kedge profiles use work",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := config.Path(a.configFile, a.getenv)
+			path, err := config.Path(a.configFile, a.Getenv)
 			if err != nil {
 				return err
 			}

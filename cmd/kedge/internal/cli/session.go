@@ -14,6 +14,7 @@ import (
 // session is a login with a client for it.
 type session struct {
 	*client.Client
+	app *app
 	// path is the file with the logins, name the profile, and login its content.
 	path, name string
 	login      *config.Profile
@@ -32,14 +33,14 @@ func (a *app) session(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{path: path, name: name, login: c.Profiles[name], relogin: reloginCommand(c, name), named: a.server != ""}
-	s.Client, err = client.New(s.login.Server, s.login.Token, agent(), s.login.CA)
+	s := &session{app: a, path: path, name: name, login: c.Profiles[name], relogin: reloginCommand(c, name), named: a.server != ""}
+	s.Client, err = client.New(s.login.Server, s.token, agent(), s.login.CA)
 	return s, err
 }
 
 // load reads the file with the logins.
 func (a *app) load(ctx context.Context) (path string, c *config.Config, err error) {
-	if path, err = config.Path(a.configFile, a.getenv); err != nil {
+	if path, err = config.Path(a.configFile, a.Getenv); err != nil {
 		return "", nil, err
 	}
 	c, err = config.Load(ctx, path)
@@ -50,7 +51,7 @@ func (a *app) load(ctx context.Context) (path string, c *config.Config, err erro
 func (a *app) givenProfile() (string, error) {
 	name, by := a.profile, "--profile"
 	if name == "" {
-		name, by = a.getenv("KEDGE_PROFILE"), "$KEDGE_PROFILE"
+		name, by = a.Getenv("KEDGE_PROFILE"), "$KEDGE_PROFILE"
 	}
 	if name != "" && !config.ValidName(name) {
 		return "", fmt.Errorf("%s: give a name of at most 63 letters, digits, dots, hyphens and underscores; %w", by, errUsage)
@@ -120,7 +121,7 @@ func (s *session) update(ctx context.Context, change func(*config.Profile)) erro
 	return config.Update(ctx, s.path, func(c *config.Config) error {
 		p := c.Profiles[s.name]
 		if p == nil {
-			return fmt.Errorf("another kedge has logged out the profile %s; run: %s", s.name, s.relogin)
+			return s.loggedOut()
 		}
 		change(p)
 		s.login = p

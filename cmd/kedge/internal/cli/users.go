@@ -59,7 +59,7 @@ func (a *app) account(cmd *cobra.Command, c consent) (s *session, who me, err er
 	if s, err = a.session(cmd.Context()); err != nil {
 		return nil, me{}, err
 	}
-	who, err = whoami(cmd, s)
+	who, err = whoami(cmd.Context(), s)
 	return s, who, err
 }
 

@@ -24,14 +24,28 @@ const (
 	maxBackoff = 10 * time.Second
 )
 
+// TokenFunc returns the bearer token of a request.
+type TokenFunc func(ctx context.Context) (string, error)
+
 // Client sends requests to one hub as one person.
 type Client struct {
-	server, token, agent string
-	http                 *http.Client
+	server, agent string
+	token         TokenFunc
+	http          *http.Client
 }
 
 // New returns a client. ca is a PEM bundle; if it is empty, the system's roots are trusted.
-func New(server, token, agent string, ca []byte) (*Client, error) {
+func New(server string, token TokenFunc, agent string, ca []byte) (*Client, error) {
+	transport, err := HTTP(ca)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{server: strings.TrimSuffix(server, "/"), token: token, agent: agent, http: transport}, nil
+}
+
+// HTTP returns an HTTP client that trusts a PEM bundle or, if that is empty, the system's roots.
+// It follows no redirects.
+func HTTP(ca []byte) (*http.Client, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(ca) > 0 {
 		config.RootCAs = x509.NewCertPool()
@@ -39,12 +53,12 @@ func New(server, token, agent string, ca []byte) (*Client, error) {
 			return nil, errors.New("the CA file holds no PEM certificate")
 		}
 	}
-	return &Client{server: strings.TrimSuffix(server, "/"), token: token, agent: agent, http: &http.Client{
+	return &http.Client{
 		Timeout:   timeout,
 		Transport: &http.Transport{TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true},
 		// A redirect could send the token to another server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}, nil
+	}, nil
 }
 
 // Error is an error answer of a hub.
@@ -137,7 +151,11 @@ func (c *Client) once(ctx context.Context, r Request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	request.Header.Set("Authorization", "Bearer "+c.token)
+	token, err := c.token(ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("User-Agent", c.agent)
 	if r.Body != nil {
 		request.Header.Set("Content-Type", "application/json")
@@ -150,7 +168,7 @@ func (c *Client) once(ctx context.Context, r Request) (answer, error) {
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return answer{}, explain(c.server, err)
+		return answer{}, Explain(c.server, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	a := answer{code: response.StatusCode}
@@ -197,10 +215,14 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-func explain(server string, err error) error {
-	var unknown x509.UnknownAuthorityError
-	if errors.As(err, &unknown) {
+// Explain converts the error of a request that got no answer.
+func Explain(server string, err error) error {
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, new(x509.UnknownAuthorityError)):
 		return fmt.Errorf("the certificate of %s is signed by an authority that is not trusted; give the hub's CA with kedge login --ca-file", server)
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return fmt.Errorf("the certificate of %s is not valid at this time; check the clock of this computer, then tell the hub's operator", server)
 	}
 	// url.Error adds the method and path of the API, which users do not need.
 	var asked *url.Error

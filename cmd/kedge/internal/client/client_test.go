@@ -21,11 +21,13 @@ func refusal(w http.ResponseWriter, code int, message string) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "message": message})
 }
 
+func token(context.Context) (string, error) { return "token", nil }
+
 func clientOf(t *testing.T, h http.HandlerFunc) *client.Client {
 	t.Helper()
 	hub := httptest.NewServer(h)
 	t.Cleanup(hub.Close)
-	c, err := client.New(hub.URL, "token", "test", nil)
+	c, err := client.New(hub.URL, token, "test", nil)
 	require.NoError(t, err)
 	return c
 }

@@ -1,0 +1,80 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// The interval of polling that RFC 8628 gives for a hub that names none, and what is added to it
+// when the hub asks for less.
+const (
+	defaultInterval = 5 * time.Second
+	slowDown        = 5 * time.Second
+)
+
+const deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
+
+// Device is what the person needs to confirm a login on another device.
+type Device struct {
+	UserCode string
+	// URL is the page where the code is confirmed; CompleteURL has the code in it.
+	URL, CompleteURL string
+}
+
+// LogInWithDevice logs in with a browser on any device. description names this computer to the
+// person.
+func (h *Hub) LogInWithDevice(ctx context.Context, description string, show func(Device)) (Tokens, error) {
+	if err := h.checkClock(); err != nil {
+		return Tokens{}, err
+	}
+	var out struct {
+		DeviceCode  string `json:"device_code"`
+		UserCode    string `json:"user_code"`
+		URL         string `json:"verification_uri"`
+		CompleteURL string `json:"verification_uri_complete"`
+		ExpiresIn   int64  `json:"expires_in"`
+		Interval    int64  `json:"interval"`
+	}
+	if err := h.post(ctx, h.Device, url.Values{"description": {description}}, &out); err != nil {
+		return Tokens{}, err
+	}
+	if out.DeviceCode == "" || out.UserCode == "" || !strings.HasPrefix(out.URL, h.Server+"/") || !strings.HasPrefix(out.CompleteURL, h.Server+"/") {
+		return Tokens{}, fmt.Errorf("the answer of the hub at %s has no code", h.Server)
+	}
+	show(Device{UserCode: clean(out.UserCode), URL: clean(out.URL), CompleteURL: clean(out.CompleteURL)})
+	interval := time.Duration(out.Interval) * time.Second
+	if interval <= 0 {
+		interval = defaultInterval
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return Tokens{}, context.Cause(ctx)
+		case <-h.Clock.After(interval):
+		}
+		tokens, err := h.tokens(ctx, url.Values{"grant_type": {deviceGrant}, "device_code": {out.DeviceCode}})
+		var refused *Error
+		switch {
+		case err == nil:
+			return tokens, nil
+		case Unavailable(err):
+			interval += slowDown
+			continue
+		case !errors.As(err, &refused):
+			return Tokens{}, err
+		}
+		switch refused.Code {
+		case "authorization_pending":
+		case "slow_down":
+			interval += slowDown
+		case "expired_token":
+			return Tokens{}, errors.New("nobody confirmed the code in time; run kedge login again")
+		default:
+			return Tokens{}, outcome(refused)
+		}
+	}
+}

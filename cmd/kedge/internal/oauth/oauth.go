@@ -1,0 +1,230 @@
+package oauth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+)
+
+const (
+	clientID  = "kedge-cli"
+	maxAnswer = 1 << 20
+	// maxText is the maximum length, in characters, of a text of the hub in an error.
+	maxText = 300
+	// maxSkew is the largest difference between this computer's clock and the hub's.
+	maxSkew = 5 * time.Minute
+)
+
+// Config says which hub to ask.
+type Config struct {
+	// Server is the URL of the hub, without a trailing slash, and CA the PEM bundle that
+	// signs its certificate; if it is empty, the system's roots are trusted.
+	Server string
+	CA     []byte
+	// Agent is the User-Agent.
+	Agent string
+	Clock clock.Clock
+}
+
+// Hub is a hub whose metadata was read.
+type Hub struct {
+	Config
+	http *http.Client
+	endpoints
+	// skew is how far the hub's clock is ahead of this computer's.
+	skew time.Duration
+}
+
+// endpoints is the metadata of the hub.
+type endpoints struct {
+	Issuer    string `json:"issuer"`
+	Authorize string `json:"authorization_endpoint"`
+	Token     string `json:"token_endpoint"`
+	Device    string `json:"device_authorization_endpoint"`
+	Revoke    string `json:"revocation_endpoint"`
+}
+
+// Tokens are the answer to a login or a refresh.
+type Tokens struct {
+	// AccessToken is the bearer token. ExpiresAt is when it expires, on this computer's clock.
+	AccessToken string
+	ExpiresAt   time.Time
+	// Secret gets the next token.
+	Secret string
+}
+
+// ErrNoProvider means that the hub has no identity provider.
+var ErrNoProvider = errors.New("the hub has no identity provider")
+
+// Error is an error answer of the hub.
+type Error struct {
+	// Status is the HTTP status code, Code and Description what OAuth calls error and
+	// error_description.
+	Status            int
+	Code, Description string
+}
+
+// Error is the description or, without one, the code.
+func (e *Error) Error() string {
+	switch {
+	case e.Description != "":
+		return e.Description
+	case e.Code != "":
+		return "the hub answered " + e.Code
+	}
+	return fmt.Sprintf("the hub answered %d %s", e.Status, http.StatusText(e.Status))
+}
+
+// Unavailable reports whether the hub gave no answer, or none for now, so that the same request
+// can succeed later.
+func Unavailable(err error) bool {
+	var refused *Error
+	return errors.As(err, new(*client.UnreachableError)) ||
+		errors.As(err, &refused) && (refused.Status >= http.StatusInternalServerError || refused.Status == http.StatusTooManyRequests)
+}
+
+// Discover reads the metadata of a hub.
+func Discover(ctx context.Context, c Config) (*Hub, error) {
+	transport, err := client.HTTP(c.CA)
+	if err != nil {
+		return nil, err
+	}
+	h := &Hub{Config: c, http: transport}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Server+"/.well-known/oauth-authorization-server", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := h.do(request, &h.endpoints)
+	var refused *Error
+	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+		return nil, ErrNoProvider
+	}
+	if err != nil {
+		return nil, err
+	}
+	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+		h.skew = date.Sub(c.Clock.Now())
+	}
+	if h.Issuer != c.Server {
+		return nil, fmt.Errorf("the hub at %s says that its URL is %s; run: kedge login --server %s", c.Server, clean(h.Issuer), clean(h.Issuer))
+	}
+	for _, endpoint := range []string{h.Authorize, h.Token, h.Device, h.Revoke} {
+		if !strings.HasPrefix(endpoint, c.Server+"/") {
+			return nil, fmt.Errorf("the metadata of the hub at %s names an endpoint at another server", c.Server)
+		}
+	}
+	return h, nil
+}
+
+// Refresh gets the next tokens.
+func (h *Hub) Refresh(ctx context.Context, secret string) (Tokens, error) {
+	return h.tokens(ctx, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {secret}})
+}
+
+// RevokeSession ends the session of a secret.
+func (h *Hub) RevokeSession(ctx context.Context, secret string) error {
+	return h.post(ctx, h.Revoke, url.Values{"token": {secret}, "token_type_hint": {"refresh_token"}}, nil)
+}
+
+// checkClock fails if this computer's clock and the hub's differ too much.
+func (h *Hub) checkClock() error {
+	way := "slow"
+	if h.skew < 0 {
+		way = "fast"
+	}
+	if off := h.skew.Abs(); off > maxSkew {
+		return fmt.Errorf("the clock of this computer is %s %s compared with the hub's; set it, then run kedge login again", off.Round(time.Minute), way)
+	}
+	return nil
+}
+
+func (h *Hub) tokens(ctx context.Context, form url.Values) (Tokens, error) {
+	var out struct {
+		AccessToken  string `json:"access_token"`
+		TokenType    string `json:"token_type"`
+		ExpiresIn    int64  `json:"expires_in"`
+		RefreshToken string `json:"refresh_token"`
+	}
+	asked := h.Clock.Now()
+	if err := h.post(ctx, h.Token, form, &out); err != nil {
+		return Tokens{}, err
+	}
+	if !strings.EqualFold(out.TokenType, "bearer") || out.AccessToken == "" || out.RefreshToken == "" || out.ExpiresIn <= 0 ||
+		strings.ContainsFunc(out.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return Tokens{}, fmt.Errorf("the answer of the hub at %s has no tokens", h.Server)
+	}
+	return Tokens{AccessToken: out.AccessToken, Secret: out.RefreshToken, ExpiresAt: asked.Add(time.Duration(out.ExpiresIn) * time.Second)}, nil
+}
+
+// post sends a form and decodes the answer into out, unless that is nil.
+func (h *Hub) post(ctx context.Context, endpoint string, form url.Values, out any) error {
+	form.Set("client_id", clientID)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form.Encode()))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	_, err = h.do(request, out)
+	return err
+}
+
+func (h *Hub) do(request *http.Request, out any) (*http.Response, error) {
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("User-Agent", h.Agent)
+	response, err := h.http.Do(request)
+	if ctx := request.Context(); err != nil && ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, client.Explain(h.Server, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return nil, &client.UnreachableError{Server: h.Server, Err: err}
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, failure(response.StatusCode, raw)
+	}
+	if out != nil && json.Unmarshal(raw, out) != nil {
+		return nil, fmt.Errorf("the answer of %s is not a kedge-hub's", h.Server)
+	}
+	return response, nil
+}
+
+// failure reads an error answer: OAuth's, or the hub's Status.
+func failure(status int, raw []byte) error {
+	var out struct {
+		Error       string `json:"error"`
+		Description string `json:"error_description"`
+		Message     string `json:"message"`
+	}
+	e := &Error{Status: status}
+	if json.Unmarshal(raw, &out) == nil {
+		e.Code, e.Description = clean(out.Error), clean(out.Description)
+		if e.Description == "" {
+			e.Description = clean(out.Message)
+		}
+	}
+	return e
+}
+
+// clean makes a text of another program one line that a terminal can show.
+func clean(text string) string {
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+	if runes := []rune(text); len(runes) > maxText {
+		return string(runes[:maxText]) + "…"
+	}
+	return text
+}
