@@ -164,7 +164,7 @@ func (o *OIDC) identity(c claims) (*Identity, error) {
 	if id.DisplayName == "" {
 		id.DisplayName = id.PreferredUsername
 	}
-	if len(id.Username) > maxUsername || ReservedName(id.Username) || ofKCP(id.Username) || slices.Contains(o.config.ReservedUsernames, id.Username) {
+	if len(id.Username) > maxUsername || ReservedName(id.Username) || NameOfKCP(id.Username) || slices.Contains(o.config.ReservedUsernames, id.Username) {
 		return nil, errs.New(errs.Forbidden, "the username in the token is reserved; ask the operator")
 	}
 	if o.config.GroupsClaim == "" {

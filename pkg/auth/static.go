@@ -56,7 +56,7 @@ func parseStaticTokens(in io.Reader, hub []string) (*StaticTokens, error) {
 			return nil, err
 		}
 		line, _ := reader.FieldPos(0)
-		if len(record) > 1 && (ofKCP(record[1]) || slices.Contains(hub, record[1])) {
+		if len(record) > 1 && (NameOfKCP(record[1]) || slices.Contains(hub, record[1])) {
 			return nil, fmt.Errorf("line %d: the username %q belongs to kcp or to the hub itself in kcp; give this person another one", line, record[1])
 		}
 		if err := t.add(record, uids); err != nil {
@@ -108,8 +108,8 @@ func (t *StaticTokens) add(record []string, uids map[string]string) error {
 	return nil
 }
 
-// ofKCP reports whether kcp itself creates a user of this name.
-func ofKCP(username string) bool { return slices.Contains(namesOfKCP(), username) }
+// NameOfKCP reports whether kcp itself creates a user of this name.
+func NameOfKCP(username string) bool { return slices.Contains(namesOfKCP(), username) }
 
 func reserved(name string) bool { return strings.HasPrefix(name, "system:") }
 

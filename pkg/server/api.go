@@ -49,7 +49,7 @@ func (a *assembly) api(serving context.Context) error {
 	a.available.OnUnavailable(a.revocation.RecheckAll)
 	s := store.New(a.clients.FailFast().Fenced(a.disk.WriteRight), c.Tree, a.clusters.Users, a.clusters.Orgs)
 	limits := a.hub.limits
-	newcomers := limits.SignUps(signUp(store.NewSignUp(s, v), c.Registration, a.hub.audit), c.Limits.SignUpsPerPeer, c.Limits.SignUps)
+	newcomers := limits.SignUps(signUp(store.NewSignUp(s, v, a.reservedName), c.Registration, a.hub.audit), c.Limits.SignUpsPerPeer, c.Limits.SignUps)
 	a.app = routes{
 		observe:      httpmw.Observe(log.From(serving), metrics, c.trustedProxies),
 		present:      httpmw.RequireAvailable(a.available.Wait),

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/faroshq/kedge-hub/pkg/auth"
 )
@@ -41,4 +42,10 @@ func (a *assembly) authenticators() (auth.Authenticator, error) {
 	}, c.Clock)
 	a.hub.checks.AddDetail("usernames", compared.Err)
 	return compared, nil
+}
+
+// reservedName reports whether a User of an issuer must not have a name: one of the hub or of kcp's
+// admins, or one that --admin-user gives to a static user.
+func (a *assembly) reservedName(issuer, name string) bool {
+	return auth.NameOfKCP(name) || slices.Contains(a.names, name) || issuer != auth.StaticIssuer && slices.Contains(a.hub.config.AdminUsers, name)
 }

@@ -21,6 +21,7 @@ type UserStore interface {
 // PeopleView is the cache of Users that sign-up waits for.
 type PeopleView interface {
 	ByIdentity(issuer, subject string) (*v1alpha1.User, bool)
+	ByUsername(rbacIdentity string) (*v1alpha1.User, bool)
 	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 }
 
@@ -28,14 +29,16 @@ type PeopleView interface {
 // requests of one process. Across replicas, the name is derived from the identity and kcp
 // accepts it once.
 type SignUp struct {
-	store  UserStore
-	people PeopleView
-	flight singleflight.Group
+	store    UserStore
+	people   PeopleView
+	reserved func(issuer, name string) bool
+	flight   singleflight.Group
 }
 
-// NewSignUp returns a SignUp that writes to store and waits for people.
-func NewSignUp(store UserStore, people PeopleView) *SignUp {
-	return &SignUp{store: store, people: people}
+// NewSignUp returns a SignUp that writes to store and waits for people. A User of the issuer
+// does not get a name that is reserved.
+func NewSignUp(store UserStore, people PeopleView, reserved func(issuer, name string) bool) *SignUp {
+	return &SignUp{store: store, people: people, reserved: reserved}
 }
 
 // Ensure returns the User of the identity in desired. If there is none, it creates one with
@@ -49,6 +52,9 @@ func (s *SignUp) Ensure(ctx context.Context, desired v1alpha1.UserSpec, preferre
 		defer cancel()
 		if u, ok := s.people.ByIdentity(desired.Issuer, desired.Subject); ok {
 			return u, nil
+		}
+		if _, taken := s.people.ByUsername(desired.RBACIdentity); taken {
+			return nil, errUsernameTaken()
 		}
 		held, err := s.create(ctx, desired, preferred, hash)
 		if err != nil {
@@ -100,6 +106,9 @@ func (s *SignUp) Approve(ctx context.Context, held *v1alpha1.User) (*v1alpha1.Us
 func (s *SignUp) create(ctx context.Context, desired v1alpha1.UserSpec, preferred, hash string) (*v1alpha1.User, error) {
 	first, second := tenancy.UserNames(desired.Issuer, desired.Subject, preferred, desired.Email)
 	for _, name := range []string{first, second} {
+		if s.reserved(desired.Issuer, name) {
+			continue
+		}
 		u := &v1alpha1.User{Spec: desired}
 		u.Name = name
 		u.Labels = map[string]string{v1alpha1.IdentityLabel: hash}
@@ -115,9 +124,13 @@ func (s *SignUp) create(ctx context.Context, desired v1alpha1.UserSpec, preferre
 			return held, nil
 		}
 		if held.Spec.RBACIdentity == desired.RBACIdentity {
-			// kcp could not tell the two people apart, so the second is refused.
-			return nil, errs.New(errs.Forbidden, "another person already has this username; ask a platform admin")
+			return nil, errUsernameTaken()
 		}
 	}
 	return nil, errs.New(errs.Conflict, "no free name for this person could be found; ask a platform admin")
+}
+
+// errUsernameTaken refuses the second of two people whom kcp could not tell apart.
+func errUsernameTaken() error {
+	return errs.New(errs.Forbidden, "another person already has this username; ask a platform admin")
 }

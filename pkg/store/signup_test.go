@@ -64,6 +64,17 @@ func (k *kcp) ByIdentity(issuer, subject string) (*v1alpha1.User, bool) {
 	return nil, false
 }
 
+func (k *kcp) ByUsername(username string) (*v1alpha1.User, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, u := range k.users {
+		if u.Spec.RBACIdentity == username {
+			return u, true
+		}
+	}
+	return nil, false
+}
+
 func (k *kcp) Await(ctx context.Context, _ []tenancy.Ref, cond func() bool) error {
 	if cond() {
 		return nil
@@ -76,10 +87,12 @@ func spec(subject, username string) v1alpha1.UserSpec {
 	return v1alpha1.UserSpec{Issuer: "i", Subject: subject, RBACIdentity: username, DisplayName: subject}
 }
 
+func anyName(_, _ string) bool { return false }
+
 func TestSignUp_onTwoHubsCreatesOneUser(t *testing.T) {
 	t.Parallel()
 	k := &kcp{users: map[string]*v1alpha1.User{}}
-	hubs := []*store.SignUp{store.NewSignUp(k, k), store.NewSignUp(k, k)}
+	hubs := []*store.SignUp{store.NewSignUp(k, k, anyName), store.NewSignUp(k, k, anyName)}
 	var all sync.WaitGroup
 	names := make([]string, 8)
 	for i := range names {
@@ -100,7 +113,7 @@ func TestSignUp_onTwoHubsCreatesOneUser(t *testing.T) {
 func TestSignUp_addsASuffixToATakenName(t *testing.T) {
 	t.Parallel()
 	k := &kcp{users: map[string]*v1alpha1.User{}}
-	s := store.NewSignUp(k, k)
+	s := store.NewSignUp(k, k, anyName)
 	first, err := s.Ensure(t.Context(), spec("1", "kedge:1"), "alice")
 	require.NoError(t, err)
 	second, err := s.Ensure(t.Context(), spec("2", "kedge:2"), "alice")
@@ -126,7 +139,7 @@ func TestSignUp_checksWhoHasTheNameAfterALostAnswer(t *testing.T) {
 	}
 	s.made(aliceAt, "uid", &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "alice"}, Spec: spec("1", "kedge:1")})
 	k := &viewed{server: s}
-	u, err := store.NewSignUp(s.store(), k).Ensure(t.Context(), spec("2", "kedge:2"), "alice")
+	u, err := store.NewSignUp(s.store(), k, anyName).Ensure(t.Context(), spec("2", "kedge:2"), "alice")
 	require.NoError(t, err)
 	require.Regexp(t, `^alice-[0-9a-f]{8}$`, u.Name)
 }
@@ -138,6 +151,16 @@ func (v *viewed) ByIdentity(issuer, subject string) (*v1alpha1.User, bool) {
 	for _, o := range v.List("users", v1alpha1.GroupName, "users") {
 		u := &v1alpha1.User{}
 		if v.held(path.Join(path.Dir(aliceAt), o.GetName()), u) && u.Spec.Issuer == issuer && u.Spec.Subject == subject {
+			return u, true
+		}
+	}
+	return nil, false
+}
+
+func (v *viewed) ByUsername(username string) (*v1alpha1.User, bool) {
+	for _, o := range v.List("users", v1alpha1.GroupName, "users") {
+		u := &v1alpha1.User{}
+		if v.held(path.Join(path.Dir(aliceAt), o.GetName()), u) && u.Spec.RBACIdentity == username {
 			return u, true
 		}
 	}
@@ -169,7 +192,7 @@ func TestApprove_changesPendingUsersOnly(t *testing.T) {
 		require.True(t, ok)
 		alice.Spec.Registration = now
 		s.made(aliceAt, "uid", alice)
-		u, err := store.NewSignUp(s.store(), k).Approve(t.Context(), waiting)
+		u, err := store.NewSignUp(s.store(), k, anyName).Approve(t.Context(), waiting)
 		require.NoError(t, err)
 		require.Equal(t, want, u.Spec.Registration, now)
 		held, ok := k.ByIdentity("i", "1")
@@ -182,12 +205,59 @@ func TestApprove_changesPendingUsersOnly(t *testing.T) {
 func TestSignUp_refusesASecondPersonWithOneUsername(t *testing.T) {
 	t.Parallel()
 	k := &kcp{users: map[string]*v1alpha1.User{}}
-	s := store.NewSignUp(k, k)
+	s := store.NewSignUp(k, k, anyName)
 	_, err := s.Ensure(t.Context(), spec("1", "kedge:alice"), "alice")
 	require.NoError(t, err)
-	_, err = s.Ensure(t.Context(), spec("2", "kedge:alice"), "alice")
-	require.True(t, errs.Is(err, errs.Forbidden))
+	for _, preferred := range []string{"alice", "bob"} {
+		_, err = s.Ensure(t.Context(), spec("2", "kedge:alice"), preferred)
+		require.True(t, errs.Is(err, errs.Forbidden), preferred)
+	}
 	require.Equal(t, 1, k.creates)
+}
+
+// Another replica's cache does not have the first person yet.
+func TestSignUp_refusesAUsernameThatTheCacheLacks(t *testing.T) {
+	t.Parallel()
+	k := &kcp{users: map[string]*v1alpha1.User{}}
+	_, err := store.NewSignUp(k, k, anyName).Ensure(t.Context(), spec("1", "kedge:alice"), "alice")
+	require.NoError(t, err)
+	_, err = store.NewSignUp(k, blind{k}, anyName).Ensure(t.Context(), spec("2", "kedge:alice"), "alice")
+	require.True(t, errs.Is(err, errs.Forbidden))
+}
+
+// blind is a cache that finds nobody by username.
+type blind struct{ *kcp }
+
+func (blind) ByUsername(string) (*v1alpha1.User, bool) { return nil, false }
+
+func TestSignUp_givesNobodyAReservedName(t *testing.T) {
+	t.Parallel()
+	k := &kcp{users: map[string]*v1alpha1.User{}}
+	s := store.NewSignUp(k, k, func(issuer, name string) bool { return issuer == "i" && name == "heidi" })
+	u, err := s.Ensure(t.Context(), spec("1", "kedge:1"), "heidi")
+	require.NoError(t, err)
+	require.Regexp(t, `^heidi-[0-9a-f]{8}$`, u.Name)
+	static := spec("heidi", "heidi")
+	static.Issuer = "static"
+	u, err = s.Ensure(t.Context(), static, "heidi")
+	require.NoError(t, err)
+	require.Equal(t, "heidi", u.Name)
+}
+
+func TestSignUp_oneSubjectOfTwoIssuersIsTwoPeople(t *testing.T) {
+	t.Parallel()
+	k := &kcp{users: map[string]*v1alpha1.User{}}
+	s := store.NewSignUp(k, k, anyName)
+	first, err := s.Ensure(t.Context(), spec("alice", "a:alice"), "alice")
+	require.NoError(t, err)
+	other := spec("alice", "b:alice")
+	other.Issuer = "other"
+	second, err := s.Ensure(t.Context(), other, "alice")
+	require.NoError(t, err)
+	require.NotEqual(t, first.Name, second.Name)
+	again, err := s.Ensure(t.Context(), other, "alice")
+	require.NoError(t, err)
+	require.Equal(t, second.Name, again.Name)
 }
 
 // If the User with the name is deleted meanwhile, or kcp does not answer, no other User is
@@ -201,7 +271,7 @@ func TestSignUp_returnsAFailedRead(t *testing.T) {
 			s.remove(aliceAt)
 		}
 	}
-	signUp := store.NewSignUp(s.store(), &viewed{server: s})
+	signUp := store.NewSignUp(s.store(), &viewed{server: s}, anyName)
 	_, err := signUp.Ensure(t.Context(), spec("2", "kedge:2"), "alice")
 	require.True(t, errs.Is(err, errs.NotFound), "%v", err)
 	u, err := signUp.Ensure(t.Context(), spec("2", "kedge:2"), "alice")
@@ -215,7 +285,7 @@ func TestSignUp_failsWithoutAFreeName(t *testing.T) {
 	k := &kcp{users: map[string]*v1alpha1.User{}}
 	first, second := tenancy.UserNames("i", "3", "alice", "")
 	k.users[first], k.users[second] = &v1alpha1.User{Spec: spec("1", "kedge:1")}, &v1alpha1.User{Spec: spec("2", "kedge:2")}
-	_, err := store.NewSignUp(k, k).Ensure(t.Context(), spec("3", "kedge:3"), "alice")
+	_, err := store.NewSignUp(k, k, anyName).Ensure(t.Context(), spec("3", "kedge:3"), "alice")
 	require.True(t, errs.Is(err, errs.Conflict), "%v", err)
 	require.Zero(t, k.creates)
 }
@@ -223,7 +293,7 @@ func TestSignUp_failsWithoutAFreeName(t *testing.T) {
 func TestSignUp_returnsAndForgetsFailuresOfKCP(t *testing.T) {
 	t.Parallel()
 	k := &kcp{users: map[string]*v1alpha1.User{}, failure: errs.Wrap(errs.Unavailable, errors.New("down"), "try again")}
-	s := store.NewSignUp(k, k)
+	s := store.NewSignUp(k, k, anyName)
 	_, err := s.Ensure(t.Context(), spec("1", "kedge:1"), "alice")
 	require.True(t, errs.Is(err, errs.Unavailable))
 	k.mu.Lock()
@@ -236,7 +306,7 @@ func TestSignUp_returnsAndForgetsFailuresOfKCP(t *testing.T) {
 func TestSignUp_outlivesACancelledCaller(t *testing.T) {
 	t.Parallel()
 	k := &kcp{users: map[string]*v1alpha1.User{}}
-	s := store.NewSignUp(k, k)
+	s := store.NewSignUp(k, k, anyName)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, _ = s.Ensure(gone, spec("1", "kedge:1"), "alice")

@@ -20,13 +20,14 @@ type people struct {
 	mu         sync.RWMutex
 	names      map[string]*v1alpha1.User
 	identities map[identity]*v1alpha1.User
+	usernames  map[string]*v1alpha1.User
 	// listed caches the values of names, so that a search does not hold the lock. It is nil
 	// after a change, until the next call.
 	listed atomic.Pointer[[]*v1alpha1.User]
 }
 
 func newPeople() *people {
-	return &people{names: map[string]*v1alpha1.User{}, identities: map[identity]*v1alpha1.User{}}
+	return &people{names: map[string]*v1alpha1.User{}, identities: map[identity]*v1alpha1.User{}, usernames: map[string]*v1alpha1.User{}}
 }
 
 func (p *people) change(_ string, old, new *v1alpha1.User) {
@@ -35,19 +36,28 @@ func (p *people) change(_ string, old, new *v1alpha1.User) {
 	p.listed.Store(nil)
 	if old != nil {
 		delete(p.names, old.Name)
-		id := identity{old.Spec.Issuer, old.Spec.Subject}
-		if found := p.identities[id]; found != nil && found.Name == old.Name {
-			delete(p.identities, id)
-		}
+		release(p.identities, identity{old.Spec.Issuer, old.Spec.Subject}, old)
+		release(p.usernames, old.Spec.RBACIdentity, old)
 	}
 	if new == nil {
 		return
 	}
 	p.names[new.Name] = new
-	// Where two Users claim one identity, the older one has it, on every replica alike.
-	id := identity{new.Spec.Issuer, new.Spec.Subject}
-	if found := p.identities[id]; found == nil || found.Name == new.Name || older(new, found) {
-		p.identities[id] = new
+	claim(p.identities, identity{new.Spec.Issuer, new.Spec.Subject}, new)
+	claim(p.usernames, new.Spec.RBACIdentity, new)
+}
+
+func release[K comparable](held map[K]*v1alpha1.User, key K, u *v1alpha1.User) {
+	if found := held[key]; found != nil && found.Name == u.Name {
+		delete(held, key)
+	}
+}
+
+// claim gives key to u. Where two Users claim one, the older one has it, on every replica
+// alike.
+func claim[K comparable](held map[K]*v1alpha1.User, key K, u *v1alpha1.User) {
+	if found := held[key]; found == nil || found.Name == u.Name || older(u, found) {
+		held[key] = u
 	}
 }
 
@@ -62,6 +72,13 @@ func (p *people) byIdentity(issuer, subject string) (*v1alpha1.User, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	u, ok := p.identities[identity{issuer, subject}]
+	return u, ok
+}
+
+func (p *people) byUsername(rbacIdentity string) (*v1alpha1.User, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	u, ok := p.usernames[rbacIdentity]
 	return u, ok
 }
 

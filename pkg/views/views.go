@@ -66,6 +66,11 @@ func (v *Views) ByIdentity(issuer, subject string) (*v1alpha1.User, bool) {
 	return v.people.byIdentity(issuer, subject)
 }
 
+// ByUsername finds the User with a username in kcp.
+func (v *Views) ByUsername(rbacIdentity string) (*v1alpha1.User, bool) {
+	return v.people.byUsername(rbacIdentity)
+}
+
 // ByName finds a User by metadata.name.
 func (v *Views) ByName(name string) (*v1alpha1.User, bool) { return v.people.byName(name) }
 
