@@ -43,6 +43,10 @@ $(DEX):
 $(BIN)/dex: $(DEX)
 	@mkdir -p $(BIN) && ln -sf $< $@
 
+# It drives the browser of the tests; a module of its own likewise.
+$(BIN)/browser: $(wildcard test/browser/*)
+	cd test/browser && go build -o $@ .
+
 $(BIN)/kcpserver: FORCE
 	go build -o $(BIN)/kcpserver ./test/framework/kcpserver
 .PHONY: FORCE
@@ -70,10 +74,10 @@ test-unit: ## run the tests beside the code, with the race detector
 # kcp, so two groups with three tests each keep two cores busy. See test/README.md.
 GROUP ?= ...
 RUN ?= .
-test-integration: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex ## run the hub, with the race detector, against a real kcp (GROUP=rights RUN=TestSudo for a part)
+test-integration: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser ## run the hub, with the race detector, against a real kcp (GROUP=rights RUN=TestSudo for a part)
 	KEDGE_TEST_BIN=$(BIN) go test -race -count=1 -p 2 -parallel 3 -timeout 20m -run '$(RUN)' ./test/integration/$(GROUP)
 
-test-e2e: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex ## run the built programs and the real kubectl
+test-e2e: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser ## run the built programs and the real kubectl
 	KEDGE_TEST_BIN=$(BIN) go test -count=1 -timeout 20m ./test/e2e/...
 
 bench: build $(BIN)/kcpserver ## measure the hub beside its floors and print a table

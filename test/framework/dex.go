@@ -116,6 +116,12 @@ func StartDex(dir string, o DexOptions) (*Dex, error) {
 	return d, d.Start()
 }
 
+// CertFile is the certificate that Dex serves, for StartChromium.
+func (d *Dex) CertFile() string { return filepath.Join(d.Dir, "tls", "tls.crt") }
+
+// KeyFile is the key of CertFile.
+func (d *Dex) KeyFile() string { return filepath.Join(d.Dir, "tls", "tls.key") }
+
 func (d *Dex) config() string { return filepath.Join(d.Dir, "dex.yaml") }
 
 // Start starts a Dex that has ended, with the same people and another signing key, and waits

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -60,4 +61,29 @@ func TestDex_logsPeopleIn(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, dex.TokenRequests(t), before+2*len(framework.DexPeople()))
+}
+
+// A browser types a wrong password, is told so, and logs in with the right one.
+func TestDex_logsABrowserIn(t *testing.T) {
+	t.Parallel()
+	c := framework.StartChromium(t, dex.CertFile())
+	address := fmt.Sprintf("127.0.0.1:%d", dex.HubPort(t))
+	callback := "https://" + address + "/auth/callback"
+	// It stands in for a hub.
+	listener, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	hub := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: framework.Long}
+	t.Cleanup(func() { _ = hub.Close() })
+	go func() { _ = hub.ServeTLS(listener, dex.CertFile(), dex.KeyFile()) }()
+	start := dex.Issuer + "/auth?" + url.Values{
+		"client_id": {framework.HubClient}, "redirect_uri": {callback}, "response_type": {"code"}, "scope": {"openid"}, "state": {"the-state"},
+	}.Encode()
+	c.Open(t, start)
+	c.Fill(t, "#login", "alice@example.com")
+	c.Fill(t, "#password", "wrong")
+	c.Click(t, "#submit-login")
+	require.Contains(t, c.Text(t, "#login-error"), "Invalid")
+	c.Open(t, start)
+	dex.LogInWith(t, c, "alice")
+	require.Contains(t, c.At(t, callback), "state=the-state")
 }

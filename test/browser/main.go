@@ -1,0 +1,194 @@
+// Command browser drives a Chromium for the tests. It reads steps from its standard input,
+// one JSON object a line, carries them out in one tab, and answers each with a line. It is a
+// module of its own, so that its dependencies are not those of the product.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"iter"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+)
+
+// stepLimit is the time limit of one step. A step waits for the element that it names.
+const stepLimit = time.Minute
+
+// step is what to do: goto (URL), fill (Selector, Value), click (Selector), text (Selector),
+// at (URL, a prefix), resize (Width, Height), overflow, cookies, console or screenshot (File).
+type step struct {
+	Do       string       `json:"do"`
+	URL      string       `json:"url"`
+	Selector chromedp.CSS `json:"selector"`
+	Value    string       `json:"value"`
+	File     string       `json:"file"`
+	Width    int64        `json:"width"`
+	Height   int64        `json:"height"`
+}
+
+// result answers a step.
+type result struct {
+	Value any    `json:"value,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// cookie is a cookie that the browser keeps.
+type cookie struct {
+	Name     string `json:"name"`
+	Value    string `json:"value"`
+	Domain   string `json:"domain"`
+	Path     string `json:"path"`
+	Secure   bool   `json:"secure"`
+	HTTPOnly bool   `json:"httpOnly"`
+	SameSite string `json:"sameSite"`
+}
+
+func main() {
+	program := flag.String("chromium", "chromium", "the browser")
+	trust := flag.String("trust", "", "hashes of the public keys of certificates that the browser takes, comma-separated: base64 of SHA-256")
+	flag.Parse()
+	if err := run(*program, *trust); err != nil {
+		fmt.Fprintln(os.Stderr, "browser:", err)
+		os.Exit(1)
+	}
+}
+
+func run(program, trust string) error {
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.Flag("headless", "new"))
+	if trust != "" {
+		options = append(options, chromedp.Flag("ignore-certificate-errors-spki-list", trust))
+	}
+	// Chromium's sandbox does not work as root, which containers of CI run as.
+	if os.Getuid() == 0 {
+		options = append(options, chromedp.NoSandbox)
+	}
+	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	defer stop()
+	tab, closeTab := chromedp.NewContext(allocated)
+	defer closeTab()
+	if err := chromedp.Do(tab); err != nil {
+		return fmt.Errorf("start %s: %w", program, err)
+	}
+	seen := &console{}
+	go seen.collect(chromedp.Console(tab))
+	answers := json.NewEncoder(os.Stdout)
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		var s step
+		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
+			return fmt.Errorf("read a step: %w", err)
+		}
+		value, err := do(tab, s, seen)
+		r := result{Value: value}
+		if err != nil {
+			r.Error = fmt.Sprintf("%s %s%s: %v", s.Do, s.Selector, s.URL, err)
+		}
+		if err := answers.Encode(r); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+func do(tab context.Context, s step, seen *console) (any, error) {
+	ctx, cancel := context.WithTimeout(tab, stepLimit)
+	defer cancel()
+	switch s.Do {
+	case "goto":
+		return nil, chromedp.Do(ctx, chromedp.Navigate(s.URL))
+	case "fill":
+		return nil, chromedp.Do(ctx, chromedp.WaitVisible(s.Selector),
+			chromedp.Clear(s.Selector), chromedp.SendKeys(s.Selector, s.Value))
+	case "click":
+		return nil, chromedp.Do(ctx, chromedp.Click(s.Selector))
+	case "text":
+		return chromedp.Run(ctx, chromedp.Text(s.Selector))
+	case "at":
+		return at(ctx, s.URL)
+	case "resize":
+		return nil, chromedp.Do(ctx, chromedp.EmulateViewport(s.Width, s.Height))
+	case "overflow":
+		// By how many pixels the page is wider than the window.
+		return chromedp.Run(ctx, chromedp.Evaluate[int]("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+	case "cookies":
+		return cookies(ctx)
+	case "console":
+		return seen.all(), nil
+	case "screenshot":
+		png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+		if err != nil {
+			return nil, err
+		}
+		return nil, os.WriteFile(s.File, png, 0o600)
+	default:
+		return nil, errors.New("there is no such step")
+	}
+}
+
+// at waits until the tab's URL begins with prefix, and returns the URL.
+func at(ctx context.Context, prefix string) (string, error) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for last := ""; ; {
+		now, err := chromedp.Run(ctx, chromedp.Location())
+		if err != nil {
+			return "", fmt.Errorf("the tab is at %q: %w", last, err)
+		}
+		if last = now; strings.HasPrefix(last, prefix) {
+			return last, nil
+		}
+		select {
+		case <-ctx.Done():
+			return "", fmt.Errorf("the tab is at %q", last)
+		case <-tick.C:
+		}
+	}
+}
+
+func cookies(ctx context.Context) ([]cookie, error) {
+	all, err := chromedp.Call(ctx, network.GetCookies, network.GetCookiesParams{})
+	if err != nil {
+		return nil, err
+	}
+	found := []cookie{}
+	for _, c := range all.Cookies {
+		found = append(found, cookie{
+			Name: c.Name, Value: c.Value, Domain: c.Domain, Path: c.Path,
+			Secure: c.Secure, HTTPOnly: c.HTTPOnly, SameSite: string(c.SameSite),
+		})
+	}
+	return found, nil
+}
+
+// console collects what the browser's console shows: violations of the content security
+// policy, scripts that fail, resources that do not load.
+type console struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (c *console) collect(messages iter.Seq2[chromedp.ConsoleMessage, error]) {
+	for m, err := range messages {
+		if err != nil {
+			return
+		}
+		c.mu.Lock()
+		c.lines = append(c.lines, fmt.Sprint(m))
+		c.mu.Unlock()
+	}
+}
+
+func (c *console) all() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string{}, c.lines...)
+}

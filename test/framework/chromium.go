@@ -1,0 +1,161 @@
+package framework
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Chromium is a tab of a real browser, which the program of test/browser drives.
+type Chromium struct {
+	steps   io.Writer
+	answers *bufio.Reader
+}
+
+// BrowserCookie is a cookie that a Chromium keeps.
+type BrowserCookie struct {
+	Name, Value, Path, SameSite string
+	Secure, HTTPOnly            bool
+}
+
+// StartChromium starts a browser without a profile. It takes the certificates in the files
+// and no others. The test is skipped on a machine without Chromium.
+func StartChromium(t testing.TB, certFiles ...string) *Chromium {
+	t.Helper()
+	found := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil && found == "" {
+			found = path
+		}
+	}
+	if found == "" {
+		t.Skip("no chromium on this machine: install it to run the tests in a browser")
+	}
+	program, err := Bin("browser")
+	require.NoError(t, err)
+	hashes := []string{}
+	for _, file := range certFiles {
+		raw, err := os.ReadFile(file)
+		require.NoError(t, err)
+		block, _ := pem.Decode(raw)
+		require.NotNil(t, block, "%s holds no certificate", file)
+		cert, err := x509.ParseCertificate(block.Bytes)
+		require.NoError(t, err)
+		sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
+		hashes = append(hashes, base64.StdEncoding.EncodeToString(sum[:]))
+	}
+	cmd := exec.Command(program, "--chromium", found, "--trust", strings.Join(hashes, ","))
+	errOut := &Output{}
+	cmd.Stderr = errOut
+	steps, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	answers, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		// The browser ends with its standard input.
+		_ = steps.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the browser ended with %s: %s", err, errOut)
+		}
+	})
+	return &Chromium{steps: steps, answers: bufio.NewReader(answers)}
+}
+
+// step carries out a step, and reads its value into the argument into unless that is nil.
+func (c *Chromium) step(t testing.TB, step map[string]any, into any) {
+	t.Helper()
+	require.NoError(t, json.NewEncoder(c.steps).Encode(step))
+	line, err := c.answers.ReadBytes('\n')
+	require.NoError(t, err)
+	var answer struct {
+		Value json.RawMessage
+		Error string
+	}
+	require.NoError(t, json.Unmarshal(line, &answer))
+	require.Empty(t, answer.Error)
+	if into != nil {
+		require.NoError(t, json.Unmarshal(answer.Value, into))
+	}
+}
+
+// Open goes to a URL.
+func (c *Chromium) Open(t testing.TB, url string) {
+	t.Helper()
+	c.step(t, map[string]any{"do": "goto", "url": url}, nil)
+}
+
+// Fill types a value into the element of a CSS selector.
+func (c *Chromium) Fill(t testing.TB, selector, value string) {
+	t.Helper()
+	c.step(t, map[string]any{"do": "fill", "selector": selector, "value": value}, nil)
+}
+
+// Click clicks the element of a CSS selector.
+func (c *Chromium) Click(t testing.TB, selector string) {
+	t.Helper()
+	c.step(t, map[string]any{"do": "click", "selector": selector}, nil)
+}
+
+// Text returns the visible text of the element of a CSS selector.
+func (c *Chromium) Text(t testing.TB, selector string) (text string) {
+	t.Helper()
+	c.step(t, map[string]any{"do": "text", "selector": selector}, &text)
+	return text
+}
+
+// At waits until the URL of the tab begins with a prefix, and returns it.
+func (c *Chromium) At(t testing.TB, prefix string) (url string) {
+	t.Helper()
+	c.step(t, map[string]any{"do": "at", "url": prefix}, &url)
+	return url
+}
+
+// Cookies returns the cookies for the page.
+func (c *Chromium) Cookies(t testing.TB) (all []BrowserCookie) {
+	t.Helper()
+	c.step(t, map[string]any{"do": "cookies"}, &all)
+	return all
+}
+
+// Fits requires that the page is not wider than a window of the given size in pixels.
+func (c *Chromium) Fits(t testing.TB, width, height int) {
+	t.Helper()
+	var over int
+	c.step(t, map[string]any{"do": "resize", "width": width, "height": height}, nil)
+	c.step(t, map[string]any{"do": "overflow"}, &over)
+	require.Zero(t, over, "the page is wider than %d pixels", width)
+}
+
+// Console returns what the browser's console shows: violations of the content security
+// policy, scripts that fail, resources that do not load.
+func (c *Chromium) Console(t testing.TB) (lines []string) {
+	t.Helper()
+	c.step(t, map[string]any{"do": "console"}, &lines)
+	return lines
+}
+
+// Screenshot writes a PNG of the page into a file.
+func (c *Chromium) Screenshot(t testing.TB, file string) {
+	t.Helper()
+	c.step(t, map[string]any{"do": "screenshot", "file": file}, nil)
+}
+
+// LogInWith fills in Dex's form in a real browser that has reached it.
+func (d *Dex) LogInWith(t testing.TB, c *Chromium, person string) {
+	t.Helper()
+	c.At(t, d.Issuer)
+	c.Fill(t, "#login", person+"@example.com")
+	c.Fill(t, "#password", DexPassword)
+	c.Click(t, "#submit-login")
+}
