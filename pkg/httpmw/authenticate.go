@@ -3,7 +3,6 @@ package httpmw
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -85,36 +84,6 @@ func token68(s string) bool {
 
 func unauthenticated(message string) error { return errs.New(errs.Unauthenticated, message) }
 
-// Admins are the platform admins: Users by metadata.name, and groups as named by the credential.
-type Admins struct{ Users, Groups []string }
-
-func (a Admins) has(u *v1alpha1.User, id *auth.Identity) bool {
-	return slices.Contains(a.Users, u.Name) || a.byGroup(id)
-}
-
-func (a Admins) byGroup(id *auth.Identity) bool {
-	return slices.ContainsFunc(id.Groups, func(g string) bool { return slices.Contains(a.Groups, g) })
-}
-
-// vouchesFor reports whether the operator's flags name the identity as a platform admin. name is
-// the name of its User, or the one that the User would get. Such people need no approval, because
-// nobody could approve the first one. A name counts for users of the operator's token file only:
-// elsewhere it belongs to the person who signs up first.
-func (a Admins) vouchesFor(id *auth.Identity, name string) bool {
-	return a.byGroup(id) || id.Issuer == auth.StaticIssuer && slices.Contains(a.Users, name)
-}
-
-// RequirePlatformAdmin refuses callers who are not platform admins.
-func RequirePlatformAdmin(next http.Handler) http.Handler {
-	return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
-		if !CallerOf(r).PlatformAdmin {
-			return errs.New(errs.Forbidden, "only a platform admin may do this")
-		}
-		next.ServeHTTP(w, r)
-		return nil
-	})
-}
-
 // Authenticate authenticates the caller. It refuses Users who are soft-deleted (O-8) or whose
 // registration is not approved.
 func Authenticate(a auth.Authenticator, people People, signUp SignUp, admins Admins) func(http.Handler) http.Handler {
@@ -142,7 +111,7 @@ func Authenticate(a auth.Authenticator, people People, signUp SignUp, admins Adm
 			if err := tenancy.MayAct(user, selfService(r, user.Name)); err != nil {
 				return err
 			}
-			caller := &Caller{Identity: id, User: user, PlatformAdmin: admins.has(user, id)}
+			caller := &Caller{Identity: id, User: user, PlatformAdmin: admins.Has(id)}
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
 			return nil
 		})
@@ -153,9 +122,8 @@ func userOf(ctx context.Context, id *auth.Identity, people People, signUp SignUp
 	user, ok := people.ByIdentity(id.Issuer, id.Subject)
 	switch {
 	case !ok:
-		name, _ := tenancy.UserNames(id.Issuer, id.Subject, id.PreferredUsername, id.Email)
-		return signUp(ctx, id, admins.vouchesFor(id, name))
-	case user.Spec.Registration == v1alpha1.RegistrationPending && admins.vouchesFor(id, user.Name):
+		return signUp(ctx, id, admins.Has(id))
+	case user.Spec.Registration == v1alpha1.RegistrationPending && admins.Has(id):
 		return signUp(ctx, id, true)
 	}
 	return user, nil

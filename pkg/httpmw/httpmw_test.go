@@ -126,7 +126,7 @@ func (w *world) mounted(signUp httpmw.SignUp, mount func(chi.Router)) http.Handl
 	ok := func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, httpmw.CallerOf(r).User.Name) }
 	s := httpmw.Scopes{Tenants: w}
 	r := chi.NewRouter()
-	r.Use(httpmw.Authenticate(tokens, w, signUp, httpmw.Admins{Users: []string{"admin"}, Groups: []string{"ops"}}))
+	r.Use(httpmw.Authenticate(tokens, w, signUp, httpmw.Admins{Users: []string{"test#admin"}, Groups: []string{"ops"}}))
 	r.Get("/api/users/me", ok)
 	r.Get("/plain", ok)
 	r.With(s.Org).Get("/orgs/{org}", ok)

@@ -72,7 +72,29 @@ func TestAuthenticate_takingANameMakesNoAdmin(t *testing.T) {
 	thief := auth.Identity{Issuer: "https://idp", Subject: "admin"}
 	require.Equal(t, http.StatusForbidden, registry{}.code(thief))
 	require.Equal(t, http.StatusForbidden, registry{}.with("admin", v1alpha1.RegistrationPending).code(thief))
-	require.Equal(t, http.StatusOK, registry{}.with("admin", v1alpha1.RegistrationApproved).code(thief), "approved, they are who is meant")
+	require.Equal(t, http.StatusOK, registry{}.with("admin", v1alpha1.RegistrationApproved).code(thief))
+}
+
+// A name that a person can choose makes no platform admin; the operator's and the issuer's do.
+func TestAdmins_areWhomTheOperatorNames(t *testing.T) {
+	t.Parallel()
+	admins := httpmw.Admins{Users: []string{"heidi", "https://idp#42", "static#eve"}, Groups: []string{"kedge:ops"}}
+	for name, c := range map[string]struct {
+		id   auth.Identity
+		want bool
+	}{
+		"the static user":              {auth.Identity{Issuer: auth.StaticIssuer, Subject: "heidi"}, true},
+		"another static user":          {auth.Identity{Issuer: auth.StaticIssuer, Subject: "Heidi", PreferredUsername: "heidi"}, false},
+		"the subject of an issuer":     {auth.Identity{Issuer: "https://idp", Subject: "42"}, true},
+		"the subject of another one":   {auth.Identity{Issuer: "https://other", Subject: "42"}, false},
+		"a subject like a static user": {auth.Identity{Issuer: "https://idp", Subject: "heidi", Username: "heidi", PreferredUsername: "heidi", Email: "heidi"}, false},
+		"a static user with a #":       {auth.Identity{Issuer: auth.StaticIssuer, Subject: "eve"}, false},
+		"the prefixed group":           {auth.Identity{Issuer: "https://idp", Subject: "1", Groups: []string{"kedge:dev", "kedge:ops"}}, true},
+		"a group without the prefix":   {auth.Identity{Issuer: "https://idp", Subject: "1", Groups: []string{"ops"}}, false},
+		"an issuer that ends with #42": {auth.Identity{Issuer: "https://idp#42", Subject: ""}, false},
+	} {
+		require.Equal(t, c.want, admins.Has(&c.id), name)
+	}
 }
 
 func TestAuthenticate_aRejectedPlatformAdminStaysOut(t *testing.T) {
