@@ -4,21 +4,27 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
 // HoldBody keeps the server from reading the body of a request that is refused before its body is
-// read. net/http reads up to 256 KiB of it otherwise, as slowly as the client sends them, to use
-// the connection again: a client without a credential could send as much as it likes. ReleaseBody
-// and WholeBody end it.
+// read. net/http reads up to 256 KiB of it otherwise, as slowly as the client sends them: a client
+// without a credential could send as much as it likes. ReleaseBody and WholeBody end it.
 func HoldBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// HTTP/2 resets the stream, and its other streams go on.
-		if r.ContentLength != 0 && r.ProtoMajor == 1 {
-			w.Header().Set("Connection", "close")
+		// HTTP/2 resets the stream, and the other streams of the connection go on.
+		if r.ContentLength == 0 || r.ProtoMajor != 1 {
+			next.ServeHTTP(w, r)
+			return
 		}
+		w.Header().Set("Connection", "close")
 		next.ServeHTTP(w, r)
+		if w.Header().Get("Connection") == "close" {
+			// net/http reads the rest even of a request after which it closes the connection.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
+		}
 	})
 }
 

@@ -145,9 +145,14 @@ func TestHoldBody_refusesWithoutReadingTheBody(t *testing.T) {
 		refused := post(t, conn, path, httpapi.MaxBody, "{")
 		require.Equal(t, http.StatusUnauthorized, refused.StatusCode)
 		require.True(t, refused.Close)
+		_, err := io.Copy(io.Discard, conn)
+		require.NoError(t, err, "the server closes the connection without the rest")
 	}
-	unrouted := post(t, dial(), "/nowhere", httpapi.MaxBody, "{")
+	conn := dial()
+	unrouted := post(t, conn, "/nowhere", httpapi.MaxBody, "{")
 	require.Equal(t, http.StatusNotFound, unrouted.StatusCode)
 	require.True(t, unrouted.Close)
+	_, err := io.Copy(io.Discard, conn)
+	require.NoError(t, err)
 	require.Equal(t, http.StatusNotFound, post(t, dial(), "/nowhere", 0, "").StatusCode)
 }

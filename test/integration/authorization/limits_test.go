@@ -1,0 +1,120 @@
+package authorization
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/server"
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// withToken returns a call with a token of the test's choice.
+func withToken(token, method, path string) call {
+	return call{Method: method, Path: path, Header: http.Header{"Authorization": {"Bearer " + token}}}
+}
+
+// metrics returns the metrics of a hub as text.
+func metrics(t *testing.T, hub *framework.Hub) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, hub.Metrics, http.NoBody)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return string(raw)
+}
+
+// A flood of bad tokens comes from the address behind which alice works.
+func TestLimits_keepAFloodOfBadTokensFromNeighbours(t *testing.T) {
+	t.Parallel()
+	hub := framework.StartHub(t, kcp, framework.NewRoot(), func(o *server.Options) { o.Limits.FailedAuthenticationsPerPeer = 0.1 })
+	org := hub.CreateOrg(t, "alice", "ACME")
+	cluster := hub.CreateWorkspace(t, "alice", org, "work").Text("clusterID")
+	hub.Do(t, withToken("forged-0", http.MethodGet, "/api/users/me"), http.StatusUnauthorized)
+	for i := range 100 {
+		for _, path := range []string{"/api/users/me", "/clusters/" + cluster + "/api/v1/namespaces"} {
+			a := hub.Do(t, withToken(fmt.Sprintf("forged-%d", i), http.MethodGet, path), http.StatusTooManyRequests)
+			require.NotEmpty(t, a.Header.Get("Retry-After"))
+			require.EqualValues(t, "TooManyRequests", framework.StatusOf(t, a).Reason)
+		}
+		hub.Do(t, call{As: "alice", Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK)
+		hub.Enters(t, "alice", cluster)
+	}
+	require.Contains(t, metrics(t, hub), `kedge_limited_total{limit="failed_authentications_per_peer"} 200`)
+}
+
+func TestLimits_boundTheStreamsOfAPerson(t *testing.T) {
+	t.Parallel()
+	hub := framework.StartHub(t, kcp, framework.NewRoot(), func(o *server.Options) { o.Limits.MaxStreamsPerPerson = 2 })
+	org := hub.CreateOrg(t, "alice", "ACME")
+	cluster := hub.CreateWorkspace(t, "alice", org, "work").Text("clusterID")
+	watch := func() (code int, stop func()) {
+		ctx, cancel := context.WithTimeout(t.Context(), framework.Long)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, hub.URL+"/clusters/"+cluster+"/api/v1/namespaces?watch=true", http.NoBody)
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+framework.Token("alice"))
+		response, err := hub.HTTP.Do(r)
+		require.NoError(t, err)
+		return response.StatusCode, func() { cancel(); _ = response.Body.Close() }
+	}
+	code, end := watch()
+	require.Equal(t, http.StatusOK, code)
+	code, other := watch()
+	require.Equal(t, http.StatusOK, code)
+	defer other()
+	code, stop := watch()
+	stop()
+	require.Equal(t, http.StatusTooManyRequests, code)
+	hub.Enters(t, "alice", cluster)
+	end()
+	framework.Eventually(t, framework.Long, func() error {
+		code, stop := watch()
+		stop()
+		return framework.Check(code == http.StatusOK, "the watch that ended is still counted")
+	})
+}
+
+// A client without a credential announces a body and keeps it back.
+func TestLimits_answerBeforeTheBodyOfAStranger(t *testing.T) {
+	t.Parallel()
+	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	pem, err := os.ReadFile(hub.CA)
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(pem))
+	send := func(authorization, rest string) string {
+		t.Helper()
+		dialer := tls.Dialer{Config: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+		conn, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(hub.URL, "https://"))
+		require.NoError(t, err)
+		defer func() { _ = conn.Close() }()
+		// The server's own time-out for a body is a minute.
+		require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
+		_, err = io.WriteString(conn, "POST /api/orgs HTTP/1.1\r\nHost: hub\r\nContent-Type: application/json\r\n"+authorization+rest)
+		require.NoError(t, err)
+		raw, err := io.ReadAll(conn)
+		var refused net.Error
+		require.NotErrorAs(t, err, &refused, "the hub waits for the body")
+		line, _, _ := strings.Cut(string(raw), "\r\n")
+		return line
+	}
+	const body = `{"displayName":"ACME"}`
+	whole, part := fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body), "Content-Length: 65536\r\n\r\n{"
+	require.Equal(t, "HTTP/1.1 401 Unauthorized", send("", part))
+	require.Equal(t, "HTTP/1.1 401 Unauthorized", send("Authorization: Bearer forged\r\n", part))
+	require.Equal(t, "HTTP/1.1 401 Unauthorized", send("", "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"))
+	require.Equal(t, "HTTP/1.1 201 Created", send("Authorization: Bearer "+framework.Token("alice")+"\r\nConnection: close\r\n", whole))
+}
