@@ -87,7 +87,7 @@ members there, and gives kubectl what it needs to work in a workspace.`,
 	flags.StringVar(&a.profile, "profile", "", "name of the login to use (default: $KEDGE_PROFILE, or the one logged in with or chosen last)")
 	flags.StringVar(&a.server, "server", "", "URL of the hub (default: the profile's)")
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w; %w", err, errUsage) })
-	cmd.AddCommand(a.loginCommand(), a.logoutCommand(), a.profilesCommand(), a.whoamiCommand(), a.meCommand(), a.orgsCommand(), a.membersCommand(),
+	cmd.AddCommand(a.loginCommand(), a.logoutCommand(), a.profilesCommand(), a.sessionsCommand(), a.whoamiCommand(), a.meCommand(), a.orgsCommand(), a.membersCommand(),
 		a.workspacesCommand(), a.usersCommand(), a.kubeconfigCommand(), a.credentialCommand(), &cobra.Command{
 			Use: "version", Short: "Print the version", Args: noArgs,
 			RunE: func(*cobra.Command, []string) error {
@@ -101,6 +101,20 @@ members there, and gives kubectl what it needs to work in a workspace.`,
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("%s takes no arguments; %w", cmd.CommandPath(), errUsage)
+	}
+	return nil
+}
+
+// exclusive fails if the command line has more than one of some flags.
+func exclusive(cmd *cobra.Command, names ...string) error {
+	var given []string
+	for _, name := range names {
+		if cmd.Flags().Changed(name) {
+			given = append(given, "--"+name)
+		}
+	}
+	if len(given) > 1 {
+		return fmt.Errorf("give one of %s only; %w", strings.Join(given, " and "), errUsage)
 	}
 	return nil
 }

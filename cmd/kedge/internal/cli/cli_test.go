@@ -214,11 +214,12 @@ func TestCreateWaitsUntilItIsReadyAndChoosesIt(t *testing.T) {
 	require.Zero(t, code, errOut)
 	b.mux.HandleFunc("GET /api/orgs/"+orgUUID+"/workspaces/"+wsUUID+"/kubeconfig", func(w http.ResponseWriter, r *http.Request) {
 		assert.Equal(t, wsUUID, r.Header.Get("X-Kedge-Workspace"))
-		_, _ = io.WriteString(w, "kind: Config\n")
+		_, _ = io.WriteString(w, b.kubeconfig(wsUUID))
 	})
-	code, out, _ = b.run(t, "kubeconfig")
-	require.Zero(t, code)
-	require.Equal(t, "kind: Config\n", out)
+	b.answer("GET /api/orgs/"+orgUUID+"/workspaces/"+wsUUID, http.StatusOK, `{"uuid":"`+wsUUID+`","displayName":"w"}`)
+	code, out, errOut = b.run(t, "kubeconfig")
+	require.Zero(t, code, errOut)
+	require.Contains(t, out, "current-context: ACME/w\n")
 	code, _, _ = b.run(t, "kubeconfig", "--file", b.file("kubeconfig"))
 	require.Zero(t, code)
 	info, err := os.Stat(b.file("kubeconfig"))
@@ -246,37 +247,6 @@ func TestListsReadEveryPageAndUseFindsByNameOrUUID(t *testing.T) {
 	}
 	code, _, errOut := b.run(t, "orgs", "use")
 	require.Equal(t, 2, code, errOut)
-}
-
-func TestCredential_asksTheHubWhatKubectlAsks(t *testing.T) {
-	t.Parallel()
-	b := newBed(t)
-	code, _, errOut := b.run(t, "credential", "--server", b.URL)
-	require.Equal(t, 1, code)
-	require.Contains(t, errOut, "KUBERNETES_EXEC_INFO")
-	for _, bad := range []string{"no JSON", `{"kind":"Status"}`, `{"kind":"ExecCredential","spec":7}`} {
-		b.env["KUBERNETES_EXEC_INFO"] = bad
-		code, _, errOut = b.run(t, "credential", "--server", b.URL)
-		require.Equal(t, 1, code)
-		require.Contains(t, errOut, "is not an ExecCredential", bad)
-	}
-	// As kubectl encodes it.
-	b.env["KUBERNETES_EXEC_INFO"] = `{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"cluster":{"server":"x","config":null},"interactive":false}}`
-	code, _, errOut = b.run(t, "credential", "--server", b.URL)
-	require.Equal(t, 1, code)
-	require.Contains(t, errOut, "kedge login --server "+b.URL)
-	require.Equal(t, 1, strings.Count(errOut, "\n"), "one line, for kubectl to show")
-
-	b.login(t)
-	b.mux.HandleFunc("POST /api/credentials", func(w http.ResponseWriter, r *http.Request) {
-		raw, err := io.ReadAll(r.Body)
-		assert.NoError(t, err)
-		assert.JSONEq(t, b.env["KUBERNETES_EXEC_INFO"], string(raw))
-		_, _ = io.WriteString(w, `{"kind":"ExecCredential","status":{"token":"`+secret+`"}}`)
-	})
-	code, out, errOut := b.run(t, "credential", "--server", b.URL)
-	require.Zero(t, code, errOut)
-	require.Contains(t, out, secret)
 }
 
 func TestErrorsOfTheHubArePrintedInOneLine(t *testing.T) {
@@ -323,7 +293,7 @@ func TestHelpOfEveryCommandShowsAnExample(t *testing.T) {
 		"profiles", "profiles use",
 		"orgs", "orgs list", "orgs create", "orgs use", "orgs leave", "orgs delete", "orgs undelete",
 		"workspaces", "workspaces list", "workspaces create", "workspaces use", "workspaces leave", "workspaces delete", "workspaces undelete",
-		"users", "users search", "me", "me delete", "me undelete",
+		"users", "users search", "sessions", "sessions list", "sessions end", "logout", "login", "kubeconfig", "whoami", "me", "me delete", "me undelete",
 	} {
 		code, out, errOut := b.run(t, append(strings.Fields(group), "--help")...)
 		require.Zero(t, code, errOut)

@@ -92,7 +92,7 @@ func TestDeletionWhereNobodyCanBeAskedNeedsYes(t *testing.T) {
 				"yaml": func(out string) { require.Contains(t, out, "purgeAt: \""+purgeAt+"\"\n") },
 			} {
 				// What is deleted is not chosen any more.
-				b.inWorkspaceAgain(t)
+				b.inWorkspaceAgain(t, "Web")
 				code, out, errOut := b.run(t, slices.Concat(c.args, []string{"-o", output, "--yes"})...)
 				require.Zero(t, code, errOut)
 				require.NotContains(t, errOut, "Type ")

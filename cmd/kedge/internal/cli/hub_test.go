@@ -41,13 +41,13 @@ func (b *bed) inWorkspace(t *testing.T) {
 	b.login(t)
 	b.answer("GET /api/orgs", http.StatusOK, `{"items":[{"uuid":"`+orgUUID+`","displayName":"ACME","role":"admin","phase":"Ready","createdAt":"2026-11-01T00:00:00Z"}]}`)
 	b.answer("GET "+orgPath+"/workspaces", http.StatusOK, `{"items":[{"uuid":"`+wsUUID+`","displayName":"Web","role":"admin","phase":"Ready"}]}`)
-	b.inWorkspaceAgain(t)
+	b.inWorkspaceAgain(t, "Web")
 }
 
 // inWorkspaceAgain chooses them anew.
-func (b *bed) inWorkspaceAgain(t *testing.T) {
+func (b *bed) inWorkspaceAgain(t *testing.T, workspace string) {
 	t.Helper()
-	for _, args := range [][]string{{"orgs", "use", "ACME"}, {"workspaces", "use", "Web"}} {
+	for _, args := range [][]string{{"orgs", "use", "ACME"}, {"workspaces", "use", workspace}} {
 		code, _, errOut := b.run(t, args...)
 		require.Zero(t, code, errOut)
 	}

@@ -22,6 +22,7 @@ import (
 // secret-1, secret-2, ...
 type issuer struct {
 	server *httptest.Server
+	now    func() time.Time
 	mu     sync.Mutex
 	// lifetime is that of tokens.
 	lifetime time.Duration
@@ -32,6 +33,8 @@ type issuer struct {
 	date time.Duration
 	// change changes the redirect of /auth/authorize.
 	change func(url.Values)
+	// missing is true for a hub without an identity provider.
+	missing bool
 	// metadata replaces fields of the metadata.
 	metadata map[string]any
 	// entered is closed when /auth/token is asked, which waits for leave then.
@@ -46,7 +49,7 @@ type issuer struct {
 
 func (b *bed) withIssuer(t *testing.T) *issuer {
 	t.Helper()
-	b.issuer = &issuer{server: b.Server, lifetime: time.Hour}
+	b.issuer = &issuer{server: b.Server, now: func() time.Time { return b.clock.Now() }, lifetime: time.Hour}
 	b.browser = b.follow(t)
 	return b.issuer
 }
@@ -82,7 +85,11 @@ func (i *issuer) serves(w http.ResponseWriter, r *http.Request) bool {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	w.Header().Set("Date", time.Now().Add(i.date).UTC().Format(http.TimeFormat))
+	w.Header().Set("Date", i.now().Add(i.date).UTC().Format(http.TimeFormat))
+	if i.missing {
+		http.NotFound(w, r)
+		return true
+	}
 	switch r.URL.Path {
 	case "/.well-known/oauth-authorization-server":
 		at := i.server.URL + "/auth/"

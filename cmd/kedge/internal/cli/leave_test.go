@@ -33,7 +33,7 @@ func TestWhatIsNoMoreIsPrintedInEveryFormat(t *testing.T) {
 				"json": func(out, _ string) { require.JSONEq(t, want.json, out) },
 				"yaml": func(out, _ string) { require.Contains(t, out, "orgUUID: "+orgUUID+"\n") },
 			} {
-				b.inWorkspaceAgain(t)
+				b.inWorkspaceAgain(t, "Web")
 				code, out, errOut := b.run(t, append(strings.Fields(args), "-o", output)...)
 				require.Zero(t, code, errOut)
 				check(out, errOut)
@@ -69,6 +69,6 @@ func TestUsePrintsWhatWasChosenInEveryFormat(t *testing.T) {
 		require.Contains(t, errOut, "Working in ", args)
 		_, out, _ = b.run(t, append(strings.Fields(args), "-o", "json")...)
 		require.Contains(t, out, `"uuid": "`+uuid+`"`)
-		b.inWorkspaceAgain(t)
+		b.inWorkspaceAgain(t, "Web")
 	}
 }

@@ -42,7 +42,12 @@ logged in to one hub as several people.`,
   kedge login --server https://hub.example.com --device
   kedge login --server https://127.0.0.1:9443 --ca-file ca.crt --token-file token`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.login(cmd.Context(), o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := exclusive(cmd, "no-browser", "device", "token-file"); err != nil {
+				return err
+			}
+			return a.login(cmd.Context(), o)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.caFile, "ca-file", "", "PEM file of the CA that signs the hub's certificate (default: that of the last login there, or the system's)")
@@ -50,7 +55,6 @@ logged in to one hub as several people.`,
 	flags.BoolVar(&o.noBrowser, "no-browser", false, "print the URL of the login instead of opening it; it works in a browser on this computer")
 	flags.BoolVar(&o.device, "device", false, "print a code to confirm with a browser on any device")
 	flags.DurationVar(&o.timeout, "timeout", 3*time.Minute, "how long to wait for you, for example 10m")
-	cmd.MarkFlagsMutuallyExclusive("no-browser", "device", "token-file")
 	return cmd
 }
 
@@ -137,7 +141,7 @@ func (a *app) logIn(ctx context.Context, o loginOptions, login *config.Profile) 
 	if err != nil {
 		return checkServer(err)
 	}
-	login.Token, login.Secret, login.ExpiresAt = tokens.AccessToken, tokens.Secret, tokens.ExpiresAt
+	setTokens(login, tokens, a.Clock.Now())
 	return nil
 }
 

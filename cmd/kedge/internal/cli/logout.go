@@ -56,15 +56,7 @@ func (a *app) logOut(ctx context.Context, path, name string) error {
 		return err
 	}
 	defer unlock()
-	var login *config.Profile
-	err = config.Update(ctx, path, func(c *config.Config) error {
-		login = c.Profiles[name]
-		delete(c.Profiles, name)
-		if c.Current == name {
-			c.Current = ""
-		}
-		return nil
-	})
+	login, err := forget(ctx, path, name)
 	if err != nil || login == nil {
 		return err
 	}
@@ -73,6 +65,19 @@ func (a *app) logOut(ctx context.Context, path, name string) error {
 	}
 	_, err = fmt.Fprintf(a.Out, "Logged out of %s.\n", login.Server)
 	return err
+}
+
+// forget removes a profile and returns it, or nil if there is none.
+func forget(ctx context.Context, path, name string) (login *config.Profile, err error) {
+	err = config.Update(ctx, path, func(c *config.Config) error {
+		login = c.Profiles[name]
+		delete(c.Profiles, name)
+		if c.Current == name {
+			c.Current = ""
+		}
+		return nil
+	})
+	return login, err
 }
 
 // revoke ends the session of a login at the hub. A login with a static token has none.

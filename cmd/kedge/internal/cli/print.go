@@ -126,7 +126,7 @@ func cell(v any) string {
 
 // nameOf is the name of an item for other commands.
 func nameOf(item map[string]any) any {
-	for _, field := range []string{"uuid", "user", "workspaceUUID", "orgUUID"} {
+	for _, field := range []string{"uuid", "user", "workspaceUUID", "orgUUID", "id"} {
 		if name, ok := item[field]; ok {
 			return name
 		}

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// refreshBefore is the remaining lifetime of a token below which it is refreshed.
+	// refreshBefore is the remaining lifetime of a token below which it is refreshed. A token
+	// that lives for less than twice as long is refreshed after half its lifetime.
 	refreshBefore = 2 * time.Minute
 	// refusalLasts is the time for which a refused refresh is not tried again.
 	refusalLasts = 30 * time.Second
@@ -28,7 +29,7 @@ func refreshLock(path, name string) string { return path + "." + name }
 // left. Of commands that run at the same time, one refreshes it for all. While the hub is
 // unavailable, the token is used until it expires.
 func (s *session) token(ctx context.Context) (string, error) {
-	if s.login.Secret == "" || s.app.Clock.Now().Add(refreshBefore).Before(s.login.ExpiresAt) {
+	if s.login.Secret == "" || s.app.Clock.Now().Before(s.login.RefreshAt) {
 		return s.login.Token, nil
 	}
 	if err := s.refused(); err != nil {
@@ -99,12 +100,18 @@ func (s *session) refresh(ctx context.Context) error {
 		case refused:
 			p.Refusal = &config.Refusal{At: s.app.Clock.Now(), Message: answer.Error()}
 		default:
-			p.Token, p.Secret, p.ExpiresAt, p.Refusal = tokens.AccessToken, tokens.Secret, tokens.ExpiresAt, nil
+			setTokens(p, tokens, s.app.Clock.Now())
 		}
 	}); err != nil {
 		return err
 	}
 	return s.refused()
+}
+
+// setTokens stores the answer to a login or a refresh.
+func setTokens(p *config.Profile, tokens oauth.Tokens, now time.Time) {
+	p.Token, p.Secret, p.ExpiresAt, p.Refusal = tokens.AccessToken, tokens.Secret, tokens.ExpiresAt, nil
+	p.RefreshAt = p.ExpiresAt.Add(-min(refreshBefore, p.ExpiresAt.Sub(now)/2))
 }
 
 // reload reads the profile again.

@@ -80,7 +80,7 @@ func (s *session) expiry(ctx context.Context, token any) (any, error) {
 	if s.login.Secret == "" {
 		return token, nil
 	}
-	_, raw, err := s.Do(ctx, client.Request{Method: http.MethodGet, Path: "/api/users/me/sessions"})
+	raw, err := listAll(ctx, s, client.Request{Path: sessionsPath})
 	if err != nil {
 		return nil, err
 	}

@@ -37,6 +37,8 @@ type Profile struct {
 	// ExpiresAt is the time, on this computer's clock, at which Token expires. It is zero
 	// if the hub did not say.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	// RefreshAt is the time from which Token is refreshed before it is used.
+	RefreshAt time.Time `json:"refreshAt,omitzero"`
 	// Secret is the newest secret of the session at the hub, which gets the next Token. It
 	// is empty for a static token.
 	Secret string `json:"secret,omitempty"`

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+)
+
+const sessionsPath = "/api/users/me/sessions"
+
+func (a *app) sessionsCommand() *cobra.Command {
+	var output format
+	list := func(cmd *cobra.Command, _ []string) error {
+		s, err := a.session(cmd.Context())
+		if err != nil {
+			return err
+		}
+		raw, err := listAll(cmd.Context(), s, client.Request{Path: sessionsPath})
+		if err != nil {
+			return err
+		}
+		return a.print(output, raw, table{{"ID", "id"}, {"CLIENT", "client"}, {"DESCRIPTION", "description"}, {"CREATED", "createdAt"},
+			{"LAST USED", "lastUsedAt"}, {"EXPIRES", "expiresAt"}, {"CURRENT", "current"}})
+	}
+	cmd := &cobra.Command{
+		Use: "sessions", Aliases: []string{"session"}, Short: "List your logins at the hub, and end them",
+		Long: `List your logins at the hub, on all computers and in all browsers. When a session
+ends, what was handed out through it is refused and its streams are cut.`,
+		Example: "  kedge sessions\n  kedge sessions end ID\n  kedge sessions end --all",
+		Args:    noArgs, RunE: list,
+	}
+	output.flag(cmd)
+	listCommand := &cobra.Command{Use: "list", Short: "List your logins at the hub", Example: "  kedge sessions list\n  kedge sessions list -o json", Args: noArgs, RunE: list}
+	listCommand.Flags().AddFlag(cmd.Flags().Lookup("output"))
+	cmd.AddCommand(listCommand, a.endSessionCommand())
+	return cmd
+}
+
+func (a *app) endSessionCommand() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use: "end ID|--all", Short: "End a login, or all of them",
+		Long: `End one of your logins at the hub or, with --all, sign out everywhere, here too. With
+--all, tokens that you got elsewhere before are refused as well.`,
+		Example: "  kedge sessions end 01932f5c-7b1e-7c3a-9d53-5b8f0c1d2e3f\n  kedge sessions end --all",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if all == (len(args) == 1) || len(args) > 1 || !all && !isUUID(args[0]) {
+				return fmt.Errorf("%s needs the ID of a session, as shown by kedge sessions, or --all; %w", cmd.CommandPath(), errUsage)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := a.session(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if all {
+				return s.endAll(cmd.Context())
+			}
+			if _, _, err := s.Do(cmd.Context(), client.Request{Method: http.MethodDelete, Path: sessionsPath + "/" + args[0]}); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(a.Out, "Ended the session %s.\n", args[0])
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "sign out everywhere, here too")
+	return cmd
+}
+
+// endAll signs out everywhere and forgets the login, unless that has a static token.
+func (s *session) endAll(ctx context.Context) error {
+	if _, _, err := s.Do(ctx, client.Request{Method: http.MethodDelete, Path: sessionsPath, Query: url.Values{"all": {"true"}}}); err != nil {
+		return err
+	}
+	if s.login.Secret != "" {
+		if _, err := forget(ctx, s.path, s.name); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(s.app.Out, "Signed out of %s everywhere.\n", s.login.Server)
+	return err
+}

@@ -1,0 +1,136 @@
+package kubeconfig
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"unicode"
+
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// maxPart is the maximum length, in characters, of a display name in an entry's name.
+const maxPart = 63
+
+// Entry is a cluster, a user and a context for one workspace. They have the same name.
+type Entry struct {
+	Name string
+	// UUID is that of the workspace.
+	UUID string
+	// profile is the login whose token the entry uses.
+	profile string
+	cluster clientcmdv1.Cluster
+	user    clientcmdv1.AuthInfo
+	context clientcmdv1.Context
+}
+
+// Source says what an entry is made of.
+type Source struct {
+	// Org and Workspace are display names.
+	Org, Workspace string
+	UUID           string
+	// Server and Profile are the login that kedge credential uses.
+	Server, Profile string
+	// Kubeconfig is the hub's kubeconfig for the workspace.
+	Kubeconfig []byte
+}
+
+// New returns the entry for a workspace. Its exec plugin names the login.
+func New(s Source) (*Entry, error) {
+	var c clientcmdv1.Config
+	if err := yaml.Unmarshal(s.Kubeconfig, &c); err != nil || len(c.Clusters) != 1 || len(c.Contexts) != 1 || len(c.AuthInfos) != 1 || c.AuthInfos[0].AuthInfo.Exec == nil {
+		return nil, errors.New("the kubeconfig that the hub answered is not a kedge-hub's")
+	}
+	e := &Entry{UUID: s.UUID, profile: s.Profile, cluster: c.Clusters[0].Cluster, user: c.AuthInfos[0].AuthInfo, context: c.Contexts[0].Context}
+	e.user.Exec.Args = []string{"credential", "--server", s.Server, "--profile", s.Profile}
+	e.rename(safe(s.Org) + "/" + safe(s.Workspace))
+	return e, nil
+}
+
+func (e *Entry) rename(name string) { e.Name, e.context.Cluster, e.context.AuthInfo = name, name, name }
+
+// safe makes a display name a part of a name that no shell and no URL treats specially. Letters of
+// all scripts stay.
+func safe(name string) string {
+	parts := strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '.' })
+	runes := []rune(strings.Trim(strings.Join(parts, "-"), ".-"))
+	if len(runes) == 0 {
+		return "unnamed"
+	}
+	return strings.TrimRight(string(runes[:min(len(runes), maxPart)]), "-.")
+}
+
+// names are the names that an entry can have, the best first.
+func (e *Entry) names() []string {
+	short := e.Name + "-" + e.UUID[:min(len(e.UUID), 8)]
+	return []string{e.Name, short, short + "@" + e.profile, e.Name + "-" + e.UUID + "@" + e.profile}
+}
+
+// Distinguish adds the first part of the workspace's UUID to names that are equal, or all of it
+// where that is equal, too.
+func Distinguish(entries []*Entry) {
+	for _, suffix := range []func(*Entry) string{
+		func(e *Entry) string { return "-" + e.UUID[:min(len(e.UUID), 8)] },
+		func(e *Entry) string { return "-" + e.UUID },
+	} {
+		count := map[string]int{}
+		for _, e := range entries {
+			count[e.Name]++
+		}
+		for _, e := range entries {
+			if count[e.Name] > 1 {
+				e.rename(e.Name + suffix(e))
+			}
+		}
+	}
+}
+
+// Print returns a kubeconfig with the entries. The current context is the one of the workspace
+// current, or of the only one.
+func Print(entries []*Entry, current string) ([]byte, error) {
+	c := clientcmdv1.Config{APIVersion: clientcmdv1.SchemeGroupVersion.Version, Kind: "Config"}
+	for _, e := range entries {
+		c.Clusters = append(c.Clusters, clientcmdv1.NamedCluster{Name: e.Name, Cluster: e.cluster})
+		c.AuthInfos = append(c.AuthInfos, clientcmdv1.NamedAuthInfo{Name: e.Name, AuthInfo: e.user})
+		c.Contexts = append(c.Contexts, clientcmdv1.NamedContext{Name: e.Name, Context: e.context})
+		if e.UUID == current || len(entries) == 1 {
+			c.CurrentContext = e.Name
+		}
+	}
+	return yaml.Marshal(c)
+}
+
+// place gives an entry a name that no other entry of a kubeconfig has. An entry for the same
+// workspace and login is replaced; it keeps its namespace, which people choose.
+func (e *Entry) place(c *clientcmdv1.Config) error {
+	free := ""
+	for _, name := range e.names() {
+		cluster := slices.IndexFunc(c.Clusters, func(n clientcmdv1.NamedCluster) bool { return n.Name == name })
+		user := slices.IndexFunc(c.AuthInfos, func(n clientcmdv1.NamedAuthInfo) bool { return n.Name == name })
+		context := slices.IndexFunc(c.Contexts, func(n clientcmdv1.NamedContext) bool { return n.Name == name })
+		switch {
+		case cluster < 0 && user < 0 && context < 0:
+			if free == "" {
+				free = name
+			}
+		case cluster < 0 || user < 0 || context < 0:
+		case e.same(c.Clusters[cluster].Cluster, c.AuthInfos[user].AuthInfo):
+			if namespace := c.Contexts[context].Context.Namespace; namespace != "" {
+				e.context.Namespace = namespace
+			}
+			e.rename(name)
+			return nil
+		}
+	}
+	if free == "" {
+		return errors.New("the names of the entry for " + e.Name + " are all taken by other entries")
+	}
+	e.rename(free)
+	return nil
+}
+
+// same reports whether a cluster and a user are this entry's, of an earlier merge.
+func (e *Entry) same(cluster clientcmdv1.Cluster, user clientcmdv1.AuthInfo) bool {
+	return cluster.Server == e.cluster.Server && user.Exec != nil && user.Exec.Command == e.user.Exec.Command && slices.Equal(user.Exec.Args, e.user.Exec.Args)
+}
