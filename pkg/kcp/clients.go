@@ -190,6 +190,11 @@ func (c *Clients) Organizations(cluster string) *Client[*v1alpha1.Organization] 
 	return clientFor(c, c.ClusterURL(cluster), v1alpha1.SchemeGroupVersion, "organizations", func() *v1alpha1.Organization { return &v1alpha1.Organization{} })
 }
 
+// Sessions of the cluster.
+func (c *Clients) Sessions(cluster string) *Client[*v1alpha1.Session] {
+	return clientFor(c, c.ClusterURL(cluster), v1alpha1.SchemeGroupVersion, "sessions", func() *v1alpha1.Session { return &v1alpha1.Session{} })
+}
+
 // Memberships of the cluster.
 func (c *Clients) Memberships(cluster string) *Client[*v1alpha1.Membership] {
 	return clientFor(c, c.ClusterURL(cluster), v1alpha1.SchemeGroupVersion, "memberships", func() *v1alpha1.Membership { return &v1alpha1.Membership{} })

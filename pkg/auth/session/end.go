@@ -1,0 +1,95 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+// Revoke ends the Session of a secret, which may be the cookie of the portal or a secret
+// that was replaced. What the hub has not made is ignored (RFC 7009, section 2.2).
+func (s *Service) Revoke(ctx context.Context, secret string) error {
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	name, _, ok := s.Keys.parseSecret(v1alpha1.SessionCLI, secret)
+	if !ok {
+		name, ok = s.Keys.PortalSession(secret)
+	}
+	if !ok {
+		return nil
+	}
+	held, err := s.Sessions.GetSession(ctx, name)
+	if errs.Is(err, errs.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return failure(err)
+	}
+	return s.end(ctx, held)
+}
+
+// End ends a Session of a User. The error is NotFound if the User has none of that name.
+func (s *Service) End(ctx context.Context, user, name string) error {
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	held, err := s.Sessions.GetSession(ctx, name)
+	if errs.Is(err, errs.NotFound) || err == nil && held.Spec.UserRef.Name != user {
+		return errs.New(errs.NotFound, "there is no such session")
+	}
+	if err != nil {
+		return failure(err)
+	}
+	return s.end(ctx, held)
+}
+
+// EndAll ends all Sessions of a User, and refuses every ID token that was issued before this
+// moment, those that the User got elsewhere included.
+func (s *Service) EndAll(ctx context.Context, user string) error {
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	held, err := s.Users.GetUser(ctx, user)
+	if errs.Is(err, errs.NotFound) {
+		return errs.New(errs.NotFound, "there is no such user")
+	}
+	if err != nil {
+		return failure(err)
+	}
+	now := metav1.NewTime(s.Clock.Now())
+	if _, err = s.Users.AmendUser(ctx, held, func(_ context.Context, u *v1alpha1.User) (map[string]any, error) {
+		if after := u.Spec.TokensValidAfter; after != nil && !after.Time.Before(now.Truncate(time.Second)) {
+			return nil, nil
+		}
+		return map[string]any{"tokensValidAfter": now}, nil
+	}); err != nil {
+		return failure(err)
+	}
+	// The list is read from kcp and after the write: a cache may not have a new Session yet.
+	all, err := s.Sessions.ListSessions(ctx, user)
+	if err != nil {
+		return failure(err)
+	}
+	for i := range all {
+		if err := s.end(ctx, &all[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end writes the end of a Session. One that has ended stays as it is.
+func (s *Service) end(ctx context.Context, held *v1alpha1.Session) error {
+	_, err := s.Sessions.AmendSession(ctx, held, func(_ context.Context, o *v1alpha1.Session) (map[string]any, error) {
+		if o.Spec.EndedAt != nil {
+			return nil, nil
+		}
+		return map[string]any{"endedAt": metav1.NewTime(s.Clock.Now()), "idToken": nil, "code": nil}, nil
+	})
+	if errs.Is(err, errs.NotFound) {
+		return nil
+	}
+	return failure(err)
+}

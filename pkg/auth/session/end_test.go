@@ -1,0 +1,68 @@
+package session_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/auth/session"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+func TestEnd_endsOnlyTheOwnersSession(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	tokens := f.login("alice")
+	name := f.sessionOf(tokens.Secret).Name
+	for _, err := range []error{f.End(t.Context(), "bob", name), f.End(t.Context(), "alice", "019ab000-0000-7000-8000-000000000000")} {
+		require.True(t, errs.Is(err, errs.NotFound))
+		require.EqualError(t, err, "there is no such session")
+	}
+	require.Nil(t, f.sessionOf(tokens.Secret).Spec.EndedAt)
+	require.NoError(t, f.End(t.Context(), "alice", name))
+	ended := f.sessionOf(tokens.Secret)
+	require.Equal(t, f.clock.Now().Unix(), ended.Spec.EndedAt.Unix())
+	require.Len(t, ended.Spec.Tokens, 1, "its tokens are known until they expire")
+	f.pass(time.Second)
+	require.NoError(t, f.End(t.Context(), "alice", name))
+	require.Equal(t, ended.Spec.EndedAt.Unix(), f.sessionOf(tokens.Secret).Spec.EndedAt.Unix())
+	_, err := f.Refresh(t.Context(), tokens.Secret)
+	requireCode(t, err, session.CodeInvalidGrant)
+}
+
+func TestEndAll_signsOutEverywhere(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	cli, other := f.login("alice"), f.login("bob")
+	cookie, _, err := f.LogIn(t.Context(), f.request("alice"))
+	require.NoError(t, err)
+	f.pass(time.Minute)
+	require.NoError(t, f.EndAll(t.Context(), "alice"))
+	require.Equal(t, f.clock.Now().Unix(), f.user("alice").Spec.TokensValidAfter.Unix())
+	require.NotNil(t, f.sessionOf(cli.Secret).Spec.EndedAt)
+	require.NotNil(t, f.sessionOf(cookie).Spec.EndedAt)
+	_, err = f.Refresh(t.Context(), cli.Secret)
+	requireCode(t, err, session.CodeInvalidGrant)
+
+	_, err = f.Refresh(t.Context(), other.Secret)
+	require.NoError(t, err)
+	f.pass(time.Second)
+	again := f.login("alice")
+	_, err = f.Refresh(t.Context(), again.Secret)
+	require.NoError(t, err)
+	require.True(t, errs.Is(f.EndAll(t.Context(), "nobody"), errs.NotFound))
+}
+
+func TestRevoke_endsTheSessionOfAnOlderSecretToo(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	first := f.login("alice")
+	second, err := f.Refresh(t.Context(), first.Secret)
+	require.NoError(t, err)
+	f.pass(time.Hour)
+	require.NoError(t, f.Revoke(t.Context(), first.Secret))
+	require.NoError(t, f.Revoke(t.Context(), first.Secret))
+	_, err = f.Refresh(t.Context(), second.Secret)
+	requireCode(t, err, session.CodeInvalidGrant)
+}

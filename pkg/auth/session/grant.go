@@ -1,0 +1,213 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const (
+	// leaseLife is the life of the lease on a grant. It is longer than one attempt, which
+	// renews it, so that only a holder that died blocks others.
+	leaseLife = 20 * time.Second
+	// providerTimeout limits one request to the identity provider.
+	providerTimeout = 10 * time.Second
+	// leaseWait is how long a refresh waits for another one of the same person.
+	leaseWait = 10 * time.Second
+	// newerWait is how long a refused refresh waits for a newer grant: the login that ended
+	// the old one has not stored it yet.
+	newerWait = 3 * time.Second
+	// poll is the interval at which kcp is asked during these waits.
+	poll = 100 * time.Millisecond
+	// maxAttempts is the number of grants that a refresh presents.
+	maxAttempts = 3
+)
+
+// errHeld means that another refresh has the lease.
+var errHeld = errors.New("another refresh of this person has not finished")
+
+// fresh returns an ID token of a Session with enough of its life left.
+func (s *Service) fresh(ctx context.Context, held *v1alpha1.Session, user *v1alpha1.User) (keptToken, error) {
+	if kept := s.kept(held); kept.fresh(s.Clock.Now()) {
+		return kept, nil
+	}
+	if s.Provider == nil {
+		return keptToken{}, unavailable(nil, "this hub has no identity provider at the moment")
+	}
+	holder, err := s.Keys.randomHex()
+	if err != nil {
+		return keptToken{}, failure(err)
+	}
+	grant, err := s.lease(ctx, user.Name, holder)
+	if errs.Is(err, errs.NotFound) {
+		return keptToken{}, s.lost(ctx, held, "the identity provider gave no refresh token")
+	}
+	if err != nil {
+		return keptToken{}, failure(err)
+	}
+	defer s.release(ctx, user.Name, holder)
+	// The refresh that had the lease before may have been one of this Session.
+	if held, user, err = s.current(ctx, held.Name); err != nil {
+		return keptToken{}, err
+	}
+	if kept := s.kept(held); kept.fresh(s.Clock.Now()) {
+		return kept, nil
+	}
+	return s.renew(ctx, held, user, grant, holder)
+}
+
+// renew asks the identity provider for an ID token. The caller has the lease on the grant.
+func (s *Service) renew(ctx context.Context, held *v1alpha1.Session, user *v1alpha1.User, grant tenancy.ProviderGrant, holder string) (keptToken, error) {
+	for attempt := 1; ; attempt++ {
+		given, err := s.ask(ctx, grant)
+		if err == nil {
+			if given.Identity.Issuer != user.Spec.Issuer || given.Identity.Subject != user.Spec.Subject {
+				return keptToken{}, s.lost(ctx, held, "the identity provider answered with another person")
+			}
+			if err := s.store(ctx, grant, given); err != nil {
+				return keptToken{}, err
+			}
+			return s.keep(ctx, held, given)
+		}
+		if !errors.Is(err, auth.ErrGrantRefused) {
+			if errs.Is(err, errs.Unavailable) {
+				return keptToken{}, err
+			}
+			return keptToken{}, unavailable(err, "the identity provider gives no valid answer at the moment; try again")
+		}
+		newer, ok, err := s.newer(ctx, grant, holder)
+		if err != nil {
+			return keptToken{}, failure(err)
+		}
+		if !ok || attempt == maxAttempts {
+			return keptToken{}, s.lost(ctx, held, "the identity provider does not renew this login any more")
+		}
+		grant = newer
+	}
+}
+
+// ask presents the refresh token of a grant. One that no session key opens counts as
+// refused.
+func (s *Service) ask(ctx context.Context, grant tenancy.ProviderGrant) (*auth.Grant, error) {
+	token, err := s.Keys.Open(purposeGrant, grant.Sealed)
+	if err != nil {
+		return nil, auth.ErrGrantRefused
+	}
+	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
+	defer cancel()
+	return s.Provider.Refresh(ctx, string(token))
+}
+
+// lost ends a Session that cannot be refreshed any more.
+func (s *Service) lost(ctx context.Context, held *v1alpha1.Session, why string) error {
+	if err := s.end(ctx, held); err != nil {
+		return err
+	}
+	return refused(why + "; the session has ended" + loginAgain)
+}
+
+// lease takes the lease on the grant of a User. It waits for another refresh that has it.
+func (s *Service) lease(ctx context.Context, user, holder string) (grant tenancy.ProviderGrant, err error) {
+	// A request that has been sent is completed, so the condition does not take the deadline.
+	waited := wait.PollUntilContextTimeout(ctx, poll, leaseWait, true, func(context.Context) (bool, error) {
+		grant, err = s.Grants.AmendGrant(ctx, user, func(g tenancy.ProviderGrant) (tenancy.ProviderGrant, error) {
+			now := s.Clock.Now()
+			if g.HeldByOther(holder, now) {
+				return g, errHeld
+			}
+			g.Holder, g.HeldUntil = holder, now.Add(leaseLife)
+			return g, nil
+		})
+		return !errors.Is(err, errHeld), nil
+	})
+	if waited != nil {
+		return grant, unavailable(errors.Join(waited, err), errHeld.Error()+"; try again")
+	}
+	return grant, err
+}
+
+// release gives the lease back. If that fails, the lease ends by itself.
+func (s *Service) release(ctx context.Context, user, holder string) {
+	_, _ = s.Grants.AmendGrant(ctx, user, func(g tenancy.ProviderGrant) (tenancy.ProviderGrant, error) {
+		if g.Holder == holder {
+			g.Holder, g.HeldUntil = "", time.Time{}
+		}
+		return g, nil
+	})
+}
+
+// store stores the refresh token that came with an ID token. If a login has stored another
+// one meanwhile, that one stays: the provider gave it later.
+func (s *Service) store(ctx context.Context, used tenancy.ProviderGrant, given *auth.Grant) error {
+	if given.RefreshToken == "" {
+		return nil
+	}
+	sealed, err := s.Keys.Seal(purposeGrant, []byte(given.RefreshToken))
+	if err != nil {
+		return failure(err)
+	}
+	_, err = s.Grants.AmendGrant(ctx, used.User, func(g tenancy.ProviderGrant) (tenancy.ProviderGrant, error) {
+		if bytes.Equal(g.Sealed, used.Sealed) {
+			g.Sealed, g.SavedAt = sealed, s.Clock.Now()
+		}
+		return g, nil
+	})
+	if errs.Is(err, errs.NotFound) {
+		// The person's Sessions have ended.
+		return errEnded()
+	}
+	return failure(err)
+}
+
+// newer waits a moment for a newer grant than the refused one and renews the lease. ok is
+// false if there is none.
+func (s *Service) newer(ctx context.Context, old tenancy.ProviderGrant, holder string) (grant tenancy.ProviderGrant, ok bool, err error) {
+	waited := wait.PollUntilContextTimeout(ctx, poll, newerWait, true, func(context.Context) (bool, error) {
+		if grant, err = s.Grants.GetGrant(ctx, old.User); err != nil {
+			return false, err
+		}
+		return !bytes.Equal(grant.Sealed, old.Sealed), nil
+	})
+	switch {
+	case errs.Is(err, errs.NotFound), err == nil && wait.Interrupted(waited) && ctx.Err() == nil:
+		return grant, false, nil
+	case waited != nil:
+		return grant, false, waited
+	}
+	if grant, err = s.lease(ctx, old.User, holder); errs.Is(err, errs.NotFound) {
+		return grant, false, nil
+	}
+	return grant, err == nil, err
+}
+
+// keep writes an ID token to its Session, which comes before it is handed out: a Session
+// that has ended meanwhile gives none.
+func (s *Service) keep(ctx context.Context, held *v1alpha1.Session, given *auth.Grant) (keptToken, error) {
+	kept := keptOf(given)
+	sealed, err := s.seal(kept)
+	if err != nil {
+		return keptToken{}, err
+	}
+	_, err = s.Sessions.AmendSession(ctx, held, func(_ context.Context, o *v1alpha1.Session) (map[string]any, error) {
+		if o.Spec.EndedAt != nil {
+			return nil, errEnded()
+		}
+		if bytes.Equal(o.Spec.IDToken, sealed) {
+			return nil, nil
+		}
+		tokens, ok := remember(o.Spec.Tokens, kept.record(), s.Clock.Now())
+		if !ok {
+			return nil, unavailable(nil, "the session has too many tokens that have not expired; try again later")
+		}
+		return map[string]any{"tokens": tokens, "idToken": sealed, "groups": groupsOf(given.Identity)}, nil
+	})
+	return kept, failure(err)
+}

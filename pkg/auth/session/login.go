@@ -1,0 +1,196 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"strings"
+	"time"
+	"unicode"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const (
+	// codeLife is the time in which a code must be redeemed.
+	codeLife = time.Minute
+	// maxDescription is the maximum length of a description, in characters.
+	maxDescription = 128
+	// maxGroups is the number of groups that a Session keeps.
+	maxGroups = 1000
+)
+
+// Authorize creates the Session of a login of the command line and returns the
+// authorization code for it.
+func (s *Service) Authorize(ctx context.Context, l Login) (code string, err error) {
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	l.Client = v1alpha1.SessionCLI
+	now := s.Clock.Now()
+	name, err := newName(now, s.Random)
+	if err != nil {
+		return "", failure(err)
+	}
+	code, hash, err := s.Keys.newCode(purposeCode, name)
+	if err != nil {
+		return "", failure(err)
+	}
+	_, err = s.create(ctx, name, l, &v1alpha1.SessionCode{
+		Hash: hash, Challenge: l.Challenge, RedirectURI: l.RedirectURI, ExpiresAt: metav1.NewTime(now.Add(codeLife)),
+	})
+	return code, err
+}
+
+// LogIn creates the Session of a login in a browser and returns the cookie for it.
+func (s *Service) LogIn(ctx context.Context, l Login) (cookie string, expires time.Time, err error) {
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	l.Client = v1alpha1.SessionPortal
+	name, err := newName(s.Clock.Now(), s.Random)
+	if err != nil {
+		return "", time.Time{}, failure(err)
+	}
+	created, err := s.create(ctx, name, l, nil)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	return s.Keys.secretOf(l.Client, name, created.Spec.Generation), created.Spec.ExpiresAt.Time, nil
+}
+
+// create stores the grant of a login and then its Session. The grant is first: the provider
+// may have ended the older one already.
+func (s *Service) create(ctx context.Context, name string, l Login, code *v1alpha1.SessionCode) (*v1alpha1.Session, error) {
+	now := s.Clock.Now()
+	spec := v1alpha1.SessionSpec{
+		UserRef: v1alpha1.NamedRef{Name: l.User.Name}, Client: l.Client, Description: clean(l.Description), Groups: groupsOf(l.Grant.Identity),
+		LastUsedAt: metav1.NewTime(now), ExpiresAt: metav1.NewTime(now.Add(s.MaxAge)), Code: code,
+	}
+	if l.Client == v1alpha1.SessionCLI {
+		kept := keptOf(l.Grant)
+		sealed, err := s.seal(kept)
+		if err != nil {
+			return nil, err
+		}
+		spec.IDToken, spec.Tokens = sealed, []v1alpha1.SessionToken{kept.record()}
+	} else {
+		spec.Generation, spec.Rotations = 1, []v1alpha1.SessionRotation{{Generation: 1, At: metav1.NewMicroTime(now)}}
+	}
+	if l.Grant.RefreshToken != "" {
+		sealed, err := s.Keys.Seal(purposeGrant, []byte(l.Grant.RefreshToken))
+		if err != nil {
+			return nil, failure(err)
+		}
+		if err := s.Grants.SaveGrant(ctx, tenancy.ProviderGrant{User: l.User.Name, Sealed: sealed, SavedAt: now}); err != nil {
+			return nil, failure(err)
+		}
+	}
+	o := &v1alpha1.Session{Spec: spec}
+	o.Name, o.Labels = name, map[string]string{v1alpha1.UserLabel: l.User.Name}
+	created, err := s.Sessions.CreateSession(ctx, o)
+	return created, failure(err)
+}
+
+// Redeem returns the first tokens of a login of the command line. A code that is presented
+// a second time ends the Session (RFC 6749, section 4.1.2): somebody else has it, too.
+func (s *Service) Redeem(ctx context.Context, code, verifier, redirectURI string) (Tokens, error) {
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	name, ok := s.Keys.parseCode(purposeCode, code)
+	if !ok {
+		return Tokens{}, refused("the code is not valid" + loginAgain)
+	}
+	return s.redeem(ctx, name, code, func(c *v1alpha1.SessionCode) error {
+		challenge := sha256.Sum256([]byte(verifier))
+		if subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(challenge[:])), []byte(c.Challenge)) == 0 {
+			return refused("code_verifier is not that of the authorization request")
+		}
+		if redirectURI != c.RedirectURI {
+			return refused("redirect_uri is not that of the authorization request")
+		}
+		return nil
+	})
+}
+
+// errReplayed is the refusal of a code that was redeemed before.
+var errReplayed = errors.New("the code was presented a second time")
+
+// redeem removes the code of a Session and returns its first tokens. The code has a valid
+// MAC.
+func (s *Service) redeem(ctx context.Context, name, code string, check func(*v1alpha1.SessionCode) error) (Tokens, error) {
+	held, err := s.Sessions.GetSession(ctx, name)
+	if errs.Is(err, errs.NotFound) {
+		return Tokens{}, errEnded()
+	}
+	if err != nil {
+		return Tokens{}, failure(err)
+	}
+	if held.Spec.Code == nil {
+		return Tokens{}, s.replayed(ctx, held)
+	}
+	user, err := s.person(ctx, held)
+	if err != nil {
+		return Tokens{}, err
+	}
+	if s.ended(held, user) || subtle.ConstantTimeCompare([]byte(hashOf(code)), []byte(held.Spec.Code.Hash)) == 0 {
+		return Tokens{}, refused("the code is not valid any more" + loginAgain)
+	}
+	if err := check(held.Spec.Code); err != nil {
+		return Tokens{}, err
+	}
+	kept, err := s.fresh(ctx, held, user)
+	if err != nil {
+		return Tokens{}, err
+	}
+	at := metav1.NewMicroTime(s.Clock.Now().Truncate(time.Microsecond))
+	changed, err := s.Sessions.AmendSession(ctx, held, func(_ context.Context, o *v1alpha1.Session) (map[string]any, error) {
+		// The answer to the write of this very call may have been lost.
+		mine := len(o.Spec.Rotations) == 1 && o.Spec.Generation == 1 && o.Spec.Rotations[0].At.Time.Equal(at.Time)
+		switch {
+		case o.Spec.EndedAt != nil:
+			return nil, errEnded()
+		case o.Spec.Code == nil && mine:
+			return nil, nil
+		case o.Spec.Code == nil:
+			return nil, errReplayed
+		}
+		return map[string]any{
+			"code": nil, "generation": 1, "rotations": []v1alpha1.SessionRotation{{Generation: 1, At: at}},
+			"lastUsedAt": metav1.NewTime(at.Time),
+		}, nil
+	})
+	if errors.Is(err, errReplayed) {
+		return Tokens{}, s.replayed(ctx, held)
+	}
+	if err != nil {
+		return Tokens{}, failure(err)
+	}
+	return s.tokens(changed, kept), nil
+}
+
+func (s *Service) replayed(ctx context.Context, held *v1alpha1.Session) error {
+	if err := s.end(ctx, held); err != nil {
+		return err
+	}
+	return refused("the code was used before; the session has ended" + loginAgain)
+}
+
+func (s *Service) tokens(held *v1alpha1.Session, kept keptToken) Tokens {
+	return Tokens{IDToken: kept.Token, ExpiresAt: kept.ExpiresAt, Secret: s.Keys.secretOf(v1alpha1.SessionCLI, held.Name, held.Spec.Generation)}
+}
+
+// clean removes what a description may not have and cuts it.
+func clean(description string) string {
+	runes := []rune(strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar || unicode.Is(unicode.Bidi_Control, r) {
+			return -1
+		}
+		return r
+	}, description)))
+	return string(runes[:min(len(runes), maxDescription)])
+}

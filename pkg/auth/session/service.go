@@ -1,0 +1,198 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Provider is the identity provider.
+type Provider interface {
+	// Refresh presents a refresh token. The error wraps auth.ErrGrantRefused if the provider
+	// refuses it for good.
+	Refresh(ctx context.Context, refreshToken string) (*auth.Grant, error)
+}
+
+// Sessions reads and writes Sessions in kcp. Changes are made by compare-and-swap: change is
+// called again with the newer object after a conflict.
+type Sessions interface {
+	CreateSession(ctx context.Context, s *v1alpha1.Session) (*v1alpha1.Session, error)
+	GetSession(ctx context.Context, name string) (*v1alpha1.Session, error)
+	ListSessions(ctx context.Context, user string) ([]v1alpha1.Session, error)
+	AmendSession(ctx context.Context, held *v1alpha1.Session, change func(context.Context, *v1alpha1.Session) (map[string]any, error)) (*v1alpha1.Session, error)
+}
+
+// Grants reads and writes the grants of the identity provider in kcp.
+type Grants interface {
+	SaveGrant(ctx context.Context, g tenancy.ProviderGrant) error
+	GetGrant(ctx context.Context, user string) (tenancy.ProviderGrant, error)
+	AmendGrant(ctx context.Context, user string, change func(tenancy.ProviderGrant) (tenancy.ProviderGrant, error)) (tenancy.ProviderGrant, error)
+}
+
+// Devices reads and writes the logins of the device flow in kcp.
+type Devices interface {
+	CreateDevice(ctx context.Context, d tenancy.DeviceLogin) error
+	GetDevice(ctx context.Context, id string) (tenancy.DeviceLogin, error)
+	AmendDevice(ctx context.Context, id string, change func(tenancy.DeviceLogin) (tenancy.DeviceLogin, error)) (tenancy.DeviceLogin, error)
+}
+
+// Users reads and writes Users in kcp.
+type Users interface {
+	GetUser(ctx context.Context, name string) (*v1alpha1.User, error)
+	AmendUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error)
+}
+
+// Config is what a Service needs.
+type Config struct {
+	Keys     *Keyring
+	Sessions Sessions
+	Grants   Grants
+	Devices  Devices
+	Users    Users
+	// Provider is nil without an identity provider: then Sessions can be ended and no
+	// ID token can be refreshed.
+	Provider Provider
+	// IdleTimeout and MaxAge end a Session that is not used, and every Session.
+	IdleTimeout time.Duration
+	MaxAge      time.Duration
+	// Clock is that of kcp, which all replicas share.
+	Clock  clock.PassiveClock
+	Random io.Reader
+}
+
+// Service creates, refreshes and ends Sessions. Its methods return an *Error, or an
+// *errs.Error with the code Unavailable or NotFound.
+type Service struct {
+	Config
+	flight singleflight.Group
+
+	pollsMu sync.Mutex
+	polls   *lru.Cache
+}
+
+// maxPolls is the number of device codes of which the last poll is known.
+const maxPolls = 4096
+
+// New returns a Service.
+func New(c Config) *Service { return &Service{Config: c, polls: lru.New(maxPolls)} }
+
+// Login is a person whom the identity provider has authenticated, and how they logged in.
+type Login struct {
+	Client v1alpha1.SessionClient
+	// Description is what the client says about itself: its host name or user agent.
+	Description string
+	User        *v1alpha1.User
+	Grant       *auth.Grant
+	// Challenge and RedirectURI are those of the authorization request of the command line.
+	Challenge   string
+	RedirectURI string
+}
+
+// Tokens are what a client gets.
+type Tokens struct {
+	IDToken   string
+	ExpiresAt time.Time
+	// Secret gets the next tokens.
+	Secret string
+}
+
+// The codes of an Error.
+const (
+	// CodeInvalidGrant means that the secret or code is not valid any more, or never was.
+	CodeInvalidGrant = "invalid_grant"
+	// CodeAccessDenied means that a person or the hub refused.
+	CodeAccessDenied = "access_denied"
+	// CodeAuthorizationPending means that nobody has confirmed the device yet.
+	CodeAuthorizationPending = "authorization_pending"
+	// CodeSlowDown means that the device polls too often.
+	CodeSlowDown = "slow_down"
+	// CodeExpiredToken means that the device code or user code has expired.
+	CodeExpiredToken = "expired_token"
+)
+
+// Error is a refusal in the terms of OAuth (RFC 6749, RFC 8628). Both fields are for the
+// client.
+type Error struct{ Code, Description string }
+
+// Error returns the description.
+func (e *Error) Error() string { return e.Description }
+
+func refused(description string) error { return &Error{CodeInvalidGrant, description} }
+
+// loginAgain ends every message after which a person must log in.
+const loginAgain = "; log in again: kedge login"
+
+// operationTimeout limits an operation that continues after its client is gone. It is
+// longer than a wait for the lease and two attempts at the identity provider.
+const operationTimeout = 45 * time.Second
+
+// retryAfter is the Retry-After of failures that pass by themselves.
+const retryAfter = 2 * time.Second
+
+// detached returns a context that outlives the client: what the identity provider or kcp has
+// been asked for is completed.
+func detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), operationTimeout)
+}
+
+// failure is the error for the client of a failed read or write: everything that is not a
+// refusal passes by itself.
+func failure(err error) error {
+	var refusal *Error
+	switch {
+	case err == nil, errors.As(err, &refusal), errs.Is(err, errs.Unavailable):
+		return err
+	}
+	return unavailable(err, "the session cannot be read or written at the moment; try again")
+}
+
+func unavailable(err error, message string) error {
+	e := errs.Wrap(errs.Unavailable, err, message)
+	e.RetryAfter = retryAfter
+	return e
+}
+
+// person returns the User of a Session, or nil if there is none any more.
+func (s *Service) person(ctx context.Context, held *v1alpha1.Session) (*v1alpha1.User, error) {
+	u, err := s.Users.GetUser(ctx, held.Spec.UserRef.Name)
+	if errs.Is(err, errs.NotFound) {
+		return nil, nil
+	}
+	return u, failure(err)
+}
+
+func (s *Service) ended(held *v1alpha1.Session, user *v1alpha1.User) bool {
+	return tenancy.SessionEnded(held, user, s.Clock.Now(), s.IdleTimeout)
+}
+
+// current reads a Session that has not ended, with its User.
+func (s *Service) current(ctx context.Context, name string) (*v1alpha1.Session, *v1alpha1.User, error) {
+	held, err := s.Sessions.GetSession(ctx, name)
+	if errs.Is(err, errs.NotFound) {
+		return nil, nil, errEnded()
+	}
+	if err != nil {
+		return nil, nil, failure(err)
+	}
+	user, err := s.person(ctx, held)
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.ended(held, user) {
+		return nil, nil, errEnded()
+	}
+	return held, user, nil
+}
+
+func errEnded() error { return refused("the session has ended" + loginAgain) }

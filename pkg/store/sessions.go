@@ -1,0 +1,38 @@
+package store
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+)
+
+// CreateSession creates a Session under a name that nobody else uses.
+func (s *Store) CreateSession(ctx context.Context, o *v1alpha1.Session) (*v1alpha1.Session, error) {
+	return create(ctx, s.clients.Sessions(s.users), o, "session")
+}
+
+// GetSession gets a Session from kcp, because a cache may be behind a login on another
+// replica.
+func (s *Store) GetSession(ctx context.Context, name string) (*v1alpha1.Session, error) {
+	return read(ctx, s.clients.Sessions(s.users), name, "session")
+}
+
+// ListSessions lists the Sessions of a User in kcp. It is for ending all of them, where none
+// that a cache has not seen yet may be left.
+func (s *Store) ListSessions(ctx context.Context, user string) ([]v1alpha1.Session, error) {
+	var list v1alpha1.SessionList
+	err := retry(ctx, func(ctx context.Context) error {
+		list = v1alpha1.SessionList{}
+		return s.clients.Sessions(s.users).GetClient().Get().Resource("sessions").
+			VersionedParams(&metav1.ListOptions{LabelSelector: v1alpha1.UserLabel + "=" + user}, s.clients.Parameters()).
+			Do(ctx).Into(&list)
+	})
+	return list.Items, convert(err, "sessions")
+}
+
+// AmendSession changes the spec of a Session as AmendUser changes that of a User.
+func (s *Store) AmendSession(ctx context.Context, held *v1alpha1.Session, change func(context.Context, *v1alpha1.Session) (map[string]any, error)) (*v1alpha1.Session, error) {
+	return amend(ctx, &s.turns, s.clients.Sessions(s.users), held, within("spec", change), nil, "session")
+}
