@@ -1,50 +1,24 @@
 package httpmw
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"strings"
+	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
-	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // maxToken is the maximum length of a bearer token, in bytes. It is checked before the token is
 // parsed.
 const maxToken = 16 << 10
-
-// Caller is the authenticated caller of a request.
-type Caller struct {
-	Identity *auth.Identity
-	// User is shared with the caches and must not be changed.
-	User          *v1alpha1.User
-	PlatformAdmin bool
-}
-
-// People is the cache of Users.
-type People interface {
-	ByIdentity(issuer, subject string) (*v1alpha1.User, bool)
-}
-
-// SignUp creates the User of a new identity exactly once and returns when the caches have it.
-// vouched means that the operator's flags name the person as a platform admin: the User is
-// approved whatever --registration says, also if it is pending already.
-type SignUp func(ctx context.Context, id *auth.Identity, vouched bool) (*v1alpha1.User, error)
-
-type callerKey struct{}
-
-// CallerOf returns the caller of a request. It panics if Authenticate did not run: a route
-// without it must not serve.
-func CallerOf(r *http.Request) *Caller {
-	c, ok := r.Context().Value(callerKey{}).(*Caller)
-	if !ok {
-		panic("httpmw: route without Authenticate")
-	}
-	return c
-}
 
 // BearerToken returns the bearer token of a request. Errors never contain it.
 func BearerToken(r *http.Request) (string, error) {
@@ -84,47 +58,89 @@ func token68(s string) bool {
 
 func unauthenticated(message string) error { return errs.New(errs.Unauthenticated, message) }
 
-// Authenticate authenticates the caller. It refuses Users who are soft-deleted (O-8) or whose
-// registration is not approved.
-func Authenticate(a auth.Authenticator, people People, signUp SignUp, admins Admins) func(http.Handler) http.Handler {
+// Authentication is the configuration of Authenticate.
+type Authentication struct {
+	Tokens   auth.Authenticator
+	People   People
+	Sessions Sessions
+	// SignUp creates the User of a new identity. If it is nil, unknown people are refused.
+	SignUp SignUp
+	Admins Admins
+	// SessionIdleTimeout is the time without a use after which a Session ends.
+	SessionIdleTimeout time.Duration
+	Clock              clock.PassiveClock
+}
+
+// SignUp creates the User of a new identity exactly once and returns when the caches have it.
+// vouched means that the operator's flags name the person as a platform admin: the User is
+// approved whatever --registration says, also if it is pending already.
+type SignUp func(ctx context.Context, id *auth.Identity, vouched bool) (*v1alpha1.User, error)
+
+// Authenticate authenticates the caller. It refuses credentials that Caller.Valid refuses.
+func Authenticate(a Authentication) func(http.Handler) http.Handler {
+	check := person{people: a.People, sessions: a.Sessions, idle: a.SessionIdleTimeout, clock: a.Clock}.check
 	return func(next http.Handler) http.Handler {
 		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
 			token, err := BearerToken(r)
 			if err != nil {
 				return err
 			}
-			id, ok, err := a.Authenticate(r.Context(), token)
+			id, ok, err := a.Tokens.Authenticate(r.Context(), token)
 			switch {
-			case errs.Is(err, errs.Unavailable), errs.Is(err, errs.Forbidden), errs.Is(err, errs.Unauthenticated), errs.Is(err, errs.TooManyRequests):
-				return err
 			case err != nil:
-				return errs.Wrap(errs.Unauthenticated, err, "the token is not valid")
+				return notVerified(err)
 			case !ok:
 				return unauthenticated("the token is not known here, or not any more")
 			case id.Kind != auth.Person:
 				return errs.New(errs.Forbidden, "this endpoint is for people, not for service accounts")
 			}
-			user, err := userOf(r.Context(), id, people, signUp, admins)
+			user, err := a.userOf(r.Context(), id)
 			if err != nil {
 				return err
 			}
-			if err := tenancy.MayAct(user, selfService(r, user.Name)); err != nil {
+			caller := &Caller{
+				Identity: id, User: user, PlatformAdmin: a.Admins.Has(id),
+				selfService: selfService(r, user.Name), expiresAt: id.ExpiresAt, valid: check,
+			}
+			if err := caller.Valid(); err != nil {
 				return err
 			}
-			caller := &Caller{Identity: id, User: user, PlatformAdmin: admins.Has(id)}
+			for _, s := range a.Sessions.SessionsOfToken(id.Credential) {
+				caller.within(s)
+			}
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
 			return nil
 		})
 	}
 }
 
-func userOf(ctx context.Context, id *auth.Identity, people People, signUp SignUp, admins Admins) (*v1alpha1.User, error) {
-	user, ok := people.ByIdentity(id.Issuer, id.Subject)
+// notVerified returns the error for a token that an Authenticator could not verify. A token
+// that cannot be verified at the moment is not a bad one.
+func notVerified(err error) error {
+	var e *errs.Error
+	if errors.As(err, &e) {
+		switch e.Code {
+		case errs.Forbidden, errs.Unauthenticated, errs.TooManyRequests:
+			return err
+		case errs.Unavailable:
+			later := *e
+			later.RetryAfter = cmp.Or(e.RetryAfter, time.Second)
+			return &later
+		}
+	}
+	return errs.Wrap(errs.Unauthenticated, err, "the token is not valid")
+}
+
+func (a *Authentication) userOf(ctx context.Context, id *auth.Identity) (*v1alpha1.User, error) {
+	user, ok := a.People.ByIdentity(id.Issuer, id.Subject)
 	switch {
+	case a.SignUp == nil && !ok:
+		return nil, errs.New(errs.Forbidden, "this hub does not know you yet; log in first: kedge login")
+	case a.SignUp == nil:
 	case !ok:
-		return signUp(ctx, id, admins.Has(id))
-	case user.Spec.Registration == v1alpha1.RegistrationPending && admins.Has(id):
-		return signUp(ctx, id, true)
+		return a.SignUp(ctx, id, a.Admins.Has(id))
+	case user.Spec.Registration == v1alpha1.RegistrationPending && a.Admins.Has(id):
+		return a.SignUp(ctx, id, true)
 	}
 	return user, nil
 }

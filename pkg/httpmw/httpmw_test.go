@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/auth"
@@ -36,6 +37,19 @@ type authenticator func(token string) (*auth.Identity, bool, error)
 
 func (f authenticator) Authenticate(_ context.Context, token string) (*auth.Identity, bool, error) {
 	return f(token)
+}
+
+// noSessions has no Session.
+type noSessions struct{}
+
+func (noSessions) SessionsOfToken(string) []*v1alpha1.Session { return nil }
+
+// authentication has --admin-user=admin, --admin-user=test#admin and --admin-group=ops.
+func authentication(tokens auth.Authenticator, people httpmw.People, signUp httpmw.SignUp) httpmw.Authentication {
+	return httpmw.Authentication{
+		Tokens: tokens, People: people, Sessions: noSessions{}, SignUp: signUp, Clock: clock.RealClock{},
+		Admins: httpmw.Admins{Users: []string{"admin", "test#admin"}, Groups: []string{"ops"}},
+	}
 }
 
 // world is one Org with two Workspaces, one of them soft-deleted, and people who
@@ -126,7 +140,7 @@ func (w *world) mounted(signUp httpmw.SignUp, mount func(chi.Router)) http.Handl
 	ok := func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, httpmw.CallerOf(r).User.Name) }
 	s := httpmw.Scopes{Tenants: w}
 	r := chi.NewRouter()
-	r.Use(httpmw.Authenticate(tokens, w, signUp, httpmw.Admins{Users: []string{"test#admin"}, Groups: []string{"ops"}}))
+	r.Use(httpmw.Authenticate(authentication(tokens, w, signUp)))
 	r.Get("/api/users/me", ok)
 	r.Get("/plain", ok)
 	r.With(s.Org).Get("/orgs/{org}", ok)
@@ -219,11 +233,12 @@ func TestAuthenticate_signsUpAtFirstSight(t *testing.T) {
 	h := w.router(func(_ context.Context, id *auth.Identity, _ bool) (*v1alpha1.User, error) {
 		u := &v1alpha1.User{}
 		u.Name = "made-for-" + id.Subject
+		w.users[id.Subject] = u
 		return u, nil
 	})
 	require.Equal(t, "made-for-newcomer", get(h, "/plain", as("newcomer")).Body.String())
 	require.Equal(t, "member", get(h, "/plain", as("member")).Body.String())
-	require.Equal(t, http.StatusForbidden, get(w.router(nil), "/plain", as("newcomer")).Code)
+	require.Equal(t, http.StatusForbidden, get(w.router(nil), "/plain", as("late")).Code)
 }
 
 // O-2: the tenant headers are required and agree with the path.

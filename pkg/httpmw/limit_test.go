@@ -37,7 +37,7 @@ func routes(mount func(chi.Router)) http.Handler {
 		return id, true, nil
 	})
 	r := chi.NewRouter()
-	r.Use(httpmw.Authenticate(tokens, everybody{}, nil, httpmw.Admins{Users: []string{"test#admin"}, Groups: []string{"ops"}}))
+	r.Use(httpmw.Authenticate(authentication(tokens, everybody{}, nil)))
 	mount(r)
 	return r
 }

@@ -13,7 +13,8 @@ import (
 
 // stream is a proxied request and its answer.
 type stream struct {
-	key streamKey
+	key    streamKey
+	caller Caller
 	// longRunning is true if the answer does not end by itself: a watch, a followed log or
 	// an upgraded connection.
 	longRunning bool
@@ -86,8 +87,9 @@ func (s *stream) ended() error {
 	return nil
 }
 
-// Recheck terminates the streams of a person to which the right ended or was lowered. An
-// empty user stands for everybody. It is called after every change of what Enter returns.
+// Recheck terminates the streams of a caller to which the right ended or was lowered, or
+// whose credential is not good any more. An empty user stands for everybody. It is called
+// after every change of what Enter and Caller.Valid return.
 // It reads caches only and waits for no client. When it returns, no byte passes through a
 // terminated stream.
 func (p *Proxy) Recheck(user string) {
@@ -126,6 +128,10 @@ func (p *Proxy) recheck(key streamKey, learnedAt time.Time, open ...*stream) {
 		}
 		if err != nil || !now.Covers(s.opened) {
 			s.revoke(err != nil, learnedAt)
+			continue
+		}
+		if err := s.caller.Valid(); err != nil {
+			s.end(termination{cause: err, learnedAt: learnedAt})
 		}
 	}
 }
@@ -138,6 +144,24 @@ func (s *stream) revoke(wholly bool, learnedAt time.Time) {
 		return
 	}
 	s.interrupt(e)
+}
+
+// expire has a stream terminated when the credential of its caller expires. An ordinary
+// request that kcp has in whole goes on: kcp has authenticated it already. The caller must
+// call stop.
+func (p *Proxy) expire(s *stream) (stop func()) {
+	at := s.caller.ExpiresAt()
+	if at.IsZero() || !s.longRunning && s.state.Load() == sent {
+		return func() {}
+	}
+	timer := p.config.Clock.AfterFunc(at.Sub(p.config.Clock.Now()), func() {
+		s.interrupt(termination{cause: expired()})
+	})
+	return func() { timer.Stop() }
+}
+
+func expired() error {
+	return errs.New(errs.Unauthenticated, "the token expired while the request was open; repeat the request with a new one")
 }
 
 func rightEnded() error {

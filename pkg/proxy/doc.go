@@ -9,7 +9,8 @@
 //     for sudo.
 //  5. forward: the caller's own token goes to kcp unchanged. kcp authenticates it again and
 //     enforces RBAC. The hub adds no rights.
-//  6. cut: open streams are closed when the right to them ends.
+//  6. cut: open streams are closed when the right to them ends, when the credential of
+//     their caller expires, and when its Session ends.
 //
 // # Decisions
 //

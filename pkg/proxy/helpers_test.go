@@ -198,10 +198,23 @@ func authenticate(next http.Handler) http.Handler {
 	})
 }
 
-// identityOf is the username in kcp of the caller.
-func identityOf(r *http.Request) string { return "kedge:" + userOf(r) }
+// caller is httpmw.Caller in short.
+type caller struct {
+	name, username string
+	expiresAt      time.Time
+	valid          func() error
+}
 
-func userOf(r *http.Request) string { return r.Context().Value(userKey{}).(string) }
+func (c caller) Key() string          { return c.name }
+func (c caller) Username() string     { return c.username }
+func (c caller) ExpiresAt() time.Time { return c.expiresAt }
+func (c caller) Valid() error         { return c.valid() }
+
+// callerOf has a credential that is good for ever.
+func callerOf(r *http.Request) proxy.Caller {
+	user := r.Context().Value(userKey{}).(string)
+	return caller{name: user, username: "kedge:" + user, valid: func() error { return nil }}
+}
 
 func newHub(tb testing.TB, upstream string, transport http.RoundTripper, options ...func(*proxy.Config)) *hub {
 	tb.Helper()
@@ -220,7 +233,7 @@ func newHub(tb testing.TB, upstream string, transport http.RoundTripper, options
 	}
 	config := proxy.Config{
 		Upstream: u, Transport: transport, Enter: gate(tb, h.rights).Enter,
-		User: userOf, Identity: identityOf,
+		Caller:   callerOf,
 		Elevated: func(_ *http.Request, user string, _ tenancy.Entry) { h.elevated <- user },
 		Token:    bearer, Draining: draining, Metrics: h.registry,
 	}

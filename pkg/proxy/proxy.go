@@ -15,11 +15,26 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
+
+// Caller is the authenticated caller of a request.
+type Caller interface {
+	// Key is the key of the caller's rights and streams: the metadata.name of a User, or a
+	// name that no User can have.
+	Key() string
+	// Username is the caller's username in kcp, which they may impersonate for sudo.
+	Username() string
+	// ExpiresAt is when the credential expires. It is zero if it does not.
+	ExpiresAt() time.Time
+	// Valid returns an error if the credential is not good any more. It is called again for
+	// open streams.
+	Valid() error
+}
 
 // Config is the configuration of a Proxy.
 type Config struct {
@@ -29,14 +44,13 @@ type Config struct {
 	// of the hub. It speaks HTTP/1.1, because an upgrade needs a connection of its own. It
 	// limits the time until the header of an answer, and does not compress.
 	Transport http.RoundTripper
-	// Enter is the method of tenancy.Gate. It is called again for open streams.
-	Enter func(user, cluster string) (tenancy.Entry, error)
-	// User returns the metadata.name of the authenticated caller.
-	User func(*http.Request) string
-	// Identity returns the caller's username in kcp, which they may impersonate for sudo.
-	// Without Identity and Elevated there is no sudo.
-	Identity func(*http.Request) string
-	// Elevated is called for every request with sudo, before kcp gets it.
+	// Enter is the method of tenancy.Gate, by Caller.Key. It is called again for open
+	// streams.
+	Enter func(caller, cluster string) (tenancy.Entry, error)
+	// Caller returns the authenticated caller of a request.
+	Caller func(*http.Request) Caller
+	// Elevated is called for every request with sudo, before kcp gets it. Without it there
+	// is no sudo.
 	Elevated func(r *http.Request, user string, e tenancy.Entry)
 	// Wrote is called for every write in a Workspace that kcp has done or may have
 	// done, before the client learns of it. It must not block. It may be nil.
@@ -47,6 +61,9 @@ type Config struct {
 	// Draining ends when the hub begins to stop. Long-running streams end with it. Its
 	// logger gets the messages of the libraries.
 	Draining context.Context //nolint:containedctx // a signal, not the context of a request
+	// Clock has the timers that end streams when the credential expires. The default is the
+	// real clock.
+	Clock clock.WithDelayedExecution
 	// FlushTimeout limits the time that a client has to read what was sent before its
 	// stream was terminated. The default is half a second.
 	FlushTimeout time.Duration
@@ -68,6 +85,9 @@ func New(c Config) (*Proxy, error) {
 		return nil, errors.New("kcp's URL must be an https URL: credentials go there")
 	}
 	c.FlushTimeout = cmp.Or(c.FlushTimeout, 500*time.Millisecond)
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
 	open, err := newStreams(c.Metrics, c.Streams)
 	if err != nil {
 		return nil, err
@@ -109,12 +129,17 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	if err := checkHeaders(r.Header, token); err != nil {
 		return err
 	}
-	user, rechecks := p.config.User(r), p.streams.rechecks.Load()
+	caller, rechecks := p.config.Caller(r), p.streams.rechecks.Load()
+	// The credential may have ended after it was authenticated.
+	if err := caller.Valid(); err != nil {
+		return err
+	}
+	user := caller.Key()
 	entry, err := p.config.Enter(user, cluster)
 	if err != nil {
 		return err
 	}
-	sudo, err := p.elevate(r, entry)
+	sudo, err := p.elevate(r, caller, entry)
 	if err != nil {
 		return err
 	}
@@ -131,7 +156,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 		elevation: sudo,
 		stream: stream{
 			key: streamKey{user, entry.Workspace.ClusterID}, longRunning: streaming(r, info),
-			opened: opened, cancel: cancel, client: w, flushTimeout: p.config.FlushTimeout,
+			caller: caller, opened: opened, cancel: cancel, client: w, flushTimeout: p.config.FlushTimeout,
 		},
 		wrote: p.reportWrite(r.Method, entry, info),
 	}
@@ -145,6 +170,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer p.streams.remove(s)
 	defer s.finish()
+	defer p.expire(s)()
 	if p.streams.rechecks.Load() != rechecks {
 		// Recheck ran after the gate and did not see this stream.
 		p.recheck(s.key, time.Time{}, s)

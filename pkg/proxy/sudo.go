@@ -24,13 +24,13 @@ type elevation struct {
 
 // elevate returns the elevation of a request, or nil if it does not impersonate. It refuses any
 // other impersonation.
-func (p *Proxy) elevate(r *http.Request, e tenancy.Entry) (*elevation, error) {
+func (p *Proxy) elevate(r *http.Request, c Caller, e tenancy.Entry) (*elevation, error) {
 	if !impersonates(r.Header) {
 		return nil, nil
 	}
 	sudo := &elevation{groups: []string{tenancy.SudoGroup(e.Workspace.UUID)}}
-	if e.Sudo && p.config.Identity != nil && p.config.Elevated != nil {
-		sudo.user = p.config.Identity(r)
+	if e.Sudo && p.config.Elevated != nil {
+		sudo.user = c.Username()
 	}
 	if sudo.user == "" {
 		return nil, errs.New(errs.Forbidden,

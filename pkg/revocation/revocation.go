@@ -86,6 +86,7 @@ func New(c Config) (*Revocation, error) {
 	c.Views.OnMembership(r.onMembership)
 	c.Views.OnIndex(func(c views.Change[*v1alpha1.UserMembershipIndex]) { r.Recheck(c.Object().Name) })
 	c.Views.OnUser(r.onUser)
+	c.Views.OnSession(r.onSession)
 	c.Views.OnOrganization(r.onOrganization)
 	c.Views.OnOrgWorkspace(r.onOrgWorkspace)
 	c.Views.OnWorkspace(r.onWorkspace)
@@ -130,6 +131,14 @@ func (r *Revocation) onMembership(c views.Change[*v1alpha1.Membership]) {
 func (r *Revocation) onUser(c views.Change[*v1alpha1.User]) {
 	if c.AnyBut(views.Status | views.Metadata | views.Claims | views.Quota | views.DisplayName) {
 		r.Recheck(c.Object().Name)
+	}
+}
+
+// onSession learns of the end of a Session that was written. An end that follows from the
+// time alone needs no event: streams end when their credential expires.
+func (r *Revocation) onSession(c views.Change[*v1alpha1.Session]) {
+	if c.Old != nil && c.Any(views.Removed|views.Terminating|views.Ended) {
+		r.Recheck(c.Old.Spec.UserRef.Name)
 	}
 }
 

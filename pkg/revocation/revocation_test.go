@@ -45,14 +45,22 @@ func namespacedBinding(user string) *rbacv1.RoleBinding {
 	return b
 }
 
+// session is a Session of Bob.
+func session() *v1alpha1.Session {
+	s := &v1alpha1.Session{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
+	s.Spec.UserRef.Name = "bob"
+	return s
+}
+
 // watched is a Revocation over the views of a fake kcp. Alice's Org acme has the Workspaces
 // w1 and w2. Bob is a member of the Org and admin in w1.
 func watched(t *testing.T) (*scene, *kcpfake.Server) {
 	t.Helper()
 	server := kcpfake.New(t)
+	login := session()
 	bob := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "bob"}}
 	for cluster, objects := range map[string][]runtime.Object{
-		"users": {bob, &v1alpha1.UserMembershipIndex{ObjectMeta: metav1.ObjectMeta{Name: "bob"}}},
+		"users": {bob, login, &v1alpha1.UserMembershipIndex{ObjectMeta: metav1.ObjectMeta{Name: "bob"}}},
 		"orgs":  {tenancy.NewOrganization("acme", "ACME", "alice"), workspace("acme", "c-acme")},
 		"c-acme": {
 			workspace("w1", "c-w1"), workspace("w2", "c-w2"),
@@ -75,14 +83,17 @@ func watched(t *testing.T) (*scene, *kcpfake.Server) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		informer.Watch(ctx, []string{server.URL()}, in.Users, in.Indexes, in.Organizations, in.Workspaces, in.Memberships, in.ClusterRoleBindings, in.RoleBindings)
+		informer.Watch(ctx, []string{server.URL()}, in.Users, in.Indexes, in.Sessions, in.Organizations, in.Workspaces, in.Memberships, in.ClusterRoleBindings, in.RoleBindings)
 	})
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()
 	})
 	require.Eventually(t, func() bool {
-		return len(v.MembershipsOf("bob")) == 2 && len(v.Workspaces("acme")) == 2 && len(v.People()) == 1 && v.Index("bob") == nil &&
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		// The additions of Bob, of his index and of his Memberships were published.
+		return len(s.calls) == 4 && len(v.MembershipsOf("bob")) == 2 && len(v.Workspaces("acme")) == 2 && len(v.People()) == 1 && len(v.SessionsOf("bob")) == 1 && v.Index("bob") == nil &&
 			len(v.Listers().ClusterRoleBindings.InCluster("c-w1"))+len(v.Listers().ClusterRoleBindings.InCluster("c-w2")) == 2 &&
 			len(v.Listers().RoleBindings.InCluster("c-w1")) == 1 &&
 			slices.ContainsFunc(v.Orgs(), func(o tenancy.Org) bool { return o.ClusterID == "c-acme" }) && len(v.Listers().Indexes.InCluster("users")) == 1
@@ -115,6 +126,10 @@ func TestRevocation_tellsWhatEndsRights(t *testing.T) {
 	rejected.Spec.Registration = v1alpha1.RegistrationRejected
 	claiming := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "bob"}}
 	claiming.Spec.OrgClaims = []v1alpha1.Claim{{UUID: "x"}}
+	signedOut := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "bob"}}
+	signedOut.Spec.TokensValidAfter = &now
+	ended, used := session(), session()
+	ended.Spec.EndedAt, used.Spec.LastUsedAt = &now, now
 	index := &v1alpha1.UserMembershipIndex{ObjectMeta: metav1.ObjectMeta{Name: "bob"}}
 	index.Spec.Entries = []v1alpha1.MembershipIndexEntry{{OrgUUID: "acme", Role: v1alpha1.RoleMember}}
 	const (
@@ -134,6 +149,10 @@ func TestRevocation_tellsWhatEndsRights(t *testing.T) {
 		"User rejected":           {change("users", rejected), []string{recheckBob}},
 		"User gone":               {remove("users", rejected), []string{recheckBob}},
 		"a claim of a User":       {change("users", claiming), nil},
+		"signed out everywhere":   {change("users", signedOut), []string{recheckBob}},
+		"session ended":           {change("users", ended), []string{recheckBob}},
+		"session gone":            {remove("users", session()), []string{recheckBob}},
+		"session used":            {change("users", used), nil},
 		"binding gone":            {remove("c-w1", binding("", "bob")), []string{cutW1}},
 		"namespaced binding gone": {remove("c-w1", namespacedBinding("bob")), []string{"cut bob c-w1 dev/editor"}},
 		"nobody's binding gone":   {remove("c-w2", binding("", "")), nil},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -21,6 +22,9 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/store"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
+
+// sessionIdleTimeout is the time without a use after which a Session ends.
+const sessionIdleTimeout = 168 * time.Hour
 
 // api creates the routes, and what ends the streams of people who lost a right.
 func (a *assembly) api(serving context.Context) error {
@@ -49,14 +53,21 @@ func (a *assembly) api(serving context.Context) error {
 	a.available.OnUnavailable(a.revocation.RecheckAll)
 	s := store.New(a.clients.FailFast().Fenced(a.disk.WriteRight), c.Tree, a.clusters.Users, a.clusters.Orgs)
 	limits := a.hub.limits
-	newcomers := limits.SignUps(signUp(store.NewSignUp(s, v, a.reservedName), c.Registration, a.hub.audit), c.Limits.SignUpsPerPeer, c.Limits.SignUps)
+	people := httpmw.Authentication{
+		Tokens: limits.Authenticator(authenticators, c.Limits.FailedAuthenticationsPerPeer), People: v, Sessions: v,
+		SignUp: limits.SignUps(signUp(store.NewSignUp(s, v, a.reservedName), c.Registration, a.hub.audit), c.Limits.SignUpsPerPeer, c.Limits.SignUps),
+		Admins: httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}, SessionIdleTimeout: sessionIdleTimeout, Clock: c.Clock,
+	}
+	// Sign-up is an act: nobody signs up with a request to a workspace.
+	proxied := people
+	proxied.SignUp = nil
 	a.app = routes{
 		observe:      httpmw.Observe(log.From(serving), metrics, c.trustedProxies),
 		present:      httpmw.RequireAvailable(a.available.Wait),
-		authenticate: httpmw.Authenticate(limits.Authenticator(authenticators, c.Limits.FailedAuthenticationsPerPeer), v, newcomers, httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}),
-		room:         httpmw.RefuseWrites(a.disk.Err),
-		forward:      forward,
-		config:       c, limits: limits, clock: a.clock, views: v, store: s, enter: gate.Enter,
+		authenticate: httpmw.Authenticate(people), authenticateProxied: httpmw.Authenticate(proxied),
+		room:    httpmw.RefuseWrites(a.disk.Err),
+		forward: forward,
+		config:  c, limits: limits, clock: a.clock, views: v, store: s, enter: gate.Enter,
 		rights: a.rights, followed: settled(a.rights.Followed, a.revocation.Recheck),
 		audit: auditing(a.hub.audit), ca: a.hub.bundle.CAPEM,
 	}.router()
@@ -91,9 +102,8 @@ func (a *assembly) proxy(serving context.Context, enter func(user, cluster strin
 	}
 	return proxy.New(proxy.Config{
 		Upstream: upstream, Transport: a.clients.Health().Bind(proxy.NewTransport(tlsConfig, config.Proxy)), Enter: enter,
-		User:     func(r *http.Request) string { return httpmw.CallerOf(r).User.Name },
-		Token:    httpmw.BearerToken,
-		Identity: func(r *http.Request) string { return httpmw.CallerOf(r).User.Spec.RBACIdentity },
+		Caller: func(r *http.Request) proxy.Caller { return httpmw.CallerOf(r) },
+		Token:  httpmw.BearerToken,
 		Elevated: func(r *http.Request, user string, e tenancy.Entry) {
 			a.hub.audit.Write(audit.Event{Actor: user, Action: "sudo " + r.Method, Org: e.Workspace.OrgUUID, Workspace: e.Workspace.UUID})
 		},

@@ -33,7 +33,9 @@ const searchesPerSecond = 2
 // routes are the dependencies of all routes.
 type routes struct {
 	observe, present, authenticate, room func(http.Handler) http.Handler
-	forward                              http.Handler
+	// authenticateProxied is authenticate for requests to the proxy.
+	authenticateProxied func(http.Handler) http.Handler
+	forward             http.Handler
 
 	config Config
 	limits *httpmw.Limits
@@ -65,7 +67,7 @@ func Routes() []Route {
 		panic("server: the metric of limits is not valid: " + err.Error())
 	}
 	var all []Route
-	router := routes{observe: through, present: through, authenticate: through, room: through, forward: http.NotFoundHandler(), config: config, limits: limits, clock: config.Clock}.router()
+	router := routes{observe: through, present: through, authenticate: through, authenticateProxied: through, room: through, forward: http.NotFoundHandler(), config: config, limits: limits, clock: config.Clock}.router()
 	_ = chi.Walk(router, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		all = append(all, Route{method, pattern})
 		if method == http.MethodGet {
@@ -92,7 +94,7 @@ func (p routes) router() chi.Router {
 	for _, path := range []string{"/api", "/apis", "/apis/*", "/services", "/services/*", "/api/v1", "/api/v1/*"} {
 		r.HandleFunc(path, proxy.NotHere)
 	}
-	r.With(proxy.Shape, p.authenticate, requests, writes, httpmw.ReleaseBody, p.room).Handle("/clusters/*", p.forward)
+	r.With(proxy.Shape, p.authenticateProxied, requests, writes, httpmw.ReleaseBody, p.room).Handle("/clusters/*", p.forward)
 	r.Route("/api/", func(r chi.Router) {
 		r.Use(p.authenticate, requests, writes, httpmw.WholeBody(p.authenticate), httpmw.Audit(p.audit), p.room)
 		(&users.Handler{

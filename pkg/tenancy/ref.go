@@ -2,7 +2,7 @@ package tenancy
 
 import "github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 
-// Ref names a User, an Org or a Workspace. A caller that waits for memory to follow a
+// Ref names a User, an Org, a Workspace or a Session. A caller that waits for memory to follow a
 // write names what it waits for by Refs.
 type Ref struct {
 	kind refKind
@@ -15,6 +15,7 @@ const (
 	refUser refKind = iota + 1
 	refOrg
 	refWorkspace
+	refSession
 )
 
 // UserRef is the Ref of a User by metadata.name. It stands for their Memberships and
@@ -27,6 +28,9 @@ func OrgRef(uuid string) Ref { return Ref{refOrg, uuid} }
 // WorkspaceRef is the Ref of a Workspace by UUID. It stands for everything in the
 // Workspace and for its Org's own facts, too.
 func WorkspaceRef(uuid string) Ref { return Ref{refWorkspace, uuid} }
+
+// SessionRef is the Ref of a Session by metadata.name.
+func SessionRef(name string) Ref { return Ref{refSession, name} }
 
 // RefsOfRights returns what a User's rights depend on: the User, and every Org that a row
 // of their index names.

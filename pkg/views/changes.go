@@ -103,6 +103,7 @@ type kinds struct {
 	organizations kind[*v1alpha1.Organization]
 	memberships   kind[*v1alpha1.Membership]
 	indexes       kind[*v1alpha1.UserMembershipIndex]
+	sessions      kind[*v1alpha1.Session]
 
 	orgWorkspaces, workspaces kind[*kcptenancyv1alpha1.Workspace]
 	initializing, inactive    kind[*kcpcorev1alpha1.LogicalCluster]
@@ -128,6 +129,7 @@ func newKinds(v *Views) kinds {
 		organizations:       kind[*v1alpha1.Organization]{belongs: v.clusters.Orgs, change: v.topology.organization, moved: organizationMoved, refs: v.organizationRefs},
 		memberships:         kind[*v1alpha1.Membership]{change: v.memberships.membership, moved: membershipMoved, refs: v.membershipRefs},
 		indexes:             kind[*v1alpha1.UserMembershipIndex]{belongs: v.clusters.Users, change: v.memberships.index, moved: indexMoved, refs: v.indexRefs},
+		sessions:            kind[*v1alpha1.Session]{belongs: v.clusters.Users, change: v.sessions.change, moved: sessionMoved, refs: v.sessionRefs},
 		orgWorkspaces:       kind[*kcptenancyv1alpha1.Workspace]{belongs: v.clusters.Orgs, change: v.workspace, moved: workspaceMoved, refs: v.workspaceRefs},
 		workspaces:          kind[*kcptenancyv1alpha1.Workspace]{change: v.workspace, moved: workspaceMoved, refs: v.workspaceRefs},
 		initializing:        kind[*kcpcorev1alpha1.LogicalCluster]{moved: logicalClusterMoved, refs: refsIn[*kcpcorev1alpha1.LogicalCluster](v)},
@@ -164,6 +166,9 @@ func (v *Views) OnMembership(f func(Change[*v1alpha1.Membership])) {
 func (v *Views) OnIndex(f func(Change[*v1alpha1.UserMembershipIndex])) {
 	v.kinds.indexes.subscribe(f)
 }
+
+// OnSession subscribes to Sessions.
+func (v *Views) OnSession(f func(Change[*v1alpha1.Session])) { v.kinds.sessions.subscribe(f) }
 
 // OnOrgWorkspace subscribes to the kcp Workspaces of Organizations.
 func (v *Views) OnOrgWorkspace(f func(Change[*kcptenancyv1alpha1.Workspace])) {
@@ -245,6 +250,7 @@ func (v *Views) listen(in *Informers) {
 	in.Organizations.OnChange(v.kinds.organizations.handler(&v.waiters))
 	in.Memberships.OnChange(v.kinds.memberships.handler(&v.waiters))
 	in.Indexes.OnChange(v.kinds.indexes.handler(&v.waiters))
+	in.Sessions.OnChange(v.kinds.sessions.handler(&v.waiters))
 	in.Workspaces.OnChange(v.workspaceHandler())
 	in.Initializing.OnChange(v.kinds.initializing.handler(&v.waiters))
 	in.Inactive.OnChange(v.kinds.inactive.handler(&v.waiters))

@@ -15,7 +15,7 @@
 // other, changes of several kinds at the same time.
 //
 // An object of a kind that belongs in one logical cluster of the hub (User, Organization,
-// UserMembershipIndex) is ignored when it comes from another one.
+// UserMembershipIndex, Session) is ignored when it comes from another one.
 //
 // # Waiting
 //

@@ -26,6 +26,7 @@ type Informers struct {
 	Organizations *informer.Informer[*v1alpha1.Organization]
 	Memberships   *informer.Informer[*v1alpha1.Membership]
 	Indexes       *informer.Informer[*v1alpha1.UserMembershipIndex]
+	Sessions      *informer.Informer[*v1alpha1.Session]
 	// Workspaces has kcp's objects of Organizations and of child Workspaces.
 	Workspaces *informer.Informer[*kcptenancyv1alpha1.Workspace]
 
@@ -79,6 +80,8 @@ func NewInformers(c, admin *kcp.Clients, wanted []*kcpapisv1alpha2.APIBinding) *
 			func() runtime.Object { return &v1alpha1.MembershipList{} }),
 		Indexes: informer.New(c, ours("usermembershipindexes"), "", func() *v1alpha1.UserMembershipIndex { return &v1alpha1.UserMembershipIndex{} },
 			func() runtime.Object { return &v1alpha1.UserMembershipIndexList{} }),
+		Sessions: informer.New(c, ours("sessions"), "", func() *v1alpha1.Session { return &v1alpha1.Session{} },
+			func() runtime.Object { return &v1alpha1.SessionList{} }),
 		Workspaces: informer.New(c, kcptenancyv1alpha1.SchemeGroupVersion.WithResource("workspaces"), "",
 			func() *kcptenancyv1alpha1.Workspace { return &kcptenancyv1alpha1.Workspace{} },
 			func() runtime.Object { return &kcptenancyv1alpha1.WorkspaceList{} }),

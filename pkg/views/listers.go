@@ -35,6 +35,8 @@ type Listers struct {
 	Memberships   Lister[*v1alpha1.Membership]
 	Indexes       Lister[*v1alpha1.UserMembershipIndex]
 	Bots          Lister[*v1alpha1.Bot]
+	// Sessions have no ID token and no rotations.
+	Sessions Lister[*v1alpha1.Session]
 
 	// Workspaces holds those of Organizations and the child Workspaces.
 	Workspaces             Lister[*kcptenancyv1alpha1.Workspace]
@@ -60,7 +62,7 @@ type Listers struct {
 
 func listersOf(in *Informers) Listers {
 	return Listers{
-		Users: in.Users, Organizations: in.Organizations, Memberships: in.Memberships, Indexes: in.Indexes,
+		Users: in.Users, Organizations: in.Organizations, Memberships: in.Memberships, Indexes: in.Indexes, Sessions: in.Sessions,
 		Workspaces: in.Workspaces, Initializing: in.Initializing, Inactive: in.Inactive,
 		OrgBindings: in.OrgBindings, Bindings: in.Bindings,
 		Namespaces: in.Namespaces, ClusterRoles: in.ClusterRoles, ClusterRoleBindings: in.ClusterRoleBindings,
@@ -78,6 +80,9 @@ func (v *Views) OrganizationKeys() []Key { return keys(v.listers.Organizations, 
 
 // UserKeys returns the keys of all Users.
 func (v *Views) UserKeys() []Key { return keys(v.listers.Users, v.clusters.Users) }
+
+// SessionKeys returns the keys of all Sessions.
+func (v *Views) SessionKeys() []Key { return keys(v.listers.Sessions, v.clusters.Users) }
 
 // MembershipKeys returns the keys of all Memberships.
 func (v *Views) MembershipKeys() []Key { return keys(v.listers.Memberships, "") }

@@ -73,6 +73,10 @@ const (
 	Tokens
 	// Account is the ServiceAccount in the status of a Bot.
 	Account
+	// SignOut is User.spec.tokensValidAfter.
+	SignOut
+	// Ended is Session.spec.endedAt.
+	Ended
 )
 
 // among returns the field where moved is set.
@@ -113,6 +117,7 @@ func userMoved(old, new *v1alpha1.User) Fields {
 		among(DisplayName, a.DisplayName != b.DisplayName) |
 		among(Identity, a.Issuer != b.Issuer || a.Subject != b.Subject || a.RBACIdentity != b.RBACIdentity) |
 		among(Registration, a.Registration != b.Registration) |
+		among(SignOut, !a.TokensValidAfter.Equal(b.TokensValidAfter)) |
 		among(Quota, a.OrgQuota != b.OrgQuota) |
 		among(Claims, differ(a.OrgClaims, b.OrgClaims)) |
 		among(Spec, a.Email != b.Email || a.DefaultCluster != b.DefaultCluster) |
@@ -147,6 +152,14 @@ func membershipMoved(old, new *v1alpha1.Membership) Fields {
 
 func indexMoved(old, new *v1alpha1.UserMembershipIndex) Fields {
 	return metadataMoved(old, new) | among(Spec, differ(old.Spec, new.Spec))
+}
+
+func sessionMoved(old, new *v1alpha1.Session) Fields {
+	spec := new.Spec
+	spec.EndedAt = old.Spec.EndedAt
+	return metadataMoved(old, new) |
+		among(Ended, !old.Spec.EndedAt.Equal(new.Spec.EndedAt)) |
+		among(Spec, differ(old.Spec, spec))
 }
 
 func workspaceMoved(old, new *kcptenancyv1alpha1.Workspace) Fields {

@@ -74,6 +74,7 @@ func TestMoved_ofEveryKind(t *testing.T) {
 			func(u *v1alpha1.User) { u.Spec.RBACIdentity = "x" },
 		},
 		Registration:    {func(u *v1alpha1.User) { u.Spec.Registration = v1alpha1.RegistrationPending }},
+		SignOut:         {func(u *v1alpha1.User) { u.Spec.TokensValidAfter = &now }},
 		Quota:           {func(u *v1alpha1.User) { u.Spec.OrgQuota = 1 }},
 		Claims:          {func(u *v1alpha1.User) { u.Spec.OrgClaims = claims }},
 		Spec:            {func(u *v1alpha1.User) { u.Spec.Email = "x" }, func(u *v1alpha1.User) { u.Spec.DefaultCluster = "x" }},
@@ -81,6 +82,14 @@ func TestMoved_ofEveryKind(t *testing.T) {
 		Status: {
 			func(u *v1alpha1.User) { u.Status.PersonalOrg = "x" }, func(u *v1alpha1.User) { u.Status.DefaultWorkspace = "x" },
 			func(u *v1alpha1.User) { u.Status.Conditions = condition }, func(u *v1alpha1.User) { u.Status.Phase = v1alpha1.PhaseReady },
+		},
+	})
+	testMoved(t, sessionMoved, &v1alpha1.Session{}, moves[*v1alpha1.Session]{
+		Ended: {func(s *v1alpha1.Session) { s.Spec.EndedAt = &now }},
+		Spec: {
+			func(s *v1alpha1.Session) { s.Spec.LastUsedAt = now }, func(s *v1alpha1.Session) { s.Spec.ExpiresAt = now },
+			func(s *v1alpha1.Session) { s.Spec.Tokens = []v1alpha1.SessionToken{{Hash: "x"}} },
+			func(s *v1alpha1.Session) { s.Spec.Code = &v1alpha1.SessionCode{Hash: "x"} },
 		},
 	})
 	testMoved(t, organizationMoved, &v1alpha1.Organization{}, moves[*v1alpha1.Organization]{

@@ -62,6 +62,21 @@ func (t *transform) index(i *v1alpha1.UserMembershipIndex) {
 	}
 }
 
+// session drops what only the session service needs, which reads a Session from kcp.
+func (t *transform) session(s *v1alpha1.Session) {
+	t.object(&s.TypeMeta, &s.ObjectMeta)
+	s.Annotations = t.shared(s.Annotations)
+	share(&s.Spec.UserRef.Name)
+	share(&s.Spec.Client)
+	share(&s.Spec.Description)
+	s.Spec.Groups = exact(s.Spec.Groups)
+	for i := range s.Spec.Groups {
+		share(&s.Spec.Groups[i])
+	}
+	s.Spec.Tokens = exact(s.Spec.Tokens)
+	s.Spec.IDToken, s.Spec.Rotations = nil, nil
+}
+
 func (t *transform) object(kind *metav1.TypeMeta, o *metav1.ObjectMeta) {
 	share(&kind.Kind)
 	share(&kind.APIVersion)

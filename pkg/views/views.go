@@ -24,6 +24,7 @@ type Views struct {
 	topology    topology
 	memberships memberships
 	bots        bots
+	sessions    *sessions
 	transform   transform
 	kinds       kinds
 	clusters    Clusters
@@ -38,6 +39,7 @@ type Views struct {
 func New(c Clusters, in *Informers, metrics prometheus.Registerer, synced ...func() bool) (*Views, error) {
 	v := &Views{
 		people:   newPeople(),
+		sessions: newSessions(),
 		topology: newTopology(c),
 		clusters: c,
 		listers:  listersOf(in),
@@ -56,6 +58,7 @@ func New(c Clusters, in *Informers, metrics prometheus.Registerer, synced ...fun
 	in.Users.WithTransform(v.transform.user)
 	in.Memberships.WithTransform(v.transform.membership).WithEncoding(encodeMembership)
 	in.Indexes.WithTransform(v.transform.index)
+	in.Sessions.WithTransform(v.transform.session)
 	v.kinds = newKinds(v)
 	v.listen(in)
 	return v, nil
@@ -212,7 +215,7 @@ func (v *Views) register(metrics prometheus.Registerer) error {
 	for name, size := range map[string]func() int{
 		"users": v.people.size, "organizations": v.topology.orgCount, "workspaces": v.topology.workspaceCount,
 		"indexes": v.memberships.indexCount, "memberships": v.memberships.count,
-		"bots": v.bots.count,
+		"bots": v.bots.count, "sessions": v.sessions.size,
 	} {
 		collectors = append(collectors, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "kedge_views_objects", Help: "Objects in the caches, by view.",

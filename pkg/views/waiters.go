@@ -96,6 +96,10 @@ func (v *Views) indexRefs(_ string, i *v1alpha1.UserMembershipIndex) []tenancy.R
 	return []tenancy.Ref{tenancy.UserRef(i.Name)}
 }
 
+func (v *Views) sessionRefs(_ string, s *v1alpha1.Session) []tenancy.Ref {
+	return []tenancy.Ref{tenancy.SessionRef(s.Name), tenancy.UserRef(s.Spec.UserRef.Name)}
+}
+
 // organizationRefs has the creator, whose quota the Organization counts against.
 func (v *Views) organizationRefs(_ string, o *v1alpha1.Organization) []tenancy.Ref {
 	return append(v.orgRefs(o.Name), tenancy.UserRef(o.Annotations[v1alpha1.CreatedByAnnotation]))

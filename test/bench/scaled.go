@@ -16,8 +16,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
 
-	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/orgs"
 	"github.com/faroshq/kedge-hub/pkg/api/users"
 	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
@@ -203,9 +203,7 @@ func (s *scaled) mount(dir string) error {
 	if err != nil {
 		return err
 	}
-	authenticate := httpmw.Authenticate(tokens, s.views, func(context.Context, *auth.Identity, bool) (*v1alpha1.User, error) {
-		return nil, errors.New("nobody signs up here")
-	}, httpmw.Admins{})
+	authenticate := httpmw.Authenticate(httpmw.Authentication{Tokens: tokens, People: s.views, Sessions: s.views, Clock: clock.RealClock{}})
 	creator := tenancy.Creator{Org: s.views.Org, Workspace: s.views.Workspace, Membership: s.views.Membership, MembershipsAt: s.views.MembershipsAt}
 	scopes := httpmw.Scopes{Tenants: s.views, Creator: creator}
 	r := chi.NewRouter()

@@ -8,10 +8,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/auth"
@@ -25,6 +27,9 @@ const tokenPrefix = "token-of-"
 
 // Expiring ends the token of a person that expires at Epoch.
 const Expiring = "-expiring"
+
+// IdleTimeout is the time without a use after which a Session ends.
+const IdleTimeout = time.Hour
 
 // Token returns the bearer token of a person in the world.
 func Token(user string) string { return tokenPrefix + user }
@@ -41,7 +46,7 @@ type tokens struct{}
 func (tokens) Authenticate(_ context.Context, token string) (*auth.Identity, bool, error) {
 	name, ok := strings.CutPrefix(token, tokenPrefix)
 	name, expires := strings.CutSuffix(name, Expiring)
-	id := &auth.Identity{Kind: auth.Person, Issuer: "static", Subject: name, Username: name}
+	id := &auth.Identity{Kind: auth.Person, Issuer: "static", Subject: name, Username: name, Credential: token}
 	if expires {
 		id.ExpiresAt = Epoch().Time
 	}
@@ -57,7 +62,10 @@ func Router(w *World, mount func(chi.Router)) http.Handler {
 	r.NotFound(httpapi.NotFound)
 	r.MethodNotAllowed(httpapi.MethodNotAllowed)
 	r.Route("/api/", func(r chi.Router) {
-		r.Use(httpmw.Authenticate(tokens{}, w, refuse, httpmw.Admins{Users: []string{Operator}}))
+		r.Use(httpmw.Authenticate(httpmw.Authentication{
+			Tokens: tokens{}, People: w, Sessions: w, SignUp: refuse, Admins: httpmw.Admins{Users: []string{Operator}},
+			SessionIdleTimeout: IdleTimeout, Clock: clocktesting.NewFakePassiveClock(Now()),
+		}))
 		mount(r)
 	})
 	return r

@@ -63,8 +63,10 @@ type World struct {
 	index      map[string][]v1alpha1.MembershipIndexEntry
 	// members are the Memberships of each Organization, by name.
 	members map[string]map[string]*v1alpha1.Membership
-	later   []func(*World)
-	waits   int
+	// sessions are all Sessions, by name.
+	sessions map[string]*v1alpha1.Session
+	later    []func(*World)
+	waits    int
 	// touched are the refs of the last change of Later.
 	touched []tenancy.Ref
 }
@@ -77,6 +79,7 @@ func NewWorld() *World {
 		workspaces: map[string]tenancy.Workspace{},
 		index:      map[string][]v1alpha1.MembershipIndexEntry{},
 		members:    map[string]map[string]*v1alpha1.Membership{},
+		sessions:   map[string]*v1alpha1.Session{},
 	}
 	for _, name := range []string{Admin, Member, WSAdmin, WSMember, Mixed, Foreigner, Operator} {
 		w.PutUser(Person(name))

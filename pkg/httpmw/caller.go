@@ -1,0 +1,115 @@
+package httpmw
+
+import (
+	"net/http"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Caller is the authenticated caller of a request.
+type Caller struct {
+	Identity *auth.Identity
+	// User is shared with the caches and must not be changed.
+	User          *v1alpha1.User
+	PlatformAdmin bool
+	// Session is the metadata.name of the Session through which the credential was handed
+	// out. It is empty if there is none.
+	Session string
+
+	// selfService is true for a request that people may make in any state of their account.
+	selfService bool
+	expiresAt   time.Time
+	valid       func(*Caller) error
+}
+
+type callerKey struct{}
+
+// CallerOf returns the caller of a request. It panics if Authenticate did not run: a route
+// without it must not serve.
+func CallerOf(r *http.Request) *Caller {
+	c, ok := r.Context().Value(callerKey{}).(*Caller)
+	if !ok {
+		panic("httpmw: route without Authenticate")
+	}
+	return c
+}
+
+// Valid reports whether the credential is still good, from caches. The error is the one that
+// a new request with the credential gets. It is asked again for whatever outlives the
+// authentication: after a body was read, and for open streams.
+func (c *Caller) Valid() error { return c.valid(c) }
+
+// Key is the key of the caller's rights and streams: the metadata.name of the User.
+func (c *Caller) Key() string { return c.User.Name }
+
+// Username is the caller's username in kcp.
+func (c *Caller) Username() string { return c.Identity.Username }
+
+// ExpiresAt is when the credential expires or its Session ends, whichever is earlier. It is
+// zero if the credential does not expire.
+func (c *Caller) ExpiresAt() time.Time { return c.expiresAt }
+
+// within records a Session through which the credential was handed out.
+func (c *Caller) within(s *v1alpha1.Session) {
+	c.Session = s.Name
+	if end := s.Spec.ExpiresAt.Time; c.expiresAt.IsZero() || end.Before(c.expiresAt) {
+		c.expiresAt = end
+	}
+}
+
+// People is the cache of Users.
+type People interface {
+	ByIdentity(issuer, subject string) (*v1alpha1.User, bool)
+}
+
+// Sessions is the cache of Sessions.
+type Sessions interface {
+	// SessionsOfToken returns the Sessions through which a token was handed out.
+	SessionsOfToken(hash string) []*v1alpha1.Session
+}
+
+// person checks the credentials of people.
+type person struct {
+	people   People
+	sessions Sessions
+	idle     time.Duration
+	clock    clock.PassiveClock
+}
+
+func (p person) check(c *Caller) error {
+	now, id := p.clock.Now(), c.Identity
+	if !c.expiresAt.IsZero() && !now.Before(c.expiresAt) {
+		return unauthenticated("the token has expired; log in again: kedge login")
+	}
+	user, ok := p.people.ByIdentity(id.Issuer, id.Subject)
+	if !ok || user.UID != c.User.UID {
+		return unauthenticated("the account of this token does not exist any more; log in again: kedge login")
+	}
+	if err := tenancy.CheckIdentity(user, id.Username); err != nil {
+		return err
+	}
+	if err := tenancy.MayAct(user, c.selfService); err != nil {
+		return err
+	}
+	if !id.IssuedAt.IsZero() && tenancy.TokenSignedOut(user, id.IssuedAt) {
+		return sessionEnded()
+	}
+	if id.Credential == "" {
+		return nil
+	}
+	for _, s := range p.sessions.SessionsOfToken(id.Credential) {
+		if tenancy.SessionEnded(s, user, now, p.idle) {
+			return sessionEnded()
+		}
+	}
+	return nil
+}
+
+func sessionEnded() error {
+	return unauthenticated("the session was ended; log in again: kedge login")
+}
