@@ -242,7 +242,7 @@ func (o *OIDC) verify(ctx context.Context, token, nonce string, fromIssuer bool)
 	}
 	verifier := oidc.NewVerifier(o.config.IssuerURL, keys, &oidc.Config{
 		SkipClientIDCheck:    true, // checkClaims has checked several audiences
-		SupportedSigningAlgs: []string{string(signed.header.Algorithm)},
+		SupportedSigningAlgs: []string{signed.header.Algorithm},
 		Now:                  func() time.Time { return now },
 	})
 	if _, err := verifier.Verify(ctx, token); err != nil {

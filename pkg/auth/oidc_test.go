@@ -356,7 +356,7 @@ func TestOIDC_aSlowIssuerHangsNobody(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t, nil).run(t)
 	held := make(chan struct{})
-	i.Intercept(func(_ http.ResponseWriter, r *http.Request) bool { <-held; return false })
+	i.Intercept(func(http.ResponseWriter, *http.Request) bool { <-held; return false })
 	t.Cleanup(func() { close(held) })
 	i.Rotate()
 	i.clock.Step(10 * time.Second)
@@ -425,7 +425,9 @@ func TestOIDC_ignoresKeysThatSignNothing(t *testing.T) {
 			return false
 		}
 		good, err := json.Marshal(i.Key())
-		require.NoError(t, err)
+		if err != nil {
+			return false
+		}
 		_, _ = fmt.Fprintf(w, `{"keys":[{"kty":"oct","k":"c2VjcmV0","kid":"hmac"},{"kty":"unknown"},{"kty":"EC"},%s]}`, good)
 		return true
 	})

@@ -53,3 +53,21 @@ func TestReadyz_aFullDiskIsADetailOnly(t *testing.T) {
 	}
 	require.Equal(t, 1, strings.Count(body, "disk"))
 }
+
+func TestReadyz_namesADetailThatFails(t *testing.T) {
+	t.Parallel()
+	h := NewChecks()
+	err := errors.Join(errors.New("the issuer is down"), errors.New("kcp names people otherwise"))
+	h.AddDetail("oidc", func() error { return err })
+	details := func() string {
+		w := httptest.NewRecorder()
+		h.Details(w, httptest.NewRequest(http.MethodGet, "/readyz?verbose", http.NoBody))
+		return w.Body.String()
+	}
+	require.Contains(t, details(), "[-]oidc not ready: the issuer is down; kcp names people otherwise\n")
+	err = nil
+	require.Contains(t, details(), "[+]oidc ok\n")
+	for _, c := range h.checks() {
+		require.Equal(t, c.name == "oidc", c.lenient, c.name)
+	}
+}

@@ -54,7 +54,11 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 
 func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	id, secret, basic := r.BasicAuth()
-	if !basic {
+	if basic {
+		// RFC 6749, 2.3.1: both are form-encoded.
+		id, _ = url.QueryUnescape(id)
+		secret, _ = url.QueryUnescape(secret)
+	} else {
 		id, secret = r.PostFormValue("client_id"), r.PostFormValue("client_secret")
 	}
 	if id != ClientID || secret != p.options.ClientSecret {
