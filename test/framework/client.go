@@ -44,9 +44,11 @@ func NewClient(url, caFile string) (*Client, error) {
 // Call is one request as a person; non-empty tenant headers are set.
 type Call struct {
 	As, Method, Path string
-	Org, Workspace   string
-	Body             any
-	Header           http.Header
+	// Token is sent in place of the static token of As.
+	Token          string
+	Org, Workspace string
+	Body           any
+	Header         http.Header
 }
 
 // Answer is the response to a Call.
@@ -96,7 +98,10 @@ func (c *Client) send(r Call) (Answer, error) {
 	for name, values := range r.Header {
 		request.Header[name] = values
 	}
-	if r.As != "" {
+	switch {
+	case r.Token != "":
+		request.Header.Set("Authorization", "Bearer "+r.Token)
+	case r.As != "":
 		request.Header.Set("Authorization", "Bearer "+Token(r.As))
 	}
 	if r.Body != nil && request.Header.Get("Content-Type") == "" {
@@ -163,8 +168,14 @@ func (c *Client) Enters(t testing.TB, as, cluster string) {
 // and returns both outputs.
 func (c *Client) Kubectl(t testing.TB, as, cluster string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
+	return c.KubectlWith(t, Token(as), cluster, args...)
+}
+
+// KubectlWith is Kubectl with any bearer token.
+func (c *Client) KubectlWith(t testing.TB, token, cluster string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
 	return Kubectl(t, "", append([]string{
-		"--server", c.URL + "/clusters/" + cluster, "--certificate-authority", c.CA, "--token", Token(as),
+		"--server", c.URL + "/clusters/" + cluster, "--certificate-authority", c.CA, "--token", token,
 	}, args...)...)
 }
 

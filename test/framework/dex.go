@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/pkg/certs"
+	"github.com/faroshq/kedge-hub/pkg/server"
 )
 
 // The clients of Dex. The hub logs people in with HubClient. Tokens for OtherClient stand for
@@ -47,6 +48,8 @@ type Dex struct {
 	*Process
 	// Issuer is the issuer URL, and CAFile its CA.
 	Issuer, CAFile string
+	// SecretFile has the secret of HubClient.
+	SecretFile string
 	// Dir has the configuration, the CA and the certificate.
 	Dir     string
 	metrics string
@@ -68,7 +71,10 @@ func StartDex(dir string, o DexOptions) (*Dex, error) {
 	if _, err := certs.Ensure(tls, []string{"localhost", "127.0.0.1"}, time.Now()); err != nil {
 		return nil, err
 	}
-	d := &Dex{Dir: dir, CAFile: filepath.Join(tls, "ca.crt"), ports: make(chan int, dexHubs)}
+	d := &Dex{Dir: dir, CAFile: filepath.Join(tls, "ca.crt"), SecretFile: filepath.Join(dir, "client-secret"), ports: make(chan int, dexHubs)}
+	if err := os.WriteFile(d.SecretFile, []byte(HubClientSecret), 0o600); err != nil {
+		return nil, err
+	}
 	redirects := []string{}
 	for range dexHubs {
 		port, err := FreePort()
@@ -168,6 +174,18 @@ func (d *Dex) HubPort(t testing.TB) int {
 	default:
 		require.Fail(t, "more hubs than Dex knows: raise dexHubs")
 		return 0
+	}
+}
+
+// WithDex lets people log in to a hub at Dex.
+func WithDex(t testing.TB, d *Dex) func(*server.Options) {
+	t.Helper()
+	port := d.HubPort(t)
+	return func(o *server.Options) {
+		o.ListenAddress = fmt.Sprintf("127.0.0.1:%d", port)
+		o.OIDC.IssuerURL, o.OIDC.CAFile = d.Issuer, d.CAFile
+		o.OIDC.ClientID, o.OIDC.ClientSecretFile = HubClient, d.SecretFile
+		o.OIDC.ExtraAudiences = []string{OtherClient}
 	}
 }
 

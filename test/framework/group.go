@@ -16,10 +16,18 @@ import (
 // after the last test fails the group, because a hub must end everything that it started.
 func Main(m *testing.M, kcp **KCP) (code int) { return run(m, kcp, nil) }
 
-// MainWithDex is Main for a group with an identity provider, whose tokens kcp takes.
-func MainWithDex(m *testing.M, kcp **KCP, dex **Dex) (code int) { return run(m, kcp, dex) }
+// GroupDex is an identity provider of a group: Main sets Dex for the tests.
+type GroupDex struct {
+	Dex     **Dex
+	Options DexOptions
+}
 
-func run(m *testing.M, kcp **KCP, dex **Dex) (code int) {
+// MainWithDex is Main for a group with identity providers, whose tokens kcp accepts.
+func MainWithDex(m *testing.M, kcp **KCP, issuers ...GroupDex) (code int) {
+	return run(m, kcp, issuers)
+}
+
+func run(m *testing.M, kcp **KCP, issuers []GroupDex) (code int) {
 	logger, err := log.New("console", "error", os.Stderr)
 	if err != nil {
 		return failed(err)
@@ -39,18 +47,20 @@ func run(m *testing.M, kcp **KCP, dex **Dex) (code int) {
 		}
 	}
 	before := goleak.IgnoreCurrent()
-	if dex != nil {
-		if *dex, err = StartDex(filepath.Join(dir, "dex"), DexOptions{}); err != nil {
+	var started []*Dex
+	for i, issuer := range issuers {
+		if *issuer.Dex, err = StartDex(filepath.Join(dir, fmt.Sprintf("dex-%d", i)), issuer.Options); err != nil {
 			return failed(err)
 		}
+		started = append(started, *issuer.Dex)
 	}
-	if *kcp, err = StartKCP(dir); err != nil {
+	if *kcp, err = StartKCP(dir, started...); err != nil {
 		return failed(err)
 	}
 	code = m.Run()
 	_ = (*kcp).Stop()
-	if dex != nil {
-		(*dex).Kill()
+	for _, dex := range started {
+		dex.Kill()
 	}
 	if code == 0 {
 		if err := goleak.Find(before); err != nil {

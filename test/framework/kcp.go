@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -32,12 +33,21 @@ type KCP struct {
 	Dir        string
 	Kubeconfig string
 	TokenFile  string
+	// authentication is the file that names the issuers of people's tokens.
+	authentication string
 }
 
-// StartKCP starts a kcp with its data in dir and waits until it serves.
-func StartKCP(dir string) (*KCP, error) {
-	k := &KCP{Dir: dir, Kubeconfig: filepath.Join(dir, "admin.kubeconfig"), TokenFile: filepath.Join(dir, "tokens.csv")}
+// StartKCP starts a kcp with its data in dir and waits until it serves. It accepts the ID
+// tokens of the issuers as hubs do with the default options.
+func StartKCP(dir string, issuers ...*Dex) (*KCP, error) {
+	k := &KCP{
+		Dir: dir, Kubeconfig: filepath.Join(dir, "admin.kubeconfig"), TokenFile: filepath.Join(dir, "tokens.csv"),
+		authentication: filepath.Join(dir, "issuers.json"),
+	}
 	if err := WriteTokens(k.TokenFile); err != nil {
+		return nil, err
+	}
+	if err := writeIssuers(k.authentication, issuers); err != nil {
 		return nil, err
 	}
 	if err := k.Start(); err != nil {
@@ -55,7 +65,7 @@ func (k *KCP) Start() error {
 	}
 	ready := filepath.Join(k.Dir, "ready")
 	_ = os.Remove(ready)
-	if k.Process, err = StartProcess(program, "--data-dir", k.Dir, "--token-file", k.TokenFile); err != nil {
+	if k.Process, err = StartProcess(program, "--data-dir", k.Dir, "--token-file", k.TokenFile, "--authentication-config", k.authentication); err != nil {
 		return err
 	}
 	deadline := time.After(Long)
@@ -74,4 +84,27 @@ func (k *KCP) Start() error {
 		case <-tick.C:
 		}
 	}
+}
+
+// writeIssuers writes what an operator gives to kcp beside a hub with the same issuers.
+func writeIssuers(file string, issuers []*Dex) error {
+	jwt := []map[string]any{}
+	for _, dex := range issuers {
+		ca, err := os.ReadFile(dex.CAFile)
+		if err != nil {
+			return err
+		}
+		jwt = append(jwt, map[string]any{
+			"issuer": map[string]any{
+				"url": dex.Issuer, "certificateAuthority": string(ca),
+				"audiences": []string{HubClient, OtherClient}, "audienceMatchPolicy": "MatchAny",
+			},
+			"claimMappings": map[string]any{"username": map[string]string{"claim": "sub", "prefix": "kedge:"}},
+		})
+	}
+	raw, err := json.Marshal(map[string]any{"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "jwt": jwt})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, raw, 0o600)
 }

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"syscall"
 
 	"go.uber.org/zap"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 
 	"github.com/faroshq/kedge-hub/pkg/kcp/embedded"
 	"github.com/faroshq/kedge-hub/pkg/log"
@@ -25,16 +27,28 @@ func main() {
 	flag.IntVar(&o.EtcdClientPort, "etcd-client-port", 0, "etcd's client port")
 	flag.IntVar(&o.EtcdPeerPort, "etcd-peer-port", 0, "etcd's peer port")
 	flag.StringVar(&o.TokenFile, "token-file", "", "CSV of static tokens")
+	authentication := flag.String("authentication-config", "", "an AuthenticationConfiguration of kube-apiserver in JSON, with the issuers of people's tokens")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, o); err != nil {
+	if err := run(ctx, o, *authentication); err != nil {
 		fmt.Fprintln(os.Stderr, "kcpserver:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, o embedded.Options) error {
+func run(ctx context.Context, o embedded.Options, authentication string) error {
+	if authentication != "" {
+		raw, err := os.ReadFile(authentication)
+		if err != nil {
+			return err
+		}
+		var c apiserverv1.AuthenticationConfiguration
+		if err := json.Unmarshal(raw, &c); err != nil {
+			return fmt.Errorf("--authentication-config: %w", err)
+		}
+		o.JWT = c.JWT
+	}
 	logger, err := log.New("console", "error", os.Stderr)
 	if err != nil {
 		return err

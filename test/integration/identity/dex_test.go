@@ -1,8 +1,6 @@
 package identity
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,18 +12,6 @@ import (
 
 	"github.com/faroshq/kedge-hub/test/framework"
 )
-
-// claims returns the claims of an ID token, unverified.
-func claims(t *testing.T, token string) map[string]any {
-	t.Helper()
-	parts := strings.Split(token, ".")
-	require.Len(t, parts, 3)
-	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
-	require.NoError(t, err)
-	var out map[string]any
-	require.NoError(t, json.Unmarshal(raw, &out))
-	return out
-}
 
 // The other tests rely on this: Dex shows a login form over HTTPS, takes a person's password
 // and redirects with a code and the state, and its ID tokens name issuer, client and person.
