@@ -1,0 +1,197 @@
+package login
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/auth/session"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// callback ends the way over the provider. What the browser brings counts only with the login
+// cookie that the way began with.
+func (h *Handler) callback(w http.ResponseWriter, r *http.Request) error {
+	p, err := h.takeProgress(w, r)
+	if err != nil {
+		return err
+	}
+	in, err := parse(r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	if p.Kind == kindConfirm || subtle.ConstantTimeCompare([]byte(in["state"]), []byte(p.State)) != 1 {
+		return errs.New(errs.Invalid, "this answer of the identity provider belongs to another login; start the login again")
+	}
+	user, grant, err := h.authenticate(r.Context(), p, in)
+	if err == nil {
+		err = h.finish(w, r, p, user, grant)
+	}
+	if err != nil {
+		return h.decline(w, r, p, user, err)
+	}
+	return nil
+}
+
+// authenticate exchanges the provider's code and returns the User. The User can be non-nil
+// beside an error that refuses them.
+func (h *Handler) authenticate(ctx context.Context, p progress, in params) (*v1alpha1.User, *auth.Grant, error) {
+	if in["error"] != "" {
+		return nil, nil, providerRefusal(in)
+	}
+	code, err := in.required("code")
+	if err != nil {
+		return nil, nil, err
+	}
+	grant, err := h.Provider.Exchange(ctx, code, h.loginRequest(p))
+	if err != nil {
+		return nil, nil, exchangeRefusal(err)
+	}
+	user, err := h.person(ctx, grant.Identity)
+	return user, grant, err
+}
+
+// person returns the User of an identity, with an error if that User may not log in. A
+// soft-deleted person may: undelete needs a session.
+func (h *Handler) person(ctx context.Context, id *auth.Identity) (*v1alpha1.User, error) {
+	user, err := h.SignUp(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	switch tenancy.RegistrationOf(user) {
+	case v1alpha1.RegistrationPending:
+		return user, &refusal{
+			code: accessDenied, status: http.StatusForbidden, title: "Your registration waits for approval",
+			message: "your registration waits for the approval of a platform admin; log in again when it is approved",
+		}
+	case v1alpha1.RegistrationRejected:
+		return user, errs.New(errs.Forbidden, "your registration was rejected; ask a platform admin")
+	}
+	if user.Spec.RBACIdentity != id.Username {
+		return user, errs.New(errs.Forbidden, "the identity provider reports another username for you than before; ask a platform admin")
+	}
+	return user, nil
+}
+
+// finish does what the login was for.
+func (h *Handler) finish(w http.ResponseWriter, r *http.Request, p progress, user *v1alpha1.User, grant *auth.Grant) error {
+	l := session.Login{Client: v1alpha1.SessionCLI, Description: p.Description, User: user, Grant: grant}
+	switch p.Kind {
+	case kindCLI:
+		l.Challenge, l.RedirectURI = p.Challenge, p.RedirectURI
+		code, err := h.Sessions.Authorize(r.Context(), l)
+		if err != nil {
+			return err
+		}
+		h.record(w, user.Name, "login cli", http.StatusSeeOther)
+		redirect(w, h.answerURL(p, url.Values{"code": {code}}))
+		return nil
+	case kindPortal:
+		l.Client = v1alpha1.SessionPortal
+		cookie, expires, err := h.Sessions.LogIn(r.Context(), l)
+		if err != nil {
+			return err
+		}
+		setCookie(w, sessionCookie, cookie, expires.Sub(h.Clock.Now()))
+		if p.ReturnTo != "" {
+			h.record(w, user.Name, "login portal", http.StatusSeeOther)
+			redirect(w, p.ReturnTo)
+			return nil
+		}
+		h.record(w, user.Name, "login portal", http.StatusOK)
+		return h.pages.message(w, http.StatusOK, message{Title: "You are logged in", Text: []string{"You are logged in as " + nameOf(user) + "."}})
+	default:
+		return h.askToConfirm(w, r, p, user, grant)
+	}
+}
+
+// decline reports a failed login: to the command line, where one waits, else on a page.
+func (h *Handler) decline(w http.ResponseWriter, r *http.Request, p progress, user *v1alpha1.User, err error) error {
+	e := refusalOf(r, err)
+	name := ""
+	if user != nil {
+		name = user.Name
+	}
+	h.record(w, name, "login "+p.client(), e.status)
+	switch p.Kind {
+	case kindCLI:
+		e.report(w, r)
+		redirect(w, h.answerURL(p, url.Values{"error": {codeForClient(e)}, "error_description": {describe(e.message)}}))
+		return nil
+	case kindDevice:
+		if user != nil && e.code == accessDenied {
+			// The command line need not wait for a person whom the hub refuses.
+			if err := h.Devices.DenyDevice(r.Context(), p.UserCode); err != nil && !codeUnknown(err) {
+				return err
+			}
+		}
+	}
+	return e
+}
+
+// answerURL is the callback of the command line with the result of a login. iss is the defense of
+// RFC 9207 against the answer of another server.
+func (h *Handler) answerURL(p progress, result url.Values) string {
+	result.Set("state", p.ClientState)
+	result.Set("iss", h.ExternalURL)
+	return p.RedirectURI + "?" + result.Encode()
+}
+
+// codeForClient is the error code of RFC 6749, section 4.1.2.1, for a failed login.
+func codeForClient(e *refusal) string {
+	switch e.code {
+	case temporarilyUnavailable, serverError:
+		return e.code
+	}
+	return accessDenied
+}
+
+// providerRefusal is an error that the provider reported through the browser, in its words.
+func providerRefusal(in params) error {
+	e := &refusal{code: accessDenied, status: http.StatusForbidden, message: "the identity provider did not log you in: " + cleanDescription(in["error"])}
+	switch in["error"] {
+	case accessDenied:
+		e.message = "the login was refused at the identity provider"
+	case temporarilyUnavailable, serverError:
+		e.code, e.status = in["error"], http.StatusServiceUnavailable
+		e.message = "the identity provider does not work at the moment"
+	}
+	if text := cleanDescription(in["error_description"]); text != "" {
+		e.message += " (" + text + ")"
+	}
+	return e
+}
+
+// exchangeRefusal is the error of an exchange at the provider. The text of an unknown error goes
+// to the log only.
+func exchangeRefusal(err error) error {
+	var known *errs.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	if errors.Is(err, auth.ErrGrantRefused) {
+		return errs.Wrap(errs.Forbidden, err, "the identity provider refused the code of this login; start the login again")
+	}
+	return errs.Wrap(errs.Forbidden, err, "the identity provider's ID token is not valid here; ask a platform admin")
+}
+
+// nameOf is the name of a person on a page.
+func nameOf(u *v1alpha1.User) string {
+	for _, name := range []string{u.Spec.DisplayName, u.Spec.Email} {
+		if name = printable(name); name != "" {
+			return name
+		}
+	}
+	return u.Name
+}
+
+// record writes an event to the audit log.
+func (h *Handler) record(w http.ResponseWriter, actor, action string, code int) {
+	h.Audit(Event{Actor: actor, Action: action, Code: code, Request: w.Header().Get(httpmw.RequestIDHeader)})
+}

@@ -1,0 +1,145 @@
+package login
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+// The cookies. The prefix makes browsers accept them from this very host over HTTPS only.
+const (
+	loginCookie   = "__Host-kedge-login"
+	sessionCookie = "__Host-kedge"
+)
+
+// maxLogin is the time that a person has for a login, from its begin to its end.
+const maxLogin = 10 * time.Minute
+
+// The purposes that the keyring seals for.
+const (
+	sealLogin  = "login cookie"
+	sealDevice = "device login"
+)
+
+// The kinds of login.
+const (
+	kindCLI    = "cli"
+	kindPortal = "portal"
+	kindDevice = "device"
+	// kindConfirm follows kindDevice: the person is known and must confirm the code.
+	kindConfirm = "confirm"
+)
+
+// progress is a login in progress. The browser keeps it, encrypted, in a cookie.
+type progress struct {
+	Kind string `json:"kind"`
+	// State binds what the browser brings back to this cookie: the state of the provider's
+	// callback, or the token of the form of kindConfirm. Nonce and Verifier are those of the
+	// request to the provider.
+	State    string `json:"state"`
+	Nonce    string `json:"nonce,omitempty"`
+	Verifier string `json:"verifier,omitempty"`
+	// RedirectURI, ClientState, Challenge and Description are those of the command line.
+	RedirectURI string `json:"redirectURI,omitempty"`
+	ClientState string `json:"clientState,omitempty"`
+	Challenge   string `json:"challenge,omitempty"`
+	Description string `json:"description,omitempty"`
+	// ReturnTo is where kindPortal ends.
+	ReturnTo string `json:"returnTo,omitempty"`
+	// UserCode is the code of kindDevice and kindConfirm.
+	UserCode string `json:"userCode,omitempty"`
+	// ExpiresAt is in seconds since 1970.
+	ExpiresAt int64 `json:"expiresAt"`
+}
+
+// client names the client of a login in the audit log.
+func (p progress) client() string {
+	if p.Kind == kindConfirm {
+		return kindDevice
+	}
+	return p.Kind
+}
+
+// begin starts a login: it gives p to the browser and sends the browser to the provider.
+func (h *Handler) begin(w http.ResponseWriter, r *http.Request, p progress) error {
+	p.State, p.Nonce, p.Verifier = h.NewSecret(), h.NewSecret(), h.NewSecret()
+	to, err := h.Provider.AuthCodeURL(r.Context(), h.loginRequest(p))
+	if err != nil {
+		return err
+	}
+	if err := h.keep(w, p); err != nil {
+		return err
+	}
+	redirect(w, to)
+	return nil
+}
+
+func (h *Handler) loginRequest(p progress) auth.LoginRequest {
+	return auth.LoginRequest{RedirectURI: h.ExternalURL + callbackPath, State: p.State, Nonce: p.Nonce, Verifier: p.Verifier}
+}
+
+// keep sets the login cookie.
+func (h *Handler) keep(w http.ResponseWriter, p progress) error {
+	p.ExpiresAt = h.Clock.Now().Add(maxLogin).Unix()
+	value, err := h.seal(sealLogin, p)
+	if err != nil {
+		return err
+	}
+	setCookie(w, loginCookie, value, maxLogin)
+	return nil
+}
+
+// takeProgress returns the login in progress of this browser and deletes the cookie, whatever
+// the outcome: a login can be finished once.
+func (h *Handler) takeProgress(w http.ResponseWriter, r *http.Request) (progress, error) {
+	cookies := r.CookiesNamed(loginCookie)
+	dropCookie(w, loginCookie)
+	var p progress
+	if len(cookies) != 1 || h.open(sealLogin, cookies[0].Value, &p) != nil || !h.Clock.Now().Before(time.Unix(p.ExpiresAt, 0)) {
+		return progress{}, errs.New(errs.Invalid, "no login is in progress in this browser, or it took longer than ten minutes; start the login again")
+	}
+	return p, nil
+}
+
+func (h *Handler) seal(purpose string, v any) (string, error) {
+	plain, err := json.Marshal(v)
+	if err != nil {
+		return "", err
+	}
+	sealed, err := h.Keyring.Seal(purpose, plain)
+	if err != nil {
+		return "", err
+	}
+	return base64.RawURLEncoding.EncodeToString(sealed), nil
+}
+
+func (h *Handler) open(purpose, value string, into any) error {
+	sealed, err := base64.RawURLEncoding.Strict().DecodeString(value)
+	if err != nil {
+		return errors.New("not base64url")
+	}
+	plain, err := h.Keyring.Open(purpose, sealed)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(plain, into)
+}
+
+// setCookie sets a cookie that browsers send to this host only, and not with requests that pages
+// of other sites make. The identity provider leads back with a navigation, which Lax permits.
+func setCookie(w http.ResponseWriter, name, value string, age time.Duration) {
+	http.SetCookie(w, &http.Cookie{
+		Name: name, Value: value, Path: "/", MaxAge: int(max(age/time.Second, 1)),
+		HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode,
+	})
+}
+
+// dropCookie deletes a cookie.
+func dropCookie(w http.ResponseWriter, name string) {
+	http.SetCookie(w, &http.Cookie{Name: name, Path: "/", MaxAge: -1, HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode})
+}

@@ -1,0 +1,187 @@
+package login_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/api/login"
+)
+
+var hidden = regexp.MustCompile(`name="login" value="([^"]+)"`)
+
+// start begins a device login and returns the form that polls.
+func (h *hub) start(t testing.TB, description string) url.Values {
+	t.Helper()
+	a := h.browser(t).post("/auth/device", url.Values{"client_id": {"kedge-cli"}, "description": {description}})
+	require.Equal(t, http.StatusOK, a.code, a.body)
+	var got map[string]any
+	require.NoError(t, json.Unmarshal([]byte(a.body), &got))
+	require.Equal(t, hubURL+"/auth/device/verify", got["verification_uri"])
+	require.Equal(t, hubURL+"/auth/device/verify?user_code=BCDF-GHJK", got["verification_uri_complete"])
+	require.Equal(t, "BCDF-GHJK", got["user_code"])
+	require.Equal(t, 600.0, got["expires_in"])
+	require.Equal(t, 5.0, got["interval"])
+	return url.Values{"client_id": {"kedge-cli"}, "grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "device_code": {got["device_code"].(string)}}
+}
+
+// confirming lets a person log in for the code and returns the form of the page.
+func (b *browser) confirming(person string) url.Values {
+	b.t.Helper()
+	page := b.logIn(b.get("/auth/device/login", url.Values{"user_code": {"BCDF-GHJK"}}), person).page(b.t, http.StatusOK)
+	field := hidden.FindStringSubmatch(page)
+	require.Len(b.t, field, 2, page)
+	require.NotContains(b.t, page, "id-token-of-")
+	return url.Values{"login": {field[1]}, "decision": {"confirm"}}
+}
+
+func TestDevice_isConfirmedByThePerson(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	poll := h.start(t, "server-1")
+	h.browser(t).post("/auth/token", poll).oauthError(t, http.StatusBadRequest, "authorization_pending")
+	b := h.browser(t)
+	require.Contains(t, b.get("/auth/device/verify", nil).page(t, http.StatusOK), `<label for="user_code">`)
+	page := b.get("/auth/device/verify", url.Values{"user_code": {"BCDF-GHJK"}}).page(t, http.StatusOK)
+	require.Contains(t, page, `href="/auth/device/login?user_code=BCDF-GHJK"`)
+	require.NotContains(t, page, "server-1", "what asks is shown after the login only")
+	require.Equal(t, page, b.get("/auth/device/verify", url.Values{"user_code": {"bcdfghjk"}}).page(t, http.StatusOK))
+	answer := b.confirming("alice")
+	h.browser(t).post("/auth/token", poll).oauthError(t, http.StatusBadRequest, "authorization_pending")
+	require.Contains(t, b.post("/auth/device/verify", answer).page(t, http.StatusOK), "logged in as Alice")
+	require.Empty(t, b.cookies)
+	require.Equal(t, []login.Event{{Actor: "alice", Action: "confirm device", Code: http.StatusOK}}, h.events)
+	a := h.browser(t).post("/auth/token", poll)
+	require.Equal(t, http.StatusOK, a.code, a.body)
+	require.Contains(t, a.body, "id-token-of-alice")
+	b.post("/auth/device/verify", answer).page(t, http.StatusBadRequest)
+}
+
+func TestDevice_isDeniedByThePerson(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	poll := h.start(t, "server-1")
+	b := h.browser(t)
+	answer := b.confirming("alice")
+	answer.Set("decision", "deny")
+	require.Contains(t, b.post("/auth/device/verify", answer).page(t, http.StatusOK), "not logged in")
+	h.browser(t).post("/auth/token", poll).oauthError(t, http.StatusBadRequest, "access_denied")
+}
+
+func TestDevice_showsAHostileDescriptionAsText(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.start(t, "<script>alert(1)</script>\u202e\"'")
+	b := h.browser(t)
+	page := b.logIn(b.get("/auth/device/login", url.Values{"user_code": {"BCDF-GHJK"}}), "alice").page(t, http.StatusOK)
+	require.Contains(t, page, "&lt;script&gt;alert(1)&lt;/script&gt;&#34;&#39;")
+	require.Contains(t, page, "192.0.2.7")
+}
+
+func TestDevice_refusesAForgedConfirmation(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	poll := h.start(t, "server-1")
+	mallory, alice := h.browser(t), h.browser(t)
+	hers := mallory.confirming("bob")
+	for name, send := range map[string]func(b *browser) answer{
+		"without a login":    func(b *browser) answer { clear(b.cookies); return b.post("/auth/device/verify", hers) },
+		"of another browser": func(b *browser) answer { b.confirming("alice"); return b.post("/auth/device/verify", hers) },
+		"without the form": func(b *browser) answer {
+			b.confirming("alice")
+			return b.post("/auth/device/verify", url.Values{"decision": {"confirm"}})
+		},
+		"without a decision": func(b *browser) answer {
+			f := b.confirming("alice")
+			f.Del("decision")
+			return b.post("/auth/device/verify", f)
+		},
+		"with the wrong cookie": func(b *browser) answer {
+			b.get("/auth/device/login", url.Values{"user_code": {"BCDF-GHJK"}})
+			return b.post("/auth/device/verify", hers)
+		},
+		"in the URL": func(b *browser) answer {
+			f := b.confirming("alice")
+			return b.post("/auth/device/verify?"+f.Encode(), f)
+		},
+		"given twice": func(b *browser) answer {
+			f := b.confirming("alice")
+			f.Add("decision", "deny")
+			return b.post("/auth/device/verify", f)
+		},
+	} {
+		t.Run(name, func(t *testing.T) { send(alice).page(t, http.StatusBadRequest) })
+	}
+	form := alice.confirming("alice")
+	for _, header := range []http.Header{{"Sec-Fetch-Site": {"cross-site"}}, {"Origin": {"https://evil.example.com"}}} {
+		alice.header = header
+		alice.post("/auth/device/verify", form).page(t, http.StatusForbidden)
+	}
+	h.browser(t).post("/auth/token", poll).oauthError(t, http.StatusBadRequest, "authorization_pending")
+	alice.header = http.Header{"Sec-Fetch-Site": {"same-origin"}}
+	alice.post("/auth/device/verify", form).page(t, http.StatusOK)
+}
+
+func TestDevice_theConfirmationIsNoCallback(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.start(t, "server-1")
+	b := h.browser(t)
+	b.confirming("alice")
+	b.get("/auth/callback", url.Values{"state": {""}, "code": {"bob"}}).page(t, http.StatusBadRequest)
+}
+
+func TestDevice_refusesUnknownAndUsedCodes(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	for _, path := range []string{"/auth/device/verify", "/auth/device/login"} {
+		b := h.browser(t)
+		page := b.get(path, url.Values{"user_code": {`"><script>`}}).page(t, http.StatusBadRequest)
+		require.Contains(t, page, "There is no such code")
+		require.Contains(t, page, `value="&#34;&gt;&lt;script&gt;"`)
+		require.Empty(t, b.cookies)
+	}
+	h.browser(t).get("/auth/device/login", nil).page(t, http.StatusBadRequest)
+	h.start(t, "server-1")
+	alice, bob := h.browser(t), h.browser(t)
+	late := bob.get("/auth/device/login", url.Values{"user_code": {"BCDF-GHJK"}})
+	first, second := alice.confirming("alice"), h.browser(t)
+	answer := second.confirming("bob")
+	alice.post("/auth/device/verify", first).page(t, http.StatusOK)
+	require.Contains(t, second.post("/auth/device/verify", answer).page(t, http.StatusBadRequest), "answered already")
+	require.Contains(t, bob.logIn(late, "bob").page(t, http.StatusBadRequest), "answered already")
+}
+
+func TestDevice_endsWhenThePersonIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, person := range []string{"pending", "rejected"} {
+		h := newHub(t)
+		poll := h.start(t, "server-1")
+		b := h.browser(t)
+		b.logIn(b.get("/auth/device/login", url.Values{"user_code": {"BCDF-GHJK"}}), person).page(t, http.StatusForbidden)
+		h.browser(t).post("/auth/token", poll).oauthError(t, http.StatusBadRequest, "access_denied")
+	}
+}
+
+func TestDevice_staysOpenWhenTheProviderFails(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	poll := h.start(t, "server-1")
+	b := h.browser(t)
+	begun := b.get("/auth/device/login", url.Values{"user_code": {"BCDF-GHJK"}})
+	h.provider.fails = unavailable("no answer")
+	b.logIn(begun, "alice").page(t, http.StatusServiceUnavailable)
+	h.browser(t).post("/auth/token", poll).oauthError(t, http.StatusBadRequest, "authorization_pending")
+}
+
+func TestDevice_refusesAnotherClient(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.browser(t).post("/auth/device", url.Values{"client_id": {"other"}}).oauthError(t, http.StatusUnauthorized, "invalid_client")
+	h.browser(t).post("/auth/device", nil).oauthError(t, http.StatusBadRequest, "invalid_request")
+	require.Empty(t, h.sessions.devices)
+}

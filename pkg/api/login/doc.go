@@ -1,0 +1,28 @@
+// Package login serves /auth: the hub is the OAuth authorization server of its command line
+// (RFC 6749, 7636, 8252, 8414, 8628, 7009) and a client of the operator's identity provider.
+// It also logs browsers in to the portal, and has the few pages that a login needs.
+//
+// Three kinds of login share one way. authorize (command line), login (portal) and
+// device/login (a code that another device shows) each check their request, put what is to
+// happen afterwards into one encrypted cookie, and redirect to the identity provider.
+// callback opens the cookie, exchanges the provider's code, signs the person up and finishes
+// what the cookie says.
+//
+// # Decisions
+//
+//   - A malformed authorization request is answered with a page of the hub and is never
+//     redirected: redirect_uri is not trusted before it is exactly a loopback callback.
+//   - The login cookie binds a login to one browser. It is encrypted, lives ten minutes and is
+//     deleted by the callback in every outcome. The hub keeps no state of a login in progress,
+//     so any replica can serve its callback.
+//   - Between the login and the confirmation of a device code, the provider's grant travels in
+//     a hidden field of the page, encrypted and bound to the browser's cookie: it is too large
+//     for a cookie, and an unconfirmed login leaves nothing in kcp.
+//   - The page that leads to the provider has a link and no form: browsers apply the form-action
+//     of a Content-Security-Policy to the redirects after a form too, and the hub does not know
+//     where the provider redirects to.
+//   - Parameters are strict: one that is given twice is refused, unknown ones are ignored, and
+//     secrets are taken from bodies only, because URLs are logged.
+//   - A soft-deleted person can log in, because undelete needs a session. A person whose
+//     registration is pending or rejected cannot.
+package login

@@ -1,0 +1,218 @@
+package login
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/auth/session"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+)
+
+// The paths of the endpoints.
+const (
+	metadataPath     = "/.well-known/oauth-authorization-server"
+	prefix           = "/auth/"
+	authorizePath    = prefix + "authorize"
+	callbackPath     = prefix + "callback"
+	tokenPath        = prefix + "token"
+	devicePath       = prefix + "device"
+	deviceVerifyPath = prefix + "device/verify"
+	deviceLoginPath  = prefix + "device/login"
+	revokePath       = prefix + "revoke"
+	loginPath        = prefix + "login"
+	logoutPath       = prefix + "logout"
+	stylePath        = prefix + "style.css"
+)
+
+// clientID is the OAuth client ID of the command line, the only client.
+const clientID = "kedge-cli"
+
+// Provider is the operator's identity provider.
+type Provider interface {
+	AuthCodeURL(ctx context.Context, l auth.LoginRequest) (string, error)
+	Exchange(ctx context.Context, code string, l auth.LoginRequest) (*auth.Grant, error)
+}
+
+// Sessions are the sessions of people.
+type Sessions interface {
+	Authorize(ctx context.Context, l session.Login) (code string, err error)
+	Redeem(ctx context.Context, code, verifier, redirectURI string) (session.Tokens, error)
+	LogIn(ctx context.Context, l session.Login) (cookie string, expires time.Time, err error)
+	Refresh(ctx context.Context, secret string) (session.Tokens, error)
+	Revoke(ctx context.Context, secret string) error
+}
+
+// Devices are the device codes of RFC 8628.
+type Devices interface {
+	StartDevice(ctx context.Context, d session.DeviceRequest) (session.Device, error)
+	Device(ctx context.Context, userCode string) (session.DeviceRequest, error)
+	ConfirmDevice(ctx context.Context, userCode string, l session.Login) error
+	DenyDevice(ctx context.Context, userCode string) error
+	PollDevice(ctx context.Context, deviceCode string) (session.Tokens, error)
+}
+
+// Keyring encrypts what the hub gives to a browser to keep. What is sealed for one purpose
+// opens for no other.
+type Keyring interface {
+	Seal(purpose string, plain []byte) ([]byte, error)
+	Open(purpose string, sealed []byte) ([]byte, error)
+}
+
+// Event is a login, a logout or the confirmation of a device code, for the audit log.
+type Event struct {
+	// Actor is the metadata.name of the User. It is empty if the login failed before the
+	// person was known.
+	Actor string
+	// Action is a word with the client, for example "login cli".
+	Action string
+	// Code is the HTTP status, Request the request id.
+	Code    int
+	Request string
+}
+
+// Handler serves /auth and the metadata of the authorization server.
+type Handler struct {
+	// Provider is nil if the hub has no identity provider. All endpoints then answer 404, and
+	// the other fields are not used.
+	Provider Provider
+	Sessions Sessions
+	Devices  Devices
+	Keyring  Keyring
+	// SignUp returns the User of an identity and creates it if --registration permits it.
+	SignUp func(ctx context.Context, id *auth.Identity) (*v1alpha1.User, error)
+	// Owner returns the name of the User of a session cookie, for the audit log.
+	Owner func(cookie string) (user string, ok bool)
+	Audit func(Event)
+	// Peer returns the network address of the client, which the person compares before a
+	// device code is confirmed.
+	Peer func(*http.Request) string
+	// Available waits a short time for kcp and returns an error if it is unavailable.
+	Available func(context.Context) error
+	// Limit limits the requests of one peer.
+	Limit func(http.Handler) http.Handler
+	// NewSecret returns a random string of at least 43 characters that RFC 7636 permits in a
+	// code_verifier.
+	NewSecret func() string
+	Clock     clock.PassiveClock
+	// ExternalURL is the URL of the hub, without a trailing slash.
+	ExternalURL string
+
+	pages pages
+}
+
+// Mount adds the routes at the root of the hub.
+func (h *Handler) Mount(r chi.Router) {
+	h.pages = newPages()
+	r.Group(func(r chi.Router) {
+		r.Use(headers)
+		if h.Provider == nil {
+			h.mountAbsent(r)
+			return
+		}
+		r.Get(stylePath, h.pages.style)
+		r.Get(metadataPath, httpapi.Handle(h.metadata))
+		r.Group(func(r chi.Router) {
+			r.Use(h.Limit)
+			r.Post(tokenPath, h.json(h.token))
+			r.Post(devicePath, h.json(h.device))
+			r.Post(revokePath, h.json(h.revoke))
+			r.Get(authorizePath, h.page(h.authorize))
+			r.Get(callbackPath, h.page(h.callback))
+			r.Get(loginPath, h.page(h.login))
+			r.Get(deviceVerifyPath, h.page(h.enterCode))
+			r.Get(deviceLoginPath, h.page(h.deviceLogin))
+			r.Post(deviceVerifyPath, h.page(sameOrigin(h.confirm)))
+			r.Post(logoutPath, h.page(sameOrigin(h.logout)))
+		})
+	})
+}
+
+// mountAbsent answers all endpoints of a hub without an identity provider.
+func (h *Handler) mountAbsent(r chi.Router) {
+	err := errs.New(errs.NotFound, "this hub has no identity provider; log in with a token: kedge login --token-file FILE")
+	absent := func(http.ResponseWriter, *http.Request) error { return err }
+	r.Get(stylePath, h.pages.style)
+	r.Get(metadataPath, httpapi.Handle(absent))
+	for _, path := range []string{tokenPath, devicePath, revokePath} {
+		r.Post(path, writeJSON(absent))
+	}
+	for _, path := range []string{authorizePath, callbackPath, loginPath, deviceVerifyPath, deviceLoginPath} {
+		r.Get(path, h.pages.handle(absent))
+	}
+	for _, path := range []string{deviceVerifyPath, logoutPath} {
+		r.Post(path, h.pages.handle(absent))
+	}
+}
+
+// Outside returns the middleware for all requests but those of this package, which report in
+// their own form that kcp is unavailable.
+func Outside(middleware func(http.Handler) http.Handler) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		others := middleware(next)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasPrefix(r.URL.Path, prefix) || r.URL.Path == metadataPath {
+				next.ServeHTTP(w, r)
+				return
+			}
+			others.ServeHTTP(w, r)
+		})
+	}
+}
+
+// json serves an endpoint that programs call. It reports errors in OAuth's form.
+func (h *Handler) json(serve httpapi.Handler) http.HandlerFunc {
+	return writeJSON(h.available(serve))
+}
+
+// page serves an endpoint that browsers open. It reports errors as a page.
+func (h *Handler) page(serve httpapi.Handler) http.HandlerFunc {
+	return h.pages.handle(h.available(serve))
+}
+
+func (h *Handler) available(serve httpapi.Handler) httpapi.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if err := h.Available(r.Context()); err != nil {
+			return err
+		}
+		return serve(w, r)
+	}
+}
+
+// headers sets the headers of all answers. No answer is cached, because it can contain a code,
+// a token or a cookie.
+func headers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Cache-Control", "no-store")
+		header.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// sameOrigin refuses requests that a page of another origin sent: they carry the person's
+// cookies.
+func sameOrigin(serve httpapi.Handler) httpapi.Handler {
+	protection := http.NewCrossOriginProtection()
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if err := protection.Check(r); err != nil {
+			return errs.Wrap(errs.Forbidden, err, "this request comes from a page of another site")
+		}
+		return serve(w, r)
+	}
+}
+
+// redirect answers with a redirect without a body, because the URL can contain a code.
+func redirect(w http.ResponseWriter, to string) {
+	w.Header().Set("Location", to)
+	w.WriteHeader(http.StatusSeeOther)
+}

@@ -1,0 +1,79 @@
+package login
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+// maxReturnTo is the maximum length of return_to, in bytes.
+const maxReturnTo = 1024
+
+// login begins the login of the portal.
+func (h *Handler) login(w http.ResponseWriter, r *http.Request) error {
+	in, err := parse(r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	to, err := returnTo(in)
+	if err != nil {
+		return err
+	}
+	return h.begin(w, r, progress{Kind: kindPortal, ReturnTo: to, Description: cleanDescription(r.UserAgent())})
+}
+
+// logout ends the session of the cookie and deletes the cookie. It answers the same if there is
+// no cookie, or if its session has ended.
+func (h *Handler) logout(w http.ResponseWriter, r *http.Request) error {
+	var in params
+	if r.ContentLength != 0 {
+		var err error
+		if in, err = form(r); err != nil {
+			return err
+		}
+	}
+	to, err := returnTo(in)
+	if err != nil {
+		return err
+	}
+	for _, cookie := range r.CookiesNamed(sessionCookie) {
+		user, known := h.Owner(cookie.Value)
+		if err := h.end(r.Context(), cookie.Value); err != nil {
+			return err
+		}
+		if known {
+			h.record(w, user, "logout portal", http.StatusOK)
+		}
+	}
+	dropCookie(w, sessionCookie)
+	if to != "" {
+		redirect(w, to)
+		return nil
+	}
+	return h.pages.message(w, http.StatusOK, message{Title: "You are logged out", Text: []string{"Your session in this browser has ended."}})
+}
+
+// returnTo returns the parameter return_to, which may be missing.
+func returnTo(in params) (string, error) {
+	to := in["return_to"]
+	if to != "" && !localPath(to) {
+		return "", errs.InvalidField("return_to", "must be a path of this hub, such as /ui/")
+	}
+	return to, nil
+}
+
+// localPath reports whether a browser on a page of the hub stays on the hub when it is
+// redirected to to. Browsers read a backslash as a slash and drop control characters, and two
+// slashes begin another host.
+func localPath(to string) bool {
+	if len(to) > maxReturnTo || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") {
+		return false
+	}
+	if strings.ContainsFunc(to, func(c rune) bool { return c <= ' ' || c > '~' || c == '\\' }) {
+		return false
+	}
+	u, err := url.Parse(to)
+	return err == nil && u.Scheme == "" && u.Host == "" && u.User == nil
+}

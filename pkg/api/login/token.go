@@ -1,0 +1,77 @@
+package login
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/faroshq/kedge-hub/pkg/auth/session"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+)
+
+// tokenAnswer is the answer of RFC 6749, section 5.1. AccessToken is the provider's ID token,
+// which the hub and kcp take as bearer token.
+type tokenAnswer struct {
+	AccessToken  string `json:"access_token"`
+	TokenType    string `json:"token_type"`
+	ExpiresIn    int64  `json:"expires_in"`
+	RefreshToken string `json:"refresh_token"`
+}
+
+func (h *Handler) token(w http.ResponseWriter, r *http.Request) error {
+	in, err := clientForm(r)
+	if err != nil {
+		return err
+	}
+	grantType, err := in.required("grant_type")
+	if err != nil {
+		return err
+	}
+	var t session.Tokens
+	switch grantType {
+	case "authorization_code":
+		t, err = h.redeem(r.Context(), in)
+	case "refresh_token":
+		t, err = withSecret(r.Context(), in, "refresh_token", h.Sessions.Refresh)
+	case deviceGrant:
+		t, err = withSecret(r.Context(), in, "device_code", h.Devices.PollDevice)
+	default:
+		return &refusal{code: "unsupported_grant_type", status: http.StatusBadRequest, message: "grant_type: must be authorization_code, refresh_token or " + deviceGrant}
+	}
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Pragma", "no-cache")
+	return httpapi.Write(w, http.StatusOK, tokenAnswer{
+		AccessToken: t.IDToken, TokenType: "Bearer", RefreshToken: t.Secret,
+		ExpiresIn: int64(max(t.ExpiresAt.Sub(h.Clock.Now()), 0) / time.Second),
+	})
+}
+
+func (h *Handler) redeem(ctx context.Context, in params) (session.Tokens, error) {
+	code, err := in.required("code")
+	if err != nil {
+		return session.Tokens{}, err
+	}
+	verifier, err := in.required("code_verifier")
+	if err != nil {
+		return session.Tokens{}, err
+	}
+	if len(verifier) < 43 || len(verifier) > 128 || !isUnreserved(verifier) {
+		return session.Tokens{}, errs.InvalidField("code_verifier", "must have 43 to 128 of the characters A-Z a-z 0-9 - . _ ~")
+	}
+	redirectURI, err := in.required("redirect_uri")
+	if err != nil {
+		return session.Tokens{}, err
+	}
+	return h.Sessions.Redeem(ctx, code, verifier, redirectURI)
+}
+
+func withSecret(ctx context.Context, in params, name string, get func(context.Context, string) (session.Tokens, error)) (session.Tokens, error) {
+	secret, err := in.required(name)
+	if err != nil {
+		return session.Tokens{}, err
+	}
+	return get(ctx, secret)
+}
