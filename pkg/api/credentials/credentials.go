@@ -10,8 +10,8 @@ import (
 	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/yaml"
 
+	"github.com/faroshq/kedge-hub/pkg/api/internal/kubeconfig"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -50,34 +50,11 @@ func (h *Handler) kubeconfig(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// kubectl merges kubeconfigs and keeps the first entry of each name, so each Workspace
-	// has its own names.
-	context := "kedge-" + entry.Workspace.UUID
-	server := h.ExternalURL + "/clusters/" + entry.Workspace.ClusterID
-	config := clientcmdv1.Config{
-		APIVersion: clientcmdv1.SchemeGroupVersion.Version, Kind: "Config", CurrentContext: context,
-		Clusters: []clientcmdv1.NamedCluster{{Name: context, Cluster: clientcmdv1.Cluster{
-			Server: server, CertificateAuthorityData: h.CA,
-		}}},
-		Contexts: []clientcmdv1.NamedContext{{Name: context, Context: clientcmdv1.Context{
-			Cluster: context, AuthInfo: context, Namespace: tenancy.DefaultNamespace,
-		}}},
-		AuthInfos: []clientcmdv1.NamedAuthInfo{{Name: context, AuthInfo: clientcmdv1.AuthInfo{Exec: &clientcmdv1.ExecConfig{
-			APIVersion: execVersion, Command: "kedge", Args: []string{"credential", "--server", h.ExternalURL},
-			ProvideClusterInfo: true, InteractiveMode: clientcmdv1.NeverExecInteractiveMode,
-			InstallHint: "kedge is the command line of this hub; put it on your PATH and run kedge login.",
-		}}}},
-	}
-	raw, err := yaml.Marshal(config)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/yaml")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(http.StatusOK)
-	_, err = w.Write(raw)
-	return err
+	return kubeconfig.Write(w, http.StatusOK, h.ExternalURL, h.CA, entry.Workspace, clientcmdv1.AuthInfo{Exec: &clientcmdv1.ExecConfig{
+		APIVersion: execVersion, Command: "kedge", Args: []string{"credential", "--server", h.ExternalURL},
+		ProvideClusterInfo: true, InteractiveMode: clientcmdv1.NeverExecInteractiveMode,
+		InstallHint: "kedge is the command line of this hub; put it on your PATH and run kedge login.",
+	}})
 }
 
 func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {

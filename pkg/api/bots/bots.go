@@ -1,0 +1,370 @@
+package bots
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/conditions"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Views are the caches that the handler reads.
+type Views interface {
+	Bot(orgCluster, workspace, name string) (*v1alpha1.Bot, bool)
+	BotsAt(orgCluster, workspace string) []*v1alpha1.Bot
+	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
+}
+
+// Store is the part of store.Store that writes Bots.
+type Store interface {
+	CreateBot(ctx context.Context, orgCluster string, b *v1alpha1.Bot) (held *v1alpha1.Bot, made bool, err error)
+	AmendBot(ctx context.Context, held *v1alpha1.Bot, change func(context.Context, *v1alpha1.Bot) (map[string]any, error), match func(version string) error) (*v1alpha1.Bot, error)
+	DeleteBot(ctx context.Context, held *v1alpha1.Bot, match func(version string) error) error
+	MarkWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace, change func(tenancy.Workspace) (annotations map[string]any, err error), match func(version string) error) (tenancy.Workspace, error)
+}
+
+// Tokens issues and discards tokens in the logical cluster of a Workspace.
+type Tokens interface {
+	// Issue returns a token and the UID of the Secret that it is bound to.
+	Issue(ctx context.Context, cluster string, b *v1alpha1.Bot, id string, life time.Duration) (token, secretUID string, err error)
+	Discard(ctx context.Context, cluster string, b *v1alpha1.Bot, id string) error
+}
+
+// Handler serves /api/orgs/{org}/workspaces/{ws}/serviceaccounts.
+type Handler struct {
+	Views  Views
+	Store  Store
+	Tokens Tokens
+	// Recheck ends what the Bot has open and has no right to any more.
+	Recheck func(*v1alpha1.Bot)
+	// WorkspaceScope is the middleware of httpmw.
+	WorkspaceScope func(http.Handler) http.Handler
+	// NewUUID makes the identity of a new Bot and of a new token.
+	NewUUID func() string
+	Clock   clock.PassiveClock
+	// ExternalURL is the URL of the hub, without a trailing slash. CA is the PEM bundle that
+	// clients trust.
+	ExternalURL string
+	CA          []byte
+	// MaxTokenTTL is the longest life of a token.
+	MaxTokenTTL time.Duration
+
+	CreateTimeout time.Duration
+	// FollowTimeout limits the time that a write waits for the caches.
+	FollowTimeout time.Duration
+}
+
+// Mount adds the routes below /api.
+func (h *Handler) Mount(r chi.Router) {
+	const base = "/orgs/{org}/workspaces/{ws}/serviceaccounts"
+	r.Group(func(r chi.Router) {
+		r.Use(h.WorkspaceScope)
+		r.Get(base, httpapi.Handle(h.list))
+		r.Post(base, httpapi.Handle(h.create))
+		r.Get(base+"/{sa}", httpapi.Handle(h.get))
+		r.Patch(base+"/{sa}", httpapi.Handle(h.patch))
+		r.Delete(base+"/{sa}", httpapi.Handle(h.remove))
+		r.Get(base+"/{sa}/tokens", httpapi.Handle(h.listTokens))
+		r.Post(base+"/{sa}/tokens", httpapi.Handle(h.issue))
+		r.Delete(base+"/{sa}/tokens", httpapi.Handle(h.revokeAll))
+		r.Delete(base+"/{sa}/tokens/{token}", httpapi.Handle(h.revoke))
+	})
+}
+
+// view is a Bot in an answer.
+type view struct {
+	UUID              string                 `json:"uuid"`
+	DisplayName       string                 `json:"displayName"`
+	Role              v1alpha1.Role          `json:"role"`
+	CreatedAt         metav1.Time            `json:"createdAt"`
+	LastTokenIssuedAt *metav1.Time           `json:"lastTokenIssuedAt,omitempty"`
+	Phase             v1alpha1.Phase         `json:"phase"`
+	Conditions        []conditions.Condition `json:"conditions"`
+}
+
+func viewOf(b *v1alpha1.Bot) view {
+	return view{
+		UUID: b.Name, DisplayName: b.Spec.DisplayName, Role: b.Spec.Role, CreatedAt: b.CreationTimestamp,
+		LastTokenIssuedAt: b.Status.LastTokenIssuedAt,
+		Phase:             tenancy.PhaseOf(b.Status.CommonStatus), Conditions: conditions.Of(b.Status.Conditions),
+	}
+}
+
+func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	var items []view
+	for _, b := range h.Views.BotsAt(scope.Org.ClusterID, scope.Workspace.UUID) {
+		if b.DeletionTimestamp.IsZero() {
+			items = append(items, viewOf(b))
+		}
+	}
+	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.UUID })
+}
+
+// named finds the Bot in the path. The answer for a Bot of another Workspace is that for a
+// missing one.
+func (h *Handler) named(r *http.Request) (*v1alpha1.Bot, error) {
+	b, ok := h.find(r, chi.URLParam(r, "sa"))
+	if !ok {
+		return nil, tenancy.NoSuchBot()
+	}
+	return b, nil
+}
+
+func (h *Handler) find(r *http.Request, name string) (*v1alpha1.Bot, bool) {
+	scope := httpmw.ScopeOf(r)
+	return h.Views.Bot(scope.Org.ClusterID, scope.Workspace.UUID, name)
+}
+
+func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
+	b, err := h.named(r)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, b)
+}
+
+func answer(w http.ResponseWriter, code int, b *v1alpha1.Bot) error {
+	httpapi.Tag(w, b.ResourceVersion)
+	return httpapi.Write(w, code, viewOf(b))
+}
+
+type createRequest struct {
+	DisplayName string        `json:"displayName"`
+	Role        v1alpha1.Role `json:"role"`
+}
+
+func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	if err := scope.RequireWorkspaceAdmin("make bots"); err != nil {
+		return err
+	}
+	var in createRequest
+	if err := httpapi.Read(r, &in); err != nil {
+		return err
+	}
+	if err := tenancy.CheckDisplayName("displayName", in.DisplayName); err != nil {
+		return err
+	}
+	if err := tenancy.CheckRole("role", in.Role); err != nil {
+		return err
+	}
+	key, hash, err := idempotency.Key(r)
+	if err != nil {
+		return err
+	}
+	if !scope.Workspace.Ready() {
+		return notReady()
+	}
+	uuid := h.NewUUID()
+	if key != "" {
+		uuid = tenancy.KeyedUUID(string(httpmw.CallerOf(r).User.UID), scope.Workspace.UUID+"/serviceaccounts", key)
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	b, there := h.find(r, uuid)
+	if !there {
+		if err := h.claim(ctx, scope, uuid); err != nil {
+			return err
+		}
+		made := tenancy.NewBot(uuid, scope.Workspace.UUID, in.DisplayName, in.Role, scope.User, hash)
+		if b, _, err = h.Store.CreateBot(ctx, scope.Org.ClusterID, made); err != nil {
+			return err
+		}
+		if !b.DeletionTimestamp.IsZero() {
+			return errs.New(errs.Conflict, "the bot that was made with this Idempotency-Key is being deleted; use another key")
+		}
+	}
+	code := waiting.Made(r, h.CreateTimeout, h.Views.Await, refs(scope), func() bool {
+		seen, ok := h.find(r, uuid)
+		if ok {
+			b = seen
+		}
+		return ok && settled(seen, 0)
+	})
+	if code == http.StatusAccepted {
+		h.until(r, func() bool {
+			seen, ok := h.find(r, uuid)
+			if ok {
+				b = seen
+			}
+			return ok
+		})
+	}
+	w.Header().Set("Location", r.URL.Path+"/"+uuid)
+	return answer(w, code, b)
+}
+
+func notReady() error {
+	return errs.New(errs.Conflict, "the workspace is not ready; repeat the request when its phase is Ready")
+}
+
+// claim takes a place for one Bot more in the Workspace.
+func (h *Handler) claim(ctx context.Context, scope *tenancy.Scope, uuid string) error {
+	_, err := h.Store.MarkWorkspace(ctx, scope.Org.ClusterID, *scope.Workspace, func(ws tenancy.Workspace) (map[string]any, error) {
+		if ws.Deleted() {
+			return nil, notReady()
+		}
+		var names []string
+		for _, b := range h.Views.BotsAt(scope.Org.ClusterID, ws.UUID) {
+			names = append(names, b.Name)
+		}
+		claims, err := tenancy.ClaimBot(ws, names, uuid, h.Clock.Now())
+		if err != nil || claims == "" {
+			return nil, err
+		}
+		return map[string]any{v1alpha1.BotClaimsAnnotation: claims}, nil
+	}, nil)
+	return err
+}
+
+// release gives the place of a deleted Bot back. Without it the claim of a new Bot counts for
+// some minutes.
+func (h *Handler) release(ctx context.Context, scope *tenancy.Scope, uuid string) {
+	if _, claimed := scope.Workspace.BotClaims[uuid]; !claimed {
+		return
+	}
+	_, _ = h.Store.MarkWorkspace(ctx, scope.Org.ClusterID, *scope.Workspace, func(ws tenancy.Workspace) (map[string]any, error) {
+		claims, ok, err := tenancy.ReleaseBot(ws, uuid, h.Clock.Now())
+		if err != nil || !ok {
+			return nil, err
+		}
+		return map[string]any{v1alpha1.BotClaimsAnnotation: claims}, nil
+	}, nil)
+}
+
+// settled reports whether the controller has carried out the generation of the Bot.
+func settled(b *v1alpha1.Bot, generation int64) bool {
+	return b.Generation >= generation && b.Status.ObservedGeneration == b.Generation && b.Status.Phase == v1alpha1.PhaseReady
+}
+
+func refs(scope *tenancy.Scope) []tenancy.Ref {
+	return []tenancy.Ref{tenancy.WorkspaceRef(scope.Workspace.UUID)}
+}
+
+// until waits until the caches show a write.
+func (h *Handler) until(r *http.Request, cond func() bool) bool {
+	return waiting.Until(r, h.FollowTimeout, h.Views.Await, refs(httpmw.ScopeOf(r)), cond)
+}
+
+type patchRequest struct {
+	DisplayName json.RawMessage `json:"displayName"`
+	Role        json.RawMessage `json:"role"`
+}
+
+func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	if err := scope.RequireWorkspaceAdmin("change bots"); err != nil {
+		return err
+	}
+	spec, err := changes(r)
+	if err != nil {
+		return err
+	}
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
+	}
+	b, err := h.named(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	changed, err := h.Store.AmendBot(ctx, b, func(_ context.Context, b *v1alpha1.Bot) (map[string]any, error) {
+		if role, ok := spec["role"]; len(spec) == 0 || (!ok || role == b.Spec.Role) && (spec["displayName"] == nil || spec["displayName"] == b.Spec.DisplayName) {
+			return nil, nil
+		}
+		return spec, nil
+	}, match)
+	if err != nil {
+		return missing(err)
+	}
+	code := http.StatusOK
+	if !h.until(r, func() bool {
+		seen, ok := h.find(r, b.Name)
+		if !ok || !settled(seen, changed.Generation) {
+			return false
+		}
+		changed = seen
+		return true
+	}) {
+		code = http.StatusAccepted
+	}
+	h.Recheck(changed)
+	return answer(w, code, changed)
+}
+
+// changes reads the fields of the spec that a patch sets.
+func changes(r *http.Request) (map[string]any, error) {
+	var in patchRequest
+	if err := httpapi.Read(r, &in); err != nil {
+		return nil, err
+	}
+	spec := map[string]any{}
+	name, ok, err := mergepatch.DisplayName(in.DisplayName)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		spec["displayName"] = name
+	}
+	role, ok, err := mergepatch.Text("role", in.Role)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		if err := tenancy.CheckRole("role", v1alpha1.Role(role)); err != nil {
+			return nil, err
+		}
+		spec["role"] = v1alpha1.Role(role)
+	}
+	return spec, nil
+}
+
+// missing is the answer where the Bot is gone since it was found in the cache.
+func missing(err error) error {
+	if errs.Is(err, errs.NotFound) {
+		return tenancy.NoSuchBot()
+	}
+	return err
+}
+
+func (h *Handler) remove(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	if err := scope.RequireWorkspaceAdmin("delete bots"); err != nil {
+		return err
+	}
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
+	}
+	b, err := h.named(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	if err := h.Store.DeleteBot(ctx, b, match); err != nil {
+		return missing(err)
+	}
+	h.release(ctx, scope, b.Name)
+	h.until(r, func() bool { _, there := h.find(r, b.Name); return !there })
+	h.Recheck(b)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

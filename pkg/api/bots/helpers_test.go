@@ -1,0 +1,212 @@
+package bots_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/bots"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const (
+	inDev = "/api/orgs/" + apitest.Acme + "/workspaces/" + apitest.Dev
+	at    = inDev + "/serviceaccounts"
+	// ci is a Bot of Dev, lab one of another Workspace, and next the UUID of whatever is made.
+	ci   = "cccccccc-1111-4111-8111-000000000001"
+	prod = "cccccccc-1111-4111-8111-000000000002"
+	next = "cccccccc-1111-4111-8111-000000000003"
+)
+
+// world is kcp with the caches of the hub, and the controller of Bots.
+type world struct {
+	t     testing.TB
+	held  map[string]*v1alpha1.Bot
+	claim tenancy.Workspace
+	// failing, if not nil, is called before a step of the issue of a token, or before a write.
+	failing func(step string) error
+	// unsettled stops the controller.
+	unsettled bool
+	did       []string
+	rechecked []string
+}
+
+func newWorld(t testing.TB) *world {
+	w := &world{t: t, held: map[string]*v1alpha1.Bot{}, claim: apitest.Workspace(apitest.Acme, apitest.Dev, "Development", "devcluster")}
+	w.put(tenancy.NewBot(ci, apitest.Dev, "CI", v1alpha1.RoleMember, apitest.Admin, ""))
+	w.put(tenancy.NewBot(prod, apitest.Prod, "Elsewhere", v1alpha1.RoleMember, apitest.Admin, ""))
+	w.settle()
+	return w
+}
+
+func (w *world) put(b *v1alpha1.Bot) {
+	b.UID, b.Generation, b.ResourceVersion, b.CreationTimestamp = types.UID("uid-"+b.Name), 1, apitest.FirstVersion, apitest.Epoch()
+	w.held[b.Name] = b
+}
+
+// settle is what the controller does.
+func (w *world) settle() {
+	for name, b := range w.held {
+		b = b.DeepCopy()
+		b.Status.ServiceAccountUID, b.Status.ServiceAccountGeneration = fmt.Sprintf("account-%d", b.Spec.Generation), b.Spec.Generation
+		b.Status.ObservedGeneration, b.Status.Phase = b.Generation, v1alpha1.PhaseReady
+		w.held[name] = b
+	}
+}
+
+func (w *world) step(name string) error {
+	w.did = append(w.did, name)
+	if w.failing != nil {
+		return w.failing(name)
+	}
+	return nil
+}
+
+func (w *world) Bot(orgCluster, workspace, name string) (*v1alpha1.Bot, bool) {
+	b, ok := w.held[name]
+	return b, ok && orgCluster == "acmecluster" && b.Spec.WorkspaceRef.Name == workspace
+}
+
+func (w *world) BotsAt(_, workspace string) (found []*v1alpha1.Bot) {
+	for _, b := range w.held {
+		if b.Spec.WorkspaceRef.Name == workspace {
+			found = append(found, b)
+		}
+	}
+	return found
+}
+
+func (w *world) Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error {
+	require.Equal(w.t, []tenancy.Ref{tenancy.WorkspaceRef(apitest.Dev)}, refs)
+	if cond() {
+		return nil
+	}
+	if !w.unsettled {
+		if w.settle(); cond() {
+			return nil
+		}
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (w *world) CreateBot(_ context.Context, orgCluster string, b *v1alpha1.Bot) (*v1alpha1.Bot, bool, error) {
+	require.Equal(w.t, "acmecluster", orgCluster)
+	if err := w.step("create"); err != nil {
+		return nil, false, err
+	}
+	if held, ok := w.held[b.Name]; ok {
+		return held, false, nil
+	}
+	w.put(b)
+	return b, true, nil
+}
+
+func (w *world) AmendBot(ctx context.Context, held *v1alpha1.Bot, change func(context.Context, *v1alpha1.Bot) (map[string]any, error), match func(string) error) (*v1alpha1.Bot, error) {
+	if err := w.step("amend"); err != nil {
+		return nil, err
+	}
+	b, ok := w.held[held.Name]
+	if !ok {
+		return nil, errs.New(errs.NotFound, "gone")
+	}
+	if err := apitest.Judge(match, b.ResourceVersion); err != nil {
+		return nil, err
+	}
+	fields, err := change(ctx, b)
+	if err != nil || fields == nil {
+		return b, err
+	}
+	b = apitest.MergePatched(w.t, b, map[string]any{"spec": fields})
+	b.Generation++
+	b.ResourceVersion = apitest.Next(b.ResourceVersion)
+	w.held[held.Name] = b
+	return b, nil
+}
+
+func (w *world) DeleteBot(_ context.Context, held *v1alpha1.Bot, match func(string) error) error {
+	if err := w.step("delete"); err != nil {
+		return err
+	}
+	if err := apitest.Judge(match, held.ResourceVersion); err != nil {
+		return err
+	}
+	delete(w.held, held.Name)
+	return nil
+}
+
+func (w *world) MarkWorkspace(_ context.Context, _ string, ws tenancy.Workspace, change func(tenancy.Workspace) (map[string]any, error), _ func(string) error) (tenancy.Workspace, error) {
+	require.Equal(w.t, apitest.Dev, ws.UUID)
+	if err := w.step("mark"); err != nil {
+		return ws, err
+	}
+	_, err := change(w.claim)
+	return w.claim, err
+}
+
+func (w *world) Issue(_ context.Context, cluster string, b *v1alpha1.Bot, id string, life time.Duration) (token, secretUID string, err error) {
+	require.Equal(w.t, "devcluster", cluster)
+	held, ok := tenancy.FindToken(w.held[b.Name].Spec.Tokens, id)
+	require.True(w.t, ok, "a token is listed before it is issued")
+	require.Empty(w.t, held.SecretUID)
+	require.Equal(w.t, life, held.ExpiresAt.Sub(held.CreatedAt.Time))
+	if err := w.step("issue"); err != nil {
+		return "", "", err
+	}
+	return "hush-" + id, "secret-of-" + id, nil
+}
+
+func (w *world) Discard(_ context.Context, _ string, _ *v1alpha1.Bot, id string) error {
+	return w.step("discard " + id)
+}
+
+func (w *world) handler(tenants *apitest.World) http.Handler {
+	h := &bots.Handler{
+		Views: w, Store: w, Tokens: w, Recheck: func(b *v1alpha1.Bot) { w.rechecked = append(w.rechecked, b.Status.ServiceAccountUID) },
+		WorkspaceScope: httpmw.Scopes{Tenants: tenants}.Workspace, NewUUID: func() string { return next },
+		Clock:       clocktesting.NewFakePassiveClock(apitest.Epoch().Time),
+		ExternalURL: apitest.HubURL, CA: []byte("ca"), MaxTokenTTL: 8784 * time.Hour,
+		CreateTimeout: 20 * time.Millisecond, FollowTimeout: 20 * time.Millisecond,
+	}
+	return apitest.Router(tenants, h.Mount)
+}
+
+func (w *world) do(c apitest.Call) apitest.Answer {
+	if c.As == "" {
+		c.As = apitest.WSAdmin
+	}
+	if c.Org == "" {
+		c.Org, c.Workspace = apitest.Acme, apitest.Dev
+	}
+	return c.Do(w.handler(apitest.NewWorld()))
+}
+
+// give gives the Bot ci living tokens.
+func (w *world) give(ids ...string) {
+	b := w.held[ci].DeepCopy()
+	for _, id := range ids {
+		now := apitest.Epoch()
+		b.Spec.Tokens = append(b.Spec.Tokens, v1alpha1.BotToken{ID: id, Name: "of " + id, CreatedAt: now, ExpiresAt: now, SecretUID: "s"})
+		b.Spec.Tokens[len(b.Spec.Tokens)-1].ExpiresAt.Time = now.Add(time.Hour)
+	}
+	w.held[ci] = b
+}
+
+func (w *world) tokens() (ids []string) {
+	for _, t := range w.held[ci].Spec.Tokens {
+		ids = append(ids, t.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}

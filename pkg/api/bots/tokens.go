@@ -1,0 +1,246 @@
+package bots
+
+import (
+	"context"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/kubeconfig"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// tokenView is a token in a list.
+type tokenView struct {
+	ID                  string      `json:"id"`
+	Name                string      `json:"name"`
+	CreatedAt           metav1.Time `json:"createdAt"`
+	ExpirationTimestamp metav1.Time `json:"expirationTimestamp"`
+}
+
+func tokenViewOf(t v1alpha1.BotToken) tokenView {
+	return tokenView{ID: t.ID, Name: t.Name, CreatedAt: t.CreatedAt, ExpirationTimestamp: t.ExpiresAt}
+}
+
+// listTokens answers with the living tokens. One that is still being issued works for nobody
+// and is not among them.
+func (h *Handler) listTokens(w http.ResponseWriter, r *http.Request) error {
+	b, err := h.named(r)
+	if err != nil {
+		return err
+	}
+	var items []tokenView
+	for _, t := range tenancy.LivingTokens(b, h.Clock.Now()) {
+		if t.SecretUID != "" {
+			items = append(items, tokenViewOf(t))
+		}
+	}
+	httpapi.Tag(w, b.ResourceVersion)
+	return paging.Write(w, r, items, func(v tokenView) (string, string) { return v.Name, v.ID })
+}
+
+type issueRequest struct {
+	Name              string `json:"name"`
+	ExpirationSeconds *int64 `json:"expirationSeconds"`
+}
+
+// issuedView is a new token: the only answer that has it.
+type issuedView struct {
+	tokenView
+	Token string `json:"token"`
+}
+
+func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	if err := scope.RequireWorkspaceAdmin("issue tokens of bots"); err != nil {
+		return err
+	}
+	var in issueRequest
+	if err := httpapi.Read(r, &in); err != nil {
+		return err
+	}
+	if in.Name != "" {
+		if err := tenancy.CheckDisplayName("name", in.Name); err != nil {
+			return err
+		}
+	}
+	life, err := tenancy.CheckBotTokenTTL("expirationSeconds", in.ExpirationSeconds, h.MaxTokenTTL)
+	if err != nil {
+		return err
+	}
+	key, _, err := idempotency.Key(r)
+	if err != nil {
+		return err
+	}
+	b, err := h.named(r)
+	if err != nil {
+		return err
+	}
+	if !scope.Workspace.Ready() {
+		return notReady()
+	}
+	id := h.NewUUID()
+	if key != "" {
+		id = tenancy.KeyedUUID(string(httpmw.CallerOf(r).User.UID), scope.Workspace.UUID+"/serviceaccounts/"+b.Name+"/tokens", key)
+	}
+	now := metav1.NewTime(h.Clock.Now()).Rfc3339Copy()
+	t := v1alpha1.BotToken{ID: id, Name: in.Name, CreatedAt: now, ExpiresAt: metav1.NewTime(now.Add(life))}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	token, err := h.issued(ctx, scope.Workspace.ClusterID, b, t, life)
+	if err != nil {
+		return err
+	}
+	h.until(r, func() bool {
+		seen, ok := h.find(r, b.Name)
+		if !ok {
+			return false
+		}
+		bound, _ := tenancy.FindToken(seen.Spec.Tokens, id)
+		return bound.SecretUID != ""
+	})
+	w.Header().Set("Location", r.URL.Path+"/"+id)
+	if wantsYAML(r) {
+		return kubeconfig.Write(w, http.StatusCreated, h.ExternalURL, h.CA, *scope.Workspace, clientcmdv1.AuthInfo{Token: token})
+	}
+	return httpapi.Write(w, http.StatusCreated, issuedView{tokenViewOf(t), token})
+}
+
+// issued adds the token to the list of the Bot, has kcp issue it, and records the Secret that
+// it is bound to. Only then the hub accepts it.
+func (h *Handler) issued(ctx context.Context, cluster string, b *v1alpha1.Bot, t v1alpha1.BotToken, life time.Duration) (token string, err error) {
+	listed, err := h.Store.AmendBot(ctx, b, func(_ context.Context, b *v1alpha1.Bot) (map[string]any, error) {
+		tokens, err := tenancy.AddToken(b, t, h.Clock.Now())
+		return map[string]any{"tokens": tokens}, err
+	}, nil)
+	if err != nil {
+		return "", missing(err)
+	}
+	token, secret, err := h.Tokens.Issue(ctx, cluster, listed, t.ID, life)
+	if err == nil {
+		_, err = h.Store.AmendBot(ctx, listed, func(_ context.Context, b *v1alpha1.Bot) (map[string]any, error) {
+			if bound, _ := tenancy.FindToken(b.Spec.Tokens, t.ID); bound.SecretUID == secret {
+				return nil, nil
+			}
+			tokens, ok := tenancy.BindToken(b, t.ID, listed.Status.ServiceAccountUID, secret)
+			if !ok {
+				return nil, errs.New(errs.Conflict, "the token was revoked while it was being issued; repeat the request")
+			}
+			return map[string]any{"tokens": tokens}, nil
+		}, nil)
+	}
+	if err != nil {
+		h.forget(ctx, cluster, listed, t.ID)
+		return "", missing(err)
+	}
+	return token, nil
+}
+
+// forget takes back a token that could not be issued. What it cannot remove the bot
+// controller removes.
+func (h *Handler) forget(ctx context.Context, cluster string, b *v1alpha1.Bot, id string) {
+	_, _ = h.Store.AmendBot(ctx, b, without(id), nil)
+	_ = h.Tokens.Discard(ctx, cluster, b, id)
+}
+
+// without removes a token from the list. It changes nothing if the token is not there.
+func without(id string) func(context.Context, *v1alpha1.Bot) (map[string]any, error) {
+	return func(_ context.Context, b *v1alpha1.Bot) (map[string]any, error) {
+		tokens, ok := tenancy.WithoutToken(b, id)
+		if !ok {
+			return nil, nil
+		}
+		return map[string]any{"tokens": tokens}, nil
+	}
+}
+
+// wantsYAML reports whether the client asks for a kubeconfig.
+func wantsYAML(r *http.Request) bool {
+	for _, line := range r.Header.Values("Accept") {
+		for each := range strings.SplitSeq(line, ",") {
+			if got, _, err := mime.ParseMediaType(each); err == nil && got == kubeconfig.MediaType {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (h *Handler) revoke(w http.ResponseWriter, r *http.Request) error {
+	id := chi.URLParam(r, "token")
+	return h.revoked(w, r, func(b *v1alpha1.Bot) (map[string]any, error) {
+		tokens, ok := tenancy.WithoutToken(b, id)
+		if !ok {
+			return nil, errs.New(errs.NotFound, "this bot has no token of that ID")
+		}
+		return map[string]any{"tokens": tokens}, nil
+	}, func(b *v1alpha1.Bot) bool {
+		_, there := tenancy.FindToken(b.Spec.Tokens, id)
+		return !there
+	})
+}
+
+// revokeAll ends all tokens at once: those in the list, and whatever else was issued for the
+// account, which is created again.
+func (h *Handler) revokeAll(w http.ResponseWriter, r *http.Request) error {
+	var generation int64
+	return h.revoked(w, r, func(b *v1alpha1.Bot) (map[string]any, error) {
+		generation = b.Spec.Generation + 1
+		return map[string]any{"tokens": []v1alpha1.BotToken{}, "generation": generation}, nil
+	}, func(b *v1alpha1.Bot) bool { return b.Spec.Generation >= generation && tenancy.AccountReady(b) })
+}
+
+// revoked changes the list of a Bot and answers when the caches have followed and the streams
+// of the tokens are cut.
+func (h *Handler) revoked(w http.ResponseWriter, r *http.Request, change func(*v1alpha1.Bot) (map[string]any, error), followed func(*v1alpha1.Bot) bool) error {
+	scope := httpmw.ScopeOf(r)
+	if err := scope.RequireWorkspaceAdmin("revoke tokens of bots"); err != nil {
+		return err
+	}
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
+	}
+	b, err := h.named(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	first := true
+	changed, err := h.Store.AmendBot(ctx, b, func(_ context.Context, b *v1alpha1.Bot) (map[string]any, error) {
+		fields, err := change(b)
+		if errs.Is(err, errs.NotFound) && !first {
+			// An attempt whose answer was lost has removed it.
+			return nil, nil
+		}
+		first = false
+		return fields, err
+	}, match)
+	if err != nil {
+		if b, ok := h.find(r, b.Name); !ok || b == nil {
+			return missing(err)
+		}
+		return err
+	}
+	h.until(r, func() bool {
+		seen, ok := h.find(r, b.Name)
+		return !ok || seen.Generation >= changed.Generation && followed(seen)
+	})
+	// The account of before the change has the streams.
+	h.Recheck(b)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

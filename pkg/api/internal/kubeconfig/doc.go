@@ -1,0 +1,2 @@
+// Package kubeconfig writes the kubeconfig of a Workspace as an answer.
+package kubeconfig
