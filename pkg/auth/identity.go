@@ -41,6 +41,16 @@ type Identity struct {
 	// hexadecimal. It is that of the whole token or, for a JWT, of its signed part, because
 	// one signature has several valid encodings. It is never logged.
 	Credential string
+	// Account is the ServiceAccount of a Bot. It is nil for a Person.
+	Account *ServiceAccount
+}
+
+// ServiceAccount is what a token of a ServiceAccount proves.
+type ServiceAccount struct {
+	// Cluster is the logical cluster, Namespace, Name and UID the account in it.
+	Cluster, Namespace, Name, UID string
+	// SecretUID is the UID of the Secret that the token is bound to.
+	SecretUID string
 }
 
 // Authenticator verifies bearer tokens. ok is false with a nil error if it does not know

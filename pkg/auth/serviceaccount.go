@@ -1,0 +1,161 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+// ServiceAccountsConfig configures the authentication of ServiceAccount tokens.
+type ServiceAccountsConfig struct {
+	// Issuer is the issuer of kcp's ServiceAccount tokens. It is empty until it is known: no
+	// token has it then.
+	Issuer func() string
+	// Keys gets kcp's public keys, as a JSON Web Key Set.
+	Keys func(ctx context.Context) ([]byte, error)
+	// Audience must be in aud.
+	Audience string
+	// Clock is the clock of expiry.
+	Clock clock.PassiveClock
+	// Metrics is where kedge_serviceaccount_key_fetches_total is registered.
+	Metrics prometheus.Registerer
+}
+
+// ServiceAccounts authenticates tokens of ServiceAccounts that kcp issued with an expiry and
+// bound to a Secret. What it returns proves an account, not a Bot: the caller compares it with
+// the Bots.
+type ServiceAccounts struct {
+	config ServiceAccountsConfig
+	keys   *keySet
+	// verdicts are the verified tokens by the hash of the whole token: verdict values.
+	verdicts *lru.Cache
+}
+
+// NewServiceAccounts returns an authenticator. It makes no request until a token needs a key.
+func NewServiceAccounts(config ServiceAccountsConfig) (*ServiceAccounts, error) {
+	fetches := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "kedge_serviceaccount_key_fetches_total", Help: "Requests for the keys of kcp's ServiceAccount tokens, by result: ok or error.",
+	}, []string{"result"})
+	if err := config.Metrics.Register(fetches); err != nil {
+		return nil, err
+	}
+	a := &ServiceAccounts{config: config, verdicts: lru.New(maxVerdicts)}
+	a.keys = newKeySet(config.Clock, func(ctx context.Context) ([]jose.JSONWebKey, error) {
+		raw, err := config.Keys(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var set jose.JSONWebKeySet
+		if err := json.Unmarshal(raw, &set); err != nil {
+			return nil, fmt.Errorf("decode the keys of kcp's ServiceAccount tokens: %w", err)
+		}
+		return set.Keys, nil
+	}, fetches)
+	return a, nil
+}
+
+// Authenticate implements Authenticator. Tokens of another issuer are not known to it.
+func (a *ServiceAccounts) Authenticate(ctx context.Context, token string) (*Identity, bool, error) {
+	if !mayBeJWT(token) {
+		return nil, false, nil
+	}
+	now, hash := a.config.Clock.Now(), sha256.Sum256([]byte(token))
+	if cached, ok := a.verdicts.Get(hash); ok {
+		if v := cached.(verdict); v.generation == a.keys.generation() {
+			if !now.Before(v.id.ExpiresAt) {
+				return nil, false, errBotExpired()
+			}
+			return v.id, true, nil
+		}
+	}
+	c, err := parseClaims(token)
+	if err != nil {
+		return nil, false, nil
+	}
+	if issuer := a.config.Issuer(); issuer == "" || c.text("iss") != issuer {
+		if legacyAccount(c) {
+			return nil, false, NotABot()
+		}
+		return nil, false, nil
+	}
+	// The claims are checked before the signature, so that a token that is bad in any case
+	// causes no request for keys. Nothing is believed before the signature was verified.
+	id, err := a.identity(c)
+	if err != nil {
+		return nil, false, err
+	}
+	signed, err := parseSigned(token)
+	if err != nil {
+		return nil, false, err
+	}
+	keys, generation, err := a.keys.find(ctx, signed, false)
+	if err != nil {
+		return nil, false, err
+	}
+	if _, err := keys.VerifySignature(ctx, token); err != nil {
+		return nil, false, errs.Wrap(errs.Unauthenticated, err, "the token is not valid")
+	}
+	id.Credential = credentialID(token[:strings.LastIndexByte(token, '.')])
+	a.verdicts.Add(hash, verdict{id, generation})
+	return id, true, nil
+}
+
+// identity checks everything that the signature does not prove, and returns what the claims
+// say.
+func (a *ServiceAccounts) identity(c claims) (*Identity, error) {
+	now, expiry, issued, notBefore := a.config.Clock.Now(), c.time("exp"), c.time("iat"), c.time("nbf")
+	_, hasNotBefore := c["nbf"]
+	switch {
+	case expiry.IsZero():
+		return nil, NotABot()
+	case !now.Before(expiry):
+		return nil, errBotExpired()
+	case issued.IsZero() || issued.After(now.Add(leeway)):
+		return nil, invalid("it was issued in the future; compare the clocks of the hub and kcp")
+	case hasNotBefore && (notBefore.IsZero() || notBefore.After(now.Add(leeway))):
+		return nil, invalid("its nbf is in the future; compare the clocks of the hub and kcp")
+	}
+	var of, account, secret claims
+	if json.Unmarshal(c["kubernetes.io"], &of) != nil || json.Unmarshal(of["serviceaccount"], &account) != nil || json.Unmarshal(of["secret"], &secret) != nil {
+		return nil, NotABot()
+	}
+	sa := &ServiceAccount{
+		Cluster: of.text("clusterName"), Namespace: of.text("namespace"), Name: account.text("name"), UID: account.text("uid"),
+		SecretUID: secret.text("uid"),
+	}
+	audience, ok := c.texts("aud")
+	if !ok || !slices.Contains(audience, a.config.Audience) || slices.Contains([]string{sa.Cluster, sa.Namespace, sa.Name, sa.UID, sa.SecretUID}, "") {
+		return nil, NotABot()
+	}
+	subject := "system:serviceaccount:" + sa.Namespace + ":" + sa.Name
+	if c.text("sub") != subject {
+		return nil, invalid("its sub does not name its ServiceAccount")
+	}
+	return &Identity{
+		Kind: Bot, Issuer: c.text("iss"), Subject: sa.UID, Username: subject, PreferredUsername: sa.Name,
+		IssuedAt: issued, ExpiresAt: expiry, Account: sa,
+	}, nil
+}
+
+// legacyAccount reports whether a token is of the form that Secrets of type
+// kubernetes.io/service-account-token hold, which has no expiry.
+func legacyAccount(c claims) bool { return c.text("iss") == "kubernetes/serviceaccount" }
+
+// NotABot is the answer to a token of a ServiceAccount that no Bot lists.
+func NotABot() error {
+	return errs.New(errs.Unauthenticated, "no bot of this workspace has this token; make a bot and issue a token for it: kedge bots create, kedge bots tokens create")
+}
+
+func errBotExpired() error {
+	return errs.New(errs.Unauthenticated, "the token of the bot has expired; issue a new one: kedge bots tokens create")
+}

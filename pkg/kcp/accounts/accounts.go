@@ -1,0 +1,209 @@
+package accounts
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/log"
+)
+
+const (
+	// namespace and name are the account that the hub asks with.
+	namespace = metav1.NamespaceDefault
+	name      = "kedge-hub"
+	// life is the life of the token that the hub asks for, in seconds. It is kcp's shortest.
+	life = 600
+	// firstRetry and lastRetry bound the back-off after kcp could not be asked.
+	firstRetry, lastRetry = time.Second, 30 * time.Second
+	// maxKeys is the maximum size of kcp's keys, in bytes.
+	maxKeys = 1 << 20
+	// askTimeout limits one series of requests.
+	askTimeout = 10 * time.Second
+)
+
+// Accounts are the facts about kcp's ServiceAccount tokens.
+type Accounts struct {
+	clients  *kcp.Clients
+	cluster  string
+	audience string
+	clock    clock.Clock
+
+	mu        sync.Mutex
+	issuer    string
+	audiences []string
+	err       error
+}
+
+// New returns the facts for the kcp of the clients, which are not known until Ask or Run. The
+// hub's account is in cluster. audience is the one that tokens of Bots have besides kcp's own.
+func New(clients *kcp.Clients, cluster, audience string, k clock.Clock) *Accounts {
+	return &Accounts{clients: clients, cluster: cluster, audience: audience, clock: k, err: errors.New("kcp was not asked yet")}
+}
+
+// Run asks kcp until it knows the facts or ctx ends.
+func (a *Accounts) Run(ctx context.Context) {
+	for retry := firstRetry; a.Issuer() == ""; retry = min(2*retry, lastRetry) {
+		if err := a.Ask(ctx); err == nil || ctx.Err() != nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.clock.After(retry):
+		}
+	}
+}
+
+// Ask asks kcp once.
+func (a *Accounts) Ask(ctx context.Context) error {
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	issuer, audiences, err := a.ask(asking)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.err = err; err != nil {
+		log.From(ctx).Warn("bots cannot work yet", zap.Error(err))
+		return err
+	}
+	a.issuer, a.audiences = issuer, audiences
+	return nil
+}
+
+// Issuer is the issuer of kcp's tokens, or empty until it is known.
+func (a *Accounts) Issuer() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.issuer
+}
+
+// Audiences are those of a token of a Bot. The error is for clients.
+func (a *Accounts) Audiences() ([]string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.issuer == "" {
+		e := errs.Wrap(errs.Unavailable, a.err, "kcp does not issue tokens for bots at the moment; try again, or ask the operator")
+		e.RetryAfter = firstRetry
+		return nil, e
+	}
+	return a.audiences, nil
+}
+
+// Err returns why bots do not work, or nil. It is for operators.
+func (a *Accounts) Err() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.err
+}
+
+// Keys gets the public keys of kcp's tokens, as a JSON Web Key Set.
+func (a *Accounts) Keys(ctx context.Context) ([]byte, error) {
+	client, _ := a.clients.HTTP()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.clients.ClusterURL(a.cluster)+"/openid/v1/jwks", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("get the keys of kcp's ServiceAccount tokens: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(response.Body, maxKeys))
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("kcp answers %s", response.Status)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get the keys of kcp's ServiceAccount tokens: %w; kcp needs --service-account-issuer and --service-account-key-file", err)
+	}
+	return raw, nil
+}
+
+func (a *Accounts) ask(ctx context.Context) (issuer string, audiences []string, err error) {
+	if err := a.account(ctx); err != nil {
+		return "", nil, err
+	}
+	// Without audiences in the request kcp takes its own.
+	token, err := a.token(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	issuer, own, err := claimsOf(token)
+	if err != nil {
+		return "", nil, err
+	}
+	audiences = append([]string{a.audience}, own...)
+	if token, err = a.token(ctx, audiences...); err != nil {
+		return "", nil, err
+	}
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+	err = a.clients.REST(a.clients.ClusterURL(a.cluster), authenticationv1.SchemeGroupVersion).Post().
+		Resource("tokenreviews").Body(review).Do(ctx).Into(review)
+	switch {
+	case err != nil:
+		return "", nil, fmt.Errorf("ask kcp whether it accepts tokens of ServiceAccounts: %w", err)
+	case !review.Status.Authenticated:
+		return "", nil, errors.New("kcp does not accept tokens of its own ServiceAccounts: give it --service-account-key-file with the public key of --service-account-signing-key-file, and the same --service-account-issuer and --api-audiences on all shards")
+	}
+	_, err = a.Keys(ctx)
+	return issuer, audiences, err
+}
+
+// account creates the account that the hub asks with, and its namespace.
+func (a *Accounts) account(ctx context.Context) error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	if _, err := a.clients.Namespaces(a.cluster).Create(ctx, ns, metav1.CreateOptions{FieldManager: kcp.FieldManager}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create the namespace of the hub's ServiceAccount: %w", err)
+	}
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, AutomountServiceAccountToken: ptr.To(false)}
+	if _, err := a.clients.ServiceAccounts(a.cluster, namespace).Create(ctx, sa, metav1.CreateOptions{FieldManager: kcp.FieldManager}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create the hub's ServiceAccount: %w", err)
+	}
+	return nil
+}
+
+func (a *Accounts) token(ctx context.Context, audiences ...string) (string, error) {
+	issued, err := a.clients.RequestToken(ctx, a.cluster, namespace, name, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{Audiences: audiences, ExpirationSeconds: ptr.To[int64](life)},
+	})
+	if err != nil {
+		return "", fmt.Errorf("ask kcp for a token of a ServiceAccount, which needs --service-account-signing-key-file: %w", err)
+	}
+	return issued.Status.Token, nil
+}
+
+// claimsOf reads the issuer and the audiences of a token that kcp issued a moment ago.
+func claimsOf(token string) (issuer string, audiences []string, err error) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return "", nil, errors.New("kcp's ServiceAccount token is not a JWT")
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return "", nil, errors.New("kcp's ServiceAccount token is not a JWT")
+	}
+	var claims struct {
+		Issuer    string   `json:"iss"`
+		Audiences []string `json:"aud"`
+	}
+	if err := json.Unmarshal(raw, &claims); err != nil || claims.Issuer == "" {
+		return "", nil, errors.New("kcp's ServiceAccount token names no issuer; give it --service-account-issuer")
+	}
+	return claims.Issuer, claims.Audiences, nil
+}
