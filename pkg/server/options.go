@@ -107,6 +107,8 @@ type Options struct {
 	// Default 20s.
 	DrainTimeout time.Duration
 
+	// Bots are the limits of tokens of bots.
+	Bots BotOptions
 	// Limits are the limits of clients.
 	Limits LimitOptions
 
@@ -153,6 +155,7 @@ func NewOptions() *Options {
 		CreateTimeout:         10 * time.Second,
 		DrainTimeout:          20 * time.Second,
 		OIDC:                  newOIDCOptions(),
+		Bots:                  newBotOptions(),
 		Limits:                newLimitOptions(),
 		MetricsListenAddress:  "127.0.0.1:9464",
 		LogFormat:             "console",
@@ -191,6 +194,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.WorkspaceTemplate, "workspace-template", o.WorkspaceTemplate, "Directory of manifests (.yaml, .yml, .json) that the hub applies in every workspace: APIBindings with the claims that they accept, and further objects. See config/example-template/workspace. Without it nothing is bound.")
 	fs.DurationVar(&o.CreateTimeout, "create-timeout", o.CreateTimeout, "Time that a create request waits until the object is ready before it answers 202.")
 	fs.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "Time that open requests have to finish after SIGTERM.")
+	o.Bots.addFlags(fs)
 	o.Limits.addFlags(fs)
 	fs.StringVar(&o.MetricsListenAddress, "metrics-listen-address", o.MetricsListenAddress, "Address and port on which /metrics and the details of /readyz are served over HTTP, without authentication. Empty disables it.")
 	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "Log format: console or json.")
@@ -302,6 +306,7 @@ func (o Options) Complete() (Config, error) {
 	}
 	issuer := o.OIDC.complete(fail)
 	trusted := o.Limits.complete(fail)
+	o.Bots.complete(fail)
 	if err := errors.Join(bad...); err != nil {
 		return Config{}, err
 	}

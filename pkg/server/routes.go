@@ -19,6 +19,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/kcp/accounts"
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/proxy"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
@@ -47,6 +48,9 @@ type routes struct {
 	rights access.Readiness
 	// followed is rights.Followed after a recheck of the streams of the person.
 	followed func(org, workspace, user string) bool
+	// recheck ends the streams of a caller that has no right to them any more.
+	recheck  func(caller string)
+	accounts *accounts.Accounts
 	audit    func(httpmw.Change)
 	ca       []byte
 }
@@ -121,6 +125,7 @@ func (p routes) router() chi.Router {
 			DeletedScope: scopes.DeletedWorkspace, NewUUID: uuid.NewString, Clock: begins, ExternalURL: c.ExternalURL,
 			DefaultQuota: c.DefaultWorkspaceQuota, DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
+		p.bots(scopes).Mount(r)
 		(&credentials.Handler{
 			WorkspaceScope: scopes.Workspace, Enter: p.enter, Tree: c.Tree,
 			ExternalURL: c.ExternalURL, CA: p.ca, Clock: p.clock,

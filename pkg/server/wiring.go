@@ -16,6 +16,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/freeze"
 	"github.com/faroshq/kedge-hub/pkg/health"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/accounts"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
 	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
 	"github.com/faroshq/kedge-hub/pkg/kcp/embedded/disk"
@@ -54,6 +55,9 @@ type assembly struct {
 	shardAdmin *kcp.Clients
 	// names are the hub's usernames in kcp.
 	names []string
+
+	// accounts has how kcp issues tokens of ServiceAccounts.
+	accounts *accounts.Accounts
 
 	// caches
 	informers                         *views.Informers
@@ -129,6 +133,9 @@ func (a *assembly) bootstrap(starting, below context.Context) (err error) {
 	if a.names, err = connect.Usernames(starting, a.clusters.Providers, a.clients, a.shardAdmin); err != nil {
 		return err
 	}
+	a.accounts = accounts.New(a.clients, a.clusters.Providers, tenancy.BotAudience, c.Clock)
+	a.hub.checks.AddDetail("bots", a.accounts.Err)
+	a.running.Go(func() { a.accounts.Run(below) })
 	a.clusters.WorkspacePolicy, err = tenancy.NewPolicy(a.names...)
 	return err
 }

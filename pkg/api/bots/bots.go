@@ -26,6 +26,7 @@ import (
 type Views interface {
 	Bot(orgCluster, workspace, name string) (*v1alpha1.Bot, bool)
 	BotsAt(orgCluster, workspace string) []*v1alpha1.Bot
+	Workspace(org, workspace string) (tenancy.Workspace, bool)
 	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 }
 
@@ -167,8 +168,8 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !scope.Workspace.Ready() {
-		return notReady()
+	if err := h.ready(r); err != nil {
+		return err
 	}
 	uuid := h.NewUUID()
 	if key != "" {
@@ -207,6 +208,19 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Location", r.URL.Path+"/"+uuid)
 	return answer(w, code, b)
+}
+
+// ready refuses a request to a Workspace that is not Ready. A Workspace is not, for a moment,
+// after its members changed.
+func (h *Handler) ready(r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	if scope.Workspace.Ready() || h.until(r, func() bool {
+		ws, ok := h.Views.Workspace(scope.Org.UUID(), scope.Workspace.UUID)
+		return ok && ws.Ready()
+	}) {
+		return nil
+	}
+	return notReady()
 }
 
 func notReady() error {

@@ -178,6 +178,9 @@ func TestBots_needAReadyWorkspace(t *testing.T) {
 		apitest.Call{As: apitest.WSAdmin, Method: http.MethodPost, Path: path, Body: body, Org: apitest.Acme, Workspace: apitest.Dev}.
 			Do(w.handler(tenants)).Refused(t, http.StatusConflict)
 		require.Empty(t, w.did)
+		w.becomesReady = true
+		require.Equal(t, http.StatusCreated, apitest.Call{As: apitest.WSAdmin, Method: http.MethodPost, Path: path, Body: body, Org: apitest.Acme, Workspace: apitest.Dev}.
+			Do(w.handler(tenants)).Code, "the control: it is waited for")
 	}
 }
 

@@ -34,6 +34,8 @@ type world struct {
 	t     testing.TB
 	held  map[string]*v1alpha1.Bot
 	claim tenancy.Workspace
+	// becomesReady makes the Workspace Ready while a handler waits.
+	becomesReady bool
 	// failing, if not nil, is called before a step of the issue of a token, or before a write.
 	failing func(step string) error
 	// unsettled stops the controller.
@@ -85,6 +87,14 @@ func (w *world) BotsAt(_, workspace string) (found []*v1alpha1.Bot) {
 		}
 	}
 	return found
+}
+
+func (w *world) Workspace(_, _ string) (tenancy.Workspace, bool) {
+	ws := apitest.Workspace(apitest.Acme, apitest.Dev, "Development", "devcluster")
+	if !w.becomesReady {
+		ws.Status.Phase = v1alpha1.PhaseProgressing
+	}
+	return ws, true
 }
 
 func (w *world) Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error {

@@ -88,8 +88,8 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !scope.Workspace.Ready() {
-		return notReady()
+	if err := h.ready(r); err != nil {
+		return err
 	}
 	id := h.NewUUID()
 	if key != "" {

@@ -24,11 +24,15 @@ type matrixScene struct {
 	target   string
 }
 
+// matrixMissing is a UUID that nothing has. Rows about one bot get no further than its name.
+const matrixMissing = "99999999-9999-4999-8999-999999999999"
+
 // names returns a replacer for the placeholders of a row.
 func (s *matrixScene) names() *strings.Replacer {
 	return strings.NewReplacer(
 		"{org}", s.org, "{ws}", s.ws, "{cluster}", s.cluster, "{path}", s.path, "{root}", s.root, "{hub}", s.hub.URL,
 		"{user}", s.target, "{name}", s.target, "{target}", s.target, "{caller}", matrixPeople[s.position],
+		"{sa}", matrixMissing, "{token}", matrixMissing,
 	)
 }
 

@@ -126,6 +126,17 @@ var matrixRows = []matrixRow{
 	// An Org admin is admin of the Workspace without a Membership that could be deleted.
 	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/memberships/me", at: "leaving a workspace", before: (*matrixScene).seated, gets: "401 403 403 403  403 403 403  204 204  403 404  401 401"},
 
+	// What becomes of bots that exist is in test/integration/bots.
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/serviceaccounts", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces/{ws}/serviceaccounts", body: `{"displayName":"of {caller}","role":"member"}`, gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}", gets: "401 403 403 403  403 403 403  404 404  403 404  401 401"},
+	{route: "PATCH /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}", body: `{"role":"admin"}`, gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
+	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}", gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/tokens", gets: "401 403 403 403  403 403 403  404 404  403 404  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/tokens", body: `{}`, gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
+	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/tokens", gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
+	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/tokens/{token}", gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
+
 	// The hub forwards HEAD for authorized callers, and kcp answers 405.
 	{route: "GET /clusters/*", rest: "{cluster}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	{route: "GET /clusters/*", about: "by path", rest: "{path}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
