@@ -1,0 +1,167 @@
+package auth_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+const accountIssuer = "https://kcp.default.svc"
+
+// accounts is a kcp that signs tokens of ServiceAccounts.
+type accounts struct {
+	t       testing.TB
+	key     *ecdsa.PrivateKey
+	clock   *clocktesting.FakePassiveClock
+	down    atomic.Bool
+	fetches atomic.Int32
+}
+
+func newAccounts(t testing.TB) (*accounts, *auth.ServiceAccounts) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	k := &accounts{t: t, key: key, clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))}
+	a, err := auth.NewServiceAccounts(auth.ServiceAccountsConfig{
+		Issuer: func() string { return accountIssuer }, Audience: "kedge", Clock: k.clock, Metrics: prometheus.NewRegistry(),
+		Keys: func(context.Context) ([]byte, error) {
+			k.fetches.Add(1)
+			if k.down.Load() {
+				return nil, errors.New("kcp is down")
+			}
+			return json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: k.key.Public(), KeyID: "kcp", Algorithm: "ES256", Use: "sig"}}})
+		},
+	})
+	require.NoError(t, err)
+	return k, a
+}
+
+type object = map[string]any
+
+// claims returns those of a good token, changed by edit.
+func (k *accounts) claims(edit func(claims, kubernetes object)) object {
+	now := k.clock.Now().Unix()
+	kubernetes := object{
+		"clusterName": "abc", "namespace": "default", "serviceaccount": object{"name": "ci", "uid": "account"},
+		"secret": object{"name": "kedge-bot-token-1", "uid": "secret"},
+	}
+	claims := object{
+		"iss": accountIssuer, "sub": "system:serviceaccount:default:ci", "aud": []string{"kedge", accountIssuer},
+		"iat": now, "nbf": now, "exp": now + 3600, "kubernetes.io": kubernetes,
+	}
+	if edit != nil {
+		edit(claims, kubernetes)
+	}
+	return claims
+}
+
+func (k *accounts) sign(key *ecdsa.PrivateKey, kid string, claims object) string {
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: kid}}, nil)
+	require.NoError(k.t, err)
+	raw, err := json.Marshal(claims)
+	require.NoError(k.t, err)
+	signed, err := signer.Sign(raw)
+	require.NoError(k.t, err)
+	token, err := signed.CompactSerialize()
+	require.NoError(k.t, err)
+	return token
+}
+
+func TestServiceAccounts_sayWhatATokenProves(t *testing.T) {
+	t.Parallel()
+	k, a := newAccounts(t)
+	token := k.sign(k.key, "kcp", k.claims(nil))
+	for range 3 {
+		id, ok, err := a.Authenticate(t.Context(), token)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, auth.Bot, id.Kind)
+		require.Equal(t, &auth.ServiceAccount{Cluster: "abc", Namespace: "default", Name: "ci", UID: "account", SecretUID: "secret"}, id.Account)
+		require.Equal(t, "system:serviceaccount:default:ci", id.Username)
+		require.Equal(t, k.clock.Now().Add(time.Hour).Unix(), id.ExpiresAt.Unix())
+		require.NotContains(t, id.Credential, token)
+	}
+	require.EqualValues(t, 1, k.fetches.Load(), "keys are fetched once")
+	k.clock.SetTime(k.clock.Now().Add(time.Hour))
+	_, ok, err := a.Authenticate(t.Context(), token)
+	require.False(t, ok)
+	require.True(t, errs.Is(err, errs.Unauthenticated))
+}
+
+func TestServiceAccounts_refuseTokensOfNoBot(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(claims, kubernetes object){
+		"without an expiry":        func(c, _ object) { delete(c, "exp") },
+		"expired":                  func(c, _ object) { c["exp"] = 999_999 },
+		"of the future":            func(c, _ object) { c["iat"], c["nbf"] = 2_000_000, 2_000_000 },
+		"not valid yet":            func(c, _ object) { c["nbf"] = 2_000_000 },
+		"bound to nothing":         func(_, k object) { delete(k, "secret") },
+		"bound to a pod":           func(_, k object) { k["pod"] = k["secret"]; delete(k, "secret") },
+		"of no account":            func(_, k object) { delete(k, "serviceaccount") },
+		"of no cluster":            func(_, k object) { delete(k, "clusterName") },
+		"for kcp alone":            func(c, _ object) { c["aud"] = []string{accountIssuer} },
+		"of another subject":       func(c, _ object) { c["sub"] = "system:admin" },
+		"with claims of odd types": func(c, _ object) { c["kubernetes.io"] = []string{"clusterName"} },
+		"a legacy token": func(c, _ object) {
+			clear(c)
+			c["iss"], c["sub"] = "kubernetes/serviceaccount", "system:serviceaccount:default:ci"
+		},
+	} {
+		k, a := newAccounts(t)
+		_, ok, err := a.Authenticate(t.Context(), k.sign(k.key, "kcp", k.claims(edit)))
+		require.False(t, ok, name)
+		require.True(t, errs.Is(err, errs.Unauthenticated), "%s: %v", name, err)
+		require.Zero(t, k.fetches.Load(), "%s: it costs kcp nothing", name)
+	}
+}
+
+func TestServiceAccounts_refuseForgedTokens(t *testing.T) {
+	t.Parallel()
+	k, a := newAccounts(t)
+	forger, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	_, ok, err := a.Authenticate(t.Context(), k.sign(forger, "kcp", k.claims(nil)))
+	require.False(t, ok)
+	require.True(t, errs.Is(err, errs.Unauthenticated))
+	for range 100 {
+		_, ok, err := a.Authenticate(t.Context(), k.sign(forger, "mine", k.claims(nil)))
+		require.False(t, ok)
+		require.Error(t, err)
+	}
+	require.LessOrEqual(t, k.fetches.Load(), int32(2), "unknown keys are not asked for again and again")
+	_, ok, err = a.Authenticate(t.Context(), k.sign(k.key, "kcp", k.claims(nil)))
+	require.NoError(t, err)
+	require.True(t, ok, "the control")
+}
+
+func TestServiceAccounts_leaveOtherTokensAlone(t *testing.T) {
+	t.Parallel()
+	k, a := newAccounts(t)
+	for _, token := range []string{"", "static", "a.b.c", k.sign(k.key, "kcp", k.claims(func(c, _ object) { c["iss"] = "https://login.example.com" }))} {
+		_, ok, err := a.Authenticate(t.Context(), token)
+		require.NoError(t, err)
+		require.False(t, ok)
+	}
+}
+
+func TestServiceAccounts_cannotTellWithoutKeys(t *testing.T) {
+	t.Parallel()
+	k, a := newAccounts(t)
+	k.down.Store(true)
+	_, ok, err := a.Authenticate(t.Context(), k.sign(k.key, "kcp", k.claims(nil)))
+	require.False(t, ok)
+	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
+}
