@@ -130,9 +130,15 @@ type hub struct {
 	elevated chan string
 }
 
-func gate(tb testing.TB, r *rights) tenancy.Gate {
+func treeOf(tb testing.TB) tenancy.Tree {
+	tb.Helper()
 	tree, err := tenancy.NewTree("root:kedge")
 	require.NoError(tb, err)
+	return tree
+}
+
+func gate(tb testing.TB, r *rights) tenancy.Gate {
+	tree := treeOf(tb)
 	clusters := map[string]tenancy.Cluster{
 		"aaaa":  {Kind: tenancy.ClusterWorkspace, OrgUUID: orgA, WorkspaceUUID: wsA},
 		"bbbb":  {Kind: tenancy.ClusterWorkspace, OrgUUID: orgB, WorkspaceUUID: wsB},
@@ -242,7 +248,7 @@ func newHub(tb testing.TB, upstream string, transport http.RoundTripper, options
 	}
 	h.proxy, err = proxy.New(config)
 	require.NoError(tb, err)
-	chain := proxy.Shape(authenticate(h.proxy))
+	chain := proxy.Shape(treeOf(tb))(authenticate(h.proxy))
 	h.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Request-Id", requestID)
 		chain.ServeHTTP(w, r.WithContext(log.Into(r.Context(), logger)))

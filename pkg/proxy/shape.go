@@ -24,24 +24,27 @@ const prefix = "/clusters/"
 type clusterKey struct{}
 
 // Shape refuses every request that does not name a cluster and then a path of the
-// Kubernetes API. It puts the RequestInfo of that path into the context. It runs before authentication, so that a malformed path costs no
-// token review. The gate decides about the cluster itself.
-func Shape(next http.Handler) http.Handler {
+// Kubernetes API. It puts the RequestInfo of that path into the context. It runs before
+// authentication, so that a malformed path costs no token review. The gate decides about
+// the cluster itself.
+func Shape(tree tenancy.Tree) func(http.Handler) http.Handler {
 	// kcp's own factory has the same two prefixes.
 	factory := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
-	return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
-		if !served(r.Method) {
-			w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE")
-			return errs.New(errs.MethodNotAllowed, "this method is not served here; those of the Kubernetes API are GET, HEAD, POST, PUT, PATCH and DELETE")
-		}
-		cluster, info, err := parse(r, factory)
-		if err != nil {
-			return err
-		}
-		ctx := request.WithRequestInfo(context.WithValue(r.Context(), clusterKey{}, cluster), info)
-		next.ServeHTTP(w, r.WithContext(ctx))
-		return nil
-	})
+	return func(next http.Handler) http.Handler {
+		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
+			if !served(r.Method) {
+				w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE")
+				return errs.New(errs.MethodNotAllowed, "this method is not served here; those of the Kubernetes API are GET, HEAD, POST, PUT, PATCH and DELETE")
+			}
+			cluster, info, err := parse(r, tree, factory)
+			if err != nil {
+				return err
+			}
+			ctx := request.WithRequestInfo(context.WithValue(r.Context(), clusterKey{}, cluster), info)
+			next.ServeHTTP(w, r.WithContext(ctx))
+			return nil
+		})
+	}
 }
 
 // NotHere answers API paths that name no cluster.
@@ -60,7 +63,7 @@ func served(method string) bool {
 
 // parse reads the URL of a request. It refuses a URL that could be read in two ways;
 // it never cleans one.
-func parse(r *http.Request, factory request.RequestInfoResolver) (cluster string, info *request.RequestInfo, err error) {
+func parse(r *http.Request, tree tenancy.Tree, factory request.RequestInfoResolver) (cluster string, info *request.RequestInfo, err error) {
 	path, ok := wirePath(r.URL)
 	if !ok {
 		return "", nil, malformed()
@@ -70,7 +73,7 @@ func parse(r *http.Request, factory request.RequestInfoResolver) (cluster string
 		return "", nil, malformed()
 	}
 	cluster, _, _ = strings.Cut(after, "/")
-	if !named(cluster) {
+	if !named(cluster, tree) {
 		return "", nil, errs.New(errs.NotFound, "after /clusters/ comes the ID or the full path of one workspace, in lower case and unescaped")
 	}
 	rest, err := decode(after[len(cluster):])
@@ -100,30 +103,11 @@ func wirePath(u *url.URL) (string, bool) {
 	return u.RawPath, err == nil && decoded == u.Path
 }
 
-// named reports whether s has the form of a cluster's name: an ID, or a path that
-// begins with root. Below "orgs" the path holds one or two UUIDs and nothing more.
-func named(s string) bool {
-	if tenancy.IsClusterID(s) {
-		return true
-	}
-	if !strings.HasPrefix(s, "root:") {
-		return false
-	}
-	for label := range strings.SplitSeq(s, ":") {
-		if label == "" || strings.IndexFunc(label, outsideLabel) >= 0 {
-			return false
-		}
-	}
-	i := strings.LastIndex(s, ":orgs:")
-	if i < 0 {
-		return true
-	}
-	org, workspace, deeper := strings.Cut(s[i+len(":orgs:"):], ":")
-	return !tenancy.IsUUID(org) || !deeper || tenancy.IsUUID(workspace)
-}
-
-func outsideLabel(c rune) bool {
-	return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-'
+// named reports whether s has the form of a cluster's name: an ID, or the path of a child
+// Workspace of the hub.
+func named(s string, tree tenancy.Tree) bool {
+	_, _, workspace := tree.ParseWorkspacePath(s)
+	return workspace || tenancy.IsClusterID(s)
 }
 
 // decode decodes and checks the part of a path that follows the cluster: empty, or

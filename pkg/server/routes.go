@@ -98,7 +98,7 @@ func (p routes) router() chi.Router {
 	for _, path := range []string{"/api", "/apis", "/apis/*", "/services", "/services/*", "/api/v1", "/api/v1/*"} {
 		r.HandleFunc(path, proxy.NotHere)
 	}
-	r.With(proxy.Shape, p.authenticateProxied, requests, writes, httpmw.ReleaseBody, p.room).Handle("/clusters/*", p.forward)
+	r.With(proxy.Shape(c.Tree), p.authenticateProxied, requests, writes, httpmw.ReleaseBody, p.room).Handle("/clusters/*", p.forward)
 	r.Route("/api/", func(r chi.Router) {
 		r.Use(p.authenticate, requests, writes, httpmw.WholeBody(p.authenticate), httpmw.Audit(p.audit), p.room)
 		(&users.Handler{

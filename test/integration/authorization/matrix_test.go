@@ -140,7 +140,7 @@ var matrixRows = []matrixRow{
 	// The hub forwards HEAD for authorized callers, and kcp answers 405.
 	{route: "GET /clusters/*", rest: "{cluster}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	{route: "GET /clusters/*", about: "by path", rest: "{path}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
-	{route: "GET /clusters/*", about: "an Org's own workspace", rest: "{root}:orgs:{org}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  403 403  403 403  401 401"},
+	{route: "GET /clusters/*", about: "an Org's own workspace", rest: "{root}:orgs:{org}/api/v1/namespaces", gets: "404"},
 	{route: "GET /clusters/*", about: "where members look around", at: "viewing", rest: "{cluster}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401"},
 	{route: "HEAD /clusters/*", rest: "{cluster}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  405 405  403 405  401 401"},
 	{route: "POST /clusters/*", rest: matrixConfigMaps, body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"made-"}}`, gets: "401 403 403 403  403 403 403  201 201  403 201  401 401"},
