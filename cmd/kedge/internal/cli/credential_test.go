@@ -163,7 +163,7 @@ func TestCredential_afterARefusedRefreshDoesNotAskFor30s(t *testing.T) {
 	b.clock = now
 	i := b.withCredentials(t)
 	now.Step(59 * time.Minute)
-	i.status, i.refuse, i.description = http.StatusBadRequest, "invalid_grant", "the session has ended"
+	i.status, i.refuse, i.description = http.StatusBadRequest, "invalid_grant", "the session has ended; log in again: kedge login"
 	asked := i.asked
 	for _, pass := range []time.Duration{0, 29 * time.Second, 2 * time.Second} {
 		now.Step(pass)

@@ -35,6 +35,8 @@ type issuer struct {
 	change func(url.Values)
 	// missing is true for a hub without an identity provider.
 	missing bool
+	// away is the number of requests to /auth/token that are answered with 503.
+	away int
 	// metadata replaces fields of the metadata.
 	metadata map[string]any
 	// entered is closed when /auth/token is asked, which waits for leave then.
@@ -151,6 +153,9 @@ func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
 	switch grant := r.PostFormValue("grant_type"); {
 	case r.PostFormValue("client_id") != "kedge-cli":
 		refuse("invalid_client")
+		return
+	case i.asked <= i.away:
+		answer(w, http.StatusServiceUnavailable, map[string]any{"error": "temporarily_unavailable"})
 		return
 	case i.status != 0:
 		answer(w, i.status, map[string]any{"error": i.refuse, "error_description": i.description})

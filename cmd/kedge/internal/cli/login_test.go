@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -112,20 +113,20 @@ func TestLogin_messages(t *testing.T) {
 		"a code of another login": {func(i *issuer) {
 			i.description, i.change = "the code is not valid", func(q url.Values) { q.Set("code", "injected") }
 		}, "", "the code is not valid"},
-		"refused by the person": {func(i *issuer) { i.refuse = "access_denied" }, "", "the login was refused"},
+		"refused by the person": {func(i *issuer) { i.refuse = "access_denied" }, "", "not logged in: the login was refused"},
 		"approval pending": {func(i *issuer) {
 			i.refuse, i.description = "access_denied", "Your registration waits for\r\n\x1b[31mapproval."
-		}, "", "the login was refused: Your registration waits for [31mapproval."},
+		}, "", "not logged in: Your registration waits for [31mapproval."},
 		"error of the provider": {func(i *issuer) {
 			i.refuse, i.description = "server_error", "the provider failed"
-		}, "", "the identity provider or the hub failed the login (server_error): the provider failed"},
+		}, "", "not logged in: the hub or its identity provider failed (server_error): the provider failed"},
 		"provider away": {func(i *issuer) {
 			i.status, i.refuse, i.description = 503, "temporarily_unavailable", "the provider does not answer"
 		}, "", "the provider does not answer"},
 		"slow clock":           {func(i *issuer) { i.date = 7 * time.Minute }, "", "the clock of this computer is 7m0s slow"},
 		"fast clock, a device": {func(i *issuer) { i.date = -time.Hour }, "--device", "the clock of this computer is 1h0m0s fast"},
 		"nobody":               {func(i *issuer) { i.date = time.Minute }, "--no-browser --timeout 50ms", "nobody completed the login within 50ms; run kedge login again"},
-		"a refused device":     {func(i *issuer) { i.pending = []string{"access_denied"} }, "--device", "the login was refused"},
+		"a refused device":     {func(i *issuer) { i.pending = []string{"access_denied"} }, "--device", "not logged in: the login was refused"},
 		"a late device":        {func(i *issuer) { i.pending = []string{"expired_token"} }, "--device", "nobody confirmed the code in time; run kedge login again"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -171,6 +172,28 @@ func TestLogin_sendsNothingToAnotherServerThatTheHubNames(t *testing.T) {
 	}
 }
 
+// queryOf returns the parameters of a URL.
+func queryOf(target string) url.Values {
+	_, query, _ := strings.Cut(target, "?")
+	q, _ := url.ParseQuery(query)
+	return q
+}
+
+// send sends a request; the code is 0 if there is no answer.
+func send(method, target string) (code int, body string) {
+	request, err := http.NewRequest(method, target, http.NoBody)
+	if err != nil {
+		return 0, err.Error()
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = response.Body.Close() }()
+	raw, _ := io.ReadAll(response.Body)
+	return response.StatusCode, string(raw)
+}
+
 func TestLogin_ignoresASecondAnswer(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -182,15 +205,9 @@ func TestLogin_ignoresASecondAnswer(t *testing.T) {
 		go b.follow(t)(authorize)
 		<-i.entered
 		defer close(i.leave)
-		u, err := url.Parse(authorize)
-		if !assert.NoError(t, err) {
-			return
-		}
-		response, err := http.Get(u.Query().Get("redirect_uri") + "?code=injected&state=" + u.Query().Get("state"))
-		if assert.NoError(t, err) {
-			assert.NoError(t, response.Body.Close())
-			assert.Equal(t, http.StatusConflict, response.StatusCode)
-		}
+		q := queryOf(authorize)
+		code, _ := send(http.MethodGet, q.Get("redirect_uri")+"?code=injected&state="+q.Get("state"))
+		assert.Equal(t, http.StatusConflict, code)
 	}
 	code, out, errOut := b.run(t, "login", "--server", b.URL, "--ca-file", b.file("ca.crt"))
 	<-followed
@@ -206,11 +223,7 @@ func TestLogin_showsWhatTheLoopbackRefuses(t *testing.T) {
 	done := make(chan struct{})
 	b.browser = func(authorize string) {
 		defer close(done)
-		u, err := url.Parse(authorize)
-		if !assert.NoError(t, err) {
-			return
-		}
-		redirect := u.Query().Get("redirect_uri")
+		redirect := queryOf(authorize).Get("redirect_uri")
 		for _, c := range []struct {
 			method, url string
 			code        int
@@ -219,19 +232,9 @@ func TestLogin_showsWhatTheLoopbackRefuses(t *testing.T) {
 			{http.MethodGet, strings.TrimSuffix(redirect, "callback"), http.StatusNotFound},
 			{http.MethodGet, redirect + "?state=x&error=%3Cscript%3E", http.StatusBadRequest},
 		} {
-			request, err := http.NewRequest(c.method, c.url, http.NoBody)
-			if !assert.NoError(t, err) {
-				return
-			}
-			response, err := http.DefaultClient.Do(request)
-			if !assert.NoError(t, err) {
-				return
-			}
-			var body bytes.Buffer
-			_, _ = body.ReadFrom(response.Body)
-			assert.NoError(t, response.Body.Close())
-			assert.Equal(t, c.code, response.StatusCode)
-			assert.NotContains(t, body.String(), "<script>")
+			code, body := send(c.method, c.url)
+			assert.Equal(t, c.code, code)
+			assert.NotContains(t, body, "<script>")
 		}
 	}
 	code, _, errOut := b.run(t, "login", "--server", b.URL, "--ca-file", b.file("ca.crt"))
@@ -270,6 +273,16 @@ func TestLogin_withADevice(t *testing.T) {
 			require.Equal(t, []string{"laptop"}, i.descriptions)
 		})
 	}
+}
+
+func TestLogin_survivesAHubThatRestartsBeforeItTakesTheCode(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.clock = hasty{}
+	i := b.withIssuer(t)
+	i.away = 3
+	b.oauthLogin(t)
+	require.Equal(t, 4, i.asked)
 }
 
 func TestLogin_endsAtAnInterrupt(t *testing.T) {

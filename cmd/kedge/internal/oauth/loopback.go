@@ -21,6 +21,13 @@ import (
 // pageTimeout is the maximum time for sending the last page to the browser.
 const pageTimeout = 2 * time.Second
 
+// A code is presented again while the hub is unavailable, which can be restarting, for most of the
+// minute that a code lives.
+const (
+	redeemTries = 20
+	redeemPause = 2 * time.Second
+)
+
 // Browser shows a login to the person.
 type Browser struct {
 	// Show opens the URL of the login, or prints it.
@@ -95,20 +102,30 @@ func (h *Hub) redeem(ctx context.Context, query url.Values, state, verifier, red
 	case query.Get("code") == "":
 		return Tokens{}, errors.New("the answer to this login has no code; run kedge login again")
 	}
-	return h.tokens(ctx, url.Values{
-		"grant_type": {"authorization_code"}, "code": {query.Get("code")}, "code_verifier": {verifier}, "redirect_uri": {redirect},
-	})
+	for try := 1; ; try++ {
+		tokens, err := h.tokens(ctx, url.Values{
+			"grant_type": {"authorization_code"}, "code": {query.Get("code")}, "code_verifier": {verifier}, "redirect_uri": {redirect},
+		})
+		if try == redeemTries || !Unavailable(err) {
+			return tokens, err
+		}
+		select {
+		case <-ctx.Done():
+			return Tokens{}, context.Cause(ctx)
+		case <-h.Clock.After(redeemPause):
+		}
+	}
 }
 
-// outcome is the error of a login that the person or the provider ended.
+// outcome is the error of a login that the person, the hub or the provider ended.
 func outcome(e *Error) error {
 	switch {
 	case e.Code != "access_denied":
-		return fmt.Errorf("the identity provider or the hub failed the login (%s): %w", e.Code, e)
+		return fmt.Errorf("not logged in: the hub or its identity provider failed (%s): %w", e.Code, e)
 	case e.Description == "":
-		return errors.New("the login was refused")
+		return errors.New("not logged in: the login was refused")
 	}
-	return fmt.Errorf("the login was refused: %w", e)
+	return fmt.Errorf("not logged in: %w", e)
 }
 
 // answer is the redirect that the browser followed. The handler sends the page after result, and

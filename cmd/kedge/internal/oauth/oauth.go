@@ -105,7 +105,7 @@ func Discover(ctx context.Context, c Config) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	response, err := h.do(request, &h.endpoints)
+	header, err := h.do(request, &h.endpoints)
 	var refused *Error
 	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
 		return nil, ErrNoProvider
@@ -113,7 +113,7 @@ func Discover(ctx context.Context, c Config) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+	if date, err := http.ParseTime(header.Get("Date")); err == nil {
 		h.skew = date.Sub(c.Clock.Now())
 	}
 	if h.Issuer != c.Server {
@@ -160,7 +160,7 @@ func (h *Hub) tokens(ctx context.Context, form url.Values) (Tokens, error) {
 	if err := h.post(ctx, h.Token, form, &out); err != nil {
 		return Tokens{}, err
 	}
-	if !strings.EqualFold(out.TokenType, "bearer") || out.AccessToken == "" || out.RefreshToken == "" || out.ExpiresIn <= 0 ||
+	if !strings.EqualFold(out.TokenType, "bearer") || out.AccessToken == "" || out.RefreshToken == "" || out.ExpiresIn < 0 ||
 		strings.ContainsFunc(out.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return Tokens{}, fmt.Errorf("the answer of the hub at %s has no tokens", h.Server)
 	}
@@ -179,7 +179,8 @@ func (h *Hub) post(ctx context.Context, endpoint string, form url.Values, out an
 	return err
 }
 
-func (h *Hub) do(request *http.Request, out any) (*http.Response, error) {
+// do sends a request, decodes the answer into out, unless that is nil, and returns its header.
+func (h *Hub) do(request *http.Request, out any) (http.Header, error) {
 	request.Header.Set("Accept", "application/json")
 	request.Header.Set("User-Agent", h.Agent)
 	response, err := h.http.Do(request)
@@ -200,7 +201,7 @@ func (h *Hub) do(request *http.Request, out any) (*http.Response, error) {
 	if out != nil && json.Unmarshal(raw, out) != nil {
 		return nil, fmt.Errorf("the answer of %s is not a kedge-hub's", h.Server)
 	}
-	return response, nil
+	return response.Header, nil
 }
 
 // failure reads an error answer: OAuth's, or the hub's Status.
