@@ -52,6 +52,7 @@ func (a *assembly) api(serving context.Context) error {
 	}
 	a.available.OnUnavailable(a.revocation.RecheckAll)
 	s := store.New(a.clients.FailFast().Fenced(a.disk.WriteRight), c.Tree, a.clusters.Users, a.clusters.Orgs)
+	a.sessions = a.newSessions(s)
 	limits := a.hub.limits
 	people := httpmw.Authentication{
 		Tokens: limits.Authenticator(authenticators, c.Limits.FailedAuthenticationsPerPeer), People: v, Sessions: v,

@@ -109,6 +109,10 @@ type Options struct {
 
 	// Bots are the limits of tokens of bots.
 	Bots BotOptions
+
+	// Sessions are the sessions of people who log in.
+	Sessions SessionOptions
+
 	// Limits are the limits of clients.
 	Limits LimitOptions
 
@@ -156,6 +160,7 @@ func NewOptions() *Options {
 		DrainTimeout:          20 * time.Second,
 		OIDC:                  newOIDCOptions(),
 		Bots:                  newBotOptions(),
+		Sessions:              newSessionOptions(),
 		Limits:                newLimitOptions(),
 		MetricsListenAddress:  "127.0.0.1:9464",
 		LogFormat:             "console",
@@ -195,6 +200,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.CreateTimeout, "create-timeout", o.CreateTimeout, "Time that a create request waits until the object is ready before it answers 202.")
 	fs.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "Time that open requests have to finish after SIGTERM.")
 	o.Bots.addFlags(fs)
+	o.Sessions.addFlags(fs)
 	o.Limits.addFlags(fs)
 	fs.StringVar(&o.MetricsListenAddress, "metrics-listen-address", o.MetricsListenAddress, "Address and port on which /metrics and the details of /readyz are served over HTTP, without authentication. Empty disables it.")
 	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "Log format: console or json.")
@@ -216,6 +222,8 @@ type completed struct {
 	trustedProxies httpmw.TrustedProxies
 	// issuer is the configuration of OIDC; nil means that nobody logs in with it.
 	issuer *auth.OIDCConfig
+	// sessionKeys are those of the file Sessions.KeyFile; nil without a file.
+	sessionKeys [][]byte
 }
 
 // Complete validates the options and derives values from them. The error names every
@@ -307,10 +315,11 @@ func (o Options) Complete() (Config, error) {
 	issuer := o.OIDC.complete(fail)
 	trusted := o.Limits.complete(fail)
 	o.Bots.complete(fail)
+	keys := o.Sessions.complete(fail)
 	if err := errors.Join(bad...); err != nil {
 		return Config{}, err
 	}
-	return Config{completed{Options: o, Tree: tree, Embedded: o.KCPKubeconfig == "", Template: manifests, trustedProxies: trusted, issuer: issuer}}, nil
+	return Config{completed{Options: o, Tree: tree, Embedded: o.KCPKubeconfig == "", Template: manifests, trustedProxies: trusted, issuer: issuer, sessionKeys: keys}}, nil
 }
 
 func validPort(port string, zero bool) bool {

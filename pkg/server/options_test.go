@@ -45,6 +45,23 @@ func TestComplete_acceptsAnIssuer(t *testing.T) {
 	require.Equal(t, "https://idp.example", c.jwt()[0].Issuer.URL)
 }
 
+func TestComplete_readsSessionKeys(t *testing.T) {
+	t.Parallel()
+	o := NewOptions()
+	o.Sessions.IdleTimeout, o.Sessions.MaxAge = 10*time.Second, 10*time.Second
+	o.Sessions.KeyFile = filepath.Join(t.TempDir(), "keys")
+	const older, newer = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "HxECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+	require.NoError(t, os.WriteFile(o.Sessions.KeyFile, []byte(newer+"\n"+older+"\n"), 0o600))
+	c, err := o.Complete()
+	require.NoError(t, err)
+	require.Len(t, c.sessionKeys, 2)
+	require.Equal(t, byte(0x1f), c.sessionKeys[0][0])
+	require.NoError(t, os.WriteFile(o.Sessions.KeyFile, []byte("hush"), 0o600))
+	_, err = o.Complete()
+	require.ErrorContains(t, err, "line 1")
+	require.NotContains(t, err.Error(), "hush")
+}
+
 func TestComplete_namesTheBadFlag(t *testing.T) {
 	t.Parallel()
 	for flag, change := range map[string]func(*Options){
@@ -53,6 +70,9 @@ func TestComplete_namesTheBadFlag(t *testing.T) {
 		"--external-url":            func(o *Options) { o.ListenAddress = "0.0.0.0:9443" },
 		"--token-file":              func(o *Options) { o.TokenFile = "/nowhere/tokens.csv" },
 		"--kcp-kubeconfig":          func(o *Options) { o.KCPKubeconfig = "/nowhere/kubeconfig" },
+		"--session-idle-timeout":    func(o *Options) { o.Sessions.IdleTimeout = 9 * time.Second },
+		"--session-max-age":         func(o *Options) { o.Sessions.MaxAge = 0 },
+		"--session-key-file":        func(o *Options) { o.Sessions.KeyFile = os.Args[0] },
 		"--root-workspace":          func(o *Options) { o.RootWorkspace = "kedge" },
 		"--tls-cert-file":           func(o *Options) { o.TLSCertFile = os.Args[0] },
 		"--kcp-port":                func(o *Options) { o.KCPPort = 70000 },

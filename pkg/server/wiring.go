@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/auth/session"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/freeze"
 	"github.com/faroshq/kedge-hub/pkg/health"
@@ -55,6 +56,8 @@ type assembly struct {
 	shardAdmin *kcp.Clients
 	// names are the hub's usernames in kcp.
 	names []string
+	// keyring has the keys of sessions.
+	keyring *session.Keyring
 
 	// accounts has how kcp issues tokens of ServiceAccounts.
 	accounts *accounts.Accounts
@@ -77,6 +80,7 @@ type assembly struct {
 	// api
 	// oidc is nil without an issuer.
 	oidc       *auth.OIDC
+	sessions   *session.Service
 	app        http.Handler
 	revocation *revocation.Revocation
 }
@@ -136,7 +140,10 @@ func (a *assembly) bootstrap(starting, below context.Context) (err error) {
 	a.accounts = accounts.New(a.clients, a.clusters.Providers, tenancy.BotAudience, c.Clock)
 	a.hub.checks.AddDetail("bots", a.accounts.Err)
 	a.running.Go(func() { a.accounts.Run(below) })
-	a.clusters.WorkspacePolicy, err = tenancy.NewPolicy(a.names...)
+	if a.clusters.WorkspacePolicy, err = tenancy.NewPolicy(a.names...); err != nil {
+		return err
+	}
+	a.keyring, err = a.sessionKeys(starting)
 	return err
 }
 

@@ -46,18 +46,24 @@ const poll = 50 * time.Millisecond
 // Run creates the tree and returns its logical clusters. It retries after errors until ctx ends.
 func Run(ctx context.Context, clients *kcp.Clients, tree tenancy.Tree) (Clusters, error) {
 	b := &bootstrapper{clients: clients, tree: tree}
+	err := persist(ctx, "create the tree under "+tree.Root(), func() error { return b.run(ctx) })
+	return b.clusters, err
+}
+
+// persist calls f until it succeeds or ctx ends. what says in the infinitive what f does.
+func persist(ctx context.Context, what string, f func() error) error {
 	delay := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 12, Cap: 5 * time.Second}
 	for {
-		err := b.run(ctx)
+		err := f()
 		if err == nil {
-			return b.clusters, nil
+			return nil
 		}
 		if ctx.Err() == nil {
-			log.From(ctx).Warn("cannot create the tree yet; trying again", zap.Error(err))
+			log.From(ctx).Warn("cannot "+what+" yet; trying again", zap.Error(err))
 		}
 		select {
 		case <-ctx.Done():
-			return Clusters{}, fmt.Errorf("create the tree under %s: %w", tree.Root(), errors.Join(ctx.Err(), err))
+			return fmt.Errorf("%s: %w", what, errors.Join(ctx.Err(), err))
 		case <-time.After(delay.Step()):
 		}
 	}

@@ -1,0 +1,39 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	"github.com/faroshq/kedge-hub/pkg/auth/session"
+	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
+	"github.com/faroshq/kedge-hub/pkg/store"
+)
+
+// sessionKeys returns the keys of --session-key-file, or those in the root workspace.
+func (a *assembly) sessionKeys(starting context.Context) (*session.Keyring, error) {
+	keys := a.hub.config.sessionKeys
+	if keys == nil {
+		stored, err := bootstrap.SessionKeys(starting, a.clients, a.clusters.Root, rand.Reader)
+		if err != nil {
+			return nil, err
+		}
+		if keys, err = session.ParseKeys(stored); err != nil {
+			return nil, fmt.Errorf("the Secret %s in the root workspace: %w", bootstrap.SessionKeysName, err)
+		}
+	}
+	return session.NewKeyring(keys, rand.Reader)
+}
+
+// newSessions returns the service of sessions.
+func (a *assembly) newSessions(s *store.Store) *session.Service {
+	o := a.hub.config.Sessions
+	c := session.Config{
+		Keys: a.keyring, Sessions: s, Grants: s, Devices: s, Users: s,
+		IdleTimeout: o.IdleTimeout, MaxAge: o.MaxAge, Clock: a.clock, Random: rand.Reader,
+	}
+	if a.oidc != nil {
+		c.Provider = a.oidc
+	}
+	return session.New(c)
+}
