@@ -8,6 +8,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -65,6 +66,8 @@ func (c *Caller) within(s *v1alpha1.Session) {
 // People is the cache of Users.
 type People interface {
 	ByIdentity(issuer, subject string) (*v1alpha1.User, bool)
+	// ByUsername returns the User with a username in kcp: the oldest one if there are several.
+	ByUsername(rbacIdentity string) (*v1alpha1.User, bool)
 }
 
 // Sessions is the cache of Sessions.
@@ -92,6 +95,11 @@ func (p person) check(c *Caller) error {
 	}
 	if err := tenancy.CheckIdentity(user, id.Username); err != nil {
 		return err
+	}
+	// Sign-up refuses the second person with a username in kcp. Two replicas that sign people up
+	// at the same moment cannot.
+	if first, ok := p.people.ByUsername(id.Username); ok && first.UID != user.UID {
+		return errs.New(errs.Forbidden, "another person already has this username; ask a platform admin")
 	}
 	if err := tenancy.MayAct(user, c.selfService); err != nil {
 		return err

@@ -21,7 +21,9 @@ var noon = time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
 
 // login is a person with one token of one Session. All of it can change.
 type login struct {
-	user    v1alpha1.User
+	user v1alpha1.User
+	// first is another User with the same username in kcp.
+	first   *v1alpha1.User
 	session v1alpha1.Session
 	token   auth.Identity
 	failure error
@@ -47,6 +49,13 @@ func newLogin() *login {
 
 func (l *login) ByIdentity(issuer, subject string) (*v1alpha1.User, bool) {
 	return l.user.DeepCopy(), l.user.Spec.Issuer == issuer && l.user.Spec.Subject == subject
+}
+
+func (l *login) ByUsername(string) (*v1alpha1.User, bool) {
+	if l.first != nil {
+		return l.first, true
+	}
+	return l.user.DeepCopy(), true
 }
 
 func (l *login) SessionsOfToken(hash string) []*v1alpha1.Session {
@@ -91,6 +100,7 @@ func ended() map[string]struct {
 		"signed out everywhere":         {func(l *login) { l.user.Spec.TokensValidAfter = &now; l.session.Name = "" }, errs.Unauthenticated, "session was ended"},
 		"the username claim changed":    {func(l *login) { l.token.Username = "kedge:bob" }, errs.Forbidden, "username"},
 		"the username was reassigned":   {func(l *login) { l.user.Spec.RBACIdentity = "kedge:bob" }, errs.Forbidden, "username"},
+		"another person's username":     {func(l *login) { l.first = &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "3"}} }, errs.Forbidden, "another person"},
 		"rejected":                      {func(l *login) { l.user.Spec.Registration = v1alpha1.RegistrationRejected }, errs.Forbidden, "rejected"},
 		"pending":                       {func(l *login) { l.user.Spec.Registration = v1alpha1.RegistrationPending }, errs.Forbidden, "approval"},
 		"soft-deleted":                  {func(l *login) { l.user.Status.DeletionRequestedAt = &now }, errs.Forbidden, "undelete"},

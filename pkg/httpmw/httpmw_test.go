@@ -74,6 +74,8 @@ func (w *world) ByIdentity(issuer, subject string) (*v1alpha1.User, bool) {
 	return u, ok && issuer == "test"
 }
 
+func (w *world) ByUsername(string) (*v1alpha1.User, bool) { return nil, false }
+
 func (w *world) Index(user string) []v1alpha1.MembershipIndexEntry {
 	row := func(o, ws string, role v1alpha1.Role) v1alpha1.MembershipIndexEntry {
 		return v1alpha1.MembershipIndexEntry{OrgUUID: o, WorkspaceUUID: ws, Role: role}

@@ -23,6 +23,8 @@ func (p registry) ByIdentity(_, subject string) (*v1alpha1.User, bool) {
 	return u, ok
 }
 
+func (p registry) ByUsername(string) (*v1alpha1.User, bool) { return nil, false }
+
 func (p registry) signUp(_ context.Context, id *auth.Identity, vouched bool) (*v1alpha1.User, error) {
 	if !vouched {
 		return nil, errs.New(errs.Forbidden, "closed")

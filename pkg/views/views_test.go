@@ -122,6 +122,27 @@ func TestPeople_areFoundByIdentityAndName(t *testing.T) {
 	require.False(t, ok)
 }
 
+func TestPeople_areFoundByUsername(t *testing.T) {
+	t.Parallel()
+	v := newViews(t)
+	change := v.kinds.users.handler(&v.waiters)
+	bob, alice := user("u", "bob", "2", 2), user("u", "alice", "1", 1)
+	bob.Spec.RBACIdentity, alice.Spec.RBACIdentity = "kedge:a", "kedge:a"
+	change(nil, bob)
+	got, ok := v.ByUsername("kedge:a")
+	require.True(t, ok)
+	require.Same(t, bob, got)
+	change(nil, alice)
+	got, _ = v.ByUsername("kedge:a")
+	require.Same(t, alice, got, "the older of two has it")
+	change(bob, nil)
+	got, _ = v.ByUsername("kedge:a")
+	require.Same(t, alice, got)
+	change(alice, nil)
+	_, ok = v.ByUsername("kedge:a")
+	require.False(t, ok)
+}
+
 func TestTopology_acceptsEventsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)

@@ -228,6 +228,9 @@ func (w *World) touchOrg(uuid string) {
 // ByIdentity finds a User by identity.
 func (w *World) ByIdentity(_, subject string) (*v1alpha1.User, bool) { return w.ByName(subject) }
 
+// ByUsername finds a User by username in kcp, which is the name of the User here.
+func (w *World) ByUsername(rbacIdentity string) (*v1alpha1.User, bool) { return w.ByName(rbacIdentity) }
+
 // ByName finds a User by name.
 func (w *World) ByName(name string) (*v1alpha1.User, bool) {
 	w.mu.Lock()
