@@ -194,3 +194,26 @@ func publicKey(t *testing.T) []byte {
 	require.NoError(t, err)
 	return der
 }
+
+// A token that has expired is 401, and a watch that was opened with it ends at that moment.
+func TestIDToken_endsAtItsExpiry(t *testing.T) {
+	t.Parallel()
+	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithDex(t, hasty))
+	ready(t, hub, hasty.IDToken(t, framework.HubClient, "bob"))
+	token := hasty.IDToken(t, framework.HubClient, "bob")
+	body := map[string]string{"displayName": "ACME"}
+	org := hub.Do(t, call{Token: token, Method: http.MethodPost, Path: "/api/orgs", Body: body}, http.StatusCreated).Text("uuid")
+	token = hasty.IDToken(t, framework.HubClient, "bob")
+	cluster := hub.Do(t, call{Token: token, Method: http.MethodPost, Path: "/api/orgs/" + org + "/workspaces", Org: org, Body: body}, http.StatusCreated).Text("clusterID")
+
+	token = hasty.IDToken(t, framework.HubClient, "bob")
+	expiry := time.Unix(int64(claims(t, token)["exp"].(float64)), 0)
+	watch := openWatch(t, hub, token, cluster)
+	require.True(t, expiry.After(time.Now()), "the watch was opened too late")
+	watch.ended(t)
+	require.WithinDuration(t, expiry, time.Now(), 1500*time.Millisecond)
+	for _, path := range []string{"/api/users/me", "/clusters/" + cluster + "/api/v1/namespaces"} {
+		hub.Do(t, call{Token: token, Method: http.MethodGet, Path: path}, http.StatusUnauthorized)
+	}
+	hub.Do(t, whoIs(hasty.IDToken(t, framework.HubClient, "bob")), http.StatusOK)
+}
