@@ -55,7 +55,7 @@ func (l *Limits) PerPerson(limit string, perSecond float64) func(http.Handler) h
 			return next
 		}
 		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
-			if err := buckets.take(CallerOf(r).User.Name); err != nil {
+			if err := buckets.take(CallerOf(r).Key()); err != nil {
 				return err
 			}
 			next.ServeHTTP(w, r)
