@@ -99,6 +99,14 @@ func (p *Proxy) Recheck(user string) {
 	}
 }
 
+// RecheckClusters is Recheck for the streams of everybody in logical clusters.
+func (p *Proxy) RecheckClusters(clusters ...string) {
+	learnedAt := time.Now()
+	for key, open := range p.streams.in(clusters) {
+		p.recheck(key, learnedAt, open...)
+	}
+}
+
 // Unbound terminates the streams of a person in a logical cluster after kcp removed their
 // binding to a role that the gate does not give them. kcp may have authorized any of
 // them by that binding after the last Recheck. It waits for no client.

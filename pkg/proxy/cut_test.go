@@ -203,6 +203,32 @@ func TestRecheck_keepsOtherStreams(t *testing.T) {
 	require.Equal(t, 3, h.cuts(t))
 }
 
+// A Workspace is soft-deleted: the streams of everybody in it end, and nobody else's is looked at.
+func TestRecheckClusters_endsStreamsInThoseClusters(t *testing.T) {
+	t.Parallel()
+	kcps := &source{open: map[string]chan string{}}
+	server, transport := kcp(t, kcps.ServeHTTP)
+	h := newHub(t, server.URL, transport)
+	url, client := serve(t, h)
+	both := []v1alpha1.MembershipIndexEntry{adminOf(orgA), adminOf(orgB)}
+	h.rights.set("alice", false, both...)
+	h.rights.set("bob", false, both...)
+	hers, his := kcps.watch(t, client, url, "alice", "aaaa"), kcps.watch(t, client, url, "bob", "aaaa")
+	elsewhere := kcps.watch(t, client, url, "alice", "bbbb")
+
+	h.rights.set("alice", false)
+	h.rights.set("bob", false)
+	h.proxy.RecheckClusters("cccc")
+	hers.goesOn(t)
+	h.proxy.RecheckClusters("aaaa", "cccc")
+	hers.hasEnded(t)
+	his.hasEnded(t)
+	elsewhere.goesOn(t)
+	h.proxy.RecheckClusters("bbbb")
+	elsewhere.hasEnded(t)
+	h.closed(t)
+}
+
 // What kcp let in with a right that it had still, the gate would let go on.
 func TestUnbound_cutsStreamsOfALostBinding(t *testing.T) {
 	t.Parallel()

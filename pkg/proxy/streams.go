@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -145,7 +146,7 @@ func (s *streams) unlink(removed *stream) {
 	}
 }
 
-// of returns the open streams of a person, or of everybody if user is empty. It increments
+// of returns the open streams of a caller, or of everybody if user is empty. It increments
 // rechecks first: a request that passed the gate earlier and is not registered yet sees the
 // new count after add, and checks its right again.
 func (s *streams) of(user string) map[streamKey][]*stream {
@@ -153,20 +154,37 @@ func (s *streams) of(user string) map[streamKey][]*stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := map[streamKey][]*stream{}
+	every := func(streamKey) bool { return true }
 	if user != "" {
-		s.collect(found, user)
+		s.collect(found, user, every)
 		return found
 	}
 	for user := range s.open {
-		s.collect(found, user)
+		s.collect(found, user, every)
 	}
 	return found
 }
 
-// collect adds the streams of one person to found. The caller holds s.mu.
-func (s *streams) collect(found map[streamKey][]*stream, user string) {
+// in returns the open streams of everybody in logical clusters. It increments rechecks, as of
+// does.
+func (s *streams) in(clusters []string) map[streamKey][]*stream {
+	wanted := sets.New(clusters...)
+	s.rechecks.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := map[streamKey][]*stream{}
+	for user := range s.open {
+		s.collect(found, user, func(k streamKey) bool { return wanted.Has(k.cluster) })
+	}
+	return found
+}
+
+// collect adds the selected streams of one caller to found. The caller holds s.mu.
+func (s *streams) collect(found map[streamKey][]*stream, user string, selected func(streamKey) bool) {
 	for o := s.open[user]; o != nil; o = o.next {
-		found[o.key] = append(found[o.key], o)
+		if selected(o.key) {
+			found[o.key] = append(found[o.key], o)
+		}
 	}
 }
 

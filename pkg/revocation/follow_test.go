@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -83,6 +84,12 @@ func (s *scene) Followed(_ context.Context, user, clusterRole string, left tenan
 
 // Recheck implements Subscriber.
 func (s *scene) Recheck(user string) { s.called("recheck " + user) }
+
+// RecheckClusters implements Subscriber.
+func (s *scene) RecheckClusters(clusters ...string) {
+	slices.Sort(clusters)
+	s.called("recheck in " + strings.Join(slices.Compact(clusters), " "))
+}
 
 // Unbound implements Subscriber.
 func (s *scene) Unbound(user, cluster, clusterRole string) {

@@ -36,6 +36,8 @@ type Subscriber interface {
 	// Recheck ends what the User, or every User where user is empty, has open and has no
 	// right to any more.
 	Recheck(user string)
+	// RecheckClusters is Recheck for what everybody has open in logical clusters.
+	RecheckClusters(clusters ...string)
 	// Unbound ends what the User has open in a logical cluster, unless they have the rights
 	// of the role, which is in the form of tenancy.RoleName.
 	Unbound(user, cluster, role string)
@@ -105,6 +107,13 @@ func (r *Revocation) Recheck(user string) {
 // RecheckAll is Recheck of every User.
 func (r *Revocation) RecheckAll() { r.Recheck(everybody) }
 
+// recheckClusters has the subscribers look again at what everybody has open in logical clusters.
+func (r *Revocation) recheckClusters(clusters ...string) {
+	for _, s := range r.config.Subscribers {
+		s.RecheckClusters(clusters...)
+	}
+}
+
 func (r *Revocation) onMembership(c views.Change[*v1alpha1.Membership]) {
 	if !c.AnyBut(views.Status | views.Metadata) {
 		return
@@ -143,8 +152,17 @@ func (r *Revocation) onSession(c views.Change[*v1alpha1.Session]) {
 }
 
 func (r *Revocation) onOrganization(c views.Change[*v1alpha1.Organization]) {
-	if c.Old != nil && c.Any(views.Removed|views.Terminating|views.DeletionRequest|views.DefaultAccess) {
+	switch {
+	case c.Old == nil:
+	case c.Any(views.Removed | views.Terminating):
+		// The views may not list its Workspaces any more.
 		r.RecheckAll()
+	case c.Any(views.DeletionRequest | views.DefaultAccess):
+		var clusters []string
+		for _, ws := range r.config.Views.Workspaces(c.New.Name) {
+			clusters = append(clusters, ws.ClusterID)
+		}
+		r.recheckClusters(clusters...)
 	}
 }
 
@@ -156,7 +174,7 @@ func (r *Revocation) onOrgWorkspace(c views.Change[*kcptenancyv1alpha1.Workspace
 
 func (r *Revocation) onWorkspace(c views.Change[*kcptenancyv1alpha1.Workspace]) {
 	if c.Old != nil && c.Any(views.Removed|views.Terminating|views.DeletionRequest|views.LogicalCluster) {
-		r.RecheckAll()
+		r.recheckClusters(c.Old.Spec.Cluster, c.Object().Spec.Cluster)
 	}
 }
 
