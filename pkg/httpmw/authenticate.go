@@ -94,7 +94,7 @@ func Authenticate(a Authentication) func(http.Handler) http.Handler {
 			case id.Kind != auth.Person:
 				return errs.New(errs.Forbidden, "this endpoint is for people, not for service accounts")
 			}
-			user, err := a.userOf(r.Context(), id)
+			user, err := a.UserOf(r.Context(), id)
 			if err != nil {
 				return err
 			}
@@ -131,7 +131,8 @@ func notVerified(err error) error {
 	return errs.Wrap(errs.Unauthenticated, err, "the token is not valid")
 }
 
-func (a *Authentication) userOf(ctx context.Context, id *auth.Identity) (*v1alpha1.User, error) {
+// UserOf returns the User of an identity. It signs an unknown person up if SignUp is set.
+func (a *Authentication) UserOf(ctx context.Context, id *auth.Identity) (*v1alpha1.User, error) {
 	user, ok := a.People.ByIdentity(id.Issuer, id.Subject)
 	switch {
 	case a.SignUp == nil && !ok:

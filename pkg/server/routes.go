@@ -13,6 +13,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/pkg/api/admin"
 	"github.com/faroshq/kedge-hub/pkg/api/credentials"
+	"github.com/faroshq/kedge-hub/pkg/api/login"
 	"github.com/faroshq/kedge-hub/pkg/api/members"
 	"github.com/faroshq/kedge-hub/pkg/api/orgs"
 	"github.com/faroshq/kedge-hub/pkg/api/users"
@@ -37,6 +38,8 @@ type routes struct {
 	// authenticateProxied is authenticate for requests to the proxy.
 	authenticateProxied func(http.Handler) http.Handler
 	forward             http.Handler
+	// login adds the routes of /auth.
+	login func(chi.Router)
 
 	config Config
 	limits *httpmw.Limits
@@ -71,7 +74,7 @@ func Routes() []Route {
 		panic("server: the metric of limits is not valid: " + err.Error())
 	}
 	var all []Route
-	router := routes{observe: through, present: through, authenticate: through, authenticateProxied: through, room: through, forward: http.NotFoundHandler(), config: config, limits: limits, clock: config.Clock}.router()
+	router := routes{observe: through, present: through, authenticate: through, authenticateProxied: through, room: through, forward: http.NotFoundHandler(), login: func(chi.Router) {}, config: config, limits: limits, clock: config.Clock}.router()
 	_ = chi.Walk(router, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		all = append(all, Route{method, pattern})
 		if method == http.MethodGet {
@@ -92,9 +95,10 @@ func (p routes) router() chi.Router {
 	requests := p.limits.PerPerson("requests_per_person", c.Limits.RequestsPerPerson)
 	writes := p.limits.WritesPerPerson("writes_per_person", c.Limits.WritesPerPerson)
 	r := chi.NewRouter()
-	r.Use(p.observe, p.present, middleware.GetHead)
+	r.Use(p.observe, login.Outside(p.present), middleware.GetHead)
 	r.NotFound(httpapi.NotFound)
 	r.MethodNotAllowed(httpapi.MethodNotAllowed)
+	p.login(r)
 	for _, path := range []string{"/api", "/apis", "/apis/*", "/services", "/services/*", "/api/v1", "/api/v1/*"} {
 		r.HandleFunc(path, proxy.NotHere)
 	}

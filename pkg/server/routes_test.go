@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/faroshq/kedge-hub/pkg/api/login"
 	"github.com/faroshq/kedge-hub/pkg/health"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -46,7 +47,7 @@ func TestHEAD_answersAsGETWithoutABody(t *testing.T) {
 	limits, err := httpmw.NewLimits(config.Clock, prometheus.NewRegistry())
 	require.NoError(t, err)
 	app := routes{
-		observe: through, present: through, authenticateProxied: through, room: through, forward: http.NotFoundHandler(), config: config, limits: limits, clock: config.Clock,
+		observe: through, present: through, authenticateProxied: through, room: through, forward: http.NotFoundHandler(), login: (&login.Handler{}).Mount, config: config, limits: limits, clock: config.Clock,
 		authenticate: func(http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				_ = httpapi.Write(w, http.StatusOK, map[string]string{"name": "alice"})

@@ -1,0 +1,68 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+
+	"github.com/faroshq/kedge-hub/pkg/api/login"
+	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+)
+
+// login returns the handler of /auth. tokens authenticates ID tokens as for every other request.
+func (a *assembly) login(people httpmw.Authentication, tokens auth.Authenticator) *login.Handler {
+	if a.oidc == nil {
+		return &login.Handler{}
+	}
+	c := a.hub.config
+	return &login.Handler{
+		Provider: loginProvider{a.oidc, tokens}, Sessions: a.sessions, Devices: a.sessions, Keyring: a.keyring,
+		SignUp: people.UserOf, Owner: a.ownerOf,
+		Audit: func(e login.Event) {
+			a.hub.audit.Write(audit.Event{Actor: e.Actor, Action: e.Action, Code: e.Code, Request: e.Request})
+		},
+		Peer:      func(r *http.Request) string { return httpmw.Peer(r).String() },
+		Available: a.available.Wait, Limit: a.hub.limits.Logins(c.Limits.LoginsPerPeer, c.Limits.Logins),
+		NewSecret: func() string { return rand.Text() + rand.Text() },
+		Clock:     a.clock, ExternalURL: c.ExternalURL,
+	}
+}
+
+// ownerOf returns the name of the User of a session cookie.
+func (a *assembly) ownerOf(cookie string) (string, bool) {
+	name, ok := a.keyring.PortalSession(cookie)
+	if !ok {
+		return "", false
+	}
+	s, ok := a.views.Session(name)
+	if !ok {
+		return "", false
+	}
+	return s.Spec.UserRef.Name, true
+}
+
+// loginProvider is the issuer. Nobody signs up with a token from which kcp derives another
+// username.
+type loginProvider struct {
+	*auth.OIDC
+	tokens auth.Authenticator
+}
+
+// Exchange redeems a code and authenticates the ID token as a request with it would be.
+func (p loginProvider) Exchange(ctx context.Context, code string, l auth.LoginRequest) (*auth.Grant, error) {
+	grant, err := p.OIDC.Exchange(ctx, code, l)
+	if err != nil {
+		return nil, err
+	}
+	_, ok, err := p.tokens.Authenticate(ctx, grant.IDToken)
+	if err == nil && !ok {
+		err = errs.New(errs.Unauthenticated, "the ID token of the identity provider is not known here")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return grant, nil
+}
