@@ -74,7 +74,7 @@ func (a *app) root() *cobra.Command {
 		Short: "Work with organizations and workspaces of a kedge-hub",
 		Long: `kedge logs you in to a kedge-hub, manages organizations, workspaces and their
 members there, and gives kubectl what it needs to work in a workspace.`,
-		Example: `  kedge login --server https://127.0.0.1:9443 --ca-file ca.crt --token-file token
+		Example: `  kedge login --server https://hub.example.com
   kedge orgs create "My organization"
   kedge workspaces create "My workspace"
   kedge kubeconfig > kubeconfig

@@ -225,7 +225,7 @@ func (a *app) keep(ctx context.Context, login *config.Profile) error {
 
 // profileFor is the profile in which a login to a hub is stored.
 func (a *app) profileFor(c *config.Config, server string) (string, error) {
-	name, err := a.givenProfile()
+	name, _, err := a.givenProfile()
 	switch {
 	case err != nil:
 		return "", err
@@ -237,7 +237,7 @@ func (a *app) profileFor(c *config.Config, server string) (string, error) {
 	case len(c.At(server)) == 0:
 		return c.NewName(server), nil
 	}
-	return chooseAt(c, server)
+	return chooseAt(c, server, c.Current)
 }
 
 func (a *app) token(file string) (string, error) {

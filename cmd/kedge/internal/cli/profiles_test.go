@@ -44,6 +44,14 @@ func TestProfiles_keepOneLoginPerHubAndPerson(t *testing.T) {
 	code, _, errOut = b.run(t, "whoami")
 	require.Zero(t, code, errOut)
 	require.Equal(t, before+1, other.hits["GET /api/users/me"])
+	before = b.hits["GET /api/users/me"]
+	code, _, errOut = b.run(t, "whoami", "--server", b.URL)
+	require.Equal(t, 1, code, "the hub that the command line names counts more than the variable")
+	require.Contains(t, errOut, "there are several logins to "+b.URL)
+	b.env["KEDGE_PROFILE"] = "work"
+	code, _, errOut = b.run(t, "whoami", "--server", b.URL)
+	require.Zero(t, code, errOut)
+	require.Equal(t, before+1, b.hits["GET /api/users/me"])
 }
 
 func TestProfiles_ofAnotherHubOrPersonAreNeverUsedInstead(t *testing.T) {
@@ -62,7 +70,7 @@ func TestProfiles_ofAnotherHubOrPersonAreNeverUsedInstead(t *testing.T) {
 		code int
 		says string
 	}{
-		"whoami":                                     {1, "not logged in; run: kedge login --server URL"},
+		"whoami":                                     {1, "no login is chosen; to see what there is and choose one, run: kedge profiles"},
 		"whoami --profile bob":                       {1, "not logged in with the profile bob; run: kedge login --server URL --profile bob"},
 		"whoami --profile bob --server " + b.URL:     {1, "not logged in with the profile bob; run: kedge login --server " + b.URL + " --profile bob"},
 		"whoami --profile ann --server https://else": {1, "the profile ann is a login to " + b.URL},

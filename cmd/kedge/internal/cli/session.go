@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
@@ -47,16 +48,17 @@ func (a *app) load(ctx context.Context) (path string, c *config.Config, err erro
 	return path, c, err
 }
 
-// givenProfile is the profile that --profile or $KEDGE_PROFILE names, or the empty string.
-func (a *app) givenProfile() (string, error) {
+// givenProfile is the profile that --profile or else $KEDGE_PROFILE names, or the empty string.
+// byFlag is true for --profile.
+func (a *app) givenProfile() (name string, byFlag bool, err error) {
 	name, by := a.profile, "--profile"
-	if name == "" {
+	if byFlag = name != ""; !byFlag {
 		name, by = a.Getenv("KEDGE_PROFILE"), "$KEDGE_PROFILE"
 	}
 	if name != "" && !config.ValidName(name) {
-		return "", fmt.Errorf("%s: give a name of at most 63 letters, digits, dots, hyphens and underscores; %w", by, errUsage)
+		return "", byFlag, fmt.Errorf("%s: give a name of at most 63 letters, digits, dots, hyphens and underscores; %w", by, errUsage)
 	}
-	return name, nil
+	return name, byFlag, nil
 }
 
 // givenServer is the hub that --server names, or the empty string.
@@ -65,17 +67,16 @@ func (a *app) givenServer() string { return strings.TrimRight(a.server, "/") }
 // choose returns the profile that a command uses. A profile is never replaced by another one for
 // the same hub, which can be the login of another person.
 func (a *app) choose(c *config.Config) (string, error) {
-	name, err := a.givenProfile()
+	name, byFlag, err := a.givenProfile()
 	if err != nil {
 		return "", err
 	}
-	server := a.givenServer()
-	if name == "" && server != "" {
-		return chooseAt(c, server)
-	}
-	named := name != ""
+	server, named := a.givenServer(), name != ""
 	if !named {
 		name = c.Current
+	}
+	if server != "" && !byFlag {
+		return chooseAt(c, server, name)
 	}
 	p := c.Profiles[name]
 	switch {
@@ -84,6 +85,8 @@ func (a *app) choose(c *config.Config) (string, error) {
 			server = "URL"
 		}
 		return "", fmt.Errorf("not logged in with the profile %s; run: kedge login --server %s --profile %s", name, server, name)
+	case p == nil && len(c.Profiles) > 0:
+		return "", errors.New("no login is chosen; to see what there is and choose one, run: kedge profiles, then: kedge profiles use NAME")
 	case p == nil:
 		return "", errors.New("not logged in; run: kedge login --server URL")
 	case server != "" && p.Server != server:
@@ -92,16 +95,16 @@ func (a *app) choose(c *config.Config) (string, error) {
 	return name, nil
 }
 
-// chooseAt returns the only profile for a hub, or the current one among several.
-func chooseAt(c *config.Config, server string) (string, error) {
+// chooseAt returns the only profile for a hub, or preferred among several.
+func chooseAt(c *config.Config, server, preferred string) (string, error) {
 	names := c.At(server)
 	switch {
 	case len(names) == 0:
 		return "", fmt.Errorf("not logged in; run: kedge login --server %s", server)
+	case slices.Contains(names, preferred):
+		return preferred, nil
 	case len(names) == 1:
 		return names[0], nil
-	case c.Profiles[c.Current] != nil && c.Profiles[c.Current].Server == server:
-		return c.Current, nil
 	}
 	return "", fmt.Errorf("there are several logins to %s; give --profile with one of: %s", server, strings.Join(names, ", "))
 }

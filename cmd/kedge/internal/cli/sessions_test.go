@@ -78,6 +78,17 @@ func TestWhoami_tellsPersonHubProfileAndExpiry(t *testing.T) {
 	require.Contains(t, out, `"profile": "work"`)
 }
 
+func TestWhoami_worksForAPersonWhoMayNotListSessions(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.withIssuer(t)
+	b.oauthLogin(t)
+	b.answer("GET /api/users/me/sessions", http.StatusForbidden, `{"kind":"Status","message":"this account was deleted"}`)
+	code, out, errOut := b.run(t, "whoami")
+	require.Zero(t, code, errOut)
+	require.Contains(t, out, "alice")
+}
+
 func TestLogout_endsTheSessionAndForgets(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

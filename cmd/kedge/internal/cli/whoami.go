@@ -81,6 +81,11 @@ func (s *session) expiry(ctx context.Context, token any) (any, error) {
 		return token, nil
 	}
 	raw, err := listAll(ctx, s, client.Request{Path: sessionsPath})
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Code == http.StatusForbidden {
+		// A deleted person may not list sessions.
+		return token, nil
+	}
 	if err != nil {
 		return nil, err
 	}
