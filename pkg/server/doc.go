@@ -7,6 +7,7 @@
 //   - server.go: Run, from the listeners to the stop
 //   - wiring.go: the steps of a start, from the clients of kcp to the open API
 //   - controllers.go, routes.go, api.go: the controllers, the routes and what they depend on
+//   - authenticators.go: how tokens are verified
 //   - serving.go: certificates, limits of requests, the drain
 //
 // A start goes in this order: the listener with the health probes, the embedded kcp, the tree
