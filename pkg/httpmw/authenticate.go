@@ -20,6 +20,9 @@ import (
 // parsed.
 const maxToken = 16 << 10
 
+// useInterval is the time after which the next use of a Session is written.
+const useInterval = 5 * time.Minute
+
 // BearerToken returns the bearer token of a request. Errors never contain it.
 func BearerToken(r *http.Request) (string, error) {
 	values := r.Header.Values("Authorization")
@@ -66,9 +69,14 @@ type Authentication struct {
 	// SignUp creates the User of a new identity. If it is nil, unknown people are refused.
 	SignUp SignUp
 	Admins Admins
+	// Cookies makes the cookie of the portal a credential. If it is nil, no cookie is one.
+	Cookies *Cookies
 	// SessionIdleTimeout is the time without a use after which a Session ends.
 	SessionIdleTimeout time.Duration
-	Clock              clock.PassiveClock
+	// Used is called with the metadata.name of a Session whose last use must be written. It
+	// must not block. It can be nil.
+	Used  func(session string)
+	Clock clock.PassiveClock
 }
 
 // SignUp creates the User of a new identity exactly once and returns when the caches have it.
@@ -81,36 +89,63 @@ func Authenticate(a Authentication) func(http.Handler) http.Handler {
 	check := person{people: a.People, sessions: a.Sessions, idle: a.SessionIdleTimeout, clock: a.Clock}.check
 	return func(next http.Handler) http.Handler {
 		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
-			token, err := BearerToken(r)
+			caller, err := a.callerOf(r)
 			if err != nil {
 				return err
 			}
-			id, ok, err := a.Tokens.Authenticate(r.Context(), token)
-			switch {
-			case err != nil:
-				return notVerified(err)
-			case !ok:
-				return unauthenticated("the token is not known here, or not any more")
-			case id.Kind != auth.Person:
-				return errs.New(errs.Forbidden, "this endpoint is for people, not for service accounts")
-			}
-			user, err := a.UserOf(r.Context(), id)
-			if err != nil {
-				return err
-			}
-			caller := &Caller{
-				Identity: id, User: user, PlatformAdmin: a.Admins.Has(id),
-				selfService: selfService(r, user.Name), expiresAt: id.ExpiresAt, valid: check,
-			}
+			caller.PlatformAdmin, caller.selfService, caller.valid = a.Admins.Has(caller.Identity), selfService(r, caller.User.Name), check
 			if err := caller.Valid(); err != nil {
 				return err
 			}
-			for _, s := range a.Sessions.SessionsOfToken(id.Credential) {
-				caller.within(s)
+			if caller.Session != "" {
+				a.use(caller)
 			}
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
 			return nil
 		})
+	}
+}
+
+// callerOf returns the caller of a request by its bearer token or, if it has none, by its
+// cookie.
+func (a *Authentication) callerOf(r *http.Request) (*Caller, error) {
+	if a.Cookies != nil && len(r.Header["Authorization"]) == 0 {
+		if cookies := r.CookiesNamed(SessionCookie); len(cookies) > 0 {
+			return a.byCookie(r, cookies)
+		}
+	}
+	token, err := BearerToken(r)
+	if err != nil {
+		return nil, err
+	}
+	id, ok, err := a.Tokens.Authenticate(r.Context(), token)
+	switch {
+	case err != nil:
+		return nil, notVerified(err)
+	case !ok:
+		return nil, unauthenticated("the token is not known here, or not any more")
+	case id.Kind != auth.Person:
+		return nil, errs.New(errs.Forbidden, "this endpoint is for people, not for service accounts")
+	}
+	user, err := a.UserOf(r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	caller := &Caller{Identity: id, User: user, expiresAt: id.ExpiresAt}
+	for _, s := range a.Sessions.SessionsOfToken(id.Credential) {
+		caller.within(s)
+	}
+	return caller, nil
+}
+
+// use has the use of a Session written if the last one that was written is long ago.
+func (a *Authentication) use(c *Caller) {
+	if a.Used == nil {
+		return
+	}
+	s, ok := a.Sessions.Session(c.Session)
+	if ok && a.Clock.Since(s.Spec.LastUsedAt.Time) >= min(useInterval, a.SessionIdleTimeout/4) {
+		a.Used(c.Session)
 	}
 }
 

@@ -22,6 +22,8 @@ type Caller struct {
 	// out. It is empty if there is none.
 	Session string
 
+	// cookie is true if the credential is the cookie of the Session.
+	cookie bool
 	// selfService is true for a request that people may make in any state of their account.
 	selfService bool
 	expiresAt   time.Time
@@ -68,10 +70,12 @@ type People interface {
 	ByIdentity(issuer, subject string) (*v1alpha1.User, bool)
 	// ByUsername returns the User with a username in kcp: the oldest one if there are several.
 	ByUsername(rbacIdentity string) (*v1alpha1.User, bool)
+	ByName(name string) (*v1alpha1.User, bool)
 }
 
 // Sessions is the cache of Sessions.
 type Sessions interface {
+	Session(name string) (*v1alpha1.Session, bool)
 	// SessionsOfToken returns the Sessions through which a token was handed out.
 	SessionsOfToken(hash string) []*v1alpha1.Session
 }
@@ -107,7 +111,11 @@ func (p person) check(c *Caller) error {
 	if !id.IssuedAt.IsZero() && tenancy.TokenSignedOut(user, id.IssuedAt) {
 		return sessionEnded()
 	}
-	if id.Credential == "" {
+	if c.cookie {
+		s, ok := p.sessions.Session(c.Session)
+		if !ok || s.Spec.Client != v1alpha1.SessionPortal || tenancy.SessionEnded(s, user, now, p.idle) {
+			return sessionEnded()
+		}
 		return nil
 	}
 	for _, s := range p.sessions.SessionsOfToken(id.Credential) {

@@ -29,6 +29,8 @@ type login struct {
 	failure error
 	clock   *clocktesting.FakePassiveClock
 	signUp  httpmw.SignUp
+	cookies *httpmw.Cookies
+	used    []string
 }
 
 func newLogin() *login {
@@ -58,6 +60,14 @@ func (l *login) ByUsername(string) (*v1alpha1.User, bool) {
 	return l.user.DeepCopy(), true
 }
 
+func (l *login) ByName(name string) (*v1alpha1.User, bool) {
+	return l.user.DeepCopy(), l.user.Name == name
+}
+
+func (l *login) Session(name string) (*v1alpha1.Session, bool) {
+	return l.session.DeepCopy(), l.session.Name == name
+}
+
 func (l *login) SessionsOfToken(hash string) []*v1alpha1.Session {
 	if hash != "hash" || l.session.Name == "" {
 		return nil
@@ -74,9 +84,12 @@ func (l *login) routes(serve func(*httpmw.Caller)) http.Handler {
 	r := chi.NewRouter()
 	r.Use(httpmw.Authenticate(httpmw.Authentication{
 		Tokens: tokens, People: l, Sessions: l, SignUp: l.signUp, SessionIdleTimeout: 2 * time.Hour, Clock: l.clock,
+		Cookies: l.cookies, Used: func(session string) { l.used = append(l.used, session) },
+		Admins: httpmw.Admins{Groups: []string{"ops"}},
 	}))
-	r.Get("/thing", func(_ http.ResponseWriter, r *http.Request) { serve(httpmw.CallerOf(r)) })
-	r.Get("/api/users/me", func(_ http.ResponseWriter, r *http.Request) { serve(httpmw.CallerOf(r)) })
+	handler := func(_ http.ResponseWriter, r *http.Request) { serve(httpmw.CallerOf(r)) }
+	r.HandleFunc("/thing", handler)
+	r.HandleFunc("/api/users/me", handler)
 	return r
 }
 
@@ -104,7 +117,7 @@ func ended() map[string]struct {
 		"rejected":                      {func(l *login) { l.user.Spec.Registration = v1alpha1.RegistrationRejected }, errs.Forbidden, "rejected"},
 		"pending":                       {func(l *login) { l.user.Spec.Registration = v1alpha1.RegistrationPending }, errs.Forbidden, "approval"},
 		"soft-deleted":                  {func(l *login) { l.user.Status.DeletionRequestedAt = &now }, errs.Forbidden, "undelete"},
-		"purged, and a namesake exists": {func(l *login) { l.user.UID = "2" }, errs.Unauthenticated, ""},
+		"purged, and a namesake exists": {func(l *login) { l.user.UID, l.user.CreationTimestamp = "2", now }, errs.Unauthenticated, ""},
 	}
 }
 
@@ -234,4 +247,19 @@ func TestAuthenticate_nobodySignsUpWithoutSignUp(t *testing.T) {
 	w := get(h, "/thing", as("token"))
 	require.Equal(t, http.StatusForbidden, w.Code)
 	require.Contains(t, w.Body.String(), "log in first")
+}
+
+func TestAuthenticate_hasUsesWritten(t *testing.T) {
+	t.Parallel()
+	l := newLogin()
+	h := l.routes(func(*httpmw.Caller) {})
+	require.Equal(t, http.StatusOK, get(h, "/thing", as("token")).Code)
+	require.Equal(t, []string{"s1"}, l.used, "the last use was an hour ago")
+	l.session.Spec.LastUsedAt = metav1.NewTime(noon.Add(time.Second - 5*time.Minute))
+	require.Equal(t, http.StatusOK, get(h, "/thing", as("token")).Code)
+	require.Len(t, l.used, 1)
+	l.session.Spec.EndedAt = &metav1.Time{Time: noon}
+	l.session.Spec.LastUsedAt = metav1.NewTime(noon.Add(-time.Hour))
+	require.Equal(t, http.StatusUnauthorized, get(h, "/thing", as("token")).Code)
+	require.Len(t, l.used, 1, "a refused request is no use")
 }

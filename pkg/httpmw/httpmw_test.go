@@ -42,6 +42,8 @@ func (f authenticator) Authenticate(_ context.Context, token string) (*auth.Iden
 // noSessions has no Session.
 type noSessions struct{}
 
+func (noSessions) Session(string) (*v1alpha1.Session, bool) { return nil, false }
+
 func (noSessions) SessionsOfToken(string) []*v1alpha1.Session { return nil }
 
 // authentication has --admin-user=admin, --admin-user=test#admin and --admin-group=ops.
@@ -75,6 +77,8 @@ func (w *world) ByIdentity(issuer, subject string) (*v1alpha1.User, bool) {
 }
 
 func (w *world) ByUsername(string) (*v1alpha1.User, bool) { return nil, false }
+
+func (w *world) ByName(name string) (*v1alpha1.User, bool) { return w.ByIdentity("test", name) }
 
 func (w *world) Index(user string) []v1alpha1.MembershipIndexEntry {
 	row := func(o, ws string, role v1alpha1.Role) v1alpha1.MembershipIndexEntry {

@@ -25,6 +25,8 @@ func (p registry) ByIdentity(_, subject string) (*v1alpha1.User, bool) {
 
 func (p registry) ByUsername(string) (*v1alpha1.User, bool) { return nil, false }
 
+func (p registry) ByName(name string) (*v1alpha1.User, bool) { return p.ByIdentity("", name) }
+
 func (p registry) signUp(_ context.Context, id *auth.Identity, vouched bool) (*v1alpha1.User, error) {
 	if !vouched {
 		return nil, errs.New(errs.Forbidden, "closed")

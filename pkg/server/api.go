@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -22,9 +21,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/store"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
-
-// sessionIdleTimeout is the time without a use after which a Session ends.
-const sessionIdleTimeout = 168 * time.Hour
 
 // api creates the routes, and what ends the streams of people who lost a right.
 func (a *assembly) api(serving context.Context) error {
@@ -53,14 +49,18 @@ func (a *assembly) api(serving context.Context) error {
 	a.available.OnUnavailable(a.revocation.RecheckAll)
 	s := store.New(a.clients.FailFast().Fenced(a.disk.WriteRight), c.Tree, a.clusters.Users, a.clusters.Orgs)
 	a.sessions = a.newSessions(s)
+	a.uses = httpmw.NewUses(a.sessions.Touch)
 	limits := a.hub.limits
 	people := httpmw.Authentication{
 		Tokens: limits.Authenticator(authenticators, c.Limits.FailedAuthenticationsPerPeer), People: v, Sessions: v,
 		SignUp: limits.SignUps(signUp(store.NewSignUp(s, v, a.reservedName), c.Registration, a.hub.audit), c.Limits.SignUpsPerPeer, c.Limits.SignUps),
-		Admins: httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}, SessionIdleTimeout: sessionIdleTimeout, Clock: c.Clock,
+		Admins: httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}, SessionIdleTimeout: c.Sessions.IdleTimeout, Used: a.uses.Record, Clock: a.clock,
 	}
-	// Sign-up is an act: nobody signs up with a request to a workspace.
+	// Requests to a workspace have no cookie and sign nobody up.
 	proxied := people
+	if people.Cookies, err = a.cookies(); err != nil {
+		return err
+	}
 	proxied.SignUp = nil
 	a.app = routes{
 		observe:      httpmw.Observe(log.From(serving), metrics, c.trustedProxies),

@@ -4,8 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"net/http"
+	"net/url"
 
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
 	"github.com/faroshq/kedge-hub/pkg/store"
 )
@@ -36,4 +39,15 @@ func (a *assembly) newSessions(s *store.Store) *session.Service {
 		c.Provider = a.oidc
 	}
 	return session.New(c)
+}
+
+// cookies returns what makes the portal's cookie a credential.
+func (a *assembly) cookies() (*httpmw.Cookies, error) {
+	c := &httpmw.Cookies{Open: a.keyring.PortalSession, CrossOrigin: http.NewCrossOriginProtection(), Await: a.views.Await}
+	// A proxy in front of the hub may change the Host header.
+	external, err := url.Parse(a.hub.config.ExternalURL)
+	if err != nil {
+		return nil, fmt.Errorf("--external-url: %w", err)
+	}
+	return c, c.CrossOrigin.AddTrustedOrigin(external.Scheme + "://" + external.Host)
 }

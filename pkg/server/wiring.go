@@ -16,6 +16,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/freeze"
 	"github.com/faroshq/kedge-hub/pkg/health"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/accounts"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
@@ -81,6 +82,7 @@ type assembly struct {
 	// oidc is nil without an issuer.
 	oidc       *auth.OIDC
 	sessions   *session.Service
+	uses       *httpmw.Uses
 	app        http.Handler
 	revocation *revocation.Revocation
 }
@@ -212,6 +214,7 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 		return err
 	}
 	a.running.Go(func() { a.revocation.Run(below) })
+	a.running.Go(func() { a.uses.Run(below) })
 	write(available(a.definitions.Run))
 	write(available(a.repairs.Run))
 	leading := make([]func(context.Context), 0, len(a.leading))
