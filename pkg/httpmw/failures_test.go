@@ -44,7 +44,7 @@ func newDoor(t *testing.T, limits *httpmw.Limits) *door {
 		}
 		return nil, false, errors.New("a bad signature")
 	}), 0.1)
-	d.handler = httpmw.Observe(zap.NewNop(), m, trusted)(httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
+	d.handler = httpmw.Observe(zap.NewNop(), m, trusted)(httpapi.Handler(func(_ http.ResponseWriter, r *http.Request) error {
 		token, err := httpmw.BearerToken(r)
 		if err != nil {
 			return err

@@ -46,9 +46,10 @@ func StartHub(t testing.TB, kcp *KCP, root string, change ...func(*server.Option
 	o.CreateTimeout, o.FollowTimeout = time.Minute, time.Minute
 	// Most tests do not need the objects that sign-up creates.
 	o.PersonalOrgs = false
-	// All callers of a test have one address. Tests send more bad tokens and newcomers from it
-	// than a peer may.
-	o.Limits.FailedAuthenticationsPerPeer, o.Limits.SignUpsPerPeer, o.Limits.SignUps = 0, 0, 0
+	// All callers of a test have one address. Tests send more bad tokens, newcomers and logins
+	// from it than a peer may.
+	o.Limits.FailedAuthenticationsPerPeer, o.Limits.SignUpsPerPeer, o.Limits.LoginsPerPeer = 0, 0, 0
+	o.Limits.SignUps, o.Limits.Logins = 0, 0
 	for _, f := range change {
 		f(o)
 	}
