@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"sync"
@@ -128,14 +129,12 @@ func (s *keySet) find(ctx context.Context, token signedToken, atOnce bool) (stat
 	}
 	s.mu.Unlock()
 
-	timeout := time.NewTimer(waitForKeys)
-	defer timeout.Stop()
+	ctx, cancel := context.WithTimeout(ctx, waitForKeys)
+	defer cancel()
 	select {
 	case <-f.done:
 	case <-ctx.Done():
-		return nil, 0, unavailable(ctx.Err(), time.Second)
-	case <-timeout.C:
-		return nil, 0, unavailable(errors.New("the issuer is slow to send its keys"), time.Second)
+		return nil, 0, unavailable(fmt.Errorf("wait for the keys of the issuer: %w", ctx.Err()), time.Second)
 	}
 	keys, number = s.known()
 	if found := matching(keys, token); len(found) > 0 {

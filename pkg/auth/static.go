@@ -75,8 +75,8 @@ func (t *StaticTokens) add(record []string, uids map[string]string) error {
 		return errors.New("the token is empty")
 	case username == "":
 		return errors.New("the username is empty")
-	case reserved(username):
-		return fmt.Errorf("the username %q is reserved: it may not begin with %q", username, "system:")
+	case ReservedName(username):
+		return fmt.Errorf("the username %q is reserved: it may begin with none of %q", username, reservedPrefixes())
 	}
 	if known, ok := uids[username]; ok && known != uid {
 		return fmt.Errorf("the username %q has another uid on an earlier line", username)

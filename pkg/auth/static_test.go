@@ -45,6 +45,7 @@ func TestStaticTokens_refuseIdentitiesOfKCP(t *testing.T) {
 	t.Parallel()
 	for name, line := range map[string]string{
 		"a system user":       "hush,system:admin,1\n",
+		"a sudo user":         "hush,kedge:workspace:x:sudo,1\n",
 		"system:masters":      "hush,alice,1,\"system:masters\"\n",
 		"a kcp group":         "hush,alice,1,\"dev, system:kcp:admin\"\n",
 		"a sudo group":        "hush,alice,1,\"kedge:workspace:x:sudo\"\n",
