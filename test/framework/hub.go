@@ -65,7 +65,7 @@ func StartHub(t testing.TB, kcp *KCP, root string, change ...func(*server.Option
 	// Handshakes are slow under the race detector.
 	Eventually(t, Long, func() (err error) {
 		if h.Client == nil {
-			if h.Client, err = NewClient(config.ExternalURL, filepath.Join(o.DataDir, "tls", "ca.crt")); err != nil {
+			if h.Client, err = NewClient("https://"+o.ListenAddress, filepath.Join(o.DataDir, "tls", "ca.crt")); err != nil {
 				return err
 			}
 		}

@@ -11,19 +11,21 @@ import (
 
 type call = framework.Call
 
-// kcp, dex and hasty are the instances that TestMain starts for this package. The ID tokens
-// of hasty expire soon, for tests that wait for that.
+// kcp and the issuers are the instances that TestMain starts for this package. The ID tokens
+// of hasty and counted expire soon, for tests that wait for that. One test has counted to
+// itself, and counts the requests there.
 var (
-	kcp        *framework.KCP
-	dex, hasty *framework.Dex
+	kcp                 *framework.KCP
+	dex, hasty, counted *framework.Dex
 )
 
-// hastyTokens is the lifetime of the ID tokens of hasty.
-const hastyTokens = 20 * time.Second
+// hastyTokens and countedTokens are the lifetimes of the ID tokens of hasty and counted.
+const hastyTokens, countedTokens = 20 * time.Second, 30 * time.Second
 
 func TestMain(m *testing.M) {
 	os.Exit(framework.MainWithDex(m, &kcp,
 		framework.GroupDex{Dex: &dex},
 		framework.GroupDex{Dex: &hasty, Options: framework.DexOptions{IDTokens: hastyTokens}},
+		framework.GroupDex{Dex: &counted, Options: framework.DexOptions{IDTokens: countedTokens}},
 	))
 }
