@@ -56,6 +56,8 @@ type Settings struct {
 	// BindableClusterRoles are the names of ClusterRoles that Memberships can bind whatever
 	// their rules are.
 	BindableClusterRoles []string
+	// SessionIdleTimeout is the time without a use after which a Session ends.
+	SessionIdleTimeout time.Duration
 	// Template has the manifests that every child Workspace gets.
 	Template []*unstructured.Unstructured
 }

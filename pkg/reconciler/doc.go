@@ -13,6 +13,7 @@
 //	membershipindex  the UserMembershipIndex of a User
 //	access           the RBAC of people in a child Workspace
 //	bot              a Bot with its ServiceAccount, binding and tokens
+//	session          what an ended Session leaves behind
 //	customresources  the list of tenants' definitions on a child Workspace
 //	activation       logical clusters that kcp's admin has made inactive
 package reconciler

@@ -15,6 +15,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/reconciler/membership"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/membershipindex"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/organization"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/session"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/user"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 )
@@ -29,7 +30,7 @@ func controllers(d reconciler.Deps, rights *access.Reconciler, template *workspa
 	return []*controller.Controller{
 		organization.NewController(d), workspace.NewController(d, template), access.NewController(d, rights),
 		user.NewController(d), membership.NewController(d), membershipindex.NewController(d),
-		customresources.NewController(d), bot.NewController(d),
+		customresources.NewController(d), bot.NewController(d), session.NewController(d),
 	}
 }
 

@@ -34,6 +34,8 @@ func (p *platform) flush(t *testing.T, of kcp.Object) {
 		probe.Spec.Cluster = ""
 	case *v1alpha1.Membership:
 		probe.Spec.UserRef.Name, probe.Spec.WorkspaceRef = sentinel, nil
+	case *v1alpha1.Session:
+		cluster, probe.Spec.UserRef.Name = usersCluster, sentinel
 	case *v1alpha1.User, *v1alpha1.UserMembershipIndex:
 		cluster = usersCluster
 	case *v1alpha1.Organization:
@@ -56,6 +58,8 @@ func (p *platform) cached(of kcp.Object, cluster, name, version string) bool {
 		return is(get(p.in.Users, cluster, name))
 	case *v1alpha1.UserMembershipIndex:
 		return is(get(p.in.Indexes, cluster, name))
+	case *v1alpha1.Session:
+		return is(get(p.in.Sessions, cluster, name))
 	case *v1alpha1.Organization:
 		return is(get(p.in.Organizations, cluster, name))
 	case *kcptenancyv1alpha1.Workspace:

@@ -91,7 +91,7 @@ func newPlatform(t *testing.T) *platform {
 	t.Cleanup(func() { cancel(); running.Wait() })
 	in := p.in
 	running.Go(func() {
-		informer.Watch(ctx, []string{p.URL()}, in.Users, in.Organizations, in.Workspaces, in.Memberships, in.Indexes, in.OrgBindings,
+		informer.Watch(ctx, []string{p.URL()}, in.Users, in.Sessions, in.Organizations, in.Workspaces, in.Memberships, in.Indexes, in.OrgBindings,
 			in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Roles, in.RoleBindings, in.Bindings, in.Initializing, in.Inactive)
 	})
 	for _, o := range p.objects() {
@@ -110,6 +110,7 @@ type placed struct {
 func (p *platform) objects() []placed {
 	return []placed{
 		{usersCluster, person("alice")}, {usersCluster, person("bob")},
+		{usersCluster, loginOf("s1", "bob")},
 		{usersCluster, index("alice")}, {usersCluster, index("bob")},
 		{orgsCluster, org("acme", "alice")}, {orgsCluster, personal("home", "bob")},
 		{orgsCluster, own("acme", acmeCluster)}, {orgsCluster, own("home", homeCluster)},
@@ -130,6 +131,12 @@ func person(name string) *v1alpha1.User {
 	u := &v1alpha1.User{Spec: tenancy.NewUserSpec("https://issuer.example.com", name, name, name, name+"@example.com")}
 	u.Name, u.Generation = name, 1
 	return u
+}
+
+func loginOf(name, user string) *v1alpha1.Session {
+	s := &v1alpha1.Session{Spec: v1alpha1.SessionSpec{UserRef: v1alpha1.NamedRef{Name: user}, Client: v1alpha1.SessionCLI}}
+	s.Name = name
+	return s
 }
 
 func index(name string) *v1alpha1.UserMembershipIndex {
@@ -274,8 +281,12 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 		{name: "User added", cluster: usersCluster, object: person("carol"), want: "membershipindex users|carol, user users|carol"},
 		{name: "User changed", cluster: usersCluster, object: changed(person("bob"), func(u *v1alpha1.User) { u.Spec.DisplayName = "Bob" }), want: ofBob + ", user users|bob"},
 		{name: "User reported", cluster: usersCluster, object: reported(person("bob"), func(u *v1alpha1.User) { u.Status.Phase = v1alpha1.PhaseReady }), want: "user users|bob"},
-		{name: "User deleted softly", cluster: usersCluster, object: reported(person("bob"), func(u *v1alpha1.User) { u.Status.DeletionRequestedAt = &now }), want: ofBob + ", user users|bob"},
-		{name: "User removed", cluster: usersCluster, object: person("bob"), removed: true, want: ofBob + ", user users|bob"},
+		{name: "User deleted softly", cluster: usersCluster, object: reported(person("bob"), func(u *v1alpha1.User) { u.Status.DeletionRequestedAt = &now }), want: ofBob + ", session users|s1, user users|bob"},
+		{name: "User rejected", cluster: usersCluster, object: changed(person("bob"), func(u *v1alpha1.User) { u.Spec.Registration = v1alpha1.RegistrationRejected }), want: ofBob + ", session users|s1, user users|bob"},
+		{name: "User removed", cluster: usersCluster, object: person("bob"), removed: true, want: ofBob + ", session users|s1, user users|bob"},
+		{name: "Session added", cluster: usersCluster, object: loginOf("s2", "alice"), want: "session users|s2"},
+		{name: "Session ended", cluster: usersCluster, object: changed(loginOf("s1", "bob"), func(s *v1alpha1.Session) { s.Spec.EndedAt = &now }), want: "session users|s1"},
+		{name: "Session removed", cluster: usersCluster, object: loginOf("s1", "bob"), removed: true, want: ""},
 		{name: "Index changed", cluster: usersCluster, object: changed(index("bob"), func(i *v1alpha1.UserMembershipIndex) {
 			i.Spec.Entries = []v1alpha1.MembershipIndexEntry{{OrgUUID: "forged"}}
 		}), want: "membershipindex users|bob"},

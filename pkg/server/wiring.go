@@ -252,6 +252,6 @@ func (c Config) settings(k clock.WithTicker) reconciler.Settings {
 	return reconciler.Settings{
 		Tree: c.Tree, Clock: k, RequestClock: transport.Latest(k), DeletionGrace: c.DeletionGrace,
 		PersonalOrgs: c.PersonalOrgs, PersonalOrgRole: c.PersonalOrgRole, Template: c.Template,
-		BindableClusterRoles: c.BindableClusterRoles,
+		BindableClusterRoles: c.BindableClusterRoles, SessionIdleTimeout: c.Sessions.IdleTimeout,
 	}
 }

@@ -117,6 +117,33 @@ func DeviceLoginOf(s *corev1.Secret) DeviceLogin {
 	}
 }
 
+// TokenLeeway is the time after its expiry for which a Session still knows a token: the
+// clocks of replicas and of kcp differ.
+const TokenLeeway = time.Minute
+
+// SessionEnd is the time at which a Session ends if it is not used any more.
+func SessionEnd(s *v1alpha1.Session, idle time.Duration) time.Time {
+	end := s.Spec.LastUsedAt.Add(idle)
+	if s.Spec.ExpiresAt.Time.Before(end) {
+		end = s.Spec.ExpiresAt.Time
+	}
+	if s.Spec.Code != nil && s.Spec.Code.ExpiresAt.Time.Before(end) {
+		end = s.Spec.Code.ExpiresAt.Time
+	}
+	return end
+}
+
+// SessionTokensEnd is the time from which no token that was handed out through a Session is
+// accepted. It is zero if none was.
+func SessionTokensEnd(s *v1alpha1.Session) (end time.Time) {
+	for _, t := range s.Spec.Tokens {
+		if expired := t.ExpiresAt.Add(TokenLeeway); expired.After(end) {
+			end = expired
+		}
+	}
+	return end
+}
+
 func loginSecret(name, kind string, data map[string][]byte) *corev1.Secret {
 	s := &corev1.Secret{Type: LoginSecretType, Data: data}
 	s.Name, s.Namespace = name, DefaultNamespace

@@ -9,6 +9,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 const (
@@ -17,9 +18,6 @@ const (
 	maxIDToken = 32 << 10
 	// maxMargin is the remaining life at which an ID token is refreshed at the latest.
 	maxMargin = 5 * time.Minute
-	// TokenLeeway is the time after its expiry for which a token is still remembered, because
-	// the clocks of replicas and kcp differ.
-	TokenLeeway = time.Minute
 	// maxTokens is the number of tokens that a Session can remember.
 	maxTokens = 64
 )
@@ -74,7 +72,7 @@ func (s *Service) kept(held *v1alpha1.Session) (k keptToken) {
 // if there are too many.
 func remember(tokens []v1alpha1.SessionToken, more v1alpha1.SessionToken, now time.Time) (kept []v1alpha1.SessionToken, ok bool) {
 	for _, t := range tokens {
-		if now.Before(t.ExpiresAt.Add(TokenLeeway)) && t.Hash != more.Hash {
+		if now.Before(t.ExpiresAt.Add(tenancy.TokenLeeway)) && t.Hash != more.Hash {
 			kept = append(kept, t)
 		}
 	}

@@ -1,0 +1,74 @@
+package session
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/views"
+)
+
+// NewController returns the controller of Sessions.
+func NewController(d reconciler.Deps) *controller.Controller {
+	sessions := reconciler.Keys(d.Views.SessionKeys)
+	c := d.Controller(controller.Options{Name: "session", All: func() []controller.Key {
+		return append(sessions(), controller.Key{Cluster: d.Clusters.Users})
+	}}, New(configOf(d)))
+	enqueue := func(name string) { c.Enqueue(controller.Key{Cluster: d.Clusters.Users, Name: name}) }
+	d.Views.OnSession(func(s views.Change[*v1alpha1.Session]) {
+		if s.New != nil {
+			enqueue(s.New.Name)
+		}
+	})
+	// A User who is rejected, soft-deleted or removed has no Session any more.
+	d.Views.OnUser(func(u views.Change[*v1alpha1.User]) {
+		if u.Any(views.Removed | views.Registration | views.DeletionRequest | views.Terminating | views.SignOut) {
+			for _, s := range d.Views.SessionsOf(u.Object().Name) {
+				enqueue(s.Name)
+			}
+		}
+	})
+	return c
+}
+
+func configOf(d reconciler.Deps) Config {
+	sessions, users := d.Clients.Sessions(d.Clusters.Users), d.Clients.Users(d.Clusters.Users)
+	return Config{
+		Clock: d.Settings.Clock, Idle: d.Settings.SessionIdleTimeout, Logins: loginsOf(d),
+		Sessions: Sessions{
+			Get: func(key controller.Key) (*v1alpha1.Session, bool) {
+				return d.Views.Listers().Sessions.Get(key.Cluster, key.Name)
+			},
+			Of: d.Views.SessionsOf,
+			Patch: func(ctx context.Context, s *v1alpha1.Session, spec map[string]any) error {
+				return objects.Merge(ctx, sessions, s, map[string]any{"spec": spec})
+			},
+			Delete: func(ctx context.Context, s *v1alpha1.Session) error { return objects.DeleteUnchanged(ctx, sessions, s) },
+		},
+		Users: Users{
+			Get: d.Views.ByName,
+			Find: func(ctx context.Context, name string) (*v1alpha1.User, bool, error) {
+				return objects.Find(ctx, users, name)
+			},
+		},
+	}
+}
+
+func loginsOf(d reconciler.Deps) Logins {
+	secrets := d.Clients.Secrets(d.Clusters.Users, tenancy.DefaultNamespace)
+	return Logins{
+		Find: func(ctx context.Context, name string) (*corev1.Secret, bool, error) {
+			return objects.Find(ctx, secrets, name)
+		},
+		List: func(ctx context.Context) ([]corev1.Secret, error) {
+			list, err := objects.List(ctx, secrets, "secrets", &corev1.SecretList{})
+			return list.Items, err
+		},
+		Delete: func(ctx context.Context, s *corev1.Secret) error { return objects.DeleteUnchanged(ctx, secrets, s) },
+	}
+}

@@ -1,0 +1,159 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Config holds what the reconciler needs.
+type Config struct {
+	Clock clock.PassiveClock
+	// Idle is the time without a use after which a Session ends.
+	Idle     time.Duration
+	Sessions Sessions
+	Users    Users
+	Logins   Logins
+}
+
+// Sessions reads Sessions from the cache and writes them.
+type Sessions struct {
+	Get func(key controller.Key) (*v1alpha1.Session, bool)
+	// Of returns the Sessions of a User.
+	Of func(user string) []*v1alpha1.Session
+	// Patch and Delete change just this version of a Session.
+	Patch  func(ctx context.Context, s *v1alpha1.Session, spec map[string]any) error
+	Delete func(ctx context.Context, s *v1alpha1.Session) error
+}
+
+// Users finds Users.
+type Users struct {
+	// Get reads from the cache, Find from kcp.
+	Get  func(name string) (*v1alpha1.User, bool)
+	Find func(ctx context.Context, name string) (*v1alpha1.User, bool, error)
+}
+
+// Logins reads and removes the Secrets about logins in kcp.
+type Logins struct {
+	Find func(ctx context.Context, name string) (*corev1.Secret, bool, error)
+	// List returns all Secrets of the workspace of Users.
+	List func(ctx context.Context) ([]corev1.Secret, error)
+	// Delete removes just this version of a Secret.
+	Delete func(ctx context.Context, s *corev1.Secret) error
+}
+
+// settled is the age at which the Session of a grant is in the cache, if there is one.
+const settled = 2 * time.Minute
+
+// New returns the reconciler.
+func New(c Config) controller.Func {
+	return func(ctx context.Context, key controller.Key) (controller.Result, error) {
+		if key.Name == "" {
+			return controller.Result{}, c.sweep(ctx)
+		}
+		s, ok := c.Sessions.Get(key)
+		if !ok || s.Annotations[v1alpha1.OperationAnnotation] == v1alpha1.OperationIgnore || !s.DeletionTimestamp.IsZero() {
+			return controller.Result{}, nil
+		}
+		user, err := c.user(ctx, s.Spec.UserRef.Name)
+		if err != nil {
+			return controller.Result{}, err
+		}
+		now := c.Clock.Now()
+		if !tenancy.SessionEnded(s, user, now, c.Idle) {
+			return controller.Result{RequeueAfter: until(tenancy.SessionEnd(s, c.Idle), now)}, nil
+		}
+		if s.Spec.EndedAt == nil {
+			return controller.Result{}, c.Sessions.Patch(ctx, s, map[string]any{"endedAt": metav1.NewTime(now), "idToken": nil, "code": nil})
+		}
+		wait, err := c.removeGrant(ctx, user, s.Spec.UserRef.Name)
+		if err != nil || wait > 0 {
+			return controller.Result{RequeueAfter: wait}, err
+		}
+		if expiry := tenancy.SessionTokensEnd(s); now.Before(expiry) {
+			return controller.Result{RequeueAfter: until(expiry, now)}, nil
+		}
+		return controller.Result{}, c.Sessions.Delete(ctx, s)
+	}
+}
+
+// user returns a User, or nil if there is none. It asks kcp for a User whom the cache does
+// not have: the cache of Users may be behind that of Sessions.
+func (c Config) user(ctx context.Context, name string) (*v1alpha1.User, error) {
+	if u, ok := c.Users.Get(name); ok {
+		return u, nil
+	}
+	u, ok, err := c.Users.Find(ctx, name)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return u, nil
+}
+
+// removeGrant removes the grant of a User without a Session. It returns how long it is to
+// wait before: the Session of a new grant may not be in the cache yet.
+func (c Config) removeGrant(ctx context.Context, user *v1alpha1.User, name string) (wait time.Duration, err error) {
+	if c.live(user, name) {
+		return 0, nil
+	}
+	grant, ok, err := c.Logins.Find(ctx, tenancy.ProviderGrantName(name))
+	if err != nil || !ok {
+		return 0, err
+	}
+	now := c.Clock.Now()
+	if settles := tenancy.ProviderGrantOf(grant).SavedAt.Add(settled); now.Before(settles) {
+		return until(settles, now), nil
+	}
+	return 0, c.Logins.Delete(ctx, grant)
+}
+
+// live reports whether a User has a Session that has not ended.
+func (c Config) live(user *v1alpha1.User, name string) bool {
+	for _, s := range c.Sessions.Of(name) {
+		if !tenancy.SessionEnded(s, user, c.Clock.Now(), c.Idle) {
+			return true
+		}
+	}
+	return false
+}
+
+// sweep removes the Secrets about logins that nobody needs.
+func (c Config) sweep(ctx context.Context) error {
+	secrets, err := c.Logins.List(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range secrets {
+		switch s := &secrets[i]; s.Labels[tenancy.LoginLabel] {
+		case tenancy.LoginDevice:
+			// A device that was confirmed at the last moment gets its tokens later.
+			if !c.Clock.Now().Before(tenancy.DeviceLoginOf(s).ExpiresAt.Add(settled)) {
+				err = c.Logins.Delete(ctx, s)
+			}
+		case tenancy.LoginGrant:
+			err = c.sweepGrant(ctx, tenancy.ProviderGrantOf(s).User)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c Config) sweepGrant(ctx context.Context, name string) error {
+	user, err := c.user(ctx, name)
+	if err == nil {
+		_, err = c.removeGrant(ctx, user, name)
+	}
+	return err
+}
+
+// until returns the time to a later moment, and a second at least: kcp stores whole seconds.
+func until(end, now time.Time) time.Duration { return max(time.Second, end.Sub(now)) }

@@ -1,0 +1,216 @@
+package session_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/session"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const idle = time.Hour
+
+// world has a person with Sessions and Secrets about logins, and records what is written.
+type world struct {
+	clock    *clocktesting.FakePassiveClock
+	users    map[string]*v1alpha1.User
+	stored   map[string]*v1alpha1.User
+	sessions []*v1alpha1.Session
+	secrets  []*corev1.Secret
+	did      []string
+}
+
+func newWorld() *world {
+	now := time.Date(2026, 11, 22, 7, 0, 0, 0, time.UTC)
+	alice := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "alice", CreationTimestamp: metav1.NewTime(now)}}
+	return &world{
+		clock:  clocktesting.NewFakePassiveClock(now),
+		users:  map[string]*v1alpha1.User{"alice": alice},
+		stored: map[string]*v1alpha1.User{"alice": alice},
+	}
+}
+
+// login adds a Session of alice whose token lives half an hour, and her grant.
+func (w *world) login(name string) *v1alpha1.Session {
+	now := w.clock.Now()
+	s := &v1alpha1.Session{Spec: v1alpha1.SessionSpec{
+		UserRef: v1alpha1.NamedRef{Name: "alice"}, Client: v1alpha1.SessionCLI, LastUsedAt: metav1.NewTime(now), ExpiresAt: metav1.NewTime(now.Add(24 * time.Hour)),
+		Tokens: []v1alpha1.SessionToken{{Hash: "h", ExpiresAt: metav1.NewTime(now.Add(30 * time.Minute))}},
+	}}
+	s.Name, s.CreationTimestamp = name, metav1.NewTime(now)
+	w.sessions = append(w.sessions, s)
+	w.secrets = []*corev1.Secret{tenancy.ProviderGrant{User: "alice", Sealed: []byte("x"), SavedAt: now}.Secret()}
+	return s
+}
+
+func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
+
+// reconcile returns when the key is looked at again, and what was written.
+func (w *world) reconcile(t *testing.T, name string) (time.Duration, []string) {
+	t.Helper()
+	w.did = nil
+	result, err := session.New(session.Config{
+		Clock: w.clock, Idle: idle,
+		Sessions: session.Sessions{
+			Get: func(key controller.Key) (*v1alpha1.Session, bool) {
+				for _, s := range w.sessions {
+					if s.Name == key.Name {
+						return s, true
+					}
+				}
+				return nil, false
+			},
+			Of: func(string) []*v1alpha1.Session { return w.sessions },
+			Patch: func(_ context.Context, s *v1alpha1.Session, spec map[string]any) error {
+				ended := spec["endedAt"].(metav1.Time)
+				s.Spec.EndedAt = &ended
+				w.did = append(w.did, "end "+s.Name)
+				return nil
+			},
+			Delete: func(_ context.Context, s *v1alpha1.Session) error {
+				w.did = append(w.did, "delete "+s.Name)
+				return nil
+			},
+		},
+		Users: session.Users{
+			Get: func(name string) (*v1alpha1.User, bool) { u, ok := w.users[name]; return u, ok },
+			Find: func(_ context.Context, name string) (*v1alpha1.User, bool, error) {
+				u, ok := w.stored[name]
+				return u, ok, nil
+			},
+		},
+		Logins: session.Logins{
+			Find: func(_ context.Context, name string) (*corev1.Secret, bool, error) {
+				for _, s := range w.secrets {
+					if s.Name == name {
+						return s, true, nil
+					}
+				}
+				return nil, false, nil
+			},
+			List: func(context.Context) (all []corev1.Secret, err error) {
+				for _, s := range w.secrets {
+					all = append(all, *s)
+				}
+				return all, nil
+			},
+			Delete: func(_ context.Context, s *corev1.Secret) error {
+				w.did = append(w.did, "delete "+s.Name)
+				return nil
+			},
+		},
+	})(t.Context(), controller.Key{Cluster: "users", Name: name})
+	require.NoError(t, err)
+	return result.RequeueAfter, w.did
+}
+
+func TestReconcile_looksAgainWhenTheSessionEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	s := w.login("s1")
+	after, did := w.reconcile(t, "s1")
+	require.Equal(t, idle, after)
+	require.Empty(t, did)
+	s.Spec.ExpiresAt = metav1.NewTime(w.clock.Now().Add(time.Minute))
+	after, _ = w.reconcile(t, "s1")
+	require.Equal(t, time.Minute, after)
+	s.Spec.Code = &v1alpha1.SessionCode{ExpiresAt: metav1.NewTime(w.clock.Now().Add(time.Second))}
+	after, _ = w.reconcile(t, "s1")
+	require.Equal(t, time.Second, after)
+}
+
+func TestReconcile_endsWhatTheRuleEnded(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*world){
+		"idle":     func(w *world) { w.pass(idle) },
+		"rejected": func(w *world) { w.users["alice"].Spec.Registration = v1alpha1.RegistrationRejected },
+		"removed":  func(w *world) { w.users, w.stored = nil, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			w.login("s1")
+			_, did := w.reconcile(t, "s1")
+			require.Empty(t, did)
+			end(w)
+			_, did = w.reconcile(t, "s1")
+			require.Equal(t, []string{"end s1"}, did)
+		})
+	}
+}
+
+// The informers of Users and Sessions are two watches.
+func TestReconcile_keepsTheSessionOfAUserNotYetCached(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.login("s1")
+	w.users = nil
+	_, did := w.reconcile(t, "s1")
+	require.Empty(t, did)
+}
+
+func TestReconcile_removesASessionWithItsLastToken(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	s := w.login("s1")
+	w.login("s2")
+	ended := metav1.NewTime(w.clock.Now())
+	s.Spec.EndedAt = &ended
+	after, did := w.reconcile(t, "s1")
+	require.Empty(t, did)
+	require.Equal(t, 30*time.Minute+tenancy.TokenLeeway, after)
+	w.pass(after)
+	_, did = w.reconcile(t, "s1")
+	require.Equal(t, []string{"delete s1"}, did, "the other session has the grant")
+}
+
+func TestReconcile_removesTheGrantWithTheLastSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	s := w.login("s1")
+	ended := metav1.NewTime(w.clock.Now())
+	s.Spec.EndedAt, s.Spec.Tokens = &ended, nil
+	after, did := w.reconcile(t, "s1")
+	require.Empty(t, did, "a login may have stored it just now")
+	require.Equal(t, 2*time.Minute, after)
+	w.pass(after)
+	_, did = w.reconcile(t, "s1")
+	require.Equal(t, []string{"delete grant-alice", "delete s1"}, did)
+}
+
+func TestReconcile_sweepsWhatFailedLoginsLeft(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.login("s1")
+	now := w.clock.Now()
+	other := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "of-others"}}
+	w.secrets = append(w.secrets, other,
+		tenancy.ProviderGrant{User: "nobody", SavedAt: now}.Secret(),
+		tenancy.DeviceLogin{ID: "early", ExpiresAt: now}.Secret(),
+		tenancy.DeviceLogin{ID: "late", ExpiresAt: now.Add(time.Minute)}.Secret())
+	_, did := w.reconcile(t, "")
+	require.Empty(t, did)
+	w.pass(2 * time.Minute)
+	_, did = w.reconcile(t, "")
+	require.Equal(t, []string{"delete grant-nobody", "delete device-early"}, did)
+}
+
+func TestReconcile_leavesIgnoredSessionsAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	s := w.login("s1")
+	s.Annotations = map[string]string{v1alpha1.OperationAnnotation: v1alpha1.OperationIgnore}
+	w.pass(idle)
+	_, did := w.reconcile(t, "s1")
+	require.Empty(t, did)
+	_, did = w.reconcile(t, "gone")
+	require.Empty(t, did)
+}
