@@ -64,6 +64,20 @@ func NewServiceAccounts(config ServiceAccountsConfig) (*ServiceAccounts, error) 
 	return a, nil
 }
 
+// Names reports whether a token names kcp as its issuer, or is of the form of tokens without
+// an expiry. Nothing of it is verified.
+func (a *ServiceAccounts) Names(token string) bool {
+	if !mayBeJWT(token) {
+		return false
+	}
+	c, err := parseClaims(token)
+	if err != nil {
+		return false
+	}
+	issuer := a.config.Issuer()
+	return issuer != "" && c.text("iss") == issuer || legacyAccount(c)
+}
+
 // Authenticate implements Authenticator. Tokens of another issuer are not known to it.
 func (a *ServiceAccounts) Authenticate(ctx context.Context, token string) (*Identity, bool, error) {
 	if !mayBeJWT(token) {
@@ -84,7 +98,7 @@ func (a *ServiceAccounts) Authenticate(ctx context.Context, token string) (*Iden
 	}
 	if issuer := a.config.Issuer(); issuer == "" || c.text("iss") != issuer {
 		if legacyAccount(c) {
-			return nil, false, NotABot()
+			return nil, false, notBound()
 		}
 		return nil, false, nil
 	}
@@ -117,7 +131,7 @@ func (a *ServiceAccounts) identity(c claims) (*Identity, error) {
 	_, hasNotBefore := c["nbf"]
 	switch {
 	case expiry.IsZero():
-		return nil, NotABot()
+		return nil, notBound()
 	case !now.Before(expiry):
 		return nil, errBotExpired()
 	case issued.IsZero() || issued.After(now.Add(leeway)):
@@ -127,7 +141,7 @@ func (a *ServiceAccounts) identity(c claims) (*Identity, error) {
 	}
 	var of, account, secret claims
 	if json.Unmarshal(c["kubernetes.io"], &of) != nil || json.Unmarshal(of["serviceaccount"], &account) != nil || json.Unmarshal(of["secret"], &secret) != nil {
-		return nil, NotABot()
+		return nil, notBound()
 	}
 	sa := &ServiceAccount{
 		Cluster: of.text("clusterName"), Namespace: of.text("namespace"), Name: account.text("name"), UID: account.text("uid"),
@@ -135,7 +149,7 @@ func (a *ServiceAccounts) identity(c claims) (*Identity, error) {
 	}
 	audience, ok := c.texts("aud")
 	if !ok || !slices.Contains(audience, a.config.Audience) || slices.Contains([]string{sa.Cluster, sa.Namespace, sa.Name, sa.UID, sa.SecretUID}, "") {
-		return nil, NotABot()
+		return nil, notBound()
 	}
 	subject := "system:serviceaccount:" + sa.Namespace + ":" + sa.Name
 	if c.text("sub") != subject {
@@ -151,9 +165,9 @@ func (a *ServiceAccounts) identity(c claims) (*Identity, error) {
 // kubernetes.io/service-account-token hold, which has no expiry.
 func legacyAccount(c claims) bool { return c.text("iss") == "kubernetes/serviceaccount" }
 
-// NotABot is the answer to a token of a ServiceAccount that no Bot lists.
-func NotABot() error {
-	return errs.New(errs.Unauthenticated, "no bot of this workspace has this token; make a bot and issue a token for it: kedge bots create, kedge bots tokens create")
+// notBound is the answer to a token of a ServiceAccount that was not issued for a bot.
+func notBound() error {
+	return errs.New(errs.Unauthenticated, "tokens of service accounts are not accepted here; make a bot and issue a token for it: kedge bots create, kedge bots tokens create")
 }
 
 func errBotExpired() error {

@@ -15,9 +15,11 @@ import (
 // Caller is the authenticated caller of a request.
 type Caller struct {
 	Identity *auth.Identity
-	// User is shared with the caches and must not be changed.
+	// User is shared with the caches and must not be changed. It is nil for a bot.
 	User          *v1alpha1.User
 	PlatformAdmin bool
+	// Bot is nil for a person.
+	Bot *tenancy.BotPlace
 	// Session is the metadata.name of the Session through which the credential was handed
 	// out. It is empty if there is none.
 	Session string
@@ -47,8 +49,14 @@ func CallerOf(r *http.Request) *Caller {
 // authentication: after a body was read, and for open streams.
 func (c *Caller) Valid() error { return c.valid(c) }
 
-// Key is the key of the caller's rights and streams: the metadata.name of the User.
-func (c *Caller) Key() string { return c.User.Name }
+// Key is the key of the caller's rights and streams: the metadata.name of the User, or
+// tenancy.BotKey.
+func (c *Caller) Key() string {
+	if c.Bot != nil {
+		return tenancy.BotKey(c.Bot.Bot.Status.ServiceAccountUID)
+	}
+	return c.User.Name
+}
 
 // Username is the caller's username in kcp.
 func (c *Caller) Username() string { return c.Identity.Username }

@@ -118,6 +118,14 @@ func (s Scopes) middleware(next http.Handler, about target, allowed func(*tenanc
 			}
 		}
 		caller := CallerOf(r)
+		if caller.Bot != nil {
+			scope, err := botScope(caller, about, orgUUID, wsUUID)
+			if err != nil {
+				return err
+			}
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), scopeKey{}, scope)))
+			return nil
+		}
 		entries := s.Tenants.Index(caller.User.Name)
 		scope := &tenancy.Scope{User: caller.User.Name, PlatformAdmin: caller.PlatformAdmin}
 		if !s.findOrg(scope, caller.User, entries, orgUUID, about) {
@@ -139,6 +147,15 @@ func (s Scopes) middleware(next http.Handler, about target, allowed func(*tenanc
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), scopeKey{}, scope)))
 		return nil
 	})
+}
+
+// botScope is the scope of a bot, which has one in its own Workspace only.
+func botScope(c *Caller, about target, org, workspace string) (*tenancy.Scope, error) {
+	p := *c.Bot
+	if about != workspaceTarget || p.Org.UUID() != org || p.Workspace.UUID != workspace {
+		return nil, foreign()
+	}
+	return &tenancy.Scope{User: c.Key(), Org: p.Org, Workspace: &p.Workspace, WorkspaceRole: p.Bot.Spec.Role}, nil
 }
 
 // findOrg puts the Org and the caller's role in it into the scope.

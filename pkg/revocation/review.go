@@ -2,7 +2,6 @@ package revocation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,17 +26,19 @@ type Reviews struct {
 	Clients *kcp.Clients
 	// User finds a User by name.
 	User func(name string) (*v1alpha1.User, bool)
+	// Bot finds a Bot by the UID of its ServiceAccount.
+	Bot func(account string) (*v1alpha1.Bot, bool)
 	// ClusterRole finds a ClusterRole in memory, which has the rules of the hub's own only.
 	ClusterRole func(cluster, name string) (*rbacv1.ClusterRole, bool)
 }
 
 // Followed implements Kcp.
 func (k Reviews) Followed(ctx context.Context, user, role string, left tenancy.Entry) (bool, error) {
-	u, ok := k.User(user)
-	if !ok {
-		return false, errors.New("the User is not in memory")
-	}
 	cluster := left.Workspace.ClusterID
+	subject, err := k.subject(user, cluster)
+	if err != nil {
+		return false, err
+	}
 	namespace, _, namespaced := strings.Cut(role, "/")
 	if !namespaced {
 		namespace = ""
@@ -67,12 +68,12 @@ func (k Reviews) Followed(ctx context.Context, user, role string, left tenancy.E
 		return len(lost) > 0, nil
 	}
 	for _, action := range telling(ended) {
-		if allowed, err := k.allowed(ctx, cluster, u.Spec.RBACIdentity, namespace, action); allowed || err != nil {
+		if allowed, err := k.allowed(ctx, cluster, subject, namespace, action); allowed || err != nil {
 			return false, err
 		}
 	}
 	// kcp lets nobody into a workspace without access on "/".
-	return k.allowed(ctx, cluster, u.Spec.RBACIdentity, "", rbacv1.PolicyRule{Verbs: []string{"access"}, NonResourceURLs: []string{"/"}})
+	return k.allowed(ctx, cluster, subject, "", rbacv1.PolicyRule{Verbs: []string{"access"}, NonResourceURLs: []string{"/"}})
 }
 
 // telling returns the actions to ask kcp about, of those that ended. One is enough that
@@ -119,12 +120,10 @@ func (k Reviews) rules(ctx context.Context, cluster, name string) ([]rbacv1.Poli
 	return role.Rules, nil
 }
 
-// allowed asks kcp whether a user may do what a rule permits: one action, as
+// allowed asks kcp whether a caller may do what a rule permits: one action, as
 // validation.Covers returns it. namespace is empty for an action in the whole cluster.
-func (k Reviews) allowed(ctx context.Context, cluster, user, namespace string, action rbacv1.PolicyRule) (bool, error) {
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: user, Groups: []string{"system:authenticated"},
-	}}
+func (k Reviews) allowed(ctx context.Context, cluster string, subject authorizationv1.SubjectAccessReviewSpec, namespace string, action rbacv1.PolicyRule) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: subject}
 	if len(action.NonResourceURLs) > 0 {
 		review.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: action.NonResourceURLs[0], Verb: action.Verbs[0]}
 	} else {

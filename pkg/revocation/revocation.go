@@ -89,6 +89,7 @@ func New(c Config) (*Revocation, error) {
 	c.Views.OnIndex(func(c views.Change[*v1alpha1.UserMembershipIndex]) { r.Recheck(c.Object().Name) })
 	c.Views.OnUser(r.onUser)
 	c.Views.OnSession(r.onSession)
+	c.Views.OnBot(r.onBot)
 	c.Views.OnOrganization(r.onOrganization)
 	c.Views.OnOrgWorkspace(r.onOrgWorkspace)
 	c.Views.OnWorkspace(r.onWorkspace)
@@ -182,6 +183,9 @@ func (r *Revocation) onWorkspace(c views.Change[*kcptenancyv1alpha1.Workspace]) 
 // controller for a Membership, or by a deletion in kcp.
 func (r *Revocation) onClusterRoleBinding(c views.Change[*rbacv1.ClusterRoleBinding]) {
 	if c.Old == nil || !c.Any(views.Removed) {
+		return
+	}
+	if r.lostByBot(c.Cluster(), c.Old) {
 		return
 	}
 	if user := c.Old.Labels[v1alpha1.UserLabel]; user != "" {

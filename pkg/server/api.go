@@ -34,14 +34,15 @@ func (a *assembly) api(serving context.Context) error {
 		return err
 	}
 	gate := tenancy.Gate{Tree: c.Tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace, Sudo: v.Sudo, Roles: v.Roles, User: v.ByName}
-	enter := entering(a.available, gate)
+	bots := a.botGate()
+	enter := entering(a.available, entrance(gate, bots))
 	forward, err := a.proxy(serving, enter)
 	if err != nil {
 		return err
 	}
 	a.revocation, err = revocation.New(revocation.Config{
 		Views: v, Enter: enter, Subscribers: []revocation.Subscriber{forward}, Clock: a.clock, Metrics: a.hub.registry,
-		Kcp: revocation.Reviews{Clients: a.clients.FailFast(), User: v.ByName, ClusterRole: v.Listers().ClusterRoles.Get},
+		Kcp: revocation.Reviews{Clients: a.clients.FailFast(), User: v.ByName, Bot: v.BotOfAccount, ClusterRole: v.Listers().ClusterRoles.Get},
 	})
 	if err != nil {
 		return err
@@ -62,13 +63,17 @@ func (a *assembly) api(serving context.Context) error {
 		return err
 	}
 	proxied.SignUp = nil
+	authenticate, authenticateProxied, err := a.withBots(bots, httpmw.Authenticate(people), httpmw.Authenticate(proxied))
+	if err != nil {
+		return err
+	}
 	a.app = routes{
 		observe:      httpmw.Observe(log.From(serving), metrics, c.trustedProxies),
 		present:      httpmw.RequireAvailable(a.available.Wait),
-		authenticate: httpmw.Authenticate(people), authenticateProxied: httpmw.Authenticate(proxied),
+		authenticate: authenticate, authenticateProxied: authenticateProxied,
 		room:    httpmw.RefuseWrites(a.disk.Err),
 		forward: forward, login: a.login(people, authenticators).Mount,
-		config: c, limits: limits, clock: a.clock, views: v, store: s, enter: gate.Enter,
+		config: c, limits: limits, clock: a.clock, views: v, store: s, enter: entrance(gate, bots),
 		rights: a.rights, followed: settled(a.rights.Followed, a.revocation.Recheck),
 		recheck: a.revocation.Recheck, accounts: a.accounts,
 		audit: auditing(a.hub.audit), ca: a.hub.bundle.CAPEM,
@@ -78,12 +83,12 @@ func (a *assembly) api(serving context.Context) error {
 
 // entering is the gate of the proxy. It is also evaluated for open streams, which end when kcp is
 // unavailable.
-func entering(there transport.Healths, gate tenancy.Gate) func(user, cluster string) (tenancy.Entry, error) {
+func entering(there transport.Healths, enter func(caller, cluster string) (tenancy.Entry, error)) func(user, cluster string) (tenancy.Entry, error) {
 	return func(user, cluster string) (tenancy.Entry, error) {
 		if err := there.Err(); err != nil {
 			return tenancy.Entry{}, err
 		}
-		return gate.Enter(user, cluster)
+		return enter(user, cluster)
 	}
 }
 

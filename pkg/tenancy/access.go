@@ -12,7 +12,7 @@ const RoleViewer v1alpha1.Role = "viewer"
 // Scope is the caller of a request, the Organization and Workspace it is about, and the
 // caller's roles in them. It is computed from the caller's UserMembershipIndex.
 type Scope struct {
-	// User is the metadata.name of the caller's User.
+	// User is the metadata.name of the caller's User, or the BotKey of a bot.
 	User string
 	// PlatformAdmin is true for people named by --admin-user or --admin-group.
 	PlatformAdmin bool

@@ -1,6 +1,13 @@
 package tenancy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
 
 // botKeyPrefix begins the keys of Bots among callers. No User can have such a name.
 const botKeyPrefix = "bot:"
@@ -12,3 +19,91 @@ func BotKey(account string) string { return botKeyPrefix + account }
 // BotAccountOf returns the UID of the ServiceAccount in a key that BotKey made. ok is false
 // for a User.
 func BotAccountOf(key string) (account string, ok bool) { return strings.CutPrefix(key, botKeyPrefix) }
+
+// BotUsername is the username of a Bot in kcp.
+func BotUsername(name string) string { return "system:serviceaccount:" + DefaultNamespace + ":" + name }
+
+// BotRole is the role that a Bot has, in the form of RoleName.
+func BotRole(b *v1alpha1.Bot) string { return clusterRoleOf(b.Spec.Role) }
+
+// NotABot is the answer to a token of a ServiceAccount that no Bot lists.
+func NotABot() error {
+	return errs.New(errs.Unauthenticated, "no bot of this workspace has this token, or not any more; make a bot and issue a token for it: kedge bots create, kedge bots tokens create")
+}
+
+// BotToken is what a genuine token of a ServiceAccount says.
+type BotToken struct {
+	// Cluster is the logical cluster of the account, Namespace, Name and Account (its UID)
+	// the account.
+	Cluster, Namespace, Name, Account string
+	// Secret is the UID of the Secret that the token is bound to.
+	Secret string
+}
+
+// BotPlace is a Bot with the Workspace that it is for.
+type BotPlace struct {
+	Bot       *v1alpha1.Bot
+	Org       Org
+	Workspace Workspace
+}
+
+// BotGate decides whether a Bot may access a logical cluster. Its funcs read caches.
+type BotGate struct {
+	Tree Tree
+	// Bot finds a Bot by the UID of its ServiceAccount, and its Organization.
+	Bot       func(account string) (b *v1alpha1.Bot, org Org, ok bool)
+	Workspace func(org, workspace string) (Workspace, bool)
+}
+
+// Check returns the Bot that lists a token, and when the token ends by the list. It refuses
+// every other token with the answer of NotABot, and with Forbidden the token of a Bot whose
+// Workspace or Organization is soft-deleted (O-13).
+func (g BotGate) Check(t BotToken, now time.Time) (place BotPlace, until time.Time, err error) {
+	place, err = g.place(t.Account)
+	if err != nil {
+		return BotPlace{}, time.Time{}, err
+	}
+	b := place.Bot
+	i := slices.IndexFunc(b.Spec.Tokens, func(held v1alpha1.BotToken) bool { return held.SecretUID != "" && held.SecretUID == t.Secret })
+	if i < 0 || t.Namespace != DefaultNamespace || t.Name != b.Name || t.Cluster == "" || t.Cluster != place.Workspace.ClusterID ||
+		!now.Before(b.Spec.Tokens[i].ExpiresAt.Time) {
+		return BotPlace{}, time.Time{}, NotABot()
+	}
+	return place, b.Spec.Tokens[i].ExpiresAt.Time, place.err()
+}
+
+// place finds the Bot whose tokens are accepted under an account.
+func (g BotGate) place(account string) (BotPlace, error) {
+	b, org, ok := g.Bot(account)
+	if !ok || account == "" || !AccountReady(b) || b.Status.ServiceAccountUID != account || org.Organization == nil {
+		return BotPlace{}, NotABot()
+	}
+	ws, ok := g.Workspace(org.UUID(), b.Spec.WorkspaceRef.Name)
+	if !ok {
+		return BotPlace{}, NotABot()
+	}
+	return BotPlace{Bot: b, Org: org, Workspace: ws}, nil
+}
+
+// err refuses access to a Workspace that is soft-deleted.
+func (p BotPlace) err() error {
+	if p.Org.Deleted() || p.Workspace.Deleted() {
+		return errs.New(errs.Forbidden, "the workspace, or its organization, was deleted; until its grace period ends it can be undeleted")
+	}
+	return nil
+}
+
+// Enter returns the access of the Bot with a ServiceAccount to the logical cluster that
+// cluster, an ID or a path, refers to: to that of its own Workspace and to no other. It does
+// not look at tokens.
+func (g BotGate) Enter(account, cluster string) (Entry, error) {
+	place, err := g.place(account)
+	if err != nil {
+		return Entry{}, err
+	}
+	ws := place.Workspace
+	if ws.ClusterID == "" || cluster != ws.ClusterID && cluster != g.Tree.Workspace(place.Org.UUID(), ws.UUID) {
+		return Entry{}, NotABot()
+	}
+	return Entry{Workspace: ws, Role: place.Bot.Spec.Role}, place.err()
+}

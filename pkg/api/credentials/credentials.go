@@ -50,6 +50,10 @@ func (h *Handler) kubeconfig(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if httpmw.CallerOf(r).Bot != nil {
+		// A bot has its token and cannot log in: kubectl --token.
+		return kubeconfig.Write(w, http.StatusOK, h.ExternalURL, h.CA, entry.Workspace, clientcmdv1.AuthInfo{})
+	}
 	return kubeconfig.Write(w, http.StatusOK, h.ExternalURL, h.CA, entry.Workspace, clientcmdv1.AuthInfo{Exec: &clientcmdv1.ExecConfig{
 		APIVersion: execVersion, Command: "kedge", Args: []string{"credential", "--server", h.ExternalURL},
 		ProvideClusterInfo: true, InteractiveMode: clientcmdv1.NeverExecInteractiveMode,

@@ -106,6 +106,9 @@ func (h *Handler) viewOf(u *v1alpha1.User, caller *httpmw.Caller) view {
 
 func (h *Handler) me(w http.ResponseWriter, r *http.Request) error {
 	caller := httpmw.CallerOf(r)
+	if caller.Bot != nil {
+		return bot(w, caller)
+	}
 	httpapi.Tag(w, caller.User.ResourceVersion)
 	return httpapi.Write(w, http.StatusOK, h.viewOf(caller.User, caller))
 }

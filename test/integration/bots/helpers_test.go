@@ -2,6 +2,7 @@ package bots
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -125,4 +126,40 @@ func (s scene) leaves(t testing.TB, bot string, want ...string) {
 		got := s.left(t, bot)
 		return framework.Check(fmt.Sprint(got) == fmt.Sprint(want), "%v instead of %v", got, want)
 	})
+}
+
+func getOptions() metav1.GetOptions { return metav1.GetOptions{} }
+
+func deleteOptions() metav1.DeleteOptions { return metav1.DeleteOptions{} }
+
+// watches opens a watch with a token and returns a channel that gets the time of its end.
+func (s scene) watches(t testing.TB, hub *framework.Hub, secret string) <-chan time.Time {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, hub.URL+"/clusters/"+s.cluster+configMaps+"?watch=true&timeoutSeconds=120", http.NoBody)
+	require.NoError(t, err)
+	r.Header = bearer(secret)
+	client := *hub.HTTP
+	client.Timeout = 0
+	response, err := client.Do(r)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	ended := make(chan time.Time, 1)
+	go func() {
+		_, _ = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+		ended <- time.Now()
+	}()
+	return ended
+}
+
+// cut requires that a watch ended within two seconds from began, the request included that
+// ended the right to it.
+func (s scene) cut(t testing.TB, ended <-chan time.Time, began time.Time) {
+	t.Helper()
+	select {
+	case at := <-ended:
+		require.True(t, at.After(began), "it was open until then")
+	case <-time.After(2 * time.Second):
+		require.Fail(t, "the watch is still open")
+	}
 }

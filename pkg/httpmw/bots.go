@@ -1,0 +1,111 @@
+package httpmw
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const (
+	// freshToken is the age up to which a token that no Bot lists is waited for: another
+	// replica may have issued it.
+	freshToken = 10 * time.Second
+	// waitForToken is how long it is waited for.
+	waitForToken = 2 * time.Second
+)
+
+// BotAuthentication is the configuration of AuthenticateBots.
+type BotAuthentication struct {
+	// Names reports whether a token names kcp as its issuer. Nothing of it is verified.
+	Names func(token string) bool
+	// Tokens verifies tokens of ServiceAccounts.
+	Tokens auth.Authenticator
+	// Check is the method of tenancy.BotGate.
+	Check func(t tenancy.BotToken, now time.Time) (place tenancy.BotPlace, until time.Time, err error)
+	// Await waits until cond holds for a Bot in a logical cluster.
+	Await func(ctx context.Context, cluster string, cond func() bool) error
+	// May tells whether bots may make a request. If it is nil, they may make every one.
+	May   func(r *http.Request, p tenancy.BotPlace) bool
+	Clock clock.PassiveClock
+}
+
+// AuthenticateBots authenticates callers with a token of a ServiceAccount, and leaves all
+// others to people, which is Authenticate.
+func AuthenticateBots(b BotAuthentication, people func(http.Handler) http.Handler) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		others := people(next)
+		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
+			token, err := BearerToken(r)
+			if err != nil || !b.Names(token) {
+				others.ServeHTTP(w, r)
+				return nil
+			}
+			caller, err := b.caller(r, token)
+			if err != nil {
+				return err
+			}
+			if b.May != nil && !b.May(r, *caller.Bot) {
+				return errs.New(errs.Forbidden, "bots may not do this; it is for people, or the bot is of another workspace")
+			}
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
+			return nil
+		})
+	}
+}
+
+func (b BotAuthentication) caller(r *http.Request, token string) (*Caller, error) {
+	id, ok, err := b.Tokens.Authenticate(r.Context(), token)
+	switch {
+	case err != nil:
+		return nil, notVerified(err)
+	case !ok || id.Account == nil:
+		return nil, tenancy.NotABot()
+	}
+	is := tenancy.BotToken{
+		Cluster: id.Account.Cluster, Namespace: id.Account.Namespace, Name: id.Account.Name,
+		Account: id.Account.UID, Secret: id.Account.SecretUID,
+	}
+	check := func() (tenancy.BotPlace, time.Time, error) {
+		now := b.Clock.Now()
+		if !now.Before(id.ExpiresAt) {
+			return tenancy.BotPlace{}, time.Time{}, tenancy.NotABot()
+		}
+		return b.Check(is, now)
+	}
+	place, until, err := check()
+	if errs.Is(err, errs.Unauthenticated) && b.Clock.Since(id.IssuedAt) < freshToken {
+		ctx, cancel := context.WithTimeout(r.Context(), waitForToken)
+		defer cancel()
+		_ = b.Await(ctx, is.Cluster, func() bool {
+			place, until, err = check()
+			return !errs.Is(err, errs.Unauthenticated)
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	if id.ExpiresAt.Before(until) {
+		until = id.ExpiresAt
+	}
+	return &Caller{Identity: id, Bot: &place, expiresAt: until, valid: func(*Caller) error {
+		_, _, err := check()
+		return err
+	}}, nil
+}
+
+// BotMay tells whether bots may make a request to the API: they may read themselves and the
+// kubeconfig of their Workspace.
+func BotMay(r *http.Request, p tenancy.BotPlace) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return false
+	}
+	return r.URL.Path == "/api/users/me" ||
+		r.URL.Path == "/api/orgs/"+p.Org.UUID()+"/workspaces/"+p.Workspace.UUID+"/kubeconfig"
+}

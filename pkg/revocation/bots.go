@@ -1,0 +1,65 @@
+package revocation
+
+import (
+	"errors"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/views"
+)
+
+// clusterNameKey is the extra key by which kcp knows the logical cluster of a ServiceAccount.
+const clusterNameKey = "authentication.kcp.io/cluster-name"
+
+// onBot learns of the end of a Bot, of a token, or of a role. The Workspace of a Bot never
+// changes.
+func (r *Revocation) onBot(c views.Change[*v1alpha1.Bot]) {
+	if c.Old == nil || !c.Any(views.Removed|views.Terminating|views.Role|views.Tokens|views.Account) {
+		return
+	}
+	// The streams are those of the account that the Bot had.
+	key := tenancy.BotKey(c.Old.Status.ServiceAccountUID)
+	r.Recheck(key)
+	if !c.Any(views.Role) {
+		return
+	}
+	if org, ok := r.config.Views.OrgByCluster(c.Cluster()); ok {
+		if ws, ok := r.config.Views.Workspace(org.UUID(), c.Old.Spec.WorkspaceRef.Name); ok && ws.ClusterID != "" {
+			r.lost(loss{key, ws.ClusterID, tenancy.BotRole(c.Old)})
+		}
+	}
+}
+
+// lostByBot is called for a binding that was removed. It reports whether it was that of a Bot.
+func (r *Revocation) lostByBot(cluster string, b *rbacv1.ClusterRoleBinding) bool {
+	if b.Labels[v1alpha1.BotLabel] == "" {
+		return false
+	}
+	for _, owner := range b.OwnerReferences {
+		r.lost(loss{tenancy.BotKey(string(owner.UID)), cluster, b.RoleRef.Name})
+	}
+	return true
+}
+
+// subject is a caller as kcp knows them.
+func (k Reviews) subject(caller, cluster string) (authorizationv1.SubjectAccessReviewSpec, error) {
+	if account, ok := tenancy.BotAccountOf(caller); ok {
+		b, ok := k.Bot(account)
+		if !ok {
+			return authorizationv1.SubjectAccessReviewSpec{}, errors.New("the Bot is not in memory")
+		}
+		return authorizationv1.SubjectAccessReviewSpec{
+			User:   tenancy.BotUsername(b.Name),
+			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + tenancy.DefaultNamespace, "system:authenticated"},
+			Extra:  map[string]authorizationv1.ExtraValue{clusterNameKey: {cluster}},
+		}, nil
+	}
+	u, ok := k.User(caller)
+	if !ok {
+		return authorizationv1.SubjectAccessReviewSpec{}, errors.New("the User is not in memory")
+	}
+	return authorizationv1.SubjectAccessReviewSpec{User: u.Spec.RBACIdentity, Groups: []string{"system:authenticated"}}, nil
+}
