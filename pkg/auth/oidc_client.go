@@ -65,7 +65,9 @@ func (o *OIDC) Exchange(ctx context.Context, code string, l LoginRequest) (*Gran
 }
 
 // Refresh exchanges a refresh token. The caller compares the Identity with the one of the
-// login: this method does not know it.
+// login: this method does not know it. If the issuer has answered and its ID token is not
+// accepted, the Grant beside the error has the next refresh token alone: the one that was
+// presented may have ended.
 func (o *OIDC) Refresh(ctx context.Context, refreshToken string) (*Grant, error) {
 	config, err := o.oauth2("")
 	if err != nil {
@@ -75,7 +77,11 @@ func (o *OIDC) Refresh(ctx context.Context, refreshToken string) (*Grant, error)
 	if err != nil {
 		return nil, grantError(err)
 	}
-	return o.grant(ctx, token, "")
+	g, err := o.grant(ctx, token, "")
+	if err != nil {
+		return &Grant{RefreshToken: token.RefreshToken}, err
+	}
+	return g, nil
 }
 
 func (o *OIDC) oauth2(redirectURI string) (*oauth2.Config, error) {

@@ -136,6 +136,30 @@ func TestRefresh_rotatesTheGrant(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// The issuer rotates its keys and cannot be asked for the new one: the grant is not lost.
+func TestRefresh_returnsTheNextTokenOfAnUnverifiedGrant(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t, nil).run(t)
+	l := loginRequest()
+	first, err := i.Exchange(t.Context(), i.authorize(t, l), l)
+	require.NoError(t, err)
+	i.Rotate()
+	i.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != oidctest.KeysPath {
+			return false
+		}
+		w.WriteHeader(http.StatusBadGateway)
+		return true
+	})
+	g, err := i.Refresh(t.Context(), first.RefreshToken)
+	require.True(t, errs.Is(err, errs.Unavailable), err)
+	require.Empty(t, g.IDToken)
+	require.Nil(t, g.Identity)
+	i.Intercept(nil)
+	_, err = i.Refresh(t.Context(), g.RefreshToken)
+	require.NoError(t, err)
+}
+
 func TestRefresh_tellsARefusalFromAFault(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t, nil).run(t)

@@ -77,6 +77,11 @@ func (s *Service) renew(ctx context.Context, held *v1alpha1.Session, user *v1alp
 			}
 			return s.keep(ctx, held, given)
 		}
+		if given != nil {
+			if err := s.store(ctx, grant, given); err != nil {
+				return keptToken{}, err
+			}
+		}
 		if !errors.Is(err, auth.ErrGrantRefused) {
 			if errs.Is(err, errs.Unavailable) {
 				return keptToken{}, err

@@ -47,6 +47,8 @@ type provider struct {
 	// not the person.
 	fails   error
 	subject string
+	// unverified is the error for the ID token of an answer, or nil.
+	unverified error
 	// during is called during a refresh, without the lock.
 	during func()
 }
@@ -88,6 +90,9 @@ func (p *provider) Refresh(ctx context.Context, refreshToken string) (*auth.Gran
 	for person, valid := range p.valid {
 		if valid == refreshToken {
 			g := p.grant(person)
+			if p.unverified != nil {
+				return &auth.Grant{RefreshToken: g.RefreshToken}, p.unverified
+			}
 			if p.subject != "" {
 				g.Identity.Subject = p.subject
 			}

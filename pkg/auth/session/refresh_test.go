@@ -201,6 +201,21 @@ func TestRefresh_keepsTheSessionWhileTheProviderIsDown(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// The provider has replaced the refresh token, and its new key cannot be fetched.
+func TestRefresh_keepsTheGrantOfAnUnverifiedToken(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	tokens := f.login("alice")
+	f.pass(56 * time.Minute)
+	f.provider.set(func(p *provider) { p.unverified = errs.New(errs.Unavailable, "the key is not known") })
+	_, err := f.Refresh(t.Context(), tokens.Secret)
+	require.True(t, errs.Is(err, errs.Unavailable), err)
+	f.provider.set(func(p *provider) { p.unverified = nil })
+	next, err := f.Refresh(t.Context(), tokens.Secret)
+	require.NoError(t, err)
+	require.NotEqual(t, tokens.IDToken, next.IDToken)
+}
+
 func TestRefresh_refusesTheTokenOfAnotherPerson(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

@@ -20,7 +20,7 @@ import (
 // Provider is the identity provider.
 type Provider interface {
 	// Refresh presents a refresh token. The error wraps auth.ErrGrantRefused if the provider
-	// refuses it for good.
+	// refuses it for good. A Grant beside an error has nothing but the next refresh token.
 	Refresh(ctx context.Context, refreshToken string) (*auth.Grant, error)
 }
 
