@@ -100,7 +100,7 @@ func (f *fixture) patch(as, path, body string) apitest.Answer {
 const bobsPath, acmesPath = "users/bob", "orgs/" + apitest.Acme
 
 // The answer waits until kcp refuses the rejected user.
-func TestARejectionIsAnsweredWhenTheBindingsAreGone(t *testing.T) {
+func TestReject_answersWhenTheBindingsAreGone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.unbound[apitest.Member] = true
@@ -112,7 +112,7 @@ func TestARejectionIsAnsweredWhenTheBindingsAreGone(t *testing.T) {
 }
 
 // An Org admin is not a platform admin.
-func TestOnlyPlatformAdminsGetIn(t *testing.T) {
+func TestAdmin_admitsPlatformAdminsOnly(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	requests := map[string]func(as string) apitest.Answer{
@@ -135,7 +135,7 @@ func TestOnlyPlatformAdminsGetIn(t *testing.T) {
 	}
 }
 
-func TestO8_ADeletedPlatformAdminIsNoneAnyMore(t *testing.T) {
+func TestO8_refusesADeletedPlatformAdmin(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.get(apitest.Operator, "users").Object(t, http.StatusOK)
@@ -145,7 +145,7 @@ func TestO8_ADeletedPlatformAdminIsNoneAnyMore(t *testing.T) {
 	require.Empty(t, f.store.patches)
 }
 
-func TestUsersAreAnsweredWithExactlyTheirFields(t *testing.T) {
+func TestUsers_haveExactlyTheirFields(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	at := apitest.Epoch()
@@ -168,7 +168,7 @@ func TestUsersAreAnsweredWithExactlyTheirFields(t *testing.T) {
 	require.Equal(t, []string{"carol", "frank"}, f.get(apitest.Operator, "users?limit=2&continue="+next).Items(t, "name"))
 }
 
-func TestUsersAreFoundByTheirRegistration(t *testing.T) {
+func TestUsers_areFoundByRegistration(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for name, registration := range map[string]v1alpha1.Registration{
@@ -192,7 +192,7 @@ func TestUsersAreFoundByTheirRegistration(t *testing.T) {
 	}
 }
 
-func TestQuotasAreNumbersThatTheSchemasHold(t *testing.T) {
+func TestQuotas_areNumbersThatTheSchemasHold(t *testing.T) {
 	t.Parallel()
 	for path, field := range map[string]string{bobsPath: "orgQuota", acmesPath: "workspaceQuota"} {
 		fallback := map[string]int{"orgQuota": 10, "workspaceQuota": 50}[field]
@@ -216,7 +216,7 @@ func TestQuotasAreNumbersThatTheSchemasHold(t *testing.T) {
 	}
 }
 
-func TestAPatchSendsWhatWasGivenAndNoMore(t *testing.T) {
+func TestPatch_sendsWhatWasGivenAndNoMore(t *testing.T) {
 	t.Parallel()
 	type m = map[string]any
 	for _, c := range []struct {
@@ -238,7 +238,7 @@ func TestAPatchSendsWhatWasGivenAndNoMore(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForApprovalGetsIt(t *testing.T) {
+func TestApprove_admitsAPendingUser(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	u := apitest.Person(apitest.Member)
@@ -255,7 +255,7 @@ func TestWhoWaitsForApprovalGetsIt(t *testing.T) {
 	}
 }
 
-func TestThePatchOfAnOrgTellsItsWorkspaceQuotaAndNoMore(t *testing.T) {
+func TestPatchOrg_answersTheWorkspaceQuotaAndNoMore(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) {
@@ -267,7 +267,7 @@ func TestThePatchOfAnOrgTellsItsWorkspaceQuotaAndNoMore(t *testing.T) {
 		"what is soft-deleted, and what was only asked for, counts")
 }
 
-func TestWhatDoesNotExistIsNotWritten(t *testing.T) {
+func TestPatch_writesNothingThatDoesNotExist(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for _, path := range []string{
@@ -279,7 +279,7 @@ func TestWhatDoesNotExistIsNotWritten(t *testing.T) {
 	require.Empty(t, f.store.patches)
 }
 
-func TestAFailedPatchIsAnsweredAndNotWaitedFor(t *testing.T) {
+func TestPatch_answersAFailureWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.store.failure = apitest.ErrDown
@@ -289,7 +289,7 @@ func TestAFailedPatchIsAnsweredAndNotWaitedFor(t *testing.T) {
 	require.Zero(t, f.world.Waits())
 }
 
-func TestDeletionsTellWhenTheyAreCarriedOut(t *testing.T) {
+func TestDeletions_tellWhenTheyAreCarriedOut(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	day := func(n int) *metav1.Time {

@@ -7,7 +7,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
 )
 
-func TestQuotasAndRegistrationsAreChangedOnlyAsTheyWereRead(t *testing.T) {
+func TestPatch_honoursIfMatch(t *testing.T) {
 	t.Parallel()
 	for path, body := range map[string]string{bobsPath: `{"registration": "Rejected"}`, acmesPath: `{"workspaceQuota": 7}`} {
 		t.Run(path, func(t *testing.T) {

@@ -46,7 +46,7 @@ func TestKubeconfig_isReadyForKubectlWithoutAToken(t *testing.T) {
 	}`, string(got))
 }
 
-func TestKubeconfigIsForThoseWhoMayEnterTheWorkspace(t *testing.T) {
+func TestKubeconfig_isForPeopleWithARoleInTheWorkspace(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for _, user := range []string{apitest.Admin, apitest.Mixed, apitest.WSAdmin, apitest.WSMember} {
@@ -64,14 +64,14 @@ func TestKubeconfigIsForThoseWhoMayEnterTheWorkspace(t *testing.T) {
 	require.Equal(t, http.StatusOK, f.kubeconfig(apitest.Member, apitest.Dev).Code, "the Org lets its members look")
 }
 
-func TestO10_KubeconfigIsNeverForTheOrgsOwnWorkspace(t *testing.T) {
+func TestO10_refusesAKubeconfigForTheOrgsOwnWorkspace(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.kubeconfig(apitest.Admin, apitest.Acme).Refused(t, http.StatusForbidden)
 	require.Equal(t, http.StatusOK, f.kubeconfig(apitest.Admin, apitest.Dev).Code)
 }
 
-func TestKubeconfigWaitsForAPlaceInKCP(t *testing.T) {
+func TestKubeconfig_waitsForALogicalCluster(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.world.PutWorkspace(apitest.Workspace(apitest.Acme, apitest.Dev, "Development", ""))
@@ -82,7 +82,7 @@ func TestKubeconfigWaitsForAPlaceInKCP(t *testing.T) {
 	require.Equal(t, http.StatusOK, f.kubeconfig(apitest.Admin, apitest.Dev).Code)
 }
 
-func TestCredentialIsTheQuestionWithTheCallersOwnToken(t *testing.T) {
+func TestCredential_isTheQuestionWithTheCallersToken(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	// The body has every field that kubectl can send, and the status of an earlier answer.
@@ -113,7 +113,7 @@ func TestCredentialIsTheQuestionWithTheCallersOwnToken(t *testing.T) {
 	}
 }
 
-func TestCredentialIsForWhatTheCallerMayEnterByIDAndByPath(t *testing.T) {
+func TestCredential_isForAWorkspaceByIDAndByPath(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for _, cluster := range []string{"devcluster", devPath, "devcluster/"} {
@@ -130,7 +130,7 @@ func TestCredentialIsForWhatTheCallerMayEnterByIDAndByPath(t *testing.T) {
 	f.cluster(apitest.Member, "devcluster").Object(t, http.StatusOK)
 }
 
-func TestCredentialForAForeignAndForAMissingClusterAreRefusedWithTheSameBytes(t *testing.T) {
+func TestCredential_refusesForeignAndMissingClustersAlike(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	missing := refused(t, f.cluster(apitest.Admin, "nosuchcluster"), apitest.Admin)
@@ -145,7 +145,7 @@ func TestCredentialForAForeignAndForAMissingClusterAreRefusedWithTheSameBytes(t 
 	f.cluster(apitest.Foreigner, "labcluster").Object(t, http.StatusOK)
 }
 
-func TestO10_CredentialIsNeverForWhatBelongsToTheHub(t *testing.T) {
+func TestO10_refusesACredentialForAClusterOfTheHub(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for _, cluster := range []string{
@@ -157,7 +157,7 @@ func TestO10_CredentialIsNeverForWhatBelongsToTheHub(t *testing.T) {
 	f.cluster(apitest.Admin, "devcluster").Object(t, http.StatusOK)
 }
 
-func TestO13_CredentialIsNotForWhatIsSoftDeleted(t *testing.T) {
+func TestO13_refusesACredentialForADeletedWorkspace(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for _, cluster := range []string{"gonecluster", acmePath + ":" + apitest.Gone} {
@@ -169,7 +169,7 @@ func TestO13_CredentialIsNotForWhatIsSoftDeleted(t *testing.T) {
 	refused(t, f.cluster(apitest.Admin, "devcluster"), apitest.Admin)
 }
 
-func TestCredentialForAnotherServerIsRefused(t *testing.T) {
+func TestCredential_refusesAnotherServer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for _, server := range []string{
@@ -191,7 +191,7 @@ func TestCredentialForAnotherServerIsRefused(t *testing.T) {
 	f.issue(apitest.Admin, apitest.HubURL+"/clusters/devcluster").Object(t, http.StatusOK)
 }
 
-func TestCredentialForWhatIsNotExactlyAClusterIsRefused(t *testing.T) {
+func TestCredential_refusesAURLThatIsNoCluster(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for _, cluster := range []string{
@@ -205,7 +205,7 @@ func TestCredentialForWhatIsNotExactlyAClusterIsRefused(t *testing.T) {
 	f.cluster(apitest.Admin, devPath).Object(t, http.StatusOK)
 }
 
-func TestCredentialRefusesWhatIsNotAnExecCredential(t *testing.T) {
+func TestCredential_refusesWhatIsNoExecCredential(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	const (
@@ -232,7 +232,7 @@ func TestCredentialRefusesWhatIsNotAnExecCredential(t *testing.T) {
 	f.post(apitest.Admin, `{`+head+`, `+spec+`, "status": null}`).Object(t, http.StatusOK)
 }
 
-func TestO8_ASoftDeletedPersonGetsNoCredential(t *testing.T) {
+func TestO8_refusesACredentialToADeletedPerson(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.cluster(apitest.Admin, "devcluster").Object(t, http.StatusOK)

@@ -15,7 +15,7 @@ import (
 
 const addFrank = `{"userRef": {"name": "frank"}, "role": "member"}`
 
-func TestAddingMakesAMembershipAndIsReadAtOnce(t *testing.T) {
+func TestAdd_makesAMembershipThatIsReadAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ place, body, write, want string }{
 		"in the Org":                {inOrg, addFrank, "create frank", `"role": "member", "scope": "org"`},
@@ -39,7 +39,7 @@ func TestAddingMakesAMembershipAndIsReadAtOnce(t *testing.T) {
 }
 
 // A retry creates no duplicate and does not change the existing Membership.
-func TestAddingWhoIsThereAlreadyIsIdempotentAndChangesNothing(t *testing.T) {
+func TestAdd_changesNothingForAMember(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		place, body string
@@ -77,7 +77,7 @@ func TestAddingWhoIsThereAlreadyIsIdempotentAndChangesNothing(t *testing.T) {
 
 // The hub must not confirm a Membership that a pending removal or demotion is about to
 // undo.
-func TestAddingWhoIsBeingRemovedOrDemotedIsAConflict(t *testing.T) {
+func TestAdd_conflictsWithARemovalOrDemotion(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change v1alpha1.MembershipChange
@@ -106,7 +106,7 @@ func TestAddingWhoIsBeingRemovedOrDemotedIsAConflict(t *testing.T) {
 	}
 }
 
-func TestAddingRefusesBadBodiesAndNamesTheField(t *testing.T) {
+func TestAdd_namesTheFieldOfABadBody(t *testing.T) {
 	t.Parallel()
 	both := map[string]string{
 		`{"role": "member"}`:                                                              "userRef.name",
@@ -160,7 +160,7 @@ func TestAddingRefusesBadBodiesAndNamesTheField(t *testing.T) {
 
 // O-15: only metadata.name identifies a user. The name becomes part of an object's name,
 // so the hub accepts existing users only.
-func TestO15_AddingFindsNobodyByAnythingButTheirName(t *testing.T) {
+func TestO15_addFindsPeopleByNameOnly(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.world.DeleteUser(apitest.WSMember)
@@ -185,7 +185,7 @@ func TestO15_AddingFindsNobodyByAnythingButTheirName(t *testing.T) {
 	require.Equal(t, false, f.add(apitest.Admin, inOrg, addFrank).Object(t, http.StatusCreated)["active"])
 }
 
-func TestAddingIsAcceptedWhereNobodyWaitsForIt(t *testing.T) {
+func TestAdd_answers202WithRespondAsync(t *testing.T) {
 	t.Parallel()
 	for _, place := range []string{inOrg, inDev} {
 		f := newFixture(t)
@@ -209,7 +209,7 @@ func TestAddingIsAcceptedWhereNobodyWaitsForIt(t *testing.T) {
 
 // The answer is 202 if the Membership does not take effect in time: in the index, for the
 // controller, or in kcp.
-func TestAddingIsAcceptedWhereItTakesTooLong(t *testing.T) {
+func TestAdd_answers202AtTheTimeout(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]func(*fixture){
 		"the controller": func(f *fixture) { f.store.unsettled = true },
@@ -234,7 +234,7 @@ func TestAddingIsAcceptedWhereItTakesTooLong(t *testing.T) {
 	}
 }
 
-func TestAFailedWriteIsAnsweredAndNotWaitedFor(t *testing.T) {
+func TestWrite_answersAFailureWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	for _, place := range []string{inOrg, inDev} {
 		for name, request := range map[string]func(*fixture) apitest.Answer{

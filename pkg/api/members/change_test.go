@@ -11,7 +11,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-func TestChangingAMembershipIsReadAtOnce(t *testing.T) {
+func TestChange_isReadAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ place, user, body, write, want string }{
 		"promote":                     {inOrg, "bob", `{"role": "admin"}`, "patch bob", `"role": "admin", "scope": "org"`},
@@ -73,7 +73,7 @@ func TestPatch_thatLowersTheRoleTakesSudoAndRoles(t *testing.T) {
 	}
 }
 
-func TestChangingRefusesBadBodiesAndNamesTheField(t *testing.T) {
+func TestChange_namesTheFieldOfABadBody(t *testing.T) {
 	t.Parallel()
 	both := map[string]string{
 		`{"role": ""}`:                           "role",
@@ -116,7 +116,7 @@ func TestChangingRefusesBadBodiesAndNamesTheField(t *testing.T) {
 
 // The user in the path becomes part of an object's name. It must not lead to a Membership
 // outside the Org or Workspace of the path.
-func TestAPathNamesNoOtherMembershipThanOneOfThePlace(t *testing.T) {
+func TestChange_refusesAMembershipOfAnotherPlace(t *testing.T) {
 	t.Parallel()
 	for name, user := range map[string]string{
 		"of a Workspace":       apitest.Dev + ".carol",
@@ -150,7 +150,7 @@ func TestAPathNamesNoOtherMembershipThanOneOfThePlace(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, f.remove(apitest.Admin, inDev, apitest.Mixed).Code)
 }
 
-func TestChangingTellsOfPlacesThatSomebodyIsNotIn(t *testing.T) {
+func TestChange_answers404ToPeopleWhoAreNotThere(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	// Each user is a member of either the Org or Dev.
@@ -162,7 +162,7 @@ func TestChangingTellsOfPlacesThatSomebodyIsNotIn(t *testing.T) {
 	require.Empty(t, f.store.writes)
 }
 
-func TestO9_TheLastAdminIsNotDemoted(t *testing.T) {
+func TestO9_refusesToDemoteTheLastAdmin(t *testing.T) {
 	t.Parallel()
 	for name, c := range lastAdmins {
 		t.Run(name, func(t *testing.T) {
@@ -208,7 +208,7 @@ var lastAdmins = map[string]struct {
 	"the view has one more than kcp": {func(f *fixture) { f.world.Join(apitest.Member, apitest.Acme, "", v1alpha1.RoleAdmin) }, false},
 }
 
-func TestO9_WhoIsNoAdminAnyMoreEndsNothing(t *testing.T) {
+func TestO9_aFormerAdminEndsNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.join(apitest.Member, "", v1alpha1.RoleAdmin)
@@ -221,7 +221,7 @@ func TestO9_WhoIsNoAdminAnyMoreEndsNothing(t *testing.T) {
 }
 
 // A decision is void if the Membership changes before the decision is carried out.
-func TestADemotionThatWasOvertakenIsAConflict(t *testing.T) {
+func TestDemotion_conflictsWithALaterChange(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		meanwhile func(*fixture)
@@ -258,7 +258,7 @@ func changedAgain(role v1alpha1.Role) *v1alpha1.Membership {
 	return m
 }
 
-func TestAChangeIsAcceptedWhereItTakesTooLong(t *testing.T) {
+func TestChange_answers202AtTheTimeout(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		late  func(*fixture)
@@ -290,7 +290,7 @@ func neverFollowed(f *fixture) {
 }
 
 // The store retries after a lost answer and finds its own write.
-func TestALostAnswerToADemotionIsFound(t *testing.T) {
+func TestDemotion_isFoundAfterALostAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.world.PutUser(apitest.Person("second"))
@@ -301,7 +301,7 @@ func TestALostAnswerToADemotionIsFound(t *testing.T) {
 }
 
 // The hub must not confirm a role while a pending decision is about to take it away.
-func TestWhoIsAboutToLoseARoleIsNotToldThatTheyKeepIt(t *testing.T) {
+func TestChange_doesNotConfirmARoleThatIsBeingRemoved(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		user, body string
@@ -324,7 +324,7 @@ func TestWhoIsAboutToLoseARoleIsNotToldThatTheyKeepIt(t *testing.T) {
 }
 
 // A promotion changes the Membership, which makes the pending removal void.
-func TestAPromotionIsNotHeldUpByARemovalThatItMakesVoid(t *testing.T) {
+func TestPromotion_doesNotWaitForARemovalThatItVoids(t *testing.T) {
 	t.Parallel()
 	f := twoAdmins(t)
 	f.pending(apitest.Member, "")
@@ -332,7 +332,7 @@ func TestAPromotionIsNotHeldUpByARemovalThatItMakesVoid(t *testing.T) {
 }
 
 // PATCH and POST report the same field for the same mistake.
-func TestAPatchOfRolesNamesTheFieldAtFault(t *testing.T) {
+func TestChange_namesTheFieldOfABadRole(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for roles, field := range map[string]string{

@@ -23,7 +23,7 @@ var ways = map[string]func(f *fixture, place, user, query string) apitest.Answer
 	},
 }
 
-func TestO12_WhoIsRemovedOrLeavesIsGoneAtOnce(t *testing.T) {
+func TestO12_aRemovedPersonIsGoneAtOnce(t *testing.T) {
 	t.Parallel()
 	for way, end := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestO12_WhoIsRemovedOrLeavesIsGoneAtOnce(t *testing.T) {
 	}
 }
 
-func TestO9_WhoIsInWorkspacesIsNotRemovedWithoutACascade(t *testing.T) {
+func TestO9_refusesARemovalWithoutCascade(t *testing.T) {
 	t.Parallel()
 	for way, end := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestEnd_refusesAnUnclearCascade(t *testing.T) {
 
 // A Workspace member is not a member of the Org, and an Org member is not a member of its
 // Workspaces.
-func TestNobodyLeavesWhatTheyAreNotIn(t *testing.T) {
+func TestLeave_refusesPeopleWhoAreNotMembers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.leave(apitest.WSMember, inOrg).Refused(t, http.StatusForbidden)
@@ -112,7 +112,7 @@ func TestNobodyLeavesWhatTheyAreNotIn(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, f.leave(apitest.WSMember, inDev).Code)
 }
 
-func TestO9_TheLastAdminStays(t *testing.T) {
+func TestO9_refusesToRemoveTheLastAdmin(t *testing.T) {
 	t.Parallel()
 	for name, c := range lastAdmins {
 		for way, end := range ways {
@@ -136,7 +136,7 @@ func TestO9_TheLastAdminStays(t *testing.T) {
 	}
 }
 
-func TestTheLastAdminOfAWorkspaceMayGo(t *testing.T) {
+func TestRemove_takesTheLastAdminOfAWorkspace(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	require.Equal(t, http.StatusNoContent, f.leave(apitest.Mixed, inDev).Code)
@@ -144,7 +144,7 @@ func TestTheLastAdminOfAWorkspaceMayGo(t *testing.T) {
 	f.patch(apitest.Admin, inDev, apitest.WSMember, `{"role": "admin"}`).Object(t, http.StatusOK)
 }
 
-func TestARemovalIsAcceptedWhereItTakesTooLong(t *testing.T) {
+func TestRemove_answers202AtTheTimeout(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		late  func(*fixture)
@@ -176,7 +176,7 @@ func TestARemovalIsAcceptedWhereItTakesTooLong(t *testing.T) {
 
 // The store retries after a lost answer and finds the Membership gone. The hub recognizes
 // its own removal.
-func TestALostAnswerToARemovalIsFound(t *testing.T) {
+func TestRemove_isFoundAfterALostAnswer(t *testing.T) {
 	t.Parallel()
 	for way, end := range ways {
 		for _, query := range []string{"", "?cascade=true"} {
@@ -190,7 +190,7 @@ func TestALostAnswerToARemovalIsFound(t *testing.T) {
 	}
 }
 
-func TestARemovalThatIsRepeatedIsTheSameOne(t *testing.T) {
+func TestRemove_repeatedIsTheSameRemoval(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	pending := v1alpha1.MembershipChange{User: apitest.Member, UID: "uid of bob", Generation: 1}
@@ -204,7 +204,7 @@ func TestARemovalThatIsRepeatedIsTheSameOne(t *testing.T) {
 	require.Empty(t, f.world.Index(apitest.Member))
 }
 
-func TestARemovalThatWasOvertakenIsAConflict(t *testing.T) {
+func TestRemove_conflictsWithALaterChange(t *testing.T) {
 	t.Parallel()
 	for way, end := range ways {
 		f := newFixture(t)
@@ -220,7 +220,7 @@ func TestARemovalThatWasOvertakenIsAConflict(t *testing.T) {
 }
 
 // A user added again during the removal has a new Membership, so the removal is complete.
-func TestARemovalIsDoneWhereThePersonWasAddedAgain(t *testing.T) {
+func TestRemove_isDoneIfThePersonWasAddedAgain(t *testing.T) {
 	t.Parallel()
 	for place, user := range map[string]string{inOrg: apitest.Member, inDev: apitest.WSMember} {
 		f := newFixture(t)
@@ -236,7 +236,7 @@ func TestARemovalIsDoneWhereThePersonWasAddedAgain(t *testing.T) {
 	}
 }
 
-func TestARemovalFromAnOrgThatIsGoneMeanwhileIsDone(t *testing.T) {
+func TestRemove_isDoneIfTheOrgIsGone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.store.decided = func(c v1alpha1.MembershipChange) {

@@ -27,7 +27,7 @@ func (f *fixture) version(name, version string) {
 	f.store.held[name] = m
 }
 
-func TestAnAnswerAboutAMemberHasTheETagOfTheMembership(t *testing.T) {
+func TestETag_isThatOfTheMembership(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.do(apitest.Admin, http.MethodGet, inOrg+"/members", "").Untagged(t, http.StatusOK)
@@ -37,7 +37,7 @@ func TestAnAnswerAboutAMemberHasTheETagOfTheMembership(t *testing.T) {
 	f.remove(apitest.Admin, inDev, apitest.WSMember).Untagged(t, http.StatusNoContent)
 }
 
-func TestAMemberIsChangedOnlyAsTheyWereRead(t *testing.T) {
+func TestIfMatch_refusesAMemberThatHasChanged(t *testing.T) {
 	t.Parallel()
 	inWorkspace := tenancy.MembershipName(apitest.WSMember, apitest.Dev)
 	for name, c := range map[string]struct {
@@ -66,7 +66,7 @@ func TestAMemberIsChangedOnlyAsTheyWereRead(t *testing.T) {
 	}
 }
 
-func TestAConditionIsJudgedAlsoWhereNothingIsToBeDone(t *testing.T) {
+func TestIfMatch_holdsWhereNothingIsToBeDone(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{"a member is made one": `{"role": "member"}`, "nothing": `{}`} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func (f *fixture) pending(user string, role v1alpha1.Role) {
 
 // A pending decision by another request fails the precondition, although the Membership
 // still has the version that the caller read.
-func TestOfTwoEndingsOfWhatWasReadOneIsRefused(t *testing.T) {
+func TestIfMatch_refusesOneOfTwoRemovals(t *testing.T) {
 	t.Parallel()
 	for name, second := range map[string]struct{ method, body string }{
 		"the same again": {http.MethodPatch, `{"role": "member"}`}, "a removal": {http.MethodDelete, ""},
@@ -115,7 +115,7 @@ func TestOfTwoEndingsOfWhatWasReadOneIsRefused(t *testing.T) {
 
 // The answer to a decision gets lost after it is carried out. The Membership has a new
 // version because of this request itself, so the precondition must not fail.
-func TestALostAnswerIsNoFailedPrecondition(t *testing.T) {
+func TestIfMatch_survivesALostAnswer(t *testing.T) {
 	t.Parallel()
 	f := twoAdmins(t)
 	f.store.lost = true
@@ -126,7 +126,7 @@ func TestALostAnswerIsNoFailedPrecondition(t *testing.T) {
 }
 
 // A concurrent change of the Membership makes the pending decision void.
-func TestAnEndingThatBecameVoidIsAFailedPrecondition(t *testing.T) {
+func TestIfMatch_refusesARemovalThatBecameVoid(t *testing.T) {
 	t.Parallel()
 	for method, body := range map[string]string{http.MethodPatch: `{"role": "member"}`, http.MethodDelete: ""} {
 		for code, header := range map[int]http.Header{http.StatusConflict: nil, http.StatusPreconditionFailed: apitest.IfMatch(`"42"`)} {

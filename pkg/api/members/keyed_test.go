@@ -19,7 +19,7 @@ func (f *fixture) keyed(as, place, key, body string) apitest.Answer {
 	return call.Do(f.http)
 }
 
-func TestWhoRepeatsAnIdempotencyKeyGetsWhatTheFirstMade(t *testing.T) {
+func TestIdempotencyKey_repeatsTheFirstAnswer(t *testing.T) {
 	t.Parallel()
 	for _, place := range []string{inOrg, inDev} {
 		f := newFixture(t)
@@ -37,7 +37,7 @@ func TestWhoRepeatsAnIdempotencyKeyGetsWhatTheFirstMade(t *testing.T) {
 }
 
 // The cache of another replica may lag behind kcp, so the hub also asks kcp.
-func TestARepeatedKeyIsKnownFromWhatKCPHolds(t *testing.T) {
+func TestIdempotencyKey_isReadFromKCP(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.keyed(apitest.Admin, inOrg, "k", addFrank).Object(t, http.StatusCreated)
@@ -50,7 +50,7 @@ func TestARepeatedKeyIsKnownFromWhatKCPHolds(t *testing.T) {
 }
 
 // A key is valid for one caller and one Org or Workspace.
-func TestAKeyOfSomebodyElseOrOfAnotherPlaceFindsNothing(t *testing.T) {
+func TestIdempotencyKey_isPerPersonAndPlace(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.keyed(apitest.Admin, inDev, "k", addFrank).Object(t, http.StatusCreated)
@@ -63,7 +63,7 @@ func TestAKeyOfSomebodyElseOrOfAnotherPlaceFindsNothing(t *testing.T) {
 	}
 }
 
-func TestTheLocationOfANewMemberLeadsToThem(t *testing.T) {
+func TestLocation_leadsToTheNewMember(t *testing.T) {
 	t.Parallel()
 	for _, place := range []string{inOrg, inDev} {
 		for _, prefer := range []string{"", "respond-async"} {
@@ -85,7 +85,7 @@ func TestTheLocationOfANewMemberLeadsToThem(t *testing.T) {
 	}
 }
 
-func TestOneMemberIsReadWithTheETagForAnIfMatch(t *testing.T) {
+func TestMember_isReadWithAnETag(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	m := withRights(apitest.WSMember, v1alpha1.RoleMember, true, "view")

@@ -12,7 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-func TestMembersAreAnsweredWithExactlyTheirFields(t *testing.T) {
+func TestMembers_haveExactlyTheirFields(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.world.DeleteUser(apitest.Member)
@@ -50,7 +50,7 @@ func withRights(user string, role v1alpha1.Role, sudo bool, roles ...string) *v1
 	return m
 }
 
-func TestMembersComeInPages(t *testing.T) {
+func TestMembers_comeInPages(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	first := f.do(apitest.Member, http.MethodGet, inOrg+"/members?limit=2", "")
@@ -62,7 +62,7 @@ func TestMembersComeInPages(t *testing.T) {
 	f.do(apitest.Member, http.MethodGet, inOrg+"/members?limit=0", "").RefusedField(t, "query:limit")
 }
 
-func TestAnEmptyWorkspaceHasAnEmptyList(t *testing.T) {
+func TestMembers_ofAnEmptyWorkspaceAreAnEmptyList(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	answer := f.do(apitest.Admin, http.MethodGet, inOrg+"/workspaces/"+apitest.Prod+"/members", "")
@@ -73,7 +73,7 @@ func TestAnEmptyWorkspaceHasAnEmptyList(t *testing.T) {
 // everybody lists the users of apitest.NewWorld.
 var everybody = []string{apitest.Admin, apitest.Member, apitest.WSAdmin, apitest.WSMember, apitest.Mixed, apitest.Foreigner, apitest.Operator}
 
-func TestWhoMayReadMembers(t *testing.T) {
+func TestMembers_areReadByMembersOnly(t *testing.T) {
 	t.Parallel()
 	for path, may := range map[string]map[string]bool{
 		inOrg: {apitest.Admin: true, apitest.Member: true, apitest.Mixed: true},
@@ -94,7 +94,7 @@ func TestWhoMayReadMembers(t *testing.T) {
 
 // Only the caller's role in the Org or Workspace itself counts, not a role elsewhere
 // (O-15).
-func TestO15_WhoMayWriteMembers(t *testing.T) {
+func TestO15_membersAreWrittenByAdminsOnly(t *testing.T) {
 	t.Parallel()
 	for place, admins := range map[string][]string{
 		inOrg: {apitest.Admin},
@@ -136,7 +136,7 @@ func TestO15_WhoMayWriteMembers(t *testing.T) {
 	}
 }
 
-func TestO13_NothingIsDoneInWhatIsDeleted(t *testing.T) {
+func TestO13_doesNothingInADeletedPlace(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	gone := inOrg + "/workspaces/" + apitest.Gone

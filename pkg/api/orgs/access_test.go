@@ -10,7 +10,7 @@ import (
 )
 
 // The answer waits until the bindings in kcp match the new defaultAccess.
-func TestDefaultAccessIsAnsweredWhenTheBindingsHaveFollowed(t *testing.T) {
+func TestDefaultAccess_isAnsweredWhenTheBindingsFollow(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.unbound = true

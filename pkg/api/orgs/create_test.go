@@ -15,7 +15,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
-func TestCreateWritesTheWholePlanOnceAndWaitsUntilItsCreatorSeesIt(t *testing.T) {
+func TestCreate_writesOnceAndWaitsUntilItsCreatorSeesIt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	var written *v1alpha1.Organization
@@ -49,7 +49,7 @@ func TestCreateWritesTheWholePlanOnceAndWaitsUntilItsCreatorSeesIt(t *testing.T)
 	require.Equal(t, []string{made}, f.get(apitest.Operator, "/api/orgs").Items(t, "uuid"))
 }
 
-func TestCreateAnswers202WhereItIsNotReadyInTime(t *testing.T) {
+func TestCreate_answers202AtTheTimeout(t *testing.T) {
 	t.Parallel()
 	for name, views := range map[string][]func(*apitest.World){
 		"no view has it": nil,
@@ -101,7 +101,7 @@ func TestCreate_doesNotWaitWithRespondAsync(t *testing.T) {
 	call.Do(f.http).Object(t, http.StatusCreated)
 }
 
-func TestO5_OneMoreOrgThanTheQuotaIsRefused(t *testing.T) {
+func TestO5_refusesAnOrgOverTheQuota(t *testing.T) {
 	t.Parallel()
 	personal := func(f *fixture) {
 		o := apitest.Organization(apitest.Nowhere, "Alice's own", apitest.Admin)
@@ -150,7 +150,7 @@ func TestO5_OneMoreOrgThanTheQuotaIsRefused(t *testing.T) {
 	}
 }
 
-func TestCreateRefusesBadBodies(t *testing.T) {
+func TestCreate_refusesBadBodies(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for body, field := range map[string]string{
@@ -186,7 +186,7 @@ func TestCreateRefusesBadBodies(t *testing.T) {
 	f.post(apitest.Admin, `{"displayName":"`+strings.Repeat("ä", 128)+`"}`).Object(t, http.StatusCreated)
 }
 
-func TestCreateGoesThroughWhenTheClientGoesAway(t *testing.T) {
+func TestCreate_goesThroughWhenTheClientLeaves(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	ctx, leave := context.WithCancel(t.Context())
@@ -202,7 +202,7 @@ func TestCreateGoesThroughWhenTheClientGoesAway(t *testing.T) {
 	require.Equal(t, 1, f.store.writes)
 }
 
-func TestCreateTellsWhenKCPIsDown(t *testing.T) {
+func TestCreate_tellsWhenKCPIsDown(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.store.create = func(context.Context, *v1alpha1.Organization) (*v1alpha1.Organization, error) {

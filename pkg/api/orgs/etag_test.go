@@ -7,7 +7,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
 )
 
-func TestAnAnswerAboutAnOrgHasItsETag(t *testing.T) {
+func TestETag_isThatOfTheOrg(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.get(apitest.Admin, acmePath).Tagged(t, http.StatusOK, apitest.FirstVersion)
@@ -21,7 +21,7 @@ func TestAnAnswerAboutAnOrgHasItsETag(t *testing.T) {
 	call.Do(f.http).Untagged(t, http.StatusAccepted)
 }
 
-func TestAnOrgIsChangedOnlyAsItWasRead(t *testing.T) {
+func TestIfMatch_refusesAnOrgThatHasChanged(t *testing.T) {
 	t.Parallel()
 	for method, body := range map[string]string{http.MethodPatch: `{"displayName": "New"}`, http.MethodDelete: ""} {
 		t.Run(method, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestAnOrgIsChangedOnlyAsItWasRead(t *testing.T) {
 	}
 }
 
-func TestAPatchOfNothingKeepsItsCondition(t *testing.T) {
+func TestIfMatch_holdsForAPatchOfNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	call := apitest.Call{As: apitest.Admin, Method: http.MethodPatch, Path: acmePath, Org: apitest.Acme, Body: `{}`, Header: apitest.IfMatch(`"41"`)}
@@ -47,7 +47,7 @@ func TestAPatchOfNothingKeepsItsCondition(t *testing.T) {
 }
 
 // A precondition must not reveal an object's version to an unauthorized caller.
-func TestAConditionIsJudgedAfterTheRight(t *testing.T) {
+func TestIfMatch_isJudgedAfterTheRight(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for _, method := range []string{http.MethodPatch, http.MethodDelete} {
@@ -61,7 +61,7 @@ func TestAConditionIsJudgedAfterTheRight(t *testing.T) {
 	}
 }
 
-func TestAConditionIsNoneOfAnUndeletion(t *testing.T) {
+func TestIfMatch_isIgnoredByAnUndeletion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	marking(t, f)

@@ -42,7 +42,7 @@ func marking(t testing.TB, f *fixture) {
 	}
 }
 
-func TestO13_AnOrgIsDeletedAndComesBack(t *testing.T) {
+func TestO13_deletesAndUndeletesAnOrg(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	marking(t, f)
@@ -67,7 +67,7 @@ func TestO13_AnOrgIsDeletedAndComesBack(t *testing.T) {
 	require.Equal(t, 2, f.store.writes)
 }
 
-func TestO13_OnlyAdminsDeleteAnOrgOrBringItBack(t *testing.T) {
+func TestO13_onlyAdminsDeleteAndUndeleteAnOrg(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	marking(t, f)
@@ -116,7 +116,7 @@ func TestDelete_ofAPersonalOrgThatItsOwnerLeft(t *testing.T) {
 	f.undelete(apitest.Member).Object(t, http.StatusOK)
 }
 
-func TestADeletedOrgOfOthersIsAsForeignAsOneThatIsMissing(t *testing.T) {
+func TestUndelete_refusesForeignAndMissingOrgsAlike(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	marking(t, f)
@@ -129,7 +129,7 @@ func TestADeletedOrgOfOthersIsAsForeignAsOneThatIsMissing(t *testing.T) {
 
 // A repeated deletion does not restart the grace period, even if the cache does not have
 // the first deletion.
-func TestO13_AskingTwiceIsAskingOnce(t *testing.T) {
+func TestO13_aSecondDeletionChangesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	marking(t, f)
@@ -159,7 +159,7 @@ func TestO13_AskingTwiceIsAskingOnce(t *testing.T) {
 
 // A deletion can be undone until the controller removes the object. The handler does not
 // compare the clock with the end of the grace period.
-func TestO13_AnOrgIsUndeletedUpToTheLastSecondAndNotAfterIt(t *testing.T) {
+func TestO13_undeletesUpToTheLastSecondOfTheGrace(t *testing.T) {
 	t.Parallel()
 	clock := clocktesting.NewFakePassiveClock(apitest.Epoch().Time)
 	f := newFixture(t, func(h *orgs.Handler) { h.Clock = clock })
@@ -174,7 +174,7 @@ func TestO13_AnOrgIsUndeletedUpToTheLastSecondAndNotAfterIt(t *testing.T) {
 	require.Equal(t, 3, f.store.writes)
 }
 
-func TestAnOrgThatIsPurgedMeanwhileIsNotWaitedFor(t *testing.T) {
+func TestUndelete_doesNotWaitForAPurgedOrg(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.store.mark = func(held *v1alpha1.Organization, status map[string]any) (*v1alpha1.Organization, error) {
@@ -184,7 +184,7 @@ func TestAnOrgThatIsPurgedMeanwhileIsNotWaitedFor(t *testing.T) {
 	require.Equal(t, "2026-03-31T12:00:00Z", f.remove(apitest.Admin).Object(t, http.StatusOK)["purgeAt"])
 }
 
-func TestAFailedDeletionIsAnsweredAndNotWaitedFor(t *testing.T) {
+func TestDelete_answersAFailureWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.store.mark = func(*v1alpha1.Organization, map[string]any) (*v1alpha1.Organization, error) {
@@ -196,7 +196,7 @@ func TestAFailedDeletionIsAnsweredAndNotWaitedFor(t *testing.T) {
 
 // The write succeeds although the client disconnects and the index never follows. The
 // answer reports the write.
-func TestADeletionGoesThroughWhenTheClientGoesAway(t *testing.T) {
+func TestDelete_goesThroughWhenTheClientLeaves(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	ctx, leave := context.WithCancel(t.Context())
@@ -212,7 +212,7 @@ func TestADeletionGoesThroughWhenTheClientGoesAway(t *testing.T) {
 
 // A caller may lose the row in the index by leaving at the same time. The answer must not
 // wait for that row.
-func TestADeletionDoesNotWaitForARowThatIsNotThere(t *testing.T) {
+func TestDelete_waitsForNoIndexEntryThatIsMissing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	marking(t, f)

@@ -37,7 +37,7 @@ func recorded(f *fixture) *any {
 	return &seen
 }
 
-func TestPatchSendsOneMergePatchOfWhatWasGiven(t *testing.T) {
+func TestPatch_sendsOneMergePatchOfWhatWasGiven(t *testing.T) {
 	t.Parallel()
 	type m = map[string]any
 	for body, want := range map[string]m{
@@ -62,7 +62,7 @@ func TestPatchSendsOneMergePatchOfWhatWasGiven(t *testing.T) {
 	}
 }
 
-func TestPatchTakesMergePatchJSON(t *testing.T) {
+func TestPatch_takesMergePatchJSON(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	call := apitest.Call{
@@ -74,7 +74,7 @@ func TestPatchTakesMergePatchJSON(t *testing.T) {
 	call.Do(f.http).Refused(t, http.StatusUnsupportedMediaType)
 }
 
-func TestPatchRefusesWhatMayNotBeChangedAndNamesTheField(t *testing.T) {
+func TestPatch_namesAFieldThatCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for body, field := range map[string]string{
@@ -118,7 +118,7 @@ func TestPatchRefusesWhatMayNotBeChangedAndNamesTheField(t *testing.T) {
 	f.patch(apitest.Admin, `{"displayName": "New"}`).Object(t, http.StatusOK)
 }
 
-func TestPatchOfNothingWritesNothing(t *testing.T) {
+func TestPatch_writesNothingWhenNothingIsGiven(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	answer := f.patch(apitest.Admin, `{}`)
@@ -128,7 +128,7 @@ func TestPatchOfNothingWritesNothing(t *testing.T) {
 	require.Zero(t, f.world.Waits())
 }
 
-func TestO1_ARenamedOrgIsReadUnderItsNewNameAtOnceAndMovesNothing(t *testing.T) {
+func TestO1_aRenamedOrgHasItsNewNameAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	before := f.get(apitest.Admin, "/api/orgs/"+apitest.Acme).Object(t, http.StatusOK)
@@ -141,14 +141,14 @@ func TestO1_ARenamedOrgIsReadUnderItsNewNameAtOnceAndMovesNothing(t *testing.T) 
 	require.Equal(t, before, after, "nothing but the name has changed")
 }
 
-func TestO1_ADisplayNameMayRepeat(t *testing.T) {
+func TestO1_aDisplayNameCanRepeat(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.patch(apitest.Admin, `{"displayName": "Globex"}`).Object(t, http.StatusOK)
 	f.post(apitest.Admin, `{"displayName": "Globex"}`).Object(t, http.StatusCreated)
 }
 
-func TestPatchStandsWhenTheViewsDoNotFollowBeforeTheClientLeaves(t *testing.T) {
+func TestPatch_standsWhenTheClientLeavesBeforeTheViews(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	ctx, leave := context.WithCancel(t.Context())
@@ -167,7 +167,7 @@ func TestPatchStandsWhenTheViewsDoNotFollowBeforeTheClientLeaves(t *testing.T) {
 	require.Equal(t, "New", call.Do(f.http).Object(t, http.StatusOK)["displayName"])
 }
 
-func TestO15_AnOrgIsChangedByItsOwnAdminsAloneWhateverWorkspaceHeaderComesAlong(t *testing.T) {
+func TestO15_anOrgIsChangedByItsOwnAdminsOnly(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for _, workspace := range []string{"", apitest.Dev, apitest.Nowhere, "nonsense"} {
@@ -187,7 +187,7 @@ func TestO15_AnOrgIsChangedByItsOwnAdminsAloneWhateverWorkspaceHeaderComesAlong(
 	require.Contains(t, f.patch(apitest.Member, `{"displayName": "Mine"}`).Body, "ask one of its admins")
 }
 
-func TestPatchHidesWhatIsBehindAFailure(t *testing.T) {
+func TestPatch_hidesTheCauseOfAFailure(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.store.patch = func(context.Context, string, any) (*v1alpha1.Organization, error) {

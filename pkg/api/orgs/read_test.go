@@ -22,7 +22,7 @@ const acme = `{
 	"phase": "Ready", "conditions": []
 }`
 
-func TestOrgIsAnsweredWithExactlyItsFields(t *testing.T) {
+func TestOrg_hasExactlyItsFields(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	answer := f.get(apitest.Admin, "/api/orgs/"+apitest.Acme)
@@ -35,7 +35,7 @@ func TestOrgIsAnsweredWithExactlyItsFields(t *testing.T) {
 	require.Zero(t, f.world.Waits(), "a read waits for nothing")
 }
 
-func TestOrgShowsItsOwnQuotaBillingAndConditions(t *testing.T) {
+func TestOrg_showsItsQuotaBillingAndConditions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) {
@@ -52,7 +52,7 @@ func TestOrgShowsItsOwnQuotaBillingAndConditions(t *testing.T) {
 	require.Equal(t, "member", o["role"])
 }
 
-func TestO4_FirstAdminIsTheOneOfTheCallersIndex(t *testing.T) {
+func TestO4_firstAdminIsThatOfTheCallersIndex(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Annotations[v1alpha1.CreatedByAnnotation] = apitest.Mixed })
@@ -62,7 +62,7 @@ func TestO4_FirstAdminIsTheOneOfTheCallersIndex(t *testing.T) {
 	require.Equal(t, []string{apitest.Mixed}, f.get(apitest.Member, "/api/orgs").Items(t, "firstAdmin"))
 }
 
-func TestOrgsListsTheCallersOrgsAndNobodyElses(t *testing.T) {
+func TestOrgs_listTheCallersAndNoOthers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for user, want := range map[string][]string{
@@ -78,7 +78,7 @@ func TestOrgsListsTheCallersOrgsAndNobodyElses(t *testing.T) {
 	}
 }
 
-func TestOrgsLeavesOutTheSoftDeleted(t *testing.T) {
+func TestOrgs_leaveOutTheDeleted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	require.Equal(t, []string{apitest.Acme}, f.get(apitest.Admin, "/api/orgs").Items(t, "uuid"))
@@ -93,7 +93,7 @@ func TestOrgsLeavesOutTheSoftDeleted(t *testing.T) {
 	require.Equal(t, []string{apitest.Acme}, f.get(apitest.Admin, "/api/orgs").Items(t, "uuid"))
 }
 
-func TestO1_OrgsAreSortedByDisplayNameAndThenUUID(t *testing.T) {
+func TestO1_orgsAreSortedByDisplayNameAndUUID(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	const second = "00000000-0000-4000-8000-000000000000"
@@ -109,7 +109,7 @@ func TestO1_OrgsAreSortedByDisplayNameAndThenUUID(t *testing.T) {
 	f.get(apitest.Admin, "/api/orgs?limit=501").RefusedField(t, "query:limit")
 }
 
-func TestOrgIsForItsMembersAlone(t *testing.T) {
+func TestOrg_isForItsMembersOnly(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for _, user := range []string{apitest.Admin, apitest.Member, apitest.Mixed} {
@@ -126,7 +126,7 @@ func TestOrgIsForItsMembersAlone(t *testing.T) {
 	f.get("", "/api/orgs").Refused(t, http.StatusUnauthorized)
 }
 
-func TestOrgShowsWhenItWillBePurged(t *testing.T) {
+func TestOrg_showsWhenItWillBePurged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	// The Org is soft-deleted between the check and the write.

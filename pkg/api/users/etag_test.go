@@ -9,7 +9,7 @@ import (
 
 const next = "43"
 
-func TestAnAnswerAboutAPersonHasTheirETag(t *testing.T) {
+func TestETag_isThatOfTheUser(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	marking(t, f)
@@ -21,7 +21,7 @@ func TestAnAnswerAboutAPersonHasTheirETag(t *testing.T) {
 	f.remove(apitest.Member, "me").Tagged(t, http.StatusAccepted, "44")
 }
 
-func TestAPersonIsChangedOnlyAsTheyWereRead(t *testing.T) {
+func TestIfMatch_refusesAUserThatHasChanged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		as, method, path, body string
@@ -46,7 +46,7 @@ func TestAPersonIsChangedOnlyAsTheyWereRead(t *testing.T) {
 }
 
 // An empty patch changes nothing, but its precondition is still checked.
-func TestAPatchOfNothingKeepsItsCondition(t *testing.T) {
+func TestIfMatch_holdsForAPatchOfNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	call := apitest.Call{As: apitest.Member, Method: http.MethodPatch, Path: "/api/users/me", Body: `{}`, Header: apitest.IfMatch(`"41"`)}
@@ -55,7 +55,7 @@ func TestAPatchOfNothingKeepsItsCondition(t *testing.T) {
 	call.Do(f.http).Object(t, http.StatusOK)
 }
 
-func TestAConditionIsNoneOfAnUndeletion(t *testing.T) {
+func TestIfMatch_isIgnoredByAnUndeletion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	marking(t, f)
@@ -64,7 +64,7 @@ func TestAConditionIsNoneOfAnUndeletion(t *testing.T) {
 }
 
 // A precondition must not reveal an object's version to an unauthorized caller.
-func TestAConditionIsJudgedAfterTheRight(t *testing.T) {
+func TestIfMatch_isJudgedAfterTheRight(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	call := apitest.Call{As: apitest.Admin, Method: http.MethodDelete, Path: "/api/users/bob"}

@@ -31,7 +31,7 @@ func marking(t testing.TB, f *fixture) {
 
 const deleted = `{"name": "bob", "displayName": "Display of bob", "deletionRequestedAt": "2026-03-01T12:00:00Z", "purgeAt": "2026-03-31T12:00:00Z"}`
 
-func TestO8_PeopleDeleteThemselvesAndComeBack(t *testing.T) {
+func TestO8_peopleDeleteAndUndeleteThemselves(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"me", apitest.Member} {
 		f := newFixture(t)
@@ -56,7 +56,7 @@ func TestO8_PeopleDeleteThemselvesAndComeBack(t *testing.T) {
 }
 
 // Other users cannot delete a user, and the refusal does not reveal that the user exists.
-func TestO8_OnlyPlatformAdminsDeleteOthers(t *testing.T) {
+func TestO8_onlyPlatformAdminsDeleteOthers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	marking(t, f)
@@ -78,7 +78,7 @@ func TestO8_OnlyPlatformAdminsDeleteOthers(t *testing.T) {
 
 // A repeated deletion does not restart the grace period. An undelete without a deletion
 // writes nothing.
-func TestO8_AskingTwiceIsAskingOnce(t *testing.T) {
+func TestO8_aSecondDeletionChangesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	marking(t, f)
@@ -94,7 +94,7 @@ func TestO8_AskingTwiceIsAskingOnce(t *testing.T) {
 
 // A deletion can be undone until the controller removes the object. The handler does not
 // compare the clock with the end of the grace period.
-func TestO8_UndoneUpToTheLastSecondAndNotAfterIt(t *testing.T) {
+func TestO8_undeletesUpToTheLastSecondOfTheGrace(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	marking(t, f)
@@ -115,7 +115,7 @@ func TestO8_UndoneUpToTheLastSecondAndNotAfterIt(t *testing.T) {
 	require.Equal(t, 3, f.store.writes)
 }
 
-func TestO8_WhoIsDeletedHasNoRightsInKcpWhenTheAnswerGoesOut(t *testing.T) {
+func TestO8_answersWhenTheRightsInKcpAreGone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	marking(t, f)
@@ -132,7 +132,7 @@ func TestO8_WhoIsDeletedHasNoRightsInKcpWhenTheAnswerGoesOut(t *testing.T) {
 	require.Zero(t, f.world.StillToCome())
 }
 
-func TestAFailedDeletionIsAnsweredAndNotWaitedFor(t *testing.T) {
+func TestDelete_answersAFailureWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.store.mark = func(*v1alpha1.User, map[string]any) (*v1alpha1.User, error) {
@@ -142,7 +142,7 @@ func TestAFailedDeletionIsAnsweredAndNotWaitedFor(t *testing.T) {
 	require.Zero(t, f.world.Waits())
 }
 
-func TestADeletionGoesThroughWhenTheClientGoesAway(t *testing.T) {
+func TestDelete_goesThroughWhenTheClientLeaves(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	ctx, leave := context.WithCancel(t.Context())

@@ -17,7 +17,7 @@ func (f *fixture) search(as, q string) apitest.Answer {
 	return apitest.Call{As: as, Method: http.MethodGet, Path: "/api/users?q=" + url.QueryEscape(q)}.Do(f.http)
 }
 
-func TestTheSearchTellsNamesAndNoMore(t *testing.T) {
+func TestSearch_tellsNamesAndNoMore(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	// Every user may search, because every user may be an Org admin and invite others.
@@ -62,7 +62,7 @@ func TestSearch_doesNotReadTheDirectoryOut(t *testing.T) {
 	apitest.Call{As: apitest.Member, Method: http.MethodGet, Path: "/api/users?q=many&continue=x"}.Do(f.http).RefusedField(t, "query:continue")
 }
 
-func TestO8_TheSearchLeavesOutWhoCannotBeInvited(t *testing.T) {
+func TestO8_searchLeavesOutPeopleWhoCannotBeInvited(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	require.Equal(t, []string{"bob"}, f.search(apitest.Admin, "bob").Items(t, "name"))
@@ -71,7 +71,7 @@ func TestO8_TheSearchLeavesOutWhoCannotBeInvited(t *testing.T) {
 	f.search(apitest.Member, "alice").Refused(t, http.StatusForbidden)
 }
 
-func TestTheSearchAloneIsRateLimited(t *testing.T) {
+func TestSearch_aloneIsRateLimited(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.limited = true
@@ -80,7 +80,7 @@ func TestTheSearchAloneIsRateLimited(t *testing.T) {
 	f.get(apitest.Member, "/memberships").Object(t, http.StatusOK)
 }
 
-func TestARegistrationThatIsNotWrittenIsApproved(t *testing.T) {
+func TestRegistration_isApprovedByDefault(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for written, shown := range map[v1alpha1.Registration]string{"": "Approved", v1alpha1.RegistrationPending: "Pending", v1alpha1.RegistrationRejected: "Rejected"} {

@@ -194,7 +194,7 @@ func TestMe_tellsPlatformAdmins(t *testing.T) {
 	require.Equal(t, false, f.get(apitest.Admin, "").Object(t, http.StatusOK)["platformAdmin"])
 }
 
-func TestO5_MeShowsWhatIsUsedOfTheOrgQuota(t *testing.T) {
+func TestO5_meShowsTheUsedOrgQuota(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	personal := apitest.Organization(apitest.Nowhere, "Alice's own", apitest.Admin)
@@ -205,7 +205,7 @@ func TestO5_MeShowsWhatIsUsedOfTheOrgQuota(t *testing.T) {
 		"the soft-deleted count, the personal one does not")
 }
 
-func TestMeIsForThoseWithATokenAlone(t *testing.T) {
+func TestMe_needsAToken(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for _, answer := range []apitest.Answer{f.get("", ""), f.get("", "/memberships"), f.patch("", `{"displayName": "New"}`)} {
@@ -216,7 +216,7 @@ func TestMeIsForThoseWithATokenAlone(t *testing.T) {
 	f.get(apitest.Member, "").Object(t, http.StatusOK)
 }
 
-func TestO8_ASoftDeletedPersonReadsThemselvesAndNoMore(t *testing.T) {
+func TestO8_aDeletedPersonReadsThemselvesAndNoMore(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.patch(apitest.Member, `{"displayName": "New"}`).Object(t, http.StatusOK)
@@ -228,7 +228,7 @@ func TestO8_ASoftDeletedPersonReadsThemselvesAndNoMore(t *testing.T) {
 	require.Equal(t, 1, f.store.writes)
 }
 
-func TestPatchChangesTheCallersDisplayNameAndIsReadAtOnce(t *testing.T) {
+func TestPatch_changesTheDisplayNameAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	patch := f.store.patch
@@ -245,7 +245,7 @@ func TestPatchChangesTheCallersDisplayNameAndIsReadAtOnce(t *testing.T) {
 	require.Equal(t, 1, f.store.writes)
 }
 
-func TestPatchOfNothingWritesNothing(t *testing.T) {
+func TestPatch_writesNothingWhenNothingIsGiven(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	answer := f.patch(apitest.Member, `{}`)
@@ -254,7 +254,7 @@ func TestPatchOfNothingWritesNothing(t *testing.T) {
 	require.Zero(t, f.store.writes)
 }
 
-func TestPatchRefusesAllButADisplayName(t *testing.T) {
+func TestPatch_refusesOtherFieldsThanDisplayName(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for body, field := range map[string]string{
@@ -277,7 +277,7 @@ func TestPatchRefusesAllButADisplayName(t *testing.T) {
 	f.patch(apitest.Member, `{"displayName": "`+strings.Repeat("ä", 128)+`"}`).Object(t, http.StatusOK)
 }
 
-func TestPatchGoesThroughWhenTheClientGoesAway(t *testing.T) {
+func TestPatch_goesThroughWhenTheClientLeaves(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	ctx, leave := context.WithCancel(t.Context())
@@ -294,7 +294,7 @@ func TestPatchGoesThroughWhenTheClientGoesAway(t *testing.T) {
 	require.Equal(t, "New", call.Do(f.http).Object(t, http.StatusOK)["displayName"])
 }
 
-func TestAFailedPatchIsAnsweredAndNotWaitedFor(t *testing.T) {
+func TestPatch_answersAFailureWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.store.patch = func(context.Context, string, any) (*v1alpha1.User, error) {
@@ -306,7 +306,7 @@ func TestAFailedPatchIsAnsweredAndNotWaitedFor(t *testing.T) {
 	require.Zero(t, f.world.Waits())
 }
 
-func TestO3_MembershipsRenderASwitcher(t *testing.T) {
+func TestO3_membershipsRenderASwitcher(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	answer := f.get(apitest.Mixed, "/memberships")
@@ -328,7 +328,7 @@ func TestO3_MembershipsRenderASwitcher(t *testing.T) {
 	f.get(apitest.Mixed, "/memberships?continue=x").RefusedField(t, "query:continue")
 }
 
-func TestO13_MembershipsLeaveOutTheSoftDeletedUnlessAsked(t *testing.T) {
+func TestO13_membershipsLeaveOutTheDeletedUnlessAsked(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.world.Join(apitest.WSMember, apitest.Acme, apitest.Gone, v1alpha1.RoleMember)

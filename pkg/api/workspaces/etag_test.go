@@ -7,7 +7,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
 )
 
-func TestAnAnswerAboutAWorkspaceHasItsETag(t *testing.T) {
+func TestETag_isThatOfTheWorkspace(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.get(apitest.WSAdmin, apitest.Dev).Tagged(t, http.StatusOK, apitest.FirstVersion)
@@ -21,7 +21,7 @@ func TestAnAnswerAboutAWorkspaceHasItsETag(t *testing.T) {
 	call.Do(f.http).Untagged(t, http.StatusAccepted)
 }
 
-func TestAWorkspaceIsChangedOnlyAsItWasRead(t *testing.T) {
+func TestIfMatch_refusesAWorkspaceThatHasChanged(t *testing.T) {
 	t.Parallel()
 	for method, body := range map[string]string{http.MethodPatch: `{"displayName": "New"}`, http.MethodDelete: ""} {
 		t.Run(method, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestAWorkspaceIsChangedOnlyAsItWasRead(t *testing.T) {
 	}
 }
 
-func TestAConditionIsJudgedAfterTheRightAndOfNothingToo(t *testing.T) {
+func TestIfMatch_isJudgedAfterTheRightAndOfNothingToo(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	call := apitest.Call{Method: http.MethodPatch, Path: path(apitest.Dev), Org: apitest.Acme, Workspace: apitest.Dev, Body: `{}`, Header: apitest.IfMatch(`"41"`)}

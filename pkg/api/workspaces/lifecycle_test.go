@@ -56,7 +56,7 @@ func marking(t testing.TB, f *fixture) {
 	}
 }
 
-func TestO13_AWorkspaceIsDeletedAndComesBack(t *testing.T) {
+func TestO13_deletesAndUndeletesAWorkspace(t *testing.T) {
 	t.Parallel()
 	for _, as := range []string{apitest.WSAdmin, apitest.Admin} {
 		f := newFixture(t)
@@ -83,7 +83,7 @@ func TestO13_AWorkspaceIsDeletedAndComesBack(t *testing.T) {
 	}
 }
 
-func TestO13_OnlyAdminsDeleteAWorkspaceOrBringItBack(t *testing.T) {
+func TestO13_onlyAdminsDeleteAndUndeleteAWorkspace(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	marking(t, f)
@@ -103,7 +103,7 @@ func TestO13_OnlyAdminsDeleteAWorkspaceOrBringItBack(t *testing.T) {
 }
 
 // The Workspaces of a deleted Org can be neither deleted nor undeleted.
-func TestO13_AWorkspaceOfADeletedOrgIsNotFound(t *testing.T) {
+func TestO13_aWorkspaceOfADeletedOrgIsNotFound(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	marking(t, f)
@@ -117,7 +117,7 @@ func TestO13_AWorkspaceOfADeletedOrgIsNotFound(t *testing.T) {
 	f.remove(apitest.Admin).Object(t, http.StatusOK)
 }
 
-func TestADeletedWorkspaceOfOthersIsAsForeignAsOneThatIsMissing(t *testing.T) {
+func TestUndelete_refusesForeignAndMissingWorkspacesAlike(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	marking(t, f)
@@ -130,7 +130,7 @@ func TestADeletedWorkspaceOfOthersIsAsForeignAsOneThatIsMissing(t *testing.T) {
 
 // A repeated deletion does not restart the grace period, even if the cache does not have
 // the first deletion.
-func TestO13_AskingTwiceIsAskingOnce(t *testing.T) {
+func TestO13_aSecondDeletionChangesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	marking(t, f)
@@ -157,7 +157,7 @@ func TestO13_AskingTwiceIsAskingOnce(t *testing.T) {
 
 // A deletion can be undone until the controller removes the object. The handler does not
 // compare the clock with the end of the grace period.
-func TestO13_AWorkspaceIsUndeletedUpToTheLastSecondAndNotAfterIt(t *testing.T) {
+func TestO13_undeletesUpToTheLastSecondOfTheGrace(t *testing.T) {
 	t.Parallel()
 	clock := clocktesting.NewFakePassiveClock(apitest.Epoch().Time)
 	f := newFixture(t, func(h *workspaces.Handler) { h.Clock = clock })
@@ -173,7 +173,7 @@ func TestO13_AWorkspaceIsUndeletedUpToTheLastSecondAndNotAfterIt(t *testing.T) {
 	require.Equal(t, 3, f.store.writes)
 }
 
-func TestAWorkspaceThatIsPurgedMeanwhileIsNotWaitedFor(t *testing.T) {
+func TestUndelete_doesNotWaitForAPurgedWorkspace(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.store.mark = func(held tenancy.Workspace, annotations map[string]any) (tenancy.Workspace, error) {
@@ -183,7 +183,7 @@ func TestAWorkspaceThatIsPurgedMeanwhileIsNotWaitedFor(t *testing.T) {
 	require.Equal(t, "2026-03-31T12:00:00Z", f.remove(apitest.WSAdmin).Object(t, http.StatusOK)["purgeAt"])
 }
 
-func TestAFailedDeletionIsAnsweredAndNotWaitedFor(t *testing.T) {
+func TestDelete_answersAFailureWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.store.mark = func(tenancy.Workspace, map[string]any) (tenancy.Workspace, error) {
@@ -193,7 +193,7 @@ func TestAFailedDeletionIsAnsweredAndNotWaitedFor(t *testing.T) {
 	require.Zero(t, f.world.Waits())
 }
 
-func TestADeletionGoesThroughWhenTheClientGoesAway(t *testing.T) {
+func TestDelete_goesThroughWhenTheClientLeaves(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	ctx, leave := context.WithCancel(t.Context())

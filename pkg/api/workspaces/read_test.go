@@ -20,7 +20,7 @@ const dev = `{
 	"createdAt": "2026-03-01T12:00:00Z", "createdBy": "alice", "phase": "Ready", "conditions": []
 }`
 
-func TestWorkspaceIsAnsweredWithExactlyItsFields(t *testing.T) {
+func TestWorkspace_hasExactlyItsFields(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	answer := f.get(apitest.WSAdmin, apitest.Dev)
@@ -33,7 +33,7 @@ func TestWorkspaceIsAnsweredWithExactlyItsFields(t *testing.T) {
 	require.Zero(t, f.world.Waits(), "a read waits for nothing")
 }
 
-func TestWorkspaceThatKCPHasNotPlacedHasNoURL(t *testing.T) {
+func TestWorkspace_hasNoURLBeforeItIsScheduled(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.world.PutWorkspace(apitest.Workspace(apitest.Acme, apitest.Dev, "Development", ""))
@@ -43,7 +43,7 @@ func TestWorkspaceThatKCPHasNotPlacedHasNoURL(t *testing.T) {
 	require.Equal(t, "Progressing", o["phase"])
 }
 
-func TestO11_WorkspaceIsNotShownReadyWhenKCPSaysOtherwise(t *testing.T) {
+func TestO11_aWorkspaceIsNotReadyAgainstKCP(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	require.Equal(t, "Ready", f.get(apitest.Admin, apitest.Dev).Object(t, http.StatusOK)["phase"])
@@ -56,7 +56,7 @@ func TestO11_WorkspaceIsNotShownReadyWhenKCPSaysOtherwise(t *testing.T) {
 	require.Len(t, o["conditions"], 1)
 }
 
-func TestWorkspacesListsThoseThatTheCallerCanEnter(t *testing.T) {
+func TestWorkspaces_listThoseThatTheCallerCanEnter(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		user    string
@@ -85,7 +85,7 @@ func TestWorkspacesListsThoseThatTheCallerCanEnter(t *testing.T) {
 	}
 }
 
-func TestWorkspacesLeavesOutTheSoftDeleted(t *testing.T) {
+func TestWorkspaces_leaveOutTheDeleted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	require.NotContains(t, f.list(apitest.Admin, "").Items(t, "uuid"), apitest.Gone)
@@ -100,7 +100,7 @@ func TestWorkspacesLeavesOutTheSoftDeleted(t *testing.T) {
 	require.NotContains(t, f.list(apitest.Admin, "").Items(t, "uuid"), apitest.Gone)
 }
 
-func TestO1_WorkspacesAreSortedByDisplayNameAndThenUUID(t *testing.T) {
+func TestO1_workspacesAreSortedByDisplayNameAndUUID(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	const second = "00000000-0000-4000-8000-000000000000"
@@ -114,7 +114,7 @@ func TestO1_WorkspacesAreSortedByDisplayNameAndThenUUID(t *testing.T) {
 	f.list(apitest.Admin, "?limit=0").RefusedField(t, "query:limit")
 }
 
-func TestWorkspaceIsForThoseWithARoleInItAlone(t *testing.T) {
+func TestWorkspace_needsARoleInIt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for _, user := range []string{apitest.Admin, apitest.Mixed, apitest.WSAdmin, apitest.WSMember} {
@@ -135,7 +135,7 @@ func TestWorkspaceIsForThoseWithARoleInItAlone(t *testing.T) {
 	f.get("", apitest.Dev).Refused(t, http.StatusUnauthorized)
 }
 
-func TestWorkspaceOfAnotherOrgIsNotReachedThroughOnesOwn(t *testing.T) {
+func TestWorkspace_isNotReachedThroughAnotherOrg(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.get(apitest.Admin, apitest.Lab).Refused(t, http.StatusForbidden)
@@ -147,7 +147,7 @@ func TestWorkspaceOfAnotherOrgIsNotReachedThroughOnesOwn(t *testing.T) {
 	own.Do(f.http).Object(t, http.StatusOK)
 }
 
-func TestWorkspacesOfAForeignOrgAreNotListed(t *testing.T) {
+func TestWorkspaces_ofAForeignOrgAreNotListed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	call := apitest.Call{As: apitest.Foreigner, Method: http.MethodGet, Path: "/api/orgs/" + apitest.Nowhere + "/workspaces", Org: apitest.Nowhere}
@@ -160,7 +160,7 @@ func TestWorkspacesOfAForeignOrgAreNotListed(t *testing.T) {
 	f.list(apitest.Admin, "").Object(t, http.StatusOK)
 }
 
-func TestO2_TheTenantHeadersAreRequired(t *testing.T) {
+func TestO2_tenantHeadersAreRequired(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for _, c := range []struct{ method, path, org, workspace, field string }{
@@ -177,7 +177,7 @@ func TestO2_TheTenantHeadersAreRequired(t *testing.T) {
 	f.get(apitest.Admin, apitest.Dev).Object(t, http.StatusOK)
 }
 
-func TestWorkspaceShowsWhenItWillBePurged(t *testing.T) {
+func TestWorkspace_showsWhenItWillBePurged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	// The Workspace is soft-deleted between the check and the write.

@@ -27,7 +27,7 @@ func deletedAt(patch patchFunc, at metav1.Time) patchFunc {
 	}
 }
 
-func TestCreateWritesOnceIntoTheOrgAndWaitsUntilItsCreatorCanEnter(t *testing.T) {
+func TestCreate_writesOnceAndWaitsUntilItsCreatorCanEnter(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	create := f.store.create
@@ -54,7 +54,7 @@ func TestCreateWritesOnceIntoTheOrgAndWaitsUntilItsCreatorCanEnter(t *testing.T)
 	require.JSONEq(t, answer.Body, f.get(apitest.Member, made).Body)
 }
 
-func TestCreateAnswers202WhereItIsNotReadyInTime(t *testing.T) {
+func TestCreate_answers202AtTheTimeout(t *testing.T) {
 	t.Parallel()
 	placed := apitest.Workspace(apitest.Acme, made, "Staging", "madecluster")
 	unfinished := placed
@@ -101,7 +101,7 @@ func TestCreate_doesNotWaitWithRespondAsync(t *testing.T) {
 	call.Do(newFixture(t).http).Object(t, http.StatusCreated)
 }
 
-func TestO7_WorkspaceCreationSaysWhoMayCreateWorkspaces(t *testing.T) {
+func TestO7_workspaceCreationSaysWhoCanCreate(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		user    string
@@ -135,7 +135,7 @@ func TestO7_WorkspaceCreationSaysWhoMayCreateWorkspaces(t *testing.T) {
 	}
 }
 
-func TestO15_ToBeInAWorkspaceIsNotToBeInItsOrg(t *testing.T) {
+func TestO15_aWorkspaceRoleIsNoOrgRole(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	foreign := f.post(apitest.Foreigner, `{"displayName": "Staging"}`)
@@ -148,7 +148,7 @@ func TestO15_ToBeInAWorkspaceIsNotToBeInItsOrg(t *testing.T) {
 	f.post(apitest.Member, `{"displayName": "Staging"}`).Object(t, http.StatusCreated)
 }
 
-func TestO6_OneMoreWorkspaceThanTheQuotaIsRefused(t *testing.T) {
+func TestO6_refusesAWorkspaceOverTheQuota(t *testing.T) {
 	t.Parallel()
 	// Acme has three Workspaces. One of them is soft-deleted.
 	for name, c := range map[string]struct {
@@ -179,7 +179,7 @@ func TestO6_OneMoreWorkspaceThanTheQuotaIsRefused(t *testing.T) {
 	}
 }
 
-func TestCreateInAnOrgThatIsStillBeingMadeIsToBeTriedAgain(t *testing.T) {
+func TestCreate_isRetryableInAnOrgThatIsNotReady(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.world.PutOrg(apitest.Organization(apitest.Acme, "Acme", apitest.Admin), "")
@@ -191,7 +191,7 @@ func TestCreateInAnOrgThatIsStillBeingMadeIsToBeTriedAgain(t *testing.T) {
 	f.post(apitest.Admin, `{"displayName": "Staging"}`).Object(t, http.StatusCreated)
 }
 
-func TestBadDisplayNamesAreRefused(t *testing.T) {
+func TestDisplayName_refusesBadOnes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for body, field := range map[string]string{
@@ -215,7 +215,7 @@ func TestBadDisplayNamesAreRefused(t *testing.T) {
 	f.post(apitest.Admin, body).Object(t, http.StatusCreated)
 }
 
-func TestPatchOfNothingWritesNothing(t *testing.T) {
+func TestPatch_writesNothingWhenNothingIsGiven(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	answer := f.patch(apitest.WSAdmin, `{}`)
@@ -224,7 +224,7 @@ func TestPatchOfNothingWritesNothing(t *testing.T) {
 	require.Zero(t, f.store.writes)
 }
 
-func TestO1_ARenamedWorkspaceIsReadUnderItsNewNameAtOnceAndMovesNothing(t *testing.T) {
+func TestO1_aRenamedWorkspaceHasItsNewNameAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	answer := f.patch(apitest.WSAdmin, `{"displayName": "Renamed"}`)
@@ -235,7 +235,7 @@ func TestO1_ARenamedWorkspaceIsReadUnderItsNewNameAtOnceAndMovesNothing(t *testi
 	require.Equal(t, "Renamed", f.world.Index(apitest.WSAdmin)[0].WorkspaceDisplayName)
 }
 
-func TestPatchByAnOrgAdminWaitsForNoRowThatTheyDoNotHave(t *testing.T) {
+func TestPatch_waitsForNoIndexEntryOfAnOrgAdmin(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.patch(apitest.Admin, `{"displayName": "Renamed"}`).Object(t, http.StatusOK)
@@ -243,7 +243,7 @@ func TestPatchByAnOrgAdminWaitsForNoRowThatTheyDoNotHave(t *testing.T) {
 	require.Contains(t, f.list(apitest.Admin, "").Items(t, "displayName"), "Renamed")
 }
 
-func TestO15_AWorkspaceIsChangedByItsAdminsAndThoseOfItsOrg(t *testing.T) {
+func TestO15_aWorkspaceIsChangedByItsAndTheOrgsAdmins(t *testing.T) {
 	t.Parallel()
 	for user, allowed := range map[string]bool{
 		apitest.Admin: true, apitest.WSAdmin: true, apitest.Mixed: true,
@@ -270,7 +270,7 @@ func TestO15_AWorkspaceIsChangedByItsAdminsAndThoseOfItsOrg(t *testing.T) {
 	}
 }
 
-func TestWritesGoThroughWhenTheClientGoesAway(t *testing.T) {
+func TestWrite_goesThroughWhenTheClientLeaves(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	outlives := func(write context.Context) {
@@ -300,7 +300,7 @@ func TestWritesGoThroughWhenTheClientGoesAway(t *testing.T) {
 	require.Equal(t, 2, f.store.writes)
 }
 
-func TestAFailedWriteIsAnsweredAndNotWaitedFor(t *testing.T) {
+func TestWrite_answersAFailureWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	down := errs.Wrap(errs.Unavailable, context.DeadlineExceeded, "kcp cannot be reached")

@@ -11,7 +11,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/conditions"
 )
 
-func TestConditionsAreAnsweredAsKubernetesWritesThem(t *testing.T) {
+func TestConditions_areWrittenAsKubernetesWritesThem(t *testing.T) {
 	t.Parallel()
 	held := []metav1.Condition{
 		{

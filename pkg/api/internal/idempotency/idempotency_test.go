@@ -19,7 +19,7 @@ func request(keys ...string) *http.Request {
 	return r
 }
 
-func TestAKeyBecomesALabelThatDoesNotHoldIt(t *testing.T) {
+func TestKey_becomesALabelThatDoesNotHoldIt(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
 	for _, key := range []string{"a", "A", "b", "key=1;x", `"quoted"`, "!", "~", strings.Repeat("k", 255), strings.Repeat("k", 254)} {
@@ -35,7 +35,7 @@ func TestAKeyBecomesALabelThatDoesNotHoldIt(t *testing.T) {
 	}
 }
 
-func TestNoKeyIsNone(t *testing.T) {
+func TestKey_isOptional(t *testing.T) {
 	t.Parallel()
 	key, hash, err := idempotency.Key(request())
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func TestNoKeyIsNone(t *testing.T) {
 	require.Empty(t, hash)
 }
 
-func TestAKeyThatCannotBeOneIsRefused(t *testing.T) {
+func TestKey_refusesMalformedOnes(t *testing.T) {
 	t.Parallel()
 	for name, keys := range map[string][]string{
 		"empty":         {""},

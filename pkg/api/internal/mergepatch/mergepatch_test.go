@@ -10,7 +10,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
-func TestText(t *testing.T) {
+func TestText_isRequiredToBeAString(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		raw     json.RawMessage
@@ -41,7 +41,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-func TestDisplayName(t *testing.T) {
+func TestDisplayName_refusesTextThatIsNotNormalized(t *testing.T) {
 	t.Parallel()
 	name, ok, err := mergepatch.DisplayName(json.RawMessage(`"Ünïted ☂"`))
 	require.NoError(t, err)

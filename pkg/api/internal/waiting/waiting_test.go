@@ -15,7 +15,7 @@ import (
 
 type valueKey struct{}
 
-func TestAWriteOutlivesItsRequestAndWhatFollowsDoesNot(t *testing.T) {
+func TestWrite_outlivesItsRequest(t *testing.T) {
 	t.Parallel()
 	ctx, leave := context.WithCancel(context.WithValue(t.Context(), valueKey{}, "kept"))
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", http.NoBody)
@@ -35,7 +35,7 @@ func TestAWriteOutlivesItsRequestAndWhatFollowsDoesNot(t *testing.T) {
 	}, nil, nil))
 }
 
-func TestAsync(t *testing.T) {
+func TestAsync_readsThePreferHeader(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		prefer []string
