@@ -160,7 +160,7 @@ func tenants(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	return r
 }
 
-func TestFurtherRolesAreBoundWhileTheyExistAndReservedOnesNever(t *testing.T) {
+func TestGrants_bindExistingRolesAndNeverReservedOnes(t *testing.T) {
 	t.Parallel()
 	r := newRights(tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, further("view", "later", "cluster-admin", "kedge:workspace:admin", "system:x"), false))
 	for _, name := range []string{"view", "cluster-admin", "kedge:workspace:admin", "system:x"} {
@@ -184,7 +184,7 @@ func TestFurtherRolesAreBoundWhileTheyExistAndReservedOnesNever(t *testing.T) {
 	require.Contains(t, r.roles, "cluster-admin", "a tenant's roles are left alone")
 }
 
-func TestSudoComesAndGoesWithTheMembership(t *testing.T) {
+func TestGrants_giveAndTakeSudoWithTheMembership(t *testing.T) {
 	t.Parallel()
 	const ofBob, ofCarol, shared = "kedge:workspace:sudo:user:bob", "kedge:workspace:sudo:user:carol", "kedge:workspace:sudo"
 	r := newRights(
@@ -216,7 +216,7 @@ func TestSudoComesAndGoesWithTheMembership(t *testing.T) {
 }
 
 // Whichever write fails, the next pass ends in the same state.
-func TestO11_AccessGoesOnFromWhereverItWasStopped(t *testing.T) {
+func TestO11_accessGoesOnFromAnyStop(t *testing.T) {
 	t.Parallel()
 	arrange := func() *rights {
 		r := newRights(tenancy.NewWorkspaceMembership("gone", "w", v1alpha1.RoleMember, nil, true))

@@ -56,7 +56,7 @@ func named(memberships []*v1alpha1.Membership, name string) (*v1alpha1.Membershi
 }
 
 // O-15: bindings follow the Memberships, and a right ends with its Membership.
-func TestO15_BindingsFollowTheMemberships(t *testing.T) {
+func TestO15_bindingsFollowTheMemberships(t *testing.T) {
 	t.Parallel()
 	in := &cluster{bindings: map[string]*rbacv1.ClusterRoleBinding{}}
 	memberships := []*v1alpha1.Membership{tenancy.NewMembership("alice", "", "admin"), tenancy.NewMembership("bob", "w", "member")}

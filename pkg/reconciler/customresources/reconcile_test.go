@@ -73,7 +73,7 @@ func (d *definitions) follow(t *testing.T) time.Duration {
 	return result.RequeueAfter
 }
 
-func TestWhatTenantsDefineIsWrittenOnTheWorkspace(t *testing.T) {
+func TestReconcile_recordsDefinitionsOnTheWorkspace(t *testing.T) {
 	t.Parallel()
 	d := newDefinitions()
 	look := func() {
@@ -102,7 +102,7 @@ func TestWhatTenantsDefineIsWrittenOnTheWorkspace(t *testing.T) {
 	require.Equal(t, listed, d.listed, "what is not in use is not asked")
 }
 
-func TestAnOlderListIsNotWrittenOverANewerOne(t *testing.T) {
+func TestReconcile_neverWritesAnOlderList(t *testing.T) {
 	t.Parallel()
 	d := newDefinitions()
 	d.names = []string{"old.example.com"}
@@ -121,7 +121,7 @@ func TestAnOlderListIsNotWrittenOverANewerOne(t *testing.T) {
 
 // A deleted CRD is listed until all its objects are gone, so a single list after a write
 // is not enough.
-func TestAWorkspaceIsLookedAtAgainAfterAWriteEverMoreRarelyAndThenNoMore(t *testing.T) {
+func TestFollower_looksEverMoreRarelyAfterAWrite(t *testing.T) {
 	t.Parallel()
 	d := newDefinitions()
 	require.Zero(t, d.follow(t), "nobody wrote")
@@ -138,7 +138,7 @@ func TestAWorkspaceIsLookedAtAgainAfterAWriteEverMoreRarelyAndThenNoMore(t *test
 	require.Greater(t, d.listed, 5)
 }
 
-func TestTenantsWhoWriteAllTheTimeDoNotHaveKCPAskedAllTheTime(t *testing.T) {
+func TestFollower_limitsRequestsToKCPUnderConstantWrites(t *testing.T) {
 	t.Parallel()
 	d := newDefinitions()
 	for range 1000 {
@@ -153,7 +153,7 @@ func TestTenantsWhoWriteAllTheTimeDoNotHaveKCPAskedAllTheTime(t *testing.T) {
 	require.Equal(t, "widgets.example.com", d.known())
 }
 
-func TestALookThatFailedIsRepeatedAndThenGoesOn(t *testing.T) {
+func TestFollower_repeatsAFailedLook(t *testing.T) {
 	t.Parallel()
 	d := newDefinitions()
 	d.names, d.err = []string{"widgets.example.com"}, errors.New("kcp cannot be reached")

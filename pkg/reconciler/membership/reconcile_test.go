@@ -81,7 +81,7 @@ func (w *world) condition(t *testing.T, name string) metav1.Condition {
 	return *c
 }
 
-func TestAMembershipWithoutFurtherRolesIsReadyAtOnce(t *testing.T) {
+func TestReconcile_isReadyAtOnceWithoutFurtherRoles(t *testing.T) {
 	t.Parallel()
 	inOrg := newWorld()
 	inOrg.held.Spec, inOrg.held.Name = tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin).Spec, "bob"
@@ -94,7 +94,7 @@ func TestAMembershipWithoutFurtherRolesIsReadyAtOnce(t *testing.T) {
 	}
 }
 
-func TestAMembershipOfNobodySaysSo(t *testing.T) {
+func TestReconcile_reportsAMissingUser(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.person = false
@@ -106,7 +106,7 @@ func TestAMembershipOfNobodySaysSo(t *testing.T) {
 	require.Equal(t, v1alpha1.PhaseReady, w.held.Status.Phase)
 }
 
-func TestFurtherRolesAreShownAsTheyAreBound(t *testing.T) {
+func TestReconcile_showsFurtherRolesAsTheyAreBound(t *testing.T) {
 	t.Parallel()
 	w := newWorld("view", "audit", "later", "kedge:workspace:admin", "cluster-admin")
 	w.cluster = ""

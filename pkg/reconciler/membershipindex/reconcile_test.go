@@ -12,7 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-func TestO3_TheIndexFollowsTheMemberships(t *testing.T) {
+func TestO3_indexFollowsTheMemberships(t *testing.T) {
 	t.Parallel()
 	place := tenancy.Place{Org: tenancy.Org{Organization: tenancy.NewOrganization("o", "O", "alice")}, FirstAdmin: "alice", Role: "admin"}
 	held := func(names ...string) *v1alpha1.UserMembershipIndex {

@@ -11,7 +11,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-func TestO6_ClaimedWorkspacesAreMadeInTheOrgsWorkspace(t *testing.T) {
+func TestO6_createsClaimedWorkspaces(t *testing.T) {
 	t.Parallel()
 	asked := tenancy.NewClaim("new", "Display name", "bob", "hash", metav1.Unix(1, 0))
 	fails := ""
@@ -59,7 +59,7 @@ func TestO6_ClaimedWorkspacesAreMadeInTheOrgsWorkspace(t *testing.T) {
 }
 
 // In a soft-deleted Org no Workspace is created. Claims wait for the undelete.
-func TestO13_NothingIsMadeInADeletedOrg(t *testing.T) {
+func TestO13_createsNothingInADeletedOrg(t *testing.T) {
 	t.Parallel()
 	now := metav1.Now()
 	step := &claims{cluster: func(org string) (string, bool) { return "c", org == "o" }}

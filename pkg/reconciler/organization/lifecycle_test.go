@@ -17,7 +17,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-func TestO13_ADeletedOrgIsFrozenWithAllInItAndKeptForTheWholeGrace(t *testing.T) {
+func TestO13_deactivatesAndKeepsADeletedOrg(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	began := m.clock.Now()
@@ -53,7 +53,7 @@ func TestO13_ADeletedOrgIsFrozenWithAllInItAndKeptForTheWholeGrace(t *testing.T)
 	require.Less(t, index("remove w1.bob"), index("remove workspace "+uuid+" from orgs"))
 }
 
-func TestO13_AnUndeletedOrgIsOpenedButWhatIsDeletedInItStaysClosed(t *testing.T) {
+func TestO13_keepsDeletedWorkspacesOfAnUndeletedOrgInactive(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()
@@ -70,7 +70,7 @@ func TestO13_AnUndeletedOrgIsOpenedButWhatIsDeletedInItStaysClosed(t *testing.T)
 }
 
 // A leader leaves this state if it stops while it deactivates the Org.
-func TestO11_AnOrgThatIsClosedAndNotDeletedIsOpened(t *testing.T) {
+func TestO11_activatesAnOrgThatIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.settled(t)
@@ -83,7 +83,7 @@ func TestO11_AnOrgThatIsClosedAndNotDeletedIsOpened(t *testing.T) {
 
 // A Workspace is soft-deleted and deactivated while the Workspaces of its Org are being
 // activated.
-func TestO13_AWorkspaceThatIsDeletedWhileItsOrgIsOpenedStaysClosed(t *testing.T) {
+func TestO13_keepsAWorkspaceDeletedMeanwhileInactive(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()
@@ -103,7 +103,7 @@ func TestO13_AWorkspaceThatIsDeletedWhileItsOrgIsOpenedStaysClosed(t *testing.T)
 
 // Workspaces that kcp is still deleting are neither deactivated nor activated. Those that
 // it has not finished creating are not deactivated.
-func TestO13_FreezingLeavesOutWhatCannotBeFrozen(t *testing.T) {
+func TestO13_deactivationLeavesOutUnfinishedWorkspaces(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.children = map[string]tenancy.Workspace{
@@ -120,7 +120,7 @@ func TestO13_FreezingLeavesOutWhatCannotBeFrozen(t *testing.T) {
 	require.NotContains(t, m.Did, "thaw ws2")
 }
 
-func TestO13_FreezingAndOpeningGoOnFromWhereverTheyWereStopped(t *testing.T) {
+func TestO13_deactivationGoesOnFromAnyStop(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 4; n++ {
 		m := newMortal(t)
@@ -168,7 +168,7 @@ func TestOrganization_reportsForbiddenDeactivation(t *testing.T) {
 	require.Equal(t, v1alpha1.ReasonWaiting, m.active().Reason)
 }
 
-func TestO13_AWithdrawnRequestIsNeverCarriedOut(t *testing.T) {
+func TestO13_neverCarriesOutAWithdrawnDeletion(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()
@@ -189,7 +189,7 @@ func TestO13_AWithdrawnRequestIsNeverCarriedOut(t *testing.T) {
 // A hub that was down for the whole grace period can find an Org without the finalizer.
 // The hub adds the finalizer before the deletion. Without it, the objects in the Org
 // would remain.
-func TestO13_NoOrgIsRemovedBeforeTheFinalizerIsInKcp(t *testing.T) {
+func TestO13_removesNothingBeforeTheFinalizerIsInKcp(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.org = m.org.DeepCopy()
@@ -205,7 +205,7 @@ func TestO13_NoOrgIsRemovedBeforeTheFinalizerIsInKcp(t *testing.T) {
 
 // Whichever call fails, and whether or not kcp carried it out, the cascade ends in the
 // same state. The counts in the audit event include all objects.
-func TestO13_TheCascadeOfAnOrgGoesOnFromWhereverItWasStopped(t *testing.T) {
+func TestO13_cascadeGoesOnFromAnyStop(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
 		failed := 0
@@ -236,7 +236,7 @@ func TestO13_TheCascadeOfAnOrgGoesOnFromWhereverItWasStopped(t *testing.T) {
 }
 
 // The cascade waits for Workspaces that are terminating, and does not delete them again.
-func TestO13_ParentsWaitForTheirChildren(t *testing.T) {
+func TestO13_parentsWaitForTheirChildren(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.org = m.org.DeepCopy()
@@ -267,7 +267,7 @@ func TestO13_ParentsWaitForTheirChildren(t *testing.T) {
 
 // The cascade ends for an Org without a workspace: kcp never scheduled it or has deleted
 // it.
-func TestO13_AnOrgWithoutAWorkspaceGoes(t *testing.T) {
+func TestO13_removesAnOrgWithoutAWorkspace(t *testing.T) {
 	t.Parallel()
 	for name, arrange := range map[string]func(*mortal){
 		"never placed":  func(m *mortal) { m.ws = m.ws.DeepCopy(); m.ws.Spec.Cluster = "" },
@@ -295,7 +295,7 @@ func TestO13_AnOrgWithoutAWorkspaceGoes(t *testing.T) {
 
 // After the hub's cascade, the Org exists until the owner of another finalizer removes
 // it. Nothing is created in it.
-func TestNothingIsDoneForAnOrgThatTheCascadeIsThroughWith(t *testing.T) {
+func TestCascade_doesNothingAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.org = m.org.DeepCopy()
@@ -311,7 +311,7 @@ func TestNothingIsDoneForAnOrgThatTheCascadeIsThroughWith(t *testing.T) {
 // The hub can stop between the deactivation and the status update, and an undelete can
 // follow before the next reconciliation. The status must already say that the Org may be
 // inactive, so that the hub activates it.
-func TestO13_ThatAnOrgMayBeFrozenIsSaidBeforeItIs(t *testing.T) {
+func TestO13_recordsADeactivationBeforehand(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.settled(t)

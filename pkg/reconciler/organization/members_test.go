@@ -111,7 +111,7 @@ func team() *roster {
 	)
 }
 
-func TestO9_WhatWasDecidedIsCarriedOut(t *testing.T) {
+func TestO9_carriesOutTheDecision(t *testing.T) {
 	t.Parallel()
 	another, changed := decided("bob", "", true), decided("bob", "", true)
 	another.UID, changed.Generation = "of one that is gone", 7
@@ -158,7 +158,7 @@ func TestO9_WhatWasDecidedIsCarriedOut(t *testing.T) {
 	}
 }
 
-func TestMembersWaitForTheOrgsWorkspace(t *testing.T) {
+func TestMembers_waitForTheOrgsWorkspace(t *testing.T) {
 	t.Parallel()
 	r, o := team(), orgWith(decided("bob", "", true))
 	result, err := r.step(false).Reconcile(t.Context(), o)
@@ -170,7 +170,7 @@ func TestMembersWaitForTheOrgsWorkspace(t *testing.T) {
 
 // Whichever call fails, and whether or not kcp carried it out, the next reconciliation
 // completes the remaining changes with the same result.
-func TestO9_ChangesGoOnFromWhereverTheyWereStopped(t *testing.T) {
+func TestO9_changesGoOnFromAnyStop(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
 		for n := 1; ; n++ {
@@ -204,7 +204,7 @@ func TestO9_ChangesGoOnFromWhereverTheyWereStopped(t *testing.T) {
 }
 
 // A failed removal does not delay the removal of others.
-func TestO9_OneFailureDoesNotHoldTheOthersUp(t *testing.T) {
+func TestO9_oneFailureDoesNotHoldUpTheOthers(t *testing.T) {
 	t.Parallel()
 	r, o := team(), orgWith(decided("bob", "", true), decided("carol", "", true))
 	r.fails = 2
@@ -215,7 +215,7 @@ func TestO9_OneFailureDoesNotHoldTheOthersUp(t *testing.T) {
 }
 
 // Between the list and the removal the member becomes an admin, so the removal is void.
-func TestO9_WhoIsChangedMeanwhileIsLeftAlone(t *testing.T) {
+func TestO9_leavesAloneAMemberChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	r, o := team(), orgWith(decided("carol", "", false))
 	step := r.step(true)

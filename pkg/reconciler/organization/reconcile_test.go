@@ -129,7 +129,7 @@ func (k *kcp) pass(t *testing.T) (controller.Result, error) {
 func (k *kcp) phase() v1alpha1.Phase { return k.org.Status.Phase }
 
 // O-11: an Org becomes Ready only when everything in it exists, and the order is fixed.
-func TestO11_AnOrgBecomesReadyStepByStep(t *testing.T) {
+func TestO11_anOrgBecomesReadyStepByStep(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	require.NoError(t, k.reconcile(t))
@@ -154,7 +154,7 @@ func TestO11_AnOrgBecomesReadyStepByStep(t *testing.T) {
 	require.Empty(t, k.Did, "a Ready Org is left alone")
 }
 
-func TestWhoLeftIsNotPutBackUnlessTheOrgIsEmpty(t *testing.T) {
+func TestReconcile_readdsAFormerAdminToAnEmptyOrgOnly(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	k.waiting = true
@@ -173,7 +173,7 @@ func TestWhoLeftIsNotPutBackUnlessTheOrgIsEmpty(t *testing.T) {
 }
 
 // A leader with an outdated cache sees an Org as new or without its members.
-func TestAnOldMemoryDoesNotBringARemovedFounderBack(t *testing.T) {
+func TestReconcile_doesNotReaddTheFounderFromAStaleCache(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		ready bool // in the cache
@@ -214,7 +214,7 @@ func TestAnOldMemoryDoesNotBringARemovedFounderBack(t *testing.T) {
 	}
 }
 
-func TestNobodyIsPutInWhileKCPDoesNotSayWhoIsThere(t *testing.T) {
+func TestReconcile_addsNobodyWhileKCPDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	k.waiting = true
@@ -229,7 +229,7 @@ func TestNobodyIsPutInWhileKCPDoesNotSayWhoIsThere(t *testing.T) {
 }
 
 // The cascade has ended, so nothing would delete the new workspace.
-func TestAnOldMemoryMakesNoWorkspaceForAnOrgThatIsPurged(t *testing.T) {
+func TestReconcile_createsNothingForAPurgedOrg(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(o *v1alpha1.Organization) error{
 		"gone":    func(*v1alpha1.Organization) error { return controller.ErrRetry },
@@ -256,7 +256,7 @@ func TestAnOldMemoryMakesNoWorkspaceForAnOrgThatIsPurged(t *testing.T) {
 }
 
 // kcp cannot restore a workspace that was deleted by hand, so the conditions report it.
-func TestO11_AnOrgWhoseWorkspaceIsBeingRemovedIsNotReady(t *testing.T) {
+func TestO11_anOrgIsNotReadyWhileItsWorkspaceTerminates(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	k.waiting = true
@@ -270,7 +270,7 @@ func TestO11_AnOrgWhoseWorkspaceIsBeingRemovedIsNotReady(t *testing.T) {
 	require.Empty(t, k.Did)
 }
 
-func TestAFailureIsShownWithoutInternals(t *testing.T) {
+func TestReconcile_showsAFailureWithoutInternals(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	k.failure = errors.New("dial tcp 10.0.0.1: refused")
@@ -285,7 +285,7 @@ func TestAFailureIsShownWithoutInternals(t *testing.T) {
 
 // The named creator becomes admin only if the User is old enough to be the creator: the name of
 // a deleted User can belong to another one.
-func TestTheFirstAdminIsWhoMadeTheOrg(t *testing.T) {
+func TestFirstAdmin_isTheCreatorOfTheOrg(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		by       string

@@ -12,7 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-func TestO5_ClaimedOrgsAreMadeAndThoseThatAreGoneGivenBack(t *testing.T) {
+func TestO5_createsClaimedOrgsAndReleasesMissingOnes(t *testing.T) {
 	t.Parallel()
 	asked := tenancy.NewClaim("new", "Display name", "alice", "hash", metav1.Unix(1, 0))
 	down := errors.New("kcp cannot be reached")

@@ -23,7 +23,7 @@ func bare(t *testing.T) *kcp {
 	return k
 }
 
-func TestO8_ADeletedPersonIsKeptForTheWholeGrace(t *testing.T) {
+func TestO8_keepsADeletedPersonForTheWholeGrace(t *testing.T) {
 	t.Parallel()
 	k := bare(t)
 	k.deleted(began)
@@ -47,7 +47,7 @@ func TestO8_ADeletedPersonIsKeptForTheWholeGrace(t *testing.T) {
 }
 
 // No object is created for a soft-deleted User; after an undelete they are.
-func TestO8_NothingIsMadeForADeletedPerson(t *testing.T) {
+func TestO8_createsNothingForADeletedPerson(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	k.deleted(began)
@@ -58,7 +58,7 @@ func TestO8_NothingIsMadeForADeletedPerson(t *testing.T) {
 	require.Equal(t, []string{"create org " + own}, k.Did)
 }
 
-func TestO8_AWithdrawnRequestIsNeverCarriedOut(t *testing.T) {
+func TestO8_neverCarriesOutAWithdrawnDeletion(t *testing.T) {
 	t.Parallel()
 	k := bare(t)
 	k.deleted(began)
@@ -79,7 +79,7 @@ func TestO8_AWithdrawnRequestIsNeverCarriedOut(t *testing.T) {
 // A hub that was down for the whole grace period can find a User without the finalizer.
 // The hub adds the finalizer before the deletion. Without it, the Memberships would
 // remain.
-func TestO8_NobodyIsRemovedBeforeTheFinalizerIsInKcp(t *testing.T) {
+func TestO8_removesNobodyBeforeTheFinalizerIsInKcp(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	k.bare = true
@@ -92,7 +92,7 @@ func TestO8_NobodyIsRemovedBeforeTheFinalizerIsInKcp(t *testing.T) {
 	require.Equal(t, []map[string]int{{"memberships": 1}}, k.purged)
 }
 
-func TestO8_ThePersonsOwnOrgGoesFirst(t *testing.T) {
+func TestO8_removesThePersonalOrgFirst(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	k.settled(t)
@@ -108,7 +108,7 @@ func TestO8_ThePersonsOwnOrgGoesFirst(t *testing.T) {
 }
 
 // An Org that would lose its last admin gets another one or is soft-deleted.
-func TestO8_AnOrgOfADeletedAdminGetsAnother(t *testing.T) {
+func TestO8_givesTheOrgOfADeletedAdminAnother(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		members  []*v1alpha1.Membership
@@ -160,7 +160,7 @@ func TestO8_AnOrgOfADeletedAdminGetsAnother(t *testing.T) {
 	}
 }
 
-func TestAnOrgThatIsDeletedAlreadyKeepsItsGrace(t *testing.T) {
+func TestCascade_keepsTheGraceOfADeletedOrg(t *testing.T) {
 	t.Parallel()
 	k := bare(t)
 	k.put("acme", "acmecluster", in("alice", "", admin))
@@ -178,7 +178,7 @@ func TestAnOrgThatIsDeletedAlreadyKeepsItsGrace(t *testing.T) {
 
 // Whichever call fails, and whether or not kcp carried it out, the cascade ends in the
 // same state.
-func TestO8_TheCascadeGoesOnFromWhereverItWasStopped(t *testing.T) {
+func TestO8_cascadeGoesOnFromAnyStop(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
 		for n := 1; ; n++ {
@@ -213,7 +213,7 @@ func TestO8_TheCascadeGoesOnFromWhereverItWasStopped(t *testing.T) {
 
 // A failed removal of the finalizer does not repeat the audit event. After a restart the
 // event may be repeated, but it is never lost.
-func TestO8_ThatAPersonIsGoneIsToldOnce(t *testing.T) {
+func TestO8_auditsARemovedPersonOnce(t *testing.T) {
 	t.Parallel()
 	for restarted, want := range map[bool]int{false: 1, true: 4} {
 		k := bare(t)
@@ -240,7 +240,7 @@ func TestO8_ThatAPersonIsGoneIsToldOnce(t *testing.T) {
 
 // After the hub's cascade, the User exists until the owner of another finalizer removes
 // it.
-func TestNothingIsDoneForAPersonWhomTheCascadeIsThroughWith(t *testing.T) {
+func TestCascade_doesNothingAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	k := bare(t)
 	k.user = k.user.DeepCopy()

@@ -35,7 +35,7 @@ func (k *kcp) condition(name string) metav1.Condition {
 }
 
 // O-11: a new User becomes Ready when all objects of the sign-up exist.
-func TestO11_ANewPersonGetsAnOrgAndAWorkspaceInIt(t *testing.T) {
+func TestO11_aNewPersonGetsAnOrgAndAWorkspace(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	k.settled(t)
@@ -83,7 +83,7 @@ func TestO11_ANewPersonGetsAnOrgAndAWorkspaceInIt(t *testing.T) {
 	require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
 }
 
-func TestO11_SignUpGoesOnFromWhereverItWasStopped(t *testing.T) {
+func TestO11_signUpGoesOnFromAnyStop(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
 		for fails := 1; fails <= 2; fails++ {
@@ -112,7 +112,7 @@ func TestO11_SignUpGoesOnFromWhereverItWasStopped(t *testing.T) {
 
 // A leader that was paused has an outdated cache. The User in it looks new, although the
 // objects were created, and possibly deleted, since.
-func TestAnOldMemoryMakesNothingForAPersonASecondTime(t *testing.T) {
+func TestSignUp_createsNothingTwiceFromAStaleCache(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(u *v1alpha1.User) error{
 		"it was made":   func(u *v1alpha1.User) error { u.Status.PersonalOrg, u.Status.DefaultWorkspace = own, "ws"; return nil },
@@ -154,7 +154,7 @@ func TestAnOldMemoryMakesNothingForAPersonASecondTime(t *testing.T) {
 	}
 }
 
-func TestWithoutPersonalOrgsNothingIsMade(t *testing.T) {
+func TestSignUp_createsNothingWithoutPersonalOrgs(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	k.bare = true
@@ -166,7 +166,7 @@ func TestWithoutPersonalOrgsNothingIsMade(t *testing.T) {
 }
 
 // A User without approval gets a personal Org without a Workspace.
-func TestWhoWaitsForApprovalHasNoWorkspace(t *testing.T) {
+func TestSignUp_createsNoWorkspaceForAPendingUser(t *testing.T) {
 	t.Parallel()
 	for _, registration := range []v1alpha1.Registration{v1alpha1.RegistrationPending, v1alpha1.RegistrationRejected} {
 		k := newKCP()
@@ -191,7 +191,7 @@ func TestWhoWaitsForApprovalHasNoWorkspace(t *testing.T) {
 	}
 }
 
-func TestNothingIsMadeInAnOrgOfTheirOwnThatIsDeleted(t *testing.T) {
+func TestSignUp_createsNothingInADeletedPersonalOrg(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	k.settled(t)
@@ -208,7 +208,7 @@ func TestNothingIsMadeInAnOrgOfTheirOwnThatIsDeleted(t *testing.T) {
 
 // If the personal Org is purged before it has a Workspace, neither is created again, and
 // the User becomes Ready without them.
-func TestWhoseOwnOrgIsPurgedBeforeItHadAWorkspaceGoesWithout(t *testing.T) {
+func TestSignUp_endsWithoutAPurgedPersonalOrg(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	k.settled(t)
@@ -236,7 +236,7 @@ func TestWhoseOwnOrgIsPurgedBeforeItHadAWorkspaceGoesWithout(t *testing.T) {
 }
 
 // Claimed Orgs are created, whatever the state of the personal Org.
-func TestO5_ClaimsAreSettledBesideTheirOwnOrg(t *testing.T) {
+func TestO5_settlesClaimsBesideThePersonalOrg(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	k.user.Spec.OrgClaims = []v1alpha1.Claim{tenancy.NewClaim("claimed", "Claimed", "alice", "", metav1.NewTime(began))}

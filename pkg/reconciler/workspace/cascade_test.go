@@ -15,7 +15,7 @@ import (
 
 // Whichever call fails, and whether or not kcp carried it out, the cascade ends in the
 // same state.
-func TestO13_TheCascadeOfAWorkspaceGoesOnFromWhereverItWasStopped(t *testing.T) {
+func TestO13_cascadeGoesOnFromAnyStop(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
 		for n := 1; ; n++ {
@@ -44,7 +44,7 @@ func TestO13_TheCascadeOfAWorkspaceGoesOnFromWhereverItWasStopped(t *testing.T) 
 
 // A failed removal of the finalizer does not repeat the audit event. After a restart the
 // event may be repeated, but it is never lost.
-func TestO13_ThatAWorkspaceIsGoneIsToldOnce(t *testing.T) {
+func TestO13_auditsARemovedWorkspaceOnce(t *testing.T) {
 	t.Parallel()
 	for restarted, want := range map[bool]int{false: 1, true: 4} {
 		m := newMortal(t)
@@ -69,7 +69,7 @@ func TestO13_ThatAWorkspaceIsGoneIsToldOnce(t *testing.T) {
 }
 
 // After the hub's cascade, the Workspace exists until kcp removes its own finalizers.
-func TestNothingIsDoneForAWorkspaceThatTheCascadeIsThroughWith(t *testing.T) {
+func TestCascade_doesNothingAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.ws = m.ws.DeepCopy()
@@ -82,7 +82,7 @@ func TestNothingIsDoneForAWorkspaceThatTheCascadeIsThroughWith(t *testing.T) {
 }
 
 // A Workspace that kcp never scheduled has no logical cluster to activate for deletion.
-func TestAWorkspaceThatWasNeverPlacedGoes(t *testing.T) {
+func TestCascade_removesAWorkspaceThatWasNeverScheduled(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.ws.Spec.Cluster, m.ws.Status.Phase = "", kcpcorev1alpha1.LogicalClusterPhaseScheduling

@@ -11,7 +11,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-func TestTheRolesFollowWhatIsWrittenOfTheTenantsDefinitions(t *testing.T) {
+func TestRoles_followTheDefinitionsOfTenants(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	k.ws.Status.Phase, k.missing = kcpcorev1alpha1.LogicalClusterPhaseReady, 0

@@ -146,7 +146,7 @@ func (m *mortal) condition(name string) metav1.Condition {
 
 func (m *mortal) phase() v1alpha1.Phase { return tenancy.WorkspaceOf("o", m.ws).Status.Phase }
 
-func TestO13_ADeletedWorkspaceIsFrozenAndKeptForTheWholeGrace(t *testing.T) {
+func TestO13_deactivatesAndKeepsADeletedWorkspace(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	began := m.clock.Now()
@@ -173,7 +173,7 @@ func TestO13_ADeletedWorkspaceIsFrozenAndKeptForTheWholeGrace(t *testing.T) {
 }
 
 // A leader leaves this state if it stops while it deactivates the Workspace.
-func TestO11_AWorkspaceThatIsClosedAndNotDeletedIsOpened(t *testing.T) {
+func TestO11_activatesAWorkspaceThatIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.frozen, m.closed = true, true
@@ -184,7 +184,7 @@ func TestO11_AWorkspaceThatIsClosedAndNotDeletedIsOpened(t *testing.T) {
 	require.Equal(t, []string{"thaw ws1"}, m.Did)
 }
 
-func TestO13_AnUndeletedWorkspaceIsOpenedOnce(t *testing.T) {
+func TestO13_activatesAnUndeletedWorkspaceOnce(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()
@@ -201,7 +201,7 @@ func TestO13_AnUndeletedWorkspaceIsOpenedOnce(t *testing.T) {
 
 // The Org is soft-deleted while the Workspace is being activated. The Workspace must be
 // deactivated again.
-func TestO13_AnUndeletedWorkspaceIsClosedWithItsOrg(t *testing.T) {
+func TestO13_keepsAWorkspaceOfADeletedOrgInactive(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()
@@ -222,7 +222,7 @@ func TestO13_AnUndeletedWorkspaceIsClosedWithItsOrg(t *testing.T) {
 }
 
 // A Workspace is not Ready while its activation fails, and the activation is retried.
-func TestO13_AWorkspaceThatCouldNotBeOpenedIsTriedAgain(t *testing.T) {
+func TestO13_retriesAFailedActivation(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()
@@ -238,7 +238,7 @@ func TestO13_AWorkspaceThatCouldNotBeOpenedIsTriedAgain(t *testing.T) {
 	require.Equal(t, v1alpha1.PhaseReady, m.phase())
 }
 
-func TestO13_AWithdrawnRequestIsNeverCarriedOut(t *testing.T) {
+func TestO13_neverCarriesOutAWithdrawnDeletion(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()
@@ -262,7 +262,7 @@ func TestO13_AWithdrawnRequestIsNeverCarriedOut(t *testing.T) {
 // A hub that was down for the whole grace period can find a Workspace without the
 // finalizer. The hub adds the finalizer before the deletion. Without it, the Memberships
 // would remain.
-func TestO13_NoWorkspaceIsRemovedBeforeTheFinalizerIsInKcp(t *testing.T) {
+func TestO13_removesNothingBeforeTheFinalizerIsInKcp(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.ws.Finalizers = nil
@@ -276,7 +276,7 @@ func TestO13_NoWorkspaceIsRemovedBeforeTheFinalizerIsInKcp(t *testing.T) {
 
 // A deletion time that cannot be parsed counts as a deletion request without an end of
 // the grace period. The Workspace stays soft-deleted and is never purged.
-func TestO13_AMarkThatCannotBeReadFreezesAndRemovesNothing(t *testing.T) {
+func TestO13_neverPurgesWithoutADeletionTime(t *testing.T) {
 	t.Parallel()
 	for _, mark := range []string{"yesterday", "0", "2026-03-01", "null", " "} {
 		m := newMortal(t)
@@ -295,7 +295,7 @@ func TestO13_AMarkThatCannotBeReadFreezesAndRemovesNothing(t *testing.T) {
 	}
 }
 
-func TestO13_AWorkspaceThatKcpStillMakesIsNotFrozenButKept(t *testing.T) {
+func TestO13_keepsAWorkspaceThatIsStillInitializing(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseInitializing
@@ -332,7 +332,7 @@ func TestWorkspace_reportsForbiddenDeactivation(t *testing.T) {
 // The hub can stop between the deactivation and the status update, and an undelete can
 // follow before the next reconciliation. The status must already say that the Workspace
 // may be inactive, so that the hub activates it.
-func TestO13_ThatAWorkspaceMayBeFrozenIsSaidBeforeItIs(t *testing.T) {
+func TestO13_recordsADeactivationBeforehand(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()

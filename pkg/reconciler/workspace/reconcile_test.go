@@ -163,7 +163,7 @@ func (k *kcp) reconciler(t *testing.T) controller.Func {
 }
 
 // O-11: a Workspace becomes Ready only when everything in it exists.
-func TestO11_AWorkspaceBecomesReadyStepByStep(t *testing.T) {
+func TestO11_aWorkspaceBecomesReadyStepByStep(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	require.False(t, k.reconcile(t).Ready())
@@ -181,7 +181,7 @@ func TestO11_AWorkspaceBecomesReadyStepByStep(t *testing.T) {
 
 // A leader that was paused has an outdated cache. The Workspace in it looks new, although
 // others have changed it since.
-func TestAnOldMemoryDoesNotMakeTheCreatorAdminAgain(t *testing.T) {
+func TestReconcile_doesNotReaddTheCreatorFromAStaleCache(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		now   func(ws *kcptenancyv1alpha1.Workspace) error
@@ -224,7 +224,7 @@ func takenOver(t *testing.T) *kcptenancyv1alpha1.Workspace {
 	return k.ws
 }
 
-func TestWhatIsAlteredInAWorkspaceIsPutRight(t *testing.T) {
+func TestReconcile_repairsAnAlteredWorkspace(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	k.ws.Status.Phase, k.missing = kcpcorev1alpha1.LogicalClusterPhaseReady, 0
