@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"net/http"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/login"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/auth"
@@ -31,17 +32,20 @@ func (a *assembly) login(people httpmw.Authentication, tokens auth.Authenticator
 	}
 }
 
-// ownerOf returns the name of the User of a session cookie.
-func (a *assembly) ownerOf(cookie string) (string, bool) {
-	name, ok := a.keyring.PortalSession(cookie)
+// ownerOf returns the User and the client of the session of a secret or a cookie.
+func (a *assembly) ownerOf(secret string) (user string, client v1alpha1.SessionClient, ok bool) {
+	name, ok := a.keyring.PortalSession(secret)
 	if !ok {
-		return "", false
+		name, ok = a.keyring.CLISession(secret)
+	}
+	if !ok {
+		return "", "", false
 	}
 	s, ok := a.views.Session(name)
 	if !ok {
-		return "", false
+		return "", "", false
 	}
-	return s.Spec.UserRef.Name, true
+	return s.Spec.UserRef.Name, s.Spec.Client, true
 }
 
 // loginProvider is the issuer. Nobody signs up with a token from which kcp derives another

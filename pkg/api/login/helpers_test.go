@@ -91,11 +91,8 @@ func newHubAt(t testing.TB, idp login.Provider) *hub {
 	r.MethodNotAllowed(httpapi.MethodNotAllowed)
 	(&login.Handler{
 		Provider: idp, Sessions: h.sessions, Devices: h.sessions, Keyring: keyring,
-		SignUp: h.signUp,
-		Owner: func(cookie string) (string, bool) {
-			user, ok := h.sessions.cookies[cookie]
-			return user, ok
-		},
+		SignUp:    h.signUp,
+		Owner:     h.sessions.owner,
 		Audit:     func(e login.Event) { h.events = append(h.events, e) },
 		Peer:      func(*http.Request) string { return "192.0.2.7" },
 		Available: func(context.Context) error { return h.kcp },

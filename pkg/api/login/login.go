@@ -88,8 +88,9 @@ type Handler struct {
 	Keyring  Keyring
 	// SignUp returns the User of an identity and creates it if --registration permits it.
 	SignUp func(ctx context.Context, id *auth.Identity) (*v1alpha1.User, error)
-	// Owner returns the name of the User of a session cookie, for the audit log.
-	Owner func(cookie string) (user string, ok bool)
+	// Owner returns the name of the User and the client of the session of a secret or a cookie,
+	// for the audit log.
+	Owner func(secret string) (user string, client v1alpha1.SessionClient, ok bool)
 	Audit func(Event)
 	// Peer returns the network address of the client, which the person compares before a
 	// device code is confirmed.

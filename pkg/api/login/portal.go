@@ -39,12 +39,8 @@ func (h *Handler) logout(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	for _, cookie := range r.CookiesNamed(sessionCookie) {
-		user, known := h.Owner(cookie.Value)
-		if err := h.end(r.Context(), cookie.Value); err != nil {
+		if err := h.end(w, r, cookie.Value); err != nil {
 			return err
-		}
-		if known {
-			h.record(w, user, "logout portal", http.StatusOK)
 		}
 	}
 	dropCookie(w, sessionCookie)

@@ -1,7 +1,6 @@
 package login
 
 import (
-	"context"
 	"errors"
 	"net/http"
 
@@ -24,7 +23,7 @@ func (h *Handler) revoke(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := h.end(r.Context(), secret); err != nil {
+	if err := h.end(w, r, secret); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusOK)
@@ -32,10 +31,14 @@ func (h *Handler) revoke(w http.ResponseWriter, r *http.Request) error {
 }
 
 // end ends the session of a secret or of a cookie, if there is one.
-func (h *Handler) end(ctx context.Context, secret string) error {
-	err := h.Sessions.Revoke(ctx, secret)
+func (h *Handler) end(w http.ResponseWriter, r *http.Request, secret string) error {
+	user, client, known := h.Owner(secret)
+	err := h.Sessions.Revoke(r.Context(), secret)
 	if unknown := (*session.Error)(nil); errors.As(err, &unknown) {
 		return nil
+	}
+	if err == nil && known {
+		h.record(w, user, "logout "+string(client), http.StatusOK)
 	}
 	return err
 }

@@ -104,6 +104,17 @@ func (s *sessions) Revoke(_ context.Context, secret string) error {
 	return nil
 }
 
+func (s *sessions) owner(secret string) (string, v1alpha1.SessionClient, bool) {
+	if user, ok := s.cookies[secret]; ok {
+		return user, v1alpha1.SessionPortal, true
+	}
+	l, ok := s.secrets[secret]
+	if !ok {
+		return "", "", false
+	}
+	return l.User.Name, v1alpha1.SessionCLI, true
+}
+
 func (s *sessions) StartDevice(_ context.Context, d session.DeviceRequest) (session.Device, error) {
 	if s.fails != nil {
 		return session.Device{}, s.fails

@@ -51,6 +51,13 @@ func (k *Keyring) PortalSession(cookie string) (name string, ok bool) {
 	return name, ok
 }
 
+// CLISession returns the name of the session that a secret of the command line is for, like
+// PortalSession.
+func (k *Keyring) CLISession(secret string) (name string, ok bool) {
+	name, _, ok = k.parseSecret(v1alpha1.SessionCLI, secret)
+	return name, ok
+}
+
 // newCode returns a code for the object of that name, and the hash that is stored.
 func (k *Keyring) newCode(purpose, name string) (code, hash string, err error) {
 	random, err := k.randomHex()
