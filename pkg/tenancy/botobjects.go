@@ -16,7 +16,7 @@ import (
 const (
 	// botTokenPrefix begins the names of the Secrets that tokens of Bots are bound to. The ID
 	// of the token follows. Tenants cannot bind a token to such a Secret.
-	botTokenPrefix = "kedge-bot-token-"
+	botTokenPrefix = "kedge-bot-token-" //nolint:gosec // it begins a name and is no credential
 	// botTokenType is the type of these Secrets. They hold no data.
 	botTokenType corev1.SecretType = v1alpha1.GroupName + "/bot-token"
 )

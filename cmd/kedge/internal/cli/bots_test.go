@@ -1,0 +1,113 @@
+package cli_test
+
+import (
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	botUUID   = "0b6d2f5e-7a3c-4c6b-9a3a-0d7c1f1f2a3b"
+	tokenID   = "3d0c4a2e-4a49-4d5e-8c7a-6a7d0f7c1b2a"
+	botsPath  = wsPath + "/serviceaccounts"
+	botPath   = botsPath + "/" + botUUID
+	aBot      = `{"uuid":"` + botUUID + `","displayName":"CI","role":"member","phase":"Ready","createdAt":"2026-11-02T00:00:00Z"}`
+	anIssued  = `{"id":"` + tokenID + `","name":"runner","token":"hush","createdAt":"2026-11-02T00:00:00Z","expirationTimestamp":"2027-11-02T00:00:00Z"}`
+	workspace = `{"apiVersion":"v1","kind":"Config","current-context":"kedge-x","clusters":[{"name":"kedge-x","cluster":{"server":"https://hub/clusters/x"}}],` +
+		`"users":[{"name":"kedge-x","user":{"exec":{"command":"kedge"}}}]}`
+)
+
+func TestBots_sendWhatWasSaidAndNothingElse(t *testing.T) {
+	t.Parallel()
+	for args, c := range map[string]struct{ route, body string }{
+		"bots":                                          {"GET " + botsPath, ""},
+		"bots list":                                     {"GET " + botsPath, ""},
+		"bots get " + botUUID:                           {"GET " + botPath, ""},
+		"bots create CI":                                {"POST " + botsPath, `{"displayName":"CI","role":"member"}`},
+		"bots create CI --role admin":                   {"POST " + botsPath, `{"displayName":"CI","role":"admin"}`},
+		"bots set-role " + botUUID + " admin":           {"PATCH " + botPath, `{"role":"admin"}`},
+		"bots delete --yes " + botUUID:                  {"DELETE " + botPath, ""},
+		"bots tokens list " + botUUID:                   {"GET " + botPath + "/tokens", ""},
+		"bots tokens revoke --all -y " + botUUID:        {"DELETE " + botPath + "/tokens", ""},
+		"bots tokens revoke " + botUUID + " " + tokenID: {"DELETE " + botPath + "/tokens/" + tokenID, ""},
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t)
+			b.inWorkspace(t)
+			calls := b.record(t, c.route, http.StatusOK, aBot)
+			code, _, errOut := b.run(t, strings.Fields(args)...)
+			require.Zero(t, code, errOut)
+			require.Len(t, *calls, 1)
+			got := (*calls)[0]
+			require.Equal(t, []string{orgUUID, wsUUID, c.body}, []string{got.org, got.workspace, got.body})
+		})
+	}
+}
+
+func TestBots_refuseWhatIsNoUUID(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.inWorkspace(t)
+	for _, args := range []string{
+		"bots get CI", "bots get ../members", "bots set-role " + botUUID + " owner", "bots delete --yes ..", "bots create",
+		"bots tokens create CI", "bots tokens revoke " + botUUID, "bots tokens revoke " + botUUID + " ../x", "bots tokens revoke --all " + botUUID + " " + tokenID,
+		"bots tokens create " + botUUID + " --expires-in 0d", "bots tokens create " + botUUID + " -o yaml", "bots tokens create " + botUUID + " --file x --stdout",
+		"bots delete " + botUUID,
+	} {
+		code, _, errOut := b.run(t, strings.Fields(args)...)
+		require.Equal(t, 2, code, "%s: %s", args, errOut)
+	}
+}
+
+func TestBotTokens_arePrintedInEveryForm(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.inWorkspace(t)
+	b.record(t, "GET "+wsPath+"/kubeconfig", http.StatusOK, workspace)
+	calls := b.record(t, "POST "+botPath+"/tokens", http.StatusCreated, anIssued)
+	create := func(args ...string) string {
+		code, out, errOut := b.run(t, append([]string{"bots", "tokens", "create", botUUID}, args...)...)
+		require.Zero(t, code, errOut)
+		require.Contains(t, errOut, "Issued token "+tokenID)
+		require.NotContains(t, errOut, "hush")
+		return out
+	}
+	require.Equal(t, "hush\n", create("-o", "token", "--expires-in", "90d", "--name", "runner"))
+	require.Equal(t, anIssued+"\n", create("-o", "json", "--expires-in", "12h"))
+	var config struct {
+		Clusters []struct{ Cluster map[string]string }
+		Users    []struct{ User map[string]string }
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(create()), &config))
+	require.Equal(t, map[string]string{"token": "hush"}, config.Users[0].User)
+	require.Equal(t, "https://hub/clusters/x", config.Clusters[0].Cluster["server"])
+	require.Empty(t, create("--file", b.file("bot.kubeconfig")))
+	info, err := os.Stat(b.file("bot.kubeconfig"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	var bodies []string
+	for _, c := range *calls {
+		bodies = append(bodies, c.body)
+	}
+	require.Equal(t, []string{`{"expirationSeconds":7776000,"name":"runner"}`, `{"expirationSeconds":43200}`, `{}`, `{}`}, bodies)
+}
+
+// A token that nobody has is not left behind.
+func TestBotTokens_areRevokedIfTheyCannotBeKept(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.inWorkspace(t)
+	b.record(t, "POST "+botPath+"/tokens", http.StatusCreated, anIssued)
+	revoked := b.record(t, "DELETE "+botPath+"/tokens/"+tokenID, http.StatusNoContent, "")
+	code, out, errOut := b.run(t, "bots", "tokens", "create", botUUID, "-o", "token", "--file", b.file("token")+"/below")
+	require.Equal(t, 1, code)
+	require.Empty(t, out)
+	require.Contains(t, errOut, "is revoked again")
+	require.NotContains(t, errOut, "hush")
+	require.Len(t, *revoked, 1)
+}
