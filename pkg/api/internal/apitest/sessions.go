@@ -35,6 +35,14 @@ func (w *World) PutSession(s *v1alpha1.Session) {
 	w.touch(tenancy.SessionRef(s.Name), tenancy.UserRef(s.Spec.UserRef.Name))
 }
 
+// ChangeSession replaces a Session by a changed copy.
+func (w *World) ChangeSession(name string, change func(*v1alpha1.Session)) {
+	found, _ := w.Session(name)
+	s := found.DeepCopy()
+	change(s)
+	w.PutSession(s)
+}
+
 // Session finds a Session by name.
 func (w *World) Session(name string) (*v1alpha1.Session, bool) {
 	w.mu.Lock()

@@ -1,0 +1,212 @@
+package sessions
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Views are the caches that the handler reads.
+type Views interface {
+	ByName(name string) (*v1alpha1.User, bool)
+	Session(name string) (*v1alpha1.Session, bool)
+	SessionsOf(user string) []*v1alpha1.Session
+	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
+}
+
+// Service is the part of session.Service that the handler uses.
+type Service interface {
+	// End ends a Session of a User. The error is NotFound if the User has none of that name.
+	End(ctx context.Context, user, name string) error
+	// EndAll ends all Sessions of a User and refuses the ID tokens issued until now.
+	EndAll(ctx context.Context, user string) error
+}
+
+// Handler serves the Sessions of people.
+type Handler struct {
+	Views   Views
+	Service Service
+	// Recheck ends the streams to which a User has no right any more.
+	Recheck func(user string)
+	// IdleTimeout is the time without a use after which a Session ends.
+	IdleTimeout time.Duration
+	// FollowTimeout limits the time that a write waits for the caches.
+	FollowTimeout time.Duration
+	Clock         clock.PassiveClock
+}
+
+// Mount adds the routes below /api.
+func (h *Handler) Mount(r chi.Router) {
+	r.Get("/users/me/sessions", httpapi.Handle(h.list))
+	r.Delete("/users/me/sessions", httpapi.Handle(h.endAll))
+	r.Delete("/users/me/sessions/{session}", httpapi.Handle(h.end))
+	r.Group(func(r chi.Router) {
+		r.Use(httpmw.RequirePlatformAdmin)
+		r.Get("/admin/users/{name}/sessions", httpapi.Handle(h.list))
+		r.Delete("/admin/users/{name}/sessions", httpapi.Handle(h.endAll))
+		r.Get("/admin/users/{name}/sessions/{session}", httpapi.Handle(h.get))
+		r.Delete("/admin/users/{name}/sessions/{session}", httpapi.Handle(h.end))
+	})
+}
+
+type view struct {
+	ID          string                 `json:"id"`
+	Client      v1alpha1.SessionClient `json:"client"`
+	Description string                 `json:"description"`
+	CreatedAt   metav1.Time            `json:"createdAt"`
+	LastUsedAt  metav1.Time            `json:"lastUsedAt"`
+	// ExpiresAt is when the Session ends if it is not used any more.
+	ExpiresAt metav1.Time `json:"expiresAt"`
+	// Current is true for the Session of the request itself.
+	Current bool `json:"current"`
+}
+
+func (h *Handler) viewOf(s *v1alpha1.Session, r *http.Request) view {
+	v := view{
+		ID: s.Name, Client: s.Spec.Client, Description: s.Spec.Description, CreatedAt: s.CreationTimestamp,
+		LastUsedAt: s.Spec.LastUsedAt, ExpiresAt: s.Spec.ExpiresAt, Current: s.Name == httpmw.CallerOf(r).Session,
+	}
+	if idle := s.Spec.LastUsedAt.Add(h.IdleTimeout); idle.Before(v.ExpiresAt.Time) {
+		v.ExpiresAt = metav1.NewTime(idle)
+	}
+	return v
+}
+
+// owner returns the User whose Sessions a request is about: the one in the path, or the
+// caller.
+func (h *Handler) owner(r *http.Request) (*v1alpha1.User, error) {
+	name := chi.URLParam(r, "name")
+	if name == "" {
+		return httpmw.CallerOf(r).User, nil
+	}
+	u, ok := h.Views.ByName(name)
+	if !ok {
+		return nil, errs.New(errs.NotFound, "there is no person of this name")
+	}
+	return u, nil
+}
+
+// open reports whether the client of a Session can use it. A code that was not redeemed may
+// never be.
+func (h *Handler) open(s *v1alpha1.Session, owner *v1alpha1.User) bool {
+	return s.Spec.Code == nil && !tenancy.SessionEnded(s, owner, h.Clock.Now(), h.IdleTimeout)
+}
+
+func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
+	owner, err := h.owner(r)
+	if err != nil {
+		return err
+	}
+	var items []view
+	for _, s := range h.Views.SessionsOf(owner.Name) {
+		if h.open(s, owner) {
+			items = append(items, h.viewOf(s, r))
+		}
+	}
+	return paging.Write(w, r, items, func(v view) (string, string) { return v.Description, v.ID })
+}
+
+// found returns the Session in the path, for its owner.
+func (h *Handler) found(r *http.Request) (*v1alpha1.User, *v1alpha1.Session, error) {
+	owner, err := h.owner(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, ok := h.Views.Session(chi.URLParam(r, "session"))
+	if !ok || s.Spec.UserRef.Name != owner.Name || !h.open(s, owner) {
+		return nil, nil, unknown()
+	}
+	return owner, s, nil
+}
+
+func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
+	_, s, err := h.found(r)
+	if err != nil {
+		return err
+	}
+	httpapi.Tag(w, s.ResourceVersion)
+	return httpapi.Write(w, http.StatusOK, h.viewOf(s, r))
+}
+
+func (h *Handler) end(w http.ResponseWriter, r *http.Request) error {
+	owner, s, err := h.found(r)
+	if err != nil {
+		return err
+	}
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
+	}
+	if match != nil {
+		// An end is the same whatever changed meanwhile: the write needs no precondition.
+		if err := match(s.ResourceVersion); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	if err := h.Service.End(ctx, owner.Name, s.Name); errs.Is(err, errs.NotFound) {
+		return unknown()
+	} else if err != nil {
+		return err
+	}
+	h.follow(r, owner.Name, func() bool {
+		seen, ok := h.Views.Session(s.Name)
+		return !ok || seen.Spec.EndedAt != nil
+	})
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (h *Handler) endAll(w http.ResponseWriter, r *http.Request) error {
+	all, err := httpapi.Flag(r, "all")
+	if err != nil {
+		return err
+	}
+	if !all {
+		return errs.InvalidField("query:all", "must be true to end all sessions; to end one, name it in the path")
+	}
+	owner, err := h.owner(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	began := h.Clock.Now().Truncate(time.Second)
+	if err := h.Service.EndAll(ctx, owner.Name); err != nil {
+		return err
+	}
+	h.follow(r, owner.Name, func() bool {
+		seen, ok := h.Views.ByName(owner.Name)
+		if !ok {
+			return true
+		}
+		at := seen.Spec.TokensValidAfter
+		return at != nil && !at.Time.Before(began) &&
+			!slices.ContainsFunc(h.Views.SessionsOf(owner.Name), func(s *v1alpha1.Session) bool { return h.open(s, seen) })
+	})
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// follow waits until the caches show the end of a User's Sessions. The answer is not faster
+// than the end of the streams.
+func (h *Handler) follow(r *http.Request, owner string, ended func() bool) {
+	waiting.Until(r, h.FollowTimeout, h.Views.Await, []tenancy.Ref{tenancy.UserRef(owner)}, ended)
+	h.Recheck(owner)
+}
+
+func unknown() error { return errs.New(errs.NotFound, "there is no such session") }
