@@ -73,7 +73,7 @@ func (a *assembly) api(serving context.Context) error {
 		authenticate: authenticate, authenticateProxied: authenticateProxied,
 		room:    httpmw.RefuseWrites(a.disk.Err),
 		forward: forward, login: a.login(people, authenticators).Mount,
-		config: c, limits: limits, clock: a.clock, views: v, store: s, enter: entrance(gate, bots),
+		config: c, limits: limits, clock: a.clock, views: v, store: s, sessions: a.sessions, enter: entrance(gate, bots),
 		rights: a.rights, followed: settled(a.rights.Followed, a.revocation.Recheck),
 		recheck: a.revocation.Recheck, accounts: a.accounts,
 		audit: auditing(a.hub.audit), ca: a.hub.bundle.CAPEM,
@@ -162,7 +162,7 @@ func signUp(s *store.SignUp, registration string, changes *audit.Log) httpmw.Sig
 func auditing(to *audit.Log) func(httpmw.Change) {
 	return func(c httpmw.Change) {
 		to.Write(audit.Event{
-			Actor: c.User, Action: c.Method + " " + c.Route, Org: c.Params["org"], Workspace: c.Params["ws"], Object: cmp.Or(c.Params["user"], c.Params["sa"], c.Params["name"], c.Made),
+			Actor: c.User, Action: c.Method + " " + c.Route, Org: c.Params["org"], Workspace: c.Params["ws"], Object: cmp.Or(c.Params["user"], c.Params["sa"], c.Params["name"], c.Params["session"], c.Made),
 			Code: c.Code, Request: c.Request, ClientRequest: c.ClientRequest,
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/login"
 	"github.com/faroshq/kedge-hub/pkg/api/members"
 	"github.com/faroshq/kedge-hub/pkg/api/orgs"
+	"github.com/faroshq/kedge-hub/pkg/api/sessions"
 	"github.com/faroshq/kedge-hub/pkg/api/users"
 	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -44,11 +45,13 @@ type routes struct {
 	config Config
 	limits *httpmw.Limits
 	// clock is the clock of deletions, at kcp's time.
-	clock  clock.WithTicker
-	views  *views.Views
-	store  *store.Store
-	enter  func(user, cluster string) (tenancy.Entry, error)
-	rights access.Readiness
+	clock clock.WithTicker
+	views *views.Views
+	store *store.Store
+	// sessions ends Sessions.
+	sessions sessions.Service
+	enter    func(user, cluster string) (tenancy.Entry, error)
+	rights   access.Readiness
 	// followed is rights.Followed after a recheck of the streams of the person.
 	followed func(org, workspace, user string) bool
 	// recheck ends the streams of a caller that has no right to them any more.
@@ -130,6 +133,9 @@ func (p routes) router() chi.Router {
 			DefaultQuota: c.DefaultWorkspaceQuota, DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		p.bots(scopes).Mount(r)
+		(&sessions.Handler{
+			Views: v, Service: p.sessions, Recheck: p.recheck, IdleTimeout: c.Sessions.IdleTimeout, FollowTimeout: c.FollowTimeout, Clock: p.clock,
+		}).Mount(r)
 		(&credentials.Handler{
 			WorkspaceScope: scopes.Workspace, Enter: p.enter, Tree: c.Tree,
 			ExternalURL: c.ExternalURL, CA: p.ca, Clock: p.clock,

@@ -20,8 +20,8 @@ import (
 
 const execVersion = clientauthenticationv1.GroupName + "/v1"
 
-// lifetime is the time after which kubectl requests the token again, and learns if the right
-// to it was revoked.
+// lifetime is the time after which kubectl requests the token again, unless the token expires
+// earlier, and learns if the right to it was revoked.
 const lifetime = 10 * time.Minute
 
 // Handler serves kubeconfigs and /api/credentials.
@@ -86,6 +86,9 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	expires := metav1.NewTime(h.Clock.Now().Add(lifetime))
+	if end := httpmw.CallerOf(r).ExpiresAt(); !end.IsZero() && end.Before(expires.Time) {
+		expires = metav1.NewTime(end)
+	}
 	// A status in the request is ignored.
 	in.Status = &clientauthenticationv1.ExecCredentialStatus{Token: token, ExpirationTimestamp: &expires}
 	w.Header().Set("Cache-Control", "no-store")

@@ -5,8 +5,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -247,4 +249,20 @@ func refused(t testing.TB, answer apitest.Answer, user string) apitest.Answer {
 	require.GreaterOrEqual(t, answer.Code, http.StatusBadRequest, answer.Body)
 	require.NotContains(t, answer.Body, apitest.Token(user))
 	return answer
+}
+
+// kubectl keeps a token until the expiry that it was told.
+func TestIssue_tellsTheExpiryOfTheToken(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	clock := clocktesting.NewFakePassiveClock(apitest.Epoch().Add(-4 * time.Minute))
+	f.handler.Clock = clock
+	expiry := func() any {
+		status, ok := f.cluster(apitest.WSMember+apitest.Expiring, "devcluster").Object(t, http.StatusOK)["status"].(map[string]any)
+		require.True(t, ok)
+		return status["expirationTimestamp"]
+	}
+	require.Equal(t, "2026-03-01T12:00:00Z", expiry())
+	clock.SetTime(apitest.Epoch().Add(-11 * time.Minute))
+	require.Equal(t, "2026-03-01T11:59:00Z", expiry())
 }

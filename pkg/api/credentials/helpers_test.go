@@ -18,8 +18,9 @@ const ca = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 var now = time.Date(2026, time.March, 2, 8, 30, 0, 0, time.FixedZone("somewhere", 3600))
 
 type fixture struct {
-	world *apitest.World
-	http  http.Handler
+	world   *apitest.World
+	handler *credentials.Handler
+	http    http.Handler
 }
 
 // newFixture uses the real tenancy.Gate, so that the tests cover its decisions.
@@ -32,6 +33,7 @@ func newFixture(t testing.TB) *fixture {
 		WorkspaceScope: httpmw.Scopes{Tenants: f.world}.Workspace, Enter: gate.Enter, Tree: tree,
 		ExternalURL: apitest.HubURL, CA: []byte(ca), Clock: clocktesting.NewFakePassiveClock(now),
 	}
+	f.handler = handler
 	f.http = apitest.Router(f.world, handler.Mount)
 	return f
 }

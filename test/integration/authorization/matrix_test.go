@@ -79,12 +79,20 @@ var matrixRows = []matrixRow{
 	{route: "GET /api/users/me", gets: "401 200 200 200  200 200 200  200 200  200 200  401 401", check: (*matrixScene).isCaller},
 	{route: "PATCH /api/users/me", body: `{"displayName":"{caller}"}`, gets: "401 403 403 403  200 200 200  200 200  200 200  401 401", check: (*matrixScene).isCaller},
 	{route: "GET /api/users/me/memberships", gets: "401 403 403 403  200 200 200  200 200  200 200  401 401", check: (*matrixScene).hasOwnRowsOnly},
+	// Static tokens belong to no session. What becomes of sessions is in test/integration/identity.
+	{route: "GET /api/users/me/sessions", gets: "401 403 403 403  200 200 200  200 200  200 200  401 401"},
+	{route: "DELETE /api/users/me/sessions", query: "?all=true", gets: "401 403 403 403  204 204 204  204 204  204 204  401 401"},
+	{route: "DELETE /api/users/me/sessions/{session}", gets: "401 403 403 403  404 404 404  404 404  404 404  401 401"},
 	{route: "DELETE /api/users/{name}", before: (*matrixScene).liveUser, gets: "401 403 403 403  403 403 202  403 403  403 403  401 401"},
 	{route: "POST /api/users/{name}/undelete", before: (*matrixScene).deletedUser, gets: "401 403 403 403  403 403 2xx  403 403  403 403  401 401"},
 
 	{route: "GET /api/admin/users", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
 	{route: "PATCH /api/admin/users/{name}", body: `{"orgQuota":7}`, gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
 	{route: "PATCH /api/admin/orgs/{org}", body: `{"workspaceQuota":50}`, gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
+	{route: "GET /api/admin/users/{name}/sessions", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
+	{route: "DELETE /api/admin/users/{name}/sessions", query: "?all=true", gets: "401 403 403 403  403 403 204  403 403  403 403  401 401"},
+	{route: "GET /api/admin/users/{name}/sessions/{session}", gets: "401 403 403 403  403 403 404  403 403  403 403  401 401"},
+	{route: "DELETE /api/admin/users/{name}/sessions/{session}", gets: "401 403 403 403  403 403 404  403 403  403 403  401 401"},
 	{route: "GET /api/admin/deletions", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
 
 	{route: "POST /api/credentials", body: framework.ExecCredential("{cluster}"), gets: "401 403 403 403  403 403 403  200 200  403 200  401 401", check: (*matrixScene).holdsOwnToken},
