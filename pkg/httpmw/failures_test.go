@@ -1,6 +1,7 @@
 package httpmw_test
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -43,7 +44,9 @@ func newDoor(t *testing.T, limits *httpmw.Limits) *door {
 			return nil, false, nil
 		}
 		return nil, false, errors.New("a bad signature")
-	}), 0.1)
+	}), 0.1, func(hash string) bool {
+		return hash == fmt.Sprintf("%x", sha256.Sum256([]byte("good-session"))) || hash == fmt.Sprintf("%x", sha256.Sum256([]byte("ended-session")))
+	})
 	d.handler = httpmw.Observe(zap.NewNop(), m, trusted)(httpapi.Handler(func(_ http.ResponseWriter, r *http.Request) error {
 		token, err := httpmw.BearerToken(r)
 		if err != nil {
@@ -91,6 +94,8 @@ func TestAuthenticator_stopsAFloodOfBadTokens(t *testing.T) {
 	requireRefused(t, registry, "failed_authentications_per_peer", 200)
 
 	require.Equal(t, http.StatusOK, d.ask(nat, "good-neighbour").Code, "a known token behind the same address passes")
+	require.Equal(t, http.StatusOK, d.ask(nat, "good-session").Code, "so does a new token of a session")
+	require.Equal(t, http.StatusUnauthorized, d.ask(nat, "ended-session").Code, "it is verified like any other")
 	require.Equal(t, http.StatusTooManyRequests, d.ask(nat, "good-new").Code, "a new one waits")
 	require.Equal(t, http.StatusOK, d.ask(another, "good-new").Code, "another address is not concerned")
 	require.Equal(t, http.StatusOK, d.ask(nat, "good-new").Code, "it is known from then on")
@@ -100,8 +105,6 @@ func TestAuthenticator_stopsAFloodOfBadTokens(t *testing.T) {
 	require.Equal(t, http.StatusTooManyRequests, d.ask(nat, "forged").Code)
 }
 
-// A token that was accepted once spends the budget when it fails later, and stays known: its
-// verification costs no more than that of any known token.
 func TestAuthenticator_countsNoSuccessAndNoOutage(t *testing.T) {
 	t.Parallel()
 	limits, _, registry := newLimits(t)

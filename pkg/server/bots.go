@@ -52,7 +52,7 @@ func (a *assembly) withBots(gate tenancy.BotGate, api, proxied func(http.Handler
 		return nil, nil, err
 	}
 	b := httpmw.BotAuthentication{
-		Names: tokens.Names, Tokens: a.hub.limits.Authenticator(tokens, c.Limits.FailedAuthenticationsPerPeer),
+		Names: tokens.Names, Tokens: a.hub.limits.Authenticator(tokens, c.Limits.FailedAuthenticationsPerPeer, nil),
 		Check: gate.Check, Await: a.awaitBot, Clock: a.clock,
 	}
 	forProxy = httpmw.AuthenticateBots(b, proxied)
