@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -212,6 +213,24 @@ func (d *Dex) IDToken(t testing.TB, client, person string) string {
 	require.NoError(t, json.NewDecoder(response.Body).Decode(&answer))
 	require.NotEmpty(t, answer.IDToken)
 	return answer.IDToken
+}
+
+// IDClaims are claims of an ID token.
+type IDClaims struct {
+	Issuer  string `json:"iss"`
+	Subject string `json:"sub"`
+	Expiry  int64  `json:"exp"`
+}
+
+// Claims reads the claims of an ID token, unverified.
+func Claims(t testing.TB, token string) (c IDClaims) {
+	t.Helper()
+	parts := strings.Split(token, ".")
+	require.Len(t, parts, 3)
+	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(raw, &c))
+	return c
 }
 
 var dexTokenRequests = regexp.MustCompile(`(?m)^http_requests_total\{[^}]*handler="/token"[^}]*\} (\d+)$`)

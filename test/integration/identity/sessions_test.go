@@ -2,6 +2,7 @@ package identity
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"sync"
@@ -12,6 +13,22 @@ import (
 
 	"github.com/faroshq/kedge-hub/test/framework"
 )
+
+const sessionsPath = "/api/users/me/sessions"
+
+// sessionsOf lists the sessions of a token's person.
+func sessionsOf(t *testing.T, hub *framework.Hub, token string) (ids []string, current string) {
+	t.Helper()
+	a := hub.Do(t, call{Token: token, Method: http.MethodGet, Path: sessionsPath}, http.StatusOK)
+	for _, item := range a.JSON["items"].([]any) {
+		s := item.(map[string]any)
+		ids = append(ids, fmt.Sprint(s["id"]))
+		if s["current"] == true {
+			current = fmt.Sprint(s["id"])
+		}
+	}
+	return ids, current
+}
 
 // Dex ends the refresh token of a login at the next one of the same person and client. Both
 // sessions of the person live on. Twenty refreshes of each session at once, on two replicas,
@@ -51,4 +68,66 @@ func TestSessions_shareTheNewestGrant(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A session that ends takes its tokens and its streams with it, on every replica within a
+// second. Another session of the person, and tokens from elsewhere, live on until the person
+// signs out everywhere.
+func TestSession_endsOnEveryReplica(t *testing.T) {
+	t.Parallel()
+	_, hubs := replicas(t, dex, 2)
+	for _, hub := range hubs {
+		ready(t, hub, dex.IDToken(t, framework.HubClient, "carol"))
+	}
+	one, two := dex.LogInAt(t, hubs[0].Client, "carol"), dex.LogInAt(t, hubs[0].Client, "carol")
+	elsewhere := dex.IDToken(t, framework.OtherClient, "carol")
+	body := map[string]string{"displayName": "ACME"}
+	org := hubs[0].Do(t, call{Token: one.Access, Method: http.MethodPost, Path: "/api/orgs", Body: body}, http.StatusCreated).Text("uuid")
+	cluster := hubs[0].Do(t, call{Token: one.Access, Method: http.MethodPost, Path: "/api/orgs/" + org + "/workspaces", Org: org, Body: body}, http.StatusCreated).Text("clusterID")
+	watches, kept := []*watch{}, []*watch{}
+	for _, hub := range hubs {
+		watches = append(watches, openWatch(t, hub, one.Access, cluster))
+		kept = append(kept, openWatch(t, hub, two.Access, cluster), openWatch(t, hub, elsewhere, cluster))
+	}
+	ids, current := sessionsOf(t, hubs[0], one.Access)
+	require.Len(t, ids, 2)
+	require.NotEmpty(t, current)
+	other := ready(t, hubs[0], dex.IDToken(t, framework.HubClient, "alice"))
+	require.NotEmpty(t, other.Text("name"))
+	end := call{Token: dex.IDToken(t, framework.HubClient, "alice"), Method: http.MethodDelete, Path: sessionsPath + "/" + current}
+	hubs[0].Do(t, end, http.StatusNotFound)
+	end.Token = two.Access
+	began := time.Now()
+	hubs[1].Do(t, end, http.StatusNoContent)
+	for _, w := range watches {
+		w.ended(t)
+	}
+	require.Less(t, time.Since(began), 2*time.Second)
+	for _, hub := range hubs {
+		ended(t, hub, one.Access)
+		require.Equal(t, "invalid_grant", hub.Refresh(t, one.Secret).Text("error"))
+		hub.Do(t, call{Token: one.Access, Method: http.MethodGet, Path: "/clusters/" + cluster + "/api/v1/namespaces"}, http.StatusUnauthorized)
+		hub.Do(t, whoIs(two.Access), http.StatusOK)
+		hub.Do(t, whoIs(elsewhere), http.StatusOK)
+	}
+	for _, w := range kept {
+		w.open(t)
+	}
+
+	everywhere := call{Token: two.Access, Method: http.MethodDelete, Path: sessionsPath}
+	hubs[0].Do(t, everywhere, http.StatusBadRequest)
+	everywhere.Path += "?all=true"
+	hubs[0].Do(t, everywhere, http.StatusNoContent)
+	for _, w := range kept {
+		w.ended(t)
+	}
+	for _, hub := range hubs {
+		ended(t, hub, two.Access)
+		ended(t, hub, elsewhere)
+	}
+	// Times in tokens are whole seconds.
+	framework.Eventually(t, framework.Long, func() error {
+		a := hubs[0].Do(t, whoIs(dex.IDToken(t, framework.OtherClient, "carol")), http.StatusOK, http.StatusUnauthorized)
+		return framework.Equal(http.StatusOK, a.Code)
+	})
 }
