@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -162,4 +163,9 @@ func (s scene) cut(t testing.TB, ended <-chan time.Time, began time.Time) {
 	case <-time.After(2 * time.Second):
 		require.Fail(t, "the watch is still open")
 	}
+}
+
+func write(t testing.TB, path string, content []byte) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(path, content, 0o600))
 }

@@ -78,7 +78,7 @@ func TestBotTokens_arePrintedInEveryForm(t *testing.T) {
 		return out
 	}
 	require.Equal(t, "hush\n", create("-o", "token", "--expires-in", "90d", "--name", "runner"))
-	require.Equal(t, anIssued+"\n", create("-o", "json", "--expires-in", "12h"))
+	require.JSONEq(t, anIssued, create("-o", "json", "--expires-in", "12h"))
 	var config struct {
 		Clusters []struct{ Cluster map[string]string }
 		Users    []struct{ User map[string]string }
