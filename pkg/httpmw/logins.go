@@ -2,26 +2,16 @@ package httpmw
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/auth"
-	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
-// Logins limits requests per peer and in all, with the rates per second. It answers 429 with
-// Retry-After to more. Zero means no limit. It needs no caller.
-func (l *Limits) Logins(perPeer, all float64) func(http.Handler) http.Handler {
-	rates := l.peerRates("logins", perPeer, all)
-	return func(next http.Handler) http.Handler {
-		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
-			if err := rates.take(r.Context()); err != nil {
-				return err
-			}
-			next.ServeHTTP(w, r)
-			return nil
-		})
-	}
+// Logins limits requests per peer and in all, with the rates per second. Zero means no limit. The
+// func returns an error for a request that is one too many; it takes the request's context. The
+// login endpoints report the error in their own form.
+func (l *Limits) Logins(perPeer, all float64) func(context.Context) error {
+	return l.peerRates("logins", perPeer, all).take
 }
 
 // SignUps limits sign-ups per peer and in all, with the rates per second. Zero means no limit. The

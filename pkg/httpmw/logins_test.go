@@ -32,10 +32,21 @@ func observed(t *testing.T, h http.Handler) func(from string) *httptest.Response
 	}
 }
 
+// limited answers requests that the limit admits.
+func limited(limit func(context.Context) error) http.Handler {
+	return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
+		if err := limit(r.Context()); err != nil {
+			return err
+		}
+		ok(w, r)
+		return nil
+	})
+}
+
 func TestLogins_refuseAPeerThatAsksTooOften(t *testing.T) {
 	t.Parallel()
 	limits, clock, registry := newLimits(t)
-	ask := observed(t, limits.Logins(0.1, 0.3)(http.HandlerFunc(ok)))
+	ask := observed(t, limited(limits.Logins(0.1, 0.3)))
 	require.Equal(t, http.StatusOK, ask(nat).Code)
 	w := ask(nat)
 	require.Equal(t, http.StatusTooManyRequests, w.Code)
@@ -55,7 +66,7 @@ func TestLogins_refuseAPeerThatAsksTooOften(t *testing.T) {
 func TestLogins_haveNoLimitAtZero(t *testing.T) {
 	t.Parallel()
 	limits, _, _ := newLimits(t)
-	ask := observed(t, limits.Logins(0, 0)(http.HandlerFunc(ok)))
+	ask := observed(t, limited(limits.Logins(0, 0)))
 	for range 1_000 {
 		require.Equal(t, http.StatusOK, ask(nat).Code)
 	}

@@ -55,6 +55,7 @@ type hub struct {
 	events   []login.Event
 	keyring  *session.Keyring
 	kcp      error
+	limit    error
 	// signUpFails is what SignUp fails with.
 	signUpFails error
 }
@@ -96,7 +97,7 @@ func newHubAt(t testing.TB, idp login.Provider) *hub {
 		Audit:     func(e login.Event) { h.events = append(h.events, e) },
 		Peer:      func(*http.Request) string { return "192.0.2.7" },
 		Available: func(context.Context) error { return h.kcp },
-		Limit:     func(next http.Handler) http.Handler { return next },
+		Limit:     func(context.Context) error { return h.limit },
 		NewSecret: func() string { return rand.Text() + rand.Text() },
 		Clock:     h.clock, ExternalURL: hubURL,
 	}).Mount(r)

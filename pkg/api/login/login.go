@@ -97,8 +97,8 @@ type Handler struct {
 	Peer func(*http.Request) string
 	// Available waits a short time for kcp and returns an error if it is unavailable.
 	Available func(context.Context) error
-	// Limit limits the requests of one peer.
-	Limit func(http.Handler) http.Handler
+	// Limit returns an error for a request that exceeds the limit of its peer.
+	Limit func(context.Context) error
 	// NewSecret returns a random string of at least 43 characters that RFC 7636 permits in a
 	// code_verifier.
 	NewSecret func() string
@@ -120,19 +120,16 @@ func (h *Handler) Mount(r chi.Router) {
 		}
 		r.Get(stylePath, h.pages.style)
 		r.Get(metadataPath, httpapi.Handle(h.metadata))
-		r.Group(func(r chi.Router) {
-			r.Use(h.Limit)
-			r.Post(tokenPath, h.json(h.token))
-			r.Post(devicePath, h.json(h.device))
-			r.Post(revokePath, h.json(h.revoke))
-			r.Get(authorizePath, h.page(h.authorize))
-			r.Get(callbackPath, h.page(h.callback))
-			r.Get(loginPath, h.page(h.login))
-			r.Get(deviceVerifyPath, h.page(h.enterCode))
-			r.Get(deviceLoginPath, h.page(h.deviceLogin))
-			r.Post(deviceVerifyPath, h.page(sameOrigin(h.confirm)))
-			r.Post(logoutPath, h.page(sameOrigin(h.logout)))
-		})
+		r.Post(tokenPath, h.json(h.token))
+		r.Post(devicePath, h.json(h.device))
+		r.Post(revokePath, h.json(h.revoke))
+		r.Get(authorizePath, h.page(h.authorize))
+		r.Get(callbackPath, h.page(h.callback))
+		r.Get(loginPath, h.page(h.login))
+		r.Get(deviceVerifyPath, h.page(h.enterCode))
+		r.Get(deviceLoginPath, h.page(h.deviceLogin))
+		r.Post(deviceVerifyPath, h.page(sameOrigin(h.confirm)))
+		r.Post(logoutPath, h.page(sameOrigin(h.logout)))
 	})
 }
 
@@ -170,16 +167,20 @@ func Outside(middleware func(http.Handler) http.Handler) func(http.Handler) http
 
 // json serves an endpoint that programs call. It reports errors in OAuth's form.
 func (h *Handler) json(serve httpapi.Handler) http.HandlerFunc {
-	return writeJSON(h.available(serve))
+	return writeJSON(h.admit(serve))
 }
 
 // page serves an endpoint that browsers open. It reports errors as a page.
 func (h *Handler) page(serve httpapi.Handler) http.HandlerFunc {
-	return h.pages.handle(h.available(serve))
+	return h.pages.handle(h.admit(serve))
 }
 
-func (h *Handler) available(serve httpapi.Handler) httpapi.Handler {
+// admit refuses requests beyond the limit, and all requests while kcp is unavailable.
+func (h *Handler) admit(serve httpapi.Handler) httpapi.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
+		if err := h.Limit(r.Context()); err != nil {
+			return err
+		}
 		if err := h.Available(r.Context()); err != nil {
 			return err
 		}

@@ -68,25 +68,20 @@ func (s *Service) fresh(ctx context.Context, held *v1alpha1.Session, user *v1alp
 func (s *Service) renew(ctx context.Context, held *v1alpha1.Session, user *v1alpha1.User, grant tenancy.ProviderGrant, holder string) (keptToken, error) {
 	for attempt := 1; ; attempt++ {
 		given, err := s.ask(ctx, grant)
+		if given != nil {
+			// The provider may take the old refresh token no more.
+			if err := s.store(ctx, grant, given); err != nil {
+				return keptToken{}, err
+			}
+		}
 		if err == nil {
 			if given.Identity.Issuer != user.Spec.Issuer || given.Identity.Subject != user.Spec.Subject {
 				return keptToken{}, s.lost(ctx, held, "the identity provider answered with another person")
 			}
-			if err := s.store(ctx, grant, given); err != nil {
-				return keptToken{}, err
-			}
 			return s.keep(ctx, held, given)
 		}
-		if given != nil {
-			if err := s.store(ctx, grant, given); err != nil {
-				return keptToken{}, err
-			}
-		}
 		if !errors.Is(err, auth.ErrGrantRefused) {
-			if errs.Is(err, errs.Unavailable) {
-				return keptToken{}, err
-			}
-			return keptToken{}, unavailable(err, "the identity provider gives no valid answer at the moment; try again")
+			return keptToken{}, notRenewed(err)
 		}
 		newer, ok, err := s.newer(ctx, grant, holder)
 		if err != nil {
@@ -97,6 +92,20 @@ func (s *Service) renew(ctx context.Context, held *v1alpha1.Session, user *v1alp
 		}
 		grant = newer
 	}
+}
+
+// notRenewed is the error for the client where the identity provider did not refuse the
+// grant.
+func notRenewed(err error) error {
+	var e *errs.Error
+	switch {
+	case errs.Is(err, errs.Unavailable):
+		return err
+	case errors.As(err, &e) && e.Code == errs.Forbidden:
+		// The person is not accepted as the provider describes them now.
+		return refused(e.Message)
+	}
+	return unavailable(err, "the identity provider gives no valid answer at the moment; try again")
 }
 
 // ask presents the refresh token of a grant. One that no session key opens counts as

@@ -109,7 +109,7 @@ func TestCredential_isRefreshedWhenLittleIsLeft(t *testing.T) {
 	require.Equal(t, 2, i.refreshs)
 	now.Step(time.Hour)
 	code, _, errOut := b.run(t, "whoami", "-o", "name")
-	require.Equal(t, 1, code, "the test's hub has no sessions: %s", errOut)
+	require.Zero(t, code, errOut)
 	require.Equal(t, 3, i.refreshs, "other commands refresh, too")
 }
 

@@ -53,7 +53,9 @@ func (e *Entry) rename(name string) { e.Name, e.context.Cluster, e.context.AuthI
 // safe makes a display name a part of a name that no shell and no URL treats specially. Letters of
 // all scripts stay.
 func safe(name string) string {
-	parts := strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '.' })
+	parts := strings.FieldsFunc(name, func(r rune) bool {
+		return !unicode.In(r, unicode.Letter, unicode.Mark, unicode.Digit) && r != '_' && r != '.'
+	})
 	runes := []rune(strings.Trim(strings.Join(parts, "-"), ".-"))
 	if len(runes) == 0 {
 		return "unnamed"

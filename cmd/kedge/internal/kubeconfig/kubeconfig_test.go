@@ -45,6 +45,7 @@ func TestEntry_isNamedByItsDisplayNamesMadeSafe(t *testing.T) {
 		{"$(rm -rf ~)", "a/b\\c'\"`"}:         "rm-rf/a-b-c",
 		{"../..", "-x"}:                       "unnamed/x",
 		{"Бюро", "東京 1.2_3"}:                  "Бюро/東京-1.2_3",
+		{"हिन्दी", "e\u0301t"}:                "हिन्दी/e\u0301t",
 		{"a\x00\n\u202eb", ""}:                "a-b/unnamed",
 		{strings.Repeat("é", 100), "x"}:       strings.Repeat("é", 63) + "/x",
 	} {

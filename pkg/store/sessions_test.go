@@ -1,0 +1,163 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
+	"github.com/faroshq/kedge-hub/pkg/store"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+func sessionOf(user, name string) *v1alpha1.Session {
+	s := &v1alpha1.Session{Spec: v1alpha1.SessionSpec{UserRef: v1alpha1.NamedRef{Name: user}, Client: v1alpha1.SessionCLI}}
+	s.Name, s.Labels = name, map[string]string{v1alpha1.UserLabel: user}
+	return s
+}
+
+func TestListSessions_returnsThoseOfTheUser(t *testing.T) {
+	t.Parallel()
+	s := newServer(t).store()
+	for _, o := range []*v1alpha1.Session{sessionOf("alice", "a1"), sessionOf("bob", "b1"), sessionOf("alice", "a2")} {
+		_, err := s.CreateSession(t.Context(), o)
+		require.NoError(t, err)
+	}
+	all, err := s.ListSessions(t.Context(), "alice")
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	for _, o := range all {
+		require.Equal(t, "alice", o.Spec.UserRef.Name)
+	}
+	_, err = s.GetSession(t.Context(), "a3")
+	require.True(t, errs.Is(err, errs.NotFound))
+}
+
+func TestAmendSession_redeemsACodeOnce(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	o := sessionOf("alice", "a1")
+	o.Spec.Code = &v1alpha1.SessionCode{Hash: "h"}
+	held, err := server.store().CreateSession(t.Context(), o)
+	require.NoError(t, err)
+	replicas := []*store.Store{server.store(), server.store()}
+	used := errors.New("used")
+	var redeemed atomic.Int32
+	var all sync.WaitGroup
+	for i := range 10 {
+		all.Go(func() {
+			_, err := replicas[i%2].AmendSession(t.Context(), held, func(_ context.Context, o *v1alpha1.Session) (map[string]any, error) {
+				if o.Spec.Code == nil {
+					return nil, used
+				}
+				return map[string]any{"code": nil, "generation": 1}, nil
+			})
+			switch {
+			case err == nil:
+				redeemed.Add(1)
+			case !errors.Is(err, used):
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	require.EqualValues(t, 1, redeemed.Load())
+}
+
+func TestSaveGrant_keepsTheLeaseOfARefresh(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	s, now := server.store(), time.Date(2026, 11, 22, 7, 0, 0, 0, time.UTC)
+	_, err := s.GetGrant(t.Context(), "alice")
+	require.True(t, errs.Is(err, errs.NotFound))
+	require.NoError(t, s.SaveGrant(t.Context(), tenancy.ProviderGrant{User: "alice", Sealed: []byte("one"), SavedAt: now}))
+	leased, err := s.AmendGrant(t.Context(), "alice", func(g tenancy.ProviderGrant) (tenancy.ProviderGrant, error) {
+		g.Holder, g.HeldUntil = "me", now.Add(time.Second)
+		return g, nil
+	})
+	require.NoError(t, err)
+	require.True(t, leased.HeldByOther("you", now))
+	require.False(t, leased.HeldByOther("me", now))
+	require.False(t, leased.HeldByOther("you", now.Add(time.Second)))
+	require.NoError(t, s.SaveGrant(t.Context(), tenancy.ProviderGrant{User: "alice", Sealed: []byte("two"), SavedAt: now.Add(time.Second)}))
+	g, err := s.GetGrant(t.Context(), "alice")
+	require.NoError(t, err)
+	require.Equal(t, tenancy.ProviderGrant{User: "alice", Sealed: []byte("two"), SavedAt: now.Add(time.Second), Holder: "me", HeldUntil: now.Add(time.Second)}, g)
+
+	server.ForgetRequests()
+	_, err = s.AmendGrant(t.Context(), "alice", func(g tenancy.ProviderGrant) (tenancy.ProviderGrant, error) { return g, nil })
+	require.NoError(t, err)
+	require.Empty(t, server.Writes())
+}
+
+func TestAmendGrant_givesTheLeaseToOne(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	require.NoError(t, server.store().SaveGrant(t.Context(), tenancy.ProviderGrant{User: "alice", Sealed: []byte("x")}))
+	replicas, taken, now := []*store.Store{server.store(), server.store()}, errors.New("taken"), time.Now()
+	var holders atomic.Int32
+	var all sync.WaitGroup
+	for i := range 10 {
+		all.Go(func() {
+			holder := string(rune('a' + i))
+			_, err := replicas[i%2].AmendGrant(t.Context(), "alice", func(g tenancy.ProviderGrant) (tenancy.ProviderGrant, error) {
+				if g.HeldByOther(holder, now) {
+					return g, taken
+				}
+				g.Holder, g.HeldUntil = holder, now.Add(time.Minute)
+				return g, nil
+			})
+			switch {
+			case err == nil:
+				holders.Add(1)
+			case !errors.Is(err, taken):
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	require.EqualValues(t, 1, holders.Load())
+}
+
+func TestCreateDevice_createsTheNamespace(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	missing := true
+	server.FailBefore(func(r kcpfake.Request) error {
+		switch {
+		case r.Resource == "namespaces":
+			missing = false
+		case r.Method == http.MethodPost && missing:
+			return apierrors.NewNotFound(corev1.Resource("namespaces"), "default")
+		}
+		return nil
+	})
+	s, d := server.store(), tenancy.DeviceLogin{ID: "x", CodeHash: "h", Description: "host", Peer: "192.0.2.1", ExpiresAt: time.Unix(1_800_000_000, 0).UTC()}
+	require.NoError(t, s.CreateDevice(t.Context(), d))
+	require.True(t, server.Read("users", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}))
+	require.True(t, errs.Is(s.CreateDevice(t.Context(), d), errs.AlreadyExists))
+	held, err := s.GetDevice(t.Context(), "x")
+	require.NoError(t, err)
+	require.Equal(t, d, held)
+	for _, denied := range []bool{true, true} {
+		held, err = s.AmendDevice(t.Context(), "x", func(d tenancy.DeviceLogin) (tenancy.DeviceLogin, error) {
+			d.Denied = denied
+			return d, nil
+		})
+		require.NoError(t, err)
+		require.True(t, held.Denied)
+	}
+	_, err = s.AmendDevice(t.Context(), "y", nil)
+	require.True(t, errs.Is(err, errs.NotFound))
+}
