@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/config"
@@ -62,9 +61,7 @@ func (s *session) refused() error {
 	if age := s.app.Clock.Since(r.At); age < 0 || age >= refusalLasts {
 		return nil
 	}
-	// The hub's own advice does not name the hub and the profile.
-	reason, _, _ := strings.Cut(r.Message, "; log in again")
-	return fmt.Errorf("the login to %s has ended: %s; %w: %s", s.login.Server, reason, errEnded, s.relogin)
+	return fmt.Errorf("the login to %s has ended: %s; %w: %s", s.login.Server, reasonOf(r.Message), errEnded, s.relogin)
 }
 
 // refresh sets s.login to the profile with a new token.

@@ -52,7 +52,7 @@ func TestALoginThatHasEndedSaysHowToLogInAgain(t *testing.T) {
 	b := newBed(t)
 	b.login(t)
 	b.mux.HandleFunc("GET /api/orgs", func(w http.ResponseWriter, _ *http.Request) {
-		refuse(w, http.StatusUnauthorized, "the token has expired")
+		refuse(w, http.StatusUnauthorized, "the token has expired; log in again: kedge login")
 	})
 	code, _, errOut := b.run(t, "orgs")
 	require.Equal(t, 1, code)

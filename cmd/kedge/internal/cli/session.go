@@ -144,9 +144,16 @@ func (s *session) Do(ctx context.Context, r client.Request) (int, []byte, error)
 		err = fmt.Errorf("%w; check that it is running; it is the hub logged in to last, as %s says, and --server or kedge login chooses another", err, s.path)
 	case !errors.As(err, &refused):
 	case refused.Code == http.StatusUnauthorized:
+		refused.Message = reasonOf(refused.Message)
 		err = fmt.Errorf("%w; to log in again, run: %s", err, s.relogin)
 	case strings.Contains(refused.Message, "/api/users/me/undelete"):
 		err = fmt.Errorf("%w; to do that, run: kedge me undelete", err)
 	}
 	return code, raw, err
+}
+
+// reasonOf cuts the hub's advice to log in again, which names neither the hub nor the profile.
+func reasonOf(message string) string {
+	reason, _, _ := strings.Cut(message, "; log in again")
+	return reason
 }
