@@ -20,17 +20,24 @@ func NewController(d reconciler.Deps) *controller.Controller {
 		return append(sessions(), controller.Key{Cluster: d.Clusters.Users})
 	}}, New(configOf(d)))
 	enqueue := func(name string) { c.Enqueue(controller.Key{Cluster: d.Clusters.Users, Name: name}) }
+	of := func(user string) {
+		for _, s := range d.Views.SessionsOf(user) {
+			enqueue(s.Name)
+		}
+	}
 	d.Views.OnSession(func(s views.Change[*v1alpha1.Session]) {
-		if s.New != nil {
-			enqueue(s.New.Name)
+		if s.New == nil {
+			return
+		}
+		enqueue(s.New.Name)
+		if user := s.New.Spec.UserRef.Name; s.Any(views.Added) && len(d.Views.SessionsOf(user)) > maxSessions {
+			of(user)
 		}
 	})
 	// A User who is rejected, soft-deleted or removed has no Session any more.
 	d.Views.OnUser(func(u views.Change[*v1alpha1.User]) {
 		if u.Any(views.Removed | views.Registration | views.DeletionRequest | views.Terminating | views.SignOut) {
-			for _, s := range d.Views.SessionsOf(u.Object().Name) {
-				enqueue(s.Name)
-			}
+			of(u.Object().Name)
 		}
 	})
 	return c

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -49,6 +50,10 @@ type Logins struct {
 	Delete func(ctx context.Context, s *corev1.Secret) error
 }
 
+// maxSessions is the number of Sessions that a User can have. Those that were used longest
+// ago end, so that a client that logs in again and again does not fill kcp.
+const maxSessions = 100
+
 // settled is the age at which the Session of a grant is in the cache, if there is one.
 const settled = 2 * time.Minute
 
@@ -67,7 +72,8 @@ func New(c Config) controller.Func {
 			return controller.Result{}, err
 		}
 		now := c.Clock.Now()
-		if !tenancy.SessionEnded(s, user, now, c.Idle) {
+		ended := tenancy.SessionEnded(s, user, now, c.Idle)
+		if !ended && !c.surplus(s, user) {
 			return controller.Result{RequeueAfter: until(tenancy.SessionEnd(s, c.Idle), now)}, nil
 		}
 		if s.Spec.EndedAt == nil {
@@ -112,6 +118,18 @@ func (c Config) removeGrant(ctx context.Context, user *v1alpha1.User, name strin
 		return until(settles, now), nil
 	}
 	return 0, c.Logins.Delete(ctx, grant)
+}
+
+// surplus reports whether a User has as many Sessions that were used later as they can have.
+func (c Config) surplus(s *v1alpha1.Session, user *v1alpha1.User) bool {
+	later := 0
+	for _, other := range c.Sessions.Of(s.Spec.UserRef.Name) {
+		order := cmp.Or(other.Spec.LastUsedAt.Compare(s.Spec.LastUsedAt.Time), cmp.Compare(other.Name, s.Name))
+		if order > 0 && !tenancy.SessionEnded(other, user, c.Clock.Now(), c.Idle) {
+			later++
+		}
+	}
+	return later >= maxSessions
 }
 
 // live reports whether a User has a Session that has not ended.

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -145,6 +146,25 @@ func TestReconcile_endsWhatTheRuleEnded(t *testing.T) {
 			require.Equal(t, []string{"end s1"}, did)
 		})
 	}
+}
+
+func TestReconcile_endsTheOldestOfTooManySessions(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	for i := range 101 {
+		w.login(fmt.Sprintf("s%03d", i))
+	}
+	_, did := w.reconcile(t, "s001")
+	require.Empty(t, did)
+	_, did = w.reconcile(t, "s000")
+	require.Equal(t, []string{"end s000"}, did)
+	w.pass(time.Second)
+	w.sessions[1].Spec.LastUsedAt = metav1.NewTime(w.clock.Now())
+	w.login("s101")
+	_, did = w.reconcile(t, "s001")
+	require.Empty(t, did)
+	_, did = w.reconcile(t, "s002")
+	require.Equal(t, []string{"end s002"}, did)
 }
 
 // The informers of Users and Sessions are two watches.
