@@ -14,7 +14,10 @@
 //     answer, watches and upgraded connections included.
 //   - kedge_http_requests_in_flight: requests in progress.
 //   - kedge_connections: open connections of clients, upgraded ones included.
-//   - kedge_limited_total{limit}: connections, requests and streams refused by a limit.
+//   - kedge_limited_total{limit}: connections, requests and streams refused by a limit:
+//     connections, connections_per_peer, failed_authentications_per_peer, requests_per_person,
+//     writes_per_person, searches_per_person, streams, streams_per_person, sign_ups,
+//     sign_ups_per_peer, logins, logins_per_peer.
 //   - kedge_proxy_streams: open watches and upgraded connections through the proxy.
 //   - kedge_proxy_revocation_seconds: time from the moment that the hub learned of a revoked
 //     right to the end of a stream that depended on it.
@@ -34,6 +37,8 @@
 //     OIDC issuer succeeded, else 0.
 //   - kedge_oidc_key_fetches_total{result}: requests for the keys of the OIDC issuer; result is
 //     ok or error.
+//   - kedge_serviceaccount_key_fetches_total{result}: requests for the keys of kcp's
+//     ServiceAccount tokens; result is ok or error.
 //   - kedge_leader: 1 while this replica is the leader and its controllers may write, else 0.
 //   - kedge_data_disk_full: 1 while writes are refused because the disk of the embedded kcp is
 //     full, else 0.
