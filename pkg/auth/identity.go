@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 	"time"
 )
 
@@ -59,6 +60,11 @@ type ServiceAccount struct {
 // means that the token is invalid. The Identity is shared and must not be changed.
 type Authenticator interface {
 	Authenticate(ctx context.Context, token string) (id *Identity, ok bool, err error)
+}
+
+// JWTCredential is the Identity.Credential of a JWT, whether it is valid or not.
+func JWTCredential(token string) string {
+	return credentialID(token[:max(0, strings.LastIndexByte(token, '.'))])
 }
 
 // credentialID is the Identity.Credential of a token, or of the signed part of a JWT.

@@ -252,7 +252,7 @@ func (o *OIDC) verify(ctx context.Context, token, nonce string, fromIssuer bool)
 	if err != nil {
 		return nil, 0, err
 	}
-	id.Credential = credentialID(token[:strings.LastIndexByte(token, '.')])
+	id.Credential = JWTCredential(token)
 	return id, generation, nil
 }
 

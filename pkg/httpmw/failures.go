@@ -3,7 +3,6 @@ package httpmw
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 
 	"k8s.io/utils/lru"
 
@@ -18,10 +17,10 @@ const maxAccepted = 20_000
 // Authenticator returns inner with a limit of failures per peer. A peer over the limit gets no
 // token verified that was not accepted before by this process: the error is TooManyRequests.
 // Tokens that were accepted pass, and those that handedOut reports, so that a flood of bad tokens
-// does not lock out the people behind the same address. handedOut gets the SHA-256 hash of a token
-// in hexadecimal digits; it can be nil. What cannot be verified at the moment is no failure. Zero
+// does not lock out the people behind the same address. handedOut gets the Identity.Credential that
+// the token has if it is an ID token; it can be nil. What cannot be verified at the moment is no failure. Zero
 // means no limit. The context must be that of a request behind Observe.
-func (l *Limits) Authenticator(inner auth.Authenticator, perSecond float64, handedOut func(hash string) bool) auth.Authenticator {
+func (l *Limits) Authenticator(inner auth.Authenticator, perSecond float64, handedOut func(credential string) bool) auth.Authenticator {
 	if perSecond == 0 {
 		return inner
 	}
@@ -33,14 +32,14 @@ type guarded struct {
 	failures *buckets
 	// accepted has the SHA-256 hashes of tokens.
 	accepted  *lru.Cache
-	handedOut func(hash string) bool
+	handedOut func(credential string) bool
 }
 
 // Authenticate implements auth.Authenticator.
 func (g *guarded) Authenticate(ctx context.Context, token string) (*auth.Identity, bool, error) {
 	peer, hash := network(peerFrom(ctx)), sha256.Sum256([]byte(token))
 	_, known := g.accepted.Get(hash)
-	if !known && g.failures.empty(peer) && (g.handedOut == nil || !g.handedOut(hex.EncodeToString(hash[:]))) {
+	if !known && g.failures.empty(peer) && (g.handedOut == nil || !g.handedOut(auth.JWTCredential(token))) {
 		return nil, false, g.failures.refuse()
 	}
 	id, ok, err := g.inner.Authenticate(ctx, token)

@@ -44,8 +44,9 @@ func newDoor(t *testing.T, limits *httpmw.Limits) *door {
 			return nil, false, nil
 		}
 		return nil, false, errors.New("a bad signature")
-	}), 0.1, func(hash string) bool {
-		return hash == fmt.Sprintf("%x", sha256.Sum256([]byte("good-session"))) || hash == fmt.Sprintf("%x", sha256.Sum256([]byte("ended-session")))
+	}), 0.1, func(credential string) bool {
+		// A Session knows an ID token by the hash of its signed part.
+		return credential == fmt.Sprintf("%x", sha256.Sum256([]byte("good.session"))) || credential == fmt.Sprintf("%x", sha256.Sum256([]byte("ended.session")))
 	})
 	d.handler = httpmw.Observe(zap.NewNop(), m, trusted)(httpapi.Handler(func(_ http.ResponseWriter, r *http.Request) error {
 		token, err := httpmw.BearerToken(r)
@@ -94,8 +95,8 @@ func TestAuthenticator_stopsAFloodOfBadTokens(t *testing.T) {
 	requireRefused(t, registry, "failed_authentications_per_peer", 200)
 
 	require.Equal(t, http.StatusOK, d.ask(nat, "good-neighbour").Code, "a known token behind the same address passes")
-	require.Equal(t, http.StatusOK, d.ask(nat, "good-session").Code, "so does a new token of a session")
-	require.Equal(t, http.StatusUnauthorized, d.ask(nat, "ended-session").Code, "it is verified like any other")
+	require.Equal(t, http.StatusOK, d.ask(nat, "good.session.signature").Code, "so does a new token of a session")
+	require.Equal(t, http.StatusUnauthorized, d.ask(nat, "ended.session.signature").Code, "it is verified like any other")
 	require.Equal(t, http.StatusTooManyRequests, d.ask(nat, "good-new").Code, "a new one waits")
 	require.Equal(t, http.StatusOK, d.ask(another, "good-new").Code, "another address is not concerned")
 	require.Equal(t, http.StatusOK, d.ask(nat, "good-new").Code, "it is known from then on")
