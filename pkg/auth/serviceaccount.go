@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,7 +21,7 @@ import (
 // ServiceAccountsConfig configures the authentication of ServiceAccount tokens.
 type ServiceAccountsConfig struct {
 	// Issuer is the issuer of kcp's ServiceAccount tokens. It is empty until it is known: no
-	// token has it then.
+	// token of a ServiceAccount can be verified then.
 	Issuer func() string
 	// Keys gets kcp's public keys, as a JSON Web Key Set.
 	Keys func(ctx context.Context) ([]byte, error)
@@ -65,7 +67,8 @@ func NewServiceAccounts(config ServiceAccountsConfig) (*ServiceAccounts, error) 
 }
 
 // Names reports whether a token names kcp as its issuer, or is of the form of tokens without
-// an expiry. Nothing of it is verified.
+// an expiry. Until the issuer is known, it reports whether the token is of a ServiceAccount of
+// any issuer. Nothing of it is verified.
 func (a *ServiceAccounts) Names(token string) bool {
 	if !mayBeJWT(token) {
 		return false
@@ -75,7 +78,7 @@ func (a *ServiceAccounts) Names(token string) bool {
 		return false
 	}
 	issuer := a.config.Issuer()
-	return issuer != "" && c.text("iss") == issuer || legacyAccount(c)
+	return issuer == "" && anyAccount(c) || issuer != "" && c.text("iss") == issuer || legacyAccount(c)
 }
 
 // Authenticate implements Authenticator. Tokens of another issuer are not known to it.
@@ -97,8 +100,11 @@ func (a *ServiceAccounts) Authenticate(ctx context.Context, token string) (*Iden
 		return nil, false, nil
 	}
 	if issuer := a.config.Issuer(); issuer == "" || c.text("iss") != issuer {
-		if legacyAccount(c) {
+		switch {
+		case legacyAccount(c):
 			return nil, false, notBound()
+		case issuer == "" && anyAccount(c):
+			return nil, false, unavailable(errors.New("the issuer of kcp's ServiceAccount tokens is not known yet"), time.Second)
 		}
 		return nil, false, nil
 	}
@@ -119,7 +125,7 @@ func (a *ServiceAccounts) Authenticate(ctx context.Context, token string) (*Iden
 	if _, err := keys.VerifySignature(ctx, token); err != nil {
 		return nil, false, errs.Wrap(errs.Unauthenticated, err, "the token is not valid")
 	}
-	id.Credential = credentialID(token[:strings.LastIndexByte(token, '.')])
+	id.Credential = JWTCredential(token)
 	a.verdicts.Add(hash, verdict{id, generation})
 	return id, true, nil
 }
@@ -164,6 +170,12 @@ func (a *ServiceAccounts) identity(c claims) (*Identity, error) {
 // legacyAccount reports whether a token is of the form that Secrets of type
 // kubernetes.io/service-account-token hold, which has no expiry.
 func legacyAccount(c claims) bool { return c.text("iss") == "kubernetes/serviceaccount" }
+
+// anyAccount reports whether a token says that it is of a ServiceAccount in a logical cluster.
+func anyAccount(c claims) bool {
+	_, there := c["kubernetes.io"]
+	return there && strings.HasPrefix(c.text("sub"), "system:serviceaccount:")
+}
 
 // notBound is the answer to a token of a ServiceAccount that was not issued for a bot.
 func notBound() error {

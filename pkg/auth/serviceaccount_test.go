@@ -36,17 +36,18 @@ func newAccounts(t testing.TB) (*accounts, *auth.ServiceAccounts) {
 	require.NoError(t, err)
 	k := &accounts{t: t, key: key, clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))}
 	a, err := auth.NewServiceAccounts(auth.ServiceAccountsConfig{
-		Issuer: func() string { return accountIssuer }, Audience: "kedge", Clock: k.clock, Metrics: prometheus.NewRegistry(),
-		Keys: func(context.Context) ([]byte, error) {
-			k.fetches.Add(1)
-			if k.down.Load() {
-				return nil, errors.New("kcp is down")
-			}
-			return json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: k.key.Public(), KeyID: "kcp", Algorithm: "ES256", Use: "sig"}}})
-		},
+		Issuer: func() string { return accountIssuer }, Audience: "kedge", Clock: k.clock, Metrics: prometheus.NewRegistry(), Keys: k.jwks,
 	})
 	require.NoError(t, err)
 	return k, a
+}
+
+func (k *accounts) jwks(context.Context) ([]byte, error) {
+	k.fetches.Add(1)
+	if k.down.Load() {
+		return nil, errors.New("kcp is down")
+	}
+	return json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: k.key.Public(), KeyID: "kcp", Algorithm: "ES256", Use: "sig"}}})
 }
 
 type object = map[string]any
@@ -164,4 +165,30 @@ func TestServiceAccounts_cannotTellWithoutKeys(t *testing.T) {
 	_, ok, err := a.Authenticate(t.Context(), k.sign(k.key, "kcp", k.claims(nil)))
 	require.False(t, ok)
 	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
+}
+
+// kcp was not reached since the hub started: good tokens of bots are not bad ones.
+func TestServiceAccounts_cannotTellWithoutAnIssuer(t *testing.T) {
+	t.Parallel()
+	k, _ := newAccounts(t)
+	issuer := ""
+	a, err := auth.NewServiceAccounts(auth.ServiceAccountsConfig{
+		Issuer: func() string { return issuer }, Audience: "kedge", Clock: k.clock, Metrics: prometheus.NewRegistry(), Keys: k.jwks,
+	})
+	require.NoError(t, err)
+	bot := k.sign(k.key, "kcp", k.claims(nil))
+	person := k.sign(k.key, "kcp", object{"iss": "https://login.example.com", "sub": "alice"})
+	require.True(t, a.Names(bot))
+	require.False(t, a.Names(person))
+	_, ok, err := a.Authenticate(t.Context(), bot)
+	require.False(t, ok)
+	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
+	_, ok, err = a.Authenticate(t.Context(), person)
+	require.False(t, ok)
+	require.NoError(t, err)
+
+	issuer = accountIssuer
+	_, ok, err = a.Authenticate(t.Context(), bot)
+	require.NoError(t, err)
+	require.True(t, ok, "the control")
 }
