@@ -184,6 +184,10 @@ func (a *Authentication) UserOf(ctx context.Context, id *auth.Identity) (*v1alph
 // selfService reports whether a request is one that people may make about themselves
 // in any state of their account.
 func selfService(r *http.Request, name string) bool {
+	// The router reads an encoded path as it was sent, and could find another route.
+	if r.URL.RawPath != "" {
+		return false
+	}
 	switch r.URL.Path {
 	case "/api/users/me":
 		return r.Method == http.MethodGet || r.Method == http.MethodHead

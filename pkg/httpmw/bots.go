@@ -103,7 +103,8 @@ func (b BotAuthentication) caller(r *http.Request, token string) (*Caller, error
 // BotMay tells whether bots may make a request to the API: they may read themselves and the
 // kubeconfig of their Workspace.
 func BotMay(r *http.Request, p tenancy.BotPlace) bool {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+	// The router reads an encoded path as it was sent, and could find another route.
+	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.URL.RawPath != "" {
 		return false
 	}
 	return r.URL.Path == "/api/users/me" ||

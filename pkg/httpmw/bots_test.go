@@ -164,6 +164,8 @@ func TestBotMay_readsItselfAndItsKubeconfig(t *testing.T) {
 		"GET /api/orgs/o/workspaces/w":                  http.StatusForbidden,
 		"GET /api/orgs/o/workspaces/w/serviceaccounts":  http.StatusForbidden,
 		"POST /api/orgs/o/workspaces/w/serviceaccounts": http.StatusForbidden,
+		"GET /api/users/%6De":                           http.StatusForbidden,
+		"GET /api/orgs/o/workspaces/w%2Fkubeconfig":     http.StatusForbidden,
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		code, _ := newBotScene().ask(httpmw.BotMay, method, path, "bot.good")

@@ -210,6 +210,7 @@ func TestAuthenticate_deletedPeopleNeedANewLogin(t *testing.T) {
 	l.session.CreationTimestamp = metav1.NewTime(noon)
 	require.Equal(t, http.StatusOK, get(h, "/api/users/me", as("token")).Code)
 	require.Equal(t, http.StatusForbidden, get(h, "/thing", as("token")).Code)
+	require.Equal(t, http.StatusForbidden, get(h, "/api/users/%6De", as("token")).Code, "the router takes it for another person")
 }
 
 func TestAuthenticate_unverifiableIsNotInvalid(t *testing.T) {
