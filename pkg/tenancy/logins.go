@@ -134,8 +134,12 @@ func SessionEnd(s *v1alpha1.Session, idle time.Duration) time.Time {
 }
 
 // SessionTokensEnd is the time from which no token that was handed out through a Session is
-// accepted. It is zero if none was.
+// accepted. It is zero if none was: the token of a login is handed out when its code is
+// redeemed, which begins the first generation.
 func SessionTokensEnd(s *v1alpha1.Session) (end time.Time) {
+	if s.Spec.Generation == 0 {
+		return time.Time{}
+	}
 	for _, t := range s.Spec.Tokens {
 		if expired := t.ExpiresAt.Add(TokenLeeway); expired.After(end) {
 			end = expired

@@ -43,7 +43,7 @@ func newWorld() *world {
 func (w *world) login(name string) *v1alpha1.Session {
 	now := w.clock.Now()
 	s := &v1alpha1.Session{Spec: v1alpha1.SessionSpec{
-		UserRef: v1alpha1.NamedRef{Name: "alice"}, Client: v1alpha1.SessionCLI, LastUsedAt: metav1.NewTime(now), ExpiresAt: metav1.NewTime(now.Add(24 * time.Hour)),
+		UserRef: v1alpha1.NamedRef{Name: "alice"}, Client: v1alpha1.SessionCLI, Generation: 1, LastUsedAt: metav1.NewTime(now), ExpiresAt: metav1.NewTime(now.Add(24 * time.Hour)),
 		Tokens: []v1alpha1.SessionToken{{Hash: "h", ExpiresAt: metav1.NewTime(now.Add(30 * time.Minute))}},
 	}}
 	s.Name, s.CreationTimestamp = name, metav1.NewTime(now)
@@ -233,4 +233,17 @@ func TestReconcile_leavesIgnoredSessionsAlone(t *testing.T) {
 	require.Empty(t, did)
 	_, did = w.reconcile(t, "gone")
 	require.Empty(t, did)
+}
+
+// Somebody who begins logins and redeems none could otherwise fill kcp for the life of a token.
+func TestSession_isRemovedAtOnceIfNeverRedeemed(t *testing.T) {
+	t.Parallel()
+	for generation, want := range map[int64][]string{0: {"delete s"}, 1: nil} {
+		w := newWorld()
+		s, ended := w.login("s"), metav1.NewTime(w.clock.Now())
+		s.Spec.EndedAt, s.Spec.Generation = &ended, generation
+		w.secrets = nil
+		_, did := w.reconcile(t, "s")
+		require.Equal(t, want, did, generation)
+	}
 }
