@@ -8,6 +8,10 @@
 //
 // # Decisions
 //
+//   - Tokens of bots and those of people take different ways from the first: AuthenticateBots
+//     looks at the issuer that a token names and leaves everything else to Authenticate. A
+//     token of a bot is compared with the list of its Bot in a cache, and again for whatever it
+//     has open.
 //   - Authentication and scope read caches only. No request reads kcp for them.
 //   - For callers who are not members, a missing and a foreign Organization or Workspace give
 //     the same 403 answer, byte for byte.

@@ -4,7 +4,8 @@
 //  1. shape: the path must be {cluster}, an ID or the path of a child Workspace, and then a
 //     path of the Kubernetes API that tenants may use. Anything else is 404.
 //  2. authenticate (package httpmw): the bearer token alone identifies the caller.
-//  3. gate (tenancy.Gate): the caller's Memberships decide, from caches.
+//  3. gate (tenancy.Gate): the caller's Memberships decide, from caches. A bot enters its own
+//     Workspace and no other (tenancy.BotGate).
 //  4. clean: the headers to kcp are built from an allow-list; impersonation is refused except
 //     for sudo.
 //  5. forward: the caller's own token goes to kcp unchanged. kcp authenticates it again and

@@ -67,6 +67,10 @@ func (a *assembly) api(serving context.Context) error {
 	if err != nil {
 		return err
 	}
+	tokens, err := a.botTokens(s)
+	if err != nil {
+		return err
+	}
 	a.app = routes{
 		observe:      httpmw.Observe(log.From(serving), metrics, c.trustedProxies),
 		present:      httpmw.RequireAvailable(a.available.Wait),
@@ -75,7 +79,7 @@ func (a *assembly) api(serving context.Context) error {
 		forward: forward, login: a.login(people, authenticators).Mount,
 		config: c, limits: limits, clock: a.clock, views: v, store: s, sessions: a.sessions, enter: entrance(gate, bots),
 		rights: a.rights, followed: settled(a.rights.Followed, a.revocation.Recheck),
-		recheck: a.revocation.Recheck, accounts: a.accounts,
+		recheck: a.revocation.Recheck, tokens: tokens,
 		audit: auditing(a.hub.audit), ca: a.hub.bundle.CAPEM,
 	}.router()
 	return nil

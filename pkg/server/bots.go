@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/bots"
@@ -16,6 +17,13 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp/accounts"
 	"github.com/faroshq/kedge-hub/pkg/store"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// pollAccepted is the interval at which kcp is asked whether it accepts a new token, and
+// waitAccepted how long it is asked.
+const (
+	pollAccepted = 25 * time.Millisecond
+	waitAccepted = 5 * time.Second
 )
 
 // botGate is the gate of bots.
@@ -73,16 +81,32 @@ func (a *assembly) awaitBot(ctx context.Context, cluster string, cond func() boo
 type botTokens struct {
 	store    *store.Store
 	accounts *accounts.Accounts
+	// kcp has no credential of its own.
+	kcp *kcp.Clients
 }
 
-// Issue implements bots.Tokens.
+// botTokens returns what issues tokens of bots.
+func (a *assembly) botTokens(s *store.Store) (botTokens, error) {
+	anonymous, err := a.clients.FailFast().Anonymous()
+	return botTokens{s, a.accounts, anonymous}, err
+}
+
+// Issue implements bots.Tokens. It waits until kcp accepts the token, whose own caches get the
+// account, the Secret and the binding a moment later.
 func (t botTokens) Issue(ctx context.Context, cluster string, b *v1alpha1.Bot, id string, life time.Duration) (token, secretUID string, err error) {
 	audiences, err := t.accounts.Audiences()
 	if err != nil {
 		return "", "", err
 	}
 	issued, err := t.store.IssueBotToken(ctx, cluster, b, id, life, audiences)
-	return issued.Token, issued.SecretUID, err
+	if err != nil {
+		return "", "", err
+	}
+	_ = wait.PollUntilContextTimeout(ctx, pollAccepted, waitAccepted, true, func(ctx context.Context) (bool, error) {
+		_, err := t.kcp.UsernameOf(ctx, cluster, issued.Token)
+		return err == nil, nil
+	})
+	return issued.Token, issued.SecretUID, nil
 }
 
 // Discard implements bots.Tokens.
@@ -94,7 +118,7 @@ func (t botTokens) Discard(ctx context.Context, cluster string, b *v1alpha1.Bot,
 func (p routes) bots(scopes httpmw.Scopes) *bots.Handler {
 	c := p.config
 	return &bots.Handler{
-		Views: p.views, Store: p.store, Tokens: botTokens{p.store, p.accounts},
+		Views: p.views, Store: p.store, Tokens: p.tokens,
 		Recheck:        func(b *v1alpha1.Bot) { p.recheck(tenancy.BotKey(b.Status.ServiceAccountUID)) },
 		WorkspaceScope: scopes.Workspace, NewUUID: uuid.NewString, Clock: p.clock, ExternalURL: c.ExternalURL, CA: p.ca,
 		MaxTokenTTL: c.Bots.TokenMaxTTL, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/api/admin"
+	"github.com/faroshq/kedge-hub/pkg/api/bots"
 	"github.com/faroshq/kedge-hub/pkg/api/credentials"
 	"github.com/faroshq/kedge-hub/pkg/api/login"
 	"github.com/faroshq/kedge-hub/pkg/api/members"
@@ -21,7 +22,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
-	"github.com/faroshq/kedge-hub/pkg/kcp/accounts"
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/proxy"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
@@ -55,10 +55,11 @@ type routes struct {
 	// followed is rights.Followed after a recheck of the streams of the person.
 	followed func(org, workspace, user string) bool
 	// recheck ends the streams of a caller that has no right to them any more.
-	recheck  func(caller string)
-	accounts *accounts.Accounts
-	audit    func(httpmw.Change)
-	ca       []byte
+	recheck func(caller string)
+	// tokens issues tokens of bots.
+	tokens bots.Tokens
+	audit  func(httpmw.Change)
+	ca     []byte
 }
 
 // Route is a method and a pattern of the router.

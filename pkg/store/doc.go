@@ -1,4 +1,4 @@
-// Package store writes Users, Organizations, Workspaces and Memberships to kcp for the
+// Package store writes Users, Organizations, Workspaces, Memberships and Bots to kcp for the
 // request handlers. Each write is one object; objects derived from these are written by the
 // reconcilers. Errors of kcp are converted to *errs.Error, whose text is safe for clients.
 //
