@@ -39,6 +39,9 @@
 //     ok or error.
 //   - kedge_serviceaccount_key_fetches_total{result}: requests for the keys of kcp's
 //     ServiceAccount tokens; result is ok or error.
+//   - kedge_session_logins_total{client}: sessions created; client is cli or portal.
+//   - kedge_session_renewals_total{result}: requests to the identity provider for a newer ID
+//     token of a session; result is ok, refused or error.
 //   - kedge_leader: 1 while this replica is the leader and its controllers may write, else 0.
 //   - kedge_data_disk_full: 1 while writes are refused because the disk of the embedded kcp is
 //     full, else 0.

@@ -49,7 +49,9 @@ func (a *assembly) api(serving context.Context) error {
 	}
 	a.available.OnUnavailable(a.revocation.RecheckAll)
 	s := store.New(a.clients.FailFast().Fenced(a.disk.WriteRight), c.Tree, a.clusters.Users, a.clusters.Orgs)
-	a.sessions = a.newSessions(s)
+	if a.sessions, err = a.newSessions(s); err != nil {
+		return err
+	}
 	a.uses = httpmw.NewUses(a.sessions.Touch)
 	limits := a.hub.limits
 	people := httpmw.Authentication{

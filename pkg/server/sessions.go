@@ -29,11 +29,11 @@ func (a *assembly) sessionKeys(starting context.Context) (*session.Keyring, erro
 }
 
 // newSessions returns the service of sessions.
-func (a *assembly) newSessions(s *store.Store) *session.Service {
+func (a *assembly) newSessions(s *store.Store) (*session.Service, error) {
 	o := a.hub.config.Sessions
 	c := session.Config{
 		Keys: a.keyring, Sessions: s, Grants: s, Devices: s, Users: s,
-		IdleTimeout: o.IdleTimeout, MaxAge: o.MaxAge, Clock: a.clock, Random: rand.Reader,
+		IdleTimeout: o.IdleTimeout, MaxAge: o.MaxAge, Clock: a.clock, Random: rand.Reader, Metrics: a.hub.registry,
 	}
 	if a.oidc != nil {
 		c.Provider = a.oidc

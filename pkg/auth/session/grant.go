@@ -117,7 +117,9 @@ func (s *Service) ask(ctx context.Context, grant tenancy.ProviderGrant) (*auth.G
 	}
 	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
 	defer cancel()
-	return s.Provider.Refresh(ctx, string(token))
+	given, err := s.Provider.Refresh(ctx, string(token))
+	s.metrics.renewed(err)
+	return given, err
 }
 
 // lost ends a Session that cannot be refreshed any more.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -161,10 +162,12 @@ func (f *fixture) replica(keys ...[]byte) *session.Service {
 	tree, err := tenancy.NewTree("root:kedge")
 	require.NoError(f.t, err)
 	s := store.New(f.Clients().FailFast(), tree, "users", "orgs")
-	return session.New(session.Config{
+	service, err := session.New(session.Config{
 		Keys: f.keyring(keys...), Sessions: s, Grants: s, Devices: s, Users: s, Provider: f.provider,
-		IdleTimeout: idle, MaxAge: maxAge, Clock: f.clock, Random: rand.Reader,
+		IdleTimeout: idle, MaxAge: maxAge, Clock: f.clock, Random: rand.Reader, Metrics: prometheus.NewRegistry(),
 	})
+	require.NoError(f.t, err)
+	return service
 }
 
 func (f *fixture) pass(d time.Duration) { f.clock.SetTime(f.clock.Now().Add(d)) }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/singleflight"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
@@ -69,13 +70,16 @@ type Config struct {
 	// Clock is that of kcp, which all replicas share.
 	Clock  clock.PassiveClock
 	Random io.Reader
+	// Metrics is where kedge_session_* are registered.
+	Metrics prometheus.Registerer
 }
 
 // Service creates, refreshes and ends Sessions. Its methods return an *Error, or an
 // *errs.Error with the code Unavailable or NotFound.
 type Service struct {
 	Config
-	flight singleflight.Group
+	metrics *metrics
+	flight  singleflight.Group
 
 	pollsMu sync.Mutex
 	polls   *lru.Cache
@@ -85,7 +89,13 @@ type Service struct {
 const maxPolls = 4096
 
 // New returns a Service.
-func New(c Config) *Service { return &Service{Config: c, polls: lru.New(maxPolls)} }
+func New(c Config) (*Service, error) {
+	m, err := newMetrics(c.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	return &Service{Config: c, metrics: m, polls: lru.New(maxPolls)}, nil
+}
 
 // Login is a person whom the identity provider has authenticated, and how they logged in.
 type Login struct {
