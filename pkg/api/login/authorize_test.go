@@ -105,6 +105,22 @@ func TestAuthorize_saysThatTheProviderIsUnavailable(t *testing.T) {
 	require.Equal(t, "7", a.header.Get("Retry-After"))
 }
 
+func TestLogin_keepsTheLargestParametersInItsCookie(t *testing.T) {
+	t.Parallel()
+	for _, char := range []string{"<", "\"", "x"} {
+		h := newHub(t)
+		b := h.browser(t)
+		query := authorization()
+		query.Set("state", strings.Repeat(char, 512))
+		query.Set("description", strings.Repeat("\U0001F600", 128))
+		require.Equal(t, query.Get("state"), b.logIn(b.get("/auth/authorize", query), "alice").location(t).Query().Get("state"))
+		to := "/" + strings.Repeat(char, 1023)
+		b.header.Set("User-Agent", query.Get("description"))
+		got := b.logIn(b.get("/auth/login", url.Values{"return_to": {to}}), "alice")
+		require.Equal(t, to, got.header.Get("Location"))
+	}
+}
+
 func TestAuthorize_cleansTheDescription(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{

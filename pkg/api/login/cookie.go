@@ -1,6 +1,7 @@
 package login
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -107,11 +108,14 @@ func (h *Handler) takeProgress(w http.ResponseWriter, r *http.Request) (progress
 }
 
 func (h *Handler) seal(purpose string, v any) (string, error) {
-	plain, err := json.Marshal(v)
-	if err != nil {
+	// Escapes for HTML would make a cookie larger than browsers accept.
+	var plain bytes.Buffer
+	encoder := json.NewEncoder(&plain)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
 		return "", err
 	}
-	sealed, err := h.Keyring.Seal(purpose, plain)
+	sealed, err := h.Keyring.Seal(purpose, plain.Bytes())
 	if err != nil {
 		return "", err
 	}

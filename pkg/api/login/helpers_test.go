@@ -178,6 +178,7 @@ func (b *browser) do(method, target, contentType, body string) answer {
 	defer func() { _ = response.Body.Close() }()
 	for _, c := range response.Cookies() {
 		require.True(b.t, c.HttpOnly && c.Secure && c.SameSite == http.SameSiteLaxMode && c.Path == "/" && c.Domain == "", c.Name)
+		require.LessOrEqual(b.t, len(c.Name)+len(c.Value), 4096, "browsers drop larger cookies")
 		if c.MaxAge < 0 {
 			delete(b.cookies, c.Name)
 		} else {
