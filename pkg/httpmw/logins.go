@@ -14,6 +14,11 @@ func (l *Limits) Logins(perPeer, all float64) func(context.Context) error {
 	return l.peerRates("logins", perPeer, all).take
 }
 
+// DeviceLogins is Logins for the logins of devices that begin.
+func (l *Limits) DeviceLogins(perPeer, all float64) func(context.Context) error {
+	return l.peerRates("device_logins", perPeer, all).take
+}
+
 // SignUps limits sign-ups per peer and in all, with the rates per second. Zero means no limit. The
 // context of a sign-up must be that of its request.
 func (l *Limits) SignUps(signUp SignUp, perPeer, all float64) SignUp {

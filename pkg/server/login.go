@@ -27,8 +27,9 @@ func (a *assembly) login(people httpmw.Authentication, tokens auth.Authenticator
 		},
 		Peer:      func(r *http.Request) string { return httpmw.Peer(r).String() },
 		Available: a.available.Wait, Limit: a.hub.limits.Logins(c.Limits.LoginsPerPeer, c.Limits.Logins),
-		NewSecret: func() string { return rand.Text() + rand.Text() },
-		Clock:     a.clock, ExternalURL: c.ExternalURL,
+		LimitDevices: a.hub.limits.DeviceLogins(c.Limits.DeviceLoginsPerPeer, c.Limits.DeviceLogins),
+		NewSecret:    func() string { return rand.Text() + rand.Text() },
+		Clock:        a.clock, ExternalURL: c.ExternalURL,
 	}
 }
 

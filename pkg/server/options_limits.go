@@ -48,6 +48,13 @@ type LimitOptions struct {
 	Logins float64
 	// LoginsPerPeer (--logins-per-peer) is the rate of those of one peer. Default 20.
 	LoginsPerPeer float64
+	// DeviceLogins (--device-logins) is the rate of logins of devices without a browser that
+	// begin. Each is an object in kcp until it expires, and nobody has authenticated yet.
+	// Default 10.
+	DeviceLogins float64
+	// DeviceLoginsPerPeer (--device-logins-per-peer) is the rate of those of one peer.
+	// Default 1.
+	DeviceLoginsPerPeer float64
 }
 
 func newLimitOptions() LimitOptions {
@@ -55,7 +62,7 @@ func newLimitOptions() LimitOptions {
 		MaxConnections: 10_000, MaxConnectionsPerPeer: 1_000, MaxStreamsPerConnection: 100,
 		MaxStreams: 10_000, MaxStreamsPerPerson: 256,
 		FailedAuthenticationsPerPeer: 10, RequestsPerPerson: 50_000, WritesPerPerson: 500,
-		SignUps: 20, SignUpsPerPeer: 5, Logins: 500, LoginsPerPeer: 20,
+		SignUps: 20, SignUpsPerPeer: 5, Logins: 500, LoginsPerPeer: 20, DeviceLogins: 10, DeviceLoginsPerPeer: 1,
 	}
 }
 
@@ -76,6 +83,8 @@ func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
 	fs.Float64Var(&o.SignUpsPerPeer, "sign-ups-per-peer", o.SignUpsPerPeer, "Maximum rate of people who sign up from one peer. People"+rateUsage)
 	fs.Float64Var(&o.Logins, "logins", o.Logins, "Maximum rate of requests under /auth, of which a login takes about four. Requests"+rateUsage)
 	fs.Float64Var(&o.LoginsPerPeer, "logins-per-peer", o.LoginsPerPeer, "Maximum rate of requests under /auth from one peer. Requests"+rateUsage)
+	fs.Float64Var(&o.DeviceLogins, "device-logins", o.DeviceLogins, "Maximum rate of logins with a device code that begin. Logins"+rateUsage)
+	fs.Float64Var(&o.DeviceLoginsPerPeer, "device-logins-per-peer", o.DeviceLoginsPerPeer, "Maximum rate of logins with a device code that begin from one peer. Logins"+rateUsage)
 }
 
 // complete validates the options and returns the networks of the trusted proxies.
@@ -95,6 +104,7 @@ func (o *LimitOptions) complete(fail func(flag, format string, args ...any)) htt
 		"failed-authentications-per-peer": o.FailedAuthenticationsPerPeer,
 		"requests-per-person":             o.RequestsPerPerson, "writes-per-person": o.WritesPerPerson,
 		"sign-ups": o.SignUps, "sign-ups-per-peer": o.SignUpsPerPeer, "logins": o.Logins, "logins-per-peer": o.LoginsPerPeer,
+		"device-logins": o.DeviceLogins, "device-logins-per-peer": o.DeviceLoginsPerPeer,
 	} {
 		// The comparison is also false for NaN.
 		if !(n == 0 || n >= minRate && n <= maxRate) {

@@ -86,6 +86,7 @@ func TestComplete_namesTheBadFlag(t *testing.T) {
 		"--max-connections":         func(o *Options) { o.Limits.MaxConnections = -1 },
 		"--http2-max-streams":       func(o *Options) { o.Limits.MaxStreamsPerConnection = 0 },
 		"--logins":                  func(o *Options) { o.Limits.Logins = -1 },
+		"--device-logins":           func(o *Options) { o.Limits.DeviceLogins = -1 },
 		"--writes-per-person":       func(o *Options) { o.Limits.WritesPerPerson = math.NaN() },
 		"--oidc-issuer-url":         func(o *Options) { o.OIDC.IssuerURL, o.OIDC.ClientID = "http://idp.example", "kedge" },
 		"--oidc-client-id":          func(o *Options) { o.OIDC.IssuerURL = "https://idp.example" },

@@ -48,7 +48,7 @@ func StartHub(t testing.TB, kcp *KCP, root string, change ...func(*server.Option
 	o.PersonalOrgs = false
 	// All callers of a test have one address. Tests send more bad tokens, newcomers and logins
 	// from it than a peer may.
-	o.Limits.FailedAuthenticationsPerPeer, o.Limits.SignUpsPerPeer, o.Limits.LoginsPerPeer = 0, 0, 0
+	o.Limits.FailedAuthenticationsPerPeer, o.Limits.SignUpsPerPeer, o.Limits.LoginsPerPeer, o.Limits.DeviceLoginsPerPeer = 0, 0, 0, 0
 	o.Limits.SignUps, o.Limits.Logins = 0, 0
 	for _, f := range change {
 		f(o)

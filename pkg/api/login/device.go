@@ -31,6 +31,9 @@ func (h *Handler) device(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := h.LimitDevices(r.Context()); err != nil {
+		return err
+	}
 	d, err := h.Devices.StartDevice(r.Context(), session.DeviceRequest{Description: cleanDescription(in["description"]), Peer: h.Peer(r)})
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/pkg/api/login"
+	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
 var hidden = regexp.MustCompile(`name="login" value="([^"]+)"`)
@@ -184,4 +185,17 @@ func TestDevice_refusesAnotherClient(t *testing.T) {
 	h.browser(t).post("/auth/device", url.Values{"client_id": {"other"}}).oauthError(t, http.StatusUnauthorized, "invalid_client")
 	h.browser(t).post("/auth/device", nil).oauthError(t, http.StatusBadRequest, "invalid_request")
 	require.Empty(t, h.sessions.devices)
+}
+
+// Nobody has authenticated yet, and each device that asks is stored.
+func TestDevice_refusesAFloodBeforeItIsStored(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.limitDevices = errs.New(errs.TooManyRequests, "too many requests of this kind")
+	h.browser(t).post("/auth/device", url.Values{"client_id": {"kedge-cli"}}).oauthError(t, http.StatusTooManyRequests, "temporarily_unavailable")
+	h.browser(t).get("/auth/device/verify", url.Values{"user_code": {"BCDF-GHJK"}}).page(t, http.StatusBadRequest)
+	require.Equal(t, http.StatusSeeOther, h.browser(t).get("/auth/login", nil).code, "other logins go on")
+
+	h.limitDevices = nil
+	h.start(t, "server-1")
 }

@@ -56,6 +56,8 @@ type hub struct {
 	keyring  *session.Keyring
 	kcp      error
 	limit    error
+	// limitDevices is the limit of device logins.
+	limitDevices error
 	// signUpFails is what SignUp fails with.
 	signUpFails error
 }
@@ -92,14 +94,15 @@ func newHubAt(t testing.TB, idp login.Provider) *hub {
 	r.MethodNotAllowed(httpapi.MethodNotAllowed)
 	(&login.Handler{
 		Provider: idp, Sessions: h.sessions, Devices: h.sessions, Keyring: keyring,
-		SignUp:    h.signUp,
-		Owner:     h.sessions.owner,
-		Audit:     func(e login.Event) { h.events = append(h.events, e) },
-		Peer:      func(*http.Request) string { return "192.0.2.7" },
-		Available: func(context.Context) error { return h.kcp },
-		Limit:     func(context.Context) error { return h.limit },
-		NewSecret: func() string { return rand.Text() + rand.Text() },
-		Clock:     h.clock, ExternalURL: hubURL,
+		SignUp:       h.signUp,
+		Owner:        h.sessions.owner,
+		Audit:        func(e login.Event) { h.events = append(h.events, e) },
+		Peer:         func(*http.Request) string { return "192.0.2.7" },
+		Available:    func(context.Context) error { return h.kcp },
+		Limit:        func(context.Context) error { return h.limit },
+		LimitDevices: func(context.Context) error { return h.limitDevices },
+		NewSecret:    func() string { return rand.Text() + rand.Text() },
+		Clock:        h.clock, ExternalURL: hubURL,
 	}).Mount(r)
 	h.http = r
 	return h

@@ -99,6 +99,9 @@ type Handler struct {
 	Available func(context.Context) error
 	// Limit returns an error for a request that exceeds the limit of its peer.
 	Limit func(context.Context) error
+	// LimitDevices is Limit for the logins of devices that begin: each is stored, and nobody
+	// has authenticated.
+	LimitDevices func(context.Context) error
 	// NewSecret returns a random string of at least 43 characters that RFC 7636 permits in a
 	// code_verifier.
 	NewSecret func() string
