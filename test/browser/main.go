@@ -111,7 +111,7 @@ func do(tab context.Context, s step, seen *console) (any, error) {
 	case "click":
 		return nil, chromedp.Do(ctx, chromedp.Click(s.Selector))
 	case "text":
-		return chromedp.Run(ctx, chromedp.Text(s.Selector))
+		return text(ctx, s.Selector)
 	case "at":
 		return at(ctx, s.URL)
 	case "resize":
@@ -150,6 +150,17 @@ func at(ctx context.Context, prefix string) (string, error) {
 		case <-ctx.Done():
 			return "", fmt.Errorf("the tab is at %q", last)
 		case <-tick.C:
+		}
+	}
+}
+
+// text returns the visible text of an element. The element can belong to a page that the tab
+// is about to leave, and is then looked for again.
+func text(ctx context.Context, selector chromedp.CSS) (string, error) {
+	for {
+		found, err := chromedp.Run(ctx, chromedp.Text(selector))
+		if err == nil || !strings.Contains(err.Error(), "No node with given id") || ctx.Err() != nil {
+			return found, err
 		}
 	}
 }
