@@ -13,8 +13,9 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// SaveGrant stores the refresh token of a new login, over that of an earlier one. A refresh
-// that is going on keeps its lease and finds the newer token.
+// SaveGrant stores the refresh token of a new login, over that of an earlier one and never
+// over that of a later one. A refresh that is going on keeps its lease and finds the newer
+// token.
 func (s *Store) SaveGrant(ctx context.Context, g tenancy.ProviderGrant) error {
 	for {
 		err := s.createLogin(ctx, g.Secret())
@@ -22,7 +23,9 @@ func (s *Store) SaveGrant(ctx context.Context, g tenancy.ProviderGrant) error {
 			return err
 		}
 		_, err = s.AmendGrant(ctx, g.User, func(held tenancy.ProviderGrant) (tenancy.ProviderGrant, error) {
-			held.Sealed, held.SavedAt = g.Sealed, g.SavedAt
+			if !g.IssuedAt.Before(held.IssuedAt) {
+				held.Sealed, held.SavedAt, held.IssuedAt = g.Sealed, g.SavedAt, g.IssuedAt
+			}
 			return held, nil
 		})
 		// NotFound means that it was removed in between.

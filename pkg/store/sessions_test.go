@@ -95,6 +95,15 @@ func TestSaveGrant_keepsTheLeaseOfARefresh(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, tenancy.ProviderGrant{User: "alice", Sealed: []byte("two"), SavedAt: now.Add(time.Second), Holder: "me", HeldUntil: now.Add(time.Second)}, g)
 
+	// A login that was earlier at the provider is stored late.
+	g.IssuedAt = now.Add(time.Second)
+	g.Sealed = []byte("three")
+	require.NoError(t, s.SaveGrant(t.Context(), g))
+	require.NoError(t, s.SaveGrant(t.Context(), tenancy.ProviderGrant{User: "alice", Sealed: []byte("late"), IssuedAt: now}))
+	g, err = s.GetGrant(t.Context(), "alice")
+	require.NoError(t, err)
+	require.Equal(t, "three", string(g.Sealed))
+
 	server.ForgetRequests()
 	_, err = s.AmendGrant(t.Context(), "alice", func(g tenancy.ProviderGrant) (tenancy.ProviderGrant, error) { return g, nil })
 	require.NoError(t, err)

@@ -34,6 +34,9 @@ type ProviderGrant struct {
 	Sealed []byte
 	// SavedAt is the time at which Sealed was stored.
 	SavedAt time.Time
+	// IssuedAt is the time at which the identity provider issued the ID token that came with
+	// the refresh token, by the provider's clock: it tells which of two logins was later.
+	IssuedAt time.Time
 	// Holder identifies the refresh that may present the token until HeldUntil. It is empty
 	// if there is none.
 	Holder    string
@@ -51,7 +54,7 @@ func ProviderGrantName(user string) string { return "grant-" + user }
 // Data is the content of the Secret.
 func (g ProviderGrant) Data() map[string][]byte {
 	return map[string][]byte{
-		"user": []byte(g.User), "refreshToken": g.Sealed, "savedAt": formatTime(g.SavedAt),
+		"user": []byte(g.User), "refreshToken": g.Sealed, "savedAt": formatTime(g.SavedAt), "issuedAt": formatTime(g.IssuedAt),
 		"holder": []byte(g.Holder), "heldUntil": formatTime(g.HeldUntil),
 	}
 }
@@ -67,7 +70,7 @@ func (g ProviderGrant) Secret() *corev1.Secret {
 // written it.
 func ProviderGrantOf(s *corev1.Secret) ProviderGrant {
 	return ProviderGrant{
-		User: string(s.Data["user"]), Sealed: bytes.Clone(s.Data["refreshToken"]), SavedAt: parseTime(s.Data["savedAt"]),
+		User: string(s.Data["user"]), Sealed: bytes.Clone(s.Data["refreshToken"]), SavedAt: parseTime(s.Data["savedAt"]), IssuedAt: parseTime(s.Data["issuedAt"]),
 		Holder: string(s.Data["holder"]), HeldUntil: parseTime(s.Data["heldUntil"]),
 	}
 }

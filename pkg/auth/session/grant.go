@@ -173,6 +173,9 @@ func (s *Service) store(ctx context.Context, used tenancy.ProviderGrant, given *
 	_, err = s.Grants.AmendGrant(ctx, used.User, func(g tenancy.ProviderGrant) (tenancy.ProviderGrant, error) {
 		if bytes.Equal(g.Sealed, used.Sealed) {
 			g.Sealed, g.SavedAt = sealed, s.Clock.Now()
+			if given.Identity != nil {
+				g.IssuedAt = given.Identity.IssuedAt
+			}
 		}
 		return g, nil
 	})

@@ -86,7 +86,7 @@ func (s *Service) create(ctx context.Context, name string, l Login, code *v1alph
 		if err != nil {
 			return nil, failure(err)
 		}
-		if err := s.Grants.SaveGrant(ctx, tenancy.ProviderGrant{User: l.User.Name, Sealed: sealed, SavedAt: now}); err != nil {
+		if err := s.Grants.SaveGrant(ctx, tenancy.ProviderGrant{User: l.User.Name, Sealed: sealed, SavedAt: now, IssuedAt: l.Grant.Identity.IssuedAt}); err != nil {
 			return nil, failure(err)
 		}
 	}
