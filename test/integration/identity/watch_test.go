@@ -13,7 +13,7 @@ import (
 )
 
 // watch is an open watch of namespaces through a hub.
-type watch struct{ end chan error }
+type watch struct{ end chan struct{} }
 
 // openWatch opens a watch as soon as the token's person is let into the cluster.
 func openWatch(t *testing.T, hub *framework.Hub, token, cluster string) *watch {
@@ -32,11 +32,11 @@ func openWatch(t *testing.T, hub *framework.Hub, token, cluster string) *watch {
 		}
 		return nil
 	})
-	w := &watch{end: make(chan error, 1)}
+	w := &watch{end: make(chan struct{})}
 	t.Cleanup(func() { _ = response.Body.Close() })
 	go func() {
-		_, err := io.Copy(io.Discard, response.Body)
-		w.end <- err
+		defer close(w.end)
+		_, _ = io.Copy(io.Discard, response.Body)
 	}()
 	return w
 }
