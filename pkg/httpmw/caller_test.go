@@ -264,3 +264,32 @@ func TestAuthenticate_hasUsesWritten(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, get(h, "/thing", as("token")).Code)
 	require.Len(t, l.used, 1, "a refused request is no use")
 }
+
+// still is a login that does not change.
+type still struct {
+	*login
+	sessions []*v1alpha1.Session
+}
+
+func (s still) ByIdentity(string, string) (*v1alpha1.User, bool) { return &s.user, true }
+func (s still) ByUsername(string) (*v1alpha1.User, bool)         { return &s.user, true }
+func (s still) SessionsOfToken(string) []*v1alpha1.Session       { return s.sessions }
+
+// It is asked twice for every proxied request.
+//
+//nolint:paralleltest // AllocsPerRun counts the allocations of all goroutines
+func TestValid_doesNotAllocate(t *testing.T) {
+	l := newLogin()
+	s := still{l, []*v1alpha1.Session{&l.session}}
+	r := chi.NewRouter()
+	r.Use(httpmw.Authenticate(httpmw.Authentication{
+		Tokens: authenticator(func(string) (*auth.Identity, bool, error) { return &l.token, true, nil }),
+		People: s, Sessions: s, SessionIdleTimeout: 2 * time.Hour, Clock: l.clock,
+	}))
+	var caller *httpmw.Caller
+	r.Get("/thing", func(_ http.ResponseWriter, r *http.Request) { caller = httpmw.CallerOf(r) })
+	require.Equal(t, http.StatusOK, get(r, "/thing", as("token")).Code)
+	require.Equal(t, "s1", caller.Session)
+	require.NoError(t, caller.Valid())
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = caller.Valid() }))
+}

@@ -13,6 +13,15 @@
 //     token of a bot is compared with the list of its Bot in a cache, and again for whatever it
 //     has open.
 //   - Authentication and scope read caches only. No request reads kcp for them.
+//   - A credential is good while Caller.Valid says so: it has not expired, its Session has not
+//     ended, the person has not signed out everywhere after it was issued, and the person may
+//     act. It is asked at authentication, and again by whatever outlives that. A token that the
+//     identity provider gave to another program belongs to no Session.
+//   - The portal's cookie is a credential under /api only, and a bearer token counts before it. A
+//     write with it passes http.CrossOriginProtection, also without a body. A cookie that the hub
+//     has not made costs no look-up. A Session that another replica has just created is waited
+//     for.
+//   - Nobody signs up with a request to a Workspace.
 //   - For callers who are not members, a missing and a foreign Organization or Workspace give
 //     the same 403 answer, byte for byte.
 //   - No body is read before the caller is authenticated. After the body of a write was read

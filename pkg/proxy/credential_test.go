@@ -143,6 +143,7 @@ func TestRecheck_endsAStreamWithItsSession(t *testing.T) {
 		h.proxy.Recheck("alice")
 		w.hasEnded(t)
 		h.closed(t)
+		require.Equal(t, 1, h.cuts(t))
 	}
 }
 

@@ -5,6 +5,9 @@
 // cluster, it tells its subscribers in the same call, before the views wake any caller of
 // Await: the proxy closes streams. The bindings in kcp are the access controller's.
 //
+// The end of a Session is such a change, too: the streams of its User are looked at again,
+// and each asks whether its own credential is still good.
+//
 // # Has kcp followed
 //
 // kcp authorizes a request from informers of each shard. After a binding is gone from etcd
