@@ -3,6 +3,7 @@ package login
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -131,8 +132,8 @@ func (h *Handler) Mount(r chi.Router) {
 		r.Get(loginPath, h.page(h.login))
 		r.Get(deviceVerifyPath, h.page(h.enterCode))
 		r.Get(deviceLoginPath, h.page(h.deviceLogin))
-		r.Post(deviceVerifyPath, h.page(sameOrigin(h.confirm)))
-		r.Post(logoutPath, h.page(sameOrigin(h.logout)))
+		r.Post(deviceVerifyPath, h.page(h.sameOrigin(h.confirm)))
+		r.Post(logoutPath, h.page(h.sameOrigin(h.logout)))
 	})
 }
 
@@ -206,8 +207,12 @@ func headers(next http.Handler) http.Handler {
 
 // sameOrigin refuses requests that a page of another origin sent: they carry the person's
 // cookies.
-func sameOrigin(serve httpapi.Handler) httpapi.Handler {
+func (h *Handler) sameOrigin(serve httpapi.Handler) httpapi.Handler {
 	protection := http.NewCrossOriginProtection()
+	// A proxy in front of the hub may change the Host header.
+	if u, err := url.Parse(h.ExternalURL); err == nil {
+		_ = protection.AddTrustedOrigin(u.Scheme + "://" + u.Host)
+	}
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := protection.Check(r); err != nil {
 			return errs.Wrap(errs.Forbidden, err, "this request comes from a page of another site")

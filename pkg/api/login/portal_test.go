@@ -141,3 +141,16 @@ func TestOutside_leavesTheLoginToItself(t *testing.T) {
 		require.Equal(t, want, w.Code, path)
 	}
 }
+
+// Browsers that do not send Sec-Fetch-Site are compared by Origin, which is the hub's own URL.
+func TestLogout_worksBehindAProxyThatChangesHost(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	for origin, want := range map[string]int{hubURL: http.StatusOK, "https://evil.example.com": http.StatusForbidden} {
+		r := httptest.NewRequest(http.MethodPost, "https://10.0.0.1:8443/auth/logout", http.NoBody)
+		r.Header.Set("Origin", origin)
+		w := httptest.NewRecorder()
+		h.http.ServeHTTP(w, r)
+		require.Equal(t, want, w.Code, origin)
+	}
+}
