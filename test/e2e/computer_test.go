@@ -50,6 +50,13 @@ func (c *computer) start(t *testing.T, name string, args ...string) *run {
 	t.Helper()
 	program, err := framework.Bin(name)
 	require.NoError(t, err)
+	return c.startProgram(t, program, args...)
+}
+
+// startProgram is start for a program that is not the hub's.
+func (c *computer) startProgram(t *testing.T, program string, args ...string) *run {
+	t.Helper()
+	_ = os.Remove(c.browser)
 	r := &run{cmd: exec.CommandContext(t.Context(), program, args...), out: &framework.Output{}, errOut: &framework.Output{}, ended: make(chan error, 1)}
 	r.cmd.Env, r.cmd.Dir, r.cmd.WaitDelay = c.env, c.home, 10*time.Second
 	r.cmd.Stdout, r.cmd.Stderr = r.out, r.errOut
@@ -86,15 +93,20 @@ var authorizeURL = regexp.MustCompile(`https://\S+/auth/authorize\?\S+`)
 // beginLogin starts kedge login and returns the URL that it gave to the browser.
 func (c *computer) beginLogin(t *testing.T, h *hub, args ...string) (*run, string) {
 	t.Helper()
-	_ = os.Remove(c.browser)
 	r := c.start(t, "kedge", append([]string{"login", "--server", h.URL, "--ca-file", h.CA}, args...)...)
+	return r, c.opened(t, r)
+}
+
+// opened waits until a program has opened the browser, and returns the URL.
+func (c *computer) opened(t *testing.T, r *run) string {
+	t.Helper()
 	opened := ""
 	framework.Eventually(t, framework.Long, func() error {
 		raw, _ := os.ReadFile(c.browser)
 		opened = authorizeURL.FindString(string(raw))
 		return framework.Check(opened != "", "no browser was opened: %s%s", r.out, r.errOut)
 	})
-	return r, opened
+	return opened
 }
 
 // finishLogin brings the browser's answer to the command line that waits for it.
