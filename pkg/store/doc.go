@@ -1,6 +1,7 @@
-// Package store writes Users, Organizations, Workspaces, Memberships and Bots to kcp for the
-// request handlers. Each write is one object; objects derived from these are written by the
-// reconcilers. Errors of kcp are converted to *errs.Error, whose text is safe for clients.
+// Package store writes Users, Organizations, Workspaces, Memberships, Bots, Sessions and the
+// Secrets about logins to kcp for the request handlers. Each write is one object; objects
+// derived from these are written by the reconcilers. Errors of kcp are converted to
+// *errs.Error, whose text is safe for clients.
 //
 // # Decisions
 //

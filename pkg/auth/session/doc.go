@@ -8,6 +8,8 @@
 //     them from its session keys and stores none. So a forged secret costs no read of kcp,
 //     requests that present one secret at the same time get the same successor on every
 //     replica, and a client that crashed before it saved the successor repeats the request.
+//   - The MAC covers the name of the Session and not its UID, which only kcp knows: the name is
+//     random and used once.
 //   - A session ends by rule (tenancy.SessionEnded), so that it ends on every replica without
 //     a leader. Package reconciler/session only removes what is left.
 //   - The hash of an ID token is written to the Session before the token is handed out. A
