@@ -27,7 +27,7 @@ func (p *platform) flush(t *testing.T, of kcp.Object) {
 	probe := of.DeepCopyObject().(kcp.Object)
 	probe.SetResourceVersion("")
 	probe.SetUID("")
-	probe.SetLabels(map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByHub, kcptenancyv1alpha1.WorkspacePhaseLabel: "Unavailable"})
+	probe.SetLabels(map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByHub, v1alpha1.BotAccountLabel: "true", kcptenancyv1alpha1.WorkspacePhaseLabel: "Unavailable"})
 	cluster, name := sentinel, sentinel
 	switch probe := probe.(type) {
 	case *kcptenancyv1alpha1.Workspace:
@@ -58,6 +58,12 @@ func (p *platform) cached(of kcp.Object, cluster, name, version string) bool {
 		return is(get(p.in.Users, cluster, name))
 	case *v1alpha1.UserMembershipIndex:
 		return is(get(p.in.Indexes, cluster, name))
+	case *v1alpha1.Bot:
+		return is(get(p.in.Bots, cluster, name))
+	case *corev1.ServiceAccount:
+		return is(get(p.in.ServiceAccounts, cluster, tenancy.NamespacedName(tenancy.DefaultNamespace, name)))
+	case *corev1.Secret:
+		return is(get(p.in.BotSecrets, cluster, tenancy.NamespacedName(tenancy.DefaultNamespace, name)))
 	case *v1alpha1.Session:
 		return is(get(p.in.Sessions, cluster, name))
 	case *v1alpha1.Organization:

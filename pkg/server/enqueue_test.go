@@ -92,7 +92,7 @@ func newPlatform(t *testing.T) *platform {
 	in := p.in
 	running.Go(func() {
 		informer.Watch(ctx, []string{p.URL()}, in.Users, in.Sessions, in.Organizations, in.Workspaces, in.Memberships, in.Indexes, in.OrgBindings,
-			in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Roles, in.RoleBindings, in.Bindings, in.Initializing, in.Inactive)
+			in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Roles, in.RoleBindings, in.Bindings, in.Bots, in.ServiceAccounts, in.BotSecrets, in.Initializing, in.Inactive)
 	})
 	for _, o := range p.objects() {
 		p.flush(t, o.Object)
@@ -124,7 +124,13 @@ func (p *platform) objects() []placed {
 		{"c-w1", roleBinding("b1", "bob")},
 		{"c-w1", apiBinding("things")}, {acmeCluster, orgBinding()},
 		{"c-w1", logicalCluster("")},
+		{homeCluster, robot("b1")}, {"c-w3", tenancy.BotAccount(robot("b1"))}, {"c-w3", tenancy.BotTokenSecret(robot("b1"), "t")},
 	}
+}
+
+// robot is a Bot of w3.
+func robot(name string) *v1alpha1.Bot {
+	return tenancy.NewBot(name, "w3", name, v1alpha1.RoleMember, "bob", "")
 }
 
 func person(name string) *v1alpha1.User {
@@ -321,7 +327,7 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 			ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseUnavailable
 		}), want: rightsInW1 + ", membership acme|w1.bob, membershipindex users|bob"},
 		{name: "Workspace removed", cluster: acmeCluster, object: child("w1"), removed: true, want: rightsInW1 + ", membership acme|w1.bob, membershipindex users|bob, organization orgs|acme"},
-		{name: "Workspace of a personal Organization renamed", cluster: homeCluster, object: annotated(child("w3"), v1alpha1.DisplayNameAnnotation, "Three"), want: "access home|w3, user users|bob, workspace home|w3"},
+		{name: "Workspace of a personal Organization renamed", cluster: homeCluster, object: annotated(child("w3"), v1alpha1.DisplayNameAnnotation, "Three"), want: "access home|w3, bot home|b1, user users|bob, workspace home|w3"},
 
 		{name: "Membership of an Organization added", cluster: acmeCluster, object: tenancy.NewMembership("carol", "", v1alpha1.RoleMember), want: rightsInAcme + ", membership acme|carol, membershipindex users|carol, organization orgs|acme"},
 		{name: "Membership of an Organization changed", cluster: acmeCluster, object: changed(tenancy.NewMembership("bob", "", v1alpha1.RoleMember), func(m *v1alpha1.Membership) { m.Spec.Role = v1alpha1.RoleAdmin }), want: rightsInAcme + ", membership acme|bob, membershipindex users|bob, organization orgs|acme"},
@@ -345,6 +351,15 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 		{name: "APIBinding of a Workspace removed", cluster: "c-w1", object: apiBinding("things"), removed: true, want: rightsInW1},
 		{name: "APIBinding of an Organization removed", cluster: acmeCluster, object: orgBinding(), removed: true, want: "organization orgs|acme"},
 		{name: "APIBinding of an Organization as wanted", cluster: acmeCluster, object: annotated(orgBinding(), "a", "b"), want: ""},
+
+		{name: "Bot added", cluster: homeCluster, object: robot("b2"), want: "bot home|b2"},
+		{name: "Bot changed", cluster: homeCluster, object: changed(robot("b1"), func(b *v1alpha1.Bot) { b.Spec.Role = v1alpha1.RoleAdmin }), want: "bot home|b1"},
+		{name: "Bot removed", cluster: homeCluster, object: robot("b1"), removed: true, want: "bot home|b1"},
+		{name: "ServiceAccount of a Bot removed", cluster: "c-w3", object: tenancy.BotAccount(robot("b1")), removed: true, want: "bot home|b1"},
+		{name: "ServiceAccount of a tenant added", cluster: "c-w3", object: &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "mine", Namespace: "default"}}, want: ""},
+		{name: "Secret of a Bot removed", cluster: "c-w3", object: tenancy.BotTokenSecret(robot("b1"), "t"), removed: true, want: "bot home|b1"},
+		{name: "ClusterRoleBinding of a Bot added", cluster: "c-w3", object: tenancy.BotBinding(robot("b1"), "account"), want: "access home|w3, bot home|b1, workspace home|w3"},
+		{name: "Bot claimed in a Workspace", cluster: homeCluster, object: annotated(child("w3"), v1alpha1.BotClaimsAnnotation, "{}"), want: "user users|bob, workspace home|w3"},
 
 		{name: "Logical cluster of an Organization waits for the hub", cluster: acmeCluster, object: initializing("acme"), want: "organization orgs|acme"},
 		{name: "Logical cluster of an Organization deactivated", cluster: acmeCluster, object: logicalCluster(kcpcorev1alpha1.LogicalClusterPhaseUnavailable), want: "organization orgs|acme"},
