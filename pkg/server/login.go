@@ -20,7 +20,7 @@ func (a *assembly) login(people httpmw.Authentication, tokens auth.Authenticator
 	}
 	c := a.hub.config
 	return &login.Handler{
-		Provider: loginProvider{a.oidc, tokens}, Sessions: a.sessions, Devices: a.sessions, Keyring: a.keyring,
+		Provider: loginProvider{a.oidc, tokens}, Sessions: a.sessions, Devices: a.sessions, KeepGrant: a.sessions.KeepGrant, Keyring: a.keyring,
 		SignUp: people.UserOf, Owner: a.ownerOf,
 		Audit: func(e login.Event) {
 			a.hub.audit.Write(audit.Event{Actor: e.Actor, Action: e.Action, Code: e.Code, Request: e.Request})

@@ -109,6 +109,9 @@ type confirmation struct {
 
 // askToConfirm shows the person what they would let in.
 func (h *Handler) askToConfirm(w http.ResponseWriter, r *http.Request, p progress, user *v1alpha1.User, grant *auth.Grant) error {
+	if err := h.KeepGrant(r.Context(), user, grant); err != nil {
+		return err
+	}
 	d, err := h.Devices.Device(r.Context(), p.UserCode)
 	if codeUnknown(err) {
 		return codeExpired()

@@ -199,3 +199,15 @@ func TestDevice_refusesAFloodBeforeItIsStored(t *testing.T) {
 	h.limitDevices = nil
 	h.start(t, "server-1")
 }
+
+// Some providers end the older grant of a person at a login, whatever becomes of it.
+func TestDevice_keepsTheGrantOfALoginThatIsDenied(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.start(t, "server-1")
+	b := h.browser(t)
+	answer := b.confirming("alice")
+	require.Equal(t, []string{"alice"}, h.kept, "before the person answers")
+	answer.Set("decision", "deny")
+	b.post("/auth/device/verify", answer).page(t, http.StatusOK)
+}

@@ -56,6 +56,8 @@ type hub struct {
 	keyring  *session.Keyring
 	kcp      error
 	limit    error
+	// kept are the people whose grant was stored before a confirmation.
+	kept []string
 	// limitDevices is the limit of device logins.
 	limitDevices error
 	// signUpFails is what SignUp fails with.
@@ -94,6 +96,11 @@ func newHubAt(t testing.TB, idp login.Provider) *hub {
 	r.MethodNotAllowed(httpapi.MethodNotAllowed)
 	(&login.Handler{
 		Provider: idp, Sessions: h.sessions, Devices: h.sessions, Keyring: keyring,
+		KeepGrant: func(_ context.Context, u *v1alpha1.User, g *auth.Grant) error {
+			require.NotNil(t, g)
+			h.kept = append(h.kept, u.Name)
+			return h.sessions.fails
+		},
 		SignUp:       h.signUp,
 		Owner:        h.sessions.owner,
 		Audit:        func(e login.Event) { h.events = append(h.events, e) },

@@ -86,7 +86,9 @@ type Handler struct {
 	Provider Provider
 	Sessions Sessions
 	Devices  Devices
-	Keyring  Keyring
+	// KeepGrant stores the grant of a login before the person has confirmed the device.
+	KeepGrant func(ctx context.Context, user *v1alpha1.User, g *auth.Grant) error
+	Keyring   Keyring
 	// SignUp returns the User of an identity and creates it if --registration permits it.
 	SignUp func(ctx context.Context, id *auth.Identity) (*v1alpha1.User, error)
 	// Owner returns the name of the User and the client of the session of a secret or a cookie,

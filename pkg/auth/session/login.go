@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -81,14 +82,8 @@ func (s *Service) create(ctx context.Context, name string, l Login, code *v1alph
 	} else {
 		spec.Generation, spec.Rotations = 1, []v1alpha1.SessionRotation{{Generation: 1, At: metav1.NewMicroTime(now)}}
 	}
-	if l.Grant.RefreshToken != "" {
-		sealed, err := s.Keys.Seal(purposeGrant, []byte(l.Grant.RefreshToken))
-		if err != nil {
-			return nil, failure(err)
-		}
-		if err := s.Grants.SaveGrant(ctx, tenancy.ProviderGrant{User: l.User.Name, Sealed: sealed, SavedAt: now, IssuedAt: l.Grant.Identity.IssuedAt}); err != nil {
-			return nil, failure(err)
-		}
+	if err := s.saveGrant(ctx, l.User, l.Grant, now); err != nil {
+		return nil, err
 	}
 	o := &v1alpha1.Session{Spec: spec}
 	o.Name, o.Labels = name, map[string]string{v1alpha1.UserLabel: l.User.Name}
@@ -97,6 +92,25 @@ func (s *Service) create(ctx context.Context, name string, l Login, code *v1alph
 		s.metrics.logins.WithLabelValues(string(l.Client)).Inc()
 	}
 	return created, failure(err)
+}
+
+// KeepGrant stores the grant of a login that may never become a Session: the provider may have
+// ended the grant that the other Sessions of the User share.
+func (s *Service) KeepGrant(ctx context.Context, user *v1alpha1.User, g *auth.Grant) error {
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	return s.saveGrant(ctx, user, g, s.Clock.Now())
+}
+
+func (s *Service) saveGrant(ctx context.Context, user *v1alpha1.User, g *auth.Grant, now time.Time) error {
+	if g.RefreshToken == "" {
+		return nil
+	}
+	sealed, err := s.Keys.Seal(purposeGrant, []byte(g.RefreshToken))
+	if err != nil {
+		return failure(err)
+	}
+	return failure(s.Grants.SaveGrant(ctx, tenancy.ProviderGrant{User: user.Name, Sealed: sealed, SavedAt: now, IssuedAt: g.Identity.IssuedAt}))
 }
 
 // Redeem returns the first tokens of a login of the command line. A code that is presented

@@ -396,3 +396,25 @@ func TestTouch_writesOnceInFiveMinutes(t *testing.T) {
 	require.NoError(t, f.Touch(t.Context(), name))
 	require.Equal(t, f.clock.Now().Unix(), f.sessionOf(cookie).Spec.LastUsedAt.Unix())
 }
+
+// A device login that nobody confirms has ended the older refresh token at the provider.
+func TestRefresh_survivesALoginThatBecomesNoSession(t *testing.T) {
+	t.Parallel()
+	for kept, want := range map[bool]string{true: "", false: session.CodeInvalidGrant} {
+		f := setup(t)
+		tokens := f.login("alice")
+		f.pass(56 * time.Minute)
+		unconfirmed := f.request("alice")
+		if kept {
+			require.NoError(t, f.KeepGrant(t.Context(), unconfirmed.User, unconfirmed.Grant))
+		}
+		_, err := f.Refresh(t.Context(), tokens.Secret)
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		var refused *session.Error
+		require.ErrorAs(t, err, &refused, "the control")
+		require.Equal(t, want, refused.Code)
+	}
+}
