@@ -28,8 +28,8 @@ const (
 	asWorkspaceAdmin
 	asOrgMember
 	asOrgAdmin
-	// The hub has no routes for bots. They are ServiceAccounts with a role in the
-	// Workspace: kcp accepts their tokens, the hub does not.
+	// These bots are ServiceAccounts that a tenant made by hand, with a role in the Workspace:
+	// kcp accepts their tokens, the hub does not. The hub's own are in test/integration/bots.
 	asBotMember
 	asBotAdmin
 	matrixPositions
