@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -62,7 +61,7 @@ func TestIdentity_onTwoComputersAgainstDex(t *testing.T) {
 	twentyPlugins(t, dex, one)
 	out, err := two.kubectl(t, "get", "namespaces")
 	require.NoError(t, err, "the login of the other computer lives on: %s", out)
-	endedElsewhere(t, h, one, two)
+	endedElsewhere(t, one, two)
 	h = restartedInLogins(t, h, dex, one)
 
 	one.kedge(t, "logout")
@@ -123,16 +122,12 @@ func twentyPlugins(t *testing.T, dex *framework.Dex, c *computer) {
 		})
 	}
 	before := dex.TokenRequests(t)
-	var wg sync.WaitGroup
 	runs := make([]*run, plugins)
 	for i := range runs {
 		runs[i] = c.start(t, "kubectl", "--kubeconfig", filepath.Join(c.home, "kubeconfig"), "get", "namespace", "default", "-o", "name")
 	}
 	for _, r := range runs {
-		wg.Go(func() { <-r.ended })
-	}
-	wg.Wait()
-	for _, r := range runs {
+		require.NoError(t, r.wait(t), "%s", r.errOut)
 		require.Equal(t, "namespace/default\n", r.out.String(), "%s", r.errOut)
 	}
 	c.remember(t)
@@ -146,7 +141,7 @@ func expiry(t *testing.T, token string) time.Time {
 }
 
 // endedElsewhere ends the session of one computer from another, while a kubectl watch is open.
-func endedElsewhere(t *testing.T, h *hub, ends, ended *computer) {
+func endedElsewhere(t *testing.T, ends, ended *computer) {
 	t.Helper()
 	var list struct {
 		Items []struct {

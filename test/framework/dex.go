@@ -24,9 +24,14 @@ import (
 // The clients of Dex. The hub logs people in with HubClient. Tokens for OtherClient stand for
 // those that kubelogin or another program fetched.
 const (
-	HubClient, HubClientSecret     = "kedge", "secret-of-the-client-kedge"
-	OtherClient, OtherClientSecret = "kubelogin", "secret-of-the-client-kubelogin"
+	HubClient   = "kedge"
+	OtherClient = "kubelogin"
 )
+
+// HubClientSecret is the secret of HubClient.
+const HubClientSecret = "secret-of-the-client-kedge"
+
+const otherClientSecret = "secret-of-the-client-kubelogin"
 
 // DexPassword is the password of every person at Dex, and dexHash its bcrypt hash.
 const (
@@ -108,7 +113,7 @@ func StartDex(dir string, o DexOptions) (*Dex, error) {
 		"oauth2":    map[string]any{"skipApprovalScreen": true, "passwordConnector": "local"},
 		"staticClients": []map[string]any{
 			{"id": HubClient, "name": "kedge-hub", "secret": HubClientSecret, "redirectURIs": redirects},
-			{"id": OtherClient, "name": "kubelogin", "secret": OtherClientSecret, "redirectURIs": []string{"http://localhost:8000"}},
+			{"id": OtherClient, "name": "kubelogin", "secret": otherClientSecret, "redirectURIs": []string{"http://localhost:8000"}},
 		},
 		"enablePasswordDB": true,
 		"staticPasswords":  people,
@@ -193,7 +198,7 @@ func WithDex(t testing.TB, d *Dex) func(*server.Options) {
 // IDToken fetches an ID token of a person for one of the clients, past every hub.
 func (d *Dex) IDToken(t testing.TB, client, person string) string {
 	t.Helper()
-	secret := map[string]string{HubClient: HubClientSecret, OtherClient: OtherClientSecret}[client]
+	secret := map[string]string{HubClient: HubClientSecret, OtherClient: otherClientSecret}[client]
 	c, err := NewClient(d.Issuer, d.CAFile)
 	require.NoError(t, err)
 	defer c.HTTP.CloseIdleConnections()
