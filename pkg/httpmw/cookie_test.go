@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/auth"
@@ -22,6 +23,7 @@ import (
 func newPortalLogin() *login {
 	l := newLogin()
 	l.session.Spec.Client, l.session.Spec.Groups = v1alpha1.SessionPortal, []string{"kedge:dev"}
+	l.session.Spec.Tokens = []v1alpha1.SessionToken{{Hash: "login", ExpiresAt: metav1.NewTime(noon.Add(10 * time.Minute))}}
 	l.cookies = &httpmw.Cookies{
 		Open:        func(value string) (string, bool) { return strings.CutPrefix(value, "made-") },
 		CrossOrigin: http.NewCrossOriginProtection(),
@@ -66,6 +68,9 @@ func TestCookie_isAPersonsCredential(t *testing.T) {
 	l.session.Spec.Groups = []string{"ops"}
 	require.Equal(t, http.StatusOK, ask(h, http.MethodGet, "/thing", "Cookie", goodCookie).Code)
 	require.True(t, got.PlatformAdmin)
+	l.clock.SetTime(noon.Add(10 * time.Minute))
+	require.Equal(t, http.StatusOK, ask(h, http.MethodGet, "/thing", "Cookie", goodCookie).Code)
+	require.False(t, got.PlatformAdmin, "a group that the issuer may have withdrawn since counts no longer than an ID token")
 }
 
 func TestCookie_isRefused(t *testing.T) {

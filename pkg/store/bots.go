@@ -101,7 +101,7 @@ func (s *Store) IssueBotToken(ctx context.Context, cluster string, b *v1alpha1.B
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return BotToken{}, errs.Wrap(errs.Conflict, err, "the account of the bot is being created again; repeat the request when its phase is Ready")
 	case err == nil && issued.Status.Token == "":
-		return BotToken{}, errs.Wrap(errs.Internal, errors.New("kcp issued an empty token"), "the token could not be issued")
+		return BotToken{}, errs.Wrap(errs.Unavailable, errors.New("kcp issued an empty token"), "kcp issued no token; try again")
 	}
 	return BotToken{Token: issued.Status.Token, SecretUID: string(secret.UID)}, convert(err, "token")
 }

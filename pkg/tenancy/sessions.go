@@ -50,3 +50,15 @@ func CheckIdentity(u *v1alpha1.User, username string) error {
 	}
 	return errs.New(errs.Forbidden, "the username in this credential is not the one that you signed up with; ask a platform admin")
 }
+
+// SessionGroups returns the groups of the person of a Session, or none after the ID tokens
+// that the identity provider named them in have expired: a person who left a group must not
+// keep its rights for the life of the Session.
+func SessionGroups(s *v1alpha1.Session, now time.Time) []string {
+	for _, t := range s.Spec.Tokens {
+		if now.Before(t.ExpiresAt.Time) {
+			return s.Spec.Groups
+		}
+	}
+	return nil
+}

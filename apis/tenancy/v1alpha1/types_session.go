@@ -50,7 +50,8 @@ type SessionSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Description string `json:"description,omitempty"`
-	// groups are the groups of the User in the newest ID token, with their prefix.
+	// groups are the groups of the User in the newest ID token, with their prefix. They count
+	// until the tokens in tokens have expired.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
@@ -79,8 +80,8 @@ type SessionSpec struct {
 	// presented.
 	// +optional
 	Code *SessionCode `json:"code,omitempty"`
-	// tokens are the ID tokens that were handed out through the Session and have not
-	// expired. They are refused from endedAt on.
+	// tokens are the ID tokens of the login and those that were handed out through the
+	// Session, unless they have expired. They are refused from endedAt on.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64

@@ -68,6 +68,9 @@ func (s *Service) fresh(ctx context.Context, held *v1alpha1.Session, user *v1alp
 func (s *Service) renew(ctx context.Context, held *v1alpha1.Session, user *v1alpha1.User, grant tenancy.ProviderGrant, holder string) (keptToken, error) {
 	for attempt := 1; ; attempt++ {
 		given, err := s.ask(ctx, grant)
+		if err == nil && (given.Identity.Issuer != user.Spec.Issuer || given.Identity.Subject != user.Spec.Subject) {
+			return keptToken{}, s.lost(ctx, held, "the identity provider answered with another person")
+		}
 		if given != nil {
 			// The provider may take the old refresh token no more.
 			if err := s.store(ctx, grant, given); err != nil {
@@ -75,9 +78,6 @@ func (s *Service) renew(ctx context.Context, held *v1alpha1.Session, user *v1alp
 			}
 		}
 		if err == nil {
-			if given.Identity.Issuer != user.Spec.Issuer || given.Identity.Subject != user.Spec.Subject {
-				return keptToken{}, s.lost(ctx, held, "the identity provider answered with another person")
-			}
 			return s.keep(ctx, held, given)
 		}
 		if !errors.Is(err, auth.ErrGrantRefused) {

@@ -72,13 +72,15 @@ func (s *Service) create(ctx context.Context, name string, l Login, code *v1alph
 		UserRef: v1alpha1.NamedRef{Name: l.User.Name}, Client: l.Client, Description: clean(l.Description), Groups: groupsOf(l.Grant.Identity),
 		LastUsedAt: metav1.NewTime(now), ExpiresAt: metav1.NewTime(now.Add(s.MaxAge)), Code: code,
 	}
+	kept := keptOf(l.Grant)
+	// A portal has no ID token; this one says for how long its groups count.
+	spec.Tokens = []v1alpha1.SessionToken{kept.record()}
 	if l.Client == v1alpha1.SessionCLI {
-		kept := keptOf(l.Grant)
 		sealed, err := s.seal(kept)
 		if err != nil {
 			return nil, err
 		}
-		spec.IDToken, spec.Tokens = sealed, []v1alpha1.SessionToken{kept.record()}
+		spec.IDToken = sealed
 	} else {
 		spec.Generation, spec.Rotations = 1, []v1alpha1.SessionRotation{{Generation: 1, At: metav1.NewMicroTime(now)}}
 	}

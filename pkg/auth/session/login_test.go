@@ -147,7 +147,7 @@ func TestLogIn_returnsACookie(t *testing.T) {
 	require.Equal(t, held.Name, name)
 	require.Equal(t, v1alpha1.SessionPortal, held.Spec.Client)
 	require.Empty(t, held.Spec.IDToken)
-	require.Empty(t, held.Spec.Tokens)
+	require.Len(t, held.Spec.Tokens, 1, "its expiry ends the groups of the login")
 	again, _, err := f.LogIn(t.Context(), f.request("alice"))
 	require.NoError(t, err)
 	require.NotEqual(t, held.Name, f.sessionOf(again).Name, "a new login has a new session")
