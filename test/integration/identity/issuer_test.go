@@ -52,30 +52,29 @@ func refused(t *testing.T, hub *framework.Hub, token string) {
 // A hub starts while its issuer is down, says so, and serves static users. Tokens cannot be
 // checked, which is 503. It recovers by itself. Later it goes on with the keys that it has
 // while the issuer is down, and takes new keys without a restart.
-//
-//nolint:paralleltest // It stops and restarts the Dex of the group.
 func TestIssuer_isDownAtStartAndLater(t *testing.T) {
-	before := dex.IDToken(t, framework.HubClient, "carol")
-	dex.Kill()
-	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithDex(t, dex))
+	t.Parallel()
+	before := mortal.IDToken(t, framework.HubClient, "carol")
+	mortal.Kill()
+	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithDex(t, mortal))
 	framework.SignUp(t, hub, "alice")
 	a := hub.Do(t, whoIs(before), http.StatusServiceUnavailable)
 	require.NotEmpty(t, a.Header.Get("Retry-After"))
 	require.Zero(t, metric(t, hub, "kedge_oidc_issuer_up"))
 	details, err := framework.Readiness(hub.Metrics)
 	require.NoError(t, err)
-	require.Contains(t, string(details.Raw), dex.Issuer)
+	require.Contains(t, string(details.Raw), mortal.Issuer)
 
-	require.NoError(t, dex.Start())
-	first := dex.IDToken(t, framework.HubClient, "carol")
+	require.NoError(t, mortal.Start())
+	first := mortal.IDToken(t, framework.HubClient, "carol")
 	ready(t, hub, first)
 	framework.Eventually(t, framework.Long, func() error {
 		return framework.Check(metric(t, hub, "kedge_oidc_issuer_up") == 1, "the issuer is not up")
 	})
 	refused(t, hub, before)
 
-	unused := dex.IDToken(t, framework.HubClient, "carol")
-	dex.Kill()
+	unused := mortal.IDToken(t, framework.HubClient, "carol")
+	mortal.Kill()
 	hub.Do(t, whoIs(unused), http.StatusOK)
 	fetches := metric(t, hub, "kedge_oidc_key_fetches_total")
 	calls := []call{}
@@ -92,7 +91,7 @@ func TestIssuer_isDownAtStartAndLater(t *testing.T) {
 	require.LessOrEqual(t, metric(t, hub, "kedge_oidc_key_fetches_total")-fetches, 2.0)
 	hub.Do(t, whoIs(first), http.StatusOK)
 
-	require.NoError(t, dex.Start())
-	ready(t, hub, dex.IDToken(t, framework.HubClient, "carol"))
+	require.NoError(t, mortal.Start())
+	ready(t, hub, mortal.IDToken(t, framework.HubClient, "carol"))
 	refused(t, hub, first)
 }
