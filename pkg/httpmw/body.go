@@ -2,12 +2,16 @@ package httpmw
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"time"
 
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
+
+// maxDiscarded is how much of a body that is too large is read after that was found, in bytes.
+const maxDiscarded = 256 << 10
 
 // HoldBody keeps the server from reading the body of a request that is refused before its body is
 // read. net/http reads up to 256 KiB of it otherwise, as slowly as the client sends them: a client
@@ -50,8 +54,14 @@ func WholeBody(authenticate func(http.Handler) http.Handler) func(http.Handler) 
 				return
 			}
 			raw, err := io.ReadAll(io.LimitReader(r.Body, httpapi.MaxBody+1))
+			ended := err == nil && len(raw) <= httpapi.MaxBody
+			if err == nil && !ended {
+				// A client that still sends when the connection is closed may lose the answer.
+				_, rest := io.CopyN(io.Discard, r.Body, maxDiscarded)
+				ended = errors.Is(rest, io.EOF)
+			}
 			r.Body = wholeBody{bytes.NewReader(raw), err, r.Body}
-			if err == nil && len(raw) <= httpapi.MaxBody {
+			if ended {
 				w.Header().Del("Connection")
 			}
 			again.ServeHTTP(w, r)

@@ -156,3 +156,21 @@ func TestHoldBody_refusesWithoutReadingTheBody(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusNotFound, post(t, dial(), "/nowhere", 0, "").StatusCode)
 }
+
+// A client that is still sending when its connection is closed may get a reset and no answer.
+func TestWholeBody_letsTheClientFinishALargeBody(t *testing.T) {
+	t.Parallel()
+	var a admit
+	server := httptest.NewServer(httpmw.HoldBody(a.middleware(httpmw.WholeBody(a.middleware)(http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusRequestEntityTooLarge) })))))
+	t.Cleanup(server.Close)
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	large := strings.Repeat("x", 2*httpapi.MaxBody)
+	for range 2 {
+		answered := post(t, conn, "/api/orgs", len(large), large)
+		require.Equal(t, http.StatusRequestEntityTooLarge, answered.StatusCode)
+		require.False(t, answered.Close)
+	}
+}

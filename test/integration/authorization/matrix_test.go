@@ -141,7 +141,7 @@ var matrixRows = []matrixRow{
 	{route: "PATCH /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}", body: `{"role":"admin"}`, gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
 	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}", gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/tokens", gets: "401 403 403 403  403 403 403  404 404  403 404  401 401"},
-	{route: "POST /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/tokens", body: `{}`, gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/tokens", body: `{"name":"CI"}`, gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
 	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/tokens", gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
 	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/tokens/{token}", gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
 
