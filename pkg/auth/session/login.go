@@ -149,6 +149,9 @@ func (s *Service) redeem(ctx context.Context, name, code string, check func(*v1a
 	if err != nil {
 		return Tokens{}, failure(err)
 	}
+	if held.Spec.EndedAt != nil {
+		return Tokens{}, errEnded()
+	}
 	if held.Spec.Code == nil {
 		return Tokens{}, s.replayed(ctx, held)
 	}
