@@ -55,7 +55,7 @@ func measure(add func(...row)) error {
 		return err
 	}
 	defer hub.Kill()
-	for _, measure := range []func(*hubProcess) ([]row, error){measureMemory(kcp), measureReads, measureProxy, measureWatch, measureRevocation, measureCreates, measureSignUp} {
+	for _, measure := range []func(*hubProcess) ([]row, error){measureMemory(kcp), measureReads, measureProxy, measureWatch, measureRevocation, measureBots, measureCreates, measureSignUp} {
 		measured, err := measure(hub)
 		if err != nil {
 			return err

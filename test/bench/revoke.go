@@ -78,7 +78,7 @@ func (r revocation) round() (took time.Duration, missing string, err error) {
 	} else if !ok {
 		return 0, "", fmt.Errorf("who was added cannot work after %s", patience)
 	}
-	watch, err := openWatch(r.client, r.hub.URL+maps+"?watch=true", "bob")
+	watch, err := openWatch(r.client, r.hub.URL+maps+"?watch=true", bearer("bob"))
 	if err != nil {
 		return 0, "", err
 	}

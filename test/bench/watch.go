@@ -38,14 +38,14 @@ type watchOpen struct {
 }
 
 // openWatch opens a watch as a person. It runs until it is closed.
-func openWatch(client *http.Client, url, as string) (*watchOpen, error) {
+func openWatch(client *http.Client, url string, header http.Header) (*watchOpen, error) {
 	ctx, stop := context.WithTimeout(context.Background(), framework.Long)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		stop()
 		return nil, err
 	}
-	r.Header = bearer(as)
+	r.Header = header
 	// A client with a timeout would end the watch.
 	response, err := (&http.Client{Transport: client.Transport}).Do(r) //nolint:bodyclose // close does
 	if err != nil {
@@ -146,7 +146,7 @@ type way struct {
 const watchedMap = "bench-watch"
 
 func (w way) watch(resourceVersion string) (*watchOpen, error) {
-	return openWatch(w.client, w.url+"?watch=true&fieldSelector=metadata.name%3D"+watchedMap+"&resourceVersion="+resourceVersion, "dave")
+	return openWatch(w.client, w.url+"?watch=true&fieldSelector=metadata.name%3D"+watchedMap+"&resourceVersion="+resourceVersion, bearer("dave"))
 }
 
 // createMap creates the watched ConfigMap and returns its resource version.
