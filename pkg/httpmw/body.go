@@ -10,12 +10,17 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
-// maxDiscarded is how much of a body that is too large is read after that was found, in bytes.
+// maxDiscarded is how much of a body that is too large is read after that was found, in bytes:
+// the client gets its answer.
 const maxDiscarded = 256 << 10
 
-// HoldBody keeps the server from reading the body of a request that is refused before its body is
-// read. net/http reads up to 256 KiB of it otherwise, as slowly as the client sends them: a client
-// without a credential could send as much as it likes. ReleaseBody and WholeBody end it.
+// lastRead is how long the rest of a refused request is read. A client that still sends when the
+// connection is closed may lose the answer.
+const lastRead = 500 * time.Millisecond
+
+// HoldBody limits the time in which the server reads the body of a request that is refused before
+// its body is read. net/http reads up to 256 KiB of it otherwise, as slowly as the client sends
+// them: a client without a credential could keep it busy. ReleaseBody and WholeBody end it.
 func HoldBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// HTTP/2 resets the stream, and the other streams of the connection go on.
@@ -27,7 +32,7 @@ func HoldBody(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 		if w.Header().Get("Connection") == "close" {
 			// net/http reads the rest even of a request after which it closes the connection.
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(lastRead))
 		}
 	})
 }
@@ -56,7 +61,6 @@ func WholeBody(authenticate func(http.Handler) http.Handler) func(http.Handler) 
 			raw, err := io.ReadAll(io.LimitReader(r.Body, httpapi.MaxBody+1))
 			ended := err == nil && len(raw) <= httpapi.MaxBody
 			if err == nil && !ended {
-				// A client that still sends when the connection is closed may lose the answer.
 				_, rest := io.CopyN(io.Discard, r.Body, maxDiscarded)
 				ended = errors.Is(rest, io.EOF)
 			}
