@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// maxMismatches is the maximum number of credentials whose mismatch is remembered.
-	maxMismatches = 1024
-	// askAgain is how long a mismatch is remembered, and what a client is told to wait while
-	// kcp does not accept a token.
+	// maxAnswers is the maximum number of credentials for which kcp's answer is remembered.
+	maxAnswers = 4096
+	// askAgain is how long an answer other than a match is remembered, and what a client is
+	// told to wait while kcp does not accept a token.
 	askAgain = 10 * time.Second
 	// askTimeout limits one request to kcp.
 	askTimeout = 5 * time.Second
@@ -33,24 +33,31 @@ type KCPUsername func(ctx context.Context, token string) (string, error)
 // Comparison authenticates people with another Authenticator and compares the username with
 // the one that kcp derives: rights in kcp are bound to it. One token of each issuer is
 // compared; the first match holds for the process, because both derive all usernames of an
-// issuer by the same configuration.
+// issuer by the same configuration. A static token that kcp does not accept is let in: it
+// gives nobody's rights in kcp, and kcp refuses what is forwarded with it.
 type Comparison struct {
 	next  Authenticator
 	ask   KCPUsername
 	clock clock.PassiveClock
 
 	flight singleflight.Group
-	// mismatches are when credentials did not match, by Identity.Credential.
-	mismatches *lru.Cache
+	// answers are those of kcp that are no match, by Identity.Credential: answer values.
+	answers *lru.Cache
 
 	mu sync.Mutex
 	// issuers are nil for those with a match, and else what is wrong.
 	issuers map[string]error
 }
 
+// answer is what a credential gets until kcp is asked again.
+type answer struct {
+	at  time.Time
+	err error
+}
+
 // NewComparison returns a Comparison in front of next.
 func NewComparison(next Authenticator, ask KCPUsername, k clock.PassiveClock) *Comparison {
-	return &Comparison{next: next, ask: ask, clock: k, mismatches: lru.New(maxMismatches), issuers: map[string]error{}}
+	return &Comparison{next: next, ask: ask, clock: k, answers: lru.New(maxAnswers), issuers: map[string]error{}}
 }
 
 // Authenticate implements Authenticator.
@@ -59,8 +66,10 @@ func (c *Comparison) Authenticate(ctx context.Context, token string) (*Identity,
 	if err != nil || !ok || id.Kind != Person || c.matches(id.Issuer) {
 		return id, ok, err
 	}
-	if at, ok := c.mismatches.Get(id.Credential); ok && c.clock.Since(at.(time.Time)) < askAgain {
-		return nil, false, errMismatch()
+	if held, ok := c.answers.Get(id.Credential); ok {
+		if held := held.(answer); c.clock.Since(held.at) < askAgain {
+			return admitted(id, held.err)
+		}
 	}
 	// The request outlives its caller, because others may wait for it.
 	result := c.flight.DoChan(id.Credential, func() (any, error) {
@@ -72,11 +81,15 @@ func (c *Comparison) Authenticate(ctx context.Context, token string) (*Identity,
 	case <-ctx.Done():
 		return nil, false, unavailable(ctx.Err(), time.Second)
 	case r := <-result:
-		if r.Err != nil {
-			return nil, false, r.Err
-		}
-		return id, true, nil
+		return admitted(id, r.Err)
 	}
+}
+
+func admitted(id *Identity, err error) (*Identity, bool, error) {
+	if err != nil {
+		return nil, false, err
+	}
+	return id, true, nil
 }
 
 func (c *Comparison) matches(issuer string) bool {
@@ -90,18 +103,26 @@ func (c *Comparison) compare(ctx context.Context, token string, id *Identity) er
 	username, err := c.ask(ctx, token)
 	switch {
 	case errs.Is(err, errs.Unauthenticated):
-		// kcp may not have reached the issuer yet.
 		c.set(id.Issuer, fmt.Errorf("kcp does not accept its tokens: give kcp %s", flagsOfKCP(id.Issuer)))
-		return unavailable(err, askAgain)
+		if id.Issuer == StaticIssuer {
+			return c.remember(id, nil)
+		}
+		// kcp may not have reached the issuer yet.
+		return c.remember(id, unavailable(err, askAgain))
 	case err != nil:
 		return unavailable(err, time.Second)
 	case username != id.Username:
 		c.set(id.Issuer, fmt.Errorf("kcp knows as %q whom the hub knows as %q: give kcp %s", username, id.Username, flagsOfKCP(id.Issuer)))
-		c.mismatches.Add(id.Credential, c.clock.Now())
-		return errMismatch()
+		return c.remember(id, errMismatch())
 	}
 	c.set(id.Issuer, nil)
 	return nil
+}
+
+// remember keeps what a credential gets, so that it does not cost a request to kcp each time.
+func (c *Comparison) remember(id *Identity, err error) error {
+	c.answers.Add(id.Credential, answer{c.clock.Now(), err})
+	return err
 }
 
 // set sets what is wrong with an issuer. A match stays.

@@ -21,6 +21,8 @@ func compared(kcp *func(token string) (string, error), asked *int) (*auth.Compar
 			return &auth.Identity{Kind: auth.Bot, Issuer: "kcp", Username: token}, true, nil
 		case "unknown":
 			return nil, false, nil
+		case "static":
+			return &auth.Identity{Kind: auth.Person, Issuer: auth.StaticIssuer, Username: token, Credential: token}, true, nil
 		}
 		return &auth.Identity{Kind: auth.Person, Issuer: "https://idp", Username: token, Credential: token}, true, nil
 	})
@@ -74,18 +76,41 @@ func TestComparison_refusesAnotherUsername(t *testing.T) {
 func TestComparison_isUnavailableUntilKCPHasAnswered(t *testing.T) {
 	t.Parallel()
 	kcp, asked := func(string) (string, error) { return "", errors.New("kcp is down") }, 0
-	c, _ := compared(&kcp, &asked)
+	c, k := compared(&kcp, &asked)
 	_, ok, err := c.Authenticate(t.Context(), "alice")
 	require.False(t, ok)
 	require.True(t, errs.Is(err, errs.Unavailable))
 	require.NoError(t, c.Err(), "nothing is known to be wrong")
 	kcp = func(string) (string, error) { return "", errs.New(errs.Unauthenticated, "no") }
-	_, _, err = c.Authenticate(t.Context(), "alice")
-	require.True(t, errs.Is(err, errs.Unavailable), "kcp may not have reached the issuer yet")
+	asked = 0
+	for range 10 {
+		_, _, err = c.Authenticate(t.Context(), "alice")
+		require.True(t, errs.Is(err, errs.Unavailable), "kcp may not have reached the issuer yet")
+	}
+	require.Equal(t, 1, asked)
 	require.ErrorContains(t, c.Err(), "does not accept")
+	k.Step(10 * time.Second)
 	kcp = func(token string) (string, error) { return token, nil }
 	_, ok, err = c.Authenticate(t.Context(), "alice")
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.NoError(t, c.Err())
+}
+
+func TestComparison_admitsAStaticUserWhomKCPDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	kcp, asked := func(string) (string, error) { return "", errs.New(errs.Unauthenticated, "no") }, 0
+	c, k := compared(&kcp, &asked)
+	for range 10 {
+		id, ok, err := c.Authenticate(t.Context(), "static")
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, "static", id.Username)
+	}
+	require.Equal(t, 1, asked)
+	require.ErrorContains(t, c.Err(), "--token-auth-file")
+	kcp = func(string) (string, error) { return "somebody-else", nil }
+	k.Step(10 * time.Second)
+	_, _, err := c.Authenticate(t.Context(), "static")
+	require.True(t, errs.Is(err, errs.Forbidden), "the control: another username is refused")
 }
