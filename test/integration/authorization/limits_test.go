@@ -40,7 +40,7 @@ func metrics(t *testing.T, hub *framework.Hub) string {
 // A flood of bad tokens comes from the address behind which alice works.
 func TestLimits_keepAFloodOfBadTokensFromNeighbours(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot(), func(o *server.Options) { o.Limits.FailedAuthenticationsPerPeer = 0.1 })
+	hub := framework.StartHub(t, kcp, framework.NewRoot(), func(o *server.Options) { o.Limits.FailedAuthenticationsPerPeer = 0.001 })
 	org := hub.CreateOrg(t, "alice", "ACME")
 	cluster := hub.CreateWorkspace(t, "alice", org, "work").Text("clusterID")
 	hub.Do(t, withToken("forged-0", http.MethodGet, "/api/users/me"), http.StatusUnauthorized)
