@@ -6,8 +6,8 @@ const (
 	// display name (O-1): kcp's kind has no field for it. On the ServiceAccount of a Bot it
 	// is the display name of the Bot, for people to read.
 	DisplayNameAnnotation = GroupName + "/display-name"
-	// CreatedByAnnotation, on an Organization, a child Workspace, a Bot or a Membership that
-	// was created with an Idempotency-Key, is the metadata.name of the User who asked for it.
+	// CreatedByAnnotation, on an Organization, a child Workspace, a Bot, a CatalogEntry or a
+	// Membership that was created with an Idempotency-Key, is the metadata.name of the User who asked for it.
 	// It is written once, at creation.
 	CreatedByAnnotation = GroupName + "/created-by"
 	// DeletionRequestedAtAnnotation, on a child Workspace, is the time at which deletion
@@ -43,8 +43,8 @@ const (
 	// UserLabel, on a derived binding or role, is the metadata.name of the User that it is
 	// for.
 	UserLabel = GroupName + "/user"
-	// IdempotencyKeyLabel, on an Organization, a child Workspace, a Bot or a Membership, is
-	// the hash of the Idempotency-Key of the request that created it.
+	// IdempotencyKeyLabel, on an Organization, a child Workspace, a Bot, a CatalogEntry or a
+	// Membership, is the hash of the Idempotency-Key of the request that created it.
 	IdempotencyKeyLabel = GroupName + "/idempotency-key"
 	// BotAccountLabel, with the value "true", is on the ServiceAccount of a Bot and on the
 	// Secrets and the binding that belong to it. Informers select by it.
@@ -117,6 +117,12 @@ const (
 	// ConditionTokensReady, of Bots, is True if the Secrets in the Workspace are those of the
 	// tokens in spec.tokens.
 	ConditionTokensReady = "TokensReady"
+	// ConditionExportFound, of CatalogEntries, is True if kcp has the APIExport, the entry may
+	// name it, and no entry that is in its way has the slug.
+	ConditionExportFound = "ExportFound"
+	// ConditionBackendReachable, of CatalogEntries, is True if the server of the provider
+	// answers, or the entry names none. Ready does not wait for it.
+	ConditionBackendReachable = "BackendReachable"
 	// ConditionPolicyEnforced, of child Workspaces, is True if kcp enforces the admission
 	// policy of the Workspace. Ready does not wait for it; the proxy refuses writes of the
 	// guarded kinds with 503 until then.

@@ -10,15 +10,18 @@ type CatalogScope string
 
 // CatalogEntry publishes the APIExport of a provider to people, who can enable it in their
 // Workspaces. Entries for everybody live in the providers workspace, those of an
-// Organization in the workspace of the Organization.
+// Organization in the workspace of the Organization. The name is a UUID.
 //
 // +genclient
 // +genclient:nonNamespaced
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster
 // +kubebuilder:subresource:status
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$')",message="the name of a CatalogEntry is a UUID in canonical lower case"
 // +kubebuilder:printcolumn:name="Display name",type=string,JSONPath=`.spec.displayName`
+// +kubebuilder:printcolumn:name="Slug",type=string,JSONPath=`.spec.slug`
 // +kubebuilder:printcolumn:name="Scope",type=string,JSONPath=`.status.scope`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type CatalogEntry struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -32,6 +35,8 @@ type CatalogEntry struct {
 }
 
 // CatalogEntrySpec is the desired state of a CatalogEntry.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.backend) == has(oldSelf.backend)",message="backend.url is immutable"
 type CatalogEntrySpec struct {
 	// displayName is the name shown in the catalog, 1 to 128 characters.
 	// +kubebuilder:validation:MinLength=1
@@ -50,7 +55,7 @@ type CatalogEntrySpec struct {
 	// Immutable.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="apiExport is immutable"
 	APIExport APIExportRef `json:"apiExport"`
-	// backend is the server of the provider.
+	// backend is the server of the provider. Immutable.
 	// +optional
 	Backend *CatalogBackend `json:"backend,omitempty"`
 	// ui is how the entry is displayed.
@@ -60,6 +65,15 @@ type CatalogEntrySpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Version string `json:"version,omitempty"`
+	// memberResources are the resources of the API that members of a Workspace may write, each
+	// as resource or resource.group. Without it members may write all of them. Status and
+	// subresources are written by nobody but the provider.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=317
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	MemberResources []string `json:"memberResources,omitempty"`
 }
 
 // APIExportRef refers to an APIExport by the path of its workspace and its name.
@@ -80,6 +94,7 @@ type CatalogBackend struct {
 	// url is the URL of the server. The scheme must be https.
 	// +kubebuilder:validation:Pattern=`^https://`
 	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="backend.url is immutable"
 	URL string `json:"url"`
 }
 
@@ -99,6 +114,58 @@ type CatalogEntryStatus struct {
 	// in. Set by the hub.
 	// +optional
 	Scope CatalogScope `json:"scope,omitempty"`
+	// export is what kcp said of spec.apiExport when the hub last read it. Set by the hub.
+	// +optional
+	Export *CatalogExport `json:"export,omitempty"`
+}
+
+// CatalogExport is what the hub knows of an APIExport.
+type CatalogExport struct {
+	// clusterID is the ID of the logical cluster of the APIExport.
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+	// identityHash is the identity of the APIExport. It changes if the APIExport is deleted
+	// and another one is created under its name.
+	// +optional
+	IdentityHash string `json:"identityHash,omitempty"`
+	// resources are the resources of the API.
+	// +optional
+	// +listType=atomic
+	Resources []CatalogResource `json:"resources,omitempty"`
+	// claims are the permission claims of the APIExport.
+	// +optional
+	// +listType=atomic
+	Claims []CatalogClaim `json:"claims,omitempty"`
+}
+
+// CatalogResource is a resource of an API.
+type CatalogResource struct {
+	// group is the API group; empty for the core group.
+	// +optional
+	Group string `json:"group,omitempty"`
+	// resource is the plural name of the resource.
+	Resource string `json:"resource"`
+}
+
+// CatalogClaim is a permission claim: objects of the Workspace that the provider asks for.
+type CatalogClaim struct {
+	// group is the API group; empty for the core group.
+	// +optional
+	Group string `json:"group,omitempty"`
+	// resource is the plural name of the resource.
+	Resource string `json:"resource"`
+	// identityHash is the identity of the APIExport of the resource; empty for resources that
+	// kcp serves itself.
+	// +optional
+	IdentityHash string `json:"identityHash,omitempty"`
+	// verbs are what the provider asks to do with the objects.
+	// +optional
+	// +listType=atomic
+	Verbs []string `json:"verbs,omitempty"`
+	// dangerous is true if the claim lets the provider take over the Workspace, or read its
+	// secrets.
+	// +optional
+	Dangerous bool `json:"dangerous,omitempty"`
 }
 
 // CatalogEntryList is a list of CatalogEntries.

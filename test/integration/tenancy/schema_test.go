@@ -25,7 +25,7 @@ func TestTheSchemasRefuseBadObjects(t *testing.T) {
 		"organization": {orgs, api + "kind: Organization\nmetadata: {name: " + uuid + ", annotations: {tenancy.kedge.faros.sh/operation: ignore}}\nspec: {displayName: O}"},
 		"membership":   {home, api + "kind: Membership\nmetadata: {name: zoe}\nspec: {userRef: {name: zoe}, scope: org, role: member}"},
 		"in workspace": {home, api + "kind: Membership\nmetadata: {name: " + uuid + ".zoe}\nspec: {userRef: {name: zoe}, scope: workspace, workspaceRef: {name: " + uuid + "}, role: member, sudo: true}"},
-		"catalogentry": {root + ":providers", api + "kind: CatalogEntry\nmetadata: {name: e}\nspec: {displayName: E, slug: e, apiExport: {path: 'root:x', name: widgets}}"},
+		"catalogentry": {root + ":providers", api + "kind: CatalogEntry\nmetadata: {name: 6ba7b810-9dad-41d1-80b4-00c04fd430c8}\nspec: {displayName: E, slug: e, apiExport: {path: 'root:x', name: widgets}}"},
 	}
 	for name, o := range good {
 		_, errOut, err := kcp.Kubectl(t, o[1], o[0], "create", "-f", "-")
@@ -59,6 +59,8 @@ func TestTheSchemasRefuseBadObjects(t *testing.T) {
 		"a slug in upper case":                  {change("catalogentry", "slug: e", "slug: E"), "apply", "slug"},
 		"another slug":                          {change("catalogentry", "slug: e", "slug: f"), "apply", "slug is immutable"},
 		"another export":                        {change("catalogentry", "name: widgets}", "name: gadgets}"), "apply", "apiExport is immutable"},
+		"a backend where there was none":        {change("catalogentry", "slug: e", "slug: e, backend: {url: 'https://x.example.com'}"), "apply", "backend.url is immutable"},
+		"an entry that is no UUID":              {change("catalogentry", "6ba7b810-9dad-41d1-80b4-00c04fd430c8", "e"), "create", "UUID"},
 	} {
 		_, errOut, err := kcp.Kubectl(t, c.object[1], c.object[0], c.verb, "-f", "-")
 		require.Error(t, err, name)
