@@ -58,6 +58,9 @@ func (c *Caller) Key() string {
 	return c.User.Name
 }
 
+// ByCookie reports whether the credential is the portal's cookie, which is none for kcp.
+func (c *Caller) ByCookie() bool { return c.cookie }
+
 // Username is the caller's username in kcp.
 func (c *Caller) Username() string { return c.Identity.Username }
 

@@ -59,6 +59,7 @@ func TestCookie_isAPersonsCredential(t *testing.T) {
 	require.Equal(t, http.StatusOK, ask(h, http.MethodGet, "/thing", "Cookie", "other=1; "+goodCookie).Code)
 	require.Equal(t, "alice", got.User.Name)
 	require.Equal(t, "s1", got.Session)
+	require.True(t, got.ByCookie())
 	require.Equal(t, l.session.Spec.ExpiresAt.Time, got.ExpiresAt())
 	require.Equal(t, auth.Identity{
 		Kind: auth.Person, Issuer: "https://idp", Subject: "a1", Username: "kedge:alice", Groups: []string{"kedge:dev"},
