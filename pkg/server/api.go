@@ -73,6 +73,10 @@ func (a *assembly) api(serving context.Context) error {
 	if err != nil {
 		return err
 	}
+	callers, err := a.callers()
+	if err != nil {
+		return err
+	}
 	a.app = routes{
 		observe:      httpmw.Observe(log.From(serving), metrics, c.trustedProxies),
 		present:      httpmw.RequireAvailable(a.available.Wait),
@@ -81,7 +85,7 @@ func (a *assembly) api(serving context.Context) error {
 		forward: forward, login: a.login(people, authenticators).Mount,
 		config: c, limits: limits, clock: a.clock, views: v, store: s, sessions: a.sessions, enter: entrance(gate, bots),
 		rights: a.rights, followed: settled(a.rights.Followed, a.revocation.Recheck),
-		recheck: a.revocation.Recheck, tokens: tokens,
+		recheck: a.revocation.Recheck, tokens: tokens, bindings: callers.bindings,
 		audit: auditing(a.hub.audit), ca: a.hub.bundle.CAPEM,
 	}.router()
 	return nil

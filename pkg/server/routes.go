@@ -58,8 +58,10 @@ type routes struct {
 	recheck func(caller string)
 	// tokens issues tokens of bots.
 	tokens bots.Tokens
-	audit  func(httpmw.Change)
-	ca     []byte
+	// bindings writes APIBindings with the credential of the caller of a request.
+	bindings func(r *http.Request) (store.Bindings, error)
+	audit    func(httpmw.Change)
+	ca       []byte
 }
 
 // Route is a method and a pattern of the router.
