@@ -14,7 +14,6 @@ import (
 
 	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
 	"github.com/faroshq/kedge-hub/pkg/kcp/embedded"
-	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/server"
 	"github.com/faroshq/kedge-hub/pkg/version"
 )
@@ -56,22 +55,15 @@ unless --kcp-kubeconfig gives an external one.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := options.Complete()
+			ctx, completed, err := complete(cmd, options)
 			if err != nil {
 				return fmt.Errorf("%w\n%w", err, errUsage)
 			}
-			logger, err := log.New(config.LogFormat, config.LogLevel, cmd.ErrOrStderr())
-			if err != nil {
-				return fmt.Errorf("--log-format, --log-level: %w\n%w", err, errUsage)
-			}
-			// The loggers of the libraries are global, so this is called once, here.
-			log.Bridge(logger)
-			return server.Run(log.Into(cmd.Context(), logger), config, newKCP, cmd.OutOrStdout())
+			return server.Run(ctx, completed, newKCP, cmd.OutOrStdout())
 		},
 	}
-	options.AddFlags(cmd.Flags())
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w\n%w", err, errUsage) })
-	cmd.AddCommand(&cobra.Command{
+	addFlags(cmd, options)
+	cmd.AddCommand(check(options), &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "kedge-hub", version.String()) },
 	})

@@ -89,6 +89,12 @@ type boundedBody struct {
 	io.Closer
 }
 
+// Reach fetches the discovery document and the keys once, for a hub that does not run.
+func (o *OIDC) Reach(ctx context.Context) error {
+	defer o.client.CloseIdleConnections()
+	return o.refresh(ctx)
+}
+
 // refresh fetches the discovery document and the keys. What was known before stays known if
 // it fails.
 func (o *OIDC) refresh(ctx context.Context) error {

@@ -1,0 +1,172 @@
+package server
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
+
+	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/certs"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
+)
+
+// checkTimeout bounds each question of Check.
+const checkTimeout = 15 * time.Second
+
+// errChecks says that a check failed. What is wrong was printed.
+var errChecks = errors.New("the hub cannot serve with this configuration")
+
+// Check checks what a hub with the configuration needs, without starting one: the files of its
+// flags, kcp and the identity provider. It prints one line for each check, in the form of
+// /readyz?verbose.
+func Check(ctx context.Context, c Config, out io.Writer) error {
+	failed := false
+	for _, check := range []struct {
+		name string
+		// why is empty if the check does not apply.
+		why string
+		run func(context.Context) error
+	}{
+		{"data-dir", "", func(context.Context) error { return c.checkDataDir() }},
+		{"serving-certificate", unless(c.TLSCertFile != "", "the hub makes its own"), func(context.Context) error { return c.checkCertificate(time.Now()) }},
+		{"token-file", unless(c.TokenFile != "", "no --token-file"), func(context.Context) error {
+			_, err := auth.LoadStaticTokens(c.TokenFile)
+			return flagged("--token-file", err)
+		}},
+		{"kcp", unless(!c.Embedded, "it is embedded and starts with the hub"), c.checkKCP},
+		{"oidc", unless(c.issuer != nil, "no --oidc-issuer-url"), c.checkIssuer},
+	} {
+		if check.why != "" {
+			fmt.Fprintf(out, "[ ]%s not checked: %s\n", check.name, check.why)
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+		err := check.run(ctx)
+		cancel()
+		if err != nil {
+			failed = true
+			fmt.Fprintf(out, "[-]%s failed: %v\n", check.name, err)
+			continue
+		}
+		fmt.Fprintf(out, "[+]%s ok\n", check.name)
+	}
+	if failed {
+		return errChecks
+	}
+	return nil
+}
+
+func unless(applies bool, why string) string {
+	if applies {
+		return ""
+	}
+	return why
+}
+
+func flagged(flag string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	return nil
+}
+
+// checkDataDir checks that the directory, or the nearest one above it that exists, can be written.
+func (c Config) checkDataDir() error {
+	dir := c.DataDir
+	for {
+		info, err := os.Stat(dir)
+		switch {
+		case err == nil && !info.IsDir():
+			return fmt.Errorf("--data-dir: %s is not a directory", dir)
+		case err == nil && unix.Access(dir, unix.W_OK|unix.X_OK) != nil:
+			return fmt.Errorf("--data-dir: %s cannot be written; give it to the user of the hub, or name another directory", dir)
+		case err == nil:
+			return nil
+		case !errors.Is(err, os.ErrNotExist) || dir == filepath.Dir(dir):
+			return fmt.Errorf("--data-dir: %w", err)
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// checkCertificate checks the certificate as a client does.
+func (c Config) checkCertificate(now time.Time) error {
+	bundle, err := certs.Load(c.TLSCertFile, c.TLSKeyFile, c.TLSCAFile)
+	if err != nil {
+		return err
+	}
+	external, err := url.Parse(c.ExternalURL)
+	if err != nil {
+		return flagged("--external-url", err)
+	}
+	roots, chain := x509.NewCertPool(), x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle.CAPEM)
+	for _, der := range bundle.Certificate.Certificate[1:] {
+		if link, err := x509.ParseCertificate(der); err == nil {
+			chain.AddCert(link)
+		}
+	}
+	_, err = bundle.Certificate.Leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: chain, DNSName: external.Hostname(), CurrentTime: now})
+	if err != nil {
+		return fmt.Errorf("clients that trust --tls-ca-file and open --external-url refuse --tls-cert-file: %w", err)
+	}
+	return nil
+}
+
+// checkKCP asks kcp whether it is ready, and whether it knows the hub's credential.
+func (c Config) checkKCP(ctx context.Context) error {
+	config, _, _, err := connect.Start(ctx, c.kcp(), nil)
+	if err != nil {
+		return err
+	}
+	clients, err := kcp.NewClients(config, prometheus.NewRegistry())
+	if err != nil {
+		return flagged("--kcp-kubeconfig", err)
+	}
+	defer clients.Close()
+	client, host := clients.HTTP()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, host+"/readyz", http.NoBody)
+	if err != nil {
+		return flagged("--kcp-kubeconfig", err)
+	}
+	answer, err := client.Do(r)
+	if err == nil {
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("kcp at %s is not ready: its /readyz answers %s", host, answer.Status)
+		}
+		_, err = clients.Username(ctx, rootCluster)
+	}
+	if clients.Transport().Refused() != nil {
+		return errors.New("--kcp-kubeconfig: kcp refuses its credential; name the admin.kubeconfig of this kcp")
+	}
+	if err != nil {
+		return fmt.Errorf("--kcp-kubeconfig: ask kcp at %s: %w", host, err)
+	}
+	return nil
+}
+
+// checkIssuer fetches the discovery document and the keys of the issuer.
+func (c Config) checkIssuer(ctx context.Context) error {
+	config := *c.issuer
+	config.Clock, config.Metrics = c.Clock, prometheus.NewRegistry()
+	issuer, err := auth.NewOIDC(config)
+	if err != nil {
+		return flagged("--oidc-ca-file", err)
+	}
+	if err := issuer.Reach(ctx); err != nil {
+		return fmt.Errorf("%s: %w; correct --oidc-issuer-url, or --oidc-ca-file if its certificate is refused", c.issuer.IssuerURL, err)
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/faroshq/kedge-hub/pkg/auth/oidctest"
+	"github.com/faroshq/kedge-hub/pkg/certs"
+)
+
+// kcpAnswering returns a kubeconfig for a server that answers as kcp does.
+func kcpAnswering(t *testing.T, ready int, token string) string {
+	t.Helper()
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.Header.Get("Authorization") != "Bearer "+token:
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","code":401,"reason":"Unauthorized"}`))
+		case r.URL.Path == "/readyz":
+			w.WriteHeader(ready)
+		default:
+			w.WriteHeader(http.StatusCreated)
+			_, _ = w.Write([]byte(`{"kind":"SelfSubjectReview","apiVersion":"authentication.k8s.io/v1","status":{"userInfo":{"username":"kcp-admin"}}}`))
+		}
+	}))
+	t.Cleanup(s.Close)
+	file := filepath.Join(t.TempDir(), "admin.kubeconfig")
+	require.NoError(t, clientcmd.WriteToFile(clientcmdapi.Config{
+		CurrentContext: "root",
+		Contexts:       map[string]*clientcmdapi.Context{"root": {Cluster: "root", AuthInfo: "admin"}},
+		Clusters:       map[string]*clientcmdapi.Cluster{"root": {Server: s.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"admin": {Token: "hush"}},
+	}, file))
+	return file
+}
+
+func TestCheck_saysWhatIsWrongAndWhichFlagMendsIt(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
+		return file
+	}
+	_, err := certs.Ensure(dir, []string{"hub.example.com"}, time.Now())
+	require.NoError(t, err)
+	_, err = certs.Ensure(filepath.Join(dir, "other"), []string{"hub.example.com"}, time.Now())
+	require.NoError(t, err)
+	own := func(o *Options, ca string) {
+		o.TLSCertFile, o.TLSKeyFile, o.TLSCAFile = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), filepath.Join(dir, ca)
+	}
+	idp := oidctest.New(t, oidctest.Options{})
+	issuer := func(o *Options, url string) {
+		o.OIDC.IssuerURL, o.OIDC.ClientID, o.OIDC.CAFile = url, "kedge", write("issuer-ca", string(idp.CA()))
+	}
+	for name, c := range map[string]struct {
+		change func(*Options)
+		ok     bool
+		want   string
+	}{
+		"defaults":            {func(*Options) {}, true, "[ ]kcp not checked: it is embedded"},
+		"no directory":        {func(o *Options) { o.DataDir = write("file", "") + "/below" }, false, "[-]data-dir failed: --data-dir: "},
+		"tokens":              {func(o *Options) { o.TokenFile = write("tokens", "hush,alice,1") }, true, "[+]token-file ok"},
+		"bad tokens":          {func(o *Options) { o.TokenFile = write("bad-tokens", "hush,alice") }, false, "[-]token-file failed: --token-file: "},
+		"certificate":         {func(o *Options) { own(o, "ca.crt"); o.ExternalURL = "https://hub.example.com" }, true, "[+]serving-certificate ok"},
+		"another host":        {func(o *Options) { own(o, "ca.crt"); o.ExternalURL = "https://other.example.com" }, false, "open --external-url refuse --tls-cert-file"},
+		"another CA":          {func(o *Options) { own(o, "other/ca.crt"); o.ExternalURL = "https://hub.example.com" }, false, "that trust --tls-ca-file"},
+		"kcp":                 {func(o *Options) { o.KCPKubeconfig = kcpAnswering(t, 200, "hush") }, true, "[+]kcp ok"},
+		"kcp is not ready":    {func(o *Options) { o.KCPKubeconfig = kcpAnswering(t, 500, "hush") }, false, "is not ready: its /readyz answers 500"},
+		"kcp refuses":         {func(o *Options) { o.KCPKubeconfig = kcpAnswering(t, 200, "other") }, false, "[-]kcp failed: --kcp-kubeconfig: "},
+		"issuer":              {func(o *Options) { issuer(o, idp.URL()) }, true, "[+]oidc ok"},
+		"issuer with no CA":   {func(o *Options) { issuer(o, idp.URL()); o.OIDC.CAFile = "" }, false, "or --oidc-ca-file"},
+		"issuer is no issuer": {func(o *Options) { issuer(o, idp.URL()+"/nowhere") }, false, "correct --oidc-issuer-url"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := NewOptions()
+			o.DataDir = filepath.Join(dir, "data")
+			c.change(o)
+			config, err := o.Complete()
+			require.NoError(t, err)
+			out := &strings.Builder{}
+			err = Check(t.Context(), config, out)
+			require.Contains(t, out.String(), c.want)
+			require.NotContains(t, out.String(), "hush")
+			require.Equal(t, c.ok, err == nil, "%s", out)
+			require.Equal(t, !c.ok, strings.Contains(out.String(), "[-]"))
+		})
+	}
+	require.NoDirExists(t, filepath.Join(dir, "data"), "a check makes nothing")
+}
