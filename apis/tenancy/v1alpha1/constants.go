@@ -21,8 +21,9 @@ const (
 	// after the hub removed its initializer. The write makes kcp reconcile the Workspace
 	// at once.
 	InitializedAnnotation = GroupName + "/initialized"
-	// CascadeFinalizer is on every User, Organization, child Workspace and Bot. The hub removes
-	// it when all that depends on the object is removed.
+	// CascadeFinalizer is on every User, Organization, child Workspace, Bot and Session. The
+	// hub removes it when all that depends on the object is removed: of a Session when the
+	// tokens that were handed out through it have expired.
 	CascadeFinalizer = GroupName + "/cascade"
 	// CascadeAnnotation holds the number of dependent objects that were there when the
 	// removal began, as a JSON object with a number for each kind.

@@ -89,6 +89,8 @@ func (s *Service) create(ctx context.Context, name string, l Login, code *v1alph
 	}
 	o := &v1alpha1.Session{Spec: spec}
 	o.Name, o.Labels = name, map[string]string{v1alpha1.UserLabel: l.User.Name}
+	// Its hashes refuse the tokens after its end, also if somebody deletes it by hand.
+	o.Finalizers = []string{v1alpha1.CascadeFinalizer}
 	created, err := s.Sessions.CreateSession(ctx, o)
 	if err == nil {
 		s.metrics.logins.WithLabelValues(string(l.Client)).Inc()

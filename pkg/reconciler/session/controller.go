@@ -52,8 +52,8 @@ func configOf(d reconciler.Deps) Config {
 				return d.Views.Listers().Sessions.Get(key.Cluster, key.Name)
 			},
 			Of: d.Views.SessionsOf,
-			Patch: func(ctx context.Context, s *v1alpha1.Session, spec map[string]any) error {
-				return objects.Merge(ctx, sessions, s, map[string]any{"spec": spec})
+			Patch: func(ctx context.Context, s *v1alpha1.Session, changes map[string]any) error {
+				return objects.Merge(ctx, sessions, s, changes)
 			},
 			Delete: func(ctx context.Context, s *v1alpha1.Session) error { return objects.DeleteUnchanged(ctx, sessions, s) },
 		},

@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +31,7 @@ type Sessions struct {
 	// Of returns the Sessions of a User.
 	Of func(user string) []*v1alpha1.Session
 	// Patch and Delete change just this version of a Session.
-	Patch  func(ctx context.Context, s *v1alpha1.Session, spec map[string]any) error
+	Patch  func(ctx context.Context, s *v1alpha1.Session, changes map[string]any) error
 	Delete func(ctx context.Context, s *v1alpha1.Session) error
 }
 
@@ -64,7 +65,7 @@ func New(c Config) controller.Func {
 			return controller.Result{}, c.sweep(ctx)
 		}
 		s, ok := c.Sessions.Get(key)
-		if !ok || s.Annotations[v1alpha1.OperationAnnotation] == v1alpha1.OperationIgnore || !s.DeletionTimestamp.IsZero() {
+		if !ok || s.Annotations[v1alpha1.OperationAnnotation] == v1alpha1.OperationIgnore {
 			return controller.Result{}, nil
 		}
 		user, err := c.user(ctx, s.Spec.UserRef.Name)
@@ -74,10 +75,10 @@ func New(c Config) controller.Func {
 		now := c.Clock.Now()
 		ended := tenancy.SessionEnded(s, user, now, c.Idle)
 		if !ended && !c.surplus(s, user) {
-			return controller.Result{RequeueAfter: until(tenancy.SessionEnd(s, c.Idle), now)}, nil
+			return controller.Result{RequeueAfter: until(tenancy.SessionEnd(s, c.Idle), now)}, c.protect(ctx, s)
 		}
 		if s.Spec.EndedAt == nil {
-			return controller.Result{}, c.Sessions.Patch(ctx, s, map[string]any{"endedAt": metav1.NewTime(now), "idToken": nil, "code": nil})
+			return controller.Result{}, c.Sessions.Patch(ctx, s, map[string]any{"spec": map[string]any{"endedAt": metav1.NewTime(now), "idToken": nil, "code": nil}})
 		}
 		wait, err := c.removeGrant(ctx, user, s.Spec.UserRef.Name)
 		if err != nil || wait > 0 {
@@ -86,8 +87,35 @@ func New(c Config) controller.Func {
 		if expiry := tenancy.SessionTokensEnd(s); now.Before(expiry) {
 			return controller.Result{RequeueAfter: until(expiry, now)}, nil
 		}
-		return controller.Result{}, c.Sessions.Delete(ctx, s)
+		return controller.Result{}, c.remove(ctx, s)
 	}
+}
+
+// protect adds the finalizer to a Session of an earlier version of the hub.
+func (c Config) protect(ctx context.Context, s *v1alpha1.Session) error {
+	if controller.HasFinalizer(s) {
+		return nil
+	}
+	return c.Sessions.Patch(ctx, s, finalizers(append(slices.Clone(s.Finalizers), v1alpha1.CascadeFinalizer)))
+}
+
+// remove deletes a Session. One that is being deleted, by this controller or by hand, is let
+// go.
+func (c Config) remove(ctx context.Context, s *v1alpha1.Session) error {
+	switch {
+	case s.DeletionTimestamp.IsZero():
+		return c.Sessions.Delete(ctx, s)
+	case !controller.HasFinalizer(s):
+		// Somebody else has a finalizer.
+		return nil
+	}
+	released := s.DeepCopy()
+	controller.RemoveFinalizer(released)
+	return c.Sessions.Patch(ctx, s, finalizers(released.Finalizers))
+}
+
+func finalizers(all []string) map[string]any {
+	return map[string]any{"metadata": map[string]any{"finalizers": all}}
 }
 
 // user returns a User, or nil if there is none. It asks kcp for a User whom the cache does

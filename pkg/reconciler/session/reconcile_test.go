@@ -46,7 +46,7 @@ func (w *world) login(name string) *v1alpha1.Session {
 		UserRef: v1alpha1.NamedRef{Name: "alice"}, Client: v1alpha1.SessionCLI, Generation: 1, LastUsedAt: metav1.NewTime(now), ExpiresAt: metav1.NewTime(now.Add(24 * time.Hour)),
 		Tokens: []v1alpha1.SessionToken{{Hash: "h", ExpiresAt: metav1.NewTime(now.Add(30 * time.Minute))}},
 	}}
-	s.Name, s.CreationTimestamp = name, metav1.NewTime(now)
+	s.Name, s.CreationTimestamp, s.Finalizers = name, metav1.NewTime(now), []string{v1alpha1.CascadeFinalizer}
 	w.sessions = append(w.sessions, s)
 	w.secrets = []*corev1.Secret{tenancy.ProviderGrant{User: "alice", Sealed: []byte("x"), SavedAt: now}.Secret()}
 	return s
@@ -70,13 +70,20 @@ func (w *world) reconcile(t *testing.T, name string) (time.Duration, []string) {
 				return nil, false
 			},
 			Of: func(string) []*v1alpha1.Session { return w.sessions },
-			Patch: func(_ context.Context, s *v1alpha1.Session, spec map[string]any) error {
-				ended := spec["endedAt"].(metav1.Time)
+			Patch: func(_ context.Context, s *v1alpha1.Session, changes map[string]any) error {
+				if metadata, ok := changes["metadata"].(map[string]any); ok {
+					s.Finalizers = metadata["finalizers"].([]string)
+					w.did = append(w.did, fmt.Sprint("finalizers ", s.Finalizers, " ", s.Name))
+					return nil
+				}
+				ended := changes["spec"].(map[string]any)["endedAt"].(metav1.Time)
 				s.Spec.EndedAt = &ended
 				w.did = append(w.did, "end "+s.Name)
 				return nil
 			},
 			Delete: func(_ context.Context, s *v1alpha1.Session) error {
+				now := metav1.NewTime(w.clock.Now())
+				s.DeletionTimestamp = &now
 				w.did = append(w.did, "delete "+s.Name)
 				return nil
 			},
@@ -190,6 +197,41 @@ func TestReconcile_removesASessionWithItsLastToken(t *testing.T) {
 	w.pass(after)
 	_, did = w.reconcile(t, "s1")
 	require.Equal(t, []string{"delete s1"}, did, "the other session has the grant")
+	_, did = w.reconcile(t, "s1")
+	require.Equal(t, []string{"finalizers [] s1"}, did)
+}
+
+// Without the object nothing would refuse the tokens that were handed out through it.
+func TestReconcile_keepsADeletedSessionWhileTokensLive(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	s := w.login("s1")
+	w.login("s2")
+	_, did := w.reconcile(t, "s1")
+	require.Empty(t, did)
+	deleted := metav1.NewTime(w.clock.Now())
+	s.DeletionTimestamp, s.Finalizers = &deleted, append(s.Finalizers, "example.com/other")
+	_, did = w.reconcile(t, "s1")
+	require.Equal(t, []string{"end s1"}, did)
+	after, did := w.reconcile(t, "s1")
+	require.Empty(t, did)
+	require.Equal(t, 30*time.Minute+tenancy.TokenLeeway, after)
+	w.pass(after)
+	_, did = w.reconcile(t, "s1")
+	require.Equal(t, []string{"finalizers [example.com/other] s1"}, did)
+	_, did = w.reconcile(t, "s1")
+	require.Empty(t, did)
+}
+
+func TestReconcile_addsTheFinalizerToOlderSessions(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.login("s1").Finalizers = nil
+	after, did := w.reconcile(t, "s1")
+	require.Equal(t, []string{"finalizers [" + v1alpha1.CascadeFinalizer + "] s1"}, did)
+	require.Equal(t, idle, after)
+	_, did = w.reconcile(t, "s1")
+	require.Empty(t, did)
 }
 
 func TestReconcile_removesTheGrantWithTheLastSession(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/test/framework"
 )
@@ -75,7 +76,7 @@ func TestSessions_shareTheNewestGrant(t *testing.T) {
 // signs out everywhere.
 func TestSession_endsOnEveryReplica(t *testing.T) {
 	t.Parallel()
-	_, hubs := replicas(t, dex, 2)
+	root, hubs := replicas(t, dex, 2)
 	for _, hub := range hubs {
 		ready(t, hub, dex.IDToken(t, framework.HubClient, "carol"))
 	}
@@ -109,6 +110,25 @@ func TestSession_endsOnEveryReplica(t *testing.T) {
 		hub.Do(t, call{Token: one.Access, Method: http.MethodGet, Path: "/clusters/" + cluster + "/api/v1/namespaces"}, http.StatusUnauthorized)
 		hub.Do(t, whoIs(two.Access), http.StatusOK)
 		hub.Do(t, whoIs(elsewhere), http.StatusOK)
+	}
+	// A Session that kcp's admin deletes by hand refuses its tokens, and those of no other.
+	platform, three := kcp.Platform(t, root), dex.LogInAt(t, hubs[0].Client, "carol")
+	hubs[1].Do(t, whoIs(three.Access), http.StatusOK)
+	_, current = sessionsOf(t, hubs[0], three.Access)
+	require.NoError(t, platform.Sessions(platform.UsersPath()).Delete(t.Context(), current, metav1.DeleteOptions{}))
+	for _, hub := range hubs {
+		ended(t, hub, three.Access)
+		hub.Do(t, whoIs(two.Access), http.StatusOK)
+	}
+	framework.Eventually(t, framework.Long, func() error {
+		s, err := platform.Sessions(platform.UsersPath()).Get(t.Context(), current, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return framework.Check(s.Spec.EndedAt != nil, "%+v", s.Spec)
+	})
+	for _, hub := range hubs {
+		ended(t, hub, three.Access)
 	}
 	for _, w := range kept {
 		w.open(t)
