@@ -18,16 +18,18 @@ import (
 // callback ends the way over the provider. What the browser brings counts only with the login
 // cookie that the way began with.
 func (h *Handler) callback(w http.ResponseWriter, r *http.Request) error {
-	p, err := h.takeProgress(w, r)
-	if err != nil {
-		return err
-	}
 	in, err := parse(r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
-	if p.Kind == kindConfirm || subtle.ConstantTimeCompare([]byte(in["state"]), []byte(p.State)) != 1 {
-		return errs.New(errs.Invalid, "this answer of the identity provider belongs to another login; start the login again")
+	p, err := h.takeProgress(w, r, func(p progress) error {
+		if p.Kind == kindConfirm || subtle.ConstantTimeCompare([]byte(in["state"]), []byte(p.State)) != 1 {
+			return errs.New(errs.Invalid, "this answer of the identity provider belongs to another login; start the login again")
+		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	user, grant, err := h.authenticate(r.Context(), p, in)
 	if err == nil {

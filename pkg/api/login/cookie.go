@@ -95,15 +95,20 @@ func (h *Handler) keep(w http.ResponseWriter, p progress) error {
 	return nil
 }
 
-// takeProgress returns the login in progress of this browser and deletes the cookie, whatever
-// the outcome: a login can be finished once.
-func (h *Handler) takeProgress(w http.ResponseWriter, r *http.Request) (progress, error) {
+// takeProgress returns the login in progress of this browser and deletes its cookie: a login can
+// be finished once. belongs compares the request with the login. A request that belongs to another
+// login is refused and leaves the cookie alone, so that nobody ends a login with a link.
+func (h *Handler) takeProgress(w http.ResponseWriter, r *http.Request, belongs func(progress) error) (progress, error) {
 	cookies := r.CookiesNamed(loginCookie)
-	dropCookie(w, loginCookie)
 	var p progress
 	if len(cookies) != 1 || h.open(sealLogin, cookies[0].Value, &p) != nil || !h.Clock.Now().Before(time.Unix(p.ExpiresAt, 0)) {
+		dropCookie(w, loginCookie)
 		return progress{}, errs.New(errs.Invalid, "no login is in progress in this browser, or it took longer than ten minutes; start the login again")
 	}
+	if err := belongs(p); err != nil {
+		return progress{}, err
+	}
+	dropCookie(w, loginCookie)
 	return p, nil
 }
 

@@ -138,13 +138,15 @@ func (h *Handler) confirm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p, err := h.takeProgress(w, r)
+	var c confirmation
+	p, err := h.takeProgress(w, r, func(p progress) error {
+		if p.Kind != kindConfirm || h.open(sealDevice, in["login"], &c) != nil || subtle.ConstantTimeCompare([]byte(c.State), []byte(p.State)) != 1 {
+			return errs.New(errs.Invalid, "this form belongs to another login; start again with the code that your terminal shows")
+		}
+		return nil
+	})
 	if err != nil {
 		return err
-	}
-	var c confirmation
-	if p.Kind != kindConfirm || h.open(sealDevice, in["login"], &c) != nil || subtle.ConstantTimeCompare([]byte(c.State), []byte(p.State)) != 1 {
-		return errs.New(errs.Invalid, "this form belongs to another login; start again with the code that your terminal shows")
 	}
 	user, err := h.person(r.Context(), c.Grant.Identity)
 	if err != nil {
