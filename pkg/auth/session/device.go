@@ -156,11 +156,35 @@ func (s *Service) PollDevice(ctx context.Context, deviceCode string) (Tokens, er
 	case held.Denied:
 		return Tokens{}, &Error{CodeAccessDenied, "the login was refused in the browser"}
 	case held.Session != "":
-		return s.redeem(ctx, held.Session, deviceCode, func(*v1alpha1.SessionCode) error { return nil })
+		return s.redeemDevice(ctx, held.Session, deviceCode)
 	case !s.undecided(held):
 		return Tokens{}, expired
 	}
 	return Tokens{}, &Error{CodeAuthorizationPending, "nobody has confirmed the login yet"}
+}
+
+// redeemDevice returns the first tokens of a device. A device that polls again within a minute
+// gets them again, because the answer may have been lost. Once it has presented its secret, it
+// had the answer: a code that comes later is stolen, and the Session ends.
+func (s *Service) redeemDevice(ctx context.Context, name, deviceCode string) (Tokens, error) {
+	held, err := s.Sessions.GetSession(ctx, name)
+	if err != nil || held.Spec.Code != nil || held.Spec.Generation != 1 {
+		return s.redeem(ctx, name, deviceCode, func(*v1alpha1.SessionCode) error { return nil })
+	}
+	user, err := s.person(ctx, held)
+	if err != nil {
+		return Tokens{}, err
+	}
+	if s.ended(held, user) {
+		return Tokens{}, errEnded()
+	}
+	for _, r := range held.Spec.Rotations {
+		if r.Generation == 1 && s.Clock.Now().Before(r.At.Add(grace)) {
+			kept, err := s.fresh(ctx, held, user)
+			return s.tokens(held, kept), err
+		}
+	}
+	return Tokens{}, s.replayed(ctx, held)
 }
 
 // polling is when a device polled last, and how long it is to wait.

@@ -47,6 +47,29 @@ func TestDevice_logsInAfterAPersonConfirmed(t *testing.T) {
 	require.NotNil(t, f.sessionOf(tokens.Secret).Spec.EndedAt, "a code that is presented again ends the session")
 }
 
+// The answer to a poll can be lost on its way.
+func TestDevice_getsItsTokensAgainWithinAMinute(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	device, err := f.StartDevice(t.Context(), session.DeviceRequest{})
+	require.NoError(t, err)
+	require.NoError(t, f.ConfirmDevice(t.Context(), device.UserCode, f.request("alice")))
+	first, err := f.PollDevice(t.Context(), device.DeviceCode)
+	require.NoError(t, err)
+	f.pass(59 * time.Second)
+	again, err := f.replica(f.keys...).PollDevice(t.Context(), device.DeviceCode)
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+	require.Nil(t, f.sessionOf(first.Secret).Spec.EndedAt)
+	f.pass(time.Second)
+	_, err = f.replica(f.keys...).PollDevice(t.Context(), device.DeviceCode)
+	requireCode(t, err, session.CodeInvalidGrant)
+	require.NotNil(t, f.sessionOf(first.Secret).Spec.EndedAt)
+	_, err = f.replica(f.keys...).PollDevice(t.Context(), device.DeviceCode)
+	requireCode(t, err, session.CodeInvalidGrant)
+	require.ErrorContains(t, err, "kedge login")
+}
+
 func TestDevice_staysOutWhenAPersonDenies(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
