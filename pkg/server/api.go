@@ -83,7 +83,7 @@ func (a *assembly) api(serving context.Context) error {
 		authenticate: authenticate, authenticateProxied: authenticateProxied,
 		room:    httpmw.RefuseWrites(a.disk.Err),
 		forward: forward, login: a.login(people, authenticators).Mount,
-		config: c, limits: limits, clock: a.clock, views: v, store: s, sessions: a.sessions, enter: entrance(gate, bots),
+		config: c, limits: limits, clock: a.clock, views: v, store: s, sessions: a.sessions, writeEnds: a.sessions.WriteEnds, enter: entrance(gate, bots),
 		rights: a.rights, followed: settled(a.rights.Followed, a.revocation.Recheck),
 		recheck: a.revocation.Recheck, tokens: tokens, bindings: callers.bindings,
 		audit: auditing(a.hub.audit), ca: a.hub.bundle.CAPEM,

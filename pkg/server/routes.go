@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"slices"
 
@@ -50,8 +51,10 @@ type routes struct {
 	store *store.Store
 	// sessions ends Sessions.
 	sessions sessions.Service
-	enter    func(user, cluster string) (tenancy.Entry, error)
-	rights   access.Readiness
+	// writeEnds writes the ends of Sessions that ended by rule.
+	writeEnds func(ctx context.Context, user string) error
+	enter     func(user, cluster string) (tenancy.Entry, error)
+	rights    access.Readiness
 	// followed is rights.Followed after a recheck of the streams of the person.
 	followed func(org, workspace, user string) bool
 	// recheck ends the streams of a caller that has no right to them any more.
@@ -113,12 +116,12 @@ func (p routes) router() chi.Router {
 		r.Use(p.authenticate, requests, writes, httpmw.WholeBody(p.authenticate), httpmw.Audit(p.audit), p.room)
 		(&users.Handler{
 			Views: v, Tenants: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
-			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.rights.FollowedEverywhere,
+			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.rights.FollowedEverywhere, WriteEnds: p.writeEnds,
 			LimitSearch: p.limits.PerPerson("searches_per_person", searchesPerSecond), FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&admin.Handler{
 			Views: v, Await: v.Await, Followed: p.rights.FollowedEverywhere, Store: s, Index: v.Index, Orgs: v.Orgs, DeletionGrace: c.DeletionGrace,
-			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota, FollowTimeout: c.FollowTimeout,
+			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota, FollowTimeout: c.FollowTimeout, WriteEnds: p.writeEnds,
 		}).Mount(r)
 		(&members.Handler{
 			Views: v, Await: v.Await, Membership: v.Membership, Followed: p.followed, Store: s,

@@ -47,6 +47,9 @@ type Handler struct {
 	// Followed reports whether the bindings of a User in kcp are as desired.
 	Followed func(user string) bool
 	Store    Store
+	// WriteEnds writes the end of the Sessions of a User that a rejection has ended. It comes
+	// before the approval, so that they stay ended.
+	WriteEnds func(ctx context.Context, user string) error
 	// Index returns the UserMembershipIndex of a User.
 	Index func(user string) []v1alpha1.MembershipIndexEntry
 	// Orgs returns all Organizations, soft-deleted ones included.
@@ -150,6 +153,11 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
+	if given && v1alpha1.Registration(text) != v1alpha1.RegistrationRejected {
+		if err := h.WriteEnds(ctx, name); err != nil {
+			return err
+		}
+	}
 	u, err := h.Store.PatchUser(ctx, name, map[string]any{"spec": spec}, match)
 	if err != nil {
 		return err

@@ -70,10 +70,12 @@ type fixture struct {
 	http  http.Handler
 	// unbound has the users with outdated bindings in kcp.
 	unbound map[string]bool
+	// wroteEnds has the people whose Sessions were ended, with the number of patches before.
+	wroteEnds map[string]int
 }
 
 func newFixture(t testing.TB) *fixture {
-	f := &fixture{world: apitest.NewWorld(), unbound: map[string]bool{}}
+	f := &fixture{world: apitest.NewWorld(), unbound: map[string]bool{}, wroteEnds: map[string]int{}}
 	f.store = &store{t: t, world: f.world, version: apitest.FirstVersion}
 	handler := &admin.Handler{
 		Views: f.world, Await: f.world.Await, Index: f.world.Index, Store: f.store,
@@ -84,6 +86,10 @@ func newFixture(t testing.TB) *fixture {
 			return []tenancy.Org{acme, globex}
 		},
 		DeletionGrace: 720 * time.Hour, DefaultOrgQuota: 10, DefaultWorkspaceQuota: 50, FollowTimeout: time.Minute,
+		WriteEnds: func(_ context.Context, user string) error {
+			f.wroteEnds[user] = len(f.store.patches)
+			return nil
+		},
 	}
 	f.http = apitest.Router(f.world, handler.Mount)
 	return f
@@ -98,6 +104,16 @@ func (f *fixture) patch(as, path, body string) apitest.Answer {
 }
 
 const bobsPath, acmesPath = "users/bob", "orgs/" + apitest.Acme
+
+func TestApprove_startsNoSessionAgain(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.patch(apitest.Operator, bobsPath, `{"orgQuota": 7}`).Object(t, http.StatusOK)
+	f.patch(apitest.Operator, bobsPath, `{"registration": "Rejected"}`).Object(t, http.StatusOK)
+	require.Empty(t, f.wroteEnds)
+	f.patch(apitest.Operator, bobsPath, `{"registration": "Approved"}`).Object(t, http.StatusOK)
+	require.Equal(t, map[string]int{apitest.Member: 2}, f.wroteEnds, "before the approval")
+}
 
 // The answer waits until kcp refuses the rejected user.
 func TestReject_answersWhenTheBindingsAreGone(t *testing.T) {

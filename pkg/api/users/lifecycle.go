@@ -63,10 +63,14 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, code int, deleted
 	}
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
-	marked, err := h.Store.MarkUser(ctx, target, func(_ context.Context, u *v1alpha1.User) (map[string]any, error) {
-		return tenancy.Deletable{
+	marked, err := h.Store.MarkUser(ctx, target, func(ctx context.Context, u *v1alpha1.User) (map[string]any, error) {
+		status, err := tenancy.Deletable{
 			Noun: "account", Key: "deletionRequestedAt", Requested: u.Status.DeletionRequestedAt, Removing: !u.DeletionTimestamp.IsZero(),
 		}.Mark(deleted, h.Clock.Now())
+		if err == nil && status != nil && !deleted {
+			err = h.WriteEnds(ctx, u.Name)
+		}
+		return status, err
 	}, match)
 	if err != nil {
 		return err

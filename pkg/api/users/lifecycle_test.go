@@ -10,6 +10,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
 func (f *fixture) remove(as, name string) apitest.Answer {
@@ -53,6 +54,22 @@ func TestO8_peopleDeleteAndUndeleteThemselves(t *testing.T) {
 		f.get(apitest.Member, "/memberships").Object(t, http.StatusOK)
 		require.Equal(t, 2, f.store.writes)
 	}
+}
+
+// The leader writes the end of the Sessions a moment after the soft-delete, if there is one.
+func TestUndelete_startsNoSessionAgain(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	marking(t, f)
+	f.undelete(apitest.Operator, apitest.Member).Object(t, http.StatusOK)
+	f.remove(apitest.Operator, apitest.Member).Object(t, http.StatusAccepted)
+	require.Empty(t, f.wroteEnds)
+	f.endsFail = errs.New(errs.Unavailable, "kcp is away")
+	f.undelete(apitest.Operator, apitest.Member).Refused(t, http.StatusServiceUnavailable)
+	require.Equal(t, 1, f.store.writes, "the person is deleted still")
+	f.endsFail = nil
+	f.undelete(apitest.Operator, apitest.Member).Object(t, http.StatusOK)
+	require.Equal(t, []string{apitest.Member, apitest.Member}, f.wroteEnds)
 }
 
 // Other users cannot delete a user, and the refusal does not reveal that the user exists.

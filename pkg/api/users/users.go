@@ -48,7 +48,10 @@ type Handler struct {
 	// DefaultOrgQuota is the quota of Organizations of a User without spec.orgQuota (O-5).
 	DefaultOrgQuota int
 	DeletionGrace   time.Duration
-	Clock           clock.PassiveClock
+	// WriteEnds writes the end of the Sessions of a User that a soft-delete has ended. It comes
+	// before the undelete, so that they stay ended.
+	WriteEnds func(ctx context.Context, user string) error
+	Clock     clock.PassiveClock
 	// FollowTimeout limits the time that a write waits for the caches.
 	FollowTimeout time.Duration
 	// Followed reports whether the bindings of a User in kcp are as desired.

@@ -60,6 +60,9 @@ type fixture struct {
 	http    http.Handler
 	// limited makes the rate limiter refuse a search.
 	limited bool
+	// wroteEnds has the people whose Sessions were ended, and endsFail is the error of that.
+	wroteEnds []string
+	endsFail  error
 }
 
 func newFixture(t testing.TB) *fixture {
@@ -84,6 +87,10 @@ func newFixture(t testing.TB) *fixture {
 	f.handler = &users.Handler{
 		Views: f.world, Tenants: f.world, Store: f.store, DefaultOrgQuota: 10, DeletionGrace: 720 * time.Hour,
 		Clock: f.clock, Followed: func(string) bool { return true }, LimitSearch: limit, FollowTimeout: time.Minute,
+		WriteEnds: func(_ context.Context, user string) error {
+			f.wroteEnds = append(f.wroteEnds, user)
+			return f.endsFail
+		},
 	}
 	f.http = apitest.Router(f.world, f.handler.Mount)
 	return f

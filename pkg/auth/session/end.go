@@ -80,6 +80,34 @@ func (s *Service) EndAll(ctx context.Context, user string) error {
 	return nil
 }
 
+// WriteEnds writes the end of every Session of a User that has ended by rule, such as those of a
+// person who is soft-deleted or rejected. It comes before the change that makes the person active
+// again: without it those Sessions would go on.
+func (s *Service) WriteEnds(ctx context.Context, user string) error {
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	held, err := s.Users.GetUser(ctx, user)
+	if errs.Is(err, errs.NotFound) {
+		return errs.New(errs.NotFound, "there is no such user")
+	}
+	if err != nil {
+		return failure(err)
+	}
+	// The list is read from kcp: a cache may not have a new Session yet.
+	all, err := s.Sessions.ListSessions(ctx, user)
+	if err != nil {
+		return failure(err)
+	}
+	for i := range all {
+		if all[i].Spec.EndedAt == nil && s.ended(&all[i], held) {
+			if err := s.end(ctx, &all[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // end writes the end of a Session. One that has ended stays as it is.
 func (s *Service) end(ctx context.Context, held *v1alpha1.Session) error {
 	_, err := s.Sessions.AmendSession(ctx, held, func(_ context.Context, o *v1alpha1.Session) (map[string]any, error) {

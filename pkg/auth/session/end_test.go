@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -52,6 +53,26 @@ func TestEndAll_signsOutEverywhere(t *testing.T) {
 	_, err = f.Refresh(t.Context(), again.Secret)
 	require.NoError(t, err)
 	require.True(t, errs.Is(f.EndAll(t.Context(), "nobody"), errs.NotFound))
+}
+
+// A soft-delete ends Sessions by rule. What is withdrawn must not begin them again.
+func TestWriteEnds_endsWhatTheRuleEnded(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	old, other := f.login("alice"), f.login("bob")
+	require.NoError(t, f.WriteEnds(t.Context(), "alice"))
+	require.Nil(t, f.sessionOf(old.Secret).Spec.EndedAt)
+	f.pass(time.Minute)
+	alice, deleted := f.user("alice"), metav1.NewTime(f.clock.Now())
+	alice.Status.DeletionRequestedAt = &deleted
+	f.Put("users", alice)
+	f.pass(time.Minute)
+	fresh := f.login("alice")
+	require.NoError(t, f.WriteEnds(t.Context(), "alice"))
+	require.NotNil(t, f.sessionOf(old.Secret).Spec.EndedAt)
+	require.Nil(t, f.sessionOf(fresh.Secret).Spec.EndedAt, "it began after the deletion")
+	require.Nil(t, f.sessionOf(other.Secret).Spec.EndedAt)
+	require.True(t, errs.Is(f.WriteEnds(t.Context(), "nobody"), errs.NotFound))
 }
 
 func TestRevoke_endsTheSessionOfAnOlderSecretToo(t *testing.T) {
