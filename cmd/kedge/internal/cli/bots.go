@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 // botColumns are the columns of bots.
@@ -91,7 +91,7 @@ func (b *bots) getCommand() *cobra.Command {
 // send sends a request about a bot and prints the answer.
 func (b *bots) send(ctx context.Context, s *session, r client.Request, method string, body any) error {
 	r.Method, r.Body = method, body
-	_, raw, err := s.Do(ctx, r)
+	_, raw, err := s.send(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (b *bots) deleteCommand() *cobra.Command {
 				return err
 			}
 			r.Method = http.MethodDelete
-			if _, _, err := s.Do(cmd.Context(), r); err != nil {
+			if _, _, err := s.send(cmd.Context(), r); err != nil {
 				return err
 			}
 			fmt.Fprintf(b.Err, "Deleted bot %s.\n", args[0])

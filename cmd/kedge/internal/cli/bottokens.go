@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/config"
+	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 // tokenColumns are the columns of tokens.
@@ -81,7 +81,7 @@ func (b *bots) revokeTokenCommand() *cobra.Command {
 				text = "Revoked token " + args[1] + "."
 			}
 			r.Method = http.MethodDelete
-			if _, _, err := s.Do(cmd.Context(), r); err != nil {
+			if _, _, err := s.send(cmd.Context(), r); err != nil {
 				return err
 			}
 			fmt.Fprintln(b.Err, text)
@@ -142,7 +142,7 @@ func (b *bots) issue(ctx context.Context, s *session, r client.Request, o tokenO
 			return err
 		}
 		at.Method, at.Path = http.MethodGet, at.Path+"/kubeconfig"
-		if _, kubeconfig, err = s.Do(ctx, at); err != nil {
+		if _, kubeconfig, err = s.send(ctx, at); err != nil {
 			return err
 		}
 	}
@@ -154,7 +154,7 @@ func (b *bots) issue(ctx context.Context, s *session, r client.Request, o tokenO
 		body["expirationSeconds"] = int64(o.expires / life(time.Second))
 	}
 	r.Method, r.Path, r.Body = http.MethodPost, r.Path+"/tokens", body
-	_, raw, err := s.Do(ctx, r)
+	_, raw, err := s.send(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (b *bots) issue(ctx context.Context, s *session, r client.Request, o tokenO
 	}
 	if err != nil {
 		r.Method, r.Path, r.Body = http.MethodDelete, r.Path+"/"+issued.ID, nil
-		if _, _, revokeErr := s.Do(ctx, r); revokeErr != nil {
+		if _, _, revokeErr := s.send(ctx, r); revokeErr != nil {
 			return fmt.Errorf("%w; the token %s is not revoked: %w", err, issued.ID, revokeErr)
 		}
 		return fmt.Errorf("%w; the token %s is revoked again", err, issued.ID)

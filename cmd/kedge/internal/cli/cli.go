@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
 
+	"github.com/faroshq/kedge-hub/pkg/client"
 	"github.com/faroshq/kedge-hub/pkg/version"
 )
 
@@ -61,7 +62,12 @@ func Main(ctx context.Context, args []string, streams Streams, environment Envir
 		fmt.Fprintln(streams.Err, "kedge: interrupted")
 		return 1
 	}
-	fmt.Fprintln(streams.Err, "kedge:", err)
+	text := err.Error()
+	var certificate *client.CertificateError
+	if errors.As(err, &certificate) && certificate.Untrusted {
+		text += "; give the hub's CA with kedge login --ca-file"
+	}
+	fmt.Fprintln(streams.Err, "kedge:", text)
 	if errors.Is(err, errUsage) || strings.HasPrefix(err.Error(), "unknown command") {
 		return 2
 	}

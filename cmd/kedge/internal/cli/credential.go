@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 
-	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/config"
+	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 func (a *app) credentialCommand() *cobra.Command {
@@ -42,7 +42,7 @@ It never opens a browser.`,
 			if err := checkCluster(s.login, question.Spec.Cluster, a.Clock.Now()); err != nil {
 				return err
 			}
-			_, raw, err := s.Do(cmd.Context(), client.Request{Method: http.MethodPost, Path: "/api/credentials", Body: question})
+			_, raw, err := s.send(cmd.Context(), client.Request{Method: http.MethodPost, Path: "/api/credentials", Body: question})
 			if err != nil {
 				return err
 			}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 var (
@@ -45,7 +45,7 @@ func (k *kind) deleteCommand(long string) *cobra.Command {
 			}
 			place := one(r, t.UUID)
 			place.Method = http.MethodDelete
-			_, raw, err := s.Do(cmd.Context(), place)
+			_, raw, err := s.send(cmd.Context(), place)
 			if err != nil {
 				return err
 			}
@@ -107,7 +107,7 @@ func (k *kind) undeleteCommand(long string) *cobra.Command {
 			}
 			place := one(r, t.UUID)
 			place.Method, place.Path = http.MethodPost, place.Path+"/undelete"
-			_, raw, err := s.Do(cmd.Context(), place)
+			_, raw, err := s.send(cmd.Context(), place)
 			if err != nil {
 				return err
 			}
@@ -147,7 +147,7 @@ func (k *kind) findDeleted(ctx context.Context, s *session, r client.Request, ar
 
 // deleted returns the caller's soft-deleted tenants of this kind.
 func (k *kind) deleted(ctx context.Context, s *session, r client.Request) ([]tenant, error) {
-	_, raw, err := s.Do(ctx, client.Request{Method: http.MethodGet, Path: "/api/users/me/memberships", Query: url.Values{"deleted": {"true"}}})
+	_, raw, err := s.send(ctx, client.Request{Method: http.MethodGet, Path: "/api/users/me/memberships", Query: url.Values{"deleted": {"true"}}})
 	if err != nil {
 		return nil, err
 	}

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/config"
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/kubeconfig"
+	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 // kubeconfigOptions are the flags of kedge kubeconfig.
@@ -174,7 +174,7 @@ func (s *session) entries(ctx context.Context, onlyOrg string) ([]*kubeconfig.En
 // errors.
 func (s *session) leaveOut(t tenant, err error) error {
 	var refused *client.Error
-	if !errors.As(err, &refused) || refused.Code == http.StatusUnauthorized {
+	if !errors.As(err, &refused) || refused.Code() == http.StatusUnauthorized {
 		return err
 	}
 	fmt.Fprintf(s.app.Err, "kedge: %s is left out: %v\n", t, err)
@@ -198,7 +198,7 @@ func (s *session) tenants(ctx context.Context, r client.Request) ([]tenant, erro
 func (s *session) tenant(ctx context.Context, r client.Request) (tenant, error) {
 	var t tenant
 	r.Method = http.MethodGet
-	_, raw, err := s.Do(ctx, r)
+	_, raw, err := s.send(ctx, r)
 	if err != nil {
 		return t, err
 	}
@@ -210,7 +210,7 @@ func (s *session) tenant(ctx context.Context, r client.Request) (tenant, error) 
 
 func (s *session) entry(ctx context.Context, place client.Request, org, workspace tenant) (*kubeconfig.Entry, error) {
 	place.Method, place.Path = http.MethodGet, place.Path+"/kubeconfig"
-	_, raw, err := s.Do(ctx, place)
+	_, raw, err := s.send(ctx, place)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 func (k *kind) leaveCommand(long, example string) *cobra.Command {

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/config"
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/oauth"
+	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 // loginOptions are the flags of kedge login.
@@ -184,7 +184,7 @@ func checkServer(err error) error {
 
 // accept stores a login after the hub has accepted its token.
 func (a *app) accept(ctx context.Context, login *config.Profile) (me, error) {
-	api, err := client.New(login.Server, func(context.Context) (string, error) { return login.Token, nil }, agent(), login.CA)
+	api, err := client.New(client.Config{Server: login.Server, Token: client.StaticToken(login.Token), CA: login.CA, UserAgent: agent()})
 	if err != nil {
 		return me{}, err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 // members are the commands for members of an organization or a workspace.
@@ -165,7 +165,7 @@ role changes nothing and is no error; to change a role, use set-role.`,
 			body := map[string]any{"userRef": map[string]string{"name": user}, "role": as}
 			given.into(body, cmd)
 			r.Method, r.Path, r.Body = http.MethodPost, r.Path+"/members", body
-			code, raw, err := s.Do(cmd.Context(), r)
+			code, raw, err := s.send(cmd.Context(), r)
 			if err != nil {
 				return m.notAdded(err, r, user, as)
 			}
@@ -189,7 +189,7 @@ func (m *members) notAdded(err error, r client.Request, user string, as role) er
 	var refused *client.Error
 	switch {
 	case !errors.As(err, &refused):
-	case refused.Code == http.StatusConflict:
+	case refused.Code() == http.StatusConflict:
 		place := " --org " + r.Org
 		if m.inWorkspace {
 			place += " --workspace " + r.Workspace
@@ -228,7 +228,7 @@ func (m *members) setRoleCommand() *cobra.Command {
 			body := map[string]any{"role": args[1]}
 			given.into(body, cmd)
 			r.Method, r.Path, r.Body = http.MethodPatch, r.Path+"/members/"+person, body
-			_, raw, err := s.Do(cmd.Context(), r)
+			_, raw, err := s.send(cmd.Context(), r)
 			if err != nil {
 				return m.unknown(explained(err, args[0]+" is", r.Org))
 			}
@@ -286,7 +286,7 @@ be removed.`
 // notRemoved adds advice to an error: callers who may not remove others can leave.
 func (m *members) notRemoved(err error, r client.Request) error {
 	var refused *client.Error
-	if errors.As(err, &refused) && strings.Contains(refused.Message, "/memberships/me") {
+	if errors.As(err, &refused) && strings.Contains(refused.ErrStatus.Message, "/memberships/me") {
 		leave := "kedge orgs leave " + r.Org
 		if m.inWorkspace {
 			leave = "kedge workspaces leave " + r.Workspace + " --org " + r.Org
@@ -299,7 +299,7 @@ func (m *members) notRemoved(err error, r client.Request) error {
 // unknown adds advice to an error: how to list the members.
 func (m *members) unknown(err error) error {
 	var refused *client.Error
-	if errors.As(err, &refused) && refused.Code == http.StatusNotFound {
+	if errors.As(err, &refused) && refused.Code() == http.StatusNotFound {
 		return fmt.Errorf("%w; to see who is a member, run: %s list", err, m.command)
 	}
 	return err
@@ -324,7 +324,7 @@ func remove(ctx context.Context, s *session, r client.Request, who string, casca
 	if cascade {
 		r.Query = url.Values{"cascade": {"true"}}
 	}
-	code, _, err := s.Do(ctx, r)
+	code, _, err := s.send(ctx, r)
 	if err != nil {
 		return ended{}, explained(err, who, r.Org)
 	}

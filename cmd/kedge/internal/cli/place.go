@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/config"
+	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 // A place is an organization or a workspace as a request without a method: its path and the

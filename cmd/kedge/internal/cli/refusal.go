@@ -7,12 +7,14 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 // about returns the message of the hub about a refused field, or the empty string.
 func about(refused *client.Error, field string) string {
-	for _, c := range refused.Causes {
+	for _, c := range refused.Causes() {
 		if c.Field == field {
 			return c.Message
 		}
@@ -23,7 +25,7 @@ func about(refused *client.Error, field string) string {
 // ofArgument replaces the field of the API in an error by the argument.
 func ofArgument(err error, field, argument string) error {
 	var refused *client.Error
-	if errors.As(err, &refused) && refused.Code == http.StatusBadRequest {
+	if errors.As(err, &refused) && refused.Code() == http.StatusBadRequest {
 		if wrong := about(refused, field); wrong != "" {
 			return fmt.Errorf("%s: %s", argument, wrong)
 		}
@@ -35,12 +37,12 @@ func ofArgument(err error, field, argument string) error {
 // errors stay as they are.
 func explained(err error, who, org string) error {
 	var refused *client.Error
-	if !errors.As(err, &refused) || refused.Code != http.StatusConflict {
+	if !errors.As(err, &refused) || refused.Code() != http.StatusConflict {
 		return err
 	}
-	var in []client.Cause
-	message, sole := refused.Message, false
-	for _, c := range refused.Causes {
+	var in []metav1.StatusCause
+	message, sole := refused.ErrStatus.Message, false
+	for _, c := range refused.Causes() {
 		switch c.Type {
 		case "WorkspaceMembership":
 			in = append(in, c)

@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/config"
+	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 // session is a login with a client for it.
 type session struct {
-	*client.Client
+	api *client.Client
 	app *app
 	// path is the file with the logins, name the profile, and login its content.
 	path, name string
@@ -35,7 +35,7 @@ func (a *app) session(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	s := &session{app: a, path: path, name: name, login: c.Profiles[name], relogin: reloginCommand(c, name), named: a.server != ""}
-	s.Client, err = client.New(s.login.Server, s.token, agent(), s.login.CA)
+	s.api, err = client.New(client.Config{Server: s.login.Server, Token: s.token, CA: s.login.CA, UserAgent: agent()})
 	return s, err
 }
 
@@ -133,8 +133,8 @@ func (s *session) update(ctx context.Context, change func(*config.Profile)) erro
 }
 
 // Do calls the client. It replaces advice about the REST API in errors by advice about commands.
-func (s *session) Do(ctx context.Context, r client.Request) (int, []byte, error) {
-	code, raw, err := s.Client.Do(ctx, r)
+func (s *session) Do(ctx context.Context, r client.Request) (*client.Response, error) {
+	answer, err := s.api.Do(ctx, r)
 	var refused *client.Error
 	var away *client.UnreachableError
 	switch {
@@ -143,13 +143,22 @@ func (s *session) Do(ctx context.Context, r client.Request) (int, []byte, error)
 	case errors.As(err, &away):
 		err = fmt.Errorf("%w; check that it is running; it is the hub logged in to last, as %s says, and --server or kedge login chooses another", err, s.path)
 	case !errors.As(err, &refused):
-	case refused.Code == http.StatusUnauthorized:
-		refused.Message = reasonOf(refused.Message)
+	case refused.Code() == http.StatusUnauthorized:
+		refused.ErrStatus.Message = reasonOf(refused.ErrStatus.Message)
 		err = fmt.Errorf("%w; to log in again, run: %s", err, s.relogin)
-	case strings.Contains(refused.Message, "/api/users/me/undelete"):
+	case strings.Contains(refused.ErrStatus.Message, "/api/users/me/undelete"):
 		err = fmt.Errorf("%w; to do that, run: kedge me undelete", err)
 	}
-	return code, raw, err
+	return answer, err
+}
+
+// send calls Do and returns the status code and body of the answer.
+func (s *session) send(ctx context.Context, r client.Request) (int, []byte, error) {
+	answer, err := s.Do(ctx, r)
+	if err != nil {
+		return 0, nil, err
+	}
+	return answer.Code, answer.Body, nil
 }
 
 // reasonOf cuts the hub's advice to log in again, which names neither the hub nor the profile.

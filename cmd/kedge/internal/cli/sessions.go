@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 const sessionsPath = "/api/users/me/sessions"
@@ -62,7 +62,7 @@ func (a *app) endSessionCommand() *cobra.Command {
 			if all {
 				return s.endAll(cmd.Context())
 			}
-			if _, _, err := s.Do(cmd.Context(), client.Request{Method: http.MethodDelete, Path: sessionsPath + "/" + args[0]}); err != nil {
+			if _, _, err := s.send(cmd.Context(), client.Request{Method: http.MethodDelete, Path: sessionsPath + "/" + args[0]}); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(a.Out, "Ended the session %s.\n", args[0])
@@ -75,7 +75,7 @@ func (a *app) endSessionCommand() *cobra.Command {
 
 // endAll signs out everywhere and forgets the login, unless that has a static token.
 func (s *session) endAll(ctx context.Context) error {
-	if _, _, err := s.Do(ctx, client.Request{Method: http.MethodDelete, Path: sessionsPath, Query: url.Values{"all": {"true"}}}); err != nil {
+	if _, _, err := s.send(ctx, client.Request{Method: http.MethodDelete, Path: sessionsPath, Query: url.Values{"all": {"true"}}}); err != nil {
 		return err
 	}
 	if s.login.Secret != "" {

@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 var tenantColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"PHASE", "phase"}, {"CREATED", "createdAt"}}
@@ -157,7 +156,7 @@ func (k *kind) create(ctx context.Context, s *session, r client.Request, name st
 	var made tenant
 	r.Method, r.Body = http.MethodPost, map[string]string{"displayName": name}
 	fmt.Fprintf(k.Err, "Creating %s %q ...\n", k.noun, name)
-	code, raw, err := s.Do(ctx, r)
+	code, raw, err := s.send(ctx, r)
 	if err != nil {
 		return nil, made, ofArgument(err, "displayName", "NAME")
 	}
@@ -173,9 +172,9 @@ func (k *kind) create(ctx context.Context, s *session, r client.Request, name st
 			return nil, made, ctx.Err()
 		case <-time.After(pollEvery):
 		}
-		_, answer, err := s.Do(ctx, poll)
+		_, answer, err := s.send(ctx, poll)
 		var status *client.Error
-		if errors.As(err, &status) && status.Code == http.StatusForbidden {
+		if errors.As(err, &status) && status.Code() == http.StatusForbidden {
 			// The creator's membership may not be in place yet.
 			continue
 		}
@@ -192,31 +191,11 @@ func (k *kind) create(ctx context.Context, s *session, r client.Request, name st
 
 // listAll reads every page of a list.
 func listAll(ctx context.Context, s *session, r client.Request) ([]byte, error) {
-	r.Method = http.MethodGet
-	query := url.Values{"limit": {"500"}}
-	for name, values := range r.Query {
-		query[name] = values
+	items, err := client.Collect(client.List[json.RawMessage](ctx, s, r))
+	if err != nil {
+		return nil, err
 	}
-	r.Query = query
-	all := []json.RawMessage{}
-	for {
-		_, raw, err := s.Do(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		var page struct {
-			Items    []json.RawMessage `json:"items"`
-			Continue string            `json:"continue"`
-		}
-		if err := json.Unmarshal(raw, &page); err != nil {
-			return nil, fmt.Errorf("read the answer: %w", err)
-		}
-		all = append(all, page.Items...)
-		if page.Continue == "" {
-			return json.Marshal(map[string]any{"items": all})
-		}
-		query.Set("continue", page.Continue)
-	}
+	return json.Marshal(map[string]any{"items": items})
 }
 
 // noneError is the error for an unknown name or UUID.

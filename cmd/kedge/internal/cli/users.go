@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 func (a *app) usersCommand() *cobra.Command {
@@ -85,7 +85,7 @@ who you are and, until the time that is printed, undelete yourself.`,
 			if err := c.typed(cmd.Context(), text, "Type "+who.Name+" to go on", who.Name); err != nil {
 				return err
 			}
-			_, raw, err := s.Do(cmd.Context(), client.Request{Method: http.MethodDelete, Path: "/api/users/me"})
+			_, raw, err := s.send(cmd.Context(), client.Request{Method: http.MethodDelete, Path: "/api/users/me"})
 			if err != nil {
 				return err
 			}
@@ -117,7 +117,7 @@ func (a *app) undeleteMeCommand() *cobra.Command {
 			if err := c.agreed(cmd.Context(), fmt.Sprintf("Bring back your account %s at %s?", who.Name, s.login.Server)); err != nil {
 				return err
 			}
-			_, raw, err := s.Do(cmd.Context(), client.Request{Method: http.MethodPost, Path: "/api/users/me/undelete"})
+			_, raw, err := s.send(cmd.Context(), client.Request{Method: http.MethodPost, Path: "/api/users/me/undelete"})
 			if err != nil {
 				return err
 			}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 type me struct {
@@ -22,18 +22,13 @@ type me struct {
 	PurgeAt             string `json:"purgeAt,omitempty"`
 }
 
-// hub sends requests: a client, or a session.
-type hub interface {
-	Do(ctx context.Context, r client.Request) (int, []byte, error)
-}
-
-func whoami(ctx context.Context, api hub) (me, error) {
+func whoami(ctx context.Context, api client.Doer) (me, error) {
 	var out me
-	_, raw, err := api.Do(ctx, client.Request{Method: http.MethodGet, Path: "/api/users/me"})
+	answer, err := api.Do(ctx, client.Request{Method: http.MethodGet, Path: "/api/users/me"})
 	if err != nil {
 		return out, err
 	}
-	if err := json.Unmarshal(raw, &out); err != nil || out.Name == "" {
+	if err := json.Unmarshal(answer.Body, &out); err != nil || out.Name == "" {
 		return out, errors.New("the server's answer is not a kedge-hub's")
 	}
 	return out, nil
@@ -52,7 +47,7 @@ func (a *app) whoamiCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, raw, err := s.Do(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/users/me"})
+			_, raw, err := s.send(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/users/me"})
 			if err != nil {
 				return err
 			}
@@ -82,7 +77,7 @@ func (s *session) expiry(ctx context.Context, token any) (any, error) {
 	}
 	raw, err := listAll(ctx, s, client.Request{Path: sessionsPath})
 	var refused *client.Error
-	if errors.As(err, &refused) && (refused.Code == http.StatusForbidden || refused.Code == http.StatusNotFound) {
+	if errors.As(err, &refused) && (refused.Code() == http.StatusForbidden || refused.Code() == http.StatusNotFound) {
 		// A deleted person may not list sessions, and an older hub has no such list.
 		return token, nil
 	}

@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/faroshq/kedge-hub/cmd/kedge/internal/client"
+	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 const (
