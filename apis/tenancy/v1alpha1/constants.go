@@ -62,6 +62,8 @@ const (
 	// JSON object of UUIDs and times in RFC 3339. It is written before a Bot, so that the
 	// limit of Bots holds under concurrent requests.
 	BotClaimsAnnotation = GroupName + "/bot-claims"
+	// CatalogSlugLabel, on a CatalogEntry, is the hash of its slug: 40 hexadecimal digits.
+	CatalogSlugLabel = GroupName + "/slug"
 	// IdentityLabel, on a User, is the hash of its issuer and subject: 40 hexadecimal
 	// digits.
 	IdentityLabel = GroupName + "/identity"
@@ -118,8 +120,11 @@ const (
 	// ConditionTokensReady, of Bots, is True if the Secrets in the Workspace are those of the
 	// tokens in spec.tokens.
 	ConditionTokensReady = "TokensReady"
-	// ConditionExportFound, of CatalogEntries, is True if kcp has the APIExport, the entry may
-	// name it, and no entry that is in its way has the slug.
+	// ConditionSlugUnique, of CatalogEntries, is True if no older entry that the same people
+	// see has the slug. An entry of which it is not True is neither shown nor enabled.
+	ConditionSlugUnique = "SlugUnique"
+	// ConditionExportFound, of CatalogEntries, is True if kcp has the APIExport and the entry
+	// may name it.
 	ConditionExportFound = "ExportFound"
 	// ConditionBackendReachable, of CatalogEntries, is True if the server of the provider
 	// answers, or the entry names none. Ready does not wait for it.

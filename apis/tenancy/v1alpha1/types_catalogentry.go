@@ -8,6 +8,16 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:Enum=Global;Org;Personal
 type CatalogScope string
 
+// The scopes of CatalogEntries.
+const (
+	// CatalogGlobal is an entry for everybody.
+	CatalogGlobal CatalogScope = "Global"
+	// CatalogOrg is an entry for the members of one Organization.
+	CatalogOrg CatalogScope = "Org"
+	// CatalogPersonal is an entry for the members of a personal Organization.
+	CatalogPersonal CatalogScope = "Personal"
+)
+
 // CatalogEntry publishes the APIExport of a provider to people, who can enable it in their
 // Workspaces. Entries for everybody live in the providers workspace, those of an
 // Organization in the workspace of the Organization. The name is a UUID.

@@ -1,0 +1,123 @@
+package tenancy_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const catalogOrg = "aaaaaaaa-0000-4000-8000-000000000001"
+
+func TestCatalogEntryName_isOneForEachPlaceAndSlug(t *testing.T) {
+	t.Parallel()
+	name := tenancy.CatalogEntryName(catalogOrg, "widgets")
+	require.True(t, tenancy.IsUUID(name))
+	require.Equal(t, name, tenancy.CatalogEntryName(catalogOrg, "widgets"))
+	require.NotEqual(t, name, tenancy.CatalogEntryName("", "widgets"))
+	require.NotEqual(t, name, tenancy.CatalogEntryName(catalogOrg, "gadgets"))
+	e := tenancy.NewCatalogEntry(catalogOrg, v1alpha1.CatalogEntrySpec{Slug: "widgets-"}, "alice", "hash")
+	require.Equal(t, tenancy.CatalogEntryName(catalogOrg, "widgets-"), e.Name)
+	require.Equal(t, "alice", e.Annotations[v1alpha1.CreatedByAnnotation])
+	require.Equal(t, map[string]string{v1alpha1.CatalogSlugLabel: tenancy.SlugHash("widgets-"), v1alpha1.IdempotencyKeyLabel: "hash"}, e.Labels)
+}
+
+func TestCatalogScope_isThatOfTheOrg(t *testing.T) {
+	t.Parallel()
+	o := tenancy.Org{Organization: &v1alpha1.Organization{}}
+	require.Equal(t, v1alpha1.CatalogOrg, tenancy.CatalogScopeOf(o))
+	o.Spec.Personal = true
+	require.Equal(t, v1alpha1.CatalogPersonal, tenancy.CatalogScopeOf(o))
+}
+
+func placedEntry(name, slug string, age time.Duration, global bool) tenancy.PlacedEntry {
+	e := &v1alpha1.CatalogEntry{Spec: v1alpha1.CatalogEntrySpec{Slug: slug}}
+	e.Name, e.UID = name, types.UID(name)
+	e.CreationTimestamp = metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(-age))
+	return tenancy.PlacedEntry{Entry: e, Global: global}
+}
+
+func TestCatalogClash_theOlderEntryComesFirst(t *testing.T) {
+	t.Parallel()
+	own := placedEntry("own", "widgets", time.Minute, false)
+	deleted := placedEntry("gone", "widgets", time.Hour, true)
+	deleted.Entry.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	for name, c := range map[string]struct {
+		others []tenancy.PlacedEntry
+		first  string
+	}{
+		"alone":                      {},
+		"itself":                     {[]tenancy.PlacedEntry{own}, ""},
+		"another slug":               {[]tenancy.PlacedEntry{placedEntry("a", "gadgets", time.Hour, true)}, ""},
+		"a younger one":              {[]tenancy.PlacedEntry{placedEntry("a", "widgets", time.Second, true)}, ""},
+		"one that is being deleted":  {[]tenancy.PlacedEntry{deleted}, ""},
+		"an older one":               {[]tenancy.PlacedEntry{placedEntry("a", "widgets", time.Hour, false)}, "a"},
+		"the oldest":                 {[]tenancy.PlacedEntry{placedEntry("a", "widgets", time.Hour, true), placedEntry("b", "widgets", 2*time.Hour, false)}, "b"},
+		"a Global one of its age":    {[]tenancy.PlacedEntry{placedEntry("z", "widgets", time.Minute, true)}, "z"},
+		"a lesser name of its age":   {[]tenancy.PlacedEntry{placedEntry("a", "widgets", time.Minute, false)}, "a"},
+		"a greater name of its age":  {[]tenancy.PlacedEntry{placedEntry("z", "widgets", time.Minute, false)}, ""},
+		"two of its age, one Global": {[]tenancy.PlacedEntry{placedEntry("a", "widgets", time.Minute, false), placedEntry("z", "widgets", time.Minute, true)}, "z"},
+	} {
+		first, ok := tenancy.CatalogClash(own, c.others)
+		require.Equal(t, c.first != "", ok, name)
+		if ok {
+			require.Equal(t, c.first, first.Entry.Name, name)
+			_, back := tenancy.CatalogClash(first, []tenancy.PlacedEntry{own})
+			require.False(t, back, "%s: one of the two is shown", name)
+		}
+	}
+}
+
+func TestMemberResources_areAllOrThoseListed(t *testing.T) {
+	t.Parallel()
+	widgets, gadgets := v1alpha1.CatalogResource{Group: "example.org", Resource: "widgets"}, v1alpha1.CatalogResource{Group: "example.org", Resource: "gadgets"}
+	e := &v1alpha1.CatalogEntry{}
+	require.Nil(t, tenancy.MemberResources(e), "the export is not known yet")
+	e.Status.Export = &v1alpha1.CatalogExport{Resources: []v1alpha1.CatalogResource{widgets, gadgets}}
+	require.Equal(t, []v1alpha1.CatalogResource{widgets, gadgets}, tenancy.MemberResources(e))
+	for _, listed := range []string{"widgets", "widgets.example.org"} {
+		e.Spec.MemberResources = []string{listed}
+		require.Equal(t, []v1alpha1.CatalogResource{widgets}, tenancy.MemberResources(e))
+	}
+	e.Spec.MemberResources = []string{"widgets.example.com"}
+	require.Empty(t, tenancy.MemberResources(e))
+	require.Len(t, e.Status.Export.Resources, 2, "the cached object is unchanged")
+	require.Equal(t, "secrets", tenancy.ResourceName("", "secrets"))
+}
+
+func TestCatalog_whoPublishesAndChanges(t *testing.T) {
+	t.Parallel()
+	alice := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "alice"}}
+	entry := tenancy.NewCatalogEntry(catalogOrg, v1alpha1.CatalogEntrySpec{}, "alice", "")
+	entry.CreationTimestamp = metav1.NewTime(time.Unix(1000, 0))
+	foreign := tenancy.NewCatalogEntry(catalogOrg, v1alpha1.CatalogEntrySpec{}, "bob", "")
+	// newcomer has the name of the publisher, who is gone.
+	newcomer := alice.DeepCopy()
+	newcomer.CreationTimestamp = metav1.NewTime(time.Unix(2000, 0))
+	for name, c := range map[string]struct {
+		role                           v1alpha1.Role
+		who                            v1alpha1.Who
+		publish, own, others, newcomer bool
+	}{
+		"an admin":                          {v1alpha1.RoleAdmin, v1alpha1.WhoMembers, true, true, true, true},
+		"an admin where only admins may":    {v1alpha1.RoleAdmin, v1alpha1.WhoAdmin, true, true, true, true},
+		"a member":                          {v1alpha1.RoleMember, v1alpha1.WhoMembers, true, true, false, false},
+		"a member where only admins may":    {v1alpha1.RoleMember, v1alpha1.WhoAdmin, false, false, false, false},
+		"somebody of one of its Workspaces": {"", v1alpha1.WhoMembers, false, false, false, false},
+	} {
+		s := tenancy.Scope{User: "alice", OrgRole: c.role, Org: tenancy.Org{Organization: &v1alpha1.Organization{Spec: v1alpha1.OrganizationSpec{CatalogEntryCreation: c.who}}}}
+		for what, err := range map[string]error{
+			"publish": s.RequirePublish(), "own": s.RequireChange(alice, entry), "others": s.RequireChange(alice, foreign), "newcomer": s.RequireChange(newcomer, entry),
+		} {
+			allowed := map[string]bool{"publish": c.publish, "own": c.own, "others": c.others, "newcomer": c.newcomer}[what]
+			require.Equal(t, allowed, err == nil, "%s: %s", name, what)
+			require.True(t, err == nil || errs.Is(err, errs.Forbidden))
+		}
+	}
+}

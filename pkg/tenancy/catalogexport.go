@@ -1,0 +1,97 @@
+package tenancy
+
+import (
+	"slices"
+	"strings"
+
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+// CheckCatalogExport refuses an APIExport that no entry of the place may name. org is the UUID
+// of the Organization, or empty for a Global entry. An entry may name an export in a workspace
+// below providers; an entry of an Organization also one in a Workspace of it, whose UUID is
+// then returned.
+func CheckCatalogExport(tree Tree, org string, ref v1alpha1.APIExportRef) (workspace string, err error) {
+	if ReservedExport(ref.Name) {
+		return "", unprocessable("apiExport.name", "is an export of kcp or of the hub, which no catalog entry may name")
+	}
+	if strings.HasPrefix(ref.Path, tree.Providers()+":") {
+		return "", nil
+	}
+	if org == "" {
+		return "", unprocessable("apiExport.path", "must be a workspace below "+tree.Providers())
+	}
+	if in, workspace, ok := tree.ParseWorkspacePath(ref.Path); ok && in == org {
+		return workspace, nil
+	}
+	return "", unprocessable("apiExport.path", "must be a workspace below "+tree.Providers()+", or a workspace of this organization")
+}
+
+// ReservedExport reports whether an APIExport of that name is one of kcp's or of the hub's own.
+func ReservedExport(name string) bool {
+	return name == ExportTenancy || name == ExportAccess || name == "kcp.io" || strings.HasSuffix(name, ".kcp.io")
+}
+
+// DangerousClaim reports whether a permission claim lets the provider read all Secrets of a
+// Workspace or take it over. selector are the objects that the claim is for; nil for all.
+func DangerousClaim(group, resource string, verbs []string, selector *kcpapisv1alpha2.PermissionClaimSelector) bool {
+	all := selector == nil || selector.MatchAll || len(selector.MatchLabels) == 0 && len(selector.MatchExpressions) == 0
+	switch {
+	case slices.Contains(verbs, "*"), resource == "*", group == "*":
+		return true
+	case group == "" && resource == "secrets":
+		return all
+	case group == "apis.kcp.io":
+		return resource == "apibindings"
+	}
+	return group == rbacv1.GroupName
+}
+
+// ClaimsAnswered refuses answers that are not one for each permission claim of an export:
+// accepted and rejected list the claims that the person accepts and those that they do not.
+func ClaimsAnswered(claims []v1alpha1.CatalogClaim, accepted, rejected []v1alpha1.CatalogResource) error {
+	var causes []errs.Cause
+	fail := func(field, message string) {
+		causes = append(causes, errs.Cause{Type: "FieldValueInvalid", Field: field, Message: message})
+	}
+	has := func(list []v1alpha1.CatalogResource, r v1alpha1.CatalogResource) bool {
+		return slices.Contains(list, r)
+	}
+	asked := func(r v1alpha1.CatalogResource) bool {
+		return slices.ContainsFunc(claims, func(c v1alpha1.CatalogClaim) bool { return r == claimed(c) })
+	}
+	for field, list := range map[string][]v1alpha1.CatalogResource{"acceptClaims": accepted, "rejectClaims": rejected} {
+		for _, r := range list {
+			if !asked(r) {
+				fail(field, ResourceName(r.Group, r.Resource)+" is not a claim of this provider; leave it out")
+			}
+		}
+	}
+	for i, c := range claims {
+		r := claimed(c)
+		switch name := ResourceName(r.Group, r.Resource); {
+		case slices.ContainsFunc(claims[:i], func(c v1alpha1.CatalogClaim) bool { return r == claimed(c) }):
+		case has(accepted, r) && has(rejected, r):
+			fail("rejectClaims", name+" is in acceptClaims, too; list it in one of them")
+		case !has(accepted, r) && !has(rejected, r):
+			fail("acceptClaims", "the provider asks for "+name+" ("+strings.Join(c.Verbs, ", ")+"); list it in acceptClaims or in rejectClaims")
+		}
+	}
+	if len(causes) == 0 {
+		return nil
+	}
+	slices.SortFunc(causes, func(a, b errs.Cause) int { return strings.Compare(a.Field+a.Message, b.Field+b.Message) })
+	return errs.New(errs.Unprocessable, causes[0].Field+": "+causes[0].Message, causes...)
+}
+
+func claimed(c v1alpha1.CatalogClaim) v1alpha1.CatalogResource {
+	return v1alpha1.CatalogResource{Group: c.Group, Resource: c.Resource}
+}
+
+func unprocessable(field, message string) error {
+	return errs.New(errs.Unprocessable, field+": "+message, errs.Cause{Type: "FieldValueInvalid", Field: field, Message: message})
+}

@@ -1,0 +1,123 @@
+package tenancy
+
+import (
+	"slices"
+
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	conditionsv1alpha1 "github.com/kcp-dev/sdk/apis/third_party/conditions/apis/conditions/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+)
+
+// CatalogState is the state of a CatalogEntry in a Workspace.
+type CatalogState string
+
+// The states of an entry in a Workspace.
+const (
+	// CatalogDisabled means that the Workspace has no binding of the export, or one that is
+	// being deleted.
+	CatalogDisabled CatalogState = "Disabled"
+	// CatalogEnabling means that kcp is binding the export.
+	CatalogEnabling CatalogState = "Enabling"
+	// CatalogEnabled means that the API can be used.
+	CatalogEnabled CatalogState = "Enabled"
+	// CatalogClaimsPending means that the provider asks for more than was answered.
+	CatalogClaimsPending CatalogState = "ClaimsPending"
+	// CatalogFailing means that kcp cannot bind the export, or cannot keep it bound.
+	CatalogFailing CatalogState = "Failing"
+)
+
+// ClaimState is the answer to a permission claim in a Workspace.
+type ClaimState string
+
+// The states of a permission claim.
+const (
+	// ClaimAccepted means that the provider may do what it asks for.
+	ClaimAccepted ClaimState = "Accepted"
+	// ClaimRejected means that the provider may not.
+	ClaimRejected ClaimState = "Rejected"
+	// ClaimPending means that nobody answered, or that the provider asks for more verbs since.
+	ClaimPending ClaimState = "Pending"
+)
+
+// CatalogStateOf is the state that an APIBinding gives to an entry, and why it is that one.
+// export is what the hub knows of the APIExport, and nil if it does not. b is nil if the
+// Workspace has no binding of the export.
+func CatalogStateOf(export *v1alpha1.CatalogExport, b *kcpapisv1alpha2.APIBinding) (state CatalogState, message string) {
+	if b == nil {
+		return CatalogDisabled, ""
+	}
+	if !b.DeletionTimestamp.IsZero() {
+		return CatalogDisabled, "it is being disabled" + because(b, kcpapisv1alpha2.BindingResourceDeleteSuccess)
+	}
+	if replaced(export, b) {
+		return CatalogFailing, "the provider replaced its export by another one of the same name; disable it and enable it again"
+	}
+	for _, kind := range []conditionsv1alpha1.ConditionType{
+		kcpapisv1alpha2.APIExportValid, kcpapisv1alpha2.BindingUpToDate, kcpapisv1alpha2.PermissionClaimsValid,
+	} {
+		// kcp waits by itself after a condition of severity Info, and a Warning is about claims
+		// that differ.
+		if c := bindingCondition(b, kind); c != nil && c.Status == corev1.ConditionFalse && c.Severity == conditionsv1alpha1.ConditionSeverityError {
+			return CatalogFailing, c.Reason + ": " + c.Message
+		}
+	}
+	if b.Status.Phase != kcpapisv1alpha2.APIBindingPhaseBound {
+		return CatalogEnabling, "kcp is binding the API" + because(b, kcpapisv1alpha2.InitialBindingCompleted)
+	}
+	if export != nil && slices.ContainsFunc(export.Claims, func(c v1alpha1.CatalogClaim) bool { return ClaimStateOf(c, b) == ClaimPending }) {
+		return CatalogClaimsPending, "the provider asks for more than was answered; enable it again with an answer to each claim"
+	}
+	return CatalogEnabled, ""
+}
+
+// ClaimStateOf is the answer that an APIBinding has to a permission claim of its export.
+func ClaimStateOf(c v1alpha1.CatalogClaim, b *kcpapisv1alpha2.APIBinding) ClaimState {
+	for _, answer := range b.Spec.PermissionClaims {
+		switch {
+		case answer.Group != c.Group || answer.Resource != c.Resource || answer.IdentityHash != c.IdentityHash:
+		case answer.State == kcpapisv1alpha2.ClaimRejected:
+			return ClaimRejected
+		case answer.State != kcpapisv1alpha2.ClaimAccepted || !allVerbs(answer.Verbs, c.Verbs):
+			return ClaimPending
+		default:
+			return ClaimAccepted
+		}
+	}
+	return ClaimPending
+}
+
+// BindsExport reports whether a binding is of an export.
+func BindsExport(b *kcpapisv1alpha2.APIBinding, ref v1alpha1.APIExportRef) bool {
+	e := b.Spec.Reference.Export
+	return e != nil && e.Path == ref.Path && e.Name == ref.Name
+}
+
+// replaced reports whether a binding has resources of an export of another identity.
+func replaced(export *v1alpha1.CatalogExport, b *kcpapisv1alpha2.APIBinding) bool {
+	return export != nil && export.IdentityHash != "" && slices.ContainsFunc(b.Status.BoundResources, func(r kcpapisv1alpha2.BoundAPIResource) bool {
+		return r.Schema.IdentityHash != "" && r.Schema.IdentityHash != export.IdentityHash
+	})
+}
+
+func allVerbs(accepted, asked []string) bool {
+	return slices.Contains(accepted, "*") || !slices.ContainsFunc(asked, func(verb string) bool { return !slices.Contains(accepted, verb) })
+}
+
+func bindingCondition(b *kcpapisv1alpha2.APIBinding, kind conditionsv1alpha1.ConditionType) *conditionsv1alpha1.Condition {
+	for i := range b.Status.Conditions {
+		if b.Status.Conditions[i].Type == kind {
+			return &b.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// because is what kcp says about a condition that is not True, after a colon.
+func because(b *kcpapisv1alpha2.APIBinding, kind conditionsv1alpha1.ConditionType) string {
+	if c := bindingCondition(b, kind); c != nil && c.Status != corev1.ConditionTrue && c.Message != "" {
+		return ": " + c.Message
+	}
+	return ""
+}
