@@ -153,7 +153,7 @@ func (a *assembly) bootstrap(starting, below context.Context) (err error) {
 func (a *assembly) caches() (err error) {
 	in := views.NewInformers(a.clients, a.shardAdmin, a.clusters.OrgBindings)
 	a.tenancyEndpoints = informer.NewEndpoints(a.clients, a.clusters.Providers, tenancy.ExportTenancy,
-		in.Users, in.Organizations, in.Memberships, in.Indexes, in.Sessions, in.Workspaces, in.OrgBindings, in.Bots)
+		in.Users, in.Organizations, in.Memberships, in.Indexes, in.Sessions, in.Workspaces, in.OrgBindings, in.Bots, in.CatalogEntries)
 	a.accessEndpoints = informer.NewEndpoints(a.clients, a.clusters.Providers, tenancy.ExportAccess,
 		in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Roles, in.RoleBindings, in.Bindings, in.Policies, in.PolicyBindings, in.ServiceAccounts, in.BotSecrets)
 	a.available = transport.Healths{a.clients.Health(), a.tenancyEndpoints.Health(), a.accessEndpoints.Health()}

@@ -104,6 +104,7 @@ type kinds struct {
 	memberships   kind[*v1alpha1.Membership]
 	indexes       kind[*v1alpha1.UserMembershipIndex]
 	sessions      kind[*v1alpha1.Session]
+	catalog       kind[*v1alpha1.CatalogEntry]
 
 	orgWorkspaces, workspaces kind[*kcptenancyv1alpha1.Workspace]
 	initializing, inactive    kind[*kcpcorev1alpha1.LogicalCluster]
@@ -130,6 +131,7 @@ func newKinds(v *Views) kinds {
 		memberships:         kind[*v1alpha1.Membership]{change: v.memberships.membership, moved: membershipMoved, refs: v.membershipRefs},
 		indexes:             kind[*v1alpha1.UserMembershipIndex]{belongs: v.clusters.Users, change: v.memberships.index, moved: indexMoved, refs: v.indexRefs},
 		sessions:            kind[*v1alpha1.Session]{belongs: v.clusters.Users, change: v.sessions.change, moved: sessionMoved, refs: v.sessionRefs},
+		catalog:             kind[*v1alpha1.CatalogEntry]{change: v.catalog.change, moved: catalogEntryMoved, refs: v.catalogRefs},
 		orgWorkspaces:       kind[*kcptenancyv1alpha1.Workspace]{belongs: v.clusters.Orgs, change: v.workspace, moved: workspaceMoved, refs: v.workspaceRefs},
 		workspaces:          kind[*kcptenancyv1alpha1.Workspace]{change: v.workspace, moved: workspaceMoved, refs: v.workspaceRefs},
 		initializing:        kind[*kcpcorev1alpha1.LogicalCluster]{moved: logicalClusterMoved, refs: refsIn[*kcpcorev1alpha1.LogicalCluster](v)},
@@ -169,6 +171,9 @@ func (v *Views) OnIndex(f func(Change[*v1alpha1.UserMembershipIndex])) {
 
 // OnSession subscribes to Sessions.
 func (v *Views) OnSession(f func(Change[*v1alpha1.Session])) { v.kinds.sessions.subscribe(f) }
+
+// OnCatalogEntry subscribes to CatalogEntries, the Global ones among them.
+func (v *Views) OnCatalogEntry(f func(Change[*v1alpha1.CatalogEntry])) { v.kinds.catalog.subscribe(f) }
 
 // OnOrgWorkspace subscribes to the kcp Workspaces of Organizations.
 func (v *Views) OnOrgWorkspace(f func(Change[*kcptenancyv1alpha1.Workspace])) {
@@ -251,6 +256,7 @@ func (v *Views) listen(in *Informers) {
 	in.Memberships.OnChange(v.kinds.memberships.handler(&v.waiters))
 	in.Indexes.OnChange(v.kinds.indexes.handler(&v.waiters))
 	in.Sessions.OnChange(v.kinds.sessions.handler(&v.waiters))
+	in.CatalogEntries.OnChange(v.kinds.catalog.handler(&v.waiters))
 	in.Workspaces.OnChange(v.workspaceHandler())
 	in.Initializing.OnChange(v.kinds.initializing.handler(&v.waiters))
 	in.Inactive.OnChange(v.kinds.inactive.handler(&v.waiters))

@@ -27,6 +27,8 @@ type Informers struct {
 	Memberships   *informer.Informer[*v1alpha1.Membership]
 	Indexes       *informer.Informer[*v1alpha1.UserMembershipIndex]
 	Sessions      *informer.Informer[*v1alpha1.Session]
+	// CatalogEntries has those of all Organizations and the Global ones.
+	CatalogEntries *informer.Informer[*v1alpha1.CatalogEntry]
 	// Workspaces has kcp's objects of Organizations and of child Workspaces.
 	Workspaces *informer.Informer[*kcptenancyv1alpha1.Workspace]
 
@@ -82,6 +84,8 @@ func NewInformers(c, admin *kcp.Clients, wanted []*kcpapisv1alpha2.APIBinding) *
 			func() runtime.Object { return &v1alpha1.UserMembershipIndexList{} }),
 		Sessions: informer.New(c, ours("sessions"), "", func() *v1alpha1.Session { return &v1alpha1.Session{} },
 			func() runtime.Object { return &v1alpha1.SessionList{} }),
+		CatalogEntries: informer.New(c, ours("catalogentries"), "", func() *v1alpha1.CatalogEntry { return &v1alpha1.CatalogEntry{} },
+			func() runtime.Object { return &v1alpha1.CatalogEntryList{} }),
 		Workspaces: informer.New(c, kcptenancyv1alpha1.SchemeGroupVersion.WithResource("workspaces"), "",
 			func() *kcptenancyv1alpha1.Workspace { return &kcptenancyv1alpha1.Workspace{} },
 			func() runtime.Object { return &kcptenancyv1alpha1.WorkspaceList{} }),

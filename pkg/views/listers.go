@@ -37,6 +37,8 @@ type Listers struct {
 	Bots          Lister[*v1alpha1.Bot]
 	// Sessions have no ID token and no rotations.
 	Sessions Lister[*v1alpha1.Session]
+	// CatalogEntries are those of all Organizations and the Global ones.
+	CatalogEntries Lister[*v1alpha1.CatalogEntry]
 
 	// Workspaces holds those of Organizations and the child Workspaces.
 	Workspaces             Lister[*kcptenancyv1alpha1.Workspace]
@@ -62,7 +64,7 @@ type Listers struct {
 
 func listersOf(in *Informers) Listers {
 	return Listers{
-		Users: in.Users, Organizations: in.Organizations, Memberships: in.Memberships, Indexes: in.Indexes, Sessions: in.Sessions,
+		Users: in.Users, Organizations: in.Organizations, Memberships: in.Memberships, Indexes: in.Indexes, Sessions: in.Sessions, CatalogEntries: in.CatalogEntries,
 		Workspaces: in.Workspaces, Initializing: in.Initializing, Inactive: in.Inactive,
 		OrgBindings: in.OrgBindings, Bindings: in.Bindings,
 		Namespaces: in.Namespaces, ClusterRoles: in.ClusterRoles, ClusterRoleBindings: in.ClusterRoleBindings,
@@ -89,6 +91,9 @@ func (v *Views) MembershipKeys() []Key { return keys(v.listers.Memberships, "") 
 
 // BotKeys returns the keys of all Bots.
 func (v *Views) BotKeys() []Key { return keys(v.listers.Bots, "") }
+
+// CatalogEntryKeys returns the keys of all CatalogEntries.
+func (v *Views) CatalogEntryKeys() []Key { return v.catalog.keys() }
 
 // WorkspaceKeys returns the keys of all child Workspaces.
 func (v *Views) WorkspaceKeys() (found []Key) {

@@ -40,7 +40,7 @@ const (
 	// DeletionRequest is the mark of a soft deletion of a User, an Organization or a
 	// Workspace.
 	DeletionRequest
-	// DisplayName is that of a User, an Organization, a Workspace or a Bot.
+	// DisplayName is that of a User, an Organization, a Workspace, a Bot or a CatalogEntry.
 	DisplayName
 	// Claims is User.spec.orgClaims and Organization.spec.workspaceClaims.
 	Claims
@@ -77,6 +77,10 @@ const (
 	SignOut
 	// Ended is Session.spec.endedAt.
 	Ended
+	// Export is CatalogEntry.status.export.
+	Export
+	// MemberResources is CatalogEntry.spec.memberResources.
+	MemberResources
 )
 
 // among returns the field where moved is set.
@@ -160,6 +164,17 @@ func sessionMoved(old, new *v1alpha1.Session) Fields {
 	return metadataMoved(old, new) |
 		among(Ended, !old.Spec.EndedAt.Equal(new.Spec.EndedAt)) |
 		among(Spec, differ(old.Spec, spec))
+}
+
+func catalogEntryMoved(old, new *v1alpha1.CatalogEntry) Fields {
+	spec, status := new.Spec, new.Status
+	spec.DisplayName, spec.MemberResources, status.Export = old.Spec.DisplayName, old.Spec.MemberResources, old.Status.Export
+	return metadataMoved(old, new) |
+		among(DisplayName, old.Spec.DisplayName != new.Spec.DisplayName) |
+		among(MemberResources, differ(old.Spec.MemberResources, new.Spec.MemberResources)) |
+		among(Spec, differ(old.Spec, spec)) |
+		among(Export, differ(old.Status.Export, new.Status.Export)) |
+		among(Status, differ(old.Status, status))
 }
 
 func workspaceMoved(old, new *kcptenancyv1alpha1.Workspace) Fields {

@@ -77,6 +77,18 @@ func (t *transform) session(s *v1alpha1.Session) {
 	s.Spec.IDToken, s.Spec.Rotations = nil, nil
 }
 
+func (t *transform) catalogEntry(e *v1alpha1.CatalogEntry) {
+	t.object(&e.TypeMeta, &e.ObjectMeta)
+	delete(e.Annotations, corev1.LastAppliedConfigAnnotation)
+	if cluster, ok := e.Annotations[logicalcluster.AnnotationKey]; ok {
+		e.Annotations[logicalcluster.AnnotationKey] = t.topology.sharedID(cluster)
+	}
+	share(&e.Spec.APIExport.Path)
+	share(&e.Spec.APIExport.Name)
+	share(&e.Status.Scope)
+	transformStatus(&e.Status.CommonStatus)
+}
+
 func (t *transform) object(kind *metav1.TypeMeta, o *metav1.ObjectMeta) {
 	share(&kind.Kind)
 	share(&kind.APIVersion)

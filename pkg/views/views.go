@@ -25,6 +25,7 @@ type Views struct {
 	memberships memberships
 	bots        bots
 	sessions    *sessions
+	catalog     catalog
 	transform   transform
 	kinds       kinds
 	clusters    Clusters
@@ -52,6 +53,7 @@ func New(c Clusters, in *Informers, metrics prometheus.Registerer, synced ...fun
 	}
 	v.transform = newTransform(&v.topology, c.Users)
 	v.memberships, v.bots = newMemberships(in.Memberships), newBots(in.Bots)
+	v.catalog = newCatalog(&v.topology, c.Providers)
 	if err := v.register(metrics); err != nil {
 		return nil, err
 	}
@@ -59,6 +61,7 @@ func New(c Clusters, in *Informers, metrics prometheus.Registerer, synced ...fun
 	in.Memberships.WithTransform(v.transform.membership).WithEncoding(encodeMembership)
 	in.Indexes.WithTransform(v.transform.index)
 	in.Sessions.WithTransform(v.transform.session)
+	in.CatalogEntries.WithTransform(v.transform.catalogEntry)
 	v.kinds = newKinds(v)
 	v.listen(in)
 	return v, nil
@@ -215,7 +218,7 @@ func (v *Views) register(metrics prometheus.Registerer) error {
 	for name, size := range map[string]func() int{
 		"users": v.people.size, "organizations": v.topology.orgCount, "workspaces": v.topology.workspaceCount,
 		"indexes": v.memberships.indexCount, "memberships": v.memberships.count,
-		"bots": v.bots.count, "sessions": v.sessions.size,
+		"bots": v.bots.count, "sessions": v.sessions.size, "catalogentries": v.catalog.count,
 	} {
 		collectors = append(collectors, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "kedge_views_objects", Help: "Objects in the caches, by view.",

@@ -1,0 +1,187 @@
+package views
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// catalog finds CatalogEntries by the logical cluster that they live in, by export and by slug.
+// It keeps entries of all logical clusters, because at the start the entries of an Organization
+// may come before the Organization; readers ask for those of an Organization or for the Global
+// ones.
+type catalog struct {
+	topology *topology
+	// global is the logical cluster of the Global entries.
+	global string
+
+	mu       sync.RWMutex
+	entries  map[string]map[string]*v1alpha1.CatalogEntry
+	byExport map[exportIn]map[string]*v1alpha1.CatalogEntry
+	bySlug   map[string]map[Key]*v1alpha1.CatalogEntry
+}
+
+// exportIn is an APIExport that entries in a logical cluster name.
+type exportIn struct {
+	cluster string
+	ref     v1alpha1.APIExportRef
+}
+
+func newCatalog(t *topology, global string) catalog {
+	return catalog{
+		topology: t, global: global,
+		entries:  map[string]map[string]*v1alpha1.CatalogEntry{},
+		byExport: map[exportIn]map[string]*v1alpha1.CatalogEntry{},
+		bySlug:   map[string]map[Key]*v1alpha1.CatalogEntry{},
+	}
+}
+
+func (c *catalog) change(cluster string, old, new *v1alpha1.CatalogEntry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old != nil {
+		remove(c.entries, cluster, old.Name)
+		remove(c.byExport, exportIn{cluster, old.Spec.APIExport}, old.Name)
+		remove(c.bySlug, old.Spec.Slug, Key{cluster, old.Name})
+	}
+	if new != nil {
+		put(c.entries, cluster, new.Name, new)
+		put(c.byExport, exportIn{cluster, new.Spec.APIExport}, new.Name, new)
+		put(c.bySlug, new.Spec.Slug, Key{cluster, new.Name}, new)
+	}
+}
+
+func (c *catalog) count() int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	n := 0
+	for _, in := range c.entries {
+		n += len(in)
+	}
+	return n
+}
+
+// clusterOf is the logical cluster of the entries of an Organization, or of the Global ones if
+// org is empty; empty for an Organization without one.
+func (c *catalog) clusterOf(org string) string {
+	if org == "" {
+		return c.global
+	}
+	return c.topology.clusterOf(org)
+}
+
+// isPlace reports whether entries in a logical cluster count.
+func (c *catalog) isPlace(cluster string) bool {
+	return cluster == c.global || c.topology.cluster(cluster).Kind == tenancy.ClusterOrg
+}
+
+func (c *catalog) keys() (found []Key) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for cluster, in := range c.entries {
+		if !c.isPlace(cluster) {
+			continue
+		}
+		for name := range in {
+			found = append(found, Key{cluster, name})
+		}
+	}
+	return found
+}
+
+// CatalogEntry finds a CatalogEntry by name in the logical cluster of an Organization, or in
+// that of the Global ones.
+func (v *Views) CatalogEntry(cluster, name string) (*v1alpha1.CatalogEntry, bool) {
+	c := &v.catalog
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	e, ok := c.entries[cluster][name]
+	return e, ok && c.isPlace(cluster)
+}
+
+// CatalogEntryIn finds a CatalogEntry of an Organization by name, or a Global one if org is
+// empty.
+func (v *Views) CatalogEntryIn(org, name string) (*v1alpha1.CatalogEntry, bool) {
+	c := &v.catalog
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	e, ok := c.entries[c.clusterOf(org)][name]
+	return e, ok
+}
+
+// CatalogEntriesOf returns the CatalogEntries that live in an Organization, or the Global ones
+// if org is empty, in no order. It includes those that are being deleted and those that clash.
+func (v *Views) CatalogEntriesOf(org string) []*v1alpha1.CatalogEntry {
+	c := &v.catalog
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return slices.Collect(maps.Values(c.entries[c.clusterOf(org)]))
+}
+
+// CatalogEntryByExport finds the CatalogEntry of an APIExport that the people of an
+// Organization see: their own or a Global one. Of several it returns the one that comes first,
+// as tenancy.CatalogClash orders them.
+func (v *Views) CatalogEntryByExport(org string, ref v1alpha1.APIExportRef) (*v1alpha1.CatalogEntry, bool) {
+	c := &v.catalog
+	c.mu.RLock()
+	var found []tenancy.PlacedEntry
+	for _, of := range slices.Compact([]string{"", org}) {
+		for _, e := range c.byExport[exportIn{c.clusterOf(of), ref}] {
+			found = append(found, tenancy.PlacedEntry{Entry: e, Global: of == ""})
+		}
+	}
+	c.mu.RUnlock()
+	found = slices.DeleteFunc(found, func(p tenancy.PlacedEntry) bool {
+		return !p.Entry.DeletionTimestamp.IsZero() || v.clashes(org, p)
+	})
+	if len(found) == 0 {
+		return nil, false
+	}
+	return slices.MinFunc(found, tenancy.PlacedEntry.Compare).Entry, true
+}
+
+// CatalogClash returns the entry in the way of a CatalogEntry, as tenancy.CatalogClash defines
+// it, and the Organization that it lives in, which is empty for a Global one. org is that of e,
+// and empty for a Global one.
+func (v *Views) CatalogClash(org string, e *v1alpha1.CatalogEntry) (other *v1alpha1.CatalogEntry, in string, ok bool) {
+	own := tenancy.PlacedEntry{Entry: e, Global: org == ""}
+	var others []tenancy.PlacedEntry
+	for key, o := range v.withSlug(e.Spec.Slug) {
+		global := key.Cluster == v.catalog.global
+		if global || own.Global && v.catalog.isPlace(key.Cluster) || !own.Global && key.Cluster == v.catalog.clusterOf(org) {
+			others = append(others, tenancy.PlacedEntry{Entry: o, Global: global})
+		}
+	}
+	first, ok := tenancy.CatalogClash(own, others)
+	if !ok {
+		return nil, "", false
+	}
+	return first.Entry, v.topology.cluster(kcp.ClusterOf(first.Entry)).OrgUUID, true
+}
+
+func (v *Views) clashes(org string, p tenancy.PlacedEntry) bool {
+	if p.Global {
+		org = ""
+	}
+	_, _, ok := v.CatalogClash(org, p.Entry)
+	return ok
+}
+
+// withSlug returns the entries that have a slug, wherever they live.
+func (v *Views) withSlug(slug string) map[Key]*v1alpha1.CatalogEntry {
+	v.catalog.mu.RLock()
+	defer v.catalog.mu.RUnlock()
+	return maps.Clone(v.catalog.bySlug[slug])
+}
+
+// catalogRefs has the catalog that the entry is in.
+func (v *Views) catalogRefs(cluster string, _ *v1alpha1.CatalogEntry) []tenancy.Ref {
+	if cluster == v.catalog.global {
+		return []tenancy.Ref{tenancy.CatalogRef()}
+	}
+	return v.clusterRefs(cluster)
+}
