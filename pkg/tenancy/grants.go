@@ -222,14 +222,18 @@ func (c AccessChanges) Count() int {
 }
 
 // Changes compares the current with the desired objects. It considers only ClusterRoles of Users; the
-// others belong to the workspace controller, and the bindings of Bots to the bot controller.
+// others belong to the workspace controller. The bindings of Bots belong to the bot controller, and those
+// for the exports of CatalogEntries to the catalogentry controller.
 func (a Access) Changes(roles []*rbacv1.ClusterRole, bindings []*rbacv1.ClusterRoleBinding, namespaced []*rbacv1.RoleBinding) AccessChanges {
 	var c AccessChanges
 	own := slices.DeleteFunc(slices.Clone(roles), func(r *rbacv1.ClusterRole) bool {
 		return r.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByHub || r.Labels[v1alpha1.UserLabel] == ""
 	})
 	c.WriteRoles, c.RemoveRoles = differences(own, a.Roles, SameRole)
-	ofPeople := slices.DeleteFunc(slices.Clone(bindings), func(b *rbacv1.ClusterRoleBinding) bool { return b.Labels[v1alpha1.BotLabel] != "" })
+	ofPeople := slices.DeleteFunc(slices.Clone(bindings), func(b *rbacv1.ClusterRoleBinding) bool {
+		_, _, ofEntry := ParseCatalogGrantName(b.Name)
+		return ofEntry || b.Labels[v1alpha1.BotLabel] != ""
+	})
 	c.WriteBindings, c.RemoveBindings = differences(ofPeople, a.Bindings, SameBinding)
 	c.WriteNamespacedBindings, c.RemoveNamespacedBindings = differences(namespaced, a.NamespacedBindings, SameNamespacedBinding)
 	return c
