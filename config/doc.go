@@ -1,6 +1,7 @@
 // Package config embeds the manifests that the hub applies to kcp: the APIResourceSchemas,
 // which make generate derives from apis/ (schemas/), and the APIExports, WorkspaceTypes and
-// APIBindings of the tree (kcp/), which are templates that pkg/kcp/bootstrap fills in.
+// APIBindings of the tree (kcp/), which are templates that pkg/kcp/bootstrap fills in. It also
+// embeds the OpenAPI document of the hub (openapi/), which is written by hand.
 //
 // # Decisions
 //

@@ -11,3 +11,8 @@ var Schemas embed.FS
 //
 //go:embed kcp/*.yaml
 var KCP embed.FS
+
+// OpenAPI is the OpenAPI 3.1 document of the hub, as YAML.
+//
+//go:embed openapi/openapi.yaml
+var OpenAPI string
