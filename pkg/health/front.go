@@ -16,12 +16,13 @@ import (
 
 // Front answers the health probes at once, and everything else as soon as Open is called.
 type Front struct {
-	router http.Handler
+	router chi.Router
 	app    atomic.Pointer[http.Handler]
 }
 
-// NewFront returns a Front that serves the checks on /readyz.
-func NewFront(h *Checks) *Front {
+// NewFront returns a Front that serves the checks on /readyz, and document on /openapi.json:
+// neither needs kcp.
+func NewFront(h *Checks, document http.Handler) *Front {
 	f := &Front{}
 	r := chi.NewRouter()
 	r.Use(identify, middleware.GetHead)
@@ -31,6 +32,7 @@ func NewFront(h *Checks) *Front {
 	r.Get("/version", func(w http.ResponseWriter, _ *http.Request) {
 		_ = httpapi.Write(w, http.StatusOK, map[string]string{"version": version.String()})
 	})
+	r.Get("/openapi.json", document.ServeHTTP)
 	r.MethodNotAllowed(httpapi.MethodNotAllowed)
 	f.router = r
 	return f
@@ -43,6 +45,9 @@ func identify(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 }
+
+// Routes returns the routes that the Front serves itself.
+func (f *Front) Routes() chi.Routes { return f.router }
 
 // Open lets app answer everything but the health probes.
 func (f *Front) Open(app http.Handler) { f.app.Store(&app) }
@@ -63,7 +68,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// Only health paths go through the router of the front: the app needs a request
 	// without a routing context.
 	switch r.URL.Path {
-	case "/healthz", "/livez", "/readyz", "/version":
+	case "/healthz", "/livez", "/readyz", "/version", "/openapi.json":
 		f.router.ServeHTTP(w, r)
 	default:
 		f.forward(w, r)

@@ -12,7 +12,7 @@ import (
 
 func TestHealthProbes_haveARequestID(t *testing.T) {
 	t.Parallel()
-	f := NewFront(NewChecks())
+	f := NewFront(NewChecks(), http.NotFoundHandler())
 	answer := func(method, path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		f.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody))

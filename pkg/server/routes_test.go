@@ -10,7 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	hubconfig "github.com/faroshq/kedge-hub/config"
 	"github.com/faroshq/kedge-hub/pkg/api/login"
+	"github.com/faroshq/kedge-hub/pkg/api/openapi"
 	"github.com/faroshq/kedge-hub/pkg/health"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -26,7 +28,7 @@ func answer(t *testing.T, h http.Handler, method, target string) *httptest.Respo
 func TestReadyz_hasDetailsOnTheMetricsListenerOnly(t *testing.T) {
 	t.Parallel()
 	checks := health.NewChecks()
-	f, operators := health.NewFront(checks), (&hub{checks: checks}).operators()
+	f, operators := health.NewFront(checks, http.NotFoundHandler()), (&hub{checks: checks}).operators()
 	for _, target := range []string{"/readyz", "/readyz?verbose", "/readyz?verbose=true"} {
 		public := answer(t, f, http.MethodGet, target)
 		require.Equal(t, http.StatusServiceUnavailable, public.Code)
@@ -54,7 +56,9 @@ func TestHEAD_answersAsGETWithoutABody(t *testing.T) {
 			})
 		},
 	}.router()
-	f := health.NewFront(health.NewChecks())
+	document, err := openapi.New(hubconfig.OpenAPI)
+	require.NoError(t, err)
+	f := health.NewFront(health.NewChecks(), document)
 	f.Open(app)
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
@@ -70,7 +74,7 @@ func TestHEAD_answersAsGETWithoutABody(t *testing.T) {
 		response.Header.Del("Date")
 		return response.StatusCode, response.Header, string(raw)
 	}
-	paths := []string{"/healthz", "/livez", "/readyz", "/version", "/nowhere", "/apis"}
+	paths := []string{"/healthz", "/livez", "/readyz", "/version", "/openapi.json", "/nowhere", "/apis"}
 	require.NoError(t, chi.Walk(app, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		if method == http.MethodGet {
 			paths = append(paths, pattern)

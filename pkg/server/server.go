@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/clock"
 
+	"github.com/faroshq/kedge-hub/config"
+	"github.com/faroshq/kedge-hub/pkg/api/openapi"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/certs"
 	"github.com/faroshq/kedge-hub/pkg/health"
@@ -78,7 +80,11 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) error {
 	kcpCtx, stopKCP := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopKCP()
 
-	front := health.NewFront(h.checks)
+	document, err := openapi.New(config.OpenAPI)
+	if err != nil {
+		return err
+	}
+	front := health.NewFront(h.checks, document)
 	servers, serving := errgroup.WithContext(ctx)
 	servers.Go(func() error {
 		return serve(serving, h.newHTTPServer(serving, httpmw.HoldBody(front), h.tls()), limited, h.config.DrainTimeout)
