@@ -86,14 +86,15 @@ type SignUp func(ctx context.Context, id *auth.Identity, vouched bool) (*v1alpha
 
 // Authenticate authenticates the caller. It refuses credentials that Caller.Valid refuses.
 func Authenticate(a Authentication) func(http.Handler) http.Handler {
-	check := person{people: a.People, sessions: a.Sessions, idle: a.SessionIdleTimeout, clock: a.Clock}.check
+	p := person{people: a.People, sessions: a.Sessions, idle: a.SessionIdleTimeout, clock: a.Clock}
 	return func(next http.Handler) http.Handler {
 		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
 			caller, err := a.callerOf(r)
 			if err != nil {
 				return err
 			}
-			caller.PlatformAdmin, caller.selfService, caller.valid = a.Admins.Has(caller.Identity), selfService(r, caller.User.Name), check
+			caller.PlatformAdmin, caller.selfService = a.Admins.Has(caller.Identity), selfService(r, caller.User.Name)
+			caller.valid, caller.endsAt = p.check, p.endsAt
 			if err := caller.Valid(); err != nil {
 				return err
 			}

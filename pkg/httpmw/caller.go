@@ -30,6 +30,8 @@ type Caller struct {
 	selfService bool
 	expiresAt   time.Time
 	valid       func(*Caller) error
+	// endsAt is nil if the credential ends at expiresAt.
+	endsAt func(*Caller) time.Time
 }
 
 type callerKey struct{}
@@ -67,6 +69,15 @@ func (c *Caller) Username() string { return c.Identity.Username }
 // ExpiresAt is when the credential expires or its Session ends, whichever is earlier. It is
 // zero if the credential does not expire.
 func (c *Caller) ExpiresAt() time.Time { return c.expiresAt }
+
+// EndsAt is when the credential ends by time: when it expires, or when its Session has not been
+// used for too long. A use moves it. It is zero if the credential does not end.
+func (c *Caller) EndsAt() time.Time {
+	if c.endsAt == nil {
+		return c.expiresAt
+	}
+	return c.endsAt(c)
+}
 
 // within records a Session through which the credential was handed out.
 func (c *Caller) within(s *v1alpha1.Session) {
@@ -135,6 +146,25 @@ func (p person) check(c *Caller) error {
 		}
 	}
 	return nil
+}
+
+func (p person) endsAt(c *Caller) time.Time {
+	end := c.expiresAt
+	earlier := func(s *v1alpha1.Session) {
+		if of := tenancy.SessionEnd(s, p.idle); end.IsZero() || of.Before(end) {
+			end = of
+		}
+	}
+	if c.cookie {
+		if s, ok := p.sessions.Session(c.Session); ok {
+			earlier(s)
+		}
+		return end
+	}
+	for _, s := range p.sessions.SessionsOfToken(c.Identity.Credential) {
+		earlier(s)
+	}
+	return end
 }
 
 func sessionEnded() error {

@@ -190,13 +190,19 @@ func TestAuthenticate_callersEndWithTheirSession(t *testing.T) {
 	require.Equal(t, "kedge:alice", c.Username())
 	l.token.ExpiresAt = noon.Add(24 * time.Hour)
 	require.Equal(t, l.session.Spec.ExpiresAt.Time, ask().ExpiresAt())
+	c = ask()
+	require.Equal(t, noon.Add(time.Hour), c.EndsAt(), "the session was used two hours before that")
+	l.session.Spec.LastUsedAt = metav1.NewTime(noon)
+	require.Equal(t, l.session.Spec.ExpiresAt.Time, c.EndsAt(), "it is used again")
 	l.session.Name = ""
 	require.Equal(t, l.token.ExpiresAt, ask().ExpiresAt(), "a token that was fetched elsewhere")
+	require.Equal(t, l.token.ExpiresAt, ask().EndsAt())
 	require.Empty(t, ask().Session)
 	l.token.ExpiresAt, l.token.IssuedAt, l.token.Credential = time.Time{}, time.Time{}, ""
 	now := metav1.NewTime(noon)
 	l.user.Spec.TokensValidAfter = &now
 	require.Zero(t, ask().ExpiresAt(), "a static token")
+	require.Zero(t, ask().EndsAt())
 }
 
 // A new login of a soft-deleted person is good for looking at the account.

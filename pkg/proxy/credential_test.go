@@ -18,12 +18,14 @@ import (
 // credential is the credential of every caller of a hub: it can end, and it may expire.
 type credential struct {
 	ended atomic.Pointer[errs.Error]
-	at    time.Time
+	at    atomic.Pointer[time.Time]
 	clock *clocktesting.FakeClock
 }
 
 func newCredential(at time.Time) *credential {
-	return &credential{at: at, clock: clocktesting.NewFakeClock(at.Add(-time.Minute))}
+	c := &credential{clock: clocktesting.NewFakeClock(at.Add(-time.Minute))}
+	c.at.Store(&at)
+	return c
 }
 
 func (c *credential) end(code errs.Code) { c.ended.Store(errs.New(code, "the session was ended")) }
@@ -40,7 +42,7 @@ func (c *credential) use(config *proxy.Config) {
 	config.Clock = c.clock
 	config.Caller = func(r *http.Request) proxy.Caller {
 		as := callerOf(r).(caller)
-		as.valid, as.expiresAt = c.valid, c.at
+		as.valid, as.endsAt = c.valid, func() time.Time { return *c.at.Load() }
 		return as
 	}
 }
@@ -62,6 +64,25 @@ func TestCredential_streamsEndWhenItExpires(t *testing.T) {
 		h.closed(t)
 		require.Zero(t, h.cuts(t), "no right was revoked")
 	}
+}
+
+// A session that is idle ends later if it is used meanwhile.
+func TestCredential_streamsFollowAnEndThatMoves(t *testing.T) {
+	t.Parallel()
+	kcps := &source{open: map[string]chan string{}}
+	server, transport := kcp(t, kcps.ServeHTTP)
+	c := newCredential(time.Unix(1_000_000, 0))
+	h := newHub(t, server.URL, transport, c.use)
+	url, client := serveHTTP(t, h, 2)
+	w := kcps.watch(t, client, url, "alice", "aaaa")
+	later := c.at.Load().Add(time.Minute)
+	c.at.Store(&later)
+	c.clock.Step(time.Minute)
+	require.Eventually(t, c.clock.HasWaiters, 10*time.Second, time.Millisecond)
+	w.goesOn(t)
+	c.clock.Step(time.Minute)
+	w.hasEnded(t)
+	h.closed(t)
 }
 
 func TestCredential_anUpgradedConnectionEndsToo(t *testing.T) {

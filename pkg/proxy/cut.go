@@ -4,8 +4,11 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -154,22 +157,56 @@ func (s *stream) revoke(wholly bool, learnedAt time.Time) {
 	s.interrupt(e)
 }
 
-// expire has a stream terminated when the credential of its caller expires. An ordinary
+// expire has a stream terminated when the credential of its caller ends by time. An ordinary
 // request that kcp has in whole goes on: kcp has authenticated it already. The caller must
 // call stop.
 func (p *Proxy) expire(s *stream) (stop func()) {
-	at := s.caller.ExpiresAt()
+	at := s.caller.EndsAt()
 	if at.IsZero() || !s.longRunning && s.state.Load() == sent {
 		return func() {}
 	}
-	timer := p.config.Clock.AfterFunc(at.Sub(p.config.Clock.Now()), func() {
-		s.interrupt(termination{cause: expired()})
+	e := &expiry{clock: p.config.Clock, stream: s}
+	e.arm(at)
+	return e.stop
+}
+
+// expiry is the timer of the end of a credential.
+type expiry struct {
+	clock  clock.WithDelayedExecution
+	stream *stream
+
+	mu      sync.Mutex
+	timer   clock.Timer
+	stopped bool
+}
+
+// arm sets the timer. The end may have moved when it comes, because the Session of the
+// credential was used meanwhile.
+func (e *expiry) arm(at time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stopped {
+		return
+	}
+	e.timer = e.clock.AfterFunc(at.Sub(e.clock.Now()), func() {
+		if next := e.stream.caller.EndsAt(); next.After(at) {
+			// The clock of a test calls this while it is locked.
+			go e.arm(next)
+			return
+		}
+		e.stream.interrupt(termination{cause: expired()})
 	})
-	return func() { timer.Stop() }
+}
+
+func (e *expiry) stop() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stopped = true
+	e.timer.Stop()
 }
 
 func expired() error {
-	return errs.New(errs.Unauthenticated, "the token expired while the request was open; repeat the request with a new one")
+	return errs.New(errs.Unauthenticated, "the token expired or its session ended while the request was open; repeat the request with a new one")
 }
 
 func rightEnded() error {

@@ -207,14 +207,20 @@ func authenticate(next http.Handler) http.Handler {
 // caller is httpmw.Caller in short.
 type caller struct {
 	name, username string
-	expiresAt      time.Time
+	endsAt         func() time.Time
 	valid          func() error
 }
 
-func (c caller) Key() string          { return c.name }
-func (c caller) Username() string     { return c.username }
-func (c caller) ExpiresAt() time.Time { return c.expiresAt }
-func (c caller) Valid() error         { return c.valid() }
+func (c caller) Key() string      { return c.name }
+func (c caller) Username() string { return c.username }
+func (c caller) Valid() error     { return c.valid() }
+
+func (c caller) EndsAt() time.Time {
+	if c.endsAt == nil {
+		return time.Time{}
+	}
+	return c.endsAt()
+}
 
 // callerOf has a credential that is good for ever.
 func callerOf(r *http.Request) proxy.Caller {

@@ -29,8 +29,9 @@ type Caller interface {
 	Key() string
 	// Username is the caller's username in kcp, which they may impersonate for sudo.
 	Username() string
-	// ExpiresAt is when the credential expires. It is zero if it does not.
-	ExpiresAt() time.Time
+	// EndsAt is when the credential ends by time, as far as it is known at the moment. It is
+	// zero if it does not.
+	EndsAt() time.Time
 	// Valid returns an error if the credential is not good any more. It is called again for
 	// open streams.
 	Valid() error
@@ -61,7 +62,7 @@ type Config struct {
 	// Draining ends when the hub begins to stop. Long-running streams end with it. Its
 	// logger gets the messages of the libraries.
 	Draining context.Context //nolint:containedctx // a signal, not the context of a request
-	// Clock has the timers that end streams when the credential expires. The default is the
+	// Clock has the timers that end streams when the credential ends. The default is the
 	// real clock.
 	Clock clock.WithDelayedExecution
 	// FlushTimeout limits the time that a client has to read what was sent before its
