@@ -62,4 +62,14 @@
 //   - The embedded kcp is configured as one API server (MasterCount 1). As one of three,
 //     which is kcp's default, it delays every new CRD by five seconds. It can go when kcp
 //     offers a flag.
+//
+// # Limits of kcp 0.32 that the hub does not hide
+//
+//   - kcp fetches the keys of an identity provider again only when the max-age of the last
+//     answer is over. After a rotation the hub accepts tokens with the new key at once, and
+//     kcp answers 401 to them until then. A provider that publishes a key for that long before
+//     it signs with it is not affected. It can go when kcp's authenticator asks for a key that
+//     it does not know.
+//   - kcp verifies no EdDSA signatures of ID tokens: people of an identity provider that uses
+//     them get no further than the REST API. It can go when kcp's authenticator has it.
 package kcp
