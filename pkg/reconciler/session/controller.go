@@ -72,9 +72,15 @@ func loginsOf(d reconciler.Deps) Logins {
 		Find: func(ctx context.Context, name string) (*corev1.Secret, bool, error) {
 			return objects.Find(ctx, secrets, name)
 		},
-		List: func(ctx context.Context) ([]corev1.Secret, error) {
-			list, err := objects.List(ctx, secrets, "secrets", &corev1.SecretList{})
-			return list.Items, err
+		Each: func(ctx context.Context, f func(*corev1.Secret) error) error {
+			return objects.Each(ctx, secrets, "secrets", tenancy.LoginLabel, func() *corev1.SecretList { return &corev1.SecretList{} }, func(l *corev1.SecretList) error {
+				for i := range l.Items {
+					if err := f(&l.Items[i]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
 		},
 		Delete: func(ctx context.Context, s *corev1.Secret) error { return objects.DeleteUnchanged(ctx, secrets, s) },
 	}

@@ -45,8 +45,8 @@ type Users struct {
 // Logins reads and removes the Secrets about logins in kcp.
 type Logins struct {
 	Find func(ctx context.Context, name string) (*corev1.Secret, bool, error)
-	// List returns all Secrets of the workspace of Users.
-	List func(ctx context.Context) ([]corev1.Secret, error)
+	// Each calls f with every Secret about logins. It does not hold all of them at a time.
+	Each func(ctx context.Context, f func(*corev1.Secret) error) error
 	// Delete removes just this version of a Secret.
 	Delete func(ctx context.Context, s *corev1.Secret) error
 }
@@ -172,25 +172,19 @@ func (c Config) live(user *v1alpha1.User, name string) bool {
 
 // sweep removes the Secrets about logins that nobody needs.
 func (c Config) sweep(ctx context.Context) error {
-	secrets, err := c.Logins.List(ctx)
-	if err != nil {
-		return err
-	}
-	for i := range secrets {
-		switch s := &secrets[i]; s.Labels[tenancy.LoginLabel] {
+	return c.Logins.Each(ctx, func(s *corev1.Secret) error {
+		switch s.Labels[tenancy.LoginLabel] {
 		case tenancy.LoginDevice:
 			// A device that was confirmed at the last moment gets its tokens later.
-			if !c.Clock.Now().Before(tenancy.DeviceLoginOf(s).ExpiresAt.Add(settled)) {
-				err = c.Logins.Delete(ctx, s)
+			if c.Clock.Now().Before(tenancy.DeviceLoginOf(s).ExpiresAt.Add(settled)) {
+				return nil
 			}
+			return c.Logins.Delete(ctx, s)
 		case tenancy.LoginGrant:
-			err = c.sweepGrant(ctx, tenancy.ProviderGrantOf(s).User)
+			return c.sweepGrant(ctx, tenancy.ProviderGrantOf(s).User)
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func (c Config) sweepGrant(ctx context.Context, name string) error {

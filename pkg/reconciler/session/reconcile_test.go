@@ -104,11 +104,13 @@ func (w *world) reconcile(t *testing.T, name string) (time.Duration, []string) {
 				}
 				return nil, false, nil
 			},
-			List: func(context.Context) (all []corev1.Secret, err error) {
+			Each: func(_ context.Context, f func(*corev1.Secret) error) error {
 				for _, s := range w.secrets {
-					all = append(all, *s)
+					if err := f(s); err != nil {
+						return err
+					}
 				}
-				return all, nil
+				return nil
 			},
 			Delete: func(_ context.Context, s *corev1.Secret) error {
 				w.did = append(w.did, "delete "+s.Name)

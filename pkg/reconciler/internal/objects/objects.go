@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -194,6 +195,33 @@ func Exists[T kcp.Object](ctx context.Context, client *kcp.Client[T], name strin
 // list.
 func List[T kcp.Object, L runtime.Object](ctx context.Context, client *kcp.Client[T], resource string, list L) (L, error) {
 	return list, client.GetClient().Get().Resource(resource).Do(ctx).Into(list)
+}
+
+// pageSize is the number of objects that Each reads at a time.
+const pageSize = 500
+
+// Each calls f with all objects of the client's kind that match a label selector, page by page.
+// They are read from kcp itself.
+func Each[T kcp.Object, L interface {
+	runtime.Object
+	metav1.ListInterface
+}](ctx context.Context, client *kcp.Client[T], resource, selector string, page func() L, f func(L) error) error {
+	for next := ""; ; {
+		request := client.GetClient().Get().Resource(resource).Param("labelSelector", selector).Param("limit", strconv.Itoa(pageSize))
+		if next != "" {
+			request.Param("continue", next)
+		}
+		list := page()
+		if err := request.Do(ctx).Into(list); err != nil {
+			return err
+		}
+		if err := f(list); err != nil {
+			return err
+		}
+		if next = list.GetContinue(); next == "" {
+			return nil
+		}
+	}
 }
 
 // Bindings returns the wanted APIBindings of logical clusters with the means to keep

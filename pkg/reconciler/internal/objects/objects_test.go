@@ -3,6 +3,7 @@ package objects_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -228,6 +229,32 @@ func TestFind_tellsMissingFromFailed(t *testing.T) {
 	})
 	_, err = objects.Exists(t.Context(), client, "b")
 	require.True(t, apierrors.IsForbidden(err))
+}
+
+func TestEach_readsPages(t *testing.T) {
+	t.Parallel()
+	s, client, _ := fixture(t, binding("old"))
+	want := map[string]bool{}
+	for i := range 1001 {
+		b := binding("old")
+		b.Name, b.Labels = fmt.Sprintf("b-%04d", i), map[string]string{"example.com/each": "yes"}
+		s.Put(cluster, b)
+		want[b.Name] = true
+	}
+	got, pages := map[string]bool{}, 0
+	page := func() *rbacv1.ClusterRoleBindingList { return &rbacv1.ClusterRoleBindingList{} }
+	each := func(list *rbacv1.ClusterRoleBindingList) error {
+		pages++
+		for i := range list.Items {
+			got[list.Items[i].Name] = true
+		}
+		return nil
+	}
+	require.NoError(t, objects.Each(t.Context(), client, "clusterrolebindings", "example.com/each", page, each))
+	require.Equal(t, want, got)
+	require.Equal(t, 3, pages)
+	failure := errors.New("no")
+	require.ErrorIs(t, objects.Each(t.Context(), client, "clusterrolebindings", "", page, func(*rbacv1.ClusterRoleBindingList) error { return failure }), failure)
 }
 
 func TestCommit_sendsThePatchOfAPass(t *testing.T) {
