@@ -17,7 +17,9 @@ const maxAccepted = 20_000
 // Authenticator returns inner with a limit of failures per peer. A peer over the limit gets no
 // token verified that was not accepted before by this process: the error is TooManyRequests.
 // Tokens that were accepted pass, and those that handedOut reports, so that a flood of bad tokens
-// does not lock out the people behind the same address. handedOut gets the Identity.Credential that
+// does not lock out the people behind the same address. A genuine token that has ended, or that no
+// Bot lists, is no failure either: it costs a look into the caches, and a client that has not
+// noticed would lock out its neighbours. handedOut gets the Identity.Credential that
 // the token has if it is an ID token; it can be nil. What cannot be verified at the moment is no failure. Zero
 // means no limit. The context must be that of a request behind Observe.
 func (l *Limits) Authenticator(inner auth.Authenticator, perSecond float64, handedOut func(credential string) bool) auth.Authenticator {

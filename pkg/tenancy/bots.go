@@ -148,14 +148,17 @@ func AccountReady(b *v1alpha1.Bot) bool {
 }
 
 // AddToken returns the living tokens of a Bot with one more. It refuses a token whose ID is
-// there: the token of the first request is not given out again.
+// there, because of an earlier request with the same key: a token is not given out again.
 func AddToken(b *v1alpha1.Bot, t v1alpha1.BotToken, now time.Time) ([]v1alpha1.BotToken, error) {
 	if !AccountReady(b) {
 		return nil, errs.New(errs.Conflict, "the bot is not ready yet; repeat the request when its phase is Ready")
 	}
-	if _, ok := FindToken(b.Spec.Tokens, t.ID); ok {
-		return nil, errs.New(errs.Conflict, "a request with this Idempotency-Key has issued the token "+t.ID+" already, and a token is shown once only; revoke it and use another key to get a new one",
-			errs.Cause{Type: "TokenIssued", Field: "header:Idempotency-Key", Message: t.ID})
+	if held, ok := FindToken(b.Spec.Tokens, t.ID); ok {
+		cause := errs.Cause{Type: "TokenIssued", Field: "header:Idempotency-Key", Message: t.ID}
+		if held.SecretUID == "" {
+			return nil, errs.New(errs.Conflict, "a request with this Idempotency-Key is issuing the token "+t.ID+", or was interrupted and has given out none; wait for its answer, or use another key", cause)
+		}
+		return nil, errs.New(errs.Conflict, "a request with this Idempotency-Key has issued the token "+t.ID+" already, and a token is shown once only; revoke it and use another key to get a new one", cause)
 	}
 	living := LivingTokens(b, now)
 	if err := checkQuota(MaxBotTokens, len(living), "this bot has %d of at most %d living tokens; revoke one that is not needed any more"); err != nil {

@@ -38,6 +38,8 @@ type world struct {
 	becomesReady bool
 	// failing, if not nil, is called before a step of the issue of a token, or before a write.
 	failing func(step string) error
+	// loses makes the answer to the next change of a Bot get lost: the caller tries again.
+	loses bool
 	// unsettled stops the controller.
 	unsettled bool
 	did       []string
@@ -142,6 +144,10 @@ func (w *world) AmendBot(ctx context.Context, held *v1alpha1.Bot, change func(co
 	b.Generation++
 	b.ResourceVersion = apitest.Next(b.ResourceVersion)
 	w.held[held.Name] = b
+	if w.loses {
+		w.loses = false
+		return w.AmendBot(ctx, held, change, match)
+	}
 	return b, nil
 }
 

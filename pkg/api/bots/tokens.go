@@ -99,7 +99,7 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	t := v1alpha1.BotToken{ID: id, Name: in.Name, CreatedAt: now, ExpiresAt: metav1.NewTime(now.Add(life))}
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
-	token, err := h.issued(ctx, scope.Workspace.ClusterID, b, t, life)
+	token, err := h.issued(ctx, scope.Workspace.ClusterID, b, t, life, key != "")
 	if err != nil {
 		return err
 	}
@@ -119,9 +119,14 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 }
 
 // issued adds the token to the list of the Bot, has kcp issue it, and records the Secret that
-// it is bound to. Only then the hub accepts it.
-func (h *Handler) issued(ctx context.Context, cluster string, b *v1alpha1.Bot, t v1alpha1.BotToken, life time.Duration) (token string, err error) {
+// it is bound to. Only then the hub accepts it. keyed says that another request can have the ID of
+// the token, too.
+func (h *Handler) issued(ctx context.Context, cluster string, b *v1alpha1.Bot, t v1alpha1.BotToken, life time.Duration, keyed bool) (token string, err error) {
 	listed, err := h.Store.AmendBot(ctx, b, func(_ context.Context, b *v1alpha1.Bot) (map[string]any, error) {
+		if _, ok := tenancy.FindToken(b.Spec.Tokens, t.ID); ok && !keyed {
+			// An attempt whose answer was lost has added it.
+			return nil, nil
+		}
 		tokens, err := tenancy.AddToken(b, t, h.Clock.Now())
 		return map[string]any{"tokens": tokens}, err
 	}, nil)

@@ -65,6 +65,24 @@ func TestIssue_neverReplaysAToken(t *testing.T) {
 	require.Len(t, w.tokens(), 1)
 }
 
+func TestIssue_goesOnAfterALostAnswerOfKcp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.loses = true
+	a := w.do(apitest.Call{Method: http.MethodPost, Path: tokensOfCI, Body: `{}`})
+	require.Equal(t, "hush-"+next, a.Object(t, http.StatusCreated)["token"])
+	require.Len(t, w.tokens(), 1)
+
+	// Another request can have the key, so nobody knows which of the two wrote the token.
+	w.loses = true
+	c := apitest.Call{Method: http.MethodPost, Path: tokensOfCI, Body: `{}`, Header: http.Header{"Idempotency-Key": {"k"}}}
+	status := w.do(c).Refused(t, http.StatusConflict)
+	require.Contains(t, status.Message, "use another key")
+	require.Contains(t, status.Message, "has given out none")
+	c.Header = http.Header{"Idempotency-Key": {"another"}}
+	require.Equal(t, http.StatusCreated, w.do(c).Code)
+}
+
 func TestIssue_refusesATTLOutOfRange(t *testing.T) {
 	t.Parallel()
 	for _, seconds := range []string{"599", "0", "-5", "31622401", "9007199254740993"} {
