@@ -12,8 +12,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
 const (
@@ -71,25 +69,27 @@ func New(c Config) *Prober {
 	return p
 }
 
-// Probe sends a HEAD request to a URL and returns nil if the server answers, with whatever
-// status. Otherwise the message of the error tells people why not.
-func (p *Prober) Probe(ctx context.Context, raw string) error {
+// Probe sends a HEAD request to a URL. It returns the empty string if the server answers, with
+// whatever status, and otherwise tells people why it does not.
+func (p *Prober) Probe(ctx context.Context, raw string) (problem string) {
+	const noURL = "backend.url is not a URL that begins with https://"
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" {
-		return errs.New(errs.Unprocessable, "backend.url is not a URL that begins with https://")
+		return noURL
 	}
 	// net/http would send a user of the URL as a credential.
 	u.User, u.Fragment = nil, ""
 	request, err := http.NewRequestWithContext(ctx, http.MethodHead, u.String(), http.NoBody)
 	if err != nil {
-		return errs.Wrap(errs.Unprocessable, err, "backend.url is not a URL that begins with https://")
+		return noURL
 	}
 	request.Header.Set("User-Agent", "kedge-hub")
 	response, err := p.client.Do(request)
 	if err != nil {
 		return explain(err)
 	}
-	return response.Body.Close()
+	_ = response.Body.Close()
+	return ""
 }
 
 // dial connects to one of the addresses of a name. It refuses the name if the hub may not
@@ -142,9 +142,9 @@ func (p *Prober) resolve(ctx context.Context, host string) ([]netip.Addr, error)
 // not tell the address: the name may be one that only the hub can resolve.
 var errRefused = errors.New("the host has an address that the hub does not connect to")
 
-// explain turns an error of net/http into one for people. It tells the kind of the failure
-// only, so that nobody learns of the hub's network from it.
-func explain(err error) error {
+// explain turns an error of net/http into a sentence for people. It tells the kind of the
+// failure only, so that nobody learns of the hub's network from it.
+func explain(err error) string {
 	reason := "the connection failed"
 	var (
 		dns         *net.DNSError
@@ -171,7 +171,7 @@ func explain(err error) error {
 	case strings.Contains(err.Error(), "malformed HTTP"):
 		reason = "its answer is not HTTP"
 	}
-	return errs.Wrap(errs.Unavailable, err, "the server of the provider is not reachable: "+reason)
+	return "the server of the provider is not reachable: " + reason
 }
 
 func certificateProblem(err *tls.CertificateVerificationError) string {

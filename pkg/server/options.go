@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -110,6 +111,9 @@ type Options struct {
 	// Bots are the limits of tokens of bots.
 	Bots BotOptions
 
+	// Catalog are the settings of the catalog.
+	Catalog CatalogOptions
+
 	// Sessions are the sessions of people who log in.
 	Sessions SessionOptions
 
@@ -200,6 +204,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.CreateTimeout, "create-timeout", o.CreateTimeout, "Time that a create request waits until the object is ready before it answers 202.")
 	fs.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "Time that open requests have to finish after SIGTERM.")
 	o.Bots.addFlags(fs)
+	o.Catalog.addFlags(fs)
 	o.Sessions.addFlags(fs)
 	o.Limits.addFlags(fs)
 	fs.StringVar(&o.MetricsListenAddress, "metrics-listen-address", o.MetricsListenAddress, "Address and port on which /metrics and the details of /readyz are served over HTTP, without authentication. Empty disables it.")
@@ -224,6 +229,8 @@ type completed struct {
 	issuer *auth.OIDCConfig
 	// sessionKeys are those of the file Sessions.KeyFile; nil without a file.
 	sessionKeys [][]byte
+	// backendRoots verify the servers of providers; nil means the roots of the system.
+	backendRoots *x509.CertPool
 }
 
 // Complete validates the options and derives values from them. The error names every
@@ -315,11 +322,11 @@ func (o Options) Complete() (Config, error) {
 	issuer := o.OIDC.complete(fail)
 	trusted := o.Limits.complete(fail)
 	o.Bots.complete(fail)
-	keys := o.Sessions.complete(fail)
+	keys, roots := o.Sessions.complete(fail), o.Catalog.complete(fail)
 	if err := errors.Join(bad...); err != nil {
 		return Config{}, err
 	}
-	return Config{completed{Options: o, Tree: tree, Embedded: o.KCPKubeconfig == "", Template: manifests, trustedProxies: trusted, issuer: issuer, sessionKeys: keys}}, nil
+	return Config{completed{Options: o, Tree: tree, Embedded: o.KCPKubeconfig == "", Template: manifests, trustedProxies: trusted, issuer: issuer, sessionKeys: keys, backendRoots: roots}}, nil
 }
 
 func validPort(port string, zero bool) bool {

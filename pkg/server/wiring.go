@@ -176,6 +176,7 @@ func (a *assembly) controllers() (err error) {
 	replica := reconciler.Deps{
 		Clients: a.clients, Freezer: freeze.New(a.shardAdmin, a.informers.Inactive, deactivationHint),
 		Views: a.views, Clusters: a.clusters, Settings: h.config.settings(a.clock), Metrics: metrics, Audit: h.audit,
+		ProbeBackend: h.config.prober().Probe,
 	}
 	// What the leader's controllers write is fenced.
 	fenced := replica

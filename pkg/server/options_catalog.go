@@ -1,0 +1,52 @@
+package server
+
+import (
+	"crypto/x509"
+	"net/netip"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"github.com/faroshq/kedge-hub/pkg/backend"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// CatalogOptions are the flags of the catalog.
+type CatalogOptions struct {
+	// AllowPrivateBackends (--allow-private-backends) permits catalog entries whose backend.url
+	// has a private or a loopback address. Link-local addresses are never permitted. Default
+	// false.
+	AllowPrivateBackends bool
+	// BackendCAFile (--backend-ca-file) is a PEM file with CA certificates that the servers of
+	// providers are verified by, beside those of the system. Empty means none.
+	BackendCAFile string
+}
+
+func (o *CatalogOptions) addFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.AllowPrivateBackends, "allow-private-backends", o.AllowPrivateBackends, "Accept catalog entries whose backend.url leads to a private or loopback address, and probe those servers. People who may publish an entry can then learn which of these addresses answer.")
+	fs.StringVar(&o.BackendCAFile, "backend-ca-file", o.BackendCAFile, "PEM file with CA certificates that the servers of providers (backend.url) are verified by, beside those of the system.")
+}
+
+// complete validates the flags and returns the roots; nil means those of the system.
+func (o *CatalogOptions) complete(fail func(flag, format string, args ...any)) *x509.CertPool {
+	if o.BackendCAFile == "" {
+		return nil
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		fail("backend-ca-file", "the CA certificates of the system cannot be read: %v", err)
+		return nil
+	}
+	if raw, err := os.ReadFile(o.BackendCAFile); err != nil || !roots.AppendCertsFromPEM(raw) {
+		fail("backend-ca-file", "%q is not a readable PEM file with certificates", o.BackendCAFile)
+	}
+	return roots
+}
+
+// prober returns what asks the servers of providers whether they are there.
+func (c Config) prober() *backend.Prober {
+	return backend.New(backend.Config{
+		Roots:   c.backendRoots,
+		Allowed: func(a netip.Addr) bool { return tenancy.CheckBackendAddress(a, c.Catalog.AllowPrivateBackends) },
+	})
+}
