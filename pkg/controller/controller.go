@@ -18,6 +18,9 @@ const (
 	// further failure, up to lastDelay.
 	firstDelay = 5 * time.Millisecond
 	lastDelay  = 30 * time.Second
+	// lastRetryDelay is the maximum delay after ErrRetry: another writer was first, which
+	// says nothing about the next attempt, and a request may wait for the result.
+	lastRetryDelay = time.Second
 	// panicDelay is the minimum delay after a panic: the bug stays, and every panic
 	// writes a stack to the log.
 	panicDelay = 500 * time.Millisecond
@@ -211,8 +214,11 @@ func (c *Controller) next(ctx context.Context, queue queue, delays workqueue.Typ
 	}
 	c.metrics.retries.Inc()
 	delay := delays.When(key)
-	if bug != nil {
+	switch {
+	case bug != nil:
 		delay = max(delay, panicDelay)
+	case errors.Is(err, ErrRetry):
+		delay = min(delay, lastRetryDelay)
 	}
 	queue.AddAfter(key, delay)
 	return true

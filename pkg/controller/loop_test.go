@@ -115,13 +115,13 @@ func inBubble(t *testing.T, f func(t *testing.T)) {
 func TestLoop_failuresBackOffUntilOnePassSucceeds(t *testing.T) {
 	for name, c := range map[string]struct {
 		fail            func() error
-		first           time.Duration
+		first, last     time.Duration
 		errors, retries float64
 		warned, stacks  int
 	}{
-		"an error":          {fail: func() error { return errors.New("boom") }, first: 5 * time.Millisecond, errors: 16, retries: 16, warned: 16},
-		"an expected error": {fail: func() error { return fmt.Errorf("x: %w", controller.ErrRetry) }, first: 5 * time.Millisecond, retries: 16},
-		"a panic":           {fail: func() error { panic("boom") }, first: 500 * time.Millisecond, errors: 16, retries: 16, stacks: 16},
+		"an error":          {fail: func() error { return errors.New("boom") }, first: 5 * time.Millisecond, last: 30 * time.Second, errors: 16, retries: 16, warned: 16},
+		"an expected error": {fail: func() error { return fmt.Errorf("x: %w", controller.ErrRetry) }, first: 5 * time.Millisecond, last: time.Second, retries: 16},
+		"a panic":           {fail: func() error { panic("boom") }, first: 500 * time.Millisecond, last: 30 * time.Second, errors: 16, retries: 16, stacks: 16},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestLoop_failuresBackOffUntilOnePassSucceeds(t *testing.T) {
 				require.Len(t, p.at, 16)
 				require.Equal(t, c.first, p.at[1])
 				for i := 1; i < 16; i++ {
-					want := min(max(5*time.Millisecond<<(i-1), c.first), 30*time.Second)
+					want := min(max(5*time.Millisecond<<(i-1), c.first), c.last)
 					require.Equal(t, want, p.at[i]-p.at[i-1], "pass %d", i)
 				}
 
