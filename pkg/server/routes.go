@@ -120,7 +120,7 @@ func (p routes) router() chi.Router {
 			LimitSearch: p.limits.PerPerson("searches_per_person", searchesPerSecond), FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&admin.Handler{
-			Views: v, Await: v.Await, Followed: p.rights.FollowedEverywhere, Store: s, Index: v.Index, Orgs: v.Orgs, DeletionGrace: c.DeletionGrace,
+			Views: v, Await: v.Await, Followed: p.rights.FollowedEverywhere, Store: s, Index: v.Index, Orgs: v.Orgs, UsedWorkspaces: v.UsedWorkspaces, Clock: begins, DeletionGrace: c.DeletionGrace,
 			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota, FollowTimeout: c.FollowTimeout, WriteEnds: p.writeEnds,
 		}).Mount(r)
 		(&members.Handler{

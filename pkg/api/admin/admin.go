@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
@@ -36,6 +37,7 @@ type Views interface {
 type Store interface {
 	PatchUser(ctx context.Context, name string, patch any, match func(version string) error) (*v1alpha1.User, error)
 	PatchOrganization(ctx context.Context, uuid string, patch any, match func(version string) error) (*v1alpha1.Organization, error)
+	MarkOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error)
 }
 
 // Handler serves /api/admin.
@@ -54,6 +56,9 @@ type Handler struct {
 	Index func(user string) []v1alpha1.MembershipIndexEntry
 	// Orgs returns all Organizations, soft-deleted ones included.
 	Orgs func() []tenancy.Org
+	// UsedWorkspaces counts the Workspaces of an Organization, and its claims, against its quota.
+	UsedWorkspaces func(org string, claims []v1alpha1.Claim) int
+	Clock          clock.PassiveClock
 
 	// FollowTimeout limits the time that a write waits for the caches.
 	FollowTimeout                          time.Duration
@@ -66,8 +71,12 @@ func (h *Handler) Mount(r chi.Router) {
 	r.Group(func(r chi.Router) {
 		r.Use(httpmw.RequirePlatformAdmin)
 		r.Get("/admin/users", httpapi.Handle(h.users))
+		r.Get("/admin/users/{name}", httpapi.Handle(h.user))
 		r.Patch("/admin/users/{name}", httpapi.Handle(h.patchUser))
+		r.Get("/admin/users/{name}/memberships", httpapi.Handle(h.memberships))
+		r.Get("/admin/orgs", httpapi.Handle(h.orgs))
 		r.Patch("/admin/orgs/{org}", httpapi.Handle(h.patchOrg))
+		r.Delete("/admin/orgs/{org}", httpapi.Handle(h.deleteOrg))
 		r.Get("/admin/deletions", httpapi.Handle(h.deletions))
 	})
 }
@@ -115,6 +124,49 @@ func (h *Handler) users(w http.ResponseWriter, r *http.Request) error {
 	return paging.Write(w, r, items, func(v userView) (string, string) { return v.DisplayName, v.Name })
 }
 
+// person returns the User in the path.
+func (h *Handler) person(r *http.Request) (*v1alpha1.User, error) {
+	u, ok := h.Views.ByName(chi.URLParam(r, "name"))
+	if !ok {
+		return nil, errs.New(errs.NotFound, "there is no person of this name")
+	}
+	return u, nil
+}
+
+func (h *Handler) user(w http.ResponseWriter, r *http.Request) error {
+	u, err := h.person(r)
+	if err != nil {
+		return err
+	}
+	httpapi.Tag(w, u.ResourceVersion)
+	return httpapi.Write(w, http.StatusOK, h.userView(u))
+}
+
+// row is a row of a User's index with purgeAt, which depends on --deletion-grace.
+type row struct {
+	v1alpha1.MembershipIndexEntry
+	PurgeAt *metav1.Time `json:"purgeAt,omitempty"`
+}
+
+// memberships answers with the index of a User, each Organization before its Workspaces.
+func (h *Handler) memberships(w http.ResponseWriter, r *http.Request) error {
+	u, err := h.person(r)
+	if err != nil {
+		return err
+	}
+	deleted, err := httpapi.Flag(r, "deleted")
+	if err != nil {
+		return err
+	}
+	var items []row
+	for _, e := range h.Index(u.Name) {
+		if deleted || e.SoftDeletedAt == nil {
+			items = append(items, row{e, tenancy.PurgeAt(e.SoftDeletedAt, h.DeletionGrace)})
+		}
+	}
+	return paging.Write(w, r, items, func(m row) (string, string) { return m.OrgDisplayName, m.OrgUUID + "/" + m.WorkspaceUUID })
+}
+
 func known(r v1alpha1.Registration) bool {
 	return r == v1alpha1.RegistrationApproved || r == v1alpha1.RegistrationPending || r == v1alpha1.RegistrationRejected
 }
@@ -143,10 +195,11 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 		}
 		spec["registration"] = text
 	}
-	name := chi.URLParam(r, "name")
-	if _, ok := h.Views.ByName(name); !ok {
-		return errs.New(errs.NotFound, "there is no person of this name")
+	held, err := h.person(r)
+	if err != nil {
+		return err
 	}
+	name := held.Name
 	match, err := httpapi.IfMatch(r)
 	if err != nil {
 		return err
@@ -186,51 +239,4 @@ func number(spec map[string]any, field string, raw json.RawMessage) error {
 	}
 	spec[field] = n
 	return nil
-}
-
-type patchOrgRequest struct {
-	WorkspaceQuota json.RawMessage `json:"workspaceQuota"`
-}
-
-type orgView struct {
-	UUID           string `json:"uuid"`
-	DisplayName    string `json:"displayName"`
-	WorkspaceQuota quota  `json:"workspaceQuota"`
-}
-
-func (h *Handler) patchOrg(w http.ResponseWriter, r *http.Request) error {
-	var in patchOrgRequest
-	if err := httpapi.Read(r, &in); err != nil {
-		return err
-	}
-	spec := map[string]any{}
-	if err := number(spec, "workspaceQuota", in.WorkspaceQuota); err != nil {
-		return err
-	}
-	uuid := chi.URLParam(r, "org")
-	if _, ok := h.Views.Org(uuid); !ok {
-		return errs.New(errs.NotFound, "there is no organization with this UUID")
-	}
-	match, err := httpapi.IfMatch(r)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := waiting.Write(r)
-	defer cancel()
-	o, err := h.Store.PatchOrganization(ctx, uuid, map[string]any{"spec": spec}, match)
-	if err != nil {
-		return err
-	}
-	waiting.Until(r, h.FollowTimeout, h.Await, []tenancy.Ref{tenancy.OrgRef(uuid)}, func() bool {
-		seen, ok := h.Views.Org(uuid)
-		return ok && seen.Generation >= o.Generation
-	})
-	var existing []string
-	for _, ws := range h.Views.Workspaces(uuid) {
-		existing = append(existing, ws.UUID)
-	}
-	httpapi.Tag(w, o.ResourceVersion)
-	return httpapi.Write(w, http.StatusOK, orgView{UUID: uuid, DisplayName: o.Spec.DisplayName, WorkspaceQuota: quota{
-		Limit: tenancy.Limit(o.Spec.WorkspaceQuota, h.DefaultWorkspaceQuota), Used: tenancy.Used(o.Spec.WorkspaceClaims, existing),
-	}})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/admin"
@@ -64,6 +65,27 @@ func (s *store) PatchOrganization(_ context.Context, uuid string, patch any, mat
 	return o, nil
 }
 
+func (s *store) MarkOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error) {
+	if s.failure != nil {
+		return nil, s.failure
+	}
+	if err := apitest.Judge(match, s.version); err != nil {
+		return nil, err
+	}
+	require.NoError(s.t, ctx.Err(), "the write does not end with the request")
+	status, err := change(ctx, held)
+	if err != nil || status == nil {
+		return held, err
+	}
+	s.patches = append(s.patches, status)
+	old, _ := s.world.Org(held.Name)
+	o := apitest.MergePatched(s.t, held, map[string]any{"status": status})
+	frozen := o.DeepCopy()
+	frozen.Status.Conditions = apitest.Active(false)
+	s.world.Later(func(w *apitest.World) { w.PutOrg(o, old.ClusterID) }, func(w *apitest.World) { w.PutOrg(frozen, old.ClusterID) })
+	return o, nil
+}
+
 type fixture struct {
 	world *apitest.World
 	store *store
@@ -85,6 +107,9 @@ func newFixture(t testing.TB) *fixture {
 			globex, _ := f.world.Org(apitest.Globex)
 			return []tenancy.Org{acme, globex}
 		},
+		UsedWorkspaces: f.world.UsedWorkspaces,
+
+		Clock:         clocktesting.NewFakePassiveClock(apitest.Epoch().Time),
 		DeletionGrace: 720 * time.Hour, DefaultOrgQuota: 10, DefaultWorkspaceQuota: 50, FollowTimeout: time.Minute,
 		WriteEnds: func(_ context.Context, user string) error {
 			f.wroteEnds[user] = len(f.store.patches)
@@ -97,6 +122,10 @@ func newFixture(t testing.TB) *fixture {
 
 func (f *fixture) get(as, path string) apitest.Answer {
 	return apitest.Call{As: as, Method: http.MethodGet, Path: "/api/admin/" + path}.Do(f.http)
+}
+
+func (f *fixture) remove(as, path string) apitest.Answer {
+	return apitest.Call{As: as, Method: http.MethodDelete, Path: "/api/admin/" + path}.Do(f.http)
 }
 
 func (f *fixture) patch(as, path, body string) apitest.Answer {
@@ -132,10 +161,14 @@ func TestAdmin_admitsPlatformAdminsOnly(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	requests := map[string]func(as string) apitest.Answer{
-		"users":      func(as string) apitest.Answer { return f.get(as, "users") },
-		"deletions":  func(as string) apitest.Answer { return f.get(as, "deletions") },
-		"patch user": func(as string) apitest.Answer { return f.patch(as, bobsPath, `{"orgQuota": 7}`) },
-		"patch org":  func(as string) apitest.Answer { return f.patch(as, acmesPath, `{"workspaceQuota": 7}`) },
+		"users":       func(as string) apitest.Answer { return f.get(as, "users") },
+		"user":        func(as string) apitest.Answer { return f.get(as, bobsPath) },
+		"memberships": func(as string) apitest.Answer { return f.get(as, bobsPath+"/memberships") },
+		"orgs":        func(as string) apitest.Answer { return f.get(as, "orgs") },
+		"deletions":   func(as string) apitest.Answer { return f.get(as, "deletions") },
+		"patch user":  func(as string) apitest.Answer { return f.patch(as, bobsPath, `{"orgQuota": 7}`) },
+		"patch org":   func(as string) apitest.Answer { return f.patch(as, acmesPath, `{"workspaceQuota": 7}`) },
+		"delete org":  func(as string) apitest.Answer { return f.remove(as, acmesPath) },
 	}
 	for name, request := range requests {
 		for _, as := range []string{apitest.Admin, apitest.Member, apitest.WSAdmin, apitest.WSMember, apitest.Mixed, apitest.Foreigner} {
@@ -271,7 +304,7 @@ func TestApprove_admitsAPendingUser(t *testing.T) {
 	}
 }
 
-func TestPatchOrg_answersTheWorkspaceQuotaAndNoMore(t *testing.T) {
+func TestPatchOrg_answersNothingOfItsContents(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) {
@@ -279,8 +312,8 @@ func TestPatchOrg_answersTheWorkspaceQuotaAndNoMore(t *testing.T) {
 	})
 	answer := f.patch(apitest.Operator, acmesPath, `{"workspaceQuota": 7}`)
 	answer.Object(t, http.StatusOK)
-	require.JSONEq(t, `{"uuid": "`+apitest.Acme+`", "displayName": "Acme", "workspaceQuota": {"limit": 7, "used": 4}}`, answer.Body,
-		"what is soft-deleted, and what was only asked for, counts")
+	require.JSONEq(t, `{"uuid": "`+apitest.Acme+`", "displayName": "Acme", "personal": false, "workspaceQuota": {"limit": 7, "used": 4},
+		"createdAt": "2026-03-01T12:00:00Z", "createdBy": "alice", "phase": "Ready"}`, answer.Body, "what is soft-deleted, and what was only asked for, counts")
 }
 
 func TestPatch_writesNothingThatDoesNotExist(t *testing.T) {

@@ -87,8 +87,12 @@ var matrixRows = []matrixRow{
 	{route: "POST /api/users/{name}/undelete", before: (*matrixScene).deletedUser, gets: "401 403 403 403  403 403 2xx  403 403  403 403  401 401"},
 
 	{route: "GET /api/admin/users", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
+	{route: "GET /api/admin/users/{name}", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
+	{route: "GET /api/admin/users/{name}/memberships", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
 	{route: "PATCH /api/admin/users/{name}", body: `{"orgQuota":7}`, gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
+	{route: "GET /api/admin/orgs", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
 	{route: "PATCH /api/admin/orgs/{org}", body: `{"workspaceQuota":50}`, gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
+	{route: "DELETE /api/admin/orgs/{org}", at: "ending for a platform admin", before: (*matrixScene).liveOrg, gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
 	{route: "GET /api/admin/users/{name}/sessions", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
 	{route: "DELETE /api/admin/users/{name}/sessions", query: "?all=true", gets: "401 403 403 403  403 403 204  403 403  403 403  401 401"},
 	{route: "GET /api/admin/users/{name}/sessions/{session}", gets: "401 403 403 403  403 403 404  403 403  403 403  401 401"},

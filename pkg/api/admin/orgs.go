@@ -1,0 +1,134 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// orgView is an Organization as platform admins see it, who see nothing of what it holds.
+type orgView struct {
+	UUID                string         `json:"uuid"`
+	DisplayName         string         `json:"displayName"`
+	Personal            bool           `json:"personal"`
+	WorkspaceQuota      quota          `json:"workspaceQuota"`
+	CreatedAt           metav1.Time    `json:"createdAt"`
+	CreatedBy           string         `json:"createdBy"`
+	Phase               v1alpha1.Phase `json:"phase"`
+	DeletionRequestedAt *metav1.Time   `json:"deletionRequestedAt,omitempty"`
+	PurgeAt             *metav1.Time   `json:"purgeAt,omitempty"`
+}
+
+func (h *Handler) orgView(o *v1alpha1.Organization) orgView {
+	return orgView{
+		UUID: o.Name, DisplayName: o.Spec.DisplayName, Personal: o.Spec.Personal,
+		WorkspaceQuota: quota{
+			Limit: tenancy.Limit(o.Spec.WorkspaceQuota, h.DefaultWorkspaceQuota),
+			Used:  h.UsedWorkspaces(o.Name, o.Spec.WorkspaceClaims),
+		},
+		CreatedAt: o.CreationTimestamp, CreatedBy: tenancy.Org{Organization: o}.CreatedBy(), Phase: tenancy.PhaseOf(o.Status.CommonStatus),
+		DeletionRequestedAt: o.Status.DeletionRequestedAt, PurgeAt: tenancy.PurgeAt(o.Status.DeletionRequestedAt, h.DeletionGrace),
+	}
+}
+
+// orgs answers with all Organizations, soft-deleted ones included.
+func (h *Handler) orgs(w http.ResponseWriter, r *http.Request) error {
+	personal, err := httpapi.Flag(r, "personal")
+	if err != nil {
+		return err
+	}
+	all := r.URL.Query().Get("personal") == ""
+	var items []orgView
+	for _, o := range h.Orgs() {
+		if all || o.Spec.Personal == personal {
+			items = append(items, h.orgView(o.Organization))
+		}
+	}
+	return paging.Write(w, r, items, func(v orgView) (string, string) { return v.DisplayName, v.UUID })
+}
+
+// org returns the Organization in the path.
+func (h *Handler) org(r *http.Request) (tenancy.Org, error) {
+	o, ok := h.Views.Org(chi.URLParam(r, "org"))
+	if !ok {
+		return tenancy.Org{}, errs.New(errs.NotFound, "there is no organization with this UUID")
+	}
+	return o, nil
+}
+
+type patchOrgRequest struct {
+	WorkspaceQuota json.RawMessage `json:"workspaceQuota"`
+}
+
+func (h *Handler) patchOrg(w http.ResponseWriter, r *http.Request) error {
+	var in patchOrgRequest
+	if err := httpapi.Read(r, &in); err != nil {
+		return err
+	}
+	spec := map[string]any{}
+	if err := number(spec, "workspaceQuota", in.WorkspaceQuota); err != nil {
+		return err
+	}
+	held, err := h.org(r)
+	if err != nil {
+		return err
+	}
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	o, err := h.Store.PatchOrganization(ctx, held.UUID(), map[string]any{"spec": spec}, match)
+	if err != nil {
+		return err
+	}
+	waiting.Until(r, h.FollowTimeout, h.Await, []tenancy.Ref{tenancy.OrgRef(o.Name)}, func() bool {
+		seen, ok := h.Views.Org(o.Name)
+		return ok && seen.Generation >= o.Generation
+	})
+	return h.writeOrg(w, o)
+}
+
+// deleteOrg requests the deletion of an Organization (O-13). Its admins can undelete it until
+// the grace period is over.
+func (h *Handler) deleteOrg(w http.ResponseWriter, r *http.Request) error {
+	held, err := h.org(r)
+	if err != nil {
+		return err
+	}
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	marked, err := h.Store.MarkOrganization(ctx, held.Organization, func(_ context.Context, o *v1alpha1.Organization) (map[string]any, error) {
+		return tenancy.Deletable{
+			Noun: "organization", Key: "deletionRequestedAt", Requested: o.Status.DeletionRequestedAt, Removing: !o.DeletionTimestamp.IsZero(),
+		}.Mark(true, h.Clock.Now())
+	}, match)
+	if err != nil {
+		return err
+	}
+	waiting.Until(r, h.FollowTimeout, h.Await, []tenancy.Ref{tenancy.OrgRef(marked.Name)}, func() bool {
+		seen, ok := h.Views.Org(marked.Name)
+		return !ok || seen.Deleted() && tenancy.DeletionFollowed(seen.Status.Conditions, true)
+	})
+	return h.writeOrg(w, marked)
+}
+
+func (h *Handler) writeOrg(w http.ResponseWriter, o *v1alpha1.Organization) error {
+	httpapi.Tag(w, o.ResourceVersion)
+	return httpapi.Write(w, http.StatusOK, h.orgView(o))
+}
