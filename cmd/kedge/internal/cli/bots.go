@@ -27,12 +27,11 @@ func (a *app) botsCommand() *cobra.Command {
 		Use: "bots", Aliases: []string{"bot"}, Short: "Manage the bots of the chosen workspace, which programs such as CI work as",
 		Long: `Manage the bots of the chosen workspace. A bot has a role in this one workspace,
 and tokens for programs such as CI. Only admins of the workspace make bots.`,
-		Example: "  kedge bots create CI\n  kedge bots tokens create UUID --file kubeconfig\n  kedge bots tokens revoke UUID --all",
+		Example: "  kedge bots create CI\n  kedge bots tokens create CI --file kubeconfig\n  kedge bots tokens revoke CI --all",
 		Args:    noArgs, RunE: b.runList,
 	}
-	flags := cmd.PersistentFlags()
-	flags.StringVar(&b.org, "org", "", "UUID of the organization (default: the one chosen with kedge orgs use)")
-	flags.StringVar(&b.workspace, "workspace", "", "UUID of the workspace (default: the one chosen with kedge workspaces use)")
+	a.orgFlag(cmd, &b.org)
+	a.workspaceFlag(cmd, &b.org, &b.workspace)
 	list := &cobra.Command{Use: "list", Short: "List the bots of the chosen workspace", Args: noArgs, Example: "  kedge bots list", RunE: b.runList}
 	b.output.flag(cmd)
 	b.output.flag(list)
@@ -46,19 +45,26 @@ func (b *bots) place(ctx context.Context) (*session, client.Request, error) {
 	if err != nil {
 		return nil, client.Request{}, err
 	}
-	r, err := s.workspace(b.org, b.workspace)
+	r, err := s.workspace(ctx, b.org, b.workspace)
 	r.Path += "/serviceaccounts"
 	return s, r, err
 }
 
 // bot opens the session and returns the path of one bot.
-func (b *bots) bot(ctx context.Context, uuid string) (*session, client.Request, error) {
-	if !isUUID(uuid) {
-		return nil, client.Request{}, fmt.Errorf("give the UUID of the bot, as shown by: kedge bots list; %w", errUsage)
-	}
+func (b *bots) bot(ctx context.Context, arg string) (*session, client.Request, error) {
 	s, r, err := b.place(ctx)
-	r.Path += "/" + uuid
-	return s, r, err
+	if err != nil {
+		return nil, r, err
+	}
+	if !isUUID(arg) {
+		t, err := s.find(ctx, botsOfWorkspace(), r, arg)
+		if err != nil {
+			return nil, r, err
+		}
+		arg = t.UUID
+	}
+	r.Path += "/" + arg
+	return s, r, nil
 }
 
 func (b *bots) runList(cmd *cobra.Command, _ []string) error {
@@ -75,7 +81,7 @@ func (b *bots) runList(cmd *cobra.Command, _ []string) error {
 
 func (b *bots) getCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "get UUID", Short: "Show a bot", Args: oneArg("the UUID of a bot"), Example: "  kedge bots get 0b6d2f5e-7a3c-4c6b-9a3a-0d7c1f1f2a3b",
+		Use: "get UUID|NAME", Short: "Show a bot", Args: oneArg("the UUID or the name of a bot"), ValidArgsFunction: b.complete, Example: "  kedge bots get CI",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, r, err := b.bot(cmd.Context(), args[0])
 			if err != nil {
@@ -117,11 +123,11 @@ func (b *bots) createCommand() *cobra.Command {
 
 func (b *bots) setRoleCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "set-role UUID ROLE", Short: "Set the role of a bot: admin or member", Example: "  kedge bots set-role 0b6d2f5e-7a3c-4c6b-9a3a-0d7c1f1f2a3b admin",
+		Use: "set-role UUID|NAME ROLE", Short: "Set the role of a bot: admin or member", ValidArgsFunction: b.complete, Example: "  kedge bots set-role CI admin",
 		Long: "Set the role of a bot. Its living tokens have the new role at once.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 || new(role).Set(args[1]) != nil {
-				return fmt.Errorf("%s needs the UUID of a bot and a role, admin or member; %w", cmd.CommandPath(), errUsage)
+				return fmt.Errorf("%s needs the UUID or the name of a bot and a role, admin or member; %w", cmd.CommandPath(), errUsage)
 			}
 			return nil
 		},
@@ -140,7 +146,7 @@ func (b *bots) setRoleCommand() *cobra.Command {
 func (b *bots) deleteCommand() *cobra.Command {
 	c := consent{app: b.app}
 	cmd := &cobra.Command{
-		Use: "delete UUID", Aliases: []string{"rm"}, Short: "Delete a bot with its tokens, for good", Args: oneArg("the UUID of a bot"),
+		Use: "delete UUID|NAME", Aliases: []string{"rm"}, Short: "Delete a bot with its tokens, for good", Args: oneArg("the UUID or the name of a bot"), ValidArgsFunction: b.complete,
 		Example: "  kedge bots delete --yes 0b6d2f5e-7a3c-4c6b-9a3a-0d7c1f1f2a3b",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.possible(); err != nil {

@@ -49,13 +49,19 @@ func TestBots_sendWhatWasSaidAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestBots_refuseWhatIsNoUUID(t *testing.T) {
+func TestBots_refuseWhatNamesNoBot(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	b.inWorkspace(t)
+	b.answer("GET "+botsPath, http.StatusOK, `{"items":[`+aBot+`]}`)
+	for _, args := range []string{"bots get Deploy", "bots get ../members", "bots delete --yes ..", "bots tokens create Deploy"} {
+		code, _, errOut := b.run(t, strings.Fields(args)...)
+		require.Equal(t, 1, code, args)
+		require.Contains(t, errOut, "to see what there is, run: kedge bots list", args)
+	}
 	for _, args := range []string{
-		"bots get CI", "bots get ../members", "bots set-role " + botUUID + " owner", "bots delete --yes ..", "bots create",
-		"bots tokens create CI", "bots tokens revoke " + botUUID, "bots tokens revoke " + botUUID + " ../x", "bots tokens revoke --all " + botUUID + " " + tokenID,
+		"bots set-role " + botUUID + " owner", "bots create",
+		"bots tokens revoke " + botUUID, "bots tokens revoke " + botUUID + " ../x", "bots tokens revoke --all " + botUUID + " " + tokenID,
 		"bots tokens create " + botUUID + " --expires-in 0d", "bots tokens create " + botUUID + " -o yaml", "bots tokens create " + botUUID + " --file x --stdout",
 		"bots delete " + botUUID,
 	} {

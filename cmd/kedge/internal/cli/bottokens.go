@@ -25,7 +25,7 @@ func (b *bots) tokensCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "tokens", Aliases: []string{"token"}, Short: "Issue, list and revoke tokens of a bot",
 		Long:    "Issue, list and revoke tokens of a bot. A token is shown once, when it is issued.",
-		Example: "  kedge bots tokens create UUID --file kubeconfig\n  kedge bots tokens list UUID",
+		Example: "  kedge bots tokens create CI --file kubeconfig\n  kedge bots tokens list CI",
 	}
 	cmd.AddCommand(b.createTokenCommand(), b.listTokensCommand(), b.revokeTokenCommand())
 	return cmd
@@ -33,7 +33,7 @@ func (b *bots) tokensCommand() *cobra.Command {
 
 func (b *bots) listTokensCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "list BOT", Short: "List the living tokens of a bot", Args: oneArg("the UUID of a bot"), Example: "  kedge bots tokens list 0b6d2f5e-7a3c-4c6b-9a3a-0d7c1f1f2a3b",
+		Use: "list BOT", Short: "List the living tokens of a bot", Args: oneArg("the UUID or the name of a bot"), ValidArgsFunction: b.complete, Example: "  kedge bots tokens list CI",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, r, err := b.bot(cmd.Context(), args[0])
 			if err != nil {
@@ -54,12 +54,12 @@ func (b *bots) listTokensCommand() *cobra.Command {
 func (b *bots) revokeTokenCommand() *cobra.Command {
 	c, all := consent{app: b.app}, false
 	cmd := &cobra.Command{
-		Use: "revoke BOT [ID]", Short: "End a token of a bot, or all of them", Example: "  kedge bots tokens revoke BOT ID\n  kedge bots tokens revoke BOT --all --yes",
+		Use: "revoke BOT [ID]", Short: "End a token of a bot, or all of them", ValidArgsFunction: b.complete, Example: "  kedge bots tokens revoke CI ID\n  kedge bots tokens revoke CI --all --yes",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 && !all && isUUID(args[1]) || len(args) == 1 && all {
 				return nil
 			}
-			return fmt.Errorf("%s needs the UUID of a bot, and the ID of a token or --all; %w", cmd.CommandPath(), errUsage)
+			return fmt.Errorf("%s needs the UUID or the name of a bot, and the ID of a token or --all; %w", cmd.CommandPath(), errUsage)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all {
@@ -105,11 +105,11 @@ type tokenOptions struct {
 func (b *bots) createTokenCommand() *cobra.Command {
 	o := tokenOptions{output: "kubeconfig"}
 	cmd := &cobra.Command{
-		Use: "create BOT", Short: "Issue a token of a bot", Args: oneArg("the UUID of a bot"),
+		Use: "create BOT", Short: "Issue a token of a bot", Args: oneArg("the UUID or the name of a bot"), ValidArgsFunction: b.complete,
 		Long: `Issue a token of a bot and print it, by default in a kubeconfig. It is shown this
 once. It is never printed on a terminal without --stdout; give --file, or send the
 output to where the token is kept.`,
-		Example: "  kedge bots tokens create BOT --file kubeconfig\n  kedge bots tokens create BOT --expires-in 90d -o token | secret-store put kedge",
+		Example: "  kedge bots tokens create CI --file kubeconfig\n  kedge bots tokens create CI --expires-in 90d -o token | secret-store put kedge",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := exclusive(cmd, "file", "stdout"); err != nil {
 				return err
@@ -137,7 +137,7 @@ output to where the token is kept.`,
 func (b *bots) issue(ctx context.Context, s *session, r client.Request, o tokenOptions) error {
 	var kubeconfig []byte
 	if o.output == "kubeconfig" {
-		at, err := s.workspace(b.org, b.workspace)
+		at, err := s.workspace(ctx, b.org, b.workspace)
 		if err != nil {
 			return err
 		}

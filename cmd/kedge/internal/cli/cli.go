@@ -34,6 +34,8 @@ type Environment struct {
 	OS string
 	// Start starts a program and does not wait for its end.
 	Start func(name string, args ...string) error
+	// Run runs a program to its end and returns its exit code.
+	Run func(ctx context.Context, p Program) (int, error)
 }
 
 // app is the state that all commands share.
@@ -55,9 +57,12 @@ func Main(ctx context.Context, args []string, streams Streams, environment Envir
 	cmd.SetOut(streams.Out)
 	cmd.SetErr(streams.Err)
 	err := cmd.ExecuteContext(ctx)
+	var program *exitError
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &program):
+		return program.code
 	case errors.Is(err, context.Canceled), ctx.Err() != nil:
 		fmt.Fprintln(streams.Err, "kedge: interrupted")
 		return 1
@@ -94,7 +99,7 @@ members there, and gives kubectl what it needs to work in a workspace.`,
 	flags.StringVar(&a.server, "server", "", "URL of the hub (default: the profile's)")
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w; %w", err, errUsage) })
 	cmd.AddCommand(a.loginCommand(), a.logoutCommand(), a.profilesCommand(), a.sessionsCommand(), a.whoamiCommand(), a.meCommand(), a.orgsCommand(), a.membersCommand(),
-		a.workspacesCommand(), a.botsCommand(), a.usersCommand(), a.kubeconfigCommand(), a.credentialCommand(), &cobra.Command{
+		a.workspacesCommand(), a.botsCommand(), a.usersCommand(), a.kubeconfigCommand(), a.sudoCommand(), a.adminCommand(), a.credentialCommand(), &cobra.Command{
 			Use: "version", Short: "Print the version", Args: noArgs,
 			RunE: func(*cobra.Command, []string) error {
 				_, err := fmt.Fprintln(a.Out, "kedge", version.String())

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -42,6 +43,8 @@ type bed struct {
 	clock  clock.Clock
 	// browser is called with the URL that kedge opens.
 	browser func(url string)
+	// program is called with the program that kedge runs.
+	program func(p cli.Program) (int, error)
 }
 
 func newBed(t *testing.T) *bed {
@@ -84,6 +87,7 @@ func (b *bed) environment() cli.Environment {
 			go b.browser(args[len(args)-1])
 			return nil
 		},
+		Run: func(_ context.Context, p cli.Program) (int, error) { return b.program(p) },
 	}
 }
 
@@ -291,9 +295,13 @@ func TestHelpOfEveryCommandShowsAnExample(t *testing.T) {
 		"members", "members list", "members add", "members set-role", "members remove",
 		"workspaces members", "workspaces members list", "workspaces members add", "workspaces members set-role", "workspaces members remove",
 		"profiles", "profiles use",
-		"orgs", "orgs list", "orgs create", "orgs use", "orgs leave", "orgs delete", "orgs undelete",
-		"workspaces", "workspaces list", "workspaces create", "workspaces use", "workspaces leave", "workspaces delete", "workspaces undelete",
+		"orgs", "orgs list", "orgs get", "orgs rename", "orgs settings", "orgs create", "orgs use", "orgs leave", "orgs delete", "orgs undelete",
+		"workspaces", "workspaces list", "workspaces get", "workspaces rename", "workspaces create", "workspaces use", "workspaces leave", "workspaces delete", "workspaces undelete",
 		"users", "users search", "sessions", "sessions list", "sessions end", "logout", "login", "kubeconfig", "whoami", "me", "me delete", "me undelete",
+		"sudo", "admin", "admin users", "admin users list", "admin users get", "admin users memberships", "admin users delete", "admin users undelete",
+		"admin approve", "admin reject", "admin quota", "admin quota user", "admin quota org", "admin orgs", "admin orgs list", "admin orgs delete",
+		"admin deletions", "admin sessions", "admin sessions end",
+		"bots", "bots list", "bots get", "bots create", "bots set-role", "bots delete", "bots tokens", "bots tokens create", "bots tokens list", "bots tokens revoke",
 	} {
 		code, out, errOut := b.run(t, append(strings.Fields(group), "--help")...)
 		require.Zero(t, code, errOut)

@@ -24,7 +24,7 @@ func (k *kind) deleteCommand(long string) *cobra.Command {
 	c := consent{app: k.app}
 	cmd := &cobra.Command{
 		Use: "delete UUID|NAME", Short: "Delete one of your " + k.noun + "s; it can be brought back for a time", Long: long,
-		Args:    oneArg("the UUID or the name of the " + k.noun),
+		Args: oneArg("the UUID or the name of the " + k.noun), ValidArgsFunction: k.complete,
 		Example: "  " + k.run(fmt.Sprintf("delete %q", "My "+k.noun)) + "\n  " + k.run("delete --yes 231a151a-434e-4623-ad6e-69406abb9387"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.possible(); err != nil {
@@ -34,7 +34,7 @@ func (k *kind) deleteCommand(long string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t, err := k.find(cmd.Context(), s, r, args[0])
+			t, err := s.find(cmd.Context(), k.naming, r, args[0])
 			if err != nil {
 				return k.deletedBefore(cmd.Context(), s, r, args[0], err)
 			}
@@ -100,7 +100,7 @@ func (k *kind) undeleteCommand(long string) *cobra.Command {
 			}
 			if live {
 				fmt.Fprintf(k.Err, "The %s %s is not deleted.\n", k.noun, t)
-				return k.printTenant(t, tenantColumns)
+				return k.printTenant(t, k.columns)
 			}
 			if err := c.agreed(cmd.Context(), fmt.Sprintf("Bring back %s %s? Its members can use it again then.", k.noun, t)); err != nil {
 				return err
@@ -112,7 +112,7 @@ func (k *kind) undeleteCommand(long string) *cobra.Command {
 				return err
 			}
 			fmt.Fprintf(k.Err, "The %s %s is back.\n", k.noun, t)
-			return k.printAnswer(k.output, raw, tenantColumns)
+			return k.printAnswer(k.output, raw, k.columns)
 		},
 	}
 	c.flag(cmd)
@@ -132,7 +132,7 @@ func (k *kind) findDeleted(ctx context.Context, s *session, r client.Request, ar
 	if t, err = k.among(items, arg, "list --deleted"); !errors.As(err, &none) {
 		return t, false, err
 	}
-	found, findErr := k.find(ctx, s, r, arg)
+	found, findErr := s.find(ctx, k.naming, r, arg)
 	switch {
 	case findErr == nil:
 		return found, true, nil

@@ -78,7 +78,7 @@ func (i *issuer) accepts(bearer string) bool {
 
 // serves answers requests outside /api.
 func (i *issuer) serves(w http.ResponseWriter, r *http.Request) bool {
-	if strings.HasPrefix(r.URL.Path, "/api/") {
+	if strings.HasPrefix(r.URL.Path, "/api/") || strings.HasPrefix(r.URL.Path, "/clusters/") {
 		return false
 	}
 	if i == nil {

@@ -46,12 +46,14 @@ kedge on your PATH and stay logged in with the profile that the entry names.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.org, "org", "", "UUID of the organization (default: the chosen one; with --all, all)")
-	flags.StringVar(&o.workspace, "workspace", "", "UUID of the workspace (default: the chosen one)")
+	flags.StringVar(&o.org, "org", "", "UUID or name of the organization (default: the chosen one; with --all, all)")
+	flags.StringVar(&o.workspace, "workspace", "", "UUID or name of the workspace (default: the chosen one)")
 	flags.StringVarP(&o.file, "file", "f", "", "file to write to instead, readable by you alone")
 	flags.BoolVar(&o.all, "all", false, "all workspaces that you can enter")
 	flags.BoolVar(&o.merge, "merge", false, "put the entries into your kubeconfig; entries of others stay as they are")
 	flags.BoolVar(&o.use, "use", false, "with --merge: make the chosen workspace's context the current one")
+	a.completeOrg(cmd)
+	a.completeWorkspace(cmd, &o.org)
 	return cmd
 }
 
@@ -120,7 +122,7 @@ func (a *app) mergeKubeconfig(ctx context.Context, entries []*kubeconfig.Entry, 
 
 // chosenEntry is the entry for the workspace that the flags name or, without them, the chosen one.
 func (s *session) chosenEntry(ctx context.Context, o kubeconfigOptions) (*kubeconfig.Entry, error) {
-	place, err := s.workspace(o.org, o.workspace)
+	place, err := s.workspace(ctx, o.org, o.workspace)
 	if err != nil {
 		return nil, err
 	}
@@ -138,18 +140,19 @@ func (s *session) chosenEntry(ctx context.Context, o kubeconfigOptions) (*kubeco
 // entries are those for all workspaces that the person can enter, or for those in the organization
 // onlyOrg. A workspace for which the hub gives no kubeconfig is left out.
 func (s *session) entries(ctx context.Context, onlyOrg string) ([]*kubeconfig.Entry, error) {
-	if onlyOrg != "" && !isUUID(onlyOrg) {
-		return nil, fmt.Errorf("--org: give a UUID, as shown by kedge orgs list; %w", errUsage)
-	}
 	orgs, err := s.tenants(ctx, client.Request{Path: "/api/orgs"})
 	if err != nil {
 		return nil, err
 	}
+	if onlyOrg != "" {
+		only, err := organizations().among(orgs, onlyOrg, "list")
+		if err != nil {
+			return nil, err
+		}
+		orgs = []tenant{only}
+	}
 	var entries []*kubeconfig.Entry
 	for _, org := range orgs {
-		if onlyOrg != "" && org.UUID != onlyOrg {
-			continue
-		}
 		workspaces, err := s.tenants(ctx, workspacesOf(org.UUID))
 		if err = s.leaveOut(org, err); err != nil {
 			return nil, err
@@ -181,20 +184,6 @@ func (s *session) leaveOut(t tenant, err error) error {
 	return nil
 }
 
-func (s *session) tenants(ctx context.Context, r client.Request) ([]tenant, error) {
-	raw, err := listAll(ctx, s, r)
-	if err != nil {
-		return nil, err
-	}
-	var list struct {
-		Items []tenant `json:"items"`
-	}
-	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
-	}
-	return list.Items, nil
-}
-
 func (s *session) tenant(ctx context.Context, r client.Request) (tenant, error) {
 	var t tenant
 	r.Method = http.MethodGet
@@ -203,7 +192,7 @@ func (s *session) tenant(ctx context.Context, r client.Request) (tenant, error) 
 		return t, err
 	}
 	if err := json.Unmarshal(raw, &t); err != nil || t.UUID == "" {
-		return t, errors.New("the server's answer is not a kedge-hub's")
+		return t, errNoHub
 	}
 	return t, nil
 }

@@ -103,10 +103,10 @@ func TestKubeconfig_refusals(t *testing.T) {
 		says string
 	}{
 		"--use":              {2, "--use: give it with --merge"},
-		"--all --org x":      {2, "--org: give a UUID"},
+		"--all --org x":      {1, "there is no organization with the UUID or the name \"x\""},
 		"--merge --file x":   {2, "give one of --file and --merge only"},
 		"--all --workspace=": {2, "give one of --workspace and --all only"},
-		"--all --org 21116e04-a5eb-42b1-a215-b3886ae35ee2": {1, "there is no workspace that you can enter"},
+		"--all --org 21116e04-a5eb-42b1-a215-b3886ae35ee2": {1, "there is no organization"},
 		"": {1, "no organization is chosen"},
 	} {
 		code, out, errOut := b.run(t, append([]string{"kubeconfig"}, strings.Fields(args)...)...)

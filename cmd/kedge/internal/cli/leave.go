@@ -11,13 +11,8 @@ import (
 func (k *kind) leaveCommand(long, example string) *cobra.Command {
 	var cascade bool
 	cmd := &cobra.Command{
-		Use: "leave [UUID|NAME]", Short: "End your own membership", Long: long, Example: example,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return fmt.Errorf("%s takes the UUID or the name of one %s at most; %w", cmd.CommandPath(), k.noun, errUsage)
-			}
-			return nil
-		},
+		Use: "leave [UUID|NAME]", Short: "End your own membership", Long: long, Example: example, ValidArgsFunction: k.complete,
+		Args: k.oneAtMost,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, place, called, err := k.place(cmd, args)
 			if err != nil {
@@ -46,16 +41,24 @@ func (k *kind) leaveCommand(long, example string) *cobra.Command {
 	return cmd
 }
 
+// oneAtMost accepts at most one argument.
+func (k *kind) oneAtMost(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return fmt.Errorf("%s takes the UUID or the name of one %s at most; %w", cmd.CommandPath(), k.noun, errUsage)
+	}
+	return nil
+}
+
 // place returns the tenant that the argument names, or the chosen one, and its name.
 func (k *kind) place(cmd *cobra.Command, args []string) (*session, client.Request, string, error) {
 	s, r, err := k.all(cmd.Context())
 	switch {
 	case err != nil:
 	case len(args) == 1:
-		t, err := k.find(cmd.Context(), s, r, args[0])
+		t, err := s.find(cmd.Context(), k.naming, r, args[0])
 		return s, one(r, t.UUID), fmt.Sprintf("%s (%s)", t.DisplayName, t.UUID), err
 	case k.inOrg:
-		if place, err := s.workspace(k.org, ""); err == nil {
+		if place, err := s.workspace(cmd.Context(), k.org, ""); err == nil {
 			return s, place, place.Workspace, nil
 		}
 		err = k.notChosen()

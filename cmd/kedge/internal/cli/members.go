@@ -37,12 +37,12 @@ func (a *app) membersCommand() *cobra.Command {
 			if err != nil {
 				return nil, client.Request{}, err
 			}
-			chosen, err := s.organization(org)
+			chosen, err := s.organization(ctx, org)
 			return s, organizationAt(chosen), err
 		},
 	}
 	cmd := m.root()
-	cmd.PersistentFlags().StringVar(&org, "org", "", "UUID of the organization (default: the one chosen with kedge orgs use)")
+	a.orgFlag(cmd, &org)
 	return cmd
 }
 
@@ -58,12 +58,12 @@ func (a *app) workspaceMembersCommand(org *string) *cobra.Command {
 			if err != nil {
 				return nil, client.Request{}, err
 			}
-			r, err := s.workspace(*org, workspace)
+			r, err := s.workspace(ctx, *org, workspace)
 			return s, r, err
 		},
 	}
 	cmd := m.root()
-	cmd.PersistentFlags().StringVar(&workspace, "workspace", "", "UUID of the workspace (default: the one chosen with kedge workspaces use)")
+	a.workspaceFlag(cmd, org, &workspace)
 	return cmd
 }
 
@@ -204,7 +204,7 @@ func (m *members) notAdded(err error, r client.Request, user string, as role) er
 func (m *members) setRoleCommand() *cobra.Command {
 	var given grant
 	cmd := &cobra.Command{
-		Use: "set-role USER ROLE", Short: "Make a member admin, or plain member again", Aliases: []string{"set"},
+		Use: "set-role USER ROLE", Short: "Make a member admin, or plain member again", Aliases: []string{"set"}, ValidArgsFunction: m.complete,
 		Long:    "Set a member's role in the chosen " + m.noun + ": admin or member.",
 		Example: "  " + m.command + " set-role bob admin\n  " + m.command + " set-role bob member",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -247,7 +247,7 @@ func (m *members) setRoleCommand() *cobra.Command {
 func (m *members) removeCommand() *cobra.Command {
 	var cascade bool
 	cmd := &cobra.Command{
-		Use: "remove USER", Aliases: []string{"rm"}, Short: "End somebody's membership", Args: oneArg("the name of a member"),
+		Use: "remove USER", Aliases: []string{"rm"}, Short: "End somebody's membership", Args: oneArg("the name of a member"), ValidArgsFunction: m.complete,
 		Long:    "End somebody's membership in the chosen " + m.noun + ".",
 		Example: "  " + m.command + " remove bob",
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -75,9 +75,9 @@ func TestFlagsOverrideTheChosenOrganizationAndWorkspace(t *testing.T) {
 		code int
 		says string
 	}{
-		"a name for --org":                          {"members --org ACME", 2, "kedge orgs list"},
-		"a path for --org":                          {"workspaces members --org ..", 2, "give a UUID"},
-		"a path for --workspace":                    {"workspaces members --workspace ../members", 2, "kedge workspaces list"},
+		"an unknown name for --org":                 {"members --org NONE", 1, "kedge orgs list"},
+		"a path for --org":                          {"workspaces members --org ..", 1, "kedge orgs list"},
+		"a path for --workspace":                    {"workspaces members --workspace ../members", 1, "kedge workspaces list"},
 		"the chosen workspace of another org":       {"workspaces members --org " + otherOrg, 1, "no workspace is chosen; give --workspace"},
 		"a kubeconfig for another org's workspace":  {"kubeconfig --org " + otherOrg, 1, "no workspace is chosen"},
 		"leaving the chosen workspace of other org": {"workspaces leave --org " + otherOrg, 1, "no workspace is chosen; name one"},
@@ -96,7 +96,7 @@ func TestMembersNeedAChoice(t *testing.T) {
 	for _, args := range []string{"members", "members add bob", "workspaces members", "workspaces leave"} {
 		code, _, errOut := b.run(t, strings.Fields(args)...)
 		require.Equal(t, 1, code, args)
-		require.Contains(t, errOut, "no organization is chosen; give --org, or run: kedge orgs use UUID", args)
+		require.Contains(t, errOut, "no organization is chosen; give --org, or run: kedge orgs use NAME", args)
 	}
 	code, _, errOut := b.run(t, "orgs", "leave")
 	require.Equal(t, 1, code)
@@ -270,7 +270,7 @@ func TestMembersCommandLineErrorsEndWithCode2(t *testing.T) {
 		"members add", "members add a b", "members remove", "members set-role bob", "members set-role", "members nonsense",
 		"workspaces members remove bob --cascade", "members add bob --sudo", "orgs leave a b", "workspaces leave --cascade",
 		"members add bob --role owner", "members set-role bob owner", "workspaces members add bob --role Admin", "workspaces members set-role bob owner",
-		"members remove bob -o xml", "orgs leave -o wide",
+		"members remove bob -o xml", "orgs leave -o tree",
 	} {
 		code, out, errOut := b.run(t, strings.Fields(args)...)
 		require.Equal(t, 2, code, args)

@@ -3,10 +3,10 @@ package cli
 import "github.com/spf13/cobra"
 
 func (a *app) orgsCommand() *cobra.Command {
-	k := &kind{app: a, noun: "organization", group: "orgs"}
+	k := &kind{app: a, naming: organizations(), columns: orgColumns}
 	cmd := &cobra.Command{
 		Use: "orgs", Aliases: []string{"org", "organizations"},
-		Short: "List, create, leave and delete organizations, and choose the one to work in",
+		Short: "List, create, change, leave and delete organizations, and choose the one to work in",
 		Example: `  kedge orgs
   kedge orgs create "My organization"
   kedge orgs use "My organization"`,
@@ -15,7 +15,7 @@ func (a *app) orgsCommand() *cobra.Command {
 	k.output.flag(cmd)
 	cmd.AddCommand(
 		k.listCommand("List your organizations"),
-		k.createCommand(), k.useCommand(),
+		k.getCommand(), k.createCommand(), k.useCommand(), k.renameCommand(), k.settingsCommand(),
 		k.leaveCommand(`Leave an organization, the chosen one unless another is named. While you are a
 member of workspaces in it, that needs --cascade, which leaves those, too. An
 organization's only admin cannot leave it.`, `  kedge orgs leave

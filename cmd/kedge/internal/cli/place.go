@@ -39,15 +39,14 @@ func one(r client.Request, uuid string) client.Request {
 // rewrite a path that contains "..".
 func isUUID(s string) bool { return len(s) == 36 && uuid.Validate(s) == nil }
 
-// organization is the UUID that --org gives or, without it, the chosen one.
-func (s *session) organization(given string) (string, error) {
-	return pick("organization", "org", given, s.login.Org)
+// organization is the UUID of the one that --org names or, without it, the chosen one.
+func (s *session) organization(ctx context.Context, given string) (string, error) {
+	return s.pick(ctx, organizations(), client.Request{Path: "/api/orgs"}, "--org", given, s.login.Org)
 }
 
-// workspace is the place that --org and --workspace name or, without them, the
-// chosen one.
-func (s *session) workspace(givenOrg, given string) (client.Request, error) {
-	org, err := s.organization(givenOrg)
+// workspace is the place that --org and --workspace name or, without them, the chosen one.
+func (s *session) workspace(ctx context.Context, givenOrg, given string) (client.Request, error) {
+	org, err := s.organization(ctx, givenOrg)
 	if err != nil {
 		return client.Request{}, err
 	}
@@ -56,23 +55,26 @@ func (s *session) workspace(givenOrg, given string) (client.Request, error) {
 		// The chosen workspace belongs to another organization.
 		chosen = ""
 	}
-	workspace, err := pick("workspace", "workspace", given, chosen)
+	workspace, err := s.pick(ctx, workspaces(), workspacesOf(org), "--workspace", given, chosen)
 	if err != nil {
 		return client.Request{}, err
 	}
 	return one(workspacesOf(org), workspace), nil
 }
 
-func pick(noun, name, given, chosen string) (string, error) {
+// pick is the UUID of the object that a flag names, which can be in the list at r, or the chosen
+// one.
+func (s *session) pick(ctx context.Context, what naming, r client.Request, flag, given, chosen string) (string, error) {
 	switch {
 	case given == "" && chosen == "":
-		return "", fmt.Errorf("no %s is chosen; give --%s, or run: kedge %ss use UUID", noun, name, name)
+		return "", fmt.Errorf("no %s is chosen; give %s, or run: %s use NAME", what.noun, flag, what.command)
 	case given == "":
 		return chosen, nil
-	case !isUUID(given):
-		return "", fmt.Errorf("--%s: give a UUID, as shown by kedge %ss list; %w", name, name, errUsage)
+	case isUUID(given):
+		return given, nil
 	}
-	return given, nil
+	t, err := s.find(ctx, what, r, given)
+	return t.UUID, err
 }
 
 // choose stores a place as the chosen one.

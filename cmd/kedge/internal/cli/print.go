@@ -18,25 +18,39 @@ type format string
 func (f *format) String() string { return string(*f) }
 
 // Type implements pflag.Value.
-func (f *format) Type() string { return "table|json|yaml|name" }
+func (f *format) Type() string { return "table|wide|json|yaml|name" }
 
 // Set implements pflag.Value.
 func (f *format) Set(s string) error {
 	switch s {
-	case "table", "json", "yaml", "name":
+	case "table", wide, "json", "yaml", "name":
 		*f = format(s)
 		return nil
 	}
-	return errors.New("give table, json, yaml or name")
+	return errors.New("give table, wide, json, yaml or name")
 }
 
 func (f *format) flag(cmd *cobra.Command) {
 	*f = "table"
-	cmd.Flags().VarP(f, "output", "o", "how to print: table, json, yaml or name")
+	cmd.Flags().VarP(f, "output", "o", "how to print: table, wide, json, yaml or name")
 }
 
-// table lists the columns: the fields of an object by header.
-type table [][2]string
+// wide is the format that shows all columns.
+const wide = "wide"
+
+// table lists the columns: header, field of the object and, for those that -o wide adds, wide.
+type table [][3]string
+
+// of returns the columns of a format.
+func (t table) of(f format) table {
+	shown := table{}
+	for _, c := range t {
+		if c[2] == "" || f == wide {
+			shown = append(shown, [3]string{c[0], c[1]})
+		}
+	}
+	return shown
+}
 
 // print prints an object, or the items of a list, that the hub answered.
 func (a *app) print(f format, raw []byte, columns table) error {
@@ -68,6 +82,7 @@ func (a *app) print(f format, raw []byte, columns table) error {
 		}
 		return nil
 	}
+	columns = columns.of(f)
 	w := tabwriter.NewWriter(a.Out, 0, 8, 3, ' ', 0)
 	headers := make([]string, len(columns))
 	for i, c := range columns {
@@ -94,7 +109,7 @@ func (a *app) printAnswer(f format, raw []byte, columns table) error {
 
 // tell reports what was done: a sentence in table format, the object in other formats.
 func (a *app) tell(f format, sentence string, to any) error {
-	if f == "table" {
+	if f == "table" || f == wide {
 		_, err := fmt.Fprintln(a.Out, sentence)
 		return err
 	}
@@ -118,7 +133,15 @@ func cell(v any) string {
 		}
 		return strings.Join(parts, ",")
 	case map[string]any:
-		return cell(v["name"])
+		if limit, ok := v["limit"]; ok {
+			return cell(v["used"]) + "/" + cell(limit)
+		}
+		for _, field := range []string{"name", "costCenter"} {
+			if named, ok := v[field]; ok {
+				return cell(named)
+			}
+		}
+		return ""
 	default:
 		return fmt.Sprint(v)
 	}

@@ -12,6 +12,9 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
+// errNoHub means that what answered is something else.
+var errNoHub = errors.New("the server's answer is not a kedge-hub's")
+
 // session is a login with a client for it.
 type session struct {
 	api *client.Client

@@ -11,6 +11,9 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
+var sessionColumns = table{{"ID", "id"}, {"CLIENT", "client"}, {"DESCRIPTION", "description"}, {"CREATED", "createdAt"},
+	{"LAST USED", "lastUsedAt"}, {"EXPIRES", "expiresAt"}, {"CURRENT", "current"}}
+
 const sessionsPath = "/api/users/me/sessions"
 
 func (a *app) sessionsCommand() *cobra.Command {
@@ -24,8 +27,7 @@ func (a *app) sessionsCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.print(output, raw, table{{"ID", "id"}, {"CLIENT", "client"}, {"DESCRIPTION", "description"}, {"CREATED", "createdAt"},
-			{"LAST USED", "lastUsedAt"}, {"EXPIRES", "expiresAt"}, {"CURRENT", "current"}})
+		return a.print(output, raw, sessionColumns)
 	}
 	cmd := &cobra.Command{
 		Use: "sessions", Aliases: []string{"session"}, Short: "List your logins at the hub, and end them",

@@ -13,33 +13,24 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
-var tenantColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"PHASE", "phase"}, {"CREATED", "createdAt"}}
+var (
+	orgColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"PHASE", "phase"}, {"CREATED", "createdAt"}, {"FIRST ADMIN", "firstAdmin"},
+		{"PERSONAL", "personal", wide}, {"WORKSPACES", "workspaceQuota", wide}, {"DEFAULT ACCESS", "defaultAccess", wide}, {"PATH", "workspacePath", wide}}
+	workspaceColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"PHASE", "phase"}, {"CREATED", "createdAt"}, {"CREATED BY", "createdBy"},
+		{"CLUSTER", "clusterID", wide}, {"URL", "url", wide}, {"PATH", "workspacePath", wide}}
+)
+
+// orgAdmins is what people must know who make a workspace.
+const orgAdmins = "The admins of the organization are admins in every workspace of it."
 
 // pollEvery is the interval at which an object in creation is polled.
 const pollEvery = 500 * time.Millisecond
 
-type tenant struct {
-	UUID                string `json:"uuid"`
-	DisplayName         string `json:"displayName"`
-	Role                string `json:"role,omitempty"`
-	Phase               string `json:"phase,omitempty"`
-	CreatedAt           string `json:"createdAt,omitempty"`
-	DeletionRequestedAt string `json:"deletionRequestedAt,omitempty"`
-	PurgeAt             string `json:"purgeAt,omitempty"`
-}
-
-func (t tenant) String() string {
-	if t.DisplayName == "" {
-		return t.UUID
-	}
-	return fmt.Sprintf("%q (%s)", t.DisplayName, t.UUID)
-}
-
 // kind is one of the two kinds of tenants: organizations and workspaces.
 type kind struct {
 	*app
-	// noun is the word in messages, group the command.
-	noun, group string
+	naming
+	columns table
 	// inOrg is true for workspaces, which belong to the organization org, or to the chosen one
 	// if org is empty.
 	inOrg  bool
@@ -53,7 +44,7 @@ func (k *kind) all(ctx context.Context) (*session, client.Request, error) {
 	if err != nil || !k.inOrg {
 		return s, client.Request{Path: "/api/orgs"}, err
 	}
-	org, err := s.organization(k.org)
+	org, err := s.organization(ctx, k.org)
 	if err != nil {
 		return nil, client.Request{}, err
 	}
@@ -61,7 +52,7 @@ func (k *kind) all(ctx context.Context) (*session, client.Request, error) {
 }
 
 // run returns a command for messages.
-func (k *kind) run(subcommand string) string { return "kedge " + k.group + " " + subcommand }
+func (k *kind) run(subcommand string) string { return k.command + " " + subcommand }
 
 func (k *kind) runList(cmd *cobra.Command, _ []string) error {
 	s, r, err := k.all(cmd.Context())
@@ -72,7 +63,7 @@ func (k *kind) runList(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	return k.print(k.output, raw, tenantColumns)
+	return k.print(k.output, raw, k.columns)
 }
 
 func (k *kind) listCommand(short string) *cobra.Command {
@@ -107,6 +98,7 @@ func (k *kind) listCommand(short string) *cobra.Command {
 func (k *kind) createCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "create NAME", Short: "Create a new " + k.noun + " and choose it", Args: oneArg("the new " + k.noun + "'s name"),
+		Long:    "Create a new " + k.noun + " and choose it for the commands that follow.",
 		Example: "  " + k.run(fmt.Sprintf("create %q", "My "+k.noun)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, r, err := k.all(cmd.Context())
@@ -120,8 +112,14 @@ func (k *kind) createCommand() *cobra.Command {
 			if err := s.choose(cmd.Context(), one(r, made.UUID)); err != nil {
 				return err
 			}
-			return k.print(k.output, raw, tenantColumns)
+			if k.inOrg {
+				fmt.Fprintln(k.Err, orgAdmins)
+			}
+			return k.print(k.output, raw, k.columns)
 		},
+	}
+	if k.inOrg {
+		cmd.Long += "\n" + orgAdmins
 	}
 	k.output.flag(cmd)
 	return cmd
@@ -130,14 +128,14 @@ func (k *kind) createCommand() *cobra.Command {
 func (k *kind) useCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "use UUID|NAME", Short: "Choose the " + k.noun + " that other commands work in",
-		Args:    oneArg("the UUID or the name of the " + k.noun),
+		Args: oneArg("the UUID or the name of the " + k.noun), ValidArgsFunction: k.complete,
 		Example: "  " + k.run(fmt.Sprintf("use %q", "My "+k.noun)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, r, err := k.all(cmd.Context())
 			if err != nil {
 				return err
 			}
-			chosen, err := k.find(cmd.Context(), s, r, args[0])
+			chosen, err := s.find(cmd.Context(), k.naming, r, args[0])
 			if err != nil {
 				return err
 			}
@@ -161,7 +159,7 @@ func (k *kind) create(ctx context.Context, s *session, r client.Request, name st
 		return nil, made, ofArgument(err, "displayName", "NAME")
 	}
 	if err := json.Unmarshal(raw, &made); err != nil || made.UUID == "" {
-		return nil, made, errors.New("the server's answer is not a kedge-hub's")
+		return nil, made, errNoHub
 	}
 	poll := one(r, made.UUID)
 	poll.Method, poll.Body = http.MethodGet, nil
@@ -196,44 +194,4 @@ func listAll(ctx context.Context, s *session, r client.Request) ([]byte, error) 
 		return nil, err
 	}
 	return json.Marshal(map[string]any{"items": items})
-}
-
-// noneError is the error for an unknown name or UUID.
-type noneError struct{ text string }
-
-func (e *noneError) Error() string { return e.text }
-
-// find finds a tenant by UUID, or by display name if that is unique.
-func (k *kind) find(ctx context.Context, s *session, r client.Request, arg string) (tenant, error) {
-	raw, err := listAll(ctx, s, r)
-	if err != nil {
-		return tenant{}, err
-	}
-	var list struct {
-		Items []tenant `json:"items"`
-	}
-	if err := json.Unmarshal(raw, &list); err != nil {
-		return tenant{}, err
-	}
-	return k.among(list.Items, arg, "list")
-}
-
-// among finds a tenant in a list; list is the command that shows the list, for messages.
-func (k *kind) among(items []tenant, arg, list string) (tenant, error) {
-	var found []tenant
-	for _, t := range items {
-		if t.UUID == arg {
-			return t, nil
-		}
-		if t.DisplayName == arg {
-			found = append(found, t)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return tenant{}, &noneError{fmt.Sprintf("there is no %s with the UUID or the name %q; to see what there is, run: %s", k.noun, arg, k.run(list))}
-	case 1:
-		return found[0], nil
-	}
-	return tenant{}, fmt.Errorf("%d %ss have the name %q; give the UUID, as shown by: %s", len(found), k.noun, arg, k.run(list))
 }

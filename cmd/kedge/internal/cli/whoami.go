@@ -29,7 +29,7 @@ func whoami(ctx context.Context, api client.Doer) (me, error) {
 		return out, err
 	}
 	if err := json.Unmarshal(answer.Body, &out); err != nil || out.Name == "" {
-		return out, errors.New("the server's answer is not a kedge-hub's")
+		return out, errNoHub
 	}
 	return out, nil
 }
@@ -53,7 +53,7 @@ func (a *app) whoamiCommand() *cobra.Command {
 			}
 			var who map[string]any
 			if err := json.Unmarshal(raw, &who); err != nil || who["name"] == nil {
-				return errors.New("the server's answer is not a kedge-hub's")
+				return errNoHub
 			}
 			who["hub"], who["profile"] = s.login.Server, s.name
 			if who["loginExpiresAt"], err = s.expiry(cmd.Context(), who["expiresAt"]); err != nil {

@@ -3,21 +3,22 @@ package cli
 import "github.com/spf13/cobra"
 
 func (a *app) workspacesCommand() *cobra.Command {
-	k := &kind{app: a, noun: "workspace", group: "workspaces", inOrg: true}
+	k := &kind{app: a, naming: workspaces(), columns: workspaceColumns, inOrg: true}
 	cmd := &cobra.Command{
 		Use: "workspaces", Aliases: []string{"workspace", "ws"},
-		Short: "List, create, leave and delete workspaces, manage their members, and choose the one to work in",
+		Short: "List, create, rename, leave and delete workspaces, manage their members, and choose the one to work in",
+		Long:  "Work with the workspaces of an organization. " + orgAdmins,
 		Example: `  kedge workspaces
   kedge workspaces create "My workspace"
   kedge workspaces use "My workspace"
   kedge workspaces members add bob`,
 		Args: noArgs, RunE: k.runList,
 	}
-	cmd.PersistentFlags().StringVar(&k.org, "org", "", "UUID of the organization (default: the one chosen with kedge orgs use)")
+	a.orgFlag(cmd, &k.org)
 	k.output.flag(cmd)
 	cmd.AddCommand(
 		k.listCommand("List the workspaces that you can enter"),
-		k.createCommand(), k.useCommand(),
+		k.getCommand(), k.createCommand(), k.useCommand(), k.renameCommand(),
 		k.leaveCommand("Leave a workspace, the chosen one unless another is named.", `  kedge workspaces leave
   kedge workspaces leave "My workspace"`),
 		k.deleteCommand(`Delete a workspace with all that is in it. It can be used by nobody from then on;

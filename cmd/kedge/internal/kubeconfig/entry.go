@@ -48,6 +48,11 @@ func New(s Source) (*Entry, error) {
 	return e, nil
 }
 
+// Impersonate makes the entry act as a user in a group.
+func (e *Entry) Impersonate(user, group string) {
+	e.user.Impersonate, e.user.ImpersonateGroups = user, []string{group}
+}
+
 func (e *Entry) rename(name string) { e.Name, e.context.Cluster, e.context.AuthInfo = name, name, name }
 
 // safe makes a display name a part of a name that no shell and no URL treats specially. Letters of

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/faroshq/kedge-hub/cmd/kedge/internal/kubeconfig"
+	"github.com/faroshq/kedge-hub/pkg/client"
+)
+
+// Program is a program that a command runs.
+type Program struct {
+	Name string
+	Args []string
+	// Env is added to the environment of kedge.
+	Env []string
+}
+
+// Run runs a program with the streams of kedge and returns its exit code. When the context ends,
+// the program is interrupted.
+func Run(ctx context.Context, p Program) (int, error) {
+	cmd := exec.CommandContext(ctx, p.Name, p.Args...) //nolint:gosec // The person names the program.
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), p.Env...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	err := cmd.Run()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) && failed.ExitCode() > 0 {
+		return failed.ExitCode(), nil
+	}
+	return 0, err
+}
+
+// exitError is the exit code of a program, which has said what was wrong.
+type exitError struct{ code int }
+
+func (e *exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+func (a *app) sudoCommand() *cobra.Command {
+	var o kubeconfigOptions
+	cmd := &cobra.Command{
+		Use: "sudo -- COMMAND [ARGUMENT...]", Short: "Run kubectl, or a program like it, as an admin of the chosen workspace",
+		Long: `Run kubectl, or another program that reads $KUBECONFIG, in the chosen workspace as if
+with --as and --as-group for the workspace's sudo group, for this one command. An
+admin of the workspace lets members do that with kedge workspaces members
+set-role --sudo; what is done so is in the audit log. The chosen context of
+kubectl does not matter, and stays as it is.`,
+		Example: `  kedge sudo -- kubectl get rolebindings
+  kedge sudo --workspace "My workspace" -- kubectl delete secret leaked`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
+				return fmt.Errorf("%s needs a command after --, such as: kedge sudo -- kubectl get secrets; %w", cmd.CommandPath(), errUsage)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.sudo(cmd.Context(), o, args) },
+	}
+	a.orgFlag(cmd, &o.org)
+	a.workspaceFlag(cmd, &o.org, &o.workspace)
+	return cmd
+}
+
+func (a *app) sudo(ctx context.Context, o kubeconfigOptions, command []string) error {
+	s, err := a.session(ctx)
+	if err != nil {
+		return err
+	}
+	raw, err := s.elevated(ctx, o)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "kedge-sudo-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	file := filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		return err
+	}
+	code, err := a.Run(ctx, Program{Name: command[0], Args: command[1:], Env: []string{"KUBECONFIG=" + file, "KEDGE_CONFIG=" + s.path}})
+	if err != nil {
+		return fmt.Errorf("run %s: %w", command[0], err)
+	}
+	if code != 0 {
+		return &exitError{code}
+	}
+	return nil
+}
+
+// elevated is a kubeconfig for a workspace that impersonates its sudo group.
+func (s *session) elevated(ctx context.Context, o kubeconfigOptions) ([]byte, error) {
+	e, err := s.chosenEntry(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	place, err := s.workspace(ctx, o.org, e.UUID)
+	if err != nil {
+		return nil, err
+	}
+	var workspace client.Workspace
+	if err := s.into(ctx, &workspace, place); err != nil {
+		return nil, err
+	}
+	user, err := s.username(ctx, workspace.ClusterID)
+	if err != nil {
+		return nil, err
+	}
+	e.Impersonate(user, "kedge:workspace:"+workspace.UUID+":sudo")
+	return kubeconfig.Print([]*kubeconfig.Entry{e}, e.UUID)
+}
+
+// into sends a request and decodes the answer.
+func (s *session) into(ctx context.Context, out any, r client.Request) error {
+	if r.Method == "" {
+		r.Method = http.MethodGet
+	}
+	_, raw, err := s.send(ctx, r)
+	if err != nil {
+		return err
+	}
+	if json.Unmarshal(raw, out) != nil {
+		return errNoHub
+	}
+	return nil
+}
+
+// username is the name of the caller in kcp, as kcp says it.
+func (s *session) username(ctx context.Context, cluster string) (string, error) {
+	review := map[string]string{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+	var answer struct {
+		Status struct {
+			UserInfo struct {
+				Username string `json:"username"`
+			} `json:"userInfo"`
+		} `json:"status"`
+	}
+	if err := s.into(ctx, &answer, client.Request{Method: http.MethodPost, Path: "/clusters/" + cluster + "/apis/authentication.k8s.io/v1/selfsubjectreviews", Body: review}); err != nil {
+		return "", err
+	}
+	if answer.Status.UserInfo.Username == "" {
+		return "", errNoHub
+	}
+	return answer.Status.UserInfo.Username, nil
+}
