@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	"go.uber.org/zap"
@@ -74,6 +75,9 @@ func statusOf(code errs.Code) (int, metav1.StatusReason) {
 // internalMessage is the message of all internal errors.
 const internalMessage = "internal error; the response's X-Request-Id names it in the hub's log"
 
+// defaultRetryAfter is sent with a 429 or a 503 whose error does not say when to try again.
+const defaultRetryAfter = 2 * time.Second
+
 // discovers reports whether a request is for aggregated discovery. Only kubectl and similar
 // clients send such requests.
 func discovers(r *http.Request) bool {
@@ -126,15 +130,18 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 		Reason:   reason,
 		Code:     int32(code), //nolint:gosec // an HTTP status fits
 	}
-	header := w.Header()
-	if len(e.Causes) > 0 || e.RetryAfter > 0 {
+	header, retryAfter := w.Header(), e.RetryAfter
+	if retryAfter == 0 && (code == http.StatusServiceUnavailable || code == http.StatusTooManyRequests) {
+		retryAfter = defaultRetryAfter
+	}
+	if len(e.Causes) > 0 || retryAfter > 0 {
 		status.Details = &metav1.StatusDetails{}
 	}
 	for _, c := range e.Causes {
 		status.Details.Causes = append(status.Details.Causes, metav1.StatusCause{Type: metav1.CauseType(c.Type), Field: c.Field, Message: c.Message})
 	}
-	if e.RetryAfter > 0 {
-		seconds := int32(math.Ceil(e.RetryAfter.Seconds()))
+	if retryAfter > 0 {
+		seconds := int32(math.Ceil(retryAfter.Seconds()))
 		status.Details.RetryAfterSeconds = seconds
 		header.Set("Retry-After", strconv.Itoa(int(seconds)))
 	}

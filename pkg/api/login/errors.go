@@ -25,7 +25,7 @@ const (
 	temporarilyUnavailable = "temporarily_unavailable"
 )
 
-// defaultRetryAfter is sent with a 503 whose error does not say when to try again.
+// defaultRetryAfter is sent with a 429 or a 503 whose error does not say when to try again.
 const defaultRetryAfter = 2 * time.Second
 
 // refusal is an error in OAuth's form.
@@ -68,7 +68,7 @@ func refusalOf(r *http.Request, err error) *refusal {
 		known = &refusal{code: temporarilyUnavailable, status: http.StatusServiceUnavailable, message: "the login service is not available at the moment", err: err}
 		log.From(r.Context()).Error("login failed unexpectedly", zap.Error(err))
 	}
-	if known.status == http.StatusServiceUnavailable && known.retryAfter == 0 {
+	if (known.status == http.StatusServiceUnavailable || known.status == http.StatusTooManyRequests) && known.retryAfter == 0 {
 		known.retryAfter = defaultRetryAfter
 	}
 	return known
