@@ -21,6 +21,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
 	"github.com/faroshq/kedge-hub/pkg/api/login"
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
@@ -111,7 +112,7 @@ func newHubAt(t testing.TB, idp login.Provider) *hub {
 		NewSecret:    func() string { return rand.Text() + rand.Text() },
 		Clock:        h.clock, ExternalURL: hubURL,
 	}).Mount(r)
-	h.http = r
+	h.http = apitest.AsDocumented(r)
 	return h
 }
 
@@ -199,7 +200,7 @@ func (b *browser) do(method, target, contentType, body string) answer {
 	raw, err := io.ReadAll(response.Body)
 	require.NoError(b.t, err)
 	if response.StatusCode != http.StatusNotFound && response.StatusCode != http.StatusMethodNotAllowed {
-		require.Equal(b.t, "no-store", response.Header.Get("Cache-Control"), target)
+		require.Equal(b.t, "no-store", response.Header.Get("Cache-Control"), "%s: %s", target, raw)
 		require.Contains(b.t, response.Header.Get("Content-Security-Policy"), "default-src 'none'", target)
 	}
 	return answer{response.StatusCode, response.Header, string(raw)}

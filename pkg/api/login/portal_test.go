@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
 	"github.com/faroshq/kedge-hub/pkg/api/login"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
@@ -111,7 +112,7 @@ func TestHandler_withoutAProviderIsNotThere(t *testing.T) {
 	r := chi.NewRouter()
 	r.NotFound(httpapi.NotFound)
 	(&login.Handler{}).Mount(r)
-	b := (&hub{http: r}).browser(t)
+	b := (&hub{http: apitest.AsDocumented(r)}).browser(t)
 	for _, path := range []string{"/auth/authorize", "/auth/callback", "/auth/login", "/auth/device/verify", "/auth/device/login"} {
 		require.Contains(t, b.get(path, nil).page(t, http.StatusNotFound), "This hub has no identity provider")
 	}

@@ -53,7 +53,8 @@ func (tokens) Authenticate(_ context.Context, token string) (*auth.Identity, boo
 	return id, ok, nil
 }
 
-// Router returns the routes that mount adds behind the middleware of the hub.
+// Router returns the routes that mount adds behind the middleware of the hub. It compares every
+// request and every answer with the OpenAPI document.
 func Router(w *World, mount func(chi.Router)) http.Handler {
 	refuse := func(context.Context, *auth.Identity, bool) (*v1alpha1.User, error) {
 		return nil, errs.New(errs.Forbidden, "nobody signs up here")
@@ -68,7 +69,7 @@ func Router(w *World, mount func(chi.Router)) http.Handler {
 		}))
 		mount(r)
 	})
-	return r
+	return AsDocumented(r)
 }
 
 // Call is one request. Org and Workspace are the tenant headers, which are not sent if they

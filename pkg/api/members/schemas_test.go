@@ -1,0 +1,17 @@
+package members
+
+import (
+	"testing"
+
+	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
+	"github.com/faroshq/kedge-hub/test/contract"
+)
+
+func TestSchemas_equalTheTypes(t *testing.T) {
+	t.Parallel()
+	contract.RequireFields(t, map[string]any{
+		"Member": view{}, "MemberList": paging.List[view]{},
+		"AddOrgMemberRequest": addToOrg{}, "UpdateOrgMemberRequest": changeInOrg{},
+		"AddWorkspaceMemberRequest": addToWorkspace{}, "UpdateWorkspaceMemberRequest": changeInWorkspace{},
+	})
+}

@@ -1,0 +1,15 @@
+package orgs
+
+import (
+	"testing"
+
+	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
+	"github.com/faroshq/kedge-hub/test/contract"
+)
+
+func TestSchemas_equalTheTypes(t *testing.T) {
+	t.Parallel()
+	contract.RequireFields(t, map[string]any{
+		"Org": view{}, "OrgList": paging.List[view]{}, "UpdateOrgRequest": patchRequest{},
+	})
+}
