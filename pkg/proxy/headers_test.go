@@ -167,7 +167,7 @@ func TestHeaders_trailersDoNotPass(t *testing.T) {
 func TestHeaders_kcpDoesNotSpeakForTheHub(t *testing.T) {
 	t.Parallel()
 	server, transport := kcp(t, func(w http.ResponseWriter, _ *http.Request) {
-		for _, name := range []string{"Set-Cookie", "Alt-Svc", "X-Request-Id", "Audit-Id", "Etag", "Warning"} {
+		for _, name := range []string{"Set-Cookie", "Alt-Svc", "X-Request-Id", "Audit-Id", "Etag", "Warning", "Content-Security-Policy", "X-Content-Type-Options"} {
 			w.Header().Set(name, "kcp")
 		}
 		w.WriteHeader(http.StatusTeapot)
@@ -177,7 +177,22 @@ func TestHeaders_kcpDoesNotSpeakForTheHub(t *testing.T) {
 	require.Equal(t, []string{requestID}, w.Header()["X-Request-Id"])
 	require.Empty(t, w.Header()["Set-Cookie"])
 	require.Empty(t, w.Header()["Alt-Svc"])
+	require.Equal(t, []string{"sandbox; default-src 'none'"}, w.Header()["Content-Security-Policy"])
+	require.Equal(t, []string{"nosniff"}, w.Header()["X-Content-Type-Options"])
 	for _, name := range []string{"Audit-Id", "Etag", "Warning"} {
 		require.Equal(t, "kcp", w.Header().Get(name), name)
+	}
+}
+
+// A refusal can repeat what the client sent.
+func TestHeaders_refusalsAreNoPages(t *testing.T) {
+	t.Parallel()
+	server, transport := kcp(t, func(http.ResponseWriter, *http.Request) {})
+	h := newHub(t, server.URL, transport)
+	for path, code := range map[string]int{"/clusters/<b>": http.StatusNotFound, "/clusters/zzzz/api": http.StatusForbidden} {
+		w := h.do(request(http.MethodGet, path, "alice"))
+		require.Equal(t, code, w.Code, path)
+		require.Equal(t, "sandbox; default-src 'none'", w.Header().Get("Content-Security-Policy"), path)
+		require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"), path)
 	}
 }

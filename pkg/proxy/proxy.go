@@ -211,7 +211,7 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 // cleanResponse removes the headers that only the hub may set, and passes the body through
 // the stream.
 func cleanResponse(r *http.Response) error {
-	for _, name := range [...]string{"Set-Cookie", "Alt-Svc", "X-Request-Id"} {
+	for _, name := range [...]string{"Set-Cookie", "Alt-Svc", "X-Request-Id", securityPolicy, contentTypeOptions} {
 		r.Header.Del(name)
 	}
 	e := exchangeOf(r.Request.Context())

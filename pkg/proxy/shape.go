@@ -23,6 +23,12 @@ const prefix = "/clusters/"
 // not yet resolved.
 type clusterKey struct{}
 
+// The headers that keep browsers from showing an answer as a page.
+const (
+	securityPolicy     = "Content-Security-Policy"
+	contentTypeOptions = "X-Content-Type-Options"
+)
+
 // Shape refuses every request that does not name a cluster and then a path of the
 // Kubernetes API. It puts the RequestInfo of that path into the context. It runs before
 // authentication, so that a malformed path costs no token review. The gate decides about
@@ -32,6 +38,10 @@ func Shape(tree tenancy.Tree) func(http.Handler) http.Handler {
 	factory := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 	return func(next http.Handler) http.Handler {
 		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
+			// What a tenant stores is no page of this origin, whose cookie is a credential
+			// under /api.
+			w.Header().Set(securityPolicy, "sandbox; default-src 'none'")
+			w.Header().Set(contentTypeOptions, "nosniff")
 			if !served(r.Method) {
 				w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE")
 				return errs.New(errs.MethodNotAllowed, "this method is not served here; those of the Kubernetes API are GET, HEAD, POST, PUT, PATCH and DELETE")
