@@ -17,8 +17,8 @@ const StaticIssuer = "static"
 // StaticTokens authenticates the tokens of a file. They are for development and
 // break-glass access.
 type StaticTokens struct {
-	// byHash are the identities by Credential.
-	byHash map[string]*Identity
+	// byHash are the identities by Credential, bySession by SessionCredential.
+	byHash, bySession map[string]*Identity
 }
 
 // LoadStaticTokens reads a CSV file with the columns token,username,uid,"group1,group2".
@@ -41,7 +41,7 @@ func LoadStaticTokens(path string, hub ...string) (*StaticTokens, error) {
 func parseStaticTokens(in io.Reader, hub []string) (*StaticTokens, error) {
 	reader := csv.NewReader(in)
 	reader.FieldsPerRecord = -1
-	t := &StaticTokens{byHash: map[string]*Identity{}}
+	t := &StaticTokens{byHash: map[string]*Identity{}, bySession: map[string]*Identity{}}
 	uids := map[string]string{}
 	for {
 		record, err := reader.Read()
@@ -104,7 +104,7 @@ func (t *StaticTokens) add(record []string, uids map[string]string) error {
 	if _, ok := t.byHash[id.Credential]; ok {
 		return errors.New("the token is on an earlier line already")
 	}
-	t.byHash[id.Credential] = id
+	t.byHash[id.Credential], t.bySession[SessionCredential(id)] = id, id
 	return nil
 }
 
@@ -118,4 +118,15 @@ func reserved(name string) bool { return strings.HasPrefix(name, "system:") }
 func (t *StaticTokens) Authenticate(_ context.Context, token string) (*Identity, bool, error) {
 	id, ok := t.byHash[credentialID(token)]
 	return id, ok, nil
+}
+
+// SessionCredential identifies the session of a browser that began with a static token. It is
+// not the Credential of the token, because the token does not end with the session.
+func SessionCredential(id *Identity) string { return credentialID("session of " + id.Credential) }
+
+// OfSession returns the identity of the token that a session began with, by its
+// SessionCredential. ok is false if the file does not have the token any more.
+func (t *StaticTokens) OfSession(credential string) (id *Identity, ok bool) {
+	id, ok = t.bySession[credential]
+	return id, ok
 }

@@ -104,3 +104,26 @@ func TestUnion_returnsTheFirstIdentity(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, ok)
 }
+
+// A session of a browser lives as long as its token is in the file, and has another credential.
+func TestStaticTokens_knowTheirSessions(t *testing.T) {
+	t.Parallel()
+	tokens, err := load(t, "t1,alice,a,\"dev\"\nt2,alice,a\n")
+	require.NoError(t, err)
+	first, ok, err := tokens.Authenticate(t.Context(), "t1")
+	require.NoError(t, err)
+	require.True(t, ok)
+	credential := auth.SessionCredential(first)
+	require.NotEqual(t, first.Credential, credential)
+	found, ok := tokens.OfSession(credential)
+	require.True(t, ok)
+	require.Same(t, first, found)
+	for _, other := range []string{first.Credential, "", "t1"} {
+		_, ok = tokens.OfSession(other)
+		require.False(t, ok)
+	}
+	rotated, err := load(t, "t2,alice,a\n")
+	require.NoError(t, err)
+	_, ok = rotated.OfSession(credential)
+	require.False(t, ok)
+}

@@ -257,3 +257,32 @@ func TestCookie_ofANewSessionIsWaitedFor(t *testing.T) {
 		})
 	}
 }
+
+// A session that began with a static token lives as long as the token file has the token.
+func TestCookie_endsWithItsStaticToken(t *testing.T) {
+	t.Parallel()
+	alice := &auth.Identity{Issuer: auth.StaticIssuer, Subject: "a1", Groups: []string{"ops"}}
+	for name, c := range map[string]struct {
+		change func(*login)
+		code   int
+	}{
+		"in the file: the positive control": {func(*login) {}, http.StatusOK},
+		"not in the file any more":          {func(l *login) { l.cookies.Static = func(string) (*auth.Identity, bool) { return nil, false } }, http.StatusUnauthorized},
+		"of another person": {func(l *login) {
+			l.cookies.Static = func(string) (*auth.Identity, bool) { return &auth.Identity{Subject: "b1"}, true }
+		}, http.StatusUnauthorized},
+		"no tokens at all":   {func(l *login) { l.cookies.Static = nil }, http.StatusUnauthorized},
+		"without credential": {func(l *login) { l.session.Spec.Tokens = nil }, http.StatusUnauthorized},
+	} {
+		l := newPortalLogin()
+		l.user.Spec.Issuer, l.session.Spec.Tokens[0] = auth.StaticIssuer, v1alpha1.SessionToken{Hash: "of a1", ExpiresAt: metav1.NewTime(noon.Add(-time.Hour))}
+		l.cookies.Static = func(credential string) (*auth.Identity, bool) { return alice, credential == "of a1" }
+		c.change(l)
+		var got *httpmw.Caller
+		w := ask(l.routes(func(c *httpmw.Caller) { got = c }), http.MethodGet, "/thing", "Cookie", goodCookie)
+		require.Equal(t, c.code, w.Code, name)
+		if c.code == http.StatusOK {
+			require.True(t, got.PlatformAdmin, "groups are those of the file")
+		}
+	}
+}

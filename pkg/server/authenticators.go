@@ -22,6 +22,9 @@ func (a *assembly) authenticators() (auth.Authenticator, error) {
 			return nil, fmt.Errorf("--token-file: %w", err)
 		}
 		people = append(people, tokens)
+		if c.portalTokens() {
+			a.static = tokens
+		}
 	}
 	if c.issuer != nil {
 		config := *c.issuer

@@ -15,12 +15,9 @@ import (
 
 // login returns the handler of /auth. tokens authenticates ID tokens as for every other request.
 func (a *assembly) login(people httpmw.Authentication, tokens auth.Authenticator) *login.Handler {
-	if a.oidc == nil {
-		return &login.Handler{}
-	}
 	c := a.hub.config
-	return &login.Handler{
-		Provider: loginProvider{a.oidc, tokens}, Sessions: a.sessions, Devices: a.sessions, KeepGrant: a.sessions.KeepGrant, Keyring: a.keyring,
+	h := &login.Handler{
+		Sessions: a.sessions, Devices: a.sessions, KeepGrant: a.sessions.KeepGrant, Keyring: a.keyring,
 		SignUp: people.UserOf, Owner: a.ownerOf,
 		Audit: func(e login.Event) {
 			a.hub.audit.Write(audit.Event{Actor: e.Actor, Action: e.Action, Code: e.Code, Request: e.Request})
@@ -31,6 +28,16 @@ func (a *assembly) login(people httpmw.Authentication, tokens auth.Authenticator
 		NewSecret:    func() string { return rand.Text() + rand.Text() },
 		Clock:        a.clock, ExternalURL: c.ExternalURL,
 	}
+	if a.oidc != nil {
+		h.Provider = loginProvider{a.oidc, tokens}
+	}
+	if a.static != nil {
+		h.StaticTokens = func(ctx context.Context, token string) (*auth.Identity, bool, error) {
+			id, ok, err := people.Tokens.Authenticate(ctx, token)
+			return id, ok && id.Issuer == auth.StaticIssuer, err
+		}
+	}
+	return h
 }
 
 // ownerOf returns the User and the client of the session of a secret or a cookie.

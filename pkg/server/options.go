@@ -49,6 +49,8 @@ type Options struct {
 	TokenFile string
 	// OIDC is the issuer of people's ID tokens.
 	OIDC OIDCOptions
+	// Portal (--portal) serves the web pages below /ui/. Default true.
+	Portal bool
 	// AdminUsers (--admin-user) are the platform admins: usernames of TokenFile, and
 	// {issuer}#{subject} for people who log in with OIDC.
 	AdminUsers []string
@@ -159,6 +161,7 @@ func NewOptions() *Options {
 		DeletionGrace:         720 * time.Hour,
 		Registration:          registrationOpen,
 		PersonalOrgs:          true,
+		Portal:                true,
 		PersonalOrgRole:       v1alpha1.RoleAdmin,
 		CreateTimeout:         10 * time.Second,
 		DrainTimeout:          20 * time.Second,
@@ -184,6 +187,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.TLSCAFile, "tls-ca-file", o.TLSCAFile, "PEM file with the CA certificates that clients trust. They are written to kubeconfigs.")
 	fs.StringVar(&o.TokenFile, "token-file", o.TokenFile, "CSV file of static tokens, token,username,uid,\"group1,group2\", for development and break-glass access. The embedded kcp uses it too; an external kcp needs the same file as --token-auth-file.")
 	o.OIDC.addFlags(fs)
+	fs.BoolVar(&o.Portal, "portal", o.Portal, "Serve the web portal at /ui/. With --token-file on a loopback address, people sign in to it with a token.")
 	fs.StringSliceVar(&o.AdminUsers, "admin-user", o.AdminUsers, "Platform admin: a username of --token-file, or {issuer}#{subject} of a person who logs in with OIDC. Can be repeated. Platform admins are approved whatever --registration says.")
 	fs.StringSliceVar(&o.AdminGroups, "admin-group", o.AdminGroups, "Group whose members are platform admins: as in --token-file, or with --oidc-username-prefix for groups of ID tokens. Can be repeated. They are approved whatever --registration says.")
 	fs.StringSliceVar(&o.BindableClusterRoles, "bindable-cluster-role", o.BindableClusterRoles, "Name of a ClusterRole of Workspaces that roles[] of a Membership can bind although kedge:workspace:admin does not cover its rules. Can be repeated.")

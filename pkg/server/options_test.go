@@ -118,3 +118,30 @@ func TestComplete_namesTheBadFlag(t *testing.T) {
 		require.ErrorContains(t, err, "--trusted-proxy-cidr", bad)
 	}
 }
+
+// Static tokens are for development: the portal takes them where no other machine can send one.
+func TestPortalTokens_areForLoopbackOnly(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "tokens.csv")
+	require.NoError(t, os.WriteFile(file, []byte("t,alice,a\n"), 0o600))
+	for name, c := range map[string]struct {
+		change func(*Options)
+		want   bool
+	}{
+		"by default":                 {func(*Options) {}, true},
+		"IPv6":                       {func(o *Options) { o.ListenAddress = "[::1]:9443" }, true},
+		"a name":                     {func(o *Options) { o.ListenAddress = "localhost:9443" }, true},
+		"without tokens":             {func(o *Options) { o.TokenFile = "" }, false},
+		"without the portal":         {func(o *Options) { o.Portal = false }, false},
+		"another address":            {func(o *Options) { o.ListenAddress = "192.0.2.1:9443" }, false},
+		"all addresses":              {func(o *Options) { o.ListenAddress, o.ExternalURL = ":9443", "https://127.0.0.1:9443" }, false},
+		"behind a proxy with a name": {func(o *Options) { o.ExternalURL = "https://hub.example.com" }, false},
+	} {
+		o := NewOptions()
+		o.TokenFile = file
+		c.change(o)
+		config, err := o.Complete()
+		require.NoError(t, err, name)
+		require.Equal(t, c.want, config.portalTokens(), name)
+	}
+}

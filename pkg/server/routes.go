@@ -24,6 +24,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
+	"github.com/faroshq/kedge-hub/pkg/portal"
 	"github.com/faroshq/kedge-hub/pkg/proxy"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
 	"github.com/faroshq/kedge-hub/pkg/store"
@@ -42,6 +43,8 @@ type routes struct {
 	forward             http.Handler
 	// login adds the routes of /auth.
 	login func(chi.Router)
+	// portal adds the routes of the pages below /ui/. It is nil without --portal.
+	portal func(chi.Router)
 
 	config Config
 	limits *httpmw.Limits
@@ -104,10 +107,13 @@ func (p routes) router() chi.Router {
 	requests := p.limits.PerPerson("requests_per_person", c.Limits.RequestsPerPerson)
 	writes := p.limits.WritesPerPerson("writes_per_person", c.Limits.WritesPerPerson)
 	r := chi.NewRouter()
-	r.Use(p.observe, login.Outside(p.present), middleware.GetHead)
+	r.Use(p.observe, portal.Outside(login.Outside(p.present)), middleware.GetHead)
 	r.NotFound(httpapi.NotFound)
 	r.MethodNotAllowed(httpapi.MethodNotAllowed)
 	p.login(r)
+	if p.portal != nil {
+		p.portal(r)
+	}
 	for _, path := range []string{"/api", "/apis", "/apis/*", "/services", "/services/*", "/api/v1", "/api/v1/*"} {
 		r.HandleFunc(path, proxy.NotHere)
 	}

@@ -130,12 +130,16 @@ func (h *hub) printNextSteps() {
 	if ca == "" {
 		ca = filepath.Join(h.config.DataDir, "tls", "ca.crt")
 	}
+	portal := ""
+	if h.config.Portal {
+		portal = fmt.Sprintf("\nIn a browser, which must trust the CA: %s/ui/\n", h.config.ExternalURL)
+	}
 	fmt.Fprintf(h.out, `
 kedge-hub is ready.
 
   URL  %s
   CA   %s
-
+%s
 Next steps, as a person with a token:
 
   kedge login --server %s --ca-file %s --token-file FILE
@@ -144,5 +148,5 @@ Next steps, as a person with a token:
   kedge kubeconfig > kubeconfig
   kubectl --kubeconfig kubeconfig get namespaces
 
-`, h.config.ExternalURL, ca, h.config.ExternalURL, ca)
+`, h.config.ExternalURL, ca, portal, h.config.ExternalURL, ca)
 }

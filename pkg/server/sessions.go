@@ -44,6 +44,9 @@ func (a *assembly) newSessions(s *store.Store) (*session.Service, error) {
 // cookies returns what makes the portal's cookie a credential.
 func (a *assembly) cookies() (*httpmw.Cookies, error) {
 	c := &httpmw.Cookies{Open: a.keyring.PortalSession, CrossOrigin: http.NewCrossOriginProtection(), Await: a.views.Await}
+	if a.static != nil {
+		c.Static = a.static.OfSession
+	}
 	// A proxy in front of the hub may change the Host header.
 	external, err := url.Parse(a.hub.config.ExternalURL)
 	if err != nil {

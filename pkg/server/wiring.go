@@ -80,7 +80,9 @@ type assembly struct {
 
 	// api
 	// oidc is nil without an issuer.
-	oidc       *auth.OIDC
+	oidc *auth.OIDC
+	// static are the tokens with which people sign in to the portal; nil means that nobody does.
+	static     *auth.StaticTokens
 	sessions   *session.Service
 	uses       *httpmw.Uses
 	app        http.Handler

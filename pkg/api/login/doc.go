@@ -25,4 +25,8 @@
 //     secrets are taken from bodies only, because URLs are logged.
 //   - A soft-deleted person can log in, because undelete needs a session. A person whose
 //     registration is pending or rejected cannot.
+//   - For development, /auth/token-login takes a static token once and makes a session of the
+//     portal. Such a session has no grant of a provider. It keeps a hash that is derived from
+//     that of the token, and is good for as long as the token file has the token; the end of
+//     the session does not end the token.
 package login

@@ -76,6 +76,13 @@ func newHub(t testing.TB) *hub {
 // newHubAt returns a hub with an identity provider.
 func newHubAt(t testing.TB, idp login.Provider) *hub {
 	t.Helper()
+	return newHubWith(t, idp, nil)
+}
+
+// newHubWith returns a hub with an identity provider and static tokens, either of which may be
+// nil.
+func newHubWith(t testing.TB, idp login.Provider, tokens func(context.Context, string) (*auth.Identity, bool, error)) *hub {
+	t.Helper()
 	keyring, err := session.NewKeyring([][]byte{[]byte(strings.Repeat("k", session.KeySize))}, rand.Reader)
 	require.NoError(t, err)
 	h := &hub{
@@ -96,7 +103,7 @@ func newHubAt(t testing.TB, idp login.Provider) *hub {
 	r.NotFound(httpapi.NotFound)
 	r.MethodNotAllowed(httpapi.MethodNotAllowed)
 	(&login.Handler{
-		Provider: idp, Sessions: h.sessions, Devices: h.sessions, Keyring: keyring,
+		Provider: idp, StaticTokens: tokens, Sessions: h.sessions, Devices: h.sessions, Keyring: keyring,
 		KeepGrant: func(_ context.Context, u *v1alpha1.User, g *auth.Grant) error {
 			require.NotNil(t, g)
 			h.kept = append(h.kept, u.Name)

@@ -31,6 +31,7 @@ const (
 	loginPath        = prefix + "login"
 	logoutPath       = prefix + "logout"
 	stylePath        = prefix + "style.css"
+	tokenLoginPath   = prefix + "token-login"
 )
 
 // clientID is the OAuth client ID of the command line, the only client.
@@ -81,11 +82,14 @@ type Event struct {
 
 // Handler serves /auth and the metadata of the authorization server.
 type Handler struct {
-	// Provider is nil if the hub has no identity provider. All endpoints then answer 404, and
-	// the other fields are not used.
+	// Provider is nil if the hub has no identity provider. The endpoints that need one then
+	// answer 404.
 	Provider Provider
-	Sessions Sessions
-	Devices  Devices
+	// StaticTokens authenticates static tokens. It is nil if people cannot sign in to the
+	// portal with one. Without StaticTokens and Provider the other fields are not used.
+	StaticTokens func(ctx context.Context, token string) (id *auth.Identity, ok bool, err error)
+	Sessions     Sessions
+	Devices      Devices
 	// KeepGrant stores the grant of a login before the person has confirmed the device.
 	KeepGrant func(ctx context.Context, user *v1alpha1.User, g *auth.Grant) error
 	Keyring   Keyring
@@ -120,11 +124,12 @@ func (h *Handler) Mount(r chi.Router) {
 	h.pages = newPages()
 	r.Group(func(r chi.Router) {
 		r.Use(headers)
+		r.Get(stylePath, h.pages.style)
+		h.mountTokenLogin(r)
 		if h.Provider == nil {
 			h.mountAbsent(r)
 			return
 		}
-		r.Get(stylePath, h.pages.style)
 		r.Get(metadataPath, httpapi.Handle(h.metadata))
 		r.Post(tokenPath, h.json(h.token))
 		r.Post(devicePath, h.json(h.device))
@@ -139,21 +144,40 @@ func (h *Handler) Mount(r chi.Router) {
 	})
 }
 
-// mountAbsent answers all endpoints of a hub without an identity provider.
+// mountTokenLogin adds the login with a static token.
+func (h *Handler) mountTokenLogin(r chi.Router) {
+	if h.StaticTokens != nil {
+		r.Get(tokenLoginPath, h.page(h.tokenPage))
+		r.Post(tokenLoginPath, h.page(h.sameOrigin(h.tokenLogin)))
+		return
+	}
+	absent := h.pages.handle(func(http.ResponseWriter, *http.Request) error {
+		return errs.New(errs.NotFound, "this hub takes no tokens in a browser; it does with --token-file and a loopback --listen-address")
+	})
+	r.Get(tokenLoginPath, absent)
+	r.Post(tokenLoginPath, absent)
+}
+
+// mountAbsent answers the endpoints of a hub without an identity provider. With static tokens
+// people can log in to the portal and out of it.
 func (h *Handler) mountAbsent(r chi.Router) {
 	err := errs.New(errs.NotFound, "this hub has no identity provider; log in with a token: kedge login --token-file FILE")
 	absent := func(http.ResponseWriter, *http.Request) error { return err }
-	r.Get(stylePath, h.pages.style)
 	r.Get(metadataPath, httpapi.Handle(absent))
 	for _, path := range []string{tokenPath, devicePath, revokePath} {
 		r.Post(path, writeJSON(absent))
 	}
-	for _, path := range []string{authorizePath, callbackPath, loginPath, deviceVerifyPath, deviceLoginPath} {
+	for _, path := range []string{authorizePath, callbackPath, deviceVerifyPath, deviceLoginPath} {
 		r.Get(path, h.pages.handle(absent))
 	}
-	for _, path := range []string{deviceVerifyPath, logoutPath} {
-		r.Post(path, h.pages.handle(absent))
+	r.Post(deviceVerifyPath, h.pages.handle(absent))
+	if h.StaticTokens != nil {
+		r.Get(loginPath, h.page(h.tokenPage))
+		r.Post(logoutPath, h.page(h.sameOrigin(h.logout)))
+		return
 	}
+	r.Get(loginPath, h.pages.handle(absent))
+	r.Post(logoutPath, h.pages.handle(absent))
 }
 
 // Outside returns the middleware for all requests but those of this package, which report in

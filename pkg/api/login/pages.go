@@ -46,8 +46,8 @@ type confirm struct {
 
 // pages are the parsed templates and the stylesheet.
 type pages struct {
-	messages, codes, confirms *template.Template
-	css                       []byte
+	messages, codes, confirms, tokens *template.Template
+	css                               []byte
 }
 
 func newPages() pages {
@@ -58,7 +58,7 @@ func newPages() pages {
 	if err != nil {
 		panic("login: " + err.Error())
 	}
-	return pages{messages: page("message"), codes: page("code"), confirms: page("confirm"), css: css}
+	return pages{messages: page("message"), codes: page("code"), confirms: page("confirm"), tokens: page("token"), css: css}
 }
 
 func (p pages) message(w http.ResponseWriter, status int, m message) error {
@@ -71,6 +71,10 @@ func (p pages) code(w http.ResponseWriter, status int, c enterCode) error {
 
 func (p pages) confirm(w http.ResponseWriter, c confirm) error {
 	return write(w, http.StatusOK, p.confirms, c)
+}
+
+func (p pages) token(w http.ResponseWriter, status int, e enterToken) error {
+	return write(w, status, p.tokens, e)
 }
 
 // write renders the page before it answers, so that an answer is never cut short.

@@ -1,0 +1,165 @@
+// Starts the portal: finds the page of the URL, and keeps what is around it.
+
+import { ApiError } from './lib/api.js';
+import { announce, h } from './lib/dom.js';
+import { load, orgOf, session, signOut } from './lib/session.js';
+import { errorNote } from './lib/ui.js';
+import './lib/switcher.js';
+
+/**
+ * @typedef {object} Page
+ * @property {HTMLElement} main
+ * @property {Record<string, string>} params
+ * @property {URLSearchParams} query
+ * @property {AbortSignal} signal ends when the page is left
+ * @property {(...children: any[]) => void} show
+ * @property {(name: string) => void} title
+ * @property {() => void} reload
+ * @property {(url: string) => void} go
+ * @property {(again: () => Promise<boolean>) => void} poll calls again each second until it returns true
+ */
+
+const id = '([0-9a-f-]{36})';
+/** @type {Array<{pattern: RegExp, params: string[], module: () => Promise<{render: (page: Page) => Promise<void>}>, tab?: string, open?: boolean}>} */
+const routes = [
+  { pattern: /^\/ui\/$/, params: [], module: () => import('./pages/orgs.js') },
+  { pattern: /^\/ui\/sign-in$/, params: [], module: () => import('./pages/signin.js'), open: true },
+  { pattern: /^\/ui\/signed-in$/, params: [], module: () => import('./pages/signedin.js'), open: true },
+  { pattern: new RegExp(`^/ui/orgs/${id}$`), params: ['org'], module: () => import('./pages/org.js'), tab: 'Workspaces' },
+];
+
+const main = /** @type {HTMLElement} */ (document.getElementById('main'));
+const tabs = /** @type {HTMLElement} */ (document.getElementById('tabs'));
+let leaving = new AbortController();
+
+/** @param {string} path */
+function match(path) {
+  for (const route of routes) {
+    const found = route.pattern.exec(path);
+    if (found) return { route, params: Object.fromEntries(route.params.map((name, i) => [name, found[i + 1]])) };
+  }
+  return null;
+}
+
+/** Shows the page of the URL. @param {boolean} [focus] */
+async function show(focus = true) {
+  leaving.abort();
+  leaving = new AbortController();
+  const { signal } = leaving;
+  const found = match(location.pathname);
+  main.replaceChildren(h('p', { class: 'loading', role: 'status' }, 'Loading…'));
+  frame(found?.params || {}, found?.route.tab);
+  try {
+    if (!found) throw new ApiError(404, { message: 'there is no such page; choose one above' }, '');
+    if (session.me === null && !found.route.open && !(await enter(signal))) return;
+    signal.throwIfAborted();
+    if (session.me?.deletionRequestedAt && !found.route.open && location.pathname !== '/ui/me') {
+      history.replaceState(null, '', '/ui/me');
+      return void show(focus);
+    }
+    frame(found.params, found.route.tab);
+    const { render } = await found.route.module();
+    signal.throwIfAborted();
+    await render(pageOf(found.params, signal));
+  } catch (problem) {
+    if (signal.aborted) return;
+    main.replaceChildren(errorNote(problem, () => show()));
+  }
+  if (signal.aborted || !focus) return;
+  (main.querySelector('h1') || main).focus({ preventScroll: true });
+  scrollTo(0, 0);
+}
+
+/** Reads who is signed in; nobody leads to the sign-in. @param {AbortSignal} signal */
+async function enter(signal) {
+  try {
+    await load();
+    return true;
+  } catch (problem) {
+    if (!(problem instanceof ApiError) || (problem.status !== 401 && problem.status !== 403)) throw problem;
+    if (problem.status === 403) throw problem;
+    if (!signal.aborted) go(`/ui/sign-in?to=${encodeURIComponent(location.pathname + location.search)}`, true);
+    return false;
+  }
+}
+
+/** @param {Record<string, string>} params @param {AbortSignal} signal @returns {Page} */
+function pageOf(params, signal) {
+  return {
+    main, params, signal, query: new URLSearchParams(location.search), go,
+    show: (...children) => { if (!signal.aborted) main.replaceChildren(...children.flat().filter(Boolean)); },
+    title: (name) => {
+      if (signal.aborted) return;
+      document.title = `${name} - kedge`;
+      announce(name);
+    },
+    reload: () => { if (!signal.aborted) show(false); },
+    poll: (again) => poll(again, signal),
+  };
+}
+
+/** @param {() => Promise<boolean>} again @param {AbortSignal} signal */
+function poll(again, signal) {
+  const next = () => setTimeout(async () => {
+    if (signal.aborted) return;
+    if (!document.hidden && navigator.onLine && (await again().catch(() => false))) return;
+    next();
+  }, 1000);
+  next();
+}
+
+/** @param {string} url @param {boolean} [replace] */
+function go(url, replace = false) {
+  if (replace) history.replaceState(null, '', url);
+  else history.pushState(null, '', url);
+  show();
+}
+
+/** Draws the bar at the top and the tabs. @param {Record<string, string>} params @param {string} [tab] */
+function frame(params, tab) {
+  const top = /** @type {HTMLElement} */ (document.getElementById('top'));
+  const signedIn = session.me !== null;
+  if (signedIn && !top.querySelector('kedge-switcher')) {
+    top.replaceChildren(h('a', { class: 'brand', href: '/ui/' }, 'kedge'), h('kedge-switcher'), h('span', { class: 'grow' }),
+      h('nav', { 'aria-label': 'Account' },
+        session.me.platformAdmin && h('a', { href: '/ui/admin' }, 'Admin'),
+        h('a', { href: '/ui/deleted' }, 'Deleted'),
+        h('a', { href: '/ui/me' }, h('bdi', {}, session.me.displayName || session.me.name)),
+        h('button', { type: 'button', class: 'plain', onclick: signOut }, 'Sign out')));
+  }
+  /** @type {any} */ (top.querySelector('kedge-switcher'))?.at({ org: params.org, workspace: params.ws }, params.ws ? sessionStorage.getItem(params.ws) || '' : '');
+  for (const link of top.querySelectorAll('nav a')) {
+    if (location.pathname.startsWith(link.getAttribute('href') || '-')) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
+  }
+  const links = signedIn ? tabsOf(params) : [];
+  tabs.hidden = links.length === 0;
+  tabs.replaceChildren(...links.map(([text, href]) => h('a', { href, 'aria-current': text === tab ? 'page' : null }, text)));
+}
+
+/** @param {Record<string, string>} params @returns {Array<[string, string]>} */
+function tabsOf({ org, ws }) {
+  if (ws) {
+    const base = `/ui/orgs/${org}/workspaces/${ws}`;
+    return [['Overview', base], ['Members', `${base}/members`], ['Bots', `${base}/bots`]];
+  }
+  if (!org) return [];
+  const base = `/ui/orgs/${org}`;
+  // People who are in Workspaces only see nothing else of an Organization.
+  return orgOf(org)?.role === '' ? [['Workspaces', base]] : [['Workspaces', base], ['Members', `${base}/members`], ['Settings', `${base}/settings`]];
+}
+
+document.addEventListener('click', (e) => {
+  const link = e.target instanceof Element ? e.target.closest('a') : null;
+  if (!link || e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
+  if (link.target || link.hasAttribute('download') || link.origin !== location.origin || !link.pathname.startsWith('/ui/')) return;
+  if (link.hash && link.pathname === location.pathname) return;
+  e.preventDefault();
+  go(link.pathname + link.search);
+});
+addEventListener('popstate', () => show());
+const connection = () => { /** @type {HTMLElement} */ (document.getElementById('offline')).hidden = navigator.onLine; };
+addEventListener('online', connection);
+addEventListener('offline', connection);
+connection();
+show(false);

@@ -1,0 +1,68 @@
+// Dates and states in the reader's words.
+
+import { h } from './dom.js';
+
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
+const minute = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' });
+
+/** @param {string|null|undefined} at */
+export function date(at) {
+  return time(at, day);
+}
+
+/** @param {string|null|undefined} at */
+export function moment(at) {
+  return time(at, minute);
+}
+
+/**
+ * @param {string|null|undefined} at
+ * @param {Intl.DateTimeFormat} format
+ */
+function time(at, format) {
+  if (!at) return '';
+  const parsed = new Date(at);
+  return h('time', { datetime: at, title: full.format(parsed) }, format.format(parsed));
+}
+
+/** Says how long it is until a time. @param {string} at */
+export function left(at) {
+  const hours = (new Date(at).getTime() - Date.now()) / 3600e3;
+  if (hours <= 0) return 'now';
+  if (hours < 1) return `${Math.max(1, Math.round(hours * 60))} min left`;
+  if (hours < 48) return `${Math.round(hours)} h left`;
+  return `${Math.floor(hours / 24)} days left`;
+}
+
+const phases = { Ready: ['ok', 'Ready'], Progressing: ['busy', 'In progress'], Terminating: ['warn busy', 'Being removed'] };
+
+/** Returns the phase of an object as a badge. @param {string} phase */
+export function phaseBadge(phase) {
+  const [kind, text] = phases[/** @type {keyof phases} */ (phase)] || ['', phase || 'Unknown'];
+  return badge(kind, text);
+}
+
+/**
+ * @param {string} kind
+ * @param {string} text
+ */
+export function badge(kind, text) {
+  return h('span', { class: `badge ${kind}` }, text);
+}
+
+/** Returns "created {date} by {first admin}". @param {string} at @param {string} by */
+export function origin(at, by) {
+  return h('span', { class: 'second' }, 'created ', date(at), ' by ', h('bdi', {}, by || 'somebody unknown'));
+}
+
+/** @param {string} word */
+export function capital(word) {
+  return word ? word[0].toUpperCase() + word.slice(1) : word;
+}
+
+/** Turns the message of an error into a sentence. @param {string} message */
+export function sentence(message) {
+  const text = capital(message.trim());
+  return /[.!?…]$/.test(text) ? text : `${text}.`;
+}
