@@ -1,5 +1,5 @@
 // Command browser drives a Chromium for the tests. It reads steps from its standard input,
-// one JSON object a line, carries them out in one tab, and answers each with a line. It is a
+// one JSON object a line, carries them out in a tab, and answers each with a line. It is a
 // module of its own, so that its dependencies are not those of the product.
 package main
 
@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
@@ -23,10 +24,17 @@ import (
 // stepLimit is the time limit of one step. A step waits for the element that it names.
 const stepLimit = time.Minute
 
-// step is what to do: goto (URL), fill (Selector, Value), click (Selector), text (Selector),
-// at (URL, a prefix), resize (Width, Height), overflow, cookies, console or screenshot (File).
+// maxStep is the maximum length of a step in bytes.
+const maxStep = 1 << 20
+
+// step is what to do in a tab, by name: goto (URL), fill (Selector, Value), click (Selector),
+// text (Selector), at (URL, a prefix), eval (Value, an expression), wait (Value, an expression
+// that becomes true), keys (Value), back, media (Value, light or dark), resize (Width, Height),
+// overflow, cookies, console or screenshot (File). A tab whose name begins with "private" has
+// cookies of its own.
 type step struct {
 	Do       string       `json:"do"`
+	Tab      string       `json:"tab"`
 	URL      string       `json:"url"`
 	Selector chromedp.CSS `json:"selector"`
 	Value    string       `json:"value"`
@@ -73,24 +81,39 @@ func run(program, trust string) error {
 	}
 	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	defer stop()
-	tab, closeTab := chromedp.NewContext(allocated)
-	defer closeTab()
-	if err := chromedp.Do(tab); err != nil {
+	first, closeTabs := chromedp.NewContext(allocated)
+	defer closeTabs()
+	if err := chromedp.Do(first); err != nil {
 		return fmt.Errorf("start %s: %w", program, err)
 	}
 	seen := &console{}
-	go seen.collect(chromedp.Console(tab))
+	go seen.collect(chromedp.Console(first))
+	tabs := map[string]context.Context{"": first}
 	answers := json.NewEncoder(os.Stdout)
 	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, maxStep)
 	for lines.Scan() {
 		var s step
 		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
 			return fmt.Errorf("read a step: %w", err)
 		}
-		value, err := do(tab, s, seen)
+		if _, ok := tabs[s.Tab]; !ok {
+			var options []chromedp.ContextOption
+			if strings.HasPrefix(s.Tab, "private") {
+				options = append(options, chromedp.WithNewBrowserContext())
+			}
+			// All tabs end with the first one.
+			opened, _ := chromedp.NewContext(first, options...) //nolint:govet // see above
+			if err := chromedp.Do(opened); err != nil {
+				return fmt.Errorf("open a tab: %w", err)
+			}
+			go seen.collect(chromedp.Console(opened))
+			tabs[s.Tab] = opened
+		}
+		value, err := do(tabs[s.Tab], s, seen)
 		r := result{Value: value}
 		if err != nil {
-			r.Error = fmt.Sprintf("%s %s%s: %v", s.Do, s.Selector, s.URL, err)
+			r.Error = fmt.Sprintf("%s %s%s%s: %v", s.Do, s.Selector, s.URL, s.Value, err)
 		}
 		if err := answers.Encode(r); err != nil {
 			return err
@@ -114,6 +137,19 @@ func do(tab context.Context, s step, seen *console) (any, error) {
 		return text(ctx, s.Selector)
 	case "at":
 		return at(ctx, s.URL)
+	case "eval":
+		return chromedp.Run(ctx, chromedp.Evaluate[any](s.Value, chromedp.EvalAwaitPromise))
+	case "wait":
+		return nil, until(ctx, s.Value)
+	case "keys":
+		return nil, chromedp.Do(ctx, chromedp.KeyEvent(s.Value))
+	case "back":
+		return nil, chromedp.Do(ctx, chromedp.NavigateBack())
+	case "media":
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: s.Value}},
+		})
+		return nil, err
 	case "resize":
 		return nil, chromedp.Do(ctx, chromedp.EmulateViewport(s.Width, s.Height))
 	case "overflow":
@@ -149,6 +185,24 @@ func at(ctx context.Context, prefix string) (string, error) {
 		select {
 		case <-ctx.Done():
 			return "", fmt.Errorf("the tab is at %q", last)
+		case <-tick.C:
+		}
+	}
+}
+
+// until waits until an expression is true. A page that is being left has no answer.
+func until(ctx context.Context, expression string) error {
+	tick := time.NewTicker(30 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")", chromedp.EvalAwaitPromise))
+		if ok && err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			shown, _ := chromedp.Run(context.WithoutCancel(ctx), chromedp.Evaluate[string]("location.href + '\\n' + document.body.innerText"))
+			return fmt.Errorf("not true in time; the tab shows %s", shown)
 		case <-tick.C:
 		}
 	}
