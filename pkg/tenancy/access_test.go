@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -220,7 +219,7 @@ func TestSudoIsForOnePersonInOneWorkspace(t *testing.T) {
 // quality.md, hostile input 5.
 func TestNoTenantRoleHoldsWhatEscalates(t *testing.T) {
 	t.Parallel()
-	roles := tenancy.ClusterRoles([]schema.GroupResource{
+	roles := tenancy.ClusterRoles([]tenancy.BoundResource{
 		{Group: "example.com", Resource: "widgets"}, {Group: "core.kcp.io", Resource: "logicalclusters"},
 		{Group: "tenancy.kcp.io", Resource: "workspaces"}, {Group: "topology.kcp.io", Resource: "partitions"},
 		{Group: "rbac.authorization.k8s.io", Resource: "things"}, {Resource: "pods"},

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -37,7 +36,7 @@ type roles struct {
 }
 
 func newRoles() *roles {
-	admin := tenancy.ClusterRoles([]schema.GroupResource{{Group: "example.com", Resource: "widgets"}})[0]
+	admin := tenancy.ClusterRoles([]tenancy.BoundResource{{Group: "example.com", Resource: "widgets"}})[0]
 	return &roles{cluster: map[string]*rbacv1.ClusterRole{admin.Name: admin}, namespaced: map[string]*rbacv1.Role{}}
 }
 

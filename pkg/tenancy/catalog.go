@@ -2,7 +2,6 @@ package tenancy
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -82,21 +81,6 @@ func (p PlacedEntry) Compare(o PlacedEntry) int {
 		return 1
 	}
 	return cmp.Or(strings.Compare(p.Entry.Name, o.Entry.Name), strings.Compare(string(p.Entry.UID), string(o.Entry.UID)))
-}
-
-// MemberResources are the resources of the API that members of a Workspace may write: those
-// that spec.memberResources lists, or all where it lists none. nil is returned for an entry
-// whose export the hub has not read yet.
-func MemberResources(e *v1alpha1.CatalogEntry) []v1alpha1.CatalogResource {
-	if e.Status.Export == nil {
-		return nil
-	}
-	if len(e.Spec.MemberResources) == 0 {
-		return e.Status.Export.Resources
-	}
-	return slices.DeleteFunc(slices.Clone(e.Status.Export.Resources), func(r v1alpha1.CatalogResource) bool {
-		return !slices.Contains(e.Spec.MemberResources, r.Resource) && !slices.Contains(e.Spec.MemberResources, ResourceName(r.Group, r.Resource))
-	})
 }
 
 // ResourceName is a resource as people write it: "widgets.example.org", or "secrets" for one of

@@ -74,23 +74,6 @@ func TestCatalogClash_theOlderEntryComesFirst(t *testing.T) {
 	}
 }
 
-func TestMemberResources_areAllOrThoseListed(t *testing.T) {
-	t.Parallel()
-	widgets, gadgets := v1alpha1.CatalogResource{Group: "example.org", Resource: "widgets"}, v1alpha1.CatalogResource{Group: "example.org", Resource: "gadgets"}
-	e := &v1alpha1.CatalogEntry{}
-	require.Nil(t, tenancy.MemberResources(e), "the export is not known yet")
-	e.Status.Export = &v1alpha1.CatalogExport{Resources: []v1alpha1.CatalogResource{widgets, gadgets}}
-	require.Equal(t, []v1alpha1.CatalogResource{widgets, gadgets}, tenancy.MemberResources(e))
-	for _, listed := range []string{"widgets", "widgets.example.org"} {
-		e.Spec.MemberResources = []string{listed}
-		require.Equal(t, []v1alpha1.CatalogResource{widgets}, tenancy.MemberResources(e))
-	}
-	e.Spec.MemberResources = []string{"widgets.example.com"}
-	require.Empty(t, tenancy.MemberResources(e))
-	require.Len(t, e.Status.Export.Resources, 2, "the cached object is unchanged")
-	require.Equal(t, "secrets", tenancy.ResourceName("", "secrets"))
-}
-
 func TestCatalog_whoPublishesAndChanges(t *testing.T) {
 	t.Parallel()
 	alice := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "alice"}}

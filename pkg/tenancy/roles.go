@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
@@ -74,15 +73,33 @@ func reservedGroup(group string) bool {
 	return false
 }
 
-// BoundResources are the resources that APIBindings bring into a Workspace.
-func BoundResources(bindings []*kcpapisv1alpha2.APIBinding) []schema.GroupResource {
-	var bound []schema.GroupResource
+// BoundResource is a resource that an APIBinding brings into a Workspace.
+type BoundResource struct {
+	Group, Resource string
+	// ReadOnly is true for a resource that members may only read.
+	ReadOnly bool
+}
+
+// BoundResources are the resources that APIBindings bring into a Workspace. memberResources
+// returns those of the API of a binding that members may write, as spec.memberResources of a
+// CatalogEntry lists them; none means all.
+func BoundResources(bindings []*kcpapisv1alpha2.APIBinding, memberResources func(*kcpapisv1alpha2.APIBinding) []string) []BoundResource {
+	var bound []BoundResource
 	for _, b := range bindings {
+		if len(b.Status.BoundResources) == 0 {
+			continue
+		}
+		listed := memberResources(b)
 		for _, r := range b.Status.BoundResources {
-			bound = append(bound, schema.GroupResource{Group: r.Group, Resource: r.Resource})
+			bound = append(bound, BoundResource{r.Group, r.Resource, !membersWrite(listed, r.Group, r.Resource)})
 		}
 	}
 	return bound
+}
+
+// membersWrite reports whether spec.memberResources lets members write a resource.
+func membersWrite(listed []string, group, resource string) bool {
+	return len(listed) == 0 || slices.Contains(listed, resource) || slices.Contains(listed, ResourceName(group, resource))
 }
 
 // ClusterRoles returns the roles of a child Workspace with these bound resources and these
@@ -93,7 +110,7 @@ func BoundResources(bindings []*kcpapisv1alpha2.APIBinding) []schema.GroupResour
 // of the hub, too, and resource quotas, because one could keep the hub from creating a
 // binding. They do not update the status of kcp's APIs, where kcp and the hub read which
 // claims were applied.
-func ClusterRoles(bound []schema.GroupResource, customResources ...string) []*rbacv1.ClusterRole {
+func ClusterRoles(bound []BoundResource, customResources ...string) []*rbacv1.ClusterRole {
 	admin := []rbacv1.PolicyRule{
 		rule(write, []string{""}, "configmaps", "events", "namespaces", "secrets", "serviceaccounts"),
 		rule([]string{"create"}, []string{""}, "serviceaccounts/token"),
@@ -127,8 +144,11 @@ func ClusterRoles(bound []schema.GroupResource, customResources ...string) []*rb
 		rule(read, []string{groupKCPAPIs}, "apibindings", "apiexports", "apiexportendpointslices", "apiresourceschemas", "apiconversions"),
 		rule(read, []string{groupKCPCore}, "logicalclusters"),
 	}
+	writable, readable := slices.Clone(bound), slices.Clone(bound)
+	writable = slices.DeleteFunc(writable, func(r BoundResource) bool { return r.ReadOnly })
+	readable = slices.DeleteFunc(readable, func(r BoundResource) bool { return !r.ReadOnly })
 	admin = slices.Concat(admin, boundRules(write, bound, "/scale", "/status"), customRules(write, customResources))
-	member = slices.Concat(member, look, boundRules(write, bound), customRules(write, customResources))
+	member = slices.Concat(member, look, boundRules(write, writable), boundRules(read, readable), customRules(write, customResources))
 	viewer = slices.Concat(viewer, look, boundRules(read, bound), customRules(read, customResources))
 	return []*rbacv1.ClusterRole{
 		clusterRole(ClusterRoleAdmin, admin), clusterRole(ClusterRoleMember, member), clusterRole(ClusterRoleViewer, viewer),
@@ -137,7 +157,7 @@ func ClusterRoles(bound []schema.GroupResource, customResources ...string) []*rb
 
 // boundRules returns one rule for each group of the bound resources, with these
 // subresources of each resource.
-func boundRules(verbs []string, bound []schema.GroupResource, subresources ...string) []rbacv1.PolicyRule {
+func boundRules(verbs []string, bound []BoundResource, subresources ...string) []rbacv1.PolicyRule {
 	byGroup := map[string][]string{}
 	for _, r := range bound {
 		if reservedGroup(r.Group) || within(r.Group, "kcp.io") {

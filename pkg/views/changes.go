@@ -137,7 +137,7 @@ func newKinds(v *Views) kinds {
 		initializing:        kind[*kcpcorev1alpha1.LogicalCluster]{moved: logicalClusterMoved, refs: refsIn[*kcpcorev1alpha1.LogicalCluster](v)},
 		inactive:            kind[*kcpcorev1alpha1.LogicalCluster]{moved: logicalClusterMoved, refs: refsIn[*kcpcorev1alpha1.LogicalCluster](v)},
 		orgBindings:         kind[*kcpapisv1alpha2.APIBinding]{moved: apiBindingMoved, refs: refsIn[*kcpapisv1alpha2.APIBinding](v)},
-		bindings:            kind[*kcpapisv1alpha2.APIBinding]{moved: apiBindingMoved, refs: refsIn[*kcpapisv1alpha2.APIBinding](v)},
+		bindings:            kind[*kcpapisv1alpha2.APIBinding]{change: v.enabled.change, moved: apiBindingMoved, refs: refsIn[*kcpapisv1alpha2.APIBinding](v)},
 		namespaces:          kind[*corev1.Namespace]{moved: namespaceMoved, refs: refsIn[*corev1.Namespace](v)},
 		clusterRoles:        kind[*rbacv1.ClusterRole]{moved: clusterRoleMoved, refs: refsIn[*rbacv1.ClusterRole](v)},
 		clusterRoleBindings: kind[*rbacv1.ClusterRoleBinding]{moved: clusterRoleBindingMoved, refs: refsIn[*rbacv1.ClusterRoleBinding](v)},

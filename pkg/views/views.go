@@ -26,6 +26,7 @@ type Views struct {
 	bots        bots
 	sessions    *sessions
 	catalog     catalog
+	enabled     enabled
 	transform   transform
 	kinds       kinds
 	clusters    Clusters
@@ -54,6 +55,7 @@ func New(c Clusters, in *Informers, metrics prometheus.Registerer, synced ...fun
 	v.transform = newTransform(&v.topology, c.Users)
 	v.memberships, v.bots = newMemberships(in.Memberships), newBots(in.Bots)
 	v.catalog = newCatalog(&v.topology, c.Providers)
+	v.enabled = newEnabled()
 	if err := v.register(metrics); err != nil {
 		return nil, err
 	}

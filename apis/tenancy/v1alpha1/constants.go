@@ -64,6 +64,9 @@ const (
 	BotClaimsAnnotation = GroupName + "/bot-claims"
 	// CatalogSlugLabel, on a CatalogEntry, is the hash of its slug: 40 hexadecimal digits.
 	CatalogSlugLabel = GroupName + "/slug"
+	// CatalogEntryAnnotation, on an APIBinding in a child Workspace, says as JSON which
+	// CatalogEntry it enables: after the entry is deleted, it can still be disabled.
+	CatalogEntryAnnotation = GroupName + "/catalog-entry"
 	// IdentityLabel, on a User, is the hash of its issuer and subject: 40 hexadecimal
 	// digits.
 	IdentityLabel = GroupName + "/identity"

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"golang.org/x/sync/errgroup"
-	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -28,17 +27,7 @@ func (s *content) Reconcile(ctx context.Context, o *object) (controller.Result, 
 		o.policyWritten = true
 		writes.Go(func() error { return s.config.Policy.Put(ctx, cluster) })
 	}
-	held := map[string]*rbacv1.ClusterRole{}
-	for _, r := range s.config.Cache.ClusterRoles(cluster) {
-		held[r.Name] = r
-	}
-	custom := tenancy.DecodeCustomResources(o.Annotations[tenancy.CustomResourcesAnnotation])
-	for _, want := range tenancy.ClusterRoles(tenancy.BoundResources(s.config.Bindings.Held(cluster)), custom...) {
-		if have := held[want.Name]; have != nil && tenancy.SameRole(have, want) && !controller.Forced(ctx) {
-			continue
-		} else if have != nil {
-			want.ResourceVersion = have.ResourceVersion
-		}
+	for _, want := range s.config.Roles.missing(o.Workspace, controller.Forced(ctx)) {
 		writes.Go(func() error { return s.config.Content.WriteClusterRole(ctx, cluster, want) })
 	}
 	return controller.Result{}, writes.Wait()

@@ -41,6 +41,17 @@ func NewController(d reconciler.Deps, template *Template) *controller.Controller
 	}
 	d.Views.OnPolicy(func(p views.Change[*admissionv1.ValidatingAdmissionPolicy]) { enqueueCluster(p.Cluster()) })
 	d.Views.OnPolicyBinding(func(b views.Change[*admissionv1.ValidatingAdmissionPolicyBinding]) { enqueueCluster(b.Cluster()) })
+	// spec.memberResources limits what members may write.
+	d.Views.OnCatalogEntry(func(e views.Change[*v1alpha1.CatalogEntry]) {
+		if !e.AnyBut(views.Status | views.Export | views.DisplayName) {
+			return
+		}
+		for _, key := range d.Views.WorkspacesBinding(e.Object().Spec.APIExport) {
+			if e.Cluster() == key.Cluster || e.Cluster() == d.Clusters.Providers {
+				c.Enqueue(controller.Key(key))
+			}
+		}
+	})
 	d.Views.OnInactive(func(lc views.Change[*kcpcorev1alpha1.LogicalCluster]) { enqueueCluster(lc.Cluster()) })
 	return c
 }
@@ -52,10 +63,10 @@ func configOf(d reconciler.Deps, template *Template) Config {
 		Clock: d.Settings.Clock, Grace: d.Settings.DeletionGrace,
 		Cache: Cache{
 			Namespace:     listers.Namespaces.Get,
-			ClusterRoles:  listers.ClusterRoles.InCluster,
 			AccessMissing: d.AccessMissing,
 			User:          d.Views.ByName,
 		},
+		Roles:      rolesCache(d.Views),
 		Workspaces: workspacesOf(d),
 		Memberships: Memberships{
 			List: memberships.List, Create: memberships.Create, Delete: memberships.Delete,
@@ -91,6 +102,26 @@ func configOf(d reconciler.Deps, template *Template) Config {
 			}
 			d.Purged(ctx, e)
 		},
+	}
+}
+
+func rolesCache(v *views.Views) RolesCache {
+	listers := v.Listers()
+	return RolesCache{Bindings: listers.Bindings.InCluster, MemberResources: v.MemberResources, ClusterRoles: listers.ClusterRoles.InCluster}
+}
+
+// NewRolesFollowed returns a func that reports whether the ClusterRoles of a child Workspace of
+// the Organization cover, in the cache, all that is bound there. It is false for a Workspace
+// that the cache does not have.
+func NewRolesFollowed(v *views.Views) func(org, workspace string) bool {
+	cache := rolesCache(v)
+	return func(orgUUID, workspace string) bool {
+		org, ok := v.Org(orgUUID)
+		if !ok {
+			return false
+		}
+		ws, ok := v.Listers().Workspaces.Get(org.ClusterID, workspace)
+		return ok && len(cache.missing(ws, false)) == 0
 	}
 }
 

@@ -21,6 +21,7 @@ type Config struct {
 	Grace time.Duration
 
 	Cache       Cache
+	Roles       RolesCache
 	Workspaces  Workspaces
 	Memberships Memberships
 	Bots        Bots
@@ -38,8 +39,7 @@ type Config struct {
 
 // Cache reads from the views.
 type Cache struct {
-	Namespace    func(cluster, name string) (*corev1.Namespace, bool)
-	ClusterRoles func(cluster string) []*rbacv1.ClusterRole
+	Namespace func(cluster, name string) (*corev1.Namespace, bool)
 	// AccessMissing counts the RBAC objects of people that a Workspace lacks.
 	AccessMissing func(controller.Key) int
 	User          func(name string) (*v1alpha1.User, bool)

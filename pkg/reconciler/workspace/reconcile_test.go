@@ -29,13 +29,15 @@ const uuid = "9acbf567-a188-4c75-9c40-3c3bec1a775f"
 type kcp struct {
 	ws *kcptenancyv1alpha1.Workspace
 
-	mu       sync.Mutex
-	ns       *corev1.Namespace
-	roles    map[string]*rbacv1.ClusterRole
-	bindings []*kcpapisv1alpha2.APIBinding
-	missing  int
-	members  []string
-	restored int
+	mu    sync.Mutex
+	ns    *corev1.Namespace
+	roles map[string]*rbacv1.ClusterRole
+	// memberResources are those of every binding.
+	memberResources []string
+	bindings        []*kcpapisv1alpha2.APIBinding
+	missing         int
+	members         []string
+	restored        int
 	// now returns the Workspace in kcp if the cache is outdated.
 	now func() (*kcptenancyv1alpha1.Workspace, error)
 
@@ -81,7 +83,11 @@ func (k *kcp) reconciler(t *testing.T) controller.Func {
 	config := workspace.Config{
 		Clock: k.clock,
 		Cache: workspace.Cache{
-			Namespace: func(string, string) (*corev1.Namespace, bool) { return k.ns, k.ns != nil },
+			Namespace:     func(string, string) (*corev1.Namespace, bool) { return k.ns, k.ns != nil },
+			AccessMissing: func(controller.Key) int { return k.missing },
+			User:          func(string) (*v1alpha1.User, bool) { return &v1alpha1.User{}, true },
+		},
+		Roles: workspace.RolesCache{
 			ClusterRoles: func(string) []*rbacv1.ClusterRole {
 				var out []*rbacv1.ClusterRole
 				for _, r := range k.roles {
@@ -89,8 +95,8 @@ func (k *kcp) reconciler(t *testing.T) controller.Func {
 				}
 				return out
 			},
-			AccessMissing: func(controller.Key) int { return k.missing },
-			User:          func(string) (*v1alpha1.User, bool) { return &v1alpha1.User{}, true },
+			Bindings:        func(string) []*kcpapisv1alpha2.APIBinding { return k.bindings },
+			MemberResources: func(string, *kcpapisv1alpha2.APIBinding) []string { return k.memberResources },
 		},
 		Workspaces: workspace.Workspaces{
 			Get: func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, k.ws != nil },
@@ -257,6 +263,12 @@ func TestReconcile_repairsAnAlteredWorkspace(t *testing.T) {
 		}
 	}
 	require.Contains(t, groups, "example.com", "the roles follow the APIs that are bound")
+	version := k.roles[tenancy.ClusterRoleMember]
+	k.reconcile(t)
+	require.Same(t, version, k.roles[tenancy.ClusterRoleMember])
+	k.memberResources = []string{"gadgets"}
+	k.reconcile(t)
+	require.False(t, tenancy.SameRole(version, k.roles[tenancy.ClusterRoleMember]), "members may only read widgets now")
 
 	k.bindings[0].Spec.PermissionClaims[0].State = kcpapisv1alpha2.ClaimRejected
 	require.False(t, k.reconcile(t).Ready())

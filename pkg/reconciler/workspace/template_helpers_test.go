@@ -83,8 +83,11 @@ func newTemplated(t *testing.T, manifests ...string) *templated {
 		Clock: k.clock,
 		Cache: workspace.Cache{
 			Namespace:     func(string, string) (*corev1.Namespace, bool) { return tenancy.Namespace(), true },
-			ClusterRoles:  func(string) []*rbacv1.ClusterRole { return nil },
 			AccessMissing: func(controller.Key) int { return 0 },
+		},
+		Roles: workspace.RolesCache{
+			Bindings: list, ClusterRoles: func(string) []*rbacv1.ClusterRole { return nil },
+			MemberResources: func(string, *kcpapisv1alpha2.APIBinding) []string { return nil },
 		},
 		Workspaces: workspace.Workspaces{
 			Get: func(controller.Key) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, true },
