@@ -3,10 +3,12 @@ package httpmw
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"k8s.io/utils/clock"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -100,13 +102,24 @@ func (b BotAuthentication) caller(r *http.Request, token string) (*Caller, error
 	}}, nil
 }
 
-// BotMay tells whether bots may make a request to the API: they may read themselves and the
-// kubeconfig of their Workspace.
+// BotMay tells whether bots may make a request to the API: they may read themselves, the
+// kubeconfig of their Workspace and its providers. Admin bots may also enable and disable
+// providers there.
 func BotMay(r *http.Request, p tenancy.BotPlace) bool {
 	// The router reads an encoded path as it was sent, and could find another route.
-	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.URL.RawPath != "" {
+	if r.URL.RawPath != "" {
 		return false
 	}
-	return r.URL.Path == "/api/users/me" ||
-		r.URL.Path == "/api/orgs/"+p.Org.UUID()+"/workspaces/"+p.Workspace.UUID+"/kubeconfig"
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	workspace := "/api/orgs/" + p.Org.UUID() + "/workspaces/" + p.Workspace.UUID
+	switch r.URL.Path {
+	case "/api/users/me", "/api/providers", workspace + "/kubeconfig":
+		return reads
+	}
+	name, ok := strings.CutPrefix(r.URL.Path, workspace+"/providers/")
+	if !ok || p.Bot.Spec.Role != v1alpha1.RoleAdmin {
+		return false
+	}
+	name, enable := strings.CutSuffix(name, "/enable")
+	return tenancy.IsUUID(name) && (enable && (r.Method == http.MethodPost || r.Method == http.MethodDelete) || !enable && reads)
 }

@@ -147,7 +147,37 @@ func TestAuthenticateBots_waitForAFreshToken(t *testing.T) {
 	}
 }
 
-func TestBotMay_readsItselfAndItsKubeconfig(t *testing.T) {
+const entryUUID = "aaaaaaaa-1111-5111-8111-000000000001"
+
+func TestBotMay_letsAdminBotsEnable(t *testing.T) {
+	t.Parallel()
+	const providers = "/api/orgs/o/workspaces/w/providers/"
+	for request, want := range map[string]bool{
+		"GET " + providers + entryUUID:                                     true,
+		"HEAD " + providers + entryUUID:                                    true,
+		"POST " + providers + entryUUID + "/enable":                        true,
+		"DELETE " + providers + entryUUID + "/enable":                      true,
+		"GET " + providers + entryUUID + "/enable":                         false,
+		"POST " + providers + entryUUID:                                    false,
+		"PUT " + providers + entryUUID + "/enable":                         false,
+		"POST " + providers + "../members/enable":                          false,
+		"POST " + providers + entryUUID + "/x/enable":                      false,
+		"POST /api/orgs/o/workspaces/x/providers/" + entryUUID + "/enable": false,
+		"POST /api/orgs/x/workspaces/w/providers/" + entryUUID + "/enable": false,
+		"POST /api/orgs/o/catalog":                                         false,
+		"GET /api/providers":                                               true,
+		"DELETE /api/providers":                                            false,
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		p := tenancy.BotPlace{Bot: &v1alpha1.Bot{}, Org: tenancy.Org{Organization: &v1alpha1.Organization{}}}
+		p.Org.Name, p.Workspace.UUID, p.Bot.Spec.Role = "o", "w", v1alpha1.RoleAdmin
+		r := httptest.NewRequest(method, "https://hub.example.com/", http.NoBody)
+		r.URL.Path = path
+		require.Equal(t, want, httpmw.BotMay(r, p), request)
+	}
+}
+
+func TestBotMay_isWhatBotsAreFor(t *testing.T) {
 	t.Parallel()
 	for request, want := range map[string]int{
 		"GET /api/users/me":                             http.StatusOK,
@@ -166,6 +196,11 @@ func TestBotMay_readsItselfAndItsKubeconfig(t *testing.T) {
 		"POST /api/orgs/o/workspaces/w/serviceaccounts": http.StatusForbidden,
 		"GET /api/users/%6De":                           http.StatusForbidden,
 		"GET /api/orgs/o/workspaces/w%2Fkubeconfig":     http.StatusForbidden,
+		"GET /api/providers":                            http.StatusOK,
+		"POST /api/providers":                           http.StatusForbidden,
+		// This bot is a member.
+		"GET /api/orgs/o/workspaces/w/providers/" + entryUUID:              http.StatusForbidden,
+		"POST /api/orgs/o/workspaces/w/providers/" + entryUUID + "/enable": http.StatusForbidden,
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		code, _ := newBotScene().ask(httpmw.BotMay, method, path, "bot.good")

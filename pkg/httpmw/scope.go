@@ -61,9 +61,7 @@ func (s Scopes) DeletedOrg(next http.Handler) http.Handler {
 
 // OrgVisitor also admits callers who have a role in a Workspace of the Org only.
 func (s Scopes) OrgVisitor(next http.Handler) http.Handler {
-	return s.middleware(next, orgTarget, func(scope *tenancy.Scope, entries []v1alpha1.MembershipIndexEntry) bool {
-		return tenancy.InOrg(entries, scope.Org.UUID())
-	})
+	return s.middleware(next, orgTarget, inOrg)
 }
 
 // Workspace admits callers with a role in the Workspace. Org admins always have one
@@ -83,6 +81,29 @@ func (s Scopes) DeletedWorkspace(next http.Handler) http.Handler {
 	return s.middleware(next, deletedWorkspaceTarget, hasWorkspaceRole)
 }
 
+// Headers is OrgVisitor for an endpoint that has the tenants in the headers alone. With a
+// Workspace header it is Workspace.
+func (s Scopes) Headers(next http.Handler) http.Handler {
+	return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
+		org, err := fromHeader(r, OrgHeader)
+		if err != nil {
+			return err
+		}
+		if len(r.Header.Values(WorkspaceHeader)) == 0 {
+			return s.serve(w, r, next, org, "", visitedOrgTarget, inOrg)
+		}
+		workspace, err := fromHeader(r, WorkspaceHeader)
+		if err != nil {
+			return err
+		}
+		return s.serve(w, r, next, org, workspace, workspaceTarget, hasWorkspaceRole)
+	})
+}
+
+func inOrg(scope *tenancy.Scope, entries []v1alpha1.MembershipIndexEntry) bool {
+	return tenancy.InOrg(entries, scope.Org.UUID())
+}
+
 func hasOrgRole(scope *tenancy.Scope, _ []v1alpha1.MembershipIndexEntry) bool {
 	return scope.OrgRole != ""
 }
@@ -98,6 +119,8 @@ const (
 	orgTarget target = iota
 	createdOrgTarget
 	deletedOrgTarget
+	// visitedOrgTarget is what bots may ask of their Organization, too.
+	visitedOrgTarget
 	workspaceTarget
 	createdWorkspaceTarget
 	deletedWorkspaceTarget
@@ -117,41 +140,49 @@ func (s Scopes) middleware(next http.Handler, about target, allowed func(*tenanc
 				return err
 			}
 		}
-		caller := CallerOf(r)
-		if caller.Bot != nil {
-			scope, err := botScope(caller, about, orgUUID, wsUUID)
-			if err != nil {
-				return err
-			}
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), scopeKey{}, scope)))
-			return nil
-		}
-		entries := s.Tenants.Index(caller.User.Name)
-		scope := &tenancy.Scope{User: caller.User.Name, PlatformAdmin: caller.PlatformAdmin}
-		if !s.findOrg(scope, caller.User, entries, orgUUID, about) {
-			return foreign()
-		}
-		gone := scope.Org.Deleted() && about != deletedOrgTarget
-		if about.inWorkspace() {
-			if !s.findWorkspace(scope, caller.User, entries, wsUUID, about) {
-				return foreign()
-			}
-			gone = gone || scope.Workspace.Deleted() && about != deletedWorkspaceTarget
-		}
-		if !allowed(scope, entries) {
-			return foreign()
-		}
-		if gone {
-			return errs.New(errs.NotFound, "it was deleted; until its grace period ends it can be undeleted")
+		return s.serve(w, r, next, orgUUID, wsUUID, about, allowed)
+	})
+}
+
+// serve calls next with the scope of the caller.
+func (s Scopes) serve(w http.ResponseWriter, r *http.Request, next http.Handler, orgUUID, wsUUID string, about target, allowed func(*tenancy.Scope, []v1alpha1.MembershipIndexEntry) bool) error {
+	caller := CallerOf(r)
+	if caller.Bot != nil {
+		scope, err := botScope(caller, about, orgUUID, wsUUID)
+		if err != nil {
+			return err
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), scopeKey{}, scope)))
 		return nil
-	})
+	}
+	entries := s.Tenants.Index(caller.User.Name)
+	scope := &tenancy.Scope{User: caller.User.Name, PlatformAdmin: caller.PlatformAdmin}
+	if !s.findOrg(scope, caller.User, entries, orgUUID, about) {
+		return foreign()
+	}
+	gone := scope.Org.Deleted() && about != deletedOrgTarget
+	if about.inWorkspace() {
+		if !s.findWorkspace(scope, caller.User, entries, wsUUID, about) {
+			return foreign()
+		}
+		gone = gone || scope.Workspace.Deleted() && about != deletedWorkspaceTarget
+	}
+	if !allowed(scope, entries) {
+		return foreign()
+	}
+	if gone {
+		return errs.New(errs.NotFound, "it was deleted; until its grace period ends it can be undeleted")
+	}
+	next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), scopeKey{}, scope)))
+	return nil
 }
 
 // botScope is the scope of a bot, which has one in its own Workspace only.
 func botScope(c *Caller, about target, org, workspace string) (*tenancy.Scope, error) {
 	p := *c.Bot
+	if about == visitedOrgTarget && p.Org.UUID() == org {
+		return &tenancy.Scope{User: c.Key(), Org: p.Org}, nil
+	}
 	if about != workspaceTarget || p.Org.UUID() != org || p.Workspace.UUID != workspace {
 		return nil, foreign()
 	}
@@ -195,17 +226,24 @@ func foreign() error {
 // fromHeaderAndPath returns the UUID of a tenancy header, which must be equal to the one in the
 // path.
 func fromHeaderAndPath(r *http.Request, header, param string) (string, error) {
+	value, err := fromHeader(r, header)
+	if err == nil && value != chi.URLParam(r, param) {
+		return "", errs.InvalidField("header:"+header, "does not name what the path names")
+	}
+	return value, err
+}
+
+// fromHeader returns the UUID of a tenancy header.
+func fromHeader(r *http.Request, header string) (string, error) {
 	field := "header:" + header
 	values := r.Header.Values(header)
 	switch {
 	case len(values) == 0:
-		return "", errs.InvalidField(field, "is missing; send the UUID that is in the path")
+		return "", errs.InvalidField(field, "is missing; send the UUID of what the request is about")
 	case len(values) > 1:
 		return "", errs.InvalidField(field, "is sent more than once")
 	case !tenancy.IsUUID(values[0]):
 		return "", errs.InvalidField(field, "is not a UUID in canonical lower case")
-	case values[0] != chi.URLParam(r, param):
-		return "", errs.InvalidField(field, "does not name what the path names")
 	}
 	return values[0], nil
 }
