@@ -17,6 +17,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/proxy"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 	"github.com/faroshq/kedge-hub/pkg/revocation"
 	"github.com/faroshq/kedge-hub/pkg/store"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -89,7 +90,7 @@ func (a *assembly) api(serving context.Context) error {
 		forward: forward, login: a.login(people, authenticators).Mount, portal: pages,
 		config: c, limits: limits, clock: a.clock, views: v, store: s, sessions: a.sessions, writeEnds: a.sessions.WriteEnds, enter: entrance(gate, bots),
 		rights: a.rights, followed: settled(a.rights.Followed, a.revocation.Recheck),
-		recheck: a.revocation.Recheck, tokens: tokens, bindings: callers.bindings,
+		recheck: a.revocation.Recheck, tokens: tokens, bindings: callers.bindings, rolesFollowed: workspace.NewRolesFollowed(v),
 		audit: auditing(a.hub.audit), ca: a.hub.bundle.CAPEM,
 	}.router()
 	return nil
@@ -176,7 +177,7 @@ func signUp(s *store.SignUp, registration string, changes *audit.Log) httpmw.Sig
 func auditing(to *audit.Log) func(httpmw.Change) {
 	return func(c httpmw.Change) {
 		to.Write(audit.Event{
-			Actor: c.User, Action: c.Method + " " + c.Route, Org: c.Params["org"], Workspace: c.Params["ws"], Object: cmp.Or(c.Params["user"], c.Params["sa"], c.Params["name"], c.Params["session"], c.Made),
+			Actor: c.User, Action: c.Method + " " + c.Route, Org: c.Params["org"], Workspace: c.Params["ws"], Object: cmp.Or(c.Params["user"], c.Params["sa"], c.Params["name"], c.Params["session"], c.Params["entry"], c.Made),
 			Code: c.Code, Request: c.Request, ClientRequest: c.ClientRequest,
 		})
 	}

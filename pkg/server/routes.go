@@ -66,8 +66,10 @@ type routes struct {
 	tokens bots.Tokens
 	// bindings writes APIBindings with the credential of the caller of a request.
 	bindings func(r *http.Request) (store.Bindings, error)
-	audit    func(httpmw.Change)
-	ca       []byte
+	// rolesFollowed reports whether the roles of a Workspace cover all that is bound there.
+	rolesFollowed func(org, workspace string) bool
+	audit         func(httpmw.Change)
+	ca            []byte
 }
 
 // Route is a method and a pattern of the router.
@@ -145,6 +147,7 @@ func (p routes) router() chi.Router {
 			DefaultQuota: c.DefaultWorkspaceQuota, DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		p.bots(scopes).Mount(r)
+		p.providers(scopes).Mount(r)
 		(&sessions.Handler{
 			Views: v, Service: p.sessions, Recheck: p.recheck, IdleTimeout: c.Sessions.IdleTimeout, FollowTimeout: c.FollowTimeout, Clock: p.clock,
 		}).Mount(r)

@@ -1,0 +1,97 @@
+package providers
+
+import (
+	"net/http"
+
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+func (h *Handler) disable(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	if err := scope.RequireWorkspaceAdmin("disable providers"); err != nil {
+		return err
+	}
+	confirmed, err := flag(r, "confirm")
+	if err != nil {
+		return err
+	}
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
+	}
+	if err := h.ready(r); err != nil {
+		return err
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	cluster := scope.Workspace.ClusterID
+	bindings, _, err := h.Store.WorkspaceAPIs(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	p, err := h.find(r, bindings)
+	if err != nil {
+		return err
+	}
+	if match != nil {
+		if err := match(p.version()); err != nil {
+			return err
+		}
+	}
+	switch b := p.binding; {
+	case b == nil:
+		return answer(w, http.StatusOK, p, p.view())
+	case h.Kept(b):
+		return kept()
+	case !b.DeletionTimestamp.IsZero():
+	case !confirmed:
+		losses, err := h.losses(ctx, cluster, b)
+		if err != nil {
+			return err
+		}
+		return tenancy.WouldLose(losses)
+	default:
+		as, err := h.As(r)
+		if err != nil {
+			return err
+		}
+		if err := as.DeleteBinding(ctx, cluster, b); err != nil {
+			return err
+		}
+	}
+	return h.gone(w, r, p)
+}
+
+// gone answers when the binding is gone, or says what kcp waits for.
+func (h *Handler) gone(w http.ResponseWriter, r *http.Request, p provider) error {
+	scope, uid := httpmw.ScopeOf(r), p.binding.UID
+	find := func() *kcpapisv1alpha2.APIBinding {
+		for _, b := range h.Views.BindingsIn(scope.Workspace.ClusterID) {
+			if b.UID == uid {
+				return b
+			}
+		}
+		return nil
+	}
+	v := view{View: p.view().View, State: tenancy.CatalogDisabled}
+	for i := range v.Claims {
+		v.Claims[i].State = ""
+	}
+	if !waiting.Async(r) && waiting.Until(r, h.CreateTimeout, h.Views.Await, refs(scope), func() bool { return find() == nil }) {
+		if p.entry != nil {
+			p.binding = nil
+		}
+		return answer(w, http.StatusOK, p, v)
+	}
+	v.Message = "kcp has begun to delete what belongs to it"
+	if b := find(); b != nil && !b.DeletionTimestamp.IsZero() {
+		p.binding = b
+		_, v.Message = tenancy.CatalogStateOf(nil, b)
+	}
+	return answer(w, http.StatusAccepted, p, v)
+}

@@ -1,0 +1,202 @@
+package providers
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/entry"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const (
+	// patience is how long a write is tried again that kcp refuses: kcp may not know yet that
+	// the caller became an admin, or somebody else changes the binding at the same time.
+	patience = 5 * time.Second
+	// retryInterval is the time between two tries.
+	retryInterval = 200 * time.Millisecond
+)
+
+type enableRequest struct {
+	AcceptClaims []entry.Resource `json:"acceptClaims"`
+	RejectClaims []entry.Resource `json:"rejectClaims"`
+}
+
+func resources(given []entry.Resource) (all []v1alpha1.CatalogResource) {
+	for _, r := range given {
+		all = append(all, v1alpha1.CatalogResource(r))
+	}
+	return all
+}
+
+func (h *Handler) enable(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	if err := scope.RequireWorkspaceAdmin("enable providers"); err != nil {
+		return err
+	}
+	var in enableRequest
+	if err := httpapi.Read(r, &in); err != nil {
+		return err
+	}
+	dryRun, err := flag(r, "dryRun")
+	if err != nil {
+		return err
+	}
+	// The name of the binding makes a repetition find the first one: the key is not needed.
+	if _, _, err := idempotency.Key(r); err != nil {
+		return err
+	}
+	cluster := scope.Workspace.ClusterID
+	p, err := h.find(r, h.Views.BindingsIn(cluster))
+	if err != nil {
+		return err
+	}
+	if p.entry == nil {
+		return tenancy.NoSuchCatalogEntry()
+	}
+	if err := h.ready(r); err != nil {
+		return err
+	}
+	as, err := h.As(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	e := tenancy.Enabling{Entry: p.entry, Accepted: resources(in.AcceptClaims), Rejected: resources(in.RejectClaims)}
+	if e.Export, err = h.Store.GetExport(ctx, p.entry.Spec.APIExport); err != nil {
+		return err
+	}
+	b, changed, err := h.bind(ctx, as, cluster, e, dryRun)
+	if err != nil {
+		return err
+	}
+	if dryRun {
+		return h.wouldBe(w, p, b)
+	}
+	p.binding = b
+	code := http.StatusOK
+	if state := p.view().State; changed || state != tenancy.CatalogEnabled {
+		code = waiting.Made(r, h.CreateTimeout, h.Views.Await, refs(scope), func() bool {
+			seen := h.current(cluster, b)
+			if seen == nil {
+				return false
+			}
+			p.binding = seen
+			return p.view().State == tenancy.CatalogEnabled && h.Followed(scope.Org.UUID(), scope.Workspace.UUID)
+		})
+	}
+	if code != http.StatusOK {
+		w.Header().Set("Location", strings.TrimSuffix(r.URL.Path, "/enable"))
+	}
+	return answer(w, code, p, p.view())
+}
+
+// bind creates or changes the binding, until kcp accepts it or patience ends.
+func (h *Handler) bind(ctx context.Context, as Bindings, cluster string, e tenancy.Enabling, dryRun bool) (b *kcpapisv1alpha2.APIBinding, changed bool, err error) {
+	waited := wait.PollUntilContextTimeout(ctx, retryInterval, patience, true, func(ctx context.Context) (bool, error) {
+		var again bool
+		b, changed, again, err = h.try(ctx, as, cluster, e, dryRun)
+		return !again, nil
+	})
+	if err == nil {
+		err = waited
+	}
+	return b, changed, err
+}
+
+// try is one attempt. again is true if the next one may succeed.
+func (h *Handler) try(ctx context.Context, as Bindings, cluster string, e tenancy.Enabling, dryRun bool) (b *kcpapisv1alpha2.APIBinding, changed, again bool, err error) {
+	if e.Bindings, e.CustomResources, err = h.Store.WorkspaceAPIs(ctx, cluster); err != nil {
+		return nil, false, false, err
+	}
+	want, held, changed, err := e.Binding()
+	switch {
+	case err != nil:
+		return nil, false, false, err
+	case held != nil && h.Kept(held):
+		return nil, false, false, kept()
+	case !changed:
+		return held, false, false, nil
+	case held == nil:
+		b, err = as.CreateBinding(ctx, cluster, want, dryRun)
+	case !tenancy.ClaimsWithdrawn(held, want):
+		late := errs.New(errs.Unavailable, "kcp is still taking back a claim that was rejected a moment ago; try again")
+		late.RetryAfter = time.Second
+		return nil, false, true, late
+	default:
+		b, err = as.UpdateBinding(ctx, cluster, want, dryRun)
+	}
+	switch errs.CodeOf(err) {
+	case errs.Forbidden, errs.AlreadyExists, errs.Conflict:
+		again = err != nil
+	}
+	return b, true, again, err
+}
+
+func kept() error {
+	return errs.New(errs.Conflict, "this API is part of every workspace here; the operator of the hub decides about it")
+}
+
+// wouldBe answers a dry run: with the state as it is, and the claims as they would be.
+func (h *Handler) wouldBe(w http.ResponseWriter, p provider, b *kcpapisv1alpha2.APIBinding) error {
+	v := p.view()
+	v.DryRun = true
+	for i, c := range v.Claims {
+		for _, answered := range b.Spec.PermissionClaims {
+			if answered.Group == c.Group && answered.Resource == c.Resource.Resource {
+				v.Claims[i].State = tenancy.ClaimState(answered.State)
+			}
+		}
+	}
+	return answer(w, http.StatusOK, p, v)
+}
+
+// current is the cached binding that is at least as new as b, or nil.
+func (h *Handler) current(cluster string, b *kcpapisv1alpha2.APIBinding) *kcpapisv1alpha2.APIBinding {
+	for _, seen := range h.Views.BindingsIn(cluster) {
+		if seen.UID == b.UID && seen.Generation >= b.Generation {
+			return seen
+		}
+	}
+	return nil
+}
+
+// ready refuses a request to a Workspace that is not Ready. A Workspace is not, for a moment,
+// after its members changed.
+func (h *Handler) ready(r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	if scope.Workspace.Ready() || waiting.Until(r, h.FollowTimeout, h.Views.Await, refs(scope), func() bool {
+		ws, ok := h.Views.Workspace(scope.Org.UUID(), scope.Workspace.UUID)
+		return ok && ws.Ready()
+	}) {
+		return nil
+	}
+	return errs.New(errs.Conflict, "the workspace is not ready; repeat the request when its phase is Ready")
+}
+
+func refs(scope *tenancy.Scope) []tenancy.Ref {
+	return []tenancy.Ref{tenancy.WorkspaceRef(scope.Workspace.UUID)}
+}
+
+// flag reads a parameter that is true or false.
+func flag(r *http.Request, name string) (bool, error) {
+	switch values := r.URL.Query()[name]; {
+	case len(values) == 0:
+		return false, nil
+	case len(values) > 1 || values[0] != "true" && values[0] != "false":
+		return false, errs.InvalidField("query:"+name, "must be true or false, once")
+	default:
+		return values[0] == "true", nil
+	}
+}

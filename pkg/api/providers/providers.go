@@ -1,0 +1,271 @@
+package providers
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/conditions"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/entry"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// scopeDeleted is the scope of an entry that does not exist any more and is enabled still.
+const scopeDeleted v1alpha1.CatalogScope = "Deleted"
+
+// countTimeout limits the time of the one GET that asks kcp.
+const countTimeout = 2 * time.Second
+
+// Catalog is the cache of CatalogEntries.
+type Catalog interface {
+	CatalogEntriesOf(org string) []*v1alpha1.CatalogEntry
+	CatalogEntryIn(org, name string) (*v1alpha1.CatalogEntry, bool)
+	CatalogClash(org string, e *v1alpha1.CatalogEntry) (other *v1alpha1.CatalogEntry, in string, ok bool)
+}
+
+// Views are the caches of Workspaces.
+type Views interface {
+	// BindingsIn returns the APIBindings of the logical cluster of a Workspace.
+	BindingsIn(cluster string) []*kcpapisv1alpha2.APIBinding
+	Workspace(org, workspace string) (tenancy.Workspace, bool)
+	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
+}
+
+// Store reads from kcp, with the hub's own credential.
+type Store interface {
+	// GetExport returns nil if the APIExport does not exist.
+	GetExport(ctx context.Context, ref v1alpha1.APIExportRef) (*kcpapisv1alpha2.APIExport, error)
+	WorkspaceAPIs(ctx context.Context, cluster string) (bindings []*kcpapisv1alpha2.APIBinding, definitions []string, err error)
+	CountObjects(ctx context.Context, cluster string, resources []v1alpha1.CatalogResource) ([]tenancy.Loss, error)
+}
+
+// Bindings writes APIBindings with the credential of a caller.
+type Bindings interface {
+	CreateBinding(ctx context.Context, cluster string, b *kcpapisv1alpha2.APIBinding, dryRun bool) (*kcpapisv1alpha2.APIBinding, error)
+	UpdateBinding(ctx context.Context, cluster string, b *kcpapisv1alpha2.APIBinding, dryRun bool) (*kcpapisv1alpha2.APIBinding, error)
+	DeleteBinding(ctx context.Context, cluster string, b *kcpapisv1alpha2.APIBinding) error
+}
+
+// Handler serves /api/providers and /api/orgs/{org}/workspaces/{ws}/providers.
+type Handler struct {
+	Catalog Catalog
+	Views   Views
+	Store   Store
+	// As returns what writes as the caller of a request.
+	As func(r *http.Request) (Bindings, error)
+	// Kept reports whether a binding is one that the hub or the Workspace template keeps.
+	Kept func(b *kcpapisv1alpha2.APIBinding) bool
+	// Followed reports whether the roles of a Workspace cover all that is bound there.
+	Followed func(org, workspace string) bool
+	// HeaderScope and WorkspaceScope are middlewares of httpmw.
+	HeaderScope, WorkspaceScope func(http.Handler) http.Handler
+
+	CreateTimeout time.Duration
+	// FollowTimeout limits the time that a request waits for the caches.
+	FollowTimeout time.Duration
+}
+
+// Mount adds the routes below /api.
+func (h *Handler) Mount(r chi.Router) {
+	const one = "/orgs/{org}/workspaces/{ws}/providers/{entry}"
+	r.With(h.HeaderScope).Get("/providers", httpapi.Handle(h.list))
+	r.With(h.WorkspaceScope).Get(one, httpapi.Handle(h.get))
+	r.With(h.WorkspaceScope).Post(one+"/enable", httpapi.Handle(h.enable))
+	r.With(h.WorkspaceScope).Delete(one+"/enable", httpapi.Handle(h.disable))
+}
+
+// view is a provider in an answer.
+type view struct {
+	entry.View
+	// State is empty without a Workspace.
+	State   tenancy.CatalogState `json:"state,omitempty"`
+	Message string               `json:"message,omitempty"`
+	// WouldLose is nil in the answers that do not count.
+	WouldLose []tenancy.Loss `json:"wouldLose,omitzero"`
+	DryRun    bool           `json:"dryRun,omitempty"`
+}
+
+// provider is an entry that the Org sees, or that was deleted, and its binding in a Workspace.
+type provider struct {
+	// entry is nil for one that was deleted. org is nil for a Global one.
+	entry   *v1alpha1.CatalogEntry
+	org     *tenancy.Org
+	binding *kcpapisv1alpha2.APIBinding
+}
+
+// version is the resource version that the ETag of the provider has.
+func (p provider) version() string {
+	if p.binding != nil {
+		return p.binding.ResourceVersion
+	}
+	return p.entry.ResourceVersion
+}
+
+func (p provider) known() *v1alpha1.CatalogExport {
+	if p.entry == nil {
+		return nil
+	}
+	return p.entry.Status.Export
+}
+
+// view is the provider in a Workspace.
+func (p provider) view() view {
+	export := tenancy.ExportIn(p.known(), p.binding)
+	v := view{View: p.described(export)}
+	v.State, v.Message = tenancy.CatalogStateOf(export, p.binding)
+	if v.State != tenancy.CatalogDisabled {
+		p.answer(v.Claims, export)
+	}
+	return v
+}
+
+// described has the claims and resources of export in place of those of the entry.
+func (p provider) described(export *v1alpha1.CatalogExport) entry.View {
+	if p.entry != nil {
+		e := *p.entry
+		e.Status.Export = export
+		return entry.Of(&e, p.org)
+	}
+	was, _ := tenancy.EnabledEntryOf(p.binding)
+	e := &v1alpha1.CatalogEntry{}
+	e.Name, e.CreationTimestamp = was.UUID, p.binding.CreationTimestamp
+	e.Spec.Slug, e.Spec.DisplayName, e.Spec.MemberResources = was.Slug, was.DisplayName, was.MemberResources
+	e.Spec.APIExport = tenancy.ExportOf(p.binding)
+	e.Status.Export = export
+	v := entry.Of(e, nil)
+	v.Scope, v.Phase, v.Conditions = scopeDeleted, v1alpha1.PhaseTerminating, []conditions.Condition{}
+	return v
+}
+
+// answer adds the answers of the binding to the claims of its export.
+func (p provider) answer(claims []entry.Claim, export *v1alpha1.CatalogExport) {
+	for i := range claims {
+		claims[i].State = tenancy.ClaimStateOf(export.Claims[i], p.binding)
+	}
+}
+
+// seen reports whether the people of an Org see an entry of their own or, if org is empty, a
+// Global one.
+func (h *Handler) seen(org string, e *v1alpha1.CatalogEntry) bool {
+	if !e.DeletionTimestamp.IsZero() {
+		return false
+	}
+	_, _, clashes := h.Catalog.CatalogClash(org, e)
+	return !clashes
+}
+
+// all returns the providers that an Org sees, with their bindings among these.
+func (h *Handler) all(org tenancy.Org, bindings []*kcpapisv1alpha2.APIBinding) (found []provider) {
+	add := func(of *tenancy.Org, uuid string) {
+		for _, e := range h.Catalog.CatalogEntriesOf(uuid) {
+			if h.seen(uuid, e) {
+				found = append(found, provider{e, of, bindingOf(e, bindings)})
+			}
+		}
+	}
+	add(nil, "")
+	add(&org, org.UUID())
+	known := map[string]bool{}
+	for _, p := range found {
+		known[p.entry.Name] = true
+	}
+	for _, b := range bindings {
+		if was, ok := tenancy.EnabledEntryOf(b); ok && !known[was.UUID] && !slices.ContainsFunc(found, func(p provider) bool { return p.binding == b }) {
+			known[was.UUID] = true
+			found = append(found, provider{binding: b})
+		}
+	}
+	return found
+}
+
+// bindingOf is the binding of an entry. One that names the entry counts, too: another entry of
+// the same slug may have had another export.
+func bindingOf(e *v1alpha1.CatalogEntry, bindings []*kcpapisv1alpha2.APIBinding) *kcpapisv1alpha2.APIBinding {
+	cluster := ""
+	if e.Status.Export != nil {
+		cluster = e.Status.Export.ClusterID
+	}
+	if b := tenancy.BindingOf(bindings, e.Spec.APIExport, cluster); b != nil {
+		return b
+	}
+	return named(e.Name, bindings)
+}
+
+// named is the binding that names an entry, or nil.
+func named(uuid string, bindings []*kcpapisv1alpha2.APIBinding) *kcpapisv1alpha2.APIBinding {
+	for _, b := range bindings {
+		if was, ok := tenancy.EnabledEntryOf(b); ok && was.UUID == uuid {
+			return b
+		}
+	}
+	return nil
+}
+
+// find returns the provider in the path, with its binding among these. The answer for an entry
+// of another Org is that for a missing one.
+func (h *Handler) find(r *http.Request, bindings []*kcpapisv1alpha2.APIBinding) (provider, error) {
+	scope, name := httpmw.ScopeOf(r), chi.URLParam(r, "entry")
+	if e, ok := h.Catalog.CatalogEntryIn("", name); ok && h.seen("", e) {
+		return provider{e, nil, bindingOf(e, bindings)}, nil
+	}
+	if e, ok := h.Catalog.CatalogEntryIn(scope.Org.UUID(), name); ok && h.seen(scope.Org.UUID(), e) {
+		return provider{e, &scope.Org, bindingOf(e, bindings)}, nil
+	}
+	if b := named(name, bindings); b != nil {
+		return provider{binding: b}, nil
+	}
+	return provider{}, tenancy.NoSuchCatalogEntry()
+}
+
+func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	var bindings []*kcpapisv1alpha2.APIBinding
+	if scope.Workspace != nil {
+		bindings = h.Views.BindingsIn(scope.Workspace.ClusterID)
+	}
+	var items []view
+	for _, p := range h.all(scope.Org, bindings) {
+		if scope.Workspace == nil {
+			items = append(items, view{View: entry.Of(p.entry, p.org)})
+			continue
+		}
+		items = append(items, p.view())
+	}
+	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.UUID })
+}
+
+func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	p, err := h.find(r, h.Views.BindingsIn(scope.Workspace.ClusterID))
+	if err != nil {
+		return err
+	}
+	v := p.view()
+	ctx, cancel := context.WithTimeout(r.Context(), countTimeout)
+	defer cancel()
+	if v.WouldLose, err = h.losses(ctx, scope.Workspace.ClusterID, p.binding); err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, p, v)
+}
+
+// losses counts the objects that kcp deletes with a binding. The result is never nil.
+func (h *Handler) losses(ctx context.Context, cluster string, b *kcpapisv1alpha2.APIBinding) ([]tenancy.Loss, error) {
+	if b == nil || len(b.Status.BoundResources) == 0 {
+		return []tenancy.Loss{}, nil
+	}
+	return h.Store.CountObjects(ctx, cluster, tenancy.ExportIn(nil, b).Resources)
+}
+
+func answer(w http.ResponseWriter, code int, p provider, v view) error {
+	httpapi.Tag(w, p.version())
+	return httpapi.Write(w, code, v)
+}
