@@ -160,19 +160,20 @@ func (w InWorkspace) provider(method, uuid, path string, body any) Request {
 
 // Enable binds the provider's APIs into the workspace.
 func (w InWorkspace) Enable(ctx context.Context, uuid string, d Decision, options ...Option) (*Provider, error) {
-	return create(ctx, w.c, w.provider(http.MethodPost, uuid, "/enable", d.complete()), options,
+	return create(ctx, w.c, w.provider(http.MethodPost, uuid, "/enable", d.Complete()), options,
 		func(*Provider) Request { return w.provider(http.MethodGet, uuid, "", nil) },
 		func(p *Provider) bool { return p.State != StateEnabling && p.State != StateDisabled })
 }
 
 // CheckEnable returns what Enable would do. It changes nothing.
 func (w InWorkspace) CheckEnable(ctx context.Context, uuid string, d Decision) (*Provider, error) {
-	r := w.provider(http.MethodPost, uuid, "/enable", d.complete())
+	r := w.provider(http.MethodPost, uuid, "/enable", d.Complete())
 	r.Query = url.Values{"dryRun": {"true"}}
 	return call[Provider](ctx, w.c, r)
 }
 
-func (d Decision) complete() Decision {
+// Complete returns the decision with empty lists where there are none, as the hub wants it.
+func (d Decision) Complete() Decision {
 	return Decision{AcceptClaims: append([]GroupResource{}, d.AcceptClaims...), RejectClaims: append([]GroupResource{}, d.RejectClaims...)}
 }
 

@@ -298,6 +298,8 @@ func TestHelpOfEveryCommandShowsAnExample(t *testing.T) {
 		"orgs", "orgs list", "orgs get", "orgs rename", "orgs settings", "orgs create", "orgs use", "orgs leave", "orgs delete", "orgs undelete",
 		"workspaces", "workspaces list", "workspaces get", "workspaces rename", "workspaces create", "workspaces use", "workspaces leave", "workspaces delete", "workspaces undelete",
 		"users", "users search", "sessions", "sessions list", "sessions end", "logout", "login", "kubeconfig", "whoami", "me", "me delete", "me undelete",
+		"catalog", "catalog list", "catalog get", "catalog publish", "catalog delete",
+		"providers", "providers list", "providers get", "providers enable", "providers disable",
 		"sudo", "admin", "admin users", "admin users list", "admin users get", "admin users memberships", "admin users delete", "admin users undelete",
 		"admin approve", "admin reject", "admin quota", "admin quota user", "admin quota org", "admin orgs", "admin orgs list", "admin orgs delete",
 		"admin deletions", "admin sessions", "admin sessions end",

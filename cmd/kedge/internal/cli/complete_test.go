@@ -16,6 +16,8 @@ func TestCompletion_namesWhatThereIs(t *testing.T) {
 	b.answer("GET "+wsPath+"/members", http.StatusOK, `{"items":[`+bobInWeb+`]}`)
 	b.answer("GET "+botsPath, http.StatusOK, `{"items":[`+aBot+`]}`)
 	b.answer("GET /api/admin/users", http.StatusOK, `{"items":[{"name":"bob","displayName":"Bob B"}]}`)
+	b.answer("GET /api/providers", http.StatusOK, `{"items":[`+anEntry+`]}`)
+	b.answer("GET "+orgPath+"/catalog", http.StatusOK, `{"items":[`+anEntry+`]}`)
 	for line, want := range map[string]string{
 		"orgs use ":                           "ACME\t" + orgUUID,
 		"orgs rename ":                        "ACME\t" + orgUUID,
@@ -27,6 +29,8 @@ func TestCompletion_namesWhatThereIs(t *testing.T) {
 		"workspaces members set-role ":        "bob\tBob B",
 		"bots get ":                           "CI\t" + botUUID,
 		"bots tokens create --workspace Web ": "CI\t" + botUUID,
+		"providers enable ":                   "widgets\tWidgets",
+		"catalog get ":                        "widgets\tWidgets",
 		"admin approve ":                      "bob\tBob B",
 	} {
 		code, out, _ := b.run(t, append([]string{"__complete"}, strings.Split(line, " ")...)...)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -62,21 +61,44 @@ func (c *consent) ask(ctx context.Context, question string, good func(reply stri
 	if c.yes {
 		return nil
 	}
+	reply, err := c.reply(ctx, question)
+	if err != nil {
+		return err
+	}
+	if reply == "" || !good(reply) {
+		return errors.New("not confirmed; nothing was done")
+	}
+	return nil
+}
+
+// reply asks a question and returns what the person types.
+func (c *consent) reply(ctx context.Context, question string) (string, error) {
 	fmt.Fprint(c.Err, question)
 	// A read from a terminal cannot be cancelled, so an interrupt does not wait for it.
 	replies := make(chan string, 1)
 	go func() {
-		line, _ := bufio.NewReader(io.LimitReader(c.In, maxReply)).ReadString('\n')
-		replies <- strings.TrimSpace(line)
+		replies <- strings.TrimSpace(line(c.In))
 	}()
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(c.Err)
-		return ctx.Err()
+		return "", ctx.Err()
 	case reply := <-replies:
-		if reply == "" || !good(reply) {
-			return errors.New("not confirmed; nothing was done")
-		}
-		return nil
+		return reply, nil
 	}
+}
+
+// line reads a line and nothing after it, which can be the reply to the next question.
+func line(in io.Reader) string {
+	var read []byte
+	for one := make([]byte, 1); len(read) < maxReply; {
+		n, err := in.Read(one)
+		if n == 1 && one[0] != '\n' {
+			read = append(read, one[0])
+		}
+		if err != nil || n == 1 && one[0] == '\n' {
+			break
+		}
+	}
+	return string(read)
 }

@@ -136,7 +136,7 @@ func cell(v any) string {
 		if limit, ok := v["limit"]; ok {
 			return cell(v["used"]) + "/" + cell(limit)
 		}
-		for _, field := range []string{"name", "costCenter"} {
+		for _, field := range []string{"path", "name", "costCenter"} {
 			if named, ok := v[field]; ok {
 				return cell(named)
 			}
