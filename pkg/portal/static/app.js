@@ -14,7 +14,9 @@ import './lib/switcher.js';
  * @property {AbortSignal} signal ends when the page is left
  * @property {(...children: any[]) => void} show
  * @property {(name: string) => void} title
+ * @property {(workspace: string) => void} name tells the switcher the name of the Workspace
  * @property {() => void} reload
+ * @property {() => void} refresh is reload, with the bar at the top drawn anew
  * @property {(url: string) => void} go
  * @property {(again: () => Promise<boolean>) => void} poll calls again each second until it returns true
  */
@@ -25,7 +27,16 @@ const routes = [
   { pattern: /^\/ui\/$/, params: [], module: () => import('./pages/orgs.js') },
   { pattern: /^\/ui\/sign-in$/, params: [], module: () => import('./pages/signin.js'), open: true },
   { pattern: /^\/ui\/signed-in$/, params: [], module: () => import('./pages/signedin.js'), open: true },
+  { pattern: /^\/ui\/me$/, params: [], module: () => import('./pages/me.js') },
+  { pattern: /^\/ui\/deleted$/, params: [], module: () => import('./pages/deleted.js') },
+  { pattern: /^\/ui\/admin$/, params: [], module: () => import('./pages/admin.js') },
   { pattern: new RegExp(`^/ui/orgs/${id}$`), params: ['org'], module: () => import('./pages/org.js'), tab: 'Workspaces' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/members$`), params: ['org'], module: () => import('./pages/members.js'), tab: 'Members' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/settings$`), params: ['org'], module: () => import('./pages/settings.js'), tab: 'Settings' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}$`), params: ['org', 'ws'], module: () => import('./pages/workspace.js'), tab: 'Overview' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/members$`), params: ['org', 'ws'], module: () => import('./pages/members.js'), tab: 'Members' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/bots$`), params: ['org', 'ws'], module: () => import('./pages/bots.js'), tab: 'Bots' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/bots/${id}$`), params: ['org', 'ws', 'bot'], module: () => import('./pages/bot.js'), tab: 'Bots' },
 ];
 
 const main = /** @type {HTMLElement} */ (document.getElementById('main'));
@@ -93,7 +104,13 @@ function pageOf(params, signal) {
       document.title = `${name} - kedge`;
       announce(name);
     },
+    name: (workspace) => { if (!signal.aborted) switcher()?.at({ org: params.org, workspace: params.ws }, workspace); },
     reload: () => { if (!signal.aborted) show(false); },
+    refresh: () => {
+      if (signal.aborted) return;
+      document.querySelector('kedge-switcher')?.remove();
+      show(false);
+    },
     poll: (again) => poll(again, signal),
   };
 }
@@ -115,6 +132,11 @@ function go(url, replace = false) {
   show();
 }
 
+/** @returns {any} */
+function switcher() {
+  return document.querySelector('kedge-switcher');
+}
+
 /** Draws the bar at the top and the tabs. @param {Record<string, string>} params @param {string} [tab] */
 function frame(params, tab) {
   const top = /** @type {HTMLElement} */ (document.getElementById('top'));
@@ -127,7 +149,7 @@ function frame(params, tab) {
         h('a', { href: '/ui/me' }, h('bdi', {}, session.me.displayName || session.me.name)),
         h('button', { type: 'button', class: 'plain', onclick: signOut }, 'Sign out')));
   }
-  /** @type {any} */ (top.querySelector('kedge-switcher'))?.at({ org: params.org, workspace: params.ws }, params.ws ? sessionStorage.getItem(params.ws) || '' : '');
+  switcher()?.at({ org: params.org, workspace: params.ws });
   for (const link of top.querySelectorAll('nav a')) {
     if (location.pathname.startsWith(link.getAttribute('href') || '-')) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');

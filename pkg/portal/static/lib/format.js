@@ -66,3 +66,11 @@ export function sentence(message) {
   const text = capital(message.trim());
   return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
+
+/** Says in a few words which browser a user agent is. @param {string} agent */
+export function browser(agent) {
+  const name = /(Edg|OPR|Firefox|HeadlessChrome|Chrome|Safari)\/\d+/.exec(agent);
+  if (!name) return agent;
+  const system = /(Windows|Android|iPhone|iPad|Mac OS X|CrOS|Linux)/.exec(agent);
+  return name[0].replace('Edg/', 'Edge/').replace('OPR/', 'Opera/').replace('/', ' ') + (system ? ` on ${system[1]}` : '');
+}

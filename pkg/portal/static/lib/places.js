@@ -3,7 +3,7 @@
 import { call } from './api.js';
 import { h, note } from './dom.js';
 import { loadMemberships } from './session.js';
-import { confirmDialog, formDialog } from './ui.js';
+import { button, confirmDialog, errorNote, formDialog } from './ui.js';
 
 /**
  * Opens a dialog that renames something.
@@ -14,7 +14,7 @@ export function rename({ page, noun, name, path }) {
     title: `Rename ${noun}`, signal: page.signal, action: 'Rename',
     fields: [{ name: 'displayName', label: 'Name', value: name, required: true, max: 128 }],
     submit: async (values) => {
-      await call('PATCH', path, { body: values });
+      await call('PATCH', path, { body: values, signal: page.signal });
       await loadMemberships().catch(() => {});
       page.reload();
     },
@@ -37,6 +37,22 @@ export function remove({ page, noun, name, path, what, after }) {
   });
 }
 
+/** Returns a button that brings something back. @param {import('../app.js').Page} page @param {string} path */
+export function undelete(page, path) {
+  const undo = button('Undelete', async () => {
+    undo.disabled = true;
+    try {
+      await call('POST', path);
+      await loadMemberships().catch(() => {});
+      page.reload();
+    } catch (problem) {
+      undo.disabled = false;
+      if (!page.signal.aborted) undo.after(errorNote(problem));
+    }
+  });
+  return undo;
+}
+
 /** Says what an object that is not Ready waits for. @param {any} object @param {string} noun */
 export function progress(object, noun) {
   if (object.phase === 'Ready') return null;
@@ -49,7 +65,7 @@ export function progress(object, noun) {
 export function conditions(object) {
   const all = object.conditions || [];
   if (all.length === 0) return note('', 'No conditions are reported yet.');
-  return h('ul', { class: 'list' }, all.map((/** @type {any} */ c) => h('li', {},
+  return h('ul', { class: 'bare' }, all.map((/** @type {any} */ c) => h('li', {},
     h('span', { class: `badge ${c.status === 'True' ? 'ok' : c.status === 'False' ? 'warn' : ''}` }, c.status === 'True' ? 'Yes' : c.status === 'False' ? 'No' : 'Unknown'),
     ' ', words(c.type), c.message && [': ', h('span', { class: 'muted' }, c.message)])));
 }

@@ -24,8 +24,8 @@ class Switcher extends HTMLElement {
 
   /** @param {{org?: string, workspace?: string}} place @param {string} [name] of a Workspace that is not in the list */
   at(place, name = '') {
+    if (name || place.workspace !== this.place.workspace) this.extra = name;
     this.place = place;
-    this.extra = name;
     this.draw();
   }
 

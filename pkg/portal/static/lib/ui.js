@@ -41,10 +41,12 @@ export function command(text) {
 export function errorNote(problem, retry) {
   const known = problem instanceof ApiError;
   if (!known) console.error(problem);
-  const causes = known ? problem.causes.filter((c) => c.message && c.message !== problem.message) : [];
+  const only = known && problem.causes.some((c) => c.reason === 'SoleAdmin');
+  const causes = known && !only ? problem.causes.filter((c) => c.message && c.message !== problem.message) : [];
   return note('error',
     h('p', {}, known ? sentence(problem.message) : 'This page failed. Reload it; if that does not help, tell a platform admin.'),
-    causes.length > 0 && h('ul', { class: 'list' }, causes.map((c) => h('li', {}, sentence(c.message)))),
+    causes.length > 0 && h('ul', { class: 'list' }, causes.map((c) => h('li', {}, h('bdi', {}, c.message)))),
+    only && h('p', {}, 'Somebody has to be able to manage an organization: once another member is an admin, too, this works.'),
     known && problem.status === 403 && h('p', {}, 'Your role may have changed since this page was opened. What you can enter is listed anew at the top.'),
     (retry || (known && problem.request)) && h('div', { class: 'actions' },
       retry && h('button', { type: 'button', onclick: retry }, 'Try again'),

@@ -3,9 +3,9 @@
 import { all, call, orgPath } from '../lib/api.js';
 import { h, named } from '../lib/dom.js';
 import { badge, capital, left, moment, origin, phaseBadge } from '../lib/format.js';
-import { progress, remove, rename } from '../lib/places.js';
+import { progress, remove, rename, undelete } from '../lib/places.js';
 import { loadMemberships, orgOf } from '../lib/session.js';
-import { button, copyButton, errorNote, formDialog, heading, table } from '../lib/ui.js';
+import { button, copyButton, formDialog, heading, table } from '../lib/ui.js';
 
 /** @param {import('../app.js').Page} page */
 export async function render(page) {
@@ -32,8 +32,7 @@ export async function render(page) {
     title: 'New workspace', signal, action: 'Create', busy: 'Creating…',
     fields: [{ name: 'displayName', label: 'Name', required: true, max: 128 }],
     submit: async (values) => {
-      const { body } = await call('POST', `${path}/workspaces`, { body: values, async: true });
-      sessionStorage.setItem(body.uuid, body.displayName);
+      await call('POST', `${path}/workspaces`, { body: values, async: true });
       page.reload();
     },
   }), 'primary');
@@ -74,20 +73,4 @@ export async function render(page) {
       return true;
     });
   }
-}
-
-/** @param {import('../app.js').Page} page @param {string} path */
-function undelete(page, path) {
-  const undo = button('Undelete', async () => {
-    undo.disabled = true;
-    try {
-      await call('POST', path);
-      await loadMemberships().catch(() => {});
-      page.reload();
-    } catch (problem) {
-      undo.disabled = false;
-      undo.after(errorNote(problem));
-    }
-  });
-  return undo;
 }

@@ -1,0 +1,107 @@
+// One bot and its tokens.
+
+import { all, call, workspacePath } from '../lib/api.js';
+import { h, named, note } from '../lib/dom.js';
+import { badge, left, moment, phaseBadge } from '../lib/format.js';
+import { progress, rename } from '../lib/places.js';
+import { button, confirmDialog, copyButton, errorNote, fileName, formDialog, heading, openDialog, save, table } from '../lib/ui.js';
+
+const day = 24 * 3600;
+const lives = /** @type {Array<[string, string]>} */ ([[String(7 * day), '7 days'], [String(30 * day), '30 days'], [String(90 * day), '90 days'], [String(365 * day), '1 year'], [String(3600), '1 hour']]);
+
+/** @param {import('../app.js').Page} page */
+export async function render(page) {
+  const { org, ws, bot: uuid } = page.params;
+  const { signal } = page;
+  const base = workspacePath(org, ws);
+  const path = `${base}/serviceaccounts/${uuid}`;
+  const [workspace, bot, tokens] = await Promise.all([
+    call('GET', base, { signal }).then((a) => a.body), call('GET', path, { signal }).then((a) => a.body), all(`${path}/tokens`, { signal }),
+  ]);
+  page.name(workspace.displayName);
+  page.title(bot.displayName);
+  const admin = workspace.role === 'admin';
+  const problem = h('div', { 'aria-live': 'polite' });
+  const role = h('select', { class: 'inline', 'aria-label': 'Role of the bot' }, h('option', { value: 'member' }, 'Member'), h('option', { value: 'admin' }, 'Admin'));
+  role.value = bot.role;
+  role.addEventListener('change', async () => {
+    problem.replaceChildren();
+    try {
+      await call('PATCH', path, { body: { role: role.value }, signal });
+      page.reload();
+    } catch (e) {
+      role.value = bot.role;
+      if (!signal.aborted) problem.replaceChildren(errorNote(e));
+    }
+  });
+  const issue = button('New token', () => newToken(page, path, bot, workspace), 'primary');
+  issue.disabled = bot.phase !== 'Ready';
+  page.show(
+    heading(bot.displayName, [phaseBadge(bot.phase), ' Bot in ', named(workspace.displayName)],
+      admin && button('Rename', () => rename({ page, noun: 'bot', name: bot.displayName, path })),
+      admin && button('Delete', () => confirmDialog({
+        title: 'Delete bot', name: bot.displayName, action: 'Delete bot', signal, text: 'Its tokens stop to work at once. This cannot be undone.',
+        submit: async () => {
+          await call('DELETE', path, { signal });
+          page.go(`/ui/orgs/${org}/workspaces/${ws}/bots`);
+        },
+      }), 'danger')),
+    progress(bot, 'bot'), problem,
+    h('section', { class: 'card' }, h('div', { class: 'row' }, h('div', {}, h('h2', {}, 'Role'), h('p', { class: 'muted' }, 'A change counts at once, for tokens that were issued before, too.')), admin ? role : h('span', {}, bot.role))),
+    h('section', {}, h('div', { class: 'head' }, h('h2', {}, 'Tokens'), h('div', { class: 'actions' },
+      admin && tokens.length > 1 && button('Revoke all', () => revoke(page, `${path}/tokens`, 'Revoke all tokens', 'Every program that uses a token of this bot loses access at once.'), 'danger'),
+      admin && issue)),
+      table('Tokens', [
+        { title: 'Name', cell: (t) => named(t.name, 'without a name') },
+        { title: 'Issued', cell: (t) => moment(t.createdAt) },
+        { title: 'Expires', cell: (t) => [moment(t.expirationTimestamp), ' ', badge(new Date(t.expirationTimestamp).getTime() - Date.now() < 7 * day * 1000 ? 'warn' : '', left(t.expirationTimestamp))] },
+        { title: '', class: 'do', cell: (t) => admin && button('Revoke', () => revoke(page, `${path}/tokens/${t.id}`, 'Revoke token', 'The program that uses it loses access at once.'), 'plain danger') },
+      ], tokens, admin ? 'No tokens. Issue one and give it to the program.' : 'No tokens.')),
+  );
+  if (bot.phase !== 'Ready') {
+    page.poll(async () => {
+      if ((await call('GET', path, { signal })).body.phase !== 'Ready') return false;
+      page.reload();
+      return true;
+    });
+  }
+}
+
+/** @param {import('../app.js').Page} page @param {string} path @param {string} title @param {string} text */
+function revoke(page, path, title, text) {
+  confirmDialog({ title, text, action: 'Revoke', signal: page.signal, submit: async () => {
+    await call('DELETE', path, { signal: page.signal });
+    page.reload();
+  } });
+}
+
+/** @param {import('../app.js').Page} page @param {string} path @param {any} bot @param {any} workspace */
+function newToken(page, path, bot, workspace) {
+  formDialog({
+    title: 'New token', signal: page.signal, action: 'Issue', busy: 'Issuing…',
+    fields: [
+      { name: 'name', label: 'Name', max: 128, hint: 'What it is for, such as the name of the CI job.' },
+      { name: 'expirationSeconds', label: 'Expires after', type: 'select', options: lives, value: String(90 * day) },
+    ],
+    submit: async ({ name, expirationSeconds }) => {
+      const body = { ...(name ? { name } : {}), expirationSeconds: Number(expirationSeconds) };
+      const issued = await call('POST', `${path}/tokens`, { body, accept: 'application/yaml', signal: page.signal });
+      once(page, issued.body, bot, workspace);
+    },
+  });
+}
+
+/**
+ * Shows a token, once. The answer is a kubeconfig that has it.
+ * @param {import('../app.js').Page} page @param {string} kubeconfig @param {any} bot @param {any} workspace
+ */
+function once(page, kubeconfig, bot, workspace) {
+  const token = (/^\s+token: "?([^"\s]+)"?$/m.exec(kubeconfig) || ['', ''])[1];
+  const dialog = openDialog('Token issued', (close) => [
+    note('warn', h('p', {}, 'This is the only time that the token is shown. Copy it, or download a kubeconfig that has it, and keep it as a secret.')),
+    h('div', { class: 'secret' }, h('code', { id: 'token' }, token), copyButton(token)),
+    h('p', { class: 'muted' }, 'It works in the workspace ', named(workspace.displayName), ' only.'),
+    h('div', { class: 'actions' }, button('Download kubeconfig', () => save(`${fileName(bot.displayName)}.kubeconfig`, kubeconfig)), button('I have saved it', close, 'primary')),
+  ], { keep: true, signal: page.signal });
+  dialog.addEventListener('close', page.reload);
+}

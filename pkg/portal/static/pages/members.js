@@ -1,0 +1,176 @@
+// The members of an Organization or a Workspace.
+
+import { ApiError, all, call, orgPath, workspacePath } from '../lib/api.js';
+import { h, named } from '../lib/dom.js';
+import { badge, capital, date, sentence } from '../lib/format.js';
+import { loadMemberships, session } from '../lib/session.js';
+import { button, confirmDialog, errorNote, formDialog, heading, openDialog, table } from '../lib/ui.js';
+
+const roles = /** @type {Array<[string, string]>} */ ([['member', 'Member'], ['admin', 'Admin']]);
+
+/** @param {import('../app.js').Page} page */
+export async function render(page) {
+  const { org, ws } = page.params;
+  const { signal } = page;
+  const path = ws ? workspacePath(org, ws) : orgPath(org);
+  const noun = ws ? 'workspace' : 'organization';
+  const [place, members] = await Promise.all([call('GET', path, { signal }).then((a) => a.body), all(`${path}/members`, { signal })]);
+  if (ws) page.name(place.displayName);
+  page.title(`Members of ${place.displayName}`);
+  const admin = place.role === 'admin';
+  const problem = h('div', { 'aria-live': 'polite' });
+  const context = { page, path, noun, problem, name: place.displayName, org };
+  page.show(
+    heading('Members', [named(place.displayName)],
+      button(`Leave ${noun}`, () => leave(context)),
+      admin && button('Add a member', () => add(context), 'primary')),
+    problem,
+    table('Members', [
+      { title: 'Person', cell: (m) => [named(m.displayName, m.user), ' ', m.user === session.me.name && badge('', 'you'), h('span', { class: 'second' }, h('bdi', {}, m.user))] },
+      { title: 'Role', cell: (m) => (admin ? roleSelect(context, m) : capital(m.role)) },
+      { title: 'Through', cell: (m) => (m.scope === 'org' && ws ? 'the organization' : `this ${noun}`) },
+      { title: 'Since', cell: (m) => date(m.since) },
+      { title: 'State', cell: (m) => (m.active ? badge('ok', 'Active') : badge('warn', m.phase === 'Ready' ? 'Inactive' : 'In progress')) },
+      { title: '', class: 'do', cell: (m) => admin && m.user !== session.me.name && !(ws && m.scope === 'org') && button('Remove', () => removal(context, m), 'plain danger') },
+    ], members),
+    h('p', { class: 'muted small' }, ws
+      ? 'Admins of the organization are admins in this workspace, too, and are not listed here unless they were added. Further roles and sudo are given with the kedge command line.'
+      : 'Admins are admins in every workspace of this organization. Members enter the workspaces that they are added to.'),
+  );
+}
+
+/** @typedef {{page: import('../app.js').Page, path: string, noun: string, problem: HTMLElement, name: string, org: string}} Context */
+
+/** @param {Context} c @param {any} member */
+function roleSelect(c, member) {
+  if (c.noun === 'workspace' && member.scope === 'org') return capital(member.role);
+  const select = h('select', { 'aria-label': `Role of ${member.displayName || member.user}` }, roles.map(([value, text]) => h('option', { value }, text)));
+  select.value = member.role;
+  select.addEventListener('change', async () => {
+    select.disabled = true;
+    c.problem.replaceChildren();
+    try {
+      await call('PATCH', `${c.path}/members/${encodeURIComponent(member.user)}`, { body: { role: select.value }, signal: c.page.signal });
+      if (member.user === session.me.name) await loadMemberships().catch(() => {});
+      c.page.reload();
+    } catch (e) {
+      if (c.page.signal.aborted) return;
+      select.disabled = false;
+      select.value = member.role;
+      c.problem.replaceChildren(errorNote(e));
+      c.problem.scrollIntoView({ block: 'nearest' });
+    }
+  });
+  return select;
+}
+
+/** @param {ApiError} e */
+function sole(e) {
+  return e.causes.some((c) => c.reason === 'SoleAdmin');
+}
+
+/** @param {Context} c */
+function add(c) {
+  let chosen = '';
+  const results = h('ul', { class: 'results', hidden: true });
+  const status = h('p', { class: 'hint', role: 'status' }, 'Type at least two characters of a name.');
+  const input = h('input', { type: 'search', autocomplete: 'off', 'aria-label': 'Search people', placeholder: 'Search people by name' });
+  let timer = 0;
+  let latest = 0;
+  input.addEventListener('input', () => {
+    chosen = '';
+    clearTimeout(timer);
+    timer = setTimeout(search, 500);
+  });
+  const pick = (/** @type {any} */ person) => {
+    chosen = person.name;
+    input.value = person.displayName || person.name;
+    results.hidden = true;
+    status.textContent = `Chosen: ${person.name}`;
+  };
+  const search = async () => {
+    const q = input.value.trim();
+    const mine = ++latest;
+    results.hidden = true;
+    if (q.length < 2) return;
+    status.textContent = 'Searching…';
+    try {
+      const { body } = await call('GET', `/api/users?q=${encodeURIComponent(q)}`, { signal: c.page.signal });
+      if (mine !== latest) return;
+      results.replaceChildren(...body.items.map((/** @type {any} */ p) => h('li', {}, h('button', { type: 'button', onclick: () => pick(p) }, named(p.displayName, p.name), ' ', h('span', { class: 'muted' }, h('bdi', {}, p.name))))));
+      results.hidden = body.items.length === 0;
+      status.textContent = body.items.length === 0 ? 'Nobody has this name. People appear here once they have signed in.' : 'Choose a person.';
+    } catch (e) {
+      if (mine === latest && e instanceof ApiError) status.textContent = sentence(e.message);
+    }
+  };
+  formDialog({
+    title: 'Add a member', signal: c.page.signal, action: 'Add', busy: 'Adding…',
+    fields: [
+      { name: 'user', label: 'Person', element: h('div', {}, input, results, status), read: () => chosen || input.value.trim(), required: true },
+      { name: 'role', label: 'Role', type: 'select', options: roles, value: 'member' },
+    ],
+    submit: async ({ user, role }) => {
+      await call('POST', `${c.path}/members`, { body: { userRef: { name: user }, role }, signal: c.page.signal });
+      c.page.reload();
+    },
+  });
+}
+
+/** @param {Context} c @param {any} member */
+function removal(c, member) {
+  const name = member.displayName || member.user;
+  ending(c, {
+    title: 'Remove a member', action: 'Remove', who: h('bdi', {}, name), path: `${c.path}/members/${encodeURIComponent(member.user)}`,
+    text: [h('bdi', {}, name), ` loses access to this ${c.noun} at once.`], after: c.page.reload,
+  });
+}
+
+/** @param {Context} c */
+function leave(c) {
+  ending(c, {
+    title: `Leave ${c.noun}`, action: 'Leave', who: 'You', path: `${c.path}/memberships/me`,
+    text: `You lose access to this ${c.noun} at once. An admin can add you again.`,
+    after: () => { loadMemberships().catch(() => {}).then(() => c.page.go(c.noun === 'organization' ? '/ui/' : `/ui/orgs/${c.org}`)); },
+  });
+}
+
+/** @param {Context} c @param {{title: string, action: string, who: any, text: any, path: string, after: () => void}} e */
+function ending(c, e) {
+  confirmDialog({
+    title: e.title, text: e.text, action: e.action, signal: c.page.signal,
+    submit: async () => {
+      try {
+        await call('DELETE', e.path, { signal: c.page.signal });
+      } catch (problem) {
+        if (!(problem instanceof ApiError) || problem.status !== 409 || sole(problem) || problem.causes.length === 0 || c.noun === 'workspace') {
+          throw problem;
+        }
+        cascade(c, e, problem);
+        return;
+      }
+      e.after();
+    },
+  });
+}
+
+/** Lists the Workspaces that somebody is still in. @param {Context} c @param {{who: any, path: string, after: () => void}} e @param {ApiError} problem */
+function cascade(c, e, problem) {
+  openDialog('Still a member of workspaces', (close) => {
+    const failed = h('div');
+    const all = button('Remove from all', async () => {
+      all.disabled = true;
+      try {
+        await call('DELETE', `${e.path}?cascade=true`, { signal: c.page.signal });
+        close();
+        e.after();
+      } catch (again) {
+        all.disabled = false;
+        failed.replaceChildren(errorNote(again));
+      }
+    }, 'primary danger');
+    return [h('p', {}, 'These memberships end together with the one in the organization:'),
+      h('ul', { class: 'list' }, problem.causes.map((cause) => h('li', {}, h('bdi', {}, cause.message || cause.field)))),
+      failed, h('div', { class: 'actions' }, button('Cancel', close), all)];
+  }, { signal: c.page.signal });
+}

@@ -1,0 +1,66 @@
+// One Workspace: how to get in, and how it is.
+
+import { call, workspacePath } from '../lib/api.js';
+import { h, named } from '../lib/dom.js';
+import { capital, moment, phaseBadge } from '../lib/format.js';
+import { conditions, progress, remove, rename } from '../lib/places.js';
+import { orgOf } from '../lib/session.js';
+import { button, command, copyButton, errorNote, fileName, heading, save } from '../lib/ui.js';
+
+/** @param {import('../app.js').Page} page */
+export async function render(page) {
+  const { org, ws } = page.params;
+  const path = workspacePath(org, ws);
+  const { signal } = page;
+  const workspace = (await call('GET', path, { signal })).body;
+  page.name(workspace.displayName);
+  page.title(workspace.displayName);
+  const ready = workspace.phase === 'Ready';
+  const problem = h('div', { 'aria-live': 'polite' });
+  const download = button('Download kubeconfig', async () => {
+    download.disabled = true;
+    problem.replaceChildren();
+    try {
+      const { body } = await call('GET', `${path}/kubeconfig`, { accept: 'application/yaml', signal });
+      save(`${fileName(workspace.displayName)}.kubeconfig`, body);
+    } catch (e) {
+      if (!signal.aborted) problem.replaceChildren(errorNote(e));
+    } finally {
+      download.disabled = false;
+    }
+  }, 'primary');
+  download.disabled = !ready;
+  const admin = workspace.role === 'admin';
+  page.show(
+    heading(workspace.displayName, [phaseBadge(workspace.phase), ' ', capital(workspace.role), ' · created ', moment(workspace.createdAt), ' by ', named(workspace.createdBy)],
+      admin && button('Rename', () => rename({ page, noun: 'workspace', name: workspace.displayName, path })),
+      admin && button('Delete', () => remove({
+        page, noun: 'workspace', name: workspace.displayName, path, after: () => page.go(`/ui/orgs/${org}`),
+        what: 'Everything in it stops to work at once, for people and bots.',
+      }), 'danger')),
+    progress(workspace, 'workspace'),
+    h('section', { class: 'card' }, h('h2', {}, 'Get in with kubectl'),
+      h('p', {}, 'The kubeconfig holds no token and can be shared. It runs the ', h('code', {}, 'kedge'), ' command line, which signs you in.'),
+      command(`kedge login --server ${location.origin}`),
+      command(`kubectl --kubeconfig ${fileName(workspace.displayName)}.kubeconfig get namespaces`),
+      h('div', { class: 'actions' }, download), problem,
+      h('p', {}),
+      h('p', { class: 'muted small' }, 'For a CI job, make a ', h('a', { href: `${location.pathname}/bots` }, 'bot'), ' instead: its kubeconfig has a token.')),
+    h('section', { class: 'card' }, h('h2', {}, 'Details'), h('dl', {},
+      h('dt', {}, 'Organization'), h('dd', {}, h('a', { href: `/ui/orgs/${org}` }, named(orgOf(org)?.name || org))),
+      h('dt', {}, 'UUID'), h('dd', {}, h('code', {}, workspace.uuid), ' ', copyButton(workspace.uuid)),
+      h('dt', {}, 'URL'), h('dd', {}, workspace.url ? [h('code', {}, workspace.url), ' ', copyButton(workspace.url)] : '–'),
+      h('dt', {}, 'kcp path'), h('dd', {}, h('code', {}, workspace.workspacePath)))),
+    h('section', { class: 'card' }, h('h2', {}, 'Conditions'), conditions(workspace)),
+    h('p', { class: 'muted small' }, 'Admins of the organization are admins in every workspace of it.'),
+  );
+  if (!ready) {
+    const before = JSON.stringify([workspace.phase, workspace.conditions]);
+    page.poll(async () => {
+      const { body } = await call('GET', path, { signal });
+      if (JSON.stringify([body.phase, body.conditions]) === before) return false;
+      page.reload();
+      return true;
+    });
+  }
+}
