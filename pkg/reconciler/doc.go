@@ -14,6 +14,7 @@
 //	access           the RBAC of people in a child Workspace
 //	bot              a Bot with its ServiceAccount, binding and tokens
 //	session          what an ended Session leaves behind
+//	catalogentry     what a CatalogEntry offers, and the right to bind it
 //	customresources  the list of tenants' definitions on a child Workspace
 //	activation       logical clusters that kcp's admin has made inactive
 package reconciler

@@ -11,6 +11,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/reconciler"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/bot"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/catalogentry"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/customresources"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/membership"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/membershipindex"
@@ -27,11 +28,11 @@ const deactivationHint = "the kubeconfig of --kcp-kubeconfig needs the context "
 // the API and the proxy use, too.
 func controllers(d reconciler.Deps, rights *access.Reconciler, template *workspace.Template) []*controller.Controller {
 	d.AccessMissing = rights.Missing
-	return []*controller.Controller{
+	return append([]*controller.Controller{
 		organization.NewController(d), workspace.NewController(d, template), access.NewController(d, rights),
 		user.NewController(d), membership.NewController(d), membershipindex.NewController(d),
 		customresources.NewController(d), bot.NewController(d), session.NewController(d),
-	}
+	}, catalogentry.NewControllers(d)...)
 }
 
 // newLeader returns the election of this replica. With an embedded kcp there is no other replica;

@@ -171,6 +171,12 @@ func (v *Views) clashes(org string, p tenancy.PlacedEntry) bool {
 	return ok
 }
 
+// CatalogKeysOfSlug returns the keys of the CatalogEntries that have a slug, in whatever place,
+// in no order.
+func (v *Views) CatalogKeysOfSlug(slug string) []Key {
+	return slices.Collect(maps.Keys(v.withSlug(slug)))
+}
+
 // withSlug returns the entries that have a slug, wherever they live.
 func (v *Views) withSlug(slug string) map[Key]*v1alpha1.CatalogEntry {
 	v.catalog.mu.RLock()

@@ -37,7 +37,7 @@ const (
 	// OperationIgnore suspends reconciliation of the object as long as it is set.
 	OperationIgnore = "ignore"
 	// ManagedByLabel, with the value ManagedByHub, is on every object that the hub derives
-	// in a child Workspace. Informers select by it.
+	// in a child Workspace, or keeps in the workspace of a provider. Informers select by it.
 	ManagedByLabel = GroupName + "/managed-by"
 	// ManagedByHub is the value of ManagedByLabel.
 	ManagedByHub = "kedge-hub"
@@ -129,6 +129,9 @@ const (
 	// ConditionExportFound, of CatalogEntries, is True if kcp has the APIExport and the entry
 	// may name it.
 	ConditionExportFound = "ExportFound"
+	// ConditionGrantReady, of CatalogEntries, is True if those who may enable the entry have the
+	// right in kcp to bind its export.
+	ConditionGrantReady = "GrantReady"
 	// ConditionBackendReachable, of CatalogEntries, is True if the server of the provider
 	// answers, or the entry names none. Ready does not wait for it.
 	ConditionBackendReachable = "BackendReachable"

@@ -9,12 +9,14 @@ import (
 )
 
 // cascade removes the content of an Organization that is being deleted, children before
-// parents: child Workspaces, Memberships, the Organization's kcp Workspace. Then it
-// removes the finalizer. It lists in kcp itself and can be interrupted anywhere.
+// parents: child Workspaces and CatalogEntries, Memberships, the Organization's kcp
+// Workspace. Then it removes the finalizer. It lists in kcp itself and can be interrupted anywhere.
 type cascade struct {
 	orgsCluster string
 	workspaces  Workspaces
 	memberships Memberships
+	// removeEntries deletes the CatalogEntries in a cluster and returns how many are left.
+	removeEntries func(ctx context.Context, cluster string) (left int, err error)
 	// activate lets the hub list and delete in a deactivated cluster. Both need the phase
 	// Ready, so activation for kcp's own controllers alone is not enough.
 	activate func(ctx context.Context, cluster string) error
@@ -72,8 +74,14 @@ func (s *cascade) empty(ctx context.Context, org *v1alpha1.Organization, cluster
 			}
 		}
 	}
-	if len(workspaces) > 0 {
+	entries, err := s.removeEntries(ctx, cluster)
+	switch {
+	case err != nil:
+		return "", err
+	case len(workspaces) > 0:
 		return fmt.Sprintf("%d workspaces are being removed", len(workspaces)), nil
+	case entries > 0:
+		return fmt.Sprintf("%d catalog entries are being removed", entries), nil
 	}
 	for i := range memberships {
 		if err := s.memberships.Delete(ctx, cluster, &memberships[i]); err != nil {

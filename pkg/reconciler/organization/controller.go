@@ -58,6 +58,12 @@ func NewController(d reconciler.Deps) *controller.Controller {
 			enqueueCluster(kcp.ClusterOf(m))
 		}
 	})
+	// The removal of an Organization waits for its CatalogEntries.
+	d.Views.OnCatalogEntry(func(e views.Change[*v1alpha1.CatalogEntry]) {
+		if e.New == nil {
+			enqueueCluster(e.Cluster())
+		}
+	})
 	d.Views.OnOrgBinding(func(b views.Change[*kcpapisv1alpha2.APIBinding]) {
 		if b.New == nil || !bindings.Right(b.New) {
 			enqueueCluster(b.Cluster())
@@ -97,6 +103,9 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings) Config {
 		Workspaces: workspacesOf(d),
 		Memberships: Memberships{
 			List: memberships.List, Create: memberships.Create, Delete: memberships.Delete, SetRole: memberships.SetRole,
+		},
+		RemoveEntries: func(ctx context.Context, cluster string) (int, error) {
+			return objects.RemoveCatalogEntries(ctx, d.Clients.CatalogEntries(cluster))
 		},
 		Clusters: Clusters{
 			Deactivate:  objects.RetryConflicts(d.Freezer.Deactivate),

@@ -265,6 +265,23 @@ func TestO13_parentsWaitForTheirChildren(t *testing.T) {
 	require.Nil(t, m.org)
 }
 
+// The cascade waits for CatalogEntries, whose controller removes what they left in the
+// workspaces of providers.
+func TestO13_theWorkspaceWaitsForCatalogEntries(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.org = m.org.DeepCopy()
+	now := metav1.NewTime(m.clock.Now())
+	m.org.DeletionTimestamp = &now
+	m.children, m.entries = nil, 2
+	m.settled(t)
+	require.NotNil(t, m.ws)
+	require.Contains(t, m.active().Message, "2 catalog entries are being removed")
+	m.entries = 0
+	m.settled(t)
+	require.Nil(t, m.org)
+}
+
 // The cascade ends for an Org without a workspace: kcp never scheduled it or has deleted
 // it.
 func TestO13_removesAnOrgWithoutAWorkspace(t *testing.T) {

@@ -33,7 +33,9 @@ type mortal struct {
 	// children and held are the Workspaces and the Memberships of the Org in kcp.
 	children map[string]tenancy.Workspace
 	held     map[string]v1alpha1.Membership
-	frozen   map[string]bool
+	// entries is the number of CatalogEntries in kcp.
+	entries int
+	frozen  map[string]bool
 	// withdrawn runs when the Org is deleted, if it is not nil.
 	withdrawn func()
 	// thawing runs before a logical cluster is activated, if it is not nil.
@@ -131,6 +133,9 @@ func (m *mortal) configure(c *organization.Config) {
 	}
 	c.Memberships.Delete = func(_ context.Context, _ string, held *v1alpha1.Membership) error {
 		return m.Call("remove "+held.Name, func() { delete(m.held, held.Name) })
+	}
+	c.RemoveEntries = func(_ context.Context, cluster string) (int, error) {
+		return m.entries, m.Call("entries of "+cluster, func() {})
 	}
 	c.Purged = func(_ context.Context, _ *v1alpha1.Organization, counts map[string]int) {
 		m.purged = append(m.purged, counts)

@@ -28,6 +28,9 @@ type Config struct {
 	Organizations Organizations
 	Workspaces    Workspaces
 	Memberships   Memberships
+	// RemoveEntries deletes the CatalogEntries of an Organization in kcp and returns how many
+	// are left.
+	RemoveEntries func(ctx context.Context, cluster string) (left int, err error)
 	Clusters      Clusters
 	// Bindings are the APIBindings in the workspaces of Organizations.
 	Bindings tenancy.Bindings
@@ -110,7 +113,7 @@ func New(c Config) controller.Func {
 			clusters: c.Clusters, remove: c.Organizations.Delete,
 			cascade: &cascade{
 				orgsCluster: c.OrgsCluster, workspaces: c.Workspaces, memberships: c.Memberships,
-				activate: c.Clusters.Activate, purged: c.Purged,
+				removeEntries: c.RemoveEntries, activate: c.Clusters.Activate, purged: c.Purged,
 			},
 		},
 		&workspace{tree: c.Tree, get: c.Cache.Workspace, cluster: cluster, current: c.current, create: c.Workspaces.Create},

@@ -49,6 +49,24 @@ func (b Bots) Delete(ctx context.Context, cluster string, o *v1alpha1.Bot) error
 	return Delete(ctx, b.Clients.Bots(cluster), o)
 }
 
+// RemoveCatalogEntries deletes all CatalogEntries of the client's cluster and returns how many
+// there are still.
+func RemoveCatalogEntries(ctx context.Context, client *kcp.Client[*v1alpha1.CatalogEntry]) (left int, err error) {
+	newList := func() *v1alpha1.CatalogEntryList { return &v1alpha1.CatalogEntryList{} }
+	err = Each(ctx, client, "catalogentries", "", newList, func(page *v1alpha1.CatalogEntryList) error {
+		for i := range page.Items {
+			left++
+			if e := &page.Items[i]; e.DeletionTimestamp.IsZero() {
+				if err := Delete(ctx, client, e); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return left, err
+}
+
 // CreateWorkspace creates a child Workspace, which may exist already.
 func CreateWorkspace(ctx context.Context, clients *kcp.Clients, tree tenancy.Tree, orgCluster string, w tenancy.Workspace) error {
 	ws := &kcptenancyv1alpha1.Workspace{}

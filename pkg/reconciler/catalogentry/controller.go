@@ -1,0 +1,260 @@
+package catalogentry
+
+import (
+	"context"
+	"strings"
+
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/reconciler"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/views"
+)
+
+// NewControllers returns the controller of CatalogEntries and the one that probes the servers of
+// providers.
+func NewControllers(d reconciler.Deps) []*controller.Controller {
+	var entries, prober *controller.Controller
+	servers := &probes{
+		get: entriesOf(d).Get, probe: d.ProbeBackend, known: map[controller.Key]string{}, busy: map[string]int{},
+		changed: func(key controller.Key) { entries.Enqueue(key) },
+	}
+	prober = d.Controller(controller.Options{
+		Name: "catalogbackend", Workers: proberWorkers, All: reconciler.Keys(d.Views.CatalogEntryKeys),
+	}, servers.reconcile)
+	entries = d.Controller(controller.Options{Name: "catalogentry", All: func() []controller.Key {
+		return append(reconciler.Keys(d.Views.CatalogEntryKeys)(), granted(d)...)
+	}}, New(Config{
+		Tree: d.Settings.Tree, Clock: d.Settings.Clock, Entries: entriesOf(d), Cache: cacheOf(d),
+		Exports: Exports{Find: func(ctx context.Context, at, name string) (*kcpapisv1alpha2.APIExport, Absence, error) {
+			return findExport(ctx, d, at, name)
+		}},
+		Grants: grantsOf(d),
+		Probes: Probes{Last: servers.last, Begin: func(key controller.Key) { prober.Enqueue(key) }},
+	}))
+	subscribe(d, entries, prober)
+	return []*controller.Controller{entries, prober}
+}
+
+func subscribe(d reconciler.Deps, entries, prober *controller.Controller) {
+	ofOrg := func(org tenancy.Org) {
+		for _, e := range d.Views.CatalogEntriesOf(org.UUID()) {
+			entries.Enqueue(controller.Key{Cluster: org.ClusterID, Name: e.Name})
+		}
+	}
+	inCluster := func(cluster string) {
+		if org, ok := d.Views.OrgByCluster(cluster); ok && org.Organization != nil {
+			ofOrg(org)
+		}
+	}
+	d.Views.OnCatalogEntry(func(e views.Change[*v1alpha1.CatalogEntry]) {
+		key := controller.Key{Cluster: e.Cluster(), Name: e.Object().Name}
+		entries.Enqueue(key)
+		if e.Any(views.Added | views.Removed | views.Spec) {
+			prober.Enqueue(key)
+		}
+		// Another entry may have the slug now, or not clash any more.
+		if e.Any(views.Added | views.Removed | views.Terminating) {
+			for _, other := range d.Views.CatalogKeysOfSlug(e.Object().Spec.Slug) {
+				entries.Enqueue(controller.Key(other))
+			}
+		}
+	})
+	d.OnOrgMoved(func(org tenancy.Org) {
+		ofOrg(org)
+		for _, e := range d.Views.CatalogEntriesOf(org.UUID()) {
+			prober.Enqueue(controller.Key{Cluster: org.ClusterID, Name: e.Name})
+		}
+	})
+	d.OnWorkspaceMoved(func(ws controller.Key) {
+		inCluster(ws.Cluster)
+		// Grants of entries that were deleted while the Workspace took no writes.
+		if found, ok := d.Views.Listers().Workspaces.Get(ws.Cluster, ws.Name); ok && found.Spec.Cluster != "" {
+			for _, b := range d.Views.Listers().ClusterRoleBindings.InCluster(found.Spec.Cluster) {
+				enqueueGrant(entries, b.Name)
+			}
+		}
+	})
+	d.Views.OnMembership(func(m views.Change[*v1alpha1.Membership]) {
+		if m.AnyBut(views.Status) && (isAdmin(m.Old) || isAdmin(m.New)) {
+			inCluster(m.Cluster())
+		}
+	})
+	d.OnUserMoved(func(name string) {
+		for _, m := range d.Views.MembershipsOf(name) {
+			if isAdmin(m) {
+				inCluster(kcp.ClusterOf(m))
+			}
+		}
+	})
+	d.Views.OnBot(func(b views.Change[*v1alpha1.Bot]) {
+		if b.Any(views.Added | views.Removed | views.Terminating | views.Role) {
+			inCluster(b.Cluster())
+		}
+	})
+	d.Views.OnClusterRole(func(r views.Change[*rbacv1.ClusterRole]) { enqueueGrant(entries, r.Object().Name) })
+	d.Views.OnClusterRoleBinding(func(b views.Change[*rbacv1.ClusterRoleBinding]) { enqueueGrant(entries, b.Object().Name) })
+}
+
+func isAdmin(m *v1alpha1.Membership) bool { return m != nil && m.Spec.Role == v1alpha1.RoleAdmin }
+
+func enqueueGrant(entries *controller.Controller, name string) {
+	if cluster, entry, ok := tenancy.ParseCatalogGrantName(name); ok {
+		entries.Enqueue(controller.Key{Cluster: cluster, Name: entry})
+	}
+}
+
+// granted returns the keys of all entries that have a grant in a child Workspace, whether they
+// exist or not.
+func granted(d reconciler.Deps) (keys []controller.Key) {
+	for b := range d.Views.Listers().ClusterRoleBindings.All() {
+		if cluster, entry, ok := tenancy.ParseCatalogGrantName(b.Name); ok {
+			keys = append(keys, controller.Key{Cluster: cluster, Name: entry})
+		}
+	}
+	return keys
+}
+
+func entriesOf(d reconciler.Deps) Entries {
+	return Entries{
+		Get: func(key controller.Key) (*v1alpha1.CatalogEntry, bool) {
+			return d.Views.CatalogEntry(key.Cluster, key.Name)
+		},
+		Patch: objects.Commit(d.Clients.CatalogEntries),
+	}
+}
+
+func cacheOf(d reconciler.Deps) Cache {
+	listers := d.Views.Listers()
+	return Cache{
+		Place: func(cluster string) (*tenancy.Org, bool) {
+			org, ok := d.Views.OrgByCluster(cluster)
+			if !ok || org.Organization == nil {
+				return nil, false
+			}
+			return &org, d.OrgDeactivated(cluster)
+		},
+		Workspace: d.Views.Workspace,
+		Clash:     d.Views.CatalogClash,
+		Audience: func(org tenancy.Org) []rbacv1.Subject {
+			return tenancy.OrgAudience(org, d.Views.Workspaces(org.UUID()), d.Views.MembershipsIn(org.ClusterID), listers.Bots.InCluster(org.ClusterID), d.Views.ByName)
+		},
+		Granted: func(key controller.Key) (clusters []string) {
+			org, ok := d.Views.OrgByCluster(key.Cluster)
+			if !ok || org.Organization == nil {
+				return nil
+			}
+			name := tenancy.CatalogGrantName(key.Cluster, key.Name)
+			for _, ws := range d.Views.Workspaces(org.UUID()) {
+				_, role := listers.ClusterRoles.Get(ws.ClusterID, name)
+				_, binding := listers.ClusterRoleBindings.Get(ws.ClusterID, name)
+				if (role || binding) && !org.Deleted() && !ws.Deleted() && ws.KCPReady {
+					clusters = append(clusters, ws.ClusterID)
+				}
+			}
+			return clusters
+		},
+	}
+}
+
+// findExport reads an APIExport from kcp and says why there is none.
+func findExport(ctx context.Context, d reconciler.Deps, at, name string) (*kcpapisv1alpha2.APIExport, Absence, error) {
+	found, err := d.Clients.APIExports(at).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		return found, "", nil
+	case apierrors.IsForbidden(err):
+		return nil, WorkspaceInactive, nil
+	case !apierrors.IsNotFound(err):
+		return nil, "", err
+	}
+	gone, err := workspaceGone(ctx, d, at, err)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case gone:
+		return nil, WorkspaceGone, nil
+	}
+	return nil, ExportGone, nil
+}
+
+// workspaceGone reports whether a NotFound is about the workspace of a path and not about an
+// object in it. While kcp starts it knows no paths and answers NotFound for all. Therefore the
+// workspaces on the path are read from the logical cluster of the providers downwards; if they
+// exist, the error is controller.ErrRetry.
+func workspaceGone(ctx context.Context, d reconciler.Deps, path string, notFound error) (bool, error) {
+	below, ok := strings.CutPrefix(path, d.Settings.Tree.Providers()+":")
+	status, isStatus := notFound.(apierrors.APIStatus)
+	if !ok || !isStatus || status.Status().Details == nil || status.Status().Details.Kind != "workspaces" {
+		return false, nil
+	}
+	cluster := d.Clusters.Providers
+	for _, name := range strings.Split(below, ":") {
+		ws, ok, err := objects.Find(ctx, d.Clients.Workspaces(cluster), name)
+		if err != nil || !ok {
+			return err == nil, err
+		}
+		if cluster = ws.Spec.Cluster; cluster == "" {
+			return false, controller.ErrRetry
+		}
+	}
+	return false, controller.ErrRetry
+}
+
+func grantsOf(d reconciler.Deps) Grants {
+	listers := d.Views.Listers()
+	return Grants{
+		Find: func(ctx context.Context, at, name string) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, error) {
+			if _, ok := d.Views.WorkspaceKeyOf(at); ok && !controller.Forced(ctx) {
+				role, _ := listers.ClusterRoles.Get(at, name)
+				binding, _ := listers.ClusterRoleBindings.Get(at, name)
+				return role, binding, nil
+			}
+			return readGrant(ctx, d, at, name)
+		},
+		WriteRole: func(ctx context.Context, at string, r *rbacv1.ClusterRole) error {
+			return objects.Replace(ctx, d.Clients.ClusterRoles(at), r)
+		},
+		WriteBinding: func(ctx context.Context, at string, b *rbacv1.ClusterRoleBinding) error {
+			return objects.Replace(ctx, d.Clients.ClusterRoleBindings(at), b)
+		},
+		Remove: func(ctx context.Context, at, name string) error { return removeGrant(ctx, d, at, name) },
+	}
+}
+
+// readGrant reads a role and a binding from kcp. Both are nil if the workspace is gone.
+func readGrant(ctx context.Context, d reconciler.Deps, at, name string) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, error) {
+	role, err := d.Clients.ClusterRoles(at).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		role = nil
+		if !apierrors.IsNotFound(err) {
+			return nil, nil, err
+		}
+		if gone, err := workspaceGone(ctx, d, at, err); gone || err != nil {
+			return nil, nil, err
+		}
+	}
+	binding, ok, err := objects.Find(ctx, d.Clients.ClusterRoleBindings(at), name)
+	if !ok {
+		binding = nil
+	}
+	return role, binding, err
+}
+
+func removeGrant(ctx context.Context, d reconciler.Deps, at, name string) error {
+	role, binding, err := readGrant(ctx, d, at, name)
+	if err == nil && binding != nil {
+		err = objects.Delete(ctx, d.Clients.ClusterRoleBindings(at), binding)
+	}
+	if err == nil && role != nil {
+		err = objects.Delete(ctx, d.Clients.ClusterRoles(at), role)
+	}
+	return err
+}

@@ -1,0 +1,12 @@
+// Package catalogentry reconciles CatalogEntries: what kcp knows of the APIExport of each, the
+// right of its audience to bind that export, and whether the server of the provider answers.
+//
+// kcp asks for the right to bind in the workspace of the export, and only when an APIBinding is
+// created or begins to refer to another export. The controller keeps a ClusterRole and a
+// ClusterRoleBinding for each entry there, and removes them when the entry is deleted, clashes
+// with another one, loses its export, or when its Organization is soft-deleted. A child
+// Workspace reports changes of these objects by itself. Nothing reports them for workspaces of
+// providers, so the controller reads those every minute, together with the export.
+//
+// Servers are probed by a controller of its own, so that slow ones delay no entry.
+package catalogentry

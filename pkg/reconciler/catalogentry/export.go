@@ -1,0 +1,71 @@
+package catalogentry
+
+import (
+	"context"
+	"time"
+
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+
+	"github.com/kcp-dev/logicalcluster/v3"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// identityDelay is the time after which an export is read again that kcp has given no identity
+// yet.
+const identityDelay = time.Second
+
+// export reads the APIExport of an entry into its status. Nothing reports changes of an export,
+// so it is read every minute.
+type export struct{ config Config }
+
+func (*export) Condition() string { return v1alpha1.ConditionExportFound }
+
+func (s *export) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (controller.Result, error) {
+	result := controller.Result{RequeueAfter: jittered()}
+	org, _ := s.config.Cache.Place(clusterOf(e))
+	at := s.config.where(org, e)
+	if at.problem != "" {
+		result.Message = about(e, at.problem)
+		return result, nil
+	}
+	found, absence, err := s.config.Exports.Find(ctx, at.at, e.Spec.APIExport.Name)
+	if err != nil {
+		return result, err
+	}
+	known := e.Status.Export
+	switch {
+	case absence != "":
+		result.Message = about(e, string(absence))
+	case !found.DeletionTimestamp.IsZero():
+		result.Message = about(e, "it is being deleted")
+	case found.Status.IdentityHash == "":
+		result.Message, result.RequeueAfter = about(e, "kcp is giving it an identity"), identityDelay
+	case known != nil && known.IdentityHash != "" && known.IdentityHash != found.Status.IdentityHash:
+		result.Message = about(e, "it was replaced by another APIExport of the same name, with another identity; delete this entry and publish the new one")
+	default:
+		e.Status.Export = exportOf(found)
+	}
+	return result, nil
+}
+
+// about is a sentence about the export of an entry.
+func about(e *v1alpha1.CatalogEntry, problem string) string {
+	return "APIExport " + e.Spec.APIExport.Name + " in " + e.Spec.APIExport.Path + ": " + problem
+}
+
+func exportOf(found *kcpapisv1alpha2.APIExport) *v1alpha1.CatalogExport {
+	x := &v1alpha1.CatalogExport{ClusterID: string(logicalcluster.From(found)), IdentityHash: found.Status.IdentityHash}
+	for _, r := range found.Spec.Resources {
+		x.Resources = append(x.Resources, v1alpha1.CatalogResource{Group: r.Group, Resource: r.Name})
+	}
+	for _, c := range found.Spec.PermissionClaims {
+		x.Claims = append(x.Claims, v1alpha1.CatalogClaim{
+			Group: c.Group, Resource: c.Resource, IdentityHash: c.IdentityHash, Verbs: c.Verbs,
+			Dangerous: tenancy.DangerousClaim(c.Group, c.Resource, c.Verbs, c.DefaultSelector),
+		})
+	}
+	return x
+}

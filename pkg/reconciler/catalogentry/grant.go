@@ -1,0 +1,78 @@
+package catalogentry
+
+import (
+	"context"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// grant lets the audience of an entry bind its export, and nobody else. An entry that cannot be
+// enabled has no audience.
+type grant struct{ config Config }
+
+func (*grant) Condition() string { return v1alpha1.ConditionGrantReady }
+
+func (s *grant) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (controller.Result, error) {
+	org, _ := s.config.Cache.Place(clusterOf(e))
+	at := s.config.where(org, e)
+	withheld := controller.Result{Message: "nobody may bind the export while the entry cannot be enabled"}
+	if at.problem != "" {
+		return withheld, nil
+	}
+	offered := meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionSlugUnique) &&
+		meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionExportFound)
+	result, err := controller.Result{}, error(nil)
+	if offered {
+		err = s.keep(ctx, at.at, tenancy.CatalogGrantOf(e, s.audience(org)))
+	} else {
+		result, err = withheld, s.config.Grants.Remove(ctx, at.at, grantName(e))
+	}
+	if apierrors.IsForbidden(err) && !offered {
+		// kcp does not serve the workspace of the export. Nobody can bind an export there.
+		return result, nil
+	}
+	return result, err
+}
+
+func (s *grant) audience(org *tenancy.Org) []rbacv1.Subject {
+	if org == nil {
+		return tenancy.GlobalAudience()
+	}
+	return s.config.Cache.Audience(*org)
+}
+
+// keep writes what differs from the grant. Rights that ended are removed first.
+func (s *grant) keep(ctx context.Context, at string, want tenancy.CatalogGrant) error {
+	grants := s.config.Grants
+	role, binding, err := grants.Find(ctx, at, want.Role.Name)
+	if err != nil {
+		return err
+	}
+	if want.Binding == nil {
+		if role == nil && binding == nil {
+			return nil
+		}
+		return grants.Remove(ctx, at, want.Role.Name)
+	}
+	if role == nil || !tenancy.SameRole(role, want.Role) || controller.Forced(ctx) {
+		if role != nil {
+			want.Role.ResourceVersion = role.ResourceVersion
+		}
+		if err := grants.WriteRole(ctx, at, want.Role); err != nil {
+			return err
+		}
+	}
+	if binding != nil && tenancy.SameBinding(binding, want.Binding) && !controller.Forced(ctx) {
+		return nil
+	}
+	if binding != nil {
+		want.Binding.ResourceVersion = binding.ResourceVersion
+	}
+	return grants.WriteBinding(ctx, at, want.Binding)
+}

@@ -1,0 +1,150 @@
+package catalogentry_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
+)
+
+func TestEntry_thatIsDeletedLeavesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.settled(t)
+	w.deleted()
+	w.settled(t)
+	require.Nil(t, w.entry)
+	require.Empty(t, w.roles)
+	require.Empty(t, w.bindings)
+}
+
+// Whichever call fails, and whether or not kcp carried it out, the entry is gone with its grant
+// in the end.
+func TestEntry_removalGoesOnFromAnyStop(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		for fails := 1; fails <= 2; fails++ {
+			w := newWorld()
+			w.settled(t)
+			w.deleted()
+			w.Made, w.Fails, w.Late = 0, fails, late
+			_, err := w.settle(t)
+			require.ErrorIs(t, err, kcptest.ErrDown)
+			w.settled(t)
+			require.Nil(t, w.entry)
+			require.Empty(t, w.bindings)
+		}
+	}
+}
+
+func TestEntry_removalWaitsForNoWorkspace(t *testing.T) {
+	t.Parallel()
+	for name, gone := range map[string]func(*world){
+		"soft-deleted": softDelete,
+		"removed":      func(w *world) { w.known = false },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			w.entry.Spec.APIExport.Path = ownPath
+			w.settled(t)
+			gone(w)
+			w.deleted()
+			w.settled(t)
+			require.Nil(t, w.entry)
+			// The workspace takes writes again, and the cache tells that it has a grant.
+			require.Equal(t, []string{"alice"}, w.bound())
+			w.granted = []string{"ws1"}
+			w.settled(t)
+			require.Empty(t, w.bound())
+		})
+	}
+}
+
+// kcp does not serve the workspace of the provider: the entry waits, because the grant would
+// come back with the workspace.
+func TestEntry_removalWaitsForAnInactiveProvider(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.settled(t)
+	w.refused = apierrors.NewForbidden(rbacv1.Resource("clusterroles"), "", nil)
+	w.deleted()
+	_, err := w.settle(t)
+	require.Error(t, err)
+	require.NotNil(t, w.entry)
+	w.refused = nil
+	w.settled(t)
+	require.Nil(t, w.entry)
+}
+
+func TestEntry_ofASoftDeletedOrgHasNoGrant(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.settled(t)
+	held := w.entry
+	w.inGrace = true
+	w.settled(t)
+	require.Empty(t, w.bound())
+	require.Equal(t, held, w.entry, "the workspace of the organization takes no writes")
+	w.inGrace = false
+	w.settled(t)
+	require.Equal(t, []string{"alice"}, w.bound())
+
+	own := newWorld()
+	own.entry.Spec.APIExport.Path = ownPath
+	own.settled(t)
+	own.Did, own.inGrace = nil, true
+	own.settled(t)
+	require.Empty(t, own.Did, "its Workspaces take no writes either")
+}
+
+func TestEntry_tellsWhetherItsServerAnswers(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.probed = false
+	w.settled(t)
+	require.Equal(t, v1alpha1.PhaseReady, w.entry.Status.Phase, "Ready does not wait for it")
+	require.Contains(t, w.Did, "probe")
+	require.Equal(t, metav1.ConditionFalse, w.condition(v1alpha1.ConditionBackendReachable).Status)
+
+	w.probed, w.problem = true, "the server of the provider is not reachable: its CA is not known"
+	w.settled(t)
+	require.Equal(t, v1alpha1.PhaseReady, w.entry.Status.Phase)
+	require.Equal(t, w.problem, w.condition(v1alpha1.ConditionBackendReachable).Message)
+
+	// A new leader has probed nothing yet.
+	held := w.condition(v1alpha1.ConditionBackendReachable)
+	w.probed = false
+	w.settled(t)
+	require.Equal(t, held, w.condition(v1alpha1.ConditionBackendReachable))
+	w.probed, w.problem = true, ""
+	w.settled(t)
+	require.Equal(t, metav1.ConditionTrue, w.condition(v1alpha1.ConditionBackendReachable).Status)
+	w.probed = false
+	w.settled(t)
+	require.Equal(t, metav1.ConditionTrue, w.condition(v1alpha1.ConditionBackendReachable).Status)
+
+	none := newWorld()
+	none.entry.Spec.Backend, none.probed = nil, false
+	none.settled(t)
+	require.Equal(t, metav1.ConditionTrue, none.condition(v1alpha1.ConditionBackendReachable).Status)
+	require.NotContains(t, none.Did, "probe")
+}
+
+func TestEntry_isReconciledOnRequest(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.settled(t)
+	w.Did = nil
+	w.change(func(e *v1alpha1.CatalogEntry) {
+		e.Annotations[v1alpha1.OperationAnnotation] = v1alpha1.OperationReconcile
+	})
+	w.settled(t)
+	require.NotContains(t, w.entry.Annotations, v1alpha1.OperationAnnotation)
+	require.Subset(t, w.Did, []string{"find export", "role at " + provider, "bind at " + provider, "probe"})
+}
