@@ -26,6 +26,8 @@ type Event struct {
 	// Request is the request id; empty if there was no request. ClientRequest is the one that
 	// the client sent; empty if there was none.
 	Request, ClientRequest string
+	// Peer is the network address of a client that logs in or out. It is empty otherwise.
+	Peer string
 	// Counts are the numbers of removed objects by kind, for a purge.
 	Counts map[string]int
 }
@@ -63,7 +65,7 @@ func (l *Log) Write(e Event) {
 	fields := []zap.Field{zap.String("actor", e.Actor)}
 	for _, f := range []struct{ key, value string }{
 		{"org", e.Org}, {"workspace", e.Workspace}, {"object", e.Object}, {"request", e.Request},
-		{"clientRequest", e.ClientRequest},
+		{"clientRequest", e.ClientRequest}, {"peer", e.Peer},
 	} {
 		if f.value != "" {
 			fields = append(fields, zap.String(f.key, f.value))

@@ -47,6 +47,10 @@ func TestEvent_isOneLineOfJSON(t *testing.T) {
 			audit.Event{Actor: "alice", Action: "PATCH /api/orgs/{org}", Org: "o", Workspace: "w", Object: "bob", Code: 409, Request: "r", ClientRequest: "c"},
 			m{"actor": "alice", "action": "PATCH /api/orgs/{org}", "org": "o", "workspace": "w", "object": "bob", "code": 409.0, "request": "r", "clientRequest": "c"},
 		},
+		"a login": {
+			audit.Event{Actor: "alice", Action: "login cli", Code: 303, Request: "r", Peer: "192.0.2.7"},
+			m{"actor": "alice", "action": "login cli", "code": 303.0, "request": "r", "peer": "192.0.2.7"},
+		},
 		"a purge":             {audit.Event{Actor: "kedge-hub", Action: "purge", Org: "o", Counts: map[string]int{"memberships": 2}}, m{"actor": "kedge-hub", "action": "purge", "org": "o", "counts": m{"memberships": 2.0}}},
 		"a purge of nothing":  {audit.Event{Actor: "kedge-hub", Action: "purge", Counts: map[string]int{}}, m{"actor": "kedge-hub", "action": "purge", "counts": m{}}},
 		"no more than needed": {audit.Event{Actor: "alice", Action: "x"}, m{"actor": "alice", "action": "x"}},

@@ -20,7 +20,7 @@ func (a *assembly) login(people httpmw.Authentication, tokens auth.Authenticator
 		Sessions: a.sessions, Devices: a.sessions, KeepGrant: a.sessions.KeepGrant, Keyring: a.keyring,
 		SignUp: people.UserOf, Owner: a.ownerOf,
 		Audit: func(e login.Event) {
-			a.hub.audit.Write(audit.Event{Actor: e.Actor, Action: e.Action, Code: e.Code, Request: e.Request})
+			a.hub.audit.Write(audit.Event{Actor: e.Actor, Action: e.Action, Code: e.Code, Request: e.Request, Peer: e.Peer})
 		},
 		Peer:      func(r *http.Request) string { return httpmw.Peer(r).String() },
 		Available: a.available.Wait, Limit: a.hub.limits.Logins(c.Limits.LoginsPerPeer, c.Limits.Logins),

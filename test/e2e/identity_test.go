@@ -40,7 +40,8 @@ func TestIdentity_onTwoComputersAgainstDex(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(dex.Kill)
 	dir, port := t.TempDir(), dex.HubPort(t)
-	h := startHub(t, dir, port, withDex(dex)...)
+	audited := filepath.Join(dir, "audit.log")
+	h := startHub(t, dir, port, append(withDex(dex), "--audit-log-file", audited)...)
 	s := &secrets{all: map[string]bool{framework.HubClientSecret: true, framework.DexPassword: true}}
 
 	one, two := newComputer(t, s), newComputer(t, s)
@@ -68,6 +69,13 @@ func TestIdentity_onTwoComputersAgainstDex(t *testing.T) {
 	log, err := json.Marshal(h.Output.String())
 	require.NoError(t, err)
 	s.in(t, "the hub's log", log)
+	events, err := os.ReadFile(audited)
+	require.NoError(t, err)
+	s.in(t, "the audit log", events)
+	for _, action := range []string{"login cli", "logout cli", "POST /api/orgs"} {
+		require.Contains(t, string(events), `"action":"`+action+`"`)
+	}
+	require.Contains(t, string(events), `"peer":"127.0.0.1"`)
 	metrics, err := (&framework.Client{URL: h.metrics, HTTP: http.DefaultClient}).Try(framework.Call{Method: http.MethodGet})
 	require.NoError(t, err)
 	s.in(t, "the metrics", metrics.Raw)
@@ -184,7 +192,7 @@ func restartedInLogins(t *testing.T, h *hub, dex *framework.Dex, c *computer) *h
 	c.secrets.add(coded.Verifier)
 
 	h.Kill()
-	h = startHub(t, h.dir, h.port, withDex(dex)...)
+	h = startHub(t, h.dir, h.port, append(withDex(dex), "--audit-log-file", filepath.Join(h.dir, "audit.log"))...)
 	tokens := framework.TokensOf(t, coded.Redeem(t, h.Client, code))
 	c.secrets.add(tokens.Access)
 	c.secrets.add(tokens.Secret)

@@ -45,7 +45,7 @@ func TestCommandLine_logsInWithACode(t *testing.T) {
 	require.Equal(t, "laptop", l.Description)
 	require.Equal(t, "alice", l.User.Name)
 	require.Equal(t, "refresh-token-of-alice", l.Grant.RefreshToken)
-	require.Equal(t, []login.Event{{Actor: "alice", Action: "login cli", Code: http.StatusSeeOther}}, h.events)
+	require.Equal(t, []login.Event{{Actor: "alice", Action: "login cli", Code: http.StatusSeeOther, Peer: "192.0.2.7"}}, h.events)
 
 	a := h.browser(t).post("/auth/token", redemption(code))
 	require.Equal(t, http.StatusOK, a.code, a.body)

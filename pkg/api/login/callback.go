@@ -91,7 +91,7 @@ func (h *Handler) finish(w http.ResponseWriter, r *http.Request, p progress, use
 		if err != nil {
 			return err
 		}
-		h.record(w, user.Name, "login cli", http.StatusSeeOther)
+		h.record(w, r, user.Name, "login cli", http.StatusSeeOther)
 		redirect(w, h.answerURL(p, url.Values{"code": {code}}))
 		return nil
 	case kindPortal:
@@ -102,11 +102,11 @@ func (h *Handler) finish(w http.ResponseWriter, r *http.Request, p progress, use
 		}
 		setCookie(w, sessionCookie, cookie, expires.Sub(h.Clock.Now()))
 		if p.ReturnTo != "" {
-			h.record(w, user.Name, "login portal", http.StatusSeeOther)
+			h.record(w, r, user.Name, "login portal", http.StatusSeeOther)
 			redirect(w, p.ReturnTo)
 			return nil
 		}
-		h.record(w, user.Name, "login portal", http.StatusOK)
+		h.record(w, r, user.Name, "login portal", http.StatusOK)
 		return h.pages.message(w, http.StatusOK, message{Title: "You are logged in", Text: []string{"You are logged in as " + nameOf(user) + "."}})
 	default:
 		return h.askToConfirm(w, r, p, user, grant)
@@ -120,7 +120,7 @@ func (h *Handler) decline(w http.ResponseWriter, r *http.Request, p progress, us
 	if user != nil {
 		name = user.Name
 	}
-	h.record(w, name, "login "+p.client(), e.status)
+	h.record(w, r, name, "login "+p.client(), e.status)
 	switch p.Kind {
 	case kindCLI:
 		e.report(w, r)
@@ -194,6 +194,6 @@ func nameOf(u *v1alpha1.User) string {
 }
 
 // record writes an event to the audit log.
-func (h *Handler) record(w http.ResponseWriter, actor, action string, code int) {
-	h.Audit(Event{Actor: actor, Action: action, Code: code, Request: w.Header().Get(httpmw.RequestIDHeader)})
+func (h *Handler) record(w http.ResponseWriter, r *http.Request, actor, action string, code int) {
+	h.Audit(Event{Actor: actor, Action: action, Code: code, Request: w.Header().Get(httpmw.RequestIDHeader), Peer: h.Peer(r)})
 }

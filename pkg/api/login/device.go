@@ -166,7 +166,7 @@ func (h *Handler) confirm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	h.record(w, user.Name, in["decision"]+" device", http.StatusOK)
+	h.record(w, r, user.Name, in["decision"]+" device", http.StatusOK)
 	if in["decision"] == "deny" {
 		return h.pages.message(w, http.StatusOK, message{Title: "Login denied", Text: []string{"The command line is not logged in. If you did not start this login yourself, somebody may have tried to use your account: tell a platform admin."}})
 	}

@@ -78,6 +78,8 @@ type Event struct {
 	// Code is the HTTP status, Request the request id.
 	Code    int
 	Request string
+	// Peer is the network address of the client.
+	Peer string
 }
 
 // Handler serves /auth and the metadata of the authorization server.

@@ -38,7 +38,7 @@ func (h *Handler) end(w http.ResponseWriter, r *http.Request, secret string) err
 		return nil
 	}
 	if err == nil && known {
-		h.record(w, user, "logout "+string(client), http.StatusOK)
+		h.record(w, r, user, "logout "+string(client), http.StatusOK)
 	}
 	return err
 }

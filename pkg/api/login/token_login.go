@@ -47,7 +47,7 @@ func (h *Handler) tokenLogin(w http.ResponseWriter, r *http.Request) error {
 	}
 	user, id, err := h.staticPerson(r.Context(), token)
 	if errs.Is(err, errs.Unauthenticated) {
-		h.record(w, "", "login portal", http.StatusForbidden)
+		h.record(w, r, "", "login portal", http.StatusForbidden)
 		return h.pages.token(w, http.StatusForbidden, enterToken{ReturnTo: to, Unknown: true})
 	}
 	if err != nil {
@@ -64,7 +64,7 @@ func (h *Handler) tokenLogin(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	setCookie(w, sessionCookie, cookie, expires.Sub(h.Clock.Now()))
-	h.record(w, user.Name, "login portal", http.StatusSeeOther)
+	h.record(w, r, user.Name, "login portal", http.StatusSeeOther)
 	if to == "" {
 		to = "/"
 	}

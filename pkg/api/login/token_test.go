@@ -153,7 +153,7 @@ func TestRevoke_answersAlike(t *testing.T) {
 		require.Equal(t, unknown, h.browser(t).post("/auth/revoke", url.Values{"client_id": {"kedge-cli"}, "token": {secret}}))
 	}
 	require.Empty(t, h.sessions.secrets)
-	require.Equal(t, login.Event{Actor: "alice", Action: "logout cli", Code: http.StatusOK}, h.events[len(h.events)-1])
+	require.Equal(t, login.Event{Actor: "alice", Action: "logout cli", Code: http.StatusOK, Peer: "192.0.2.7"}, h.events[len(h.events)-1])
 	h.sessions.fails = unavailable("kcp is unavailable")
 	h.browser(t).post("/auth/revoke", url.Values{"client_id": {"kedge-cli"}, "token": {"x"}}).oauthError(t, http.StatusServiceUnavailable, "temporarily_unavailable")
 }
