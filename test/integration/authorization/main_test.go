@@ -5,13 +5,22 @@ package authorization
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
 type call = framework.Call
 
-// kcp is the instance that TestMain starts for this package.
-var kcp *framework.KCP
+// kcp and dex are the instances that TestMain starts for this package.
+var (
+	kcp *framework.KCP
+	dex *framework.Dex
+)
 
-func TestMain(m *testing.M) { os.Exit(framework.Main(m, &kcp)) }
+// idTokens is the lifetime of the ID tokens of dex. A test waits until one has expired.
+const idTokens = 20 * time.Second
+
+func TestMain(m *testing.M) {
+	os.Exit(framework.MainWithDex(m, &kcp, framework.GroupDex{Dex: &dex, Options: framework.DexOptions{IDTokens: idTokens}}))
+}
