@@ -27,13 +27,13 @@ func tagOf(version string) string { return `"` + version + `"` }
 // ifMatch is the name of the header in errors.
 const ifMatch = "header:If-Match"
 
-// IfMatch reads the precondition of a PATCH or DELETE request. match returns an error with the
+// IfMatch reads the precondition of a PUT, PATCH or DELETE request. match returns an error with the
 // code PreconditionFailed for a resource version that the header does not list. It is nil if
 // there is no precondition, and for other methods. The caller must make the version part of the
 // write itself.
 func IfMatch(r *http.Request) (match func(version string) error, err error) {
 	lines := r.Header.Values("If-Match")
-	if len(lines) == 0 || r.Method != http.MethodPatch && r.Method != http.MethodDelete {
+	if len(lines) == 0 || !slices.Contains([]string{http.MethodPut, http.MethodPatch, http.MethodDelete}, r.Method) {
 		return nil, nil
 	}
 	given := strings.Trim(strings.Join(lines, ","), " \t")

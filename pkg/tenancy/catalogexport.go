@@ -31,6 +31,30 @@ func CheckCatalogExport(tree Tree, org string, ref v1alpha1.APIExportRef) (works
 	return "", unprocessable("apiExport.path", "must be a workspace below "+tree.Providers()+", or a workspace of this organization")
 }
 
+// PublishingWorkspace returns the Workspace in which kcp is asked whether a person may bind an
+// export that they publish in the Organization: the oldest of those that are Ready and of which
+// they are admin. entries are the rows of their index; ok is false if there is none.
+func PublishingWorkspace(entries []v1alpha1.MembershipIndexEntry, org Org, workspaces []Workspace) (oldest Workspace, ok bool) {
+	for _, w := range workspaces {
+		if w.Deleted() || !w.Ready() || WorkspaceRole(entries, org.UUID(), w.UUID, org.Spec.DefaultAccess) != v1alpha1.RoleAdmin {
+			continue
+		}
+		if by := w.CreatedAt.Compare(oldest.CreatedAt.Time); !ok || by < 0 || by == 0 && w.UUID < oldest.UUID {
+			oldest, ok = w, true
+		}
+	}
+	return oldest, ok
+}
+
+// ProbeBinding returns the APIBinding with which kcp is asked, by a dry run, whether somebody may
+// bind an export.
+func ProbeBinding(ref v1alpha1.APIExportRef) *kcpapisv1alpha2.APIBinding {
+	b := &kcpapisv1alpha2.APIBinding{}
+	b.GenerateName = "kedge-publish-"
+	b.Spec.Reference.Export = &kcpapisv1alpha2.ExportBindingReference{Path: ref.Path, Name: ref.Name}
+	return b
+}
+
 // ReservedExport reports whether an APIExport of that name is one of kcp's or of the hub's own.
 func ReservedExport(name string) bool {
 	return name == ExportTenancy || name == ExportAccess || name == "kcp.io" || strings.HasSuffix(name, ".kcp.io")

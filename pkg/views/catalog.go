@@ -163,6 +163,17 @@ func (v *Views) CatalogClash(org string, e *v1alpha1.CatalogEntry) (other *v1alp
 	return first.Entry, v.topology.cluster(kcp.ClusterOf(first.Entry)).OrgUUID, true
 }
 
+// CatalogClusters returns the logical clusters in which there are CatalogEntries with a slug, in
+// no order: those of Organizations, and that of the Global ones.
+func (v *Views) CatalogClusters(slug string) (clusters []string) {
+	for key, e := range v.withSlug(slug) {
+		if e.DeletionTimestamp.IsZero() && v.catalog.isPlace(key.Cluster) {
+			clusters = append(clusters, key.Cluster)
+		}
+	}
+	return clusters
+}
+
 func (v *Views) clashes(org string, p tenancy.PlacedEntry) bool {
 	if p.Global {
 		org = ""

@@ -108,6 +108,10 @@ func TestCatalog_knowsWhatIsInTheWay(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "r", got.Name)
 
+	change(nil, catalogEntry("elsewhere", "x", "widgets", 0))
+	require.ElementsMatch(t, []string{"acme", "p", "rival"}, v.CatalogClusters("widgets"))
+	require.Empty(t, v.CatalogClusters("gadgets"))
+
 	change(older, nil)
 	change(foreign, nil)
 	_, _, ok = v.CatalogClash("", younger)

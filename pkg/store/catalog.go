@@ -1,0 +1,110 @@
+package store
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const catalogEntry = "catalog entry"
+
+// CreateCatalogEntry creates a CatalogEntry in the logical cluster of an Organization or of the
+// providers. If one of that name exists, it returns that one and made is false.
+func (s *Store) CreateCatalogEntry(ctx context.Context, cluster string, e *v1alpha1.CatalogEntry) (held *v1alpha1.CatalogEntry, made bool, err error) {
+	client := s.clients.CatalogEntries(cluster)
+	tries := 0
+	err = retry(ctx, func(ctx context.Context) error {
+		tries++
+		held, err = client.Create(ctx, e, metav1.CreateOptions{FieldManager: kcp.FieldManager})
+		if made = err == nil; !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		held, err = client.Get(ctx, e.Name, metav1.GetOptions{})
+		return err
+	})
+	// If the answer of the first attempt was lost, the object is the one that was sent.
+	if err == nil && !made && tries > 1 {
+		by := v1alpha1.CreatedByAnnotation
+		made = held.Annotations[by] == e.Annotations[by] && equality.Semantic.DeepEqual(held.Spec, e.Spec)
+	}
+	return held, made, convert(err, catalogEntry)
+}
+
+// AmendCatalogEntry is AmendBot for a CatalogEntry.
+func (s *Store) AmendCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, change func(context.Context, *v1alpha1.CatalogEntry) (map[string]any, error), match func(version string) error) (*v1alpha1.CatalogEntry, error) {
+	client := s.clients.CatalogEntries(kcp.ClusterOf(held))
+	if match != nil {
+		present, err := read(ctx, client, held.Name, catalogEntry)
+		if err != nil {
+			return nil, err
+		}
+		if present.UID != held.UID {
+			return nil, errs.New(errs.NotFound, "the catalog entry does not exist any more")
+		}
+		held = present
+	}
+	return amend(ctx, &s.turns, client, held, within("spec", change), match, catalogEntry)
+}
+
+// DeleteCatalogEntry deletes the CatalogEntry with the UID of held. match is the precondition
+// described at PatchUser. The error is NotFound if it does not exist any more.
+func (s *Store) DeleteCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, match func(version string) error) error {
+	client := s.clients.CatalogEntries(kcp.ClusterOf(held))
+	if match != nil {
+		return deleteIf(ctx, client, held.Name, match, catalogEntry)
+	}
+	tries := 0
+	err := retry(ctx, func(ctx context.Context) error {
+		tries++
+		err := client.Delete(ctx, held.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &held.UID}})
+		if apierrors.IsNotFound(err) && tries > 1 {
+			// The first attempt deleted it and its answer was lost.
+			return nil
+		}
+		return err
+	})
+	return convert(err, catalogEntry)
+}
+
+// OthersWithSlug reads from kcp in which logical clusters there are other CatalogEntries with the
+// slug of e: Global ones or, if everywhere is set, those of all Organizations, too. It shows what
+// another replica wrote before this one reads, which a cache may not have yet. It does not find
+// entries that were applied to kcp without the label of the slug.
+func (s *Store) OthersWithSlug(ctx context.Context, e *v1alpha1.CatalogEntry, everywhere bool) (clusters []string, err error) {
+	err = retry(ctx, func(ctx context.Context) error {
+		bases := []string{s.clients.ClusterURL(s.tree.Providers())}
+		if everywhere {
+			slice, err := s.clients.EndpointSlices(s.tree.Providers()).Get(ctx, tenancy.ExportTenancy, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			bases = nil
+			for _, endpoint := range slice.Status.APIExportEndpoints {
+				bases = append(bases, endpoint.URL+"/clusters/*")
+			}
+		}
+		clusters = nil
+		for _, base := range bases {
+			var list v1alpha1.CatalogEntryList
+			err := s.clients.REST(base, v1alpha1.SchemeGroupVersion).Get().Resource("catalogentries").
+				Param("labelSelector", v1alpha1.CatalogSlugLabel+"="+tenancy.SlugHash(e.Spec.Slug)).Do(ctx).Into(&list)
+			if err != nil {
+				return err
+			}
+			for i := range list.Items {
+				if o := &list.Items[i]; o.UID != e.UID && o.DeletionTimestamp.IsZero() && o.Spec.Slug == e.Spec.Slug {
+					clusters = append(clusters, kcp.ClusterOf(o))
+				}
+			}
+		}
+		return nil
+	})
+	return clusters, convert(err, catalogEntry)
+}

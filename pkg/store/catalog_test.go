@@ -1,0 +1,127 @@
+package store_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	kcpapisv1alpha1 "github.com/kcp-dev/sdk/apis/apis/v1alpha1"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const acmeUUID = "aaaaaaaa-0000-4000-8000-000000000001"
+
+func widgetsEntry(org, by string) *v1alpha1.CatalogEntry {
+	return tenancy.NewCatalogEntry(org, v1alpha1.CatalogEntrySpec{
+		Slug: "widgets", DisplayName: "Widgets", APIExport: v1alpha1.APIExportRef{Path: "root:kedge:providers:acme", Name: "widgets"},
+	}, by, "")
+}
+
+func TestCreateCatalogEntry_returnsTheExistingOne(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	e, made, err := s.store().CreateCatalogEntry(t.Context(), "org1", widgetsEntry(acmeUUID, "alice"))
+	require.NoError(t, err)
+	require.True(t, made)
+	held, made, err := s.store().CreateCatalogEntry(t.Context(), "org1", widgetsEntry(acmeUUID, "bob"))
+	require.NoError(t, err)
+	require.False(t, made)
+	require.Equal(t, e.UID, held.UID)
+	require.Equal(t, "alice", held.Annotations[v1alpha1.CreatedByAnnotation], "as it was")
+}
+
+func TestCreateCatalogEntry_knowsItsOwnAfterALostAnswer(t *testing.T) {
+	t.Parallel()
+	for by, own := range map[string]bool{"alice": true, "bob": false} {
+		s := newServer(t)
+		first := true
+		s.lose = func(method string) bool { defer func() { first = false }(); return first && method == http.MethodPost }
+		if !own {
+			_, _, err := s.store().CreateCatalogEntry(t.Context(), "org1", widgetsEntry(acmeUUID, "alice"))
+			require.NoError(t, err)
+			first = true
+		}
+		_, made, err := s.store().CreateCatalogEntry(t.Context(), "org1", widgetsEntry(acmeUUID, by))
+		require.NoError(t, err)
+		require.Equal(t, own, made, by)
+	}
+}
+
+func TestAmendCatalogEntry_changesItsSpec(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	e, _, err := s.store().CreateCatalogEntry(t.Context(), "org1", widgetsEntry(acmeUUID, "alice"))
+	require.NoError(t, err)
+	rename := func(context.Context, *v1alpha1.CatalogEntry) (map[string]any, error) {
+		return map[string]any{"displayName": "Gadgets"}, nil
+	}
+	refused := func(string) error { return errs.New(errs.PreconditionFailed, "changed") }
+	_, err = s.store().AmendCatalogEntry(t.Context(), e, rename, refused)
+	require.True(t, errs.Is(err, errs.PreconditionFailed))
+	changed, err := s.store().AmendCatalogEntry(t.Context(), e, rename, nil)
+	require.NoError(t, err)
+	require.Equal(t, "Gadgets", changed.Spec.DisplayName)
+	other := changed.DeepCopy()
+	other.UID = "of another entry"
+	for _, match := range []func(string) error{nil, func(string) error { return nil }} {
+		other.ResourceVersion = "1"
+		_, err = s.store().AmendCatalogEntry(t.Context(), other, rename, match)
+		require.True(t, errs.Is(err, errs.NotFound), "%v", err)
+	}
+}
+
+func TestDeleteCatalogEntry_deletesNoOther(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	e, _, err := s.store().CreateCatalogEntry(t.Context(), "org1", widgetsEntry(acmeUUID, "alice"))
+	require.NoError(t, err)
+	other := e.DeepCopy()
+	other.UID = "of another entry"
+	require.Error(t, s.store().DeleteCatalogEntry(t.Context(), other, nil))
+	require.True(t, errs.Is(s.store().DeleteCatalogEntry(t.Context(), e, func(string) error { return errs.New(errs.PreconditionFailed, "changed") }), errs.PreconditionFailed))
+	lost := true
+	s.lose = func(method string) bool { defer func() { lost = false }(); return lost && method == http.MethodDelete }
+	require.NoError(t, s.store().DeleteCatalogEntry(t.Context(), e, nil), "its answer is lost once")
+	require.True(t, errs.Is(s.store().DeleteCatalogEntry(t.Context(), e, nil), errs.NotFound))
+}
+
+func TestOthersWithSlug_readsTheOtherPlaces(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	providers := "root:kedge:providers"
+	slice := &kcpapisv1alpha1.APIExportEndpointSlice{}
+	slice.Name = tenancy.ExportTenancy
+	slice.Status.APIExportEndpoints = []kcpapisv1alpha1.APIExportEndpoint{{URL: s.URL()}}
+	s.Put(providers, slice)
+	global, _, err := s.store().CreateCatalogEntry(t.Context(), providers, widgetsEntry("", "olga"))
+	require.NoError(t, err)
+	own, _, err := s.store().CreateCatalogEntry(t.Context(), "org1", widgetsEntry(acmeUUID, "alice"))
+	require.NoError(t, err)
+	other := widgetsEntry(acmeUUID, "alice")
+	other.Spec.Slug = "gadgets"
+	other.Name, other.Labels[v1alpha1.CatalogSlugLabel] = tenancy.CatalogEntryName(acmeUUID, "gadgets"), tenancy.SlugHash("gadgets")
+	other, _, err = s.store().CreateCatalogEntry(t.Context(), "org1", other)
+	require.NoError(t, err)
+
+	for name, c := range map[string]struct {
+		e          *v1alpha1.CatalogEntry
+		everywhere bool
+		clusters   []string
+	}{
+		"for an Organization":              {own, false, []string{providers}},
+		"for an Organization, another one": {other, false, nil},
+		"for everybody":                    {global, true, []string{"org1"}},
+	} {
+		clusters, err := s.store().OthersWithSlug(t.Context(), c.e, c.everywhere)
+		require.NoError(t, err, name)
+		require.Equal(t, c.clusters, clusters, name)
+	}
+	s.refuse = func(string) *apierrors.StatusError { return apierrors.NewInternalError(context.Canceled) }
+	_, err = s.store().OthersWithSlug(t.Context(), own, false)
+	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
+}
