@@ -91,7 +91,7 @@ func (a *assembly) api(serving context.Context) error {
 		config: c, limits: limits, clock: a.clock, views: v, store: s, sessions: a.sessions, writeEnds: a.sessions.WriteEnds, enter: entrance(gate, bots),
 		rights: a.rights, followed: settled(a.rights.Followed, a.revocation.Recheck),
 		recheck: a.revocation.Recheck, tokens: tokens, bindings: callers.bindings, rolesFollowed: workspace.NewRolesFollowed(v),
-		audit: auditing(a.hub.audit), ca: a.hub.bundle.CAPEM,
+		audit: auditing(a.hub.audit), ca: a.hub.bundle.CAPEM, globalCluster: a.clusters.Providers,
 	}.router()
 	return nil
 }

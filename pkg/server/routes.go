@@ -70,6 +70,8 @@ type routes struct {
 	rolesFollowed func(org, workspace string) bool
 	audit         func(httpmw.Change)
 	ca            []byte
+	// globalCluster is the logical cluster of the Global CatalogEntries.
+	globalCluster string
 }
 
 // Route is a method and a pattern of the router.
@@ -148,6 +150,7 @@ func (p routes) router() chi.Router {
 		}).Mount(r)
 		p.bots(scopes).Mount(r)
 		p.providers(scopes).Mount(r)
+		p.catalog(scopes).Mount(r)
 		(&sessions.Handler{
 			Views: v, Service: p.sessions, Recheck: p.recheck, IdleTimeout: c.Sessions.IdleTimeout, FollowTimeout: c.FollowTimeout, Clock: p.clock,
 		}).Mount(r)

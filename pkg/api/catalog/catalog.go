@@ -1,0 +1,218 @@
+package catalog
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/entry"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Views are the caches of CatalogEntries. An empty org stands for the Global ones.
+type Views interface {
+	CatalogEntryIn(org, name string) (*v1alpha1.CatalogEntry, bool)
+	CatalogEntriesOf(org string) []*v1alpha1.CatalogEntry
+	// CatalogClusters returns the logical clusters in which there are entries with a slug.
+	CatalogClusters(slug string) []string
+	// OrgByCluster finds the Organization of a logical cluster. The Global entries are in none.
+	OrgByCluster(id string) (tenancy.Org, bool)
+	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
+}
+
+// Tenants are the caches of what people may do.
+type Tenants interface {
+	Index(user string) []v1alpha1.MembershipIndexEntry
+	Workspaces(org string) []tenancy.Workspace
+}
+
+// Store is the part of store.Store that writes CatalogEntries.
+type Store interface {
+	CreateCatalogEntry(ctx context.Context, cluster string, e *v1alpha1.CatalogEntry) (held *v1alpha1.CatalogEntry, made bool, err error)
+	AmendCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, change func(context.Context, *v1alpha1.CatalogEntry) (map[string]any, error), match func(version string) error) (*v1alpha1.CatalogEntry, error)
+	DeleteCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, match func(version string) error) error
+	OthersWithSlug(ctx context.Context, e *v1alpha1.CatalogEntry, everywhere bool) (clusters []string, err error)
+}
+
+// Handler serves the catalog.
+type Handler struct {
+	Views   Views
+	Tenants Tenants
+	Store   Store
+	Tree    tenancy.Tree
+	// GlobalCluster is the logical cluster of the Global entries.
+	GlobalCluster string
+	// MayBind asks kcp, with the credential of the caller of the request, whether they may bind
+	// an export in a logical cluster.
+	MayBind func(ctx context.Context, r *http.Request, cluster string, ref v1alpha1.APIExportRef) error
+	// OrgScope is the middleware of httpmw.
+	OrgScope func(http.Handler) http.Handler
+	// PrivateBackends permits backends with addresses of private networks.
+	PrivateBackends bool
+
+	CreateTimeout time.Duration
+	// FollowTimeout limits the time that a write waits for the caches.
+	FollowTimeout time.Duration
+}
+
+// Mount adds the routes below /api.
+func (h *Handler) Mount(r chi.Router) {
+	mount := func(r chi.Router, base string, at func(*http.Request) place) {
+		route := func(handle func(http.ResponseWriter, *http.Request, place) error) http.HandlerFunc {
+			return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error { return handle(w, r, at(r)) })
+		}
+		r.Get(base, route(h.list))
+		r.Post(base, route(h.create))
+		r.Get(base+"/{entry}", route(h.get))
+		r.Put(base+"/{entry}", route(h.replace))
+		r.Delete(base+"/{entry}", route(h.remove))
+	}
+	r.Group(func(r chi.Router) {
+		r.Use(h.OrgScope)
+		mount(r, "/orgs/{org}/catalog", func(r *http.Request) place { return place{scope: httpmw.ScopeOf(r)} })
+	})
+	r.Group(func(r chi.Router) {
+		r.Use(httpmw.RequirePlatformAdmin)
+		mount(r, "/admin/catalog", func(*http.Request) place { return place{} })
+	})
+}
+
+// place is where entries live: an Organization, or the Global catalog.
+type place struct {
+	// scope is nil for the Global catalog.
+	scope *tenancy.Scope
+}
+
+// org is the Organization; nil for the Global catalog.
+func (p place) org() *tenancy.Org {
+	if p.scope == nil {
+		return nil
+	}
+	return &p.scope.Org
+}
+
+// uuid is that of the Organization; empty for the Global catalog.
+func (p place) uuid() string {
+	if p.scope == nil {
+		return ""
+	}
+	return p.scope.Org.UUID()
+}
+
+// refs are what changes of the place's entries touch.
+func (p place) refs() []tenancy.Ref {
+	if p.scope == nil {
+		return []tenancy.Ref{tenancy.CatalogRef()}
+	}
+	return []tenancy.Ref{tenancy.OrgRef(p.uuid())}
+}
+
+// requirePublish refuses callers who may not create entries in the place. The routes of the
+// Global catalog are for platform admins only.
+func (p place) requirePublish() error {
+	if p.scope == nil {
+		return nil
+	}
+	return p.scope.RequirePublish()
+}
+
+// requireChange refuses callers who may not change or delete an entry of the place.
+func (p place) requireChange(r *http.Request, e *v1alpha1.CatalogEntry) error {
+	if p.scope == nil {
+		return nil
+	}
+	return p.scope.RequireChange(httpmw.CallerOf(r).User, e)
+}
+
+func (h *Handler) cluster(p place) string {
+	if p.scope == nil {
+		return h.GlobalCluster
+	}
+	return p.scope.Org.ClusterID
+}
+
+func (h *Handler) list(w http.ResponseWriter, r *http.Request, p place) error {
+	var items []entry.View
+	for _, e := range h.Views.CatalogEntriesOf(p.uuid()) {
+		if e.DeletionTimestamp.IsZero() {
+			items = append(items, entry.Of(e, p.org()))
+		}
+	}
+	return paging.Write(w, r, items, func(v entry.View) (string, string) { return v.DisplayName, v.UUID })
+}
+
+// find finds an entry of the place that is not being deleted.
+func (h *Handler) find(p place, name string) (*v1alpha1.CatalogEntry, bool) {
+	e, ok := h.Views.CatalogEntryIn(p.uuid(), name)
+	return e, ok && e.DeletionTimestamp.IsZero()
+}
+
+// named finds the entry in the path. The answer for an entry of another place is that for a
+// missing one.
+func (h *Handler) named(r *http.Request, p place) (*v1alpha1.CatalogEntry, error) {
+	e, ok := h.find(p, chi.URLParam(r, "entry"))
+	if !ok {
+		return nil, tenancy.NoSuchCatalogEntry()
+	}
+	return e, nil
+}
+
+func (h *Handler) get(w http.ResponseWriter, r *http.Request, p place) error {
+	e, err := h.named(r, p)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, e, p)
+}
+
+func answer(w http.ResponseWriter, code int, e *v1alpha1.CatalogEntry, p place) error {
+	httpapi.Tag(w, e.ResourceVersion)
+	return httpapi.Write(w, code, entry.Of(e, p.org()))
+}
+
+// until waits until the caches show a write.
+func (h *Handler) until(r *http.Request, p place, cond func() bool) bool {
+	return waiting.Until(r, h.FollowTimeout, h.Views.Await, p.refs(), cond)
+}
+
+// missing is the answer where the entry is gone since it was found in the cache.
+func missing(err error) error {
+	if errs.Is(err, errs.NotFound) {
+		return tenancy.NoSuchCatalogEntry()
+	}
+	return err
+}
+
+func (h *Handler) remove(w http.ResponseWriter, r *http.Request, p place) error {
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
+	}
+	e, err := h.named(r, p)
+	if err != nil {
+		return err
+	}
+	if err := p.requireChange(r, e); err != nil {
+		return err
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	if err := h.Store.DeleteCatalogEntry(ctx, e, match); err != nil {
+		return missing(err)
+	}
+	// The controller removes what belongs to the entry before kcp removes the entry itself.
+	h.until(r, p, func() bool {
+		seen, there := h.Views.CatalogEntryIn(p.uuid(), e.Name)
+		return !there || seen.UID != e.UID
+	})
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

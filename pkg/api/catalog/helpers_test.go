@@ -1,0 +1,230 @@
+package catalog_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/catalog"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const (
+	inAcme = "/api/orgs/" + apitest.Acme + "/catalog"
+	global = "/api/admin/catalog"
+	// provider is the path of a provider.
+	provider = "root:kedge:providers:acme"
+
+	globalCluster = "providerscluster"
+	acmeCluster   = "acmecluster"
+)
+
+// world is kcp with the caches of the hub, and the controller of CatalogEntries.
+type world struct {
+	t       testing.TB
+	tenants *apitest.World
+	// held has the entries by logical cluster and name.
+	held map[string]map[string]*v1alpha1.CatalogEntry
+	// others are what OthersWithSlug finds beside what is held.
+	others []string
+	// unsettled stops the controller.
+	unsettled bool
+	// failing, if not nil, is called before a step.
+	failing func(step string) error
+	did     []string
+	private bool
+}
+
+func newWorld(t testing.TB) *world {
+	return &world{t: t, tenants: apitest.NewWorld(), held: map[string]map[string]*v1alpha1.CatalogEntry{globalCluster: {}, acmeCluster: {}, "globexcluster": {}}}
+}
+
+// put adds an entry as the API of the hub makes it.
+func (w *world) put(org, slug, by string) *v1alpha1.CatalogEntry {
+	spec := v1alpha1.CatalogEntrySpec{
+		Slug: slug, DisplayName: "The " + slug, APIExport: v1alpha1.APIExportRef{Path: provider, Name: slug},
+		Backend: &v1alpha1.CatalogBackend{URL: "https://" + slug + ".example.org"},
+	}
+	return w.add(cluster(org), tenancy.NewCatalogEntry(org, spec, by, ""))
+}
+
+func cluster(org string) string {
+	return map[string]string{"": globalCluster, apitest.Acme: acmeCluster, apitest.Globex: "globexcluster"}[org]
+}
+
+func (w *world) add(cluster string, e *v1alpha1.CatalogEntry) *v1alpha1.CatalogEntry {
+	e = e.DeepCopy()
+	e.UID, e.Generation, e.ResourceVersion, e.CreationTimestamp = types.UID("uid-"+e.Name), 1, apitest.FirstVersion, apitest.Epoch()
+	e.Annotations["kcp.io/cluster"] = cluster
+	if !w.unsettled {
+		e.Status.ObservedGeneration, e.Status.Phase = 1, v1alpha1.PhaseReady
+		e.Status.Export = &v1alpha1.CatalogExport{Claims: []v1alpha1.CatalogClaim{{Resource: "secrets", Verbs: []string{"get"}, Dangerous: true}}}
+	}
+	w.held[cluster][e.Name] = e
+	return e
+}
+
+func (w *world) step(name string) error {
+	w.did = append(w.did, name)
+	if w.failing != nil {
+		return w.failing(name)
+	}
+	return nil
+}
+
+func (w *world) CatalogEntryIn(org, name string) (*v1alpha1.CatalogEntry, bool) {
+	e, ok := w.held[cluster(org)][name]
+	return e, ok
+}
+
+func (w *world) CatalogEntriesOf(org string) (all []*v1alpha1.CatalogEntry) {
+	for _, e := range w.held[cluster(org)] {
+		all = append(all, e)
+	}
+	return all
+}
+
+func (w *world) CatalogClusters(slug string) (clusters []string) {
+	for cluster, in := range w.held {
+		for _, e := range in {
+			if e.Spec.Slug == slug && e.DeletionTimestamp.IsZero() {
+				clusters = append(clusters, cluster)
+			}
+		}
+	}
+	return clusters
+}
+
+func (w *world) OrgByCluster(id string) (tenancy.Org, bool) {
+	for _, uuid := range []string{apitest.Acme, apitest.Globex} {
+		if cluster(uuid) == id {
+			return w.tenants.Org(uuid)
+		}
+	}
+	return tenancy.Org{}, false
+}
+
+func (w *world) Await(_ context.Context, refs []tenancy.Ref, cond func() bool) error {
+	require.Len(w.t, refs, 1)
+	if cond() {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+func (w *world) CreateCatalogEntry(_ context.Context, cluster string, e *v1alpha1.CatalogEntry) (*v1alpha1.CatalogEntry, bool, error) {
+	if err := w.step("create"); err != nil {
+		return nil, false, err
+	}
+	if held, ok := w.held[cluster][e.Name]; ok {
+		return held, false, nil
+	}
+	return w.add(cluster, e), true, nil
+}
+
+func (w *world) AmendCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, change func(context.Context, *v1alpha1.CatalogEntry) (map[string]any, error), match func(string) error) (*v1alpha1.CatalogEntry, error) {
+	if err := w.step("amend"); err != nil {
+		return nil, err
+	}
+	fields, err := change(ctx, held)
+	if err == nil && match != nil {
+		err = match(held.ResourceVersion)
+	}
+	if err != nil || fields == nil {
+		return held, err
+	}
+	e := held.DeepCopy()
+	for name, value := range fields {
+		switch name {
+		case "displayName":
+			e.Spec.DisplayName = value.(string)
+		case "description":
+			e.Spec.Description, _ = value.(string)
+		case "version":
+			e.Spec.Version, _ = value.(string)
+		case "memberResources":
+			e.Spec.MemberResources, _ = value.([]string)
+		case "ui":
+			e.Spec.UI = nil
+			if ui, ok := value.(v1alpha1.CatalogUI); ok {
+				e.Spec.UI = &ui
+			}
+		default:
+			return nil, errors.New("it is immutable: " + name)
+		}
+	}
+	e.Generation++
+	e.ResourceVersion = "changed"
+	w.held[e.Annotations["kcp.io/cluster"]][e.Name] = e
+	return e, nil
+}
+
+func (w *world) DeleteCatalogEntry(_ context.Context, held *v1alpha1.CatalogEntry, match func(string) error) error {
+	if err := w.step("delete"); err != nil {
+		return err
+	}
+	if match != nil {
+		if err := match(held.ResourceVersion); err != nil {
+			return err
+		}
+	}
+	in := w.held[held.Annotations["kcp.io/cluster"]]
+	if _, ok := in[held.Name]; !ok {
+		return errs.New(errs.NotFound, "gone")
+	}
+	delete(in, held.Name)
+	return nil
+}
+
+func (w *world) OthersWithSlug(_ context.Context, _ *v1alpha1.CatalogEntry, everywhere bool) ([]string, error) {
+	if err := w.step(map[bool]string{false: "read providers", true: "read all"}[everywhere]); err != nil {
+		return nil, err
+	}
+	return w.others, nil
+}
+
+// handler returns the routes of the catalog.
+func (w *world) handler() http.Handler {
+	scopes := httpmw.Scopes{Tenants: w.tenants}
+	h := &catalog.Handler{
+		Views: w, Tenants: w.tenants, Store: w, Tree: apitest.Tree(w.t), GlobalCluster: globalCluster, OrgScope: scopes.Org, PrivateBackends: w.private,
+		MayBind: func(_ context.Context, _ *http.Request, cluster string, ref v1alpha1.APIExportRef) error {
+			require.Equal(w.t, provider, ref.Path)
+			return w.step("may bind in " + cluster)
+		},
+		CreateTimeout: time.Second, FollowTimeout: time.Second,
+	}
+	return apitest.Router(w.tenants, h.Mount)
+}
+
+// do sends a call. Without a person it is the admin's of Acme, or the platform admin's.
+func (w *world) do(c apitest.Call) apitest.Answer {
+	isGlobal := len(c.Path) >= len(global) && c.Path[:len(global)] == global
+	if c.Org == "" && !isGlobal {
+		c.Org = apitest.Acme
+	}
+	if c.As == "" {
+		c.As = map[bool]string{false: apitest.Admin, true: apitest.Operator}[isGlobal]
+	}
+	return c.Do(w.handler())
+}
+
+// grace puts Acme into its grace period.
+func (w *world) grace() {
+	org, _ := w.tenants.Org(apitest.Acme)
+	o := org.DeepCopy()
+	now := metav1.Now()
+	o.Status.DeletionRequestedAt = &now
+	w.tenants.PutOrg(o, acmeCluster)
+}

@@ -1,0 +1,277 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// request is the body of a create and of a replace.
+type request struct {
+	Slug            string                   `json:"slug"`
+	DisplayName     string                   `json:"displayName"`
+	Description     string                   `json:"description"`
+	Version         string                   `json:"version"`
+	APIExport       v1alpha1.APIExportRef    `json:"apiExport"`
+	Backend         *v1alpha1.CatalogBackend `json:"backend"`
+	UI              *v1alpha1.CatalogUI      `json:"ui"`
+	MemberResources []string                 `json:"memberResources"`
+}
+
+func (in request) spec() v1alpha1.CatalogEntrySpec {
+	return v1alpha1.CatalogEntrySpec{
+		Slug: in.Slug, DisplayName: in.DisplayName, Description: in.Description, Version: in.Version,
+		APIExport: in.APIExport, Backend: in.Backend, UI: in.UI, MemberResources: in.MemberResources,
+	}
+}
+
+func (h *Handler) create(w http.ResponseWriter, r *http.Request, p place) error {
+	if err := p.requirePublish(); err != nil {
+		return err
+	}
+	var in request
+	if err := httpapi.Read(r, &in); err != nil {
+		return err
+	}
+	spec := in.spec()
+	if err := tenancy.CheckCatalogSpec(spec, h.PrivateBackends); err != nil {
+		return err
+	}
+	workspace, err := tenancy.CheckCatalogExport(h.Tree, p.uuid(), spec.APIExport)
+	if err != nil {
+		return err
+	}
+	_, hash, err := idempotency.Key(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	caller := httpmw.CallerOf(r).User.Name
+	e, repeated := h.repeated(p, caller, hash)
+	if !repeated {
+		if err := h.mayPublish(ctx, r, p, workspace, spec.APIExport); err != nil {
+			return err
+		}
+		if e, err = h.publish(ctx, p, tenancy.NewCatalogEntry(p.uuid(), spec, caller, hash)); err != nil {
+			return err
+		}
+	}
+	name := e.Name
+	seen := func() (there bool) {
+		newer, there := h.find(p, name)
+		if there {
+			e = newer
+		}
+		return there
+	}
+	code := waiting.Made(r, h.CreateTimeout, h.Views.Await, p.refs(), func() bool { return seen() && settled(e) })
+	if code == http.StatusAccepted {
+		h.until(r, p, seen)
+	}
+	w.Header().Set("Location", strings.TrimSuffix(r.URL.Path, "/")+"/"+name)
+	return answer(w, code, e, p)
+}
+
+// settled reports whether the controller has found the export of the entry.
+func settled(e *v1alpha1.CatalogEntry) bool {
+	return e.Status.ObservedGeneration == e.Generation && e.Status.Phase == v1alpha1.PhaseReady
+}
+
+// repeated finds the entry that an earlier request of the caller with the Idempotency-Key made.
+func (h *Handler) repeated(p place, caller, hash string) (*v1alpha1.CatalogEntry, bool) {
+	if hash == "" {
+		return nil, false
+	}
+	all := h.Views.CatalogEntriesOf(p.uuid())
+	if i := slices.IndexFunc(all, func(e *v1alpha1.CatalogEntry) bool { return isOf(e, caller, hash) }); i >= 0 {
+		return all[i], true
+	}
+	return nil, false
+}
+
+// isOf reports whether an entry was made by the caller with the Idempotency-Key.
+func isOf(e *v1alpha1.CatalogEntry, caller, hash string) bool {
+	return hash != "" && e.DeletionTimestamp.IsZero() &&
+		e.Labels[v1alpha1.IdempotencyKeyLabel] == hash && e.Annotations[v1alpha1.CreatedByAnnotation] == caller
+}
+
+// mayPublish refuses callers who could not bind the export themselves. workspace is the
+// Workspace of the Organization that has the export; empty for one of a provider.
+func (h *Handler) mayPublish(ctx context.Context, r *http.Request, p place, workspace string, ref v1alpha1.APIExportRef) error {
+	if p.scope == nil {
+		return nil
+	}
+	org, rows := p.scope.Org, h.Tenants.Index(p.scope.User)
+	all := h.Tenants.Workspaces(org.UUID())
+	if workspace != "" {
+		all = slices.DeleteFunc(all, func(w tenancy.Workspace) bool { return w.UUID != workspace })
+		if _, ok := tenancy.PublishingWorkspace(rows, org, all); !ok {
+			return errs.New(errs.Forbidden, "only an admin of the workspace that has the export may publish it, while the workspace is Ready; ask one of its admins")
+		}
+		return nil
+	}
+	at, ok := tenancy.PublishingWorkspace(rows, org, all)
+	if !ok {
+		return errs.New(errs.Forbidden, "kcp is asked whether you may bind the export, in a workspace of this organization that you administer, and there is none; create one, or ask an admin of the organization to publish it")
+	}
+	err := h.MayBind(ctx, r, at.ClusterID, ref)
+	if errs.Is(err, errs.Forbidden) {
+		return errs.Wrap(errs.Forbidden, err, "kcp does not let you bind this export, or there is none of this name; ask its provider for the right to bind it")
+	}
+	return err
+}
+
+// publish creates an entry if no other one is in its way. It writes before it reads the other
+// places, so that of two entries with one slug at least one sees the other and withdraws.
+func (h *Handler) publish(ctx context.Context, p place, wanted *v1alpha1.CatalogEntry) (*v1alpha1.CatalogEntry, error) {
+	caller, hash := wanted.Annotations[v1alpha1.CreatedByAnnotation], wanted.Labels[v1alpha1.IdempotencyKeyLabel]
+	if err := h.taken(p, wanted.Spec.Slug, h.Views.CatalogClusters(wanted.Spec.Slug)); err != nil {
+		return nil, err
+	}
+	e, made, err := h.Store.CreateCatalogEntry(ctx, h.cluster(p), wanted)
+	switch {
+	case err != nil:
+		return nil, err
+	case made:
+	case isOf(e, caller, hash):
+		return e, nil
+	case !e.DeletionTimestamp.IsZero():
+		return nil, errs.New(errs.Conflict, "the catalog entry that has the slug is being deleted; repeat the request when it is gone")
+	default:
+		return nil, h.taken(p, wanted.Spec.Slug, []string{h.cluster(p)})
+	}
+	others, err := h.Store.OthersWithSlug(ctx, e, p.scope == nil)
+	if err == nil {
+		err = h.taken(p, e.Spec.Slug, others)
+	}
+	if err == nil {
+		return e, nil
+	}
+	if failed := h.Store.DeleteCatalogEntry(ctx, e, nil); failed != nil && !errs.Is(failed, errs.NotFound) {
+		return nil, failed
+	}
+	return nil, err
+}
+
+// taken refuses a slug that an entry in one of the logical clusters has, if it is in the way of
+// the place.
+func (h *Handler) taken(p place, slug string, clusters []string) error {
+	refuse := func(message string, causes ...errs.Cause) error {
+		return errs.New(errs.AlreadyExists, message, append(causes, errs.Cause{Type: "FieldValueDuplicate", Field: "slug", Message: message})...)
+	}
+	if slices.Contains(clusters, h.cluster(p)) {
+		return refuse("there is a catalog entry with the slug " + slug + " already; choose another one")
+	}
+	orgs := map[string]string{}
+	for _, cluster := range clusters {
+		if org, ok := h.Views.OrgByCluster(cluster); ok && org.Organization != nil {
+			orgs[org.UUID()] = org.Spec.DisplayName
+			continue
+		}
+		if p.scope != nil && cluster == h.GlobalCluster {
+			return refuse("there is a global catalog entry with the slug " + slug + "; choose another one")
+		}
+	}
+	if p.scope != nil || len(orgs) == 0 {
+		return nil
+	}
+	var causes []errs.Cause
+	for _, uuid := range slices.SortedFunc(maps.Keys(orgs), func(a, b string) int { return cmp.Or(cmp.Compare(orgs[a], orgs[b]), cmp.Compare(a, b)) }) {
+		causes = append(causes, errs.Cause{Type: "SlugInOrganization", Field: "slug", Message: fmt.Sprintf("%s (%s)", orgs[uuid], uuid)})
+	}
+	return refuse(fmt.Sprintf("%d organizations have a catalog entry with the slug %s; choose another one, or ask them to delete theirs", len(orgs), slug), causes...)
+}
+
+func (h *Handler) replace(w http.ResponseWriter, r *http.Request, p place) error {
+	var in request
+	if err := httpapi.Read(r, &in); err != nil {
+		return err
+	}
+	spec := in.spec()
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
+	}
+	e, err := h.named(r, p)
+	if err != nil {
+		return err
+	}
+	if err := p.requireChange(r, e); err != nil {
+		return err
+	}
+	if err := tenancy.CheckCatalogLocked(e.Spec, spec); err != nil {
+		return err
+	}
+	if err := tenancy.CheckCatalogSpec(spec, h.PrivateBackends); err != nil {
+		return err
+	}
+	ctx, cancel := waiting.Write(r)
+	defer cancel()
+	changed, err := h.Store.AmendCatalogEntry(ctx, e, func(_ context.Context, held *v1alpha1.CatalogEntry) (map[string]any, error) {
+		if err := p.requireChange(r, held); err != nil {
+			return nil, err
+		}
+		return differences(held.Spec, spec), nil
+	}, match)
+	if err != nil {
+		return missing(err)
+	}
+	h.until(r, p, func() bool {
+		seen, ok := h.find(p, changed.Name)
+		if !ok || seen.Generation < changed.Generation {
+			return false
+		}
+		changed = seen
+		return true
+	})
+	return answer(w, http.StatusOK, changed, p)
+}
+
+// differences returns the fields of the spec to set, or nil if nothing changes. The fields that
+// are immutable are not among them.
+func differences(held, wanted v1alpha1.CatalogEntrySpec) map[string]any {
+	fields := map[string]any{}
+	set := func(name string, old, new any, empty bool) {
+		switch {
+		case equality.Semantic.DeepEqual(old, new):
+		case empty:
+			fields[name] = nil
+		default:
+			fields[name] = new
+		}
+	}
+	set("displayName", held.DisplayName, wanted.DisplayName, false)
+	set("description", held.Description, wanted.Description, wanted.Description == "")
+	set("version", held.Version, wanted.Version, wanted.Version == "")
+	set("memberResources", held.MemberResources, wanted.MemberResources, len(wanted.MemberResources) == 0)
+	set("ui", icon(held), icon(wanted), icon(wanted) == "")
+	if url, ok := fields["ui"].(string); ok {
+		fields["ui"] = v1alpha1.CatalogUI{IconURL: url}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return fields
+}
+
+func icon(spec v1alpha1.CatalogEntrySpec) string {
+	if spec.UI == nil {
+		return ""
+	}
+	return spec.UI.IconURL
+}
