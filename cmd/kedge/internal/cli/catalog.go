@@ -157,22 +157,28 @@ func (c *catalog) deleteCommand() *cobra.Command {
 // publication are the flags of kedge catalog publish.
 type publication struct {
 	client.EntrySpec
-	file, backend, icon string
-	replace             bool
+	file, workspace, backend, icon string
+	replace                        bool
 }
 
 func (c *catalog) publishCommand() *cobra.Command {
 	var p publication
 	cmd := &cobra.Command{
-		Use: "publish -f FILE | --slug SLUG --name NAME --export-path PATH --export-name NAME", Short: "Publish an API in the catalog", Args: noArgs,
+		Use: "publish -f FILE | --slug SLUG --name NAME --export-workspace UUID|NAME --export-name NAME", Short: "Publish an API in the catalog", Args: noArgs,
 		Long: `Publish the API of a provider, a kcp APIExport, in the catalog. The entry is in a file,
 a CatalogEntry in YAML or JSON, or in flags, which go before the file. The slug, the
 export and the backend of an entry never change; --replace changes the rest of an
 entry that exists.`,
 		Example: `  kedge catalog publish -f config/example-catalog/entry.yaml --global
-  kedge catalog publish --slug widgets --name Widgets --export-path root:kedge:orgs:ORG:WORKSPACE --export-name widgets.example.org
+  kedge catalog publish --slug widgets --name Widgets --export-workspace "My workspace" --export-name widgets.example.org
   kedge catalog publish -f entry.yaml --version v2 --replace`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := exclusive(cmd, "export-path", "export-workspace"); err != nil {
+				return err
+			}
+			if err := p.locate(cmd, c); err != nil {
+				return err
+			}
 			spec, err := p.spec(cmd, c.In)
 			if err != nil {
 				return err
@@ -187,6 +193,7 @@ entry that exists.`,
 	flags.StringVar(&p.Description, "description", "", "what the API is for")
 	flags.StringVar(&p.Version, "version", "", "version of the provider")
 	flags.StringVar(&p.APIExport.Path, "export-path", "", "path of the workspace that has the APIExport")
+	flags.StringVar(&p.workspace, "export-workspace", "", "UUID or name of the workspace of the organization that has the APIExport, in place of its path")
 	flags.StringVar(&p.APIExport.Name, "export-name", "", "name of the APIExport")
 	flags.StringVar(&p.backend, "backend-url", "", "https URL of the provider's server")
 	flags.StringVar(&p.icon, "icon-url", "", "https URL of an image")
@@ -194,6 +201,26 @@ entry that exists.`,
 	flags.BoolVar(&p.replace, "replace", false, "change the entry with this slug, if there is one")
 	c.output.flag(cmd)
 	return cmd
+}
+
+// locate sets the path of the workspace that --export-workspace names.
+func (p *publication) locate(cmd *cobra.Command, c *catalog) error {
+	if p.workspace == "" {
+		return nil
+	}
+	s, err := c.session(cmd.Context())
+	if err != nil {
+		return err
+	}
+	place, err := s.workspace(cmd.Context(), c.org, p.workspace)
+	if err != nil {
+		return err
+	}
+	var w client.Workspace
+	if err := s.into(cmd.Context(), &w, place); err != nil {
+		return err
+	}
+	return cmd.Flags().Set("export-path", w.WorkspacePath)
 }
 
 // spec is what the file and the flags say.

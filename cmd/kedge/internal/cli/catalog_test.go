@@ -59,6 +59,7 @@ func TestPublish_sendsFileAndFlags(t *testing.T) {
 		"both":           {"-f {file} --version v2 --description For.you", "POST " + orgPath + "/catalog", `{` + spec + `,"version":"v2","description":"For.you","memberResources":["widgets"]}`},
 		"all flags": {flags + " --backend-url https://b --icon-url https://i --member-resource a --member-resource b.c", "POST " + orgPath + "/catalog",
 			`{` + spec + `,"backend":{"url":"https://b"},"ui":{"iconURL":"https://i"},"memberResources":["a","b.c"]}`},
+		"by workspace":   {"--slug widgets --name Widgets --export-workspace Web --export-name widgets.example.org", "POST " + orgPath + "/catalog", `{` + spec + `}`},
 		"for everybody":  {flags + " --global", "POST /api/admin/catalog", `{` + spec + `}`},
 		"again":          {flags + " --replace", "PUT " + entryPath, `{` + spec + `}`},
 		"again, but new": {flags + " --replace --global", "POST /api/admin/catalog", `{` + spec + `}`},
@@ -69,6 +70,7 @@ func TestPublish_sendsFileAndFlags(t *testing.T) {
 			b.inWorkspace(t)
 			b.answer("GET "+orgPath+"/catalog", http.StatusOK, `{"items":[`+anEntry+`]}`)
 			b.answer("GET /api/admin/catalog", http.StatusOK, `{"items":[]}`)
+			b.answer("GET "+wsPath, http.StatusOK, `{"uuid":"`+wsUUID+`","workspacePath":"root:kedge:providers:widgets"}`)
 			calls := b.record(t, c.route, http.StatusCreated, anEntry)
 			require.NoError(t, os.WriteFile(b.file("entry.yaml"), []byte(object), 0o600))
 			args := append([]string{"catalog", "publish"}, strings.Fields(strings.ReplaceAll(c.args, "{file}", b.file("entry.yaml")))...)

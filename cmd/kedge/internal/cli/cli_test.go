@@ -65,6 +65,13 @@ func newBed(t *testing.T) *bed {
 	}))
 	t.Cleanup(b.Close)
 	b.mux.HandleFunc("GET /api/users/me", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, b.me) })
+	b.mux.HandleFunc("GET /api/users/me/{list}", func(w http.ResponseWriter, r *http.Request) {
+		if r.PathValue("list") != "memberships" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, `{"items":[]}`)
+	})
 	require.NoError(t, os.WriteFile(b.file("ca.crt"), b.ca(), 0o600))
 	require.NoError(t, os.WriteFile(b.file("token"), []byte(secret+"\n"), 0o600))
 	b.env = map[string]string{"HOME": b.dir}

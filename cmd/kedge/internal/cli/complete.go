@@ -30,9 +30,10 @@ func (a *app) candidates(cmd *cobra.Command, ask func(ctx context.Context, s *se
 // completions names each object of a list: by display name if that is unique, else by UUID.
 func (s *session) completions(ctx context.Context, r client.Request) ([]cobra.Completion, error) {
 	items, err := s.tenants(ctx, r)
-	if err != nil {
-		return nil, err
-	}
+	return completionsOf(items), err
+}
+
+func completionsOf(items []tenant) []cobra.Completion {
 	count := map[string]int{}
 	for _, t := range items {
 		count[t.DisplayName]++
@@ -45,7 +46,7 @@ func (s *session) completions(ctx context.Context, r client.Request) ([]cobra.Co
 			found = append(found, cobra.CompletionWithDesc(t.UUID, t.DisplayName+", created "+t.CreatedAt))
 		}
 	}
-	return found, nil
+	return found
 }
 
 // complete completes the name of a tenant of the kind.
@@ -83,7 +84,8 @@ func (a *app) workspaceFlag(cmd *cobra.Command, org, workspace *string) {
 
 func (a *app) completeOrg(cmd *cobra.Command) {
 	a.completeFlag(cmd, "org", func(ctx context.Context, s *session) ([]cobra.Completion, error) {
-		return s.completions(ctx, client.Request{Path: "/api/orgs"})
+		orgs, err := s.organizations(ctx)
+		return completionsOf(orgs), err
 	})
 }
 

@@ -89,8 +89,8 @@ func (w *answers) decide(ctx context.Context, p *provider) (client.Decision, err
 		accept bool
 	}{{"--accept-claim", w.accept, true}, {"--reject-claim", w.reject, false}} {
 		for _, claim := range flag.claims {
-			name := strings.TrimPrefix(claim, "/")
-			if !asked(p.Claims, name) {
+			name, ok := asked(p.Claims, claim)
+			if !ok {
 				return client.Decision{}, fmt.Errorf("%s: %s does not ask for %s, but for: %s; %w", flag.name, p.Slug, name, namesOf(p.Claims), errUsage)
 			}
 			if before, twice := said[name]; twice && before != flag.accept {
@@ -174,13 +174,15 @@ func (w *answers) ask(ctx context.Context, p *provider, open []client.Claim, sai
 	return nil
 }
 
-func asked(claims []client.Claim, name string) bool {
+// asked finds a claim that a flag names, as GROUP/RESOURCE or RESOURCE.GROUP.
+func asked(claims []client.Claim, name string) (claim string, ok bool) {
+	name = strings.TrimPrefix(name, "/")
 	for _, c := range claims {
-		if c.String() == name {
-			return true
+		if c.String() == name || c.Resource+"."+c.Group == name {
+			return c.String(), true
 		}
 	}
-	return false
+	return name, false
 }
 
 func namesOf(claims []client.Claim) string {

@@ -126,7 +126,7 @@ func (s *session) chosenEntry(ctx context.Context, o kubeconfigOptions) (*kubeco
 	if err != nil {
 		return nil, err
 	}
-	org, err := s.tenant(ctx, organizationAt(place.Org))
+	org, err := s.organizationOf(ctx, place)
 	if err != nil {
 		return nil, err
 	}
@@ -137,10 +137,30 @@ func (s *session) chosenEntry(ctx context.Context, o kubeconfigOptions) (*kubeco
 	return s.entry(ctx, place, org, workspace)
 }
 
+// organizationOf is the organization of a workspace. Members of the workspace alone may not read it,
+// but their memberships name it.
+func (s *session) organizationOf(ctx context.Context, place client.Request) (tenant, error) {
+	org, err := s.tenant(ctx, organizationAt(place.Org))
+	var refused *client.Error
+	if !errors.As(err, &refused) || refused.Code() != http.StatusForbidden {
+		return org, err
+	}
+	orgs, listErr := s.organizations(ctx)
+	for _, o := range orgs {
+		if o.UUID == place.Org {
+			return o, nil
+		}
+	}
+	if listErr != nil {
+		return tenant{}, listErr
+	}
+	return tenant{}, err
+}
+
 // entries are those for all workspaces that the person can enter, or for those in the organization
 // onlyOrg. A workspace for which the hub gives no kubeconfig is left out.
 func (s *session) entries(ctx context.Context, onlyOrg string) ([]*kubeconfig.Entry, error) {
-	orgs, err := s.tenants(ctx, client.Request{Path: "/api/orgs"})
+	orgs, err := s.organizations(ctx)
 	if err != nil {
 		return nil, err
 	}

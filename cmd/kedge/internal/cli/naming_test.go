@@ -92,6 +92,27 @@ func TestNames_areAcceptedWhereAUUIDIs(t *testing.T) {
 	}
 }
 
+// Members of a workspace alone may not read its organization.
+func TestNames_ofAnOrganizationWhereOnlyAWorkspaceIsTheirs(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.login(t)
+	b.answer("GET /api/orgs", http.StatusOK, `{"items":[]}`)
+	b.answer("GET "+orgPath, http.StatusForbidden, `{"kind":"Status","message":"you have no membership there"}`)
+	b.answer("GET /api/users/me/memberships", http.StatusOK, `{"items":[{"orgUUID":"`+orgUUID+`","orgDisplayName":"ACME","orgCreatedAt":"2026-11-01T00:00:00Z","orgFirstAdmin":"alice",`+
+		`"workspaceUUID":"`+wsUUID+`","workspaceDisplayName":"Web","role":"member"}]}`)
+	b.answer("GET "+orgPath+"/workspaces", http.StatusOK, `{"items":[{"uuid":"`+wsUUID+`","displayName":"Web"}]}`)
+	b.answer("GET "+wsPath, http.StatusOK, `{"uuid":"`+wsUUID+`","displayName":"Web"}`)
+	b.answer("GET "+wsPath+"/kubeconfig", http.StatusOK, b.kubeconfig(wsUUID))
+	for _, args := range []string{"orgs use ACME", "workspaces use Web --org ACME", "kubeconfig", "kubeconfig --all", "kubeconfig --org ACME --workspace Web", "kubeconfig --all --org ACME"} {
+		code, out, errOut := b.run(t, strings.Fields(args)...)
+		require.Zero(t, code, "%s: %s", args, errOut)
+		if strings.HasPrefix(args, "kubeconfig") {
+			require.Contains(t, out, "current-context: ACME/Web\n", args)
+		}
+	}
+}
+
 func TestTables_showCreationAndFirstAdmin(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -41,7 +42,37 @@ func isUUID(s string) bool { return len(s) == 36 && uuid.Validate(s) == nil }
 
 // organization is the UUID of the one that --org names or, without it, the chosen one.
 func (s *session) organization(ctx context.Context, given string) (string, error) {
-	return s.pick(ctx, organizations(), client.Request{Path: "/api/orgs"}, "--org", given, s.login.Org)
+	if given == "" || isUUID(given) {
+		return pick(organizations(), "--org", given, s.login.Org)
+	}
+	orgs, err := s.organizations(ctx)
+	if err != nil {
+		return "", err
+	}
+	t, err := organizations().among(orgs, given, "list")
+	return t.UUID, err
+}
+
+// organizations are those of the person, and those in which they are a member of workspaces only.
+func (s *session) organizations(ctx context.Context) ([]tenant, error) {
+	orgs, err := s.tenants(ctx, client.Request{Path: "/api/orgs"})
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for _, o := range orgs {
+		seen[o.UUID] = true
+	}
+	for m, err := range client.List[client.Membership](ctx, s, client.Request{Path: "/api/users/me/memberships"}) {
+		if err != nil {
+			return nil, err
+		}
+		if !seen[m.OrgUUID] && m.SoftDeletedAt == nil {
+			seen[m.OrgUUID] = true
+			orgs = append(orgs, tenant{UUID: m.OrgUUID, DisplayName: m.OrgDisplayName, CreatedAt: m.OrgCreatedAt.UTC().Format(time.RFC3339), FirstAdmin: m.OrgFirstAdmin})
+		}
+	}
+	return orgs, nil
 }
 
 // workspace is the place that --org and --workspace name or, without them, the chosen one.
@@ -55,26 +86,23 @@ func (s *session) workspace(ctx context.Context, givenOrg, given string) (client
 		// The chosen workspace belongs to another organization.
 		chosen = ""
 	}
-	workspace, err := s.pick(ctx, workspaces(), workspacesOf(org), "--workspace", given, chosen)
-	if err != nil {
-		return client.Request{}, err
+	if given != "" && !isUUID(given) {
+		t, err := s.find(ctx, workspaces(), workspacesOf(org), given)
+		return one(workspacesOf(org), t.UUID), err
 	}
-	return one(workspacesOf(org), workspace), nil
+	workspace, err := pick(workspaces(), "--workspace", given, chosen)
+	return one(workspacesOf(org), workspace), err
 }
 
-// pick is the UUID of the object that a flag names, which can be in the list at r, or the chosen
-// one.
-func (s *session) pick(ctx context.Context, what naming, r client.Request, flag, given, chosen string) (string, error) {
+// pick is the UUID that a flag gives, or the chosen one.
+func pick(what naming, flag, given, chosen string) (string, error) {
 	switch {
-	case given == "" && chosen == "":
-		return "", fmt.Errorf("no %s is chosen; give %s, or run: %s use NAME", what.noun, flag, what.command)
-	case given == "":
-		return chosen, nil
-	case isUUID(given):
+	case given != "":
 		return given, nil
+	case chosen == "":
+		return "", fmt.Errorf("no %s is chosen; give %s, or run: %s use NAME", what.noun, flag, what.command)
 	}
-	t, err := s.find(ctx, what, r, given)
-	return t.UUID, err
+	return chosen, nil
 }
 
 // choose stores a place as the chosen one.

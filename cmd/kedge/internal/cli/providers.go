@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -189,15 +187,7 @@ func (p *providers) disable(ctx context.Context, found *provider, c consent) err
 		return p.print(p.output, found.raw, providerColumns)
 	}
 	if !c.yes {
-		loss, err := found.loss(ctx)
-		if err != nil {
-			return err
-		}
-		text := "Disable " + found.Slug + "? " + loss
-		if err := c.possible(); err != nil {
-			return fmt.Errorf("%s\n%w", loss, err)
-		}
-		if err := c.typed(ctx, text, "Type "+found.Slug+" to go on", found.Slug, found.UUID); err != nil {
+		if err := found.confirm(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -211,31 +201,37 @@ func (p *providers) disable(ctx context.Context, found *provider, c consent) err
 	return p.print(p.output, found.raw, providerColumns)
 }
 
+// confirm asks the person, unless the provider is being removed already.
+func (p *provider) confirm(ctx context.Context, c consent) error {
+	loss, err := p.loss(ctx)
+	if err != nil || loss == "" {
+		return err
+	}
+	if err := c.possible(); err != nil {
+		return fmt.Errorf("%s\n%w", loss, err)
+	}
+	return c.typed(ctx, "Disable "+p.Slug+"? "+loss, "Type "+p.Slug+" to go on", p.Slug, p.UUID)
+}
+
 // loss says what the hub deletes when the provider is disabled. The hub says it by refusing a
-// request without a confirmation.
+// request without a confirmation. It is empty if the provider is being removed already.
 func (p *provider) loss(ctx context.Context) (string, error) {
 	_, err := p.ask(ctx, http.MethodDelete, "/enable", nil, nil)
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Code() != http.StatusConflict {
-		if err == nil {
-			err = errNoHub
-		}
 		return "", err
 	}
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 8, 3, ' ', 0)
+	text := "All objects of its API in the workspace are deleted, for good:"
 	for _, cause := range refused.Causes() {
-		if cause.Type == "WouldLose" {
-			fmt.Fprintf(w, "\n  %s\t%s", cause.Field, cause.Message)
+		if cause.Type != "WouldLose" {
+			return "", err
 		}
+		text += "\n  " + cause.Message
 	}
-	if err := w.Flush(); err != nil {
+	if len(refused.Causes()) == 0 {
 		return "", err
 	}
-	if text.Len() == 0 {
-		return "Nothing is lost: " + refused.Error(), nil
-	}
-	return "That deletes from the workspace, for good:" + text.String(), nil
+	return text, nil
 }
 
 // complete completes the slug of a provider.

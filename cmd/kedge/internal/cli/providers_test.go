@@ -181,19 +181,19 @@ func TestDisable_showsWhatIsLostAndAsks(t *testing.T) {
 			return
 		}
 		w.WriteHeader(http.StatusConflict)
-		_, _ = io.WriteString(w, `{"kind":"Status","message":"disabling deletes objects; confirm","details":{"causes":[{"reason":"WouldLose","field":"widgets.widgets.example.org","message":"7 objects"}]}}`)
+		_, _ = io.WriteString(w, `{"kind":"Status","message":"disabling deletes objects; confirm","details":{"causes":[{"reason":"WouldLose","field":"widgets.widgets.example.org","message":"7 widgets.widgets.example.org would be deleted"}]}}`)
 	})
 	for _, typed := range []string{"y\n", "\n", "gadgets\n"} {
 		state = "Enabled"
 		code, _, errOut := b.runAt(t, typed, "providers", "disable", "widgets")
 		require.Equal(t, 1, code)
-		require.Contains(t, errOut, "widgets.widgets.example.org   7 objects")
+		require.Contains(t, errOut, "  7 widgets.widgets.example.org would be deleted")
 		require.Contains(t, errOut, "nothing was done")
 	}
 	state = "Enabled"
 	code, _, errOut := b.run(t, "providers", "disable", "widgets")
 	require.Equal(t, 2, code)
-	require.Contains(t, errOut, "7 objects", "a script is told, too")
+	require.Contains(t, errOut, "7 widgets", "a script is told, too")
 	require.Zero(t, confirmed)
 	for i, args := range []string{"--yes", "--confirm", "-y"} {
 		state = "Enabled"

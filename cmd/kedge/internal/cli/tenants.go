@@ -135,7 +135,7 @@ func (k *kind) useCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			chosen, err := s.find(cmd.Context(), k.naming, r, args[0])
+			chosen, err := k.reachable(cmd.Context(), s, r, args[0])
 			if err != nil {
 				return err
 			}
@@ -147,6 +147,19 @@ func (k *kind) useCommand() *cobra.Command {
 	}
 	k.output.flag(cmd)
 	return cmd
+}
+
+// reachable finds a tenant that the person can work in: also an organization in which they are a
+// member of workspaces only.
+func (k *kind) reachable(ctx context.Context, s *session, r client.Request, arg string) (tenant, error) {
+	if k.inOrg {
+		return s.find(ctx, k.naming, r, arg)
+	}
+	orgs, err := s.organizations(ctx)
+	if err != nil {
+		return tenant{}, err
+	}
+	return k.among(orgs, arg, "list")
 }
 
 // create creates a tenant and waits until it is ready.
