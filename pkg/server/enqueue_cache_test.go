@@ -60,6 +60,8 @@ func (p *platform) cached(of kcp.Object, cluster, name, version string) bool {
 		return is(get(p.in.Indexes, cluster, name))
 	case *v1alpha1.Bot:
 		return is(get(p.in.Bots, cluster, name))
+	case *v1alpha1.CatalogEntry:
+		return is(get(p.in.CatalogEntries, cluster, name))
 	case *corev1.ServiceAccount:
 		return is(get(p.in.ServiceAccounts, cluster, tenancy.NamespacedName(tenancy.DefaultNamespace, name)))
 	case *corev1.Secret:

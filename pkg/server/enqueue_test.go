@@ -34,10 +34,12 @@ import (
 )
 
 // The platform of these tests. Alice is admin of acme, which has the Workspaces w1 and
-// w2; bob is a member of acme and of w1. Each has a personal Organization.
+// w2; bob is a member of acme and of w1, and has a personal Organization. The Organization
+// shop has the Workspace w4 and a CatalogEntry.
 const (
 	usersCluster, orgsCluster = "users", "orgs"
 	acmeCluster, homeCluster  = "c-acme", "c-home"
+	shopCluster               = "c-shop"
 	sentinel                  = "sentinel"
 	initializer               = "root:kedge:organization"
 )
@@ -72,7 +74,7 @@ func newPlatform(t *testing.T) *platform {
 	}
 	p.in = views.NewInformers(clients, clients, clusters.OrgBindings)
 	var err error
-	p.v, err = views.New(views.Clusters{Users: usersCluster, Orgs: orgsCluster, Hub: clusters.IDs()}, p.in, registry)
+	p.v, err = views.New(views.Clusters{Users: usersCluster, Orgs: orgsCluster, Providers: clusters.Providers, Hub: clusters.IDs()}, p.in, registry)
 	require.NoError(t, err)
 	options := NewOptions()
 	options.Clock = clock.RealClock{}
@@ -92,7 +94,7 @@ func newPlatform(t *testing.T) *platform {
 	in := p.in
 	running.Go(func() {
 		informer.Watch(ctx, []string{p.URL()}, in.Users, in.Sessions, in.Organizations, in.Workspaces, in.Memberships, in.Indexes, in.OrgBindings,
-			in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Roles, in.RoleBindings, in.Bindings, in.Bots, in.ServiceAccounts, in.BotSecrets, in.Initializing, in.Inactive)
+			in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Roles, in.RoleBindings, in.Bindings, in.Bots, in.ServiceAccounts, in.BotSecrets, in.CatalogEntries, in.Initializing, in.Inactive)
 	})
 	for _, o := range p.objects() {
 		p.flush(t, o.Object)
@@ -125,7 +127,30 @@ func (p *platform) objects() []placed {
 		{"c-w1", apiBinding("things")}, {acmeCluster, orgBinding()},
 		{"c-w1", logicalCluster("")},
 		{homeCluster, robot("b1")}, {"c-w3", tenancy.BotAccount(robot("b1"))}, {"c-w3", tenancy.BotTokenSecret(robot("b1"), "t")},
+		{orgsCluster, org("shop", "dave")}, {orgsCluster, own("shop", shopCluster)}, {shopCluster, child("w4")},
+		{shopCluster, entry("widgets")}, {"c-w4", grantOf("widgets")},
 	}
+}
+
+// entry is a CatalogEntry of shop.
+func entry(slug string) *v1alpha1.CatalogEntry {
+	e := tenancy.NewCatalogEntry("shop", v1alpha1.CatalogEntrySpec{DisplayName: slug, Slug: slug}, "dave", "")
+	e.Name, e.Generation = "e-"+slug, 1
+	return e
+}
+
+// global is a Global CatalogEntry.
+func global(slug string) *v1alpha1.CatalogEntry {
+	e := entry(slug)
+	e.Name = "g-" + slug
+	return e
+}
+
+// grantOf is the right to bind the export of an entry of shop.
+func grantOf(slug string) *rbacv1.ClusterRoleBinding {
+	e := entry(slug)
+	e.Annotations["kcp.io/cluster"] = shopCluster
+	return tenancy.CatalogGrantOf(e, tenancy.GlobalAudience()).Binding
 }
 
 // robot is a Bot of w3.
@@ -360,6 +385,18 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 		{name: "Secret of a Bot removed", cluster: "c-w3", object: tenancy.BotTokenSecret(robot("b1"), "t"), removed: true, want: "bot home|b1"},
 		{name: "ClusterRoleBinding of a Bot added", cluster: "c-w3", object: tenancy.BotBinding(robot("b1"), "account"), want: "access home|w3, bot home|b1, workspace home|w3"},
 		{name: "Bot claimed in a Workspace", cluster: homeCluster, object: annotated(child("w3"), v1alpha1.BotClaimsAnnotation, "{}"), want: "user users|bob, workspace home|w3"},
+
+		{name: "CatalogEntry added", cluster: shopCluster, object: entry("gadgets"), want: "catalogbackend shop|e-gadgets, catalogentry shop|e-gadgets"},
+		{name: "CatalogEntry reported", cluster: shopCluster, object: reported(entry("widgets"), func(e *v1alpha1.CatalogEntry) { e.Status.Phase = v1alpha1.PhaseReady }), want: "catalogentry shop|e-widgets"},
+		{name: "CatalogEntry with the slug of another one added", cluster: "providers", object: global("widgets"), want: "catalogbackend providers|g-widgets, catalogentry providers|g-widgets, catalogentry shop|e-widgets"},
+		{name: "CatalogEntry removed", cluster: shopCluster, object: entry("widgets"), removed: true, want: "catalogbackend shop|e-widgets, catalogentry shop|e-widgets, organization orgs|shop"},
+		{name: "Grant of a CatalogEntry removed", cluster: "c-w4", object: grantOf("widgets"), removed: true, want: "access shop|w4, catalogentry shop|e-widgets, workspace shop|w4"},
+		{name: "Grant of a CatalogEntry that is gone added", cluster: "c-w4", object: grantOf("gone"), want: "access shop|w4, catalogentry shop|e-gone, workspace shop|w4"},
+		{name: "Organization with a catalog deleted softly", cluster: orgsCluster, object: reported(org("shop", "dave"), func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = &now }), want: "access shop|w4, catalogbackend shop|e-widgets, catalogentry shop|e-widgets, organization orgs|shop, workspace shop|w4"},
+		{name: "Workspace beside a catalog deleted softly", cluster: shopCluster, object: annotated(child("w4"), v1alpha1.DeletionRequestedAtAnnotation, now.Format(time.RFC3339)), want: "access shop|w4, catalogentry shop|e-widgets, workspace shop|w4"},
+		{name: "Admin of a catalog's Organization added", cluster: shopCluster, object: tenancy.NewMembership("dave", "w4", v1alpha1.RoleAdmin), want: "access shop|w4, catalogentry shop|e-widgets, membership shop|w4.dave, membershipindex users|dave, workspace shop|w4"},
+		{name: "Member of a catalog's Organization added", cluster: shopCluster, object: tenancy.NewMembership("dave", "w4", v1alpha1.RoleMember), want: "access shop|w4, membership shop|w4.dave, membershipindex users|dave, workspace shop|w4"},
+		{name: "Bot beside a catalog added", cluster: shopCluster, object: robot("b9"), want: "bot shop|b9, catalogentry shop|e-widgets"},
 
 		{name: "Logical cluster of an Organization waits for the hub", cluster: acmeCluster, object: initializing("acme"), want: "organization orgs|acme"},
 		{name: "Logical cluster of an Organization deactivated", cluster: acmeCluster, object: logicalCluster(kcpcorev1alpha1.LogicalClusterPhaseUnavailable), want: "organization orgs|acme"},
