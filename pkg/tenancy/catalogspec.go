@@ -146,9 +146,10 @@ func httpsURL(field, raw string) (*url.URL, error) {
 }
 
 // refusedNetworks are the networks that the hub connects to for nobody: this host, link-local
-// addresses with the metadata services of clouds, multicast and reserved ones.
+// addresses, the metadata services of clouds at other addresses, multicast and reserved ones.
 func refusedNetworks() []netip.Prefix {
-	return prefixes("0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3", "::/128", "fe80::/10", "ff00::/8", "fd00:ec2::254/128")
+	return prefixes("0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3", "::/128", "fe80::/10", "ff00::/8",
+		"fd00:ec2::254/128", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32")
 }
 
 // privateNetworks are those that only --allow-private-backends permits: loopback, private and
@@ -156,7 +157,7 @@ func refusedNetworks() []netip.Prefix {
 func privateNetworks() []netip.Prefix {
 	return prefixes("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "192.0.0.0/24",
 		"192.0.2.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "192.88.99.0/24",
-		"::1/128", "fc00::/7", "fec0::/10", "64:ff9b:1::/48", "2001:db8::/32", "100::/64")
+		"::1/128", "fc00::/7", "fec0::/10", "64:ff9b:1::/48", "2001::/23", "2001:db8::/32", "100::/64")
 }
 
 func prefixes(all ...string) (parsed []netip.Prefix) {
@@ -174,7 +175,7 @@ func CheckBackendAddress(addr netip.Addr, private bool) bool {
 	return addr.IsValid() && !slices.ContainsFunc(refusedNetworks(), in) && (private || !slices.ContainsFunc(privateNetworks(), in))
 }
 
-// embedded returns the IPv4 address in an IPv6 address of NAT64, 6to4 or the deprecated
+// embedded returns the IPv4 address in an IPv6 address of NAT64, SIIT, 6to4 or the deprecated
 // IPv4-compatible form; any other address as it is.
 func embedded(addr netip.Addr) netip.Addr {
 	if !addr.Is6() {
@@ -183,7 +184,7 @@ func embedded(addr netip.Addr) netip.Addr {
 	b := addr.As16()
 	four := func(at int) netip.Addr { return netip.AddrFrom4([4]byte(b[at : at+4])) }
 	switch {
-	case netip.MustParsePrefix("64:ff9b::/96").Contains(addr):
+	case netip.MustParsePrefix("64:ff9b::/96").Contains(addr), netip.MustParsePrefix("::ffff:0:0:0/96").Contains(addr):
 		return four(12)
 	case netip.MustParsePrefix("2002::/16").Contains(addr):
 		return four(2)
