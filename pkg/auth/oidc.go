@@ -74,7 +74,9 @@ type OIDCConfig struct {
 // keys are known while it is down.
 type OIDC struct {
 	config OIDCConfig
-	client *http.Client
+	// secret is the secret of the client, and client has the issuer's CA.
+	secret atomic.Pointer[string]
+	client atomic.Pointer[http.Client]
 	keys   *keySet
 	// verdicts are the verified tokens by the hash of the whole token: verdict values.
 	verdicts *lru.Cache
@@ -92,11 +94,11 @@ type verdict struct {
 
 // NewOIDC returns an authenticator for an issuer. It makes no request; Run does.
 func NewOIDC(config OIDCConfig) (*OIDC, error) {
-	client, err := newIssuerClient(config.CA)
-	if err != nil {
+	o := &OIDC{config: config, verdicts: lru.New(maxVerdicts), err: errNotReached}
+	if err := o.SetCA(config.CA); err != nil {
 		return nil, err
 	}
-	o := &OIDC{config: config, client: client, verdicts: lru.New(maxVerdicts), err: errNotReached}
+	o.SetClientSecret(config.ClientSecret)
 	o.config.ReservedUsernames = slices.Clone(config.ReservedUsernames)
 	fetches := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "kedge_oidc_key_fetches_total", Help: "Requests for the keys of the OIDC issuer, by result: ok or error.",
@@ -118,12 +120,27 @@ func NewOIDC(config OIDCConfig) (*OIDC, error) {
 	return o, nil
 }
 
+// SetClientSecret replaces the secret of the client.
+func (o *OIDC) SetClientSecret(secret string) { o.secret.Store(&secret) }
+
+// SetCA replaces the PEM certificates that the issuer's certificate is verified with.
+func (o *OIDC) SetCA(ca []byte) error {
+	client, err := newIssuerClient(ca)
+	if err != nil {
+		return err
+	}
+	if old := o.client.Swap(client); old != nil {
+		old.CloseIdleConnections()
+	}
+	return nil
+}
+
 var errNotReached = errors.New("the issuer was not reached yet")
 
 // Run fetches the discovery document and the keys of the issuer until ctx ends: at once, with
 // a back-off while that fails, and periodically afterwards.
 func (o *OIDC) Run(ctx context.Context) {
-	defer o.client.CloseIdleConnections()
+	defer func() { o.client.Load().CloseIdleConnections() }()
 	retry := firstRetry
 	for {
 		err := o.refresh(ctx)

@@ -89,18 +89,18 @@ func (o *OIDC) oauth2(redirectURI string) (*oauth2.Config, error) {
 	if p == nil {
 		return nil, providerUnavailable(errNotReached)
 	}
-	endpoint := p.endpoint
-	if o.config.ClientSecret == "" {
+	endpoint, secret := p.endpoint, *o.secret.Load()
+	if secret == "" {
 		endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
 	return &oauth2.Config{
-		ClientID: o.config.ClientID, ClientSecret: o.config.ClientSecret,
+		ClientID: o.config.ClientID, ClientSecret: secret,
 		Endpoint: endpoint, RedirectURL: redirectURI, Scopes: o.config.Scopes,
 	}, nil
 }
 
 func (o *OIDC) clientContext(ctx context.Context) context.Context {
-	return context.WithValue(ctx, oauth2.HTTPClient, o.client)
+	return context.WithValue(ctx, oauth2.HTTPClient, o.client.Load())
 }
 
 func (o *OIDC) grant(ctx context.Context, token *oauth2.Token, nonce string) (*Grant, error) {

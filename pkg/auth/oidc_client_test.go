@@ -113,9 +113,23 @@ func TestExchange_sendsTheSecretOfAConfidentialClient(t *testing.T) {
 	require.NoError(t, err)
 	bad := newIssuer(t, change("other"))
 	bad.Provider = p
+	bad.clock.SetTime(time.Now())
 	bad.run(t)
 	_, err = bad.Exchange(t.Context(), bad.authorize(t, l), l)
 	require.True(t, errs.Is(err, errs.Unavailable), "a wrong secret of the hub ends no session: %v", err)
+	bad.SetClientSecret("hush & secret")
+	_, err = bad.Exchange(t.Context(), bad.authorize(t, l), l)
+	require.NoError(t, err, "the secret is replaced")
+}
+
+func TestSetCA_replacesTheTrustInTheIssuer(t *testing.T) {
+	t.Parallel()
+	p, other := oidctest.New(t, oidctest.Options{}), oidctest.New(t, oidctest.Options{})
+	i := newIssuer(t, func(c *auth.OIDCConfig) { c.IssuerURL, c.CA = p.URL(), nil })
+	require.ErrorContains(t, i.Reach(t.Context()), "certificate")
+	require.Error(t, i.SetCA([]byte("no certificate")))
+	require.NoError(t, i.SetCA(append(other.CA(), p.CA()...)))
+	require.NoError(t, i.Reach(t.Context()))
 }
 
 func TestRefresh_rotatesTheGrant(t *testing.T) {

@@ -91,7 +91,7 @@ type boundedBody struct {
 
 // Reach fetches the discovery document and the keys once, for a hub that does not run.
 func (o *OIDC) Reach(ctx context.Context) error {
-	defer o.client.CloseIdleConnections()
+	defer func() { o.client.Load().CloseIdleConnections() }()
 	return o.refresh(ctx)
 }
 
@@ -100,7 +100,7 @@ func (o *OIDC) Reach(ctx context.Context) error {
 func (o *OIDC) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	found, err := oidc.NewProvider(oidc.ClientContext(ctx, o.client), o.config.IssuerURL)
+	found, err := oidc.NewProvider(oidc.ClientContext(ctx, o.client.Load()), o.config.IssuerURL)
 	if err != nil {
 		// The library quotes the whole answer.
 		return fmt.Errorf("read its discovery document: %.200s", err.Error())
@@ -164,7 +164,7 @@ func (o *OIDC) fetchKeys(ctx context.Context) ([]jose.JSONWebKey, error) {
 		return nil, err
 	}
 	r.Header.Set("Accept", "application/json")
-	response, err := o.client.Do(r)
+	response, err := o.client.Load().Do(r)
 	if err != nil {
 		return nil, err
 	}

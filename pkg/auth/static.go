@@ -9,6 +9,11 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
 )
 
 // StaticIssuer is the issuer of the identities in a token file.
@@ -17,8 +22,21 @@ const StaticIssuer = "static"
 // StaticTokens authenticates the tokens of a file. They are for development and
 // break-glass access.
 type StaticTokens struct {
+	path  string
+	table atomic.Pointer[staticTable]
+
+	// mu is held while the file is read.
+	mu sync.Mutex
+	// reserved are the names under which kcp knows the hub.
+	reserved []string
+}
+
+// staticTable is the content of a token file.
+type staticTable struct {
 	// byHash are the identities by Credential, bySession by SessionCredential.
 	byHash, bySession map[string]*Identity
+	// uids are the UIDs by username.
+	uids map[string]string
 }
 
 // LoadStaticTokens reads a CSV file with the columns token,username,uid,"group1,group2".
@@ -26,23 +44,39 @@ type StaticTokens struct {
 // admission and RBAC in kcp exempt them by name. Errors name the line and never contain a
 // token.
 func LoadStaticTokens(path string, hub ...string) (*StaticTokens, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	t, err := parseStaticTokens(f, hub)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return t, nil
+	t := &StaticTokens{path: path}
+	return t, t.Reserve(hub...)
 }
 
-func parseStaticTokens(in io.Reader, hub []string) (*StaticTokens, error) {
+// Reserve sets the names under which kcp knows the hub, and reads the file again.
+func (t *StaticTokens) Reserve(hub ...string) error {
+	t.mu.Lock()
+	t.reserved = hub
+	t.mu.Unlock()
+	return t.Reload()
+}
+
+// Reload reads the file again. What was read before stays in use if it fails.
+func (t *StaticTokens) Reload() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f, err := os.Open(t.path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	table, err := parseStaticTokens(f, t.reserved)
+	if err != nil {
+		return fmt.Errorf("%s: %w", t.path, err)
+	}
+	t.table.Store(table)
+	return nil
+}
+
+func parseStaticTokens(in io.Reader, hub []string) (*staticTable, error) {
 	reader := csv.NewReader(in)
 	reader.FieldsPerRecord = -1
-	t := &StaticTokens{byHash: map[string]*Identity{}, bySession: map[string]*Identity{}}
-	uids := map[string]string{}
+	t := &staticTable{byHash: map[string]*Identity{}, bySession: map[string]*Identity{}, uids: map[string]string{}}
 	for {
 		record, err := reader.Read()
 		if errors.Is(err, io.EOF) {
@@ -59,13 +93,13 @@ func parseStaticTokens(in io.Reader, hub []string) (*StaticTokens, error) {
 		if len(record) > 1 && (NameOfKCP(record[1]) || slices.Contains(hub, record[1])) {
 			return nil, fmt.Errorf("line %d: the username %q belongs to kcp or to the hub itself in kcp; give this person another one", line, record[1])
 		}
-		if err := t.add(record, uids); err != nil {
+		if err := t.add(record); err != nil {
 			return nil, fmt.Errorf("line %d: %w", line, err)
 		}
 	}
 }
 
-func (t *StaticTokens) add(record []string, uids map[string]string) error {
+func (t *staticTable) add(record []string) error {
 	if len(record) < 3 {
 		return errors.New(`needs at least the columns token,username,uid`)
 	}
@@ -78,10 +112,10 @@ func (t *StaticTokens) add(record []string, uids map[string]string) error {
 	case ReservedName(username):
 		return fmt.Errorf("the username %q is reserved: it may begin with none of %q", username, reservedPrefixes())
 	}
-	if known, ok := uids[username]; ok && known != uid {
+	if known, ok := t.uids[username]; ok && known != uid {
 		return fmt.Errorf("the username %q has another uid on an earlier line", username)
 	}
-	uids[username] = uid
+	t.uids[username] = uid
 	id := &Identity{
 		Kind: Person, Issuer: StaticIssuer, Subject: username, Username: username,
 		PreferredUsername: username, DisplayName: username,
@@ -116,7 +150,7 @@ func reserved(name string) bool { return strings.HasPrefix(name, "system:") }
 // Authenticate looks the token up by its SHA-256 hash, so that the time of the comparison
 // reveals nothing about the tokens in the file.
 func (t *StaticTokens) Authenticate(_ context.Context, token string) (*Identity, bool, error) {
-	id, ok := t.byHash[credentialID(token)]
+	id, ok := t.table.Load().byHash[credentialID(token)]
 	return id, ok, nil
 }
 
@@ -127,6 +161,26 @@ func SessionCredential(id *Identity) string { return credentialID("session of " 
 // OfSession returns the identity of the token that a session began with, by its
 // SessionCredential. ok is false if the file does not have the token any more.
 func (t *StaticTokens) OfSession(credential string) (id *Identity, ok bool) {
-	id, ok = t.bySession[credential]
+	id, ok = t.table.Load().bySession[credential]
 	return id, ok
+}
+
+// AuthenticateToken implements authenticator.Token for the embedded kcp.
+func (t *StaticTokens) AuthenticateToken(_ context.Context, token string) (*authenticator.Response, bool, error) {
+	table := t.table.Load()
+	id, ok := table.byHash[credentialID(token)]
+	if !ok {
+		return nil, false, nil
+	}
+	return &authenticator.Response{User: &user.DefaultInfo{Name: id.Username, UID: table.uids[id.Username], Groups: id.Groups}}, true, nil
+}
+
+// Has reports whether the file still gives an identity to the token that it was made from. It is
+// true for identities that were made from something else: tokens of other issuers, and cookies.
+func (t *StaticTokens) Has(id *Identity) bool {
+	if id.Issuer != StaticIssuer || id.Credential == "" {
+		return true
+	}
+	now, ok := t.table.Load().byHash[id.Credential]
+	return ok && now.Username == id.Username && slices.Equal(now.Groups, id.Groups)
 }

@@ -127,3 +127,48 @@ func TestStaticTokens_knowTheirSessions(t *testing.T) {
 	_, ok = rotated.OfSession(credential)
 	require.False(t, ok)
 }
+
+func TestStaticTokens_followTheFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens.csv")
+	write := func(content string) { require.NoError(t, os.WriteFile(path, []byte(content), 0o600)) }
+	write("hush-a,alice,1,dev\nhush-b,bob,2\n")
+	tokens, err := auth.LoadStaticTokens(path, "hub-operator")
+	require.NoError(t, err)
+	of := func(token string) *auth.Identity {
+		id, _, err := tokens.Authenticate(t.Context(), token)
+		require.NoError(t, err)
+		forKCP, ok, err := tokens.AuthenticateToken(t.Context(), token)
+		require.NoError(t, err)
+		require.Equal(t, id != nil, ok, "kcp knows the same tokens")
+		if ok {
+			require.Equal(t, id.Username, forKCP.User.GetName())
+			require.Equal(t, id.Groups, forKCP.User.GetGroups())
+			require.NotEmpty(t, forKCP.User.GetUID())
+		}
+		return id
+	}
+	alice, bob := of("hush-a"), of("hush-b")
+	require.True(t, tokens.Has(alice))
+	require.True(t, tokens.Has(&auth.Identity{Issuer: "https://idp.example"}), "people of other issuers")
+	require.True(t, tokens.Has(&auth.Identity{Issuer: auth.StaticIssuer}), "cookies, which OfSession knows")
+
+	write("hush-a,alice,1,ops\nhush-b,bob,2\nhush-c,carol,3\n")
+	require.NoError(t, tokens.Reload())
+	require.False(t, tokens.Has(alice), "her groups are others")
+	require.True(t, tokens.Has(bob))
+	require.True(t, tokens.Has(of("hush-a")))
+	require.NotNil(t, of("hush-c"))
+
+	for _, broken := range []string{"hush-c,carol", "hush-c,hub-operator,3"} {
+		write(broken)
+		err := tokens.Reload()
+		require.ErrorContains(t, err, "line 1")
+		require.NotContains(t, err.Error(), "hush")
+		require.True(t, tokens.Has(bob), "the content before stays")
+	}
+	write("hush-a,alice,1,ops\n")
+	require.NoError(t, tokens.Reload())
+	require.False(t, tokens.Has(bob))
+	require.Nil(t, of("hush-b"))
+}

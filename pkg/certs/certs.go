@@ -24,8 +24,6 @@ const (
 	// caLife and leafLife are the validity of the CA and of the serving certificate.
 	caLife   = 10 * 365 * 24 * time.Hour
 	leafLife = 365 * 24 * time.Hour
-	// renewBefore is how long before its expiry a certificate is replaced at start.
-	renewBefore = 30 * 24 * time.Hour
 )
 
 // Bundle is the serving certificate of the hub and the CA that clients trust.
@@ -68,18 +66,24 @@ func Hosts(externalURL, listenAddress string) ([]string, error) {
 
 // Ensure returns the certificate for hosts (DNS names and IP addresses) in dir: tls.crt and
 // tls.key, signed by the CA in ca.crt and ca.key. It creates or replaces a pair that is
-// missing, expires soon or is for other hosts. A valid CA is kept, so that clients keep
-// trusting it.
+// missing, has lived two thirds of its life or is for other hosts. A new certificate of the CA
+// has the key and the name of the old one, so that clients that trust the old one trust what it
+// signs.
 func Ensure(dir string, hosts []string, now time.Time) (*Bundle, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create the certificate directory: %w", err)
 	}
-	ca, err := ensurePair(dir, "ca", func(c *x509.Certificate) bool { return c.IsCA && valid(c, now) }, func() (*pair, error) {
-		return newPair(&x509.Certificate{
+	ca, err := ensurePair(dir, "ca", func(c *x509.Certificate) bool { return c.IsCA && valid(c, now) }, func(old *pair) (*pair, error) {
+		template := &x509.Certificate{
 			Subject: pkix.Name{CommonName: "kedge-hub CA"}, NotAfter: now.Add(caLife),
 			IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 			KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
-		}, nil, now)
+		}
+		if old != nil && old.cert.IsCA {
+			template.Subject = old.cert.Subject
+			return signed(template, old.key, nil, now)
+		}
+		return newPair(template, nil, now)
 	})
 	if err != nil {
 		return nil, err
@@ -87,7 +91,7 @@ func Ensure(dir string, hosts []string, now time.Time) (*Bundle, error) {
 	hosts = slices.Compact(slices.Sorted(slices.Values(hosts)))
 	leaf, err := ensurePair(dir, "tls", func(c *x509.Certificate) bool {
 		return valid(c, now) && c.CheckSignatureFrom(ca.cert) == nil && slices.Equal(hostsOf(c), hosts)
-	}, func() (*pair, error) {
+	}, func(*pair) (*pair, error) {
 		template := &x509.Certificate{
 			Subject: pkix.Name{CommonName: "kedge-hub"}, NotAfter: now.Add(leafLife),
 			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -112,8 +116,9 @@ func Ensure(dir string, hosts []string, now time.Time) (*Bundle, error) {
 	return &Bundle{CAPEM: ca.certPEM, Certificate: certificate}, nil
 }
 
+// valid reports whether a certificate is in the first two thirds of its life.
 func valid(c *x509.Certificate, now time.Time) bool {
-	return now.After(c.NotBefore) && now.Add(renewBefore).Before(c.NotAfter)
+	return now.After(c.NotBefore) && now.Before(c.NotBefore.Add(c.NotAfter.Sub(c.NotBefore)/3*2))
 }
 
 func hostsOf(c *x509.Certificate) []string {
@@ -130,7 +135,7 @@ type pair struct {
 	certPEM, keyPEM []byte
 }
 
-func ensurePair(dir, name string, good func(*x509.Certificate) bool, create func() (*pair, error)) (*pair, error) {
+func ensurePair(dir, name string, good func(*x509.Certificate) bool, create func(old *pair) (*pair, error)) (*pair, error) {
 	certFile, keyFile := filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
 	existing, err := readPair(certFile, keyFile)
 	switch {
@@ -139,7 +144,7 @@ func ensurePair(dir, name string, good func(*x509.Certificate) bool, create func
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%w; remove %s and %s to let the hub create new ones", err, certFile, keyFile)
 	}
-	created, err := create()
+	created, err := create(existing)
 	if err != nil {
 		return nil, fmt.Errorf("create %s: %w", certFile, err)
 	}
@@ -177,6 +182,11 @@ func newPair(template *x509.Certificate, ca *pair, now time.Time) (*pair, error)
 	if err != nil {
 		return nil, err
 	}
+	return signed(template, key, ca, now)
+}
+
+// signed returns a certificate of key, signed by ca, or by itself if ca is nil.
+func signed(template *x509.Certificate, key *ecdsa.PrivateKey, ca *pair, now time.Time) (*pair, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return nil, err

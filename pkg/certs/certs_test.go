@@ -64,6 +64,39 @@ func TestEnsure_keepsAndRenews(t *testing.T) {
 	}
 }
 
+func TestEnsure_renewsAtTwoThirdsOfTheLife(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ensure := func(at time.Time) *certs.Bundle {
+		b, err := certs.Ensure(dir, []string{"localhost"}, at)
+		require.NoError(t, err)
+		return b
+	}
+	first := ensure(now)
+	const day = 24 * time.Hour
+	require.Equal(t, first.Certificate.Certificate, ensure(now.Add(243*day)).Certificate.Certificate)
+	second := ensure(now.Add(244 * day))
+	require.NotEqual(t, first.Certificate.Certificate, second.Certificate.Certificate)
+	require.Equal(t, first.CAPEM, second.CAPEM)
+}
+
+// Clients keep the certificate of the CA in their kubeconfigs for years.
+func TestEnsure_clientsOfTheOldCATrustTheNewOne(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first, err := certs.Ensure(dir, []string{"localhost"}, now)
+	require.NoError(t, err)
+	later := now.Add(7 * 365 * 24 * time.Hour)
+	renewed, err := certs.Ensure(dir, []string{"localhost"}, later)
+	require.NoError(t, err)
+	require.NotEqual(t, first.CAPEM, renewed.CAPEM)
+	require.NoError(t, verify(t, renewed, "localhost", later))
+	require.NoError(t, verify(t, &certs.Bundle{CAPEM: first.CAPEM, Certificate: renewed.Certificate}, "localhost", later))
+	other, err := certs.Ensure(t.TempDir(), []string{"localhost"}, now)
+	require.NoError(t, err)
+	require.Error(t, verify(t, &certs.Bundle{CAPEM: other.CAPEM, Certificate: renewed.Certificate}, "localhost", later))
+}
+
 // A crash between the writes of a pair, or a removed file, is repaired at the next start.
 func TestEnsure_replacesAnIncompletePair(t *testing.T) {
 	t.Parallel()

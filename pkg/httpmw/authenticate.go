@@ -75,7 +75,10 @@ type Authentication struct {
 	SessionIdleTimeout time.Duration
 	// Used is called with the metadata.name of a Session whose last use must be written. It
 	// must not block. It can be nil.
-	Used  func(session string)
+	Used func(session string)
+	// Known reports whether the credential of an identity that was verified still exists. If it is
+	// nil, all do.
+	Known func(*auth.Identity) bool
 	Clock clock.PassiveClock
 }
 
@@ -86,7 +89,7 @@ type SignUp func(ctx context.Context, id *auth.Identity, vouched bool) (*v1alpha
 
 // Authenticate authenticates the caller. It refuses credentials that Caller.Valid refuses.
 func Authenticate(a Authentication) func(http.Handler) http.Handler {
-	p := person{people: a.People, sessions: a.Sessions, idle: a.SessionIdleTimeout, clock: a.Clock}
+	p := person{known: a.Known, cookies: a.Cookies, people: a.People, sessions: a.Sessions, idle: a.SessionIdleTimeout, clock: a.Clock}
 	return func(next http.Handler) http.Handler {
 		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
 			caller, err := a.callerOf(r)

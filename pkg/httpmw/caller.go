@@ -104,6 +104,8 @@ type Sessions interface {
 
 // person checks the credentials of people.
 type person struct {
+	known    func(*auth.Identity) bool
+	cookies  *Cookies
 	people   People
 	sessions Sessions
 	idle     time.Duration
@@ -112,6 +114,9 @@ type person struct {
 
 func (p person) check(c *Caller) error {
 	now, id := p.clock.Now(), c.Identity
+	if p.known != nil && !p.known(id) {
+		return unauthenticated("the token is not known here, or not any more")
+	}
 	if !c.expiresAt.IsZero() && !now.Before(c.expiresAt) {
 		return unauthenticated("the token has expired; log in again: kedge login")
 	}
@@ -137,6 +142,11 @@ func (p person) check(c *Caller) error {
 		s, ok := p.sessions.Session(c.Session)
 		if !ok || s.Spec.Client != v1alpha1.SessionPortal || tenancy.SessionEnded(s, user, now, p.idle) {
 			return sessionEnded()
+		}
+		if id.Issuer == auth.StaticIssuer {
+			if _, ok := p.cookies.staticGroups(s, user); !ok {
+				return sessionEnded()
+			}
 		}
 		return nil
 	}

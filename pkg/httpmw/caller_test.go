@@ -31,6 +31,8 @@ type login struct {
 	signUp  httpmw.SignUp
 	cookies *httpmw.Cookies
 	used    []string
+	// withdrawn is true if the token is not in its file any more.
+	withdrawn bool
 }
 
 func newLogin() *login {
@@ -84,6 +86,7 @@ func (l *login) routes(serve func(*httpmw.Caller)) http.Handler {
 	r := chi.NewRouter()
 	r.Use(httpmw.Authenticate(httpmw.Authentication{
 		Tokens: tokens, People: l, Sessions: l, SignUp: l.signUp, SessionIdleTimeout: 2 * time.Hour, Clock: l.clock,
+		Known:   func(id *auth.Identity) bool { return !l.withdrawn || id.Credential != "hash" },
 		Cookies: l.cookies, Used: func(session string) { l.used = append(l.used, session) },
 		Admins: httpmw.Admins{Groups: []string{"ops"}},
 	}))
@@ -107,6 +110,7 @@ func ended() map[string]struct {
 	}
 	return map[string]way{
 		"the token expired":             {func(l *login) { l.clock.SetTime(noon.Add(time.Hour)) }, errs.Unauthenticated, "expired"},
+		"the token was withdrawn":       {func(l *login) { l.withdrawn = true }, errs.Unauthenticated, "not any more"},
 		"the session was ended":         {func(l *login) { l.session.Spec.EndedAt = &now }, errs.Unauthenticated, "session was ended"},
 		"the session is too old":        {func(l *login) { l.session.Spec.ExpiresAt = now }, errs.Unauthenticated, ""},
 		"the session was idle":          {func(l *login) { l.session.Spec.LastUsedAt = metav1.NewTime(noon.Add(-2 * time.Hour)) }, errs.Unauthenticated, "session was ended"},

@@ -42,6 +42,10 @@
 //   - kedge_session_logins_total{client}: sessions created; client is cli or portal.
 //   - kedge_session_renewals_total{result}: requests to the identity provider for a newer ID
 //     token of a session; result is ok, refused or error.
+//   - kedge_file_reloads_total{flag,result}: files that changed and were read again; flag is the
+//     flag that names them without its dashes, and result is ok or error.
+//   - kedge_file_stale{flag}: 1 while the hub uses an older content than that of the files,
+//     because the new one cannot be used, else 0.
 //   - kedge_leader: 1 while this replica is the leader and its controllers may write, else 0.
 //   - kedge_data_disk_full: 1 while writes are refused because the disk of the embedded kcp is
 //     full, else 0.

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"net/url"
 
-	"k8s.io/client-go/rest"
-
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/auth"
@@ -60,6 +58,9 @@ func (a *assembly) api(serving context.Context) error {
 		SignUp: limits.SignUps(signUp(store.NewSignUp(s, v, a.reservedName), c.Registration, a.hub.audit), c.Limits.SignUpsPerPeer, c.Limits.SignUps),
 		Admins: httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}, SessionIdleTimeout: c.Sessions.IdleTimeout, Used: a.uses.Record, Clock: a.clock,
 	}
+	if tokens := a.hub.tokens; tokens != nil {
+		people.Known = tokens.Has
+	}
 	// Requests to a workspace have no cookie and sign nobody up.
 	proxied := people
 	if people.Cookies, err = a.cookies(); err != nil {
@@ -91,7 +92,7 @@ func (a *assembly) api(serving context.Context) error {
 		config: c, limits: limits, clock: a.clock, views: v, store: s, sessions: a.sessions, writeEnds: a.sessions.WriteEnds, enter: entrance(gate, bots),
 		rights: a.rights, followed: settled(a.rights.Followed, a.revocation.Recheck),
 		recheck: a.revocation.Recheck, tokens: tokens, bindings: callers.bindings, rolesFollowed: workspace.NewRolesFollowed(v),
-		audit: auditing(a.hub.audit), ca: a.hub.bundle.CAPEM, globalCluster: a.clusters.Providers,
+		audit: auditing(a.hub.audit), ca: a.hub.clientCA, globalCluster: a.clusters.Providers,
 	}.router()
 	return nil
 }
@@ -115,15 +116,13 @@ func (a *assembly) proxy(serving context.Context, enter func(user, cluster strin
 	if err != nil {
 		return nil, fmt.Errorf("kcp's URL: %w", err)
 	}
-	// The proxy gets the CA of the admin's configuration, and no credential.
-	tlsConfig, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{
-		CAData: config.CAData, CAFile: config.CAFile, ServerName: config.ServerName,
-	}})
+	connections, err := newUpstream(config)
 	if err != nil {
-		return nil, fmt.Errorf("kcp's CA: %w", err)
+		return nil, err
 	}
+	a.upstream = transport.NewConnections(connections)
 	return proxy.New(proxy.Config{
-		Upstream: upstream, Transport: a.clients.Health().Bind(proxy.NewTransport(tlsConfig, config.Proxy)), Enter: enter,
+		Upstream: upstream, Transport: a.clients.Health().Bind(a.upstream), Enter: enter,
 		Caller: func(r *http.Request) proxy.Caller { return httpmw.CallerOf(r) },
 		Token:  httpmw.BearerToken,
 		Elevated: func(r *http.Request, user string, e tenancy.Entry) {

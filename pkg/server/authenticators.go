@@ -16,9 +16,8 @@ const rootCluster = "root"
 func (a *assembly) authenticators() (auth.Authenticator, error) {
 	c := a.hub.config
 	var people auth.Union
-	if c.TokenFile != "" {
-		tokens, err := auth.LoadStaticTokens(c.TokenFile, a.names...)
-		if err != nil {
+	if tokens := a.hub.tokens; tokens != nil {
+		if err := tokens.Reserve(a.names...); err != nil {
 			return nil, fmt.Errorf("--token-file: %w", err)
 		}
 		people = append(people, tokens)
@@ -51,4 +50,15 @@ func (a *assembly) authenticators() (auth.Authenticator, error) {
 // admins, or one that --admin-user gives to a static user.
 func (a *assembly) reservedName(issuer, name string) bool {
 	return auth.NameOfKCP(name) || slices.Contains(a.names, name) || issuer != auth.StaticIssuer && slices.Contains(a.hub.config.AdminUsers, name)
+}
+
+// loadTokens reads --token-file before kcp starts, because the embedded kcp accepts its tokens too.
+func (h *hub) loadTokens() (err error) {
+	if h.config.TokenFile == "" {
+		return nil
+	}
+	if h.tokens, err = auth.LoadStaticTokens(h.config.TokenFile); err != nil {
+		return fmt.Errorf("--token-file: %w", err)
+	}
+	return nil
 }

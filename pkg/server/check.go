@@ -126,11 +126,11 @@ func (c Config) checkCertificate(now time.Time) error {
 
 // checkKCP asks kcp whether it is ready, and whether it knows the hub's credential.
 func (c Config) checkKCP(ctx context.Context) error {
-	config, _, _, err := connect.Start(ctx, c.kcp(), nil)
+	found, err := connect.Start(ctx, c.kcp(), nil)
 	if err != nil {
 		return err
 	}
-	clients, err := kcp.NewClients(config, prometheus.NewRegistry())
+	clients, err := kcp.NewClients(found.Config, prometheus.NewRegistry())
 	if err != nil {
 		return flagged("--kcp-kubeconfig", err)
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/x509"
+	"fmt"
 	"net/url"
 	"os"
 	"slices"
@@ -105,26 +106,43 @@ func (o *OIDCOptions) complete(fail func(flag, format string, args ...any)) *aut
 		c.RequiredClaims[name] = value
 	}
 	if o.CAFile != "" {
-		raw, err := os.ReadFile(o.CAFile)
-		if err != nil || !x509.NewCertPool().AppendCertsFromPEM(raw) {
-			fail("oidc-ca-file", "%q is not a readable PEM file with certificates", o.CAFile)
+		var err error
+		if c.CA, err = readCA(o.CAFile); err != nil {
+			fail("oidc-ca-file", "%v", err)
 		}
-		c.CA = raw
 	}
 	if o.ClientSecretFile != "" {
-		raw, err := os.ReadFile(o.ClientSecretFile)
-		c.ClientSecret = strings.TrimSpace(string(raw))
-		if err != nil || c.ClientSecret == "" {
-			fail("oidc-client-secret-file", "%q is not a readable file with a secret", o.ClientSecretFile)
+		var err error
+		if c.ClientSecret, err = readSecret(o.ClientSecretFile); err != nil {
+			fail("oidc-client-secret-file", "%v", err)
 		}
 	}
 	return c
 }
 
-// jwt is the configuration of the embedded kcp for the issuer.
-func (c Config) jwt() []apiserverv1.JWTAuthenticator {
-	if c.issuer == nil {
+// readCA reads PEM certificates.
+func readCA(file string) ([]byte, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil || !x509.NewCertPool().AppendCertsFromPEM(raw) {
+		return nil, fmt.Errorf("%q is not a readable PEM file with certificates", file)
+	}
+	return raw, nil
+}
+
+// readSecret reads a secret without the white space around it. Errors never contain it.
+func readSecret(file string) (string, error) {
+	raw, err := os.ReadFile(file)
+	secret := strings.TrimSpace(string(raw))
+	if err != nil || secret == "" {
+		return "", fmt.Errorf("%q is not a readable file with a secret", file)
+	}
+	return secret, nil
+}
+
+// jwtOf is the configuration of the embedded kcp for an issuer, which can be nil.
+func jwtOf(issuer *auth.OIDCConfig) []apiserverv1.JWTAuthenticator {
+	if issuer == nil {
 		return nil
 	}
-	return []apiserverv1.JWTAuthenticator{c.issuer.JWTAuthenticator()}
+	return []apiserverv1.JWTAuthenticator{issuer.JWTAuthenticator()}
 }

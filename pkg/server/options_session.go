@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"os"
 	"time"
 
@@ -46,14 +47,22 @@ func (o *SessionOptions) complete(fail func(flag, format string, args ...any)) [
 	if o.KeyFile == "" {
 		return nil
 	}
-	content, err := os.ReadFile(o.KeyFile)
+	keys, err := readSessionKeys(o.KeyFile)
 	if err != nil {
-		fail("session-key-file", "%v; name a file that the hub can read", err)
-		return nil
+		fail("session-key-file", "%v", err)
+	}
+	return keys
+}
+
+// readSessionKeys reads the file of session keys. Errors never contain a key.
+func readSessionKeys(file string) ([][]byte, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%w; name a file that the hub can read", err)
 	}
 	keys, err := session.ParseKeys(content)
 	if err != nil {
-		fail("session-key-file", "%s: %v", o.KeyFile, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return keys
+	return keys, nil
 }

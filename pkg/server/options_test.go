@@ -42,7 +42,7 @@ func TestComplete_acceptsAnIssuer(t *testing.T) {
 	require.Equal(t, "hush", c.issuer.ClientSecret)
 	require.Equal(t, map[string]string{"hd": "example.com", "a": "b=c"}, c.issuer.RequiredClaims)
 	require.Equal(t, "kedge:", c.issuer.UsernamePrefix)
-	require.Equal(t, "https://idp.example", c.jwt()[0].Issuer.URL)
+	require.Equal(t, "https://idp.example", jwtOf(c.issuer)[0].Issuer.URL)
 }
 
 func TestComplete_readsSessionKeys(t *testing.T) {

@@ -69,7 +69,7 @@ type routes struct {
 	// rolesFollowed reports whether the roles of a Workspace cover all that is bound there.
 	rolesFollowed func(org, workspace string) bool
 	audit         func(httpmw.Change)
-	ca            []byte
+	ca            func() []byte
 	// globalCluster is the logical cluster of the Global CatalogEntries.
 	globalCluster string
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"path/filepath"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,6 +19,7 @@ import (
 	"github.com/faroshq/kedge-hub/config"
 	"github.com/faroshq/kedge-hub/pkg/api/openapi"
 	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/certs"
 	"github.com/faroshq/kedge-hub/pkg/health"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -43,7 +45,10 @@ type hub struct {
 	out      io.Writer
 	registry *prometheus.Registry
 	checks   *health.Checks
-	bundle   *certs.Bundle
+	bundle   atomic.Pointer[certs.Bundle]
+	// tokens are those of --token-file, or nil. embedded is nil with an external kcp.
+	tokens   *auth.StaticTokens
+	embedded connect.KCP
 	audit    *audit.Log
 	limits   *httpmw.Limits
 }
@@ -51,6 +56,9 @@ type hub struct {
 func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) error {
 	began := time.Now()
 	if err := h.certificate(); err != nil {
+		return err
+	}
+	if err := h.loadTokens(); err != nil {
 		return err
 	}
 	changes, closeAudit, err := audit.Open(ctx, h.config.AuditLogFile)
@@ -98,13 +106,18 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) error {
 	log.From(ctx).Info("starting", zap.String("version", version.String()), zap.Bool("embeddedKCP", h.config.Embedded))
 	// A signal during the start of kcp stops it. Later, kcp stops after the drain.
 	detach := context.AfterFunc(starting, stopKCP)
-	config, kcpDone, kcpFailed, err := connect.Start(kcpCtx, h.config.kcp(), newKCP)
+	options := h.config.kcp()
+	if h.tokens != nil {
+		options.Embedded.Tokens = h.tokens
+	}
+	found, err := connect.Start(kcpCtx, options, newKCP)
 	detach()
 	if err != nil {
 		return err
 	}
-	defer func() { stopKCP(); <-kcpDone }()
-	a := &assembly{hub: h, admin: config}
+	h.embedded = found.Embedded
+	defer func() { stopKCP(); <-found.Done }()
+	a := &assembly{hub: h, admin: found.Config}
 	defer func() { stopBelow(); a.running.Wait() }()
 	if err := a.start(starting, below, serving, front); err != nil {
 		return err
@@ -116,7 +129,7 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) error {
 
 	servers.Go(func() error {
 		select {
-		case err := <-kcpFailed:
+		case err := <-found.Failed:
 			return err
 		case <-serving.Done():
 			return nil

@@ -28,25 +28,40 @@ const (
 )
 
 // certificate loads the serving certificate of the flags, or ensures one of the hub's own CA.
-func (h *hub) certificate() (err error) {
+func (h *hub) certificate() error {
 	c := h.config
-	if c.TLSCertFile != "" {
-		h.bundle, err = certs.Load(c.TLSCertFile, c.TLSKeyFile, c.TLSCAFile)
-		return err
+	if c.TLSCertFile == "" {
+		return h.ownCertificate(time.Now())
 	}
+	bundle, err := certs.Load(c.TLSCertFile, c.TLSKeyFile, c.TLSCAFile)
+	if err == nil {
+		h.bundle.Store(bundle)
+	}
+	return err
+}
+
+// ownCertificate ensures a certificate of the hub's own CA that is valid at a time.
+func (h *hub) ownCertificate(at time.Time) error {
+	c := h.config
 	hosts, err := certs.Hosts(c.ExternalURL, c.ListenAddress)
 	if err != nil {
 		return fmt.Errorf("--external-url: %w", err)
 	}
-	h.bundle, err = certs.Ensure(filepath.Join(c.DataDir, "tls"), hosts, time.Now())
+	bundle, err := certs.Ensure(filepath.Join(c.DataDir, "tls"), hosts, at)
+	if err == nil {
+		h.bundle.Store(bundle)
+	}
 	return err
 }
 
+// clientCA returns the CA that clients trust.
+func (h *hub) clientCA() []byte { return h.bundle.Load().CAPEM }
+
 func (h *hub) tls() *tls.Config {
 	return &tls.Config{
-		MinVersion:   tls.VersionTLS12,
-		Certificates: []tls.Certificate{h.bundle.Certificate},
-		NextProtos:   []string{"h2", "http/1.1"},
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &h.bundle.Load().Certificate, nil },
+		NextProtos:     []string{"h2", "http/1.1"},
 	}
 }
 

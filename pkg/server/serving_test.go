@@ -35,7 +35,8 @@ func newServed(t *testing.T, change func(*Options)) served {
 	require.NoError(t, err)
 	bundle, err := certs.Ensure(t.TempDir(), []string{"127.0.0.1"}, time.Now())
 	require.NoError(t, err)
-	h := &hub{config: config, bundle: bundle}
+	h := &hub{config: config}
+	h.bundle.Store(bundle)
 	h.limits, err = httpmw.NewLimits(clock.RealClock{}, prometheus.NewRegistry())
 	require.NoError(t, err)
 	inner, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

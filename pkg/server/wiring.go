@@ -69,6 +69,9 @@ type assembly struct {
 	views                             *views.Views
 	available                         transport.Healths
 
+	// upstream are the connections of proxied requests to kcp.
+	upstream *transport.Connections
+
 	// controllers
 	leader  *leader.Leader
 	leading []*controller.Controller
@@ -226,6 +229,14 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 	}
 	// Each term begins with all keys, because the queues do not have the events of another
 	// leader's term.
+	files, err := a.rotation()
+	if err != nil {
+		return err
+	}
+	a.running.Go(func() { files.Run(below) })
+	if a.hub.config.TLSCertFile == "" {
+		a.running.Go(func() { a.hub.renewCertificate(below, clock.RealClock{}) })
+	}
 	write(func(ctx context.Context) { a.leader.RunAll(ctx, leading...) })
 	if err := awaitReady(starting, a.hub.checks.KCPReachable); err != nil {
 		return err
@@ -245,8 +256,8 @@ func awaitReady(ctx context.Context, ready func() bool) error {
 func (c Config) kcp() connect.Options {
 	return connect.Options{Kubeconfig: c.KCPKubeconfig, Embedded: connect.EmbeddedOptions{
 		Dir: filepath.Join(c.DataDir, "kcp"), Port: c.KCPPort,
-		EtcdClientPort: c.EtcdClientPort, EtcdPeerPort: c.EtcdPeerPort, TokenFile: c.TokenFile,
-		JWT: c.jwt(),
+		EtcdClientPort: c.EtcdClientPort, EtcdPeerPort: c.EtcdPeerPort,
+		JWT: jwtOf(c.issuer),
 	}}
 }
 

@@ -57,10 +57,10 @@ type Handler struct {
 	// NewUUID makes the identity of a new Bot and of a new token.
 	NewUUID func() string
 	Clock   clock.PassiveClock
-	// ExternalURL is the URL of the hub, without a trailing slash. CA is the PEM bundle that
+	// ExternalURL is the URL of the hub, without a trailing slash. CA returns the PEM bundle that
 	// clients trust.
 	ExternalURL string
-	CA          []byte
+	CA          func() []byte
 	// MaxTokenTTL is the longest life of a token.
 	MaxTokenTTL time.Duration
 

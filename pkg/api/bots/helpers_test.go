@@ -192,7 +192,7 @@ func (w *world) handler(tenants *apitest.World) http.Handler {
 		Views: w, Store: w, Tokens: w, Recheck: func(b *v1alpha1.Bot) { w.rechecked = append(w.rechecked, b.Status.ServiceAccountUID) },
 		WorkspaceScope: httpmw.Scopes{Tenants: tenants}.Workspace, NewUUID: func() string { return next },
 		Clock:       clocktesting.NewFakePassiveClock(apitest.Epoch().Time),
-		ExternalURL: apitest.HubURL, CA: []byte("ca"), MaxTokenTTL: 8784 * time.Hour,
+		ExternalURL: apitest.HubURL, CA: func() []byte { return []byte("ca") }, MaxTokenTTL: 8784 * time.Hour,
 		CreateTimeout: 20 * time.Millisecond, FollowTimeout: 20 * time.Millisecond,
 	}
 	return apitest.Router(tenants, h.Mount)

@@ -113,7 +113,7 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	})
 	w.Header().Set("Location", r.URL.Path+"/"+id)
 	if wantsYAML(r) {
-		return kubeconfig.Write(w, http.StatusCreated, h.ExternalURL, h.CA, *scope.Workspace, clientcmdv1.AuthInfo{Token: token})
+		return kubeconfig.Write(w, http.StatusCreated, h.ExternalURL, h.CA(), *scope.Workspace, clientcmdv1.AuthInfo{Token: token})
 	}
 	return httpapi.Write(w, http.StatusCreated, issuedView{tokenViewOf(t), token})
 }

@@ -31,10 +31,10 @@ type Handler struct {
 	// Enter is the method of tenancy.Gate.
 	Enter func(user, cluster string) (tenancy.Entry, error)
 	Tree  tenancy.Tree
-	// ExternalURL is the URL of the hub, without a trailing slash. CA is the PEM bundle that
+	// ExternalURL is the URL of the hub, without a trailing slash. CA returns the PEM bundle that
 	// clients trust.
 	ExternalURL string
-	CA          []byte
+	CA          func() []byte
 	Clock       clock.PassiveClock
 }
 
@@ -52,9 +52,9 @@ func (h *Handler) kubeconfig(w http.ResponseWriter, r *http.Request) error {
 	}
 	if httpmw.CallerOf(r).Bot != nil {
 		// A bot has its token and cannot log in: kubectl --token.
-		return kubeconfig.Write(w, http.StatusOK, h.ExternalURL, h.CA, entry.Workspace, clientcmdv1.AuthInfo{})
+		return kubeconfig.Write(w, http.StatusOK, h.ExternalURL, h.CA(), entry.Workspace, clientcmdv1.AuthInfo{})
 	}
-	return kubeconfig.Write(w, http.StatusOK, h.ExternalURL, h.CA, entry.Workspace, clientcmdv1.AuthInfo{Exec: &clientcmdv1.ExecConfig{
+	return kubeconfig.Write(w, http.StatusOK, h.ExternalURL, h.CA(), entry.Workspace, clientcmdv1.AuthInfo{Exec: &clientcmdv1.ExecConfig{
 		APIVersion: execVersion, Command: "kedge", Args: []string{"credential", "--server", h.ExternalURL},
 		ProvideClusterInfo: true, InteractiveMode: clientcmdv1.NeverExecInteractiveMode,
 		InstallHint: "kedge is the command line of this hub; put it on your PATH and run kedge login.",

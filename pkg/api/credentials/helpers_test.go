@@ -31,7 +31,7 @@ func newFixture(t testing.TB) *fixture {
 		User: f.world.ByName, Sudo: func(_, _, _ string) bool { return false }}
 	handler := &credentials.Handler{
 		WorkspaceScope: httpmw.Scopes{Tenants: f.world}.Workspace, Enter: gate.Enter, Tree: tree,
-		ExternalURL: apitest.HubURL, CA: []byte(ca), Clock: clocktesting.NewFakePassiveClock(now),
+		ExternalURL: apitest.HubURL, CA: func() []byte { return []byte(ca) }, Clock: clocktesting.NewFakePassiveClock(now),
 	}
 	f.handler = handler
 	f.http = apitest.Router(f.world, handler.Mount)

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 )
 
 // KeySize is the size of a session key in bytes.
@@ -27,22 +28,33 @@ var errSealed = errors.New("not sealed with a session key of this hub")
 // open and verify, so that keys can be rotated. Each purpose has keys of its own, derived
 // from the session keys: what was sealed for one purpose cannot be used for another.
 type Keyring struct {
-	keys   [][]byte
+	keys   atomic.Pointer[[][]byte]
 	random io.Reader
 }
 
 // NewKeyring returns a Keyring of keys of KeySize bytes. random is the source of nonces.
 func NewKeyring(keys [][]byte, random io.Reader) (*Keyring, error) {
+	k := &Keyring{random: random}
+	return k, k.Replace(keys)
+}
+
+// Replace replaces the keys. What a key has sealed that is not among the new ones cannot be
+// opened any more.
+func (k *Keyring) Replace(keys [][]byte) error {
 	if len(keys) == 0 {
-		return nil, errors.New("there is no session key")
+		return errors.New("there is no session key")
 	}
 	for i, key := range keys {
 		if len(key) != KeySize {
-			return nil, fmt.Errorf("session key %d has %d bytes instead of %d", i+1, len(key), KeySize)
+			return fmt.Errorf("session key %d has %d bytes instead of %d", i+1, len(key), KeySize)
 		}
 	}
-	return &Keyring{keys: keys, random: random}, nil
+	k.keys.Store(&keys)
+	return nil
 }
+
+// first returns the key that seals.
+func (k *Keyring) first() []byte { return (*k.keys.Load())[0] }
 
 // ParseKeys reads session keys: one in base64 on each line, empty lines ignored. Errors
 // name the line and never contain a key.
@@ -72,12 +84,13 @@ func ParseKeys(content []byte) ([][]byte, error) {
 
 // Seal encrypts plain with the first key. Only Open with the same purpose returns it.
 func (k *Keyring) Seal(purpose string, plain []byte) ([]byte, error) {
-	aead, err := sealer(k.keys[0], purpose)
+	key := k.first()
+	aead, err := sealer(key, purpose)
 	if err != nil {
 		return nil, err
 	}
 	sealed := make([]byte, keyIDSize+aead.NonceSize(), keyIDSize+aead.NonceSize()+len(plain)+aead.Overhead())
-	copy(sealed, keyID(k.keys[0]))
+	copy(sealed, keyID(key))
 	if _, err := io.ReadFull(k.random, sealed[keyIDSize:]); err != nil {
 		return nil, fmt.Errorf("read random bytes: %w", err)
 	}
@@ -89,7 +102,7 @@ func (k *Keyring) Open(purpose string, sealed []byte) ([]byte, error) {
 	if len(sealed) < keyIDSize {
 		return nil, errSealed
 	}
-	for _, key := range k.keys {
+	for _, key := range *k.keys.Load() {
 		if !bytes.Equal(sealed[:keyIDSize], keyID(key)) {
 			continue
 		}
@@ -110,7 +123,7 @@ func (k *Keyring) Open(purpose string, sealed []byte) ([]byte, error) {
 
 // MAC authenticates message with the first key, in base64url.
 func (k *Keyring) MAC(purpose, message string) string {
-	return base64.RawURLEncoding.EncodeToString(mac(k.keys[0], purpose, message))
+	return base64.RawURLEncoding.EncodeToString(mac(k.first(), purpose, message))
 }
 
 // Verify reports whether MAC has returned given for the message, with any of the keys. It
@@ -122,7 +135,7 @@ func (k *Keyring) Verify(purpose, message, given string) bool {
 		return false
 	}
 	ok := false
-	for _, key := range k.keys {
+	for _, key := range *k.keys.Load() {
 		if hmac.Equal(raw, mac(key, purpose, message)) {
 			ok = true
 		}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/client-go/rest"
 )
 
@@ -30,7 +31,7 @@ func (o Options) kubeconfig() string {
 type EmbeddedOptions struct {
 	Dir                                string
 	Port, EtcdClientPort, EtcdPeerPort int
-	TokenFile                          string
+	Tokens                             authenticator.Token
 	JWT                                []apiserverv1.JWTAuthenticator
 }
 
@@ -42,28 +43,40 @@ type KCP interface {
 	Ready() <-chan struct{}
 	// AdminConfig is the client configuration of kcp's admin, valid after Ready is closed.
 	AdminConfig() (*rest.Config, error)
+	// SetIssuers replaces the issuers of people's tokens.
+	SetIssuers(jwt []apiserverv1.JWTAuthenticator) error
 }
 
 // NewKCP returns an embedded kcp. It is a parameter, so that programs that use an external kcp
 // alone do not link one.
 type NewKCP func(EmbeddedOptions) (KCP, error)
 
-// Start starts the embedded kcp, if there is one, and returns the admin's configuration of the
-// embedded or external kcp. done is closed when an embedded kcp has ended. failed receives the
-// error if it ended before ctx.
-func Start(ctx context.Context, o Options, newKCP NewKCP) (config *rest.Config, done <-chan struct{}, failed <-chan error, err error) {
+// Connection is a kcp that serves.
+type Connection struct {
+	// Config is the configuration of kcp's admin.
+	Config *rest.Config
+	// Embedded is nil for an external kcp.
+	Embedded KCP
+	// Done is closed when an embedded kcp has ended.
+	Done <-chan struct{}
+	// Failed receives the error if it ended before its context.
+	Failed <-chan error
+}
+
+// Start starts the embedded kcp, if there is one, and waits until it serves.
+func Start(ctx context.Context, o Options, newKCP NewKCP) (*Connection, error) {
 	ended, failure := make(chan struct{}), make(chan error, 1)
 	if o.Kubeconfig != "" {
 		close(ended)
 		config, err := externalConfig(ctx, o.Kubeconfig)
-		return config, ended, failure, err
+		return &Connection{Config: config, Done: ended, Failed: failure}, err
 	}
 	if newKCP == nil {
-		return nil, nil, nil, errors.New("--kcp-kubeconfig: this build has no kcp of its own; name one")
+		return nil, errors.New("--kcp-kubeconfig: this build has no kcp of its own; name one")
 	}
 	own, err := newKCP(o.Embedded)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	go func() {
 		defer close(ended)
@@ -78,12 +91,12 @@ func Start(ctx context.Context, o Options, newKCP NewKCP) (config *rest.Config, 
 	select {
 	case <-ctx.Done():
 		<-ended
-		return nil, ended, failure, ctx.Err()
+		return nil, ctx.Err()
 	case err := <-failure:
 		<-ended
-		return nil, ended, failure, err
+		return nil, err
 	case <-own.Ready():
 	}
-	config, err = own.AdminConfig()
-	return config, ended, failure, err
+	config, err := own.AdminConfig()
+	return &Connection{Config: config, Embedded: own, Done: ended, Failed: failure}, err
 }

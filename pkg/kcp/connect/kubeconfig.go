@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -45,8 +47,40 @@ func readKubeconfig(file, context string) (*rest.Config, error) {
 	if config.Insecure {
 		return nil, errors.New("insecure-skip-tls-verify is set; give the CA of kcp instead")
 	}
-	config.Host, err = baseURL(config.Host)
-	return config, err
+	if config.Host, err = baseURL(config.Host); err != nil {
+		return nil, err
+	}
+	return config, rest.LoadTLSFiles(config)
+}
+
+// Renew reads the kubeconfig of an external kcp again, and has new connections use its CA and its
+// client certificate. A new token is read when kcp refuses the old one. An embedded kcp has nothing
+// to renew.
+func Renew(o Options, clients *kcp.Clients) (*rest.Config, error) {
+	config, err := readKubeconfig(o.Kubeconfig, "")
+	if err != nil {
+		return nil, err
+	}
+	if _, host := clients.HTTP(); config.Host != host {
+		return nil, fmt.Errorf("it names another server than %s; restart the hub to use it", host)
+	}
+	return config, clients.Transport().Renew(config)
+}
+
+// Files are the kubeconfig of an external kcp and the files that it names.
+func Files(o Options) []string {
+	files := []string{o.Kubeconfig}
+	raw, err := clientcmd.LoadFromFile(o.Kubeconfig)
+	if err != nil || clientcmd.ResolveLocalPaths(raw) != nil {
+		return files
+	}
+	for _, name := range slices.Sorted(maps.Keys(raw.Clusters)) {
+		files = append(files, raw.Clusters[name].CertificateAuthority)
+	}
+	for _, name := range slices.Sorted(maps.Keys(raw.AuthInfos)) {
+		files = append(files, raw.AuthInfos[name].ClientCertificate, raw.AuthInfos[name].ClientKey)
+	}
+	return slices.DeleteFunc(files, func(file string) bool { return file == "" })
 }
 
 // ShardAdminClients returns the clients with the right to deactivate logical clusters: those of

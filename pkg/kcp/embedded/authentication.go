@@ -6,19 +6,45 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/kcp-dev/kcp/pkg/server"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/group"
+	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
+	"k8s.io/apiserver/pkg/authentication/request/union"
+	"k8s.io/apiserver/pkg/authentication/request/websocket"
 )
 
 const authenticationFile = "authentication.json"
 
+// acceptTokens has kcp accept static tokens. The aggregator is the first of kcp's servers: its
+// authentication is that of all requests.
+func (s *Server) acceptTokens(config *server.Config) {
+	if s.options.Tokens == nil {
+		return
+	}
+	authn := &config.MiniAggregator.GenericConfig.Authentication
+	tokens := authenticator.WrapAudienceAgnosticToken(authn.APIAudiences, s.options.Tokens)
+	authn.Authenticator = union.New(
+		group.NewAuthenticatedGroupAdder(union.New(bearertoken.New(tokens), websocket.NewProtocolAuthenticator(tokens))),
+		authn.Authenticator,
+	)
+}
+
+// SetIssuers replaces the issuers of people's tokens. kcp reads its file within a minute.
+func (s *Server) SetIssuers(jwt []apiserverv1.JWTAuthenticator) error {
+	_, err := s.writeAuthentication(jwt)
+	return err
+}
+
 // writeAuthentication writes the structured authentication configuration for kcp, and returns
 // its path. kcp follows changes of the file, so it is written whole or not at all.
-func (s *Server) writeAuthentication() (string, error) {
+func (s *Server) writeAuthentication(jwt []apiserverv1.JWTAuthenticator) (string, error) {
 	path := filepath.Join(s.options.Dir, authenticationFile)
 	raw, err := json.Marshal(apiserverv1.AuthenticationConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: apiserverv1.SchemeGroupVersion.String(), Kind: "AuthenticationConfiguration"},
-		JWT:      s.options.JWT,
+		JWT:      jwt,
 	})
 	if err != nil {
 		return "", fmt.Errorf("write kcp's authentication configuration: %w", err)

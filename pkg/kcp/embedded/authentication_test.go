@@ -12,10 +12,10 @@ import (
 func TestAuthentication_isWrittenForKCPAlone(t *testing.T) {
 	t.Parallel()
 	s := &Server{options: Options{Dir: t.TempDir(), JWT: []apiserverv1.JWTAuthenticator{{Issuer: apiserverv1.Issuer{URL: "https://first"}}}}}
-	_, err := s.writeAuthentication()
+	_, err := s.writeAuthentication(s.options.JWT)
 	require.NoError(t, err)
 	s.options.JWT[0].Issuer.URL = "https://second"
-	path, err := s.writeAuthentication()
+	path, err := s.writeAuthentication(s.options.JWT)
 	require.NoError(t, err)
 	info, err := os.Stat(path)
 	require.NoError(t, err)

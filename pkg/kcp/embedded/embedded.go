@@ -16,6 +16,7 @@ import (
 	"github.com/kcp-dev/kcp/pkg/server/options/batteries"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -38,8 +39,9 @@ type Options struct {
 	// loopback. 0 chooses a free port once for a Dir, because kcp stores URLs that
 	// contain its port.
 	Port, EtcdClientPort, EtcdPeerPort int
-	// TokenFile is a CSV file of static tokens, as kube-apiserver's; empty for none.
-	TokenFile string
+	// Tokens authenticates static tokens; nil for none. It is asked for every request, so that
+	// tokens can change while kcp runs.
+	Tokens authenticator.Token
 	// JWT are the issuers of people's tokens; empty for none.
 	JWT []apiserverv1.JWTAuthenticator
 }
@@ -105,6 +107,7 @@ func (s *Server) Run(ctx context.Context) error {
 	// There is one server. kcp assumes three by default and then delays every new CRD by
 	// five seconds, so that the others can see it.
 	config.ApiExtensions.ExtraConfig.MasterCount = 1
+	s.acceptTokens(config)
 	completedConfig, err := config.Complete()
 	if err != nil {
 		return fmt.Errorf("configure kcp: %w", err)
@@ -181,10 +184,9 @@ func (s *Server) complete(ctx context.Context) (completed *serveroptions.Complet
 	o.GenericControlPlane.Features.EnableContentionProfiling = false
 	authn := o.GenericControlPlane.Authentication
 	authn.Anonymous.Allow = false
-	authn.TokenFile.TokenFile = s.options.TokenFile
 	authn.APIAudiences = []string{issuer, Audience}
 	if len(s.options.JWT) > 0 {
-		if authn.AuthenticationConfigFile, err = s.writeAuthentication(); err != nil {
+		if authn.AuthenticationConfigFile, err = s.writeAuthentication(s.options.JWT); err != nil {
 			return nil, err
 		}
 	}

@@ -27,30 +27,31 @@ const (
 	idleTimeout            = 90 * time.Second
 )
 
-// connections are all HTTP transports of a Transport, to close what is idle.
+// connections are the identities of a Transport, to close what is idle and to renew them.
 type connections struct {
 	mu  sync.Mutex
-	all []*http.Transport
+	all []*identity
 }
 
-// open returns an HTTP transport with connections of its own: a client certificate
-// authenticates everything that is sent on them.
-func (c *connections) open(config *rest.Config, health *Health) (*http.Transport, error) {
+// open returns an identity with connections of its own: a client certificate authenticates
+// everything that is sent on them.
+func (c *connections) open(config *rest.Config, health *Health) (*identity, error) {
 	transport, err := newTransport(config, health)
 	if err != nil {
 		return nil, fmt.Errorf("make the HTTP client for kcp: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.all = append(c.all, transport)
-	return transport, nil
+	opened := &identity{Connections: NewConnections(transport), config: config}
+	c.all = append(c.all, opened)
+	return opened, nil
 }
 
 func (c *connections) closeIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, transport := range c.all {
-		transport.CloseIdleConnections()
+	for _, id := range c.all {
+		id.CloseIdleConnections()
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // its connections.
 type Transport struct {
 	host        string
-	wire        *http.Transport
+	wire        *identity
 	connections *connections
 	health      *Health
 	refusal     *atomic.Pointer[Refusal]

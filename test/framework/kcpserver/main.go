@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 
+	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/kcp/embedded"
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
@@ -26,18 +27,23 @@ func main() {
 	flag.IntVar(&o.Port, "port", 0, "kcp's port")
 	flag.IntVar(&o.EtcdClientPort, "etcd-client-port", 0, "etcd's client port")
 	flag.IntVar(&o.EtcdPeerPort, "etcd-peer-port", 0, "etcd's peer port")
-	flag.StringVar(&o.TokenFile, "token-file", "", "CSV of static tokens")
+	tokens := flag.String("token-file", "", "CSV of static tokens")
 	authentication := flag.String("authentication-config", "", "an AuthenticationConfiguration of kube-apiserver in JSON, with the issuers of people's tokens")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, o, *authentication); err != nil {
+	if err := run(ctx, o, *tokens, *authentication); err != nil {
 		fmt.Fprintln(os.Stderr, "kcpserver:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, o embedded.Options, authentication string) error {
+func run(ctx context.Context, o embedded.Options, tokens, authentication string) (err error) {
+	if tokens != "" {
+		if o.Tokens, err = auth.LoadStaticTokens(tokens); err != nil {
+			return err
+		}
+	}
 	if authentication != "" {
 		raw, err := os.ReadFile(authentication)
 		if err != nil {

@@ -1,0 +1,92 @@
+package transport_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+
+	"github.com/faroshq/kedge-hub/pkg/certs"
+)
+
+func bundle(t *testing.T) *certs.Bundle {
+	t.Helper()
+	b, err := certs.Ensure(t.TempDir(), []string{"127.0.0.1"}, time.Now())
+	require.NoError(t, err)
+	return b
+}
+
+// kcp gets a certificate of another CA while a watch is open.
+func TestRenew_usesTheNewCAAndKeepsOpenWatches(t *testing.T) {
+	t.Parallel()
+	old, next := bundle(t), bundle(t)
+	var serving atomic.Pointer[tls.Certificate]
+	serving.Store(&old.Certificate)
+	events := make(chan string)
+	kcp := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !r.URL.Query().Has("watch") {
+			return
+		}
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		for {
+			select {
+			case <-r.Context().Done():
+				return
+			case e := <-events:
+				_, _ = w.Write([]byte(e + "\n"))
+				_ = http.NewResponseController(w).Flush()
+			}
+		}
+	}))
+	kcp.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return serving.Load(), nil }}
+	kcp.EnableHTTP2 = true
+	kcp.StartTLS()
+	t.Cleanup(kcp.Close)
+	// httptest prefers its own certificate to that of GetCertificate.
+	kcp.TLS.Certificates = nil
+
+	trusting := func(ca []byte) *rest.Config {
+		return &rest.Config{Host: kcp.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
+	}
+	clients := newClients(t, trusting(old.CAPEM))
+	other, err := clients.As(&rest.Config{BearerToken: "other"})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	get := func(c interface{ HTTP() (*http.Client, string) }, path string) (*http.Response, error) {
+		client, host := c.HTTP()
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, host+path, http.NoBody)
+		require.NoError(t, err)
+		return client.Do(r)
+	}
+	watch, err := get(clients, "/?watch")
+	require.NoError(t, err)
+	defer func() { _ = watch.Body.Close() }()
+
+	serving.Store(&next.Certificate)
+	require.Error(t, clients.Transport().Renew(trusting([]byte("no certificate"))))
+	_, err = get(clients, "/")
+	require.NoError(t, err, "a CA that cannot be used changes nothing")
+	require.NoError(t, clients.Transport().Renew(trusting(next.CAPEM)))
+	for _, c := range []interface{ HTTP() (*http.Client, string) }{clients, other} {
+		answer, err := get(c, "/")
+		require.NoError(t, err)
+		_ = answer.Body.Close()
+		signed, err := x509.ParseCertificate(next.Certificate.Certificate[0])
+		require.NoError(t, err)
+		require.True(t, signed.Equal(answer.TLS.PeerCertificates[0]))
+	}
+	events <- "still open"
+	line, err := bufio.NewReader(watch.Body).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "still open\n", line)
+}

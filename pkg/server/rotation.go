@@ -1,0 +1,125 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
+	"github.com/faroshq/kedge-hub/pkg/log"
+	"github.com/faroshq/kedge-hub/pkg/proxy"
+	"github.com/faroshq/kedge-hub/pkg/rotate"
+)
+
+// renewEvery is how often the hub looks at the life of a certificate of its own.
+const renewEvery = time.Hour
+
+// rotation returns the watcher of the files that can be replaced while the hub runs.
+func (a *assembly) rotation() (*rotate.Watcher, error) {
+	c := a.hub.config
+	var sources []rotate.Source
+	add := func(flag string, load func() error, files ...string) {
+		if files[0] != "" {
+			sources = append(sources, rotate.Source{Flag: flag, Load: load, Files: func() []string { return files }})
+		}
+	}
+	add("tls-cert-file", a.hub.certificate, c.TLSCertFile, c.TLSKeyFile, c.TLSCAFile)
+	add("token-file", a.reloadTokens, c.TokenFile)
+	add("session-key-file", a.reloadSessionKeys, c.Sessions.KeyFile)
+	add("oidc-client-secret-file", a.reloadClientSecret, c.OIDC.ClientSecretFile)
+	add("oidc-ca-file", a.reloadIssuerCA, c.OIDC.CAFile)
+	if c.KCPKubeconfig != "" {
+		sources = append(sources, rotate.Source{Flag: "kcp-kubeconfig", Load: a.reloadKubeconfig, Files: func() []string { return connect.Files(c.kcp()) }})
+	}
+	return rotate.New(clock.RealClock{}, a.hub.registry, sources...)
+}
+
+// reloadTokens ends the streams of tokens that the file does not have any more.
+func (a *assembly) reloadTokens() error {
+	if err := a.hub.tokens.Reload(); err != nil {
+		return err
+	}
+	a.revocation.RecheckAll()
+	return nil
+}
+
+func (a *assembly) reloadSessionKeys() error {
+	keys, err := readSessionKeys(a.hub.config.Sessions.KeyFile)
+	if err != nil {
+		return err
+	}
+	return a.keyring.Replace(keys)
+}
+
+func (a *assembly) reloadClientSecret() error {
+	secret, err := readSecret(a.hub.config.OIDC.ClientSecretFile)
+	if err == nil {
+		a.oidc.SetClientSecret(secret)
+	}
+	return err
+}
+
+func (a *assembly) reloadIssuerCA() error {
+	issuer := *a.hub.config.issuer
+	ca, err := readCA(a.hub.config.OIDC.CAFile)
+	if err != nil {
+		return err
+	}
+	if a.hub.embedded != nil {
+		issuer.CA = ca
+		if err := a.hub.embedded.SetIssuers(jwtOf(&issuer)); err != nil {
+			return err
+		}
+	}
+	return a.oidc.SetCA(ca)
+}
+
+func (a *assembly) reloadKubeconfig() error {
+	config, err := connect.Renew(a.hub.config.kcp(), a.clients)
+	if err != nil {
+		return err
+	}
+	next, err := newUpstream(config)
+	if err != nil {
+		return err
+	}
+	a.upstream.Replace(next)
+	return nil
+}
+
+// newUpstream returns the transport of proxied requests. It gets the CA of the admin's
+// configuration, and no credential.
+func newUpstream(config *rest.Config) (*http.Transport, error) {
+	tlsConfig, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{
+		CAData: config.CAData, CAFile: config.CAFile, ServerName: config.ServerName,
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("kcp's CA: %w", err)
+	}
+	return proxy.NewTransport(tlsConfig, config.Proxy), nil
+}
+
+// renewCertificate renews the hub's own certificate until ctx ends.
+func (h *hub) renewCertificate(ctx context.Context, k clock.WithTicker) {
+	ticker := k.NewTicker(renewEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+		old := h.bundle.Load()
+		if err := h.ownCertificate(k.Now()); err != nil {
+			log.From(ctx).Error("the hub's certificate cannot be renewed", zap.Error(err))
+		} else if now := h.bundle.Load(); !bytes.Equal(old.Certificate.Certificate[0], now.Certificate.Certificate[0]) {
+			log.From(ctx).Info("renewed the hub's certificate", zap.Time("notAfter", now.Certificate.Leaf.NotAfter))
+		}
+	}
+}
