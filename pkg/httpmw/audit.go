@@ -31,7 +31,7 @@ func Audit(record func(Change)) func(http.Handler) http.Handler {
 			}
 			wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
 			defer func() {
-				c := Change{User: CallerOf(r).User.Name, Method: r.Method, Code: wrapped.Status(), Request: w.Header().Get(RequestIDHeader), Params: map[string]string{}}
+				c := Change{User: actor(CallerOf(r)), Method: r.Method, Code: wrapped.Status(), Request: w.Header().Get(RequestIDHeader), Params: map[string]string{}}
 				if o, ok := r.Context().Value(originKey{}).(*origin); ok {
 					c.ClientRequest = o.clientID
 				}
@@ -49,4 +49,13 @@ func Audit(record func(Change)) func(http.Handler) http.Handler {
 			next.ServeHTTP(wrapped, r)
 		})
 	}
+}
+
+// actor is the name of a caller in the audit log: that of the User, or the username that kcp has
+// for the account of a bot.
+func actor(c *Caller) string {
+	if c.Bot != nil {
+		return c.Username()
+	}
+	return c.User.Name
 }

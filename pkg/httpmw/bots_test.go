@@ -44,6 +44,8 @@ type botScene struct {
 	awaits int
 	// arrives puts the token into the list while it is waited for.
 	arrives bool
+	// changes are what the audit log has.
+	changes []httpmw.Change
 }
 
 func newBotScene() *botScene {
@@ -79,7 +81,7 @@ func (s *botScene) ask(may func(*http.Request, tenancy.BotPlace) bool, method, p
 			return context.DeadlineExceeded
 		},
 		May: may, Clock: s.clock,
-	}, people)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { caller = httpmw.CallerOf(r) }))
+	}, people)(httpmw.Audit(func(c httpmw.Change) { s.changes = append(s.changes, c) })(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { caller = httpmw.CallerOf(r) })))
 	r := httptest.NewRequestWithContext(context.Background(), method, path, http.NoBody)
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -105,6 +107,7 @@ func TestAuthenticateBots_letsInWhatABotLists(t *testing.T) {
 	require.Equal(t, "bot:account", caller.Key())
 	require.Equal(t, "system:serviceaccount:default:ci", caller.Username())
 	require.Nil(t, caller.User)
+	require.Equal(t, caller.Username(), s.changes[0].User, "the audit log names the bot")
 	require.Equal(t, s.until, caller.ExpiresAt())
 	require.NoError(t, caller.Valid())
 	s.listed = false
