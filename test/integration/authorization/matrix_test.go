@@ -149,6 +149,19 @@ var matrixRows = []matrixRow{
 	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/tokens", gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
 	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/tokens/{token}", gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
 
+	// Which exports may be published, and what becomes of entries that exist, is in
+	// test/integration/catalog. A repeated request is answered as the first one.
+	{route: "GET /api/orgs/{org}/catalog", gets: "401 403 403 403  403 403 403  403 403  200 200  401 401"},
+	{route: "POST /api/orgs/{org}/catalog", body: matrixEntry("{path}"), header: matrixKeyed, gets: "401 403 403 403  403 403 403  403 403  403 202  401 401"},
+	{route: "GET /api/orgs/{org}/catalog/{entry}", gets: "401 403 403 403  403 403 403  403 403  404 404  401 401"},
+	{route: "PUT /api/orgs/{org}/catalog/{entry}", body: matrixEntry("{path}"), gets: "401 403 403 403  403 403 403  403 403  404 404  401 401"},
+	{route: "DELETE /api/orgs/{org}/catalog/{entry}", gets: "401 403 403 403  403 403 403  403 403  404 404  401 401"},
+	{route: "GET /api/admin/catalog", gets: "401 403 403 403  403 403 200  403 403  403 403  401 401"},
+	{route: "POST /api/admin/catalog", body: matrixEntry("{root}:providers:none"), header: matrixKeyed, gets: "401 403 403 403  403 403 202  403 403  403 403  401 401"},
+	{route: "GET /api/admin/catalog/{entry}", gets: "401 403 403 403  403 403 404  403 403  403 403  401 401"},
+	{route: "PUT /api/admin/catalog/{entry}", body: matrixEntry("{root}:providers:none"), gets: "401 403 403 403  403 403 404  403 403  403 403  401 401"},
+	{route: "DELETE /api/admin/catalog/{entry}", gets: "401 403 403 403  403 403 404  403 403  403 403  401 401"},
+
 	// The hub forwards HEAD for authorized callers, and kcp answers 405.
 	{route: "GET /clusters/*", rest: "{cluster}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	{route: "GET /clusters/*", about: "by path", rest: "{path}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
@@ -167,6 +180,14 @@ var matrixRows = []matrixRow{
 	{route: "DELETE /clusters/*", about: "the LogicalCluster", rest: "{cluster}/apis/core.kcp.io/v1alpha1/logicalclusters/cluster", query: "?dryRun=All", gets: "401 403 403 403  403 403 403  403 403  403 403  401 401"},
 	{route: "CONNECT|OPTIONS|QUERY|TRACE /clusters/*", rest: "{cluster}/api/v1/namespaces", gets: "405"},
 }
+
+// matrixEntry publishes an export of a workspace. The slug is the caller's own.
+func matrixEntry(path string) string {
+	return `{"slug":"of-{caller}","displayName":"of {caller}","apiExport":{"path":"` + path + `","name":"widgets.example.org"}}`
+}
+
+// matrixKeyed does not wait until the object is Ready, and can be repeated.
+var matrixKeyed = http.Header{"Prefer": {"respond-async"}, "Idempotency-Key": {"matrix"}}
 
 const (
 	matrixConfigMaps = "{cluster}/api/v1/namespaces/default/configmaps"
