@@ -71,6 +71,10 @@
 //   - The limit of Bots in a Workspace is held by claims in an annotation of the Workspace,
 //     written by compare-and-swap before the Bot. A claim counts for some minutes, so nothing
 //     has to settle it.
+//   - A CatalogEntry gives those who may enable it the right in kcp to bind its APIExport, and the
+//     hub binds with their credential. kcp checks that right by username and not by the
+//     workspace that binds: an admin of two Organizations can bind an export of the one in a
+//     Workspace of the other.
 //   - The removal or demotion of a member is recorded on the Organization by one
 //     compare-and-swap and carried out by a controller, so that two admins cannot both
 //     remove each other and a crash leaves a plan instead of half a change.
