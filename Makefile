@@ -15,7 +15,7 @@ DEX := $(TOOLS)/dex-$(shell cat test/dex/go.mod test/dex/go.sum | cksum | cut -d
 
 # These link a whole kcp: the race detector would compile kcp a second time.
 KCP_PACKAGES := ./pkg/kcp/embedded ./cmd/kedge-hub ./test/framework/kcpserver
-UNIT_PACKAGES = $(shell go list ./apis/... ./pkg/... ./cmd/... ./config/... | grep -v -e pkg/kcp/embedded -e cmd/kedge-hub)
+UNIT_PACKAGES = $(shell go list ./apis/... ./pkg/... ./cmd/... ./config/... ./test/contract ./test/framework | grep -v -e pkg/kcp/embedded -e cmd/kedge-hub)
 
 .DEFAULT_GOAL := help
 .PHONY: help build run test test-unit test-integration test-e2e bench lint generate verify clean

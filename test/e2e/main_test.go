@@ -15,6 +15,8 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
+func TestMain(m *testing.M) { os.Exit(framework.Documented(m.Run())) }
+
 // hub is a kedge-hub process with its data.
 type hub struct {
 	*framework.Process

@@ -47,7 +47,7 @@ func NewBrowser(t testing.TB, caFiles ...string) *Browser {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &Browser{HTTP: &http.Client{
-		Jar: jar, Transport: transport, Timeout: Long,
+		Jar: jar, Transport: documented(transport), Timeout: Long,
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if r.URL.Scheme == "http" {
 				return http.ErrUseLastResponse

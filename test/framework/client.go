@@ -25,7 +25,8 @@ type Client struct {
 	HTTP *http.Client
 }
 
-// NewClient returns a client for the hub at url with the CA in the file.
+// NewClient returns a client for the hub at url with the CA in the file. In tests it compares
+// every call with the OpenAPI document.
 func NewClient(url, caFile string) (*Client, error) {
 	pem, err := os.ReadFile(caFile)
 	if err != nil {
@@ -37,7 +38,7 @@ func NewClient(url, caFile string) (*Client, error) {
 	}
 	return &Client{URL: url, CA: caFile, HTTP: &http.Client{
 		Timeout:   Long,
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 64},
+		Transport: documented(&http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 64}),
 	}}, nil
 }
 

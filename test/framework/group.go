@@ -62,7 +62,7 @@ func run(m *testing.M, kcp **KCP, issuers []GroupDex) (code int) {
 	for _, dex := range started {
 		dex.Kill()
 	}
-	if code == 0 {
+	if code = Documented(code); code == 0 {
 		if err := goleak.Find(before); err != nil {
 			return failed(err)
 		}
