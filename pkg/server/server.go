@@ -123,6 +123,9 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) error {
 		return err
 	}
 	log.From(ctx).Info("ready", zap.Duration("after", time.Since(began).Round(time.Millisecond)), zap.String("url", h.config.ExternalURL))
+	notify(ctx, stateReady)
+	stopping := context.AfterFunc(ctx, func() { notify(ctx, stateStopping) })
+	defer stopping()
 	h.printNextSteps()
 	// The start, of kcp above all, leaves a hundred MiB of garbage.
 	debug.FreeOSMemory()
