@@ -1,0 +1,205 @@
+{{- define "kedge-hub.name" -}}
+{{- if contains "kedge-hub" .Release.Name -}}{{ .Release.Name | trunc 52 | trimSuffix "-" }}{{- else -}}{{ printf "%s-kedge-hub" .Release.Name | trunc 52 | trimSuffix "-" }}{{- end -}}
+{{- end }}
+
+{{- define "kedge-hub.selector" -}}
+app.kubernetes.io/name: kedge-hub
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "kedge-hub.labels" -}}
+{{ include "kedge-hub.selector" . }}
+app.kubernetes.io/version: {{ .Values.image.tag | default .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end }}
+
+{{- define "kedge-hub.host" -}}
+{{- (urlParse .Values.externalURL).host | splitList ":" | first -}}
+{{- end }}
+
+{{- /* The Secret with the serving certificate. */ -}}
+{{- define "kedge-hub.tlsSecret" -}}
+{{- if eq .Values.tls.mode "existingSecret" -}}{{ .Values.tls.existingSecret }}{{- else -}}{{ include "kedge-hub.name" . }}-tls{{- end -}}
+{{- end }}
+
+{{- /* Mistakes that the schema cannot tell. */ -}}
+{{- define "kedge-hub.validate" -}}
+{{- if and .Values.kcp.embedded (ne (int (.Values.replicaCount | default 1)) 1) }}
+{{- fail "replicaCount: an embedded kcp has exactly one replica; set kcp.embedded=false and kcp.existingSecret for more" }}
+{{- end }}
+{{- range $key := list "apiVersion" "kind" "data-dir" "listen-address" "metrics-listen-address" "external-url" "kcp-kubeconfig" "tls-cert-file" "tls-key-file" "tls-ca-file" "token-file" "oidc-issuer-url" "oidc-client-id" "oidc-client-secret-file" "oidc-ca-file" "session-key-file" }}
+{{- if hasKey $.Values.config $key }}
+{{- fail (printf "config.%s: another value of the chart sets it; see values.yaml" $key) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* The flags that the chart sets. */ -}}
+{{- define "kedge-hub.config" -}}
+apiVersion: config.kedge.faros.sh/v1alpha1
+kind: HubConfiguration
+data-dir: /var/lib/kedge-hub
+listen-address: 0.0.0.0:9443
+metrics-listen-address: 0.0.0.0:9464
+external-url: {{ .Values.externalURL | quote }}
+{{- if not (hasKey .Values.config "log-format") }}
+log-format: json
+{{- end }}
+{{- if not .Values.kcp.embedded }}
+kcp-kubeconfig: /etc/kedge-hub/kcp/kubeconfig
+{{- end }}
+tls-cert-file: /etc/kedge-hub/tls/tls.crt
+tls-key-file: /etc/kedge-hub/tls/tls.key
+tls-ca-file: /etc/kedge-hub/tls/ca.crt
+{{- if .Values.tokens.existingSecret }}
+token-file: /etc/kedge-hub/tokens/tokens.csv
+{{- end }}
+{{- with .Values.oidc.issuerURL }}
+oidc-issuer-url: {{ . | quote }}
+oidc-client-id: {{ $.Values.oidc.clientID | quote }}
+{{- if $.Values.oidc.existingSecret }}
+oidc-client-secret-file: /etc/kedge-hub/oidc/client-secret
+{{- end }}
+{{- if $.Values.oidc.caExistingSecret }}
+oidc-ca-file: /etc/kedge-hub/oidc-ca/ca.crt
+{{- end }}
+{{- end }}
+{{- if .Values.sessionKeys.existingSecret }}
+session-key-file: /etc/kedge-hub/sessions/keys
+{{- end }}
+{{- with .Values.config }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- /* The Secrets that are mounted below /etc/kedge-hub, by folder. Without subPath, so that changes reach the hub. */ -}}
+{{- define "kedge-hub.secrets" -}}
+{{- $secrets := dict }}
+{{- if not .Values.kcp.embedded }}{{ $_ := set $secrets "kcp" .Values.kcp.existingSecret }}{{ end }}
+{{- $_ := set $secrets "tls" (include "kedge-hub.tlsSecret" .) }}
+{{- with .Values.tokens.existingSecret }}{{ $_ := set $secrets "tokens" . }}{{ end }}
+{{- with .Values.oidc.existingSecret }}{{ $_ := set $secrets "oidc" . }}{{ end }}
+{{- with .Values.oidc.caExistingSecret }}{{ $_ := set $secrets "oidc-ca" . }}{{ end }}
+{{- with .Values.sessionKeys.existingSecret }}{{ $_ := set $secrets "sessions" . }}{{ end }}
+{{- toJson $secrets }}
+{{- end }}
+
+{{- define "kedge-hub.pod" -}}
+metadata:
+  labels:
+    {{- include "kedge-hub.labels" . | nindent 4 }}
+    {{- with .Values.podLabels }}{{ toYaml . | nindent 4 }}{{ end }}
+  annotations:
+    checksum/config: {{ include "kedge-hub.config" . | sha256sum }}
+    {{- with .Values.podAnnotations }}{{ toYaml . | nindent 4 }}{{ end }}
+spec:
+  serviceAccountName: {{ include "kedge-hub.name" . }}
+  automountServiceAccountToken: false
+  # Kubernetes would set KEDGE_HUB_PORT and others for a Service of this name.
+  enableServiceLinks: false
+  terminationGracePeriodSeconds: {{ .Values.terminationGracePeriodSeconds }}
+  securityContext:
+    runAsNonRoot: true
+    runAsUser: 65532
+    runAsGroup: 65532
+    fsGroup: 65532
+    fsGroupChangePolicy: OnRootMismatch
+    seccompProfile:
+      type: RuntimeDefault
+  containers:
+    - name: kedge-hub
+      image: {{ if .Values.image.digest }}{{ printf "%s@%s" .Values.image.repository .Values.image.digest }}{{ else }}{{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) }}{{ end }}
+      imagePullPolicy: {{ .Values.image.pullPolicy }}
+      args:
+        - --config=/etc/kedge-hub/config/hub.yaml
+        {{- range .Values.extraArgs }}
+        - {{ . | quote }}
+        {{- end }}
+      {{- with .Values.extraEnv }}
+      env:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      ports:
+        - name: https
+          containerPort: 9443
+        - name: metrics
+          containerPort: 9464
+      startupProbe:
+        httpGet: {path: /livez, port: https, scheme: HTTPS}
+        periodSeconds: 2
+        failureThreshold: 150
+      livenessProbe:
+        httpGet: {path: /livez, port: https, scheme: HTTPS}
+        periodSeconds: 10
+        timeoutSeconds: 5
+        failureThreshold: 6
+      readinessProbe:
+        httpGet: {path: /readyz, port: https, scheme: HTTPS}
+        periodSeconds: 5
+        timeoutSeconds: 5
+      securityContext:
+        allowPrivilegeEscalation: false
+        readOnlyRootFilesystem: true
+        capabilities:
+          drop: [ALL]
+      resources:
+        {{- toYaml .Values.resources | nindent 8 }}
+      volumeMounts:
+        - name: data
+          mountPath: /var/lib/kedge-hub
+        - name: tmp
+          mountPath: /tmp
+        - name: config
+          mountPath: /etc/kedge-hub/config
+          readOnly: true
+        {{- range $folder, $secret := include "kedge-hub.secrets" . | fromJson }}
+        - name: {{ $folder }}
+          mountPath: /etc/kedge-hub/{{ $folder }}
+          readOnly: true
+        {{- end }}
+        {{- with .Values.extraVolumeMounts }}{{ toYaml . | nindent 8 }}{{ end }}
+  volumes:
+    - name: tmp
+      emptyDir: {}
+    - name: config
+      configMap:
+        name: {{ include "kedge-hub.name" . }}
+    {{- if not .Values.kcp.embedded }}
+    - name: data
+      emptyDir: {}
+    {{- end }}
+    {{- range $folder, $secret := include "kedge-hub.secrets" . | fromJson }}
+    - name: {{ $folder }}
+      secret:
+        secretName: {{ $secret }}
+        defaultMode: 0440
+    {{- end }}
+    {{- with .Values.extraVolumes }}{{ toYaml . | nindent 4 }}{{ end }}
+  {{- if not .Values.kcp.embedded }}
+  topologySpreadConstraints:
+    {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+    - maxSkew: 1
+      topologyKey: {{ . }}
+      whenUnsatisfiable: ScheduleAnyway
+      labelSelector:
+        matchLabels:
+          {{- include "kedge-hub.selector" $ | nindent 10 }}
+    {{- end }}
+  {{- end }}
+  {{- with .Values.imagePullSecrets }}
+  imagePullSecrets: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.nodeSelector }}
+  nodeSelector: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.tolerations }}
+  tolerations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.affinity }}
+  affinity: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.priorityClassName }}
+  priorityClassName: {{ . }}
+  {{- end }}
+{{- end }}

@@ -1,0 +1,249 @@
+// Package chart renders the Helm chart of deploy/chart and checks the objects as a Kubernetes API
+// server and an operator would.
+package chart
+
+import (
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+const chartDir = "../../deploy/chart"
+
+// render returns the objects of the chart by kind and name, and its notes.
+func render(values string) (objects map[string][]byte, notes string, err error) {
+	c, err := loader.Load(chartDir)
+	if err != nil {
+		return nil, "", err
+	}
+	given, err := chartutil.ReadValues([]byte(values))
+	if err != nil {
+		return nil, "", err
+	}
+	all, err := chartutil.ToRenderValues(c, given, chartutil.ReleaseOptions{Name: "prod", Namespace: "kedge", IsInstall: true}, chartutil.DefaultCapabilities)
+	if err != nil {
+		return nil, "", err
+	}
+	rendered, err := engine.Render(c, all)
+	if err != nil {
+		return nil, "", err
+	}
+	objects = map[string][]byte{}
+	for file, content := range rendered {
+		if strings.HasSuffix(file, "NOTES.txt") {
+			notes = content
+			continue
+		}
+		if !strings.HasSuffix(file, ".yaml") {
+			continue
+		}
+		for _, document := range strings.Split(content, "\n---\n") {
+			raw, err := yaml.YAMLToJSONStrict([]byte(document))
+			if err != nil {
+				return nil, "", err
+			}
+			if string(raw) == "null" {
+				continue
+			}
+			var head struct {
+				Kind     string
+				Metadata metav1.ObjectMeta
+			}
+			if err := yaml.Unmarshal(raw, &head); err != nil {
+				return nil, "", err
+			}
+			objects[head.Kind+"/"+head.Metadata.Name] = raw
+		}
+	}
+	return objects, notes, nil
+}
+
+// typed are the kinds whose Go types Kubernetes has.
+func typed(kind string) runtime.Object {
+	switch kind {
+	case "ConfigMap":
+		return &corev1.ConfigMap{}
+	case "Deployment":
+		return &appsv1.Deployment{}
+	case "Ingress":
+		return &networkingv1.Ingress{}
+	case "NetworkPolicy":
+		return &networkingv1.NetworkPolicy{}
+	case "PodDisruptionBudget":
+		return &policyv1.PodDisruptionBudget{}
+	case "Secret":
+		return &corev1.Secret{}
+	case "Service":
+		return &corev1.Service{}
+	case "ServiceAccount":
+		return &corev1.ServiceAccount{}
+	case "StatefulSet":
+		return &appsv1.StatefulSet{}
+	}
+	return &unstructured.Unstructured{}
+}
+
+const (
+	embedded = "externalURL: https://hub.example.com\n"
+	external = embedded + "kcp: {embedded: false, existingSecret: kcp-admin}\n"
+	common   = "ConfigMap/prod-kedge-hub Service/prod-kedge-hub Service/prod-kedge-hub-metrics ServiceAccount/prod-kedge-hub"
+)
+
+func TestChart_objectsAreThoseOfTheirTypes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ values, kinds string }{
+		"embedded": {embedded, "Secret/prod-kedge-hub-tls StatefulSet/prod-kedge-hub"},
+		"external": {external, "Deployment/prod-kedge-hub PodDisruptionBudget/prod-kedge-hub Secret/prod-kedge-hub-tls"},
+		"cert-manager": {external + "tls: {mode: certManager, certManager: {issuerRef: {name: internal, kind: ClusterIssuer}}}\n",
+			"Certificate/prod-kedge-hub Deployment/prod-kedge-hub PodDisruptionBudget/prod-kedge-hub"},
+		"all secrets": {external + "tls: {mode: existingSecret, existingSecret: tls}\ntokens: {existingSecret: tokens}\nsessionKeys: {existingSecret: keys}\n" +
+			"oidc: {issuerURL: 'https://login.example.com', clientID: kedge, existingSecret: oidc, caExistingSecret: idp-ca}\n",
+			"Deployment/prod-kedge-hub PodDisruptionBudget/prod-kedge-hub"},
+		"ingress": {embedded + "tls: {mode: existingSecret, existingSecret: tls}\ningress: {enabled: true, className: nginx}\n",
+			"Ingress/prod-kedge-hub StatefulSet/prod-kedge-hub"},
+		"ingress, encrypted again": {embedded + "tls: {mode: existingSecret, existingSecret: tls}\ningress: {enabled: true, mode: reencrypt, tlsSecret: public, annotations: {a: b}}\n",
+			"Ingress/prod-kedge-hub StatefulSet/prod-kedge-hub"},
+		"gateway": {embedded + "tls: {mode: existingSecret, existingSecret: tls}\ngateway: {enabled: true, parentRefs: [{name: public}]}\n",
+			"StatefulSet/prod-kedge-hub TLSRoute/prod-kedge-hub"},
+		"gateway, encrypted again": {embedded + "tls: {mode: existingSecret, existingSecret: tls}\ngateway: {enabled: true, mode: reencrypt, parentRefs: [{name: public}], caConfigMap: ca}\n",
+			"BackendTLSPolicy/prod-kedge-hub HTTPRoute/prod-kedge-hub StatefulSet/prod-kedge-hub"},
+		"monitoring": {external + "podDisruptionBudget: {enabled: false}\nserviceMonitor: {enabled: true, labels: {release: prometheus}}\nprometheusRule: {enabled: true}\n" +
+			"networkPolicy: {enabled: true, clients: [{namespaceSelector: {}}], metricsClients: [{namespaceSelector: {}}], egress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]}\n",
+			"Deployment/prod-kedge-hub NetworkPolicy/prod-kedge-hub PrometheusRule/prod-kedge-hub Secret/prod-kedge-hub-tls ServiceMonitor/prod-kedge-hub"},
+		"extras": {embedded + "replicaCount: 1\nconfig: {personal-orgs: false, admin-user: [alice, bob]}\nextraArgs: [--log-level=debug]\nextraEnv: [{name: KEDGE_HUB_SIGN_UPS, value: '3'}]\n" +
+			"extraVolumes: [{name: template, configMap: {name: template}}]\nextraVolumeMounts: [{name: template, mountPath: /template}]\n" +
+			"podLabels: {team: x}\npodAnnotations: {a: b}\nnodeSelector: {disk: ssd}\ntolerations: [{key: a, operator: Exists}]\npriorityClassName: high\n" +
+			"affinity: {nodeAffinity: {}}\nimagePullSecrets: [{name: pull}]\npersistence: {storageClass: fast}\nservice: {type: LoadBalancer, annotations: {a: b}}\nserviceAccount: {annotations: {a: b}}\n" +
+			"image: {digest: 'sha256:" + strings.Repeat("a", 64) + "'}\n", "Secret/prod-kedge-hub-tls StatefulSet/prod-kedge-hub"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objects, notes, err := render(c.values)
+			require.NoError(t, err)
+			want := slices.Sorted(slices.Values(strings.Fields(common + " " + c.kinds)))
+			require.Equal(t, want, slices.Sorted(maps.Keys(objects)))
+			require.Contains(t, notes, "kedge login --server https://hub.example.com")
+			for id, raw := range objects {
+				kind, _, _ := strings.Cut(id, "/")
+				o := typed(kind)
+				require.NoError(t, yaml.UnmarshalStrict(raw, o), id)
+				head, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+				require.NoError(t, err)
+				u := unstructured.Unstructured{Object: head}
+				require.NotEmpty(t, u.GetAPIVersion(), id)
+				require.Equal(t, "kedge", u.GetNamespace(), id)
+				require.Equal(t, "prod", u.GetLabels()["app.kubernetes.io/instance"], id)
+			}
+			sound(t, objects)
+		})
+	}
+}
+
+// sound checks the pod, and that what refers to it finds it.
+func sound(t *testing.T, objects map[string][]byte) {
+	t.Helper()
+	var pod corev1.PodTemplateSpec
+	claimed := map[string]bool{}
+	if raw, ok := objects["StatefulSet/prod-kedge-hub"]; ok {
+		var s appsv1.StatefulSet
+		require.NoError(t, yaml.Unmarshal(raw, &s))
+		require.EqualValues(t, 1, *s.Spec.Replicas)
+		require.Equal(t, s.Spec.Selector.MatchLabels["app.kubernetes.io/name"], s.Spec.Template.Labels["app.kubernetes.io/name"])
+		pod = s.Spec.Template
+		for _, c := range s.Spec.VolumeClaimTemplates {
+			claimed[c.Name] = true
+		}
+	} else {
+		var d appsv1.Deployment
+		require.NoError(t, yaml.Unmarshal(objects["Deployment/prod-kedge-hub"], &d))
+		require.EqualValues(t, 2, *d.Spec.Replicas)
+		pod = d.Spec.Template
+	}
+	spec, container := pod.Spec, pod.Spec.Containers[0]
+	require.True(t, *spec.SecurityContext.RunAsNonRoot)
+	require.NotZero(t, *spec.SecurityContext.RunAsUser)
+	require.Equal(t, corev1.SeccompProfileTypeRuntimeDefault, spec.SecurityContext.SeccompProfile.Type)
+	require.False(t, *spec.AutomountServiceAccountToken)
+	require.False(t, *spec.EnableServiceLinks)
+	require.False(t, spec.HostNetwork || spec.HostPID || spec.HostIPC)
+	security := container.SecurityContext
+	require.Nil(t, security.Privileged)
+	require.False(t, *security.AllowPrivilegeEscalation)
+	require.True(t, *security.ReadOnlyRootFilesystem)
+	require.Equal(t, []corev1.Capability{"ALL"}, security.Capabilities.Drop)
+	require.Empty(t, security.Capabilities.Add)
+	require.NotContains(t, container.Image, ":latest")
+	require.Regexp(t, `^ghcr.io/faroshq/kedge-hub(:.+|@sha256:a{64})$`, container.Image)
+	require.NotEmpty(t, container.Resources.Requests)
+	for _, probe := range []*corev1.Probe{container.StartupProbe, container.ReadinessProbe, container.LivenessProbe} {
+		require.Equal(t, corev1.URISchemeHTTPS, probe.HTTPGet.Scheme)
+	}
+	for _, v := range spec.Volumes {
+		claimed[v.Name] = true
+	}
+	mounts := map[string]bool{}
+	for _, m := range container.VolumeMounts {
+		require.True(t, claimed[m.Name], "no volume for the mount %s", m.Name)
+		require.Empty(t, m.SubPath, "a change of a file below a subPath never reaches the hub")
+		mounts[m.MountPath] = true
+	}
+	// Every file that the configuration names is mounted.
+	var config corev1.ConfigMap
+	require.NoError(t, yaml.Unmarshal(objects["ConfigMap/prod-kedge-hub"], &config))
+	flags := map[string]any{}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(config.Data["hub.yaml"]), &flags))
+	for flag, value := range flags {
+		if file, ok := value.(string); ok && strings.HasPrefix(file, "/etc/kedge-hub/") {
+			require.True(t, mounts[file[:strings.LastIndex(file, "/")]], "--%s names %s", flag, file)
+		}
+	}
+	require.Equal(t, "HubConfiguration", flags["kind"])
+	var service corev1.Service
+	require.NoError(t, yaml.Unmarshal(objects["Service/prod-kedge-hub"], &service))
+	for name, value := range service.Spec.Selector {
+		require.Equal(t, value, pod.Labels[name])
+	}
+	if raw, ok := objects["Secret/prod-kedge-hub-tls"]; ok {
+		var secret corev1.Secret
+		require.NoError(t, yaml.Unmarshal(raw, &secret))
+		require.Contains(t, string(secret.Data["ca.crt"]), "BEGIN CERTIFICATE")
+		require.Contains(t, base64.StdEncoding.EncodeToString(secret.Data["tls.key"]), "LS0t")
+	}
+}
+
+func TestChart_refusesWhatCannotRun(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ values, want string }{
+		"no URL":                   {"{}", "externalURL"},
+		"a URL with a path":        {"externalURL: https://hub.example.com/x", "externalURL"},
+		"two embedded kcps":        {embedded + "replicaCount: 2", "exactly one replica"},
+		"an external kcp unnamed":  {embedded + "kcp: {embedded: false}", "existingSecret"},
+		"both kcps":                {embedded + "kcp: {embedded: true, existingSecret: x}", "existingSecret"},
+		"no Secret for TLS":        {embedded + "tls: {mode: existingSecret}", "existingSecret"},
+		"no issuer for TLS":        {embedded + "tls: {mode: certManager}", "issuerRef"},
+		"an issuer, no client":     {embedded + "oidc: {issuerURL: 'https://login.example.com'}", "clientID"},
+		"the latest image":         {embedded + "image: {tag: latest}", "tag"},
+		"an unknown value":         {embedded + "replicas: 2", "replicas"},
+		"a flag of the chart's":    {embedded + "config: {token-file: /x}", "config.token-file"},
+		"a gateway without parent": {embedded + "gateway: {enabled: true}", "parentRefs"},
+		"a gateway without CA":     {embedded + "gateway: {enabled: true, mode: reencrypt, parentRefs: [{name: a}]}", "caConfigMap"},
+	} {
+		_, _, err := render(c.values)
+		require.ErrorContains(t, err, c.want, name)
+	}
+}
