@@ -18,7 +18,7 @@ KCP_PACKAGES := ./pkg/kcp/embedded ./cmd/kedge-hub ./test/framework/kcpserver
 UNIT_PACKAGES = $(shell go list ./apis/... ./pkg/... ./cmd/... ./config/... ./test/contract ./test/framework | grep -v -e pkg/kcp/embedded -e cmd/kedge-hub)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-unit test-integration test-e2e bench lint generate verify clean
+.PHONY: help build image chart run test test-unit test-integration test-e2e test-deploy bench lint generate verify clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F '\t' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -35,6 +35,19 @@ $(MODULE_TOOLS)/apigen:
 
 $(BIN)/kubectl: $(MODULE_TOOLS)/kubectl
 	@mkdir -p $(BIN) && ln -sf $< $@
+
+# The image and the chart. Programs of an image need no C library and name no path of this machine.
+IMAGE := $(BIN)/image
+IMAGE_TAG ?= kedge-hub:$(VERSION)
+IMAGE_ARCH ?= $(shell go env GOARCH)
+IMAGE_TIME := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null || echo 0))
+
+image: ## make the container image, without a container engine: bin/image has an OCI layout and a tarball
+	CGO_ENABLED=0 GOOS=linux GOARCH=$(IMAGE_ARCH) go build -trimpath -buildvcs=false -ldflags '-s -w -buildid= $(LDFLAGS)' -o $(IMAGE)/programs/ ./cmd/kedge-hub ./cmd/kedge
+	cd deploy/image && go run . --out $(IMAGE) --tag $(IMAGE_TAG) --version $(VERSION) --arch $(IMAGE_ARCH) --created $(IMAGE_TIME) $(IMAGE)/programs/kedge-hub $(IMAGE)/programs/kedge
+
+chart: ## package the Helm chart as bin/kedge-hub-{version}.tgz
+	cd test/chart && go run ./package --chart $(CURDIR)/deploy/chart --app-version $(VERSION) --out $(BIN)
 
 # The identity provider of the tests, from a module of its own.
 $(DEX):
@@ -79,6 +92,13 @@ test-integration: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browse
 
 test-e2e: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser ## run the built programs and the real kubectl
 	KEDGE_TEST_BIN=$(BIN) go test -count=1 -timeout 20m ./test/e2e/...
+
+test-deploy: ## test what deploy/ has: the chart, the image (with TEST_IMAGE=1, which builds its programs) and the unit
+	cd test/chart && go test -count=1 .
+	$(if $(filter 1,$(TEST_IMAGE)),$(MAKE) --no-print-directory image)
+	cd deploy/image && KEDGE_TEST_IMAGE=$(if $(filter 1,$(TEST_IMAGE)),$(IMAGE)) go test -count=1 .
+	@if command -v systemd-analyze >/dev/null; then dir=$$(mktemp -d) && sed -e 's|/usr/local/bin/kedge-hub|/bin/true|' -e '/^EnvironmentFile=/d' deploy/systemd/kedge-hub.service > $$dir/kedge-hub.service && \
+		systemd-analyze verify $$dir/kedge-hub.service; code=$$?; rm -rf $$dir; exit $$code; else echo 'no systemd-analyze: the unit is not checked'; fi
 
 bench: build $(BIN)/kcpserver ## measure the hub beside its floors and print a table
 	KEDGE_TEST_BIN=$(BIN) go run ./test/bench
