@@ -2,6 +2,10 @@
 // workers, retries with back-off, ordered steps, the operation annotation, the common status,
 // and the finalizer of cascading deletion.
 //
+// A change of a view becomes a key. A worker reads the object of the key from the cache; ordered
+// steps ask tenancy for the desired state and establish it; one patch follows. Then the key is
+// done, backs off, or is requeued after a time.
+//
 // Kinds with a common status use Reconcile, which combines a Kind and its steps to a Func. Each
 // step is reported as one condition. A pass sends at most one patch, with UID and resource
 // version as preconditions, and none if nothing changed; metadata or spec and status never

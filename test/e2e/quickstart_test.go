@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,25 +15,41 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// The test runs the commands of the README's quick start against a hub that is started as by
-// make run, and compares their output with the README.
+// transcript is a block of commands of the README, with their output.
+type transcript struct {
+	hub *hub
+	// work is the directory in which the commands run.
+	work string
+	// environment is that of the commands. exports are lines that come before each of them.
+	environment, exports []string
+}
+
+// The test runs the commands of the README's quick start, and those of its walk through the
+// catalog, against a hub that is started as by make run, and compares their output with the README.
 func TestREADME_quickStartWorks(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../README.md")
-	require.NoError(t, err)
-	block := regexp.MustCompile("(?s)<!-- quick start -->\n```console\n(.*?)```").FindSubmatch(readme)
-	require.NotNil(t, block, "README.md has the quick start between its marks")
-
 	work := t.TempDir()
 	data := filepath.Join(work, ".data")
 	require.NoError(t, os.Mkdir(data, 0o700))
-	h := startHub(t, data, freePort(t))
+	x := &transcript{hub: startHub(t, data, freePort(t)), work: work}
 	require.NoError(t, os.WriteFile(filepath.Join(data, "alice.token"), []byte(framework.Token("alice")), 0o600))
-	bin, err := filepath.Abs(os.Getenv("KEDGE_TEST_BIN"))
-	require.NoError(t, err)
-	require.NoError(t, os.Symlink(bin, filepath.Join(work, "bin")))
-	environment := append(os.Environ(), "HOME="+work, "KEDGE_CONFIG="+filepath.Join(work, "config.json"))
+	for link, at := range map[string]string{"bin": os.Getenv("KEDGE_TEST_BIN"), "config": "../../config"} {
+		target, err := filepath.Abs(at)
+		require.NoError(t, err)
+		require.NoError(t, os.Symlink(target, filepath.Join(work, link)))
+	}
+	x.environment = append(os.Environ(), "HOME="+work, "KEDGE_CONFIG="+filepath.Join(work, "config.json"))
+	x.typed(t, "quick start")
+	x.typed(t, "catalog")
+}
 
+// typed runs the block of a name and compares its output.
+func (x *transcript) typed(t *testing.T, name string) {
+	t.Helper()
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	block := regexp.MustCompile("(?s)<!-- " + name + " -->\n```console\n(.*?)```").FindSubmatch(readme)
+	require.NotNil(t, block, "README.md has the block %q between its marks", name)
 	// Lines that begin with "$ " are commands, the others are their output. UUIDs, times,
 	// ages and column widths can differ.
 	var commands []string
@@ -47,22 +64,27 @@ func TestREADME_quickStartWorks(t *testing.T) {
 		}
 	}
 	require.NotEmpty(t, commands)
-	var exports []string
 	for _, command := range commands {
-		typed := strings.ReplaceAll(command, "https://127.0.0.1:9443", h.URL)
+		typed := strings.ReplaceAll(command, "https://127.0.0.1:9443", x.hub.URL)
 		if strings.HasPrefix(typed, "export ") {
-			exports = append(exports, typed)
+			x.exports = append(x.exports, typed)
 			continue
 		}
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.Join(append(exports, typed), "\n"))
-		cmd.Dir, cmd.Env, cmd.WaitDelay = work, environment, 10*time.Second
-		out, err := cmd.CombinedOutput()
+		out, err := x.run(t, typed)
 		require.NoError(t, err, "%s\n%s", typed, out)
-		printed := normal(strings.ReplaceAll(string(out), h.URL, "https://127.0.0.1:9443"))
+		printed := normal(strings.ReplaceAll(out, x.hub.URL, "https://127.0.0.1:9443"))
 		for _, line := range expected[command] {
 			require.Contains(t, printed, normal(line), "%s", typed)
 		}
 	}
+}
+
+func (x *transcript) run(t *testing.T, command string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.Join(append(slices.Clone(x.exports), command), "\n"))
+	cmd.Dir, cmd.Env, cmd.WaitDelay = x.work, x.environment, 10*time.Second
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 var varying = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|\b\d+m?\d*s\b`)
