@@ -134,12 +134,15 @@ func entriesOf(d reconciler.Deps) Entries {
 func cacheOf(d reconciler.Deps) Cache {
 	listers := d.Views.Listers()
 	return Cache{
-		Place: func(cluster string) (*tenancy.Org, bool) {
+		Place: func(cluster string) (_ *tenancy.Org, inGrace, ok bool) {
+			if cluster == d.Clusters.Providers {
+				return nil, false, true
+			}
 			org, ok := d.Views.OrgByCluster(cluster)
 			if !ok || org.Organization == nil {
-				return nil, false
+				return nil, false, false
 			}
-			return &org, d.OrgDeactivated(cluster)
+			return &org, d.OrgDeactivated(cluster), true
 		},
 		Workspace: d.Views.Workspace,
 		Clash:     d.Views.CatalogClash,

@@ -25,7 +25,10 @@ func (*export) Condition() string { return v1alpha1.ConditionExportFound }
 
 func (s *export) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (controller.Result, error) {
 	result := controller.Result{RequeueAfter: jittered()}
-	org, _ := s.config.Cache.Place(clusterOf(e))
+	org, err := s.config.organization(e)
+	if err != nil {
+		return controller.Result{}, err
+	}
 	at := s.config.where(org, e)
 	if at.problem != "" {
 		result.Message = about(e, at.problem)

@@ -19,7 +19,10 @@ type grant struct{ config Config }
 func (*grant) Condition() string { return v1alpha1.ConditionGrantReady }
 
 func (s *grant) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (controller.Result, error) {
-	org, _ := s.config.Cache.Place(clusterOf(e))
+	org, err := s.config.organization(e)
+	if err != nil {
+		return controller.Result{}, err
+	}
 	at := s.config.where(org, e)
 	withheld := controller.Result{Message: "nobody may bind the export while the entry cannot be enabled"}
 	if at.problem != "" {
@@ -27,7 +30,7 @@ func (s *grant) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (contro
 	}
 	offered := meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionSlugUnique) &&
 		meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionExportFound)
-	result, err := controller.Result{}, error(nil)
+	result := controller.Result{}
 	if offered {
 		err = s.keep(ctx, at.at, tenancy.CatalogGrantOf(e, s.audience(org)))
 	} else {

@@ -18,7 +18,10 @@ type place struct{ config Config }
 func (*place) Condition() string { return v1alpha1.ConditionSlugUnique }
 
 func (s *place) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (controller.Result, error) {
-	org, _ := s.config.Cache.Place(clusterOf(e))
+	org, err := s.config.organization(e)
+	if err != nil {
+		return controller.Result{}, err
+	}
 	if !e.DeletionTimestamp.IsZero() {
 		return s.remove(ctx, org, e)
 	}

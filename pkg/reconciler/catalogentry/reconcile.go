@@ -2,6 +2,7 @@ package catalogentry
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
@@ -39,8 +40,9 @@ type Entries struct {
 // Cache reads from the views.
 type Cache struct {
 	// Place returns the Organization that entries of a logical cluster belong to, or nil for
-	// Global entries. inGrace is true if the Organization is deactivated.
-	Place     func(cluster string) (org *tenancy.Org, inGrace bool)
+	// Global entries. ok is false if it knows neither. inGrace is true if the Organization is
+	// deactivated.
+	Place     func(cluster string) (org *tenancy.Org, inGrace, ok bool)
 	Workspace func(org, workspace string) (tenancy.Workspace, bool)
 	// Clash returns the entry that is in the way of an entry of the Organization, and the
 	// Organization of that one. An empty UUID stands for Global entries.
@@ -106,11 +108,21 @@ func New(c Config) controller.Func {
 		if !ok {
 			return controller.Result{}, c.sweep(ctx, key)
 		}
-		if org, inGrace := c.Cache.Place(key.Cluster); inGrace {
+		if org, inGrace, _ := c.Cache.Place(key.Cluster); inGrace {
 			return controller.Result{}, c.withdraw(ctx, org, e)
 		}
 		return steps(ctx, key)
 	}
+}
+
+// organization returns the Organization of an entry, or nil for a Global one. It fails with
+// controller.ErrRetry if neither is known, so that no entry counts as Global by mistake.
+func (c Config) organization(e *v1alpha1.CatalogEntry) (*tenancy.Org, error) {
+	org, _, ok := c.Cache.Place(clusterOf(e))
+	if !ok {
+		return nil, fmt.Errorf("%w: the organization of the entry is not in the cache", controller.ErrRetry)
+	}
+	return org, nil
 }
 
 // sweep removes the grants that an entry left behind in Workspaces that took no writes when it

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/catalogentry"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -78,6 +79,20 @@ func TestEntry_isGrantedToItsAudience(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An Organization that is not in the cache does not make its entries Global.
+func TestEntry_ofAnUnknownOrgIsGrantedToNobody(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.org, w.unknown = nil, true
+	_, err := w.settle(t)
+	require.ErrorIs(t, err, controller.ErrRetry)
+	require.Empty(t, w.bound())
+	require.Empty(t, w.entry.Status.Scope)
+	w.unknown = false
+	w.settled(t)
+	require.Equal(t, []string{"system:authenticated"}, w.bound(), "the control")
 }
 
 func TestEntry_grantFollowsItsAudience(t *testing.T) {

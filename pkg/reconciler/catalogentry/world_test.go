@@ -38,6 +38,7 @@ type world struct {
 	entry   *v1alpha1.CatalogEntry
 	org     *tenancy.Org
 	inGrace bool
+	unknown bool
 	// workspace is the child Workspace of ownPath; known says whether the cache has it.
 	workspace tenancy.Workspace
 	known     bool
@@ -107,7 +108,7 @@ func (w *world) config(t *testing.T) catalogentry.Config {
 			},
 		},
 		Cache: catalogentry.Cache{
-			Place:     func(string) (*tenancy.Org, bool) { return w.org, w.inGrace },
+			Place:     func(string) (*tenancy.Org, bool, bool) { return w.org, w.inGrace, !w.unknown },
 			Workspace: func(_, ws string) (tenancy.Workspace, bool) { return w.workspace, w.known && ws == wsUUID },
 			Clash: func(string, *v1alpha1.CatalogEntry) (*v1alpha1.CatalogEntry, string, bool) {
 				return w.other, w.otherIn, w.other != nil
