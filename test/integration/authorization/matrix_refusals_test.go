@@ -33,7 +33,7 @@ func (w *matrixWorld) spare(position int) *matrixScene {
 
 // read returns the code of an authorized GET in a scene without an existing target.
 func (r matrixRow) read() string {
-	if strings.Contains(r.route, "{user}") || strings.Contains(r.route, "{sa}") {
+	if strings.Contains(r.route, "{user}") || strings.Contains(r.route, "{sa}") || strings.Contains(r.route, "{entry}") {
 		return "404"
 	}
 	return "200"

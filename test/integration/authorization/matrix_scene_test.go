@@ -2,7 +2,6 @@ package authorization
 
 import (
 	"errors"
-	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -38,9 +37,11 @@ func (s *matrixScene) names() *strings.Replacer {
 
 // call builds the request of a row.
 func (s *matrixScene) call(r matrixRow, method string) call {
-	c := call{Method: method, Header: maps.Clone(r.header)}
-	if c.Header == nil {
-		c.Header = http.Header{}
+	c := call{Method: method, Header: http.Header{}}
+	for name, values := range r.header {
+		for _, value := range values {
+			c.Header.Add(name, s.names().Replace(value))
+		}
 	}
 	if token := s.tokens[s.position]; token != "" {
 		c.Header.Set("Authorization", "Bearer "+token)
