@@ -146,6 +146,7 @@ func (a *assembly) bootstrap(starting, below context.Context) (err error) {
 	}
 	a.accounts = accounts.New(a.clients, a.clusters.Providers, tenancy.BotAudience, c.Clock)
 	a.hub.checks.AddDetail("bots", a.accounts.Err)
+	a.hub.checks.AddDetail("bot tokens in kcp", a.accounts.LookupErr)
 	a.running.Go(func() { a.accounts.Run(below) })
 	if a.clusters.WorkspacePolicy, err = tenancy.NewPolicy(a.names...); err != nil {
 		return err

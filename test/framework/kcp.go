@@ -35,13 +35,24 @@ type KCP struct {
 	TokenFile  string
 	// authentication is the file that names the issuers of people's tokens.
 	authentication string
+	// flags are further flags of kcpserver.
+	flags []string
 }
 
 // StartKCP starts a kcp with its data in dir and waits until it serves. It accepts the ID
 // tokens of the issuers as hubs do with the default options.
-func StartKCP(dir string, issuers ...*Dex) (*KCP, error) {
+func StartKCP(dir string, issuers ...*Dex) (*KCP, error) { return startKCP(dir, issuers) }
+
+// StartKCPWithoutLookup is StartKCP for a kcp that accepts tokens of ServiceAccounts and Secrets
+// that were deleted.
+func StartKCPWithoutLookup(dir string) (*KCP, error) {
+	return startKCP(dir, nil, "--skip-account-lookup")
+}
+
+func startKCP(dir string, issuers []*Dex, flags ...string) (*KCP, error) {
 	k := &KCP{
-		Dir: dir, Kubeconfig: filepath.Join(dir, "admin.kubeconfig"), TokenFile: filepath.Join(dir, "tokens.csv"),
+		flags: flags,
+		Dir:   dir, Kubeconfig: filepath.Join(dir, "admin.kubeconfig"), TokenFile: filepath.Join(dir, "tokens.csv"),
 		authentication: filepath.Join(dir, "issuers.json"),
 	}
 	if err := WriteTokens(k.TokenFile); err != nil {
@@ -65,7 +76,7 @@ func (k *KCP) Start() error {
 	}
 	ready := filepath.Join(k.Dir, "ready")
 	_ = os.Remove(ready)
-	if k.Process, err = StartProcess(program, "--data-dir", k.Dir, "--token-file", k.TokenFile, "--authentication-config", k.authentication); err != nil {
+	if k.Process, err = StartProcess(program, append([]string{"--data-dir", k.Dir, "--token-file", k.TokenFile, "--authentication-config", k.authentication}, k.flags...)...); err != nil {
 		return err
 	}
 	deadline := time.After(Long)

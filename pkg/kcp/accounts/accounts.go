@@ -37,6 +37,13 @@ const (
 	maxKeys = 1 << 20
 	// askTimeout limits one series of requests.
 	askTimeout = 10 * time.Second
+	// probe is the Secret that the hub deletes to learn whether kcp looks it up.
+	probe = "kedge-hub-lookup"
+	// lookupTime is the time within which a kcp that looks Secrets up has noticed that one was
+	// deleted. It keeps the result for a token for ten seconds.
+	lookupTime = 20 * time.Second
+	// lookupPoll is the interval at which it is asked.
+	lookupPoll = time.Second
 )
 
 // Accounts are the facts about kcp's ServiceAccount tokens.
@@ -50,6 +57,8 @@ type Accounts struct {
 	issuer    string
 	audiences []string
 	err       error
+	// skipsLookup is true after kcp has accepted a token of a Secret that was deleted.
+	skipsLookup bool
 }
 
 // New returns the facts for the kcp of the clients, which are not known until Ask or Run. The
@@ -60,13 +69,18 @@ func New(clients *kcp.Clients, cluster, audience string, k clock.Clock) *Account
 
 // Run asks kcp until it knows the facts or ctx ends.
 func (a *Accounts) Run(ctx context.Context) {
-	for retry := firstRetry; a.Issuer() == ""; retry = min(2*retry, lastRetry) {
-		if err := a.Ask(ctx); err == nil || ctx.Err() != nil {
+	a.repeat(ctx, a.Ask)
+	a.repeat(ctx, a.AskLookup)
+}
+
+// repeat calls ask until it succeeds or ctx ends.
+func (a *Accounts) repeat(ctx context.Context, ask func(context.Context) error) {
+	for retry := firstRetry; ctx.Err() == nil; retry = min(2*retry, lastRetry) {
+		if ask(ctx) == nil {
 			return
 		}
 		select {
 		case <-ctx.Done():
-			return
 		case <-a.clock.After(retry):
 		}
 	}
@@ -113,6 +127,88 @@ func (a *Accounts) Err() error {
 	return a.err
 }
 
+// AskLookup asks kcp once whether it looks up what a token is bound to, and logs what that means for
+// tokens that are revoked. It needs the facts of Ask.
+func (a *Accounts) AskLookup(ctx context.Context) error {
+	asking, cancel := context.WithTimeout(ctx, askTimeout+lookupTime)
+	defer cancel()
+	looksUp, err := a.looksUp(asking)
+	if err != nil {
+		log.From(ctx).Info("it is not known yet whether kcp looks up the accounts of tokens", zap.Error(err))
+		return err
+	}
+	a.mu.Lock()
+	a.skipsLookup = !looksUp
+	a.mu.Unlock()
+	if looksUp {
+		log.From(ctx).Info("kcp looks up the accounts of tokens: a revoked token of a bot ends in kcp, too")
+		return nil
+	}
+	log.From(ctx).Warn(errNoLookup.Error())
+	return nil
+}
+
+var errNoLookup = errors.New("kcp does not look up the accounts of tokens: the hub refuses a revoked token of a bot, but kcp itself accepts it until it expires; " +
+	"run kcp without --service-account-lookup=false, or let nobody but the hub reach it")
+
+// LookupErr returns what follows from a kcp that does not look accounts up, or nil. It is for
+// operators.
+func (a *Accounts) LookupErr() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.skipsLookup {
+		return errNoLookup
+	}
+	return nil
+}
+
+// looksUp reports whether kcp refuses a token that is bound to a Secret after the Secret was deleted.
+func (a *Accounts) looksUp(ctx context.Context) (bool, error) {
+	secrets := a.clients.Secrets(a.cluster, namespace)
+	held, err := secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: probe, Namespace: namespace}}, metav1.CreateOptions{FieldManager: kcp.FieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		// It is of a hub that was killed, or of another replica, which deletes it like this one.
+		held, err = secrets.Get(ctx, probe, metav1.GetOptions{})
+	}
+	if err != nil {
+		return false, fmt.Errorf("create a Secret: %w", err)
+	}
+	token, err := a.token(ctx, authenticationv1.TokenRequestSpec{
+		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: held.Name, UID: held.UID},
+	})
+	if err != nil {
+		return false, err
+	}
+	if err := secrets.Delete(ctx, probe, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &held.UID}}); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return false, fmt.Errorf("delete a Secret: %w", err)
+	}
+	for deadline := a.clock.Now().Add(lookupTime); ; {
+		accepted, err := a.accepts(ctx, token)
+		if err != nil || !accepted {
+			return !accepted, err
+		}
+		if !a.clock.Now().Before(deadline) {
+			return false, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-a.clock.After(lookupPoll):
+		}
+	}
+}
+
+// accepts reports whether kcp accepts a token.
+func (a *Accounts) accepts(ctx context.Context, token string) (bool, error) {
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+	err := a.clients.REST(a.clients.ClusterURL(a.cluster), authenticationv1.SchemeGroupVersion).Post().
+		Resource("tokenreviews").Body(review).Do(ctx).Into(review)
+	if err != nil {
+		return false, fmt.Errorf("ask kcp whether it accepts tokens of ServiceAccounts: %w", err)
+	}
+	return review.Status.Authenticated, nil
+}
+
 // Keys gets the public keys of kcp's tokens, as a JSON Web Key Set.
 func (a *Accounts) Keys(ctx context.Context) ([]byte, error) {
 	client, _ := a.clients.HTTP()
@@ -140,7 +236,7 @@ func (a *Accounts) ask(ctx context.Context) (issuer string, audiences []string, 
 		return "", nil, err
 	}
 	// Without audiences in the request kcp takes its own.
-	token, err := a.token(ctx)
+	token, err := a.token(ctx, authenticationv1.TokenRequestSpec{})
 	if err != nil {
 		return "", nil, err
 	}
@@ -149,16 +245,13 @@ func (a *Accounts) ask(ctx context.Context) (issuer string, audiences []string, 
 		return "", nil, err
 	}
 	audiences = append([]string{a.audience}, own...)
-	if token, err = a.token(ctx, audiences...); err != nil {
+	if token, err = a.token(ctx, authenticationv1.TokenRequestSpec{Audiences: audiences}); err != nil {
 		return "", nil, err
 	}
-	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
-	err = a.clients.REST(a.clients.ClusterURL(a.cluster), authenticationv1.SchemeGroupVersion).Post().
-		Resource("tokenreviews").Body(review).Do(ctx).Into(review)
-	switch {
+	switch accepted, err := a.accepts(ctx, token); {
 	case err != nil:
-		return "", nil, fmt.Errorf("ask kcp whether it accepts tokens of ServiceAccounts: %w", err)
-	case !review.Status.Authenticated:
+		return "", nil, err
+	case !accepted:
 		return "", nil, errors.New("kcp does not accept tokens of its own ServiceAccounts: give it --service-account-key-file with the public key of --service-account-signing-key-file, and the same --service-account-issuer and --api-audiences on all shards")
 	}
 	_, err = a.Keys(ctx)
@@ -178,10 +271,9 @@ func (a *Accounts) account(ctx context.Context) error {
 	return nil
 }
 
-func (a *Accounts) token(ctx context.Context, audiences ...string) (string, error) {
-	issued, err := a.clients.RequestToken(ctx, a.cluster, namespace, name, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{Audiences: audiences, ExpirationSeconds: ptr.To[int64](life)},
-	})
+func (a *Accounts) token(ctx context.Context, spec authenticationv1.TokenRequestSpec) (string, error) {
+	spec.ExpirationSeconds = ptr.To[int64](life)
+	issued, err := a.clients.RequestToken(ctx, a.cluster, namespace, name, &authenticationv1.TokenRequest{Spec: spec})
 	if err != nil {
 		return "", fmt.Errorf("ask kcp for a token of a ServiceAccount, which needs --service-account-signing-key-file: %w", err)
 	}

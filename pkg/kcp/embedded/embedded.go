@@ -46,16 +46,26 @@ type Options struct {
 	JWT []apiserverv1.JWTAuthenticator
 }
 
+// Change changes the options of kcp.
+type Change func(*serveroptions.Options)
+
+// SkipAccountLookup has kcp accept tokens of ServiceAccounts and Secrets that were deleted, as some
+// installations of kcp do. The hub does not use it; the kcp of its tests does.
+func SkipAccountLookup(o *serveroptions.Options) {
+	o.GenericControlPlane.Authentication.ServiceAccounts.Lookup = false
+}
+
 // Server is an embedded kcp with its etcd.
 type Server struct {
 	options Options
+	changes []Change
 	ready   chan struct{}
 	locked  *os.File
 }
 
 // New checks the options, creates and locks the directory, and chooses ports. The error
 // for a directory or port in use names the hub's flag for it.
-func New(options Options) (*Server, error) {
+func New(options Options, changes ...Change) (*Server, error) {
 	if err := os.MkdirAll(options.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data folder of kcp: %w", err)
 	}
@@ -67,7 +77,7 @@ func New(options Options) (*Server, error) {
 		_ = locked.Close()
 		return nil, err
 	}
-	return &Server{options: options, ready: make(chan struct{}), locked: locked}, nil
+	return &Server{options: options, changes: changes, ready: make(chan struct{}), locked: locked}, nil
 }
 
 // Ready is closed when kcp serves and its root workspace is set up.
@@ -191,6 +201,9 @@ func (s *Server) complete(ctx context.Context) (completed *serveroptions.Complet
 		}
 	}
 
+	for _, change := range s.changes {
+		change(o)
+	}
 	if completed, err = o.Complete(ctx, s.options.Dir); err != nil {
 		return nil, fmt.Errorf("configure kcp: %w", err)
 	}

@@ -29,16 +29,21 @@ func main() {
 	flag.IntVar(&o.EtcdPeerPort, "etcd-peer-port", 0, "etcd's peer port")
 	tokens := flag.String("token-file", "", "CSV of static tokens")
 	authentication := flag.String("authentication-config", "", "an AuthenticationConfiguration of kube-apiserver in JSON, with the issuers of people's tokens")
+	skip := flag.Bool("skip-account-lookup", false, "accept tokens of ServiceAccounts that were deleted")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, o, *tokens, *authentication); err != nil {
+	var changes []embedded.Change
+	if *skip {
+		changes = append(changes, embedded.SkipAccountLookup)
+	}
+	if err := run(ctx, o, *tokens, *authentication, changes...); err != nil {
 		fmt.Fprintln(os.Stderr, "kcpserver:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, o embedded.Options, tokens, authentication string) (err error) {
+func run(ctx context.Context, o embedded.Options, tokens, authentication string, changes ...embedded.Change) (err error) {
 	if tokens != "" {
 		if o.Tokens, err = auth.LoadStaticTokens(tokens); err != nil {
 			return err
@@ -64,7 +69,7 @@ func run(ctx context.Context, o embedded.Options, tokens, authentication string)
 	if err := os.RemoveAll(marker); err != nil {
 		return err
 	}
-	s, err := embedded.New(o)
+	s, err := embedded.New(o, changes...)
 	if err != nil {
 		return err
 	}

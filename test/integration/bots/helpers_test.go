@@ -25,7 +25,13 @@ type scene struct {
 
 func newScene(t testing.TB, hub *framework.Hub) scene {
 	t.Helper()
-	s := scene{Platform: kcp.Platform(t, hub.Options.RootWorkspace), hub: hub}
+	return newSceneAt(t, kcp, hub)
+}
+
+// newSceneAt is newScene for a hub in front of another kcp.
+func newSceneAt(t testing.TB, k *framework.KCP, hub *framework.Hub) scene {
+	t.Helper()
+	s := scene{Platform: k.Platform(t, hub.Options.RootWorkspace), hub: hub}
 	framework.SignUp(t, hub, "alice", "bob")
 	s.org = hub.CreateOrg(t, "alice", "Acme")
 	ws := hub.CreateWorkspace(t, "alice", s.org, "Build")

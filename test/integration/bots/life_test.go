@@ -2,6 +2,7 @@ package bots
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +27,9 @@ func TestBot_hasWhatFollowsFromItInTheWorkspace(t *testing.T) {
 	a, err := framework.Readiness(hub.Metrics)
 	require.NoError(t, err)
 	require.Contains(t, string(a.Raw), "[+]bots ok")
+	framework.Eventually(t, framework.Long, func() error {
+		return framework.Check(strings.Contains(hub.Log.String(), "a revoked token of a bot ends in kcp, too"), "the hub has not said which kcp it is in front of")
+	})
 
 	// The annotations of the account are for people to read: kcp refuses to alter them, and
 	// nothing follows from them.
