@@ -49,6 +49,8 @@ type lane struct {
 // scene is what an operation changes: objects and people that no other scene has.
 type scene struct {
 	a, b, key string
+	// bot is a UUID of a bot, and token the ID of its token.
+	bot, token string
 	// org and ws are UUIDs; alone is an Organization whose only member is a.
 	org, ws, alone string
 }
@@ -119,6 +121,7 @@ func groups() map[string]group {
 		"deletions": {[]string{shared}, deletions(), sample},
 		"cascades":  {[]string{shared, short}, cascades(), sample},
 		"people":    {[]string{short}, peopleOperations(), sample},
+		"bots":      {[]string{shared}, botOperations(), one},
 	}
 	if os.Getenv(pointsVariable) != "all" {
 		return all
@@ -204,6 +207,9 @@ func sample(writes int) (points []point) {
 	}
 	return points
 }
+
+// one selects one of the points of sample.
+func one(writes int) []point { return sample(writes)[:1] }
 
 func day() int {
 	if n, err := strconv.Atoi(os.Getenv(pointsVariable)); err == nil {

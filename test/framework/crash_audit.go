@@ -208,6 +208,7 @@ func (a *audit) workspace(uuid string, org *TruthOrg, ws *TruthWorkspace) {
 		a.problem("the Workspace %s is %s: %v", w.UUID, w.Status.Phase, w.Status.Conditions)
 	}
 	bindings, roles := a.access(w.UUID, org)
+	a.bots(w.UUID, org, ws, bindings)
 	have := map[string]string{}
 	for name, b := range ws.Bindings {
 		have[name] = fmt.Sprintf("%s of %v", b.RoleRef.Name, b.Subjects)
@@ -217,6 +218,47 @@ func (a *audit) workspace(uuid string, org *TruthOrg, ws *TruthWorkspace) {
 	}
 	if held := slices.Sorted(maps.Keys(ws.Roles)); !slices.Equal(held, roles) {
 		a.problem("in the Workspace %s are the roles %v, not %v", w.UUID, held, roles)
+	}
+}
+
+// bots checks the Bots of a Workspace with what they have in it, and adds their expected bindings.
+func (a *audit) bots(workspace string, org *TruthOrg, ws *TruthWorkspace, bindings map[string]string) {
+	listed := map[string]string{}
+	for name, b := range org.Bots {
+		if b.Spec.WorkspaceRef.Name != workspace {
+			continue
+		}
+		account := ws.Accounts[name]
+		switch {
+		case !b.DeletionTimestamp.IsZero():
+			a.problem("the bot %s is still going", name)
+			continue
+		case b.Status.Phase != v1alpha1.PhaseReady || b.Status.ObservedGeneration != b.Generation:
+			a.problem("the bot %s is %s: %v", name, b.Status.Phase, b.Status.Conditions)
+			continue
+		case account == nil || string(account.UID) != b.Status.ServiceAccountUID:
+			a.problem("the bot %s does not have its account", name)
+		}
+		role := "kedge:workspace:" + string(b.Spec.Role)
+		bindings[role+":bot:"+name] = fmt.Sprintf("%s of %v", role, []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: "default"}})
+		for _, t := range b.Spec.Tokens {
+			secret := "kedge-bot-token-" + t.ID
+			listed[secret] = t.SecretUID
+			// A token without a Secret was not given out. The hub removes it after a while.
+			if t.SecretUID != "" && ws.Secrets[secret] == nil {
+				a.problem("the token %s of the bot %s has no Secret", t.ID, name)
+			}
+		}
+	}
+	for name := range ws.Accounts {
+		if org.Bots[name] == nil {
+			a.problem("the account of the bot %s is left", name)
+		}
+	}
+	for name, secret := range ws.Secrets {
+		if uid, ok := listed[name]; !ok || uid != "" && uid != string(secret.UID) {
+			a.problem("the token of the Secret %s is in no list", name)
+		}
 	}
 }
 

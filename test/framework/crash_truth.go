@@ -8,6 +8,7 @@ import (
 
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,6 +36,7 @@ type TruthOrg struct {
 	// Closed is true if kcp refuses all access to the workspace.
 	Closed      bool
 	Memberships map[string]*v1alpha1.Membership
+	Bots        map[string]*v1alpha1.Bot
 	Workspaces  map[string]*TruthWorkspace
 }
 
@@ -44,6 +46,9 @@ type TruthWorkspace struct {
 	Closed   bool
 	Bindings map[string]*rbacv1.ClusterRoleBinding
 	Roles    map[string]*rbacv1.ClusterRole
+	// Accounts and Secrets are those of Bots.
+	Accounts map[string]*corev1.ServiceAccount
+	Secrets  map[string]*corev1.Secret
 }
 
 // ReadTruth reads the objects below root. If people are named, it reads only these Users,
@@ -112,14 +117,18 @@ func ReadTruth(ctx context.Context, clients *kcp.Clients, root string, people ..
 }
 
 func (o *TruthOrg) read(ctx context.Context, clients *kcp.Clients) error {
-	o.Memberships, o.Workspaces = map[string]*v1alpha1.Membership{}, map[string]*TruthWorkspace{}
+	o.Memberships, o.Bots, o.Workspaces = map[string]*v1alpha1.Membership{}, map[string]*v1alpha1.Bot{}, map[string]*TruthWorkspace{}
 	if o.Workspace == nil || o.Workspace.Spec.Cluster == "" {
 		return nil
 	}
 	cluster := o.Workspace.Spec.Cluster
 	var memberships v1alpha1.MembershipList
+	var bots v1alpha1.BotList
 	var workspaces kcptenancyv1alpha1.WorkspaceList
 	err := list(ctx, clients.Memberships(cluster).GetClient(), "memberships", &memberships)
+	if err == nil {
+		err = list(ctx, clients.Bots(cluster).GetClient(), "bots", &bots)
+	}
 	if err == nil {
 		err = list(ctx, clients.Workspaces(cluster).GetClient(), "workspaces", &workspaces)
 	}
@@ -133,10 +142,13 @@ func (o *TruthOrg) read(ctx context.Context, clients *kcp.Clients) error {
 	for i := range memberships.Items {
 		o.Memberships[memberships.Items[i].Name] = &memberships.Items[i]
 	}
+	for i := range bots.Items {
+		o.Bots[bots.Items[i].Name] = &bots.Items[i]
+	}
 	var mu sync.Mutex
 	reading, ctx := errgroup.WithContext(ctx)
 	for i := range workspaces.Items {
-		ws := &TruthWorkspace{Workspace: &workspaces.Items[i], Bindings: map[string]*rbacv1.ClusterRoleBinding{}, Roles: map[string]*rbacv1.ClusterRole{}}
+		ws := &TruthWorkspace{Workspace: &workspaces.Items[i], Bindings: map[string]*rbacv1.ClusterRoleBinding{}, Roles: map[string]*rbacv1.ClusterRole{}, Accounts: map[string]*corev1.ServiceAccount{}, Secrets: map[string]*corev1.Secret{}}
 		reading.Go(func() error {
 			err := ws.read(ctx, clients)
 			mu.Lock()
@@ -158,6 +170,14 @@ func (w *TruthWorkspace) read(ctx context.Context, clients *kcp.Clients) error {
 	if err == nil {
 		err = list(ctx, clients.ClusterRoles(w.Spec.Cluster).GetClient(), "clusterroles", &roles)
 	}
+	var accounts corev1.ServiceAccountList
+	var secrets corev1.SecretList
+	if err == nil {
+		err = list(ctx, clients.ServiceAccounts(w.Spec.Cluster, "default").GetClient(), "serviceaccounts", &accounts)
+	}
+	if err == nil {
+		err = list(ctx, clients.Secrets(w.Spec.Cluster, "default").GetClient(), "secrets", &secrets)
+	}
 	if apierrors.IsForbidden(err) {
 		w.Closed = true
 		return nil
@@ -173,6 +193,16 @@ func (w *TruthWorkspace) read(ctx context.Context, clients *kcp.Clients) error {
 	for i := range roles.Items {
 		if r := &roles.Items[i]; strings.HasPrefix(r.Name, "kedge:") {
 			w.Roles[r.Name] = r
+		}
+	}
+	for i := range accounts.Items {
+		if s := &accounts.Items[i]; s.Labels[v1alpha1.BotAccountLabel] != "" {
+			w.Accounts[s.Name] = s
+		}
+	}
+	for i := range secrets.Items {
+		if s := &secrets.Items[i]; s.Labels[v1alpha1.BotAccountLabel] != "" {
+			w.Secrets[s.Name] = s
 		}
 	}
 	return nil
