@@ -104,7 +104,7 @@ func (w *matrixWorld) wire(t *testing.T) {
 		"a path that is a URL":                    {"GET /https://kcp/api" + head + "\r\n" + last, []int{404, 200}},
 		"an authority in the path":                {"GET //kcp/clusters/" + place.cluster + "/api" + head + "\r\n" + last, []int{404, 200}},
 		"a fragment":                              {mine + "#x" + head + "\r\n" + last, []int{404, 200}},
-		"CONNECT":                                 {"CONNECT kcp:6443" + head + "\r\n" + last, []int{404, 200}},
+		"CONNECT":                                 {"CONNECT kcp:6443" + head + "\r\n" + last, []int{405, 200}},
 		"CONNECT to a path":                       {"CONNECT /clusters/" + place.cluster + "/api" + head + "\r\n" + last, []int{405, 200}},
 		"TRACE":                                   {"TRACE /api/users/me" + head + "\r\n" + last, []int{405, 200}},
 		"TRACE through the proxy":                 {"TRACE /clusters/" + place.cluster + "/api" + head + "\r\n" + last, []int{405, 200}},
