@@ -35,8 +35,8 @@ type StaticTokens struct {
 type staticTable struct {
 	// byHash are the identities by Credential, bySession by SessionCredential.
 	byHash, bySession map[string]*Identity
-	// uids are the UIDs by username.
-	uids map[string]string
+	// uids are the UIDs by username, tokens the tokens by SessionCredential.
+	uids, tokens map[string]string
 }
 
 // LoadStaticTokens reads a CSV file with the columns token,username,uid,"group1,group2".
@@ -76,7 +76,7 @@ func (t *StaticTokens) Reload() error {
 func parseStaticTokens(in io.Reader, hub []string) (*staticTable, error) {
 	reader := csv.NewReader(in)
 	reader.FieldsPerRecord = -1
-	t := &staticTable{byHash: map[string]*Identity{}, bySession: map[string]*Identity{}, uids: map[string]string{}}
+	t := &staticTable{byHash: map[string]*Identity{}, bySession: map[string]*Identity{}, uids: map[string]string{}, tokens: map[string]string{}}
 	for {
 		record, err := reader.Read()
 		if errors.Is(err, io.EOF) {
@@ -138,7 +138,8 @@ func (t *staticTable) add(record []string) error {
 	if _, ok := t.byHash[id.Credential]; ok {
 		return errors.New("the token is on an earlier line already")
 	}
-	t.byHash[id.Credential], t.bySession[SessionCredential(id)] = id, id
+	session := SessionCredential(id)
+	t.byHash[id.Credential], t.bySession[session], t.tokens[session] = id, id, token
 	return nil
 }
 
@@ -175,12 +176,23 @@ func (t *StaticTokens) AuthenticateToken(_ context.Context, token string) (*auth
 	return &authenticator.Response{User: &user.DefaultInfo{Name: id.Username, UID: table.uids[id.Username], Groups: id.Groups}}, true, nil
 }
 
-// Has reports whether the file still gives an identity to the token that it was made from. It is
-// true for identities that were made from something else: tokens of other issuers, and cookies.
+// Has reports whether the file still gives an identity to the token that it was made from, by the
+// Credential of the token or of its session. It is true for identities of other issuers.
 func (t *StaticTokens) Has(id *Identity) bool {
 	if id.Issuer != StaticIssuer || id.Credential == "" {
 		return true
 	}
-	now, ok := t.table.Load().byHash[id.Credential]
+	table := t.table.Load()
+	now, ok := table.byHash[id.Credential]
+	if !ok {
+		now, ok = table.bySession[id.Credential]
+	}
 	return ok && now.Username == id.Username && slices.Equal(now.Groups, id.Groups)
+}
+
+// TokenOfSession returns the token that a session began with, like OfSession. The hub presents it
+// to kcp where the person themselves must have a right there.
+func (t *StaticTokens) TokenOfSession(credential string) (token string, ok bool) {
+	token, ok = t.table.Load().tokens[credential]
+	return token, ok
 }

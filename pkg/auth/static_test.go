@@ -118,6 +118,9 @@ func TestStaticTokens_knowTheirSessions(t *testing.T) {
 	found, ok := tokens.OfSession(credential)
 	require.True(t, ok)
 	require.Same(t, first, found)
+	token, ok := tokens.TokenOfSession(credential)
+	require.True(t, ok)
+	require.Equal(t, "t1", token)
 	for _, other := range []string{first.Credential, "", "t1"} {
 		_, ok = tokens.OfSession(other)
 		require.False(t, ok)
@@ -125,6 +128,8 @@ func TestStaticTokens_knowTheirSessions(t *testing.T) {
 	rotated, err := load(t, "t2,alice,a\n")
 	require.NoError(t, err)
 	_, ok = rotated.OfSession(credential)
+	require.False(t, ok)
+	_, ok = rotated.TokenOfSession(credential)
 	require.False(t, ok)
 }
 

@@ -144,7 +144,7 @@ func (p person) check(c *Caller) error {
 			return sessionEnded()
 		}
 		if id.Issuer == auth.StaticIssuer {
-			if _, ok := p.cookies.staticGroups(s, user); !ok {
+			if _, _, ok := p.cookies.static(s, user); !ok {
 				return sessionEnded()
 			}
 		}

@@ -59,15 +59,15 @@ func (a *Authentication) byCookie(r *http.Request, cookies []*http.Cookie) (*Cal
 	if !ok {
 		return nil, sessionEnded()
 	}
-	groups := tenancy.SessionGroups(s, a.Clock.Now())
+	groups, credential := tenancy.SessionGroups(s, a.Clock.Now()), ""
 	if user.Spec.Issuer == auth.StaticIssuer {
-		if groups, ok = a.Cookies.staticGroups(s, user); !ok {
+		if groups, credential, ok = a.Cookies.static(s, user); !ok {
 			return nil, unauthenticated("the token that this session began with is not known here any more; log in again")
 		}
 	}
 	caller := &Caller{Session: name, cookie: true, User: user, expiresAt: s.Spec.ExpiresAt.Time, Identity: &auth.Identity{
 		Kind: auth.Person, Issuer: user.Spec.Issuer, Subject: user.Spec.Subject, Username: user.Spec.RBACIdentity,
-		Email: user.Spec.Email, DisplayName: user.Spec.DisplayName, Groups: groups, ExpiresAt: s.Spec.ExpiresAt.Time,
+		Email: user.Spec.Email, DisplayName: user.Spec.DisplayName, Groups: groups, Credential: credential, ExpiresAt: s.Spec.ExpiresAt.Time,
 	}}
 	if a.SignUp != nil && user.Spec.Registration == v1alpha1.RegistrationPending && a.Admins.Has(caller.Identity) {
 		var err error
@@ -78,17 +78,18 @@ func (a *Authentication) byCookie(r *http.Request, cookies []*http.Cookie) (*Cal
 	return caller, nil
 }
 
-// staticGroups returns the groups of the static token that a Session began with. ok is false if
-// the token is not good any more, or for another person.
-func (c *Cookies) staticGroups(s *v1alpha1.Session, user *v1alpha1.User) (groups []string, ok bool) {
+// static returns the groups of the static token that a Session began with, and the credential of
+// the Session. ok is false if the token is not good any more, or for another person.
+func (c *Cookies) static(s *v1alpha1.Session, user *v1alpha1.User) (groups []string, credential string, ok bool) {
 	if c.Static == nil || len(s.Spec.Tokens) != 1 {
-		return nil, false
+		return nil, "", false
 	}
-	id, ok := c.Static(s.Spec.Tokens[0].Hash)
+	credential = s.Spec.Tokens[0].Hash
+	id, ok := c.Static(credential)
 	if !ok || id.Subject != user.Spec.Subject {
-		return nil, false
+		return nil, "", false
 	}
-	return id.Groups, true
+	return id.Groups, credential, true
 }
 
 // session returns a Session and its User. It waits for a new Session, so that a login on one

@@ -283,6 +283,7 @@ func TestCookie_endsWithItsStaticToken(t *testing.T) {
 		require.Equal(t, c.code, w.Code, name)
 		if c.code == http.StatusOK {
 			require.True(t, got.PlatformAdmin, "groups are those of the file")
+			require.Equal(t, "of a1", got.Identity.Credential)
 		}
 	}
 }
