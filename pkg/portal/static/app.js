@@ -37,6 +37,8 @@ const routes = [
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/members$`), params: ['org', 'ws'], module: () => import('./pages/members.js'), tab: 'Members' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/bots$`), params: ['org', 'ws'], module: () => import('./pages/bots.js'), tab: 'Bots' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/bots/${id}$`), params: ['org', 'ws', 'bot'], module: () => import('./pages/bot.js'), tab: 'Bots' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/providers$`), params: ['org', 'ws'], module: () => import('./pages/providers.js'), tab: 'Providers' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/providers/${id}$`), params: ['org', 'ws', 'entry'], module: () => import('./pages/provider.js'), tab: 'Providers' },
 ];
 
 const main = /** @type {HTMLElement} */ (document.getElementById('main'));
@@ -163,7 +165,7 @@ function frame(params, tab) {
 function tabsOf({ org, ws }) {
   if (ws) {
     const base = `/ui/orgs/${org}/workspaces/${ws}`;
-    return [['Overview', base], ['Members', `${base}/members`], ['Bots', `${base}/bots`]];
+    return [['Overview', base], ['Members', `${base}/members`], ['Bots', `${base}/bots`], ['Providers', `${base}/providers`]];
   }
   if (!org) return [];
   const base = `/ui/orgs/${org}`;
