@@ -121,7 +121,9 @@ function pageOf(params, signal) {
 function poll(again, signal) {
   const next = () => setTimeout(async () => {
     if (signal.aborted) return;
-    if (!document.hidden && navigator.onLine && (await again().catch(() => false))) return;
+    // A dialog that is open belongs to the page as it is.
+    const idle = !document.hidden && navigator.onLine && !document.querySelector('dialog[open]');
+    if (idle && (await again().catch(() => false))) return;
     next();
   }, 1000);
   next();
@@ -182,6 +184,8 @@ document.addEventListener('click', (e) => {
   go(link.pathname + link.search);
 });
 addEventListener('popstate', () => show());
+// A page that comes back from the browser's memory may be that of somebody who has signed out.
+addEventListener('pageshow', (e) => { if (e.persisted) location.reload(); });
 const connection = () => { /** @type {HTMLElement} */ (document.getElementById('offline')).hidden = navigator.onLine; };
 addEventListener('online', connection);
 addEventListener('offline', connection);

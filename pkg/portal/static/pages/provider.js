@@ -24,7 +24,6 @@ export async function render(page) {
     heading(provider.displayName, [stateBadge(provider.state), ' ', provider.version && named(provider.version)],
       admin && !off && button('Disable', () => disable(page, path, provider), 'danger')),
     provider.message && note(provider.state === 'Failing' ? 'error' : 'warn', h('p', {}, sentence(provider.message))),
-    provider.state === 'ClaimsPending' && note('warn', h('p', {}, 'The provider asks for more than was accepted. Answer its claims below.')),
     deleted && note('warn', h('p', {}, 'This provider is not in the catalog any more. It goes on here, and once disabled it cannot be enabled again.')),
     provider.description && h('p', {}, h('bdi', {}, provider.description)),
     h('section', { class: 'card' }, h('h2', {}, 'What it gets'), provider.claims.length === 0
@@ -38,7 +37,8 @@ export async function render(page) {
       provider.backend && [h('dt', {}, 'Backend'), h('dd', {}, h('code', {}, provider.backend.url))])),
     provider.conditions.length > 0 && h('section', { class: 'card' }, h('h2', {}, 'Conditions'), conditions(provider)),
   );
-  if (provider.state === 'Enabling' || (provider.message && !off)) {
+  // A provider that is being disabled is so until kcp has deleted the objects of its API.
+  if (provider.state === 'Enabling' || (off && provider.message)) {
     const before = JSON.stringify([provider.state, provider.message]);
     page.poll(async () => {
       const { body } = await call('GET', path, { signal });
@@ -96,8 +96,9 @@ function answers(page, path, provider) {
       for (const b of buttons) b.disabled = false;
     }
   };
+  const busy = off && provider.message;
   const buttons = [button('Check', () => send(true)), button(off ? 'Enable' : 'Save the answers', () => send(false), 'primary')];
-  return h('div', {}, claims, h('p', {}), result, (off || claims) && h('div', { class: 'actions' }, buttons));
+  return h('div', {}, claims, h('p', {}), result, !busy && (off || claims) && h('div', { class: 'actions' }, buttons));
 }
 
 /** Shows what would be lost, and asks. @param {import('../app.js').Page} page @param {string} path @param {any} provider */

@@ -9,5 +9,5 @@ export async function render(page) {
   page.title('Signed in');
   announceSignIn();
   page.show(heading('You are signed in', null), h('p', {}, 'Close this tab and go on in the other one.'));
-  close();
+  if (opener) close();
 }
