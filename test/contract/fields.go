@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,8 +33,14 @@ func (c *Contract) compare(pointer string, in reflect.Type, request bool) error 
 		in = in.Elem()
 	}
 	schema, at := c.at(pointer)
-	if branches, ok := schema["oneOf"].([]any); ok && len(branches) > 0 {
-		return c.compare(at+"/oneOf/0", in, request)
+	for _, of := range []string{"oneOf", "anyOf"} {
+		branches, _ := schema[of].([]any)
+		for i := range branches {
+			// The other branch is null.
+			if branch, at := c.at(at + "/" + of + "/" + strconv.Itoa(i)); branch["type"] != "null" {
+				return c.compare(at, in, request)
+			}
+		}
 	}
 	switch {
 	case in == reflect.TypeFor[json.RawMessage]():

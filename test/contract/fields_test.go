@@ -22,7 +22,7 @@ components:
         name: {type: string}
         at: {type: string, format: date-time}
         parts: {type: array, items: {type: object, required: [used], properties: {used: {type: boolean}}}}
-        size: {oneOf: [{type: integer}, {type: "null"}]}
+        size: {anyOf: [{type: "null"}, {type: integer}]}
         raw: {type: [object, "null"]}
 `)
 	require.NoError(t, err)
