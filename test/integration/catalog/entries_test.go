@@ -135,7 +135,7 @@ func TestSlugs_areUniqueAcrossPlaces(t *testing.T) {
 	hub.Do(t, call{As: "heidi", Method: http.MethodDelete, Path: "/api/admin/catalog/" + first}, http.StatusNoContent)
 	hub.Do(t, call{As: "alice", Method: http.MethodGet, Path: "/api/admin/catalog"}, http.StatusForbidden)
 
-	// Whoever deletes an entry makes room for another one.
+	// The deletion of an entry makes room for another one.
 	hub.Do(t, framework.InOrg("alice", http.MethodDelete, acme, "/catalog/"+tenancy.CatalogEntryName(acme, "widgets"), nil), http.StatusNoContent)
 	hub.Do(t, publishing("alice", acme, "widgets", mine), http.StatusAccepted)
 }
