@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/kcp-dev/embeddedetcd"
 	"github.com/kcp-dev/kcp/pkg/server"
@@ -106,6 +107,9 @@ func (s *Server) AdminConfig() (*rest.Config, error) {
 func (s *Server) Run(ctx context.Context) error {
 	defer func() { _ = s.locked.Close() }()
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
+	if err := renewCertificate(s.options.Dir, time.Now()); err != nil {
+		return err
+	}
 	completed, err := s.complete(ctx)
 	if err != nil {
 		return err
