@@ -32,7 +32,9 @@ func TestREADME_quickStartWorks(t *testing.T) {
 	data := filepath.Join(work, ".data")
 	require.NoError(t, os.Mkdir(data, 0o700))
 	x := &transcript{hub: startHub(t, data, freePort(t)), work: work}
-	require.NoError(t, os.WriteFile(filepath.Join(data, "alice.token"), []byte(framework.Token("alice")), 0o600))
+	for _, name := range []string{"alice", "bob"} {
+		require.NoError(t, os.WriteFile(filepath.Join(data, name+".token"), []byte(framework.Token(name)), 0o600))
+	}
 	for link, at := range map[string]string{"bin": os.Getenv("KEDGE_TEST_BIN"), "config": "../../config"} {
 		target, err := filepath.Abs(at)
 		require.NoError(t, err)
@@ -41,6 +43,7 @@ func TestREADME_quickStartWorks(t *testing.T) {
 	x.environment = append(os.Environ(), "HOME="+work, "KEDGE_CONFIG="+filepath.Join(work, "config.json"))
 	x.typed(t, "quick start")
 	x.typed(t, "catalog")
+	x.sudo(t)
 }
 
 // typed runs the block of a name and compares its output.
@@ -85,6 +88,29 @@ func (x *transcript) run(t *testing.T, command string) (string, error) {
 	cmd.Dir, cmd.Env, cmd.WaitDelay = x.work, x.environment, 10*time.Second
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// sudo runs kubectl as a member who may have an admin's rights for one command.
+func (x *transcript) sudo(t *testing.T) {
+	t.Helper()
+	works := func(command string) string {
+		out, err := x.run(t, command)
+		require.NoError(t, err, "%s\n%s", command, out)
+		return out
+	}
+	const asBob, read = "export KEDGE_CONFIG=$PWD/bob.json\n", "kubectl get clusterroles -o name"
+	works(asBob + "kedge login --server " + x.hub.URL + " --ca-file .data/tls/ca.crt --token-file .data/bob.token")
+	works(`kedge workspaces members add bob --sudo --workspace Shop`)
+	works(asBob + `kedge orgs use "My organization" && kedge workspaces use Shop && kedge kubeconfig > bob.kubeconfig`)
+	require.NotContains(t, works(asBob+"kubectl --kubeconfig bob.kubeconfig get namespaces -o name"), "clusterrole")
+	out, err := x.run(t, asBob+"kubectl --kubeconfig bob.kubeconfig create clusterrole further --verb get --resource configmaps")
+	require.Error(t, err, "bob is no admin: %s", out)
+	works(asBob + "kedge sudo -- kubectl create clusterrole further --verb get --resource configmaps")
+	require.Contains(t, works(asBob+"kedge sudo -- "+read), "clusterrole.rbac.authorization.k8s.io/further")
+	works(`kedge workspaces members set-role bob member --sudo=false --workspace Shop`)
+	out, err = x.run(t, asBob+"kedge sudo -- "+read)
+	require.Error(t, err)
+	require.Contains(t, out, "an admin of the workspace can give you sudo")
 }
 
 var varying = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|\b\d+m?\d*s\b`)
