@@ -16,11 +16,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Chromium is a tab of a real browser, which the program of test/browser drives.
+// Chromium is a tab of a real browser, which the program of test/browser drives. The tabs of
+// one browser are used by one goroutine.
 type Chromium struct {
 	steps   io.Writer
 	answers *bufio.Reader
+	tab     string
 }
+
+// ArrowDown is the key of that name, for Keys.
+const ArrowDown = "\u0301"
 
 // BrowserCookie is a cookie that a Chromium keeps.
 type BrowserCookie struct {
@@ -28,19 +33,23 @@ type BrowserCookie struct {
 	Secure, HTTPOnly            bool
 }
 
+// NeedChromium returns the path of Chromium. The test is skipped on a machine without it.
+func NeedChromium(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skip("no chromium on this machine: install it to run the tests in a browser")
+	return ""
+}
+
 // StartChromium starts a browser without a profile. It takes the certificates in the files
 // and no others. The test is skipped on a machine without Chromium.
 func StartChromium(t testing.TB, certFiles ...string) *Chromium {
 	t.Helper()
-	found := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil && found == "" {
-			found = path
-		}
-	}
-	if found == "" {
-		t.Skip("no chromium on this machine: install it to run the tests in a browser")
-	}
+	found := NeedChromium(t)
 	program, err := Bin("browser")
 	require.NoError(t, err)
 	hashes := []string{}
@@ -72,9 +81,16 @@ func StartChromium(t testing.TB, certFiles ...string) *Chromium {
 	return &Chromium{steps: steps, answers: bufio.NewReader(answers)}
 }
 
+// Tab returns another tab of the browser, which is opened by its first step. One whose name
+// begins with "private" has cookies of its own.
+func (c *Chromium) Tab(name string) *Chromium {
+	return &Chromium{steps: c.steps, answers: c.answers, tab: name}
+}
+
 // step carries out a step, and reads its value into the argument into unless that is nil.
 func (c *Chromium) step(t testing.TB, step map[string]any, into any) {
 	t.Helper()
+	step["tab"] = c.tab
 	require.NoError(t, json.NewEncoder(c.steps).Encode(step))
 	line, err := c.answers.ReadBytes('\n')
 	require.NoError(t, err)
@@ -121,6 +137,43 @@ func (c *Chromium) At(t testing.TB, prefix string) (url string) {
 	return url
 }
 
+// Eval evaluates an expression in the page and reads its value into the argument into, unless
+// that is nil.
+func (c *Chromium) Eval(t testing.TB, expression string, into any) {
+	t.Helper()
+	c.step(t, map[string]any{"do": "eval", "value": expression}, into)
+}
+
+// Until waits until an expression in the page is true.
+func (c *Chromium) Until(t testing.TB, expression string) {
+	t.Helper()
+	c.step(t, map[string]any{"do": "wait", "value": expression}, nil)
+}
+
+// Keys presses keys, which go to the element that has the focus.
+func (c *Chromium) Keys(t testing.TB, keys string) {
+	t.Helper()
+	c.step(t, map[string]any{"do": "keys", "value": keys}, nil)
+}
+
+// Back goes back in the history of the tab.
+func (c *Chromium) Back(t testing.TB) {
+	t.Helper()
+	c.step(t, map[string]any{"do": "back"}, nil)
+}
+
+// Resize sets the size of the window in pixels.
+func (c *Chromium) Resize(t testing.TB, width, height int) {
+	t.Helper()
+	c.step(t, map[string]any{"do": "resize", "width": width, "height": height}, nil)
+}
+
+// Scheme makes the person prefer a color scheme: light or dark.
+func (c *Chromium) Scheme(t testing.TB, scheme string) {
+	t.Helper()
+	c.step(t, map[string]any{"do": "media", "value": scheme}, nil)
+}
+
 // Cookies returns the cookies for the page.
 func (c *Chromium) Cookies(t testing.TB) (all []BrowserCookie) {
 	t.Helper()
@@ -132,7 +185,7 @@ func (c *Chromium) Cookies(t testing.TB) (all []BrowserCookie) {
 func (c *Chromium) Fits(t testing.TB, width, height int) {
 	t.Helper()
 	var over int
-	c.step(t, map[string]any{"do": "resize", "width": width, "height": height}, nil)
+	c.Resize(t, width, height)
 	c.step(t, map[string]any{"do": "overflow"}, &over)
 	require.Zero(t, over, "the page is wider than %d pixels", width)
 }

@@ -1,0 +1,89 @@
+package portal
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// admin is the platform admin.
+const admin = "operator"
+
+// scene is a hub with Dex and a browser.
+type scene struct {
+	dex     *framework.Dex
+	program string
+	flags   []string
+	// kubeconfig is that of kcp's admin.
+	kubeconfig string
+	hub        *framework.Process
+	client     *framework.Client
+	browser    *framework.Chromium
+}
+
+// start starts the hub, whose data may be those of an earlier one.
+func (s *scene) start(t *testing.T) {
+	t.Helper()
+	var err error
+	s.hub, err = framework.StartProcess(s.program, s.flags...)
+	require.NoError(t, err)
+	t.Cleanup(s.hub.Kill)
+}
+
+// ready waits until the hub is ready.
+func (s *scene) ready(t *testing.T, url, ca string) {
+	t.Helper()
+	framework.Eventually(t, framework.Long, func() (err error) {
+		select {
+		case <-s.hub.Ended():
+			require.Fail(t, "the hub ended", "%s", s.hub.Output)
+		default:
+		}
+		if s.client, err = framework.NewClient(url, ca); err != nil {
+			return err
+		}
+		a, err := s.client.Try(framework.Call{Method: http.MethodGet, Path: "/readyz"})
+		if err == nil && a.Code != http.StatusOK {
+			err = fmt.Errorf("not ready: %s", a.Raw)
+		}
+		return err
+	})
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	framework.NeedChromium(t)
+	s, dir := &scene{}, t.TempDir()
+	var err error
+	s.program, err = framework.Bin("kedge-hub")
+	require.NoError(t, err)
+	s.dex, err = framework.StartDex(t.TempDir(), framework.DexOptions{})
+	require.NoError(t, err)
+	t.Cleanup(s.dex.Kill)
+	require.NoError(t, framework.WriteTokens(filepath.Join(dir, "tokens.csv"), admin))
+	address := fmt.Sprintf("127.0.0.1:%d", s.dex.HubPort(t))
+	s.kubeconfig = filepath.Join(dir, "kcp", "admin.kubeconfig")
+	s.flags = []string{
+		"--data-dir", dir, "--token-file", filepath.Join(dir, "tokens.csv"), "--admin-user", admin, "--registration", "approval",
+		"--listen-address", address, "--metrics-listen-address", "", "--kcp-port", "0", "--etcd-client-port", "0", "--etcd-peer-port", "0",
+		"--oidc-issuer-url", s.dex.Issuer, "--oidc-ca-file", s.dex.CAFile,
+		"--oidc-client-id", framework.HubClient, "--oidc-client-secret-file", s.dex.SecretFile,
+	}
+	// The hub writes its certificate first and then starts kcp, which takes longer than a browser.
+	s.start(t)
+	certificate := filepath.Join(dir, "tls", "tls.crt")
+	s.ready(t, "https://"+address, filepath.Join(dir, "tls", "ca.crt"))
+	s.browser = framework.StartChromium(t, s.dex.CertFile(), certificate)
+	return s
+}
+
+// person returns somebody with a tab and cookies of their own.
+func (s *scene) person(t *testing.T, name string) *person {
+	t.Helper()
+	return &person{Chromium: s.browser.Tab("private " + name), t: t, hub: s.client.URL}
+}

@@ -1,0 +1,400 @@
+package portal
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// hostile is markup that would run if a page took it for such.
+const hostile = `<img src=x onerror=alert(1)>`
+
+// The people of one hub do in a browser what people do, one after the other. Each part goes on
+// where the one before it ended.
+func TestPortal_isEnoughForEverything(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	operator, bob := s.person(t, admin), s.person(t, "bob")
+	alice := &person{Chromium: s.browser, t: t, hub: s.client.URL}
+	as := func(t *testing.T) { operator.t, bob.t, alice.t = t, t, t }
+	for _, part := range []struct {
+		name string
+		do   func(t *testing.T)
+	}{
+		{"sign-up waits for approval", func(*testing.T) { approval(operator, alice, bob) }},
+		{"organizations and workspaces", func(*testing.T) { places(alice) }},
+		{"members", func(*testing.T) { members(alice, bob) }},
+		{"bots", func(t *testing.T) { bots(t, s, alice) }},
+		{"providers", func(t *testing.T) { providers(t, s, alice) }},
+		{"settings that two people change", func(*testing.T) { settings(alice) }},
+		{"a session that ends in the middle", func(*testing.T) { endedSession(alice) }},
+		{"deletion and undelete", func(*testing.T) { deletion(alice) }},
+		{"account", func(*testing.T) { account(bob) }},
+		{"administration", func(*testing.T) { operator.open("/ui/admin"); operator.sees("Deletions"); operator.looks("admin") }},
+		{"keyboard", func(*testing.T) { keyboard(alice) }},
+		{"identity provider", func(t *testing.T) { provider(t, s, operator) }},
+		{"no hub", func(*testing.T) { unreachable(s, alice) }},
+	} {
+		if !t.Run(part.name, func(t *testing.T) {
+			as(t)
+			part.do(t)
+			alice.quiet()
+		}) {
+			return
+		}
+	}
+}
+
+func approval(operator, alice, bob *person) {
+	alice.open("/")
+	alice.At(alice.t, alice.hub+"/ui/sign-in")
+	alice.looks("sign-in")
+	alice.enterToken("nobody", "/ui/")
+	alice.sees("not known here")
+	for name, p := range map[string]*person{"alice": alice, "bob": bob} {
+		p.enterToken(name, "/ui/")
+		p.sees("waits for the approval")
+	}
+	operator.signIn(admin, "/ui/admin")
+	operator.sees("Waiting for approval (2)")
+	operator.looks("admin-approval")
+	for _, name := range []string{"alice", "bob"} {
+		operator.pressIn(name, "Approve")
+		operator.Until(operator.t, "![...document.querySelectorAll('tr')].some((r) => r.innerText.includes("+quoted(name)+") && r.innerText.includes('Reject') && r.querySelector('.primary'))")
+	}
+	operator.misses("Waiting for approval")
+	bob.signIn("bob", "/ui/")
+}
+
+func places(alice *person) {
+	alice.signIn("alice", "/ui/")
+	alice.sees("alice's personal")
+	alice.looks("organizations")
+	alice.press("New organization")
+	alice.press("Create")
+	alice.sees("This is needed.")
+	alice.fills("Name", hostile)
+	alice.looks("organization-new")
+	alice.press("Create")
+	alice.sees("No workspaces yet")
+	alice.Until(alice.t, "document.querySelector('h1').textContent === "+quoted(hostile))
+	alice.sees("by alice")
+	alice.press("New workspace")
+	alice.fills("Name", "right\u202eto left")
+	alice.press("Create")
+	alice.sees("not contain control characters")
+	alice.fills("Name", "مساحة العمل")
+	alice.press("Create")
+	alice.closed()
+	alice.Until(alice.t, "document.querySelector('td .badge.ok')")
+	alice.looks("organization")
+	alice.pressIn("مساحة العمل", "Rename")
+	alice.fills("Name", "work")
+	alice.press("Rename")
+	alice.closed()
+	alice.press("work")
+	alice.sees("Get in with kubectl")
+	alice.sees("Conditions")
+	alice.looks("workspace")
+	downloads(alice, "Download kubeconfig", "kedge")
+	alice.Keys(alice.t, "/")
+	alice.sees("alice's personal")
+	alice.Until(alice.t, "[...document.querySelectorAll('.switcher .second')].length === 2 && [...document.querySelectorAll('.switcher .second')].every((e) => /^created .* by alice$/.test(e.textContent))")
+	alice.looks("switcher")
+	// The other tab is another place, and the back button leads back.
+	alice.press("default")
+	alice.Until(alice.t, "document.querySelector('h1').textContent === 'default'")
+	alice.Back(alice.t)
+	alice.Until(alice.t, "document.querySelector('h1')?.textContent === 'work'")
+	other := &person{Chromium: alice.Tab("second"), t: alice.t, hub: alice.hub}
+	other.open("/ui/")
+	other.press("alice's personal")
+	other.sees("default")
+	require.NotEqual(alice.t, alice.path(), other.path())
+	alice.press("Members")
+	alice.sees("Add a member")
+	other.press("Members")
+	other.sees("alice's personal")
+	alice.misses("alice's personal")
+}
+
+// downloads requires that a button has the browser save a file with a text.
+func downloads(p *person, button, text string) {
+	p.t.Helper()
+	p.Eval(p.t, "void (window.made = '', window.create = URL.createObjectURL, URL.createObjectURL = (b) => { b.text().then((x) => { window.made = x; }); return window.create.call(URL, b); })", nil)
+	p.press(button)
+	p.Until(p.t, "window.made.includes('kind: Config') && window.made.includes("+quoted(text)+")")
+	p.Eval(p.t, "void (URL.createObjectURL = window.create)", nil)
+}
+
+// adds adds somebody in the dialog.
+func adds(p *person, name string) {
+	p.t.Helper()
+	p.press("Add a member")
+	p.Fill(p.t, "dialog input[type=search]", name)
+	p.Until(p.t, "document.querySelector('.results:not([hidden]) button')")
+	p.looks("member-new")
+	p.Click(p.t, ".results button")
+	p.sees("Chosen: " + name)
+	p.press("Add")
+	p.closed()
+	p.sees(name)
+}
+
+func members(alice, bob *person) {
+	work := alice.path()
+	org := work[:len("/ui/orgs/00000000-0000-0000-0000-000000000000")]
+	alice.open(org + "/members")
+	alice.sees("Add a member")
+	adds(alice, "bob")
+	alice.looks("members")
+	alice.press("Leave organization")
+	alice.press("Leave")
+	alice.sees("only admin")
+	alice.sees("Somebody has to be able to manage")
+	alice.looks("member-only-admin")
+	alice.press("Cancel")
+	alice.open(work)
+	alice.sees("Add a member")
+	adds(alice, "bob")
+
+	// Bob is made an admin, opens a page, is demoted, and goes on there.
+	role := func(value string) {
+		alice.open(org + "/members")
+		alice.sees("bob")
+		alice.Eval(alice.t, "void (() => { const s = document.querySelector('[aria-label=\"Role of bob\"]'); s.value = "+quoted(value)+"; s.dispatchEvent(new Event('change')); })()", nil)
+		alice.Until(alice.t, "document.querySelector('[aria-label=\"Role of bob\"]:not(:disabled)')?.value === "+quoted(value)+" && !document.querySelector('.note.error')")
+	}
+	role("admin")
+	bob.open(org + "/settings")
+	bob.sees("Cost center")
+	role("member")
+	bob.fills("Cost center", "4711")
+	bob.press("Save")
+	bob.sees("Your role may have changed")
+	bob.looks("demoted")
+
+	alice.pressIn("bob", "Remove")
+	alice.press("Remove")
+	alice.sees("Remove from all")
+	alice.looks("member-cascade")
+	alice.press("Remove from all")
+	alice.closed()
+	alice.misses("bob")
+	bob.open(org)
+	bob.sees("no membership")
+}
+
+func bots(t *testing.T, s *scene, alice *person) {
+	alice.press("Workspaces")
+	alice.press("work")
+	alice.press("Bots")
+	alice.sees("No bots yet")
+	alice.press("New bot")
+	alice.fills("Name", "CI "+hostile)
+	alice.press("Create")
+	alice.sees("No tokens")
+	alice.press("New token")
+	alice.fills("Name", "pipeline")
+	alice.press("Issue")
+	alice.sees("only time")
+	token := alice.Text(t, "#token")
+	downloads(alice, "Download kubeconfig", token)
+	alice.looks("token")
+	alice.press("I have saved it")
+	alice.sees("pipeline")
+	var shown string
+	alice.Eval(t, "document.documentElement.outerHTML + JSON.stringify(sessionStorage) + JSON.stringify(localStorage)", &shown)
+	require.NotContains(t, shown, token)
+	alice.looks("bot")
+	me := func() int {
+		a, err := s.client.Try(framework.Call{Method: http.MethodGet, Path: "/api/users/me", Header: http.Header{"Authorization": {"Bearer " + token}}})
+		require.NoError(t, err)
+		return a.Code
+	}
+	require.Equal(t, http.StatusOK, me())
+	alice.pressIn("pipeline", "Revoke")
+	alice.press("Revoke")
+	alice.sees("No tokens")
+	require.Equal(t, http.StatusUnauthorized, me())
+	alice.press("Bots")
+	alice.sees("CI " + hostile)
+	alice.looks("bots")
+}
+
+// providers enables and disables the provider of the example, which the operator publishes.
+func providers(t *testing.T, s *scene, alice *person) {
+	const workspace = "root:kedge:providers:widgets"
+	kcp := &framework.KCP{Kubeconfig: s.kubeconfig}
+	framework.Provider(t, kcp, workspace)
+	kcp.Applies(t, "root:kedge:providers", framework.ExampleCatalog(t, "entry.yaml", workspace))
+	alice.press("Providers")
+	alice.sees("Nothing is bound")
+	list := alice.path()
+	framework.Eventually(t, framework.Long, func() error {
+		alice.open(list)
+		alice.sees("Nothing is bound")
+		return framework.Check(strings.Contains(alice.Text(t, "main"), "Widgets"), "the entry is not there")
+	})
+	alice.sees("Not enabled")
+	alice.looks("providers")
+	alice.press("Widgets")
+	alice.sees("dangerous")
+	alice.press("Enable")
+	alice.sees("Accept or reject secrets")
+	alice.Eval(t, "void (document.querySelector('[aria-label=\"Answer for secrets\"]').value = 'reject')", nil)
+	alice.press("Check")
+	alice.sees("This would work")
+	alice.press("Enable")
+	alice.Until(t, "document.querySelector('.head .badge.ok')")
+	alice.looks("provider")
+	alice.press("Disable")
+	alice.sees("widgets.widgets.example.org")
+	alice.looks("provider-disable")
+	alice.fills("Type the name to confirm", "Widgets")
+	alice.press("Disable")
+	alice.Until(t, "document.querySelector('.head .badge')?.textContent === 'Not enabled'")
+}
+
+func settings(alice *person) {
+	org := alice.path()[:len("/ui/orgs/00000000-0000-0000-0000-000000000000")]
+	other := &person{Chromium: alice.Tab("second"), t: alice.t, hub: alice.hub}
+	for _, p := range []*person{alice, other} {
+		p.open(org + "/settings")
+		p.sees("Cost center")
+	}
+	alice.looks("settings")
+	other.fills("Who may create workspaces", "admin")
+	other.fills("Billing labels", "team=search")
+	other.press("Save")
+	other.sees("Saved.")
+	alice.fills("Billing labels", "no value")
+	alice.press("Save")
+	alice.sees("not key=value")
+	alice.fills("Billing labels", "")
+	alice.fills("Name", "ACME")
+	alice.press("Save")
+	alice.sees("Somebody else has changed these settings")
+	alice.sees("workspaceCreation: now admin, yours members")
+	alice.looks("settings-changed")
+	alice.press("Save")
+	alice.sees("Saved.")
+}
+
+// endedSession ends the session of a person who is filling in a form.
+func endedSession(alice *person) {
+	alice.press("Workspaces")
+	alice.press("New workspace")
+	alice.fills("Name", "kept")
+	other := &person{Chromium: alice.Tab("second"), t: alice.t, hub: alice.hub}
+	other.open("/ui/me")
+	other.press("Sign out everywhere")
+	other.press("Sign out everywhere")
+	other.At(other.t, other.hub+"/ui/sign-in")
+	alice.press("Create")
+	alice.sees("Your session has ended")
+	alice.looks("session-ended")
+	other.signIn("alice", "/ui/signed-in")
+	alice.closed()
+	alice.sees("kept")
+}
+
+func deletion(alice *person) {
+	alice.pressIn("kept", "Delete")
+	alice.looks("delete")
+	alice.fills("Type the name to confirm", "other")
+	alice.press("Delete workspace")
+	alice.sees("not the name")
+	alice.fills("Type the name to confirm", "kept")
+	alice.press("Delete workspace")
+	alice.closed()
+	alice.sees("days left")
+	alice.press("Settings")
+	alice.press("Delete organization")
+	alice.fills("Type the name to confirm", "ACME")
+	alice.press("Delete organization")
+	alice.At(alice.t, alice.hub+"/ui/")
+	alice.misses("ACME")
+	alice.press("Deleted")
+	alice.sees("Undelete the organization first")
+	alice.looks("deleted")
+	alice.pressIn("Organization", "Undelete")
+	alice.misses("Undelete the organization first")
+	alice.pressIn("kept", "Undelete")
+	alice.sees("Nothing is deleted")
+}
+
+func account(bob *person) {
+	bob.open("/ui/me")
+	bob.fills("Name", "Bob "+hostile)
+	bob.press("Save")
+	bob.Until(bob.t, "document.querySelector('#top nav').innerText.includes("+quoted("Bob "+hostile)+")")
+	bob.sees("this one")
+	bob.looks("account")
+	bob.press("Delete account")
+	bob.fills("Type the name to confirm", "bob")
+	bob.press("Delete account")
+	bob.sees("Your account is deleted")
+	bob.signIn("bob", "/ui/")
+	bob.sees("Bring my account back")
+	bob.looks("account-deleted")
+	bob.press("Bring my account back")
+	bob.sees("Organizations")
+}
+
+// keyboard opens the switcher, chooses and closes a dialog without a mouse.
+func keyboard(alice *person) {
+	alice.open("/ui/")
+	alice.sees("ACME")
+	alice.Keys(alice.t, "\t")
+	alice.Until(alice.t, "document.activeElement.matches('.skip')")
+	alice.Keys(alice.t, "\r")
+	alice.Until(alice.t, "document.activeElement.id === 'main'")
+	alice.Keys(alice.t, "/")
+	alice.Until(alice.t, "document.activeElement.matches('.switcher input, .switcher a')")
+	for range 3 {
+		alice.Keys(alice.t, framework.ArrowDown)
+	}
+	var chosen string
+	alice.Eval(alice.t, "document.activeElement.pathname", &chosen)
+	alice.Keys(alice.t, "\r")
+	alice.At(alice.t, alice.hub+chosen)
+	alice.closed()
+	alice.Until(alice.t, "document.activeElement.matches('h1')")
+}
+
+// provider signs a person in at the identity provider, who comes back to the page that they
+// opened.
+func provider(t *testing.T, s *scene, operator *person) {
+	carol := s.person(t, "carol")
+	carol.open("/ui/me")
+	carol.sees("Sign in")
+	carol.Click(t, "#sign-in")
+	s.dex.LogInWith(t, carol.Chromium, "carol")
+	carol.sees("waits for the approval")
+	operator.press("Admin")
+	operator.pressIn("carol", "Approve")
+	operator.misses("Waiting for approval")
+	carol.open("/ui/me")
+	carol.Click(t, "#sign-in")
+	s.dex.LogInWith(t, carol.Chromium, "carol")
+	carol.At(t, s.client.URL+"/ui/me")
+	carol.sees("carol@example.com")
+	carol.press("Sign out")
+	carol.At(t, s.client.URL+"/ui/sign-in")
+	carol.open("/ui/me")
+	carol.At(t, s.client.URL+"/ui/sign-in")
+}
+
+// unreachable looks at a page that is open while the hub is gone.
+func unreachable(s *scene, alice *person) {
+	s.hub.Kill()
+	alice.press("Members")
+	alice.sees("cannot be reached")
+	alice.sees("Try again")
+	alice.looks("unreachable")
+}
