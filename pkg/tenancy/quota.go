@@ -27,6 +27,16 @@ func CheckWorkspaceQuota(limit, used int) error {
 	return checkQuota(limit, used, "this organization has %d of at most %d workspaces (deleted ones count until their grace period ends); ask a platform admin for more")
 }
 
+// MaxCatalogEntries is the maximum number of CatalogEntries of one Organization. The hub reads
+// the export of each once a minute and probes its server: members decide how many there are.
+const MaxCatalogEntries = 200
+
+// CheckCatalogQuota refuses another CatalogEntry in an Organization that has used already.
+// Requests at the same moment may exceed the limit by their number.
+func CheckCatalogQuota(used int) error {
+	return checkQuota(MaxCatalogEntries, used, "this organization has %d of at most %d catalog entries; delete one that is not needed any more")
+}
+
 func checkQuota(limit, used int, format string) error {
 	if used < limit {
 		return nil

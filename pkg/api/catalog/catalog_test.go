@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -205,6 +206,19 @@ func TestCreate_refusesASlugThatIsTaken(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The hub checks every entry once a minute, and members decide how many there are.
+func TestCreate_refusesMoreEntriesThanTheLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range tenancy.MaxCatalogEntries - 1 {
+		w.put(apitest.Acme, fmt.Sprintf("entry-%d", i), apitest.Member)
+	}
+	w.do(apitest.Call{Method: http.MethodPost, Path: inAcme, Body: body(t, nil)}).Object(t, http.StatusCreated)
+	a := w.do(apitest.Call{Method: http.MethodPost, Path: inAcme, Body: body(t, map[string]any{"slug": "gadgets"})})
+	a.RefusedCause(t, tenancy.CauseQuota)
+	w.do(apitest.Call{Method: http.MethodPost, Path: global, Body: body(t, map[string]any{"slug": "gadgets"})}).Object(t, http.StatusCreated)
 }
 
 func TestCreate_withdrawsWhereTheOtherPlaceIsUnknown(t *testing.T) {

@@ -64,6 +64,9 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, p place) error 
 	caller := httpmw.CallerOf(r).User.Name
 	e, repeated := h.repeated(p, caller, hash)
 	if !repeated {
+		if err := h.room(p); err != nil {
+			return err
+		}
 		if err := h.mayPublish(ctx, r, p, workspace, spec.APIExport); err != nil {
 			return err
 		}
@@ -85,6 +88,15 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, p place) error 
 	}
 	w.Header().Set("Location", strings.TrimSuffix(r.URL.Path, "/")+"/"+name)
 	return answer(w, code, e, p)
+}
+
+// room refuses another entry in an Organization that has as many as it may. Platform admins
+// decide how many Global ones there are.
+func (h *Handler) room(p place) error {
+	if p.scope == nil {
+		return nil
+	}
+	return tenancy.CheckCatalogQuota(len(h.Views.CatalogEntriesOf(p.uuid())))
 }
 
 // settled reports whether the controller has found the export of the entry.
