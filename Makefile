@@ -90,8 +90,8 @@ RUN ?= .
 test-integration: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser ## run the hub, with the race detector, against a real kcp (GROUP=rights RUN=TestSudo for a part)
 	KEDGE_TEST_BIN=$(BIN) go test -race -count=1 -p 2 -parallel 3 -timeout 20m -run '$(RUN)' ./test/integration/$(GROUP)
 
-test-e2e: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser ## run the built programs and the real kubectl
-	KEDGE_TEST_BIN=$(BIN) go test -count=1 -timeout 20m ./test/e2e/...
+test-e2e: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser ## run the built programs, the real kubectl and a browser (RUN=TestKill for a part)
+	KEDGE_TEST_BIN=$(BIN) go test -count=1 -timeout 20m -run '$(RUN)' ./test/e2e/...
 
 test-deploy: ## test what deploy/ has: the chart, the image (with TEST_IMAGE=1, which builds its programs) and the unit
 	cd test/chart && go test -count=1 .
