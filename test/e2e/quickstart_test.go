@@ -90,7 +90,7 @@ func (x *transcript) run(t *testing.T, command string) (string, error) {
 	return string(out), err
 }
 
-// sudo runs kubectl as a member who may have an admin's rights for one command.
+// sudo runs kubectl as a member with the rights of an admin for one command.
 func (x *transcript) sudo(t *testing.T) {
 	t.Helper()
 	works := func(command string) string {

@@ -117,7 +117,7 @@ func answersOf() map[string]fault {
 // every third write could always be that of another controller.
 func conflicting() fault {
 	return func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
-		if (r.Method == http.MethodPut || r.Method == http.MethodPatch) && !strings.Contains(r.URL.Path, "/leases/") && rand.N(3) != 0 { //nolint:gosec // a test
+		if (r.Method == http.MethodPut || r.Method == http.MethodPatch) && !strings.Contains(r.URL.Path, "/leases/") && rand.N(3) != 0 {
 			refuses(w, http.StatusConflict, metav1.StatusReasonConflict)
 			return
 		}
