@@ -51,6 +51,9 @@ func Load(fs *pflag.FlagSet, environ []string) error {
 			continue
 		}
 		flag, ok := flags[variable]
+		if !ok && ofService(variable) {
+			continue
+		}
 		if !ok {
 			if near, distance := nearest(variable, keysOf(flags)); distance <= 2 {
 				bad = append(bad, fmt.Errorf("%s: there is no such flag; is it %s?", variable, near))
@@ -69,6 +72,13 @@ func Load(fs *pflag.FlagSet, environ []string) error {
 		bad = append(bad, loadFile(fs, f.Value.String(), given)...)
 	}
 	return errors.Join(bad...)
+}
+
+// ofService reports whether Kubernetes sets a variable in every Pod beside a Service called
+// kedge-hub.
+func ofService(variable string) bool {
+	name := strings.TrimPrefix(variable, EnvironmentPrefix)
+	return name == "PORT" || strings.HasPrefix(name, "PORT_") || strings.HasPrefix(name, "SERVICE_")
 }
 
 func loadFile(fs *pflag.FlagSet, path string, given map[string]bool) (bad []error) {

@@ -17,6 +17,7 @@ type options struct {
 	address string
 	grace   time.Duration
 	orgs    bool
+	portal  bool
 	quota   int
 	rate    float64
 	admins  []string
@@ -30,6 +31,7 @@ func load(t *testing.T, args []string, file string, environ ...string) (options,
 	fs := pflag.NewFlagSet("kedge-hub", pflag.ContinueOnError)
 	config.AddFlag(fs)
 	fs.StringVar(&o.address, "listen-address", "default:1", "")
+	fs.BoolVar(&o.portal, "portal", true, "")
 	fs.DurationVar(&o.grace, "deletion-grace", time.Hour, "")
 	fs.BoolVar(&o.orgs, "personal-orgs", true, "")
 	fs.IntVar(&o.quota, "default-org-quota", 10, "")
@@ -53,12 +55,12 @@ func TestLoad_flagsWinOverEnvironmentOverFile(t *testing.T) {
 	o, err := load(t, []string{"--listen-address", "flag:1", "--admin-user", "of-flag"}, file,
 		"KEDGE_HUB_LISTEN_ADDRESS=environment:1", "KEDGE_HUB_DELETION_GRACE=2h", "KEDGE_HUB_ADMIN_USER=of-environment")
 	require.NoError(t, err)
-	require.Equal(t, options{address: "flag:1", grace: 2 * time.Hour, quota: 3, orgs: true, rate: 20, admins: []string{"of-flag"}}, o)
+	require.Equal(t, options{address: "flag:1", grace: 2 * time.Hour, quota: 3, orgs: true, portal: true, rate: 20, admins: []string{"of-flag"}}, o)
 }
 
 func TestLoad_readsEveryType(t *testing.T) {
 	t.Parallel()
-	want := options{address: "", grace: 90 * time.Minute, orgs: false, quota: 0, rate: 0.5, admins: []string{"a", "b"}, claims: []string{"hd=x,y", "k=v"}}
+	want := options{address: "", grace: 90 * time.Minute, orgs: false, portal: true, quota: 0, rate: 0.5, admins: []string{"a", "b"}, claims: []string{"hd=x,y", "k=v"}}
 	o, err := load(t, nil, head+"listen-address: ''\ndeletion-grace: 1h30m\npersonal-orgs: false\ndefault-org-quota: 0\nsign-ups: 0.5\nadmin-user:\n- a\n- b\noidc-required-claim: ['hd=x,y', k=v]\n")
 	require.NoError(t, err)
 	require.Equal(t, want, o)
@@ -118,7 +120,10 @@ func TestLoad_namesTheVariableThatIsMeant(t *testing.T) {
 	_, err = load(t, nil, "", "KEDGE_HUB_PERSONAL_ORGS=maybe")
 	require.ErrorContains(t, err, `KEDGE_HUB_PERSONAL_ORGS: "maybe" is not a bool`)
 	// Kubernetes sets these for a Service called kedge-hub.
-	o, err := load(t, nil, "", "KEDGE_HUB_PORT=tcp://10.0.0.1:443", "KEDGE_HUB_SERVICE_HOST=10.0.0.1", "KEDGE_HUB_PORT_443_TCP_ADDR=10.0.0.1", "KEDGE_TEST_BIN=x")
+	o, err := load(t, nil, "", "KEDGE_HUB_PORT=tcp://10.0.0.1:443", "KEDGE_HUB_PORT_443_TCP=tcp://10.0.0.1:443", "KEDGE_HUB_SERVICE_PORT=443", "KEDGE_HUB_SERVICE_HOST=10.0.0.1", "KEDGE_HUB_PORT_443_TCP_ADDR=10.0.0.1", "KEDGE_TEST_BIN=x")
 	require.NoError(t, err)
 	require.Equal(t, "default:1", o.address)
+	require.True(t, o.portal)
+	_, err = load(t, nil, "", "KEDGE_HUB_PORTA=false")
+	require.ErrorContains(t, err, "is it KEDGE_HUB_PORTAL?")
 }
