@@ -38,3 +38,27 @@ func TestRenewCertificate_atTwoThirdsOfItsLife(t *testing.T) {
 		}
 	}
 }
+
+func TestRenewCertificate_removesOneWithoutTheOther(t *testing.T) {
+	t.Parallel()
+	crt, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
+	require.NoError(t, err)
+	_, other, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
+	require.NoError(t, err)
+	for name, files := range map[string]map[string][]byte{
+		"no key":                {"apiserver.crt": crt},
+		"no certificate":        {"apiserver.key": key},
+		"the key of another":    {"apiserver.crt": crt, "apiserver.key": other},
+		"a key that was cut":    {"apiserver.crt": crt, "apiserver.key": key[:len(key)/2]},
+		"two files, both empty": {"apiserver.crt": nil, "apiserver.key": nil},
+	} {
+		dir := t.TempDir()
+		for file, content := range files {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, file), content, 0o600))
+		}
+		require.NoError(t, renewCertificate(dir, time.Now()), name)
+		left, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, left, name)
+	}
+}
