@@ -2,6 +2,7 @@ package tenancy
 
 import (
 	"slices"
+	"strings"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	conditionsv1alpha1 "github.com/kcp-dev/sdk/apis/third_party/conditions/apis/conditions/v1alpha1"
@@ -92,6 +93,33 @@ func ClaimStateOf(c v1alpha1.CatalogClaim, b *kcpapisv1alpha2.APIBinding) ClaimS
 func BindsExport(b *kcpapisv1alpha2.APIBinding, ref v1alpha1.APIExportRef) bool {
 	e := b.Spec.Reference.Export
 	return e != nil && e.Path == ref.Path && e.Name == ref.Name
+}
+
+// MemberResources are the resources of the API of a binding that members may write, by the
+// entries of its export that the Organization sees, the first of which is the oldest. None means
+// all. A limit of a Global entry comes first, then the entry that the binding names, then one of
+// an export in a Workspace of the Organization. Somebody who published an export of a provider is
+// not the provider: that entry limits what is enabled through it, and nothing else. The limit of
+// an entry that was deleted is in the binding.
+func MemberResources(org string, b *kcpapisv1alpha2.APIBinding, entries []PlacedEntry) []string {
+	was, _ := EnabledEntryOf(b)
+	for _, speaks := range []func(PlacedEntry) bool{
+		func(p PlacedEntry) bool { return p.Global && len(p.Entry.Spec.MemberResources) > 0 },
+		func(p PlacedEntry) bool { return p.Entry.Name == was.UUID },
+		func(p PlacedEntry) bool { return !p.Global && inWorkspaceOf(org, p.Entry.Spec.APIExport.Path) },
+	} {
+		if i := slices.IndexFunc(entries, speaks); i >= 0 {
+			return entries[i].Entry.Spec.MemberResources
+		}
+	}
+	return was.MemberResources
+}
+
+// inWorkspaceOf reports whether the path of an entry's export is that of a Workspace of the
+// Organization, and not that of a provider.
+func inWorkspaceOf(org, path string) bool {
+	_, workspace, ok := strings.Cut(path, ":"+org+":")
+	return ok && IsUUID(workspace)
 }
 
 // replaced reports whether a binding has resources of an export of another identity.

@@ -97,3 +97,42 @@ func TestClaimState_tellsClaimsOfOneNameApart(t *testing.T) {
 	b.Spec.Reference.Export = nil
 	require.False(t, tenancy.BindsExport(b, v1alpha1.APIExportRef{}))
 }
+
+func TestMemberResources_areSaidByTheProvider(t *testing.T) {
+	t.Parallel()
+	const org, global, alias, own, gone = "aaaaaaaa-1111-4111-8111-000000000001", "aaaaaaaa-1111-4111-8111-000000000002",
+		"aaaaaaaa-1111-4111-8111-000000000003", "aaaaaaaa-1111-4111-8111-000000000004", "aaaaaaaa-1111-4111-8111-000000000005"
+	entry := func(name, path string, isGlobal bool, resources ...string) tenancy.PlacedEntry {
+		e := &v1alpha1.CatalogEntry{}
+		e.Name, e.Spec.APIExport.Path, e.Spec.MemberResources = name, path, resources
+		return tenancy.PlacedEntry{Entry: e, Global: isGlobal}
+	}
+	const provider, workspace = "root:kedge:providers:x", "root:kedge:orgs:" + org + ":" + gone
+	limited, free := entry(global, provider, true, "widgets"), entry(global, provider, true)
+	wide, narrow := entry(alias, provider, false), entry(alias, provider, false, "gadgets")
+	for name, c := range map[string]struct {
+		entries   []tenancy.PlacedEntry
+		enabledAs string
+		want      []string
+	}{
+		"no entry":                                      {nil, "", nil},
+		"a deleted entry":                               {nil, gone, []string{"kept"}},
+		"the provider's":                                {[]tenancy.PlacedEntry{limited}, global, []string{"widgets"}},
+		"the provider's, bound by hand":                 {[]tenancy.PlacedEntry{limited}, "", []string{"widgets"}},
+		"the provider's behind an older alias":          {[]tenancy.PlacedEntry{wide, limited}, global, []string{"widgets"}},
+		"the provider's, enabled through an alias":      {[]tenancy.PlacedEntry{wide, limited}, alias, []string{"widgets"}},
+		"the provider's without a limit":                {[]tenancy.PlacedEntry{free}, global, nil},
+		"an alias that limits what it did not enable":   {[]tenancy.PlacedEntry{narrow, free}, global, nil},
+		"an alias that limits what nobody enabled":      {[]tenancy.PlacedEntry{narrow}, "", nil},
+		"an alias that widens what a deleted one bound": {[]tenancy.PlacedEntry{wide}, gone, []string{"kept"}},
+		"an alias that enabled it":                      {[]tenancy.PlacedEntry{narrow, free}, alias, []string{"gadgets"}},
+		"the organization's own API, bound by hand":     {[]tenancy.PlacedEntry{entry(own, workspace, false, "tools")}, "", []string{"tools"}},
+		"the organization's own API, enabled":           {[]tenancy.PlacedEntry{entry(own, workspace, false, "tools")}, own, []string{"tools"}},
+	} {
+		b := &kcpapisv1alpha2.APIBinding{}
+		if c.enabledAs != "" {
+			b.Annotations = map[string]string{v1alpha1.CatalogEntryAnnotation: `{"uuid":"` + c.enabledAs + `","slug":"x","displayName":"X","memberResources":["kept"]}`}
+		}
+		require.Equal(t, c.want, tenancy.MemberResources(org, b, c.entries), name)
+	}
+}

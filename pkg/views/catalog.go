@@ -122,13 +122,11 @@ func (v *Views) CatalogEntriesOf(org string) []*v1alpha1.CatalogEntry {
 	return slices.Collect(maps.Values(c.entries[c.clusterOf(org)]))
 }
 
-// CatalogEntryByExport finds the CatalogEntry of an APIExport that the people of an
-// Organization see: their own or a Global one. Of several it returns the one that comes first,
-// as tenancy.CatalogClash orders them.
-func (v *Views) CatalogEntryByExport(org string, ref v1alpha1.APIExportRef) (*v1alpha1.CatalogEntry, bool) {
+// catalogEntriesByExport returns the CatalogEntries of an APIExport that the people of an
+// Organization see, their own and Global ones, as tenancy.PlacedEntry orders them.
+func (v *Views) catalogEntriesByExport(org string, ref v1alpha1.APIExportRef) (found []tenancy.PlacedEntry) {
 	c := &v.catalog
 	c.mu.RLock()
-	var found []tenancy.PlacedEntry
 	for _, of := range slices.Compact([]string{"", org}) {
 		for _, e := range c.byExport[exportIn{c.clusterOf(of), ref}] {
 			found = append(found, tenancy.PlacedEntry{Entry: e, Global: of == ""})
@@ -138,10 +136,8 @@ func (v *Views) CatalogEntryByExport(org string, ref v1alpha1.APIExportRef) (*v1
 	found = slices.DeleteFunc(found, func(p tenancy.PlacedEntry) bool {
 		return !p.Entry.DeletionTimestamp.IsZero() || v.clashes(org, p)
 	})
-	if len(found) == 0 {
-		return nil, false
-	}
-	return slices.MinFunc(found, tenancy.PlacedEntry.Compare).Entry, true
+	slices.SortFunc(found, tenancy.PlacedEntry.Compare)
+	return found
 }
 
 // CatalogClash returns the entry in the way of a CatalogEntry, as tenancy.CatalogClash defines

@@ -37,6 +37,14 @@ func catalogEntry(cluster, name, slug string, age time.Duration) *v1alpha1.Catal
 	return e
 }
 
+func byExport(v *Views, org string, ref v1alpha1.APIExportRef) (*v1alpha1.CatalogEntry, bool) {
+	found := v.catalogEntriesByExport(org, ref)
+	if len(found) == 0 {
+		return nil, false
+	}
+	return found[0].Entry, true
+}
+
 func names(entries []*v1alpha1.CatalogEntry) (all []string) {
 	for _, e := range entries {
 		all = append(all, e.Name)
@@ -69,18 +77,18 @@ func TestCatalog_isFoundByPlaceAndExport(t *testing.T) {
 	_, ok = v.CatalogEntryIn("", "g")
 	require.True(t, ok)
 
-	got, ok = v.CatalogEntryByExport(orgUUID, global.Spec.APIExport)
+	got, ok = byExport(v, orgUUID, global.Spec.APIExport)
 	require.True(t, ok, "an entry elsewhere with the slug is in nobody's way")
 	require.Equal(t, "g", got.Name)
-	_, ok = v.CatalogEntryByExport(orgUUID, own.Spec.APIExport)
+	_, ok = byExport(v, orgUUID, own.Spec.APIExport)
 	require.True(t, ok)
-	_, ok = v.CatalogEntryByExport(rivalUUID, own.Spec.APIExport)
+	_, ok = byExport(v, rivalUUID, own.Spec.APIExport)
 	require.False(t, ok, "it is another Organization's")
-	_, ok = v.CatalogEntryByExport("", global.Spec.APIExport)
+	_, ok = byExport(v, "", global.Spec.APIExport)
 	require.True(t, ok)
 
 	change(own, nil)
-	_, ok = v.CatalogEntryByExport(orgUUID, own.Spec.APIExport)
+	_, ok = byExport(v, orgUUID, own.Spec.APIExport)
 	require.False(t, ok)
 	require.Empty(t, v.CatalogEntriesOf(orgUUID))
 	require.Equal(t, 4, v.catalog.count())
@@ -98,13 +106,13 @@ func TestCatalog_knowsWhatIsInTheWay(t *testing.T) {
 	require.Equal(t, []string{"a", orgUUID}, []string{first.Name, in})
 	_, _, ok = v.CatalogClash(orgUUID, older)
 	require.False(t, ok, "the older entry is shown")
-	_, ok = v.CatalogEntryByExport(rivalUUID, younger.Spec.APIExport)
+	_, ok = byExport(v, rivalUUID, younger.Spec.APIExport)
 	require.False(t, ok, "a clashing entry is enabled nowhere")
 
 	change(nil, foreign)
 	_, _, ok = v.CatalogClash(rivalUUID, foreign)
 	require.False(t, ok, "two Organizations may have one slug")
-	got, ok := v.CatalogEntryByExport(rivalUUID, foreign.Spec.APIExport)
+	got, ok := byExport(v, rivalUUID, foreign.Spec.APIExport)
 	require.True(t, ok)
 	require.Equal(t, "r", got.Name)
 

@@ -65,17 +65,14 @@ func (v *Views) WorkspacesBinding(ref v1alpha1.APIExportRef) (found []Key) {
 }
 
 // MemberResources are the resources of the API of a binding in a child Workspace that members
-// may write, by the CatalogEntry of its export. The limit of an entry that was deleted is in the
-// binding. None means all.
+// may write, as tenancy.MemberResources defines them. None means all.
 func (v *Views) MemberResources(cluster string, b *kcpapisv1alpha2.APIBinding) []string {
-	at := v.topology.cluster(cluster)
-	if ref, ok := exportOf(b); ok && at.OrgUUID != "" {
-		if e, ok := v.CatalogEntryByExport(at.OrgUUID, ref); ok {
-			return e.Spec.MemberResources
-		}
+	var entries []tenancy.PlacedEntry
+	org := v.topology.cluster(cluster).OrgUUID
+	if ref, ok := exportOf(b); ok && org != "" {
+		entries = v.catalogEntriesByExport(org, ref)
 	}
-	e, _ := tenancy.EnabledEntryOf(b)
-	return e.MemberResources
+	return tenancy.MemberResources(org, b, entries)
 }
 
 // BindingsIn returns the APIBindings of a child Workspace, in no order.

@@ -24,7 +24,7 @@ func TestEnabled_findsTheWorkspacesOfAnExport(t *testing.T) {
 		b.Spec.Reference.Export = &kcpapisv1alpha2.ExportBindingReference{Path: "root:p:" + slug, Name: slug}
 		return b
 	}
-	entry := catalogEntry("acme", "a", "widgets", 0)
+	entry := catalogEntry("acme", wsUUID, "widgets", 0)
 	ref, publish := entry.Spec.APIExport, v.kinds.bindings.handler(&v.waiters)
 	one, two := binding("one", "widgets"), binding("two", "widgets")
 	publish(nil, one)
@@ -38,9 +38,10 @@ func TestEnabled_findsTheWorkspacesOfAnExport(t *testing.T) {
 	require.Empty(t, v.MemberResources("dev", two), "no entry limits it")
 	entry.Spec.MemberResources = []string{"widgets"}
 	change(nil, entry)
+	require.Empty(t, v.MemberResources("dev", two), "the binding is not of the entry")
+	two.Annotations[v1alpha1.CatalogEntryAnnotation] = `{"uuid":"` + wsUUID + `","slug":"widgets","displayName":"Widgets","memberResources":["gadgets"]}`
 	require.Equal(t, []string{"widgets"}, v.MemberResources("dev", two))
 	change(entry, nil)
-	two.Annotations[v1alpha1.CatalogEntryAnnotation] = `{"uuid":"` + wsUUID + `","slug":"widgets","displayName":"Widgets","memberResources":["gadgets"]}`
 	require.Equal(t, []string{"gadgets"}, v.MemberResources("dev", two), "the limit outlives the entry")
 
 	publish(two, nil)
