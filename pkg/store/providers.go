@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -91,10 +92,23 @@ func (s *Store) count(ctx context.Context, cluster string, r v1alpha1.CatalogRes
 	if err != nil {
 		return 0, fmt.Errorf("ask for the versions of %s: %w", r.Group, err)
 	}
-	raw, err = client.Get().AbsPath("/apis", group.PreferredVersion.GroupVersion, r.Resource).Param("limit", "1").
+	// The preferred version of a group may not have all of its resources.
+	for _, version := range append([]metav1.GroupVersionForDiscovery{group.PreferredVersion}, group.Versions...) {
+		n, err := countIn(ctx, client, version.GroupVersion, r)
+		if !apierrors.IsNotFound(err) {
+			return n, err
+		}
+	}
+	return 0, nil
+}
+
+// countIn counts the objects of a resource in one version of its group. The error is NotFound if
+// that version does not have the resource.
+func countIn(ctx context.Context, client rest.Interface, version string, r v1alpha1.CatalogResource) (int64, error) {
+	raw, err := client.Get().AbsPath("/apis", version, r.Resource).Param("limit", "1").
 		SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json").Do(ctx).Raw()
 	if apierrors.IsNotFound(err) {
-		return 0, nil
+		return 0, err
 	}
 	var list metav1.PartialObjectMetadataList
 	if err == nil {

@@ -27,13 +27,16 @@ func TestCountObjects_readsOneOfEachKind(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		switch r.URL.Path {
 		case "/clusters/one/apis/example.org":
-			_, _ = fmt.Fprint(w, `{"kind":"APIGroup","preferredVersion":{"groupVersion":"example.org/v2","version":"v2"}}`)
+			_, _ = fmt.Fprint(w, `{"kind":"APIGroup","preferredVersion":{"groupVersion":"example.org/v2","version":"v2"},
+				"versions":[{"groupVersion":"example.org/v2","version":"v2"},{"groupVersion":"example.org/v1alpha1","version":"v1alpha1"}]}`)
 		case "/clusters/one/apis/example.org/v2/widgets":
 			if r.URL.RawQuery == "limit=1" {
 				_, _ = fmt.Fprint(w, `{"kind":"PartialObjectMetadataList","metadata":{"continue":"x","remainingItemCount":41},"items":[{"metadata":{"name":"a"}}]}`)
 			}
 		case "/clusters/one/apis/example.org/v2/gadgets":
 			_, _ = fmt.Fprint(w, `{"kind":"PartialObjectMetadataList","metadata":{},"items":[]}`)
+		case "/clusters/one/apis/example.org/v1alpha1/old":
+			_, _ = fmt.Fprint(w, `{"kind":"PartialObjectMetadataList","metadata":{},"items":[{"metadata":{"name":"a"}}]}`)
 		case "/clusters/one/apis/example.org/v2/broken":
 			w.WriteHeader(http.StatusForbidden)
 		default:
@@ -48,11 +51,13 @@ func TestCountObjects_readsOneOfEachKind(t *testing.T) {
 	s := store.New(clients, tenancy.Tree{}, "users", "orgs")
 	counts, err := s.CountObjects(t.Context(), "one", []v1alpha1.CatalogResource{
 		{Group: "example.org", Resource: "widgets"}, {Group: "example.org", Resource: "gadgets"}, {Group: "gone.org", Resource: "wheels"},
+		{Group: "example.org", Resource: "old"}, {Group: "example.org", Resource: "none"},
 	})
 	require.NoError(t, err)
 	require.Equal(t, []tenancy.Loss{
 		{Group: "example.org", Resource: "widgets", Count: 42}, {Group: "example.org", Resource: "gadgets"}, {Group: "gone.org", Resource: "wheels"},
-	}, counts)
+		{Group: "example.org", Resource: "old", Count: 1}, {Group: "example.org", Resource: "none"},
+	}, counts, "a resource may be in an older version of its group only")
 	_, err = s.CountObjects(t.Context(), "one", []v1alpha1.CatalogResource{{Group: "example.org", Resource: "broken"}})
 	require.Error(t, err, "a count that is not known is not zero")
 	ended, cancel := context.WithCancel(t.Context())
