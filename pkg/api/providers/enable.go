@@ -104,7 +104,8 @@ func (h *Handler) enable(w http.ResponseWriter, r *http.Request) error {
 
 // bind creates or changes the binding, until kcp accepts it or patience ends.
 func (h *Handler) bind(ctx context.Context, as Bindings, cluster string, e tenancy.Enabling, dryRun bool) (b *kcpapisv1alpha2.APIBinding, changed bool, err error) {
-	waited := wait.PollUntilContextTimeout(ctx, retryInterval, patience, true, func(ctx context.Context) (bool, error) {
+	// patience does not interrupt an attempt: its answer says why kcp refuses.
+	waited := wait.PollUntilContextTimeout(ctx, retryInterval, patience, true, func(context.Context) (bool, error) {
 		var again bool
 		b, changed, again, err = h.try(ctx, as, cluster, e, dryRun)
 		return !again, nil

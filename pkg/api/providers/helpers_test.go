@@ -36,6 +36,8 @@ type world struct {
 	// slow stops kcp from binding and from deleting, and unfollowed the roles from following.
 	slow, unfollowed bool
 	did              []string
+	// reads, if not nil, is called with the context of each read of the Workspace.
+	reads func(context.Context)
 }
 
 func newEntry(uuid, slug string) *v1alpha1.CatalogEntry {
@@ -124,7 +126,10 @@ func (w *world) GetExport(_ context.Context, ref v1alpha1.APIExportRef) (*kcpapi
 	return w.export, nil
 }
 
-func (w *world) WorkspaceAPIs(_ context.Context, cluster string) ([]*kcpapisv1alpha2.APIBinding, []string, error) {
+func (w *world) WorkspaceAPIs(ctx context.Context, cluster string) ([]*kcpapisv1alpha2.APIBinding, []string, error) {
+	if w.reads != nil {
+		w.reads(ctx)
+	}
 	return w.BindingsIn(cluster), nil, nil
 }
 

@@ -1,8 +1,10 @@
 package providers_test
 
 import (
+	"context"
 	"net/http"
 	"testing"
+	"time"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	"github.com/stretchr/testify/require"
@@ -90,6 +92,17 @@ func TestEnable_triesAgainWhatKCPMayNotKnowYet(t *testing.T) {
 	w.refusals = []error{errs.New(errs.Unavailable, "kcp is gone")}
 	w.enable(apitest.WSAdmin).Refused(t, http.StatusServiceUnavailable)
 	require.Empty(t, w.did)
+}
+
+func TestEnable_interruptsNoAttempt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.reads = func(ctx context.Context) {
+		until, limited := ctx.Deadline()
+		require.True(t, limited)
+		require.Greater(t, time.Until(until), 10*time.Second, "kcp may still carry out what is interrupted, and its answer is lost")
+	}
+	w.enable(apitest.WSAdmin).Object(t, http.StatusCreated)
 }
 
 func TestEnable_isRefused(t *testing.T) {
