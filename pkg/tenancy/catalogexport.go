@@ -6,6 +6,7 @@ import (
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -63,7 +64,11 @@ func ReservedExport(name string) bool {
 // DangerousClaim reports whether a permission claim lets the provider read all Secrets of a
 // Workspace or take it over. selector are the objects that the claim is for; nil for all.
 func DangerousClaim(group, resource string, verbs []string, selector *kcpapisv1alpha2.PermissionClaimSelector) bool {
-	all := selector == nil || selector.MatchAll || len(selector.MatchLabels) == 0 && len(selector.MatchExpressions) == 0
+	// A requirement that a label is missing, or has another value, is met by almost all objects.
+	all := selector == nil || selector.MatchAll || len(selector.MatchLabels) == 0 &&
+		!slices.ContainsFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool {
+			return r.Operator == metav1.LabelSelectorOpIn || r.Operator == metav1.LabelSelectorOpExists
+		})
 	switch {
 	case slices.Contains(verbs, "*"), resource == "*", group == "*":
 		return true

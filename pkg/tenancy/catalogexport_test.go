@@ -65,6 +65,9 @@ func TestDangerousClaim_marksWhatTakesAWorkspaceOver(t *testing.T) {
 	t.Parallel()
 	some := &kcpapisv1alpha2.PermissionClaimSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}
 	all := &kcpapisv1alpha2.PermissionClaimSelector{MatchAll: true}
+	where := func(operator metav1.LabelSelectorOperator) *kcpapisv1alpha2.PermissionClaimSelector {
+		return &kcpapisv1alpha2.PermissionClaimSelector{LabelSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: operator}}}}
+	}
 	get := []string{"get"}
 	for name, c := range map[string]struct {
 		group, resource string
@@ -78,6 +81,9 @@ func TestDangerousClaim_marksWhatTakesAWorkspaceOver(t *testing.T) {
 		"all secrets":                    {"", "secrets", get, all, true},
 		"secrets by an empty selector":   {"", "secrets", get, &kcpapisv1alpha2.PermissionClaimSelector{}, true},
 		"some secrets":                   {"", "secrets", get, some, false},
+		"secrets that have a label":      {"", "secrets", get, where("Exists"), false},
+		"secrets without a label":        {"", "secrets", get, where("DoesNotExist"), true},
+		"secrets without a value":        {"", "secrets", get, where("NotIn"), true},
 		"secrets of another group":       {"example.org", "secrets", get, nil, false},
 		"roles":                          {"rbac.authorization.k8s.io", "clusterroles", get, some, true},
 		"bindings":                       {"apis.kcp.io", "apibindings", get, some, true},
