@@ -34,6 +34,15 @@ func documented(transport *http.Transport) http.RoundTripper {
 	return checked{transport, document}
 }
 
+// TransportOf returns the transport of a client of this package, which compares no calls.
+func TransportOf(c *http.Client) *http.Transport {
+	if compares, ok := c.Transport.(checked); ok {
+		return compares.Transport
+	}
+	transport, _ := c.Transport.(*http.Transport)
+	return transport
+}
+
 // RoundTrip implements http.RoundTripper.
 func (c checked) RoundTrip(r *http.Request) (*http.Response, error) {
 	// Dex is under /dex, and the Kubernetes API of a Workspace has answers without an end.

@@ -17,7 +17,7 @@ const (
 
 // overHTTP2 returns a copy of the hub's client that speaks HTTP/2.
 func (w *matrixWorld) overHTTP2() *framework.Client {
-	transport := w.hub.HTTP.Transport.(*http.Transport).Clone()
+	transport := framework.TransportOf(w.hub.HTTP).Clone()
 	transport.ForceAttemptHTTP2 = true
 	second := *w.hub.HTTP
 	second.Transport = transport

@@ -22,7 +22,7 @@ func (w *matrixWorld) dial(t *testing.T) net.Conn {
 	t.Helper()
 	hub, err := url.Parse(w.hub.URL)
 	require.NoError(t, err)
-	config := w.hub.HTTP.Transport.(*http.Transport).TLSClientConfig.Clone()
+	config := framework.TransportOf(w.hub.HTTP).TLSClientConfig.Clone()
 	config.NextProtos = []string{"http/1.1"}
 	config.ServerName = hub.Hostname()
 	conn, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", hub.Host)

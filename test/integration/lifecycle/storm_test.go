@@ -61,7 +61,7 @@ func leave(t testing.TB, hub *framework.Hub, id string, c call, part func([]byte
 		header[name] = values
 	}
 	c.Header = header
-	config := hub.HTTP.Transport.(*http.Transport).TLSClientConfig
+	config := framework.TransportOf(hub.HTTP).TLSClientConfig
 	away := framework.Client{URL: hub.URL, HTTP: &http.Client{Transport: leaver{config, part, patience}}}
 	_, err := away.Try(c)
 	require.ErrorIs(t, err, errLeft)
