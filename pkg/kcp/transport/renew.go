@@ -40,8 +40,9 @@ type identity struct {
 }
 
 // Renew has new connections to kcp use the CA and the client certificate of a configuration that
-// was read again. It replaces the CA of every identity, and the client certificate of those with
-// the one that t has. Nothing changes if it fails.
+// was read again. It replaces the CA of every identity, and the client certificate of t and of those
+// with the same one. An identity without a certificate never gets one: kcp would take it for kcp's
+// admin, whatever its token says. Nothing changes if it fails.
 func (t *Transport) Renew(config *rest.Config) error {
 	c := t.connections
 	c.mu.Lock()
@@ -51,7 +52,7 @@ func (t *Transport) Renew(config *rest.Config) error {
 	for i, id := range c.all {
 		was := id.config.TLSClientConfig
 		next := config.TLSClientConfig
-		if !sameCertificate(was, old) {
+		if id != t.wire && !sameCertificate(was, old) {
 			next.CertFile, next.KeyFile, next.CertData, next.KeyData = was.CertFile, was.KeyFile, was.CertData, was.KeyData
 		}
 		configs[i] = rest.CopyConfig(id.config)
@@ -69,6 +70,7 @@ func (t *Transport) Renew(config *rest.Config) error {
 	return nil
 }
 
+// sameCertificate reports whether both have one client certificate.
 func sameCertificate(a, b rest.TLSClientConfig) bool {
-	return a.CertFile == b.CertFile && a.KeyFile == b.KeyFile && reflect.DeepEqual(a.CertData, b.CertData) && reflect.DeepEqual(a.KeyData, b.KeyData)
+	return (a.CertFile != "" || len(a.CertData) > 0) && a.CertFile == b.CertFile && a.KeyFile == b.KeyFile && reflect.DeepEqual(a.CertData, b.CertData) && reflect.DeepEqual(a.KeyData, b.KeyData)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
 
 	"github.com/faroshq/kedge-hub/pkg/certs"
 )
@@ -89,4 +90,38 @@ func TestRenew_usesTheNewCAAndKeepsOpenWatches(t *testing.T) {
 	line, err := bufio.NewReader(watch.Body).ReadString('\n')
 	require.NoError(t, err)
 	require.Equal(t, "still open\n", line)
+}
+
+// The kubeconfig of an admin with a token becomes one with a client certificate.
+func TestRenew_givesNobodyElseTheCertificateOfTheAdmin(t *testing.T) {
+	t.Parallel()
+	serving := bundle(t)
+	kcp := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.TLS.PeerCertificates) > 0 {
+			w.WriteHeader(http.StatusAccepted)
+		}
+	}))
+	kcp.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{serving.Certificate}, ClientAuth: tls.RequestClientCert}
+	kcp.StartTLS()
+	t.Cleanup(kcp.Close)
+	config := &rest.Config{Host: kcp.URL, BearerToken: "admin", TLSClientConfig: rest.TLSClientConfig{CAData: serving.CAPEM}}
+	admin := newClients(t, config)
+	anonymous, err := admin.Anonymous()
+	require.NoError(t, err)
+
+	crt, key, err := cert.GenerateSelfSignedCertKey("admin", nil, nil)
+	require.NoError(t, err)
+	next := &rest.Config{Host: kcp.URL, TLSClientConfig: rest.TLSClientConfig{CAData: serving.CAPEM, CertData: crt, KeyData: key}}
+	for range 2 {
+		require.NoError(t, admin.Transport().Renew(next))
+		for c, want := range map[interface{ HTTP() (*http.Client, string) }]int{admin: http.StatusAccepted, anonymous: http.StatusOK} {
+			client, host := c.HTTP()
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, host+"/", http.NoBody)
+			require.NoError(t, err)
+			answer, err := client.Do(r)
+			require.NoError(t, err)
+			_ = answer.Body.Close()
+			require.Equal(t, want, answer.StatusCode)
+		}
+	}
 }
