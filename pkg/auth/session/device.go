@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -167,9 +168,17 @@ func (s *Service) PollDevice(ctx context.Context, deviceCode string) (Tokens, er
 // gets them again, because the answer may have been lost. Once it has presented its secret, it
 // had the answer: a code that comes later is stolen, and the Session ends.
 func (s *Service) redeemDevice(ctx context.Context, name, deviceCode string) (Tokens, error) {
-	held, err := s.Sessions.GetSession(ctx, name)
-	if err != nil || held.Spec.Code != nil || held.Spec.Generation != 1 {
-		return s.redeem(ctx, name, deviceCode, func(*v1alpha1.SessionCode) error { return nil })
+	held, err := s.begun(ctx, name)
+	if err != nil {
+		return Tokens{}, err
+	}
+	tokens, err := s.redeem(ctx, held, deviceCode, func(*v1alpha1.SessionCode) error { return nil })
+	if !errors.Is(err, errReplayed) {
+		return tokens, err
+	}
+	// Another poll of the device may have been faster just now.
+	if held, err = s.begun(ctx, name); err != nil {
+		return Tokens{}, err
 	}
 	user, err := s.person(ctx, held)
 	if err != nil {
@@ -179,7 +188,7 @@ func (s *Service) redeemDevice(ctx context.Context, name, deviceCode string) (To
 		return Tokens{}, errEnded()
 	}
 	for _, r := range held.Spec.Rotations {
-		if r.Generation == 1 && s.Clock.Now().Before(r.At.Add(grace)) {
+		if held.Spec.Generation == 1 && r.Generation == 1 && s.Clock.Now().Before(r.At.Add(grace)) {
 			kept, err := s.fresh(ctx, held, user)
 			return s.tokens(held, kept), err
 		}

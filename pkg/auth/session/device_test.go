@@ -2,12 +2,14 @@ package session_test
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
+	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
 )
 
 func TestDevice_logsInAfterAPersonConfirmed(t *testing.T) {
@@ -68,6 +70,30 @@ func TestDevice_getsItsTokensAgainWithinAMinute(t *testing.T) {
 	_, err = f.replica(f.keys...).PollDevice(t.Context(), device.DeviceCode)
 	requireCode(t, err, session.CodeInvalidGrant)
 	require.ErrorContains(t, err, "kedge login")
+}
+
+// A device that has given up on a poll polls again while the hub still answers the first.
+func TestDevice_pollsTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	device, err := f.StartDevice(t.Context(), session.DeviceRequest{})
+	require.NoError(t, err)
+	require.NoError(t, f.ConfirmDevice(t.Context(), device.UserCode, f.request("alice")))
+	other := f.replica(f.keys...)
+	var polled atomic.Bool
+	var faster session.Tokens
+	f.FailBefore(func(r kcpfake.Request) error {
+		if r.Resource == "sessions" && r.Verb == "patch" && polled.CompareAndSwap(false, true) {
+			f.pass(time.Second)
+			faster, err = other.PollDevice(t.Context(), device.DeviceCode)
+		}
+		return nil
+	})
+	tokens, slower := f.PollDevice(t.Context(), device.DeviceCode)
+	require.NoError(t, err)
+	require.NoError(t, slower)
+	require.Equal(t, faster, tokens)
+	require.Nil(t, f.sessionOf(tokens.Secret).Spec.EndedAt)
 }
 
 func TestDevice_staysOutWhenAPersonDenies(t *testing.T) {

@@ -126,7 +126,11 @@ func (s *Service) Redeem(ctx context.Context, code, verifier, redirectURI string
 	if !ok {
 		return Tokens{}, refused("the code is not valid" + loginAgain)
 	}
-	return s.redeem(ctx, name, code, func(c *v1alpha1.SessionCode) error {
+	held, err := s.begun(ctx, name)
+	if err != nil {
+		return Tokens{}, err
+	}
+	tokens, err := s.redeem(ctx, held, code, func(c *v1alpha1.SessionCode) error {
 		challenge := sha256.Sum256([]byte(verifier))
 		if subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(challenge[:])), []byte(c.Challenge)) == 0 {
 			return refused("code_verifier is not that of the authorization request")
@@ -136,26 +140,29 @@ func (s *Service) Redeem(ctx context.Context, code, verifier, redirectURI string
 		}
 		return nil
 	})
+	if errors.Is(err, errReplayed) {
+		return Tokens{}, s.replayed(ctx, held)
+	}
+	return tokens, err
+}
+
+// begun returns the Session of a code.
+func (s *Service) begun(ctx context.Context, name string) (*v1alpha1.Session, error) {
+	held, err := s.Sessions.GetSession(ctx, name)
+	if errs.Is(err, errs.NotFound) || err == nil && held.Spec.EndedAt != nil {
+		return nil, errEnded()
+	}
+	return held, failure(err)
 }
 
 // errReplayed is the refusal of a code that was redeemed before.
 var errReplayed = errors.New("the code was presented a second time")
 
 // redeem removes the code of a Session and returns its first tokens. The code has a valid
-// MAC.
-func (s *Service) redeem(ctx context.Context, name, code string, check func(*v1alpha1.SessionCode) error) (Tokens, error) {
-	held, err := s.Sessions.GetSession(ctx, name)
-	if errs.Is(err, errs.NotFound) {
-		return Tokens{}, errEnded()
-	}
-	if err != nil {
-		return Tokens{}, failure(err)
-	}
-	if held.Spec.EndedAt != nil {
-		return Tokens{}, errEnded()
-	}
+// MAC. The error is errReplayed if the Session has no code any more.
+func (s *Service) redeem(ctx context.Context, held *v1alpha1.Session, code string, check func(*v1alpha1.SessionCode) error) (Tokens, error) {
 	if held.Spec.Code == nil {
-		return Tokens{}, s.replayed(ctx, held)
+		return Tokens{}, errReplayed
 	}
 	user, err := s.person(ctx, held)
 	if err != nil {
@@ -189,7 +196,7 @@ func (s *Service) redeem(ctx context.Context, name, code string, check func(*v1a
 		}, nil
 	})
 	if errors.Is(err, errReplayed) {
-		return Tokens{}, s.replayed(ctx, held)
+		return Tokens{}, errReplayed
 	}
 	if err != nil {
 		return Tokens{}, failure(err)
