@@ -67,26 +67,36 @@ func CatalogStateOf(export *v1alpha1.CatalogExport, b *kcpapisv1alpha2.APIBindin
 	if b.Status.Phase != kcpapisv1alpha2.APIBindingPhaseBound {
 		return CatalogEnabling, "kcp is binding the API" + because(b, kcpapisv1alpha2.InitialBindingCompleted)
 	}
-	if export != nil && slices.ContainsFunc(export.Claims, func(c v1alpha1.CatalogClaim) bool { return ClaimStateOf(c, b) == ClaimPending }) {
+	if export != nil && slices.Contains(ClaimStatesOf(export.Claims, b), ClaimPending) {
 		return CatalogClaimsPending, "the provider asks for more than was answered; enable it again with an answer to each claim"
 	}
 	return CatalogEnabled, ""
 }
 
-// ClaimStateOf is the answer that an APIBinding has to a permission claim of its export.
-func ClaimStateOf(c v1alpha1.CatalogClaim, b *kcpapisv1alpha2.APIBinding) ClaimState {
-	for _, answer := range b.Spec.PermissionClaims {
-		switch {
-		case answer.Group != c.Group || answer.Resource != c.Resource || answer.IdentityHash != c.IdentityHash:
+// ClaimStatesOf are the answers that an APIBinding has to permission claims of its export, one
+// for each. Tenants can write thousands of either.
+func ClaimStatesOf(claims []v1alpha1.CatalogClaim, b *kcpapisv1alpha2.APIBinding) []ClaimState {
+	type name struct{ group, resource, identityHash string }
+	answers := make(map[name]*kcpapisv1alpha2.AcceptablePermissionClaim, len(b.Spec.PermissionClaims))
+	for i := range b.Spec.PermissionClaims {
+		a := &b.Spec.PermissionClaims[i]
+		answers[name{a.Group, a.Resource, a.IdentityHash}] = a
+	}
+	states := make([]ClaimState, len(claims))
+	for i := range claims {
+		c := &claims[i]
+		switch answer := answers[name{c.Group, c.Resource, c.IdentityHash}]; {
+		case answer == nil:
+			states[i] = ClaimPending
 		case answer.State == kcpapisv1alpha2.ClaimRejected:
-			return ClaimRejected
+			states[i] = ClaimRejected
 		case answer.State != kcpapisv1alpha2.ClaimAccepted || !allVerbs(answer.Verbs, c.Verbs):
-			return ClaimPending
+			states[i] = ClaimPending
 		default:
-			return ClaimAccepted
+			states[i] = ClaimAccepted
 		}
 	}
-	return ClaimPending
+	return states
 }
 
 // BindsExport reports whether a binding is of an export.

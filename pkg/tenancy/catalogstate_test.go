@@ -1,6 +1,7 @@
 package tenancy_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -89,13 +90,26 @@ func TestClaimState_tellsClaimsOfOneNameApart(t *testing.T) {
 	accepted.Group, accepted.Resource, accepted.IdentityHash, accepted.Verbs = "example.org", "widgets", "1", []string{"get"}
 	b.Spec.PermissionClaims = []kcpapisv1alpha2.AcceptablePermissionClaim{accepted}
 	claim := v1alpha1.CatalogClaim{Group: "example.org", Resource: "widgets", IdentityHash: "1", Verbs: []string{"get"}}
-	require.Equal(t, tenancy.ClaimAccepted, tenancy.ClaimStateOf(claim, b))
+	require.Equal(t, []tenancy.ClaimState{tenancy.ClaimAccepted}, tenancy.ClaimStatesOf([]v1alpha1.CatalogClaim{claim}, b))
 	claim.IdentityHash = "2"
-	require.Equal(t, tenancy.ClaimPending, tenancy.ClaimStateOf(claim, b))
+	require.Equal(t, []tenancy.ClaimState{tenancy.ClaimPending}, tenancy.ClaimStatesOf([]v1alpha1.CatalogClaim{claim}, b))
 	require.True(t, tenancy.BindsExport(b, v1alpha1.APIExportRef{Path: "root:p", Name: "widgets"}))
 	require.False(t, tenancy.BindsExport(b, v1alpha1.APIExportRef{Path: "root:q", Name: "widgets"}))
 	b.Spec.Reference.Export = nil
 	require.False(t, tenancy.BindsExport(b, v1alpha1.APIExportRef{}))
+}
+
+func TestClaimStates_areFoundAmongThousands(t *testing.T) {
+	t.Parallel()
+	const many = 50_000
+	b, claims := catalogBinding(), make([]v1alpha1.CatalogClaim, many)
+	b.Spec.PermissionClaims = make([]kcpapisv1alpha2.AcceptablePermissionClaim, many)
+	for i := range claims {
+		claims[i].Resource = strconv.Itoa(i)
+		b.Spec.PermissionClaims[many-1-i].Resource = claims[i].Resource
+		b.Spec.PermissionClaims[many-1-i].State = kcpapisv1alpha2.ClaimRejected
+	}
+	require.NotContains(t, tenancy.ClaimStatesOf(claims, b), tenancy.ClaimPending)
 }
 
 func TestMemberResources_areSaidByTheProvider(t *testing.T) {

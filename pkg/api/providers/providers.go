@@ -147,8 +147,11 @@ func (p provider) described(export *v1alpha1.CatalogExport) entry.View {
 
 // answer adds the answers of the binding to the claims of its export.
 func (p provider) answer(claims []entry.Claim, export *v1alpha1.CatalogExport) {
-	for i := range claims {
-		claims[i].State = tenancy.ClaimStateOf(export.Claims[i], p.binding)
+	if export == nil {
+		return
+	}
+	for i, state := range tenancy.ClaimStatesOf(export.Claims, p.binding) {
+		claims[i].State = state
 	}
 }
 
