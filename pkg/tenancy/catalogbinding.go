@@ -134,6 +134,9 @@ func (e Enabling) Binding() (want, held *kcpapisv1alpha2.APIBinding, changed boo
 		_, message := CatalogStateOf(nil, held)
 		return nil, nil, false, errs.New(errs.Conflict, "the provider is being disabled here; enable it again when that is done ("+message+")")
 	}
+	if err := e.widened(held); err != nil {
+		return nil, nil, false, err
+	}
 	if err := e.taken(held); err != nil {
 		return nil, nil, false, err
 	}
@@ -169,6 +172,25 @@ func (e Enabling) check() error {
 		return errs.New(errs.Conflict, "the API of this provider was replaced by another one of the same name (its identity changed); ask who published it")
 	}
 	return ClaimsAnswered(CatalogExportOf(e.Export).Claims, e.Accepted, e.Rejected)
+}
+
+// widened refuses to accept a claim that asks for more than the catalog shows. A provider could
+// otherwise show a harmless claim and change it before it is accepted.
+func (e Enabling) widened(held *kcpapisv1alpha2.APIBinding) error {
+	shown := ExportIn(e.Entry.Status.Export, held)
+	if shown == nil {
+		return nil
+	}
+	for _, now := range catalogClaims(e.Export.Spec.PermissionClaims) {
+		wider := func(was v1alpha1.CatalogClaim) bool {
+			return claimed(was) == claimed(now) && (was.IdentityHash != now.IdentityHash || now.Dangerous && !was.Dangerous || !allVerbs(was.Verbs, now.Verbs))
+		}
+		if slices.Contains(e.Accepted, claimed(now)) && slices.ContainsFunc(shown.Claims, wider) {
+			return errs.New(errs.Conflict, "the provider has just changed what it asks for: "+ResourceName(now.Group, now.Resource)+
+				" ("+strings.Join(now.Verbs, ", ")+"); read its claims again in a minute, and repeat the request")
+		}
+	}
+	return nil
 }
 
 func (e Enabling) cluster() string {

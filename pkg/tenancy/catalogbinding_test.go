@@ -116,6 +116,20 @@ func TestEnabling_isRefused(t *testing.T) {
 		"unknown": {func(e *tenancy.Enabling) {
 			e.Accepted = append(e.Accepted, v1alpha1.CatalogResource{Resource: "pods"})
 		}, errs.Unprocessable, "pods"},
+		"asks for more than is shown": {func(e *tenancy.Enabling) {
+			e.Entry.Status.Export.Claims = []v1alpha1.CatalogClaim{{Resource: "configmaps", Verbs: []string{"list"}}}
+		}, errs.Conflict, "has just changed what it asks for: configmaps (get)"},
+		"is dangerous and was not": {func(e *tenancy.Enabling) {
+			e.Entry.Status.Export.Claims = []v1alpha1.CatalogClaim{{Resource: "secrets", Verbs: []string{"get"}}}
+			e.Accepted, e.Rejected = append(e.Accepted, e.Rejected...), nil
+			e.Export.Spec.PermissionClaims[1].DefaultSelector = nil
+		}, errs.Conflict, "has just changed"},
+		"asks for what is shown": {func(e *tenancy.Enabling) {
+			e.Entry.Status.Export.Claims = []v1alpha1.CatalogClaim{{Resource: "configmaps", Verbs: []string{"get", "list"}}}
+		}, 0, ""},
+		"asks for more, which is rejected": {func(e *tenancy.Enabling) {
+			e.Entry.Status.Export.Claims = []v1alpha1.CatalogClaim{{Resource: "secrets", Verbs: []string{"list"}}}
+		}, 0, ""},
 		"bound elsewhere":      {func(e *tenancy.Enabling) { e.Bindings = append(e.Bindings, taken) }, errs.Conflict, "widgets.example.org"},
 		"defined here":         {func(e *tenancy.Enabling) { e.CustomResources = []string{"widgets.example.org"} }, errs.Conflict, "widgets.example.org"},
 		"being disabled":       {func(e *tenancy.Enabling) { e.Bindings = append(e.Bindings, going) }, errs.Conflict, "being disabled"},
