@@ -168,6 +168,9 @@ func (e Enabling) check() error {
 	if e.Export == nil || !e.Export.DeletionTimestamp.IsZero() {
 		return errs.New(errs.Conflict, "the provider has removed this API; ask who published it")
 	}
+	if ExportTooLarge(e.Export) {
+		return errs.New(errs.Conflict, "the API of this provider has more resources and claims than the catalog stores; ask who published it")
+	}
 	if known := e.Entry.Status.Export; known != nil && known.IdentityHash != "" && known.IdentityHash != e.Export.Status.IdentityHash {
 		return errs.New(errs.Conflict, "the API of this provider was replaced by another one of the same name (its identity changed); ask who published it")
 	}

@@ -1,6 +1,7 @@
 package tenancy_test
 
 import (
+	"slices"
 	"testing"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
@@ -130,6 +131,9 @@ func TestEnabling_isRefused(t *testing.T) {
 		"asks for more, which is rejected": {func(e *tenancy.Enabling) {
 			e.Entry.Status.Export.Claims = []v1alpha1.CatalogClaim{{Resource: "secrets", Verbs: []string{"list"}}}
 		}, 0, ""},
+		"too large": {func(e *tenancy.Enabling) {
+			e.Export.Spec.PermissionClaims[0].Verbs = slices.Repeat([]string{"get"}, 20000)
+		}, errs.Conflict, "than the catalog stores"},
 		"bound elsewhere":      {func(e *tenancy.Enabling) { e.Bindings = append(e.Bindings, taken) }, errs.Conflict, "widgets.example.org"},
 		"defined here":         {func(e *tenancy.Enabling) { e.CustomResources = []string{"widgets.example.org"} }, errs.Conflict, "widgets.example.org"},
 		"being disabled":       {func(e *tenancy.Enabling) { e.Bindings = append(e.Bindings, going) }, errs.Conflict, "being disabled"},

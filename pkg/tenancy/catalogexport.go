@@ -56,6 +56,29 @@ func ProbeBinding(ref v1alpha1.APIExportRef) *kcpapisv1alpha2.APIBinding {
 	return b
 }
 
+// maxExport is the maximum size, in bytes, of the resources and claims of an export. They are
+// stored with each entry that names the export, and listed with it.
+const maxExport = 64 << 10
+
+// ExportTooLarge reports whether an APIExport has more resources and claims than the catalog
+// stores. Tenants write their own exports, and many entries may name one.
+func ExportTooLarge(export *kcpapisv1alpha2.APIExport) bool {
+	const overhead = 16
+	size := 0
+	for i := range export.Spec.Resources {
+		r := &export.Spec.Resources[i]
+		size += overhead + len(r.Group) + len(r.Name)
+	}
+	for i := range export.Spec.PermissionClaims {
+		c := &export.Spec.PermissionClaims[i]
+		size += overhead + len(c.Group) + len(c.Resource) + len(c.IdentityHash)
+		for _, verb := range c.Verbs {
+			size += len(verb) + 1
+		}
+	}
+	return size > maxExport
+}
+
 // ReservedExport reports whether an APIExport of that name is one of kcp's or of the hub's own.
 func ReservedExport(name string) bool {
 	return name == ExportTenancy || name == ExportAccess || name == "kcp.io" || strings.HasSuffix(name, ".kcp.io")

@@ -48,6 +48,8 @@ func (s *export) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (contr
 		result.Message, result.RequeueAfter = about(e, "kcp is giving it an identity"), identityDelay
 	case known != nil && known.IdentityHash != "" && known.IdentityHash != found.Status.IdentityHash:
 		result.Message = about(e, "it was replaced by another APIExport of the same name, with another identity; delete this entry and publish the new one")
+	case tenancy.ExportTooLarge(found):
+		result.Message = about(e, "it has more resources and permission claims than the catalog stores; split it into several")
 	default:
 		e.Status.Export = exportOf(found)
 	}

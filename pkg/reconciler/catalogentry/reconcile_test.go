@@ -1,9 +1,12 @@
 package catalogentry_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -167,6 +170,14 @@ func TestEntry_thatCannotBeEnabledHasNoGrant(t *testing.T) {
 		"the export was replaced": {
 			func(w *world) { w.export.Status.IdentityHash = "another" }, func(w *world) { w.export.Status.IdentityHash = "hash" },
 			v1alpha1.ConditionExportFound, "with another identity",
+		},
+		"the export is too large": {
+			func(w *world) {
+				claim := kcpapisv1alpha2.PermissionClaim{GroupResource: kcpapisv1alpha2.GroupResource{Resource: strings.Repeat("a", 1000)}}
+				w.export.Spec.PermissionClaims = slices.Repeat([]kcpapisv1alpha2.PermissionClaim{claim}, 70)
+			},
+			func(w *world) { w.export.Spec.PermissionClaims = newWorld().export.Spec.PermissionClaims },
+			v1alpha1.ConditionExportFound, "more resources and permission claims",
 		},
 		"the export has no identity yet": {
 			func(w *world) { w.export.Status.IdentityHash = "" }, func(w *world) { w.export.Status.IdentityHash = "hash" },
