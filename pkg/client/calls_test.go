@@ -241,20 +241,32 @@ func TestCreate_waitsUntilItIsReady(t *testing.T) {
 
 func TestDisable_waitsForTheFinalizers(t *testing.T) {
 	t.Parallel()
-	reads := 0
+	reads, deleted := 0, false
 	api := clientOf(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {
 			w.WriteHeader(http.StatusAccepted)
-			_, _ = io.WriteString(w, `{"uuid":"`+id+`","state":"Enabled","message":"waits for 1 widgets"}`)
+			_, _ = io.WriteString(w, `{"uuid":"`+id+`","state":"Disabled","message":"waits for 1 widgets"}`)
 			return
 		}
 		reads++
-		_, _ = io.WriteString(w, `{"uuid":"`+id+`","state":"Disabled"}`)
+		switch {
+		case reads == 1:
+			_, _ = io.WriteString(w, `{"uuid":"`+id+`","state":"Disabled","message":"waits for 1 widgets"}`)
+		case deleted:
+			refusal(w, http.StatusNotFound, "no such entry")
+		default:
+			_, _ = io.WriteString(w, `{"uuid":"`+id+`","state":"Disabled"}`)
+		}
 	})
 	p, err := api.Org(org).Workspace(ws).Disable(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, client.StateDisabled, p.State)
-	require.Equal(t, 1, reads)
+	require.True(t, p.Removed())
+	require.Equal(t, 2, reads)
+	reads, deleted = 0, true
+	p, err = api.Org(org).Workspace(ws).Disable(t.Context(), id)
+	require.NoError(t, err, "the entry goes with the binding, if it was deleted before")
+	require.True(t, p.Removed())
+	require.Equal(t, 2, reads)
 	p, err = api.Org(org).Workspace(ws).Disable(t.Context(), id, client.NoWait())
 	require.NoError(t, err)
 	require.Equal(t, "waits for 1 widgets", p.Message)

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"net/http"
 	"net/url"
@@ -186,5 +187,16 @@ func (w InWorkspace) Disable(ctx context.Context, uuid string, options ...Option
 	if err != nil || a.Code != http.StatusAccepted || asynchronous(options) {
 		return p, err
 	}
-	return await(ctx, w.c, w.provider(http.MethodGet, uuid, "", nil), func(p *Provider) bool { return p.State == StateDisabled })
+	seen, err := await(ctx, w.c, w.provider(http.MethodGet, uuid, "", nil), (*Provider).Removed)
+	var refused *Error
+	if errors.As(err, &refused) && refused.Code() == http.StatusNotFound {
+		// The entry was deleted before, and nothing is left of it.
+		p.State, p.Message = StateDisabled, ""
+		return p, nil
+	}
+	return seen, err
 }
+
+// Removed reports whether nothing of the provider is left in the workspace. While kcp removes its
+// objects it is disabled, with a message.
+func (p *Provider) Removed() bool { return p.State == StateDisabled && p.Message == "" }

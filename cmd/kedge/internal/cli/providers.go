@@ -182,7 +182,7 @@ deleted, for good; how many these are is shown first.`,
 }
 
 func (p *providers) disable(ctx context.Context, found *provider, c consent) error {
-	if found.State == client.StateDisabled {
+	if found.Removed() {
 		fmt.Fprintf(p.Err, "%s is not enabled in this workspace.\n", found.Slug)
 		return p.print(p.output, found.raw, providerColumns)
 	}
@@ -194,7 +194,14 @@ func (p *providers) disable(ctx context.Context, found *provider, c consent) err
 	if _, err := found.ask(ctx, http.MethodDelete, "/enable", url.Values{"confirm": {"true"}}, nil); err != nil {
 		return err
 	}
-	if err := found.until(ctx, "being removed", func() bool { return found.State == client.StateDisabled }); err != nil {
+	err := found.until(ctx, "being removed", found.Removed)
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Code() == http.StatusNotFound {
+		// The entry was deleted before, and nothing is left of it. There is nothing to print.
+		fmt.Fprintf(p.Err, "Disabled %s.\n", found.Slug)
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	fmt.Fprintf(p.Err, "Disabled %s.\n", found.Slug)

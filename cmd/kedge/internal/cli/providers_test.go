@@ -165,19 +165,24 @@ func TestDisable_showsWhatIsLostAndAsks(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	b.inWorkspace(t)
-	state := "Enabled"
+	state, message, deleted := "Enabled", "", false
 	b.answer("GET /api/providers", http.StatusOK, `{"items":[`+anEntry+`]}`)
 	b.mux.HandleFunc("GET "+providerPath, func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, inState(state, "", "", `,"message":"it waits for 1 widgets"`))
-		state = "Disabled"
+		if deleted && state == "Disabled" && message == "" {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, `{"kind":"Status","message":"there is no catalog entry of that ID here"}`)
+			return
+		}
+		_, _ = io.WriteString(w, inState(state, "", "", message))
+		message = ""
 	})
 	confirmed := 0
 	b.mux.HandleFunc("DELETE "+providerPath+"/enable", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("confirm") == "true" {
 			confirmed++
-			state = "Enabled"
+			state, message = "Disabled", `,"message":"it waits for 1 widgets"`
 			w.WriteHeader(http.StatusAccepted)
-			_, _ = io.WriteString(w, inState("Enabled", "", "", `,"message":"it waits for 1 widgets"`))
+			_, _ = io.WriteString(w, inState(state, "", "", message))
 			return
 		}
 		w.WriteHeader(http.StatusConflict)
@@ -207,9 +212,13 @@ func TestDisable_showsWhatIsLostAndAsks(t *testing.T) {
 	state = "Enabled"
 	code, _, errOut = b.runAt(t, "widgets\n", "providers", "disable", "widgets")
 	require.Zero(t, code, errOut)
-	state = "Disabled"
+	state, deleted = "Enabled", true
+	code, _, errOut = b.run(t, "providers", "disable", "widgets", "--yes")
+	require.Zero(t, code, "the entry goes with the binding, if it was deleted before: %s", errOut)
+	require.Contains(t, errOut, "Disabled widgets.")
+	state, deleted = "Disabled", false
 	code, _, errOut = b.run(t, "providers", "disable", "widgets")
 	require.Zero(t, code, errOut)
 	require.Contains(t, errOut, "is not enabled")
-	require.Equal(t, 4, confirmed)
+	require.Equal(t, 5, confirmed)
 }
