@@ -178,10 +178,17 @@ func (v *Views) clashes(org string, p tenancy.PlacedEntry) bool {
 	return ok
 }
 
-// CatalogKeysOfSlug returns the keys of the CatalogEntries that have a slug, in whatever place,
-// in no order.
-func (v *Views) CatalogKeysOfSlug(slug string) []Key {
-	return slices.Collect(maps.Keys(v.withSlug(slug)))
+// CatalogKeysOfSlug returns the keys of the CatalogEntries that can clash with one of a logical
+// cluster that has the slug, in no order: for a Global entry those of all places, for another
+// one the Global ones and those of its own Organization.
+func (v *Views) CatalogKeysOfSlug(cluster, slug string) (found []Key) {
+	global := v.catalog.global
+	for key := range v.withSlug(slug) {
+		if cluster == global || key.Cluster == global || key.Cluster == cluster {
+			found = append(found, key)
+		}
+	}
+	return found
 }
 
 // withSlug returns the entries that have a slug, wherever they live.

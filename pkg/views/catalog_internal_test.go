@@ -116,6 +116,9 @@ func TestCatalog_knowsWhatIsInTheWay(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "r", got.Name)
 
+	require.ElementsMatch(t, []Key{{"acme", "a"}, {"p", "g"}}, v.CatalogKeysOfSlug("acme", "widgets"), "the entries of other Organizations have nothing to do with it")
+	require.ElementsMatch(t, []Key{{"acme", "a"}, {"p", "g"}, {"rival", "r"}}, v.CatalogKeysOfSlug("p", "widgets"))
+
 	change(nil, catalogEntry("elsewhere", "x", "widgets", 0))
 	require.ElementsMatch(t, []string{"acme", "p", "rival"}, v.CatalogClusters("widgets"))
 	require.Empty(t, v.CatalogClusters("gadgets"))

@@ -62,7 +62,7 @@ func subscribe(d reconciler.Deps, entries, prober *controller.Controller) {
 		}
 		// Another entry may have the slug now, or not clash any more.
 		if e.Any(views.Added | views.Removed | views.Terminating) {
-			for _, other := range d.Views.CatalogKeysOfSlug(e.Object().Spec.Slug) {
+			for _, other := range d.Views.CatalogKeysOfSlug(e.Cluster(), e.Object().Spec.Slug) {
 				entries.Enqueue(controller.Key(other))
 			}
 		}
