@@ -201,7 +201,7 @@ func (a *app) claims(all []client.Claim) error {
 	w := tabwriter.NewWriter(a.Err, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(w, "CLAIM\tVERBS\tDANGEROUS")
 	for _, c := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", c, strings.Join(c.Verbs, ","), mark(c.Dangerous))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c, printable(strings.Join(c.Verbs, ",")), mark(c.Dangerous))
 	}
 	return w.Flush()
 }
@@ -219,7 +219,7 @@ func (a *app) describe(p client.Provider) error {
 	if len(p.Claims) > 0 {
 		fmt.Fprintln(w, "\nCLAIM\tVERBS\tDANGEROUS\tSTATE")
 		for _, c := range p.Claims {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c, strings.Join(c.Verbs, ","), mark(c.Dangerous), c.State)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c, printable(strings.Join(c.Verbs, ",")), mark(c.Dangerous), c.State)
 		}
 	}
 	if len(p.Resources) > 0 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -119,6 +120,17 @@ func (a *app) tell(f format, sentence string, to any) error {
 		return err
 	}
 	return a.print(f, raw, nil)
+}
+
+// printable replaces the characters that move the cursor or hide text. A provider writes the verbs
+// of its claims as it likes, and could otherwise change what a person reads before an answer.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
 }
 
 // cell formats a value for a table. Objects are shown by name.

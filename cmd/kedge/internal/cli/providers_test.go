@@ -100,6 +100,18 @@ func TestEnable_answersEveryClaim(t *testing.T) {
 	}
 }
 
+func TestEnable_printsNoControlCharacters(t *testing.T) {
+	t.Parallel()
+	b := withProvider(t, strings.Replace(inState("Disabled", "", "", ""), `"get"`, `"get\u001b[8m\u202e\n\tnothing"`, 1))
+	b.record(t, "POST "+providerPath+"/enable", http.StatusCreated, inState("Enabled", "Accepted", "Accepted", ""))
+	_, out, errOut := b.runAt(t, "y\nsecrets\n", "providers", "enable", "widgets")
+	require.Contains(t, errOut, "get\ufffd[8m\ufffd\ufffd\ufffdnothing", "the person reads what the provider wrote")
+	require.NotContains(t, out+errOut, "\u001b")
+	_, out, _ = b.run(t, "providers", "get", "widgets")
+	require.Contains(t, out, "get\ufffd[8m")
+	require.NotContains(t, out, "\u001b")
+}
+
 func TestEnable_doesNothingUnasked(t *testing.T) {
 	t.Parallel()
 	b := withProvider(t, inState("Disabled", "", "", ""))
