@@ -24,6 +24,9 @@ type Chromium struct {
 	tab     string
 }
 
+// ArrowDown is the key of that name, for Keys.
+const ArrowDown = "\u0301"
+
 // BrowserCookie is a cookie that a Chromium keeps.
 type BrowserCookie struct {
 	Name, Value, Path, SameSite string

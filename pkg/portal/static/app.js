@@ -3,8 +3,22 @@
 import { ApiError } from './lib/api.js';
 import { announce, h } from './lib/dom.js';
 import { load, orgOf, session, signOut } from './lib/session.js';
-import { errorNote } from './lib/ui.js';
+import { errorNote, heading } from './lib/ui.js';
 import './lib/switcher.js';
+import * as admin from './pages/admin.js';
+import * as bot from './pages/bot.js';
+import * as bots from './pages/bots.js';
+import * as deleted from './pages/deleted.js';
+import * as me from './pages/me.js';
+import * as members from './pages/members.js';
+import * as org from './pages/org.js';
+import * as orgs from './pages/orgs.js';
+import * as provider from './pages/provider.js';
+import * as providers from './pages/providers.js';
+import * as settings from './pages/settings.js';
+import * as signedin from './pages/signedin.js';
+import * as signin from './pages/signin.js';
+import * as workspace from './pages/workspace.js';
 
 /**
  * @typedef {object} Page
@@ -22,23 +36,23 @@ import './lib/switcher.js';
  */
 
 const id = '([0-9a-f-]{36})';
-/** @type {Array<{pattern: RegExp, params: string[], module: () => Promise<{render: (page: Page) => Promise<void>}>, tab?: string, open?: boolean}>} */
+/** @type {Array<{pattern: RegExp, params: string[], page: {render: (page: Page) => Promise<void>}, tab?: string, open?: boolean}>} */
 const routes = [
-  { pattern: /^\/ui\/$/, params: [], module: () => import('./pages/orgs.js') },
-  { pattern: /^\/ui\/sign-in$/, params: [], module: () => import('./pages/signin.js'), open: true },
-  { pattern: /^\/ui\/signed-in$/, params: [], module: () => import('./pages/signedin.js'), open: true },
-  { pattern: /^\/ui\/me$/, params: [], module: () => import('./pages/me.js') },
-  { pattern: /^\/ui\/deleted$/, params: [], module: () => import('./pages/deleted.js') },
-  { pattern: /^\/ui\/admin$/, params: [], module: () => import('./pages/admin.js') },
-  { pattern: new RegExp(`^/ui/orgs/${id}$`), params: ['org'], module: () => import('./pages/org.js'), tab: 'Workspaces' },
-  { pattern: new RegExp(`^/ui/orgs/${id}/members$`), params: ['org'], module: () => import('./pages/members.js'), tab: 'Members' },
-  { pattern: new RegExp(`^/ui/orgs/${id}/settings$`), params: ['org'], module: () => import('./pages/settings.js'), tab: 'Settings' },
-  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}$`), params: ['org', 'ws'], module: () => import('./pages/workspace.js'), tab: 'Overview' },
-  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/members$`), params: ['org', 'ws'], module: () => import('./pages/members.js'), tab: 'Members' },
-  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/bots$`), params: ['org', 'ws'], module: () => import('./pages/bots.js'), tab: 'Bots' },
-  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/bots/${id}$`), params: ['org', 'ws', 'bot'], module: () => import('./pages/bot.js'), tab: 'Bots' },
-  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/providers$`), params: ['org', 'ws'], module: () => import('./pages/providers.js'), tab: 'Providers' },
-  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/providers/${id}$`), params: ['org', 'ws', 'entry'], module: () => import('./pages/provider.js'), tab: 'Providers' },
+  { pattern: /^\/ui\/$/, params: [], page: orgs },
+  { pattern: /^\/ui\/sign-in$/, params: [], page: signin, open: true },
+  { pattern: /^\/ui\/signed-in$/, params: [], page: signedin, open: true },
+  { pattern: /^\/ui\/me$/, params: [], page: me },
+  { pattern: /^\/ui\/deleted$/, params: [], page: deleted },
+  { pattern: /^\/ui\/admin$/, params: [], page: admin },
+  { pattern: new RegExp(`^/ui/orgs/${id}$`), params: ['org'], page: org, tab: 'Workspaces' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/members$`), params: ['org'], page: members, tab: 'Members' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/settings$`), params: ['org'], page: settings, tab: 'Settings' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}$`), params: ['org', 'ws'], page: workspace, tab: 'Overview' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/members$`), params: ['org', 'ws'], page: members, tab: 'Members' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/bots$`), params: ['org', 'ws'], page: bots, tab: 'Bots' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/bots/${id}$`), params: ['org', 'ws', 'bot'], page: bot, tab: 'Bots' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/providers$`), params: ['org', 'ws'], page: providers, tab: 'Providers' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/providers/${id}$`), params: ['org', 'ws', 'entry'], page: provider, tab: 'Providers' },
 ];
 
 const main = /** @type {HTMLElement} */ (document.getElementById('main'));
@@ -71,12 +85,10 @@ async function show(focus = true) {
       return void show(focus);
     }
     frame(found.params, found.route.tab);
-    const { render } = await found.route.module();
-    signal.throwIfAborted();
-    await render(pageOf(found.params, signal));
+    await found.route.page.render(pageOf(found.params, signal));
   } catch (problem) {
     if (signal.aborted) return;
-    main.replaceChildren(errorNote(problem, () => show()));
+    main.replaceChildren(heading('This page cannot be shown', null), errorNote(problem, () => show()));
   }
   if (signal.aborted || !focus) return;
   (main.querySelector('h1') || main).focus({ preventScroll: true });

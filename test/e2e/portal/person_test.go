@@ -111,9 +111,9 @@ func (p *person) path() (path string) {
 	return path
 }
 
-// expected are the lines of the console about answers that are no success: the browser writes one
+// expected are hints of the browser, and lines about answers that are no success: it writes one
 // for each, and the page tells the person.
-var expected = regexp.MustCompile(`Failed to load resource: the server responded with a status of (400|401|403|404|409|412|422|503)|net::ERR_CONNECTION_REFUSED`)
+var expected = regexp.MustCompile(`^(debug|info): |Failed to load resource: the server responded with a status of (400|401|403|404|409|412|422|503)|net::ERR_CONNECTION_REFUSED`)
 
 // quiet requires that nothing else is in the console: no script failed, and the browser refused
 // nothing because of the Content-Security-Policy.

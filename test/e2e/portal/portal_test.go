@@ -32,6 +32,12 @@ func TestPortal_isEnoughForEverything(t *testing.T) {
 		{"providers", func(t *testing.T) { providers(t, s, alice) }},
 		{"settings that two people change", func(*testing.T) { settings(alice) }},
 		{"a session that ends in the middle", func(*testing.T) { endedSession(alice) }},
+		{"deletion and undelete", func(*testing.T) { deletion(alice) }},
+		{"account", func(*testing.T) { account(bob) }},
+		{"administration", func(*testing.T) { operator.open("/ui/admin"); operator.sees("Deletions"); operator.looks("admin") }},
+		{"keyboard", func(*testing.T) { keyboard(alice) }},
+		{"identity provider", func(t *testing.T) { provider(t, s, operator) }},
+		{"no hub", func(*testing.T) { unreachable(s, alice) }},
 	} {
 		if !t.Run(part.name, func(t *testing.T) {
 			as(t)
@@ -292,7 +298,113 @@ func endedSession(alice *person) {
 	alice.press("Create")
 	alice.sees("Your session has ended")
 	alice.looks("session-ended")
-	other.signIn("alice", "/ui/signed-in")
+	// A session of the second in which all were ended counts as one from before.
+	framework.Eventually(alice.t, framework.Long, func() error {
+		other.signIn("alice", "/ui/signed-in")
+		var waits bool
+		alice.Eval(alice.t, "Boolean(document.querySelector('dialog.ended'))", &waits)
+		return framework.Check(!waits, "the page still waits for the sign-in")
+	})
 	alice.closed()
 	alice.sees("kept")
+}
+
+func deletion(alice *person) {
+	alice.pressIn("kept", "Delete")
+	alice.looks("delete")
+	alice.fills("Type the name to confirm", "other")
+	alice.press("Delete workspace")
+	alice.sees("not the name")
+	alice.fills("Type the name to confirm", "kept")
+	alice.press("Delete workspace")
+	alice.closed()
+	alice.sees("days left")
+	alice.press("Settings")
+	alice.press("Delete organization")
+	alice.fills("Type the name to confirm", "ACME")
+	alice.press("Delete organization")
+	alice.At(alice.t, alice.hub+"/ui/")
+	alice.misses("ACME")
+	alice.press("Deleted")
+	alice.sees("Undelete the organization first")
+	alice.looks("deleted")
+	alice.pressIn("Organization", "Undelete")
+	alice.misses("Undelete the organization first")
+	alice.pressIn("kept", "Undelete")
+	alice.sees("Nothing is deleted")
+}
+
+func account(bob *person) {
+	bob.open("/ui/me")
+	bob.fills("Name", "Bob "+hostile)
+	bob.press("Save")
+	bob.Until(bob.t, "document.querySelector('#top nav').innerText.includes("+quoted("Bob "+hostile)+")")
+	bob.sees("this one")
+	bob.looks("account")
+	bob.press("Delete account")
+	bob.fills("Type the name to confirm", "bob")
+	bob.press("Delete account")
+	bob.sees("Your account is deleted")
+	// A session of the second in which the account was deleted counts as one from before.
+	framework.Eventually(bob.t, framework.Long, func() error {
+		bob.signIn("bob", "/ui/")
+		bob.Until(bob.t, "document.querySelector('main h1')")
+		return framework.Check(strings.Contains(bob.Text(bob.t, "main"), "Bring my account back"), "at %s", bob.path())
+	})
+	bob.looks("account-deleted")
+	bob.press("Bring my account back")
+	bob.sees("Organizations")
+}
+
+// keyboard opens the switcher, chooses and closes a dialog without a mouse.
+func keyboard(alice *person) {
+	alice.open("/ui/")
+	alice.sees("ACME")
+	alice.Keys(alice.t, "\t")
+	alice.Until(alice.t, "document.activeElement.matches('.skip')")
+	alice.Keys(alice.t, "\r")
+	alice.Until(alice.t, "document.activeElement.id === 'main'")
+	alice.Keys(alice.t, "/")
+	alice.Until(alice.t, "document.activeElement.matches('.switcher input, .switcher a')")
+	for range 3 {
+		alice.Keys(alice.t, framework.ArrowDown)
+	}
+	var chosen string
+	alice.Eval(alice.t, "document.activeElement.pathname", &chosen)
+	alice.Keys(alice.t, "\r")
+	alice.At(alice.t, alice.hub+chosen)
+	alice.closed()
+	alice.Until(alice.t, "document.activeElement.matches('h1')")
+}
+
+// provider signs a person in at the identity provider, who comes back to the page that they
+// opened.
+func provider(t *testing.T, s *scene, operator *person) {
+	carol := s.person(t, "carol")
+	carol.open("/ui/me")
+	carol.sees("Sign in")
+	carol.Click(t, "#sign-in")
+	s.dex.LogInWith(t, carol.Chromium, "carol")
+	carol.sees("waits for the approval")
+	operator.press("Admin")
+	operator.pressIn("carol", "Approve")
+	operator.misses("Waiting for approval")
+	carol.open("/ui/me")
+	carol.Click(t, "#sign-in")
+	s.dex.LogInWith(t, carol.Chromium, "carol")
+	carol.At(t, s.client.URL+"/ui/me")
+	carol.sees("carol@example.com")
+	carol.press("Sign out")
+	carol.At(t, s.client.URL+"/ui/sign-in")
+	carol.open("/ui/me")
+	carol.At(t, s.client.URL+"/ui/sign-in")
+}
+
+// unreachable looks at a page that is open while the hub is gone.
+func unreachable(s *scene, alice *person) {
+	s.hub.Kill()
+	alice.press("Members")
+	alice.sees("cannot be reached")
+	alice.sees("Try again")
+	alice.looks("unreachable")
 }

@@ -3,7 +3,7 @@
 import { ApiError, call, workspacePath } from '../lib/api.js';
 import { h, named, note } from '../lib/dom.js';
 import { badge, sentence, stateBadge } from '../lib/format.js';
-import { conditions } from '../lib/places.js';
+import { conditions, progress } from '../lib/places.js';
 import { button, errorNote, formDialog, heading, table } from '../lib/ui.js';
 
 /** @typedef {{group: string, resource: string, verbs: string[], dangerous: boolean, state?: string}} Claim */
@@ -23,6 +23,7 @@ export async function render(page) {
   page.show(
     heading(provider.displayName, [stateBadge(provider.state), ' ', provider.version && named(provider.version)],
       admin && !off && button('Disable', () => disable(page, path, provider), 'danger')),
+    progress(provider, 'provider'),
     provider.message && note(provider.state === 'Failing' ? 'error' : 'warn', h('p', {}, sentence(provider.message))),
     deleted && note('warn', h('p', {}, 'This provider is not in the catalog any more. It goes on here, and once disabled it cannot be enabled again.')),
     provider.description && h('p', {}, h('bdi', {}, provider.description)),
@@ -38,11 +39,11 @@ export async function render(page) {
     provider.conditions.length > 0 && h('section', { class: 'card' }, h('h2', {}, 'Conditions'), conditions(provider)),
   );
   // A provider that is being disabled is so until kcp has deleted the objects of its API.
-  if (provider.state === 'Enabling' || (off && provider.message)) {
-    const before = JSON.stringify([provider.state, provider.message]);
+  if (provider.phase === 'Progressing' || provider.state === 'Enabling' || (off && provider.message)) {
+    const before = JSON.stringify([provider.phase, provider.state, provider.message]);
     page.poll(async () => {
       const { body } = await call('GET', path, { signal });
-      if (JSON.stringify([body.state, body.message]) === before) return false;
+      if (JSON.stringify([body.phase, body.state, body.message]) === before) return false;
       page.reload();
       return true;
     });
