@@ -68,17 +68,17 @@ func CatalogClash(e PlacedEntry, others []PlacedEntry) (first PlacedEntry, ok bo
 	return first, ok
 }
 
-// Compare orders entries by their age. Of two that are equally old a Global one comes first,
-// then the lesser name.
+// Compare orders entries: Global ones first, because a tenant who takes a slug must not hide an
+// entry from everybody, then by their age. Of two that are equally old the lesser name comes first.
 func (p PlacedEntry) Compare(o PlacedEntry) int {
-	if by := p.Entry.CreationTimestamp.Compare(o.Entry.CreationTimestamp.Time); by != 0 {
-		return by
-	}
 	if p.Global != o.Global {
 		if p.Global {
 			return -1
 		}
 		return 1
+	}
+	if by := p.Entry.CreationTimestamp.Compare(o.Entry.CreationTimestamp.Time); by != 0 {
+		return by
 	}
 	return cmp.Or(strings.Compare(p.Entry.Name, o.Entry.Name), strings.Compare(string(p.Entry.UID), string(o.Entry.UID)))
 }

@@ -43,7 +43,7 @@ func placedEntry(name, slug string, age time.Duration, global bool) tenancy.Plac
 	return tenancy.PlacedEntry{Entry: e, Global: global}
 }
 
-func TestCatalogClash_theOlderEntryComesFirst(t *testing.T) {
+func TestCatalogClash_aGlobalOrOlderEntryComesFirst(t *testing.T) {
 	t.Parallel()
 	own := placedEntry("own", "widgets", time.Minute, false)
 	deleted := placedEntry("gone", "widgets", time.Hour, true)
@@ -55,10 +55,12 @@ func TestCatalogClash_theOlderEntryComesFirst(t *testing.T) {
 		"alone":                      {},
 		"itself":                     {[]tenancy.PlacedEntry{own}, ""},
 		"another slug":               {[]tenancy.PlacedEntry{placedEntry("a", "gadgets", time.Hour, true)}, ""},
-		"a younger one":              {[]tenancy.PlacedEntry{placedEntry("a", "widgets", time.Second, true)}, ""},
+		"a younger one":              {[]tenancy.PlacedEntry{placedEntry("a", "widgets", time.Second, false)}, ""},
+		"a younger Global one":       {[]tenancy.PlacedEntry{placedEntry("z", "widgets", time.Second, true)}, "z"},
+		"an older and a Global one":  {[]tenancy.PlacedEntry{placedEntry("a", "widgets", time.Hour, false), placedEntry("z", "widgets", time.Second, true)}, "z"},
 		"one that is being deleted":  {[]tenancy.PlacedEntry{deleted}, ""},
 		"an older one":               {[]tenancy.PlacedEntry{placedEntry("a", "widgets", time.Hour, false)}, "a"},
-		"the oldest":                 {[]tenancy.PlacedEntry{placedEntry("a", "widgets", time.Hour, true), placedEntry("b", "widgets", 2*time.Hour, false)}, "b"},
+		"the oldest":                 {[]tenancy.PlacedEntry{placedEntry("a", "widgets", time.Hour, false), placedEntry("b", "widgets", 2*time.Hour, false)}, "b"},
 		"a Global one of its age":    {[]tenancy.PlacedEntry{placedEntry("z", "widgets", time.Minute, true)}, "z"},
 		"a lesser name of its age":   {[]tenancy.PlacedEntry{placedEntry("a", "widgets", time.Minute, false)}, "a"},
 		"a greater name of its age":  {[]tenancy.PlacedEntry{placedEntry("z", "widgets", time.Minute, false)}, ""},

@@ -123,8 +123,8 @@ const (
 	// ConditionTokensReady, of Bots, is True if the Secrets in the Workspace are those of the
 	// tokens in spec.tokens.
 	ConditionTokensReady = "TokensReady"
-	// ConditionSlugUnique, of CatalogEntries, is True if no older entry that the same people
-	// see has the slug. An entry of which it is not True is neither shown nor enabled.
+	// ConditionSlugUnique, of CatalogEntries, is True if no entry that the same people see, and
+	// that is Global or older, has the slug. An entry of which it is not True is neither shown nor enabled.
 	ConditionSlugUnique = "SlugUnique"
 	// ConditionExportFound, of CatalogEntries, is True if kcp has the APIExport and the entry
 	// may name it.

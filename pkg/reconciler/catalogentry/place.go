@@ -38,7 +38,7 @@ func (s *place) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (contro
 		if in != "" {
 			whose = "an entry of organization " + in
 		}
-		return controller.Result{Message: fmt.Sprintf("%s, %s, has the slug %s and is older; delete one of the two", whose, other.Name, e.Spec.Slug)}, nil
+		return controller.Result{Message: fmt.Sprintf("%s, %s, has the slug %s and comes first; delete one of the two", whose, other.Name, e.Spec.Slug)}, nil
 	}
 	return controller.Result{}, nil
 }
