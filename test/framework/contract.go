@@ -43,6 +43,13 @@ func TransportOf(c *http.Client) *http.Transport {
 	return transport
 }
 
+// Uncompared returns a client for calls that no document has, as an attacker sends them.
+func (c *Client) Uncompared() *Client {
+	plain := *c.HTTP
+	plain.Transport = TransportOf(c.HTTP)
+	return &Client{URL: c.URL, CA: c.CA, HTTP: &plain}
+}
+
 // RoundTrip implements http.RoundTripper.
 func (c checked) RoundTrip(r *http.Request) (*http.Response, error) {
 	// Dex is under /dex, and the Kubernetes API of a Workspace has answers without an end.
