@@ -189,7 +189,7 @@ func (w *matrixWorld) queries(t *testing.T) {
 			} {
 				c := plain
 				c.Path += "?" + strings.ReplaceAll(query, "\x7f", "%7f")
-				s.same(t, c, want, s.send(t, c))
+				s.same(t, c, want, s.sendBy(t, s.hub.Uncompared(), c))
 			}
 		}
 		refused := call{Method: http.MethodGet, Path: "/api/users/me?access_token=" + framework.Token("alice")}

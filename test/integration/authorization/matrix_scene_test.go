@@ -67,7 +67,13 @@ func (s *matrixScene) call(r matrixRow, method string) call {
 // no token.
 func (s *matrixScene) send(t *testing.T, c call) framework.Answer {
 	t.Helper()
-	a, err := s.hub.Try(c)
+	return s.sendBy(t, s.hub.Client, c)
+}
+
+// sendBy is send with another client.
+func (s *matrixScene) sendBy(t *testing.T, client *framework.Client, c call) framework.Answer {
+	t.Helper()
+	a, err := client.Try(c)
 	require.NoError(t, err)
 	require.Less(t, a.Code, 500, "%s %s as %s: %s", c.Method, c.Path, matrixPeople[s.position], a.Raw)
 	require.NotEmpty(t, a.Header.Get("X-Request-Id"))

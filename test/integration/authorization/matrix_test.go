@@ -142,7 +142,7 @@ var matrixRows = []matrixRow{
 	{route: "GET /api/providers", header: http.Header{"X-Kedge-Org": {"{org}"}}, gets: "401 403 403 403  403 403 403  200 200  200 200  401 401"},
 	{route: "GET /api/providers", about: "in a Workspace", header: http.Header{"X-Kedge-Org": {"{org}"}, "X-Kedge-Workspace": {"{ws}"}}, gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/providers/{entry}", gets: "401 403 403 403  403 403 403  404 404  403 404  401 401"},
-	{route: "POST /api/orgs/{org}/workspaces/{ws}/providers/{entry}/enable", body: `{}`, gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces/{ws}/providers/{entry}/enable", body: `{"acceptClaims":[{"group":"","resource":"configmaps"}]}`, gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
 	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/providers/{entry}/enable", query: "?confirm=true", gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
 
 	// What becomes of bots that exist is in test/integration/bots.
