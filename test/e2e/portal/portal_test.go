@@ -301,6 +301,8 @@ func endedSession(alice *person) {
 	// A session of the second in which all were ended counts as one from before.
 	framework.Eventually(alice.t, framework.Long, func() error {
 		other.signIn("alice", "/ui/signed-in")
+		// The page tells the other one when it is there, and not before.
+		other.Until(alice.t, "document.querySelector('h1') && !document.querySelector('.loading')")
 		var waits bool
 		alice.Eval(alice.t, "Boolean(document.querySelector('dialog.ended'))", &waits)
 		return framework.Check(!waits, "the page still waits for the sign-in")
