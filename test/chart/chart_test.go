@@ -188,7 +188,7 @@ func sound(t *testing.T, objects map[string][]byte) {
 	require.Equal(t, []corev1.Capability{"ALL"}, security.Capabilities.Drop)
 	require.Empty(t, security.Capabilities.Add)
 	require.NotContains(t, container.Image, ":latest")
-	require.Regexp(t, `^ghcr.io/faroshq/kedge-hub(:.+|@sha256:a{64})$`, container.Image)
+	require.Regexp(t, `^kedge-hub(:.+|@sha256:a{64})$`, container.Image)
 	require.NotEmpty(t, container.Resources.Requests)
 	for _, probe := range []*corev1.Probe{container.StartupProbe, container.ReadinessProbe, container.LivenessProbe} {
 		require.Equal(t, corev1.URISchemeHTTPS, probe.HTTPGet.Scheme)
