@@ -4,10 +4,6 @@ import (
 	"context"
 	"time"
 
-	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
-
-	"github.com/kcp-dev/logicalcluster/v3"
-
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -51,7 +47,8 @@ func (s *export) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (contr
 	case tenancy.ExportTooLarge(found):
 		result.Message = about(e, "it has more resources and permission claims than the catalog stores; split it into several")
 	default:
-		e.Status.Export = exportOf(found)
+		read := tenancy.CatalogExportOf(found)
+		e.Status.Export = &read
 	}
 	return result, nil
 }
@@ -59,18 +56,4 @@ func (s *export) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (contr
 // about is a sentence about the export of an entry.
 func about(e *v1alpha1.CatalogEntry, problem string) string {
 	return "APIExport " + e.Spec.APIExport.Name + " in " + e.Spec.APIExport.Path + ": " + problem
-}
-
-func exportOf(found *kcpapisv1alpha2.APIExport) *v1alpha1.CatalogExport {
-	x := &v1alpha1.CatalogExport{ClusterID: string(logicalcluster.From(found)), IdentityHash: found.Status.IdentityHash}
-	for _, r := range found.Spec.Resources {
-		x.Resources = append(x.Resources, v1alpha1.CatalogResource{Group: r.Group, Resource: r.Name})
-	}
-	for _, c := range found.Spec.PermissionClaims {
-		x.Claims = append(x.Claims, v1alpha1.CatalogClaim{
-			Group: c.Group, Resource: c.Resource, IdentityHash: c.IdentityHash, Verbs: c.Verbs,
-			Dangerous: tenancy.DangerousClaim(c.Group, c.Resource, c.Verbs, c.DefaultSelector),
-		})
-	}
-	return x
 }
