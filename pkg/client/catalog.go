@@ -67,7 +67,8 @@ type Claim struct {
 // Loss is how many objects of a kind are deleted if a provider is disabled.
 type Loss struct {
 	GroupResource
-	Count int `json:"count"`
+	// Count is nil if the provider lets the hub not count.
+	Count *int `json:"count,omitempty"`
 }
 
 // Entry is a catalog entry.

@@ -62,7 +62,8 @@ func (s *Store) WorkspaceAPIs(ctx context.Context, cluster string) (bindings []*
 }
 
 // CountObjects counts the objects of these resources in a logical cluster. It reads one object
-// of each kind at most.
+// of each kind at most. A provider can forbid that with spec.maximalPermissionPolicy of the
+// APIExport, which holds for the hub, too: the count is then nil.
 func (s *Store) CountObjects(ctx context.Context, cluster string, resources []v1alpha1.CatalogResource) ([]tenancy.Loss, error) {
 	counts := make([]tenancy.Loss, len(resources))
 	reads, ctx := errgroup.WithContext(ctx)
@@ -70,8 +71,12 @@ func (s *Store) CountObjects(ctx context.Context, cluster string, resources []v1
 	for i, r := range resources {
 		reads.Go(func() error {
 			return retry(ctx, func(ctx context.Context) error {
+				counts[i] = tenancy.Loss{Group: r.Group, Resource: r.Resource}
 				n, err := s.count(ctx, cluster, r)
-				counts[i] = tenancy.Loss{Group: r.Group, Resource: r.Resource, Count: n}
+				if apierrors.IsForbidden(err) {
+					return nil
+				}
+				counts[i].Count = &n
 				return err
 			})
 		})

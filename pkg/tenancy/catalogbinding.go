@@ -287,7 +287,8 @@ func ClaimsWithdrawn(held, want *kcpapisv1alpha2.APIBinding) bool {
 type Loss struct {
 	Group    string `json:"group"`
 	Resource string `json:"resource"`
-	Count    int64  `json:"count"`
+	// Count is nil if the permission policy of the provider lets the hub not count.
+	Count *int64 `json:"count,omitempty"`
 }
 
 // WouldLose refuses to disable a provider before the person has confirmed what is lost.
@@ -296,9 +297,12 @@ func WouldLose(losses []Loss) error {
 	var causes []errs.Cause
 	for _, l := range losses {
 		name := ResourceName(l.Group, l.Resource)
-		text := fmt.Sprintf("%d %s would be deleted", l.Count, name)
+		text := "an unknown number of " + name + " would be deleted"
+		if l.Count != nil {
+			text = fmt.Sprintf("%d %s would be deleted", *l.Count, name)
+		}
 		causes = append(causes, errs.Cause{Type: "WouldLose", Field: name, Message: text})
-		if l.Count > 0 {
+		if l.Count == nil || *l.Count > 0 {
 			lost = append(lost, text)
 		}
 	}

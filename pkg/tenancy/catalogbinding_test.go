@@ -187,7 +187,7 @@ func TestExportIn_hasTheNewestClaims(t *testing.T) {
 
 func TestWouldLose_namesEachKind(t *testing.T) {
 	t.Parallel()
-	err := tenancy.WouldLose([]tenancy.Loss{{Group: "example.org", Resource: "gadgets"}, {Group: "example.org", Resource: "widgets", Count: 3}, {Group: "example.org", Resource: "wheels", Count: 2}})
+	err := tenancy.WouldLose([]tenancy.Loss{{Group: "example.org", Resource: "gadgets", Count: new(int64(0))}, {Group: "example.org", Resource: "widgets", Count: new(int64(3))}, {Group: "example.org", Resource: "wheels", Count: new(int64(2))}})
 	require.ErrorContains(t, err, "3 widgets.example.org would be deleted, 2 wheels.example.org would be deleted; to go on")
 	var e *errs.Error
 	require.ErrorAs(t, err, &e)

@@ -159,15 +159,16 @@ func TestDisable_deletesWhenItIsConfirmed(t *testing.T) {
 	w := newWorld(t)
 	w.do(apitest.WSAdmin, http.MethodDelete, at+widgets+"/enable", "").Object(t, http.StatusOK)
 	w.enable(apitest.WSAdmin)
-	w.counts = []tenancy.Loss{{Group: "example.org", Resource: "widgets", Count: 3}}
+	w.counts = []tenancy.Loss{{Group: "example.org", Resource: "widgets", Count: new(int64(3))}, {Group: "example.org", Resource: "wheels"}}
 	one := w.do(apitest.WSMember, http.MethodGet, at+widgets, "").Object(t, http.StatusOK)
-	require.Equal(t, []any{map[string]any{"group": "example.org", "resource": "widgets", "count": 3.0}}, one["wouldLose"])
+	require.Equal(t, []any{map[string]any{"group": "example.org", "resource": "widgets", "count": 3.0}, map[string]any{"group": "example.org", "resource": "wheels"}}, one["wouldLose"])
 
 	w.do(apitest.WSMember, http.MethodDelete, at+widgets+"/enable?confirm=true", "").Refused(t, http.StatusForbidden)
 	for _, query := range []string{"", "?confirm=false"} {
 		status := w.do(apitest.WSAdmin, http.MethodDelete, at+widgets+"/enable"+query, "").Refused(t, http.StatusConflict)
-		require.Len(t, status.Details.Causes, 1)
+		require.Len(t, status.Details.Causes, 2)
 		require.Equal(t, "widgets.example.org", status.Details.Causes[0].Field)
+		require.Contains(t, status.Message, "an unknown number of wheels.example.org")
 		require.EqualValues(t, "WouldLose", status.Details.Causes[0].Type)
 	}
 	stale := apitest.Call{As: apitest.WSAdmin, Method: http.MethodDelete, Path: at + widgets + "/enable?confirm=true", Org: apitest.Acme, Workspace: apitest.Dev, Header: http.Header{"If-Match": {`"old"`}}}

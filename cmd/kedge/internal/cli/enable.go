@@ -225,7 +225,10 @@ func (a *app) describe(p client.Provider) error {
 	if len(p.Resources) > 0 {
 		count := map[client.GroupResource]string{}
 		for _, l := range p.WouldLose {
-			count[l.GroupResource] = fmt.Sprint(l.Count)
+			count[l.GroupResource] = "unknown"
+			if l.Count != nil {
+				count[l.GroupResource] = fmt.Sprint(*l.Count)
+			}
 		}
 		fmt.Fprintln(w, "\nRESOURCE\tOBJECTS")
 		for _, r := range p.Resources {
