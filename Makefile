@@ -93,7 +93,7 @@ test-integration: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browse
 test-e2e: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser ## run the built programs, the real kubectl and a browser (RUN=TestKill for a part)
 	KEDGE_TEST_BIN=$(BIN) go test -count=1 -timeout 20m -run '$(RUN)' ./test/e2e/...
 
-test-deploy: ## test what deploy/ has: the chart, the image (with TEST_IMAGE=1, which builds its programs) and the unit
+test-deploy: ## test what deploy/ has: the chart, the unit, the image (TEST_IMAGE=1: with the real kedge-hub, for which kcp is compiled once more)
 	cd test/chart && go test -count=1 .
 	$(if $(filter 1,$(TEST_IMAGE)),$(MAKE) --no-print-directory image)
 	cd deploy/image && KEDGE_TEST_IMAGE=$(if $(filter 1,$(TEST_IMAGE)),$(IMAGE)) go test -count=1 .
