@@ -35,6 +35,7 @@ func TestPortal_isEnoughForEverything(t *testing.T) {
 		{"deletion and undelete", func(*testing.T) { deletion(alice) }},
 		{"account", func(*testing.T) { account(bob) }},
 		{"administration", func(*testing.T) { operator.open("/ui/admin"); operator.sees("Deletions"); operator.looks("admin") }},
+		{"another person in another tab", func(*testing.T) { anotherPerson(alice) }},
 		{"keyboard", func(*testing.T) { keyboard(alice) }},
 		{"identity provider", func(t *testing.T) { provider(t, s, operator) }},
 		{"no hub", func(*testing.T) { unreachable(s, alice) }},
@@ -356,6 +357,18 @@ func account(bob *person) {
 	bob.looks("account-deleted")
 	bob.press("Bring my account back")
 	bob.sees("Organizations")
+}
+
+// anotherPerson signs somebody else in while a page is open: it must not act as them unnoticed.
+func anotherPerson(alice *person) {
+	alice.open("/ui/me")
+	alice.sees("this one")
+	other := &person{Chromium: alice.Tab("second"), t: alice.t, hub: alice.hub}
+	for _, name := range []string{"bob", "alice"} {
+		other.signIn(name, "/ui/")
+		alice.Until(alice.t, "location.pathname === '/ui/' && document.querySelector('#top nav').innerText.toLowerCase().includes("+quoted(name)+")")
+		alice.sees("Organizations")
+	}
 }
 
 // keyboard opens the switcher, chooses and closes a dialog without a mouse.

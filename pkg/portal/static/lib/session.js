@@ -14,9 +14,16 @@ export const session = {
 
 const channel = new BroadcastChannel('kedge-session');
 
+// The cookie is one for all tabs: after another person signs in elsewhere, this page would go on
+// to show the first one and act as the second.
+channel.addEventListener('message', ({ data }) => {
+  if (data.person && session.me !== null && data.person !== session.me.name) location.assign('/ui/');
+});
+
 /** Reads the person and their memberships. It rejects with the ApiError 401 if nobody is signed in. */
 export async function load() {
   session.me = (await call('GET', '/api/users/me')).body;
+  channel.postMessage({ person: session.me.name });
   if (session.me.phase && !session.me.deletionRequestedAt && session.me.registration === 'Approved') await loadMemberships();
 }
 
