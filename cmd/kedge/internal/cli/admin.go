@@ -88,29 +88,39 @@ func aboutPerson(method, user, path string, body any) (client.Request, error) {
 	return client.Request{Method: method, Path: adminUsers + "/" + person + path, Body: body}, err
 }
 
-func (d *admin) usersCommand() *cobra.Command {
-	var query, registration string
-	list := func(cmd *cobra.Command, _ []string) error {
-		r := client.Request{Path: adminUsers, Query: url.Values{}}
-		if query != "" {
-			r.Query.Set("q", query)
+// filter is a flag of a list, and the parameter of the request that it sets.
+type filter struct{ flag, parameter, usage, value string }
+
+// listing makes a command, and its subcommand list, print what is at a path.
+func (d *admin) listing(cmd, list *cobra.Command, path string, columns table, filters ...*filter) *cobra.Command {
+	run := func(cmd *cobra.Command, _ []string) error {
+		r := client.Request{Path: path, Query: url.Values{}}
+		for _, f := range filters {
+			if f.value != "" {
+				r.Query.Set(f.parameter, f.value)
+			}
 		}
-		if registration != "" {
-			r.Query.Set("registration", registration)
+		return d.list(cmd, r, columns)
+	}
+	for _, c := range []*cobra.Command{cmd, list} {
+		c.Args, c.RunE = noArgs, run
+		for _, f := range filters {
+			c.Flags().StringVar(&f.value, f.flag, "", f.usage)
 		}
-		return d.list(cmd, r, adminUserColumns)
-	}
-	cmd := &cobra.Command{
-		Use: "users", Aliases: []string{"user"}, Short: "List people, show one, delete and undelete accounts", Args: noArgs, RunE: list,
-		Example: "  kedge admin users --registration Pending\n  kedge admin users get bob\n  kedge admin users memberships bob\n  kedge admin users delete bob",
-	}
-	listCommand := &cobra.Command{Use: "list", Short: "List people", Args: noArgs, RunE: list, Example: "  kedge admin users list --query bob"}
-	for _, c := range []*cobra.Command{cmd, listCommand} {
-		c.Flags().StringVar(&query, "query", "", "a part of the display name")
-		c.Flags().StringVar(&registration, "registration", "", "Approved, Pending or Rejected")
 		d.output.flag(c)
 	}
-	cmd.AddCommand(listCommand, d.personCommand("get USER", "Show a person", "", adminUserColumns),
+	cmd.AddCommand(list)
+	return cmd
+}
+
+func (d *admin) usersCommand() *cobra.Command {
+	cmd := d.listing(&cobra.Command{
+		Use: "users", Aliases: []string{"user"}, Short: "List people, show one, delete and undelete accounts",
+		Example: "  kedge admin users --registration Pending\n  kedge admin users get bob\n  kedge admin users memberships bob\n  kedge admin users delete bob",
+	}, &cobra.Command{Use: "list", Short: "List people", Example: "  kedge admin users list --query bob"}, adminUsers, adminUserColumns,
+		&filter{flag: "query", parameter: "q", usage: "a part of the display name"},
+		&filter{flag: "registration", parameter: "registration", usage: "Approved, Pending or Rejected"})
+	cmd.AddCommand(d.personCommand("get USER", "Show a person", "", adminUserColumns),
 		d.personCommand("memberships USER", "List the organizations and workspaces that a person is a member of", "/memberships", membershipColumns),
 		d.deletePersonCommand(), d.undeletePersonCommand())
 	return cmd

@@ -27,28 +27,13 @@ func (d *admin) org(ctx context.Context, s *session, arg string) (string, error)
 }
 
 func (d *admin) orgsCommand() *cobra.Command {
-	var query, personal string
-	list := func(cmd *cobra.Command, _ []string) error {
-		r := client.Request{Path: adminOrgs, Query: url.Values{}}
-		if query != "" {
-			r.Query.Set("q", query)
-		}
-		if personal != "" {
-			r.Query.Set("personal", personal)
-		}
-		return d.list(cmd, r, adminOrgColumns)
-	}
-	cmd := &cobra.Command{
-		Use: "orgs", Aliases: []string{"org"}, Short: "List all organizations, and delete one", Args: noArgs, RunE: list,
+	cmd := d.listing(&cobra.Command{
+		Use: "orgs", Aliases: []string{"org"}, Short: "List all organizations, and delete one",
 		Example: "  kedge admin orgs --personal false\n  kedge admin orgs delete ACME",
-	}
-	listCommand := &cobra.Command{Use: "list", Short: "List all organizations", Args: noArgs, RunE: list, Example: "  kedge admin orgs list --query acme"}
-	for _, c := range []*cobra.Command{cmd, listCommand} {
-		c.Flags().StringVar(&query, "query", "", "a part of the display name")
-		c.Flags().StringVar(&personal, "personal", "", "true for personal organizations alone, false for the others")
-		d.output.flag(c)
-	}
-	cmd.AddCommand(listCommand, d.deleteOrgCommand())
+	}, &cobra.Command{Use: "list", Short: "List all organizations", Example: "  kedge admin orgs list --query acme"}, adminOrgs, adminOrgColumns,
+		&filter{flag: "query", parameter: "q", usage: "a part of the display name"},
+		&filter{flag: "personal", parameter: "personal", usage: "true for personal organizations alone, false for the others"})
+	cmd.AddCommand(d.deleteOrgCommand())
 	return cmd
 }
 
