@@ -161,19 +161,28 @@ func (s *Service) release(ctx context.Context, user, holder string) {
 }
 
 // store stores the refresh token that came with an ID token. If a login has stored another
-// one meanwhile, that one stays: the provider gave it later.
+// one meanwhile, that one stays: the provider gave it later. A provider that gives no other
+// refresh token takes the old one again, which is then encrypted with the first session key:
+// the key that it was encrypted with may be about to be removed.
 func (s *Service) store(ctx context.Context, used tenancy.ProviderGrant, given *auth.Grant) error {
-	if given.RefreshToken == "" {
-		return nil
+	token := []byte(given.RefreshToken)
+	if len(token) == 0 {
+		if s.Keys.Current(used.Sealed) {
+			return nil
+		}
+		var err error
+		if token, err = s.Keys.Open(purposeGrant, used.Sealed); err != nil {
+			return failure(err)
+		}
 	}
-	sealed, err := s.Keys.Seal(purposeGrant, []byte(given.RefreshToken))
+	sealed, err := s.Keys.Seal(purposeGrant, token)
 	if err != nil {
 		return failure(err)
 	}
 	_, err = s.Grants.AmendGrant(ctx, used.User, func(g tenancy.ProviderGrant) (tenancy.ProviderGrant, error) {
 		if bytes.Equal(g.Sealed, used.Sealed) {
 			g.Sealed, g.SavedAt = sealed, s.Clock.Now()
-			if given.Identity != nil {
+			if given.RefreshToken != "" && given.Identity != nil {
 				g.IssuedAt = given.Identity.IssuedAt
 			}
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -48,6 +49,8 @@ type provider struct {
 	// not the person.
 	fails   error
 	subject string
+	// keeps makes a refresh token valid for good: no refresh gives another one.
+	keeps bool
 	// unverified is the error for the ID token of an answer, or nil.
 	unverified error
 	// during is called during a refresh, without the lock.
@@ -91,6 +94,9 @@ func (p *provider) Refresh(ctx context.Context, refreshToken string) (*auth.Gran
 	for person, valid := range p.valid {
 		if valid == refreshToken {
 			g := p.grant(person)
+			if p.keeps {
+				p.valid[person], g.RefreshToken = valid, ""
+			}
 			if p.unverified != nil {
 				return &auth.Grant{RefreshToken: g.RefreshToken}, p.unverified
 			}
@@ -177,6 +183,14 @@ func (f *fixture) user(name string) *v1alpha1.User {
 	u := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	require.True(f.t, f.Read("users", u))
 	return u
+}
+
+// grant is the grant of a person in kcp.
+func (f *fixture) grant(person string) tenancy.ProviderGrant {
+	f.t.Helper()
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: tenancy.DefaultNamespace, Name: tenancy.ProviderGrantName(person)}}
+	require.True(f.t, f.Read("users", s))
+	return tenancy.ProviderGrantOf(s)
 }
 
 // request is a login of a person at the command line.

@@ -121,6 +121,12 @@ func (k *Keyring) Open(purpose string, sealed []byte) ([]byte, error) {
 	return nil, errSealed
 }
 
+// Current reports whether Seal with the present first key has made sealed. What another key has
+// sealed is lost when that key is removed.
+func (k *Keyring) Current(sealed []byte) bool {
+	return len(sealed) >= keyIDSize && bytes.Equal(sealed[:keyIDSize], keyID(k.first()))
+}
+
 // MAC authenticates message with the first key, in base64url.
 func (k *Keyring) MAC(purpose, message string) string {
 	return base64.RawURLEncoding.EncodeToString(mac(k.first(), purpose, message))

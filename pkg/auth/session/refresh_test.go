@@ -335,6 +335,32 @@ func TestRefresh_followsARotationOfTheKeys(t *testing.T) {
 	require.Nil(t, f.sessionOf(next.Secret).Spec.EndedAt)
 }
 
+// The provider gives no other refresh token, so the stored one must not stay encrypted with the
+// key that is about to be removed.
+func TestRefresh_encryptsAKeptRefreshTokenAnew(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	tokens := f.login("alice")
+	f.provider.set(func(p *provider) { p.keeps = true })
+	added := newKey(t)
+	rotated, dropped := f.replica(added, f.keys[0]), f.replica(added)
+	f.pass(56 * time.Minute)
+	next, err := rotated.Refresh(t.Context(), tokens.Secret)
+	require.NoError(t, err)
+	f.pass(56 * time.Minute)
+	later, err := dropped.Refresh(t.Context(), next.Secret)
+	require.NoError(t, err)
+	require.NotEqual(t, next.IDToken, later.IDToken)
+	require.Equal(t, 2, f.provider.asked())
+
+	// It is written once, not at every refresh.
+	f.pass(56 * time.Minute)
+	before := f.grant("alice")
+	_, err = dropped.Refresh(t.Context(), later.Secret)
+	require.NoError(t, err)
+	require.Equal(t, before.Sealed, f.grant("alice").Sealed)
+}
+
 func TestRefresh_endsWithoutARefreshToken(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
