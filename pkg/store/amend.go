@@ -27,6 +27,16 @@ func (s *Store) AmendUser(ctx context.Context, held *v1alpha1.User, change func(
 	return amend(ctx, &s.turns, s.clients.Users(s.users), held, within("spec", change), nil, "user")
 }
 
+// AmendUserIf is AmendUser with the precondition described at PatchUser.
+func (s *Store) AmendUserIf(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error), match func(version string) error) (*v1alpha1.User, error) {
+	client := s.clients.Users(s.users)
+	held, err := present(ctx, client, held, match, "user")
+	if err != nil {
+		return nil, err
+	}
+	return amend(ctx, &s.turns, client, held, within("spec", change), match, "user")
+}
+
 // MarkUser changes the status of a User as AmendUser changes the spec. match is the
 // precondition described at PatchUser.
 func (s *Store) MarkUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error), match func(version string) error) (*v1alpha1.User, error) {

@@ -35,15 +35,9 @@ func (s *Store) CreateBot(ctx context.Context, orgCluster string, b *v1alpha1.Bo
 // AmendBot is AmendOrganization for a Bot, in the logical cluster that held came from.
 func (s *Store) AmendBot(ctx context.Context, held *v1alpha1.Bot, change func(context.Context, *v1alpha1.Bot) (map[string]any, error), match func(version string) error) (*v1alpha1.Bot, error) {
 	client := s.clients.Bots(kcp.ClusterOf(held))
-	if match != nil {
-		present, err := read(ctx, client, held.Name, "bot")
-		if err != nil {
-			return nil, err
-		}
-		if present.UID != held.UID {
-			return nil, errs.New(errs.NotFound, "the bot does not exist any more")
-		}
-		held = present
+	held, err := present(ctx, client, held, match, "bot")
+	if err != nil {
+		return nil, err
 	}
 	return amend(ctx, &s.turns, client, held, within("spec", change), match, "bot")
 }

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -40,15 +39,9 @@ func (s *Store) CreateCatalogEntry(ctx context.Context, cluster string, e *v1alp
 // AmendCatalogEntry is AmendBot for a CatalogEntry.
 func (s *Store) AmendCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, change func(context.Context, *v1alpha1.CatalogEntry) (map[string]any, error), match func(version string) error) (*v1alpha1.CatalogEntry, error) {
 	client := s.clients.CatalogEntries(kcp.ClusterOf(held))
-	if match != nil {
-		present, err := read(ctx, client, held.Name, catalogEntry)
-		if err != nil {
-			return nil, err
-		}
-		if present.UID != held.UID {
-			return nil, errs.New(errs.NotFound, "the catalog entry does not exist any more")
-		}
-		held = present
+	held, err := present(ctx, client, held, match, catalogEntry)
+	if err != nil {
+		return nil, err
 	}
 	return amend(ctx, &s.turns, client, held, within("spec", change), match, catalogEntry)
 }

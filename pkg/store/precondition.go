@@ -24,19 +24,25 @@ func read[T kcp.Object](ctx context.Context, client *kcp.Client[T], name, what s
 	return held, convert(err, what)
 }
 
-// mark changes the status of an object. With a match it reads the object from kcp first,
-// because held may come from a cache.
+// present returns held, which may come from a cache, or with a match the object as kcp has it:
+// the client may have seen a newer version than the cache. The error is NotFound if the name now
+// belongs to an object with another UID.
+func present[T kcp.Object](ctx context.Context, client *kcp.Client[T], held T, match func(version string) error, what string) (T, error) {
+	if match == nil {
+		return held, nil
+	}
+	now, err := read(ctx, client, held.GetName(), what)
+	if err == nil && now.GetUID() != held.GetUID() {
+		err = errs.New(errs.NotFound, "the "+what+" does not exist any more")
+	}
+	return now, err
+}
+
+// mark changes the status of an object. With a match it reads the object from kcp first.
 func mark[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T], held T, change func(context.Context, T) (map[string]any, error), match func(version string) error, what string) (T, error) {
-	if match != nil {
-		present, err := read(ctx, client, held.GetName(), what)
-		switch {
-		case err != nil:
-			return present, err
-		case present.GetUID() != held.GetUID():
-			var none T
-			return none, errs.New(errs.NotFound, "the "+what+" does not exist any more")
-		}
-		held = present
+	held, err := present(ctx, client, held, match, what)
+	if err != nil {
+		return held, err
 	}
 	return amend(ctx, turns, client, held, within("status", change), match, what, "status")
 }

@@ -84,6 +84,15 @@ func writes() map[string]write {
 			_, err := s.PatchUser(ctx, "alice", renamed, match)
 			return err
 		}},
+		"amend a User": {aliceAt, func(ctx context.Context, s *store.Store, match func(string) error) error {
+			_, err := s.AmendUserIf(ctx, u, func(_ context.Context, u *v1alpha1.User) (map[string]any, error) {
+				if u.Spec.DisplayName == "New" {
+					return nil, nil
+				}
+				return map[string]any{"displayName": "New"}, nil
+			}, match)
+			return err
+		}},
 		"mark a User": {aliceAt, func(ctx context.Context, s *store.Store, match func(string) error) error {
 			_, err := s.MarkUser(ctx, u, func(_ context.Context, u *v1alpha1.User) (map[string]any, error) {
 				return marked(u.Status.DeletionRequestedAt != nil), nil

@@ -36,6 +36,7 @@ type Views interface {
 // Store is the part of store.Store that the handler uses.
 type Store interface {
 	PatchUser(ctx context.Context, name string, patch any, match func(version string) error) (*v1alpha1.User, error)
+	AmendUserIf(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error), match func(version string) error) (*v1alpha1.User, error)
 	PatchOrganization(ctx context.Context, uuid string, patch any, match func(version string) error) (*v1alpha1.Organization, error)
 	MarkOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error)
 }
@@ -206,12 +207,12 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
-	if given && v1alpha1.Registration(text) != v1alpha1.RegistrationRejected {
-		if err := h.WriteEnds(ctx, name); err != nil {
-			return err
-		}
+	var u *v1alpha1.User
+	if given {
+		u, err = h.Store.AmendUserIf(ctx, held, h.register(held, spec, match != nil), match)
+	} else {
+		u, err = h.Store.PatchUser(ctx, name, map[string]any{"spec": spec}, match)
 	}
-	u, err := h.Store.PatchUser(ctx, name, map[string]any{"spec": spec}, match)
 	if err != nil {
 		return err
 	}
@@ -222,6 +223,29 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 	})
 	httpapi.Tag(w, u.ResourceVersion)
 	return httpapi.Write(w, http.StatusOK, h.userView(u))
+}
+
+// register returns a change of the spec of a User that has a registration among its fields. An
+// approval does not overwrite a rejection that the caller cannot know of: the registration was
+// another one in the cache, and the caller named no version. A rejection overwrites everything.
+func (h *Handler) register(seen *v1alpha1.User, spec map[string]any, versioned bool) func(context.Context, *v1alpha1.User) (map[string]any, error) {
+	return func(ctx context.Context, u *v1alpha1.User) (map[string]any, error) {
+		wanted, now := v1alpha1.Registration(spec["registration"].(string)), tenancy.RegistrationOf(u)
+		quota, given := spec["orgQuota"]
+		limit, _ := quota.(int32)
+		if wanted == u.Spec.Registration && (!given || limit == u.Spec.OrgQuota) {
+			return nil, nil
+		}
+		if wanted == v1alpha1.RegistrationRejected {
+			return spec, nil
+		}
+		if !versioned && now != wanted && now != tenancy.RegistrationOf(seen) {
+			return nil, errs.New(errs.Conflict, fmt.Sprintf("the registration of this person became %s at the same time; read it again and repeat the request", now))
+		}
+		// Sessions that a rejection has ended must not go on. The write is for this version of
+		// the User: a rejection after this line is a conflict.
+		return spec, h.WriteEnds(ctx, u.Name)
+	}
 }
 
 // number reads a quota. null restores the default.

@@ -25,6 +25,9 @@ type store struct {
 	failure error
 	// version is the object's resource version in kcp. The cache may have another one.
 	version string
+	// raced, if not nil, changes a User in kcp between the read of a compare-and-swap and its
+	// write.
+	raced func(*v1alpha1.User)
 	// behind, if not nil, is the world's last change after a patch of a User.
 	behind func(*apitest.World)
 }
@@ -47,6 +50,19 @@ func (s *store) PatchUser(ctx context.Context, name string, patch any, match fun
 		s.world.Later(s.behind)
 	}
 	return u, nil
+}
+
+func (s *store) AmendUserIf(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error), match func(version string) error) (*v1alpha1.User, error) {
+	fields, err := change(ctx, held)
+	if err == nil && s.raced != nil {
+		held = held.DeepCopy()
+		s.raced(held)
+		fields, err = change(ctx, held)
+	}
+	if err != nil || fields == nil {
+		return held, err
+	}
+	return s.PatchUser(ctx, held.Name, map[string]any{"spec": fields}, match)
 }
 
 func (s *store) PatchOrganization(_ context.Context, uuid string, patch any, match func(version string) error) (*v1alpha1.Organization, error) {
@@ -142,6 +158,40 @@ func TestApprove_startsNoSessionAgain(t *testing.T) {
 	require.Empty(t, f.wroteEnds)
 	f.patch(apitest.Operator, bobsPath, `{"registration": "Approved"}`).Object(t, http.StatusOK)
 	require.Equal(t, map[string]int{apitest.Member: 2}, f.wroteEnds, "before the approval")
+}
+
+// Two platform admins decide at the same time: the rejection is never overwritten by an approval
+// that was asked for before it, and its Sessions stay ended.
+func TestApprove_doesNotOverwriteAConcurrentRejection(t *testing.T) {
+	t.Parallel()
+	reject := func(u *v1alpha1.User) { u.Spec.Registration = v1alpha1.RegistrationRejected }
+	approve := func(u *v1alpha1.User) { u.Spec.Registration = v1alpha1.RegistrationApproved }
+	for name, test := range map[string]struct {
+		raced  func(*v1alpha1.User)
+		body   string
+		header http.Header
+		code   int
+	}{
+		"an approval":                {reject, `{"registration": "Approved"}`, nil, http.StatusConflict},
+		"a return to Pending":        {reject, `{"registration": "Pending", "orgQuota": 7}`, nil, http.StatusConflict},
+		"a rejection":                {approve, `{"registration": "Rejected"}`, nil, http.StatusOK},
+		"an approval of an approved": {approve, `{"registration": "Approved"}`, nil, http.StatusOK},
+		"an unrelated change":        {func(u *v1alpha1.User) { u.Spec.OrgQuota = 3 }, `{"registration": "Approved"}`, nil, http.StatusOK},
+		"an approval of the version": {reject, `{"registration": "Approved"}`, apitest.IfMatch(apitest.Tag(apitest.FirstVersion)), http.StatusOK},
+	} {
+		f := newFixture(t)
+		u := apitest.Person(apitest.Member)
+		u.Spec.Registration = v1alpha1.RegistrationPending
+		f.world.PutUser(u)
+		f.store.raced = test.raced
+		a := apitest.Call{As: apitest.Operator, Method: http.MethodPatch, Path: "/api/admin/" + bobsPath, Body: test.body, Header: test.header}.Do(f.http)
+		if test.code == http.StatusOK {
+			a.Object(t, http.StatusOK)
+			continue
+		}
+		require.Contains(t, a.Refused(t, test.code).Message, "became Rejected", name)
+		require.Empty(t, f.store.patches, name)
+	}
 }
 
 // The answer waits until kcp refuses the rejected user.
@@ -276,7 +326,8 @@ func TestPatch_sendsWhatWasGivenAndNoMore(t *testing.T) {
 		{bobsPath, `{"orgQuota": 7}`, m{"orgQuota": int32(7)}},
 		{bobsPath, `{"orgQuota": null}`, m{"orgQuota": nil}},
 		{bobsPath, `{"registration": "Rejected"}`, m{"registration": "Rejected"}},
-		{bobsPath, `{"registration": "Approved", "orgQuota": 0}`, m{"registration": "Approved", "orgQuota": int32(0)}},
+		{bobsPath, `{"registration": "Pending", "orgQuota": 0}`, m{"registration": "Pending", "orgQuota": int32(0)}},
+		{bobsPath, `{"registration": "Approved", "orgQuota": 9}`, m{"registration": "Approved", "orgQuota": int32(9)}},
 		{acmesPath, `{}`, m{}},
 		{acmesPath, `{"workspaceQuota": 7}`, m{"workspaceQuota": int32(7)}},
 		{acmesPath, `{"workspaceQuota": null}`, m{"workspaceQuota": nil}},
