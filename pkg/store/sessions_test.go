@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -42,6 +43,37 @@ func TestListSessions_returnsThoseOfTheUser(t *testing.T) {
 	}
 	_, err = s.GetSession(t.Context(), "a3")
 	require.True(t, errs.Is(err, errs.NotFound))
+}
+
+// A person with many Sessions costs several small requests, and none is left out, also where kcp
+// has forgotten the state of the first page.
+func TestListSessions_readsAllPages(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	const sessions = 1100
+	for i := range sessions {
+		server.Put("users", sessionOf("alice", fmt.Sprintf("a%04d", i)))
+	}
+	expired := false
+	server.FailBefore(func(r kcpfake.Request) error {
+		if r.Query.Get("limit") != "500" {
+			t.Errorf("a page of %q", r.Query.Get("limit"))
+		}
+		if r.Query.Get("continue") != "" && !expired {
+			expired = true
+			return apierrors.NewResourceExpired("compacted")
+		}
+		return nil
+	})
+	all, err := server.store().ListSessions(t.Context(), "alice")
+	require.NoError(t, err)
+	names := map[string]bool{}
+	for _, o := range all {
+		names[o.Name] = true
+	}
+	require.Len(t, all, sessions)
+	require.Len(t, names, sessions)
+	require.Len(t, server.Requests(), 5)
 }
 
 func TestAmendSession_redeemsACodeOnce(t *testing.T) {
