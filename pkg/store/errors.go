@@ -19,6 +19,9 @@ const writeTimeout = 15 * time.Second
 // retryAfter is the Retry-After sent to clients while kcp is unavailable.
 const retryAfter = 2 * time.Second
 
+// maxRetryAfter limits what kcp asks for while it is busy.
+const maxRetryAfter = 10 * time.Second
+
 // convert converts an error of kcp to one for the client. what names the object in the
 // message. kcp's text goes to the log only, except the causes of a failed validation, which
 // are about the client's own input.
@@ -57,11 +60,24 @@ func convert(err error, what string) error {
 		return errs.Wrap(errs.AlreadyExists, err, "the "+what+" exists already")
 	case apierrors.IsConflict(err):
 		return errs.Wrap(errs.Conflict, err, "the "+what+" was changed at the same time; read it again and repeat the request")
-	case apierrors.IsTooManyRequests(err), apierrors.IsTimeout(err), status.Status().Code >= http.StatusInternalServerError:
+	case apierrors.IsTooManyRequests(err):
+		return busy(err)
+	case apierrors.IsTimeout(err), status.Status().Code >= http.StatusInternalServerError:
 		// Failures of kcp, or of a load balancer in front of it.
 		return unavailable(err)
 	}
 	return errs.Wrap(errs.Internal, err, "the "+what+" could not be written")
+}
+
+// busy is the error for a request that kcp refuses for the moment: it has too many, or it has no
+// storage yet for an API that was bound a moment ago.
+func busy(err error) error {
+	e := errs.Wrap(errs.Unavailable, err, "kcp is busy, or is only beginning to serve this API; try again in a moment")
+	e.RetryAfter = retryAfter
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok && seconds > 0 {
+		e.RetryAfter = min(time.Duration(seconds)*time.Second, maxRetryAfter)
+	}
+	return e
 }
 
 func unavailable(err error) error {

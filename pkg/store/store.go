@@ -109,10 +109,13 @@ const (
 	maxTries   = 9
 	firstPause = 20 * time.Millisecond
 	lastPause  = 250 * time.Millisecond
+	// maxBusy is the time after which a request that kcp is too busy for is not repeated.
+	maxBusy = 5 * time.Second
 )
 
 // retry calls f again after transient failures, until the context ends or the attempts are
-// used up. While kcp is unavailable it does so for at most transport.MaxWait.
+// used up. While kcp is unavailable it does so for at most transport.MaxWait, and while kcp is
+// busy for maxBusy: client-go waits as long as kcp asks for within each attempt already.
 func retry(ctx context.Context, f func(context.Context) error) error {
 	began, pause := time.Now(), firstPause
 	for try := 1; ; try++ {
@@ -120,7 +123,8 @@ func retry(ctx context.Context, f func(context.Context) error) error {
 		if err == nil || !errs.Is(convert(err, ""), errs.Unavailable) || ctx.Err() != nil || try == maxTries {
 			return err
 		}
-		if errs.Is(err, errs.Unavailable) && time.Since(began) > transport.MaxWait {
+		passed := time.Since(began)
+		if errs.Is(err, errs.Unavailable) && passed > transport.MaxWait || apierrors.IsTooManyRequests(err) && passed > maxBusy {
 			return err
 		}
 		select {

@@ -154,7 +154,7 @@ func TestErrors_ofKCPAreConverted(t *testing.T) {
 		"taken":                    {apierrors.NewAlreadyExists(users, secret), errs.AlreadyExists, "the user exists already"},
 		"a bug":                    {apierrors.NewBadRequest(secret), errs.Internal, "the user could not be written"},
 		"no right":                 {apierrors.NewForbidden(users, "alice", errors.New(secret)), errs.Internal, "the user could not be written"},
-		"too many requests":        {apierrors.NewTooManyRequests(secret, 0), errs.Unavailable, "kcp cannot be reached at the moment; try again"},
+		"too many requests":        {apierrors.NewTooManyRequests(secret, 0), errs.Unavailable, "kcp is busy, or is only beginning to serve this API; try again in a moment"},
 		"a time-out":               {apierrors.NewTimeoutError(secret, 0), errs.Unavailable, "kcp cannot be reached at the moment; try again"},
 		"a failure of kcp's":       {apierrors.NewInternalError(errors.New(secret)), errs.Unavailable, "kcp cannot be reached at the moment; try again"},
 		"conflicts all the time":   {apierrors.NewConflict(users, "alice", errors.New(secret)), errs.Unavailable, "the user is being changed by others all the time; try again"},
