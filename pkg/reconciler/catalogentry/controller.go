@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -23,7 +24,7 @@ import (
 func NewControllers(d reconciler.Deps) []*controller.Controller {
 	var entries, prober *controller.Controller
 	servers := &probes{
-		get: entriesOf(d).Get, probe: d.ProbeBackend, known: map[controller.Key]string{}, busy: map[string]int{},
+		get: entriesOf(d).Get, probe: d.ProbeBackend, clock: clock.RealClock{}, known: map[controller.Key]string{}, places: map[string]*load{},
 		changed: func(key controller.Key) { entries.Enqueue(key) },
 	}
 	prober = d.Controller(controller.Options{

@@ -8,5 +8,7 @@
 // Workspace reports changes of these objects by itself. Nothing reports them for workspaces of
 // providers, so the controller reads those every minute, together with the export.
 //
-// Servers are probed by a controller of its own, so that slow ones delay no entry.
+// Servers are probed by a controller of its own, so that slow ones delay no entry. One
+// Organization has two probes at once, and all those with slow servers together have half of the
+// workers, so that they do not delay the probes of the others.
 package catalogentry

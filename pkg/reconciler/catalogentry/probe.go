@@ -2,8 +2,12 @@ package catalogentry
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -11,12 +15,18 @@ import (
 
 const (
 	// proberWorkers is the number of servers that are probed at once, and probesAtOnce the
-	// number of those of one place, so that slow servers of one Organization leave room for the
-	// others.
-	proberWorkers = 16
-	probesAtOnce  = 3
-	// busyDelay is the time after which an entry is tried again if its place has that many
-	// probes.
+	// number of those of one place.
+	proberWorkers = 32
+	probesAtOnce  = 2
+	// slowWorkers is the number of workers that places with slow servers may occupy at once, all
+	// of them together. A place has slow servers if its probes took longer than budget within
+	// about the last interval. Many Organizations with slow servers therefore leave half of the
+	// workers to the others.
+	slowWorkers = proberWorkers / 2
+	budget      = 5 * time.Second
+	// maxSpent limits what is counted, so that a place is forgiven within two intervals.
+	maxSpent = 2 * budget
+	// busyDelay is the time after which an entry is tried again that found no place.
 	busyDelay = time.Second
 )
 
@@ -27,10 +37,29 @@ type probes struct {
 	probe func(ctx context.Context, url string) (problem string)
 	// changed is called when a probe has another result than the one before.
 	changed func(controller.Key)
+	clock   clock.PassiveClock
 
 	mu    sync.Mutex
 	known map[controller.Key]string
-	busy  map[string]int
+	// places are the logical clusters with probes that are running or were running a moment
+	// ago, and slow the number of running ones that count against slowWorkers.
+	places map[string]*load
+	slow   int
+	swept  time.Time
+}
+
+// load is what the probes of one place cost.
+type load struct {
+	running int
+	// spent is the time that probes took until since. It wears off: budget in one interval.
+	spent time.Duration
+	since time.Time
+}
+
+// at returns the time spent that has not worn off.
+func (l *load) at(now time.Time) time.Duration {
+	worn := time.Duration(float64(now.Sub(l.since)) * float64(budget) / float64(interval))
+	return max(0, l.spent-worn)
 }
 
 func (p *probes) last(key controller.Key) (problem string, ok bool) {
@@ -49,10 +78,11 @@ func (p *probes) reconcile(ctx context.Context, key controller.Key) (controller.
 		delete(p.known, key)
 		return controller.Result{}, nil
 	}
-	if !p.enter(key.Cluster) {
-		return controller.Result{RequeueAfter: busyDelay}, nil
+	leave, ok := p.enter(key.Cluster)
+	if !ok {
+		return controller.Result{RequeueAfter: wait.Jitter(busyDelay, 1)}, nil
 	}
-	defer p.leave(key.Cluster)
+	defer leave()
 	problem := p.probe(ctx, e.Spec.Backend.URL)
 	if ctx.Err() != nil {
 		return controller.Result{}, ctx.Err()
@@ -63,22 +93,44 @@ func (p *probes) reconcile(ctx context.Context, key controller.Key) (controller.
 	return controller.Result{RequeueAfter: jittered()}, nil
 }
 
-func (p *probes) enter(cluster string) bool {
+// enter reports whether a probe of a place may run now, and returns what ends it.
+func (p *probes) enter(cluster string) (leave func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.busy[cluster] >= probesAtOnce {
-		return false
+	began := p.clock.Now()
+	l := p.places[cluster]
+	if l == nil {
+		l = &load{since: began}
 	}
-	p.busy[cluster]++
-	return true
+	slow := l.at(began) >= budget
+	if l.running >= probesAtOnce || slow && p.slow >= slowWorkers {
+		return nil, false
+	}
+	p.forget(began)
+	p.places[cluster] = l
+	l.running++
+	if slow {
+		p.slow++
+	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		now := p.clock.Now()
+		l.spent, l.since = min(l.at(now)+now.Sub(began), maxSpent), now
+		l.running--
+		if slow {
+			p.slow--
+		}
+	}, true
 }
 
-func (p *probes) leave(cluster string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.busy[cluster]--; p.busy[cluster] == 0 {
-		delete(p.busy, cluster)
+// forget removes, once in an interval, the places without running probes whose time has worn off.
+func (p *probes) forget(now time.Time) {
+	if now.Sub(p.swept) < interval {
+		return
 	}
+	p.swept = now
+	maps.DeleteFunc(p.places, func(_ string, l *load) bool { return l.running == 0 && l.at(now) == 0 })
 }
 
 // record reports whether the result is another one than before.
