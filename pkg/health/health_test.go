@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 )
 
@@ -70,4 +72,26 @@ func TestReadyz_namesADetailThatFails(t *testing.T) {
 	for _, c := range h.checks() {
 		require.Equal(t, c.name == "oidc", c.lenient, c.name)
 	}
+}
+
+func TestChecks_areMetrics(t *testing.T) {
+	t.Parallel()
+	h := NewChecks()
+	h.AddDetail("oidc", func() error { return errors.New("the issuer is down") })
+	h.AddDisk(func() error { return nil })
+	h.Assembled(func() bool { return true })
+	r := prometheus.NewRegistry()
+	require.NoError(t, h.Register(r))
+	require.NoError(t, testutil.GatherAndCompare(r, strings.NewReader(`
+# HELP kedge_check_ok 1 if a check of /readyz?verbose succeeds, else 0, by check.
+# TYPE kedge_check_ok gauge
+kedge_check_ok{check="controllers"} 1
+kedge_check_ok{check="disk"} 1
+kedge_check_ok{check="kcp"} 0
+kedge_check_ok{check="oidc"} 0
+kedge_check_ok{check="views"} 1
+# HELP kedge_ready 1 if /readyz succeeds, else 0.
+# TYPE kedge_ready gauge
+kedge_ready 0
+`)))
 }

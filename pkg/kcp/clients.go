@@ -52,7 +52,7 @@ type Clients struct {
 }
 
 // NewClients returns clients of the kcp at config.Host, a base URL without
-// "/clusters". Requests are counted in metrics as kedge_kcp_requests_total.
+// "/clusters". It registers kedge_kcp_*.
 func NewClients(config *rest.Config, metrics prometheus.Registerer) (*Clients, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1

@@ -26,8 +26,15 @@
 //   - kedge_revocation_late_total: revoked rights that kcp still granted, or could not be asked
 //     about, at the deadline of 10 seconds.
 //   - kedge_views_objects{view}: objects in the caches.
+//   - kedge_views_bytes{view}: estimate of the memory of these objects in bytes, from a sample.
+//   - kedge_views_lag_seconds{view}: time from a write in kcp to the moment that the cache has it.
+//     kcp stores whole seconds, so that the time is up to a second too long. It supposes that the
+//     clocks of kcp and of the hub agree.
 //   - kedge_views_wait_seconds: time that a request waited for the caches to show its write.
-//   - kedge_kcp_requests_total{method}: requests of the hub itself to kcp, without proxied ones.
+//   - kedge_kcp_requests_total{method,code}: requests of the hub itself to kcp, without proxied
+//     ones. code is the HTTP status, or error if there was no answer.
+//   - kedge_kcp_request_duration_seconds{method}: time from a request of the hub itself to kcp to the
+//     headers of the answer.
 //   - kedge_controller_queue_depth{controller}: keys that wait for a worker.
 //   - kedge_controller_reconcile_duration_seconds{controller}: time of one reconciliation.
 //   - kedge_controller_retries_total{controller}: reconciliations repeated after an error or a
@@ -39,6 +46,9 @@
 //     ok or error.
 //   - kedge_serviceaccount_key_fetches_total{result}: requests for the keys of kcp's
 //     ServiceAccount tokens; result is ok or error.
+//   - kedge_logins_total{client,result}: logins that ended; client is cli, portal or device, and
+//     result is ok, refused (by the identity provider, the hub or the person) or error.
+//   - kedge_sessions{client}: sessions that have not ended; client is cli or portal.
 //   - kedge_session_logins_total{client}: sessions created; client is cli or portal.
 //   - kedge_session_renewals_total{result}: requests to the identity provider for a newer ID
 //     token of a session; result is ok, refused or error.
@@ -47,6 +57,23 @@
 //   - kedge_file_stale{flag}: 1 while the hub uses an older content than that of the files,
 //     because the new one cannot be used, else 0.
 //   - kedge_leader: 1 while this replica is the leader and its controllers may write, else 0.
+//   - kedge_ready: 1 if /readyz succeeds, else 0.
+//   - kedge_check_ok{check}: 1 if a check of /readyz?verbose succeeds, else 0.
+//   - kedge_certificate_expiry_timestamp_seconds{certificate}: time at which a certificate expires, in
+//     seconds since 1970: serving and ca of the hub, kcp for the one that kcp serves with, and
+//     kcp-client for the client certificate of the hub at kcp, if it has one.
+//   - kedge_users{phase,registration}: people. phase is Ready, Progressing, SoftDeleted or
+//     Terminating, here and below; registration is Approved, Pending or Rejected.
+//   - kedge_organizations{phase}: organizations, personal ones included.
+//   - kedge_workspaces{phase}: child workspaces.
+//   - kedge_bots{phase}: bots.
+//   - kedge_bot_tokens: tokens of bots that have neither expired nor been revoked.
+//   - kedge_bot_tokens_issued_total: tokens of bots that were issued.
+//   - kedge_bot_tokens_revoked_total: tokens of bots that were revoked by a request.
+//   - kedge_etcd_size_bytes: size of the database file of the embedded etcd in bytes, which counts
+//     against the quota. It is absent with an external kcp, as are the next two.
+//   - kedge_etcd_used_bytes: bytes of that file that are in use; a defragmentation frees the others.
+//   - kedge_etcd_quota_bytes: size in bytes at which the embedded etcd refuses writes.
 //   - kedge_data_disk_full: 1 while writes are refused because the disk of the embedded kcp is
 //     full, else 0.
 package metrics

@@ -83,12 +83,16 @@ func (a *assembly) api(serving context.Context) error {
 	if err != nil {
 		return err
 	}
+	counted, err := a.measure()
+	if err != nil {
+		return err
+	}
 	a.app = routes{
 		observe:      httpmw.Observe(log.From(serving), metrics, c.trustedProxies),
 		present:      httpmw.RequireAvailable(a.available.Wait),
 		authenticate: authenticate, authenticateProxied: authenticateProxied,
 		room:    httpmw.RefuseWrites(a.disk.Err),
-		forward: forward, login: a.login(people, authenticators).Mount, portal: pages,
+		forward: forward, login: a.login(people, authenticators, counted.login).Mount, portal: pages, botTokens: counted.bots,
 		config: c, limits: limits, clock: a.clock, views: v, store: s, sessions: a.sessions, writeEnds: a.sessions.WriteEnds, enter: entrance(gate, bots),
 		rights: a.rights, followed: settled(a.rights.Followed, a.revocation.Recheck),
 		recheck: a.revocation.Recheck, tokens: tokens, bindings: callers.bindings, rolesFollowed: workspace.NewRolesFollowed(v),

@@ -118,7 +118,7 @@ func (t botTokens) Discard(ctx context.Context, cluster string, b *v1alpha1.Bot,
 func (p routes) bots(scopes httpmw.Scopes) *bots.Handler {
 	c := p.config
 	return &bots.Handler{
-		Views: p.views, Store: p.store, Tokens: p.tokens,
+		Views: p.views, Store: p.store, Tokens: p.tokens, Metrics: p.botTokens,
 		Recheck:        func(b *v1alpha1.Bot) { p.recheck(tenancy.BotKey(b.Status.ServiceAccountUID)) },
 		WorkspaceScope: scopes.Workspace, NewUUID: uuid.NewString, Clock: p.clock, ExternalURL: c.ExternalURL, CA: p.ca,
 		MaxTokenTTL: c.Bots.TokenMaxTTL, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,

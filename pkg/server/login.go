@@ -14,11 +14,11 @@ import (
 )
 
 // login returns the handler of /auth. tokens authenticates ID tokens as for every other request.
-func (a *assembly) login(people httpmw.Authentication, tokens auth.Authenticator) *login.Handler {
+func (a *assembly) login(people httpmw.Authentication, tokens auth.Authenticator, counted *login.Metrics) *login.Handler {
 	c := a.hub.config
 	h := &login.Handler{
 		Sessions: a.sessions, Devices: a.sessions, KeepGrant: a.sessions.KeepGrant, Keyring: a.keyring,
-		SignUp: people.UserOf, Owner: a.ownerOf,
+		SignUp: people.UserOf, Owner: a.ownerOf, Metrics: counted,
 		Audit: func(e login.Event) {
 			a.hub.audit.Write(audit.Event{Actor: e.Actor, Action: e.Action, Code: e.Code, Request: e.Request, Peer: e.Peer})
 		},

@@ -64,6 +64,8 @@ type routes struct {
 	recheck func(caller string)
 	// tokens issues tokens of bots.
 	tokens bots.Tokens
+	// botTokens counts them.
+	botTokens *bots.Metrics
 	// bindings writes APIBindings with the credential of the caller of a request.
 	bindings func(r *http.Request) (store.Bindings, error)
 	// rolesFollowed reports whether the roles of a Workspace cover all that is bound there.

@@ -107,6 +107,7 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) error {
 	// A signal during the start of kcp stops it. Later, kcp stops after the drain.
 	detach := context.AfterFunc(starting, stopKCP)
 	options := h.config.kcp()
+	options.Embedded.Metrics = h.registry
 	if h.tokens != nil {
 		options.Embedded.Tokens = h.tokens
 	}

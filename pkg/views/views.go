@@ -56,7 +56,7 @@ func New(c Clusters, in *Informers, metrics prometheus.Registerer, synced ...fun
 	v.memberships, v.bots = newMemberships(in.Memberships), newBots(in.Bots)
 	v.catalog = newCatalog(&v.topology, c.Providers)
 	v.enabled = newEnabled()
-	if err := v.register(metrics); err != nil {
+	if err := v.register(in, metrics); err != nil {
 		return nil, err
 	}
 	in.Users.WithTransform(v.transform.user)
@@ -213,24 +213,4 @@ func (v *Views) Ready() bool {
 		}
 	}
 	return true
-}
-
-func (v *Views) register(metrics prometheus.Registerer) error {
-	collectors := []prometheus.Collector{v.wait}
-	for name, size := range map[string]func() int{
-		"users": v.people.size, "organizations": v.topology.orgCount, "workspaces": v.topology.workspaceCount,
-		"indexes": v.memberships.indexCount, "memberships": v.memberships.count,
-		"bots": v.bots.count, "sessions": v.sessions.size, "catalogentries": v.catalog.count,
-	} {
-		collectors = append(collectors, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "kedge_views_objects", Help: "Objects in the caches, by view.",
-			ConstLabels: prometheus.Labels{"view": name},
-		}, func() float64 { return float64(size()) }))
-	}
-	for _, c := range collectors {
-		if err := metrics.Register(c); err != nil {
-			return err
-		}
-	}
-	return nil
 }

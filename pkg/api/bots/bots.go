@@ -47,9 +47,10 @@ type Tokens interface {
 
 // Handler serves /api/orgs/{org}/workspaces/{ws}/serviceaccounts.
 type Handler struct {
-	Views  Views
-	Store  Store
-	Tokens Tokens
+	Views   Views
+	Store   Store
+	Tokens  Tokens
+	Metrics *Metrics
 	// Recheck ends what the Bot has open and has no right to any more.
 	Recheck func(*v1alpha1.Bot)
 	// WorkspaceScope is the middleware of httpmw.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -31,9 +32,11 @@ const (
 
 // world is kcp with the caches of the hub, and the controller of Bots.
 type world struct {
-	t     testing.TB
-	held  map[string]*v1alpha1.Bot
-	claim tenancy.Workspace
+	t       testing.TB
+	metrics *prometheus.Registry
+	counted *bots.Metrics
+	held    map[string]*v1alpha1.Bot
+	claim   tenancy.Workspace
 	// becomesReady makes the Workspace Ready while a handler waits.
 	becomesReady bool
 	// failing, if not nil, is called before a step of the issue of a token, or before a write.
@@ -47,7 +50,10 @@ type world struct {
 }
 
 func newWorld(t testing.TB) *world {
-	w := &world{t: t, held: map[string]*v1alpha1.Bot{}, claim: apitest.Workspace(apitest.Acme, apitest.Dev, "Development", "devcluster")}
+	w := &world{t: t, metrics: prometheus.NewRegistry(), held: map[string]*v1alpha1.Bot{}, claim: apitest.Workspace(apitest.Acme, apitest.Dev, "Development", "devcluster")}
+	var err error
+	w.counted, err = bots.NewMetrics(w.metrics)
+	require.NoError(t, err)
 	w.put(tenancy.NewBot(ci, apitest.Dev, "CI", v1alpha1.RoleMember, apitest.Admin, ""))
 	w.put(tenancy.NewBot(prod, apitest.Prod, "Elsewhere", v1alpha1.RoleMember, apitest.Admin, ""))
 	w.settle()
@@ -189,7 +195,7 @@ func (w *world) Discard(_ context.Context, _ string, _ *v1alpha1.Bot, id string)
 
 func (w *world) handler(tenants *apitest.World) http.Handler {
 	h := &bots.Handler{
-		Views: w, Store: w, Tokens: w, Recheck: func(b *v1alpha1.Bot) { w.rechecked = append(w.rechecked, b.Status.ServiceAccountUID) },
+		Metrics: w.counted, Views: w, Store: w, Tokens: w, Recheck: func(b *v1alpha1.Bot) { w.rechecked = append(w.rechecked, b.Status.ServiceAccountUID) },
 		WorkspaceScope: httpmw.Scopes{Tenants: tenants}.Workspace, NewUUID: func() string { return next },
 		Clock:       clocktesting.NewFakePassiveClock(apitest.Epoch().Time),
 		ExternalURL: apitest.HubURL, CA: func() []byte { return []byte("ca") }, MaxTokenTTL: 8784 * time.Hour,

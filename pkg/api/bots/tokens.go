@@ -103,6 +103,7 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	h.Metrics.issued.Inc()
 	h.until(r, func() bool {
 		seen, ok := h.find(r, b.Name)
 		if !ok {
@@ -224,9 +225,13 @@ func (h *Handler) revoked(w http.ResponseWriter, r *http.Request, change func(*v
 	}
 	ctx, cancel := waiting.Write(r)
 	defer cancel()
-	first := true
+	// listed is the number of tokens before the change.
+	first, listed := true, 0
 	changed, err := h.Store.AmendBot(ctx, b, func(_ context.Context, b *v1alpha1.Bot) (map[string]any, error) {
 		fields, err := change(b)
+		if err == nil {
+			listed = len(b.Spec.Tokens)
+		}
 		if errs.Is(err, errs.NotFound) && !first {
 			// An attempt whose answer was lost has removed it.
 			return nil, nil
@@ -244,6 +249,7 @@ func (h *Handler) revoked(w http.ResponseWriter, r *http.Request, change func(*v
 		seen, ok := h.find(r, b.Name)
 		return !ok || seen.Generation >= changed.Generation && followed(seen)
 	})
+	h.Metrics.revoked.Add(float64(max(0, listed-len(changed.Spec.Tokens))))
 	// The account of before the change has the streams.
 	h.Recheck(b)
 	w.WriteHeader(http.StatusNoContent)

@@ -193,7 +193,8 @@ func nameOf(u *v1alpha1.User) string {
 	return u.Name
 }
 
-// record writes an event to the audit log.
+// record writes an event to the audit log and counts it if it is the end of a login.
 func (h *Handler) record(w http.ResponseWriter, r *http.Request, actor, action string, code int) {
+	h.Metrics.record(action, code)
 	h.Audit(Event{Actor: actor, Action: action, Code: code, Request: w.Header().Get(httpmw.RequestIDHeader), Peer: h.Peer(r)})
 }

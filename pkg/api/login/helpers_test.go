@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -54,6 +55,7 @@ type hub struct {
 	sessions *sessions
 	people   map[string]*v1alpha1.User
 	events   []login.Event
+	metrics  *prometheus.Registry
 	keyring  *session.Keyring
 	kcp      error
 	limit    error
@@ -88,7 +90,10 @@ func newHubWith(t testing.TB, idp login.Provider, tokens func(context.Context, s
 	h := &hub{
 		clock:    clocktesting.NewFakePassiveClock(now),
 		sessions: newSessions(), people: map[string]*v1alpha1.User{}, keyring: keyring,
+		metrics: prometheus.NewRegistry(),
 	}
+	counted, err := login.NewMetrics(h.metrics)
+	require.NoError(t, err)
 	for _, name := range []string{"alice", "bob", "pending", "rejected", "deleted"} {
 		u := &v1alpha1.User{}
 		u.Name, u.Spec.DisplayName, u.Spec.RBACIdentity = name, strings.ToUpper(name[:1])+name[1:], "kedge:"+name
@@ -109,6 +114,7 @@ func newHubWith(t testing.TB, idp login.Provider, tokens func(context.Context, s
 			h.kept = append(h.kept, u.Name)
 			return h.sessions.fails
 		},
+		Metrics:      counted,
 		SignUp:       h.signUp,
 		Owner:        h.sessions.owner,
 		Audit:        func(e login.Event) { h.events = append(h.events, e) },

@@ -101,6 +101,8 @@ type Handler struct {
 	// for the audit log.
 	Owner func(secret string) (user string, client v1alpha1.SessionClient, ok bool)
 	Audit func(Event)
+	// Metrics counts logins; nil counts nothing.
+	Metrics *Metrics
 	// Peer returns the network address of the client, which the person compares before a
 	// device code is confirmed.
 	Peer func(*http.Request) string

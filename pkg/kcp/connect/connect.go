@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/client-go/rest"
@@ -33,6 +34,8 @@ type EmbeddedOptions struct {
 	Port, EtcdClientPort, EtcdPeerPort int
 	Tokens                             authenticator.Token
 	JWT                                []apiserverv1.JWTAuthenticator
+	// Metrics is where kedge_etcd_* are registered; nil for nowhere.
+	Metrics prometheus.Registerer
 }
 
 // KCP is a kcp that runs in this process.

@@ -15,6 +15,7 @@ import (
 	"github.com/kcp-dev/kcp/pkg/server"
 	serveroptions "github.com/kcp-dev/kcp/pkg/server/options"
 	"github.com/kcp-dev/kcp/pkg/server/options/batteries"
+	"github.com/prometheus/client_golang/prometheus"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
@@ -45,6 +46,8 @@ type Options struct {
 	Tokens authenticator.Token
 	// JWT are the issuers of people's tokens; empty for none.
 	JWT []apiserverv1.JWTAuthenticator
+	// Metrics is where kedge_etcd_* are registered; nil for nowhere.
+	Metrics prometheus.Registerer
 }
 
 // Change changes the options of kcp.
@@ -77,6 +80,12 @@ func New(options Options, changes ...Change) (*Server, error) {
 	if err := choosePorts(&options); err != nil {
 		_ = locked.Close()
 		return nil, err
+	}
+	if options.Metrics != nil {
+		if err := options.Metrics.Register(newDatabase(prometheus.DefaultGatherer)); err != nil {
+			_ = locked.Close()
+			return nil, err
+		}
 	}
 	return &Server{options: options, changes: changes, ready: make(chan struct{}), locked: locked}, nil
 }

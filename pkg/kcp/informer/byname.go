@@ -74,3 +74,17 @@ func (b *byName[V]) all() []named[V] {
 	}
 	return all
 }
+
+// each yields all values. They must not change meanwhile.
+func (b *byName[V]) each(yield func(name string, v V) bool) {
+	for _, n := range b.list {
+		if !yield(n.name, n.value) {
+			return
+		}
+	}
+	for name, v := range b.index {
+		if !yield(name, v) {
+			return
+		}
+	}
+}

@@ -35,6 +35,7 @@ type Informer[T kcp.Object] struct {
 	handlers  []Handler[T]
 	transform func(T)
 	encode    func(T) Compact[T]
+	onAge     func(time.Duration)
 
 	objects   overlay[T]
 	mu        sync.RWMutex
@@ -81,7 +82,7 @@ func (i *Informer[T]) start(ctx context.Context, url string, full func()) {
 	logger := log.From(ctx).With(zap.String("resource", i.gvr.Resource))
 	ctx, cancel := context.WithCancel(ctx) //nolint:gosec // the stop of the endpoint is this cancel
 	e := &endpoint[T]{store: newStore(&i.objects, i.prepare, i.notify, full), stop: cancel, done: make(chan struct{})}
-	reflector := cache.NewReflectorWithOptions(i.source(client), i.empty(), e.store, cache.ReflectorOptions{})
+	reflector := cache.NewReflectorWithOptions(i.source(client), i.empty(), i.storeOf(e.store), cache.ReflectorOptions{})
 	i.mu.Lock()
 	i.endpoints[url] = e
 	i.mu.Unlock()

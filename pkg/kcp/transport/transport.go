@@ -21,7 +21,7 @@ type Transport struct {
 	refusal     *atomic.Pointer[Refusal]
 	times       *times
 	failPoints  *failPoints
-	requests    *prometheus.CounterVec
+	calls       *calls
 	probes      *http.Client
 }
 
@@ -38,8 +38,7 @@ type Options struct {
 	probe bool
 }
 
-// New returns the transport to the kcp at config.Host. Requests are counted in metrics
-// as kedge_kcp_requests_total.
+// New returns the transport to the kcp at config.Host. It registers kedge_kcp_*.
 func New(config *rest.Config, metrics prometheus.Registerer) (*Transport, error) {
 	t := &Transport{
 		host:        config.Host,
@@ -47,12 +46,9 @@ func New(config *rest.Config, metrics prometheus.Registerer) (*Transport, error)
 		health:      NewHealth(),
 		refusal:     &atomic.Pointer[Refusal]{},
 		times:       &times{},
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "kedge_kcp_requests_total",
-			Help: "Requests of the hub itself to kcp, by HTTP method. Proxied requests are not counted.",
-		}, []string{"method"}),
+		calls:       newCalls(),
 	}
-	if err := metrics.Register(t.requests); err != nil {
+	if err := t.calls.register(metrics); err != nil {
 		return nil, fmt.Errorf("register kcp client metrics: %w", err)
 	}
 	if file := os.Getenv(failPointFile); file != "" {
@@ -95,7 +91,7 @@ func (t *Transport) RoundTripper(o Options) (http.RoundTripper, error) {
 		// there is a new token.
 		authenticate(o.Config, &failure),
 		// kedge_kcp_requests_total counts what is sent.
-		only(!o.probe, t.count),
+		only(!o.probe, t.calls.measure),
 		// A leader's writes end with its right to write. It is asked below the credential,
 		// which may take time to get.
 		only(o.Right != nil, fence(o.Right)),
@@ -140,17 +136,3 @@ func (t *Transport) Close() { t.connections.closeIdle() }
 
 // Health is whether kcp is available.
 func (t *Transport) Health() *Health { return t.health }
-
-func (t *Transport) count(next http.RoundTripper) http.RoundTripper {
-	return counted{next: next, requests: t.requests}
-}
-
-type counted struct {
-	next     http.RoundTripper
-	requests *prometheus.CounterVec
-}
-
-func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
-	c.requests.WithLabelValues(r.Method).Inc()
-	return c.next.RoundTrip(r)
-}
