@@ -13,12 +13,16 @@ GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)-$(GO_VERSION)/g
 MODULE_TOOLS := $(TOOLS)/modules-$(shell cat go.mod go.sum | cksum | cut -d ' ' -f 1)-$(GO_VERSION)
 DEX := $(TOOLS)/dex-$(shell cat test/dex/go.mod test/dex/go.sum | cksum | cut -d ' ' -f 1)-$(GO_VERSION)/dex
 
+# The checks of the portal, the only thing here that needs Node. Their versions are pinned by a lock file.
+PORTAL_TOOLS := $(TOOLS)/portal-$(shell cat test/portal/package.json test/portal/package-lock.json | cksum | cut -d ' ' -f 1)
+NPM := $(shell command -v npm)
+
 # These link a whole kcp: the race detector would compile kcp a second time.
 KCP_PACKAGES := ./pkg/kcp/embedded ./cmd/kedge-hub ./test/framework/kcpserver
 UNIT_PACKAGES = $(shell go list ./apis/... ./pkg/... ./cmd/... ./config/... ./test/contract ./test/framework | grep -v -e pkg/kcp/embedded -e cmd/kedge-hub)
 
 .DEFAULT_GOAL := help
-.PHONY: help build image chart run test test-unit test-integration test-e2e test-deploy bench lint generate verify clean
+.PHONY: help build image chart run test test-unit test-integration test-e2e test-deploy bench lint lint-portal generate verify clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F '\t' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -60,6 +64,15 @@ $(BIN)/dex: $(DEX)
 $(BIN)/browser: $(wildcard test/browser/*)
 	cd test/browser && go build -o $@ .
 
+$(PORTAL_TOOLS)/installed:
+	@mkdir -p $(TOOLS) && dir=$$(mktemp -d $(TOOLS)/portal.XXXXXX) && cp test/portal/package.json test/portal/package-lock.json test/portal/.npmrc $$dir && \
+		(cd $$dir && npm ci --no-progress && touch installed) && { mv -T $$dir $(@D) 2>/dev/null || rm -rf $$dir; }
+
+# axe-core checks the pages in the browser of the tests. Where there is no Node they run without it.
+$(BIN)/axe.min.js: $(if $(NPM),$(PORTAL_TOOLS)/installed)
+	@mkdir -p $(BIN)
+	$(if $(NPM),@ln -sf $(PORTAL_TOOLS)/node_modules/axe-core/axe.min.js $@,@echo 'no Node: the pages are not checked with axe-core')
+
 $(BIN)/kcpserver: FORCE
 	go build -o $(BIN)/kcpserver ./test/framework/kcpserver
 .PHONY: FORCE
@@ -90,7 +103,7 @@ RUN ?= .
 test-integration: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser ## run the hub, with the race detector, against a real kcp (GROUP=rights RUN=TestSudo for a part)
 	KEDGE_TEST_BIN=$(BIN) go test -race -count=1 -p 2 -parallel 3 -timeout 20m -run '$(RUN)' ./test/integration/$(GROUP)
 
-test-e2e: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser ## run the built programs, the real kubectl and a browser (RUN=TestKill for a part)
+test-e2e: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser $(BIN)/axe.min.js ## run the built programs, the real kubectl and a browser (RUN=TestKill for a part)
 	KEDGE_TEST_BIN=$(BIN) go test -count=1 -timeout 20m -run '$(RUN)' ./test/e2e/...
 
 test-deploy: ## test what deploy/ has: the chart, the unit, the image (TEST_IMAGE=1: with the real kedge-hub, for which kcp is compiled once more)
@@ -105,6 +118,17 @@ bench: build $(BIN)/kcpserver ## measure the hub beside its floors and print a t
 
 lint: $(GOLANGCI_LINT) ## run the linters, the package borders among them
 	$(GOLANGCI_LINT) run --allow-parallel-runners ./...
+
+ifneq ($(NPM),)
+lint-portal: $(PORTAL_TOOLS)/installed ## check the types and the formatting of the portal's files (with Node)
+	@ln -sfn $(PORTAL_TOOLS)/node_modules test/portal/node_modules
+	$(PORTAL_TOOLS)/node_modules/.bin/openapi-typescript config/openapi/openapi.yaml --output test/portal/openapi.d.ts >/dev/null
+	$(PORTAL_TOOLS)/node_modules/.bin/tsc --project test/portal
+	$(PORTAL_TOOLS)/node_modules/.bin/eslint --config test/portal/eslint.config.js pkg/portal/static
+else
+lint-portal:
+	@echo 'no Node: the portal is not checked'
+endif
 
 $(GOLANGCI_LINT):
 	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)

@@ -47,8 +47,9 @@ function tenant(path, place = {}) {
 }
 
 /**
+ * @template [B=any]
  * @typedef {object} Options
- * @property {any} [body] is sent as JSON
+ * @property {B} [body] is sent as JSON
  * @property {string} [etag] is sent as If-Match
  * @property {boolean} [async] asks for 202 instead of a wait
  * @property {string} [accept]
@@ -58,10 +59,12 @@ function tenant(path, place = {}) {
 
 /**
  * Sends a request and returns the answer. It rejects with an ApiError for every answer but 2xx.
- * @param {string} method
- * @param {string} path
- * @param {Options} [options]
- * @returns {Promise<{status: number, body: any, etag: string, location: string}>}
+ * @template {Method} M
+ * @template {string} P
+ * @param {M & Documented<M, P>} method
+ * @param {P} path
+ * @param {Options<Sent<M, P>>} [options]
+ * @returns {Promise<{status: number, body: Answer<M, P>, etag: string, location: string}>}
  */
 export async function call(method, path, options = {}) {
   /** @type {Record<string, string>} */
@@ -123,27 +126,29 @@ function parsed(text) {
 
 /**
  * Returns all items of a list.
- * @param {string} path
+ * @template {string} P
+ * @param {P} path
  * @param {Options} [options]
- * @returns {Promise<any[]>}
+ * @returns {Promise<Array<Item<P>>>}
  */
 export async function all(path, options = {}) {
   const items = [];
   const joint = path.includes('?') ? '&' : '?';
-  for (let next = ''; ; ) {
-    const { body } = await call('GET', `${path}${joint}limit=500${next && `&continue=${encodeURIComponent(next)}`}`, options);
+  for (let next = ''; ;) {
+    const page = /** @type {string} */ (`${path}${joint}limit=500${next && `&continue=${encodeURIComponent(next)}`}`);
+    const { body } = await call('GET', page, options);
     items.push(...body.items);
     next = body.continue;
     if (!next) return items;
   }
 }
 
-/** @param {string} org */
+/** @param {string} org @returns {`/api/orgs/${string}`} */
 export function orgPath(org) {
   return `/api/orgs/${encodeURIComponent(org)}`;
 }
 
-/** @param {string} org @param {string} workspace */
+/** @param {string} org @param {string} workspace @returns {`/api/orgs/${string}/workspaces/${string}`} */
 export function workspacePath(org, workspace) {
   return `${orgPath(org)}/workspaces/${encodeURIComponent(workspace)}`;
 }

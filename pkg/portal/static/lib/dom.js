@@ -14,7 +14,7 @@ export function h(tag, properties = {}, ...children) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
     else if (name === 'class') element.className = value;
-    else if (name === 'value' || name === 'checked') element[name] = value;
+    else if (name === 'value' || name === 'checked') Object.assign(element, { [name]: value });
     else element.setAttribute(name, value === true ? '' : String(value));
   }
   append(element, children);
@@ -34,7 +34,7 @@ function append(parent, children) {
 
 /**
  * Returns a name that a person gave, isolated from the direction of the text around it.
- * @param {string} text
+ * @param {string|undefined} text
  * @param {string} [fallback]
  */
 export function named(text, fallback = '') {

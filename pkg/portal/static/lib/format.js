@@ -45,7 +45,7 @@ export function phaseBadge(phase) {
 
 const states = { Enabled: ['ok', 'Enabled'], Enabling: ['busy', 'Enabling'], ClaimsPending: ['warn', 'Claims to answer'], Failing: ['bad', 'Failing'], Disabled: ['', 'Not enabled'] };
 
-/** Returns the state of a provider in a Workspace as a badge. @param {string} state */
+/** Returns the state of a provider in a Workspace as a badge. @param {string} [state] */
 export function stateBadge(state) {
   const [kind, text] = states[/** @type {keyof states} */ (state)] || ['', state || 'Unknown'];
   return badge(kind, text);

@@ -53,19 +53,21 @@ export function undelete(page, path) {
   return undo;
 }
 
-/** Says what an object that is not Ready waits for. @param {any} object @param {string} noun */
+/** @typedef {{phase?: string, conditions?: Array<Schema<'Condition'>>}} Reconciled */
+
+/** Says what an object that is not Ready waits for. @param {Reconciled} object @param {string} noun */
 export function progress(object, noun) {
   if (object.phase === 'Ready') return null;
-  const waiting = (object.conditions || []).find((/** @type {any} */ c) => c.status !== 'True' && c.message);
+  const waiting = (object.conditions || []).find((c) => c.status !== 'True' && c.message);
   const text = object.phase === 'Terminating' ? `This ${noun} is being removed.` : `This ${noun} is being set up. The page goes on by itself.`;
   return h('div', { class: 'note', role: 'status' }, h('p', {}, text), waiting && h('p', { class: 'detail' }, waiting.message));
 }
 
-/** @param {any} object */
+/** @param {Reconciled} object */
 export function conditions(object) {
   const all = object.conditions || [];
   if (all.length === 0) return note('', 'No conditions are reported yet.');
-  return h('ul', { class: 'bare' }, all.map((/** @type {any} */ c) => h('li', {},
+  return h('ul', { class: 'bare' }, all.map((c) => h('li', {},
     h('span', { class: `badge ${c.status === 'True' ? 'ok' : c.status === 'False' ? 'warn' : ''}` }, c.status === 'True' ? 'Yes' : c.status === 'False' ? 'No' : 'Unknown'),
     ' ', words(c.type), c.message && [': ', h('span', { class: 'muted' }, c.message)])));
 }

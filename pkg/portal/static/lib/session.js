@@ -3,7 +3,6 @@
 import { call, hooks } from './api.js';
 import { h } from './dom.js';
 
-/** @typedef {{orgUUID: string, orgDisplayName: string, orgCreatedAt: string, orgFirstAdmin?: string, workspaceUUID?: string, workspaceDisplayName?: string, role: string, personal?: boolean, softDeletedAt?: string, purgeAt?: string}} Row */
 /** @typedef {{uuid: string, name: string, createdAt: string, firstAdmin: string, personal: boolean, role: string, workspaces: Array<{uuid: string, name: string, role: string}>}} Org */
 
 export const session = {
@@ -34,7 +33,7 @@ export async function loadMemberships() {
   for (const listener of session.listeners) listener();
 }
 
-/** @param {Row[]} rows @returns {Org[]} */
+/** @param {Array<Schema<'MembershipRow'>>} rows @returns {Org[]} */
 function grouped(rows) {
   /** @type {Map<string, Org>} */
   const orgs = new Map();

@@ -54,10 +54,15 @@ export function errorNote(problem, retry) {
 }
 
 /**
- * @typedef {{title: string, cell: (item: any) => any, class?: string}} Column
+ * @template T
+ * @typedef {{title: string, cell: (item: T) => any, class?: string}} Column
+ */
+
+/**
+ * @template T
  * @param {string} label
- * @param {Column[]} columns
- * @param {any[]} items
+ * @param {Array<Column<NoInfer<T>>>} columns
+ * @param {T[]} items
  * @param {any} [empty] is shown if there are no items
  */
 export function table(label, columns, items, empty = 'Nothing here yet.') {

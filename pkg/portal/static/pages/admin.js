@@ -15,9 +15,9 @@ export async function render(page) {
   }
   const q = page.query.get('q') || '';
   const { signal } = page;
-  const [people, deletions] = await Promise.all([all(`/api/admin/users${q && `?q=${encodeURIComponent(q)}`}`, { signal }), all('/api/admin/deletions', { signal })]);
+  const [people, deletions] = await Promise.all([all(q ? `/api/admin/users?q=${encodeURIComponent(q)}` : '/api/admin/users', { signal }), all('/api/admin/deletions', { signal })]);
   const problem = h('div', { 'aria-live': 'polite' });
-  const decide = async (/** @type {string} */ name, /** @type {string} */ registration) => {
+  const decide = async (/** @type {string} */ name, /** @type {'Approved'|'Rejected'} */ registration) => {
     problem.replaceChildren();
     try {
       await call('PATCH', `/api/admin/users/${encodeURIComponent(name)}`, { body: { registration }, signal });
@@ -27,7 +27,7 @@ export async function render(page) {
     }
   };
   const pending = people.filter((p) => p.registration === 'Pending');
-  const person = { title: 'Person', cell: (/** @type {any} */ p) => [named(p.displayName, p.name), h('span', { class: 'second' }, h('bdi', {}, p.name), p.email && p.email !== p.name && [' · ', h('bdi', {}, p.email)])] };
+  const person = { title: 'Person', cell: (/** @type {Schema<'AdminUser'>} */ p) => [named(p.displayName, p.name), h('span', { class: 'second' }, h('bdi', {}, p.name), p.email && p.email !== p.name && [' · ', h('bdi', {}, p.email)])] };
   const search = h('form', { class: 'toolbar', role: 'search', onsubmit: (/** @type {Event} */ e) => { e.preventDefault(); page.go(`/ui/admin${input.value && `?q=${encodeURIComponent(input.value)}`}`); } });
   const input = h('input', { type: 'search', value: q, 'aria-label': 'Search people', placeholder: 'Search people' });
   search.append(input, h('button', { type: 'submit' }, 'Search'));

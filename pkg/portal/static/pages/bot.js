@@ -14,7 +14,7 @@ export async function render(page) {
   const { org, ws, bot: uuid } = page.params;
   const { signal } = page;
   const base = workspacePath(org, ws);
-  const path = `${base}/serviceaccounts/${uuid}`;
+  const path = /** @type {const} */ (`${base}/serviceaccounts/${uuid}`);
   const [workspace, bot, tokens] = await Promise.all([
     call('GET', base, { signal }).then((a) => a.body), call('GET', path, { signal }).then((a) => a.body), all(`${path}/tokens`, { signal }),
   ]);
@@ -51,12 +51,12 @@ export async function render(page) {
     h('section', {}, h('div', { class: 'head' }, h('h2', {}, 'Tokens'), h('div', { class: 'actions' },
       admin && tokens.length > 1 && button('Revoke all', () => revoke(page, `${path}/tokens`, 'Revoke all tokens', 'Every program that uses a token of this bot loses access at once.'), 'danger'),
       admin && issue)),
-      table('Tokens', [
-        { title: 'Name', cell: (t) => named(t.name, 'without a name') },
-        { title: 'Issued', cell: (t) => moment(t.createdAt) },
-        { title: 'Expires', cell: (t) => [moment(t.expirationTimestamp), ' ', badge(new Date(t.expirationTimestamp).getTime() - Date.now() < 7 * day * 1000 ? 'warn' : '', left(t.expirationTimestamp))] },
-        { title: '', class: 'do', cell: (t) => admin && button('Revoke', () => revoke(page, `${path}/tokens/${t.id}`, 'Revoke token', 'The program that uses it loses access at once.'), 'plain danger') },
-      ], tokens, admin ? 'No tokens. Issue one and give it to the program.' : 'No tokens.')),
+    table('Tokens', [
+      { title: 'Name', cell: (t) => named(t.name, 'without a name') },
+      { title: 'Issued', cell: (t) => moment(t.createdAt) },
+      { title: 'Expires', cell: (t) => [moment(t.expirationTimestamp), ' ', badge(new Date(t.expirationTimestamp).getTime() - Date.now() < 7 * day * 1000 ? 'warn' : '', left(t.expirationTimestamp))] },
+      { title: '', class: 'do', cell: (t) => admin && button('Revoke', () => revoke(page, `${path}/tokens/${t.id}`, 'Revoke token', 'The program that uses it loses access at once.'), 'plain danger') },
+    ], tokens, admin ? 'No tokens. Issue one and give it to the program.' : 'No tokens.')),
   );
   if (bot.phase !== 'Ready') {
     page.poll(async () => {
@@ -75,7 +75,7 @@ function revoke(page, path, title, text) {
   } });
 }
 
-/** @param {import('../app.js').Page} page @param {string} path @param {any} bot @param {any} workspace */
+/** @param {import('../app.js').Page} page @param {string} path @param {Schema<'Bot'>} bot @param {Schema<'Workspace'>} workspace */
 function newToken(page, path, bot, workspace) {
   formDialog({
     title: 'New token', signal: page.signal, action: 'Issue', busy: 'Issuing…',
@@ -93,7 +93,7 @@ function newToken(page, path, bot, workspace) {
 
 /**
  * Shows a token, once. The answer is a kubeconfig that has it.
- * @param {import('../app.js').Page} page @param {string} kubeconfig @param {any} bot @param {any} workspace
+ * @param {import('../app.js').Page} page @param {string} kubeconfig @param {Schema<'Bot'>} bot @param {Schema<'Workspace'>} workspace
  */
 function once(page, kubeconfig, bot, workspace) {
   const token = (/^\s+token: "?([^"\s]+)"?$/m.exec(kubeconfig) || ['', ''])[1];

@@ -9,8 +9,8 @@ import { heading, table } from '../lib/ui.js';
 /** @param {import('../app.js').Page} page */
 export async function render(page) {
   const { body } = await call('GET', '/api/users/me/memberships?deleted=true', { signal: page.signal });
-  const rows = body.items.filter((/** @type {any} */ r) => r.softDeletedAt);
-  const gone = new Set(rows.filter((/** @type {any} */ r) => !r.workspaceUUID).map((/** @type {any} */ r) => r.orgUUID));
+  const rows = body.items.filter((r) => r.softDeletedAt);
+  const gone = new Set(rows.filter((r) => !r.workspaceUUID).map((r) => r.orgUUID));
   page.title('Deleted');
   page.show(
     heading('Deleted', 'Organizations and workspaces that were deleted and are not purged yet.'),

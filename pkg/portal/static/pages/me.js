@@ -57,7 +57,7 @@ export async function render(page) {
   );
 }
 
-/** @param {import('../app.js').Page} page @param {any} s */
+/** @param {import('../app.js').Page} page @param {Schema<'Session'>} s */
 function ender(page, s) {
   const end = button('End', async () => {
     end.disabled = true;
@@ -72,7 +72,7 @@ function ender(page, s) {
   return end;
 }
 
-/** @param {import('../app.js').Page} page @param {any} me */
+/** @param {import('../app.js').Page} page @param {Schema<'User'>} me */
 function deleted(page, me) {
   const problem = h('div');
   const undo = button('Bring my account back', async () => {

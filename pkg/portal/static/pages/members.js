@@ -41,7 +41,7 @@ export async function render(page) {
 
 /** @typedef {{page: import('../app.js').Page, path: string, noun: string, problem: HTMLElement, name: string, org: string}} Context */
 
-/** @param {Context} c @param {any} member */
+/** @param {Context} c @param {Schema<'Member'>} member */
 function roleSelect(c, member) {
   if (c.noun === 'workspace' && member.scope === 'org') return capital(member.role);
   const select = h('select', { 'aria-label': `Role of ${member.displayName || member.user}` }, roles.map(([value, text]) => h('option', { value }, text)));
@@ -82,7 +82,7 @@ function add(c) {
     clearTimeout(timer);
     timer = setTimeout(search, 500);
   });
-  const pick = (/** @type {any} */ person) => {
+  const pick = (/** @type {Schema<'Person'>} */ person) => {
     chosen = person.name;
     input.value = person.displayName || person.name;
     results.hidden = true;
@@ -97,7 +97,7 @@ function add(c) {
     try {
       const { body } = await call('GET', `/api/users?q=${encodeURIComponent(q)}`, { signal: c.page.signal });
       if (mine !== latest) return;
-      results.replaceChildren(...body.items.map((/** @type {any} */ p) => h('li', {}, h('button', { type: 'button', onclick: () => pick(p) }, named(p.displayName, p.name), ' ', h('span', { class: 'muted' }, h('bdi', {}, p.name))))));
+      results.replaceChildren(...body.items.map((p) => h('li', {}, h('button', { type: 'button', onclick: () => pick(p) }, named(p.displayName, p.name), ' ', h('span', { class: 'muted' }, h('bdi', {}, p.name))))));
       results.hidden = body.items.length === 0;
       status.textContent = body.items.length === 0 ? 'Nobody has this name. People appear here once they have signed in.' : 'Choose a person.';
     } catch (e) {
@@ -117,7 +117,7 @@ function add(c) {
   });
 }
 
-/** @param {Context} c @param {any} member */
+/** @param {Context} c @param {Schema<'Member'>} member */
 function removal(c, member) {
   const name = member.displayName || member.user;
   ending(c, {

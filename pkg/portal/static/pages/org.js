@@ -15,13 +15,14 @@ export async function render(page) {
   const row = orgOf(uuid);
   // People who are in Workspaces only cannot read the Organization itself.
   const guest = row !== undefined && row.role === '';
+  /** @returns {Promise<any>} */
   const read = async () => (guest ? { uuid, displayName: row.name, role: '', phase: 'Ready', createdAt: row.createdAt, firstAdmin: row.firstAdmin } : (await call('GET', path, { signal })).body);
   const org = await read();
   // The hub knows the creator of an Organization as its member once it is Ready.
   const list = async () => (org.phase === 'Ready' ? all(`${path}/workspaces`, { signal }) : []);
   const [workspaces, deleted] = await Promise.all([
     list(),
-    call('GET', '/api/users/me/memberships?deleted=true', { signal }).then((a) => a.body.items.filter((/** @type {any} */ r) => r.softDeletedAt && r.workspaceUUID && r.orgUUID === uuid)),
+    call('GET', '/api/users/me/memberships?deleted=true', { signal }).then((a) => a.body.items.filter((r) => r.softDeletedAt && r.workspaceUUID && r.orgUUID === uuid)),
   ]);
   if (!row) await loadMemberships().catch(() => {});
   page.title(org.displayName);

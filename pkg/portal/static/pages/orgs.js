@@ -29,7 +29,7 @@ export async function render(page) {
     table('Organizations', [
       { title: 'Name', cell: (o) => [h('a', { href: `/ui/orgs/${o.uuid}` }, named(o.name)), ' ', o.personal && badge('', 'personal')] },
       { title: 'Your role', cell: (o) => capital(o.role || 'member of workspaces') },
-      { title: 'Your workspaces', cell: (o) => (o.workspaces.length === 0 ? '–' : o.workspaces.map((/** @type {any} */ w, /** @type {number} */ i) => [i > 0 && ', ', h('a', { href: `/ui/orgs/${o.uuid}/workspaces/${w.uuid}` }, named(w.name))])) },
+      { title: 'Your workspaces', cell: (o) => (o.workspaces.length === 0 ? '–' : o.workspaces.map((w, i) => [i > 0 && ', ', h('a', { href: `/ui/orgs/${o.uuid}/workspaces/${w.uuid}` }, named(w.name))])) },
       { title: 'Created', cell: (o) => ['created ', date(o.createdAt), ' by ', named(o.firstAdmin)] },
     ], session.orgs, settling ? 'Nothing here yet.' : 'You are not in any organization. Create one, or ask somebody to add you to theirs.'),
   );

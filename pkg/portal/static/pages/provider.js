@@ -6,14 +6,14 @@ import { badge, sentence, stateBadge } from '../lib/format.js';
 import { conditions, progress } from '../lib/places.js';
 import { button, errorNote, formDialog, heading, table } from '../lib/ui.js';
 
-/** @typedef {{group: string, resource: string, verbs: string[], dangerous: boolean, state?: string}} Claim */
+/** @typedef {Schema<'ProviderClaim'>} Claim */
 
 /** @param {import('../app.js').Page} page */
 export async function render(page) {
   const { org, ws, entry } = page.params;
   const { signal } = page;
   const base = workspacePath(org, ws);
-  const path = `${base}/providers/${entry}`;
+  const path = /** @type {const} */ (`${base}/providers/${entry}`);
   const [workspace, provider] = await Promise.all([call('GET', base, { signal }).then((a) => a.body), call('GET', path, { signal }).then((a) => a.body)]);
   page.name(workspace.displayName);
   page.title(provider.displayName);
@@ -31,7 +31,7 @@ export async function render(page) {
       ? h('p', {}, 'This provider asks for no objects of the workspace.')
       : h('p', {}, 'The provider asks for access to these objects of the workspace. What is accepted it can use at once; what is rejected it cannot.'),
     admin && !deleted ? answers(page, path, provider) : table('Claims', columns((c) => c.state || '–'), provider.claims)),
-    h('section', { class: 'card' }, h('h2', {}, 'What the workspace gets'), h('ul', { class: 'list' }, provider.resources.map((/** @type {any} */ r) => h('li', {}, h('code', {}, kind(r)))))),
+    h('section', { class: 'card' }, h('h2', {}, 'What the workspace gets'), h('ul', { class: 'list' }, provider.resources.map((r) => h('li', {}, h('code', {}, kind(r)))))),
     h('section', { class: 'card' }, h('h2', {}, 'Details'), h('dl', {},
       h('dt', {}, 'APIExport'), h('dd', {}, h('code', {}, `${provider.apiExport.path}:${provider.apiExport.name}`)),
       h('dt', {}, 'Published by'), h('dd', {}, named(provider.createdBy, 'the operator')),
@@ -64,14 +64,14 @@ function columns(answer) {
   ];
 }
 
-/** A form with an answer for each claim. @param {import('../app.js').Page} page @param {string} path @param {any} provider */
+/** A form with an answer for each claim. @param {import('../app.js').Page} page @param {string} path @param {Schema<'Provider'>} provider */
 function answers(page, path, provider) {
   const result = h('div', { 'aria-live': 'polite' });
   /** @type {Map<Claim, HTMLSelectElement>} */
   const chosen = new Map();
   const select = (/** @type {Claim} */ c) => {
     const element = h('select', { 'aria-label': `Answer for ${kind(c)}` }, h('option', { value: '' }, 'Choose…'), h('option', { value: 'accept' }, 'Accept'), h('option', { value: 'reject' }, 'Reject'));
-    element.value = { Accepted: 'accept', Rejected: 'reject' }[c.state || ''] || (c.dangerous || c.state ? '' : 'accept');
+    element.value = { Accepted: 'accept', Rejected: 'reject', Pending: '' }[c.state || 'Pending'] || (c.dangerous || c.state ? '' : 'accept');
     chosen.set(c, element);
     return element;
   };
@@ -102,7 +102,7 @@ function answers(page, path, provider) {
   return h('div', {}, claims, h('p', {}), result, !busy && (off || claims) && h('div', { class: 'actions' }, buttons));
 }
 
-/** Shows what would be lost, and asks. @param {import('../app.js').Page} page @param {string} path @param {any} provider */
+/** Shows what would be lost, and asks. @param {import('../app.js').Page} page @param {string} path @param {Schema<'Provider'>} provider */
 async function disable(page, path, provider) {
   /** @type {any[]} */
   let losses = [];

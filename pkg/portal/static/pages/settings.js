@@ -78,15 +78,15 @@ function billing(costCenter, text, before) {
   return { costCenter: costCenter || null, labels };
 }
 
-/** Shows both states. @param {any} now @param {any} mine @param {() => void} reload */
+/** Shows both states. @param {Schema<'Org'>} now @param {Schema<'UpdateOrgRequest'>} mine @param {() => void} reload */
 function changed(now, mine, reload) {
-  const rows = ['displayName', 'workspaceCreation', 'catalogEntryCreation', 'defaultAccess'].filter((key) => now[key] !== mine[key]);
+  const rows = /** @type {const} */ (['displayName', 'workspaceCreation', 'catalogEntryCreation', 'defaultAccess']).filter((key) => now[key] !== mine[key]);
   return note('warn', h('p', {}, 'Somebody else has changed these settings meanwhile. Save again to put yours in their place.'),
     h('ul', { class: 'list' }, rows.map((key) => h('li', {}, `${key}: now `, h('strong', {}, named(now[key])), ', yours ', h('strong', {}, named(mine[key]))))),
     h('div', { class: 'actions' }, button('Show theirs', reload)));
 }
 
-/** @param {any} org */
+/** @param {Schema<'Org'>} org */
 function facts(org) {
   const text = (/** @type {string} */ value) => (who.find(([v]) => v === value) || ['', value])[1];
   return h('dl', {}, h('dt', {}, 'May create workspaces'), h('dd', {}, text(org.workspaceCreation)), h('dt', {}, 'May publish catalog entries'), h('dd', {}, text(org.catalogEntryCreation)),
