@@ -36,6 +36,17 @@ func (s *Store) CreateCatalogEntry(ctx context.Context, cluster string, e *v1alp
 	return held, made, convert(err, catalogEntry)
 }
 
+// CountCatalogEntries counts the CatalogEntries in a logical cluster in kcp, those that are being
+// deleted included.
+func (s *Store) CountCatalogEntries(ctx context.Context, cluster string) (n int64, err error) {
+	client := s.clients.REST(s.clients.ClusterURL(cluster), v1alpha1.SchemeGroupVersion)
+	err = retry(ctx, func(ctx context.Context) error {
+		n, err = countIn(ctx, client, v1alpha1.SchemeGroupVersion.String(), "catalogentries", tenancy.MaxCatalogEntries+1)
+		return err
+	})
+	return n, convert(err, "number of catalog entries")
+}
+
 // AmendCatalogEntry is AmendBot for a CatalogEntry.
 func (s *Store) AmendCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, change func(context.Context, *v1alpha1.CatalogEntry) (map[string]any, error), match func(version string) error) (*v1alpha1.CatalogEntry, error) {
 	client := s.clients.CatalogEntries(kcp.ClusterOf(held))

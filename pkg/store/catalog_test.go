@@ -90,6 +90,27 @@ func TestDeleteCatalogEntry_deletesNoOther(t *testing.T) {
 	require.True(t, errs.Is(s.store().DeleteCatalogEntry(t.Context(), e, nil), errs.NotFound))
 }
 
+func TestCountCatalogEntries_countsThoseOfOnePlace(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	for cluster, n := range map[string]int{"org1": 3, "org2": 1} {
+		for i := range n {
+			e := widgetsEntry(acmeUUID, "alice")
+			e.Name = uuid(i)
+			_, _, err := s.store().CreateCatalogEntry(t.Context(), cluster, e)
+			require.NoError(t, err)
+		}
+	}
+	for cluster, want := range map[string]int64{"org1": 3, "org2": 1, "org3": 0} {
+		n, err := s.store().CountCatalogEntries(t.Context(), cluster)
+		require.NoError(t, err)
+		require.Equal(t, want, n, cluster)
+	}
+	s.refuse = func(string) *apierrors.StatusError { return apierrors.NewInternalError(context.Canceled) }
+	_, err := s.store().CountCatalogEntries(t.Context(), "org1")
+	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
+}
+
 func TestOthersWithSlug_readsTheOtherPlaces(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

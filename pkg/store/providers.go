@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	"golang.org/x/sync/errgroup"
@@ -99,7 +100,7 @@ func (s *Store) count(ctx context.Context, cluster string, r v1alpha1.CatalogRes
 	}
 	// The preferred version of a group may not have all of its resources.
 	for _, version := range append([]metav1.GroupVersionForDiscovery{group.PreferredVersion}, group.Versions...) {
-		n, err := countIn(ctx, client, version.GroupVersion, r)
+		n, err := countIn(ctx, client, version.GroupVersion, r.Resource, 1)
 		if !apierrors.IsNotFound(err) {
 			return n, err
 		}
@@ -107,10 +108,11 @@ func (s *Store) count(ctx context.Context, cluster string, r v1alpha1.CatalogRes
 	return 0, nil
 }
 
-// countIn counts the objects of a resource in one version of its group. The error is NotFound if
-// that version does not have the resource.
-func countIn(ctx context.Context, client rest.Interface, version string, r v1alpha1.CatalogResource) (int64, error) {
-	raw, err := client.Get().AbsPath("/apis", version, r.Resource).Param("limit", "1").
+// countIn counts the objects of a resource in one version of its group. It reads at most limit of
+// them and has kcp count the others. The error is NotFound if that version does not have the
+// resource.
+func countIn(ctx context.Context, client rest.Interface, version, resource string, limit int) (int64, error) {
+	raw, err := client.Get().AbsPath("/apis", version, resource).Param("limit", strconv.Itoa(limit)).
 		SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json").Do(ctx).Raw()
 	if apierrors.IsNotFound(err) {
 		return 0, err
@@ -120,7 +122,7 @@ func countIn(ctx context.Context, client rest.Interface, version string, r v1alp
 		err = json.Unmarshal(raw, &list)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("count %s.%s: %w", r.Resource, r.Group, err)
+		return 0, fmt.Errorf("count %s of %s: %w", resource, version, err)
 	}
 	n := int64(len(list.Items))
 	if list.RemainingItemCount != nil {

@@ -32,7 +32,6 @@ func CheckWorkspaceQuota(limit, used int) error {
 const MaxCatalogEntries = 200
 
 // CheckCatalogQuota refuses another CatalogEntry in an Organization that has used already.
-// Requests at the same moment may exceed the limit by their number.
 func CheckCatalogQuota(used int) error {
 	return checkQuota(MaxCatalogEntries, used, "this organization has %d of at most %d catalog entries; delete one that is not needed any more")
 }

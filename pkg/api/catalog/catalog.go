@@ -40,6 +40,7 @@ type Store interface {
 	AmendCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, change func(context.Context, *v1alpha1.CatalogEntry) (map[string]any, error), match func(version string) error) (*v1alpha1.CatalogEntry, error)
 	DeleteCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, match func(version string) error) error
 	OthersWithSlug(ctx context.Context, e *v1alpha1.CatalogEntry, everywhere bool) (clusters []string, err error)
+	CountCatalogEntries(ctx context.Context, cluster string) (int64, error)
 }
 
 // Handler serves the catalog.

@@ -55,7 +55,7 @@ func TestCreate_publishesAnEntry(t *testing.T) {
 		"createdAt": "2026-03-01T12:00:00Z", "createdBy": apitest.Admin, "phase": "Ready", "conditions": []any{}, "resources": []any{},
 		"claims": []any{map[string]any{"group": "", "resource": "secrets", "verbs": []any{"get"}, "dangerous": true}},
 	}, a.Object(t, http.StatusCreated))
-	require.Equal(t, []string{"may bind in devcluster", "create", "read providers"}, w.did, "it is written before the other place is read")
+	require.Equal(t, []string{"may bind in devcluster", "create", "read providers", "count"}, w.did, "it is written before the other place is read")
 
 	w = newWorld(t)
 	got := w.do(apitest.Call{Method: http.MethodPost, Path: global, Body: body(t, nil)}).Object(t, http.StatusCreated)
@@ -119,12 +119,12 @@ func TestCreate_asksKCPWhetherThePublisherMayBind(t *testing.T) {
 		code   int
 		did    []string
 	}{
-		"who may bind":                   {apitest.Mixed, nil, 0, http.StatusCreated, []string{"may bind in devcluster", "create", "read providers"}},
+		"who may bind":                   {apitest.Mixed, nil, 0, http.StatusCreated, []string{"may bind in devcluster", "create", "read providers", "count"}},
 		"who may not":                    {apitest.Mixed, nil, errs.Forbidden, http.StatusForbidden, []string{"may bind in devcluster"}},
 		"an admin who may not":           {apitest.Admin, nil, errs.Forbidden, http.StatusForbidden, []string{"may bind in devcluster"}},
 		"kcp is down":                    {apitest.Mixed, nil, errs.Unavailable, http.StatusServiceUnavailable, []string{"may bind in devcluster"}},
 		"an admin of no Workspace":       {apitest.Member, nil, 0, http.StatusForbidden, nil},
-		"the export of one's Workspace":  {apitest.Mixed, exportAt(dev, "widgets"), errs.Forbidden, http.StatusCreated, []string{"create", "read providers"}},
+		"the export of one's Workspace":  {apitest.Mixed, exportAt(dev, "widgets"), errs.Forbidden, http.StatusCreated, []string{"create", "read providers", "count"}},
 		"that of a Workspace, by others": {apitest.Member, exportAt(dev, "widgets"), 0, http.StatusForbidden, nil},
 		"that of a deleted Workspace":    {apitest.Admin, exportAt("root:kedge:orgs:"+apitest.Acme+":"+apitest.Gone, "widgets"), 0, http.StatusForbidden, nil},
 		"that of no Workspace":           {apitest.Admin, exportAt("root:kedge:orgs:"+apitest.Acme+":"+apitest.Nowhere, "widgets"), 0, http.StatusForbidden, nil},
@@ -219,6 +219,44 @@ func TestCreate_refusesMoreEntriesThanTheLimit(t *testing.T) {
 	a := w.do(apitest.Call{Method: http.MethodPost, Path: inAcme, Body: body(t, map[string]any{"slug": "gadgets"})})
 	a.RefusedCause(t, tenancy.CauseQuota)
 	w.do(apitest.Call{Method: http.MethodPost, Path: global, Body: body(t, map[string]any{"slug": "gadgets"})}).Object(t, http.StatusCreated)
+}
+
+// The cache has room for one more entry, and another replica creates one at the same moment.
+func TestCreate_withdrawsWhatIsOverTheLimit(t *testing.T) {
+	t.Parallel()
+	for _, raced := range []bool{true, false} {
+		w := newWorld(t)
+		for i := range tenancy.MaxCatalogEntries - 1 {
+			w.put(apitest.Acme, fmt.Sprintf("entry-%d", i), apitest.Member)
+		}
+		w.failing = func(step string) error {
+			if step == "create" && raced {
+				w.put(apitest.Acme, "raced", apitest.Member)
+			}
+			return nil
+		}
+		a := w.do(apitest.Call{Method: http.MethodPost, Path: inAcme, Body: body(t, nil)})
+		if raced {
+			require.Contains(t, a.RefusedCause(t, tenancy.CauseQuota).Message, "200 of at most 200")
+			require.Contains(t, w.did, "delete")
+		} else {
+			a.Object(t, http.StatusCreated)
+		}
+		require.Len(t, w.CatalogEntriesOf(apitest.Acme), tenancy.MaxCatalogEntries)
+	}
+}
+
+func TestCreate_withdrawsWhereItCannotCount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.failing = func(step string) error {
+		if step == "count" {
+			return errs.New(errs.Unavailable, "down")
+		}
+		return nil
+	}
+	w.do(apitest.Call{Method: http.MethodPost, Path: inAcme, Body: body(t, nil)}).Refused(t, http.StatusServiceUnavailable)
+	require.Empty(t, w.CatalogEntriesOf(apitest.Acme))
 }
 
 func TestCreate_withdrawsWhereTheOtherPlaceIsUnknown(t *testing.T) {

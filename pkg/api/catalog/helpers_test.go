@@ -194,6 +194,13 @@ func (w *world) OthersWithSlug(_ context.Context, _ *v1alpha1.CatalogEntry, ever
 	return w.others, nil
 }
 
+func (w *world) CountCatalogEntries(_ context.Context, cluster string) (int64, error) {
+	if err := w.step("count"); err != nil {
+		return 0, err
+	}
+	return int64(len(w.held[cluster])), nil
+}
+
 // handler returns the routes of the catalog.
 func (w *world) handler() http.Handler {
 	scopes := httpmw.Scopes{Tenants: w.tenants}

@@ -90,13 +90,25 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, p place) error 
 	return answer(w, code, e, p)
 }
 
-// room refuses another entry in an Organization that has as many as it may. Platform admins
-// decide how many Global ones there are.
+// room refuses another entry in an Organization that has as many as it may, by the cache.
+// Platform admins decide how many Global ones there are.
 func (h *Handler) room(p place) error {
 	if p.scope == nil {
 		return nil
 	}
 	return tenancy.CheckCatalogQuota(len(h.Views.CatalogEntriesOf(p.uuid())))
+}
+
+// fits refuses an entry that kcp has and that the cache had room for, if there are too many.
+func (h *Handler) fits(ctx context.Context, p place) error {
+	if p.scope == nil {
+		return nil
+	}
+	n, err := h.Store.CountCatalogEntries(ctx, h.cluster(p))
+	if err != nil {
+		return err
+	}
+	return tenancy.CheckCatalogQuota(int(n) - 1)
 }
 
 // settled reports whether the controller has found the export of the entry.
@@ -149,7 +161,8 @@ func (h *Handler) mayPublish(ctx context.Context, r *http.Request, p place, work
 }
 
 // publish creates an entry if no other one is in its way. It writes before it reads the other
-// places, so that of two entries with one slug at least one sees the other and withdraws.
+// places, so that of two entries with one slug at least one sees the other and withdraws. For the
+// same reason it counts after the write: the last one of too many withdraws.
 func (h *Handler) publish(ctx context.Context, p place, wanted *v1alpha1.CatalogEntry) (*v1alpha1.CatalogEntry, error) {
 	caller, hash := wanted.Annotations[v1alpha1.CreatedByAnnotation], wanted.Labels[v1alpha1.IdempotencyKeyLabel]
 	if err := h.taken(p, wanted.Spec.Slug, h.Views.CatalogClusters(wanted.Spec.Slug)); err != nil {
@@ -170,6 +183,9 @@ func (h *Handler) publish(ctx context.Context, p place, wanted *v1alpha1.Catalog
 	others, err := h.Store.OthersWithSlug(ctx, e, p.scope == nil)
 	if err == nil {
 		err = h.taken(p, e.Spec.Slug, others)
+	}
+	if err == nil {
+		err = h.fits(ctx, p)
 	}
 	if err == nil {
 		return e, nil
