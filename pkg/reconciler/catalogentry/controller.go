@@ -230,8 +230,20 @@ func grantsOf(d reconciler.Deps) Grants {
 			return objects.Replace(ctx, d.Clients.ClusterRoleBindings(at), b)
 		},
 		Remove: func(ctx context.Context, at, name string) error { return removeGrant(ctx, d, at, name) },
+		List: func(ctx context.Context, at string) (names []string, err error) {
+			selector := v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByHub
+			err = objects.Each(ctx, d.Clients.ClusterRoleBindings(at), "clusterrolebindings", selector, newBindings, func(page *rbacv1.ClusterRoleBindingList) error {
+				for i := range page.Items {
+					names = append(names, page.Items[i].Name)
+				}
+				return nil
+			})
+			return names, err
+		},
 	}
 }
+
+func newBindings() *rbacv1.ClusterRoleBindingList { return &rbacv1.ClusterRoleBindingList{} }
 
 // readGrant reads a role and a binding from kcp. Both are nil if the workspace is gone.
 func readGrant(ctx context.Context, d reconciler.Deps, at, name string) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, error) {

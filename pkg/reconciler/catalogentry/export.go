@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -49,6 +51,10 @@ func (s *export) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (contr
 	default:
 		read := tenancy.CatalogExportOf(found)
 		e.Status.Export = &read
+		// The export is found for the first time, or again.
+		if at.workspace == "" && !meta.IsStatusConditionTrue(e.Status.Conditions, s.Condition()) {
+			return result, s.config.tidy(ctx, at.at)
+		}
 	}
 	return result, nil
 }

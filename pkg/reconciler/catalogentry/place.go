@@ -3,8 +3,10 @@ package catalogentry
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/kcp-dev/logicalcluster/v3"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -43,15 +45,30 @@ func (s *place) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (contro
 	return controller.Result{}, nil
 }
 
+// inactiveWait is the time that a deleted entry waits for a workspace that kcp does not serve.
+const inactiveWait = time.Minute
+
+// inactiveDelay is the time after which that workspace is tried again.
+const inactiveDelay = 10 * time.Second
+
 // remove removes the grant of a deleted entry. In a Workspace that takes no writes the grant
-// stays until the Workspace takes them again, or is removed: Config.sweep finds it there.
+// stays until the Workspace takes them again, or is removed: Config.sweep finds it there. In the
+// workspace of a provider that is deactivated it stays after inactiveWait, because nobody knows
+// how long it is deactivated, and the Organization may wait for the removal of the entry:
+// Config.tidy finds it there.
 func (s *place) remove(ctx context.Context, org *tenancy.Org, e *v1alpha1.CatalogEntry) (controller.Result, error) {
 	result := controller.Result{Message: "the entry is being removed", Stop: true}
 	if !controller.HasFinalizer(e) {
 		return result, nil
 	}
 	if at := s.config.where(org, e); at.problem == "" {
-		if err := s.config.Grants.Remove(ctx, at.at, grantName(e)); err != nil {
+		err := s.config.Grants.Remove(ctx, at.at, grantName(e))
+		switch waits := inactiveWait - s.config.Clock.Since(e.DeletionTimestamp.Time); {
+		case apierrors.IsForbidden(err) && waits > 0:
+			result.Message = about(e, string(WorkspaceInactive))
+			result.RequeueAfter = min(waits, inactiveDelay)
+			return result, nil
+		case err != nil && !apierrors.IsForbidden(err):
 			return result, err
 		}
 	}

@@ -77,6 +77,8 @@ type Grants struct {
 	WriteBinding func(ctx context.Context, at string, b *rbacv1.ClusterRoleBinding) error
 	// Remove removes the binding and then the role of a name. It reads both from kcp.
 	Remove func(ctx context.Context, at, name string) error
+	// List returns the names of the bindings of all grants in kcp.
+	List func(ctx context.Context, at string) (names []string, err error)
 }
 
 // Probes tells what is known of the server of an entry.
@@ -130,6 +132,28 @@ func (c Config) organization(e *v1alpha1.CatalogEntry) (*tenancy.Org, error) {
 func (c Config) sweep(ctx context.Context, key controller.Key) error {
 	for _, cluster := range c.Cache.Granted(key) {
 		if err := c.Grants.Remove(ctx, cluster, tenancy.CatalogGrantName(key.Cluster, key.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tidy removes the grants in the workspace of a provider of entries that do not exist. They were
+// deleted while the workspace was deactivated.
+func (c Config) tidy(ctx context.Context, at string) error {
+	names, err := c.Grants.List(ctx, at)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		cluster, entry, ok := tenancy.ParseCatalogGrantName(name)
+		if !ok {
+			continue
+		}
+		if _, ok := c.Entries.Get(controller.Key{Cluster: cluster, Name: entry}); ok {
+			continue
+		}
+		if err := c.Grants.Remove(ctx, at, name); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package catalogentry_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -9,7 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/catalogentry"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 func TestEntry_thatIsDeletedLeavesNothing(t *testing.T) {
@@ -66,20 +69,54 @@ func TestEntry_removalWaitsForNoWorkspace(t *testing.T) {
 	}
 }
 
-// kcp does not serve the workspace of the provider: the entry waits, because the grant would
-// come back with the workspace.
+// kcp does not serve the workspace of the provider: the entry waits a moment for its grant, and the
+// purge of its Organization does not wait for ever.
 func TestEntry_removalWaitsForAnInactiveProvider(t *testing.T) {
+	t.Parallel()
+	for _, back := range []bool{true, false} {
+		w := newWorld()
+		w.settled(t)
+		w.refused = apierrors.NewForbidden(rbacv1.Resource("clusterroles"), "", nil)
+		w.deleted()
+		after := w.settled(t)
+		require.NotNil(t, w.entry)
+		require.Positive(t, after)
+		require.LessOrEqual(t, after, time.Minute)
+		require.Contains(t, w.condition(v1alpha1.ConditionSlugUnique).Message, "deactivated")
+		if back {
+			w.refused = nil
+		} else {
+			w.clock.SetTime(w.clock.Now().Add(time.Minute))
+		}
+		w.settled(t)
+		require.Nil(t, w.entry)
+		require.Equal(t, back, len(w.bindings) == 0)
+	}
+}
+
+// The grant of an entry that was deleted while the workspace of the provider was deactivated ends
+// with the first entry that finds its export there again.
+func TestEntry_removesLeftGrantsOfAProviderThatIsBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.settled(t)
-	w.refused = apierrors.NewForbidden(rbacv1.Resource("clusterroles"), "", nil)
-	w.deleted()
-	_, err := w.settle(t)
-	require.Error(t, err)
-	require.NotNil(t, w.entry)
-	w.refused = nil
+	w.absence = catalogentry.WorkspaceInactive
 	w.settled(t)
-	require.Nil(t, w.entry)
+	left := provider + "|" + tenancy.CatalogGrantName("org2", "left")
+	other := provider + "|kedge:workspace:viewer"
+	for _, key := range []string{left, other} {
+		w.bindings[key] = &rbacv1.ClusterRoleBinding{}
+	}
+	w.settled(t)
+	require.Contains(t, w.bindings, left, "the workspace is deactivated")
+	w.absence = ""
+	w.settled(t)
+	require.NotContains(t, w.bindings, left)
+	require.Contains(t, w.bindings, other)
+	require.Equal(t, []string{"alice"}, w.bound())
+	w.Did = nil
+	w.settled(t)
+	require.Equal(t, []string{"find export"}, w.Did, "it does not look again while all is well")
 }
 
 func TestEntry_ofASoftDeletedOrgHasNoGrant(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,7 +95,7 @@ func (w *world) config(t *testing.T) catalogentry.Config {
 	return catalogentry.Config{
 		Tree: tree, Clock: w.clock,
 		Entries: catalogentry.Entries{
-			Get: func(controller.Key) (*v1alpha1.CatalogEntry, bool) { return w.entry, w.entry != nil },
+			Get: func(key controller.Key) (*v1alpha1.CatalogEntry, bool) { return w.entry, w.entry != nil && key == w.key },
 			Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
 				return w.Call("patch "+subresource, func() {
 					changed := kcptest.Patched(t, w.entry, patch)
@@ -145,6 +146,14 @@ func (w *world) grants() catalogentry.Grants {
 		},
 		WriteBinding: func(_ context.Context, at string, b *rbacv1.ClusterRoleBinding) error {
 			return w.Call("bind at "+at, func() { w.bindings[at+"|"+b.Name] = b })
+		},
+		List: func(_ context.Context, at string) (names []string, err error) {
+			for key := range w.bindings {
+				if in, name, _ := strings.Cut(key, "|"); in == at {
+					names = append(names, name)
+				}
+			}
+			return names, w.refused
 		},
 		Remove: func(_ context.Context, at, name string) error {
 			if w.refused != nil {
