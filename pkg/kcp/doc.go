@@ -70,6 +70,9 @@
 //     kcp answers 401 to them until then. A provider that publishes a key for that long before
 //     it signs with it is not affected. It can go when kcp's authenticator asks for a key that
 //     it does not know.
+//   - kcp keeps a kind locked for minutes after the CustomResourceDefinition that brought it was
+//     deleted: an APIBinding with that kind waits until then. It can go when kcp removes the lock
+//     with the CustomResourceDefinition.
 //   - kcp verifies no EdDSA signatures of ID tokens: people of an identity provider that uses
 //     them get no further than the REST API. It can go when kcp's authenticator has it.
 package kcp

@@ -95,7 +95,9 @@ func (w *world) config(t *testing.T) catalogentry.Config {
 	return catalogentry.Config{
 		Tree: tree, Clock: w.clock,
 		Entries: catalogentry.Entries{
-			Get: func(key controller.Key) (*v1alpha1.CatalogEntry, bool) { return w.entry, w.entry != nil && key == w.key },
+			Get: func(key controller.Key) (*v1alpha1.CatalogEntry, bool) {
+				return w.entry, w.entry != nil && key == w.key
+			},
 			Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
 				return w.Call("patch "+subresource, func() {
 					changed := kcptest.Patched(t, w.entry, patch)
