@@ -103,8 +103,44 @@ func OrgAudience(org Org, workspaces []Workspace, memberships []*v1alpha1.Member
 	return audience
 }
 
+// The subjects of a binding and what each of them takes beside its name, in bytes of JSON. etcd
+// stores objects up to 1.5 MiB.
+const (
+	maxAudienceSize = 1 << 20
+	subjectSize     = 64
+)
+
+// FitAudience returns the subjects that one binding can have, people before Bots, and the number
+// of those that it has no room for.
+func FitAudience(audience []rbacv1.Subject) (fits []rbacv1.Subject, left int) {
+	size := 0
+	for _, s := range audience {
+		size += len(s.Name) + subjectSize
+	}
+	if size <= maxAudienceSize {
+		return audience, 0
+	}
+	size = 0
+	for _, bots := range []bool{false, true} {
+		for _, s := range audience {
+			if strings.HasPrefix(s.Name, botElsewherePrefix) != bots {
+				continue
+			}
+			if size += len(s.Name) + subjectSize; size > maxAudienceSize {
+				left++
+				continue
+			}
+			fits = append(fits, s)
+		}
+	}
+	return fits, left
+}
+
+// botElsewherePrefix begins the usernames of ServiceAccounts in other logical clusters.
+const botElsewherePrefix = "system:kcp:serviceaccount:"
+
 // botUsernameElsewhere is the username that kcp gives a Bot in logical clusters other than its
 // own.
 func botUsernameElsewhere(cluster, name string) string {
-	return "system:kcp:serviceaccount:" + cluster + ":" + DefaultNamespace + ":" + name
+	return botElsewherePrefix + cluster + ":" + DefaultNamespace + ":" + name
 }

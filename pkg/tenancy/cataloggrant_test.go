@@ -1,6 +1,8 @@
 package tenancy_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/kcp-dev/logicalcluster/v3"
@@ -87,6 +89,39 @@ func TestOrgAudience_hasWhoMayEnable(t *testing.T) {
 			require.Equal(t, test.want, got)
 		})
 	}
+}
+
+// An Organization with tens of thousands of admins must not make an object that etcd refuses.
+func TestFitAudience_holdsToTheSizeOfAnObject(t *testing.T) {
+	t.Parallel()
+	people := func(n int) (all []rbacv1.Subject) {
+		for i := range n {
+			all = append(all, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: fmt.Sprintf("z-person-%06d", i)})
+		}
+		return all
+	}
+	bots := func(n int) (all []rbacv1.Subject) {
+		for i := range n {
+			all = append(all, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: fmt.Sprintf("system:kcp:serviceaccount:cluster:default:%06d", i)})
+		}
+		return all
+	}
+	few := append(bots(10), people(10)...)
+	fits, left := tenancy.FitAudience(few)
+	require.Equal(t, few, fits, "in the same order")
+	require.Zero(t, left)
+
+	fits, left = tenancy.FitAudience(append(bots(20000), people(5000)...))
+	require.Equal(t, 25000, len(fits)+left)
+	require.Equal(t, people(5000), fits[:5000], "people come first")
+	raw, err := json.Marshal(fits)
+	require.NoError(t, err)
+	require.Less(t, len(raw), 1<<20+len(fits))
+	require.Greater(t, len(raw), 1<<19)
+
+	fits, left = tenancy.FitAudience(people(30000))
+	require.Positive(t, left)
+	require.Equal(t, people(30000)[:len(fits)], fits)
 }
 
 func TestCatalogGrant_permitsOneExport(t *testing.T) {

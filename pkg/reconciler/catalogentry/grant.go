@@ -2,6 +2,7 @@ package catalogentry
 
 import (
 	"context"
+	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,7 +33,11 @@ func (s *grant) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (contro
 		meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionExportFound)
 	result := controller.Result{}
 	if offered {
-		err = s.keep(ctx, at.at, tenancy.CatalogGrantOf(e, s.audience(org)))
+		audience, left := tenancy.FitAudience(s.audience(org))
+		if left > 0 {
+			result.Message = fmt.Sprintf("%d of %d admins and bots may not bind the export: kcp stores no larger binding; remove admins and bots that are not needed", left, left+len(audience))
+		}
+		err = s.keep(ctx, at.at, tenancy.CatalogGrantOf(e, audience))
 	} else {
 		result, err = withheld, s.config.Grants.Remove(ctx, at.at, grantName(e))
 	}

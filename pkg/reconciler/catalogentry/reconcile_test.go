@@ -1,6 +1,7 @@
 package catalogentry_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -39,6 +40,21 @@ func TestEntry_becomesReady(t *testing.T) {
 	w.Did = nil
 	w.settled(t)
 	require.Equal(t, []string{"find export"}, w.Did, "nothing to write")
+}
+
+func TestEntry_tellsWhomItHasNoRoomFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.audience = nil
+	for i := range 20000 {
+		w.audience = append(w.audience, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: fmt.Sprintf("person-%05d", i)})
+	}
+	w.settled(t)
+	c := w.condition(v1alpha1.ConditionGrantReady)
+	require.Equal(t, metav1.ConditionFalse, c.Status)
+	bound := len(w.bound())
+	require.Positive(t, bound)
+	require.Contains(t, c.Message, fmt.Sprintf("%d of 20000 ", 20000-bound))
 }
 
 func TestEntry_hasTheFinalizerBeforeTheGrant(t *testing.T) {
