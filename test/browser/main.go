@@ -30,8 +30,8 @@ const maxStep = 1 << 20
 // step is what to do in a tab, by name: goto (URL), fill (Selector, Value), click (Selector),
 // text (Selector), at (URL, a prefix), eval (Value, an expression), wait (Value, an expression
 // that becomes true), keys (Value), back, media (Value, light or dark), resize (Width, Height),
-// overflow, cookies, console or screenshot (File). A tab whose name begins with "private" has
-// cookies of its own.
+// overflow, cookies, console, audit (File, the script of axe-core; Value, tags of rules) or
+// screenshot (File). A tab whose name begins with "private" has cookies of its own.
 type step struct {
 	Do       string       `json:"do"`
 	Tab      string       `json:"tab"`
@@ -159,6 +159,8 @@ func do(tab context.Context, s step, seen *console) (any, error) {
 		return cookies(ctx)
 	case "console":
 		return seen.all(), nil
+	case "audit":
+		return audit(ctx, s.File, strings.Fields(s.Value))
 	case "screenshot":
 		png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
 		if err != nil {

@@ -198,6 +198,20 @@ func (c *Chromium) Console(t testing.TB) (lines []string) {
 	return lines
 }
 
+// accessible are the tags of the rules of axe-core for the levels A and AA of WCAG 2.2.
+const accessible = "wcag2a wcag2aa wcag21a wcag21aa wcag22a wcag22aa"
+
+// Violations returns what axe-core finds on the page, at its size and in its color scheme: the
+// rules of WCAG 2.2 AA that elements violate. It finds nothing on a machine without axe-core,
+// which the Makefile installs where there is Node.
+func (c *Chromium) Violations(t testing.TB) (found []string) {
+	t.Helper()
+	if script, err := Bin("axe.min.js"); err == nil {
+		c.step(t, map[string]any{"do": "audit", "file": script, "value": accessible}, &found)
+	}
+	return found
+}
+
 // Screenshot writes a PNG of the page into a file.
 func (c *Chromium) Screenshot(t testing.TB, file string) {
 	t.Helper()

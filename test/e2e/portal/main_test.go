@@ -58,6 +58,9 @@ func (s *scene) ready(t *testing.T, url, ca string) {
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	framework.NeedChromium(t)
+	if _, err := framework.Bin("axe.min.js"); err != nil {
+		t.Log("no axe-core, for which Node is needed: its rules are not checked")
+	}
 	s, dir := &scene{}, t.TempDir()
 	var err error
 	s.program, err = framework.Bin("kedge-hub")

@@ -98,6 +98,12 @@ func (p *person) fills(label, value string) {
 	})()`, topmost, quoted(label), quoted(value)))
 }
 
+// rejects answers a claim of a provider.
+func (p *person) rejects(objects string) {
+	p.t.Helper()
+	p.Eval(p.t, "void (document.querySelector('[aria-label=\"Answer for "+objects+"\"]').value = 'reject')", nil)
+}
+
 // closed waits until no dialog is open.
 func (p *person) closed() {
 	p.t.Helper()
@@ -134,22 +140,24 @@ const unsound = `[
 ].map((e) => e.outerHTML.slice(0, 200))`
 
 // looks requires that the page fits a narrow window and can be used with a keyboard and a screen
-// reader, and takes pictures of it if $KEDGE_TEST_SCREENSHOTS is set.
+// reader, in a wide and a narrow window, light and dark, and takes pictures of it if
+// $KEDGE_TEST_SCREENSHOTS is set.
 func (p *person) looks(name string) {
 	p.t.Helper()
 	p.Until(p.t, "document.querySelector('main h1') && !document.querySelector('.loading')")
 	var bad []string
 	p.Eval(p.t, unsound, &bad)
 	require.Empty(p.t, bad, name)
-	if dir := os.Getenv("KEDGE_TEST_SCREENSHOTS"); dir != "" {
-		for _, width := range []int{1280, 360} {
-			for _, scheme := range []string{"light", "dark"} {
-				p.Resize(p.t, width, 800)
-				p.Scheme(p.t, scheme)
-				p.Screenshot(p.t, filepath.Join(dir, strings.Join([]string{name, fmt.Sprint(width), scheme}, "-")+".png"))
+	dir := os.Getenv("KEDGE_TEST_SCREENSHOTS")
+	for _, width := range []int{360, 1280} {
+		p.Fits(p.t, width, 800)
+		for _, scheme := range []string{"dark", "light"} {
+			p.Scheme(p.t, scheme)
+			look := strings.Join([]string{name, fmt.Sprint(width), scheme}, "-")
+			require.Empty(p.t, p.Violations(p.t), look)
+			if dir != "" {
+				p.Screenshot(p.t, filepath.Join(dir, look+".png"))
 			}
 		}
 	}
-	p.Fits(p.t, 360, 800)
-	p.Resize(p.t, 1280, 800)
 }

@@ -27,6 +27,7 @@ func TestPortal_isEnoughForEverything(t *testing.T) {
 	}{
 		{"sign-up waits for approval", func(*testing.T) { approval(operator, alice, bob) }},
 		{"organizations and workspaces", func(*testing.T) { places(alice) }},
+		{"headers", func(t *testing.T) { wire(t, s, alice) }},
 		{"members", func(*testing.T) { members(alice, bob) }},
 		{"bots", func(t *testing.T) { bots(t, s, alice) }},
 		{"providers", func(t *testing.T) { providers(t, s, alice) }},
@@ -48,6 +49,7 @@ func TestPortal_isEnoughForEverything(t *testing.T) {
 			return
 		}
 	}
+	control(t, alice)
 }
 
 func approval(operator, alice, bob *person) {
@@ -247,7 +249,7 @@ func providers(t *testing.T, s *scene, alice *person) {
 	alice.sees("dangerous")
 	alice.press("Enable")
 	alice.sees("Accept or reject secrets")
-	alice.Eval(t, "void (document.querySelector('[aria-label=\"Answer for secrets\"]').value = 'reject')", nil)
+	alice.rejects("secrets")
 	alice.press("Check")
 	alice.sees("This would work")
 	alice.press("Enable")
@@ -409,6 +411,15 @@ func provider(t *testing.T, s *scene, operator *person) {
 	s.dex.LogInWith(t, carol.Chromium, "carol")
 	carol.At(t, s.client.URL+"/ui/me")
 	carol.sees("carol@example.com")
+	// kcp takes the ID token that the hub keeps with the session.
+	carol.open("/ui/")
+	carol.press("default")
+	carol.press("Providers")
+	carol.press("Widgets")
+	carol.sees("dangerous")
+	carol.rejects("secrets")
+	carol.press("Enable")
+	carol.Until(t, "document.querySelector('.head .badge.ok')")
 	carol.press("Sign out")
 	carol.At(t, s.client.URL+"/ui/sign-in")
 	carol.open("/ui/me")
