@@ -12,6 +12,7 @@ GO_VERSION := $(shell go env GOVERSION)
 GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)-$(GO_VERSION)/golangci-lint
 MODULE_TOOLS := $(TOOLS)/modules-$(shell cat go.mod go.sum | cksum | cut -d ' ' -f 1)-$(GO_VERSION)
 DEX := $(TOOLS)/dex-$(shell cat test/dex/go.mod test/dex/go.sum | cksum | cut -d ' ' -f 1)-$(GO_VERSION)/dex
+PROMTOOL := $(TOOLS)/promtool-$(shell cat test/promql/go.mod test/promql/go.sum | cksum | cut -d ' ' -f 1)-$(GO_VERSION)/promtool
 
 # The checks of the portal, the only thing here that needs Node. Their versions are pinned by a lock file.
 PORTAL_TOOLS := $(TOOLS)/portal-$(shell cat test/portal/package.json test/portal/package-lock.json | cksum | cut -d ' ' -f 1)
@@ -60,6 +61,10 @@ $(DEX):
 $(BIN)/dex: $(DEX)
 	@mkdir -p $(BIN) && ln -sf $< $@
 
+# Prometheus' tool for alerts, likewise. It asks no cloud for targets.
+$(PROMTOOL):
+	cd test/promql && go build -tags remove_all_sd -o $@ github.com/prometheus/prometheus/cmd/promtool
+
 # It drives the browser of the tests; a module of its own likewise.
 $(BIN)/browser: $(wildcard test/browser/*)
 	cd test/browser && go build -o $@ .
@@ -106,8 +111,9 @@ test-integration: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browse
 test-e2e: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser $(BIN)/axe.min.js ## run the built programs, the real kubectl and a browser (RUN=TestKill for a part)
 	KEDGE_TEST_BIN=$(BIN) go test -count=1 -timeout 20m -run '$(RUN)' ./test/e2e/...
 
-test-deploy: ## test what deploy/ has: the chart, the unit, the image (TEST_IMAGE=1: with the real kedge-hub, for which kcp is compiled once more)
+test-deploy: $(PROMTOOL) ## test what deploy/ has: the chart, alerts and dashboard, the unit, the image (TEST_IMAGE=1: with the real kedge-hub, for which kcp is compiled once more)
 	cd test/chart && go test -count=1 .
+	cd test/promql && KEDGE_TEST_PROMTOOL=$(PROMTOOL) go test -count=1 .
 	$(if $(filter 1,$(TEST_IMAGE)),$(MAKE) --no-print-directory image)
 	cd deploy/image && KEDGE_TEST_IMAGE=$(if $(filter 1,$(TEST_IMAGE)),$(IMAGE)) go test -count=1 .
 	@if command -v systemd-analyze >/dev/null; then dir=$$(mktemp -d) && sed -e 's|/usr/local/bin/kedge-hub|/bin/true|' -e '/^EnvironmentFile=/d' deploy/systemd/kedge-hub.service > $$dir/kedge-hub.service && \

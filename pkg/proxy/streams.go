@@ -59,8 +59,8 @@ func newStreams(metrics prometheus.Registerer, limits StreamLimits) (*streams, e
 		}),
 		revocation: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "kedge_proxy_revocation_seconds",
-			Help:    "Time in seconds from the moment that the hub learnedAt of a revoked right to the end of a stream that depended on it.",
-			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9),
+			Help:    "Time in seconds from the moment that the hub learned of a revoked right to the end of a stream that depended on it.",
+			Buckets: []float64{0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5},
 		}),
 		open: map[string]*stream{}, longRunningOf: map[string]int{},
 	}

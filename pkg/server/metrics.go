@@ -34,9 +34,6 @@ func (a *assembly) measure() (c counters, err error) {
 	}).Register(h.registry); err != nil {
 		return c, err
 	}
-	if err := h.checks.Register(h.registry); err != nil {
-		return c, err
-	}
 	if c.login, err = login.NewMetrics(h.registry); err != nil {
 		return c, err
 	}

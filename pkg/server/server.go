@@ -97,6 +97,9 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) error {
 	servers.Go(func() error {
 		return serve(serving, h.newHTTPServer(serving, httpmw.HoldBody(front), h.tls()), limited, h.config.DrainTimeout)
 	})
+	if err := h.checks.Register(h.registry); err != nil {
+		return err
+	}
 	if err := h.serveMetrics(serving, servers); err != nil {
 		return err
 	}

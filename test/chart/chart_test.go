@@ -5,6 +5,7 @@ package chart
 import (
 	"encoding/base64"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -122,9 +123,9 @@ func TestChart_objectsAreThoseOfTheirTypes(t *testing.T) {
 			"StatefulSet/prod-kedge-hub TLSRoute/prod-kedge-hub"},
 		"gateway, encrypted again": {embedded + "tls: {mode: existingSecret, existingSecret: tls}\ngateway: {enabled: true, mode: reencrypt, parentRefs: [{name: public}], caConfigMap: ca}\n",
 			"BackendTLSPolicy/prod-kedge-hub HTTPRoute/prod-kedge-hub StatefulSet/prod-kedge-hub"},
-		"monitoring": {external + "podDisruptionBudget: {enabled: false}\nserviceMonitor: {enabled: true, labels: {release: prometheus}}\nprometheusRule: {enabled: true}\n" +
+		"monitoring": {external + "podDisruptionBudget: {enabled: false}\nserviceMonitor: {enabled: true, labels: {release: prometheus}}\nprometheusRule: {enabled: true}\ndashboard: {enabled: true, annotations: {folder: kedge}}\n" +
 			"networkPolicy: {enabled: true, clients: [{namespaceSelector: {}}], metricsClients: [{namespaceSelector: {}}], egress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]}\n",
-			"Deployment/prod-kedge-hub NetworkPolicy/prod-kedge-hub PrometheusRule/prod-kedge-hub Secret/prod-kedge-hub-tls ServiceMonitor/prod-kedge-hub"},
+			"ConfigMap/prod-kedge-hub-dashboard Deployment/prod-kedge-hub NetworkPolicy/prod-kedge-hub PrometheusRule/prod-kedge-hub Secret/prod-kedge-hub-tls ServiceMonitor/prod-kedge-hub"},
 		"extras": {embedded + "replicaCount: 1\nconfig: {personal-orgs: false, admin-user: [alice, bob]}\nextraArgs: [--log-level=debug]\nextraEnv: [{name: KEDGE_HUB_SIGN_UPS, value: '3'}]\n" +
 			"extraVolumes: [{name: template, configMap: {name: template}}]\nextraVolumeMounts: [{name: template, mountPath: /template}]\n" +
 			"podLabels: {team: x}\npodAnnotations: {a: b}\nnodeSelector: {disk: ssd}\ntolerations: [{key: a, operator: Exists}]\npriorityClassName: high\n" +
@@ -150,6 +151,7 @@ func TestChart_objectsAreThoseOfTheirTypes(t *testing.T) {
 				require.Equal(t, "prod", u.GetLabels()["app.kubernetes.io/instance"], id)
 			}
 			sound(t, objects)
+			watched(t, objects)
 		})
 	}
 }
@@ -223,6 +225,44 @@ func sound(t *testing.T, objects map[string][]byte) {
 		require.NoError(t, yaml.Unmarshal(raw, &secret))
 		require.Contains(t, string(secret.Data["ca.crt"]), "BEGIN CERTIFICATE")
 		require.Contains(t, base64.StdEncoding.EncodeToString(secret.Data["tls.key"]), "LS0t")
+	}
+}
+
+// watched checks that alerts and dashboard arrive as the files of the chart say.
+func watched(t *testing.T, objects map[string][]byte) {
+	t.Helper()
+	if raw, ok := objects["PrometheusRule/prod-kedge-hub"]; ok {
+		type alert struct{ Alert, Expr, For, Severity, Summary string }
+		var want []alert
+		file, err := os.ReadFile(chartDir + "/alerts.yaml")
+		require.NoError(t, err)
+		require.NoError(t, yaml.UnmarshalStrict(file, &want))
+		var rule struct {
+			Spec struct {
+				Groups []struct {
+					Rules []struct {
+						Alert, Expr, For    string
+						Labels, Annotations map[string]string
+					}
+				}
+			}
+		}
+		require.NoError(t, yaml.Unmarshal(raw, &rule))
+		var got []alert
+		for _, r := range rule.Spec.Groups[0].Rules {
+			got = append(got, alert{r.Alert, r.Expr, r.For, r.Labels["severity"], r.Annotations["summary"]})
+			require.True(t, strings.HasSuffix(r.Annotations["runbook_url"], "/deploy/README.md#"+strings.ToLower(r.Alert)), r.Annotations["runbook_url"])
+		}
+		require.Equal(t, want, got)
+	}
+	if raw, ok := objects["ConfigMap/prod-kedge-hub-dashboard"]; ok {
+		var m corev1.ConfigMap
+		require.NoError(t, yaml.Unmarshal(raw, &m))
+		file, err := os.ReadFile(chartDir + "/dashboard.json")
+		require.NoError(t, err)
+		require.JSONEq(t, string(file), m.Data["kedge-hub.json"])
+		require.Equal(t, "1", m.Labels["grafana_dashboard"])
+		require.Equal(t, "kedge", m.Annotations["folder"])
 	}
 }
 
