@@ -7,9 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -18,19 +21,23 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
-// lines parses the written events and removes their times.
-func lines(t *testing.T, written string) []map[string]any {
+type m = map[string]any
+
+// lines parses the written events and removes their times and versions.
+func lines(t *testing.T, written string) []m {
 	t.Helper()
-	var events []map[string]any
+	var events []m
 	for line := range strings.Lines(written) {
-		var event map[string]any
+		var event m
 		require.NoError(t, json.Unmarshal([]byte(line), &event), line)
 		text, ok := event["time"].(string)
 		require.True(t, ok, line)
 		at, err := time.Parse(time.RFC3339Nano, text)
 		require.NoError(t, err)
 		require.Equal(t, time.UTC, at.Location())
+		require.Equal(t, audit.APIVersion, event["apiVersion"])
 		delete(event, "time")
+		delete(event, "apiVersion")
 		events = append(events, event)
 	}
 	return events
@@ -38,31 +45,37 @@ func lines(t *testing.T, written string) []map[string]any {
 
 func TestEvent_isOneLineOfJSON(t *testing.T) {
 	t.Parallel()
-	type m = map[string]any
+	yes, ends := true, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	person, hub := audit.Actor{Kind: audit.ActorPerson, User: "alice", Issuer: "static"}, audit.Actor{Kind: audit.ActorHub}
+	asPerson, asHub := m{"kind": "person", "user": "alice", "issuer": "static"}, m{"kind": "hub"}
 	for name, c := range map[string]struct {
 		event audit.Event
 		want  m
 	}{
-		"a request": {
-			audit.Event{Actor: "alice", Action: "PATCH /api/orgs/{org}", Org: "o", Workspace: "w", Object: "bob", Code: 409, Request: "r", ClientRequest: "c"},
-			m{"actor": "alice", "action": "PATCH /api/orgs/{org}", "org": "o", "workspace": "w", "object": "bob", "code": 409.0, "request": "r", "clientRequest": "c"},
+		"an intent": {
+			audit.Event{ID: "r", ClientRequest: "c", Stage: audit.StageIntent, Actor: person, Peer: "192.0.2.7", Action: "PATCH /api/orgs/{org}", Org: "o", Workspace: "w", Object: "bob", Facts: &audit.Facts{Role: "member", Sudo: &yes, Roles: &[]string{}}},
+			m{"id": "r", "clientRequest": "c", "stage": "intent", "actor": asPerson, "peer": "192.0.2.7", "action": "PATCH /api/orgs/{org}", "org": "o", "workspace": "w", "object": "bob", "facts": m{"role": "member", "sudo": true, "roles": []any{}}},
 		},
-		"a login": {
-			audit.Event{Actor: "alice", Action: "login cli", Code: 303, Request: "r", Peer: "192.0.2.7"},
-			m{"actor": "alice", "action": "login cli", "code": 303.0, "request": "r", "peer": "192.0.2.7"},
+		"an outcome": {
+			audit.Event{ID: "r", Stage: audit.StageOutcome, Actor: audit.Actor{Kind: audit.ActorBot, Bot: "b", Token: "t"}, Action: "kubernetes create", Code: 201, Resource: &audit.Resource{Verb: "create", Resource: "configmaps", Namespace: "default"}},
+			m{"id": "r", "stage": "outcome", "actor": m{"kind": "bot", "bot": "b", "token": "t"}, "action": "kubernetes create", "code": 201.0, "resource": m{"verb": "create", "resource": "configmaps", "namespace": "default"}},
 		},
-		"a purge":             {audit.Event{Actor: "kedge-hub", Action: "purge", Org: "o", Counts: map[string]int{"memberships": 2}}, m{"actor": "kedge-hub", "action": "purge", "org": "o", "counts": m{"memberships": 2.0}}},
-		"a purge of nothing":  {audit.Event{Actor: "kedge-hub", Action: "purge", Counts: map[string]int{}}, m{"actor": "kedge-hub", "action": "purge", "counts": m{}}},
-		"no more than needed": {audit.Event{Actor: "alice", Action: "x"}, m{"actor": "alice", "action": "x"}},
+		"a token":             {audit.Event{Actor: person, Facts: &audit.Facts{Token: "t", TokenExpiresAt: &ends}}, m{"id": "", "stage": "", "action": "", "actor": asPerson, "facts": m{"token": "t", "tokenExpiresAt": "2026-03-01T12:00:00Z"}}},
+		"a purge":             {audit.Event{ID: "x", Stage: audit.StageOutcome, Actor: hub, Action: "purge", Org: "o", Facts: &audit.Facts{Counts: map[string]int{"memberships": 2}}}, m{"id": "x", "stage": "outcome", "actor": asHub, "action": "purge", "org": "o", "facts": m{"counts": m{"memberships": 2.0}}}},
+		"no more than needed": {audit.Event{Actor: hub, Action: "x"}, m{"id": "", "stage": "", "actor": asHub, "action": "x"}},
 		"a forged line": {
-			audit.Event{Actor: "alice", Action: "x", Object: "bob\"}\n{\"actor\":\"mallory\"}\r\n\x00"},
-			m{"actor": "alice", "action": "x", "object": "bob\"}\n{\"actor\":\"mallory\"}\r\n\x00"},
+			audit.Event{Actor: hub, Action: "x", Object: "bob\"}\n{\"actor\":\"mallory\"}\r\n\x00"},
+			m{"id": "", "stage": "", "actor": asHub, "action": "x", "object": "bob\"}\n{\"actor\":\"mallory\"}\r\n\x00"},
+		},
+		"a long path": {
+			audit.Event{Actor: hub, Action: "x", Object: strings.Repeat("o", 60000), Resource: &audit.Resource{Verb: "create", Name: strings.Repeat("n", 60000)}},
+			m{"id": "", "stage": "", "actor": asHub, "action": "x", "object": strings.Repeat("o", 512), "resource": m{"verb": "create", "name": strings.Repeat("n", 512)}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var written bytes.Buffer
-			audit.New(t.Context(), &written).Write(c.event)
+			require.NoError(t, audit.New(t.Context(), &written).Write(c.event))
 			require.Equal(t, []m{c.want}, lines(t, written.String()))
 		})
 	}
@@ -71,11 +84,15 @@ func TestEvent_isOneLineOfJSON(t *testing.T) {
 func TestLog_withoutWriterUsesTheLogger(t *testing.T) {
 	t.Parallel()
 	core, logs := observer.New(zap.InfoLevel)
-	audit.New(log.Into(t.Context(), zap.New(core)), nil).Write(audit.Event{Actor: "alice", Action: "x", Code: 201})
+	l := audit.New(log.Into(t.Context(), zap.New(core)), nil)
+	require.NoError(t, l.Write(audit.Event{Actor: audit.Actor{User: "alice"}, Action: "x", Code: 201}))
 	require.Equal(t, 1, logs.Len())
 	require.Equal(t, "audit", logs.All()[0].LoggerName)
 	require.Equal(t, "x", logs.All()[0].Message)
-	require.Equal(t, map[string]any{"actor": "alice", "code": int64(201)}, logs.All()[0].ContextMap())
+	event, ok := logs.All()[0].ContextMap()["event"].(audit.Event)
+	require.True(t, ok)
+	require.Equal(t, "alice", event.Actor.User)
+	require.Equal(t, 201, event.Code)
 }
 
 // torn writes a line in two parts, as a slow disk may.
@@ -95,7 +112,9 @@ func TestLog_writesWholeLinesConcurrently(t *testing.T) {
 	for range 16 {
 		writers.Go(func() {
 			for range 50 {
-				l.Write(audit.Event{Actor: "alice", Action: "x", Object: strings.Repeat("o", 500)})
+				if err := l.Write(audit.Event{Action: "x", Object: strings.Repeat("o", 500)}); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	}
@@ -103,13 +122,47 @@ func TestLog_writesWholeLinesConcurrently(t *testing.T) {
 	require.Len(t, lines(t, written.String()), 16*50)
 }
 
+// full takes room bytes and then fails as a full disk does.
+type full struct {
+	bytes.Buffer
+	room int
+}
+
+func (w *full) Write(p []byte) (int, error) {
+	if len(p) <= w.room {
+		w.room -= len(p)
+		return w.Buffer.Write(p)
+	}
+	n, _ := w.Buffer.Write(p[:w.room])
+	w.room = 0
+	return n, syscall.ENOSPC
+}
+
+func TestLog_endsALineThatAFullDiskCut(t *testing.T) {
+	t.Parallel()
+	disk := &full{room: 20}
+	l := audit.New(t.Context(), disk)
+	require.ErrorIs(t, l.Write(audit.Event{Action: "lost"}), syscall.ENOSPC)
+	require.ErrorIs(t, l.Write(audit.Event{Action: "lost too"}), syscall.ENOSPC)
+	require.ErrorIs(t, l.Err(), syscall.ENOSPC)
+	disk.room = 1000
+	require.NoError(t, l.Write(audit.Event{Action: "kept"}))
+	require.NoError(t, l.Err())
+	cut, rest, ok := strings.Cut(disk.String(), "\n")
+	require.True(t, ok)
+	require.Len(t, cut, 20)
+	require.Len(t, lines(t, rest), 1)
+}
+
+func options(file string) audit.Options { return audit.Options{File: file, MaxSize: 1} }
+
 func TestOpen_appendsToTheFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "audit.log")
 	for range 2 {
-		l, closing, err := audit.Open(t.Context(), file)
+		l, closing, err := audit.Open(t.Context(), options(file), prometheus.NewRegistry())
 		require.NoError(t, err)
-		l.Write(audit.Event{Actor: "alice", Action: "x"})
+		require.NoError(t, l.Write(audit.Event{Action: "x"}))
 		closing()
 	}
 	written, err := os.ReadFile(file)
@@ -118,6 +171,50 @@ func TestOpen_appendsToTheFile(t *testing.T) {
 	info, err := os.Stat(file)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode())
-	_, _, err = audit.Open(t.Context(), filepath.Join(file, "below"))
+	_, _, err = audit.Open(t.Context(), options(filepath.Join(file, "below")), prometheus.NewRegistry())
 	require.Error(t, err)
+}
+
+func TestOpen_endsALineThatAKillCut(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "audit.log")
+	require.NoError(t, os.WriteFile(file, []byte(`{"apiVersion":`), 0o600))
+	l, closing, err := audit.Open(t.Context(), options(file), prometheus.NewRegistry())
+	require.NoError(t, err)
+	defer closing()
+	require.NoError(t, l.Write(audit.Event{Action: "x"}))
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(written), "\n")
+	require.Len(t, lines(t, rest), 1)
+}
+
+func TestOpen_countsWhatAFullDeviceLoses(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	l, closing, err := audit.Open(t.Context(), options("/dev/full"), registry)
+	require.NoError(t, err)
+	defer closing()
+	require.NoError(t, l.Err())
+	for range 3 {
+		require.ErrorIs(t, l.Write(audit.Event{Action: "x"}), syscall.ENOSPC)
+	}
+	require.ErrorIs(t, l.Err(), syscall.ENOSPC)
+	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader("# HELP kedge_audit_lost_total Audit events that could not be written.\n# TYPE kedge_audit_lost_total counter\nkedge_audit_lost_total 3\n")))
+}
+
+func TestOpen_rotatesTheFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l, closing, err := audit.Open(t.Context(), audit.Options{File: filepath.Join(dir, "audit.log"), MaxSize: 1, MaxBackups: 1}, prometheus.NewRegistry())
+	require.NoError(t, err)
+	defer closing()
+	roles := []string{strings.Repeat("r", 100_000)}
+	for range 35 {
+		require.NoError(t, l.Write(audit.Event{Action: "x", Facts: &audit.Facts{Roles: &roles}}))
+	}
+	require.Eventually(t, func() bool {
+		files, err := os.ReadDir(dir)
+		return err == nil && len(files) == 2
+	}, 5*time.Second, 10*time.Millisecond)
 }

@@ -72,6 +72,12 @@ func statusOf(code errs.Code) (int, metav1.StatusReason) {
 	return http.StatusInternalServerError, metav1.StatusReasonInternalError
 }
 
+// StatusOf returns the HTTP status of an error.
+func StatusOf(err error) int {
+	code, _ := statusOf(errs.CodeOf(err))
+	return code
+}
+
 // internalMessage is the message of all internal errors.
 const internalMessage = "internal error; the response's X-Request-Id names it in the hub's log"
 

@@ -31,6 +31,7 @@ func RequirePlatformAdmin(next http.Handler) http.Handler {
 		if !CallerOf(r).PlatformAdmin {
 			return errs.New(errs.Forbidden, "only a platform admin may do this")
 		}
+		belongs(r)
 		next.ServeHTTP(w, r)
 		return nil
 	})

@@ -1,61 +1,207 @@
 package httpmw
 
 import (
+	"cmp"
+	"context"
 	"net/http"
 	"path"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
-// Change is a request with a method that can change state, for the audit log.
-type Change struct {
-	// User is the name of the caller, Route the pattern, Params the values in the path.
-	User, Method, Route string
-	Params              map[string]string
-	// Made is the name of a created object, taken from the answer.
-	Made string
-	Code int
-	// Request is the request id, ClientRequest the one that the client sent, or empty.
-	Request, ClientRequest string
+// auditRetryAfter is the Retry-After of a change that is refused because the audit log cannot be
+// written.
+const auditRetryAfter = 10 * time.Second
+
+// Intent is a change that is about to be written.
+type Intent struct {
+	// Reduces is true for a change that takes rights away and gives none. It is carried out even
+	// if the audit log cannot be written.
+	Reduces bool
+	// Org, Workspace and Object are what the change affects, where the path does not name it.
+	Org, Workspace, Object string
+	Facts                  audit.Facts
 }
 
-// Audit calls record for every request that is not a read, after it was answered. It runs after
-// Authenticate.
-func Audit(record func(Change)) func(http.Handler) http.Handler {
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Method == http.MethodGet || r.Method == http.MethodHead {
-				next.ServeHTTP(w, r)
-				return
+// change is what the audit log is told of a request. Only the goroutine of the request uses it.
+type change struct {
+	log      func(audit.Event) error
+	intended bool
+	// belongs is true if the caller has a role in the Organization of the request.
+	belongs bool
+	intent  Intent
+}
+
+type changeKey struct{}
+
+// Audit writes the outcome of every request that may change something, and gives Intend the log.
+// It runs after Observe and, for clusters, after proxy.Shape, but before Authenticate: a refused
+// request has an outcome, too.
+func (a *Auditor) Audit(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !MayChange(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+		c := &change{log: a.log}
+		r = r.WithContext(context.WithValue(r.Context(), changeKey{}, c))
+		returned := false
+		defer func() {
+			code := wrapped.Status()
+			switch {
+			case code != 0:
+			case !returned:
+				code = http.StatusInternalServerError
+			case r.Header.Get("Upgrade") != "":
+				// An upgraded connection has no status here.
+				code = http.StatusSwitchingProtocols
+			default:
+				code = http.StatusOK
 			}
-			wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
-			defer func() {
-				c := Change{User: actor(CallerOf(r)), Method: r.Method, Code: wrapped.Status(), Request: w.Header().Get(RequestIDHeader), Params: map[string]string{}}
-				if o, ok := r.Context().Value(originKey{}).(*origin); ok {
-					c.ClientRequest = o.clientID
-				}
-				if made := w.Header().Get("Location"); made != "" {
-					c.Made = path.Base(made)
-				}
-				if route := chi.RouteContext(r.Context()); route != nil {
-					c.Route = route.RoutePattern()
-					for i, key := range route.URLParams.Keys {
-						c.Params[key] = route.URLParams.Values[i]
-					}
-				}
-				record(c)
-			}()
-			next.ServeHTTP(wrapped, r)
-		})
+			e := c.event(r)
+			e.Stage, e.Code = audit.StageOutcome, code
+			if made := w.Header().Get("Location"); made != "" && e.Object == "" && r.Method == http.MethodPost {
+				e.Object = path.Base(made)
+			}
+			switch {
+			case c.intended:
+				_ = a.log(e)
+			case code == http.StatusUnauthorized, code == http.StatusTooManyRequests:
+				// Refusals reports it.
+			case e.Actor.Kind == audit.ActorAnonymous:
+				a.sampled(r.Context(), e)
+			default:
+				_ = a.log(e)
+			}
+		}()
+		next.ServeHTTP(wrapped, r)
+		returned = true
+	})
+}
+
+// Intend writes the intent of a request before the change is written. The error refuses the
+// request. It panics if Audit did not run: a route without it must not write.
+func Intend(r *http.Request, i Intent) error {
+	c, ok := r.Context().Value(changeKey{}).(*change)
+	if !ok {
+		panic("httpmw: route without Audit")
+	}
+	c.intent, c.intended = i, true
+	// A new Organization is that of its creator.
+	c.belongs = c.belongs || i.Org != ""
+	e := c.event(r)
+	e.Stage = audit.StageIntent
+	if err := c.log(e); err != nil && !i.Reduces {
+		return NotAudited(err)
+	}
+	return nil
+}
+
+// NotAudited is the error for a change that is refused because the audit log cannot be written.
+func NotAudited(err error) error {
+	e := errs.Wrap(errs.Unavailable, err, "the audit log of the hub cannot be written at the moment, so only what takes rights away is carried out; try again later, and tell the operator if it lasts")
+	e.RetryAfter = auditRetryAfter
+	return e
+}
+
+// belongs records that the caller of a request has a role in its Organization.
+func belongs(r *http.Request) {
+	if c, ok := r.Context().Value(changeKey{}).(*change); ok {
+		c.belongs = true
 	}
 }
 
-// actor is the name of a caller in the audit log: that of the User, or the username that kcp has
-// for the account of a bot.
-func actor(c *Caller) string {
-	if c.Bot != nil {
-		return c.Username()
+// event returns the event of a request without its stage.
+func (c *change) event(r *http.Request) audit.Event {
+	e := BaseEvent(r.Context())
+	e.Org, e.Workspace, e.Object = c.intent.Org, c.intent.Workspace, c.intent.Object
+	if info, ok := request.RequestInfoFrom(r.Context()); ok {
+		e.Action = "kubernetes " + info.Verb
+		e.Resource = &audit.Resource{Verb: info.Verb, Group: info.APIGroup, Resource: info.Resource, Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name}
+	} else if route := routeOf(r); route != nil {
+		e.Action = methodOf(r) + " " + route.RoutePattern()
+		e.Org, e.Workspace = cmp.Or(e.Org, route.URLParam("org")), cmp.Or(e.Workspace, route.URLParam("ws"))
+		for _, param := range []string{"user", "sa", "name", "session", "entry"} {
+			e.Object = cmp.Or(e.Object, route.URLParam(param))
+		}
 	}
-	return c.User.Name
+	e.Outsider = e.Org != "" && !c.belongs
+	if facts := c.intent.Facts; c.intended && facts.Given() {
+		e.Facts = &facts
+	}
+	return e
+}
+
+// routeOf returns the route of a request, also if the request was refused before it was routed. It
+// returns nil outside a router.
+func routeOf(r *http.Request) *chi.Context {
+	route := chi.RouteContext(r.Context())
+	if route == nil || !strings.HasSuffix(route.RoutePattern(), "*") {
+		return route
+	}
+	found := chi.NewRouteContext()
+	if route.Routes != nil && route.Routes.Match(found, r.Method, cmp.Or(r.URL.RawPath, r.URL.Path)) {
+		return found
+	}
+	return route
+}
+
+// BaseEvent returns an event with the actor, the peer and the ids of the request that a context
+// belongs to.
+func BaseEvent(ctx context.Context) audit.Event {
+	e := audit.Event{Actor: audit.Actor{Kind: audit.ActorAnonymous}}
+	o, ok := ctx.Value(originKey{}).(*origin)
+	if !ok {
+		return e
+	}
+	e.ID, e.ClientRequest = o.id, o.clientID
+	if o.peer.IsValid() {
+		e.Peer = o.peer.String()
+	}
+	if o.caller != nil {
+		e.Actor = o.caller.actor()
+	}
+	return e
+}
+
+// actor is the caller in the audit log.
+func (c *Caller) actor() audit.Actor {
+	if c.Bot == nil {
+		return audit.Actor{Kind: audit.ActorPerson, User: c.User.Name, Issuer: c.Identity.Issuer, Session: c.Session, Cookie: c.cookie}
+	}
+	bot := audit.Actor{Kind: audit.ActorBot, Bot: c.Bot.Bot.Name}
+	if account := c.Identity.Account; account != nil {
+		i := slices.IndexFunc(c.Bot.Bot.Spec.Tokens, func(t v1alpha1.BotToken) bool { return t.SecretUID == account.SecretUID })
+		if i >= 0 {
+			bot.Token = c.Bot.Bot.Spec.Tokens[i].ID
+		}
+	}
+	return bot
+}
+
+// MayChange reports whether a request has events in the audit log: it may change anything in kcp or
+// in what runs there, or it uses sudo. Reviews of access and identity in kcp change nothing.
+func MayChange(r *http.Request) bool {
+	info, ok := request.RequestInfoFrom(r.Context())
+	if !ok {
+		return r.Method != http.MethodGet && r.Method != http.MethodHead
+	}
+	if len(r.Header["Impersonate-User"]) > 0 {
+		return true
+	}
+	switch info.Subresource {
+	case "exec", "attach", "portforward", "proxy":
+		return true
+	}
+	return mayWrite(r)
 }

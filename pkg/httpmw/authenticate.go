@@ -98,6 +98,7 @@ func Authenticate(a Authentication) func(http.Handler) http.Handler {
 			}
 			caller.PlatformAdmin, caller.selfService = a.Admins.Has(caller.Identity), selfService(r, caller.User.Name)
 			caller.valid, caller.endsAt = p.check, p.endsAt
+			identified(r, caller)
 			if err := caller.Valid(); err != nil {
 				return err
 			}

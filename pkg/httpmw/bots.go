@@ -53,6 +53,7 @@ func AuthenticateBots(b BotAuthentication, people func(http.Handler) http.Handle
 			if err != nil {
 				return err
 			}
+			identified(r, caller)
 			if b.May != nil && !b.May(r, *caller.Bot) {
 				return errs.New(errs.Forbidden, "bots may not do this; it is for people, or the bot is of another workspace")
 			}

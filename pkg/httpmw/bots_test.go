@@ -13,6 +13,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -44,8 +45,8 @@ type botScene struct {
 	awaits int
 	// arrives puts the token into the list while it is waited for.
 	arrives bool
-	// changes are what the audit log has.
-	changes []httpmw.Change
+	// events are what the audit log has.
+	events []audit.Event
 }
 
 func newBotScene() *botScene {
@@ -62,6 +63,7 @@ func (s *botScene) check(token tenancy.BotToken, _ time.Time) (tenancy.BotPlace,
 	}
 	b := tenancy.NewBot("ci", "w", "CI", v1alpha1.RoleMember, "alice", "")
 	b.Status.ServiceAccountUID = "account"
+	b.Spec.Tokens = []v1alpha1.BotToken{{ID: "other", SecretUID: "before"}, {ID: "id", SecretUID: "secret"}}
 	return tenancy.BotPlace{Bot: b, Org: tenancy.Org{Organization: tenancy.NewOrganization("o", "Acme", "alice")}, Workspace: tenancy.Workspace{UUID: "w"}}, s.until, nil
 }
 
@@ -81,7 +83,8 @@ func (s *botScene) ask(may func(*http.Request, tenancy.BotPlace) bool, method, p
 			return context.DeadlineExceeded
 		},
 		May: may, Clock: s.clock,
-	}, people)(httpmw.Audit(func(c httpmw.Change) { s.changes = append(s.changes, c) })(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { caller = httpmw.CallerOf(r) })))
+	}, people)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { caller = httpmw.CallerOf(r) }))
+	h = audited(func(e audit.Event) error { s.events = append(s.events, e); return nil })(h)
 	r := httptest.NewRequestWithContext(context.Background(), method, path, http.NoBody)
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -107,7 +110,8 @@ func TestAuthenticateBots_letsInWhatABotLists(t *testing.T) {
 	require.Equal(t, "bot:account", caller.Key())
 	require.Equal(t, "system:serviceaccount:default:ci", caller.Username())
 	require.Nil(t, caller.User)
-	require.Equal(t, caller.Username(), s.changes[0].User, "the audit log names the bot")
+	require.Len(t, s.events, 1)
+	require.Equal(t, audit.Actor{Kind: audit.ActorBot, Bot: "ci", Token: "id"}, s.events[0].Actor)
 	require.Equal(t, s.until, caller.ExpiresAt())
 	require.NoError(t, caller.Valid())
 	s.listed = false

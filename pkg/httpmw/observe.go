@@ -56,8 +56,8 @@ func Observe(logger *zap.Logger, m *Metrics, trusted TrustedProxies) func(http.H
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			began := time.Now()
-			logger := logger.WithLazy(zap.String("request", Identify(w)))
-			from := &origin{peer: trusted.peer(r), clientID: clientID(r)}
+			from := &origin{peer: trusted.peer(r), id: Identify(w), clientID: clientID(r)}
+			logger := logger.WithLazy(zap.String("request", from.id))
 			if from.clientID != "" {
 				logger = logger.With(zap.String("clientRequest", from.clientID))
 			}
@@ -109,13 +109,9 @@ func (m *Metrics) done(logger *zap.Logger, r *http.Request, status int, took tim
 	if status == 0 {
 		status = http.StatusOK
 	}
-	route, method := "unmatched", "other"
+	route, method := "unmatched", methodOf(r)
 	if c := chi.RouteContext(r.Context()); c != nil && c.RoutePattern() != "" {
 		route = c.RoutePattern()
-	}
-	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
-		method = r.Method
 	}
 	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
 	m.duration.WithLabelValues(route, method).Observe(took.Seconds())
@@ -126,4 +122,13 @@ func (m *Metrics) done(logger *zap.Logger, r *http.Request, status int, took tim
 	if entry := logger.Check(level, "request"); entry != nil {
 		entry.Write(zap.String("route", route), zap.String("method", method), zap.Int("status", status), zap.Duration("took", took))
 	}
+}
+
+// methodOf returns the HTTP method of a request, or "other" if it is none of the usual ones.
+func methodOf(r *http.Request) string {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return r.Method
+	}
+	return "other"
 }

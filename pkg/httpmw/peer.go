@@ -83,11 +83,21 @@ func network(a netip.Addr) netip.Addr {
 // origin says where a request comes from.
 type origin struct {
 	peer netip.Addr
-	// clientID is the request id that the client sent, or empty.
-	clientID string
+	// id is the request id, clientID the one that the client sent, or empty.
+	id, clientID string
+	// caller is nil until the caller is authenticated. It is set also for one who is refused
+	// afterwards.
+	caller *Caller
 }
 
 type originKey struct{}
+
+// identified records the caller of a request.
+func identified(r *http.Request, c *Caller) {
+	if o, ok := r.Context().Value(originKey{}).(*origin); ok {
+		o.caller = c
+	}
+}
 
 // Peer returns the address of the client of a request, as Observe found it. Without Observe it is
 // the peer of the connection.

@@ -152,6 +152,7 @@ func (s Scopes) serve(w http.ResponseWriter, r *http.Request, next http.Handler,
 		if err != nil {
 			return err
 		}
+		belongs(r)
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), scopeKey{}, scope)))
 		return nil
 	}
@@ -170,6 +171,7 @@ func (s Scopes) serve(w http.ResponseWriter, r *http.Request, next http.Handler,
 	if !allowed(scope, entries) {
 		return foreign()
 	}
+	belongs(r)
 	if gone {
 		return errs.New(errs.NotFound, "it was deleted; until its grace period ends it can be undeleted")
 	}

@@ -74,6 +74,7 @@
 //     against the quota. It is absent with an external kcp, as are the next two.
 //   - kedge_etcd_used_bytes: bytes of that file that are in use; a defragmentation frees the others.
 //   - kedge_etcd_quota_bytes: size in bytes at which the embedded etcd refuses writes.
+//   - kedge_audit_lost_total: audit events that could not be written.
 //   - kedge_data_disk_full: 1 while writes are refused because the disk of the embedded kcp is
 //     full, else 0.
 package metrics

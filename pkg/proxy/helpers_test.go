@@ -128,6 +128,8 @@ type hub struct {
 	drain    context.CancelFunc
 	// elevated are the users of the requests that the hub said were elevated.
 	elevated chan string
+	// unaudited is the error of the audit log.
+	unaudited error
 }
 
 func treeOf(tb testing.TB) tenancy.Tree {
@@ -245,9 +247,14 @@ func newHub(tb testing.TB, upstream string, transport http.RoundTripper, options
 	}
 	config := proxy.Config{
 		Upstream: u, Transport: transport, Enter: gate(tb, h.rights).Enter,
-		Caller:   callerOf,
-		Elevated: func(_ *http.Request, user string, _ tenancy.Entry) { h.elevated <- user },
-		Token:    bearer, Draining: draining, Metrics: h.registry,
+		Caller: callerOf,
+		Intend: func(r *http.Request, _ tenancy.Entry, sudo bool) error {
+			if sudo {
+				h.elevated <- callerOf(r).Key()
+			}
+			return h.unaudited
+		},
+		Token: bearer, Draining: draining, Metrics: h.registry,
 	}
 	for _, option := range options {
 		option(&config)

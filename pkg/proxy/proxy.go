@@ -50,9 +50,9 @@ type Config struct {
 	Enter func(caller, cluster string) (tenancy.Entry, error)
 	// Caller returns the authenticated caller of a request.
 	Caller func(*http.Request) Caller
-	// Elevated is called for every request with sudo, before kcp gets it. Without it there
-	// is no sudo.
-	Elevated func(r *http.Request, user string, e tenancy.Entry)
+	// Intend is called for every request before kcp gets it; sudo says whether the request uses
+	// sudo. Its error refuses the request. Without it there is no sudo.
+	Intend func(r *http.Request, e tenancy.Entry, sudo bool) error
 	// Wrote is called for every write in a Workspace that kcp has done or may have
 	// done, before the client learns of it. It must not block. It may be nil.
 	Wrote func(tenancy.Entry, tenancy.ObjectWrite)
@@ -185,8 +185,10 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 		_ = control.SetReadDeadline(time.Time{})
 		_ = control.SetWriteDeadline(time.Time{})
 	}
-	if sudo != nil {
-		p.config.Elevated(r, user, entry)
+	if p.config.Intend != nil {
+		if err := p.config.Intend(r, entry, sudo != nil); err != nil {
+			return err
+		}
 	}
 	r = r.WithContext(context.WithValue(ctx, exchangeKey{}, e))
 	if r.ContentLength != 0 {

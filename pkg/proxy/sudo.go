@@ -29,7 +29,7 @@ func (p *Proxy) elevate(r *http.Request, c Caller, e tenancy.Entry) (*elevation,
 		return nil, nil
 	}
 	sudo := &elevation{groups: []string{tenancy.SudoGroup(e.Workspace.UUID)}}
-	if e.Sudo && p.config.Elevated != nil {
+	if e.Sudo && p.config.Intend != nil {
 		sudo.user = c.Username()
 	}
 	if sudo.user == "" {

@@ -196,7 +196,7 @@ func TestSudo_isForThoseWhoWereGivenIt(t *testing.T) {
 		{name: "in a foreign workspace", cluster: "bbbb", sudo: true, entries: []v1alpha1.MembershipIndexEntry{inWorkspace(v1alpha1.RoleMember)}, code: 403},
 		{name: "after the membership", cluster: "aaaa", sudo: true, code: 403},
 		{name: "nobody to tell of it", cluster: "aaaa", sudo: true, entries: []v1alpha1.MembershipIndexEntry{inWorkspace(v1alpha1.RoleMember)},
-			without: func(c *proxy.Config) { c.Elevated = nil }, code: 403},
+			without: func(c *proxy.Config) { c.Intend = nil }, code: 403},
 		{name: "an identity that is empty", cluster: "aaaa", sudo: true, entries: []v1alpha1.MembershipIndexEntry{inWorkspace(v1alpha1.RoleMember)},
 			without: func(c *proxy.Config) {
 				c.Caller = func(*http.Request) proxy.Caller { return caller{name: "alice", valid: func() error { return nil }} }

@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"context"
+	"crypto/rand"
 	"time"
 
 	"go.uber.org/zap"
@@ -122,8 +123,9 @@ func (d Deps) OrgDeactivated(orgCluster string) bool {
 
 // Purged writes to the log and to the audit log that something was removed for good,
 // with the number of objects that were removed with it.
-func (d Deps) Purged(ctx context.Context, e audit.Event) {
-	e.Actor, e.Action = "kedge-hub", "purge"
-	log.From(ctx).Info("purged", zap.String("org", e.Org), zap.String("workspace", e.Workspace), zap.String("object", e.Object), zap.Any("counts", e.Counts))
-	d.Audit.Write(e)
+func (d Deps) Purged(ctx context.Context, e audit.Event, counts map[string]int) {
+	e.ID, e.Stage, e.Actor, e.Action = rand.Text(), audit.StageOutcome, audit.Actor{Kind: audit.ActorHub}, "purge"
+	e.Facts = &audit.Facts{Counts: counts}
+	log.From(ctx).Info("purged", zap.String("org", e.Org), zap.String("workspace", e.Workspace), zap.String("object", e.Object), zap.Any("counts", counts))
+	_ = d.Audit.Write(e)
 }

@@ -1,16 +1,11 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 
-	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/audit"
-	"github.com/faroshq/kedge-hub/pkg/auth"
-	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/log"
@@ -34,6 +29,7 @@ func (a *assembly) api(serving context.Context) error {
 	}
 	gate := tenancy.Gate{Tree: c.Tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace, Sudo: v.Sudo, Roles: v.Roles, User: v.ByName}
 	bots := a.botGate()
+	a.auditor = httpmw.NewAuditor(a.hub.audit.Write, c.Clock)
 	enter := entering(a.available, entrance(gate, bots))
 	forward, err := a.proxy(serving, enter)
 	if err != nil {
@@ -55,7 +51,7 @@ func (a *assembly) api(serving context.Context) error {
 	limits := a.hub.limits
 	people := httpmw.Authentication{
 		Tokens: limits.Authenticator(authenticators, c.Limits.FailedAuthenticationsPerPeer, func(hash string) bool { return len(v.SessionsOfToken(hash)) > 0 }), People: v, Sessions: v,
-		SignUp: limits.SignUps(signUp(store.NewSignUp(s, v, a.reservedName), c.Registration, a.hub.audit), c.Limits.SignUpsPerPeer, c.Limits.SignUps),
+		SignUp: limits.SignUps(signUp(store.NewSignUp(s, v, a.reservedName), c.Registration, a.auditor.Record), c.Limits.SignUpsPerPeer, c.Limits.SignUps),
 		Admins: httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}, SessionIdleTimeout: c.Sessions.IdleTimeout, Used: a.uses.Record, Clock: a.clock,
 	}
 	if tokens := a.hub.tokens; tokens != nil {
@@ -87,8 +83,9 @@ func (a *assembly) api(serving context.Context) error {
 	if err != nil {
 		return err
 	}
+	observe := httpmw.Observe(log.From(serving), metrics, c.trustedProxies)
 	a.app = routes{
-		observe:      httpmw.Observe(log.From(serving), metrics, c.trustedProxies),
+		observe:      func(next http.Handler) http.Handler { return observe(a.auditor.Refusals(next)) },
 		present:      httpmw.RequireAvailable(a.available.Wait),
 		authenticate: authenticate, authenticateProxied: authenticateProxied,
 		room:    httpmw.RefuseWrites(a.disk.Err),
@@ -96,7 +93,7 @@ func (a *assembly) api(serving context.Context) error {
 		config: c, limits: limits, clock: a.clock, views: v, store: s, sessions: a.sessions, writeEnds: a.sessions.WriteEnds, enter: entrance(gate, bots),
 		rights: a.rights, followed: settled(a.rights.Followed, a.revocation.Recheck),
 		recheck: a.revocation.Recheck, tokens: tokens, bindings: callers.bindings, rolesFollowed: workspace.NewRolesFollowed(v),
-		audit: auditing(a.hub.audit), ca: a.hub.clientCA, globalCluster: a.clusters.Providers,
+		audit: a.auditor.Audit, ca: a.hub.clientCA, globalCluster: a.clusters.Providers,
 	}.router()
 	return nil
 }
@@ -129,9 +126,7 @@ func (a *assembly) proxy(serving context.Context, enter func(user, cluster strin
 		Upstream: upstream, Transport: a.clients.Health().Bind(a.upstream), Enter: enter,
 		Caller: func(r *http.Request) proxy.Caller { return httpmw.CallerOf(r) },
 		Token:  httpmw.BearerToken,
-		Elevated: func(r *http.Request, user string, e tenancy.Entry) {
-			a.hub.audit.Write(audit.Event{Actor: user, Action: "sudo " + r.Method, Org: e.Workspace.OrgUUID, Workspace: e.Workspace.UUID})
-		},
+		Intend: intendProxied,
 		Wrote: func(e tenancy.Entry, w tenancy.ObjectWrite) {
 			a.definitions.Wrote(e, w)
 			a.repairs.Wrote(e, w)
@@ -151,37 +146,5 @@ func settled(followed func(org, workspace, user string) bool, recheck func(user 
 		}
 		recheck(user)
 		return true
-	}
-}
-
-// signUp creates the User of an identity. It approves a pending User whom the operator's flags name.
-func signUp(s *store.SignUp, registration string, changes *audit.Log) httpmw.SignUp {
-	return func(ctx context.Context, id *auth.Identity, vouched bool) (*v1alpha1.User, error) {
-		spec := tenancy.NewUserSpec(id.Issuer, id.Subject, id.Username, id.DisplayName, id.Email)
-		switch {
-		case vouched:
-		case registration == registrationClosed:
-			return nil, errs.New(errs.Forbidden, "this hub takes nobody new; ask a platform admin")
-		case registration == registrationApproval:
-			spec.Registration = v1alpha1.RegistrationPending
-		}
-		u, err := s.Ensure(ctx, spec, id.PreferredUsername)
-		if err != nil || !vouched || u.Spec.Registration != v1alpha1.RegistrationPending {
-			return u, err
-		}
-		if u, err = s.Approve(ctx, u); err == nil {
-			changes.Write(audit.Event{Actor: "kedge-hub", Action: "approve", Object: u.Name})
-		}
-		return u, err
-	}
-}
-
-// auditing writes changes to the audit log.
-func auditing(to *audit.Log) func(httpmw.Change) {
-	return func(c httpmw.Change) {
-		to.Write(audit.Event{
-			Actor: c.User, Action: c.Method + " " + c.Route, Org: c.Params["org"], Workspace: c.Params["ws"], Object: cmp.Or(c.Params["user"], c.Params["sa"], c.Params["name"], c.Params["session"], c.Params["entry"], c.Made),
-			Code: c.Code, Request: c.Request, ClientRequest: c.ClientRequest,
-		})
 	}
 }

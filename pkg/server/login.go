@@ -19,8 +19,12 @@ func (a *assembly) login(people httpmw.Authentication, tokens auth.Authenticator
 	h := &login.Handler{
 		Sessions: a.sessions, Devices: a.sessions, KeepGrant: a.sessions.KeepGrant, Keyring: a.keyring,
 		SignUp: people.UserOf, Owner: a.ownerOf, Metrics: counted,
-		Audit: func(e login.Event) {
-			a.hub.audit.Write(audit.Event{Actor: e.Actor, Action: e.Action, Code: e.Code, Request: e.Request, Peer: e.Peer})
+		Audit: func(r *http.Request, e login.Event) error {
+			by := audit.Actor{Kind: audit.ActorPerson, User: e.User, Issuer: e.Issuer}
+			if e.User == "" {
+				by.Kind = audit.ActorAnonymous
+			}
+			return a.auditor.Record(r.Context(), audit.Event{Stage: e.Stage, Actor: by, Action: e.Action, Code: e.Code})
 		},
 		Peer:      func(r *http.Request) string { return httpmw.Peer(r).String() },
 		Available: a.available.Wait, Limit: a.hub.limits.Logins(c.Limits.LoginsPerPeer, c.Limits.Logins),

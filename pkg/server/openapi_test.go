@@ -27,7 +27,7 @@ func TestOpenAPI_hasTheRoutesOfTheRouter(t *testing.T) {
 	require.NoError(t, err)
 	for name, in := range map[string]*login.Handler{"with an identity provider": {Provider: loginProvider{}}, "without": {}} {
 		app := routes{
-			observe: through, present: through, authenticate: through, authenticateProxied: through, room: through,
+			observe: through, present: through, audit: through, authenticate: through, authenticateProxied: through, room: through,
 			forward: http.NotFoundHandler(), login: in.Mount, config: config, limits: limits, clock: config.Clock,
 		}.router()
 		served := map[contract.Operation]bool{}

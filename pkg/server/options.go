@@ -97,8 +97,8 @@ type Options struct {
 	// PersonalOrgRole (--personal-org-role) is the role of Users in their personal
 	// Organization: admin or member. Default admin.
 	PersonalOrgRole v1alpha1.Role
-	// AuditLogFile (--audit-log-file) is the file that audit events are appended to. Empty
-	// means that they go to the log.
+	// AuditLogFile (--audit-log-file) is the file that audit events are appended to; "-" is the
+	// standard output. Empty means that they go to the log.
 	AuditLogFile string
 	// WorkspaceTemplate (--workspace-template) is a directory of manifests that the hub
 	// applies in each child Workspace. Empty means none.
@@ -109,6 +109,9 @@ type Options struct {
 	// DrainTimeout (--drain-timeout) is the time that open requests have after SIGTERM.
 	// Default 20s.
 	DrainTimeout time.Duration
+
+	// AuditLog are the settings of AuditLogFile.
+	AuditLog AuditOptions
 
 	// Bots are the limits of tokens of bots.
 	Bots BotOptions
@@ -166,6 +169,7 @@ func NewOptions() *Options {
 		CreateTimeout:         10 * time.Second,
 		DrainTimeout:          20 * time.Second,
 		OIDC:                  newOIDCOptions(),
+		AuditLog:              newAuditOptions(),
 		Bots:                  newBotOptions(),
 		Sessions:              newSessionOptions(),
 		Limits:                newLimitOptions(),
@@ -203,10 +207,11 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Registration, "registration", o.Registration, "Who can sign up: open for everybody with a valid token, approval for people whom a platform admin approves, closed for nobody. People who were rejected stay rejected.")
 	fs.BoolVar(&o.PersonalOrgs, "personal-orgs", o.PersonalOrgs, "Create a personal organization for everybody who signs up.")
 	fs.StringVar((*string)(&o.PersonalOrgRole), "personal-org-role", string(o.PersonalOrgRole), "Role of people in their personal organization: admin or member.")
-	fs.StringVar(&o.AuditLogFile, "audit-log-file", o.AuditLogFile, "File to which audit events are appended, one JSON object per line. Without it they go to the log.")
+	fs.StringVar(&o.AuditLogFile, "audit-log-file", o.AuditLogFile, "File to which audit events are appended, one JSON object per line; - is the standard output. If it cannot be written, only changes that take rights away are carried out. Without it events go to the log.")
 	fs.StringVar(&o.WorkspaceTemplate, "workspace-template", o.WorkspaceTemplate, "Directory of manifests (.yaml, .yml, .json) that the hub applies in every workspace: APIBindings with the claims that they accept, and further objects. See config/example-template/workspace. Without it nothing is bound.")
 	fs.DurationVar(&o.CreateTimeout, "create-timeout", o.CreateTimeout, "Time that a create request waits until the object is ready before it answers 202.")
 	fs.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "Time that open requests have to finish after SIGTERM.")
+	o.AuditLog.addFlags(fs)
 	o.Bots.addFlags(fs)
 	o.Catalog.addFlags(fs)
 	o.Sessions.addFlags(fs)
@@ -325,6 +330,7 @@ func (o Options) Complete() (Config, error) {
 	}
 	issuer := o.OIDC.complete(fail)
 	trusted := o.Limits.complete(fail)
+	o.AuditLog.complete(fail)
 	o.Bots.complete(fail)
 	keys, roots := o.Sessions.complete(fail), o.Catalog.complete(fail)
 	if err := errors.Join(bad...); err != nil {

@@ -38,6 +38,8 @@ const searchesPerSecond = 2
 // routes are the dependencies of all routes.
 type routes struct {
 	observe, present, authenticate, room func(http.Handler) http.Handler
+	// audit runs before authenticate.
+	audit func(http.Handler) http.Handler
 	// authenticateProxied is authenticate for requests to the proxy.
 	authenticateProxied func(http.Handler) http.Handler
 	forward             http.Handler
@@ -70,7 +72,6 @@ type routes struct {
 	bindings func(r *http.Request) (store.Bindings, error)
 	// rolesFollowed reports whether the roles of a Workspace cover all that is bound there.
 	rolesFollowed func(org, workspace string) bool
-	audit         func(httpmw.Change)
 	ca            func() []byte
 	// globalCluster is the logical cluster of the Global CatalogEntries.
 	globalCluster string
@@ -92,7 +93,7 @@ func Routes() []Route {
 		panic("server: the metric of limits is not valid: " + err.Error())
 	}
 	var all []Route
-	router := routes{observe: through, present: through, authenticate: through, authenticateProxied: through, room: through, forward: http.NotFoundHandler(), login: func(chi.Router) {}, config: config, limits: limits, clock: config.Clock}.router()
+	router := routes{observe: through, present: through, audit: through, authenticate: through, authenticateProxied: through, room: through, forward: http.NotFoundHandler(), login: func(chi.Router) {}, config: config, limits: limits, clock: config.Clock}.router()
 	_ = chi.Walk(router, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		all = append(all, Route{method, pattern})
 		if method == http.MethodGet {
@@ -123,9 +124,9 @@ func (p routes) router() chi.Router {
 	for _, path := range []string{"/api", "/apis", "/apis/*", "/services", "/services/*", "/api/v1", "/api/v1/*"} {
 		r.HandleFunc(path, proxy.NotHere)
 	}
-	r.With(proxy.Shape(c.Tree), p.authenticateProxied, requests, writes, httpmw.ReleaseBody, p.room).Handle("/clusters/*", p.forward)
+	r.With(proxy.Shape(c.Tree), p.audit, p.authenticateProxied, requests, writes, httpmw.ReleaseBody, p.room).Handle("/clusters/*", p.forward)
 	r.Route("/api/", func(r chi.Router) {
-		r.Use(p.authenticate, requests, writes, httpmw.WholeBody(p.authenticate), httpmw.Audit(p.audit), p.room)
+		r.Use(p.audit, p.authenticate, requests, writes, httpmw.WholeBody(p.authenticate), p.room)
 		(&users.Handler{
 			Views: v, Tenants: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
 			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.rights.FollowedEverywhere, WriteEnds: p.writeEnds,

@@ -49,7 +49,7 @@ func TestHEAD_answersAsGETWithoutABody(t *testing.T) {
 	limits, err := httpmw.NewLimits(config.Clock, prometheus.NewRegistry())
 	require.NoError(t, err)
 	app := routes{
-		observe: through, present: through, authenticateProxied: through, room: through, forward: http.NotFoundHandler(), login: (&login.Handler{}).Mount, config: config, limits: limits, clock: config.Clock,
+		observe: through, present: through, audit: through, authenticateProxied: through, room: through, forward: http.NotFoundHandler(), login: (&login.Handler{}).Mount, config: config, limits: limits, clock: config.Clock,
 		authenticate: func(http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				_ = httpapi.Write(w, http.StatusOK, map[string]string{"name": "alice"})

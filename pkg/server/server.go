@@ -61,12 +61,13 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) error {
 	if err := h.loadTokens(); err != nil {
 		return err
 	}
-	changes, closeAudit, err := audit.Open(ctx, h.config.AuditLogFile)
+	changes, closeAudit, err := audit.Open(ctx, h.config.audit(), h.registry)
 	if err != nil {
 		return fmt.Errorf("--audit-log-file: %w", err)
 	}
 	defer closeAudit()
 	h.audit = changes
+	h.checks.AddDetail("audit log", changes.Err)
 	// The ports are opened first, so that a port in use fails before the start of kcp.
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", h.config.ListenAddress)
 	if err != nil {

@@ -88,6 +88,7 @@ type assembly struct {
 	static     *auth.StaticTokens
 	sessions   *session.Service
 	uses       *httpmw.Uses
+	auditor    *httpmw.Auditor
 	app        http.Handler
 	revocation *revocation.Revocation
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -205,7 +206,13 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{
+		Reduces: v1alpha1.Registration(text) == v1alpha1.RegistrationRejected && in.OrgQuota == nil,
+		Facts:   audit.Facts{Registration: text, Quota: quotaIn(in.OrgQuota)},
+	})
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	var u *v1alpha1.User
 	if given {
@@ -246,6 +253,14 @@ func (h *Handler) register(seen *v1alpha1.User, spec map[string]any, versioned b
 		// the User: a rejection after this line is a conflict.
 		return spec, h.WriteEnds(ctx, u.Name)
 	}
+}
+
+// quotaIn is a quota in the audit log: empty if it is not given.
+func quotaIn(raw json.RawMessage) string {
+	if mergepatch.IsNull(raw) {
+		return "default"
+	}
+	return string(raw)
 }
 
 // number reads a quota. null restores the default.

@@ -11,8 +11,10 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -87,7 +89,10 @@ func (h *Handler) patchOrg(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Facts: audit.Facts{Quota: quotaIn(in.WorkspaceQuota)}})
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	o, err := h.Store.PatchOrganization(ctx, held.UUID(), map[string]any{"spec": spec}, match)
 	if err != nil {
@@ -111,7 +116,10 @@ func (h *Handler) deleteOrg(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: true})
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	marked, err := h.Store.MarkOrganization(ctx, held.Organization, func(_ context.Context, o *v1alpha1.Organization) (map[string]any, error) {
 		return tenancy.Deletable{

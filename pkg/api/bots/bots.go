@@ -16,6 +16,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -176,7 +177,10 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if key != "" {
 		uuid = tenancy.KeyedUUID(string(httpmw.CallerOf(r).User.UID), scope.Workspace.UUID+"/serviceaccounts", key)
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Object: uuid, Facts: audit.Facts{Role: string(in.Role)}})
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	b, there := h.find(r, uuid)
 	if !there {
@@ -298,7 +302,10 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, intentOf(b, spec))
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	changed, err := h.Store.AmendBot(ctx, b, func(_ context.Context, b *v1alpha1.Bot) (map[string]any, error) {
 		if role, ok := spec["role"]; len(spec) == 0 || (!ok || role == b.Spec.Role) && (spec["displayName"] == nil || spec["displayName"] == b.Spec.DisplayName) {
@@ -372,7 +379,10 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: true})
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	if err := h.Store.DeleteBot(ctx, b, match); err != nil {
 		return missing(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/kubeconfig"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -97,7 +98,10 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	}
 	now := metav1.NewTime(h.Clock.Now()).Rfc3339Copy()
 	t := v1alpha1.BotToken{ID: id, Name: in.Name, CreatedAt: now, ExpiresAt: metav1.NewTime(now.Add(life))}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Facts: audit.Facts{Token: id, TokenExpiresAt: &t.ExpiresAt.Time}})
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	token, err := h.issued(ctx, scope.Workspace.ClusterID, b, t, life, key != "")
 	if err != nil {
@@ -186,7 +190,7 @@ func wantsYAML(r *http.Request) bool {
 
 func (h *Handler) revoke(w http.ResponseWriter, r *http.Request) error {
 	id := chi.URLParam(r, "token")
-	return h.revoked(w, r, func(b *v1alpha1.Bot) (map[string]any, error) {
+	return h.revoked(w, r, audit.Facts{Token: id}, func(b *v1alpha1.Bot) (map[string]any, error) {
 		tokens, ok := tenancy.WithoutToken(b, id)
 		if !ok {
 			return nil, errs.New(errs.NotFound, "this bot has no token of that ID")
@@ -202,7 +206,7 @@ func (h *Handler) revoke(w http.ResponseWriter, r *http.Request) error {
 // account, which is created again.
 func (h *Handler) revokeAll(w http.ResponseWriter, r *http.Request) error {
 	var generation int64
-	return h.revoked(w, r, func(b *v1alpha1.Bot) (map[string]any, error) {
+	return h.revoked(w, r, audit.Facts{All: true}, func(b *v1alpha1.Bot) (map[string]any, error) {
 		generation = b.Spec.Generation + 1
 		return map[string]any{"tokens": []v1alpha1.BotToken{}, "generation": generation}, nil
 	}, func(b *v1alpha1.Bot) bool { return b.Spec.Generation >= generation && tenancy.AccountReady(b) })
@@ -210,7 +214,7 @@ func (h *Handler) revokeAll(w http.ResponseWriter, r *http.Request) error {
 
 // revoked changes the list of a Bot and answers when the caches have followed and the streams
 // of the tokens are cut.
-func (h *Handler) revoked(w http.ResponseWriter, r *http.Request, change func(*v1alpha1.Bot) (map[string]any, error), followed func(*v1alpha1.Bot) bool) error {
+func (h *Handler) revoked(w http.ResponseWriter, r *http.Request, facts audit.Facts, change func(*v1alpha1.Bot) (map[string]any, error), followed func(*v1alpha1.Bot) bool) error {
 	scope := httpmw.ScopeOf(r)
 	if err := scope.RequireWorkspaceAdmin("revoke tokens of bots"); err != nil {
 		return err
@@ -223,7 +227,10 @@ func (h *Handler) revoked(w http.ResponseWriter, r *http.Request, change func(*v
 	if err != nil {
 		return err
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: true, Facts: facts})
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	// listed is the number of tokens before the change.
 	first, listed := true, 0

@@ -11,6 +11,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/entry"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -204,7 +205,10 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request, p place) error 
 	if err := p.requireChange(r, e); err != nil {
 		return err
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: true, Facts: audit.Facts{Slug: e.Spec.Slug}})
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	if err := h.Store.DeleteCatalogEntry(ctx, e, match); err != nil {
 		return missing(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -59,7 +60,10 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, p place) error 
 	if err != nil {
 		return err
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Facts: audit.Facts{Slug: spec.Slug, Export: spec.APIExport.Path + ":" + spec.APIExport.Name}})
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	caller := httpmw.CallerOf(r).User.Name
 	e, repeated := h.repeated(p, caller, hash)
@@ -248,7 +252,10 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, p place) error
 	if err := tenancy.CheckCatalogSpec(spec, h.PrivateBackends); err != nil {
 		return err
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Facts: audit.Facts{Slug: e.Spec.Slug, Fields: slices.Sorted(maps.Keys(differences(e.Spec, spec)))}})
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	changed, err := h.Store.AmendCatalogEntry(ctx, e, func(_ context.Context, held *v1alpha1.CatalogEntry) (map[string]any, error) {
 		if err := p.requireChange(r, held); err != nil {

@@ -45,7 +45,7 @@ func TestCommandLine_logsInWithACode(t *testing.T) {
 	require.Equal(t, "laptop", l.Description)
 	require.Equal(t, "alice", l.User.Name)
 	require.Equal(t, "refresh-token-of-alice", l.Grant.RefreshToken)
-	require.Equal(t, []login.Event{{Actor: "alice", Action: "login cli", Code: http.StatusSeeOther, Peer: "192.0.2.7"}}, h.events)
+	require.Equal(t, both(login.Event{User: "alice", Issuer: "https://idp.example.com", Action: "login cli", Code: http.StatusSeeOther}), h.events)
 
 	a := h.browser(t).post("/auth/token", redemption(code))
 	require.Equal(t, http.StatusOK, a.code, a.body)
@@ -230,7 +230,7 @@ func TestCallback_tellsTheCommandLineOfARefusal(t *testing.T) {
 			require.Empty(t, b.cookies)
 			require.Empty(t, h.sessions.logins)
 			require.Len(t, h.events, 1)
-			require.Equal(t, c.actor, h.events[0].Actor)
+			require.Equal(t, c.actor, h.events[0].User)
 			require.GreaterOrEqual(t, h.events[0].Code, 400)
 		})
 	}

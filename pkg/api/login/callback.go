@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -83,30 +84,37 @@ func (h *Handler) person(ctx context.Context, id *auth.Identity) (*v1alpha1.User
 
 // finish does what the login was for.
 func (h *Handler) finish(w http.ResponseWriter, r *http.Request, p progress, user *v1alpha1.User, grant *auth.Grant) error {
+	login := Event{User: user.Name, Issuer: grant.Identity.Issuer, Action: "login " + p.client()}
 	l := session.Login{Client: v1alpha1.SessionCLI, Description: p.Description, User: user, Grant: grant}
 	switch p.Kind {
 	case kindCLI:
 		l.Challenge, l.RedirectURI = p.Challenge, p.RedirectURI
+		if err := h.intend(r, login); err != nil {
+			return err
+		}
 		code, err := h.Sessions.Authorize(r.Context(), l)
 		if err != nil {
 			return err
 		}
-		h.record(w, r, user.Name, "login cli", http.StatusSeeOther)
+		h.record(r, login, http.StatusSeeOther)
 		redirect(w, h.answerURL(p, url.Values{"code": {code}}))
 		return nil
 	case kindPortal:
 		l.Client = v1alpha1.SessionPortal
+		if err := h.intend(r, login); err != nil {
+			return err
+		}
 		cookie, expires, err := h.Sessions.LogIn(r.Context(), l)
 		if err != nil {
 			return err
 		}
 		setCookie(w, sessionCookie, cookie, expires.Sub(h.Clock.Now()))
 		if p.ReturnTo != "" {
-			h.record(w, r, user.Name, "login portal", http.StatusSeeOther)
+			h.record(r, login, http.StatusSeeOther)
 			redirect(w, p.ReturnTo)
 			return nil
 		}
-		h.record(w, r, user.Name, "login portal", http.StatusOK)
+		h.record(r, login, http.StatusOK)
 		return h.pages.message(w, http.StatusOK, message{Title: "You are logged in", Text: []string{"You are logged in as " + nameOf(user) + "."}})
 	default:
 		return h.askToConfirm(w, r, p, user, grant)
@@ -120,7 +128,7 @@ func (h *Handler) decline(w http.ResponseWriter, r *http.Request, p progress, us
 	if user != nil {
 		name = user.Name
 	}
-	h.record(w, r, name, "login "+p.client(), e.status)
+	h.record(r, Event{User: name, Action: "login " + p.client()}, e.status)
 	switch p.Kind {
 	case kindCLI:
 		e.report(w, r)
@@ -193,8 +201,18 @@ func nameOf(u *v1alpha1.User) string {
 	return u.Name
 }
 
-// record writes an event to the audit log and counts it if it is the end of a login.
-func (h *Handler) record(w http.ResponseWriter, r *http.Request, actor, action string, code int) {
-	h.Metrics.record(action, code)
-	h.Audit(Event{Actor: actor, Action: action, Code: code, Request: w.Header().Get(httpmw.RequestIDHeader), Peer: h.Peer(r)})
+// intend writes an intent to the audit log. The error refuses the request.
+func (h *Handler) intend(r *http.Request, e Event) error {
+	e.Stage = audit.StageIntent
+	if err := h.Audit(r, e); err != nil {
+		return httpmw.NotAudited(err)
+	}
+	return nil
+}
+
+// record writes an outcome to the audit log and counts it if it is the end of a login. Nothing can be refused any more if that fails.
+func (h *Handler) record(r *http.Request, e Event, code int) {
+	h.Metrics.record(e.Action, code)
+	e.Stage, e.Code = audit.StageOutcome, code
+	_ = h.Audit(r, e)
 }

@@ -152,21 +152,28 @@ func (h *Handler) confirm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	answered := Event{User: user.Name, Issuer: c.Grant.Identity.Issuer, Action: in["decision"] + " device"}
 	switch in["decision"] {
 	case "confirm":
+		if err := h.intend(r, answered); err != nil {
+			return err
+		}
 		err = h.Devices.ConfirmDevice(r.Context(), p.UserCode, session.Login{Client: v1alpha1.SessionCLI, User: user, Grant: c.Grant})
 	case "deny":
+		// A refusal does not depend on the audit log.
+		_ = h.intend(r, answered)
 		err = h.Devices.DenyDevice(r.Context(), p.UserCode)
 	default:
 		return errs.InvalidField("decision", "must be confirm or deny")
 	}
 	if codeUnknown(err) {
-		return codeExpired()
+		err = codeExpired()
 	}
 	if err != nil {
+		h.record(r, answered, httpapi.StatusOf(err))
 		return err
 	}
-	h.record(w, r, user.Name, in["decision"]+" device", http.StatusOK)
+	h.record(r, answered, http.StatusOK)
 	if in["decision"] == "deny" {
 		return h.pages.message(w, http.StatusOK, message{Title: "Login denied", Text: []string{"The command line is not logged in. If you did not start this login yourself, somebody may have tried to use your account: tell a platform admin."}})
 	}

@@ -55,7 +55,7 @@ func TestDevice_isConfirmedByThePerson(t *testing.T) {
 	h.browser(t).post("/auth/token", poll).oauthError(t, http.StatusBadRequest, "authorization_pending")
 	require.Contains(t, b.post("/auth/device/verify", answer).page(t, http.StatusOK), "logged in as Alice")
 	require.Empty(t, b.cookies)
-	require.Equal(t, []login.Event{{Actor: "alice", Action: "confirm device", Code: http.StatusOK, Peer: "192.0.2.7"}}, h.events)
+	require.Equal(t, both(login.Event{User: "alice", Issuer: "https://idp.example.com", Action: "confirm device", Code: http.StatusOK}), h.events)
 	a := h.browser(t).post("/auth/token", poll)
 	require.Equal(t, http.StatusOK, a.code, a.body)
 	require.Contains(t, a.body, "id-token-of-alice")

@@ -24,6 +24,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
 	"github.com/faroshq/kedge-hub/pkg/api/login"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -55,10 +56,12 @@ type hub struct {
 	sessions *sessions
 	people   map[string]*v1alpha1.User
 	events   []login.Event
-	metrics  *prometheus.Registry
-	keyring  *session.Keyring
-	kcp      error
-	limit    error
+	// unaudited is the error of the audit log.
+	unaudited error
+	metrics   *prometheus.Registry
+	keyring   *session.Keyring
+	kcp       error
+	limit     error
 	// kept are the people whose grant was stored before a confirmation.
 	kept []string
 	// limitDevices is the limit of device logins.
@@ -114,10 +117,15 @@ func newHubWith(t testing.TB, idp login.Provider, tokens func(context.Context, s
 			h.kept = append(h.kept, u.Name)
 			return h.sessions.fails
 		},
-		Metrics:      counted,
-		SignUp:       h.signUp,
-		Owner:        h.sessions.owner,
-		Audit:        func(e login.Event) { h.events = append(h.events, e) },
+		Metrics: counted,
+		SignUp:  h.signUp,
+		Owner:   h.sessions.owner,
+		Audit: func(_ *http.Request, e login.Event) error {
+			if h.unaudited == nil {
+				h.events = append(h.events, e)
+			}
+			return h.unaudited
+		},
 		Peer:         func(*http.Request) string { return "192.0.2.7" },
 		Available:    func(context.Context) error { return h.kcp },
 		Limit:        func(context.Context) error { return h.limit },
@@ -304,4 +312,11 @@ func unavailable(message string) error {
 	e := errs.New(errs.Unavailable, message)
 	e.RetryAfter = 7 * time.Second
 	return e
+}
+
+// both are the intent and the outcome of an event.
+func both(e login.Event) []login.Event {
+	intent, outcome := e, e
+	intent.Stage, intent.Code, outcome.Stage = audit.StageIntent, 0, audit.StageOutcome
+	return []login.Event{intent, outcome}
 }

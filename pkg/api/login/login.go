@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -68,18 +69,17 @@ type Keyring interface {
 	Open(purpose string, sealed []byte) ([]byte, error)
 }
 
-// Event is a login, a logout or the confirmation of a device code, for the audit log.
+// Event is a login, a logout, the confirmation of a device code or the issue of tokens, for the
+// audit log.
 type Event struct {
-	// Actor is the metadata.name of the User. It is empty if the login failed before the
-	// person was known.
-	Actor string
-	// Action is a word with the client, for example "login cli".
+	Stage audit.Stage
+	// User is the metadata.name of the User. It is empty if the login failed before the person was
+	// known. Issuer is that of a person who logs in.
+	User, Issuer string
+	// Action is a word with the client, for example "login cli", or "token" with a grant type.
 	Action string
-	// Code is the HTTP status, Request the request id.
-	Code    int
-	Request string
-	// Peer is the network address of the client.
-	Peer string
+	// Code is the HTTP status of an outcome.
+	Code int
 }
 
 // Handler serves /auth and the metadata of the authorization server.
@@ -100,7 +100,8 @@ type Handler struct {
 	// Owner returns the name of the User and the client of the session of a secret or a cookie,
 	// for the audit log.
 	Owner func(secret string) (user string, client v1alpha1.SessionClient, ok bool)
-	Audit func(Event)
+	// Audit writes an event. Nobody is logged in if the error of an intent is not nil.
+	Audit func(*http.Request, Event) error
 	// Metrics counts logins; nil counts nothing.
 	Metrics *Metrics
 	// Peer returns the network address of the client, which the person compares before a

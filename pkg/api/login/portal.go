@@ -39,7 +39,7 @@ func (h *Handler) logout(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	for _, cookie := range r.CookiesNamed(sessionCookie) {
-		if err := h.end(w, r, cookie.Value); err != nil {
+		if err := h.end(r, cookie.Value); err != nil {
 			return err
 		}
 	}

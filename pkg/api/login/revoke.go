@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
 // revoke ends the session of a secret. An unknown secret is answered like a known one (RFC 7009,
@@ -23,7 +24,7 @@ func (h *Handler) revoke(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := h.end(w, r, secret); err != nil {
+	if err := h.end(r, secret); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusOK)
@@ -31,14 +32,23 @@ func (h *Handler) revoke(w http.ResponseWriter, r *http.Request) error {
 }
 
 // end ends the session of a secret or of a cookie, if there is one.
-func (h *Handler) end(w http.ResponseWriter, r *http.Request, secret string) error {
+func (h *Handler) end(r *http.Request, secret string) error {
 	user, client, known := h.Owner(secret)
+	logout := Event{User: user, Action: "logout " + string(client)}
+	if known {
+		// A logout takes rights away, so it does not depend on the audit log.
+		_ = h.intend(r, logout)
+	}
 	err := h.Sessions.Revoke(r.Context(), secret)
 	if unknown := (*session.Error)(nil); errors.As(err, &unknown) {
 		return nil
 	}
-	if err == nil && known {
-		h.record(w, r, user, "logout "+string(client), http.StatusOK)
+	if known {
+		code := http.StatusOK
+		if err != nil {
+			code = httpapi.StatusOf(err)
+		}
+		h.record(r, logout, code)
 	}
 	return err
 }

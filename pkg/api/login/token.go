@@ -42,6 +42,9 @@ func (h *Handler) token(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	// The login has an intent, and the session goes on: a full audit log does not end it.
+	user, _, _ := h.Owner(t.Secret)
+	h.record(r, Event{User: user, Action: "token " + grantType}, http.StatusOK)
 	w.Header().Set("Pragma", "no-cache")
 	return httpapi.Write(w, http.StatusOK, tokenAnswer{
 		AccessToken: t.IDToken, TokenType: "Bearer", RefreshToken: t.Secret,

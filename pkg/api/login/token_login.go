@@ -8,6 +8,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
 	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
 // enterToken is the page that takes a static token.
@@ -47,11 +48,15 @@ func (h *Handler) tokenLogin(w http.ResponseWriter, r *http.Request) error {
 	}
 	user, id, err := h.staticPerson(r.Context(), token)
 	if errs.Is(err, errs.Unauthenticated) {
-		h.record(w, r, "", "login portal", http.StatusForbidden)
+		h.record(r, Event{Action: "login portal"}, http.StatusForbidden)
 		return h.pages.token(w, http.StatusForbidden, enterToken{ReturnTo: to, Unknown: true})
 	}
 	if err != nil {
 		return h.decline(w, r, progress{Kind: kindPortal}, user, err)
+	}
+	login := Event{User: user.Name, Issuer: id.Issuer, Action: "login portal"}
+	if err := h.intend(r, login); err != nil {
+		return err
 	}
 	// The grant has no token to refresh, and the session is known by a credential of its own:
 	// when it ends, the token stays good.
@@ -61,10 +66,11 @@ func (h *Handler) tokenLogin(w http.ResponseWriter, r *http.Request) error {
 		Client: v1alpha1.SessionPortal, Description: cleanDescription(r.UserAgent()), User: user, Grant: &auth.Grant{Identity: &began},
 	})
 	if err != nil {
+		h.record(r, login, httpapi.StatusOf(err))
 		return err
 	}
 	setCookie(w, sessionCookie, cookie, expires.Sub(h.Clock.Now()))
-	h.record(w, r, user.Name, "login portal", http.StatusSeeOther)
+	h.record(r, login, http.StatusSeeOther)
 	if to == "" {
 		to = "/"
 	}

@@ -42,7 +42,7 @@ func TestTokenLogin_makesASession(t *testing.T) {
 		require.Empty(t, made.Grant.IDToken+made.Grant.RefreshToken)
 		require.Equal(t, auth.SessionCredential(&auth.Identity{Credential: "hash of alice"}), made.Grant.Identity.Credential)
 		require.Equal(t, now, made.Grant.Identity.ExpiresAt)
-		require.Equal(t, []login.Event{{Actor: "alice", Action: "login portal", Code: http.StatusSeeOther, Peer: "192.0.2.7"}}, h.events)
+		require.Equal(t, both(login.Event{User: "alice", Issuer: auth.StaticIssuer, Action: "login portal", Code: http.StatusSeeOther}), h.events)
 		require.Equal(t, "/", b.post("/auth/token-login", url.Values{"token": {"token-of-deleted"}}).location(t).String())
 		b.post("/auth/logout", url.Values{"return_to": {"/ui/sign-in"}}).location(t)
 		require.Empty(t, b.cookies)

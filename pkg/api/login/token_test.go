@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/pkg/api/login"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
@@ -153,7 +154,7 @@ func TestRevoke_answersAlike(t *testing.T) {
 		require.Equal(t, unknown, h.browser(t).post("/auth/revoke", url.Values{"client_id": {"kedge-cli"}, "token": {secret}}))
 	}
 	require.Empty(t, h.sessions.secrets)
-	require.Equal(t, login.Event{Actor: "alice", Action: "logout cli", Code: http.StatusOK, Peer: "192.0.2.7"}, h.events[len(h.events)-1])
+	require.Equal(t, login.Event{Stage: audit.StageOutcome, User: "alice", Action: "logout cli", Code: http.StatusOK}, h.events[len(h.events)-1])
 	h.sessions.fails = unavailable("kcp is unavailable")
 	h.browser(t).post("/auth/revoke", url.Values{"client_id": {"kedge-cli"}, "token": {"x"}}).oauthError(t, http.StatusServiceUnavailable, "temporarily_unavailable")
 }

@@ -187,7 +187,10 @@ func (h *Handler) add(w http.ResponseWriter, r *http.Request, m *v1alpha1.Member
 		return err
 	}
 	tenancy.Keyed(m, scope.User, key)
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, added(m))
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	held, made, err := h.Store.CreateMembership(ctx, scope.Org.ClusterID, m)
 	if err != nil {
@@ -247,7 +250,10 @@ func (h *Handler) patched(w http.ResponseWriter, r *http.Request, user string, s
 	if err != nil {
 		return err
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, h.changed(scope, user, spec))
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	m, err := h.Store.PatchMembership(ctx, scope.Org.ClusterID, tenancy.MembershipName(user, workspaceIn(scope)), map[string]any{"spec": spec}, match)
 	if errs.Is(err, errs.NotFound) {

@@ -11,6 +11,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -148,7 +149,12 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request, user string) er
 func (h *Handler) end(r *http.Request, e tenancy.Ending, match func(version string) error) (v1alpha1.MembershipChange, error) {
 	scope := httpmw.ScopeOf(r)
 	e.By, e.At = scope.User, metav1.NewMicroTime(h.Clock.Now())
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{
+		Reduces: true, Object: e.User, Facts: audit.Facts{Role: string(e.Role), Cascade: e.Cascade},
+	})
+	if err != nil {
+		return v1alpha1.MembershipChange{}, err
+	}
 	defer cancel()
 	var sent v1alpha1.MembershipChange
 	var judge func(version string) error

@@ -131,7 +131,10 @@ func (h *Handler) removeHere(w http.ResponseWriter, r *http.Request, user string
 	if err != nil {
 		return err
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: true, Object: user})
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	held, _ := h.member(scope, user)
 	err = h.Store.DeleteMembership(ctx, scope.Org.ClusterID, tenancy.MembershipName(user, scope.Workspace.UUID), match)

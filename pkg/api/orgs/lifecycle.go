@@ -31,7 +31,10 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool, to 
 	if err != nil {
 		return err
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: deleted})
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	marked, err := h.Store.MarkOrganization(ctx, scope.Org.Organization, func(_ context.Context, o *v1alpha1.Organization) (map[string]any, error) {
 		return tenancy.Deletable{

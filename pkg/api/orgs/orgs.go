@@ -111,7 +111,10 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Org: claim.UUID})
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	if _, err := h.Store.AmendUser(ctx, caller.User, func(_ context.Context, u *v1alpha1.User) (map[string]any, error) {
 		claims, err := tenancy.ClaimOrg(u, h.Views.OrgsCreatedBy(u.Name), h.DefaultOrgQuota, claim)
@@ -181,7 +184,10 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if len(spec) == 0 && match == nil {
 		return h.get(w, r)
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, intentOf(spec))
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	changed, err := h.Store.PatchOrganization(ctx, scope.Org.UUID(), map[string]any{"spec": spec}, match)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
 )
 
 // The limits of the Organization's schema, in characters. They are checked here for better
@@ -68,6 +69,27 @@ func (p patchRequest) spec() (map[string]any, error) {
 		}
 	}
 	return spec, nil
+}
+
+// intentOf returns the intent of a patch of the spec.
+func intentOf(spec map[string]any) httpmw.Intent {
+	i := httpmw.Intent{Reduces: len(spec) > 0}
+	for _, field := range slices.Sorted(maps.Keys(spec)) {
+		value, _ := spec[field].(string)
+		narrows := false
+		switch field {
+		case "defaultAccess":
+			i.Facts.DefaultAccess, narrows = value, value == string(v1alpha1.DefaultAccessNone)
+		case "workspaceCreation":
+			i.Facts.WorkspaceCreation, narrows = value, value == string(v1alpha1.WhoAdmin)
+		case "catalogEntryCreation":
+			i.Facts.CatalogEntryCreation, narrows = value, value == string(v1alpha1.WhoAdmin)
+		default:
+			i.Facts.Fields = append(i.Facts.Fields, field)
+		}
+		i.Reduces = i.Reduces && narrows
+	}
+	return i
 }
 
 // billing converts the request to a merge patch of spec.billing, or nil to remove it.

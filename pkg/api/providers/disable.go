@@ -27,7 +27,7 @@ func (h *Handler) disable(w http.ResponseWriter, r *http.Request) error {
 	if err := h.ready(r); err != nil {
 		return err
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel := waiting.Context(r)
 	defer cancel()
 	cluster := scope.Workspace.ClusterID
 	bindings, _, err := h.Store.WorkspaceAPIs(ctx, cluster)
@@ -58,6 +58,9 @@ func (h *Handler) disable(w http.ResponseWriter, r *http.Request) error {
 	default:
 		as, err := h.As(r)
 		if err != nil {
+			return err
+		}
+		if err := httpmw.Intend(r, httpmw.Intent{Reduces: true}); err != nil {
 			return err
 		}
 		if err := as.DeleteBinding(ctx, cluster, b); err != nil {

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/entry"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -35,6 +37,14 @@ type enableRequest struct {
 func resources(given []entry.Resource) (all []v1alpha1.CatalogResource) {
 	for _, r := range given {
 		all = append(all, v1alpha1.CatalogResource(r))
+	}
+	return all
+}
+
+// texts are claims in the audit log.
+func texts(claims []entry.Resource) (all []string) {
+	for _, c := range claims {
+		all = append(all, schema.GroupResource{Group: c.Group, Resource: c.Resource}.String())
 	}
 	return all
 }
@@ -71,7 +81,14 @@ func (h *Handler) enable(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := waiting.Write(r)
+	if !dryRun {
+		if err := httpmw.Intend(r, httpmw.Intent{Facts: audit.Facts{
+			Slug: p.entry.Spec.Slug, AcceptedClaims: texts(in.AcceptClaims), RejectedClaims: texts(in.RejectClaims),
+		}}); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := waiting.Context(r)
 	defer cancel()
 	e := tenancy.Enabling{Entry: p.entry, Accepted: resources(in.AcceptClaims), Rejected: resources(in.RejectClaims)}
 	if e.Export, err = h.Store.GetExport(ctx, p.entry.Spec.APIExport); err != nil {

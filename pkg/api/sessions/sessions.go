@@ -13,6 +13,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -156,7 +157,10 @@ func (h *Handler) end(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: true, Object: owner.Name, Facts: audit.Facts{Session: s.Name}})
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	if err := h.Service.End(ctx, owner.Name, s.Name); errs.Is(err, errs.NotFound) {
 		return unknown()
@@ -183,7 +187,10 @@ func (h *Handler) endAll(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: true, Object: owner.Name, Facts: audit.Facts{All: true}})
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	began := h.Clock.Now().Truncate(time.Second)
 	if err := h.Service.EndAll(ctx, owner.Name); err != nil {

@@ -61,7 +61,10 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, code int, deleted
 	if err != nil {
 		return err
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: deleted, Object: target.Name})
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	marked, err := h.Store.MarkUser(ctx, target, func(ctx context.Context, u *v1alpha1.User) (map[string]any, error) {
 		status, err := tenancy.Deletable{

@@ -13,6 +13,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -125,7 +126,10 @@ func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
 	if len(spec) == 0 && match == nil {
 		return h.me(w, r)
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Object: caller.User.Name, Facts: audit.Facts{Fields: []string{"displayName"}}})
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	u, err := h.Store.PatchUser(ctx, caller.User.Name, map[string]any{"spec": spec}, match)
 	if err != nil {

@@ -30,7 +30,10 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool, to 
 	if err != nil {
 		return err
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: deleted})
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	marked, err := h.Store.MarkWorkspace(ctx, scope.Org.ClusterID, *scope.Workspace, func(ws tenancy.Workspace) (map[string]any, error) {
 		return tenancy.Deletable{

@@ -15,6 +15,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -159,7 +160,10 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 		e.RetryAfter = time.Second
 		return e
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Workspace: claim.UUID})
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	if _, err := h.Store.AmendOrganization(ctx, scope.Org.Organization, func(_ context.Context, o *v1alpha1.Organization) (map[string]any, error) {
 		claims, err := tenancy.ClaimWorkspace(o, h.existing(o.Name), h.DefaultQuota, claim)
@@ -233,7 +237,10 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if len(annotations) == 0 && match == nil {
 		return h.get(w, r)
 	}
-	ctx, cancel := waiting.Write(r)
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Facts: audit.Facts{Fields: []string{"displayName"}}})
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	changed, err := h.Store.PatchWorkspace(ctx, scope.Org.ClusterID, scope.Org.UUID(), scope.Workspace.UUID, map[string]any{
 		"metadata": map[string]any{"annotations": annotations},

@@ -115,7 +115,7 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings) Config {
 		},
 		Bindings: bindings,
 		Purged: func(ctx context.Context, o *v1alpha1.Organization, counts map[string]int) {
-			d.Purged(ctx, audit.Event{Org: o.Name, Counts: counts})
+			d.Purged(ctx, audit.Event{Org: o.Name}, counts)
 		},
 	}
 }

@@ -70,7 +70,7 @@ func configOf(d reconciler.Deps) Config {
 			return objects.CreateWorkspace(ctx, d.Clients, d.Settings.Tree, orgCluster, w)
 		},
 		Purged: func(ctx context.Context, u *v1alpha1.User, counts map[string]int) {
-			d.Purged(ctx, audit.Event{Object: u.Name, Counts: counts})
+			d.Purged(ctx, audit.Event{Object: u.Name}, counts)
 		},
 	}
 }

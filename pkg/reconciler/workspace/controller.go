@@ -96,11 +96,11 @@ func configOf(d reconciler.Deps, template *Template) Config {
 		Policy:   admission.New(d.Clusters.WorkspacePolicy, d.Clients, listers),
 		Template: template,
 		Purged: func(ctx context.Context, orgCluster, workspace string, counts map[string]int) {
-			e := audit.Event{Workspace: workspace, Counts: counts}
+			e := audit.Event{Workspace: workspace}
 			if org, ok := d.Views.OrgByCluster(orgCluster); ok {
 				e.Org = org.UUID()
 			}
-			d.Purged(ctx, e)
+			d.Purged(ctx, e, counts)
 		},
 	}
 }

@@ -26,7 +26,7 @@ func TestAuthorizationMatrix(t *testing.T) {
 		t.Run("attacks", w.attacks)
 	})
 	logged := w.hub.Log.String()
-	require.Contains(t, logged, "sudo POST", "the audit lines are in it, too")
+	require.Contains(t, logged, "kubernetes create", "the audit lines are in it, too")
 	require.NoError(t, w.withoutTokens(logged), "the hub's log")
 	metrics, err := (&framework.Client{URL: w.hub.Metrics, HTTP: http.DefaultClient}).Try(call{Method: http.MethodGet})
 	require.NoError(t, err)

@@ -1,14 +1,12 @@
 package lifecycle
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	kcpclients "github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/server"
 	"github.com/faroshq/kedge-hub/test/framework"
@@ -115,20 +114,12 @@ func auditing(file string) func(*server.Options) {
 // purges returns the counts that the audit log has for purged objects, by object name.
 func purges(t testing.TB, file string) map[string]map[string]int {
 	t.Helper()
-	f, err := os.Open(file)
-	require.NoError(t, err)
-	defer func() { _ = f.Close() }()
 	out := map[string]map[string]int{}
-	for scanner := bufio.NewScanner(f); scanner.Scan(); {
-		var e struct {
-			Actor, Action, Org, Workspace, Object string
-			Counts                                map[string]int
-		}
-		require.NoError(t, json.Unmarshal(scanner.Bytes(), &e))
+	for _, e := range framework.AuditEvents(t, file) {
 		if e.Action != "purge" {
 			continue
 		}
-		require.Equal(t, "kedge-hub", e.Actor)
+		require.Equal(t, audit.Actor{Kind: audit.ActorHub}, e.Actor)
 		what := e.Object
 		if what == "" {
 			what = e.Workspace
@@ -137,7 +128,7 @@ func purges(t testing.TB, file string) map[string]map[string]int {
 			what = e.Org
 		}
 		require.NotContains(t, out, what, "purged once")
-		out[what] = e.Counts
+		out[what] = e.Facts.Counts
 	}
 	return out
 }

@@ -1,8 +1,6 @@
 package rights
 
 import (
-	"bufio"
-	"encoding/json"
 	"io"
 	"net/http"
 	"os"
@@ -60,19 +58,13 @@ func (s *sudoScene) write(as string, i int, header http.Header) call {
 	}
 }
 
-// audited returns the entries of the audit log as "actor action workspace". The actions
-// begin with word.
-func (s *sudoScene) audited(t *testing.T, word string) []string {
+// audited returns the events of elevated requests as "user stage action workspace".
+func (s *sudoScene) audited(t *testing.T) []string {
 	t.Helper()
-	f, err := os.Open(s.audit)
-	require.NoError(t, err)
-	defer func() { _ = f.Close() }()
 	var found []string
-	for scanner := bufio.NewScanner(f); scanner.Scan(); {
-		var e struct{ Actor, Action, Workspace string }
-		require.NoError(t, json.Unmarshal(scanner.Bytes(), &e))
-		if strings.HasPrefix(e.Action, word) {
-			found = append(found, e.Actor+" "+e.Action+" "+e.Workspace)
+	for _, e := range framework.AuditEvents(t, s.audit) {
+		if e.Facts != nil && e.Facts.Elevated {
+			found = append(found, e.Actor.User+" "+string(e.Stage)+" "+e.Action+" "+e.Workspace)
 		}
 	}
 	return found
@@ -133,8 +125,11 @@ func TestSudoIsInTheAuditLog(t *testing.T) {
 	}
 	get := call{As: "carol", Method: http.MethodGet, Path: "/clusters/" + s.cluster[0] + "/api/v1/namespaces", Header: rightful}
 	s.hub.Do(t, get, http.StatusOK)
-	post, read := "carol sudo POST "+s.ws[0], "carol sudo GET "+s.ws[0]
-	require.Equal(t, []string{post, post, post, read}, s.audited(t, "sudo"))
+	var want []string
+	for _, verb := range []string{"create", "create", "create", "list"} {
+		want = append(want, "carol intent kubernetes "+verb+" "+s.ws[0], "carol outcome kubernetes "+verb+" "+s.ws[0])
+	}
+	require.Equal(t, want, s.audited(t))
 	raw, err := os.ReadFile(s.audit)
 	require.NoError(t, err)
 	require.NotContains(t, string(raw), framework.Token("carol"))

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -59,11 +61,16 @@ func Router(w *World, mount func(chi.Router)) http.Handler {
 	refuse := func(context.Context, *auth.Identity, bool) (*v1alpha1.User, error) {
 		return nil, errs.New(errs.Forbidden, "nobody signs up here")
 	}
+	metrics, err := httpmw.NewMetrics(prometheus.NewRegistry())
+	if err != nil {
+		panic(err)
+	}
 	r := chi.NewRouter()
+	r.Use(httpmw.Observe(zap.NewNop(), metrics, nil))
 	r.NotFound(httpapi.NotFound)
 	r.MethodNotAllowed(httpapi.MethodNotAllowed)
 	r.Route("/api/", func(r chi.Router) {
-		r.Use(httpmw.Authenticate(httpmw.Authentication{
+		r.Use(httpmw.NewAuditor(w.audit, clocktesting.NewFakePassiveClock(Now())).Audit, httpmw.Authenticate(httpmw.Authentication{
 			Tokens: tokens{}, People: w, Sessions: w, SignUp: refuse, Admins: httpmw.Admins{Users: []string{Operator}},
 			SessionIdleTimeout: IdleTimeout, Clock: clocktesting.NewFakePassiveClock(Now()),
 		}))
@@ -117,6 +124,8 @@ func (c Call) Do(handler http.Handler) Answer {
 	}
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, r)
+	// It differs between equal answers.
+	w.Header().Del(httpmw.RequestIDHeader)
 	return Answer{Code: w.Code, Header: w.Header(), Body: w.Body.String()}
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -69,6 +70,9 @@ type World struct {
 	waits    int
 	// touched are the refs of the last change of Later.
 	touched []tenancy.Ref
+	// events are those of the audit log. unaudited is the error of its writes.
+	events    []audit.Event
+	unaudited error
 }
 
 // NewWorld returns a world with the objects and people above.

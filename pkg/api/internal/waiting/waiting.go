@@ -6,14 +6,26 @@ import (
 	"strings"
 	"time"
 
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // writeTimeout bounds a write whose caller went away: it is whole or nothing.
 const writeTimeout = 30 * time.Second
 
-// Write returns a context for a write, which does not end with the request.
-func Write(r *http.Request) (context.Context, context.CancelFunc) {
+// Write writes the intent of a request to the audit log and returns a context for the change, which
+// does not end with the request. The error refuses the request.
+func Write(r *http.Request, intent httpmw.Intent) (context.Context, context.CancelFunc, error) {
+	if err := httpmw.Intend(r, intent); err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := Context(r)
+	return ctx, cancel, nil
+}
+
+// Context returns a context for what precedes a write, or is a dry run of one. It does not end with
+// the request.
+func Context(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(r.Context()), writeTimeout)
 }
 

@@ -19,7 +19,7 @@ func TestWrite_outlivesItsRequest(t *testing.T) {
 	t.Parallel()
 	ctx, leave := context.WithCancel(context.WithValue(t.Context(), valueKey{}, "kept"))
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", http.NoBody)
-	write, end := waiting.Write(r)
+	write, end := waiting.Context(r)
 	defer end()
 	require.False(t, waiting.Until(r, time.Minute, func(follow context.Context, _ []tenancy.Ref, _ func() bool) error {
 		require.NoError(t, follow.Err())

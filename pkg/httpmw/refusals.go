@@ -1,0 +1,115 @@
+package httpmw
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-chi/chi/v5/middleware"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+
+	"github.com/faroshq/kedge-hub/pkg/audit"
+)
+
+const (
+	// refusalWindow is the time in which equal refusals have one event.
+	refusalWindow = time.Minute
+	// maxRefusals is the number of refusals that are remembered, least recently seen first out.
+	maxRefusals = 10_000
+)
+
+// Auditor writes the events of requests.
+type Auditor struct {
+	log   func(audit.Event) error
+	clock clock.PassiveClock
+
+	mu     sync.Mutex
+	recent *lru.Cache
+}
+
+// NewAuditor returns an Auditor that writes with log.
+func NewAuditor(log func(audit.Event) error, c clock.PassiveClock) *Auditor {
+	return &Auditor{log: log, clock: c, recent: lru.New(maxRefusals)}
+}
+
+// refusal is what equal refusals have in common. client is the key of a caller, or the network of a
+// peer that is not authenticated.
+type refusal struct {
+	client, action string
+	code           int
+}
+
+// refused counts equal refusals.
+type refused struct {
+	since      time.Time
+	suppressed int
+}
+
+// Refusals writes an event for an answer with 401 or 429 if none was written for an equal one in
+// the last minute. It runs right after Observe.
+func (a *Auditor) Refusals(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r)
+		wrapped, ok := w.(middleware.WrapResponseWriter)
+		if !ok {
+			panic("httpmw: Refusals without Observe")
+		}
+		code := wrapped.Status()
+		if code != http.StatusUnauthorized && code != http.StatusTooManyRequests {
+			return
+		}
+		e := BaseEvent(r.Context())
+		e.Stage, e.Code, e.Action = audit.StageOutcome, code, "refuse "+methodOf(r)
+		if c := routeOf(r); c != nil && c.RoutePattern() != "" {
+			e.Action += " " + c.RoutePattern()
+		}
+		a.sampled(r.Context(), e)
+	})
+}
+
+// Record writes an event with the ids and the peer of the request that a context belongs to. An
+// outcome of a client that nobody knows is sampled.
+func (a *Auditor) Record(ctx context.Context, e audit.Event) error {
+	of := BaseEvent(ctx)
+	e.ID, e.ClientRequest, e.Peer = of.ID, of.ClientRequest, of.Peer
+	if e.Stage == audit.StageOutcome && e.Actor.Kind == audit.ActorAnonymous {
+		a.sampled(ctx, e)
+		return nil
+	}
+	return a.log(e)
+}
+
+// sampled writes an event of a refusal if none was written for an equal one in the last minute.
+func (a *Auditor) sampled(ctx context.Context, e audit.Event) {
+	// No peer has the name of a User or a bot.
+	key := refusal{client: e.Actor.User + e.Actor.Bot, action: e.Action, code: e.Code}
+	if key.client == "" {
+		key.client = network(peerFrom(ctx)).String()
+	}
+	if e.Suppressed = a.suppressed(key); e.Suppressed >= 0 {
+		_ = a.log(e)
+	}
+}
+
+// suppressed returns the number of refusals without an event since the last one, or -1 if this one
+// is to have none either.
+func (a *Auditor) suppressed(key refusal) int {
+	now := a.clock.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	held, ok := a.recent.Get(key)
+	if !ok {
+		a.recent.Add(key, &refused{since: now})
+		return 0
+	}
+	last := held.(*refused)
+	if now.Sub(last.since) < refusalWindow {
+		last.suppressed++
+		return -1
+	}
+	n := last.suppressed
+	*last = refused{since: now}
+	return n
+}

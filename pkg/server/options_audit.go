@@ -1,0 +1,44 @@
+package server
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/faroshq/kedge-hub/pkg/audit"
+)
+
+// AuditOptions are the flags of the rotation of the audit log.
+type AuditOptions struct {
+	// MaxSize (--audit-log-max-size) is the size in MiB at which the file is rotated. Default
+	// 100.
+	MaxSize int
+	// MaxBackups (--audit-log-max-backups) is the number of rotated files that are kept. 0 means
+	// all. Default 10.
+	MaxBackups int
+	// MaxAge (--audit-log-max-age) is the number of days that rotated files are kept. 0 means that
+	// age does not matter. Default 0.
+	MaxAge int
+}
+
+func newAuditOptions() AuditOptions { return AuditOptions{MaxSize: 100, MaxBackups: 10} }
+
+func (o *AuditOptions) addFlags(fs *pflag.FlagSet) {
+	fs.IntVar(&o.MaxSize, "audit-log-max-size", o.MaxSize, "Size in MiB at which --audit-log-file is renamed to one with the time in its name, and begun anew.")
+	fs.IntVar(&o.MaxBackups, "audit-log-max-backups", o.MaxBackups, "Number of renamed files of --audit-log-file that are kept; 0 means all.")
+	fs.IntVar(&o.MaxAge, "audit-log-max-age", o.MaxAge, "Number of days that renamed files of --audit-log-file are kept; 0 means that age does not matter.")
+}
+
+func (o *AuditOptions) complete(fail func(flag, format string, args ...any)) {
+	if o.MaxSize < 1 {
+		fail("audit-log-max-size", "%d is not a size in MiB of at least 1", o.MaxSize)
+	}
+	for flag, n := range map[string]int{"audit-log-max-backups": o.MaxBackups, "audit-log-max-age": o.MaxAge} {
+		if n < 0 {
+			fail(flag, "%d is negative; give a number, or 0 for no limit", n)
+		}
+	}
+}
+
+// audit returns the options of the audit log.
+func (c Config) audit() audit.Options {
+	return audit.Options{File: c.AuditLogFile, MaxSize: c.AuditLog.MaxSize, MaxBackups: c.AuditLog.MaxBackups, MaxAge: c.AuditLog.MaxAge}
+}
