@@ -21,6 +21,12 @@ type In<M extends string, R> = R extends keyof paths ? (paths[R] extends Record<
 /** What the document has of a method and a path, such as /api/orgs/{org} of `/api/orgs/${string}`. */
 type Operation<M extends string, P extends string> =
   P extends string ? ([In<M, Bare<P>>] extends [never] ? In<M, Matching<Split<Bare<P>>>> : In<M, Bare<P>>) : never;
+
+/** The names of the parameters in the query of a path, and those that the document has. */
+type Names<Q> = Q extends `${infer A}&${infer B}` ? Names<A> | Names<B> : Q extends `${infer N}=${string}` ? N : never;
+type Asked<P extends string> = P extends `${string}?${infer Q}` ? Names<Q> : never;
+type Offered<O> = O extends { parameters: { query?: infer Q } } ? keyof Q : never;
+
 // People use the portal, not bots. A kubeconfig is text.
 type Content<C> = C extends { 'application/yaml': unknown } ? any : C extends { 'application/json': infer B } ? Exclude<B, { kind: 'Bot' }> : null;
 type Success<O> = O extends { responses: infer R }
@@ -36,8 +42,12 @@ declare global {
 
   type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-  /** The method itself if the API has the path with it. A path of which nothing is known passes. */
-  type Documented<M extends string, P extends string> = Unknown<P> extends true ? M : [Operation<M, P>] extends [never] ? never : M;
+  /**
+   * The method itself if the API has the path with it, and the parameters of its query. A path of
+   * which nothing is known passes.
+   */
+  type Documented<M extends string, P extends string> = Unknown<P> extends true ? M
+    : [Operation<M, P>] extends [never] ? never : [Asked<P>] extends [Offered<Operation<M, P>>] ? M : never;
 
   /** The body of the answers that are a success. */
   type Answer<M extends string, P extends string> = Unknown<P> extends true ? any : Success<Operation<M, P>>;
@@ -45,6 +55,10 @@ declare global {
   /** The body of a request. */
   type Sent<M extends string, P extends string> = Unknown<P> extends true ? any
     : Operation<M, P> extends { requestBody?: { content: { 'application/json': infer B } } } ? B : undefined;
+
+  /** The path itself if the API has it as a list of which a page at a time can be read. */
+  type Paged<P extends string> = Unknown<P> extends true ? P
+    : ['limit' | 'continue' | Asked<P>] extends [Offered<Operation<'GET', P>>] ? P : never;
 
   /** What a list has. */
   type Item<P extends string> = Unknown<P> extends true ? any : Answer<'GET', P> extends { items: Array<infer I> } ? I : never;

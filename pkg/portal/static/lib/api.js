@@ -127,7 +127,7 @@ function parsed(text) {
 /**
  * Returns all items of a list.
  * @template {string} P
- * @param {P} path
+ * @param {P extends Paged<P> ? P : never} path
  * @param {Options} [options]
  * @returns {Promise<Array<Item<P>>>}
  */
