@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"time"
@@ -54,12 +55,19 @@ type Doer interface {
 
 // List reads a list, one page after another. The iteration ends after an error.
 func List[T any](ctx context.Context, d Doer, r Request) iter.Seq2[T, error] {
+	query := url.Values{"limit": {pageSize}}
+	maps.Copy(query, r.Query)
+	r.Query = query
+	return Whole[T](ctx, d, r)
+}
+
+// Whole is List for a route that takes no limit on the length of a page.
+func Whole[T any](ctx context.Context, d Doer, r Request) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
+		r := r
 		r.Method = http.MethodGet
-		query := url.Values{"limit": {pageSize}}
-		for name, values := range r.Query {
-			query[name] = values
-		}
+		query := url.Values{}
+		maps.Copy(query, r.Query)
 		r.Query = query
 		for {
 			var page struct {

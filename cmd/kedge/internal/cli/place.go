@@ -63,7 +63,7 @@ func (s *session) organizations(ctx context.Context) ([]tenant, error) {
 	for _, o := range orgs {
 		seen[o.UUID] = true
 	}
-	for m, err := range client.List[client.Membership](ctx, s, client.Request{Path: "/api/users/me/memberships"}) {
+	for m, err := range client.Whole[client.Membership](ctx, s, client.Request{Path: "/api/users/me/memberships"}) {
 		if err != nil {
 			return nil, err
 		}
