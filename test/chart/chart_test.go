@@ -26,8 +26,9 @@ import (
 
 const chartDir = "../../deploy/chart"
 
-// render returns the objects of the chart by kind and name, and its notes.
-func render(values string) (objects map[string][]byte, notes string, err error) {
+// render returns the objects of the chart by kind and name, and its notes. apis are those of the
+// cluster, beside the ones that every cluster has.
+func render(values string, apis ...string) (objects map[string][]byte, notes string, err error) {
 	c, err := loader.Load(chartDir)
 	if err != nil {
 		return nil, "", err
@@ -36,7 +37,9 @@ func render(values string) (objects map[string][]byte, notes string, err error) 
 	if err != nil {
 		return nil, "", err
 	}
-	all, err := chartutil.ToRenderValues(c, given, chartutil.ReleaseOptions{Name: "prod", Namespace: "kedge", IsInstall: true}, chartutil.DefaultCapabilities)
+	cluster := chartutil.DefaultCapabilities.Copy()
+	cluster.APIVersions = append(slices.Clone(cluster.APIVersions), apis...)
+	all, err := chartutil.ToRenderValues(c, given, chartutil.ReleaseOptions{Name: "prod", Namespace: "kedge", IsInstall: true}, cluster)
 	if err != nil {
 		return nil, "", err
 	}
@@ -105,9 +108,9 @@ const (
 	common   = "ConfigMap/prod-kedge-hub Service/prod-kedge-hub Service/prod-kedge-hub-metrics ServiceAccount/prod-kedge-hub"
 )
 
-func TestChart_objectsAreThoseOfTheirTypes(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct{ values, kinds string }{
+// valueSets are values of users, with the kinds and names of the objects beside those that all have.
+func valueSets() map[string]struct{ values, kinds string } {
+	return map[string]struct{ values, kinds string }{
 		"embedded": {embedded, "Secret/prod-kedge-hub-tls StatefulSet/prod-kedge-hub"},
 		"external": {external, "Deployment/prod-kedge-hub PodDisruptionBudget/prod-kedge-hub Secret/prod-kedge-hub-tls"},
 		"cert-manager": {external + "tls: {mode: certManager, certManager: {issuerRef: {name: internal, kind: ClusterIssuer}}}\n",
@@ -131,7 +134,12 @@ func TestChart_objectsAreThoseOfTheirTypes(t *testing.T) {
 			"podLabels: {team: x}\npodAnnotations: {a: b}\nnodeSelector: {disk: ssd}\ntolerations: [{key: a, operator: Exists}]\npriorityClassName: high\n" +
 			"affinity: {nodeAffinity: {}}\nimagePullSecrets: [{name: pull}]\npersistence: {storageClass: fast}\nservice: {type: LoadBalancer, annotations: {a: b}}\nserviceAccount: {annotations: {a: b}}\n" +
 			"image: {digest: 'sha256:" + strings.Repeat("a", 64) + "'}\n", "Secret/prod-kedge-hub-tls StatefulSet/prod-kedge-hub"},
-	} {
+	}
+}
+
+func TestChart_objectsAreThoseOfTheirTypes(t *testing.T) {
+	t.Parallel()
+	for name, c := range valueSets() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			objects, notes, err := render(c.values)
@@ -263,6 +271,24 @@ func watched(t *testing.T, objects map[string][]byte) {
 		require.JSONEq(t, string(file), m.Data["kedge-hub.json"])
 		require.Equal(t, "1", m.Labels["grafana_dashboard"])
 		require.Equal(t, "kedge", m.Annotations["folder"])
+	}
+}
+
+func TestChart_usesTheTLSRouteOfTheCluster(t *testing.T) {
+	t.Parallel()
+	const group = "gateway.networking.k8s.io/"
+	for name, c := range map[string]struct {
+		apis []string
+		want string
+	}{
+		"unknown":              {nil, "v1"},
+		"Gateway API 1.4":      {[]string{group + "v1alpha2/TLSRoute"}, "v1alpha2"},
+		"Gateway API 1.5":      {[]string{group + "v1/TLSRoute"}, "v1"},
+		"experimental channel": {[]string{group + "v1alpha2/TLSRoute", group + "v1/TLSRoute"}, "v1"},
+	} {
+		objects, _, err := render(valueSets()["gateway"].values, c.apis...)
+		require.NoError(t, err, name)
+		require.Contains(t, string(objects["TLSRoute/prod-kedge-hub"]), `"apiVersion":"`+group+c.want+`"`, name)
 	}
 }
 
