@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +18,8 @@ import (
 
 // transcript is a block of commands of the README, with their output.
 type transcript struct {
-	hub *hub
+	// url is that of the hub, for programs whose calls are compared with the OpenAPI document.
+	url string
 	// work is the directory in which the commands run.
 	work string
 	// environment is that of the commands. exports are lines that come before each of them.
@@ -31,7 +33,9 @@ func TestREADME_quickStartWorks(t *testing.T) {
 	work := t.TempDir()
 	data := filepath.Join(work, ".data")
 	require.NoError(t, os.Mkdir(data, 0o700))
-	x := &transcript{hub: startHub(t, data, freePort(t)), work: work}
+	port := freePort(t)
+	hub := startHub(t, data, freePort(t), "--external-url", fmt.Sprintf("https://127.0.0.1:%d", port))
+	x := &transcript{url: hub.Compared(t, data, port), work: work}
 	for _, name := range []string{"alice", "bob"} {
 		require.NoError(t, os.WriteFile(filepath.Join(data, name+".token"), []byte(framework.Token(name)), 0o600))
 	}
@@ -68,14 +72,14 @@ func (x *transcript) typed(t *testing.T, name string) {
 	}
 	require.NotEmpty(t, commands)
 	for _, command := range commands {
-		typed := strings.ReplaceAll(command, "https://127.0.0.1:9443", x.hub.URL)
+		typed := strings.ReplaceAll(command, "https://127.0.0.1:9443", x.url)
 		if strings.HasPrefix(typed, "export ") {
 			x.exports = append(x.exports, typed)
 			continue
 		}
 		out, err := x.run(t, typed)
 		require.NoError(t, err, "%s\n%s", typed, out)
-		printed := normal(strings.ReplaceAll(out, x.hub.URL, "https://127.0.0.1:9443"))
+		printed := normal(strings.ReplaceAll(out, x.url, "https://127.0.0.1:9443"))
 		for _, line := range expected[command] {
 			require.Contains(t, printed, normal(line), "%s", typed)
 		}
@@ -99,7 +103,7 @@ func (x *transcript) sudo(t *testing.T) {
 		return out
 	}
 	const asBob, read = "export KEDGE_CONFIG=$PWD/bob.json\n", "kubectl get clusterroles -o name"
-	works(asBob + "kedge login --server " + x.hub.URL + " --ca-file .data/tls/ca.crt --token-file .data/bob.token")
+	works(asBob + "kedge login --server " + x.url + " --ca-file .data/tls/ca.crt --token-file .data/bob.token")
 	works(`kedge workspaces members add bob --sudo --workspace Shop`)
 	works(asBob + `kedge orgs use "My organization" && kedge workspaces use Shop && kedge kubeconfig > bob.kubeconfig`)
 	require.NotContains(t, works(asBob+"kubectl --kubeconfig bob.kubeconfig get namespaces -o name"), "clusterrole")

@@ -2,13 +2,22 @@ package framework
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/test/contract"
 )
@@ -122,4 +131,41 @@ func Documented(code int) int {
 		return failed(err)
 	}
 	return code
+}
+
+// Compared serves the hub once more on a port of this machine, with its certificate in the data
+// directory dir, and compares the calls of programs there with the OpenAPI document. It returns
+// its URL.
+func (c *Client) Compared(t testing.TB, dir string, port int) string {
+	t.Helper()
+	hub, err := url.Parse(c.URL)
+	require.NoError(t, err)
+	certificate, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls", "tls.crt"), filepath.Join(dir, "tls", "tls.key"))
+	require.NoError(t, err)
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	require.NoError(t, err)
+	forward := &httputil.ReverseProxy{
+		Transport: documented(TransportOf(c.HTTP)), FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(hub) },
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+		},
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !contract.Passes(r) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+			r.Body, _ = r.GetBody()
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	_ = server.Listener.Close()
+	server.Listener, server.TLS = listener, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.URL
 }
