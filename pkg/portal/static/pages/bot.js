@@ -99,7 +99,7 @@ function once(page, kubeconfig, bot, workspace) {
   const token = (/^\s+token: "?([^"\s]+)"?$/m.exec(kubeconfig) || ['', ''])[1];
   const dialog = openDialog('Token issued', (close) => [
     note('warn', h('p', {}, 'This is the only time that the token is shown. Copy it, or download a kubeconfig that has it, and keep it as a secret.')),
-    h('div', { class: 'secret' }, h('code', { id: 'token' }, token), copyButton(token)),
+    h('div', { class: 'secret' }, h('code', { id: 'token', tabindex: '0', role: 'region', 'aria-label': 'Token' }, token), copyButton(token)),
     h('p', { class: 'muted' }, 'It works in the workspace ', named(workspace.displayName), ' only.'),
     h('div', { class: 'actions' }, button('Download kubeconfig', () => save(`${fileName(bot.displayName)}.kubeconfig`, kubeconfig)), button('I have saved it', close, 'primary')),
   ], { keep: true, signal: page.signal });
