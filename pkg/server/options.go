@@ -233,6 +233,8 @@ type completed struct {
 	// Template are the objects in the directory WorkspaceTemplate.
 	Template []*unstructured.Unstructured
 
+	// replica is the name of the machine or the Pod.
+	replica        string
 	trustedProxies httpmw.TrustedProxies
 	// issuer is the configuration of OIDC; nil means that nobody logs in with it.
 	issuer *auth.OIDCConfig
@@ -336,7 +338,7 @@ func (o Options) Complete() (Config, error) {
 	if err := errors.Join(bad...); err != nil {
 		return Config{}, err
 	}
-	return Config{completed{Options: o, Tree: tree, Embedded: o.KCPKubeconfig == "", Template: manifests, trustedProxies: trusted, issuer: issuer, sessionKeys: keys, backendRoots: roots}}, nil
+	return Config{completed{Options: o, Tree: tree, Embedded: o.KCPKubeconfig == "", Template: manifests, replica: replicaName(), trustedProxies: trusted, issuer: issuer, sessionKeys: keys, backendRoots: roots}}, nil
 }
 
 func validPort(port string, zero bool) bool {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/api/admin"
+	auditapi "github.com/faroshq/kedge-hub/pkg/api/audit"
 	"github.com/faroshq/kedge-hub/pkg/api/bots"
 	"github.com/faroshq/kedge-hub/pkg/api/credentials"
 	"github.com/faroshq/kedge-hub/pkg/api/login"
@@ -21,6 +22,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/sessions"
 	"github.com/faroshq/kedge-hub/pkg/api/users"
 	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
@@ -73,6 +75,8 @@ type routes struct {
 	// rolesFollowed reports whether the roles of a Workspace cover all that is bound there.
 	rolesFollowed func(org, workspace string) bool
 	ca            func() []byte
+	// readAudit is the method of audit.Log.
+	readAudit func(context.Context, audit.Query) ([]audit.Event, *audit.Position, error)
 	// globalCluster is the logical cluster of the Global CatalogEntries.
 	globalCluster string
 }
@@ -154,6 +158,7 @@ func (p routes) router() chi.Router {
 		p.bots(scopes).Mount(r)
 		p.providers(scopes).Mount(r)
 		p.catalog(scopes).Mount(r)
+		(&auditapi.Handler{Read: p.readAudit, Replica: c.replica, OrgScope: scopes.Org}).Mount(r)
 		(&sessions.Handler{
 			Views: v, Service: p.sessions, Recheck: p.recheck, IdleTimeout: c.Sessions.IdleTimeout, FollowTimeout: c.FollowTimeout, Clock: p.clock,
 		}).Mount(r)

@@ -118,6 +118,8 @@ var matrixRows = []matrixRow{
 	{route: "DELETE /api/orgs/{org}/members/{user}", before: (*matrixScene).inOrg, gets: "401 403 403 403  403 403 403  403 403  403 204  401 401"},
 	{route: "DELETE /api/orgs/{org}/memberships/me", at: "leaving", before: (*matrixScene).seated, gets: "401 403 403 403  403 403 403  403 403  204 204  401 401"},
 
+	{route: "GET /api/orgs/{org}/audit", gets: "401 403 403 403  403 403 403  403 403  403 200  401 401", check: (*matrixScene).isAudited},
+
 	{route: "GET /api/orgs/{org}/workspaces", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401", check: (*matrixScene).listsOwnWorkspacesOnly},
 	{route: "POST /api/orgs/{org}/workspaces", body: `{"displayName":"Made by {caller}"}`, at: "growing", gets: "401 403 403 403  403 403 403  403 403  201 201  401 401"},
 	{route: "POST /api/orgs/{org}/workspaces", about: "where only admins create", body: `{"displayName":"Made by {caller}"}`, at: "closed", gets: "401 403 403 403  403 403 403  403 403  403 201  401 401"},

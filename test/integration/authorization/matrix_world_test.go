@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -45,6 +46,10 @@ type matrixWorld struct {
 	// foreign is the Org of the foreign admin. It has no other members.
 	foreign matrixPlace
 	used    atomic.Int32
+	// auditFile has the events of the cells that changed, or might have changed, something.
+	auditFile string
+	mu        sync.Mutex
+	audited   []auditedCell
 }
 
 // newMatrixWorld builds the Orgs that the rows name, and five more. Rows without side
@@ -52,10 +57,11 @@ type matrixWorld struct {
 // workspace" has a soft-deleted Workspace. The attacks use the attacked one.
 func newMatrixWorld(t *testing.T) *matrixWorld {
 	t.Helper()
-	w := &matrixWorld{root: framework.NewRoot(), places: map[string]matrixPlace{}}
+	w := &matrixWorld{root: framework.NewRoot(), places: map[string]matrixPlace{}, auditFile: filepath.Join(t.TempDir(), "audit.log")}
 	w.hub = framework.StartHub(t, kcp, w.root, func(o *server.Options) {
 		o.AdminUsers = []string{matrixPeople[asPlatformAdmin]}
 		o.DefaultOrgQuota = 100
+		o.AuditLogFile = w.auditFile
 		o.TokenFile = filepath.Join(t.TempDir(), "tokens.csv")
 		require.NoError(t, writeMatrixTokens(o.TokenFile))
 	})

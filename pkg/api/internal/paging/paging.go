@@ -101,6 +101,21 @@ func Write[T any](w http.ResponseWriter, r *http.Request, items []T, key func(T)
 	return httpapi.Write(w, http.StatusOK, page)
 }
 
+// Token returns the continue token of a list whose last item is at a position of two parts. The
+// second has no NUL.
+func Token(r *http.Request, first, second string) string {
+	return encode(r.URL, position{first, second})
+}
+
+// After returns the position in ?continue=. ok is false for the first page.
+func After(r *http.Request) (first, second string, ok bool, err error) {
+	p, err := decode(r.URL)
+	if err != nil || p == nil {
+		return "", "", false, err
+	}
+	return p.name, p.uuid, true, nil
+}
+
 // position is the last item of a page. A token holds it, and no other item.
 type position struct{ name, uuid string }
 

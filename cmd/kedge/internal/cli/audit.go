@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/faroshq/kedge-hub/pkg/client"
+)
+
+var auditColumns = table{{"TIME", "time"}, {"STAGE", "stage"}, {"ACTOR", "actor"}, {"ACTION", "action"}, {"OBJECT", "object"}, {"CODE", "code"}, {"FACTS", "facts"},
+	{"WORKSPACE", "workspace", wide}, {"PEER", "peer", wide}, {"ID", "id", wide}}
+
+func (a *app) auditCommand() *cobra.Command {
+	var org string
+	var query client.AuditQuery
+	var output format
+	since, until := life(24*time.Hour), life(0)
+	cmd := &cobra.Command{
+		Use: "audit", Short: "List who changed what in the chosen organization",
+		Long: `List who changed what in the chosen organization, and who was refused, the newest
+first. For its admins. A change has two events: the intent with what was decided, and
+the outcome with the status of the answer. The hub answers from the log of one of its
+replicas; an operator sees all of them.`,
+		Example: "  kedge audit\n  kedge audit --since 7d --actor bob\n  kedge audit --action members -o wide\n  kedge audit -o json",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := a.session(cmd.Context())
+			if err != nil {
+				return err
+			}
+			chosen, err := s.organization(cmd.Context(), org)
+			if err != nil {
+				return err
+			}
+			query.Since = a.Clock.Now().Add(-time.Duration(since))
+			if until != 0 {
+				query.Until = a.Clock.Now().Add(-time.Duration(until))
+			}
+			r := organizationAt(chosen)
+			r.Path += "/audit"
+			r.Query = query.Values()
+			raw, err := listAll(cmd.Context(), s, r)
+			if err != nil {
+				return err
+			}
+			if output == "table" || output == wide {
+				if raw, err = flat(raw); err != nil {
+					return err
+				}
+			}
+			return a.print(output, raw, auditColumns)
+		},
+	}
+	a.orgFlag(cmd, &org)
+	output.flag(cmd)
+	flags := cmd.Flags()
+	flags.Var(&since, "since", "age of the oldest event, such as 12h or 7d")
+	flags.Var(&until, "until", "age of the newest event, such as 12h or 7d (default: now)")
+	flags.StringVar(&query.Actor, "actor", "", "name of a person, or UUID of a bot, whose events to list")
+	flags.StringVar(&query.Workspace, "workspace", "", "UUID of a workspace whose events to list")
+	flags.StringVar(&query.Action, "action", "", "part of the actions to list, such as members or kubernetes")
+	return cmd
+}
+
+// flat returns a list of events with texts in place of the objects in them.
+func flat(raw []byte) ([]byte, error) {
+	var list struct{ Items []client.AuditEvent }
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, err
+	}
+	items := make([]map[string]any, 0, len(list.Items))
+	for _, e := range list.Items {
+		item := map[string]any{
+			"time": e.Time.Local().Format(time.DateTime), "stage": e.Stage, "actor": e.Actor.Kind, "action": e.Action, "object": printable(e.Object),
+			"workspace": e.Workspace, "peer": e.Peer, "id": e.ID,
+		}
+		if name := e.Actor.User + e.Actor.Bot; name != "" {
+			item["actor"] = name
+		}
+		if e.Code != 0 {
+			item["code"] = e.Code
+		}
+		if r := e.Resource; r != nil {
+			item["object"] = printable(strings.Join(slices.DeleteFunc([]string{r.Resource, r.Subresource, r.Namespace, r.Name}, func(s string) bool { return s == "" }), "/"))
+		}
+		if e.Facts != nil {
+			var facts bytes.Buffer
+			encoder := json.NewEncoder(&facts)
+			encoder.SetEscapeHTML(false)
+			if err := encoder.Encode(e.Facts); err != nil {
+				return nil, err
+			}
+			item["facts"] = printable(strings.TrimSpace(facts.String()))
+		}
+		items = append(items, item)
+	}
+	return json.Marshal(map[string]any{"items": items})
+}

@@ -1,0 +1,161 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
+	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Handler serves /api/orgs/{org}/audit.
+type Handler struct {
+	// Read is the method of audit.Log.
+	Read func(ctx context.Context, q audit.Query) (events []audit.Event, next *audit.Position, err error)
+	// Replica is the name of this replica of the hub.
+	Replica string
+	// OrgScope is the middleware of httpmw.
+	OrgScope func(http.Handler) http.Handler
+}
+
+// Mount adds the route below /api.
+func (h *Handler) Mount(r chi.Router) {
+	r.With(h.OrgScope).Get("/orgs/{org}/audit", httpapi.Handle(h.list))
+}
+
+// view is an event in an answer.
+type view struct {
+	ID        string          `json:"id"`
+	Time      time.Time       `json:"time"`
+	Stage     audit.Stage     `json:"stage"`
+	Action    string          `json:"action"`
+	Actor     actorView       `json:"actor"`
+	Peer      string          `json:"peer,omitempty"`
+	Workspace string          `json:"workspace,omitempty"`
+	Object    string          `json:"object,omitempty"`
+	Code      int             `json:"code,omitempty"`
+	Facts     *audit.Facts    `json:"facts,omitempty"`
+	Resource  *audit.Resource `json:"resource,omitempty"`
+}
+
+type actorView struct {
+	Kind  string `json:"kind"`
+	User  string `json:"user,omitempty"`
+	Bot   string `json:"bot,omitempty"`
+	Token string `json:"token,omitempty"`
+}
+
+func viewOf(e audit.Event) view {
+	return view{
+		ID: e.ID, Time: e.Time, Stage: e.Stage, Action: e.Action, Peer: e.Peer, Workspace: e.Workspace, Object: e.Object, Code: e.Code,
+		Actor: actorView{Kind: e.Actor.Kind, User: e.Actor.User, Bot: e.Actor.Bot, Token: e.Actor.Token},
+		Facts: e.Facts, Resource: e.Resource,
+	}
+}
+
+// page is a page of events, the newest first.
+type page struct {
+	Items    []view `json:"items"`
+	Continue string `json:"continue"`
+	Replica  string `json:"replica"`
+}
+
+func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	if err := scope.RequireOrgAdmin("read its audit log"); err != nil {
+		return err
+	}
+	q, err := queryOf(r)
+	if err != nil {
+		return err
+	}
+	q.Org = scope.Org.UUID()
+	if q.After, err = h.after(r); err != nil {
+		return err
+	}
+	events, next, err := h.Read(r.Context(), q)
+	switch {
+	case errors.Is(err, audit.ErrNotReadable):
+		return errs.New(errs.NotFound, "the audit log of this hub is not in a file; its operator can set --audit-log-file")
+	case errors.Is(err, audit.ErrUnknownPosition):
+		return elsewhere()
+	case err != nil:
+		return err
+	}
+	answer := page{Items: make([]view, 0, len(events)), Replica: h.Replica}
+	for _, e := range events {
+		answer.Items = append(answer.Items, viewOf(e))
+	}
+	if next != nil {
+		answer.Continue = paging.Token(r, h.Replica+"/"+next.File, strconv.FormatInt(next.Offset, 10))
+	}
+	return httpapi.Write(w, http.StatusOK, answer)
+}
+
+// after returns the position in ?continue=. It is nil for the first page.
+func (h *Handler) after(r *http.Request) (*audit.Position, error) {
+	in, offset, ok, err := paging.After(r)
+	if err != nil || !ok {
+		return nil, err
+	}
+	file, here := strings.CutPrefix(in, h.Replica+"/")
+	at, err := strconv.ParseInt(offset, 10, 64)
+	if !here || err != nil || at < 0 {
+		return nil, elsewhere()
+	}
+	return &audit.Position{File: file, Offset: at}, nil
+}
+
+func elsewhere() error {
+	return errs.InvalidField("query:continue", "is of another replica of the hub, or of a file that was removed; begin again without it")
+}
+
+func queryOf(r *http.Request) (q audit.Query, err error) {
+	if q.Limit, err = paging.Limit(r); err != nil {
+		return q, err
+	}
+	for _, p := range []struct {
+		name string
+		into *time.Time
+	}{{"since", &q.Since}, {"until", &q.Until}} {
+		text, err := once(r, p.name)
+		if err != nil {
+			return q, err
+		}
+		if text == "" {
+			continue
+		}
+		if *p.into, err = time.Parse(time.RFC3339, text); err != nil {
+			return q, errs.InvalidField("query:"+p.name, "must be a time such as 2026-11-21T04:05:01Z")
+		}
+	}
+	if q.Actor, err = once(r, "actor"); err != nil {
+		return q, err
+	}
+	if q.Action, err = once(r, "action"); err != nil {
+		return q, err
+	}
+	if q.Workspace, err = once(r, "workspace"); err == nil && q.Workspace != "" && !tenancy.IsUUID(q.Workspace) {
+		err = errs.InvalidField("query:workspace", "must be the UUID of a workspace")
+	}
+	return q, err
+}
+
+// once returns a parameter that may be given once.
+func once(r *http.Request, name string) (string, error) {
+	values := r.URL.Query()[name]
+	if len(values) > 1 {
+		return "", errs.InvalidField("query:"+name, "must be given once")
+	}
+	return strings.Join(values, ""), nil
+}
