@@ -24,8 +24,11 @@ type Chromium struct {
 	tab     string
 }
 
-// ArrowDown is the key of that name, for Keys.
-const ArrowDown = "\u0301"
+// The keys of these names, for Keys.
+const (
+	ArrowDown = "\u0301"
+	Escape    = "\u001b"
+)
 
 // BrowserCookie is a cookie that a Chromium keeps.
 type BrowserCookie struct {

@@ -1,6 +1,7 @@
 // Starts the portal: finds the page of the URL, and keeps what is around it.
 
 import { ApiError } from './lib/api.js';
+import { onBack } from './lib/connection.js';
 import { announce, h } from './lib/dom.js';
 import { load, orgOf, session, signOut } from './lib/session.js';
 import { errorNote, heading } from './lib/ui.js';
@@ -58,6 +59,8 @@ const routes = [
 const main = /** @type {HTMLElement} */ (document.getElementById('main'));
 const tabs = /** @type {HTMLElement} */ (document.getElementById('tabs'));
 let leaving = new AbortController();
+/** Whether the page of the URL could not be shown. */
+let failed = false;
 
 /** @param {string} path */
 function match(path) {
@@ -72,6 +75,7 @@ function match(path) {
 async function show(focus = true) {
   leaving.abort();
   leaving = new AbortController();
+  failed = false;
   const { signal } = leaving;
   const found = match(location.pathname);
   main.replaceChildren(h('p', { class: 'loading', role: 'status' }, 'Loading…'));
@@ -88,6 +92,9 @@ async function show(focus = true) {
     await found.route.page.render(pageOf(found.params, signal));
   } catch (problem) {
     if (signal.aborted) return;
+    failed = true;
+    document.title = 'Not shown - kedge';
+    announce('This page cannot be shown');
     main.replaceChildren(heading('This page cannot be shown', null), errorNote(problem, () => show()));
   }
   if (signal.aborted || !focus) return;
@@ -198,8 +205,5 @@ document.addEventListener('click', (e) => {
 addEventListener('popstate', () => show());
 // A page that comes back from the browser's memory may be that of somebody who has signed out.
 addEventListener('pageshow', (e) => { if (e.persisted) location.reload(); });
-const connection = () => { /** @type {HTMLElement} */ (document.getElementById('offline')).hidden = navigator.onLine; };
-addEventListener('online', connection);
-addEventListener('offline', connection);
-connection();
+onBack(() => { if (failed) show(false); });
 show(false);

@@ -19,11 +19,11 @@ type scene struct {
 	dex     *framework.Dex
 	program string
 	flags   []string
-	// kubeconfig is that of kcp's admin.
-	kubeconfig string
-	hub        *framework.Process
-	client     *framework.Client
-	browser    *framework.Chromium
+	// kubeconfig is that of kcp's admin, ca the file of the hub's certificate authority.
+	kubeconfig, ca string
+	hub            *framework.Process
+	client         *framework.Client
+	browser        *framework.Chromium
 }
 
 // start starts the hub, whose data may be those of an earlier one.
@@ -36,7 +36,7 @@ func (s *scene) start(t *testing.T) {
 }
 
 // ready waits until the hub is ready.
-func (s *scene) ready(t *testing.T, url, ca string) {
+func (s *scene) ready(t *testing.T, url string) {
 	t.Helper()
 	framework.Eventually(t, framework.Long, func() (err error) {
 		select {
@@ -44,7 +44,7 @@ func (s *scene) ready(t *testing.T, url, ca string) {
 			require.Fail(t, "the hub ended", "%s", s.hub.Output)
 		default:
 		}
-		if s.client, err = framework.NewClient(url, ca); err != nil {
+		if s.client, err = framework.NewClient(url, s.ca); err != nil {
 			return err
 		}
 		a, err := s.client.Try(framework.Call{Method: http.MethodGet, Path: "/readyz"})
@@ -80,7 +80,8 @@ func newScene(t *testing.T) *scene {
 	// The hub writes its certificate first and then starts kcp, which takes longer than a browser.
 	s.start(t)
 	certificate := filepath.Join(dir, "tls", "tls.crt")
-	s.ready(t, "https://"+address, filepath.Join(dir, "tls", "ca.crt"))
+	s.ca = filepath.Join(dir, "tls", "ca.crt")
+	s.ready(t, "https://"+address)
 	s.browser = framework.StartChromium(t, s.dex.CertFile(), certificate)
 	return s
 }

@@ -101,7 +101,31 @@ func (p *person) fills(label, value string) {
 // rejects answers a claim of a provider.
 func (p *person) rejects(objects string) {
 	p.t.Helper()
-	p.Eval(p.t, "void (document.querySelector('[aria-label=\"Answer for "+objects+"\"]').value = 'reject')", nil)
+	p.fillsBy("Answer for "+objects, "reject")
+}
+
+// fillsBy is fills for an input that has an aria-label.
+func (p *person) fillsBy(label, value string) {
+	p.t.Helper()
+	p.Until(p.t, `(() => {
+		const input = `+topmost+`.querySelector(`+quoted(`[aria-label="`+label+`"]`)+`);
+		if (!input) return false;
+		input.value = `+quoted(value)+`;
+		input.dispatchEvent(new Event('change', { bubbles: true }));
+		return true;
+	})()`)
+}
+
+// role chooses a role for a member on the page of the members.
+func (p *person) role(name, value string) {
+	p.t.Helper()
+	p.Until(p.t, `(() => {
+		const s = document.querySelector(`+quoted(`[aria-label="Role of `+name+`"]:not(:disabled)`)+`);
+		if (!s) return false;
+		s.value = `+quoted(value)+`;
+		s.dispatchEvent(new Event('change'));
+		return true;
+	})()`)
 }
 
 // closed waits until no dialog is open.
@@ -117,9 +141,15 @@ func (p *person) path() (path string) {
 	return path
 }
 
+// orgPath is the path of the page of the Organization that the person is in.
+func (p *person) orgPath() string {
+	p.t.Helper()
+	return p.path()[:len("/ui/orgs/00000000-0000-0000-0000-000000000000")]
+}
+
 // expected are hints of the browser, and lines about answers that are no success: it writes one
 // for each, and the page tells the person.
-var expected = regexp.MustCompile(`^(debug|info): |Failed to load resource: the server responded with a status of (400|401|403|404|409|412|422|503)|net::ERR_CONNECTION_REFUSED`)
+var expected = regexp.MustCompile(`^(debug|info): |Failed to load resource: the server responded with a status of (400|401|403|404|409|412|422|503)|net::ERR_(CONNECTION|EMPTY|HTTP2)_`)
 
 // quiet requires that nothing else is in the console: no script failed, and the browser refused
 // nothing because of the Content-Security-Policy.

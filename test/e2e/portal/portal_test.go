@@ -31,7 +31,9 @@ func TestPortal_isEnoughForEverything(t *testing.T) {
 		{"members", func(*testing.T) { members(alice, bob) }},
 		{"bots", func(t *testing.T) { bots(t, s, alice) }},
 		{"providers", func(t *testing.T) { providers(t, s, alice) }},
+		{"what two people change", func(*testing.T) { conflicts(alice) }},
 		{"settings that two people change", func(*testing.T) { settings(alice) }},
+		{"an answer that is late", func(*testing.T) { lateAnswer(alice) }},
 		{"a session that ends in the middle", func(*testing.T) { endedSession(alice) }},
 		{"deletion and undelete", func(*testing.T) { deletion(alice) }},
 		{"account", func(*testing.T) { account(bob) }},
@@ -39,7 +41,7 @@ func TestPortal_isEnoughForEverything(t *testing.T) {
 		{"another person in another tab", func(*testing.T) { anotherPerson(alice) }},
 		{"keyboard", func(*testing.T) { keyboard(alice) }},
 		{"identity provider", func(t *testing.T) { provider(t, s, operator) }},
-		{"no hub", func(*testing.T) { unreachable(s, alice) }},
+		{"the hub restarts", func(t *testing.T) { restart(t, s, alice) }},
 	} {
 		if !t.Run(part.name, func(t *testing.T) {
 			as(t)
@@ -150,7 +152,7 @@ func adds(p *person, name string) {
 
 func members(alice, bob *person) {
 	work := alice.path()
-	org := work[:len("/ui/orgs/00000000-0000-0000-0000-000000000000")]
+	org := alice.orgPath()
 	alice.open(org + "/members")
 	alice.sees("Add a member")
 	adds(alice, "bob")
@@ -168,8 +170,7 @@ func members(alice, bob *person) {
 	// Bob is made an admin, opens a page, is demoted, and goes on there.
 	role := func(value string) {
 		alice.open(org + "/members")
-		alice.sees("bob")
-		alice.Eval(alice.t, "void (() => { const s = document.querySelector('[aria-label=\"Role of bob\"]'); s.value = "+quoted(value)+"; s.dispatchEvent(new Event('change')); })()", nil)
+		alice.role("bob", value)
 		alice.Until(alice.t, "document.querySelector('[aria-label=\"Role of bob\"]:not(:disabled)')?.value === "+quoted(value)+" && !document.querySelector('.note.error')")
 	}
 	role("admin")
@@ -180,6 +181,8 @@ func members(alice, bob *person) {
 	bob.press("Save")
 	bob.sees("Your role may have changed")
 	bob.looks("demoted")
+	bob.press("Reload the page")
+	bob.sees("Only admins can change")
 
 	alice.pressIn("bob", "Remove")
 	alice.press("Remove")
@@ -188,8 +191,13 @@ func members(alice, bob *person) {
 	alice.press("Remove from all")
 	alice.closed()
 	alice.misses("bob")
-	bob.open(org)
+	bob.press("Members")
 	bob.sees("no membership")
+	bob.Keys(bob.t, "/")
+	bob.sees("bob's personal")
+	bob.misses(hostile)
+	bob.Keys(bob.t, framework.Escape)
+	bob.closed()
 }
 
 func bots(t *testing.T, s *scene, alice *person) {
@@ -264,7 +272,7 @@ func providers(t *testing.T, s *scene, alice *person) {
 }
 
 func settings(alice *person) {
-	org := alice.path()[:len("/ui/orgs/00000000-0000-0000-0000-000000000000")]
+	org := alice.orgPath()
 	other := &person{Chromium: alice.Tab("second"), t: alice.t, hub: alice.hub}
 	for _, p := range []*person{alice, other} {
 		p.open(org + "/settings")
@@ -281,8 +289,8 @@ func settings(alice *person) {
 	alice.fills("Billing labels", "")
 	alice.fills("Name", "ACME")
 	alice.press("Save")
-	alice.sees("Somebody else has changed these settings")
-	alice.sees("workspaceCreation: now admin, yours members")
+	alice.sees("Somebody else has changed this meanwhile")
+	alice.sees("Who may create workspaces: now Admins only, yours All members")
 	alice.looks("settings-changed")
 	alice.press("Save")
 	alice.sees("Saved.")
@@ -392,6 +400,17 @@ func keyboard(alice *person) {
 	alice.At(alice.t, alice.hub+chosen)
 	alice.closed()
 	alice.Until(alice.t, "document.activeElement.matches('h1')")
+	alice.open("/ui/")
+	alice.sees("ACME")
+	alice.tabTo("ACME")
+	alice.Keys(alice.t, "\r")
+	alice.sees("New workspace")
+	alice.tabTo("New workspace")
+	alice.Keys(alice.t, "\r")
+	alice.Until(alice.t, "document.activeElement.matches('dialog input')")
+	alice.Keys(alice.t, framework.Escape)
+	alice.closed()
+	alice.Until(alice.t, "document.activeElement.textContent === 'New workspace'")
 }
 
 // provider signs a person in at the identity provider, who comes back to the page that they
@@ -424,13 +443,4 @@ func provider(t *testing.T, s *scene, operator *person) {
 	carol.At(t, s.client.URL+"/ui/sign-in")
 	carol.open("/ui/me")
 	carol.At(t, s.client.URL+"/ui/sign-in")
-}
-
-// unreachable looks at a page that is open while the hub is gone.
-func unreachable(s *scene, alice *person) {
-	s.hub.Kill()
-	alice.press("Members")
-	alice.sees("cannot be reached")
-	alice.sees("Try again")
-	alice.looks("unreachable")
 }

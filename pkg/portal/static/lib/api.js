@@ -32,7 +32,15 @@ export const hooks = {
   unauthenticated: async () => false,
   /** @type {() => void} */
   forbidden: () => {},
+  /** The hub did not answer, or cannot serve at present. @type {() => void} */
+  unavailable: () => {},
 };
+
+/**
+ * The last POST without an answer that says whether it was carried out. Repeated with the same
+ * key it creates nothing twice.
+ */
+let unanswered = { request: '', key: '' };
 
 /**
  * The headers that name the tenant. They are those of the path.
@@ -72,9 +80,12 @@ export async function call(method, path, options = {}) {
   if (options.body !== undefined) headers['Content-Type'] = 'application/json';
   if (options.etag) headers['If-Match'] = options.etag;
   if (options.async) headers.Prefer = 'respond-async';
-  if (method === 'POST' && options.body !== undefined) headers['Idempotency-Key'] = crypto.randomUUID();
+  const request = method === 'POST' && options.body !== undefined ? path + JSON.stringify(options.body) : '';
+  if (request) headers['Idempotency-Key'] = unanswered.request === request ? unanswered.key : crypto.randomUUID();
   for (let attempt = 1; ; attempt++) {
     const answer = await send(method, path, headers, options);
+    if (answer.status === 0 || answer.status === 503) hooks.unavailable();
+    if (request) unanswered = answer.status === 0 || answer.status >= 500 ? { request, key: headers['Idempotency-Key'] } : { request: '', key: '' };
     options.signal?.throwIfAborted();
     if (answer.error === null) return answer;
     if (answer.error.status === 401 && attempt === 1 && (await hooks.unauthenticated())) {

@@ -69,9 +69,14 @@ export function capital(word) {
   return word ? word[0].toUpperCase() + word.slice(1) : word;
 }
 
+/** Shows the characters that change the direction of what follows, in a text that quotes names. @param {string} text */
+export function visible(text) {
+  return text.replace(/[\u202a-\u202e\u2066-\u2069]/g, '\ufffd');
+}
+
 /** Turns the message of an error into a sentence. @param {string} message */
 export function sentence(message) {
-  const text = capital(message.trim());
+  const text = capital(visible(message.trim()));
   return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 

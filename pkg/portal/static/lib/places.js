@@ -2,19 +2,23 @@
 
 import { call } from './api.js';
 import { h, note } from './dom.js';
+import { editor } from './edit.js';
+import { visible } from './format.js';
 import { loadMemberships } from './session.js';
-import { button, confirmDialog, errorNote, formDialog } from './ui.js';
+import { action, confirmDialog, formDialog } from './ui.js';
 
 /**
  * Opens a dialog that renames something.
  * @param {{page: import('../app.js').Page, noun: string, name: string, path: string, field?: string}} r
  */
 export function rename({ page, noun, name, path }) {
+  const { signal } = page;
+  const save = editor({ path, signal, seen: { displayName: name }, theirs: page.reload, shown: [{ label: 'Name', of: (o) => o.displayName }] });
   formDialog({
-    title: `Rename ${noun}`, signal: page.signal, action: 'Rename',
+    title: `Rename ${noun}`, signal, action: 'Rename',
     fields: [{ name: 'displayName', label: 'Name', value: name, required: true, max: 128 }],
     submit: async (values) => {
-      await call('PATCH', path, { body: values, signal: page.signal });
+      await save('PATCH', values);
       await loadMemberships().catch(() => {});
       page.reload();
     },
@@ -39,18 +43,11 @@ export function remove({ page, noun, name, path, what, after }) {
 
 /** Returns a button that brings something back. @param {import('../app.js').Page} page @param {string} path */
 export function undelete(page, path) {
-  const undo = button('Undelete', async () => {
-    undo.disabled = true;
-    try {
-      await call('POST', path);
-      await loadMemberships().catch(() => {});
-      page.reload();
-    } catch (problem) {
-      undo.disabled = false;
-      if (!page.signal.aborted) undo.after(errorNote(problem));
-    }
+  return action('Undelete', 'Undeleting…', async () => {
+    await call('POST', path);
+    await loadMemberships().catch(() => {});
+    page.reload();
   });
-  return undo;
 }
 
 /** @typedef {{phase?: string, conditions?: Array<Schema<'Condition'>>}} Reconciled */
@@ -60,16 +57,25 @@ export function progress(object, noun) {
   if (object.phase === 'Ready') return null;
   const waiting = (object.conditions || []).find((c) => c.status !== 'True' && c.message);
   const text = object.phase === 'Terminating' ? `This ${noun} is being removed.` : `This ${noun} is being set up. The page goes on by itself.`;
-  return h('div', { class: 'note', role: 'status' }, h('p', {}, text), waiting && h('p', { class: 'detail' }, waiting.message));
+  return h('div', { class: 'note', role: 'status' }, h('p', {}, text), waiting && h('p', { class: 'detail' }, visible(waiting.message)));
 }
+
+/** What each condition says if it is true. @type {Record<string, string>} */
+const statements = {
+  WorkspaceReady: 'The workspace is ready in kcp', WorkspaceBound: 'The workspace exists and its APIs are bound', FirstAdmin: 'The creator was made an admin',
+  Active: 'Not deleted', Watched: 'The hub watches it', ContentReady: 'The default namespace and the roles are in place', TemplateApplied: 'The template of the operator is applied', ClaimsHandled: 'Everything that was requested is created',
+  MembersChanged: 'No change of members is pending', AccessReady: 'The rights of the members are in place', PolicyEnforced: 'The rules of the workspace are enforced',
+  LegacyRemoved: 'What was made before the rules were enforced is removed', AccountReady: 'The account is in place', TokensReady: 'The tokens are in place',
+  SlugUnique: 'No other entry has the slug', ExportFound: 'The APIExport is found', GrantReady: 'Those who see the entry may bind the APIExport', BackendReachable: 'The backend answers',
+};
 
 /** @param {Reconciled} object */
 export function conditions(object) {
-  const all = object.conditions || [];
+  const all = [...(object.conditions || [])].sort((a, b) => Number(b.type === 'Ready') - Number(a.type === 'Ready'));
   if (all.length === 0) return note('', 'No conditions are reported yet.');
-  return h('ul', { class: 'bare' }, all.map((c) => h('li', {},
+  return h('ul', { class: 'bare conditions' }, all.map((c) => h('li', {},
     h('span', { class: `badge ${c.status === 'True' ? 'ok' : c.status === 'False' ? 'warn' : ''}` }, c.status === 'True' ? 'Yes' : c.status === 'False' ? 'No' : 'Unknown'),
-    ' ', words(c.type), c.message && [': ', h('span', { class: 'muted' }, c.message)])));
+    h('span', {}, statements[c.type] || words(c.type), c.message && [': ', h('span', { class: 'muted' }, visible(c.message))]))));
 }
 
 /** Makes words of a condition type. @param {string} type */

@@ -59,12 +59,16 @@ class Switcher extends HTMLElement {
     const dialog = h('dialog', { class: 'switcher', 'aria-label': 'Organizations and workspaces' }, search, list,
       h('ul', {}, h('li', {}, h('a', { href: '/ui/' }, 'All organizations'))));
     fill();
+    session.listeners.add(fill);
     if (search) search.addEventListener('input', fill);
     dialog.addEventListener('keydown', (/** @type {KeyboardEvent} */ e) => move(dialog, e));
     dialog.addEventListener('click', (/** @type {MouseEvent} */ e) => {
       if (e.target === dialog || (e.target instanceof Element && e.target.closest('a'))) dialog.close();
     });
-    dialog.addEventListener('close', () => dialog.remove());
+    dialog.addEventListener('close', () => {
+      session.listeners.delete(fill);
+      dialog.remove();
+    });
     document.body.append(dialog);
     dialog.showModal();
   }

@@ -1,7 +1,8 @@
 // What pages are made of: errors, tables, dialogs, forms.
 
 import { ApiError } from './api.js';
-import { announce, h, note } from './dom.js';
+import { announce, h, named, note } from './dom.js';
+import { Changed } from './edit.js';
 import { sentence } from './format.js';
 
 /** A button that copies a text. */
@@ -39,6 +40,7 @@ export function command(text) {
  * @param {() => void} [retry]
  */
 export function errorNote(problem, retry) {
+  if (problem instanceof Changed) return changedNote(problem);
   const known = problem instanceof ApiError;
   if (!known) console.error(problem);
   const only = known && problem.causes.some((c) => c.reason === 'SoleAdmin');
@@ -48,9 +50,17 @@ export function errorNote(problem, retry) {
     causes.length > 0 && h('ul', { class: 'list' }, causes.map((c) => h('li', {}, h('bdi', {}, c.message)))),
     only && h('p', {}, 'Somebody has to be able to manage an organization: once another member is an admin, too, this works.'),
     known && problem.status === 403 && h('p', {}, 'Your role may have changed since this page was opened. What you can enter is listed anew at the top.'),
+    known && problem.status === 403 && !retry && h('div', { class: 'actions' }, h('button', { type: 'button', onclick: () => location.reload() }, 'Reload the page')),
     (retry || (known && problem.request)) && h('div', { class: 'actions' },
       retry && h('button', { type: 'button', onclick: retry }, 'Try again'),
       known && problem.request && h('span', { class: 'muted small' }, 'Request ', h('code', {}, problem.request), ' ', copyButton(problem.request, 'Copy id'))));
+}
+
+/** Shows what somebody else has made of an object, and what the person wants. @param {Changed} problem */
+function changedNote({ rows, theirs }) {
+  return h('div', { class: 'note warn', role: 'alert' }, h('p', {}, 'Somebody else has changed this meanwhile. Press the button again to put yours in its place.'),
+    h('ul', { class: 'list' }, rows.map((r) => h('li', {}, `${r.label}: now `, h('strong', {}, named(r.now, 'nothing')), ', yours ', h('strong', {}, named(r.yours, 'nothing'))))),
+    h('div', { class: 'actions' }, button('Show theirs', theirs)));
 }
 
 /**
@@ -82,13 +92,39 @@ export function button(text, onclick, kind = '') {
   return h('button', { type: 'button', class: kind || null, onclick }, text);
 }
 
+/**
+ * Returns a button that says what it is doing until that is done. What fails is shown in
+ * problem, or below the button.
+ * @param {string} text
+ * @param {string} busy
+ * @param {() => Promise<any>} act
+ * @param {{kind?: string, problem?: HTMLElement}} [options]
+ */
+export function action(text, busy, act, options = {}) {
+  const problem = options.problem || h('div', { 'aria-live': 'polite' });
+  const pressed = button(text, async () => {
+    pressed.disabled = true;
+    pressed.textContent = busy;
+    problem.replaceChildren();
+    try {
+      await act();
+    } catch (e) {
+      if (!(e instanceof DOMException && e.name === 'AbortError')) problem.replaceChildren(errorNote(e));
+    } finally {
+      pressed.disabled = false;
+      pressed.textContent = text;
+    }
+  }, options.kind);
+  return options.problem ? pressed : [pressed, problem];
+}
+
 let serial = 0;
 
 /**
  * @typedef {object} Field
  * @property {string} name is the name of the field in the request
  * @property {string} label
- * @property {string} [type] an input type, "select" or "checkbox"
+ * @property {string} [type] an input type, "select", "textarea" or "checkbox"
  * @property {any} [value]
  * @property {Array<[string, string]>} [options]
  * @property {string} [hint]
@@ -129,7 +165,8 @@ export function form(f) {
       const beside = problem instanceof ApiError ? problem.causes.map((c) => ({ c, i: inputs.find((i) => c.field.split('.').includes(i.field.name)) })).filter((x) => x.i) : [];
       for (const { c, i } of beside) i?.complain(sentence(c.message));
       if (beside.length > 0) beside[0].i?.focus();
-      else problems.replaceChildren(errorNote(problem));
+      // Beside a field there is room for one sentence.
+      if (beside.length === 0 || new Set(beside.map((x) => x.i)).size < beside.length) problems.replaceChildren(errorNote(problem));
     } finally {
       submit.disabled = false;
       submit.textContent = f.action;
@@ -144,6 +181,8 @@ function control(field) {
   let input = field.element;
   if (!input && field.type === 'select') {
     input = h('select', { id }, (field.options || []).map(([value, text]) => h('option', { value }, text)));
+  } else if (!input && field.type === 'textarea') {
+    input = h('textarea', { id, rows: 3, maxlength: field.max, required: field.required, dir: 'auto' });
   } else if (!input) {
     input = h('input', { id, type: field.type || 'text', maxlength: field.max, autocomplete: 'off', required: field.required, dir: field.type ? null : 'auto' });
   }
@@ -195,20 +234,20 @@ export function openDialog(title, content, options = {}) {
  * @param {{title: string, text?: any, fields: Field[], action: string, kind?: string, busy?: string, signal?: AbortSignal, submit: (values: any) => Promise<void>}} f
  */
 export function formDialog(f) {
-  openDialog(f.title, (close) => [f.text && h('div', {}, f.text), form({ ...f, cancel: close, submit: async (values) => { await f.submit(values); close(); } })], f);
+  return openDialog(f.title, (close) => [f.text && h('div', {}, f.text), form({ ...f, cancel: close, submit: async (values) => { await f.submit(values); close(); } })], f);
 }
 
 /**
- * Asks before something is done. If name is given, it has to be typed.
- * @param {{title: string, text: any, action: string, name?: string, signal?: AbortSignal, busy?: string, submit: () => Promise<void>}} c
+ * Asks before something is done. If name is given, it has to be typed; what says what it is.
+ * @param {{title: string, text: any, action: string, name?: string, what?: string, signal?: AbortSignal, busy?: string, submit: () => Promise<void>}} c
  */
 export function confirmDialog(c) {
-  formDialog({
+  return formDialog({
     ...c, text: h('p', {}, c.text), kind: 'danger', busy: c.busy || 'Working…',
-    fields: c.name === undefined ? [] : [{ name: 'typed', label: 'Type the name to confirm', hint: c.name, required: true }],
+    fields: c.name === undefined ? [] : [{ name: 'typed', label: `Type the ${c.what || 'name'} to confirm`, hint: c.name, required: true }],
     submit: async (values) => {
       if (c.name !== undefined && values.typed.trim() !== c.name.normalize('NFC').trim()) {
-        throw new ApiError(422, { message: '', details: { causes: [{ field: 'typed', message: 'this is not the name above' }] } }, '');
+        throw new ApiError(422, { message: '', details: { causes: [{ field: 'typed', message: `this is not the ${c.what || 'name'} above` }] } }, '');
       }
       await c.submit();
     },

@@ -2,9 +2,10 @@
 
 import { all, call } from '../lib/api.js';
 import { h, named, note } from '../lib/dom.js';
+import { editor } from '../lib/edit.js';
 import { badge, browser, left, moment } from '../lib/format.js';
 import { orgOf, session } from '../lib/session.js';
-import { button, confirmDialog, errorNote, form, heading, table } from '../lib/ui.js';
+import { action, button, confirmDialog, form, heading, table } from '../lib/ui.js';
 
 /** @param {import('../app.js').Page} page */
 export async function render(page) {
@@ -15,13 +16,14 @@ export async function render(page) {
   if (me.deletionRequestedAt) return deleted(page, me);
   const sessions = (await all('/api/users/me/sessions', { signal })).sort((a, b) => Number(b.current) - Number(a.current) || b.lastUsedAt.localeCompare(a.lastUsedAt));
   const saved = h('div', { role: 'status' });
+  const save = editor({ path: '/api/users/me', etag, seen: me, theirs: page.reload, signal, shown: [{ label: 'Name', of: (m) => m.displayName }] });
   const personal = orgOf(me.personalOrg);
   page.show(
     heading('Your account', [named(me.displayName || me.name)]),
     h('section', { class: 'card' }, h('h2', {}, 'About you'), saved, form({
       action: 'Save', fields: [{ name: 'displayName', label: 'Name', value: me.displayName, required: true, max: 128 }],
       submit: async (values) => {
-        session.me = (await call('PATCH', '/api/users/me', { body: values, etag, signal })).body;
+        session.me = (await save('PATCH', values)).body;
         page.refresh();
       },
     }), h('dl', {},
@@ -59,34 +61,20 @@ export async function render(page) {
 
 /** @param {import('../app.js').Page} page @param {Schema<'Session'>} s */
 function ender(page, s) {
-  const end = button('End', async () => {
-    end.disabled = true;
-    try {
-      await call('DELETE', `/api/users/me/sessions/${s.id}`, { signal: page.signal });
-      page.reload();
-    } catch (e) {
-      end.disabled = false;
-      end.after(errorNote(e));
-    }
-  }, 'plain danger');
-  return end;
+  return action('End', 'Ending…', async () => {
+    await call('DELETE', `/api/users/me/sessions/${s.id}`, { signal: page.signal });
+    page.reload();
+  }, { kind: 'plain danger' });
 }
 
 /** @param {import('../app.js').Page} page @param {Schema<'User'>} me */
 function deleted(page, me) {
-  const problem = h('div');
-  const undo = button('Bring my account back', async () => {
-    undo.disabled = true;
-    try {
-      await call('POST', '/api/users/me/undelete', { signal: page.signal });
-      location.assign('/ui/');
-    } catch (e) {
-      undo.disabled = false;
-      problem.replaceChildren(errorNote(e));
-    }
-  }, 'primary');
+  const undo = action('Bring my account back', 'Bringing it back…', async () => {
+    await call('POST', '/api/users/me/undelete', { signal: page.signal });
+    location.assign('/ui/');
+  }, { kind: 'primary' });
   page.show(heading('Your account is deleted', [named(me.displayName || me.name)]),
     note('warn', h('p', {}, 'Deleted ', moment(me.deletionRequestedAt), '. ', me.purgeAt && ['It is purged ', moment(me.purgeAt), ' (', left(me.purgeAt), '). ']),
       h('p', {}, 'Until then nothing is lost, and you can bring it back.')),
-    problem, h('div', { class: 'actions' }, undo));
+    h('div', { class: 'actions' }, undo));
 }

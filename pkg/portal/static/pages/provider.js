@@ -4,7 +4,7 @@ import { ApiError, call, workspacePath } from '../lib/api.js';
 import { h, named, note } from '../lib/dom.js';
 import { badge, sentence, stateBadge } from '../lib/format.js';
 import { conditions, progress } from '../lib/places.js';
-import { button, errorNote, formDialog, heading, table } from '../lib/ui.js';
+import { action, button, errorNote, formDialog, heading, table } from '../lib/ui.js';
 
 /** @typedef {Schema<'ProviderClaim'>} Claim */
 
@@ -19,10 +19,12 @@ export async function render(page) {
   page.title(provider.displayName);
   const admin = workspace.role === 'admin';
   const off = provider.state === 'Disabled';
+  const problem = h('div', { 'aria-live': 'polite' });
   const deleted = provider.scope === 'Deleted';
   page.show(
     heading(provider.displayName, [stateBadge(provider.state), ' ', provider.version && named(provider.version)],
-      admin && !off && button('Disable', () => disable(page, path, provider), 'danger')),
+      admin && !off && action('Disable', 'Counting what would be lost…', () => disable(page, path, provider), { kind: 'danger', problem })),
+    problem,
     progress(provider, 'provider'),
     provider.message && note(provider.state === 'Failing' ? 'error' : 'warn', h('p', {}, sentence(provider.message))),
     deleted && note('warn', h('p', {}, 'This provider is not in the catalog any more. It goes on here, and once disabled it cannot be enabled again.')),
@@ -110,10 +112,7 @@ async function disable(page, path, provider) {
     await call('DELETE', `${path}/enable`, { signal: page.signal });
   } catch (e) {
     if (page.signal.aborted) return;
-    if (!(e instanceof ApiError) || e.status !== 409 || !e.causes.some((c) => c.reason === 'WouldLose')) {
-      page.main.prepend(errorNote(e));
-      return;
-    }
+    if (!(e instanceof ApiError) || e.status !== 409 || !e.causes.some((c) => c.reason === 'WouldLose')) throw e;
     losses = e.causes.map((c) => h('li', {}, h('code', {}, c.field), ': ', c.message));
   }
   formDialog({

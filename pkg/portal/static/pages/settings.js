@@ -2,12 +2,34 @@
 
 import { ApiError, call, orgPath } from '../lib/api.js';
 import { h, named, note } from '../lib/dom.js';
+import { editor } from '../lib/edit.js';
 import { origin } from '../lib/format.js';
 import { remove } from '../lib/places.js';
 import { loadMemberships } from '../lib/session.js';
 import { button, copyButton, form, heading } from '../lib/ui.js';
 
 const who = /** @type {Array<[string, string]>} */ ([['members', 'All members'], ['admin', 'Admins only']]);
+const access = /** @type {Array<[string, string]>} */ ([['none', 'Nothing'], ['view', 'View']]);
+
+/** @param {Array<[string, string]>} options @param {string} value */
+function worded(options, value) {
+  return (options.find(([v]) => v === value) || ['', value])[1];
+}
+
+/** @type {import('../lib/edit.js').Shown[]} */
+const shown = [
+  { label: 'Name', of: (o) => o.displayName },
+  { label: 'Who may create workspaces', of: (o) => worded(who, o.workspaceCreation) },
+  { label: 'Who may publish catalog entries', of: (o) => worded(who, o.catalogEntryCreation) },
+  { label: 'Access to other workspaces', of: (o) => worded(access, o.defaultAccess) },
+  { label: 'Cost center', of: (o) => o.billing?.costCenter || '' },
+  { label: 'Billing labels', of: (o) => labelText(o.billing?.labels) },
+];
+
+/** @param {Record<string, string|null>} [labels] */
+function labelText(labels = {}) {
+  return Object.entries(labels).filter(([, value]) => value !== null).sort().map(([key, value]) => `${key}=${value}`).join(', ');
+}
 
 /** @param {import('../app.js').Page} page */
 export async function render(page) {
@@ -15,40 +37,29 @@ export async function render(page) {
   const { body: org, etag } = await call('GET', path, { signal: page.signal });
   page.title(`Settings of ${org.displayName}`);
   const admin = org.role === 'admin';
-  const clash = h('div', { 'aria-live': 'polite' });
   const saved = h('div', { role: 'status' });
-  let tag = etag;
+  const save = editor({ path, etag, seen: org, shown, theirs: page.reload, signal: page.signal });
   const settings = form({
     action: 'Save',
     fields: [
       { name: 'displayName', label: 'Name', value: org.displayName, required: true, max: 128 },
       { name: 'workspaceCreation', label: 'Who may create workspaces', type: 'select', options: who, value: org.workspaceCreation },
       { name: 'catalogEntryCreation', label: 'Who may publish catalog entries', type: 'select', options: who, value: org.catalogEntryCreation },
-      { name: 'defaultAccess', label: 'What members may do in workspaces that they were not added to', type: 'select', options: [['none', 'Nothing'], ['view', 'View']], value: org.defaultAccess },
+      { name: 'defaultAccess', label: 'What members may do in workspaces that they were not added to', type: 'select', options: access, value: org.defaultAccess },
       { name: 'costCenter', label: 'Cost center', value: org.billing?.costCenter || '', max: 128, hint: 'The account to charge.' },
-      { name: 'labels', label: 'Billing labels', value: Object.entries(org.billing?.labels || {}).map(([k, v]) => `${k}=${v}`).join(', '), hint: 'Keys and values such as team=search, stage=test.' },
+      { name: 'labels', label: 'Billing labels', value: labelText(org.billing?.labels), hint: 'Keys and values such as team=search, stage=test.' },
     ],
     submit: async (values) => {
-      clash.replaceChildren();
       saved.replaceChildren();
       const { costCenter, labels, ...rest } = values;
-      const wanted = { ...rest, billing: billing(costCenter, labels, org.billing?.labels || {}) };
-      try {
-        tag = (await call('PATCH', path, { body: wanted, etag: tag, signal: page.signal })).etag;
-      } catch (e) {
-        if (!(e instanceof ApiError) || e.status !== 412) throw e;
-        const now = await call('GET', path, { signal: page.signal });
-        tag = now.etag;
-        clash.replaceChildren(changed(now.body, wanted, page.reload));
-        return;
-      }
+      await save('PATCH', (/** @type {any} */ now) => ({ ...rest, billing: billing(costCenter, labels, now.billing?.labels || {}) }));
       saved.replaceChildren(note('', h('p', {}, 'Saved.')));
       await loadMemberships().catch(() => {});
     },
   });
   page.show(
     heading('Settings', [named(org.displayName)]),
-    clash, saved,
+    saved,
     admin ? h('section', { class: 'card' }, settings) : note('', h('p', {}, 'Only admins can change the settings of this organization.'), facts(org)),
     h('section', { class: 'card' }, h('h2', {}, 'About'), h('dl', {},
       h('dt', {}, 'Origin'), h('dd', {}, origin(org.createdAt, org.firstAdmin)),
@@ -78,17 +89,7 @@ function billing(costCenter, text, before) {
   return { costCenter: costCenter || null, labels };
 }
 
-/** Shows both states. @param {Schema<'Org'>} now @param {Schema<'UpdateOrgRequest'>} mine @param {() => void} reload */
-function changed(now, mine, reload) {
-  const rows = /** @type {const} */ (['displayName', 'workspaceCreation', 'catalogEntryCreation', 'defaultAccess']).filter((key) => now[key] !== mine[key]);
-  return note('warn', h('p', {}, 'Somebody else has changed these settings meanwhile. Save again to put yours in their place.'),
-    h('ul', { class: 'list' }, rows.map((key) => h('li', {}, `${key}: now `, h('strong', {}, named(now[key])), ', yours ', h('strong', {}, named(mine[key]))))),
-    h('div', { class: 'actions' }, button('Show theirs', reload)));
-}
-
 /** @param {Schema<'Org'>} org */
 function facts(org) {
-  const text = (/** @type {string} */ value) => (who.find(([v]) => v === value) || ['', value])[1];
-  return h('dl', {}, h('dt', {}, 'May create workspaces'), h('dd', {}, text(org.workspaceCreation)), h('dt', {}, 'May publish catalog entries'), h('dd', {}, text(org.catalogEntryCreation)),
-    h('dt', {}, 'Access to other workspaces'), h('dd', {}, org.defaultAccess === 'view' ? 'View' : 'Nothing'));
+  return h('dl', {}, shown.slice(1, 4).map((s) => [h('dt', {}, s.label), h('dd', {}, s.of(org))]));
 }

@@ -5,7 +5,7 @@ import { h, named } from '../lib/dom.js';
 import { capital, moment, phaseBadge } from '../lib/format.js';
 import { conditions, progress, remove, rename } from '../lib/places.js';
 import { orgOf } from '../lib/session.js';
-import { button, command, copyButton, errorNote, fileName, heading, save } from '../lib/ui.js';
+import { action, button, command, copyButton, fileName, heading, save } from '../lib/ui.js';
 
 /** @param {import('../app.js').Page} page */
 export async function render(page) {
@@ -17,18 +17,10 @@ export async function render(page) {
   page.title(workspace.displayName);
   const ready = workspace.phase === 'Ready';
   const problem = h('div', { 'aria-live': 'polite' });
-  const download = button('Download kubeconfig', async () => {
-    download.disabled = true;
-    problem.replaceChildren();
-    try {
-      const { body } = await call('GET', `${path}/kubeconfig`, { accept: 'application/yaml', signal });
-      save(`${fileName(workspace.displayName)}.kubeconfig`, body);
-    } catch (e) {
-      if (!signal.aborted) problem.replaceChildren(errorNote(e));
-    } finally {
-      download.disabled = false;
-    }
-  }, 'primary');
+  const download = action('Download kubeconfig', 'Preparing…', async () => {
+    const { body } = await call('GET', `${path}/kubeconfig`, { accept: 'application/yaml', signal });
+    save(`${fileName(workspace.displayName)}.kubeconfig`, body);
+  }, { kind: 'primary', problem });
   download.disabled = !ready;
   const admin = workspace.role === 'admin';
   page.show(

@@ -1,0 +1,47 @@
+// Whether the hub can be reached. A page that is open tells, and goes on by itself.
+
+import { hooks } from './api.js';
+import { announce } from './dom.js';
+
+/** How long to wait before the hub is asked again, in milliseconds: at first, and at most. */
+const [soonest, latest] = [1000, 8000];
+
+/** @type {Set<() => void>} */
+const listeners = new Set();
+let away = false;
+
+/** Calls a function each time that the hub can be reached again. @param {() => void} back */
+export function onBack(back) {
+  listeners.add(back);
+}
+
+function draw() {
+  const bar = /** @type {HTMLElement} */ (document.getElementById('offline'));
+  bar.hidden = navigator.onLine && !away;
+  if (bar.hidden) return;
+  bar.textContent = navigator.onLine
+    ? 'The hub cannot be reached at the moment. This page goes on by itself once it is back; what you typed is kept.'
+    : 'You are offline. What you see may be out of date; changes are not possible until the connection is back.';
+}
+
+/** @param {number} wait */
+function ask(wait) {
+  setTimeout(async () => {
+    const answer = await fetch('/api/users/me', { cache: 'no-store' }).catch(() => null);
+    if (!answer || answer.status === 503) return void ask(Math.min(2 * wait, latest));
+    away = false;
+    draw();
+    announce('The hub can be reached again');
+    for (const back of listeners) back();
+  }, wait);
+}
+
+hooks.unavailable = () => {
+  if (away) return;
+  away = true;
+  draw();
+  ask(soonest);
+};
+addEventListener('online', draw);
+addEventListener('offline', draw);
+draw();
