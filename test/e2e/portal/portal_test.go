@@ -166,6 +166,7 @@ func members(alice, bob *person) {
 	alice.open(work)
 	alice.sees("Add a member")
 	adds(alice, "bob")
+	rights(alice)
 
 	// Bob is made an admin, opens a page, is demoted, and goes on there.
 	role := func(value string) {

@@ -2,7 +2,9 @@
 
 import { ApiError, all, call, orgPath, workspacePath } from '../lib/api.js';
 import { h, named } from '../lib/dom.js';
+import { editor } from '../lib/edit.js';
 import { badge, capital, date, sentence } from '../lib/format.js';
+import { dropped, editRights, rightsOf, shown } from '../lib/rights.js';
 import { loadMemberships, session } from '../lib/session.js';
 import { button, confirmDialog, errorNote, formDialog, heading, openDialog, table } from '../lib/ui.js';
 
@@ -29,12 +31,16 @@ export async function render(page) {
       { title: 'Person', cell: (m) => [named(m.displayName, m.user), ' ', m.user === session.me.name && badge('', 'you'), h('span', { class: 'second' }, h('bdi', {}, m.user))] },
       { title: 'Role', cell: (m) => (admin ? roleSelect(context, m) : capital(m.role)) },
       { title: 'Through', cell: (m) => (m.scope === 'org' && ws ? 'the organization' : `this ${noun}`) },
+      ...(ws ? [{ title: 'Further rights', cell: rightsOf }] : []),
       { title: 'Since', cell: (m) => date(m.since) },
       { title: 'State', cell: (m) => (m.active ? badge('ok', 'Active') : badge('warn', m.phase === 'Ready' ? 'Inactive' : 'In progress')) },
-      { title: '', class: 'do', cell: (m) => admin && m.user !== session.me.name && !(ws && m.scope === 'org') && button('Remove', () => removal(context, m), 'plain danger') },
+      { title: '', class: 'do', cell: (m) => admin && !(ws && m.scope === 'org') && [
+        ws && button('Rights', () => editRights(page, path, m), 'plain'),
+        m.user !== session.me.name && button('Remove', () => removal(context, m), 'plain danger'),
+      ] },
     ], members),
     h('p', { class: 'muted small' }, ws
-      ? 'Admins of the organization are admins in this workspace, too, and are not listed here unless they were added. Further roles and sudo are given with the kedge command line.'
+      ? 'Admins of the organization are admins in this workspace, too, and are not listed here unless they were added. Further rights are roles that exist in the workspace, and sudo.'
       : 'Admins are admins in every workspace of this organization. Members enter the workspaces that they are added to.'),
   );
 }
@@ -46,13 +52,23 @@ function roleSelect(c, member) {
   if (c.noun === 'workspace' && member.scope === 'org') return capital(member.role);
   const select = h('select', { 'aria-label': `Role of ${member.displayName || member.user}` }, roles.map(([value, text]) => h('option', { value }, text)));
   select.value = member.role;
+  const save = editor({ path: `${c.path}/members/${encodeURIComponent(member.user)}`, seen: member, shown, theirs: c.page.reload, signal: c.page.signal });
+  const change = async () => {
+    await save('PATCH', { role: select.value });
+    if (member.user === session.me.name) await loadMemberships().catch(() => {});
+    c.page.reload();
+  };
   select.addEventListener('change', async () => {
-    select.disabled = true;
     c.problem.replaceChildren();
+    const lost = select.value === 'member' && dropped(member);
+    if (lost) {
+      confirmDialog({ title: 'Make a member', action: 'Make a member', signal: c.page.signal, text: [named(member.displayName, member.user), lost], submit: change })
+        .addEventListener('close', () => { select.value = member.role; });
+      return;
+    }
+    select.disabled = true;
     try {
-      await call('PATCH', `${c.path}/members/${encodeURIComponent(member.user)}`, { body: { role: select.value }, signal: c.page.signal });
-      if (member.user === session.me.name) await loadMemberships().catch(() => {});
-      c.page.reload();
+      await change();
     } catch (e) {
       if (c.page.signal.aborted) return;
       select.disabled = false;
@@ -72,6 +88,8 @@ function sole(e) {
 /** @param {Context} c */
 function add(c) {
   let chosen = '';
+  /** @type {{user: string, save: ReturnType<typeof editor>|null}} */
+  let instead = { user: '', save: null };
   const results = h('ul', { class: 'results', hidden: true });
   const status = h('p', { class: 'hint', role: 'status' }, 'Type at least two characters of a name.');
   const input = h('input', { type: 'search', autocomplete: 'off', 'aria-label': 'Search people', placeholder: 'Search people by name' });
@@ -111,7 +129,16 @@ function add(c) {
       { name: 'role', label: 'Role', type: 'select', options: roles, value: 'member' },
     ],
     submit: async ({ user, role }) => {
-      await call('POST', `${c.path}/members`, { body: { userRef: { name: user }, role }, signal: c.page.signal });
+      if (instead.user !== user) instead = { user, save: null };
+      try {
+        if (instead.save) await instead.save('PATCH', { role });
+        else await call('POST', `${c.path}/members`, { body: { userRef: { name: user }, role }, signal: c.page.signal });
+      } catch (e) {
+        if (!(e instanceof ApiError) || e.status !== 409 || e.reason !== 'AlreadyExists') throw e;
+        // Somebody else has added them, with another role.
+        instead.save = editor({ path: `${c.path}/members/${encodeURIComponent(user)}`, seen: { role: '' }, shown: shown.slice(0, 1), theirs: c.page.reload, signal: c.page.signal });
+        await instead.save('PATCH', { role });
+      }
       c.page.reload();
     },
   });
