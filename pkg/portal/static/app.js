@@ -7,9 +7,13 @@ import { load, orgOf, session, signOut } from './lib/session.js';
 import { errorNote, heading } from './lib/ui.js';
 import './lib/switcher.js';
 import * as admin from './pages/admin.js';
+import * as adminorgs from './pages/adminorgs.js';
 import * as bot from './pages/bot.js';
 import * as bots from './pages/bots.js';
+import * as catalog from './pages/catalog.js';
 import * as deleted from './pages/deleted.js';
+import * as deletions from './pages/deletions.js';
+import * as entry from './pages/entry.js';
 import * as me from './pages/me.js';
 import * as members from './pages/members.js';
 import * as org from './pages/org.js';
@@ -44,9 +48,15 @@ const routes = [
   { pattern: /^\/ui\/signed-in$/, params: [], page: signedin, open: true },
   { pattern: /^\/ui\/me$/, params: [], page: me },
   { pattern: /^\/ui\/deleted$/, params: [], page: deleted },
-  { pattern: /^\/ui\/admin$/, params: [], page: admin },
+  { pattern: /^\/ui\/admin$/, params: [], page: admin, tab: 'People' },
+  { pattern: /^\/ui\/admin\/orgs$/, params: [], page: adminorgs, tab: 'Organizations' },
+  { pattern: /^\/ui\/admin\/catalog$/, params: [], page: catalog, tab: 'Catalog' },
+  { pattern: new RegExp(`^/ui/admin/catalog/${id}$`), params: ['entry'], page: entry, tab: 'Catalog' },
+  { pattern: /^\/ui\/admin\/deletions$/, params: [], page: deletions, tab: 'Deletions' },
   { pattern: new RegExp(`^/ui/orgs/${id}$`), params: ['org'], page: org, tab: 'Workspaces' },
   { pattern: new RegExp(`^/ui/orgs/${id}/members$`), params: ['org'], page: members, tab: 'Members' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/catalog$`), params: ['org'], page: catalog, tab: 'Catalog' },
+  { pattern: new RegExp(`^/ui/orgs/${id}/catalog/${id}$`), params: ['org', 'entry'], page: entry, tab: 'Catalog' },
   { pattern: new RegExp(`^/ui/orgs/${id}/settings$`), params: ['org'], page: settings, tab: 'Settings' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}$`), params: ['org', 'ws'], page: workspace, tab: 'Overview' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/members$`), params: ['org', 'ws'], page: members, tab: 'Members' },
@@ -55,6 +65,9 @@ const routes = [
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/providers$`), params: ['org', 'ws'], page: providers, tab: 'Providers' },
   { pattern: new RegExp(`^/ui/orgs/${id}/workspaces/${id}/providers/${id}$`), params: ['org', 'ws', 'entry'], page: provider, tab: 'Providers' },
 ];
+
+/** The pages below it are those of platform admins. */
+const adminPath = '/ui/admin';
 
 const main = /** @type {HTMLElement} */ (document.getElementById('main'));
 const tabs = /** @type {HTMLElement} */ (document.getElementById('tabs'));
@@ -89,6 +102,7 @@ async function show(focus = true) {
       return void show(focus);
     }
     frame(found.params, found.route.tab);
+    if (location.pathname.startsWith(adminPath) && !session.me.platformAdmin) throw new ApiError(404, { message: 'only platform admins can use this page' }, '');
     await found.route.page.render(pageOf(found.params, signal));
   } catch (problem) {
     if (signal.aborted) return;
@@ -184,6 +198,9 @@ function frame(params, tab) {
 
 /** @param {Record<string, string>} params @returns {Array<[string, string]>} */
 function tabsOf({ org, ws }) {
+  if (location.pathname.startsWith(adminPath)) {
+    return session.me.platformAdmin ? [['People', adminPath], ['Organizations', `${adminPath}/orgs`], ['Catalog', `${adminPath}/catalog`], ['Deletions', `${adminPath}/deletions`]] : [];
+  }
   if (ws) {
     const base = `/ui/orgs/${org}/workspaces/${ws}`;
     return [['Overview', base], ['Members', `${base}/members`], ['Bots', `${base}/bots`], ['Providers', `${base}/providers`]];
@@ -191,7 +208,7 @@ function tabsOf({ org, ws }) {
   if (!org) return [];
   const base = `/ui/orgs/${org}`;
   // People who are in Workspaces only see nothing else of an Organization.
-  return orgOf(org)?.role === '' ? [['Workspaces', base]] : [['Workspaces', base], ['Members', `${base}/members`], ['Settings', `${base}/settings`]];
+  return orgOf(org)?.role === '' ? [['Workspaces', base]] : [['Workspaces', base], ['Members', `${base}/members`], ['Catalog', `${base}/catalog`], ['Settings', `${base}/settings`]];
 }
 
 document.addEventListener('click', (e) => {

@@ -1,0 +1,52 @@
+// For platform admins: all Organizations.
+
+import { call } from '../lib/api.js';
+import { h, named } from '../lib/dom.js';
+import { badge, date, left, phaseBadge } from '../lib/format.js';
+import { paged, searchForm } from '../lib/paged.js';
+import { button, confirmDialog, formDialog, heading, table } from '../lib/ui.js';
+
+/** @param {import('../app.js').Page} page */
+export async function render(page) {
+  const { items, pager } = await paged(page, '/api/admin/orgs', ['q', 'personal']);
+  page.title('All organizations');
+  page.show(
+    heading('All organizations', 'You see that they exist, and nothing of what they contain.'),
+    searchForm(page, 'Search by name', [{ name: 'personal', label: 'Kind', options: [['', 'All kinds'], ['false', 'Shared'], ['true', 'Personal']] }]),
+    table('Organizations', [
+      { title: 'Organization', cell: (o) => [named(o.displayName), ' ', o.personal && badge('', 'personal'), h('span', { class: 'second' }, h('code', {}, o.uuid))] },
+      { title: 'Workspaces', class: 'nowrap', cell: (o) => `${o.workspaceQuota.used} of ${o.workspaceQuota.limit}` },
+      { title: 'Created', cell: (o) => [date(o.createdAt), h('span', { class: 'second' }, 'by ', named(o.createdBy))] },
+      { title: 'State', cell: (o) => (o.deletionRequestedAt ? badge('warn', o.purgeAt ? `Deleted, ${left(o.purgeAt)}` : 'Deleted') : phaseBadge(o.phase)) },
+      { title: '', class: 'do', cell: (o) => !o.deletionRequestedAt && [
+        button('Quota', () => quota(page, o), 'plain'),
+        button('Delete', () => remove(page, o), 'plain danger'),
+      ] },
+    ], items, page.query.size > 0 ? 'No organization is like this.' : 'There are no organizations yet.'),
+    pager,
+  );
+}
+
+/** @param {import('../app.js').Page} page @param {any} org */
+function quota(page, org) {
+  formDialog({
+    title: 'Quota', signal: page.signal, action: 'Save', text: h('p', {}, 'Deleted workspaces that are not purged yet count, too.'),
+    fields: [{ name: 'workspaceQuota', label: 'Workspaces', type: 'number', value: String(org.workspaceQuota.limit), hint: 'Leave it empty for the default.' }],
+    submit: async ({ workspaceQuota }) => {
+      await call('PATCH', `/api/admin/orgs/${org.uuid}`, { body: { workspaceQuota: workspaceQuota === '' ? null : Number(workspaceQuota) }, signal: page.signal });
+      page.reload();
+    },
+  });
+}
+
+/** @param {import('../app.js').Page} page @param {any} org */
+function remove(page, org) {
+  confirmDialog({
+    title: 'Delete organization', name: org.displayName, action: 'Delete organization', signal: page.signal, busy: 'Deleting…',
+    text: 'All its workspaces stop to work at once, for people and bots. Until it is purged, its admins can bring it back.',
+    submit: async () => {
+      await call('DELETE', `/api/admin/orgs/${org.uuid}`, { signal: page.signal });
+      page.reload();
+    },
+  });
+}
