@@ -119,7 +119,7 @@ test-deploy: $(PROMTOOL) ## test what deploy/ has: the chart, alerts and dashboa
 	@if command -v systemd-analyze >/dev/null; then dir=$$(mktemp -d) && sed -e 's|/usr/local/bin/kedge-hub|/bin/true|' -e '/^EnvironmentFile=/d' deploy/systemd/kedge-hub.service > $$dir/kedge-hub.service && \
 		systemd-analyze verify $$dir/kedge-hub.service; code=$$?; rm -rf $$dir; exit $$code; else echo 'no systemd-analyze: the unit is not checked'; fi
 
-bench: build $(BIN)/kcpserver ## measure the hub beside its floors and print a table
+bench: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex ## measure the hub beside its floors and print a table
 	KEDGE_TEST_BIN=$(BIN) go run ./test/bench
 
 lint: $(GOLANGCI_LINT) ## run the linters, the package borders among them

@@ -1,6 +1,7 @@
 // Command bench measures the hub against its baselines, in one run on one machine, and prints
-// one table. It needs the programs that make bench builds. It starts itself as
-// "bench scaled-hub" to serve reads from caches of a given size.
+// one table, or with the argument "logins" the rows about logins alone. It needs the programs that
+// make bench builds. It starts itself as "bench scaled-hub" to serve reads from caches of a given
+// size.
 //
 // One run on 4 cores, before admission policies, against the baselines, with the targets:
 //
@@ -25,7 +26,10 @@ import (
 )
 
 func main() {
-	do := run
+	do := func() error { return run(measure) }
+	if len(os.Args) == 2 && os.Args[1] == "logins" {
+		do = func() error { return run(inTemp(measureLogins)) }
+	}
 	if len(os.Args) == 7 && os.Args[1] == scaledArgument {
 		do = func() error { return serveScaled(os.Args[2], os.Args[3], os.Args[4:]) }
 	}
@@ -39,7 +43,7 @@ func main() {
 type row struct{ what, baseline, measured, ratio, want string }
 
 // run measures everything and prints the rows. After a failure it prints those that it has.
-func run() error {
+func run(measure func(add func(...row)) error) error {
 	var rows []row
 	failed := measure(func(r ...row) { rows = append(rows, r...) })
 	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
@@ -48,6 +52,20 @@ func run() error {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.what, r.baseline, r.measured, r.ratio, r.want)
 	}
 	return errors.Join(failed, w.Flush())
+}
+
+// inTemp gives a measurement a temporary directory.
+func inTemp(measure func(dir string) ([]row, error)) func(func(...row)) error {
+	return func(add func(...row)) error {
+		dir, err := os.MkdirTemp("", "kedge-bench-")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		rows, err := measure(dir)
+		add(rows...)
+		return err
+	}
 }
 
 func measure(add func(...row)) error {
@@ -77,6 +95,11 @@ func measure(add func(...row)) error {
 	}
 	hub.Kill()
 	kcp.Kill()
+	logins, err := measureLogins(dir)
+	add(logins...)
+	if err != nil {
+		return err
+	}
 	scaled, err := measureScale(dir)
 	add(scaled...)
 	return err

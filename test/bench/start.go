@@ -20,7 +20,17 @@ type hubProcess struct {
 	took time.Duration
 }
 
-func startHub(dir string) (*hubProcess, error) {
+// startHub starts a hub with its data in dir and waits until it is ready.
+func startHub(dir string, flags ...string) (*hubProcess, error) {
+	port, err := framework.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	return startHubAt(dir, port, flags...)
+}
+
+// startHubAt is startHub with a given port.
+func startHubAt(dir string, port int, flags ...string) (*hubProcess, error) {
 	program, err := framework.Bin("kedge-hub")
 	if err != nil {
 		return nil, err
@@ -36,15 +46,13 @@ func startHub(dir string) (*hubProcess, error) {
 	if err := framework.WriteTokens(tokens, newcomers...); err != nil {
 		return nil, err
 	}
-	port, err := framework.FreePort()
-	if err != nil {
-		return nil, err
-	}
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	began := time.Now()
-	p, err := framework.StartProcess(program, "--data-dir", dir, "--token-file", tokens, "--listen-address", address,
+	p, err := framework.StartProcess(program, append([]string{
+		"--data-dir", dir, "--token-file", tokens, "--listen-address", address,
 		"--metrics-listen-address", "", "--kcp-port", "0", "--etcd-client-port", "0", "--etcd-peer-port", "0",
-		"--create-timeout", "1m", "--default-org-quota", "10000", "--default-workspace-quota", "10000")
+		"--create-timeout", "1m", "--default-org-quota", "10000", "--default-workspace-quota", "10000",
+	}, flags...)...)
 	if err != nil {
 		return nil, err
 	}
