@@ -216,7 +216,7 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	var u *v1alpha1.User
 	if given {
-		u, err = h.Store.AmendUserIf(ctx, held, h.register(held, spec, match != nil), match)
+		u, err = h.Store.AmendUserIf(ctx, held, h.register(held, v1alpha1.Registration(text), spec, match != nil), match)
 	} else {
 		u, err = h.Store.PatchUser(ctx, name, map[string]any{"spec": spec}, match)
 	}
@@ -235,12 +235,13 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 // register returns a change of the spec of a User that has a registration among its fields. An
 // approval does not overwrite a rejection that the caller cannot know of: the registration was
 // another one in the cache, and the caller named no version. A rejection overwrites everything.
-func (h *Handler) register(seen *v1alpha1.User, spec map[string]any, versioned bool) func(context.Context, *v1alpha1.User) (map[string]any, error) {
+func (h *Handler) register(seen *v1alpha1.User, wanted v1alpha1.Registration, spec map[string]any, versioned bool) func(context.Context, *v1alpha1.User) (map[string]any, error) {
 	return func(ctx context.Context, u *v1alpha1.User) (map[string]any, error) {
-		wanted, now := v1alpha1.Registration(spec["registration"].(string)), tenancy.RegistrationOf(u)
+		now := tenancy.RegistrationOf(u)
 		quota, given := spec["orgQuota"]
 		limit, _ := quota.(int32)
-		if wanted == u.Spec.Registration && (!given || limit == u.Spec.OrgQuota) {
+		// What the cache has may have changed: a write that changes nothing finds that out.
+		if u != seen && wanted == u.Spec.Registration && (!given || limit == u.Spec.OrgQuota) {
 			return nil, nil
 		}
 		if wanted == v1alpha1.RegistrationRejected {

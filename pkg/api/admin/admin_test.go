@@ -164,24 +164,27 @@ func TestApprove_startsNoSessionAgain(t *testing.T) {
 // that was asked for before it, and its Sessions stay ended.
 func TestApprove_doesNotOverwriteAConcurrentRejection(t *testing.T) {
 	t.Parallel()
+	const pending = v1alpha1.RegistrationPending
 	reject := func(u *v1alpha1.User) { u.Spec.Registration = v1alpha1.RegistrationRejected }
 	approve := func(u *v1alpha1.User) { u.Spec.Registration = v1alpha1.RegistrationApproved }
 	for name, test := range map[string]struct {
+		cached v1alpha1.Registration
 		raced  func(*v1alpha1.User)
 		body   string
 		header http.Header
 		code   int
 	}{
-		"an approval":                {reject, `{"registration": "Approved"}`, nil, http.StatusConflict},
-		"a return to Pending":        {reject, `{"registration": "Pending", "orgQuota": 7}`, nil, http.StatusConflict},
-		"a rejection":                {approve, `{"registration": "Rejected"}`, nil, http.StatusOK},
-		"an approval of an approved": {approve, `{"registration": "Approved"}`, nil, http.StatusOK},
-		"an unrelated change":        {func(u *v1alpha1.User) { u.Spec.OrgQuota = 3 }, `{"registration": "Approved"}`, nil, http.StatusOK},
-		"an approval of the version": {reject, `{"registration": "Approved"}`, apitest.IfMatch(apitest.Tag(apitest.FirstVersion)), http.StatusOK},
+		"an approval":                {pending, reject, `{"registration": "Approved"}`, nil, http.StatusConflict},
+		"an approval, repeated":      {v1alpha1.RegistrationApproved, reject, `{"registration": "Approved"}`, nil, http.StatusConflict},
+		"a return to Pending":        {pending, reject, `{"registration": "Pending", "orgQuota": 7}`, nil, http.StatusConflict},
+		"a rejection":                {pending, approve, `{"registration": "Rejected"}`, nil, http.StatusOK},
+		"an approval of an approved": {pending, approve, `{"registration": "Approved"}`, nil, http.StatusOK},
+		"an unrelated change":        {pending, func(u *v1alpha1.User) { u.Spec.OrgQuota = 3 }, `{"registration": "Approved"}`, nil, http.StatusOK},
+		"an approval of the version": {pending, reject, `{"registration": "Approved"}`, apitest.IfMatch(apitest.Tag(apitest.FirstVersion)), http.StatusOK},
 	} {
 		f := newFixture(t)
 		u := apitest.Person(apitest.Member)
-		u.Spec.Registration = v1alpha1.RegistrationPending
+		u.Spec.Registration = test.cached
 		f.world.PutUser(u)
 		f.store.raced = test.raced
 		a := apitest.Call{As: apitest.Operator, Method: http.MethodPatch, Path: "/api/admin/" + bobsPath, Body: test.body, Header: test.header}.Do(f.http)
