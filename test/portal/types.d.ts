@@ -40,6 +40,13 @@ declare global {
   /** A schema of the API by its name. */
   type Schema<N extends keyof components['schemas']> = components['schemas'][N];
 
+  type OrgPath = `/api/orgs/${string}`;
+  type WorkspacePath = `${OrgPath}/workspaces/${string}`;
+  type BotPath = `${WorkspacePath}/serviceaccounts/${string}`;
+  type ProviderPath = `${WorkspacePath}/providers/${string}`;
+  type CatalogPath = `${OrgPath}/catalog` | '/api/admin/catalog';
+  type MemberPath = `${OrgPath | WorkspacePath}/${`members/${string}` | 'memberships/me'}`;
+
   type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
   /**

@@ -154,12 +154,12 @@ export async function all(path, options = {}) {
   }
 }
 
-/** @param {string} org @returns {`/api/orgs/${string}`} */
+/** @param {string} org @returns {OrgPath} */
 export function orgPath(org) {
   return `/api/orgs/${encodeURIComponent(org)}`;
 }
 
-/** @param {string} org @param {string} workspace @returns {`/api/orgs/${string}/workspaces/${string}`} */
+/** @param {string} org @param {string} workspace @returns {WorkspacePath} */
 export function workspacePath(org, workspace) {
   return `${orgPath(org)}/workspaces/${encodeURIComponent(workspace)}`;
 }

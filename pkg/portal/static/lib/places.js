@@ -27,7 +27,7 @@ export function rename({ page, noun, name, path }) {
 
 /**
  * Opens a dialog that deletes an Organization or a Workspace, which can be undone.
- * @param {{page: import('../app.js').Page, noun: string, name: string, path: string, what: string, after: () => void}} d
+ * @param {{page: import('../app.js').Page, noun: string, name: string, path: OrgPath|WorkspacePath, what: string, after: () => void}} d
  */
 export function remove({ page, noun, name, path, what, after }) {
   confirmDialog({
@@ -41,7 +41,7 @@ export function remove({ page, noun, name, path, what, after }) {
   });
 }
 
-/** Returns a button that brings something back. @param {import('../app.js').Page} page @param {string} path */
+/** Returns a button that brings something back. @param {import('../app.js').Page} page @param {`${OrgPath|WorkspacePath}/undelete`} path */
 export function undelete(page, path) {
   return action('Undelete', 'Undeleting…', async () => {
     await call('POST', path);

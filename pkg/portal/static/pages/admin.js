@@ -48,7 +48,7 @@ export async function render(page) {
   );
 }
 
-/** @param {string} name */
+/** @param {string} name @returns {`/api/admin/users/${string}`} */
 function pathOf(name) {
   return `/api/admin/users/${encodeURIComponent(name)}`;
 }

@@ -67,7 +67,7 @@ export async function render(page) {
   }
 }
 
-/** @param {import('../app.js').Page} page @param {string} path @param {string} title @param {string} text */
+/** @param {import('../app.js').Page} page @param {`${BotPath}/tokens`|`${BotPath}/tokens/${string}`} path @param {string} title @param {string} text */
 function revoke(page, path, title, text) {
   confirmDialog({ title, text, action: 'Revoke', signal: page.signal, submit: async () => {
     await call('DELETE', path, { signal: page.signal });
@@ -75,7 +75,7 @@ function revoke(page, path, title, text) {
   } });
 }
 
-/** @param {import('../app.js').Page} page @param {string} path @param {Schema<'Bot'>} bot @param {Schema<'Workspace'>} workspace */
+/** @param {import('../app.js').Page} page @param {BotPath} path @param {Schema<'Bot'>} bot @param {Schema<'Workspace'>} workspace */
 function newToken(page, path, bot, workspace) {
   formDialog({
     title: 'New token', signal: page.signal, action: 'Issue', busy: 'Issuing…',

@@ -11,6 +11,7 @@ import { button, formDialog, heading, table } from '../lib/ui.js';
 export async function render(page) {
   const { org: uuid } = page.params;
   const { signal } = page;
+  /** @type {CatalogPath} */
   const path = uuid ? `${orgPath(uuid)}/catalog` : '/api/admin/catalog';
   const [org, { items, pager }, workspaces] = await Promise.all([
     uuid ? call('GET', orgPath(uuid), { signal }).then((a) => a.body) : null, paged(page, path, ['q']),
@@ -40,7 +41,7 @@ function about(org) {
   return `${whose} What is here can be enabled in them on their page “Providers”.`;
 }
 
-/** @param {import('../app.js').Page} page @param {string} path @param {any[]} workspaces */
+/** @param {import('../app.js').Page} page @param {CatalogPath} path @param {any[]} workspaces */
 function publish(page, path, workspaces) {
   const { signal } = page;
   const own = workspaces.filter((w) => w.role === 'admin' && w.phase === 'Ready');

@@ -13,8 +13,9 @@ import { button, confirmDialog, formDialog, heading, table } from '../lib/ui.js'
 export async function render(page) {
   const { org: uuid, entry: name } = page.params;
   const { signal } = page;
+  /** @type {CatalogPath} */
   const base = uuid ? `${orgPath(uuid)}/catalog` : '/api/admin/catalog';
-  const path = `${base}/${name}`;
+  const path = /** @type {const} */ (`${base}/${name}`);
   const [org, { body: entry, etag }] = await Promise.all([
     uuid ? call('GET', orgPath(uuid), { signal }).then((a) => a.body) : null, call('GET', path, { signal }),
   ]);

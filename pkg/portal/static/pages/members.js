@@ -45,7 +45,7 @@ export async function render(page) {
   );
 }
 
-/** @typedef {{page: import('../app.js').Page, path: string, noun: string, problem: HTMLElement, name: string, org: string}} Context */
+/** @typedef {{page: import('../app.js').Page, path: OrgPath|WorkspacePath, noun: string, problem: HTMLElement, name: string, org: string}} Context */
 
 /** @param {Context} c @param {Schema<'Member'>} member */
 function roleSelect(c, member) {
@@ -162,7 +162,7 @@ function leave(c) {
   });
 }
 
-/** @param {Context} c @param {{title: string, action: string, who: any, text: any, path: string, after: () => void}} e */
+/** @param {Context} c @param {{title: string, action: string, who: any, text: any, path: MemberPath, after: () => void}} e */
 function ending(c, e) {
   confirmDialog({
     title: e.title, text: e.text, action: e.action, signal: c.page.signal,
@@ -181,7 +181,7 @@ function ending(c, e) {
   });
 }
 
-/** Lists the Workspaces that somebody is still in. @param {Context} c @param {{who: any, path: string, after: () => void}} e @param {ApiError} problem */
+/** Lists the Workspaces that somebody is still in. @param {Context} c @param {{who: any, path: MemberPath, after: () => void}} e @param {ApiError} problem */
 function cascade(c, e, problem) {
   openDialog('Still a member of workspaces', (close) => {
     const failed = h('div');

@@ -66,7 +66,7 @@ function columns(answer) {
   ];
 }
 
-/** A form with an answer for each claim. @param {import('../app.js').Page} page @param {string} path @param {Schema<'Provider'>} provider */
+/** A form with an answer for each claim. @param {import('../app.js').Page} page @param {ProviderPath} path @param {Schema<'Provider'>} provider */
 function answers(page, path, provider) {
   const result = h('div', { 'aria-live': 'polite' });
   /** @type {Map<Claim, HTMLSelectElement>} */
@@ -104,7 +104,7 @@ function answers(page, path, provider) {
   return h('div', {}, claims, h('p', {}), result, !busy && (off || claims) && h('div', { class: 'actions' }, buttons));
 }
 
-/** Shows what would be lost, and asks. @param {import('../app.js').Page} page @param {string} path @param {Schema<'Provider'>} provider */
+/** Shows what would be lost, and asks. @param {import('../app.js').Page} page @param {ProviderPath} path @param {Schema<'Provider'>} provider */
 async function disable(page, path, provider) {
   /** @type {any[]} */
   let losses = [];
