@@ -3,6 +3,7 @@ package audit_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -217,4 +218,47 @@ func TestOpen_rotatesTheFile(t *testing.T) {
 		files, err := os.ReadDir(dir)
 		return err == nil && len(files) == 2
 	}, 5*time.Second, 10*time.Millisecond)
+}
+
+func TestAround_makesNoChangeThatGivesRightsUnaudited(t *testing.T) {
+	t.Parallel()
+	failed := errors.New("conflict")
+	for name, c := range map[string]struct {
+		full, reduces bool
+		fails         error
+		made          bool
+		codes         []int
+	}{
+		"gives":                 {made: true, codes: []int{0, 200}},
+		"gives, and fails":      {fails: failed, made: true, codes: []int{0, 500}},
+		"gives, on a full disk": {full: true},
+		"takes, on a full disk": {full: true, reduces: true, made: true},
+		"takes":                 {reduces: true, made: true, codes: []int{0, 200}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			disk := &full{room: 1000}
+			if c.full {
+				disk.room = 0
+			}
+			made := false
+			err := audit.New(t.Context(), disk).Around(audit.Event{Action: "promote"}, c.reduces, func() error {
+				made = true
+				return c.fails
+			})
+			require.Equal(t, c.made, made)
+			switch {
+			case !c.made:
+				require.ErrorIs(t, err, syscall.ENOSPC)
+			default:
+				require.Equal(t, c.fails, err)
+			}
+			var codes []int
+			for _, e := range lines(t, disk.String()) {
+				code, _ := e["code"].(float64)
+				codes = append(codes, int(code))
+			}
+			require.Equal(t, c.codes, codes)
+		})
+	}
 }

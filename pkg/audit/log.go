@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -137,6 +138,23 @@ func (l *Log) Write(e Event) error {
 	}
 	l.torn, l.err = false, nil
 	return nil
+}
+
+// Around writes the intent of a change of the hub itself, makes the change, and writes the outcome:
+// 200, or 500 for a change that failed and is tried again. A change that does not only reduce rights
+// is not made if the intent cannot be written.
+func (l *Log) Around(e Event, reduces bool, write func() error) error {
+	e.Stage = StageIntent
+	if err := l.Write(e); err != nil && !reduces {
+		return err
+	}
+	err := write()
+	e.Stage, e.Code = StageOutcome, http.StatusOK
+	if err != nil {
+		e.Code = http.StatusInternalServerError
+	}
+	_ = l.Write(e)
+	return err
 }
 
 // Err returns the error of the last event if it could not be written.

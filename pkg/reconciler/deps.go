@@ -2,10 +2,8 @@ package reconciler
 
 import (
 	"context"
-	"crypto/rand"
 	"time"
 
-	"go.uber.org/zap"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,7 +15,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/freeze"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
-	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
@@ -119,13 +116,4 @@ func (d Deps) User(name string) controller.Key {
 func (d Deps) OrgDeactivated(orgCluster string) bool {
 	org, ok := d.Views.OrgByCluster(orgCluster)
 	return ok && org.Organization != nil && org.Status.DeletionRequestedAt != nil && org.DeletionTimestamp.IsZero()
-}
-
-// Purged writes to the log and to the audit log that something was removed for good,
-// with the number of objects that were removed with it.
-func (d Deps) Purged(ctx context.Context, e audit.Event, counts map[string]int) {
-	e.ID, e.Stage, e.Actor, e.Action = rand.Text(), audit.StageOutcome, audit.Actor{Kind: audit.ActorHub}, "purge"
-	e.Facts = &audit.Facts{Counts: counts}
-	log.From(ctx).Info("purged", zap.String("org", e.Org), zap.String("workspace", e.Workspace), zap.String("object", e.Object), zap.Any("counts", counts))
-	_ = d.Audit.Write(e)
 }

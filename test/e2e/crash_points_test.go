@@ -244,7 +244,13 @@ func (l *lane) round(t *testing.T, o operation, s *scene, p point) (r result, er
 	r.point = p
 	l.hub.Settle(t, func(context.Context) error { return nil })
 	l.hub.Arm(t, p.n, p.when)
-	answer, failure := l.hub.Try(o.call(s))
+	c, id := o.call(s), "round-of-"+s.a
+	c.Header = c.Header.Clone()
+	if c.Header == nil {
+		c.Header = http.Header{}
+	}
+	c.Header.Set("X-Request-Id", id)
+	answer, failure := l.hub.Try(c)
 	r.acknowledged = failure == nil && answer.Code/100 == 2
 	r.killed = l.hub.Settle(t, func(ctx context.Context) error { return l.whole(ctx, o, s) })
 	last := l.hub.Writes()
@@ -278,6 +284,9 @@ func (l *lane) round(t *testing.T, o operation, s *scene, p point) (r result, er
 		return r, err
 	}
 	r.after = time.Since(began)
+	if r.whole && !l.hub.Intended(t, id) {
+		return r, fmt.Errorf("it was done without an intent in the audit log")
+	}
 	if r.acknowledged || r.whole && o.final {
 		return r, nil
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	auditlog "github.com/faroshq/kedge-hub/pkg/audit"
 )
 
 // still is the time without a write after which a hub counts as idle.
@@ -45,12 +47,27 @@ func StartCrashHub(t testing.TB, k *KCP, root string, people []string, flags ...
 		"--data-dir", dir, "--token-file", tokens, "--kcp-kubeconfig", k.Kubeconfig, "--root-workspace", root,
 		// Without leader election, a restarted hub does not wait for the Lease of the
 		// killed one.
-		"--leader-elect=false", "--metrics-listen-address", "", "--create-timeout", "1m",
+		"--leader-elect=false", "--audit-log-file", filepath.Join(dir, auditFile), "--metrics-listen-address", "", "--create-timeout", "1m",
 	}, flags...)}
 	h.Disarm(t)
 	h.Restart(t)
 	t.Cleanup(func() { h.process.Kill() })
 	return h
+}
+
+// auditFile is the name of the audit log in the folder of a CrashHub.
+const auditFile = "audit.log"
+
+// Intended reports whether the audit log has the intent of the request to which the client gave
+// the id.
+func (h *CrashHub) Intended(t testing.TB, id string) bool {
+	t.Helper()
+	for _, e := range AuditEvents(t, filepath.Join(h.dir, auditFile)) {
+		if e.ClientRequest == id && e.Stage == auditlog.StageIntent {
+			return true
+		}
+	}
+	return false
 }
 
 // Restart kills the hub if it still runs, starts it and waits until it is ready.

@@ -198,6 +198,12 @@ func (c caller) DeleteBinding(_ context.Context, _ string, b *kcpapisv1alpha2.AP
 }
 
 func (w *world) handler() http.Handler {
+	h, _ := w.audited()
+	return h
+}
+
+// audited returns the handler with the tenants, who have the audit log.
+func (w *world) audited() (http.Handler, *apitest.World) {
 	tenants := apitest.NewWorld()
 	scopes := httpmw.Scopes{Tenants: tenants}
 	h := &providers.Handler{
@@ -212,7 +218,7 @@ func (w *world) handler() http.Handler {
 		HeaderScope: scopes.Headers, WorkspaceScope: scopes.Workspace,
 		CreateTimeout: 50 * time.Millisecond, FollowTimeout: 50 * time.Millisecond,
 	}
-	return apitest.Router(tenants, h.Mount)
+	return apitest.Router(tenants, h.Mount), tenants
 }
 
 func (w *world) do(as, method, path, body string) apitest.Answer {

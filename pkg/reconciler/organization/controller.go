@@ -102,7 +102,13 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings) Config {
 		},
 		Workspaces: workspacesOf(d),
 		Memberships: Memberships{
-			List: memberships.List, Create: memberships.Create, Delete: memberships.Delete, SetRole: memberships.SetRole,
+			List: memberships.List, Create: memberships.Create, Delete: memberships.Delete,
+			Remove: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
+				return d.AuditedMembership("remove member", true, cluster, m, "", func() error { return memberships.Delete(ctx, cluster, m) })
+			},
+			Demote: func(ctx context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error {
+				return d.AuditedMembership("demote member", true, cluster, m, role, func() error { return memberships.SetRole(ctx, cluster, m, role) })
+			},
 		},
 		RemoveEntries: func(ctx context.Context, cluster string) (int, error) {
 			return objects.RemoveCatalogEntries(ctx, d.Clients.CatalogEntries(cluster))

@@ -82,10 +82,12 @@ type Workspaces struct {
 type Memberships struct {
 	List   func(ctx context.Context, cluster string) ([]v1alpha1.Membership, error)
 	Create func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
-	// Delete and SetRole change just this version of a Membership; otherwise they fail
-	// with controller.ErrRetry.
-	Delete  func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
-	SetRole func(ctx context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error
+	// Delete, Remove and Demote change just this version of a Membership; otherwise they fail
+	// with controller.ErrRetry. Remove and Demote are for spec.membershipChanges and are audited;
+	// a cascade audits the number of those that it deletes.
+	Delete func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
+	Remove func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
+	Demote func(ctx context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error
 }
 
 // Clusters activates and deactivates logical clusters.
@@ -124,7 +126,7 @@ func New(c Config) controller.Func {
 		},
 		&initialized{workspace: c.Cache.Workspace, initializing: c.Cache.Initializing, initialize: c.Clusters.Initialize},
 		&claims{cluster: cluster, children: c.Cache.Children, read: c.Organizations.Read, create: c.Workspaces.CreateChild, exists: c.Workspaces.ChildExists},
-		&members{cluster: cluster, list: c.Memberships.List, remove: c.Memberships.Delete, setRole: c.Memberships.SetRole},
+		&members{cluster: cluster, list: c.Memberships.List, remove: c.Memberships.Remove, setRole: c.Memberships.Demote},
 	)
 }
 

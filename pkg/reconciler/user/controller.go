@@ -124,7 +124,9 @@ func membershipsOf(d reconciler.Deps) Memberships {
 			return list, err
 		},
 		SetRole: func(ctx context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error {
-			return within(ctx, cluster, func() error { return memberships.SetRole(ctx, cluster, m, role) })
+			return d.AuditedMembership("promote", false, cluster, m, role, func() error {
+				return within(ctx, cluster, func() error { return memberships.SetRole(ctx, cluster, m, role) })
+			})
 		},
 		Delete: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
 			return within(ctx, cluster, func() error { return memberships.Delete(ctx, cluster, m) })

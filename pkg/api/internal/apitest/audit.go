@@ -1,7 +1,12 @@
 package apitest
 
 import (
+	"encoding/json"
+	"net/http"
 	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/pkg/audit"
 )
@@ -30,4 +35,52 @@ func (w *World) FillAuditLog() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.unaudited = syscall.ENOSPC
+}
+
+// Intent is a request that changes something, and what the audit log says of it.
+type Intent struct {
+	Call
+	// Object is the name of the affected object, Facts what was decided, as JSON.
+	Object, Facts string
+	// Reduces says that the change is carried out also if the audit log cannot be written.
+	Reduces bool
+}
+
+// RequireIntents sends each request in two new worlds: with an audit log, which must get an intent
+// and an outcome, and with a full one.
+func RequireIntents(t *testing.T, start func(t *testing.T) (http.Handler, *World), intents map[string]Intent) {
+	t.Helper()
+	for name, i := range intents {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, w := start(t)
+			answer := i.Do(h)
+			require.Less(t, answer.Code, http.StatusMultipleChoices, answer.Body)
+			events := w.Events()
+			require.Len(t, events, 2)
+			for stage, code := range map[audit.Stage]int{audit.StageIntent: 0, audit.StageOutcome: answer.Code} {
+				e := events[0]
+				if code != 0 {
+					e = events[1]
+				}
+				require.Equal(t, stage, e.Stage)
+				require.Equal(t, code, e.Code)
+				require.Equal(t, i.As, e.Actor.User)
+				require.Equal(t, i.Object, e.Object)
+				require.False(t, e.Outsider)
+				facts, err := json.Marshal(e.Facts)
+				require.NoError(t, err)
+				require.JSONEq(t, i.Facts, string(facts))
+			}
+			h, w = start(t)
+			w.FillAuditLog()
+			answer = i.Do(h)
+			if i.Reduces {
+				require.Less(t, answer.Code, http.StatusMultipleChoices, answer.Body)
+				return
+			}
+			answer.Refused(t, http.StatusServiceUnavailable)
+			require.Contains(t, answer.Body, "audit log")
+		})
+	}
 }

@@ -1,0 +1,49 @@
+package members_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+)
+
+func TestAudit_saysWhatIsGivenAndTaken(t *testing.T) {
+	t.Parallel()
+	start := func(t *testing.T) (http.Handler, *apitest.World) {
+		f := newFixture(t)
+		f.world.PutUser(apitest.Person("second"))
+		f.join("second", "", v1alpha1.RoleAdmin)
+		f.world.PutMembership(apitest.Acme, withRights(apitest.WSMember, v1alpha1.RoleMember, true, "view", "edit"))
+		f.reread()
+		return f.http, f.world
+	}
+	call := func(method, place, path, body string) apitest.Call {
+		c := apitest.Call{As: apitest.Admin, Method: method, Path: place + path, Body: body, Org: apitest.Acme}
+		if place == inDev {
+			c.Workspace = apitest.Dev
+		}
+		return c
+	}
+	patch := func(user, body string) apitest.Call { return call(http.MethodPatch, inDev, "/members/"+user, body) }
+	leave := call(http.MethodDelete, inOrg, "/memberships/me", "")
+	leave.As = apitest.Member
+	apitest.RequireIntents(t, start, map[string]apitest.Intent{
+		"add":               {Call: call(http.MethodPost, inOrg, "/members", addFrank), Object: "frank", Facts: `{"role":"member"}`},
+		"add with more":     {Call: call(http.MethodPost, inDev, "/members", `{"userRef":{"name":"frank"},"role":"admin","roles":[{"name":"view"},{"name":"view","namespace":"a"}],"sudo":true}`), Object: "frank", Facts: `{"role":"admin","roles":["view","a/view"],"sudo":true}`},
+		"promote":           {Call: call(http.MethodPatch, inOrg, "/members/bob", `{"role":"admin"}`), Object: "bob", Facts: `{"role":"admin"}`},
+		"demote":            {Call: call(http.MethodPatch, inOrg, "/members/second", `{"role":"member"}`), Object: "second", Facts: `{"role":"member"}`, Reduces: true},
+		"remove":            {Call: call(http.MethodDelete, inOrg, "/members/bob", ""), Object: "bob", Facts: `null`, Reduces: true},
+		"remove everywhere": {Call: call(http.MethodDelete, inOrg, "/members/bob?cascade=true", ""), Object: "bob", Facts: `{"cascade":true}`, Reduces: true},
+		"leave":             {Call: leave, Object: apitest.Member, Facts: `null`, Reduces: true},
+		"remove here":       {Call: call(http.MethodDelete, inDev, "/members/walter", ""), Object: "walter", Facts: `null`, Reduces: true},
+		"give sudo":         {Call: patch("carol", `{"sudo":true}`), Object: "carol", Facts: `{"sudo":true}`},
+		"take sudo":         {Call: patch("walter", `{"sudo":false}`), Object: "walter", Facts: `{"sudo":false}`, Reduces: true},
+		"other roles":       {Call: patch("walter", `{"roles":[{"name":"other"}]}`), Object: "walter", Facts: `{"roles":["other"]}`},
+		"fewer roles":       {Call: patch("walter", `{"roles":[{"name":"view"}]}`), Object: "walter", Facts: `{"roles":["view"]}`, Reduces: true},
+		"no roles":          {Call: patch("walter", `{"roles":[]}`), Object: "walter", Facts: `{"roles":[]}`, Reduces: true},
+		"demote here":       {Call: patch("carol", `{"role":"member"}`), Object: "carol", Facts: `{"role":"member","roles":[],"sudo":false}`, Reduces: true},
+		"demote, give sudo": {Call: patch("carol", `{"role":"member","sudo":true}`), Object: "carol", Facts: `{"role":"member","roles":[],"sudo":true}`},
+		"promote here":      {Call: patch("walter", `{"role":"admin"}`), Object: "walter", Facts: `{"role":"admin"}`},
+	})
+}
