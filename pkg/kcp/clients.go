@@ -1,6 +1,7 @@
 package kcp
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/kcp-dev/logicalcluster/v3"
@@ -81,13 +82,16 @@ func (c *Clients) with(options transport.Options) (*Clients, error) {
 }
 
 // As returns clients of the same kcp with the credential of another configuration: its
-// token, the token that it follows, or its client certificate.
+// token, the token that it follows, or its client certificate; and with its CA, if it has one.
 func (c *Clients) As(as *rest.Config) (*Clients, error) {
 	options := c.options
 	options.Config = rest.CopyConfig(c.options.Config)
 	options.Config.BearerToken, options.Config.BearerTokenFile, options.Config.WrapTransport = as.BearerToken, as.BearerTokenFile, as.WrapTransport
 	own, cert := &options.Config.TLSClientConfig, as.TLSClientConfig
 	own.CertFile, own.KeyFile, own.CertData, own.KeyData = cert.CertFile, cert.KeyFile, cert.CertData, cert.KeyData
+	if len(cert.CAData) > 0 || cert.CAFile != "" {
+		own.CAFile, own.CAData = cert.CAFile, cert.CAData
+	}
 	t, err := c.transport.As(options.Config)
 	if err != nil {
 		return nil, err
@@ -95,6 +99,14 @@ func (c *Clients) As(as *rest.Config) (*Clients, error) {
 	other := *c
 	other.transport = t
 	return other.with(options)
+}
+
+// At returns the same clients for another server of the same kcp: a shard.
+func (c *Clients) At(base string) *Clients {
+	options := c.options
+	options.Config = rest.CopyConfig(c.options.Config)
+	options.Config.Host = base
+	return c.must(options)
 }
 
 // Anonymous returns clients of the same kcp without a credential.
@@ -219,6 +231,18 @@ func (c *Clients) WorkspaceTypes(cluster string) *Client[*kcptenancyv1alpha1.Wor
 // "/clusters/{cluster}", or ClusterURL's.
 func (c *Clients) LogicalClusters(base string) *Client[*kcpcorev1alpha1.LogicalCluster] {
 	return clientFor(c, base, kcpcorev1alpha1.SchemeGroupVersion, "logicalclusters", func() *kcpcorev1alpha1.LogicalCluster { return &kcpcorev1alpha1.LogicalCluster{} })
+}
+
+// Shards are kcp's, of its root workspace.
+func (c *Clients) Shards(cluster string) *Client[*kcpcorev1alpha1.Shard] {
+	return clientFor(c, c.ClusterURL(cluster), kcpcorev1alpha1.SchemeGroupVersion, "shards", func() *kcpcorev1alpha1.Shard { return &kcpcorev1alpha1.Shard{} })
+}
+
+// ListShards lists the Shards of kcp, in its root workspace.
+func (c *Clients) ListShards(ctx context.Context) (*kcpcorev1alpha1.ShardList, error) {
+	var list kcpcorev1alpha1.ShardList
+	err := c.Shards("root").GetClient().Get().Resource("shards").Do(ctx).Into(&list)
+	return &list, err
 }
 
 // Namespaces of the cluster.

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	kcpapisv1alpha1 "github.com/kcp-dev/sdk/apis/apis/v1alpha1"
 	"go.uber.org/zap"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
@@ -20,22 +18,34 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
-// watched is an Informer of any kind. All methods but start are for URLs that were
-// started.
+// watched is an Informer of any kind.
 type watched interface {
-	start(ctx context.Context, url string, full func())
-	filled(url string) bool
-	clusters(url string) []string
+	start(ctx context.Context, url string, changed func())
+	// endpoint is what is known of a URL, or nil if it was not started or is retired.
+	endpoint(url string) link
+	// retire is for a URL that was started.
 	retire(url string)
 	wait()
 }
 
-// Endpoints keeps informers pointed at the virtual workspaces of one APIExport, one per
-// shard, as its APIExportEndpointSlice names them. Shards may come and go.
+// link is what an Informer knows of one endpoint.
+type link interface {
+	// filled tells whether handlers have seen the first list.
+	filled() bool
+	// clusters are the logical clusters that it has objects of.
+	clusters() []string
+	has(cluster string) bool
+	// silent is since when it does not answer, or zero.
+	silent() time.Time
+}
+
+// Endpoints keeps informers pointed at the endpoints of a kcp, one per shard: the virtual
+// workspaces of an APIExport as its APIExportEndpointSlice names them, those of an
+// initializer, or the shards themselves. Shards may come and go.
 //
-// When the slice no longer names an endpoint, its objects may still exist: the slice may
+// When the source no longer names an endpoint, its objects may still exist: the slice may
 // have been recreated, or name the shard by another URL. The endpoint's objects stay
-// cached and watched until the slice names it again, or until it is redundant: it has no
+// cached and watched until the source names it again, or until it is redundant: it has no
 // objects, or a named and filled endpoint has objects of one of its logical clusters. A
 // logical cluster is on one shard only, so both endpoints then lead to the same shard,
 // and what the other one does not serve was deleted. There is no time limit: after a
@@ -45,12 +55,19 @@ type watched interface {
 // While a named endpoint is not filled, or an endpoint that is not named is kept, the
 // cache may be stale. After transport.MaxWait the Health becomes unavailable: no request
 // is answered from the cache, and no controller writes by it.
+//
+// An endpoint that has been filled and ceases to answer is the outage of one shard. After
+// transport.MaxWait Err refuses the logical clusters that it has objects of, and nothing else,
+// until it answers again: rights may be revoked there meanwhile. With the outage of an endpoint
+// that has objects of a required logical cluster the Health becomes unavailable.
 type Endpoints struct {
-	clients   *kcp.Clients
-	cluster   string
-	export    string
+	source    source
+	required  []string
 	informers []watched
 	health    *transport.Health
+	onOutage  []func()
+	// current are the endpoints that are named, and down those with an outage.
+	current, down atomic.Pointer[[]string]
 
 	// changed receives when an informer is filled.
 	changed chan struct{}
@@ -63,10 +80,38 @@ type Endpoints struct {
 
 // NewEndpoints returns the endpoints of the export in the logical cluster.
 func NewEndpoints(c *kcp.Clients, cluster, export string, informers ...watched) *Endpoints {
-	e := &Endpoints{clients: c, cluster: cluster, export: export, informers: informers, health: transport.NewHealth(), changed: make(chan struct{}, 1)}
+	return newEndpoints(exportSource(c, cluster, export), informers)
+}
+
+// NewInitializers returns the endpoints of the initializer of a WorkspaceType in the logical
+// cluster.
+func NewInitializers(c *kcp.Clients, cluster, workspaceType string, informers ...watched) *Endpoints {
+	return newEndpoints(initializerSource(c, cluster, workspaceType), informers)
+}
+
+// NewShards returns the shards of kcp as endpoints. The informers have a credential that may list
+// in all logical clusters of a shard; c may list Shards.
+func NewShards(c *kcp.Clients, informers ...watched) *Endpoints {
+	return newEndpoints(shardSource(c), informers)
+}
+
+func newEndpoints(from source, informers []watched) *Endpoints {
+	e := &Endpoints{source: from, informers: informers, health: transport.NewHealth(), changed: make(chan struct{}, 1)}
+	e.current.Store(&[]string{})
+	e.down.Store(&[]string{})
 	e.health.Lose()
 	return e
 }
+
+// Requiring sets the logical clusters without which nothing works, and returns the endpoints.
+func (e *Endpoints) Requiring(clusters ...string) *Endpoints {
+	e.required = clusters
+	return e
+}
+
+// OnOutage has f called whenever an endpoint ceases to answer; f must not block. It is called while
+// the process is wired.
+func (e *Endpoints) OnOutage(f func()) { e.onOutage = append(e.onOutage, f) }
 
 // Watch points informers at the virtual workspaces of fixed URLs until ctx ends, and
 // then waits until every watch has ended.
@@ -112,13 +157,13 @@ func (e *Endpoints) Run(ctx context.Context) {
 
 // follow sends the URLs that the slice names.
 func (e *Endpoints) follow(ctx context.Context, to chan<- []string) {
-	logger := log.From(ctx).With(zap.String("export", e.export))
+	logger := log.From(ctx).With(zap.String("source", e.source.name))
 	backoff := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 8, Cap: 5 * time.Second}
 	delay := backoff
 	for ctx.Err() == nil {
 		began := time.Now()
 		if err := e.watch(ctx, to); err != nil && ctx.Err() == nil {
-			logger.Debug("cannot follow the export's endpoints; trying again", zap.Error(err))
+			logger.Debug("cannot follow the endpoints; trying again", zap.Error(err))
 		}
 		if time.Since(began) > time.Minute {
 			delay = backoff
@@ -131,36 +176,32 @@ func (e *Endpoints) follow(ctx context.Context, to chan<- []string) {
 }
 
 func (e *Endpoints) watch(ctx context.Context, to chan<- []string) error {
-	client := e.clients.EndpointSlices(e.cluster)
-	slice, err := client.Get(ctx, e.export, metav1.GetOptions{})
+	urls, version, err := e.source.get(ctx)
 	if err != nil {
-		return fmt.Errorf("get the endpoints of %s: %w", e.export, err)
+		return err
 	}
-	send(ctx, to, slice)
-	w, err := client.Watch(ctx, metav1.ListOptions{
-		FieldSelector:   fields.OneTermEqualSelector("metadata.name", e.export).String(),
-		ResourceVersion: slice.ResourceVersion,
-	})
+	send(ctx, to, urls)
+	w, err := e.source.watch(ctx, version)
 	if err != nil {
-		return fmt.Errorf("watch the endpoints of %s: %w", e.export, err)
+		return fmt.Errorf("watch %s: %w", e.source.name, err)
 	}
 	defer w.Stop()
 	for event := range w.ResultChan() {
-		switch slice, ok := event.Object.(*kcpapisv1alpha1.APIExportEndpointSlice); {
-		case event.Type == watch.Error:
-			return fmt.Errorf("watch the endpoints of %s: %v", e.export, event.Object)
-		case ok && event.Type != watch.Deleted:
-			send(ctx, to, slice)
+		if event.Type == watch.Error {
+			return fmt.Errorf("watch %s: %v", e.source.name, event.Object)
 		}
+		if event.Type == watch.Deleted {
+			continue
+		}
+		if urls, _, err = e.source.get(ctx); err != nil {
+			return err
+		}
+		send(ctx, to, urls)
 	}
 	return nil
 }
 
-func send(ctx context.Context, to chan<- []string, slice *kcpapisv1alpha1.APIExportEndpointSlice) {
-	var urls []string
-	for _, endpoint := range slice.Status.APIExportEndpoints {
-		urls = append(urls, endpoint.URL)
-	}
+func send(ctx context.Context, to chan<- []string, urls []string) {
 	select {
 	case to <- urls:
 	case <-ctx.Done():
@@ -170,6 +211,7 @@ func send(ctx context.Context, to chan<- []string, slice *kcpapisv1alpha1.APIExp
 // point starts to watch the named endpoints that are not watched yet.
 func (e *Endpoints) point(ctx context.Context, urls []string) {
 	e.named = urls
+	e.current.Store(&urls)
 	for _, url := range urls {
 		if slices.Contains(e.known, url) {
 			continue
@@ -186,11 +228,11 @@ func (e *Endpoints) point(ctx context.Context, urls []string) {
 	}
 }
 
-// update retires redundant endpoints and sets the health. It tells whether the cache is
-// complete.
-func (e *Endpoints) update(ctx context.Context) (complete bool) {
-	logger := log.From(ctx).With(zap.String("export", e.export))
-	complete = len(e.named) > 0
+// update retires redundant endpoints, and sets the outages and the health. It tells whether there is
+// nothing to wait for.
+func (e *Endpoints) update(ctx context.Context) (settled bool) {
+	logger := log.From(ctx).With(zap.String("source", e.source.name))
+	complete := len(e.named) > 0
 	for _, url := range slices.Clone(e.known) {
 		switch {
 		case slices.Contains(e.named, url):
@@ -202,8 +244,13 @@ func (e *Endpoints) update(ctx context.Context) (complete bool) {
 			for _, i := range e.informers {
 				i.retire(url)
 			}
-			logger.Info("stopped watching an endpoint that the export no longer names", zap.String("url", url))
+			logger.Info("stopped watching an endpoint that nothing names any more", zap.String("url", url))
 		}
+	}
+	answering := e.outages(logger)
+	if e.Err(e.required...) != nil {
+		e.health.Lose()
+		return false
 	}
 	switch {
 	case complete:
@@ -212,15 +259,80 @@ func (e *Endpoints) update(ctx context.Context) (complete bool) {
 	case e.since.IsZero():
 		e.since = time.Now()
 	case time.Since(e.since) > transport.MaxWait && e.health.Err() == nil:
-		logger.Warn("the cache may be stale: an endpoint of the export is gone or does not answer; if its shard was removed for good, restart the hub",
+		logger.Warn("the cache may be stale: an endpoint is gone or does not answer; if its shard was removed for good, restart the hub",
 			zap.Strings("named", e.named), zap.Strings("watched", e.known))
 		e.health.Lose()
 	}
-	return complete
+	return complete && answering
+}
+
+// outages sets which endpoints have one, and tells whether all answer.
+func (e *Endpoints) outages(logger *zap.Logger) (answering bool) {
+	before, now := *e.down.Load(), []string{}
+	answering = true
+	for _, url := range e.known {
+		for _, i := range e.informers {
+			since := i.endpoint(url).silent()
+			answering = answering && since.IsZero()
+			if !since.IsZero() && time.Since(since) > transport.MaxWait && !slices.Contains(now, url) {
+				now = append(now, url)
+			}
+		}
+	}
+	if slices.Equal(before, now) {
+		return answering
+	}
+	e.down.Store(&now)
+	for _, url := range now {
+		if !slices.Contains(before, url) {
+			logger.Warn("a shard does not answer: what lies on it is unavailable", zap.String("url", url))
+		}
+	}
+	for _, url := range before {
+		if !slices.Contains(now, url) {
+			logger.Info("a shard answers again", zap.String("url", url))
+		}
+	}
+	for _, f := range e.onOutage {
+		f()
+	}
+	return answering
+}
+
+// Err is nil while what is cached of the logical clusters is followed, and what a caller is told
+// otherwise.
+func (e *Endpoints) Err(clusters ...string) error {
+	for _, url := range *e.down.Load() {
+		for _, i := range e.informers {
+			l := i.endpoint(url)
+			if l != nil && slices.ContainsFunc(clusters, l.has) {
+				return transport.UnavailableShard()
+			}
+		}
+	}
+	return nil
+}
+
+// URLs are the endpoints that are named.
+func (e *Endpoints) URLs() []string { return *e.current.Load() }
+
+// Clusters returns one logical cluster of each endpoint that has any.
+func (e *Endpoints) Clusters() (clusters []string) {
+	for _, url := range e.URLs() {
+		for _, i := range e.informers {
+			if l := i.endpoint(url); l != nil {
+				if of := l.clusters(); len(of) > 0 {
+					clusters = append(clusters, of[0])
+					break
+				}
+			}
+		}
+	}
+	return clusters
 }
 
 func (e *Endpoints) filled(url string) bool {
-	return !slices.ContainsFunc(e.informers, func(i watched) bool { return !i.filled(url) })
+	return !slices.ContainsFunc(e.informers, func(i watched) bool { return !i.endpoint(url).filled() })
 }
 
 // redundant tells whether an endpoint that is not named has no objects, or shares a
@@ -239,7 +351,7 @@ func (e *Endpoints) redundant(url string) bool {
 func (e *Endpoints) clustersAt(url string) sets.Set[string] {
 	clusters := sets.New[string]()
 	for _, i := range e.informers {
-		clusters.Insert(i.clusters(url)...)
+		clusters.Insert(i.endpoint(url).clusters()...)
 	}
 	return clusters
 }

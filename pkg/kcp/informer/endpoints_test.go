@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
@@ -29,8 +31,10 @@ type shards struct {
 	t         *testing.T
 	url       string
 	endpoints *informer.Endpoints
-	users     *kind[*v1alpha1.User]
-	orgs      *kind[*v1alpha1.Organization]
+	// outages counts the calls of OnOutage.
+	outages atomic.Int64
+	users   *kind[*v1alpha1.User]
+	orgs    *kind[*v1alpha1.Organization]
 
 	mu      sync.Mutex
 	version int
@@ -40,6 +44,9 @@ type shards struct {
 	objects map[string][]string
 	// held are the lists that are answered only after their channel is closed.
 	held map[string]chan struct{}
+	// silent are the endpoints that do not answer; cut ends the watches when that changes.
+	silent map[string]bool
+	cut    chan struct{}
 }
 
 // kind keeps the events of a kind.
@@ -111,7 +118,7 @@ func (k *kind[T]) followed() {
 // newShards names the endpoint "one" and waits until its objects are cached.
 func newShards(t *testing.T, objects map[string][]string) *shards {
 	t.Helper()
-	s := &shards{t: t, objects: objects, changed: make(chan struct{}), held: map[string]chan struct{}{}}
+	s := &shards{t: t, objects: objects, changed: make(chan struct{}), held: map[string]chan struct{}{}, silent: map[string]bool{}, cut: make(chan struct{})}
 	f := newKCP(t)
 	f.Config.Handler = s
 	s.url = f.URL
@@ -120,7 +127,8 @@ func newShards(t *testing.T, objects map[string][]string) *shards {
 		func() *v1alpha1.User { return &v1alpha1.User{} }, func() runtime.Object { return &v1alpha1.UserList{} }))
 	s.orgs = newKind(t, informer.New(clients, v1alpha1.SchemeGroupVersion.WithResource("organizations"), "",
 		func() *v1alpha1.Organization { return &v1alpha1.Organization{} }, func() runtime.Object { return &v1alpha1.OrganizationList{} }))
-	s.endpoints = informer.NewEndpoints(clients, "providers", "export", s.users.informer, s.orgs.informer)
+	s.endpoints = informer.NewEndpoints(clients, "providers", "export", s.users.informer, s.orgs.informer).Requiring("hub")
+	s.endpoints.OnOutage(func() { s.outages.Add(1) })
 	require.False(t, s.endpoints.Synced())
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -146,6 +154,15 @@ func (s *shards) name(endpoints ...string) {
 	s.named = endpoints
 	close(s.changed)
 	s.changed = make(chan struct{})
+}
+
+// answer sets whether an endpoint answers.
+func (s *shards) answer(endpoint string, answers bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.silent[endpoint] = !answers
+	close(s.cut)
+	s.cut = make(chan struct{})
 }
 
 // hold holds a list back until release is called.
@@ -195,12 +212,18 @@ func (s *shards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(r.URL.Path, "/")
 	from := parts[1] + "/" + parts[len(parts)-1]
 	s.mu.Lock()
-	objects, held := s.objects[from], s.held[from]
+	objects, held, silent, cut := s.objects[from], s.held[from], s.silent[parts[1]], s.cut
 	s.mu.Unlock()
 	switch {
+	case silent:
+		http.Error(w, "", http.StatusBadGateway)
+		return
 	case query.Has("watch"):
 		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done()
+		select {
+		case <-r.Context().Done():
+		case <-cut:
+		}
 		return
 	case held != nil && query.Get("limit") != "1":
 		select {
@@ -315,4 +338,37 @@ func TestEndpoints_dropAnEndpointWithoutObjects(t *testing.T) {
 	s.name("one")
 	s.synced(false)
 	require.Equal(t, []string{"u", "v"}, s.users.names(), "the control: who is on it is not gone")
+}
+
+func TestEndpoints_anOutageIsThatOfOneShard(t *testing.T) {
+	t.Parallel()
+	s := newShards(t, map[string][]string{
+		"one/users": {"hub/u/1"}, "one/organizations": {"near/o/1"}, "two/users": {"far/v/1"}, "two/organizations": {"far/o/1"},
+	})
+	s.name("one", "two")
+	require.Eventually(t, func() bool { return slices.Equal(s.users.names(), []string{"u", "v"}) }, long, time.Millisecond)
+	s.synced(true)
+	require.ElementsMatch(t, []string{"hub", "far"}, s.endpoints.Clusters())
+	refused := func(clusters ...string) func() bool {
+		return func() bool { return errs.Is(s.endpoints.Err(clusters...), errs.Unavailable) }
+	}
+	require.False(t, refused("hub", "near", "far")())
+
+	s.answer("two", false)
+	require.Eventually(t, refused("far"), long, time.Millisecond)
+	require.True(t, refused("near", "far")())
+	require.False(t, refused("hub", "near", "unknown")(), "what lies on the other shard is followed")
+	require.True(t, s.endpoints.Synced())
+	require.EqualValues(t, 1, s.outages.Load())
+	require.Equal(t, []string{"u", "v"}, s.users.names(), "nothing is taken for deleted")
+	s.answer("two", true)
+	require.Eventually(t, func() bool { return !refused("far")() }, long, time.Millisecond)
+
+	s.answer("one", false)
+	s.synced(false)
+	require.True(t, refused("near")())
+	require.False(t, refused("far")())
+	s.answer("one", true)
+	s.synced(true)
+	require.False(t, refused("hub", "near", "far")())
 }

@@ -44,8 +44,10 @@ type Informer[T kcp.Object] struct {
 
 type endpoint[T kcp.Object] struct {
 	store *store[T]
-	stop  context.CancelFunc
-	done  chan struct{}
+	// silence is since when the endpoint does not answer.
+	silence silence
+	stop    context.CancelFunc
+	done    chan struct{}
 }
 
 // New returns an informer that watches nothing until it has an endpoint. labelSelector
@@ -76,13 +78,14 @@ func (i *Informer[T]) WithEncoding(encode func(T) Compact[T]) *Informer[T] {
 func (i *Informer[T]) OnChange(h Handler[T]) { i.handlers = append(i.handlers, h) }
 
 // start watches the virtual workspace at url until ctx ends or it is retired. It calls
-// full when the handlers have seen the first list.
-func (i *Informer[T]) start(ctx context.Context, url string, full func()) {
+// changed when the handlers have seen the first list, and when the endpoint ceases to answer or
+// answers again.
+func (i *Informer[T]) start(ctx context.Context, url string, changed func()) {
 	client := i.clients.REST(url+"/clusters/*", i.gvr.GroupVersion())
 	logger := log.From(ctx).With(zap.String("resource", i.gvr.Resource))
 	ctx, cancel := context.WithCancel(ctx) //nolint:gosec // the stop of the endpoint is this cancel
-	e := &endpoint[T]{store: newStore(&i.objects, i.prepare, i.notify, full), stop: cancel, done: make(chan struct{})}
-	reflector := cache.NewReflectorWithOptions(i.source(client), i.empty(), i.storeOf(e.store), cache.ReflectorOptions{})
+	e := &endpoint[T]{store: newStore(&i.objects, i.prepare, i.notify, changed), silence: silence{changed: changed}, stop: cancel, done: make(chan struct{})}
+	reflector := cache.NewReflectorWithOptions(i.source(client, &e.silence), i.empty(), i.storeOf(e.store), cache.ReflectorOptions{})
 	i.mu.Lock()
 	i.endpoints[url] = e
 	i.mu.Unlock()
@@ -107,7 +110,7 @@ func (i *Informer[T]) start(ctx context.Context, url string, full func()) {
 }
 
 // source lists and watches for a reflector, and retries both.
-func (i *Informer[T]) source(client rest.Interface) cache.ListerWatcher {
+func (i *Informer[T]) source(client rest.Interface, silence *silence) cache.ListerWatcher {
 	health, params := i.clients.Health(), i.clients.Parameters()
 	request := func(o *metav1.ListOptions) *rest.Request {
 		o.LabelSelector = i.selector
@@ -117,7 +120,7 @@ func (i *Informer[T]) source(client rest.Interface) cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			var list runtime.Object
-			err := retry(ctx, health, func() error {
+			err := retry(ctx, health, silence, func() error {
 				list = i.list()
 				return request(&o).Do(ctx).Into(list)
 			})
@@ -127,7 +130,7 @@ func (i *Informer[T]) source(client rest.Interface) cache.ListerWatcher {
 			o.Watch = true
 			var began time.Time
 			var w watch.Interface
-			if err := retry(ctx, health, func() (err error) {
+			if err := retry(ctx, health, silence, func() (err error) {
 				began = time.Now()
 				w, err = request(&o).Watch(ctx)
 				return err
@@ -200,8 +203,25 @@ func (i *Informer[T]) at(url string) *endpoint[T] {
 	return i.endpoints[url]
 }
 
-// clusters are the logical clusters that url has objects of.
-func (i *Informer[T]) clusters(url string) []string { return i.at(url).store.names() }
+// endpoint is what is known of url, or nil if it was not started or is retired.
+func (i *Informer[T]) endpoint(url string) link {
+	if e := i.at(url); e != nil {
+		return e
+	}
+	return nil
+}
+
+// clusters implements link.
+func (e *endpoint[T]) clusters() []string { return e.store.names() }
+
+// has implements link.
+func (e *endpoint[T]) has(cluster string) bool { return e.store.hasCluster(cluster) }
+
+// filled implements link.
+func (e *endpoint[T]) filled() bool { return e.store.filled.Load() }
+
+// silent implements link.
+func (e *endpoint[T]) silent() time.Time { return e.silence.began() }
 
 // wait waits until every watch that was started has ended.
 func (i *Informer[T]) wait() {
@@ -211,9 +231,6 @@ func (i *Informer[T]) wait() {
 		<-e.done
 	}
 }
-
-// filled tells whether handlers have seen the first list of url.
-func (i *Informer[T]) filled(url string) bool { return i.at(url).store.filled.Load() }
 
 // nameOf is the name of an object in the cache: "name", or "namespace/name" for an object
 // in a namespace.

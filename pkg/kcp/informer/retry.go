@@ -2,6 +2,9 @@ package informer
 
 import (
 	"context"
+	"errors"
+	"net/http"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,14 +25,17 @@ func retryBackoff() wait.Backoff {
 
 // retry tries until it succeeds, ctx ends, or kcp answers what the reflector must see:
 // that the resource version is too old or not there yet. It does not try while kcp is
-// unavailable.
-func retry(ctx context.Context, health *transport.Health, try func() error) error {
+// unavailable. The silence has whether the endpoint answers.
+func retry(ctx context.Context, health *transport.Health, silence *silence, try func() error) error {
 	delay := retryBackoff()
 	for {
 		if _, err := health.Await(ctx); err != nil {
 			return err
 		}
 		err := try()
+		if ctx.Err() == nil {
+			silence.observe(err)
+		}
 		if err == nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err) ||
 			apierrors.IsBadRequest(err) || apierrors.IsTimeout(err) {
 			return err
@@ -40,6 +46,40 @@ func retry(ctx context.Context, health *transport.Health, try func() error) erro
 		case <-time.After(delay.Step()):
 		}
 	}
+}
+
+// silence is since when an endpoint does not answer. Only the connection counts, or a gateway that
+// has none: an endpoint that is busy, or refuses, answers.
+type silence struct {
+	// changed is called when it begins and when it ends.
+	changed func()
+	since   atomic.Pointer[time.Time]
+}
+
+func (s *silence) observe(err error) {
+	var status apierrors.APIStatus
+	var connection *url.Error
+	answered := !errors.As(err, &connection)
+	if errors.As(err, &status) {
+		code := status.Status().Code
+		answered = code != http.StatusBadGateway && code != http.StatusServiceUnavailable && code != http.StatusGatewayTimeout
+	}
+	switch {
+	case answered && s.since.Swap(nil) != nil:
+		s.changed()
+	case !answered:
+		if now := time.Now(); s.since.CompareAndSwap(nil, &now) {
+			s.changed()
+		}
+	}
+}
+
+// began is when it began, or zero if the endpoint answers.
+func (s *silence) began() time.Time {
+	if since := s.since.Load(); since != nil {
+		return *since
+	}
+	return time.Time{}
 }
 
 const (

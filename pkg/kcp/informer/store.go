@@ -68,6 +68,13 @@ func (s *store[T]) has(cluster, name string) bool {
 	return ok
 }
 
+// hasCluster tells whether there are objects of a logical cluster.
+func (s *store[T]) hasCluster(cluster string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.clusters[cluster] != nil
+}
+
 // inCluster decodes only objects with a wanted name, because decoding is most of the
 // work.
 func (s *store[T]) inCluster(cluster string, wanted func(name string) bool) []T {

@@ -139,6 +139,13 @@ func (h *Health) Wait(ctx context.Context) error {
 	return nil
 }
 
+// errShard says that a shard of kcp does not answer.
+var errShard = errors.New("a shard of kcp is unavailable")
+
+// UnavailableShard is what a caller is told about something that lies on a shard that does not
+// answer.
+func UnavailableShard() error { return unavailable(errShard) }
+
 func unavailable(err error) *errs.Error {
 	e := errs.Wrap(errs.Unavailable, err, "kcp cannot be reached at the moment; try again")
 	e.RetryAfter = retryAfter
