@@ -10,5 +10,6 @@
 // requests of the shard, the hub's watches among them.
 //
 // Only kcp's shard admin may write the annotation. Without that right Deactivate fails
-// with errs.Forbidden. Nothing remembers the refusal: the next call asks kcp again.
+// with errs.Forbidden. The front proxy of a kcp with several shards takes that right from
+// everybody, so the writes go to the shard of the logical cluster. Nothing remembers the refusal: the next call asks kcp again.
 package freeze

@@ -35,6 +35,7 @@ const (
 // cluster, because each consists of several writes.
 type Freezer struct {
 	clients *kcp.Clients
+	locate  Locate
 	// inactive has the clusters in phase Unavailable or Inactive.
 	inactive views.Lister[*kcpcorev1alpha1.LogicalCluster]
 	locks    keymutex.KeyMutex
@@ -42,12 +43,17 @@ type Freezer struct {
 	forbidden string
 }
 
+// Locate returns the base URL of the shard that a logical cluster lies on. It fails with NotFound if
+// no shard has it.
+type Locate func(ctx context.Context, cluster string) (base string, err error)
+
 // New returns a Freezer. clients belong to the identity that may deactivate clusters; no
 // other identity can read deactivated ones. hint tells the operator how to grant the
-// right. It is part of the error that Deactivate returns without the right.
-func New(clients *kcp.Clients, inactive views.Lister[*kcpcorev1alpha1.LogicalCluster], hint string) *Freezer {
+// right. It is part of the error that Deactivate returns without the right. locate is nil if
+// the clients are those of the one shard.
+func New(clients *kcp.Clients, locate Locate, inactive views.Lister[*kcpcorev1alpha1.LogicalCluster], hint string) *Freezer {
 	return &Freezer{
-		clients: clients, inactive: inactive, locks: keymutex.NewHashed(locks),
+		clients: clients, locate: locate, inactive: inactive, locks: keymutex.NewHashed(locks),
 		forbidden: "kcp does not let the hub's identity deactivate it; " + hint,
 	}
 }
@@ -128,7 +134,7 @@ func (f *Freezer) deactivate(ctx context.Context, cluster string) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.logicalCluster(cluster).Patch(ctx, kcpcorev1alpha1.LogicalClusterName, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager})
+	_, err = f.patch(ctx, cluster, patch)
 	return ignoreNotFound(err)
 }
 
@@ -146,14 +152,18 @@ func (f *Freezer) unmark(ctx context.Context, cluster string) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.logicalCluster(cluster).Patch(ctx, kcpcorev1alpha1.LogicalClusterName, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager})
+	_, err = f.patch(ctx, cluster, patch)
 	return ignoreNotFound(err)
 }
 
 // setPhase changes the phase of a cluster from one value to another and leaves every
 // other phase alone. It returns the cluster as it is then, or nil if it is gone.
 func (f *Freezer) setPhase(ctx context.Context, cluster string, from, to kcpcorev1alpha1.LogicalClusterPhaseType) (*kcpcorev1alpha1.LogicalCluster, error) {
-	lc, err := f.logicalCluster(cluster).Get(ctx, kcpcorev1alpha1.LogicalClusterName, metav1.GetOptions{})
+	client, err := f.logicalCluster(ctx, cluster)
+	if err != nil {
+		return nil, ignoreNotFound(err)
+	}
+	lc, err := client.Get(ctx, kcpcorev1alpha1.LogicalClusterName, metav1.GetOptions{})
 	if err != nil {
 		return nil, ignoreNotFound(err)
 	}
@@ -164,7 +174,7 @@ func (f *Freezer) setPhase(ctx context.Context, cluster string, from, to kcpcore
 	if err != nil {
 		return nil, err
 	}
-	if lc, err = f.logicalCluster(cluster).Patch(ctx, kcpcorev1alpha1.LogicalClusterName, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager}, "status"); err != nil {
+	if lc, err = f.patch(ctx, cluster, patch, "status"); err != nil {
 		return nil, ignoreNotFound(err)
 	}
 	return lc, nil
@@ -177,12 +187,28 @@ func (f *Freezer) Reactivate(ctx context.Context, lc *kcpcorev1alpha1.LogicalClu
 	if err != nil {
 		return err
 	}
-	_, err = f.logicalCluster(kcp.ClusterOf(lc)).Patch(ctx, lc.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager})
+	_, err = f.patch(ctx, kcp.ClusterOf(lc), patch)
 	return ignoreNotFound(err)
 }
 
-func (f *Freezer) logicalCluster(cluster string) *kcp.Client[*kcpcorev1alpha1.LogicalCluster] {
-	return f.clients.LogicalClusters(f.clients.ClusterURL(cluster))
+func (f *Freezer) patch(ctx context.Context, cluster string, patch []byte, subresources ...string) (*kcpcorev1alpha1.LogicalCluster, error) {
+	client, err := f.logicalCluster(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	return client.Patch(ctx, kcpcorev1alpha1.LogicalClusterName, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: kcp.FieldManager}, subresources...)
+}
+
+func (f *Freezer) logicalCluster(ctx context.Context, cluster string) (*kcp.Client[*kcpcorev1alpha1.LogicalCluster], error) {
+	at := f.clients.ClusterURL(cluster)
+	if f.locate != nil {
+		base, err := f.locate(ctx, cluster)
+		if err != nil {
+			return nil, err
+		}
+		at = base + "/clusters/" + cluster
+	}
+	return f.clients.LogicalClusters(at), nil
 }
 
 func unmarked() map[string]any {

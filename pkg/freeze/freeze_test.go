@@ -1,6 +1,7 @@
 package freeze_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"iter"
@@ -233,7 +234,7 @@ func TestFreezer_namesTheVersionItRead(t *testing.T) {
 }
 
 func freezer(s *kcpfake.Server) *freeze.Freezer {
-	return freeze.New(s.Clients(), nil, "give it another kubeconfig")
+	return freeze.New(s.Clients(), nil, nil, "give it another kubeconfig")
 }
 
 func TestFreezer_reactivatesOnlyTheVersionItWasGiven(t *testing.T) {
@@ -263,9 +264,9 @@ func TestFreezer_deactivatedIsReadFromTheCache(t *testing.T) {
 	}{{"", false}, {marked, true}, {markedBefore, true}} {
 		lc := &kcpcorev1alpha1.LogicalCluster{}
 		lc.Annotations = map[string]string{test.annotation: "true"}
-		require.Equal(t, test.want, freeze.New(nil, cache{lc}, "").Deactivated(tenantCluster))
+		require.Equal(t, test.want, freeze.New(nil, nil, cache{lc}, "").Deactivated(tenantCluster))
 	}
-	require.False(t, freeze.New(nil, cache{}, "").Deactivated(tenantCluster))
+	require.False(t, freeze.New(nil, nil, cache{}, "").Deactivated(tenantCluster))
 }
 
 // cache holds one logical cluster, or none.
@@ -280,3 +281,21 @@ func (c cache) Get(cluster, name string) (*kcpcorev1alpha1.LogicalCluster, bool)
 func (cache) InCluster(string) []*kcpcorev1alpha1.LogicalCluster { return nil }
 
 func (cache) All() iter.Seq[*kcpcorev1alpha1.LogicalCluster] { return nil }
+
+func TestFreezer_writesToTheShardOfTheLogicalCluster(t *testing.T) {
+	t.Parallel()
+	front, shard := kcpfake.New(t), kcpWith(t, state{phase: ready}, "")
+	f := freeze.New(front.Clients(), func(_ context.Context, cluster string) (string, error) {
+		if cluster != tenantCluster {
+			return "", apierrors.NewNotFound(kcpcorev1alpha1.Resource("logicalclusters"), cluster)
+		}
+		return shard.URL(), nil
+	}, nil, "")
+	require.NoError(t, f.Deactivate(t.Context(), tenantCluster))
+	require.Equal(t, state{unavailable, true}, stateOf(shard))
+	require.NoError(t, f.Activate(t.Context(), tenantCluster))
+	require.Equal(t, state{phase: ready}, stateOf(shard))
+	require.NoError(t, f.Deactivate(t.Context(), "gone"))
+	require.NoError(t, f.Activate(t.Context(), "gone"))
+	require.Empty(t, front.Requests())
+}

@@ -14,6 +14,12 @@
 //   - What an informer of an APIExportEndpointSlice endpoint has cached is kept until
 //     another endpoint serves the same objects, and the hub reports not ready until
 //     then: controllers would take an empty cache for people who left.
+//   - The outage of one shard of several is that of what lies on it: requests to its
+//     Workspaces, and those about Organizations on it, are answered 503. An outage of the
+//     shard with the hub's own workspaces is one of kcp. Informers learn of it from their
+//     connections, so nothing is asked for it.
+//   - The hub's own workspaces are put on kcp's root shard, on which the front proxy
+//     depends anyway.
 //   - Deletion deadlines go by kcp's clock: one replica with a wrong clock must not end
 //     a grace period early.
 //
@@ -33,7 +39,8 @@
 //     together with the entry above.
 //   - Deactivation needs kcp's shard admin (the context shard-base of kcp's
 //     admin.kubeconfig) or a user in system:masters: kcp's admission refuses writes to a
-//     LogicalCluster's status to everybody else. Without such a user deleted Workspaces
+//     LogicalCluster's status to everybody else. The front proxy of a kcp with several
+//     shards takes that group away, so these writes go to the shards themselves. Without such a user deleted Workspaces
 //     are closed by the hub and by removing bindings, and a condition says so. It can go
 //     when a role can grant deactivation.
 //   - Both names of the inactive annotation are removed, core.kcp.io/inactive and

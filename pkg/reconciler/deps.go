@@ -29,9 +29,12 @@ type Deps struct {
 	Views *views.Views
 	// Clusters are the logical clusters of the hub's tree.
 	Clusters bootstrap.Clusters
-	Settings Settings
-	Metrics  *controller.Metrics
-	Audit    *audit.Log
+	// Initializing are the URLs of the virtual workspaces that serve the initializer of the
+	// organization type, one per shard.
+	Initializing func() []string
+	Settings     Settings
+	Metrics      *controller.Metrics
+	Audit        *audit.Log
 	// OnEnqueue is called for every key that a controller enqueues; nil for none.
 	OnEnqueue func(controller string, key controller.Key)
 	// AccessMissing counts the RBAC objects of people that a child Workspace lacks.

@@ -83,7 +83,7 @@ func newPlatform(t *testing.T) *platform {
 	metrics, err := controller.NewMetrics(registry)
 	require.NoError(t, err)
 	d := reconciler.Deps{
-		Clients: clients, Freezer: freeze.New(clients, p.in.Inactive, ""), Views: p.v, Clusters: clusters,
+		Clients: clients, Freezer: freeze.New(clients, nil, p.in.Inactive, ""), Views: p.v, Clusters: clusters,
 		Settings: config.settings(config.Clock), Metrics: metrics, Audit: audit.New(t.Context(), nil), OnEnqueue: p.record,
 	}
 	controllers(d, access.NewReconciler(d), workspace.TemplateOf(d))

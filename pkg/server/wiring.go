@@ -53,8 +53,9 @@ type assembly struct {
 	// clock is the clock of deletions, at kcp's time.
 	clock clock.WithTicker
 	// shardAdmin can deactivate logical clusters. It is equal to clients if kcp's kubeconfig
-	// has no shard admin.
+	// has no shard admin. sharded says that it is for a shard and not for the front proxy.
 	shardAdmin *kcp.Clients
+	sharded    bool
 	// names are the hub's usernames in kcp.
 	names []string
 	// keyring has the keys of sessions.
@@ -66,6 +67,7 @@ type assembly struct {
 	// caches
 	informers                         *views.Informers
 	tenancyEndpoints, accessEndpoints *informer.Endpoints
+	initializers                      *informer.Endpoints
 	views                             *views.Views
 	available                         transport.Healths
 
@@ -139,10 +141,10 @@ func (a *assembly) bootstrap(starting, below context.Context) (err error) {
 		return err
 	}
 	a.clock = a.clients.Transport().Clock(c.Clock)
-	if a.shardAdmin, err = connect.ShardAdminClients(below, c.kcp(), a.clients, a.admin.Host); err != nil {
+	if a.shardAdmin, a.sharded, err = connect.ShardAdminClients(below, c.kcp(), a.clients, a.admin.Host); err != nil {
 		return err
 	}
-	if a.names, err = connect.Usernames(starting, a.clusters.Providers, a.clients, a.shardAdmin); err != nil {
+	if a.names, err = connect.Usernames(starting, rootCluster, a.clients, a.shardAdmin); err != nil {
 		return err
 	}
 	a.accounts = accounts.New(a.clients, a.clusters.Providers, tenancy.BotAudience, c.Clock)
@@ -163,6 +165,10 @@ func (a *assembly) caches() (err error) {
 		in.Users, in.Organizations, in.Memberships, in.Indexes, in.Sessions, in.Workspaces, in.OrgBindings, in.Bots, in.CatalogEntries)
 	a.accessEndpoints = informer.NewEndpoints(a.clients, a.clusters.Providers, tenancy.ExportAccess,
 		in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Roles, in.RoleBindings, in.Bindings, in.Policies, in.PolicyBindings, in.ServiceAccounts, in.BotSecrets)
+	// The hub's own logical clusters have the people and the Organizations.
+	a.tenancyEndpoints.Requiring(a.clusters.IDs()...)
+	a.accessEndpoints.Requiring(a.clusters.IDs()...)
+	a.initializers = informer.NewInitializers(a.clients, a.clusters.Root, tenancy.TypeOrganization, in.Initializing)
 	a.available = transport.Healths{a.clients.Health(), a.tenancyEndpoints.Health(), a.accessEndpoints.Health()}
 	a.informers = in
 	a.views, err = views.New(views.Clusters{Users: a.clusters.Users, Orgs: a.clusters.Orgs, Providers: a.clusters.Providers, Hub: a.clusters.IDs()},
@@ -180,15 +186,19 @@ func (a *assembly) controllers() (err error) {
 	if err != nil {
 		return err
 	}
+	var locate freeze.Locate
+	if a.sharded {
+		locate = connect.NewLocate(a.clients, a.shardAdmin)
+	}
 	replica := reconciler.Deps{
-		Clients: a.clients, Freezer: freeze.New(a.shardAdmin, a.informers.Inactive, deactivationHint),
-		Views: a.views, Clusters: a.clusters, Settings: h.config.settings(a.clock), Metrics: metrics, Audit: h.audit,
+		Clients: a.clients, Freezer: freeze.New(a.shardAdmin, locate, a.informers.Inactive, deactivationHint),
+		Views: a.views, Clusters: a.clusters, Initializing: a.initializers.URLs, Settings: h.config.settings(a.clock), Metrics: metrics, Audit: h.audit,
 		ProbeBackend: h.config.prober().Probe,
 	}
 	// What the leader's controllers write is fenced.
 	fenced := replica
 	fenced.Clients = a.clients.Fenced(a.leader.Until)
-	fenced.Freezer = freeze.New(a.shardAdmin.Fenced(a.leader.Until), a.informers.Inactive, deactivationHint)
+	fenced.Freezer = freeze.New(a.shardAdmin.Fenced(a.leader.Until), locate, a.informers.Inactive, deactivationHint)
 	accessRules, template := access.NewReconciler(fenced), workspace.TemplateOf(fenced)
 	a.leading = controllers(fenced, accessRules, template)
 	a.rights = access.NewReadiness(accessRules, a.views)
@@ -210,8 +220,12 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 	}
 	a.running.Go(func() { a.tenancyEndpoints.Run(below) })
 	a.running.Go(func() { a.accessEndpoints.Run(below) })
-	a.running.Go(func() { informer.Watch(below, a.clusters.Initializing, a.informers.Initializing) })
-	if a.reactivation != nil {
+	a.running.Go(func() { a.initializers.Run(below) })
+	switch {
+	case a.reactivation != nil && a.sharded:
+		write(a.reactivation.Run)
+		a.running.Go(func() { informer.NewShards(a.clients, a.informers.Inactive).Run(below) })
+	case a.reactivation != nil:
 		write(a.reactivation.Run)
 		a.running.Go(func() { informer.Watch(below, []string{a.admin.Host}, a.informers.Inactive) })
 	}

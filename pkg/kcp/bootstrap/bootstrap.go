@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -24,9 +25,6 @@ import (
 // Clusters are the IDs of the logical clusters of the tree.
 type Clusters struct {
 	Root, Users, Providers, Orgs string
-	// Initializing are the URLs of the virtual workspaces that serve the
-	// initializer of the organization type, one per shard.
-	Initializing []string
 	// Initializer is the name of the initializer in the status of a Workspace.
 	Initializer string
 	// OrgBindings and WorkspaceBindings are the APIBindings that the WorkspaceTypes create
@@ -130,7 +128,9 @@ func (b *bootstrapper) run(ctx context.Context) error {
 	return bindings.Wait()
 }
 
-// workspace creates a workspace of type universal below parent and waits until it is ready.
+// workspace creates a workspace of type universal below parent and waits until it is ready. It is
+// put on kcp's root shard, without which the front proxy finds no workspace: with the tree on
+// another shard, the hub would depend on two.
 func (b *bootstrapper) workspace(ctx context.Context, parent, name string) (id string, err error) {
 	client := b.clients.Workspaces(parent)
 	err = wait.PollUntilContextTimeout(ctx, poll, time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -139,6 +139,7 @@ func (b *bootstrapper) workspace(ctx context.Context, parent, name string) (id s
 			ws = &kcptenancyv1alpha1.Workspace{}
 			ws.Name = name
 			ws.Spec.Type = &kcptenancyv1alpha1.WorkspaceTypeReference{Name: "universal", Path: "root"}
+			ws.Spec.Location = &kcptenancyv1alpha1.WorkspaceLocation{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": kcpcorev1alpha1.RootShard}}}
 			_, err = client.Create(ctx, ws, metav1.CreateOptions{})
 			if err == nil || apierrors.IsAlreadyExists(err) {
 				return false, nil
@@ -186,12 +187,6 @@ func (b *bootstrapper) initializer(ctx context.Context) error {
 		if err != nil {
 			return false, fmt.Errorf("workspace type %s: %w", tenancy.TypeOrganization, err)
 		}
-		b.clusters.Initializing = nil
-		for _, vw := range t.Status.VirtualWorkspaces {
-			if strings.Contains(vw.URL, "/services/initializingworkspaces/") {
-				b.clusters.Initializing = append(b.clusters.Initializing, vw.URL)
-			}
-		}
-		return len(b.clusters.Initializing) > 0, nil
+		return len(informer.InitializingURLs(t)) > 0, nil
 	})
 }

@@ -5,12 +5,14 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
 )
 
 // kubeconfig writes a kubeconfig like kcp's own, to which it applies change, and a token
@@ -55,29 +57,86 @@ func TestKubeconfig_namesTheServerAndIsValidated(t *testing.T) {
 	}
 }
 
+// shard is a Shard with this base URL.
+func shard(name, base string) *kcpcorev1alpha1.Shard {
+	return &kcpcorev1alpha1.Shard{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kcpcorev1alpha1.ShardSpec{BaseURL: base}}
+}
+
 func TestShardAdmin_ofAnotherServerIsNotUsed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		change func(*clientcmdapi.Config)
-		own    bool
+		change  func(*clientcmdapi.Config)
+		own     bool
+		sharded bool
 	}{
-		"the same server": {nil, true},
-		"another server":  {func(c *clientcmdapi.Config) { c.Clusters["base"].Server = "https://other.example" }, false},
-		"nobody":          {func(c *clientcmdapi.Config) { delete(c.Contexts, ShardAdmin) }, false},
-		"no credential":   {func(c *clientcmdapi.Config) { c.AuthInfos["shard"].Token = "" }, false},
+		"the same server":         {nil, true, false},
+		"a shard behind a proxy":  {func(c *clientcmdapi.Config) { c.Clusters["base"].Server = "https://shard.example/" }, true, true},
+		"another server":          {func(c *clientcmdapi.Config) { c.Clusters["base"].Server = "https://other.example" }, false, false},
+		"another port of a shard": {func(c *clientcmdapi.Config) { c.Clusters["base"].Server = "https://shard.example:6444" }, false, false},
+		"nobody":                  {func(c *clientcmdapi.Config) { delete(c.Contexts, ShardAdmin) }, false, false},
+		"no credential":           {func(c *clientcmdapi.Config) { c.AuthInfos["shard"].Token = "" }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			file := kubeconfig(t, c.change)
-			config, err := externalConfig(t.Context(), file)
+			server := kcpfake.New(t)
+			server.Put("root", shard("root", "https://shard.example/"))
+			clients := server.Clients()
+			file := kubeconfig(t, func(config *clientcmdapi.Config) {
+				config.Clusters["base"].Server = server.URL()
+				if c.change != nil {
+					c.change(config)
+				}
+			})
+			admin, sharded, err := ShardAdminClients(t.Context(), Options{Kubeconfig: file}, clients, server.URL())
 			require.NoError(t, err)
-			clients, err := kcp.NewClients(config, prometheus.NewRegistry())
-			require.NoError(t, err)
-			closer, err := ShardAdminClients(t.Context(), Options{Kubeconfig: file}, clients, config.Host)
-			require.NoError(t, err)
-			require.Equal(t, c.own, closer != clients)
+			require.Equal(t, c.own, admin != clients)
+			require.Equal(t, c.sharded, sharded)
+			if sharded {
+				require.Equal(t, "https://shard.example/clusters/c", admin.ClusterURL("c"))
+			}
 		})
 	}
+}
+
+func TestShardAdmin_isNotUsedWithoutTheRightToListShards(t *testing.T) {
+	t.Parallel()
+	server := kcpfake.New(t)
+	file := kubeconfig(t, nil)
+	for _, c := range []struct {
+		fails error
+		want  bool
+	}{
+		{apierrors.NewForbidden(kcpcorev1alpha1.Resource("shards"), "", nil), true},
+		{apierrors.NewServiceUnavailable("it starts"), false},
+	} {
+		server.FailBefore(func(kcpfake.Request) error { return c.fails })
+		clients := server.Clients()
+		admin, sharded, err := ShardAdminClients(t.Context(), Options{Kubeconfig: file}, clients, server.URL())
+		require.Equal(t, c.want, err == nil, "what may pass is not taken for a lack of rights: %v", err)
+		require.Equal(t, c.want, admin == clients)
+		require.False(t, sharded)
+	}
+}
+
+func TestLocate_findsTheShardOfALogicalCluster(t *testing.T) {
+	t.Parallel()
+	front, first, second := kcpfake.New(t), kcpfake.New(t), kcpfake.New(t)
+	front.Put("root", shard("root", first.URL()))
+	front.Put("root", shard("two", second.URL()))
+	second.Put("there", &kcpcorev1alpha1.LogicalCluster{ObjectMeta: metav1.ObjectMeta{Name: kcpcorev1alpha1.LogicalClusterName}})
+	locate := NewLocate(front.Clients(), first.Clients())
+	base, err := locate(t.Context(), "there")
+	require.NoError(t, err)
+	require.Equal(t, second.URL(), base)
+	_, err = locate(t.Context(), "gone")
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+
+	first.FailBefore(func(kcpfake.Request) error { return apierrors.NewServiceUnavailable("it is down") })
+	base, err = locate(t.Context(), "there")
+	require.NoError(t, err, "the shard of another logical cluster is down")
+	require.Equal(t, second.URL(), base)
+	_, err = locate(t.Context(), "gone")
+	require.True(t, apierrors.IsServiceUnavailable(err), "it may lie on the shard that is down: %v", err)
 }
 
 func TestKubeconfig_baseURLHasNoClusterPath(t *testing.T) {

@@ -9,11 +9,14 @@ import (
 	"slices"
 	"strings"
 
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
+	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
 // ShardAdmin is the context of kcp's admin.kubeconfig with kcp's shard admin, who has rights that
@@ -85,19 +88,35 @@ func Files(o Options) []string {
 
 // ShardAdminClients returns the clients with the right to deactivate logical clusters: those of
 // kcp's shard admin, if the kubeconfig has its context as kcp's own file does. Otherwise it returns
-// clients, the admin's for the server host.
-func ShardAdminClients(ctx context.Context, o Options, clients *kcp.Clients, host string) (*kcp.Clients, error) {
+// clients, the admin's for the server host. The context may name that server, or else a shard of the
+// same kcp, which host is then the front proxy of: sharded is true, and the clients are for the
+// server of the context.
+func ShardAdminClients(ctx context.Context, o Options, clients *kcp.Clients, host string) (admin *kcp.Clients, sharded bool, err error) {
 	read := func() (*rest.Config, error) { return readKubeconfig(o.kubeconfig(), ShardAdmin) }
-	// A credential must not be sent to another server.
 	config, err := read()
-	if err != nil || config.BearerToken == "" && config.CertFile == "" && len(config.CertData) == 0 || config.Host != host {
-		return clients, nil
+	if err != nil || config.BearerToken == "" && config.CertFile == "" && len(config.CertData) == 0 {
+		return clients, false, nil
+	}
+	if sharded = config.Host != host; sharded {
+		// A credential must not be sent to a server that is not of this kcp.
+		known, err := isShard(ctx, clients, config.Host)
+		if err != nil && !apierrors.IsForbidden(err) {
+			return nil, false, err
+		}
+		if !known {
+			log.From(ctx).Warn("the context "+ShardAdmin+" of kcp's kubeconfig is not used: its server is neither that of the current context nor a shard of that kcp",
+				zap.String("server", config.Host), zap.Error(err))
+			return clients, false, nil
+		}
 	}
 	config, err = transport.Follow(ctx, "the context "+ShardAdmin+" of kcp's kubeconfig", read)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return clients.As(config)
+	if admin, err = clients.As(config); err == nil && sharded {
+		admin = admin.At(config.Host)
+	}
+	return admin, sharded, err
 }
 
 // baseURL is the URL of a server without the path of a workspace.

@@ -1,6 +1,7 @@
 package organization
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -182,16 +183,17 @@ func initialize(ctx context.Context, d reconciler.Deps, org, cluster string) err
 		return err
 	}
 	var last error
-	for _, url := range d.Clusters.Initializing {
+	for _, url := range d.Initializing() {
 		_, err := d.Clients.LogicalClusters(url+"/clusters/"+cluster).Patch(ctx, kcpcorev1alpha1.LogicalClusterName, types.JSONPatchType, patch, metav1.PatchOptions{}, "status")
 		switch {
 		case err == nil:
 			return touch(ctx, d, org)
 		case apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 			// Another shard has it, or it is initialized already.
-			last = fmt.Errorf("%w: %w", controller.ErrRetry, err)
+			last = cmp.Or(last, fmt.Errorf("%w: %w", controller.ErrRetry, err))
 		default:
-			return err
+			// This shard may be down and another one have it.
+			last = err
 		}
 	}
 	return last
