@@ -28,7 +28,9 @@ const (
 
 // keySet are the public keys of the issuer, in memory.
 type keySet struct {
-	clock   clock.PassiveClock
+	clock clock.PassiveClock
+	// fetch gets the keys. With an error they are those that can be had: a key that is not among
+	// them may be good.
 	fetch   func(context.Context) ([]jose.JSONWebKey, error)
 	fetches *prometheus.CounterVec
 
@@ -94,7 +96,7 @@ func (s *keySet) begin(ctx context.Context) *keyFetch {
 		s.fetches.WithLabelValues(result).Inc()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if err == nil && !f.began.Before(s.fetched) {
+		if (err == nil || len(keys) > 0) && !f.began.Before(s.fetched) {
 			s.fetched = f.began
 			if !sameKeys(s.keys, keys) {
 				s.keys = keys

@@ -23,7 +23,8 @@ type ServiceAccountsConfig struct {
 	// Issuer is the issuer of kcp's ServiceAccount tokens. It is empty until it is known: no
 	// token of a ServiceAccount can be verified then.
 	Issuer func() string
-	// Keys gets kcp's public keys, as a JSON Web Key Set.
+	// Keys gets kcp's public keys, as a JSON Web Key Set. With an error they are those of the shards
+	// that answer, or nil.
 	Keys func(ctx context.Context) ([]byte, error)
 	// Audience must be in aud.
 	Audience string
@@ -53,15 +54,15 @@ func NewServiceAccounts(config ServiceAccountsConfig) (*ServiceAccounts, error) 
 	}
 	a := &ServiceAccounts{config: config, verdicts: lru.New(maxVerdicts)}
 	a.keys = newKeySet(config.Clock, func(ctx context.Context) ([]jose.JSONWebKey, error) {
-		raw, err := config.Keys(ctx)
-		if err != nil {
-			return nil, err
+		raw, failed := config.Keys(ctx)
+		if raw == nil {
+			return nil, failed
 		}
 		var set jose.JSONWebKeySet
 		if err := json.Unmarshal(raw, &set); err != nil {
-			return nil, fmt.Errorf("decode the keys of kcp's ServiceAccount tokens: %w", err)
+			return nil, errors.Join(failed, fmt.Errorf("decode the keys of kcp's ServiceAccount tokens: %w", err))
 		}
-		return set.Keys, nil
+		return set.Keys, failed
 	}, fetches)
 	return a, nil
 }

@@ -192,3 +192,38 @@ func TestServiceAccounts_cannotTellWithoutAnIssuer(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, ok, "the control")
 }
+
+// A shard of kcp that is down may have signed with a key that the others do not have.
+func TestServiceAccounts_knowTheKeysOfTheShardsThatAnswer(t *testing.T) {
+	t.Parallel()
+	k, _ := newAccounts(t)
+	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	down := true
+	a, err := auth.NewServiceAccounts(auth.ServiceAccountsConfig{
+		Issuer: func() string { return accountIssuer }, Audience: "kedge", Clock: k.clock, Metrics: prometheus.NewRegistry(),
+		Keys: func(context.Context) ([]byte, error) {
+			set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: k.key.Public(), KeyID: "kcp", Algorithm: "ES256", Use: "sig"}}}
+			if !down {
+				set.Keys = append(set.Keys, jose.JSONWebKey{Key: other.Public(), KeyID: "two", Algorithm: "ES256", Use: "sig"})
+			}
+			raw, err := json.Marshal(set)
+			if down {
+				err = errors.New("the shard two is down")
+			}
+			return raw, err
+		},
+	})
+	require.NoError(t, err)
+	_, ok, err := a.Authenticate(t.Context(), k.sign(k.key, "kcp", k.claims(nil)))
+	require.NoError(t, err)
+	require.True(t, ok)
+	token := k.sign(other, "two", k.claims(nil))
+	_, _, err = a.Authenticate(t.Context(), token)
+	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
+	down = false
+	k.clock.SetTime(k.clock.Now().Add(time.Minute))
+	_, ok, err = a.Authenticate(t.Context(), token)
+	require.NoError(t, err)
+	require.True(t, ok)
+}

@@ -54,7 +54,7 @@ func entrance(people tenancy.Gate, bots tenancy.BotGate) func(caller, cluster st
 func (a *assembly) withBots(gate tenancy.BotGate, api, proxied func(http.Handler) http.Handler) (forAPI, forProxy func(http.Handler) http.Handler, err error) {
 	c := a.hub.config
 	tokens, err := auth.NewServiceAccounts(auth.ServiceAccountsConfig{
-		Issuer: a.accounts.Issuer, Keys: a.accounts.Keys, Audience: tenancy.BotAudience, Clock: a.clock, Metrics: a.hub.registry,
+		Issuer: a.accounts.Issuer, Keys: a.accountKeys, Audience: tenancy.BotAudience, Clock: a.clock, Metrics: a.hub.registry,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -66,6 +66,11 @@ func (a *assembly) withBots(gate tenancy.BotGate, api, proxied func(http.Handler
 	forProxy = httpmw.AuthenticateBots(b, proxied)
 	b.May = httpmw.BotMay
 	return httpmw.AuthenticateBots(b, api), forProxy, nil
+}
+
+// accountKeys gets the keys of the tokens of ServiceAccounts of all shards that have Workspaces.
+func (a *assembly) accountKeys(ctx context.Context) ([]byte, error) {
+	return a.accounts.Keys(ctx, a.accessEndpoints.Clusters()...)
 }
 
 // awaitBot waits for a change of a Bot in the Workspace of a logical cluster.

@@ -209,26 +209,55 @@ func (a *Accounts) accepts(ctx context.Context, token string) (bool, error) {
 	return review.Status.Authenticated, nil
 }
 
-// Keys gets the public keys of kcp's tokens, as a JSON Web Key Set.
-func (a *Accounts) Keys(ctx context.Context) ([]byte, error) {
+// Keys gets the public keys of kcp's tokens, as a JSON Web Key Set. Each shard may sign with keys of
+// its own: others are logical clusters on the other shards. With an error, the keys are those of the
+// shards that answer.
+func (a *Accounts) Keys(ctx context.Context, others ...string) ([]byte, error) {
+	set, asked := keySet{Keys: []json.RawMessage{}}, map[string]bool{}
+	var failures []error
+	for _, cluster := range append([]string{a.cluster}, others...) {
+		if asked[cluster] {
+			continue
+		}
+		asked[cluster] = true
+		of, err := a.keysOf(ctx, cluster)
+		if err != nil {
+			failures = append(failures, err)
+		}
+		set.Keys = append(set.Keys, of.Keys...)
+	}
+	raw, err := json.Marshal(set)
+	return raw, errors.Join(append(failures, err)...)
+}
+
+// keySet is a JSON Web Key Set.
+type keySet struct {
+	Keys []json.RawMessage `json:"keys"`
+}
+
+// keysOf gets the keys of the shard that a logical cluster lies on.
+func (a *Accounts) keysOf(ctx context.Context, cluster string) (set keySet, err error) {
 	client, _ := a.clients.HTTP()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.clients.ClusterURL(a.cluster)+"/openid/v1/jwks", http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.clients.ClusterURL(cluster)+"/openid/v1/jwks", http.NoBody)
 	if err != nil {
-		return nil, err
+		return set, err
 	}
 	response, err := client.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("get the keys of kcp's ServiceAccount tokens: %w", err)
+		return set, fmt.Errorf("get the keys of kcp's ServiceAccount tokens: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	raw, err := io.ReadAll(io.LimitReader(response.Body, maxKeys))
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = fmt.Errorf("kcp answers %s", response.Status)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("get the keys of kcp's ServiceAccount tokens: %w; kcp needs --service-account-issuer and --service-account-key-file", err)
+	if err == nil {
+		err = json.Unmarshal(raw, &set)
 	}
-	return raw, nil
+	if err != nil {
+		return keySet{}, fmt.Errorf("get the keys of kcp's ServiceAccount tokens: %w; kcp needs --service-account-issuer and --service-account-key-file", err)
+	}
+	return set, nil
 }
 
 func (a *Accounts) ask(ctx context.Context) (issuer string, audiences []string, err error) {

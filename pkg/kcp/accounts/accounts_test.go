@@ -1,0 +1,44 @@
+package accounts_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/pkg/kcp/accounts"
+	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
+)
+
+func TestKeys_areThoseOfAllShardsThatAnswer(t *testing.T) {
+	t.Parallel()
+	server := kcpfake.New(t)
+	asked := 0
+	server.ServeWith(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		cluster := strings.Split(r.URL.Path, "/")[2]
+		if cluster == "down" {
+			http.Error(w, "", http.StatusBadGateway)
+			return
+		}
+		_, _ = fmt.Fprintf(w, `{"keys":[{"kid":%q,"kty":"EC"}]}`, cluster)
+	}))
+	a := accounts.New(server.Clients(), "providers", "kedge", clock.RealClock{})
+	for _, c := range []struct {
+		others []string
+		want   string
+		fails  bool
+	}{
+		{nil, `{"keys":[{"kid":"providers","kty":"EC"}]}`, false},
+		{[]string{"providers", "two"}, `{"keys":[{"kid":"providers","kty":"EC"},{"kid":"two","kty":"EC"}]}`, false},
+		{[]string{"down", "two"}, `{"keys":[{"kid":"providers","kty":"EC"},{"kid":"two","kty":"EC"}]}`, true},
+	} {
+		raw, err := a.Keys(t.Context(), c.others...)
+		require.JSONEq(t, c.want, string(raw))
+		require.Equal(t, c.fails, err != nil, "%v", err)
+	}
+	require.Equal(t, 6, asked)
+}
