@@ -309,6 +309,29 @@ func TestScopes_foreignAndMissingGetTheSameBytes(t *testing.T) {
 	require.Equal(t, answer("guest", "/orgs/"+org, org, ""), answer("guest", "/orgs/"+missing, missing, ""))
 }
 
+// A shard of kcp that is down is that of some Organizations. Strangers do not learn which exist.
+func TestScopes_refuseAnOrganizationThatCannotBeReached(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	asked := []string{}
+	s := httpmw.Scopes{Tenants: w, Reachable: func(uuid string) error {
+		asked = append(asked, uuid)
+		if uuid == org {
+			return errs.New(errs.Unavailable, "try again")
+		}
+		return nil
+	}}
+	h := w.routerWith(func(r chi.Router) {
+		r.With(s.Org).Get("/down/{org}", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+		r.With(s.Workspace).Get("/down/{org}/ws/{ws}", func(http.ResponseWriter, *http.Request) { t.Error("it was served") })
+	})
+	require.Equal(t, http.StatusServiceUnavailable, get(h, "/down/"+org, as("member", httpmw.OrgHeader, org)).Code)
+	require.Equal(t, http.StatusServiceUnavailable, get(h, "/down/"+org+"/ws/"+ws, as("admin", httpmw.OrgHeader, org, httpmw.WorkspaceHeader, ws)).Code)
+	require.Equal(t, []string{org, org}, asked)
+	require.Equal(t, http.StatusForbidden, get(h, "/down/"+org, as("stranger", httpmw.OrgHeader, org)).Code)
+	require.Len(t, asked, 2)
+}
+
 // O-15: an Org endpoint asks for the role in the Org; a Workspace's lets Org
 // admins in.
 func TestO15_Scopes(t *testing.T) {

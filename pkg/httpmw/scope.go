@@ -43,6 +43,9 @@ type Scopes struct {
 	Tenants Tenants
 	// Creator is used by CreatedOrg and CreatedWorkspace.
 	Creator tenancy.Creator
+	// Reachable returns what a caller is told while an Organization cannot be reached, because the
+	// caches do not follow its changes then. It may be nil.
+	Reachable func(org string) error
 }
 
 // Org admits callers with a role in the Org itself.
@@ -149,6 +152,9 @@ func (s Scopes) serve(w http.ResponseWriter, r *http.Request, next http.Handler,
 	caller := CallerOf(r)
 	if caller.Bot != nil {
 		scope, err := botScope(caller, about, orgUUID, wsUUID)
+		if err == nil {
+			err = s.reachable(orgUUID)
+		}
 		if err != nil {
 			return err
 		}
@@ -172,11 +178,21 @@ func (s Scopes) serve(w http.ResponseWriter, r *http.Request, next http.Handler,
 		return foreign()
 	}
 	belongs(r)
+	if err := s.reachable(orgUUID); err != nil {
+		return err
+	}
 	if gone {
 		return errs.New(errs.NotFound, "it was deleted; until its grace period ends it can be undeleted")
 	}
 	next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), scopeKey{}, scope)))
 	return nil
+}
+
+func (s Scopes) reachable(org string) error {
+	if s.Reachable == nil {
+		return nil
+	}
+	return s.Reachable(org)
 }
 
 // botScope is the scope of a bot, which has one in its own Workspace only.

@@ -66,6 +66,13 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// unreachable is the answer for a part of kcp that does not answer.
+func unreachable() error {
+	e := errs.New(errs.Unavailable, "kcp cannot be reached at the moment; try again")
+	e.RetryAfter = retryAfter
+	return e
+}
+
 // upstreamFailed answers a request that kcp did not answer.
 func upstreamFailed(w http.ResponseWriter, r *http.Request, err error) {
 	ctx := r.Context()

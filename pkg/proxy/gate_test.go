@@ -1,8 +1,10 @@
 package proxy_test
 
 import (
+	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -82,6 +84,25 @@ func TestGate_tellsKubectlWhy(t *testing.T) {
 	require.Equal(t, http.StatusBadGateway, w.Code)
 	require.NotEmpty(t, w.Header().Get("Retry-After"))
 	statusOf(t, w.Body.Bytes())
+}
+
+// The front proxy of kcp answers 502 without a body for a shard that is down. A 502 of an API has one.
+func TestProxy_aShardWithoutAConnectionIsUnavailable(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]int{"": http.StatusServiceUnavailable, "of an API": http.StatusBadGateway} {
+		h := newHub(t, kcpURL, roundTripper(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{
+				StatusCode: http.StatusBadGateway, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
+				Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: r,
+			}, nil
+		}))
+		w := h.do(request(http.MethodGet, "/clusters/aaaa/api", "alice"))
+		require.Equal(t, want, w.Code)
+		if body == "" {
+			require.NotEmpty(t, w.Header().Get("Retry-After"))
+			require.EqualValues(t, want, statusOf(t, w.Body.Bytes()).Code)
+		}
+	}
 }
 
 func TestNew_needsTLS(t *testing.T) {

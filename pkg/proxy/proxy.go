@@ -213,6 +213,11 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 // cleanResponse removes the headers that only the hub may set, and passes the body through
 // the stream.
 func cleanResponse(r *http.Response) error {
+	if r.StatusCode == http.StatusBadGateway && r.ContentLength == 0 {
+		// The front proxy of kcp has found no connection to the shard.
+		_ = r.Body.Close()
+		return unreachable()
+	}
 	for _, name := range [...]string{"Set-Cookie", "Alt-Svc", "X-Request-Id", securityPolicy, contentTypeOptions} {
 		r.Header.Del(name)
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -30,7 +31,7 @@ func (a *assembly) api(serving context.Context) error {
 	gate := tenancy.Gate{Tree: c.Tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace, Sudo: v.Sudo, Roles: v.Roles, User: v.ByName}
 	bots := a.botGate()
 	a.auditor = httpmw.NewAuditor(a.hub.audit.Write, c.Clock)
-	enter := entering(a.available, entrance(gate, bots))
+	enter := entering(a.available, a.reachable, entrance(gate, bots))
 	forward, err := a.proxy(serving, enter)
 	if err != nil {
 		return err
@@ -43,6 +44,8 @@ func (a *assembly) api(serving context.Context) error {
 		return err
 	}
 	a.available.OnUnavailable(a.revocation.RecheckAll)
+	a.tenancyEndpoints.OnOutage(a.revocation.RecheckAll)
+	a.accessEndpoints.OnOutage(a.revocation.RecheckAll)
 	s := store.New(a.clients.FailFast().Fenced(a.disk.WriteRight), c.Tree, a.clusters.Users, a.clusters.Orgs)
 	if a.sessions, err = a.newSessions(s); err != nil {
 		return err
@@ -90,7 +93,8 @@ func (a *assembly) api(serving context.Context) error {
 		authenticate: authenticate, authenticateProxied: authenticateProxied,
 		room:    httpmw.RefuseWrites(a.disk.Err),
 		forward: forward, login: a.login(people, authenticators, counted.login).Mount, portal: pages, botTokens: counted.bots,
-		config: c, limits: limits, clock: a.clock, views: v, store: s, sessions: a.sessions, writeEnds: a.sessions.WriteEnds, enter: entrance(gate, bots),
+		reachable: func(org string) error { return a.reachable(org) },
+		config:    c, limits: limits, clock: a.clock, views: v, store: s, sessions: a.sessions, writeEnds: a.sessions.WriteEnds, enter: entrance(gate, bots),
 		rights: a.rights, followed: settled(a.rights.Followed, a.revocation.Recheck),
 		recheck: a.revocation.Recheck, tokens: tokens, bindings: callers.bindings, rolesFollowed: workspace.NewRolesFollowed(v),
 		audit: a.auditor.Audit, readAudit: a.hub.audit.Read, ca: a.hub.clientCA, globalCluster: a.clusters.Providers,
@@ -99,14 +103,26 @@ func (a *assembly) api(serving context.Context) error {
 }
 
 // entering is the gate of the proxy. It is also evaluated for open streams, which end when kcp is
-// unavailable.
-func entering(there transport.Healths, enter func(caller, cluster string) (tenancy.Entry, error)) func(user, cluster string) (tenancy.Entry, error) {
+// unavailable, or a shard that the Workspace or its Organization lies on.
+func entering(there transport.Healths, reachable func(org string, clusters ...string) error, enter func(caller, cluster string) (tenancy.Entry, error)) func(user, cluster string) (tenancy.Entry, error) {
 	return func(user, cluster string) (tenancy.Entry, error) {
 		if err := there.Err(); err != nil {
 			return tenancy.Entry{}, err
 		}
-		return enter(user, cluster)
+		entry, err := enter(user, cluster)
+		if err == nil {
+			err = reachable(entry.Workspace.OrgUUID, entry.Workspace.ClusterID)
+		}
+		return entry, err
 	}
+}
+
+// reachable is nil while the shards of an Organization and of other logical clusters answer.
+func (a *assembly) reachable(org string, clusters ...string) error {
+	if o, ok := a.views.Org(org); ok {
+		clusters = append(clusters, o.ClusterID)
+	}
+	return cmp.Or(a.tenancyEndpoints.Err(clusters...), a.accessEndpoints.Err(clusters...))
 }
 
 // proxy returns the proxy to kcp. The controllers that run on every replica learn of the writes
