@@ -32,6 +32,7 @@ func TestAuthorizationMatrix(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(metrics.Raw), "kedge_http_requests_total")
 	require.NoError(t, w.withoutTokens(string(metrics.Raw)), "the hub's metrics")
+	require.NoError(t, framework.UndocumentedMetrics("../../../pkg/metrics/doc.go", metrics.Raw))
 }
 
 // needsTarget reports whether the row acts on a user other than the caller.
