@@ -197,16 +197,18 @@ function control(field) {
   const row = check
     ? h('div', { class: 'field' }, h('label', { class: 'check', for: id }, input, h('span', {}, field.label)), hint, problem)
     : h('div', { class: 'field' }, field.element ? h('span', { class: 'label' }, field.label) : h('label', { for: id }, field.label), input, hint, problem);
+  const complain = (/** @type {string} */ text) => {
+    problem.hidden = !text;
+    problem.textContent = text;
+    input.setAttribute('aria-invalid', String(Boolean(text)));
+    input.setAttribute('aria-describedby', [text ? `${id}p` : '', hint ? `${id}h` : ''].join(' ').trim());
+  };
+  row.addEventListener('input', () => complain(''));
   return {
     row,
+    complain,
     read: field.read || (() => (check ? input.checked : typeof input.value === 'string' ? input.value.normalize('NFC') : input.value)),
     focus: () => input.focus(),
-    complain: (/** @type {string} */ text) => {
-      problem.hidden = !text;
-      problem.textContent = text;
-      input.setAttribute('aria-invalid', String(Boolean(text)));
-      input.setAttribute('aria-describedby', [text ? `${id}p` : '', hint ? `${id}h` : ''].join(' ').trim());
-    },
   };
 }
 

@@ -2,7 +2,8 @@
 
 import { all, call, workspacePath } from '../lib/api.js';
 import { h, named, note } from '../lib/dom.js';
-import { badge, left, moment, phaseBadge } from '../lib/format.js';
+import { editor } from '../lib/edit.js';
+import { badge, capital, left, moment, phaseBadge } from '../lib/format.js';
 import { progress, rename } from '../lib/places.js';
 import { button, confirmDialog, copyButton, errorNote, fileName, formDialog, heading, openDialog, save, table } from '../lib/ui.js';
 
@@ -15,8 +16,8 @@ export async function render(page) {
   const { signal } = page;
   const base = workspacePath(org, ws);
   const path = /** @type {const} */ (`${base}/serviceaccounts/${uuid}`);
-  const [workspace, bot, tokens] = await Promise.all([
-    call('GET', base, { signal }).then((a) => a.body), call('GET', path, { signal }).then((a) => a.body), all(`${path}/tokens`, { signal }),
+  const [workspace, { body: bot, etag }, tokens] = await Promise.all([
+    call('GET', base, { signal }).then((a) => a.body), call('GET', path, { signal }), all(`${path}/tokens`, { signal }),
   ]);
   page.name(workspace.displayName);
   page.title(bot.displayName);
@@ -24,12 +25,15 @@ export async function render(page) {
   const problem = h('div', { 'aria-live': 'polite' });
   const role = h('select', { class: 'inline', 'aria-label': 'Role of the bot' }, h('option', { value: 'member' }, 'Member'), h('option', { value: 'admin' }, 'Admin'));
   role.value = bot.role;
+  const save = editor({ path, etag, seen: bot, theirs: page.reload, signal, shown: [{ label: 'Role', of: (b) => capital(b.role) }] });
   role.addEventListener('change', async () => {
-    problem.replaceChildren();
+    role.disabled = true;
+    problem.replaceChildren(note('', h('p', {}, 'Saving…')));
     try {
-      await call('PATCH', path, { body: { role: role.value }, signal });
+      await save('PATCH', { role: role.value });
       page.reload();
     } catch (e) {
+      role.disabled = false;
       role.value = bot.role;
       if (!signal.aborted) problem.replaceChildren(errorNote(e));
     }

@@ -20,7 +20,7 @@ export async function render(page) {
   page.title(org ? `Catalog of ${org.displayName}` : 'Global catalog');
   const may = !org || org.role === 'admin' || org.catalogEntryCreation === 'members';
   page.show(
-    heading('Catalog', org ? named(org.displayName) : 'The entries that everybody sees.', may && button('Publish an API', () => publish(page, path, workspaces), 'primary')),
+    heading('Catalog', org && named(org.displayName), may && button('Publish an API', () => publish(page, path, workspaces), 'primary')),
     h('p', { class: 'muted' }, about(org), !may && ' Only admins of this organization can publish.'),
     searchForm(page, 'Search entries'),
     table('Catalog entries', [

@@ -1,7 +1,7 @@
 // The members of an Organization or a Workspace.
 
 import { ApiError, all, call, orgPath, workspacePath } from '../lib/api.js';
-import { h, named } from '../lib/dom.js';
+import { h, named, note } from '../lib/dom.js';
 import { editor } from '../lib/edit.js';
 import { badge, capital, date, sentence } from '../lib/format.js';
 import { dropped, editRights, rightsOf, shown } from '../lib/rights.js';
@@ -67,6 +67,7 @@ function roleSelect(c, member) {
       return;
     }
     select.disabled = true;
+    c.problem.replaceChildren(note('', h('p', {}, 'Saving…')));
     try {
       await change();
     } catch (e) {

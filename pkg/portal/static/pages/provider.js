@@ -113,7 +113,7 @@ async function disable(page, path, provider) {
   } catch (e) {
     if (page.signal.aborted) return;
     if (!(e instanceof ApiError) || e.status !== 409 || !e.causes.some((c) => c.reason === 'WouldLose')) throw e;
-    losses = e.causes.map((c) => h('li', {}, h('code', {}, c.field), ': ', c.message));
+    losses = e.causes.map((c) => h('li', {}, sentence(c.message)));
   }
   formDialog({
     title: 'Disable provider', kind: 'danger', action: 'Disable', busy: 'Disabling…', signal: page.signal,

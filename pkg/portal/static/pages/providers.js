@@ -2,7 +2,7 @@
 
 import { all, call, workspacePath } from '../lib/api.js';
 import { h, named } from '../lib/dom.js';
-import { stateBadge } from '../lib/format.js';
+import { stateBadge, visible } from '../lib/format.js';
 import { heading, table } from '../lib/ui.js';
 
 /** @param {import('../app.js').Page} page */
@@ -21,7 +21,7 @@ export async function render(page) {
       { title: 'Provider', cell: (p) => [h('a', { href: `${location.pathname}/${p.uuid}` }, named(p.displayName, p.slug)), p.description && h('span', { class: 'second' }, h('bdi', {}, p.description))] },
       { title: 'Version', cell: (p) => (p.version ? h('bdi', {}, p.version) : '–') },
       { title: 'From', cell: (p) => ({ Global: 'everywhere', Org: 'this organization', Personal: 'you' }[/** @type {string} */ (p.scope)] || 'not in the catalog any more') },
-      { title: 'State', cell: (p) => [stateBadge(p.state), p.message && h('span', { class: 'second' }, p.message)] },
+      { title: 'State', cell: (p) => [stateBadge(p.state), p.message && h('span', { class: 'second' }, visible(p.message))] },
     ], providers, 'Nobody has published an API for this workspace.'),
   );
 }
