@@ -10,6 +10,11 @@
 //     places and a link can be sent.
 //   - The Content-Security-Policy permits scripts and styles of this origin only, and requires
 //     Trusted Types without permitting a policy: no script can turn text into markup.
+//   - A form sends If-Match with the object that the person saw. If somebody else changed a field
+//     that is shown, the page shows both values and the person decides. If they
+//     changed anything else, the page sends the form again by itself.
+//   - A page that cannot reach the hub asks until it can, and keeps what was typed. A POST
+//     without an answer is repeated with the same Idempotency-Key.
 //   - Every answer has an ETag that is the hash of the file and is revalidated: a browser never
 //     runs modules of two releases of the hub together for longer than one page view.
 package portal

@@ -132,7 +132,8 @@ async function enter(signal) {
 /** @param {Record<string, string>} params @param {AbortSignal} signal @returns {Page} */
 function pageOf(params, signal) {
   return {
-    main, params, signal, query: new URLSearchParams(location.search), go,
+    main, params, signal, query: new URLSearchParams(location.search),
+    go: (url) => { if (!signal.aborted) go(url); },
     show: (...children) => { if (!signal.aborted) main.replaceChildren(...children.flat().filter(Boolean)); },
     title: (name) => {
       if (signal.aborted) return;

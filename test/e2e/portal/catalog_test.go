@@ -9,7 +9,7 @@ import (
 
 // publishes publishes the export of a Workspace, changes the entry while somebody else does so,
 // and deletes it.
-func publishes(t *testing.T, s *scene, alice *person) {
+func publishes(t *testing.T, s *scene, alice, operator *person) {
 	org := alice.orgPath()
 	ids := strings.Split(alice.path(), "/")
 	workspace := "root:kedge:orgs:" + ids[3] + ":" + ids[5]
@@ -36,6 +36,11 @@ func publishes(t *testing.T, s *scene, alice *person) {
 	alice.sees("widgets.widgets.example.org")
 	alice.Until(t, "document.querySelector('h1').textContent === "+quoted(hostile))
 	alice.looks("catalog-entry")
+
+	operator.open("/ui/admin/catalog")
+	operator.publish("In the way", "root:kedge:providers:widgets", "own-widgets")
+	operator.sees(hostile + " (" + ids[3] + ")")
+	operator.looks("catalog-slug-taken")
 
 	alice.press("Edit")
 	other := &person{Chromium: alice.Tab("second"), t: t, hub: alice.hub}
@@ -67,6 +72,17 @@ func publishes(t *testing.T, s *scene, alice *person) {
 	alice.sees("Nothing is published yet")
 	alice.press("Workspaces")
 	alice.sees("work")
+}
+
+// publish publishes the export of the example, which is in the workspace at a path.
+func (p *person) publish(name, path, slug string) {
+	p.t.Helper()
+	p.press("Publish an API")
+	p.fills("Name", name)
+	p.fillsBy("kcp path of the workspace of the APIExport", path)
+	p.fills("Name of the APIExport", "widgets.example.org")
+	p.fills("Slug", slug)
+	p.press("Publish")
 }
 
 // administration does what platform admins do beside approving people.
@@ -114,12 +130,7 @@ func administration(t *testing.T, operator *person) {
 	operator.press("Widgets")
 	operator.sees("For everybody")
 	operator.press("Catalog")
-	operator.press("Publish an API")
-	operator.fills("Name", "More widgets")
-	operator.fillsBy("kcp path of the workspace of the APIExport", "root:kedge:providers:widgets")
-	operator.fills("Name of the APIExport", "widgets.example.org")
-	operator.fills("Slug", "more")
-	operator.press("Publish")
+	operator.publish("More widgets", "root:kedge:providers:widgets", "more")
 	operator.closed()
 	operator.Until(t, "document.querySelector('.head .badge.ok')")
 	operator.press("Catalog")

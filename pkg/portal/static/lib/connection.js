@@ -9,6 +9,9 @@ const [soonest, latest] = [1000, 8000];
 /** @type {Set<() => void>} */
 const listeners = new Set();
 let away = false;
+let wait = soonest;
+/** When the hub was back last. */
+let backAt = 0;
 
 /** Calls a function each time that the hub can be reached again. @param {() => void} back */
 export function onBack(back) {
@@ -24,12 +27,13 @@ function draw() {
     : 'You are offline. What you see may be out of date; changes are not possible until the connection is back.';
 }
 
-/** @param {number} wait */
-function ask(wait) {
+function ask() {
   setTimeout(async () => {
     const answer = await fetch('/api/users/me', { cache: 'no-store' }).catch(() => null);
-    if (!answer || answer.status === 503) return void ask(Math.min(2 * wait, latest));
+    wait = Math.min(2 * wait, latest);
+    if (!answer || answer.status === 503) return void ask();
     away = false;
+    backAt = Date.now();
     draw();
     announce('The hub can be reached again');
     for (const back of listeners) back();
@@ -39,8 +43,10 @@ function ask(wait) {
 hooks.unavailable = () => {
   if (away) return;
   away = true;
+  // What is away again at once was not really back.
+  if (Date.now() - backAt > 2 * latest) wait = soonest;
   draw();
-  ask(soonest);
+  ask();
 };
 addEventListener('online', draw);
 addEventListener('offline', draw);
