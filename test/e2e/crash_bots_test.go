@@ -28,7 +28,7 @@ func onBot(method, below string, body any) func(s *scene) framework.Call {
 
 func token(l *lane, s *scene) error {
 	a, err := l.ask(onBot(http.MethodPost, "/tokens", map[string]any{})(s))
-	s.token = a.Text("id")
+	s.token, s.secret = a.Text("id"), a.Text("token")
 	return err
 }
 

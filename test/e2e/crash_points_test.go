@@ -49,8 +49,10 @@ type lane struct {
 // scene is what an operation changes: objects and people that no other scene has.
 type scene struct {
 	a, b, key string
-	// bot is a UUID of a bot, and token the ID of its token.
-	bot, token string
+	// bot is a UUID of a bot, token the ID of its token, and secret that token itself.
+	bot, token, secret string
+	// export is the path of an APIExport, and entry the UUID of its CatalogEntry.
+	export, entry string
 	// org and ws are UUIDs; alone is an Organization whose only member is a.
 	org, ws, alone string
 }
@@ -122,8 +124,15 @@ func groups() map[string]group {
 		"cascades":  {[]string{shared, short}, cascades(), sample},
 		"people":    {[]string{short}, peopleOperations(), sample},
 		"bots":      {[]string{shared}, botOperations(), one},
+		"catalog":   {[]string{shared}, catalogOperations(), one},
 	}
 	if os.Getenv(pointsVariable) != "all" {
+		// The hub of the bots serves one operation of the catalog, too.
+		catalog := catalogOperations()
+		bots := all["bots"]
+		bots.operations = append(bots.operations, catalog[day()%len(catalog)])
+		all["bots"] = bots
+		delete(all, "catalog")
 		return all
 	}
 	split := map[string]group{}

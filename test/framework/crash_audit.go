@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -136,6 +137,32 @@ func (a *audit) org(uuid string, org *TruthOrg) {
 	for _, ws := range org.Workspaces {
 		a.workspace(uuid, org, ws)
 	}
+	for name, e := range org.Entries {
+		if !e.DeletionTimestamp.IsZero() || e.Status.Phase != v1alpha1.PhaseReady || e.Status.ObservedGeneration != e.Generation {
+			a.problem("the entry %s is %s: %v", name, e.Status.Phase, e.Status.Conditions)
+		}
+	}
+}
+
+// grants checks that a Workspace has the right to bind its export for each entry that offers it,
+// and no other one. It returns the roles and bindings that remain.
+func (a *audit) grants(uuid string, org *TruthOrg, ws *TruthWorkspace) (roles map[string]*rbacv1.ClusterRole, bindings map[string]*rbacv1.ClusterRoleBinding) {
+	roles, bindings = maps.Clone(ws.Roles), maps.Clone(ws.Bindings)
+	for name, e := range org.Entries {
+		if !strings.HasSuffix(e.Spec.APIExport.Path, ":"+uuid+":"+ws.Name) {
+			continue
+		}
+		grant := "kedge:catalog:" + org.Workspace.Spec.Cluster + ":" + name
+		if role := roles[grant]; role == nil || len(role.Rules) != 1 || !slices.Equal(role.Rules[0].ResourceNames, []string{e.Spec.APIExport.Name}) {
+			a.problem("the role %s of the entry is %v", grant, role)
+		}
+		if binding := bindings[grant]; binding == nil || len(binding.Subjects) == 0 {
+			a.problem("the entry %s is granted to nobody: %v", name, binding)
+		}
+		delete(roles, grant)
+		delete(bindings, grant)
+	}
+	return roles, bindings
 }
 
 func (a *audit) membership(uuid string, org *TruthOrg, m *v1alpha1.Membership) {
@@ -209,15 +236,16 @@ func (a *audit) workspace(uuid string, org *TruthOrg, ws *TruthWorkspace) {
 	}
 	bindings, roles := a.access(w.UUID, org)
 	a.bots(w.UUID, org, ws, bindings)
+	held, bound := a.grants(uuid, org, ws)
 	have := map[string]string{}
-	for name, b := range ws.Bindings {
+	for name, b := range bound {
 		have[name] = fmt.Sprintf("%s of %v", b.RoleRef.Name, b.Subjects)
 	}
 	if !maps.Equal(have, bindings) {
 		a.problem("in the Workspace %s is bound %v, where the truth is %v", w.UUID, have, bindings)
 	}
-	if held := slices.Sorted(maps.Keys(ws.Roles)); !slices.Equal(held, roles) {
-		a.problem("in the Workspace %s are the roles %v, not %v", w.UUID, held, roles)
+	if names := slices.Sorted(maps.Keys(held)); !slices.Equal(names, roles) {
+		a.problem("in the Workspace %s are the roles %v, not %v", w.UUID, names, roles)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -37,15 +38,17 @@ type TruthOrg struct {
 	Closed      bool
 	Memberships map[string]*v1alpha1.Membership
 	Bots        map[string]*v1alpha1.Bot
+	Entries     map[string]*v1alpha1.CatalogEntry
 	Workspaces  map[string]*TruthWorkspace
 }
 
 // TruthWorkspace is a child Workspace with the objects that the hub keeps in it.
 type TruthWorkspace struct {
 	*kcptenancyv1alpha1.Workspace
-	Closed   bool
-	Bindings map[string]*rbacv1.ClusterRoleBinding
-	Roles    map[string]*rbacv1.ClusterRole
+	Closed      bool
+	Bindings    map[string]*rbacv1.ClusterRoleBinding
+	Roles       map[string]*rbacv1.ClusterRole
+	APIBindings map[string]*kcpapisv1alpha2.APIBinding
 	// Accounts and Secrets are those of Bots.
 	Accounts map[string]*corev1.ServiceAccount
 	Secrets  map[string]*corev1.Secret
@@ -118,16 +121,21 @@ func ReadTruth(ctx context.Context, clients *kcp.Clients, root string, people ..
 
 func (o *TruthOrg) read(ctx context.Context, clients *kcp.Clients) error {
 	o.Memberships, o.Bots, o.Workspaces = map[string]*v1alpha1.Membership{}, map[string]*v1alpha1.Bot{}, map[string]*TruthWorkspace{}
+	o.Entries = map[string]*v1alpha1.CatalogEntry{}
 	if o.Workspace == nil || o.Workspace.Spec.Cluster == "" {
 		return nil
 	}
 	cluster := o.Workspace.Spec.Cluster
 	var memberships v1alpha1.MembershipList
 	var bots v1alpha1.BotList
+	var entries v1alpha1.CatalogEntryList
 	var workspaces kcptenancyv1alpha1.WorkspaceList
 	err := list(ctx, clients.Memberships(cluster).GetClient(), "memberships", &memberships)
 	if err == nil {
 		err = list(ctx, clients.Bots(cluster).GetClient(), "bots", &bots)
+	}
+	if err == nil {
+		err = list(ctx, clients.CatalogEntries(cluster).GetClient(), "catalogentries", &entries)
 	}
 	if err == nil {
 		err = list(ctx, clients.Workspaces(cluster).GetClient(), "workspaces", &workspaces)
@@ -145,10 +153,13 @@ func (o *TruthOrg) read(ctx context.Context, clients *kcp.Clients) error {
 	for i := range bots.Items {
 		o.Bots[bots.Items[i].Name] = &bots.Items[i]
 	}
+	for i := range entries.Items {
+		o.Entries[entries.Items[i].Name] = &entries.Items[i]
+	}
 	var mu sync.Mutex
 	reading, ctx := errgroup.WithContext(ctx)
 	for i := range workspaces.Items {
-		ws := &TruthWorkspace{Workspace: &workspaces.Items[i], Bindings: map[string]*rbacv1.ClusterRoleBinding{}, Roles: map[string]*rbacv1.ClusterRole{}, Accounts: map[string]*corev1.ServiceAccount{}, Secrets: map[string]*corev1.Secret{}}
+		ws := &TruthWorkspace{Workspace: &workspaces.Items[i], Bindings: map[string]*rbacv1.ClusterRoleBinding{}, Roles: map[string]*rbacv1.ClusterRole{}, APIBindings: map[string]*kcpapisv1alpha2.APIBinding{}, Accounts: map[string]*corev1.ServiceAccount{}, Secrets: map[string]*corev1.Secret{}}
 		reading.Go(func() error {
 			err := ws.read(ctx, clients)
 			mu.Lock()
@@ -169,6 +180,10 @@ func (w *TruthWorkspace) read(ctx context.Context, clients *kcp.Clients) error {
 	err := list(ctx, clients.ClusterRoleBindings(w.Spec.Cluster).GetClient(), "clusterrolebindings", &bindings)
 	if err == nil {
 		err = list(ctx, clients.ClusterRoles(w.Spec.Cluster).GetClient(), "clusterroles", &roles)
+	}
+	var apis kcpapisv1alpha2.APIBindingList
+	if err == nil {
+		err = list(ctx, clients.APIBindings(w.Spec.Cluster).GetClient(), "apibindings", &apis)
 	}
 	var accounts corev1.ServiceAccountList
 	var secrets corev1.SecretList
@@ -194,6 +209,9 @@ func (w *TruthWorkspace) read(ctx context.Context, clients *kcp.Clients) error {
 		if r := &roles.Items[i]; strings.HasPrefix(r.Name, "kedge:") {
 			w.Roles[r.Name] = r
 		}
+	}
+	for i := range apis.Items {
+		w.APIBindings[apis.Items[i].Name] = &apis.Items[i]
 	}
 	for i := range accounts.Items {
 		if s := &accounts.Items[i]; s.Labels[v1alpha1.BotAccountLabel] != "" {

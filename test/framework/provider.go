@@ -1,8 +1,11 @@
 package framework
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -10,8 +13,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
 // exampleProvider is the path of the provider in the manifests of the example.
@@ -21,11 +27,17 @@ const exampleProvider = "root:kedge:providers:widgets"
 // provider, in place of that of the example.
 func ExampleCatalog(t testing.TB, name, path string) string {
 	t.Helper()
-	_, file, _, ok := runtime.Caller(0)
-	require.True(t, ok)
-	raw, err := os.ReadFile(filepath.Join(filepath.Dir(file), "..", "..", "config", "example-catalog", name))
+	raw, err := example(name)
 	require.NoError(t, err)
 	return strings.ReplaceAll(string(raw), exampleProvider, path)
+}
+
+func example(name string) ([]byte, error) {
+	_, file, _, ok := runtime.Caller(0)
+	if !ok {
+		return nil, errors.New("the binary does not know its source")
+	}
+	return os.ReadFile(filepath.Join(filepath.Dir(file), "..", "..", "config", "example-catalog", name))
 }
 
 // Provider makes the provider of config/example-catalog in a workspace at path, whose parent
@@ -37,6 +49,30 @@ func Provider(t testing.TB, k *KCP, path string) v1alpha1.APIExportRef {
 	k.Applies(t, path[:cut], strings.Replace(ExampleCatalog(t, "workspace.yaml", path), "name: widgets", "name: "+path[cut+1:], 1))
 	k.Applies(t, path, ExampleCatalog(t, "provider.yaml", path))
 	return v1alpha1.APIExportRef{Path: path, Name: "widgets.example.org"}
+}
+
+// ApplyProvider makes the API of config/example-catalog in a workspace, as kcp's admin, in one
+// request for each object.
+func ApplyProvider(ctx context.Context, clients *kcp.Clients, cluster string) error {
+	raw, err := example("provider.yaml")
+	if err != nil {
+		return err
+	}
+	objects := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), len(raw))
+	for {
+		o := &unstructured.Unstructured{}
+		if err := objects.Decode(o); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := Wait(Long, func() error {
+			_, err := clients.Apply(ctx, cluster, o)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
 }
 
 // AllowBind lets people bind an export, as a provider does by hand.

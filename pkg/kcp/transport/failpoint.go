@@ -23,7 +23,7 @@ import (
 //	<run-id> <k> <METHOD> <resource[/subresource]>
 //
 // Renewals of a Lease are not counted, because they come at random times, nor are
-// SelfSubjectReviews, which write nothing.
+// SelfSubjectReviews and TokenReviews, which write nothing.
 const failPointFile = "KEDGE_FAIL_POINT_FILE"
 
 // failPoints kills the process at a write: just before it is sent, or just after its
@@ -47,7 +47,7 @@ type failing struct {
 
 func (f failing) RoundTrip(r *http.Request) (*http.Response, error) {
 	resource := resourceIn(r)
-	if !mutating(r.Method) || resource == "leases" || resource == "selfsubjectreviews" {
+	if !mutating(r.Method) || resource == "leases" || resource == "selfsubjectreviews" || resource == "tokenreviews" {
 		return f.next.RoundTrip(r)
 	}
 	run, k, when := f.point()
