@@ -9,6 +9,8 @@
 //     has parsed and judged the request, so that the intent has the facts and a kill of the hub
 //     loses neither. An intent without an outcome means that the hub ended in between, or that the
 //     log was full then: the change may have been made.
+//   - A purge has an outcome only, with the number of removed objects: it takes many
+//     reconciliations, and the request for it has both.
 //   - A request that is refused before anything is written has an outcome only. A request that
 //     changes nothing may have an intent, because only kcp knows that.
 //   - If the intent cannot be written, the change is refused with 503, unless it takes rights away

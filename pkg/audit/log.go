@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -47,7 +48,8 @@ type Log struct {
 	to io.Writer
 	// torn is true if the last line has no end.
 	torn bool
-	err  error
+	// err is that of the last event; nil if it was written. It is read while a write blocks.
+	err atomic.Pointer[error]
 }
 
 // New returns a log that writes to w, or to the logger of the context if w is nil.
@@ -133,10 +135,12 @@ func (l *Log) Write(e Event) error {
 	if err != nil {
 		l.torn = l.torn || n > 0
 		l.lost.Inc()
-		l.err = fmt.Errorf("the audit log cannot be written: %w", err)
-		return l.err
+		err = fmt.Errorf("the audit log cannot be written: %w", err)
+		l.err.Store(&err)
+		return err
 	}
-	l.torn, l.err = false, nil
+	l.torn = false
+	l.err.Store(nil)
 	return nil
 }
 
@@ -159,7 +163,8 @@ func (l *Log) Around(e Event, reduces bool, write func() error) error {
 
 // Err returns the error of the last event if it could not be written.
 func (l *Log) Err() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.err
+	if err := l.err.Load(); err != nil {
+		return *err
+	}
+	return nil
 }

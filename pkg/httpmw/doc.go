@@ -29,6 +29,9 @@
 //     slowly is judged by its rights at the end of the body.
 //   - Limits per peer hold before a credential is verified, limits per person after it. A flood of
 //     bad tokens from one address does not lock out the people behind it whose tokens are known.
+//   - Audit runs before Authenticate, so that a refused request has an event, too. Intend is called by
+//     whatever writes, when it knows what: a middleware would write the intent without the facts. It
+//     panics where Audit did not run.
 //   - A platform admin named by the operator's flags needs no approval: otherwise nobody could
 //     approve the first one. By name this holds only for users of the token file, because
 //     elsewhere people have a say in their own name.

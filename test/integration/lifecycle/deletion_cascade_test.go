@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
@@ -101,6 +102,15 @@ func TestO8_TheCascadeOfAPersonLeavesNothingOfThem(t *testing.T) {
 		return roles
 	}
 	require.Equal(t, map[string]string{"dave": "member", "grace": "admin", "frank": "member", sharedWS + ".frank": "member"}, held(shared))
+	var promoted []audit.Event
+	for _, e := range framework.AuditEvents(t, file) {
+		if e.Action == "promote" && e.Org == shared && (e.Stage == audit.StageIntent || e.Code == http.StatusOK) {
+			promoted = append(promoted, e)
+		}
+	}
+	require.GreaterOrEqual(t, len(promoted), 2, "an intent and an outcome")
+	require.Equal(t, "grace", promoted[0].Object)
+	require.Equal(t, audit.StageOutcome, promoted[len(promoted)-1].Stage)
 	require.Equal(t, map[string]string{"alice": "admin", foreignWS + ".alice": "admin"}, held(foreign))
 	require.Equal(t, map[string]string{"bob": "admin"}, held(both))
 	p.orgGone(t, own)
