@@ -20,7 +20,7 @@
 //     space and RBAC only adds rights; every other write, exec, attach and port-forward is refused.
 //   - A token that follows from a login, or from a session that goes on, has an outcome only: the
 //     login has the intent.
-//   - Refusals with 401 and 429, and those of clients that nobody knows, are sampled: the
+//   - Refusals with 401 and 429, and those before the limits of the caller, are sampled: the
 //     first of a minute for each client, action and code, with the number of those since the last.
 //   - write(2) is enough: the log survives the end of the process, not the loss of power.
 //   - Files are rotated by size (lumberjack, as in kube-apiserver). A line that a full disk cut in

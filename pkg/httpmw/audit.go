@@ -36,6 +36,8 @@ type Intent struct {
 type change struct {
 	log      func(audit.Event) error
 	intended bool
+	// limited is true for a request within the limits of its caller.
+	limited bool
 	// belongs is true if the caller has a role in the Organization of the request.
 	belongs bool
 	intent  Intent
@@ -44,6 +46,7 @@ type change struct {
 type changeKey struct{}
 
 // Audit writes the outcome of every request that may change something, and gives Intend the log.
+// Refusals of requests that Limited has not seen are sampled: nothing else limits their number.
 // It runs after Observe and, for clusters, after proxy.Shape, but before Authenticate: a refused
 // request has an outcome, too.
 func (a *Auditor) Audit(next http.Handler) http.Handler {
@@ -78,7 +81,7 @@ func (a *Auditor) Audit(next http.Handler) http.Handler {
 				_ = a.log(e)
 			case code == http.StatusUnauthorized, code == http.StatusTooManyRequests:
 				// Refusals reports it.
-			case e.Actor.Kind == audit.ActorAnonymous:
+			case !c.limited:
 				a.sampled(r.Context(), e)
 			default:
 				_ = a.log(e)
@@ -86,6 +89,17 @@ func (a *Auditor) Audit(next http.Handler) http.Handler {
 		}()
 		next.ServeHTTP(wrapped, r)
 		returned = true
+	})
+}
+
+// Limited marks a request for Audit as one within the limits of its caller. It runs after the limits
+// per person.
+func Limited(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(changeKey{}).(*change); ok {
+			c.limited = true
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -81,7 +82,7 @@ func newAuditScene() *auditScene {
 	r := chi.NewRouter()
 	r.Use(behindObserve, a.Refusals)
 	r.Route("/api", func(r chi.Router) {
-		r.Use(a.Audit, httpmw.Authenticate(authentication(tokens, everybody{}, nil)))
+		r.Use(a.Audit, httpmw.Authenticate(authentication(tokens, everybody{}, nil)), httpmw.Limited)
 		r.Post("/orgs", change(httpmw.Intent{Org: "made"}))
 		r.Post("/orgs/{org}/members", change(httpmw.Intent{Facts: audit.Facts{Role: "admin"}}))
 		r.Delete("/orgs/{org}/members/{user}", change(httpmw.Intent{Reduces: true, Facts: audit.Facts{Cascade: true}}))
@@ -164,6 +165,26 @@ func TestIntend_panicsWithoutAudit(t *testing.T) {
 	require.Panics(t, func() {
 		_ = httpmw.Intend(httptest.NewRequest(http.MethodPost, "/", http.NoBody), httpmw.Intent{})
 	})
+}
+
+// A person is named with their session, also if they are refused afterwards. Before the limits of
+// the person, their refusals are sampled.
+func TestAudit_namesThePersonOfACookie(t *testing.T) {
+	t.Parallel()
+	l := newPortalLogin()
+	var events []audit.Event
+	h := audited(func(e audit.Event) error { events = append(events, e); return nil })(l.routes(func(*httpmw.Caller) {}))
+	alice := audit.Actor{Kind: audit.ActorPerson, User: "alice", Issuer: "https://idp", Session: "s1", Cookie: true}
+	require.Equal(t, http.StatusOK, ask(h, http.MethodPost, "/thing", "Cookie", goodCookie, "Sec-Fetch-Site", "same-origin").Code)
+	l.user.Spec.Registration = v1alpha1.RegistrationRejected
+	for range 10 {
+		require.Equal(t, http.StatusForbidden, ask(h, http.MethodPost, "/thing", "Cookie", goodCookie, "Sec-Fetch-Site", "same-origin").Code)
+		require.Equal(t, http.StatusForbidden, ask(h, http.MethodPost, "/thing", "Cookie", goodCookie, "Sec-Fetch-Site", "cross-site").Code)
+	}
+	require.Len(t, events, 3)
+	require.Equal(t, alice, events[0].Actor)
+	require.Equal(t, alice, events[1].Actor)
+	require.Equal(t, audit.Actor{Kind: audit.ActorAnonymous}, events[2].Actor, "the cookie was not looked at")
 }
 
 // The first refusal of a minute is written, for each client, action and code.

@@ -73,7 +73,7 @@ func Router(w *World, mount func(chi.Router)) http.Handler {
 		r.Use(httpmw.NewAuditor(w.audit, clocktesting.NewFakePassiveClock(Now())).Audit, httpmw.Authenticate(httpmw.Authentication{
 			Tokens: tokens{}, People: w, Sessions: w, SignUp: refuse, Admins: httpmw.Admins{Users: []string{Operator}},
 			SessionIdleTimeout: IdleTimeout, Clock: clocktesting.NewFakePassiveClock(Now()),
-		}))
+		}), httpmw.Limited)
 		mount(r)
 	})
 	return AsDocumented(r)
