@@ -7,12 +7,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
@@ -72,7 +74,10 @@ func TestIdentity_onTwoComputersAgainstDex(t *testing.T) {
 	events, err := os.ReadFile(audited)
 	require.NoError(t, err)
 	s.in(t, "the audit log", events)
-	for _, action := range []string{"login cli", "logout cli", "POST /api/orgs"} {
+	require.True(t, slices.ContainsFunc(framework.AuditEvents(t, audited), func(e audit.Event) bool {
+		return e.Action == "POST /api/orgs" && e.Stage == audit.StageIntent && e.Actor.Session != "" && e.Actor.Issuer == dex.Issuer
+	}), "the audit log names the session")
+	for _, action := range []string{"login cli", "logout cli", "sign-up", "token refresh_token", "POST /api/orgs"} {
 		require.Contains(t, string(events), `"action":"`+action+`"`)
 	}
 	require.Contains(t, string(events), `"peer":"127.0.0.1"`)

@@ -2,12 +2,17 @@ package bots
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/server"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
@@ -48,10 +53,12 @@ func TestBot_hasWhatFollowsFromItInTheWorkspace(t *testing.T) {
 
 func TestBot_worksWithItsRole(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	file := filepath.Join(t.TempDir(), "audit.log")
+	hub := framework.StartHub(t, kcp, framework.NewRoot(), func(o *server.Options) { o.AuditLogFile = file })
 	s := newScene(t, hub)
 	bot := s.bot(t, "member")
-	secret := s.token(t, bot).secret
+	issued := s.token(t, bot)
+	secret := issued.secret
 	s.works(t, hub, secret)
 	write := func(path, body string) int { return s.as(t, hub, secret, http.MethodPost, path, body).Code }
 	const account = `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"generateName":"made-"}}`
@@ -92,6 +99,17 @@ func TestBot_worksWithItsRole(t *testing.T) {
 	metrics, err := (&framework.Client{URL: hub.Metrics, HTTP: http.DefaultClient}).Try(call{Method: http.MethodGet})
 	require.NoError(t, err)
 	require.NotContains(t, string(metrics.Raw), secret)
+
+	made := slices.DeleteFunc(framework.AuditEvents(t, file), func(e audit.Event) bool {
+		return e.Resource == nil || e.Resource.Resource != "configmaps" || e.Code != http.StatusCreated
+	})
+	require.NotEmpty(t, made)
+	require.Equal(t, audit.Actor{Kind: audit.ActorBot, Bot: bot, Token: issued.id}, made[0].Actor)
+	require.Equal(t, s.org, made[0].Org)
+	require.False(t, made[0].Outsider)
+	raw, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NotContains(t, string(raw), secret)
 }
 
 func TestBot_tokensEndOnEveryHub(t *testing.T) {

@@ -1,0 +1,63 @@
+package login_test
+
+import (
+	"net/http"
+	"net/url"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/audit"
+)
+
+func TestAudit_whatCannotBeWrittenLogsNobodyIn(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	poll := h.start(t, "server-1")
+	device, cli, portal := h.browser(t), h.browser(t), h.browser(t)
+	confirmation := device.confirming("alice")
+	logins := len(h.sessions.logins)
+	h.unaudited = syscall.ENOSPC
+	to := cli.logIn(cli.get("/auth/authorize", authorization()), "alice").location(t)
+	require.Equal(t, "temporarily_unavailable", to.Query().Get("error"))
+	require.Contains(t, to.Query().Get("error_description"), "audit log")
+	require.Contains(t, portal.logIn(portal.get("/auth/login", nil), "alice").page(t, http.StatusServiceUnavailable), "audit log")
+	require.Empty(t, portal.cookies)
+	device.post("/auth/device/verify", confirmation).page(t, http.StatusServiceUnavailable)
+	h.browser(t).post("/auth/token", poll).oauthError(t, http.StatusBadRequest, "authorization_pending")
+	require.Len(t, h.sessions.logins, logins)
+
+	static := newHubWith(t, nil, staticTokens)
+	static.unaudited = syscall.ENOSPC
+	b := static.browser(t)
+	b.post("/auth/token-login", url.Values{"token": {"token-of-alice"}}).page(t, http.StatusServiceUnavailable)
+	require.Empty(t, b.cookies)
+	require.Empty(t, static.sessions.logins)
+}
+
+// What ends a session, and a session that goes on, do not depend on the audit log.
+func TestAudit_whatCannotBeWrittenLogsPeopleOut(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	code := h.browser(t).authorized("alice")
+	b := h.browser(t)
+	b.logIn(b.get("/auth/login", nil), "alice").page(t, http.StatusOK)
+	h.unaudited = syscall.ENOSPC
+	require.Equal(t, http.StatusOK, h.browser(t).post("/auth/token", redemption(code)).code)
+	b.post("/auth/logout", nil).page(t, http.StatusOK)
+	require.Empty(t, h.sessions.cookies)
+}
+
+func TestAudit_hasTheTokensOfASession(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	code := h.browser(t).authorized("alice")
+	h.events = nil
+	require.Equal(t, http.StatusOK, h.browser(t).post("/auth/token", redemption(code)).code)
+	require.Len(t, h.events, 1)
+	require.Equal(t, audit.StageOutcome, h.events[0].Stage)
+	require.Equal(t, "token authorization_code", h.events[0].Action)
+	h.browser(t).post("/auth/token", redemption(code)).oauthError(t, http.StatusBadRequest, "invalid_grant")
+	require.Len(t, h.events, 1)
+}
