@@ -17,6 +17,7 @@ PROMTOOL := $(TOOLS)/promtool-$(shell cat test/promql/go.mod test/promql/go.sum 
 # The checks of the portal, the only thing here that needs Node. Their versions are pinned by a lock file.
 PORTAL_TOOLS := $(TOOLS)/portal-$(shell cat test/portal/package.json test/portal/package-lock.json | cksum | cut -d ' ' -f 1)
 NPM := $(shell command -v npm)
+KUBERNETES := $(TOOLS)/kubernetes-$(shell cat test/kubernetes/go.mod test/kubernetes/go.sum test/kubernetes/crds/go.mod | cksum | cut -d ' ' -f 1)-$(GO_VERSION)
 
 # These link a whole kcp: the race detector would compile kcp a second time.
 KCP_PACKAGES := ./pkg/kcp/embedded ./cmd/kedge-hub ./test/framework/kcpserver
@@ -65,6 +66,16 @@ $(BIN)/dex: $(DEX)
 $(PROMTOOL):
 	cd test/promql && go build -tags remove_all_sd -o $@ github.com/prometheus/prometheus/cmd/promtool
 
+# The kube-apiserver and the etcd that validate the objects of the chart, likewise, and the
+# CustomResourceDefinitions of the kinds that Kubernetes does not have.
+$(KUBERNETES)/kube-apiserver:
+	cd test/kubernetes && go build -o $(KUBERNETES)/etcd go.etcd.io/etcd/server/v3 && go build -o $@.new k8s.io/kubernetes/cmd/kube-apiserver
+	@mkdir -p $(KUBERNETES)/crds && cd test/kubernetes/crds && go mod download sigs.k8s.io/gateway-api github.com/cert-manager/cert-manager github.com/prometheus-operator/prometheus-operator && gateway=$$(go list -m -f '{{.Dir}}' sigs.k8s.io/gateway-api) && \
+		cert=$$(go list -m -f '{{.Dir}}' github.com/cert-manager/cert-manager) && prometheus=$$(go list -m -f '{{.Dir}}' github.com/prometheus-operator/prometheus-operator) && \
+		cp -f $$gateway/config/crd/standard/*_tlsroutes.yaml $$gateway/config/crd/standard/*_httproutes.yaml $$gateway/config/crd/standard/*_backendtlspolicies.yaml \
+		$$cert/deploy/crds/cert-manager.io_certificates.yaml $$prometheus/example/prometheus-operator-crd/*_servicemonitors.yaml $$prometheus/example/prometheus-operator-crd/*_prometheusrules.yaml $(KUBERNETES)/crds/
+	@mv $@.new $@
+
 # It drives the browser of the tests; a module of its own likewise.
 $(BIN)/browser: $(wildcard test/browser/*)
 	cd test/browser && go build -o $@ .
@@ -111,8 +122,8 @@ test-integration: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browse
 test-e2e: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser $(BIN)/axe.min.js ## run the built programs, the real kubectl and a browser (RUN=TestKill for a part)
 	KEDGE_TEST_BIN=$(BIN) go test -count=1 -timeout 20m -run '$(RUN)' ./test/e2e/...
 
-test-deploy: $(PROMTOOL) ## test what deploy/ has: the chart, alerts and dashboard, the unit, the image (TEST_IMAGE=1: with the real kedge-hub, for which kcp is compiled once more)
-	cd test/chart && go test -count=1 .
+test-deploy: $(PROMTOOL) $(KUBERNETES)/kube-apiserver ## test what deploy/ has: the chart on a kube-apiserver, alerts and dashboard, the unit, the image (TEST_IMAGE=1: with the real kedge-hub, for which kcp is compiled once more)
+	cd test/chart && KEDGE_TEST_KUBERNETES=$(KUBERNETES) go test -count=1 .
 	cd test/promql && KEDGE_TEST_PROMTOOL=$(PROMTOOL) go test -count=1 .
 	$(if $(filter 1,$(TEST_IMAGE)),$(MAKE) --no-print-directory image)
 	cd deploy/image && KEDGE_TEST_IMAGE=$(if $(filter 1,$(TEST_IMAGE)),$(IMAGE)) go test -count=1 .
