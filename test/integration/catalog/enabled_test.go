@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -54,8 +56,27 @@ func TestProvider_livesOnInTheWorkspace(t *testing.T) {
 		s.hub.Do(t, with(admin, framework.InWorkspace("", http.MethodPost, org, ws, "/providers/"+s.entry+"/enable", answered)), http.StatusForbidden)
 		made := s.hub.Do(t, with(admin, s.enable("", answered)), http.StatusCreated)
 		require.Equal(t, "Enabled", made.Text("state"))
-		s.hub.Do(t, with(admin, call{Method: http.MethodPost, Path: "/clusters/" + s.cluster + widgets, Body: fmt.Sprintf(widget, "of-a-bot")}), http.StatusCreated)
+		uses := func(args ...string) string {
+			out, errOut, err := s.hub.KubectlWith(t, admin, s.cluster, args...)
+			require.NoError(t, err, "%v: %s", args, errOut)
+			return out
+		}
+		manifest := filepath.Join(t.TempDir(), "widget.json")
+		require.NoError(t, os.WriteFile(manifest, fmt.Appendf(nil, widget, "of-a-bot"), 0o600))
+		uses("apply", "-f", manifest)
+		require.Contains(t, uses("get", "widgets", "-o", "jsonpath={.items[*].spec.color}"), "red")
+		s.hub.Do(t, with(member, s.disable("", "?confirm=true")), http.StatusForbidden)
 		s.hub.Do(t, with(admin, s.disable("", "")), http.StatusConflict)
+		s.hub.Do(t, with(admin, s.disable("", "?confirm=true")), http.StatusOK, http.StatusAccepted)
+		s.eventually(t, "Disabled")
+		_, _, err := s.hub.KubectlWith(t, admin, s.cluster, "get", "widgets")
+		require.Error(t, err, "its API has left the workspace")
+		// The next part goes on with a widget.
+		framework.Eventually(t, framework.Long, func() error {
+			a, err := s.hub.Try(with(admin, s.enable("", answered)))
+			return framework.Check(err == nil && a.Code == http.StatusCreated, "%d %s %v", a.Code, a.Raw, err)
+		})
+		uses("apply", "-f", manifest)
 	})
 
 	t.Run("its provider asks for more", func(t *testing.T) {
@@ -94,9 +115,13 @@ func TestProvider_livesOnInTheWorkspace(t *testing.T) {
 		require.Equal(t, http.StatusCreated, s.works(t, "alice", http.MethodPost, widgets, string(raw)))
 		refused := s.hub.Do(t, s.disable("alice", ""), http.StatusConflict)
 		require.Contains(t, refused.Text("message"), "2 widgets.widgets.example.org")
-		waits := s.hub.Do(t, s.disable("alice", "?confirm=true"), http.StatusAccepted)
-		require.Equal(t, "Disabled", waits.Text("state"))
-		require.Contains(t, waits.Text("message"), "example.org/held")
+		disabled := s.disable("alice", "?confirm=true")
+		disabled.Header = http.Header{"Prefer": {"respond-async"}}
+		framework.Eventually(t, framework.Long, func() error {
+			waits := s.hub.Do(t, disabled, http.StatusAccepted)
+			require.Equal(t, "Disabled", waits.Text("state"))
+			return framework.Check(strings.Contains(waits.Text("message"), "example.org/held"), "%s", waits.Raw)
+		})
 		s.admins(t, s.cluster, "patch", "widgets.widgets.example.org", "held", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 		framework.Eventually(t, framework.Long, func() error {
 			a, err := s.hub.Try(s.disable("alice", "?confirm=true"))
