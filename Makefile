@@ -82,7 +82,7 @@ $(BIN)/browser: $(wildcard test/browser/*)
 
 $(PORTAL_TOOLS)/installed:
 	@mkdir -p $(TOOLS) && dir=$$(mktemp -d $(TOOLS)/portal.XXXXXX) && cp test/portal/package.json test/portal/package-lock.json test/portal/.npmrc $$dir && \
-		(cd $$dir && npm ci --no-progress && touch installed) && { mv -T $$dir $(@D) 2>/dev/null || rm -rf $$dir; }
+		(cd $$dir && npm ci --no-progress && touch installed) && if [ -d $(@D) ]; then rm -rf $$dir; else mv $$dir $(@D); fi
 
 # axe-core checks the pages in the browser of the tests. Where there is no Node they run without it.
 $(BIN)/axe.min.js: $(if $(NPM),$(PORTAL_TOOLS)/installed)
