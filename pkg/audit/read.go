@@ -19,6 +19,8 @@ const (
 	maxScanned = 16 << 20
 	// chunk is the number of bytes that are read at once.
 	chunk = 64 << 10
+	// rotatedAt is the form of the time in the name of a rotated file, as lumberjack has it.
+	rotatedAt = "2006-01-02T15-04-05.000"
 	// maxLine is the maximum length of a line that a reader takes for an event.
 	maxLine = 256 << 10
 )
@@ -97,10 +99,16 @@ func (l *Log) files() (files []*os.File, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ext := filepath.Ext(l.file)
-	rotated, err := filepath.Glob(escaped(strings.TrimSuffix(l.file, ext)) + "-*" + escaped(ext))
+	base := strings.TrimSuffix(l.file, ext) + "-"
+	rotated, err := filepath.Glob(escaped(base) + "*" + escaped(ext))
 	if err != nil {
 		return nil, err
 	}
+	// Other files in the directory can have such names, too.
+	rotated = slices.DeleteFunc(rotated, func(name string) bool {
+		_, err := time.Parse(rotatedAt, strings.TrimSuffix(strings.TrimPrefix(name, base), ext))
+		return err != nil
+	})
 	slices.Sort(rotated)
 	slices.Reverse(rotated)
 	for _, name := range append([]string{l.file}, rotated...) {

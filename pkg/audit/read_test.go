@@ -163,6 +163,19 @@ func TestRead_skipsWhatIsNoEvent(t *testing.T) {
 	}
 }
 
+func TestRead_leavesOtherFilesAlone(t *testing.T) {
+	t.Parallel()
+	l, file := newLog(t)
+	write(t, l, audit.Event{Org: "o", Object: "mine"})
+	raw, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for name, object := range map[string]string{"other": "another replica's", "2026-11-21T04-05-01.000": "rotated"} {
+		require.NoError(t, os.WriteFile(strings.TrimSuffix(file, ".log")+"-"+name+".log", []byte(strings.Replace(string(raw), "mine", object, 1)), 0o600))
+	}
+	got, _ := read(t, l, audit.Query{Org: "o"})
+	require.Equal(t, []string{"mine", "rotated"}, got)
+}
+
 func TestRead_needsAFile(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"", audit.Stdout, "/dev/full"} {

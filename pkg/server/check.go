@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
 
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/certs"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
@@ -44,6 +45,7 @@ func Check(ctx context.Context, c Config, out io.Writer) error {
 			_, err := auth.LoadStaticTokens(c.TokenFile)
 			return flagged("--token-file", err)
 		}},
+		{"audit-log", unless(c.AuditLogFile != "" && c.AuditLogFile != audit.Stdout, "events go to no file"), func(context.Context) error { return c.checkAuditLog() }},
 		{"kcp", unless(!c.Embedded, "it is embedded and starts with the hub"), c.checkKCP},
 		{"oidc", unless(c.issuer != nil, "no --oidc-issuer-url"), c.checkIssuer},
 	} {

@@ -73,6 +73,11 @@ func TestCheck_saysWhatIsWrongAndWhichFlagMendsIt(t *testing.T) {
 		"no directory":        {func(o *Options) { o.DataDir = write("file", "") + "/below" }, false, "[-]data-dir failed: --data-dir: "},
 		"tokens":              {func(o *Options) { o.TokenFile = write("tokens", "hush,alice,1") }, true, "[+]token-file ok"},
 		"bad tokens":          {func(o *Options) { o.TokenFile = write("bad-tokens", "hush,alice") }, false, "[-]token-file failed: --token-file: "},
+		"audit log":           {func(o *Options) { o.AuditLogFile = filepath.Join(dir, "audit.log") }, true, "[+]audit-log ok"},
+		"audit device":        {func(o *Options) { o.AuditLogFile = "/dev/full" }, true, "[+]audit-log ok"},
+		"no audit log":        {func(o *Options) { o.AuditLogFile = "-" }, true, "[ ]audit-log not checked"},
+		"audit folder":        {func(o *Options) { o.AuditLogFile = dir }, false, "[-]audit-log failed: --audit-log-file: "},
+		"no audit folder":     {func(o *Options) { o.AuditLogFile = filepath.Join(dir, "none", "audit.log") }, false, "so no file in it can be rotated"},
 		"certificate":         {func(o *Options) { own(o, "ca.crt"); o.ExternalURL = "https://hub.example.com" }, true, "[+]serving-certificate ok"},
 		"another host":        {func(o *Options) { own(o, "ca.crt"); o.ExternalURL = "https://other.example.com" }, false, "open --external-url refuse --tls-cert-file"},
 		"another CA":          {func(o *Options) { own(o, "other/ca.crt"); o.ExternalURL = "https://hub.example.com" }, false, "that trust --tls-ca-file"},
@@ -98,4 +103,5 @@ func TestCheck_saysWhatIsWrongAndWhichFlagMendsIt(t *testing.T) {
 		})
 	}
 	require.NoDirExists(t, filepath.Join(dir, "data"), "a check makes nothing")
+	require.NoFileExists(t, filepath.Join(dir, "audit.log"))
 }
