@@ -91,6 +91,8 @@ async function show(focus = true) {
   failed = false;
   const { signal } = leaving;
   const found = match(location.pathname);
+  // What has the focus is about to go: the heading gets it, so that the keyboard goes on from there.
+  const held = main.contains(document.activeElement) || document.querySelector('dialog[open]') !== null;
   main.replaceChildren(h('p', { class: 'loading', role: 'status' }, 'Loading…'));
   frame(found?.params || {}, found?.route.tab);
   try {
@@ -111,9 +113,9 @@ async function show(focus = true) {
     announce('This page cannot be shown');
     main.replaceChildren(heading('This page cannot be shown', null), errorNote(problem, () => show()));
   }
-  if (signal.aborted || !focus) return;
-  (main.querySelector('h1') || main).focus({ preventScroll: true });
-  scrollTo(0, 0);
+  if (signal.aborted) return;
+  if (focus || (held && document.activeElement === document.body)) (main.querySelector('h1') || main).focus({ preventScroll: true });
+  if (focus) scrollTo(0, 0);
 }
 
 /** Reads who is signed in; nobody leads to the sign-in. @param {AbortSignal} signal */

@@ -85,7 +85,7 @@ func lostAnswer(alice *person) {
 		throw new TypeError('the answer is lost');
 	}))`, nil)
 	alice.press("Create")
-	alice.sees("This page goes on by itself")
+	alice.sees("The hub cannot be reached; check your connection")
 	alice.press("Create")
 	alice.closed()
 	alice.Until(alice.t, rows("once")+" === 1 && document.getElementById('offline').hidden")

@@ -11,8 +11,7 @@ import (
 // and deletes it.
 func publishes(t *testing.T, s *scene, alice, operator *person) {
 	org := alice.orgPath()
-	ids := strings.Split(alice.path(), "/")
-	workspace := "root:kedge:orgs:" + ids[3] + ":" + ids[5]
+	workspace := alice.kcpPath()
 	kcp := &framework.KCP{Kubeconfig: s.kubeconfig}
 	kcp.Applies(t, workspace, framework.ExampleCatalog(t, "provider.yaml", workspace))
 	alice.open(org + "/catalog")
@@ -39,7 +38,7 @@ func publishes(t *testing.T, s *scene, alice, operator *person) {
 
 	operator.open("/ui/admin/catalog")
 	operator.publish("In the way", "root:kedge:providers:widgets", "own-widgets")
-	operator.sees(hostile + " (" + ids[3] + ")")
+	operator.sees(hostile + " (" + strings.Split(workspace, ":")[3] + ")")
 	operator.looks("catalog-slug-taken")
 
 	alice.press("Edit")
@@ -70,16 +69,37 @@ func publishes(t *testing.T, s *scene, alice, operator *person) {
 	alice.fills("Type the slug to confirm", "own-widgets")
 	alice.press("Delete entry")
 	alice.sees("Nothing is published yet")
-	alice.press("Workspaces")
+
+	alice.open("/ui/")
+	alice.press("default")
+	alice.sees("Get in with kubectl")
+	kcp.Applies(t, alice.kcpPath(), framework.ExampleCatalog(t, "provider.yaml", alice.kcpPath()))
+	alice.open(alice.orgPath() + "/catalog")
+	alice.sees("for your own workspaces")
+	alice.publish("Mine", "", "mine")
+	alice.closed()
+	alice.Until(t, "document.querySelector('.head .badge.ok')")
+	alice.sees("For you")
+	alice.open(org)
 	alice.sees("work")
 }
 
-// publish publishes the export of the example, which is in the workspace at a path.
+// kcpPath is the path in kcp of the Workspace that the person is in.
+func (p *person) kcpPath() string {
+	p.t.Helper()
+	ids := strings.Split(p.path(), "/")
+	return "root:kedge:orgs:" + ids[3] + ":" + ids[5]
+}
+
+// publish publishes the export of the example, which is in the workspace at a path, or else in
+// the one that the form suggests.
 func (p *person) publish(name, path, slug string) {
 	p.t.Helper()
 	p.press("Publish an API")
 	p.fills("Name", name)
-	p.fillsBy("kcp path of the workspace of the APIExport", path)
+	if path != "" {
+		p.fillsBy("kcp path of the workspace of the APIExport", path)
+	}
 	p.fills("Name of the APIExport", "widgets.example.org")
 	p.fills("Slug", slug)
 	p.press("Publish")

@@ -71,6 +71,18 @@ func keyboard(alice *person) {
 	alice.Keys(alice.t, framework.Escape)
 	alice.closed()
 	alice.Until(alice.t, "document.activeElement.textContent === 'New workspace'")
+	alice.Keys(alice.t, "\r")
+	alice.Until(alice.t, "document.activeElement.matches('dialog input')")
+	alice.Keys(alice.t, "keys\r")
+	alice.closed()
+	alice.Until(alice.t, "document.activeElement.matches('h1')")
+	alice.Until(alice.t, rows("keys")+" === 1 && !document.querySelector('td .badge.busy')")
+	alice.tabTo("keys")
+	alice.Keys(alice.t, "\r")
+	alice.sees("Get in with kubectl")
+	alice.tabTo("Members")
+	alice.Keys(alice.t, "\r")
+	alice.sees("Add a member")
 }
 
 // provider signs a person in at the identity provider, who comes back to the page that they

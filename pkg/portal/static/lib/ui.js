@@ -149,7 +149,7 @@ export function form(f) {
     e.preventDefault();
     if (submit.disabled) return;
     problems.replaceChildren();
-    for (const i of inputs) i.complain('');
+    for (const i of inputs) i.complain();
     const missing = inputs.find((i) => i.field.required && !i.read());
     if (missing) {
       missing.complain('This is needed.');
@@ -162,17 +162,23 @@ export function form(f) {
       await f.submit(Object.fromEntries(inputs.map((i) => [i.field.name, i.read()])));
     } catch (problem) {
       if (problem instanceof DOMException && problem.name === 'AbortError') return;
-      const beside = problem instanceof ApiError ? problem.causes.map((c) => ({ c, i: inputs.find((i) => c.field.split('.').includes(i.field.name)) })).filter((x) => x.i) : [];
-      for (const { c, i } of beside) i?.complain(sentence(c.message));
-      if (beside.length > 0) beside[0].i?.focus();
-      // Beside a field there is room for one sentence.
-      if (beside.length === 0 || new Set(beside.map((x) => x.i)).size < beside.length) problems.replaceChildren(errorNote(problem));
+      const causes = problem instanceof ApiError ? problem.causes : [];
+      const blamed = inputs.map((i) => ({ i, messages: causes.filter((c) => c.field.split('.').includes(i.field.name)).map((c) => c.message) })).filter((x) => x.messages.length > 0);
+      for (const { i, messages } of blamed) i.complain(...complaint(messages));
+      if (blamed.length > 0) blamed[0].i.focus();
+      else problems.replaceChildren(errorNote(problem));
     } finally {
       submit.disabled = false;
       submit.textContent = f.action;
     }
   });
   return element;
+}
+
+/** Returns what is wrong with a field: a sentence, after which stands what it is about. @param {string[]} messages */
+function complaint(messages) {
+  const last = sentence(messages[messages.length - 1]);
+  return messages.length === 1 ? [last] : [last, h('ul', { class: 'list' }, messages.slice(0, -1).map((m) => h('li', {}, h('bdi', {}, m))))];
 }
 
 /** @param {Field} field */
@@ -191,19 +197,19 @@ function control(field) {
     if (check) input.checked = Boolean(field.value);
     else if (field.value !== undefined) input.value = field.value;
   }
-  const problem = h('p', { class: 'problem', id: `${id}p`, hidden: true });
+  const problem = h('div', { class: 'problem', id: `${id}p`, hidden: true });
   const hint = field.hint && h('p', { class: 'hint', id: `${id}h` }, field.hint);
   if (hint) input.setAttribute('aria-describedby', `${id}h`);
   const row = check
     ? h('div', { class: 'field' }, h('label', { class: 'check', for: id }, input, h('span', {}, field.label)), hint, problem)
     : h('div', { class: 'field' }, field.element ? h('span', { class: 'label' }, field.label) : h('label', { for: id }, field.label), input, hint, problem);
-  const complain = (/** @type {string} */ text) => {
-    problem.hidden = !text;
-    problem.textContent = text;
-    input.setAttribute('aria-invalid', String(Boolean(text)));
-    input.setAttribute('aria-describedby', [text ? `${id}p` : '', hint ? `${id}h` : ''].join(' ').trim());
+  const complain = (/** @type {any[]} */ ...about) => {
+    problem.hidden = about.length === 0;
+    problem.replaceChildren(...about);
+    input.setAttribute('aria-invalid', String(!problem.hidden));
+    input.setAttribute('aria-describedby', [about.length > 0 ? `${id}p` : '', hint ? `${id}h` : ''].join(' ').trim());
   };
-  row.addEventListener('input', () => complain(''));
+  row.addEventListener('input', () => complain());
   return {
     row,
     complain,
