@@ -63,6 +63,17 @@ func startHub(t *testing.T, dir string, port int, flags ...string) *hub {
 	return h
 }
 
+// comparedHub starts a hub whose URL, at port, is that of a proxy which compares the calls of
+// programs with the OpenAPI document.
+func comparedHub(t *testing.T, dir string, port int, flags ...string) *hub {
+	t.Helper()
+	h := startHub(t, dir, freePort(t), append(flags, "--external-url", fmt.Sprintf("https://127.0.0.1:%d", port))...)
+	compared, err := framework.NewClient(h.Compared(t, dir, port), h.CA)
+	require.NoError(t, err)
+	h.Client = compared
+	return h
+}
+
 func freePort(t *testing.T) int {
 	t.Helper()
 	port, err := framework.FreePort()

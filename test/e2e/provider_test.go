@@ -36,7 +36,7 @@ func TestREADME_worksWithAnIdentityProvider(t *testing.T) {
 	require.Equal(t, "&", hub[len(hub)-1])
 	data := filepath.Join(c.home, ".kedge")
 	require.NoError(t, os.Mkdir(data, 0o700))
-	h := startHub(t, data, dex.HubPort(t), append(hub[1:len(hub)-1], "--oidc-ca-file", dex.CAFile)...)
+	h := comparedHub(t, data, dex.HubPort(t), append(hub[1:len(hub)-1], "--oidc-ca-file", dex.CAFile)...)
 
 	typed := func(line string) string {
 		r := c.startProgram(t, "/bin/sh", "-c", strings.ReplaceAll(line, "https://127.0.0.1:9443", h.URL))

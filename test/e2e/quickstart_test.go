@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,9 +32,7 @@ func TestREADME_quickStartWorks(t *testing.T) {
 	work := t.TempDir()
 	data := filepath.Join(work, ".data")
 	require.NoError(t, os.Mkdir(data, 0o700))
-	port := freePort(t)
-	hub := startHub(t, data, freePort(t), "--external-url", fmt.Sprintf("https://127.0.0.1:%d", port))
-	x := &transcript{url: hub.Compared(t, data, port), work: work}
+	x := &transcript{url: comparedHub(t, data, freePort(t)).URL, work: work}
 	for _, name := range []string{"alice", "bob"} {
 		require.NoError(t, os.WriteFile(filepath.Join(data, name+".token"), []byte(framework.Token(name)), 0o600))
 	}
