@@ -77,7 +77,8 @@ func (l laptop) unknownKey(i int) string {
 	return header + "." + claims + "." + encode(make([]byte, 256))
 }
 
-// flood sends one request; its answer does not matter.
+// flood sends one request and closes its connection without reading the answer, so that each
+// request of a flood costs the hub a TLS handshake, too.
 func flood(ctx context.Context, client *http.Client, url, token string) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
