@@ -84,6 +84,10 @@ func TestIdentity_onTwoComputersAgainstDex(t *testing.T) {
 	metrics, err := (&framework.Client{URL: h.metrics, HTTP: http.DefaultClient}).Try(framework.Call{Method: http.MethodGet})
 	require.NoError(t, err)
 	s.in(t, "the metrics", metrics.Raw)
+	require.NoError(t, framework.UndocumentedMetrics("../../pkg/metrics/doc.go", metrics.Raw))
+	for _, name := range []string{"size", "used", "quota"} {
+		require.Regexp(t, `\nkedge_etcd_`+name+`_bytes [1-9]`, string(metrics.Raw), "of the embedded etcd")
+	}
 	for _, workspace := range []string{"root:kedge", "root:kedge:users"} {
 		for _, kind := range []string{"secrets", "configmaps", "events", "sessions.tenancy.kedge.faros.sh", "users.tenancy.kedge.faros.sh"} {
 			if workspace == "root:kedge" && strings.Contains(kind, ".") {
