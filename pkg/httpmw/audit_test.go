@@ -239,3 +239,36 @@ func TestMayChange_knowsWhatRunsInKcp(t *testing.T) {
 		require.Equal(t, c.want, httpmw.MayChange(r), "%+v", c)
 	}
 }
+
+// kubectl exec needs all of a connection: deadlines, flushes and the connection itself.
+func TestAudit_passesUpgradesOn(t *testing.T) {
+	t.Parallel()
+	events := make(chan audit.Event, 1)
+	server := httptest.NewServer(audited(func(e audit.Event) error { events <- e; return nil })(httpmw.Limited(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		control := http.NewResponseController(w)
+		errs := []error{control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{})}
+		conn, buffered, err := control.Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		for _, err := range errs {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		_, _ = buffered.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
+		_ = buffered.Flush()
+	}))))
+	defer server.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, http.NoBody)
+	require.NoError(t, err)
+	r.Header.Set("Connection", "Upgrade")
+	r.Header.Set("Upgrade", "SPDY/3.1")
+	response, err := server.Client().Do(r)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusSwitchingProtocols, (<-events).Code)
+}
