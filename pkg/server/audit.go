@@ -32,8 +32,9 @@ func intendProxied(r *http.Request, e tenancy.Entry, sudo bool) error {
 // recorder writes an event with the ids and the peer of the request that a context belongs to.
 type recorder func(context.Context, audit.Event) error
 
-// signUp creates the User of an identity. It approves a pending User whom the operator's flags name.
-func signUp(s *store.SignUp, registration string, record recorder) httpmw.SignUp {
+// signUp creates the User of an identity, which people does not find. It approves a pending User whom
+// the operator's flags name.
+func signUp(s *store.SignUp, people httpmw.People, registration string, record recorder) httpmw.SignUp {
 	return func(ctx context.Context, id *auth.Identity, vouched bool) (u *v1alpha1.User, err error) {
 		spec := tenancy.NewUserSpec(id.Issuer, id.Subject, id.Username, id.DisplayName, id.Email)
 		e := audit.Event{Action: "sign-up", Actor: audit.Actor{Kind: audit.ActorPerson, Issuer: id.Issuer}}
@@ -48,8 +49,11 @@ func signUp(s *store.SignUp, registration string, record recorder) httpmw.SignUp
 			spec.Registration = v1alpha1.RegistrationPending
 		}
 		e.Facts = &audit.Facts{Subject: id.Subject, Registration: string(spec.Registration)}
-		if u, err = audited(ctx, record, e, func() (*v1alpha1.User, error) { return s.Ensure(ctx, spec, id.PreferredUsername) }); err != nil {
-			return u, err
+		u, there := people.ByIdentity(id.Issuer, id.Subject)
+		if !there {
+			if u, err = audited(ctx, record, e, func() (*v1alpha1.User, error) { return s.Ensure(ctx, spec, id.PreferredUsername) }); err != nil {
+				return u, err
+			}
 		}
 		if !vouched || u.Spec.Registration != v1alpha1.RegistrationPending {
 			return u, nil
