@@ -67,7 +67,8 @@ type Actor struct {
 	// User is the metadata.name of a User; Issuer is that of the person's credential.
 	User   string `json:"user,omitempty"`
 	Issuer string `json:"issuer,omitempty"`
-	// Session is the metadata.name of the Session of the credential. Cookie is true if the
+	// Session is the metadata.name of the Session of the credential. It is empty for a token that a
+	// person fetched elsewhere, or that is newer than what the cache has. Cookie is true if the
 	// credential was the portal's cookie.
 	Session string `json:"session,omitempty"`
 	Cookie  bool   `json:"cookie,omitempty"`

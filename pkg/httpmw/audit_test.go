@@ -185,6 +185,13 @@ func TestAudit_namesThePersonOfACookie(t *testing.T) {
 	require.Equal(t, alice, events[0].Actor)
 	require.Equal(t, alice, events[1].Actor)
 	require.Equal(t, audit.Actor{Kind: audit.ActorAnonymous}, events[2].Actor, "the cookie was not looked at")
+
+	events = nil
+	h = audited(func(e audit.Event) error { events = append(events, e); return nil })(newLogin().routes(func(*httpmw.Caller) {}))
+	require.Equal(t, http.StatusOK, ask(h, http.MethodPost, "/thing", "Authorization", "Bearer token").Code)
+	alice.Cookie = false
+	require.Len(t, events, 1)
+	require.Equal(t, alice, events[0].Actor, "the token of a session")
 }
 
 // The first refusal of a minute is written, for each client, action and code.

@@ -77,7 +77,7 @@ func TestIdentity_onTwoComputersAgainstDex(t *testing.T) {
 	made := slices.DeleteFunc(framework.AuditEvents(t, audited), func(e audit.Event) bool { return e.Action != "POST /api/orgs" || e.Stage != audit.StageIntent })
 	require.Len(t, made, 1)
 	require.Equal(t, dex.Issuer, made[0].Actor.Issuer)
-	require.NotEmpty(t, made[0].Actor.Session, "%+v", made[0])
+	require.NotEmpty(t, made[0].Actor.User)
 	for _, action := range []string{"login cli", "logout cli", "sign-up", "token refresh_token", "POST /api/orgs"} {
 		require.Contains(t, string(events), `"action":"`+action+`"`)
 	}
