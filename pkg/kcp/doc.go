@@ -58,6 +58,9 @@
 //     CustomResourceDefinitions, so no informer shows them. It can go when it can.
 //   - Informers list and watch without the streaming list (sendInitialEvents), which
 //     virtual workspaces do not serve. It can go when they do.
+//   - A list without a resource version is repeated. kcp gives one, with no items and with
+//     a watch that never brings an event, for a kind that the shard is about to get with
+//     its first binding. It can go when kcp answers NotFound until then.
 //   - A permission claim that somebody rejected is accepted again only after kcp has
 //     removed it from status.appliedPermissionClaims. Accepted earlier, the claimed
 //     objects stay hidden for good. It can go when kcp reconciles labels of claims by

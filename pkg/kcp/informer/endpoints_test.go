@@ -47,6 +47,8 @@ type shards struct {
 	// silent are the endpoints that do not answer; cut ends the watches when that changes.
 	silent map[string]bool
 	cut    chan struct{}
+	// unserved are the kinds that an endpoint does not have yet, as "endpoint/resource".
+	unserved map[string]bool
 }
 
 // kind keeps the events of a kind.
@@ -118,7 +120,7 @@ func (k *kind[T]) followed() {
 // newShards names the endpoint "one" and waits until its objects are cached.
 func newShards(t *testing.T, objects map[string][]string) *shards {
 	t.Helper()
-	s := &shards{t: t, objects: objects, changed: make(chan struct{}), held: map[string]chan struct{}{}, silent: map[string]bool{}, cut: make(chan struct{})}
+	s := &shards{t: t, objects: objects, changed: make(chan struct{}), held: map[string]chan struct{}{}, silent: map[string]bool{}, cut: make(chan struct{}), unserved: map[string]bool{}}
 	f := newKCP(t)
 	f.Config.Handler = s
 	s.url = f.URL
@@ -163,6 +165,13 @@ func (s *shards) answer(endpoint string, answers bool) {
 	s.silent[endpoint] = !answers
 	close(s.cut)
 	s.cut = make(chan struct{})
+}
+
+// serve sets whether an endpoint has a kind.
+func (s *shards) serve(endpoint, resource string, serves bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unserved[endpoint+"/"+resource] = !serves
 }
 
 // hold holds a list back until release is called.
@@ -212,7 +221,10 @@ func (s *shards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(r.URL.Path, "/")
 	from := parts[1] + "/" + parts[len(parts)-1]
 	s.mu.Lock()
-	objects, held, silent, cut := s.objects[from], s.held[from], s.silent[parts[1]], s.cut
+	objects, held, silent, cut, version := s.objects[from], s.held[from], s.silent[parts[1]], s.cut, "7"
+	if s.unserved[from] {
+		objects, version = nil, ""
+	}
 	s.mu.Unlock()
 	switch {
 	case silent:
@@ -238,7 +250,7 @@ func (s *shards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		of := strings.Split(o, "/")
 		items = append(items, fmt.Sprintf(`{"metadata":{"name":%q,"resourceVersion":%q,"annotations":{"kcp.io/cluster":%q}}}`, of[1], of[2], of[0]))
 	}
-	_, _ = io.WriteString(w, fmt.Sprintf(`{"apiVersion":"tenancy.kedge.faros.sh/v1alpha1","kind":"%sList","metadata":{"resourceVersion":"7"},"items":[%s]}`, kind, strings.Join(items, ",")))
+	_, _ = io.WriteString(w, fmt.Sprintf(`{"apiVersion":"tenancy.kedge.faros.sh/v1alpha1","kind":"%sList","metadata":{"resourceVersion":%q},"items":[%s]}`, kind, version, strings.Join(items, ",")))
 }
 
 // The handler of one kind blocks at a removal while the other kind is replaced.
@@ -371,4 +383,18 @@ func TestEndpoints_anOutageIsThatOfOneShard(t *testing.T) {
 	s.answer("one", true)
 	s.synced(true)
 	require.False(t, refused("hub", "near", "far")())
+}
+
+// kcp answers for a kind that a shard does not have yet with an empty list without a version. Its
+// watch never brings an event.
+func TestEndpoints_waitForAKindThatIsNotServedYet(t *testing.T) {
+	t.Parallel()
+	s := newShards(t, map[string][]string{"one/users": {"c/u/1"}, "two/users": {"d/v/1"}})
+	s.serve("two", "users", false)
+	s.name("one", "two")
+	s.synced(false)
+	require.Equal(t, []string{"u"}, s.users.names())
+	s.serve("two", "users", true)
+	s.synced(true)
+	require.Equal(t, []string{"u", "v"}, s.users.names())
 }

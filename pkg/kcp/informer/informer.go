@@ -2,11 +2,13 @@ package informer
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -93,7 +95,7 @@ func (i *Informer[T]) start(ctx context.Context, url string, changed func()) {
 		defer close(e.done)
 		// A new virtual workspace may not serve the kind yet. It is polled, because the
 		// back-off below begins with most of a second.
-		for !served(ctx, client, i.gvr.Resource) {
+		for !i.served(ctx, client) {
 			select {
 			case <-ctx.Done():
 				return
@@ -122,7 +124,10 @@ func (i *Informer[T]) source(client rest.Interface, silence *silence) cache.List
 			var list runtime.Object
 			err := retry(ctx, health, silence, func() error {
 				list = i.list()
-				return request(&o).Do(ctx).Into(list)
+				if err := request(&o).Do(ctx).Into(list); err != nil {
+					return err
+				}
+				return listed(list)
 			})
 			return list, err
 		},
@@ -168,8 +173,23 @@ func (i *Informer[T]) prepare(o T) any {
 // pollServed is how often a virtual workspace is asked whether it serves the kind.
 const pollServed = 50 * time.Millisecond
 
-func served(ctx context.Context, client rest.Interface, resource string) bool {
-	return client.Get().Resource(resource).Param("limit", "1").Do(ctx).Error() == nil
+func (i *Informer[T]) served(ctx context.Context, client rest.Interface) bool {
+	list := i.list()
+	err := client.Get().Resource(i.gvr.Resource).Param("limit", "1").Do(ctx).Into(list)
+	return err == nil && listed(list) == nil
+}
+
+// errNotServed says that a virtual workspace does not serve the kind yet.
+var errNotServed = errors.New("the list has no resource version")
+
+// listed returns an error for a list that kcp has made up: until a shard has the kind it answers
+// with an empty list without a resource version, and with a watch that never brings an event.
+func listed(list runtime.Object) error {
+	accessor, err := meta.ListAccessor(list)
+	if err == nil && accessor.GetResourceVersion() == "" {
+		err = errNotServed
+	}
+	return err
 }
 
 // noWatchList keeps reflectors on list and watch: virtual workspaces do not serve the
