@@ -141,15 +141,20 @@ func downloads(p *person, button, text string) {
 // adds adds somebody in the dialog.
 func adds(p *person, name string) {
 	p.t.Helper()
-	p.press("Add a member")
-	p.Fill(p.t, "dialog input[type=search]", name)
-	p.Until(p.t, "document.querySelector('.results:not([hidden]) button')")
-	p.looks("member-new")
-	p.Click(p.t, ".results button")
-	p.sees("Chosen: " + name)
+	p.chooses(name)
 	p.press("Add")
 	p.closed()
 	p.sees(name)
+}
+
+// chooses opens the dialog that adds somebody, and finds them in it.
+func (p *person) chooses(name string) {
+	p.t.Helper()
+	p.press("Add a member")
+	p.Fill(p.t, "dialog input[type=search]", name)
+	p.Until(p.t, "document.querySelector('.results:not([hidden]) button')")
+	p.Click(p.t, ".results button")
+	p.sees("Chosen: " + name)
 }
 
 func members(alice, bob *person) {
@@ -168,6 +173,13 @@ func members(alice, bob *person) {
 	alice.open(work)
 	alice.sees("Add a member")
 	adds(alice, "bob")
+	alice.chooses("bob")
+	alice.fills("Role", "admin")
+	alice.press("Add")
+	alice.sees("Role: now Member, yours Admin")
+	alice.looks("member-new")
+	alice.press("Show theirs")
+	alice.closed()
 	rights(alice)
 
 	// Bob is made an admin, opens a page, is demoted, and goes on there.

@@ -65,7 +65,11 @@ class Switcher extends HTMLElement {
     dialog.addEventListener('click', (/** @type {MouseEvent} */ e) => {
       if (e.target === dialog || (e.target instanceof Element && e.target.closest('a'))) dialog.close();
     });
+    // The back button leads away from it, too.
+    const leave = () => dialog.close();
+    addEventListener('popstate', leave);
     dialog.addEventListener('close', () => {
+      removeEventListener('popstate', leave);
       session.listeners.delete(fill);
       dialog.remove();
     });

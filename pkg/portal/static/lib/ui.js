@@ -12,9 +12,9 @@ class CopyButton extends HTMLElement {
     if (this.firstChild) return;
     const label = this.getAttribute('label') || 'Copy';
     const button = h('button', { type: 'button', onclick: async () => {
-      await navigator.clipboard.writeText(this.text());
-      button.textContent = 'Copied';
-      announce('Copied to the clipboard');
+      const copied = await navigator.clipboard.writeText(this.text()).then(() => true, () => false);
+      button.textContent = copied ? 'Copied' : 'Not copied';
+      announce(copied ? 'Copied to the clipboard' : 'The browser did not let the page copy it');
       setTimeout(() => { button.textContent = label; }, 2000);
     } }, label);
     this.append(button);
