@@ -42,7 +42,7 @@ func renaming(c call) func(i int) (call, string) {
 
 // If many clients change an object with the same ETag on two hubs, exactly one request
 // succeeds, and its change is stored.
-func TestOfManyWhoChangeWhatTheyReadOnTwoHubsExactlyOneDoes(t *testing.T) {
+func TestETag_letsOneOfManyChangeWhatTheyReadOnTwoHubs(t *testing.T) {
 	t.Parallel()
 	const atATime, rounds = 6, 12
 	root := framework.NewRoot()
@@ -146,7 +146,7 @@ func TestOfManyWhoChangeWhatTheyReadOnTwoHubsExactlyOneDoes(t *testing.T) {
 
 // If two admins end the same Membership with the same ETag, at most one request succeeds,
 // although the decision is written to the Organization.
-func TestOfTwoWhoDemoteWhomTheyReadExactlyOneDoes(t *testing.T) {
+func TestETag_letsOneOfTwoDemoteWhomTheyRead(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
 	hubs := framework.StartHubs(t, kcp, root, 2)
@@ -193,7 +193,7 @@ func TestOfTwoWhoDemoteWhomTheyReadExactlyOneDoes(t *testing.T) {
 }
 
 // An ETag allows one change. A DELETE with the ETag of that change succeeds.
-func TestAnETagIsGoodForOneChange(t *testing.T) {
+func TestETag_isGoodForOneChange(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot())
 	org := hub.CreateOrg(t, "alice", "ACME")

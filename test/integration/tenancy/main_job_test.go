@@ -12,7 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-func TestAPersonCreatesAnOrgAndAWorkspaceAndWorksInItWithKubectl(t *testing.T) {
+func TestPerson_createsAnOrgAndWorksInAWorkspaceWithKubectl(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot())
 	org := hub.CreateOrg(t, "alice", "ACME")
@@ -59,7 +59,7 @@ func TestO1_RenamingMovesNothingAndShowsInTheIndex(t *testing.T) {
 	require.Equal(t, "after", hub.Do(t, call{As: "alice", Method: http.MethodGet, Path: path, Org: org, Workspace: uuid}, http.StatusOK).Text("displayName"))
 }
 
-func TestEightFirstRequestsAtOnceMakeOneUser(t *testing.T) {
+func TestSignUp_makesOneUserOfEightRequestsAtOnce(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
 	hubs := []*framework.Hub{framework.StartHub(t, kcp, root), framework.StartHub(t, kcp, root)}
@@ -85,7 +85,7 @@ func TestEightFirstRequestsAtOnceMakeOneUser(t *testing.T) {
 }
 
 // A warm read makes no call to kcp: quality.md, "kcp calls per warm request".
-func TestWarmReadsMakeNoCallToKCP(t *testing.T) {
+func TestReads_makeNoCallToKCPWhenWarm(t *testing.T) {
 	t.Parallel()
 	// The renewal of the Lease would count as a call to kcp.
 	hub := framework.StartHub(t, kcp, framework.NewRoot(), func(o *server.Options) { o.LeaderElect = false })

@@ -16,7 +16,7 @@ import (
 )
 
 // The search returns names only, and only of Users that can be invited.
-func TestTheSearchFindsPeopleWhoCanBeInvited(t *testing.T) {
+func TestSearch_findsPeopleWhoCanBeInvited(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
 	hub := framework.StartHub(t, kcp, root, framework.WithAdmin)
@@ -77,7 +77,7 @@ func TestTheSearchFindsPeopleWhoCanBeInvited(t *testing.T) {
 
 // The search cannot list the whole directory, neither in one request nor letter by
 // letter.
-func TestTheSearchIsNoDirectoryDump(t *testing.T) {
+func TestSearch_isNoDirectoryDump(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
 	hub := framework.StartHub(t, kcp, root)

@@ -205,7 +205,7 @@ func TestO6_SixtyFourWorkspacesAtOnceLeaveAsManyAsTheQuota(t *testing.T) {
 
 // A POST with a repeated Idempotency-Key creates nothing, concurrently or later, on any
 // hub.
-func TestARepeatedIdempotencyKeyReturnsWhatTheFirstMade(t *testing.T) {
+func TestIdempotencyKey_returnsWhatTheFirstRequestMade(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
 	hubs := framework.StartHubs(t, kcp, root, 2)

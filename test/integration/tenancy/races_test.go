@@ -247,7 +247,7 @@ func (l lane) race(t testing.TB, round int, outcomes, codes *tally) (won int, er
 
 // Concurrent changes for one person on two hubs cause no server error. In the end index,
 // Memberships and bindings agree (tenancy.md, one truth).
-func TestDozensOfChangesForOnePersonEndInOneState(t *testing.T) {
+func TestMemberships_endInOneStateAfterDozensOfChanges(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
 	hubs := framework.StartHubs(t, kcp, root, 2)

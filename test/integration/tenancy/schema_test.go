@@ -10,7 +10,7 @@ import (
 )
 
 // kcp refuses invalid objects by schema, so kubectl cannot create them either.
-func TestTheSchemasRefuseBadObjects(t *testing.T) {
+func TestSchemas_refuseBadObjects(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
 	hub := framework.StartHub(t, kcp, root)

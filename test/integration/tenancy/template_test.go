@@ -65,7 +65,7 @@ func colored(hub *framework.Hub, t *testing.T, cluster string) error {
 
 // Before a new Workspace is Ready, it has the API of the template's provider, with
 // exactly the claims that the template accepts, and the template's object.
-func TestTheWorkspaceTemplateIsThereBeforeTheWorkspaceIsReady(t *testing.T) {
+func TestTemplate_isThereBeforeTheWorkspaceIsReady(t *testing.T) {
 	t.Parallel()
 	provider := framework.NewRoot()
 	provide(t, provider)
@@ -111,7 +111,7 @@ func TestTheWorkspaceTemplateIsThereBeforeTheWorkspaceIsReady(t *testing.T) {
 	})
 }
 
-func TestABrokenWorkspaceTemplateIsReportedAndHealsWhenItIsFixed(t *testing.T) {
+func TestTemplate_reportsWhatIsBrokenAndHealsWhenFixed(t *testing.T) {
 	t.Parallel()
 	provider := framework.NewRoot()
 	hub := framework.StartHub(t, kcp, framework.NewRoot(), exampleTemplate(t, provider))
