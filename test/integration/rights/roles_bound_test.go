@@ -49,7 +49,7 @@ func apiBinding(name, path, export string) string {
 
 // The roles of a Workspace cover a provider's API as long as it is bound. Admins and
 // members may write its objects, viewers may read them.
-func TestRolesFollowTheAPIsThatAreBound(t *testing.T) {
+func TestRoles_followTheAPIsThatAreBound(t *testing.T) {
 	t.Parallel()
 	group := "gadgets.example.org"
 	exporter := kcp.Universal(t)

@@ -70,7 +70,7 @@ func (s workspaceScene) kubectl(t testing.TB, as, stdin, args string) (errOut st
 
 // A Workspace admin may write RBAC objects. They cannot grant a permission that the
 // admin's role lacks.
-func TestAWorkspaceAdminCannotRiseAboveTheirRole(t *testing.T) {
+func TestWorkspaceAdmin_cannotRiseAboveTheirRole(t *testing.T) {
 	t.Parallel()
 	s := newWorkspaceScene(t)
 	for _, name := range []string{"cluster-admin", "above"} {

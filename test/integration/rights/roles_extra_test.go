@@ -38,7 +38,7 @@ func (p platform) roleStatus(t testing.TB, org, name string, applied []string, s
 // Each extra role of a Membership has a binding of its own. The status shows the role as
 // applied or missing. The hub binds the role when its ClusterRole appears, and unbinds it
 // when the Membership no longer names it.
-func TestExtraRolesAreBoundOneByOneWhenTheyAreThere(t *testing.T) {
+func TestExtraRoles_areBoundOneByOneWhenTheyAreThere(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
 	hub := framework.StartHub(t, kcp, root)
@@ -128,7 +128,7 @@ func TestExtraRolesAreBoundOneByOneWhenTheyAreThere(t *testing.T) {
 
 // The hub creates bindings with rights that no tenant has. It refuses reserved
 // ClusterRoles over REST, and does not bind them if a Membership names them.
-func TestAMembershipCannotNameARoleOfThePlatform(t *testing.T) {
+func TestMembership_cannotNameARoleOfThePlatform(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
 	hub := framework.StartHub(t, kcp, root)

@@ -67,7 +67,7 @@ var attempts = []struct {
 
 // tenancy.md defines the roles. kubectl auth can-i --list and real requests through the
 // hub agree with this definition.
-func TestRolesAreWhatTheySayAndWhatTheyDo(t *testing.T) {
+func TestRoles_areWhatTheySayAndWhatTheyDo(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
 	hub := framework.StartHub(t, kcp, root)
@@ -150,7 +150,7 @@ func TestRolesAreWhatTheySayAndWhatTheyDo(t *testing.T) {
 
 // With defaultAccess view, Org members are viewers of every Workspace of the Org. With
 // none, they lose this access.
-func TestDefaultAccessIsGivenAndTaken(t *testing.T) {
+func TestDefaultAccess_isGivenAndTaken(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
 	hub := framework.StartHub(t, kcp, root)

@@ -71,7 +71,7 @@ func (s *sudoScene) audited(t *testing.T) []string {
 }
 
 // Sudo elevates one kubectl request to the admin's role.
-func TestSudoElevatesOneRequestAndNoMore(t *testing.T) {
+func TestSudo_elevatesOneRequestOnly(t *testing.T) {
 	t.Parallel()
 	s := newSudoScene(t)
 	carol := func(args ...string) (string, error) {
@@ -113,7 +113,7 @@ func TestSudoElevatesOneRequestAndNoMore(t *testing.T) {
 }
 
 // The audit log has an entry for every elevated request, and for no other request.
-func TestSudoIsInTheAuditLog(t *testing.T) {
+func TestSudo_isInTheAuditLog(t *testing.T) {
 	t.Parallel()
 	s := newSudoScene(t)
 	rightful := framework.Impersonating("carol", s.group(0))
@@ -137,7 +137,7 @@ func TestSudoIsInTheAuditLog(t *testing.T) {
 
 // The hub refuses every other form of impersonation. The permitted form is the positive
 // control of each. The unit tests of the proxy cover more forms.
-func TestSudoIsRefusedInEveryOtherForm(t *testing.T) {
+func TestSudo_isRefusedInEveryOtherForm(t *testing.T) {
 	t.Parallel()
 	s := newSudoScene(t)
 	group, other := s.group(0), s.group(1)
@@ -212,7 +212,7 @@ func TestSudoIsRefusedInEveryOtherForm(t *testing.T) {
 }
 
 // Sudo elevates requests to clusters only. No form of it elevates a REST request.
-func TestSudoElevatesNothingOverREST(t *testing.T) {
+func TestSudo_elevatesNothingOverREST(t *testing.T) {
 	t.Parallel()
 	s := newSudoScene(t)
 	for _, header := range []http.Header{framework.Impersonating("carol", s.group(0)), framework.Impersonating("alice"), framework.Impersonating("carol", "system:masters")} {
@@ -236,7 +236,7 @@ func TestSudoElevatesNothingOverREST(t *testing.T) {
 
 // The revocation of sudo deletes the user's role and bindings. The sudo of other users
 // stays.
-func TestSudoThatIsTakenIsGone(t *testing.T) {
+func TestSudo_isGoneWhenItIsTaken(t *testing.T) {
 	t.Parallel()
 	s := newSudoScene(t)
 	sudo := func(who string, on bool) {
@@ -278,7 +278,7 @@ func TestSudoThatIsTakenIsGone(t *testing.T) {
 }
 
 // RBAC in kcp enforces the same rules on requests that do not pass through the hub.
-func TestKCPItselfLetsSudoBeOneselfOnly(t *testing.T) {
+func TestSudo_isForOneselfOnlyInKCP(t *testing.T) {
 	t.Parallel()
 	s := newSudoScene(t)
 	config, err := clientcmd.BuildConfigFromFlags("", kcp.Kubeconfig)

@@ -117,7 +117,7 @@ func rightsFollow(t *testing.T, hubs []*framework.Hub, cluster, resource, group 
 	}
 }
 
-func TestTheRolesFollowTheDefinitionsThatTenantsMake(t *testing.T) {
+func TestRoles_followTheDefinitionsThatTenantsMake(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
 	hubs := framework.StartHubs(t, kcp, root, 2)
@@ -207,7 +207,7 @@ func TestTheRolesFollowTheDefinitionsThatTenantsMake(t *testing.T) {
 
 // kcp accepts definitions in its own API groups from a Workspace admin, so the hub must
 // not add rules for them.
-func TestADefinitionInAnotherOnesGroupGivesNoRight(t *testing.T) {
+func TestDefinition_inAnothersGroupGivesNoRight(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot())
 	_, cluster := crdScene(t, hub)
