@@ -13,7 +13,7 @@ import (
 )
 
 // Three hubs of one platform run with the registration modes open, approval and closed.
-func TestRegistrationSaysWhoComesIn(t *testing.T) {
+func TestRegistration_saysWhoComesIn(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
 	hub := func(registration string) *framework.Hub {

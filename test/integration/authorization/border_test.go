@@ -63,7 +63,7 @@ func TestO10_NothingReachesAWorkspaceOfTheHub(t *testing.T) {
 	}
 }
 
-func TestForeignAndUnknownClustersGetTheSameBytes(t *testing.T) {
+func TestBorder_givesForeignAndUnknownClustersTheSameBytes(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot())
 	theirs := hub.CreateOrg(t, "bob", "Bob's")
@@ -87,7 +87,7 @@ func TestForeignAndUnknownClustersGetTheSameBytes(t *testing.T) {
 	require.Contains(t, errOut, "you have no access to this cluster")
 }
 
-func TestTenantsSeeNothingOfTheTenancyAPIs(t *testing.T) {
+func TestBorder_showsNothingOfTheTenancyAPIs(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot())
 	org := hub.CreateOrg(t, "alice", "ACME")
@@ -100,7 +100,7 @@ func TestTenantsSeeNothingOfTheTenancyAPIs(t *testing.T) {
 }
 
 // A Workspace admin is not cluster-admin: only the hub may write the LogicalCluster.
-func TestAWorkspaceAdminCannotWriteTheLogicalCluster(t *testing.T) {
+func TestWorkspaceAdmin_cannotWriteTheLogicalCluster(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot())
 	org := hub.CreateOrg(t, "alice", "ACME")

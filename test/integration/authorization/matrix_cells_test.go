@@ -11,7 +11,7 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-func TestAuthorizationMatrix(t *testing.T) {
+func TestMatrix_givesEachCallerItsCode(t *testing.T) {
 	t.Parallel()
 	w := newMatrixWorld(t)
 	t.Run("all", func(t *testing.T) {

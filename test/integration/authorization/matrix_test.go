@@ -286,7 +286,7 @@ func matrixGaps(matrixRows []matrixRow, all []server.Route) []string {
 	return found
 }
 
-func TestMatrixListsEveryRouteAndNothingElse(t *testing.T) {
+func TestMatrix_listsEveryRouteAndNothingElse(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, matrixGaps(matrixRows, server.Routes()))
 
