@@ -24,7 +24,7 @@ func (c shifted) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 // The clocks of the two hubs differ by twenty minutes, and both are wrong. The purge
 // still starts when the grace period ends by kcp's time.
-func TestAClockThatIsOffByTenMinutesCascadesNothingEarly(t *testing.T) {
+func TestClock_cascadesNothingEarlyWhenTenMinutesOff(t *testing.T) {
 	t.Parallel()
 	const off, left = 10 * time.Minute, 20 * time.Second
 	for name, c := range map[string]struct{ leads, asked time.Duration }{

@@ -84,7 +84,7 @@ func TestO11_DerivedStateComesBack(t *testing.T) {
 }
 
 // No controller changes an object with the operation annotation "ignore".
-func TestAnOrganizationWithTheIgnoreAnnotationIsLeftAlone(t *testing.T) {
+func TestOrganization_withTheIgnoreAnnotationIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
 	hub := framework.StartHub(t, kcp, root)

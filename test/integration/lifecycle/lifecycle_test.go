@@ -21,7 +21,7 @@ func personal(o *server.Options) { o.PersonalOrgs = true }
 
 // A new person gets exactly one Org, an admin Membership and a Workspace that is
 // accessible with kubectl.
-func TestSignUpBringsAnOrgAndAWorkspace(t *testing.T) {
+func TestSignUp_bringsAnOrgAndAWorkspace(t *testing.T) {
 	t.Parallel()
 	hub := framework.StartHub(t, kcp, framework.NewRoot(), personal)
 	var me framework.Answer

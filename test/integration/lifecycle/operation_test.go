@@ -58,7 +58,7 @@ func (r reconciled) operate(t testing.TB, value string) {
 
 // No controller changes an object while its operation annotation is "ignore". The value
 // "reconcile" triggers one reconciliation and is then removed.
-func TestOperationsSteerEveryReconciledObject(t *testing.T) {
+func TestOperations_steerEveryReconciledObject(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
 	hub := framework.StartHub(t, kcp, root)
@@ -156,7 +156,7 @@ func TestOperationsSteerEveryReconciledObject(t *testing.T) {
 // The annotation "ignore" does not delay the end of rights. Removed members lose access,
 // and deleted objects are hidden. The cleanup in kcp waits until the annotation is
 // removed.
-func TestIgnoringKeepsNobodyInWhoIsOut(t *testing.T) {
+func TestIgnore_keepsNobodyInWhoIsOut(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
 	hub := framework.StartHub(t, kcp, root)

@@ -95,7 +95,7 @@ func TestO11_ManyFirstRequestsAtOnceMakeOneOfEverything(t *testing.T) {
 }
 
 // The flags --personal-org-role and --personal-orgs.
-func TestSignUpMakesWhatTheOperatorSays(t *testing.T) {
+func TestSignUp_makesWhatTheOperatorSays(t *testing.T) {
 	t.Parallel()
 	t.Run("a member of their own Org is no admin of it", func(t *testing.T) {
 		t.Parallel()
@@ -136,7 +136,7 @@ func TestSignUpMakesWhatTheOperatorSays(t *testing.T) {
 // With --registration=approval, every request of a pending User is refused with a
 // message, and the User has no Workspace. An approval takes effect on every hub within
 // moments.
-func TestApprovalIsEffectiveWithinAMoment(t *testing.T) {
+func TestApproval_isEffectiveWithinAMoment(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
 	hubs := framework.StartHubs(t, kcp, root, 2, personal, framework.WithAdmin, func(o *server.Options) { o.Registration = "approval" })
