@@ -14,7 +14,7 @@ import (
 // Main runs a group of integration tests, which is one package, with a kcp of its own. It
 // sets kcp for the tests and returns the exit code for TestMain. A goroutine that runs
 // after the last test fails the group, because a hub must end everything that it started.
-func Main(m *testing.M, kcp **KCP) (code int) { return run(m, kcp, nil) }
+func Main(m *testing.M, kcp **KCP) (code int) { return MainWithDex(m, kcp) }
 
 // GroupDex is an identity provider of a group: Main sets Dex for the tests.
 type GroupDex struct {
@@ -24,10 +24,25 @@ type GroupDex struct {
 
 // MainWithDex is Main for a group with identity providers, whose tokens kcp accepts.
 func MainWithDex(m *testing.M, kcp **KCP, issuers ...GroupDex) (code int) {
-	return run(m, kcp, issuers)
+	return run(m, issuers, func(dir string, started []*Dex) (stop func(), err error) {
+		if *kcp, err = StartKCP(dir, started...); err != nil {
+			return nil, err
+		}
+		return func() { _ = (*kcp).Stop() }, nil
+	})
 }
 
-func run(m *testing.M, kcp **KCP, issuers []GroupDex) (code int) {
+// MainSharded is Main for a group with a kcp of several shards: the root shard and others.
+func MainSharded(m *testing.M, kcp **ShardedKCP, others ...string) (code int) {
+	return run(m, nil, func(dir string, _ []*Dex) (stop func(), err error) {
+		if *kcp, err = StartShardedKCP(dir, others...); err != nil {
+			return nil, err
+		}
+		return (*kcp).Stop, nil
+	})
+}
+
+func run(m *testing.M, issuers []GroupDex, start func(dir string, started []*Dex) (stop func(), err error)) (code int) {
 	logger, err := log.New("console", "error", os.Stderr)
 	if err != nil {
 		return failed(err)
@@ -54,11 +69,12 @@ func run(m *testing.M, kcp **KCP, issuers []GroupDex) (code int) {
 		}
 		started = append(started, *issuer.Dex)
 	}
-	if *kcp, err = StartKCP(dir, started...); err != nil {
+	stop, err := start(dir, started)
+	if err != nil {
 		return failed(err)
 	}
 	code = m.Run()
-	_ = (*kcp).Stop()
+	stop()
 	for _, dex := range started {
 		dex.Kill()
 	}

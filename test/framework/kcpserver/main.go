@@ -1,6 +1,7 @@
 // Command kcpserver runs the embedded kcp in a process of its own, for tests and
 // benchmarks. The race detector can then be on in the hub and off in kcp, and a bare kcp
-// can be measured beside the hub.
+// can be measured beside the hub. The commands shard, cache-server and front-proxy run the
+// components of a kcp with several shards.
 package main
 
 import (
@@ -22,6 +23,11 @@ import (
 )
 
 func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if runComponent(ctx) {
+		return
+	}
 	var o embedded.Options
 	flag.StringVar(&o.Dir, "data-dir", "", "folder for kcp's data; a file named ready appears in it when kcp serves")
 	flag.IntVar(&o.Port, "port", 0, "kcp's port")
@@ -31,8 +37,6 @@ func main() {
 	authentication := flag.String("authentication-config", "", "an AuthenticationConfiguration of kube-apiserver in JSON, with the issuers of people's tokens")
 	skip := flag.Bool("skip-account-lookup", false, "accept tokens of ServiceAccounts that were deleted")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	var changes []embedded.Change
 	if *skip {
 		changes = append(changes, embedded.SkipAccountLookup)
