@@ -58,7 +58,7 @@ func measureBots(h *hubProcess) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	time.Sleep(known - time.Since(began))
+	<-time.After(known - time.Since(began))
 	var took []time.Duration
 	for _, a := range issued {
 		d, err := b.revoke(a)

@@ -166,7 +166,7 @@ func (l laptop) login() (time.Duration, error) {
 		if time.Since(began) > patience {
 			return 0, fmt.Errorf("kedge login opens no page: %s", out)
 		}
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 		opened = authorizeURL.FindString(out.String())
 	}
 	provider := &providerTime{issuer: l.dex.Issuer}
@@ -257,7 +257,7 @@ func (l laptop) measurePlugins() ([]row, error) {
 	if err := checked(func(t testing.TB) { before = l.dex.TokenRequests(t) }); err != nil {
 		return nil, err
 	}
-	time.Sleep(idTokens / 2)
+	<-time.After(idTokens / 2)
 	stale, err := all()
 	if err != nil {
 		return nil, err
