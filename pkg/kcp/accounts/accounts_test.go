@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,9 +17,9 @@ import (
 func TestKeys_areThoseOfAllShardsThatAnswer(t *testing.T) {
 	t.Parallel()
 	server := kcpfake.New(t)
-	asked := 0
+	var asked atomic.Int64
 	server.ServeWith(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked++
+		asked.Add(1)
 		cluster := strings.Split(r.URL.Path, "/")[2]
 		if cluster == "down" {
 			http.Error(w, "", http.StatusBadGateway)
@@ -40,5 +41,5 @@ func TestKeys_areThoseOfAllShardsThatAnswer(t *testing.T) {
 		require.JSONEq(t, c.want, string(raw))
 		require.Equal(t, c.fails, err != nil, "%v", err)
 	}
-	require.Equal(t, 6, asked)
+	require.EqualValues(t, 6, asked.Load())
 }
