@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -90,4 +91,15 @@ func newScene(t *testing.T) *scene {
 func (s *scene) person(t *testing.T, name string) *person {
 	t.Helper()
 	return &person{Chromium: s.browser.Tab("private " + name), t: t, hub: s.client.URL}
+}
+
+// failures are the lines of the hub's log about what is no success.
+func failures(log string) string {
+	var found strings.Builder
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, "ERROR") || strings.Contains(line, "WARN") {
+			found.WriteString(line)
+		}
+	}
+	return found.String()
 }

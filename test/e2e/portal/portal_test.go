@@ -43,6 +43,7 @@ func TestPortal_isEnoughForEverything(t *testing.T) {
 		{"another person in another tab", func(*testing.T) { anotherPerson(alice) }},
 		{"keyboard", func(*testing.T) { keyboard(alice) }},
 		{"identity provider", func(t *testing.T) { provider(t, s, operator) }},
+		{"pages of the login", func(t *testing.T) { loginPages(t, s) }},
 		{"the hub restarts", func(t *testing.T) { restart(t, s, alice) }},
 	} {
 		if !t.Run(part.name, func(t *testing.T) {
@@ -50,6 +51,7 @@ func TestPortal_isEnoughForEverything(t *testing.T) {
 			part.do(t)
 			alice.quiet()
 		}) {
+			t.Logf("what failed in the hub:\n%s", failures(s.hub.Output.String()))
 			return
 		}
 	}
