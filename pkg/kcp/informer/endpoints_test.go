@@ -44,9 +44,11 @@ type shards struct {
 	objects map[string][]string
 	// held are the lists that are answered only after their channel is closed.
 	held map[string]chan struct{}
-	// silent are the endpoints that do not answer; cut ends the watches when that changes.
-	silent map[string]bool
-	cut    chan struct{}
+	// silent are the endpoints that do not answer; cut ends the watches when that changes. silence is
+	// what a request to them meets.
+	silent  map[string]bool
+	silence http.HandlerFunc
+	cut     chan struct{}
 	// unserved are the kinds that an endpoint does not have yet, as "endpoint/resource".
 	unserved map[string]bool
 }
@@ -121,7 +123,7 @@ func (k *kind[T]) followed() {
 func newShards(t *testing.T, objects map[string][]string) *shards {
 	t.Helper()
 	s := &shards{t: t, objects: objects, changed: make(chan struct{}), held: map[string]chan struct{}{}, silent: map[string]bool{}, cut: make(chan struct{}), unserved: map[string]bool{}}
-	f := newKCP(t)
+	f := startKCP(t, false)
 	f.Config.Handler = s
 	s.url = f.URL
 	clients := f.clients(t)
@@ -228,7 +230,7 @@ func (s *shards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	switch {
 	case silent:
-		http.Error(w, "", http.StatusBadGateway)
+		s.silence(w, r)
 		return
 	case query.Has("watch"):
 		_ = http.NewResponseController(w).Flush()
@@ -354,9 +356,29 @@ func TestEndpoints_dropAnEndpointWithoutObjects(t *testing.T) {
 
 func TestEndpoints_anOutageIsThatOfOneShard(t *testing.T) {
 	t.Parallel()
+	for name, silence := range map[string]http.HandlerFunc{
+		"a gateway without a connection": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusBadGateway) },
+		// client-go takes it for a watch without events.
+		"a connection that ends": func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				_ = conn.Close()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			outageOfOneShard(t, silence)
+		})
+	}
+}
+
+func outageOfOneShard(t *testing.T, silence http.HandlerFunc) {
+	t.Helper()
 	s := newShards(t, map[string][]string{
 		"one/users": {"hub/u/1"}, "one/organizations": {"near/o/1"}, "two/users": {"far/v/1"}, "two/organizations": {"far/o/1"},
 	})
+	s.silence = silence
 	s.name("one", "two")
 	require.Eventually(t, func() bool { return slices.Equal(s.users.names(), []string{"u", "v"}) }, long, time.Millisecond)
 	s.synced(true)

@@ -21,8 +21,13 @@ type fakeKCP struct{ *httptest.Server }
 
 func newKCP(t *testing.T) *fakeKCP {
 	t.Helper()
+	return startKCP(t, true)
+}
+
+func startKCP(t *testing.T, http2 bool) *fakeKCP {
+	t.Helper()
 	f := &fakeKCP{httptest.NewUnstartedServer(http.NotFoundHandler())}
-	f.EnableHTTP2 = true
+	f.EnableHTTP2 = http2
 	f.StartTLS()
 	t.Cleanup(f.Close)
 	return f

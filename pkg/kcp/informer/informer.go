@@ -116,7 +116,8 @@ func (i *Informer[T]) source(client rest.Interface, silence *silence) cache.List
 	health, params := i.clients.Health(), i.clients.Parameters()
 	request := func(o *metav1.ListOptions) *rest.Request {
 		o.LabelSelector = i.selector
-		return client.Get().Resource(i.gvr.Resource).VersionedParams(o, params)
+		// client-go's own retries would hide for many seconds that the endpoint does not answer.
+		return client.Get().MaxRetries(0).Resource(i.gvr.Resource).VersionedParams(o, params)
 	}
 	watches := &retryWatches{}
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
@@ -138,7 +139,7 @@ func (i *Informer[T]) source(client rest.Interface, silence *silence) cache.List
 			if err := retry(ctx, health, silence, func() (err error) {
 				began = time.Now()
 				w, err = request(&o).Watch(ctx)
-				return err
+				return begun(w, err)
 			}); err != nil {
 				return nil, err
 			}
@@ -188,6 +189,18 @@ func listed(list runtime.Object) error {
 	accessor, err := meta.ListAccessor(list)
 	if err == nil && accessor.GetResourceVersion() == "" {
 		err = errNotServed
+	}
+	return err
+}
+
+// errNoAnswer says that the connection to an endpoint has ended before there was an answer.
+var errNoAnswer = errors.New("the connection ended without an answer")
+
+// begun returns an error for a watch that client-go has made up: it takes a connection that ends or
+// times out before there is an answer for a watch without events.
+func begun(w watch.Interface, err error) error {
+	if _, ok := w.(*watch.StreamWatcher); err == nil && !ok {
+		return errNoAnswer
 	}
 	return err
 }

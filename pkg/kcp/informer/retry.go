@@ -59,7 +59,7 @@ type silence struct {
 func (s *silence) observe(err error) {
 	var status apierrors.APIStatus
 	var connection *url.Error
-	answered := !errors.As(err, &connection)
+	answered := !errors.As(err, &connection) && !errors.Is(err, errNoAnswer)
 	if errors.As(err, &status) {
 		code := status.Status().Code
 		answered = code != http.StatusBadGateway && code != http.StatusServiceUnavailable && code != http.StatusGatewayTimeout
