@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/freeze"
 	"github.com/faroshq/kedge-hub/pkg/server"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/test/framework"
@@ -298,4 +299,39 @@ func TestGrants_goWithTheOrganization(t *testing.T) {
 		return framework.Check(apierrors.IsNotFound(err), "the organization is still there: %v", err)
 	})
 	s.grants(t, export.Path, 0)
+}
+
+// An entry that is deleted while the workspace of its provider is deactivated is gone after a
+// minute. Its grant goes when an export is found in the workspace again.
+func TestGrants_doNotWaitForADeactivatedProvider(t *testing.T) {
+	t.Parallel()
+	framework.Sample(t, 5)
+	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	s := grantScene{Platform: kcp.Platform(t, hub.Options.RootWorkspace), hub: hub}
+	s.org = hub.CreateOrg(t, "alice", "Acme")
+	export := framework.Provider(t, kcp, s.Root+":providers:widgets")
+	entry := s.publish(t, s.org, "widgets", export)
+	s.grants(t, export.Path, 1)
+	ws, err := s.Workspaces(s.Root+":providers").Get(t.Context(), "widgets", metav1.GetOptions{})
+	require.NoError(t, err)
+	freezer := freeze.New(kcp.ShardAdmin(t), nil, nil, "")
+	framework.Eventually(t, framework.Long, func() error { return freezer.Deactivate(t.Context(), ws.Spec.Cluster) })
+	framework.Eventually(t, framework.Long, func() error {
+		_, err := s.BindingsIn(t, export.Path)
+		return framework.Check(apierrors.IsForbidden(err), "the provider is not deactivated: %v", err)
+	})
+
+	require.NoError(t, s.CatalogEntries(s.place(s.org)).Delete(t.Context(), entry.Name, metav1.DeleteOptions{}))
+	framework.NowAndThen(t, func() error {
+		_, err := s.CatalogEntries(s.place(s.org)).Get(t.Context(), entry.Name, metav1.GetOptions{})
+		return framework.Check(apierrors.IsNotFound(err), "the entry is still there: %v", err)
+	})
+	framework.Eventually(t, framework.Long, func() error { return freezer.Activate(t.Context(), ws.Spec.Cluster) })
+	framework.Eventually(t, framework.Long, func() error {
+		held, err := s.BindingsIn(t, export.Path)
+		return framework.Check(err == nil && held[tenancy.CatalogGrantOf(entry, nil).Role.Name].Name != "", "the control: the grant is left; %v", err)
+	})
+	other := s.publish(t, s.org, "gadgets", export)
+	s.grants(t, export.Path, 1)
+	s.grant(t, export.Path, other)
 }
