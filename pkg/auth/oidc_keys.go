@@ -30,7 +30,7 @@ const (
 type keySet struct {
 	clock clock.PassiveClock
 	// fetch gets the keys. With an error they are those that can be had: a key that is not among
-	// them may be good.
+	// them may be good, and is kept if it is known.
 	fetch   func(context.Context) ([]jose.JSONWebKey, error)
 	fetches *prometheus.CounterVec
 
@@ -98,6 +98,9 @@ func (s *keySet) begin(ctx context.Context) *keyFetch {
 		defer s.mu.Unlock()
 		if (err == nil || len(keys) > 0) && !f.began.Before(s.fetched) {
 			s.fetched = f.began
+			if err != nil {
+				keys = withOthers(keys, s.keys)
+			}
 			if !sameKeys(s.keys, keys) {
 				s.keys = keys
 				s.number++
@@ -109,8 +112,19 @@ func (s *keySet) begin(ctx context.Context) *keyFetch {
 	return f
 }
 
-func sameKeys(a, b []jose.JSONWebKey) bool {
-	return slices.EqualFunc(a, b, func(a, b jose.JSONWebKey) bool { return reflect.DeepEqual(a, b) })
+func sameKeys(a, b []jose.JSONWebKey) bool { return slices.EqualFunc(a, b, sameKey) }
+
+func sameKey(a, b jose.JSONWebKey) bool { return reflect.DeepEqual(a, b) }
+
+// withOthers returns the known keys, and after them the keys that are not among them.
+func withOthers(keys, known []jose.JSONWebKey) []jose.JSONWebKey {
+	all := slices.Clip(known)
+	for _, key := range keys {
+		if !slices.ContainsFunc(known, func(k jose.JSONWebKey) bool { return sameKey(k, key) }) {
+			all = append(all, key)
+		}
+	}
+	return all
 }
 
 // find returns the keys that may have signed a token, and their generation. For an unknown

@@ -226,4 +226,13 @@ func TestServiceAccounts_knowTheKeysOfTheShardsThatAnswer(t *testing.T) {
 	_, ok, err = a.Authenticate(t.Context(), token)
 	require.NoError(t, err)
 	require.True(t, ok)
+
+	// A forged token makes the hub ask for keys while the shard is down again.
+	down = true
+	k.clock.SetTime(k.clock.Now().Add(time.Minute))
+	_, _, err = a.Authenticate(t.Context(), k.sign(other, "forged", k.claims(nil)))
+	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
+	_, ok, err = a.Authenticate(t.Context(), token)
+	require.NoError(t, err, "the key was known")
+	require.True(t, ok)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -213,17 +214,21 @@ func (a *Accounts) accepts(ctx context.Context, token string) (bool, error) {
 // its own: others are logical clusters on the other shards. With an error, the keys are those of the
 // shards that answer.
 func (a *Accounts) Keys(ctx context.Context, others ...string) ([]byte, error) {
-	set, asked := keySet{Keys: []json.RawMessage{}}, map[string]bool{}
-	var failures []error
-	for _, cluster := range append([]string{a.cluster}, others...) {
-		if asked[cluster] {
-			continue
+	clusters := []string{a.cluster}
+	for _, cluster := range others {
+		if !slices.Contains(clusters, cluster) {
+			clusters = append(clusters, cluster)
 		}
-		asked[cluster] = true
-		of, err := a.keysOf(ctx, cluster)
-		if err != nil {
-			failures = append(failures, err)
-		}
+	}
+	// They are asked at once: a shard that does not answer must not take the time of the others.
+	sets, failures := make([]keySet, len(clusters)), make([]error, len(clusters), len(clusters)+1)
+	var asked sync.WaitGroup
+	for i, cluster := range clusters {
+		asked.Go(func() { sets[i], failures[i] = a.keysOf(ctx, cluster) })
+	}
+	asked.Wait()
+	set := keySet{Keys: []json.RawMessage{}}
+	for _, of := range sets {
 		set.Keys = append(set.Keys, of.Keys...)
 	}
 	raw, err := json.Marshal(set)

@@ -1,11 +1,13 @@
 package accounts_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/utils/clock"
@@ -18,10 +20,19 @@ func TestKeys_areThoseOfAllShardsThatAnswer(t *testing.T) {
 	t.Parallel()
 	server := kcpfake.New(t)
 	var asked atomic.Int64
+	answered := make(chan struct{})
 	server.ServeWith(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		cluster := strings.Split(r.URL.Path, "/")[2]
-		if cluster == "down" {
+		switch cluster {
+		case "three":
+			close(answered)
+		case "down":
+			// It takes all the time that there is, if the others wait for it.
+			select {
+			case <-answered:
+			case <-r.Context().Done():
+			}
 			http.Error(w, "", http.StatusBadGateway)
 			return
 		}
@@ -35,9 +46,11 @@ func TestKeys_areThoseOfAllShardsThatAnswer(t *testing.T) {
 	}{
 		{nil, `{"keys":[{"kid":"providers","kty":"EC"}]}`, false},
 		{[]string{"providers", "two"}, `{"keys":[{"kid":"providers","kty":"EC"},{"kid":"two","kty":"EC"}]}`, false},
-		{[]string{"down", "two"}, `{"keys":[{"kid":"providers","kty":"EC"},{"kid":"two","kty":"EC"}]}`, true},
+		{[]string{"down", "three"}, `{"keys":[{"kid":"providers","kty":"EC"},{"kid":"three","kty":"EC"}]}`, true},
 	} {
-		raw, err := a.Keys(t.Context(), c.others...)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		raw, err := a.Keys(ctx, c.others...)
+		cancel()
 		require.JSONEq(t, c.want, string(raw))
 		require.Equal(t, c.fails, err != nil, "%v", err)
 	}
