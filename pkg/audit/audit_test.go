@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -47,6 +48,7 @@ func lines(t *testing.T, written string) []m {
 func TestEvent_isOneLineOfJSON(t *testing.T) {
 	t.Parallel()
 	yes, ends := true, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	many := make([]string, 20000)
 	person, hub := audit.Actor{Kind: audit.ActorPerson, User: "alice", Issuer: "static"}, audit.Actor{Kind: audit.ActorHub}
 	asPerson, asHub := m{"kind": "person", "user": "alice", "issuer": "static"}, m{"kind": "hub"}
 	for name, c := range map[string]struct {
@@ -71,6 +73,14 @@ func TestEvent_isOneLineOfJSON(t *testing.T) {
 		"a long path": {
 			audit.Event{Actor: hub, Action: "x", Object: strings.Repeat("o", 60000), Resource: &audit.Resource{Verb: "create", Name: strings.Repeat("n", 60000)}},
 			m{"id": "", "stage": "", "actor": asHub, "action": "x", "object": strings.Repeat("o", 512), "resource": m{"verb": "create", "name": strings.Repeat("n", 512)}},
+		},
+		"long facts": {
+			audit.Event{Actor: hub, Action: "x", Facts: &audit.Facts{Slug: strings.Repeat("s", 60000), AcceptedClaims: slices.Repeat([]string{strings.Repeat("c", 60000)}, 20), Roles: &many}},
+			m{"id": "", "stage": "", "actor": asHub, "action": "x", "facts": m{
+				"slug":           strings.Repeat("s", 512),
+				"acceptedClaims": append(slices.Repeat([]any{strings.Repeat("c", 512)}, 15), "and 5 more"),
+				"roles":          append(slices.Repeat([]any{""}, 2730), "and 17270 more"),
+			}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -210,9 +220,9 @@ func TestOpen_rotatesTheFile(t *testing.T) {
 	l, closing, err := audit.Open(t.Context(), audit.Options{File: filepath.Join(dir, "audit.log"), MaxSize: 1, MaxBackups: 1}, prometheus.NewRegistry())
 	require.NoError(t, err)
 	defer closing()
-	roles := []string{strings.Repeat("r", 100_000)}
+	action := strings.Repeat("a", 100_000)
 	for range 35 {
-		require.NoError(t, l.Write(audit.Event{Action: "x", Facts: &audit.Facts{Roles: &roles}}))
+		require.NoError(t, l.Write(audit.Event{Action: action}))
 	}
 	require.Eventually(t, func() bool {
 		files, err := os.ReadDir(dir)

@@ -1,7 +1,9 @@
 package audit
 
 import (
+	"fmt"
 	"reflect"
+	"slices"
 	"time"
 )
 
@@ -29,8 +31,8 @@ const (
 	ActorAnonymous = "anonymous"
 )
 
-// Event is one line of the audit log. It has no token, and nothing of a body but Facts. Texts that
-// come from a path are cut to 512 bytes.
+// Event is one line of the audit log. It has no token, and nothing of a body but Facts. Texts are
+// cut to 512 bytes, and each list of Facts to 8 KiB: its last text then says how many are left out.
 type Event struct {
 	// APIVersion and Time, in UTC, are set by Write.
 	APIVersion string    `json:"apiVersion"`
@@ -132,10 +134,15 @@ type Resource struct {
 	Name        string `json:"name,omitempty"`
 }
 
-// maxText is the maximum length of a text from a path, in bytes.
-const maxText = 512
+const (
+	// maxText is the maximum length of a text that a client chooses, in bytes.
+	maxText = 512
+	// maxList is that of all texts of one list together.
+	maxList = 8 << 10
+)
 
-// bounded cuts the texts that a client chooses.
+// bounded cuts the texts that a client chooses. A tenant who could write long lines would make the
+// log rotate, and so forget, what others did.
 func (e *Event) bounded() {
 	for _, text := range []*string{&e.Org, &e.Workspace, &e.Object} {
 		cut(text)
@@ -147,10 +154,38 @@ func (e *Event) bounded() {
 		}
 		e.Resource = &r
 	}
+	if e.Facts != nil {
+		f := *e.Facts
+		for _, text := range []*string{&f.Subject, &f.Token, &f.Slug, &f.Export} {
+			cut(text)
+		}
+		for _, list := range []*[]string{&f.Fields, &f.AcceptedClaims, &f.RejectedClaims} {
+			*list = cutList(*list)
+		}
+		if f.Roles != nil {
+			roles := cutList(*f.Roles)
+			f.Roles = &roles
+		}
+		e.Facts = &f
+	}
 }
 
 func cut(text *string) {
 	if len(*text) > maxText {
 		*text = (*text)[:maxText]
 	}
+}
+
+// cutList returns the texts of a list that fit, cut, and says how many do not.
+func cutList(list []string) []string {
+	size := 0
+	fits := slices.Clone(list)
+	for i := range fits {
+		cut(&fits[i])
+		// In JSON a text has two quotes and a comma.
+		if size += len(fits[i]) + 3; size > maxList {
+			return append(fits[:i], fmt.Sprintf("and %d more", len(list)-i))
+		}
+	}
+	return fits
 }

@@ -100,10 +100,10 @@ func TestRead_filters(t *testing.T) {
 func TestRead_goesOnAfterARotation(t *testing.T) {
 	t.Parallel()
 	l, file := newLog(t)
-	padding := []string{strings.Repeat("r", 30_000)}
+	padding := strings.Repeat("a", 30_000)
 	add := func(from, to int) {
 		for i := from; i < to; i++ {
-			write(t, l, audit.Event{Org: "o", Object: fmt.Sprint(i), Facts: &audit.Facts{Roles: &padding}})
+			write(t, l, audit.Event{Org: "o", Object: fmt.Sprint(i), Action: padding})
 		}
 	}
 	add(0, 60)
@@ -135,10 +135,10 @@ func TestRead_goesOnAfterARotation(t *testing.T) {
 func TestRead_isLimited(t *testing.T) {
 	t.Parallel()
 	l, _ := newLog(t, func(o *audit.Options) { o.MaxSize = 100 })
-	padding := []string{strings.Repeat("r", 100_000)}
+	padding := strings.Repeat("a", 100_000)
 	write(t, l, audit.Event{Org: "mine", Object: "first"})
 	for range 400 {
-		write(t, l, audit.Event{Org: "other", Facts: &audit.Facts{Roles: &padding}})
+		write(t, l, audit.Event{Org: "other", Action: padding})
 	}
 	got, pages := read(t, l, audit.Query{Org: "mine"})
 	require.Equal(t, []string{"first"}, got)

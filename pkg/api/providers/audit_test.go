@@ -15,8 +15,8 @@ func TestAudit_saysWhichClaimsAreAccepted(t *testing.T) {
 		return apitest.Call{As: apitest.Admin, Method: method, Path: path, Body: body, Org: apitest.Acme, Workspace: apitest.Dev}
 	}
 	apitest.RequireIntents(t, func(t *testing.T) (http.Handler, *apitest.World) { return newWorld(t).audited() }, map[string]apitest.Intent{
-		"accept": {Call: call(http.MethodPost, at+widgets+"/enable", accepting), Object: widgets, Facts: `{"slug":"widgets","acceptedClaims":["configmaps"]}`},
-		"reject": {Call: call(http.MethodPost, at+widgets+"/enable", `{"rejectClaims":[{"group":"","resource":"configmaps"}]}`), Object: widgets, Facts: `{"slug":"widgets","rejectedClaims":["configmaps"]}`},
+		"accept":              {Call: call(http.MethodPost, at+widgets+"/enable", accepting), Object: widgets, Facts: `{"slug":"widgets","acceptedClaims":["configmaps"]}`},
+		"reject, named twice": {Call: call(http.MethodPost, at+widgets+"/enable", `{"rejectClaims":[{"group":"","resource":"configmaps"},{"group":"","resource":"configmaps"}]}`), Object: widgets, Facts: `{"slug":"widgets","rejectedClaims":["configmaps"]}`},
 	})
 	apitest.RequireIntents(t, func(t *testing.T) (http.Handler, *apitest.World) {
 		w := newWorld(t)

@@ -3,6 +3,7 @@ package providers
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,12 +42,13 @@ func resources(given []entry.Resource) (all []v1alpha1.CatalogResource) {
 	return all
 }
 
-// texts are claims in the audit log.
+// texts are claims in the audit log, each once: the log has room for a part of a long list.
 func texts(claims []entry.Resource) (all []string) {
 	for _, c := range claims {
 		all = append(all, schema.GroupResource{Group: c.Group, Resource: c.Resource}.String())
 	}
-	return all
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func (h *Handler) enable(w http.ResponseWriter, r *http.Request) error {
