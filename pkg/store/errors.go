@@ -62,6 +62,10 @@ func convert(err error, what string) error {
 		return errs.Wrap(errs.Conflict, err, "the "+what+" was changed at the same time; read it again and repeat the request")
 	case apierrors.IsTooManyRequests(err):
 		return busy(err)
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		// kcp's authorizers read caches: they refuse the hub what it may do in a logical cluster
+		// that they have not seen yet.
+		return refused(err)
 	case apierrors.IsTimeout(err), status.Status().Code >= http.StatusInternalServerError:
 		// Failures of kcp, or of a load balancer in front of it.
 		return unavailable(err)
@@ -77,6 +81,13 @@ func busy(err error) error {
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok && seconds > 0 {
 		e.RetryAfter = min(time.Duration(seconds)*time.Second, maxRetryAfter)
 	}
+	return e
+}
+
+// refused is the error for a request of the hub itself that kcp does not permit.
+func refused(err error) error {
+	e := errs.Wrap(errs.Unavailable, err, "kcp refuses a request of the hub at the moment; try again, and tell the operator if it lasts")
+	e.RetryAfter = retryAfter
 	return e
 }
 

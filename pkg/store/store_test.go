@@ -153,7 +153,7 @@ func TestErrors_ofKCPAreConverted(t *testing.T) {
 		"gone":                     {apierrors.NewNotFound(users, secret), errs.NotFound, "the user does not exist any more"},
 		"taken":                    {apierrors.NewAlreadyExists(users, secret), errs.AlreadyExists, "the user exists already"},
 		"a bug":                    {apierrors.NewBadRequest(secret), errs.Internal, "the user could not be written"},
-		"no right":                 {apierrors.NewForbidden(users, "alice", errors.New(secret)), errs.Internal, "the user could not be written"},
+		"no right":                 {apierrors.NewForbidden(users, "alice", errors.New(secret)), errs.Unavailable, "kcp refuses a request of the hub at the moment; try again, and tell the operator if it lasts"},
 		"too many requests":        {apierrors.NewTooManyRequests(secret, 0), errs.Unavailable, "kcp is busy, or is only beginning to serve this API; try again in a moment"},
 		"a time-out":               {apierrors.NewTimeoutError(secret, 0), errs.Unavailable, "kcp cannot be reached at the moment; try again"},
 		"a failure of kcp's":       {apierrors.NewInternalError(errors.New(secret)), errs.Unavailable, "kcp cannot be reached at the moment; try again"},
