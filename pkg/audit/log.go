@@ -44,6 +44,9 @@ type Log struct {
 	file    string
 	rotated *lumberjack.Logger
 
+	// reading has room for one Read.
+	reading chan struct{}
+
 	mu sync.Mutex
 	to io.Writer
 	// torn is true if the last line has no end.
@@ -54,7 +57,7 @@ type Log struct {
 
 // New returns a log that writes to w, or to the logger of the context if w is nil.
 func New(ctx context.Context, w io.Writer) *Log {
-	l := &Log{to: w, lost: prometheus.NewCounter(prometheus.CounterOpts{
+	l := &Log{to: w, reading: make(chan struct{}, 1), lost: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "kedge_audit_lost_total", Help: "Audit events that could not be written.",
 	})}
 	if w == nil {

@@ -1,10 +1,13 @@
 package audit_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -143,6 +146,39 @@ func TestRead_isLimited(t *testing.T) {
 	got, pages := read(t, l, audit.Query{Org: "mine"})
 	require.Equal(t, []string{"first"}, got)
 	require.Equal(t, 3, pages)
+}
+
+// counting counts the readers that are at work at the same time.
+type counting struct {
+	context.Context
+	inside, most *atomic.Int32
+}
+
+func (c counting) Err() error {
+	if n := c.inside.Add(1); n > c.most.Load() {
+		c.most.Store(n)
+	}
+	time.Sleep(time.Millisecond)
+	c.inside.Add(-1)
+	return c.Context.Err()
+}
+
+// What one Read costs is limited, and so is the number of them.
+func TestRead_takesTurns(t *testing.T) {
+	t.Parallel()
+	l, _ := newLog(t)
+	write(t, l, audit.Event{Org: "o", Action: strings.Repeat("a", 500_000)})
+	var inside, most atomic.Int32
+	var readers sync.WaitGroup
+	for range 8 {
+		readers.Go(func() {
+			if _, _, err := l.Read(counting{t.Context(), &inside, &most}, audit.Query{Org: "o", Limit: 1}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	readers.Wait()
+	require.EqualValues(t, 1, most.Load())
 }
 
 func TestRead_skipsWhatIsNoEvent(t *testing.T) {

@@ -37,6 +37,10 @@ import (
 // searchesPerSecond is the rate limit of the search for people, per person.
 const searchesPerSecond = 2
 
+// auditReadsPerSecond is the rate limit of reading the audit log, per person. A read looks at some
+// MiB of the log.
+const auditReadsPerSecond = 2
+
 // routes are the dependencies of all routes.
 type routes struct {
 	observe, present, authenticate, room func(http.Handler) http.Handler
@@ -161,7 +165,10 @@ func (p routes) router() chi.Router {
 		p.bots(scopes).Mount(r)
 		p.providers(scopes).Mount(r)
 		p.catalog(scopes).Mount(r)
-		(&auditapi.Handler{Read: p.readAudit, Replica: c.replica, OrgScope: scopes.Org}).Mount(r)
+		(&auditapi.Handler{
+			Read: p.readAudit, Replica: c.replica, OrgScope: scopes.Org,
+			LimitReads: p.limits.PerPerson("audit_reads_per_person", auditReadsPerSecond),
+		}).Mount(r)
 		(&sessions.Handler{
 			Views: v, Service: p.sessions, Recheck: p.recheck, IdleTimeout: c.Sessions.IdleTimeout, FollowTimeout: c.FollowTimeout, Clock: p.clock,
 		}).Mount(r)

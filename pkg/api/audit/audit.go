@@ -26,11 +26,13 @@ type Handler struct {
 	Replica string
 	// OrgScope is the middleware of httpmw.
 	OrgScope func(http.Handler) http.Handler
+	// LimitReads is the rate limit of reading, a middleware of httpmw.
+	LimitReads func(http.Handler) http.Handler
 }
 
 // Mount adds the route below /api.
 func (h *Handler) Mount(r chi.Router) {
-	r.With(h.OrgScope).Get("/orgs/{org}/audit", httpapi.Handle(h.list))
+	r.With(h.LimitReads, h.OrgScope).Get("/orgs/{org}/audit", httpapi.Handle(h.list))
 }
 
 // view is an event in an answer.

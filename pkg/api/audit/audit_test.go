@@ -12,6 +12,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	auditapi "github.com/faroshq/kedge-hub/pkg/api/audit"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
@@ -22,6 +23,14 @@ import (
 
 const path = "/api/orgs/" + apitest.Acme + "/audit"
 
+// limit is the limit of reads per person.
+func limit(t testing.TB) func(http.Handler) http.Handler {
+	t.Helper()
+	limits, err := httpmw.NewLimits(clocktesting.NewFakePassiveClock(apitest.Now()), prometheus.NewRegistry())
+	require.NoError(t, err)
+	return limits.PerPerson("audit_reads_per_person", 2)
+}
+
 // router serves the log of a replica.
 func router(t testing.TB, file, replica string) (http.Handler, *audit.Log) {
 	t.Helper()
@@ -29,7 +38,7 @@ func router(t testing.TB, file, replica string) (http.Handler, *audit.Log) {
 	require.NoError(t, err)
 	t.Cleanup(closing)
 	w := apitest.NewWorld()
-	h := &auditapi.Handler{Read: l.Read, Replica: replica, OrgScope: httpmw.Scopes{Tenants: w, Creator: tenancy.Creator{}}.Org}
+	h := &auditapi.Handler{Read: l.Read, Replica: replica, LimitReads: limit(t), OrgScope: httpmw.Scopes{Tenants: w, Creator: tenancy.Creator{}}.Org}
 	return apitest.Router(w, func(r chi.Router) { h.Mount(r) }), l
 }
 
@@ -90,6 +99,16 @@ func TestList_goesOnWhereItEnded(t *testing.T) {
 	ask(h, apitest.Admin, "?actor=bob&continue="+token).RefusedField(t, "query:continue")
 }
 
+func TestList_isLimited(t *testing.T) {
+	t.Parallel()
+	h, _ := router(t, filepath.Join(t.TempDir(), "audit.log"), "hub-0")
+	for range 20 {
+		require.Empty(t, ask(h, apitest.Admin, "").Items(t, "id"))
+	}
+	ask(h, apitest.Admin, "").Refused(t, http.StatusTooManyRequests)
+	ask(h, apitest.Member, "").Refused(t, http.StatusForbidden)
+}
+
 func TestList_namesTheParameterAtFault(t *testing.T) {
 	t.Parallel()
 	h := apitest.Router(apitest.NewWorld(), func(r chi.Router) {
@@ -98,7 +117,7 @@ func TestList_namesTheParameterAtFault(t *testing.T) {
 				t.Error("read")
 				return nil, nil, nil
 			},
-			OrgScope: httpmw.Scopes{Tenants: apitest.NewWorld()}.Org,
+			OrgScope: httpmw.Scopes{Tenants: apitest.NewWorld()}.Org, LimitReads: limit(t),
 		}).Mount(r)
 	})
 	for query, field := range map[string]string{
