@@ -90,7 +90,10 @@ func (a *assembly) reloadKubeconfig() error {
 		return err
 	}
 	a.upstream.Replace(next)
-	return nil
+	if a.shardAdmin == a.clients {
+		return nil
+	}
+	return connect.RenewShardAdmin(a.hub.config.kcp(), a.shardAdmin)
 }
 
 // newUpstream returns the transport of proxied requests. It gets the CA of the admin's

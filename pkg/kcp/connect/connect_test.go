@@ -152,3 +152,26 @@ func TestKubeconfig_baseURLHasNoClusterPath(t *testing.T) {
 	_, err := baseURL("http://kcp:6443")
 	require.Error(t, err)
 }
+
+func TestRenewShardAdmin_readsItsOwnContext(t *testing.T) {
+	t.Parallel()
+	server := kcpfake.New(t)
+	server.Put("root", shard("root", "https://shard.example"))
+	var contexts *clientcmdapi.Config
+	file := kubeconfig(t, func(c *clientcmdapi.Config) {
+		contexts = c
+		c.Clusters["root"].Server, c.Clusters["base"].Server = server.URL(), "https://shard.example"
+	})
+	admin, _, err := ShardAdminClients(t.Context(), Options{Kubeconfig: file}, server.Clients(), server.URL())
+	require.NoError(t, err)
+	require.NoError(t, RenewShardAdmin(Options{Kubeconfig: file}, admin))
+	contexts.Clusters["base"].CertificateAuthorityData = []byte("no certificate")
+	require.NoError(t, clientcmd.WriteToFile(*contexts, file))
+	require.ErrorContains(t, RenewShardAdmin(Options{Kubeconfig: file}, admin), "certificate")
+	contexts.Clusters["base"].Server = "https://other.example"
+	require.NoError(t, clientcmd.WriteToFile(*contexts, file))
+	require.ErrorContains(t, RenewShardAdmin(Options{Kubeconfig: file}, admin), "names another server")
+	delete(contexts.Contexts, ShardAdmin)
+	require.NoError(t, clientcmd.WriteToFile(*contexts, file))
+	require.ErrorContains(t, RenewShardAdmin(Options{Kubeconfig: file}, admin), ShardAdmin)
+}

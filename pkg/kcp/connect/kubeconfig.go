@@ -70,6 +70,18 @@ func Renew(o Options, clients *kcp.Clients) (*rest.Config, error) {
 	return config, clients.Transport().Renew(config)
 }
 
+// RenewShardAdmin is Renew for the clients of ShardAdminClients.
+func RenewShardAdmin(o Options, admin *kcp.Clients) error {
+	config, err := readKubeconfig(o.Kubeconfig, ShardAdmin)
+	if err != nil {
+		return fmt.Errorf("the context %s: %w", ShardAdmin, err)
+	}
+	if _, host := admin.HTTP(); config.Host != host {
+		return fmt.Errorf("the context %s names another server than %s; restart the hub to use it", ShardAdmin, host)
+	}
+	return admin.Transport().RenewOwn(config)
+}
+
 // Files are the kubeconfig of an external kcp and the files that it names.
 func Files(o Options) []string {
 	files := []string{o.Kubeconfig}

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -40,9 +41,9 @@ type identity struct {
 }
 
 // Renew has new connections to kcp use the CA and the client certificate of a configuration that
-// was read again. It replaces the CA of every identity, and the client certificate of t and of those
-// with the same one. An identity without a certificate never gets one: kcp would take it for kcp's
-// admin, whatever its token says. Nothing changes if it fails.
+// was read again. It replaces the CA of every identity with the same one, and the client certificate
+// of t and of those with the same one. An identity without a certificate never gets one: kcp would
+// take it for kcp's admin, whatever its token says. Nothing changes if it fails.
 func (t *Transport) Renew(config *rest.Config) error {
 	c := t.connections
 	c.mu.Lock()
@@ -55,11 +56,12 @@ func (t *Transport) Renew(config *rest.Config) error {
 		if id != t.wire && !sameCertificate(was, old) {
 			next.CertFile, next.KeyFile, next.CertData, next.KeyData = was.CertFile, was.KeyFile, was.CertData, was.KeyData
 		}
-		configs[i] = rest.CopyConfig(id.config)
-		configs[i].TLSClientConfig = next
+		if id != t.wire && !sameCA(was, old) {
+			next.CAFile, next.CAData, next.ServerName = was.CAFile, was.CAData, was.ServerName
+		}
 		var err error
-		if renewed[i], err = newTransport(configs[i], t.health); err != nil {
-			return fmt.Errorf("make the HTTP client for kcp: %w", err)
+		if configs[i], renewed[i], err = id.with(next, t.health); err != nil {
+			return err
 		}
 	}
 	for i, id := range c.all {
@@ -68,6 +70,40 @@ func (t *Transport) Renew(config *rest.Config) error {
 		id.Replace(renewed[i])
 	}
 	return nil
+}
+
+// RenewOwn is Renew for t alone. It keeps the CA if the configuration has none.
+func (t *Transport) RenewOwn(config *rest.Config) error {
+	t.connections.mu.Lock()
+	defer t.connections.mu.Unlock()
+	tls, was := config.TLSClientConfig, t.wire.config.TLSClientConfig
+	if len(tls.CAData) == 0 && tls.CAFile == "" {
+		tls.CAFile, tls.CAData, tls.ServerName = was.CAFile, was.CAData, was.ServerName
+	}
+	next, renewed, err := t.wire.with(tls, t.health)
+	if err != nil {
+		return err
+	}
+	t.wire.config = next
+	t.wire.Replace(renewed)
+	return nil
+}
+
+// with returns the configuration of an identity with another CA and client certificate, and the
+// HTTP transport for it.
+func (id *identity) with(tls rest.TLSClientConfig, health *Health) (*rest.Config, *http.Transport, error) {
+	config := rest.CopyConfig(id.config)
+	config.TLSClientConfig = tls
+	renewed, err := newTransport(config, health)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make the HTTP client for kcp: %w", err)
+	}
+	return config, renewed, nil
+}
+
+// sameCA reports whether both verify servers by one CA.
+func sameCA(a, b rest.TLSClientConfig) bool {
+	return a.CAFile == b.CAFile && bytes.Equal(a.CAData, b.CAData)
 }
 
 // sameCertificate reports whether both have one client certificate.

@@ -125,3 +125,64 @@ func TestRenew_givesNobodyElseTheCertificateOfTheAdmin(t *testing.T) {
 		}
 	}
 }
+
+// A shard behind a front proxy has a certificate of another CA, and a credential of its own.
+func TestRenew_isOfOneServer(t *testing.T) {
+	t.Parallel()
+	type server struct {
+		*httptest.Server
+		serving atomic.Pointer[tls.Certificate]
+	}
+	start := func(b *certs.Bundle) *server {
+		s := &server{Server: httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if len(r.TLS.PeerCertificates) > 0 {
+				w.WriteHeader(http.StatusAccepted)
+			}
+		}))}
+		s.serving.Store(&b.Certificate)
+		s.TLS = &tls.Config{
+			MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert,
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.serving.Load(), nil },
+		}
+		s.StartTLS()
+		t.Cleanup(s.Close)
+		s.TLS.Certificates = nil
+		return s
+	}
+	trusting := func(b *certs.Bundle) *rest.Config {
+		return &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: b.CAPEM}}
+	}
+	ofFront, ofShard := bundle(t), bundle(t)
+	front, shard := start(ofFront), start(ofShard)
+	config := trusting(ofFront)
+	config.Host = front.URL
+	clients := newClients(t, config)
+	admin, err := clients.As(trusting(ofShard))
+	require.NoError(t, err)
+	admin = admin.At(shard.URL)
+	answers := func(c interface{ HTTP() (*http.Client, string) }) int {
+		client, host := c.HTTP()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, host+"/", http.NoBody)
+		require.NoError(t, err)
+		answer, err := client.Do(r)
+		require.NoError(t, err)
+		_ = answer.Body.Close()
+		return answer.StatusCode
+	}
+
+	next := bundle(t)
+	front.serving.Store(&next.Certificate)
+	require.NoError(t, clients.Transport().Renew(trusting(next)))
+	require.Equal(t, []int{http.StatusOK, http.StatusOK}, []int{answers(clients), answers(admin)})
+
+	next = bundle(t)
+	shard.serving.Store(&next.Certificate)
+	renewed := trusting(next)
+	renewed.CertData, renewed.KeyData, err = cert.GenerateSelfSignedCertKey("admin", nil, nil)
+	require.NoError(t, err)
+	for range 2 {
+		require.NoError(t, admin.Transport().RenewOwn(renewed))
+		require.Equal(t, []int{http.StatusOK, http.StatusAccepted}, []int{answers(clients), answers(admin)})
+		renewed.CAData = nil
+	}
+}
