@@ -19,7 +19,8 @@
 //   - Proxied writes are treated alike: a delete passes without an intent, because it frees
 //     space and RBAC only adds rights; every other write, exec, attach and port-forward is refused.
 //   - A token that follows from a login, or from a session that goes on, has an outcome only: the
-//     login has the intent.
+//     login has the intent. A refusal of tokens has an outcome only, too, also if it ends a session
+//     because its secret comes a second time.
 //   - Refusals with 401 and 429, and those before the limits of the caller, are sampled: the
 //     first of a minute for each client, action and code, with the number of those since the last.
 //   - write(2) is enough: the log survives the end of the process, not the loss of power.

@@ -38,6 +38,29 @@ func audited(log func(audit.Event) error) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler { return behindObserve(a.Audit(next)) }
 }
 
+// Nothing that was given is left out of the log, and no refusal can fill it.
+func TestRecord_samplesOnlyRefusals(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		event audit.Event
+		want  int
+	}{
+		"given to one whom the cache lacks": {audit.Event{Stage: audit.StageOutcome, Code: http.StatusOK, Actor: audit.Actor{Kind: audit.ActorAnonymous}}, 3},
+		"refused to a stranger":             {audit.Event{Stage: audit.StageOutcome, Code: http.StatusBadRequest, Actor: audit.Actor{Kind: audit.ActorAnonymous}}, 1},
+		"refused to a person":               {audit.Event{Stage: audit.StageOutcome, Code: http.StatusBadRequest, Actor: audit.Actor{Kind: audit.ActorPerson, User: "alice"}}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			written := 0
+			a := httpmw.NewAuditor(func(audit.Event) error { written++; return nil }, clocktesting.NewFakePassiveClock(time.Unix(1_000, 0)))
+			for range 3 {
+				require.NoError(t, a.Record(t.Context(), c.event))
+			}
+			require.Equal(t, c.want, written)
+		})
+	}
+}
+
 // auditScene has the events of requests.
 type auditScene struct {
 	http   http.Handler

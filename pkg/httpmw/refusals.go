@@ -69,12 +69,12 @@ func (a *Auditor) Refusals(next http.Handler) http.Handler {
 	})
 }
 
-// Record writes an event with the ids and the peer of the request that a context belongs to. An
-// outcome of a client that nobody knows is sampled.
+// Record writes an event with the ids and the peer of the request that a context belongs to. A
+// refusal of a client that nobody knows is sampled.
 func (a *Auditor) Record(ctx context.Context, e audit.Event) error {
 	of := BaseEvent(ctx)
 	e.ID, e.ClientRequest, e.Peer = of.ID, of.ClientRequest, of.Peer
-	if e.Stage == audit.StageOutcome && e.Actor.Kind == audit.ActorAnonymous {
+	if e.Code >= http.StatusBadRequest && e.Actor.Kind == audit.ActorAnonymous {
 		a.sampled(ctx, e)
 		return nil
 	}

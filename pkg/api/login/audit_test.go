@@ -1,13 +1,16 @@
 package login_test
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/faroshq/kedge-hub/pkg/api/login"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 )
 
@@ -58,6 +61,25 @@ func TestAudit_hasTheTokensOfASession(t *testing.T) {
 	require.Len(t, h.events, 1)
 	require.Equal(t, audit.StageOutcome, h.events[0].Stage)
 	require.Equal(t, "token authorization_code", h.events[0].Action)
-	h.browser(t).post("/auth/token", redemption(code)).oauthError(t, http.StatusBadRequest, "invalid_grant")
-	require.Len(t, h.events, 1)
+	require.Equal(t, "alice", h.events[0].User)
+}
+
+// A secret that is presented again may be a stolen one, and its session ends.
+func TestAudit_hasRefusedTokens(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	code, device := redemption(h.browser(t).authorized("alice")), h.start(t, "server-1")
+	require.Equal(t, http.StatusOK, h.browser(t).post("/auth/token", code).code)
+	secrets := slices.Collect(maps.Keys(h.sessions.secrets))
+	h.events = nil
+	h.browser(t).post("/auth/token", device).oauthError(t, http.StatusBadRequest, "authorization_pending")
+	require.Empty(t, h.events)
+	h.browser(t).post("/auth/token", code).oauthError(t, http.StatusBadRequest, "invalid_grant")
+	h.sessions.fails = invalidGrant()
+	h.browser(t).post("/auth/token", url.Values{"client_id": {"kedge-cli"}, "grant_type": {"refresh_token"}, "refresh_token": secrets}).
+		oauthError(t, http.StatusBadRequest, "invalid_grant")
+	require.Equal(t, []login.Event{
+		{Stage: audit.StageOutcome, Action: "token authorization_code", Code: http.StatusBadRequest},
+		{Stage: audit.StageOutcome, Action: "token refresh_token", Code: http.StatusBadRequest, User: "alice"},
+	}, h.events)
 }

@@ -43,7 +43,7 @@ func invalidGrant() error {
 func (s *sessions) tokens(l session.Login) session.Tokens {
 	secret := "secret-" + rand.Text()
 	s.secrets[secret] = l
-	return session.Tokens{IDToken: l.Grant.IDToken, ExpiresAt: now.Add(time.Hour), Secret: secret}
+	return session.Tokens{IDToken: l.Grant.IDToken, ExpiresAt: now.Add(time.Hour), Secret: secret, User: l.User.Name}
 }
 
 func (s *sessions) Authorize(_ context.Context, l session.Login) (string, error) {

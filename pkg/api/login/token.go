@@ -39,12 +39,18 @@ func (h *Handler) token(w http.ResponseWriter, r *http.Request) error {
 	default:
 		return &refusal{code: "unsupported_grant_type", status: http.StatusBadRequest, message: "grant_type: must be authorization_code, refresh_token or " + deviceGrant}
 	}
+	issued := Event{User: t.User, Action: "token " + grantType}
 	if err != nil {
-		return err
+		e := refusalOf(r, err)
+		if e.code != session.CodeAuthorizationPending && e.code != session.CodeSlowDown {
+			issued.User, _, _ = h.Owner(in["refresh_token"])
+			h.record(r, issued, e.status)
+		}
+		return e
 	}
-	// The login has an intent, and the session goes on: a full audit log does not end it.
-	user, _, _ := h.Owner(t.Secret)
-	h.record(r, Event{User: user, Action: "token " + grantType}, http.StatusOK)
+	// The login has an intent, and the session goes on: a full audit log does not end it. The
+	// cache may not have the session yet.
+	h.record(r, issued, http.StatusOK)
 	w.Header().Set("Pragma", "no-cache")
 	return httpapi.Write(w, http.StatusOK, tokenAnswer{
 		AccessToken: t.IDToken, TokenType: "Bearer", RefreshToken: t.Secret,

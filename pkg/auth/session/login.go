@@ -212,7 +212,10 @@ func (s *Service) replayed(ctx context.Context, held *v1alpha1.Session) error {
 }
 
 func (s *Service) tokens(held *v1alpha1.Session, kept keptToken) Tokens {
-	return Tokens{IDToken: kept.Token, ExpiresAt: kept.ExpiresAt, Secret: s.Keys.secretOf(v1alpha1.SessionCLI, held.Name, held.Spec.Generation)}
+	return Tokens{
+		IDToken: kept.Token, ExpiresAt: kept.ExpiresAt, User: held.Spec.UserRef.Name,
+		Secret: s.Keys.secretOf(v1alpha1.SessionCLI, held.Name, held.Spec.Generation),
+	}
 }
 
 // clean removes what a description may not have and cuts it.

@@ -30,6 +30,7 @@ func TestRedeem_handsOutTheTokenOfTheLogin(t *testing.T) {
 	// Another replica redeems.
 	tokens, err := f.replica(f.keys...).Redeem(t.Context(), code, verifier, redirectURI)
 	require.NoError(t, err)
+	require.Equal(t, "alice", tokens.User)
 	require.Equal(t, l.Grant.IDToken, tokens.IDToken)
 	require.Equal(t, l.Grant.Identity.ExpiresAt, tokens.ExpiresAt.UTC())
 	held = f.sessionOf(tokens.Secret)

@@ -115,6 +115,8 @@ type Tokens struct {
 	ExpiresAt time.Time
 	// Secret gets the next tokens.
 	Secret string
+	// User is the metadata.name of the User, for the audit log.
+	User string
 }
 
 // The codes of an Error.
