@@ -61,8 +61,9 @@
 //   - kedge_ready: 1 if /readyz succeeds, else 0.
 //   - kedge_check_ok{check}: 1 if a check of /readyz?verbose succeeds, else 0.
 //   - kedge_certificate_expiry_timestamp_seconds{certificate}: time at which a certificate expires, in
-//     seconds since 1970: serving and ca of the hub, kcp for the one that kcp serves with, and
-//     kcp-client for the client certificate of the hub at kcp, if it has one.
+//     seconds since 1970: serving and ca of the hub, kcp for the one that kcp serves with (with
+//     several shards, the first to expire), and kcp-client for the client certificate of the hub at
+//     kcp, if it has one.
 //   - kedge_users{phase,registration}: people. phase is Ready, Progressing, SoftDeleted or
 //     Terminating, here and below; registration is Approved, Pending or Rejected.
 //   - kedge_organizations{phase}: organizations, personal ones included.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,13 +14,23 @@ import (
 type calls struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
-	// expires is the time at which the serving certificate of the last answer expires, in
-	// seconds since 1970, or 0.
-	expires atomic.Int64
+
+	mu sync.Mutex
+	// serving are the certificates that servers have answered with last, by host: the shards of a
+	// kcp have their own.
+	serving map[string]served
 }
+
+// served is when a serving certificate was seen last, and when it expires.
+type served struct{ seen, expires time.Time }
+
+// remembered is how long the certificate of a server counts that does not answer any more. Watches
+// last some minutes, so that a server that is there answers more often.
+const remembered = time.Hour
 
 func newCalls() *calls {
 	return &calls{
+		serving: map[string]served{},
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kedge_kcp_requests_total",
 			Help: "Requests of the hub itself to kcp, by HTTP method and status code. Proxied requests are not counted.",
@@ -55,20 +65,34 @@ func (m measured) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err == nil {
 		code = strconv.Itoa(response.StatusCode)
 		if response.TLS != nil && len(response.TLS.PeerCertificates) > 0 {
-			m.calls.expires.Store(response.TLS.PeerCertificates[0].NotAfter.Unix())
+			m.calls.answered(r.URL.Host, response.TLS.PeerCertificates[0].NotAfter)
 		}
 	}
 	m.calls.requests.WithLabelValues(r.Method, code).Inc()
 	return response, err
 }
 
-// ServingNotAfter returns the time at which the certificate expires that kcp serves with, or the zero
-// time before the first answer.
-func (t *Transport) ServingNotAfter() time.Time {
-	if at := t.calls.expires.Load(); at != 0 {
-		return time.Unix(at, 0)
+func (c *calls) answered(host string, expires time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.serving[host] = served{seen: time.Now(), expires: expires}
+}
+
+// ServingNotAfter returns the time at which the first of the certificates expires that kcp serves
+// with, or the zero time before the first answer.
+func (t *Transport) ServingNotAfter() (first time.Time) {
+	c := t.calls
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for host, s := range c.serving {
+		switch {
+		case time.Since(s.seen) > remembered:
+			delete(c.serving, host)
+		case first.IsZero() || s.expires.Before(first):
+			first = s.expires
+		}
 	}
-	return time.Time{}
+	return first
 }
 
 // ClientCertificate returns the client certificate of the hub in PEM, or nothing if it has none.
