@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"path/filepath"
@@ -168,6 +169,7 @@ func (a *assembly) caches() (err error) {
 	// The hub's own logical clusters have the people and the Organizations.
 	a.tenancyEndpoints.Requiring(a.clusters.IDs()...)
 	a.accessEndpoints.Requiring(a.clusters.IDs()...)
+	a.hub.checks.AddDetail("shards", func() error { return cmp.Or(a.tenancyEndpoints.Outage(), a.accessEndpoints.Outage()) })
 	a.initializers = informer.NewInitializers(a.clients, a.clusters.Root, tenancy.TypeOrganization, in.Initializing)
 	a.available = transport.Healths{a.clients.Health(), a.tenancyEndpoints.Health(), a.accessEndpoints.Health()}
 	a.informers = in

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -309,6 +310,14 @@ func (e *Endpoints) Err(clusters ...string) error {
 				return transport.UnavailableShard()
 			}
 		}
+	}
+	return nil
+}
+
+// Outage is nil while all endpoints answer, and tells operators which do not otherwise.
+func (e *Endpoints) Outage() error {
+	if down := *e.down.Load(); len(down) > 0 {
+		return fmt.Errorf("what lies on these shards of kcp is unavailable, because they do not answer: %s", strings.Join(down, ", "))
 	}
 	return nil
 }

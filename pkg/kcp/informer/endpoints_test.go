@@ -387,9 +387,12 @@ func outageOfOneShard(t *testing.T, silence http.HandlerFunc) {
 		return func() bool { return errs.Is(s.endpoints.Err(clusters...), errs.Unavailable) }
 	}
 	require.False(t, refused("hub", "near", "far")())
+	require.NoError(t, s.endpoints.Outage())
 
 	s.answer("two", false)
 	require.Eventually(t, refused("far"), long, time.Millisecond)
+	require.ErrorContains(t, s.endpoints.Outage(), s.url+"/two")
+	require.NotContains(t, s.endpoints.Outage().Error(), s.url+"/one")
 	require.True(t, refused("near", "far")())
 	require.False(t, refused("hub", "near", "unknown")(), "what lies on the other shard is followed")
 	require.True(t, s.endpoints.Synced())
@@ -397,6 +400,7 @@ func outageOfOneShard(t *testing.T, silence http.HandlerFunc) {
 	require.Equal(t, []string{"u", "v"}, s.users.names(), "nothing is taken for deleted")
 	s.answer("two", true)
 	require.Eventually(t, func() bool { return !refused("far")() }, long, time.Millisecond)
+	require.NoError(t, s.endpoints.Outage())
 
 	s.answer("one", false)
 	s.synced(false)
