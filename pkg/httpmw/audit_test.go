@@ -265,7 +265,11 @@ func TestMayChange_knowsWhatRunsInKcp(t *testing.T) {
 		if c.sudo {
 			r.Header.Set("Impersonate-User", "alice")
 		}
-		r = r.WithContext(request.WithRequestInfo(r.Context(), &request.RequestInfo{APIGroup: c.group, Subresource: c.subresource}))
+		info := &request.RequestInfo{APIGroup: c.group, Subresource: c.subresource}
+		if c.group != "" {
+			info.Verb, info.APIVersion, info.Resource = "create", "v1", "subjectaccessreviews"
+		}
+		r = r.WithContext(request.WithRequestInfo(r.Context(), info))
 		require.Equal(t, c.want, httpmw.MayChange(r), "%+v", c)
 	}
 }

@@ -2,6 +2,7 @@ package httpmw
 
 import (
 	"net/http"
+	"slices"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -34,9 +35,24 @@ func mayWrite(r *http.Request) bool {
 		return false
 	case http.MethodPost:
 		if info, ok := request.RequestInfoFrom(r.Context()); ok {
-			return info.APIGroup != authorizationv1.GroupName && info.APIGroup != authenticationv1.GroupName
+			return !review(info)
 		}
 		return r.URL.Path != "/api/credentials"
 	}
 	return true
+}
+
+// review reports whether a POST asks kcp about access or identity. kcp lets admins of a Workspace
+// define other resources and versions in the groups of its reviews, and stores their objects.
+func review(info *request.RequestInfo) bool {
+	if info.Verb != "create" || info.APIVersion != "v1" || info.Subresource != "" || info.Name != "" {
+		return false
+	}
+	switch info.APIGroup {
+	case authorizationv1.GroupName:
+		return slices.Contains([]string{"selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews", "localsubjectaccessreviews"}, info.Resource)
+	case authenticationv1.GroupName:
+		return slices.Contains([]string{"selfsubjectreviews", "tokenreviews"}, info.Resource)
+	}
+	return false
 }

@@ -42,6 +42,15 @@ func TestRefuseWrites_letsReadsPass(t *testing.T) {
 		{http.MethodDelete, "/clusters/c/api/v1/namespaces/n", true},
 		{http.MethodPost, "/clusters/c/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", false},
 		{http.MethodPost, "/clusters/c/apis/authentication.k8s.io/v1/selfsubjectreviews", false},
+		{http.MethodPost, "/clusters/c/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", false},
+		{http.MethodPost, "/clusters/c/apis/authorization.k8s.io/v1/subjectaccessreviews", false},
+		{http.MethodPost, "/clusters/c/apis/authorization.k8s.io/v1/namespaces/n/localsubjectaccessreviews", false},
+		{http.MethodPost, "/clusters/c/apis/authentication.k8s.io/v1/tokenreviews", false},
+		// A tenant can define these.
+		{http.MethodPost, "/clusters/c/apis/authorization.k8s.io/v1/widgets", true},
+		{http.MethodPost, "/clusters/c/apis/authentication.k8s.io/v1/namespaces/n/widgets", true},
+		{http.MethodPost, "/clusters/c/apis/authorization.k8s.io/v9/subjectaccessreviews", true},
+		{http.MethodPost, "/clusters/c/apis/authentication.k8s.io/v1/subjectaccessreviews", true},
 		{http.MethodDelete, "/clusters/c/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", true},
 		{http.MethodPost, "/clusters/c/apis/rbac.authorization.k8s.io/v1/clusterroles", true},
 		// The name of a group elsewhere in the path opens nothing.
