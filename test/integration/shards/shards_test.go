@@ -67,6 +67,9 @@ func (w *world) roles(t *testing.T) {
 			hub.Do(t, call{As: "bob", Method: http.MethodPost, Path: "/clusters/" + ws.cluster + roles, Body: role}, http.StatusForbidden)
 		}
 		w.hubs[0].Do(t, ws.call("bob", http.MethodPost, "/members", framework.Adding("carol", "member")), http.StatusForbidden)
+		_, errOut, err := w.hubs[0].Kubectl(t, "alice", ws.cluster, "create", "clusterrolebinding", "mine", "--clusterrole="+tenancy.ClusterRoleAdmin, "--user=carol")
+		require.Error(t, err, "the admission policy holds on every shard")
+		require.Contains(t, errOut, "ValidatingAdmissionPolicy")
 	}
 }
 
