@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -158,7 +159,9 @@ func (c counting) Err() error {
 	if n := c.inside.Add(1); n > c.most.Load() {
 		c.most.Store(n)
 	}
-	time.Sleep(time.Millisecond)
+	for range 100 {
+		runtime.Gosched()
+	}
 	c.inside.Add(-1)
 	return c.Context.Err()
 }
