@@ -91,6 +91,9 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 		return errs.New(errs.NotFound, "the audit log of this hub is not in a file; its operator can set --audit-log-file")
 	case errors.Is(err, audit.ErrUnknownPosition):
 		return elsewhere()
+	case err != nil && r.Context().Err() != nil:
+		// It is no fault of the hub that the client did not wait for its turn.
+		return errs.Wrap(errs.Unavailable, err, "the request ended before the audit log was read; try again")
 	case err != nil:
 		return err
 	}

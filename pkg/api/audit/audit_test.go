@@ -109,6 +109,16 @@ func TestList_isLimited(t *testing.T) {
 	ask(h, apitest.Member, "").Refused(t, http.StatusForbidden)
 }
 
+func TestList_ofAClientThatWentAwayIsNoFault(t *testing.T) {
+	t.Parallel()
+	h, l := router(t, filepath.Join(t.TempDir(), "audit.log"), "hub-0")
+	require.NoError(t, l.Write(audit.Event{Org: apitest.Acme}))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	gone := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r.WithContext(ctx)) })
+	ask(gone, apitest.Admin, "").Refused(t, http.StatusServiceUnavailable)
+}
+
 func TestList_namesTheParameterAtFault(t *testing.T) {
 	t.Parallel()
 	h := apitest.Router(apitest.NewWorld(), func(r chi.Router) {
