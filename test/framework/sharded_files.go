@@ -100,6 +100,10 @@ func (s *ShardedKCP) writeKubeconfig(file string, contexts map[string][2]string)
 		config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificate: s.file(c[1] + ".crt"), ClientKey: s.file(c[1] + ".key")}
 		config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	}
+	// client-go watches certificates in files with a goroutine that never ends.
+	if err := clientcmdapi.FlattenConfig(config); err != nil {
+		return err
+	}
 	return clientcmd.WriteToFile(*config, s.file(file))
 }
 
