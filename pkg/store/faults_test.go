@@ -36,6 +36,25 @@ func TestAmend_retriesAFailedRead(t *testing.T) {
 	require.Zero(t, conflicts+failures, "the control: all of it has happened")
 }
 
+// kcp gives up a write without a resource version when others write the object all the time. A
+// dozen such answers are no error to the client.
+func TestPatch_isRepeatedAfterADozenConflicts(t *testing.T) {
+	t.Parallel()
+	s, _ := alice(t)
+	conflicts := 12
+	s.refuse = func(method string) *apierrors.StatusError {
+		if method != http.MethodPatch || conflicts == 0 {
+			return nil
+		}
+		conflicts--
+		return apierrors.NewConflict(v1alpha1.SchemeGroupVersion.WithResource("users").GroupResource(), "alice", errors.New("changed"))
+	}
+	u, err := s.store().PatchUser(t.Context(), "alice", map[string]any{"spec": map[string]any{"displayName": "New"}}, nil)
+	require.NoError(t, err)
+	require.Equal(t, "New", u.Spec.DisplayName)
+	require.Zero(t, conflicts, "the control: all of it has happened")
+}
+
 // An answer that is not kcp's, such as a load balancer's, is not an internal error.
 func TestErrors_withoutAnswerOfKCPAreUnavailable(t *testing.T) {
 	t.Parallel()

@@ -106,9 +106,12 @@ func mergePatch[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Cli
 
 // The number of attempts of a write, and the first and the longest pause between them.
 const (
-	maxTries   = 9
-	firstPause = 20 * time.Millisecond
-	lastPause  = 250 * time.Millisecond
+	maxTries = 9
+	// maxConflicts is the number of attempts of a write without a resource version that kcp gives
+	// up because of the writes of others.
+	maxConflicts = 30
+	firstPause   = 20 * time.Millisecond
+	lastPause    = 250 * time.Millisecond
 	// maxBusy is the time after which a request that kcp is too busy for is not repeated.
 	maxBusy = 5 * time.Second
 )
@@ -120,11 +123,15 @@ func retry(ctx context.Context, f func(context.Context) error) error {
 	began, pause := time.Now(), firstPause
 	for try := 1; ; try++ {
 		err := f(ctx)
-		if err == nil || !errs.Is(convert(err, ""), errs.Unavailable) || ctx.Err() != nil || try == maxTries {
+		conflict, most := apierrors.IsConflict(err), maxTries
+		if conflict {
+			most = maxConflicts
+		}
+		if err == nil || !errs.Is(convert(err, ""), errs.Unavailable) || ctx.Err() != nil || try == most {
 			return err
 		}
 		passed := time.Since(began)
-		if errs.Is(err, errs.Unavailable) && passed > transport.MaxWait || apierrors.IsTooManyRequests(err) && passed > maxBusy {
+		if errs.Is(err, errs.Unavailable) && !conflict && passed > transport.MaxWait || apierrors.IsTooManyRequests(err) && passed > maxBusy {
 			return err
 		}
 		select {
