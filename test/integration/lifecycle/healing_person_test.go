@@ -193,7 +193,7 @@ func TestO11_AnOrgWhoseWorkspaceWasDeletedByHandSaysSoAndIsMadeAnew(t *testing.T
 		_, err := p.Workspaces(p.OrgPath(org)).Patch(t.Context(), ws, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		return err
 	})
-	framework.Eventually(t, framework.Long, func() error {
+	framework.NowAndThen(t, func() error {
 		a, err := hub.Try(framework.InOrg("alice", http.MethodGet, org, "", nil))
 		if err == nil && a.Text("phase") != "Ready" {
 			err = errors.New(string(a.Raw))
