@@ -189,6 +189,14 @@ func TestO11_AnOrgWhoseWorkspaceWasDeletedByHandSaysSoAndIsMadeAnew(t *testing.T
 		}
 		return fmt.Errorf("%v", o.Status.Conditions)
 	})
+	// Until kcp deletes the Workspace, the hub puts its own finalizer back.
+	framework.Eventually(t, framework.Long, func() error {
+		child, err := p.Workspaces(p.OrgPath(org)).Get(t.Context(), ws, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return framework.Check(!child.DeletionTimestamp.IsZero(), "kcp has not begun to delete the Workspace")
+	})
 	framework.Eventually(t, framework.Long, func() error {
 		_, err := p.Workspaces(p.OrgPath(org)).Patch(t.Context(), ws, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		return err
