@@ -5,21 +5,21 @@
 //
 // One run on 2 cores, against the baselines, with the targets:
 //
-//	GET 5 orgs, a workspace, memberships; 8 connections   0.51, 0.56, 0.64 of the requests/s (≥ 0.5),
-//	                                                      p99 2.2, 2.3, 1.7 × (≤ 2 ×)
+//	GET 5 orgs, a workspace, memberships; 8 connections   0.45, 0.60, 0.71 of the requests/s (≥ 0.5),
+//	                                                      p99 2.7, 2.6, 2.0 × (≤ 2 ×)
 //	the same with 100 000 people and 50 000 Workspaces
-//	instead of 10 people                                  0.90, 1.08, 0.95 (≥ 0.9)
-//	proxied GET, 1 and 8 connections                      0.85, 0.89 (≥ 0.7); p50 + 0.19, + 0.63 ms (≤ 0.5 ms)
+//	instead of 10 people                                  0.98, 0.91, 0.95 (≥ 0.9)
+//	proxied GET, 1 and 8 connections                      0.82, 0.89 (≥ 0.7); p50 + 0.23, + 0.77 ms (≤ 0.5 ms)
 //	proxied GET of a bot, 8 connections                   0.69 (≥ 0.7)
-//	a watched event                                       p50 + 0.14 ms (≤ 1 ms)
-//	revocation: watch closed and next request refused     p50 16 ms, p99 29 ms (≤ 1 s)
+//	a watched event                                       p50 + 0.08 ms (≤ 1 ms)
+//	revocation: watch closed and next request refused     p50 15 ms, p99 28 ms; of a bot's token 11 ms (≤ 1 s)
 //	create an Organization; a Workspace, until kubectl
-//	works; sign-up                                        1.48, 1.38, 1.41 × (≤ 1.15, 1.25, 1.5 ×)
-//	login to first kubectl, without the provider          159 ms, of which kubectl alone takes 89 (≤ 300 ms)
+//	works; sign-up                                        1.42, 1.29, 1.52 × (≤ 1.15, 1.25, 1.5 ×)
+//	login to first kubectl, without the provider          116 ms, of which kubectl alone takes 59 (≤ 300 ms)
 //	20 kubectl at once that need a newer token            1 refresh (1)
-//	p99 of a person beside floods of 900/s                12 ms, alone 3 ms
-//	start, cold and warm                                  1.34, 1.64 × (≤ 1.15 ×)
-//	memory: idle; a person with 5 memberships             + 171 MiB; 3.3 KiB (≤ 80 MiB, ≤ 4 KiB)
+//	p99 of a person beside floods of 900/s                3.4 ms, alone 2.5 ms
+//	start, cold and warm                                  1.55, 0.95 × (≤ 1.15 ×)
+//	memory: idle; a person with 5 memberships             + 113 MiB; 3.3 KiB (≤ 80 MiB, ≤ 4 KiB)
 package main
 
 import (
