@@ -37,9 +37,7 @@ type apiServer struct {
 func startAPIServer(t *testing.T) *apiServer {
 	t.Helper()
 	programs := os.Getenv("KEDGE_TEST_KUBERNETES")
-	if programs == "" {
-		t.Skip("KEDGE_TEST_KUBERNETES is not set: run make test-deploy")
-	}
+	require.NotEmpty(t, programs, "KEDGE_TEST_KUBERNETES is not set: run make test-deploy")
 	dir := t.TempDir()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)

@@ -36,20 +36,14 @@ type BrowserCookie struct {
 	Secure, HTTPOnly            bool
 }
 
-// NeedChromium returns the path of Chromium. The test is skipped on a machine without it.
+// NeedChromium returns the path of Chromium, as NeedProgram does.
 func NeedChromium(t testing.TB) string {
 	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Skip("no chromium on this machine: install it to run the tests in a browser")
-	return ""
+	return NeedProgram(t, "chromium", "chromium-browser", "google-chrome")
 }
 
 // StartChromium starts a browser without a profile. It takes the certificates in the files
-// and no others. The test is skipped on a machine without Chromium.
+// and no others.
 func StartChromium(t testing.TB, certFiles ...string) *Chromium {
 	t.Helper()
 	found := NeedChromium(t)

@@ -12,7 +12,10 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Long is the time limit for any single wait, chosen for slow machines.
@@ -29,6 +32,20 @@ func Bin(name string) (string, error) {
 		return "", fmt.Errorf("%s is not built: run the tests with make test", name)
 	}
 	return path, nil
+}
+
+// NeedProgram returns the path of a program of the system, by the first of its names that is
+// there. Without it the test is skipped, or fails if KEDGE_TEST_INSIST is set, as in CI.
+func NeedProgram(t testing.TB, names ...string) string {
+	t.Helper()
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	require.Empty(t, os.Getenv("KEDGE_TEST_INSIST"), "%s is not installed", names[0])
+	t.Skipf("%s is not installed", names[0])
+	return ""
 }
 
 // The ports are below the ephemeral range of the system, because an outgoing connection

@@ -101,9 +101,7 @@ func TestAlerts_useMetricsAndLabelsThatExist(t *testing.T) {
 func promtool(t *testing.T, args ...string) {
 	t.Helper()
 	program := os.Getenv("KEDGE_TEST_PROMTOOL")
-	if program == "" {
-		t.Skip("KEDGE_TEST_PROMTOOL is not set: run make test-deploy")
-	}
+	require.NotEmpty(t, program, "KEDGE_TEST_PROMTOOL is not set: run make test-deploy")
 	out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }
