@@ -10,6 +10,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/config"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/server"
+	"github.com/faroshq/kedge-hub/pkg/server/check"
 )
 
 func addFlags(cmd *cobra.Command, options *server.Options) {
@@ -37,8 +38,8 @@ func complete(cmd *cobra.Command, options *server.Options) (context.Context, ser
 	return log.Into(cmd.Context(), logger), completed, nil
 }
 
-// check is the command that checks a configuration without a start.
-func check(options *server.Options) *cobra.Command {
+// checkCommand checks a configuration without a start.
+func checkCommand(options *server.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check the configuration, and ask kcp and the identity provider",
@@ -52,7 +53,7 @@ flag, a variable of the environment or the configuration file is invalid.`,
 			if err != nil {
 				return fmt.Errorf("%w\n%w", err, errUsage)
 			}
-			return server.Check(ctx, completed, cmd.OutOrStdout())
+			return check.Run(ctx, completed, cmd.OutOrStdout())
 		},
 	}
 	addFlags(cmd, options)

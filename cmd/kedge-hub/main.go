@@ -63,7 +63,7 @@ unless --kcp-kubeconfig gives an external one.`,
 		},
 	}
 	addFlags(cmd, options)
-	cmd.AddCommand(check(options), &cobra.Command{
+	cmd.AddCommand(checkCommand(options), &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "kedge-hub", version.String()) },
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // auditRetryAfter is the Retry-After of a change that is refused because the audit log cannot be
@@ -119,6 +120,19 @@ func Intend(r *http.Request, i Intent) error {
 		return NotAudited(err)
 	}
 	return nil
+}
+
+// IntendProxied writes the intent of a proxied request that may change anything, or that uses sudo.
+// Without sudo, a delete passes also if the audit log cannot be written.
+func IntendProxied(r *http.Request, e tenancy.Entry, sudo bool) error {
+	if !MayChange(r) {
+		return nil
+	}
+	info, ok := request.RequestInfoFrom(r.Context())
+	deletes := ok && (info.Verb == "delete" || info.Verb == "deletecollection")
+	return Intend(r, Intent{
+		Reduces: deletes && !sudo, Org: e.Workspace.OrgUUID, Workspace: e.Workspace.UUID, Facts: audit.Facts{Elevated: sudo},
+	})
 }
 
 // NotAudited is the error for a change that is refused because the audit log cannot be written.

@@ -82,11 +82,6 @@ type Authentication struct {
 	Clock clock.PassiveClock
 }
 
-// SignUp creates the User of a new identity exactly once and returns when the caches have it.
-// vouched means that the operator's flags name the person as a platform admin: the User is
-// approved whatever --registration says, also if it is pending already.
-type SignUp func(ctx context.Context, id *auth.Identity, vouched bool) (*v1alpha1.User, error)
-
 // Authenticate authenticates the caller. It refuses credentials that Caller.Valid refuses.
 func Authenticate(a Authentication) func(http.Handler) http.Handler {
 	p := person{known: a.Known, cookies: a.Cookies, people: a.People, sessions: a.Sessions, idle: a.SessionIdleTimeout, clock: a.Clock}

@@ -29,6 +29,10 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 )
 
+// RootCluster is the logical cluster of kcp's root workspace. It has the Shards, and kcp lets
+// everybody enter it to ask who they are.
+const RootCluster = "root"
+
 // Object is what the typed clients carry.
 type Object interface {
 	runtime.Object
@@ -241,7 +245,7 @@ func (c *Clients) Shards(cluster string) *Client[*kcpcorev1alpha1.Shard] {
 // ListShards lists the Shards of kcp, in its root workspace.
 func (c *Clients) ListShards(ctx context.Context) (*kcpcorev1alpha1.ShardList, error) {
 	var list kcpcorev1alpha1.ShardList
-	err := c.Shards("root").GetClient().Get().Resource("shards").Do(ctx).Into(&list)
+	err := c.Shards(RootCluster).GetClient().Get().Resource("shards").Do(ctx).Into(&list)
 	return &list, err
 }
 

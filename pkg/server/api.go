@@ -54,7 +54,7 @@ func (a *assembly) api(serving context.Context) error {
 	limits := a.hub.limits
 	people := httpmw.Authentication{
 		Tokens: limits.Authenticator(authenticators, c.Limits.FailedAuthenticationsPerPeer, func(hash string) bool { return len(v.SessionsOfToken(hash)) > 0 }), People: v, Sessions: v,
-		SignUp: limits.SignUps(signUp(store.NewSignUp(s, v, a.reservedName), v, c.Registration, a.auditor.Record), c.Limits.SignUpsPerPeer, c.Limits.SignUps),
+		SignUp: limits.SignUps(a.auditor.SignUp(store.NewSignUp(s, v, a.reservedName), v, c.Registration), c.Limits.SignUpsPerPeer, c.Limits.SignUps),
 		Admins: httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}, SessionIdleTimeout: c.Sessions.IdleTimeout, Used: a.uses.Record, Clock: a.clock,
 	}
 	if tokens := a.hub.tokens; tokens != nil {
@@ -86,7 +86,7 @@ func (a *assembly) api(serving context.Context) error {
 	if err != nil {
 		return err
 	}
-	observe := httpmw.Observe(log.From(serving), metrics, c.trustedProxies)
+	observe := httpmw.Observe(log.From(serving), metrics, c.TrustedProxies)
 	a.app = routes{
 		observe:      func(next http.Handler) http.Handler { return observe(a.auditor.Refusals(next)) },
 		present:      httpmw.RequireAvailable(a.available.Wait),
@@ -142,7 +142,7 @@ func (a *assembly) proxy(serving context.Context, enter func(user, cluster strin
 		Upstream: upstream, Transport: a.clients.Health().Bind(a.upstream), Enter: enter,
 		Caller: func(r *http.Request) proxy.Caller { return httpmw.CallerOf(r) },
 		Token:  httpmw.BearerToken,
-		Intend: intendProxied,
+		Intend: httpmw.IntendProxied,
 		Wrote: func(e tenancy.Entry, w tenancy.ObjectWrite) {
 			a.definitions.Wrote(e, w)
 			a.repairs.Wrote(e, w)

@@ -6,10 +6,8 @@ import (
 	"slices"
 
 	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
-
-// rootCluster is the workspace in which people ask kcp who they are: every kcp lets them enter it.
-const rootCluster = "root"
 
 // authenticators creates the authenticators of people: static tokens and ID tokens, compared with
 // what kcp derives from them.
@@ -21,12 +19,12 @@ func (a *assembly) authenticators() (auth.Authenticator, error) {
 			return nil, fmt.Errorf("--token-file: %w", err)
 		}
 		people = append(people, tokens)
-		if c.portalTokens() {
+		if c.PortalTokens() {
 			a.static = tokens
 		}
 	}
-	if c.issuer != nil {
-		config := *c.issuer
+	if c.Issuer != nil {
+		config := *c.Issuer
 		config.ReservedUsernames, config.Clock, config.Metrics = a.names, c.Clock, a.hub.registry
 		var err error
 		if a.oidc, err = auth.NewOIDC(config); err != nil {
@@ -40,7 +38,7 @@ func (a *assembly) authenticators() (auth.Authenticator, error) {
 		return nil, err
 	}
 	compared := auth.NewComparison(people, func(ctx context.Context, token string) (string, error) {
-		return anonymous.UsernameOf(ctx, rootCluster, token)
+		return anonymous.UsernameOf(ctx, kcp.RootCluster, token)
 	}, c.Clock)
 	a.hub.checks.AddDetail("usernames", compared.Err)
 	return compared, nil

@@ -3,7 +3,7 @@
 //
 // The files are read in this order:
 //
-//   - options.go, options_*.go: the flags, and the Config that Complete makes of them
+//   - options.go: the flags, and the Config that Complete makes of them (package options)
 //   - server.go: Run, from the listeners to the stop
 //   - wiring.go: the steps of a start, from the clients of kcp to the open API
 //   - controllers.go, routes.go, api.go: the controllers, the routes and what they depend on

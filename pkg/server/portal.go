@@ -1,9 +1,6 @@
 package server
 
 import (
-	"net"
-	"net/url"
-
 	"github.com/go-chi/chi/v5"
 
 	"github.com/faroshq/kedge-hub/pkg/portal"
@@ -19,17 +16,4 @@ func (a *assembly) portal() (func(chi.Router), error) {
 		return nil, err
 	}
 	return h.Mount, nil
-}
-
-// portalTokens reports whether people sign in to the portal with static tokens. They do for
-// development only: on a hub that other machines cannot reach.
-func (c Config) portalTokens() bool {
-	listen, _, err := net.SplitHostPort(c.ListenAddress)
-	external, bad := url.Parse(c.ExternalURL)
-	return c.Portal && c.TokenFile != "" && err == nil && bad == nil && loopback(listen) && loopback(external.Hostname())
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

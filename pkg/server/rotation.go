@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -35,7 +36,7 @@ func (a *assembly) rotation() (*rotate.Watcher, error) {
 	add("oidc-client-secret-file", a.reloadClientSecret, c.OIDC.ClientSecretFile)
 	add("oidc-ca-file", a.reloadIssuerCA, c.OIDC.CAFile)
 	if c.KCPKubeconfig != "" {
-		sources = append(sources, rotate.Source{Flag: "kcp-kubeconfig", Load: a.reloadKubeconfig, Files: func() []string { return connect.Files(c.kcp()) }})
+		sources = append(sources, rotate.Source{Flag: "kcp-kubeconfig", Load: a.reloadKubeconfig, Files: func() []string { return connect.Files(c.KCP()) }})
 	}
 	return rotate.New(clock.RealClock{}, a.hub.registry, sources...)
 }
@@ -50,7 +51,7 @@ func (a *assembly) reloadTokens() error {
 }
 
 func (a *assembly) reloadSessionKeys() error {
-	keys, err := readSessionKeys(a.hub.config.Sessions.KeyFile)
+	keys, err := a.hub.config.Sessions.ReadKeys()
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func (a *assembly) reloadSessionKeys() error {
 }
 
 func (a *assembly) reloadClientSecret() error {
-	secret, err := readSecret(a.hub.config.OIDC.ClientSecretFile)
+	secret, err := a.hub.config.OIDC.ReadClientSecret()
 	if err == nil {
 		a.oidc.SetClientSecret(secret)
 	}
@@ -66,14 +67,14 @@ func (a *assembly) reloadClientSecret() error {
 }
 
 func (a *assembly) reloadIssuerCA() error {
-	issuer := *a.hub.config.issuer
-	ca, err := readCA(a.hub.config.OIDC.CAFile)
+	issuer := *a.hub.config.Issuer
+	ca, err := a.hub.config.OIDC.ReadCA()
 	if err != nil {
 		return err
 	}
 	if a.hub.embedded != nil {
 		issuer.CA = ca
-		if err := a.hub.embedded.SetIssuers(jwtOf(&issuer)); err != nil {
+		if err := a.hub.embedded.SetIssuers([]apiserverv1.JWTAuthenticator{issuer.JWTAuthenticator()}); err != nil {
 			return err
 		}
 	}
@@ -81,7 +82,7 @@ func (a *assembly) reloadIssuerCA() error {
 }
 
 func (a *assembly) reloadKubeconfig() error {
-	config, err := connect.Renew(a.hub.config.kcp(), a.clients)
+	config, err := connect.Renew(a.hub.config.KCP(), a.clients)
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func (a *assembly) reloadKubeconfig() error {
 	if a.shardAdmin == a.clients {
 		return nil
 	}
-	return connect.RenewShardAdmin(a.hub.config.kcp(), a.shardAdmin)
+	return connect.RenewShardAdmin(a.hub.config.KCP(), a.shardAdmin)
 }
 
 // newUpstream returns the transport of proxied requests. It gets the CA of the admin's

@@ -166,7 +166,7 @@ func (p routes) router() chi.Router {
 		p.providers(scopes).Mount(r)
 		p.catalog(scopes).Mount(r)
 		(&auditapi.Handler{
-			Read: p.readAudit, Replica: c.replica, OrgScope: scopes.Org,
+			Read: p.readAudit, Replica: c.Replica, OrgScope: scopes.Org,
 			LimitReads: p.limits.PerPerson("audit_reads_per_person", auditReadsPerSecond),
 		}).Mount(r)
 		(&sessions.Handler{

@@ -61,7 +61,7 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) error {
 	if err := h.loadTokens(); err != nil {
 		return err
 	}
-	changes, closeAudit, err := audit.Open(ctx, h.config.audit(), h.registry)
+	changes, closeAudit, err := audit.Open(ctx, h.config.Audit(), h.registry)
 	if err != nil {
 		return fmt.Errorf("--audit-log-file: %w", err)
 	}
@@ -77,7 +77,7 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) error {
 	if h.limits, err = httpmw.NewLimits(clock.RealClock{}, h.registry); err != nil {
 		return err
 	}
-	limited, err := h.limits.Connections(listener, h.config.connectionLimits())
+	limited, err := h.limits.Connections(listener, h.config.ConnectionLimits())
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) error {
 	log.From(ctx).Info("starting", zap.String("version", version.String()), zap.Bool("embeddedKCP", h.config.Embedded))
 	// A signal during the start of kcp stops it. Later, kcp stops after the drain.
 	detach := context.AfterFunc(starting, stopKCP)
-	options := h.config.kcp()
+	options := h.config.KCP()
 	options.Embedded.Metrics = h.registry
 	if h.tokens != nil {
 		options.Embedded.Tokens = h.tokens

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/faroshq/kedge-hub/pkg/certs"
-	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/metrics"
 )
@@ -85,11 +84,6 @@ func (h *hub) operators() http.Handler {
 	mux.Handle("GET /metrics", metrics.Handler(h.registry))
 	mux.HandleFunc("GET /readyz", h.checks.Details)
 	return mux
-}
-
-// connectionLimits returns the limits of connections on the public listener.
-func (c Config) connectionLimits() httpmw.ConnectionLimits {
-	return httpmw.ConnectionLimits{All: c.Limits.MaxConnections, PerPeer: c.Limits.MaxConnectionsPerPeer, Trusted: c.trustedProxies}
 }
 
 func (h *hub) newHTTPServer(ctx context.Context, handler http.Handler, config *tls.Config) *http.Server {

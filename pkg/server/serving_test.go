@@ -41,7 +41,7 @@ func newServed(t *testing.T, change func(*Options)) served {
 	require.NoError(t, err)
 	inner, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	l, err := h.limits.Connections(inner, config.connectionLimits())
+	l, err := h.limits.Connections(inner, config.ConnectionLimits())
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -15,7 +15,7 @@ import (
 
 // sessionKeys returns the keys of --session-key-file, or those in the root workspace.
 func (a *assembly) sessionKeys(starting context.Context) (*session.Keyring, error) {
-	keys := a.hub.config.sessionKeys
+	keys := a.hub.config.SessionKeys
 	if keys == nil {
 		stored, err := bootstrap.SessionKeys(starting, a.clients, a.clusters.Root, rand.Reader)
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -125,7 +124,7 @@ func (a *assembly) connect(below context.Context) (err error) {
 		return err
 	}
 	a.running.Go(func() { h.checks.Probe(below, a.clients) })
-	if a.disk, err = disk.NewMonitor(h.config.kcp().Embedded.Dir, h.registry); err != nil {
+	if a.disk, err = disk.NewMonitor(h.config.KCP().Embedded.Dir, h.registry); err != nil {
 		return err
 	}
 	if h.config.Embedded {
@@ -142,10 +141,10 @@ func (a *assembly) bootstrap(starting, below context.Context) (err error) {
 		return err
 	}
 	a.clock = a.clients.Transport().Clock(c.Clock)
-	if a.shardAdmin, a.sharded, err = connect.ShardAdminClients(below, c.kcp(), a.clients, a.admin.Host); err != nil {
+	if a.shardAdmin, a.sharded, err = connect.ShardAdminClients(below, c.KCP(), a.clients, a.admin.Host); err != nil {
 		return err
 	}
-	if a.names, err = connect.Usernames(starting, rootCluster, a.clients, a.shardAdmin); err != nil {
+	if a.names, err = connect.Usernames(starting, a.clients, a.shardAdmin); err != nil {
 		return err
 	}
 	a.accounts = accounts.New(a.clients, a.clusters.Providers, tenancy.BotAudience, c.Clock)
@@ -194,8 +193,8 @@ func (a *assembly) controllers() (err error) {
 	}
 	replica := reconciler.Deps{
 		Clients: a.clients, Freezer: freeze.New(a.shardAdmin, locate, a.informers.Inactive, deactivationHint),
-		Views: a.views, Clusters: a.clusters, Initializing: a.initializers.URLs, Settings: h.config.settings(a.clock), Metrics: metrics, Audit: h.audit,
-		ProbeBackend: h.config.prober().Probe,
+		Views: a.views, Clusters: a.clusters, Initializing: a.initializers.URLs, Settings: settings(h.config, a.clock), Metrics: metrics, Audit: h.audit,
+		ProbeBackend: h.config.BackendProber().Probe,
 	}
 	// What the leader's controllers write is fenced.
 	fenced := replica
@@ -269,18 +268,8 @@ func awaitReady(ctx context.Context, ready func() bool) error {
 	return wait.PollUntilContextCancel(ctx, 5*time.Millisecond, true, func(context.Context) (bool, error) { return ready(), nil })
 }
 
-// kcp returns the options of the connection to kcp. The directory of the embedded kcp can be a
-// mount of its own.
-func (c Config) kcp() connect.Options {
-	return connect.Options{Kubeconfig: c.KCPKubeconfig, Embedded: connect.EmbeddedOptions{
-		Dir: filepath.Join(c.DataDir, "kcp"), Port: c.KCPPort,
-		EtcdClientPort: c.EtcdClientPort, EtcdPeerPort: c.EtcdPeerPort,
-		JWT: jwtOf(c.issuer),
-	}}
-}
-
 // settings returns the options that controllers depend on. k is the clock of deletions.
-func (c Config) settings(k clock.WithTicker) reconciler.Settings {
+func settings(c Config, k clock.WithTicker) reconciler.Settings {
 	return reconciler.Settings{
 		Tree: c.Tree, Clock: k, RequestClock: transport.Latest(k), DeletionGrace: c.DeletionGrace,
 		PersonalOrgs: c.PersonalOrgs, PersonalOrgRole: c.PersonalOrgRole, Template: c.Template,

@@ -13,9 +13,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
-// rootCluster is kcp's root workspace, which has the Shards.
-const rootCluster = "root"
-
 // source names the endpoints of a kcp.
 type source struct {
 	// name is what names them, for messages.
@@ -80,7 +77,7 @@ func initializerSource(c *kcp.Clients, cluster, name string) source {
 }
 
 func shardSource(c *kcp.Clients) source {
-	shards := c.Shards(rootCluster)
+	shards := c.Shards(kcp.RootCluster)
 	return source{
 		name: "Shards",
 		get: func(ctx context.Context) (urls []string, version string, err error) {

@@ -1,4 +1,4 @@
-package server
+package check
 
 import (
 	"context"
@@ -20,18 +20,19 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/certs"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
+	"github.com/faroshq/kedge-hub/pkg/server/options"
 )
 
-// checkTimeout bounds each question of Check.
+// checkTimeout bounds each check.
 const checkTimeout = 15 * time.Second
 
 // errChecks says that a check failed. What is wrong was printed.
 var errChecks = errors.New("the hub cannot serve with this configuration")
 
-// Check checks what a hub with the configuration needs, without starting one: the files of its
+// Run checks what a hub with the configuration needs, without starting one: the files of its
 // flags, kcp and the identity provider. It prints one line for each check, in the form of
 // /readyz?verbose.
-func Check(ctx context.Context, c Config, out io.Writer) error {
+func Run(ctx context.Context, c options.Config, out io.Writer) error {
 	failed := false
 	for _, check := range []struct {
 		name string
@@ -39,15 +40,15 @@ func Check(ctx context.Context, c Config, out io.Writer) error {
 		why string
 		run func(context.Context) error
 	}{
-		{"data-dir", "", func(context.Context) error { return c.checkDataDir() }},
-		{"serving-certificate", unless(c.TLSCertFile != "", "the hub makes its own"), func(context.Context) error { return c.checkCertificate(time.Now()) }},
+		{"data-dir", "", func(context.Context) error { return checkDataDir(c) }},
+		{"serving-certificate", unless(c.TLSCertFile != "", "the hub makes its own"), func(context.Context) error { return checkCertificate(c, time.Now()) }},
 		{"token-file", unless(c.TokenFile != "", "no --token-file"), func(context.Context) error {
 			_, err := auth.LoadStaticTokens(c.TokenFile)
 			return flagged("--token-file", err)
 		}},
-		{"audit-log", unless(c.AuditLogFile != "" && c.AuditLogFile != audit.Stdout, "events go to no file"), func(context.Context) error { return c.checkAuditLog() }},
-		{"kcp", unless(!c.Embedded, "it is embedded and starts with the hub"), c.checkKCP},
-		{"oidc", unless(c.issuer != nil, "no --oidc-issuer-url"), c.checkIssuer},
+		{"audit-log", unless(c.AuditLogFile != "" && c.AuditLogFile != audit.Stdout, "events go to no file"), func(context.Context) error { return checkAuditLog(c) }},
+		{"kcp", unless(!c.Embedded, "it is embedded and starts with the hub"), func(ctx context.Context) error { return checkKCP(ctx, c) }},
+		{"oidc", unless(c.Issuer != nil, "no --oidc-issuer-url"), func(ctx context.Context) error { return checkIssuer(ctx, c) }},
 	} {
 		if check.why != "" {
 			fmt.Fprintf(out, "[ ]%s not checked: %s\n", check.name, check.why)
@@ -84,7 +85,7 @@ func flagged(flag string, err error) error {
 }
 
 // checkDataDir checks that the directory, or the nearest one above it that exists, can be written.
-func (c Config) checkDataDir() error {
+func checkDataDir(c options.Config) error {
 	dir := c.DataDir
 	for {
 		info, err := os.Stat(dir)
@@ -102,8 +103,28 @@ func (c Config) checkDataDir() error {
 	}
 }
 
+// checkAuditLog checks that the file can be written and, unless it is a device, renamed.
+func checkAuditLog(c options.Config) error {
+	file := c.AuditLogFile
+	info, err := os.Stat(file)
+	switch {
+	case err == nil && info.IsDir():
+		return fmt.Errorf("--audit-log-file: %s is a directory; name a file", file)
+	case err == nil && unix.Access(file, unix.W_OK) != nil:
+		return fmt.Errorf("--audit-log-file: %s cannot be written; give it to the user of the hub, or name another file", file)
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return flagged("--audit-log-file", err)
+	case err == nil && !info.Mode().IsRegular():
+		return nil
+	}
+	if dir := filepath.Dir(file); unix.Access(dir, unix.W_OK|unix.X_OK) != nil {
+		return fmt.Errorf("--audit-log-file: %s cannot be written, so no file in it can be rotated; give it to the user of the hub, or name another one", dir)
+	}
+	return nil
+}
+
 // checkCertificate checks the certificate as a client does.
-func (c Config) checkCertificate(now time.Time) error {
+func checkCertificate(c options.Config, now time.Time) error {
 	bundle, err := certs.Load(c.TLSCertFile, c.TLSKeyFile, c.TLSCAFile)
 	if err != nil {
 		return err
@@ -127,8 +148,8 @@ func (c Config) checkCertificate(now time.Time) error {
 }
 
 // checkKCP asks kcp whether it is ready, and whether it knows the hub's credential.
-func (c Config) checkKCP(ctx context.Context) error {
-	found, err := connect.Start(ctx, c.kcp(), nil)
+func checkKCP(ctx context.Context, c options.Config) error {
+	found, err := connect.Start(ctx, c.KCP(), nil)
 	if err != nil {
 		return err
 	}
@@ -148,7 +169,7 @@ func (c Config) checkKCP(ctx context.Context) error {
 		if answer.StatusCode != http.StatusOK {
 			return fmt.Errorf("kcp at %s is not ready: its /readyz answers %s", host, answer.Status)
 		}
-		_, err = clients.Username(ctx, rootCluster)
+		_, err = clients.Username(ctx, kcp.RootCluster)
 	}
 	if clients.Transport().Refused() != nil {
 		return errors.New("--kcp-kubeconfig: kcp refuses its credential; name the admin.kubeconfig of this kcp")
@@ -160,15 +181,15 @@ func (c Config) checkKCP(ctx context.Context) error {
 }
 
 // checkIssuer fetches the discovery document and the keys of the issuer.
-func (c Config) checkIssuer(ctx context.Context) error {
-	config := *c.issuer
+func checkIssuer(ctx context.Context, c options.Config) error {
+	config := *c.Issuer
 	config.Clock, config.Metrics = c.Clock, prometheus.NewRegistry()
 	issuer, err := auth.NewOIDC(config)
 	if err != nil {
 		return flagged("--oidc-ca-file", err)
 	}
 	if err := issuer.Reach(ctx); err != nil {
-		return fmt.Errorf("%s: %w; correct --oidc-issuer-url, or --oidc-ca-file if its certificate is refused", c.issuer.IssuerURL, err)
+		return fmt.Errorf("%s: %w; correct --oidc-issuer-url, or --oidc-ca-file if its certificate is refused", c.Issuer.IssuerURL, err)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package server
+package options
 
 import (
 	"go/ast"
@@ -14,9 +14,12 @@ import (
 
 func TestOptions_documentEveryField(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("options*.go")
+	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)
 	for _, path := range files {
+		if path == "doc.go" {
+			continue
+		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 		require.NoError(t, err)
 		// Fields that are declared line by line below one comment share it.
@@ -46,7 +49,7 @@ func TestOptions_documentEveryField(t *testing.T) {
 func TestFlags_haveUsagesThatCiteNoRules(t *testing.T) {
 	t.Parallel()
 	flags := pflag.NewFlagSet("kedge-hub", pflag.ContinueOnError)
-	NewOptions().AddFlags(flags)
+	New().AddFlags(flags)
 	flags.VisitAll(func(f *pflag.Flag) {
 		require.NotEmpty(t, f.Usage, f.Name)
 		require.NotRegexp(t, `\b[OP]-\d`, f.Usage, f.Name)

@@ -1,4 +1,4 @@
-package server
+package options
 
 import (
 	"math"
@@ -12,7 +12,7 @@ import (
 
 func TestOptions_defaultsAreComplete(t *testing.T) {
 	t.Parallel()
-	c, err := NewOptions().Complete()
+	c, err := New().Complete()
 	require.NoError(t, err)
 	require.Equal(t, "https://127.0.0.1:9443", c.ExternalURL)
 	require.True(t, c.Embedded)
@@ -33,29 +33,29 @@ func TestComplete_acceptsAnIssuer(t *testing.T) {
 	dir := t.TempDir()
 	secret := filepath.Join(dir, "secret")
 	require.NoError(t, os.WriteFile(secret, []byte("hush\n"), 0o600))
-	o := NewOptions()
+	o := New()
 	withIssuer(func(o *OIDCOptions) {
 		o.RequiredClaims, o.ClientSecretFile = []string{"hd=example.com", "a=b=c"}, secret
 	})(o)
 	c, err := o.Complete()
 	require.NoError(t, err)
-	require.Equal(t, "hush", c.issuer.ClientSecret)
-	require.Equal(t, map[string]string{"hd": "example.com", "a": "b=c"}, c.issuer.RequiredClaims)
-	require.Equal(t, "kedge:", c.issuer.UsernamePrefix)
-	require.Equal(t, "https://idp.example", jwtOf(c.issuer)[0].Issuer.URL)
+	require.Equal(t, "hush", c.Issuer.ClientSecret)
+	require.Equal(t, map[string]string{"hd": "example.com", "a": "b=c"}, c.Issuer.RequiredClaims)
+	require.Equal(t, "kedge:", c.Issuer.UsernamePrefix)
+	require.Equal(t, "https://idp.example", c.KCP().Embedded.JWT[0].Issuer.URL)
 }
 
 func TestComplete_readsSessionKeys(t *testing.T) {
 	t.Parallel()
-	o := NewOptions()
+	o := New()
 	o.Sessions.IdleTimeout, o.Sessions.MaxAge = 10*time.Second, 10*time.Second
 	o.Sessions.KeyFile = filepath.Join(t.TempDir(), "keys")
 	const older, newer = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "HxECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 	require.NoError(t, os.WriteFile(o.Sessions.KeyFile, []byte(newer+"\n"+older+"\n"), 0o600))
 	c, err := o.Complete()
 	require.NoError(t, err)
-	require.Len(t, c.sessionKeys, 2)
-	require.Equal(t, byte(0x1f), c.sessionKeys[0][0])
+	require.Len(t, c.SessionKeys, 2)
+	require.Equal(t, byte(0x1f), c.SessionKeys[0][0])
 	require.NoError(t, os.WriteFile(o.Sessions.KeyFile, []byte("hush"), 0o600))
 	_, err = o.Complete()
 	require.ErrorContains(t, err, "line 1")
@@ -100,19 +100,19 @@ func TestComplete_namesTheBadFlag(t *testing.T) {
 		"--oidc-client-secret-file": withIssuer(func(o *OIDCOptions) { o.ClientSecretFile = "/nowhere/secret" }),
 		"--metrics-listen-address":  func(o *Options) { o.MetricsListenAddress = "9464" },
 	} {
-		o := NewOptions()
+		o := New()
 		change(o)
 		_, err := o.Complete()
 		require.ErrorContains(t, err, flag)
 	}
 	for _, bad := range []string{"http://hub.example.com", "https://hub.example.com/path", "https://u:p@hub.example.com", "hub.example.com", "https://"} {
-		o := NewOptions()
+		o := New()
 		o.ExternalURL = bad
 		_, err := o.Complete()
 		require.ErrorContains(t, err, "--external-url", bad)
 	}
 	for _, bad := range []string{"10.0.0.1", "10.0.0.1/8", "0.0.0.0/0", "::/0", "::ffff:10.0.0.0/104", "proxy"} {
-		o := NewOptions()
+		o := New()
 		o.Limits.TrustedProxyCIDRs = []string{bad}
 		_, err := o.Complete()
 		require.ErrorContains(t, err, "--trusted-proxy-cidr", bad)
@@ -137,11 +137,11 @@ func TestPortalTokens_areForLoopbackOnly(t *testing.T) {
 		"all addresses":              {func(o *Options) { o.ListenAddress, o.ExternalURL = ":9443", "https://127.0.0.1:9443" }, false},
 		"behind a proxy with a name": {func(o *Options) { o.ExternalURL = "https://hub.example.com" }, false},
 	} {
-		o := NewOptions()
+		o := New()
 		o.TokenFile = file
 		c.change(o)
 		config, err := o.Complete()
 		require.NoError(t, err, name)
-		require.Equal(t, c.want, config.portalTokens(), name)
+		require.Equal(t, c.want, config.PortalTokens(), name)
 	}
 }

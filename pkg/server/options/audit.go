@@ -1,13 +1,9 @@
-package server
+package options
 
 import (
-	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
 
 	"github.com/faroshq/kedge-hub/pkg/audit"
 )
@@ -44,26 +40,6 @@ func (o *AuditOptions) complete(fail func(flag, format string, args ...any)) {
 	}
 }
 
-// checkAuditLog checks that the file can be written and, unless it is a device, renamed.
-func (c Config) checkAuditLog() error {
-	file := c.AuditLogFile
-	info, err := os.Stat(file)
-	switch {
-	case err == nil && info.IsDir():
-		return fmt.Errorf("--audit-log-file: %s is a directory; name a file", file)
-	case err == nil && unix.Access(file, unix.W_OK) != nil:
-		return fmt.Errorf("--audit-log-file: %s cannot be written; give it to the user of the hub, or name another file", file)
-	case err != nil && !errors.Is(err, os.ErrNotExist):
-		return flagged("--audit-log-file", err)
-	case err == nil && !info.Mode().IsRegular():
-		return nil
-	}
-	if dir := filepath.Dir(file); unix.Access(dir, unix.W_OK|unix.X_OK) != nil {
-		return fmt.Errorf("--audit-log-file: %s cannot be written, so no file in it can be rotated; give it to the user of the hub, or name another one", dir)
-	}
-	return nil
-}
-
 // replicaName returns the name of the machine or the Pod, by which an answer from a log file of this
 // replica says whose it is.
 func replicaName() string {
@@ -74,7 +50,7 @@ func replicaName() string {
 	return name
 }
 
-// audit returns the options of the audit log.
-func (c Config) audit() audit.Options {
+// Audit returns the options of the audit log.
+func (c Config) Audit() audit.Options {
 	return audit.Options{File: c.AuditLogFile, MaxSize: c.AuditLog.MaxSize, MaxBackups: c.AuditLog.MaxBackups, MaxAge: c.AuditLog.MaxAge}
 }

@@ -1,4 +1,4 @@
-package server
+package options
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/config"
 )
 
-const deployDir = "../../deploy"
+const deployDir = "../../../deploy"
 
 func read(t *testing.T, path ...string) string {
 	t.Helper()
@@ -42,7 +42,7 @@ func cell(text string) string {
 func flagTable() string {
 	b := &strings.Builder{}
 	b.WriteString("| flag | default | |\n|---|---|---|\n")
-	flagsOf(NewOptions()).VisitAll(func(f *pflag.Flag) {
+	flagsOf(New()).VisitAll(func(f *pflag.Flag) {
 		value := ""
 		if f.DefValue != "" && f.DefValue != "[]" {
 			value = "`" + f.DefValue + "`"
@@ -55,7 +55,7 @@ func flagTable() string {
 // listed returns the metrics that the package comment of pkg/metrics lists, with their meaning.
 func listed(t *testing.T) [][]string {
 	t.Helper()
-	text := regexp.MustCompile(`(?m)^//( |$)`).ReplaceAllString(read(t, "../metrics/doc.go"), "")
+	text := regexp.MustCompile(`(?m)^//( |$)`).ReplaceAllString(read(t, "../../metrics/doc.go"), "")
 	return regexp.MustCompile(`(?m)^  - (kedge_\w+)(\{[^}]*\})?: ((?:.+\n)(?:    .+\n)*)`).FindAllStringSubmatch(text, -1)
 }
 
@@ -71,7 +71,7 @@ func metricTable(t *testing.T) string {
 
 func conditionTable(t *testing.T) string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../../apis/tenancy/v1alpha1/constants.go", nil, parser.ParseComments)
+	file, err := parser.ParseFile(token.NewFileSet(), "../../../apis/tenancy/v1alpha1/constants.go", nil, parser.ParseComments)
 	require.NoError(t, err)
 	b := &strings.Builder{}
 	b.WriteString("| condition | |\n|---|---|\n")
@@ -104,7 +104,7 @@ func TestDeployReadme_listsFlagsMetricsAndConditions(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(want), 0o600))
 		return
 	}
-	require.Equal(t, want, old, "run KEDGE_TEST_UPDATE=1 go test ./pkg/server -run TestDeployReadme")
+	require.Equal(t, want, old, "run KEDGE_TEST_UPDATE=1 go test ./pkg/server/options -run TestDeployReadme")
 }
 
 func TestAlerts_useMetricsThatExistAndAreExplained(t *testing.T) {
@@ -133,7 +133,7 @@ func TestAlerts_useMetricsThatExistAndAreExplained(t *testing.T) {
 
 func TestExamples_nameFlagsThatExist(t *testing.T) {
 	t.Parallel()
-	o := NewOptions()
+	o := New()
 	fs := flagsOf(o)
 	require.NoError(t, fs.Parse([]string{"--config", filepath.Join(deployDir, "examples", "hub.yaml")}))
 	require.NoError(t, config.Load(fs, nil))

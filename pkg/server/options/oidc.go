@@ -1,4 +1,4 @@
-package server
+package options
 
 import (
 	"crypto/x509"
@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 
 	"github.com/faroshq/kedge-hub/pkg/auth"
 )
@@ -107,42 +106,35 @@ func (o *OIDCOptions) complete(fail func(flag, format string, args ...any)) *aut
 	}
 	if o.CAFile != "" {
 		var err error
-		if c.CA, err = readCA(o.CAFile); err != nil {
+		if c.CA, err = o.ReadCA(); err != nil {
 			fail("oidc-ca-file", "%v", err)
 		}
 	}
 	if o.ClientSecretFile != "" {
 		var err error
-		if c.ClientSecret, err = readSecret(o.ClientSecretFile); err != nil {
+		if c.ClientSecret, err = o.ReadClientSecret(); err != nil {
 			fail("oidc-client-secret-file", "%v", err)
 		}
 	}
 	return c
 }
 
-// readCA reads PEM certificates.
-func readCA(file string) ([]byte, error) {
-	raw, err := os.ReadFile(file)
+// ReadCA reads the CA certificates of CAFile.
+func (o *OIDCOptions) ReadCA() ([]byte, error) {
+	raw, err := os.ReadFile(o.CAFile)
 	if err != nil || !x509.NewCertPool().AppendCertsFromPEM(raw) {
-		return nil, fmt.Errorf("%q is not a readable PEM file with certificates", file)
+		return nil, fmt.Errorf("%q is not a readable PEM file with certificates", o.CAFile)
 	}
 	return raw, nil
 }
 
-// readSecret reads a secret without the white space around it. Errors never contain it.
-func readSecret(file string) (string, error) {
-	raw, err := os.ReadFile(file)
+// ReadClientSecret reads the secret in ClientSecretFile without the white space around it. Errors
+// never contain it.
+func (o *OIDCOptions) ReadClientSecret() (string, error) {
+	raw, err := os.ReadFile(o.ClientSecretFile)
 	secret := strings.TrimSpace(string(raw))
 	if err != nil || secret == "" {
-		return "", fmt.Errorf("%q is not a readable file with a secret", file)
+		return "", fmt.Errorf("%q is not a readable file with a secret", o.ClientSecretFile)
 	}
 	return secret, nil
-}
-
-// jwtOf is the configuration of the embedded kcp for an issuer, which can be nil.
-func jwtOf(issuer *auth.OIDCConfig) []apiserverv1.JWTAuthenticator {
-	if issuer == nil {
-		return nil
-	}
-	return []apiserverv1.JWTAuthenticator{issuer.JWTAuthenticator()}
 }

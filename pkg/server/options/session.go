@@ -1,4 +1,4 @@
-package server
+package options
 
 import (
 	"fmt"
@@ -47,22 +47,22 @@ func (o *SessionOptions) complete(fail func(flag, format string, args ...any)) [
 	if o.KeyFile == "" {
 		return nil
 	}
-	keys, err := readSessionKeys(o.KeyFile)
+	keys, err := o.ReadKeys()
 	if err != nil {
 		fail("session-key-file", "%v", err)
 	}
 	return keys
 }
 
-// readSessionKeys reads the file of session keys. Errors never contain a key.
-func readSessionKeys(file string) ([][]byte, error) {
-	content, err := os.ReadFile(file)
+// ReadKeys reads the keys in KeyFile. Errors never contain a key.
+func (o *SessionOptions) ReadKeys() ([][]byte, error) {
+	content, err := os.ReadFile(o.KeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("%w; name a file that the hub can read", err)
 	}
 	keys, err := session.ParseKeys(content)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("%s: %w", o.KeyFile, err)
 	}
 	return keys, nil
 }

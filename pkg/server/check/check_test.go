@@ -1,4 +1,4 @@
-package server
+package check_test
 
 import (
 	"encoding/pem"
@@ -16,6 +16,8 @@ import (
 
 	"github.com/faroshq/kedge-hub/pkg/auth/oidctest"
 	"github.com/faroshq/kedge-hub/pkg/certs"
+	"github.com/faroshq/kedge-hub/pkg/server/check"
+	"github.com/faroshq/kedge-hub/pkg/server/options"
 )
 
 // kcpAnswering returns a kubeconfig for a server that answers as kcp does.
@@ -57,45 +59,45 @@ func TestCheck_saysWhatIsWrongAndWhichFlagMendsIt(t *testing.T) {
 	require.NoError(t, err)
 	_, err = certs.Ensure(filepath.Join(dir, "other"), []string{"hub.example.com"}, time.Now())
 	require.NoError(t, err)
-	own := func(o *Options, ca string) {
+	own := func(o *options.Options, ca string) {
 		o.TLSCertFile, o.TLSKeyFile, o.TLSCAFile = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), filepath.Join(dir, ca)
 	}
 	idp := oidctest.New(t, oidctest.Options{})
-	issuer := func(o *Options, url string) {
+	issuer := func(o *options.Options, url string) {
 		o.OIDC.IssuerURL, o.OIDC.ClientID, o.OIDC.CAFile = url, "kedge", write("issuer-ca", string(idp.CA()))
 	}
 	for name, c := range map[string]struct {
-		change func(*Options)
+		change func(*options.Options)
 		ok     bool
 		want   string
 	}{
-		"defaults":            {func(*Options) {}, true, "[ ]kcp not checked: it is embedded"},
-		"no directory":        {func(o *Options) { o.DataDir = write("file", "") + "/below" }, false, "[-]data-dir failed: --data-dir: "},
-		"tokens":              {func(o *Options) { o.TokenFile = write("tokens", "hush,alice,1") }, true, "[+]token-file ok"},
-		"bad tokens":          {func(o *Options) { o.TokenFile = write("bad-tokens", "hush,alice") }, false, "[-]token-file failed: --token-file: "},
-		"audit log":           {func(o *Options) { o.AuditLogFile = filepath.Join(dir, "audit.log") }, true, "[+]audit-log ok"},
-		"audit device":        {func(o *Options) { o.AuditLogFile = "/dev/full" }, true, "[+]audit-log ok"},
-		"no audit log":        {func(o *Options) { o.AuditLogFile = "-" }, true, "[ ]audit-log not checked"},
-		"audit folder":        {func(o *Options) { o.AuditLogFile = dir }, false, "[-]audit-log failed: --audit-log-file: "},
-		"no audit folder":     {func(o *Options) { o.AuditLogFile = filepath.Join(dir, "none", "audit.log") }, false, "so no file in it can be rotated"},
-		"certificate":         {func(o *Options) { own(o, "ca.crt"); o.ExternalURL = "https://hub.example.com" }, true, "[+]serving-certificate ok"},
-		"another host":        {func(o *Options) { own(o, "ca.crt"); o.ExternalURL = "https://other.example.com" }, false, "open --external-url refuse --tls-cert-file"},
-		"another CA":          {func(o *Options) { own(o, "other/ca.crt"); o.ExternalURL = "https://hub.example.com" }, false, "that trust --tls-ca-file"},
-		"kcp":                 {func(o *Options) { o.KCPKubeconfig = kcpAnswering(t, 200, "hush") }, true, "[+]kcp ok"},
-		"kcp is not ready":    {func(o *Options) { o.KCPKubeconfig = kcpAnswering(t, 500, "hush") }, false, "is not ready: its /readyz answers 500"},
-		"kcp refuses":         {func(o *Options) { o.KCPKubeconfig = kcpAnswering(t, 200, "other") }, false, "[-]kcp failed: --kcp-kubeconfig: "},
-		"issuer":              {func(o *Options) { issuer(o, idp.URL()) }, true, "[+]oidc ok"},
-		"issuer with no CA":   {func(o *Options) { issuer(o, idp.URL()); o.OIDC.CAFile = "" }, false, "or --oidc-ca-file"},
-		"issuer is no issuer": {func(o *Options) { issuer(o, idp.URL()+"/nowhere") }, false, "correct --oidc-issuer-url"},
+		"defaults":            {func(*options.Options) {}, true, "[ ]kcp not checked: it is embedded"},
+		"no directory":        {func(o *options.Options) { o.DataDir = write("file", "") + "/below" }, false, "[-]data-dir failed: --data-dir: "},
+		"tokens":              {func(o *options.Options) { o.TokenFile = write("tokens", "hush,alice,1") }, true, "[+]token-file ok"},
+		"bad tokens":          {func(o *options.Options) { o.TokenFile = write("bad-tokens", "hush,alice") }, false, "[-]token-file failed: --token-file: "},
+		"audit log":           {func(o *options.Options) { o.AuditLogFile = filepath.Join(dir, "audit.log") }, true, "[+]audit-log ok"},
+		"audit device":        {func(o *options.Options) { o.AuditLogFile = "/dev/full" }, true, "[+]audit-log ok"},
+		"no audit log":        {func(o *options.Options) { o.AuditLogFile = "-" }, true, "[ ]audit-log not checked"},
+		"audit folder":        {func(o *options.Options) { o.AuditLogFile = dir }, false, "[-]audit-log failed: --audit-log-file: "},
+		"no audit folder":     {func(o *options.Options) { o.AuditLogFile = filepath.Join(dir, "none", "audit.log") }, false, "so no file in it can be rotated"},
+		"certificate":         {func(o *options.Options) { own(o, "ca.crt"); o.ExternalURL = "https://hub.example.com" }, true, "[+]serving-certificate ok"},
+		"another host":        {func(o *options.Options) { own(o, "ca.crt"); o.ExternalURL = "https://other.example.com" }, false, "open --external-url refuse --tls-cert-file"},
+		"another CA":          {func(o *options.Options) { own(o, "other/ca.crt"); o.ExternalURL = "https://hub.example.com" }, false, "that trust --tls-ca-file"},
+		"kcp":                 {func(o *options.Options) { o.KCPKubeconfig = kcpAnswering(t, 200, "hush") }, true, "[+]kcp ok"},
+		"kcp is not ready":    {func(o *options.Options) { o.KCPKubeconfig = kcpAnswering(t, 500, "hush") }, false, "is not ready: its /readyz answers 500"},
+		"kcp refuses":         {func(o *options.Options) { o.KCPKubeconfig = kcpAnswering(t, 200, "other") }, false, "[-]kcp failed: --kcp-kubeconfig: "},
+		"issuer":              {func(o *options.Options) { issuer(o, idp.URL()) }, true, "[+]oidc ok"},
+		"issuer with no CA":   {func(o *options.Options) { issuer(o, idp.URL()); o.OIDC.CAFile = "" }, false, "or --oidc-ca-file"},
+		"issuer is no issuer": {func(o *options.Options) { issuer(o, idp.URL()+"/nowhere") }, false, "correct --oidc-issuer-url"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := NewOptions()
+			o := options.New()
 			o.DataDir = filepath.Join(dir, "data")
 			c.change(o)
 			config, err := o.Complete()
 			require.NoError(t, err)
 			out := &strings.Builder{}
-			err = Check(t.Context(), config, out)
+			err = check.Run(t.Context(), config, out)
 			require.Contains(t, out.String(), c.want)
 			require.NotContains(t, out.String(), "hush")
 			require.Equal(t, c.ok, err == nil, "%s", out)

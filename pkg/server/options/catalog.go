@@ -1,4 +1,4 @@
-package server
+package options
 
 import (
 	"crypto/x509"
@@ -43,8 +43,8 @@ func (o *CatalogOptions) complete(fail func(flag, format string, args ...any)) *
 	return roots
 }
 
-// prober returns what asks the servers of providers whether they are there.
-func (c Config) prober() *backend.Prober {
+// BackendProber returns what asks the servers of providers whether they are there.
+func (c Config) BackendProber() *backend.Prober {
 	return backend.New(backend.Config{
 		Roots:   c.backendRoots,
 		Allowed: func(a netip.Addr) bool { return tenancy.CheckBackendAddress(a, c.Catalog.AllowPrivateBackends) },

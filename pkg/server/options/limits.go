@@ -1,4 +1,4 @@
-package server
+package options
 
 import (
 	"fmt"
@@ -141,4 +141,9 @@ func parseNetwork(cidr string) (netip.Prefix, error) {
 		return p, fmt.Errorf("%q trusts every client; name the networks of your proxies", cidr)
 	}
 	return p, nil
+}
+
+// ConnectionLimits returns the limits of connections on the public listener.
+func (c Config) ConnectionLimits() httpmw.ConnectionLimits {
+	return httpmw.ConnectionLimits{All: c.Limits.MaxConnections, PerPeer: c.Limits.MaxConnectionsPerPeer, Trusted: c.TrustedProxies}
 }

@@ -1,0 +1,81 @@
+package httpmw
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// The values of --registration: who can sign up.
+const (
+	RegistrationOpen     = "open"
+	RegistrationApproval = "approval"
+	RegistrationClosed   = "closed"
+)
+
+// SignUp creates the User of a new identity exactly once and returns when the caches have it.
+// vouched means that the operator's flags name the person as a platform admin: the User is
+// approved whatever --registration says, also if it is pending already.
+type SignUp func(ctx context.Context, id *auth.Identity, vouched bool) (*v1alpha1.User, error)
+
+// Users creates and approves Users.
+type Users interface {
+	// Ensure returns the User of the identity in desired, and creates it if there is none.
+	Ensure(ctx context.Context, desired v1alpha1.UserSpec, preferred string) (*v1alpha1.User, error)
+	// Approve approves a User whose registration is pending.
+	Approve(ctx context.Context, held *v1alpha1.User) (*v1alpha1.User, error)
+}
+
+// SignUp returns the SignUp for a value of --registration. It writes an event before and after each
+// change.
+func (a *Auditor) SignUp(users Users, people People, registration string) SignUp {
+	return func(ctx context.Context, id *auth.Identity, vouched bool) (u *v1alpha1.User, err error) {
+		spec := tenancy.NewUserSpec(id.Issuer, id.Subject, id.Username, id.DisplayName, id.Email)
+		e := audit.Event{Action: "sign-up", Actor: audit.Actor{Kind: audit.ActorPerson, Issuer: id.Issuer}}
+		switch {
+		case vouched:
+		case registration == RegistrationClosed:
+			err = errs.New(errs.Forbidden, "this hub takes nobody new; ask a platform admin")
+			e.Stage, e.Code, e.Actor.Kind = audit.StageOutcome, httpapi.StatusOf(err), audit.ActorAnonymous
+			_ = a.Record(ctx, e)
+			return nil, err
+		case registration == RegistrationApproval:
+			spec.Registration = v1alpha1.RegistrationPending
+		}
+		e.Facts = &audit.Facts{Subject: id.Subject, Registration: string(spec.Registration)}
+		u, there := people.ByIdentity(id.Issuer, id.Subject)
+		if !there {
+			if u, err = a.audited(ctx, e, func() (*v1alpha1.User, error) { return users.Ensure(ctx, spec, id.PreferredUsername) }); err != nil {
+				return u, err
+			}
+		}
+		if !vouched || u.Spec.Registration != v1alpha1.RegistrationPending {
+			return u, nil
+		}
+		approve := audit.Event{Action: "approve", Actor: audit.Actor{Kind: audit.ActorHub}, Object: u.Name, Facts: &audit.Facts{Registration: string(v1alpha1.RegistrationApproved)}}
+		return a.audited(ctx, approve, func() (*v1alpha1.User, error) { return users.Approve(ctx, u) })
+	}
+}
+
+// audited writes a User between the intent and the outcome of the change.
+func (a *Auditor) audited(ctx context.Context, e audit.Event, write func() (*v1alpha1.User, error)) (*v1alpha1.User, error) {
+	e.Stage = audit.StageIntent
+	if err := a.Record(ctx, e); err != nil {
+		return nil, NotAudited(err)
+	}
+	u, err := write()
+	e.Stage, e.Code = audit.StageOutcome, http.StatusOK
+	if err != nil {
+		e.Code = httpapi.StatusOf(err)
+	} else {
+		e.Object = u.Name
+	}
+	_ = a.Record(ctx, e)
+	return u, err
+}

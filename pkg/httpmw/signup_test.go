@@ -1,0 +1,67 @@
+package httpmw_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+)
+
+// Ensure implements httpmw.Users.
+func (p registry) Ensure(_ context.Context, desired v1alpha1.UserSpec, _ string) (*v1alpha1.User, error) {
+	return p.with(desired.Subject, desired.Registration)[desired.Subject], nil
+}
+
+// Approve implements httpmw.Users.
+func (p registry) Approve(_ context.Context, u *v1alpha1.User) (*v1alpha1.User, error) {
+	return p.with(u.Name, v1alpha1.RegistrationApproved)[u.Name], nil
+}
+
+func TestSignUp_followsRegistrationAndIsAudited(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		people       registry
+		registration string
+		vouched      bool
+		want         v1alpha1.Registration
+		refused      bool
+		events       []string
+	}{
+		"open":                      {registry{}, httpmw.RegistrationOpen, false, v1alpha1.RegistrationApproved, false, []string{"intent sign-up", "outcome sign-up"}},
+		"approval":                  {registry{}, httpmw.RegistrationApproval, false, v1alpha1.RegistrationPending, false, []string{"intent sign-up", "outcome sign-up"}},
+		"closed":                    {registry{}, httpmw.RegistrationClosed, false, "", true, []string{"outcome sign-up"}},
+		"closed, for an admin":      {registry{}, httpmw.RegistrationClosed, true, v1alpha1.RegistrationApproved, false, []string{"intent sign-up", "outcome sign-up"}},
+		"an admin who was pending":  {registry{}.with("carol", v1alpha1.RegistrationPending), httpmw.RegistrationApproval, true, v1alpha1.RegistrationApproved, false, []string{"intent approve", "outcome approve"}},
+		"somebody who was rejected": {registry{}.with("carol", v1alpha1.RegistrationRejected), httpmw.RegistrationOpen, true, v1alpha1.RegistrationRejected, false, nil},
+	} {
+		var events []string
+		auditor := httpmw.NewAuditor(func(e audit.Event) error {
+			events = append(events, string(e.Stage)+" "+e.Action)
+			return nil
+		}, clock.RealClock{})
+		u, err := auditor.SignUp(c.people, c.people, c.registration)(t.Context(), &auth.Identity{Issuer: "https://idp", Subject: "carol"}, c.vouched)
+		require.Equal(t, c.events, events, name)
+		if c.refused {
+			require.True(t, errs.Is(err, errs.Forbidden), name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Equal(t, c.want, u.Spec.Registration, name)
+	}
+}
+
+func TestSignUp_refusesWhatIsNotAudited(t *testing.T) {
+	t.Parallel()
+	auditor := httpmw.NewAuditor(func(audit.Event) error { return context.DeadlineExceeded }, clock.RealClock{})
+	people := registry{}
+	_, err := auditor.SignUp(people, people, httpmw.RegistrationOpen)(t.Context(), &auth.Identity{Issuer: "https://idp", Subject: "carol"}, false)
+	require.True(t, errs.Is(err, errs.Unavailable))
+	require.Empty(t, people)
+}
