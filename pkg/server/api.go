@@ -97,7 +97,7 @@ func (a *assembly) api(serving context.Context) error {
 		config:    c, limits: limits, clock: a.clock, views: v, store: s, sessions: a.sessions, writeEnds: a.sessions.WriteEnds, enter: entrance(gate, bots),
 		rights: a.rights, followed: settled(a.rights.Followed, a.revocation.Recheck),
 		recheck: a.revocation.Recheck, tokens: tokens, bindings: callers.bindings, rolesFollowed: workspace.NewRolesFollowed(v),
-		audit: a.auditor.Audit, readAudit: a.hub.audit.Read, ca: a.hub.clientCA, globalCluster: a.clusters.Providers,
+		audit: a.auditor.Audit, readAudit: a.hub.audit.Read, ca: a.hub.certificate.CA, globalCluster: a.clusters.Providers,
 	}.router()
 	return nil
 }

@@ -49,14 +49,3 @@ func (a *assembly) authenticators() (auth.Authenticator, error) {
 func (a *assembly) reservedName(issuer, name string) bool {
 	return auth.NameOfKCP(name) || slices.Contains(a.names, name) || issuer != auth.StaticIssuer && slices.Contains(a.hub.config.AdminUsers, name)
 }
-
-// loadTokens reads --token-file before kcp starts, because the embedded kcp accepts its tokens too.
-func (h *hub) loadTokens() (err error) {
-	if h.config.TokenFile == "" {
-		return nil
-	}
-	if h.tokens, err = auth.LoadStaticTokens(h.config.TokenFile); err != nil {
-		return fmt.Errorf("--token-file: %w", err)
-	}
-	return nil
-}

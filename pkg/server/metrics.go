@@ -27,8 +27,8 @@ func (a *assembly) measure() (c counters, err error) {
 	}
 	kcp := a.clients.Transport()
 	if err := (certs.Expiry{
-		"serving":    func() time.Time { return h.bundle.Load().NotAfter() },
-		"ca":         func() time.Time { return h.bundle.Load().CANotAfter() },
+		"serving":    h.certificate.NotAfter,
+		"ca":         h.certificate.CANotAfter,
 		"kcp":        kcp.ServingNotAfter,
 		"kcp-client": func() time.Time { return certs.Latest(kcp.ClientCertificate()) },
 	}).Register(h.registry); err != nil {

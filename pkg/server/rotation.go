@@ -1,25 +1,17 @@
 package server
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"net/http"
-	"time"
 
-	"go.uber.org/zap"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
-	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/proxy"
 	"github.com/faroshq/kedge-hub/pkg/rotate"
 )
-
-// renewEvery is how often the hub looks at the life of a certificate of its own.
-const renewEvery = time.Hour
 
 // rotation returns the watcher of the files that can be replaced while the hub runs.
 func (a *assembly) rotation() (*rotate.Watcher, error) {
@@ -30,7 +22,7 @@ func (a *assembly) rotation() (*rotate.Watcher, error) {
 			sources = append(sources, rotate.Source{Flag: flag, Load: load, Files: func() []string { return files }})
 		}
 	}
-	add("tls-cert-file", a.hub.certificate, c.TLSCertFile, c.TLSKeyFile, c.TLSCAFile)
+	add("tls-cert-file", a.hub.certificate.Reload, c.TLSCertFile, c.TLSKeyFile, c.TLSCAFile)
 	add("token-file", a.reloadTokens, c.TokenFile)
 	add("session-key-file", a.reloadSessionKeys, c.Sessions.KeyFile)
 	add("oidc-client-secret-file", a.reloadClientSecret, c.OIDC.ClientSecretFile)
@@ -107,23 +99,4 @@ func newUpstream(config *rest.Config) (*http.Transport, error) {
 		return nil, fmt.Errorf("kcp's CA: %w", err)
 	}
 	return proxy.NewTransport(tlsConfig, config.Proxy), nil
-}
-
-// renewCertificate renews the hub's own certificate until ctx ends.
-func (h *hub) renewCertificate(ctx context.Context, k clock.WithTicker) {
-	ticker := k.NewTicker(renewEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C():
-		}
-		old := h.bundle.Load()
-		if err := h.ownCertificate(k.Now()); err != nil {
-			log.From(ctx).Error("the hub's certificate cannot be renewed", zap.Error(err))
-		} else if now := h.bundle.Load(); !bytes.Equal(old.Certificate.Certificate[0], now.Certificate.Certificate[0]) {
-			log.From(ctx).Info("renewed the hub's certificate", zap.Time("notAfter", now.Certificate.Leaf.NotAfter))
-		}
-	}
 }

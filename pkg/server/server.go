@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,9 +9,9 @@ import (
 	"net"
 	"path/filepath"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
@@ -45,7 +46,8 @@ type hub struct {
 	out      io.Writer
 	registry *prometheus.Registry
 	checks   *health.Checks
-	bundle   atomic.Pointer[certs.Bundle]
+	// certificate is that of the public listener.
+	certificate *certs.Serving
 	// tokens are those of --token-file, or nil. embedded is nil with an external kcp.
 	tokens   *auth.StaticTokens
 	embedded connect.KCP
@@ -53,13 +55,16 @@ type hub struct {
 	limits   *httpmw.Limits
 }
 
-func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) error {
+func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 	began := time.Now()
-	if err := h.certificate(); err != nil {
+	if h.certificate, err = certs.NewServing(h.config.Certificate(), began); err != nil {
 		return err
 	}
-	if err := h.loadTokens(); err != nil {
-		return err
+	// The embedded kcp accepts the static tokens too.
+	if h.config.TokenFile != "" {
+		if h.tokens, err = auth.LoadStaticTokens(h.config.TokenFile); err != nil {
+			return fmt.Errorf("--token-file: %w", err)
+		}
 	}
 	changes, closeAudit, err := audit.Open(ctx, h.config.Audit(), h.registry)
 	if err != nil {
@@ -96,7 +101,7 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) error {
 	front := health.NewFront(h.checks, document)
 	servers, serving := errgroup.WithContext(ctx)
 	servers.Go(func() error {
-		return serve(serving, h.newHTTPServer(serving, httpmw.HoldBody(front), h.tls()), limited, h.config.DrainTimeout)
+		return serve(serving, h.newHTTPServer(serving, httpmw.HoldBody(front), h.certificate.TLS()), limited, h.config.DrainTimeout)
 	})
 	if err := h.checks.Register(h.registry); err != nil {
 		return err
@@ -128,8 +133,8 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) error {
 		return err
 	}
 	log.From(ctx).Info("ready", zap.Duration("after", time.Since(began).Round(time.Millisecond)), zap.String("url", h.config.ExternalURL))
-	notify(ctx, stateReady)
-	stopping := context.AfterFunc(ctx, func() { notify(ctx, stateStopping) })
+	notify(ctx, daemon.SdNotifyReady)
+	stopping := context.AfterFunc(ctx, func() { notify(ctx, daemon.SdNotifyStopping) })
 	defer stopping()
 	h.printNextSteps()
 	// The start, of kcp above all, leaves a hundred MiB of garbage.
@@ -146,11 +151,16 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) error {
 	return servers.Wait()
 }
 
-func (h *hub) printNextSteps() {
-	ca := h.config.TLSCAFile
-	if ca == "" {
-		ca = filepath.Join(h.config.DataDir, "tls", "ca.crt")
+// notify tells the service manager a state, if there is one. A hub that cannot tell serves
+// nevertheless.
+func notify(ctx context.Context, state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		log.From(ctx).Warn("the service manager cannot be told", zap.String("state", state), zap.Error(err))
 	}
+}
+
+func (h *hub) printNextSteps() {
+	ca := cmp.Or(h.config.TLSCAFile, filepath.Join(h.config.DataDir, "tls", "ca.crt"))
 	portal := ""
 	if h.config.Portal {
 		portal = fmt.Sprintf("\nIn a browser, which must trust the CA: %s/ui/\n", h.config.ExternalURL)

@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"path/filepath"
 	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/faroshq/kedge-hub/pkg/certs"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/metrics"
 )
@@ -25,44 +23,6 @@ const (
 	readTimeout       = 60 * time.Second
 	idleTimeout       = 120 * time.Second
 )
-
-// certificate loads the serving certificate of the flags, or ensures one of the hub's own CA.
-func (h *hub) certificate() error {
-	c := h.config
-	if c.TLSCertFile == "" {
-		return h.ownCertificate(time.Now())
-	}
-	bundle, err := certs.Load(c.TLSCertFile, c.TLSKeyFile, c.TLSCAFile)
-	if err == nil {
-		h.bundle.Store(bundle)
-	}
-	return err
-}
-
-// ownCertificate ensures a certificate of the hub's own CA that is valid at a time.
-func (h *hub) ownCertificate(at time.Time) error {
-	c := h.config
-	hosts, err := certs.Hosts(c.ExternalURL, c.ListenAddress)
-	if err != nil {
-		return fmt.Errorf("--external-url: %w", err)
-	}
-	bundle, err := certs.Ensure(filepath.Join(c.DataDir, "tls"), hosts, at)
-	if err == nil {
-		h.bundle.Store(bundle)
-	}
-	return err
-}
-
-// clientCA returns the CA that clients trust.
-func (h *hub) clientCA() []byte { return h.bundle.Load().CAPEM }
-
-func (h *hub) tls() *tls.Config {
-	return &tls.Config{
-		MinVersion:     tls.VersionTLS12,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &h.bundle.Load().Certificate, nil },
-		NextProtos:     []string{"h2", "http/1.1"},
-	}
-}
 
 func (h *hub) serveMetrics(ctx context.Context, servers *errgroup.Group) error {
 	if h.config.MetricsListenAddress == "" {

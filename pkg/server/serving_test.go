@@ -33,10 +33,9 @@ func newServed(t *testing.T, change func(*Options)) served {
 	change(o)
 	config, err := o.Complete()
 	require.NoError(t, err)
-	bundle, err := certs.Ensure(t.TempDir(), []string{"127.0.0.1"}, time.Now())
+	certificate, err := certs.NewServing(certs.Options{Dir: t.TempDir()}, time.Now())
 	require.NoError(t, err)
 	h := &hub{config: config}
-	h.bundle.Store(bundle)
 	h.limits, err = httpmw.NewLimits(clock.RealClock{}, prometheus.NewRegistry())
 	require.NoError(t, err)
 	inner, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -46,13 +45,13 @@ func newServed(t *testing.T, change func(*Options)) served {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	go func() { done <- serve(ctx, h.newHTTPServer(ctx, handler, h.tls()), l, time.Millisecond) }()
+	go func() { done <- serve(ctx, h.newHTTPServer(ctx, handler, certificate.TLS()), l, time.Millisecond) }()
 	t.Cleanup(func() {
 		stop()
 		require.NoError(t, <-done)
 	})
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(bundle.CAPEM)
+	roots.AppendCertsFromPEM(certificate.CA())
 	return served{inner.Addr().String(), &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
 }
 

@@ -251,9 +251,7 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 		return err
 	}
 	a.running.Go(func() { files.Run(below) })
-	if a.hub.config.TLSCertFile == "" {
-		a.running.Go(func() { a.hub.renewCertificate(below, clock.RealClock{}) })
-	}
+	a.running.Go(func() { a.hub.certificate.Renew(below, clock.RealClock{}) })
 	write(func(ctx context.Context) { a.leader.RunAll(ctx, leading...) })
 	if err := awaitReady(starting, a.hub.checks.KCPReachable); err != nil {
 		return err

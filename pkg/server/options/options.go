@@ -20,6 +20,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/certs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
 	"github.com/faroshq/kedge-hub/pkg/template"
@@ -348,6 +349,14 @@ func (c Config) KCP() connect.Options {
 		o.Embedded.JWT = []apiserverv1.JWTAuthenticator{c.Issuer.JWTAuthenticator()}
 	}
 	return o
+}
+
+// Certificate returns the options of the serving certificate.
+func (c Config) Certificate() certs.Options {
+	return certs.Options{
+		CertFile: c.TLSCertFile, KeyFile: c.TLSKeyFile, CAFile: c.TLSCAFile,
+		Dir: filepath.Join(c.DataDir, "tls"), ExternalURL: c.ExternalURL, ListenAddress: c.ListenAddress,
+	}
 }
 
 // PortalTokens reports whether people sign in to the portal with static tokens. They do for

@@ -1,4 +1,4 @@
-package server
+package certs_test
 
 import (
 	"context"
@@ -15,22 +15,10 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/certs"
 )
 
-// ownHub is a hub with a certificate of its own CA in dir, made at a time.
-func ownHub(t *testing.T, dir string, at time.Time) *hub {
-	t.Helper()
-	o := NewOptions()
-	o.DataDir = dir
-	config, err := o.Complete()
-	require.NoError(t, err)
-	h := &hub{config: config}
-	require.NoError(t, h.ownCertificate(at))
-	return h
-}
-
 // served returns the certificate that a client gets.
-func (h *hub) served(t *testing.T) *x509.Certificate {
+func served(t *testing.T, s *certs.Serving) *x509.Certificate {
 	t.Helper()
-	c, err := h.tls().GetCertificate(&tls.ClientHelloInfo{})
+	c, err := s.TLS().GetCertificate(&tls.ClientHelloInfo{})
 	require.NoError(t, err)
 	leaf, err := x509.ParseCertificate(c.Certificate[0])
 	require.NoError(t, err)
@@ -40,21 +28,22 @@ func (h *hub) served(t *testing.T) *x509.Certificate {
 func TestOwnCertificate_isRenewedWhileTheHubRuns(t *testing.T) {
 	t.Parallel()
 	k := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	h := ownHub(t, t.TempDir(), k.Now())
+	s, err := certs.NewServing(certs.Options{Dir: t.TempDir(), ExternalURL: "https://127.0.0.1:9443", ListenAddress: "127.0.0.1:9443"}, k.Now())
+	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); h.renewCertificate(ctx, k) }()
+	go func() { defer close(ended); s.Renew(ctx, k) }()
 	defer func() { stop(); <-ended }()
 	require.Eventually(t, k.HasWaiters, time.Minute, time.Millisecond)
-	first, ca := h.served(t), h.clientCA()
+	first, ca := served(t, s), s.CA()
 	k.Step(200 * 24 * time.Hour)
-	require.Never(t, func() bool { return !h.served(t).Equal(first) }, 50*time.Millisecond, time.Millisecond)
+	require.Never(t, func() bool { return !served(t, s).Equal(first) }, 50*time.Millisecond, time.Millisecond)
 	k.Step(44 * 24 * time.Hour)
-	require.Eventually(t, func() bool { return !h.served(t).Equal(first) }, time.Minute, time.Millisecond)
-	require.Equal(t, ca, h.clientCA())
+	require.Eventually(t, func() bool { return !served(t, s).Equal(first) }, time.Minute, time.Millisecond)
+	require.Equal(t, ca, s.CA())
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca)
-	_, err := h.served(t).Verify(x509.VerifyOptions{Roots: roots, DNSName: "localhost", CurrentTime: k.Now()})
+	_, err = served(t, s).Verify(x509.VerifyOptions{Roots: roots, DNSName: "localhost", CurrentTime: k.Now()})
 	require.NoError(t, err)
 }
 
@@ -65,22 +54,20 @@ func TestServingCertificate_isReplacedByItsFiles(t *testing.T) {
 		_, err := certs.Ensure(at, []string{"localhost"}, time.Now())
 		require.NoError(t, err)
 	}
-	o := NewOptions()
-	o.TLSCertFile, o.TLSKeyFile, o.TLSCAFile = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), filepath.Join(dir, "ca.crt")
-	config, err := o.Complete()
+	s, err := certs.NewServing(certs.Options{
+		CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key"), CAFile: filepath.Join(dir, "ca.crt"),
+	}, time.Now())
 	require.NoError(t, err)
-	h := &hub{config: config}
-	require.NoError(t, h.certificate())
-	first := h.served(t)
+	first := served(t, s)
 	for _, name := range []string{"tls.crt", "tls.key", "ca.crt"} {
 		require.NoError(t, os.Rename(filepath.Join(next, name), filepath.Join(dir, name)))
-		if err := h.certificate(); name == "tls.crt" {
+		if err := s.Reload(); name == "tls.crt" {
 			require.ErrorContains(t, err, "--tls-cert-file", "the key is that of the old certificate")
-			require.True(t, h.served(t).Equal(first))
+			require.True(t, served(t, s).Equal(first))
 		}
 	}
-	require.False(t, h.served(t).Equal(first))
+	require.False(t, served(t, s).Equal(first))
 	ca, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
 	require.NoError(t, err)
-	require.Equal(t, ca, h.clientCA(), "kubeconfigs get the new CA")
+	require.Equal(t, ca, s.CA(), "kubeconfigs get the new CA")
 }
