@@ -10,11 +10,11 @@
 //     workspace extends nothing and allows no children, so that tenants see neither of those
 //     APIs.
 //   - The export tenancy.kedge.faros.sh claims Workspaces and APIBindings. One wildcard watch
-//     per kind then shows all Memberships and child Workspaces of the platform, and damage to
-//     the APIBindings of an Organization's workspace. Without the claim on APIBindings, kcp
-//     shows the owner of an export only the bindings of that export.
+//     per kind then shows all Memberships and child Workspaces of the platform, and all
+//     APIBindings of Organizations' workspaces. Without the claim on APIBindings, kcp shows
+//     the owner of an export only the bindings of that export.
 //   - A second export, access.kedge.faros.sh, has no APIs and is bound in every child
-//     Workspace. Through its claims, one watch per kind shows what the hub keeps there.
-//     Otherwise the hub would need a watch in each Workspace.
+//     Workspace. Through its claims, one watch per kind shows the objects that the hub
+//     maintains there. Otherwise the hub would need a watch in each Workspace.
 //   - APIResourceSchemas are immutable in kcp: a change of the API creates one with a new name.
 package config

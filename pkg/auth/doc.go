@@ -4,17 +4,18 @@
 //
 // ID tokens come from one OpenID Connect issuer (OIDC). Decisions:
 //
-//   - Claims are checked before the signature: a token that is bad in any case never causes a
+//   - Claims are checked before the signature, so that a token with invalid claims never causes a
 //     request to the issuer.
-//   - The hub keeps the keys itself. An unknown key ID causes at most one request in ten seconds;
-//     until one that began after the token was seen has not brought the key, the answer is
-//     errs.Unavailable, because the issuer may have rotated.
-//   - A token is known by the hash of its signed part, and every part must have its canonical
+//   - The hub caches the issuer's keys. An unknown key ID causes at most one request in ten
+//     seconds. The answer is errs.Unavailable until a request that began after the token arrived
+//     has returned without the key, because the issuer may have rotated its keys.
+//   - A token is identified by the hash of its signed part, and every part must have its canonical
 //     encoding. One signature has several valid forms, and an ended Session must refuse them all.
-//   - The person is issuer and subject. The username is prefixed, and compared with the User's.
-//   - kcp must derive the same username, because rights are bound to it. JWTAuthenticator is the
-//     configuration with which it does, and a Comparison asks it with one token of each issuer.
-//     kcp 0.32 verifies no EdDSA signatures: people of an issuer that uses them get no further.
+//   - A person is identified by issuer and subject. The username is prefixed, and compared with the
+//     User's.
+//   - kcp must derive the same username, because rights are bound to it. JWTAuthenticator configures
+//     kcp accordingly, and a Comparison checks it with one token of each issuer.
+//     kcp 0.32 verifies no EdDSA signatures, so people of an issuer that uses them cannot use kubectl.
 //
 // Static tokens come from a CSV file in the format of kube-apiserver's
 // --token-auth-file. kcp is given the same file and must derive the same username, so the

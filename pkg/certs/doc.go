@@ -1,4 +1,4 @@
-// Package certs provides the hub's serving certificate. It loads the one given by flags, or
-// creates and renews one that is signed by a CA of the hub's own, so that the hub serves
-// HTTPS in every setup, development included.
+// Package certs provides the hub's serving certificate. It loads the certificate that flags name, or
+// creates and renews one that is signed by a CA of the hub's own. So the hub always serves HTTPS,
+// even in development.
 package certs

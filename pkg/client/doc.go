@@ -1,9 +1,9 @@
-// Package client is a typed client of the hub's REST API. It needs nothing else of the hub: an
-// integrator imports this package alone, and kedge, the command line, is built on it.
+// Package client is a typed client of the hub's REST API. It imports no other package of the hub, so
+// that integrators can use it alone. kedge, the command line, is built on it.
 //
 // A Client sends requests with the token that Config.Token returns, to one hub. The methods of
-// Client are about the caller; Client.Org, Org.Workspace and Client.Admin narrow it. Paths and
-// the tenancy headers follow from that.
+// Client concern the caller; Client.Org, Org.Workspace and Client.Admin return clients of a smaller
+// scope, which set the path and the tenancy headers.
 //
 //   - Errors of the hub are *Error. It has a metav1.Status and the request id, and the predicates
 //     of k8s.io/apimachinery/pkg/api/errors work on it. *UnreachableError and *CertificateError
@@ -11,9 +11,9 @@
 //   - Lists are iterators that read one page after another.
 //   - An object that was read has an ETag; IfMatch makes a write depend on it. IdempotencyKey makes
 //     a creation repeatable; a creation without one gets a random key. Reads, and writes that are
-//     safe to repeat, are sent again while the hub says that it is unavailable.
+//     safe to repeat, are retried while the hub answers that it is unavailable.
 //   - A creation returns when the object is ready, or the context ends. With NoWait it returns
 //     at once, with the object in its phase.
 //
-// Do sends any request, for what has no method here.
+// Do sends any request, for routes that have no method here.
 package client

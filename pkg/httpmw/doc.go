@@ -8,20 +8,20 @@
 //
 // # Decisions
 //
-//   - Tokens of bots and those of people take different ways from the first: AuthenticateBots
-//     looks at the issuer that a token names and leaves everything else to Authenticate. A
-//     token of a bot is compared with the list of its Bot in a cache, and again for whatever it
-//     has open.
+//   - Tokens of bots and tokens of people are told apart first: AuthenticateBots looks at the
+//     issuer that a token names and leaves all other tokens to Authenticate. A token of a bot is
+//     compared with the token list of its Bot in a cache, and again for each of its open streams
+//     when that list changes.
 //   - Authentication and scope read caches only. No request reads kcp for them.
-//   - A credential is good while Caller.Valid says so: it has not expired, its Session has not
+//   - A credential is valid while Caller.Valid says so: it has not expired, its Session has not
 //     ended, the person has not signed out everywhere after it was issued, and the person may
-//     act. It is asked at authentication, and again by whatever outlives that. A token that the
-//     identity provider gave to another program belongs to no Session.
-//   - The portal's cookie is a credential under /api only, and a bearer token counts before it. A
-//     write with it passes http.CrossOriginProtection, also without a body. A cookie that the hub
-//     has not made costs no look-up. A Session that another replica has just created is waited
-//     for.
-//   - Nobody signs up with a request to a Workspace.
+//     act. The middleware asks at authentication; handlers and streams that outlive it ask again.
+//     A token that the identity provider gave to another program belongs to no Session.
+//   - The portal's cookie is a credential under /api only, and a bearer token has precedence. A
+//     write with it must pass http.CrossOriginProtection, even without a body. A cookie that the
+//     hub did not issue costs no look-up. If another replica has just created the Session, the
+//     request waits until the cache has it.
+//   - A request to a Workspace never signs a person up.
 //   - For callers who are not members, a missing and a foreign Organization or Workspace give
 //     the same 403 answer, byte for byte.
 //   - No body is read before the caller is authenticated. After the body of a write was read
@@ -29,9 +29,9 @@
 //     slowly is judged by its rights at the end of the body.
 //   - Limits per peer hold before a credential is verified, limits per person after it. A flood of
 //     bad tokens from one address does not lock out the people behind it whose tokens are known.
-//   - Audit runs before Authenticate, so that a refused request has an event, too. Intend is called by
-//     whatever writes, when it knows what: a middleware would write the intent without the facts. It
-//     panics where Audit did not run.
+//   - Audit runs before Authenticate, so that a refused request has an event, too. The code that
+//     writes calls Intend when it knows the facts of the change: a middleware would write the intent
+//     without them. Intend panics on a route without Audit.
 //   - A platform admin named by the operator's flags needs no approval: otherwise nobody could
 //     approve the first one. By name this holds only for users of the token file, because
 //     elsewhere people have a say in their own name.

@@ -11,38 +11,38 @@
 //     meanwhile, and no cache of this process would show it.
 //   - The token of --kcp-kubeconfig is read again when kcp refuses it, because kcp
 //     gives its admin a new token at every start.
-//   - What an informer of an APIExportEndpointSlice endpoint has cached is kept until
-//     another endpoint serves the same objects, and the hub reports not ready until
-//     then: controllers would take an empty cache for people who left.
-//   - The outage of one shard of several is that of what lies on it: requests to its
-//     Workspaces, and those about Organizations on it, are answered 503. An outage of the
-//     shard with the hub's own workspaces is one of kcp. Informers learn of it from their
-//     connections, so nothing is asked for it.
-//   - The hub's own workspaces are put on kcp's root shard, on which the front proxy
-//     depends anyway.
+//   - If an endpoint disappears from the APIExportEndpointSlice, its informer keeps its
+//     objects until another endpoint serves them, and the hub is not ready until then:
+//     controllers would take missing Memberships for people who left.
+//   - The outage of one shard affects only the Workspaces and Organizations on it: requests
+//     for them are answered 503. The outage of the shard with the hub's own workspaces
+//     counts as an outage of kcp. Informers detect an outage by their connections, without
+//     probes.
+//   - The hub's own workspaces are on kcp's root shard, on which the front proxy depends
+//     anyway.
 //   - Deletion deadlines go by kcp's clock: one replica with a wrong clock must not end
 //     a grace period early.
 //
 // # Workarounds for kcp 0.32
 //
-// This is the one list of code that exists only because of a defect or gap of kcp
-// 0.32. Each entry says what would let it go.
+// This list has all code that exists only because of a defect or gap of kcp 0.32. Each
+// entry says when the code can be removed.
 //
 //   - A logical cluster is set to phase Unavailable before it gets the annotation
 //     core.kcp.io/inactive. When a Ready one gets it, kcp sets the phase to Inactive and
 //     ends all wildcard requests of the shard, its own informers' included, until some
 //     logical cluster becomes active again. It can go when wildcard requests skip
 //     inactive logical clusters.
-//   - Every replica, leader or not, takes the annotation off a logical cluster of the
-//     tree that kcp's admin made Inactive; the leader then deactivates it in the way
-//     above where it is soft-deleted. No informer works until that is done. It can go
-//     together with the entry above.
+//   - Every replica, leader or not, removes the annotation from a logical cluster of the
+//     tree that kcp's admin made Inactive. If it is soft-deleted, the leader then
+//     deactivates it as described above. No informer works until the annotation is
+//     removed. It can go together with the entry above.
 //   - Deactivation needs kcp's shard admin (the context shard-base of kcp's
 //     admin.kubeconfig) or a user in system:masters: kcp's admission refuses writes to a
 //     LogicalCluster's status to everybody else. The front proxy of a kcp with several
-//     shards takes that group away, so these writes go to the shards themselves. Without such a user deleted Workspaces
-//     are closed by the hub and by removing bindings, and a condition says so. It can go
-//     when a role can grant deactivation.
+//     shards removes that group, so these writes go to the shards themselves. Without such
+//     a user the hub refuses requests to deleted Workspaces and removes their bindings, and
+//     a condition says so. It can go when a role can grant deactivation.
 //   - Both names of the inactive annotation are removed, core.kcp.io/inactive and
 //     internal.kcp.io/inactive, because kcp honours either. It can go when kcp drops the
 //     second.
@@ -50,25 +50,27 @@
 //     Forbidden answer therefore does not prove that the hub lacks a right. It can go
 //     when kcp answers NotFound to its admin.
 //   - After the hub has removed its initializer it also sets an annotation on the
-//     Workspace. kcp does not reconcile a Workspace when its LogicalCluster changes: it
-//     looks again after a fifth of the Workspace's age. It can go when kcp enqueues it.
+//     Workspace. kcp does not reconcile a Workspace when its LogicalCluster changes, but
+//     only after a fifth of the Workspace's age. It can go when kcp enqueues it.
 //   - The names of a Workspace's CustomResourceDefinitions are listed with the hub's own
 //     credential and kept in an annotation on the Workspace, and a template's CRD is
 //     polled until it is established. An APIExport cannot claim
-//     CustomResourceDefinitions, so no informer shows them. It can go when it can.
+//     CustomResourceDefinitions, so no informer shows them. It can go when an APIExport
+//     can claim them.
 //   - Informers list and watch without the streaming list (sendInitialEvents), which
 //     virtual workspaces do not serve. It can go when they do.
-//   - A list without a resource version is repeated. kcp gives one, with no items and with
-//     a watch that never brings an event, for a kind that the shard is about to get with
-//     its first binding. It can go when kcp answers NotFound until then.
+//   - A list without a resource version is repeated. kcp returns such a list, without items
+//     and with a watch that never sends an event, for a kind that the shard gets a moment
+//     later with its first binding. It can go when kcp answers NotFound until then.
 //   - A permission claim that somebody rejected is accepted again only after kcp has
-//     removed it from status.appliedPermissionClaims. Accepted earlier, the claimed
-//     objects stay hidden for good. It can go when kcp reconciles labels of claims by
-//     their spec.
+//     removed it from status.appliedPermissionClaims. If it were accepted earlier, the
+//     claimed objects would stay invisible for ever. It can go when kcp reconciles labels
+//     of claims by their spec.
 //   - kcp does not let the selector of a permission claim change: such a claim is
 //     removed in one pass and added in the next. It can go when the selector is mutable.
-//   - At start, the first write to each logical cluster takes kcp most of a second, so
-//     package bootstrap writes to several in parallel. It can go when that is fast.
+//   - After a start, kcp needs most of a second for the first write to each logical
+//     cluster, so package bootstrap writes to several in parallel. It can go when that is
+//     fast.
 //   - The embedded kcp is configured as one API server (MasterCount 1). As one of three,
 //     which is kcp's default, it delays every new CRD by five seconds. It can go when kcp
 //     offers a flag.
@@ -80,9 +82,9 @@
 //     kcp answers 401 to them until then. A provider that publishes a key for that long before
 //     it signs with it is not affected. It can go when kcp's authenticator asks for a key that
 //     it does not know.
-//   - kcp keeps a kind locked for minutes after the CustomResourceDefinition that brought it was
-//     deleted: an APIBinding with that kind waits until then. It can go when kcp removes the lock
+//   - kcp keeps a kind locked for minutes after its CustomResourceDefinition was deleted, and an
+//     APIBinding with that kind waits until then. It can go when kcp removes the lock together
 //     with the CustomResourceDefinition.
 //   - kcp verifies no EdDSA signatures of ID tokens: people of an identity provider that uses
-//     them get no further than the REST API. It can go when kcp's authenticator has it.
+//     them can use the REST API only. It can go when kcp's authenticator verifies them.
 package kcp

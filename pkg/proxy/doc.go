@@ -15,15 +15,15 @@
 //
 // # Decisions
 //
-//   - Requests are forwarded to the logical cluster ID that the gate checked, also if the
+//   - Requests are forwarded to the logical cluster ID that the gate checked, even if the
 //     client used a path: a path could refer to another logical cluster a moment later.
-//   - A stream is cut when the Membership changes, and again when the binding is removed. In
-//     between, the gate would admit a client with the new role and kcp would authorize it with
-//     the old one. A request whose body is still being sent is cut like a stream.
-//   - Refusals are metav1.Status objects, except for aggregated discovery: there kubectl
-//     prints a plain text and shows nothing but "unknown" of a Status.
-//   - A soft-deleted Workspace is 403 here and for /api/credentials, with the reason, for
-//     people with a role in it. Under /api/orgs it is 404. kubectl prints of a 404 only that
+//   - Streams are closed when the Membership changes, and again when kcp refuses the old right,
+//     too. In between, the gate admits a client with the new role and kcp authorizes it with
+//     the old one. A request whose body is still being sent is closed like a stream.
+//   - Refusals are metav1.Status objects. Those of aggregated discovery are plain text, because
+//     kubectl prints only "unknown" for a Status there.
+//   - People with a role in a soft-deleted Workspace get 403 with the reason, here and for
+//     /api/credentials. Under /api/orgs they get 404. For a 404, kubectl would print only that
 //     the server could not find the resource.
 //   - The connection to kcp uses HTTP/1.1, because an upgraded connection cannot share an
 //     HTTP/2 connection with other requests.

@@ -2,9 +2,9 @@
 // dependencies that NewController of every reconciler takes, and the events that concern
 // more than one of them.
 //
-// Each subpackage is one controller. Its controller.go subscribes to the views that
-// enqueue its keys, reads from views and writes to kcp. Its other files contain the
-// steps, which know neither clients nor views: a step is made of a few funcs.
+// Each subpackage is the controller of one kind. Its controller.go subscribes to the views
+// that enqueue its keys, reads from views and writes to kcp. Its other files contain the
+// steps. A step uses neither clients nor views: its constructor takes a few funcs.
 //
 //	organization     an Organization's kcp Workspace, first admin and members
 //	workspace        the content of a child Workspace
@@ -15,6 +15,6 @@
 //	bot              a Bot with its ServiceAccount, binding and tokens
 //	session          what an ended Session leaves behind
 //	catalogentry     what a CatalogEntry offers, and the right to bind it
-//	customresources  the list of tenants' definitions on a child Workspace
+//	customresources  the list of tenants' CustomResourceDefinitions on a child Workspace
 //	activation       logical clusters that kcp's admin has made inactive
 package reconciler

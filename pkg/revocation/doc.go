@@ -1,24 +1,23 @@
-// Package revocation is the one place that knows that a right has ended and who must
-// learn of it. It runs on every replica.
+// Package revocation detects that a right has ended and notifies its subscribers: the proxy
+// closes streams. It runs on every replica. The access controller removes the bindings in
+// kcp.
 //
 // It subscribes to the views. When a change may end a right of a User in a logical
-// cluster, it tells its subscribers in the same call, before the views wake any caller of
-// Await: the proxy closes streams. The bindings in kcp are the access controller's.
+// cluster, it notifies its subscribers in the same call, before the views wake any caller
+// of Await. The end of a Session is such a change, too: the proxy checks the credential of
+// each stream of that User again.
 //
-// The end of a Session is such a change, too: the streams of its User are looked at again,
-// and each asks whether its own credential is still good.
+// # When kcp refuses the right, too
 //
-// # Has kcp followed
+// Each kcp shard authorizes requests from informers. After a binding is deleted from etcd,
+// a shard still honours it until its informer has received the event. If the User keeps a
+// lesser role, the gate of the proxy admits requests meanwhile, and kcp authorizes them with
+// the old role. A stream that is opened in this time must end as well: Revocation repeats a
+// SubjectAccessReview until kcp answers no, at most until a deadline, and then notifies its
+// subscribers once more. They close the streams that the User opened before that moment. If
+// the gate refuses the User altogether, no such stream can exist and kcp is not asked.
 //
-// kcp authorizes a request from informers of each shard. After a binding is gone from etcd
-// a shard still goes by it until its informer has the event. Where a User keeps a lesser
-// role, the gate lets them in meanwhile, and kcp lets them open with the old right what the
-// gate cannot tell from the new one. Such a stream ends when kcp has followed: Revocation
-// asks kcp by SubjectAccessReview until the answer is no, at most until a deadline, and
-// tells its subscribers once more. A subscriber closes then what the User has opened until
-// that moment. A User whom the gate refuses needs no such cut, and kcp is not asked.
-//
-// The condition is right for these reasons (kcp 0.32):
+// The answer of the review is sufficient for these reasons (kcp 0.32):
 //
 //   - kcp answers a SubjectAccessReview in a logical cluster on the shard of that cluster,
 //     like a request in it. The review calls the authorizer that requests pass: the same
@@ -26,18 +25,17 @@
 //     in the cache server (pkg/server/options/authorization.go of kcp, and
 //     registry/authorization/subjectaccessreview/rest.go of Kubernetes).
 //   - The informers of an authorizer do not go back in time. So after a review says no, no
-//     later request passes by the ended right.
-//   - The proxy knows a stream before it forwards the request. So every stream that kcp let
-//     in before the review is known when subscribers are told.
+//     later request is authorized with the old right.
+//   - The proxy registers a stream before it forwards the request. So it knows every stream
+//     that kcp admitted before the review.
 //   - A review may say no for another reason, such as required groups. So the User must
 //     still have access to the logical cluster by a second review, the positive control.
 //     Without it the answer counts as unknown.
 //
-// The review asks for an action that the lost ClusterRole permits and the roles that are
-// left to the User do not: one of a built-in API, because kcp may refuse one of a bound API
-// by the provider's maximal permission policy. Without such an action it asks for one of
-// each API group. Where the roles that are left permit all of it, nothing ended.
-// Where kcp answers by several processes, a review speaks for one of them; a kcp shard runs
-// as one process. At the deadline the last cut is made whatever kcp says, with a warning
-// and a metric.
+// The review asks for an action that the lost ClusterRole permits and the User's remaining
+// roles do not. It prefers an action on a built-in API, because kcp may refuse one on a
+// bound API by the provider's maximal permission policy. Without such an action it asks for
+// one of each API group. If the remaining roles permit all of them, no right ended.
+// A review speaks for the one process that answers it; a kcp shard runs as one process. At
+// the deadline the streams are closed whatever kcp answers, with a warning and a metric.
 package revocation

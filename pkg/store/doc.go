@@ -9,10 +9,10 @@
 //     compare-and-swap on one object (AmendUser, AmendOrganization): the rule is evaluated
 //     again on the newer object after every conflict. Two replicas cannot both take the
 //     last place of a quota.
-//   - If-Match is part of the write: the patch carries the resource version that was
+//   - If-Match is part of the write: the patch contains the resource version that was
 //     compared, so that it is exact across replicas.
-//   - A retry takes an object that its own first attempt may have created, patched or
-//     deleted for done, because the answer to that attempt can be lost.
+//   - The answer to an attempt can be lost. A retry therefore succeeds if it finds the object
+//     as its own first attempt would have created, patched or deleted it.
 //   - A User's name is derived from the identity and kcp accepts each name once, so that
 //     concurrent sign-ups on several replicas create one User.
 package store

@@ -5,8 +5,8 @@
 // labels and annotations that the hub reserves. It calls no API: the workspace reconciler
 // applies the objects.
 //
-// The hub applies the objects server-side and repairs them. The hub has no informers for
-// kinds that it does not know, so the proxy reports each write of a tenant to one of them
-// and the object is applied again a second later. Everything is applied again every nine
-// minutes as well.
+// The hub applies the objects server-side and repairs them. It has no informers for kinds
+// that it does not know: the proxy reports each write of a tenant to one of these objects,
+// and the hub applies the object again a second later. It also applies all objects again
+// every nine minutes.
 package template

@@ -1,7 +1,7 @@
 // Package tenancy holds the rules of the tenancy model as pure functions: workspace
 // paths, names and IDs, roles and permissions, quotas, deletion, and the Kubernetes
 // objects that follow from them. It calls no API and reads no clock, so that each rule
-// stands in one place and is tested by a table.
+// stands in one place and has a table-driven test.
 //
 // # Rules
 //
@@ -23,7 +23,7 @@
 //     all members or only admins may create Workspaces and CatalogEntries.
 //   - O-8: Deleting a User is a request that can be undone during a grace period
 //     (--deletion-grace, 30 days); meanwhile that person may only read and undelete their
-//     account, and afterwards all that depends on it is removed.
+//     account, and afterwards the account is removed with all that depends on it.
 //   - O-9: An org Membership cannot be removed while the User has workspace Memberships
 //     in that Organization, unless the removal cascades; the last admin of an
 //     Organization can be neither removed nor demoted.
@@ -35,7 +35,7 @@
 //     can have several admins.
 //   - O-13: Deleting an Organization or a Workspace follows O-8: it is hidden at once and
 //     deactivated in kcp, can be undeleted during the grace period, and is then removed
-//     with all it contains, children before parents.
+//     with all its contents, children before parents.
 //   - O-14: A Bot is a ServiceAccount in one child Workspace; it never owns anything,
 //     never creates bots and never counts as an admin. Only a token that the Bot lists
 //     passes the hub.
@@ -53,7 +53,7 @@
 //     to subjects that are not ServiceAccounts of that Workspace. A demoted admin, an
 //     accomplice or a group binding therefore leaves nothing to clean up.
 //   - The roles of a Workspace list API groups, resources and verbs and use no wildcard: a
-//     wildcard would grant the LogicalCluster and whatever kcp comes to serve, and the verbs
+//     wildcard would grant the LogicalCluster, every API that a later kcp serves, and the verbs
 //     escalate, bind and impersonate.
 //   - Workspace admins can read admission policies and webhooks but not write them: kcp
 //     applies them to the hub's own writes too, so a mutating one would make its author
@@ -65,17 +65,17 @@
 //   - A quota is a list of claims on the User or the Organization. A claim is one
 //     compare-and-swap, made before the object it is for, so that two replicas cannot
 //     both take the last place.
-//   - A token of a Bot is bound to a Secret of its own and is listed, with the UID of the
-//     Secret, before it is given out. The hub accepts a token only while account, Secret and
-//     expiry are in the list: kcp's own caches do not matter for a revocation.
-//   - The limit of Bots in a Workspace is held by claims in an annotation of the Workspace,
-//     written by compare-and-swap before the Bot. A claim counts for some minutes, so nothing
-//     has to settle it.
-//   - A CatalogEntry gives those who may enable it the right in kcp to bind its APIExport, and the
-//     hub binds with their credential. kcp checks that right by username and not by the
-//     workspace that binds: an admin of two Organizations can bind an export of the one in a
-//     Workspace of the other.
+//   - Each token of a Bot is bound to a Secret of its own. The Bot lists the token, with the
+//     UID of that Secret, before the hub returns it. The hub accepts a token only while the
+//     list has its account, Secret and expiry, so a revocation does not depend on kcp's caches.
+//   - The limit of Bots in a Workspace is a list of claims in an annotation of the Workspace,
+//     written by compare-and-swap before the Bot is created. A claim expires after some
+//     minutes, so no controller has to remove it.
+//   - A CatalogEntry gives the people who may enable it the right in kcp to bind its APIExport,
+//     and the hub creates the APIBinding with their credential. kcp checks that right by username
+//     and not by workspace: an admin of two Organizations can bind an export of the first in a
+//     Workspace of the second.
 //   - The removal or demotion of a member is recorded on the Organization by one
-//     compare-and-swap and carried out by a controller, so that two admins cannot both
-//     remove each other and a crash leaves a plan instead of half a change.
+//     compare-and-swap, and a controller carries it out. Two admins cannot both remove each
+//     other, and a crash leaves a plan instead of half a change.
 package tenancy

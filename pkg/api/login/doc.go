@@ -2,11 +2,10 @@
 // (RFC 6749, 7636, 8252, 8414, 8628, 7009) and a client of the operator's identity provider.
 // It also logs browsers in to the portal, and has the few pages that a login needs.
 //
-// Three kinds of login share one way. authorize (command line), login (portal) and
-// device/login (a code that another device shows) each check their request, put what is to
-// happen afterwards into one encrypted cookie, and redirect to the identity provider.
-// callback opens the cookie, exchanges the provider's code, signs the person up and finishes
-// what the cookie says.
+// There are three kinds of login: authorize (command line), login (portal) and device/login (a
+// code that another device shows). Each validates its request, stores the state of the login in
+// an encrypted cookie, and redirects to the identity provider. callback decrypts the cookie,
+// exchanges the provider's code, signs the person up and completes the login of that kind.
 //
 // # Decisions
 //
@@ -18,15 +17,15 @@
 //   - Between the login and the confirmation of a device code, the provider's grant travels in
 //     a hidden field of the page, encrypted and bound to the browser's cookie: it is too large
 //     for a cookie, and an unconfirmed login leaves nothing in kcp.
-//   - The page that leads to the provider has a link and no form: browsers apply the form-action
-//     of a Content-Security-Policy to the redirects after a form too, and the hub does not know
-//     where the provider redirects to.
-//   - Parameters are strict: one that is given twice is refused, unknown ones are ignored, and
-//     secrets are taken from bodies only, because URLs are logged.
+//   - The page that leads to the provider has a link and no form: browsers also apply the
+//     form-action of a Content-Security-Policy to the redirects after a form, and the hub does not
+//     know where the provider redirects to.
+//   - A parameter that is given twice is refused, and unknown ones are ignored. Secrets are read
+//     from bodies only, because URLs are logged.
 //   - A soft-deleted person can log in, because undelete needs a session. A person whose
 //     registration is pending or rejected cannot.
-//   - For development, /auth/token-login takes a static token once and makes a session of the
-//     portal. Such a session has no grant of a provider. It keeps a hash that is derived from
-//     that of the token, and is good for as long as the token file has the token; the end of
-//     the session does not end the token.
+//   - For development, /auth/token-login exchanges a static token for a session of the portal.
+//     Such a session has no grant of a provider. It stores a hash that is derived from that of
+//     the token, and is valid while the token file contains the token. The token stays valid
+//     after the session has ended.
 package login

@@ -1,3 +1,3 @@
-// Package openapi serves the OpenAPI document of the hub as JSON, to callers without a
-// credential too: it holds nothing but what is public in the source.
+// Package openapi serves the OpenAPI document of the hub as JSON. It requires no credential,
+// because the document contains nothing that is not public in the source.
 package openapi

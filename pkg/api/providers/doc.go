@@ -1,11 +1,11 @@
-// Package providers serves the providers that a Workspace can enable: their state there, what
-// they ask for, and what disabling them would lose.
+// Package providers serves the providers that a Workspace can enable: their state in the
+// Workspace, the permission claims that they request, and the objects that disabling them deletes.
 //
-// To enable a provider is to create one APIBinding, and to disable it is to delete it. Both are
-// done with the credential of the caller: kcp itself asks whether they may bind the export, and
-// the hub lends them no right. A crash in between leaves nothing to complete.
+// Enabling a provider creates one APIBinding, and disabling it deletes that APIBinding. The hub
+// does both with the credential of the caller: kcp checks whether the caller may bind the export,
+// and the hub adds no rights. After a crash in between there is nothing to complete.
 //
-// The state of a provider is what kcp says of the binding, so that a binding that somebody made
-// with kubectl counts like one that was made here. The binding names its entry in an annotation:
-// after the entry is deleted it is listed with the scope Deleted and can be disabled.
+// The state of a provider is that of the APIBinding in kcp, so a binding that somebody created
+// with kubectl counts as well. An annotation of the binding names its entry: after the entry is
+// deleted, the provider is listed with the scope Deleted and can be disabled.
 package providers

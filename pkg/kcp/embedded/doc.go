@@ -4,9 +4,9 @@
 //
 // # Decisions
 //
-//   - Ports that were chosen automatically are stored with the data and used again at the next
-//     start: kcp stores URLs that contain its port.
-//   - A directory is locked by one process at a time, and the lock ends with the process.
+//   - Ports that were chosen automatically are stored with the data and reused at the next
+//     start, because kcp stores URLs that contain its port.
+//   - Only one process at a time uses a data directory. Its lock ends with the process.
 //   - etcd ends the process at the first write for which the disk has no room, and other
 //     programs can fill the disk at any time. Disk space is therefore reserved for etcd, and
 //     the hub refuses writes while little is left besides. /readyz reports that and stays 200,

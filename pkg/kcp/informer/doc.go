@@ -2,8 +2,7 @@
 // the virtual workspaces of an APIExport: one watch per kind and per shard endpoint,
 // never one per logical cluster.
 //
-// An Informer holds the objects and tells handlers of changes. Endpoints points
-// informers at the endpoints that an APIExportEndpointSlice names, while shards come and
-// go. Objects that several endpoints serve are overlaid: the first endpoint that has an
-// object shows it.
+// An Informer caches the objects and calls handlers with changes. Endpoints keeps one
+// informer for each endpoint that an APIExportEndpointSlice names, while shards are added
+// and removed. If several endpoints serve an object, the first of them wins.
 package informer

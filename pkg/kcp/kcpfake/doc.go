@@ -8,8 +8,8 @@
 // cluster that is marked inactive. It serves any resource; those of kcp.NewScheme
 // are known by kind from the start, any other from its first object.
 //
-// It has no admission, no RBAC, no schemas and no controllers: a test plays
-// their part with Put and Remove. Each URL prefix before "/clusters/", such as that
+// It has no admission, no RBAC, no schemas and no controllers: a test does their
+// work with Put and Remove. Each URL prefix before "/clusters/", such as that
 // of a virtual workspace, serves the same objects, and "/clusters/*" serves those of
 // all logical clusters.
 package kcpfake

@@ -1,6 +1,6 @@
 // Package access reconciles the RBAC of people in child Workspaces. It derives the bindings from the
-// Memberships of the Organization (O-15): one binding per User and role, so that no subject of a
-// binding is ever overwritten, and the role and binding that permit sudo. It binds a role of spec.roles
-// only while tenancy.RoleSource permits it. Rights that ended are
-// removed before others are added.
+// Memberships of the Organization (O-15). There is one binding per User and role, so that no write
+// changes the subjects of a binding, and a role and a binding that permit sudo. A role of spec.roles
+// is bound only while tenancy.RoleSource permits it. Ended rights are removed before new ones are
+// added.
 package access

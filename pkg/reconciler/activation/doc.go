@@ -1,8 +1,8 @@
-// Package activation makes logical clusters active again that kcp's admin has marked
-// inactive while they were Ready.
+// Package activation reactivates logical clusters that kcp's admin has marked inactive
+// while they were Ready.
 //
-// kcp (0.32) gives such a cluster the phase Inactive and, while one exists, refuses all
+// kcp (0.32) gives such a cluster the phase Inactive. While one exists, kcp refuses all
 // wildcard requests of the shard, the hub's watches among them. So this controller runs
-// on every replica and does not wait for the cache of other kinds or for leadership.
-// Its patch applies to just the version of the cluster that it has seen.
+// on every replica and waits neither for the caches of other kinds nor for leadership.
+// The resource version is a precondition of its patch.
 package activation

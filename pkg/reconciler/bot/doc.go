@@ -1,10 +1,10 @@
 // Package bot reconciles Bots (O-14). In the Workspace of a Bot it keeps the ServiceAccount,
 // the binding to the ClusterRole of its role and the Secrets that its tokens are bound to.
-// The Bot is the truth: what tenants alter in the Workspace is set back, and a token whose
-// Secret or ServiceAccount was deleted there is removed from the Bot.
+// The Bot is the source of truth: the controller reverts changes of tenants in the Workspace,
+// and removes a token from the Bot if its Secret or ServiceAccount was deleted.
 //
-// A ServiceAccount that was deleted in kcp counts as a revocation of all tokens: its
-// successor has another UID, and no older token of the account can work again.
+// The deletion of a ServiceAccount in kcp revokes all its tokens: its successor has another
+// UID, and no older token of the account can work again.
 //
-// A Bot whose Workspace does not exist any more is deleted.
+// A Bot is deleted when its Workspace no longer exists.
 package bot

@@ -1,8 +1,8 @@
-// Package customresources records on every child Workspace, in an annotation, which
-// CustomResourceDefinitions its tenants have created. The roles of the Workspace cover
-// them.
+// Package customresources records in an annotation of every child Workspace which
+// CustomResourceDefinitions its tenants have created. The ClusterRoles of the Workspace
+// grant access to them.
 //
-// The hub does not watch the definitions. Two controllers list them in kcp: the follower
-// of every replica, after a write of a definition went through its proxy, and the sweep
-// of the leader, which finds what no replica has seen.
+// The hub cannot watch CustomResourceDefinitions through an APIExport, so two controllers
+// list them in kcp: the follower on every replica, after a write of a CustomResourceDefinition
+// went through its proxy, and the sweep on the leader, which periodically lists the rest.
 package customresources

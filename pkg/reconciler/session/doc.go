@@ -1,11 +1,13 @@
-// Package session removes what Sessions leave behind. A Session ends by rule
-// (tenancy.SessionEnded), without this controller: requests are refused and streams are cut
-// on every replica. The controller writes endedAt where the rule ended a Session, removes the
-// User's refresh token with the last Session, and removes a Session when every ID token that
-// was handed out through it has expired: until then its hashes refuse them. A finalizer keeps
-// a Session that somebody deletes by hand for as long. It also ends the Sessions that were used longest ago of a User who has more than a hundred.
+// Package session cleans up after Sessions. The end of a Session does not depend on it:
+// every replica computes it (tenancy.SessionEnded), refuses requests and closes streams.
 //
-// The key without a name stands for the Secrets about logins, which no informer shows. With
-// each resync those are removed that nobody needs: device logins that have expired, and
-// refresh tokens of logins that failed before their Session was created.
+// The controller writes endedAt to a Session that has ended, and removes the User's refresh
+// token with the last Session. It removes a Session when every ID token that was issued
+// through it has expired: until then the hub needs the hashes in the Session to refuse these
+// tokens, and a finalizer keeps a Session that somebody deletes by hand. If a User has more
+// than a hundred Sessions, the controller ends those that were used least recently.
+//
+// The key without a name stands for the Secrets about logins, which no informer covers. Each
+// resync removes the Secrets of device logins that have expired, and the refresh tokens of
+// logins that failed before their Session was created.
 package session

@@ -1,3 +1,3 @@
-// Package portal tests the portal in a real Chromium against the built hub with its kcp: what
-// people do on each page, from the sign-in to the token of a bot and back to undelete.
+// Package portal tests the portal in a real Chromium against the built hub with an embedded kcp:
+// the actions of people on each page, from the sign-in to tokens of bots and undeletion.
 package portal

@@ -1,4 +1,4 @@
 // Package kubeconfig names the entries of workspaces in a kubeconfig, prints them, and merges them
-// into a file that others write, too. A merge edits the YAML document: entries, fields and
-// comments of others stay as they are. It takes the lock file that kubectl config takes.
+// into a file that other programs write, too. A merge edits the YAML document: all other entries,
+// fields and comments stay as they are. It takes the same lock file as kubectl config.
 package kubeconfig
