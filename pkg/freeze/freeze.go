@@ -11,10 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/keymutex"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/keylock"
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
@@ -27,8 +27,6 @@ const (
 	inactiveAnnotation = kcpcorev1alpha1.LogicalClusterInactiveAnnotationKey
 	// legacyInactiveAnnotation is the older name of the annotation; kcp still honours it.
 	legacyInactiveAnnotation = "internal.kcp.io/inactive"
-	// locks is how many mutexes all clusters share.
-	locks = 64
 )
 
 // Freezer deactivates and activates logical clusters. It serializes the calls for one
@@ -38,7 +36,7 @@ type Freezer struct {
 	locate  Locate
 	// inactive has the clusters in phase Unavailable or Inactive.
 	inactive views.Lister[*kcpcorev1alpha1.LogicalCluster]
-	locks    keymutex.KeyMutex
+	locks    *keylock.Locks
 	// forbidden is the message of the error for a missing right.
 	forbidden string
 }
@@ -53,7 +51,7 @@ type Locate func(ctx context.Context, cluster string) (base string, err error)
 // the clients are those of the one shard.
 func New(clients *kcp.Clients, locate Locate, inactive views.Lister[*kcpcorev1alpha1.LogicalCluster], hint string) *Freezer {
 	return &Freezer{
-		clients: clients, locate: locate, inactive: inactive, locks: keymutex.NewHashed(locks),
+		clients: clients, locate: locate, inactive: inactive, locks: keylock.New(),
 		forbidden: "kcp does not let the hub's identity deactivate it; " + hint,
 	}
 }
@@ -68,21 +66,18 @@ func (f *Freezer) Deactivated(cluster string) bool {
 // kcp is still creating or deletes. It fails with errs.Forbidden if the hub's identity
 // may not deactivate clusters.
 func (f *Freezer) Deactivate(ctx context.Context, cluster string) error {
-	defer f.lock(cluster)()
-	return f.deactivate(ctx, cluster)
+	return f.locked(ctx, cluster, f.deactivate)
 }
 
 // Activate makes kcp serve a cluster again.
 func (f *Freezer) Activate(ctx context.Context, cluster string) error {
-	defer f.lock(cluster)()
-	return f.activate(ctx, cluster)
+	return f.locked(ctx, cluster, f.activate)
 }
 
 // ActivateForDeletion lets kcp's own controllers work in a cluster so that kcp can
 // delete its content. The cluster keeps its phase and serves nobody else.
 func (f *Freezer) ActivateForDeletion(ctx context.Context, cluster string) error {
-	defer f.lock(cluster)()
-	return f.unmark(ctx, cluster)
+	return f.locked(ctx, cluster, f.unmark)
 }
 
 // Within calls do, which writes into the cluster. While deactivated returns true, the
@@ -91,25 +86,31 @@ func (f *Freezer) Within(ctx context.Context, cluster string, deactivated func()
 	if !deactivated() {
 		return do()
 	}
-	defer f.lock(cluster)()
-	if err := f.activate(ctx, cluster); err != nil {
-		return err
-	}
-	failure := do()
-	// If the deletion was withdrawn meanwhile, another call activates the cluster, before
-	// this one or after it.
-	if !deactivated() {
+	return f.locked(ctx, cluster, func(ctx context.Context, cluster string) error {
+		if err := f.activate(ctx, cluster); err != nil {
+			return err
+		}
+		failure := do()
+		// If the deletion was withdrawn meanwhile, another call activates the cluster, before
+		// this one or after it.
+		if !deactivated() {
+			return failure
+		}
+		if err := f.deactivate(ctx, cluster); !errs.Is(err, errs.Forbidden) {
+			return errors.Join(failure, err)
+		}
 		return failure
-	}
-	if err := f.deactivate(ctx, cluster); !errs.Is(err, errs.Forbidden) {
-		return errors.Join(failure, err)
-	}
-	return failure
+	})
 }
 
-func (f *Freezer) lock(cluster string) (unlock func()) {
-	f.locks.LockKey(cluster)
-	return func() { _ = f.locks.UnlockKey(cluster) }
+// locked calls do while no other call for the cluster runs.
+func (f *Freezer) locked(ctx context.Context, cluster string, do func(ctx context.Context, cluster string) error) error {
+	unlock, _, err := f.locks.Lock(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return do(ctx, cluster)
 }
 
 func (f *Freezer) deactivate(ctx context.Context, cluster string) error {

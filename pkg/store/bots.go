@@ -39,7 +39,7 @@ func (s *Store) AmendBot(ctx context.Context, held *v1alpha1.Bot, change func(co
 	if err != nil {
 		return nil, err
 	}
-	return amend(ctx, &s.turns, client, held, within("spec", change), match, "bot")
+	return amend(ctx, s.turns, client, held, within("spec", change), match, "bot")
 }
 
 // DeleteBot deletes the Bot with the UID of held. match is the precondition described at

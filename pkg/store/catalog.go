@@ -54,7 +54,7 @@ func (s *Store) AmendCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEnt
 	if err != nil {
 		return nil, err
 	}
-	return amend(ctx, &s.turns, client, held, within("spec", change), match, catalogEntry)
+	return amend(ctx, s.turns, client, held, within("spec", change), match, catalogEntry)
 }
 
 // DeleteCatalogEntry deletes the CatalogEntry with the UID of held. match is the precondition

@@ -104,7 +104,7 @@ func amendLogin[T any](ctx context.Context, s *Store, name string, of func(*core
 	if err != nil {
 		return none, err
 	}
-	changed, err := amend(ctx, &s.turns, s.loginSecrets(), held, func(_ context.Context, o *corev1.Secret) (map[string]any, error) {
+	changed, err := amend(ctx, s.turns, s.loginSecrets(), held, func(_ context.Context, o *corev1.Secret) (map[string]any, error) {
 		before := of(o)
 		after, err := change(before)
 		if err != nil || reflect.DeepEqual(before, after) {

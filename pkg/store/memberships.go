@@ -42,7 +42,7 @@ func (s *Store) ListMemberships(ctx context.Context, orgCluster string) ([]v1alp
 
 // PatchMembership is PatchUser for a Membership in the logical cluster of an Organization.
 func (s *Store) PatchMembership(ctx context.Context, orgCluster, name string, patch any, match func(version string) error) (*v1alpha1.Membership, error) {
-	return mergePatch(ctx, &s.turns, s.clients.Memberships(orgCluster), name, patch, match, "membership")
+	return mergePatch(ctx, s.turns, s.clients.Memberships(orgCluster), name, patch, match, "membership")
 }
 
 // DeleteMembership deletes a Membership. match is the precondition described at PatchUser.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/keylock"
 )
 
 // read gets an object from kcp, with retries.
@@ -39,7 +40,7 @@ func present[T kcp.Object](ctx context.Context, client *kcp.Client[T], held T, m
 }
 
 // mark changes the status of an object. With a match it reads the object from kcp first.
-func mark[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T], held T, change func(context.Context, T) (map[string]any, error), match func(version string) error, what string) (T, error) {
+func mark[T kcp.Object](ctx context.Context, turns *keylock.Locks, client *kcp.Client[T], held T, change func(context.Context, T) (map[string]any, error), match func(version string) error, what string) (T, error) {
 	held, err := present(ctx, client, held, match, what)
 	if err != nil {
 		return held, err
@@ -49,7 +50,7 @@ func mark[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T]
 
 // patchIf sends a JSON merge patch for a version of the object that match accepts, with that
 // version as a precondition.
-func patchIf[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T], name string, raw []byte, match func(version string) error, what string) (T, error) {
+func patchIf[T kcp.Object](ctx context.Context, turns *keylock.Locks, client *kcp.Client[T], name string, raw []byte, match func(version string) error, what string) (T, error) {
 	held, err := read(ctx, client, name, what)
 	if err != nil {
 		return held, err

@@ -202,3 +202,25 @@ func TestCreateDevice_createsTheNamespace(t *testing.T) {
 	_, err = s.AmendDevice(t.Context(), "y", nil)
 	require.True(t, errs.Is(err, errs.NotFound))
 }
+
+// The change of a User writes Sessions, which must not wait for the lock of that User.
+func TestAmendSession_withinTheChangeOfAUser(t *testing.T) {
+	t.Parallel()
+	server, u := alice(t)
+	session := sessionOf("alice", "a1")
+	// One lock has both: it goes by the UID.
+	server.made("/clusters/users/apis/tenancy.kedge.faros.sh/v1alpha1/sessions/a1", string(u.UID), session)
+	s := server.store()
+	session, err := s.GetSession(t.Context(), "a1")
+	require.NoError(t, err)
+	require.Equal(t, u.UID, session.UID)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err = s.AmendUser(ctx, u, func(ctx context.Context, _ *v1alpha1.User) (map[string]any, error) {
+		_, err := s.AmendSession(ctx, session, func(context.Context, *v1alpha1.Session) (map[string]any, error) {
+			return map[string]any{"ended": true}, nil
+		})
+		return map[string]any{"displayName": "Alice"}, err
+	})
+	require.NoError(t, err)
+}

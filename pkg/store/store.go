@@ -15,6 +15,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
+	"github.com/faroshq/kedge-hub/pkg/keylock"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -24,13 +25,15 @@ type Store struct {
 	clients     *kcp.Clients
 	tree        tenancy.Tree
 	users, orgs string
-	turns       turns
+	// turns are the locks of the writers of one object, sessionTurns those of Sessions: the change
+	// of a User writes Sessions.
+	turns, sessionTurns *keylock.Locks
 }
 
 // New returns a Store. users and orgs are the IDs of the logical clusters of Users and
 // Organizations.
 func New(clients *kcp.Clients, tree tenancy.Tree, users, orgs string) *Store {
-	return &Store{clients: clients, tree: tree, users: users, orgs: orgs}
+	return &Store{clients: clients, tree: tree, users: users, orgs: orgs, turns: keylock.New(), sessionTurns: keylock.New()}
 }
 
 // CreateUser creates a User. The error is AlreadyExists if the name is taken.
@@ -47,17 +50,17 @@ func (s *Store) GetUser(ctx context.Context, name string) (*v1alpha1.User, error
 // PatchUser applies a JSON merge patch to a User. If match is not nil, it is called with the
 // resource version that is to be changed, and its error refuses the write.
 func (s *Store) PatchUser(ctx context.Context, name string, patch any, match func(version string) error) (*v1alpha1.User, error) {
-	return mergePatch(ctx, &s.turns, s.clients.Users(s.users), name, patch, match, "user")
+	return mergePatch(ctx, s.turns, s.clients.Users(s.users), name, patch, match, "user")
 }
 
 // PatchOrganization is PatchUser for an Organization.
 func (s *Store) PatchOrganization(ctx context.Context, uuid string, patch any, match func(version string) error) (*v1alpha1.Organization, error) {
-	return mergePatch(ctx, &s.turns, s.clients.Organizations(s.orgs), uuid, patch, match, "organization")
+	return mergePatch(ctx, s.turns, s.clients.Organizations(s.orgs), uuid, patch, match, "organization")
 }
 
 // PatchWorkspace is PatchUser for the kcp Workspace object of a child Workspace of org.
 func (s *Store) PatchWorkspace(ctx context.Context, orgCluster, org, workspace string, patch any, match func(version string) error) (tenancy.Workspace, error) {
-	ws, err := mergePatch(ctx, &s.turns, s.clients.Workspaces(orgCluster), workspace, patch, match, "workspace")
+	ws, err := mergePatch(ctx, s.turns, s.clients.Workspaces(orgCluster), workspace, patch, match, "workspace")
 	if err != nil {
 		return tenancy.Workspace{}, err
 	}
@@ -84,7 +87,7 @@ func create[T kcp.Object](ctx context.Context, client *kcp.Client[T], o T, what 
 	return out, convert(err, what)
 }
 
-func mergePatch[T kcp.Object](ctx context.Context, turns *turns, client *kcp.Client[T], name string, patch any, match func(version string) error, what string) (T, error) {
+func mergePatch[T kcp.Object](ctx context.Context, turns *keylock.Locks, client *kcp.Client[T], name string, patch any, match func(version string) error, what string) (T, error) {
 	var out T
 	raw, err := json.Marshal(patch)
 	if err != nil {
@@ -116,29 +119,29 @@ const (
 	maxBusy = 5 * time.Second
 )
 
+// pauses are the delays between attempts. They double from the first to lastPause.
+func pauses(first time.Duration) wait.DelayFunc {
+	return wait.Backoff{Duration: first, Factor: 2, Jitter: 0.3, Steps: maxTries, Cap: lastPause}.DelayFunc()
+}
+
 // retry calls f again after transient failures, until the context ends or the attempts are
 // used up. While kcp is unavailable it does so for at most transport.MaxWait, and while kcp is
 // busy for maxBusy: client-go waits as long as kcp asks for within each attempt already.
 func retry(ctx context.Context, f func(context.Context) error) error {
-	began, pause := time.Now(), firstPause
-	for try := 1; ; try++ {
-		err := f(ctx)
+	began, try := time.Now(), 0
+	var err error
+	_ = pauses(firstPause).Until(ctx, true, true, func(ctx context.Context) (done bool, _ error) {
+		err = f(ctx)
+		try++
 		conflict, most := apierrors.IsConflict(err), maxTries
 		if conflict {
 			most = maxConflicts
 		}
 		if err == nil || !errs.Is(convert(err, ""), errs.Unavailable) || ctx.Err() != nil || try == most {
-			return err
+			return true, nil
 		}
 		passed := time.Since(began)
-		if errs.Is(err, errs.Unavailable) && !conflict && passed > transport.MaxWait || apierrors.IsTooManyRequests(err) && passed > maxBusy {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(wait.Jitter(pause, 0.3)):
-		}
-		pause = min(2*pause, lastPause)
-	}
+		return errs.Is(err, errs.Unavailable) && !conflict && passed > transport.MaxWait || apierrors.IsTooManyRequests(err) && passed > maxBusy, nil
+	})
+	return err
 }
