@@ -314,7 +314,7 @@ func TestScopes_refuseAnOrganizationThatCannotBeReached(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	asked := []string{}
-	s := httpmw.Scopes{Tenants: w, Reachable: func(uuid string) error {
+	s := httpmw.Scopes{Tenants: w, Reachable: func(uuid string, _ ...string) error {
 		asked = append(asked, uuid)
 		if uuid == org {
 			return errs.New(errs.Unavailable, "try again")

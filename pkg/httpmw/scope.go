@@ -45,7 +45,7 @@ type Scopes struct {
 	Creator tenancy.Creator
 	// Reachable returns what a caller is told while an Organization cannot be reached, because the
 	// caches do not follow its changes then. It may be nil.
-	Reachable func(org string) error
+	Reachable func(org string, clusters ...string) error
 }
 
 // Org admits callers with a role in the Org itself.

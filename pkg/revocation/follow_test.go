@@ -205,3 +205,18 @@ func TestLost_startsAnewWhenTheRightEndsOnceMore(t *testing.T) {
 	s.settled(t)
 	require.GreaterOrEqual(t, s.clock.Since(began), deadline, "the deadline is that of the last end")
 }
+
+func TestAfterRecheck_endsStreamsBeforeItHolds(t *testing.T) {
+	t.Parallel()
+	s, holds := newScene(t, nil), false
+	followed := s.AfterRecheck(func(org, workspace, user string) bool {
+		s.called("ask " + org + " " + workspace + " " + user)
+		return holds
+	})
+	require.False(t, followed("acme", "w1", "bob"))
+	holds = true
+	require.True(t, followed("acme", "w1", "bob"))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	require.Equal(t, []string{"ask acme w1 bob", "ask acme w1 bob", "recheck bob"}, s.calls)
+}

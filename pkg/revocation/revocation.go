@@ -221,3 +221,16 @@ func (r *Revocation) cut(l loss) {
 		s.Unbound(l.user, l.cluster, l.role)
 	}
 }
+
+// AfterRecheck returns followed with a recheck of the person's streams before it holds. A handler
+// that asks it may see a change of the views before Revocation is told, and its answer must not be
+// faster than the cut.
+func (r *Revocation) AfterRecheck(followed func(org, workspace, user string) bool) func(org, workspace, user string) bool {
+	return func(org, workspace, user string) bool {
+		if !followed(org, workspace, user) {
+			return false
+		}
+		r.Recheck(user)
+		return true
+	}
+}

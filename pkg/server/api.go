@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -28,10 +27,9 @@ func (a *assembly) api(serving context.Context) error {
 	if err != nil {
 		return err
 	}
-	gate := tenancy.Gate{Tree: c.Tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace, Sudo: v.Sudo, Roles: v.Roles, User: v.ByName}
-	bots := a.botGate()
+	gates := v.Gates(c.Tree)
 	a.auditor = httpmw.NewAuditor(a.hub.audit.Write, c.Clock)
-	enter := entering(a.available, a.reachable, entrance(gate, bots))
+	enter := gates.While(a.available.Err, v.Reachable)
 	forward, err := a.proxy(serving, enter)
 	if err != nil {
 		return err
@@ -44,8 +42,7 @@ func (a *assembly) api(serving context.Context) error {
 		return err
 	}
 	a.available.OnUnavailable(a.revocation.RecheckAll)
-	a.tenancyEndpoints.OnOutage(a.revocation.RecheckAll)
-	a.accessEndpoints.OnOutage(a.revocation.RecheckAll)
+	v.OnOutage(a.revocation.RecheckAll)
 	s := store.New(a.clients.FailFast().Fenced(a.disk.WriteRight), c.Tree, a.clusters.Users, a.clusters.Orgs)
 	if a.sessions, err = a.newSessions(s); err != nil {
 		return err
@@ -66,7 +63,7 @@ func (a *assembly) api(serving context.Context) error {
 		return err
 	}
 	proxied.SignUp = nil
-	authenticate, authenticateProxied, err := a.withBots(bots, httpmw.Authenticate(people), httpmw.Authenticate(proxied))
+	authenticate, authenticateProxied, err := a.withBots(gates.Bots, httpmw.Authenticate(people), httpmw.Authenticate(proxied))
 	if err != nil {
 		return err
 	}
@@ -93,36 +90,12 @@ func (a *assembly) api(serving context.Context) error {
 		authenticate: authenticate, authenticateProxied: authenticateProxied,
 		room:    httpmw.RefuseWrites(a.disk.Err),
 		forward: forward, login: a.login(people, authenticators, counted.login).Mount, portal: pages, botTokens: counted.bots,
-		reachable: func(org string) error { return a.reachable(org) },
-		config:    c, limits: limits, clock: a.clock, views: v, store: s, sessions: a.sessions, writeEnds: a.sessions.WriteEnds, enter: entrance(gate, bots),
-		rights: a.rights, followed: settled(a.rights.Followed, a.revocation.Recheck),
+		config: c, limits: limits, clock: a.clock, views: v, store: s, sessions: a.sessions, writeEnds: a.sessions.WriteEnds, enter: gates.Enter,
+		rights: a.rights, followed: a.revocation.AfterRecheck(a.rights.Followed),
 		recheck: a.revocation.Recheck, tokens: tokens, bindings: callers.bindings, rolesFollowed: workspace.NewRolesFollowed(v),
 		audit: a.auditor.Audit, readAudit: a.hub.audit.Read, ca: a.hub.certificate.CA, globalCluster: a.clusters.Providers,
 	}.router()
 	return nil
-}
-
-// entering is the gate of the proxy. It is also evaluated for open streams, which end when kcp is
-// unavailable, or a shard that the Workspace or its Organization lies on.
-func entering(there transport.Healths, reachable func(org string, clusters ...string) error, enter func(caller, cluster string) (tenancy.Entry, error)) func(user, cluster string) (tenancy.Entry, error) {
-	return func(user, cluster string) (tenancy.Entry, error) {
-		if err := there.Err(); err != nil {
-			return tenancy.Entry{}, err
-		}
-		entry, err := enter(user, cluster)
-		if err == nil {
-			err = reachable(entry.Workspace.OrgUUID, entry.Workspace.ClusterID)
-		}
-		return entry, err
-	}
-}
-
-// reachable is nil while the shards of an Organization and of other logical clusters answer.
-func (a *assembly) reachable(org string, clusters ...string) error {
-	if o, ok := a.views.Org(org); ok {
-		clusters = append(clusters, o.ClusterID)
-	}
-	return cmp.Or(a.tenancyEndpoints.Err(clusters...), a.accessEndpoints.Err(clusters...))
 }
 
 // proxy returns the proxy to kcp. The controllers that run on every replica learn of the writes
@@ -150,17 +123,4 @@ func (a *assembly) proxy(serving context.Context, enter func(user, cluster strin
 		Streams:  proxy.StreamLimits{All: limits.MaxStreams, PerPerson: limits.MaxStreamsPerPerson, Refused: a.hub.limits.Refused},
 		Draining: serving, Metrics: a.hub.registry,
 	})
-}
-
-// settled returns followed, with a recheck of the person's streams before it holds. A
-// handler that asks it may see a change of the views before Revocation is told, and its
-// answer must not be faster than the cut.
-func settled(followed func(org, workspace, user string) bool, recheck func(user string)) func(org, workspace, user string) bool {
-	return func(org, workspace, user string) bool {
-		if !followed(org, workspace, user) {
-			return false
-		}
-		recheck(user)
-		return true
-	}
 }

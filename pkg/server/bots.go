@@ -11,7 +11,6 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/bots"
 	"github.com/faroshq/kedge-hub/pkg/auth"
-	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/accounts"
@@ -26,29 +25,6 @@ const (
 	waitAccepted = 5 * time.Second
 )
 
-// botGate is the gate of bots.
-func (a *assembly) botGate() tenancy.BotGate {
-	return tenancy.BotGate{Tree: a.hub.config.Tree, Bot: a.botOf, Workspace: a.views.Workspace}
-}
-
-// botOf finds a Bot by the UID of its ServiceAccount.
-func (a *assembly) botOf(account string) (b *v1alpha1.Bot, org tenancy.Org, ok bool) {
-	if b, ok = a.views.BotOfAccount(account); ok {
-		org, ok = a.views.OrgByCluster(kcp.ClusterOf(b))
-	}
-	return b, org, ok
-}
-
-// entrance is the gate of people and of bots, by the key of a caller.
-func entrance(people tenancy.Gate, bots tenancy.BotGate) func(caller, cluster string) (tenancy.Entry, error) {
-	return func(caller, cluster string) (tenancy.Entry, error) {
-		if account, ok := tenancy.BotAccountOf(caller); ok {
-			return bots.Enter(account, cluster)
-		}
-		return people.Enter(caller, cluster)
-	}
-}
-
 // withBots returns the authentication of bots in front of that of people: for the API, and for
 // the proxy.
 func (a *assembly) withBots(gate tenancy.BotGate, api, proxied func(http.Handler) http.Handler) (forAPI, forProxy func(http.Handler) http.Handler, err error) {
@@ -61,7 +37,7 @@ func (a *assembly) withBots(gate tenancy.BotGate, api, proxied func(http.Handler
 	}
 	b := httpmw.BotAuthentication{
 		Names: tokens.Names, Tokens: a.hub.limits.Authenticator(tokens, c.Limits.FailedAuthenticationsPerPeer, nil),
-		Check: gate.Check, Await: a.awaitBot, Clock: a.clock,
+		Check: gate.Check, Await: a.views.AwaitBot, Clock: a.clock,
 	}
 	forProxy = httpmw.AuthenticateBots(b, proxied)
 	b.May = httpmw.BotMay
@@ -71,15 +47,6 @@ func (a *assembly) withBots(gate tenancy.BotGate, api, proxied func(http.Handler
 // accountKeys gets the keys of the tokens of ServiceAccounts of all shards that have Workspaces.
 func (a *assembly) accountKeys(ctx context.Context) ([]byte, error) {
 	return a.accounts.Keys(ctx, a.accessEndpoints.Clusters()...)
-}
-
-// awaitBot waits for a change of a Bot in the Workspace of a logical cluster.
-func (a *assembly) awaitBot(ctx context.Context, cluster string, cond func() bool) error {
-	at := a.views.Cluster(cluster)
-	if at.WorkspaceUUID == "" {
-		return errs.New(errs.NotFound, "there is no such workspace")
-	}
-	return a.views.Await(ctx, []tenancy.Ref{tenancy.WorkspaceRef(at.WorkspaceUUID)}, cond)
 }
 
 // botTokens has kcp issue tokens of bots, for the audiences that it accepts.

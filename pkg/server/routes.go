@@ -54,9 +54,6 @@ type routes struct {
 	// portal adds the routes of the pages below /ui/. It is nil without --portal.
 	portal func(chi.Router)
 
-	// reachable is nil while the shard of kcp with an Organization answers.
-	reachable func(org string) error
-
 	config Config
 	limits *httpmw.Limits
 	// clock is the clock of deletions, at kcp's time.
@@ -121,7 +118,7 @@ func Routes() []Route {
 func (p routes) router() chi.Router {
 	c, v, s, begins := p.config, p.views, p.store, transport.Latest(p.clock)
 	creator := tenancy.Creator{Org: v.Org, Workspace: v.Workspace, Membership: v.Membership, MembershipsAt: v.MembershipsAt}
-	scopes := httpmw.Scopes{Tenants: v, Creator: creator, Reachable: p.reachable}
+	scopes := httpmw.Scopes{Tenants: v, Creator: creator, Reachable: v.Reachable}
 	requests := p.limits.PerPerson("requests_per_person", c.Limits.RequestsPerPerson)
 	writes := p.limits.WritesPerPerson("writes_per_person", c.Limits.WritesPerPerson)
 	r := chi.NewRouter()

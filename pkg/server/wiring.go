@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"sync"
@@ -168,13 +167,15 @@ func (a *assembly) caches() (err error) {
 	// The hub's own logical clusters have the people and the Organizations.
 	a.tenancyEndpoints.Requiring(a.clusters.IDs()...)
 	a.accessEndpoints.Requiring(a.clusters.IDs()...)
-	a.hub.checks.AddDetail("shards", func() error { return cmp.Or(a.tenancyEndpoints.Outage(), a.accessEndpoints.Outage()) })
 	a.initializers = informer.NewInitializers(a.clients, a.clusters.Root, tenancy.TypeOrganization, in.Initializing)
 	a.available = transport.Healths{a.clients.Health(), a.tenancyEndpoints.Health(), a.accessEndpoints.Health()}
 	a.informers = in
-	a.views, err = views.New(views.Clusters{Users: a.clusters.Users, Orgs: a.clusters.Orgs, Providers: a.clusters.Providers, Hub: a.clusters.IDs()},
-		in, a.hub.registry, a.tenancyEndpoints.Synced, a.accessEndpoints.Synced)
-	return err
+	if a.views, err = views.New(views.Clusters{Users: a.clusters.Users, Orgs: a.clusters.Orgs, Providers: a.clusters.Providers, Hub: a.clusters.IDs()},
+		in, a.hub.registry, a.tenancyEndpoints, a.accessEndpoints); err != nil {
+		return err
+	}
+	a.hub.checks.AddDetail("shards", a.views.Outage)
+	return nil
 }
 
 // controllers creates the controllers of the leader and those of every replica.

@@ -1,11 +1,13 @@
 package views
 
 import (
-	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
-	"github.com/prometheus/client_golang/prometheus"
 	"slices"
 
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -32,20 +34,19 @@ type Views struct {
 	clusters    Clusters
 	listers     Listers
 	waiters     waiters
-	synced      []func() bool
+	exports     []*informer.Endpoints
 	wait        prometheus.Histogram
 }
 
-// New returns the views of informers that do not run yet. Each synced func tells whether
-// informers have all objects that existed at the start.
-func New(c Clusters, in *Informers, metrics prometheus.Registerer, synced ...func() bool) (*Views, error) {
+// New returns the views of informers that do not run yet. exports are the endpoints that fill them.
+func New(c Clusters, in *Informers, metrics prometheus.Registerer, exports ...*informer.Endpoints) (*Views, error) {
 	v := &Views{
 		people:   newPeople(),
 		sessions: newSessions(),
 		topology: newTopology(c),
 		clusters: c,
 		listers:  listersOf(in),
-		synced:   synced,
+		exports:  exports,
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "kedge_views_wait_seconds",
 			Help:    "Time in seconds that a request waited for the caches to show its write.",
@@ -207,10 +208,5 @@ func (v *Views) HasExtraBinding(cluster, user string, r v1alpha1.RoleRef) bool {
 
 // Ready tells whether the views have all objects that existed when they started.
 func (v *Views) Ready() bool {
-	for _, synced := range v.synced {
-		if !synced() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(v.exports, func(e *informer.Endpoints) bool { return !e.Synced() })
 }

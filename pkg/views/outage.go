@@ -1,0 +1,33 @@
+package views
+
+import "cmp"
+
+// Reachable returns an error while a shard of kcp does not answer that has objects of the Org, or of
+// one of the logical clusters: the caches do not follow their changes then.
+func (v *Views) Reachable(org string, clusters ...string) error {
+	if o, ok := v.Org(org); ok {
+		clusters = append(clusters, o.ClusterID)
+	}
+	var err error
+	for _, e := range v.exports {
+		err = cmp.Or(err, e.Err(clusters...))
+	}
+	return err
+}
+
+// Outage is nil while all shards answer, and tells operators which do not otherwise.
+func (v *Views) Outage() error {
+	var err error
+	for _, e := range v.exports {
+		err = cmp.Or(err, e.Outage())
+	}
+	return err
+}
+
+// OnOutage has f called whenever a shard ceases to answer; f must not block. It is called while the
+// process is wired.
+func (v *Views) OnOutage(f func()) {
+	for _, e := range v.exports {
+		e.OnOutage(f)
+	}
+}
