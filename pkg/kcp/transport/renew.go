@@ -44,6 +44,9 @@ type identity struct {
 // was read again. It replaces the CA of every identity with the same one, and the client certificate
 // of t and of those with the same one. An identity without a certificate never gets one: kcp would
 // take it for kcp's admin, whatever its token says. Nothing changes if it fails.
+//
+// client-go rereads certificates from files alone, and kcp's kubeconfig has them within. It also
+// closes all connections, open watches included, when the client certificate changes.
 func (t *Transport) Renew(config *rest.Config) error {
 	c := t.connections
 	c.mu.Lock()
