@@ -64,6 +64,30 @@ func (o *OIDC) Exchange(ctx context.Context, code string, l LoginRequest) (*Gran
 	return o.grant(ctx, token, l.Nonce)
 }
 
+// Login is the client of an issuer for logins. Nobody logs in with an ID token that a request with it
+// would be refused for, such as one from which kcp derives another username.
+type Login struct {
+	*OIDC
+	// Tokens authenticates ID tokens as for every other request.
+	Tokens Authenticator
+}
+
+// Exchange redeems a code and authenticates the ID token.
+func (l Login) Exchange(ctx context.Context, code string, r LoginRequest) (*Grant, error) {
+	grant, err := l.OIDC.Exchange(ctx, code, r)
+	if err != nil {
+		return nil, err
+	}
+	_, ok, err := l.Tokens.Authenticate(ctx, grant.IDToken)
+	if err == nil && !ok {
+		err = errs.New(errs.Unauthenticated, "the ID token of the identity provider is not known here")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return grant, nil
+}
+
 // Refresh exchanges a refresh token. The caller compares the Identity with the one of the
 // login: this method does not know it. If the issuer has answered and its ID token is not
 // accepted, the Grant beside the error has the next refresh token alone: the one that was

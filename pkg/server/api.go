@@ -7,8 +7,10 @@ import (
 	"net/url"
 
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/log"
+	"github.com/faroshq/kedge-hub/pkg/portal"
 	"github.com/faroshq/kedge-hub/pkg/proxy"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 	"github.com/faroshq/kedge-hub/pkg/revocation"
@@ -27,6 +29,7 @@ func (a *assembly) api(serving context.Context) error {
 	if err != nil {
 		return err
 	}
+	observe := httpmw.Observe(log.From(serving), metrics, c.TrustedProxies)
 	gates := v.Gates(c.Tree)
 	a.auditor = httpmw.NewAuditor(a.hub.audit.Write, c.Clock)
 	enter := gates.While(a.available.Err, v.Reachable)
@@ -67,15 +70,7 @@ func (a *assembly) api(serving context.Context) error {
 	if err != nil {
 		return err
 	}
-	tokens, err := a.botTokens(s)
-	if err != nil {
-		return err
-	}
-	callers, err := a.callers()
-	if err != nil {
-		return err
-	}
-	pages, err := a.portal()
+	anonymous, err := a.clients.FailFast().Anonymous()
 	if err != nil {
 		return err
 	}
@@ -83,19 +78,43 @@ func (a *assembly) api(serving context.Context) error {
 	if err != nil {
 		return err
 	}
-	observe := httpmw.Observe(log.From(serving), metrics, c.TrustedProxies)
-	a.app = routes{
-		observe:      func(next http.Handler) http.Handler { return observe(a.auditor.Refusals(next)) },
-		present:      httpmw.RequireAvailable(a.available.Wait),
-		authenticate: authenticate, authenticateProxied: authenticateProxied,
-		room:    httpmw.RefuseWrites(a.disk.Err),
-		forward: forward, login: a.login(people, authenticators, counted.login).Mount, portal: pages, botTokens: counted.bots,
-		config: c, limits: limits, clock: a.clock, views: v, store: s, sessions: a.sessions, writeEnds: a.sessions.WriteEnds, enter: gates.Enter,
-		rights: a.rights, followed: a.revocation.AfterRecheck(a.rights.Followed),
-		recheck: a.revocation.Recheck, tokens: tokens, bindings: callers.bindings, rolesFollowed: workspace.NewRolesFollowed(v),
-		audit: a.auditor.Audit, readAudit: a.hub.audit.Read, ca: a.hub.certificate.CA, globalCluster: a.clusters.Providers,
-	}.router()
+	r := routes{
+		chain: chain{
+			observe:      func(next http.Handler) http.Handler { return observe(a.auditor.Refusals(next)) },
+			present:      httpmw.RequireAvailable(a.available.Wait),
+			audit:        a.auditor.Audit,
+			authenticate: authenticate, authenticateProxied: authenticateProxied,
+			room: httpmw.RefuseWrites(a.disk.Err),
+		},
+		config: c, limits: limits, clock: a.clock, views: v, store: s, clusters: a.clusters, gates: gates,
+		sessions: a.sessions, login: a.login(people, authenticators, counted.login), forward: forward,
+		rights: a.rights, rolesFollowed: workspace.NewRolesFollowed(v), revocation: a.revocation,
+		botTokens: store.NewBotTokens(s, anonymous, a.accounts.Audiences), countedBots: counted.bots,
+		auditLog: a.hub.audit, certificate: a.hub.certificate,
+	}
+	if r.as, err = a.callers(); err != nil {
+		return err
+	}
+	if c.Portal {
+		if r.portal, err = portal.New(); err != nil {
+			return err
+		}
+	}
+	a.app = r.router()
 	return nil
+}
+
+// callers returns a func that makes the clients that act in kcp as the caller of a request.
+func (a *assembly) callers() (func(*http.Request) (store.Bindings, error), error) {
+	anonymous, err := a.clients.FailFast().Fenced(a.disk.WriteRight).Anonymous()
+	credentials := httpmw.Credentials{IDToken: a.sessions.IDToken}
+	if a.static != nil {
+		credentials.StaticToken = a.static.TokenOfSession
+	}
+	return func(r *http.Request) (store.Bindings, error) {
+		token, err := credentials.TokenOf(r)
+		return store.NewBindings(anonymous.WithToken(token)), err
+	}, err
 }
 
 // proxy returns the proxy to kcp. The controllers that run on every replica learn of the writes
@@ -106,11 +125,11 @@ func (a *assembly) proxy(serving context.Context, enter func(user, cluster strin
 	if err != nil {
 		return nil, fmt.Errorf("kcp's URL: %w", err)
 	}
-	connections, err := newUpstream(config)
+	upstreamTLS, err := connect.UpstreamTLS(config)
 	if err != nil {
 		return nil, err
 	}
-	a.upstream = transport.NewConnections(connections)
+	a.upstream = transport.NewConnections(proxy.NewTransport(upstreamTLS, config.Proxy))
 	return proxy.New(proxy.Config{
 		Upstream: upstream, Transport: a.clients.Health().Bind(a.upstream), Enter: enter,
 		Caller: func(r *http.Request) proxy.Caller { return httpmw.CallerOf(r) },

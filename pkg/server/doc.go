@@ -6,9 +6,10 @@
 //   - options.go: the flags, and the Config that Complete makes of them (package options)
 //   - server.go: Run, from the listeners to the stop
 //   - wiring.go: the steps of a start, from the clients of kcp to the open API
-//   - controllers.go, routes.go, api.go: the controllers, the routes and what they depend on
-//   - authenticators.go: how tokens are verified
-//   - serving.go: certificates, limits of requests, the drain
+//   - controllers.go: the controllers of the leader
+//   - authentication.go: how people and bots are authenticated, and log in
+//   - api.go, routes.go: what the API and the proxy are made of, and the routes
+//   - serving.go, rotation.go: the listeners and the drain, and files that are replaced meanwhile
 //
 // A start goes in this order: the listener with the health probes, the embedded kcp, the tree
 // (package bootstrap), the informers and views, the controllers, the routes. A stop goes in the

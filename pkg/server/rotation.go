@@ -1,11 +1,7 @@
 package server
 
 import (
-	"fmt"
-	"net/http"
-
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
@@ -78,25 +74,13 @@ func (a *assembly) reloadKubeconfig() error {
 	if err != nil {
 		return err
 	}
-	next, err := newUpstream(config)
+	upstreamTLS, err := connect.UpstreamTLS(config)
 	if err != nil {
 		return err
 	}
-	a.upstream.Replace(next)
+	a.upstream.Replace(proxy.NewTransport(upstreamTLS, config.Proxy))
 	if a.shardAdmin == a.clients {
 		return nil
 	}
 	return connect.RenewShardAdmin(a.hub.config.KCP(), a.shardAdmin)
-}
-
-// newUpstream returns the transport of proxied requests. It gets the CA of the admin's
-// configuration, and no credential.
-func newUpstream(config *rest.Config) (*http.Transport, error) {
-	tlsConfig, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{
-		CAData: config.CAData, CAFile: config.CAFile, ServerName: config.ServerName,
-	}})
-	if err != nil {
-		return nil, fmt.Errorf("kcp's CA: %w", err)
-	}
-	return proxy.NewTransport(tlsConfig, config.Proxy), nil
 }

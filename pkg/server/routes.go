@@ -12,24 +12,32 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/admin"
 	auditapi "github.com/faroshq/kedge-hub/pkg/api/audit"
 	"github.com/faroshq/kedge-hub/pkg/api/bots"
+	"github.com/faroshq/kedge-hub/pkg/api/catalog"
 	"github.com/faroshq/kedge-hub/pkg/api/credentials"
 	"github.com/faroshq/kedge-hub/pkg/api/login"
 	"github.com/faroshq/kedge-hub/pkg/api/members"
 	"github.com/faroshq/kedge-hub/pkg/api/orgs"
+	"github.com/faroshq/kedge-hub/pkg/api/providers"
 	"github.com/faroshq/kedge-hub/pkg/api/sessions"
 	"github.com/faroshq/kedge-hub/pkg/api/users"
 	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
 	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/auth/session"
+	"github.com/faroshq/kedge-hub/pkg/certs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/portal"
 	"github.com/faroshq/kedge-hub/pkg/proxy"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
+	"github.com/faroshq/kedge-hub/pkg/revocation"
 	"github.com/faroshq/kedge-hub/pkg/store"
+	"github.com/faroshq/kedge-hub/pkg/template"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
@@ -41,48 +49,39 @@ const searchesPerSecond = 2
 // MiB of the log.
 const auditReadsPerSecond = 2
 
+// chain is the middleware of the routes, in the order in which a request passes it.
+// authenticateProxied takes the place of authenticate for requests to the proxy.
+type chain struct {
+	observe, present, audit, authenticate, authenticateProxied, room func(http.Handler) http.Handler
+}
+
 // routes are the dependencies of all routes.
 type routes struct {
-	observe, present, authenticate, room func(http.Handler) http.Handler
-	// audit runs before authenticate.
-	audit func(http.Handler) http.Handler
-	// authenticateProxied is authenticate for requests to the proxy.
-	authenticateProxied func(http.Handler) http.Handler
-	forward             http.Handler
-	// login adds the routes of /auth.
-	login func(chi.Router)
-	// portal adds the routes of the pages below /ui/. It is nil without --portal.
-	portal func(chi.Router)
-
+	chain
 	config Config
 	limits *httpmw.Limits
 	// clock is the clock of deletions, at kcp's time.
-	clock clock.WithTicker
-	views *views.Views
-	store *store.Store
-	// sessions ends Sessions.
-	sessions sessions.Service
-	// writeEnds writes the ends of Sessions that ended by rule.
-	writeEnds func(ctx context.Context, user string) error
-	enter     func(user, cluster string) (tenancy.Entry, error)
-	rights    access.Readiness
-	// followed is rights.Followed after a recheck of the streams of the person.
-	followed func(org, workspace, user string) bool
-	// recheck ends the streams of a caller that has no right to them any more.
-	recheck func(caller string)
-	// tokens issues tokens of bots.
-	tokens bots.Tokens
-	// botTokens counts them.
-	botTokens *bots.Metrics
-	// bindings writes APIBindings with the credential of the caller of a request.
-	bindings func(r *http.Request) (store.Bindings, error)
+	clock    clock.WithTicker
+	views    *views.Views
+	store    *store.Store
+	clusters bootstrap.Clusters
+	gates    tenancy.Gates
+	sessions *session.Service
+	// login is nil in lists of the routes behind authentication; portal is nil without --portal.
+	login   *login.Handler
+	portal  *portal.Handler
+	forward http.Handler
+
+	rights access.Readiness
 	// rolesFollowed reports whether the roles of a Workspace cover all that is bound there.
 	rolesFollowed func(org, workspace string) bool
-	ca            func() []byte
-	// readAudit is the method of audit.Log.
-	readAudit func(context.Context, audit.Query) ([]audit.Event, *audit.Position, error)
-	// globalCluster is the logical cluster of the Global CatalogEntries.
-	globalCluster string
+	revocation    *revocation.Revocation
+	// as writes APIBindings with the credential of the caller of a request.
+	as          func(*http.Request) (store.Bindings, error)
+	botTokens   store.BotTokens
+	countedBots *bots.Metrics
+	auditLog    *audit.Log
+	certificate *certs.Serving
 }
 
 // Route is a method and a pattern of the router.
@@ -91,18 +90,8 @@ type Route struct{ Method, Pattern string }
 // Routes returns every route that a hub serves behind authentication, ordered by
 // pattern and method. Tests hold their lists to it. HEAD is a route wherever GET is.
 func Routes() []Route {
-	through := func(next http.Handler) http.Handler { return next }
-	config, err := NewOptions().Complete()
-	if err != nil {
-		panic("server: the defaults are not valid: " + err.Error())
-	}
-	limits, err := httpmw.NewLimits(config.Clock, prometheus.NewRegistry())
-	if err != nil {
-		panic("server: the metric of limits is not valid: " + err.Error())
-	}
 	var all []Route
-	router := routes{observe: through, present: through, audit: through, authenticate: through, authenticateProxied: through, room: through, forward: http.NotFoundHandler(), login: func(chi.Router) {}, config: config, limits: limits, clock: config.Clock}.router()
-	_ = chi.Walk(router, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+	_ = chi.Walk(unguarded().router(), func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		all = append(all, Route{method, pattern})
 		if method == http.MethodGet {
 			all = append(all, Route{http.MethodHead, pattern})
@@ -115,6 +104,20 @@ func Routes() []Route {
 	return slices.Compact(all)
 }
 
+// unguarded returns routes of a hub with the default options, without any middleware, for lists of them.
+func unguarded() routes {
+	config, err := NewOptions().Complete()
+	if err != nil {
+		panic("server: the defaults are not valid: " + err.Error())
+	}
+	limits, err := httpmw.NewLimits(config.Clock, prometheus.NewRegistry())
+	if err != nil {
+		panic("server: the metric of limits is not valid: " + err.Error())
+	}
+	through := func(next http.Handler) http.Handler { return next }
+	return routes{chain: chain{through, through, through, through, through, through}, config: config, limits: limits, clock: config.Clock, forward: http.NotFoundHandler()}
+}
+
 func (p routes) router() chi.Router {
 	c, v, s, begins := p.config, p.views, p.store, transport.Latest(p.clock)
 	creator := tenancy.Creator{Org: v.Org, Workspace: v.Workspace, Membership: v.Membership, MembershipsAt: v.MembershipsAt}
@@ -125,9 +128,11 @@ func (p routes) router() chi.Router {
 	r.Use(p.observe, portal.Outside(login.Outside(p.present)), middleware.GetHead)
 	r.NotFound(httpapi.NotFound)
 	r.MethodNotAllowed(httpapi.MethodNotAllowed)
-	p.login(r)
+	if p.login != nil {
+		p.login.Mount(r)
+	}
 	if p.portal != nil {
-		p.portal(r)
+		p.portal.Mount(r)
 	}
 	for _, path := range []string{"/api", "/apis", "/apis/*", "/services", "/services/*", "/api/v1", "/api/v1/*"} {
 		r.HandleFunc(path, proxy.NotHere)
@@ -137,15 +142,15 @@ func (p routes) router() chi.Router {
 		r.Use(p.audit, p.authenticate, requests, writes, httpmw.Limited, httpmw.WholeBody(p.authenticate), p.room)
 		(&users.Handler{
 			Views: v, Tenants: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
-			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.rights.FollowedEverywhere, WriteEnds: p.writeEnds,
+			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.rights.FollowedEverywhere, WriteEnds: p.sessions.WriteEnds,
 			LimitSearch: p.limits.PerPerson("searches_per_person", searchesPerSecond), FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&admin.Handler{
 			Views: v, Await: v.Await, Followed: p.rights.FollowedEverywhere, Store: s, Index: v.Index, Orgs: v.Orgs, UsedWorkspaces: v.UsedWorkspaces, Clock: begins, DeletionGrace: c.DeletionGrace,
-			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota, FollowTimeout: c.FollowTimeout, WriteEnds: p.writeEnds,
+			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota, FollowTimeout: c.FollowTimeout, WriteEnds: p.sessions.WriteEnds,
 		}).Mount(r)
 		(&members.Handler{
-			Views: v, Await: v.Await, Membership: v.Membership, Followed: p.followed, Store: s,
+			Views: v, Await: v.Await, Membership: v.Membership, Followed: p.revocation.AfterRecheck(p.rights.Followed), Store: s,
 			OrgScope: scopes.Org, WorkspaceScope: scopes.Workspace, Clock: p.clock, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&orgs.Handler{
@@ -159,20 +164,41 @@ func (p routes) router() chi.Router {
 			DeletedScope: scopes.DeletedWorkspace, NewUUID: uuid.NewString, Clock: begins, ExternalURL: c.ExternalURL,
 			DefaultQuota: c.DefaultWorkspaceQuota, DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
-		p.bots(scopes).Mount(r)
-		p.providers(scopes).Mount(r)
-		p.catalog(scopes).Mount(r)
+		(&bots.Handler{
+			Views: v, Store: s, Tokens: p.botTokens, Metrics: p.countedBots,
+			Recheck:        func(b *v1alpha1.Bot) { p.revocation.Recheck(tenancy.BotKey(b.Status.ServiceAccountUID)) },
+			WorkspaceScope: scopes.Workspace, NewUUID: uuid.NewString, Clock: p.clock, ExternalURL: c.ExternalURL, CA: p.certificate.CA,
+			MaxTokenTTL: c.Bots.TokenMaxTTL, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
+		}).Mount(r)
+		(&providers.Handler{
+			Catalog: v, Views: v, Store: s, Followed: p.rolesFollowed, Kept: template.Keeps(c.Template),
+			As:          func(r *http.Request) (providers.Bindings, error) { return p.as(r) },
+			HeaderScope: scopes.Headers, WorkspaceScope: scopes.Workspace, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
+		}).Mount(r)
+		(&catalog.Handler{
+			Views: v, Tenants: v, Store: s, Tree: c.Tree, GlobalCluster: p.clusters.Providers, MayBind: p.mayBind,
+			OrgScope: scopes.Org, PrivateBackends: c.Catalog.AllowPrivateBackends, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
+		}).Mount(r)
 		(&auditapi.Handler{
-			Read: p.readAudit, Replica: c.Replica, OrgScope: scopes.Org,
+			Read: p.auditLog.Read, Replica: c.Replica, OrgScope: scopes.Org,
 			LimitReads: p.limits.PerPerson("audit_reads_per_person", auditReadsPerSecond),
 		}).Mount(r)
 		(&sessions.Handler{
-			Views: v, Service: p.sessions, Recheck: p.recheck, IdleTimeout: c.Sessions.IdleTimeout, FollowTimeout: c.FollowTimeout, Clock: p.clock,
+			Views: v, Service: p.sessions, Recheck: p.revocation.Recheck, IdleTimeout: c.Sessions.IdleTimeout, FollowTimeout: c.FollowTimeout, Clock: p.clock,
 		}).Mount(r)
 		(&credentials.Handler{
-			WorkspaceScope: scopes.Workspace, Enter: p.enter, Tree: c.Tree,
-			ExternalURL: c.ExternalURL, CA: p.ca, Clock: p.clock,
+			WorkspaceScope: scopes.Workspace, Enter: p.gates.Enter, Tree: c.Tree,
+			ExternalURL: c.ExternalURL, CA: p.certificate.CA, Clock: p.clock,
 		}).Mount(r)
 	})
 	return r
+}
+
+// mayBind asks kcp whether the caller of a request may bind an export.
+func (p routes) mayBind(ctx context.Context, r *http.Request, cluster string, ref v1alpha1.APIExportRef) error {
+	as, err := p.as(r)
+	if err != nil {
+		return err
+	}
+	return as.MayBind(ctx, cluster, ref)
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	hubconfig "github.com/faroshq/kedge-hub/config"
@@ -15,7 +14,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/openapi"
 	"github.com/faroshq/kedge-hub/pkg/health"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
-	"github.com/faroshq/kedge-hub/pkg/httpmw"
 )
 
 func answer(t *testing.T, h http.Handler, method, target string) *httptest.ResponseRecorder {
@@ -43,19 +41,14 @@ func TestReadyz_hasDetailsOnTheMetricsListenerOnly(t *testing.T) {
 // TestHEAD_answersAsGETWithoutABody goes over a connection: net/http takes the body out.
 func TestHEAD_answersAsGETWithoutABody(t *testing.T) {
 	t.Parallel()
-	through := func(next http.Handler) http.Handler { return next }
-	config, err := NewOptions().Complete()
-	require.NoError(t, err)
-	limits, err := httpmw.NewLimits(config.Clock, prometheus.NewRegistry())
-	require.NoError(t, err)
-	app := routes{
-		observe: through, present: through, audit: through, authenticateProxied: through, room: through, forward: http.NotFoundHandler(), login: (&login.Handler{}).Mount, config: config, limits: limits, clock: config.Clock,
-		authenticate: func(http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				_ = httpapi.Write(w, http.StatusOK, map[string]string{"name": "alice"})
-			})
-		},
-	}.router()
+	r := unguarded()
+	r.login = &login.Handler{}
+	r.authenticate = func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_ = httpapi.Write(w, http.StatusOK, map[string]string{"name": "alice"})
+		})
+	}
+	app := r.router()
 	document, err := openapi.New(hubconfig.OpenAPI)
 	require.NoError(t, err)
 	f := health.NewFront(health.NewChecks(), document)

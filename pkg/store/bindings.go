@@ -8,8 +8,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // Bindings writes APIBindings in the logical clusters of Workspaces, with the credential of
@@ -29,6 +31,13 @@ func (b Bindings) CreateBinding(ctx context.Context, cluster string, o *kcpapisv
 		return err
 	})
 	return made, refusal(err)
+}
+
+// MayBind returns an error if kcp does not let the caller bind an export: it creates an APIBinding by a
+// dry run.
+func (b Bindings) MayBind(ctx context.Context, cluster string, ref v1alpha1.APIExportRef) error {
+	_, err := b.CreateBinding(ctx, cluster, tenancy.ProbeBinding(ref), true)
+	return err
 }
 
 // UpdateBinding replaces the version of an APIBinding that o has. The error is Conflict if

@@ -204,7 +204,7 @@ func nameOf(u *v1alpha1.User) string {
 // intend writes an intent to the audit log. The error refuses the request.
 func (h *Handler) intend(r *http.Request, e Event) error {
 	e.Stage = audit.StageIntent
-	if err := h.Audit(r, e); err != nil {
+	if err := h.Audit(r.Context(), e.event()); err != nil {
 		return httpmw.NotAudited(err)
 	}
 	return nil
@@ -214,5 +214,5 @@ func (h *Handler) intend(r *http.Request, e Event) error {
 func (h *Handler) record(r *http.Request, e Event, code int) {
 	h.Metrics.record(e.Action, code)
 	e.Stage, e.Code = audit.StageOutcome, code
-	_ = h.Audit(r, e)
+	_ = h.Audit(r.Context(), e.event())
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
 )
 
 // deviceAnswer is the answer of RFC 8628, section 3.2.
@@ -34,7 +35,7 @@ func (h *Handler) device(w http.ResponseWriter, r *http.Request) error {
 	if err := h.LimitDevices(r.Context()); err != nil {
 		return err
 	}
-	d, err := h.Devices.StartDevice(r.Context(), session.DeviceRequest{Description: cleanDescription(in["description"]), Peer: h.Peer(r)})
+	d, err := h.Devices.StartDevice(r.Context(), session.DeviceRequest{Description: cleanDescription(in["description"]), Peer: httpmw.Peer(r).String()})
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func TestDevice_showsAHostileDescriptionAsText(t *testing.T) {
 	b := h.browser(t)
 	page := b.logIn(b.get("/auth/device/login", url.Values{"user_code": {"BCDF-GHJK"}}), "alice").page(t, http.StatusOK)
 	require.Contains(t, page, "&lt;script&gt;alert(1)&lt;/script&gt;&#34;&#39;")
-	require.Contains(t, page, "192.0.2.7")
+	require.Contains(t, page, "192.0.2.1")
 }
 
 func TestDevice_refusesAForgedConfirmation(t *testing.T) {

@@ -120,13 +120,12 @@ func newHubWith(t testing.TB, idp login.Provider, tokens func(context.Context, s
 		Metrics: counted,
 		SignUp:  h.signUp,
 		Owner:   h.sessions.owner,
-		Audit: func(_ *http.Request, e login.Event) error {
+		Audit: func(_ context.Context, e audit.Event) error {
 			if h.unaudited == nil {
-				h.events = append(h.events, e)
+				h.events = append(h.events, login.Event{Stage: e.Stage, User: e.Actor.User, Issuer: e.Actor.Issuer, Action: e.Action, Code: e.Code})
 			}
 			return h.unaudited
 		},
-		Peer:         func(*http.Request) string { return "192.0.2.7" },
 		Available:    func(context.Context) error { return h.kcp },
 		Limit:        func(context.Context) error { return h.limit },
 		LimitDevices: func(context.Context) error { return h.limitDevices },

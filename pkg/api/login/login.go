@@ -82,6 +82,15 @@ type Event struct {
 	Code int
 }
 
+// event is the event in the audit log.
+func (e Event) event() audit.Event {
+	by := audit.Actor{Kind: audit.ActorPerson, User: e.User, Issuer: e.Issuer}
+	if e.User == "" {
+		by.Kind = audit.ActorAnonymous
+	}
+	return audit.Event{Stage: e.Stage, Actor: by, Action: e.Action, Code: e.Code}
+}
+
 // Handler serves /auth and the metadata of the authorization server.
 type Handler struct {
 	// Provider is nil if the hub has no identity provider. The endpoints that need one then
@@ -101,12 +110,9 @@ type Handler struct {
 	// for the audit log.
 	Owner func(secret string) (user string, client v1alpha1.SessionClient, ok bool)
 	// Audit writes an event. Nobody is logged in if the error of an intent is not nil.
-	Audit func(*http.Request, Event) error
+	Audit func(context.Context, audit.Event) error
 	// Metrics counts logins; nil counts nothing.
 	Metrics *Metrics
-	// Peer returns the network address of the client, which the person compares before a
-	// device code is confirmed.
-	Peer func(*http.Request) string
 	// Available waits a short time for kcp and returns an error if it is unavailable.
 	Available func(context.Context) error
 	// Limit returns an error for a request that exceeds the limit of its peer.

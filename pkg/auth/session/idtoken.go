@@ -1,6 +1,11 @@
 package session
 
-import "context"
+import (
+	"context"
+	"errors"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
 
 // IDToken returns the ID token of a Session, and renews it if little of its life is left. The
 // portal's cookie is no credential for kcp: for what the hub asks of kcp on behalf of the
@@ -22,6 +27,10 @@ func (s *Service) IDToken(ctx context.Context, name string) (string, error) {
 		return "", unavailable(ctx.Err(), "the ID token of the session could not be renewed in time; try again")
 	case r := <-result:
 		token, _ := r.Val.(string)
+		var refusal *Error
+		if errors.As(r.Err, &refusal) {
+			return "", errs.Wrap(errs.Unauthenticated, r.Err, refusal.Description)
+		}
 		return token, r.Err
 	}
 }

@@ -58,6 +58,25 @@ func (k *Keyring) CLISession(secret string) (name string, ok bool) {
 	return name, ok
 }
 
+// Owner returns a func that finds the name of the User and the client of the Session that a secret of
+// the command line or a cookie of the portal is for. find is the cache of Sessions.
+func (k *Keyring) Owner(find func(name string) (*v1alpha1.Session, bool)) func(secret string) (user string, client v1alpha1.SessionClient, ok bool) {
+	return func(secret string) (string, v1alpha1.SessionClient, bool) {
+		name, ok := k.PortalSession(secret)
+		if !ok {
+			name, ok = k.CLISession(secret)
+		}
+		if !ok {
+			return "", "", false
+		}
+		s, ok := find(name)
+		if !ok {
+			return "", "", false
+		}
+		return s.Spec.UserRef.Name, s.Spec.Client, true
+	}
+}
+
 // newCode returns a code for the object of that name, and the hash that is stored.
 func (k *Keyring) newCode(purpose, name string) (code, hash string, err error) {
 	random, err := k.randomHex()

@@ -1,0 +1,149 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/faroshq/kedge-hub/pkg/api/login"
+	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/auth/session"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
+	"github.com/faroshq/kedge-hub/pkg/store"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// authenticators creates the authenticators of people: static tokens and ID tokens, compared with
+// what kcp derives from them.
+func (a *assembly) authenticators() (auth.Authenticator, error) {
+	c := a.hub.config
+	var people auth.Union
+	if tokens := a.hub.tokens; tokens != nil {
+		if err := tokens.Reserve(a.names...); err != nil {
+			return nil, fmt.Errorf("--token-file: %w", err)
+		}
+		people = append(people, tokens)
+		if c.PortalTokens() {
+			a.static = tokens
+		}
+	}
+	if c.Issuer != nil {
+		config := *c.Issuer
+		config.ReservedUsernames, config.Clock, config.Metrics = a.names, c.Clock, a.hub.registry
+		var err error
+		if a.oidc, err = auth.NewOIDC(config); err != nil {
+			return nil, fmt.Errorf("--oidc-issuer-url: %w", err)
+		}
+		a.hub.checks.AddDetail("oidc", a.oidc.Err)
+		people = append(people, a.oidc)
+	}
+	anonymous, err := a.clients.FailFast().Anonymous()
+	if err != nil {
+		return nil, err
+	}
+	compared := auth.NewComparison(people, func(ctx context.Context, token string) (string, error) {
+		return anonymous.UsernameOf(ctx, kcp.RootCluster, token)
+	}, c.Clock)
+	a.hub.checks.AddDetail("usernames", compared.Err)
+	return compared, nil
+}
+
+// reservedName reports whether a User of an issuer must not have a name: one of the hub or of kcp's
+// admins, or one that --admin-user gives to a static user.
+func (a *assembly) reservedName(issuer, name string) bool {
+	return auth.NameOfKCP(name) || slices.Contains(a.names, name) || issuer != auth.StaticIssuer && slices.Contains(a.hub.config.AdminUsers, name)
+}
+
+// withBots returns the authentication of bots in front of that of people: for the API, and for
+// the proxy.
+func (a *assembly) withBots(gate tenancy.BotGate, api, proxied func(http.Handler) http.Handler) (forAPI, forProxy func(http.Handler) http.Handler, err error) {
+	c := a.hub.config
+	tokens, err := auth.NewServiceAccounts(auth.ServiceAccountsConfig{
+		Issuer: a.accounts.Issuer, Keys: a.accountKeys, Audience: tenancy.BotAudience, Clock: a.clock, Metrics: a.hub.registry,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	b := httpmw.BotAuthentication{
+		Names: tokens.Names, Tokens: a.hub.limits.Authenticator(tokens, c.Limits.FailedAuthenticationsPerPeer, nil),
+		Check: gate.Check, Await: a.views.AwaitBot, Clock: a.clock,
+	}
+	forProxy = httpmw.AuthenticateBots(b, proxied)
+	b.May = httpmw.BotMay
+	return httpmw.AuthenticateBots(b, api), forProxy, nil
+}
+
+// accountKeys gets the keys of the tokens of ServiceAccounts of all shards that have Workspaces.
+func (a *assembly) accountKeys(ctx context.Context) ([]byte, error) {
+	return a.accounts.Keys(ctx, a.accessEndpoints.Clusters()...)
+}
+
+// sessionKeys returns the keys of --session-key-file, or those in the root workspace.
+func (a *assembly) sessionKeys(starting context.Context) (*session.Keyring, error) {
+	keys := a.hub.config.SessionKeys
+	if keys == nil {
+		stored, err := bootstrap.SessionKeys(starting, a.clients, a.clusters.Root, rand.Reader)
+		if err != nil {
+			return nil, err
+		}
+		if keys, err = session.ParseKeys(stored); err != nil {
+			return nil, fmt.Errorf("the Secret %s in the root workspace: %w", bootstrap.SessionKeysName, err)
+		}
+	}
+	return session.NewKeyring(keys, rand.Reader)
+}
+
+// newSessions returns the service of sessions.
+func (a *assembly) newSessions(s *store.Store) (*session.Service, error) {
+	o := a.hub.config.Sessions
+	c := session.Config{
+		Keys: a.keyring, Sessions: s, Grants: s, Devices: s, Users: s,
+		IdleTimeout: o.IdleTimeout, MaxAge: o.MaxAge, Clock: a.clock, Random: rand.Reader, Metrics: a.hub.registry,
+	}
+	if a.oidc != nil {
+		c.Provider = a.oidc
+	}
+	return session.New(c)
+}
+
+// cookies returns what makes the portal's cookie a credential.
+func (a *assembly) cookies() (*httpmw.Cookies, error) {
+	c := &httpmw.Cookies{Open: a.keyring.PortalSession, CrossOrigin: http.NewCrossOriginProtection(), Await: a.views.Await}
+	if a.static != nil {
+		c.Static = a.static.OfSession
+	}
+	// A proxy in front of the hub may change the Host header.
+	external, err := url.Parse(a.hub.config.ExternalURL)
+	if err != nil {
+		return nil, fmt.Errorf("--external-url: %w", err)
+	}
+	return c, c.CrossOrigin.AddTrustedOrigin(external.Scheme + "://" + external.Host)
+}
+
+// login returns the handler of /auth. tokens authenticates ID tokens as for every other request.
+func (a *assembly) login(people httpmw.Authentication, tokens auth.Authenticator, counted *login.Metrics) *login.Handler {
+	c := a.hub.config
+	h := &login.Handler{
+		Sessions: a.sessions, Devices: a.sessions, KeepGrant: a.sessions.KeepGrant, Keyring: a.keyring,
+		SignUp: people.UserOf, Owner: a.keyring.Owner(a.views.Session), Audit: a.auditor.Record, Metrics: counted,
+		Available: a.available.Wait, Limit: a.hub.limits.Logins(c.Limits.LoginsPerPeer, c.Limits.Logins),
+		LimitDevices: a.hub.limits.DeviceLogins(c.Limits.DeviceLoginsPerPeer, c.Limits.DeviceLogins),
+		NewSecret:    func() string { return rand.Text() + rand.Text() },
+		Clock:        a.clock, ExternalURL: c.ExternalURL,
+	}
+	if a.oidc != nil {
+		h.Provider = auth.Login{OIDC: a.oidc, Tokens: tokens}
+	}
+	if a.static != nil {
+		h.StaticTokens = func(ctx context.Context, token string) (*auth.Identity, bool, error) {
+			id, ok, err := people.Tokens.Authenticate(ctx, token)
+			return id, ok && id.Issuer == auth.StaticIssuer, err
+		}
+	}
+	return h
+}
