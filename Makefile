@@ -122,8 +122,9 @@ LONGEST := lifecycle rights tenancy
 test-integration: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser ## run the hub, with the race detector, against a real kcp (GROUP=rights RUN=TestSudo for a part)
 	KEDGE_TEST_BIN=$(BIN) go test -vet=off -race -count=1 -p 2 -parallel 3 -timeout 20m -run '$(RUN)' $(addprefix ./test/integration/,$(if $(filter ...,$(GROUP)),$(LONGEST)) $(GROUP))
 
+# A test of these mostly waits for the kcp of a hub of its own.
 test-e2e: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser $(BIN)/axe.min.js ## run the built programs, the real kubectl and a browser (RUN=TestKill for a part)
-	KEDGE_TEST_BIN=$(BIN) go test -vet=off -count=1 -timeout 20m -run '$(RUN)' ./test/e2e/...
+	KEDGE_TEST_BIN=$(BIN) go test -vet=off -count=1 -parallel 4 -timeout 20m -run '$(RUN)' ./test/e2e/...
 
 test-deploy: $(PROMTOOL) $(KUBERNETES)/kube-apiserver ## test what deploy/ has: the chart on a kube-apiserver, alerts and dashboard, the unit, the image (TEST_IMAGE=1: with the real kedge-hub, for which kcp is compiled once more)
 	cd test/chart && KEDGE_TEST_KUBERNETES=$(KUBERNETES) go test -count=1 .
