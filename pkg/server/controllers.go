@@ -2,11 +2,13 @@ package server
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
 	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/leader"
 	"github.com/faroshq/kedge-hub/pkg/reconciler"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
@@ -42,4 +44,13 @@ func newLeader(c Config, clients *kcp.Clients, clusters bootstrap.Clusters, regi
 		return leader.Alone(registry)
 	}
 	return leader.New(leader.Config{Lock: leader.NewLease(clients, clusters.Root), Metrics: registry})
+}
+
+// settings returns the options that controllers depend on. k is the clock of deletions.
+func settings(c Config, k clock.WithTicker) reconciler.Settings {
+	return reconciler.Settings{
+		Tree: c.Tree, Clock: k, RequestClock: transport.Latest(k), DeletionGrace: c.DeletionGrace,
+		PersonalOrgs: c.PersonalOrgs, PersonalOrgRole: c.PersonalOrgRole, Template: c.Template,
+		BindableClusterRoles: c.BindableClusterRoles, SessionIdleTimeout: c.Sessions.IdleTimeout,
+	}
 }

@@ -6,7 +6,7 @@
 //   - options.go: the flags, and the Config that Complete makes of them (package options)
 //   - server.go: Run, from the listeners to the stop
 //   - wiring.go: the steps of a start, from the clients of kcp to the open API
-//   - controllers.go: the controllers of the leader
+//   - controllers.go: the controllers of the leader, and their settings
 //   - authentication.go: how people and bots are authenticated, and log in
 //   - api.go, routes.go: what the API and the proxy are made of, and the routes
 //   - serving.go, rotation.go: the listeners and the drain, and files that are replaced meanwhile

@@ -1,13 +1,11 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -136,7 +134,7 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 	notify(ctx, daemon.SdNotifyReady)
 	stopping := context.AfterFunc(ctx, func() { notify(ctx, daemon.SdNotifyStopping) })
 	defer stopping()
-	h.printNextSteps()
+	h.config.PrintNextSteps(h.out)
 	// The start, of kcp above all, leaves a hundred MiB of garbage.
 	debug.FreeOSMemory()
 
@@ -157,27 +155,4 @@ func notify(ctx context.Context, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		log.From(ctx).Warn("the service manager cannot be told", zap.String("state", state), zap.Error(err))
 	}
-}
-
-func (h *hub) printNextSteps() {
-	ca := cmp.Or(h.config.TLSCAFile, filepath.Join(h.config.DataDir, "tls", "ca.crt"))
-	portal := ""
-	if h.config.Portal {
-		portal = fmt.Sprintf("\nIn a browser, which must trust the CA: %s/ui/\n", h.config.ExternalURL)
-	}
-	fmt.Fprintf(h.out, `
-kedge-hub is ready.
-
-  URL  %s
-  CA   %s
-%s
-Next steps, as a person with a token:
-
-  kedge login --server %s --ca-file %s --token-file FILE
-  kedge orgs create "My organization"
-  kedge workspaces create "My workspace"
-  kedge kubeconfig > kubeconfig
-  kubectl --kubeconfig kubeconfig get namespaces
-
-`, h.config.ExternalURL, ca, portal, h.config.ExternalURL, ca)
 }

@@ -245,14 +245,14 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 	for _, c := range a.leading {
 		leading = append(leading, available(c.Run))
 	}
-	// Each term begins with all keys, because the queues do not have the events of another
-	// leader's term.
 	files, err := a.rotation()
 	if err != nil {
 		return err
 	}
 	a.running.Go(func() { files.Run(below) })
 	a.running.Go(func() { a.hub.certificate.Renew(below, clock.RealClock{}) })
+	// Each term begins with all keys, because the queues do not have the events of another
+	// leader's term.
 	write(func(ctx context.Context) { a.leader.RunAll(ctx, leading...) })
 	if err := awaitReady(starting, a.hub.checks.KCPReachable); err != nil {
 		return err
@@ -265,13 +265,4 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 
 func awaitReady(ctx context.Context, ready func() bool) error {
 	return wait.PollUntilContextCancel(ctx, 5*time.Millisecond, true, func(context.Context) (bool, error) { return ready(), nil })
-}
-
-// settings returns the options that controllers depend on. k is the clock of deletions.
-func settings(c Config, k clock.WithTicker) reconciler.Settings {
-	return reconciler.Settings{
-		Tree: c.Tree, Clock: k, RequestClock: transport.Latest(k), DeletionGrace: c.DeletionGrace,
-		PersonalOrgs: c.PersonalOrgs, PersonalOrgRole: c.PersonalOrgRole, Template: c.Template,
-		BindableClusterRoles: c.BindableClusterRoles, SessionIdleTimeout: c.Sessions.IdleTimeout,
-	}
 }

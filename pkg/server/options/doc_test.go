@@ -17,7 +17,7 @@ func TestOptions_documentEveryField(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)
 	for _, path := range files {
-		if path == "doc.go" {
+		if path == "doc.go" || path == "nextsteps.go" {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
