@@ -62,14 +62,17 @@ $(DEX):
 $(BIN)/dex: $(DEX)
 	@mkdir -p $(BIN) && ln -sf $< $@
 
+# Programs that run for seconds are not optimized: the compiler takes two thirds of the time.
+FOR_SECONDS := -gcflags='all=-N -l'
+
 # Prometheus' tool for alerts, likewise. It asks no cloud for targets.
 $(PROMTOOL):
-	cd test/promql && go build -tags remove_all_sd -o $@ github.com/prometheus/prometheus/cmd/promtool
+	cd test/promql && go build $(FOR_SECONDS) -tags remove_all_sd -o $@ github.com/prometheus/prometheus/cmd/promtool
 
 # The kube-apiserver and the etcd that validate the objects of the chart, likewise, and the
 # CustomResourceDefinitions of the kinds that Kubernetes does not have.
 $(KUBERNETES)/kube-apiserver:
-	cd test/kubernetes && go build -o $(KUBERNETES)/etcd go.etcd.io/etcd/server/v3 && go build -o $@.new k8s.io/kubernetes/cmd/kube-apiserver
+	cd test/kubernetes && go build $(FOR_SECONDS) -o $(KUBERNETES)/etcd go.etcd.io/etcd/server/v3 && go build $(FOR_SECONDS) -o $@.new k8s.io/kubernetes/cmd/kube-apiserver
 	@mkdir -p $(KUBERNETES)/crds && cd test/kubernetes/crds && go mod download sigs.k8s.io/gateway-api github.com/cert-manager/cert-manager github.com/prometheus-operator/prometheus-operator && gateway=$$(go list -m -f '{{.Dir}}' sigs.k8s.io/gateway-api) && \
 		cert=$$(go list -m -f '{{.Dir}}' github.com/cert-manager/cert-manager) && prometheus=$$(go list -m -f '{{.Dir}}' github.com/prometheus-operator/prometheus-operator) && \
 		cp -f $$gateway/config/crd/standard/*_tlsroutes.yaml $$gateway/config/crd/standard/*_httproutes.yaml $$gateway/config/crd/standard/*_backendtlspolicies.yaml \
