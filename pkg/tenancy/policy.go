@@ -118,6 +118,8 @@ func policySpec(hubUsers []string) admissionv1.ValidatingAdmissionPolicySpec {
 			{Name: "kind", Expression: "request.resource.group + '/' + request.resource.resource"},
 			// Before and after the request: an UPDATE has both, a DELETE the first alone.
 			{Name: "objects", Expression: "[oldObject, object].filter(o, o != null)"},
+			{Name: "rights", Expression: celMap(adminRights(), func(resources map[string][]string) string { return celMap(resources, celList) })},
+			{Name: "urls", Expression: celList(adminURLs())},
 		},
 		// kcp reports the first that refuses.
 		Validations: []admissionv1.Validation{
@@ -135,6 +137,16 @@ func policySpec(hubUsers []string) admissionv1.ValidatingAdmissionPolicySpec {
 			validation("tokens bound to this Secret belong to a bot; issue and revoke tokens of bots through the hub (POST /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{bot}/tokens)",
 				guarded("!has(request.subResource) || request.subResource != 'token' || object == null || !has(object.spec) || !has(object.spec.boundObjectRef) || "+
 					"!has(object.spec.boundObjectRef.name) || !object.spec.boundObjectRef.name.startsWith("+quoted(botTokenPrefix)+")", "/serviceaccounts")),
+			validation("a role here names groups, resources and verbs, is not aggregated, and in the API groups of kcp has at most the rights of "+ClusterRoleAdmin,
+				guarded("object == null || !has(object.aggregationRule) && (!has(object.rules) || object.rules == null || object.rules.all(r, "+withinAdmin+"))",
+					"rbac.authorization.k8s.io/roles", "rbac.authorization.k8s.io/clusterroles")),
+			validation("this ClusterRole of kcp has rights on what the hub keeps; bind another one",
+				guarded("object == null || !has(object.roleRef) || object.roleRef.name != 'cluster-admin' && !object.roleRef.name.startsWith('system:')",
+					"rbac.authorization.k8s.io/rolebindings", "rbac.authorization.k8s.io/clusterrolebindings")),
+			validation("a provider may only read here what "+ClusterRoleAdmin+" may not change; reject that claim",
+				guarded("object == null || !has(object.spec) || !has(object.spec.permissionClaims) || object.spec.permissionClaims.all(c, "+acceptable+")", "apis.kcp.io/apibindings")),
+			validation("this API group belongs to kcp or to the hub; take a group of your own",
+				guarded("object == null || has(object.spec) && has(object.spec.group) && !(object.spec.group in variables.rights) && !object.spec.group.endsWith('.kcp.io')", "apis.kcp.io/apiresourceschemas")),
 			validation("conversion webhooks are not allowed here; use conversion strategy None",
 				guarded("object == null || !has(object.spec) || !has(object.spec.conversion) || !has(object.spec.conversion.strategy) || object.spec.conversion.strategy != 'Webhook'",
 					"apiextensions.k8s.io/customresourcedefinitions", "apis.kcp.io/apiresourceschemas")),

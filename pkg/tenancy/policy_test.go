@@ -93,6 +93,8 @@ const (
 	clusterBindings = "clusterrolebindings.v1.rbac.authorization.k8s.io"
 	secrets         = "secrets.v1."
 	crds            = "customresourcedefinitions.v1.apiextensions.k8s.io"
+	clusterRoles    = "clusterroles.v1.rbac.authorization.k8s.io"
+	namespacedRoles = "roles.v1.rbac.authorization.k8s.io"
 	schemas         = "apiresourceschemas.v1alpha1.apis.kcp.io"
 	apiBindings     = "apibindings.v1alpha2.apis.kcp.io"
 
@@ -104,6 +106,18 @@ const (
 	tokenOf = "{metadata: {name: ci}, spec: {boundObjectRef: {kind: Secret, name: %s}}}"
 	webhook = "{metadata: {name: c}, spec: {conversion: {strategy: Webhook}}}"
 )
+
+func ruled(yaml string) string { return "{metadata: {name: r}, rules: [" + yaml + "]}" }
+
+func roleRef(name string) string {
+	return "{metadata: {name: b}, roleRef: {kind: ClusterRole, name: '" + name + "'}, subjects: [{kind: ServiceAccount, name: a, namespace: default}]}"
+}
+
+func grouped(group string) string { return "{metadata: {name: s}, spec: {group: '" + group + "'}}" }
+
+func claiming(yaml string) string {
+	return "{metadata: {name: a}, spec: {reference: {export: {path: 'root:x', name: widgets}}, permissionClaims: [" + yaml + "]}}"
+}
 
 func subject(yaml string) string { return "{metadata: {name: b}, subjects: [" + yaml + "]}" }
 
@@ -139,6 +153,28 @@ func TestPolicy_refusesTenantsWhatIsNotTheirs(t *testing.T) {
 		"a conversion webhook":                   {write{resource: crds, new: webhook}, "conversion webhooks"},
 		"a conversion webhook put in":            {write{resource: crds, old: plain, new: webhook}, "conversion webhooks"},
 		"a schema with a conversion webhook":     {write{resource: schemas, new: webhook}, "conversion webhooks"},
+		"a schema in the group of RBAC":          {write{resource: schemas, new: grouped("rbac.authorization.k8s.io")}, "belongs to kcp"},
+		"a schema in the core group":             {write{resource: schemas, new: grouped("")}, "belongs to kcp"},
+		"a schema without a group":               {write{resource: schemas, new: plain}, "belongs to kcp"},
+		"a schema in a group of kcp":             {write{resource: schemas, new: grouped("topology.kcp.io")}, "belongs to kcp"},
+		"a schema in the group of the hub":       {write{resource: schemas, new: grouped("tenancy.kedge.faros.sh")}, "belongs to kcp"},
+		"a role with all rights":                 {write{resource: clusterRoles, new: ruled("{apiGroups: ['*'], resources: ['*'], verbs: ['*']}")}, "at most the rights"},
+		"a role that changes admission":          {write{resource: clusterRoles, new: ruled("{apiGroups: [admissionregistration.k8s.io], resources: [validatingadmissionpolicies], verbs: [delete]}")}, "at most the rights"},
+		"a role that impersonates":               {write{resource: namespacedRoles, new: ruled("{apiGroups: [''], resources: [serviceaccounts], verbs: [impersonate]}")}, "at most the rights"},
+		"a role that escalates":                  {write{resource: namespacedRoles, new: ruled("{apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [escalate]}")}, "at most the rights"},
+		"a role for all of the core group":       {write{resource: namespacedRoles, new: ruled("{apiGroups: [''], resources: ['*'], verbs: [get]}")}, "at most the rights"},
+		"a role that updates applied claims":     {write{resource: clusterRoles, new: ruled("{apiGroups: [apis.kcp.io], resources: [apibindings/status], verbs: [update]}")}, "at most the rights"},
+		"a role for another group of kcp":        {write{resource: clusterRoles, new: ruled("{apiGroups: [topology.kcp.io], resources: [partitions], verbs: [get]}")}, "at most the rights"},
+		"a role for the metrics of kcp":          {write{resource: clusterRoles, new: ruled("{nonResourceURLs: [/metrics], verbs: [get]}")}, "at most the rights"},
+		"a rule after one that is permitted":     {write{resource: clusterRoles, old: plain, new: ruled("{apiGroups: [''], resources: [configmaps], verbs: [get]}, {apiGroups: ['*'], resources: [a], verbs: [get]}")}, "at most the rights"},
+		"a role of all others' rules":            {write{resource: clusterRoles, new: "{metadata: {name: r}, rules: null, aggregationRule: {clusterRoleSelectors: [{}]}}"}, "not aggregated"},
+		"a binding of kcp's admin role":          {write{resource: clusterBindings, new: roleRef("cluster-admin")}, "of kcp has rights"},
+		"a binding of another role of kcp":       {write{resource: bindings, new: roleRef("system:kcp:logical-cluster-admin")}, "of kcp has rights"},
+		"a claim on admission":                   {write{resource: apiBindings, new: claiming("{group: admissionregistration.k8s.io, resource: validatingadmissionpolicies, verbs: ['*'], state: Accepted}")}, "reject that claim"},
+		"a claim on the LogicalCluster":          {write{resource: apiBindings, new: claiming("{group: core.kcp.io, resource: logicalclusters, verbs: [get, patch], state: Accepted}")}, "reject that claim"},
+		"a claim on quotas":                      {write{resource: apiBindings, new: claiming("{resource: resourcequotas, verbs: [create], state: Accepted}")}, "reject that claim"},
+		"a claim in the older version":           {write{resource: "apibindings.v1alpha1.apis.kcp.io", new: claiming("{resource: resourcequotas, all: true, state: Accepted}")}, "reject that claim"},
+		"a claim without a state":                {write{resource: apiBindings, new: claiming("{group: core.kcp.io, resource: logicalclusters, verbs: ['*']}")}, "reject that claim"},
 		"kcp's tenancy API":                      {write{resource: apiBindings, new: kcps}, "cannot be bound"},
 		"kcp's tenancy API in the older version": {write{resource: "apibindings.v1alpha1.apis.kcp.io", new: kcps}, "cannot be bound"},
 		"kcp's topology API":                     {write{resource: apiBindings, new: "{metadata: {name: a}, spec: {reference: {export: {name: topology.kcp.io}}}}"}, "cannot be bound"},
@@ -180,7 +216,18 @@ func TestPolicy_letsTenantsDoTheirWork(t *testing.T) {
 		"a token that never expires removed":        {resource: secrets, old: token},
 		"a definition":                              {resource: crds, new: "{metadata: {name: c}, spec: {conversion: {strategy: None}}}"},
 		"a definition with a webhook removed":       {resource: crds, old: webhook},
-		"a schema":                                  {resource: schemas, new: "{metadata: {name: c}, spec: {group: x}}"},
+		"a schema":                                  {resource: schemas, new: grouped("x.example.com")},
+		"a schema removed":                          {resource: schemas, old: grouped("rbac.authorization.k8s.io")},
+		"a role with rights of the admin role":      {resource: clusterRoles, new: ruled("{apiGroups: ['', events.k8s.io], resources: [events], verbs: [get, create]}, {nonResourceURLs: [/, /api/*], verbs: [get, access]}")},
+		"a role for an API of theirs":               {resource: namespacedRoles, new: ruled("{apiGroups: [example.com], resources: ['*'], verbs: ['*', use]}")},
+		"a role with null rules":                    {resource: namespacedRoles, new: "{metadata: {name: r}, rules: null}"},
+		"a role with all rights removed":            {resource: clusterRoles, old: ruled("{apiGroups: ['*'], resources: ['*'], verbs: ['*']}")},
+		"a binding of a role of the hub":            {resource: clusterBindings, new: roleRef("kedge:workspace:admin")},
+		"a binding of kcp's admin role removed":     {resource: clusterBindings, old: roleRef("cluster-admin")},
+		"a claim that is rejected":                  {resource: apiBindings, new: claiming("{group: core.kcp.io, resource: logicalclusters, verbs: ['*'], state: Rejected}")},
+		"a claim that only reads":                   {resource: apiBindings, new: claiming("{group: core.kcp.io, resource: logicalclusters, verbs: [get, list, watch], state: Accepted}")},
+		"claims on what the admin role changes":     {resource: apiBindings, new: claiming("{resource: secrets, verbs: ['*'], state: Accepted}, {group: rbac.authorization.k8s.io, resource: roles, verbs: ['*'], state: Accepted}, {group: authorization.k8s.io, resource: subjectaccessreviews, verbs: [create], state: Accepted}")},
+		"a claim on an API of another":              {resource: apiBindings, new: claiming("{group: example.com, resource: gadgets, verbs: ['*'], state: Accepted, identityHash: a}")},
 		"a binding of a provider's export":          {resource: apiBindings, new: "{metadata: {name: a}, spec: {reference: {export: {path: 'root:x', name: widgets}}}}"},
 		"a binding of kcp's API removed":            {resource: apiBindings, old: kcps},
 		"a review without a name":                   {resource: "selfsubjectaccessreviews.v1.authorization.k8s.io", new: "spec: {}"},

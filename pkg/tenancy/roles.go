@@ -62,16 +62,14 @@ var (
 	}
 )
 
-// reservedGroup reports whether a group has resources that tenants must not use. Bound resources of
-// such a group get no rules; the hub's own rules cover it.
-func reservedGroup(group string) bool {
-	switch group {
-	case "", groupRBAC, groupKCPAPIs, groupKCPCore, groupAdmission, groupExtensions, groupCache,
-		groupCertificates, groupEvents, groupLeases, groupAuthn, groupAuthz, "tenancy.kcp.io", v1alpha1.GroupName:
-		return true
-	}
-	return false
+// reservedGroups are the groups whose resources tenants must not use unless a role of the hub
+// lists them. Bound resources of such a group get no rules.
+var reservedGroups = []string{
+	"", groupRBAC, groupKCPAPIs, groupKCPCore, groupAdmission, groupExtensions, groupCache,
+	groupCertificates, groupEvents, groupLeases, groupAuthn, groupAuthz, "tenancy.kcp.io", v1alpha1.GroupName,
 }
+
+func reservedGroup(group string) bool { return slices.Contains(reservedGroups, group) }
 
 // BoundResource is a resource that an APIBinding brings into a Workspace.
 type BoundResource struct {
@@ -160,7 +158,7 @@ func ClusterRoles(bound []BoundResource, customResources ...string) []*rbacv1.Cl
 func boundRules(verbs []string, bound []BoundResource, subresources ...string) []rbacv1.PolicyRule {
 	byGroup := map[string][]string{}
 	for _, r := range bound {
-		if reservedGroup(r.Group) || within(r.Group, "kcp.io") {
+		if !tenantGroup(r.Group) {
 			continue
 		}
 		byGroup[r.Group] = append(byGroup[r.Group], r.Resource)
