@@ -171,6 +171,11 @@ func (e Enabling) check() error {
 	if ExportTooLarge(e.Export) {
 		return errs.New(errs.Conflict, "the API of this provider has more resources and claims than the catalog stores; ask who published it")
 	}
+	for i := range e.Export.Spec.Resources {
+		if r := &e.Export.Spec.Resources[i]; !tenantGroup(r.Group) {
+			return errs.New(errs.Conflict, "the API of this provider has "+ResourceName(r.Group, r.Name)+", and that group belongs to kcp or to the hub; ask who published it")
+		}
+	}
 	if known := e.Entry.Status.Export; known != nil && known.IdentityHash != "" && known.IdentityHash != e.Export.Status.IdentityHash {
 		return errs.New(errs.Conflict, "the API of this provider was replaced by another one of the same name (its identity changed); ask who published it")
 	}

@@ -113,7 +113,10 @@ func TestEnabling_isRefused(t *testing.T) {
 		"gone":          {func(e *tenancy.Enabling) { e.Export = nil }, errs.Conflict, "removed this API"},
 		"being deleted": {func(e *tenancy.Enabling) { e.Export.DeletionTimestamp = &now }, errs.Conflict, "removed this API"},
 		"replaced":      {func(e *tenancy.Enabling) { e.Export.Status.IdentityHash = "other" }, errs.Conflict, "identity changed"},
-		"unanswered":    {func(e *tenancy.Enabling) { e.Rejected = nil }, errs.Unprocessable, "secrets"},
+		"has a kind of kcp": {func(e *tenancy.Enabling) {
+			e.Export.Spec.Resources = append(e.Export.Spec.Resources, kcpapisv1alpha2.ResourceSchema{Group: "rbac.authorization.k8s.io", Name: "clusterrolebindings"})
+		}, errs.Conflict, "clusterrolebindings.rbac.authorization.k8s.io"},
+		"unanswered": {func(e *tenancy.Enabling) { e.Rejected = nil }, errs.Unprocessable, "secrets"},
 		"unknown": {func(e *tenancy.Enabling) {
 			e.Accepted = append(e.Accepted, v1alpha1.CatalogResource{Resource: "pods"})
 		}, errs.Unprocessable, "pods"},

@@ -103,6 +103,14 @@ func DangerousClaim(group, resource string, verbs []string, selector *kcpapisv1a
 	return group == rbacv1.GroupName
 }
 
+// acceptableClaim reports whether the admission policy of a Workspace lets its admins accept a
+// permission claim: one on another group than those of kcp and the hub, one that only reads, or
+// one on what the admin role may change.
+func acceptableClaim(group, resource string, verbs []string) bool {
+	reads := len(verbs) > 0 && !slices.ContainsFunc(verbs, func(verb string) bool { return !slices.Contains(read, verb) })
+	return tenantGroup(group) || reads || slices.Contains(adminRights()[group][resource], "create")
+}
+
 // ClaimsAnswered refuses answers that are not one for each permission claim of an export:
 // accepted and rejected list the claims that the person accepts and those that they do not.
 func ClaimsAnswered(claims []v1alpha1.CatalogClaim, accepted, rejected []v1alpha1.CatalogResource) error {
@@ -129,6 +137,8 @@ func ClaimsAnswered(claims []v1alpha1.CatalogClaim, accepted, rejected []v1alpha
 		case slices.ContainsFunc(claims[:i], func(c v1alpha1.CatalogClaim) bool { return r == claimed(c) }):
 		case has(accepted, r) && has(rejected, r):
 			fail("rejectClaims", name+" is in acceptClaims, too; list it in one of them")
+		case has(accepted, r) && !acceptableClaim(c.Group, c.Resource, c.Verbs):
+			fail("acceptClaims", name+" ("+strings.Join(c.Verbs, ", ")+") would give the provider rights that nobody has in a workspace; list it in rejectClaims")
 		case !has(accepted, r) && !has(rejected, r):
 			fail("acceptClaims", "the provider asks for "+name+" ("+strings.Join(c.Verbs, ", ")+"); list it in acceptClaims or in rejectClaims")
 		}

@@ -101,6 +101,10 @@ func TestClaims_areAllAnswered(t *testing.T) {
 		{Resource: "secrets", Verbs: []string{"get", "list"}},
 		{Group: "example.org", Resource: "widgets", IdentityHash: "1", Verbs: []string{"get"}}, {Group: "example.org", Resource: "widgets", IdentityHash: "2", Verbs: []string{"get"}},
 	}
+	policies := v1alpha1.CatalogResource{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicies"}
+	policiesBy := func(verbs ...string) []v1alpha1.CatalogClaim {
+		return []v1alpha1.CatalogClaim{{Group: policies.Group, Resource: policies.Resource, Verbs: verbs}}
+	}
 	of := func(all ...v1alpha1.CatalogResource) []v1alpha1.CatalogResource { return all }
 	for name, c := range map[string]struct {
 		claims             []v1alpha1.CatalogClaim
@@ -111,6 +115,10 @@ func TestClaims_areAllAnswered(t *testing.T) {
 		"all accepted":                     {asked, of(secrets, widgets), nil, nil},
 		"one rejected":                     {asked, of(widgets), of(secrets), nil},
 		"all rejected":                     {asked, nil, of(secrets, widgets), nil},
+		"what admins may not change":       {policiesBy("get", "delete"), of(policies), nil, []string{"acceptClaims"}},
+		"the same, of any verb":            {policiesBy("*"), of(policies), nil, []string{"acceptClaims"}},
+		"the same, rejected":               {policiesBy("*"), nil, of(policies), nil},
+		"the same, to be read":             {policiesBy("get", "list", "watch"), of(policies), nil, nil},
 		"one not answered":                 {asked, of(secrets), nil, []string{"acceptClaims"}},
 		"none answered":                    {asked, nil, nil, []string{"acceptClaims", "acceptClaims"}},
 		"one answered twice":               {asked, of(secrets, widgets), of(secrets), []string{"rejectClaims"}},
