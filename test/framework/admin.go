@@ -94,6 +94,12 @@ func (k *KCP) Kubectl(t testing.TB, stdin, cluster string, args ...string) (stdo
 	return Kubectl(t, stdin, append([]string{"--kubeconfig", k.Kubeconfig, "--context", "base", "--server", server}, args...)...)
 }
 
+// KubectlAs runs kubectl as a person at a URL path of kcp, bypassing every hub.
+func (k *KCP) KubectlAs(t testing.TB, as, stdin, path string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	return Kubectl(t, stdin, append([]string{"--server", k.config(t).Host + path, "--insecure-skip-tls-verify", "--token", Token(as)}, args...)...)
+}
+
 // Universal creates a workspace below kcp's root, of the same type as the hub's root
 // workspace.
 func (k *KCP) Universal(t testing.TB) (cluster string) {
