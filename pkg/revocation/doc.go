@@ -14,8 +14,10 @@
 // lesser role, the gate of the proxy admits requests meanwhile, and kcp authorizes them with
 // the old role. A stream that is opened in this time must end as well: Revocation repeats a
 // SubjectAccessReview until kcp answers no, at most until a deadline, and then notifies its
-// subscribers once more. They close the streams that the User opened before that moment. If
-// the gate refuses the User altogether, no such stream can exist and kcp is not asked.
+// subscribers once more. They close the streams that the User opened before that moment. The
+// first review follows the removal of the binding, or comes shortly after the change of the
+// Membership if the views show no removal. If the gate refuses the User altogether, no such
+// stream can exist and kcp is not asked.
 //
 // The answer of the review is sufficient for these reasons (kcp 0.32):
 //

@@ -2,12 +2,16 @@ package revocation
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -33,7 +37,7 @@ func (r *Revocation) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// follow asks kcp once. It makes the last cut where kcp has followed or the deadline is
+// follow asks kcp once, or not yet where the binding is about to be removed. It makes the last cut where kcp has followed or the deadline is
 // over, and has kcp asked again otherwise.
 func (r *Revocation) follow(ctx context.Context, l loss) {
 	r.mu.Lock()
@@ -45,6 +49,11 @@ func (r *Revocation) follow(ctx context.Context, l loss) {
 	left, over := r.over(l)
 	if over {
 		r.settle(l, since)
+		return
+	}
+	if r.config.Clock.Since(since) < unboundWithin && r.bound(l) {
+		// kcp would say that it does not follow. The removal of the binding asks it at once.
+		r.queue.AddRateLimited(l)
 		return
 	}
 	var followed bool
@@ -81,6 +90,19 @@ func (r *Revocation) over(l loss) (left tenancy.Entry, over bool) {
 		return tenancy.Entry{}, !errs.Is(err, errs.Unavailable)
 	}
 	return left, left.Gives(l.role)
+}
+
+// bound tells whether the views still have a binding of the person to the role.
+func (r *Revocation) bound(l loss) bool {
+	listers := r.config.Views.Listers()
+	if namespace, role, namespaced := strings.Cut(l.role, "/"); namespaced {
+		return slices.ContainsFunc(listers.RoleBindings.InCluster(l.cluster), func(b *rbacv1.RoleBinding) bool {
+			return b.Namespace == namespace && b.RoleRef.Name == role && b.Labels[v1alpha1.UserLabel] == l.user
+		})
+	}
+	return slices.ContainsFunc(listers.ClusterRoleBindings.InCluster(l.cluster), func(b *rbacv1.ClusterRoleBinding) bool {
+		return b.RoleRef.Name == l.role && b.Labels[v1alpha1.UserLabel] == l.user
+	})
 }
 
 // settle forgets an end of a right, unless the right has ended once more since.

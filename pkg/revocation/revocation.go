@@ -25,6 +25,10 @@ const (
 	// firstDelay and lastDelay bound the back-off between two questions to kcp.
 	firstDelay = 20 * time.Millisecond
 	lastDelay  = time.Second
+	// unboundWithin is the time that the removal of a binding usually takes after a change of
+	// the Membership. kcp is asked meanwhile only if the views do not have the binding, and
+	// later also if they do, because they may lag behind kcp.
+	unboundWithin = 250 * time.Millisecond
 	// askTimeout bounds one question to kcp.
 	askTimeout = 2 * time.Second
 	// workers is the number of questions to kcp at a time.

@@ -190,3 +190,45 @@ func TestRevocation_tellsWhatEndsRights(t *testing.T) {
 		})
 	}
 }
+
+// kcp goes by a binding that exists, so no question is needed to know that.
+func TestLost_asksKcpWhenTheBindingIsRemoved(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		role string
+		held runtime.Object
+	}{
+		"of the cluster": {tenancy.ClusterRoleAdmin, binding("1", "bob")},
+		"of a namespace": {"dev/editor", namespacedBinding("bob")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, server := watched(t)
+			s.set(func() { s.refusal = nil })
+			l := loss{"bob", "c-w1", c.role}
+			cut, ask := "cut bob c-w1 "+c.role, "ask bob c-w1 "+c.role
+			s.lost(l)
+			require.Eventually(t, func() bool { return s.queue.NumRequeues(l) > 0 }, time.Minute, time.Millisecond)
+			s.set(func() { require.Equal(t, []string{cut}, s.calls) })
+			server.Remove("c-w1", c.held)
+			require.Eventually(t, func() bool {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				return len(s.calls) == 4
+			}, time.Minute, time.Millisecond, "the removal needs no time to pass")
+			require.Equal(t, []string{cut, cut, ask, cut}, s.settled(t))
+		})
+	}
+}
+
+// The views may have a binding longer than kcp.
+func TestLost_asksKcpDespiteABindingThatStays(t *testing.T) {
+	t.Parallel()
+	s, _ := watched(t)
+	s.set(func() { s.refusal = nil })
+	began := s.clock.Now()
+	s.lost(loss{"bob", "c-w1", tenancy.ClusterRoleAdmin})
+	const cut, ask = "cut bob c-w1 kedge:workspace:admin", "ask bob c-w1 kedge:workspace:admin"
+	require.Equal(t, []string{cut, ask, cut}, s.settled(t))
+	require.Less(t, s.clock.Since(began), 2*time.Second)
+}
