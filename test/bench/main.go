@@ -35,6 +35,9 @@ func main() {
 	if len(os.Args) == 2 && os.Args[1] == "logins" {
 		do = func() error { return run(inTemp(measureLogins)) }
 	}
+	if len(os.Args) == 3 && os.Args[1] == "trips" {
+		do = func() error { return measureTrips(os.Args[2]) }
+	}
 	if len(os.Args) == 7 && os.Args[1] == scaledArgument {
 		do = func() error { return serveScaled(os.Args[2], os.Args[3], os.Args[4:]) }
 	}

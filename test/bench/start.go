@@ -35,6 +35,11 @@ func startHubAt(dir string, port int, flags ...string) (*hubProcess, error) {
 	if err != nil {
 		return nil, err
 	}
+	return startProgram(program, dir, port, flags...)
+}
+
+// startProgram is startHubAt with the program of a hub.
+func startProgram(program, dir string, port int, flags ...string) (*hubProcess, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
