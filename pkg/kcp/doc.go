@@ -68,6 +68,13 @@
 //     of claims by their spec.
 //   - kcp does not let the selector of a permission claim change: such a claim is
 //     removed in one pass and added in the next. It can go when the selector is mutable.
+//   - The admission policy of Workspaces refuses APIResourceSchemas in the API groups of
+//     kcp. kcp binds a schema of a kind that it serves itself, and then takes the policies
+//     for this kind from the workspace of the APIExport. It can go when kcp refuses such
+//     schemas.
+//   - The admission policy of Workspaces compares roles with the admin role. In the virtual
+//     workspace of an APIExport, kcp does not compare a role with the rights of its author.
+//     It can go when kcp does.
 //   - After a start, kcp needs most of a second for the first write to each logical
 //     cluster, so package bootstrap writes to several in parallel. It can go when that is
 //     fast.
