@@ -69,39 +69,54 @@ func (d Deps) OnMembershipMoved(f func(m *v1alpha1.Membership)) {
 }
 
 // OnRights calls f with a child Workspace after every change that may concern the
-// rights of people in it: of the Memberships, Users and the Organization from which they
-// are derived, and of what the hub keeps in the Workspace.
+// rights of people in it: those of OnGrants and of OnRules.
 func (d Deps) OnRights(f func(workspace controller.Key)) {
-	all := func(org tenancy.Org) {
-		for _, ws := range d.Views.Workspaces(org.UUID()) {
-			f(controller.Key{Cluster: org.ClusterID, Name: ws.UUID})
-		}
-	}
-	d.OnOrgMoved(all)
+	d.OnGrants(f)
+	d.OnRules(f)
+}
+
+// OnGrants calls f with a child Workspace after every change of a Membership from which
+// bindings in it are derived, and of such a binding.
+func (d Deps) OnGrants(f func(workspace controller.Key)) {
 	d.OnMembershipMoved(func(m *v1alpha1.Membership) {
 		cluster := kcp.ClusterOf(m)
 		if workspace := tenancy.WorkspaceUUID(m); workspace != "" {
 			f(controller.Key{Cluster: cluster, Name: workspace})
 		} else if org, ok := d.Views.OrgByCluster(cluster); ok {
-			all(org)
+			d.eachWorkspace(org, f)
 		}
 	})
+	d.Views.OnRoleBinding(func(c views.Change[*rbacv1.RoleBinding]) { d.in(c.Cluster(), f) })
+	d.Views.OnClusterRoleBinding(func(c views.Change[*rbacv1.ClusterRoleBinding]) { d.in(c.Cluster(), f) })
+}
+
+// OnRules calls f with a child Workspace after every change of what decides about rights in
+// it beside the Memberships: Users, the Organization, roles, namespaces and bound APIs.
+func (d Deps) OnRules(f func(workspace controller.Key)) {
+	d.OnOrgMoved(func(org tenancy.Org) { d.eachWorkspace(org, f) })
 	d.OnUserMoved(func(name string) {
 		for _, m := range d.Views.MembershipsOf(name) {
 			if org, ok := d.Views.OrgByCluster(kcp.ClusterOf(m)); ok {
-				all(org)
+				d.eachWorkspace(org, f)
 			}
 		}
 	})
-	in := func(cluster string) {
-		if key, ok := d.Views.WorkspaceKeyOf(cluster); ok {
-			f(controller.Key(key))
-		}
+	d.Views.OnNamespace(func(c views.Change[*corev1.Namespace]) { d.in(c.Cluster(), f) })
+	d.Views.OnRole(func(c views.Change[*rbacv1.Role]) { d.in(c.Cluster(), f) })
+	d.Views.OnClusterRole(func(c views.Change[*rbacv1.ClusterRole]) { d.in(c.Cluster(), f) })
+	d.Views.OnBinding(func(c views.Change[*kcpapisv1alpha2.APIBinding]) { d.in(c.Cluster(), f) })
+}
+
+// eachWorkspace calls f with the child Workspaces of an Organization.
+func (d Deps) eachWorkspace(org tenancy.Org, f func(workspace controller.Key)) {
+	for _, ws := range d.Views.Workspaces(org.UUID()) {
+		f(controller.Key{Cluster: org.ClusterID, Name: ws.UUID})
 	}
-	d.Views.OnNamespace(func(c views.Change[*corev1.Namespace]) { in(c.Cluster()) })
-	d.Views.OnRole(func(c views.Change[*rbacv1.Role]) { in(c.Cluster()) })
-	d.Views.OnRoleBinding(func(c views.Change[*rbacv1.RoleBinding]) { in(c.Cluster()) })
-	d.Views.OnClusterRole(func(c views.Change[*rbacv1.ClusterRole]) { in(c.Cluster()) })
-	d.Views.OnClusterRoleBinding(func(c views.Change[*rbacv1.ClusterRoleBinding]) { in(c.Cluster()) })
-	d.Views.OnBinding(func(c views.Change[*kcpapisv1alpha2.APIBinding]) { in(c.Cluster()) })
+}
+
+// in calls f with the child Workspace of a logical cluster, if it is one's.
+func (d Deps) in(cluster string, f func(workspace controller.Key)) {
+	if key, ok := d.Views.WorkspaceKeyOf(cluster); ok {
+		f(controller.Key(key))
+	}
 }

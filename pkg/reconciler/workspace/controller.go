@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"time"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
@@ -23,6 +24,19 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
+// accessDelay is the time after which the status of a Ready Workspace says that bindings are
+// missing.
+const accessDelay = 500 * time.Millisecond
+
+// delayOf is the time after which a change of the rights in a Workspace is looked at. ws is nil
+// if the cache does not have it.
+func delayOf(ws *kcptenancyv1alpha1.Workspace) time.Duration {
+	if ws != nil && tenancy.WorkspaceOf("", ws).Ready() {
+		return accessDelay
+	}
+	return 0
+}
+
 // NewController returns the controller of child Workspaces, which applies the template.
 func NewController(d reconciler.Deps, template *Template) *controller.Controller {
 	c := d.Controller(controller.Options{Name: "workspace", All: reconciler.Keys(d.Views.WorkspaceKeys)}, New(configOf(d, template)))
@@ -32,8 +46,13 @@ func NewController(d reconciler.Deps, template *Template) *controller.Controller
 		}
 		c.Enqueue(controller.Key{Cluster: ws.Cluster(), Name: ws.Object().Name})
 	})
-	// A Workspace becomes Ready after the access controller has created all bindings.
-	d.OnRights(c.Enqueue)
+	// A Workspace becomes Ready after the access controller has created all bindings. One that
+	// is Ready stays so while that controller follows a Membership.
+	d.OnGrants(func(key controller.Key) {
+		ws, _ := d.Views.Listers().Workspaces.Get(key.Cluster, key.Name)
+		c.EnqueueAfter(key, delayOf(ws))
+	})
+	d.OnRules(c.Enqueue)
 	enqueueCluster := func(cluster string) {
 		if key, ok := d.Views.WorkspaceKeyOf(cluster); ok {
 			c.Enqueue(controller.Key(key))
