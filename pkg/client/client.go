@@ -123,7 +123,7 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 		return nil, fmt.Errorf("%q is no path of the API: a UUID or a name is missing", r.Path)
 	}
 	for try := 1; ; try++ {
-		a, err := c.once(ctx, r)
+		a, err := c.attempt(ctx, r)
 		if try == tries || !repeatable(r, a) {
 			return a, ofRepeat(try, r.Method, err)
 		}
@@ -174,8 +174,8 @@ func ofRepeat(try int, method string, err error) error {
 	return err
 }
 
-// once sends a request once. The answer is nil if there was none.
-func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
+// attempt sends a request once. The answer is nil if there was none.
+func (c *Client) attempt(ctx context.Context, r Request) (*Response, error) {
 	request, err := c.request(ctx, r)
 	if err != nil {
 		return nil, err

@@ -37,8 +37,8 @@ func (a *app) adminCommand() *cobra.Command {
 	d := &admin{app: a}
 	cmd := &cobra.Command{
 		Use: "admin", Short: "Manage people and organizations of the hub, as a platform admin", Args: noArgs,
-		Long: `Manage people and organizations of the hub, as a platform admin. It gives no way
-into what a workspace holds.`,
+		Long: `Manage people and organizations of the hub, as a platform admin. These commands give
+no access to the contents of workspaces.`,
 		Example: "  kedge admin users --registration Pending\n  kedge admin approve bob\n  kedge admin deletions",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

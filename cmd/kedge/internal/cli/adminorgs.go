@@ -41,8 +41,8 @@ func (d *admin) deleteOrgCommand() *cobra.Command {
 	c := consent{app: d.app}
 	cmd := &cobra.Command{
 		Use: "delete UUID|NAME", Short: "Delete an organization; its admins can bring it back for a time", Args: oneArg("the UUID or the name of an organization"),
-		Long: `Delete an organization with all its workspaces. They can be used by nobody from then
-on; until the time that is printed, its admins can bring it back.`,
+		Long: `Delete an organization with all its workspaces. Nobody can use them from then on.
+Until the time that is printed, its admins can bring it back.`,
 		Example: "  kedge admin orgs delete ACME", ValidArgsFunction: d.completeOrgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.possible(); err != nil {

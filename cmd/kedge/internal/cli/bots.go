@@ -24,9 +24,9 @@ type bots struct {
 func (a *app) botsCommand() *cobra.Command {
 	b := &bots{app: a}
 	cmd := &cobra.Command{
-		Use: "bots", Aliases: []string{"bot"}, Short: "Manage the bots of the chosen workspace, which programs such as CI work as",
+		Use: "bots", Aliases: []string{"bot"}, Short: "Manage bots, the accounts of programs such as CI, in the chosen workspace",
 		Long: `Manage the bots of the chosen workspace. A bot has a role in this one workspace,
-and tokens for programs such as CI. Only admins of the workspace make bots.`,
+and tokens for programs such as CI. Only admins of the workspace can create bots.`,
 		Example: "  kedge bots create CI\n  kedge bots tokens create CI --file kubeconfig\n  kedge bots tokens revoke CI --all",
 		Args:    noArgs, RunE: b.runList,
 	}
@@ -39,8 +39,8 @@ and tokens for programs such as CI. Only admins of the workspace make bots.`,
 	return cmd
 }
 
-// place opens the session and returns the path of the bots.
-func (b *bots) place(ctx context.Context) (*session, client.Request, error) {
+// open opens the session and returns the path of the bots.
+func (b *bots) open(ctx context.Context) (*session, client.Request, error) {
 	s, err := b.session(ctx)
 	if err != nil {
 		return nil, client.Request{}, err
@@ -52,7 +52,7 @@ func (b *bots) place(ctx context.Context) (*session, client.Request, error) {
 
 // bot opens the session and returns the path of one bot.
 func (b *bots) bot(ctx context.Context, arg string) (*session, client.Request, error) {
-	s, r, err := b.place(ctx)
+	s, r, err := b.open(ctx)
 	if err != nil {
 		return nil, r, err
 	}
@@ -68,7 +68,7 @@ func (b *bots) bot(ctx context.Context, arg string) (*session, client.Request, e
 }
 
 func (b *bots) runList(cmd *cobra.Command, _ []string) error {
-	s, r, err := b.place(cmd.Context())
+	s, r, err := b.open(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -107,9 +107,9 @@ func (b *bots) send(ctx context.Context, s *session, r client.Request, method st
 func (b *bots) createCommand() *cobra.Command {
 	as := role("member")
 	cmd := &cobra.Command{
-		Use: "create NAME", Short: "Make a bot", Args: oneArg("a name for the bot"), Example: "  kedge bots create CI\n  kedge bots create Deploy --role admin",
+		Use: "create NAME", Short: "Create a bot", Args: oneArg("a name for the bot"), Example: "  kedge bots create CI\n  kedge bots create Deploy --role admin",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, r, err := b.place(cmd.Context())
+			s, r, err := b.open(cmd.Context())
 			if err != nil {
 				return err
 			}

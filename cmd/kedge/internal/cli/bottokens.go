@@ -54,7 +54,7 @@ func (b *bots) listTokensCommand() *cobra.Command {
 func (b *bots) revokeTokenCommand() *cobra.Command {
 	c, all := consent{app: b.app}, false
 	cmd := &cobra.Command{
-		Use: "revoke BOT [ID]", Short: "End a token of a bot, or all of them", ValidArgsFunction: b.complete, Example: "  kedge bots tokens revoke CI ID\n  kedge bots tokens revoke CI --all --yes",
+		Use: "revoke BOT [ID]", Short: "Revoke a token of a bot, or all of them", ValidArgsFunction: b.complete, Example: "  kedge bots tokens revoke CI ID\n  kedge bots tokens revoke CI --all --yes",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 && !all && isUUID(args[1]) || len(args) == 1 && all {
 				return nil
@@ -106,9 +106,9 @@ func (b *bots) createTokenCommand() *cobra.Command {
 	o := tokenOptions{output: "kubeconfig"}
 	cmd := &cobra.Command{
 		Use: "create BOT", Short: "Issue a token of a bot", Args: oneArg("the UUID or the name of a bot"), ValidArgsFunction: b.complete,
-		Long: `Issue a token of a bot and print it, by default in a kubeconfig. It is shown this
-once. It is never printed on a terminal without --stdout; give --file, or send the
-output to where the token is kept.`,
+		Long: `Issue a token of a bot and print it, by default in a kubeconfig. The token is shown
+only once. It is not printed on a terminal without --stdout: give --file, or pipe the
+output to the program that stores the token.`,
 		Example: "  kedge bots tokens create CI --file kubeconfig\n  kedge bots tokens create CI --expires-in 90d -o token | secret-store put kedge",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := exclusive(cmd, "file", "stdout"); err != nil {

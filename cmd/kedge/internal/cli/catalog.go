@@ -46,8 +46,8 @@ with kedge providers. With --global, platform admins publish for everybody.`,
 	return cmd
 }
 
-// place opens the session and returns the path of the entries.
-func (c *catalog) place(cmd *cobra.Command) (*session, client.Request, error) {
+// open opens the session and returns the path of the entries.
+func (c *catalog) open(cmd *cobra.Command) (*session, client.Request, error) {
 	if err := exclusive(cmd, "global", "org"); err != nil {
 		return nil, client.Request{}, err
 	}
@@ -61,9 +61,9 @@ func (c *catalog) place(cmd *cobra.Command) (*session, client.Request, error) {
 	return s, r, err
 }
 
-// entry returns the place of the entry with a slug or a UUID.
+// entry returns the path of the entry with a slug or a UUID.
 func (c *catalog) entry(cmd *cobra.Command, arg string) (*session, client.Request, client.Entry, error) {
-	s, r, err := c.place(cmd)
+	s, r, err := c.open(cmd)
 	if err != nil {
 		return nil, r, client.Entry{}, err
 	}
@@ -93,7 +93,7 @@ func findEntry(ctx context.Context, s *session, r client.Request, arg string) (c
 }
 
 func (c *catalog) runList(cmd *cobra.Command, _ []string) error {
-	s, r, err := c.place(cmd)
+	s, r, err := c.open(cmd)
 	if err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func readEntry(file string, in io.Reader, spec *client.EntrySpec) error {
 
 // publish makes an entry or, with replace, changes the one with the slug.
 func (c *catalog) publish(cmd *cobra.Command, spec client.EntrySpec, replace bool) error {
-	s, r, err := c.place(cmd)
+	s, r, err := c.open(cmd)
 	if err != nil {
 		return err
 	}
@@ -340,7 +340,7 @@ func (c *catalog) complete(cmd *cobra.Command, args []string, _ string) ([]cobra
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return c.candidates(cmd, func(ctx context.Context, _ *session) ([]cobra.Completion, error) {
-		s, r, err := c.place(cmd)
+		s, r, err := c.open(cmd)
 		if err != nil {
 			return nil, err
 		}

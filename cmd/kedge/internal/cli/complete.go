@@ -130,7 +130,7 @@ func (b *bots) complete(cmd *cobra.Command, args []string, _ string) ([]cobra.Co
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return b.candidates(cmd, func(ctx context.Context, _ *session) ([]cobra.Completion, error) {
-		s, r, err := b.place(ctx)
+		s, r, err := b.open(ctx)
 		if err != nil {
 			return nil, err
 		}

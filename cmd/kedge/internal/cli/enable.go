@@ -24,11 +24,11 @@ func (p *providers) enableCommand() *cobra.Command {
 	w := answers{consent: consent{app: p.app}}
 	cmd := &cobra.Command{
 		Use: "enable SLUG|UUID", Short: "Bind an API into the workspace", Args: oneArg("the slug or the UUID of a provider"), ValidArgsFunction: p.complete,
-		Long: `Bind an API of the catalog into the workspace, with your own rights. What the provider
-asks for in return is shown as a list of claims; each is accepted or rejected. Claims
-that no flag names are asked about. A claim that is marked as dangerous gives the
-provider far-reaching rights: it is accepted by name alone, and --yes rejects it.
-Where the provider asks for more later, run the command again.`,
+		Long: `Bind an API of the catalog into the workspace, with your own rights. The provider may
+request access to objects of the workspace, as a list of claims. You accept or reject
+each claim with a flag or when you are asked. A claim that is marked as dangerous gives
+the provider far-reaching rights: only its name accepts it, and --yes rejects it. If
+the provider adds claims later, run the command again.`,
 		Example: `  kedge providers enable widgets --dry-run
   kedge providers enable widgets
   kedge providers enable widgets --accept-claim configmaps --reject-claim secrets
@@ -66,8 +66,8 @@ func (p *providers) enable(ctx context.Context, found *provider, w *answers) err
 		fmt.Fprintf(p.Err, "This is what enabling %s would do; nothing was changed.\n", found.Slug)
 		return p.printEntry(p.output, found.raw, providerColumns)
 	}
-	settled := func() bool { return found.State != client.StateEnabling && found.State != client.StateDisabled }
-	if err := found.until(ctx, "being enabled", settled); err != nil {
+	final := func() bool { return found.State != client.StateEnabling && found.State != client.StateDisabled }
+	if err := found.until(ctx, "being enabled", final); err != nil {
 		return err
 	}
 	if err := p.printEntry(p.output, found.raw, providerColumns); err != nil {

@@ -14,7 +14,7 @@ func (k *kind) leaveCommand(long, example string) *cobra.Command {
 		Use: "leave [UUID|NAME]", Short: "End your own membership", Long: long, Example: example, ValidArgsFunction: k.complete,
 		Args: k.oneAtMost,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, place, called, err := k.place(cmd, args)
+			s, place, called, err := k.selected(cmd, args)
 			if err != nil {
 				return err
 			}
@@ -49,8 +49,8 @@ func (k *kind) oneAtMost(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// place returns the tenant that the argument names, or the chosen one, and its name.
-func (k *kind) place(cmd *cobra.Command, args []string) (*session, client.Request, string, error) {
+// selected returns the tenant that the argument names, or the chosen one, and its name.
+func (k *kind) selected(cmd *cobra.Command, args []string) (*session, client.Request, string, error) {
 	s, r, err := k.all(cmd.Context())
 	switch {
 	case err != nil:

@@ -193,12 +193,12 @@ func (a *app) accept(ctx context.Context, login *config.Profile) (me, error) {
 		return me{}, checkServer(err)
 	}
 	login.Person = who.Name
-	return who, a.keep(ctx, login)
+	return who, a.storeLogin(ctx, login)
 }
 
-// keep stores a login as the current profile and ends the session that it replaces. The choice of
+// storeLogin stores a login as the current profile and ends the session that it replaces. The choice of
 // an organization and a workspace stays if the person is the same.
-func (a *app) keep(ctx context.Context, login *config.Profile) error {
+func (a *app) storeLogin(ctx context.Context, login *config.Profile) error {
 	path, err := config.Path(a.configFile, a.Getenv)
 	if err != nil {
 		return err

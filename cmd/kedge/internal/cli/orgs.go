@@ -20,8 +20,8 @@ func (a *app) orgsCommand() *cobra.Command {
 member of workspaces in it, that needs --cascade, which leaves those, too. An
 organization's only admin cannot leave it.`, `  kedge orgs leave
   kedge orgs leave "My organization" --cascade`),
-		k.deleteCommand(`Delete an organization with all its workspaces. They can be used by nobody from
-then on; until the time that is printed, kedge orgs undelete brings them back.`),
+		k.deleteCommand(`Delete an organization with all its workspaces. Nobody can use them from then on.
+Until the time that is printed, kedge orgs undelete brings them back.`),
 		k.undeleteCommand(`Bring back an organization that was deleted, with all that was in it. Name it by
 its UUID or, while that is unique, by its name; kedge orgs list --deleted shows
 what there is.`),

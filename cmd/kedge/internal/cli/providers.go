@@ -41,8 +41,8 @@ workspace, and its admin bots, do that; members then use the API with kubectl.`,
 	return cmd
 }
 
-// place opens the session and returns the place of the workspace.
-func (p *providers) place(ctx context.Context) (*session, client.Request, error) {
+// open opens the session and returns a request for the workspace.
+func (p *providers) open(ctx context.Context) (*session, client.Request, error) {
 	s, err := p.session(ctx)
 	if err != nil {
 		return nil, client.Request{}, err
@@ -58,7 +58,7 @@ func listOf(workspace client.Request) client.Request {
 }
 
 func (p *providers) runList(cmd *cobra.Command, _ []string) error {
-	s, r, err := p.place(cmd.Context())
+	s, r, err := p.open(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ type provider struct {
 
 // provider finds a provider by slug or UUID.
 func (p *providers) provider(ctx context.Context, arg string) (*provider, error) {
-	s, r, err := p.place(ctx)
+	s, r, err := p.open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +247,7 @@ func (p *providers) complete(cmd *cobra.Command, args []string, _ string) ([]cob
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return p.candidates(cmd, func(ctx context.Context, _ *session) ([]cobra.Completion, error) {
-		s, r, err := p.place(ctx)
+		s, r, err := p.open(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -32,7 +32,7 @@ func (a *app) sessionsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "sessions", Aliases: []string{"session"}, Short: "List your logins at the hub, and end them",
 		Long: `List your logins at the hub, on all computers and in all browsers. When a session
-ends, what was handed out through it is refused and its streams are cut.`,
+ends, the hub refuses its tokens and closes its open watches.`,
 		Example: "  kedge sessions\n  kedge sessions end ID\n  kedge sessions end --all",
 		Args:    noArgs, RunE: list,
 	}

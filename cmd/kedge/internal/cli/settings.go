@@ -27,7 +27,7 @@ func (k *kind) getCommand() *cobra.Command {
 // sendTo sends a request to the tenant that the argument names, or the chosen one, and prints the
 // answer.
 func (k *kind) sendTo(cmd *cobra.Command, args []string, method string, body any, columns table) error {
-	s, r, _, err := k.place(cmd, args)
+	s, r, _, err := k.selected(cmd, args)
 	if err != nil {
 		return err
 	}
@@ -88,9 +88,9 @@ func (k *kind) settingsCommand() *cobra.Command {
 		access: choice{first: "none", second: "view"},
 	}
 	cmd := &cobra.Command{
-		Use: "settings [UUID|NAME]", Short: "Show or change what members of an organization may do, and who pays",
-		Long: `Show what members of an organization may do, and who pays for it. With flags, change
-that first; what no flag names stays as it is.`,
+		Use: "settings [UUID|NAME]", Short: "Show or change what members of an organization may do, and its billing",
+		Long: `Show what members of an organization may do, and its billing. Flags change these
+settings first; a setting that no flag names stays as it is.`,
 		Example: `  kedge orgs settings
   kedge orgs settings "My organization" --workspace-creation admin --default-access view
   kedge orgs settings --cost-center 4711 --billing-label team=web`,
@@ -107,11 +107,11 @@ that first; what no flag names stays as it is.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.Var(&s.workspaces, "workspace-creation", "who makes workspaces: members, or admin for admins alone")
-	flags.Var(&s.entries, "catalog-entry-creation", "who publishes catalog entries: members, or admin for admins alone")
-	flags.Var(&s.access, "default-access", "what members may do in workspaces that they are no member of: none or view")
-	flags.StringVar(&s.costCenter, "cost-center", "", `who pays ("" for nobody in particular)`)
-	flags.StringArrayVar(&s.labels, "billing-label", nil, "KEY=VALUE for the bill, repeatable; KEY= takes one away")
+	flags.Var(&s.workspaces, "workspace-creation", "who can create workspaces: members, or admin for admins only")
+	flags.Var(&s.entries, "catalog-entry-creation", "who can publish catalog entries: members, or admin for admins only")
+	flags.Var(&s.access, "default-access", "access of members to workspaces that they are not members of: none or view")
+	flags.StringVar(&s.costCenter, "cost-center", "", `cost center for billing ("" removes it)`)
+	flags.StringArrayVar(&s.labels, "billing-label", nil, "label for billing, as KEY=VALUE, repeatable; KEY= removes a label")
 	k.output.flag(cmd)
 	return cmd
 }

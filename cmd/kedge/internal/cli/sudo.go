@@ -50,11 +50,11 @@ func (a *app) sudoCommand() *cobra.Command {
 	var o kubeconfigOptions
 	cmd := &cobra.Command{
 		Use: "sudo -- COMMAND [ARGUMENT...]", Short: "Run kubectl, or a program like it, as an admin of the chosen workspace",
-		Long: `Run kubectl, or another program that reads $KUBECONFIG, in the chosen workspace as if
-with --as and --as-group for the workspace's sudo group, for this one command. An
-admin of the workspace lets members do that with kedge workspaces members
-set-role --sudo; what is done so is in the audit log. The chosen context of
-kubectl does not matter, and stays as it is.`,
+		Long: `Run kubectl, or another program that reads $KUBECONFIG, in the chosen workspace with
+the workspace's sudo group, as if with --as and --as-group, for this one command. An
+admin of the workspace permits a member to do that with kedge workspaces members
+set-role --sudo. The audit log records each request with sudo. The command neither
+uses nor changes the current context of kubectl.`,
 		Example: `  kedge sudo -- kubectl get rolebindings
   kedge sudo --workspace "My workspace" -- kubectl delete secret leaked`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -21,8 +21,8 @@ func (a *app) workspacesCommand() *cobra.Command {
 		k.getCommand(), k.createCommand(), k.useCommand(), k.renameCommand(),
 		k.leaveCommand("Leave a workspace, the chosen one unless another is named.", `  kedge workspaces leave
   kedge workspaces leave "My workspace"`),
-		k.deleteCommand(`Delete a workspace with all that is in it. It can be used by nobody from then on;
-until the time that is printed, kedge workspaces undelete brings it back.`),
+		k.deleteCommand(`Delete a workspace with all its contents. Nobody can use it from then on.
+Until the time that is printed, kedge workspaces undelete brings it back.`),
 		k.undeleteCommand(`Bring back a workspace that was deleted, with all that was in it. Name it by its
 UUID or, while that is unique, by its name; kedge workspaces list --deleted shows
 those that you are a member of. Others, which an admin of the organization can

@@ -108,9 +108,9 @@ func Print(entries []*Entry, current string) ([]byte, error) {
 	return yaml.Marshal(c)
 }
 
-// place gives an entry a name that no other entry of a kubeconfig has. An entry for the same
+// chooseName gives an entry a name that no other entry of a kubeconfig has. An entry for the same
 // workspace and login is replaced; it keeps its namespace, which people choose.
-func (e *Entry) place(c *clientcmdv1.Config) error {
+func (e *Entry) chooseName(c *clientcmdv1.Config) error {
 	free := ""
 	for _, name := range e.names() {
 		cluster := slices.IndexFunc(c.Clusters, func(n clientcmdv1.NamedCluster) bool { return n.Name == name })

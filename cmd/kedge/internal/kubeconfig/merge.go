@@ -98,7 +98,7 @@ func merged(raw []byte, entries []*Entry, use string) ([]byte, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if err := e.place(&known); err != nil {
+		if err := e.chooseName(&known); err != nil {
 			return nil, err
 		}
 		for _, item := range []struct {
