@@ -59,7 +59,7 @@ type BotGate struct {
 // every other token with the answer of NotABot, and with Forbidden the token of a Bot whose
 // Workspace or Organization is soft-deleted (O-13).
 func (g BotGate) Check(t BotToken, now time.Time) (place BotPlace, until time.Time, err error) {
-	place, err = g.place(t.Account)
+	place, err = g.find(t.Account)
 	if err != nil {
 		return BotPlace{}, time.Time{}, err
 	}
@@ -72,8 +72,8 @@ func (g BotGate) Check(t BotToken, now time.Time) (place BotPlace, until time.Ti
 	return place, b.Spec.Tokens[i].ExpiresAt.Time, place.err()
 }
 
-// place finds the Bot whose tokens are accepted under an account.
-func (g BotGate) place(account string) (BotPlace, error) {
+// find finds the Bot whose tokens are accepted under an account.
+func (g BotGate) find(account string) (BotPlace, error) {
 	b, org, ok := g.Bot(account)
 	if !ok || account == "" || !AccountReady(b) || b.Status.ServiceAccountUID != account || org.Organization == nil {
 		return BotPlace{}, NotABot()
@@ -97,7 +97,7 @@ func (p BotPlace) err() error {
 // cluster, an ID or a path, refers to: to that of its own Workspace and to no other. It does
 // not look at tokens.
 func (g BotGate) Enter(account, cluster string) (Entry, error) {
-	place, err := g.place(account)
+	place, err := g.find(account)
 	if err != nil {
 		return Entry{}, err
 	}

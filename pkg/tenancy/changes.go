@@ -58,7 +58,7 @@ func DecideEnding(o *v1alpha1.Organization, memberships []v1alpha1.Membership, e
 	}
 	pending, ok := ChangeOf(o, e.User)
 	if ok = ok && ChangeApplies(pending, m); ok && pending.Role == "" && e.Role != "" {
-		return nil, errs.New(errs.Conflict, e.User+" is being removed at the moment; add them again afterwards")
+		return nil, errs.New(errs.Conflict, "user "+e.User+" is being removed at the moment; add them again afterwards")
 	}
 	if e.Role == m.Spec.Role {
 		return nil, nil
@@ -76,11 +76,11 @@ func DecideEnding(o *v1alpha1.Organization, memberships []v1alpha1.Membership, e
 	}
 	if m.Spec.Role == v1alpha1.RoleAdmin && len(admins) == 0 {
 		// This is checked first, because a cascade cannot resolve it.
-		message := e.User + " is the only admin of this organization; make somebody else an admin first, or delete the organization"
+		message := "user " + e.User + " is the only admin of this organization; make somebody else an admin first, or delete the organization"
 		return nil, errs.New(errs.Conflict, message, append([]errs.Cause{{Type: CauseSoleAdmin, Message: message}}, still...)...)
 	}
 	if len(still) > 0 {
-		return nil, errs.New(errs.Conflict, e.User+" is still a member of workspaces of this organization; repeat the request with ?cascade=true to remove them there too", still...)
+		return nil, errs.New(errs.Conflict, "user "+e.User+" is still a member of workspaces of this organization; repeat the request with ?cascade=true to remove them there too", still...)
 	}
 	return append(changes, v1alpha1.MembershipChange{
 		User: e.User, UID: m.UID, Generation: m.Generation, Role: e.Role, Cascade: e.Cascade, RequestedAt: e.At,
@@ -105,7 +105,7 @@ func ChangeOf(o *v1alpha1.Organization, user string) (v1alpha1.MembershipChange,
 
 // NotAMember is the error for a User who is not a member.
 func NotAMember(user string) error {
-	return errs.New(errs.NotFound, user+" is not a member")
+	return errs.New(errs.NotFound, "user "+user+" is not a member")
 }
 
 // stillInWorkspaces returns a cause for each Workspace that the User is a member of.

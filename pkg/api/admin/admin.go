@@ -232,9 +232,9 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.Write(w, http.StatusOK, h.userView(u))
 }
 
-// register returns a change of the spec of a User that has a registration among its fields. An
-// approval does not overwrite a rejection that the caller cannot know of: the registration was
-// another one in the cache, and the caller named no version. A rejection overwrites everything.
+// register returns a change of a User's spec that includes the registration. An approval without
+// If-Match does not overwrite a rejection that is newer than the cache, because the caller cannot
+// know of it. A rejection overwrites everything.
 func (h *Handler) register(seen *v1alpha1.User, wanted v1alpha1.Registration, spec map[string]any, versioned bool) func(context.Context, *v1alpha1.User) (map[string]any, error) {
 	return func(ctx context.Context, u *v1alpha1.User) (map[string]any, error) {
 		now := tenancy.RegistrationOf(u)

@@ -18,7 +18,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// orgView is an Organization as platform admins see it, who see nothing of what it holds.
+// orgView is an Organization in an answer to platform admins. It has no contents of Workspaces.
 type orgView struct {
 	UUID                string         `json:"uuid"`
 	DisplayName         string         `json:"displayName"`

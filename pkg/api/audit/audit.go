@@ -92,7 +92,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	case errors.Is(err, audit.ErrUnknownPosition):
 		return elsewhere()
 	case err != nil && r.Context().Err() != nil:
-		// It is no fault of the hub that the client did not wait for its turn.
+		// The client did not wait for its turn, so this is no internal error.
 		return errs.Wrap(errs.Unavailable, err, "the request ended before the audit log was read; try again")
 	case err != nil:
 		return err
@@ -133,7 +133,7 @@ func queryOf(r *http.Request) (q audit.Query, err error) {
 		name string
 		into *time.Time
 	}{{"since", &q.Since}, {"until", &q.Until}} {
-		text, err := once(r, p.name)
+		text, err := single(r, p.name)
 		if err != nil {
 			return q, err
 		}
@@ -144,20 +144,20 @@ func queryOf(r *http.Request) (q audit.Query, err error) {
 			return q, errs.InvalidField("query:"+p.name, "must be a time such as 2026-11-21T04:05:01Z")
 		}
 	}
-	if q.Actor, err = once(r, "actor"); err != nil {
+	if q.Actor, err = single(r, "actor"); err != nil {
 		return q, err
 	}
-	if q.Action, err = once(r, "action"); err != nil {
+	if q.Action, err = single(r, "action"); err != nil {
 		return q, err
 	}
-	if q.Workspace, err = once(r, "workspace"); err == nil && q.Workspace != "" && !tenancy.IsUUID(q.Workspace) {
+	if q.Workspace, err = single(r, "workspace"); err == nil && q.Workspace != "" && !tenancy.IsUUID(q.Workspace) {
 		err = errs.InvalidField("query:workspace", "must be the UUID of a workspace")
 	}
 	return q, err
 }
 
-// once returns a parameter that may be given once.
-func once(r *http.Request, name string) (string, error) {
+// single returns a parameter that may be given once.
+func single(r *http.Request, name string) (string, error) {
 	values := r.URL.Query()[name]
 	if len(values) > 1 {
 		return "", errs.InvalidField("query:"+name, "must be given once")

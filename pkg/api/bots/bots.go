@@ -52,7 +52,7 @@ type Handler struct {
 	Store   Store
 	Tokens  Tokens
 	Metrics *Metrics
-	// Recheck ends what the Bot has open and has no right to any more.
+	// Recheck closes the open streams of a Bot to which it no longer has the right.
 	Recheck func(*v1alpha1.Bot)
 	// WorkspaceScope is the middleware of httpmw.
 	WorkspaceScope func(http.Handler) http.Handler
@@ -118,7 +118,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.UUID })
 }
 
-// named finds the Bot in the path. The answer for a Bot of another Workspace is that for a
+// named finds the Bot in the path. The answer for a Bot of another Workspace is the same as for a
 // missing one.
 func (h *Handler) named(r *http.Request) (*v1alpha1.Bot, error) {
 	b, ok := h.find(r, chi.URLParam(r, "sa"))
@@ -200,7 +200,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 		if ok {
 			b = seen
 		}
-		return ok && settled(seen, 0)
+		return ok && reconciled(seen, 0)
 	})
 	if code == http.StatusAccepted {
 		h.until(r, func() bool {
@@ -215,8 +215,8 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, code, b)
 }
 
-// ready refuses a request to a Workspace that is not Ready. A Workspace is not, for a moment,
-// after its members changed.
+// ready refuses a request to a Workspace that is not Ready. A Workspace is not Ready for a moment
+// after its members have changed.
 func (h *Handler) ready(r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
 	if scope.Workspace.Ready() || h.until(r, func() bool {
@@ -232,7 +232,7 @@ func notReady() error {
 	return errs.New(errs.Conflict, "the workspace is not ready; repeat the request when its phase is Ready")
 }
 
-// claim takes a place for one Bot more in the Workspace.
+// claim records a claim for one more Bot on the Workspace, unless its limit is reached.
 func (h *Handler) claim(ctx context.Context, scope *tenancy.Scope, uuid string) error {
 	_, err := h.Store.MarkWorkspace(ctx, scope.Org.ClusterID, *scope.Workspace, func(ws tenancy.Workspace) (map[string]any, error) {
 		if ws.Deleted() {
@@ -251,8 +251,8 @@ func (h *Handler) claim(ctx context.Context, scope *tenancy.Scope, uuid string) 
 	return err
 }
 
-// release gives the place of a deleted Bot back. Without it the claim of a new Bot counts for
-// some minutes.
+// release removes the claim of a deleted Bot. Otherwise the claim would count until it expires,
+// some minutes after it was made.
 func (h *Handler) release(ctx context.Context, scope *tenancy.Scope, uuid string) {
 	if _, claimed := scope.Workspace.BotClaims[uuid]; !claimed {
 		return
@@ -266,8 +266,8 @@ func (h *Handler) release(ctx context.Context, scope *tenancy.Scope, uuid string
 	}, nil)
 }
 
-// settled reports whether the controller has carried out the generation of the Bot.
-func settled(b *v1alpha1.Bot, generation int64) bool {
+// reconciled reports whether the controller has carried out the generation of the Bot.
+func reconciled(b *v1alpha1.Bot, generation int64) bool {
 	return b.Generation >= generation && b.Status.ObservedGeneration == b.Generation && b.Status.Phase == v1alpha1.PhaseReady
 }
 
@@ -319,7 +319,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	code := http.StatusOK
 	if !h.until(r, func() bool {
 		seen, ok := h.find(r, b.Name)
-		if !ok || !settled(seen, changed.Generation) {
+		if !ok || !reconciled(seen, changed.Generation) {
 			return false
 		}
 		changed = seen
@@ -358,7 +358,7 @@ func changes(r *http.Request) (map[string]any, error) {
 	return spec, nil
 }
 
-// missing is the answer where the Bot is gone since it was found in the cache.
+// missing is the answer for a Bot that was deleted after it was found in the cache.
 func missing(err error) error {
 	if errs.Is(err, errs.NotFound) {
 		return tenancy.NoSuchBot()
@@ -366,16 +366,21 @@ func missing(err error) error {
 	return err
 }
 
+// target returns the Bot in the path and the precondition of the request. It refuses callers who
+// are not admins of the Workspace; action says in the infinitive what they want to do.
+func (h *Handler) target(r *http.Request, action string) (b *v1alpha1.Bot, match func(version string) error, err error) {
+	if err := httpmw.ScopeOf(r).RequireWorkspaceAdmin(action); err != nil {
+		return nil, nil, err
+	}
+	if match, err = httpapi.IfMatch(r); err != nil {
+		return nil, nil, err
+	}
+	b, err = h.named(r)
+	return b, match, err
+}
+
 func (h *Handler) remove(w http.ResponseWriter, r *http.Request) error {
-	scope := httpmw.ScopeOf(r)
-	if err := scope.RequireWorkspaceAdmin("delete bots"); err != nil {
-		return err
-	}
-	match, err := httpapi.IfMatch(r)
-	if err != nil {
-		return err
-	}
-	b, err := h.named(r)
+	b, match, err := h.target(r, "delete bots")
 	if err != nil {
 		return err
 	}
@@ -387,7 +392,7 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request) error {
 	if err := h.Store.DeleteBot(ctx, b, match); err != nil {
 		return missing(err)
 	}
-	h.release(ctx, scope, b.Name)
+	h.release(ctx, httpmw.ScopeOf(r), b.Name)
 	h.until(r, func() bool { _, there := h.find(r, b.Name); return !there })
 	h.Recheck(b)
 	w.WriteHeader(http.StatusNoContent)

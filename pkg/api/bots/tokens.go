@@ -35,8 +35,8 @@ func tokenViewOf(t v1alpha1.BotToken) tokenView {
 	return tokenView{ID: t.ID, Name: t.Name, CreatedAt: t.CreatedAt, ExpirationTimestamp: t.ExpiresAt}
 }
 
-// listTokens answers with the living tokens. One that is still being issued works for nobody
-// and is not among them.
+// listTokens answers with the valid tokens. It leaves out tokens that are still being issued,
+// because they do not work yet.
 func (h *Handler) listTokens(w http.ResponseWriter, r *http.Request) error {
 	b, err := h.named(r)
 	if err != nil {
@@ -57,7 +57,7 @@ type issueRequest struct {
 	ExpirationSeconds *int64 `json:"expirationSeconds"`
 }
 
-// issuedView is a new token: the only answer that has it.
+// issuedView is the answer with a new token. No other answer contains the token.
 type issuedView struct {
 	tokenView
 	Token string `json:"token"`
@@ -123,9 +123,9 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.Write(w, http.StatusCreated, issuedView{tokenViewOf(t), token})
 }
 
-// issued adds the token to the list of the Bot, has kcp issue it, and records the Secret that
-// it is bound to. Only then the hub accepts it. keyed says that another request can have the ID of
-// the token, too.
+// issued adds the token to the list of the Bot, requests it from kcp, and records the Secret that
+// it is bound to. Only then does the hub accept the token. keyed says that the ID follows from an
+// Idempotency-Key, so that another request can have it, too.
 func (h *Handler) issued(ctx context.Context, cluster string, b *v1alpha1.Bot, t v1alpha1.BotToken, life time.Duration, keyed bool) (token string, err error) {
 	listed, err := h.Store.AmendBot(ctx, b, func(_ context.Context, b *v1alpha1.Bot) (map[string]any, error) {
 		if _, ok := tenancy.FindToken(b.Spec.Tokens, t.ID); ok && !keyed {
@@ -158,8 +158,8 @@ func (h *Handler) issued(ctx context.Context, cluster string, b *v1alpha1.Bot, t
 	return token, nil
 }
 
-// forget takes back a token that could not be issued. What it cannot remove the bot
-// controller removes.
+// forget removes a token that could not be issued from the list. If that fails, the bot
+// controller removes it.
 func (h *Handler) forget(ctx context.Context, cluster string, b *v1alpha1.Bot, id string) {
 	_, _ = h.Store.AmendBot(ctx, b, without(id), nil)
 	_ = h.Tokens.Discard(ctx, cluster, b, id)
@@ -202,8 +202,8 @@ func (h *Handler) revoke(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// revokeAll ends all tokens at once: those in the list, and whatever else was issued for the
-// account, which is created again.
+// revokeAll ends all tokens at once. It replaces the ServiceAccount, so that tokens which are not
+// in the list end as well.
 func (h *Handler) revokeAll(w http.ResponseWriter, r *http.Request) error {
 	var generation int64
 	return h.revoked(w, r, audit.Facts{All: true}, func(b *v1alpha1.Bot) (map[string]any, error) {
@@ -215,15 +215,7 @@ func (h *Handler) revokeAll(w http.ResponseWriter, r *http.Request) error {
 // revoked changes the list of a Bot and answers when the caches have followed and the streams
 // of the tokens are cut.
 func (h *Handler) revoked(w http.ResponseWriter, r *http.Request, facts audit.Facts, change func(*v1alpha1.Bot) (map[string]any, error), followed func(*v1alpha1.Bot) bool) error {
-	scope := httpmw.ScopeOf(r)
-	if err := scope.RequireWorkspaceAdmin("revoke tokens of bots"); err != nil {
-		return err
-	}
-	match, err := httpapi.IfMatch(r)
-	if err != nil {
-		return err
-	}
-	b, err := h.named(r)
+	b, match, err := h.target(r, "revoke tokens of bots")
 	if err != nil {
 		return err
 	}
@@ -257,7 +249,7 @@ func (h *Handler) revoked(w http.ResponseWriter, r *http.Request, facts audit.Fa
 		return !ok || seen.Generation >= changed.Generation && followed(seen)
 	})
 	h.Metrics.revoked.Add(float64(max(0, listed-len(changed.Spec.Tokens))))
-	// The account of before the change has the streams.
+	// Open streams belong to the account from before the change.
 	h.Recheck(b)
 	w.WriteHeader(http.StatusNoContent)
 	return nil

@@ -67,8 +67,8 @@ type Handler struct {
 
 // Mount adds the routes below /api.
 func (h *Handler) Mount(r chi.Router) {
-	mount := func(r chi.Router, base string, at func(*http.Request) place) {
-		route := func(handle func(http.ResponseWriter, *http.Request, place) error) http.HandlerFunc {
+	mount := func(r chi.Router, base string, at func(*http.Request) owner) {
+		route := func(handle func(http.ResponseWriter, *http.Request, owner) error) http.HandlerFunc {
 			return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error { return handle(w, r, at(r)) })
 		}
 		r.Get(base, route(h.list))
@@ -79,22 +79,22 @@ func (h *Handler) Mount(r chi.Router) {
 	}
 	r.Group(func(r chi.Router) {
 		r.Use(h.OrgScope)
-		mount(r, "/orgs/{org}/catalog", func(r *http.Request) place { return place{scope: httpmw.ScopeOf(r)} })
+		mount(r, "/orgs/{org}/catalog", func(r *http.Request) owner { return owner{scope: httpmw.ScopeOf(r)} })
 	})
 	r.Group(func(r chi.Router) {
 		r.Use(httpmw.RequirePlatformAdmin)
-		mount(r, "/admin/catalog", func(*http.Request) place { return place{} })
+		mount(r, "/admin/catalog", func(*http.Request) owner { return owner{} })
 	})
 }
 
-// place is where entries live: an Organization, or the Global catalog.
-type place struct {
+// owner is what entries belong to: an Organization, or the Global catalog.
+type owner struct {
 	// scope is nil for the Global catalog.
 	scope *tenancy.Scope
 }
 
 // org is the Organization; nil for the Global catalog.
-func (p place) org() *tenancy.Org {
+func (p owner) org() *tenancy.Org {
 	if p.scope == nil {
 		return nil
 	}
@@ -102,46 +102,46 @@ func (p place) org() *tenancy.Org {
 }
 
 // uuid is that of the Organization; empty for the Global catalog.
-func (p place) uuid() string {
+func (p owner) uuid() string {
 	if p.scope == nil {
 		return ""
 	}
 	return p.scope.Org.UUID()
 }
 
-// refs are what changes of the place's entries touch.
-func (p place) refs() []tenancy.Ref {
+// refs are the objects that a change of an entry affects.
+func (p owner) refs() []tenancy.Ref {
 	if p.scope == nil {
 		return []tenancy.Ref{tenancy.CatalogRef()}
 	}
 	return []tenancy.Ref{tenancy.OrgRef(p.uuid())}
 }
 
-// requirePublish refuses callers who may not create entries in the place. The routes of the
+// requirePublish refuses callers who may not create entries of the owner. The routes of the
 // Global catalog are for platform admins only.
-func (p place) requirePublish() error {
+func (p owner) requirePublish() error {
 	if p.scope == nil {
 		return nil
 	}
 	return p.scope.RequirePublish()
 }
 
-// requireChange refuses callers who may not change or delete an entry of the place.
-func (p place) requireChange(r *http.Request, e *v1alpha1.CatalogEntry) error {
+// requireChange refuses callers who may not change or delete an entry of the owner.
+func (p owner) requireChange(r *http.Request, e *v1alpha1.CatalogEntry) error {
 	if p.scope == nil {
 		return nil
 	}
 	return p.scope.RequireChange(httpmw.CallerOf(r).User, e)
 }
 
-func (h *Handler) cluster(p place) string {
+func (h *Handler) cluster(p owner) string {
 	if p.scope == nil {
 		return h.GlobalCluster
 	}
 	return p.scope.Org.ClusterID
 }
 
-func (h *Handler) list(w http.ResponseWriter, r *http.Request, p place) error {
+func (h *Handler) list(w http.ResponseWriter, r *http.Request, p owner) error {
 	var items []entry.View
 	for _, e := range h.Views.CatalogEntriesOf(p.uuid()) {
 		if e.DeletionTimestamp.IsZero() {
@@ -151,15 +151,15 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, p place) error {
 	return paging.Write(w, r, items, func(v entry.View) (string, string) { return v.DisplayName, v.UUID })
 }
 
-// find finds an entry of the place that is not being deleted.
-func (h *Handler) find(p place, name string) (*v1alpha1.CatalogEntry, bool) {
+// find finds an entry of the owner that is not being deleted.
+func (h *Handler) find(p owner, name string) (*v1alpha1.CatalogEntry, bool) {
 	e, ok := h.Views.CatalogEntryIn(p.uuid(), name)
 	return e, ok && e.DeletionTimestamp.IsZero()
 }
 
-// named finds the entry in the path. The answer for an entry of another place is that for a
-// missing one.
-func (h *Handler) named(r *http.Request, p place) (*v1alpha1.CatalogEntry, error) {
+// named finds the entry in the path. The answer for an entry of another owner is the same as for
+// a missing one.
+func (h *Handler) named(r *http.Request, p owner) (*v1alpha1.CatalogEntry, error) {
 	e, ok := h.find(p, chi.URLParam(r, "entry"))
 	if !ok {
 		return nil, tenancy.NoSuchCatalogEntry()
@@ -167,7 +167,7 @@ func (h *Handler) named(r *http.Request, p place) (*v1alpha1.CatalogEntry, error
 	return e, nil
 }
 
-func (h *Handler) get(w http.ResponseWriter, r *http.Request, p place) error {
+func (h *Handler) get(w http.ResponseWriter, r *http.Request, p owner) error {
 	e, err := h.named(r, p)
 	if err != nil {
 		return err
@@ -175,17 +175,17 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, p place) error {
 	return answer(w, http.StatusOK, e, p)
 }
 
-func answer(w http.ResponseWriter, code int, e *v1alpha1.CatalogEntry, p place) error {
+func answer(w http.ResponseWriter, code int, e *v1alpha1.CatalogEntry, p owner) error {
 	httpapi.Tag(w, e.ResourceVersion)
 	return httpapi.Write(w, code, entry.Of(e, p.org()))
 }
 
 // until waits until the caches show a write.
-func (h *Handler) until(r *http.Request, p place, cond func() bool) bool {
+func (h *Handler) until(r *http.Request, p owner, cond func() bool) bool {
 	return waiting.Until(r, h.FollowTimeout, h.Views.Await, p.refs(), cond)
 }
 
-// missing is the answer where the entry is gone since it was found in the cache.
+// missing is the answer for an entry that was deleted after it was found in the cache.
 func missing(err error) error {
 	if errs.Is(err, errs.NotFound) {
 		return tenancy.NoSuchCatalogEntry()
@@ -193,7 +193,7 @@ func missing(err error) error {
 	return err
 }
 
-func (h *Handler) remove(w http.ResponseWriter, r *http.Request, p place) error {
+func (h *Handler) remove(w http.ResponseWriter, r *http.Request, p owner) error {
 	match, err := httpapi.IfMatch(r)
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func (in request) spec() v1alpha1.CatalogEntrySpec {
 	}
 }
 
-func (h *Handler) create(w http.ResponseWriter, r *http.Request, p place) error {
+func (h *Handler) create(w http.ResponseWriter, r *http.Request, p owner) error {
 	if err := p.requirePublish(); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, p place) error 
 		}
 		return there
 	}
-	code := waiting.Made(r, h.CreateTimeout, h.Views.Await, p.refs(), func() bool { return seen() && settled(e) })
+	code := waiting.Made(r, h.CreateTimeout, h.Views.Await, p.refs(), func() bool { return seen() && reconciled(e) })
 	if code == http.StatusAccepted {
 		h.until(r, p, seen)
 	}
@@ -94,17 +94,17 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, p place) error 
 	return answer(w, code, e, p)
 }
 
-// room refuses another entry in an Organization that has as many as it may, by the cache.
-// Platform admins decide how many Global ones there are.
-func (h *Handler) room(p place) error {
+// room refuses another entry if the cache shows that the Organization has reached its limit. The
+// Global catalog has no limit.
+func (h *Handler) room(p owner) error {
 	if p.scope == nil {
 		return nil
 	}
 	return tenancy.CheckCatalogQuota(len(h.Views.CatalogEntriesOf(p.uuid())))
 }
 
-// fits refuses an entry that kcp has and that the cache had room for, if there are too many.
-func (h *Handler) fits(ctx context.Context, p place) error {
+// fits refuses an entry that was written to kcp if kcp now has more entries than the limit.
+func (h *Handler) fits(ctx context.Context, p owner) error {
 	if p.scope == nil {
 		return nil
 	}
@@ -115,13 +115,13 @@ func (h *Handler) fits(ctx context.Context, p place) error {
 	return tenancy.CheckCatalogQuota(int(n) - 1)
 }
 
-// settled reports whether the controller has found the export of the entry.
-func settled(e *v1alpha1.CatalogEntry) bool {
+// reconciled reports whether the controller has found the export of the entry.
+func reconciled(e *v1alpha1.CatalogEntry) bool {
 	return e.Status.ObservedGeneration == e.Generation && e.Status.Phase == v1alpha1.PhaseReady
 }
 
 // repeated finds the entry that an earlier request of the caller with the Idempotency-Key made.
-func (h *Handler) repeated(p place, caller, hash string) (*v1alpha1.CatalogEntry, bool) {
+func (h *Handler) repeated(p owner, caller, hash string) (*v1alpha1.CatalogEntry, bool) {
 	if hash == "" {
 		return nil, false
 	}
@@ -140,7 +140,7 @@ func isOf(e *v1alpha1.CatalogEntry, caller, hash string) bool {
 
 // mayPublish refuses callers who could not bind the export themselves. workspace is the
 // Workspace of the Organization that has the export; empty for one of a provider.
-func (h *Handler) mayPublish(ctx context.Context, r *http.Request, p place, workspace string, ref v1alpha1.APIExportRef) error {
+func (h *Handler) mayPublish(ctx context.Context, r *http.Request, p owner, workspace string, ref v1alpha1.APIExportRef) error {
 	if p.scope == nil {
 		return nil
 	}
@@ -164,10 +164,10 @@ func (h *Handler) mayPublish(ctx context.Context, r *http.Request, p place, work
 	return err
 }
 
-// publish creates an entry if no other one is in its way. It writes before it reads the other
-// places, so that of two entries with one slug at least one sees the other and withdraws. For the
-// same reason it counts after the write: the last one of too many withdraws.
-func (h *Handler) publish(ctx context.Context, p place, wanted *v1alpha1.CatalogEntry) (*v1alpha1.CatalogEntry, error) {
+// publish creates an entry, unless another one has its slug or there are too many. It writes before
+// it reads the other entries: of two simultaneous requests with one slug, at least one finds the
+// entry of the other and deletes its own. It counts after the write for the same reason.
+func (h *Handler) publish(ctx context.Context, p owner, wanted *v1alpha1.CatalogEntry) (*v1alpha1.CatalogEntry, error) {
 	caller, hash := wanted.Annotations[v1alpha1.CreatedByAnnotation], wanted.Labels[v1alpha1.IdempotencyKeyLabel]
 	if err := h.taken(p, wanted.Spec.Slug, h.Views.CatalogClusters(wanted.Spec.Slug)); err != nil {
 		return nil, err
@@ -200,9 +200,8 @@ func (h *Handler) publish(ctx context.Context, p place, wanted *v1alpha1.Catalog
 	return nil, err
 }
 
-// taken refuses a slug that an entry in one of the logical clusters has, if it is in the way of
-// the place.
-func (h *Handler) taken(p place, slug string, clusters []string) error {
+// taken refuses a slug if an entry of the same owner has it, or an entry that the same people see.
+func (h *Handler) taken(p owner, slug string, clusters []string) error {
 	refuse := func(message string, causes ...errs.Cause) error {
 		return errs.New(errs.AlreadyExists, message, append(causes, errs.Cause{Type: "FieldValueDuplicate", Field: "slug", Message: message})...)
 	}
@@ -226,10 +225,14 @@ func (h *Handler) taken(p place, slug string, clusters []string) error {
 	for _, uuid := range slices.SortedFunc(maps.Keys(orgs), func(a, b string) int { return cmp.Or(cmp.Compare(orgs[a], orgs[b]), cmp.Compare(a, b)) }) {
 		causes = append(causes, errs.Cause{Type: "SlugInOrganization", Field: "slug", Message: fmt.Sprintf("%s (%s)", orgs[uuid], uuid)})
 	}
-	return refuse(fmt.Sprintf("%d organizations have a catalog entry with the slug %s; choose another one, or ask them to delete theirs", len(orgs), slug), causes...)
+	who, them, theirs := "1 organization has", "it", "its entry"
+	if len(orgs) > 1 {
+		who, them, theirs = fmt.Sprintf("%d organizations have", len(orgs)), "them", "their entries"
+	}
+	return refuse(fmt.Sprintf("%s a catalog entry with the slug %s; choose another one, or ask %s to delete %s", who, slug, them, theirs), causes...)
 }
 
-func (h *Handler) replace(w http.ResponseWriter, r *http.Request, p place) error {
+func (h *Handler) replace(w http.ResponseWriter, r *http.Request, p owner) error {
 	var in request
 	if err := httpapi.Read(r, &in); err != nil {
 		return err

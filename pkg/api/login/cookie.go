@@ -73,7 +73,7 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request, p progress) erro
 	if err != nil {
 		return err
 	}
-	if err := h.keep(w, p); err != nil {
+	if err := h.setProgress(w, p); err != nil {
 		return err
 	}
 	redirect(w, to)
@@ -84,8 +84,8 @@ func (h *Handler) loginRequest(p progress) auth.LoginRequest {
 	return auth.LoginRequest{RedirectURI: h.ExternalURL + callbackPath, State: p.State, Nonce: p.Nonce, Verifier: p.Verifier}
 }
 
-// keep sets the login cookie.
-func (h *Handler) keep(w http.ResponseWriter, p progress) error {
+// setProgress sets the login cookie.
+func (h *Handler) setProgress(w http.ResponseWriter, p progress) error {
 	p.ExpiresAt = h.Clock.Now().Add(maxLogin).Unix()
 	value, err := h.seal(sealLogin, p)
 	if err != nil {

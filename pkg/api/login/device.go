@@ -125,7 +125,7 @@ func (h *Handler) askToConfirm(w http.ResponseWriter, r *http.Request, p progres
 	if err != nil {
 		return err
 	}
-	if err := h.keep(w, next); err != nil {
+	if err := h.setProgress(w, next); err != nil {
 		return err
 	}
 	return h.pages.confirm(w, confirm{

@@ -239,7 +239,7 @@ func TestDemotion_conflictsWithALaterChange(t *testing.T) {
 			f := newFixture(t)
 			f.world.PutUser(apitest.Person("second"))
 			f.join("second", "", v1alpha1.RoleAdmin)
-			f.store.decided = func(v1alpha1.MembershipChange) { c.meanwhile(f); f.store.settled() }
+			f.store.decided = func(v1alpha1.MembershipChange) { c.meanwhile(f); f.store.caughtUp() }
 			answer := f.patch(apitest.Admin, inOrg, "second", `{"role": "member"}`)
 			if c.code == http.StatusOK {
 				require.Equal(t, "member", answer.Object(t, c.code)["role"])

@@ -62,7 +62,7 @@ func TestO9_refusesARemovalWithoutCascade(t *testing.T) {
 			}
 			require.Empty(t, f.store.writes)
 			var decided v1alpha1.MembershipChange
-			f.store.decided = func(c v1alpha1.MembershipChange) { decided = c; f.store.carryOut(c); f.store.settled() }
+			f.store.decided = func(c v1alpha1.MembershipChange) { decided = c; f.store.carryOut(c); f.store.caughtUp() }
 			require.Equal(t, http.StatusNoContent, end(f, inOrg, apitest.Mixed, "?cascade=true").Code)
 			decided.RequestedAt = metav1.NewMicroTime(decided.RequestedAt.UTC())
 			require.Equal(t, v1alpha1.MembershipChange{
@@ -198,7 +198,7 @@ func TestRemove_repeatedIsTheSameRemoval(t *testing.T) {
 	f.store.carryOut(pending)
 	// kcp still has the Membership when the handler reads it.
 	f.store.held[apitest.Member] = apitest.Membership(apitest.Member, "", v1alpha1.RoleMember)
-	f.store.settled()
+	f.store.caughtUp()
 	require.Equal(t, http.StatusNoContent, f.remove(apitest.Admin, inOrg, apitest.Member).Code)
 	require.Empty(t, f.store.writes)
 	require.Empty(t, f.world.Index(apitest.Member))
@@ -212,7 +212,7 @@ func TestRemove_conflictsWithALaterChange(t *testing.T) {
 			m := apitest.Membership(apitest.Member, "", v1alpha1.RoleAdmin)
 			m.Generation = 2
 			f.store.show(m)
-			f.store.settled()
+			f.store.caughtUp()
 		}
 		end(f, inOrg, apitest.Member, "").Refused(t, http.StatusConflict)
 		require.Contains(t, f.store.held, apitest.Member, way)
@@ -229,7 +229,7 @@ func TestRemove_isDoneIfThePersonWasAddedAgain(t *testing.T) {
 			m.UID = "uid of the next one"
 			f.store.show(m)
 		}
-		f.store.decided = func(v1alpha1.MembershipChange) { again(); f.store.settled() }
+		f.store.decided = func(v1alpha1.MembershipChange) { again(); f.store.caughtUp() }
 		f.store.deleted = again
 		answer := f.remove(apitest.Admin, place, user)
 		require.Equal(t, http.StatusNoContent, answer.Code, answer.Body)

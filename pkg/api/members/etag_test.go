@@ -135,7 +135,7 @@ func TestIfMatch_refusesARemovalThatBecameVoid(t *testing.T) {
 				m := f.store.held[c.User].DeepCopy()
 				m.Generation, m.ResourceVersion = 2, "50"
 				f.store.show(m)
-				f.store.settled()
+				f.store.caughtUp()
 			}
 			answer := f.conditional(apitest.Admin, method, inOrg+"/members/second", body, header)
 			answer.Refused(t, code)

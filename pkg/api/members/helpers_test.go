@@ -168,7 +168,7 @@ func (s *store) amend(ctx context.Context, held *v1alpha1.Organization, change f
 		s.decided(c)
 	} else {
 		s.carryOut(c)
-		s.settled()
+		s.caughtUp()
 	}
 	if s.lost {
 		s.lost = false
@@ -192,8 +192,8 @@ func (s *store) carryOut(c v1alpha1.MembershipChange) {
 	}
 }
 
-// settled removes the pending changes from the Org in the cache.
-func (s *store) settled() {
+// caughtUp removes the pending changes from the Org in the cache.
+func (s *store) caughtUp() {
 	s.world.Later(func(w *apitest.World) {
 		w.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Spec.MembershipChanges = nil })
 	})

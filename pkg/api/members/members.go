@@ -181,7 +181,7 @@ func (h *Handler) add(w http.ResponseWriter, r *http.Request, m *v1alpha1.Member
 		return err
 	}
 	if first, ok := h.madeWith(scope, key); ok {
-		return h.again(w, r, first)
+		return h.answerExisting(w, r, first)
 	}
 	if err := h.person(m.Spec.UserRef.Name); err != nil {
 		return err
@@ -198,9 +198,9 @@ func (h *Handler) add(w http.ResponseWriter, r *http.Request, m *v1alpha1.Member
 	}
 	if !made {
 		if !tenancy.MadeWith(held, scope.User, key) && !tenancy.SameMembership(held, m) {
-			return errs.New(errs.AlreadyExists, m.Spec.UserRef.Name+" is a member already, as "+string(held.Spec.Role)+"; change that with PATCH")
+			return errs.New(errs.AlreadyExists, "user "+m.Spec.UserRef.Name+" is a member already, as "+string(held.Spec.Role)+"; change that with PATCH")
 		}
-		return h.again(w, r, held)
+		return h.answerExisting(w, r, held)
 	}
 	w.Header().Set("Location", r.URL.Path+"/"+held.Spec.UserRef.Name)
 	if waiting.Async(r) {
@@ -223,16 +223,16 @@ func (h *Handler) madeWith(scope *tenancy.Scope, key string) (*v1alpha1.Membersh
 	return nil, false
 }
 
-// again answers with an existing Membership.
-func (h *Handler) again(w http.ResponseWriter, r *http.Request, m *v1alpha1.Membership) error {
-	if err := h.lasting(httpmw.ScopeOf(r), m); err != nil {
+// answerExisting answers with an existing Membership.
+func (h *Handler) answerExisting(w http.ResponseWriter, r *http.Request, m *v1alpha1.Membership) error {
+	if err := h.refusePendingChange(httpmw.ScopeOf(r), m); err != nil {
 		return err
 	}
 	return h.answer(w, r, http.StatusOK, m)
 }
 
-// lasting refuses to answer with a Membership that a pending removal or demotion will change.
-func (h *Handler) lasting(scope *tenancy.Scope, m *v1alpha1.Membership) error {
+// refusePendingChange refuses to answer with a Membership that a pending removal or demotion will change.
+func (h *Handler) refusePendingChange(scope *tenancy.Scope, m *v1alpha1.Membership) error {
 	org, _ := h.Views.Org(scope.Org.UUID())
 	if org.Organization == nil {
 		return nil
@@ -263,7 +263,7 @@ func (h *Handler) patched(w http.ResponseWriter, r *http.Request, user string, s
 		return err
 	}
 	if len(spec) > 0 {
-		if err := h.lasting(scope, m); err != nil {
+		if err := h.refusePendingChange(scope, m); err != nil {
 			return err
 		}
 	}
@@ -306,9 +306,9 @@ func (h *Handler) indexed(org, workspace, user string, role v1alpha1.Role) bool 
 	return row != nil && row.Role == role
 }
 
-// gone waits until a removal is carried out and the bindings of the User follow. It answers
+// awaitRemoval waits until a removal is carried out and the bindings of the User follow. It answers
 // 204, or 202 if that takes too long.
-func (h *Handler) gone(r *http.Request, user string, carriedOut func() bool) (code int) {
+func (h *Handler) awaitRemoval(r *http.Request, user string, carriedOut func() bool) (code int) {
 	scope := httpmw.ScopeOf(r)
 	if waiting.Until(r, h.FollowTimeout, h.Await, refs(scope, user), func() bool { return carriedOut() && h.Followed(scope.Org.UUID(), workspaceIn(scope), user) }) {
 		return http.StatusNoContent

@@ -134,7 +134,7 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request, user string) er
 		return err
 	}
 	scope := httpmw.ScopeOf(r)
-	code := h.gone(r, user, func() bool { return h.carriedOut(scope, change) })
+	code := h.awaitRemoval(r, user, func() bool { return h.carriedOut(scope, change) })
 	if m, ok := h.member(scope, user); ok && m.UID == change.UID && m.Generation != change.Generation {
 		return changedMeanwhile(m, match)
 	}

@@ -144,7 +144,7 @@ func (h *Handler) removeHere(w http.ResponseWriter, r *http.Request, user string
 	if err != nil {
 		return err
 	}
-	w.WriteHeader(h.gone(r, user, func() bool {
+	w.WriteHeader(h.awaitRemoval(r, user, func() bool {
 		m, ok := h.member(scope, user)
 		return !ok || held != nil && m.UID != held.UID
 	}))

@@ -18,7 +18,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Views is what the handler reads.
+// Views are the caches that the handler reads.
 type Views interface {
 	Index(user string) []v1alpha1.MembershipIndexEntry
 	ByName(user string) (*v1alpha1.User, bool)
@@ -27,7 +27,7 @@ type Views interface {
 	OrgsCreatedBy(user string) []string
 }
 
-// Store is what the handler writes to.
+// Store is the part of store.Store that the handler uses.
 type Store interface {
 	AmendUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error)
 	PatchOrganization(ctx context.Context, uuid string, patch any, match func(version string) error) (*v1alpha1.Organization, error)
@@ -37,10 +37,10 @@ type Store interface {
 // Handler serves /api/orgs and /api/orgs/{org}.
 type Handler struct {
 	Views Views
-	// Await waits until a condition over the views holds. It asks again when a change
-	// touches one of refs.
+	// Await waits until a condition on the caches holds. It evaluates the condition again
+	// after each change that affects one of refs.
 	Await func(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
-	// Followed tells whether what everybody may do in the Org is in kcp as it should be.
+	// Followed reports whether kcp has the desired bindings of all members of the Org.
 	Followed func(org string) bool
 	Store    Store
 	Tree     tenancy.Tree
@@ -57,7 +57,7 @@ type Handler struct {
 	DefaultWorkspaceQuota int
 	DeletionGrace         time.Duration
 	CreateTimeout         time.Duration
-	// FollowTimeout bounds the wait of a write for the views.
+	// FollowTimeout limits the time that a write waits for the caches.
 	FollowTimeout time.Duration
 }
 
@@ -94,7 +94,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.UUID })
 }
 
-// accepted returns the UUIDs of the Orgs that a person asked for, made or not.
+// accepted returns the UUIDs of the Orgs that a person requested, whether they exist yet or not.
 func (h *Handler) accepted(u *v1alpha1.User) []string {
 	uuids := h.Views.OrgsCreatedBy(u.Name)
 	for _, c := range u.Spec.OrgClaims {
@@ -202,13 +202,13 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.Write(w, http.StatusOK, h.viewOf(org, scope.OrgRole, h.firstAdmin(scope.User, org)))
 }
 
-// refs is what a caller waits for after a write to the Org: the Org, and their own row
-// of it.
+// refs are the objects that a caller waits for after a write to the Org: the Org, and the caller's
+// own row of it.
 func refs(org, caller string) []tenancy.Ref {
 	return []tenancy.Ref{tenancy.OrgRef(org), tenancy.UserRef(caller)}
 }
 
-// indexed tells whether the User's index shows the Org under its present name.
+// indexed reports whether the User's index has the current name of the Org.
 func (h *Handler) indexed(user string, o tenancy.Org) bool {
 	for _, e := range h.Views.Index(user) {
 		if e.OrgUUID == o.UUID() && e.OrgDisplayName != o.Spec.DisplayName {

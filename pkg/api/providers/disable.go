@@ -47,7 +47,7 @@ func (h *Handler) disable(w http.ResponseWriter, r *http.Request) error {
 	case b == nil:
 		return answer(w, http.StatusOK, p, p.view())
 	case h.Kept(b):
-		return kept()
+		return errReserved()
 	case !b.DeletionTimestamp.IsZero():
 	case !confirmed:
 		losses, err := h.losses(ctx, cluster, b)
@@ -67,11 +67,11 @@ func (h *Handler) disable(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return h.gone(w, r, p)
+	return h.awaitDisabled(w, r, p)
 }
 
-// gone answers when the binding is gone, or says what kcp waits for.
-func (h *Handler) gone(w http.ResponseWriter, r *http.Request, p provider) error {
+// awaitDisabled answers when the binding is gone, or says what kcp waits for.
+func (h *Handler) awaitDisabled(w http.ResponseWriter, r *http.Request, p provider) error {
 	scope, uid := httpmw.ScopeOf(r), p.binding.UID
 	find := func() *kcpapisv1alpha2.APIBinding {
 		for _, b := range h.Views.BindingsIn(scope.Workspace.ClusterID) {

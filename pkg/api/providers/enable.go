@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	// patience is how long a write is tried again that kcp refuses: kcp may not know yet that
-	// the caller became an admin, or somebody else changes the binding at the same time.
+	// patience is the time for which a write is retried after kcp refused it: kcp may not know yet
+	// that the caller became an admin, or somebody else changes the binding at the same time.
 	patience = 5 * time.Second
-	// retryInterval is the time between two tries.
+	// retryInterval is the time between two attempts.
 	retryInterval = 200 * time.Millisecond
 )
 
@@ -42,7 +42,8 @@ func resources(given []entry.Resource) (all []v1alpha1.CatalogResource) {
 	return all
 }
 
-// texts are claims in the audit log, each once: the log has room for a part of a long list.
+// texts returns the claims for the audit log, sorted and without duplicates, because the log
+// truncates a long list.
 func texts(claims []entry.Resource) (all []string) {
 	for _, c := range claims {
 		all = append(all, schema.GroupResource{Group: c.Group, Resource: c.Resource}.String())
@@ -64,7 +65,7 @@ func (h *Handler) enable(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// The name of the binding makes a repetition find the first one: the key is not needed.
+	// A repeated request finds the first binding by its name, so the key is only validated.
 	if _, _, err := idempotency.Key(r); err != nil {
 		return err
 	}
@@ -121,9 +122,9 @@ func (h *Handler) enable(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, code, p, p.view())
 }
 
-// bind creates or changes the binding, until kcp accepts it or patience ends.
+// bind creates or changes the binding. It retries until kcp accepts it or patience is over.
 func (h *Handler) bind(ctx context.Context, as Bindings, cluster string, e tenancy.Enabling, dryRun bool) (b *kcpapisv1alpha2.APIBinding, changed bool, err error) {
-	// patience does not interrupt an attempt: its answer says why kcp refuses.
+	// The timeout does not interrupt an attempt, whose answer says why kcp refuses.
 	waited := wait.PollUntilContextTimeout(ctx, retryInterval, patience, true, func(context.Context) (bool, error) {
 		var again bool
 		b, changed, again, err = h.try(ctx, as, cluster, e, dryRun)
@@ -145,7 +146,7 @@ func (h *Handler) try(ctx context.Context, as Bindings, cluster string, e tenanc
 	case err != nil:
 		return nil, false, false, err
 	case held != nil && h.Kept(held):
-		return nil, false, false, kept()
+		return nil, false, false, errReserved()
 	case !changed:
 		return held, false, false, nil
 	case held == nil:
@@ -164,11 +165,12 @@ func (h *Handler) try(ctx context.Context, as Bindings, cluster string, e tenanc
 	return b, true, again, err
 }
 
-func kept() error {
+// errReserved refuses a change of a binding of the hub or the Workspace template.
+func errReserved() error {
 	return errs.New(errs.Conflict, "this API is part of every workspace here; the operator of the hub decides about it")
 }
 
-// wouldBe answers a dry run: with the state as it is, and the claims as they would be.
+// wouldBe answers a dry run with the present state and the claims after the change.
 func (h *Handler) wouldBe(w http.ResponseWriter, p provider, b *kcpapisv1alpha2.APIBinding) error {
 	v := p.view()
 	v.DryRun = true
@@ -192,8 +194,8 @@ func (h *Handler) current(cluster string, b *kcpapisv1alpha2.APIBinding) *kcpapi
 	return nil
 }
 
-// ready refuses a request to a Workspace that is not Ready. A Workspace is not, for a moment,
-// after its members changed.
+// ready refuses a request to a Workspace that is not Ready. A Workspace is not Ready for a moment
+// after its members have changed.
 func (h *Handler) ready(r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
 	if scope.Workspace.Ready() || waiting.Until(r, h.FollowTimeout, h.Views.Await, refs(scope), func() bool {

@@ -18,7 +18,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// scopeDeleted is the scope of an entry that does not exist any more and is enabled still.
+// scopeDeleted is the scope of an entry that is still enabled but no longer exists.
 const scopeDeleted v1alpha1.CatalogScope = "Deleted"
 
 // countTimeout limits the time of the one GET that asks kcp.
@@ -59,11 +59,11 @@ type Handler struct {
 	Catalog Catalog
 	Views   Views
 	Store   Store
-	// As returns what writes as the caller of a request.
+	// As returns a client that writes with the credential of the caller of a request.
 	As func(r *http.Request) (Bindings, error)
-	// Kept reports whether a binding is one that the hub or the Workspace template keeps.
+	// Kept reports whether a binding belongs to the hub or the Workspace template.
 	Kept func(b *kcpapisv1alpha2.APIBinding) bool
-	// Followed reports whether the roles of a Workspace cover all that is bound there.
+	// Followed reports whether the roles of a Workspace cover all APIs that are bound there.
 	Followed func(org, workspace string) bool
 	// HeaderScope and WorkspaceScope are middlewares of httpmw.
 	HeaderScope, WorkspaceScope func(http.Handler) http.Handler
@@ -93,7 +93,7 @@ type view struct {
 	DryRun    bool           `json:"dryRun,omitempty"`
 }
 
-// provider is an entry that the Org sees, or that was deleted, and its binding in a Workspace.
+// provider is an entry that people of the Org see, or a deleted one, with its binding in a Workspace.
 type provider struct {
 	// entry is nil for one that was deleted. org is nil for a Global one.
 	entry   *v1alpha1.CatalogEntry
@@ -127,7 +127,7 @@ func (p provider) view() view {
 	return v
 }
 
-// described has the claims and resources of export in place of those of the entry.
+// described returns the view of the entry with the claims and resources of export.
 func (p provider) described(export *v1alpha1.CatalogExport) entry.View {
 	if p.entry != nil {
 		e := *p.entry
@@ -155,9 +155,9 @@ func (p provider) answer(claims []entry.Claim, export *v1alpha1.CatalogExport) {
 	}
 }
 
-// seen reports whether the people of an Org see an entry of their own or, if org is empty, a
-// Global one.
-func (h *Handler) seen(org string, e *v1alpha1.CatalogEntry) bool {
+// visible reports whether people see an entry: of the Organization org or, if org is empty, a
+// Global one. An entry is not visible while it is deleted or its slug clashes.
+func (h *Handler) visible(org string, e *v1alpha1.CatalogEntry) bool {
 	if !e.DeletionTimestamp.IsZero() {
 		return false
 	}
@@ -165,11 +165,11 @@ func (h *Handler) seen(org string, e *v1alpha1.CatalogEntry) bool {
 	return !clashes
 }
 
-// all returns the providers that an Org sees, with their bindings among these.
+// all returns the providers that people of an Org see. bindings are those of the Workspace.
 func (h *Handler) all(org tenancy.Org, bindings []*kcpapisv1alpha2.APIBinding) (found []provider) {
 	add := func(of *tenancy.Org, uuid string) {
 		for _, e := range h.Catalog.CatalogEntriesOf(uuid) {
-			if h.seen(uuid, e) {
+			if h.visible(uuid, e) {
 				found = append(found, provider{e, of, bindingOf(e, bindings)})
 			}
 		}
@@ -189,8 +189,8 @@ func (h *Handler) all(org tenancy.Org, bindings []*kcpapisv1alpha2.APIBinding) (
 	return found
 }
 
-// bindingOf is the binding of an entry. One that names the entry counts, too: another entry of
-// the same slug may have had another export.
+// bindingOf returns the binding of an entry. A binding that names the entry counts even if its
+// export differs: an earlier entry of the same slug may have had another export.
 func bindingOf(e *v1alpha1.CatalogEntry, bindings []*kcpapisv1alpha2.APIBinding) *kcpapisv1alpha2.APIBinding {
 	cluster := ""
 	if e.Status.Export != nil {
@@ -212,14 +212,14 @@ func named(uuid string, bindings []*kcpapisv1alpha2.APIBinding) *kcpapisv1alpha2
 	return nil
 }
 
-// find returns the provider in the path, with its binding among these. The answer for an entry
-// of another Org is that for a missing one.
+// find returns the provider in the path. bindings are those of the Workspace. The answer for an
+// entry of another Org is the same as for a missing one.
 func (h *Handler) find(r *http.Request, bindings []*kcpapisv1alpha2.APIBinding) (provider, error) {
 	scope, name := httpmw.ScopeOf(r), chi.URLParam(r, "entry")
-	if e, ok := h.Catalog.CatalogEntryIn("", name); ok && h.seen("", e) {
+	if e, ok := h.Catalog.CatalogEntryIn("", name); ok && h.visible("", e) {
 		return provider{e, nil, bindingOf(e, bindings)}, nil
 	}
-	if e, ok := h.Catalog.CatalogEntryIn(scope.Org.UUID(), name); ok && h.seen(scope.Org.UUID(), e) {
+	if e, ok := h.Catalog.CatalogEntryIn(scope.Org.UUID(), name); ok && h.visible(scope.Org.UUID(), e) {
 		return provider{e, &scope.Org, bindingOf(e, bindings)}, nil
 	}
 	if b := named(name, bindings); b != nil {

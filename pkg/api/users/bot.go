@@ -10,7 +10,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 )
 
-// botView is a bot that asks for itself.
+// botView is the answer to a bot that requests its own account.
 type botView struct {
 	Kind      string        `json:"kind"`
 	UUID      string        `json:"uuid"`

@@ -7,15 +7,15 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// given is what sign-up made for a person, as far as they can read it.
+// given has the objects that sign-up created for a person, as far as the person can read them.
 type given struct {
 	phase v1alpha1.Phase
 	// org and workspace are empty if the person cannot read them.
 	org, workspace string
 }
 
-// givenTo returns what sign-up made for a person. The phase is Progressing until all of it
-// is made and the person can read it. A person who left it is Ready.
+// givenTo returns the objects that sign-up created for a person. The phase is Progressing until
+// all of them exist and the person can read them. It is Ready if the person has left them.
 func (h *Handler) givenTo(u *v1alpha1.User) given {
 	g := given{phase: v1alpha1.PhaseProgressing}
 	if !tenancy.Active(u) {
@@ -28,7 +28,7 @@ func (h *Handler) givenTo(u *v1alpha1.User) given {
 		if tenancy.OrgRole(entries, org.UUID()) != "" {
 			g.org = org.UUID()
 		} else if _, member := h.Tenants.Membership(org.ClusterID, tenancy.MembershipName(u.Name, "")); member {
-			// The index has yet to follow.
+			// The index does not list it yet.
 			done = false
 		}
 		ws, ok := h.Tenants.Workspace(org.UUID(), u.Status.DefaultWorkspace)

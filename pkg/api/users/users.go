@@ -28,7 +28,7 @@ type Views interface {
 	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 }
 
-// Tenants is where the handler finds what a new person gets.
+// Tenants are the caches of the objects that sign-up creates for a person.
 type Tenants interface {
 	Org(uuid string) (tenancy.Org, bool)
 	Workspace(org, workspace string) (tenancy.Workspace, bool)

@@ -22,7 +22,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Views is what the handler reads.
+// Views are the caches that the handler reads.
 type Views interface {
 	Index(user string) []v1alpha1.MembershipIndexEntry
 	Org(uuid string) (tenancy.Org, bool)
@@ -31,7 +31,7 @@ type Views interface {
 	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 }
 
-// Store is what the handler writes to.
+// Store is the part of store.Store that the handler uses.
 type Store interface {
 	AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error)
 	PatchWorkspace(ctx context.Context, orgCluster, org, workspace string, patch any, match func(version string) error) (tenancy.Workspace, error)
@@ -56,7 +56,7 @@ type Handler struct {
 	DefaultQuota  int
 	DeletionGrace time.Duration
 	CreateTimeout time.Duration
-	// FollowTimeout bounds the wait of a write for the views.
+	// FollowTimeout limits the time that a write waits for the caches.
 	FollowTimeout time.Duration
 }
 
@@ -70,7 +70,7 @@ func (h *Handler) Mount(r chi.Router) {
 	r.With(h.DeletedScope).Post("/orgs/{org}/workspaces/{ws}/undelete", httpapi.Handle(h.undelete))
 }
 
-// view is a Workspace as it is answered.
+// view is a Workspace in an answer.
 type view struct {
 	UUID                string                 `json:"uuid"`
 	OrgUUID             string                 `json:"orgUUID"`
@@ -213,7 +213,7 @@ func (h *Handler) created(w http.ResponseWriter, r *http.Request, made tenancy.W
 	return httpapi.Write(w, code, h.viewOf(made, v1alpha1.RoleAdmin))
 }
 
-// indexed tells whether the rows show the Workspace as it is at present.
+// indexed reports whether the rows of the index have the current name of the Workspace.
 func indexed(entries []v1alpha1.MembershipIndexEntry, ws tenancy.Workspace) bool {
 	row := tenancy.Row(entries, ws.OrgUUID, ws.UUID)
 	return row != nil && row.WorkspaceDisplayName == ws.DisplayName && row.ClusterID == ws.ClusterID
@@ -256,14 +256,14 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.Write(w, http.StatusOK, h.viewOf(changed, scope.WorkspaceRole))
 }
 
-// refs is what a caller waits for after a write to the Workspace: the Workspace, and
-// their own row of it.
+// refs are the objects that a caller waits for after a write to the Workspace: the Workspace, and
+// the caller's own row of it.
 func refs(ws tenancy.Workspace, caller string) []tenancy.Ref {
 	return []tenancy.Ref{tenancy.WorkspaceRef(ws.UUID), tenancy.UserRef(caller)}
 }
 
-// stale tells whether a row shows the Workspace under another name. An Org admin
-// may have no row of it at all.
+// stale reports whether a row has another name of the Workspace. An Org admin may have no row
+// of it at all.
 func stale(entries []v1alpha1.MembershipIndexEntry, ws tenancy.Workspace) bool {
 	row := tenancy.Row(entries, ws.OrgUUID, ws.UUID)
 	return row != nil && row.WorkspaceDisplayName != ws.DisplayName

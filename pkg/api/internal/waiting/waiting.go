@@ -10,7 +10,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// writeTimeout bounds a write whose caller went away: it is whole or nothing.
+// writeTimeout limits the time of a write. It continues if its client disconnects, so that it is
+// carried out completely or not at all.
 const writeTimeout = 30 * time.Second
 
 // Write writes the intent of a request to the audit log and returns a context for the change, which
@@ -23,25 +24,25 @@ func Write(r *http.Request, intent httpmw.Intent) (context.Context, context.Canc
 	return ctx, cancel, nil
 }
 
-// Context returns a context for what precedes a write, or is a dry run of one. It does not end with
+// Context returns a context for the steps before a write, or for a dry run. It does not end with
 // the request.
 func Context(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(r.Context()), writeTimeout)
 }
 
-// Await waits until a condition over the views holds. It asks again when a change
-// touches one of refs.
+// Await waits until a condition on the caches holds. It evaluates the condition again
+// after each change that affects one of refs.
 type Await = func(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 
-// Until waits until a write that has happened can be read, and tells whether it can.
-// A view that is later than timeout is a fault that shows elsewhere; the write stands.
+// Until waits until the caches show a write, and reports whether they do. If they take longer than
+// timeout, the request succeeds all the same: other checks report caches that lag.
 func Until(r *http.Request, timeout time.Duration, await Await, refs []tenancy.Ref, cond func() bool) bool {
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	return await(ctx, refs, cond) == nil
 }
 
-// Made is the status for something made: 201 once it is ready, and 202 where that takes
+// Made returns the status of a created object: 201 when it is ready, and 202 if that takes
 // longer than timeout or the caller does not want to wait.
 func Made(r *http.Request, timeout time.Duration, await Await, refs []tenancy.Ref, ready func() bool) (code int) {
 	if Async(r) {
@@ -55,7 +56,7 @@ func Made(r *http.Request, timeout time.Duration, await Await, refs []tenancy.Re
 	return http.StatusCreated
 }
 
-// Async tells whether the caller does not want to wait until something made is
+// Async reports whether the caller does not want to wait until something made is
 // ready (RFC 7240, Prefer: respond-async).
 func Async(r *http.Request) bool {
 	for _, line := range r.Header.Values("Prefer") {
