@@ -19,8 +19,8 @@ import (
 const (
 	// maxAnswers is the maximum number of credentials for which kcp's answer is remembered.
 	maxAnswers = 4096
-	// askAgain is how long an answer other than a match is remembered, and what a client is
-	// told to wait while kcp does not accept a token.
+	// askAgain is the time for which an answer other than a match is cached, and the Retry-After
+	// for a client while kcp does not accept its token.
 	askAgain = 10 * time.Second
 	// askTimeout limits one request to kcp.
 	askTimeout = 5 * time.Second
@@ -31,10 +31,10 @@ const (
 type KCPUsername func(ctx context.Context, token string) (string, error)
 
 // Comparison authenticates people with another Authenticator and compares the username with
-// the one that kcp derives: rights in kcp are bound to it. One token of each issuer is
-// compared; the first match holds for the process, because both derive all usernames of an
-// issuer by the same configuration. A static token that kcp does not accept is let in: it
-// gives nobody's rights in kcp, and kcp refuses what is forwarded with it.
+// the one that kcp derives: rights in kcp are bound to it. It compares one token of each
+// issuer. The first match is valid for the life of the process, because hub and kcp derive all
+// usernames of an issuer by the same configuration. A static token that kcp does not accept is
+// admitted: it has no rights in kcp, and kcp refuses the requests that are forwarded with it.
 type Comparison struct {
 	next  Authenticator
 	ask   KCPUsername
@@ -45,7 +45,7 @@ type Comparison struct {
 	answers *lru.Cache
 
 	mu sync.Mutex
-	// issuers are nil for those with a match, and else what is wrong.
+	// issuers has nil for an issuer with a match, and otherwise the error.
 	issuers map[string]error
 }
 

@@ -224,13 +224,13 @@ func mayBeJWT(token string) bool {
 
 // verify verifies a token and returns its Identity and the generation of the keys. nonce is
 // compared if it is not empty. fromIssuer means that the issuer itself has sent the token:
-// its key is fetched even if others were fetched a moment ago.
+// an unknown key is then fetched in spite of the cool-down.
 func (o *OIDC) verify(ctx context.Context, token, nonce string, fromIssuer bool) (*Identity, uint64, error) {
 	if !mayBeJWT(token) {
 		return nil, 0, errOtherIssuer
 	}
-	// The claims are checked before the signature, so that a token that is bad in any case
-	// causes no request. Nothing is believed before the signature was verified.
+	// The claims are checked before the signature, so that a token with invalid claims causes
+	// no request. No claim is used before the signature is verified.
 	c, err := parseClaims(token)
 	if err != nil || c.text("iss") != o.config.IssuerURL {
 		return nil, 0, errOtherIssuer

@@ -89,9 +89,9 @@ func (l Login) Exchange(ctx context.Context, code string, r LoginRequest) (*Gran
 }
 
 // Refresh exchanges a refresh token. The caller compares the Identity with the one of the
-// login: this method does not know it. If the issuer has answered and its ID token is not
-// accepted, the Grant beside the error has the next refresh token alone: the one that was
-// presented may have ended.
+// login: this method does not know it. If the issuer has answered but its ID token is not
+// accepted, the method returns an error together with a Grant that has only the next refresh
+// token, because the issuer may have ended the presented one.
 func (o *OIDC) Refresh(ctx context.Context, refreshToken string) (*Grant, error) {
 	config, err := o.oauth2("")
 	if err != nil {
@@ -142,8 +142,8 @@ func (o *OIDC) grant(ctx context.Context, token *oauth2.Token, nonce string) (*G
 	return &Grant{IDToken: raw, Identity: id, RefreshToken: token.RefreshToken}, nil
 }
 
-// grantError tells a refusal of the grant from everything that may pass. The library's error
-// is not wrapped: it quotes the answer, which may quote the request.
+// grantError distinguishes a refusal of the grant from transient failures. It does not wrap the
+// library's error, which quotes the answer and possibly the request.
 func grantError(err error) error {
 	var refused *oauth2.RetrieveError
 	if !errors.As(err, &refused) {

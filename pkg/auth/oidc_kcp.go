@@ -10,7 +10,7 @@ import (
 )
 
 // JWTAuthenticator is the configuration with which kcp accepts the tokens that OIDC accepts
-// and derives the same usernames. kcp is the second wall: it refuses reserved names by itself.
+// and derives the same usernames. It is a second line of defence: kcp refuses reserved names, too.
 func (c OIDCConfig) JWTAuthenticator() apiserverv1.JWTAuthenticator {
 	prefix := c.UsernamePrefix
 	a := apiserverv1.JWTAuthenticator{

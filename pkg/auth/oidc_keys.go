@@ -29,8 +29,8 @@ const (
 // keySet are the public keys of the issuer, in memory.
 type keySet struct {
 	clock clock.PassiveClock
-	// fetch gets the keys. With an error they are those that can be had: a key that is not among
-	// them may be good, and is kept if it is known.
+	// fetch gets the keys. With an error it returns the keys that it could get: known keys that
+	// are not among them stay valid.
 	fetch   func(context.Context) ([]jose.JSONWebKey, error)
 	fetches *prometheus.CounterVec
 

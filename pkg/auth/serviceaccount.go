@@ -109,8 +109,8 @@ func (a *ServiceAccounts) Authenticate(ctx context.Context, token string) (*Iden
 		}
 		return nil, false, nil
 	}
-	// The claims are checked before the signature, so that a token that is bad in any case
-	// causes no request for keys. Nothing is believed before the signature was verified.
+	// The claims are checked before the signature, so that a token with invalid claims causes
+	// no request for keys. No claim is used before the signature is verified.
 	id, err := a.identity(c)
 	if err != nil {
 		return nil, false, err

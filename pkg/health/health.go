@@ -32,7 +32,7 @@ type detail struct {
 // NewChecks returns checks that fail until the hub has started.
 func NewChecks() *Checks { return &Checks{} }
 
-// KCPReachable tells whether kcp answers and says that it is ready.
+// KCPReachable reports whether kcp answers and says that it is ready.
 func (h *Checks) KCPReachable() bool { return h.kcp() == "" }
 
 // Assembled says that the controllers have started. viewsReady is checked from then on.

@@ -33,7 +33,7 @@ type BotAuthentication struct {
 	Check func(t tenancy.BotToken, now time.Time) (place tenancy.BotPlace, until time.Time, err error)
 	// Await waits until cond holds for a Bot in a logical cluster.
 	Await func(ctx context.Context, cluster string, cond func() bool) error
-	// May tells whether bots may make a request. If it is nil, they may make every one.
+	// May reports whether bots may make a request. If it is nil, they may make every one.
 	May   func(r *http.Request, p tenancy.BotPlace) bool
 	Clock clock.PassiveClock
 }
@@ -103,7 +103,7 @@ func (b BotAuthentication) caller(r *http.Request, token string) (*Caller, error
 	}}, nil
 }
 
-// BotMay tells whether bots may make a request to the API: they may read themselves, the
+// BotMay reports whether bots may make a request to the API: they may read themselves, the
 // kubeconfig of their Workspace and its providers. Admin bots may also enable and disable
 // providers there.
 func BotMay(r *http.Request, p tenancy.BotPlace) bool {

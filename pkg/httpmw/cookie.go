@@ -79,7 +79,7 @@ func (a *Authentication) byCookie(r *http.Request, cookies []*http.Cookie) (*Cal
 }
 
 // static returns the groups of the static token that a Session began with, and the credential of
-// the Session. ok is false if the token is not good any more, or for another person.
+// the Session. ok is false if the token is no longer valid, or for another person.
 func (c *Cookies) static(s *v1alpha1.Session, user *v1alpha1.User) (groups []string, credential string, ok bool) {
 	if c.Static == nil || len(s.Spec.Tokens) != 1 {
 		return nil, "", false

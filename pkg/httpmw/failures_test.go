@@ -20,19 +20,19 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 )
 
-// door is a route behind the limit of one failure in ten seconds. Tokens that begin with "good"
+// limitedRoute is a route behind the limit of one failure in ten seconds. Tokens that begin with "good"
 // are valid, and those that begin with "later" cannot be verified.
-type door struct {
+type limitedRoute struct {
 	handler http.Handler
 	// verified counts the verifications.
 	verified int
 }
 
-func newDoor(t *testing.T, limits *httpmw.Limits) *door {
+func newLimitedRoute(t *testing.T, limits *httpmw.Limits) *limitedRoute {
 	t.Helper()
 	m, err := httpmw.NewMetrics(prometheus.NewRegistry())
 	require.NoError(t, err)
-	d := &door{}
+	d := &limitedRoute{}
 	tokens := limits.Authenticator(authenticator(func(token string) (*auth.Identity, bool, error) {
 		d.verified++
 		switch {
@@ -64,7 +64,7 @@ func newDoor(t *testing.T, limits *httpmw.Limits) *door {
 }
 
 // ask sends a request with a token from an address.
-func (d *door) ask(from, token string) *httptest.ResponseRecorder {
+func (d *limitedRoute) ask(from, token string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, "/plain", http.NoBody)
 	r.RemoteAddr = from
 	r.Header = as(token)
@@ -81,7 +81,7 @@ const (
 func TestAuthenticator_stopsAFloodOfBadTokens(t *testing.T) {
 	t.Parallel()
 	limits, clock, registry := newLimits(t)
-	d := newDoor(t, limits)
+	d := newLimitedRoute(t, limits)
 	require.Equal(t, http.StatusOK, d.ask(nat, "good-neighbour").Code)
 	require.Equal(t, http.StatusUnauthorized, d.ask(nat, "forged-0").Code)
 	verified := d.verified
@@ -109,7 +109,7 @@ func TestAuthenticator_stopsAFloodOfBadTokens(t *testing.T) {
 func TestAuthenticator_countsNoSuccessAndNoOutage(t *testing.T) {
 	t.Parallel()
 	limits, _, registry := newLimits(t)
-	d := newDoor(t, limits)
+	d := newLimitedRoute(t, limits)
 	for i := range 50 {
 		require.Equal(t, http.StatusOK, d.ask(nat, fmt.Sprintf("good-%d", i)).Code)
 		require.Equal(t, http.StatusServiceUnavailable, d.ask(nat, fmt.Sprintf("later-%d", i)).Code)
@@ -123,7 +123,7 @@ func TestAuthenticator_countsNoSuccessAndNoOutage(t *testing.T) {
 func TestAuthenticator_isNotEscapedByOtherAddresses(t *testing.T) {
 	t.Parallel()
 	limits, _, _ := newLimits(t)
-	d := newDoor(t, limits)
+	d := newLimitedRoute(t, limits)
 	require.Equal(t, http.StatusUnauthorized, d.ask("[2001:db8::1]:1", "forged").Code)
 	for i := range 20 {
 		require.Equal(t, http.StatusTooManyRequests, d.ask(fmt.Sprintf("[2001:db8::%x:1]:1", i), "forged").Code)
@@ -149,7 +149,7 @@ func TestAuthenticator_isNotEscapedByOtherAddresses(t *testing.T) {
 func TestAuthenticator_hasBoundedMemory(t *testing.T) {
 	t.Parallel()
 	limits, _, _ := newLimits(t)
-	d := newDoor(t, limits)
+	d := newLimitedRoute(t, limits)
 	require.Equal(t, http.StatusOK, d.ask(nat, "good-first").Code)
 	for i := range 20_000 {
 		require.Equal(t, http.StatusOK, d.ask(nat, fmt.Sprintf("good-%d", i)).Code)

@@ -62,8 +62,8 @@ func (s *stream) end(e termination) {
 	_ = s.endFrom(nil, e) || s.endFrom(sent, e)
 }
 
-// interrupt terminates a stream, but no ordinary request that kcp has in whole: kcp has
-// authorized that one already.
+// interrupt terminates a stream. It lets an ordinary request finish that kcp has received
+// completely, because kcp has authorized it already.
 func (s *stream) interrupt(e termination) {
 	if s.longRunning {
 		s.end(e)
@@ -91,7 +91,7 @@ func (s *stream) ended() error {
 }
 
 // Recheck terminates the streams of a caller to which the right ended or was lowered, or
-// whose credential is not good any more. An empty user stands for everybody. It is called
+// whose credential is no longer valid. An empty user stands for everybody. It is called
 // after every change of what Enter and Caller.Valid return.
 // It reads caches only and waits for no client. When it returns, no byte passes through a
 // terminated stream.

@@ -32,7 +32,7 @@ type Caller interface {
 	// EndsAt is when the credential ends by time, as far as it is known at the moment. It is
 	// zero if it does not.
 	EndsAt() time.Time
-	// Valid returns an error if the credential is not good any more. It is called again for
+	// Valid returns an error if the credential is no longer valid. It is called again for
 	// open streams.
 	Valid() error
 }
@@ -199,7 +199,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// rewrite makes the request to kcp from the one that was gated.
+// rewrite builds the request to kcp from the admitted one.
 func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	e := exchangeOf(r.In.Context())
 	// The path is encoded anew. The query is forwarded unchanged.

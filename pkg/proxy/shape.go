@@ -38,11 +38,11 @@ func Shape(tree tenancy.Tree) func(http.Handler) http.Handler {
 	factory := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 	return func(next http.Handler) http.Handler {
 		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
-			// What a tenant stores is no page of this origin, whose cookie is a credential
-			// under /api.
+			// A browser must not show an object of a tenant as a page of this origin, because
+			// the origin's cookie is a credential under /api.
 			w.Header().Set(securityPolicy, "sandbox; default-src 'none'")
 			w.Header().Set(contentTypeOptions, "nosniff")
-			if !served(r.Method) {
+			if !forwardable(r.Method) {
 				w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE")
 				return errs.New(errs.MethodNotAllowed, "this method is not served here; those of the Kubernetes API are GET, HEAD, POST, PUT, PATCH and DELETE")
 			}
@@ -63,7 +63,7 @@ func NotHere(w http.ResponseWriter, r *http.Request) {
 		"the Kubernetes API is served per workspace: use the url of a workspace, {hub}/clusters/{id}, or fetch its kubeconfig from /api/orgs/{org}/workspaces/{ws}/kubeconfig"))
 }
 
-func served(method string) bool {
+func forwardable(method string) bool {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
 		return true

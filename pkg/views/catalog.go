@@ -74,8 +74,8 @@ func (c *catalog) clusterOf(org string) string {
 	return c.topology.clusterOf(org)
 }
 
-// isPlace reports whether entries in a logical cluster count.
-func (c *catalog) isPlace(cluster string) bool {
+// hasEntries reports whether entries in a logical cluster count.
+func (c *catalog) hasEntries(cluster string) bool {
 	return cluster == c.global || c.topology.cluster(cluster).Kind == tenancy.ClusterOrg
 }
 
@@ -83,7 +83,7 @@ func (c *catalog) keys() (found []Key) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for cluster, in := range c.entries {
-		if !c.isPlace(cluster) {
+		if !c.hasEntries(cluster) {
 			continue
 		}
 		for name := range in {
@@ -100,7 +100,7 @@ func (v *Views) CatalogEntry(cluster, name string) (*v1alpha1.CatalogEntry, bool
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	e, ok := c.entries[cluster][name]
-	return e, ok && c.isPlace(cluster)
+	return e, ok && c.hasEntries(cluster)
 }
 
 // CatalogEntryIn finds a CatalogEntry of an Organization by name, or a Global one if org is
@@ -148,7 +148,7 @@ func (v *Views) CatalogClash(org string, e *v1alpha1.CatalogEntry) (other *v1alp
 	var others []tenancy.PlacedEntry
 	for key, o := range v.withSlug(e.Spec.Slug) {
 		global := key.Cluster == v.catalog.global
-		if global || own.Global && v.catalog.isPlace(key.Cluster) || !own.Global && key.Cluster == v.catalog.clusterOf(org) {
+		if global || own.Global && v.catalog.hasEntries(key.Cluster) || !own.Global && key.Cluster == v.catalog.clusterOf(org) {
 			others = append(others, tenancy.PlacedEntry{Entry: o, Global: global})
 		}
 	}
@@ -163,7 +163,7 @@ func (v *Views) CatalogClash(org string, e *v1alpha1.CatalogEntry) (other *v1alp
 // no order: those of Organizations, and that of the Global ones.
 func (v *Views) CatalogClusters(slug string) (clusters []string) {
 	for key, e := range v.withSlug(slug) {
-		if e.DeletionTimestamp.IsZero() && v.catalog.isPlace(key.Cluster) {
+		if e.DeletionTimestamp.IsZero() && v.catalog.hasEntries(key.Cluster) {
 			clusters = append(clusters, key.Cluster)
 		}
 	}

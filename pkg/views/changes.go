@@ -28,10 +28,10 @@ func (c Change[T]) Object() T { return current(c.Old, c.New) }
 // Cluster returns the logical cluster of the object.
 func (c Change[T]) Cluster() string { return kcp.ClusterOf(c.Object()) }
 
-// Any tells whether at least one of the fields moved.
+// Any reports whether at least one of the fields moved.
 func (c Change[T]) Any(fields Fields) bool { return c.Moved&fields != 0 }
 
-// AnyBut tells whether a field moved that is not among fields.
+// AnyBut reports whether a field moved that is not among fields.
 func (c Change[T]) AnyBut(fields Fields) bool { return c.Moved&^fields != 0 }
 
 // current returns the newer of the two objects of a change.

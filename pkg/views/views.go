@@ -170,7 +170,7 @@ func (v *Views) MembershipsOver(orgCluster, workspace string) []*v1alpha1.Member
 // MembershipsOf returns all Memberships of a User, in no order.
 func (v *Views) MembershipsOf(user string) []*v1alpha1.Membership { return v.memberships.of(user) }
 
-// Sudo tells whether the User's Membership in a Workspace of the Org has sudo.
+// Sudo reports whether the User's Membership in a Workspace of the Org has sudo.
 func (v *Views) Sudo(user, org, workspace string) bool {
 	o, ok := v.topology.org(org)
 	return ok && v.memberships.sudo(user, Key{o.ClusterID, tenancy.MembershipName(user, workspace)})
@@ -194,7 +194,7 @@ func (v *Views) Roles(user, org, workspace string) []v1alpha1.RoleRef {
 	return slices.DeleteFunc(slices.Clone(m.Spec.Roles), func(r v1alpha1.RoleRef) bool { return !v.HasExtraBinding(ws.ClusterID, user, r) })
 }
 
-// HasExtraBinding tells whether a logical cluster has the binding of a User to a role of
+// HasExtraBinding reports whether a logical cluster has the binding of a User to a role of
 // spec.roles.
 func (v *Views) HasExtraBinding(cluster, user string, r v1alpha1.RoleRef) bool {
 	name := tenancy.NamespacedName(r.Namespace, tenancy.ExtraBindingName(r.Name, user))
@@ -206,7 +206,7 @@ func (v *Views) HasExtraBinding(cluster, user string, r v1alpha1.RoleRef) bool {
 	return ok
 }
 
-// Ready tells whether the views have all objects that existed when they started.
+// Ready reports whether the views have all objects that existed when they started.
 func (v *Views) Ready() bool {
 	return !slices.ContainsFunc(v.exports, func(e *informer.Endpoints) bool { return !e.Synced() })
 }

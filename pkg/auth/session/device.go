@@ -96,7 +96,8 @@ func (s *Service) ConfirmDevice(ctx context.Context, userCode string, l Login) e
 	}
 	err = s.decide(ctx, held.ID, func(d *tenancy.DeviceLogin) { d.Session = name })
 	if err != nil {
-		// Somebody else was faster, or nobody knows. The Session ends without its code, too.
+		// Somebody else decided about the device, or the result of the write is unknown. If this
+		// fails as well, the Session ends when its code expires.
 		_ = s.end(ctx, created)
 	}
 	return err
@@ -165,8 +166,8 @@ func (s *Service) PollDevice(ctx context.Context, deviceCode string) (Tokens, er
 }
 
 // redeemDevice returns the first tokens of a device. A device that polls again within a minute
-// gets them again, because the answer may have been lost. Once it has presented its secret, it
-// had the answer: a code that comes later is stolen, and the Session ends.
+// gets them again, because the answer may have been lost. A device that has used its secret has
+// received the answer: if its code is presented after that, it is stolen, and the Session ends.
 func (s *Service) redeemDevice(ctx context.Context, name, deviceCode string) (Tokens, error) {
 	held, err := s.begun(ctx, name)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // Revoke ends the Session of a secret, which may be the cookie of the portal or a secret
-// that was replaced. What the hub has not made is ignored (RFC 7009, section 2.2).
+// that was replaced. A secret that the hub did not issue is ignored (RFC 7009, section 2.2).
 func (s *Service) Revoke(ctx context.Context, secret string) error {
 	ctx, cancel := detached(ctx)
 	defer cancel()

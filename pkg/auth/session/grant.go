@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// leaseLife is the life of the lease on a grant. It is longer than one attempt, which
+	// leaseLife is the duration of the lease on a grant. It is longer than one attempt, which
 	// renews it, so that only a holder that died blocks others.
 	leaseLife = 20 * time.Second
 	// providerTimeout limits one request to the identity provider.
@@ -35,60 +35,60 @@ const (
 var errHeld = errors.New("another refresh of this person has not finished")
 
 // fresh returns an ID token of a Session with enough of its life left.
-func (s *Service) fresh(ctx context.Context, held *v1alpha1.Session, user *v1alpha1.User) (keptToken, error) {
-	if kept := s.kept(held); kept.fresh(s.Clock.Now()) {
+func (s *Service) fresh(ctx context.Context, held *v1alpha1.Session, user *v1alpha1.User) (storedToken, error) {
+	if kept := s.storedToken(held); kept.fresh(s.Clock.Now()) {
 		return kept, nil
 	}
 	if s.Provider == nil {
-		return keptToken{}, unavailable(nil, "this hub has no identity provider at the moment")
+		return storedToken{}, unavailable(nil, "this hub has no identity provider at the moment")
 	}
 	holder, err := s.Keys.randomHex()
 	if err != nil {
-		return keptToken{}, failure(err)
+		return storedToken{}, failure(err)
 	}
 	grant, err := s.lease(ctx, user.Name, holder)
 	if errs.Is(err, errs.NotFound) {
-		return keptToken{}, s.lost(ctx, held, "the identity provider gave no refresh token")
+		return storedToken{}, s.lost(ctx, held, "the identity provider gave no refresh token")
 	}
 	if err != nil {
-		return keptToken{}, failure(err)
+		return storedToken{}, failure(err)
 	}
 	defer s.release(ctx, user.Name, holder)
 	// The refresh that had the lease before may have been one of this Session.
 	if held, user, err = s.current(ctx, held.Name); err != nil {
-		return keptToken{}, err
+		return storedToken{}, err
 	}
-	if kept := s.kept(held); kept.fresh(s.Clock.Now()) {
+	if kept := s.storedToken(held); kept.fresh(s.Clock.Now()) {
 		return kept, nil
 	}
 	return s.renew(ctx, held, user, grant, holder)
 }
 
 // renew asks the identity provider for an ID token. The caller has the lease on the grant.
-func (s *Service) renew(ctx context.Context, held *v1alpha1.Session, user *v1alpha1.User, grant tenancy.ProviderGrant, holder string) (keptToken, error) {
+func (s *Service) renew(ctx context.Context, held *v1alpha1.Session, user *v1alpha1.User, grant tenancy.ProviderGrant, holder string) (storedToken, error) {
 	for attempt := 1; ; attempt++ {
 		given, err := s.ask(ctx, grant)
 		if err == nil && (given.Identity.Issuer != user.Spec.Issuer || given.Identity.Subject != user.Spec.Subject) {
-			return keptToken{}, s.lost(ctx, held, "the identity provider answered with another person")
+			return storedToken{}, s.lost(ctx, held, "the identity provider answered with another person")
 		}
 		if given != nil {
-			// The provider may take the old refresh token no more.
+			// The provider may no longer accept the old refresh token.
 			if err := s.store(ctx, grant, given); err != nil {
-				return keptToken{}, err
+				return storedToken{}, err
 			}
 		}
 		if err == nil {
-			return s.keep(ctx, held, given)
+			return s.storeToken(ctx, held, given)
 		}
 		if !errors.Is(err, auth.ErrGrantRefused) {
-			return keptToken{}, notRenewed(err)
+			return storedToken{}, notRenewed(err)
 		}
 		newer, ok, err := s.newer(ctx, grant, holder)
 		if err != nil {
-			return keptToken{}, failure(err)
+			return storedToken{}, failure(err)
 		}
 		if !ok || attempt == maxAttempts {
-			return keptToken{}, s.lost(ctx, held, "the identity provider does not renew this login any more")
+			return storedToken{}, s.lost(ctx, held, "the identity provider does not renew this login any more")
 		}
 		grant = newer
 	}
@@ -216,13 +216,13 @@ func (s *Service) newer(ctx context.Context, old tenancy.ProviderGrant, holder s
 	return grant, err == nil, err
 }
 
-// keep writes an ID token to its Session, which comes before it is handed out: a Session
-// that has ended meanwhile gives none.
-func (s *Service) keep(ctx context.Context, held *v1alpha1.Session, given *auth.Grant) (keptToken, error) {
-	kept := keptOf(given)
+// storeToken writes an ID token to its Session. It precedes the answer, so that a Session that
+// has ended meanwhile returns no token.
+func (s *Service) storeToken(ctx context.Context, held *v1alpha1.Session, given *auth.Grant) (storedToken, error) {
+	kept := storedTokenOf(given)
 	sealed, err := s.seal(kept)
 	if err != nil {
-		return keptToken{}, err
+		return storedToken{}, err
 	}
 	_, err = s.Sessions.AmendSession(ctx, held, func(_ context.Context, o *v1alpha1.Session) (map[string]any, error) {
 		if o.Spec.EndedAt != nil {

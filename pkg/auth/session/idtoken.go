@@ -8,8 +8,8 @@ import (
 )
 
 // IDToken returns the ID token of a Session, and renews it if little of its life is left. The
-// portal's cookie is no credential for kcp: for what the hub asks of kcp on behalf of the
-// person, this token is.
+// portal's cookie is no credential for kcp, so the hub uses this token for requests to kcp on
+// behalf of the person.
 func (s *Service) IDToken(ctx context.Context, name string) (string, error) {
 	// The name of a Session contains no space, and no secret begins with it.
 	result := s.flight.DoChan("session "+name, func() (any, error) {

@@ -38,8 +38,7 @@ func NewKeyring(keys [][]byte, random io.Reader) (*Keyring, error) {
 	return k, k.Replace(keys)
 }
 
-// Replace replaces the keys. What a key has sealed that is not among the new ones cannot be
-// opened any more.
+// Replace replaces the keys. A text that was sealed with a removed key can no longer be opened.
 func (k *Keyring) Replace(keys [][]byte) error {
 	if len(keys) == 0 {
 		return errors.New("there is no session key")
@@ -121,8 +120,8 @@ func (k *Keyring) Open(purpose string, sealed []byte) ([]byte, error) {
 	return nil, errSealed
 }
 
-// Current reports whether Seal with the present first key has made sealed. What another key has
-// sealed is lost when that key is removed.
+// Current reports whether sealed was made with the current first key. A text that was sealed with
+// another key is lost when that key is removed.
 func (k *Keyring) Current(sealed []byte) bool {
 	return len(sealed) >= keyIDSize && bytes.Equal(sealed[:keyIDSize], keyID(k.first()))
 }

@@ -72,7 +72,7 @@ func (s *Service) create(ctx context.Context, name string, l Login, code *v1alph
 		UserRef: v1alpha1.NamedRef{Name: l.User.Name}, Client: l.Client, Description: clean(l.Description), Groups: groupsOf(l.Grant.Identity),
 		LastUsedAt: metav1.NewTime(now), ExpiresAt: metav1.NewTime(now.Add(s.MaxAge)), Code: code,
 	}
-	kept := keptOf(l.Grant)
+	kept := storedTokenOf(l.Grant)
 	// A portal has no ID token; this one says for how long its groups count.
 	spec.Tokens = []v1alpha1.SessionToken{kept.record()}
 	if l.Client == v1alpha1.SessionCLI {
@@ -180,7 +180,7 @@ func (s *Service) redeem(ctx context.Context, held *v1alpha1.Session, code strin
 	}
 	at := metav1.NewMicroTime(s.Clock.Now().Truncate(time.Microsecond))
 	changed, err := s.Sessions.AmendSession(ctx, held, func(_ context.Context, o *v1alpha1.Session) (map[string]any, error) {
-		// The answer to the write of this very call may have been lost.
+		// The answer to this call's own write may have been lost.
 		mine := len(o.Spec.Rotations) == 1 && o.Spec.Generation == 1 && o.Spec.Rotations[0].At.Time.Equal(at.Time)
 		switch {
 		case o.Spec.EndedAt != nil:
@@ -211,7 +211,7 @@ func (s *Service) replayed(ctx context.Context, held *v1alpha1.Session) error {
 	return refused("the code was used before; the session has ended" + loginAgain)
 }
 
-func (s *Service) tokens(held *v1alpha1.Session, kept keptToken) Tokens {
+func (s *Service) tokens(held *v1alpha1.Session, kept storedToken) Tokens {
 	return Tokens{
 		IDToken: kept.Token, ExpiresAt: kept.ExpiresAt, User: held.Spec.UserRef.Name,
 		Secret: s.Keys.secretOf(v1alpha1.SessionCLI, held.Name, held.Spec.Generation),

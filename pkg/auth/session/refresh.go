@@ -65,7 +65,7 @@ func (s *Service) refresh(ctx context.Context, name string, generation int64) (T
 	return s.tokens(held, kept), nil
 }
 
-// accept refuses a secret that is not current and has no minute left, and ends the Session.
+// accept refuses a secret whose grace is over, and ends its Session.
 func (s *Service) accept(ctx context.Context, held *v1alpha1.Session, generation int64) error {
 	switch {
 	case generation == held.Spec.Generation:

@@ -152,14 +152,14 @@ const operationTimeout = 45 * time.Second
 // retryAfter is the Retry-After of failures that pass by themselves.
 const retryAfter = 2 * time.Second
 
-// detached returns a context that outlives the client: what the identity provider or kcp has
-// been asked for is completed.
+// detached returns a context that outlives the client, so that requests to the identity provider
+// and to kcp are completed.
 func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), operationTimeout)
 }
 
-// failure is the error for the client of a failed read or write: everything that is not a
-// refusal passes by itself.
+// failure returns the error for the client of a failed read or write. Every error that is not a
+// refusal is transient.
 func failure(err error) error {
 	var refusal *Error
 	switch {

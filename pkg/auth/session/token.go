@@ -22,8 +22,8 @@ const (
 	maxTokens = 64
 )
 
-// keptToken is the newest ID token of a Session, as it is encrypted in spec.idToken.
-type keptToken struct {
+// storedToken is the newest ID token of a Session, as it is encrypted in spec.idToken.
+type storedToken struct {
 	Token string `json:"token"`
 	// Credential is the hash that spec.tokens has.
 	Credential string    `json:"credential"`
@@ -31,22 +31,22 @@ type keptToken struct {
 	ExpiresAt  time.Time `json:"expiresAt"`
 }
 
-func keptOf(g *auth.Grant) keptToken {
-	return keptToken{Token: g.IDToken, Credential: g.Identity.Credential, IssuedAt: g.Identity.IssuedAt, ExpiresAt: g.Identity.ExpiresAt}
+func storedTokenOf(g *auth.Grant) storedToken {
+	return storedToken{Token: g.IDToken, Credential: g.Identity.Credential, IssuedAt: g.Identity.IssuedAt, ExpiresAt: g.Identity.ExpiresAt}
 }
 
-// fresh reports whether so much of the token's life is left that it is handed out again: at
-// least five minutes, or half its life if that is less.
-func (k keptToken) fresh(now time.Time) bool {
+// fresh reports whether the token has enough of its life left to be returned again: at least
+// five minutes, or half its life if that is less.
+func (k storedToken) fresh(now time.Time) bool {
 	margin := min(maxMargin, k.ExpiresAt.Sub(k.IssuedAt)/2)
 	return k.Token != "" && now.Before(k.ExpiresAt) && !now.Add(margin).After(k.ExpiresAt)
 }
 
-func (k keptToken) record() v1alpha1.SessionToken {
+func (k storedToken) record() v1alpha1.SessionToken {
 	return v1alpha1.SessionToken{Hash: k.Credential, ExpiresAt: metav1.NewTime(k.ExpiresAt)}
 }
 
-func (s *Service) seal(k keptToken) ([]byte, error) {
+func (s *Service) seal(k storedToken) ([]byte, error) {
 	if len(k.Token) > maxIDToken {
 		return nil, &Error{CodeAccessDenied, "the ID token of the identity provider is longer than 32 KiB; ask a platform admin to shorten it"}
 	}
@@ -58,12 +58,12 @@ func (s *Service) seal(k keptToken) ([]byte, error) {
 	return sealed, failure(err)
 }
 
-// kept returns the newest ID token of a Session. It is empty if the key that encrypted it is
-// not in use any more.
-func (s *Service) kept(held *v1alpha1.Session) (k keptToken) {
+// storedToken returns the newest ID token of a Session. It is empty if the key that encrypted it is
+// no longer in use.
+func (s *Service) storedToken(held *v1alpha1.Session) (k storedToken) {
 	plain, err := s.Keys.Open(purposeIDToken, held.Spec.IDToken)
 	if err != nil || json.Unmarshal(plain, &k) != nil {
-		return keptToken{}
+		return storedToken{}
 	}
 	return k
 }

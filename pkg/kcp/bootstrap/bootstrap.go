@@ -44,12 +44,12 @@ const poll = 50 * time.Millisecond
 // Run creates the tree and returns its logical clusters. It retries after errors until ctx ends.
 func Run(ctx context.Context, clients *kcp.Clients, tree tenancy.Tree) (Clusters, error) {
 	b := &bootstrapper{clients: clients, tree: tree}
-	err := persist(ctx, "create the tree under "+tree.Root(), func() error { return b.run(ctx) })
+	err := retry(ctx, "create the tree under "+tree.Root(), func() error { return b.run(ctx) })
 	return b.clusters, err
 }
 
-// persist calls f until it succeeds or ctx ends. what says in the infinitive what f does.
-func persist(ctx context.Context, what string, f func() error) error {
+// retry calls f until it succeeds or ctx ends. what describes f, as an infinitive.
+func retry(ctx context.Context, what string, f func() error) error {
 	delay := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 12, Cap: 5 * time.Second}
 	for {
 		err := f()

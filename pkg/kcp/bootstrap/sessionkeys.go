@@ -28,7 +28,7 @@ const sessionKeySize = 32
 // the Secret once, so that replicas that start at the same time get the same key. It retries
 // after errors until ctx ends.
 func SessionKeys(ctx context.Context, clients *kcp.Clients, cluster string, random io.Reader) (keys []byte, err error) {
-	err = persist(ctx, "read the session keys", func() error {
+	err = retry(ctx, "read the session keys", func() error {
 		keys, err = sessionKeys(ctx, clients, cluster, random)
 		return err
 	})

@@ -26,7 +26,7 @@ func shardURLs(ctx context.Context, clients *kcp.Clients) ([]string, error) {
 	return urls, nil
 }
 
-// isShard tells whether a base URL is that of a shard of kcp.
+// isShard reports whether a base URL is that of a shard of kcp.
 func isShard(ctx context.Context, clients *kcp.Clients, base string) (bool, error) {
 	urls, err := shardURLs(ctx, clients)
 	for _, url := range urls {

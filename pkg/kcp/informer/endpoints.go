@@ -31,7 +31,7 @@ type watched interface {
 
 // link is what an Informer knows of one endpoint.
 type link interface {
-	// filled tells whether handlers have seen the first list.
+	// filled reports whether handlers have seen the first list.
 	filled() bool
 	// clusters are the logical clusters that it has objects of.
 	clusters() []string
@@ -229,7 +229,7 @@ func (e *Endpoints) point(ctx context.Context, urls []string) {
 	}
 }
 
-// update retires redundant endpoints, and sets the outages and the health. It tells whether there is
+// update retires redundant endpoints, and sets the outages and the health. It reports whether there is
 // nothing to wait for.
 func (e *Endpoints) update(ctx context.Context) (settled bool) {
 	logger := log.From(ctx).With(zap.String("source", e.source.name))
@@ -267,7 +267,7 @@ func (e *Endpoints) update(ctx context.Context) (settled bool) {
 	return complete && answering
 }
 
-// outages sets which endpoints have one, and tells whether all answer.
+// outages sets which endpoints have one, and reports whether all answer.
 func (e *Endpoints) outages(logger *zap.Logger) (answering bool) {
 	before, now := *e.down.Load(), []string{}
 	answering = true
@@ -344,7 +344,7 @@ func (e *Endpoints) filled(url string) bool {
 	return !slices.ContainsFunc(e.informers, func(i watched) bool { return !i.endpoint(url).filled() })
 }
 
-// redundant tells whether an endpoint that is not named has no objects, or shares a
+// redundant reports whether an endpoint that is not named has no objects, or shares a
 // logical cluster with an endpoint that is named and filled.
 func (e *Endpoints) redundant(url string) bool {
 	clusters := e.clustersAt(url)
@@ -368,6 +368,6 @@ func (e *Endpoints) clustersAt(url string) sets.Set[string] {
 // Health is whether the cache follows every endpoint that the slice names.
 func (e *Endpoints) Health() *transport.Health { return e.health }
 
-// Synced tells whether handlers have seen the first list of every informer at every
+// Synced reports whether handlers have seen the first list of every informer at every
 // named endpoint. It stays true for transport.MaxWait while that is not so.
 func (e *Endpoints) Synced() bool { return e.health.Err() == nil }

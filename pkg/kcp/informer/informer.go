@@ -95,7 +95,7 @@ func (i *Informer[T]) start(ctx context.Context, url string, changed func()) {
 		defer close(e.done)
 		// A new virtual workspace may not serve the kind yet. It is polled, because the
 		// back-off below begins with most of a second.
-		for !i.served(ctx, client) {
+		for !i.isServed(ctx, client) {
 			select {
 			case <-ctx.Done():
 				return
@@ -174,7 +174,7 @@ func (i *Informer[T]) prepare(o T) any {
 // pollServed is how often a virtual workspace is asked whether it serves the kind.
 const pollServed = 50 * time.Millisecond
 
-func (i *Informer[T]) served(ctx context.Context, client rest.Interface) bool {
+func (i *Informer[T]) isServed(ctx context.Context, client rest.Interface) bool {
 	list := i.list()
 	err := client.Get().Resource(i.gvr.Resource).Param("limit", "1").Do(ctx).Into(list)
 	return err == nil && listed(list) == nil

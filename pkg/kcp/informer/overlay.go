@@ -38,7 +38,7 @@ func (l *overlay[T]) remove(s *store[T]) {
 	l.stores = slices.DeleteFunc(slices.Clone(l.stores), func(x *store[T]) bool { return x == s })
 }
 
-// covered tells whether a store above this one has the key.
+// covered reports whether a store above this one has the key.
 func (l *overlay[T]) covered(s *store[T], cluster, name string) bool {
 	for _, x := range l.all() {
 		if x == s {

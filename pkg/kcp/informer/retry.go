@@ -138,7 +138,7 @@ func (r *retryWatch) run(began time.Time, unchanged watch.Event) {
 	}
 }
 
-// retryable tells whether another watch may succeed after one that ended with this
+// retryable reports whether another watch may succeed after one that ended with this
 // status.
 func (s *retryWatches) retryable(status runtime.Object) bool {
 	err := apierrors.FromObject(status)

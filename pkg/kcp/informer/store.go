@@ -68,7 +68,7 @@ func (s *store[T]) has(cluster, name string) bool {
 	return ok
 }
 
-// hasCluster tells whether there are objects of a logical cluster.
+// hasCluster reports whether there are objects of a logical cluster.
 func (s *store[T]) hasCluster(cluster string) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

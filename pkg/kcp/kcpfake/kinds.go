@@ -47,7 +47,7 @@ func plural(kind string) string {
 	return name + "s"
 }
 
-// namespaced tells whether the objects of a resource have a namespace. Those of groups
+// namespaced reports whether the objects of a resource have a namespace. Those of groups
 // that are not built in have none.
 func namespaced(gvr schema.GroupVersionResource) bool {
 	switch {
@@ -59,8 +59,8 @@ func namespaced(gvr schema.GroupVersionResource) bool {
 	return gvr.Group == "coordination.k8s.io" || gvr.Group == "apps"
 }
 
-// served answers the discovery of a group and version.
-func (s *Server) served(in Request) (any, error) {
+// discovery answers the discovery of a group and version.
+func (s *Server) discovery(in Request) (any, error) {
 	list := metav1.APIResourceList{
 		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
 		GroupVersion: in.groupVersion().String(),

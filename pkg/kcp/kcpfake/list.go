@@ -25,7 +25,7 @@ func (s *Server) keys(in Request) []key {
 	return all
 }
 
-// covers tells whether a list or watch is about the object with that key.
+// covers reports whether a list or watch is about the object with that key.
 func covers(in Request, k key) bool {
 	return k.group == in.Group && k.resource == in.Resource &&
 		(in.Cluster == logicalcluster.Wildcard.String() || k.cluster == in.Cluster) &&
@@ -98,7 +98,7 @@ func (s *Server) list(in Request) (*unstructured.UnstructuredList, error) {
 			list.SetContinue(base64.RawURLEncoding.EncodeToString([]byte(end.cluster + "/" + end.namespace + "/" + end.name)))
 			break
 		}
-		list.Items, end = append(list.Items, *s.seen(in, s.objects[k])), k
+		list.Items, end = append(list.Items, *s.converted(in, s.objects[k])), k
 	}
 	return list, nil
 }

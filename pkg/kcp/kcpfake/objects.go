@@ -40,7 +40,7 @@ func (s *Server) keyOf(cluster string, u *unstructured.Unstructured) key {
 // do carries out a request and returns the code and body of its answer.
 func (s *Server) do(in Request) (int, any, error) {
 	if in.Resource == "" {
-		list, err := s.served(in)
+		list, err := s.discovery(in)
 		return http.StatusOK, list, err
 	}
 	if s.inactive(in) {
@@ -59,7 +59,7 @@ func (s *Server) do(in Request) (int, any, error) {
 	code := http.StatusOK
 	got, err := s.one(in, &code)
 	if o, ok := got.(*unstructured.Unstructured); ok && err == nil {
-		return code, s.seen(in, o), nil
+		return code, s.converted(in, o), nil
 	}
 	return code, got, err
 }
@@ -102,14 +102,14 @@ func (s *Server) one(in Request, code *int) (any, error) {
 	return nil, apierrors.NewMethodNotSupported(in.groupResource(), in.Verb)
 }
 
-// seen is an object as the version of the API that a request names shows it.
-func (s *Server) seen(in Request, o *unstructured.Unstructured) *unstructured.Unstructured {
+// converted is an object as the version of the API that a request names shows it.
+func (s *Server) converted(in Request, o *unstructured.Unstructured) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	o.SetAPIVersion(in.groupVersion().String())
 	return o
 }
 
-// inactive tells whether kcp refuses the request because its logical cluster is marked
+// inactive reports whether kcp refuses the request because its logical cluster is marked
 // inactive.
 func (s *Server) inactive(in Request) bool {
 	const resource = "logicalclusters"

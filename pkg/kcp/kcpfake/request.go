@@ -47,7 +47,7 @@ type Request struct {
 	table bool
 }
 
-// Mutating tells whether the request is a write.
+// Mutating reports whether the request is a write.
 func (r Request) Mutating() bool {
 	switch r.Verb {
 	case verbCreate, verbUpdate, verbPatch, verbApply, verbDelete:

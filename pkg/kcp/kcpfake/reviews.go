@@ -16,7 +16,7 @@ func (s *Server) Review(f func(cluster string, asked authorizationv1.SubjectAcce
 	s.review = f
 }
 
-// isReview tells whether the request is a SubjectAccessReview that the server answers.
+// isReview reports whether the request is a SubjectAccessReview that the server answers.
 func (s *Server) isReview(in Request) bool {
 	return s.review != nil && in.Verb == verbCreate && in.Group == authorizationv1.GroupName && in.Resource == "subjectaccessreviews"
 }

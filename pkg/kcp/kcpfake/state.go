@@ -24,7 +24,7 @@ func (s *Server) Put(cluster string, o runtime.Object) *unstructured.Unstructure
 }
 
 // Remove removes the object that has the kind, namespace and name of the one given,
-// whatever its finalizers. It tells whether there was one.
+// whatever its finalizers. It reports whether there was one.
 func (s *Server) Remove(cluster string, o runtime.Object) bool {
 	s.t.Helper()
 	s.mu.Lock()
@@ -89,7 +89,7 @@ func (s *Server) Get(path string) *unstructured.Unstructured {
 }
 
 // Edit changes the object that a GET of the path would return, in a new version. Its
-// metadata and status may be changed too. It tells whether there is one.
+// metadata and status may be changed too. It reports whether there is one.
 func (s *Server) Edit(path string, f func(o *unstructured.Unstructured)) bool {
 	s.t.Helper()
 	s.mu.Lock()

@@ -66,7 +66,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, in Request) {
 	if err == nil && from == 0 {
 		for _, k := range s.keys(in) {
 			if selected.matches(s.objects[k]) {
-				first = append(first, sent{watch.Added, s.seen(in, s.objects[k])})
+				first = append(first, sent{watch.Added, s.converted(in, s.objects[k])})
 			}
 		}
 		from = s.version
@@ -119,11 +119,11 @@ func (s *Server) since(in Request, selected selector, from int) []sent {
 		was, is := selected.matches(e.old), selected.matches(e.new)
 		switch {
 		case is && !was:
-			out = append(out, sent{watch.Added, s.seen(in, e.new)})
+			out = append(out, sent{watch.Added, s.converted(in, e.new)})
 		case is:
-			out = append(out, sent{watch.Modified, s.seen(in, e.new)})
+			out = append(out, sent{watch.Modified, s.converted(in, e.new)})
 		case was:
-			last := s.seen(in, e.old)
+			last := s.converted(in, e.old)
 			last.SetResourceVersion(strconv.Itoa(e.version))
 			out = append(out, sent{watch.Deleted, last})
 		}

@@ -20,7 +20,7 @@ const retryAfter = 2 * time.Second
 // ErrUnavailable says that kcp does not answer.
 var ErrUnavailable = errors.New("kcp is unavailable")
 
-// Health tells whether kcp, or what is cached of it, is available.
+// Health reports whether kcp, or what is cached of it, is available.
 type Health struct {
 	// interval is the time between two looks of a prober.
 	interval time.Duration
@@ -92,7 +92,7 @@ func (h *Health) OnUnavailable(f func()) {
 	h.onUnavailable = append(h.onUnavailable, f)
 }
 
-// Ready tells whether kcp has reported ready since it became available.
+// Ready reports whether kcp has reported ready since it became available.
 func (h *Health) Ready() bool { return h.ready.Load() }
 
 // Err is nil while kcp is available, and what a caller is told otherwise.

@@ -143,16 +143,16 @@ func (w *world) config(t *testing.T) bot.Config {
 
 func equal(a, b v1alpha1.BotSpec) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
-func (w *world) settle(t *testing.T) (time.Duration, error) {
+func (w *world) converge(t *testing.T) (time.Duration, error) {
 	t.Helper()
 	work := bot.New(w.config(t))
-	return w.Settle(t, func() (controller.Result, error) { return work(t.Context(), controller.Key{Cluster: org, Name: name}) },
+	return w.Converge(t, func() (controller.Result, error) { return work(t.Context(), controller.Key{Cluster: org, Name: name}) },
 		func() any { return fmt.Sprint(w.bot, w.account, w.bindings, w.secrets) })
 }
 
-func (w *world) settled(t *testing.T) time.Duration {
+func (w *world) converged(t *testing.T) time.Duration {
 	t.Helper()
-	after, err := w.settle(t)
+	after, err := w.converge(t)
 	require.NoError(t, err)
 	return after
 }
@@ -187,17 +187,17 @@ func (w *world) change(edit func(*v1alpha1.Bot)) {
 func TestBot_getsAnAccountWithItsRole(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	w.settled(t)
+	w.converged(t)
 	require.Equal(t, v1alpha1.PhaseReady, w.bot.Status.Phase)
 	require.Equal(t, string(w.account.UID), w.bot.Status.ServiceAccountUID)
 	require.True(t, tenancy.AccountReady(w.bot))
 	require.Len(t, w.bindings, 1)
 	w.Did = nil
-	w.settled(t)
+	w.converged(t)
 	require.Empty(t, w.Did, "it is quiet when all is as desired")
 
 	w.change(func(b *v1alpha1.Bot) { b.Spec.Role, b.Spec.DisplayName = v1alpha1.RoleAdmin, "Deployer" })
-	w.settled(t)
+	w.converged(t)
 	require.Equal(t, []string{"mend account", "unbind kedge:workspace:member", "bind kedge:workspace:admin", "patch status"}, w.Did,
 		"the lesser right goes before the other comes")
 	require.Equal(t, "Deployer", w.account.Annotations[v1alpha1.DisplayNameAnnotation])
@@ -212,7 +212,7 @@ func TestBot_convergesFromEveryCallThatFails(t *testing.T) {
 			w.Fails, w.Late = n, late
 			failed := 0
 			for range 3 {
-				if _, err := w.settle(t); err != nil {
+				if _, err := w.converge(t); err != nil {
 					require.ErrorIs(t, err, kcptest.ErrDown)
 					failed++
 				}
@@ -231,13 +231,13 @@ func TestBot_convergesFromEveryCallThatFails(t *testing.T) {
 func TestBot_revokeAllReplacesTheAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	w.settled(t)
+	w.converged(t)
 	w.issue("a", time.Hour)
-	w.settled(t)
+	w.converged(t)
 	before := w.bot.Status.ServiceAccountUID
 	w.change(func(b *v1alpha1.Bot) { b.Spec.Generation++; b.Spec.Tokens = nil })
 	require.False(t, tenancy.AccountReady(w.bot), "no token is accepted meanwhile")
-	w.settled(t)
+	w.converged(t)
 	require.NotEqual(t, before, w.bot.Status.ServiceAccountUID)
 	require.True(t, tenancy.AccountReady(w.bot))
 	require.Empty(t, w.secrets)
@@ -253,11 +253,11 @@ func TestBot_aDeletedAccountTakesItsTokensAlong(t *testing.T) {
 		"replaced": func(w *world) { w.account = w.account.DeepCopy(); w.account.UID = "of somebody" },
 	} {
 		w := newWorld()
-		w.settled(t)
+		w.converged(t)
 		w.issue("a", time.Hour)
-		w.settled(t)
+		w.converged(t)
 		replace(w)
-		w.settled(t)
+		w.converged(t)
 		require.Empty(t, w.bot.Spec.Tokens, what)
 		require.EqualValues(t, 1, w.bot.Spec.Generation, what)
 		require.True(t, tenancy.AccountReady(w.bot), what)
@@ -268,10 +268,10 @@ func TestBot_aDeletedAccountTakesItsTokensAlong(t *testing.T) {
 func TestBot_healsWhatTenantsAlter(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	w.settled(t)
+	w.converged(t)
 	w.account.Annotations[v1alpha1.RoleAnnotation] = "admin"
 	clear(w.bindings)
-	w.settled(t)
+	w.converged(t)
 	require.Equal(t, "member", w.account.Annotations[v1alpha1.RoleAnnotation])
 	require.Len(t, w.bindings, 1)
 }
@@ -279,25 +279,25 @@ func TestBot_healsWhatTenantsAlter(t *testing.T) {
 func TestBot_tokensEndWithTheirSecretAndTheirTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	w.settled(t)
+	w.converged(t)
 	w.issue("short", time.Hour)
 	w.issue("long", 3*time.Hour)
 	w.issue("lost", 3*time.Hour)
-	require.Equal(t, time.Hour, w.settled(t))
+	require.Equal(t, time.Hour, w.converged(t))
 	require.Equal(t, []string{"short", "long", "lost"}, w.ids())
 	require.Equal(t, w.clock.Now().Unix(), w.bot.Status.LastTokenIssuedAt.Unix())
 	require.NotEmpty(t, w.account.Annotations[v1alpha1.LastTokenIssuedAtAnnotation])
 
 	delete(w.secrets, tenancy.BotTokenSecret(w.bot, "lost").Name)
-	w.settled(t)
+	w.converged(t)
 	require.Equal(t, []string{"short", "long"}, w.ids())
 	w.clock.SetTime(w.clock.Now().Add(time.Hour))
-	require.Equal(t, 2*time.Hour, w.settled(t))
+	require.Equal(t, 2*time.Hour, w.converged(t))
 	require.Equal(t, []string{"long"}, w.ids())
 	require.Len(t, w.secrets, 1)
 
 	w.change(func(b *v1alpha1.Bot) { b.Spec.Tokens = nil })
-	w.settled(t)
+	w.converged(t)
 	require.Empty(t, w.secrets, "the Secret of a revoked token goes")
 }
 
@@ -305,13 +305,13 @@ func TestBot_tokensEndWithTheirSecretAndTheirTime(t *testing.T) {
 func TestBot_cleansUpATokenThatWasNeverGivenOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	w.settled(t)
+	w.converged(t)
 	w.issue("half", time.Hour)
 	w.bot.Spec.Tokens[0].SecretUID = ""
-	require.Equal(t, tenancy.BotWriteTime, w.settled(t))
+	require.Equal(t, tenancy.BotWriteTime, w.converged(t))
 	require.Len(t, w.secrets, 1, "it may still be written")
 	w.clock.SetTime(w.clock.Now().Add(tenancy.BotWriteTime))
-	w.settled(t)
+	w.converged(t)
 	require.Empty(t, w.bot.Spec.Tokens)
 	require.Empty(t, w.secrets)
 	require.Nil(t, w.bot.Status.LastTokenIssuedAt)
@@ -321,14 +321,14 @@ func TestBot_deletionRemovesAllOfIt(t *testing.T) {
 	t.Parallel()
 	for n := 1; ; n++ {
 		w := newWorld()
-		w.settled(t)
+		w.converged(t)
 		w.issue("a", time.Hour)
-		w.settled(t)
+		w.converged(t)
 		w.Made, w.Fails = 0, n
 		w.bot = kcptest.Removed(w.bot, w.bot, w.clock.Now())
 		failed := 0
 		for w.bot != nil {
-			if _, err := w.settle(t); err != nil {
+			if _, err := w.converge(t); err != nil {
 				require.ErrorIs(t, err, kcptest.ErrDown)
 				failed++
 			}
@@ -347,30 +347,30 @@ func TestBot_deletionRemovesAllOfIt(t *testing.T) {
 func TestBot_leavesADeletedWorkspaceAsItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	w.settled(t)
+	w.converged(t)
 	w.issue("a", time.Hour)
-	w.settled(t)
+	w.converged(t)
 	w.deleted, w.Did = true, nil
 	w.account = nil
-	w.settled(t)
+	w.converged(t)
 	require.Equal(t, []string{"patch status"}, w.Did, "an inactive logical cluster takes no writes")
 	require.Equal(t, []string{"a"}, w.ids(), "the token is good again after an undelete")
 	w.bot = kcptest.Removed(w.bot, w.bot, w.clock.Now())
-	w.settled(t)
+	w.converged(t)
 	require.NotNil(t, w.bot)
 	w.workspace.Terminating = true
-	w.settled(t)
+	w.converged(t)
 	require.Nil(t, w.bot, "kcp removes the content of the Workspace")
 }
 
 func TestBot_endsWithoutItsWorkspace(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	w.settled(t)
+	w.converged(t)
 	w.known, w.workspace = false, tenancy.Workspace{}
-	w.settled(t)
+	w.converged(t)
 	require.NotNil(t, w.bot, "the cache may be behind")
 	w.exists = false
-	w.settled(t)
+	w.converged(t)
 	require.Nil(t, w.bot)
 }

@@ -37,7 +37,7 @@ func (s *grant) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (contro
 		if left > 0 {
 			result.Message = fmt.Sprintf("%d of %d admins and bots may not bind the export: kcp stores no larger binding; remove admins and bots that are not needed", left, left+len(audience))
 		}
-		err = s.keep(ctx, at.at, tenancy.CatalogGrantOf(e, audience))
+		err = s.apply(ctx, at.at, tenancy.CatalogGrantOf(e, audience))
 	} else {
 		result, err = withheld, s.config.Grants.Remove(ctx, at.at, grantName(e))
 	}
@@ -55,8 +55,8 @@ func (s *grant) audience(org *tenancy.Org) []rbacv1.Subject {
 	return s.config.Cache.Audience(*org)
 }
 
-// keep writes what differs from the grant. Rights that ended are removed first.
-func (s *grant) keep(ctx context.Context, at string, want tenancy.CatalogGrant) error {
+// apply writes what differs from the grant. Rights that ended are removed first.
+func (s *grant) apply(ctx context.Context, at string, want tenancy.CatalogGrant) error {
 	grants := s.config.Grants
 	role, binding, err := grants.Find(ctx, at, want.Role.Name)
 	if err != nil {

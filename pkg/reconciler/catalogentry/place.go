@@ -13,13 +13,13 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// place sets the scope of an entry, compares its slug with those of the other entries that the
+// scope sets the scope of an entry, compares its slug with those of the other entries that the
 // same people see, and removes the grant of a deleted entry.
-type place struct{ config Config }
+type scope struct{ config Config }
 
-func (*place) Condition() string { return v1alpha1.ConditionSlugUnique }
+func (*scope) Condition() string { return v1alpha1.ConditionSlugUnique }
 
-func (s *place) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (controller.Result, error) {
+func (s *scope) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (controller.Result, error) {
 	org, err := s.config.organization(e)
 	if err != nil {
 		return controller.Result{}, err
@@ -56,7 +56,7 @@ const inactiveDelay = 10 * time.Second
 // workspace of a provider that is deactivated it stays after inactiveWait, because nobody knows
 // how long it is deactivated, and the Organization may wait for the removal of the entry:
 // Config.tidy finds it there.
-func (s *place) remove(ctx context.Context, org *tenancy.Org, e *v1alpha1.CatalogEntry) (controller.Result, error) {
+func (s *scope) remove(ctx context.Context, org *tenancy.Org, e *v1alpha1.CatalogEntry) (controller.Result, error) {
 	result := controller.Result{Message: "the entry is being removed", Stop: true}
 	if !controller.HasFinalizer(e) {
 		return result, nil

@@ -100,7 +100,7 @@ func New(c Config) controller.Func {
 		Clock:       c.Clock,
 		Informative: []string{v1alpha1.ConditionBackendReachable},
 	},
-		&place{config: c},
+		&scope{config: c},
 		&export{config: c},
 		&grant{config: c},
 		&backend{config: c},

@@ -22,7 +22,7 @@ import (
 func TestEntry_becomesReady(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	after := w.settled(t)
+	after := w.converged(t)
 	require.Equal(t, v1alpha1.PhaseReady, w.entry.Status.Phase, "%v", w.entry.Status.Conditions)
 	require.Equal(t, v1alpha1.CatalogOrg, w.entry.Status.Scope)
 	require.Equal(t, &v1alpha1.CatalogExport{
@@ -38,7 +38,7 @@ func TestEntry_becomesReady(t *testing.T) {
 	require.Contains(t, w.entry.Finalizers, v1alpha1.CascadeFinalizer)
 
 	w.Did = nil
-	w.settled(t)
+	w.converged(t)
 	require.Equal(t, []string{"find export"}, w.Did, "nothing to write")
 }
 
@@ -49,7 +49,7 @@ func TestEntry_tellsWhomItHasNoRoomFor(t *testing.T) {
 	for i := range 20000 {
 		w.audience = append(w.audience, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: fmt.Sprintf("person-%05d", i)})
 	}
-	w.settled(t)
+	w.converged(t)
 	c := w.condition(v1alpha1.ConditionGrantReady)
 	require.Equal(t, metav1.ConditionFalse, c.Status)
 	bound := len(w.bound())
@@ -61,10 +61,10 @@ func TestEntry_hasTheFinalizerBeforeTheGrant(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.Fails = 1
-	_, err := w.settle(t)
+	_, err := w.converge(t)
 	require.ErrorIs(t, err, kcptest.ErrDown)
 	require.Empty(t, w.bound())
-	w.settled(t)
+	w.converged(t)
 	require.Equal(t, "patch ", w.Did[0])
 	require.Equal(t, []string{"alice"}, w.bound())
 }
@@ -89,7 +89,7 @@ func TestEntry_isGrantedToItsAudience(t *testing.T) {
 			t.Parallel()
 			w := newWorld()
 			test.change(w)
-			w.settled(t)
+			w.converged(t)
 			require.Equal(t, v1alpha1.PhaseReady, w.entry.Status.Phase, "%v", w.entry.Status.Conditions)
 			require.Equal(t, test.scope, w.entry.Status.Scope)
 			require.Equal(t, test.bound, w.bound())
@@ -105,27 +105,27 @@ func TestEntry_ofAnUnknownOrgIsGrantedToNobody(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.org, w.unknown = nil, true
-	_, err := w.settle(t)
+	_, err := w.converge(t)
 	require.ErrorIs(t, err, controller.ErrRetry)
 	require.Empty(t, w.bound())
 	require.Empty(t, w.entry.Status.Scope)
 	w.unknown = false
-	w.settled(t)
+	w.converged(t)
 	require.Equal(t, []string{"system:authenticated"}, w.bound(), "the control")
 }
 
 func TestEntry_grantFollowsItsAudience(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	w.settled(t)
+	w.converged(t)
 	w.audience = append(w.audience, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "bob"})
-	w.settled(t)
+	w.converged(t)
 	require.Equal(t, []string{"alice", "bob"}, w.bound())
 	w.audience = w.audience[1:]
-	w.settled(t)
+	w.converged(t)
 	require.Equal(t, []string{"bob"}, w.bound())
 	w.audience = nil
-	w.settled(t)
+	w.converged(t)
 	require.Empty(t, w.bound())
 	require.Empty(t, w.roles)
 }
@@ -142,11 +142,11 @@ func TestEntry_grantIsRestored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld()
-			w.settled(t)
+			w.converged(t)
 			at := provider + "|" + tenancy.CatalogGrantName("org1", w.entry.Name)
 			role, binding := w.roles[at].DeepCopy(), w.bindings[at].DeepCopy()
 			tamper(w.roles[at], w.bindings[at])
-			w.settled(t)
+			w.converged(t)
 			require.Equal(t, role, w.roles[at])
 			require.Equal(t, binding, w.bindings[at])
 		})
@@ -203,18 +203,18 @@ func TestEntry_thatCannotBeEnabledHasNoGrant(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld()
-			w.settled(t)
+			w.converged(t)
 			require.Equal(t, []string{"alice"}, w.bound())
 			held := w.entry.Status.Export
 			test.change(w)
-			require.Positive(t, w.settled(t), "it is looked at again")
+			require.Positive(t, w.converged(t), "it is looked at again")
 			require.Equal(t, v1alpha1.PhaseProgressing, w.entry.Status.Phase)
 			require.Contains(t, w.condition(test.condition).Message, test.message)
 			require.Equal(t, metav1.ConditionFalse, w.condition(test.condition).Status)
 			require.Empty(t, w.bound())
 			require.Equal(t, held, w.entry.Status.Export)
 			test.undo(w)
-			w.settled(t)
+			w.converged(t)
 			require.Equal(t, v1alpha1.PhaseReady, w.entry.Status.Phase)
 			require.Equal(t, []string{"alice"}, w.bound())
 		})
@@ -239,7 +239,7 @@ func TestEntry_namesOnlyExportsThatItMay(t *testing.T) {
 			t.Parallel()
 			w := newWorld()
 			test.change(w)
-			w.settled(t)
+			w.converged(t)
 			require.Equal(t, v1alpha1.PhaseProgressing, w.entry.Status.Phase)
 			require.Contains(t, w.condition(v1alpha1.ConditionExportFound).Message, test.message)
 			require.Empty(t, w.bound())

@@ -169,15 +169,15 @@ func (w *world) grants() catalogentry.Grants {
 	}
 }
 
-func (w *world) settle(t *testing.T) (time.Duration, error) {
+func (w *world) converge(t *testing.T) (time.Duration, error) {
 	t.Helper()
 	reconcile := catalogentry.New(w.config(t))
-	return w.Settle(t, func() (controller.Result, error) { return reconcile(t.Context(), w.key) }, func() any { return w.entry })
+	return w.Converge(t, func() (controller.Result, error) { return reconcile(t.Context(), w.key) }, func() any { return w.entry })
 }
 
-func (w *world) settled(t *testing.T) time.Duration {
+func (w *world) converged(t *testing.T) time.Duration {
 	t.Helper()
-	after, err := w.settle(t)
+	after, err := w.converge(t)
 	require.NoError(t, err)
 	return after
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // claims creates the child Workspaces that are claimed in the Organization (O-6), and
-// removes the claims of Workspaces that do not exist any more.
+// removes the claims of Workspaces that no longer exist.
 type claims struct {
 	cluster  clusterFunc
 	children func(org string) []tenancy.Workspace

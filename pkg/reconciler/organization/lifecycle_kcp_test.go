@@ -27,8 +27,8 @@ const grace = 720 * time.Hour
 // errDeactivated is the answer of kcp to a request to a deactivated logical cluster.
 var errDeactivated = errors.New("the logical cluster is deactivated")
 
-// mortal is a fake kcp with an Org that can be deleted.
-type mortal struct {
+// lifecycleKCP is a fake kcp with an Org that can be deleted.
+type lifecycleKCP struct {
 	*kcp
 	// children and held are the Workspaces and the Memberships of the Org in kcp.
 	children map[string]tenancy.Workspace
@@ -46,8 +46,8 @@ type mortal struct {
 
 // newMortal has an Org that is Ready, with two people and three Workspaces. One Workspace
 // is soft-deleted.
-func newMortal(t *testing.T) *mortal {
-	m := &mortal{kcp: newKCP(), children: map[string]tenancy.Workspace{}, held: map[string]v1alpha1.Membership{}, frozen: map[string]bool{"ws3": true}}
+func newMortal(t *testing.T) *lifecycleKCP {
+	m := &lifecycleKCP{kcp: newKCP(), children: map[string]tenancy.Workspace{}, held: map[string]v1alpha1.Membership{}, frozen: map[string]bool{"ws3": true}}
 	deleted := metav1.NewTime(m.clock.Now())
 	for _, ws := range []tenancy.Workspace{
 		{UUID: "w1", ClusterID: "ws1", KCPReady: true}, {UUID: "w2", ClusterID: "ws2", KCPReady: true},
@@ -64,13 +64,13 @@ func newMortal(t *testing.T) *mortal {
 	m.ws.Name, m.ws.Spec.Cluster, m.ws.Status.Phase = uuid, "org1", kcpcorev1alpha1.LogicalClusterPhaseReady
 	m.memberships = []*v1alpha1.Membership{tenancy.NewMembership("alice", "", v1alpha1.RoleAdmin)}
 	m.more = m.configure
-	m.settled(t)
+	m.converged(t)
 	require.Equal(t, v1alpha1.PhaseReady, m.phase())
 	m.Did = nil
 	return m
 }
 
-func (m *mortal) configure(c *organization.Config) {
+func (m *lifecycleKCP) configure(c *organization.Config) {
 	c.Grace, c.OrgsCluster = grace, "orgs"
 	c.Cache.Children = func(string) []tenancy.Workspace {
 		return slices.SortedFunc(maps.Values(m.children), func(a, b tenancy.Workspace) int { return strings.Compare(a.UUID, b.UUID) })
@@ -144,7 +144,7 @@ func (m *mortal) configure(c *organization.Config) {
 }
 
 // mark sets or removes the time of the deletion request.
-func (m *mortal) mark(at *time.Time) {
+func (m *lifecycleKCP) mark(at *time.Time) {
 	m.org = m.org.DeepCopy()
 	m.org.ResourceVersion += "+"
 	m.org.Status.DeletionRequestedAt = nil
@@ -153,26 +153,26 @@ func (m *mortal) mark(at *time.Time) {
 	}
 }
 
-func (m *mortal) deleted() {
+func (m *lifecycleKCP) deleted() {
 	now := m.clock.Now()
 	m.mark(&now)
 }
 
-// settle reconciles until nothing changes and returns the requeue delay.
-func (m *mortal) settle(t *testing.T) (time.Duration, error) {
+// converge reconciles until nothing changes and returns the requeue delay.
+func (m *lifecycleKCP) converge(t *testing.T) (time.Duration, error) {
 	t.Helper()
-	return m.Settle(t, func() (controller.Result, error) { return m.pass(t) }, func() any { return [...]any{m.org, m.ws, len(m.children)} })
+	return m.Converge(t, func() (controller.Result, error) { return m.pass(t) }, func() any { return [...]any{m.org, m.ws, len(m.children)} })
 }
 
-// settled calls settle and requires that it succeeds.
-func (m *mortal) settled(t *testing.T) time.Duration {
+// converged calls settle and requires that it succeeds.
+func (m *lifecycleKCP) converged(t *testing.T) time.Duration {
 	t.Helper()
-	after, err := m.settle(t)
+	after, err := m.converge(t)
 	require.NoError(t, err)
 	return after
 }
 
-func (m *mortal) active() metav1.Condition {
+func (m *lifecycleKCP) active() metav1.Condition {
 	if c := meta.FindStatusCondition(m.org.Status.Conditions, v1alpha1.ConditionActive); c != nil {
 		return *c
 	}

@@ -27,7 +27,7 @@ func TestO13_deactivatesAndKeepsADeletedOrg(t *testing.T) {
 	} {
 		m.clock.SetTime(began.Add(c.passed))
 		m.Did = nil
-		after := m.settled(t)
+		after := m.converged(t)
 		require.Equal(t, c.left, after, "it is looked at again when it is over")
 		require.Equal(t, []string{"freeze ws1", "freeze ws2", "freeze ws3", "freeze org1"}, m.Did[:4], "what is in it first: their state is written there")
 		require.NotContains(t, m.Did, "remove it")
@@ -37,7 +37,7 @@ func TestO13_deactivatesAndKeepsADeletedOrg(t *testing.T) {
 	}
 	m.clock.SetTime(began.Add(grace))
 	m.Did = nil
-	m.settled(t)
+	m.converged(t)
 	require.Nil(t, m.org)
 	require.Nil(t, m.ws)
 	require.Empty(t, m.children)
@@ -57,15 +57,15 @@ func TestO13_keepsDeletedWorkspacesOfAnUndeletedOrgInactive(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()
-	m.settled(t)
+	m.converged(t)
 	m.Did = nil
 	m.mark(nil)
-	m.settled(t)
+	m.converged(t)
 	require.Equal(t, []string{"thaw org1", "thaw ws1", "thaw ws2"}, m.Did[:3])
 	require.Equal(t, map[string]bool{"ws3": true}, m.frozen)
 	require.Equal(t, v1alpha1.PhaseReady, m.phase())
 	m.Did = nil
-	m.settled(t)
+	m.converged(t)
 	require.Empty(t, m.Did, "it is opened once")
 }
 
@@ -73,10 +73,10 @@ func TestO13_keepsDeletedWorkspacesOfAnUndeletedOrgInactive(t *testing.T) {
 func TestO11_activatesAnOrgThatIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
-	m.settled(t)
+	m.converged(t)
 	m.Did = nil
 	m.frozen["org1"] = true
-	m.settled(t)
+	m.converged(t)
 	require.Contains(t, m.Did, "thaw org1")
 	require.Empty(t, m.frozen["org1"])
 }
@@ -87,7 +87,7 @@ func TestO13_keepsAWorkspaceDeletedMeanwhileInactive(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()
-	m.settled(t)
+	m.converged(t)
 	m.thawing = func(cluster string) {
 		if cluster == "ws2" {
 			ws, now := m.children["w2"], metav1.NewTime(m.clock.Now())
@@ -96,7 +96,7 @@ func TestO13_keepsAWorkspaceDeletedMeanwhileInactive(t *testing.T) {
 		}
 	}
 	m.mark(nil)
-	m.settled(t)
+	m.converged(t)
 	require.Equal(t, map[string]bool{"ws2": true, "ws3": true}, m.frozen)
 	require.Equal(t, v1alpha1.PhaseReady, m.phase())
 }
@@ -110,11 +110,11 @@ func TestO13_deactivationLeavesOutUnfinishedWorkspaces(t *testing.T) {
 		"w1": {UUID: "w1", ClusterID: "ws1"}, "w2": {UUID: "w2", ClusterID: "ws2", KCPReady: true, Terminating: true}, "w3": {UUID: "w3"},
 	}
 	m.deleted()
-	m.settled(t)
+	m.converged(t)
 	require.Equal(t, []string{"freeze org1"}, slices.Compact(m.Did))
 	m.Did = nil
 	m.mark(nil)
-	m.settled(t)
+	m.converged(t)
 	require.Equal(t, []string{"thaw org1", "thaw ws1"}, m.Did[:2])
 	require.NotContains(t, m.Did, "thaw ")
 	require.NotContains(t, m.Did, "thaw ws2")
@@ -126,23 +126,23 @@ func TestO13_deactivationGoesOnFromAnyStop(t *testing.T) {
 		m := newMortal(t)
 		m.deleted()
 		m.Fails = m.Made + n
-		_, err := m.settle(t)
+		_, err := m.converge(t)
 		require.ErrorIs(t, err, kcptest.ErrDown)
 		require.Equal(t, v1alpha1.ReasonFailed, m.active().Reason, "it does not say that it is frozen")
 		require.NotContains(t, m.active().Message, kcptest.ErrDown.Error())
-		m.settled(t)
+		m.converged(t)
 		require.Equal(t, map[string]bool{"org1": true, "ws1": true, "ws2": true, "ws3": true}, m.frozen)
 	}
 	for n := 1; n <= 3; n++ {
 		m := newMortal(t)
 		m.deleted()
-		m.settled(t)
+		m.converged(t)
 		m.mark(nil)
 		m.Fails = m.Made + n
-		_, err := m.settle(t)
+		_, err := m.converge(t)
 		require.ErrorIs(t, err, kcptest.ErrDown)
 		require.NotEqual(t, v1alpha1.PhaseReady, m.phase())
-		m.settled(t)
+		m.converged(t)
 		require.Equal(t, map[string]bool{"ws3": true}, m.frozen)
 		require.Equal(t, v1alpha1.PhaseReady, m.phase())
 	}
@@ -153,17 +153,17 @@ func TestOrganization_reportsForbiddenDeactivation(t *testing.T) {
 	m := newMortal(t)
 	m.refused = errs.New(errs.Forbidden, "it needs another kubeconfig")
 	m.deleted()
-	after := m.settled(t)
+	after := m.converged(t)
 	require.Equal(t, time.Minute, after, "kcp is asked again")
 	require.Equal(t, v1alpha1.ReasonDeactivationForbidden, m.active().Reason)
 	require.Contains(t, m.active().Message, "it needs another kubeconfig")
 	m.refused = kcptest.ErrDown
-	_, err := m.settle(t)
+	_, err := m.converge(t)
 	require.ErrorIs(t, err, kcptest.ErrDown)
 
 	// After kcp's admin has granted the right, the hub recovers without a restart.
 	m.refused = nil
-	require.Equal(t, grace, m.settled(t))
+	require.Equal(t, grace, m.converged(t))
 	require.True(t, m.frozen["org1"])
 	require.Equal(t, v1alpha1.ReasonWaiting, m.active().Reason)
 }
@@ -174,7 +174,7 @@ func TestO13_neverCarriesOutAWithdrawnDeletion(t *testing.T) {
 	m.deleted()
 	m.clock.SetTime(m.clock.Now().Add(grace))
 	m.withdrawn = func() { m.mark(nil) }
-	m.settled(t)
+	m.converged(t)
 	require.NotNil(t, m.org)
 	require.Equal(t, v1alpha1.PhaseReady, m.phase())
 	require.Len(t, m.held, 3)
@@ -182,7 +182,7 @@ func TestO13_neverCarriesOutAWithdrawnDeletion(t *testing.T) {
 	m.withdrawn = nil
 	long := m.clock.Now().Add(-2 * grace)
 	m.mark(&long)
-	m.settled(t)
+	m.converged(t)
 	require.Nil(t, m.org, "the control: one that stands is")
 }
 
@@ -196,7 +196,7 @@ func TestO13_removesNothingBeforeTheFinalizerIsInKcp(t *testing.T) {
 	m.org.Finalizers = nil
 	m.deleted()
 	m.clock.SetTime(m.clock.Now().Add(2 * grace))
-	m.settled(t)
+	m.converged(t)
 	require.Nil(t, m.org)
 	require.Empty(t, m.children)
 	require.Empty(t, m.held)
@@ -216,7 +216,7 @@ func TestO13_cascadeGoesOnFromAnyStop(t *testing.T) {
 			m.Made, m.Fails, m.Late = 0, n, late
 			stopped := 0
 			for m.org != nil {
-				if _, err := m.settle(t); err != nil {
+				if _, err := m.converge(t); err != nil {
 					require.ErrorIs(t, err, kcptest.ErrDown)
 					stopped++
 				}
@@ -255,13 +255,13 @@ func TestO13_parentsWaitForTheirChildren(t *testing.T) {
 			return []kcptenancyv1alpha1.Workspace{o}, nil
 		}
 	}
-	m.settled(t)
+	m.converged(t)
 	require.NotContains(t, m.Did, "remove workspace w1 from org1")
 	require.Len(t, m.held, 3)
 	require.NotNil(t, m.ws)
 	require.Contains(t, m.active().Message, "1 workspaces are being removed")
 	leaving = false
-	m.settled(t)
+	m.converged(t)
 	require.Nil(t, m.org)
 }
 
@@ -274,11 +274,11 @@ func TestO13_theWorkspaceWaitsForCatalogEntries(t *testing.T) {
 	now := metav1.NewTime(m.clock.Now())
 	m.org.DeletionTimestamp = &now
 	m.children, m.entries = nil, 2
-	m.settled(t)
+	m.converged(t)
 	require.NotNil(t, m.ws)
 	require.Contains(t, m.active().Message, "2 catalog entries are being removed")
 	m.entries = 0
-	m.settled(t)
+	m.converged(t)
 	require.Nil(t, m.org)
 }
 
@@ -286,10 +286,13 @@ func TestO13_theWorkspaceWaitsForCatalogEntries(t *testing.T) {
 // it.
 func TestO13_removesAnOrgWithoutAWorkspace(t *testing.T) {
 	t.Parallel()
-	for name, arrange := range map[string]func(*mortal){
-		"never placed":  func(m *mortal) { m.ws = m.ws.DeepCopy(); m.ws.Spec.Cluster = "" },
-		"never made":    func(m *mortal) { m.ws = nil },
-		"being removed": func(m *mortal) { m.ws = m.ws.DeepCopy(); m.ws.DeletionTimestamp = &metav1.Time{Time: m.clock.Now()} },
+	for name, arrange := range map[string]func(*lifecycleKCP){
+		"never placed": func(m *lifecycleKCP) { m.ws = m.ws.DeepCopy(); m.ws.Spec.Cluster = "" },
+		"never made":   func(m *lifecycleKCP) { m.ws = nil },
+		"being removed": func(m *lifecycleKCP) {
+			m.ws = m.ws.DeepCopy()
+			m.ws.DeletionTimestamp = &metav1.Time{Time: m.clock.Now()}
+		},
 	} {
 		m := newMortal(t)
 		arrange(m)
@@ -297,13 +300,13 @@ func TestO13_removesAnOrgWithoutAWorkspace(t *testing.T) {
 		m.org = m.org.DeepCopy()
 		now := metav1.NewTime(m.clock.Now())
 		m.org.DeletionTimestamp = &now
-		_, err := m.settle(t)
+		_, err := m.converge(t)
 		require.NoError(t, err, name)
 		if name == "being removed" {
 			require.NotNil(t, m.org, "kcp is at it")
 			require.NotContains(t, m.Did, "remove workspace "+uuid+" from orgs")
 			m.ws = nil
-			m.settled(t)
+			m.converged(t)
 		}
 		require.Nil(t, m.org, name)
 		require.Len(t, m.purged, 1, name)
@@ -319,7 +322,7 @@ func TestCascade_doesNothingAfterItsEnd(t *testing.T) {
 	now := metav1.NewTime(m.clock.Now())
 	m.org.DeletionTimestamp, m.org.Finalizers = &now, []string{"example.com/other"}
 	m.ws = nil
-	m.settled(t)
+	m.converged(t)
 	require.Empty(t, m.Did)
 	require.Empty(t, m.purged)
 	require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
@@ -331,7 +334,7 @@ func TestCascade_doesNothingAfterItsEnd(t *testing.T) {
 func TestO13_recordsADeactivationBeforehand(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
-	m.settled(t)
+	m.converged(t)
 	m.deleted()
 	result, err := m.pass(t)
 	require.NoError(t, err)
@@ -339,7 +342,7 @@ func TestO13_recordsADeactivationBeforehand(t *testing.T) {
 	require.Equal(t, map[string]bool{"ws3": true}, m.frozen, "that one is deleted itself")
 	require.Equal(t, metav1.ConditionFalse, m.active().Status)
 	require.False(t, tenancy.DeletionFollowed(m.org.Status.Conditions, true), "nobody is told yet that it is frozen")
-	m.settled(t)
+	m.converged(t)
 	require.Len(t, m.frozen, 4)
 	require.True(t, tenancy.DeletionFollowed(m.org.Status.Conditions, true))
 }

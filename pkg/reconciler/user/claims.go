@@ -9,7 +9,7 @@ import (
 )
 
 // claims creates the Organizations that the User claimed, and removes the claims of
-// Organizations that do not exist any more.
+// Organizations that no longer exist.
 type claims struct {
 	existing func(user string) []string
 	read     func(ctx context.Context, user string) (*v1alpha1.User, error)

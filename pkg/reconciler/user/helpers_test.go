@@ -201,21 +201,21 @@ func (k *kcp) patch(t *testing.T, patch []byte, subresource string) error {
 	return nil
 }
 
-// settle reconciles until nothing changes or a call fails, and returns the requeue delay.
-func (k *kcp) settle(t *testing.T) (time.Duration, error) {
+// converge reconciles until nothing changes or a call fails, and returns the requeue delay.
+func (k *kcp) converge(t *testing.T) (time.Duration, error) {
 	t.Helper()
 	reconcile := k.running
 	if reconcile == nil {
 		reconcile = user.New(k.config(t))
 	}
 	key := controller.Key{Cluster: "users", Name: "alice"}
-	return k.Settle(t, func() (controller.Result, error) { return reconcile(t.Context(), key) }, func() any { return [...]any{k.user, len(k.Did)} })
+	return k.Converge(t, func() (controller.Result, error) { return reconcile(t.Context(), key) }, func() any { return [...]any{k.user, len(k.Did)} })
 }
 
-// settled calls settle and requires that it succeeds.
-func (k *kcp) settled(t *testing.T) time.Duration {
+// converged calls settle and requires that it succeeds.
+func (k *kcp) converged(t *testing.T) time.Duration {
 	t.Helper()
-	after, err := k.settle(t)
+	after, err := k.converge(t)
 	require.NoError(t, err)
 	return after
 }

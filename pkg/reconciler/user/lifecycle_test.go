@@ -19,7 +19,7 @@ const admin, member = v1alpha1.RoleAdmin, v1alpha1.RoleMember
 func bare(t *testing.T) *kcp {
 	k := newKCP()
 	k.bare = true
-	k.settled(t)
+	k.converged(t)
 	return k
 }
 
@@ -33,14 +33,14 @@ func TestO8_keepsADeletedPersonForTheWholeGrace(t *testing.T) {
 		{0, grace}, {-10 * time.Minute, grace + 10*time.Minute}, {time.Hour, grace - time.Hour}, {grace - time.Second, time.Second}, {grace - time.Nanosecond, time.Nanosecond},
 	} {
 		k.clock.SetTime(began.Add(c.passed))
-		after := k.settled(t)
+		after := k.converged(t)
 		require.Equal(t, c.left, after, "it is looked at again when it is over")
 		require.Empty(t, k.Did)
 		require.Equal(t, v1alpha1.PhaseTerminating, k.user.Status.Phase)
 		require.Contains(t, k.condition(v1alpha1.ConditionActive).Message, "2026-03-31T12:00:00Z")
 	}
 	k.clock.SetTime(began.Add(grace))
-	k.settled(t)
+	k.converged(t)
 	require.Equal(t, []string{"remove the user"}, k.Did)
 	require.Nil(t, k.user)
 	require.Equal(t, []map[string]int{{"memberships": 0}}, k.purged)
@@ -51,10 +51,10 @@ func TestO8_createsNothingForADeletedPerson(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	k.deleted(began)
-	k.settled(t)
+	k.converged(t)
 	require.Empty(t, k.Did)
 	k.undeleted()
-	k.settled(t)
+	k.converged(t)
 	require.Equal(t, []string{"create org " + own}, k.Did)
 }
 
@@ -65,14 +65,14 @@ func TestO8_neverCarriesOutAWithdrawnDeletion(t *testing.T) {
 	k.clock.SetTime(began.Add(grace))
 	// The undelete comes between the check of the clock and the deletion.
 	k.withdrawn = k.undeleted
-	k.settled(t)
+	k.converged(t)
 	require.NotNil(t, k.user)
 	require.True(t, k.user.DeletionTimestamp.IsZero())
 	require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
 	require.Empty(t, k.purged)
 	k.withdrawn = nil
 	k.deleted(began)
-	k.settled(t)
+	k.converged(t)
 	require.Nil(t, k.user, "the control: one that stands is")
 }
 
@@ -86,7 +86,7 @@ func TestO8_removesNobodyBeforeTheFinalizerIsInKcp(t *testing.T) {
 	k.put("acme", "acmecluster", in("bob", "", admin), in("alice", "", member))
 	k.deleted(began)
 	k.clock.SetTime(began.Add(2 * grace))
-	k.settled(t)
+	k.converged(t)
 	require.Nil(t, k.user)
 	require.Equal(t, []string{"bob admin"}, k.members("acmecluster"))
 	require.Equal(t, []map[string]int{{"memberships": 1}}, k.purged)
@@ -95,13 +95,13 @@ func TestO8_removesNobodyBeforeTheFinalizerIsInKcp(t *testing.T) {
 func TestO8_removesThePersonalOrgFirst(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
-	k.settled(t)
+	k.converged(t)
 	k.placed()
 	k.put("acme", "acmecluster", in("bob", "", admin), in("alice", "", member))
 	k.deleted(began)
 	k.clock.SetTime(began.Add(grace))
 	k.Did = nil
-	k.settled(t)
+	k.converged(t)
 	require.Nil(t, k.user)
 	require.Equal(t, []string{"remove the user", "remove org " + own, "list acmecluster", "list acmecluster", "remove alice"}, k.Did)
 	require.Contains(t, k.orgs, "acme", "what others have is left alone")
@@ -144,7 +144,7 @@ func TestO8_givesTheOrgOfADeletedAdminAnother(t *testing.T) {
 			}
 			k.deleted(began)
 			k.clock.SetTime(began.Add(grace))
-			k.settled(t)
+			k.converged(t)
 			require.Nil(t, k.user)
 			require.Equal(t, c.want, k.members("acmecluster"))
 			require.Equal(t, c.deleted, k.orgs["acme"].Deleted())
@@ -170,7 +170,7 @@ func TestCascade_keepsTheGraceOfADeletedOrg(t *testing.T) {
 	delete(k.orgs, "gone")
 	k.deleted(began)
 	k.clock.SetTime(began.Add(grace))
-	k.settled(t)
+	k.converged(t)
 	require.Nil(t, k.user)
 	require.Equal(t, began, k.orgs["acme"].Status.DeletionRequestedAt.Time)
 	require.NotContains(t, k.Did, "delete org acme")
@@ -183,7 +183,7 @@ func TestO8_cascadeGoesOnFromAnyStop(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		for n := 1; ; n++ {
 			k := newKCP()
-			k.settled(t)
+			k.converged(t)
 			k.placed()
 			k.put("acme", "acmecluster", in("alice", "", admin), in("alice", "w", admin), in("carol", "", member), in("bob", "", member))
 			k.put("lone", "lonecluster", in("alice", "", admin))
@@ -192,7 +192,7 @@ func TestO8_cascadeGoesOnFromAnyStop(t *testing.T) {
 			k.Made, k.Fails, k.Late = 0, n, late
 			stopped := 0
 			for k.user != nil {
-				if _, err := k.settle(t); err != nil {
+				if _, err := k.converge(t); err != nil {
 					require.ErrorIs(t, err, kcptest.ErrDown)
 					stopped++
 				}
@@ -225,11 +225,11 @@ func TestO8_auditsARemovedPersonOnce(t *testing.T) {
 		k.clock.SetTime(began.Add(grace))
 		k.holds = 3
 		for range 3 {
-			_, err := k.settle(t)
+			_, err := k.converge(t)
 			require.ErrorIs(t, err, kcptest.ErrDown)
 			require.NotNil(t, k.user)
 		}
-		k.settled(t)
+		k.converged(t)
 		require.Nil(t, k.user)
 		require.Len(t, k.purged, want)
 		for _, counts := range k.purged {
@@ -247,7 +247,7 @@ func TestCascade_doesNothingAfterItsEnd(t *testing.T) {
 	now := metav1.NewTime(began)
 	k.user.DeletionTimestamp, k.user.Finalizers = &now, []string{"example.com/other"}
 	k.put("acme", "acmecluster", in("alice", "", admin))
-	k.settled(t)
+	k.converged(t)
 	require.Empty(t, k.Did)
 	require.Empty(t, k.purged)
 	require.Equal(t, []string{"alice admin"}, k.members("acmecluster"))

@@ -38,7 +38,7 @@ func (k *kcp) condition(name string) metav1.Condition {
 func TestO11_aNewPersonGetsAnOrgAndAWorkspace(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
-	k.settled(t)
+	k.converged(t)
 	require.Equal(t, []string{v1alpha1.CascadeFinalizer}, k.user.Finalizers, "nothing is made that could be left behind")
 	require.Equal(t, []string{"create org " + own}, k.Did)
 	require.Equal(t, own, k.user.Status.PersonalOrg)
@@ -47,13 +47,13 @@ func TestO11_aNewPersonGetsAnOrgAndAWorkspace(t *testing.T) {
 	require.Equal(t, v1alpha1.PhaseProgressing, k.user.Status.Phase)
 
 	k.placed()
-	k.settled(t)
+	k.converged(t)
 	ws := tenancy.NewDefaultWorkspace(k.orgs[own]).UUID
 	require.Equal(t, []string{"create org " + own, "create workspace " + ws + " in ownorg"}, k.Did)
 	require.Empty(t, k.user.Status.DefaultWorkspace, "kcp is still at it")
 
 	k.placed()
-	k.settled(t)
+	k.converged(t)
 	require.Equal(t, ws, k.user.Status.DefaultWorkspace)
 	require.Equal(t, "ownws", k.user.Spec.DefaultCluster)
 	require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
@@ -68,7 +68,7 @@ func TestO11_aNewPersonGetsAnOrgAndAWorkspace(t *testing.T) {
 	} {
 		k.user = k.user.DeepCopy()
 		alter(k.user)
-		k.settled(t)
+		k.converged(t)
 		require.Equal(t, []string{own, ws, "ownws"}, []string{k.user.Status.PersonalOrg, k.user.Status.DefaultWorkspace, k.user.Spec.DefaultCluster})
 		require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
 		require.Len(t, k.Did, 2, "nothing is made anew")
@@ -78,7 +78,7 @@ func TestO11_aNewPersonGetsAnOrgAndAWorkspace(t *testing.T) {
 	delete(k.workspaces, ws)
 	delete(k.orgs, own)
 	k.Did = nil
-	k.settled(t)
+	k.converged(t)
 	require.Empty(t, k.Did)
 	require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
 }
@@ -91,7 +91,7 @@ func TestO11_signUpGoesOnFromAnyStop(t *testing.T) {
 			k.Fails, k.Late = fails, late
 			failed := false
 			for range 4 {
-				_, err := k.settle(t)
+				_, err := k.converge(t)
 				if err != nil {
 					require.ErrorIs(t, err, kcptest.ErrDown)
 					require.NotContains(t, fmt.Sprint(k.user.Status.Conditions), kcptest.ErrDown.Error())
@@ -127,7 +127,7 @@ func TestSignUp_createsNothingTwiceFromAStaleCache(t *testing.T) {
 				u := k.user.DeepCopy()
 				return u, change(u)
 			}
-			k.settled(t)
+			k.converged(t)
 			placed, org := k.user, k.orgs[own]
 			pass := func() (controller.Result, error) {
 				return user.New(k.config(t))(t.Context(), controller.Key{Name: "alice"})
@@ -158,7 +158,7 @@ func TestSignUp_createsNothingWithoutPersonalOrgs(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	k.bare = true
-	k.settled(t)
+	k.converged(t)
 	require.Empty(t, k.Did)
 	require.Empty(t, k.user.Status.PersonalOrg)
 	require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
@@ -172,7 +172,7 @@ func TestSignUp_createsNoWorkspaceForAPendingUser(t *testing.T) {
 		k := newKCP()
 		k.user.Spec.Registration = registration
 		for range 2 {
-			k.settled(t)
+			k.converged(t)
 			k.placed()
 		}
 		require.Equal(t, []string{"create org " + own}, k.Did)
@@ -182,10 +182,10 @@ func TestSignUp_createsNoWorkspaceForAPendingUser(t *testing.T) {
 		k.user = k.user.DeepCopy()
 		k.user.Spec.Registration = v1alpha1.RegistrationApproved
 		for range 2 {
-			k.settled(t)
+			k.converged(t)
 			k.placed()
 		}
-		k.settled(t)
+		k.converged(t)
 		require.Len(t, k.workspaces, 1)
 		require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
 	}
@@ -194,15 +194,15 @@ func TestSignUp_createsNoWorkspaceForAPendingUser(t *testing.T) {
 func TestSignUp_createsNothingInADeletedPersonalOrg(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
-	k.settled(t)
+	k.converged(t)
 	k.placed()
 	o := k.orgs[own]
 	o.Status.DeletionRequestedAt = &metav1.Time{Time: began}
-	k.settled(t)
+	k.converged(t)
 	require.Empty(t, k.workspaces)
 	require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase, "there is nothing to wait for")
 	o.Status.DeletionRequestedAt = nil
-	k.settled(t)
+	k.converged(t)
 	require.Len(t, k.workspaces, 1, "undeleted, it is made")
 }
 
@@ -211,24 +211,24 @@ func TestSignUp_createsNothingInADeletedPersonalOrg(t *testing.T) {
 func TestSignUp_endsWithoutAPurgedPersonalOrg(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
-	k.settled(t)
+	k.converged(t)
 	require.Equal(t, v1alpha1.PhaseProgressing, k.user.Status.Phase)
 
 	// The cache can be outdated, so a missing Org in the cache proves nothing.
 	k.unseen = true
-	k.settled(t)
+	k.converged(t)
 	require.Equal(t, v1alpha1.PhaseProgressing, k.user.Status.Phase)
 	require.Contains(t, k.condition(v1alpha1.ConditionDefaultWorkspace).Message, "is being created")
 
 	k.unknown = kcptest.ErrDown
 	delete(k.orgs, own)
-	_, err := k.settle(t)
+	_, err := k.converge(t)
 	require.ErrorIs(t, err, kcptest.ErrDown)
 	require.Equal(t, v1alpha1.PhaseProgressing, k.user.Status.Phase)
 
 	k.unknown, k.Did = nil, nil
 	for range 2 {
-		k.settled(t)
+		k.converged(t)
 		require.Equal(t, v1alpha1.PhaseReady, k.user.Status.Phase)
 		require.Empty(t, k.user.Status.DefaultWorkspace)
 		require.Empty(t, k.Did)
@@ -240,7 +240,7 @@ func TestO5_settlesClaimsBesideThePersonalOrg(t *testing.T) {
 	t.Parallel()
 	k := newKCP()
 	k.user.Spec.OrgClaims = []v1alpha1.Claim{tenancy.NewClaim("claimed", "Claimed", "alice", "", metav1.NewTime(began))}
-	k.settled(t)
+	k.converged(t)
 	require.Equal(t, []string{"create org " + own, "create org claimed"}, k.Did)
 	require.True(t, meta.IsStatusConditionTrue(k.user.Status.Conditions, v1alpha1.ConditionClaimsHandled))
 }

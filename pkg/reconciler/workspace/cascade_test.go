@@ -25,7 +25,7 @@ func TestO13_cascadeGoesOnFromAnyStop(t *testing.T) {
 			m.Fails, m.Late = n, late
 			stopped := 0
 			for m.ws != nil {
-				if _, err := m.settle(t); err != nil {
+				if _, err := m.converge(t); err != nil {
 					require.ErrorIs(t, err, kcptest.ErrDown)
 					stopped++
 				}
@@ -55,11 +55,11 @@ func TestO13_auditsARemovedWorkspaceOnce(t *testing.T) {
 		m.clock.SetTime(m.clock.Now().Add(grace))
 		m.holds = 3
 		for range 3 {
-			_, err := m.settle(t)
+			_, err := m.converge(t)
 			require.ErrorIs(t, err, kcptest.ErrDown)
 			require.NotNil(t, m.ws)
 		}
-		m.settled(t)
+		m.converged(t)
 		require.Nil(t, m.ws)
 		require.Len(t, m.purged, want)
 		for _, counts := range m.purged {
@@ -75,7 +75,7 @@ func TestCascade_doesNothingAfterItsEnd(t *testing.T) {
 	m.ws = m.ws.DeepCopy()
 	now := metav1.NewTime(m.clock.Now())
 	m.ws.DeletionTimestamp, m.ws.Finalizers = &now, []string{"core.kcp.io/logicalcluster"}
-	m.settled(t)
+	m.converged(t)
 	require.Empty(t, m.Did)
 	require.Empty(t, m.purged)
 	require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
@@ -88,7 +88,7 @@ func TestCascade_removesAWorkspaceThatWasNeverScheduled(t *testing.T) {
 	m.ws.Spec.Cluster, m.ws.Status.Phase = "", kcpcorev1alpha1.LogicalClusterPhaseScheduling
 	m.deleted()
 	m.clock.SetTime(m.clock.Now().Add(grace))
-	m.settled(t)
+	m.converged(t)
 	require.Nil(t, m.ws)
 	require.NotContains(t, m.Did, "release ")
 }

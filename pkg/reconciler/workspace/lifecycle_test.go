@@ -23,8 +23,8 @@ import (
 
 const grace = 720 * time.Hour
 
-// mortal is a fake kcp with a Workspace that can be deleted.
-type mortal struct {
+// lifecycleKCP is a fake kcp with a Workspace that can be deleted.
+type lifecycleKCP struct {
 	*kcp
 	kcptest.Calls
 	held   map[string]v1alpha1.Membership
@@ -42,8 +42,8 @@ type mortal struct {
 
 // newMortal has a Workspace that is Ready, with two members and a Bot, and a Membership and
 // a Bot of another Workspace.
-func newMortal(t *testing.T) *mortal {
-	m := &mortal{kcp: newKCP(), held: map[string]v1alpha1.Membership{}, bots: map[string]v1alpha1.Bot{}}
+func newMortal(t *testing.T) *lifecycleKCP {
+	m := &lifecycleKCP{kcp: newKCP(), held: map[string]v1alpha1.Membership{}, bots: map[string]v1alpha1.Bot{}}
 	for name, of := range map[string]string{"ci": uuid, "other": "another"} {
 		m.bots[name] = *tenancy.NewBot(name, of, name, v1alpha1.RoleMember, "alice", "")
 	}
@@ -105,13 +105,13 @@ func newMortal(t *testing.T) *mortal {
 		}
 	}
 	m.ws.Status.Phase, m.missing = kcpcorev1alpha1.LogicalClusterPhaseReady, 0
-	m.settled(t)
+	m.converged(t)
 	require.Empty(t, m.Did)
 	return m
 }
 
 // mark sets or removes the time of the deletion request.
-func (m *mortal) mark(value string) {
+func (m *lifecycleKCP) mark(value string) {
 	m.ws = m.ws.DeepCopy()
 	m.ws.ResourceVersion += "+"
 	if value == "" {
@@ -121,30 +121,30 @@ func (m *mortal) mark(value string) {
 	m.ws.Annotations[v1alpha1.DeletionRequestedAtAnnotation] = value
 }
 
-func (m *mortal) deleted() { m.mark(m.clock.Now().UTC().Format(time.RFC3339)) }
+func (m *lifecycleKCP) deleted() { m.mark(m.clock.Now().UTC().Format(time.RFC3339)) }
 
-// settle reconciles until nothing changes and returns the requeue delay.
-func (m *mortal) settle(t *testing.T) (time.Duration, error) {
+// converge reconciles until nothing changes and returns the requeue delay.
+func (m *lifecycleKCP) converge(t *testing.T) (time.Duration, error) {
 	t.Helper()
-	return m.Settle(t, func() (controller.Result, error) { return m.pass(t) }, func() any { return m.ws })
+	return m.Converge(t, func() (controller.Result, error) { return m.pass(t) }, func() any { return m.ws })
 }
 
-// settled calls settle and requires that it succeeds.
-func (m *mortal) settled(t *testing.T) time.Duration {
+// converged calls settle and requires that it succeeds.
+func (m *lifecycleKCP) converged(t *testing.T) time.Duration {
 	t.Helper()
-	after, err := m.settle(t)
+	after, err := m.converge(t)
 	require.NoError(t, err)
 	return after
 }
 
-func (m *mortal) condition(name string) metav1.Condition {
+func (m *lifecycleKCP) condition(name string) metav1.Condition {
 	if c := meta.FindStatusCondition(tenancy.WorkspaceOf("o", m.ws).Status.Conditions, name); c != nil {
 		return *c
 	}
 	return metav1.Condition{}
 }
 
-func (m *mortal) phase() v1alpha1.Phase { return tenancy.WorkspaceOf("o", m.ws).Status.Phase }
+func (m *lifecycleKCP) phase() v1alpha1.Phase { return tenancy.WorkspaceOf("o", m.ws).Status.Phase }
 
 func TestO13_deactivatesAndKeepsADeletedWorkspace(t *testing.T) {
 	t.Parallel()
@@ -155,7 +155,7 @@ func TestO13_deactivatesAndKeepsADeletedWorkspace(t *testing.T) {
 		{0, grace}, {-10 * time.Minute, grace + 10*time.Minute}, {time.Hour, grace - time.Hour}, {grace - time.Second, time.Second},
 	} {
 		m.clock.SetTime(began.Add(c.passed))
-		after := m.settled(t)
+		after := m.converged(t)
 		require.Equal(t, c.left, after, "it is looked at again when it is over")
 		require.True(t, m.frozen)
 		require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
@@ -165,7 +165,7 @@ func TestO13_deactivatesAndKeepsADeletedWorkspace(t *testing.T) {
 	require.NotContains(t, m.Did, "remove it from org1")
 	require.Len(t, m.held, 4, "who was in it is in it when it is undeleted")
 	m.clock.SetTime(began.Add(grace))
-	m.settled(t)
+	m.converged(t)
 	require.Nil(t, m.ws)
 	require.Equal(t, []string{"alice", "another.bob"}, slices.Sorted(maps.Keys(m.held)))
 	require.Equal(t, []map[string]int{{"bots": 1, "memberships": 2}}, m.purged)
@@ -177,10 +177,10 @@ func TestO11_activatesAWorkspaceThatIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.frozen, m.closed = true, true
-	m.settled(t)
+	m.converged(t)
 	require.Empty(t, m.Did, "its Org keeps it closed")
 	m.closed = false
-	m.settled(t)
+	m.converged(t)
 	require.Equal(t, []string{"thaw ws1"}, m.Did)
 }
 
@@ -188,14 +188,14 @@ func TestO13_activatesAnUndeletedWorkspaceOnce(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()
-	m.settled(t)
+	m.converged(t)
 	m.Did = nil
 	m.mark("")
-	m.settled(t)
+	m.converged(t)
 	require.Equal(t, []string{"thaw ws1"}, m.Did)
 	require.False(t, m.frozen)
 	require.Equal(t, v1alpha1.PhaseReady, m.phase())
-	m.settled(t)
+	m.converged(t)
 	require.Equal(t, []string{"thaw ws1"}, m.Did)
 }
 
@@ -205,10 +205,10 @@ func TestO13_keepsAWorkspaceOfADeletedOrgInactive(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()
-	m.settled(t)
+	m.converged(t)
 	m.mark("")
 	m.thawed = func() { m.closed = true }
-	_, err := m.settle(t)
+	_, err := m.converge(t)
 	require.ErrorIs(t, err, controller.ErrRetry)
 	require.True(t, m.frozen)
 	require.NotEqual(t, v1alpha1.PhaseReady, m.phase())
@@ -216,7 +216,7 @@ func TestO13_keepsAWorkspaceOfADeletedOrgInactive(t *testing.T) {
 
 	// The Org is undeleted, so the Workspace is activated.
 	m.thawed, m.closed = nil, false
-	m.settled(t)
+	m.converged(t)
 	require.False(t, m.frozen)
 	require.Equal(t, v1alpha1.PhaseReady, m.phase())
 }
@@ -226,14 +226,14 @@ func TestO13_retriesAFailedActivation(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()
-	m.settled(t)
+	m.converged(t)
 	m.mark("")
 	m.Fails = m.Made + 1
-	_, err := m.settle(t)
+	_, err := m.converge(t)
 	require.ErrorIs(t, err, kcptest.ErrDown)
 	require.NotEqual(t, v1alpha1.PhaseReady, m.phase())
 	require.NotContains(t, m.condition(v1alpha1.ConditionActive).Message, kcptest.ErrDown.Error())
-	m.settled(t)
+	m.converged(t)
 	require.False(t, m.frozen)
 	require.Equal(t, v1alpha1.PhaseReady, m.phase())
 }
@@ -244,9 +244,9 @@ func TestO13_neverCarriesOutAWithdrawnDeletion(t *testing.T) {
 	m.deleted()
 	m.clock.SetTime(m.clock.Now().Add(grace))
 	m.withdrawn = func() { m.mark("") }
-	_, err := m.settle(t)
+	_, err := m.converge(t)
 	for err != nil {
-		_, err = m.settle(t)
+		_, err = m.converge(t)
 	}
 	require.NotNil(t, m.ws)
 	require.Equal(t, v1alpha1.PhaseReady, m.phase())
@@ -255,7 +255,7 @@ func TestO13_neverCarriesOutAWithdrawnDeletion(t *testing.T) {
 	m.withdrawn = nil
 	m.mark("2000-01-01T00:00:00Z")
 	m.clock.SetTime(time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC))
-	m.settled(t)
+	m.converged(t)
 	require.Nil(t, m.ws, "the control: one that stands is")
 }
 
@@ -268,7 +268,7 @@ func TestO13_removesNothingBeforeTheFinalizerIsInKcp(t *testing.T) {
 	m.ws.Finalizers = nil
 	m.deleted()
 	m.clock.SetTime(m.clock.Now().Add(2 * grace))
-	m.settled(t)
+	m.converged(t)
 	require.Nil(t, m.ws)
 	require.Len(t, m.held, 2)
 	require.Len(t, m.purged, 1)
@@ -282,14 +282,14 @@ func TestO13_neverPurgesWithoutADeletionTime(t *testing.T) {
 		m := newMortal(t)
 		m.ws.CreationTimestamp = metav1.NewTime(m.clock.Now().Add(-2 * grace))
 		m.mark(mark)
-		after := m.settled(t)
+		after := m.converged(t)
 		require.Zero(t, after)
 		require.True(t, m.frozen, mark)
 		require.True(t, m.ws.DeletionTimestamp.IsZero(), mark)
 		require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
 		require.Contains(t, m.condition(v1alpha1.ConditionActive).Message, "cannot be read")
 		m.mark("")
-		m.settled(t)
+		m.converged(t)
 		require.False(t, m.frozen)
 		require.Equal(t, v1alpha1.PhaseReady, m.phase())
 	}
@@ -300,12 +300,12 @@ func TestO13_keepsAWorkspaceThatIsStillInitializing(t *testing.T) {
 	m := newMortal(t)
 	m.ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseInitializing
 	m.deleted()
-	m.settled(t)
+	m.converged(t)
 	require.Empty(t, m.Did)
 	require.Equal(t, v1alpha1.PhaseTerminating, m.phase())
 	m.ws = m.ws.DeepCopy()
 	m.ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseReady
-	m.settled(t)
+	m.converged(t)
 	require.True(t, m.frozen)
 }
 
@@ -314,17 +314,17 @@ func TestWorkspace_reportsForbiddenDeactivation(t *testing.T) {
 	m := newMortal(t)
 	m.refused = errs.New(errs.Forbidden, "it needs another kubeconfig")
 	m.deleted()
-	after := m.settled(t)
+	after := m.converged(t)
 	require.Equal(t, time.Minute, after, "kcp is asked again")
 	require.Equal(t, v1alpha1.ReasonDeactivationForbidden, m.condition(v1alpha1.ConditionActive).Reason)
 	require.Contains(t, m.condition(v1alpha1.ConditionActive).Message, "it needs another kubeconfig")
 	m.refused = kcptest.ErrDown
-	_, err := m.settle(t)
+	_, err := m.converge(t)
 	require.ErrorIs(t, err, kcptest.ErrDown)
 
 	// After kcp's admin has granted the right, the hub recovers without a restart.
 	m.refused = nil
-	require.Equal(t, grace, m.settled(t))
+	require.Equal(t, grace, m.converged(t))
 	require.True(t, m.frozen)
 	require.Equal(t, v1alpha1.ReasonWaiting, m.condition(v1alpha1.ConditionActive).Reason)
 }
@@ -336,9 +336,9 @@ func TestO13_recordsADeactivationBeforehand(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	m.deleted()
-	m.settled(t)
+	m.converged(t)
 	m.mark("")
-	m.settled(t)
+	m.converged(t)
 	m.deleted()
 	result, err := m.pass(t)
 	require.NoError(t, err)
@@ -346,7 +346,7 @@ func TestO13_recordsADeactivationBeforehand(t *testing.T) {
 	require.False(t, m.frozen)
 	require.Equal(t, metav1.ConditionFalse, m.condition(v1alpha1.ConditionActive).Status)
 	require.False(t, tenancy.DeletionFollowed(tenancy.WorkspaceOf("o", m.ws).Status.Conditions, true), "nobody is told yet that it is frozen")
-	m.settled(t)
+	m.converged(t)
 	require.True(t, m.frozen)
 	require.True(t, tenancy.DeletionFollowed(tenancy.WorkspaceOf("o", m.ws).Status.Conditions, true))
 }

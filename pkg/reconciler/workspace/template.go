@@ -54,12 +54,12 @@ type Template struct {
 	// apis are the objects that provide APIs, in the order of their dependencies.
 	// contents depend on these APIs.
 	apis, contents [][]*unstructured.Unstructured
-	memory         memory
+	records        records
 }
 
 // NewTemplate returns the template. It can be empty.
 func NewTemplate(c TemplateConfig) *Template {
-	t := &Template{TemplateConfig: c, memory: memory{clusters: map[string]*applied{}}}
+	t := &Template{TemplateConfig: c, records: records{clusters: map[string]*applied{}}}
 	stages := map[stage][]*unstructured.Unstructured{}
 	for _, o := range c.Objects {
 		at := stageOf(o.GroupVersionKind().GroupKind())
@@ -110,7 +110,7 @@ func (s *template) Reconcile(ctx context.Context, o *object) (controller.Result,
 		return controller.Result{}, nil
 	}
 	cluster := o.Spec.Cluster
-	pass := s.memory.begin(cluster, s.Clock.Now(), controller.Forced(ctx))
+	pass := s.records.begin(cluster, s.Clock.Now(), controller.Forced(ctx))
 	bound, result, err := s.makeAPIs(ctx, cluster, pass.due)
 	if err != nil || result.Message != "" {
 		return result, err
@@ -121,7 +121,7 @@ func (s *template) Reconcile(ctx context.Context, o *object) (controller.Result,
 				return controller.Result{}, err
 			}
 		}
-		s.memory.done(cluster, pass, bound, s.Clock.Now())
+		s.records.done(cluster, pass, bound, s.Clock.Now())
 	}
 	return controller.Result{}, nil
 }
@@ -152,7 +152,7 @@ func (s *template) makeAPIs(ctx context.Context, cluster string, due bool) (boun
 	}
 	kept := make([]*kcpapisv1alpha2.APIBinding, len(s.bindings))
 	if err := each(s.bindings, func(i int, want desiredBinding) (err error) {
-		kept[i], err = s.keep(ctx, cluster, have[want.Name], want, due)
+		kept[i], err = s.applyBinding(ctx, cluster, have[want.Name], want, due)
 		return err
 	}); err != nil {
 		return "", controller.Result{}, err

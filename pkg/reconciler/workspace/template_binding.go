@@ -27,8 +27,8 @@ func bindingOf(o *unstructured.Unstructured) *kcpapisv1alpha2.APIBinding {
 	return b
 }
 
-// keep applies a binding of the template, if necessary, and returns its current state.
-func (s *template) keep(ctx context.Context, cluster string, have *kcpapisv1alpha2.APIBinding, want desiredBinding, due bool) (*kcpapisv1alpha2.APIBinding, error) {
+// applyBinding applies a binding of the template, if necessary, and returns its current state.
+func (s *template) applyBinding(ctx context.Context, cluster string, have *kcpapisv1alpha2.APIBinding, want desiredBinding, due bool) (*kcpapisv1alpha2.APIBinding, error) {
 	if have != nil {
 		// A binding that is being deleted must be gone before it is created again. Its
 		// event enqueues the key.

@@ -172,8 +172,8 @@ func (k *templated) pass(t *testing.T) ([]string, controller.Result, error) {
 	return k.log, result, err
 }
 
-// settled returns a templated with a Ready Workspace and all objects applied.
-func settled(t *testing.T, manifests ...string) *templated {
+// convergedTemplate returns a templated with a Ready Workspace and all objects applied.
+func convergedTemplate(t *testing.T, manifests ...string) *templated {
 	t.Helper()
 	k := newTemplated(t, manifests...)
 	k.established = true

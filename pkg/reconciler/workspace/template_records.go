@@ -10,9 +10,9 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// memory records what was applied in each logical cluster, so that the reconciliation of
+// records records what was applied in each logical cluster, so that the reconciliation of
 // a complete Workspace writes nothing. A new process applies everything again.
-type memory struct {
+type records struct {
 	mu       sync.Mutex
 	clusters map[string]*applied
 }
@@ -34,7 +34,7 @@ type pass struct {
 	writes int
 }
 
-func (m *memory) begin(cluster string, now time.Time, forced bool) pass {
+func (m *records) begin(cluster string, now time.Time, forced bool) pass {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	a := m.clusters[cluster]
@@ -49,7 +49,7 @@ func (m *memory) begin(cluster string, now time.Time, forced bool) pass {
 }
 
 // done records that everything is applied, unless a tenant wrote in the meantime.
-func (m *memory) done(cluster string, p pass, bound string, now time.Time) {
+func (m *records) done(cluster string, p pass, bound string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if a := m.clusters[cluster]; a != nil && a.writes == p.writes {
@@ -57,7 +57,7 @@ func (m *memory) done(cluster string, p pass, bound string, now time.Time) {
 	}
 }
 
-func (m *memory) wrote(cluster string) {
+func (m *records) recordWrite(cluster string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if a := m.clusters[cluster]; a != nil {
@@ -68,9 +68,9 @@ func (m *memory) wrote(cluster string) {
 
 // Forget removes the record of a deleted logical cluster.
 func (t *Template) Forget(cluster string) {
-	t.memory.mu.Lock()
-	defer t.memory.mu.Unlock()
-	delete(t.memory.clusters, cluster)
+	t.records.mu.Lock()
+	defer t.records.mu.Unlock()
+	delete(t.records.clusters, cluster)
 }
 
 // repairDelay is the time between a tenant's write to an object of the template and the
@@ -91,7 +91,7 @@ func (t *Template) Written(cluster string, w tenancy.ObjectWrite) bool {
 	}
 	for _, o := range t.Objects {
 		if mayAlter(w, o) {
-			t.memory.wrote(cluster)
+			t.records.recordWrite(cluster)
 			return true
 		}
 	}

@@ -52,7 +52,7 @@ func TestTemplate_isAppliedInOrderAndThenTheWorkspaceIsReady(t *testing.T) {
 
 func TestTemplate_noneAsksForNothing(t *testing.T) {
 	t.Parallel()
-	k := settled(t)
+	k := convergedTemplate(t)
 	require.Equal(t, metav1.ConditionTrue, k.condition(t).Status, "a complaint of a template that was taken away must not stay")
 	require.False(t, k.template.Written("ws1", tenancy.ObjectWrite{Verb: "deletecollection", Resource: "configmaps", Namespace: "default"}))
 }
@@ -74,7 +74,7 @@ func TestTemplate_isAppliedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := settled(t, widgetManifest, bindingManifest)
+			k := convergedTemplate(t, widgetManifest, bindingManifest)
 			c.when(k)
 			log, _, err := k.pass(t)
 			require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestTemplate_isAppliedAgain(t *testing.T) {
 // kcp deletes the objects of an API with its APIBinding.
 func TestTemplate_objectsComeBackWithABindingThatWasDeleted(t *testing.T) {
 	t.Parallel()
-	k := settled(t, widgetManifest, bindingManifest)
+	k := convergedTemplate(t, widgetManifest, bindingManifest)
 	now := metav1.Now()
 	k.bindings["widgets"].DeletionTimestamp = &now
 	log, _, err := k.pass(t)
@@ -106,7 +106,7 @@ func TestTemplate_objectsComeBackWithABindingThatWasDeleted(t *testing.T) {
 
 func TestTemplate_aForcedPassAppliesEverything(t *testing.T) {
 	t.Parallel()
-	k := settled(t, widgetManifest, bindingManifest)
+	k := convergedTemplate(t, widgetManifest, bindingManifest)
 	k.ws.Annotations[v1alpha1.OperationAnnotation] = v1alpha1.OperationReconcile
 	_, _, err := k.pass(t)
 	require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestTemplate_aForcedPassAppliesEverything(t *testing.T) {
 // A tenant can write an object after this reconciliation has applied it.
 func TestTemplate_aWriteDuringAPassIsNotLost(t *testing.T) {
 	t.Parallel()
-	k := settled(t, widgetManifest, bindingManifest)
+	k := convergedTemplate(t, widgetManifest, bindingManifest)
 	write := func() { k.template.Written("ws1", widgetUpdate("hello")) }
 	write()
 	k.onApply = func(name string) {
@@ -172,7 +172,7 @@ func TestTemplate_claimsThatWereAlteredArePutRight(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := settled(t, widgetManifest, bindingManifest)
+			k := convergedTemplate(t, widgetManifest, bindingManifest)
 			k.bindings["widgets"].Spec.PermissionClaims = c.claims
 			log, _, err := k.pass(t)
 			require.NoError(t, err)
@@ -249,7 +249,7 @@ func TestTemplate_aFailureThatPassesDoesNotTakeReadyAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := settled(t, widgetManifest, bindingManifest)
+			k := convergedTemplate(t, widgetManifest, bindingManifest)
 			k.refuse["Widget hello"] = err
 			k.clock.SetTime(k.clock.Now().Add(time.Hour))
 			_, _, got := k.pass(t)

@@ -40,9 +40,9 @@ func (c *Calls) Call(what string, do func()) error {
 	return ErrDown
 }
 
-// Settle makes passes until state stays the same, or something fails, and returns when
-// to look again.
-func (c *Calls) Settle(t testing.TB, pass func() (controller.Result, error), state func() any) (time.Duration, error) {
+// Converge runs passes until state stays the same or a pass fails. It returns the time
+// after which the last pass wants to be repeated.
+func (c *Calls) Converge(t testing.TB, pass func() (controller.Result, error), state func() any) (time.Duration, error) {
 	t.Helper()
 	for range 50 {
 		before := state()
@@ -67,7 +67,7 @@ func Patched[T any](t testing.TB, held *T, patch []byte) *T {
 	return changed
 }
 
-// Gone tells whether nothing holds a deleted object any more.
+// Gone reports whether nothing holds a deleted object any more.
 func Gone(o metav1.Object) bool {
 	return o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0
 }
