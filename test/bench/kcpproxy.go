@@ -79,6 +79,9 @@ func (c *counter) count(r *http.Request) {
 		return
 	}
 	what := info.Verb + " " + info.Resource
+	if r.URL.Query().Has("dryRun") {
+		what = "try " + info.Resource
+	}
 	if info.Subresource != "" {
 		what += "/" + info.Subresource
 	}

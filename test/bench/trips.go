@@ -113,7 +113,7 @@ func (t *traced) print(w, details io.Writer, name string, calls map[call]int, se
 	for what, n := range sent {
 		requests = append(requests, each(n)+" "+what)
 		switch verb, resource, _ := strings.Cut(what, " "); {
-		case strings.HasSuffix(resource, "reviews"):
+		case strings.HasSuffix(resource, "reviews"), verb == "try":
 			reviews += n
 		case verb == "get" || verb == "list":
 			reads += n
