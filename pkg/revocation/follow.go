@@ -37,8 +37,8 @@ func (r *Revocation) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// follow asks kcp once, or not yet where the binding is about to be removed. It makes the last cut where kcp has followed or the deadline is
-// over, and has kcp asked again otherwise.
+// follow asks kcp once, or not yet where the binding is about to be removed. It makes the
+// last cut where kcp has followed or the deadline is over, and has kcp asked again otherwise.
 func (r *Revocation) follow(ctx context.Context, l loss) {
 	r.mu.Lock()
 	since, lost := r.since[l]
@@ -92,7 +92,7 @@ func (r *Revocation) over(l loss) (left tenancy.Entry, over bool) {
 	return left, left.Gives(l.role)
 }
 
-// bound tells whether the views still have a binding of the person to the role.
+// bound reports whether the views still have a binding of the person to the role.
 func (r *Revocation) bound(l loss) bool {
 	listers := r.config.Views.Listers()
 	if namespace, role, namespaced := strings.Cut(l.role, "/"); namespaced {
