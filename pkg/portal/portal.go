@@ -108,21 +108,6 @@ func (h *Handler) Mount(r chi.Router) {
 	r.Get(prefix+"*", httpapi.Handle(h.serve))
 }
 
-// Outside returns the middleware for all requests but those of this package: its files do not
-// depend on kcp, and a page that is open tells people itself that kcp is unavailable.
-func Outside(middleware func(http.Handler) http.Handler) func(http.Handler) http.Handler {
-	return func(next http.Handler) http.Handler {
-		others := middleware(next)
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasPrefix(r.URL.Path, prefix) || r.URL.Path == "/" || r.URL.Path == "/ui" {
-				next.ServeHTTP(w, r)
-				return
-			}
-			others.ServeHTTP(w, r)
-		})
-	}
-}
-
 // root leads browsers to the portal. Other clients get the answer of a path that is nothing.
 func (h *Handler) root(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Vary", "Accept")

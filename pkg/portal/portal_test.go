@@ -149,20 +149,6 @@ func TestRoot_leadsBrowsersToThePortal(t *testing.T) {
 	}
 }
 
-func TestOutside_leavesThePortalToItself(t *testing.T) {
-	t.Parallel()
-	refuse := func(http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
-	}
-	h := portal.Outside(refuse)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	for path, code := range map[string]int{
-		"/": http.StatusOK, "/ui": http.StatusOK, "/ui/me": http.StatusOK,
-		"/uix": http.StatusServiceUnavailable, "/api/users/me": http.StatusServiceUnavailable, "/x/ui/": http.StatusServiceUnavailable,
-	} {
-		require.Equal(t, code, ask(h, http.MethodGet, path).Code, path)
-	}
-}
-
 // What the browser loads in all.
 const maxZipped = 150 << 10
 

@@ -125,9 +125,10 @@ func (p routes) router() chi.Router {
 	requests := p.limits.PerPerson("requests_per_person", c.Limits.RequestsPerPerson)
 	writes := p.limits.WritesPerPerson("writes_per_person", c.Limits.WritesPerPerson)
 	r := chi.NewRouter()
-	r.Use(p.observe, portal.Outside(login.Outside(p.present)), middleware.GetHead)
-	r.NotFound(httpapi.NotFound)
-	r.MethodNotAllowed(httpapi.MethodNotAllowed)
+	r.Use(p.observe, middleware.GetHead)
+	r.NotFound(p.present(http.HandlerFunc(httpapi.NotFound)).ServeHTTP)
+	r.MethodNotAllowed(p.present(http.HandlerFunc(httpapi.MethodNotAllowed)).ServeHTTP)
+	// These pages report in their own form that kcp is unavailable, or do not depend on it.
 	if p.login != nil {
 		p.login.Mount(r)
 	}
@@ -135,11 +136,11 @@ func (p routes) router() chi.Router {
 		p.portal.Mount(r)
 	}
 	for _, path := range []string{"/api", "/apis", "/apis/*", "/services", "/services/*", "/api/v1", "/api/v1/*"} {
-		r.HandleFunc(path, proxy.NotHere)
+		r.With(p.present).HandleFunc(path, proxy.NotHere)
 	}
-	r.With(proxy.Shape(c.Tree), p.audit, p.authenticateProxied, requests, writes, httpmw.Limited, httpmw.ReleaseBody, p.room).Handle("/clusters/*", p.forward)
+	r.With(p.present, proxy.Shape(c.Tree), p.audit, p.authenticateProxied, requests, writes, httpmw.Limited, httpmw.ReleaseBody, p.room).Handle("/clusters/*", p.forward)
 	r.Route("/api/", func(r chi.Router) {
-		r.Use(p.audit, p.authenticate, requests, writes, httpmw.Limited, httpmw.WholeBody(p.authenticate), p.room)
+		r.Use(p.present, p.audit, p.authenticate, requests, writes, httpmw.Limited, httpmw.WholeBody(p.authenticate), p.room)
 		(&users.Handler{
 			Views: v, Tenants: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
 			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.rights.FollowedEverywhere, WriteEnds: p.sessions.WriteEnds,

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/go-chi/chi/v5"
@@ -14,6 +15,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/openapi"
 	"github.com/faroshq/kedge-hub/pkg/health"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/portal"
 )
 
 func answer(t *testing.T, h http.Handler, method, target string) *httptest.ResponseRecorder {
@@ -36,6 +38,36 @@ func TestReadyz_hasDetailsOnTheMetricsListenerOnly(t *testing.T) {
 		require.Contains(t, details.Body.String(), "[-]kcp not ready: it has not been asked yet")
 		require.NotEmpty(t, details.Header().Get("X-Request-Id"))
 	}
+}
+
+// A page that is open tells people itself that kcp is unavailable.
+func TestRoutes_refuseAllButPagesWithoutKcp(t *testing.T) {
+	t.Parallel()
+	r := unguarded()
+	r.present = func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	}
+	var err error
+	r.portal, err = portal.New()
+	require.NoError(t, err)
+	r.login = &login.Handler{}
+	app := r.router()
+	for path, code := range map[string]int{
+		"/ui": http.StatusSeeOther, "/ui/": http.StatusOK, "/ui/me": http.StatusOK,
+		"/auth/authorize": http.StatusNotFound, "/.well-known/oauth-authorization-server": http.StatusNotFound,
+		"/uix": http.StatusServiceUnavailable, "/auth": http.StatusServiceUnavailable, "/authx/token": http.StatusServiceUnavailable,
+		"/api/users/me": http.StatusServiceUnavailable, "/api/nowhere": http.StatusServiceUnavailable, "/apis": http.StatusServiceUnavailable,
+		"/clusters/c-w1/api": http.StatusServiceUnavailable, "/nowhere": http.StatusServiceUnavailable,
+	} {
+		require.Equal(t, code, answer(t, app, http.MethodGet, path).Code, path)
+	}
+	require.Equal(t, http.StatusServiceUnavailable, answer(t, app, http.MethodPost, "/ui/").Code)
+	require.NoError(t, chi.Walk(app, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		if strings.HasPrefix(pattern, "/api/") || strings.HasPrefix(pattern, "/clusters/") {
+			require.Equal(t, http.StatusServiceUnavailable, answer(t, app, method, pattern).Code, "%s %s", method, pattern)
+		}
+		return nil
+	}))
 }
 
 // TestHEAD_answersAsGETWithoutABody goes over a connection: net/http takes the body out.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -189,21 +188,6 @@ func (h *Handler) mountAbsent(r chi.Router) {
 	}
 	r.Get(loginPath, h.pages.handle(absent))
 	r.Post(logoutPath, h.pages.handle(absent))
-}
-
-// Outside returns the middleware for all requests but those of this package, which report in
-// their own form that kcp is unavailable.
-func Outside(middleware func(http.Handler) http.Handler) func(http.Handler) http.Handler {
-	return func(next http.Handler) http.Handler {
-		others := middleware(next)
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasPrefix(r.URL.Path, prefix) || r.URL.Path == metadataPath {
-				next.ServeHTTP(w, r)
-				return
-			}
-			others.ServeHTTP(w, r)
-		})
-	}
 }
 
 // json serves an endpoint that programs call. It reports errors in OAuth's form.

@@ -127,22 +127,6 @@ func TestHandler_withoutAProviderIsNotThere(t *testing.T) {
 	require.Contains(t, a.body, "no identity provider")
 }
 
-func TestOutside_leavesTheLoginToItself(t *testing.T) {
-	t.Parallel()
-	refuse := func(http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
-	}
-	handler := login.Outside(refuse)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	for path, want := range map[string]int{
-		"/auth/token": http.StatusOK, "/.well-known/oauth-authorization-server": http.StatusOK,
-		"/auth": http.StatusServiceUnavailable, "/authx/token": http.StatusServiceUnavailable, "/api/users/me": http.StatusServiceUnavailable, "/x/auth/": http.StatusServiceUnavailable,
-	} {
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
-		require.Equal(t, want, w.Code, path)
-	}
-}
-
 // Browsers that do not send Sec-Fetch-Site are compared by Origin, which is the hub's own URL.
 func TestLogout_worksBehindAProxyThatChangesHost(t *testing.T) {
 	t.Parallel()
