@@ -58,11 +58,11 @@ func List[T any](ctx context.Context, d Doer, r Request) iter.Seq2[T, error] {
 	query := url.Values{"limit": {pageSize}}
 	maps.Copy(query, r.Query)
 	r.Query = query
-	return Whole[T](ctx, d, r)
+	return ListWithoutLimit[T](ctx, d, r)
 }
 
-// Whole is List for a route that takes no limit on the length of a page.
-func Whole[T any](ctx context.Context, d Doer, r Request) iter.Seq2[T, error] {
+// ListWithoutLimit is List for a route that takes no limit on the length of a page.
+func ListWithoutLimit[T any](ctx context.Context, d Doer, r Request) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		r := r
 		r.Method = http.MethodGet

@@ -32,7 +32,7 @@ func (c *Client) Memberships(ctx context.Context, deleted bool) iter.Seq2[Member
 	if deleted {
 		r.Query = url.Values{"deleted": {"true"}}
 	}
-	return Whole[Membership](ctx, c, r)
+	return ListWithoutLimit[Membership](ctx, c, r)
 }
 
 // SearchPeople finds people by a part of their name, of at least two characters.

@@ -18,10 +18,10 @@ const maxDiscarded = 256 << 10
 // connection is closed may lose the answer.
 const lastRead = 500 * time.Millisecond
 
-// HoldBody limits the time in which the server reads the body of a request that is refused before
+// LimitUnreadBody limits the time in which the server reads the body of a request that is refused before
 // its body is read. net/http reads up to 256 KiB of it otherwise, as slowly as the client sends
-// them: a client without a credential could keep it busy. ReleaseBody and WholeBody end it.
-func HoldBody(next http.Handler) http.Handler {
+// them: a client without a credential could keep it busy. AdmitBody and BufferBody end it.
+func LimitUnreadBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// HTTP/2 resets the stream, and the other streams of the connection go on.
 		if r.ContentLength == 0 || r.ProtoMajor != 1 {
@@ -37,8 +37,8 @@ func HoldBody(next http.Handler) http.Handler {
 	})
 }
 
-// ReleaseBody ends HoldBody for a request that is admitted.
-func ReleaseBody(next http.Handler) http.Handler {
+// AdmitBody ends LimitUnreadBody for a request that is admitted.
+func AdmitBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
 			w.Header().Del("Connection")
@@ -47,10 +47,10 @@ func ReleaseBody(next http.Handler) http.Handler {
 	})
 }
 
-// WholeBody reads the request body, up to the maximum size, and ends HoldBody. It runs after
+// BufferBody reads the request body, up to the maximum size, and ends LimitUnreadBody. It runs after
 // authenticate, and calls it again when it has read a body: a client that sends slowly is judged by
 // its rights at the end of the body.
-func WholeBody(authenticate func(http.Handler) http.Handler) func(http.Handler) http.Handler {
+func BufferBody(authenticate func(http.Handler) http.Handler) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		again := authenticate(next)
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -42,7 +42,7 @@ func TestWholeBody_judgesASlowWriteAtItsEnd(t *testing.T) {
 		body, sending := io.Pipe()
 		var a admit
 		written := ""
-		h := a.middleware(httpmw.WholeBody(a.middleware)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		h := a.middleware(httpmw.BufferBody(a.middleware)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			raw, err := io.ReadAll(r.Body)
 			if err == nil {
 				written = string(raw)
@@ -92,7 +92,7 @@ func TestWholeBody_passesTheBodyOn(t *testing.T) {
 		var err, closed error
 		var a admit
 		called := false
-		httpmw.WholeBody(a.middleware)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		httpmw.BufferBody(a.middleware)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			called = true
 			raw, err = io.ReadAll(r.Body)
 			closed = r.Body.Close()
@@ -125,9 +125,9 @@ func TestHoldBody_refusesWithoutReadingTheBody(t *testing.T) {
 	var a admit
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }
-	mux.Handle("/api/", a.middleware(httpmw.WholeBody(a.middleware)(http.HandlerFunc(answer))))
-	mux.Handle("/clusters/", a.middleware(httpmw.ReleaseBody(http.HandlerFunc(answer))))
-	server := httptest.NewServer(httpmw.HoldBody(mux))
+	mux.Handle("/api/", a.middleware(httpmw.BufferBody(a.middleware)(http.HandlerFunc(answer))))
+	mux.Handle("/clusters/", a.middleware(httpmw.AdmitBody(http.HandlerFunc(answer))))
+	server := httptest.NewServer(httpmw.LimitUnreadBody(mux))
 	t.Cleanup(server.Close)
 	dial := func() net.Conn {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
@@ -161,7 +161,7 @@ func TestHoldBody_refusesWithoutReadingTheBody(t *testing.T) {
 func TestWholeBody_letsTheClientFinishALargeBody(t *testing.T) {
 	t.Parallel()
 	var a admit
-	server := httptest.NewServer(httpmw.HoldBody(a.middleware(httpmw.WholeBody(a.middleware)(http.HandlerFunc(
+	server := httptest.NewServer(httpmw.LimitUnreadBody(a.middleware(httpmw.BufferBody(a.middleware)(http.HandlerFunc(
 		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusRequestEntityTooLarge) })))))
 	t.Cleanup(server.Close)
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())

@@ -30,11 +30,11 @@ type BotAuthentication struct {
 	// Tokens verifies tokens of ServiceAccounts.
 	Tokens auth.Authenticator
 	// Check is the method of tenancy.BotGate.
-	Check func(t tenancy.BotToken, now time.Time) (place tenancy.BotPlace, until time.Time, err error)
+	Check func(t tenancy.BotToken, now time.Time) (place tenancy.ScopedBot, until time.Time, err error)
 	// Await waits until cond holds for a Bot in a logical cluster.
 	Await func(ctx context.Context, cluster string, cond func() bool) error
 	// May reports whether bots may make a request. If it is nil, they may make every one.
-	May   func(r *http.Request, p tenancy.BotPlace) bool
+	May   func(r *http.Request, p tenancy.ScopedBot) bool
 	Clock clock.PassiveClock
 }
 
@@ -75,10 +75,10 @@ func (b BotAuthentication) caller(r *http.Request, token string) (*Caller, error
 		Cluster: id.Account.Cluster, Namespace: id.Account.Namespace, Name: id.Account.Name,
 		Account: id.Account.UID, Secret: id.Account.SecretUID,
 	}
-	check := func() (tenancy.BotPlace, time.Time, error) {
+	check := func() (tenancy.ScopedBot, time.Time, error) {
 		now := b.Clock.Now()
 		if !now.Before(id.ExpiresAt) {
-			return tenancy.BotPlace{}, time.Time{}, tenancy.NotABot()
+			return tenancy.ScopedBot{}, time.Time{}, tenancy.NotABot()
 		}
 		return b.Check(is, now)
 	}
@@ -106,7 +106,7 @@ func (b BotAuthentication) caller(r *http.Request, token string) (*Caller, error
 // BotMay reports whether bots may make a request to the API: they may read themselves, the
 // kubeconfig of their Workspace and its providers. Admin bots may also enable and disable
 // providers there.
-func BotMay(r *http.Request, p tenancy.BotPlace) bool {
+func BotMay(r *http.Request, p tenancy.ScopedBot) bool {
 	// The router reads an encoded path as it was sent, and could find another route.
 	if r.URL.RawPath != "" {
 		return false

@@ -57,18 +57,18 @@ func newBotScene() *botScene {
 	}
 }
 
-func (s *botScene) check(token tenancy.BotToken, _ time.Time) (tenancy.BotPlace, time.Time, error) {
+func (s *botScene) check(token tenancy.BotToken, _ time.Time) (tenancy.ScopedBot, time.Time, error) {
 	if !s.listed || token != (tenancy.BotToken{Cluster: "cluster", Namespace: "default", Name: "ci", Account: "account", Secret: "secret"}) {
-		return tenancy.BotPlace{}, time.Time{}, tenancy.NotABot()
+		return tenancy.ScopedBot{}, time.Time{}, tenancy.NotABot()
 	}
 	b := tenancy.NewBot("ci", "w", "CI", v1alpha1.RoleMember, "alice", "")
 	b.Status.ServiceAccountUID = "account"
 	b.Spec.Tokens = []v1alpha1.BotToken{{ID: "other", SecretUID: "before"}, {ID: "id", SecretUID: "secret"}}
-	return tenancy.BotPlace{Bot: b, Org: tenancy.Org{Organization: tenancy.NewOrganization("o", "Acme", "alice")}, Workspace: tenancy.Workspace{UUID: "w"}}, s.until, nil
+	return tenancy.ScopedBot{Bot: b, Org: tenancy.Org{Organization: tenancy.NewOrganization("o", "Acme", "alice")}, Workspace: tenancy.Workspace{UUID: "w"}}, s.until, nil
 }
 
 // ask sends a request and returns the code and the caller that the handler got.
-func (s *botScene) ask(may func(*http.Request, tenancy.BotPlace) bool, method, path, token string) (code int, caller *httpmw.Caller) {
+func (s *botScene) ask(may func(*http.Request, tenancy.ScopedBot) bool, method, path, token string) (code int, caller *httpmw.Caller) {
 	people := func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	}
@@ -176,7 +176,7 @@ func TestBotMay_letsAdminBotsEnable(t *testing.T) {
 		"DELETE /api/providers":                                            false,
 	} {
 		method, path, _ := strings.Cut(request, " ")
-		p := tenancy.BotPlace{Bot: &v1alpha1.Bot{}, Org: tenancy.Org{Organization: &v1alpha1.Organization{}}}
+		p := tenancy.ScopedBot{Bot: &v1alpha1.Bot{}, Org: tenancy.Org{Organization: &v1alpha1.Organization{}}}
 		p.Org.Name, p.Workspace.UUID, p.Bot.Spec.Role = "o", "w", v1alpha1.RoleAdmin
 		r := httptest.NewRequest(method, "https://hub.example.com/", http.NoBody)
 		r.URL.Path = path

@@ -19,7 +19,7 @@ type Caller struct {
 	User          *v1alpha1.User
 	PlatformAdmin bool
 	// Bot is nil for a person.
-	Bot *tenancy.BotPlace
+	Bot *tenancy.ScopedBot
 	// Session is the metadata.name of the Session through which the credential was handed
 	// out. It is empty if there is none.
 	Session string

@@ -138,9 +138,9 @@ func (p routes) router() chi.Router {
 	for _, path := range []string{"/api", "/apis", "/apis/*", "/services", "/services/*", "/api/v1", "/api/v1/*"} {
 		r.With(p.present).HandleFunc(path, proxy.NotHere)
 	}
-	r.With(p.present, proxy.Shape(c.Tree), p.audit, p.authenticateProxied, requests, writes, httpmw.Limited, httpmw.ReleaseBody, p.room).Handle("/clusters/*", p.forward)
+	r.With(p.present, proxy.Shape(c.Tree), p.audit, p.authenticateProxied, requests, writes, httpmw.Limited, httpmw.AdmitBody, p.room).Handle("/clusters/*", p.forward)
 	r.Route("/api/", func(r chi.Router) {
-		r.Use(p.present, p.audit, p.authenticate, requests, writes, httpmw.Limited, httpmw.WholeBody(p.authenticate), p.room)
+		r.Use(p.present, p.audit, p.authenticate, requests, writes, httpmw.Limited, httpmw.BufferBody(p.authenticate), p.room)
 		(&users.Handler{
 			Views: v, Tenants: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
 			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.rights.FollowedEverywhere, WriteEnds: p.sessions.WriteEnds,

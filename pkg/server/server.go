@@ -99,7 +99,7 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 	front := health.NewFront(h.checks, document)
 	servers, serving := errgroup.WithContext(ctx)
 	servers.Go(func() error {
-		return serve(serving, h.newHTTPServer(serving, httpmw.HoldBody(front), h.certificate.TLS()), limited, h.config.DrainTimeout)
+		return serve(serving, h.newHTTPServer(serving, httpmw.LimitUnreadBody(front), h.certificate.TLS()), limited, h.config.DrainTimeout)
 	})
 	if err := h.checks.Register(h.registry); err != nil {
 		return err

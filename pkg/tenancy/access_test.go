@@ -296,7 +296,7 @@ func TestIndexEntries_listAllMemberships(t *testing.T) {
 	a.CreationTimestamp = created
 	b := tenancy.Org{Organization: tenancy.NewOrganization("b", "B", "bob")}
 	b.Status.DeletionRequestedAt = &deleted
-	entries := tenancy.IndexEntries([]tenancy.Place{
+	entries := tenancy.IndexEntries([]tenancy.IndexedMembership{
 		{Org: b, Role: "member", Workspace: &tenancy.Workspace{UUID: "w"}},
 		{Org: a, Role: "member", Workspace: &tenancy.Workspace{UUID: "w", DisplayName: "W", ClusterID: "c", DeletionRequestedAt: &deleted}},
 		{Org: a, Role: "admin", FirstAdmin: "alice"},

@@ -40,8 +40,8 @@ type BotToken struct {
 	Secret string
 }
 
-// BotPlace is a Bot with the Workspace that it is for.
-type BotPlace struct {
+// ScopedBot is a Bot with the Workspace that it is for.
+type ScopedBot struct {
 	Bot       *v1alpha1.Bot
 	Org       Org
 	Workspace Workspace
@@ -58,35 +58,35 @@ type BotGate struct {
 // Check returns the Bot that lists a token, and when the token ends by the list. It refuses
 // every other token with the answer of NotABot, and with Forbidden the token of a Bot whose
 // Workspace or Organization is soft-deleted (O-13).
-func (g BotGate) Check(t BotToken, now time.Time) (place BotPlace, until time.Time, err error) {
+func (g BotGate) Check(t BotToken, now time.Time) (place ScopedBot, until time.Time, err error) {
 	place, err = g.find(t.Account)
 	if err != nil {
-		return BotPlace{}, time.Time{}, err
+		return ScopedBot{}, time.Time{}, err
 	}
 	b := place.Bot
 	i := slices.IndexFunc(b.Spec.Tokens, func(held v1alpha1.BotToken) bool { return held.SecretUID != "" && held.SecretUID == t.Secret })
 	if i < 0 || t.Namespace != DefaultNamespace || t.Name != b.Name || t.Cluster == "" || t.Cluster != place.Workspace.ClusterID ||
 		!now.Before(b.Spec.Tokens[i].ExpiresAt.Time) {
-		return BotPlace{}, time.Time{}, NotABot()
+		return ScopedBot{}, time.Time{}, NotABot()
 	}
 	return place, b.Spec.Tokens[i].ExpiresAt.Time, place.err()
 }
 
 // find finds the Bot whose tokens are accepted under an account.
-func (g BotGate) find(account string) (BotPlace, error) {
+func (g BotGate) find(account string) (ScopedBot, error) {
 	b, org, ok := g.Bot(account)
 	if !ok || account == "" || !AccountReady(b) || b.Status.ServiceAccountUID != account || org.Organization == nil {
-		return BotPlace{}, NotABot()
+		return ScopedBot{}, NotABot()
 	}
 	ws, ok := g.Workspace(org.UUID(), b.Spec.WorkspaceRef.Name)
 	if !ok {
-		return BotPlace{}, NotABot()
+		return ScopedBot{}, NotABot()
 	}
-	return BotPlace{Bot: b, Org: org, Workspace: ws}, nil
+	return ScopedBot{Bot: b, Org: org, Workspace: ws}, nil
 }
 
 // err refuses access to a Workspace that is soft-deleted.
-func (p BotPlace) err() error {
+func (p ScopedBot) err() error {
 	if p.Org.Deleted() || p.Workspace.Deleted() {
 		return errs.New(errs.Forbidden, "the workspace, or its organization, was deleted; until its grace period ends it can be undeleted")
 	}

@@ -47,8 +47,8 @@ func NoSuchCatalogEntry() error {
 	return errs.New(errs.NotFound, "there is no catalog entry of that ID here")
 }
 
-// PlacedEntry is a CatalogEntry and whether it is Global.
-type PlacedEntry struct {
+// ScopedEntry is a CatalogEntry and whether it is Global.
+type ScopedEntry struct {
 	Entry  *v1alpha1.CatalogEntry
 	Global bool
 }
@@ -56,7 +56,7 @@ type PlacedEntry struct {
 // CatalogClash returns the entry that has the slug of e and comes before it; ok is false if e
 // can be shown. others are the entries of the place of e and of those in its way: the Global
 // ones for an entry of an Organization, those of all Organizations for a Global one.
-func CatalogClash(e PlacedEntry, others []PlacedEntry) (first PlacedEntry, ok bool) {
+func CatalogClash(e ScopedEntry, others []ScopedEntry) (first ScopedEntry, ok bool) {
 	for _, o := range others {
 		if o.Entry.UID == e.Entry.UID || o.Entry.Spec.Slug != e.Entry.Spec.Slug || !o.Entry.DeletionTimestamp.IsZero() {
 			continue
@@ -70,7 +70,7 @@ func CatalogClash(e PlacedEntry, others []PlacedEntry) (first PlacedEntry, ok bo
 
 // Compare orders entries: Global ones first, because a tenant who takes a slug must not hide an
 // entry from everybody, then by their age. Of two that are equally old the lesser name comes first.
-func (p PlacedEntry) Compare(o PlacedEntry) int {
+func (p ScopedEntry) Compare(o ScopedEntry) int {
 	if p.Global != o.Global {
 		if p.Global {
 			return -1

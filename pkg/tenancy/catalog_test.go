@@ -36,11 +36,11 @@ func TestCatalogScope_isThatOfTheOrg(t *testing.T) {
 	require.Equal(t, v1alpha1.CatalogPersonal, tenancy.CatalogScopeOf(o))
 }
 
-func placedEntry(name, slug string, age time.Duration, global bool) tenancy.PlacedEntry {
+func placedEntry(name, slug string, age time.Duration, global bool) tenancy.ScopedEntry {
 	e := &v1alpha1.CatalogEntry{Spec: v1alpha1.CatalogEntrySpec{Slug: slug}}
 	e.Name, e.UID = name, types.UID(name)
 	e.CreationTimestamp = metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(-age))
-	return tenancy.PlacedEntry{Entry: e, Global: global}
+	return tenancy.ScopedEntry{Entry: e, Global: global}
 }
 
 func TestCatalogClash_aGlobalOrOlderEntryComesFirst(t *testing.T) {
@@ -49,28 +49,28 @@ func TestCatalogClash_aGlobalOrOlderEntryComesFirst(t *testing.T) {
 	deleted := placedEntry("gone", "widgets", time.Hour, true)
 	deleted.Entry.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	for name, c := range map[string]struct {
-		others []tenancy.PlacedEntry
+		others []tenancy.ScopedEntry
 		first  string
 	}{
 		"alone":                      {},
-		"itself":                     {[]tenancy.PlacedEntry{own}, ""},
-		"another slug":               {[]tenancy.PlacedEntry{placedEntry("a", "gadgets", time.Hour, true)}, ""},
-		"a younger one":              {[]tenancy.PlacedEntry{placedEntry("a", "widgets", time.Second, false)}, ""},
-		"a younger Global one":       {[]tenancy.PlacedEntry{placedEntry("z", "widgets", time.Second, true)}, "z"},
-		"an older and a Global one":  {[]tenancy.PlacedEntry{placedEntry("a", "widgets", time.Hour, false), placedEntry("z", "widgets", time.Second, true)}, "z"},
-		"one that is being deleted":  {[]tenancy.PlacedEntry{deleted}, ""},
-		"an older one":               {[]tenancy.PlacedEntry{placedEntry("a", "widgets", time.Hour, false)}, "a"},
-		"the oldest":                 {[]tenancy.PlacedEntry{placedEntry("a", "widgets", time.Hour, false), placedEntry("b", "widgets", 2*time.Hour, false)}, "b"},
-		"a Global one of its age":    {[]tenancy.PlacedEntry{placedEntry("z", "widgets", time.Minute, true)}, "z"},
-		"a lesser name of its age":   {[]tenancy.PlacedEntry{placedEntry("a", "widgets", time.Minute, false)}, "a"},
-		"a greater name of its age":  {[]tenancy.PlacedEntry{placedEntry("z", "widgets", time.Minute, false)}, ""},
-		"two of its age, one Global": {[]tenancy.PlacedEntry{placedEntry("a", "widgets", time.Minute, false), placedEntry("z", "widgets", time.Minute, true)}, "z"},
+		"itself":                     {[]tenancy.ScopedEntry{own}, ""},
+		"another slug":               {[]tenancy.ScopedEntry{placedEntry("a", "gadgets", time.Hour, true)}, ""},
+		"a younger one":              {[]tenancy.ScopedEntry{placedEntry("a", "widgets", time.Second, false)}, ""},
+		"a younger Global one":       {[]tenancy.ScopedEntry{placedEntry("z", "widgets", time.Second, true)}, "z"},
+		"an older and a Global one":  {[]tenancy.ScopedEntry{placedEntry("a", "widgets", time.Hour, false), placedEntry("z", "widgets", time.Second, true)}, "z"},
+		"one that is being deleted":  {[]tenancy.ScopedEntry{deleted}, ""},
+		"an older one":               {[]tenancy.ScopedEntry{placedEntry("a", "widgets", time.Hour, false)}, "a"},
+		"the oldest":                 {[]tenancy.ScopedEntry{placedEntry("a", "widgets", time.Hour, false), placedEntry("b", "widgets", 2*time.Hour, false)}, "b"},
+		"a Global one of its age":    {[]tenancy.ScopedEntry{placedEntry("z", "widgets", time.Minute, true)}, "z"},
+		"a lesser name of its age":   {[]tenancy.ScopedEntry{placedEntry("a", "widgets", time.Minute, false)}, "a"},
+		"a greater name of its age":  {[]tenancy.ScopedEntry{placedEntry("z", "widgets", time.Minute, false)}, ""},
+		"two of its age, one Global": {[]tenancy.ScopedEntry{placedEntry("a", "widgets", time.Minute, false), placedEntry("z", "widgets", time.Minute, true)}, "z"},
 	} {
 		first, ok := tenancy.CatalogClash(own, c.others)
 		require.Equal(t, c.first != "", ok, name)
 		if ok {
 			require.Equal(t, c.first, first.Entry.Name, name)
-			_, back := tenancy.CatalogClash(first, []tenancy.PlacedEntry{own})
+			_, back := tenancy.CatalogClash(first, []tenancy.ScopedEntry{own})
 			require.False(t, back, "%s: one of the two is shown", name)
 		}
 	}

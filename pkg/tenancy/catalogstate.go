@@ -111,12 +111,12 @@ func BindsExport(b *kcpapisv1alpha2.APIBinding, ref v1alpha1.APIExportRef) bool 
 // an export in a Workspace of the Organization. Somebody who published an export of a provider is
 // not the provider: that entry limits what is enabled through it, and nothing else. The limit of
 // an entry that was deleted is in the binding.
-func MemberResources(org string, b *kcpapisv1alpha2.APIBinding, entries []PlacedEntry) []string {
+func MemberResources(org string, b *kcpapisv1alpha2.APIBinding, entries []ScopedEntry) []string {
 	was, _ := EnabledEntryOf(b)
-	for _, speaks := range []func(PlacedEntry) bool{
-		func(p PlacedEntry) bool { return p.Global && len(p.Entry.Spec.MemberResources) > 0 },
-		func(p PlacedEntry) bool { return p.Entry.Name == was.UUID },
-		func(p PlacedEntry) bool { return !p.Global && inWorkspaceOf(org, p.Entry.Spec.APIExport.Path) },
+	for _, speaks := range []func(ScopedEntry) bool{
+		func(p ScopedEntry) bool { return p.Global && len(p.Entry.Spec.MemberResources) > 0 },
+		func(p ScopedEntry) bool { return p.Entry.Name == was.UUID },
+		func(p ScopedEntry) bool { return !p.Global && inWorkspaceOf(org, p.Entry.Spec.APIExport.Path) },
 	} {
 		if i := slices.IndexFunc(entries, speaks); i >= 0 {
 			return entries[i].Entry.Spec.MemberResources

@@ -116,32 +116,32 @@ func TestMemberResources_areSaidByTheProvider(t *testing.T) {
 	t.Parallel()
 	const org, global, alias, own, gone = "aaaaaaaa-1111-4111-8111-000000000001", "aaaaaaaa-1111-4111-8111-000000000002",
 		"aaaaaaaa-1111-4111-8111-000000000003", "aaaaaaaa-1111-4111-8111-000000000004", "aaaaaaaa-1111-4111-8111-000000000005"
-	entry := func(name, path string, isGlobal bool, resources ...string) tenancy.PlacedEntry {
+	entry := func(name, path string, isGlobal bool, resources ...string) tenancy.ScopedEntry {
 		e := &v1alpha1.CatalogEntry{}
 		e.Name, e.Spec.APIExport.Path, e.Spec.MemberResources = name, path, resources
-		return tenancy.PlacedEntry{Entry: e, Global: isGlobal}
+		return tenancy.ScopedEntry{Entry: e, Global: isGlobal}
 	}
 	const provider, workspace = "root:kedge:providers:x", "root:kedge:orgs:" + org + ":" + gone
 	limited, free := entry(global, provider, true, "widgets"), entry(global, provider, true)
 	wide, narrow := entry(alias, provider, false), entry(alias, provider, false, "gadgets")
 	for name, c := range map[string]struct {
-		entries   []tenancy.PlacedEntry
+		entries   []tenancy.ScopedEntry
 		enabledAs string
 		want      []string
 	}{
 		"no entry":                                      {nil, "", nil},
 		"a deleted entry":                               {nil, gone, []string{"kept"}},
-		"the provider's":                                {[]tenancy.PlacedEntry{limited}, global, []string{"widgets"}},
-		"the provider's, bound by hand":                 {[]tenancy.PlacedEntry{limited}, "", []string{"widgets"}},
-		"the provider's behind an older alias":          {[]tenancy.PlacedEntry{wide, limited}, global, []string{"widgets"}},
-		"the provider's, enabled through an alias":      {[]tenancy.PlacedEntry{wide, limited}, alias, []string{"widgets"}},
-		"the provider's without a limit":                {[]tenancy.PlacedEntry{free}, global, nil},
-		"an alias that limits what it did not enable":   {[]tenancy.PlacedEntry{narrow, free}, global, nil},
-		"an alias that limits what nobody enabled":      {[]tenancy.PlacedEntry{narrow}, "", nil},
-		"an alias that widens what a deleted one bound": {[]tenancy.PlacedEntry{wide}, gone, []string{"kept"}},
-		"an alias that enabled it":                      {[]tenancy.PlacedEntry{narrow, free}, alias, []string{"gadgets"}},
-		"the organization's own API, bound by hand":     {[]tenancy.PlacedEntry{entry(own, workspace, false, "tools")}, "", []string{"tools"}},
-		"the organization's own API, enabled":           {[]tenancy.PlacedEntry{entry(own, workspace, false, "tools")}, own, []string{"tools"}},
+		"the provider's":                                {[]tenancy.ScopedEntry{limited}, global, []string{"widgets"}},
+		"the provider's, bound by hand":                 {[]tenancy.ScopedEntry{limited}, "", []string{"widgets"}},
+		"the provider's behind an older alias":          {[]tenancy.ScopedEntry{wide, limited}, global, []string{"widgets"}},
+		"the provider's, enabled through an alias":      {[]tenancy.ScopedEntry{wide, limited}, alias, []string{"widgets"}},
+		"the provider's without a limit":                {[]tenancy.ScopedEntry{free}, global, nil},
+		"an alias that limits what it did not enable":   {[]tenancy.ScopedEntry{narrow, free}, global, nil},
+		"an alias that limits what nobody enabled":      {[]tenancy.ScopedEntry{narrow}, "", nil},
+		"an alias that widens what a deleted one bound": {[]tenancy.ScopedEntry{wide}, gone, []string{"kept"}},
+		"an alias that enabled it":                      {[]tenancy.ScopedEntry{narrow, free}, alias, []string{"gadgets"}},
+		"the organization's own API, bound by hand":     {[]tenancy.ScopedEntry{entry(own, workspace, false, "tools")}, "", []string{"tools"}},
+		"the organization's own API, enabled":           {[]tenancy.ScopedEntry{entry(own, workspace, false, "tools")}, own, []string{"tools"}},
 	} {
 		b := &kcpapisv1alpha2.APIBinding{}
 		if c.enabledAs != "" {

@@ -9,9 +9,9 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
 
-// Place is one Membership of a User with the Organization or Workspace it is of. Workspace is
+// IndexedMembership is one Membership of a User with the Organization or Workspace it is of. Workspace is
 // nil if the scope is org.
-type Place struct {
+type IndexedMembership struct {
 	Org Org
 	// FirstAdmin is the name of the User who was the first admin of the Organization.
 	FirstAdmin string
@@ -21,7 +21,7 @@ type Place struct {
 
 // IndexEntries returns the rows of a UserMembershipIndex for the Memberships of a User (O-3,
 // O-4), in a stable order.
-func IndexEntries(places []Place) []v1alpha1.MembershipIndexEntry {
+func IndexEntries(places []IndexedMembership) []v1alpha1.MembershipIndexEntry {
 	entries := make([]v1alpha1.MembershipIndexEntry, 0, len(places))
 	for _, p := range places {
 		e := v1alpha1.MembershipIndexEntry{

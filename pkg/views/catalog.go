@@ -123,20 +123,20 @@ func (v *Views) CatalogEntriesOf(org string) []*v1alpha1.CatalogEntry {
 }
 
 // catalogEntriesByExport returns the CatalogEntries of an APIExport that the people of an
-// Organization see, their own and Global ones, as tenancy.PlacedEntry orders them.
-func (v *Views) catalogEntriesByExport(org string, ref v1alpha1.APIExportRef) (found []tenancy.PlacedEntry) {
+// Organization see, their own and Global ones, as tenancy.ScopedEntry orders them.
+func (v *Views) catalogEntriesByExport(org string, ref v1alpha1.APIExportRef) (found []tenancy.ScopedEntry) {
 	c := &v.catalog
 	c.mu.RLock()
 	for _, of := range slices.Compact([]string{"", org}) {
 		for _, e := range c.byExport[exportIn{c.clusterOf(of), ref}] {
-			found = append(found, tenancy.PlacedEntry{Entry: e, Global: of == ""})
+			found = append(found, tenancy.ScopedEntry{Entry: e, Global: of == ""})
 		}
 	}
 	c.mu.RUnlock()
-	found = slices.DeleteFunc(found, func(p tenancy.PlacedEntry) bool {
+	found = slices.DeleteFunc(found, func(p tenancy.ScopedEntry) bool {
 		return !p.Entry.DeletionTimestamp.IsZero() || v.clashes(org, p)
 	})
-	slices.SortFunc(found, tenancy.PlacedEntry.Compare)
+	slices.SortFunc(found, tenancy.ScopedEntry.Compare)
 	return found
 }
 
@@ -144,12 +144,12 @@ func (v *Views) catalogEntriesByExport(org string, ref v1alpha1.APIExportRef) (f
 // it, and the Organization that it lives in, which is empty for a Global one. org is that of e,
 // and empty for a Global one.
 func (v *Views) CatalogClash(org string, e *v1alpha1.CatalogEntry) (other *v1alpha1.CatalogEntry, in string, ok bool) {
-	own := tenancy.PlacedEntry{Entry: e, Global: org == ""}
-	var others []tenancy.PlacedEntry
+	own := tenancy.ScopedEntry{Entry: e, Global: org == ""}
+	var others []tenancy.ScopedEntry
 	for key, o := range v.withSlug(e.Spec.Slug) {
 		global := key.Cluster == v.catalog.global
 		if global || own.Global && v.catalog.hasEntries(key.Cluster) || !own.Global && key.Cluster == v.catalog.clusterOf(org) {
-			others = append(others, tenancy.PlacedEntry{Entry: o, Global: global})
+			others = append(others, tenancy.ScopedEntry{Entry: o, Global: global})
 		}
 	}
 	first, ok := tenancy.CatalogClash(own, others)
@@ -170,7 +170,7 @@ func (v *Views) CatalogClusters(slug string) (clusters []string) {
 	return clusters
 }
 
-func (v *Views) clashes(org string, p tenancy.PlacedEntry) bool {
+func (v *Views) clashes(org string, p tenancy.ScopedEntry) bool {
 	if p.Global {
 		org = ""
 	}

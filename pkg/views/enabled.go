@@ -67,7 +67,7 @@ func (v *Views) WorkspacesBinding(ref v1alpha1.APIExportRef) (found []Key) {
 // MemberResources are the resources of the API of a binding in a child Workspace that members
 // may write, as tenancy.MemberResources defines them. None means all.
 func (v *Views) MemberResources(cluster string, b *kcpapisv1alpha2.APIBinding) []string {
-	var entries []tenancy.PlacedEntry
+	var entries []tenancy.ScopedEntry
 	org := v.topology.cluster(cluster).OrgUUID
 	if ref, ok := exportOf(b); ok && org != "" {
 		entries = v.catalogEntriesByExport(org, ref)

@@ -104,10 +104,10 @@ func (w world) orgOf(person, k int) int { return (person + k) % w.orgs }
 func (w world) index(i int) *v1alpha1.UserMembershipIndex {
 	x := &v1alpha1.UserMembershipIndex{}
 	x.Name = personName(i)
-	var places []tenancy.Place
+	var places []tenancy.IndexedMembership
 	for k := range w.rows {
 		o := w.org(w.orgOf(i, k))
-		places = append(places, tenancy.Place{Org: tenancy.Org{Organization: o}, FirstAdmin: o.Annotations[v1alpha1.CreatedByAnnotation], Role: v1alpha1.RoleAdmin})
+		places = append(places, tenancy.IndexedMembership{Org: tenancy.Org{Organization: o}, FirstAdmin: o.Annotations[v1alpha1.CreatedByAnnotation], Role: v1alpha1.RoleAdmin})
 	}
 	x.Spec.Entries = tenancy.IndexEntries(places)
 	return from(usersCluster, i, x)

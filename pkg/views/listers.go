@@ -138,17 +138,17 @@ func (v *Views) WorkspaceKeyOf(cluster string) (key Key, ok bool) {
 	return Key{v.topology.clusterOf(at.OrgUUID), at.WorkspaceUUID}, true
 }
 
-// Places returns where a User is by their Memberships. It leaves out a Membership in an
+// IndexedMemberships returns where a User is by their Memberships. It leaves out a Membership in an
 // Org or a Workspace that the views do not know yet.
-func (v *Views) Places(user string) []tenancy.Place {
-	var places []tenancy.Place
+func (v *Views) IndexedMemberships(user string) []tenancy.IndexedMembership {
+	var places []tenancy.IndexedMembership
 	for _, m := range v.MembershipsOf(user) {
 		cluster := kcp.ClusterOf(m)
 		org, ok := v.OrgByCluster(cluster)
 		if !ok || org.Organization == nil || !m.DeletionTimestamp.IsZero() {
 			continue
 		}
-		p := tenancy.Place{
+		p := tenancy.IndexedMembership{
 			Org: org, Role: m.Spec.Role,
 			FirstAdmin: tenancy.FirstAdmin(org, func() []*v1alpha1.Membership { return v.MembershipsIn(cluster) }),
 		}

@@ -178,9 +178,9 @@ func (p platform) user(i int) *v1alpha1.User {
 }
 
 func (p platform) index(i int) *v1alpha1.UserMembershipIndex {
-	var places []tenancy.Place
+	var places []tenancy.IndexedMembership
 	for _, row := range p.rows(i) {
-		place := tenancy.Place{Org: tenancy.Org{Organization: p.organization(row.org)}, FirstAdmin: personName(row.org), Role: row.role}
+		place := tenancy.IndexedMembership{Org: tenancy.Org{Organization: p.organization(row.org)}, FirstAdmin: personName(row.org), Role: row.role}
 		if row.workspace >= 0 {
 			ws := tenancy.WorkspaceOf(orgUUID(row.org), p.kcpWorkspace(p.orgs+row.workspace))
 			place.Workspace = &ws

@@ -32,7 +32,7 @@ func (h *Handler) search(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := paging.Whole(r); err != nil {
+	if err := paging.SinglePage(r); err != nil {
 		return err
 	}
 	list := paging.List[found]{Items: []found{}}

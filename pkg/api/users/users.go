@@ -154,7 +154,7 @@ func (h *Handler) memberships(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := paging.Whole(r); err != nil {
+	if err := paging.SinglePage(r); err != nil {
 		return err
 	}
 	entries := h.Views.Index(httpmw.CallerOf(r).User.Name)

@@ -153,7 +153,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if err := startEtcd(etcdCtx, etcd); err != nil {
 		return fmt.Errorf("start etcd in %s: %w", s.options.Dir, err)
 	}
-	holding.Go(func() { blocks.keep(etcdCtx) })
+	holding.Go(func() { blocks.maintain(etcdCtx) })
 	kcp, err := server.NewServer(completedConfig)
 	if err != nil {
 		return fmt.Errorf("make kcp: %w", err)

@@ -59,7 +59,7 @@ func newReserve(etcd string) *reserve { return &reserve{dir: filepath.Join(etcd,
 func next() [2]string { return [2]string{"0.tmp", "1.tmp"} }
 
 // ready prepares the files for the start of etcd, which begins with the first name. It is
-// called before etcd starts. keep reports errors.
+// called before etcd starts. maintain reports errors.
 func (r *reserve) ready() {
 	names := next()
 	first, second := filepath.Join(r.dir, "wal", names[0]), filepath.Join(r.dir, "wal", names[1])
@@ -72,9 +72,9 @@ func (r *reserve) ready() {
 	r.segments = nil
 }
 
-// keep fills the reserve up until ctx ends. It is called after etcd has started, because
+// maintain fills the reserve up until ctx ends. It is called after etcd has started, because
 // etcd frees blocks at its start and takes them again a moment later.
-func (r *reserve) keep(ctx context.Context) {
+func (r *reserve) maintain(ctx context.Context) {
 	ticker := time.NewTicker(refillEvery)
 	defer ticker.Stop()
 	warned := false

@@ -135,7 +135,7 @@ func entriesOf(d reconciler.Deps) Entries {
 func cacheOf(d reconciler.Deps) Cache {
 	listers := d.Views.Listers()
 	return Cache{
-		Place: func(cluster string) (_ *tenancy.Org, inGrace, ok bool) {
+		Organization: func(cluster string) (_ *tenancy.Org, inGrace, ok bool) {
 			if cluster == d.Clusters.Providers {
 				return nil, false, true
 			}

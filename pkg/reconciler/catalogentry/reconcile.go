@@ -39,11 +39,11 @@ type Entries struct {
 
 // Cache reads from the views.
 type Cache struct {
-	// Place returns the Organization that entries of a logical cluster belong to, or nil for
+	// Organization returns the Organization that entries of a logical cluster belong to, or nil for
 	// Global entries. ok is false if it knows neither. inGrace is true if the Organization is
 	// deactivated.
-	Place     func(cluster string) (org *tenancy.Org, inGrace, ok bool)
-	Workspace func(org, workspace string) (tenancy.Workspace, bool)
+	Organization func(cluster string) (org *tenancy.Org, inGrace, ok bool)
+	Workspace    func(org, workspace string) (tenancy.Workspace, bool)
 	// Clash returns the entry that is in the way of an entry of the Organization, and the
 	// Organization of that one. An empty UUID stands for Global entries.
 	Clash func(org string, e *v1alpha1.CatalogEntry) (other *v1alpha1.CatalogEntry, in string, ok bool)
@@ -110,7 +110,7 @@ func New(c Config) controller.Func {
 		if !ok {
 			return controller.Result{}, c.sweep(ctx, key)
 		}
-		if org, inGrace, _ := c.Cache.Place(key.Cluster); inGrace {
+		if org, inGrace, _ := c.Cache.Organization(key.Cluster); inGrace {
 			return controller.Result{}, c.withdraw(ctx, org, e)
 		}
 		return steps(ctx, key)
@@ -120,7 +120,7 @@ func New(c Config) controller.Func {
 // organization returns the Organization of an entry, or nil for a Global one. It fails with
 // controller.ErrRetry if neither is known, so that no entry counts as Global by mistake.
 func (c Config) organization(e *v1alpha1.CatalogEntry) (*tenancy.Org, error) {
-	org, _, ok := c.Cache.Place(clusterOf(e))
+	org, _, ok := c.Cache.Organization(clusterOf(e))
 	if !ok {
 		return nil, fmt.Errorf("%w: the organization of the entry is not in the cache", controller.ErrRetry)
 	}

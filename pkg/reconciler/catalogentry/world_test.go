@@ -111,8 +111,8 @@ func (w *world) config(t *testing.T) catalogentry.Config {
 			},
 		},
 		Cache: catalogentry.Cache{
-			Place:     func(string) (*tenancy.Org, bool, bool) { return w.org, w.inGrace, !w.unknown },
-			Workspace: func(_, ws string) (tenancy.Workspace, bool) { return w.workspace, w.known && ws == wsUUID },
+			Organization: func(string) (*tenancy.Org, bool, bool) { return w.org, w.inGrace, !w.unknown },
+			Workspace:    func(_, ws string) (tenancy.Workspace, bool) { return w.workspace, w.known && ws == wsUUID },
 			Clash: func(string, *v1alpha1.CatalogEntry) (*v1alpha1.CatalogEntry, string, bool) {
 				return w.other, w.otherIn, w.other != nil
 			},

@@ -32,8 +32,8 @@ func configOf(d reconciler.Deps) Config {
 	indexes := d.Clients.Indexes(d.Clusters.Users)
 	put := func(ctx context.Context, i *v1alpha1.UserMembershipIndex) error { return objects.Put(ctx, indexes, i) }
 	return Config{
-		User:   d.Views.ByName,
-		Places: d.Views.Places,
+		User:               d.Views.ByName,
+		IndexedMemberships: d.Views.IndexedMemberships,
 		Index: func(user string) (*v1alpha1.UserMembershipIndex, bool) {
 			return d.Views.Listers().Indexes.Get(d.Clusters.Users, user)
 		},

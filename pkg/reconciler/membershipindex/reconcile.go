@@ -13,9 +13,9 @@ import (
 // Config are the caches that the reconciler reads and its writes to kcp.
 type Config struct {
 	User func(name string) (*v1alpha1.User, bool)
-	// Places returns the Memberships of a User with their Organizations and Workspaces.
-	Places func(user string) []tenancy.Place
-	Index  func(user string) (*v1alpha1.UserMembershipIndex, bool)
+	// IndexedMemberships returns the Memberships of a User with their Organizations and Workspaces.
+	IndexedMemberships func(user string) []tenancy.IndexedMembership
+	Index              func(user string) (*v1alpha1.UserMembershipIndex, bool)
 
 	Create func(ctx context.Context, i *v1alpha1.UserMembershipIndex) error
 	Update func(ctx context.Context, i *v1alpha1.UserMembershipIndex) error
@@ -35,7 +35,7 @@ func New(c Config) controller.Func {
 			}
 			return controller.Result{}, nil
 		}
-		entries := tenancy.IndexEntries(c.Places(key.Name))
+		entries := tenancy.IndexEntries(c.IndexedMemberships(key.Name))
 		if !exists {
 			i := &v1alpha1.UserMembershipIndex{Spec: v1alpha1.UserMembershipIndexSpec{Entries: entries}}
 			i.Name = key.Name

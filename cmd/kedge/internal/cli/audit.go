@@ -67,7 +67,7 @@ replicas; an operator sees all of them.`,
 	return cmd
 }
 
-// flat returns a list of events with texts in place of the objects in them.
+// flat returns a list of events with texts instead of the objects in them.
 func flat(raw []byte) ([]byte, error) {
 	var list struct{ Items []client.AuditEvent }
 	if err := json.Unmarshal(raw, &list); err != nil {

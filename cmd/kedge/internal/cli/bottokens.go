@@ -204,7 +204,7 @@ func (f *tokenFormat) Set(s string) error {
 }
 
 // of returns what is printed: raw is the hub's answer, kubeconfig that of the workspace, in which
-// the token takes the place of the login.
+// the token replaces the login.
 func (f *tokenFormat) of(raw []byte, token string, kubeconfig []byte) ([]byte, error) {
 	switch *f {
 	case "json":

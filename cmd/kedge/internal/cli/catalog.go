@@ -193,7 +193,7 @@ entry that exists.`,
 	flags.StringVar(&p.Description, "description", "", "what the API is for")
 	flags.StringVar(&p.Version, "version", "", "version of the provider")
 	flags.StringVar(&p.APIExport.Path, "export-path", "", "path of the workspace that has the APIExport")
-	flags.StringVar(&p.workspace, "export-workspace", "", "UUID or name of the workspace of the organization that has the APIExport, in place of its path")
+	flags.StringVar(&p.workspace, "export-workspace", "", "UUID or name of the workspace of the organization that has the APIExport, instead of its path")
 	flags.StringVar(&p.APIExport.Name, "export-name", "", "name of the APIExport")
 	flags.StringVar(&p.backend, "backend-url", "", "https URL of the provider's server")
 	flags.StringVar(&p.icon, "icon-url", "", "https URL of an image")
@@ -212,12 +212,12 @@ func (p *publication) locate(cmd *cobra.Command, c *catalog) error {
 	if err != nil {
 		return err
 	}
-	place, err := s.workspace(cmd.Context(), c.org, p.workspace)
+	target, err := s.workspace(cmd.Context(), c.org, p.workspace)
 	if err != nil {
 		return err
 	}
 	var w client.Workspace
-	if err := s.into(cmd.Context(), &w, place); err != nil {
+	if err := s.into(cmd.Context(), &w, target); err != nil {
 		return err
 	}
 	return cmd.Flags().Set("export-path", w.WorkspacePath)

@@ -108,7 +108,7 @@ func (m *members) complete(cmd *cobra.Command, args []string, _ string) ([]cobra
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return m.candidates(cmd, func(ctx context.Context, _ *session) ([]cobra.Completion, error) {
-		s, r, err := m.place(ctx)
+		s, r, err := m.target(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -43,17 +43,17 @@ func (k *kind) deleteCommand(long string) *cobra.Command {
 			if err := c.typed(cmd.Context(), text, "Type its name or its UUID to go on", t.DisplayName, t.UUID); err != nil {
 				return err
 			}
-			place := one(r, t.UUID)
-			place.Method = http.MethodDelete
-			_, raw, err := s.send(cmd.Context(), place)
+			target := one(r, t.UUID)
+			target.Method = http.MethodDelete
+			_, raw, err := s.send(cmd.Context(), target)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(k.Err, "Deleted %s %s. %s\n", k.noun, t, untilPurge(purgeAtOf(raw), k.undeleteOf(place)))
+			fmt.Fprintf(k.Err, "Deleted %s %s. %s\n", k.noun, t, untilPurge(purgeAtOf(raw), k.undeleteOf(target)))
 			if err := k.printAnswer(k.output, raw, deletionColumns); err != nil {
 				return err
 			}
-			return s.forget(cmd.Context(), place)
+			return s.forget(cmd.Context(), target)
 		},
 	}
 	c.flag(cmd)
@@ -105,9 +105,9 @@ func (k *kind) undeleteCommand(long string) *cobra.Command {
 			if err := c.agreed(cmd.Context(), fmt.Sprintf("Bring back %s %s? Its members can use it again then.", k.noun, t)); err != nil {
 				return err
 			}
-			place := one(r, t.UUID)
-			place.Method, place.Path = http.MethodPost, place.Path+"/undelete"
-			_, raw, err := s.send(cmd.Context(), place)
+			target := one(r, t.UUID)
+			target.Method, target.Path = http.MethodPost, target.Path+"/undelete"
+			_, raw, err := s.send(cmd.Context(), target)
 			if err != nil {
 				return err
 			}
@@ -182,12 +182,12 @@ func (k *kind) deleted(ctx context.Context, s *session, r client.Request) ([]ten
 	return items, nil
 }
 
-// undeleteOf returns the command that undeletes a place, independent of the chosen organization.
-func (k *kind) undeleteOf(place client.Request) string {
-	if place.Workspace == "" {
-		return k.run("undelete " + place.Org)
+// undeleteOf returns the command that undeletes a target, independent of the chosen organization.
+func (k *kind) undeleteOf(target client.Request) string {
+	if target.Workspace == "" {
+		return k.run("undelete " + target.Org)
 	}
-	return k.run("undelete " + place.Workspace + " --org " + place.Org)
+	return k.run("undelete " + target.Workspace + " --org " + target.Org)
 }
 
 // purgeAtOf is the time at which the hub purges the object of an answer, or empty.

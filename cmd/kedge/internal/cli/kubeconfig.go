@@ -122,32 +122,32 @@ func (a *app) mergeKubeconfig(ctx context.Context, entries []*kubeconfig.Entry, 
 
 // chosenEntry is the entry for the workspace that the flags name or, without them, the chosen one.
 func (s *session) chosenEntry(ctx context.Context, o kubeconfigOptions) (*kubeconfig.Entry, error) {
-	place, err := s.workspace(ctx, o.org, o.workspace)
+	target, err := s.workspace(ctx, o.org, o.workspace)
 	if err != nil {
 		return nil, err
 	}
-	org, err := s.organizationOf(ctx, place)
+	org, err := s.organizationOf(ctx, target)
 	if err != nil {
 		return nil, err
 	}
-	workspace, err := s.tenant(ctx, place)
+	workspace, err := s.tenant(ctx, target)
 	if err != nil {
 		return nil, err
 	}
-	return s.entry(ctx, place, org, workspace)
+	return s.entry(ctx, target, org, workspace)
 }
 
 // organizationOf is the organization of a workspace. Members of the workspace alone may not read it,
 // but their memberships name it.
-func (s *session) organizationOf(ctx context.Context, place client.Request) (tenant, error) {
-	org, err := s.tenant(ctx, organizationAt(place.Org))
+func (s *session) organizationOf(ctx context.Context, target client.Request) (tenant, error) {
+	org, err := s.tenant(ctx, organizationAt(target.Org))
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Code() != http.StatusForbidden {
 		return org, err
 	}
 	orgs, listErr := s.organizations(ctx)
 	for _, o := range orgs {
-		if o.UUID == place.Org {
+		if o.UUID == target.Org {
 			return o, nil
 		}
 	}
@@ -217,9 +217,9 @@ func (s *session) tenant(ctx context.Context, r client.Request) (tenant, error) 
 	return t, nil
 }
 
-func (s *session) entry(ctx context.Context, place client.Request, org, workspace tenant) (*kubeconfig.Entry, error) {
-	place.Method, place.Path = http.MethodGet, place.Path+"/kubeconfig"
-	_, raw, err := s.send(ctx, place)
+func (s *session) entry(ctx context.Context, target client.Request, org, workspace tenant) (*kubeconfig.Entry, error) {
+	target.Method, target.Path = http.MethodGet, target.Path+"/kubeconfig"
+	_, raw, err := s.send(ctx, target)
 	if err != nil {
 		return nil, err
 	}

@@ -14,11 +14,11 @@ func (k *kind) leaveCommand(long, example string) *cobra.Command {
 		Use: "leave [UUID|NAME]", Short: "End your own membership", Long: long, Example: example, ValidArgsFunction: k.complete,
 		Args: k.oneAtMost,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, place, called, err := k.selected(cmd, args)
+			s, target, called, err := k.selected(cmd, args)
 			if err != nil {
 				return err
 			}
-			r := place
+			r := target
 			r.Path += "/memberships/me"
 			left, err := remove(cmd.Context(), s, r, "you are", cascade)
 			if err != nil {
@@ -31,7 +31,7 @@ func (k *kind) leaveCommand(long, example string) *cobra.Command {
 			if err := k.tell(k.output, fmt.Sprintf(text, k.noun, called), left); err != nil {
 				return err
 			}
-			return s.forget(cmd.Context(), place)
+			return s.forget(cmd.Context(), target)
 		},
 	}
 	k.output.flag(cmd)
@@ -58,8 +58,8 @@ func (k *kind) selected(cmd *cobra.Command, args []string) (*session, client.Req
 		t, err := s.find(cmd.Context(), k.naming, r, args[0])
 		return s, one(r, t.UUID), fmt.Sprintf("%s (%s)", t.DisplayName, t.UUID), err
 	case k.inOrg:
-		if place, err := s.workspace(cmd.Context(), k.org, ""); err == nil {
-			return s, place, place.Workspace, nil
+		if target, err := s.workspace(cmd.Context(), k.org, ""); err == nil {
+			return s, target, target.Workspace, nil
 		}
 		err = k.notChosen()
 	case s.login.Org == "":

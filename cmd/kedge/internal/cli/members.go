@@ -22,8 +22,8 @@ type members struct {
 	inWorkspace bool
 	columns     table
 	output      format
-	// place opens the session and returns the organization or workspace.
-	place func(ctx context.Context) (*session, client.Request, error)
+	// target opens the session and returns the organization or workspace.
+	target func(ctx context.Context) (*session, client.Request, error)
 }
 
 // membersCommand is kedge members, about the chosen organization.
@@ -32,7 +32,7 @@ func (a *app) membersCommand() *cobra.Command {
 	m := &members{
 		app: a, noun: "organization", command: "kedge members",
 		columns: table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}},
-		place: func(ctx context.Context) (*session, client.Request, error) {
+		target: func(ctx context.Context) (*session, client.Request, error) {
 			s, err := a.session(ctx)
 			if err != nil {
 				return nil, client.Request{}, err
@@ -53,7 +53,7 @@ func (a *app) workspaceMembersCommand(org *string) *cobra.Command {
 		app: a, noun: "workspace", command: "kedge workspaces members", inWorkspace: true,
 		columns: table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SCOPE", "scope"}, {"ROLES", "roles"}, {"SUDO", "sudo"},
 			{"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}},
-		place: func(ctx context.Context) (*session, client.Request, error) {
+		target: func(ctx context.Context) (*session, client.Request, error) {
 			s, err := a.session(ctx)
 			if err != nil {
 				return nil, client.Request{}, err
@@ -86,7 +86,7 @@ func (m *members) root() *cobra.Command {
 }
 
 func (m *members) runList(cmd *cobra.Command, _ []string) error {
-	s, r, err := m.place(cmd.Context())
+	s, r, err := m.target(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ role changes nothing and is no error; to change a role, use set-role.`,
 			if _, err := personAt(user); err != nil {
 				return err
 			}
-			s, r, err := m.place(cmd.Context())
+			s, r, err := m.target(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -190,11 +190,11 @@ func (m *members) notAdded(err error, r client.Request, user string, as role) er
 	switch {
 	case !errors.As(err, &refused):
 	case refused.Code() == http.StatusConflict:
-		place := " --org " + r.Org
+		target := " --org " + r.Org
 		if m.inWorkspace {
-			place += " --workspace " + r.Workspace
+			target += " --workspace " + r.Workspace
 		}
-		return fmt.Errorf("%w\nTo change what a member may do, run: %s set-role %s %s%s", err, m.command, user, as, place)
+		return fmt.Errorf("%w\nTo change what a member may do, run: %s set-role %s %s%s", err, m.command, user, as, target)
 	case about(refused, "userRef.name") != "":
 		return fmt.Errorf("there is no person of the name %q; to find people, run: kedge users search %s", user, user)
 	}
@@ -221,7 +221,7 @@ func (m *members) setRoleCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, r, err := m.place(cmd.Context())
+			s, r, err := m.target(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -255,7 +255,7 @@ func (m *members) removeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, r, err := m.place(cmd.Context())
+			s, r, err := m.target(cmd.Context())
 			if err != nil {
 				return err
 			}

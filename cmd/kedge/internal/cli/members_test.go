@@ -119,12 +119,12 @@ func TestMembersAddAndSetRoleSendWhatWasSaidAndNothingElse(t *testing.T) {
 			t.Parallel()
 			b := newBed(t)
 			b.inWorkspace(t)
-			place, answer, headers := orgPath, bob, call{org: orgUUID}
+			target, answer, headers := orgPath, bob, call{org: orgUUID}
 			if strings.HasPrefix(args, "workspaces") {
-				place, answer, headers.workspace = wsPath, bobInWeb, wsUUID
+				target, answer, headers.workspace = wsPath, bobInWeb, wsUUID
 			}
-			added := b.record(t, "POST "+place+"/members", http.StatusCreated, answer)
-			set := b.record(t, "PATCH "+place+"/members/bob", http.StatusOK, answer)
+			added := b.record(t, "POST "+target+"/members", http.StatusCreated, answer)
+			set := b.record(t, "PATCH "+target+"/members/bob", http.StatusOK, answer)
 			code, out, errOut := b.run(t, strings.Fields(args)...)
 			require.Zero(t, code, errOut)
 			require.Contains(t, out, "Bob B")

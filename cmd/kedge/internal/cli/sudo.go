@@ -104,12 +104,12 @@ func (s *session) elevated(ctx context.Context, o kubeconfigOptions) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	place, err := s.workspace(ctx, o.org, e.UUID)
+	target, err := s.workspace(ctx, o.org, e.UUID)
 	if err != nil {
 		return nil, err
 	}
 	var workspace client.Workspace
-	if err := s.into(ctx, &workspace, place); err != nil {
+	if err := s.into(ctx, &workspace, target); err != nil {
 		return nil, err
 	}
 	user, err := s.username(ctx, workspace.ClusterID)

@@ -12,7 +12,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
-// A place is an organization or a workspace as a request without a method: its path and the
+// A target is an organization or a workspace as a request without a method: its path and the
 // tenancy headers.
 
 func organizationAt(org string) client.Request {
@@ -25,7 +25,7 @@ func workspacesOf(org string) client.Request {
 	return r
 }
 
-// one is the place of an item in the list at r.
+// one is the target of an item in the list at r.
 func one(r client.Request, uuid string) client.Request {
 	r.Path += "/" + url.PathEscape(uuid)
 	if r.Org == "" {
@@ -63,7 +63,7 @@ func (s *session) organizations(ctx context.Context) ([]tenant, error) {
 	for _, o := range orgs {
 		seen[o.UUID] = true
 	}
-	for m, err := range client.Whole[client.Membership](ctx, s, client.Request{Path: "/api/users/me/memberships"}) {
+	for m, err := range client.ListWithoutLimit[client.Membership](ctx, s, client.Request{Path: "/api/users/me/memberships"}) {
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func (s *session) organizations(ctx context.Context) ([]tenant, error) {
 	return orgs, nil
 }
 
-// workspace is the place that --org and --workspace name or, without them, the chosen one.
+// workspace is the target that --org and --workspace name or, without them, the chosen one.
 func (s *session) workspace(ctx context.Context, givenOrg, given string) (client.Request, error) {
 	org, err := s.organization(ctx, givenOrg)
 	if err != nil {
@@ -105,20 +105,20 @@ func pick(what naming, flag, given, chosen string) (string, error) {
 	return chosen, nil
 }
 
-// choose stores a place as the chosen one.
-func (s *session) choose(ctx context.Context, place client.Request) error {
-	return s.update(ctx, func(p *config.Profile) { p.Org, p.Workspace = place.Org, place.Workspace })
+// choose stores a target as the chosen one.
+func (s *session) choose(ctx context.Context, target client.Request) error {
+	return s.update(ctx, func(p *config.Profile) { p.Org, p.Workspace = target.Org, target.Workspace })
 }
 
-// forget removes the choice of a place that the person is no longer a member of.
-func (s *session) forget(ctx context.Context, place client.Request) error {
+// forget removes the choice of a target that the person is no longer a member of.
+func (s *session) forget(ctx context.Context, target client.Request) error {
 	switch {
-	case s.login.Org != place.Org:
+	case s.login.Org != target.Org:
 		return nil
-	case place.Workspace == "":
+	case target.Workspace == "":
 		return s.choose(ctx, client.Request{})
-	case s.login.Workspace == place.Workspace:
-		return s.choose(ctx, client.Request{Org: place.Org})
+	case s.login.Workspace == target.Workspace:
+		return s.choose(ctx, client.Request{Org: target.Org})
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ type kind struct {
 	output format
 }
 
-// all opens the session and returns the place of the list.
+// all opens the session and returns the target of the list.
 func (k *kind) all(ctx context.Context) (*session, client.Request, error) {
 	s, err := k.session(ctx)
 	if err != nil || !k.inOrg {
@@ -186,7 +186,7 @@ func (k *kind) create(ctx context.Context, s *session, r client.Request, name st
 		_, answer, err := s.send(ctx, poll)
 		var status *client.Error
 		if errors.As(err, &status) && status.Code() == http.StatusForbidden {
-			// The creator's membership may not be in place yet.
+			// The creator's membership may not exist yet.
 			continue
 		}
 		if err != nil {

@@ -36,14 +36,14 @@ func (w *World) PutMembership(org string, m *v1alpha1.Membership) {
 	}
 	w.members[org][m.Name] = m
 	o := w.orgs[org]
-	place := tenancy.Place{Org: o, FirstAdmin: o.CreatedBy(), Role: m.Spec.Role}
+	place := tenancy.IndexedMembership{Org: o, FirstAdmin: o.CreatedBy(), Role: m.Spec.Role}
 	workspace := tenancy.WorkspaceUUID(m)
 	if workspace != "" {
 		ws := w.workspaces[workspace]
 		place.Workspace = &ws
 	}
 	user := m.Spec.UserRef.Name
-	w.index[user] = append(w.without(user, org, workspace), tenancy.IndexEntries([]tenancy.Place{place})...)
+	w.index[user] = append(w.without(user, org, workspace), tenancy.IndexEntries([]tenancy.IndexedMembership{place})...)
 	w.touch(tenancy.UserRef(user), tenancy.OrgRef(org), tenancy.WorkspaceRef(workspace))
 }
 

@@ -42,8 +42,8 @@ func Limit(r *http.Request) (int, error) {
 	return n, nil
 }
 
-// Whole refuses ?continue= for a list that always has one page.
-func Whole(r *http.Request) error {
+// SinglePage refuses ?continue= for a list that always has one page.
+func SinglePage(r *http.Request) error {
 	if r.URL.Query().Get("continue") != "" {
 		return errs.InvalidField(fieldContinue, "this list has no further pages")
 	}

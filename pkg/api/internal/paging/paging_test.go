@@ -155,8 +155,8 @@ func TestPage_refusesAContinueThatItDidNotGive(t *testing.T) {
 
 func TestWhole_refusesContinue(t *testing.T) {
 	t.Parallel()
-	require.NoError(t, paging.Whole(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/?continue=&limit=1", http.NoBody)))
-	requireField(t, paging.Whole(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/?continue=a", http.NoBody)), "query:continue")
+	require.NoError(t, paging.SinglePage(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/?continue=&limit=1", http.NoBody)))
+	requireField(t, paging.SinglePage(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/?continue=a", http.NoBody)), "query:continue")
 }
 
 func requireField(t testing.TB, err error, field string) {
