@@ -76,8 +76,8 @@ type CatalogEntrySpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	Version string `json:"version,omitempty"`
 	// memberResources are the resources of the API that members of a Workspace may write, each
-	// as resource or resource.group. Without it members may write all of them. Status and
-	// subresources are written by nobody but the provider.
+	// as resource or resource.group. Without it members may write all of them. Only the
+	// provider can write status and subresources.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64

@@ -24,9 +24,9 @@ type AuditOptions struct {
 func newAuditOptions() AuditOptions { return AuditOptions{MaxSize: 100, MaxBackups: 10} }
 
 func (o *AuditOptions) addFlags(fs *pflag.FlagSet) {
-	fs.IntVar(&o.MaxSize, "audit-log-max-size", o.MaxSize, "Size in MiB at which --audit-log-file is renamed to one with the time in its name, and begun anew.")
+	fs.IntVar(&o.MaxSize, "audit-log-max-size", o.MaxSize, "Size in MiB at which --audit-log-file is renamed, with the time in its name, and a new file is started.")
 	fs.IntVar(&o.MaxBackups, "audit-log-max-backups", o.MaxBackups, "Number of renamed files of --audit-log-file that are kept; 0 means all.")
-	fs.IntVar(&o.MaxAge, "audit-log-max-age", o.MaxAge, "Number of days that renamed files of --audit-log-file are kept; 0 means that age does not matter.")
+	fs.IntVar(&o.MaxAge, "audit-log-max-age", o.MaxAge, "Number of days that renamed files of --audit-log-file are kept; 0 keeps them regardless of age.")
 }
 
 func (o *AuditOptions) complete(fail func(flag, format string, args ...any)) {

@@ -83,8 +83,8 @@ func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
 	fs.Float64Var(&o.SignUpsPerPeer, "sign-ups-per-peer", o.SignUpsPerPeer, "Maximum rate of people who sign up from one peer. People"+rateUsage)
 	fs.Float64Var(&o.Logins, "logins", o.Logins, "Maximum rate of requests under /auth, of which a login takes about four. Requests"+rateUsage)
 	fs.Float64Var(&o.LoginsPerPeer, "logins-per-peer", o.LoginsPerPeer, "Maximum rate of requests under /auth from one peer. Requests"+rateUsage)
-	fs.Float64Var(&o.DeviceLogins, "device-logins", o.DeviceLogins, "Maximum rate of logins with a device code that begin. Logins"+rateUsage)
-	fs.Float64Var(&o.DeviceLoginsPerPeer, "device-logins-per-peer", o.DeviceLoginsPerPeer, "Maximum rate of logins with a device code that begin from one peer. Logins"+rateUsage)
+	fs.Float64Var(&o.DeviceLogins, "device-logins", o.DeviceLogins, "Maximum rate of logins that begin with a device code. Logins"+rateUsage)
+	fs.Float64Var(&o.DeviceLoginsPerPeer, "device-logins-per-peer", o.DeviceLoginsPerPeer, "Maximum rate of logins that begin with a device code from one peer. Logins"+rateUsage)
 }
 
 // complete validates the options and returns the networks of the trusted proxies.
