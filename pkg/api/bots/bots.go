@@ -170,7 +170,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := h.ready(r); err != nil {
+	if _, err := waiting.Ready(r, h.FollowTimeout, h.Views); err != nil {
 		return err
 	}
 	uuid := h.NewUUID()
@@ -215,28 +215,11 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, code, b)
 }
 
-// ready refuses a request to a Workspace that is not Ready. A Workspace is not Ready for a moment
-// after its members have changed.
-func (h *Handler) ready(r *http.Request) error {
-	scope := httpmw.ScopeOf(r)
-	if scope.Workspace.Ready() || h.until(r, func() bool {
-		ws, ok := h.Views.Workspace(scope.Org.UUID(), scope.Workspace.UUID)
-		return ok && ws.Ready()
-	}) {
-		return nil
-	}
-	return notReady()
-}
-
-func notReady() error {
-	return errs.New(errs.Conflict, "the workspace is not ready; repeat the request when its phase is Ready")
-}
-
 // claim records a claim for one more Bot on the Workspace, unless its limit is reached.
 func (h *Handler) claim(ctx context.Context, scope *tenancy.Scope, uuid string) error {
 	_, err := h.Store.MarkWorkspace(ctx, scope.Org.ClusterID, *scope.Workspace, func(ws tenancy.Workspace) (map[string]any, error) {
 		if ws.Deleted() {
-			return nil, notReady()
+			return nil, waiting.NotReady()
 		}
 		var names []string
 		for _, b := range h.Views.BotsAt(scope.Org.ClusterID, ws.UUID) {

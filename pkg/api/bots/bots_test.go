@@ -172,8 +172,9 @@ func TestBots_needAReadyWorkspace(t *testing.T) {
 	t.Parallel()
 	for path, body := range map[string]string{at: deploy, at + "/" + ci + "/tokens": `{}`} {
 		w, tenants := newWorld(t), apitest.NewWorld()
-		ws := apitest.Workspace(apitest.Acme, apitest.Dev, "Development", "devcluster")
-		ws.Status.Phase = v1alpha1.PhaseProgressing
+		// kcp has not scheduled it yet.
+		ws := apitest.Workspace(apitest.Acme, apitest.Dev, "Development", "")
+		ws.KCPReady, ws.Status.Phase = false, v1alpha1.PhaseProgressing
 		tenants.PutWorkspace(ws)
 		apitest.Call{As: apitest.WSAdmin, Method: http.MethodPost, Path: path, Body: body, Org: apitest.Acme, Workspace: apitest.Dev}.
 			Do(w.handler(tenants)).Refused(t, http.StatusConflict)

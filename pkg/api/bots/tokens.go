@@ -89,7 +89,8 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := h.ready(r); err != nil {
+	workspace, err := waiting.Ready(r, h.FollowTimeout, h.Views)
+	if err != nil {
 		return err
 	}
 	id := h.NewUUID()
@@ -103,7 +104,7 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer cancel()
-	token, err := h.issued(ctx, scope.Workspace.ClusterID, b, t, life, key != "")
+	token, err := h.issued(ctx, workspace.ClusterID, b, t, life, key != "")
 	if err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	})
 	w.Header().Set("Location", r.URL.Path+"/"+id)
 	if wantsYAML(r) {
-		return kubeconfig.Write(w, http.StatusCreated, h.ExternalURL, h.CA(), *scope.Workspace, clientcmdv1.AuthInfo{Token: token})
+		return kubeconfig.Write(w, http.StatusCreated, h.ExternalURL, h.CA(), workspace, clientcmdv1.AuthInfo{Token: token})
 	}
 	return httpapi.Write(w, http.StatusCreated, issuedView{tokenViewOf(t), token})
 }

@@ -24,12 +24,13 @@ func (h *Handler) disable(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := h.ready(r); err != nil {
+	workspace, err := waiting.Ready(r, h.FollowTimeout, h.Views)
+	if err != nil {
 		return err
 	}
 	ctx, cancel := waiting.Context(r)
 	defer cancel()
-	cluster := scope.Workspace.ClusterID
+	cluster := workspace.ClusterID
 	bindings, _, err := h.Store.WorkspaceAPIs(ctx, cluster)
 	if err != nil {
 		return err
@@ -67,14 +68,14 @@ func (h *Handler) disable(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return h.awaitDisabled(w, r, p)
+	return h.awaitDisabled(w, r, cluster, p)
 }
 
 // awaitDisabled answers when the binding is gone, or says what kcp waits for.
-func (h *Handler) awaitDisabled(w http.ResponseWriter, r *http.Request, p provider) error {
+func (h *Handler) awaitDisabled(w http.ResponseWriter, r *http.Request, cluster string, p provider) error {
 	scope, uid := httpmw.ScopeOf(r), p.binding.UID
 	find := func() *kcpapisv1alpha2.APIBinding {
-		for _, b := range h.Views.BindingsIn(scope.Workspace.ClusterID) {
+		for _, b := range h.Views.BindingsIn(cluster) {
 			if b.UID == uid {
 				return b
 			}

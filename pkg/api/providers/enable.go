@@ -69,17 +69,18 @@ func (h *Handler) enable(w http.ResponseWriter, r *http.Request) error {
 	if _, _, err := idempotency.Key(r); err != nil {
 		return err
 	}
-	cluster := scope.Workspace.ClusterID
-	p, err := h.find(r, h.Views.BindingsIn(cluster))
+	p, err := h.find(r, h.Views.BindingsIn(scope.Workspace.ClusterID))
 	if err != nil {
 		return err
 	}
 	if p.entry == nil {
 		return tenancy.NoSuchCatalogEntry()
 	}
-	if err := h.ready(r); err != nil {
+	workspace, err := waiting.Ready(r, h.FollowTimeout, h.Views)
+	if err != nil {
 		return err
 	}
+	cluster := workspace.ClusterID
 	as, err := h.As(r)
 	if err != nil {
 		return err
@@ -192,19 +193,6 @@ func (h *Handler) current(cluster string, b *kcpapisv1alpha2.APIBinding) *kcpapi
 		}
 	}
 	return nil
-}
-
-// ready refuses a request to a Workspace that is not Ready. A Workspace is not Ready for a moment
-// after its members have changed.
-func (h *Handler) ready(r *http.Request) error {
-	scope := httpmw.ScopeOf(r)
-	if scope.Workspace.Ready() || waiting.Until(r, h.FollowTimeout, h.Views.Await, refs(scope), func() bool {
-		ws, ok := h.Views.Workspace(scope.Org.UUID(), scope.Workspace.UUID)
-		return ok && ws.Ready()
-	}) {
-		return nil
-	}
-	return errs.New(errs.Conflict, "the workspace is not ready; repeat the request when its phase is Ready")
 }
 
 func refs(scope *tenancy.Scope) []tenancy.Ref {

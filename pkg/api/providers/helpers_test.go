@@ -35,7 +35,9 @@ type world struct {
 	refusals []error
 	// slow stops kcp from binding and from deleting, and unfollowed the roles from following.
 	slow, unfollowed bool
-	did              []string
+	// becomesReady makes the Workspace Ready while a handler waits. kcp schedules it only then.
+	becomesReady bool
+	did          []string
 	// reads, if not nil, is called with the context of each read of the Workspace.
 	reads func(context.Context)
 }
@@ -89,11 +91,16 @@ func (w *world) CatalogClash(_ string, e *v1alpha1.CatalogEntry) (*v1alpha1.Cata
 }
 
 func (w *world) BindingsIn(cluster string) []*kcpapisv1alpha2.APIBinding {
+	if w.becomesReady && cluster == "" {
+		return nil
+	}
 	require.Equal(w.t, "devcluster", cluster)
 	return w.bindings
 }
 
-func (w *world) Workspace(_, _ string) (tenancy.Workspace, bool) { return tenancy.Workspace{}, false }
+func (w *world) Workspace(_, _ string) (tenancy.Workspace, bool) {
+	return apitest.Workspace(apitest.Acme, apitest.Dev, "Development", "devcluster"), w.becomesReady
+}
 
 func (w *world) Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error {
 	require.Equal(w.t, []tenancy.Ref{tenancy.WorkspaceRef(apitest.Dev)}, refs)
@@ -130,6 +137,7 @@ func (w *world) WorkspaceAPIs(ctx context.Context, cluster string) ([]*kcpapisv1
 	if w.reads != nil {
 		w.reads(ctx)
 	}
+	require.Equal(w.t, "devcluster", cluster)
 	return w.BindingsIn(cluster), nil, nil
 }
 
@@ -157,7 +165,8 @@ func (c caller) step(what string, b *kcpapisv1alpha2.APIBinding, dryRun bool) er
 	return nil
 }
 
-func (c caller) CreateBinding(_ context.Context, _ string, b *kcpapisv1alpha2.APIBinding, dryRun bool) (*kcpapisv1alpha2.APIBinding, error) {
+func (c caller) CreateBinding(_ context.Context, cluster string, b *kcpapisv1alpha2.APIBinding, dryRun bool) (*kcpapisv1alpha2.APIBinding, error) {
+	require.Equal(c.t, "devcluster", cluster)
 	if err := c.step("create", b, dryRun); err != nil {
 		return nil, err
 	}
@@ -169,7 +178,8 @@ func (c caller) CreateBinding(_ context.Context, _ string, b *kcpapisv1alpha2.AP
 	return b, nil
 }
 
-func (c caller) UpdateBinding(_ context.Context, _ string, b *kcpapisv1alpha2.APIBinding, dryRun bool) (*kcpapisv1alpha2.APIBinding, error) {
+func (c caller) UpdateBinding(_ context.Context, cluster string, b *kcpapisv1alpha2.APIBinding, dryRun bool) (*kcpapisv1alpha2.APIBinding, error) {
+	require.Equal(c.t, "devcluster", cluster)
 	if err := c.step("update", b, dryRun); err != nil || dryRun {
 		return b, err
 	}
@@ -183,7 +193,8 @@ func (c caller) UpdateBinding(_ context.Context, _ string, b *kcpapisv1alpha2.AP
 	return b, nil
 }
 
-func (c caller) DeleteBinding(_ context.Context, _ string, b *kcpapisv1alpha2.APIBinding) error {
+func (c caller) DeleteBinding(_ context.Context, cluster string, b *kcpapisv1alpha2.APIBinding) error {
+	require.Equal(c.t, "devcluster", cluster)
 	if err := c.step("delete", b, false); err != nil {
 		return err
 	}
@@ -222,8 +233,11 @@ func (w *world) audited() (http.Handler, *apitest.World) {
 }
 
 func (w *world) do(as, method, path, body string) apitest.Answer {
-	c := apitest.Call{As: as, Method: method, Path: path, Body: body, Org: apitest.Acme, Workspace: apitest.Dev}
-	return c.Do(w.handler())
+	return do(w.handler(), as, method, path, body)
+}
+
+func do(h http.Handler, as, method, path, body string) apitest.Answer {
+	return apitest.Call{As: as, Method: method, Path: path, Body: body, Org: apitest.Acme, Workspace: apitest.Dev}.Do(h)
 }
 
 // enable enables widgets.

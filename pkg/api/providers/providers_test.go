@@ -9,6 +9,7 @@ import (
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -211,4 +212,22 @@ func TestBinding_thatTheTemplateKeepsStays(t *testing.T) {
 	w.do(apitest.WSAdmin, http.MethodDelete, at+widgets+"/enable?confirm=true", "").Refused(t, http.StatusConflict)
 	require.Len(t, w.bindings, 1)
 	require.Nil(t, w.bindings[0].DeletionTimestamp)
+}
+
+// kcp schedules a Workspace a moment after its creation: a request that waits for it must not go
+// on with the logical cluster that it did not have.
+func TestProviders_waitForAWorkspaceThatIsNotScheduled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	h, tenants := w.audited()
+	ws := apitest.Workspace(apitest.Acme, apitest.Dev, "Development", "")
+	ws.KCPReady, ws.Status.Phase = false, v1alpha1.PhaseProgressing
+	tenants.PutWorkspace(ws)
+	w.becomesReady = true
+	enabled := do(h, apitest.WSAdmin, http.MethodPost, at+widgets+"/enable", accepting).Object(t, http.StatusCreated)
+	require.Equal(t, "Enabled", enabled["state"])
+	disabled := do(h, apitest.WSAdmin, http.MethodDelete, at+widgets+"/enable?confirm=true", "").Object(t, http.StatusOK)
+	require.Equal(t, "Disabled", disabled["state"])
+	w.becomesReady = false
+	do(h, apitest.WSAdmin, http.MethodDelete, at+widgets+"/enable?confirm=true", "").Refused(t, http.StatusConflict)
 }

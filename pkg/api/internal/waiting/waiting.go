@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -40,6 +41,35 @@ func Until(r *http.Request, timeout time.Duration, await Await, refs []tenancy.R
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	return await(ctx, refs, cond) == nil
+}
+
+// Workspaces is the part of views.Views that Ready waits for.
+type Workspaces interface {
+	Workspace(org, workspace string) (tenancy.Workspace, bool)
+	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
+}
+
+// Ready returns the Workspace of the request when it is Ready, and refuses the request if that
+// takes longer than timeout. A Workspace is not Ready for a moment after its members have changed.
+// What is done in it goes by what Ready returns: the scope of the request may have a Workspace that
+// kcp had not scheduled, and that has no logical cluster.
+func Ready(r *http.Request, timeout time.Duration, views Workspaces) (ready tenancy.Workspace, err error) {
+	scope := httpmw.ScopeOf(r)
+	if scope.Workspace.Ready() {
+		return *scope.Workspace, nil
+	}
+	if Until(r, timeout, views.Await, []tenancy.Ref{tenancy.WorkspaceRef(scope.Workspace.UUID)}, func() (ok bool) {
+		ready, ok = views.Workspace(scope.Org.UUID(), scope.Workspace.UUID)
+		return ok && ready.Ready()
+	}) {
+		return ready, nil
+	}
+	return tenancy.Workspace{}, NotReady()
+}
+
+// NotReady refuses a request to a Workspace that is not Ready.
+func NotReady() error {
+	return errs.New(errs.Conflict, "the workspace is not ready; repeat the request when its phase is Ready")
 }
 
 // Made returns the status of a created object: 201 when it is ready, and 202 if that takes
