@@ -2,7 +2,9 @@ package kcp
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	kcpapisv1alpha1 "github.com/kcp-dev/sdk/apis/apis/v1alpha1"
@@ -181,15 +183,31 @@ func (c *Clients) REST(base string, gv schema.GroupVersion) rest.Interface {
 		config.APIPath = "/api"
 	}
 	config.NegotiatedSerializer = c.codecs.WithoutConversion()
-	client, err := rest.RESTClientForConfigAndClient(config, c.http)
+	through := c.http
+	if strings.HasSuffix(base, clustersPath) {
+		through = &http.Client{Transport: noCluster{}}
+	}
+	client, err := rest.RESTClientForConfigAndClient(config, through)
 	// The base comes from kcp or from a validated flag; a malformed one is a bug.
 	utilruntime.Must(err)
 	return client
 }
 
+// clustersPath is the path below which kcp serves logical clusters.
+const clustersPath = "/clusters/"
+
 // ClusterURL is the base URL of a logical cluster, named by ID or by path.
 func (c *Clients) ClusterURL(cluster string) string {
-	return c.options.Config.Host + "/clusters/" + cluster
+	return c.options.Config.Host + clustersPath + cluster
+}
+
+// noCluster refuses the requests to a logical cluster without a name. They would reach another one:
+// client-go removes the empty segment, and kcp takes the next one, "api" or "apis", for the name.
+type noCluster struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (noCluster) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("the logical cluster has no name")
 }
 
 func clientFor[T Object](c *Clients, base string, gv schema.GroupVersion, resource string, empty func() T) *Client[T] {
