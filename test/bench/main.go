@@ -5,21 +5,21 @@
 //
 // One run on 2 cores, against the baselines, with the targets:
 //
-//	GET 5 orgs, a workspace, memberships; 8 connections   0.45, 0.60, 0.71 of the requests/s (≥ 0.5),
-//	                                                      p99 2.7, 2.6, 2.0 × (≤ 2 ×)
+//	GET 5 orgs, a workspace, memberships; 8 connections   0.47, 0.60, 0.65 of the requests/s (≥ 0.5),
+//	                                                      p99 2.1, 2.3, 1.8 × (≤ 2 ×)
 //	the same with 100 000 people and 50 000 Workspaces
-//	instead of 10 people                                  0.98, 0.91, 0.95 (≥ 0.9)
-//	proxied GET, 1 and 8 connections                      0.82, 0.89 (≥ 0.7); p50 + 0.23, + 0.77 ms (≤ 0.5 ms)
-//	proxied GET of a bot, 8 connections                   0.69 (≥ 0.7)
-//	a watched event                                       p50 + 0.08 ms (≤ 1 ms)
-//	revocation: watch closed and next request refused     p50 15 ms, p99 28 ms; of a bot's token 11 ms (≤ 1 s)
+//	instead of 10 people                                  0.97, 0.89, 0.94 (≥ 0.9)
+//	proxied GET, 1 and 8 connections                      0.83, 0.93 (≥ 0.7); p50 + 0.16, + 0.49 ms (≤ 0.5 ms)
+//	proxied GET of a bot, 8 connections                   0.83 (≥ 0.7)
+//	a watched event                                       p50 + 0.04 ms (≤ 1 ms)
+//	revocation: watch closed and next request refused     p50 10 ms, p99 24 ms; of a bot's token 10 ms (≤ 1 s)
 //	create an Organization; a Workspace, until kubectl
-//	works; sign-up                                        1.42, 1.29, 1.52 × (≤ 1.15, 1.25, 1.5 ×)
-//	login to first kubectl, without the provider          116 ms, of which kubectl alone takes 59 (≤ 300 ms)
+//	works; sign-up                                        1.52, 1.22, 1.47 × (≤ 1.15, 1.25, 1.5 ×)
+//	login to first kubectl, without the provider          113 ms, of which kubectl alone takes 57 (≤ 300 ms)
 //	20 kubectl at once that need a newer token            1 refresh (1)
-//	p99 of a person beside floods of 900/s                3.4 ms, alone 2.5 ms
-//	start, cold and warm                                  1.55, 0.95 × (≤ 1.15 ×)
-//	memory: idle; a person with 5 memberships             + 113 MiB; 3.3 KiB (≤ 80 MiB, ≤ 4 KiB)
+//	p99 of a person beside floods of 900/s                2.6 ms, alone 2.0 ms
+//	start, cold and warm                                  1.28, 1.28 × (≤ 1.15 ×)
+//	memory: idle; a person with 5 memberships             + 110 MiB; 3.3 KiB (≤ 80 MiB, ≤ 4 KiB)
 //
 // With the arguments "trips" and a source tree it builds a hub from that tree and prints what
 // requests make it enter and send to kcp, on average, until it is quiet. Commit 0f4487c, which is
