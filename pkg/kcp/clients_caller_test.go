@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 
@@ -15,18 +16,29 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
-func TestWithToken_sendsNoOtherCredential(t *testing.T) {
-	t.Parallel()
+// recorded serves a kcp that refuses all requests, and returns its URL and what was recorded of them.
+func recorded(t *testing.T, of func(*http.Request) string) (url string, sent func() []string) {
+	t.Helper()
 	var mu sync.Mutex
-	var sent []string
+	var all []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		sent = append(sent, fmt.Sprint(r.Header["Authorization"]))
+		all = append(all, of(r))
 		w.WriteHeader(http.StatusForbidden)
 	}))
 	t.Cleanup(server.Close)
-	admin, err := kcp.NewClients(&rest.Config{Host: server.URL, BearerToken: "admin-token"}, prometheus.NewRegistry())
+	return server.URL, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
+}
+
+func TestWithToken_sendsNoOtherCredential(t *testing.T) {
+	t.Parallel()
+	url, sent := recorded(t, func(r *http.Request) string { return fmt.Sprint(r.Header["Authorization"]) })
+	admin, err := kcp.NewClients(&rest.Config{Host: url, BearerToken: "admin-token"}, prometheus.NewRegistry())
 	require.NoError(t, err)
 	t.Cleanup(admin.Close)
 	anonymous, err := admin.Anonymous()
@@ -37,28 +49,20 @@ func TestWithToken_sendsNoOtherCredential(t *testing.T) {
 		require.NotContains(t, err.Error(), "token")
 		require.NotContains(t, fmt.Sprintf("%v %+v", c, c), "alice-token")
 	}
-	require.Equal(t, []string{"[Bearer alice-token]", "[Bearer bob-token]", "[]", "[Bearer admin-token]"}, sent)
+	require.Equal(t, []string{"[Bearer alice-token]", "[Bearer bob-token]", "[]", "[Bearer admin-token]"}, sent())
 }
 
 func TestClients_sendNothingToAClusterWithoutAName(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	var sent []string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		sent = append(sent, r.URL.Path)
-		w.WriteHeader(http.StatusForbidden)
-	}))
-	t.Cleanup(server.Close)
-	clients, err := kcp.NewClients(&rest.Config{Host: server.URL}, prometheus.NewRegistry())
+	url, sent := recorded(t, func(r *http.Request) string { return r.URL.Path })
+	clients, err := kcp.NewClients(&rest.Config{Host: url}, prometheus.NewRegistry())
 	require.NoError(t, err)
 	t.Cleanup(clients.Close)
 	_, err = clients.APIBindings("").Get(t.Context(), "x", metav1.GetOptions{})
 	require.ErrorContains(t, err, "no name")
 	require.ErrorContains(t, clients.Namespaces("").Delete(t.Context(), "x", metav1.DeleteOptions{}), "no name")
-	require.Empty(t, sent)
+	require.Empty(t, sent())
 	_, err = clients.APIBindings("one").Get(t.Context(), "x", metav1.GetOptions{})
 	require.Error(t, err)
-	require.Equal(t, []string{"/clusters/one/apis/apis.kcp.io/v1alpha2/apibindings/x"}, sent)
+	require.Equal(t, []string{"/clusters/one/apis/apis.kcp.io/v1alpha2/apibindings/x"}, sent())
 }
