@@ -114,7 +114,7 @@ func (d Deps) eachWorkspace(org tenancy.Org, f func(workspace controller.Key)) {
 	}
 }
 
-// in calls f with the child Workspace of a logical cluster, if it is one's.
+// in calls f with the child Workspace of a logical cluster, if it belongs to one.
 func (d Deps) in(cluster string, f func(workspace controller.Key)) {
 	if key, ok := d.Views.WorkspaceKeyOf(cluster); ok {
 		f(controller.Key(key))

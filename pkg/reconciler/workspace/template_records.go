@@ -10,7 +10,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// records records what was applied in each logical cluster, so that the reconciliation of
+// records have what was applied in each logical cluster, so that the reconciliation of
 // a complete Workspace writes nothing. A new process applies everything again.
 type records struct {
 	mu       sync.Mutex
