@@ -15,7 +15,7 @@ import (
 
 // ownFields are the fields of a User or an Organization from which only their own
 // controller derives something.
-const ownFields = views.Status | views.Claims | views.Quota
+const ownFields = views.Status | views.Claims | views.Quota | views.MembershipChanges
 
 // OnUserMoved calls f after a change of a User from which other objects are derived.
 func (d Deps) OnUserMoved(f func(name string)) {

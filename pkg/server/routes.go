@@ -122,6 +122,7 @@ func (p routes) router() chi.Router {
 	c, v, s, begins := p.config, p.views, p.store, transport.Latest(p.clock)
 	creator := tenancy.Creator{Org: v.Org, Workspace: v.Workspace, Membership: v.Membership, MembershipsAt: v.MembershipsAt}
 	scopes := httpmw.Scopes{Tenants: v, Creator: creator, Reachable: v.Reachable}
+	rights := httpmw.Rights{Membership: v.Membership, Store: s}
 	requests := p.limits.PerPerson("requests_per_person", c.Limits.RequestsPerPerson)
 	writes := p.limits.WritesPerPerson("writes_per_person", c.Limits.WritesPerPerson)
 	r := chi.NewRouter()
@@ -151,33 +152,33 @@ func (p routes) router() chi.Router {
 			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota, FollowTimeout: c.FollowTimeout, WriteEnds: p.sessions.WriteEnds,
 		}).Mount(r)
 		(&members.Handler{
-			Views: v, Await: v.Await, Membership: v.Membership, Followed: p.revocation.AfterRecheck(p.rights.Followed), Store: s,
+			Views: v, Await: v.Await, Membership: v.Membership, Followed: p.revocation.AfterRecheck(p.rights.Followed), Store: s, Rights: rights,
 			OrgScope: scopes.Org, WorkspaceScope: scopes.Workspace, Clock: p.clock, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&orgs.Handler{
-			Views: v, Await: v.Await, Followed: p.rights.FollowedByAll, Store: s, Tree: c.Tree, Scope: scopes.Org, CreatedScope: scopes.CreatedOrg, DeletedScope: scopes.DeletedOrg, Creator: creator, NewUUID: uuid.NewString, Clock: begins,
+			Views: v, Await: v.Await, Followed: p.rights.FollowedByAll, Store: s, Rights: rights, Tree: c.Tree, Scope: scopes.Org, CreatedScope: scopes.CreatedOrg, DeletedScope: scopes.DeletedOrg, Creator: creator, NewUUID: uuid.NewString, Clock: begins,
 			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
 			DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&workspaces.Handler{
-			Views: v, Store: s, Tree: c.Tree,
+			Views: v, Store: s, Rights: rights, Tree: c.Tree,
 			OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace, CreatedScope: scopes.CreatedWorkspace, Creator: creator,
 			DeletedScope: scopes.DeletedWorkspace, NewUUID: uuid.NewString, Clock: begins, ExternalURL: c.ExternalURL,
 			DefaultQuota: c.DefaultWorkspaceQuota, DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&bots.Handler{
-			Views: v, Store: s, Tokens: p.botTokens, Metrics: p.countedBots,
+			Views: v, Store: s, Rights: rights, Tokens: p.botTokens, Metrics: p.countedBots,
 			Recheck:        func(b *v1alpha1.Bot) { p.revocation.Recheck(tenancy.BotKey(b.Status.ServiceAccountUID)) },
 			WorkspaceScope: scopes.Workspace, NewUUID: uuid.NewString, Clock: p.clock, ExternalURL: c.ExternalURL, CA: p.certificate.CA,
 			MaxTokenTTL: c.Bots.TokenMaxTTL, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&providers.Handler{
-			Catalog: v, Views: v, Store: s, Followed: p.rolesFollowed, Kept: template.Keeps(c.Template),
+			Catalog: v, Views: v, Store: s, Rights: rights, Followed: p.rolesFollowed, Kept: template.Keeps(c.Template),
 			As:          func(r *http.Request) (providers.Bindings, error) { return p.as(r) },
 			HeaderScope: scopes.Headers, WorkspaceScope: scopes.Workspace, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&catalog.Handler{
-			Views: v, Tenants: v, Store: s, Tree: c.Tree, GlobalCluster: p.clusters.Providers, MayBind: p.mayBind,
+			Views: v, Tenants: v, Store: s, Rights: rights, Tree: c.Tree, GlobalCluster: p.clusters.Providers, MayBind: p.mayBind,
 			OrgScope: scopes.Org, PrivateBackends: c.Catalog.AllowPrivateBackends, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&auditapi.Handler{

@@ -49,6 +49,15 @@ func (s *Store) AmendOrganization(ctx context.Context, held *v1alpha1.Organizati
 	return amend(ctx, s.turns, s.clients.Organizations(s.orgs), held, within("spec", change), match, "organization")
 }
 
+// AmendOrganizationIf is AmendOrganization with the precondition described at PatchUser.
+func (s *Store) AmendOrganizationIf(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error) {
+	held, err := present(ctx, s.clients.Organizations(s.orgs), held, match, "organization")
+	if err != nil {
+		return nil, err
+	}
+	return s.AmendOrganization(ctx, held, change, match)
+}
+
 // MarkOrganization is MarkUser for an Organization.
 func (s *Store) MarkOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error) {
 	return mark(ctx, s.turns, s.clients.Organizations(s.orgs), held, change, match, "organization")

@@ -7,22 +7,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
-// CreateBot creates a Bot in the logical cluster of an Organization. If one of that name
-// exists, it returns that one and made is false.
-func (s *Store) CreateBot(ctx context.Context, orgCluster string, b *v1alpha1.Bot) (held *v1alpha1.Bot, made bool, err error) {
-	client := s.clients.Bots(orgCluster)
-	err = retry(ctx, func(ctx context.Context) error {
-		held, err = client.Create(ctx, b, metav1.CreateOptions{FieldManager: kcp.FieldManager})
-		if made = err == nil; !apierrors.IsAlreadyExists(err) {
-			return err
-		}
-		held, err = client.Get(ctx, b.Name, metav1.GetOptions{})
-		return err
-	})
-	return held, made, convert(err, "bot")
+// GetBot reads a Bot of an Organization from kcp. It returns nil if there is none.
+func (s *Store) GetBot(ctx context.Context, orgCluster, name string) (*v1alpha1.Bot, error) {
+	b, err := read(ctx, s.clients.Bots(orgCluster), name, "bot")
+	if errs.Is(err, errs.NotFound) {
+		return nil, nil
+	}
+	return b, err
 }
 
 // AmendBot is AmendOrganization for a Bot, in the logical cluster that held came from.

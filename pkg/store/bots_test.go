@@ -21,25 +21,23 @@ func ci() *v1alpha1.Bot {
 	return tenancy.NewBot(ciName, "w", "CI", v1alpha1.RoleMember, "alice", "")
 }
 
-func TestCreateBot_returnsTheExistingOne(t *testing.T) {
+func TestGetBot_returnsNilForNone(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	b, made, err := s.store().CreateBot(t.Context(), "org1", ci())
+	b, err := s.store().GetBot(t.Context(), "org1", ciName)
 	require.NoError(t, err)
-	require.True(t, made)
-	again := ci()
-	again.Spec.Role = v1alpha1.RoleAdmin
-	held, made, err := s.store().CreateBot(t.Context(), "org1", again)
+	require.Nil(t, b)
+	s.made(ciAt, "b", ci())
+	b, err = s.store().GetBot(t.Context(), "org1", ciName)
 	require.NoError(t, err)
-	require.False(t, made)
-	require.Equal(t, b.UID, held.UID)
-	require.Equal(t, v1alpha1.RoleMember, held.Spec.Role, "as it was")
+	require.Equal(t, "CI", b.Spec.DisplayName)
 }
 
 func TestAmendBot_changesTheNewestOnly(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	b, _, err := s.store().CreateBot(t.Context(), "org1", ci())
+	s.made(ciAt, "b", ci())
+	b, err := s.store().GetBot(t.Context(), "org1", ciName)
 	require.NoError(t, err)
 	name := func(to string) func(context.Context, *v1alpha1.Bot) (map[string]any, error) {
 		return func(_ context.Context, b *v1alpha1.Bot) (map[string]any, error) {
@@ -68,7 +66,8 @@ func TestAmendBot_changesTheNewestOnly(t *testing.T) {
 func TestDeleteBot_deletesNoOther(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	b, _, err := s.store().CreateBot(t.Context(), "org1", ci())
+	s.made(ciAt, "b", ci())
+	b, err := s.store().GetBot(t.Context(), "org1", ciName)
 	require.NoError(t, err)
 	other := b.DeepCopy()
 	other.UID = "of another Bot"

@@ -122,13 +122,6 @@ func writes() map[string]write {
 			}, match)
 			return err
 		}},
-		"patch a Membership": {bobAt, func(ctx context.Context, s *store.Store, match func(string) error) error {
-			_, err := s.PatchMembership(ctx, "org1", "bob", map[string]any{"spec": map[string]any{"role": "admin"}}, match)
-			return err
-		}},
-		"delete a Membership": {bobAt, func(ctx context.Context, s *store.Store, match func(string) error) error {
-			return s.DeleteMembership(ctx, "org1", "bob", match)
-		}},
 	}
 }
 

@@ -62,6 +62,19 @@ func (s *Store) WorkspaceAPIs(ctx context.Context, cluster string) (bindings []*
 	return bindings, definitions, nil
 }
 
+// RestoreBinding takes a change of an APIBinding back with the credential of the hub: it deletes b, or
+// gives it the spec of before, which is nil if there was none.
+func (s *Store) RestoreBinding(ctx context.Context, cluster string, b, before *kcpapisv1alpha2.APIBinding) error {
+	own := NewBindings(s.clients)
+	if before == nil {
+		return own.DeleteBinding(ctx, cluster, b)
+	}
+	restored := b.DeepCopy()
+	restored.Spec = before.Spec
+	_, err := own.UpdateBinding(ctx, cluster, restored, false)
+	return err
+}
+
 // CountObjects counts the objects of these resources in a logical cluster. It reads one object
 // of each kind at most. A provider can forbid that with spec.maximalPermissionPolicy of the
 // APIExport, which holds for the hub, too: the count is then nil.

@@ -47,6 +47,11 @@ func (s *Store) GetUser(ctx context.Context, name string) (*v1alpha1.User, error
 	return u, convert(err, "user")
 }
 
+// GetOrganization gets an Organization from kcp.
+func (s *Store) GetOrganization(ctx context.Context, uuid string) (*v1alpha1.Organization, error) {
+	return read(ctx, s.clients.Organizations(s.orgs), uuid, "organization")
+}
+
 // PatchUser applies a JSON merge patch to a User. If match is not nil, it is called with the
 // resource version that is to be changed, and its error refuses the write.
 func (s *Store) PatchUser(ctx context.Context, name string, patch any, match func(version string) error) (*v1alpha1.User, error) {

@@ -27,6 +27,31 @@ type Scope struct {
 	WorkspaceRole v1alpha1.Role
 }
 
+// At returns the scope with the roles that the caller has in kcp: according to the version o of the
+// Organization, and to the caller's Memberships, which were read after o was and are nil if there
+// are none. A removal or demotion that was accepted counts before it is carried out.
+func (s Scope) At(o *v1alpha1.Organization, inOrg, inWorkspace *v1alpha1.Membership) Scope {
+	var rows []v1alpha1.MembershipIndexEntry
+	leaving := false
+	for _, m := range []*v1alpha1.Membership{inOrg, inWorkspace} {
+		if m == nil || !m.DeletionTimestamp.IsZero() {
+			continue
+		}
+		row := v1alpha1.MembershipIndexEntry{OrgUUID: o.Name, WorkspaceUUID: WorkspaceUUID(m), Role: m.Spec.Role}
+		if c, ok := ChangeOf(o, s.User, row.WorkspaceUUID); ok && ChangeApplies(c, m) && Lowers(m.Spec.Role, c.Role) {
+			row.Role, leaving = c.Role, leaving || c.Cascade
+		}
+		if row.Role != "" && !leaving {
+			rows = append(rows, row)
+		}
+	}
+	s.Org.Organization, s.OrgRole = o, OrgRole(rows, o.Name)
+	if s.Workspace != nil {
+		s.WorkspaceRole = WorkspaceRole(rows, o.Name, s.Workspace.UUID, o.Spec.DefaultAccess)
+	}
+	return s
+}
+
 // OrgRole is the role in an Organization according to the rows of an index, or empty. Rows of
 // its Workspaces do not count (O-15).
 func OrgRole(entries []v1alpha1.MembershipIndexEntry, org string) v1alpha1.Role {

@@ -36,12 +36,12 @@ type Ending struct {
 // Organization with the new change, or nil if there is nothing to change. memberships are all
 // Memberships in the Organization, listed in kcp after o was read. active reports whether a
 // User can act as an admin, and workspace returns the display name of a Workspace.
-func DecideEnding(o *v1alpha1.Organization, memberships []v1alpha1.Membership, e Ending, active func(user string) bool, workspace func(uuid string) string) ([]v1alpha1.MembershipChange, error) {
+func DecideEnding(o *v1alpha1.Organization, memberships []*v1alpha1.Membership, e Ending, active func(user string) bool, workspace func(uuid string) string) ([]v1alpha1.MembershipChange, error) {
 	var m *v1alpha1.Membership
 	var in []string
 	admins := map[string]bool{}
-	for i := range memberships {
-		switch other := &memberships[i]; {
+	for _, other := range memberships {
+		switch {
 		case other.Spec.Scope == v1alpha1.ScopeOrg && other.Spec.UserRef.Name == e.User:
 			m = other
 		case other.Spec.Scope == v1alpha1.ScopeOrg && other.Spec.Role == v1alpha1.RoleAdmin && active(other.Spec.UserRef.Name):
@@ -50,22 +50,30 @@ func DecideEnding(o *v1alpha1.Organization, memberships []v1alpha1.Membership, e
 			in = append(in, other.Spec.WorkspaceRef.Name)
 		}
 	}
-	if pending, ok := ChangeOf(o, e.By); e.By != e.User && (!admins[e.By] || ok && pending.Role != v1alpha1.RoleAdmin) {
+	if pending, ok := ChangeOf(o, e.By, ""); e.By != e.User && (!admins[e.By] || ok && pending.Role != v1alpha1.RoleAdmin) {
 		return nil, errs.New(errs.Forbidden, "you are not an admin of this organization any more")
 	}
 	if m == nil {
 		return nil, NotAMember(e.User)
 	}
-	pending, ok := ChangeOf(o, e.User)
+	for _, c := range o.Spec.MembershipChanges {
+		// They are in that Workspace as soon as the change is carried out.
+		if c.User == e.User && c.Workspace != "" && c.UID == "" {
+			in = append(in, c.Workspace)
+		}
+	}
+	pending, ok := ChangeOf(o, e.User, "")
 	if ok = ok && ChangeApplies(pending, m); ok && pending.Role == "" && e.Role != "" {
 		return nil, errs.New(errs.Conflict, "user "+e.User+" is being removed at the moment; add them again afterwards")
 	}
 	if e.Role == m.Spec.Role {
 		return nil, nil
 	}
-	changes := slices.DeleteFunc(slices.Clone(o.Spec.MembershipChanges), func(c v1alpha1.MembershipChange) bool { return c.User == e.User })
+	changes := without(o.Spec.MembershipChanges, e.User, "")
 	for _, c := range changes {
-		delete(admins, c.User)
+		if c.Workspace == "" && c.Role != v1alpha1.RoleAdmin {
+			delete(admins, c.User)
+		}
 	}
 	still := stillInWorkspaces(in, workspace)
 	if e.Role != "" || e.Cascade {
@@ -83,24 +91,44 @@ func DecideEnding(o *v1alpha1.Organization, memberships []v1alpha1.Membership, e
 		return nil, errs.New(errs.Conflict, "user "+e.User+" is still a member of workspaces of this organization; repeat the request with ?cascade=true to remove them there too", still...)
 	}
 	return append(changes, v1alpha1.MembershipChange{
-		User: e.User, UID: m.UID, Generation: m.Generation, Role: e.Role, Cascade: e.Cascade, RequestedAt: e.At,
+		User: e.User, UID: m.UID, Generation: m.Generation, Role: e.Role, Cascade: e.Cascade, By: e.By, RequestedAt: e.At,
 	}), nil
 }
 
-// ChangeApplies reports whether a change is for this Membership. It is not if the Membership
-// was recreated or changed after the decision.
+// ChangeApplies reports whether a change is still to be carried out on this Membership, or, if
+// m is nil, on none. It is not if the Membership was created, recreated or changed after the
+// decision.
 func ChangeApplies(c v1alpha1.MembershipChange, m *v1alpha1.Membership) bool {
-	return m != nil && m.UID == c.UID && m.Generation == c.Generation
+	if m == nil {
+		return c.UID == ""
+	}
+	return m.UID == c.UID && m.Generation == c.Generation
 }
 
-// ChangeOf returns the pending change of the User's Membership in the Organization.
-func ChangeOf(o *v1alpha1.Organization, user string) (v1alpha1.MembershipChange, bool) {
+// SameChange reports whether two changes are from one decision.
+func SameChange(a, b v1alpha1.MembershipChange) bool {
+	return a.User == b.User && a.Workspace == b.Workspace && a.UID == b.UID && a.RequestedAt.Equal(&b.RequestedAt)
+}
+
+// SameBotChange reports whether two changes are from one decision.
+func SameBotChange(a, b v1alpha1.BotChange) bool {
+	return a.Name == b.Name && a.UID == b.UID && a.RequestedAt.Equal(&b.RequestedAt)
+}
+
+// ChangeOf returns the pending change of the User's Membership in the Organization, or in its
+// Workspace if workspace is not empty.
+func ChangeOf(o *v1alpha1.Organization, user, workspace string) (v1alpha1.MembershipChange, bool) {
 	for _, c := range o.Spec.MembershipChanges {
-		if c.User == user {
+		if c.User == user && c.Workspace == workspace {
 			return c, true
 		}
 	}
 	return v1alpha1.MembershipChange{}, false
+}
+
+// without returns a copy of changes without that of one Membership.
+func without(changes []v1alpha1.MembershipChange, user, workspace string) []v1alpha1.MembershipChange {
+	return slices.DeleteFunc(slices.Clone(changes), func(c v1alpha1.MembershipChange) bool { return c.User == user && c.Workspace == workspace })
 }
 
 // NotAMember is the error for a User who is not a member.

@@ -75,6 +75,9 @@ func (c Creator) ReadWorkspace(u *v1alpha1.User, org Org, uuid string) (Workspac
 	if m, ok := c.Membership(org.ClusterID, MembershipName(u.Name, uuid)); ok && m.DeletionTimestamp.IsZero() {
 		return ws, m.Spec.Role
 	}
+	if c, ok := ChangeOf(org.Organization, u.Name, uuid); ok && c.UID == "" {
+		return ws, c.Role
+	}
 	// The condition stays True once the creator was added.
 	if !meta.IsStatusConditionTrue(ws.Status.Conditions, v1alpha1.ConditionFirstAdmin) {
 		return ws, v1alpha1.RoleAdmin

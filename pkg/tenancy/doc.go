@@ -60,8 +60,8 @@
 //     cluster-admin, and a validating one could block a demotion.
 //   - Workspace admins cannot update the status of apis.kcp.io objects: kcp and the hub
 //     read the applied permission claims from it.
-//   - The creator of a Workspace gets its admin Membership once. A creator who leaves is
-//     not added again.
+//   - The creator of a Workspace gets its admin Membership once, with the claim of the
+//     Workspace. A creator who leaves is not added again.
 //   - A quota is a list of claims on the User or the Organization. A claim is one
 //     compare-and-swap, made before the object it is for, so that two replicas cannot
 //     both take the last place.
@@ -75,7 +75,9 @@
 //     and the hub creates the APIBinding with their credential. kcp checks that right by username
 //     and not by workspace: an admin of two Organizations can bind an export of the first in a
 //     Workspace of the second.
-//   - The removal or demotion of a member is recorded on the Organization by one
-//     compare-and-swap, and a controller carries it out. Two admins cannot both remove each
-//     other, and a crash leaves a plan instead of half a change.
+//   - Every change of a Membership, and every change of a Bot that gives it rights, is recorded
+//     on the Organization by one compare-and-swap, and a controller carries the changes out in
+//     order. Two admins cannot both remove each other, a crash leaves a plan instead of half a
+//     change, and nothing that a person grants takes effect after the answer to their removal:
+//     the author of a grant is judged at the version of the Organization that accepts it.
 package tenancy

@@ -83,7 +83,7 @@ func (s *sequences) atOnce(e tenancy.Ending) {
 	code, cause := want.end(e, s.active)
 	r := &request{ending: e, org: s.org.DeepCopy()}
 	var err error
-	r.changes, err = tenancy.DecideEnding(r.org, s.list(), e, s.active, func(string) string { return "" })
+	r.changes, err = tenancy.DecideEnding(r.org, pointers(s.list()), e, s.active, func(string) string { return "" })
 	if code != 0 {
 		require.True(s.t, errs.Is(err, code), "%+v: %v", e, err)
 		if cause != "" {

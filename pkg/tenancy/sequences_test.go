@@ -181,7 +181,7 @@ func (s *sequences) decide(r *request) {
 	if r == nil || r.changes != nil {
 		return
 	}
-	r.changes, _ = tenancy.DecideEnding(r.org, s.list(), r.ending, s.active, func(string) string { return "" })
+	r.changes, _ = tenancy.DecideEnding(r.org, pointers(s.list()), r.ending, s.active, func(string) string { return "" })
 }
 
 func (s *sequences) commit(r *request) bool {
@@ -196,7 +196,7 @@ func (s *sequences) commit(r *request) bool {
 	require.Equal(s.t, r.ending.User, d.User)
 	// A User who is being removed already is removed as the first request decided. A later
 	// cascade removes the Memberships it finds and promises nothing.
-	if first, ok := tenancy.ChangeOf(s.org, d.User); d.Cascade && (!ok || first.UID != d.UID || first.Role != "") {
+	if first, ok := tenancy.ChangeOf(s.org, d.User, ""); d.Cascade && (!ok || first.UID != d.UID || first.Role != "") {
 		for _, m := range s.members {
 			if m.Spec.UserRef.Name == d.User && m.Spec.WorkspaceRef != nil {
 				d.along = append(d.along, m.UID)

@@ -52,7 +52,7 @@ const (
 	Registration
 	// DefaultAccess is Organization.spec.defaultAccess.
 	DefaultAccess
-	// MembershipChanges is Organization.spec.membershipChanges.
+	// MembershipChanges is Organization.spec.membershipChanges and spec.botChanges.
 	MembershipChanges
 	// Role is spec.role of a Membership or a Bot.
 	Role
@@ -135,7 +135,7 @@ func organizationMoved(old, new *v1alpha1.Organization) Fields {
 	return metadataMoved(old, new) |
 		among(DisplayName, a.DisplayName != b.DisplayName) |
 		among(DefaultAccess, a.DefaultAccess != b.DefaultAccess) |
-		among(MembershipChanges, differ(a.MembershipChanges, b.MembershipChanges)) |
+		among(MembershipChanges, differ(a.MembershipChanges, b.MembershipChanges) || differ(a.BotChanges, b.BotChanges)) |
 		among(Quota, a.WorkspaceQuota != b.WorkspaceQuota) |
 		among(Claims, differ(a.WorkspaceClaims, b.WorkspaceClaims)) |
 		among(Spec, a.Personal != b.Personal || a.WorkspaceCreation != b.WorkspaceCreation ||

@@ -121,7 +121,7 @@ func (a *audit) org(uuid string, org *TruthOrg) {
 		a.problem("the Org %s is %s: %v", uuid, o.Status.Phase, o.Status.Conditions)
 	}
 	a.claims("the Org "+uuid, o.Spec.WorkspaceClaims, slices.Collect(maps.Keys(org.Workspaces)))
-	if n := len(o.Spec.MembershipChanges); n > 0 {
+	if n := len(o.Spec.MembershipChanges) + len(o.Spec.BotChanges); n > 0 {
 		a.problem("the Org %s has %d changes that nobody carried out", uuid, n)
 	}
 	admins := 0

@@ -80,13 +80,22 @@ type OrganizationSpec struct {
 	// +listMapKey=uuid
 	// +kubebuilder:validation:MaxItems=10000
 	WorkspaceClaims []Claim `json:"workspaceClaims,omitempty"`
-	// membershipChanges are removals and demotions of members that were accepted and are
-	// being carried out. Set by the hub.
+	// membershipChanges are the changes of Memberships that were accepted and are being
+	// carried out, in the order in which they were accepted. Set by the hub.
 	// +optional
 	// +listType=map
 	// +listMapKey=user
+	// +listMapKey=workspace
 	// +kubebuilder:validation:MaxItems=1000
 	MembershipChanges []MembershipChange `json:"membershipChanges,omitempty"`
+	// botChanges are the new Bots, and the changes of Bots that raise their role, that were
+	// accepted and are being carried out, in the order in which they were accepted. Set by
+	// the hub.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=1000
+	BotChanges []BotChange `json:"botChanges,omitempty"`
 	// defaultAccess is the access that members of the Organization have to each Workspace
 	// in which they have no Membership: none or view. Defaults to none.
 	// +optional
@@ -97,28 +106,85 @@ type OrganizationSpec struct {
 	Billing *Billing `json:"billing,omitempty"`
 }
 
-// MembershipChange is the accepted removal or demotion of a member. It is recorded on
-// the Organization before any Membership changes, so that concurrent requests cannot
-// remove the last admin and an interrupted change is resumed.
+// MembershipChange is an accepted change of one Membership: a new one, another role, or its
+// removal. It is recorded on the Organization before any Membership changes. So what gives
+// rights and what takes them away have one order, concurrent requests cannot remove the last
+// admin, and an interrupted change is resumed.
 type MembershipChange struct {
 	// user is the metadata.name of the User whose Membership changes.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	User string `json:"user"`
+	// workspace is the UUID of the Workspace that the Membership is of. Absent for a
+	// Membership of the Organization.
+	// +optional
+	// +kubebuilder:default=""
+	// +kubebuilder:validation:MaxLength=36
+	Workspace string `json:"workspace,omitempty"`
 	// uid is the metadata.uid of the Membership that the change is for. A Membership with
-	// another uid is not changed.
-	UID types.UID `json:"uid"`
+	// another uid is not changed. Absent means that the Membership is created.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
 	// generation is the metadata.generation of the Membership that the change is for. A
 	// Membership with a newer generation is not changed.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
-	// role is the role to demote the User to. Absent means that the Membership is removed.
+	// role is the role after the change. Absent means that the Membership is removed.
 	// +optional
 	Role Role `json:"role,omitempty"`
+	// roles are the spec.roles of the Membership after the change.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Roles []RoleRef `json:"roles,omitempty"`
+	// sudo is the spec.sudo of the Membership after the change. Defaults to false.
+	// +optional
+	Sudo bool `json:"sudo,omitempty"`
 	// cascade removes the Memberships of the User in Workspaces of the Organization too,
 	// before the one of the Organization. Defaults to false.
 	// +optional
 	Cascade bool `json:"cascade,omitempty"`
+	// by is the metadata.name of the User who asked for the change.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	By string `json:"by,omitempty"`
+	// idempotencyKey is the hash of the Idempotency-Key of the request. Absent if it had none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	IdempotencyKey string `json:"idempotencyKey,omitempty"`
+	// requestedAt is the time at which the change was accepted.
+	RequestedAt metav1.MicroTime `json:"requestedAt"`
+}
+
+// BotChange is an accepted change that gives rights to a Bot: it creates the Bot, or raises
+// its role. It is recorded as a MembershipChange is.
+type BotChange struct {
+	// name is the metadata.name of the Bot.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// workspace is the UUID of the Workspace of the Bot.
+	// +kubebuilder:validation:MaxLength=36
+	Workspace string `json:"workspace"`
+	// uid is the metadata.uid of the Bot that changes. Absent means that the Bot is created.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+	// from is the role of the Bot that changes. A Bot that has another role is not changed.
+	// +optional
+	From Role `json:"from,omitempty"`
+	// role is the role after the change.
+	Role Role `json:"role"`
+	// displayName is the name after the change. Absent means that it stays.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	DisplayName string `json:"displayName,omitempty"`
+	// by is the metadata.name of the User who asked for the change.
+	// +kubebuilder:validation:MaxLength=253
+	By string `json:"by"`
+	// idempotencyKey is the hash of the Idempotency-Key of the request. Absent if it had none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	IdempotencyKey string `json:"idempotencyKey,omitempty"`
 	// requestedAt is the time at which the change was accepted.
 	RequestedAt metav1.MicroTime `json:"requestedAt"`
 }

@@ -27,13 +27,16 @@ import (
 type Views interface {
 	Bot(orgCluster, workspace, name string) (*v1alpha1.Bot, bool)
 	BotsAt(orgCluster, workspace string) []*v1alpha1.Bot
+	Org(uuid string) (tenancy.Org, bool)
 	Workspace(org, workspace string) (tenancy.Workspace, bool)
 	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 }
 
 // Store is the part of store.Store that writes Bots.
 type Store interface {
-	CreateBot(ctx context.Context, orgCluster string, b *v1alpha1.Bot) (held *v1alpha1.Bot, made bool, err error)
+	// GetBot returns nil if kcp has none of that name.
+	GetBot(ctx context.Context, orgCluster, name string) (*v1alpha1.Bot, error)
+	AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error)
 	AmendBot(ctx context.Context, held *v1alpha1.Bot, change func(context.Context, *v1alpha1.Bot) (map[string]any, error), match func(version string) error) (*v1alpha1.Bot, error)
 	DeleteBot(ctx context.Context, held *v1alpha1.Bot, match func(version string) error) error
 	MarkWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace, change func(tenancy.Workspace) (annotations map[string]any, err error), match func(version string) error) (tenancy.Workspace, error)
@@ -50,6 +53,7 @@ type Tokens interface {
 type Handler struct {
 	Views   Views
 	Store   Store
+	Rights  httpmw.Rights
 	Tokens  Tokens
 	Metrics *Metrics
 	// Recheck closes the open streams of a Bot to which it no longer has the right.
@@ -153,7 +157,8 @@ type createRequest struct {
 
 func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	if err := scope.RequireWorkspaceAdmin("make bots"); err != nil {
+	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("make bots") })
+	if err != nil {
 		return err
 	}
 	var in createRequest
@@ -187,13 +192,12 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 		if err := h.claim(ctx, scope, uuid); err != nil {
 			return err
 		}
-		made := tenancy.NewBot(uuid, scope.Workspace.UUID, in.DisplayName, in.Role, scope.User, hash)
-		if b, _, err = h.Store.CreateBot(ctx, scope.Org.ClusterID, made); err != nil {
+		c := v1alpha1.BotChange{Name: uuid, Role: in.Role, DisplayName: in.DisplayName, IdempotencyKey: hash}
+		if _, err := h.decide(ctx, scope, by, c, nil); err != nil {
 			return err
 		}
-		if !b.DeletionTimestamp.IsZero() {
-			return errs.New(errs.Conflict, "the bot that was made with this Idempotency-Key is being deleted; use another key")
-		}
+		b = tenancy.ChangedBot(nil, c)
+		b.CreationTimestamp = metav1.NewTime(h.Clock.Now()).Rfc3339Copy()
 	}
 	code := waiting.Made(r, h.CreateTimeout, h.Views.Await, refs(scope), func() bool {
 		seen, ok := h.find(r, uuid)
@@ -255,7 +259,7 @@ func reconciled(b *v1alpha1.Bot, generation int64) bool {
 }
 
 func refs(scope *tenancy.Scope) []tenancy.Ref {
-	return []tenancy.Ref{tenancy.WorkspaceRef(scope.Workspace.UUID)}
+	return []tenancy.Ref{tenancy.WorkspaceRef(scope.Workspace.UUID), tenancy.OrgRef(scope.Org.UUID())}
 }
 
 // until waits until the caches show a write.
@@ -269,8 +273,8 @@ type patchRequest struct {
 }
 
 func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
-	scope := httpmw.ScopeOf(r)
-	if err := scope.RequireWorkspaceAdmin("change bots"); err != nil {
+	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("change bots") })
+	if err != nil {
 		return err
 	}
 	spec, err := changes(r)
@@ -290,12 +294,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer cancel()
-	changed, err := h.Store.AmendBot(ctx, b, func(_ context.Context, b *v1alpha1.Bot) (map[string]any, error) {
-		if role, ok := spec["role"]; len(spec) == 0 || (!ok || role == b.Spec.Role) && (spec["displayName"] == nil || spec["displayName"] == b.Spec.DisplayName) {
-			return nil, nil
-		}
-		return spec, nil
-	}, match)
+	changed, err := h.change(ctx, r, by, b, spec, match)
 	if err != nil {
 		return missing(err)
 	}

@@ -25,7 +25,7 @@ func TestCreate_answersWithAReadyBot(t *testing.T) {
 	require.Equal(t, map[string]any{
 		"uuid": next, "displayName": "Deploy", "role": "admin", "createdAt": "2026-03-01T12:00:00Z", "phase": "Ready", "conditions": []any{},
 	}, a.Object(t, http.StatusCreated))
-	require.Equal(t, []string{"mark", "create"}, w.did, "its place is claimed first")
+	require.Equal(t, []string{"mark", "decide"}, w.did, "its place is claimed first")
 	require.Equal(t, "Deploy", w.do(apitest.Call{Method: http.MethodGet, Path: a.Header.Get("Location")}).Object(t, http.StatusOK)["displayName"])
 }
 

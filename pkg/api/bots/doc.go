@@ -5,4 +5,7 @@
 // Secret that the token is bound to, so every token that works is in a list. A request that stops
 // half-way leaves an entry without a token, which the bot controller removes. A token is returned
 // only once: a repeated Idempotency-Key is refused with the ID of the first token.
+//
+// A new Bot, and a higher role, are changes of the Organization, as those of Memberships are. A token
+// is answered only if its author is entitled after kcp has all of it.
 package bots

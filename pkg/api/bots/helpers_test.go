@@ -43,6 +43,8 @@ type world struct {
 	failing func(step string) error
 	// loses makes the answer to the next change of a Bot get lost: the caller tries again.
 	loses bool
+	// author, if not nil, reports whether the caller has lost their right in kcp.
+	author func() bool
 	// unsettled stops the controller.
 	unsettled bool
 	did       []string
@@ -106,7 +108,7 @@ func (w *world) Workspace(_, _ string) (tenancy.Workspace, bool) {
 }
 
 func (w *world) Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error {
-	require.Equal(w.t, []tenancy.Ref{tenancy.WorkspaceRef(apitest.Dev)}, refs)
+	require.Contains(w.t, refs, tenancy.WorkspaceRef(apitest.Dev))
 	if cond() {
 		return nil
 	}
@@ -119,16 +121,41 @@ func (w *world) Await(ctx context.Context, refs []tenancy.Ref, cond func() bool)
 	return ctx.Err()
 }
 
-func (w *world) CreateBot(_ context.Context, orgCluster string, b *v1alpha1.Bot) (*v1alpha1.Bot, bool, error) {
+func (w *world) Org(uuid string) (tenancy.Org, bool) {
+	return tenancy.Org{Organization: apitest.Organization(uuid, "Acme", apitest.Admin), ClusterID: "acmecluster"}, true
+}
+
+func (w *world) GetBot(_ context.Context, orgCluster, name string) (*v1alpha1.Bot, error) {
 	require.Equal(w.t, "acmecluster", orgCluster)
-	if err := w.step("create"); err != nil {
-		return nil, false, err
+	return w.held[name], nil
+}
+
+// AmendOrganization carries out what is decided at once.
+func (w *world) AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), _ func(string) error) (*v1alpha1.Organization, error) {
+	fields, err := change(ctx, held)
+	if err != nil || fields == nil {
+		return held, err
 	}
-	if held, ok := w.held[b.Name]; ok {
-		return held, false, nil
+	if err := w.step("decide"); err != nil {
+		return nil, err
 	}
-	w.put(b)
-	return b, true, nil
+	for _, c := range fields["botChanges"].([]v1alpha1.BotChange) {
+		b := w.held[c.Name]
+		if b == nil {
+			w.put(tenancy.ChangedBot(nil, c))
+			continue
+		}
+		require.True(w.t, tenancy.BotChangeApplies(c, b))
+		b = tenancy.ChangedBot(b, c)
+		b.Generation++
+		b.ResourceVersion = apitest.Next(b.ResourceVersion)
+		w.held[c.Name] = b
+	}
+	if w.loses {
+		w.loses = false
+		return w.AmendOrganization(ctx, held, change, nil)
+	}
+	return held, nil
 }
 
 func (w *world) AmendBot(ctx context.Context, held *v1alpha1.Bot, change func(context.Context, *v1alpha1.Bot) (map[string]any, error), match func(string) error) (*v1alpha1.Bot, error) {
@@ -194,8 +221,12 @@ func (w *world) Discard(_ context.Context, _ string, _ *v1alpha1.Bot, id string)
 }
 
 func (w *world) handler(tenants *apitest.World) http.Handler {
+	judges := tenants.Rights()
+	if w.author != nil {
+		judges.Store = rights{tenants, w.author}
+	}
 	h := &bots.Handler{
-		Metrics: w.counted, Views: w, Store: w, Tokens: w, Recheck: func(b *v1alpha1.Bot) { w.rechecked = append(w.rechecked, b.Status.ServiceAccountUID) },
+		Metrics: w.counted, Views: w, Store: w, Rights: judges, Tokens: w, Recheck: func(b *v1alpha1.Bot) { w.rechecked = append(w.rechecked, b.Status.ServiceAccountUID) },
 		WorkspaceScope: httpmw.Scopes{Tenants: tenants}.Workspace, NewUUID: func() string { return next },
 		Clock:       clocktesting.NewFakePassiveClock(apitest.Epoch().Time),
 		ExternalURL: apitest.HubURL, CA: func() []byte { return []byte("ca") }, MaxTokenTTL: 8784 * time.Hour,

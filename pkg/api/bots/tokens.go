@@ -65,7 +65,8 @@ type issuedView struct {
 
 func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	if err := scope.RequireWorkspaceAdmin("issue tokens of bots"); err != nil {
+	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("issue tokens of bots") })
+	if err != nil {
 		return err
 	}
 	var in issueRequest
@@ -104,7 +105,7 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer cancel()
-	token, err := h.issued(ctx, workspace.ClusterID, b, t, life, key != "")
+	token, err := h.issued(ctx, by, workspace.ClusterID, b, t, life, key != "")
 	if err != nil {
 		return err
 	}
@@ -125,10 +126,14 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 }
 
 // issued adds the token to the list of the Bot, requests it from kcp, and records the Secret that
-// it is bound to. Only then does the hub accept the token. keyed says that the ID follows from an
-// Idempotency-Key, so that another request can have it, too.
-func (h *Handler) issued(ctx context.Context, cluster string, b *v1alpha1.Bot, t v1alpha1.BotToken, life time.Duration, keyed bool) (token string, err error) {
-	listed, err := h.Store.AmendBot(ctx, b, func(_ context.Context, b *v1alpha1.Bot) (map[string]any, error) {
+// it is bound to. Only then does the hub accept the token. If the author may not issue tokens any more
+// after that, the token is thrown away. keyed says that the ID follows from an Idempotency-Key, so
+// that another request can have it, too.
+func (h *Handler) issued(ctx context.Context, by httpmw.Author, cluster string, b *v1alpha1.Bot, t v1alpha1.BotToken, life time.Duration, keyed bool) (token string, err error) {
+	listed, err := h.Store.AmendBot(ctx, b, func(ctx context.Context, b *v1alpha1.Bot) (map[string]any, error) {
+		if err := by.JudgeNow(ctx); err != nil {
+			return nil, err
+		}
 		if _, ok := tenancy.FindToken(b.Spec.Tokens, t.ID); ok && !keyed {
 			// An attempt whose answer was lost has added it.
 			return nil, nil
@@ -151,6 +156,9 @@ func (h *Handler) issued(ctx context.Context, cluster string, b *v1alpha1.Bot, t
 			}
 			return map[string]any{"tokens": tokens}, nil
 		}, nil)
+	}
+	if err == nil {
+		err = by.JudgeNow(ctx)
 	}
 	if err != nil {
 		h.forget(ctx, cluster, listed, t.ID)

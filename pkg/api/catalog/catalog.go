@@ -49,6 +49,7 @@ type Handler struct {
 	Views   Views
 	Tenants Tenants
 	Store   Store
+	Rights  httpmw.Rights
 	Tree    tenancy.Tree
 	// GlobalCluster is the logical cluster of the Global entries.
 	GlobalCluster string
@@ -117,13 +118,14 @@ func (p owner) refs() []tenancy.Ref {
 	return []tenancy.Ref{tenancy.OrgRef(p.uuid())}
 }
 
-// requirePublish refuses callers who may not create entries of the owner. The routes of the
-// Global catalog are for platform admins only.
-func (p owner) requirePublish() error {
+// begin applies a rule to the caller and returns what judges it again. The routes of the Global
+// catalog are for platform admins only, who are not judged.
+func (h *Handler) begin(r *http.Request, p owner, may func(tenancy.Scope) error) (judge func(context.Context) error, err error) {
 	if p.scope == nil {
-		return nil
+		return func(context.Context) error { return nil }, nil
 	}
-	return p.scope.RequirePublish()
+	by, err := h.Rights.Begin(r, may)
+	return by.JudgeNow, err
 }
 
 // requireChange refuses callers who may not change or delete an entry of the owner.

@@ -205,7 +205,7 @@ func (w *world) CountCatalogEntries(_ context.Context, cluster string) (int64, e
 func (w *world) handler() http.Handler {
 	scopes := httpmw.Scopes{Tenants: w.tenants}
 	h := &catalog.Handler{
-		Views: w, Tenants: w.tenants, Store: w, Tree: apitest.Tree(w.t), GlobalCluster: globalCluster, OrgScope: scopes.Org, PrivateBackends: w.private,
+		Views: w, Tenants: w.tenants, Store: w, Rights: w.tenants.Rights(), Tree: apitest.Tree(w.t), GlobalCluster: globalCluster, OrgScope: scopes.Org, PrivateBackends: w.private,
 		MayBind: func(_ context.Context, _ *http.Request, cluster string, ref v1alpha1.APIExportRef) error {
 			require.Equal(w.t, provider, ref.Path)
 			return w.step("may bind in " + cluster)

@@ -41,7 +41,8 @@ func (in request) spec() v1alpha1.CatalogEntrySpec {
 }
 
 func (h *Handler) create(w http.ResponseWriter, r *http.Request, p owner) error {
-	if err := p.requirePublish(); err != nil {
+	judge, err := h.begin(r, p, tenancy.Scope.RequirePublish)
+	if err != nil {
 		return err
 	}
 	var in request
@@ -74,7 +75,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, p owner) error 
 		if err := h.mayPublish(ctx, r, p, workspace, spec.APIExport); err != nil {
 			return err
 		}
-		if e, err = h.publish(ctx, p, tenancy.NewCatalogEntry(p.uuid(), spec, caller, hash)); err != nil {
+		if e, err = h.publish(ctx, p, tenancy.NewCatalogEntry(p.uuid(), spec, caller, hash), judge); err != nil {
 			return err
 		}
 	}
@@ -166,8 +167,9 @@ func (h *Handler) mayPublish(ctx context.Context, r *http.Request, p owner, work
 
 // publish creates an entry, unless another one has its slug or there are too many. It writes before
 // it reads the other entries: of two simultaneous requests with one slug, at least one finds the
-// entry of the other and deletes its own. It counts after the write for the same reason.
-func (h *Handler) publish(ctx context.Context, p owner, wanted *v1alpha1.CatalogEntry) (*v1alpha1.CatalogEntry, error) {
+// entry of the other and deletes its own. It counts after the write for the same reason, and judges
+// the author, whose right may have ended since the request came in.
+func (h *Handler) publish(ctx context.Context, p owner, wanted *v1alpha1.CatalogEntry, judge func(context.Context) error) (*v1alpha1.CatalogEntry, error) {
 	caller, hash := wanted.Annotations[v1alpha1.CreatedByAnnotation], wanted.Labels[v1alpha1.IdempotencyKeyLabel]
 	if err := h.taken(p, wanted.Spec.Slug, h.Views.CatalogClusters(wanted.Spec.Slug)); err != nil {
 		return nil, err
@@ -190,6 +192,9 @@ func (h *Handler) publish(ctx context.Context, p owner, wanted *v1alpha1.Catalog
 	}
 	if err == nil {
 		err = h.fits(ctx, p)
+	}
+	if err == nil {
+		err = judge(ctx)
 	}
 	if err == nil {
 		return e, nil
@@ -246,7 +251,8 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, p owner) error
 	if err != nil {
 		return err
 	}
-	if err := p.requireChange(r, e); err != nil {
+	judge, err := h.begin(r, p, func(s tenancy.Scope) error { return s.RequireChange(httpmw.CallerOf(r).User, e) })
+	if err != nil {
 		return err
 	}
 	if err := tenancy.CheckCatalogLocked(e.Spec, spec); err != nil {
@@ -260,14 +266,23 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, p owner) error
 		return err
 	}
 	defer cancel()
-	changed, err := h.Store.AmendCatalogEntry(ctx, e, func(_ context.Context, held *v1alpha1.CatalogEntry) (map[string]any, error) {
-		if err := p.requireChange(r, held); err != nil {
-			return nil, err
-		}
-		return differences(held.Spec, spec), nil
+	before := e.Spec
+	changed, err := h.Store.AmendCatalogEntry(ctx, e, func(ctx context.Context, held *v1alpha1.CatalogEntry) (map[string]any, error) {
+		before = held.Spec
+		return differences(held.Spec, spec), judge(ctx)
 	}, match)
 	if err != nil {
 		return missing(err)
+	}
+	if lost := judge(ctx); lost != nil {
+		// The author's right ended before kcp had the change.
+		_, err := h.Store.AmendCatalogEntry(ctx, changed, func(_ context.Context, held *v1alpha1.CatalogEntry) (map[string]any, error) {
+			if held.Generation != changed.Generation {
+				return nil, nil
+			}
+			return differences(held.Spec, before), nil
+		}, nil)
+		return cmp.Or(err, lost)
 	}
 	h.until(r, p, func() bool {
 		seen, ok := h.find(p, changed.Name)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
-	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 const addFrank = `{"userRef": {"name": "frank"}, "role": "member"}`
@@ -18,12 +17,12 @@ const addFrank = `{"userRef": {"name": "frank"}, "role": "member"}`
 func TestAdd_makesAMembershipThatIsReadAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ place, body, write, want string }{
-		"in the Org":                {inOrg, addFrank, "create frank", `"role": "member", "scope": "org"`},
-		"as its admin":              {inOrg, `{"userRef": {"name": "frank"}, "role": "admin"}`, "create frank", `"role": "admin", "scope": "org"`},
-		"in a Workspace":            {inDev, addFrank, "create " + apitest.Dev + ".frank", `"role": "member", "scope": "workspace"`},
-		"with roles and sudo":       {inDev, `{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "view"}], "sudo": true}`, "create " + apitest.Dev + ".frank", `"role": "member", "scope": "workspace", "roles": [{"name": "view"}], "sudo": true`},
-		"with a role in namespaces": {inDev, `{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "view"}, {"name": "view", "namespace": "a"}, {"name": "view", "namespace": "b"}]}`, "create " + apitest.Dev + ".frank", `"role": "member", "scope": "workspace", "roles": [{"name": "view"}, {"name": "view", "namespace": "a"}, {"name": "view", "namespace": "b"}]`},
-		"without, said expressly":   {inDev, `{"userRef": {"name": "frank"}, "role": "admin", "roles": [], "sudo": false}`, "create " + apitest.Dev + ".frank", `"role": "admin", "scope": "workspace"`},
+		"in the Org":                {inOrg, addFrank, "decide " + apitest.Acme, `"role": "member", "scope": "org"`},
+		"as its admin":              {inOrg, `{"userRef": {"name": "frank"}, "role": "admin"}`, "decide " + apitest.Acme, `"role": "admin", "scope": "org"`},
+		"in a Workspace":            {inDev, addFrank, "decide " + apitest.Acme, `"role": "member", "scope": "workspace"`},
+		"with roles and sudo":       {inDev, `{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "view"}], "sudo": true}`, "decide " + apitest.Acme, `"role": "member", "scope": "workspace", "roles": [{"name": "view"}], "sudo": true`},
+		"with a role in namespaces": {inDev, `{"userRef": {"name": "frank"}, "role": "member", "roles": [{"name": "view"}, {"name": "view", "namespace": "a"}, {"name": "view", "namespace": "b"}]}`, "decide " + apitest.Acme, `"role": "member", "scope": "workspace", "roles": [{"name": "view"}, {"name": "view", "namespace": "a"}, {"name": "view", "namespace": "b"}]`},
+		"without, said expressly":   {inDev, `{"userRef": {"name": "frank"}, "role": "admin", "roles": [], "sudo": false}`, "decide " + apitest.Acme, `"role": "admin", "scope": "workspace"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -101,7 +100,7 @@ func TestAdd_conflictsWithARemovalOrDemotion(t *testing.T) {
 				return
 			}
 			require.Equal(t, metav1.StatusReasonConflict, answer.Refused(t, c.code).Reason)
-			require.Contains(t, answer.Body, "repeat the request")
+			require.Contains(t, answer.Body, "afterwards")
 		})
 	}
 }
@@ -196,8 +195,7 @@ func TestAdd_answers202WithRespondAsync(t *testing.T) {
 		if place == inDev {
 			call.Workspace = apitest.Dev
 		}
-		require.Equal(t, "Progressing", call.Do(f.http).Object(t, http.StatusAccepted)["phase"])
-		require.Zero(t, f.world.Waits())
+		require.Equal(t, "frank", call.Do(f.http).Object(t, http.StatusAccepted)["user"])
 		require.Len(t, f.store.writes, 1)
 
 		// Prefer has no effect if there is nothing to wait for.
@@ -228,7 +226,7 @@ func TestAdd_answers202AtTheTimeout(t *testing.T) {
 					code = http.StatusCreated
 				}
 				require.Equal(t, "frank", f.add(apitest.Admin, place, addFrank).Object(t, code)["user"])
-				require.Equal(t, []string{"create " + tenancy.MembershipName("frank", map[string]string{inDev: apitest.Dev}[place])}, f.store.writes)
+				require.Equal(t, []string{"decide " + apitest.Acme}, f.store.writes)
 			}
 		})
 	}

@@ -1,43 +1,39 @@
 package members
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// added is the intent to create a Membership.
-func added(m *v1alpha1.Membership) httpmw.Intent {
-	i := httpmw.Intent{Object: m.Spec.UserRef.Name, Facts: audit.Facts{Role: string(m.Spec.Role)}}
-	if m.Spec.Sudo {
-		i.Facts.Sudo = &m.Spec.Sudo
+// intentOf is the intent to edit a User's Membership. It reduces rights if the cached Membership has
+// all that is left.
+func (h *Handler) intentOf(scope *tenancy.Scope, e tenancy.MemberEdit) httpmw.Intent {
+	i := httpmw.Intent{Object: e.User, Reduces: e.Remove}
+	if e.Remove {
+		return i
 	}
-	if len(m.Spec.Roles) > 0 {
-		i.Facts.Roles = texts(m.Spec.Roles)
+	held, ok := h.member(scope, e.User)
+	if !e.Add && e.Workspace != "" && e.Role != "" && (!ok || tenancy.Lowers(held.Spec.Role, e.Role)) {
+		// A lower role takes what is not given with it. An unknown role counts as higher.
+		none, no := []v1alpha1.RoleRef{}, false
+		e.Roles, e.Sudo = cmp.Or(e.Roles, &none), cmp.Or(e.Sudo, &no)
 	}
-	return i
-}
-
-// changed is the intent to change the spec of a User's Membership. It reduces rights if the cached
-// Membership has all that is left.
-func (h *Handler) changed(scope *tenancy.Scope, user string, spec map[string]any) httpmw.Intent {
-	i := httpmw.Intent{Object: user}
-	held, ok := h.member(scope, user)
-	i.Reduces = ok && len(spec) > 0
-	if role, given := spec["role"].(v1alpha1.Role); given {
-		i.Facts.Role = string(role)
-		i.Reduces = i.Reduces && tenancy.Lowers(held.Spec.Role, role)
+	i.Reduces = ok && !e.Add && (e.Role != "" || e.Roles != nil || e.Sudo != nil)
+	if e.Role != "" {
+		i.Facts.Role = string(e.Role)
+		i.Reduces = i.Reduces && tenancy.Lowers(held.Spec.Role, e.Role)
 	}
-	if sudo, given := spec["sudo"].(bool); given {
-		i.Facts.Sudo = &sudo
-		i.Reduces = i.Reduces && !sudo
+	if e.Sudo != nil && (*e.Sudo || !e.Add) {
+		i.Facts.Sudo = e.Sudo
+		i.Reduces = i.Reduces && !*e.Sudo
 	}
-	if roles, given := spec["roles"].([]v1alpha1.RoleRef); given {
-		i.Facts.Roles = texts(roles)
-		i.Reduces = i.Reduces && !slices.ContainsFunc(roles, func(r v1alpha1.RoleRef) bool { return !slices.Contains(held.Spec.Roles, r) })
+	if e.Roles != nil && (len(*e.Roles) > 0 || !e.Add) {
+		i.Facts.Roles = texts(*e.Roles)
+		i.Reduces = i.Reduces && !slices.ContainsFunc(*e.Roles, func(r v1alpha1.RoleRef) bool { return !slices.Contains(held.Spec.Roles, r) })
 	}
 	return i
 }

@@ -2,6 +2,7 @@ package members_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,19 +15,19 @@ import (
 func TestChange_isReadAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ place, user, body, write, want string }{
-		"promote":                     {inOrg, "bob", `{"role": "admin"}`, "patch bob", `"role": "admin", "scope": "org"`},
+		"promote":                     {inOrg, "bob", `{"role": "admin"}`, "decide " + apitest.Acme, `"role": "admin", "scope": "org"`},
 		"demote":                      {inOrg, "second", `{"role": "member"}`, "decide " + apitest.Acme, `"role": "member", "scope": "org"`},
-		"an admin is made one":        {inOrg, "second", `{"role": "admin"}`, "patch second", `"role": "admin", "scope": "org"`},
+		"an admin is made one":        {inOrg, "second", `{"role": "admin"}`, "", `"role": "admin", "scope": "org"`},
 		"a member is made one":        {inOrg, "bob", `{"role": "member"}`, "", `"role": "member", "scope": "org"`},
-		"nothing":                     {inOrg, "bob", `{}`, "patch bob", `"role": "member", "scope": "org"`},
-		"promote in a Workspace":      {inDev, "walter", `{"role": "admin"}`, "patch " + apitest.Dev + ".walter", `"role": "admin", "scope": "workspace", "sudo": true, "roles": [{"name": "view"}]`},
-		"demote in a Workspace":       {inDev, "carol", `{"role": "member"}`, "patch " + apitest.Dev + ".carol", `"role": "member", "scope": "workspace"`},
-		"the roles are replaced":      {inDev, "walter", `{"roles": [{"name": "edit"}]}`, "patch " + apitest.Dev + ".walter", `"role": "member", "scope": "workspace", "sudo": true, "roles": [{"name": "edit"}]`},
-		"the roles are taken":         {inDev, "walter", `{"roles": []}`, "patch " + apitest.Dev + ".walter", `"role": "member", "scope": "workspace", "sudo": true`},
-		"the roles are taken by null": {inDev, "walter", `{"roles": null}`, "patch " + apitest.Dev + ".walter", `"role": "member", "scope": "workspace", "sudo": true`},
-		"sudo is taken":               {inDev, "walter", `{"sudo": false}`, "patch " + apitest.Dev + ".walter", `"role": "member", "scope": "workspace", "roles": [{"name": "view"}]`},
-		"sudo is given":               {inDev, "carol", `{"sudo": true}`, "patch " + apitest.Dev + ".carol", `"role": "admin", "scope": "workspace", "sudo": true`},
-		"nothing in a Workspace":      {inDev, "carol", `{}`, "patch " + apitest.Dev + ".carol", `"role": "admin", "scope": "workspace"`},
+		"nothing":                     {inOrg, "bob", `{}`, "", `"role": "member", "scope": "org"`},
+		"promote in a Workspace":      {inDev, "walter", `{"role": "admin"}`, "decide " + apitest.Acme, `"role": "admin", "scope": "workspace", "sudo": true, "roles": [{"name": "view"}]`},
+		"demote in a Workspace":       {inDev, "carol", `{"role": "member"}`, "decide " + apitest.Acme, `"role": "member", "scope": "workspace"`},
+		"the roles are replaced":      {inDev, "walter", `{"roles": [{"name": "edit"}]}`, "decide " + apitest.Acme, `"role": "member", "scope": "workspace", "sudo": true, "roles": [{"name": "edit"}]`},
+		"the roles are taken":         {inDev, "walter", `{"roles": []}`, "decide " + apitest.Acme, `"role": "member", "scope": "workspace", "sudo": true`},
+		"the roles are taken by null": {inDev, "walter", `{"roles": null}`, "decide " + apitest.Acme, `"role": "member", "scope": "workspace", "sudo": true`},
+		"sudo is taken":               {inDev, "walter", `{"sudo": false}`, "decide " + apitest.Acme, `"role": "member", "scope": "workspace", "roles": [{"name": "view"}]`},
+		"sudo is given":               {inDev, "carol", `{"sudo": true}`, "decide " + apitest.Acme, `"role": "admin", "scope": "workspace", "sudo": true`},
+		"nothing in a Workspace":      {inDev, "carol", `{}`, "", `"role": "admin", "scope": "workspace"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -231,7 +232,7 @@ func TestDemotion_conflictsWithALaterChange(t *testing.T) {
 		"demoted": {func(f *fixture) { f.store.show(changedAgain(v1alpha1.RoleMember)) }, http.StatusOK},
 		"removed": {func(f *fixture) { f.store.hide(f.store.held["second"]) }, http.StatusNotFound},
 		"nothing of it": {func(f *fixture) {
-			f.store.carryOut(v1alpha1.MembershipChange{User: "second", Role: v1alpha1.RoleMember})
+			f.store.carryOut(v1alpha1.MembershipChange{User: "second", UID: "uid of second", Generation: 1, Role: v1alpha1.RoleMember})
 		}, http.StatusOK},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -269,6 +270,7 @@ func TestChange_answers202AtTheTimeout(t *testing.T) {
 		"a demotion is not carried out":   {func(f *fixture) { f.store.decided = func(v1alpha1.MembershipChange) {} }, inOrg, `{"role": "member"}`, "admin"},
 		"a demotion is not in kcp's RBAC": {neverFollowed, inOrg, `{"role": "member"}`, "member"},
 		"a promotion":                     {neverFollowed, inOrg, `{"role": "admin"}`, "admin"},
+		"a promotion is not carried out":  {func(f *fixture) { f.store.decided = func(v1alpha1.MembershipChange) {} }, inOrg, `{"role": "admin"}`, "member"},
 		"one in a Workspace":              {neverFollowed, inDev, `{"role": "member"}`, "member"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -279,7 +281,11 @@ func TestChange_answers202AtTheTimeout(t *testing.T) {
 			f.join("second", apitest.Dev, v1alpha1.RoleAdmin)
 			c.late(f)
 			f.impatient()
-			require.Equal(t, c.role, f.patch(apitest.Admin, c.place, "second", c.body).Object(t, http.StatusAccepted)["role"])
+			user := "second"
+			if strings.HasPrefix(name, "a promotion") {
+				user = apitest.Member
+			}
+			require.Equal(t, c.role, f.patch(apitest.Admin, c.place, user, c.body).Object(t, http.StatusAccepted)["role"])
 			require.Len(t, f.store.writes, 1)
 		})
 	}
@@ -300,35 +306,36 @@ func TestDemotion_isFoundAfterALostAnswer(t *testing.T) {
 	require.Equal(t, []string{"decide " + apitest.Acme}, f.store.writes)
 }
 
-// The hub must not confirm a role while a pending decision is about to take it away.
+// The hub must not confirm a role while a pending removal is about to take it away, and no
+// change voids a removal.
 func TestChange_doesNotConfirmARoleThatIsBeingRemoved(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		user, body string
 		pending    v1alpha1.Role
 	}{
-		"an admin who is being demoted": {"second", `{"role": "admin"}`, v1alpha1.RoleMember},
-		"an admin who is being removed": {"second", `{"role": "admin"}`, ""},
-		"a member who is being removed": {apitest.Member, `{"role": "member"}`, ""},
+		"an admin who is being removed":             {"second", `{"role": "admin"}`, ""},
+		"a member who is being removed is promoted": {apitest.Member, `{"role": "admin"}`, ""},
+		"a member who is being removed":             {apitest.Member, `{"role": "member"}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := twoAdmins(t)
 			f.pending(c.user, c.pending)
 			require.Contains(t, f.patch(apitest.Admin, inOrg, c.user, c.body).Refused(t, http.StatusConflict).Message, "at the moment")
-			f.patch(apitest.Admin, inOrg, c.user, `{}`).Object(t, http.StatusOK)
 			f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Spec.MembershipChanges = nil })
 			f.patch(apitest.Admin, inOrg, c.user, c.body).Object(t, http.StatusOK)
 		})
 	}
 }
 
-// A promotion changes the Membership, which makes the pending removal void.
-func TestPromotion_doesNotWaitForARemovalThatItVoids(t *testing.T) {
+// A promotion replaces a pending demotion: the later decision counts.
+func TestPromotion_replacesAPendingDemotion(t *testing.T) {
 	t.Parallel()
 	f := twoAdmins(t)
-	f.pending(apitest.Member, "")
-	require.Equal(t, "admin", f.patch(apitest.Admin, inOrg, apitest.Member, `{"role": "admin"}`).Object(t, http.StatusOK)["role"])
+	f.pending("second", v1alpha1.RoleMember)
+	require.Equal(t, "admin", f.patch(apitest.Admin, inOrg, "second", `{"role": "admin"}`).Object(t, http.StatusOK)["role"])
+	require.Len(t, f.store.writes, 1)
 }
 
 // PATCH and POST report the same field for the same mistake.

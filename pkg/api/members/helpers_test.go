@@ -16,7 +16,6 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
 	"github.com/faroshq/kedge-hub/pkg/api/members"
-	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -39,11 +38,9 @@ type store struct {
 	lost    bool
 	// unindexed hides writes from the index, unsettled from the controller.
 	unindexed, unsettled bool
-	// deleted, if not nil, is called after a deletion in a Workspace. unseen hides such
-	// a deletion from the cache.
-	deleted func()
-	unseen  bool
-	writes  []string
+	writes               []string
+	// lists counts the lists of all Memberships.
+	lists int
 }
 
 func (s *store) wrote(what, cluster, name string) error {
@@ -54,17 +51,9 @@ func (s *store) wrote(what, cluster, name string) error {
 	return s.failure
 }
 
-func (s *store) CreateMembership(_ context.Context, cluster string, m *v1alpha1.Membership) (*v1alpha1.Membership, bool, error) {
-	if held, ok := s.held[m.Name]; ok && s.failure == nil {
-		return held, false, nil
-	}
-	if err := s.wrote("create", cluster, m.Name); err != nil {
-		return nil, false, err
-	}
-	made := m.DeepCopy()
-	made.UID, made.Generation, made.CreationTimestamp = types.UID(fmt.Sprintf("uid %d of %s", len(s.writes), m.Name)), 1, apitest.Epoch()
-	s.show(made)
-	return made, true, nil
+func (s *store) GetMembership(_ context.Context, cluster, name string) (*v1alpha1.Membership, error) {
+	require.Equal(s.t, "acmecluster", cluster)
+	return s.held[name], s.failure
 }
 
 // show puts a Membership into the cache, and then has the controller observe it.
@@ -86,45 +75,6 @@ func (s *store) show(m *v1alpha1.Membership) {
 	}
 }
 
-func (s *store) PatchMembership(_ context.Context, cluster, name string, patch any, match func(version string) error) (*v1alpha1.Membership, error) {
-	held, ok := s.held[name]
-	if !ok {
-		return nil, errs.New(errs.NotFound, "gone")
-	}
-	if err := apitest.Judge(match, held.ResourceVersion); err != nil {
-		return nil, err
-	}
-	if err := s.wrote("patch", cluster, name); err != nil {
-		return nil, err
-	}
-	m := apitest.MergePatched(s.t, held, patch)
-	if !tenancy.SameMembership(held, m) {
-		m.Generation++
-	}
-	s.show(m)
-	return m, nil
-}
-
-func (s *store) DeleteMembership(_ context.Context, cluster, name string, match func(version string) error) error {
-	m, ok := s.held[name]
-	if !ok {
-		return errs.New(errs.NotFound, "gone")
-	}
-	if err := apitest.Judge(match, m.ResourceVersion); err != nil {
-		return err
-	}
-	if err := s.wrote("delete", cluster, name); err != nil {
-		return err
-	}
-	if !s.unseen {
-		s.hide(m)
-	}
-	if s.deleted != nil {
-		s.deleted()
-	}
-	return nil
-}
-
 func (s *store) hide(m *v1alpha1.Membership) {
 	delete(s.held, m.Name)
 	workspace := ""
@@ -136,6 +86,7 @@ func (s *store) hide(m *v1alpha1.Membership) {
 
 func (s *store) ListMemberships(_ context.Context, cluster string) ([]v1alpha1.Membership, error) {
 	require.Equal(s.t, "acmecluster", cluster)
+	s.lists++
 	var list []v1alpha1.Membership
 	for _, m := range s.held {
 		list = append(list, *m)
@@ -161,6 +112,7 @@ func (s *store) amend(ctx context.Context, held *v1alpha1.Organization, change f
 		return nil, err
 	}
 	decided := apitest.MergePatched(s.t, held, map[string]any{"spec": spec})
+	decided.Generation++
 	changes := decided.Spec.MembershipChanges
 	s.world.Later(func(w *apitest.World) { w.PutOrg(decided, "acmecluster") })
 	c := changes[len(changes)-1]
@@ -178,24 +130,36 @@ func (s *store) amend(ctx context.Context, held *v1alpha1.Organization, change f
 }
 
 func (s *store) carryOut(c v1alpha1.MembershipChange) {
-	for name, m := range s.held {
-		switch {
-		case name == c.User && c.Role != "":
-			m = m.DeepCopy()
-			m.Spec.Role = c.Role
-			m.Generation++
-			m.ResourceVersion = apitest.Next(m.ResourceVersion)
-			s.show(m)
-		case name == c.User, c.Cascade && strings.HasSuffix(name, "."+c.User):
-			s.hide(m)
+	m := s.held[tenancy.MembershipName(c.User, c.Workspace)]
+	switch {
+	case !tenancy.ChangeApplies(c, m):
+	case m == nil:
+		made := tenancy.ChangedMembership(nil, c)
+		made.UID, made.Generation, made.CreationTimestamp = types.UID(fmt.Sprintf("uid %d of %s", len(s.writes), made.Name)), 1, apitest.Epoch()
+		made.ResourceVersion = apitest.FirstVersion
+		s.show(made)
+	case c.Role != "":
+		m = tenancy.ChangedMembership(m, c)
+		m.Generation++
+		m.ResourceVersion = apitest.Next(m.ResourceVersion)
+		s.show(m)
+	default:
+		for name, along := range s.held {
+			if c.Cascade && strings.HasSuffix(name, "."+c.User) {
+				s.hide(along)
+			}
 		}
+		s.hide(m)
 	}
 }
 
 // caughtUp removes the pending changes from the Org in the cache.
 func (s *store) caughtUp() {
 	s.world.Later(func(w *apitest.World) {
-		w.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Spec.MembershipChanges = nil })
+		w.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) {
+			o.Spec.MembershipChanges = nil
+			o.Generation++
+		})
 	})
 }
 
@@ -210,7 +174,7 @@ func newFixture(t testing.TB) *fixture {
 	f := &fixture{world: apitest.NewWorld()}
 	f.store = &store{t: t, world: f.world, held: map[string]*v1alpha1.Membership{}}
 	f.handler = &members.Handler{
-		Views: f.world, Await: f.world.Await, Membership: f.world.Membership, Followed: func(string, string, string) bool { return true }, Store: f.store,
+		Views: f.world, Await: f.world.Await, Membership: f.world.Membership, Followed: func(string, string, string) bool { return true }, Store: f.store, Rights: f.world.Rights(),
 		OrgScope: httpmw.Scopes{Tenants: f.world}.Org, WorkspaceScope: httpmw.Scopes{Tenants: f.world}.Workspace,
 		Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time), FollowTimeout: time.Minute,
 	}

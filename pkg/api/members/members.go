@@ -32,9 +32,8 @@ type Views interface {
 
 // Store is the part of store.Store that the handler uses.
 type Store interface {
-	CreateMembership(ctx context.Context, orgCluster string, m *v1alpha1.Membership) (held *v1alpha1.Membership, made bool, err error)
-	PatchMembership(ctx context.Context, orgCluster, name string, patch any, match func(version string) error) (*v1alpha1.Membership, error)
-	DeleteMembership(ctx context.Context, orgCluster, name string, match func(version string) error) error
+	// GetMembership returns nil if kcp has none of that name.
+	GetMembership(ctx context.Context, orgCluster, name string) (*v1alpha1.Membership, error)
 	// ListMemberships lists Memberships in kcp.
 	ListMemberships(ctx context.Context, orgCluster string) ([]v1alpha1.Membership, error)
 	AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error)
@@ -52,6 +51,7 @@ type Handler struct {
 	// the Organization, or in the one Workspace given.
 	Followed func(org, workspace, user string) bool
 	Store    Store
+	Rights   httpmw.Rights
 	// OrgScope and WorkspaceScope are middleware of httpmw.
 	OrgScope, WorkspaceScope func(http.Handler) http.Handler
 	Clock                    clock.PassiveClock
@@ -171,10 +171,10 @@ func named(r *http.Request) (string, error) {
 	return user, nil
 }
 
-// add creates a Membership. It answers 201, or 200 if an equal Membership exists, or 202 if the
-// bindings are not in place in time or the caller does not want to wait. A repeated
-// Idempotency-Key returns the Membership that the first request created.
-func (h *Handler) add(w http.ResponseWriter, r *http.Request, m *v1alpha1.Membership) error {
+// add adds a User to the Organization or Workspace of the scope. It answers 201, or 200 if an equal
+// Membership exists, or 202 if the bindings are not in place in time or the caller does not want to
+// wait. A repeated Idempotency-Key returns the Membership that the first request created.
+func (h *Handler) add(w http.ResponseWriter, r *http.Request, by httpmw.Author, e tenancy.MemberEdit) error {
 	scope := httpmw.ScopeOf(r)
 	_, key, err := idempotency.Key(r)
 	if err != nil {
@@ -183,31 +183,32 @@ func (h *Handler) add(w http.ResponseWriter, r *http.Request, m *v1alpha1.Member
 	if first, ok := h.madeWith(scope, key); ok {
 		return h.answerExisting(w, r, first)
 	}
-	if err := h.person(m.Spec.UserRef.Name); err != nil {
+	if err := h.person(e.User); err != nil {
 		return err
 	}
-	tenancy.Keyed(m, scope.User, key)
-	ctx, cancel, err := waiting.Write(r, added(m))
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	held, made, err := h.Store.CreateMembership(ctx, scope.Org.ClusterID, m)
-	if err != nil {
-		return err
-	}
-	if !made {
-		if !tenancy.MadeWith(held, scope.User, key) && !tenancy.SameMembership(held, m) {
-			return errs.New(errs.AlreadyExists, "user "+m.Spec.UserRef.Name+" is a member already, as "+string(held.Spec.Role)+"; change that with PATCH")
+	if _, member := h.member(scope, e.User); !member {
+		if err := tenancy.CheckMemberships(e.User, h.Views.Index(e.User)); err != nil {
+			return err
 		}
-		return h.answerExisting(w, r, held)
 	}
-	w.Header().Set("Location", r.URL.Path+"/"+held.Spec.UserRef.Name)
-	if waiting.Async(r) {
-		httpapi.Tag(w, held.ResourceVersion)
-		return httpapi.Write(w, http.StatusAccepted, h.viewOf(held))
+	e.Add, e.IdempotencyKey = true, key
+	d, err := h.edit(r, &by, e, nil)
+	if err != nil {
+		return err
 	}
-	return h.answer(w, r, http.StatusCreated, held)
+	if d.change.User == "" {
+		m, err := h.present(r, e.User)
+		if err != nil {
+			return err
+		}
+		return h.answerExisting(w, r, m)
+	}
+	code := http.StatusOK
+	if d.written {
+		code = http.StatusCreated
+		w.Header().Set("Location", r.URL.Path+"/"+e.User)
+	}
+	return h.finish(w, r, code, d, nil)
 }
 
 // madeWith finds the Membership that the caller created with the key.
@@ -225,46 +226,11 @@ func (h *Handler) madeWith(scope *tenancy.Scope, key string) (*v1alpha1.Membersh
 
 // answerExisting answers with an existing Membership.
 func (h *Handler) answerExisting(w http.ResponseWriter, r *http.Request, m *v1alpha1.Membership) error {
-	if err := h.refusePendingChange(httpmw.ScopeOf(r), m); err != nil {
-		return err
-	}
-	return h.answer(w, r, http.StatusOK, m)
-}
-
-// refusePendingChange refuses to answer with a Membership that a pending removal or demotion will change.
-func (h *Handler) refusePendingChange(scope *tenancy.Scope, m *v1alpha1.Membership) error {
-	org, _ := h.Views.Org(scope.Org.UUID())
-	if org.Organization == nil {
-		return nil
-	}
-	if change, ok := tenancy.ChangeOf(org.Organization, m.Spec.UserRef.Name); ok && tenancy.ChangeApplies(change, m) {
-		return errs.New(errs.Conflict, "the membership of "+m.Spec.UserRef.Name+" is being changed at the moment; repeat the request afterwards")
-	}
-	return nil
-}
-
-// patched patches a Membership and answers with it.
-func (h *Handler) patched(w http.ResponseWriter, r *http.Request, user string, spec map[string]any) error {
 	scope := httpmw.ScopeOf(r)
-	match, err := httpapi.IfMatch(r)
-	if err != nil {
-		return err
-	}
-	ctx, cancel, err := waiting.Write(r, h.changed(scope, user, spec))
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	m, err := h.Store.PatchMembership(ctx, scope.Org.ClusterID, tenancy.MembershipName(user, workspaceIn(scope)), map[string]any{"spec": spec}, match)
-	if errs.Is(err, errs.NotFound) {
-		return tenancy.NotAMember(user)
-	}
-	if err != nil {
-		return err
-	}
-	if len(spec) > 0 {
-		if err := h.refusePendingChange(scope, m); err != nil {
-			return err
+	org, _ := h.Views.Org(scope.Org.UUID())
+	if org.Organization != nil {
+		if c, ok := tenancy.ChangeOf(org.Organization, m.Spec.UserRef.Name, workspaceIn(scope)); ok && tenancy.ChangeApplies(c, m) {
+			return errs.New(errs.Conflict, "the membership of "+m.Spec.UserRef.Name+" is being changed at the moment; repeat the request afterwards")
 		}
 	}
 	return h.answer(w, r, http.StatusOK, m)
@@ -290,14 +256,14 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, code int, m *v1
 	return httpapi.Write(w, code, h.viewOf(m))
 }
 
-// refs are the references that a change of the User's Membership touches: the User, and the
-// Organization or the Workspace.
+// refs are the references that a change of the User's Membership touches: the User, the
+// Organization, which has the pending change, and the Workspace.
 func refs(scope *tenancy.Scope, user string) []tenancy.Ref {
-	in := tenancy.OrgRef(scope.Org.UUID())
+	all := []tenancy.Ref{tenancy.UserRef(user), tenancy.OrgRef(scope.Org.UUID())}
 	if uuid := workspaceIn(scope); uuid != "" {
-		in = tenancy.WorkspaceRef(uuid)
+		all = append(all, tenancy.WorkspaceRef(uuid))
 	}
-	return []tenancy.Ref{tenancy.UserRef(user), in}
+	return all
 }
 
 // indexed reports whether the User's index has the row with the role.

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
@@ -24,8 +24,8 @@ type addToOrg struct {
 }
 
 func (h *Handler) addToOrg(w http.ResponseWriter, r *http.Request) error {
-	scope := httpmw.ScopeOf(r)
-	if err := scope.RequireOrgAdmin("add members"); err != nil {
+	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireOrgAdmin("add members") })
+	if err != nil {
 		return err
 	}
 	var in addToOrg
@@ -35,7 +35,7 @@ func (h *Handler) addToOrg(w http.ResponseWriter, r *http.Request) error {
 	if err := tenancy.CheckRole("role", in.Role); err != nil {
 		return err
 	}
-	return h.add(w, r, tenancy.NewMembership(in.UserRef.Name, "", in.Role))
+	return h.add(w, r, by, tenancy.MemberEdit{User: in.UserRef.Name, Role: in.Role})
 }
 
 type changeInOrg struct {
@@ -44,7 +44,8 @@ type changeInOrg struct {
 
 func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	if err := scope.RequireOrgAdmin("change members"); err != nil {
+	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireOrgAdmin("change members") })
+	if err != nil {
 		return err
 	}
 	var in changeInOrg
@@ -60,20 +61,20 @@ func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !given || role == v1alpha1.RoleAdmin {
-		return h.patched(w, r, user, roleSpec(role, given))
+		return h.patch(w, r, by, tenancy.MemberEdit{User: user, Role: role})
 	}
 	match, err := httpapi.IfMatch(r)
 	if err != nil {
 		return err
 	}
-	change, err := h.end(r, tenancy.Ending{User: user, Role: role}, match)
+	d, err := h.end(r, &by, tenancy.Ending{User: user, Role: role}, match)
 	if err != nil {
 		return err
 	}
 	late := !waiting.Until(r, h.FollowTimeout, h.Await, refs(scope, user), func() bool {
 		m, ok := h.member(scope, user)
 		// No change is needed: kcp has the role already, and the cache will follow.
-		return ok && m.Spec.Role == role || change.User != "" && h.carriedOut(scope, change)
+		return ok && m.Spec.Role == role || d.change.User != "" && h.carriedOut(scope, d)
 	})
 	m, ok := h.member(scope, user)
 	switch {
@@ -98,29 +99,26 @@ func roleIn(raw json.RawMessage) (role v1alpha1.Role, given bool, err error) {
 	return role, true, tenancy.CheckRole("role", role)
 }
 
-func roleSpec(role v1alpha1.Role, given bool) map[string]any {
-	if !given {
-		return map[string]any{}
-	}
-	return map[string]any{"role": role}
-}
-
 func (h *Handler) removeFromOrg(w http.ResponseWriter, r *http.Request) error {
-	if err := httpmw.ScopeOf(r).RequireOrgAdmin("remove members; leave with DELETE …/memberships/me"); err != nil {
+	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error {
+		return s.RequireOrgAdmin("remove members; leave with DELETE …/memberships/me")
+	})
+	if err != nil {
 		return err
 	}
 	user, err := named(r)
 	if err != nil {
 		return err
 	}
-	return h.remove(w, r, user)
+	return h.remove(w, r, &by, user)
 }
 
 func (h *Handler) leaveOrg(w http.ResponseWriter, r *http.Request) error {
-	return h.remove(w, r, httpmw.ScopeOf(r).User)
+	return h.remove(w, r, nil, httpmw.ScopeOf(r).User)
 }
 
-func (h *Handler) remove(w http.ResponseWriter, r *http.Request, user string) error {
+// remove removes a User from the Organization. by is nil for people who leave by themselves.
+func (h *Handler) remove(w http.ResponseWriter, r *http.Request, by *httpmw.Author, user string) error {
 	cascade, err := httpapi.Flag(r, "cascade")
 	if err != nil {
 		return err
@@ -129,108 +127,73 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request, user string) er
 	if err != nil {
 		return err
 	}
-	change, err := h.end(r, tenancy.Ending{User: user, Cascade: cascade}, match)
+	scope, e := httpmw.ScopeOf(r), tenancy.Ending{User: user, Cascade: cascade}
+	if by == nil {
+		// Everybody may leave at any time. What the cache shows to be refused is refused before it
+		// waits for the writers of the Organization, so that a person who repeats it delays nobody.
+		e.By = user
+		if _, err := h.decideEnding(scope, scope.Org.Organization, h.cached(scope), e); errs.Is(err, errs.Conflict) {
+			return err
+		}
+	}
+	d, err := h.end(r, by, e, match)
 	if err != nil {
 		return err
 	}
-	scope := httpmw.ScopeOf(r)
-	code := h.awaitRemoval(r, user, func() bool { return h.carriedOut(scope, change) })
-	if m, ok := h.member(scope, user); ok && m.UID == change.UID && m.Generation != change.Generation {
-		return changedMeanwhile(m, match)
-	}
-	w.WriteHeader(code)
-	return nil
+	return h.removed(w, r, user, d, match)
 }
 
-// end decides a removal or demotion. The decision is written to the Organization by
-// compare-and-swap and carried out by its reconciler (O-9). The change is zero if there is
-// nothing to do. match is called with the Membership at the time of the write; the change is
-// for that generation of it only.
-func (h *Handler) end(r *http.Request, e tenancy.Ending, match func(version string) error) (v1alpha1.MembershipChange, error) {
+// end has the Organization accept a removal or demotion (O-9). by is nil for people who leave by
+// themselves.
+func (h *Handler) end(r *http.Request, by *httpmw.Author, e tenancy.Ending, match func(version string) error) (decision, error) {
 	scope := httpmw.ScopeOf(r)
-	e.By, e.At = scope.User, metav1.NewMicroTime(h.Clock.Now())
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{
-		Reduces: true, Object: e.User, Facts: audit.Facts{Role: string(e.Role), Cascade: e.Cascade},
-	})
-	if err != nil {
-		return v1alpha1.MembershipChange{}, err
-	}
-	defer cancel()
-	var sent v1alpha1.MembershipChange
-	var judge func(version string) error
-	var judged error
-	if match != nil {
-		// match is about the Membership that the decision saw.
-		judge = func(string) error { return judged }
-	}
-	decided, err := h.Store.AmendOrganization(ctx, scope.Org.Organization, func(ctx context.Context, o *v1alpha1.Organization) (map[string]any, error) {
-		memberships, err := h.Store.ListMemberships(ctx, scope.Org.ClusterID)
-		if err != nil {
-			return nil, err
+	e.By, e.At = scope.User, h.now()
+	intent := httpmw.Intent{Reduces: true, Object: e.User, Facts: audit.Facts{Role: string(e.Role), Cascade: e.Cascade}}
+	return h.decide(r, intent, e.User, match, func(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Membership, []v1alpha1.MembershipChange, error) {
+		var list []v1alpha1.Membership
+		reads, ctx := errgroup.WithContext(ctx)
+		if by != nil {
+			reads.Go(func() error { return by.Judge(ctx, o) })
 		}
-		if match != nil {
-			judged = matched(o, memberships, e.User, match)
-		}
-		changes, err := tenancy.DecideEnding(o, memberships, e, h.active, func(uuid string) string {
-			ws, _ := h.Views.Workspace(scope.Org.UUID(), uuid)
-			return ws.DisplayName
+		reads.Go(func() (err error) {
+			list, err = h.Store.ListMemberships(ctx, scope.Org.ClusterID)
+			return err
 		})
-		if sent.User != "" && errs.Is(err, errs.NotFound) {
-			// The answer of the first attempt was lost, and the change is carried out already.
-			return nil, nil
+		if err := reads.Wait(); err != nil {
+			return nil, nil, err
 		}
-		if err != nil || changes == nil {
-			return nil, err
+		all := make([]*v1alpha1.Membership, 0, len(list))
+		var held *v1alpha1.Membership
+		for i := range list {
+			if all = append(all, &list[i]); list[i].Name == tenancy.MembershipName(e.User, "") {
+				held = &list[i]
+			}
 		}
-		sent = changes[len(changes)-1]
-		return map[string]any{"membershipChanges": changes}, nil
-	}, judge)
-	if err != nil {
-		return v1alpha1.MembershipChange{}, err
-	}
-	if change, ok := tenancy.ChangeOf(decided, e.User); ok {
-		return change, nil
-	}
-	return sent, nil
+		changes, err := h.decideEnding(scope, o, all, e)
+		return held, changes, err
+	})
 }
 
-// matched evaluates If-Match on the Membership of the User. It fails if a change by another
-// request is pending, because the Membership is about to differ from what the caller saw.
-func matched(o *v1alpha1.Organization, memberships []v1alpha1.Membership, user string, match func(version string) error) error {
-	i := slices.IndexFunc(memberships, func(m v1alpha1.Membership) bool { return m.Name == tenancy.MembershipName(user, "") })
-	if i < 0 {
-		return tenancy.NotAMember(user)
+// cached returns the Memberships of the Organization itself, and those of the caller in its
+// Workspaces, according to the caches.
+func (h *Handler) cached(scope *tenancy.Scope) []*v1alpha1.Membership {
+	all := slices.Clone(h.Views.MembershipsAt(scope.Org.ClusterID, ""))
+	for _, row := range h.Views.Index(scope.User) {
+		if row.OrgUUID == scope.Org.UUID() && row.WorkspaceUUID != "" {
+			all = append(all, tenancy.NewMembership(scope.User, row.WorkspaceUUID, row.Role))
+		}
 	}
-	if change, ok := tenancy.ChangeOf(o, user); ok && tenancy.ChangeApplies(change, &memberships[i]) {
-		return httpapi.Changed("")
-	}
-	return match(memberships[i].ResourceVersion)
+	return all
+}
+
+func (h *Handler) decideEnding(scope *tenancy.Scope, o *v1alpha1.Organization, memberships []*v1alpha1.Membership, e tenancy.Ending) ([]v1alpha1.MembershipChange, error) {
+	return tenancy.DecideEnding(o, memberships, e, h.active, func(uuid string) string {
+		ws, _ := h.Views.Workspace(scope.Org.UUID(), uuid)
+		return ws.DisplayName
+	})
 }
 
 func (h *Handler) active(user string) bool {
 	u, _ := h.Views.ByName(user)
 	return tenancy.Active(u)
-}
-
-// carriedOut reports whether a change is done, or void because the Membership was changed by
-// somebody else. As long as the cached Membership is unchanged, the cache may be outdated.
-func (h *Handler) carriedOut(scope *tenancy.Scope, change v1alpha1.MembershipChange) bool {
-	if m, ok := h.member(scope, change.User); ok && tenancy.ChangeApplies(change, m) {
-		return false
-	}
-	org, ok := h.Views.Org(scope.Org.UUID())
-	if !ok {
-		return true
-	}
-	pending, ok := tenancy.ChangeOf(org.Organization, change.User)
-	return !ok || pending.UID != change.UID
-}
-
-// changedMeanwhile is the error for a Membership that was changed by somebody else: a failed
-// precondition if the request had one.
-func changedMeanwhile(m *v1alpha1.Membership, match func(version string) error) error {
-	if match != nil {
-		return httpapi.Changed(m.ResourceVersion)
-	}
-	return errs.New(errs.Conflict, "the membership of "+m.Spec.UserRef.Name+" was changed at the same time; look at it and repeat the request")
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -23,8 +22,8 @@ type addToWorkspace struct {
 
 // addToWorkspace takes people who need not be members of the Org.
 func (h *Handler) addToWorkspace(w http.ResponseWriter, r *http.Request) error {
-	scope := httpmw.ScopeOf(r)
-	if err := scope.RequireWorkspaceAdmin("add members"); err != nil {
+	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("add members") })
+	if err != nil {
 		return err
 	}
 	var in addToWorkspace
@@ -37,7 +36,7 @@ func (h *Handler) addToWorkspace(w http.ResponseWriter, r *http.Request) error {
 	if err := tenancy.CheckRoles("roles", in.Roles); err != nil {
 		return err
 	}
-	return h.add(w, r, tenancy.NewWorkspaceMembership(in.UserRef.Name, scope.Workspace.UUID, in.Role, in.Roles, in.Sudo))
+	return h.add(w, r, by, tenancy.MemberEdit{User: in.UserRef.Name, Role: in.Role, Roles: &in.Roles, Sudo: &in.Sudo})
 }
 
 type changeInWorkspace struct {
@@ -47,45 +46,36 @@ type changeInWorkspace struct {
 }
 
 func (h *Handler) changeInWorkspace(w http.ResponseWriter, r *http.Request) error {
-	scope := httpmw.ScopeOf(r)
-	if err := scope.RequireWorkspaceAdmin("change members"); err != nil {
+	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("change members") })
+	if err != nil {
 		return err
 	}
 	var in changeInWorkspace
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
-	role, given, err := roleIn(in.Role)
-	if err != nil {
+	var e tenancy.MemberEdit
+	if e.Role, _, err = roleIn(in.Role); err != nil {
 		return err
 	}
-	spec := roleSpec(role, given)
 	if in.Roles != nil {
-		if spec["roles"], err = rolesIn(in.Roles); err != nil {
+		roles, err := rolesIn(in.Roles)
+		if err != nil {
 			return err
 		}
+		e.Roles = &roles
 	}
 	if in.Sudo != nil {
 		var sudo bool
 		if mergepatch.IsNull(in.Sudo) || json.Unmarshal(in.Sudo, &sudo) != nil {
 			return errs.InvalidField("sudo", "must be true or false")
 		}
-		spec["sudo"] = sudo
+		e.Sudo = &sudo
 	}
-	user, err := named(r)
-	if err != nil {
+	if e.User, err = named(r); err != nil {
 		return err
 	}
-	// A lower role takes sudo and further roles along. An unknown one counts as higher.
-	if m, ok := h.member(scope, user); given && (!ok || tenancy.Lowers(m.Spec.Role, role)) {
-		if in.Roles == nil {
-			spec["roles"] = []v1alpha1.RoleRef{}
-		}
-		if in.Sudo == nil {
-			spec["sudo"] = false
-		}
-	}
-	return h.patched(w, r, user, spec)
+	return h.patch(w, r, by, e)
 }
 
 // rolesIn reads the whole list, which replaces the one before; none where the patch
@@ -105,25 +95,28 @@ func rolesIn(raw json.RawMessage) ([]v1alpha1.RoleRef, error) {
 }
 
 func (h *Handler) removeFromWorkspace(w http.ResponseWriter, r *http.Request) error {
-	if err := httpmw.ScopeOf(r).RequireWorkspaceAdmin("remove members; leave with DELETE …/memberships/me"); err != nil {
+	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error {
+		return s.RequireWorkspaceAdmin("remove members; leave with DELETE …/memberships/me")
+	})
+	if err != nil {
 		return err
 	}
 	user, err := named(r)
 	if err != nil {
 		return err
 	}
-	return h.removeHere(w, r, user)
+	return h.removeHere(w, r, &by, user)
 }
 
 func (h *Handler) leaveWorkspace(w http.ResponseWriter, r *http.Request) error {
-	return h.removeHere(w, r, httpmw.ScopeOf(r).User)
+	return h.removeHere(w, r, nil, httpmw.ScopeOf(r).User)
 }
 
 // removeHere removes a person from the Workspace. That it may leave it without an
 // admin is no harm: the Org's admins are admins in it (O-15). There is nothing below
 // it to cascade to, but what is no answer to that question is refused as in an Org.
-func (h *Handler) removeHere(w http.ResponseWriter, r *http.Request, user string) error {
-	scope := httpmw.ScopeOf(r)
+// by is nil for people who leave by themselves.
+func (h *Handler) removeHere(w http.ResponseWriter, r *http.Request, by *httpmw.Author, user string) error {
 	if _, err := httpapi.Flag(r, "cascade"); err != nil {
 		return err
 	}
@@ -131,22 +124,9 @@ func (h *Handler) removeHere(w http.ResponseWriter, r *http.Request, user string
 	if err != nil {
 		return err
 	}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: true, Object: user})
+	d, err := h.edit(r, by, tenancy.MemberEdit{User: user, Remove: true}, match)
 	if err != nil {
 		return err
 	}
-	defer cancel()
-	held, _ := h.member(scope, user)
-	err = h.Store.DeleteMembership(ctx, scope.Org.ClusterID, tenancy.MembershipName(user, scope.Workspace.UUID), match)
-	if errs.Is(err, errs.NotFound) {
-		return tenancy.NotAMember(user)
-	}
-	if err != nil {
-		return err
-	}
-	w.WriteHeader(h.awaitRemoval(r, user, func() bool {
-		m, ok := h.member(scope, user)
-		return !ok || held != nil && m.UID != held.UID
-	}))
-	return nil
+	return h.removed(w, r, user, d, match)
 }

@@ -48,12 +48,16 @@ func (s *store) AmendUser(ctx context.Context, held *v1alpha1.User, change func(
 	return held, err
 }
 
-func (s *store) PatchOrganization(ctx context.Context, uuid string, patch any, match func(version string) error) (*v1alpha1.Organization, error) {
+func (s *store) AmendOrganizationIf(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error) {
+	spec, err := change(ctx, held)
+	if err != nil {
+		return nil, err
+	}
 	if err := apitest.Judge(match, s.version); err != nil {
 		return nil, err
 	}
 	s.writes++
-	return s.patch(ctx, uuid, patch)
+	return s.patch(ctx, held.Name, map[string]any{"spec": spec})
 }
 
 func (s *store) MarkOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error) {
@@ -115,7 +119,7 @@ func newFixture(t testing.TB, options ...func(*orgs.Handler)) *fixture {
 		return o, nil
 	}
 	f.handler = &orgs.Handler{
-		Views: f.world, Await: f.world.Await, Store: f.store, Tree: apitest.Tree(t),
+		Views: f.world, Await: f.world.Await, Store: f.store, Rights: f.world.Rights(), Tree: apitest.Tree(t),
 		Followed: func(string) bool { return !f.unbound },
 		Scope:    httpmw.Scopes{Tenants: f.world}.Org, CreatedScope: httpmw.Scopes{Tenants: f.world, Creator: f.world.Creator()}.CreatedOrg, DeletedScope: httpmw.Scopes{Tenants: f.world}.DeletedOrg, Creator: f.world.Creator(), NewUUID: func() string { return made }, Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time),
 		DefaultOrgQuota: 10, DefaultWorkspaceQuota: 50, DeletionGrace: 720 * time.Hour,

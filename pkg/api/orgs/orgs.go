@@ -2,6 +2,7 @@ package orgs
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -30,7 +31,7 @@ type Views interface {
 // Store is the part of store.Store that the handler uses.
 type Store interface {
 	AmendUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error)
-	PatchOrganization(ctx context.Context, uuid string, patch any, match func(version string) error) (*v1alpha1.Organization, error)
+	AmendOrganizationIf(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error)
 	MarkOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error)
 }
 
@@ -43,6 +44,7 @@ type Handler struct {
 	// Followed reports whether kcp has the desired bindings of all members of the Org.
 	Followed func(org string) bool
 	Store    Store
+	Rights   httpmw.Rights
 	Tree     tenancy.Tree
 	// Scope, CreatedScope and DeletedScope are httpmw's middlewares for endpoints of an
 	// Org: for most, for the one that reads it, and for undelete.
@@ -111,6 +113,10 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	// What the cache shows to be refused does not wait for other writers.
+	if _, err := tenancy.ClaimOrg(caller.User, h.Views.OrgsCreatedBy(caller.User.Name), h.DefaultOrgQuota, claim); err != nil {
+		return err
+	}
 	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Org: claim.UUID})
 	if err != nil {
 		return err
@@ -166,7 +172,8 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
 
 func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	if err := scope.RequireOrgAdmin("change it"); err != nil {
+	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireOrgAdmin("change it") })
+	if err != nil {
 		return err
 	}
 	var in patchRequest
@@ -189,7 +196,9 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer cancel()
-	changed, err := h.Store.PatchOrganization(ctx, scope.Org.UUID(), map[string]any{"spec": spec}, match)
+	changed, err := h.Store.AmendOrganizationIf(ctx, scope.Org.Organization, func(ctx context.Context, o *v1alpha1.Organization) (map[string]any, error) {
+		return maps.Clone(spec), by.Judge(ctx, o)
+	}, match)
 	if err != nil {
 		return err
 	}

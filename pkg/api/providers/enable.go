@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -54,7 +55,8 @@ func texts(claims []entry.Resource) (all []string) {
 
 func (h *Handler) enable(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	if err := scope.RequireWorkspaceAdmin("enable providers"); err != nil {
+	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("enable providers") })
+	if err != nil {
 		return err
 	}
 	var in enableRequest
@@ -98,9 +100,16 @@ func (h *Handler) enable(w http.ResponseWriter, r *http.Request) error {
 	if e.Export, err = h.Store.GetExport(ctx, p.entry.Spec.APIExport); err != nil {
 		return err
 	}
-	b, changed, err := h.bind(ctx, as, cluster, e, dryRun)
+	b, before, err := h.bind(ctx, as, cluster, e, dryRun)
 	if err != nil {
 		return err
+	}
+	changed := b != before
+	if changed && !dryRun {
+		// kcp has judged the caller by its cache, which may be behind.
+		if lost := by.JudgeNow(ctx); lost != nil {
+			return cmp.Or(h.Store.RestoreBinding(ctx, cluster, b, before), lost)
+		}
 	}
 	if dryRun {
 		return h.wouldBe(w, p, b)
@@ -123,39 +132,40 @@ func (h *Handler) enable(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, code, p, p.view())
 }
 
-// bind creates or changes the binding. It retries until kcp accepts it or patience is over.
-func (h *Handler) bind(ctx context.Context, as Bindings, cluster string, e tenancy.Enabling, dryRun bool) (b *kcpapisv1alpha2.APIBinding, changed bool, err error) {
+// bind creates or changes the binding. It retries until kcp accepts it or patience is over. before is
+// the binding that was there, which is nil if there was none, and b itself if nothing changed.
+func (h *Handler) bind(ctx context.Context, as Bindings, cluster string, e tenancy.Enabling, dryRun bool) (b, before *kcpapisv1alpha2.APIBinding, err error) {
 	// The timeout does not interrupt an attempt, whose answer says why kcp refuses.
 	waited := wait.PollUntilContextTimeout(ctx, retryInterval, patience, true, func(context.Context) (bool, error) {
 		var again bool
-		b, changed, again, err = h.try(ctx, as, cluster, e, dryRun)
+		b, before, again, err = h.try(ctx, as, cluster, e, dryRun)
 		return !again, nil
 	})
 	if err == nil {
 		err = waited
 	}
-	return b, changed, err
+	return b, before, err
 }
 
 // try is one attempt. again is true if the next one may succeed.
-func (h *Handler) try(ctx context.Context, as Bindings, cluster string, e tenancy.Enabling, dryRun bool) (b *kcpapisv1alpha2.APIBinding, changed, again bool, err error) {
+func (h *Handler) try(ctx context.Context, as Bindings, cluster string, e tenancy.Enabling, dryRun bool) (b, before *kcpapisv1alpha2.APIBinding, again bool, err error) {
 	if e.Bindings, e.CustomResources, err = h.Store.WorkspaceAPIs(ctx, cluster); err != nil {
-		return nil, false, false, err
+		return nil, nil, false, err
 	}
 	want, held, changed, err := e.Binding()
 	switch {
 	case err != nil:
-		return nil, false, false, err
+		return nil, nil, false, err
 	case held != nil && h.Kept(held):
-		return nil, false, false, errReserved()
+		return nil, nil, false, errReserved()
 	case !changed:
-		return held, false, false, nil
+		return held, held, false, nil
 	case held == nil:
 		b, err = as.CreateBinding(ctx, cluster, want, dryRun)
 	case !tenancy.ClaimsWithdrawn(held, want):
 		late := errs.New(errs.Unavailable, "kcp is still taking back a claim that was rejected a moment ago; try again")
 		late.RetryAfter = time.Second
-		return nil, false, true, late
+		return nil, nil, true, late
 	default:
 		b, err = as.UpdateBinding(ctx, cluster, want, dryRun)
 	}
@@ -163,7 +173,7 @@ func (h *Handler) try(ctx context.Context, as Bindings, cluster string, e tenanc
 	case errs.Forbidden, errs.AlreadyExists, errs.Conflict:
 		again = err != nil
 	}
-	return b, true, again, err
+	return b, held, again, err
 }
 
 // errReserved refuses a change of a binding of the hub or the Workspace template.

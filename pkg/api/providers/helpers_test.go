@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -208,6 +209,16 @@ func (c caller) DeleteBinding(_ context.Context, cluster string, b *kcpapisv1alp
 	return nil
 }
 
+// RestoreBinding takes back what a caller did whose right had ended.
+func (w *world) RestoreBinding(_ context.Context, cluster string, b, before *kcpapisv1alpha2.APIBinding) error {
+	require.Equal(w.t, "devcluster", cluster)
+	w.bindings = slices.DeleteFunc(w.bindings, func(o *kcpapisv1alpha2.APIBinding) bool { return o.UID == b.UID })
+	if before != nil {
+		w.bindings = append(w.bindings, before)
+	}
+	return nil
+}
+
 func (w *world) handler() http.Handler {
 	h, _ := w.audited()
 	return h
@@ -218,7 +229,7 @@ func (w *world) audited() (http.Handler, *apitest.World) {
 	tenants := apitest.NewWorld()
 	scopes := httpmw.Scopes{Tenants: tenants}
 	h := &providers.Handler{
-		Catalog: w, Views: w, Store: w,
+		Catalog: w, Views: w, Store: w, Rights: tenants.Rights(),
 		As: func(r *http.Request) (providers.Bindings, error) {
 			return caller{w, httpmw.CallerOf(r).User.Name}, nil
 		},

@@ -45,6 +45,8 @@ type Store interface {
 	GetExport(ctx context.Context, ref v1alpha1.APIExportRef) (*kcpapisv1alpha2.APIExport, error)
 	WorkspaceAPIs(ctx context.Context, cluster string) (bindings []*kcpapisv1alpha2.APIBinding, definitions []string, err error)
 	CountObjects(ctx context.Context, cluster string, resources []v1alpha1.CatalogResource) ([]tenancy.Loss, error)
+	// RestoreBinding deletes b or, if before is not nil, gives it the spec of before.
+	RestoreBinding(ctx context.Context, cluster string, b, before *kcpapisv1alpha2.APIBinding) error
 }
 
 // Bindings writes APIBindings with the credential of a caller.
@@ -59,6 +61,7 @@ type Handler struct {
 	Catalog Catalog
 	Views   Views
 	Store   Store
+	Rights  httpmw.Rights
 	// As returns a client that writes with the credential of the caller of a request.
 	As func(r *http.Request) (Bindings, error)
 	// Kept reports whether a binding belongs to the hub or the Workspace template.

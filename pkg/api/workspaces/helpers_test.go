@@ -107,7 +107,7 @@ func newFixture(t testing.TB, options ...func(*workspaces.Handler)) *fixture {
 	}
 	scopes := httpmw.Scopes{Tenants: f.world, Creator: f.world.Creator()}
 	handler := &workspaces.Handler{
-		Views: f.world, Store: f.store, Tree: apitest.Tree(t),
+		Views: f.world, Store: f.store, Rights: f.world.Rights(), Tree: apitest.Tree(t),
 		OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace, CreatedScope: scopes.CreatedWorkspace, Creator: f.world.Creator(), DeletedScope: scopes.DeletedWorkspace,
 		NewUUID: func() string { return made }, Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time), ExternalURL: apitest.HubURL,
 		DefaultQuota: 50, DeletionGrace: 720 * time.Hour, CreateTimeout: time.Minute, FollowTimeout: time.Minute,

@@ -23,7 +23,8 @@ func (h *Handler) undelete(w http.ResponseWriter, r *http.Request) error {
 
 func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool, to string) error {
 	scope := httpmw.ScopeOf(r)
-	if err := scope.RequireWorkspaceAdmin(to); err != nil {
+	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin(to) })
+	if err != nil {
 		return err
 	}
 	match, err := httpapi.IfMatch(r)
@@ -36,6 +37,11 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool, to 
 	}
 	defer cancel()
 	marked, err := h.Store.MarkWorkspace(ctx, scope.Org.ClusterID, *scope.Workspace, func(ws tenancy.Workspace) (map[string]any, error) {
+		if !deleted {
+			if err := by.JudgeNow(ctx); err != nil {
+				return nil, err
+			}
+		}
 		return tenancy.Deletable{
 			Noun: "workspace", Key: v1alpha1.DeletionRequestedAtAnnotation, Requested: ws.DeletionRequestedAt, Removing: ws.Terminating,
 		}.Mark(deleted, h.Clock.Now())

@@ -40,9 +40,10 @@ type Store interface {
 
 // Handler serves /api/orgs/{org}/workspaces.
 type Handler struct {
-	Views Views
-	Store Store
-	Tree  tenancy.Tree
+	Views  Views
+	Store  Store
+	Rights httpmw.Rights
+	Tree   tenancy.Tree
 	// These are httpmw's middlewares.
 	OrgScope, VisitorScope, WorkspaceScope, CreatedScope, DeletedScope func(http.Handler) http.Handler
 	// Creator finds the Workspaces that are accepted and not in the caller's index yet.
@@ -148,7 +149,8 @@ func (h *Handler) asCreator(r *http.Request, uuid string) view {
 
 func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	if err := scope.RequireWorkspaceCreation(); err != nil {
+	by, err := h.Rights.Begin(r, tenancy.Scope.RequireWorkspaceCreation)
+	if err != nil {
 		return err
 	}
 	claim, err := idempotency.Claim(r, scope.Org.UUID(), h.NewUUID, h.Clock.Now())
@@ -160,17 +162,24 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 		e.RetryAfter = time.Second
 		return e
 	}
+	// What the cache shows to be refused does not wait for the other writers of the Organization.
+	if _, err := tenancy.ClaimWorkspace(scope.Org.Organization, h.existing(scope.Org.UUID()), h.DefaultQuota, claim); err != nil {
+		return err
+	}
 	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Workspace: claim.UUID})
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	if _, err := h.Store.AmendOrganization(ctx, scope.Org.Organization, func(_ context.Context, o *v1alpha1.Organization) (map[string]any, error) {
+	if _, err := h.Store.AmendOrganization(ctx, scope.Org.Organization, func(ctx context.Context, o *v1alpha1.Organization) (map[string]any, error) {
+		if err := by.Judge(ctx, o); err != nil {
+			return nil, err
+		}
 		claims, err := tenancy.ClaimWorkspace(o, h.existing(o.Name), h.DefaultQuota, claim)
 		if err != nil || claims == nil {
 			return nil, err
 		}
-		return map[string]any{"workspaceClaims": claims}, nil
+		return map[string]any{"workspaceClaims": claims, "membershipChanges": tenancy.WithCreator(o, claim)}, nil
 	}, nil); err != nil {
 		return err
 	}
@@ -190,7 +199,11 @@ func (h *Handler) existing(org string) []string {
 // in time, and 202 otherwise. Its creator can read it either way.
 func (h *Handler) created(w http.ResponseWriter, r *http.Request, made tenancy.Workspace) error {
 	scope := httpmw.ScopeOf(r)
-	code := waiting.Made(r, h.CreateTimeout, h.Views.Await, refs(made, scope.User), func() bool {
+	left := false
+	code := waiting.Made(r, h.CreateTimeout, h.Views.Await, append(refs(made, scope.User), tenancy.OrgRef(made.OrgUUID)), func() bool {
+		if left = tenancy.OrgRole(h.Views.Index(scope.User), made.OrgUUID) == ""; left {
+			return true
+		}
 		seen, ok := h.Views.Workspace(made.OrgUUID, made.UUID)
 		if !ok {
 			return false
@@ -198,6 +211,9 @@ func (h *Handler) created(w http.ResponseWriter, r *http.Request, made tenancy.W
 		made = seen
 		return seen.Ready() && indexed(h.Views.Index(scope.User), seen)
 	})
+	if left {
+		return errs.New(errs.Forbidden, "you were removed from the organization meanwhile; the workspace stays in it, without you")
+	}
 	if code == http.StatusAccepted {
 		waiting.Until(r, h.FollowTimeout, h.Views.Await, append(refs(made, scope.User), tenancy.OrgRef(made.OrgUUID)), func() bool {
 			org, ok := h.Views.Org(made.OrgUUID)

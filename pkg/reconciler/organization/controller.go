@@ -76,7 +76,7 @@ func NewController(d reconciler.Deps) *controller.Controller {
 func configOf(d reconciler.Deps, bindings tenancy.Bindings) Config {
 	orgs := d.Clients.Organizations(d.Clusters.Orgs)
 	listers := d.Views.Listers()
-	memberships := objects.Memberships{Clients: d.Clients}
+	memberships, bots := objects.Memberships{Clients: d.Clients}, objects.Bots{Clients: d.Clients}
 	return Config{
 		Tree: d.Settings.Tree, Clock: d.Settings.Clock, Grace: d.Settings.DeletionGrace,
 		PersonalRole: d.Settings.PersonalOrgRole, OrgsCluster: d.Clusters.Orgs,
@@ -104,12 +104,22 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings) Config {
 		Workspaces: workspacesOf(d),
 		Memberships: Memberships{
 			List: memberships.List, Create: memberships.Create, Delete: memberships.Delete,
+			Add: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
+				return d.AuditedMembership("add member", false, cluster, m, m.Spec.Role, func() error { return memberships.Create(ctx, cluster, m) })
+			},
 			Remove: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
 				return d.AuditedMembership("remove member", true, cluster, m, "", func() error { return memberships.Delete(ctx, cluster, m) })
 			},
-			Demote: func(ctx context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error {
-				return d.AuditedMembership("demote member", true, cluster, m, role, func() error { return memberships.SetRole(ctx, cluster, m, role) })
+			Set: func(ctx context.Context, cluster string, m *v1alpha1.Membership, c v1alpha1.MembershipChange) error {
+				action, reduces := "change member", tenancy.ReducesMembership(m, c)
+				if reduces && c.Role != m.Spec.Role {
+					action = "demote member"
+				}
+				return d.AuditedMembership(action, reduces, cluster, m, c.Role, func() error { return memberships.Set(ctx, cluster, m, c) })
 			},
+		},
+		ChangeBot: func(ctx context.Context, cluster string, c v1alpha1.BotChange) error {
+			return bots.Change(ctx, cluster, c)
 		},
 		RemoveEntries: func(ctx context.Context, cluster string) (int, error) {
 			return objects.RemoveCatalogEntries(ctx, d.Clients.CatalogEntries(cluster))

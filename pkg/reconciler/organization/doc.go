@@ -1,6 +1,6 @@
 // Package organization reconciles Organizations: the kcp Workspace of an Organization,
 // the Membership of its first admin, and its APIBindings. It also creates claimed child
-// Workspaces, carries out membership changes, deactivates what is soft-deleted and
+// Workspaces, carries out the accepted changes of Memberships and Bots, deactivates what is soft-deleted and
 // removes it after the grace period.
 //
 // kcp creates the Workspace with the hub's initializer and keeps it from becoming Ready

@@ -25,6 +25,8 @@ type roster struct {
 	did   []string
 	calls int
 	fails int
+	// org is the Organization in kcp; nil if it is as the cache has it.
+	org *v1alpha1.Organization
 	// late lets kcp carry out the failing call, as if only its answer were lost.
 	late bool
 }
@@ -72,14 +74,35 @@ func (r *roster) remove(_ context.Context, _ string, m *v1alpha1.Membership) err
 	return r.change("remove", m, func() { delete(r.held, m.Name) })
 }
 
-func (r *roster) demote(_ context.Context, _ string, m *v1alpha1.Membership, role v1alpha1.Role) error {
-	return r.change("demote", m, func() {
+func (r *roster) create(_ context.Context, _ string, m *v1alpha1.Membership) error {
+	return r.call("create "+m.Name, func() {
+		if _, ok := r.held[m.Name]; !ok {
+			m.UID, m.Generation, m.ResourceVersion = types.UID("uid of "+m.Name), 1, "1"
+			r.held[m.Name] = *m
+		}
+	})
+}
+
+func (r *roster) set(_ context.Context, _ string, m *v1alpha1.Membership, c v1alpha1.MembershipChange) error {
+	return r.change("set", m, func() {
 		changed := *m
-		changed.Spec.Role = role
+		changed.Spec.Role = c.Role
 		changed.Generation++
 		changed.ResourceVersion = "2"
 		r.held[m.Name] = changed
 	})
+}
+
+func (r *roster) current(_ context.Context, org *v1alpha1.Organization) (*v1alpha1.Organization, error) {
+	err := r.call("read", func() {})
+	if r.org != nil {
+		org = r.org
+	}
+	return org.DeepCopy(), err
+}
+
+func (r *roster) bot(_ context.Context, _ string, c v1alpha1.BotChange) error {
+	return r.call("bot "+c.Name, func() {})
 }
 
 func (r *roster) names() []string {
@@ -91,7 +114,7 @@ func (r *roster) names() []string {
 }
 
 func (r *roster) step(there bool) *members {
-	return &members{cluster: func(string) (string, bool) { return "c", there }, list: r.list, remove: r.remove, setRole: r.demote}
+	return &members{cluster: func(string) (string, bool) { return "c", there }, current: r.current, list: r.list, create: r.create, remove: r.remove, set: r.set, bot: r.bot}
 }
 
 func decided(user string, role v1alpha1.Role, cascade bool) v1alpha1.MembershipChange {
@@ -123,7 +146,7 @@ func TestO9_carriesOutTheDecision(t *testing.T) {
 	}{
 		"nothing": {nil, nil, all},
 		"a demotion": {
-			[]v1alpha1.MembershipChange{decided("bob", "member", false)}, []string{"list c", "demote bob"},
+			[]v1alpha1.MembershipChange{decided("bob", "member", false)}, []string{"list c", "set bob"},
 			[]string{"alice admin", "bob member", "carol member", "v.bob admin", "w.bob member", "w.carol member"},
 		},
 		"a removal leaves workspaces alone": {
@@ -136,14 +159,14 @@ func TestO9_carriesOutTheDecision(t *testing.T) {
 		},
 		"two": {
 			[]v1alpha1.MembershipChange{decided("bob", "member", false), decided("carol", "", true)},
-			[]string{"list c", "demote bob", "remove w.carol", "remove carol"},
+			[]string{"list c", "set bob", "remove w.carol", "remove carol"},
 			[]string{"alice admin", "bob member", "v.bob admin", "w.bob member"},
 		},
 		"of one who is gone":            {[]v1alpha1.MembershipChange{decided("dave", "", true)}, []string{"list c"}, all},
 		"of one who was made anew":      {[]v1alpha1.MembershipChange{another}, []string{"list c"}, all},
 		"of one who was changed since":  {[]v1alpha1.MembershipChange{changed}, []string{"list c"}, all},
 		"void beside one that is not":   {[]v1alpha1.MembershipChange{another, decided("carol", "", false)}, []string{"list c", "remove carol"}, slices.Delete(slices.Clone(all), 2, 3)},
-		"a demotion of who is a member": {[]v1alpha1.MembershipChange{decided("carol", "member", false)}, []string{"list c", "demote carol"}, all},
+		"a demotion of who is a member": {[]v1alpha1.MembershipChange{decided("carol", "member", false)}, []string{"list c", "set carol"}, all},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -201,6 +224,52 @@ func TestO9_changesGoOnFromAnyStop(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What an admin granted before their own removal was accepted is there before they are gone; what
+// could not be carried out is void with it.
+func TestMembers_carryOutGrantsBeforeTheRemovalOfTheirAuthor(t *testing.T) {
+	t.Parallel()
+	add := v1alpha1.MembershipChange{User: "dave", Role: "admin", By: "bob"}
+	bot := v1alpha1.BotChange{Name: "b", By: "bob", Role: "admin"}
+	r, o := team(), orgWith(add, decided("bob", "", true))
+	o.Spec.BotChanges = []v1alpha1.BotChange{bot}
+	_, err := r.step(true).Reconcile(t.Context(), o)
+	require.NoError(t, err)
+	require.Equal(t, []string{"read", "bot b", "list c", "create dave", "remove v.bob", "remove w.bob", "remove bob"}, r.did)
+	require.Empty(t, o.Spec.MembershipChanges)
+	require.Empty(t, o.Spec.BotChanges)
+
+	for fails, left := range map[int]string{2: "the bot", 4: "dave"} {
+		r, o = team(), orgWith(add, decided("bob", "", true))
+		o.Spec.BotChanges = []v1alpha1.BotChange{bot}
+		r.fails = fails
+		_, err = r.step(true).Reconcile(t.Context(), o)
+		require.ErrorIs(t, err, errDown)
+		require.Empty(t, o.Spec.MembershipChanges, left)
+		require.Empty(t, o.Spec.BotChanges, left)
+	}
+}
+
+// A cache that is behind shows a grant that was carried out and undone since.
+func TestMembers_doNotRepeatAGrantThatKCPDoesNotHaveAnyMore(t *testing.T) {
+	t.Parallel()
+	r, o := team(), orgWith(v1alpha1.MembershipChange{User: "dave", Role: "admin", By: "alice"})
+	o.Spec.BotChanges = []v1alpha1.BotChange{{Name: "b", By: "alice", Role: "admin"}}
+	r.org = orgWith()
+	_, err := r.step(true).Reconcile(t.Context(), o)
+	require.NoError(t, err)
+	require.Equal(t, []string{"read", "list c"}, r.did)
+	require.Empty(t, o.Spec.MembershipChanges)
+}
+
+// Somebody who is added to a Workspace and removed from the Organization in one pass is in none.
+func TestMembers_cascadeTakesWhatTheSamePassAdded(t *testing.T) {
+	t.Parallel()
+	r, o := team(), orgWith(v1alpha1.MembershipChange{User: "carol", Workspace: "v", Role: "admin", By: "alice"}, decided("carol", "", true))
+	_, err := r.step(true).Reconcile(t.Context(), o)
+	require.NoError(t, err)
+	require.NotContains(t, fmt.Sprint(r.names()), "carol")
 }
 
 // A failed removal does not delay the removal of others.

@@ -28,6 +28,9 @@ type Config struct {
 	Organizations Organizations
 	Workspaces    Workspaces
 	Memberships   Memberships
+	// ChangeBot carries out a change of spec.botChanges. A Bot that it does not apply to any more
+	// is no error.
+	ChangeBot func(ctx context.Context, cluster string, c v1alpha1.BotChange) error
 	// RemoveEntries deletes the CatalogEntries of an Organization in kcp and returns how many
 	// are left.
 	RemoveEntries func(ctx context.Context, cluster string) (left int, err error)
@@ -82,12 +85,13 @@ type Workspaces struct {
 type Memberships struct {
 	List   func(ctx context.Context, cluster string) ([]v1alpha1.Membership, error)
 	Create func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
-	// Delete, Remove and Demote change just this version of a Membership; otherwise they fail
-	// with controller.ErrRetry. Remove and Demote are for spec.membershipChanges and are audited;
-	// a cascade audits the number of those that it deletes.
+	// Delete, Remove and Set change just this version of a Membership; otherwise they fail
+	// with controller.ErrRetry. Add, Remove and Set are for spec.membershipChanges and are
+	// audited; a cascade audits the number of those that it deletes.
 	Delete func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
+	Add    func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
 	Remove func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
-	Demote func(ctx context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error
+	Set    func(ctx context.Context, cluster string, m *v1alpha1.Membership, c v1alpha1.MembershipChange) error
 }
 
 // Clusters activates and deactivates logical clusters.
@@ -126,7 +130,10 @@ func New(c Config) controller.Func {
 		},
 		&initialized{workspace: c.Cache.Workspace, initializing: c.Cache.Initializing, initialize: c.Clusters.Initialize},
 		&claims{cluster: cluster, children: c.Cache.Children, read: c.Organizations.Read, create: c.Workspaces.CreateChild, exists: c.Workspaces.ChildExists},
-		&members{cluster: cluster, list: c.Memberships.List, remove: c.Memberships.Remove, setRole: c.Memberships.Demote},
+		&members{
+			cluster: cluster, current: c.current, list: c.Memberships.List,
+			create: c.Memberships.Add, remove: c.Memberships.Remove, set: c.Memberships.Set, bot: c.ChangeBot,
+		},
 	)
 }
 

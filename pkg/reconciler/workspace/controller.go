@@ -84,6 +84,10 @@ func configOf(d reconciler.Deps, template *Template) Config {
 			Namespace:     listers.Namespaces.Get,
 			AccessMissing: d.AccessMissing,
 			User:          d.Views.ByName,
+			Default: func(orgCluster, workspace string) bool {
+				org, ok := d.Views.OrgByCluster(orgCluster)
+				return ok && org.Organization != nil && workspace == tenancy.DefaultWorkspaceUUID(string(org.UID))
+			},
 		},
 		Roles:      rolesCache(d.Views),
 		Workspaces: workspacesOf(d),

@@ -43,6 +43,8 @@ type Cache struct {
 	// AccessMissing counts the RBAC objects of people that a Workspace lacks.
 	AccessMissing func(controller.Key) int
 	User          func(name string) (*v1alpha1.User, bool)
+	// Default reports whether a Workspace is the default Workspace of a personal Organization.
+	Default func(orgCluster, workspace string) bool
 }
 
 // Workspaces reads and writes the kcp Workspaces in the workspace of an Organization.
@@ -112,7 +114,7 @@ func New(c Config) controller.Func {
 		},
 	},
 		&lifecycle{config: c},
-		&firstAdmin{user: c.Cache.User, read: c.Workspaces.Read, create: c.Memberships.Create},
+		&firstAdmin{byDefault: c.Cache.Default, user: c.Cache.User, read: c.Workspaces.Read, create: c.Memberships.Create},
 		&ready{},
 		&binding{bindings: c.Bindings},
 		&content{config: c},

@@ -85,6 +85,7 @@ func (k *kcp) reconciler(t *testing.T) controller.Func {
 		Cache: workspace.Cache{
 			Namespace:     func(string, string) (*corev1.Namespace, bool) { return k.ns, k.ns != nil },
 			AccessMissing: func(controller.Key) int { return k.missing },
+			Default:       func(string, string) bool { return true },
 			User:          func(string) (*v1alpha1.User, bool) { return &v1alpha1.User{}, true },
 		},
 		Roles: workspace.RolesCache{

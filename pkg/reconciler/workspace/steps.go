@@ -14,26 +14,28 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// firstAdmin creates the admin Membership of the creator once, and not again after
-// the creator has left. It reads the Workspace from kcp first, because an outdated cache
-// can show a Workspace as new.
+// firstAdmin creates the admin Membership of the person whose default Workspace it is once, and not
+// again after they have left. It reads the Workspace from kcp first, because an outdated cache
+// can show a Workspace as new. The Organization makes the creators of other Workspaces admins,
+// with the claim.
 type firstAdmin struct {
-	user   func(name string) (*v1alpha1.User, bool)
-	read   func(ctx context.Context, cluster, name string) (*kcptenancyv1alpha1.Workspace, error)
-	create func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
+	// byDefault reports whether a Workspace is the default Workspace of a personal Organization.
+	byDefault func(cluster, workspace string) bool
+	user      func(name string) (*v1alpha1.User, bool)
+	read      func(ctx context.Context, cluster, name string) (*kcptenancyv1alpha1.Workspace, error)
+	create    func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
 }
 
 func (*firstAdmin) Condition() string { return v1alpha1.ConditionFirstAdmin }
 
 func (s *firstAdmin) Reconcile(ctx context.Context, o *object) (controller.Result, error) {
-	by := o.Annotations[v1alpha1.CreatedByAnnotation]
-	if by == "" || s.done(o) {
+	by, cluster := o.Annotations[v1alpha1.CreatedByAnnotation], string(logicalcluster.From(o))
+	if by == "" || s.done(o) || !s.byDefault(cluster, o.Name) {
 		return controller.Result{}, nil
 	}
 	if u, ok := s.user(by); !ok || !tenancy.MayHaveMade(u, o.CreationTimestamp) {
 		return controller.Result{}, nil
 	}
-	cluster := string(logicalcluster.From(o))
 	now, err := s.read(ctx, cluster, o.Name)
 	switch {
 	case err != nil:

@@ -1,12 +1,15 @@
 package apitest
 
 import (
+	"context"
 	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -64,6 +67,13 @@ func (w *World) Unindex(user string) {
 	w.touch(tenancy.UserRef(user))
 }
 
+// Crowd gives the User's index n rows of Organizations that are not in the world.
+func (w *World) Crowd(user string, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.index[user] = make([]v1alpha1.MembershipIndexEntry, n)
+}
+
 func (w *World) without(user, org, workspace string) []v1alpha1.MembershipIndexEntry {
 	rows := make([]v1alpha1.MembershipIndexEntry, 0, len(w.index[user])+1)
 	for _, row := range w.index[user] {
@@ -98,6 +108,24 @@ func (w *World) MembershipsIn(orgCluster string) []*v1alpha1.Membership {
 		}
 	}
 	return nil
+}
+
+// Rights judges authors by the world, as if kcp were no newer.
+func (w *World) Rights() httpmw.Rights { return httpmw.Rights{Membership: w.Membership, Store: w} }
+
+// GetMembership is Membership, read from kcp.
+func (w *World) GetMembership(_ context.Context, orgCluster, name string) (*v1alpha1.Membership, error) {
+	m, _ := w.Membership(orgCluster, name)
+	return m, nil
+}
+
+// GetOrganization is Org, read from kcp.
+func (w *World) GetOrganization(_ context.Context, uuid string) (*v1alpha1.Organization, error) {
+	org, ok := w.Org(uuid)
+	if !ok {
+		return nil, errs.New(errs.NotFound, "gone")
+	}
+	return org.Organization, nil
 }
 
 // Creator decides by the world what creators may read.

@@ -35,7 +35,12 @@ func (m Memberships) SetRole(ctx context.Context, cluster string, o *v1alpha1.Me
 	return Merge(ctx, m.Clients.Memberships(cluster), o, map[string]any{"spec": map[string]any{"role": role}})
 }
 
-// Bots reads and deletes the Bots of Organizations.
+// Set changes what just this version of a Membership gives.
+func (m Memberships) Set(ctx context.Context, cluster string, o *v1alpha1.Membership, c v1alpha1.MembershipChange) error {
+	return Merge(ctx, m.Clients.Memberships(cluster), o, map[string]any{"spec": map[string]any{"role": c.Role, "roles": c.Roles, "sudo": c.Sudo}})
+}
+
+// Bots reads and writes the Bots of Organizations.
 type Bots struct{ Clients *kcp.Clients }
 
 // List reads all Bots of an Organization from kcp itself.
@@ -47,6 +52,20 @@ func (b Bots) List(ctx context.Context, cluster string) ([]v1alpha1.Bot, error) 
 // Delete deletes a Bot, in whatever version.
 func (b Bots) Delete(ctx context.Context, cluster string, o *v1alpha1.Bot) error {
 	return Delete(ctx, b.Clients.Bots(cluster), o)
+}
+
+// Change carries out an accepted change. It does nothing to a Bot that was changed otherwise since.
+func (b Bots) Change(ctx context.Context, cluster string, c v1alpha1.BotChange) error {
+	client := b.Clients.Bots(cluster)
+	if c.UID == "" {
+		return Create(ctx, client, tenancy.ChangedBot(nil, c))
+	}
+	held, ok, err := Find(ctx, client, c.Name)
+	if err != nil || !ok || !tenancy.BotChangeApplies(c, held) {
+		return err
+	}
+	want := tenancy.ChangedBot(held, c)
+	return Merge(ctx, client, held, map[string]any{"spec": map[string]any{"role": want.Spec.Role, "displayName": want.Spec.DisplayName}})
 }
 
 // RemoveCatalogEntries deletes all CatalogEntries of the client's cluster and returns how many

@@ -1,0 +1,206 @@
+package members
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// decision is an accepted change of a Membership, which the reconciler of the Organization carries
+// out.
+type decision struct {
+	// change is zero if there is nothing to change.
+	change v1alpha1.MembershipChange
+	// generation is that of the Organization that has the change, or does not have it any more.
+	generation int64
+	// written is true if the change is this request's own.
+	written bool
+}
+
+// decide has the Organization accept a change of a User's Membership by compare-and-swap. change
+// returns the Membership as kcp has it and spec.membershipChanges with the new change last, or nil
+// for none. match is called with that Membership at the time of the write; the change is for that
+// generation of it only.
+func (h *Handler) decide(r *http.Request, intent httpmw.Intent, user string, match func(version string) error,
+	change func(context.Context, *v1alpha1.Organization) (*v1alpha1.Membership, []v1alpha1.MembershipChange, error),
+) (decision, error) {
+	scope := httpmw.ScopeOf(r)
+	ctx, cancel, err := waiting.Write(r, intent)
+	if err != nil {
+		return decision{}, err
+	}
+	defer cancel()
+	var sent v1alpha1.MembershipChange
+	var seen *v1alpha1.Membership
+	var judge func(version string) error
+	var judged error
+	if match != nil {
+		// match is about the Membership that the decision saw.
+		judge = func(string) error { return judged }
+	}
+	decided, err := h.Store.AmendOrganization(ctx, scope.Org.Organization, func(ctx context.Context, o *v1alpha1.Organization) (map[string]any, error) {
+		held, changes, err := change(ctx, o)
+		if seen = held; match != nil {
+			judged = matched(o, held, user, match)
+		}
+		if sent.User != "" && errs.Is(err, errs.NotFound) {
+			// The answer of the first attempt was lost, and the change is carried out already.
+			return nil, nil
+		}
+		if err != nil || changes == nil {
+			return nil, err
+		}
+		sent = changes[len(changes)-1]
+		return map[string]any{"membershipChanges": changes}, nil
+	}, judge)
+	if err != nil {
+		return decision{}, err
+	}
+	d := decision{change: sent, generation: decided.Generation}
+	if pending, ok := tenancy.ChangeOf(decided, user, workspaceIn(scope)); ok && tenancy.ChangeApplies(pending, seen) {
+		d.change, d.written = pending, tenancy.SameChange(pending, sent)
+	}
+	return d, nil
+}
+
+// matched evaluates If-Match on a Membership. It fails if a change by another request is pending,
+// because the Membership is about to differ from what the caller saw.
+func matched(o *v1alpha1.Organization, m *v1alpha1.Membership, user string, match func(version string) error) error {
+	if m == nil {
+		return tenancy.NotAMember(user)
+	}
+	if change, ok := tenancy.ChangeOf(o, user, tenancy.WorkspaceUUID(m)); ok && tenancy.ChangeApplies(change, m) {
+		return httpapi.Changed("")
+	}
+	return match(m.ResourceVersion)
+}
+
+// now is the time of a decision, in the precision in which kcp stores it.
+func (h *Handler) now() metav1.MicroTime {
+	return metav1.NewMicroTime(h.Clock.Now().Truncate(time.Microsecond))
+}
+
+// edit has the Organization accept an edit. The author is nil for people who leave by themselves.
+func (h *Handler) edit(r *http.Request, by *httpmw.Author, e tenancy.MemberEdit, match func(version string) error) (decision, error) {
+	scope := httpmw.ScopeOf(r)
+	e.By, e.Workspace, e.At = scope.User, workspaceIn(scope), h.now()
+	return h.decide(r, h.intentOf(scope, e), e.User, match, func(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Membership, []v1alpha1.MembershipChange, error) {
+		var held *v1alpha1.Membership
+		// The longer the reads take, the more other writes of the Organization come in between.
+		reads, ctx := errgroup.WithContext(ctx)
+		if by != nil {
+			reads.Go(func() error { return by.Judge(ctx, o) })
+		}
+		reads.Go(func() (err error) {
+			held, err = h.Store.GetMembership(ctx, scope.Org.ClusterID, tenancy.MembershipName(e.User, e.Workspace))
+			return err
+		})
+		if err := reads.Wait(); err != nil {
+			return nil, nil, err
+		}
+		changes, err := tenancy.DecideEdit(o, held, e)
+		return held, changes, err
+	})
+}
+
+// patch changes what a Membership gives, and answers with it.
+func (h *Handler) patch(w http.ResponseWriter, r *http.Request, by httpmw.Author, e tenancy.MemberEdit) error {
+	match, err := httpapi.IfMatch(r)
+	if err != nil {
+		return err
+	}
+	d, err := h.edit(r, &by, e, match)
+	if err != nil {
+		return err
+	}
+	if d.change.User == "" {
+		// Nothing is to change.
+		m, err := h.present(r, e.User)
+		if err != nil {
+			return err
+		}
+		return h.answer(w, r, http.StatusOK, m)
+	}
+	return h.finish(w, r, http.StatusOK, d, match)
+}
+
+// finish waits until a change is carried out and answers with the Membership: with code, or with
+// 202 if that takes too long.
+func (h *Handler) finish(w http.ResponseWriter, r *http.Request, code int, d decision, match func(version string) error) error {
+	scope, user := httpmw.ScopeOf(r), d.change.User
+	late := !waiting.Until(r, h.FollowTimeout, h.Await, refs(scope, user), func() bool { return h.carriedOut(scope, d) })
+	m, ok := h.member(scope, user)
+	switch {
+	case late && !ok:
+		m = tenancy.ChangedMembership(nil, d.change)
+		m.CreationTimestamp = metav1.NewTime(d.change.RequestedAt.Time)
+	case !ok:
+		// The cache of Memberships is behind that of Organizations, or the change is void.
+		var err error
+		if m, err = h.present(r, user); err != nil {
+			return err
+		}
+	}
+	switch {
+	case late || waiting.Async(r) && code == http.StatusCreated:
+		httpapi.Tag(w, m.ResourceVersion)
+		return httpapi.Write(w, http.StatusAccepted, h.viewOf(m))
+	case !tenancy.CarriedOut(m, d.change):
+		return changedMeanwhile(m, match)
+	}
+	return h.answer(w, r, code, m)
+}
+
+// present reads the Membership of a User in the scope from kcp.
+func (h *Handler) present(r *http.Request, user string) (*v1alpha1.Membership, error) {
+	scope := httpmw.ScopeOf(r)
+	m, err := h.Store.GetMembership(r.Context(), scope.Org.ClusterID, tenancy.MembershipName(user, workspaceIn(scope)))
+	if err == nil && m == nil {
+		err = tenancy.NotAMember(user)
+	}
+	return m, err
+}
+
+// removed waits until a removal is carried out and answers 204, or 202 if that takes too long.
+func (h *Handler) removed(w http.ResponseWriter, r *http.Request, user string, d decision, match func(version string) error) error {
+	scope := httpmw.ScopeOf(r)
+	code := h.awaitRemoval(r, user, func() bool { return h.carriedOut(scope, d) })
+	if m, ok := h.member(scope, user); ok && m.UID == d.change.UID && m.Generation != d.change.Generation {
+		return changedMeanwhile(m, match)
+	}
+	w.WriteHeader(code)
+	return nil
+}
+
+// carriedOut reports whether a change is done, or void because the Membership was changed by
+// somebody else. As long as the cached Membership is unchanged, the cache may be outdated.
+func (h *Handler) carriedOut(scope *tenancy.Scope, d decision) bool {
+	if m, ok := h.member(scope, d.change.User); ok && tenancy.ChangeApplies(d.change, m) {
+		return false
+	}
+	org, ok := h.Views.Org(scope.Org.UUID())
+	if !ok {
+		return true
+	}
+	pending, ok := tenancy.ChangeOf(org.Organization, d.change.User, d.change.Workspace)
+	return org.Generation >= d.generation && (!ok || !tenancy.SameChange(pending, d.change))
+}
+
+// changedMeanwhile is the error for a Membership that was changed by somebody else: a failed
+// precondition if the request had one.
+func changedMeanwhile(m *v1alpha1.Membership, match func(version string) error) error {
+	if match != nil {
+		return httpapi.Changed(m.ResourceVersion)
+	}
+	return errs.New(errs.Conflict, "the membership of "+m.Spec.UserRef.Name+" was changed at the same time; look at it and repeat the request")
+}

@@ -1,0 +1,63 @@
+package tenancy
+
+import (
+	"slices"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+// BotChangeOf returns the pending change of the Bot of that name.
+func BotChangeOf(o *v1alpha1.Organization, name string) (v1alpha1.BotChange, bool) {
+	if i := slices.IndexFunc(o.Spec.BotChanges, func(c v1alpha1.BotChange) bool { return c.Name == name }); i >= 0 {
+		return o.Spec.BotChanges[i], true
+	}
+	return v1alpha1.BotChange{}, false
+}
+
+// BotChangeApplies reports whether a change is still to be carried out on this Bot, or, if b is
+// nil, on none.
+func BotChangeApplies(c v1alpha1.BotChange, b *v1alpha1.Bot) bool {
+	if b == nil {
+		return c.UID == ""
+	}
+	return b.DeletionTimestamp.IsZero() && b.UID == c.UID && b.Spec.Role == c.From
+}
+
+// RaisesBot reports whether a change of its role gives a Bot rights.
+func RaisesBot(b *v1alpha1.Bot, role v1alpha1.Role) bool { return rank(role) > rank(b.Spec.Role) }
+
+// DecideBot returns spec.botChanges of the Organization with the new change, or nil if there is
+// nothing to change. held is the Bot in kcp, read after o was, or nil if there is none.
+func DecideBot(o *v1alpha1.Organization, held *v1alpha1.Bot, c v1alpha1.BotChange) ([]v1alpha1.BotChange, error) {
+	pending, ok := BotChangeOf(o, c.Name)
+	switch ok = ok && BotChangeApplies(pending, held); {
+	case c.UID == "" && held != nil && !held.DeletionTimestamp.IsZero():
+		return nil, errs.New(errs.Conflict, "the bot that was made with this Idempotency-Key is being deleted; use another key")
+	case c.UID == "" && (ok || held != nil):
+		// An earlier attempt or request with the same key made it.
+		return nil, nil
+	case c.UID != "" && (held == nil || held.UID != c.UID || !held.DeletionTimestamp.IsZero()):
+		return nil, NoSuchBot()
+	}
+	if c.UID != "" {
+		if same := c.DisplayName == "" || c.DisplayName == held.Spec.DisplayName; held.Spec.Role == c.Role && same || ok && pending.Role == c.Role && pending.DisplayName == c.DisplayName {
+			return nil, nil
+		}
+		c.From = held.Spec.Role
+	}
+	return append(slices.DeleteFunc(slices.Clone(o.Spec.BotChanges), func(o v1alpha1.BotChange) bool { return o.Name == c.Name }), c), nil
+}
+
+// ChangedBot returns the Bot that a change creates or, with held, makes of it.
+func ChangedBot(held *v1alpha1.Bot, c v1alpha1.BotChange) *v1alpha1.Bot {
+	if held == nil {
+		return NewBot(c.Name, c.Workspace, c.DisplayName, c.Role, c.By, c.IdempotencyKey)
+	}
+	b := held.DeepCopy()
+	b.Spec.Role = c.Role
+	if c.DisplayName != "" {
+		b.Spec.DisplayName = c.DisplayName
+	}
+	return b
+}

@@ -1,0 +1,145 @@
+package tenancy
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+// MaxMemberships is the number of Memberships in Organizations and Workspaces that a User can
+// have. More would make their UserMembershipIndex too large for kcp.
+const MaxMemberships = 1000
+
+// CauseTooManyMemberships is the cause of a refusal to add a User to one place more.
+const CauseTooManyMemberships = "TooManyMemberships"
+
+// MemberEdit is a request to add a User to an Organization or Workspace, to change what their
+// Membership gives, or to remove them from a Workspace. Removals and demotions in the Organization
+// are Endings.
+type MemberEdit struct {
+	User string
+	// Workspace is the UUID of the Workspace; empty for the Organization.
+	Workspace string
+	// By is the name of the User who makes the request.
+	By string
+	// IdempotencyKey is the hash of the key of the request, or empty.
+	IdempotencyKey string
+	// Add requests a Membership that does not exist yet, Remove its removal.
+	Add, Remove bool
+	// Role is the role after the change; empty leaves it as it is.
+	Role v1alpha1.Role
+	// Roles and Sudo are those after the change. With nil they stay as they are, unless the role is
+	// lowered: then they are taken away.
+	Roles *[]v1alpha1.RoleRef
+	Sudo  *bool
+	At    metav1.MicroTime
+}
+
+// DecideEdit returns spec.membershipChanges of the Organization with the new change, or nil if there
+// is nothing to change. held is the Membership in kcp, read after o was, or nil if there is none.
+func DecideEdit(o *v1alpha1.Organization, held *v1alpha1.Membership, e MemberEdit) ([]v1alpha1.MembershipChange, error) {
+	before, pending := ChangeOf(o, e.User, e.Workspace)
+	if pending = pending && ChangeApplies(before, held); !pending && held != nil {
+		before = given(held)
+	}
+	switch exists := pending || held != nil; {
+	case !exists && !e.Add:
+		return nil, NotAMember(e.User)
+	case exists && before.Role == "" && e.Remove:
+		return nil, nil
+	case exists && before.Role == "":
+		return nil, errs.New(errs.Conflict, "user "+e.User+" is being removed at the moment; add them again afterwards")
+	case exists && e.Add:
+		if !sameGrant(before, e.change(v1alpha1.MembershipChange{})) && (held == nil || !MadeWith(held, e.By, e.IdempotencyKey)) {
+			return nil, errs.New(errs.AlreadyExists, "user "+e.User+" is a member already, as "+string(before.Role)+"; change that with PATCH")
+		}
+		return nil, nil
+	case exists && held == nil:
+		return nil, errs.New(errs.Conflict, "user "+e.User+" is being added at the moment; repeat the request afterwards")
+	}
+	c := e.change(before)
+	if held != nil {
+		if !e.Remove && sameGrant(before, c) {
+			return nil, nil
+		}
+		c.UID, c.Generation = held.UID, held.Generation
+	}
+	return append(without(o.Spec.MembershipChanges, e.User, e.Workspace), c), nil
+}
+
+// change returns the change that the request makes of what a Membership gives before it.
+func (e MemberEdit) change(before v1alpha1.MembershipChange) v1alpha1.MembershipChange {
+	c := v1alpha1.MembershipChange{User: e.User, Workspace: e.Workspace, By: e.By, IdempotencyKey: e.IdempotencyKey, RequestedAt: e.At}
+	if e.Remove {
+		return c
+	}
+	c.Role, c.Roles, c.Sudo = before.Role, before.Roles, before.Sudo
+	if e.Role != "" {
+		c.Role = e.Role
+		if Lowers(before.Role, e.Role) {
+			c.Roles, c.Sudo = nil, false
+		}
+	}
+	if e.Roles != nil {
+		c.Roles = *e.Roles
+	}
+	if e.Sudo != nil {
+		c.Sudo = *e.Sudo
+	}
+	return c
+}
+
+// given returns what a Membership gives, as a change would.
+func given(m *v1alpha1.Membership) v1alpha1.MembershipChange {
+	return v1alpha1.MembershipChange{Role: m.Spec.Role, Roles: m.Spec.Roles, Sudo: m.Spec.Sudo}
+}
+
+func sameGrant(a, b v1alpha1.MembershipChange) bool {
+	return a.Role == b.Role && a.Sudo == b.Sudo && len(a.Roles) == len(b.Roles) &&
+		!slices.ContainsFunc(a.Roles, func(r v1alpha1.RoleRef) bool { return !slices.Contains(b.Roles, r) })
+}
+
+// ChangedMembership returns the Membership that a change creates or, with held, makes of it.
+func ChangedMembership(held *v1alpha1.Membership, c v1alpha1.MembershipChange) *v1alpha1.Membership {
+	m := NewMembership(c.User, c.Workspace, c.Role)
+	if held != nil {
+		m = held.DeepCopy()
+	} else {
+		Keyed(m, c.By, c.IdempotencyKey)
+	}
+	m.Spec.Role, m.Spec.Roles, m.Spec.Sudo = c.Role, c.Roles, c.Sudo
+	return m
+}
+
+// ReducesMembership reports whether a change takes rights of a Membership away, and gives none.
+func ReducesMembership(m *v1alpha1.Membership, c v1alpha1.MembershipChange) bool {
+	more := slices.ContainsFunc(c.Roles, func(r v1alpha1.RoleRef) bool { return !slices.Contains(m.Spec.Roles, r) })
+	return rank(c.Role) <= rank(m.Spec.Role) && !more && (m.Spec.Sudo || !c.Sudo)
+}
+
+// WithCreator returns spec.membershipChanges of the Organization with the Membership of the person who
+// claims a Workspace: they become its admin, unless they are removed from the Organization before.
+func WithCreator(o *v1alpha1.Organization, claim v1alpha1.Claim) []v1alpha1.MembershipChange {
+	by := claim.Request.CreatedBy
+	return append(without(o.Spec.MembershipChanges, by, claim.UUID), v1alpha1.MembershipChange{
+		User: by, Workspace: claim.UUID, Role: v1alpha1.RoleAdmin, By: by, RequestedAt: metav1.NewMicroTime(claim.Request.RequestedAt.Time),
+	})
+}
+
+// CarriedOut reports whether a Membership gives what a change says.
+func CarriedOut(m *v1alpha1.Membership, c v1alpha1.MembershipChange) bool {
+	return sameGrant(given(m), c)
+}
+
+// CheckMemberships refuses to add a User who has as many Memberships as a User can have. entries
+// are the rows of their index.
+func CheckMemberships(user string, entries []v1alpha1.MembershipIndexEntry) error {
+	if len(entries) < MaxMemberships {
+		return nil
+	}
+	message := "user " + user + " has as many memberships as a person can have; ask them to leave an organization or workspace that they do not need any more"
+	return errs.New(errs.Conflict, message, errs.Cause{Type: CauseTooManyMemberships, Field: "userRef.name", Message: message})
+}
