@@ -2,6 +2,7 @@ package bots
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -65,7 +66,7 @@ func (h *Handler) change(ctx context.Context, r *http.Request, by httpmw.Author,
 			}
 			return spec, nil
 		}, match)
-		if err != errRaised {
+		if !errors.Is(err, errRaised) {
 			return changed, err
 		}
 	}
