@@ -8,6 +8,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/keylock"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -16,13 +17,14 @@ import (
 const writeTimeout = 30 * time.Second
 
 // Write writes the intent of a request to the audit log and returns a context for the change, which
-// does not end with the request. The error refuses the request.
+// does not end with the request. The locks that the change takes are those of the caller; a change that
+// reduces rights goes ahead of the others. The error refuses the request.
 func Write(r *http.Request, intent httpmw.Intent) (context.Context, context.CancelFunc, error) {
 	if err := httpmw.Intend(r, intent); err != nil {
 		return nil, nil, err
 	}
 	ctx, cancel := Context(r)
-	return ctx, cancel, nil
+	return keylock.WithCaller(ctx, httpmw.CallerOf(r).Key(), intent.Reduces), cancel, nil
 }
 
 // Context returns a context for the steps before a write, or for a dry run. It does not end with

@@ -4,12 +4,18 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/go-chi/chi/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/keylock"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -33,6 +39,47 @@ func TestWrite_outlivesItsRequest(t *testing.T) {
 		}
 		return follow.Err()
 	}, nil, nil))
+}
+
+func TestWrite_endingsGoAheadOfOtherWrites(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		locks := keylock.New()
+		var order []string
+		h := apitest.Router(apitest.NewWorld(), func(r chi.Router) {
+			r.Delete("/orgs/{org}/members/{user}", func(w http.ResponseWriter, r *http.Request) {
+				user := chi.URLParam(r, "user")
+				ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: user == "mallory"})
+				defer cancel()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				unlock, _, err := locks.Lock(ctx, apitest.Acme)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order = append(order, user)
+				unlock()
+				w.WriteHeader(http.StatusNoContent)
+			})
+		})
+		unlock, _, err := locks.Lock(t.Context(), apitest.Acme)
+		require.NoError(t, err)
+		var requests sync.WaitGroup
+		for _, c := range []struct{ caller, user string }{
+			{apitest.Member, "one"}, {apitest.Member, "two"}, {apitest.Member, "three"}, {apitest.WSMember, "four"}, {apitest.Admin, "mallory"},
+		} {
+			requests.Go(func() {
+				apitest.Call{As: c.caller, Method: http.MethodDelete, Path: "/api/orgs/" + apitest.Acme + "/members/" + c.user}.Do(h)
+			})
+			synctest.Wait()
+		}
+		unlock()
+		requests.Wait()
+		require.Equal(t, []string{"mallory", "one", "four", "two", "three"}, order)
+	})
 }
 
 func TestAsync_readsThePreferHeader(t *testing.T) {
