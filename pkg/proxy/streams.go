@@ -208,6 +208,12 @@ func stopping() error {
 	return e
 }
 
+// Streaming reports whether StreamLimits count a request that passed Shape.
+func Streaming(r *http.Request) bool {
+	info, ok := request.RequestInfoFrom(r.Context())
+	return ok && streaming(r, info)
+}
+
 // streaming reports whether kcp may keep the answer to a request open: a watch, a followed
 // log or an upgrade.
 func streaming(r *http.Request, info *request.RequestInfo) bool {

@@ -125,6 +125,9 @@ func (p routes) router() chi.Router {
 	rights := httpmw.Rights{Membership: v.Membership, Store: s}
 	requests := p.limits.PerPerson("requests_per_person", c.Limits.RequestsPerPerson)
 	writes := p.limits.WritesPerPerson("writes_per_person", c.Limits.WritesPerPerson)
+	// Watches, followed logs and upgraded connections have limits of their own.
+	served := p.limits.InFlight("requests_in_flight_per_person", c.Limits.MaxRequestsInFlightPerPerson, func(r *http.Request) bool { return !proxy.Streaming(r) })
+	written := p.limits.WritesInFlight("writes_in_flight_per_person", c.Limits.MaxWritesInFlightPerPerson)
 	r := chi.NewRouter()
 	r.Use(p.observe, middleware.GetHead)
 	r.NotFound(p.present(http.HandlerFunc(httpapi.NotFound)).ServeHTTP)
@@ -139,9 +142,9 @@ func (p routes) router() chi.Router {
 	for _, path := range []string{"/api", "/apis", "/apis/*", "/services", "/services/*", "/api/v1", "/api/v1/*"} {
 		r.With(p.present).HandleFunc(path, proxy.NotHere)
 	}
-	r.With(p.present, proxy.Shape(c.Tree), p.audit, p.authenticateProxied, requests, writes, httpmw.Limited, httpmw.AdmitBody, p.room).Handle("/clusters/*", p.forward)
+	r.With(p.present, proxy.Shape(c.Tree), p.audit, p.authenticateProxied, requests, writes, served, httpmw.Limited, httpmw.AdmitBody, p.room).Handle("/clusters/*", p.forward)
 	r.Route("/api/", func(r chi.Router) {
-		r.Use(p.present, p.audit, p.authenticate, requests, writes, httpmw.Limited, httpmw.BufferBody(p.authenticate), p.room)
+		r.Use(p.present, p.audit, p.authenticate, requests, writes, written, served, httpmw.Limited, httpmw.BufferBody(p.authenticate), p.room)
 		(&users.Handler{
 			Views: v, Tenants: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
 			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.rights.FollowedEverywhere, WriteEnds: p.sessions.WriteEnds,

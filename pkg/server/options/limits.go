@@ -29,6 +29,13 @@ type LimitOptions struct {
 	// MaxStreamsPerPerson (--max-streams-per-person) is the number of those of one person.
 	// Default 256.
 	MaxStreamsPerPerson int
+	// MaxRequestsInFlightPerPerson (--max-requests-in-flight-per-person) is the number of requests of one
+	// person or bot that are served at the same time, except those that MaxStreamsPerPerson counts. Eight times as
+	// many wait for up to 30 seconds; this holds for writes, too. Default 64.
+	MaxRequestsInFlightPerPerson int
+	// MaxWritesInFlightPerPerson (--max-writes-in-flight-per-person) is the number of requests to the API
+	// that may change something, of one person or bot, that are served at the same time. Default 8.
+	MaxWritesInFlightPerPerson int
 	// FailedAuthenticationsPerPeer (--failed-authentications-per-peer) is the rate of requests with an
 	// invalid token. Over it a peer gets no token verified that was not valid before. Default 10.
 	FailedAuthenticationsPerPeer float64
@@ -60,7 +67,7 @@ type LimitOptions struct {
 func newLimitOptions() LimitOptions {
 	return LimitOptions{
 		MaxConnections: 10_000, MaxConnectionsPerPeer: 1_000, MaxStreamsPerConnection: 100,
-		MaxStreams: 10_000, MaxStreamsPerPerson: 256,
+		MaxStreams: 10_000, MaxStreamsPerPerson: 256, MaxRequestsInFlightPerPerson: 64, MaxWritesInFlightPerPerson: 8,
 		FailedAuthenticationsPerPeer: 10, RequestsPerPerson: 50_000, WritesPerPerson: 500,
 		SignUps: 20, SignUpsPerPeer: 5, Logins: 500, LoginsPerPeer: 20, DeviceLogins: 10, DeviceLoginsPerPeer: 1,
 	}
@@ -76,6 +83,8 @@ func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.MaxStreamsPerConnection, "http2-max-streams-per-connection", o.MaxStreamsPerConnection, "Maximum number of open requests of one HTTP/2 connection.")
 	fs.IntVar(&o.MaxStreams, "max-streams", o.MaxStreams, "Maximum number of open watches, followed logs and upgraded connections. 0 disables the limit.")
 	fs.IntVar(&o.MaxStreamsPerPerson, "max-streams-per-person", o.MaxStreamsPerPerson, "Maximum number of open watches, followed logs and upgraded connections of one person. 0 disables the limit.")
+	fs.IntVar(&o.MaxRequestsInFlightPerPerson, "max-requests-in-flight-per-person", o.MaxRequestsInFlightPerPerson, "Maximum number of requests of one person or bot that are served at the same time, except watches, followed logs and upgraded connections. Eight times as many wait for up to 30 seconds. 0 disables the limit.")
+	fs.IntVar(&o.MaxWritesInFlightPerPerson, "max-writes-in-flight-per-person", o.MaxWritesInFlightPerPerson, "Maximum number of requests of one person or bot to the API that may change something and are served at the same time. Eight times as many wait for up to 30 seconds. 0 disables the limit.")
 	fs.Float64Var(&o.FailedAuthenticationsPerPeer, "failed-authentications-per-peer", o.FailedAuthenticationsPerPeer, "Maximum rate of requests with an invalid token from one peer. Above it only tokens that were valid before are accepted from that peer. Requests"+rateUsage)
 	fs.Float64Var(&o.RequestsPerPerson, "requests-per-person", o.RequestsPerPerson, "Maximum rate of requests of one person. Requests"+rateUsage)
 	fs.Float64Var(&o.WritesPerPerson, "writes-per-person", o.WritesPerPerson, "Maximum rate of requests of one person that may change something. Requests"+rateUsage)
@@ -92,6 +101,7 @@ func (o *LimitOptions) complete(fail func(flag, format string, args ...any)) htt
 	for flag, n := range map[string]int{
 		"max-connections": o.MaxConnections, "max-connections-per-peer": o.MaxConnectionsPerPeer,
 		"max-streams": o.MaxStreams, "max-streams-per-person": o.MaxStreamsPerPerson,
+		"max-requests-in-flight-per-person": o.MaxRequestsInFlightPerPerson, "max-writes-in-flight-per-person": o.MaxWritesInFlightPerPerson,
 	} {
 		if n < 0 {
 			fail(flag, "%d is negative; give a number, or 0 for no limit", n)
