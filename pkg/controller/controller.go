@@ -82,10 +82,8 @@ type Controller struct {
 	metrics series
 
 	mu    sync.Mutex
-	queue queue
+	queue *queue
 }
-
-type queue = workqueue.TypedDelayingInterface[Key]
 
 // New returns a controller that calls work for every enqueued key.
 func New(options Options, metrics *Metrics, work Func) *Controller {
@@ -118,15 +116,24 @@ func (c *Controller) EnqueueAfter(key Key, after time.Duration) {
 	}
 }
 
+// EnqueueUrgent is Enqueue for a key of which rights end: it goes ahead of the others, until a pass over
+// it succeeds.
+func (c *Controller) EnqueueUrgent(key Key) {
+	if queue := c.running(); queue != nil {
+		queue.keys.mark(key)
+	}
+	c.Enqueue(key)
+}
+
 // running returns the queue of the current run, or of the last one, which accepts no
 // keys any more. It returns nil before the first run.
-func (c *Controller) running() queue {
+func (c *Controller) running() *queue {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.queue
 }
 
-func (c *Controller) use(queue queue) {
+func (c *Controller) use(queue *queue) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queue = queue
@@ -142,7 +149,7 @@ func (c *Controller) waiting() int {
 
 // Run reconciles until ctx ends and returns after the last worker has stopped.
 func (c *Controller) Run(ctx context.Context) {
-	queue := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{Clock: c.options.Clock})
+	queue := newQueue(c.options.Clock)
 	delays := workqueue.NewTypedItemExponentialFailureRateLimiter[Key](firstDelay, lastDelay)
 	c.use(queue)
 	c.enqueueAll()
@@ -177,12 +184,13 @@ func (c *Controller) enqueueAll() {
 	}
 }
 
-func (c *Controller) next(ctx context.Context, queue queue, delays workqueue.TypedRateLimiter[Key]) bool {
+func (c *Controller) next(ctx context.Context, queue *queue, delays workqueue.TypedRateLimiter[Key]) bool {
 	key, shutdown := queue.Get()
 	if shutdown {
 		return false
 	}
 	defer queue.Done(key)
+	urgent := queue.keys.tookUrgent(key)
 	if ctx.Err() != nil {
 		return true
 	}
@@ -219,6 +227,9 @@ func (c *Controller) next(ctx context.Context, queue queue, delays workqueue.Typ
 		delay = max(delay, panicDelay)
 	case errors.Is(err, ErrRetry):
 		delay = min(delay, lastRetryDelay)
+	}
+	if urgent {
+		queue.keys.mark(key)
 	}
 	queue.AddAfter(key, delay)
 	return true

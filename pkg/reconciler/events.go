@@ -17,6 +17,19 @@ import (
 // controller derives something.
 const ownFields = views.Status | views.Claims | views.Quota | views.MembershipChanges
 
+// endings are the fields of which a change may take rights away.
+const endings = views.Removed | views.Terminating | views.DeletionRequest | views.Registration | views.DefaultAccess |
+	views.MembershipChanges | views.Role | views.Roles | views.Sudo | views.Tokens
+
+// Enqueue returns how a controller enqueues the keys of a change: ahead of others if the change may take
+// rights away.
+func Enqueue(c *controller.Controller, changed views.Fields) func(controller.Key) {
+	if changed&endings != 0 {
+		return c.EnqueueUrgent
+	}
+	return c.Enqueue
+}
+
 // OnUserMoved calls f after a change of a User from which other objects are derived.
 func (d Deps) OnUserMoved(f func(name string)) {
 	d.Views.OnUser(func(c views.Change[*v1alpha1.User]) {
@@ -78,16 +91,19 @@ func (d Deps) OnRights(f func(workspace controller.Key)) {
 // OnGrants calls f with a child Workspace after every change of a Membership from which
 // bindings in it are derived, and of such a binding.
 func (d Deps) OnGrants(f func(workspace controller.Key)) {
-	d.OnMembershipMoved(func(m *v1alpha1.Membership) {
-		cluster := kcp.ClusterOf(m)
-		if workspace := tenancy.WorkspaceUUID(m); workspace != "" {
-			f(controller.Key{Cluster: cluster, Name: workspace})
-		} else if org, ok := d.Views.OrgByCluster(cluster); ok {
-			d.eachWorkspace(org, f)
-		}
-	})
+	d.OnMembershipMoved(func(m *v1alpha1.Membership) { d.workspacesOf(m, f) })
 	d.Views.OnRoleBinding(func(c views.Change[*rbacv1.RoleBinding]) { d.in(c.Cluster(), f) })
 	d.Views.OnClusterRoleBinding(func(c views.Change[*rbacv1.ClusterRoleBinding]) { d.in(c.Cluster(), f) })
+}
+
+// OnGrantsEnded calls f with a child Workspace after every change of a Membership that may take rights in
+// it away.
+func (d Deps) OnGrantsEnded(f func(workspace controller.Key)) {
+	d.Views.OnMembership(func(c views.Change[*v1alpha1.Membership]) {
+		if c.Any(endings) {
+			d.workspacesOf(c.Object(), f)
+		}
+	})
 }
 
 // OnRules calls f with a child Workspace after every change of what decides about rights in
@@ -105,6 +121,16 @@ func (d Deps) OnRules(f func(workspace controller.Key)) {
 	d.Views.OnRole(func(c views.Change[*rbacv1.Role]) { d.in(c.Cluster(), f) })
 	d.Views.OnClusterRole(func(c views.Change[*rbacv1.ClusterRole]) { d.in(c.Cluster(), f) })
 	d.Views.OnBinding(func(c views.Change[*kcpapisv1alpha2.APIBinding]) { d.in(c.Cluster(), f) })
+}
+
+// workspacesOf calls f with the child Workspaces that a Membership gives rights in.
+func (d Deps) workspacesOf(m *v1alpha1.Membership, f func(workspace controller.Key)) {
+	cluster := kcp.ClusterOf(m)
+	if workspace := tenancy.WorkspaceUUID(m); workspace != "" {
+		f(controller.Key{Cluster: cluster, Name: workspace})
+	} else if org, ok := d.Views.OrgByCluster(cluster); ok {
+		d.eachWorkspace(org, f)
+	}
 }
 
 // eachWorkspace calls f with the child Workspaces of an Organization.

@@ -19,6 +19,7 @@ import (
 func NewController(d reconciler.Deps, r *Reconciler) *controller.Controller {
 	c := d.Controller(controller.Options{Name: "access", All: reconciler.Keys(d.Views.WorkspaceKeys)}, r.Reconcile)
 	d.OnRights(c.Enqueue)
+	d.OnGrantsEnded(c.EnqueueUrgent)
 	d.OnWorkspaceMoved(c.Enqueue)
 	// While kcp does not let the hub deactivate a Workspace, its RBAC must go.
 	d.Views.OnWorkspace(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {

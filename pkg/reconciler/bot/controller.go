@@ -26,7 +26,7 @@ func NewController(d reconciler.Deps) *controller.Controller {
 		}
 	}
 	d.Views.OnBot(func(b views.Change[*v1alpha1.Bot]) {
-		c.Enqueue(controller.Key{Cluster: b.Cluster(), Name: b.Object().Name})
+		reconciler.Enqueue(c, b.Moved)(controller.Key{Cluster: b.Cluster(), Name: b.Object().Name})
 	})
 	d.OnOrgMoved(func(org tenancy.Org) { all(d.Views.Listers().Bots.InCluster(org.ClusterID)) })
 	d.OnWorkspaceMoved(func(ws controller.Key) { all(d.Views.BotsAt(ws.Cluster, ws.Name)) })

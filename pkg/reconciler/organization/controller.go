@@ -36,7 +36,9 @@ func NewController(d reconciler.Deps) *controller.Controller {
 		}
 	}
 
-	d.Views.OnOrganization(func(o views.Change[*v1alpha1.Organization]) { enqueue(o.Object().Name) })
+	d.Views.OnOrganization(func(o views.Change[*v1alpha1.Organization]) {
+		reconciler.Enqueue(c, o.Moved)(d.Organization(o.Object().Name))
+	})
 	d.Views.OnOrgWorkspace(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) { enqueue(ws.Object().Name) })
 	d.Views.OnInitializing(func(lc views.Change[*kcpcorev1alpha1.LogicalCluster]) {
 		if lc.New != nil && waitsForHub(d.Clusters, lc.New) {

@@ -24,7 +24,7 @@ func NewController(d reconciler.Deps) *controller.Controller {
 			c.Enqueue(d.User(name))
 		}
 	}
-	d.Views.OnUser(func(u views.Change[*v1alpha1.User]) { enqueue(u.Object().Name) })
+	d.Views.OnUser(func(u views.Change[*v1alpha1.User]) { reconciler.Enqueue(c, u.Moved)(d.User(u.Object().Name)) })
 	// The quota of the creator changes with the number of Organizations; sign-up waits for
 	// a personal one to become Ready.
 	d.Views.OnOrganization(func(o views.Change[*v1alpha1.Organization]) {

@@ -44,7 +44,7 @@ func NewController(d reconciler.Deps, template *Template) *controller.Controller
 		if ws.New == nil {
 			template.Forget(ws.Old.Spec.Cluster)
 		}
-		c.Enqueue(controller.Key{Cluster: ws.Cluster(), Name: ws.Object().Name})
+		reconciler.Enqueue(c, ws.Moved)(controller.Key{Cluster: ws.Cluster(), Name: ws.Object().Name})
 	})
 	// A Workspace becomes Ready after the access controller has created all bindings. One that
 	// is Ready stays so while that controller follows a Membership.
