@@ -29,6 +29,9 @@
 //     slowly is judged by its rights at the end of the body.
 //   - Limits per peer hold before a credential is verified, limits per person after it. A flood of
 //     bad tokens from one address does not lock out the people behind it whose tokens are known.
+//   - Over the limit of requests in flight a request waits in turn, because scripts and the discovery of
+//     kubectl send many at once. Its credential is checked again afterwards. A request keeps its slot until its
+//     handler returns, which handlers do not do before a write that outlives its client ends.
 //   - Audit runs before Authenticate, so that a refused request has an event, too. The code that
 //     writes calls Intend when it knows the facts of the change: a middleware would write the intent
 //     without them. Intend panics on a route without Audit.

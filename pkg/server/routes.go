@@ -157,6 +157,7 @@ func (p routes) router() chi.Router {
 		(&members.Handler{
 			Views: v, Await: v.Await, Membership: v.Membership, Followed: p.revocation.AfterRecheck(p.rights.Followed), Store: s, Rights: rights,
 			OrgScope: scopes.Org, WorkspaceScope: scopes.Workspace, Clock: p.clock, FollowTimeout: c.FollowTimeout,
+			LimitAdditions: p.limits.Additions("additions_per_person", c.Limits.AdditionsPerPerson),
 		}).Mount(r)
 		(&orgs.Handler{
 			Views: v, Await: v.Await, Followed: p.rights.FollowedByAll, Store: s, Rights: rights, Tree: c.Tree, Scope: scopes.Org, CreatedScope: scopes.CreatedOrg, DeletedScope: scopes.DeletedOrg, Creator: creator, NewUUID: uuid.NewString, Clock: begins,

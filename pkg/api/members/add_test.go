@@ -10,6 +10,8 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
 )
 
 const addFrank = `{"userRef": {"name": "frank"}, "role": "member"}`
@@ -34,6 +36,23 @@ func TestAdd_makesAMembershipThatIsReadAtOnce(t *testing.T) {
 			require.Zero(t, f.world.StillToCome(), "it waited until it counts")
 			require.Contains(t, f.do(apitest.Admin, http.MethodGet, c.place+"/members", "").Items(t, "user"), "frank")
 		})
+	}
+}
+
+func TestAdd_limitsTheAdditionsOfACaller(t *testing.T) {
+	t.Parallel()
+	for _, place := range []string{inOrg, inDev} {
+		f := newFixture(t)
+		f.handler.LimitAdditions = func(r *http.Request, person string) error {
+			require.Equal(t, apitest.Admin, httpmw.CallerOf(r).Key())
+			if person == "frank" {
+				return errs.New(errs.TooManyRequests, "too many")
+			}
+			return nil
+		}
+		f.add(apitest.Admin, place, addFrank).Refused(t, http.StatusTooManyRequests)
+		require.Empty(t, f.store.writes)
+		f.add(apitest.Admin, place, `{"userRef": {"name": "olga"}, "role": "member"}`).Object(t, http.StatusCreated)
 	}
 }
 

@@ -176,7 +176,8 @@ func newFixture(t testing.TB) *fixture {
 	f.handler = &members.Handler{
 		Views: f.world, Await: f.world.Await, Membership: f.world.Membership, Followed: func(string, string, string) bool { return true }, Store: f.store, Rights: f.world.Rights(),
 		OrgScope: httpmw.Scopes{Tenants: f.world}.Org, WorkspaceScope: httpmw.Scopes{Tenants: f.world}.Workspace,
-		Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time), FollowTimeout: time.Minute,
+		LimitAdditions: func(*http.Request, string) error { return nil },
+		Clock:          clocktesting.NewFakePassiveClock(apitest.Epoch().Time), FollowTimeout: time.Minute,
 	}
 	f.reread()
 	f.http = apitest.Router(f.world, f.handler.Mount)

@@ -54,7 +54,9 @@ type Handler struct {
 	Rights   httpmw.Rights
 	// OrgScope and WorkspaceScope are middleware of httpmw.
 	OrgScope, WorkspaceScope func(http.Handler) http.Handler
-	Clock                    clock.PassiveClock
+	// LimitAdditions refuses to add a person if the caller has added too many others lately.
+	LimitAdditions func(r *http.Request, person string) error
+	Clock          clock.PassiveClock
 	// FollowTimeout limits the time that a write waits for the caches.
 	FollowTimeout time.Duration
 }
@@ -190,6 +192,9 @@ func (h *Handler) add(w http.ResponseWriter, r *http.Request, by httpmw.Author, 
 		if err := tenancy.CheckMemberships(e.User, h.Views.Index(e.User)); err != nil {
 			return err
 		}
+	}
+	if err := h.LimitAdditions(r, e.User); err != nil {
+		return err
 	}
 	e.Add, e.IdempotencyKey = true, key
 	d, err := h.edit(r, &by, e, nil)

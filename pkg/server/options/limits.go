@@ -46,6 +46,10 @@ type LimitOptions struct {
 	// WritesPerPerson (--writes-per-person) is the rate of requests that may change something,
 	// in the API and in Workspaces. Default 500: as many as etcd takes on an ordinary disk.
 	WritesPerPerson float64
+	// AdditionsPerPerson (--additions-per-person) is the number of distinct people whom one person can add
+	// to Organizations and Workspaces within an hour. People who were added lately are not counted
+	// again. Default 1000.
+	AdditionsPerPerson int
 	// SignUps (--sign-ups) is the rate of new people. Default 20.
 	SignUps float64
 	// SignUpsPerPeer (--sign-ups-per-peer) is the rate of new people from one peer. Default 5.
@@ -67,7 +71,7 @@ type LimitOptions struct {
 func newLimitOptions() LimitOptions {
 	return LimitOptions{
 		MaxConnections: 10_000, MaxConnectionsPerPeer: 1_000, MaxStreamsPerConnection: 100,
-		MaxStreams: 10_000, MaxStreamsPerPerson: 256, MaxRequestsInFlightPerPerson: 64, MaxWritesInFlightPerPerson: 8,
+		MaxStreams: 10_000, MaxStreamsPerPerson: 256, MaxRequestsInFlightPerPerson: 64, MaxWritesInFlightPerPerson: 8, AdditionsPerPerson: 1000,
 		FailedAuthenticationsPerPeer: 10, RequestsPerPerson: 50_000, WritesPerPerson: 500,
 		SignUps: 20, SignUpsPerPeer: 5, Logins: 500, LoginsPerPeer: 20, DeviceLogins: 10, DeviceLoginsPerPeer: 1,
 	}
@@ -88,6 +92,7 @@ func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
 	fs.Float64Var(&o.FailedAuthenticationsPerPeer, "failed-authentications-per-peer", o.FailedAuthenticationsPerPeer, "Maximum rate of requests with an invalid token from one peer. Above it only tokens that were valid before are accepted from that peer. Requests"+rateUsage)
 	fs.Float64Var(&o.RequestsPerPerson, "requests-per-person", o.RequestsPerPerson, "Maximum rate of requests of one person. Requests"+rateUsage)
 	fs.Float64Var(&o.WritesPerPerson, "writes-per-person", o.WritesPerPerson, "Maximum rate of requests of one person that may change something. Requests"+rateUsage)
+	fs.IntVar(&o.AdditionsPerPerson, "additions-per-person", o.AdditionsPerPerson, "Maximum number of distinct people whom one person can add to organizations and workspaces within an hour, at once or one by one. 0 disables the limit.")
 	fs.Float64Var(&o.SignUps, "sign-ups", o.SignUps, "Maximum rate of people who sign up. People"+rateUsage)
 	fs.Float64Var(&o.SignUpsPerPeer, "sign-ups-per-peer", o.SignUpsPerPeer, "Maximum rate of people who sign up from one peer. People"+rateUsage)
 	fs.Float64Var(&o.Logins, "logins", o.Logins, "Maximum rate of requests under /auth, of which a login takes about four. Requests"+rateUsage)
@@ -102,6 +107,7 @@ func (o *LimitOptions) complete(fail func(flag, format string, args ...any)) htt
 		"max-connections": o.MaxConnections, "max-connections-per-peer": o.MaxConnectionsPerPeer,
 		"max-streams": o.MaxStreams, "max-streams-per-person": o.MaxStreamsPerPerson,
 		"max-requests-in-flight-per-person": o.MaxRequestsInFlightPerPerson, "max-writes-in-flight-per-person": o.MaxWritesInFlightPerPerson,
+		"additions-per-person": o.AdditionsPerPerson,
 	} {
 		if n < 0 {
 			fail(flag, "%d is negative; give a number, or 0 for no limit", n)
