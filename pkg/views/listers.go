@@ -142,16 +142,17 @@ func (v *Views) WorkspaceKeyOf(cluster string) (key Key, ok bool) {
 // Org or a Workspace that the views do not know yet.
 func (v *Views) IndexedMemberships(user string) []tenancy.IndexedMembership {
 	var places []tenancy.IndexedMembership
+	firstAdmins := map[string]string{}
 	for _, m := range v.MembershipsOf(user) {
 		cluster := kcp.ClusterOf(m)
 		org, ok := v.OrgByCluster(cluster)
 		if !ok || org.Organization == nil || !m.DeletionTimestamp.IsZero() {
 			continue
 		}
-		p := tenancy.IndexedMembership{
-			Org: org, Role: m.Spec.Role,
-			FirstAdmin: tenancy.FirstAdmin(org, func() []*v1alpha1.Membership { return v.MembershipsIn(cluster) }),
+		if _, ok := firstAdmins[cluster]; !ok {
+			firstAdmins[cluster] = tenancy.FirstAdmin(org, func() []*v1alpha1.Membership { return v.MembershipsIn(cluster) })
 		}
+		p := tenancy.IndexedMembership{Org: org, Role: m.Spec.Role, FirstAdmin: firstAdmins[cluster]}
 		if uuid := tenancy.WorkspaceUUID(m); uuid != "" {
 			ws, ok := v.Workspace(org.UUID(), uuid)
 			if !ok {

@@ -33,6 +33,9 @@ type person struct {
 	// change of either.
 	honoured []v1alpha1.MembershipIndexEntry
 	valid    bool
+	// version counts these changes. filling is held by the reader that computes the rows.
+	version uint64
+	filling sync.Mutex
 }
 
 // place is the key of a person's Membership, and the field of it that every proxied
@@ -96,6 +99,7 @@ func (m *memberships) change(user string, do func(*person)) {
 	}
 	do(p)
 	p.honoured, p.valid = nil, false
+	p.version++
 	if p.index == nil && len(p.places) == 0 {
 		delete(m.people, user)
 	}
@@ -104,22 +108,37 @@ func (m *memberships) change(user string, do func(*person)) {
 // entries returns the rows of the User's index that have a Membership. clusterOf returns
 // the logical cluster of an Org's own workspace.
 func (m *memberships) entries(user string, clusterOf func(org string) string) []v1alpha1.MembershipIndexEntry {
-	m.mu.RLock()
-	p := m.people[user]
-	if p == nil || p.valid {
-		defer m.mu.RUnlock()
-		return p.rows()
+	p, rows, ok := m.cached(user)
+	if ok {
+		return rows
 	}
+	p.filling.Lock()
+	defer p.filling.Unlock()
+	m.mu.RLock()
+	index, version, valid := p.index, p.version, p.valid
 	m.mu.RUnlock()
+	if valid || index == nil {
+		_, rows, _ := m.cached(user)
+		return rows
+	}
+	// Without m.mu: a person with very many rows does not delay the requests of others.
+	rows = slices.Clip(tenancy.Honoured(index.Spec.Entries, func(org, workspace string) (*v1alpha1.Membership, bool) {
+		return m.lister.Get(clusterOf(org), tenancy.MembershipName(user, workspace))
+	}))
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if p = m.people[user]; p == nil || p.index == nil {
-		return nil
+	if p.version == version {
+		p.honoured, p.valid = rows, true
 	}
-	p.honoured, p.valid = tenancy.Honoured(p.index.Spec.Entries, func(org, workspace string) (*v1alpha1.Membership, bool) {
-		return m.lister.Get(clusterOf(org), tenancy.MembershipName(user, workspace))
-	}), true
-	return p.rows()
+	return rows
+}
+
+// cached returns the cached rows of a User. ok is false if they must be computed for the person.
+func (m *memberships) cached(user string) (p *person, rows []v1alpha1.MembershipIndexEntry, ok bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	p = m.people[user]
+	return p, p.rows(), p == nil || p.valid || p.index == nil
 }
 
 // rows has no spare capacity, so that append copies it.

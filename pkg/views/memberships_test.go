@@ -53,6 +53,50 @@ func TestMemberships_followRandomEventsAsAModel(t *testing.T) {
 	}
 }
 
+// slowLister is busy with the Membership of one person until it is released.
+type slowLister struct {
+	membershipLister
+	name           string
+	asked, release chan struct{}
+}
+
+func (l slowLister) Get(cluster, name string) (*v1alpha1.Membership, bool) {
+	if name == l.name {
+		l.asked <- struct{}{}
+		<-l.release
+	}
+	return at(cluster, tenancy.NewMembership(name, "", v1alpha1.RoleMember)), true
+}
+
+// The index of a person can have thousands of rows, and any admin can change it.
+func TestMemberships_oneLongIndexDelaysNobodyElse(t *testing.T) {
+	t.Parallel()
+	l := slowLister{name: "victim", asked: make(chan struct{}), release: make(chan struct{})}
+	m := newMemberships(l)
+	indexed := func(user string) {
+		i := &v1alpha1.UserMembershipIndex{}
+		i.Name, i.Spec.Entries = user, []v1alpha1.MembershipIndexEntry{{OrgUUID: orgUUID, Role: v1alpha1.RoleMember}}
+		m.index("u", nil, i)
+	}
+	read := func(user string) []v1alpha1.MembershipIndexEntry {
+		return m.entries(user, func(string) string { return "org1" })
+	}
+	indexed("victim")
+	rows := make(chan []v1alpha1.MembershipIndexEntry)
+	go func() { rows <- read("victim") }()
+	<-l.asked
+	indexed("alice")
+	require.Len(t, read("alice"), 1)
+	// What was read before a change is not cached.
+	m.membership("org1", nil, at("org1", tenancy.NewMembership("victim", "", v1alpha1.RoleMember)))
+	close(l.release)
+	<-rows
+	go func() { rows <- read("victim") }()
+	<-l.asked
+	require.Len(t, <-rows, 1)
+	require.Len(t, read("victim"), 1, "from the cache")
+}
+
 func TestViews_freeWhatWasRemoved(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
