@@ -48,6 +48,8 @@
 //     are derived from it, and controllers restore each of them after any change.
 //   - A row of the UserMembershipIndex counts only while the Membership behind it exists:
 //     a stale or forged row grants nothing.
+//   - A UserMembershipIndex of more than 500 rows has long display names cut, so that 2000 rows
+//     fit into one object: others choose the names of the places that they put a person into.
 //   - In a child Workspace, rights of people come from Memberships alone. kcp enforces it with
 //     a ValidatingAdmissionPolicy that the hub keeps there: it refuses, among others, bindings
 //     to subjects that are not ServiceAccounts of that Workspace. A demoted admin, an

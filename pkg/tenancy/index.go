@@ -3,6 +3,7 @@ package tenancy
 import (
 	"cmp"
 	"slices"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,6 +20,44 @@ type IndexedMembership struct {
 	Role       v1alpha1.Role
 }
 
+const (
+	// wholeNames is the number of rows up to which an index has whole display names.
+	wholeNames = 500
+	// maxIndexedName is the size of a display name in a longer index, in bytes of JSON. 2000 rows fit into
+	// the 1.5 MiB that etcd takes then, whatever names others choose.
+	maxIndexedName = 128
+)
+
+// IndexedName returns a display name as an index of so many rows has it. In a very long index long names
+// are cut.
+func IndexedName(name string, rows int) string {
+	if rows <= wholeNames || len(name)*len(`\u003c`) <= maxIndexedName {
+		return name
+	}
+	const cut = "…"
+	size, whole := 0, 0
+	for i, r := range name {
+		if size <= maxIndexedName-len(cut) {
+			whole = i
+		}
+		if size += encodedLen(r); size > maxIndexedName {
+			return name[:whole] + cut
+		}
+	}
+	return name
+}
+
+// encodedLen is the size of a character in JSON, as the API server writes it.
+func encodedLen(r rune) int {
+	switch r {
+	case '<', '>', '&', '\u2028', '\u2029':
+		return len(`\u003c`)
+	case '"', '\\':
+		return 2
+	}
+	return utf8.RuneLen(r)
+}
+
 // IndexEntries returns the rows of a UserMembershipIndex for the Memberships of a User (O-3,
 // O-4), in a stable order.
 func IndexEntries(places []IndexedMembership) []v1alpha1.MembershipIndexEntry {
@@ -26,7 +65,7 @@ func IndexEntries(places []IndexedMembership) []v1alpha1.MembershipIndexEntry {
 	for _, p := range places {
 		e := v1alpha1.MembershipIndexEntry{
 			OrgUUID:        p.Org.UUID(),
-			OrgDisplayName: p.Org.Spec.DisplayName,
+			OrgDisplayName: IndexedName(p.Org.Spec.DisplayName, len(places)),
 			OrgCreatedAt:   p.Org.CreationTimestamp,
 			OrgFirstAdmin:  p.FirstAdmin,
 			Role:           p.Role,
@@ -34,7 +73,7 @@ func IndexEntries(places []IndexedMembership) []v1alpha1.MembershipIndexEntry {
 			SoftDeletedAt:  deletedAt(p.Org.Status.DeletionRequestedAt, p.Org.DeletionTimestamp),
 		}
 		if w := p.Workspace; w != nil {
-			e.WorkspaceUUID, e.WorkspaceDisplayName, e.ClusterID = w.UUID, w.DisplayName, w.ClusterID
+			e.WorkspaceUUID, e.WorkspaceDisplayName, e.ClusterID = w.UUID, IndexedName(w.DisplayName, len(places)), w.ClusterID
 			if e.SoftDeletedAt == nil {
 				e.SoftDeletedAt = w.DeletionRequestedAt
 			}

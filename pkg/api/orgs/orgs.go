@@ -219,8 +219,9 @@ func refs(org, caller string) []tenancy.Ref {
 
 // indexed reports whether the User's index has the current name of the Org.
 func (h *Handler) indexed(user string, o tenancy.Org) bool {
-	for _, e := range h.Views.Index(user) {
-		if e.OrgUUID == o.UUID() && e.OrgDisplayName != o.Spec.DisplayName {
+	entries := h.Views.Index(user)
+	for _, e := range entries {
+		if e.OrgUUID == o.UUID() && e.OrgDisplayName != tenancy.IndexedName(o.Spec.DisplayName, len(entries)) {
 			return false
 		}
 	}

@@ -232,7 +232,7 @@ func (h *Handler) created(w http.ResponseWriter, r *http.Request, made tenancy.W
 // indexed reports whether the rows of the index have the current name of the Workspace.
 func indexed(entries []v1alpha1.MembershipIndexEntry, ws tenancy.Workspace) bool {
 	row := tenancy.Row(entries, ws.OrgUUID, ws.UUID)
-	return row != nil && row.WorkspaceDisplayName == ws.DisplayName && row.ClusterID == ws.ClusterID
+	return row != nil && row.WorkspaceDisplayName == tenancy.IndexedName(ws.DisplayName, len(entries)) && row.ClusterID == ws.ClusterID
 }
 
 func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
@@ -282,5 +282,5 @@ func refs(ws tenancy.Workspace, caller string) []tenancy.Ref {
 // of it at all.
 func stale(entries []v1alpha1.MembershipIndexEntry, ws tenancy.Workspace) bool {
 	row := tenancy.Row(entries, ws.OrgUUID, ws.UUID)
-	return row != nil && row.WorkspaceDisplayName != ws.DisplayName
+	return row != nil && row.WorkspaceDisplayName != tenancy.IndexedName(ws.DisplayName, len(entries))
 }
