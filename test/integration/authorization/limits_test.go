@@ -87,6 +87,52 @@ func TestLimits_boundTheStreamsOfAPerson(t *testing.T) {
 	})
 }
 
+// A client keeps the bodies of its writes back: nine hold the slot and the places of those that wait.
+func TestLimits_boundTheWritesOfAPersonInFlight(t *testing.T) {
+	t.Parallel()
+	hub := framework.StartHub(t, kcp, framework.NewRoot(), func(o *server.Options) { o.Limits.MaxWritesInFlightPerPerson = 1 })
+	framework.SignUp(t, hub, "alice", "erin")
+	create := call{As: "erin", Method: http.MethodPost, Path: "/api/orgs", Body: map[string]string{"displayName": "ACME"}}
+	const most = 9
+	codes := make(chan int, most)
+	var held []*io.PipeWriter
+	for range most {
+		body, rest := io.Pipe()
+		held = append(held, rest)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, hub.URL+create.Path, body)
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+framework.Token("erin"))
+		r.Header.Set("Content-Type", "application/json")
+		go func() {
+			response, err := hub.HTTP.Do(r)
+			if err != nil {
+				t.Error(err)
+				codes <- 0
+				return
+			}
+			_ = response.Body.Close()
+			codes <- response.StatusCode
+		}()
+	}
+	framework.Eventually(t, framework.Long, func() error {
+		return framework.Check(strings.Contains(metrics(t, hub), fmt.Sprintf("kedge_http_requests_in_flight %d", most)), "the hub does not have all requests yet")
+	})
+	refused := hub.Do(t, create, http.StatusTooManyRequests)
+	require.NotEmpty(t, refused.Header.Get("Retry-After"))
+	require.Contains(t, metrics(t, hub), `kedge_limited_total{limit="writes_in_flight_per_person"} 1`)
+	hub.Do(t, call{As: "erin", Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK)
+	hub.CreateOrg(t, "alice", "ACME")
+	for _, rest := range held {
+		_, err := io.WriteString(rest, `{"displayName":"ACME"}`)
+		require.NoError(t, err)
+		require.NoError(t, rest.Close())
+	}
+	for range held {
+		require.Equal(t, http.StatusCreated, <-codes)
+	}
+	hub.Do(t, create, http.StatusCreated)
+}
+
 // A client without a credential announces a body and keeps it back.
 func TestLimits_answerBeforeTheBodyOfAStranger(t *testing.T) {
 	t.Parallel()
