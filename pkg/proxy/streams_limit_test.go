@@ -2,7 +2,9 @@ package proxy_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -80,5 +82,33 @@ func TestStreams_areLimitedPerPersonAndInAll(t *testing.T) {
 			kcps.watch(t, client, url, "alice", "aaaa")
 			require.Equal(t, http.StatusTooManyRequests, h.do(request(http.MethodGet, watchPath, "alice")).Code)
 		})
+	}
+}
+
+// Every request is counted by one of the limits, of streams or of requests in flight.
+func TestStreaming_isWhatTheLimitsOfStreamsCount(t *testing.T) {
+	t.Parallel()
+	const at = "/clusters/abcdefgh12345678/api/v1/namespaces/default/"
+	upgrade := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}}
+	for path, want := range map[string]bool{
+		at + "secrets":                   false,
+		at + "secrets?watch=true":        true,
+		at + "secrets?watch=false":       false,
+		at + "pods/p/log":                false,
+		at + "pods/p/log?follow=true":    true,
+		at + "pods/p/exec?command=watch": true,
+		"/api/orgs?watch=true":           false,
+	} {
+		var got bool
+		h := http.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = proxy.Streaming(r) }))
+		if strings.HasPrefix(path, "/clusters/") {
+			h = proxy.Shape(treeOf(t))(h)
+		}
+		r := httptest.NewRequest(http.MethodGet, path, http.NoBody)
+		if strings.Contains(path, "exec") {
+			r.Header = upgrade
+		}
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		require.Equal(t, want, got, path)
 	}
 }
