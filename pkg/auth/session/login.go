@@ -28,13 +28,13 @@ const (
 )
 
 // Authorize creates the Session of a login of the command line and returns the
-// authorization code for it.
+// authorization code for it. A login with the same Once is refused, on every replica.
 func (s *Service) Authorize(ctx context.Context, l Login) (code string, err error) {
 	ctx, cancel := detached(ctx)
 	defer cancel()
 	l.Client = v1alpha1.SessionCLI
 	now := s.Clock.Now()
-	name, err := newName(now, s.Random)
+	name, err := s.nameOf(l, now)
 	if err != nil {
 		return "", failure(err)
 	}
@@ -92,6 +92,9 @@ func (s *Service) create(ctx context.Context, name string, l Login, code *v1alph
 	// Its hashes refuse the tokens after its end, also if somebody deletes it by hand.
 	o.Finalizers = []string{v1alpha1.CascadeFinalizer}
 	created, err := s.Sessions.CreateSession(ctx, o)
+	if errs.Is(err, errs.AlreadyExists) && l.Once != "" {
+		return nil, &Error{CodeAccessDenied, "this login was completed before" + loginAgain}
+	}
 	if err == nil {
 		s.metrics.logins.WithLabelValues(string(l.Client)).Inc()
 	}

@@ -264,3 +264,61 @@ func TestParseKeys_namesTheLineAndNotTheKey(t *testing.T) {
 	_, err = session.NewKeyring(nil, nil)
 	require.Error(t, err)
 }
+
+func TestAuthorize_completesALoginOnceOnAllReplicas(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	l := f.request("alice")
+	l.Once, l.BeganAt = "the state of a login in progress", f.clock.Now()
+	code, err := f.Authorize(t.Context(), l)
+	require.NoError(t, err)
+	for _, replica := range []*session.Service{f.Service, f.replica(f.keys...)} {
+		_, err := replica.Authorize(t.Context(), l)
+		requireCode(t, err, session.CodeAccessDenied)
+	}
+	_, err = f.Redeem(t.Context(), code, verifier, redirectURI)
+	require.NoError(t, err)
+	_, err = f.Authorize(t.Context(), l)
+	requireCode(t, err, session.CodeAccessDenied)
+
+	l.Once = "the state of another login"
+	other, err := f.Authorize(t.Context(), l)
+	require.NoError(t, err)
+	require.NotEqual(t, f.sessionOf(code).Name, f.sessionOf(other).Name)
+	require.Equal(t, uuid.Version(7), uuid.MustParse(f.sessionOf(other).Name).Version())
+}
+
+// A flood of forged secrets must not reach the limits of genuine ones.
+func TestKeyring_tellsGenuineSecretsFromForgedOnes(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	code, err := f.Authorize(t.Context(), f.request("alice"))
+	require.NoError(t, err)
+	tokens, err := f.Redeem(t.Context(), code, verifier, redirectURI)
+	require.NoError(t, err)
+	cookie, _, err := f.LogIn(t.Context(), f.request("alice"))
+	require.NoError(t, err)
+	device, err := f.StartDevice(t.Context(), session.DeviceRequest{})
+	require.NoError(t, err)
+	foreign := f.replica(newKey(t))
+	theirs, err := foreign.Authorize(t.Context(), f.request("bob"))
+	require.NoError(t, err)
+	names := map[string]bool{}
+	for _, presented := range []string{tokens.Secret, cookie, device.DeviceCode} {
+		name, ok := f.Keys.Genuine(presented)
+		require.True(t, ok)
+		names[name] = true
+		_, ok = f.Keys.Genuine(presented[:len(presented)-2] + "xx")
+		require.False(t, ok)
+		_, ok = f.Keys.Genuine("0" + presented[1:])
+		require.False(t, ok && presented[0] != '0')
+	}
+	require.Len(t, names, 3)
+	name, ok := f.Keys.Genuine(code)
+	require.True(t, ok)
+	require.True(t, names[name], "the code and the secret are of one session")
+	for _, forged := range []string{theirs, "", ".", "a.b", "a.1.b", strings.Repeat("a.", 1_000), device.UserCode} {
+		_, ok := f.Keys.Genuine(forged)
+		require.False(t, ok, forged)
+	}
+}

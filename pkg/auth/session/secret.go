@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -56,6 +57,22 @@ func (k *Keyring) PortalSession(cookie string) (name string, ok bool) {
 func (k *Keyring) CLISession(secret string) (name string, ok bool) {
 	name, _, ok = k.parseSecret(v1alpha1.SessionCLI, secret)
 	return name, ok
+}
+
+// Genuine returns the name of the Session or the device login that a secret, a cookie or a code is
+// for. ok is false if the hub has not made it. It computes MACs and reads nothing.
+func (k *Keyring) Genuine(presented string) (name string, ok bool) {
+	for _, client := range []v1alpha1.SessionClient{v1alpha1.SessionCLI, v1alpha1.SessionPortal} {
+		if name, _, ok := k.parseSecret(client, presented); ok {
+			return name, true
+		}
+	}
+	for _, purpose := range []string{purposeCode, purposeDevice} {
+		if name, ok := k.parseCode(purpose, presented); ok {
+			return name, true
+		}
+	}
+	return "", false
 }
 
 // Owner returns a func that finds the name of the User and the client of the Session that a secret of
@@ -123,6 +140,15 @@ func (k *Keyring) open(purpose, presented string) (body string, ok bool) {
 func hashOf(token string) string {
 	hash := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(hash[:])
+}
+
+// nameOf returns the name of the Session of a login: that of l.Once, or a new one.
+func (s *Service) nameOf(l Login, now time.Time) (string, error) {
+	if l.Once == "" {
+		return newName(now, s.Random)
+	}
+	hash := sha256.Sum256([]byte(l.Once))
+	return newName(l.BeganAt, bytes.NewReader(hash[:]))
 }
 
 // newName returns a version 7 UUID, which carries the time.

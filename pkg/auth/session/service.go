@@ -107,6 +107,9 @@ type Login struct {
 	// Challenge and RedirectURI are those of the authorization request of the command line.
 	Challenge   string
 	RedirectURI string
+	// Once, if not empty, is a secret of a login that began at BeganAt. Authorize accepts it once.
+	Once    string
+	BeganAt time.Time
 }
 
 // Tokens are what a client gets.
