@@ -124,10 +124,22 @@ func (b *buckets) empty(key any) bool { return b.of(key).TokensAt(b.clock.Now())
 // spend takes one request out of the bucket of a key, if it has one.
 func (b *buckets) spend(key any) { b.of(key).AllowN(b.clock.Now(), 1) }
 
+// giveBack returns to the bucket of a key what one take has taken.
+func (b *buckets) giveBack(key any) {
+	if b.perSecond != rate.Inf {
+		b.of(key).AllowN(b.clock.Now(), -1)
+	}
+}
+
 // refuse counts a refusal and returns its error.
 func (b *buckets) refuse() error {
-	b.refused.Inc()
+	return tooMany(b.refused, time.Duration(float64(time.Second)/float64(b.perSecond)))
+}
+
+// tooMany counts a refusal and returns its error.
+func tooMany(refused prometheus.Counter, retryAfter time.Duration) error {
+	refused.Inc()
 	e := errs.New(errs.TooManyRequests, "too many requests of this kind; wait a moment and try again")
-	e.RetryAfter = time.Duration(float64(time.Second) / float64(b.perSecond))
+	e.RetryAfter = retryAfter
 	return e
 }

@@ -23,7 +23,14 @@ func (p registry) ByIdentity(_, subject string) (*v1alpha1.User, bool) {
 	return u, ok
 }
 
-func (p registry) ByUsername(string) (*v1alpha1.User, bool) { return nil, false }
+func (p registry) ByUsername(rbacIdentity string) (*v1alpha1.User, bool) {
+	for _, u := range p {
+		if u.Spec.RBACIdentity != "" && u.Spec.RBACIdentity == rbacIdentity {
+			return u, true
+		}
+	}
+	return nil, false
+}
 
 func (p registry) ByName(name string) (*v1alpha1.User, bool) { return p.ByIdentity("", name) }
 

@@ -33,25 +33,30 @@ type Users interface {
 }
 
 // SignUp returns the SignUp for a value of --registration. It writes an event before and after each
-// change.
-func (a *Auditor) SignUp(users Users, people People, registration string) SignUp {
+// change. Only a person who is new and whom nothing known refuses takes from the limit, and writes
+// an intent: the others cost a look into the caches.
+func (a *Auditor) SignUp(users Users, people People, registration string, limit *SignUpLimit) SignUp {
 	return func(ctx context.Context, id *auth.Identity, vouched bool) (u *v1alpha1.User, err error) {
 		spec := tenancy.NewUserSpec(id.Issuer, id.Subject, id.Username, id.DisplayName, id.Email)
 		e := audit.Event{Action: "sign-up", Actor: audit.Actor{Kind: audit.ActorPerson, Issuer: id.Issuer}}
+		u, there := people.ByIdentity(id.Issuer, id.Subject)
+		_, taken := people.ByUsername(id.Username)
 		switch {
-		case vouched:
-		case registration == RegistrationClosed:
-			err = errs.New(errs.Forbidden, "this hub takes nobody new; ask a platform admin")
-			e.Stage, e.Code, e.Actor.Kind = audit.StageOutcome, httpapi.StatusOf(err), audit.ActorAnonymous
-			_ = a.Record(ctx, e)
-			return nil, err
-		case registration == RegistrationApproval:
+		case !vouched && registration == RegistrationClosed:
+			return nil, a.refuseSignUp(ctx, e, "this hub takes nobody new; ask a platform admin")
+		case !there && taken:
+			return nil, a.refuseSignUp(ctx, e, "another person already has this username; ask a platform admin")
+		case !vouched && registration == RegistrationApproval:
 			spec.Registration = v1alpha1.RegistrationPending
 		}
 		e.Facts = &audit.Facts{Subject: id.Subject, Registration: string(spec.Registration)}
-		u, there := people.ByIdentity(id.Issuer, id.Subject)
 		if !there {
-			if u, err = a.audited(ctx, e, func() (*v1alpha1.User, error) { return users.Ensure(ctx, spec, id.PreferredUsername) }); err != nil {
+			settle, err := limit.take(ctx)
+			if err != nil {
+				return nil, err
+			}
+			u, err = a.audited(ctx, e, func() (*v1alpha1.User, error) { return users.Ensure(ctx, spec, id.PreferredUsername) })
+			if settle(err); err != nil {
 				return u, err
 			}
 		}
@@ -61,6 +66,14 @@ func (a *Auditor) SignUp(users Users, people People, registration string) SignUp
 		approve := audit.Event{Action: "approve", Actor: audit.Actor{Kind: audit.ActorHub}, Object: u.Name, Facts: &audit.Facts{Registration: string(v1alpha1.RegistrationApproved)}}
 		return a.audited(ctx, approve, func() (*v1alpha1.User, error) { return users.Approve(ctx, u) })
 	}
+}
+
+// refuseSignUp returns the refusal of a person whom the hub does not create. Its event is sampled.
+func (a *Auditor) refuseSignUp(ctx context.Context, e audit.Event, message string) error {
+	err := errs.New(errs.Forbidden, message)
+	e.Stage, e.Code, e.Actor.Kind = audit.StageOutcome, httpapi.StatusOf(err), audit.ActorAnonymous
+	_ = a.Record(ctx, e)
+	return err
 }
 
 // audited writes a User between the intent and the outcome of the change.

@@ -14,8 +14,11 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 )
 
-// Ensure implements httpmw.Users.
+// Ensure implements httpmw.Users. There is no name for the subject nameless.
 func (p registry) Ensure(_ context.Context, desired v1alpha1.UserSpec, _ string) (*v1alpha1.User, error) {
+	if desired.Subject == "nameless" {
+		return nil, errs.New(errs.Conflict, "no free name")
+	}
 	return p.with(desired.Subject, desired.Registration)[desired.Subject], nil
 }
 
@@ -42,11 +45,12 @@ func TestSignUp_followsRegistrationAndIsAudited(t *testing.T) {
 		"somebody who was rejected": {registry{}.with("carol", v1alpha1.RegistrationRejected), httpmw.RegistrationOpen, true, v1alpha1.RegistrationRejected, false, nil},
 	} {
 		var events []string
+		limits, _, _ := newLimits(t)
 		auditor := httpmw.NewAuditor(func(e audit.Event) error {
 			events = append(events, string(e.Stage)+" "+e.Action)
 			return nil
 		}, clock.RealClock{})
-		u, err := auditor.SignUp(c.people, c.people, c.registration)(t.Context(), &auth.Identity{Issuer: "https://idp", Subject: "carol"}, c.vouched)
+		u, err := auditor.SignUp(c.people, c.people, c.registration, limits.SignUps(0, 0))(t.Context(), &auth.Identity{Issuer: "https://idp", Subject: "carol"}, c.vouched)
 		require.Equal(t, c.events, events, name)
 		if c.refused {
 			require.True(t, errs.Is(err, errs.Forbidden), name)
@@ -61,7 +65,8 @@ func TestSignUp_refusesWhatIsNotAudited(t *testing.T) {
 	t.Parallel()
 	auditor := httpmw.NewAuditor(func(audit.Event) error { return context.DeadlineExceeded }, clock.RealClock{})
 	people := registry{}
-	_, err := auditor.SignUp(people, people, httpmw.RegistrationOpen)(t.Context(), &auth.Identity{Issuer: "https://idp", Subject: "carol"}, false)
+	limits, _, _ := newLimits(t)
+	_, err := auditor.SignUp(people, people, httpmw.RegistrationOpen, limits.SignUps(0, 0))(t.Context(), &auth.Identity{Issuer: "https://idp", Subject: "carol"}, false)
 	require.True(t, errs.Is(err, errs.Unavailable))
 	require.Empty(t, people)
 }

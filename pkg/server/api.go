@@ -54,7 +54,7 @@ func (a *assembly) api(serving context.Context) error {
 	limits := a.hub.limits
 	people := httpmw.Authentication{
 		Tokens: limits.Authenticator(authenticators, c.Limits.FailedAuthenticationsPerPeer, func(hash string) bool { return len(v.SessionsOfToken(hash)) > 0 }), People: v, Sessions: v,
-		SignUp: limits.SignUps(a.auditor.SignUp(store.NewSignUp(s, v, a.reservedName), v, c.Registration), c.Limits.SignUpsPerPeer, c.Limits.SignUps),
+		SignUp: a.auditor.SignUp(store.NewSignUp(s, v, a.reservedName), v, c.Registration, limits.SignUps(c.Limits.SignUpsPerPeer, c.Limits.SignUps)),
 		Admins: httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}, SessionIdleTimeout: c.Sessions.IdleTimeout, Used: a.uses.Record, Clock: a.clock,
 	}
 	if tokens := a.hub.tokens; tokens != nil {

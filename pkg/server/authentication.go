@@ -131,10 +131,9 @@ func (a *assembly) login(people httpmw.Authentication, tokens auth.Authenticator
 	h := &login.Handler{
 		Sessions: a.sessions, Devices: a.sessions, KeepGrant: a.sessions.KeepGrant, Keyring: a.keyring,
 		SignUp: people.UserOf, Owner: a.keyring.Owner(a.views.Session), Audit: a.auditor.Record, Metrics: counted,
-		Available: a.available.Wait, Limit: a.hub.limits.Logins(c.Limits.LoginsPerPeer, c.Limits.Logins),
-		LimitDevices: a.hub.limits.DeviceLogins(c.Limits.DeviceLoginsPerPeer, c.Limits.DeviceLogins),
-		NewSecret:    func() string { return rand.Text() + rand.Text() },
-		Clock:        a.clock, ExternalURL: c.ExternalURL,
+		Available: a.available.Wait, Limits: a.hub.limits.Logins(c.Limits.LoginRates()),
+		NewSecret: func() string { return rand.Text() + rand.Text() },
+		Clock:     a.clock, ExternalURL: c.ExternalURL,
 	}
 	if a.oidc != nil {
 		h.Provider = auth.Login{OIDC: a.oidc, Tokens: tokens}

@@ -42,13 +42,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
-// searchesPerSecond is the rate limit of the search for people, per person.
-const searchesPerSecond = 2
-
-// auditReadsPerSecond is the rate limit of reading the audit log, per person. A read looks at some
-// MiB of the log.
-const auditReadsPerSecond = 2
-
 // chain is the middleware of the routes, in the order in which a request passes it.
 // authenticateProxied takes the place of authenticate for requests to the proxy.
 type chain struct {
@@ -148,7 +141,7 @@ func (p routes) router() chi.Router {
 		(&users.Handler{
 			Views: v, Tenants: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
 			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.rights.FollowedEverywhere, WriteEnds: p.sessions.WriteEnds,
-			LimitSearch: p.limits.PerPerson("searches_per_person", searchesPerSecond), FollowTimeout: c.FollowTimeout,
+			LimitSearch: p.limits.PerPerson("searches_per_person", c.Limits.SearchesPerPerson), FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&admin.Handler{
 			Views: v, Await: v.Await, Followed: p.rights.FollowedEverywhere, Store: s, Index: v.Index, Orgs: v.Orgs, UsedWorkspaces: v.UsedWorkspaces, Clock: begins, DeletionGrace: c.DeletionGrace,
@@ -187,7 +180,7 @@ func (p routes) router() chi.Router {
 		}).Mount(r)
 		(&auditapi.Handler{
 			Read: p.auditLog.Read, Replica: c.Replica, OrgScope: scopes.Org,
-			LimitReads: p.limits.PerPerson("audit_reads_per_person", auditReadsPerSecond),
+			LimitReads: p.limits.PerPerson("audit_reads_per_person", c.Limits.AuditReadsPerPerson),
 		}).Mount(r)
 		(&sessions.Handler{
 			Views: v, Service: p.sessions, Recheck: p.revocation.Recheck, IdleTimeout: c.Sessions.IdleTimeout, FollowTimeout: c.FollowTimeout, Clock: p.clock,

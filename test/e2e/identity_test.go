@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -207,7 +206,7 @@ func restartedInLogins(t *testing.T, h *hub, dex *framework.Dex, c *computer) *h
 	c.secrets.add(tokens.Access)
 	c.secrets.add(tokens.Secret)
 	h.Do(t, framework.Call{Token: tokens.Access, Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK)
-	c.finishLogin(t, waiting, b.Submit(t, form, url.Values{"login": {"bob@example.com"}, "password": {framework.DexPassword}}))
+	c.finishLogin(t, waiting, dex.Enter(t, b, form, "bob"))
 	require.Contains(t, c.kedge(t, "whoami", "--profile", "bob"), "bob")
 	c.kedge(t, "profiles", "use", c.other(t, "bob"))
 	return h

@@ -114,6 +114,16 @@ func (b *Browser) Submit(t testing.TB, p *Page, values url.Values) *Page {
 	return b.Do(t, request)
 }
 
+// Continue presses Continue if a page of the hub asks about the computer of a command line, and returns
+// the page to which that leads. Other pages it returns as they are.
+func (b *Browser) Continue(t testing.TB, p *Page) *Page {
+	t.Helper()
+	if !strings.Contains(p.Body, `action="/auth/authorize"`) {
+		return p
+	}
+	return b.Submit(t, p, url.Values{"decision": {"continue"}})
+}
+
 func attribute(pattern *regexp.Regexp, tag string) string {
 	if found := pattern.FindStringSubmatch(tag); found != nil {
 		return html.UnescapeString(found[1])

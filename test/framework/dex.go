@@ -66,6 +66,9 @@ type Dex struct {
 type DexOptions struct {
 	// IDTokens is the lifetime of ID tokens; 0 is ten minutes.
 	IDTokens time.Duration
+	// Silent logs every browser in as one person without a form, as a provider does for a browser that
+	// has a session there. Nobody has a password.
+	Silent bool
 }
 
 // StartDex starts a Dex with its configuration in dir and waits until it serves.
@@ -104,7 +107,7 @@ func StartDex(dir string, o DexOptions) (*Dex, error) {
 	for _, name := range DexPeople() {
 		people = append(people, map[string]string{"email": name + "@example.com", "username": name, "userID": "uid-" + name, "hash": dexHash})
 	}
-	config, err := json.Marshal(map[string]any{
+	settings := map[string]any{
 		"issuer":    d.Issuer,
 		"storage":   map[string]string{"type": "memory"},
 		"web":       map[string]string{"https": address, "tlsCert": filepath.Join(tls, "tls.crt"), "tlsKey": filepath.Join(tls, "tls.key")},
@@ -117,7 +120,13 @@ func StartDex(dir string, o DexOptions) (*Dex, error) {
 		},
 		"enablePasswordDB": true,
 		"staticPasswords":  people,
-	})
+	}
+	if o.Silent {
+		settings["oauth2"] = map[string]any{"skipApprovalScreen": true}
+		settings["enablePasswordDB"], settings["staticPasswords"] = false, nil
+		settings["connectors"] = []map[string]any{{"type": "mockCallback", "id": "mock", "name": "mock"}}
+	}
+	config, err := json.Marshal(settings)
 	if err != nil {
 		return nil, err
 	}
@@ -256,10 +265,16 @@ func (d *Dex) TokenRequests(t testing.TB) int {
 }
 
 // LogIn opens a URL that leads to Dex, logs a person in there and returns the page to which
-// that leads.
+// that leads. On a page of the hub that asks about a computer it presses Continue.
 func (d *Dex) LogIn(t testing.TB, b *Browser, start, person string) *Page {
 	t.Helper()
 	form := b.Get(t, start)
 	require.True(t, strings.HasPrefix(form.URL.String(), d.Issuer), "%s leads to %s: %d %s", start, form.URL.Path, form.Code, form.Body)
-	return b.Submit(t, form, url.Values{"login": {person + "@example.com"}, "password": {DexPassword}})
+	return d.Enter(t, b, form, person)
+}
+
+// Enter is LogIn for a browser that shows Dex's form.
+func (d *Dex) Enter(t testing.TB, b *Browser, form *Page, person string) *Page {
+	t.Helper()
+	return b.Continue(t, b.Submit(t, form, url.Values{"login": {person + "@example.com"}, "password": {DexPassword}}))
 }

@@ -11,12 +11,16 @@ import (
 // maxState is the maximum length of the state of a client, in bytes.
 const maxState = 512
 
-// authorize begins the login of the command line. Errors are a page: they are never sent to the
+// authorize begins the login of the command line, which ends on a page of the hub. Errors are a page: they are never sent to the
 // redirect_uri of a malformed request.
 func (h *Handler) authorize(w http.ResponseWriter, r *http.Request) error {
 	in, err := parse(r.URL.RawQuery)
 	if err != nil {
 		return err
+	}
+	// A page of another site can send requests for images and frames.
+	if dest := r.Header.Get("Sec-Fetch-Dest"); dest != "" && dest != "document" {
+		return errs.New(errs.Invalid, "a login begins in a window of the browser, not inside of a page")
 	}
 	for _, must := range [][2]string{{"client_id", clientID}, {"response_type", "code"}, {"code_challenge_method", "S256"}} {
 		if err := in.exactly(must[0], must[1]); err != nil {

@@ -153,7 +153,7 @@ func TestCallback_refusesAStateOfAnotherBrowser(t *testing.T) {
 	// A link that somebody sends ends no login.
 	alice.logIn(begun, "alice").location(t)
 	require.Empty(t, alice.cookies, "the login is over")
-	mallory.get("/auth/callback", query).location(t)
+	mallory.onward(mallory.get("/auth/callback", query)).location(t)
 }
 
 func TestCallback_refusesAReplay(t *testing.T) {

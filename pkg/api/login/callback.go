@@ -24,15 +24,23 @@ func (h *Handler) callback(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p, err := h.takeProgress(w, r, func(p progress) error {
-		if p.Kind == kindConfirm || subtle.ConstantTimeCompare([]byte(in["state"]), []byte(p.State)) != 1 {
+		if p.confirms() || subtle.ConstantTimeCompare([]byte(in["state"]), []byte(p.State)) != 1 {
 			return errs.New(errs.Invalid, "this answer of the identity provider belongs to another login; start the login again")
 		}
-		return nil
+		// A refused request can be sent again: the cookie of the login stays.
+		if key := h.loggedIn(r); key != "" {
+			return h.Limits.Session(key)
+		}
+		// Everybody gets the cookie of a login, so it proves nothing to the identity provider.
+		return h.Limits.Exchange(r.Context())
 	})
 	if err != nil {
 		return err
 	}
 	user, grant, err := h.authenticate(r.Context(), p, in)
+	if err == nil {
+		err = h.Limits.Person(user.Name)
+	}
 	if err == nil {
 		err = h.finish(w, r, p, user, grant)
 	}
@@ -84,41 +92,30 @@ func (h *Handler) person(ctx context.Context, id *auth.Identity) (*v1alpha1.User
 
 // finish does what the login was for.
 func (h *Handler) finish(w http.ResponseWriter, r *http.Request, p progress, user *v1alpha1.User, grant *auth.Grant) error {
-	login := Event{User: user.Name, Issuer: grant.Identity.Issuer, Action: "login " + p.client()}
-	l := session.Login{Client: v1alpha1.SessionCLI, Description: p.Description, User: user, Grant: grant}
 	switch p.Kind {
 	case kindCLI:
-		l.Challenge, l.RedirectURI = p.Challenge, p.RedirectURI
-		if err := h.intend(r, login); err != nil {
-			return err
-		}
-		code, err := h.Sessions.Authorize(r.Context(), l)
-		if err != nil {
-			return err
-		}
-		h.record(r, login, http.StatusSeeOther)
-		redirect(w, h.answerURL(p, url.Values{"code": {code}}))
-		return nil
-	case kindPortal:
-		l.Client = v1alpha1.SessionPortal
-		if err := h.intend(r, login); err != nil {
-			return err
-		}
-		cookie, expires, err := h.Sessions.LogIn(r.Context(), l)
-		if err != nil {
-			return err
-		}
-		setCookie(w, sessionCookie, cookie, expires.Sub(h.Clock.Now()))
-		if p.ReturnTo != "" {
-			h.record(r, login, http.StatusSeeOther)
-			redirect(w, p.ReturnTo)
-			return nil
-		}
-		h.record(r, login, http.StatusOK)
-		return h.pages.message(w, http.StatusOK, message{Title: "You are logged in", Text: []string{"You are logged in as " + nameOf(user) + "."}})
-	default:
+		return h.askToContinue(w, r, p, user, grant)
+	case kindDevice:
 		return h.askToConfirm(w, r, p, user, grant)
 	}
+	login := Event{User: user.Name, Issuer: grant.Identity.Issuer, Action: "login " + p.client()}
+	if err := h.intend(r, login); err != nil {
+		return err
+	}
+	cookie, expires, err := h.Sessions.LogIn(r.Context(), session.Login{
+		Client: v1alpha1.SessionPortal, Description: p.Description, User: user, Grant: grant,
+	})
+	if err != nil {
+		return err
+	}
+	setCookie(w, sessionCookie, cookie, expires.Sub(h.Clock.Now()))
+	if p.ReturnTo != "" {
+		h.record(r, login, http.StatusSeeOther)
+		redirect(w, p.ReturnTo)
+		return nil
+	}
+	h.record(r, login, http.StatusOK)
+	return h.pages.message(w, http.StatusOK, message{Title: "You are logged in", Text: []string{"You are logged in as " + nameOf(user) + "."}})
 }
 
 // decline reports a failed login: to the command line, where one waits, else on a page.
@@ -130,7 +127,7 @@ func (h *Handler) decline(w http.ResponseWriter, r *http.Request, p progress, us
 	}
 	h.record(r, Event{User: name, Action: "login " + p.client()}, e.status)
 	switch p.Kind {
-	case kindCLI:
+	case kindCLI, kindContinue:
 		e.report(w, r)
 		redirect(w, h.answerURL(p, url.Values{"error": {codeForClient(e)}, "error_description": {describe(e.message)}}))
 		return nil

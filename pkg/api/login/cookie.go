@@ -23,8 +23,8 @@ const maxLogin = 10 * time.Minute
 
 // The purposes that the keyring seals for.
 const (
-	sealLogin  = "login cookie"
-	sealDevice = "device login"
+	sealLogin        = "login cookie"
+	sealConfirmation = "login confirmation"
 )
 
 // The kinds of login.
@@ -34,13 +34,15 @@ const (
 	kindDevice = "device"
 	// kindConfirm follows kindDevice: the person is known and must confirm the code.
 	kindConfirm = "confirm"
+	// kindContinue follows kindCLI: the person is known and must confirm the computer.
+	kindContinue = "continue"
 )
 
 // progress is a login in progress. The browser keeps it, encrypted, in a cookie.
 type progress struct {
 	Kind string `json:"kind"`
 	// State binds what the browser brings back to this cookie: the state of the provider's
-	// callback, or the token of the form of kindConfirm. Nonce and Verifier are those of the
+	// callback, or the token of the form of kindConfirm and kindContinue. Nonce and Verifier are those of the
 	// request to the provider.
 	State    string `json:"state"`
 	Nonce    string `json:"nonce,omitempty"`
@@ -60,11 +62,17 @@ type progress struct {
 
 // client names the client of a login in the audit log.
 func (p progress) client() string {
-	if p.Kind == kindConfirm {
+	switch p.Kind {
+	case kindConfirm:
 		return kindDevice
+	case kindContinue:
+		return kindCLI
 	}
 	return p.Kind
 }
+
+// confirms reports whether the login waits for the form of a page.
+func (p progress) confirms() bool { return p.Kind == kindConfirm || p.Kind == kindContinue }
 
 // begin starts a login: it gives p to the browser and sends the browser to the provider.
 func (h *Handler) begin(w http.ResponseWriter, r *http.Request, p progress) error {
@@ -99,16 +107,25 @@ func (h *Handler) setProgress(w http.ResponseWriter, p progress) error {
 // be finished once. belongs compares the request with the login. A request that belongs to another
 // login is refused and leaves the cookie alone, so that nobody ends a login with a link.
 func (h *Handler) takeProgress(w http.ResponseWriter, r *http.Request, belongs func(progress) error) (progress, error) {
-	cookies := r.CookiesNamed(loginCookie)
-	var p progress
-	if len(cookies) != 1 || h.open(sealLogin, cookies[0].Value, &p) != nil || !h.Clock.Now().Before(time.Unix(p.ExpiresAt, 0)) {
+	p, err := h.progress(r)
+	if err != nil {
 		dropCookie(w, loginCookie)
-		return progress{}, errs.New(errs.Invalid, "no login is in progress in this browser, or it took longer than ten minutes; start the login again")
+		return progress{}, err
 	}
 	if err := belongs(p); err != nil {
 		return progress{}, err
 	}
 	dropCookie(w, loginCookie)
+	return p, nil
+}
+
+// progress returns the login in progress of this browser.
+func (h *Handler) progress(r *http.Request) (progress, error) {
+	cookies := r.CookiesNamed(loginCookie)
+	var p progress
+	if len(cookies) != 1 || h.open(sealLogin, cookies[0].Value, &p) != nil || !h.Clock.Now().Before(time.Unix(p.ExpiresAt, 0)) {
+		return progress{}, errs.New(errs.Invalid, "no login is in progress in this browser, or it took longer than ten minutes; start the login again")
+	}
 	return p, nil
 }
 

@@ -1,7 +1,6 @@
 package login
 
 import (
-	"crypto/subtle"
 	"errors"
 	"net/http"
 	"net/url"
@@ -32,7 +31,7 @@ func (h *Handler) device(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := h.LimitDevices(r.Context()); err != nil {
+	if err := h.Limits.Device(r.Context()); err != nil {
 		return err
 	}
 	d, err := h.Devices.StartDevice(r.Context(), session.DeviceRequest{Description: cleanDescription(in["description"]), Peer: httpmw.Peer(r).String()})
@@ -47,24 +46,18 @@ func (h *Handler) device(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// enterCode is the page on which the person enters the code of the device. With a code that
-// exists it leads to the login.
+// enterCode is the page on which the person enters the code of the device. With a code it leads to the
+// login. It does not look at the code: only people who have logged in learn which codes there are.
 func (h *Handler) enterCode(w http.ResponseWriter, r *http.Request) error {
 	in, err := parse(r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
-	code := in["user_code"]
+	code := shownCode(in["user_code"])
 	if code == "" {
 		return h.pages.code(w, http.StatusOK, enterCode{})
 	}
-	switch _, err := h.Devices.Device(r.Context(), code); {
-	case codeUnknown(err):
-		return h.pages.code(w, http.StatusBadRequest, enterCode{UserCode: printable(code), Unknown: true})
-	case err != nil:
-		return err
-	}
-	return h.pages.code(w, http.StatusOK, enterCode{UserCode: shownCode(code), LogIn: deviceLoginPath + "?" + url.Values{"user_code": {shownCode(code)}}.Encode()})
+	return h.pages.code(w, http.StatusOK, enterCode{UserCode: code, LogIn: deviceLoginPath + "?" + url.Values{"user_code": {code}}.Encode()})
 }
 
 // deviceLogin begins the login of the person who entered a code.
@@ -73,18 +66,15 @@ func (h *Handler) deviceLogin(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	code, err := in.required("user_code")
-	if err != nil {
-		return err
+	code := shownCode(in["user_code"])
+	if code == "" {
+		return errs.InvalidField("user_code", "is missing")
 	}
-	switch _, err := h.Devices.Device(r.Context(), code); {
-	case codeUnknown(err):
-		return h.pages.code(w, http.StatusBadRequest, enterCode{UserCode: printable(code), Unknown: true})
-	case err != nil:
-		return err
-	}
-	return h.begin(w, r, progress{Kind: kindDevice, UserCode: shownCode(code)})
+	return h.begin(w, r, progress{Kind: kindDevice, UserCode: code})
 }
+
+// maxUserCode is the number of letters of a user code that are looked at.
+const maxUserCode = 16
 
 // shownCode returns a user code as the device shows it. People enter it in either case, with or
 // without the dash.
@@ -95,13 +85,14 @@ func shownCode(code string) string {
 		}
 		return c
 	}, strings.ToUpper(code))
+	letters = letters[:min(len(letters), maxUserCode)]
 	if half := len(letters) / 2; half > 0 {
 		letters = letters[:half] + "-" + letters[half:]
 	}
 	return letters
 }
 
-// confirmation is what the page to confirm a code sends back, encrypted. State binds it to the
+// confirmation is what a page to confirm a login sends back, encrypted. State binds it to the
 // cookie of the browser that logged in.
 type confirmation struct {
 	State string      `json:"state"`
@@ -115,13 +106,15 @@ func (h *Handler) askToConfirm(w http.ResponseWriter, r *http.Request, p progres
 	}
 	d, err := h.Devices.Device(r.Context(), p.UserCode)
 	if codeUnknown(err) {
-		return codeExpired()
+		// The login is over, so that each code that somebody guesses costs them a login.
+		h.record(r, Event{User: user.Name, Issuer: grant.Identity.Issuer, Action: "login " + p.client()}, http.StatusBadRequest)
+		return h.pages.code(w, http.StatusBadRequest, enterCode{UserCode: p.UserCode, Unknown: true})
 	}
 	if err != nil {
 		return err
 	}
 	next := progress{Kind: kindConfirm, State: h.NewSecret(), UserCode: p.UserCode}
-	sealed, err := h.seal(sealDevice, confirmation{State: next.State, Grant: grant})
+	sealed, err := h.seal(sealConfirmation, confirmation{State: next.State, Grant: grant})
 	if err != nil {
 		return err
 	}
@@ -140,12 +133,7 @@ func (h *Handler) confirm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var c confirmation
-	p, err := h.takeProgress(w, r, func(p progress) error {
-		if p.Kind != kindConfirm || h.open(sealDevice, in["login"], &c) != nil || subtle.ConstantTimeCompare([]byte(c.State), []byte(p.State)) != 1 {
-			return errs.New(errs.Invalid, "this form belongs to another login; start again with the code that your terminal shows")
-		}
-		return nil
-	})
+	p, err := h.takeConfirmation(w, r, kindConfirm, in, &c)
 	if err != nil {
 		return err
 	}

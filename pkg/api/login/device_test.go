@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,8 +12,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/login"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
-
-var hidden = regexp.MustCompile(`name="login" value="([^"]+)"`)
 
 // start begins a device login and returns the form that polls.
 func (h *hub) start(t testing.TB, description string) url.Values {
@@ -33,11 +31,7 @@ func (h *hub) start(t testing.TB, description string) url.Values {
 // confirming lets a person log in for the code and returns the form of the page.
 func (b *browser) confirming(person string) url.Values {
 	b.t.Helper()
-	page := b.logIn(b.get("/auth/device/login", url.Values{"user_code": {"BCDF-GHJK"}}), person).page(b.t, http.StatusOK)
-	field := hidden.FindStringSubmatch(page)
-	require.Len(b.t, field, 2, page)
-	require.NotContains(b.t, page, "id-token-of-")
-	return url.Values{"login": {field[1]}, "decision": {"confirm"}}
+	return b.logIn(b.get("/auth/device/login", url.Values{"user_code": {"BCDF-GHJK"}}), person).formOf(b.t, "confirm")
 }
 
 func TestDevice_isConfirmedByThePerson(t *testing.T) {
@@ -136,25 +130,50 @@ func TestDevice_theConfirmationIsNoCallback(t *testing.T) {
 	b.get("/auth/callback", url.Values{"state": {""}, "code": {"bob"}}).page(t, http.StatusBadRequest)
 }
 
+// What a stranger learns about a code does not depend on it, and costs no look-up.
+func TestDevice_tellsStrangersNothingAboutACode(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.start(t, "server-1")
+	known := h.browser(t).get("/auth/device/verify", url.Values{"user_code": {"BCDF-GHJK"}}).page(t, http.StatusOK)
+	unknown := h.browser(t).get("/auth/device/verify", url.Values{"user_code": {"ZZZZ-ZZZZ"}}).page(t, http.StatusOK)
+	require.Equal(t, known, strings.ReplaceAll(unknown, "ZZZZ-ZZZZ", "BCDF-GHJK"))
+	for _, code := range []string{"BCDF-GHJK", "ZZZZ-ZZZZ"} {
+		h.browser(t).get("/auth/device/login", url.Values{"user_code": {code}}).location(t)
+	}
+	require.Zero(t, h.sessions.lookups)
+	page := h.browser(t).get("/auth/device/verify", url.Values{"user_code": {`"><script>` + strings.Repeat("x", 1_000)}}).page(t, http.StatusOK)
+	require.NotContains(t, page, strings.Repeat("X", 20))
+	for _, none := range []url.Values{nil, {"user_code": {""}}, {"user_code": {"1234"}}} {
+		require.Contains(t, h.browser(t).get("/auth/device/verify", none).page(t, http.StatusOK), `<label for="user_code">`)
+		h.browser(t).get("/auth/device/login", none).page(t, http.StatusBadRequest)
+	}
+}
+
+// A login is good for one code, so that each that somebody guesses costs them a login.
 func TestDevice_refusesUnknownAndUsedCodes(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	for _, path := range []string{"/auth/device/verify", "/auth/device/login"} {
-		b := h.browser(t)
-		page := b.get(path, url.Values{"user_code": {`"><script>`}}).page(t, http.StatusBadRequest)
-		require.Contains(t, page, "There is no such code")
-		require.Contains(t, page, `value="&#34;&gt;&lt;script&gt;"`)
-		require.Empty(t, b.cookies)
-	}
-	h.browser(t).get("/auth/device/login", nil).page(t, http.StatusBadRequest)
+	b := h.browser(t)
+	begun := b.get("/auth/device/login", url.Values{"user_code": {"ZZZZ-ZZZZ"}})
+	cookie := b.cookies[loginCookie]
+	page := b.logIn(begun, "alice").page(t, http.StatusBadRequest)
+	require.Contains(t, page, "There is no such code")
+	require.Contains(t, page, `value="ZZZZ-ZZZZ"`)
+	require.Empty(t, b.cookies)
+	require.Equal(t, 1, h.sessions.lookups)
+	b.cookies[loginCookie] = cookie
+	b.logIn(begun, "alice").page(t, http.StatusForbidden)
+	require.Equal(t, 1, h.sessions.lookups)
+
 	h.start(t, "server-1")
 	alice, bob := h.browser(t), h.browser(t)
-	late := bob.get("/auth/device/login", url.Values{"user_code": {"BCDF-GHJK"}})
+	late := bob.get("/auth/device/login", url.Values{"user_code": {"bcdfghjk"}})
 	first, second := alice.confirming("alice"), h.browser(t)
 	answer := second.confirming("bob")
 	alice.post("/auth/device/verify", first).page(t, http.StatusOK)
 	require.Contains(t, second.post("/auth/device/verify", answer).page(t, http.StatusBadRequest), "answered already")
-	require.Contains(t, bob.logIn(late, "bob").page(t, http.StatusBadRequest), "answered already")
+	require.Contains(t, bob.logIn(late, "bob").page(t, http.StatusBadRequest), "There is no such code")
 }
 
 func TestDevice_endsWhenThePersonIsRefused(t *testing.T) {
@@ -191,12 +210,12 @@ func TestDevice_refusesAnotherClient(t *testing.T) {
 func TestDevice_refusesAFloodBeforeItIsStored(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	h.limitDevices = errs.New(errs.TooManyRequests, "too many requests of this kind")
+	h.limits.fail.device = errs.New(errs.TooManyRequests, "too many requests of this kind")
 	h.browser(t).post("/auth/device", url.Values{"client_id": {"kedge-cli"}}).oauthError(t, http.StatusTooManyRequests, "temporarily_unavailable")
-	h.browser(t).get("/auth/device/verify", url.Values{"user_code": {"BCDF-GHJK"}}).page(t, http.StatusBadRequest)
+	require.Empty(t, h.sessions.devices)
 	require.Equal(t, http.StatusSeeOther, h.browser(t).get("/auth/login", nil).code, "other logins go on")
 
-	h.limitDevices = nil
+	h.limits.fail.device = nil
 	h.start(t, "server-1")
 }
 

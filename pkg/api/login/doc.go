@@ -14,9 +14,22 @@
 //   - The login cookie binds a login to one browser. It is encrypted, lives ten minutes and is
 //     deleted by the callback in every outcome. The hub keeps no state of a login in progress,
 //     so any replica can serve its callback.
-//   - Between the login and the confirmation of a device code, the provider's grant travels in
-//     a hidden field of the page, encrypted and bound to the browser's cookie: it is too large
-//     for a cookie, and an unconfirmed login leaves nothing in kcp.
+//   - A command line gets a code after a click on a page of the hub, each time: another user of the
+//     computer can listen on a loopback port, and a link can name that port. The page is not
+//     skipped for a description that was confirmed before, because whoever makes the link also
+//     chooses the description, and a browser reports a link in a mail program as an address that the
+//     person entered.
+//   - Between the login and the confirmation of a computer or of a device code, the provider's grant
+//     travels in a hidden field of the page, encrypted and bound to the browser's cookie: it is too
+//     large for a cookie, and an unconfirmed login leaves no Session in kcp. The name of the Session
+//     follows from the login, so that a login is completed once on all replicas.
+//   - A user code is looked at after the login, once for each login: before it, the pages would tell
+//     strangers which codes there are, and each look reads kcp.
+//   - Limits distinguish by proof. A request with a genuine secret, cookie or code has the limit of
+//     its session. Other requests have the limit of their peer, because they cost little: to begin a
+//     login costs an encryption. What costs more than that, which is a request to the provider or an
+//     object of a device, is shared equally by networks. No limit of all clients together is taken
+//     before the provider has authenticated somebody.
 //   - The page that leads to the provider has a link and no form: browsers also apply the
 //     form-action of a Content-Security-Policy to the redirects after a form, and the hub does not
 //     know where the provider redirects to.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -61,11 +62,9 @@ type hub struct {
 	metrics   *prometheus.Registry
 	keyring   *session.Keyring
 	kcp       error
-	limit     error
+	limits    limits
 	// kept are the people whose grant was stored before a confirmation.
 	kept []string
-	// limitDevices is the limit of device logins.
-	limitDevices error
 	// signUpFails is what SignUp fails with.
 	signUpFails error
 }
@@ -111,7 +110,7 @@ func newHubWith(t testing.TB, idp login.Provider, tokens func(context.Context, s
 	r.NotFound(httpapi.NotFound)
 	r.MethodNotAllowed(httpapi.MethodNotAllowed)
 	(&login.Handler{
-		Provider: idp, StaticTokens: tokens, Sessions: h.sessions, Devices: h.sessions, Keyring: keyring,
+		Provider: idp, StaticTokens: tokens, Sessions: h.sessions, Devices: h.sessions, Keyring: ring{keyring, h.sessions},
 		KeepGrant: func(_ context.Context, u *v1alpha1.User, g *auth.Grant) error {
 			require.NotNil(t, g)
 			h.kept = append(h.kept, u.Name)
@@ -126,15 +125,43 @@ func newHubWith(t testing.TB, idp login.Provider, tokens func(context.Context, s
 			}
 			return h.unaudited
 		},
-		Available:    func(context.Context) error { return h.kcp },
-		Limit:        func(context.Context) error { return h.limit },
-		LimitDevices: func(context.Context) error { return h.limitDevices },
-		NewSecret:    func() string { return rand.Text() + rand.Text() },
-		Clock:        h.clock, ExternalURL: hubURL,
+		Available: func(context.Context) error { return h.kcp },
+		Limits:    &h.limits,
+		NewSecret: func() string { return rand.Text() + rand.Text() },
+		Clock:     h.clock, ExternalURL: hubURL,
 	}).Mount(r)
 	h.http = apitest.AsDocumented(r)
 	return h
 }
+
+// ring is the keyring of a hub whose secrets, cookies and codes are those of sessions.
+type ring struct {
+	*session.Keyring
+	sessions *sessions
+}
+
+// Genuine implements login.Keyring.
+func (r ring) Genuine(presented string) (string, bool) { return presented, r.sessions.made[presented] }
+
+// limits record what was taken, and refuse what has an error.
+type limits struct {
+	strangers, exchanges, devices int
+	sessions, persons             []string
+	fail                          struct{ stranger, session, person, exchange, device error }
+}
+
+func (l *limits) Stranger(context.Context) error { l.strangers++; return l.fail.stranger }
+
+func (l *limits) Session(key string) error {
+	l.sessions = append(l.sessions, key)
+	return l.fail.session
+}
+
+func (l *limits) Person(user string) error { l.persons = append(l.persons, user); return l.fail.person }
+
+func (l *limits) Exchange(context.Context) error { l.exchanges++; return l.fail.exchange }
+
+func (l *limits) Device(context.Context) error { l.devices++; return l.fail.device }
 
 func (h *hub) signUp(_ context.Context, id *auth.Identity) (*v1alpha1.User, error) {
 	if h.signUpFails != nil {
@@ -281,12 +308,42 @@ func authorization() url.Values {
 	}
 }
 
-// logIn lets a person log in at the provider and returns the answer of the callback.
-func (b *browser) logIn(begun answer, person string) answer {
+// callback lets a person log in at the provider and returns the answer of the callback.
+func (b *browser) callback(begun answer, person string) answer {
 	b.t.Helper()
 	to := begun.location(b.t)
 	require.Equal(b.t, "idp.example.com", to.Host)
 	return b.get("/auth/callback", url.Values{"state": {to.Query().Get("state")}, "code": {person}})
+}
+
+var (
+	hidden   = regexp.MustCompile(`name="login" value="([^"]+)"`)
+	computer = regexp.MustCompile(`action="/auth/authorize"`)
+)
+
+// formOf is the form of a page that asks for a decision.
+func (a answer) formOf(t testing.TB, decision string) url.Values {
+	t.Helper()
+	field := hidden.FindStringSubmatch(a.page(t, http.StatusOK))
+	require.Len(t, field, 2, a.body)
+	require.NotContains(t, a.body, "id-token-of-")
+	require.NotContains(t, a.body, "code-")
+	return url.Values{"login": {field[1]}, "decision": {decision}}
+}
+
+// logIn is callback. It presses Continue on the page that asks about a computer.
+func (b *browser) logIn(begun answer, person string) answer {
+	b.t.Helper()
+	return b.onward(b.callback(begun, person))
+}
+
+// onward presses Continue if a page asks about a computer.
+func (b *browser) onward(a answer) answer {
+	b.t.Helper()
+	if !computer.MatchString(a.body) {
+		return a
+	}
+	return b.post("/auth/authorize", a.formOf(b.t, "continue"))
 }
 
 // authorized returns a code for the command line of a person.

@@ -66,6 +66,23 @@ type Devices interface {
 type Keyring interface {
 	Seal(purpose string, plain []byte) ([]byte, error)
 	Open(purpose string, sealed []byte) ([]byte, error)
+	// Genuine returns what a secret, a cookie or a code is for. ok is false if the hub has not made
+	// it. It reads nothing from kcp.
+	Genuine(presented string) (name string, ok bool)
+}
+
+// Limits return an error for a request that is one too many. Contexts are those of requests.
+type Limits interface {
+	// Stranger takes a request that proves nothing from the limit of its peer.
+	Stranger(ctx context.Context) error
+	// Session takes a request with a genuine secret from the limit of its session or login.
+	Session(key string) error
+	// Person takes a login from the limit of the person.
+	Person(user string) error
+	// Exchange takes a code that is presented to the identity provider.
+	Exchange(ctx context.Context) error
+	// Device takes a login of a device that begins: it is stored, and nobody has authenticated.
+	Device(ctx context.Context) error
 }
 
 // Event is a login, a logout, the confirmation of a device code or the issue of tokens, for the
@@ -114,11 +131,7 @@ type Handler struct {
 	Metrics *Metrics
 	// Available waits a short time for kcp and returns an error if it is unavailable.
 	Available func(context.Context) error
-	// Limit returns an error for a request that exceeds the limit of its peer.
-	Limit func(context.Context) error
-	// LimitDevices is Limit for the logins of devices that begin: each is stored, and nobody
-	// has authenticated.
-	LimitDevices func(context.Context) error
+	Limits    Limits
 	// NewSecret returns a random string of at least 43 characters that RFC 7636 permits in a
 	// code_verifier.
 	NewSecret func() string
@@ -141,24 +154,25 @@ func (h *Handler) Mount(r chi.Router) {
 			return
 		}
 		r.Get(metadataPath, httpapi.Handle(h.metadata))
-		r.Post(tokenPath, h.json(h.token))
-		r.Post(devicePath, h.json(h.device))
-		r.Post(revokePath, h.json(h.revoke))
-		r.Get(authorizePath, h.page(h.authorize))
-		r.Get(callbackPath, h.page(h.callback))
-		r.Get(loginPath, h.page(h.login))
-		r.Get(deviceVerifyPath, h.page(h.enterCode))
-		r.Get(deviceLoginPath, h.page(h.deviceLogin))
-		r.Post(deviceVerifyPath, h.page(h.sameOrigin(h.confirm)))
-		r.Post(logoutPath, h.page(h.sameOrigin(h.logout)))
+		r.Post(tokenPath, writeJSON(h.admitSecret(h.token, "code", "refresh_token", "device_code")))
+		r.Post(devicePath, writeJSON(h.admit(stranger, h.device)))
+		r.Post(revokePath, writeJSON(h.admitSecret(h.revoke, "token")))
+		r.Get(authorizePath, h.page(h.loggedIn, h.authorize))
+		r.Post(authorizePath, h.page(h.inProgress, h.sameOrigin(h.continueLogin)))
+		r.Get(callbackPath, h.page(h.inProgress, h.callback))
+		r.Get(loginPath, h.page(h.loggedIn, h.login))
+		r.Get(deviceVerifyPath, h.page(h.loggedIn, h.enterCode))
+		r.Get(deviceLoginPath, h.page(h.loggedIn, h.deviceLogin))
+		r.Post(deviceVerifyPath, h.page(h.inProgress, h.sameOrigin(h.confirm)))
+		r.Post(logoutPath, h.page(h.loggedIn, h.sameOrigin(h.logout)))
 	})
 }
 
 // mountTokenLogin adds the login with a static token.
 func (h *Handler) mountTokenLogin(r chi.Router) {
 	if h.StaticTokens != nil {
-		r.Get(tokenLoginPath, h.page(h.tokenPage))
-		r.Post(tokenLoginPath, h.page(h.sameOrigin(h.tokenLogin)))
+		r.Get(tokenLoginPath, h.page(h.loggedIn, h.tokenPage))
+		r.Post(tokenLoginPath, h.page(h.loggedIn, h.sameOrigin(h.tokenLogin)))
 		return
 	}
 	absent := h.pages.handle(func(http.ResponseWriter, *http.Request) error {
@@ -180,37 +194,15 @@ func (h *Handler) mountAbsent(r chi.Router) {
 	for _, path := range []string{authorizePath, callbackPath, deviceVerifyPath, deviceLoginPath} {
 		r.Get(path, h.pages.handle(absent))
 	}
+	r.Post(authorizePath, h.pages.handle(absent))
 	r.Post(deviceVerifyPath, h.pages.handle(absent))
 	if h.StaticTokens != nil {
-		r.Get(loginPath, h.page(h.tokenPage))
-		r.Post(logoutPath, h.page(h.sameOrigin(h.logout)))
+		r.Get(loginPath, h.page(h.loggedIn, h.tokenPage))
+		r.Post(logoutPath, h.page(h.loggedIn, h.sameOrigin(h.logout)))
 		return
 	}
 	r.Get(loginPath, h.pages.handle(absent))
 	r.Post(logoutPath, h.pages.handle(absent))
-}
-
-// json serves an endpoint that programs call. It reports errors in OAuth's form.
-func (h *Handler) json(serve httpapi.Handler) http.HandlerFunc {
-	return writeJSON(h.admit(serve))
-}
-
-// page serves an endpoint that browsers open. It reports errors as a page.
-func (h *Handler) page(serve httpapi.Handler) http.HandlerFunc {
-	return h.pages.handle(h.admit(serve))
-}
-
-// admit refuses requests beyond the limit, and all requests while kcp is unavailable.
-func (h *Handler) admit(serve httpapi.Handler) httpapi.Handler {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		if err := h.Limit(r.Context()); err != nil {
-			return err
-		}
-		if err := h.Available(r.Context()); err != nil {
-			return err
-		}
-		return serve(w, r)
-	}
 }
 
 // headers sets the headers of all answers. No answer is cached, because it can contain a code,
@@ -219,11 +211,18 @@ func headers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		header.Set("Cache-Control", "no-store")
-		header.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 		header.Set("Referrer-Policy", "no-referrer")
 		header.Set("X-Content-Type-Options", "nosniff")
+		contentSecurity(header, "'self'")
 		next.ServeHTTP(w, r)
 	})
+}
+
+// contentSecurity sets the Content-Security-Policy of a page with forms for some targets. Browsers
+// apply it to the redirects after a form, too.
+func contentSecurity(header http.Header, formTargets string) {
+	header.Set("Content-Security-Policy",
+		"default-src 'none'; style-src 'self'; form-action "+formTargets+"; frame-ancestors 'none'; base-uri 'none'")
 }
 
 // sameOrigin refuses requests that a page of another origin sent: they carry the person's

@@ -33,7 +33,7 @@ type enterCode struct {
 	UserCode string
 	// Unknown says that there is no such code.
 	Unknown bool
-	// LogIn is the link to the login. It is empty without a code that exists.
+	// LogIn is the link to the login. It is empty without a code.
 	LogIn string
 }
 
@@ -44,10 +44,19 @@ type confirm struct {
 	Login string
 }
 
+// computer is the page that asks whether the command line of a computer may log in.
+type computer struct {
+	Description, Person string
+	// Peer is the address of the browser. Listener is the address and port of the command line.
+	Peer, Listener string
+	// Login is the encrypted confirmation.
+	Login string
+}
+
 // pages are the parsed templates and the stylesheet.
 type pages struct {
-	messages, codes, confirms, tokens *template.Template
-	css                               []byte
+	messages, codes, confirms, computers, tokens *template.Template
+	css                                          []byte
 }
 
 func newPages() pages {
@@ -58,7 +67,7 @@ func newPages() pages {
 	if err != nil {
 		panic("login: " + err.Error())
 	}
-	return pages{messages: page("message"), codes: page("code"), confirms: page("confirm"), tokens: page("token"), css: css}
+	return pages{messages: page("message"), codes: page("code"), confirms: page("confirm"), computers: page("computer"), tokens: page("token"), css: css}
 }
 
 func (p pages) message(w http.ResponseWriter, status int, m message) error {
@@ -71,6 +80,10 @@ func (p pages) code(w http.ResponseWriter, status int, c enterCode) error {
 
 func (p pages) confirm(w http.ResponseWriter, c confirm) error {
 	return write(w, http.StatusOK, p.confirms, c)
+}
+
+func (p pages) computer(w http.ResponseWriter, c computer) error {
+	return write(w, http.StatusOK, p.computers, c)
 }
 
 func (p pages) token(w http.ResponseWriter, status int, e enterToken) error {

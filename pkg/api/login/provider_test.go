@@ -51,7 +51,7 @@ func TestLogin_worksWithAnOpenIDProvider(t *testing.T) {
 	t.Parallel()
 	h, p := newHubWithProvider(t)
 	b := h.browser(t)
-	to := b.get("/auth/callback", atProvider(t, p, b.get("/auth/authorize", authorization()))).location(t)
+	to := b.onward(b.get("/auth/callback", atProvider(t, p, b.get("/auth/authorize", authorization())))).location(t)
 	require.Equal(t, http.StatusOK, h.browser(t).post("/auth/token", redemption(to.Query().Get("code"))).code)
 	p.LogIn(oidctest.Claims{"sub": "bob"})
 	b.get("/auth/callback", atProvider(t, p, b.get("/auth/login", nil))).page(t, http.StatusOK)

@@ -10,11 +10,7 @@ import (
 
 // revoke ends the session of a secret. An unknown secret is answered like a known one (RFC 7009,
 // section 2.2). The client need not name itself: the secret says which session is meant.
-func (h *Handler) revoke(w http.ResponseWriter, r *http.Request) error {
-	in, err := form(r)
-	if err != nil {
-		return err
-	}
+func (h *Handler) revoke(w http.ResponseWriter, r *http.Request, in params) error {
 	if in["client_id"] != "" {
 		if err := in.client(); err != nil {
 			return err

@@ -19,6 +19,10 @@ type sessions struct {
 	secrets map[string]session.Login
 	cookies map[string]string
 	devices map[string]*device
+	// made are the secrets, cookies and codes, used ones too, and the logins that are good once.
+	made map[string]bool
+	// lookups is the number of user codes that were looked at.
+	lookups int
 	fails   error
 }
 
@@ -32,7 +36,7 @@ type device struct {
 
 func newSessions() *sessions {
 	return &sessions{
-		codes: map[string]session.Login{}, secrets: map[string]session.Login{}, cookies: map[string]string{}, devices: map[string]*device{},
+		codes: map[string]session.Login{}, secrets: map[string]session.Login{}, cookies: map[string]string{}, devices: map[string]*device{}, made: map[string]bool{},
 	}
 }
 
@@ -42,7 +46,7 @@ func invalidGrant() error {
 
 func (s *sessions) tokens(l session.Login) session.Tokens {
 	secret := "secret-" + rand.Text()
-	s.secrets[secret] = l
+	s.secrets[secret], s.made[secret] = l, true
 	return session.Tokens{IDToken: l.Grant.IDToken, ExpiresAt: now.Add(time.Hour), Secret: secret, User: l.User.Name}
 }
 
@@ -50,9 +54,12 @@ func (s *sessions) Authorize(_ context.Context, l session.Login) (string, error)
 	if s.fails != nil {
 		return "", s.fails
 	}
+	if s.made[l.Once] {
+		return "", &session.Error{Code: "access_denied", Description: "this login was completed before"}
+	}
 	s.logins = append(s.logins, l)
 	code := "code-" + rand.Text()
-	s.codes[code] = l
+	s.codes[code], s.made[code], s.made[l.Once] = l, true, true
 	return code, nil
 }
 
@@ -75,7 +82,7 @@ func (s *sessions) LogIn(_ context.Context, l session.Login) (string, time.Time,
 	}
 	s.logins = append(s.logins, l)
 	cookie := "cookie-" + rand.Text()
-	s.cookies[cookie] = l.User.Name
+	s.cookies[cookie], s.made[cookie] = l.User.Name, true
 	return cookie, now.Add(time.Hour), nil
 }
 
@@ -120,11 +127,13 @@ func (s *sessions) StartDevice(_ context.Context, d session.DeviceRequest) (sess
 		return session.Device{}, s.fails
 	}
 	made := session.Device{DeviceCode: "device-" + rand.Text(), UserCode: "BCDF-GHJK", ExpiresIn: 10 * time.Minute, Interval: 5 * time.Second}
+	s.made[made.DeviceCode] = true
 	s.devices[made.UserCode] = &device{DeviceRequest: d, code: made.DeviceCode}
 	return made, nil
 }
 
 func (s *sessions) Device(_ context.Context, userCode string) (session.DeviceRequest, error) {
+	s.lookups++
 	if s.fails != nil {
 		return session.DeviceRequest{}, s.fails
 	}

@@ -19,9 +19,8 @@ type tokenAnswer struct {
 	RefreshToken string `json:"refresh_token"`
 }
 
-func (h *Handler) token(w http.ResponseWriter, r *http.Request) error {
-	in, err := clientForm(r)
-	if err != nil {
+func (h *Handler) token(w http.ResponseWriter, r *http.Request, in params) error {
+	if err := in.client(); err != nil {
 		return err
 	}
 	grantType, err := in.required("grant_type")

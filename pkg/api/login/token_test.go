@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -117,26 +116,6 @@ func TestToken_saysWhatIsUnavailable(t *testing.T) {
 			require.NotContains(t, text, "detail")
 		})
 	}
-}
-
-func TestHandler_refusesAPeerThatAsksTooOften(t *testing.T) {
-	t.Parallel()
-	h := newHub(t)
-	limit := errs.New(errs.TooManyRequests, "too many requests of this kind")
-	limit.RetryAfter = 3 * time.Second
-	h.limit = limit
-	for _, path := range []string{"/auth/token", "/auth/device", "/auth/revoke"} {
-		a := h.browser(t).post(path, redemption("code"))
-		a.oauthError(t, http.StatusTooManyRequests, "temporarily_unavailable")
-		require.Equal(t, "3", a.header.Get("Retry-After"))
-	}
-	for _, path := range []string{"/auth/authorize", "/auth/callback", "/auth/login", "/auth/device/verify", "/auth/device/login"} {
-		h.browser(t).get(path, authorization()).page(t, http.StatusTooManyRequests)
-	}
-	for _, path := range []string{"/auth/logout", "/auth/device/verify"} {
-		h.browser(t).post(path, nil).page(t, http.StatusTooManyRequests)
-	}
-	require.Empty(t, h.provider.begun)
 }
 
 func TestRevoke_answersAlike(t *testing.T) {

@@ -50,22 +50,43 @@ type LimitOptions struct {
 	// to Organizations and Workspaces within an hour. People who were added lately are not counted
 	// again. Default 1000.
 	AdditionsPerPerson int
-	// SignUps (--sign-ups) is the rate of new people. Default 20.
+	// SearchesPerPerson (--searches-per-person) is the rate of searches for people. Default 2.
+	SearchesPerPerson float64
+	// AuditReadsPerPerson (--audit-reads-per-person) is the rate of requests for the audit log, each
+	// of which reads some MiB of it. Default 2.
+	AuditReadsPerPerson float64
+	// SignUps (--sign-ups) is the rate of new people. Default 20. A person whom the hub knows or
+	// refuses does not count.
 	SignUps float64
 	// SignUpsPerPeer (--sign-ups-per-peer) is the rate of new people from one peer. Default 5.
 	SignUpsPerPeer float64
-	// Logins (--logins) is the rate of requests to the pages and endpoints of logins under
-	// /auth. A login takes about four. Default 500.
+	// Logins (--logins) is the rate of codes that are presented to the identity provider, one for
+	// each login. Networks have equal shares of it, so that none uses up what others need.
+	// Default 500.
 	Logins float64
-	// LoginsPerPeer (--logins-per-peer) is the rate of those of one peer. Default 20.
+	// LoginsPerPeer (--logins-per-peer) is the rate of requests under /auth from one peer without a
+	// genuine secret. A login takes about two. Default 20.
 	LoginsPerPeer float64
+	// LoginsPerSession (--logins-per-session) is the rate of requests under /auth with a genuine
+	// secret of one session or one login: refreshes, logouts, confirmations. Default 5.
+	LoginsPerSession float64
+	// LoginsPerPerson (--logins-per-person) is the rate of logins of one person. Default 5.
+	LoginsPerPerson float64
 	// DeviceLogins (--device-logins) is the rate of logins of devices without a browser that
 	// begin. Each is an object in kcp until it expires, and nobody has authenticated yet.
-	// Default 10.
+	// Networks have equal shares of it. Default 20.
 	DeviceLogins float64
 	// DeviceLoginsPerPeer (--device-logins-per-peer) is the rate of those of one peer.
 	// Default 1.
 	DeviceLoginsPerPeer float64
+}
+
+// LoginRates returns the rates of the limits under /auth.
+func (o LimitOptions) LoginRates() httpmw.LoginRates {
+	return httpmw.LoginRates{
+		PerPeer: o.LoginsPerPeer, PerSession: o.LoginsPerSession, PerPerson: o.LoginsPerPerson,
+		Exchanges: o.Logins, Devices: o.DeviceLogins, DevicesPerPeer: o.DeviceLoginsPerPeer,
+	}
 }
 
 func newLimitOptions() LimitOptions {
@@ -73,7 +94,9 @@ func newLimitOptions() LimitOptions {
 		MaxConnections: 10_000, MaxConnectionsPerPeer: 1_000, MaxStreamsPerConnection: 100,
 		MaxStreams: 10_000, MaxStreamsPerPerson: 256, MaxRequestsInFlightPerPerson: 64, MaxWritesInFlightPerPerson: 8, AdditionsPerPerson: 1000,
 		FailedAuthenticationsPerPeer: 10, RequestsPerPerson: 50_000, WritesPerPerson: 500,
-		SignUps: 20, SignUpsPerPeer: 5, Logins: 500, LoginsPerPeer: 20, DeviceLogins: 10, DeviceLoginsPerPeer: 1,
+		SearchesPerPerson: 2, AuditReadsPerPerson: 2,
+		SignUps: 20, SignUpsPerPeer: 5, Logins: 500, LoginsPerPeer: 20, LoginsPerSession: 5, LoginsPerPerson: 5,
+		DeviceLogins: 20, DeviceLoginsPerPeer: 1,
 	}
 }
 
@@ -93,11 +116,15 @@ func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
 	fs.Float64Var(&o.RequestsPerPerson, "requests-per-person", o.RequestsPerPerson, "Maximum rate of requests of one person. Requests"+rateUsage)
 	fs.Float64Var(&o.WritesPerPerson, "writes-per-person", o.WritesPerPerson, "Maximum rate of requests of one person that may change something. Requests"+rateUsage)
 	fs.IntVar(&o.AdditionsPerPerson, "additions-per-person", o.AdditionsPerPerson, "Maximum number of distinct people whom one person can add to organizations and workspaces within an hour, at once or one by one. 0 disables the limit.")
-	fs.Float64Var(&o.SignUps, "sign-ups", o.SignUps, "Maximum rate of people who sign up. People"+rateUsage)
+	fs.Float64Var(&o.SearchesPerPerson, "searches-per-person", o.SearchesPerPerson, "Maximum rate of searches for people of one person. Searches"+rateUsage)
+	fs.Float64Var(&o.AuditReadsPerPerson, "audit-reads-per-person", o.AuditReadsPerPerson, "Maximum rate of requests of one person for the audit log. Requests"+rateUsage)
+	fs.Float64Var(&o.SignUps, "sign-ups", o.SignUps, "Maximum rate of people who sign up. Those whom the hub knows or refuses do not count. People"+rateUsage)
 	fs.Float64Var(&o.SignUpsPerPeer, "sign-ups-per-peer", o.SignUpsPerPeer, "Maximum rate of people who sign up from one peer. People"+rateUsage)
-	fs.Float64Var(&o.Logins, "logins", o.Logins, "Maximum rate of requests under /auth, of which a login takes about four. Requests"+rateUsage)
-	fs.Float64Var(&o.LoginsPerPeer, "logins-per-peer", o.LoginsPerPeer, "Maximum rate of requests under /auth from one peer. Requests"+rateUsage)
-	fs.Float64Var(&o.DeviceLogins, "device-logins", o.DeviceLogins, "Maximum rate of logins that begin with a device code. Logins"+rateUsage)
+	fs.Float64Var(&o.Logins, "logins", o.Logins, "Maximum rate of logins that ask the identity provider. Networks have equal shares. Logins"+rateUsage)
+	fs.Float64Var(&o.LoginsPerPeer, "logins-per-peer", o.LoginsPerPeer, "Maximum rate of requests under /auth from one peer without a secret that the hub has made. Requests"+rateUsage)
+	fs.Float64Var(&o.LoginsPerSession, "logins-per-session", o.LoginsPerSession, "Maximum rate of requests under /auth with a secret of one session or one login. Requests"+rateUsage)
+	fs.Float64Var(&o.LoginsPerPerson, "logins-per-person", o.LoginsPerPerson, "Maximum rate of logins of one person. Logins"+rateUsage)
+	fs.Float64Var(&o.DeviceLogins, "device-logins", o.DeviceLogins, "Maximum rate of logins that begin with a device code. Networks have equal shares. Logins"+rateUsage)
 	fs.Float64Var(&o.DeviceLoginsPerPeer, "device-logins-per-peer", o.DeviceLoginsPerPeer, "Maximum rate of logins that begin with a device code from one peer. Logins"+rateUsage)
 }
 
@@ -119,7 +146,9 @@ func (o *LimitOptions) complete(fail func(flag, format string, args ...any)) htt
 	for flag, n := range map[string]float64{
 		"failed-authentications-per-peer": o.FailedAuthenticationsPerPeer,
 		"requests-per-person":             o.RequestsPerPerson, "writes-per-person": o.WritesPerPerson,
+		"searches-per-person": o.SearchesPerPerson, "audit-reads-per-person": o.AuditReadsPerPerson,
 		"sign-ups": o.SignUps, "sign-ups-per-peer": o.SignUpsPerPeer, "logins": o.Logins, "logins-per-peer": o.LoginsPerPeer,
+		"logins-per-session": o.LoginsPerSession, "logins-per-person": o.LoginsPerPerson,
 		"device-logins": o.DeviceLogins, "device-logins-per-peer": o.DeviceLoginsPerPeer,
 	} {
 		// The comparison is also false for NaN.

@@ -19,6 +19,8 @@ func loginPages(t *testing.T, s *scene) {
 	p.open("/auth/device/verify")
 	p.looks("login-device")
 	p.open("/auth/device/verify?user_code=WRONG")
+	p.Click(t, "#login")
+	s.dex.LogInWith(t, p.Chromium, "carol")
 	p.sees("no such code")
 	p.looks("login-device-unknown")
 	code := s.client.Do(t, framework.Call{
@@ -35,4 +37,8 @@ func loginPages(t *testing.T, s *scene) {
 	p.Click(t, "#deny")
 	p.Until(t, "!document.querySelector('#deny')")
 	p.looks("login-device-denied")
+	p.Open(t, framework.NewLogin().URL(s.client))
+	s.dex.LogInWith(t, p.Chromium, "carol")
+	p.sees("Continue only if")
+	p.looks("login-computer")
 }

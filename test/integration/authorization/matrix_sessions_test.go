@@ -2,6 +2,7 @@ package authorization
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -170,6 +171,7 @@ var loginRows = map[string]int{
 	"GET /auth/login":                             http.StatusSeeOther,
 	"GET /auth/style.css":                         http.StatusOK,
 	"GET /auth/token-login":                       http.StatusOK,
+	"POST /auth/authorize":                        http.StatusBadRequest,
 	"POST /auth/device":                           http.StatusBadRequest,
 	"POST /auth/device/verify":                    http.StatusBadRequest,
 	"POST /auth/logout":                           http.StatusOK,
@@ -198,7 +200,7 @@ func TestMatrix_logins(t *testing.T) {
 			if method == http.MethodPost {
 				header.Set("Content-Type", "application/x-www-form-urlencoded")
 				header.Set("Sec-Fetch-Site", "cross-site")
-				if path == "/auth/logout" || path == "/auth/device/verify" || path == "/auth/token-login" {
+				if slices.Contains([]string{"/auth/authorize", "/auth/logout", "/auth/device/verify", "/auth/token-login"}, path) {
 					a, err := l.hub.Try(call{Method: method, Path: path, Header: header})
 					require.NoError(t, err)
 					require.Equal(t, http.StatusForbidden, a.Code, "%s as %s from another site", route, name)

@@ -55,7 +55,7 @@ func TestLogin_goesOnAtAnyReplica(t *testing.T) {
 	}
 	l := framework.NewLogin()
 	back := dex.LogIn(t, b, l.URL(hubs[0].Client), "alice")
-	code := l.Code(t, b.Get(t, at(t, hubs[1], back.Location)))
+	code := l.Code(t, b.Continue(t, b.Get(t, at(t, hubs[1], back.Location))))
 	again := b.Get(t, at(t, hubs[0], back.Location))
 	require.Equal(t, http.StatusBadRequest, again.Code, "the callback of a login that has ended")
 
@@ -99,7 +99,7 @@ func TestLogin_refusesWhatAnotherBegan(t *testing.T) {
 	_ = dex.LogIn(t, victim, framework.NewLogin().URL(hub.Client), "alice")
 	require.Equal(t, http.StatusBadRequest, victim.Get(t, back).Code, "with another login")
 
-	code := l.Code(t, attacker.Get(t, back))
+	code := l.Code(t, attacker.Continue(t, attacker.Get(t, back)))
 	stolen := *l
 	stolen.Verifier = framework.NewLogin().Verifier
 	require.Equal(t, "invalid_grant", stolen.Redeem(t, hub.Client, code).Text("error"), "without the verifier")

@@ -30,8 +30,9 @@ func (a *app) loginCommand() *cobra.Command {
 		Use:   "login",
 		Short: "Log in to a hub with a browser, or with a token",
 		Long: `Log in to a hub. kedge opens your browser, where the hub's identity provider asks
-who you are. Over SSH without a display it prints a code instead, which you confirm
-with a browser on any device; --device does the same elsewhere.
+who you are, and the hub asks you to continue. Over SSH without a display it prints
+a code instead, which you confirm with a browser on any device; --device does the
+same elsewhere.
 
 A static token is read from --token-file ("-" for standard input) or from
 $KEDGE_TOKEN, never from the command line, where others could see it.
@@ -154,7 +155,7 @@ func (a *app) showURL(o loginOptions, url string) {
 		fmt.Fprintf(a.Err, "No browser could be started. Open this URL in a browser on this computer:\n\n%s\n\n", url)
 		return
 	}
-	fmt.Fprintf(a.Err, "Your browser opens for the login. If it does not, open this URL:\n\n%s\n\n", url)
+	fmt.Fprintf(a.Err, "Your browser opens for the login, and asks you to continue. If it does not open, open this URL:\n\n%s\n\n", url)
 }
 
 func (a *app) showCode(d oauth.Device) {

@@ -1,0 +1,108 @@
+package login_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+)
+
+func tooMany() error {
+	e := errs.New(errs.TooManyRequests, "too many requests of this kind")
+	e.RetryAfter = 3 * time.Second
+	return e
+}
+
+func TestHandler_refusesAPeerThatAsksTooOften(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.limits.fail.stranger = tooMany()
+	for _, path := range []string{"/auth/token", "/auth/device", "/auth/revoke"} {
+		for _, form := range []url.Values{redemption("code"), {"token": {"forged"}, "refresh_token": {"forged"}, "device_code": {"forged"}}, nil} {
+			a := h.browser(t).post(path, form)
+			a.oauthError(t, http.StatusTooManyRequests, "temporarily_unavailable")
+			require.Equal(t, "3", a.header.Get("Retry-After"))
+		}
+	}
+	b := h.browser(t)
+	b.cookies[sessionCookie], b.cookies[loginCookie] = "forged", "forged"
+	for _, path := range []string{"/auth/authorize", "/auth/callback", "/auth/login", "/auth/device/verify", "/auth/device/login"} {
+		b.get(path, authorization()).page(t, http.StatusTooManyRequests)
+	}
+	for _, path := range []string{"/auth/logout", "/auth/device/verify", "/auth/authorize"} {
+		b.post(path, nil).page(t, http.StatusTooManyRequests)
+	}
+	require.Empty(t, h.provider.begun)
+	require.Empty(t, h.limits.sessions)
+	require.Equal(t, 17, h.limits.strangers)
+}
+
+// A flood of strangers, also one from the same address, keeps nobody from refreshing, from logging out and
+// from finishing a login that has begun.
+func TestHandler_aFloodOfStrangersKeepsNobodyOut(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	code, b, c := h.browser(t).authorized("alice"), h.browser(t), h.browser(t)
+	b.logIn(b.get("/auth/login", nil), "alice").page(t, http.StatusOK)
+	poll, begun := h.start(t, "server-1"), c.get("/auth/authorize", authorization())
+	confirming := h.browser(t)
+	confirmation := confirming.confirming("bob")
+
+	h.limits.fail.stranger = tooMany()
+	h.browser(t).get("/auth/authorize", authorization()).page(t, http.StatusTooManyRequests)
+	c.logIn(begun, "bob").location(t)
+	require.Equal(t, http.StatusOK, h.browser(t).post("/auth/token", redemption(code)).code)
+	secret := ""
+	for secret = range h.sessions.secrets {
+	}
+	refresh := h.browser(t).post("/auth/token", url.Values{"client_id": {"kedge-cli"}, "grant_type": {"refresh_token"}, "refresh_token": {secret}})
+	require.Equal(t, http.StatusOK, refresh.code, refresh.body)
+	h.browser(t).post("/auth/token", poll).oauthError(t, http.StatusBadRequest, "authorization_pending")
+	confirming.post("/auth/device/verify", confirmation).page(t, http.StatusOK)
+	require.Equal(t, http.StatusOK, h.browser(t).post("/auth/revoke", url.Values{"token": {secret}}).code)
+	// The portal's cookie says that somebody was here before.
+	b.logIn(b.get("/auth/authorize", authorization()), "alice").location(t)
+	b.post("/auth/logout", nil).page(t, http.StatusOK)
+	require.Contains(t, h.limits.sessions, "session "+secret)
+	require.Contains(t, h.limits.persons, "alice")
+
+	h.limits.fail.stranger, h.limits.fail.session = nil, tooMany()
+	h.browser(t).post("/auth/revoke", url.Values{"token": {secret}}).oauthError(t, http.StatusTooManyRequests, "temporarily_unavailable")
+	require.Equal(t, http.StatusOK, h.browser(t).post("/auth/revoke", url.Values{"token": {"unknown"}}).code)
+}
+
+// Everybody gets a login cookie. Codes that somebody invents cost requests to the identity provider.
+func TestCallback_limitsWhatAsksTheProvider(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	b := h.browser(t)
+	begun := b.get("/auth/authorize", authorization())
+	h.limits.fail.exchange = tooMany()
+	b.callback(begun, "alice").page(t, http.StatusTooManyRequests)
+	require.Len(t, h.provider.begun, 1, "the provider was not asked")
+	b.get("/auth/callback", url.Values{"state": {"another"}, "code": {"alice"}}).page(t, http.StatusBadRequest)
+	require.Equal(t, 1, h.limits.exchanges)
+	h.limits.fail.exchange = nil
+	b.logIn(begun, "alice").location(t)
+}
+
+func TestCallback_limitsTheLoginsOfAPerson(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.limits.fail.person = tooMany()
+	b := h.browser(t)
+	to := b.logIn(b.get("/auth/authorize", authorization()), "alice").location(t)
+	require.Equal(t, "temporarily_unavailable", to.Query().Get("error"))
+	b.logIn(b.get("/auth/login", nil), "alice").page(t, http.StatusTooManyRequests)
+	h.start(t, "server-1")
+	b.logIn(b.get("/auth/device/login", url.Values{"user_code": {"BCDF-GHJK"}}), "alice").page(t, http.StatusTooManyRequests)
+	require.Zero(t, h.sessions.lookups, "nobody tries codes faster than that")
+	require.Equal(t, []string{"alice", "alice", "alice"}, h.limits.persons)
+	require.Empty(t, h.sessions.logins)
+	require.NotContains(t, strings.Join(h.kept, " "), "alice")
+}
