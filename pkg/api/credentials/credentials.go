@@ -1,6 +1,7 @@
 package credentials
 
 import (
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -74,7 +75,7 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	case in.Spec.Cluster == nil || in.Spec.Cluster.Server == "":
 		return errs.InvalidField("spec.cluster.server", "is missing; set provideClusterInfo: true in the kubeconfig")
 	}
-	cluster, ok := strings.CutPrefix(in.Spec.Cluster.Server, h.ExternalURL+"/clusters/")
+	cluster, ok := clusterAt(h.ExternalURL, in.Spec.Cluster.Server)
 	if !ok {
 		return errs.InvalidField("spec.cluster.server", "is not a workspace of this hub, which are at "+h.ExternalURL+"/clusters/{id}")
 	}
@@ -93,4 +94,32 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	in.Status = &clientauthenticationv1.ExecCredentialStatus{Token: token, ExpirationTimestamp: &expires}
 	w.Header().Set("Cache-Control", "no-store")
 	return httpapi.Write(w, http.StatusOK, in)
+}
+
+// clusterAt returns the cluster that the server of a kubeconfig names. ok is false if the server is not
+// at the origin of the hub. kubectl connects to the same server whether the scheme and the host
+// are in upper or lower case, and with or without the default port.
+func clusterAt(hub, server string) (cluster string, ok bool) {
+	host, path := split(server)
+	if own, _ := split(hub); host == "" || host != own {
+		return "", false
+	}
+	return strings.CutPrefix(path, "/clusters/")
+}
+
+// split returns the host of an https URL, with the port unless that is the default, and the path as it
+// was sent. The host is empty for other URLs.
+func split(url string) (host, path string) {
+	const scheme = "https://"
+	if len(url) < len(scheme) || !strings.EqualFold(url[:len(scheme)], scheme) {
+		return "", ""
+	}
+	host, path = url[len(scheme):], ""
+	if slash := strings.IndexByte(host, '/'); slash >= 0 {
+		host, path = host[:slash], host[slash:]
+	}
+	if _, port, err := net.SplitHostPort(host); err == nil && port == "443" {
+		host = strings.TrimSuffix(host, ":443")
+	}
+	return strings.ToLower(host), path
 }

@@ -186,11 +186,37 @@ func TestCredential_refusesAnotherServer(t *testing.T) {
 		"https://hub.example.com:9443/api/clusters/devcluster",
 		"https://hub.example.com:9443//clusters/devcluster",
 		" https://hub.example.com:9443/clusters/devcluster",
+		"https://hub.example.com:9443:443/clusters/devcluster/../x@evil",
+		"https://alice@hub.example.com:9443/clusters/devcluster",
+		"https://hub.example.com.:9443/clusters/devcluster",
+		"https://hub.example.com:09443/clusters/devcluster",
+		"https:///clusters/devcluster",
+		"https:\\\\hub.example.com:9443/clusters/devcluster",
+		"https://hub.example.com:9443\\\\clusters\\\\devcluster",
+		"https://hub.example.com:9443/CLUSTERS/devcluster",
 		"", "devcluster", "/clusters/devcluster",
 	} {
 		refused(t, f.issue(apitest.Admin, server), apitest.Admin).RefusedField(t, "spec.cluster.server")
 	}
 	f.issue(apitest.Admin, apitest.HubURL+"/clusters/devcluster").Object(t, http.StatusOK)
+}
+
+// kubectl connects to the same server with each of them.
+func TestCredential_comparesOrigins(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for _, server := range []string{"HTTPS://hub.example.com:9443/clusters/devcluster", "https://Hub.Example.COM:9443/clusters/devcluster/"} {
+		f.issue(apitest.Admin, server).Object(t, http.StatusOK)
+	}
+	f.handler.ExternalURL = "https://hub.example.com"
+	for _, server := range []string{"https://hub.example.com", "https://hub.example.com:443", "https://HUB.example.com:443"} {
+		f.issue(apitest.Admin, server+"/clusters/devcluster").Object(t, http.StatusOK)
+	}
+	for _, server := range []string{"https://hub.example.com:80", "https://hub.example.com:443:443", "http://hub.example.com:443", "https://hub.example.com:4430"} {
+		refused(t, f.issue(apitest.Admin, server+"/clusters/devcluster"), apitest.Admin).RefusedField(t, "spec.cluster.server")
+	}
+	f.handler.ExternalURL = "https://hub.example.com:443"
+	f.issue(apitest.Admin, "https://hub.example.com/clusters/devcluster").Object(t, http.StatusOK)
 }
 
 func TestCredential_refusesAURLThatIsNoCluster(t *testing.T) {
