@@ -32,6 +32,10 @@
 //   - Over the limit of requests in flight a request waits in turn, because scripts and the discovery of
 //     kubectl send many at once. Its credential is checked again afterwards. A request keeps its slot until its
 //     handler returns, which handlers do not do before a write that outlives its client ends.
+//   - No limit of all clients together is taken by a request that proves nothing, so that strangers
+//     from many networks cannot use it up. What strangers do that costs kcp or the identity provider
+//     something is divided: each IPv4 address and each IPv6 /48 has an equal share, and a new
+//     one has a share at once. A sign-up counts when the person will really be created.
 //   - Audit runs before Authenticate, so that a refused request has an event, too. The code that
 //     writes calls Intend when it knows the facts of the change: a middleware would write the intent
 //     without them. Intend panics on a route without Audit.

@@ -82,7 +82,7 @@ func TestLogins_haveNoLimitAtZero(t *testing.T) {
 	}
 }
 
-// The one who floods with a genuine secret, or with one account, meets a limit alone.
+// A flood with one genuine secret, or with one account, meets a limit of its own.
 func TestLogins_limitASessionAndAPersonAlone(t *testing.T) {
 	t.Parallel()
 	limits, _, registry := newLimits(t)
@@ -193,7 +193,7 @@ func TestSignUps_refuseAPeerThatMakesUsers(t *testing.T) {
 	requireRefused(t, metrics, "sign_ups", 1)
 }
 
-// Neither people who are here already nor people whom the hub refuses keep others out.
+// Sign-ups of known people, and sign-ups that the hub refuses, keep no new person out.
 func TestSignUps_areTakenByThoseWhoAreCreated(t *testing.T) {
 	t.Parallel()
 	people := registry{}

@@ -15,7 +15,7 @@ const shareWindow = burstSeconds * time.Second
 
 // shares divide a rate among the networks that ask. In each window of ten seconds all sites, which are
 // IPv4 addresses or IPv6 /48s, have equal parts, and so have the /64s of a site. A new network has
-// a part at once, so that those who ask often cannot use up what is there for the others.
+// a part at once: a flood from some networks uses up the parts of these networks.
 type shares struct {
 	// total is the number of requests in a window. Zero means no limit.
 	total   int

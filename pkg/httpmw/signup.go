@@ -33,8 +33,8 @@ type Users interface {
 }
 
 // SignUp returns the SignUp for a value of --registration. It writes an event before and after each
-// change. Only a person who is new and whom nothing known refuses takes from the limit, and writes
-// an intent: the others cost a look into the caches.
+// change. Only a new person without a refusal by the caches takes from the limit and has an intent: all
+// others cost a look into the caches.
 func (a *Auditor) SignUp(users Users, people People, registration string, limit *SignUpLimit) SignUp {
 	return func(ctx context.Context, id *auth.Identity, vouched bool) (u *v1alpha1.User, err error) {
 		spec := tenancy.NewUserSpec(id.Issuer, id.Subject, id.Username, id.DisplayName, id.Email)

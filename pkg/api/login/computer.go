@@ -14,8 +14,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 )
 
-// askToContinue shows the person the computer that would be signed in. Whatever listens on the loopback
-// port gets the code, and a link of somebody else can name any port.
+// askToContinue shows the person the computer that would be signed in. Any program that listens on the
+// loopback port gets the code, and a link can name any port.
 func (h *Handler) askToContinue(w http.ResponseWriter, r *http.Request, p progress, user *v1alpha1.User, grant *auth.Grant) error {
 	if err := h.KeepGrant(r.Context(), user, grant); err != nil {
 		return err

@@ -16,9 +16,9 @@
 //     so any replica can serve its callback.
 //   - A command line gets a code after a click on a page of the hub, each time: another user of the
 //     computer can listen on a loopback port, and a link can name that port. The page is not
-//     skipped for a description that was confirmed before, because whoever makes the link also
-//     chooses the description, and a browser reports a link in a mail program as an address that the
-//     person entered.
+//     skipped for a description that was confirmed before: the author of a link chooses the
+//     description, too, and a browser reports a link in a mail program as an address that the person
+//     entered.
 //   - Between the login and the confirmation of a computer or of a device code, the provider's grant
 //     travels in a hidden field of the page, encrypted and bound to the browser's cookie: it is too
 //     large for a cookie, and an unconfirmed login leaves no Session in kcp. The name of the Session

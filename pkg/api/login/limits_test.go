@@ -42,8 +42,8 @@ func TestHandler_refusesAPeerThatAsksTooOften(t *testing.T) {
 	require.Equal(t, 17, h.limits.strangers)
 }
 
-// A flood of strangers, also one from the same address, keeps nobody from refreshing, from logging out and
-// from finishing a login that has begun.
+// A flood of strangers, also one from the same address, leaves refreshes, logouts and logins that have
+// begun alone.
 func TestHandler_aFloodOfStrangersKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
