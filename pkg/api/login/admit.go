@@ -2,6 +2,7 @@ package login
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
@@ -12,14 +13,20 @@ type proof func(*http.Request) string
 
 func stranger(*http.Request) string { return "" }
 
-// loggedIn returns the session of the cookie of the portal: a browser in which somebody logged in
-// before.
-func (h *Handler) loggedIn(r *http.Request) string {
-	cookies := r.CookiesNamed(sessionCookie)
-	if len(cookies) != 1 {
+// returning returns the session of the cookie of the portal, or the person of the known cookie: a
+// browser in which somebody logged in before.
+func (h *Handler) returning(r *http.Request) string {
+	if cookies := r.CookiesNamed(sessionCookie); len(cookies) == 1 {
+		if key := h.genuine(cookies[0].Value); key != "" {
+			return key
+		}
+	}
+	var k known
+	if cookies := r.CookiesNamed(knownCookie); len(cookies) != 1 || h.open(sealKnown, cookies[0].Value, &k) != nil ||
+		!h.Clock.Now().Before(time.Unix(k.ExpiresAt, 0)) {
 		return ""
 	}
-	return h.genuine(cookies[0].Value)
+	return "person " + k.User
 }
 
 // inProgress returns the login in progress of this browser.
@@ -27,7 +34,7 @@ func (h *Handler) inProgress(r *http.Request) string {
 	if p, err := h.progress(r); err == nil {
 		return "login " + p.State
 	}
-	return h.loggedIn(r)
+	return h.returning(r)
 }
 
 func (h *Handler) genuine(presented string) string {

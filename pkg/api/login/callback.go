@@ -28,7 +28,7 @@ func (h *Handler) callback(w http.ResponseWriter, r *http.Request) error {
 			return errs.New(errs.Invalid, "this answer of the identity provider belongs to another login; start the login again")
 		}
 		// A refused request can be sent again: the cookie of the login stays.
-		if key := h.loggedIn(r); key != "" {
+		if key := h.returning(r); key != "" {
 			return h.Limits.Session(key)
 		}
 		// Everybody gets the cookie of a login, so it proves nothing to the identity provider.

@@ -95,6 +95,9 @@ func (h *Handler) sendCode(w http.ResponseWriter, r *http.Request, p progress, u
 	if err != nil {
 		return err
 	}
+	if err := h.setKnown(w, user.Name); err != nil {
+		return err
+	}
 	h.record(r, login, http.StatusSeeOther)
 	redirect(w, h.answerURL(p, url.Values{"code": {code}}))
 	return nil

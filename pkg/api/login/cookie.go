@@ -16,15 +16,38 @@ import (
 const (
 	loginCookie   = "__Host-kedge-login"
 	sessionCookie = "__Host-kedge"
+	// knownCookie has no right. It tells a browser of a person from one of a stranger, for limits.
+	knownCookie = "__Host-kedge-known"
 )
 
 // maxLogin is the time that a person has for a login, from its begin to its end.
 const maxLogin = 10 * time.Minute
 
+// maxKnown is the time for which a browser is known after a login of a command line in it.
+const maxKnown = 90 * 24 * time.Hour
+
+// known is the content of the known cookie.
+type known struct {
+	// User is the metadata.name of the User.
+	User string `json:"user"`
+	// ExpiresAt is in seconds since 1970.
+	ExpiresAt int64 `json:"expiresAt"`
+}
+
+// setKnown sets the known cookie.
+func (h *Handler) setKnown(w http.ResponseWriter, user string) error {
+	value, err := h.seal(sealKnown, known{User: user, ExpiresAt: h.Clock.Now().Add(maxKnown).Unix()})
+	if err == nil {
+		setCookie(w, knownCookie, value, maxKnown)
+	}
+	return err
+}
+
 // The purposes that the keyring seals for.
 const (
 	sealLogin        = "login cookie"
 	sealConfirmation = "login confirmation"
+	sealKnown        = "known browser"
 )
 
 // The kinds of login.

@@ -26,7 +26,8 @@
 //   - A user code is looked at after the login, once for each login: before it, the pages would tell
 //     strangers which codes there are, and each look reads kcp.
 //   - Limits distinguish by proof. A request with a genuine secret, cookie or code has the limit of
-//     its session. Other requests have the limit of their peer, because they cost little: to begin a
+//     its session. A browser in which a command line was logged in has a cookie that says no more than
+//     that, and the limit of its person. Other requests have the limit of their peer, because they cost little: to begin a
 //     login costs an encryption. What costs more than that, which is a request to the provider or an
 //     object of a device, is shared equally by networks. No limit of all clients together is taken
 //     before the provider has authenticated somebody.

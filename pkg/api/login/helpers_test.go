@@ -40,6 +40,7 @@ const (
 
 	loginCookie   = "__Host-kedge-login"
 	sessionCookie = "__Host-kedge"
+	knownCookie   = "__Host-kedge-known"
 )
 
 var now = time.Date(2026, time.March, 2, 8, 30, 0, 0, time.UTC)

@@ -30,7 +30,7 @@ func TestHandler_refusesAPeerThatAsksTooOften(t *testing.T) {
 		}
 	}
 	b := h.browser(t)
-	b.cookies[sessionCookie], b.cookies[loginCookie] = "forged", "forged"
+	b.cookies[sessionCookie], b.cookies[loginCookie], b.cookies[knownCookie] = "forged", "forged", "forged"
 	for _, path := range []string{"/auth/authorize", "/auth/callback", "/auth/login", "/auth/device/verify", "/auth/device/login"} {
 		b.get(path, authorization()).page(t, http.StatusTooManyRequests)
 	}
@@ -65,8 +65,12 @@ func TestHandler_aFloodOfStrangersKeepsNobodyOut(t *testing.T) {
 	h.browser(t).post("/auth/token", poll).oauthError(t, http.StatusBadRequest, "authorization_pending")
 	confirming.post("/auth/device/verify", confirmation).page(t, http.StatusOK)
 	require.Equal(t, http.StatusOK, h.browser(t).post("/auth/revoke", url.Values{"token": {secret}}).code)
-	// The portal's cookie says that somebody was here before.
+	// The cookies say that somebody was here before.
 	b.logIn(b.get("/auth/authorize", authorization()), "alice").location(t)
+	require.Len(t, c.cookies, 1)
+	c.logIn(c.get("/auth/authorize", authorization()), "bob").location(t)
+	require.Contains(t, h.limits.sessions, "person bob")
+	require.Equal(t, 4, h.limits.exchanges, "two browsers ask the provider within the limit of their person")
 	b.post("/auth/logout", nil).page(t, http.StatusOK)
 	require.Contains(t, h.limits.sessions, "session "+secret)
 	require.Contains(t, h.limits.persons, "alice")
@@ -74,6 +78,20 @@ func TestHandler_aFloodOfStrangersKeepsNobodyOut(t *testing.T) {
 	h.limits.fail.stranger, h.limits.fail.session = nil, tooMany()
 	h.browser(t).post("/auth/revoke", url.Values{"token": {secret}}).oauthError(t, http.StatusTooManyRequests, "temporarily_unavailable")
 	require.Equal(t, http.StatusOK, h.browser(t).post("/auth/revoke", url.Values{"token": {"unknown"}}).code)
+}
+
+// The cookie of a known browser is no credential, and it expires.
+func TestHandler_knowsABrowserForAWhile(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	b := h.browser(t)
+	b.logIn(b.get("/auth/authorize", authorization()), "alice").location(t)
+	require.Len(t, b.cookies, 1)
+	h.limits.fail.stranger = tooMany()
+	b.get("/auth/login", nil).location(t)
+	h.clock.SetTime(now.Add(90 * 24 * time.Hour))
+	b.get("/auth/login", nil).page(t, http.StatusTooManyRequests)
+	require.NotContains(t, b.cookies, sessionCookie)
 }
 
 // Everybody gets a login cookie. Codes that somebody invents cost requests to the identity provider.

@@ -157,22 +157,22 @@ func (h *Handler) Mount(r chi.Router) {
 		r.Post(tokenPath, writeJSON(h.admitSecret(h.token, "code", "refresh_token", "device_code")))
 		r.Post(devicePath, writeJSON(h.admit(stranger, h.device)))
 		r.Post(revokePath, writeJSON(h.admitSecret(h.revoke, "token")))
-		r.Get(authorizePath, h.page(h.loggedIn, h.authorize))
+		r.Get(authorizePath, h.page(h.returning, h.authorize))
 		r.Post(authorizePath, h.page(h.inProgress, h.sameOrigin(h.continueLogin)))
 		r.Get(callbackPath, h.page(h.inProgress, h.callback))
-		r.Get(loginPath, h.page(h.loggedIn, h.login))
-		r.Get(deviceVerifyPath, h.page(h.loggedIn, h.enterCode))
-		r.Get(deviceLoginPath, h.page(h.loggedIn, h.deviceLogin))
+		r.Get(loginPath, h.page(h.returning, h.login))
+		r.Get(deviceVerifyPath, h.page(h.returning, h.enterCode))
+		r.Get(deviceLoginPath, h.page(h.returning, h.deviceLogin))
 		r.Post(deviceVerifyPath, h.page(h.inProgress, h.sameOrigin(h.confirm)))
-		r.Post(logoutPath, h.page(h.loggedIn, h.sameOrigin(h.logout)))
+		r.Post(logoutPath, h.page(h.returning, h.sameOrigin(h.logout)))
 	})
 }
 
 // mountTokenLogin adds the login with a static token.
 func (h *Handler) mountTokenLogin(r chi.Router) {
 	if h.StaticTokens != nil {
-		r.Get(tokenLoginPath, h.page(h.loggedIn, h.tokenPage))
-		r.Post(tokenLoginPath, h.page(h.loggedIn, h.sameOrigin(h.tokenLogin)))
+		r.Get(tokenLoginPath, h.page(h.returning, h.tokenPage))
+		r.Post(tokenLoginPath, h.page(h.returning, h.sameOrigin(h.tokenLogin)))
 		return
 	}
 	absent := h.pages.handle(func(http.ResponseWriter, *http.Request) error {
@@ -197,8 +197,8 @@ func (h *Handler) mountAbsent(r chi.Router) {
 	r.Post(authorizePath, h.pages.handle(absent))
 	r.Post(deviceVerifyPath, h.pages.handle(absent))
 	if h.StaticTokens != nil {
-		r.Get(loginPath, h.page(h.loggedIn, h.tokenPage))
-		r.Post(logoutPath, h.page(h.loggedIn, h.sameOrigin(h.logout)))
+		r.Get(loginPath, h.page(h.returning, h.tokenPage))
+		r.Post(logoutPath, h.page(h.returning, h.sameOrigin(h.logout)))
 		return
 	}
 	r.Get(loginPath, h.pages.handle(absent))
