@@ -146,16 +146,30 @@ func (a *app) logIn(ctx context.Context, o loginOptions, login *config.Profile) 
 	return nil
 }
 
-func (a *app) showURL(o loginOptions, url string) {
+func (a *app) showURL(o loginOptions, at string) {
+	check := fmt.Sprintf("Press Continue there if the page names %s.", listenerOf(at))
 	if o.noBrowser {
-		fmt.Fprintf(a.Out, "Open this URL in a browser on this computer:\n\n%s\n\n", url)
+		fmt.Fprintf(a.Out, "Open this URL in a browser on this computer. %s\n\n%s\n\n", check, at)
 		return
 	}
-	if err := a.openBrowser(url); err != nil {
-		fmt.Fprintf(a.Err, "No browser could be started. Open this URL in a browser on this computer:\n\n%s\n\n", url)
+	if err := a.openBrowser(at); err != nil {
+		fmt.Fprintf(a.Err, "No browser could be started. Open this URL in a browser on this computer. %s\n\n%s\n\n", check, at)
 		return
 	}
-	fmt.Fprintf(a.Err, "Your browser opens for the login, and asks you to continue. If it does not open, open this URL:\n\n%s\n\n", url)
+	fmt.Fprintf(a.Err, "Your browser opens for the login. %s If it does not open, open this URL:\n\n%s\n\n", check, at)
+}
+
+// listenerOf returns the address of this program in the URL of a login, as the page of the hub shows it.
+func listenerOf(at string) string {
+	u, err := url.Parse(at)
+	if err != nil {
+		return ""
+	}
+	redirect, err := url.Parse(u.Query().Get("redirect_uri"))
+	if err != nil {
+		return ""
+	}
+	return redirect.Host
 }
 
 func (a *app) showCode(d oauth.Device) {

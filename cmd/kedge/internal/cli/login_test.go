@@ -55,7 +55,7 @@ func TestLogin_printsTheURLWithNoBrowserOrWithoutOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBed(t)
-			b.withIssuer(t)
+			i := b.withIssuer(t)
 			b.browser = nil
 			for k, v := range c.env {
 				b.env[k] = v
@@ -65,6 +65,8 @@ func TestLogin_printsTheURLWithNoBrowserOrWithoutOne(t *testing.T) {
 				cli.Streams{Out: typed, Err: typed}, b.environment())
 			require.Zero(t, code, typed.all.String())
 			require.Contains(t, typed.all.String(), "Logged in to "+b.URL+" as alice.")
+			listener := strings.TrimSuffix(strings.TrimPrefix(i.redirect, "http://"), "/callback")
+			require.Contains(t, typed.all.String(), "Press Continue there if the page names "+listener+".")
 		})
 	}
 }
