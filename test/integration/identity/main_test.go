@@ -14,10 +14,11 @@ type call = framework.Call
 // kcp and the issuers are the instances that TestMain starts for this package. The ID tokens
 // of hasty and counted expire soon, for tests that wait for that. One test has counted to
 // itself, and counts the requests there; another stops and restarts mortal. kcp keeps an
-// issuer's keys for as long as the issuer says, and would refuse those of a restarted dex.
+// issuer's keys for as long as the issuer says, and would refuse those of a restarted dex. At silent
+// every browser has a session.
 var (
-	kcp                         *framework.KCP
-	dex, hasty, counted, mortal *framework.Dex
+	kcp                                 *framework.KCP
+	dex, hasty, counted, mortal, silent *framework.Dex
 )
 
 // hastyTokens and countedTokens are the lifetimes of the ID tokens of hasty and counted.
@@ -29,5 +30,6 @@ func TestMain(m *testing.M) {
 		framework.GroupDex{Dex: &hasty, Options: framework.DexOptions{IDTokens: hastyTokens}},
 		framework.GroupDex{Dex: &counted, Options: framework.DexOptions{IDTokens: countedTokens}},
 		framework.GroupDex{Dex: &mortal},
+		framework.GroupDex{Dex: &silent, Options: framework.DexOptions{Silent: true}},
 	))
 }

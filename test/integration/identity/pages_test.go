@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,22 @@ func TestDevice_isConfirmedInABrowserElsewhere(t *testing.T) {
 			hub.Do(t, whoIs(framework.TokensOf(t, a).Access), http.StatusOK)
 		}
 	}
+}
+
+// What the pages say before the login does not depend on the code. After it, a login is good for one.
+func TestDevice_isLookedAtAfterTheLogin(t *testing.T) {
+	t.Parallel()
+	hub := framework.StartHub(t, kcp, framework.NewRoot(), framework.WithDex(t, dex))
+	ready(t, hub, dex.IDToken(t, framework.HubClient, "alice"))
+	known, unknown := hub.Form(t, "/auth/device", url.Values{}).Text("user_code"), "BCDF-GHJK"
+	b := framework.NewBrowser(t, dex.CAFile, hub.CA)
+	verify := hub.URL + "/auth/device/verify?user_code="
+	require.Equal(t, b.Get(t, verify+known).Body, strings.ReplaceAll(b.Get(t, verify+unknown).Body, unknown, known))
+	refused := dex.LogIn(t, b, hub.URL+"/auth/device/login?user_code="+unknown, "alice")
+	require.Equal(t, http.StatusBadRequest, refused.Code)
+	require.Contains(t, refused.Body, "There is no such code")
+	require.Nil(t, b.Cookie(t, hub.URL, "__Host-kedge-login"))
+	require.Contains(t, dex.LogIn(t, b, hub.URL+"/auth/device/login?user_code="+known, "alice").Body, "Confirm this login")
 }
 
 // A browser works with a cookie, at /api and nowhere else, until the person logs out.
