@@ -5,12 +5,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"strings"
+	"strconv"
 	"time"
 )
 
@@ -25,12 +24,17 @@ const (
 
 // Config is what a Prober needs.
 type Config struct {
-	// Allowed reports whether the hub may connect to an address.
-	Allowed func(netip.Addr) bool
+	// Allowed reports whether the hub may connect to an address and port. own are those of Own.
+	Allowed func(to netip.AddrPort, own []netip.AddrPort) bool
+	// Own are the hosts and ports at which the hub itself and its identity provider are reached, as
+	// host:port. A host that is empty or unspecified stands for all interfaces.
+	Own []string
 	// Roots are the CAs that servers are verified by; nil means those of the system.
 	Roots *x509.CertPool
 	// Resolve returns the addresses of a name; nil means the resolver of the system.
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+	// Interfaces returns the addresses of this host; nil means those of its network interfaces.
+	Interfaces func() []netip.Addr
 	// Dial connects to an address and port; nil means TCP.
 	Dial func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 }
@@ -47,6 +51,9 @@ func New(c Config) *Prober {
 		c.Resolve = func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		}
+	}
+	if c.Interfaces == nil {
+		c.Interfaces = interfaces
 	}
 	if c.Dial == nil {
 		c.Dial = func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
@@ -69,27 +76,27 @@ func New(c Config) *Prober {
 	return p
 }
 
-// Probe sends a HEAD request to a URL. It returns the empty string if the server answers, with
-// whatever status, and otherwise tells people why it does not.
-func (p *Prober) Probe(ctx context.Context, raw string) (problem string) {
-	const noURL = "backend.url is not a URL that begins with https://"
+// Probe sends a HEAD request to a URL. It returns nil if the server answers, with whatever status.
+// The error is for the log: publishers learn nothing of the hub's network and of other people's hosts
+// if they are told the same of every failure.
+func (p *Prober) Probe(ctx context.Context, raw string) error {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" {
-		return noURL
+		return errors.New("backend.url is not a URL that begins with https://")
 	}
 	// net/http would send a user of the URL as a credential.
 	u.User, u.Fragment = nil, ""
 	request, err := http.NewRequestWithContext(ctx, http.MethodHead, u.String(), http.NoBody)
 	if err != nil {
-		return noURL
+		return err
 	}
 	request.Header.Set("User-Agent", "kedge-hub")
 	response, err := p.client.Do(request)
 	if err != nil {
-		return explain(err)
+		return err
 	}
 	_ = response.Body.Close()
-	return ""
+	return nil
 }
 
 // dial connects to one of the addresses of a name. It refuses the name if the hub may not
@@ -103,13 +110,13 @@ func (p *Prober) dial(ctx context.Context, _, address string) (net.Conn, error) 
 	if err != nil {
 		return nil, err
 	}
-	addresses, err := p.resolve(ctx, host)
+	targets, err := p.resolve(ctx, host, uint16(number)) //nolint:gosec // a port
 	if err != nil {
 		return nil, err
 	}
 	var last error
-	for _, a := range addresses[:min(len(addresses), maxAddresses)] {
-		conn, err := p.config.Dial(ctx, netip.AddrPortFrom(a, uint16(number))) //nolint:gosec // a port
+	for _, to := range targets[:min(len(targets), maxAddresses)] {
+		conn, err := p.config.Dial(ctx, to)
 		if err == nil {
 			return conn, nil
 		}
@@ -118,8 +125,8 @@ func (p *Prober) dial(ctx context.Context, _, address string) (net.Conn, error) 
 	return nil, last
 }
 
-// resolve returns the addresses of a host, all of which the hub may connect to.
-func (p *Prober) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+// resolve returns the addresses of a host with the port, all of which the hub may connect to.
+func (p *Prober) resolve(ctx context.Context, host string, port uint16) ([]netip.AddrPort, error) {
 	addresses := []netip.Addr{}
 	if literal, err := netip.ParseAddr(host); err == nil {
 		addresses = append(addresses, literal)
@@ -129,64 +136,57 @@ func (p *Prober) resolve(ctx context.Context, host string) ([]netip.Addr, error)
 	if len(addresses) == 0 {
 		return nil, &net.DNSError{Err: "no addresses", Name: host, IsNotFound: true}
 	}
+	own := p.ownAddresses(ctx)
+	targets := make([]netip.AddrPort, len(addresses))
 	for i, a := range addresses {
-		if !p.config.Allowed(a) {
+		targets[i] = netip.AddrPortFrom(a.Unmap(), port)
+		if !p.config.Allowed(targets[i], own) {
 			return nil, errRefused
 		}
-		addresses[i] = a.Unmap()
 	}
-	return addresses, nil
+	return targets, nil
 }
 
-// errRefused is returned for a name with an address that the hub does not connect to. It does
-// not tell the address: the name may be one that only the hub can resolve.
-var errRefused = errors.New("the host has an address that the hub does not connect to")
-
-// explain turns an error of net/http into a sentence for people. It tells the kind of the
-// failure only, so that nobody learns of the hub's network from it.
-func explain(err error) string {
-	reason := "the connection failed"
-	var (
-		dns         *net.DNSError
-		certificate *tls.CertificateVerificationError
-		timed       net.Error
-		header      tls.RecordHeaderError
-		operation   *net.OpError
-	)
-	switch {
-	case errors.Is(err, errRefused):
-		reason = "its host has an address that the hub does not connect to, such as a private or a loopback one"
-	case errors.As(err, &dns) && dns.IsNotFound:
-		reason = "its host has no address"
-	case errors.As(err, &dns):
-		reason = "the address of its host could not be found out"
-	case errors.As(err, &certificate):
-		reason = "its certificate is not valid for the hub: " + certificateProblem(certificate)
-	case errors.As(err, &header), errors.Is(err, http.ErrSchemeMismatch):
-		reason = "it does not speak TLS"
-	case errors.As(err, &timed) && timed.Timeout():
-		reason = fmt.Sprintf("it did not answer within %s", timeout)
-	case errors.As(err, &operation) && operation.Op == "dial":
-		reason = "it accepts no connection"
-	case strings.Contains(err.Error(), "malformed HTTP"):
-		reason = "its answer is not HTTP"
+// ownAddresses returns the addresses and ports of the hub itself. A name that has none is left out:
+// nobody reaches the hub by it.
+func (p *Prober) ownAddresses(ctx context.Context) (own []netip.AddrPort) {
+	for _, endpoint := range p.config.Own {
+		host, raw, err := net.SplitHostPort(endpoint)
+		port, bad := strconv.ParseUint(raw, 10, 16)
+		if err != nil || bad != nil {
+			continue
+		}
+		var found []netip.Addr
+		switch literal, err := netip.ParseAddr(host); {
+		case host == "", err == nil && literal.IsUnspecified():
+			found = p.config.Interfaces()
+		case err == nil:
+			found = []netip.Addr{literal}
+		default:
+			found, _ = p.config.Resolve(ctx, host)
+		}
+		for _, a := range found {
+			own = append(own, netip.AddrPortFrom(a, uint16(port)))
+		}
 	}
-	return "the server of the provider is not reachable: " + reason
+	return own
 }
 
-func certificateProblem(err *tls.CertificateVerificationError) string {
-	var (
-		authority x509.UnknownAuthorityError
-		hostname  x509.HostnameError
-		invalid   x509.CertificateInvalidError
-	)
-	switch {
-	case errors.As(err, &authority):
-		return "its CA is not known"
-	case errors.As(err, &hostname):
-		return "it is for another host"
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return "it has expired or is not valid yet"
+// interfaces returns the addresses of the network interfaces of this host.
+func interfaces() (found []netip.Addr) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
 	}
-	return "it cannot be verified"
+	for _, a := range all {
+		if in, ok := a.(*net.IPNet); ok {
+			if addr, ok := netip.AddrFromSlice(in.IP); ok {
+				found = append(found, addr)
+			}
+		}
+	}
+	return found
 }
+
+// errRefused is returned for a target that the hub does not connect to.
+var errRefused = errors.New("the hub does not connect to this address and port")

@@ -39,9 +39,9 @@ type Deps struct {
 	OnEnqueue func(controller string, key controller.Key)
 	// AccessMissing counts the RBAC objects of people that a child Workspace lacks.
 	AccessMissing func(workspace controller.Key) int
-	// ProbeBackend asks the server of a provider whether it is there. The problem is empty if
-	// it is, and tells people why it is not otherwise.
-	ProbeBackend func(ctx context.Context, url string) (problem string)
+	// ProbeBackend asks the server of a provider whether it is there. The error says why it is
+	// not; it is for the log, and people do not see it.
+	ProbeBackend func(ctx context.Context, url string) error
 }
 
 // Settings are the options of the hub that controllers depend on.

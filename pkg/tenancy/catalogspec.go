@@ -1,6 +1,7 @@
 package tenancy
 
 import (
+	"cmp"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -103,13 +104,16 @@ func backendURL(spec v1alpha1.CatalogEntrySpec) string {
 	return spec.Backend.URL
 }
 
-// CheckBackendURL refuses a URL that is not https, and one with an address that
-// CheckBackendAddress refuses. It does not resolve names: the addresses that a name has are
+// CheckBackendURL refuses a URL that is not https, and one with a port or an address that the hub
+// does not connect to. It does not resolve names: the addresses that a name has are
 // checked when the hub dials it.
 func CheckBackendURL(field, raw string, private bool) error {
 	u, err := httpsURL(field, raw)
 	if err != nil {
 		return err
+	}
+	if port, err := strconv.ParseUint(cmp.Or(u.Port(), "443"), 10, 16); err != nil || !backendPort(uint16(port)) {
+		return unprocessable(field, "must have the port 443, or one from 1024 to 65535")
 	}
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	last := host[strings.LastIndexByte(host, '.')+1:]
@@ -125,6 +129,10 @@ func CheckBackendURL(field, raw string, private bool) error {
 	}
 	return nil
 }
+
+// backendPort reports whether the hub connects to a port for a CatalogEntry. Other ports below
+// 1024 belong to services that are no web servers.
+func backendPort(port uint16) bool { return port == 443 || port >= 1024 }
 
 // isNumber reports whether a label of a host is a number, in any notation.
 func isNumber(label string) bool {
@@ -173,6 +181,17 @@ func CheckBackendAddress(addr netip.Addr, private bool) bool {
 	addr = embedded(addr.WithZone("").Unmap())
 	in := func(p netip.Prefix) bool { return p.Contains(addr) }
 	return addr.IsValid() && !slices.ContainsFunc(refusedNetworks(), in) && (private || !slices.ContainsFunc(privateNetworks(), in))
+}
+
+// CheckBackendTarget reports whether the hub may connect to an address and port for a CatalogEntry.
+// own are the addresses and ports of the hub itself and of its identity provider. Of those all ports
+// are refused, except on loopback, where other programs listen, too.
+func CheckBackendTarget(to netip.AddrPort, own []netip.AddrPort, private bool) bool {
+	plain := func(a netip.Addr) netip.Addr { return embedded(a.WithZone("").Unmap()) }
+	addr := plain(to.Addr())
+	return backendPort(to.Port()) && CheckBackendAddress(addr, private) && !slices.ContainsFunc(own, func(o netip.AddrPort) bool {
+		return plain(o.Addr()) == addr && (!addr.IsLoopback() || o.Port() == to.Port())
+	})
 }
 
 // embedded returns the IPv4 address in an IPv6 address of NAT64, SIIT, 6to4 or the deprecated

@@ -98,6 +98,14 @@ func TestBackendURL_isPublicHTTPS(t *testing.T) {
 		"https://127.0.0.1":                     {false, true},
 		"https://127.0.0.1.":                    {false, true},
 		"https://localhost:8443":                {false, true},
+		"https://example.com:443":               {true, true},
+		"https://example.com:1024":              {true, true},
+		"https://example.com:65535":             {true, true},
+		"https://example.com:0":                 {},
+		"https://example.com:22":                {},
+		"https://example.com:442":               {},
+		"https://example.com:1023":              {},
+		"https://example.com:65536":             {},
 		"https://a.LOCALHOST":                   {false, true},
 		"https://10.1.2.3":                      {false, true},
 		"https://172.16.0.1":                    {false, true},
@@ -136,4 +144,30 @@ func TestBackendURL_isPublicHTTPS(t *testing.T) {
 		}
 	}
 	require.False(t, tenancy.CheckBackendAddress(netip.Addr{}, true), "no address")
+}
+
+// The hub knocks at no port of other services, and at none of its own addresses.
+func TestBackendTarget_isNeitherTheHubNorAnotherService(t *testing.T) {
+	t.Parallel()
+	own := []netip.AddrPort{netip.MustParseAddrPort("93.184.216.34:443"), netip.MustParseAddrPort("[2001:4860::1]:8443"), netip.MustParseAddrPort("127.0.0.1:9443")}
+	for to, want := range map[string]struct{ public, private bool }{
+		"8.8.8.8:443":                {true, true},
+		"8.8.8.8:8443":               {true, true},
+		"8.8.8.8:22":                 {},
+		"8.8.8.8:25":                 {},
+		"93.184.216.34:443":          {},
+		"93.184.216.34:8443":         {},
+		"[::ffff:93.184.216.34]:443": {},
+		"[64:ff9b::5db8:d822]:443":   {},
+		"[2001:4860::1]:443":         {},
+		"[2001:4860::2]:443":         {true, true},
+		"127.0.0.1:9443":             {},
+		"[::ffff:127.0.0.1]:9443":    {},
+		"127.0.0.1:8443":             {false, true},
+		"10.0.0.1:8443":              {false, true},
+		"169.254.169.254:443":        {},
+	} {
+		require.Equal(t, want.public, tenancy.CheckBackendTarget(netip.MustParseAddrPort(to), own, false), to)
+		require.Equal(t, want.private, tenancy.CheckBackendTarget(netip.MustParseAddrPort(to), own, true), "%s, private", to)
+	}
 }

@@ -6,11 +6,13 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
 const (
@@ -30,11 +32,15 @@ const (
 	busyDelay = time.Second
 )
 
+// unreachable is what people are told of a server, whatever the reason. A publisher could otherwise
+// use the hub to learn which hosts and ports answer, and how.
+const unreachable = "the server of the provider is not reachable: it must answer HTTPS at a public address, on port 443 or from 1024 on, with a certificate that the hub trusts"
+
 // probes remembers the last probe of each server. A restart forgets all.
 type probes struct {
 	get func(controller.Key) (*v1alpha1.CatalogEntry, bool)
-	// probe says why a server is not reachable; empty if it is.
-	probe func(ctx context.Context, url string) (problem string)
+	// probe says, for the log, why a server is not reachable.
+	probe func(ctx context.Context, url string) error
 	// changed is called when a probe has another result than the one before.
 	changed func(controller.Key)
 	clock   clock.PassiveClock
@@ -83,11 +89,18 @@ func (p *probes) reconcile(ctx context.Context, key controller.Key) (controller.
 		return controller.Result{RequeueAfter: wait.Jitter(busyDelay, 1)}, nil
 	}
 	defer leave()
-	problem := p.probe(ctx, e.Spec.Backend.URL)
+	err := p.probe(ctx, e.Spec.Backend.URL)
 	if ctx.Err() != nil {
 		return controller.Result{}, ctx.Err()
 	}
+	problem := ""
+	if err != nil {
+		problem = unreachable
+	}
 	if p.record(key, problem) {
+		if err != nil {
+			log.From(ctx).Info("the server of a provider is not reachable", zap.Error(err))
+		}
 		p.changed(key)
 	}
 	return controller.Result{RequeueAfter: jittered()}, nil

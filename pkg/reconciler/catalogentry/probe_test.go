@@ -2,6 +2,7 @@ package catalogentry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -26,10 +27,10 @@ func entryWithBackend(url string) *v1alpha1.CatalogEntry {
 func TestProbes_rememberTheLastResult(t *testing.T) {
 	t.Parallel()
 	key, held := controller.Key{Cluster: "c", Name: "e"}, entryWithBackend("https://example.com")
-	problem, changes := "silent", 0
+	problem, changes := errors.New("silent"), 0
 	p := &probes{
 		get: func(controller.Key) (*v1alpha1.CatalogEntry, bool) { return held, held != nil },
-		probe: func(_ context.Context, url string) string {
+		probe: func(_ context.Context, url string) error {
 			require.Equal(t, "https://example.com", url)
 			return problem
 		},
@@ -38,8 +39,11 @@ func TestProbes_rememberTheLastResult(t *testing.T) {
 	}
 	_, ok := p.last(key)
 	require.False(t, ok)
-	for want, now := range []string{"silent", "silent", "", ""} {
-		problem = now
+	for want, now := range []string{unreachable, unreachable, "", ""} {
+		problem = nil
+		if now != "" {
+			problem = fmt.Errorf("refused %d by 10.0.0.1", want)
+		}
 		result, err := p.reconcile(t.Context(), key)
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, result.RequeueAfter, time.Minute)
@@ -52,7 +56,7 @@ func TestProbes_rememberTheLastResult(t *testing.T) {
 
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
-	problem = "stopped"
+	problem = errors.New("stopped")
 	_, err := p.reconcile(stopped, key)
 	require.ErrorIs(t, err, context.Canceled)
 	last, _ := p.last(key)
@@ -74,10 +78,10 @@ func slowProbes(now clock.PassiveClock) (p *probes, began chan struct{}, end cha
 	began, end = make(chan struct{}, proberWorkers), make(chan struct{})
 	return &probes{
 		get: func(controller.Key) (*v1alpha1.CatalogEntry, bool) { return entryWithBackend("https://slow"), true },
-		probe: func(context.Context, string) string {
+		probe: func(context.Context, string) error {
 			began <- struct{}{}
 			<-end
-			return ""
+			return nil
 		},
 		changed: func(controller.Key) {},
 		clock:   now, known: map[controller.Key]string{}, places: map[string]*load{},

@@ -1,8 +1,11 @@
 package options
 
 import (
+	"cmp"
 	"crypto/x509"
+	"net"
 	"net/netip"
+	"net/url"
 	"os"
 
 	"github.com/spf13/pflag"
@@ -46,7 +49,23 @@ func (o *CatalogOptions) complete(fail func(flag, format string, args ...any)) *
 // BackendProber returns what asks the servers of providers whether they are there.
 func (c Config) BackendProber() *backend.Prober {
 	return backend.New(backend.Config{
-		Roots:   c.backendRoots,
-		Allowed: func(a netip.Addr) bool { return tenancy.CheckBackendAddress(a, c.Catalog.AllowPrivateBackends) },
+		Roots: c.backendRoots, Own: c.ownEndpoints(),
+		Allowed: func(to netip.AddrPort, own []netip.AddrPort) bool {
+			return tenancy.CheckBackendTarget(to, own, c.Catalog.AllowPrivateBackends)
+		},
 	})
+}
+
+// ownEndpoints are the hosts and ports at which the hub and the OIDC issuer are reached.
+func (c Config) ownEndpoints() []string {
+	own := []string{c.ListenAddress}
+	if c.MetricsListenAddress != "" {
+		own = append(own, c.MetricsListenAddress)
+	}
+	for _, raw := range []string{c.ExternalURL, c.OIDC.IssuerURL} {
+		if u, err := url.Parse(raw); err == nil && u.Host != "" {
+			own = append(own, net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")))
+		}
+	}
+	return own
 }
