@@ -134,7 +134,7 @@ func (p *platform) objects() []placed {
 
 // entry is a CatalogEntry of shop.
 func entry(slug string) *v1alpha1.CatalogEntry {
-	e := tenancy.NewCatalogEntry("shop", v1alpha1.CatalogEntrySpec{DisplayName: slug, Slug: slug}, "dave", "")
+	e := tenancy.NewCatalogEntry("shop", v1alpha1.CatalogEntrySpec{DisplayName: slug, Slug: slug}, &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "dave"}}, "")
 	e.Name, e.Generation = "e-"+slug, 1
 	return e
 }
@@ -395,7 +395,8 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 		{name: "Organization with a catalog deleted softly", cluster: orgsCluster, object: reported(org("shop", "dave"), func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = &now }), want: "access shop|w4, catalogbackend shop|e-widgets, catalogentry shop|e-widgets, organization orgs|shop, workspace shop|w4"},
 		{name: "Workspace beside a catalog deleted softly", cluster: shopCluster, object: annotated(child("w4"), v1alpha1.DeletionRequestedAtAnnotation, now.Format(time.RFC3339)), want: "access shop|w4, catalogentry shop|e-widgets, workspace shop|w4"},
 		{name: "Admin of a catalog's Organization added", cluster: shopCluster, object: tenancy.NewMembership("dave", "w4", v1alpha1.RoleAdmin), want: "access shop|w4, catalogentry shop|e-widgets, membership shop|w4.dave, membershipindex users|dave, workspace shop|w4"},
-		{name: "Member of a catalog's Organization added", cluster: shopCluster, object: tenancy.NewMembership("dave", "w4", v1alpha1.RoleMember), want: "access shop|w4, membership shop|w4.dave, membershipindex users|dave, workspace shop|w4"},
+		{name: "Member who published an entry added", cluster: shopCluster, object: tenancy.NewMembership("dave", "w4", v1alpha1.RoleMember), want: "access shop|w4, catalogentry shop|e-widgets, membership shop|w4.dave, membershipindex users|dave, workspace shop|w4"},
+		{name: "Member of a catalog's Organization added", cluster: shopCluster, object: tenancy.NewMembership("carol", "w4", v1alpha1.RoleMember), want: "access shop|w4, membership shop|w4.carol, membershipindex users|carol, workspace shop|w4"},
 		{name: "Bot beside a catalog added", cluster: shopCluster, object: robot("b9"), want: "bot shop|b9, catalogentry shop|e-widgets"},
 
 		{name: "Logical cluster of an Organization waits for the hub", cluster: acmeCluster, object: initializing("acme"), want: "organization orgs|acme"},

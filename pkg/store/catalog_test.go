@@ -9,6 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -19,7 +22,7 @@ const acmeUUID = "aaaaaaaa-0000-4000-8000-000000000001"
 func widgetsEntry(org, by string) *v1alpha1.CatalogEntry {
 	return tenancy.NewCatalogEntry(org, v1alpha1.CatalogEntrySpec{
 		Slug: "widgets", DisplayName: "Widgets", APIExport: v1alpha1.APIExportRef{Path: "root:kedge:providers:acme", Name: "widgets"},
-	}, by, "")
+	}, &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: by, UID: types.UID("uid-" + by)}}, "")
 }
 
 func TestCreateCatalogEntry_returnsTheExistingOne(t *testing.T) {

@@ -17,12 +17,13 @@ func CatalogEntryName(org, slug string) string {
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://tenancy.kedge.faros.sh/catalog/"+cmp.Or(org, "global")+"/"+slug)).String()
 }
 
-// NewCatalogEntry returns an entry of an Organization, or a Global one if org is empty. keyHash
-// is the hash of the Idempotency-Key of the request, or empty.
-func NewCatalogEntry(org string, spec v1alpha1.CatalogEntrySpec, createdBy, keyHash string) *v1alpha1.CatalogEntry {
+// NewCatalogEntry returns an entry of an Organization, or a Global one if org is empty, that a
+// person publishes. keyHash is the hash of the Idempotency-Key of the request, or empty.
+func NewCatalogEntry(org string, spec v1alpha1.CatalogEntrySpec, by *v1alpha1.User, keyHash string) *v1alpha1.CatalogEntry {
 	e := &v1alpha1.CatalogEntry{Spec: spec}
+	e.Spec.PublishedBy = PublishedBy(org, by)
 	e.Name = CatalogEntryName(org, spec.Slug)
-	e.Annotations = map[string]string{v1alpha1.CreatedByAnnotation: createdBy}
+	e.Annotations = map[string]string{v1alpha1.CreatedByAnnotation: by.Name}
 	e.Labels = map[string]string{v1alpha1.CatalogSlugLabel: SlugHash(spec.Slug)}
 	if keyHash != "" {
 		e.Labels[v1alpha1.IdempotencyKeyLabel] = keyHash

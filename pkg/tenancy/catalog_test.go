@@ -22,7 +22,7 @@ func TestCatalogEntryName_isOneForEachPlaceAndSlug(t *testing.T) {
 	require.Equal(t, name, tenancy.CatalogEntryName(catalogOrg, "widgets"))
 	require.NotEqual(t, name, tenancy.CatalogEntryName("", "widgets"))
 	require.NotEqual(t, name, tenancy.CatalogEntryName(catalogOrg, "gadgets"))
-	e := tenancy.NewCatalogEntry(catalogOrg, v1alpha1.CatalogEntrySpec{Slug: "widgets-"}, "alice", "hash")
+	e := tenancy.NewCatalogEntry(catalogOrg, v1alpha1.CatalogEntrySpec{Slug: "widgets-"}, publisherNamed("alice"), "hash")
 	require.Equal(t, tenancy.CatalogEntryName(catalogOrg, "widgets-"), e.Name)
 	require.Equal(t, "alice", e.Annotations[v1alpha1.CreatedByAnnotation])
 	require.Equal(t, map[string]string{v1alpha1.CatalogSlugLabel: tenancy.SlugHash("widgets-"), v1alpha1.IdempotencyKeyLabel: "hash"}, e.Labels)
@@ -79,9 +79,9 @@ func TestCatalogClash_aGlobalOrOlderEntryComesFirst(t *testing.T) {
 func TestCatalog_whoPublishesAndChanges(t *testing.T) {
 	t.Parallel()
 	alice := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "alice"}}
-	entry := tenancy.NewCatalogEntry(catalogOrg, v1alpha1.CatalogEntrySpec{}, "alice", "")
+	entry := tenancy.NewCatalogEntry(catalogOrg, v1alpha1.CatalogEntrySpec{}, publisherNamed("alice"), "")
 	entry.CreationTimestamp = metav1.NewTime(time.Unix(1000, 0))
-	foreign := tenancy.NewCatalogEntry(catalogOrg, v1alpha1.CatalogEntrySpec{}, "bob", "")
+	foreign := tenancy.NewCatalogEntry(catalogOrg, v1alpha1.CatalogEntrySpec{}, publisherNamed("bob"), "")
 	// newcomer has the name of the publisher, who is gone.
 	newcomer := alice.DeepCopy()
 	newcomer.CreationTimestamp = metav1.NewTime(time.Unix(2000, 0))
@@ -105,4 +105,8 @@ func TestCatalog_whoPublishesAndChanges(t *testing.T) {
 			require.True(t, err == nil || errs.Is(err, errs.Forbidden))
 		}
 	}
+}
+
+func publisherNamed(name string) *v1alpha1.User {
+	return &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}}
 }

@@ -28,11 +28,7 @@ type CatalogGrant struct {
 func CatalogGrantOf(e *v1alpha1.CatalogEntry, audience []rbacv1.Subject) CatalogGrant {
 	name := CatalogGrantName(string(logicalcluster.From(e)), e.Name)
 	g := CatalogGrant{Role: &rbacv1.ClusterRole{
-		ObjectMeta: managed(name),
-		Rules: []rbacv1.PolicyRule{{
-			Verbs: []string{"bind"}, APIGroups: []string{"apis.kcp.io"}, Resources: []string{"apiexports"},
-			ResourceNames: []string{e.Spec.APIExport.Name},
-		}},
+		ObjectMeta: managed(name), Rules: bindRules(e.Spec.APIExport.Name),
 	}}
 	if len(audience) > 0 {
 		g.Binding = &rbacv1.ClusterRoleBinding{

@@ -124,11 +124,14 @@ const (
 	// tokens in spec.tokens.
 	ConditionTokensReady = "TokensReady"
 	// ConditionSlugUnique, of CatalogEntries, is True if no entry that the same people see, and
-	// that is Global or older, has the slug. An entry of which it is not True is neither shown nor enabled.
+	// that is Global or older, has the slug. An entry of which it is not True is shown only where it is enabled already, and cannot be enabled.
 	ConditionSlugUnique = "SlugUnique"
 	// ConditionExportFound, of CatalogEntries, is True if kcp has the APIExport and the entry
 	// may name it.
 	ConditionExportFound = "ExportFound"
+	// ConditionPublisherMayBind, of CatalogEntries, is True if the person who published the entry
+	// may bind its export themselves, or the platform published it.
+	ConditionPublisherMayBind = "PublisherMayBind"
 	// ConditionGrantReady, of CatalogEntries, is True if those who may enable the entry have the
 	// right in kcp to bind its export.
 	ConditionGrantReady = "GrantReady"
@@ -162,6 +165,10 @@ const (
 	// kcp does not let the hub deactivate the logical cluster of a soft-deleted object.
 	// The hub refuses access itself, removes the bindings and asks kcp again.
 	ReasonDeactivationForbidden = "DeactivationForbidden"
+	// ReasonRightEnded is the reason of a PublisherMayBind condition that is False because the
+	// right of the publisher ended, or was never there. The entry is hidden from those who do
+	// not have it enabled.
+	ReasonRightEnded = "RightEnded"
 	// ReasonTerminating is the reason of a Ready condition that is False because the
 	// object is being deleted or is soft-deleted.
 	ReasonTerminating = "Terminating"

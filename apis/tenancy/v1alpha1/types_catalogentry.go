@@ -1,6 +1,9 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // CatalogScope tells who can see a CatalogEntry: Global for all people, Org for the
 // members of one Organization, Personal for those of a personal Organization.
@@ -47,6 +50,7 @@ type CatalogEntry struct {
 // CatalogEntrySpec is the desired state of a CatalogEntry.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.backend) == has(oldSelf.backend)",message="backend.url is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.publishedBy) == has(oldSelf.publishedBy)",message="publishedBy is immutable"
 type CatalogEntrySpec struct {
 	// displayName is the name shown in the catalog, 1 to 128 characters.
 	// +kubebuilder:validation:MinLength=1
@@ -84,6 +88,35 @@ type CatalogEntrySpec struct {
 	// +kubebuilder:validation:items:MaxLength=317
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	MemberResources []string `json:"memberResources,omitempty"`
+	// publishedBy is by whose right the entry is offered. The export can be bound through the
+	// entry while the publisher may bind it. An entry in an Organization needs it; one in the
+	// providers workspace is the platform's without it. Immutable. Set by the hub.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="publishedBy is immutable"
+	PublishedBy *CatalogPublisher `json:"publishedBy,omitempty"`
+}
+
+// CatalogPublisher is by whose right a CatalogEntry is offered: a person, or the platform.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.user) != (has(self.platform) && self.platform)",message="publishedBy is either a user or the platform"
+type CatalogPublisher struct {
+	// user is the person who published the entry.
+	// +optional
+	User *CatalogPublisherUser `json:"user,omitempty"`
+	// platform is true if a platform admin or GitOps published the entry. Nobody is then asked
+	// whether they may bind the export.
+	// +optional
+	Platform bool `json:"platform,omitempty"`
+}
+
+// CatalogPublisherUser is a User by name and UID. A later User of the same name is another one.
+type CatalogPublisherUser struct {
+	// name is the metadata.name of the User.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// uid is the metadata.uid of the User.
+	UID types.UID `json:"uid"`
 }
 
 // APIExportRef refers to an APIExport by the path of its workspace and its name.

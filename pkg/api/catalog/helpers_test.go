@@ -56,7 +56,7 @@ func (w *world) put(org, slug, by string) *v1alpha1.CatalogEntry {
 		Slug: slug, DisplayName: "The " + slug, APIExport: v1alpha1.APIExportRef{Path: provider, Name: slug},
 		Backend: &v1alpha1.CatalogBackend{URL: "https://" + slug + ".example.org"},
 	}
-	return w.add(cluster(org), tenancy.NewCatalogEntry(org, spec, by, ""))
+	return w.add(cluster(org), tenancy.NewCatalogEntry(org, spec, &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: by, UID: types.UID("uid-" + by)}}, ""))
 }
 
 func cluster(org string) string {

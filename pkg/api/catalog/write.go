@@ -66,8 +66,8 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, p owner) error 
 		return err
 	}
 	defer cancel()
-	caller := httpmw.CallerOf(r).User.Name
-	e, repeated := h.repeated(p, caller, hash)
+	caller := httpmw.CallerOf(r).User
+	e, repeated := h.repeated(p, caller.Name, hash)
 	if !repeated {
 		if err := h.room(p); err != nil {
 			return err

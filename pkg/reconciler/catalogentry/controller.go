@@ -2,11 +2,13 @@ package catalogentry
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
@@ -37,7 +39,7 @@ func NewControllers(d reconciler.Deps) []*controller.Controller {
 		Exports: Exports{Find: func(ctx context.Context, at, name string) (*kcpapisv1alpha2.APIExport, Absence, error) {
 			return findExport(ctx, d, at, name)
 		}},
-		Grants: grantsOf(d),
+		Rights: rightsOf(d), Grants: grantsOf(d),
 		Probes: Probes{Last: servers.last, Begin: func(key controller.Key) { prober.Enqueue(key) }},
 	}))
 	subscribe(d, entries, prober)
@@ -53,6 +55,16 @@ func subscribe(d reconciler.Deps, entries, prober *controller.Controller) {
 	inCluster := func(cluster string) {
 		if org, ok := d.Views.OrgByCluster(cluster); ok && org.Organization != nil {
 			ofOrg(org)
+		}
+	}
+	// published are the entries in a logical cluster that a person published.
+	published := func(cluster, user string) {
+		if org, ok := d.Views.OrgByCluster(cluster); ok && org.Organization != nil {
+			for _, e := range d.Views.CatalogEntriesOf(org.UUID()) {
+				if tenancy.IsPublisher(e, user) {
+					entries.Enqueue(controller.Key{Cluster: cluster, Name: e.Name})
+				}
+			}
 		}
 	}
 	d.Views.OnCatalogEntry(func(e views.Change[*v1alpha1.CatalogEntry]) {
@@ -84,14 +96,20 @@ func subscribe(d reconciler.Deps, entries, prober *controller.Controller) {
 		}
 	})
 	d.Views.OnMembership(func(m views.Change[*v1alpha1.Membership]) {
-		if m.AnyBut(views.Status) && (isAdmin(m.Old) || isAdmin(m.New)) {
+		switch {
+		case !m.AnyBut(views.Status):
+		case isAdmin(m.Old) || isAdmin(m.New):
 			inCluster(m.Cluster())
+		default:
+			published(m.Cluster(), m.Object().Spec.UserRef.Name)
 		}
 	})
 	d.OnUserMoved(func(name string) {
 		for _, m := range d.Views.MembershipsOf(name) {
 			if isAdmin(m) {
 				inCluster(kcp.ClusterOf(m))
+			} else {
+				published(kcp.ClusterOf(m), name)
 			}
 		}
 	})
@@ -210,6 +228,44 @@ func workspaceGone(ctx context.Context, d reconciler.Deps, path string, notFound
 		}
 	}
 	return false, controller.ErrRetry
+}
+
+func rightsOf(d reconciler.Deps) Rights {
+	return Rights{
+		User: func(name, cluster string) (u *v1alpha1.User, rows []v1alpha1.MembershipIndexEntry) {
+			if found, ok := d.Views.ByName(name); ok {
+				u = found
+			}
+			org, _ := d.Views.OrgByCluster(cluster)
+			for _, m := range d.Views.MembershipsOf(name) {
+				if kcp.ClusterOf(m) == cluster && m.DeletionTimestamp.IsZero() && org.Organization != nil {
+					rows = append(rows, v1alpha1.MembershipIndexEntry{OrgUUID: org.UUID(), WorkspaceUUID: tenancy.WorkspaceUUID(m), Role: m.Spec.Role})
+				}
+			}
+			return u, rows
+		},
+		Global: func(ref v1alpha1.APIExportRef) bool {
+			return slices.ContainsFunc(d.Views.CatalogEntriesOf(""), func(e *v1alpha1.CatalogEntry) bool {
+				return e.Spec.APIExport == ref && e.DeletionTimestamp.IsZero() && meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionSlugUnique)
+			})
+		},
+		Bindings: func(ctx context.Context, at string, f func(*rbacv1.ClusterRoleBinding)) error {
+			selector := v1alpha1.ManagedByLabel + "!=" + v1alpha1.ManagedByHub
+			return objects.Each(ctx, d.Clients.ClusterRoleBindings(at), "clusterrolebindings", selector, newBindings, func(page *rbacv1.ClusterRoleBindingList) error {
+				for i := range page.Items {
+					f(&page.Items[i])
+				}
+				return nil
+			})
+		},
+		Role: func(ctx context.Context, at, name string) (*rbacv1.ClusterRole, error) {
+			role, ok, err := objects.Find(ctx, d.Clients.ClusterRoles(at), name)
+			if !ok {
+				role = nil
+			}
+			return role, err
+		},
+	}
 }
 
 func grantsOf(d reconciler.Deps) Grants {

@@ -9,10 +9,21 @@
 // Workspace reports changes of these objects by itself. Nothing reports them for workspaces of
 // providers, so the controller reads those every minute, together with the export.
 //
-// The grant belongs to the entry. The hub checks the right of the publisher only when the entry is
-// published: if the publisher leaves or loses the right to bind, the grant to the others stays. A
-// provider that no longer wants an Organization to bind its export must delete the entry, because
-// the controller restores a grant that was removed by hand.
+// The grant of an entry of an Organization lasts as long as the right of its publisher. Each pass,
+// about once a minute, asks again: the publisher is an active member of the Organization, and an
+// admin of the Workspace that has the export or, for the export of a provider, somebody whom the
+// RBAC of its workspace lets bind it. What the hub itself grants there does not count, because
+// entries would otherwise vouch for themselves and for each other; a Global entry of the export
+// counts. A SubjectAccessReview cannot leave bindings out, and a SubjectAccessReview about somebody
+// without access to the workspace needs system:masters. Therefore the hub reads the
+// ClusterRoleBindings that are not its own, and the ClusterRoles of those that name the publisher or
+// system:authenticated. A right that ended withdraws the grant and hides the entry; what is enabled
+// stays so. While kcp does not answer, the last verdict holds. spec.publishedBy never changes:
+// another person takes an entry over by deleting it and publishing it again, under the same slug
+// and with the same UUID.
+//
+// A provider that no longer wants an Organization to bind its export takes the right of the
+// publisher away. The controller restores a grant that was removed by hand.
 //
 // The deletion of an entry waits at most a minute if the workspace of its provider is deactivated.
 // The grant then stays in that workspace without effect, and is removed when the controller finds

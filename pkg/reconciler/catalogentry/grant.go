@@ -29,8 +29,10 @@ func (s *grant) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (contro
 	if at.problem != "" {
 		return withheld, nil
 	}
-	offered := meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionSlugUnique) &&
-		meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionExportFound)
+	offered := true
+	for _, needed := range []string{v1alpha1.ConditionSlugUnique, v1alpha1.ConditionExportFound, v1alpha1.ConditionPublisherMayBind} {
+		offered = offered && meta.IsStatusConditionTrue(e.Status.Conditions, needed)
+	}
 	result := controller.Result{}
 	if offered {
 		audience, left := tenancy.FitAudience(s.audience(org))

@@ -27,6 +27,7 @@ type Config struct {
 	Entries Entries
 	Cache   Cache
 	Exports Exports
+	Rights  Rights
 	Grants  Grants
 	Probes  Probes
 }
@@ -102,6 +103,7 @@ func New(c Config) controller.Func {
 	},
 		&scope{config: c},
 		&export{config: c},
+		&publisher{config: c},
 		&grant{config: c},
 		&backend{config: c},
 	)

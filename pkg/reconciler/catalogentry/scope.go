@@ -36,11 +36,14 @@ func (s *scope) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (contro
 		uuid, e.Status.Scope = org.UUID(), tenancy.CatalogScopeOf(*org)
 	}
 	if other, in, ok := s.config.Cache.Clash(uuid, e); ok {
-		whose := "a global entry"
-		if in != "" {
-			whose = "an entry of organization " + in
+		if in == "" && org != nil {
+			return controller.Result{Message: fmt.Sprintf("a global entry, %s, has the slug %s; publish this API again under another slug, and delete this entry", other.Name, e.Spec.Slug)}, nil
 		}
-		return controller.Result{Message: fmt.Sprintf("%s, %s, has the slug %s and comes first; delete one of the two", whose, other.Name, e.Spec.Slug)}, nil
+		holder := "a global entry"
+		if in != "" {
+			holder = "an entry of organization " + in
+		}
+		return controller.Result{Message: fmt.Sprintf("%s, %s, has the slug %s and comes first; delete one of the two", holder, other.Name, e.Spec.Slug)}, nil
 	}
 	return controller.Result{}, nil
 }

@@ -55,8 +55,35 @@ type world struct {
 	granted  []string
 	refused  error
 
+	// user is alice, and rows are those of her index. own are the bindings in the workspace of the
+	// export that are not the hub's, with ownRoles. everybody is true if a Global entry has the export.
+	user      *v1alpha1.User
+	rows      []v1alpha1.MembershipIndexEntry
+	own       []*rbacv1.ClusterRoleBinding
+	ownRoles  map[string]*rbacv1.ClusterRole
+	everybody bool
+
 	problem string
 	probed  bool
+}
+
+func alice() *v1alpha1.User {
+	u := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "alice", UID: "uid-alice"}}
+	u.Spec.RBACIdentity = "oidc:alice"
+	return u
+}
+
+// providerBinds is a binding that a provider makes.
+func providerBinds(role string, subject rbacv1.Subject) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "of-" + role}, Subjects: []rbacv1.Subject{subject}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}}
+}
+
+func subject(kind, name string) rbacv1.Subject {
+	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+}
+
+func bindRole(names ...string) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{Verbs: []string{"bind"}, APIGroups: []string{"apis.kcp.io"}, Resources: []string{"apiexports"}, ResourceNames: names}}}
 }
 
 // newWorld has an entry of an Organization, for an export of a provider.
@@ -67,12 +94,15 @@ func newWorld() *world {
 	}
 	w := &world{
 		clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)),
-		entry: tenancy.NewCatalogEntry(orgUUID, spec, "alice", ""),
+		entry: tenancy.NewCatalogEntry(orgUUID, spec, alice(), ""),
 		org:   &tenancy.Org{Organization: tenancy.NewOrganization(orgUUID, "Acme", "alice"), ClusterID: "org1"},
 		known: true, workspace: tenancy.Workspace{UUID: wsUUID, OrgUUID: orgUUID, ClusterID: "ws1", KCPReady: true},
 		audience: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "alice"}},
 		roles:    map[string]*rbacv1.ClusterRole{}, bindings: map[string]*rbacv1.ClusterRoleBinding{},
 		probed: true,
+		user:   alice(), rows: []v1alpha1.MembershipIndexEntry{{OrgUUID: orgUUID, Role: v1alpha1.RoleAdmin}},
+		own:      []*rbacv1.ClusterRoleBinding{providerBinds("binders", subject(rbacv1.UserKind, "oidc:alice"))},
+		ownRoles: map[string]*rbacv1.ClusterRole{"binders": bindRole(exportName)},
 	}
 	w.entry.UID, w.entry.ResourceVersion, w.entry.Generation = "uid", "1", 1
 	w.entry.Annotations["kcp.io/cluster"] = "org1"
@@ -130,10 +160,40 @@ func (w *world) config(t *testing.T) catalogentry.Config {
 				return x, a, err
 			},
 		},
-		Grants: w.grants(),
+		Rights: w.rights(), Grants: w.grants(),
 		Probes: catalogentry.Probes{
 			Last:  func(controller.Key) (string, bool) { return w.problem, w.probed },
 			Begin: func(controller.Key) { w.Did = append(w.Did, "probe") },
+		},
+	}
+}
+
+func (w *world) rights() catalogentry.Rights {
+	return catalogentry.Rights{
+		User: func(name, cluster string) (*v1alpha1.User, []v1alpha1.MembershipIndexEntry) {
+			if name != "alice" || cluster != "org1" {
+				return nil, nil
+			}
+			return w.user, w.rows
+		},
+		Global: func(v1alpha1.APIExportRef) bool { return w.everybody },
+		Bindings: func(_ context.Context, at string, f func(*rbacv1.ClusterRoleBinding)) error {
+			for _, b := range w.own {
+				f(b)
+			}
+			// A grant of the hub without its label is still one of the hub.
+			for key, b := range w.bindings {
+				if strings.HasPrefix(key, at+"|") {
+					f(b)
+				}
+			}
+			return w.refused
+		},
+		Role: func(_ context.Context, at, name string) (*rbacv1.ClusterRole, error) {
+			if role := w.roles[at+"|"+name]; role != nil {
+				return role, nil
+			}
+			return w.ownRoles[name], nil
 		},
 	}
 }

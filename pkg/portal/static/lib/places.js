@@ -66,7 +66,8 @@ const statements = {
   Active: 'Not deleted', Watched: 'The hub watches it', ContentReady: 'The default namespace and the roles are in place', TemplateApplied: 'The template of the operator is applied', ClaimsHandled: 'Everything that was requested is created',
   MembersChanged: 'No change of members is pending', AccessReady: 'The rights of the members are in place', PolicyEnforced: 'The rules of the workspace are enforced',
   LegacyRemoved: 'What was made before the rules were enforced is removed', AccountReady: 'The account is in place', TokensReady: 'The tokens are in place',
-  SlugUnique: 'No other entry has the slug', ExportFound: 'The APIExport is found', GrantReady: 'Those who see the entry may bind the APIExport', BackendReachable: 'The backend answers',
+  SlugUnique: 'No other entry has the slug', ExportFound: 'The APIExport is found', PublisherMayBind: 'Its publisher may bind the APIExport',
+  GrantReady: 'Those who see the entry may bind the APIExport', BackendReachable: 'The backend answers',
 };
 
 /** @param {Reconciled} object */

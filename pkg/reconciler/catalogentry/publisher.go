@@ -1,0 +1,109 @@
+package catalogentry
+
+import (
+	"context"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Rights reads from kcp who may bind an export.
+type Rights struct {
+	// User finds a User by name, and the rows of their Memberships in a logical cluster.
+	User func(name, cluster string) (*v1alpha1.User, []v1alpha1.MembershipIndexEntry)
+	// Global reports whether a Global entry offers an export to everybody.
+	Global func(v1alpha1.APIExportRef) bool
+	// Bindings calls f with the ClusterRoleBindings in a workspace that are not the hub's.
+	Bindings func(ctx context.Context, at string, f func(*rbacv1.ClusterRoleBinding)) error
+	// Role reads a ClusterRole, or nil if there is none.
+	Role func(ctx context.Context, at, name string) (*rbacv1.ClusterRole, error)
+}
+
+// publisher asks whether the person who published an entry may bind its export. The grants of the
+// hub do not count: the entry would vouch for itself otherwise, and two entries for each other. A
+// SubjectAccessReview cannot leave them out, so the RBAC of the workspace of the export is read.
+type publisher struct{ config Config }
+
+func (*publisher) Condition() string { return v1alpha1.ConditionPublisherMayBind }
+
+func (s *publisher) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (controller.Result, error) {
+	org, err := s.config.organization(e)
+	if err != nil {
+		return controller.Result{}, err
+	}
+	if org == nil {
+		return controller.Result{Note: "the platform published it"}, nil
+	}
+	at := s.config.where(org, e)
+	p := tenancy.Publisher{Org: *org, Entry: e, Workspace: at.workspace, Granted: meta.IsStatusConditionTrue(e.Status.Conditions, s.Condition())}
+	by := e.Spec.PublishedBy
+	if by != nil && by.User != nil {
+		p.User, p.Rows = s.config.Rights.User(by.User.Name, clusterOf(e))
+	}
+	if problem := p.Problem(); problem != "" {
+		return controller.Result{Message: problem, Reason: v1alpha1.ReasonRightEnded}, nil
+	}
+	switch {
+	case by.Platform:
+		return controller.Result{Note: "the platform published it"}, nil
+	case at.workspace != "":
+		return controller.Result{Note: "its publisher is an admin of the workspace that has the export"}, nil
+	case s.config.Rights.Global(e.Spec.APIExport):
+		return controller.Result{Note: "a global entry lets everybody bind the export"}, nil
+	case !meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionExportFound):
+		return s.last(e), nil
+	}
+	may, err := s.mayBind(ctx, at.at, p.User.Spec.RBACIdentity, e.Spec.APIExport.Name)
+	switch {
+	case err != nil:
+		// What kcp does not answer changes nothing: the condition and the grant stay.
+		return controller.Result{}, fmt.Errorf("%w: ask who may bind the export: %w", controller.ErrRetry, err)
+	case !may:
+		return controller.Result{Reason: v1alpha1.ReasonRightEnded, Message: "the provider does not let its publisher, " + by.User.Name +
+			", bind the export; rights that come through a group of the identity provider and through this catalog do not count; ask the provider for the right"}, nil
+	}
+	return controller.Result{}, nil
+}
+
+// last returns what was found out at the last pass.
+func (s *publisher) last(e *v1alpha1.CatalogEntry) controller.Result {
+	c := meta.FindStatusCondition(e.Status.Conditions, s.Condition())
+	switch {
+	case c == nil:
+		return controller.Result{Message: "the export has not been found yet"}
+	case c.Status == "True":
+		return controller.Result{Note: c.Message}
+	}
+	return controller.Result{Message: c.Message, Reason: c.Reason}
+}
+
+// mayBind reports whether a person may bind an export by what others than the hub grant.
+func (s *publisher) mayBind(ctx context.Context, at, identity, export string) (bool, error) {
+	if identity == "" {
+		return false, nil
+	}
+	roles := map[string]bool{}
+	err := s.config.Rights.Bindings(ctx, at, func(b *rbacv1.ClusterRoleBinding) {
+		if _, _, ours := tenancy.ParseCatalogGrantName(b.Name); !ours && tenancy.BindsPerson(b, identity) {
+			roles[b.RoleRef.Name] = true
+		}
+	})
+	if err != nil {
+		return false, err
+	}
+	for name := range roles {
+		role, err := s.config.Rights.Role(ctx, at, name)
+		if err != nil {
+			return false, err
+		}
+		if tenancy.PermitsBind(name, role, export) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
