@@ -78,6 +78,9 @@ func (h *Handler) enable(w http.ResponseWriter, r *http.Request) error {
 	if p.entry == nil {
 		return tenancy.NoSuchCatalogEntry()
 	}
+	if p.hidden != "" {
+		return errs.New(errs.Conflict, p.hidden+"; what is enabled stays enabled and can be disabled, and nothing else can be done with it here")
+	}
 	workspace, err := waiting.Ready(r, h.FollowTimeout, h.Views)
 	if err != nil {
 		return err
@@ -153,6 +156,13 @@ func (h *Handler) try(ctx context.Context, as Bindings, cluster string, e tenanc
 		return nil, nil, false, err
 	}
 	want, held, changed, err := e.Binding()
+	if err != nil && e.Export != nil && !bound(e) {
+		// The error says what the export has, as the hub reads it. Only those who may bind the
+		// export get it.
+		if refusal := as.MayBind(ctx, cluster, e.Entry.Spec.APIExport); refusal != nil {
+			return nil, nil, errs.Is(refusal, errs.Forbidden), refusal
+		}
+	}
 	switch {
 	case err != nil:
 		return nil, nil, false, err
@@ -174,6 +184,12 @@ func (h *Handler) try(ctx context.Context, as Bindings, cluster string, e tenanc
 		again = err != nil
 	}
 	return b, held, again, err
+}
+
+// bound reports whether the Workspace has a binding of the export itself, which shows what the
+// export has. The annotation of another binding does not count: admins can write it.
+func bound(e tenancy.Enabling) bool {
+	return slices.ContainsFunc(e.Bindings, func(b *kcpapisv1alpha2.APIBinding) bool { return tenancy.BindsExport(b, e.Entry.Spec.APIExport) })
 }
 
 // errReserved refuses a change of a binding of the hub or the Workspace template.

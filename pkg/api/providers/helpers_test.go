@@ -38,7 +38,11 @@ type world struct {
 	slow, unfollowed bool
 	// becomesReady makes the Workspace Ready while a handler waits. kcp schedules it only then.
 	becomesReady bool
-	did          []string
+	// clashing is another entry whose slug is taken.
+	clashing string
+	// mayNotBind is true if kcp does not let the caller bind the export.
+	mayNotBind bool
+	did        []string
 	// reads, if not nil, is called with the context of each read of the Workspace.
 	reads func(context.Context)
 }
@@ -88,7 +92,7 @@ func (w *world) CatalogEntryIn(org, name string) (*v1alpha1.CatalogEntry, bool) 
 }
 
 func (w *world) CatalogClash(_ string, e *v1alpha1.CatalogEntry) (*v1alpha1.CatalogEntry, string, bool) {
-	return nil, "", e.Name == clash
+	return nil, "", e.Name == clash || e.Name == w.clashing
 }
 
 func (w *world) BindingsIn(cluster string) []*kcpapisv1alpha2.APIBinding {
@@ -192,6 +196,15 @@ func (c caller) UpdateBinding(_ context.Context, cluster string, b *kcpapisv1alp
 		}
 	}
 	return b, nil
+}
+
+func (c caller) MayBind(_ context.Context, cluster string, ref v1alpha1.APIExportRef) error {
+	require.Equal(c.t, "devcluster", cluster)
+	c.did = append(c.did, "may bind "+ref.Name)
+	if c.mayNotBind {
+		return forbidden()
+	}
+	return nil
 }
 
 func (c caller) DeleteBinding(_ context.Context, cluster string, b *kcpapisv1alpha2.APIBinding) error {

@@ -52,6 +52,8 @@ type Store interface {
 // Bindings writes APIBindings with the credential of a caller.
 type Bindings interface {
 	CreateBinding(ctx context.Context, cluster string, b *kcpapisv1alpha2.APIBinding, dryRun bool) (*kcpapisv1alpha2.APIBinding, error)
+	// MayBind returns an error if kcp does not let the caller bind an export.
+	MayBind(ctx context.Context, cluster string, ref v1alpha1.APIExportRef) error
 	UpdateBinding(ctx context.Context, cluster string, b *kcpapisv1alpha2.APIBinding, dryRun bool) (*kcpapisv1alpha2.APIBinding, error)
 	DeleteBinding(ctx context.Context, cluster string, b *kcpapisv1alpha2.APIBinding) error
 }
@@ -102,6 +104,9 @@ type provider struct {
 	entry   *v1alpha1.CatalogEntry
 	org     *tenancy.Org
 	binding *kcpapisv1alpha2.APIBinding
+	// hidden says why the entry is shown only where it is enabled, and cannot be enabled; empty
+	// for other entries.
+	hidden string
 }
 
 // version is the resource version that the ETag of the provider has.
@@ -126,6 +131,9 @@ func (p provider) view() view {
 	v.State, v.Message = tenancy.CatalogStateOf(export, p.binding)
 	if v.State != tenancy.CatalogDisabled {
 		p.answer(v.Claims, export)
+		if v.Message == "" && p.hidden != "" {
+			v.Message = p.hidden + "; it stays enabled here and can be disabled"
+		}
 	}
 	return v
 }
@@ -158,22 +166,42 @@ func (p provider) answer(claims []entry.Claim, export *v1alpha1.CatalogExport) {
 	}
 }
 
-// visible reports whether people see an entry: of the Organization org or, if org is empty, a
-// Global one. An entry is not visible while it is deleted or its slug clashes.
-func (h *Handler) visible(org string, e *v1alpha1.CatalogEntry) bool {
+// see returns an entry as people of a Workspace with these bindings see it: one of the Organization
+// of or, if that is nil, a Global one. An entry whose slug clashes, or whose publisher lost the
+// right to bind the export, is seen only where it is enabled.
+func (h *Handler) see(of *tenancy.Org, e *v1alpha1.CatalogEntry, bindings []*kcpapisv1alpha2.APIBinding) (p provider, ok bool) {
 	if !e.DeletionTimestamp.IsZero() {
-		return false
+		return provider{}, false
 	}
-	_, _, clashes := h.Catalog.CatalogClash(org, e)
-	return !clashes
+	uuid := ""
+	if of != nil {
+		uuid = of.UUID()
+	}
+	p = provider{entry: e, org: of}
+	if _, _, clashes := h.Catalog.CatalogClash(uuid, e); clashes {
+		p.hidden = "another catalog entry has the slug " + e.Spec.Slug
+	} else if tenancy.RightEnded(e) {
+		p.hidden = "the person who published it may not bind its API any more"
+	}
+	if p.hidden == "" {
+		p.binding = bindingOf(e, bindings)
+		return p, true
+	}
+	// Another entry may have enabled the same export: its binding says so.
+	if p.binding = bindingOf(e, bindings); p.binding != nil {
+		if by, ok := tenancy.EnabledEntryOf(p.binding); ok && by.UUID != e.Name {
+			p.binding = named(e.Name, bindings)
+		}
+	}
+	return p, p.binding != nil
 }
 
 // all returns the providers that people of an Org see. bindings are those of the Workspace.
 func (h *Handler) all(org tenancy.Org, bindings []*kcpapisv1alpha2.APIBinding) (found []provider) {
 	add := func(of *tenancy.Org, uuid string) {
 		for _, e := range h.Catalog.CatalogEntriesOf(uuid) {
-			if h.visible(uuid, e) {
-				found = append(found, provider{e, of, bindingOf(e, bindings)})
+			if p, ok := h.see(of, e, bindings); ok {
+				found = append(found, p)
 			}
 		}
 	}
@@ -219,11 +247,15 @@ func named(uuid string, bindings []*kcpapisv1alpha2.APIBinding) *kcpapisv1alpha2
 // entry of another Org is the same as for a missing one.
 func (h *Handler) find(r *http.Request, bindings []*kcpapisv1alpha2.APIBinding) (provider, error) {
 	scope, name := httpmw.ScopeOf(r), chi.URLParam(r, "entry")
-	if e, ok := h.Catalog.CatalogEntryIn("", name); ok && h.visible("", e) {
-		return provider{e, nil, bindingOf(e, bindings)}, nil
+	if e, ok := h.Catalog.CatalogEntryIn("", name); ok {
+		if p, ok := h.see(nil, e, bindings); ok {
+			return p, nil
+		}
 	}
-	if e, ok := h.Catalog.CatalogEntryIn(scope.Org.UUID(), name); ok && h.visible(scope.Org.UUID(), e) {
-		return provider{e, &scope.Org, bindingOf(e, bindings)}, nil
+	if e, ok := h.Catalog.CatalogEntryIn(scope.Org.UUID(), name); ok {
+		if p, ok := h.see(&scope.Org, e, bindings); ok {
+			return p, nil
+		}
 	}
 	if b := named(name, bindings); b != nil {
 		return provider{binding: b}, nil

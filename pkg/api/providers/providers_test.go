@@ -3,11 +3,13 @@ package providers_test
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
@@ -151,7 +153,7 @@ func TestEnable_isRefused(t *testing.T) {
 		}
 		got := w.do(c.as, http.MethodPost, c.path, c.body)
 		require.Equal(t, c.code, got.Code, "%s: %s", name, got.Body)
-		require.Empty(t, w.did, name)
+		require.NotContains(t, strings.Join(w.did, ","), "create", name)
 	}
 }
 
@@ -230,4 +232,65 @@ func TestProviders_waitForAWorkspaceThatIsNotScheduled(t *testing.T) {
 	require.Equal(t, "Disabled", disabled["state"])
 	w.becomesReady = false
 	do(h, apitest.WSAdmin, http.MethodDelete, at+widgets+"/enable?confirm=true", "").Refused(t, http.StatusConflict)
+}
+
+// ended returns an entry with the condition that the controller gives it.
+func ended(e *v1alpha1.CatalogEntry) *v1alpha1.CatalogEntry {
+	e = e.DeepCopy()
+	e.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPublisherMayBind, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRightEnded}}
+	return e
+}
+
+// The publisher of an entry may not bind its export any more, or the platform took its slug.
+func TestHiddenEntry_isSeenWhereItIsEnabledOnly(t *testing.T) {
+	t.Parallel()
+	for name, hide := range map[string]func(*world){
+		"the right of the publisher ended": func(w *world) { w.entries[""][0] = ended(w.entries[""][0]) },
+		"another entry has the slug":       func(w *world) { w.clashing = widgets },
+	} {
+		w := newWorld(t)
+		hide(w)
+		require.NotContains(t, w.do(apitest.WSMember, http.MethodGet, "/api/providers", "").Items(t, "uuid"), widgets, name)
+		w.do(apitest.WSMember, http.MethodGet, at+widgets, "").Refused(t, http.StatusNotFound)
+		w.enable(apitest.WSAdmin).Refused(t, http.StatusNotFound)
+		require.Empty(t, w.did, name)
+
+		w = newWorld(t)
+		require.Equal(t, http.StatusCreated, w.enable(apitest.WSAdmin).Code, "the control")
+		hide(w)
+		require.Contains(t, w.do(apitest.WSMember, http.MethodGet, "/api/providers", "").Items(t, "uuid"), widgets, name)
+		one := w.do(apitest.WSMember, http.MethodGet, at+widgets, "").Object(t, http.StatusOK)
+		require.Equal(t, "Enabled", one["state"], name)
+		require.Equal(t, "Global", one["scope"], name)
+		require.Contains(t, one["message"], "stays enabled", name)
+		require.Contains(t, w.enable(apitest.WSAdmin).Refused(t, http.StatusConflict).Message, "can be disabled", name)
+		w.do(apitest.WSAdmin, http.MethodDelete, at+widgets+"/enable?confirm=true", "").Object(t, http.StatusOK)
+		require.Empty(t, w.bindings, name)
+		w.do(apitest.WSMember, http.MethodGet, at+widgets, "").Refused(t, http.StatusNotFound)
+
+		// Somebody bound the export with kubectl, or by another entry.
+		w = newWorld(t)
+		require.Equal(t, http.StatusCreated, w.enable(apitest.WSAdmin).Code)
+		hide(w)
+		w.bindings[0] = w.bindings[0].DeepCopy()
+		w.bindings[0].Annotations = nil
+		require.Contains(t, w.do(apitest.WSMember, http.MethodGet, "/api/providers", "").Items(t, "uuid"), widgets, name)
+		w.bindings[0].Annotations = map[string]string{v1alpha1.CatalogEntryAnnotation: `{"uuid":"` + tools + `","slug":"tools","displayName":"Tools"}`}
+		require.NotContains(t, w.do(apitest.WSMember, http.MethodGet, "/api/providers", "").Items(t, "uuid"), widgets, name)
+	}
+}
+
+// The hub reads the export with its own right: what the export has is for those who may bind it.
+func TestEnable_namesNothingOfAnExportToWhomMayNotBindIt(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{"no answer": `{}`, "another answer": `{"acceptClaims":[{"group":"","resource":"secrets"}]}`} {
+		w := newWorld(t)
+		got := w.do(apitest.WSAdmin, http.MethodPost, at+widgets+"/enable", body)
+		got.Refused(t, http.StatusUnprocessableEntity)
+		require.Contains(t, got.Body, "configmaps", "the control: "+name)
+		w.mayNotBind = true
+		got = w.do(apitest.WSAdmin, http.MethodPost, at+widgets+"/enable?dryRun=true", body)
+		got.Refused(t, http.StatusForbidden)
+		require.NotContains(t, got.Body, "configmaps", name)
+	}
 }
