@@ -111,6 +111,8 @@ type Facts struct {
 	// Slug and Export are those of a catalog entry. Export is path and name of an APIExport.
 	Slug   string `json:"slug,omitempty"`
 	Export string `json:"export,omitempty"`
+	// Force is true if a Global entry takes its slug from the Organizations that have it.
+	Force bool `json:"force,omitempty"`
 	// AcceptedClaims and RejectedClaims are the answers to the permission claims of a provider, as
 	// resource or resource.group.
 	AcceptedClaims []string `json:"acceptedClaims,omitempty"`

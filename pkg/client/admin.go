@@ -92,5 +92,11 @@ func (a Admin) Deletions(ctx context.Context) iter.Seq2[Deletion, error] {
 	return List[Deletion](ctx, a.c, Request{Path: "/api/admin/deletions"})
 }
 
-// Catalog returns the requests about the global entries. It sends none.
+// Catalog returns the requests about the global entries. Get and Delete take the UUID of an entry of
+// an organization, too. It sends none.
 func (a Admin) Catalog() Catalog { return Catalog{tenant{a.c, Request{Path: "/api/admin/catalog"}}} }
+
+// OrgEntries lists the catalog entries of all organizations.
+func (a Admin) OrgEntries(ctx context.Context) iter.Seq2[AdminEntry, error] {
+	return List[AdminEntry](ctx, a.c, Request{Path: "/api/admin/catalog", Query: url.Values{"scope": {"org"}}})
+}

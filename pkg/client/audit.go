@@ -53,6 +53,7 @@ type AuditFacts struct {
 	Session              string         `json:"session,omitempty"`
 	Slug                 string         `json:"slug,omitempty"`
 	Export               string         `json:"export,omitempty"`
+	Force                bool           `json:"force,omitempty"`
 	AcceptedClaims       []string       `json:"acceptedClaims,omitempty"`
 	RejectedClaims       []string       `json:"rejectedClaims,omitempty"`
 	Elevated             bool           `json:"elevated,omitempty"`

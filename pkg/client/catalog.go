@@ -87,6 +87,13 @@ type Entry struct {
 	Conditions []metav1.Condition `json:"conditions"`
 }
 
+// AdminEntry is a catalog entry as platform admins see it.
+type AdminEntry struct {
+	Entry
+	// OrgDisplayName is the name of the organization; empty for a global entry.
+	OrgDisplayName string `json:"orgDisplayName,omitempty"`
+}
+
 // The states of a provider in a workspace.
 const (
 	StateDisabled      = "Disabled"
@@ -127,6 +134,11 @@ func (c Catalog) List(ctx context.Context) iter.Seq2[Entry, error] {
 // Get returns an entry.
 func (c Catalog) Get(ctx context.Context, uuid string) (*Entry, error) {
 	return call[Entry](ctx, c.t.c, c.t.at(http.MethodGet, segment(uuid), nil))
+}
+
+// Force makes Publish take the slug of a global entry from the organizations that have it.
+func Force() Option {
+	return func(r *Request) { r.Query = url.Values{"force": {"true"}} }
 }
 
 // Publish makes an entry.

@@ -175,7 +175,7 @@ func (p routes) router() chi.Router {
 			HeaderScope: scopes.Headers, WorkspaceScope: scopes.Workspace, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&catalog.Handler{
-			Views: v, Tenants: v, Store: s, Rights: rights, Tree: c.Tree, GlobalCluster: p.clusters.Providers, MayBind: p.mayBind,
+			Views: v, Orgs: v, Tenants: v, Store: s, Rights: rights, Tree: c.Tree, GlobalCluster: p.clusters.Providers, MayBind: p.mayBind,
 			OrgScope: scopes.Org, PrivateBackends: c.Catalog.AllowPrivateBackends, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
 		}).Mount(r)
 		(&auditapi.Handler{

@@ -122,6 +122,20 @@ func (v *Views) CatalogEntriesOf(org string) []*v1alpha1.CatalogEntry {
 	return slices.Collect(maps.Values(c.entries[c.clusterOf(org)]))
 }
 
+// CatalogEntryNamed finds a CatalogEntry of any Organization by name. org is the UUID of the
+// Organization.
+func (v *Views) CatalogEntryNamed(name string) (e *v1alpha1.CatalogEntry, org string, ok bool) {
+	c := &v.catalog
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for cluster, in := range c.entries {
+		if e, ok := in[name]; ok && cluster != c.global && c.hasEntries(cluster) {
+			return e, c.topology.cluster(cluster).OrgUUID, true
+		}
+	}
+	return nil, "", false
+}
+
 // catalogEntriesByExport returns the CatalogEntries of an APIExport that the people of an
 // Organization see, their own and Global ones, as tenancy.ScopedEntry orders them.
 func (v *Views) catalogEntriesByExport(org string, ref v1alpha1.APIExportRef) (found []tenancy.ScopedEntry) {

@@ -23,6 +23,10 @@ func TestAudit_saysWhatIsPublished(t *testing.T) {
 	}
 	apitest.RequireIntents(t, start, map[string]apitest.Intent{
 		"replace": {Call: call(http.MethodPut, "/"+entry.Name, body("held", `,"version":"2"`)), Object: entry.Name, Facts: `{"slug":"held","fields":["version"]}`},
-		"delete":  {Call: call(http.MethodDelete, "/"+entry.Name, ""), Object: entry.Name, Facts: `{"slug":"held"}`, Reduces: true},
+		"delete as a platform admin": {
+			Call:   apitest.Call{As: apitest.Operator, Method: http.MethodDelete, Path: global + "/" + entry.Name},
+			Object: entry.Name, Facts: `{"slug":"held"}`, Reduces: true,
+		},
+		"delete": {Call: call(http.MethodDelete, "/"+entry.Name, ""), Object: entry.Name, Facts: `{"slug":"held"}`, Reduces: true},
 	})
 }

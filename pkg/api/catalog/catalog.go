@@ -29,6 +29,14 @@ type Views interface {
 	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 }
 
+// Orgs are the caches that platform admins look through for the entries of all Organizations.
+type Orgs interface {
+	Orgs() []tenancy.Org
+	Org(uuid string) (tenancy.Org, bool)
+	// CatalogEntryNamed finds an entry of any Organization, whose UUID is org.
+	CatalogEntryNamed(name string) (e *v1alpha1.CatalogEntry, org string, ok bool)
+}
+
 // Tenants are the caches of what people may do.
 type Tenants interface {
 	Index(user string) []v1alpha1.MembershipIndexEntry
@@ -47,6 +55,7 @@ type Store interface {
 // Handler serves the catalog.
 type Handler struct {
 	Views   Views
+	Orgs    Orgs
 	Tenants Tenants
 	Store   Store
 	Rights  httpmw.Rights
@@ -74,9 +83,12 @@ func (h *Handler) Mount(r chi.Router) {
 		}
 		r.Get(base, route(h.list))
 		r.Post(base, route(h.create))
-		r.Get(base+"/{entry}", route(h.get))
 		r.Put(base+"/{entry}", route(h.replace))
-		r.Delete(base+"/{entry}", route(h.remove))
+		found := func(handle func(http.ResponseWriter, *http.Request, owner) error) http.HandlerFunc {
+			return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error { return handle(w, r, h.ownerOf(r, at(r))) })
+		}
+		r.Get(base+"/{entry}", found(h.get))
+		r.Delete(base+"/{entry}", found(h.remove))
 	}
 	r.Group(func(r chi.Router) {
 		r.Use(h.OrgScope)
@@ -90,29 +102,32 @@ func (h *Handler) Mount(r chi.Router) {
 
 // owner is what entries belong to: an Organization, or the Global catalog.
 type owner struct {
-	// scope is nil for the Global catalog.
+	// scope is that of a member of an Organization; nil for platform admins.
 	scope *tenancy.Scope
+	// tenant is the Organization of an entry that a platform admin reads or deletes; nil for the
+	// Global catalog.
+	tenant *tenancy.Org
 }
 
 // org is the Organization; nil for the Global catalog.
 func (p owner) org() *tenancy.Org {
 	if p.scope == nil {
-		return nil
+		return p.tenant
 	}
 	return &p.scope.Org
 }
 
 // uuid is that of the Organization; empty for the Global catalog.
 func (p owner) uuid() string {
-	if p.scope == nil {
-		return ""
+	if org := p.org(); org != nil {
+		return org.UUID()
 	}
-	return p.scope.Org.UUID()
+	return ""
 }
 
 // refs are the objects that a change of an entry affects.
 func (p owner) refs() []tenancy.Ref {
-	if p.scope == nil {
+	if p.uuid() == "" {
 		return []tenancy.Ref{tenancy.CatalogRef()}
 	}
 	return []tenancy.Ref{tenancy.OrgRef(p.uuid())}
@@ -128,7 +143,8 @@ func (h *Handler) begin(r *http.Request, p owner, may func(tenancy.Scope) error)
 	return by.JudgeNow, err
 }
 
-// requireChange refuses callers who may not change or delete an entry of the owner.
+// requireChange refuses callers who may not change or delete an entry of the owner. Platform admins
+// may delete all.
 func (p owner) requireChange(r *http.Request, e *v1alpha1.CatalogEntry) error {
 	if p.scope == nil {
 		return nil
@@ -143,14 +159,55 @@ func (h *Handler) cluster(p owner) string {
 	return p.scope.Org.ClusterID
 }
 
-func (h *Handler) list(w http.ResponseWriter, r *http.Request, p owner) error {
-	var items []entry.View
-	for _, e := range h.Views.CatalogEntriesOf(p.uuid()) {
-		if e.DeletionTimestamp.IsZero() {
-			items = append(items, entry.Of(e, p.org()))
+// ownerOf returns the owner of the entry in the path: for a platform admin the Organization that
+// has it, if there is no Global entry of that name. An Organization in its grace has no entries.
+func (h *Handler) ownerOf(r *http.Request, p owner) owner {
+	if p.scope != nil {
+		return p
+	}
+	if e, uuid, ok := h.Orgs.CatalogEntryNamed(chi.URLParam(r, "entry")); ok && e.DeletionTimestamp.IsZero() {
+		if org, ok := h.Orgs.Org(uuid); ok && !org.Deleted() {
+			p.tenant = &org
 		}
 	}
-	return paging.Write(w, r, items, func(v entry.View) (string, string) { return v.DisplayName, v.UUID })
+	return p
+}
+
+// owners returns the owners of the entries that a request lists.
+func (h *Handler) owners(r *http.Request, p owner) ([]owner, error) {
+	if p.scope != nil {
+		return []owner{p}, nil
+	}
+	switch r.URL.Query().Get("scope") {
+	case "", "global":
+		return []owner{p}, nil
+	case "org":
+	default:
+		return nil, errs.InvalidField("query:scope", "must be global or org")
+	}
+	var all []owner
+	for _, org := range h.Orgs.Orgs() {
+		if !org.Deleted() {
+			all = append(all, owner{tenant: &org})
+		}
+	}
+	return all, nil
+}
+
+func (h *Handler) list(w http.ResponseWriter, r *http.Request, p owner) error {
+	owners, err := h.owners(r, p)
+	if err != nil {
+		return err
+	}
+	var items []view
+	for _, p := range owners {
+		for _, e := range h.Views.CatalogEntriesOf(p.uuid()) {
+			if e.DeletionTimestamp.IsZero() {
+				items = append(items, p.view(e))
+			}
+		}
+	}
+	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.UUID })
 }
 
 // find finds an entry of the owner that is not being deleted.
@@ -179,7 +236,23 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, p owner) error {
 
 func answer(w http.ResponseWriter, code int, e *v1alpha1.CatalogEntry, p owner) error {
 	httpapi.Tag(w, e.ResourceVersion)
-	return httpapi.Write(w, code, entry.Of(e, p.org()))
+	return httpapi.Write(w, code, p.view(e))
+}
+
+// view is an entry in an answer.
+type view struct {
+	entry.View
+	// OrgDisplayName is for platform admins, who may not know the Organization.
+	OrgDisplayName string `json:"orgDisplayName,omitempty"`
+}
+
+// view is an entry of the owner in an answer.
+func (p owner) view(e *v1alpha1.CatalogEntry) view {
+	v := view{View: entry.Of(e, p.org())}
+	if p.tenant != nil {
+		v.OrgDisplayName = p.tenant.Spec.DisplayName
+	}
+	return v
 }
 
 // until waits until the caches show a write.
@@ -207,7 +280,7 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request, p owner) error 
 	if err := p.requireChange(r, e); err != nil {
 		return err
 	}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: true, Facts: audit.Facts{Slug: e.Spec.Slug}})
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: true, Org: p.uuid(), Facts: audit.Facts{Slug: e.Spec.Slug}})
 	if err != nil {
 		return err
 	}

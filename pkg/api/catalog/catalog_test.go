@@ -95,6 +95,8 @@ func TestCreate_refusesBadInput(t *testing.T) {
 		"an http backend":        {map[string]any{"backend": map[string]string{"url": "http://example.org"}}, "backend.url", http.StatusUnprocessableEntity},
 		"a metadata service":     {map[string]any{"backend": map[string]string{"url": "https://169.254.169.254"}}, "backend.url", http.StatusUnprocessableEntity},
 		"a loopback address":     {map[string]any{"backend": map[string]string{"url": "https://127.0.0.1"}}, "backend.url", http.StatusUnprocessableEntity},
+		"a port of others":       {map[string]any{"backend": map[string]string{"url": "https://example.org:22"}}, "backend.url", http.StatusUnprocessableEntity},
+		"a publisher":            {map[string]any{"publishedBy": map[string]bool{"platform": true}}, "publishedBy", http.StatusBadRequest},
 		"an icon that is a code": {map[string]any{"ui": map[string]string{"iconURL": "javascript:alert(1)"}}, "ui.iconURL", http.StatusUnprocessableEntity},
 	} {
 		for _, path := range []string{inAcme, global} {

@@ -16,5 +16,10 @@
 // A person can publish only an export that they may bind themselves. The hub asks kcp by a dry run
 // of an APIBinding with the caller's own credential, in a Workspace of the Organization of which
 // the caller is admin. There kcp lets the caller create APIBindings, so that its answer is about
-// the export alone. A caller without such a Workspace is refused.
+// the export alone. A caller without such a Workspace is refused. The entry says by whose right it
+// is offered (spec.publishedBy), which no request can set, and the controller asks again about once
+// a minute.
+//
+// A slug holds no name against the platform: a Global entry takes it with ?force=true, and the entries
+// of Organizations then clash with it. Platform admins list and delete the entries of Organizations.
 package catalog

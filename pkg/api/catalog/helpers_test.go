@@ -95,6 +95,26 @@ func (w *world) CatalogEntriesOf(org string) (all []*v1alpha1.CatalogEntry) {
 	return all
 }
 
+func (w *world) Orgs() (all []tenancy.Org) {
+	for _, uuid := range []string{apitest.Acme, apitest.Globex} {
+		if org, ok := w.Org(uuid); ok {
+			all = append(all, org)
+		}
+	}
+	return all
+}
+
+func (w *world) Org(uuid string) (tenancy.Org, bool) { return w.tenants.Org(uuid) }
+
+func (w *world) CatalogEntryNamed(name string) (*v1alpha1.CatalogEntry, string, bool) {
+	for _, org := range []string{apitest.Acme, apitest.Globex} {
+		if e, ok := w.held[cluster(org)][name]; ok {
+			return e, org, true
+		}
+	}
+	return nil, "", false
+}
+
 func (w *world) CatalogClusters(slug string) (clusters []string) {
 	for cluster, in := range w.held {
 		for _, e := range in {
@@ -205,7 +225,7 @@ func (w *world) CountCatalogEntries(_ context.Context, cluster string) (int64, e
 func (w *world) handler() http.Handler {
 	scopes := httpmw.Scopes{Tenants: w.tenants}
 	h := &catalog.Handler{
-		Views: w, Tenants: w.tenants, Store: w, Rights: w.tenants.Rights(), Tree: apitest.Tree(w.t), GlobalCluster: globalCluster, OrgScope: scopes.Org, PrivateBackends: w.private,
+		Views: w, Orgs: w, Tenants: w.tenants, Store: w, Rights: w.tenants.Rights(), Tree: apitest.Tree(w.t), GlobalCluster: globalCluster, OrgScope: scopes.Org, PrivateBackends: w.private,
 		MayBind: func(_ context.Context, _ *http.Request, cluster string, ref v1alpha1.APIExportRef) error {
 			require.Equal(w.t, provider, ref.Path)
 			return w.step("may bind in " + cluster)

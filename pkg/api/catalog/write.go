@@ -57,11 +57,15 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, p owner) error 
 	if err != nil {
 		return err
 	}
+	force, err := p.force(r)
+	if err != nil {
+		return err
+	}
 	_, hash, err := idempotency.Key(r)
 	if err != nil {
 		return err
 	}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Facts: audit.Facts{Slug: spec.Slug, Export: spec.APIExport.Path + ":" + spec.APIExport.Name}})
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Facts: audit.Facts{Slug: spec.Slug, Export: spec.APIExport.Path + ":" + spec.APIExport.Name, Force: force}})
 	if err != nil {
 		return err
 	}
@@ -75,7 +79,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, p owner) error 
 		if err := h.mayPublish(ctx, r, p, workspace, spec.APIExport); err != nil {
 			return err
 		}
-		if e, err = h.publish(ctx, p, tenancy.NewCatalogEntry(p.uuid(), spec, caller, hash), judge); err != nil {
+		if e, err = h.publish(ctx, p, tenancy.NewCatalogEntry(p.uuid(), spec, caller, hash), force, judge); err != nil {
 			return err
 		}
 	}
@@ -93,6 +97,14 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, p owner) error 
 	}
 	w.Header().Set("Location", strings.TrimSuffix(r.URL.Path, "/")+"/"+name)
 	return answer(w, code, e, p)
+}
+
+// force reports whether a Global entry takes its slug from the Organizations that have it.
+func (p owner) force(r *http.Request) (bool, error) {
+	if p.scope != nil {
+		return false, nil
+	}
+	return httpapi.Flag(r, "force")
 }
 
 // room refuses another entry if the cache shows that the Organization has reached its limit. The
@@ -168,10 +180,11 @@ func (h *Handler) mayPublish(ctx context.Context, r *http.Request, p owner, work
 // publish creates an entry, unless another one has its slug or there are too many. It writes before
 // it reads the other entries: of two simultaneous requests with one slug, at least one finds the
 // entry of the other and deletes its own. It counts after the write for the same reason, and judges
-// the author, whose right may have ended since the request came in.
-func (h *Handler) publish(ctx context.Context, p owner, wanted *v1alpha1.CatalogEntry, judge func(context.Context) error) (*v1alpha1.CatalogEntry, error) {
+// the author, whose right may have ended since the request came in. force takes the slug from the
+// entries of Organizations; see tenancy.CatalogClash.
+func (h *Handler) publish(ctx context.Context, p owner, wanted *v1alpha1.CatalogEntry, force bool, judge func(context.Context) error) (*v1alpha1.CatalogEntry, error) {
 	caller, hash := wanted.Annotations[v1alpha1.CreatedByAnnotation], wanted.Labels[v1alpha1.IdempotencyKeyLabel]
-	if err := h.taken(p, wanted.Spec.Slug, h.Views.CatalogClusters(wanted.Spec.Slug)); err != nil {
+	if err := h.taken(p, wanted.Spec.Slug, h.Views.CatalogClusters(wanted.Spec.Slug), force); err != nil {
 		return nil, err
 	}
 	e, made, err := h.Store.CreateCatalogEntry(ctx, h.cluster(p), wanted)
@@ -184,11 +197,11 @@ func (h *Handler) publish(ctx context.Context, p owner, wanted *v1alpha1.Catalog
 	case !e.DeletionTimestamp.IsZero():
 		return nil, errs.New(errs.Conflict, "the catalog entry that has the slug is being deleted; repeat the request when it is gone")
 	default:
-		return nil, h.taken(p, wanted.Spec.Slug, []string{h.cluster(p)})
+		return nil, h.taken(p, wanted.Spec.Slug, []string{h.cluster(p)}, force)
 	}
 	others, err := h.Store.OthersWithSlug(ctx, e, p.scope == nil)
 	if err == nil {
-		err = h.taken(p, e.Spec.Slug, others)
+		err = h.taken(p, e.Spec.Slug, others, force)
 	}
 	if err == nil {
 		err = h.fits(ctx, p)
@@ -206,7 +219,8 @@ func (h *Handler) publish(ctx context.Context, p owner, wanted *v1alpha1.Catalog
 }
 
 // taken refuses a slug if an entry of the same owner has it, or an entry that the same people see.
-func (h *Handler) taken(p owner, slug string, clusters []string) error {
+// force lets a Global entry have a slug that Organizations have.
+func (h *Handler) taken(p owner, slug string, clusters []string, force bool) error {
 	refuse := func(message string, causes ...errs.Cause) error {
 		return errs.New(errs.AlreadyExists, message, append(causes, errs.Cause{Type: "FieldValueDuplicate", Field: "slug", Message: message})...)
 	}
@@ -223,7 +237,7 @@ func (h *Handler) taken(p owner, slug string, clusters []string) error {
 			return refuse("there is a global catalog entry with the slug " + slug + "; choose another one")
 		}
 	}
-	if p.scope != nil || len(orgs) == 0 {
+	if p.scope != nil || force || len(orgs) == 0 {
 		return nil
 	}
 	var causes []errs.Cause
@@ -234,7 +248,7 @@ func (h *Handler) taken(p owner, slug string, clusters []string) error {
 	if len(orgs) > 1 {
 		who, them, theirs = fmt.Sprintf("%d organizations have", len(orgs)), "them", "their entries"
 	}
-	return refuse(fmt.Sprintf("%s a catalog entry with the slug %s; choose another one, or ask %s to delete %s", who, slug, them, theirs), causes...)
+	return refuse(fmt.Sprintf("%s a catalog entry with the slug %s; choose another one, ask %s to delete %s, or repeat the request with ?force=true to take the slug", who, slug, them, theirs), causes...)
 }
 
 func (h *Handler) replace(w http.ResponseWriter, r *http.Request, p owner) error {

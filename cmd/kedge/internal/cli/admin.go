@@ -43,7 +43,7 @@ no access to the contents of workspaces.`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(d.usersCommand(), d.registerCommand("approve", "Approved"), d.registerCommand("reject", "Rejected"), d.quotaCommand(),
-		d.orgsCommand(), d.deletionsCommand(), d.sessionsCommand())
+		d.orgsCommand(), d.catalogCommand(), d.deletionsCommand(), d.sessionsCommand())
 	return cmd
 }
 

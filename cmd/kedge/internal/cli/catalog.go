@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -26,7 +27,9 @@ type catalog struct {
 	*app
 	org    string
 	global bool
-	output format
+	// everywhere is set for kedge admin catalog, which finds the entries of organizations, too.
+	everywhere bool
+	output     format
 }
 
 func (a *app) catalogCommand() *cobra.Command {
@@ -68,6 +71,10 @@ func (c *catalog) entry(cmd *cobra.Command, arg string) (*session, client.Reques
 		return nil, r, client.Entry{}, err
 	}
 	e, err := findEntry(cmd.Context(), s, r, arg)
+	var none *noneError
+	if c.everywhere && errors.As(err, &none) {
+		e, err = findOrgEntry(cmd.Context(), s, r, arg)
+	}
 	if err != nil {
 		return nil, r, client.Entry{}, err
 	}
@@ -158,7 +165,7 @@ func (c *catalog) deleteCommand() *cobra.Command {
 type publication struct {
 	client.EntrySpec
 	file, workspace, backend, icon string
-	replace                        bool
+	replace, force                 bool
 }
 
 func (c *catalog) publishCommand() *cobra.Command {
@@ -168,13 +175,17 @@ func (c *catalog) publishCommand() *cobra.Command {
 		Long: `Publish the API of a provider, a kcp APIExport, in the catalog. The entry is in a file,
 a CatalogEntry in YAML or JSON, or in flags, which go before the file. The slug, the
 export and the backend of an entry never change; --replace changes the rest of an
-entry that exists.`,
+entry that exists. A slug that organizations have is refused for a global entry; with
+--force it takes the slug, and their entries can no longer be enabled.`,
 		Example: `  kedge catalog publish -f config/example-catalog/entry.yaml --global
   kedge catalog publish --slug widgets --name Widgets --export-workspace "My workspace" --export-name widgets.example.org
   kedge catalog publish -f entry.yaml --version v2 --replace`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := exclusive(cmd, "export-path", "export-workspace"); err != nil {
 				return err
+			}
+			if p.force && !c.global {
+				return fmt.Errorf("--force is for the entries for everybody: give --global, too; %w", errUsage)
 			}
 			if err := p.locate(cmd, c); err != nil {
 				return err
@@ -183,7 +194,7 @@ entry that exists.`,
 			if err != nil {
 				return err
 			}
-			return c.publish(cmd, spec, p.replace)
+			return c.publish(cmd, spec, p.replace, p.force)
 		},
 	}
 	flags := cmd.Flags()
@@ -199,6 +210,7 @@ entry that exists.`,
 	flags.StringVar(&p.icon, "icon-url", "", "https URL of an image")
 	flags.StringSliceVar(&p.MemberResources, "member-resource", nil, "resource that members may write, as RESOURCE or RESOURCE.GROUP, repeatable (default: all)")
 	flags.BoolVar(&p.replace, "replace", false, "change the entry with this slug, if there is one")
+	flags.BoolVar(&p.force, "force", false, "take the slug of a global entry from the organizations that have it")
 	c.output.flag(cmd)
 	return cmd
 }
@@ -285,20 +297,24 @@ func readEntry(file string, in io.Reader, spec *client.EntrySpec) error {
 	return nil
 }
 
-// publish makes an entry or, with replace, changes the one with the slug.
-func (c *catalog) publish(cmd *cobra.Command, spec client.EntrySpec, replace bool) error {
+// publish makes an entry or, with replace, changes the one with the slug. force takes the slug from
+// organizations.
+func (c *catalog) publish(cmd *cobra.Command, spec client.EntrySpec, replace, force bool) error {
 	s, r, err := c.open(cmd)
 	if err != nil {
 		return err
 	}
 	at := r
 	r.Method, r.Body = http.MethodPost, spec
+	if force {
+		r.Query = url.Values{"force": {"true"}}
+	}
 	if replace {
 		e, err := findEntry(cmd.Context(), s, at, spec.Slug)
 		var none *noneError
 		switch {
 		case err == nil:
-			r.Method, r.Path = http.MethodPut, r.Path+"/"+e.UUID
+			r.Method, r.Path, r.Query = http.MethodPut, r.Path+"/"+e.UUID, nil
 		case !errors.As(err, &none):
 			return err
 		}
