@@ -20,12 +20,14 @@ export async function render(page) {
     uuid ? call('GET', orgPath(uuid), { signal }).then((a) => a.body) : null, call('GET', path, { signal }),
   ]);
   page.title(entry.displayName);
+  // Platform admins read and delete the entries of organizations. They do not change them.
+  const foreign = !uuid && entry.org;
   const may = !org || org.role === 'admin' || (org.catalogEntryCreation === 'members' && entry.createdBy === session.me.name);
   const save = editor({ path, etag, seen: entry, shown, theirs: page.reload, signal });
   page.show(
-    heading(entry.displayName, [phaseBadge(entry.phase), ' ', { Global: 'For everybody', Org: 'For this organization', Personal: 'For you' }[/** @type {string} */ (entry.scope)],
-      ' · published ', moment(entry.createdAt), ' by ', named(entry.createdBy, 'the operator')],
-    may && button('Edit', () => formDialog({
+    heading(entry.displayName, [phaseBadge(entry.phase), ' ', { Global: 'For everybody', Org: foreign ? 'For an organization' : 'For this organization', Personal: foreign ? 'For a person' : 'For you' }[/** @type {string} */ (entry.scope)],
+      foreign && [': ', named(entry.orgDisplayName)], ' · published ', moment(entry.createdAt), ' by ', named(entry.createdBy, 'the operator')],
+    may && !foreign && button('Edit', () => formDialog({
       title: 'Edit entry', signal, action: 'Save', fields: changeable(entry),
       submit: async (values) => {
         await save('PUT', bodyOf(values, entry));
@@ -37,7 +39,7 @@ export async function render(page) {
       text: 'Nobody can enable it any more. Where it is enabled it goes on, and can be disabled.',
       submit: async () => {
         await save('DELETE');
-        page.go(uuid ? `/ui/orgs/${uuid}/catalog` : '/ui/admin/catalog');
+        page.go(uuid ? `/ui/orgs/${uuid}/catalog` : foreign ? '/ui/admin/catalog?scope=org' : '/ui/admin/catalog');
       },
     }), 'danger')),
     progress(entry, 'entry'),
