@@ -32,9 +32,9 @@ type grantScene struct {
 	bot string
 }
 
-func newGrantScene(t *testing.T) grantScene {
+func newGrantScene(t *testing.T, options ...func(*server.Options)) grantScene {
 	t.Helper()
-	hub := framework.StartHub(t, kcp, framework.NewRoot())
+	hub := framework.StartHub(t, kcp, framework.NewRoot(), options...)
 	s := grantScene{Platform: kcp.Platform(t, hub.Options.RootWorkspace), hub: hub}
 	framework.SignUp(t, hub, "alice", "bob", "carol")
 	s.org = hub.CreateOrg(t, "alice", "Acme")
@@ -89,7 +89,9 @@ func (s grantScene) mayNot(t testing.TB, token, cluster string, export v1alpha1.
 func (s grantScene) publish(t testing.TB, org, slug string, export v1alpha1.APIExportRef) *v1alpha1.CatalogEntry {
 	t.Helper()
 	spec := v1alpha1.CatalogEntrySpec{DisplayName: slug, Slug: slug, APIExport: export, Backend: &v1alpha1.CatalogBackend{URL: "https://localhost:1/"}}
-	made, err := s.CatalogEntries(s.place(org)).Create(t.Context(), tenancy.NewCatalogEntry(org, spec, "alice", ""), metav1.CreateOptions{})
+	e := tenancy.NewCatalogEntry(org, spec, &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "alice"}}, "")
+	e.Spec.PublishedBy = &v1alpha1.CatalogPublisher{Platform: true}
+	made, err := s.CatalogEntries(s.place(org)).Create(t.Context(), e, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return s.becomes(t, org, made.Name, v1alpha1.PhaseReady)
 }
