@@ -77,6 +77,12 @@ func TestCatalog_isFoundByPlaceAndExport(t *testing.T) {
 	_, ok = v.CatalogEntryIn("", "g")
 	require.True(t, ok)
 
+	for name, org := range map[string]string{"a": orgUUID, "r": rivalUUID, "g": "", "x": "", "y": ""} {
+		_, in, ok := v.CatalogEntryNamed(name)
+		require.Equal(t, org, in, name)
+		require.Equal(t, org != "", ok, "%s: entries of Organizations alone", name)
+	}
+
 	got, ok = byExport(v, orgUUID, global.Spec.APIExport)
 	require.True(t, ok, "an entry elsewhere with the slug is in nobody's way")
 	require.Equal(t, "g", got.Name)
