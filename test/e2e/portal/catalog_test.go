@@ -57,6 +57,22 @@ func publishes(t *testing.T, s *scene, alice, operator *person) {
 	alice.closed()
 	alice.sees("v3")
 
+	// The platform takes the slug, and gives it back.
+	operator.Click(t, "dialog input[type=checkbox]")
+	operator.press("Publish")
+	operator.closed()
+	operator.sees("For everybody")
+	operator.press("Delete")
+	operator.fills("Type the slug to confirm", "own-widgets")
+	operator.press("Delete entry")
+	operator.closed()
+	operator.fillsBy("Entries", "org")
+	operator.sees("APIs that organizations publish")
+	operator.sees("own-widgets")
+	operator.looks("admin-catalog-orgs")
+	operator.press(hostile)
+	operator.sees("For an organization")
+
 	alice.press("Catalog")
 	alice.sees("own-widgets")
 	alice.looks("catalog")
