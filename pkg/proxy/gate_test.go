@@ -142,7 +142,7 @@ func TestGuarded_writesWaitForTheAdmissionPolicy(t *testing.T) {
 		require.Equal(t, http.StatusOK, h.do(request(http.MethodGet, "/clusters/aaaa"+path, "alice")).Code, "reading %s", path)
 	}
 	for _, path := range []string{
-		"/api/v1/namespaces/default/configmaps", "/apis/example.com/v1/secrets", "/apis/apis.kcp.io/v1alpha2/apiexports",
+		"/api/v1/namespaces/default/configmaps", "/apis/example.com/v1/secrets", "/apis/apis.kcp.io/v1alpha1/apiexportendpointslices",
 		"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
 	} {
 		require.Equal(t, http.StatusOK, h.do(request(http.MethodPost, "/clusters/aaaa"+path, "alice")).Code, path)

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"net/http"
-	"slices"
 	"time"
 
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -32,20 +31,7 @@ func writes(method string) bool { return method != http.MethodGet && method != h
 // guarded reports whether a request is for a resource that the admission policy of a
 // Workspace guards.
 func guarded(info *request.RequestInfo) bool {
-	if !info.IsResourceRequest {
-		return false
-	}
-	switch info.APIGroup {
-	case "":
-		return slices.Contains([]string{"namespaces", "secrets", "serviceaccounts"}, info.Resource)
-	case "rbac.authorization.k8s.io":
-		return true
-	case "apiextensions.k8s.io":
-		return info.Resource == "customresourcedefinitions"
-	case "apis.kcp.io":
-		return slices.Contains([]string{"apibindings", "apiresourceschemas"}, info.Resource)
-	}
-	return false
+	return info.IsResourceRequest && tenancy.GuardedKind(info.APIGroup, info.Resource)
 }
 
 // notEnforced refuses a write that the admission policy could not refuse yet. Clients

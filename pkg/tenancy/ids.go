@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	uuidPattern      = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+	uuidPattern      = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 	clusterIDPattern = regexp.MustCompile(`^[a-z0-9]{1,32}$`)
 )
 

@@ -1,6 +1,7 @@
 package tenancy
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -17,16 +18,15 @@ func ManagedByHub(o metav1.Object) bool {
 }
 
 // AllowedSubjects are the subjects that may stay in a binding which the hub did not
-// make: ServiceAccounts and their groups, and the hub, which kcp binds as the creator of
-// the Workspace.
-func (p Policy) AllowedSubjects(subjects []rbacv1.Subject) []rbacv1.Subject {
-	const serviceAccounts = "system:serviceaccounts"
+// make: what the policy allows in a binding of that namespace, and the hub, which kcp binds
+// as the creator of the Workspace. namespace is empty for a ClusterRoleBinding.
+func (p Policy) AllowedSubjects(namespace string, subjects []rbacv1.Subject) []rbacv1.Subject {
 	return slices.DeleteFunc(slices.Clone(subjects), func(s rbacv1.Subject) bool {
 		switch s.Kind {
 		case rbacv1.ServiceAccountKind:
-			return false
+			return IsUUID(s.Name) && cmp.Or(s.Namespace, namespace) == DefaultNamespace
 		case rbacv1.GroupKind:
-			return s.Name != serviceAccounts && !strings.HasPrefix(s.Name, serviceAccounts+":")
+			return !strings.HasPrefix(s.Name, groupAccounts+":") || slices.Contains(botGroups(), s.Name)
 		}
 		return !slices.Contains(p.hubUsers, s.Name)
 	})

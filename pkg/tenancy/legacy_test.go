@@ -1,6 +1,7 @@
 package tenancy_test
 
 import (
+	"slices"
 	"testing"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
@@ -10,21 +11,30 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-func TestAllowedSubjects_dropPeopleAndForeignGroups(t *testing.T) {
+func TestAllowedSubjects_dropPeopleBotsAndForeignGroups(t *testing.T) {
 	t.Parallel()
 	p := newPolicy(t)
 	stay := []rbacv1.Subject{
-		{Kind: "ServiceAccount", Name: "robot", Namespace: "default"},
-		{Kind: "Group", Name: "system:serviceaccounts"}, {Kind: "Group", Name: "system:serviceaccounts:default"},
+		{Kind: "ServiceAccount", Name: "robot", Namespace: "default"}, {Kind: "ServiceAccount", Name: "robot"},
+		{Kind: "ServiceAccount", Name: botWorkspace, Namespace: "ci"}, {Kind: "Group", Name: "system:serviceaccounts:ci"},
 		{Kind: "User", Name: "kcp-admin"},
 	}
 	people := []rbacv1.Subject{
 		{Kind: "User", Name: "oidc:alice"}, {Kind: "User", Name: "system:serviceaccount:default:robot"}, {Kind: "Group", Name: "dev"},
 		{Kind: "Group", Name: "system:authenticated"}, {Kind: "Group", Name: "system:serviceaccountsx"}, {Kind: "Group", Name: "kcp-admin"},
 	}
-	require.Equal(t, stay, p.AllowedSubjects(append(people, stay...)))
-	require.Empty(t, p.AllowedSubjects(people))
-	require.Empty(t, p.AllowedSubjects(nil))
+	bots := []rbacv1.Subject{
+		{Kind: "ServiceAccount", Name: botWorkspace, Namespace: "default"},
+		{Kind: "Group", Name: "system:serviceaccounts"}, {Kind: "Group", Name: "system:serviceaccounts:default"},
+	}
+	for _, namespace := range []string{"", "default", "ci"} {
+		require.Equal(t, stay, p.AllowedSubjects(namespace, slices.Concat(people, bots, stay)))
+		require.Empty(t, p.AllowedSubjects(namespace, slices.Concat(people, bots)))
+		require.Empty(t, p.AllowedSubjects(namespace, nil))
+	}
+	local := []rbacv1.Subject{{Kind: "ServiceAccount", Name: botWorkspace}}
+	require.Empty(t, p.AllowedSubjects("default", local), "it is the bot of the namespace of the binding")
+	require.Equal(t, local, p.AllowedSubjects("ci", local))
 }
 
 func TestForbiddenBinding_isOfKcpsOrTheHubsTenancy(t *testing.T) {

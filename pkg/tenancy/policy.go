@@ -98,6 +98,10 @@ func policySpec(hubUsers []string) admissionv1.ValidatingAdmissionPolicySpec {
 	for _, u := range hubUsers {
 		quotedUsers = append(quotedUsers, quoted(u))
 	}
+	var validations []admissionv1.Validation
+	for _, r := range policyRules() {
+		validations = append(validations, r.validation())
+	}
 	return admissionv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: ptr.To(admissionv1.Fail),
 		// The labels of the hub can be on an object of any kind.
@@ -121,71 +125,8 @@ func policySpec(hubUsers []string) admissionv1.ValidatingAdmissionPolicySpec {
 			{Name: "rights", Expression: celMap(adminRights(), func(resources map[string][]string) string { return celMap(resources, celList) })},
 			{Name: "urls", Expression: celList(adminURLs())},
 		},
-		// kcp reports the first that refuses.
-		Validations: []admissionv1.Validation{
-			validation("the hub keeps this object; names that begin with "+reservedPrefix+" and labels of "+v1alpha1.GroupName+" are reserved: take another name, and leave the labels to the hub",
-				"variables.trusted || !variables.objects.exists(o, has(o.metadata) && ("+
-					"has(o.metadata.name) && o.metadata.name.startsWith("+quoted(reservedPrefix)+") || "+
-					"has(o.metadata.generateName) && o.metadata.generateName.startsWith("+quoted(reservedPrefix)+") || "+
-					"has(o.metadata.labels) && o.metadata.labels.exists(l, l.startsWith("+quoted(labelPrefix)+"))))"),
-			validation("bindings are for ServiceAccounts of this workspace; give people roles through Memberships (POST /api/orgs/{org}/workspaces/{ws}/members, with roles[] for further ClusterRoles and Roles)",
-				guarded("object == null || !has(object.subjects) || object.subjects.all(s, s.kind == 'ServiceAccount' || "+
-					"s.kind == 'Group' && (s.name == 'system:serviceaccounts' || s.name.startsWith('system:serviceaccounts:')))",
-					"rbac.authorization.k8s.io/rolebindings", "rbac.authorization.k8s.io/clusterrolebindings")),
-			validation("Secrets of this type hold tokens that never expire; ask for a token with an expiry instead: kubectl create token",
-				guarded("object == null || !has(object.type) || object.type != 'kubernetes.io/service-account-token'", "/secrets")),
-			validation("tokens bound to this Secret belong to a bot; issue and revoke tokens of bots through the hub (POST /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{bot}/tokens)",
-				guarded("!has(request.subResource) || request.subResource != 'token' || object == null || !has(object.spec) || !has(object.spec.boundObjectRef) || "+
-					"!has(object.spec.boundObjectRef.name) || !object.spec.boundObjectRef.name.startsWith("+quoted(botTokenPrefix)+")", "/serviceaccounts")),
-			validation("a role here names groups, resources and verbs, is not aggregated, and in the API groups of kcp has at most the rights of "+ClusterRoleAdmin,
-				guarded("object == null || !has(object.aggregationRule) && (!has(object.rules) || object.rules == null || object.rules.all(r, "+withinAdmin+"))",
-					"rbac.authorization.k8s.io/roles", "rbac.authorization.k8s.io/clusterroles")),
-			validation("this ClusterRole of kcp has rights on what the hub keeps; bind another one",
-				guarded("object == null || !has(object.roleRef) || object.roleRef.name != 'cluster-admin' && !object.roleRef.name.startsWith('system:')",
-					"rbac.authorization.k8s.io/rolebindings", "rbac.authorization.k8s.io/clusterrolebindings")),
-			validation("a provider may only read here what "+ClusterRoleAdmin+" may not change; reject that claim",
-				guarded("object == null || !has(object.spec) || !has(object.spec.permissionClaims) || object.spec.permissionClaims.all(c, "+acceptable+")", "apis.kcp.io/apibindings")),
-			validation("this API group belongs to kcp or to the hub; take a group of your own",
-				guarded("object == null || has(object.spec) && has(object.spec.group) && !(object.spec.group in variables.rights) && !object.spec.group.endsWith('.kcp.io')", "apis.kcp.io/apiresourceschemas")),
-			validation("conversion webhooks are not allowed here; use conversion strategy None",
-				guarded("object == null || !has(object.spec) || !has(object.spec.conversion) || !has(object.spec.conversion.strategy) || object.spec.conversion.strategy != 'Webhook'",
-					"apiextensions.k8s.io/customresourcedefinitions", "apis.kcp.io/apiresourceschemas")),
-			validation("the hub keeps this binding; leave it as it is",
-				guarded(binds("[oldObject].filter(o, o != null)", ExportTenancy, ExportAccess), "apis.kcp.io/apibindings")),
-			validation("this API belongs to kcp or to the hub and cannot be bound here; make workspaces and members through the hub's API under /api/orgs",
-				guarded(binds("[object].filter(o, o != null)", exportKCPTenancy, exportKCPTopology, ExportTenancy, ExportAccess), "apis.kcp.io/apibindings")),
-		},
+		Validations: validations,
 	}
-}
-
-// Exports of kcp that would let tenants make workspaces or move them.
-const (
-	exportKCPTenancy  = "tenancy.kcp.io"
-	exportKCPTopology = "topology.kcp.io"
-)
-
-// binds is true when none of the APIBindings binds one of the exports, whichever path
-// or version names it.
-func binds(objects string, exports ...string) string {
-	names := make([]string, 0, len(exports))
-	for _, e := range exports {
-		names = append(names, quoted(e))
-	}
-	return "!" + objects + ".exists(o, has(o.spec) && has(o.spec.reference) && has(o.spec.reference.export) && o.spec.reference.export.name in [" + strings.Join(names, ", ") + "])"
-}
-
-// guarded is true for the hub, for kcp, for every kind but the given ones, and where
-// allowed is.
-func guarded(allowed string, kinds ...string) string {
-	names := make([]string, 0, len(kinds))
-	for _, k := range kinds {
-		names = append(names, quoted(k))
-	}
-	return "variables.trusted || !(variables.kind in [" + strings.Join(names, ", ") + "]) || " + allowed
-}
-
-func validation(message, expression string) admissionv1.Validation {
-	return admissionv1.Validation{Expression: expression, Message: message, Reason: ptr.To(metav1.StatusReasonForbidden)}
 }
 
 // quoted is a CEL string.

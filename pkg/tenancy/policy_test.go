@@ -1,6 +1,7 @@
 package tenancy_test
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"sigs.k8s.io/yaml"
 
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -29,7 +31,9 @@ var (
 type write struct {
 	resource, old, new string
 	subresource        string
-	by                 user.Info
+	// namespace is that of the request; empty means default.
+	namespace string
+	by        user.Info
 }
 
 func newPolicy(t testing.TB) tenancy.Policy {
@@ -68,7 +72,7 @@ func refusals(t testing.TB, v validating.Validator, w write) (messages []string)
 	}
 	kind, before, after := gvr.GroupVersion().WithKind("Any"), object(w.old), object(w.new)
 	result := v.Validate(t.Context(), *gvr, &admission.VersionedAttributes{
-		Attributes:         admission.NewAttributesRecord(after, before, kind, "default", "", *gvr, w.subresource, operation, nil, false, by),
+		Attributes:         admission.NewAttributesRecord(after, before, kind, cmp.Or(w.namespace, "default"), "", *gvr, w.subresource, operation, nil, false, by),
 		VersionedOldObject: before, VersionedObject: after, VersionedKind: kind,
 	}, nil, nil, celconfig.RuntimeCELCostBudget, nil)
 	for _, d := range result.Decisions {
@@ -97,6 +101,10 @@ const (
 	namespacedRoles = "roles.v1.rbac.authorization.k8s.io"
 	schemas         = "apiresourceschemas.v1alpha1.apis.kcp.io"
 	apiBindings     = "apibindings.v1alpha2.apis.kcp.io"
+	apiExports      = "apiexports.v1alpha2.apis.kcp.io"
+	serviceAccounts = "serviceaccounts.v1."
+
+	botSubject = "{kind: ServiceAccount, name: " + botWorkspace + ", namespace: default}"
 
 	plain   = "metadata: {name: mine}"
 	labeled = "metadata: {name: mine, labels: {tenancy.kedge.faros.sh/managed-by: kedge-hub}}"
@@ -119,6 +127,10 @@ func claiming(yaml string) string {
 	return "{metadata: {name: a}, spec: {reference: {export: {path: 'root:x', name: widgets}}, permissionClaims: [" + yaml + "]}}"
 }
 
+func annotated(key string, length int) string {
+	return "{metadata: {name: a, annotations: {" + key + ": '" + strings.Repeat("a", length) + "'}}}"
+}
+
 func subject(yaml string) string { return "{metadata: {name: b}, subjects: [" + yaml + "]}" }
 
 func TestPolicy_refusesTenantsWhatIsNotTheirs(t *testing.T) {
@@ -137,6 +149,24 @@ func TestPolicy_refusesTenantsWhatIsNotTheirs(t *testing.T) {
 		"an accomplice beside a ServiceAccount":  {write{resource: bindings, new: subject("{kind: ServiceAccount, name: a, namespace: default}, {kind: User, name: bob}")}, "through Memberships"},
 		"an update that adds a person":           {write{resource: bindings, old: subject(""), new: subject("{kind: User, name: bob}")}, "through Memberships"},
 		"an update that keeps a person":          {write{resource: bindings, old: subject("{kind: User, name: bob}"), new: subject("{kind: User, name: bob}")}, "through Memberships"},
+		"a binding of a bot":                     {write{resource: bindings, new: subject(botSubject)}, "includes bots"},
+		"a cluster-wide binding of a bot":        {write{resource: clusterBindings, new: subject(botSubject)}, "includes bots"},
+		"a bot of the binding's namespace":       {write{resource: bindings, new: subject("{kind: ServiceAccount, name: " + botWorkspace + "}")}, "includes bots"},
+		"a bot with an empty namespace":          {write{resource: bindings, new: subject("{kind: ServiceAccount, name: " + botWorkspace + ", namespace: ''}")}, "includes bots"},
+		"a bot bound from another namespace":     {write{resource: bindings, namespace: "ci", new: subject(botSubject)}, "includes bots"},
+		"a bot beside an account of theirs":      {write{resource: bindings, new: subject("{kind: ServiceAccount, name: a, namespace: default}, " + botSubject)}, "includes bots"},
+		"an update that adds a bot":              {write{resource: clusterBindings, old: subject(""), new: subject(botSubject)}, "includes bots"},
+		"an update that keeps a bot":             {write{resource: clusterBindings, old: subject(botSubject), new: subject(botSubject)}, "includes bots"},
+		"a binding of all ServiceAccounts":       {write{resource: bindings, new: subject("{kind: Group, name: 'system:serviceaccounts'}")}, "includes bots"},
+		"a binding of those of default":          {write{resource: clusterBindings, new: subject("{kind: Group, name: 'system:serviceaccounts:default'}")}, "includes bots"},
+		"a binding of a bot as a User":           {write{resource: bindings, new: subject("{kind: User, name: 'system:serviceaccount:default:" + botWorkspace + "'}")}, "through Memberships"},
+		"an account with the name of a bot":      {write{resource: serviceAccounts, new: "metadata: {name: " + botWorkspace + "}"}, "belong to bots"},
+		"an APIBinding with 65 claims":           {write{resource: apiBindings, new: claiming(strings.Repeat("{resource: configmaps, verbs: [get], state: Rejected}, ", 65))}, "at most 64"},
+		"an APIBinding with a long annotation":   {write{resource: apiBindings, new: annotated("a", 4097)}, "at most 64"},
+		"an older one with a long annotation":    {write{resource: "apibindings.v1alpha1.apis.kcp.io", new: annotated("a", 4097)}, "at most 64"},
+		"the hub's annotation, very long":        {write{resource: apiBindings, new: annotated(v1alpha1.CatalogEntryAnnotation, 25<<10)}, "at most 64"},
+		"an APIExport with virtual storage":      {write{resource: apiExports, new: "{metadata: {name: a}, spec: {resources: [{name: a, storage: {crd: {}}}, {name: b, storage: {virtual: {}}}]}}"}, "virtual storage"},
+		"virtual storage by kcp's annotation":    {write{resource: "apiexports.v1alpha1.apis.kcp.io", new: "{metadata: {name: a, annotations: {apis.v1alpha2.kcp.io/resource-schemas: '[]'}}}"}, "virtual storage"},
 		"a reserved name":                        {write{resource: clusterBindings, new: "metadata: {name: 'kedge:workspace:mine'}"}, "the hub keeps"},
 		"a generated reserved name":              {write{resource: clusterBindings, new: "metadata: {generateName: 'kedge:'}"}, "the hub keeps"},
 		"an update of the hub's":                 {write{resource: clusterBindings, old: "metadata: {name: 'kedge:x'}", new: "metadata: {name: 'kedge:x', finalizers: [a/b]}"}, "the hub keeps"},
@@ -202,8 +232,25 @@ func TestPolicy_letsTenantsDoTheirWork(t *testing.T) {
 	t.Parallel()
 	for name, w := range map[string]write{
 		"a binding to a ServiceAccount":             {resource: bindings, new: subject("{kind: ServiceAccount, name: a, namespace: default}")},
-		"a binding to all ServiceAccounts":          {resource: clusterBindings, new: subject("{kind: Group, name: 'system:serviceaccounts'}")},
-		"a binding to those of a namespace":         {resource: bindings, new: subject("{kind: Group, name: 'system:serviceaccounts:default'}")},
+		"a binding to an account of the namespace":  {resource: bindings, new: subject("{kind: ServiceAccount, name: a}")},
+		"a binding to a UUID in another namespace":  {resource: bindings, new: subject("{kind: ServiceAccount, name: " + botWorkspace + ", namespace: ci}")},
+		"a binding to a UUID of its namespace":      {resource: bindings, namespace: "ci", new: subject("{kind: ServiceAccount, name: " + botWorkspace + "}")},
+		"a binding to a name like a UUID":           {resource: bindings, new: subject("{kind: ServiceAccount, name: x" + botWorkspace[1:] + ", namespace: default}")},
+		"a binding to those of a namespace":         {resource: clusterBindings, new: subject("{kind: Group, name: 'system:serviceaccounts:ci'}")},
+		"a bot taken out of a binding":              {resource: clusterBindings, old: subject(botSubject), new: subject("")},
+		"a binding of a bot removed":                {resource: clusterBindings, old: subject(botSubject)},
+		"an account with a UUID elsewhere":          {resource: serviceAccounts, namespace: "ci", new: "metadata: {name: " + botWorkspace + "}"},
+		"a change of an account with a UUID":        {resource: serviceAccounts, old: "metadata: {name: " + botWorkspace + "}", new: "metadata: {name: " + botWorkspace + "}"},
+		"an account with a UUID removed":            {resource: serviceAccounts, old: "metadata: {name: " + botWorkspace + "}"},
+		"a token of a bot's account":                {resource: serviceAccounts, subresource: "token", new: "{metadata: {name: " + botWorkspace + "}, spec: {expirationSeconds: 600}}"},
+		"an account with a generated name":          {resource: serviceAccounts, new: "metadata: {generateName: a-}"},
+		"an APIBinding with 64 claims":              {resource: apiBindings, new: claiming(strings.Repeat("{resource: configmaps, verbs: [get], state: Rejected}, ", 64))},
+		"an APIBinding with an annotation":          {resource: apiBindings, new: annotated("a", 4096)},
+		"what the hub says about an entry":          {resource: apiBindings, new: annotated(v1alpha1.CatalogEntryAnnotation, 24<<10)},
+		"a long annotation removed":                 {resource: apiBindings, old: annotated("a", 4097), new: annotated("a", 1)},
+		"a long annotation of another kind":         {resource: "configmaps.v1.", new: annotated("a", 4097)},
+		"an APIExport":                              {resource: apiExports, new: "{metadata: {name: a}, spec: {resources: [{name: a, storage: {crd: {}}}, {name: b}]}}"},
+		"an APIExport with virtual storage removed": {resource: apiExports, old: "{metadata: {name: a}, spec: {resources: [{name: b, storage: {virtual: {}}}]}}"},
 		"a binding of nobody":                       {resource: bindings, new: plain},
 		"a person taken out of a binding":           {resource: bindings, old: subject("{kind: User, name: bob}"), new: subject("")},
 		"a binding to a person removed":             {resource: clusterBindings, old: subject("{kind: User, name: bob}")},
@@ -308,9 +355,31 @@ func TestPolicy_wantsNamesOfTheHub(t *testing.T) {
 
 func TestPolicy_isCheapForTheBiggestObjects(t *testing.T) {
 	t.Parallel()
-	subjects := ""
-	for range 5000 {
-		subjects += "{kind: Group, name: 'system:serviceaccounts:default'},"
+	for _, each := range []string{
+		"{kind: Group, name: 'system:serviceaccounts:ci'},",
+		"{kind: ServiceAccount, namespace: default, name: " + strings.Repeat("a", 36) + "},",
+	} {
+		subjects := strings.Repeat(each, 5000)
+		require.Empty(t, refusals(t, compiled(t, newPolicy(t)), write{resource: bindings, old: subject(subjects), new: subject(subjects)}))
 	}
-	require.Empty(t, refusals(t, compiled(t, newPolicy(t)), write{resource: bindings, old: subject(subjects), new: subject(subjects)}))
+	annotations := ""
+	for i := range 60 {
+		annotations += fmt.Sprintf("a%d: '%s', ", i, strings.Repeat("a", 4096))
+	}
+	require.Empty(t, refusals(t, compiled(t, newPolicy(t)), write{resource: apiBindings, new: "{metadata: {name: a, annotations: {" + annotations + "}}}"}))
+}
+
+func TestPolicy_guardsTheKindsOfItsRules(t *testing.T) {
+	t.Parallel()
+	for kind, guarded := range map[string]bool{
+		"/namespaces": true, "/secrets": true, "/serviceaccounts": true, "/configmaps": false, "/events": false,
+		"rbac.authorization.k8s.io/roles": true, "rbac.authorization.k8s.io/rolebindings": true,
+		"rbac.authorization.k8s.io/clusterroles": true, "rbac.authorization.k8s.io/clusterrolebindings": true,
+		"apiextensions.k8s.io/customresourcedefinitions": true,
+		"apis.kcp.io/apibindings":                        true, "apis.kcp.io/apiexports": true, "apis.kcp.io/apiresourceschemas": true,
+		"apis.kcp.io/apiconversions": false, "example.com/secrets": false, "example.com/rolebindings": false, "/": false,
+	} {
+		group, resource, _ := strings.Cut(kind, "/")
+		require.Equal(t, guarded, tenancy.GuardedKind(group, resource), kind)
+	}
 }

@@ -22,6 +22,7 @@ const (
 	refusesTokens   = "hold tokens that never expire"
 	refusesWebhooks = "conversion webhooks are not allowed"
 	refusesAPIs     = "cannot be bound here"
+	refusesBots     = "this binding includes bots"
 )
 
 func definitionWith(conversion string) string {
@@ -30,7 +31,28 @@ func definitionWith(conversion string) string {
 		`,"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`
 }
 
+// aUUID is in the form of the names of bots.
+const aUUID = "aaaaaaaa-1111-4111-8111-000000000001"
+
+func apiExport(name, storage string) string {
+	return `{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"` + name + `.example.org"},"spec":{"resources":[` +
+		`{"name":"gadgets","group":"example.org","schema":"v1.gadgets.example.org","storage":` + storage + `}]}}`
+}
+
+// claims is an APIBinding that rejects a number of claims.
+func claims(n int) string {
+	return strings.Replace(apiBinding("claiming", "root:anything", "widgets"), `"spec":{`, `"spec":{"permissionClaims":[`+
+		strings.TrimSuffix(strings.Repeat(`{"resource":"configmaps","verbs":["get"],"state":"Rejected","selector":{"matchAll":true}},`, n), ",")+`],`, 1)
+}
+
 const webhook = `{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"https://127.0.0.1:1/"}}}`
+
+const (
+	botWithoutNamespace = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"bots","namespace":"default"},` +
+		`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"kedge:workspace:admin"},"subjects":[{"kind":"ServiceAccount","name":"` + aUUID + `"}]}`
+	virtualInV1alpha1 = `{"apiVersion":"apis.kcp.io/v1alpha1","kind":"APIExport","metadata":{"name":"virtual.example.org","annotations":{"apis.v1alpha2.kcp.io/resource-schemas":` +
+		`"[{\"name\":\"gadgets\",\"group\":\"example.org\",\"schema\":\"v1.gadgets.example.org\",\"storage\":{\"virtual\":{\"identityHash\":\"a\"}}}]"}},"spec":{}}`
+)
 
 // attacks lists bob's attacks on his Workspace. Bob is an admin, dave a member, and carol
 // a member with sudo. Bob has created the objects robots and robot.
@@ -59,6 +81,20 @@ func attacks() []attack {
 		{"a merge patch of their own binding", refusesPeople, "", `patch clusterrolebinding robots --type=merge -p {"subjects":[` + person + `]}`},
 		{"a strategic patch of their own binding", refusesPeople, "", `patch clusterrolebinding robots -p {"subjects":[` + person + `]}`},
 		{"server-side apply over their own binding", refusesPeople, strings.NewReplacer(`"erins"`, `"robots"`, tenancy.ClusterRoleViewer, "readers").Replace(erins), "apply --server-side --force-conflicts -f -"},
+
+		{"a binding to a bot", refusesBots, "", "create clusterrolebinding bots --clusterrole=kedge:workspace:admin --serviceaccount=default:" + aUUID},
+		{"a binding to a bot in a namespace", refusesBots, "", "create rolebinding bots --clusterrole=kedge:workspace:admin --serviceaccount=default:" + aUUID},
+		{"a binding to a bot without a namespace", refusesBots, botWithoutNamespace, "create -f -"},
+		{"a binding to all ServiceAccounts", refusesBots, "", "create clusterrolebinding bots --clusterrole=kedge:workspace:admin --group=system:serviceaccounts"},
+		{"a binding to those of default", refusesBots, "", "create clusterrolebinding bots --clusterrole=kedge:workspace:admin --group=system:serviceaccounts:default"},
+		{"a binding to a bot as a User", refusesPeople, "", "create clusterrolebinding bots --clusterrole=kedge:workspace:admin --user=system:serviceaccount:default:" + aUUID},
+		{"kubectl auth reconcile of a bot", "", strings.Replace(toServiceAccount("bots", tenancy.ClusterRoleAdmin), `"robot"`, `"`+aUUID+`"`, 1), "auth reconcile -f -"},
+		{"a bot in their own binding", refusesBots, "", `patch clusterrolebinding robots --type=json -p [{"op":"add","path":"/subjects/-","value":{"kind":"ServiceAccount","namespace":"default","name":"` + aUUID + `"}}]`},
+		{"an account with the name of a bot", "belong to bots", "", "create serviceaccount " + aUUID},
+		{"too many claims", "at most 64 permission claims", claims(65), "create -f -"},
+		{"a long annotation of an APIBinding", "at most 64 permission claims", strings.Replace(claims(1), `"metadata":{`, `"metadata":{"annotations":{"example.org/long":"`+strings.Repeat("a", 4097)+`"},`, 1), "create -f -"},
+		{"virtual storage", "virtual storage", apiExport("virtual", `{"virtual":{"reference":{"apiGroup":"example.org","kind":"Slice","name":"a"},"identityHash":"a"}}`), "create -f -"},
+		{"virtual storage in an older version", "virtual storage", virtualInV1alpha1, "create -f -"},
 
 		{"a subject in the hub's binding", refusesReserved, "", "patch " + daves + ` --type=json -p [{"op":"add","path":"/subjects/-","value":` + person + `}]`},
 		{"the subject of the hub's binding", refusesReserved, "", "patch " + daves + ` --type=json -p [{"op":"replace","path":"/subjects/0/name","value":"erin"}]`},
@@ -100,13 +136,17 @@ func TestHostileAdmin_isRefusedByKcp(t *testing.T) {
 		{toServiceAccount("robots", "readers"), "create -f -"},
 		{toServiceAccount("robots", "readers"), "auth reconcile -f -"},
 		{"", "create rolebinding robots --role=readers --serviceaccount=default:robot"},
-		{"", "create rolebinding all-robots --clusterrole=readers --group=system:serviceaccounts:default"},
+		{"", "create rolebinding all-robots --clusterrole=readers --group=system:serviceaccounts:ci"},
+		{"", "create rolebinding others --clusterrole=readers --serviceaccount=ci:" + aUUID},
+		{"", "create namespace ci"},
+		{"", "create serviceaccount " + aUUID + " --namespace ci"},
 		{"", `patch clusterrolebinding robots --type=merge -p {"metadata":{"finalizers":["example.org/kept"],"labels":{"app":"robots"}}}`},
 		{"", "create secret generic plain --from-literal=a=b"},
 		{"", "create token robot --duration 10m"},
 		{"", "label configmap robot app=robot"},
 		{definitionWith(`{"strategy":"None"}`), "apply --server-side -f -"},
-		{"", "delete rolebindings all-robots"},
+		{"", "delete rolebindings all-robots others"},
+		{apiExport("plain", `{"crd":{}}`), "create -f -"},
 	} {
 		errOut, err := s.kubectl(t, "bob", c.stdin, c.args)
 		require.NoError(t, err, "%s: %s", c.args, errOut)

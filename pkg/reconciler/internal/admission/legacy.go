@@ -118,7 +118,7 @@ func cleanBinding[T kcp.Object](ctx context.Context, l legacy, client *kcp.Clien
 	if tenancy.ManagedByHub(b) {
 		return takeFinalizers(ctx, l, client, b)
 	}
-	left := l.AllowedSubjects(subjects)
+	left := l.AllowedSubjects(b.GetNamespace(), subjects)
 	if len(left) == len(subjects) {
 		return nil
 	}
