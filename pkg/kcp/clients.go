@@ -126,6 +126,13 @@ func (c *Clients) FailFast() *Clients {
 	return c.must(options)
 }
 
+// Fresh returns the same clients with a connection of its own for every request.
+func (c *Clients) Fresh() *Clients {
+	options := c.options
+	options.Fresh = true
+	return c.must(options)
+}
+
 // Fenced returns the same clients whose writes need a fencing right; without it they
 // fail with transport.ErrFenced.
 func (c *Clients) Fenced(right transport.Right) *Clients {

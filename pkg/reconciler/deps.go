@@ -62,6 +62,9 @@ type Settings struct {
 	BindableClusterRoles []string
 	// SessionIdleTimeout is the time without a use after which a Session ends.
 	SessionIdleTimeout time.Duration
+	// PolicyWindow is the time for which dry runs, each on a connection of its own, have to show
+	// that kcp enforces the admission policy of a Workspace. Zero means that one dry run is enough.
+	PolicyWindow time.Duration
 	// Template has the manifests that every child Workspace gets.
 	Template []*unstructured.Unstructured
 }

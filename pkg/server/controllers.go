@@ -48,8 +48,14 @@ func newLeader(c Config, clients *kcp.Clients, clusters bootstrap.Clusters, regi
 
 // settings returns the options that controllers depend on. k is the clock of deletions.
 func settings(c Config, k clock.WithTicker) reconciler.Settings {
+	window := c.Policy.EnforcementWindow
+	if c.Embedded {
+		// It runs in one process.
+		window = 0
+	}
 	return reconciler.Settings{
-		Tree: c.Tree, Clock: k, RequestClock: transport.Latest(k), DeletionGrace: c.DeletionGrace,
+		PolicyWindow: window,
+		Tree:         c.Tree, Clock: k, RequestClock: transport.Latest(k), DeletionGrace: c.DeletionGrace,
 		PersonalOrgs: c.PersonalOrgs, PersonalOrgRole: c.PersonalOrgRole, Template: c.Template,
 		BindableClusterRoles: c.BindableClusterRoles, SessionIdleTimeout: c.Sessions.IdleTimeout,
 	}

@@ -50,6 +50,8 @@ func StartHub(t testing.TB, kcp *KCP, root string, change ...func(*server.Option
 	// from it than a peer may.
 	o.Limits.FailedAuthenticationsPerPeer, o.Limits.SignUpsPerPeer, o.Limits.LoginsPerPeer, o.Limits.DeviceLoginsPerPeer = 0, 0, 0, 0
 	o.Limits.SignUps, o.Limits.Logins = 0, 0
+	// Each shard of the kcp of a test is one process.
+	o.Policy.EnforcementWindow = 0
 	for _, f := range change {
 		f(o)
 	}

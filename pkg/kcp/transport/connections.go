@@ -87,3 +87,13 @@ func newTransport(config *rest.Config, health *Health) (*http.Transport, error) 
 		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, WriteByteTimeout: pingTimeout},
 	}, nil
 }
+
+// fresh sends each request on a connection of its own, which is closed after it.
+type fresh struct{ of *identity }
+
+// RoundTrip implements http.RoundTripper.
+func (f fresh) RoundTrip(r *http.Request) (*http.Response, error) {
+	once := f.of.now.Load().Clone()
+	once.DisableKeepAlives = true
+	return once.RoundTrip(r)
+}

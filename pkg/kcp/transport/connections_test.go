@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+
+	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
 // listen listens on loopback and serves each connection.
@@ -224,4 +226,33 @@ func TestWatch_endsOnASilentConnection(t *testing.T) {
 	event := await(t, w.ResultChan())
 	require.NotEqual(t, watch.Added, event.Type)
 	require.Less(t, time.Since(began), 10*time.Second)
+}
+
+// A load balancer in front of a shard can send each new connection to another process.
+func TestConnections_areNewForEveryRequestOfFreshClients(t *testing.T) {
+	t.Parallel()
+	for _, http2 := range []bool{false, true} {
+		t.Run(fmt.Sprintf("HTTP/2 %v", http2), func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			peers := map[string]bool{}
+			server := newKCP(t, http2, nil, func(r *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				peers[r.RemoteAddr] = true
+				require.Equal(t, http2, r.ProtoMajor == 2)
+			})
+			clients := newClients(t, server.config())
+			ask := func(by *kcp.Clients) int {
+				clear(peers)
+				for range 5 {
+					require.NoError(t, writes[http.MethodPost](t.Context(), by))
+				}
+				return len(peers)
+			}
+			require.Equal(t, 1, ask(clients), "the control")
+			require.Equal(t, 5, ask(clients.Fresh()))
+			require.Equal(t, 1, ask(clients), "the connection of the others is open still")
+		})
+	}
 }

@@ -34,6 +34,9 @@ type Options struct {
 	FailFast bool
 	// Right, where it is not nil, is the fencing right that every write needs.
 	Right Right
+	// Fresh sends every request on a connection of its own. Behind a load balancer, another
+	// process of kcp can answer each of them.
+	Fresh bool
 	// probe marks health probes, which are not counted.
 	probe bool
 }
@@ -102,6 +105,9 @@ func (t *Transport) RoundTripper(o Options) (http.RoundTripper, error) {
 	}
 	// Connections; whatever arrives on them is a sign of life.
 	var rt http.RoundTripper = t.wire
+	if o.Fresh {
+		rt = fresh{t.wire}
+	}
 	for _, l := range slices.Backward(chain) {
 		if l != nil {
 			rt = l(rt)

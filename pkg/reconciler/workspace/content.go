@@ -10,22 +10,19 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// content keeps the admission policy, the default namespace and the ClusterRoles. kcp
-// creates no namespace in a workspace of this type.
+// content keeps the default namespace and the ClusterRoles. kcp creates no namespace in a
+// workspace of this type.
 type content struct{ config Config }
 
 func (*content) Condition() string { return v1alpha1.ConditionContentReady }
 
 func (s *content) Reconcile(ctx context.Context, o *object) (controller.Result, error) {
 	cluster := o.Spec.Cluster
-	// The parts are independent and are written in parallel.
-	writes, ctx := errgroup.WithContext(ctx)
+	// The parts are written in parallel. One that kcp refuses, such as a role that grew too
+	// large, keeps none of the others out.
+	var writes errgroup.Group
 	if n, ok := s.config.Cache.Namespace(cluster, tenancy.DefaultNamespace); !ok || n.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByHub || controller.Forced(ctx) {
 		writes.Go(func() error { return s.config.Content.ApplyNamespace(ctx, cluster, tenancy.Namespace()) })
-	}
-	if !s.config.Policy.InPlace(cluster) || controller.Forced(ctx) {
-		o.policyWritten = true
-		writes.Go(func() error { return s.config.Policy.Put(ctx, cluster) })
 	}
 	for _, want := range s.config.Roles.missing(o.Workspace, controller.Forced(ctx)) {
 		writes.Go(func() error { return s.config.Content.WriteClusterRole(ctx, cluster, want) })

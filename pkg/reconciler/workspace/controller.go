@@ -77,6 +77,11 @@ func NewController(d reconciler.Deps, template *Template) *controller.Controller
 
 func configOf(d reconciler.Deps, template *Template) Config {
 	listers := d.Views.Listers()
+	// With one connection for all, one process of kcp would answer every dry run.
+	probes := d.Clients
+	if d.Settings.PolicyWindow > 0 {
+		probes = d.Clients.Fresh()
+	}
 	memberships, bots := objects.Memberships{Clients: d.Clients}, objects.Bots{Clients: d.Clients}
 	return Config{
 		Clock: d.Settings.Clock, Grace: d.Settings.DeletionGrace,
@@ -116,7 +121,7 @@ func configOf(d reconciler.Deps, template *Template) Config {
 			},
 		},
 		Bindings: objects.Bindings(d.Clients, d.Clusters.WorkspaceBindings, listers.Bindings.InCluster),
-		Policy:   admission.New(d.Clusters.WorkspacePolicy, d.Clients, listers),
+		Policy:   admission.New(d.Clusters.WorkspacePolicy, d.Clients, probes, listers), PolicyWindow: d.Settings.PolicyWindow,
 		Template: template,
 		Purged: func(ctx context.Context, orgCluster, workspace string, counts map[string]int) {
 			e := audit.Event{Workspace: workspace}

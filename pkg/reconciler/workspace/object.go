@@ -13,8 +13,6 @@ import (
 type object struct {
 	*kcptenancyv1alpha1.Workspace
 	common v1alpha1.CommonStatus
-	// policyWritten is true if the admission policy was written in this reconciliation.
-	policyWritten bool
 }
 
 func objectOf(ws *kcptenancyv1alpha1.Workspace) *object {

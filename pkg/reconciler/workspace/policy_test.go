@@ -2,16 +2,21 @@ package workspace_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -20,6 +25,8 @@ type policy struct {
 	inPlace bool
 	// lagging is the number of probes until kcp enforces the policy.
 	lagging int
+	// stored says that kcp has the policy although the cache does not.
+	stored bool
 	// fails is the error of Put and Enforced, stuck that of RemoveLegacy.
 	fails, stuck error
 	legacy       map[string]int
@@ -29,10 +36,10 @@ type policy struct {
 
 func (p *policy) InPlace(string) bool { return p.inPlace }
 
-func (p *policy) Put(context.Context, string) error {
+func (p *policy) Put(context.Context, string) (bool, error) {
 	p.puts++
-	p.inPlace = true
-	return p.fails
+	p.inPlace = p.fails == nil
+	return !p.stored, p.fails
 }
 
 func (p *policy) Enforced(context.Context, string) (bool, error) {
@@ -108,6 +115,88 @@ func TestPolicy_thatCannotBeWrittenKeepsTheWorkspaceFromReady(t *testing.T) {
 	require.ErrorIs(t, err, kcptest.ErrDown)
 	require.False(t, tenancy.WorkspaceOf("o", k.ws).Ready())
 	require.False(t, tenancy.WorkspaceOf("o", k.ws).PolicyEnforced())
+}
+
+// The error of a write counts whatever it is: the condition does not stay True for a policy that
+// kcp does not have.
+func TestPolicy_thatCannotBeWrittenIsNotEnforced(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]error{
+		"kcp is down": kcptest.ErrDown, "another writer was first": fmt.Errorf("%w: conflict", controller.ErrRetry),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newReadyKCP()
+			require.True(t, k.reconcile(t).PolicyEnforced(), "the control")
+			k.policy.inPlace, k.policy.fails = false, failure
+			_, err := k.pass(t)
+			require.Equal(t, errors.Is(failure, kcptest.ErrDown), err != nil)
+			require.False(t, tenancy.WorkspaceOf("o", k.ws).PolicyEnforced())
+			k.policy.fails = nil
+			require.True(t, k.reconcile(t).PolicyEnforced())
+		})
+	}
+}
+
+// A role can grow until kcp refuses it. The next version of the policy is written all the same.
+func TestPolicy_isWrittenWhereARoleCannotBe(t *testing.T) {
+	t.Parallel()
+	k := newReadyKCP()
+	k.more = func(c *workspace.Config) {
+		c.Content.WriteClusterRole = func(context.Context, string, *rbacv1.ClusterRole) error { return kcptest.ErrDown }
+	}
+	_, err := k.pass(t)
+	require.ErrorIs(t, err, kcptest.ErrDown)
+	require.Equal(t, 1, k.policy.puts)
+	ws := tenancy.WorkspaceOf("o", k.ws)
+	require.True(t, ws.PolicyEnforced())
+	require.False(t, ws.Ready())
+	require.NotNil(t, k.ns, "the other parts are written, too")
+	k.policy.inPlace, k.policy.lagging = false, 1
+	_, err = k.pass(t)
+	require.ErrorIs(t, err, kcptest.ErrDown)
+	require.False(t, tenancy.WorkspaceOf("o", k.ws).PolicyEnforced(), "the version changed")
+}
+
+func TestPolicy_thatKcpHasAlreadyStaysEnforced(t *testing.T) {
+	t.Parallel()
+	k := newReadyKCP()
+	require.True(t, k.reconcile(t).PolicyEnforced())
+	k.policy.inPlace, k.policy.stored, k.policy.lagging = false, true, 100
+	require.True(t, k.reconcile(t).PolicyEnforced(), "the cache is behind")
+	require.Equal(t, 2, k.policy.puts)
+}
+
+func TestPolicy_isEnforcedOnceDryRunsAgreedForTheWindow(t *testing.T) {
+	t.Parallel()
+	k := newReadyKCP()
+	k.more = func(c *workspace.Config) { c.PolicyWindow = 2 * time.Second }
+	k.running = k.reconciler(t)
+	look := func() (tenancy.Workspace, time.Duration) {
+		result, err := k.pass(t)
+		require.NoError(t, err)
+		return tenancy.WorkspaceOf("o", k.ws), result.RequeueAfter
+	}
+	wait := func(steps int) {
+		for range steps {
+			ws, again := look()
+			require.True(t, ws.Ready(), "Ready does not wait for it")
+			require.False(t, ws.PolicyEnforced())
+			require.Equal(t, 200*time.Millisecond, again)
+			k.clock.SetTime(k.clock.Now().Add(again))
+		}
+	}
+	wait(5)
+	// Another process answers, which does not have the policy yet.
+	k.policy.lagging = 1
+	wait(1)
+	wait(10)
+	ws, again := look()
+	require.True(t, ws.PolicyEnforced())
+	require.Zero(t, again)
+	require.Equal(t, 17, k.policy.probes)
+	look()
+	require.Equal(t, 17, k.policy.probes, "nothing asks again")
 }
 
 func TestLegacy_isTriedAgainUntilItIsRemoved(t *testing.T) {

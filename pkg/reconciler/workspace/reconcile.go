@@ -30,6 +30,9 @@ type Config struct {
 	// Bindings are the APIBindings that every Workspace needs.
 	Bindings tenancy.Bindings
 	Policy   Policy
+	// PolicyWindow is the time for which dry runs have to show that kcp enforces the policy.
+	// Zero means that one is enough.
+	PolicyWindow time.Duration
 	// Template is the operator's Workspace template; nil for none.
 	Template *Template
 	// Purged reports that a Workspace is purged, with the number of Memberships and Bots that
@@ -116,9 +119,9 @@ func New(c Config) controller.Func {
 		&lifecycle{config: c},
 		&firstAdmin{byDefault: c.Cache.Default, user: c.Cache.User, read: c.Workspaces.Read, create: c.Memberships.Create},
 		&ready{},
+		&policy{policy: c.Policy, clock: c.Clock, window: c.PolicyWindow, agreed: map[string]time.Time{}},
 		&binding{bindings: c.Bindings},
 		&content{config: c},
-		&enforced{policy: c.Policy},
 		&legacy{policy: c.Policy},
 		&template{c.Template},
 		&access{missing: c.Cache.AccessMissing},

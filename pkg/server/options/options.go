@@ -118,6 +118,8 @@ type Options struct {
 
 	// Bots are the limits of tokens of bots.
 	Bots BotOptions
+	// Policy is about the admission policy of Workspaces.
+	Policy PolicyOptions
 
 	// Catalog are the settings of the catalog.
 	Catalog CatalogOptions
@@ -167,6 +169,7 @@ func New() *Options {
 		OIDC:                  newOIDCOptions(),
 		AuditLog:              newAuditOptions(),
 		Bots:                  newBotOptions(),
+		Policy:                newPolicyOptions(),
 		Sessions:              newSessionOptions(),
 		Limits:                newLimitOptions(),
 		MetricsListenAddress:  "127.0.0.1:9464",
@@ -209,6 +212,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "Time that open requests have to finish after SIGTERM.")
 	o.AuditLog.addFlags(fs)
 	o.Bots.addFlags(fs)
+	o.Policy.addFlags(fs)
 	o.Catalog.addFlags(fs)
 	o.Sessions.addFlags(fs)
 	o.Limits.addFlags(fs)
@@ -331,6 +335,7 @@ func (o Options) Complete() (Config, error) {
 	trusted := o.Limits.complete(fail)
 	o.AuditLog.complete(fail)
 	o.Bots.complete(fail)
+	o.Policy.complete(fail)
 	keys, roots := o.Sessions.complete(fail), o.Catalog.complete(fail)
 	if err := errors.Join(bad...); err != nil {
 		return Config{}, err

@@ -17,13 +17,13 @@ import (
 // workspace.Policy.
 type Policies struct {
 	tenancy.Policy
-	clients *kcp.Clients
-	cache   views.Listers
+	clients, probes *kcp.Clients
+	cache           views.Listers
 }
 
-// New returns the Policies that keep policy.
-func New(policy tenancy.Policy, clients *kcp.Clients, cache views.Listers) *Policies {
-	return &Policies{Policy: policy, clients: clients, cache: cache}
+// New returns the Policies that keep policy. probes sends the dry runs.
+func New(policy tenancy.Policy, clients, probes *kcp.Clients, cache views.Listers) *Policies {
+	return &Policies{Policy: policy, clients: clients, probes: probes, cache: cache}
 }
 
 // InPlace implements workspace.Policy.
@@ -35,19 +35,37 @@ func (p *Policies) InPlace(cluster string) bool {
 
 // Put implements workspace.Policy. The binding follows the policy: kcp refuses every
 // request where it finds a binding without its policy.
-func (p *Policies) Put(ctx context.Context, cluster string) error {
-	if err := objects.Replace(ctx, p.clients.Policies(cluster), p.Policy.Policy.DeepCopy()); err != nil {
-		return fmt.Errorf("write the admission policy: %w", err)
+func (p *Policies) Put(ctx context.Context, cluster string) (changed bool, err error) {
+	policyChanged, err := put(ctx, p.clients.Policies(cluster), p.Policy.Policy.DeepCopy(), tenancy.PolicyHash)
+	if err != nil {
+		return policyChanged, fmt.Errorf("write the admission policy: %w", err)
 	}
-	if err := objects.Replace(ctx, p.clients.PolicyBindings(cluster), p.Binding.DeepCopy()); err != nil {
-		return fmt.Errorf("write the binding of the admission policy: %w", err)
+	bindingChanged, err := put(ctx, p.clients.PolicyBindings(cluster), p.Binding.DeepCopy(), tenancy.PolicyBindingHash)
+	if err != nil {
+		return true, fmt.Errorf("write the binding of the admission policy: %w", err)
 	}
-	return nil
+	return policyChanged || bindingChanged, nil
+}
+
+// put writes an object unless kcp has one with the same hash.
+func put[T kcp.Object](ctx context.Context, client *kcp.Client[T], want T, hash func(T) string) (changed bool, err error) {
+	if _, err = client.Create(ctx, want, metav1.CreateOptions{FieldManager: kcp.FieldManager}); !apierrors.IsAlreadyExists(err) {
+		return true, objects.Retryable(err)
+	}
+	have, err := client.Get(ctx, want.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return true, objects.Retryable(err)
+	}
+	if hash(have) == hash(want) {
+		return false, nil
+	}
+	want.SetResourceVersion(have.GetResourceVersion())
+	return true, objects.Replace(ctx, client, want)
 }
 
 // Enforced implements workspace.Policy.
 func (p *Policies) Enforced(ctx context.Context, cluster string) (bool, error) {
-	_, err := p.clients.ClusterRoleBindings(cluster).Create(ctx, p.Probe(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: kcp.FieldManager})
+	_, err := p.probes.ClusterRoleBindings(cluster).Create(ctx, p.Probe(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: kcp.FieldManager})
 	if apierrors.IsForbidden(err) && p.RefusedProbe(err.Error()) {
 		return true, nil
 	}

@@ -24,19 +24,25 @@ func newPolicies(t *testing.T) (*Policies, *kcpfake.Server) {
 	p, err := tenancy.NewPolicy("kcp-admin")
 	require.NoError(t, err)
 	server := kcpfake.New(t)
-	return New(p, server.Clients(), views.Listers{}), server
+	return New(p, server.Clients(), server.Clients(), views.Listers{}), server
 }
 
 func TestPolicies_putBothObjectsAndRepairThem(t *testing.T) {
 	t.Parallel()
-	p, _ := newPolicies(t)
+	p, server := newPolicies(t)
 	for range 2 {
-		require.NoError(t, p.Put(t.Context(), policyCluster))
+		changed, err := p.Put(t.Context(), policyCluster)
+		require.NoError(t, err)
+		require.True(t, changed)
 		policy, err := p.clients.Policies(policyCluster).Get(t.Context(), tenancy.PolicyName, metav1.GetOptions{})
 		require.NoError(t, err)
 		binding, err := p.clients.PolicyBindings(policyCluster).Get(t.Context(), tenancy.PolicyName, metav1.GetOptions{})
 		require.NoError(t, err)
 		require.True(t, p.Policy.InPlace(tenancy.PolicyHash(policy), tenancy.PolicyBindingHash(binding)))
+		server.ForgetRequests()
+		changed, err = p.Put(t.Context(), policyCluster)
+		require.NoError(t, err)
+		require.False(t, changed, "kcp has them already")
 		policy.Spec.Validations, policy.Labels = policy.Spec.Validations[:1], nil
 		_, err = p.clients.Policies(policyCluster).Update(t.Context(), policy, metav1.UpdateOptions{})
 		require.NoError(t, err)
