@@ -245,7 +245,10 @@ func newHub(tb testing.TB, upstream string, transport http.RoundTripper, options
 		},
 		registry: prometheus.NewRegistry(), logs: logs, drain: drain, elevated: make(chan string, 100),
 	}
+	policy, err := tenancy.NewPolicy("kcp-admin")
+	require.NoError(tb, err)
 	config := proxy.Config{
+		Guards:   policy.Guards,
 		Upstream: u, Transport: transport, Enter: gate(tb, h.rights).Enter,
 		Caller: callerOf,
 		Intend: func(r *http.Request, _ tenancy.Entry, sudo bool) error {

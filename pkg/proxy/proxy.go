@@ -48,6 +48,9 @@ type Config struct {
 	// Enter is the method of tenancy.Gate, by Caller.Key. It is called again for open
 	// streams.
 	Enter func(caller, cluster string) (tenancy.Entry, error)
+	// Guards reports whether the admission policy of Workspaces is about a resource. It is
+	// tenancy.Policy's.
+	Guards func(group, resource string) bool
 	// Caller returns the authenticated caller of a request.
 	Caller func(*http.Request) Caller
 	// Intend is called for every request before kcp gets it; sudo says whether the request uses
@@ -144,7 +147,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if writes(r.Method) && guarded(info) && !entry.Workspace.PolicyEnforced() {
+	if writes(r.Method) && info.IsResourceRequest && !entry.Workspace.PolicyEnforced() && p.config.Guards(info.APIGroup, info.Resource) {
 		return notEnforced()
 	}
 	opened := entry

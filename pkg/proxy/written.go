@@ -28,12 +28,6 @@ func (p *Proxy) reportWrite(method string, e tenancy.Entry, info *request.Reques
 
 func writes(method string) bool { return method != http.MethodGet && method != http.MethodHead }
 
-// guarded reports whether a request is for a resource that the admission policy of a
-// Workspace guards.
-func guarded(info *request.RequestInfo) bool {
-	return info.IsResourceRequest && tenancy.GuardedKind(info.APIGroup, info.Resource)
-}
-
 // notEnforced refuses a write that the admission policy could not refuse yet. Clients
 // of Kubernetes repeat the request by themselves.
 func notEnforced() error {

@@ -131,6 +131,7 @@ func (a *assembly) proxy(serving context.Context, enter func(user, cluster strin
 	}
 	a.upstream = transport.NewConnections(proxy.NewTransport(upstreamTLS, config.Proxy))
 	return proxy.New(proxy.Config{
+		Guards:   a.clusters.WorkspacePolicy.Guards,
 		Upstream: upstream, Transport: a.clients.Health().Bind(a.upstream), Enter: enter,
 		Caller: func(r *http.Request) proxy.Caller { return httpmw.CallerOf(r) },
 		Token:  httpmw.BearerToken,

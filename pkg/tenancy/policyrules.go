@@ -52,7 +52,7 @@ type policyRule struct {
 }
 
 // policyRules are the rules of the policy. kcp reports the first that refuses a write. The kinds
-// in them are also those that the proxy guards (GuardedKind).
+// in them are also those that the proxy guards (Policy.Guards).
 func policyRules() []policyRule {
 	bindings := []string{kindRoleBindings, kindClusterRoleBindings}
 	return []policyRule{
@@ -148,22 +148,21 @@ func policyRules() []policyRule {
 	}
 }
 
-// guardedKinds are the kinds that rules of the policy are about.
-var guardedKinds = func() map[string]bool {
+// kindsOf returns the kinds that rules of the policy are about.
+func kindsOf(rules []policyRule) map[string]bool {
 	kinds := map[string]bool{}
-	for _, r := range policyRules() {
+	for _, r := range rules {
 		for _, kind := range r.kinds {
 			kinds[kind] = true
 		}
 	}
 	return kinds
-}()
+}
 
-// GuardedKind reports whether the admission policy of a Workspace is about a resource. While kcp
-// does not enforce the policy, nobody may write such a resource. No rule but the one about labels
-// of the hub refuses a write of another kind, and the hub keeps no object of another kind by its
-// labels alone.
-func GuardedKind(group, resource string) bool { return guardedKinds[group+"/"+resource] }
+// Guards reports whether the policy is about a resource. While kcp does not enforce the policy,
+// nobody may write such a resource. No rule but the one about labels of the hub refuses a write of
+// another kind.
+func (p Policy) Guards(group, resource string) bool { return p.guarded[group+"/"+resource] }
 
 func (r policyRule) validation() admissionv1.Validation {
 	expression := "variables.trusted || " + r.allowed
