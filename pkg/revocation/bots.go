@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -14,34 +13,13 @@ import (
 // clusterNameKey is the extra key by which kcp knows the logical cluster of a ServiceAccount.
 const clusterNameKey = "authentication.kcp.io/cluster-name"
 
-// onBot learns of the end of a Bot, of a token, or of a role. The Workspace of a Bot never
-// changes.
+// onBot learns of the end of a Bot, of a token, or of a role. After a lower role, the gate refuses
+// the Bot until kcp has followed, so that no stream is left to close then.
 func (r *Revocation) onBot(c views.Change[*v1alpha1.Bot]) {
-	if c.Old == nil || !c.Any(views.Removed|views.Terminating|views.Role|views.Tokens|views.Account) {
-		return
+	if c.Old != nil && c.Any(views.Removed|views.Terminating|views.Role|views.Tokens|views.Account) {
+		// The streams are those of the account that the Bot had.
+		r.Recheck(tenancy.BotKey(c.Old.Status.ServiceAccountUID))
 	}
-	// The streams are those of the account that the Bot had.
-	key := tenancy.BotKey(c.Old.Status.ServiceAccountUID)
-	r.Recheck(key)
-	if !c.Any(views.Role) {
-		return
-	}
-	if org, ok := r.config.Views.OrgByCluster(c.Cluster()); ok {
-		if ws, ok := r.config.Views.Workspace(org.UUID(), c.Old.Spec.WorkspaceRef.Name); ok && ws.ClusterID != "" {
-			r.lost(loss{key, ws.ClusterID, tenancy.BotRole(c.Old)})
-		}
-	}
-}
-
-// lostByBot is called for a binding that was removed. It reports whether it was that of a Bot.
-func (r *Revocation) lostByBot(cluster string, b *rbacv1.ClusterRoleBinding) bool {
-	if b.Labels[v1alpha1.BotLabel] == "" {
-		return false
-	}
-	for _, owner := range b.OwnerReferences {
-		r.lost(loss{tenancy.BotKey(string(owner.UID)), cluster, b.RoleRef.Name})
-	}
-	return true
 }
 
 // subject is a caller as kcp knows them.

@@ -189,9 +189,6 @@ func (r *Revocation) onClusterRoleBinding(c views.Change[*rbacv1.ClusterRoleBind
 	if c.Old == nil || !c.Any(views.Removed) {
 		return
 	}
-	if r.lostByBot(c.Cluster(), c.Old) {
-		return
-	}
 	if user := c.Old.Labels[v1alpha1.UserLabel]; user != "" {
 		r.lost(loss{user, c.Cluster(), c.Old.RoleRef.Name})
 	}

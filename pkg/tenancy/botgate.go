@@ -57,7 +57,8 @@ type BotGate struct {
 
 // Check returns the Bot that lists a token, and when the token ends by the list. It refuses
 // every other token with the answer of NotABot, and with Forbidden the token of a Bot whose
-// Workspace or Organization is soft-deleted (O-13).
+// Workspace or Organization is soft-deleted (O-13), or whose role was lowered while kcp may still
+// allow more (O-14).
 func (g BotGate) Check(t BotToken, now time.Time) (place ScopedBot, until time.Time, err error) {
 	place, err = g.find(t.Account)
 	if err != nil {
@@ -85,10 +86,14 @@ func (g BotGate) find(account string) (ScopedBot, error) {
 	return ScopedBot{Bot: b, Org: org, Workspace: ws}, nil
 }
 
-// err refuses access to a Workspace that is soft-deleted.
+// err refuses access to a Workspace that is soft-deleted, and to a Bot that kcp may allow more than
+// its role.
 func (p ScopedBot) err() error {
-	if p.Org.Deleted() || p.Workspace.Deleted() {
+	switch {
+	case p.Org.Deleted() || p.Workspace.Deleted():
 		return errs.New(errs.Forbidden, "the workspace, or its organization, was deleted; until its grace period ends it can be undeleted")
+	case RoleLowered(p.Bot):
+		return errs.New(errs.Forbidden, "the role of this bot was lowered to "+string(p.Bot.Spec.Role)+", and kcp still allows it more; its tokens are refused until kcp follows, and its condition "+v1alpha1.ConditionRoleEnforced+" says what keeps kcp from it")
 	}
 	return nil
 }

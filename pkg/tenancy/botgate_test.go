@@ -124,6 +124,31 @@ func TestBotGate_isShutWhileTheWorkspaceIsDeleted(t *testing.T) {
 	}
 }
 
+// A role that was lowered refuses the tokens from the write of the Bot until kcp has followed.
+func TestBotGate_isShutWhileKcpMayAllowMore(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		role, authorized v1alpha1.Role
+		open             bool
+	}{
+		"as it is":              {v1alpha1.RoleMember, v1alpha1.RoleMember, true},
+		"raised":                {v1alpha1.RoleAdmin, v1alpha1.RoleMember, true},
+		"raised, and recorded":  {v1alpha1.RoleAdmin, v1alpha1.RoleAdmin, true},
+		"lowered":               {v1alpha1.RoleMember, v1alpha1.RoleAdmin, false},
+		"lowered, to look only": {tenancy.RoleViewer, v1alpha1.RoleMember, false},
+		"of an older hub":       {v1alpha1.RoleMember, "", true},
+	} {
+		w := newBotWorld()
+		w.bot.Spec.Role, w.bot.Status.AuthorizedRole = c.role, c.authorized
+		_, _, checked := w.gate(t).Check(goodToken(), botTime)
+		_, entered := w.gate(t).Enter("account", "cluster")
+		for _, err := range []error{checked, entered} {
+			require.Equal(t, !c.open, errs.Is(err, errs.Forbidden), "%s: %v", name, err)
+			require.Equal(t, c.open, err == nil, name)
+		}
+	}
+}
+
 func TestBotKey_isNoNameOfAUser(t *testing.T) {
 	t.Parallel()
 	account, ok := tenancy.BotAccountOf(tenancy.BotKey("uid"))

@@ -1,6 +1,7 @@
 package tenancy
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -46,12 +47,65 @@ func BotTokenSecret(b *v1alpha1.Bot, token string) *corev1.Secret {
 func BotBinding(b *v1alpha1.Bot, account string) *rbacv1.ClusterRoleBinding {
 	role := clusterRoleOf(b.Spec.Role)
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: botObject(b, role+":bot:"+b.Name),
+		ObjectMeta: botObject(b, botBindingName(b.Spec.Role, b.Name)),
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: b.Name, Namespace: DefaultNamespace}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 	}
 	binding.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: rbacv1.ServiceAccountKind, Name: b.Name, UID: types.UID(account)}}
 	return binding
+}
+
+func botBindingName(role v1alpha1.Role, bot string) string {
+	return clusterRoleOf(role) + ":bot:" + bot
+}
+
+// botRoles are the roles of Bots.
+var botRoles = []v1alpha1.Role{RoleViewer, v1alpha1.RoleMember, v1alpha1.RoleAdmin}
+
+// RoleToAuthorize returns the value of status.authorizedRole before a Bot is bound to its role.
+// held are its bindings, for a Bot of which nothing is recorded.
+func RoleToAuthorize(b *v1alpha1.Bot, held []*rbacv1.ClusterRoleBinding) v1alpha1.Role {
+	highest := b.Spec.Role
+	if rank(b.Status.AuthorizedRole) > rank(highest) {
+		highest = b.Status.AuthorizedRole
+	}
+	if b.Status.AuthorizedRole != "" {
+		return highest
+	}
+	for _, r := range botRoles {
+		if rank(r) > rank(highest) && slices.ContainsFunc(held, func(b *rbacv1.ClusterRoleBinding) bool { return b.RoleRef.Name == clusterRoleOf(r) }) {
+			highest = r
+		}
+	}
+	return highest
+}
+
+// RoleLowered reports whether kcp may authorize a Bot by a higher role than its own.
+func RoleLowered(b *v1alpha1.Bot) bool { return rank(b.Status.AuthorizedRole) > rank(b.Spec.Role) }
+
+// FormerBotRole is the role by which kcp may authorize a Bot, in the form of RoleName.
+func FormerBotRole(b *v1alpha1.Bot) string { return clusterRoleOf(b.Status.AuthorizedRole) }
+
+// HigherBindings are the names of the bindings that a Bot had if its role was lowered.
+func HigherBindings(b *v1alpha1.Bot) (names []string) {
+	for _, r := range botRoles {
+		if rank(r) > rank(b.Spec.Role) {
+			names = append(names, botBindingName(r, b.Name))
+		}
+	}
+	return names
+}
+
+// IncludesBot reports whether a subject of a binding in a namespace, which is empty for a
+// ClusterRoleBinding, is a Bot or a group that it is in.
+func IncludesBot(s rbacv1.Subject, namespace, bot string) bool {
+	switch s.Kind {
+	case rbacv1.ServiceAccountKind:
+		return s.Name == bot && cmp.Or(s.Namespace, namespace) == DefaultNamespace
+	case rbacv1.GroupKind:
+		return s.Name == "system:authenticated" || slices.Contains(botGroups(), s.Name)
+	}
+	return s.Name == BotUsername(bot)
 }
 
 func botObject(b *v1alpha1.Bot, name string) metav1.ObjectMeta {
@@ -60,6 +114,10 @@ func botObject(b *v1alpha1.Bot, name string) metav1.ObjectMeta {
 	meta.Labels[v1alpha1.BotLabel] = b.Name
 	return meta
 }
+
+// MadeForBot reports whether the hub made a ServiceAccount for the Bot of that name. Tenants
+// cannot set the labels.
+func MadeForBot(o metav1.Object, name string) bool { return ManagedByHub(o) && OfBot(o, name) }
 
 // OfBot reports whether an object is derived from the Bot of that name.
 func OfBot(o metav1.Object, name string) bool { return o.GetLabels()[v1alpha1.BotLabel] == name }

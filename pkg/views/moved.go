@@ -54,7 +54,7 @@ const (
 	DefaultAccess
 	// MembershipChanges is Organization.spec.membershipChanges and spec.botChanges.
 	MembershipChanges
-	// Role is spec.role of a Membership or a Bot.
+	// Role is spec.role of a Membership, or spec.role and status.authorizedRole of a Bot.
 	Role
 	// Roles is Membership.spec.roles.
 	Roles
@@ -246,7 +246,7 @@ func botMoved(old, new *v1alpha1.Bot) Fields {
 	a, b := old.Spec, new.Spec
 	return metadataMoved(old, new) |
 		among(DisplayName, a.DisplayName != b.DisplayName) |
-		among(Role, a.Role != b.Role) |
+		among(Role, a.Role != b.Role || old.Status.AuthorizedRole != new.Status.AuthorizedRole) |
 		among(Tokens, a.Generation != b.Generation || differ(a.Tokens, b.Tokens)) |
 		among(Spec, a.WorkspaceRef != b.WorkspaceRef) |
 		among(Account, old.Status.ServiceAccountUID != new.Status.ServiceAccountUID ||

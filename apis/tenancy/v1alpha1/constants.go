@@ -120,6 +120,10 @@ const (
 	// ConditionAccountReady, of Bots, is True if the ServiceAccount and its binding in the
 	// Workspace are as desired.
 	ConditionAccountReady = "AccountReady"
+	// ConditionRoleEnforced, of Bots, is True if kcp allows the Bot no more than its role. While
+	// it is not after the role was lowered, the tokens of the Bot are refused. The message names
+	// the bindings that allow more.
+	ConditionRoleEnforced = "RoleEnforced"
 	// ConditionTokensReady, of Bots, is True if the Secrets in the Workspace are those of the
 	// tokens in spec.tokens.
 	ConditionTokensReady = "TokensReady"

@@ -85,6 +85,11 @@ type BotStatus struct {
 	// created. Tokens are refused while it differs from spec.generation. Set by the hub.
 	// +optional
 	ServiceAccountGeneration int64 `json:"serviceAccountGeneration,omitempty"`
+	// authorizedRole is the highest role by which kcp may authorize the Bot. It is raised before
+	// the ServiceAccount is bound to a higher role, and lowered when kcp refuses what only the
+	// higher role permits. Tokens are refused while it is higher than spec.role. Set by the hub.
+	// +optional
+	AuthorizedRole Role `json:"authorizedRole,omitempty"`
 	// lastTokenIssuedAt is the time at which the last token was issued. Set by the hub.
 	// +optional
 	LastTokenIssuedAt *metav1.Time `json:"lastTokenIssuedAt,omitempty"`

@@ -2,9 +2,11 @@ package bot
 
 import (
 	"context"
+	"slices"
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -41,6 +43,11 @@ func (s *account) Reconcile(ctx context.Context, b *v1alpha1.Bot) (controller.Re
 		b.Spec.Tokens = nil
 		return controller.Result{Message: "the account was deleted in the workspace; it is created again without its tokens", Stop: true}, nil
 	}
+	if ok && string(have.UID) != known && !tenancy.MadeForBot(have, b.Name) {
+		// It may have tokens and bindings that nobody lists.
+		return controller.Result{Message: "somebody made a ServiceAccount under the name of the bot, which the hub does not take over; delete it: kubectl delete serviceaccount " + b.Name +
+			" --namespace " + tenancy.DefaultNamespace, RequeueAfter: lastLook, Stop: true}, nil
+	}
 	want := tenancy.BotAccount(b)
 	if !ok {
 		var err error
@@ -53,12 +60,27 @@ func (s *account) Reconcile(ctx context.Context, b *v1alpha1.Bot) (controller.Re
 		}
 	}
 	b.Status.ServiceAccountUID, b.Status.ServiceAccountGeneration = string(have.UID), b.Spec.Generation
-	return controller.Result{}, s.bind(ctx, cluster, b, have)
+	held := c.Cache.Bindings(cluster, b.Name)
+	if role := tenancy.RoleToAuthorize(b, held); role != b.Status.AuthorizedRole {
+		b.Status.AuthorizedRole = role
+		if known != "" {
+			// It is recorded before the binding, so that a role that is lowered again meanwhile is
+			// compared with kcp. Tokens of a new account are accepted only after this status.
+			return controller.Result{Message: "the role is being given", Stop: true}, nil
+		}
+	}
+	return controller.Result{}, s.bind(ctx, cluster, b, have, held)
 }
 
 // bind establishes the binding. A binding to another role is removed first.
-func (s *account) bind(ctx context.Context, cluster string, b *v1alpha1.Bot, a *corev1.ServiceAccount) error {
-	write, remove := tenancy.BotBindingChanges(s.config.Cache.Bindings(cluster, b.Name), tenancy.BotBinding(b, string(a.UID)))
+func (s *account) bind(ctx context.Context, cluster string, b *v1alpha1.Bot, a *corev1.ServiceAccount, held []*rbacv1.ClusterRoleBinding) error {
+	if tenancy.RoleLowered(b) {
+		var err error
+		if held, err = s.withHigher(ctx, cluster, b, held); err != nil {
+			return err
+		}
+	}
+	write, remove := tenancy.BotBindingChanges(held, tenancy.BotBinding(b, string(a.UID)))
 	for _, binding := range remove {
 		if err := s.config.Bindings.Delete(ctx, cluster, binding); err != nil {
 			return err
@@ -70,4 +92,22 @@ func (s *account) bind(ctx context.Context, cluster string, b *v1alpha1.Bot, a *
 		}
 	}
 	return nil
+}
+
+// withHigher adds bindings to higher roles that the cache does not have yet.
+func (s *account) withHigher(ctx context.Context, cluster string, b *v1alpha1.Bot, held []*rbacv1.ClusterRoleBinding) ([]*rbacv1.ClusterRoleBinding, error) {
+	held = slices.Clone(held)
+	for _, name := range tenancy.HigherBindings(b) {
+		if slices.ContainsFunc(held, func(h *rbacv1.ClusterRoleBinding) bool { return h.Name == name }) {
+			continue
+		}
+		binding, ok, err := s.config.Bindings.Find(ctx, cluster, name)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			held = append(held, binding)
+		}
+	}
+	return held, nil
 }

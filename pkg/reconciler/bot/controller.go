@@ -13,6 +13,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/reconciler"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
+	"github.com/faroshq/kedge-hub/pkg/revocation"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
@@ -44,7 +45,13 @@ func NewController(d reconciler.Deps) *controller.Controller {
 func configOf(d reconciler.Deps) Config {
 	return Config{
 		Clock: d.Settings.Clock, Cache: cacheOf(d), Bots: botsOf(d), Accounts: accountsOf(d),
+		Rights: revocation.Reviews{
+			Clients: d.Clients, User: d.Views.ByName, Bot: d.Views.BotOfAccount, ClusterRole: d.Views.Listers().ClusterRoles.Get,
+		},
 		Bindings: Bindings{
+			Find: func(ctx context.Context, cluster, name string) (*rbacv1.ClusterRoleBinding, bool, error) {
+				return objects.Find(ctx, d.Clients.ClusterRoleBindings(cluster), name)
+			},
 			Write: func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error {
 				return objects.Replace(ctx, d.Clients.ClusterRoleBindings(cluster), b)
 			},

@@ -20,6 +20,7 @@ type Config struct {
 	Accounts Accounts
 	Bindings Bindings
 	Secrets  Secrets
+	Rights   Rights
 	// WorkspaceExists asks kcp whether a Workspace exists in the logical cluster of its
 	// Organization.
 	WorkspaceExists func(ctx context.Context, orgCluster, workspace string) (bool, error)
@@ -60,6 +61,8 @@ type Accounts struct {
 
 // Bindings writes ClusterRoleBindings of a Workspace.
 type Bindings struct {
+	// Find reads from kcp.
+	Find   func(ctx context.Context, cluster, name string) (b *rbacv1.ClusterRoleBinding, ok bool, err error)
 	Write  func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
 	Delete func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
 }
@@ -69,6 +72,14 @@ type Secrets struct {
 	// Find reads from kcp.
 	Find   func(ctx context.Context, cluster, name string) (s *corev1.Secret, ok bool, err error)
 	Delete func(ctx context.Context, cluster string, s *corev1.Secret) error
+}
+
+// Rights asks kcp what it allows a Bot.
+type Rights interface {
+	// Followed reports whether kcp goes by what is left to a caller, and not by the role any more.
+	Followed(ctx context.Context, caller, role string, left tenancy.Entry) (bool, error)
+	// Excess names bindings that the hub did not make and that give the Bot more than is left.
+	Excess(ctx context.Context, bot string, left tenancy.Entry) ([]string, error)
 }
 
 // New returns the reconciler.
@@ -82,6 +93,7 @@ func New(c Config) controller.Func {
 	},
 		&workspace{config: c},
 		&account{config: c},
+		&role{config: c},
 		&tokens{config: c},
 	)
 }

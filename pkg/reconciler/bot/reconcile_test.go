@@ -41,6 +41,11 @@ type world struct {
 	bindings  map[string]*rbacv1.ClusterRoleBinding
 	secrets   map[string]*corev1.Secret
 	uids      int
+	// behind says that kcp authorizes by the former role still. excess are bindings that tenants
+	// made, and unanswered is the error of a question to kcp.
+	behind     bool
+	excess     []string
+	unanswered error
 }
 
 func newWorld() *world {
@@ -121,6 +126,10 @@ func (w *world) config(t *testing.T) bot.Config {
 			},
 		},
 		Bindings: bot.Bindings{
+			Find: func(_ context.Context, _, name string) (*rbacv1.ClusterRoleBinding, bool, error) {
+				b, ok := w.bindings[name]
+				return b, ok, nil
+			},
 			Write: func(_ context.Context, _ string, b *rbacv1.ClusterRoleBinding) error {
 				return w.Call("bind "+b.RoleRef.Name, func() { w.bindings[b.Name] = b })
 			},
@@ -128,6 +137,7 @@ func (w *world) config(t *testing.T) bot.Config {
 				return w.Call("unbind "+b.RoleRef.Name, func() { delete(w.bindings, b.Name) })
 			},
 		},
+		Rights: rights{w},
 		Secrets: bot.Secrets{
 			Find: func(_ context.Context, _, name string) (*corev1.Secret, bool, error) {
 				s, ok := w.secrets[name]
@@ -139,6 +149,23 @@ func (w *world) config(t *testing.T) bot.Config {
 		},
 		WorkspaceExists: func(context.Context, string, string) (bool, error) { return w.exists, nil },
 	}
+}
+
+// rights is what the fake kcp answers about rights.
+type rights struct{ *world }
+
+func (r rights) Followed(_ context.Context, caller, role string, left tenancy.Entry) (bool, error) {
+	if caller != tenancy.BotKey(r.bot.Status.ServiceAccountUID) || role != tenancy.ClusterRoleAdmin || left.Role != v1alpha1.RoleMember || left.Workspace.ClusterID != ws {
+		return false, fmt.Errorf("asked about %s, %s and %v", caller, role, left)
+	}
+	return !r.behind, r.unanswered
+}
+
+func (r rights) Excess(_ context.Context, bot string, _ tenancy.Entry) ([]string, error) {
+	if bot != name {
+		return nil, fmt.Errorf("asked about %s", bot)
+	}
+	return r.excess, nil
 }
 
 func equal(a, b v1alpha1.BotSpec) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
@@ -198,8 +225,8 @@ func TestBot_getsAnAccountWithItsRole(t *testing.T) {
 
 	w.change(func(b *v1alpha1.Bot) { b.Spec.Role, b.Spec.DisplayName = v1alpha1.RoleAdmin, "Deployer" })
 	w.converged(t)
-	require.Equal(t, []string{"mend account", "unbind kedge:workspace:member", "bind kedge:workspace:admin", "patch status"}, w.Did,
-		"the lesser right goes before the other comes")
+	require.Equal(t, []string{"mend account", "patch status", "unbind kedge:workspace:member", "bind kedge:workspace:admin", "patch status"}, w.Did,
+		"the higher role is recorded before it is given, and the lesser right goes before the other comes")
 	require.Equal(t, "Deployer", w.account.Annotations[v1alpha1.DisplayNameAnnotation])
 }
 

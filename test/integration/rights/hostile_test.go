@@ -97,7 +97,7 @@ func attacks() []attack {
 		{"a bot in their own binding", refusesBots, "", `patch clusterrolebinding robots --type=json -p [{"op":"add","path":"/subjects/-","value":{"kind":"ServiceAccount","namespace":"default","name":"` + aUUID + `"}}]`},
 		{"an account with the name of a bot", "belong to bots", "", "create serviceaccount " + aUUID},
 		{"too many claims", "at most 64 permission claims", claiming(65), "create -f -"},
-		{"a long annotation of an APIBinding", "at most 64 permission claims", strings.Replace(claims(1), `"metadata":{`, `"metadata":{"annotations":{"example.org/long":"`+strings.Repeat("a", 4097)+`"},`, 1), "create -f -"},
+		{"a long annotation of an APIBinding", "at most 64 permission claims", strings.Replace(claiming(1), `"a"`, `"`+strings.Repeat("a", 4097)+`"`, 1), "create -f -"},
 		{"virtual storage", "virtual storage", apiExport("virtual", `{"virtual":{"reference":{"apiGroup":"example.org","kind":"Slice","name":"a"},"identityHash":"a"}}`), "create -f -"},
 		{"virtual storage in an older version", "virtual storage", virtualInV1alpha1, "create -f -"},
 
