@@ -82,6 +82,8 @@ const (
 // deactivated, so a pass that finds the deletion withdrawn knows from it that there may
 // be something to activate.
 //
+// If the deactivation is Partial, the condition says what is missing, and nothing is tried again.
+//
 // If kcp forbids the hub to deactivate, the condition says so with the reason
 // DeactivationForbidden, and kcp is asked again later.
 func (r Result) Deactivate(conditions []metav1.Condition, deactivate func() error) (Result, error) {
@@ -90,6 +92,10 @@ func (r Result) Deactivate(conditions []metav1.Condition, deactivate func() erro
 		return r, nil
 	}
 	err := deactivate()
+	if Partial(err) {
+		r.Message += "; " + shown(err)
+		return r, nil
+	}
 	if !errs.Is(err, errs.Forbidden) {
 		return r, err
 	}
@@ -100,3 +106,7 @@ func (r Result) Deactivate(conditions []metav1.Condition, deactivate func() erro
 	}
 	return r, nil
 }
+
+// Partial reports whether a logical cluster was deactivated, except that kcp does not end open
+// watches.
+func Partial(err error) bool { return errs.Is(err, errs.TooLarge) }

@@ -72,3 +72,13 @@ func TestResult_asksAgainAfterForbidden(t *testing.T) {
 		}, result)
 	}
 }
+
+func TestResult_acceptsAPartialDeactivation(t *testing.T) {
+	t.Parallel()
+	announced := []metav1.Condition{{Type: v1alpha1.ConditionActive, Status: metav1.ConditionFalse}}
+	result, err := controller.Result{Message: "it was deleted", RequeueAfter: time.Hour, Stop: true}.Deactivate(announced, func() error {
+		return errs.New(errs.TooLarge, "watches stay open")
+	})
+	require.NoError(t, err)
+	require.Equal(t, controller.Result{Message: "it was deleted; watches stay open", RequeueAfter: time.Hour, Stop: true}, result)
+}

@@ -64,7 +64,8 @@ func (f *Freezer) Deactivated(cluster string) bool {
 
 // Deactivate makes kcp refuse all requests to a cluster. It leaves a cluster alone that
 // kcp is still creating or deletes. It fails with errs.Forbidden if the hub's identity
-// may not deactivate clusters.
+// may not deactivate clusters, and with errs.TooLarge if kcp refuses all requests to the
+// cluster from then on and does not end its open watches.
 func (f *Freezer) Deactivate(ctx context.Context, cluster string) error {
 	return f.locked(ctx, cluster, f.deactivate)
 }
@@ -96,10 +97,11 @@ func (f *Freezer) Within(ctx context.Context, cluster string, deactivated func()
 		if !deactivated() {
 			return failure
 		}
-		if err := f.deactivate(ctx, cluster); !errs.Is(err, errs.Forbidden) {
-			return errors.Join(failure, err)
+		err := f.deactivate(ctx, cluster)
+		if errs.Is(err, errs.Forbidden) || errs.Is(err, errs.TooLarge) {
+			return failure
 		}
-		return failure
+		return errors.Join(failure, err)
 	})
 }
 
@@ -136,7 +138,24 @@ func (f *Freezer) deactivate(ctx context.Context, cluster string) error {
 		return err
 	}
 	_, err = f.patch(ctx, cluster, patch)
+	if full(err) {
+		return errs.Wrap(errs.TooLarge, err, watchesStay)
+	}
 	return ignoreNotFound(err)
+}
+
+// watchesStay says what is missing of a deactivation without the annotation.
+const watchesStay = "kcp refuses everybody in its workspace; watches that clients hold at kcp itself stay open until they time out, " +
+	"because its definitions fill the annotations of its LogicalCluster"
+
+// full reports whether there is no room for an annotation: kcp (0.32) keeps a lock for every
+// CustomResourceDefinition and every bound resource in one of them, and limits all together.
+func full(err error) bool {
+	if !apierrors.IsInvalid(err) {
+		return false
+	}
+	cause, ok := apierrors.StatusCause(err, metav1.CauseTypeTooLong)
+	return ok && cause.Field == "metadata.annotations"
 }
 
 func (f *Freezer) activate(ctx context.Context, cluster string) error {

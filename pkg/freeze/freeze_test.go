@@ -1,6 +1,7 @@
 package freeze_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/freeze"
@@ -117,6 +119,34 @@ func TestFreezer_forgetsARefusal(t *testing.T) {
 	s.FailBefore(nil)
 	require.NoError(t, f.Deactivate(t.Context(), tenantCluster))
 	require.Equal(t, state{unavailable, true}, stateOf(s))
+}
+
+// The definitions of a tenant can fill the annotations of a LogicalCluster.
+func TestFreezer_doesWithoutTheAnnotationWhereThereIsNoRoom(t *testing.T) {
+	t.Parallel()
+	s := kcpWith(t, state{ready, false}, marked)
+	tooLong := field.TooLong(field.NewPath("metadata", "annotations"), "", 256<<10)
+	other := field.Invalid(field.NewPath("metadata", "annotations"), "", "no")
+	refuse := func(because *field.Error) {
+		s.FailBefore(func(r kcpfake.Request) error {
+			if r.String() == writeMark && bytes.Contains(r.Body, []byte(`"true"`)) {
+				return apierrors.NewInvalid(kcpcorev1alpha1.Kind("LogicalCluster"), "cluster", field.ErrorList{because})
+			}
+			return nil
+		})
+	}
+	refuse(other)
+	require.True(t, apierrors.IsInvalid(freezer(s).Deactivate(t.Context(), tenantCluster)), "the control")
+	refuse(tooLong)
+	for range 2 {
+		require.True(t, errs.Is(freezer(s).Deactivate(t.Context(), tenantCluster), errs.TooLarge))
+		require.Equal(t, state{unavailable, false}, stateOf(s))
+	}
+	require.NoError(t, freezer(s).Within(t.Context(), tenantCluster, func() bool { return true }, func() error { return nil }))
+	require.Equal(t, state{unavailable, false}, stateOf(s))
+	s.FailBefore(nil)
+	require.NoError(t, freezer(s).Activate(t.Context(), tenantCluster))
+	require.Equal(t, state{ready, false}, stateOf(s))
 }
 
 func TestFreezer_givesWayToAnotherWriter(t *testing.T) {

@@ -53,17 +53,24 @@ func (s *lifecycle) Reconcile(ctx context.Context, org *v1alpha1.Organization) (
 // deactivate deactivates the child Workspaces first, because their status is written in
 // the Organization's own workspace.
 func (s *lifecycle) deactivate(ctx context.Context, org string) error {
+	var partial error
 	for _, ws := range s.children(org) {
 		if ws.KCPReady && !ws.Terminating {
-			if err := s.clusters.Deactivate(ctx, ws.ClusterID); err != nil {
+			err := s.clusters.Deactivate(ctx, ws.ClusterID)
+			if controller.Partial(err) {
+				// The others do not stay active because of it.
+				partial = err
+			} else if err != nil {
 				return err
 			}
 		}
 	}
 	if ws, ok := s.workspace(org); ok && ws.Spec.Cluster != "" {
-		return s.clusters.Deactivate(ctx, ws.Spec.Cluster)
+		if err := s.clusters.Deactivate(ctx, ws.Spec.Cluster); err != nil {
+			return err
+		}
 	}
-	return nil
+	return partial
 }
 
 // activate leaves the child Workspaces deactivated that are soft-deleted themselves. One
@@ -86,7 +93,7 @@ func (s *lifecycle) activate(ctx context.Context, org string) error {
 	}
 	for _, ws := range s.children(org) {
 		if activated[ws.UUID] && ws.Deleted() && ws.KCPReady && !ws.Terminating {
-			if err := s.clusters.Deactivate(ctx, ws.ClusterID); err != nil {
+			if err := s.clusters.Deactivate(ctx, ws.ClusterID); err != nil && !controller.Partial(err) {
 				return err
 			}
 		}

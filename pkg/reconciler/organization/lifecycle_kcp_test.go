@@ -17,6 +17,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/organization"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -41,6 +42,8 @@ type lifecycleKCP struct {
 	// thawing runs before a logical cluster is activated, if it is not nil.
 	thawing func(cluster string)
 	refused error
+	// full is the logical cluster that kcp deactivates in part.
+	full string
 	purged  []map[string]int
 }
 
@@ -78,6 +81,9 @@ func (m *lifecycleKCP) configure(c *organization.Config) {
 	c.Clusters.Deactivate = func(_ context.Context, cluster string) error {
 		if m.refused != nil {
 			return m.refused
+		}
+		if cluster == m.full {
+			return errs.New(errs.TooLarge, "watches stay open")
 		}
 		return m.Call("freeze "+cluster, func() { m.frozen[cluster] = true })
 	}

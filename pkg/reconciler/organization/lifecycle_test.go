@@ -168,6 +168,23 @@ func TestOrganization_reportsForbiddenDeactivation(t *testing.T) {
 	require.Equal(t, v1alpha1.ReasonWaiting, m.active().Reason)
 }
 
+// A Workspace that kcp deactivates in part keeps neither the others active nor the deletion from
+// going on.
+func TestOrganization_goesOnAfterAPartialDeactivation(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	m.full = "ws1"
+	m.deleted()
+	require.Equal(t, grace, m.converged(t))
+	require.True(t, m.frozen["org1"])
+	require.True(t, m.frozen["ws2"])
+	require.Equal(t, v1alpha1.ReasonWaiting, m.active().Reason)
+	require.Contains(t, m.active().Message, "watches stay open")
+	m.clock.SetTime(m.clock.Now().Add(grace))
+	m.converged(t)
+	require.Contains(t, m.Did, "remove it")
+}
+
 func TestO13_neverCarriesOutAWithdrawnDeletion(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)

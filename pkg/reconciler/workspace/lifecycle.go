@@ -59,7 +59,7 @@ func (s *lifecycle) activate(ctx context.Context, orgCluster, cluster string) er
 	if err := c.Clusters.Activate(ctx, cluster); err != nil || !c.Clusters.OrgDeactivated(orgCluster) {
 		return err
 	}
-	if err := c.Clusters.Deactivate(ctx, cluster); err != nil {
+	if err := c.Clusters.Deactivate(ctx, cluster); err != nil && !controller.Partial(err) {
 		return err
 	}
 	return fmt.Errorf("%w: its organization was deleted", controller.ErrRetry)

@@ -1,0 +1,79 @@
+package lifecycle
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// fill takes the room for further annotations of the LogicalCluster of a Workspace. kcp takes it
+// with a lock for each CustomResourceDefinition, some 900 of them.
+func (p platform) fill(t testing.TB, cluster string) {
+	t.Helper()
+	const limit, key = 256 << 10, "example.org/filler"
+	client := p.LogicalClusters(p.ClusterURL(cluster))
+	annotate := func(key string, length int) error {
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, strings.Repeat("a", length))
+		_, err := client.Patch(t.Context(), kcpcorev1alpha1.LogicalClusterName, types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	}
+	lc, err := client.Get(t.Context(), kcpcorev1alpha1.LogicalClusterName, metav1.GetOptions{})
+	require.NoError(t, err)
+	used := len(key)
+	for name, value := range lc.Annotations {
+		used += len(name) + len(value)
+	}
+	require.NoError(t, annotate(key, limit-used))
+	require.True(t, apierrors.IsInvalid(annotate("a", 0)), "there is no room")
+}
+
+// O-13: the definitions of a Workspace can leave no room for the annotation by which kcp ends
+// watches. The deletion refuses everybody all the same, says what is missing, and goes on.
+func TestO13_WhatHasNoRoomForTheMarkOfKcpIsDeletedAllTheSame(t *testing.T) {
+	t.Parallel()
+	root := framework.NewRoot()
+	hub := framework.StartHub(t, kcp, root)
+	p := newPlatform(t, root)
+	framework.SignUp(t, hub, "alice", "bob")
+	org := hub.CreateOrg(t, "alice", "ACME")
+	made := hub.CreateWorkspace(t, "alice", org, "dev")
+	ws, cluster := made.Text("uuid"), made.Text("clusterID")
+	hub.Do(t, framework.InOrg("alice", http.MethodPost, org, "/members", framework.Adding("bob", "member")), http.StatusCreated)
+	hub.Do(t, framework.InWorkspace("alice", http.MethodPost, org, ws, "/members", framework.Adding("bob", "member")), http.StatusCreated)
+	rights := p.RolesIn(t, cluster, "bob")
+	p.fill(t, cluster)
+	for name, c := range map[string]struct {
+		call     func(method, below string) call
+		orgLives bool
+	}{
+		"Workspace": {func(method, below string) call { return framework.InWorkspace("alice", method, org, ws, below, nil) }, true},
+		"Org":       {func(method, below string) call { return framework.InOrg("alice", method, org, below, nil) }, false},
+	} {
+		framework.Eventually(t, framework.Long, func() error { return shownAs(hub, "bob", org, ws, cluster, true, true) })
+		watch := watchAs(t, hub, "bob", cluster)
+		status, message := activity(t, hub.Do(t, c.call(http.MethodDelete, ""), http.StatusOK))
+		require.Equal(t, "False", status, name)
+		require.Contains(t, message, "watches that clients hold at kcp itself stay open", name)
+		require.NoError(t, shownAs(hub, "bob", org, ws, cluster, c.orgLives, false), name)
+		<-watch
+		kcp.Refuses(t, "bob", cluster)
+
+		status, _ = activity(t, hub.Do(t, c.call(http.MethodPost, "/undelete"), http.StatusOK))
+		require.Equal(t, "True", status, name)
+		framework.Eventually(t, framework.Long, func() error { return shownAs(hub, "bob", org, ws, cluster, true, true) })
+		require.Equal(t, rights, p.RolesIn(t, cluster, "bob"), name)
+	}
+	hub.Do(t, framework.InWorkspace("alice", http.MethodDelete, org, ws, "", nil), http.StatusOK)
+	p.age(t, "", org, ws, over())
+	gone(t, p.Workspaces(p.OrgPath(org)), ws)
+	p.Settles(t, false)
+}
