@@ -22,6 +22,8 @@ type auditedCell struct {
 	position int
 	code     int
 	org      string
+	// bot is the UUID of a caller that is a bot.
+	bot string
 }
 
 // matrixFacts has the facts of the intent of every route that may change something, as the row
@@ -100,7 +102,11 @@ func (s *matrixScene) remember(r matrixRow, method string, a framework.Answer) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.audited = append(s.audited, auditedCell{a.Header.Get("X-Request-Id"), r, method, s.position, a.Code, s.org})
+	bot := ""
+	if s.position >= matrixColumns {
+		bot = s.bots[s.position-matrixColumns].uuid
+	}
+	s.audited = append(s.audited, auditedCell{a.Header.Get("X-Request-Id"), r, method, s.position, a.Code, s.org, bot})
 }
 
 // events compares the audit log with the cells: every request that may have changed something has
@@ -129,7 +135,8 @@ func (w *matrixWorld) events(t *testing.T) {
 func (c auditedCell) judge(t *testing.T, events []audit.Event) {
 	t.Helper()
 	name := c.method + " " + c.row.pattern() + " " + c.row.about + " as " + matrixPositionNames[c.position]
-	if c.code == http.StatusUnauthorized || c.code == http.StatusForbidden && matrixStates[c.position] != "" {
+	proxied := strings.HasPrefix(c.row.pattern(), "/clusters/")
+	if c.code == http.StatusUnauthorized || c.code == http.StatusForbidden && (matrixStates[c.position] != "" || c.bot != "" && !proxied) {
 		// Refusals before the limits of the caller are sampled.
 		require.LessOrEqual(t, len(events), 1, name)
 		return
@@ -139,8 +146,11 @@ func (c auditedCell) judge(t *testing.T, events []audit.Event) {
 	require.Equal(t, audit.StageOutcome, outcome.Stage, name)
 	require.Equal(t, c.code, outcome.Code, name)
 	require.Equal(t, "127.0.0.1", outcome.Peer, name)
-	require.Equal(t, audit.Actor{Kind: audit.ActorPerson, User: matrixPeople[c.position], Issuer: "static"}, outcome.Actor, name)
-	proxied := strings.HasPrefix(c.row.pattern(), "/clusters/")
+	if c.bot != "" {
+		require.Equal(t, audit.Actor{Kind: audit.ActorBot, Bot: c.bot, Token: outcome.Actor.Token}, outcome.Actor, name)
+	} else {
+		require.Equal(t, audit.Actor{Kind: audit.ActorPerson, User: matrixPeople[c.position], Issuer: "static"}, outcome.Actor, name)
+	}
 	if !proxied {
 		require.Equal(t, c.method+" "+c.row.pattern(), outcome.Action, name)
 	}

@@ -89,6 +89,10 @@ func (s *matrixScene) cell(t *testing.T, r matrixRow, method string) {
 
 func (s *matrixScene) isCaller(t *testing.T, a framework.Answer) {
 	t.Helper()
+	if s.position >= matrixColumns {
+		require.Equal(t, []string{"Bot", s.bots[s.position-matrixColumns].uuid}, []string{a.Text("kind"), a.Text("uuid")})
+		return
+	}
 	require.Equal(t, matrixPeople[s.position], a.Text("name"))
 }
 
@@ -106,7 +110,7 @@ func (s *matrixScene) isWorkspace(t *testing.T, a framework.Answer) {
 
 func (s *matrixScene) holdsOwnToken(t *testing.T, a framework.Answer) {
 	t.Helper()
-	require.Equal(t, s.tokens[s.position], a.JSON["status"].(map[string]any)["token"])
+	require.Equal(t, s.token(), a.JSON["status"].(map[string]any)["token"])
 }
 
 // listed returns the values of a field from the list items that keep accepts.

@@ -111,18 +111,18 @@ func (w *matrixWorld) authorizations(t *testing.T) {
 	t.Parallel()
 	for _, r := range firstMatrixRows(matrixRow.authenticated) {
 		s := w.spare(r.rightful())
-		own := "Bearer " + s.tokens[s.position]
+		own := "Bearer " + s.token()
 		for name, values := range map[string][]string{
 			"none":                  nil,
 			"one token twice":       {own, own},
 			"two people's":          {own, "Bearer " + framework.Token(matrixPeople[asOrgMember])},
 			"two in one":            {own + ", " + own},
 			"an unknown token":      {"Bearer " + uuid.NewString()},
-			"no scheme":             {s.tokens[s.position]},
-			"another scheme":        {"Basic " + s.tokens[s.position]},
+			"no scheme":             {s.token()},
+			"another scheme":        {"Basic " + s.token()},
 			"nothing in the scheme": {"Bearer "},
 			"something behind it":   {own + " admin"},
-			"something before it":   {"Bearer  " + s.tokens[s.position]},
+			"something before it":   {"Bearer  " + s.token()},
 		} {
 			t.Run(r.name()+"/"+name, func(t *testing.T) {
 				t.Parallel()

@@ -35,6 +35,17 @@ func (s *matrixScene) names() *strings.Replacer {
 	)
 }
 
+// token is the token of the caller. A bot is of the Workspace of the scene.
+func (s *matrixScene) token() string {
+	switch {
+	case s.position < matrixColumns:
+		return s.tokens[s.position]
+	case s.ws == "":
+		return s.places[""].bots[s.position-matrixColumns].token
+	}
+	return s.bots[s.position-matrixColumns].token
+}
+
 // call builds the request of a row.
 func (s *matrixScene) call(r matrixRow, method string) call {
 	c := call{Method: method, Header: http.Header{}}
@@ -43,7 +54,7 @@ func (s *matrixScene) call(r matrixRow, method string) call {
 			c.Header.Add(name, s.names().Replace(value))
 		}
 	}
-	if token := s.tokens[s.position]; token != "" {
+	if token := s.token(); token != "" {
 		c.Header.Set("Authorization", "Bearer "+token)
 	}
 	path := r.pattern()
@@ -83,7 +94,7 @@ func (s *matrixScene) sendBy(t *testing.T, client *framework.Client, c call) fra
 	said := string(a.Raw)
 	if c.Path == "/api/credentials" && a.Code == http.StatusOK {
 		// A credential contains the caller's own token. No other answer contains a token.
-		said = strings.Replace(said, s.tokens[s.position], "", 1)
+		said = strings.Replace(said, s.token(), "", 1)
 	}
 	for name, values := range a.Header {
 		said += "\n" + name + ": " + strings.Join(values, ", ")
@@ -95,7 +106,13 @@ func (s *matrixScene) sendBy(t *testing.T, client *framework.Client, c call) fra
 // withoutTokens returns an error if a text contains a token. The error omits the token,
 // so that a failing test does not log it.
 func (w *matrixWorld) withoutTokens(text string) error {
-	for _, token := range append([]string{framework.Token("")}, w.tokens[asBotMember:]...) {
+	tokens := append([]string{framework.Token("")}, w.tokens[asAccountMember:matrixColumns]...)
+	for _, p := range w.places {
+		for _, bot := range p.bots {
+			tokens = append(tokens, bot.token)
+		}
+	}
+	for _, token := range tokens {
 		if strings.Contains(text, token) {
 			return errors.New("there is a token in it")
 		}

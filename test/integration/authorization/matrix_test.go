@@ -28,16 +28,22 @@ const (
 	asWorkspaceAdmin
 	asOrgMember
 	asOrgAdmin
-	// These bots are ServiceAccounts that a tenant made by hand, with a role in the Workspace:
-	// kcp accepts their tokens, the hub does not. The hub's own are in test/integration/bots.
+	// These are ServiceAccounts that somebody made by hand, with a role in the Workspace: kcp
+	// accepts their tokens, the hub does not.
+	asAccountMember
+	asAccountAdmin
+	// These are bots of the Workspace of the row.
 	asBotMember
 	asBotAdmin
 	matrixPositions
 )
 
+// matrixColumns is the number of codes in matrixRow.gets.
+const matrixColumns = asBotMember
+
 var matrixPositionNames = [matrixPositions]string{
 	"anonymous", "pending", "rejected", "deleted", "nobody", "foreign admin", "platform admin",
-	"workspace member", "workspace admin", "org member", "org admin", "bot member", "bot admin",
+	"workspace member", "workspace admin", "org member", "org admin", "account member", "account admin", "bot member", "bot admin",
 }
 
 // matrixRow lists the codes of one route for all positions.
@@ -47,8 +53,10 @@ type matrixRow struct {
 	route string
 	// about distinguishes the rows of one route.
 	about string
-	// gets has one code for each position, or one code for all. 2xx is any success.
+	// gets has one code for each position but the bots, or one code for all. 2xx is any success.
 	gets string
+	// bots has the codes of the two bots. Where it is empty, a bot may not make the request.
+	bots string
 	// at names the Org of the row, where the row has side effects on others or needs
 	// special settings. The other rows share the Org without a name.
 	at string
@@ -65,7 +73,7 @@ type matrixRow struct {
 // matrixRows is the authorization matrix. Its columns are
 //
 //	anonymous, pending, rejected, deleted; nobody, foreign admin, platform admin;
-//	workspace member and admin; Org member and admin; bot member and admin
+//	workspace member and admin; Org member and admin; member and admin by a ServiceAccount
 var matrixRows = []matrixRow{
 	{route: "* /api", gets: "404"},
 	{route: "* /api/v1", gets: "404"},
@@ -76,7 +84,7 @@ var matrixRows = []matrixRow{
 	{route: "* /services/*", gets: "404", rest: "apiexport/root/tenancy.kedge.faros.sh/clusters/*/api"},
 
 	{route: "GET /api/users", query: "?q=alice", gets: "401 403 403 403  200 200 200  200 200  200 200  401 401"},
-	{route: "GET /api/users/me", gets: "401 200 200 200  200 200 200  200 200  200 200  401 401", check: (*matrixScene).isCaller},
+	{route: "GET /api/users/me", bots: "200 200", gets: "401 200 200 200  200 200 200  200 200  200 200  401 401", check: (*matrixScene).isCaller},
 	{route: "PATCH /api/users/me", body: `{"displayName":"{caller}"}`, gets: "401 403 403 403  200 200 200  200 200  200 200  401 401", check: (*matrixScene).isCaller},
 	{route: "GET /api/users/me/memberships", gets: "401 403 403 403  200 200 200  200 200  200 200  401 401", check: (*matrixScene).hasOwnRowsOnly},
 	// Static tokens belong to no session. What becomes of sessions is in test/integration/identity.
@@ -129,8 +137,8 @@ var matrixRows = []matrixRow{
 	{route: "PATCH /api/orgs/{org}/workspaces/{ws}", about: "where members look around", at: "viewing", body: `{"displayName":"work"}`, gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
 	{route: "DELETE /api/orgs/{org}/workspaces/{ws}", at: "ending a workspace", before: (*matrixScene).liveWorkspace, gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
 	{route: "POST /api/orgs/{org}/workspaces/{ws}/undelete", at: "returning a workspace", before: (*matrixScene).deletedWorkspace, gets: "401 403 403 403  403 403 403  403 2xx  403 2xx  401 401"},
-	{route: "GET /api/orgs/{org}/workspaces/{ws}/kubeconfig", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
-	{route: "GET /api/orgs/{org}/workspaces/{ws}/kubeconfig", about: "where members look around", at: "viewing", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/kubeconfig", bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/kubeconfig", about: "where members look around", at: "viewing", bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401"},
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/members", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	{route: "POST /api/orgs/{org}/workspaces/{ws}/members", body: `{"userRef":{"name":"{target}"},"role":"member"}`, before: (*matrixScene).notInWorkspace, gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
 	{route: "POST /api/orgs/{org}/workspaces/{ws}/members", about: "where members look around", at: "viewing", body: `{"userRef":{"name":"{target}"},"role":"member"}`, before: (*matrixScene).notInWorkspace, gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
@@ -141,11 +149,11 @@ var matrixRows = []matrixRow{
 	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/memberships/me", at: "leaving a workspace", before: (*matrixScene).seated, gets: "401 403 403 403  403 403 403  204 204  403 404  401 401"},
 
 	// What becomes of entries that exist is in test/integration/catalog.
-	{route: "GET /api/providers", header: http.Header{"X-Kedge-Org": {"{org}"}}, gets: "401 403 403 403  403 403 403  200 200  200 200  401 401"},
-	{route: "GET /api/providers", about: "in a Workspace", header: http.Header{"X-Kedge-Org": {"{org}"}, "X-Kedge-Workspace": {"{ws}"}}, gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
-	{route: "GET /api/orgs/{org}/workspaces/{ws}/providers/{entry}", gets: "401 403 403 403  403 403 403  404 404  403 404  401 401"},
-	{route: "POST /api/orgs/{org}/workspaces/{ws}/providers/{entry}/enable", body: `{"acceptClaims":[{"group":"","resource":"configmaps"}]}`, gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
-	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/providers/{entry}/enable", query: "?confirm=true", gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
+	{route: "GET /api/providers", header: http.Header{"X-Kedge-Org": {"{org}"}}, bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401"},
+	{route: "GET /api/providers", about: "in a Workspace", header: http.Header{"X-Kedge-Org": {"{org}"}, "X-Kedge-Workspace": {"{ws}"}}, bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/providers/{entry}", bots: "403 404", gets: "401 403 403 403  403 403 403  404 404  403 404  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces/{ws}/providers/{entry}/enable", body: `{"acceptClaims":[{"group":"","resource":"configmaps"}]}`, bots: "403 404", gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
+	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/providers/{entry}/enable", query: "?confirm=true", bots: "403 404", gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
 
 	// What becomes of bots that exist is in test/integration/bots.
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/serviceaccounts", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
@@ -172,20 +180,20 @@ var matrixRows = []matrixRow{
 	{route: "DELETE /api/admin/catalog/{entry}", gets: "401 403 403 403  403 403 404  403 403  403 403  401 401"},
 
 	// The hub forwards HEAD for authorized callers, and kcp answers 405.
-	{route: "GET /clusters/*", rest: "{cluster}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
-	{route: "GET /clusters/*", about: "by path", rest: "{path}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "GET /clusters/*", rest: "{cluster}/api/v1/namespaces", bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "GET /clusters/*", about: "by path", rest: "{path}/api/v1/namespaces", bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	{route: "GET /clusters/*", about: "an Org's own workspace", rest: "{root}:orgs:{org}/api/v1/namespaces", gets: "404"},
-	{route: "GET /clusters/*", about: "where members look around", at: "viewing", rest: "{cluster}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401"},
-	{route: "HEAD /clusters/*", rest: "{cluster}/api/v1/namespaces", gets: "401 403 403 403  403 403 403  405 405  403 405  401 401"},
-	{route: "POST /clusters/*", rest: matrixConfigMaps, body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"made-"}}`, gets: "401 403 403 403  403 403 403  201 201  403 201  401 401"},
-	{route: "POST /clusters/*", about: "where members look around", at: "viewing", rest: matrixConfigMaps, body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"made-"}}`, gets: "401 403 403 403  403 403 403  201 201  403 201  401 401"},
-	{route: "PUT /clusters/*", rest: matrixConfigMaps + "/{target}", body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"{target}"},"data":{"by":"{caller}"}}`, before: (*matrixScene).configMap, gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
-	{route: "PATCH /clusters/*", rest: matrixConfigMaps + "/{target}", body: `{"data":{"by":"{caller}"}}`, header: http.Header{"Content-Type": {"application/merge-patch+json"}}, before: (*matrixScene).configMap, gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
-	{route: "DELETE /clusters/*", rest: matrixConfigMaps + "/{target}", before: (*matrixScene).configMap, gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "GET /clusters/*", about: "where members look around", at: "viewing", rest: "{cluster}/api/v1/namespaces", bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401"},
+	{route: "HEAD /clusters/*", rest: "{cluster}/api/v1/namespaces", bots: "405 405", gets: "401 403 403 403  403 403 403  405 405  403 405  401 401"},
+	{route: "POST /clusters/*", rest: matrixConfigMaps, body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"made-"}}`, bots: "201 201", gets: "401 403 403 403  403 403 403  201 201  403 201  401 401"},
+	{route: "POST /clusters/*", about: "where members look around", at: "viewing", rest: matrixConfigMaps, body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"made-"}}`, bots: "201 201", gets: "401 403 403 403  403 403 403  201 201  403 201  401 401"},
+	{route: "PUT /clusters/*", rest: matrixConfigMaps + "/{target}", body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"{target}"},"data":{"by":"{caller}"}}`, before: (*matrixScene).configMap, bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "PATCH /clusters/*", rest: matrixConfigMaps + "/{target}", body: `{"data":{"by":"{caller}"}}`, header: http.Header{"Content-Type": {"application/merge-patch+json"}}, before: (*matrixScene).configMap, bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "DELETE /clusters/*", rest: matrixConfigMaps + "/{target}", before: (*matrixScene).configMap, bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	// The hub forwards these requests. RBAC in the Workspace refuses them by role.
-	{route: "GET /clusters/*", about: "Secrets, where members look around", at: "viewing", rest: "{cluster}/api/v1/secrets", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
-	{route: "POST /clusters/*", about: "RBAC", rest: "{cluster}/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", query: "?dryRun=All", body: matrixBinding, gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
-	{route: "POST /clusters/*", about: "a bot's token", rest: "{cluster}/api/v1/namespaces/default/serviceaccounts/default/token", query: "?dryRun=All", body: `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`, gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
+	{route: "GET /clusters/*", about: "Secrets, where members look around", at: "viewing", rest: "{cluster}/api/v1/secrets", bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "POST /clusters/*", about: "RBAC", rest: "{cluster}/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", query: "?dryRun=All", body: matrixBinding, bots: "403 201", gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
+	{route: "POST /clusters/*", about: "a bot's token", rest: "{cluster}/api/v1/namespaces/default/serviceaccounts/default/token", query: "?dryRun=All", body: `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`, bots: "403 201", gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
 	{route: "DELETE /clusters/*", about: "the LogicalCluster", rest: "{cluster}/apis/core.kcp.io/v1alpha1/logicalclusters/cluster", query: "?dryRun=All", gets: "401 403 403 403  403 403 403  403 403  403 403  401 401"},
 	{route: "CONNECT|OPTIONS|QUERY|TRACE /clusters/*", rest: "{cluster}/api/v1/namespaces", gets: "405"},
 }
@@ -207,10 +215,15 @@ const (
 // want returns the code for a position.
 func (r matrixRow) want(position int) string {
 	codes := strings.Fields(r.gets)
-	if len(codes) == 1 {
+	switch {
+	case len(codes) == 1:
 		return codes[0]
+	case position < matrixColumns:
+		return codes[position]
+	case r.bots == "":
+		return "403"
 	}
-	return codes[position]
+	return strings.Fields(r.bots)[position-matrixColumns]
 }
 
 func (r matrixRow) pattern() string { return r.route[strings.Index(r.route, " ")+1:] }
@@ -267,8 +280,11 @@ func matrixGaps(matrixRows []matrixRow, all []server.Route) []string {
 	var found []string
 	listed := map[server.Route]bool{}
 	for _, r := range matrixRows {
-		if n := len(strings.Fields(r.gets)); n != 1 && n != matrixPositions {
+		if n := len(strings.Fields(r.gets)); n != 1 && n != matrixColumns {
 			found = append(found, fmt.Sprintf("%s has %d columns", r.name(), n))
+		}
+		if n := len(strings.Fields(r.bots)); n != 0 && n != matrixPositions-matrixColumns {
+			found = append(found, fmt.Sprintf("%s has %d columns for bots", r.name(), n))
 		}
 		methods, routes := r.methods(), r.routes(all)
 		if len(routes) == 0 || methods[0] != "*" && len(routes) != len(methods) {
@@ -300,6 +316,7 @@ func TestMatrix_listsEveryRouteAndNothingElse(t *testing.T) {
 		"a row without a route":       {[]matrixRow{{route: "* /a", gets: "404"}, {route: "GET /b", gets: "404"}}, "GET /b is no route"},
 		"a method that is not routed": {[]matrixRow{{route: "GET|PUT|POST /a", gets: "404"}}, "GET|PUT|POST /a is no route"},
 		"a column too few":            {[]matrixRow{{route: "* /a", gets: "401 403"}}, "* /a has 2 columns"},
+		"a bot too many":              {[]matrixRow{{route: "* /a", gets: "404", bots: "403 403 403"}}, "* /a has 3 columns for bots"},
 	} {
 		require.Equal(t, []string{c.says}, matrixGaps(c.rows, some), name)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// matrixPeople maps positions to users. A bot is not a user.
+// matrixPeople maps positions to users. Neither a ServiceAccount nor a bot is a user.
 var matrixPeople = [matrixPositions]string{
 	asPending: "ivan", asRejected: "mallory", asDeleted: "grace", asNobody: "frank", asForeignAdmin: "erin", asPlatformAdmin: "heidi",
 	asWorkspaceMember: "dave", asWorkspaceAdmin: "carol", asOrgMember: "bob", asOrgAdmin: "alice",
@@ -34,13 +34,20 @@ const matrixExtras = 40
 
 // matrixPlace is an Org with a Workspace. Some have another Workspace without members,
 // which only the Org's admins can reach.
-type matrixPlace struct{ org, ws, other, cluster, path string }
+type matrixPlace struct {
+	org, ws, other, cluster, path string
+	// bots are those of the Workspace: a member and an admin.
+	bots [matrixPositions - matrixColumns]matrixBot
+}
+
+// matrixBot is a bot with a token.
+type matrixBot struct{ uuid, token string }
 
 // matrixWorld is the hub of the matrix with its users, Orgs and Workspaces.
 type matrixWorld struct {
 	hub  *framework.Hub
 	root string
-	// tokens are indexed by position.
+	// tokens are indexed by position. Those of bots are in their places.
 	tokens [matrixPositions]string
 	places map[string]matrixPlace
 	// foreign is the Org of the foreign admin. It has no other members.
@@ -98,7 +105,7 @@ func newMatrixWorld(t *testing.T) *matrixWorld {
 	foreign := w.hub.CreateWorkspace(t, matrixPeople[asForeignAdmin], w.foreign.org, "foreign")
 	w.foreign.ws, w.foreign.cluster, w.foreign.path = foreign.Text("uuid"), foreign.Text("clusterID"), foreign.Text("workspacePath")
 	w.configure(t)
-	w.bots(t)
+	w.accounts(t)
 	w.suspend(t)
 	return w
 }
@@ -170,7 +177,34 @@ func (w *matrixWorld) build(name string) (p matrixPlace, err error) {
 			return p, err
 		}
 	}
+	for i, role := range []string{"member", "admin"} {
+		if p.bots[i], err = w.bot(p, role); err != nil {
+			return p, err
+		}
+	}
 	return p, nil
+}
+
+// bot makes a bot with a token that kcp accepts.
+func (w *matrixWorld) bot(p matrixPlace, role string) (b matrixBot, err error) {
+	c := framework.InWorkspace(matrixKeeper, http.MethodPost, p.org, p.ws, "/serviceaccounts", map[string]string{"displayName": role, "role": role})
+	a, err := w.try(c, http.StatusCreated)
+	if err != nil {
+		return b, err
+	}
+	b.uuid = a.Text("uuid")
+	c = framework.InWorkspace(matrixKeeper, http.MethodPost, p.org, p.ws, "/serviceaccounts/"+b.uuid+"/tokens", `{}`)
+	if a, err = w.try(c, http.StatusCreated); err != nil {
+		return b, err
+	}
+	b.token = a.Text("token")
+	// kcp's caches lag behind the answer.
+	return b, framework.Wait(framework.Long, func() error {
+		_, err := w.try(call{
+			Method: http.MethodGet, Path: "/clusters/" + p.cluster + "/api/v1/namespaces/default/configmaps", Header: http.Header{"Authorization": {"Bearer " + b.token}},
+		}, http.StatusOK)
+		return err
+	})
 }
 
 // seat creates the Memberships of the user in a position.
@@ -224,12 +258,12 @@ func (w *matrixWorld) configure(t *testing.T) {
 	})
 }
 
-// bots creates the ServiceAccounts that O-14 calls bots directly in kcp, and waits until
+// accounts creates ServiceAccounts like those of bots (O-14) directly in kcp, and waits until
 // kcp accepts their tokens.
-func (w *matrixWorld) bots(t *testing.T) {
+func (w *matrixWorld) accounts(t *testing.T) {
 	t.Helper()
 	cluster := w.places[""].cluster
-	for position, role := range map[int]string{asBotMember: "member", asBotAdmin: "admin"} {
+	for position, role := range map[int]string{asAccountMember: "member", asAccountAdmin: "admin"} {
 		name := uuid.NewString()
 		_, errOut, err := kcp.Kubectl(t, fmt.Sprintf(`apiVersion: v1
 kind: ServiceAccount
