@@ -46,6 +46,14 @@
 //   - Both names of the inactive annotation are removed, core.kcp.io/inactive and
 //     internal.kcp.io/inactive, because kcp honours either. It can go when kcp drops the
 //     second.
+//   - Deactivation does without the annotation core.kcp.io/inactive if it does not fit. kcp locks
+//     the name of each CustomResourceDefinition and each bound resource in one annotation of the
+//     LogicalCluster, and some 900 of them fill the annotations. It can go when kcp keeps the
+//     locks elsewhere.
+//   - In front of an external kcp, dry runs on connections of their own show for
+//     --policy-enforcement-window that kcp enforces an admission policy. Each process of a shard
+//     reads policies once a second, and none tells of the others. It can go when a policy's status
+//     says that it is enforced.
 //   - kcp answers Forbidden, not NotFound, for a logical cluster that does not exist. A
 //     Forbidden answer therefore does not prove that the hub lacks a right. It can go
 //     when kcp answers NotFound to its admin.

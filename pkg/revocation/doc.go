@@ -19,6 +19,9 @@
 // Membership if the views show no removal. If the gate refuses the User altogether, no such
 // stream can exist and kcp is not asked.
 //
+// A Bot needs no such review here: after its role was lowered, the gate refuses it until the
+// controller of Bots has seen that kcp followed.
+//
 // The answer of the review is sufficient for these reasons (kcp 0.32):
 //
 //   - kcp answers a SubjectAccessReview in a logical cluster on the shard of that cluster,

@@ -54,6 +54,15 @@
 //     a ValidatingAdmissionPolicy that the hub keeps there: it refuses, among others, bindings
 //     to subjects that are not ServiceAccounts of that Workspace. A demoted admin, an
 //     accomplice or a group binding therefore leaves nothing to clean up.
+//   - The role of a bot is the one that its Bot says. The policy refuses bindings whose subjects
+//     are bots or can contain one: ServiceAccounts in the namespace default with a UUID for a
+//     name, and the two groups that they are in.
+//   - The table of the policy's rules says which kinds they are about. The proxy holds writes of
+//     these kinds back while kcp does not enforce the policy.
+//   - A Bot records the highest role by which kcp may authorize it, before its account is bound to
+//     that role. The gate refuses the tokens of a Bot with a lower role until a
+//     SubjectAccessReview and the bindings in kcp show that kcp allows no more, so that neither a
+//     lag of kcp nor an older binding outlives the role.
 //   - The roles of a Workspace list API groups, resources and verbs and use no wildcard: a
 //     wildcard would grant the LogicalCluster, every API that a later kcp serves, and the verbs
 //     escalate, bind and impersonate.

@@ -89,7 +89,8 @@ const (
 	ConditionFirstAdmin = "FirstAdmin"
 	// ConditionActive, of Users, Organizations and child Workspaces, is True if the object
 	// is not soft-deleted and its logical cluster, where it has one, is active in kcp. While
-	// it is not True the logical cluster may be inactive (O-13).
+	// it is not True the logical cluster may be inactive (O-13). The message says if kcp does
+	// not end open watches there.
 	ConditionActive = "Active"
 	// ConditionPersonalOrg, of Users, is True if the personal Organization was created, or
 	// none is to be.
@@ -143,7 +144,7 @@ const (
 	// answers, or the entry names none. Ready does not wait for it.
 	ConditionBackendReachable = "BackendReachable"
 	// ConditionPolicyEnforced, of child Workspaces, is True if kcp enforces the admission
-	// policy of the Workspace. Ready does not wait for it; the proxy refuses writes of the
+	// policy of the Workspace in the version of the hub. Ready does not wait for it; the proxy refuses writes of the
 	// guarded kinds with 503 until then.
 	ConditionPolicyEnforced = "PolicyEnforced"
 	// ConditionLegacyRemoved, of child Workspaces, is True if everything that tenants could

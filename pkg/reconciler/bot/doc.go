@@ -6,5 +6,9 @@
 // The deletion of a ServiceAccount in kcp revokes all its tokens: its successor has another
 // UID, and no older token of the account can work again.
 //
+// The step of a role that was lowered asks kcp until it allows the Bot no more than its role. It
+// asks less and less often while a binding that the hub did not make gives the Bot more: no watch
+// of the hub has such a binding.
+//
 // A Bot is deleted when its Workspace no longer exists.
 package bot

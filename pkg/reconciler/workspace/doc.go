@@ -9,6 +9,8 @@
 //     status of that object belongs to kcp.
 //   - The creator gets an admin Membership once, because a plain member of the Organization
 //     could otherwise not enter the Workspace. It is not created again after the creator left.
+//   - The admission policy is written before everything else, in a step of its own. A failed write
+//     and a policy of another version set PolicyEnforced to False.
 //   - Ready does not wait for the admission policy to be enforced. Until then the proxy answers
 //     writes of the guarded kinds with 503.
 //   - Objects of the template are applied again after a tenant changed them through the proxy.
