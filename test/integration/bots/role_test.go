@@ -75,7 +75,7 @@ func TestBot_ofARemovedAdminHasNoMoreThanItsRole(t *testing.T) {
 func TestBot_isRefusedWhileKcpAllowsMoreThanItsRole(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
-	brief := func(o *server.Options) { o.FollowTimeout = 3 * time.Second }
+	brief := func(o *server.Options) { o.FollowTimeout = 8 * time.Second }
 	hub, other := framework.StartHub(t, kcp, root, brief), framework.StartHub(t, kcp, root, brief)
 	s := newScene(t, hub)
 	bot, control := s.bot(t, "admin"), s.bot(t, "admin")
@@ -127,7 +127,7 @@ func TestBot_isRefusedWhileKcpAllowsMoreThanItsRole(t *testing.T) {
 // binding and a token of its own.
 func TestBot_takesOverNoAccountOfSomebody(t *testing.T) {
 	t.Parallel()
-	hub := framework.StartHub(t, kcp, framework.NewRoot(), func(o *server.Options) { o.CreateTimeout = 2 * time.Second })
+	hub := framework.StartHub(t, kcp, framework.NewRoot())
 	s := newScene(t, hub)
 	s.enforced(t)
 	alice, err := s.Users(s.UsersPath()).Get(t.Context(), "alice", metav1.GetOptions{})
@@ -141,7 +141,7 @@ func TestBot_takesOverNoAccountOfSomebody(t *testing.T) {
 	require.NoError(t, err, errOut)
 
 	create := s.call("alice", http.MethodPost, "/serviceaccounts", `{"displayName":"CI","role":"member"}`)
-	create.Header = http.Header{"Idempotency-Key": {key}}
+	create.Header = http.Header{"Idempotency-Key": {key}, "Prefer": {"respond-async"}}
 	a := hub.Do(t, create, http.StatusAccepted)
 	require.Equal(t, name, a.Text("uuid"))
 	framework.Eventually(t, framework.Long, func() error {
