@@ -1,7 +1,6 @@
 package rights
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -38,16 +37,6 @@ const aUUID = "aaaaaaaa-1111-4111-8111-000000000001"
 func apiExport(name, storage string) string {
 	return `{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIExport","metadata":{"name":"` + name + `.example.org"},"spec":{"resources":[` +
 		`{"name":"gadgets","group":"example.org","schema":"v1.gadgets.example.org","storage":` + storage + `}]}}`
-}
-
-// claiming is an APIBinding of their own export that rejects a number of claims.
-func claiming(n int) string {
-	claims := make([]string, n)
-	for i := range claims {
-		claims[i] = fmt.Sprintf(`{"group":"example.org","resource":"gadgets%d","verbs":["get"],"state":"Rejected","selector":{"matchAll":true}}`, i)
-	}
-	return `{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIBinding","metadata":{"name":"claiming","annotations":{"example.org/about":"a"}},` +
-		`"spec":{"reference":{"export":{"name":"plain.example.org"}},"permissionClaims":[` + strings.Join(claims, ",") + `]}}`
 }
 
 const webhook = `{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"https://127.0.0.1:1/"}}}`
@@ -96,8 +85,6 @@ func attacks() []attack {
 		{"kubectl auth reconcile of a bot", "", strings.Replace(toServiceAccount("bots", tenancy.ClusterRoleAdmin), `"robot"`, `"`+aUUID+`"`, 1), "auth reconcile -f -"},
 		{"a bot in their own binding", refusesBots, "", `patch clusterrolebinding robots --type=json -p [{"op":"add","path":"/subjects/-","value":{"kind":"ServiceAccount","namespace":"default","name":"` + aUUID + `"}}]`},
 		{"an account with the name of a bot", "belong to bots", "", "create serviceaccount " + aUUID},
-		{"too many claims", "at most 64 permission claims", claiming(65), "create -f -"},
-		{"a long annotation of an APIBinding", "at most 64 permission claims", strings.Replace(claiming(1), `"a"`, `"`+strings.Repeat("a", 4097)+`"`, 1), "create -f -"},
 		{"virtual storage", "virtual storage", apiExport("virtual", `{"virtual":{"reference":{"apiGroup":"example.org","kind":"Slice","name":"a"},"identityHash":"a"}}`), "create -f -"},
 		{"virtual storage in an older version", "virtual storage", virtualInV1alpha1, "create -f -"},
 
@@ -152,8 +139,6 @@ func TestHostileAdmin_isRefusedByKcp(t *testing.T) {
 		{definitionWith(`{"strategy":"None"}`), "apply --server-side -f -"},
 		{"", "delete rolebindings all-robots others"},
 		{apiExport("plain", `{"crd":{}}`), "create -f -"},
-		{claiming(64), "create --dry-run=server -f -"},
-		{strings.Replace(claiming(1), `"a"`, `"`+strings.Repeat("a", 4096)+`"`, 1), "create --dry-run=server -f -"},
 	} {
 		errOut, err := s.kubectl(t, "bob", c.stdin, c.args)
 		require.NoError(t, err, "%s: %s", c.args, errOut)
