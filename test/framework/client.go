@@ -79,6 +79,9 @@ func (c *Client) Try(r Call) (a Answer, err error) {
 	return a, err
 }
 
+// TryOnce is Try without a repetition.
+func (c *Client) TryOnce(r Call) (Answer, error) { return c.send(r) }
+
 func (c *Client) send(r Call) (Answer, error) {
 	var body io.Reader = http.NoBody
 	switch b := r.Body.(type) {

@@ -43,8 +43,8 @@ type lifecycleKCP struct {
 	thawing func(cluster string)
 	refused error
 	// full is the logical cluster that kcp deactivates in part.
-	full string
-	purged  []map[string]int
+	full   string
+	purged []map[string]int
 }
 
 // newMortal has an Org that is Ready, with two people and three Workspaces. One Workspace

@@ -92,7 +92,7 @@ func (s *policy) Reconcile(ctx context.Context, o *object) (controller.Result, e
 }
 
 // left notes a dry run that was refused, and returns the time for which further ones have to
-// be. The policy counts as enforced if it is zero.
+// be. The policy counts as enforced when it is zero.
 func (s *policy) left(cluster string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,11 +104,8 @@ func (s *policy) left(cluster string) time.Duration {
 		maps.DeleteFunc(s.agreed, func(_ string, at time.Time) bool { return now.Sub(at) > s.window+abandoned })
 		s.agreed[cluster] = since
 	}
-	left := s.window - now.Sub(since)
-	if left <= 0 {
-		delete(s.agreed, cluster)
-	}
-	return max(0, left)
+	// The time stays until the policy changes: the write of the condition can fail.
+	return max(0, s.window-now.Sub(since))
 }
 
 // disagree has the dry runs begin again.

@@ -43,7 +43,7 @@ func (s *policyScene) workspace(t *testing.T) {
 // writes is the answer to a write to a resource of the Workspace. Secrets are guarded.
 func (s *policyScene) writes(t *testing.T, resource, kind string) framework.Answer {
 	t.Helper()
-	a, err := s.hub.Try(framework.Call{
+	a, err := s.hub.TryOnce(framework.Call{
 		As: "alice", Method: http.MethodPost, Path: "/clusters/" + s.cluster + "/api/v1/namespaces/default/" + resource,
 		Body: `{"apiVersion":"v1","kind":"` + kind + `","metadata":{"generateName":"made-"}}`,
 	})

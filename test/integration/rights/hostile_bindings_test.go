@@ -30,13 +30,18 @@ func TestHostileAdmin_fillsNoCacheWithAPIBindings(t *testing.T) {
 		return framework.Check(err == nil, "%s", errOut)
 	})
 	// Bob may bind the export, as by an entry of the catalog.
-	for _, args := range []string{
-		"create clusterrole binders --verb=bind --resource=apiexports.apis.kcp.io --resource-name=plain.example.org",
-		"create clusterrolebinding binders --clusterrole=binders --user=bob",
-	} {
-		_, errOut, err := kcp.Kubectl(t, "", s.cluster, strings.Fields(args)...)
-		require.NoError(t, err, errOut)
-	}
+	_, errOut, err := kcp.Kubectl(t, `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: binders}
+rules: [{apiGroups: [apis.kcp.io], resources: [apiexports], resourceNames: [plain.example.org], verbs: [bind]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: binders}
+subjects: [{kind: User, name: bob, apiGroup: rbac.authorization.k8s.io}]
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: binders}
+`, s.cluster, "create", "-f", "-")
+	require.NoError(t, err, errOut)
 	const create = "create --dry-run=server -f -"
 	framework.Eventually(t, framework.Long, func() error {
 		errOut, err := s.kubectl(t, "bob", claiming(64, 4096), create)
@@ -50,7 +55,7 @@ func TestHostileAdmin_fillsNoCacheWithAPIBindings(t *testing.T) {
 		require.Error(t, err, name)
 		require.Contains(t, errOut, "at most 64 permission claims", name)
 	}
-	errOut, err := s.kubectl(t, "bob", claiming(1, 1), "create -f -")
+	errOut, err = s.kubectl(t, "bob", claiming(1, 1), "create -f -")
 	require.NoError(t, err, errOut)
 	errOut, err = s.kubectl(t, "bob", "", "annotate apibindings.apis.kcp.io claiming example.org/more="+strings.Repeat("a", 4097))
 	require.Error(t, err)
