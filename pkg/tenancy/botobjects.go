@@ -60,7 +60,9 @@ func botBindingName(role v1alpha1.Role, bot string) string {
 }
 
 // botRoles are the roles of Bots.
-var botRoles = []v1alpha1.Role{RoleViewer, v1alpha1.RoleMember, v1alpha1.RoleAdmin}
+func botRoles() []v1alpha1.Role {
+	return []v1alpha1.Role{RoleViewer, v1alpha1.RoleMember, v1alpha1.RoleAdmin}
+}
 
 // RoleToAuthorize returns the value of status.authorizedRole before a Bot is bound to its role.
 // held are its bindings, for a Bot of which nothing is recorded.
@@ -72,7 +74,7 @@ func RoleToAuthorize(b *v1alpha1.Bot, held []*rbacv1.ClusterRoleBinding) v1alpha
 	if b.Status.AuthorizedRole != "" {
 		return highest
 	}
-	for _, r := range botRoles {
+	for _, r := range botRoles() {
 		if rank(r) > rank(highest) && slices.ContainsFunc(held, func(b *rbacv1.ClusterRoleBinding) bool { return b.RoleRef.Name == clusterRoleOf(r) }) {
 			highest = r
 		}
@@ -88,7 +90,7 @@ func FormerBotRole(b *v1alpha1.Bot) string { return clusterRoleOf(b.Status.Autho
 
 // HigherBindings are the names of the bindings that a Bot had if its role was lowered.
 func HigherBindings(b *v1alpha1.Bot) (names []string) {
-	for _, r := range botRoles {
+	for _, r := range botRoles() {
 		if rank(r) > rank(b.Spec.Role) {
 			names = append(names, botBindingName(r, b.Name))
 		}
