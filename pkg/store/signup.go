@@ -53,7 +53,8 @@ func (s *SignUp) Ensure(ctx context.Context, desired v1alpha1.UserSpec, preferre
 		if u, ok := s.people.ByIdentity(desired.Issuer, desired.Subject); ok {
 			return u, nil
 		}
-		if _, taken := s.people.ByUsername(desired.RBACIdentity); taken {
+		// Another hub may have created the User of this identity since.
+		if u, ok := s.people.ByUsername(desired.RBACIdentity); ok && !identifies(desired, u) {
 			return nil, errUsernameTaken()
 		}
 		held, err := s.create(ctx, desired, preferred, hash)
@@ -120,7 +121,7 @@ func (s *SignUp) create(ctx context.Context, desired v1alpha1.UserSpec, preferre
 		if err != nil {
 			return nil, err
 		}
-		if held.Spec.Issuer == desired.Issuer && held.Spec.Subject == desired.Subject {
+		if identifies(desired, held) {
 			return held, nil
 		}
 		if held.Spec.RBACIdentity == desired.RBACIdentity {
@@ -128,6 +129,11 @@ func (s *SignUp) create(ctx context.Context, desired v1alpha1.UserSpec, preferre
 		}
 	}
 	return nil, errs.New(errs.Conflict, "no free name for this person could be found; ask a platform admin")
+}
+
+// identifies reports whether a User has the identity in desired.
+func identifies(desired v1alpha1.UserSpec, u *v1alpha1.User) bool {
+	return u.Spec.Issuer == desired.Issuer && u.Spec.Subject == desired.Subject
 }
 
 // errUsernameTaken refuses the second of two people whom kcp could not tell apart.
