@@ -105,8 +105,7 @@ func (s *SignUp) Approve(ctx context.Context, held *v1alpha1.User) (*v1alpha1.Us
 }
 
 func (s *SignUp) create(ctx context.Context, desired v1alpha1.UserSpec, preferred, hash string) (*v1alpha1.User, error) {
-	first, second := tenancy.UserNames(desired.Issuer, desired.Subject, preferred, desired.Email)
-	for _, name := range []string{first, second} {
+	for _, name := range tenancy.UserNames(desired.Issuer, desired.Subject, preferred, desired.Email) {
 		if s.reserved(desired.Issuer, name) {
 			continue
 		}
@@ -128,7 +127,9 @@ func (s *SignUp) create(ctx context.Context, desired v1alpha1.UserSpec, preferre
 			return nil, errUsernameTaken()
 		}
 	}
-	return nil, errs.New(errs.Conflict, "no free name for this person could be found; ask a platform admin")
+	e := errs.New(errs.Unavailable, "no free name for this person could be found; try again, and ask a platform admin if it lasts")
+	e.RetryAfter = retryAfter
+	return nil, e
 }
 
 // identifies reports whether a User has the identity in desired.

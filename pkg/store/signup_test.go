@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"path"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -279,15 +280,53 @@ func TestSignUp_returnsAFailedRead(t *testing.T) {
 	require.Equal(t, "alice", u.Name)
 }
 
-// Both candidate names belong to other people.
-func TestSignUp_failsWithoutAFreeName(t *testing.T) {
+// Two accounts take the readable name of a third person and try to take its suffix.
+func TestSignUp_ofThirdPersonSurvivesTwoWhoTakeTheirNames(t *testing.T) {
 	t.Parallel()
 	k := &kcp{users: map[string]*v1alpha1.User{}}
-	first, second := tenancy.UserNames("i", "3", "alice", "")
-	k.users[first], k.users[second] = &v1alpha1.User{Spec: spec("1", "kedge:1")}, &v1alpha1.User{Spec: spec("2", "kedge:2")}
-	_, err := store.NewSignUp(k, k, anyName).Ensure(t.Context(), spec("3", "kedge:3"), "alice")
-	require.True(t, errs.Is(err, errs.Conflict), "%v", err)
-	require.Zero(t, k.creates)
+	s := store.NewSignUp(k, k, anyName)
+	names := tenancy.UserNames("i", "victim", "alice", "")
+	for i, preferred := range names {
+		subject := strconv.Itoa(i)
+		u, err := s.Ensure(t.Context(), spec(subject, "kedge:"+subject), preferred)
+		require.NoError(t, err)
+		require.Equal(t, i == 0, u.Name == preferred, "%s is the name of %s", u.Name, preferred)
+	}
+	u, err := s.Ensure(t.Context(), spec("victim", "kedge:victim"), "alice")
+	require.NoError(t, err)
+	require.Equal(t, names[1], u.Name)
+}
+
+// All names but the last belong to other people; 1000 rounds of two hubs make one User each.
+func TestSignUp_onTwoHubsCreatesOneUserWhateverNamesAreTaken(t *testing.T) {
+	t.Parallel()
+	for round := range 1000 {
+		subject := strconv.Itoa(round)
+		k := &kcp{users: map[string]*v1alpha1.User{}}
+		names := tenancy.UserNames("i", subject, "alice", "")
+		taken := round % (len(names) + 1)
+		for _, name := range names[:taken] {
+			k.users[name] = &v1alpha1.User{Spec: spec("owner of "+name, "kedge:"+name)}
+		}
+		hubs := []*store.SignUp{store.NewSignUp(k, k, anyName), store.NewSignUp(k, k, anyName)}
+		var all sync.WaitGroup
+		failures := make([]error, 4)
+		for i := range failures {
+			all.Go(func() { _, failures[i] = hubs[i%2].Ensure(t.Context(), spec(subject, "kedge:"+subject), "alice") })
+		}
+		all.Wait()
+		for _, err := range failures {
+			if taken < len(names) {
+				require.NoError(t, err)
+				continue
+			}
+			var e *errs.Error
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, errs.Unavailable, e.Code)
+			require.NotZero(t, e.RetryAfter)
+		}
+		require.Equal(t, min(1, len(names)-taken), k.creates)
+	}
 }
 
 func TestSignUp_returnsAndForgetsFailuresOfKCP(t *testing.T) {

@@ -1,6 +1,8 @@
 package tenancy
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -17,6 +19,9 @@ const MaxDisplayName = 128
 // for "-" and eight digits of a hash in a DNS label, and for "{workspace}." in the name of a
 // Membership.
 const maxUserName = 54
+
+// maxLabel is the maximum length of a DNS label.
+const maxLabel = 63
 
 // CheckDisplayName validates a display name: 1 to 128 characters in NFC, no control
 // characters, at least one visible character. The error names field.
@@ -48,10 +53,22 @@ func visible(r rune) bool {
 	return r != brailleBlank && !unicode.In(r, unicode.White_Space, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// UserNames returns the two candidates for the metadata.name of a new User: a readable one,
-// and one with a hash for the case that the first is taken. Both are DNS labels derived from
-// the identity.
-func UserNames(issuer, subject, preferred, email string) (name, onCollision string) {
+// suffix is the form of the suffixes that UserNames adds. A name of this form has the hash of
+// its own identity in it, or nobody gets it.
+var suffix = regexp.MustCompile(`-([0-9a-f]{8}|[0-9a-f]{40})$`)
+
+// suffixLength is the number of hexadecimal digits of a short suffix.
+const suffixLength = 8
+
+// UserNames returns the candidates for the metadata.name of a new User, in the order in which
+// sign-up tries them: a readable one, then the readable one with one part after the other of the
+// identity's hash, and with all of it. All are DNS labels derived from the identity, so that two
+// hubs that sign one person up try the same names.
+//
+// A readable name in the form of a suffixed one is left out. So only an identity of the same hash
+// can take a suffixed name, and nobody can take all names of another person: the last one has
+// 160 bits of the hash.
+func UserNames(issuer, subject, preferred, email string) []string {
 	base := dnsLabel(preferred)
 	if base == "" {
 		local, _, _ := strings.Cut(email, "@")
@@ -60,7 +77,16 @@ func UserNames(issuer, subject, preferred, email string) (name, onCollision stri
 	if base == "" || base == "me" {
 		base = "user"
 	}
-	return base, base + "-" + IdentityHash(issuer, subject)[:8]
+	var names []string
+	if !suffix.MatchString(base) {
+		names = append(names, base)
+	}
+	hash := IdentityHash(issuer, subject)
+	for part := range slices.Chunk([]byte(hash), suffixLength) {
+		names = append(names, base+"-"+string(part))
+	}
+	short := strings.TrimRight(base[:min(len(base), maxLabel-len(hash)-1)], "-")
+	return append(names, short+"-"+hash)
 }
 
 func dnsLabel(s string) string {

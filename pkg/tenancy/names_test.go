@@ -76,15 +76,38 @@ func TestUserNames_areReadableDNSLabels(t *testing.T) {
 		{"", "", "user"}, {"---", "", "user"}, {"日本", "", "user"}, {"me", "", "user"},
 		{strings.Repeat("a", 100), "", strings.Repeat("a", 54)}, {"a@b", "", "a-b"}, {"-x-", "", "x"},
 	} {
-		first, second := tenancy.UserNames("issuer", "subject", c.preferred, c.email)
-		require.Equal(t, c.want, first)
-		require.Regexp(t, dnsLabel, first)
-		require.Regexp(t, dnsLabel, second)
-		require.True(t, strings.HasPrefix(second, first+"-"))
-		again, alike := tenancy.UserNames("issuer", "subject", c.preferred, c.email)
-		require.Equal(t, []string{first, second}, []string{again, alike}, "a retry finds the same names")
-		_, other := tenancy.UserNames("issuer", "another", c.preferred, c.email)
-		require.NotEqual(t, second, other)
+		names := tenancy.UserNames("issuer", "subject", c.preferred, c.email)
+		require.Len(t, names, 7)
+		require.Equal(t, c.want, names[0])
+		for i, name := range names {
+			require.Regexp(t, dnsLabel, name)
+			require.NotContains(t, names[:i], name)
+		}
+		require.Regexp(t, "^"+c.want+"-[0-9a-f]{8}$", names[1])
+		require.Regexp(t, "-"+tenancy.IdentityHash("issuer", "subject")+"$", names[6])
+		require.Equal(t, names, tenancy.UserNames("issuer", "subject", c.preferred, c.email), "a retry finds the same names")
+		others := tenancy.UserNames("issuer", "another", c.preferred, c.email)
+		require.Equal(t, names[0], others[0])
+		for _, name := range names[1:] {
+			require.NotContains(t, others, name)
+		}
+	}
+}
+
+// A person cannot take the names that another one gets when the readable name is taken.
+func TestUserNames_giveTheFormOfASuffixToNobody(t *testing.T) {
+	t.Parallel()
+	for _, name := range tenancy.UserNames("issuer", "victim", "alice", "")[1:] {
+		for _, taking := range tenancy.UserNames("issuer", "attacker", name, "") {
+			require.NotEqual(t, name, taking)
+			require.Regexp(t, dnsLabel, taking)
+		}
+	}
+	for preferred, readable := range map[string]bool{
+		"alice-1a2b3c4d": false, "Alice.1A2B3C4D": false, "alice-" + strings.Repeat("a", 40): false,
+		"alice-1a2b3c4": true, "alice-1a2b3c4d5": true, "alice-1a2b3c4g": true, "1a2b3c4d": true, "alice1a2b3c4d": true,
+	} {
+		require.Equal(t, readable, len(tenancy.UserNames("issuer", "subject", preferred, "")) == 7, preferred)
 	}
 }
 

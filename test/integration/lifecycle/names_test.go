@@ -1,0 +1,98 @@
+package lifecycle
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/auth"
+	"github.com/faroshq/kedge-hub/pkg/server"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/test/framework"
+)
+
+// named starts two hubs that know people by their static tokens. kcp does not have the tokens, and
+// does not need to: sign-up forwards nothing.
+func named(t *testing.T, people ...string) (hubs []*framework.Hub, p platform) {
+	t.Helper()
+	tokens := filepath.Join(t.TempDir(), "tokens.csv")
+	var rows strings.Builder
+	for _, name := range people {
+		fmt.Fprintf(&rows, "%s,%s,uid-%s\n", framework.Token(name), name, name)
+	}
+	require.NoError(t, os.WriteFile(tokens, []byte(rows.String()), 0o600))
+	root := framework.NewRoot()
+	return framework.StartHubs(t, kcp, root, 2, func(o *server.Options) { o.TokenFile = tokens }), newPlatform(t, root)
+}
+
+// Two accounts take the readable name of a third person, and try to take the names that follow
+// from the person's issuer and subject. The third person signs up.
+func TestSignUp_survivesTwoAccountsThatTakeAPersonsNames(t *testing.T) {
+	t.Parallel()
+	const victim = "mary"
+	names := tenancy.UserNames(auth.StaticIssuer, victim, victim, "")
+	// Another username with the same readable name, and each further name as a username.
+	attackers := append([]string{"Mary"}, names[1:]...)
+	hubs, p := named(t, append(attackers, victim, "nora")...)
+	for i, attacker := range attackers {
+		got := hubs[i%2].Do(t, whoIs(attacker), http.StatusOK).Text("name")
+		if i == 0 {
+			require.Equal(t, victim, got, "the control: the readable name can be taken")
+			continue
+		}
+		require.NotContains(t, names, got)
+		require.Regexp(t, `-[0-9a-f]{8}$`, got)
+	}
+	answers, err := framework.AtOnce(hubs, []call{whoIs(victim), whoIs(victim), whoIs(victim), whoIs(victim)})
+	require.NoError(t, err)
+	for _, a := range answers {
+		require.Equal(t, http.StatusOK, a.Code, "%s", a.Raw)
+		require.Equal(t, names[1], a.Text("name"))
+	}
+	require.Equal(t, "nora", hubs[0].Do(t, whoIs("nora"), http.StatusOK).Text("name"), "the control")
+	require.Len(t, p.AllUsers(t), len(attackers)+2)
+}
+
+// People with one readable name sign up at the same moment on two hubs: one User each.
+func TestSignUp_ofManyWithOneReadableNameMakesOneUserEach(t *testing.T) {
+	t.Parallel()
+	var people []string
+	for bits := range 1 << 5 {
+		name := []byte("polly")
+		for i := range name {
+			if bits&(1<<i) != 0 {
+				name[i] -= 'a' - 'A'
+			}
+		}
+		people = append(people, string(name))
+	}
+	hubs, p := named(t, people...)
+	var calls []call
+	for range 6 {
+		for _, name := range people {
+			calls = append(calls, whoIs(name))
+		}
+	}
+	answers, err := framework.AtOnce(hubs, calls)
+	require.NoError(t, err)
+	known, owners := map[string]string{}, map[string]string{}
+	for i, a := range answers {
+		require.Equal(t, http.StatusOK, a.Code, "%s: %s", calls[i].As, a.Raw)
+		name := a.Text("name")
+		if before, ok := known[calls[i].As]; ok {
+			require.Equal(t, before, name)
+		}
+		known[calls[i].As], owners[name] = name, calls[i].As
+	}
+	require.Len(t, owners, len(people))
+	users := p.AllUsers(t)
+	require.Len(t, users, len(people))
+	for name := range users {
+		require.Equal(t, owners[name], users[name].Spec.Subject)
+	}
+}
