@@ -14,11 +14,13 @@
 //   - A person is identified by issuer and subject. The username is prefixed, and compared with the
 //     User's.
 //   - kcp must derive the same username, because rights are bound to it. JWTAuthenticator configures
-//     kcp accordingly, and a Comparison checks it with one token of each issuer.
+//     kcp accordingly, and a Comparison checks it with one token of each issuer and with every
+//     static token.
 //     kcp 0.32 verifies no EdDSA signatures, so people of an issuer that uses them cannot use kubectl.
 //
 // Static tokens come from a CSV file in the format of kube-apiserver's
 // --token-auth-file. kcp is given the same file and must derive the same username, so the
 // username in kcp is the one in the file, without a prefix. Usernames and groups that begin
-// with "system:" are refused, because kcp would take them for its own.
+// with "system:" are refused, because kcp would take them for its own. A username that nobody can
+// read, such as a blank one, is refused from every source.
 package auth

@@ -150,6 +150,9 @@ func (o *OIDC) identity(c claims) (*Identity, error) {
 	switch {
 	case name == "":
 		return nil, errs.New(errs.Forbidden, "the token lacks the claim that is the username here; ask the operator")
+	case !Readable(name):
+		return nil, errs.New(errs.Forbidden,
+			"the claim in the token that is the username here is blank, has a control character, or begins or ends with an invisible one; ask the operator")
 	case o.config.UsernameClaim == "email" && !verified:
 		return nil, errs.New(errs.Forbidden, "the email address in the token is not verified; verify it at the identity provider")
 	}

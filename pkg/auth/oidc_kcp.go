@@ -28,6 +28,9 @@ func (c OIDCConfig) JWTAuthenticator() apiserverv1.JWTAuthenticator {
 	for _, name := range slices.Sorted(maps.Keys(c.RequiredClaims)) {
 		a.ClaimValidationRules = append(a.ClaimValidationRules, apiserverv1.ClaimValidationRule{Claim: name, RequiredValue: c.RequiredClaims[name]})
 	}
+	a.ClaimValidationRules = append(a.ClaimValidationRules, apiserverv1.ClaimValidationRule{
+		Expression: fmt.Sprintf("!claims[%q].matches(r'%s')", c.UsernameClaim, unreadable), Message: "the username cannot be read",
+	})
 	if c.UsernameClaim == "email" {
 		a.ClaimValidationRules = append(a.ClaimValidationRules, apiserverv1.ClaimValidationRule{
 			Expression: "claims.?email_verified.orValue(false) == true", Message: "the email address is not verified",

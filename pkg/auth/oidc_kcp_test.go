@@ -54,7 +54,10 @@ func TestJWTAuthenticator_derivesTheUsernamesOfTheHub(t *testing.T) {
 		for _, claims := range []oidctest.Claims{
 			{}, {"groups": "dev"}, {"groups": []string{"dev", "ops"}}, {"groups": []string{}}, {"aud": "kubelogin"}, {"aud": "other"}, {"hd": "example.com"},
 			{"email_verified": false}, {"email_verified": nil}, {"sub": "ystem:admin"}, {"sub": "hard-admin"}, {"sub": "workspace:x"}, {"groups": []string{"ystem:masters"}},
-			{"groups": []string{"workspace:x:sudo"}}, {"sub": "Ünïcode \u202e#1"}, {"exp": 1}, {"iss": "https://other"},
+			{"sub": " "}, {"sub": "a "}, {"sub": "\u200balice"},
+			{"sub": "alice\ufeff"}, {"sub": "a\u0085b"}, {"email": " "}, {"email": "\u3000a@b.c"},
+			{"email": "a@b.c\x00"}, {"email": "a\u200db@b.c"}, {"groups": []string{"workspace:x:sudo"}},
+			{"sub": "Ünïcode \u202e#1"}, {"exp": 1}, {"iss": "https://other"},
 		} {
 			token := p.Token(claims)
 			id, ok, _ := hub.Authenticate(t.Context(), token)

@@ -109,6 +109,8 @@ func (t *staticTable) add(record []string) error {
 		return errors.New("the token is empty")
 	case username == "":
 		return errors.New("the username is empty")
+	case !Readable(username):
+		return fmt.Errorf("the username %q is blank, has a control character, or begins or ends with an invisible one", username)
 	case ReservedName(username):
 		return fmt.Errorf("the username %q is reserved: it may begin with none of %q", username, reservedPrefixes())
 	}
@@ -128,6 +130,9 @@ func (t *staticTable) add(record []string) error {
 			group = strings.TrimSpace(group)
 			if reserved(group) || strings.HasPrefix(group, "kedge:") {
 				return fmt.Errorf("the group %q is reserved: it may begin with neither %q nor %q", group, "system:", "kedge:")
+			}
+			if group != "" && !Readable(group) {
+				return fmt.Errorf("the group %q has a control character, or begins or ends with an invisible one", group)
 			}
 			if group != "" {
 				id.Groups = append(id.Groups, group)
