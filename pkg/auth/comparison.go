@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -26,38 +27,60 @@ const (
 	askTimeout = 5 * time.Second
 )
 
-// KCPUsername asks kcp which username it derives from a token. The error has the code
+// allAuthenticated is the group that kcp gives to everybody who has authenticated.
+const allAuthenticated = "system:authenticated"
+
+// KCPUser asks kcp which username and groups it derives from a token. The error has the code
 // errs.Unauthenticated if kcp does not accept the token.
-type KCPUsername func(ctx context.Context, token string) (string, error)
+type KCPUser func(ctx context.Context, token string) (username string, groups []string, err error)
 
 // Comparison authenticates people with another Authenticator and compares the username with
-// the one that kcp derives: rights in kcp are bound to it. It compares one token of each
-// issuer. The first match is valid for the life of the process, because hub and kcp derive all
-// usernames of an issuer by the same configuration. A static token that kcp does not accept is
-// admitted: it has no rights in kcp, and kcp refuses the requests that are forwarded with it.
+// the one that kcp derives: rights in kcp are bound to it.
+//
+// It compares one ID token of each issuer. The first match is valid for the life of the process,
+// because hub and kcp derive all usernames of an issuer by the same configuration. It compares
+// every static token once, and again after the token file was read again: each row is a mapping
+// of its own, and kcp may have another row for the token. kcp must give a static token no group
+// that the file does not. A static token that kcp does not accept is admitted: it has no rights
+// in kcp, and kcp refuses the requests that are forwarded with it.
 type Comparison struct {
 	next  Authenticator
-	ask   KCPUsername
+	ask   KCPUser
+	known func(*Identity) bool
 	clock clock.PassiveClock
 
 	flight singleflight.Group
-	// answers are those of kcp that are no match, by Identity.Credential: answer values.
+	// answers are those of kcp, without the matches of issuers other than the token file: answer
+	// values by Identity.Credential.
 	answers *lru.Cache
 
 	mu sync.Mutex
-	// issuers has nil for an issuer with a match, and otherwise the error.
+	// issuers has nil for an issuer with a match, and otherwise the error. The token file is not in
+	// it.
 	issuers map[string]error
+	// static are the static tokens that do not match, by Identity.Credential.
+	static map[string]problem
 }
 
 // answer is what a credential gets until kcp is asked again.
 type answer struct {
 	at  time.Time
 	err error
+	// of is the identity of a static token that matches. The answer is valid as long as the
+	// token has this identity, which is another object after the file was read again.
+	of *Identity
 }
 
-// NewComparison returns a Comparison in front of next.
-func NewComparison(next Authenticator, ask KCPUsername, k clock.PassiveClock) *Comparison {
-	return &Comparison{next: next, ask: ask, clock: k, answers: lru.New(maxAnswers), issuers: map[string]error{}}
+// problem is why a static token does not match.
+type problem struct {
+	of  *Identity
+	err error
+}
+
+// NewComparison returns a Comparison in front of next. known reports whether the token file still
+// gives an identity to its token: Err is silent about one that it does not.
+func NewComparison(next Authenticator, ask KCPUser, known func(*Identity) bool, k clock.PassiveClock) *Comparison {
+	return &Comparison{next: next, ask: ask, known: known, clock: k, answers: lru.New(maxAnswers), issuers: map[string]error{}, static: map[string]problem{}}
 }
 
 // Authenticate implements Authenticator.
@@ -67,12 +90,16 @@ func (c *Comparison) Authenticate(ctx context.Context, token string) (*Identity,
 		return id, ok, err
 	}
 	if held, ok := c.answers.Get(id.Credential); ok {
-		if held := held.(answer); c.clock.Since(held.at) < askAgain {
+		switch held := held.(answer); {
+		case held.of == id:
+			return id, true, nil
+		case held.of == nil && c.clock.Since(held.at) < askAgain:
 			return admitted(id, held.err)
 		}
 	}
-	// The request outlives its caller, because others may wait for it.
-	result := c.flight.DoChan(id.Credential, func() (any, error) {
+	// The request outlives its caller, because others may wait for it. A token that has another
+	// identity meanwhile does not wait for it.
+	result := c.flight.DoChan(fmt.Sprintf("%s %p", id.Credential, id), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 		defer cancel()
 		return nil, c.compare(ctx, token, id)
@@ -100,10 +127,10 @@ func (c *Comparison) matches(issuer string) bool {
 }
 
 func (c *Comparison) compare(ctx context.Context, token string, id *Identity) error {
-	username, err := c.ask(ctx, token)
+	username, groups, err := c.ask(ctx, token)
 	switch {
 	case errs.Is(err, errs.Unauthenticated):
-		c.set(id.Issuer, fmt.Errorf("kcp does not accept its tokens: give kcp %s", flagsOfKCP(id.Issuer)))
+		c.set(id, fmt.Errorf("kcp does not accept its tokens: give kcp %s", flagsOfKCP(id.Issuer)))
 		if id.Issuer == StaticIssuer {
 			return c.remember(id, nil)
 		}
@@ -112,40 +139,68 @@ func (c *Comparison) compare(ctx context.Context, token string, id *Identity) er
 	case err != nil:
 		return unavailable(err, time.Second)
 	case username != id.Username:
-		c.set(id.Issuer, fmt.Errorf("kcp knows as %q whom the hub knows as %q: give kcp %s", username, id.Username, flagsOfKCP(id.Issuer)))
+		c.set(id, fmt.Errorf("kcp knows as %q whom the hub knows as %q: give kcp %s", username, id.Username, flagsOfKCP(id.Issuer)))
 		return c.remember(id, errMismatch())
+	case id.Issuer == StaticIssuer:
+		if added := added(groups, id.Groups); len(added) > 0 {
+			c.set(id, fmt.Errorf("kcp gives %q the groups %q, which the hub does not know: give kcp %s", id.Username, added, flagsOfKCP(id.Issuer)))
+			return c.remember(id, errMismatch())
+		}
+		c.answers.Add(id.Credential, answer{of: id})
 	}
-	c.set(id.Issuer, nil)
+	c.set(id, nil)
 	return nil
+}
+
+// added returns the groups that kcp has and the hub has not.
+func added(kcp, hub []string) []string {
+	return slices.DeleteFunc(slices.Clone(kcp), func(group string) bool {
+		return group == allAuthenticated || slices.Contains(hub, group)
+	})
 }
 
 // remember keeps what a credential gets, so that it does not cost a request to kcp each time.
 func (c *Comparison) remember(id *Identity, err error) error {
-	c.answers.Add(id.Credential, answer{c.clock.Now(), err})
+	c.answers.Add(id.Credential, answer{at: c.clock.Now(), err: err})
 	return err
 }
 
-// set sets what is wrong with an issuer. A match stays.
-func (c *Comparison) set(issuer string, err error) {
+// set sets what is wrong with an issuer, or with a static token. A match of an issuer stays.
+func (c *Comparison) set(id *Identity, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if before, ok := c.issuers[issuer]; !ok || before != nil {
-		c.issuers[issuer] = err
+	if id.Issuer == StaticIssuer {
+		delete(c.static, id.Credential)
+		if err != nil {
+			c.static[id.Credential] = problem{id, err}
+		}
+		return
+	}
+	if before, ok := c.issuers[id.Issuer]; !ok || before != nil {
+		c.issuers[id.Issuer] = err
 	}
 }
 
-// Err returns which issuers kcp derives other usernames for, or nil. It is for operators.
+// Err returns the issuers and static users for which kcp derives something else, or nil. It is for
+// operators.
 func (c *Comparison) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	maps.DeleteFunc(c.static, func(_ string, p problem) bool { return !c.known(p.of) })
 	var all []error
-	for issuer, err := range c.issuers {
+	add := func(issuer string, err error) {
 		if err != nil {
 			all = append(all, fmt.Errorf("the issuer %s: %w", issuer, err))
 		}
 	}
+	for issuer, err := range c.issuers {
+		add(issuer, err)
+	}
+	for _, p := range c.static {
+		add(StaticIssuer, p.err)
+	}
 	slices.SortFunc(all, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(all...)
+	return errors.Join(slices.CompactFunc(all, func(a, b error) bool { return a.Error() == b.Error() })...)
 }
 
 func flagsOfKCP(issuer string) string {
@@ -156,5 +211,6 @@ func flagsOfKCP(issuer string) string {
 }
 
 func errMismatch() error {
-	return errs.New(errs.Forbidden, "kcp knows this credential under another username than the hub; tell the operator, whose /readyz?verbose names the flag")
+	return errs.New(errs.Forbidden,
+		"kcp knows this credential under another username than the hub, or with further groups; tell the operator, whose /readyz?verbose names the flag")
 }

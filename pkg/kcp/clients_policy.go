@@ -34,18 +34,18 @@ func (c *Clients) Username(ctx context.Context, cluster string) (string, error) 
 	return review.Status.UserInfo.Username, nil
 }
 
-// UsernameOf asks kcp which username it derives from a token, and sends the request like those
-// of the person. The clients have no credential of their own. The error has the code
+// UserOf asks kcp which username and groups it derives from a token, and sends the request like
+// those of the person. The clients have no credential of their own. The error has the code
 // errs.Unauthenticated if kcp does not accept the token.
-func (c *Clients) UsernameOf(ctx context.Context, cluster, token string) (string, error) {
+func (c *Clients) UserOf(ctx context.Context, cluster, token string) (username string, groups []string, err error) {
 	var review authenticationv1.SelfSubjectReview
-	err := c.REST(c.ClusterURL(cluster), authenticationv1.SchemeGroupVersion).Post().SetHeader("Authorization", "Bearer "+token).
+	err = c.REST(c.ClusterURL(cluster), authenticationv1.SchemeGroupVersion).Post().SetHeader("Authorization", "Bearer "+token).
 		Resource("selfsubjectreviews").Body(&authenticationv1.SelfSubjectReview{}).Do(ctx).Into(&review)
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return "", errs.Wrap(errs.Unauthenticated, err, "kcp does not accept the token")
+		return "", nil, errs.Wrap(errs.Unauthenticated, err, "kcp does not accept the token")
 	case err != nil:
-		return "", fmt.Errorf("ask kcp for the username of a token: %w", err)
+		return "", nil, fmt.Errorf("ask kcp for the username of a token: %w", err)
 	}
-	return review.Status.UserInfo.Username, nil
+	return review.Status.UserInfo.Username, review.Status.UserInfo.Groups, nil
 }

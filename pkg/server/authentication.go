@@ -46,9 +46,9 @@ func (a *assembly) authenticators() (auth.Authenticator, error) {
 	if err != nil {
 		return nil, err
 	}
-	compared := auth.NewComparison(people, func(ctx context.Context, token string) (string, error) {
-		return anonymous.UsernameOf(ctx, kcp.RootCluster, token)
-	}, c.Clock)
+	compared := auth.NewComparison(people, func(ctx context.Context, token string) (string, []string, error) {
+		return anonymous.UserOf(ctx, kcp.RootCluster, token)
+	}, func(id *auth.Identity) bool { return a.hub.tokens != nil && a.hub.tokens.Has(id) }, c.Clock)
 	a.hub.checks.AddDetail("usernames", compared.Err)
 	return compared, nil
 }

@@ -51,7 +51,7 @@ func (t BotTokens) Issue(ctx context.Context, cluster string, b *v1alpha1.Bot, i
 		return "", "", err
 	}
 	_ = wait.PollUntilContextTimeout(ctx, pollAccepted, waitAccepted, true, func(ctx context.Context) (bool, error) {
-		_, err := t.anonymous.UsernameOf(ctx, cluster, issued.Token)
+		_, _, err := t.anonymous.UserOf(ctx, cluster, issued.Token)
 		return err == nil, nil
 	})
 	return issued.Token, issued.SecretUID, nil

@@ -32,7 +32,7 @@ func TestBot_endsWhereKcpLooksNothingUp(t *testing.T) {
 		end(issued)
 		s.refused(t, hub, issued.secret, http.StatusUnauthorized, began)
 		s.cut(t, ended, began)
-		_, err := direct.UsernameOf(t.Context(), s.cluster, issued.secret)
+		_, _, err := direct.UserOf(t.Context(), s.cluster, issued.secret)
 		require.False(t, errs.Is(err, errs.Unauthenticated), "the control: kcp takes it still: %v", err)
 	}
 	base := "/serviceaccounts/" + bot

@@ -53,3 +53,42 @@ func TestUsernames_ofAnIssuerThatKCPLacksAreUnavailable(t *testing.T) {
 		return framework.Check(strings.Contains(string(details.Raw), "does not accept its tokens"), "%s", details.Raw)
 	})
 }
+
+// kcp has other rows for the tokens of bob and carol than the hub, and alice's own. That alice's matches
+// admits nobody else.
+func TestUsernames_ofEveryStaticTokenAreCompared(t *testing.T) {
+	t.Parallel()
+	tokens := filepath.Join(t.TempDir(), "tokens.csv")
+	write := func(rows ...string) {
+		require.NoError(t, os.WriteFile(tokens+".next", []byte(strings.Join(rows, "\n")+"\n"), 0o600))
+		require.NoError(t, os.Rename(tokens+".next", tokens))
+	}
+	row := func(token, user, groups string) string {
+		return framework.Token(token) + "," + user + ",uid-" + user + "," + groups
+	}
+	write(row("alice", "alice", "dev"), row("bob", "dave", "dev"), row("carol", "carol", ""))
+	hub := framework.StartHub(t, kcp, framework.NewRoot(), func(o *server.Options) { o.TokenFile = tokens })
+	is := func(token string, code int) framework.Answer { return hub.Do(t, whoIs(framework.Token(token)), code) }
+	require.Equal(t, "alice", is("alice", http.StatusOK).Text("name"))
+	is("bob", http.StatusForbidden)
+	require.NotContains(t, string(is("carol", http.StatusForbidden).Raw), "dev", "what kcp says is for the operator")
+	details, err := framework.Readiness(hub.Metrics)
+	require.NoError(t, err)
+	require.Contains(t, string(details.Raw), "--token-auth-file")
+	require.Contains(t, string(details.Raw), "dave")
+
+	// The operator corrects the rows. Nobody restarts the hub.
+	write(row("alice", "alice", "dev"), row("bob", "bob", "dev"), row("carol", "carol", "dev"))
+	for _, name := range []string{"bob", "carol"} {
+		framework.Eventually(t, framework.Long, func() error {
+			a, err := hub.Try(whoIs(framework.Token(name)))
+			if err == nil {
+				err = framework.Equal(http.StatusOK, a.Code)
+			}
+			return err
+		})
+	}
+	details, err = framework.Readiness(hub.Metrics)
+	require.NoError(t, err)
+	require.NotContains(t, string(details.Raw), "--token-auth-file")
+}
