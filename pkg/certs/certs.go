@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -55,7 +56,10 @@ func Hosts(externalURL, listenAddress string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	hosts := []string{"localhost", "127.0.0.1", "::1", external.Hostname()}
+	hosts := []string{"localhost", "127.0.0.1", "::1"}
+	if host := strings.TrimSuffix(external.Hostname(), "."); host != "" {
+		hosts = append(hosts, host)
+	}
 	if listen, _, err := net.SplitHostPort(listenAddress); err == nil {
 		if ip := net.ParseIP(listen); ip != nil && !ip.IsUnspecified() {
 			hosts = append(hosts, ip.String())
@@ -69,16 +73,25 @@ func Hosts(externalURL, listenAddress string) ([]string, error) {
 // missing, has lived two thirds of its life or is for other hosts. A new certificate of the CA
 // has the key and the name of the old one, so that clients that trust the old one trust what it
 // signs.
+//
+// The CA has critical name constraints, so that clients accept its certificates for the hub's hosts
+// only. A certificate of the CA that lacks constraints, or does not permit all hosts, is replaced.
+// In the second case clients need the new one.
 func Ensure(dir string, hosts []string, now time.Time) (*Bundle, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create the certificate directory: %w", err)
 	}
-	ca, err := ensurePair(dir, "ca", func(c *x509.Certificate) bool { return c.IsCA && valid(c, now) }, func(old *pair) (*pair, error) {
+	hosts = slices.Compact(slices.Sorted(slices.Values(hosts)))
+	names, addresses := split(hosts)
+	ca, err := ensurePair(dir, "ca", func(c *x509.Certificate) bool {
+		return c.IsCA && valid(c, now) && permits(c, names, addresses)
+	}, func(old *pair) (*pair, error) {
 		template := &x509.Certificate{
 			Subject: pkix.Name{CommonName: "kedge-hub CA"}, NotAfter: now.Add(caLife),
 			IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 			KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		}
+		constrain(template, names, addresses)
 		if old != nil && old.cert.IsCA {
 			template.Subject = old.cert.Subject
 			return signed(template, old.key, nil, now)
@@ -88,21 +101,13 @@ func Ensure(dir string, hosts []string, now time.Time) (*Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	hosts = slices.Compact(slices.Sorted(slices.Values(hosts)))
 	leaf, err := ensurePair(dir, "tls", func(c *x509.Certificate) bool {
 		return valid(c, now) && c.CheckSignatureFrom(ca.cert) == nil && slices.Equal(hostsOf(c), hosts)
 	}, func(*pair) (*pair, error) {
 		template := &x509.Certificate{
 			Subject: pkix.Name{CommonName: "kedge-hub"}, NotAfter: now.Add(leafLife),
 			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-			BasicConstraintsValid: true,
-		}
-		for _, host := range hosts {
-			if ip := net.ParseIP(host); ip != nil {
-				template.IPAddresses = append(template.IPAddresses, ip)
-			} else {
-				template.DNSNames = append(template.DNSNames, host)
-			}
+			BasicConstraintsValid: true, DNSNames: names, IPAddresses: addresses,
 		}
 		return newPair(template, ca, now)
 	})
