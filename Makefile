@@ -92,6 +92,11 @@ $(BIN)/axe.min.js: $(if $(NPM),$(PORTAL_TOOLS)/installed)
 	@mkdir -p $(BIN)
 	$(if $(NPM),@ln -sf $(PORTAL_TOOLS)/node_modules/axe-core/axe.min.js $@,@echo 'no Node: the pages are not checked with axe-core')
 
+# The hub of the tests that kill it at a write. Only pkg/kcp/transport has files for the tag, so
+# this compiles again what imports it, which kcp does not, and links once more.
+$(BIN)/kedge-hub-failpoints: FORCE
+	go build -tags failpoints -o $@ ./cmd/kedge-hub
+
 $(BIN)/kcpserver: FORCE
 	go build -o $(BIN)/kcpserver ./test/framework/kcpserver
 .PHONY: FORCE
@@ -113,6 +118,7 @@ test: ## run all tests
 # golangci-lint runs go vet with all its checks, so go test does not.
 test-unit: ## run the tests beside the code, with the race detector
 	go test -vet=off -race $(UNIT_PACKAGES)
+	go test -vet=off -race -tags failpoints -run FailPoint ./pkg/kcp/transport
 	go test -vet=off $(KCP_PACKAGES)
 
 # A group of integration tests is a package with a kcp of its own: a kcp that has served
@@ -126,7 +132,7 @@ test-integration: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browse
 	KEDGE_TEST_BIN=$(BIN) go test -vet=off -race -count=1 -p 2 -parallel 3 -timeout 20m -run '$(RUN)' $(addprefix ./test/integration/,$(if $(filter ...,$(GROUP)),$(LONGEST)) $(GROUP))
 
 # A test of these mostly waits for the kcp of a hub of its own.
-test-e2e: build $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser $(BIN)/axe.min.js ## run the built programs, the real kubectl and a browser (RUN=TestKill for a part)
+test-e2e: build $(BIN)/kedge-hub-failpoints $(BIN)/kcpserver $(BIN)/kubectl $(BIN)/dex $(BIN)/browser $(BIN)/axe.min.js ## run the built programs, the real kubectl and a browser (RUN=TestKill for a part)
 	KEDGE_TEST_BIN=$(BIN) go test -vet=off -count=1 -parallel 4 -timeout 20m -run '$(RUN)' ./test/e2e/...
 
 test-deploy: $(PROMTOOL) $(KUBERNETES)/kube-apiserver ## test what deploy/ has: the chart on a kube-apiserver, alerts and dashboard, the unit, the image (TEST_IMAGE=1: with the real kedge-hub, for which kcp is compiled once more)

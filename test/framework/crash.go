@@ -20,6 +20,9 @@ import (
 // still is the time without a write after which a hub counts as idle.
 const still = 300 * time.Millisecond
 
+// FailPoints is a kedge-hub with the build tag failpoints.
+const FailPoints = "kedge-hub-failpoints"
+
 // CrashHub is a kedge-hub process with a kcp in another process. A test can have it
 // killed at a chosen write, and start it again.
 type CrashHub struct {
@@ -32,8 +35,8 @@ type CrashHub struct {
 	run     int
 }
 
-// StartCrashHub starts the built kedge-hub in front of k, with a token file of its own
-// for people. kcp itself does not have these tokens.
+// StartCrashHub starts the built kedge-hub with fail points in front of k, with a token file of
+// its own for people. kcp itself does not have these tokens.
 func StartCrashHub(t testing.TB, k *KCP, root string, people []string, flags ...string) *CrashHub {
 	t.Helper()
 	dir := t.TempDir()
@@ -82,7 +85,7 @@ func (h *CrashHub) Restart(t testing.TB) {
 // start takes a new port each time, because another process can take the old port while
 // the hub is down.
 func (h *CrashHub) start() error {
-	program, err := Bin("kedge-hub")
+	program, err := Bin(FailPoints)
 	if err != nil {
 		return err
 	}

@@ -1,3 +1,5 @@
+//go:build failpoints
+
 package transport
 
 import (
@@ -11,8 +13,9 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// failPointFile is the environment variable that names a file which says where to kill the
-// process, for tests of what a crash leaves behind. The file is one line,
+// failPointFile is the environment variable that names a file with the write at which the
+// process is killed, for tests of what a crash leaves behind. Only a program with the build tag
+// failpoints reads it. The file is one line,
 //
 //	<run-id> <n> <before|after>
 //
@@ -34,6 +37,15 @@ type failPoints struct {
 	mu    sync.Mutex
 	run   string
 	count int
+}
+
+// newFailPoints returns the layer that kills the process, or nil without failPointFile.
+func newFailPoints() layer {
+	file := os.Getenv(failPointFile)
+	if file == "" {
+		return nil
+	}
+	return (&failPoints{file: file}).around
 }
 
 func (f *failPoints) around(next http.RoundTripper) http.RoundTripper {

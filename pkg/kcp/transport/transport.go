@@ -3,7 +3,6 @@ package transport
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"sync/atomic"
 
@@ -20,7 +19,7 @@ type Transport struct {
 	health      *Health
 	refusal     *atomic.Pointer[Refusal]
 	times       *times
-	failPoints  *failPoints
+	failPoints  layer
 	calls       *calls
 	probes      *http.Client
 }
@@ -50,12 +49,10 @@ func New(config *rest.Config, metrics prometheus.Registerer) (*Transport, error)
 		refusal:     &atomic.Pointer[Refusal]{},
 		times:       &times{},
 		calls:       newCalls(),
+		failPoints:  newFailPoints(),
 	}
 	if err := t.calls.register(metrics); err != nil {
 		return nil, fmt.Errorf("register kcp client metrics: %w", err)
-	}
-	if file := os.Getenv(failPointFile); file != "" {
-		t.failPoints = &failPoints{file: file}
 	}
 	var err error
 	if t.wire, err = t.connections.open(config, t.health); err != nil {
@@ -98,8 +95,9 @@ func (t *Transport) RoundTripper(o Options) (http.RoundTripper, error) {
 		// A leader's writes end with its right to write. It is asked below the credential,
 		// which may take time to get.
 		only(o.Right != nil, fence(o.Right)),
-		// Tests kill the process before or after the n-th write.
-		only(t.failPoints != nil, t.failPoints.around),
+		// Tests kill the process before or after the n-th write. Programs without the build tag
+		// failpoints have no such layer.
+		t.failPoints,
 		// The Date of every answer tells kcp's time.
 		t.readDates,
 	}
