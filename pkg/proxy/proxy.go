@@ -102,7 +102,7 @@ func New(c Config) (*Proxy, error) {
 		return nil, fmt.Errorf("make the log of the proxy: %w", err)
 	}
 	p.forward = &httputil.ReverseProxy{
-		Transport: c.Transport,
+		Transport: finalOnly{c.Transport},
 		Rewrite:   p.rewrite,
 		// Every event of a watch is sent at once.
 		FlushInterval:  -1,
@@ -213,7 +213,7 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	e.elevation.write(r.Out.Header)
 }
 
-// cleanResponse removes the headers that only the hub may set, and passes the body through
+// cleanResponse removes the headers that may not go on to the client, and passes the body through
 // the stream.
 func cleanResponse(r *http.Response) error {
 	if r.StatusCode == http.StatusBadGateway && r.ContentLength == 0 {
@@ -221,10 +221,8 @@ func cleanResponse(r *http.Response) error {
 		_ = r.Body.Close()
 		return unreachable()
 	}
-	for _, name := range [...]string{"Set-Cookie", "Alt-Svc", "X-Request-Id", securityPolicy, contentTypeOptions} {
-		r.Header.Del(name)
-	}
 	e := exchangeOf(r.Request.Context())
+	cleanAnswer(r, e.stream.key.cluster)
 	e.answered(r.StatusCode)
 	return e.stream.guard(r)
 }
