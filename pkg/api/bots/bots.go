@@ -106,7 +106,7 @@ type view struct {
 func viewOf(b *v1alpha1.Bot) view {
 	return view{
 		UUID: b.Name, DisplayName: b.Spec.DisplayName, Role: b.Spec.Role, CreatedAt: b.CreationTimestamp,
-		LastTokenIssuedAt: b.Status.LastTokenIssuedAt,
+		LastTokenIssuedAt: tenancy.LastIssued(b.Spec.Tokens, b.Status.LastTokenIssuedAt),
 		Phase:             tenancy.PhaseOf(b.Status.CommonStatus), Conditions: conditions.Of(b.Status.Conditions),
 	}
 }

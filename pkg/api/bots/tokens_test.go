@@ -38,6 +38,16 @@ func TestIssue_answersWithTheTokenOnce(t *testing.T) {
 	require.Equal(t, "2027-03-01T12:00:00Z", a.Object(t, http.StatusCreated)["expirationTimestamp"], "a year by default")
 }
 
+// The controller has not written the status yet.
+func TestIssue_isReadBackRightAfterTheAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	read := apitest.Call{Method: http.MethodGet, Path: at + "/" + ci}
+	require.Nil(t, w.do(read).Object(t, http.StatusOK)["lastTokenIssuedAt"])
+	issued := w.do(apitest.Call{Method: http.MethodPost, Path: tokensOfCI, Body: `{}`}).Object(t, http.StatusCreated)
+	require.Equal(t, issued["createdAt"], w.do(read).Object(t, http.StatusOK)["lastTokenIssuedAt"])
+}
+
 func TestIssue_answersWithAKubeconfig(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
