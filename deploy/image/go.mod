@@ -2,6 +2,8 @@ module github.com/faroshq/kedge-hub/deploy/image
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/google/go-containerregistry v0.22.1
 	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d
