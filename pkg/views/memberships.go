@@ -115,10 +115,10 @@ func (m *memberships) entries(user string, clusterOf func(org string) string) []
 	p.filling.Lock()
 	defer p.filling.Unlock()
 	m.mu.RLock()
-	index, version, valid := p.index, p.version, p.valid
+	index, version, valid, rows := p.index, p.version, p.valid, p.rows()
 	m.mu.RUnlock()
 	if valid || index == nil {
-		_, rows, _ := m.cached(user)
+		// Another reader has computed them meanwhile.
 		return rows
 	}
 	// Without m.mu: a person with very many rows does not delay the requests of others.
