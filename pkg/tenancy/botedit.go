@@ -41,7 +41,10 @@ func DecideBot(o *v1alpha1.Organization, held *v1alpha1.Bot, c v1alpha1.BotChang
 		return nil, NoSuchBot()
 	}
 	if c.UID != "" {
-		if same := c.DisplayName == "" || c.DisplayName == held.Spec.DisplayName; held.Spec.Role == c.Role && same || ok && pending.Role == c.Role && pending.DisplayName == c.DisplayName {
+		want := ChangedBot(held, c)
+		unchanged := want.Spec.Role == held.Spec.Role && want.Spec.DisplayName == held.Spec.DisplayName
+		repeated := ok && pending.Role == c.Role && pending.DisplayName == c.DisplayName
+		if unchanged || repeated {
 			return nil, nil
 		}
 		c.From = held.Spec.Role
