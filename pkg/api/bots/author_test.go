@@ -1,7 +1,6 @@
 package bots_test
 
 import (
-	"context"
 	"net/http"
 	"testing"
 
@@ -10,19 +9,6 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
 )
-
-// rights are those of the world, until the author has lost theirs in kcp.
-type rights struct {
-	*apitest.World
-	lost func() bool
-}
-
-func (r rights) GetMembership(ctx context.Context, orgCluster, name string) (*v1alpha1.Membership, error) {
-	if r.lost() {
-		return nil, nil
-	}
-	return r.World.GetMembership(ctx, orgCluster, name)
-}
 
 // An admin who is removed while kcp issues a token gets none, and none is left.
 func TestIssue_throwsAwayATokenOfARemovedAdmin(t *testing.T) {

@@ -223,7 +223,7 @@ func (w *world) Discard(_ context.Context, _ string, _ *v1alpha1.Bot, id string)
 func (w *world) handler(tenants *apitest.World) http.Handler {
 	judges := tenants.Rights()
 	if w.author != nil {
-		judges.Store = rights{tenants, w.author}
+		judges = tenants.RightsUntil(w.author)
 	}
 	h := &bots.Handler{
 		Metrics: w.counted, Views: w, Store: w, Rights: judges, Tokens: w, Recheck: func(b *v1alpha1.Bot) { w.rechecked = append(w.rechecked, b.Status.ServiceAccountUID) },

@@ -44,6 +44,8 @@ type world struct {
 	failing func(step string) error
 	did     []string
 	private bool
+	// author, if not nil, reports whether the caller has lost their right in kcp.
+	author func() bool
 }
 
 func newWorld(t testing.TB) *world {
@@ -221,11 +223,19 @@ func (w *world) CountCatalogEntries(_ context.Context, cluster string) (int64, e
 	return int64(len(w.held[cluster])), nil
 }
 
+// rights judge the author by the world; w.author reports whether they have lost their right in kcp.
+func (w *world) rights() httpmw.Rights {
+	if w.author != nil {
+		return w.tenants.RightsUntil(w.author)
+	}
+	return w.tenants.Rights()
+}
+
 // handler returns the routes of the catalog.
 func (w *world) handler() http.Handler {
 	scopes := httpmw.Scopes{Tenants: w.tenants}
 	h := &catalog.Handler{
-		Views: w, Orgs: w, Tenants: w.tenants, Store: w, Rights: w.tenants.Rights(), Tree: apitest.Tree(w.t), GlobalCluster: globalCluster, OrgScope: scopes.Org, PrivateBackends: w.private,
+		Views: w, Orgs: w, Tenants: w.tenants, Store: w, Rights: w.rights(), Tree: apitest.Tree(w.t), GlobalCluster: globalCluster, OrgScope: scopes.Org, PrivateBackends: w.private,
 		MayBind: func(_ context.Context, _ *http.Request, cluster string, ref v1alpha1.APIExportRef) error {
 			require.Equal(w.t, provider, ref.Path)
 			return w.step("may bind in " + cluster)

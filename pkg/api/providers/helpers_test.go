@@ -38,6 +38,8 @@ type world struct {
 	slow, unfollowed bool
 	// becomesReady makes the Workspace Ready while a handler waits. kcp schedules it only then.
 	becomesReady bool
+	// author, if not nil, reports whether the caller has lost their right in kcp.
+	author func() bool
 	// clashing is another entry whose slug is taken.
 	clashing string
 	// mayNotBind is true if kcp does not let the caller bind the export.
@@ -240,9 +242,12 @@ func (w *world) handler() http.Handler {
 // audited returns the handler with the tenants, who have the audit log.
 func (w *world) audited() (http.Handler, *apitest.World) {
 	tenants := apitest.NewWorld()
-	scopes := httpmw.Scopes{Tenants: tenants}
+	scopes, rights := httpmw.Scopes{Tenants: tenants}, tenants.Rights()
+	if w.author != nil {
+		rights = tenants.RightsUntil(w.author)
+	}
 	h := &providers.Handler{
-		Catalog: w, Views: w, Store: w, Rights: tenants.Rights(),
+		Catalog: w, Views: w, Store: w, Rights: rights,
 		As: func(r *http.Request) (providers.Bindings, error) {
 			return caller{w, httpmw.CallerOf(r).User.Name}, nil
 		},

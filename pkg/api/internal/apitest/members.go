@@ -113,6 +113,24 @@ func (w *World) MembershipsIn(orgCluster string) []*v1alpha1.Membership {
 // Rights judges authors by the world, as if kcp were no newer.
 func (w *World) Rights() httpmw.Rights { return httpmw.Rights{Membership: w.Membership, Store: w} }
 
+// RightsUntil are Rights of which kcp has nothing any more from when lost returns true: every author
+// was removed, and the caches do not show it yet.
+func (w *World) RightsUntil(lost func() bool) httpmw.Rights {
+	return httpmw.Rights{Membership: w.Membership, Store: lostRights{w, lost}}
+}
+
+type lostRights struct {
+	*World
+	lost func() bool
+}
+
+func (r lostRights) GetMembership(ctx context.Context, orgCluster, name string) (*v1alpha1.Membership, error) {
+	if r.lost() {
+		return nil, nil
+	}
+	return r.World.GetMembership(ctx, orgCluster, name)
+}
+
 // GetMembership is Membership, read from kcp.
 func (w *World) GetMembership(_ context.Context, orgCluster, name string) (*v1alpha1.Membership, error) {
 	m, _ := w.Membership(orgCluster, name)
