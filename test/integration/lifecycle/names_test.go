@@ -17,7 +17,8 @@ import (
 )
 
 // named starts two hubs that know people by their static tokens. kcp does not have the tokens, and
-// does not need to: sign-up forwards nothing.
+// does not need to: sign-up forwards nothing. It makes no Organizations, which are not what these tests
+// are about.
 func named(t *testing.T, people ...string) (hubs []*framework.Hub, p platform) {
 	t.Helper()
 	tokens := filepath.Join(t.TempDir(), "tokens.csv")
@@ -27,7 +28,7 @@ func named(t *testing.T, people ...string) (hubs []*framework.Hub, p platform) {
 	}
 	require.NoError(t, os.WriteFile(tokens, []byte(rows.String()), 0o600))
 	root := framework.NewRoot()
-	return framework.StartHubs(t, kcp, root, 2, func(o *server.Options) { o.TokenFile = tokens }), newPlatform(t, root)
+	return framework.StartHubs(t, kcp, root, 2, func(o *server.Options) { o.TokenFile, o.PersonalOrgs = tokens, false }), newPlatform(t, root)
 }
 
 // Two accounts take the readable name of a third person, and try to take the names that follow
