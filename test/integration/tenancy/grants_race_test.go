@@ -255,7 +255,7 @@ func TestGrants_ofARemovedAdminEndWithTheAnswerToTheRemoval(t *testing.T) {
 		}
 		forward.ServeHTTP(w, r)
 	})
-	n := rounds(t)
+	n := rounds(t, 24)
 	var next, granted atomic.Int64
 	var codes tally
 	var racing sync.WaitGroup

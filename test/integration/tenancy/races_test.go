@@ -28,11 +28,12 @@ const defaultRounds = 100
 // lanesAtOnce is the number of Orgs with concurrent rounds.
 const lanesAtOnce = 16
 
-func rounds(t testing.TB) int {
+// rounds returns the number of races that KEDGE_TEST_ROUNDS sets, or usual.
+func rounds(t testing.TB, usual int) int {
 	t.Helper()
 	given := os.Getenv("KEDGE_TEST_ROUNDS")
 	if given == "" {
-		return defaultRounds
+		return usual
 	}
 	n, err := strconv.Atoi(given)
 	require.NoError(t, err, "KEDGE_TEST_ROUNDS is a number of rounds")
@@ -170,7 +171,7 @@ func TestO9_TwoAdminsAtOnceLeaveOne(t *testing.T) {
 	making.Wait()
 	require.Len(t, lanes, lanesAtOnce)
 
-	n := rounds(t)
+	n := rounds(t, defaultRounds)
 	var next atomic.Int64
 	var outcomes, codes tally
 	var decided atomic.Int64
