@@ -5,6 +5,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/reconciler"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -22,7 +23,14 @@ func NewController(d reconciler.Deps) *controller.Controller {
 	}
 	d.Views.OnIndex(func(i views.Change[*v1alpha1.UserMembershipIndex]) { enqueue(i.Object().Name) })
 	d.OnUserMoved(enqueue)
-	d.OnMembershipMoved(func(m *v1alpha1.Membership) { enqueue(m.Spec.UserRef.Name) })
+	d.OnMembershipMoved(func(m *v1alpha1.Membership) {
+		enqueue(m.Spec.UserRef.Name)
+		// Its members decide who is the first admin of an Organization without a creator, which all
+		// rows of it show.
+		if org, ok := d.Views.OrgByCluster(kcp.ClusterOf(m)); ok && org.Organization != nil && org.CreatedBy() == "" && tenancy.WorkspaceUUID(m) == "" {
+			members(d.Views.MembershipsIn(org.ClusterID))
+		}
+	})
 	d.OnOrgMoved(func(org tenancy.Org) { members(d.Views.MembershipsIn(org.ClusterID)) })
 	d.OnWorkspaceMoved(func(ws controller.Key) { members(d.Views.MembershipsAt(ws.Cluster, ws.Name)) })
 	return c
