@@ -112,5 +112,5 @@ func TestLeaving_aFloodDoesNotHoldUpTheRemoval(t *testing.T) {
 	}
 	held, err := p.MembershipsOf(t, org)
 	require.NoError(t, err)
-	require.Len(t, held, 1, "alice's")
+	require.Len(t, held, 2, "those of alice: the Organization and the Workspace that she made")
 }
