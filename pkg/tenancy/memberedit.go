@@ -104,12 +104,12 @@ func sameGrant(a, b v1alpha1.MembershipChange) bool {
 
 // ChangedMembership returns the Membership that a change creates or, with held, makes of it.
 func ChangedMembership(held *v1alpha1.Membership, c v1alpha1.MembershipChange) *v1alpha1.Membership {
-	m := NewMembership(c.User, c.Workspace, c.Role)
-	if held != nil {
-		m = held.DeepCopy()
-	} else {
+	if held == nil {
+		m := NewWorkspaceMembership(c.User, c.Workspace, c.Role, c.Roles, c.Sudo)
 		Keyed(m, c.By, c.IdempotencyKey)
+		return m
 	}
+	m := held.DeepCopy()
 	m.Spec.Role, m.Spec.Roles, m.Spec.Sudo = c.Role, c.Roles, c.Sudo
 	return m
 }

@@ -60,23 +60,6 @@ func Lowers(from, to v1alpha1.Role) bool { return rank(to) < rank(from) }
 // Active reports whether a User can use their rights at present.
 func Active(u *v1alpha1.User) bool { return u != nil && MayAct(u, false) == nil }
 
-// SameMembership reports whether two Memberships grant the same.
-func SameMembership(have, want *v1alpha1.Membership) bool {
-	if have.Spec.Role != want.Spec.Role || have.Spec.Sudo != want.Spec.Sudo || len(have.Spec.Roles) != len(want.Spec.Roles) {
-		return false
-	}
-	named := map[v1alpha1.RoleRef]bool{}
-	for _, r := range have.Spec.Roles {
-		named[r] = true
-	}
-	for _, r := range want.Spec.Roles {
-		if !named[r] {
-			return false
-		}
-	}
-	return true
-}
-
 // Keyed records the caller and the hash of the Idempotency-Key on a new Membership. It does
 // nothing without a key.
 func Keyed(m *v1alpha1.Membership, caller, keyHash string) {

@@ -95,21 +95,6 @@ func TestO8_OnlyWhoMayActIsActive(t *testing.T) {
 	require.True(t, tenancy.Active(&v1alpha1.User{}))
 }
 
-func TestSameMembershipComparesAllThatIsAskedFor(t *testing.T) {
-	t.Parallel()
-	made := func(role v1alpha1.Role, sudo bool, roles ...string) *v1alpha1.Membership {
-		return tenancy.NewWorkspaceMembership("bob", "w", role, refs(roles...), sudo)
-	}
-	held := made(member, true, "a", "b")
-	require.True(t, tenancy.SameMembership(held, made(member, true, "b", "a")), "in any order")
-	for _, other := range []*v1alpha1.Membership{
-		made(admin, true, "a", "b"), made(member, false, "a", "b"), made(member, true, "a"), made(member, true, "a", "c"), made(member, true, "a", "b", "c"),
-	} {
-		require.False(t, tenancy.SameMembership(held, other), "%+v", other.Spec)
-	}
-	require.True(t, tenancy.SameMembership(tenancy.NewMembership("bob", "", member), made(member, false)))
-}
-
 // The index is derived: neither a row that nothing stands behind nor a role that is
 // too high opens anything.
 func TestOnlyRowsWithAMembershipBehindThemAreHonoured(t *testing.T) {
