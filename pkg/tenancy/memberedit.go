@@ -2,6 +2,7 @@ package tenancy
 
 import (
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -12,6 +13,17 @@ import (
 // MaxMemberships is the number of Memberships in Organizations and Workspaces that a User can
 // have. More would make their UserMembershipIndex too large for kcp.
 const MaxMemberships = 1000
+
+// maxPendingGrants is the number of pending changes of an Organization above which it accepts only
+// those that take rights away. The schema permits 1000, so grants never leave endings without room.
+const maxPendingGrants = 500
+
+// tooManyPending refuses a grant while the changes before it are not carried out.
+func tooManyPending() error {
+	e := errs.New(errs.Unavailable, "many changes of this organization are still being carried out; try again")
+	e.RetryAfter = 2 * time.Second
+	return e
+}
 
 // CauseTooManyMemberships is the cause of a refusal to add a User to one place more.
 const CauseTooManyMemberships = "TooManyMemberships"
@@ -61,6 +73,9 @@ func DecideEdit(o *v1alpha1.Organization, held *v1alpha1.Membership, e MemberEdi
 		return nil, errs.New(errs.Conflict, "user "+e.User+" is being added at the moment; repeat the request afterwards")
 	}
 	c := e.change(before)
+	if len(o.Spec.MembershipChanges) >= maxPendingGrants && (held == nil || !ReducesMembership(held, c)) {
+		return nil, tooManyPending()
+	}
 	if held != nil {
 		if !e.Remove && sameGrant(before, c) {
 			return nil, nil
@@ -122,11 +137,14 @@ func ReducesMembership(m *v1alpha1.Membership, c v1alpha1.MembershipChange) bool
 
 // WithCreator returns spec.membershipChanges of the Organization with the Membership of the person who
 // claims a Workspace: they become its admin, unless they are removed from the Organization before.
-func WithCreator(o *v1alpha1.Organization, claim v1alpha1.Claim) []v1alpha1.MembershipChange {
+func WithCreator(o *v1alpha1.Organization, claim v1alpha1.Claim) ([]v1alpha1.MembershipChange, error) {
+	if len(o.Spec.MembershipChanges) >= maxPendingGrants {
+		return nil, tooManyPending()
+	}
 	by := claim.Request.CreatedBy
 	return append(without(o.Spec.MembershipChanges, by, claim.UUID), v1alpha1.MembershipChange{
 		User: by, Workspace: claim.UUID, Role: v1alpha1.RoleAdmin, By: by, RequestedAt: metav1.NewMicroTime(claim.Request.RequestedAt.Time),
-	})
+	}), nil
 }
 
 // CarriedOut reports whether a Membership gives what a change says.

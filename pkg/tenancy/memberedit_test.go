@@ -1,6 +1,7 @@
 package tenancy_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -92,6 +93,32 @@ func TestDecideEdit_changesWhatKCPHas(t *testing.T) {
 			require.NoError(t, err)
 		})
 	}
+}
+
+// However many grants are pending, there is room for what takes rights away.
+func TestDecideEdit_keepsRoomForEndings(t *testing.T) {
+	t.Parallel()
+	o := tenancy.NewOrganization("o", "O", "alice")
+	for i := range 500 {
+		o.Spec.MembershipChanges = append(o.Spec.MembershipChanges, v1alpha1.MembershipChange{User: fmt.Sprint("u", i), Role: member})
+	}
+	edit := tenancy.MemberEdit{User: "bob", Workspace: "w", By: "alice", At: at}
+	add, promote, demote, remove := edit, edit, edit, edit
+	add.Add, add.Role, promote.Role, demote.Role, remove.Remove = true, member, admin, member, true
+	_, err := tenancy.DecideEdit(o, nil, add)
+	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
+	_, err = tenancy.WithCreator(o, tenancy.NewClaim("w", "W", "bob", "", metav1.NewTime(at.Time)))
+	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
+	_, err = tenancy.DecideEdit(o, rich(member), promote)
+	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
+	for _, e := range []tenancy.MemberEdit{demote, remove} {
+		changes, err := tenancy.DecideEdit(o, rich(admin), e)
+		require.NoError(t, err)
+		require.Len(t, changes, 501)
+	}
+	o.Spec.MembershipChanges = o.Spec.MembershipChanges[1:]
+	_, err = tenancy.DecideEdit(o, nil, add)
+	require.NoError(t, err, "the control")
 }
 
 // A right that was taken away counts from the moment that the Organization accepted it.
@@ -196,12 +223,14 @@ func TestWithCreator_isVoidAfterTheRemoval(t *testing.T) {
 	claim := tenancy.NewClaim("w", "W", "bob", "", metav1.NewTime(at.Time))
 	claim.Request.RequestedAt = metav1.NewTime(at.Time)
 	o := tenancy.NewOrganization("o", "O", "alice")
-	o.Spec.MembershipChanges = tenancy.WithCreator(o, claim)
+	made, err := tenancy.WithCreator(o, claim)
+	require.NoError(t, err)
+	o.Spec.MembershipChanges = made
 	require.Equal(t, []v1alpha1.MembershipChange{{User: "bob", Workspace: "w", Role: admin, By: "bob", RequestedAt: at}}, o.Spec.MembershipChanges)
 	team := []v1alpha1.Membership{in("alice", "", admin), in("bob", "", member)}
 	leaving := tenancy.Ending{By: "alice", User: "bob", At: at}
 	anybody, named := func(string) bool { return true }, func(string) string { return "W" }
-	_, err := tenancy.DecideEnding(o, pointers(team), leaving, anybody, named)
+	_, err = tenancy.DecideEnding(o, pointers(team), leaving, anybody, named)
 	require.True(t, errs.Is(err, errs.Conflict), "bob is about to be in that Workspace: %v", err)
 	leaving.Cascade = true
 	changes, err := tenancy.DecideEnding(o, pointers(team), leaving, anybody, named)

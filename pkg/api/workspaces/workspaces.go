@@ -179,7 +179,8 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 		if err != nil || claims == nil {
 			return nil, err
 		}
-		return map[string]any{"workspaceClaims": claims, "membershipChanges": tenancy.WithCreator(o, claim)}, nil
+		changes, err := tenancy.WithCreator(o, claim)
+		return map[string]any{"workspaceClaims": claims, "membershipChanges": changes}, err
 	}, nil); err != nil {
 		return err
 	}
