@@ -290,10 +290,10 @@ func ClaimsWithdrawn(held, want *kcpapisv1alpha2.APIBinding) bool {
 
 // Loss is what kcp deletes of one kind when a provider is disabled.
 type Loss struct {
-	Group    string `json:"group"`
-	Resource string `json:"resource"`
+	Group    string
+	Resource string
 	// Count is nil if the permission policy of the provider lets the hub not count.
-	Count *int64 `json:"count,omitempty"`
+	Count *int64
 }
 
 // WouldLose refuses to disable a provider before the person has confirmed what is lost.

@@ -42,6 +42,10 @@ func (c *Contract) compare(pointer string, in reflect.Type, request bool) error 
 			}
 		}
 	}
+	if member, ok := in.MethodByName("Value"); ok && in.Kind() == reflect.Slice {
+		// A member of a merge patch: null takes it away.
+		return c.compare(at, member.Type.Out(0), request)
+	}
 	switch {
 	case in == reflect.TypeFor[json.RawMessage]():
 		return nil

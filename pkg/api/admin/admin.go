@@ -2,19 +2,19 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -83,32 +83,15 @@ func (h *Handler) Mount(r chi.Router) {
 	})
 }
 
-type quota struct {
-	Limit int `json:"limit"`
-	Used  int `json:"used"`
-}
-
-type userView struct {
-	Name                string                `json:"name"`
-	DisplayName         string                `json:"displayName"`
-	Email               string                `json:"email"`
-	Registration        v1alpha1.Registration `json:"registration"`
-	PersonalOrg         string                `json:"personalOrg"`
-	OrgQuota            quota                 `json:"orgQuota"`
-	CreatedAt           metav1.Time           `json:"createdAt"`
-	Phase               v1alpha1.Phase        `json:"phase"`
-	DeletionRequestedAt *metav1.Time          `json:"deletionRequestedAt,omitempty"`
-}
-
-func (h *Handler) userView(u *v1alpha1.User) userView {
-	return userView{
-		Name: u.Name, DisplayName: u.Spec.DisplayName, Email: u.Spec.Email, Registration: tenancy.RegistrationOf(u),
+func (h *Handler) userView(u *v1alpha1.User) rest.AdminUser {
+	return rest.AdminUser{
+		Name: u.Name, DisplayName: u.Spec.DisplayName, Email: u.Spec.Email, Registration: string(tenancy.RegistrationOf(u)),
 		PersonalOrg: u.Status.PersonalOrg,
-		OrgQuota: quota{
+		OrgQuota: rest.Quota{
 			Limit: tenancy.Limit(u.Spec.OrgQuota, h.DefaultOrgQuota),
 			Used:  tenancy.Used(u.Spec.OrgClaims, h.Views.OrgsCreatedBy(u.Name)),
 		},
-		CreatedAt: u.CreationTimestamp, Phase: tenancy.PhaseOf(u.Status.CommonStatus), DeletionRequestedAt: u.Status.DeletionRequestedAt,
+		CreatedAt: u.CreationTimestamp, Phase: string(tenancy.PhaseOf(u.Status.CommonStatus)), DeletionRequestedAt: u.Status.DeletionRequestedAt,
 	}
 }
 
@@ -117,13 +100,13 @@ func (h *Handler) users(w http.ResponseWriter, r *http.Request) error {
 	if registration != "" && !known(registration) {
 		return errs.InvalidField("query:registration", "must be Approved, Pending or Rejected")
 	}
-	var items []userView
+	var items []rest.AdminUser
 	for _, u := range h.Views.People() {
-		if v := h.userView(u); registration == "" || v.Registration == registration {
+		if v := h.userView(u); registration == "" || v.Registration == string(registration) {
 			items = append(items, v)
 		}
 	}
-	return paging.Write(w, r, items, func(v userView) (string, string) { return v.DisplayName, v.Name })
+	return paging.Write(w, r, items, func(v rest.AdminUser) (string, string) { return v.DisplayName, v.Name })
 }
 
 // person returns the User in the path.
@@ -144,12 +127,6 @@ func (h *Handler) user(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.Write(w, http.StatusOK, h.userView(u))
 }
 
-// row is a row of a User's index with purgeAt, which depends on --deletion-grace.
-type row struct {
-	v1alpha1.MembershipIndexEntry
-	PurgeAt *metav1.Time `json:"purgeAt,omitempty"`
-}
-
 // memberships answers with the index of a User, each Organization before its Workspaces.
 func (h *Handler) memberships(w http.ResponseWriter, r *http.Request) error {
 	u, err := h.person(r)
@@ -160,26 +137,23 @@ func (h *Handler) memberships(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var items []row
+	var items []rest.MembershipRow
 	for _, e := range h.Index(u.Name) {
 		if deleted || e.SoftDeletedAt == nil {
-			items = append(items, row{e, tenancy.PurgeAt(e.SoftDeletedAt, h.DeletionGrace)})
+			items = append(items, wire.Row(e, h.DeletionGrace))
 		}
 	}
-	return paging.Write(w, r, items, func(m row) (string, string) { return m.OrgDisplayName, m.OrgUUID + "/" + m.WorkspaceUUID })
+	return paging.Write(w, r, items, func(m rest.MembershipRow) (string, string) {
+		return m.OrgDisplayName, m.OrgUUID + "/" + m.WorkspaceUUID
+	})
 }
 
 func known(r v1alpha1.Registration) bool {
 	return r == v1alpha1.RegistrationApproved || r == v1alpha1.RegistrationPending || r == v1alpha1.RegistrationRejected
 }
 
-type patchUserRequest struct {
-	OrgQuota     json.RawMessage `json:"orgQuota"`
-	Registration json.RawMessage `json:"registration"`
-}
-
 func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
-	var in patchUserRequest
+	var in rest.AdminUpdateUserRequest
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
@@ -257,7 +231,7 @@ func (h *Handler) register(seen *v1alpha1.User, wanted v1alpha1.Registration, sp
 }
 
 // quotaIn is a quota in the audit log: empty if it is not given.
-func quotaIn(raw json.RawMessage) string {
+func quotaIn(raw rest.Field[int32]) string {
 	if mergepatch.IsNull(raw) {
 		return "default"
 	}
@@ -265,7 +239,7 @@ func quotaIn(raw json.RawMessage) string {
 }
 
 // number reads a quota. null restores the default.
-func number(spec map[string]any, field string, raw json.RawMessage) error {
+func number(spec map[string]any, field string, raw rest.Field[int32]) error {
 	if raw == nil {
 		return nil
 	}
@@ -273,8 +247,8 @@ func number(spec map[string]any, field string, raw json.RawMessage) error {
 		spec[field] = nil
 		return nil
 	}
-	var n int32
-	if json.Unmarshal(raw, &n) != nil || n < 0 || n > maxQuota {
+	n, err := raw.Value()
+	if err != nil || n < 0 || n > maxQuota {
 		return errs.InvalidField(field, fmt.Sprintf("must be a number from 0, which means the default, to %d", maxQuota))
 	}
 	spec[field] = n

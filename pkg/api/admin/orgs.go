@@ -2,12 +2,11 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
@@ -18,27 +17,14 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// orgView is an Organization in an answer to platform admins. It has no contents of Workspaces.
-type orgView struct {
-	UUID                string         `json:"uuid"`
-	DisplayName         string         `json:"displayName"`
-	Personal            bool           `json:"personal"`
-	WorkspaceQuota      quota          `json:"workspaceQuota"`
-	CreatedAt           metav1.Time    `json:"createdAt"`
-	CreatedBy           string         `json:"createdBy"`
-	Phase               v1alpha1.Phase `json:"phase"`
-	DeletionRequestedAt *metav1.Time   `json:"deletionRequestedAt,omitempty"`
-	PurgeAt             *metav1.Time   `json:"purgeAt,omitempty"`
-}
-
-func (h *Handler) orgView(o *v1alpha1.Organization) orgView {
-	return orgView{
+func (h *Handler) orgView(o *v1alpha1.Organization) rest.AdminOrg {
+	return rest.AdminOrg{
 		UUID: o.Name, DisplayName: o.Spec.DisplayName, Personal: o.Spec.Personal,
-		WorkspaceQuota: quota{
+		WorkspaceQuota: rest.Quota{
 			Limit: tenancy.Limit(o.Spec.WorkspaceQuota, h.DefaultWorkspaceQuota),
 			Used:  h.UsedWorkspaces(o.Name, o.Spec.WorkspaceClaims),
 		},
-		CreatedAt: o.CreationTimestamp, CreatedBy: tenancy.Org{Organization: o}.CreatedBy(), Phase: tenancy.PhaseOf(o.Status.CommonStatus),
+		CreatedAt: o.CreationTimestamp, CreatedBy: tenancy.Org{Organization: o}.CreatedBy(), Phase: string(tenancy.PhaseOf(o.Status.CommonStatus)),
 		DeletionRequestedAt: o.Status.DeletionRequestedAt, PurgeAt: tenancy.PurgeAt(o.Status.DeletionRequestedAt, h.DeletionGrace),
 	}
 }
@@ -50,13 +36,13 @@ func (h *Handler) orgs(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	all := r.URL.Query().Get("personal") == ""
-	var items []orgView
+	var items []rest.AdminOrg
 	for _, o := range h.Orgs() {
 		if all || o.Spec.Personal == personal {
 			items = append(items, h.orgView(o.Organization))
 		}
 	}
-	return paging.Write(w, r, items, func(v orgView) (string, string) { return v.DisplayName, v.UUID })
+	return paging.Write(w, r, items, func(v rest.AdminOrg) (string, string) { return v.DisplayName, v.UUID })
 }
 
 // org returns the Organization in the path.
@@ -68,12 +54,8 @@ func (h *Handler) org(r *http.Request) (tenancy.Org, error) {
 	return o, nil
 }
 
-type patchOrgRequest struct {
-	WorkspaceQuota json.RawMessage `json:"workspaceQuota"`
-}
-
 func (h *Handler) patchOrg(w http.ResponseWriter, r *http.Request) error {
-	var in patchOrgRequest
+	var in rest.AdminUpdateOrgRequest
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -35,41 +36,12 @@ func (h *Handler) Mount(r chi.Router) {
 	r.With(h.LimitReads, h.OrgScope).Get("/orgs/{org}/audit", httpapi.Handle(h.list))
 }
 
-// view is an event in an answer.
-type view struct {
-	ID        string          `json:"id"`
-	Time      time.Time       `json:"time"`
-	Stage     audit.Stage     `json:"stage"`
-	Action    string          `json:"action"`
-	Actor     actorView       `json:"actor"`
-	Peer      string          `json:"peer,omitempty"`
-	Workspace string          `json:"workspace,omitempty"`
-	Object    string          `json:"object,omitempty"`
-	Code      int             `json:"code,omitempty"`
-	Facts     *audit.Facts    `json:"facts,omitempty"`
-	Resource  *audit.Resource `json:"resource,omitempty"`
-}
-
-type actorView struct {
-	Kind  string `json:"kind"`
-	User  string `json:"user,omitempty"`
-	Bot   string `json:"bot,omitempty"`
-	Token string `json:"token,omitempty"`
-}
-
-func viewOf(e audit.Event) view {
-	return view{
-		ID: e.ID, Time: e.Time, Stage: e.Stage, Action: e.Action, Peer: e.Peer, Workspace: e.Workspace, Object: e.Object, Code: e.Code,
-		Actor: actorView{Kind: e.Actor.Kind, User: e.Actor.User, Bot: e.Actor.Bot, Token: e.Actor.Token},
+func viewOf(e audit.Event) rest.AuditEvent {
+	return rest.AuditEvent{
+		ID: e.ID, Time: e.Time, Stage: string(e.Stage), Action: e.Action, Peer: e.Peer, Workspace: e.Workspace, Object: e.Object, Code: e.Code,
+		Actor: rest.AuditActor{Kind: e.Actor.Kind, User: e.Actor.User, Bot: e.Actor.Bot, Token: e.Actor.Token},
 		Facts: e.Facts, Resource: e.Resource,
 	}
-}
-
-// page is a page of events, the newest first.
-type page struct {
-	Items    []view `json:"items"`
-	Continue string `json:"continue"`
-	Replica  string `json:"replica"`
 }
 
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
@@ -97,7 +69,8 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	answer := page{Items: make([]view, 0, len(events)), Replica: h.Replica}
+	answer := rest.AuditEventList{Replica: h.Replica}
+	answer.Items = make([]rest.AuditEvent, 0, len(events))
 	for _, e := range events {
 		answer.Items = append(answer.Items, viewOf(e))
 	}

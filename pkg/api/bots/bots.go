@@ -2,7 +2,6 @@ package bots
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -10,12 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/conditions"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -92,34 +92,23 @@ func (h *Handler) Mount(r chi.Router) {
 	})
 }
 
-// view is a Bot in an answer.
-type view struct {
-	UUID              string                 `json:"uuid"`
-	DisplayName       string                 `json:"displayName"`
-	Role              v1alpha1.Role          `json:"role"`
-	CreatedAt         metav1.Time            `json:"createdAt"`
-	LastTokenIssuedAt *metav1.Time           `json:"lastTokenIssuedAt,omitempty"`
-	Phase             v1alpha1.Phase         `json:"phase"`
-	Conditions        []conditions.Condition `json:"conditions"`
-}
-
-func viewOf(b *v1alpha1.Bot) view {
-	return view{
-		UUID: b.Name, DisplayName: b.Spec.DisplayName, Role: b.Spec.Role, CreatedAt: b.CreationTimestamp,
+func viewOf(b *v1alpha1.Bot) rest.Bot {
+	return rest.Bot{
+		UUID: b.Name, DisplayName: b.Spec.DisplayName, Role: rest.Role(b.Spec.Role), CreatedAt: b.CreationTimestamp,
 		LastTokenIssuedAt: tenancy.LastIssued(b.Spec.Tokens, b.Status.LastTokenIssuedAt),
-		Phase:             tenancy.PhaseOf(b.Status.CommonStatus), Conditions: conditions.Of(b.Status.Conditions),
+		Phase:             string(tenancy.PhaseOf(b.Status.CommonStatus)), Conditions: wire.Conditions(b.Status.Conditions),
 	}
 }
 
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	var items []view
+	var items []rest.Bot
 	for _, b := range h.Views.BotsAt(scope.Org.ClusterID, scope.Workspace.UUID) {
 		if b.DeletionTimestamp.IsZero() {
 			items = append(items, viewOf(b))
 		}
 	}
-	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.UUID })
+	return paging.Write(w, r, items, func(v rest.Bot) (string, string) { return v.DisplayName, v.UUID })
 }
 
 // named finds the Bot in the path. The answer for a Bot of another Workspace is the same as for a
@@ -150,25 +139,21 @@ func answer(w http.ResponseWriter, code int, b *v1alpha1.Bot) error {
 	return httpapi.Write(w, code, viewOf(b))
 }
 
-type createRequest struct {
-	DisplayName string        `json:"displayName"`
-	Role        v1alpha1.Role `json:"role"`
-}
-
 func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
 	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("make bots") })
 	if err != nil {
 		return err
 	}
-	var in createRequest
+	var in rest.CreateBotRequest
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
+	role := v1alpha1.Role(in.Role)
 	if err := tenancy.CheckDisplayName("displayName", in.DisplayName); err != nil {
 		return err
 	}
-	if err := tenancy.CheckRole("role", in.Role); err != nil {
+	if err := tenancy.CheckRole("role", role); err != nil {
 		return err
 	}
 	key, hash, err := idempotency.Key(r)
@@ -182,7 +167,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if key != "" {
 		uuid = tenancy.KeyedUUID(string(httpmw.CallerOf(r).User.UID), scope.Workspace.UUID+"/serviceaccounts", key)
 	}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Object: uuid, Facts: audit.Facts{Role: string(in.Role)}})
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Object: uuid, Facts: audit.Facts{Role: string(role)}})
 	if err != nil {
 		return err
 	}
@@ -192,7 +177,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 		if err := h.claim(ctx, scope, uuid); err != nil {
 			return err
 		}
-		c := v1alpha1.BotChange{Name: uuid, Role: in.Role, DisplayName: in.DisplayName, IdempotencyKey: hash}
+		c := v1alpha1.BotChange{Name: uuid, Role: role, DisplayName: in.DisplayName, IdempotencyKey: hash}
 		if _, err := h.decide(ctx, scope, by, c, nil); err != nil {
 			return err
 		}
@@ -267,11 +252,6 @@ func (h *Handler) until(r *http.Request, cond func() bool) bool {
 	return waiting.Until(r, h.FollowTimeout, h.Views.Await, refs(httpmw.ScopeOf(r)), cond)
 }
 
-type patchRequest struct {
-	DisplayName json.RawMessage `json:"displayName"`
-	Role        json.RawMessage `json:"role"`
-}
-
 func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("change bots") })
 	if err != nil {
@@ -315,7 +295,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 
 // changes reads the fields of the spec that a patch sets.
 func changes(r *http.Request) (map[string]any, error) {
-	var in patchRequest
+	var in rest.UpdateBotRequest
 	if err := httpapi.Read(r, &in); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/kubeconfig"
@@ -23,16 +24,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// tokenView is a token in a list.
-type tokenView struct {
-	ID                  string      `json:"id"`
-	Name                string      `json:"name"`
-	CreatedAt           metav1.Time `json:"createdAt"`
-	ExpirationTimestamp metav1.Time `json:"expirationTimestamp"`
-}
-
-func tokenViewOf(t v1alpha1.BotToken) tokenView {
-	return tokenView{ID: t.ID, Name: t.Name, CreatedAt: t.CreatedAt, ExpirationTimestamp: t.ExpiresAt}
+func tokenViewOf(t v1alpha1.BotToken) rest.BotToken {
+	return rest.BotToken{ID: t.ID, Name: t.Name, CreatedAt: t.CreatedAt, ExpirationTimestamp: t.ExpiresAt}
 }
 
 // listTokens answers with the valid tokens. It leaves out tokens that are still being issued,
@@ -42,25 +35,14 @@ func (h *Handler) listTokens(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var items []tokenView
+	var items []rest.BotToken
 	for _, t := range tenancy.LivingTokens(b, h.Clock.Now()) {
 		if t.SecretUID != "" {
 			items = append(items, tokenViewOf(t))
 		}
 	}
 	httpapi.Tag(w, b.ResourceVersion)
-	return paging.Write(w, r, items, func(v tokenView) (string, string) { return v.Name, v.ID })
-}
-
-type issueRequest struct {
-	Name              string `json:"name"`
-	ExpirationSeconds *int64 `json:"expirationSeconds"`
-}
-
-// issuedView is the answer with a new token. No other answer contains the token.
-type issuedView struct {
-	tokenView
-	Token string `json:"token"`
+	return paging.Write(w, r, items, func(v rest.BotToken) (string, string) { return v.Name, v.ID })
 }
 
 func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
@@ -69,7 +51,7 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var in issueRequest
+	var in rest.IssueBotTokenRequest
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
@@ -122,7 +104,7 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	if wantsYAML(r) {
 		return kubeconfig.Write(w, http.StatusCreated, h.ExternalURL, h.CA(), workspace, clientcmdv1.AuthInfo{Token: token})
 	}
-	return httpapi.Write(w, http.StatusCreated, issuedView{tokenViewOf(t), token})
+	return httpapi.Write(w, http.StatusCreated, rest.IssuedBotToken{BotToken: tokenViewOf(t), Token: token})
 }
 
 // issued adds the token to the list of the Bot, requests it from kcp, and records the Secret that

@@ -7,10 +7,11 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/entry"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -199,7 +200,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, p owner) error {
 	if err != nil {
 		return err
 	}
-	var items []view
+	var items []rest.CatalogEntry
 	for _, p := range owners {
 		for _, e := range h.Views.CatalogEntriesOf(p.uuid()) {
 			if e.DeletionTimestamp.IsZero() {
@@ -207,7 +208,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, p owner) error {
 			}
 		}
 	}
-	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.UUID })
+	return paging.Write(w, r, items, func(v rest.CatalogEntry) (string, string) { return v.DisplayName, v.UUID })
 }
 
 // find finds an entry of the owner that is not being deleted.
@@ -239,16 +240,9 @@ func answer(w http.ResponseWriter, code int, e *v1alpha1.CatalogEntry, p owner) 
 	return httpapi.Write(w, code, p.view(e))
 }
 
-// view is an entry in an answer.
-type view struct {
-	entry.View
-	// OrgDisplayName is for platform admins, who may not know the Organization.
-	OrgDisplayName string `json:"orgDisplayName,omitempty"`
-}
-
 // view is an entry of the owner in an answer.
-func (p owner) view(e *v1alpha1.CatalogEntry) view {
-	v := view{View: entry.Of(e, p.org())}
+func (p owner) view(e *v1alpha1.CatalogEntry) rest.CatalogEntry {
+	v := rest.CatalogEntry{Entry: wire.Entry(e, p.org())}
 	if p.tenant != nil {
 		v.OrgDisplayName = p.tenant.Spec.DisplayName
 	}

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
@@ -21,22 +22,11 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// request is the body of a create and of a replace.
-type request struct {
-	Slug            string                   `json:"slug"`
-	DisplayName     string                   `json:"displayName"`
-	Description     string                   `json:"description"`
-	Version         string                   `json:"version"`
-	APIExport       v1alpha1.APIExportRef    `json:"apiExport"`
-	Backend         *v1alpha1.CatalogBackend `json:"backend"`
-	UI              *v1alpha1.CatalogUI      `json:"ui"`
-	MemberResources []string                 `json:"memberResources"`
-}
-
-func (in request) spec() v1alpha1.CatalogEntrySpec {
+func specOf(in rest.CatalogEntryRequest) v1alpha1.CatalogEntrySpec {
 	return v1alpha1.CatalogEntrySpec{
 		Slug: in.Slug, DisplayName: in.DisplayName, Description: in.Description, Version: in.Version,
-		APIExport: in.APIExport, Backend: in.Backend, UI: in.UI, MemberResources: in.MemberResources,
+		APIExport: v1alpha1.APIExportRef(in.APIExport),
+		Backend:   (*v1alpha1.CatalogBackend)(in.Backend), UI: (*v1alpha1.CatalogUI)(in.UI), MemberResources: in.MemberResources,
 	}
 }
 
@@ -45,11 +35,11 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, p owner) error 
 	if err != nil {
 		return err
 	}
-	var in request
+	var in rest.CatalogEntryRequest
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
-	spec := in.spec()
+	spec := specOf(in)
 	if err := tenancy.CheckCatalogSpec(spec, h.PrivateBackends); err != nil {
 		return err
 	}
@@ -252,11 +242,11 @@ func (h *Handler) taken(p owner, slug string, clusters []string, force bool) err
 }
 
 func (h *Handler) replace(w http.ResponseWriter, r *http.Request, p owner) error {
-	var in request
+	var in rest.CatalogEntryRequest
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
-	spec := in.spec()
+	spec := specOf(in)
 	match, err := httpapi.IfMatch(r)
 	if err != nil {
 		return err

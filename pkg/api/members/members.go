@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/conditions"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -84,27 +84,12 @@ func (h *Handler) Mount(r chi.Router) {
 	})
 }
 
-// view is a member in an answer.
-type view struct {
-	User        string                 `json:"user"`
-	DisplayName string                 `json:"displayName"`
-	Role        v1alpha1.Role          `json:"role"`
-	Scope       v1alpha1.Scope         `json:"scope"`
-	Roles       []v1alpha1.RoleRef     `json:"roles,omitempty"`
-	Sudo        bool                   `json:"sudo,omitempty"`
-	Since       metav1.Time            `json:"since"`
-	Phase       v1alpha1.Phase         `json:"phase"`
-	Conditions  []conditions.Condition `json:"conditions,omitempty"`
-	// Active is true if the User can use the Membership at present.
-	Active bool `json:"active"`
-}
-
-func (h *Handler) viewOf(m *v1alpha1.Membership) view {
+func (h *Handler) viewOf(m *v1alpha1.Membership) rest.Member {
 	u, _ := h.Views.ByName(m.Spec.UserRef.Name)
-	v := view{
-		User: m.Spec.UserRef.Name, DisplayName: m.Spec.UserRef.Name, Role: m.Spec.Role, Scope: m.Spec.Scope,
-		Roles: m.Spec.Roles, Sudo: m.Spec.Sudo, Since: m.CreationTimestamp,
-		Phase: tenancy.PhaseOf(m.Status.CommonStatus), Conditions: conditions.Of(m.Status.Conditions), Active: tenancy.Active(u),
+	v := rest.Member{
+		User: m.Spec.UserRef.Name, DisplayName: m.Spec.UserRef.Name, Role: rest.Role(m.Spec.Role), Scope: string(m.Spec.Scope),
+		Roles: converted[rest.RoleRef](m.Spec.Roles), Sudo: m.Spec.Sudo, Since: m.CreationTimestamp,
+		Phase: string(tenancy.PhaseOf(m.Status.CommonStatus)), Conditions: wire.Conditions(m.Status.Conditions), Active: tenancy.Active(u),
 	}
 	if u != nil {
 		v.DisplayName = u.Spec.DisplayName
@@ -116,11 +101,11 @@ func (h *Handler) viewOf(m *v1alpha1.Membership) view {
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
 	held := h.Views.MembershipsAt(scope.Org.ClusterID, workspaceIn(scope))
-	items := make([]view, 0, len(held))
+	items := make([]rest.Member, 0, len(held))
 	for _, m := range held {
 		items = append(items, h.viewOf(m))
 	}
-	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.User })
+	return paging.Write(w, r, items, func(v rest.Member) (string, string) { return v.DisplayName, v.User })
 }
 
 // get answers with one member. It is the Location of a new member, and returns the ETag for

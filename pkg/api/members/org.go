@@ -2,12 +2,12 @@ package members
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
@@ -18,28 +18,20 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-type addToOrg struct {
-	UserRef v1alpha1.NamedRef `json:"userRef"`
-	Role    v1alpha1.Role     `json:"role"`
-}
-
 func (h *Handler) addToOrg(w http.ResponseWriter, r *http.Request) error {
 	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireOrgAdmin("add members") })
 	if err != nil {
 		return err
 	}
-	var in addToOrg
+	var in rest.AddOrgMemberRequest
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
-	if err := tenancy.CheckRole("role", in.Role); err != nil {
+	role := v1alpha1.Role(in.Role)
+	if err := tenancy.CheckRole("role", role); err != nil {
 		return err
 	}
-	return h.add(w, r, by, tenancy.MemberEdit{User: in.UserRef.Name, Role: in.Role})
-}
-
-type changeInOrg struct {
-	Role json.RawMessage `json:"role"`
+	return h.add(w, r, by, tenancy.MemberEdit{User: in.UserRef.Name, Role: role})
 }
 
 func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
@@ -48,7 +40,7 @@ func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var in changeInOrg
+	var in rest.UpdateOrgMemberRequest
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
@@ -90,7 +82,7 @@ func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
 }
 
 // roleIn reads the member role of a patch.
-func roleIn(raw json.RawMessage) (role v1alpha1.Role, given bool, err error) {
+func roleIn(raw []byte) (role v1alpha1.Role, given bool, err error) {
 	text, given, err := mergepatch.Text("role", raw)
 	if err != nil || !given {
 		return "", false, err

@@ -1,10 +1,10 @@
 package members
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -13,36 +13,24 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-type addToWorkspace struct {
-	UserRef v1alpha1.NamedRef  `json:"userRef"`
-	Role    v1alpha1.Role      `json:"role"`
-	Roles   []v1alpha1.RoleRef `json:"roles"`
-	Sudo    bool               `json:"sudo"`
-}
-
 // addToWorkspace takes people who need not be members of the Org.
 func (h *Handler) addToWorkspace(w http.ResponseWriter, r *http.Request) error {
 	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("add members") })
 	if err != nil {
 		return err
 	}
-	var in addToWorkspace
+	var in rest.AddWorkspaceMemberRequest
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
-	if err := tenancy.CheckRole("role", in.Role); err != nil {
+	role, roles := v1alpha1.Role(in.Role), converted[v1alpha1.RoleRef](in.Roles)
+	if err := tenancy.CheckRole("role", role); err != nil {
 		return err
 	}
-	if err := tenancy.CheckRoles("roles", in.Roles); err != nil {
+	if err := tenancy.CheckRoles("roles", roles); err != nil {
 		return err
 	}
-	return h.add(w, r, by, tenancy.MemberEdit{User: in.UserRef.Name, Role: in.Role, Roles: &in.Roles, Sudo: &in.Sudo})
-}
-
-type changeInWorkspace struct {
-	Role  json.RawMessage `json:"role"`
-	Roles json.RawMessage `json:"roles"`
-	Sudo  json.RawMessage `json:"sudo"`
+	return h.add(w, r, by, tenancy.MemberEdit{User: in.UserRef.Name, Role: role, Roles: &roles, Sudo: &in.Sudo})
 }
 
 func (h *Handler) changeInWorkspace(w http.ResponseWriter, r *http.Request) error {
@@ -50,7 +38,7 @@ func (h *Handler) changeInWorkspace(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	var in changeInWorkspace
+	var in rest.UpdateWorkspaceMemberRequest
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
@@ -66,8 +54,8 @@ func (h *Handler) changeInWorkspace(w http.ResponseWriter, r *http.Request) erro
 		e.Roles = &roles
 	}
 	if in.Sudo != nil {
-		var sudo bool
-		if mergepatch.IsNull(in.Sudo) || json.Unmarshal(in.Sudo, &sudo) != nil {
+		sudo, err := in.Sudo.Value()
+		if mergepatch.IsNull(in.Sudo) || err != nil {
 			return errs.InvalidField("sudo", "must be true or false")
 		}
 		e.Sudo = &sudo
@@ -80,7 +68,7 @@ func (h *Handler) changeInWorkspace(w http.ResponseWriter, r *http.Request) erro
 
 // rolesIn reads the whole list, which replaces the one before; none where the patch
 // takes it away.
-func rolesIn(raw json.RawMessage) ([]v1alpha1.RoleRef, error) {
+func rolesIn(raw []byte) ([]v1alpha1.RoleRef, error) {
 	in := struct {
 		Roles []v1alpha1.RoleRef `json:"roles"`
 	}{Roles: []v1alpha1.RoleRef{}}
@@ -92,6 +80,14 @@ func rolesIn(raw json.RawMessage) ([]v1alpha1.RoleRef, error) {
 		return nil, err
 	}
 	return in.Roles, tenancy.CheckRoles("roles", in.Roles)
+}
+
+// converted converts further roles from and to those of an answer. It keeps nil.
+func converted[To, From rest.RoleRef | v1alpha1.RoleRef](all []From) (roles []To) {
+	for _, role := range all {
+		roles = append(roles, To(role))
+	}
+	return roles
 }
 
 func (h *Handler) removeFromWorkspace(w http.ResponseWriter, r *http.Request) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"k8s.io/utils/clock"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
@@ -76,7 +77,7 @@ func (h *Handler) Mount(r chi.Router) {
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	caller := httpmw.CallerOf(r).User
 	entries := h.Views.Index(caller.Name)
-	items := make([]view, 0, len(entries))
+	items := make([]rest.Org, 0, len(entries))
 	for _, e := range entries {
 		if e.WorkspaceUUID != "" || e.SoftDeletedAt != nil {
 			continue
@@ -93,7 +94,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 			items = append(items, h.viewOf(o, role, caller.Name))
 		}
 	}
-	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.UUID })
+	return paging.Write(w, r, items, func(v rest.Org) (string, string) { return v.DisplayName, v.UUID })
 }
 
 // accepted returns the UUIDs of the Orgs that a person requested, whether they exist yet or not.
@@ -176,11 +177,11 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var in patchRequest
+	var in rest.UpdateOrgRequest
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
-	spec, err := in.spec()
+	spec, err := specOf(in)
 	if err != nil {
 		return err
 	}

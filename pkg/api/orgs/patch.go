@@ -7,6 +7,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -22,18 +23,9 @@ const (
 	maxBillingValue = 256
 )
 
-// patchRequest is the JSON merge patch of an Organization.
-type patchRequest struct {
-	DisplayName          json.RawMessage `json:"displayName"`
-	WorkspaceCreation    json.RawMessage `json:"workspaceCreation"`
-	CatalogEntryCreation json.RawMessage `json:"catalogEntryCreation"`
-	DefaultAccess        json.RawMessage `json:"defaultAccess"`
-	Billing              json.RawMessage `json:"billing"`
-}
-
-// spec converts the request to a patch of the Organization's spec. It is empty if nothing
+// specOf converts the request to a patch of the Organization's spec. It is empty if nothing
 // changes.
-func (p patchRequest) spec() (map[string]any, error) {
+func specOf(p rest.UpdateOrgRequest) (map[string]any, error) {
 	spec := map[string]any{}
 	name, given, err := mergepatch.DisplayName(p.DisplayName)
 	if err != nil {
@@ -45,7 +37,7 @@ func (p patchRequest) spec() (map[string]any, error) {
 	const members, admin = string(v1alpha1.WhoMembers), string(v1alpha1.WhoAdmin)
 	for _, choice := range []struct {
 		field         string
-		raw           json.RawMessage
+		raw           []byte
 		first, second string
 	}{
 		{"workspaceCreation", p.WorkspaceCreation, members, admin},
@@ -93,7 +85,7 @@ func intentOf(spec map[string]any) httpmw.Intent {
 }
 
 // billing converts the request to a merge patch of spec.billing, or nil to remove it.
-func billing(raw json.RawMessage) (any, error) {
+func billing(raw []byte) (any, error) {
 	in, err := object("billing", raw)
 	if err != nil || in == nil {
 		return nil, err

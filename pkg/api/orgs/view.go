@@ -1,38 +1,11 @@
 package orgs
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/conditions"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
-
-type quota struct {
-	Limit int `json:"limit"`
-	Used  int `json:"used"`
-}
-
-// view is an Organization in an answer.
-type view struct {
-	UUID                 string                 `json:"uuid"`
-	DisplayName          string                 `json:"displayName"`
-	Personal             bool                   `json:"personal"`
-	Role                 v1alpha1.Role          `json:"role"`
-	WorkspacePath        string                 `json:"workspacePath"`
-	WorkspaceCreation    v1alpha1.Who           `json:"workspaceCreation"`
-	CatalogEntryCreation v1alpha1.Who           `json:"catalogEntryCreation"`
-	DefaultAccess        v1alpha1.DefaultAccess `json:"defaultAccess"`
-	Billing              *v1alpha1.Billing      `json:"billing"`
-	WorkspaceQuota       quota                  `json:"workspaceQuota"`
-	CreatedAt            metav1.Time            `json:"createdAt"`
-	CreatedBy            string                 `json:"createdBy"`
-	FirstAdmin           string                 `json:"firstAdmin"`
-	Phase                v1alpha1.Phase         `json:"phase"`
-	Conditions           []conditions.Condition `json:"conditions"`
-	DeletionRequestedAt  *metav1.Time           `json:"deletionRequestedAt,omitempty"`
-	PurgeAt              *metav1.Time           `json:"purgeAt,omitempty"`
-}
 
 // firstAdmin is the first admin in the caller's index (O-4), or the creator if the index has no
 // row of the Organization yet.
@@ -45,17 +18,28 @@ func (h *Handler) firstAdmin(user string, o tenancy.Org) string {
 	return o.CreatedBy()
 }
 
-func (h *Handler) viewOf(o tenancy.Org, role v1alpha1.Role, firstAdmin string) view {
-	return view{
-		UUID: o.UUID(), DisplayName: o.Spec.DisplayName, Personal: o.Spec.Personal, Role: role,
+func (h *Handler) viewOf(o tenancy.Org, role v1alpha1.Role, firstAdmin string) rest.Org {
+	return rest.Org{
+		UUID: o.UUID(), DisplayName: o.Spec.DisplayName, Personal: o.Spec.Personal, Role: rest.Role(role),
 		WorkspacePath:     h.Tree.Org(o.UUID()),
-		WorkspaceCreation: o.Spec.WorkspaceCreation, CatalogEntryCreation: o.Spec.CatalogEntryCreation,
-		DefaultAccess: o.Spec.DefaultAccess, Billing: o.Spec.Billing,
-		WorkspaceQuota: quota{Limit: tenancy.Limit(o.Spec.WorkspaceQuota, h.DefaultWorkspaceQuota), Used: h.Views.UsedWorkspaces(o.UUID(), o.Spec.WorkspaceClaims)},
+		WorkspaceCreation: string(o.Spec.WorkspaceCreation), CatalogEntryCreation: string(o.Spec.CatalogEntryCreation),
+		DefaultAccess: string(o.Spec.DefaultAccess), Billing: billingOf(o.Spec.Billing),
+		WorkspaceQuota: rest.Quota{Limit: tenancy.Limit(o.Spec.WorkspaceQuota, h.DefaultWorkspaceQuota), Used: h.Views.UsedWorkspaces(o.UUID(), o.Spec.WorkspaceClaims)},
 		CreatedAt:      o.CreationTimestamp, CreatedBy: o.CreatedBy(),
 		FirstAdmin: firstAdmin,
-		Phase:      tenancy.PhaseOf(o.Status.CommonStatus), Conditions: conditions.Of(o.Status.Conditions),
+		Phase:      string(tenancy.PhaseOf(o.Status.CommonStatus)), Conditions: wire.Conditions(o.Status.Conditions),
 		DeletionRequestedAt: o.Status.DeletionRequestedAt,
 		PurgeAt:             tenancy.PurgeAt(o.Status.DeletionRequestedAt, h.DeletionGrace),
 	}
+}
+
+func billingOf(b *v1alpha1.Billing) *rest.Billing {
+	if b == nil {
+		return nil
+	}
+	labels := make(map[string]string, len(b.Labels))
+	for key, value := range b.Labels {
+		labels[key] = string(value)
+	}
+	return &rest.Billing{CostCenter: b.CostCenter, Labels: labels}
 }

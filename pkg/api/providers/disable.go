@@ -5,6 +5,7 @@ import (
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -82,7 +83,7 @@ func (h *Handler) awaitDisabled(w http.ResponseWriter, r *http.Request, cluster 
 		}
 		return nil
 	}
-	v := view{View: p.view().View, State: tenancy.CatalogDisabled}
+	v := rest.Provider{Entry: p.view().Entry, State: rest.StateDisabled}
 	for i := range v.Claims {
 		v.Claims[i].State = ""
 	}

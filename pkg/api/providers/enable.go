@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/entry"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/audit"
@@ -31,12 +31,7 @@ const (
 	retryInterval = 200 * time.Millisecond
 )
 
-type enableRequest struct {
-	AcceptClaims []entry.Resource `json:"acceptClaims"`
-	RejectClaims []entry.Resource `json:"rejectClaims"`
-}
-
-func resources(given []entry.Resource) (all []v1alpha1.CatalogResource) {
+func resources(given []rest.GroupResource) (all []v1alpha1.CatalogResource) {
 	for _, r := range given {
 		all = append(all, v1alpha1.CatalogResource(r))
 	}
@@ -45,7 +40,7 @@ func resources(given []entry.Resource) (all []v1alpha1.CatalogResource) {
 
 // texts returns the claims for the audit log, sorted and without duplicates, because the log
 // truncates a long list.
-func texts(claims []entry.Resource) (all []string) {
+func texts(claims []rest.GroupResource) (all []string) {
 	for _, c := range claims {
 		all = append(all, schema.GroupResource{Group: c.Group, Resource: c.Resource}.String())
 	}
@@ -59,7 +54,7 @@ func (h *Handler) enable(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var in enableRequest
+	var in rest.EnableProviderRequest
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
@@ -119,14 +114,14 @@ func (h *Handler) enable(w http.ResponseWriter, r *http.Request) error {
 	}
 	p.binding = b
 	code := http.StatusOK
-	if state := p.view().State; changed || state != tenancy.CatalogEnabled {
+	if state := p.view().State; changed || state != string(tenancy.CatalogEnabled) {
 		code = waiting.Made(r, h.CreateTimeout, h.Views.Await, refs(scope), func() bool {
 			seen := h.current(cluster, b)
 			if seen == nil {
 				return false
 			}
 			p.binding = seen
-			return p.view().State == tenancy.CatalogEnabled && h.Followed(scope.Org.UUID(), scope.Workspace.UUID)
+			return p.view().State == string(tenancy.CatalogEnabled) && h.Followed(scope.Org.UUID(), scope.Workspace.UUID)
 		})
 	}
 	if code != http.StatusOK {
@@ -203,8 +198,8 @@ func (h *Handler) wouldBe(w http.ResponseWriter, p provider, b *kcpapisv1alpha2.
 	v.DryRun = true
 	for i, c := range v.Claims {
 		for _, answered := range b.Spec.PermissionClaims {
-			if answered.Group == c.Group && answered.Resource == c.Resource.Resource {
-				v.Claims[i].State = tenancy.ClaimState(answered.State)
+			if answered.Group == c.Group && answered.Resource == c.Resource {
+				v.Claims[i].State = string(answered.State)
 			}
 		}
 	}

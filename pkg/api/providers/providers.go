@@ -9,17 +9,17 @@ import (
 	"github.com/go-chi/chi/v5"
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/conditions"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/entry"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // scopeDeleted is the scope of an entry that is still enabled but no longer exists.
-const scopeDeleted v1alpha1.CatalogScope = "Deleted"
+const scopeDeleted = "Deleted"
 
 // countTimeout limits the time of the one GET that asks kcp.
 const countTimeout = 2 * time.Second
@@ -87,17 +87,6 @@ func (h *Handler) Mount(r chi.Router) {
 	r.With(h.WorkspaceScope).Delete(one+"/enable", httpapi.Handle(h.disable))
 }
 
-// view is a provider in an answer.
-type view struct {
-	entry.View
-	// State is empty without a Workspace.
-	State   tenancy.CatalogState `json:"state,omitempty"`
-	Message string               `json:"message,omitempty"`
-	// WouldLose is nil in the answers that do not count.
-	WouldLose []tenancy.Loss `json:"wouldLose,omitzero"`
-	DryRun    bool           `json:"dryRun,omitempty"`
-}
-
 // provider is an entry that people of the Org see, or a deleted one, with its binding in a Workspace.
 type provider struct {
 	// entry is nil for one that was deleted. org is nil for a Global one.
@@ -125,11 +114,11 @@ func (p provider) known() *v1alpha1.CatalogExport {
 }
 
 // view is the provider in a Workspace.
-func (p provider) view() view {
+func (p provider) view() rest.Provider {
 	export := tenancy.ExportIn(p.known(), p.binding)
-	v := view{View: p.described(export)}
-	v.State, v.Message = tenancy.CatalogStateOf(export, p.binding)
-	if v.State != tenancy.CatalogDisabled {
+	state, message := tenancy.CatalogStateOf(export, p.binding)
+	v := rest.Provider{Entry: p.described(export), State: string(state), Message: message}
+	if state != tenancy.CatalogDisabled {
 		p.answer(v.Claims, export)
 		if v.Message == "" && p.hidden != "" {
 			v.Message = p.hidden + "; it stays enabled here and can be disabled"
@@ -139,11 +128,11 @@ func (p provider) view() view {
 }
 
 // described returns the view of the entry with the claims and resources of export.
-func (p provider) described(export *v1alpha1.CatalogExport) entry.View {
+func (p provider) described(export *v1alpha1.CatalogExport) rest.Entry {
 	if p.entry != nil {
 		e := *p.entry
 		e.Status.Export = export
-		return entry.Of(&e, p.org)
+		return wire.Entry(&e, p.org)
 	}
 	was, _ := tenancy.EnabledEntryOf(p.binding)
 	e := &v1alpha1.CatalogEntry{}
@@ -151,18 +140,18 @@ func (p provider) described(export *v1alpha1.CatalogExport) entry.View {
 	e.Spec.Slug, e.Spec.DisplayName, e.Spec.MemberResources = was.Slug, was.DisplayName, was.MemberResources
 	e.Spec.APIExport = tenancy.ExportOf(p.binding)
 	e.Status.Export = export
-	v := entry.Of(e, nil)
-	v.Scope, v.Phase, v.Conditions = scopeDeleted, v1alpha1.PhaseTerminating, []conditions.Condition{}
+	v := wire.Entry(e, nil)
+	v.Scope, v.Phase, v.Conditions = scopeDeleted, string(v1alpha1.PhaseTerminating), []rest.Condition{}
 	return v
 }
 
 // answer adds the answers of the binding to the claims of its export.
-func (p provider) answer(claims []entry.Claim, export *v1alpha1.CatalogExport) {
+func (p provider) answer(claims []rest.ProviderClaim, export *v1alpha1.CatalogExport) {
 	if export == nil {
 		return
 	}
 	for i, state := range tenancy.ClaimStatesOf(export.Claims, p.binding) {
-		claims[i].State = state
+		claims[i].State = string(state)
 	}
 }
 
@@ -269,15 +258,15 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	if scope.Workspace != nil {
 		bindings = h.Views.BindingsIn(scope.Workspace.ClusterID)
 	}
-	var items []view
+	var items []rest.Provider
 	for _, p := range h.all(scope.Org, bindings) {
 		if scope.Workspace == nil {
-			items = append(items, view{View: entry.Of(p.entry, p.org)})
+			items = append(items, rest.Provider{Entry: wire.Entry(p.entry, p.org)})
 			continue
 		}
 		items = append(items, p.view())
 	}
-	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.UUID })
+	return paging.Write(w, r, items, func(v rest.Provider) (string, string) { return v.DisplayName, v.UUID })
 }
 
 func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
@@ -289,8 +278,13 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
 	v := p.view()
 	ctx, cancel := context.WithTimeout(r.Context(), countTimeout)
 	defer cancel()
-	if v.WouldLose, err = h.losses(ctx, scope.Workspace.ClusterID, p.binding); err != nil {
+	losses, err := h.losses(ctx, scope.Workspace.ClusterID, p.binding)
+	if err != nil {
 		return err
+	}
+	v.WouldLose = make([]rest.Loss, len(losses))
+	for i, l := range losses {
+		v.WouldLose[i] = rest.Loss{GroupResource: rest.GroupResource{Group: l.Group, Resource: l.Resource}, Count: l.Count}
 	}
 	return answer(w, http.StatusOK, p, v)
 }
@@ -303,7 +297,7 @@ func (h *Handler) losses(ctx context.Context, cluster string, b *kcpapisv1alpha2
 	return h.Store.CountObjects(ctx, cluster, tenancy.ExportIn(nil, b).Resources)
 }
 
-func answer(w http.ResponseWriter, code int, p provider, v view) error {
+func answer(w http.ResponseWriter, code int, p provider, v rest.Provider) error {
 	httpapi.Tag(w, p.version())
 	return httpapi.Write(w, code, v)
 }

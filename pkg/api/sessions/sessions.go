@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
@@ -63,21 +64,9 @@ func (h *Handler) Mount(r chi.Router) {
 	})
 }
 
-type view struct {
-	ID          string                 `json:"id"`
-	Client      v1alpha1.SessionClient `json:"client"`
-	Description string                 `json:"description"`
-	CreatedAt   metav1.Time            `json:"createdAt"`
-	LastUsedAt  metav1.Time            `json:"lastUsedAt"`
-	// ExpiresAt is when the Session ends if it is not used any more.
-	ExpiresAt metav1.Time `json:"expiresAt"`
-	// Current is true for the Session of the request itself.
-	Current bool `json:"current"`
-}
-
-func (h *Handler) viewOf(s *v1alpha1.Session, r *http.Request) view {
-	v := view{
-		ID: s.Name, Client: s.Spec.Client, Description: s.Spec.Description, CreatedAt: s.CreationTimestamp,
+func (h *Handler) viewOf(s *v1alpha1.Session, r *http.Request) rest.Session {
+	v := rest.Session{
+		ID: s.Name, Client: string(s.Spec.Client), Description: s.Spec.Description, CreatedAt: s.CreationTimestamp,
 		LastUsedAt: s.Spec.LastUsedAt, ExpiresAt: s.Spec.ExpiresAt, Current: s.Name == httpmw.CallerOf(r).Session,
 	}
 	if idle := s.Spec.LastUsedAt.Add(h.IdleTimeout); idle.Before(v.ExpiresAt.Time) {
@@ -111,13 +100,13 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var items []view
+	var items []rest.Session
 	for _, s := range h.Views.SessionsOf(owner.Name) {
 		if h.open(s, owner) {
 			items = append(items, h.viewOf(s, r))
 		}
 	}
-	return paging.Write(w, r, items, func(v view) (string, string) { return v.Description, v.ID })
+	return paging.Write(w, r, items, func(v rest.Session) (string, string) { return v.Description, v.ID })
 }
 
 // found returns the Session in the path, for its owner.

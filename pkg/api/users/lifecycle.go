@@ -5,8 +5,8 @@ import (
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -17,13 +17,6 @@ import (
 
 // alias is the name for the caller in a path.
 const alias = "me"
-
-type deletion struct {
-	Name                string       `json:"name"`
-	DisplayName         string       `json:"displayName"`
-	DeletionRequestedAt *metav1.Time `json:"deletionRequestedAt,omitempty"`
-	PurgeAt             *metav1.Time `json:"purgeAt,omitempty"`
-}
 
 // target is the User in the path: the caller, or any User for a platform admin. The answer
 // for other callers does not reveal which Users exist.
@@ -84,7 +77,7 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, code int, deleted
 		return !ok || (seen.Status.DeletionRequestedAt != nil) == deleted && h.Followed(marked.Name)
 	})
 	httpapi.Tag(w, marked.ResourceVersion)
-	return httpapi.Write(w, code, deletion{
+	return httpapi.Write(w, code, rest.UserDeletion{
 		Name: marked.Name, DisplayName: marked.Spec.DisplayName, DeletionRequestedAt: marked.Status.DeletionRequestedAt,
 		PurgeAt: tenancy.PurgeAt(marked.Status.DeletionRequestedAt, h.DeletionGrace),
 	})

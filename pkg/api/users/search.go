@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -18,11 +19,6 @@ const (
 	maxFound = 20
 )
 
-type found struct {
-	Name        string `json:"name"`
-	DisplayName string `json:"displayName"`
-}
-
 func (h *Handler) search(w http.ResponseWriter, r *http.Request) error {
 	q := strings.TrimSpace(r.URL.Query().Get("q"))
 	if n := utf8.RuneCountInString(q); n < minQuery || n > maxQuery {
@@ -35,9 +31,9 @@ func (h *Handler) search(w http.ResponseWriter, r *http.Request) error {
 	if err := paging.SinglePage(r); err != nil {
 		return err
 	}
-	list := paging.List[found]{Items: []found{}}
+	list := rest.List[rest.Person]{Items: []rest.Person{}}
 	for _, u := range h.Views.SearchPeople(q, min(limit, maxFound)) {
-		list.Items = append(list.Items, found{u.Name, u.Spec.DisplayName})
+		list.Items = append(list.Items, rest.Person{Name: u.Name, DisplayName: u.Spec.DisplayName})
 	}
 	return httpapi.Write(w, http.StatusOK, list)
 }

@@ -9,10 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -71,34 +73,14 @@ func (h *Handler) Mount(r chi.Router) {
 	r.Post("/users/{name}/undelete", httpapi.Handle(h.undelete))
 }
 
-type quota struct {
-	Limit int `json:"limit"`
-	Used  int `json:"used"`
-}
-
-type view struct {
-	Name                string                `json:"name"`
-	DisplayName         string                `json:"displayName"`
-	Email               string                `json:"email"`
-	Phase               v1alpha1.Phase        `json:"phase"`
-	PersonalOrg         string                `json:"personalOrg"`
-	DefaultWorkspace    string                `json:"defaultWorkspace"`
-	OrgQuota            quota                 `json:"orgQuota"`
-	PlatformAdmin       bool                  `json:"platformAdmin"`
-	Registration        v1alpha1.Registration `json:"registration"`
-	ExpiresAt           *metav1.Time          `json:"expiresAt,omitempty"`
-	DeletionRequestedAt *metav1.Time          `json:"deletionRequestedAt,omitempty"`
-	PurgeAt             *metav1.Time          `json:"purgeAt,omitempty"`
-}
-
-func (h *Handler) viewOf(u *v1alpha1.User, caller *httpmw.Caller) view {
+func (h *Handler) viewOf(u *v1alpha1.User, caller *httpmw.Caller) rest.User {
 	given := h.givenTo(u)
-	v := view{
+	v := rest.User{
 		Name: u.Name, DisplayName: u.Spec.DisplayName, Email: u.Spec.Email,
-		Phase: given.phase, PersonalOrg: given.org, DefaultWorkspace: given.workspace,
-		OrgQuota:            quota{Limit: tenancy.Limit(u.Spec.OrgQuota, h.DefaultOrgQuota), Used: tenancy.Used(u.Spec.OrgClaims, h.Views.OrgsCreatedBy(u.Name))},
+		Phase: string(given.phase), PersonalOrg: given.org, DefaultWorkspace: given.workspace,
+		OrgQuota:            rest.Quota{Limit: tenancy.Limit(u.Spec.OrgQuota, h.DefaultOrgQuota), Used: tenancy.Used(u.Spec.OrgClaims, h.Views.OrgsCreatedBy(u.Name))},
 		PlatformAdmin:       caller.PlatformAdmin,
-		Registration:        tenancy.RegistrationOf(u),
+		Registration:        string(tenancy.RegistrationOf(u)),
 		DeletionRequestedAt: u.Status.DeletionRequestedAt,
 		PurgeAt:             tenancy.PurgeAt(u.Status.DeletionRequestedAt, h.DeletionGrace),
 	}
@@ -143,12 +125,6 @@ func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.Write(w, http.StatusOK, h.viewOf(u, caller))
 }
 
-// row is a row of the caller's index with purgeAt, which depends on --deletion-grace.
-type row struct {
-	v1alpha1.MembershipIndexEntry
-	PurgeAt *metav1.Time `json:"purgeAt,omitempty"`
-}
-
 func (h *Handler) memberships(w http.ResponseWriter, r *http.Request) error {
 	deleted, err := httpapi.Flag(r, "deleted")
 	if err != nil {
@@ -158,11 +134,11 @@ func (h *Handler) memberships(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	entries := h.Views.Index(httpmw.CallerOf(r).User.Name)
-	items := make([]row, 0, len(entries))
+	items := make([]rest.MembershipRow, 0, len(entries))
 	for _, e := range entries {
 		if deleted || e.SoftDeletedAt == nil {
-			items = append(items, row{e, tenancy.PurgeAt(e.SoftDeletedAt, h.DeletionGrace)})
+			items = append(items, wire.Row(e, h.DeletionGrace))
 		}
 	}
-	return httpapi.Write(w, http.StatusOK, paging.List[row]{Items: items})
+	return httpapi.Write(w, http.StatusOK, rest.List[rest.MembershipRow]{Items: items})
 }

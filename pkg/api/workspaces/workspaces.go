@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/conditions"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -71,38 +71,21 @@ func (h *Handler) Mount(r chi.Router) {
 	r.With(h.DeletedScope).Post("/orgs/{org}/workspaces/{ws}/undelete", httpapi.Handle(h.undelete))
 }
 
-// view is a Workspace in an answer.
-type view struct {
-	UUID                string                 `json:"uuid"`
-	OrgUUID             string                 `json:"orgUUID"`
-	DisplayName         string                 `json:"displayName"`
-	Role                v1alpha1.Role          `json:"role"`
-	WorkspacePath       string                 `json:"workspacePath"`
-	ClusterID           string                 `json:"clusterID"`
-	URL                 string                 `json:"url"`
-	CreatedAt           metav1.Time            `json:"createdAt"`
-	CreatedBy           string                 `json:"createdBy"`
-	Phase               v1alpha1.Phase         `json:"phase"`
-	Conditions          []conditions.Condition `json:"conditions"`
-	DeletionRequestedAt *metav1.Time           `json:"deletionRequestedAt,omitempty"`
-	PurgeAt             *metav1.Time           `json:"purgeAt,omitempty"`
-}
-
-func (h *Handler) viewOf(ws tenancy.Workspace, role v1alpha1.Role) view {
-	v := view{
-		UUID: ws.UUID, OrgUUID: ws.OrgUUID, DisplayName: ws.DisplayName, Role: role,
+func (h *Handler) viewOf(ws tenancy.Workspace, role v1alpha1.Role) rest.Workspace {
+	v := rest.Workspace{
+		UUID: ws.UUID, OrgUUID: ws.OrgUUID, DisplayName: ws.DisplayName, Role: rest.Role(role),
 		WorkspacePath: h.Tree.Workspace(ws.OrgUUID, ws.UUID), ClusterID: ws.ClusterID,
 		CreatedAt: ws.CreatedAt, CreatedBy: ws.CreatedBy,
-		Phase: ws.Status.Phase, Conditions: conditions.Of(ws.Status.Conditions),
+		Phase: string(ws.Status.Phase), Conditions: wire.Conditions(ws.Status.Conditions),
 		DeletionRequestedAt: ws.DeletionRequestedAt,
 		PurgeAt:             tenancy.PurgeAt(ws.DeletionRequestedAt, h.DeletionGrace),
 	}
 	if ws.ClusterID != "" {
 		v.URL = h.ExternalURL + "/clusters/" + ws.ClusterID
 	}
-	if v.Phase == v1alpha1.PhaseReady && !ws.Ready() {
+	if ws.Status.Phase == v1alpha1.PhaseReady && !ws.Ready() {
 		// What kcp has taken back is not all there, whatever was written of it (O-11).
-		v.Phase = v1alpha1.PhaseProgressing
+		v.Phase = string(v1alpha1.PhaseProgressing)
 	}
 	return v
 }
@@ -110,7 +93,7 @@ func (h *Handler) viewOf(ws tenancy.Workspace, role v1alpha1.Role) view {
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
 	entries := h.Views.Index(scope.User)
-	var items []view
+	var items []rest.Workspace
 	made := map[string]bool{}
 	for _, ws := range h.Views.Workspaces(scope.Org.UUID()) {
 		made[ws.UUID] = true
@@ -119,7 +102,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 		}
 		role := tenancy.WorkspaceRole(entries, scope.Org.UUID(), ws.UUID, scope.Org.Spec.DefaultAccess)
 		if role == "" {
-			role = h.asCreator(r, ws.UUID).Role
+			role = v1alpha1.Role(h.asCreator(r, ws.UUID).Role)
 		}
 		if role != "" {
 			items = append(items, h.viewOf(ws, role))
@@ -133,15 +116,15 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 			items = append(items, v)
 		}
 	}
-	return paging.Write(w, r, items, func(v view) (string, string) { return v.DisplayName, v.UUID })
+	return paging.Write(w, r, items, func(v rest.Workspace) (string, string) { return v.DisplayName, v.UUID })
 }
 
 // asCreator returns a Workspace that the caller created. Its role is empty if they did
 // not, or may not read it.
-func (h *Handler) asCreator(r *http.Request, uuid string) view {
+func (h *Handler) asCreator(r *http.Request, uuid string) rest.Workspace {
 	scope := httpmw.ScopeOf(r)
 	if scope.OrgRole == "" {
-		return view{}
+		return rest.Workspace{}
 	}
 	ws, role := h.Creator.ReadWorkspace(httpmw.CallerOf(r).User, scope.Org, uuid)
 	return h.viewOf(ws, role)

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -43,9 +44,7 @@ func Key(r *http.Request) (key, hash string, err error) {
 // Claim reads a request to create an Organization, or a Workspace in org if it is not empty.
 // newUUID generates the UUID if the request has no key.
 func Claim(r *http.Request, org string, newUUID func() string, now time.Time) (v1alpha1.Claim, error) {
-	var in struct {
-		DisplayName string `json:"displayName"`
-	}
+	var in rest.CreateRequest
 	if err := httpapi.Read(r, &in); err != nil {
 		return v1alpha1.Claim{}, err
 	}

@@ -4,17 +4,18 @@ import (
 	"encoding/json"
 	"net/http"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // IsNull reports whether the patch removes the member.
-func IsNull(raw json.RawMessage) bool { return string(raw) == "null" }
+func IsNull(raw []byte) bool { return string(raw) == "null" }
 
 // Text reads a member that must be a string and cannot be removed. ok is false if the patch
 // does not have it. The error names field.
-func Text(field string, raw json.RawMessage) (value string, ok bool, err error) {
+func Text(field string, raw []byte) (value string, ok bool, err error) {
 	switch {
 	case raw == nil:
 		return "", false, nil
@@ -27,7 +28,7 @@ func Text(field string, raw json.RawMessage) (value string, ok bool, err error) 
 }
 
 // DisplayName reads the member displayName (O-1). ok is false if the patch does not have it.
-func DisplayName(raw json.RawMessage) (name string, ok bool, err error) {
+func DisplayName(raw []byte) (name string, ok bool, err error) {
 	const field = "displayName"
 	if name, ok, err = Text(field, raw); err != nil || !ok {
 		return "", false, err
@@ -41,9 +42,7 @@ func DisplayName(raw json.RawMessage) (name string, ok bool, err error) {
 // Rename reads a patch whose only member is displayName. It returns the change, under key, and
 // the precondition of the request.
 func Rename(r *http.Request, key string) (changes map[string]any, match func(version string) error, err error) {
-	var in struct {
-		DisplayName json.RawMessage `json:"displayName"`
-	}
+	var in rest.RenameRequest
 	if err := httpapi.Read(r, &in); err != nil {
 		return nil, nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
@@ -22,12 +23,6 @@ const (
 
 // fieldContinue is the name of the parameter in errors.
 const fieldContinue = "query:continue"
-
-// List is one page of a list. Continue is empty on the last page.
-type List[T any] struct {
-	Items    []T    `json:"items"`
-	Continue string `json:"continue"`
-}
 
 // Limit returns the number of items requested by ?limit=.
 func Limit(r *http.Request) (int, error) {
@@ -52,15 +47,15 @@ func SinglePage(r *http.Request) error {
 
 // Page sorts items by display name and UUID, filters them by ?q=, and returns the page
 // requested by ?limit= and ?continue=.
-func Page[T any](r *http.Request, items []T, key func(T) (displayName, uuid string)) (List[T], error) {
+func Page[T any](r *http.Request, items []T, key func(T) (displayName, uuid string)) (rest.List[T], error) {
 	query := r.URL.Query()
 	limit, err := Limit(r)
 	if err != nil {
-		return List[T]{}, err
+		return rest.List[T]{}, err
 	}
 	after, err := decode(r.URL)
 	if err != nil {
-		return List[T]{}, err
+		return rest.List[T]{}, err
 	}
 	if q := strings.ToLower(query.Get("q")); q != "" {
 		items = slices.DeleteFunc(items, func(item T) bool {
@@ -80,7 +75,7 @@ func Page[T any](r *http.Request, items []T, key func(T) (displayName, uuid stri
 			return cmp.Or(cmp.Compare(name, after.name), cmp.Compare(uuid, after.uuid)) <= 0
 		})
 	}
-	page := List[T]{Items: items}
+	page := rest.List[T]{Items: items}
 	if len(items) > limit {
 		page.Items = items[:limit]
 		name, uuid := key(items[limit-1])

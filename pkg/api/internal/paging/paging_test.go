@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
@@ -18,7 +19,7 @@ type item struct{ name, uuid string }
 
 func key(i item) (string, string) { return i.name, i.uuid }
 
-func page(t testing.TB, query url.Values, items ...item) (paging.List[item], error) {
+func page(t testing.TB, query url.Values, items ...item) (rest.List[item], error) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/?"+query.Encode(), http.NoBody)
 	return paging.Page(r, items, key)
@@ -116,7 +117,7 @@ func TestLimit_is100ByDefaultAndAtMost500(t *testing.T) {
 
 func TestPage_refusesAContinueThatItDidNotGive(t *testing.T) {
 	t.Parallel()
-	ask := func(target string) (paging.List[item], error) {
+	ask := func(target string) (rest.List[item], error) {
 		return paging.Page(httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, http.NoBody), many(9), key)
 	}
 	first, err := ask("/api/orgs?limit=2&q=name")

@@ -1,0 +1,98 @@
+package v1
+
+import (
+	"reflect"
+	"time"
+)
+
+// AuditEvent is an event of the audit log, as the admins of an organization see it. A change has an
+// intent before it and an outcome after it, with the same ID and action.
+type AuditEvent struct {
+	Answer `json:"-"`
+	ID     string    `json:"id"`
+	Time   time.Time `json:"time"`
+	// Stage is intent or outcome.
+	Stage string `json:"stage"`
+	// Action is a method and a route of the API, "kubernetes" with a verb, or words.
+	Action    string     `json:"action"`
+	Actor     AuditActor `json:"actor"`
+	Peer      string     `json:"peer,omitempty"`
+	Workspace string     `json:"workspace,omitempty"`
+	Object    string     `json:"object,omitempty"`
+	// Code is the HTTP status of an outcome.
+	Code     int            `json:"code,omitempty"`
+	Facts    *AuditFacts    `json:"facts,omitempty"`
+	Resource *AuditResource `json:"resource,omitempty"`
+}
+
+// AuditEventList is a page of events, the newest first. Replica is the replica of the hub that has
+// them.
+type AuditEventList struct {
+	List[AuditEvent]
+	Replica string `json:"replica"`
+}
+
+// AuditActor is the origin of a change. Kind is person, bot, hub or anonymous.
+type AuditActor struct {
+	Kind  string `json:"kind"`
+	User  string `json:"user,omitempty"`
+	Bot   string `json:"bot,omitempty"`
+	Token string `json:"token,omitempty"`
+}
+
+// AuditFacts are what was decided. Fields that do not apply are left out.
+type AuditFacts struct {
+	// Role is the role that a Membership or a bot gets; Roles are further roles in a Workspace, as
+	// name or namespace/name. An empty list takes all.
+	Role  string    `json:"role,omitempty"`
+	Roles *[]string `json:"roles,omitempty"`
+	Sudo  *bool     `json:"sudo,omitempty"`
+	// Cascade is true for a removal from an Organization with all its Workspaces.
+	Cascade bool `json:"cascade,omitempty"`
+	// Registration is that of a User: Approved, Pending or Rejected.
+	Registration string `json:"registration,omitempty"`
+	// Subject is that of the identity that signs up.
+	Subject string `json:"subject,omitempty"`
+	// Quota is the new number of Organizations of a person or Workspaces of an Organization, or
+	// "default".
+	Quota string `json:"quota,omitempty"`
+	// DefaultAccess, WorkspaceCreation and CatalogEntryCreation are settings of an Organization.
+	DefaultAccess        string `json:"defaultAccess,omitempty"`
+	WorkspaceCreation    string `json:"workspaceCreation,omitempty"`
+	CatalogEntryCreation string `json:"catalogEntryCreation,omitempty"`
+	// Fields are the names of other fields that are set.
+	Fields []string `json:"fields,omitempty"`
+	// Token is the ID of a bot's token that is issued or revoked; TokenExpiresAt is its end.
+	Token          string     `json:"token,omitempty"`
+	TokenExpiresAt *time.Time `json:"tokenExpiresAt,omitempty"`
+	// All is true if all tokens of a bot, or all Sessions of a person, end.
+	All bool `json:"all,omitempty"`
+	// Session is the metadata.name of a Session that ends.
+	Session string `json:"session,omitempty"`
+	// Slug and Export are those of a catalog entry. Export is path and name of an APIExport.
+	Slug   string `json:"slug,omitempty"`
+	Export string `json:"export,omitempty"`
+	// Force is true if a Global entry takes its slug from the Organizations that have it.
+	Force bool `json:"force,omitempty"`
+	// AcceptedClaims and RejectedClaims are the answers to the permission claims of a provider, as
+	// resource or resource.group.
+	AcceptedClaims []string `json:"acceptedClaims,omitempty"`
+	RejectedClaims []string `json:"rejectedClaims,omitempty"`
+	// Elevated is true if a proxied request uses sudo.
+	Elevated bool `json:"elevated,omitempty"`
+	// Counts are the numbers of removed objects by kind.
+	Counts map[string]int `json:"counts,omitempty"`
+}
+
+// Given reports whether any field is set.
+func (f AuditFacts) Given() bool { return !reflect.ValueOf(f).IsZero() }
+
+// AuditResource is what a proxied request writes to.
+type AuditResource struct {
+	Verb        string `json:"verb"`
+	Group       string `json:"group,omitempty"`
+	Resource    string `json:"resource,omitempty"`
+	Subresource string `json:"subresource,omitempty"`
+	Namespace   string `json:"namespace,omitempty"`
+	Name        string `json:"name,omitempty"`
+}

@@ -1,0 +1,206 @@
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// CreateRequest makes an organization or a workspace.
+type CreateRequest struct {
+	DisplayName string `json:"displayName"`
+}
+
+// RenameRequest changes the display name of a person or a workspace.
+type RenameRequest struct {
+	DisplayName Field[string] `json:"displayName,omitempty"`
+}
+
+// Org is an organization as its members see it.
+type Org struct {
+	Answer               `json:"-"`
+	UUID                 string       `json:"uuid"`
+	DisplayName          string       `json:"displayName"`
+	Personal             bool         `json:"personal"`
+	Role                 Role         `json:"role"`
+	WorkspacePath        string       `json:"workspacePath"`
+	WorkspaceCreation    string       `json:"workspaceCreation"`
+	CatalogEntryCreation string       `json:"catalogEntryCreation"`
+	DefaultAccess        string       `json:"defaultAccess"`
+	Billing              *Billing     `json:"billing"`
+	WorkspaceQuota       Quota        `json:"workspaceQuota"`
+	CreatedAt            metav1.Time  `json:"createdAt"`
+	CreatedBy            string       `json:"createdBy"`
+	FirstAdmin           string       `json:"firstAdmin"`
+	Phase                string       `json:"phase"`
+	Conditions           []Condition  `json:"conditions"`
+	DeletionRequestedAt  *metav1.Time `json:"deletionRequestedAt,omitempty"`
+	PurgeAt              *metav1.Time `json:"purgeAt,omitempty"`
+}
+
+// Billing says who pays.
+type Billing struct {
+	CostCenter string            `json:"costCenter,omitempty"`
+	Labels     map[string]string `json:"labels,omitempty"`
+}
+
+// UpdateOrgRequest changes an organization. WorkspaceCreation and CatalogEntryCreation are members
+// or admin, DefaultAccess is none or view.
+type UpdateOrgRequest struct {
+	DisplayName          Field[string]       `json:"displayName,omitempty"`
+	WorkspaceCreation    Field[string]       `json:"workspaceCreation,omitempty"`
+	CatalogEntryCreation Field[string]       `json:"catalogEntryCreation,omitempty"`
+	DefaultAccess        Field[string]       `json:"defaultAccess,omitempty"`
+	Billing              Field[BillingPatch] `json:"billing,omitempty"`
+}
+
+// BillingPatch changes Billing. A label that is nil is taken away.
+type BillingPatch struct {
+	CostCenter Field[string]             `json:"costCenter,omitempty"`
+	Labels     Field[map[string]*string] `json:"labels,omitempty"`
+}
+
+// Workspace is a workspace as its members see it.
+type Workspace struct {
+	Answer              `json:"-"`
+	UUID                string       `json:"uuid"`
+	OrgUUID             string       `json:"orgUUID"`
+	DisplayName         string       `json:"displayName"`
+	Role                Role         `json:"role"`
+	WorkspacePath       string       `json:"workspacePath"`
+	ClusterID           string       `json:"clusterID"`
+	URL                 string       `json:"url"`
+	CreatedAt           metav1.Time  `json:"createdAt"`
+	CreatedBy           string       `json:"createdBy"`
+	Phase               string       `json:"phase"`
+	Conditions          []Condition  `json:"conditions"`
+	DeletionRequestedAt *metav1.Time `json:"deletionRequestedAt,omitempty"`
+	PurgeAt             *metav1.Time `json:"purgeAt,omitempty"`
+}
+
+// Member is a member of an organization or a workspace.
+type Member struct {
+	Answer      `json:"-"`
+	User        string      `json:"user"`
+	DisplayName string      `json:"displayName"`
+	Role        Role        `json:"role"`
+	Scope       string      `json:"scope"`
+	Roles       []RoleRef   `json:"roles,omitempty"`
+	Sudo        bool        `json:"sudo,omitempty"`
+	Since       metav1.Time `json:"since"`
+	Phase       string      `json:"phase"`
+	Conditions  []Condition `json:"conditions,omitempty"`
+	// Active is true if the person can use the membership at present.
+	Active bool `json:"active"`
+}
+
+// RoleRef is a further role: a ClusterRole of the workspace or, with a namespace, a role there.
+type RoleRef struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// UserRef names a person.
+type UserRef struct {
+	Name string `json:"name"`
+}
+
+// AddOrgMemberRequest makes a person a member of an organization.
+type AddOrgMemberRequest struct {
+	UserRef UserRef `json:"userRef"`
+	Role    Role    `json:"role"`
+}
+
+// UpdateOrgMemberRequest changes the role of a member.
+type UpdateOrgMemberRequest struct {
+	Role Field[Role] `json:"role,omitempty"`
+}
+
+// AddWorkspaceMemberRequest makes a person a member of a workspace.
+type AddWorkspaceMemberRequest struct {
+	UserRef UserRef   `json:"userRef"`
+	Role    Role      `json:"role"`
+	Roles   []RoleRef `json:"roles,omitempty"`
+	Sudo    bool      `json:"sudo,omitempty"`
+}
+
+// UpdateWorkspaceMemberRequest changes a member of a workspace. Roles replaces the whole list.
+type UpdateWorkspaceMemberRequest struct {
+	Role  Field[Role]      `json:"role,omitempty"`
+	Roles Field[[]RoleRef] `json:"roles,omitempty"`
+	Sudo  Field[bool]      `json:"sudo,omitempty"`
+}
+
+// Bot is what a program works as in one workspace.
+type Bot struct {
+	Answer            `json:"-"`
+	UUID              string       `json:"uuid"`
+	DisplayName       string       `json:"displayName"`
+	Role              Role         `json:"role"`
+	CreatedAt         metav1.Time  `json:"createdAt"`
+	LastTokenIssuedAt *metav1.Time `json:"lastTokenIssuedAt,omitempty"`
+	Phase             string       `json:"phase"`
+	Conditions        []Condition  `json:"conditions"`
+}
+
+// CreateBotRequest makes a bot.
+type CreateBotRequest struct {
+	DisplayName string `json:"displayName"`
+	Role        Role   `json:"role"`
+}
+
+// UpdateBotRequest changes a bot.
+type UpdateBotRequest struct {
+	DisplayName Field[string] `json:"displayName,omitempty"`
+	Role        Field[Role]   `json:"role,omitempty"`
+}
+
+// BotToken is a token of a bot, without the token itself.
+type BotToken struct {
+	Answer              `json:"-"`
+	ID                  string      `json:"id"`
+	Name                string      `json:"name"`
+	CreatedAt           metav1.Time `json:"createdAt"`
+	ExpirationTimestamp metav1.Time `json:"expirationTimestamp"`
+}
+
+// IssuedBotToken is a new token of a bot. No other answer has the token itself.
+type IssuedBotToken struct {
+	BotToken
+	Token string `json:"token"`
+}
+
+// IssueBotTokenRequest issues a token. Without ExpirationSeconds it lives as long as the hub decides.
+type IssueBotTokenRequest struct {
+	Name              string `json:"name,omitempty"`
+	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty"`
+}
+
+// AdminOrg is an organization as platform admins see it. It has no contents of workspaces.
+type AdminOrg struct {
+	Answer              `json:"-"`
+	UUID                string       `json:"uuid"`
+	DisplayName         string       `json:"displayName"`
+	Personal            bool         `json:"personal"`
+	WorkspaceQuota      Quota        `json:"workspaceQuota"`
+	CreatedAt           metav1.Time  `json:"createdAt"`
+	CreatedBy           string       `json:"createdBy"`
+	Phase               string       `json:"phase"`
+	DeletionRequestedAt *metav1.Time `json:"deletionRequestedAt,omitempty"`
+	PurgeAt             *metav1.Time `json:"purgeAt,omitempty"`
+}
+
+// AdminUpdateOrgRequest changes an organization. A WorkspaceQuota of null or 0 restores the default.
+type AdminUpdateOrgRequest struct {
+	WorkspaceQuota Field[int32] `json:"workspaceQuota,omitempty"`
+}
+
+// Deletion is a soft-deleted object that is not purged yet.
+type Deletion struct {
+	Answer `json:"-"`
+	// Kind is User, Organization or Workspace. Name is the name of a User, or a UUID.
+	Kind                string       `json:"kind"`
+	Name                string       `json:"name"`
+	OrgUUID             string       `json:"orgUUID,omitempty"`
+	DisplayName         string       `json:"displayName"`
+	DeletionRequestedAt *metav1.Time `json:"deletionRequestedAt"`
+	PurgeAt             *metav1.Time `json:"purgeAt"`
+	// Purging is true if the grace period is over.
+	Purging bool `json:"purging"`
+}

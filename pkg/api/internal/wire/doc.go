@@ -1,0 +1,2 @@
+// Package wire converts what several resources answer with to the types of apis/rest/v1.
+package wire

@@ -1,0 +1,63 @@
+package wire
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Conditions converts conditions. The result is never nil.
+func Conditions(held []metav1.Condition) []rest.Condition {
+	answered := make([]rest.Condition, len(held))
+	for i := range held {
+		c := &held[i]
+		answered[i] = rest.Condition{
+			Type: c.Type, Status: c.Status, ObservedGeneration: c.ObservedGeneration,
+			LastTransitionTime: c.LastTransitionTime.UTC().Format(time.RFC3339),
+			Reason:             c.Reason, Message: c.Message,
+		}
+	}
+	return answered
+}
+
+// Row converts a row of an index.
+func Row(e v1alpha1.MembershipIndexEntry, grace time.Duration) rest.MembershipRow {
+	return rest.MembershipRow{
+		OrgUUID: e.OrgUUID, OrgDisplayName: e.OrgDisplayName, OrgCreatedAt: e.OrgCreatedAt, OrgFirstAdmin: e.OrgFirstAdmin,
+		WorkspaceUUID: e.WorkspaceUUID, WorkspaceDisplayName: e.WorkspaceDisplayName, ClusterID: e.ClusterID,
+		Role: rest.Role(e.Role), Personal: e.Personal, SoftDeletedAt: e.SoftDeletedAt, PurgeAt: tenancy.PurgeAt(e.SoftDeletedAt, grace),
+	}
+}
+
+// Entry converts an entry of an Organization, or a Global one if org is nil.
+func Entry(e *v1alpha1.CatalogEntry, org *tenancy.Org) rest.Entry {
+	v := rest.Entry{
+		UUID: e.Name, Slug: e.Spec.Slug, DisplayName: e.Spec.DisplayName, Description: e.Spec.Description, Version: e.Spec.Version,
+		Scope: string(v1alpha1.CatalogGlobal), APIExport: rest.CatalogExportRef(e.Spec.APIExport),
+		Backend: (*rest.CatalogBackend)(e.Spec.Backend), UI: (*rest.CatalogUI)(e.Spec.UI), MemberResources: e.Spec.MemberResources,
+		CreatedAt: e.CreationTimestamp, CreatedBy: e.Annotations[v1alpha1.CreatedByAnnotation],
+		Claims: []rest.ProviderClaim{}, Resources: []rest.GroupResource{},
+		Phase: string(tenancy.PhaseOf(e.Status.CommonStatus)), Conditions: Conditions(e.Status.Conditions),
+	}
+	if org != nil {
+		v.Scope, v.Org = string(tenancy.CatalogScopeOf(*org)), org.UUID()
+	}
+	if e.Status.Export == nil {
+		return v
+	}
+	for _, c := range e.Status.Export.Claims {
+		verbs := c.Verbs
+		if verbs == nil {
+			verbs = []string{}
+		}
+		v.Claims = append(v.Claims, rest.ProviderClaim{GroupResource: rest.GroupResource{Group: c.Group, Resource: c.Resource}, Verbs: verbs, Dangerous: c.Dangerous})
+	}
+	for _, r := range e.Status.Export.Resources {
+		v.Resources = append(v.Resources, rest.GroupResource(r))
+	}
+	return v
+}
