@@ -75,8 +75,8 @@ func Hosts(externalURL, listenAddress string) ([]string, error) {
 // signs.
 //
 // The CA has critical name constraints, so that clients accept its certificates for the hub's hosts
-// only. A certificate of the CA that lacks constraints, or does not permit all hosts, is replaced.
-// In the second case clients need the new one.
+// only. A certificate of the CA that does not permit all hosts is replaced, and clients need the
+// new one.
 func Ensure(dir string, hosts []string, now time.Time) (*Bundle, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create the certificate directory: %w", err)

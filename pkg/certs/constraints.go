@@ -38,13 +38,12 @@ func constrain(ca *x509.Certificate, names []string, addresses []net.IP) {
 	}
 }
 
-// permits reports whether a CA has critical name constraints that permit all hosts.
+// permits reports whether a CA has name constraints that permit all hosts.
 func permits(ca *x509.Certificate, names []string, addresses []net.IP) bool {
 	permitted := func(ip net.IP) bool {
 		return slices.ContainsFunc(ca.PermittedIPRanges, func(n *net.IPNet) bool { return n.Contains(ip) })
 	}
-	return ca.PermittedDNSDomainsCritical &&
-		!slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(ca.PermittedDNSDomains, name) }) &&
+	return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(ca.PermittedDNSDomains, name) }) &&
 		!slices.ContainsFunc(addresses, func(ip net.IP) bool { return !permitted(ip) })
 }
 

@@ -95,41 +95,6 @@ func TestCA_isBelievedForTheHubAlone(t *testing.T) {
 	}
 }
 
-// unconstrained replaces the CA certificate in dir by one as older hubs made it.
-func unconstrained(t *testing.T, dir string) (caPEM []byte) {
-	t.Helper()
-	old := steal(t, dir)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: old.ca.Subject, NotBefore: old.ca.NotBefore, NotAfter: old.ca.NotAfter,
-		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, old.ca.PublicKey, old.key)
-	require.NoError(t, err)
-	caPEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "ca.crt"), caPEM, 0o600))
-	return caPEM
-}
-
-// A hub replaces a CA certificate without constraints by one with the same key. Clients of the old
-// one continue to trust the hub; the new one is valid for the hub's hosts only.
-func TestCA_withoutConstraintsIsReplaced(t *testing.T) {
-	t.Parallel()
-	dir, hosts := t.TempDir(), []string{"localhost", "127.0.0.1"}
-	first, err := certs.Ensure(dir, hosts, now)
-	require.NoError(t, err)
-	old := unconstrained(t, dir)
-	b, err := certs.Ensure(dir, hosts, now)
-	require.NoError(t, err)
-	require.NotEqual(t, old, b.CAPEM)
-	require.Equal(t, first.Certificate.Certificate[0], b.Certificate.Certificate[0], "the serving certificate stays")
-	stolen := steal(t, dir).sign(t, "bank.example")
-	require.True(t, believes(t, old, stolen, "bank.example"), "the control")
-	require.False(t, believes(t, b.CAPEM, stolen, "bank.example"))
-	for _, ca := range [][]byte{old, b.CAPEM} {
-		require.NoError(t, verify(t, &certs.Bundle{CAPEM: ca, Certificate: b.Certificate}, "localhost", now))
-	}
-}
-
 // After a change of --external-url clients need the new CA certificate.
 func TestCA_ofAnotherHostIsReplaced(t *testing.T) {
 	t.Parallel()

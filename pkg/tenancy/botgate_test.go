@@ -136,7 +136,6 @@ func TestBotGate_isShutWhileKcpMayAllowMore(t *testing.T) {
 		"raised, and recorded":  {v1alpha1.RoleAdmin, v1alpha1.RoleAdmin, true},
 		"lowered":               {v1alpha1.RoleMember, v1alpha1.RoleAdmin, false},
 		"lowered, to look only": {tenancy.RoleViewer, v1alpha1.RoleMember, false},
-		"of an older hub":       {v1alpha1.RoleMember, "", true},
 	} {
 		w := newBotWorld()
 		w.bot.Spec.Role, w.bot.Status.AuthorizedRole = c.role, c.authorized

@@ -65,21 +65,11 @@ func botRoles() []v1alpha1.Role {
 }
 
 // RoleToAuthorize returns the value of status.authorizedRole before a Bot is bound to its role.
-// held are its bindings, for a Bot of which nothing is recorded.
-func RoleToAuthorize(b *v1alpha1.Bot, held []*rbacv1.ClusterRoleBinding) v1alpha1.Role {
-	highest := b.Spec.Role
-	if rank(b.Status.AuthorizedRole) > rank(highest) {
-		highest = b.Status.AuthorizedRole
+func RoleToAuthorize(b *v1alpha1.Bot) v1alpha1.Role {
+	if RoleLowered(b) {
+		return b.Status.AuthorizedRole
 	}
-	if b.Status.AuthorizedRole != "" {
-		return highest
-	}
-	for _, r := range botRoles() {
-		if rank(r) > rank(highest) && slices.ContainsFunc(held, func(b *rbacv1.ClusterRoleBinding) bool { return b.RoleRef.Name == clusterRoleOf(r) }) {
-			highest = r
-		}
-	}
-	return highest
+	return b.Spec.Role
 }
 
 // RoleLowered reports whether kcp may authorize a Bot by a higher role than its own.

@@ -41,7 +41,6 @@ type Policy struct {
 	// Hash identifies the version of the policy.
 	Hash string
 
-	hubUsers []string
 	// guarded are the kinds of the rules, as "group/resource".
 	guarded map[string]bool
 }
@@ -63,7 +62,7 @@ func NewPolicy(hubUsers ...string) (Policy, error) {
 	spec.Validations = append(spec.Validations, validation(probeMessage(hash), fmt.Sprintf(
 		"object == null || request.resource.resource != 'clusterrolebindings' || !has(object.metadata.name) || object.metadata.name != %s", quoted(probePrefix+hash))))
 	return Policy{
-		Hash: hash, hubUsers: users, guarded: kindsOf(policyRules()),
+		Hash: hash, guarded: kindsOf(policyRules()),
 		Policy: &admissionv1.ValidatingAdmissionPolicy{
 			TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
 			ObjectMeta: managed(PolicyName), Spec: spec,

@@ -199,6 +199,11 @@ func rule(verbs, groups []string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{Verbs: verbs, APIGroups: groups, Resources: resources}
 }
 
+// ManagedByHub reports whether an object has the label of the hub's derived objects.
+func ManagedByHub(o metav1.Object) bool {
+	return o.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByHub
+}
+
 func managed(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByHub}}
 }

@@ -147,10 +147,6 @@ const (
 	// policy of the Workspace in the version of the hub. Ready does not wait for it; the proxy refuses writes of the
 	// guarded kinds with 503 until then.
 	ConditionPolicyEnforced = "PolicyEnforced"
-	// ConditionLegacyRemoved, of child Workspaces, is True if everything that tenants could
-	// create before the admission policy was enforced was removed, once. The message counts
-	// what was removed. Ready does not wait for it.
-	ConditionLegacyRemoved = "LegacyRemoved"
 )
 
 // Condition reasons.

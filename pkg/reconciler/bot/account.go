@@ -60,8 +60,7 @@ func (s *account) Reconcile(ctx context.Context, b *v1alpha1.Bot) (controller.Re
 		}
 	}
 	b.Status.ServiceAccountUID, b.Status.ServiceAccountGeneration = string(have.UID), b.Spec.Generation
-	held := c.Cache.Bindings(cluster, b.Name)
-	if role := tenancy.RoleToAuthorize(b, held); role != b.Status.AuthorizedRole {
+	if role := tenancy.RoleToAuthorize(b); role != b.Status.AuthorizedRole {
 		b.Status.AuthorizedRole = role
 		if known != "" {
 			// It is recorded before the binding, so that a role that is lowered again meanwhile is
@@ -69,7 +68,7 @@ func (s *account) Reconcile(ctx context.Context, b *v1alpha1.Bot) (controller.Re
 			return controller.Result{Message: "the role is being given", Stop: true}, nil
 		}
 	}
-	return controller.Result{}, s.bind(ctx, cluster, b, have, held)
+	return controller.Result{}, s.bind(ctx, cluster, b, have, c.Cache.Bindings(cluster, b.Name))
 }
 
 // bind establishes the binding. A binding to another role is removed first.

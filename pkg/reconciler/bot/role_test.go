@@ -105,24 +105,6 @@ func TestRole_locksNobodyOutWhenItIsRaised(t *testing.T) {
 	require.Equal(t, v1alpha1.PhaseReady, w.bot.Status.Phase)
 }
 
-// A Bot of an older hub has no authorizedRole. What it is bound to says what kcp goes by.
-func TestRole_isTakenFromTheBindingsWhereNothingIsRecorded(t *testing.T) {
-	t.Parallel()
-	w := newAdmin(t)
-	w.behind = true
-	w.lower()
-	w.bot.Status.AuthorizedRole = ""
-	w.converged(t)
-	require.True(t, tenancy.RoleLowered(w.bot))
-
-	w = newWorld()
-	w.converged(t)
-	w.change(func(b *v1alpha1.Bot) { b.Status.AuthorizedRole = "" })
-	w.unanswered = kcptest.ErrDown
-	w.converged(t)
-	require.Equal(t, v1alpha1.RoleMember, w.bot.Status.AuthorizedRole)
-}
-
 func TestAccount_ofSomebodyIsNotTakenOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld()

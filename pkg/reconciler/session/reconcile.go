@@ -3,7 +3,6 @@ package session
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,7 +74,7 @@ func New(c Config) controller.Func {
 		now := c.Clock.Now()
 		ended := tenancy.SessionEnded(s, user, now, c.Idle)
 		if !ended && !c.surplus(s, user) {
-			return controller.Result{RequeueAfter: until(tenancy.SessionEnd(s, c.Idle), now)}, c.protect(ctx, s)
+			return controller.Result{RequeueAfter: until(tenancy.SessionEnd(s, c.Idle), now)}, nil
 		}
 		if s.Spec.EndedAt == nil {
 			return controller.Result{}, c.Sessions.Patch(ctx, s, map[string]any{"spec": map[string]any{"endedAt": metav1.NewTime(now), "idToken": nil, "code": nil}})
@@ -89,14 +88,6 @@ func New(c Config) controller.Func {
 		}
 		return controller.Result{}, c.remove(ctx, s)
 	}
-}
-
-// protect adds the finalizer to a Session of an earlier version of the hub.
-func (c Config) protect(ctx context.Context, s *v1alpha1.Session) error {
-	if controller.HasFinalizer(s) {
-		return nil
-	}
-	return c.Sessions.Patch(ctx, s, finalizers(append(slices.Clone(s.Finalizers), v1alpha1.CascadeFinalizer)))
 }
 
 // remove deletes a Session. One that is being deleted, by this controller or by hand, is let

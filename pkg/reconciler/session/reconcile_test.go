@@ -225,17 +225,6 @@ func TestReconcile_keepsADeletedSessionWhileTokensLive(t *testing.T) {
 	require.Empty(t, did)
 }
 
-func TestReconcile_addsTheFinalizerToOlderSessions(t *testing.T) {
-	t.Parallel()
-	w := newWorld()
-	w.login("s1").Finalizers = nil
-	after, did := w.reconcile(t, "s1")
-	require.Equal(t, []string{"finalizers [" + v1alpha1.CascadeFinalizer + "] s1"}, did)
-	require.Equal(t, idle, after)
-	_, did = w.reconcile(t, "s1")
-	require.Empty(t, did)
-}
-
 func TestReconcile_removesTheGrantWithTheLastSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld()

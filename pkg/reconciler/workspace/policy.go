@@ -3,10 +3,7 @@ package workspace
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -33,9 +30,6 @@ type Policy interface {
 	Put(ctx context.Context, cluster string) (changed bool, err error)
 	// Enforced asks kcp with a dry run.
 	Enforced(ctx context.Context, cluster string) (bool, error)
-	// RemoveLegacy removes existing objects of tenants that the policy would refuse, and
-	// counts them by kind.
-	RemoveLegacy(ctx context.Context, cluster string) (map[string]int, error)
 }
 
 // policy writes the admission policy, before everything else in a Workspace, and waits until
@@ -113,37 +107,6 @@ func (s *policy) disagree(cluster string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.agreed, cluster)
-}
-
-// legacy removes, once, objects that the policy refuses and that tenants created before
-// it was enforced.
-type legacy struct{ policy Policy }
-
-func (*legacy) Condition() string { return v1alpha1.ConditionLegacyRemoved }
-
-func (s *legacy) Reconcile(ctx context.Context, o *object) (controller.Result, error) {
-	if done := meta.FindStatusCondition(o.common.Conditions, v1alpha1.ConditionLegacyRemoved); isTrue(o, v1alpha1.ConditionLegacyRemoved) {
-		return controller.Result{Note: done.Message}, nil
-	}
-	if !isTrue(o, v1alpha1.ConditionPolicyEnforced) {
-		return controller.Result{Message: "kcp does not enforce the admission policy yet"}, nil
-	}
-	counts, err := s.policy.RemoveLegacy(ctx, o.Spec.Cluster)
-	return controller.Result{Note: removed(counts)}, err
-}
-
-// removed returns the condition message for the removed objects.
-func removed(counts map[string]int) string {
-	var parts []string
-	for _, what := range slices.Sorted(maps.Keys(counts)) {
-		if counts[what] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", counts[what], what))
-		}
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return "removed " + strings.Join(parts, ", ")
 }
 
 func isTrue(o *object, condition string) bool {

@@ -10,10 +10,7 @@ import (
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
@@ -27,11 +24,10 @@ type policy struct {
 	lagging int
 	// stored says that kcp has the policy although the cache does not.
 	stored bool
-	// fails is the error of Put and Enforced, stuck that of RemoveLegacy.
-	fails, stuck error
-	legacy       map[string]int
+	// fails is the error of Put and Enforced.
+	fails error
 
-	puts, probes, removals int
+	puts, probes int
 }
 
 func (p *policy) InPlace(string) bool { return p.inPlace }
@@ -48,11 +44,6 @@ func (p *policy) Enforced(context.Context, string) (bool, error) {
 	return p.lagging < 0, p.fails
 }
 
-func (p *policy) RemoveLegacy(context.Context, string) (map[string]int, error) {
-	p.removals++
-	return p.legacy, p.stuck
-}
-
 func newReadyKCP() *kcp {
 	k := newKCP()
 	k.ws.Status.Phase, k.missing = kcpcorev1alpha1.LogicalClusterPhaseReady, 0
@@ -60,15 +51,10 @@ func newReadyKCP() *kcp {
 	return k
 }
 
-func condition(ws tenancy.Workspace, name string) *metav1.Condition {
-	return meta.FindStatusCondition(ws.Status.Conditions, name)
-}
-
 func TestPolicy_isProbedUntilKcpEnforcesIt(t *testing.T) {
 	t.Parallel()
 	k := newReadyKCP()
 	k.policy.lagging = 2
-	k.policy.legacy = map[string]int{"subjects of bindings": 2, "bindings": 1, "APIBindings": 0}
 	for range 2 {
 		result, err := k.pass(t)
 		require.NoError(t, err)
@@ -76,18 +62,15 @@ func TestPolicy_isProbedUntilKcpEnforcesIt(t *testing.T) {
 		ws := tenancy.WorkspaceOf("o", k.ws)
 		require.True(t, ws.Ready(), "Ready does not wait for it")
 		require.False(t, ws.PolicyEnforced())
-		require.Equal(t, metav1.ConditionFalse, condition(ws, v1alpha1.ConditionLegacyRemoved).Status)
 	}
-	require.Zero(t, k.policy.removals, "what is removed before could be made again")
 	for range 3 {
 		result, err := k.pass(t)
 		require.NoError(t, err)
 		require.Zero(t, result.RequeueAfter)
 		ws := tenancy.WorkspaceOf("o", k.ws)
 		require.True(t, ws.PolicyEnforced())
-		require.Equal(t, "removed 1 bindings, 2 subjects of bindings", condition(ws, v1alpha1.ConditionLegacyRemoved).Message)
 	}
-	require.Equal(t, []int{1, 3, 1}, []int{k.policy.puts, k.policy.probes, k.policy.removals}, "nothing looks again")
+	require.Equal(t, []int{1, 3}, []int{k.policy.puts, k.policy.probes}, "nothing looks again")
 }
 
 func TestPolicy_isPutBackAndProbedWhenAltered(t *testing.T) {
@@ -197,17 +180,4 @@ func TestPolicy_isEnforcedOnceDryRunsAgreedForTheWindow(t *testing.T) {
 	require.Equal(t, 17, k.policy.probes)
 	look()
 	require.Equal(t, 17, k.policy.probes, "nothing asks again")
-}
-
-func TestLegacy_isTriedAgainUntilItIsRemoved(t *testing.T) {
-	t.Parallel()
-	k := newReadyKCP()
-	k.policy.stuck = kcptest.ErrDown
-	_, err := k.pass(t)
-	require.ErrorIs(t, err, kcptest.ErrDown)
-	ws := tenancy.WorkspaceOf("o", k.ws)
-	require.True(t, ws.PolicyEnforced())
-	require.Equal(t, v1alpha1.ReasonFailed, condition(ws, v1alpha1.ConditionLegacyRemoved).Reason)
-	k.policy.stuck = nil
-	require.Equal(t, metav1.ConditionTrue, condition(k.reconcile(t), v1alpha1.ConditionLegacyRemoved).Status)
 }

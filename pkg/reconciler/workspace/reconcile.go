@@ -110,7 +110,7 @@ func New(c Config) controller.Func {
 		Encode:      (*object).encode,
 		Patch:       c.Workspaces.Patch,
 		Clock:       c.Clock,
-		Informative: []string{v1alpha1.ConditionPolicyEnforced, v1alpha1.ConditionLegacyRemoved},
+		Informative: []string{v1alpha1.ConditionPolicyEnforced},
 		Leaving: func(o *object) bool {
 			_, ok := o.Annotations[v1alpha1.DeletionRequestedAtAnnotation]
 			return ok
@@ -122,7 +122,6 @@ func New(c Config) controller.Func {
 		&policy{policy: c.Policy, clock: c.Clock, window: c.PolicyWindow, agreed: map[string]time.Time{}},
 		&binding{bindings: c.Bindings},
 		&content{config: c},
-		&legacy{policy: c.Policy},
 		&template{c.Template},
 		&access{missing: c.Cache.AccessMissing},
 	)

@@ -125,20 +125,3 @@ func TestProfiles_aBrokenFileIsSetAsideAndMeansLogInAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, left, 2)
 }
-
-func TestProfiles_theFileOfAnEarlierVersionWorks(t *testing.T) {
-	t.Parallel()
-	b := newBed(t)
-	b.login(t)
-	path := b.file(".config/kedge/config.json")
-	raw, err := os.ReadFile(path)
-	require.NoError(t, err)
-	_, ca, _ := strings.Cut(string(raw), `"ca": "`)
-	ca, _, _ = strings.Cut(ca, `"`)
-	require.NoError(t, os.WriteFile(path, []byte(`{"current":"`+b.URL+`","servers":{"`+b.URL+`":{"ca":"`+ca+`","token":"`+secret+`"}}}`), 0o600))
-	for _, args := range [][]string{{"whoami"}, {"whoami", "--server", b.URL}} {
-		code, out, errOut := b.run(t, args...)
-		require.Zero(t, code, errOut)
-		require.Contains(t, out, "alice")
-	}
-}

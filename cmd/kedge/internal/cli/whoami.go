@@ -77,8 +77,8 @@ func (s *session) expiry(ctx context.Context, token any) (any, error) {
 	}
 	raw, err := listAll(ctx, s, client.Request{Path: sessionsPath})
 	var refused *client.Error
-	if errors.As(err, &refused) && (refused.Code() == http.StatusForbidden || refused.Code() == http.StatusNotFound) {
-		// A deleted person may not list sessions, and an older hub has no such list.
+	if errors.As(err, &refused) && refused.Code() == http.StatusForbidden {
+		// A deleted person may not list sessions.
 		return token, nil
 	}
 	if err != nil {

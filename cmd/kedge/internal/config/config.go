@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -52,11 +51,6 @@ type Profile struct {
 type Refusal struct {
 	At      time.Time `json:"at"`
 	Message string    `json:"message"`
-}
-
-// legacy is the content of a file of an earlier version: one login per hub, by URL.
-type legacy struct {
-	Servers map[string]*Profile `json:"servers"`
 }
 
 // BrokenError means that the file could not be understood and was renamed.
@@ -134,24 +128,11 @@ func read(path string) (*Config, error) {
 		return nil, err
 	}
 	var c Config
-	var old legacy
-	if json.Unmarshal(raw, &c) != nil || json.Unmarshal(raw, &old) != nil {
+	if json.Unmarshal(raw, &c) != nil {
 		return nil, errBroken
 	}
 	if c.Profiles == nil {
 		c.Profiles = map[string]*Profile{}
-	}
-	for _, server := range slices.Sorted(maps.Keys(old.Servers)) {
-		login := old.Servers[server]
-		if login == nil {
-			return nil, errBroken
-		}
-		login.Server = server
-		name := c.NewName(server)
-		c.Profiles[name] = login
-		if c.Current == server {
-			c.Current = name
-		}
 	}
 	for name, p := range c.Profiles {
 		if p == nil || p.Server == "" || !ValidName(name) {

@@ -23,36 +23,11 @@ func write(t *testing.T, content string) (path string) {
 	return path
 }
 
-func TestLoad_readsTheFileOfAnEarlierVersion(t *testing.T) {
-	t.Parallel()
-	path := write(t, `{"current":"https://hub.example.com:9443","servers":{
-		"https://hub.example.com:9443":{"ca":"UEVN","token":"t","org":"o","workspace":"w"},
-		"https://[::1]":{"token":"u"}}}`)
-	want := &config.Config{Current: "hub.example.com-9443", Profiles: map[string]*config.Profile{
-		"hub.example.com-9443": {Server: "https://hub.example.com:9443", CA: []byte("PEM"), Token: "t", Org: "o", Workspace: "w"},
-		"1":                    {Server: "https://[::1]", Token: "u"},
-	}}
-	got, err := config.Load(t.Context(), path)
-	require.NoError(t, err)
-	require.Equal(t, want, got)
-	require.NoError(t, config.Update(t.Context(), path, func(c *config.Config) error {
-		c.Profiles["1"].Secret = "s"
-		return nil
-	}))
-	want.Profiles["1"].Secret = "s"
-	got, err = config.Load(t.Context(), path)
-	require.NoError(t, err)
-	require.Equal(t, want, got, "it is in the new form now")
-	raw, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.NotContains(t, string(raw), "servers")
-}
-
 func TestLoad_renamesAFileThatIsBroken(t *testing.T) {
 	t.Parallel()
 	for _, content := range []string{
 		``, `{`, `[]`, `{"profiles":{"a":{"server":"https://x"`, `{"profiles":{"a":null}}`, `{"profiles":{"a":{"token":"t"}}}`,
-		`{"profiles":{"../a":{"server":"https://x"}}}`, `{"profiles":7}`, `{"servers":{"https://x":null}}`, `{} {}`, "\x00\x00\x00\x00",
+		`{"profiles":{"../a":{"server":"https://x"}}}`, `{"profiles":7}`, `{} {}`, "\x00\x00\x00\x00",
 	} {
 		path := write(t, content)
 		for _, suffix := range []string{".broken", ".broken-2"} {

@@ -65,7 +65,7 @@ const statements = {
   WorkspaceReady: 'The workspace is ready in kcp', WorkspaceBound: 'The workspace exists and its APIs are bound', FirstAdmin: 'The creator was made an admin',
   Active: 'Not deleted', Watched: 'The hub watches it', ContentReady: 'The default namespace and the roles are in place', TemplateApplied: 'The template of the operator is applied', ClaimsHandled: 'Everything that was requested is created',
   MembersChanged: 'No change of members is pending', AccessReady: 'The rights of the members are in place', PolicyEnforced: 'The rules of the workspace are enforced',
-  LegacyRemoved: 'What was made before the rules were enforced is removed', AccountReady: 'The account is in place', TokensReady: 'The tokens are in place', RoleEnforced: 'kcp allows no more than the role',
+  AccountReady: 'The account is in place', TokensReady: 'The tokens are in place', RoleEnforced: 'kcp allows no more than the role',
   SlugUnique: 'No other entry has the slug', ExportFound: 'The APIExport is found', PublisherMayBind: 'Its publisher may bind the APIExport',
   GrantReady: 'Those who see the entry may bind the APIExport', BackendReachable: 'The backend answers',
 };
