@@ -118,7 +118,7 @@ func BotMay(r *http.Request, p tenancy.ScopedBot) bool {
 		return reads
 	}
 	name, ok := strings.CutPrefix(r.URL.Path, workspace+"/providers/")
-	if !ok || p.Bot.Spec.Role != v1alpha1.RoleAdmin {
+	if !ok || !p.Bot.Spec.Role.AtLeast(v1alpha1.RoleAdmin) {
 		return false
 	}
 	name, enable := strings.CutSuffix(name, "/enable")

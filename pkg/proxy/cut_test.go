@@ -99,7 +99,7 @@ func TestRecheck_endsAStreamWithTheRightToIt(t *testing.T) {
 	const (
 		admin  = v1alpha1.RoleAdmin
 		member = v1alpha1.RoleMember
-		viewer = tenancy.RoleViewer
+		viewer = v1alpha1.RoleViewer
 	)
 	type right struct {
 		role v1alpha1.Role

@@ -110,7 +110,7 @@ func TestRecheck_aWriteInFlightIsNotFinished(t *testing.T) {
 		{name: "promotion", change: func(h *hub) { h.rights.set("alice", true, inWorkspace(admin)) }, code: 200},
 		{name: "sudo, which was not used", change: func(h *hub) { h.rights.set("alice", false, inWorkspace(member)) }, code: 200},
 		{name: "the membership", change: func(h *hub) { h.rights.set("alice", true) }, code: 403},
-		{name: "a part of it", change: func(h *hub) { h.rights.set("alice", true, inWorkspace(tenancy.RoleViewer)) }, code: 403},
+		{name: "a part of it", change: func(h *hub) { h.rights.set("alice", true, inWorkspace(v1alpha1.RoleViewer)) }, code: 403},
 		{name: "the person", change: func(h *hub) { h.rights.remove("alice") }, code: 403},
 		{name: "sudo, which was used", change: func(h *hub) { h.rights.set("alice", false, inWorkspace(member)) }, elevated: true, code: 403},
 	} {
@@ -207,7 +207,7 @@ func TestRecheck_keepsWhatKCPHasWhileARightIsLeft(t *testing.T) {
 		left []v1alpha1.MembershipIndexEntry
 		code int
 	}{
-		{"a part is left", []v1alpha1.MembershipIndexEntry{inWorkspace(tenancy.RoleViewer)}, 200},
+		{"a part is left", []v1alpha1.MembershipIndexEntry{inWorkspace(v1alpha1.RoleViewer)}, 200},
 		{"nothing is left", nil, 403},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -105,8 +105,8 @@ func TestReviews_tellWhenKcpHasFollowed(t *testing.T) {
 		before, after []*rbacv1.ClusterRole
 	}{
 		"admin to member":        {tenancy.ClusterRoleAdmin, v1alpha1.RoleMember, nil, []*rbacv1.ClusterRole{admin, member}, []*rbacv1.ClusterRole{member}},
-		"admin to viewer":        {tenancy.ClusterRoleAdmin, tenancy.RoleViewer, nil, []*rbacv1.ClusterRole{admin, viewer}, []*rbacv1.ClusterRole{viewer}},
-		"member to viewer":       {tenancy.ClusterRoleMember, tenancy.RoleViewer, nil, []*rbacv1.ClusterRole{member, viewer}, []*rbacv1.ClusterRole{viewer}},
+		"admin to viewer":        {tenancy.ClusterRoleAdmin, v1alpha1.RoleViewer, nil, []*rbacv1.ClusterRole{admin, viewer}, []*rbacv1.ClusterRole{viewer}},
+		"member to viewer":       {tenancy.ClusterRoleMember, v1alpha1.RoleViewer, nil, []*rbacv1.ClusterRole{member, viewer}, []*rbacv1.ClusterRole{viewer}},
 		"a tenant's role":        {"pods", v1alpha1.RoleMember, nil, []*rbacv1.ClusterRole{member, pods}, []*rbacv1.ClusterRole{member}},
 		"one of bound APIs":      {"things", v1alpha1.RoleMember, nil, []*rbacv1.ClusterRole{member, things}, []*rbacv1.ClusterRole{member}},
 		"one of two":             {"things", v1alpha1.RoleMember, []v1alpha1.RoleRef{{Name: "pods"}}, []*rbacv1.ClusterRole{member, pods, things}, []*rbacv1.ClusterRole{member, pods}},

@@ -5,10 +5,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
 
-// RoleViewer is the effective role of members of an Organization in its Workspaces if
-// spec.defaultAccess is view. Memberships never have it.
-const RoleViewer v1alpha1.Role = "viewer"
-
 // Scope is the caller of a request, the Organization and Workspace it is about, and the
 // caller's roles in them. It is computed from the caller's UserMembershipIndex.
 type Scope struct {
@@ -99,19 +95,19 @@ func WorkspaceRole(entries []v1alpha1.MembershipIndexEntry, org, workspace strin
 		}
 	}
 	switch {
-	case inOrg == v1alpha1.RoleAdmin:
+	case inOrg.AtLeast(v1alpha1.RoleAdmin):
 		return v1alpha1.RoleAdmin
-	case inWorkspace != "":
+	case inWorkspace.AtLeast(v1alpha1.RoleViewer):
 		return inWorkspace
-	case inOrg != "" && access == v1alpha1.DefaultAccessView:
-		return RoleViewer
+	case inOrg.AtLeast(v1alpha1.RoleViewer) && access == v1alpha1.DefaultAccessView:
+		return v1alpha1.RoleViewer
 	}
 	return ""
 }
 
 // RequireOrgAdmin refuses callers who are not admins of the Organization.
 func (s Scope) RequireOrgAdmin(to string) error {
-	if s.OrgRole == v1alpha1.RoleAdmin {
+	if s.OrgRole.AtLeast(v1alpha1.RoleAdmin) {
 		return nil
 	}
 	return errs.New(errs.Forbidden, "only an admin of this organization may "+to+"; ask one of its admins")
@@ -120,7 +116,7 @@ func (s Scope) RequireOrgAdmin(to string) error {
 // RequireWorkspaceAdmin refuses callers who are admins neither of the Workspace nor of its
 // Organization (O-15).
 func (s Scope) RequireWorkspaceAdmin(to string) error {
-	if s.WorkspaceRole == v1alpha1.RoleAdmin {
+	if s.WorkspaceRole.AtLeast(v1alpha1.RoleAdmin) {
 		return nil
 	}
 	return errs.New(errs.Forbidden, "only an admin of this workspace or of its organization may "+to+"; ask one of them")
@@ -130,12 +126,10 @@ func (s Scope) RequireWorkspaceAdmin(to string) error {
 // create Workspaces (O-7). A member of a Workspace is not a member of the Organization.
 func (s Scope) RequireWorkspaceCreation() error {
 	switch {
-	case s.OrgRole == v1alpha1.RoleAdmin:
+	case s.OrgRole.AtLeast(s.Org.Spec.WorkspaceCreation.Least()):
 		return nil
-	case s.OrgRole == "":
-		return errs.New(errs.Forbidden, "only members of this organization may create workspaces in it; ask one of its admins to add you")
-	case s.Org.Spec.WorkspaceCreation == v1alpha1.WhoAdmin:
+	case s.OrgRole.AtLeast(v1alpha1.RoleMember):
 		return errs.New(errs.Forbidden, "in this organization only admins may create workspaces (workspaceCreation: admin); ask one of its admins")
 	}
-	return nil
+	return errs.New(errs.Forbidden, "only members of this organization may create workspaces in it; ask one of its admins to add you")
 }

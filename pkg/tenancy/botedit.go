@@ -25,7 +25,7 @@ func BotChangeApplies(c v1alpha1.BotChange, b *v1alpha1.Bot) bool {
 }
 
 // RaisesBot reports whether a change of its role gives a Bot rights.
-func RaisesBot(b *v1alpha1.Bot, role v1alpha1.Role) bool { return rank(role) > rank(b.Spec.Role) }
+func RaisesBot(b *v1alpha1.Bot, role v1alpha1.Role) bool { return Lowers(role, b.Spec.Role) }
 
 // DecideBot returns spec.botChanges of the Organization with the new change, or nil if there is
 // nothing to change. held is the Bot in kcp, read after o was, or nil if there is none.

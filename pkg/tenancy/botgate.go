@@ -76,7 +76,7 @@ func (g BotGate) Check(t BotToken, now time.Time) (place ScopedBot, until time.T
 // find finds the Bot whose tokens are accepted under an account.
 func (g BotGate) find(account string) (ScopedBot, error) {
 	b, org, ok := g.Bot(account)
-	if !ok || account == "" || !AccountReady(b) || b.Status.ServiceAccountUID != account || org.Organization == nil {
+	if !ok || account == "" || !AccountReady(b) || !b.Spec.Role.AtLeast(v1alpha1.RoleViewer) || b.Status.ServiceAccountUID != account || org.Organization == nil {
 		return ScopedBot{}, NotABot()
 	}
 	ws, ok := g.Workspace(org.UUID(), b.Spec.WorkspaceRef.Name)

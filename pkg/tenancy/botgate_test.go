@@ -135,7 +135,7 @@ func TestBotGate_isShutWhileKcpMayAllowMore(t *testing.T) {
 		"raised":                {v1alpha1.RoleAdmin, v1alpha1.RoleMember, true},
 		"raised, and recorded":  {v1alpha1.RoleAdmin, v1alpha1.RoleAdmin, true},
 		"lowered":               {v1alpha1.RoleMember, v1alpha1.RoleAdmin, false},
-		"lowered, to look only": {tenancy.RoleViewer, v1alpha1.RoleMember, false},
+		"lowered, to look only": {v1alpha1.RoleViewer, v1alpha1.RoleMember, false},
 	} {
 		w := newBotWorld()
 		w.bot.Spec.Role, w.bot.Status.AuthorizedRole = c.role, c.authorized

@@ -59,11 +59,6 @@ func botBindingName(role v1alpha1.Role, bot string) string {
 	return clusterRoleOf(role) + ":bot:" + bot
 }
 
-// botRoles are the roles of Bots.
-func botRoles() []v1alpha1.Role {
-	return []v1alpha1.Role{RoleViewer, v1alpha1.RoleMember, v1alpha1.RoleAdmin}
-}
-
 // RoleToAuthorize returns the value of status.authorizedRole before a Bot is bound to its role.
 func RoleToAuthorize(b *v1alpha1.Bot) v1alpha1.Role {
 	if RoleLowered(b) {
@@ -73,15 +68,15 @@ func RoleToAuthorize(b *v1alpha1.Bot) v1alpha1.Role {
 }
 
 // RoleLowered reports whether kcp may authorize a Bot by a higher role than its own.
-func RoleLowered(b *v1alpha1.Bot) bool { return rank(b.Status.AuthorizedRole) > rank(b.Spec.Role) }
+func RoleLowered(b *v1alpha1.Bot) bool { return Lowers(b.Status.AuthorizedRole, b.Spec.Role) }
 
 // FormerBotRole is the role by which kcp may authorize a Bot, in the form of RoleName.
 func FormerBotRole(b *v1alpha1.Bot) string { return clusterRoleOf(b.Status.AuthorizedRole) }
 
 // HigherBindings are the names of the bindings that a Bot had if its role was lowered.
 func HigherBindings(b *v1alpha1.Bot) (names []string) {
-	for _, r := range botRoles() {
-		if rank(r) > rank(b.Spec.Role) {
+	for _, r := range v1alpha1.Roles() {
+		if Lowers(r, b.Spec.Role) {
 			names = append(names, botBindingName(r, b.Name))
 		}
 	}

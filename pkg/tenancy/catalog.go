@@ -97,20 +97,18 @@ func ResourceName(group, resource string) string {
 // CatalogEntries (O-7).
 func (s Scope) RequirePublish() error {
 	switch {
-	case s.OrgRole == v1alpha1.RoleAdmin:
+	case s.OrgRole.AtLeast(s.Org.Spec.CatalogEntryCreation.Least()):
 		return nil
-	case s.OrgRole == "":
-		return errs.New(errs.Forbidden, "only members of this organization may publish catalog entries in it; ask one of its admins to add you")
-	case s.Org.Spec.CatalogEntryCreation == v1alpha1.WhoAdmin:
+	case s.OrgRole.AtLeast(v1alpha1.RoleMember):
 		return errs.New(errs.Forbidden, "in this organization only admins may publish catalog entries (catalogEntryCreation: admin); ask one of its admins")
 	}
-	return nil
+	return errs.New(errs.Forbidden, "only members of this organization may publish catalog entries in it; ask one of its admins to add you")
 }
 
 // RequireChange refuses callers who may not change or delete an entry of the Organization:
 // admins may all, and members who may publish may their own. caller is the User of the scope.
 func (s Scope) RequireChange(caller *v1alpha1.User, e *v1alpha1.CatalogEntry) error {
-	if err := s.RequirePublish(); err != nil || s.OrgRole == v1alpha1.RoleAdmin {
+	if err := s.RequirePublish(); err != nil || s.OrgRole.AtLeast(v1alpha1.RoleAdmin) {
 		return err
 	}
 	if e.Annotations[v1alpha1.CreatedByAnnotation] == caller.Name && MayHaveMade(caller, e.CreationTimestamp) {

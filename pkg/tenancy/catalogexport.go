@@ -37,7 +37,7 @@ func CheckCatalogExport(tree Tree, org string, ref v1alpha1.APIExportRef) (works
 // they are admin. entries are the rows of their index; ok is false if there is none.
 func PublishingWorkspace(entries []v1alpha1.MembershipIndexEntry, org Org, workspaces []Workspace) (oldest Workspace, ok bool) {
 	for _, w := range workspaces {
-		if w.Deleted() || !w.Ready() || WorkspaceRole(entries, org.UUID(), w.UUID, org.Spec.DefaultAccess) != v1alpha1.RoleAdmin {
+		if w.Deleted() || !w.Ready() || !WorkspaceRole(entries, org.UUID(), w.UUID, org.Spec.DefaultAccess).AtLeast(v1alpha1.RoleAdmin) {
 			continue
 		}
 		if by := w.CreatedAt.Compare(oldest.CreatedAt.Time); !ok || by < 0 || by == 0 && w.UUID < oldest.UUID {

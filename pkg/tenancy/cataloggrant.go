@@ -79,7 +79,7 @@ func OrgAudience(org Org, workspaces []Workspace, memberships []*v1alpha1.Member
 	names := map[string]struct{}{}
 	for _, m := range memberships {
 		_, inWorkspace := clusters[WorkspaceUUID(m)]
-		if !m.DeletionTimestamp.IsZero() || m.Spec.Role != v1alpha1.RoleAdmin || m.Spec.Scope == v1alpha1.ScopeWorkspace && !inWorkspace {
+		if !m.DeletionTimestamp.IsZero() || !m.Spec.Role.AtLeast(v1alpha1.RoleAdmin) || m.Spec.Scope == v1alpha1.ScopeWorkspace && !inWorkspace {
 			continue
 		}
 		if u, ok := user(m.Spec.UserRef.Name); ok && Active(u) && u.Spec.RBACIdentity != "" {
@@ -87,7 +87,7 @@ func OrgAudience(org Org, workspaces []Workspace, memberships []*v1alpha1.Member
 		}
 	}
 	for _, b := range bots {
-		if cluster := clusters[b.Spec.WorkspaceRef.Name]; cluster != "" && b.DeletionTimestamp.IsZero() && b.Spec.Role == v1alpha1.RoleAdmin {
+		if cluster := clusters[b.Spec.WorkspaceRef.Name]; cluster != "" && b.DeletionTimestamp.IsZero() && b.Spec.Role.AtLeast(v1alpha1.RoleAdmin) {
 			names[botUsernameElsewhere(cluster, b.Name)] = struct{}{}
 		}
 	}

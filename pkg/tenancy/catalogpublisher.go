@@ -64,11 +64,11 @@ func (p Publisher) Problem() string {
 	}
 	role := OrgRole(p.Rows, p.Org.UUID())
 	switch {
-	case role == "":
+	case !role.AtLeast(v1alpha1.RoleMember):
 		return "its publisher, " + by.User.Name + ", is not a member of the organization any more; another person can delete the entry and publish it again"
-	case !p.Granted && role != v1alpha1.RoleAdmin && p.Org.Spec.CatalogEntryCreation == v1alpha1.WhoAdmin:
+	case !p.Granted && !role.AtLeast(p.Org.Spec.CatalogEntryCreation.Least()):
 		return "its publisher, " + by.User.Name + ", is not an admin, and in this organization only admins may publish (catalogEntryCreation: admin); an admin can delete the entry and publish it again"
-	case p.Workspace != "" && WorkspaceRole(p.Rows, p.Org.UUID(), p.Workspace, p.Org.Spec.DefaultAccess) != v1alpha1.RoleAdmin:
+	case p.Workspace != "" && !WorkspaceRole(p.Rows, p.Org.UUID(), p.Workspace, p.Org.Spec.DefaultAccess).AtLeast(v1alpha1.RoleAdmin):
 		return "its publisher, " + by.User.Name + ", is not an admin of the workspace that has the export any more; one of its admins can delete the entry and publish it again"
 	}
 	return ""

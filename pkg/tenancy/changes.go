@@ -44,13 +44,13 @@ func DecideEnding(o *v1alpha1.Organization, memberships []*v1alpha1.Membership, 
 		switch {
 		case other.Spec.Scope == v1alpha1.ScopeOrg && other.Spec.UserRef.Name == e.User:
 			m = other
-		case other.Spec.Scope == v1alpha1.ScopeOrg && other.Spec.Role == v1alpha1.RoleAdmin && active(other.Spec.UserRef.Name):
+		case other.Spec.Scope == v1alpha1.ScopeOrg && other.Spec.Role.AtLeast(v1alpha1.RoleAdmin) && active(other.Spec.UserRef.Name):
 			admins[other.Spec.UserRef.Name] = true
 		case other.Spec.Scope == v1alpha1.ScopeWorkspace && other.Spec.UserRef.Name == e.User && other.Spec.WorkspaceRef != nil:
 			in = append(in, other.Spec.WorkspaceRef.Name)
 		}
 	}
-	if pending, ok := ChangeOf(o, e.By, ""); e.By != e.User && (!admins[e.By] || ok && pending.Role != v1alpha1.RoleAdmin) {
+	if pending, ok := ChangeOf(o, e.By, ""); e.By != e.User && (!admins[e.By] || ok && !pending.Role.AtLeast(v1alpha1.RoleAdmin)) {
 		return nil, errs.New(errs.Forbidden, "you are not an admin of this organization any more")
 	}
 	if m == nil {
@@ -71,7 +71,7 @@ func DecideEnding(o *v1alpha1.Organization, memberships []*v1alpha1.Membership, 
 	}
 	changes := without(o.Spec.MembershipChanges, e.User, "")
 	for _, c := range changes {
-		if c.Workspace == "" && c.Role != v1alpha1.RoleAdmin {
+		if c.Workspace == "" && !c.Role.AtLeast(v1alpha1.RoleAdmin) {
 			delete(admins, c.User)
 		}
 	}
@@ -82,7 +82,7 @@ func DecideEnding(o *v1alpha1.Organization, memberships []*v1alpha1.Membership, 
 	if len(still) == 0 && ok && pending.Role == e.Role && (pending.Cascade || !e.Cascade) {
 		return nil, nil
 	}
-	if m.Spec.Role == v1alpha1.RoleAdmin && len(admins) == 0 {
+	if m.Spec.Role.AtLeast(v1alpha1.RoleAdmin) && len(admins) == 0 {
 		// This is checked first, because a cascade cannot resolve it.
 		message := "user " + e.User + " is the only admin of this organization; make somebody else an admin first, or delete the organization"
 		return nil, errs.New(errs.Conflict, message, append([]errs.Cause{{Type: CauseSoleAdmin, Message: message}}, still...)...)

@@ -32,7 +32,7 @@ func (e Entry) Covers(earlier Entry) bool {
 			return false
 		}
 	}
-	return e.Workspace.ClusterID == earlier.Workspace.ClusterID && rank(e.Role) >= rank(earlier.Role) && (e.Sudo || !earlier.Sudo)
+	return e.Workspace.ClusterID == earlier.Workspace.ClusterID && e.Role.AtLeast(earlier.Role) && (e.Sudo || !earlier.Sudo)
 }
 
 // Gives reports whether the entry grants the rights of a role that was bound to the User
@@ -42,9 +42,9 @@ func (e Entry) Gives(role string) bool {
 	if strings.HasPrefix(role, sudoPrefix) {
 		return true
 	}
-	for _, r := range []v1alpha1.Role{RoleViewer, v1alpha1.RoleMember, v1alpha1.RoleAdmin} {
+	for _, r := range v1alpha1.Roles() {
 		if clusterRoleOf(r) == role {
-			return rank(e.Role) >= rank(r)
+			return e.Role.AtLeast(r)
 		}
 	}
 	return slices.ContainsFunc(e.Roles, func(r v1alpha1.RoleRef) bool { return RoleName(r) == role })
@@ -63,8 +63,8 @@ func (e Entry) BoundRoles() []string {
 // to, in the form of RoleName.
 func BoundRolesOf(m *v1alpha1.Membership) []string {
 	e := Entry{Role: m.Spec.Role, Roles: m.Spec.Roles}
-	if m.Spec.Scope == v1alpha1.ScopeOrg && m.Spec.Role != v1alpha1.RoleAdmin {
-		e.Role = RoleViewer
+	if m.Spec.Scope == v1alpha1.ScopeOrg && !m.Spec.Role.AtLeast(v1alpha1.RoleAdmin) {
+		e.Role = v1alpha1.RoleViewer
 	}
 	return e.BoundRoles()
 }
@@ -138,7 +138,7 @@ func (g Gate) Enter(user, cluster string) (Entry, error) {
 	ws, ok := g.Workspace(orgUUID, wsUUID)
 	role := WorkspaceRole(entries, orgUUID, wsUUID, org.Spec.DefaultAccess)
 	switch {
-	case !ok || role == "":
+	case !ok || !role.AtLeast(v1alpha1.RoleViewer):
 		return Entry{}, foreign()
 	case !isPath && ws.ClusterID != cluster:
 		// The Workspace was recreated with another logical cluster.

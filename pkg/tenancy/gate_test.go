@@ -113,7 +113,7 @@ func TestGate_admitsMembers(t *testing.T) {
 	}{
 		{"O-15 an Org's admin is admin of its Workspaces", "admin", gateOrg, gateWS, v1alpha1.RoleAdmin},
 		{"a Workspace's member", "wsonly", gateOrg, gateWS, v1alpha1.RoleMember},
-		{"an Org's member where defaultAccess is view", "orgonly", gateOpen, gateWS, tenancy.RoleViewer},
+		{"an Org's member where defaultAccess is view", "orgonly", gateOpen, gateWS, v1alpha1.RoleViewer},
 		{"another Org's admin, there", "other", gateForeign, gateWS, v1alpha1.RoleAdmin},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -240,7 +240,7 @@ func TestBoundRoles_ofEntriesAndMemberships(t *testing.T) {
 	t.Parallel()
 	roles := []v1alpha1.RoleRef{{Name: "auditor"}}
 	require.Equal(t, []string{tenancy.ClusterRoleMember, "auditor"}, tenancy.Entry{Role: v1alpha1.RoleMember, Roles: roles}.BoundRoles())
-	require.Equal(t, []string{tenancy.ClusterRoleViewer}, tenancy.Entry{Role: tenancy.RoleViewer}.BoundRoles())
+	require.Equal(t, []string{tenancy.ClusterRoleViewer}, tenancy.Entry{Role: v1alpha1.RoleViewer}.BoundRoles())
 	require.Equal(t, []string{tenancy.ClusterRoleMember, "auditor"}, tenancy.BoundRolesOf(tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, roles, false)))
 	require.Equal(t, []string{tenancy.ClusterRoleAdmin}, tenancy.BoundRolesOf(tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)))
 	require.Equal(t, []string{tenancy.ClusterRoleViewer}, tenancy.BoundRolesOf(tenancy.NewMembership("bob", "", v1alpha1.RoleMember)))

@@ -33,14 +33,14 @@ func Grants(org Org, workspace string, memberships []*v1alpha1.Membership, user 
 		inWorkspace := m.Spec.Scope == v1alpha1.ScopeWorkspace && m.Spec.WorkspaceRef != nil && m.Spec.WorkspaceRef.Name == workspace
 		role := v1alpha1.Role("")
 		switch {
-		case m.Spec.Scope == v1alpha1.ScopeOrg && m.Spec.Role == v1alpha1.RoleAdmin:
+		case m.Spec.Scope == v1alpha1.ScopeOrg && m.Spec.Role.AtLeast(v1alpha1.RoleAdmin):
 			role = v1alpha1.RoleAdmin
-		case m.Spec.Scope == v1alpha1.ScopeOrg && org.Spec.DefaultAccess == v1alpha1.DefaultAccessView:
-			role = RoleViewer
+		case m.Spec.Scope == v1alpha1.ScopeOrg && m.Spec.Role.AtLeast(v1alpha1.RoleViewer) && org.Spec.DefaultAccess == v1alpha1.DefaultAccessView:
+			role = v1alpha1.RoleViewer
 		case inWorkspace:
 			role = m.Spec.Role
 		}
-		if role == "" {
+		if !role.AtLeast(v1alpha1.RoleViewer) {
 			continue
 		}
 		g := byName[m.Spec.UserRef.Name]
@@ -48,7 +48,7 @@ func Grants(org Org, workspace string, memberships []*v1alpha1.Membership, user 
 			g = &Grant{}
 			byName[m.Spec.UserRef.Name] = g
 		}
-		if rank(role) > rank(g.Role) {
+		if !g.Role.AtLeast(role) {
 			g.Role = role
 		}
 		if inWorkspace {
@@ -68,18 +68,6 @@ func Grants(org Org, workspace string, memberships []*v1alpha1.Membership, user 
 		}
 	}
 	return grants
-}
-
-func rank(role v1alpha1.Role) int {
-	switch role {
-	case v1alpha1.RoleAdmin:
-		return 3
-	case v1alpha1.RoleMember:
-		return 2
-	case RoleViewer:
-		return 1
-	}
-	return 0
 }
 
 // ExtraBindingName is the name of the binding of a User to a role in spec.roles.

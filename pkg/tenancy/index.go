@@ -105,7 +105,7 @@ func FirstAdmin(org Org, memberships func() []*v1alpha1.Membership) string {
 	}
 	var first *v1alpha1.Membership
 	for _, m := range memberships() {
-		if m.Spec.Scope != v1alpha1.ScopeOrg || m.Spec.Role != v1alpha1.RoleAdmin {
+		if m.Spec.Scope != v1alpha1.ScopeOrg || !m.Spec.Role.AtLeast(v1alpha1.RoleAdmin) {
 			continue
 		}
 		if first == nil || m.CreationTimestamp.Before(&first.CreationTimestamp) ||

@@ -99,7 +99,7 @@ func Heir(memberships []v1alpha1.Membership, leaving string, active func(user st
 		if m.Spec.Scope != v1alpha1.ScopeOrg || m.Spec.UserRef.Name == leaving || !m.DeletionTimestamp.IsZero() {
 			continue
 		}
-		if m.Spec.Role == v1alpha1.RoleAdmin && active(m.Spec.UserRef.Name) {
+		if m.Spec.Role.AtLeast(v1alpha1.RoleAdmin) && active(m.Spec.UserRef.Name) {
 			return v1alpha1.Membership{}, false, false
 		}
 		others = append(others, m)

@@ -132,7 +132,7 @@ func ChangedMembership(held *v1alpha1.Membership, c v1alpha1.MembershipChange) *
 // ReducesMembership reports whether a change takes rights of a Membership away, and gives none.
 func ReducesMembership(m *v1alpha1.Membership, c v1alpha1.MembershipChange) bool {
 	more := slices.ContainsFunc(c.Roles, func(r v1alpha1.RoleRef) bool { return !slices.Contains(m.Spec.Roles, r) })
-	return rank(c.Role) <= rank(m.Spec.Role) && !more && (m.Spec.Sudo || !c.Sudo)
+	return m.Spec.Role.AtLeast(c.Role) && !more && (m.Spec.Sudo || !c.Sudo)
 }
 
 // WithCreator returns spec.membershipChanges of the Organization with the Membership of the person who

@@ -16,7 +16,7 @@ const maxRoles = 32
 
 // CheckRole validates a role. The error names field.
 func CheckRole(field string, role v1alpha1.Role) error {
-	if role != v1alpha1.RoleAdmin && role != v1alpha1.RoleMember {
+	if !role.AtLeast(v1alpha1.RoleMember) {
 		return errs.InvalidField(field, "must be admin or member")
 	}
 	return nil
@@ -55,7 +55,7 @@ func ReservedRole(name string) bool {
 }
 
 // Lowers reports whether a change of roles takes rights away.
-func Lowers(from, to v1alpha1.Role) bool { return rank(to) < rank(from) }
+func Lowers(from, to v1alpha1.Role) bool { return !to.AtLeast(from) }
 
 // Active reports whether a User can use their rights at present.
 func Active(u *v1alpha1.User) bool { return u != nil && MayAct(u, false) == nil }
@@ -85,7 +85,7 @@ func Honoured(entries []v1alpha1.MembershipIndexEntry, membership func(org, work
 		if !ok || !m.DeletionTimestamp.IsZero() {
 			return "", false
 		}
-		if rank(m.Spec.Role) < rank(e.Role) {
+		if Lowers(e.Role, m.Spec.Role) {
 			return m.Spec.Role, true
 		}
 		return e.Role, true

@@ -76,7 +76,7 @@ func TestRolesThatTheHubWouldBindForAnybodyAreRefused(t *testing.T) {
 
 func TestOnlyAdminAndMemberAreRoles(t *testing.T) {
 	t.Parallel()
-	for _, role := range []v1alpha1.Role{"", "Admin", "viewer", "owner", "admin ", tenancy.RoleViewer} {
+	for _, role := range []v1alpha1.Role{"", "Admin", "viewer", "owner", "admin ", v1alpha1.RoleViewer} {
 		require.ErrorContains(t, tenancy.CheckRole("role", role), "role: must be admin or member", role)
 	}
 	require.NoError(t, tenancy.CheckRole("role", admin))
@@ -155,9 +155,9 @@ func TestAnEntryCoversWhatItGivesAtLeast(t *testing.T) {
 		"the same":            {entry("c", member, false), entry("c", member, false), true},
 		"promoted":            {entry("c", admin, false), entry("c", member, false), true},
 		"demoted":             {entry("c", member, false), entry("c", admin, false), false},
-		"demoted to a viewer": {entry("c", tenancy.RoleViewer, false), entry("c", member, false), false},
-		"no role any more":    {entry("c", "", false), entry("c", tenancy.RoleViewer, false), false},
-		"a viewer became one": {entry("c", member, false), entry("c", tenancy.RoleViewer, false), true},
+		"demoted to a viewer": {entry("c", v1alpha1.RoleViewer, false), entry("c", member, false), false},
+		"no role any more":    {entry("c", "", false), entry("c", v1alpha1.RoleViewer, false), false},
+		"a viewer became one": {entry("c", member, false), entry("c", v1alpha1.RoleViewer, false), true},
 		"sudo given":          {entry("c", member, true), entry("c", member, false), true},
 		"sudo taken":          {entry("c", member, false), entry("c", member, true), false},
 		"sudo taken, admin":   {entry("c", admin, false), entry("c", member, true), false},

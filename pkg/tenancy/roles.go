@@ -22,16 +22,8 @@ const (
 // DefaultNamespace is the namespace that every child Workspace has.
 const DefaultNamespace = "default"
 
-// clusterRoleOf is the ClusterRole of an effective role.
-func clusterRoleOf(role v1alpha1.Role) string {
-	switch role {
-	case v1alpha1.RoleAdmin:
-		return ClusterRoleAdmin
-	case v1alpha1.RoleMember:
-		return ClusterRoleMember
-	}
-	return ClusterRoleViewer
-}
+// clusterRoleOf is the ClusterRole of an effective role. No other role has one.
+func clusterRoleOf(role v1alpha1.Role) string { return "kedge:workspace:" + string(role) }
 
 // Groups of the API that every kcp workspace serves by itself.
 const (

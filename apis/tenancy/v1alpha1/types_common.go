@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Phase summarizes the conditions of an object: Ready when all are True, Progressing
 // when some are not, Terminating while the object is being deleted.
@@ -40,14 +44,26 @@ type CommonStatus struct {
 // +kubebuilder:validation:Enum=admin;member
 type Role string
 
-// The roles of a Membership.
+// The roles.
 const (
 	// RoleAdmin manages the Organization or Workspace and its members. The admins of an
 	// Organization are admins of all its Workspaces.
 	RoleAdmin Role = "admin"
 	// RoleMember works in the Organization or Workspace and does not manage it.
 	RoleMember Role = "member"
+	// RoleViewer is the effective role of members of an Organization in its Workspaces if
+	// spec.defaultAccess is view. Memberships never have it.
+	RoleViewer Role = "viewer"
 )
+
+// Roles returns all roles. Each has the rights of those before it.
+func Roles() []Role { return []Role{RoleViewer, RoleMember, RoleAdmin} }
+
+// AtLeast reports whether a role has all rights of another. A role that is none of Roles has no
+// rights.
+func (r Role) AtLeast(least Role) bool {
+	return slices.Index(Roles(), r) >= slices.Index(Roles(), least)
+}
 
 // Scope tells whether a Membership is of an Organization or of one of its Workspaces:
 // org or workspace.
@@ -76,6 +92,14 @@ const (
 	// WhoAdmin allows only the admins of the Organization.
 	WhoAdmin Who = "admin"
 )
+
+// Least returns the least role in the Organization of the people whom w selects.
+func (w Who) Least() Role {
+	if w == WhoAdmin {
+		return RoleAdmin
+	}
+	return RoleMember
+}
 
 // NamedRef refers to an object by its metadata.name.
 type NamedRef struct {

@@ -122,7 +122,7 @@ func subscribe(d reconciler.Deps, entries, prober *controller.Controller) {
 	d.Views.OnClusterRoleBinding(func(b views.Change[*rbacv1.ClusterRoleBinding]) { enqueueGrant(entries, b.Object().Name) })
 }
 
-func isAdmin(m *v1alpha1.Membership) bool { return m != nil && m.Spec.Role == v1alpha1.RoleAdmin }
+func isAdmin(m *v1alpha1.Membership) bool { return m != nil && m.Spec.Role.AtLeast(v1alpha1.RoleAdmin) }
 
 func enqueueGrant(entries *controller.Controller, name string) {
 	if cluster, entry, ok := tenancy.ParseCatalogGrantName(name); ok {

@@ -73,7 +73,7 @@ func (s *members) Reconcile(ctx context.Context, org *v1alpha1.Organization) (co
 			org.Spec.MembershipChanges, failed = append(org.Spec.MembershipChanges, c), err
 			continue
 		}
-		if c.Role != v1alpha1.RoleAdmin {
+		if !c.Role.AtLeast(v1alpha1.RoleAdmin) {
 			s.void(org, c)
 		}
 	}

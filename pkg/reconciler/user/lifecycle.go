@@ -119,7 +119,7 @@ func (s *cascade) leave(ctx context.Context, user, cluster string) error {
 	if inOrg == nil {
 		return nil
 	}
-	if inOrg.Spec.Role == v1alpha1.RoleAdmin {
+	if inOrg.Spec.Role.AtLeast(v1alpha1.RoleAdmin) {
 		if err := s.succeed(ctx, user, cluster, memberships); err != nil {
 			return err
 		}
@@ -134,7 +134,7 @@ func (s *cascade) succeed(ctx context.Context, user, cluster string, memberships
 	switch {
 	case !needed:
 		return nil
-	case ok && heir.Spec.Role == v1alpha1.RoleAdmin:
+	case ok && heir.Spec.Role.AtLeast(v1alpha1.RoleAdmin):
 		return nil
 	case ok:
 		return s.memberships.SetRole(ctx, cluster, &heir, v1alpha1.RoleAdmin)

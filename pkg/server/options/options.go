@@ -312,7 +312,7 @@ func (o Options) Complete() (Config, error) {
 	if !slices.Contains([]string{httpmw.RegistrationOpen, httpmw.RegistrationApproval, httpmw.RegistrationClosed}, o.Registration) {
 		fail("registration", "%q is not open, approval or closed", o.Registration)
 	}
-	if o.PersonalOrgRole != v1alpha1.RoleAdmin && o.PersonalOrgRole != v1alpha1.RoleMember {
+	if !o.PersonalOrgRole.AtLeast(v1alpha1.RoleMember) {
 		fail("personal-org-role", "%q is not admin or member", o.PersonalOrgRole)
 	}
 	for _, name := range o.BindableClusterRoles {

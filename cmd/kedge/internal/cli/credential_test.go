@@ -87,6 +87,7 @@ func (b *bed) withCredentialsOf(t *testing.T, i *issuer) *issuer {
 	b.mux.HandleFunc("POST /api/credentials", func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
 	})
+	b.answer("GET /api/users/me/sessions", http.StatusOK, `{"items":[]}`)
 	b.browser = func(string) { assert.Fail(t, "no browser is opened") }
 	return i
 }

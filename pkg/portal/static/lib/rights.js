@@ -1,9 +1,24 @@
-// What members of a Workspace have beside their role: sudo and further roles.
+// Roles, and what members of a Workspace have beside theirs: sudo and further roles.
 
 import { h, named } from './dom.js';
 import { editor } from './edit.js';
 import { badge, capital, visible } from './format.js';
 import { button, formDialog } from './ui.js';
+
+const ranks = ['viewer', 'member', 'admin'];
+
+/** Reports whether a role has all rights of another. An unknown role has none. @param {string | undefined} role @param {string} least */
+export function atLeast(role, least) {
+  return ranks.indexOf(role || '') >= ranks.indexOf(least);
+}
+
+/** Reports whether a role is among the members, or the admins, that a setting of an Organization selects. @param {string | undefined} role @param {string | undefined} who */
+export function among(role, who) {
+  return atLeast(role, who === 'members' ? 'member' : 'admin');
+}
+
+/** The roles that can be given, with their labels. */
+export const assignable = /** @type {Array<[string, string]>} */ ([['member', 'Member'], ['admin', 'Admin']]);
 
 /** @typedef {{name: string, namespace?: string}} RoleRef */
 

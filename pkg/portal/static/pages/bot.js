@@ -5,6 +5,7 @@ import { h, named, note } from '../lib/dom.js';
 import { editor } from '../lib/edit.js';
 import { badge, capital, left, moment, phaseBadge } from '../lib/format.js';
 import { progress, rename } from '../lib/places.js';
+import { assignable } from '../lib/rights.js';
 import { button, confirmDialog, copyButton, errorNote, fileName, formDialog, heading, openDialog, save, table } from '../lib/ui.js';
 
 const day = 24 * 3600;
@@ -23,7 +24,7 @@ export async function render(page) {
   page.title(bot.displayName);
   const admin = workspace.role === 'admin';
   const problem = h('div', { 'aria-live': 'polite' });
-  const role = h('select', { class: 'inline', 'aria-label': 'Role of the bot' }, h('option', { value: 'member' }, 'Member'), h('option', { value: 'admin' }, 'Admin'));
+  const role = h('select', { class: 'inline', 'aria-label': 'Role of the bot' }, assignable.map(([value, text]) => h('option', { value }, text)));
   role.value = bot.role;
   const save = editor({ path, etag, seen: bot, theirs: page.reload, signal, shown: [{ label: 'Role', of: (b) => capital(b.role) }] });
   role.addEventListener('change', async () => {

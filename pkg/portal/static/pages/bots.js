@@ -2,7 +2,8 @@
 
 import { all, call, workspacePath } from '../lib/api.js';
 import { h, named } from '../lib/dom.js';
-import { date, moment, phaseBadge } from '../lib/format.js';
+import { capital, date, moment, phaseBadge } from '../lib/format.js';
+import { assignable } from '../lib/rights.js';
 import { button, formDialog, heading, table } from '../lib/ui.js';
 
 /** @param {import('../app.js').Page} page */
@@ -19,7 +20,7 @@ export async function render(page) {
       title: 'New bot', signal, action: 'Create', busy: 'Creating…', text: h('p', {}, 'A bot is for a program, such as a CI job. It works in this workspace only.'),
       fields: [
         { name: 'displayName', label: 'Name', required: true, max: 128 },
-        { name: 'role', label: 'Role', type: 'select', options: [['member', 'Member'], ['admin', 'Admin']], value: 'member' },
+        { name: 'role', label: 'Role', type: 'select', options: assignable, value: 'member' },
       ],
       submit: async (values) => {
         const { body } = await call('POST', `${path}/serviceaccounts`, { body: values, signal });
@@ -28,7 +29,7 @@ export async function render(page) {
     }), 'primary')),
     table('Bots', [
       { title: 'Bot', cell: (b) => h('a', { href: `${location.pathname}/${b.uuid}` }, named(b.displayName)) },
-      { title: 'Role', cell: (b) => (b.role === 'admin' ? 'Admin' : 'Member') },
+      { title: 'Role', cell: (b) => capital(b.role) },
       { title: 'State', cell: (b) => phaseBadge(b.phase) },
       { title: 'Created', cell: (b) => date(b.createdAt) },
       { title: 'Last token', cell: (b) => (b.lastTokenIssuedAt ? moment(b.lastTokenIssuedAt) : 'None yet') },

@@ -5,6 +5,7 @@ import { h, named } from '../lib/dom.js';
 import { bodyOf, changeable, permanent } from '../lib/entries.js';
 import { date, phaseBadge } from '../lib/format.js';
 import { paged, searchForm } from '../lib/paged.js';
+import { among } from '../lib/rights.js';
 import { button, formDialog, heading, table } from '../lib/ui.js';
 
 /** @param {import('../app.js').Page} page */
@@ -19,7 +20,7 @@ export async function render(page) {
     uuid ? all(`${orgPath(uuid)}/workspaces`, { signal }) : [],
   ]);
   page.title(org ? `Catalog of ${org.displayName}` : 'Global catalog');
-  const may = !org || org.role === 'admin' || org.catalogEntryCreation === 'members';
+  const may = !org || among(org.role, org.catalogEntryCreation);
   page.show(
     heading('Catalog', org && named(org.displayName), may && !ofOrgs && button('Publish an API', () => publish(page, path, workspaces), 'primary')),
     h('p', { class: 'muted' }, ofOrgs ? 'APIs that organizations publish for their own workspaces.' : about(org), !may && ' Only admins of this organization can publish.'),

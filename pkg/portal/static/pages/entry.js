@@ -6,6 +6,7 @@ import { editor } from '../lib/edit.js';
 import { bodyOf, changeable, shown } from '../lib/entries.js';
 import { badge, moment, phaseBadge } from '../lib/format.js';
 import { conditions, progress } from '../lib/places.js';
+import { among } from '../lib/rights.js';
 import { session } from '../lib/session.js';
 import { button, confirmDialog, formDialog, heading, table } from '../lib/ui.js';
 
@@ -22,7 +23,7 @@ export async function render(page) {
   page.title(entry.displayName);
   // Platform admins read and delete the entries of organizations. They do not change them.
   const foreign = !uuid && entry.org;
-  const may = !org || org.role === 'admin' || (org.catalogEntryCreation === 'members' && entry.createdBy === session.me.name);
+  const may = !org || org.role === 'admin' || (among(org.role, org.catalogEntryCreation) && entry.createdBy === session.me.name);
   const save = editor({ path, etag, seen: entry, shown, theirs: page.reload, signal });
   page.show(
     heading(entry.displayName, [phaseBadge(entry.phase), ' ', { Global: 'For everybody', Org: foreign ? 'For an organization' : 'For this organization', Personal: foreign ? 'For a person' : 'For you' }[/** @type {string} */ (entry.scope)],

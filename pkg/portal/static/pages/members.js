@@ -4,11 +4,9 @@ import { ApiError, all, call, orgPath, workspacePath } from '../lib/api.js';
 import { h, named, note } from '../lib/dom.js';
 import { editor } from '../lib/edit.js';
 import { badge, capital, date, sentence } from '../lib/format.js';
-import { dropped, editRights, rightsOf, shown } from '../lib/rights.js';
+import { assignable, atLeast, dropped, editRights, rightsOf, shown } from '../lib/rights.js';
 import { loadMemberships, session } from '../lib/session.js';
 import { button, confirmDialog, errorNote, formDialog, heading, openDialog, table } from '../lib/ui.js';
-
-const roles = /** @type {Array<[string, string]>} */ ([['member', 'Member'], ['admin', 'Admin']]);
 
 /** @param {import('../app.js').Page} page */
 export async function render(page) {
@@ -50,7 +48,7 @@ export async function render(page) {
 /** @param {Context} c @param {Schema<'Member'>} member */
 function roleSelect(c, member) {
   if (c.noun === 'workspace' && member.scope === 'org') return capital(member.role);
-  const select = h('select', { 'aria-label': `Role of ${member.displayName || member.user}` }, roles.map(([value, text]) => h('option', { value }, text)));
+  const select = h('select', { 'aria-label': `Role of ${member.displayName || member.user}` }, assignable.map(([value, text]) => h('option', { value }, text)));
   select.value = member.role;
   const save = editor({ path: `${c.path}/members/${encodeURIComponent(member.user)}`, seen: member, shown, theirs: c.page.reload, signal: c.page.signal });
   const change = async () => {
@@ -60,7 +58,7 @@ function roleSelect(c, member) {
   };
   select.addEventListener('change', async () => {
     c.problem.replaceChildren();
-    const lost = select.value === 'member' && dropped(member);
+    const lost = !atLeast(select.value, 'admin') && dropped(member);
     if (lost) {
       confirmDialog({ title: 'Make a member', action: 'Make a member', signal: c.page.signal, text: [named(member.displayName, member.user), lost], submit: change })
         .addEventListener('close', () => { select.value = member.role; });
@@ -127,7 +125,7 @@ function add(c) {
     title: 'Add a member', signal: c.page.signal, action: 'Add', busy: 'Adding…',
     fields: [
       { name: 'user', label: 'Person', element: h('div', {}, input, results, status), read: () => chosen || input.value.trim(), required: true },
-      { name: 'role', label: 'Role', type: 'select', options: roles, value: 'member' },
+      { name: 'role', label: 'Role', type: 'select', options: assignable, value: 'member' },
     ],
     submit: async ({ user, role }) => {
       if (instead.user !== user) instead = { user, save: null };

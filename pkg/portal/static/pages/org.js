@@ -4,6 +4,7 @@ import { all, call, orgPath } from '../lib/api.js';
 import { h, named } from '../lib/dom.js';
 import { badge, capital, left, moment, origin, phaseBadge } from '../lib/format.js';
 import { progress, remove, rename, undelete } from '../lib/places.js';
+import { among } from '../lib/rights.js';
 import { loadMemberships, orgOf } from '../lib/session.js';
 import { button, copyButton, formDialog, heading, table } from '../lib/ui.js';
 
@@ -27,7 +28,7 @@ export async function render(page) {
   if (!row) await loadMemberships().catch(() => {});
   page.title(org.displayName);
   const quota = org.workspaceQuota;
-  const may = org.role === 'admin' || (org.role === 'member' && org.workspaceCreation === 'members');
+  const may = among(org.role, org.workspaceCreation);
   const full = quota && quota.used >= quota.limit;
   const create = may && button('New workspace', () => formDialog({
     title: 'New workspace', signal, action: 'Create', busy: 'Creating…',
