@@ -61,7 +61,7 @@ func CheckCatalogSpec(spec v1alpha1.CatalogEntrySpec, privateBackends bool) erro
 		}
 	}
 	if spec.UI != nil && spec.UI.IconURL != "" {
-		if _, err := httpsURL("ui.iconURL", spec.UI.IconURL); err != nil {
+		if err := checkIcon("ui.iconURL", spec.UI.IconURL); err != nil {
 			return err
 		}
 	}

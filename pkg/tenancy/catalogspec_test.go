@@ -1,6 +1,7 @@
 package tenancy_test
 
 import (
+	"encoding/base64"
 	"net/netip"
 	"strings"
 	"testing"
@@ -12,11 +13,13 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
+const svgIcon = "data:image/svg+xml;base64,PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciLz4="
+
 func catalogSpec() v1alpha1.CatalogEntrySpec {
 	return v1alpha1.CatalogEntrySpec{
 		DisplayName: "Widgets", Slug: "widgets", Description: "Things.\n\tAnd more.", Version: "v1",
 		APIExport: v1alpha1.APIExportRef{Path: "root:kedge:providers:acme", Name: "widgets.example.org"},
-		Backend:   &v1alpha1.CatalogBackend{URL: "https://widgets.example.org/api"}, UI: &v1alpha1.CatalogUI{IconURL: "https://example.org/icon.svg"},
+		Backend:   &v1alpha1.CatalogBackend{URL: "https://widgets.example.org/api"}, UI: &v1alpha1.CatalogUI{IconURL: svgIcon},
 		MemberResources: []string{"widgets", "gadgets.example.org"},
 	}
 }
@@ -31,30 +34,51 @@ func TestCatalogSpec_isChecked(t *testing.T) {
 		"no optional field": {func(s *v1alpha1.CatalogEntrySpec) {
 			*s = v1alpha1.CatalogEntrySpec{DisplayName: s.DisplayName, Slug: s.Slug, APIExport: s.APIExport, UI: &v1alpha1.CatalogUI{}}
 		}, ""},
-		"no display name":     {func(s *v1alpha1.CatalogEntrySpec) { s.DisplayName = "" }, "displayName"},
-		"no slug":             {func(s *v1alpha1.CatalogEntrySpec) { s.Slug = "" }, "slug"},
-		"a capital":           {func(s *v1alpha1.CatalogEntrySpec) { s.Slug = "Widgets" }, "slug"},
-		"a hyphen first":      {func(s *v1alpha1.CatalogEntrySpec) { s.Slug = "-w" }, "slug"},
-		"a long slug":         {func(s *v1alpha1.CatalogEntrySpec) { s.Slug = strings.Repeat("a", 64) }, "slug"},
-		"a bell":              {func(s *v1alpha1.CatalogEntrySpec) { s.Description = "a\ab" }, "description"},
-		"a long description":  {func(s *v1alpha1.CatalogEntrySpec) { s.Description = strings.Repeat("a", 4097) }, "description"},
-		"two lines":           {func(s *v1alpha1.CatalogEntrySpec) { s.Version = "1\n2" }, "version"},
-		"a long version":      {func(s *v1alpha1.CatalogEntrySpec) { s.Version = strings.Repeat("1", 65) }, "version"},
-		"no path":             {func(s *v1alpha1.CatalogEntrySpec) { s.APIExport.Path = "" }, "apiExport.path"},
-		"a path with a slash": {func(s *v1alpha1.CatalogEntrySpec) { s.APIExport.Path = "root:kedge:providers:../x" }, "apiExport.path"},
-		"no export":           {func(s *v1alpha1.CatalogEntrySpec) { s.APIExport.Name = "" }, "apiExport.name"},
-		"a slash in a name":   {func(s *v1alpha1.CatalogEntrySpec) { s.APIExport.Name = "a/b" }, "apiExport.name"},
-		"http":                {func(s *v1alpha1.CatalogEntrySpec) { s.Backend.URL = "http://example.org" }, "backend.url"},
-		"an empty URL":        {func(s *v1alpha1.CatalogEntrySpec) { s.Backend.URL = "" }, "backend.url"},
-		"an http icon":        {func(s *v1alpha1.CatalogEntrySpec) { s.UI.IconURL = "javascript:alert(1)" }, "ui.iconURL"},
-		"a resource twice":    {func(s *v1alpha1.CatalogEntrySpec) { s.MemberResources = []string{"a", "a"} }, "memberResources"},
-		"a subresource":       {func(s *v1alpha1.CatalogEntrySpec) { s.MemberResources = []string{"a/status"} }, "memberResources"},
-		"a star":              {func(s *v1alpha1.CatalogEntrySpec) { s.MemberResources = []string{"*"} }, "memberResources"},
-		"too many resources":  {func(s *v1alpha1.CatalogEntrySpec) { s.MemberResources = make([]string, 65) }, "memberResources"},
+		"no display name":       {func(s *v1alpha1.CatalogEntrySpec) { s.DisplayName = "" }, "displayName"},
+		"no slug":               {func(s *v1alpha1.CatalogEntrySpec) { s.Slug = "" }, "slug"},
+		"a capital":             {func(s *v1alpha1.CatalogEntrySpec) { s.Slug = "Widgets" }, "slug"},
+		"a hyphen first":        {func(s *v1alpha1.CatalogEntrySpec) { s.Slug = "-w" }, "slug"},
+		"a long slug":           {func(s *v1alpha1.CatalogEntrySpec) { s.Slug = strings.Repeat("a", 64) }, "slug"},
+		"a bell":                {func(s *v1alpha1.CatalogEntrySpec) { s.Description = "a\ab" }, "description"},
+		"a long description":    {func(s *v1alpha1.CatalogEntrySpec) { s.Description = strings.Repeat("a", 4097) }, "description"},
+		"two lines":             {func(s *v1alpha1.CatalogEntrySpec) { s.Version = "1\n2" }, "version"},
+		"a long version":        {func(s *v1alpha1.CatalogEntrySpec) { s.Version = strings.Repeat("1", 65) }, "version"},
+		"no path":               {func(s *v1alpha1.CatalogEntrySpec) { s.APIExport.Path = "" }, "apiExport.path"},
+		"a path with a slash":   {func(s *v1alpha1.CatalogEntrySpec) { s.APIExport.Path = "root:kedge:providers:../x" }, "apiExport.path"},
+		"no export":             {func(s *v1alpha1.CatalogEntrySpec) { s.APIExport.Name = "" }, "apiExport.name"},
+		"a slash in a name":     {func(s *v1alpha1.CatalogEntrySpec) { s.APIExport.Name = "a/b" }, "apiExport.name"},
+		"http":                  {func(s *v1alpha1.CatalogEntrySpec) { s.Backend.URL = "http://example.org" }, "backend.url"},
+		"an empty URL":          {func(s *v1alpha1.CatalogEntrySpec) { s.Backend.URL = "" }, "backend.url"},
+		"an icon that is code":  {func(s *v1alpha1.CatalogEntrySpec) { s.UI.IconURL = "javascript:alert(1)" }, "ui.iconURL"},
+		"an icon of a server":   {func(s *v1alpha1.CatalogEntrySpec) { s.UI.IconURL = "https://example.org/icon.svg" }, "ui.iconURL"},
+		"an icon that is HTML":  {func(s *v1alpha1.CatalogEntrySpec) { s.UI.IconURL = "data:text/html;base64,PGI+" }, "ui.iconURL"},
+		"a PNG that is none":    {func(s *v1alpha1.CatalogEntrySpec) { s.UI.IconURL = "data:image/png;base64,PHN2Zz4=" }, "ui.iconURL"},
+		"an icon not in base64": {func(s *v1alpha1.CatalogEntrySpec) { s.UI.IconURL = "data:image/svg+xml,<svg/>" }, "ui.iconURL"},
+		"an icon over 16 KiB": {func(s *v1alpha1.CatalogEntrySpec) {
+			s.UI.IconURL = "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte("<svg"+strings.Repeat(" ", tenancy.MaxIcon-3)))
+		}, "ui.iconURL"},
+		"a resource twice":   {func(s *v1alpha1.CatalogEntrySpec) { s.MemberResources = []string{"a", "a"} }, "memberResources"},
+		"a subresource":      {func(s *v1alpha1.CatalogEntrySpec) { s.MemberResources = []string{"a/status"} }, "memberResources"},
+		"a star":             {func(s *v1alpha1.CatalogEntrySpec) { s.MemberResources = []string{"*"} }, "memberResources"},
+		"too many resources": {func(s *v1alpha1.CatalogEntrySpec) { s.MemberResources = make([]string, 65) }, "memberResources"},
 	} {
 		spec := catalogSpec()
 		c.change(&spec)
 		requireField(t, tenancy.CheckCatalogSpec(spec, false), c.field, name)
+	}
+}
+
+func TestCatalogSpec_takesIcons(t *testing.T) {
+	t.Parallel()
+	for _, icon := range []string{
+		"", svgIcon,
+		"data:image/png;base64," + base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n\x1a\n...")),
+		"data:image/webp;base64," + base64.StdEncoding.EncodeToString([]byte("RIFF\x00\x00\x00\x00WEBPVP8 ")),
+		"data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte("<svg"+strings.Repeat(" ", tenancy.MaxIcon-4))),
+	} {
+		spec := catalogSpec()
+		spec.UI.IconURL = icon
+		require.NoError(t, tenancy.CheckCatalogSpec(spec, false))
 	}
 }
 

@@ -143,10 +143,10 @@ type CatalogBackend struct {
 
 // CatalogUI is how an entry is displayed.
 type CatalogUI struct {
-	// iconURL is the URL of an image. The scheme must be https.
+	// iconURL is a data: URL of a PNG, a WebP or an SVG of at most 16 KiB, in base64.
 	// +optional
-	// +kubebuilder:validation:Pattern=`^https://`
-	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^data:image/(png|webp|svg\+xml);base64,`
+	// +kubebuilder:validation:MaxLength=21880
 	IconURL string `json:"iconURL,omitempty"`
 }
 

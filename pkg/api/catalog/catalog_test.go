@@ -43,7 +43,7 @@ func TestCreate_publishesAnEntry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.do(apitest.Call{Method: http.MethodPost, Path: inAcme, Body: body(t, map[string]any{
-		"description": "Things", "version": "v1", "ui": map[string]string{"iconURL": "https://example.org/i.svg"}, "memberResources": []string{"widgets"},
+		"description": "Things", "version": "v1", "ui": map[string]string{"iconURL": svgIcon}, "memberResources": []string{"widgets"},
 	})})
 	name := tenancy.CatalogEntryName(apitest.Acme, "widgets")
 	require.Equal(t, inAcme+"/"+name, a.Header.Get("Location"))
@@ -51,7 +51,7 @@ func TestCreate_publishesAnEntry(t *testing.T) {
 	require.Equal(t, map[string]any{
 		"uuid": name, "slug": "widgets", "displayName": "Widgets", "description": "Things", "version": "v1", "scope": "Org", "org": apitest.Acme,
 		"apiExport": map[string]any{"path": provider, "name": "widgets"}, "backend": map[string]any{"url": "https://widgets.example.org"},
-		"ui": map[string]any{"iconURL": "https://example.org/i.svg"}, "memberResources": []any{"widgets"},
+		"ui": map[string]any{"iconURL": svgIcon}, "memberResources": []any{"widgets"},
 		"createdAt": "2026-03-01T12:00:00Z", "createdBy": apitest.Admin, "phase": "Ready", "conditions": []any{}, "resources": []any{},
 		"claims": []any{map[string]any{"group": "", "resource": "secrets", "verbs": []any{"get"}, "dangerous": true}},
 	}, a.Object(t, http.StatusCreated))
@@ -343,10 +343,10 @@ func TestReplace_changesWhatIsNotLocked(t *testing.T) {
 	e := w.put(apitest.Acme, "widgets", apitest.Member)
 	at := inAcme + "/" + e.Name
 	a := w.do(apitest.Call{As: apitest.Member, Method: http.MethodPut, Path: at, Body: body(t, map[string]any{
-		"displayName": "New", "description": "d", "version": "2", "ui": map[string]string{"iconURL": "https://example.org/i"}, "memberResources": []string{"widgets"},
+		"displayName": "New", "description": "d", "version": "2", "ui": map[string]string{"iconURL": svgIcon}, "memberResources": []string{"widgets"},
 	})})
 	got := a.Object(t, http.StatusOK)
-	require.Equal(t, []any{"New", "d", "2", []any{"widgets"}, map[string]any{"iconURL": "https://example.org/i"}},
+	require.Equal(t, []any{"New", "d", "2", []any{"widgets"}, map[string]any{"iconURL": svgIcon}},
 		[]any{got["displayName"], got["description"], got["version"], got["memberResources"], got["ui"]})
 	got = w.do(apitest.Call{As: apitest.Member, Method: http.MethodPut, Path: at, Body: body(t, nil)}).Object(t, http.StatusOK)
 	for _, name := range []string{"description", "version", "memberResources", "ui"} {

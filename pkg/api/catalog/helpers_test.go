@@ -25,6 +25,7 @@ const (
 	global = "/api/admin/catalog"
 	// provider is the path of a provider.
 	provider = "root:kedge:providers:acme"
+	svgIcon  = "data:image/svg+xml;base64,PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciLz4="
 
 	globalCluster = "providerscluster"
 	acmeCluster   = "acmecluster"

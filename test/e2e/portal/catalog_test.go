@@ -96,6 +96,8 @@ func publishes(t *testing.T, s *scene, alice, operator *person) {
 	alice.closed()
 	alice.Until(t, "document.querySelector('.head .badge.ok')")
 	alice.sees("For you")
+	// The browser has drawn the image: the Content-Security-Policy takes it.
+	alice.Until(t, "document.querySelector('img.icon')?.naturalWidth > 0")
 	alice.open(org)
 	alice.sees("work")
 }
@@ -118,6 +120,7 @@ func (p *person) publish(name, path, slug string) {
 	}
 	p.fills("Name of the APIExport", "widgets.example.org")
 	p.fills("Slug", slug)
+	p.fills("URL of an icon", "data:image/svg+xml;base64,PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIHdpZHRoPSI4IiBoZWlnaHQ9IjgiLz4=")
 	p.press("Publish")
 }
 

@@ -166,7 +166,7 @@ const unsound = `[
 	...[...document.querySelectorAll('button, a')].filter((e) => e.checkVisibility() && !e.textContent.trim()),
 	...[...document.querySelectorAll('[id]')].filter((e) => document.querySelectorAll('#' + CSS.escape(e.id)).length > 1),
 	...[...document.querySelectorAll('dialog')].filter((e) => !e.ariaLabel && !document.getElementById(e.getAttribute('aria-labelledby'))),
-	...[...document.querySelectorAll('main:not(:has(h1)), th:not([scope]), img, [style]')],
+	...[...document.querySelectorAll('main:not(:has(h1)), th:not([scope]), img:not([alt]), [style]')],
 ].map((e) => e.outerHTML.slice(0, 200))`
 
 // looks requires that the page fits a narrow window and can be used with a keyboard and a screen

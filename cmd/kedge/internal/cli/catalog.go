@@ -207,7 +207,7 @@ entry that exists. A slug that organizations have is refused for a global entry;
 	flags.StringVar(&p.workspace, "export-workspace", "", "UUID or name of the workspace of the organization that has the APIExport, instead of its path")
 	flags.StringVar(&p.APIExport.Name, "export-name", "", "name of the APIExport")
 	flags.StringVar(&p.backend, "backend-url", "", "https URL of the provider's server")
-	flags.StringVar(&p.icon, "icon-url", "", "https URL of an image")
+	flags.StringVar(&p.icon, "icon-url", "", "data: URL of a PNG, WebP or SVG of at most 16 KiB")
 	flags.StringSliceVar(&p.MemberResources, "member-resource", nil, "resource that members may write, as RESOURCE or RESOURCE.GROUP, repeatable (default: all)")
 	flags.BoolVar(&p.replace, "replace", false, "change the entry with this slug, if there is one")
 	flags.BoolVar(&p.force, "force", false, "take the slug of a global entry from the organizations that have it")

@@ -7,6 +7,11 @@ const elsewhere = '';
 
 /** @typedef {import('./edit.js').Shown} Shown */
 
+/** The image of an entry, if it has one. Its name stands beside it. @param {any} entry */
+export function icon(entry) {
+  return entry.ui?.iconURL ? h('img', { src: entry.ui.iconURL, alt: '', class: 'icon', width: 24, height: 24 }) : null;
+}
+
 /** What people can change of an entry. @type {Shown[]} */
 export const shown = [
   { label: 'Name', of: (e) => e.displayName },
@@ -22,7 +27,7 @@ export function changeable(entry = {}) {
     { name: 'displayName', label: 'Name', value: entry.displayName || '', required: true, max: 128 },
     { name: 'description', label: 'Description', type: 'textarea', value: entry.description || '', max: 4096 },
     { name: 'version', label: 'Version', value: entry.version || '', max: 64 },
-    { name: 'iconURL', label: 'URL of an icon', value: entry.ui?.iconURL || '', max: 2048, hint: 'An https URL.' },
+    { name: 'iconURL', label: 'URL of an icon', value: entry.ui?.iconURL || '', max: 21880, hint: 'A data: URL of a PNG, a WebP or an SVG of at most 16 KiB, in base64.' },
     { name: 'memberResources', label: 'What members may write', value: (entry.memberResources || []).join(', '), hint: 'Resources such as widgets, separated by commas. Without any: all of them.' },
   ];
 }

@@ -2,7 +2,7 @@
 
 import { all, call, orgPath } from '../lib/api.js';
 import { h, named } from '../lib/dom.js';
-import { bodyOf, changeable, permanent } from '../lib/entries.js';
+import { bodyOf, changeable, icon, permanent } from '../lib/entries.js';
 import { date, phaseBadge } from '../lib/format.js';
 import { paged, searchForm } from '../lib/paged.js';
 import { among } from '../lib/rights.js';
@@ -26,7 +26,7 @@ export async function render(page) {
     h('p', { class: 'muted' }, ofOrgs ? 'APIs that organizations publish for their own workspaces.' : about(org), !may && ' Only admins of this organization can publish.'),
     searchForm(page, 'Search entries', uuid ? [] : [{ name: 'scope', label: 'Entries', options: [['', 'For everybody'], ['org', 'Of organizations']] }]),
     table('Catalog entries', [
-      { title: 'Entry', cell: (e) => [h('a', { href: `${location.pathname}/${e.uuid}` }, named(e.displayName)), e.description && h('span', { class: 'second' }, h('bdi', {}, e.description))] },
+      { title: 'Entry', cell: (e) => [icon(e), h('a', { href: `${location.pathname}/${e.uuid}` }, named(e.displayName)), e.description && h('span', { class: 'second' }, h('bdi', {}, e.description))] },
       ...(ofOrgs ? [{ title: 'Organization', cell: (/** @type {any} */ e) => named(e.orgDisplayName) }] : []),
       { title: 'Slug', cell: (e) => h('code', {}, e.slug) },
       { title: 'Version', cell: (e) => (e.version ? h('bdi', {}, e.version) : '–') },

@@ -3,7 +3,7 @@
 import { call, orgPath } from '../lib/api.js';
 import { h, named } from '../lib/dom.js';
 import { editor } from '../lib/edit.js';
-import { bodyOf, changeable, shown } from '../lib/entries.js';
+import { bodyOf, changeable, icon, shown } from '../lib/entries.js';
 import { badge, moment, phaseBadge } from '../lib/format.js';
 import { conditions, progress } from '../lib/places.js';
 import { among } from '../lib/rights.js';
@@ -51,7 +51,7 @@ export async function render(page) {
       h('dt', {}, 'Version'), h('dd', {}, entry.version ? h('bdi', {}, entry.version) : '–'),
       h('dt', {}, 'APIExport'), h('dd', {}, h('code', {}, `${entry.apiExport.path}:${entry.apiExport.name}`)),
       h('dt', {}, 'Backend'), h('dd', {}, entry.backend ? h('code', {}, entry.backend.url) : 'none'),
-      h('dt', {}, 'Icon'), h('dd', {}, entry.ui?.iconURL ? h('code', {}, entry.ui.iconURL) : 'none'),
+      h('dt', {}, 'Icon'), h('dd', {}, icon(entry) || 'none'),
       h('dt', {}, 'Members may write'), h('dd', {}, entry.memberResources ? entry.memberResources.join(', ') : 'all its resources'))),
     h('section', {}, h('h2', {}, 'What workspaces get'), table('Resources', [
       { title: 'Resource', cell: (r) => h('code', {}, r.group ? `${r.resource}.${r.group}` : r.resource) },
