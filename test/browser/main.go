@@ -88,7 +88,7 @@ func run(program, trust string) error {
 	}
 	seen := &console{}
 	go seen.collect(chromedp.Console(first))
-	tabs := map[string]context.Context{"": first}
+	tabs := map[string]*tab{"": newTab(first)}
 	answers := json.NewEncoder(os.Stdout)
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, maxStep)
@@ -108,7 +108,7 @@ func run(program, trust string) error {
 				return fmt.Errorf("open a tab: %w", err)
 			}
 			go seen.collect(chromedp.Console(opened))
-			tabs[s.Tab] = opened
+			tabs[s.Tab] = newTab(opened)
 		}
 		value, err := do(tabs[s.Tab], s, seen)
 		r := result{Value: value}
@@ -122,102 +122,56 @@ func run(program, trust string) error {
 	return lines.Err()
 }
 
-func do(tab context.Context, s step, seen *console) (any, error) {
-	ctx, cancel := context.WithTimeout(tab, stepLimit)
+func do(t *tab, s step, seen *console) (any, error) {
+	ctx, cancel := context.WithTimeout(t.ctx, stepLimit)
 	defer cancel()
 	switch s.Do {
 	case "goto":
-		return nil, chromedp.Do(ctx, chromedp.Navigate(s.URL))
+		return asked(ctx, t, chromedp.Navigate(s.URL))
 	case "fill":
-		return nil, chromedp.Do(ctx, chromedp.WaitVisible(s.Selector),
-			chromedp.Clear(s.Selector), chromedp.SendKeys(s.Selector, s.Value))
+		return asked(ctx, t, chromedp.Steps(chromedp.WaitVisible(s.Selector), chromedp.Clear(s.Selector), chromedp.SendKeys(s.Selector, s.Value)))
 	case "click":
-		return nil, chromedp.Do(ctx, chromedp.Click(s.Selector))
+		if _, err := asked(ctx, t, chromedp.WaitVisible(s.Selector)); err != nil {
+			return nil, err
+		}
+		return nil, once(ctx, chromedp.Click(s.Selector))
 	case "text":
-		return text(ctx, s.Selector)
+		return asked(ctx, t, chromedp.Text(s.Selector))
 	case "at":
-		return at(ctx, s.URL)
+		return t.at(ctx, s.URL)
 	case "eval":
-		return chromedp.Run(ctx, chromedp.Evaluate[any](s.Value, chromedp.EvalAwaitPromise))
+		return asked(ctx, t, chromedp.Evaluate[any](s.Value, chromedp.EvalAwaitPromise))
 	case "wait":
-		return nil, until(ctx, s.Value)
+		return nil, t.until(ctx, s.Value)
 	case "keys":
-		return nil, chromedp.Do(ctx, chromedp.KeyEvent(s.Value))
+		return nil, once(ctx, chromedp.KeyEvent(s.Value))
 	case "back":
-		return nil, chromedp.Do(ctx, chromedp.NavigateBack())
+		return nil, once(ctx, chromedp.NavigateBack())
 	case "media":
-		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: s.Value}},
+		return t.again(ctx, func() (any, error) {
+			return chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: s.Value}},
+			})
 		})
-		return nil, err
 	case "resize":
-		return nil, chromedp.Do(ctx, chromedp.EmulateViewport(s.Width, s.Height))
+		return asked(ctx, t, chromedp.EmulateViewport(s.Width, s.Height))
 	case "overflow":
 		// By how many pixels the page is wider than the window.
-		return chromedp.Run(ctx, chromedp.Evaluate[int]("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+		return asked(ctx, t, chromedp.Evaluate[int]("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
 	case "cookies":
-		return cookies(ctx)
+		return t.again(ctx, func() (any, error) { return cookies(ctx) })
 	case "console":
 		return seen.all(), nil
 	case "audit":
-		return audit(ctx, s.File, strings.Fields(s.Value))
+		return t.again(ctx, func() (any, error) { return audit(ctx, s.File, strings.Fields(s.Value)) })
 	case "screenshot":
-		png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+		png, err := t.again(ctx, func() (any, error) { return chromedp.Run(ctx, chromedp.FullScreenshot(100)) })
 		if err != nil {
 			return nil, err
 		}
-		return nil, os.WriteFile(s.File, png, 0o600)
+		return nil, os.WriteFile(s.File, png.([]byte), 0o600)
 	default:
 		return nil, errors.New("there is no such step")
-	}
-}
-
-// at waits until the tab's URL begins with prefix, and returns the URL.
-func at(ctx context.Context, prefix string) (string, error) {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for last := ""; ; {
-		now, err := chromedp.Run(ctx, chromedp.Location())
-		if err != nil {
-			return "", fmt.Errorf("the tab is at %q: %w", last, err)
-		}
-		if last = now; strings.HasPrefix(last, prefix) {
-			return last, nil
-		}
-		select {
-		case <-ctx.Done():
-			return "", fmt.Errorf("the tab is at %q", last)
-		case <-tick.C:
-		}
-	}
-}
-
-// until waits until an expression is true. A page that is being left has no answer.
-func until(ctx context.Context, expression string) error {
-	tick := time.NewTicker(30 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")", chromedp.EvalAwaitPromise))
-		if ok && err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			shown, _ := chromedp.Run(context.WithoutCancel(ctx), chromedp.Evaluate[string]("location.href + '\\n' + document.body.innerText"))
-			return fmt.Errorf("not true in time; the tab shows %s", shown)
-		case <-tick.C:
-		}
-	}
-}
-
-// text returns the visible text of an element. The element can belong to a page that the tab
-// is about to leave, and is then looked for again.
-func text(ctx context.Context, selector chromedp.CSS) (string, error) {
-	for {
-		found, err := chromedp.Run(ctx, chromedp.Text(selector))
-		if err == nil || !strings.Contains(err.Error(), "No node with given id") || ctx.Err() != nil {
-			return found, err
-		}
 	}
 }
 
