@@ -15,7 +15,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/keylock"
-	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
 const (
@@ -35,10 +34,15 @@ type Freezer struct {
 	clients *kcp.Clients
 	locate  Locate
 	// inactive has the clusters in phase Unavailable or Inactive.
-	inactive views.Lister[*kcpcorev1alpha1.LogicalCluster]
+	inactive Lister
 	locks    *keylock.Locks
 	// forbidden is the message of the error for a missing right.
 	forbidden string
+}
+
+// Lister reads logical clusters from memory.
+type Lister interface {
+	Get(cluster, name string) (*kcpcorev1alpha1.LogicalCluster, bool)
 }
 
 // Locate returns the base URL of the shard that a logical cluster lies on. It fails with NotFound if
@@ -49,7 +53,7 @@ type Locate func(ctx context.Context, cluster string) (base string, err error)
 // other identity can read deactivated ones. hint tells the operator how to grant the
 // right. It is part of the error that Deactivate returns without the right. locate is nil if
 // the clients are those of the one shard.
-func New(clients *kcp.Clients, locate Locate, inactive views.Lister[*kcpcorev1alpha1.LogicalCluster], hint string) *Freezer {
+func New(clients *kcp.Clients, locate Locate, inactive Lister, hint string) *Freezer {
 	return &Freezer{
 		clients: clients, locate: locate, inactive: inactive, locks: keylock.New(),
 		forbidden: "kcp does not let the hub's identity deactivate it; " + hint,

@@ -68,9 +68,8 @@ func NewClients(config *rest.Config, metrics prometheus.Registerer) (*Clients, e
 	if err != nil {
 		return nil, err
 	}
-	scheme := NewScheme()
 	c := &Clients{
-		transport: t, codecs: serializer.NewCodecFactory(scheme), params: runtime.NewParameterCodec(scheme),
+		transport: t, codecs: serializer.NewCodecFactory(scheme()), params: runtime.NewParameterCodec(scheme()),
 		kinds: &kinds{known: map[schema.GroupVersionKind]resource{}},
 	}
 	return c.with(transport.Options{Config: config})

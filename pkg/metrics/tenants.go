@@ -21,7 +21,7 @@ type Objects struct {
 	Orgs       func() []tenancy.Org
 	Workspaces func(org string) []tenancy.Workspace
 	Bots       func() iter.Seq[*v1alpha1.Bot]
-	Sessions   func() []*v1alpha1.Session
+	Sessions   func() iter.Seq[*v1alpha1.Session]
 }
 
 // Tenants counts Organizations, Workspaces, people, bots and sessions when it is asked. It has no
@@ -92,7 +92,7 @@ func (t *Tenants) Collect(to chan<- prometheus.Metric) {
 		tokens += len(tenancy.LivingTokens(b, now))
 	}
 	sessions := map[v1alpha1.SessionClient]int{v1alpha1.SessionCLI: 0, v1alpha1.SessionPortal: 0}
-	for _, s := range t.objects.Sessions() {
+	for s := range t.objects.Sessions() {
 		if !tenancy.SessionEnded(s, byName[s.Spec.UserRef.Name], now, t.idle) {
 			sessions[s.Spec.Client]++
 		}

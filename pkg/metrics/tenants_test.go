@@ -68,7 +68,7 @@ func TestTenants_areCountedByPhase(t *testing.T) {
 		Orgs:       func() []tenancy.Org { return []tenancy.Org{org("first"), org("second")} },
 		Workspaces: func(org string) []tenancy.Workspace { return workspaces[org] },
 		Bots:       func() iter.Seq[*v1alpha1.Bot] { return slices.Values([]*v1alpha1.Bot{bot}) },
-		Sessions:   func() []*v1alpha1.Session { return sessions },
+		Sessions:   func() iter.Seq[*v1alpha1.Session] { return slices.Values(sessions) },
 	}
 	k := clocktesting.NewFakePassiveClock(now)
 	series := map[string]float64{

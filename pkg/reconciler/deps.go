@@ -77,13 +77,12 @@ func (d Deps) Controller(options controller.Options, work controller.Func) *cont
 
 // Roles returns the roles of the logical cluster of a child Workspace.
 func (d Deps) Roles(cluster string) tenancy.RoleSource {
-	listers := d.Views.Listers()
 	return tenancy.RoleSource{
-		ClusterRole: func(name string) (*rbacv1.ClusterRole, bool) { return listers.ClusterRoles.Get(cluster, name) },
+		ClusterRole: func(name string) (*rbacv1.ClusterRole, bool) { return d.Views.ClusterRoles.Get(cluster, name) },
 		Role: func(namespace, name string) (*rbacv1.Role, bool) {
-			return listers.Roles.Get(cluster, tenancy.NamespacedName(namespace, name))
+			return d.Views.Roles.Get(cluster, tenancy.NamespacedName(namespace, name))
 		},
-		Namespace: func(name string) (metav1.Object, bool) { return listers.Namespaces.Get(cluster, name) },
+		Namespace: func(name string) (metav1.Object, bool) { return d.Views.Namespaces.Get(cluster, name) },
 		Bindable:  d.Settings.BindableClusterRoles,
 	}
 }

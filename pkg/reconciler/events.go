@@ -13,30 +13,39 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
-// ownFields are the fields of a User or an Organization from which only their own
-// controller derives something.
-const ownFields = views.Status | views.Claims | views.Quota | views.MembershipChanges
-
-// endings are the fields of which a change may take rights away.
-const endings = views.Removed | views.Terminating | views.DeletionRequest | views.Registration | views.DefaultAccess |
-	views.MembershipChanges | views.Role | views.Roles | views.Sudo | views.Tokens
-
-// Enqueue returns how a controller enqueues the keys of a change: ahead of others if the change may take
-// rights away.
-func Enqueue(c *controller.Controller, changed views.Fields) func(controller.Key) {
-	if changed&endings != 0 {
+// Enqueue returns how a controller enqueues the keys of a change: ahead of others if the change ends
+// a right, or may.
+func Enqueue(c *controller.Controller, ends bool) func(controller.Key) {
+	if ends {
 		return c.EnqueueUrgent
 	}
 	return c.Enqueue
 }
 
+// userFields are all but those from which only the User's own controller derives something.
+func userFields(u *v1alpha1.User) any {
+	spec := u.Spec
+	spec.OrgClaims, spec.OrgQuota = nil, 0
+	return []any{views.Metadata(u), spec, u.Status.DeletionRequestedAt}
+}
+
+// orgFields are all but those from which only the Organization's own controller derives something.
+func orgFields(o *v1alpha1.Organization) any {
+	spec := o.Spec
+	spec.WorkspaceClaims, spec.WorkspaceQuota, spec.MembershipChanges, spec.BotChanges = nil, 0, nil, nil
+	return []any{views.Metadata(o), spec, o.Status.DeletionRequestedAt}
+}
+
+// workspaceFields have neither the hub's status of a Workspace nor the definitions of tenants in it.
+func workspaceFields(ws *kcptenancyv1alpha1.Workspace) any {
+	return []any{views.Metadata(ws, v1alpha1.StatusAnnotation, tenancy.CustomResourcesAnnotation, v1alpha1.BotClaimsAnnotation), ws.Spec, ws.Status.Phase}
+}
+
+func membershipFields(m *v1alpha1.Membership) any { return []any{views.Metadata(m), m.Spec} }
+
 // OnUserMoved calls f after a change of a User from which other objects are derived.
 func (d Deps) OnUserMoved(f func(name string)) {
-	d.Views.OnUser(func(c views.Change[*v1alpha1.User]) {
-		if c.AnyBut(ownFields) {
-			f(c.Object().Name)
-		}
-	})
+	d.Views.Users.Follow(userFields, func(c views.Change[*v1alpha1.User]) { f(c.Object().Name) })
 }
 
 // OnOrgMoved calls f after a change of an Organization from which other objects are
@@ -48,37 +57,26 @@ func (d Deps) OnOrgMoved(f func(tenancy.Org)) {
 			f(org)
 		}
 	}
-	d.Views.OnOrganization(func(c views.Change[*v1alpha1.Organization]) {
-		if c.AnyBut(ownFields) {
-			call(c.Object().Name)
-		}
-	})
-	d.Views.OnOrgWorkspace(func(c views.Change[*kcptenancyv1alpha1.Workspace]) {
-		if c.Any(views.Added | views.Removed | views.LogicalCluster) {
+	d.Views.Organizations.Follow(orgFields, func(c views.Change[*v1alpha1.Organization]) { call(c.Object().Name) })
+	d.Views.OrgWorkspaces.OnChange(func(c views.Change[*kcptenancyv1alpha1.Workspace]) {
+		if c.Added() || c.Removed() || c.Old.Spec.Cluster != c.New.Spec.Cluster {
 			call(c.Object().Name)
 		}
 	})
 }
 
 // OnWorkspaceMoved calls f after a change of a child Workspace from which other objects
-// are derived. Neither the hub's status of a Workspace nor the definitions of tenants in
-// it are such a change.
+// are derived.
 func (d Deps) OnWorkspaceMoved(f func(workspace controller.Key)) {
-	d.Views.OnWorkspace(func(c views.Change[*kcptenancyv1alpha1.Workspace]) {
-		if c.AnyBut(views.Status | views.CustomResources | views.KCPStatus) {
-			f(controller.Key{Cluster: c.Cluster(), Name: c.Object().Name})
-		}
+	d.Views.ChildWorkspaces.Follow(workspaceFields, func(c views.Change[*kcptenancyv1alpha1.Workspace]) {
+		f(controller.Key{Cluster: c.Cluster(), Name: c.Object().Name})
 	})
 }
 
 // OnMembershipMoved calls f after a change of a Membership from which other objects are
 // derived; none is from its status.
 func (d Deps) OnMembershipMoved(f func(m *v1alpha1.Membership)) {
-	d.Views.OnMembership(func(c views.Change[*v1alpha1.Membership]) {
-		if c.AnyBut(views.Status) {
-			f(c.Object())
-		}
-	})
+	d.Views.Memberships.Follow(membershipFields, func(c views.Change[*v1alpha1.Membership]) { f(c.Object()) })
 }
 
 // OnRights calls f with a child Workspace after every change that may concern the
@@ -92,15 +90,15 @@ func (d Deps) OnRights(f func(workspace controller.Key)) {
 // bindings in it are derived, and of such a binding.
 func (d Deps) OnGrants(f func(workspace controller.Key)) {
 	d.OnMembershipMoved(func(m *v1alpha1.Membership) { d.workspacesOf(m, f) })
-	d.Views.OnRoleBinding(func(c views.Change[*rbacv1.RoleBinding]) { d.in(c.Cluster(), f) })
-	d.Views.OnClusterRoleBinding(func(c views.Change[*rbacv1.ClusterRoleBinding]) { d.in(c.Cluster(), f) })
+	d.Views.RoleBindings.OnChange(func(c views.Change[*rbacv1.RoleBinding]) { d.in(c.Cluster(), f) })
+	d.Views.ClusterRoleBindings.OnChange(func(c views.Change[*rbacv1.ClusterRoleBinding]) { d.in(c.Cluster(), f) })
 }
 
 // OnGrantsEnded calls f with a child Workspace after every change of a Membership that may take rights in
 // it away.
 func (d Deps) OnGrantsEnded(f func(workspace controller.Key)) {
-	d.Views.OnMembership(func(c views.Change[*v1alpha1.Membership]) {
-		if c.Any(endings) {
+	d.Views.Memberships.OnChange(func(c views.Change[*v1alpha1.Membership]) {
+		if c.Ends(func(m *v1alpha1.Membership) any { return []any{m.Spec.Role, m.Spec.Roles, m.Spec.Sudo} }) {
 			d.workspacesOf(c.Object(), f)
 		}
 	})
@@ -117,10 +115,10 @@ func (d Deps) OnRules(f func(workspace controller.Key)) {
 			}
 		}
 	})
-	d.Views.OnNamespace(func(c views.Change[*corev1.Namespace]) { d.in(c.Cluster(), f) })
-	d.Views.OnRole(func(c views.Change[*rbacv1.Role]) { d.in(c.Cluster(), f) })
-	d.Views.OnClusterRole(func(c views.Change[*rbacv1.ClusterRole]) { d.in(c.Cluster(), f) })
-	d.Views.OnBinding(func(c views.Change[*kcpapisv1alpha2.APIBinding]) { d.in(c.Cluster(), f) })
+	d.Views.Namespaces.OnChange(func(c views.Change[*corev1.Namespace]) { d.in(c.Cluster(), f) })
+	d.Views.Roles.OnChange(func(c views.Change[*rbacv1.Role]) { d.in(c.Cluster(), f) })
+	d.Views.ClusterRoles.OnChange(func(c views.Change[*rbacv1.ClusterRole]) { d.in(c.Cluster(), f) })
+	d.Views.Bindings.OnChange(func(c views.Change[*kcpapisv1alpha2.APIBinding]) { d.in(c.Cluster(), f) })
 }
 
 // workspacesOf calls f with the child Workspaces that a Membership gives rights in.

@@ -16,7 +16,9 @@ const clusterNameKey = "authentication.kcp.io/cluster-name"
 // onBot learns of the end of a Bot, of a token, or of a role. After a lower role, the gate refuses
 // the Bot until kcp has followed, so that no stream is left to close then.
 func (r *Revocation) onBot(c views.Change[*v1alpha1.Bot]) {
-	if c.Old != nil && c.Any(views.Removed|views.Terminating|views.Role|views.Tokens|views.Account) {
+	if c.Ends(func(b *v1alpha1.Bot) any {
+		return []any{b.Spec.Role, b.Status.AuthorizedRole, b.Spec.Generation, b.Spec.Tokens, b.Status.ServiceAccountUID, b.Status.ServiceAccountGeneration}
+	}) {
 		// The streams are those of the account that the Bot had.
 		r.Recheck(tenancy.BotKey(c.Old.Status.ServiceAccountUID))
 	}

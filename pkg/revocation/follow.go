@@ -94,13 +94,12 @@ func (r *Revocation) over(l loss) (left tenancy.Entry, over bool) {
 
 // bound reports whether the views still have a binding of the person to the role.
 func (r *Revocation) bound(l loss) bool {
-	listers := r.config.Views.Listers()
 	if namespace, role, namespaced := strings.Cut(l.role, "/"); namespaced {
-		return slices.ContainsFunc(listers.RoleBindings.InCluster(l.cluster), func(b *rbacv1.RoleBinding) bool {
+		return slices.ContainsFunc(r.config.Views.RoleBindings.InCluster(l.cluster), func(b *rbacv1.RoleBinding) bool {
 			return b.Namespace == namespace && b.RoleRef.Name == role && b.Labels[v1alpha1.UserLabel] == l.user
 		})
 	}
-	return slices.ContainsFunc(listers.ClusterRoleBindings.InCluster(l.cluster), func(b *rbacv1.ClusterRoleBinding) bool {
+	return slices.ContainsFunc(r.config.Views.ClusterRoleBindings.InCluster(l.cluster), func(b *rbacv1.ClusterRoleBinding) bool {
 		return b.RoleRef.Name == l.role && b.Labels[v1alpha1.UserLabel] == l.user
 	})
 }

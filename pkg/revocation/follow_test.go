@@ -16,6 +16,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
@@ -45,7 +46,8 @@ func newScene(t *testing.T, v *views.Views) *scene {
 	s := &scene{role: v1alpha1.RoleMember, answers: []answer{{followed: true}}, clock: clocktesting.NewFakeClock(time.Now())}
 	if v == nil {
 		var err error
-		v, err = views.New(views.Clusters{}, views.NewInformers(nil, nil, nil), prometheus.NewRegistry())
+		clients := kcpfake.New(t).Clients()
+		v, err = views.New(views.Config{Clients: clients, Admin: clients, Metrics: prometheus.NewRegistry()})
 		require.NoError(t, err)
 	}
 	r, err := New(Config{

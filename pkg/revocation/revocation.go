@@ -89,16 +89,16 @@ func New(c Config) (*Revocation, error) {
 	r.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[loss](firstDelay, lastDelay),
 		workqueue.TypedRateLimitingQueueConfig[loss]{Clock: c.Clock})
-	c.Views.OnMembership(r.onMembership)
-	c.Views.OnIndex(func(c views.Change[*v1alpha1.UserMembershipIndex]) { r.Recheck(c.Object().Name) })
-	c.Views.OnUser(r.onUser)
-	c.Views.OnSession(r.onSession)
-	c.Views.OnBot(r.onBot)
-	c.Views.OnOrganization(r.onOrganization)
-	c.Views.OnOrgWorkspace(r.onOrgWorkspace)
-	c.Views.OnWorkspace(r.onWorkspace)
-	c.Views.OnClusterRoleBinding(r.onClusterRoleBinding)
-	c.Views.OnRoleBinding(r.onRoleBinding)
+	c.Views.Memberships.OnChange(r.onMembership)
+	c.Views.Indexes.OnChange(func(c views.Change[*v1alpha1.UserMembershipIndex]) { r.Recheck(c.Object().Name) })
+	c.Views.Users.OnChange(r.onUser)
+	c.Views.Sessions.OnChange(r.onSession)
+	c.Views.Bots.OnChange(r.onBot)
+	c.Views.Organizations.OnChange(r.onOrganization)
+	c.Views.OrgWorkspaces.OnChange(r.onOrgWorkspace)
+	c.Views.ChildWorkspaces.OnChange(r.onWorkspace)
+	c.Views.ClusterRoleBindings.OnChange(r.onClusterRoleBinding)
+	c.Views.RoleBindings.OnChange(r.onRoleBinding)
 	return r, nil
 }
 
@@ -120,12 +120,12 @@ func (r *Revocation) recheckClusters(clusters ...string) {
 }
 
 func (r *Revocation) onMembership(c views.Change[*v1alpha1.Membership]) {
-	if !c.AnyBut(views.Status | views.Metadata) {
+	if !c.Moved(func(m *v1alpha1.Membership) any { return m.Spec }) {
 		return
 	}
 	m, user := c.Object(), c.Object().Spec.UserRef.Name
 	r.Recheck(user)
-	if c.Old == nil || !c.Any(views.Removed|views.Terminating|views.Role|views.Roles) {
+	if !c.Ends(func(m *v1alpha1.Membership) any { return []any{m.Spec.Role, m.Spec.Roles} }) {
 		return
 	}
 	org, ok := r.config.Views.OrgByCluster(c.Cluster())
@@ -143,7 +143,12 @@ func (r *Revocation) onMembership(c views.Change[*v1alpha1.Membership]) {
 }
 
 func (r *Revocation) onUser(c views.Change[*v1alpha1.User]) {
-	if c.AnyBut(views.Status | views.Metadata | views.Claims | views.Quota | views.DisplayName) {
+	fields := func(u *v1alpha1.User) any {
+		spec := u.Spec
+		spec.DisplayName, spec.OrgClaims, spec.OrgQuota = "", nil, 0
+		return []any{spec, u.Status.DeletionRequestedAt}
+	}
+	if c.Moved(fields) {
 		r.Recheck(c.Object().Name)
 	}
 }
@@ -151,18 +156,17 @@ func (r *Revocation) onUser(c views.Change[*v1alpha1.User]) {
 // onSession learns of the end of a Session that was written. An end that follows from the
 // time alone needs no event: streams end when their credential expires.
 func (r *Revocation) onSession(c views.Change[*v1alpha1.Session]) {
-	if c.Old != nil && c.Any(views.Removed|views.Terminating|views.Ended) {
+	if c.Ends(func(s *v1alpha1.Session) any { return s.Spec.EndedAt }) {
 		r.Recheck(c.Old.Spec.UserRef.Name)
 	}
 }
 
 func (r *Revocation) onOrganization(c views.Change[*v1alpha1.Organization]) {
 	switch {
-	case c.Old == nil:
-	case c.Any(views.Removed | views.Terminating):
+	case c.Removed() || c.Terminating():
 		// The views may not list its Workspaces any more.
 		r.RecheckAll()
-	case c.Any(views.DeletionRequest | views.DefaultAccess):
+	case c.Differs(func(o *v1alpha1.Organization) any { return []any{o.Status.DeletionRequestedAt, o.Spec.DefaultAccess} }):
 		var clusters []string
 		for _, ws := range r.config.Views.Workspaces(c.New.Name) {
 			clusters = append(clusters, ws.ClusterID)
@@ -172,13 +176,16 @@ func (r *Revocation) onOrganization(c views.Change[*v1alpha1.Organization]) {
 }
 
 func (r *Revocation) onOrgWorkspace(c views.Change[*kcptenancyv1alpha1.Workspace]) {
-	if c.Old != nil && c.Any(views.Removed|views.LogicalCluster) {
+	if c.Removed() || c.Differs(func(ws *kcptenancyv1alpha1.Workspace) any { return ws.Spec.Cluster }) {
 		r.RecheckAll()
 	}
 }
 
 func (r *Revocation) onWorkspace(c views.Change[*kcptenancyv1alpha1.Workspace]) {
-	if c.Old != nil && c.Any(views.Removed|views.Terminating|views.DeletionRequest|views.LogicalCluster) {
+	fields := func(ws *kcptenancyv1alpha1.Workspace) any {
+		return []any{ws.Annotations[v1alpha1.DeletionRequestedAtAnnotation], ws.Spec.Cluster}
+	}
+	if c.Ends(fields) {
 		r.recheckClusters(c.Old.Spec.Cluster, c.Object().Spec.Cluster)
 	}
 }
@@ -186,7 +193,7 @@ func (r *Revocation) onWorkspace(c views.Change[*kcptenancyv1alpha1.Workspace]) 
 // onClusterRoleBinding learns of a right that ended, however it did: by the access
 // controller for a Membership, or by a deletion in kcp.
 func (r *Revocation) onClusterRoleBinding(c views.Change[*rbacv1.ClusterRoleBinding]) {
-	if c.Old == nil || !c.Any(views.Removed) {
+	if !c.Removed() {
 		return
 	}
 	if user := c.Old.Labels[v1alpha1.UserLabel]; user != "" {
@@ -196,7 +203,7 @@ func (r *Revocation) onClusterRoleBinding(c views.Change[*rbacv1.ClusterRoleBind
 
 // onRoleBinding is onClusterRoleBinding for a role in a namespace.
 func (r *Revocation) onRoleBinding(c views.Change[*rbacv1.RoleBinding]) {
-	if c.Old == nil || !c.Any(views.Removed) {
+	if !c.Removed() {
 		return
 	}
 	if user := c.Old.Labels[v1alpha1.UserLabel]; user != "" {

@@ -74,8 +74,9 @@ func watched(t *testing.T) (*scene, *kcpfake.Server) {
 		}
 	}
 	clients := server.Clients()
-	in := views.NewInformers(clients, clients, nil)
-	v, err := views.New(views.Clusters{Users: "users", Orgs: "orgs", Hub: []string{"users", "orgs"}}, in, prometheus.NewRegistry())
+	v, err := views.New(views.Config{
+		Clusters: views.Clusters{Users: "users", Orgs: "orgs", Hub: []string{"users", "orgs"}}, Clients: clients, Admin: clients, Metrics: prometheus.NewRegistry(),
+	})
 	require.NoError(t, err)
 	s := newScene(t, v)
 	// Nothing is left to anybody, so that each loss is cut once.
@@ -83,7 +84,7 @@ func watched(t *testing.T) (*scene, *kcpfake.Server) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		informer.Watch(ctx, []string{server.URL()}, in.Users, in.Indexes, in.Sessions, in.Organizations, in.Workspaces, in.Memberships, in.ClusterRoleBindings, in.RoleBindings)
+		informer.Watch(ctx, []string{server.URL()}, v.Users, v.Indexes, v.Sessions, v.Organizations, v.ChildWorkspaces, v.Memberships, v.ClusterRoleBindings, v.RoleBindings)
 	})
 	t.Cleanup(func() {
 		cancel()
@@ -94,9 +95,9 @@ func watched(t *testing.T) (*scene, *kcpfake.Server) {
 		defer s.mu.Unlock()
 		// The additions of Bob, of his index and of his Memberships were published.
 		return len(s.calls) == 4 && len(v.MembershipsOf("bob")) == 2 && len(v.Workspaces("acme")) == 2 && len(v.People()) == 1 && len(v.SessionsOf("bob")) == 1 && v.Index("bob") == nil &&
-			len(v.Listers().ClusterRoleBindings.InCluster("c-w1"))+len(v.Listers().ClusterRoleBindings.InCluster("c-w2")) == 2 &&
-			len(v.Listers().RoleBindings.InCluster("c-w1")) == 1 &&
-			slices.ContainsFunc(v.Orgs(), func(o tenancy.Org) bool { return o.ClusterID == "c-acme" }) && len(v.Listers().Indexes.InCluster("users")) == 1
+			len(v.ClusterRoleBindings.InCluster("c-w1"))+len(v.ClusterRoleBindings.InCluster("c-w2")) == 2 &&
+			len(v.RoleBindings.InCluster("c-w1")) == 1 &&
+			slices.ContainsFunc(v.Orgs(), func(o tenancy.Org) bool { return o.ClusterID == "c-acme" }) && len(v.Indexes.InCluster("users")) == 1
 	}, time.Minute, time.Millisecond)
 	s.set(func() { s.calls = nil })
 	return s, server

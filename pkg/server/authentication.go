@@ -80,7 +80,7 @@ func (a *assembly) withBots(gate tenancy.BotGate, api, proxied func(http.Handler
 
 // accountKeys gets the keys of the tokens of ServiceAccounts of all shards that have Workspaces.
 func (a *assembly) accountKeys(ctx context.Context) ([]byte, error) {
-	return a.accounts.Keys(ctx, a.accessEndpoints.Clusters()...)
+	return a.accounts.Keys(ctx, a.views.ShardClusters()...)
 }
 
 // sessionKeys returns the keys of --session-key-file, or those in the root workspace.

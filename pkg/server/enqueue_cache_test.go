@@ -15,8 +15,8 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
-	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
 // flush waits until all earlier changes of the object's kind have been handled. It
@@ -55,43 +55,43 @@ func (p *platform) cached(of kcp.Object, cluster, name, version string) bool {
 	is := func(o metav1.Object, ok bool) bool { return ok && o.GetResourceVersion() == version }
 	switch of.(type) {
 	case *v1alpha1.User:
-		return is(get(p.in.Users, cluster, name))
+		return is(get(p.v.Users, cluster, name))
 	case *v1alpha1.UserMembershipIndex:
-		return is(get(p.in.Indexes, cluster, name))
+		return is(get(p.v.Indexes, cluster, name))
 	case *v1alpha1.Bot:
-		return is(get(p.in.Bots, cluster, name))
+		return is(get(p.v.Bots, cluster, name))
 	case *v1alpha1.CatalogEntry:
-		return is(get(p.in.CatalogEntries, cluster, name))
+		return is(get(p.v.CatalogEntries, cluster, name))
 	case *corev1.ServiceAccount:
-		return is(get(p.in.ServiceAccounts, cluster, tenancy.NamespacedName(tenancy.DefaultNamespace, name)))
+		return is(get(p.v.ServiceAccounts, cluster, tenancy.NamespacedName(tenancy.DefaultNamespace, name)))
 	case *corev1.Secret:
-		return is(get(p.in.BotSecrets, cluster, tenancy.NamespacedName(tenancy.DefaultNamespace, name)))
+		return is(get(p.v.BotSecrets, cluster, tenancy.NamespacedName(tenancy.DefaultNamespace, name)))
 	case *v1alpha1.Session:
-		return is(get(p.in.Sessions, cluster, name))
+		return is(get(p.v.Sessions, cluster, name))
 	case *v1alpha1.Organization:
-		return is(get(p.in.Organizations, cluster, name))
+		return is(get(p.v.Organizations, cluster, name))
 	case *kcptenancyv1alpha1.Workspace:
-		return is(get(p.in.Workspaces, cluster, name))
+		return is(get(p.v.ChildWorkspaces, cluster, name))
 	case *v1alpha1.Membership:
-		return is(get(p.in.Memberships, cluster, name))
+		return is(get(p.v.Memberships, cluster, name))
 	case *corev1.Namespace:
-		return is(get(p.in.Namespaces, cluster, name))
+		return is(get(p.v.Namespaces, cluster, name))
 	case *rbacv1.ClusterRole:
-		return is(get(p.in.ClusterRoles, cluster, name))
+		return is(get(p.v.ClusterRoles, cluster, name))
 	case *rbacv1.ClusterRoleBinding:
-		return is(get(p.in.ClusterRoleBindings, cluster, name))
+		return is(get(p.v.ClusterRoleBindings, cluster, name))
 	case *rbacv1.Role:
-		return is(get(p.in.Roles, cluster, tenancy.NamespacedName(of.GetNamespace(), name)))
+		return is(get(p.v.Roles, cluster, tenancy.NamespacedName(of.GetNamespace(), name)))
 	case *rbacv1.RoleBinding:
-		return is(get(p.in.RoleBindings, cluster, tenancy.NamespacedName(of.GetNamespace(), name)))
+		return is(get(p.v.RoleBindings, cluster, tenancy.NamespacedName(of.GetNamespace(), name)))
 	case *kcpapisv1alpha2.APIBinding:
-		return is(get(p.in.Bindings, cluster, name)) && is(get(p.in.OrgBindings, cluster, name))
+		return is(get(p.v.Bindings, cluster, name)) && is(get(p.v.OrgBindings, cluster, name))
 	case *kcpcorev1alpha1.LogicalCluster:
-		return is(get(p.in.Initializing, cluster, name)) && is(get(p.in.Inactive, cluster, name))
+		return is(get(p.v.Initializing, cluster, name)) && is(get(p.v.Inactive, cluster, name))
 	}
 	panic(fmt.Sprintf("no informer of %T", of))
 }
 
-func get[T kcp.Object](in *informer.Informer[T], cluster, name string) (metav1.Object, bool) {
+func get[T kcp.Object](in *views.Kind[T], cluster, name string) (metav1.Object, bool) {
 	return in.Get(cluster, name)
 }

@@ -54,8 +54,7 @@ func orgBinding() *kcpapisv1alpha2.APIBinding {
 // platform is a hub whose controllers do not run: what is enqueued is recorded.
 type platform struct {
 	*kcpfake.Server
-	in *views.Informers
-	v  *views.Views
+	v *views.Views
 
 	mu       sync.Mutex
 	enqueued map[string]bool
@@ -72,9 +71,11 @@ func newPlatform(t *testing.T) *platform {
 		Root: "root", Users: usersCluster, Orgs: orgsCluster, Providers: "providers",
 		Initializer: initializer, OrgBindings: []*kcpapisv1alpha2.APIBinding{orgBinding()},
 	}
-	p.in = views.NewInformers(clients, clients, clusters.OrgBindings)
 	var err error
-	p.v, err = views.New(views.Clusters{Users: usersCluster, Orgs: orgsCluster, Providers: clusters.Providers, Hub: clusters.IDs()}, p.in, registry)
+	p.v, err = views.New(views.Config{
+		Clusters: views.Clusters{Root: clusters.Root, Users: usersCluster, Orgs: orgsCluster, Providers: clusters.Providers, Hub: clusters.IDs()},
+		Clients:  clients, Admin: clients, OrgBindings: clusters.OrgBindings, Metrics: registry,
+	})
 	require.NoError(t, err)
 	options := NewOptions()
 	options.Clock = clock.RealClock{}
@@ -83,7 +84,7 @@ func newPlatform(t *testing.T) *platform {
 	metrics, err := controller.NewMetrics(registry)
 	require.NoError(t, err)
 	d := reconciler.Deps{
-		Clients: clients, Freezer: freeze.New(clients, nil, p.in.Inactive, ""), Views: p.v, Clusters: clusters,
+		Clients: clients, Freezer: freeze.New(clients, nil, p.v.Inactive, ""), Views: p.v, Clusters: clusters,
 		Settings: settings(config, config.Clock), Metrics: metrics, Audit: audit.New(t.Context(), nil), OnEnqueue: p.record,
 	}
 	controllers(d, access.NewReconciler(d), workspace.TemplateOf(d))
@@ -91,10 +92,10 @@ func newPlatform(t *testing.T) *platform {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); running.Wait() })
-	in := p.in
+	v := p.v
 	running.Go(func() {
-		informer.Watch(ctx, []string{p.URL()}, in.Users, in.Sessions, in.Organizations, in.Workspaces, in.Memberships, in.Indexes, in.OrgBindings,
-			in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Roles, in.RoleBindings, in.Bindings, in.Bots, in.ServiceAccounts, in.BotSecrets, in.CatalogEntries, in.Initializing, in.Inactive)
+		informer.Watch(ctx, []string{p.URL()}, v.Users, v.Sessions, v.Organizations, v.ChildWorkspaces, v.Memberships, v.Indexes, v.OrgBindings,
+			v.Namespaces, v.ClusterRoles, v.ClusterRoleBindings, v.Roles, v.RoleBindings, v.Bindings, v.Bots, v.ServiceAccounts, v.BotSecrets, v.CatalogEntries, v.Initializing, v.Inactive)
 	})
 	for _, o := range p.objects() {
 		p.flush(t, o.Object)

@@ -106,7 +106,7 @@ type counters struct {
 func (a *assembly) measure() (c counters, err error) {
 	h, v := a.hub, a.views
 	tenants := metrics.NewTenants(metrics.Objects{
-		People: v.People, Orgs: v.Orgs, Workspaces: v.Workspaces, Bots: v.Listers().Bots.All, Sessions: v.Sessions,
+		People: v.People, Orgs: v.Orgs, Workspaces: v.Workspaces, Bots: v.Bots.All, Sessions: v.Sessions.All,
 	}, a.clock, h.config.Sessions.IdleTimeout)
 	if err := h.registry.Register(tenants); err != nil {
 		return c, err

@@ -64,11 +64,8 @@ type assembly struct {
 	accounts *accounts.Accounts
 
 	// caches
-	informers                         *views.Informers
-	tenancyEndpoints, accessEndpoints *informer.Endpoints
-	initializers                      *informer.Endpoints
-	views                             *views.Views
-	available                         transport.Healths
+	views     *views.Views
+	available transport.Healths
 
 	// upstream are the connections of proxied requests to kcp.
 	upstream *transport.Connections
@@ -157,22 +154,19 @@ func (a *assembly) bootstrap(starting, below context.Context) (err error) {
 	return err
 }
 
-// caches creates the informers and the views that are filled by them.
+// caches creates the views. They are empty until run.
 func (a *assembly) caches() (err error) {
-	in := views.NewInformers(a.clients, a.shardAdmin, a.clusters.OrgBindings)
-	a.tenancyEndpoints = informer.NewEndpoints(a.clients, a.clusters.Providers, tenancy.ExportTenancy,
-		in.Users, in.Organizations, in.Memberships, in.Indexes, in.Sessions, in.Workspaces, in.OrgBindings, in.Bots, in.CatalogEntries)
-	a.accessEndpoints = informer.NewEndpoints(a.clients, a.clusters.Providers, tenancy.ExportAccess,
-		in.Namespaces, in.ClusterRoles, in.ClusterRoleBindings, in.Roles, in.RoleBindings, in.Bindings, in.Policies, in.PolicyBindings, in.ServiceAccounts, in.BotSecrets)
-	// The hub's own logical clusters have the people and the Organizations.
-	a.tenancyEndpoints.Requiring(a.clusters.IDs()...)
-	a.accessEndpoints.Requiring(a.clusters.IDs()...)
-	a.initializers = informer.NewInitializers(a.clients, a.clusters.Root, tenancy.TypeOrganization, in.Initializing)
-	a.available = transport.Healths{a.clients.Health(), a.tenancyEndpoints.Health(), a.accessEndpoints.Health()}
-	a.informers = in
-	if a.views, err = views.New(views.Clusters{Users: a.clusters.Users, Orgs: a.clusters.Orgs, Providers: a.clusters.Providers, Hub: a.clusters.IDs()},
-		in, a.hub.registry, a.tenancyEndpoints, a.accessEndpoints); err != nil {
+	c := a.clusters
+	if a.views, err = views.New(views.Config{
+		// The hub's own logical clusters have the people and the Organizations.
+		Clusters: views.Clusters{Root: c.Root, Users: c.Users, Orgs: c.Orgs, Providers: c.Providers, Hub: c.IDs()},
+		Clients:  a.clients, Admin: a.shardAdmin, OrgBindings: c.OrgBindings, Metrics: a.hub.registry,
+	}); err != nil {
 		return err
+	}
+	a.available = transport.Healths{a.clients.Health()}
+	for _, e := range a.views.Exports() {
+		a.available = append(a.available, e.Health())
 	}
 	a.hub.checks.AddDetail("shards", a.views.Outage)
 	return nil
@@ -193,14 +187,14 @@ func (a *assembly) controllers() (err error) {
 		locate = connect.NewLocate(a.clients, a.shardAdmin)
 	}
 	replica := reconciler.Deps{
-		Clients: a.clients, Freezer: freeze.New(a.shardAdmin, locate, a.informers.Inactive, deactivationHint),
-		Views: a.views, Clusters: a.clusters, Initializing: a.initializers.URLs, Settings: settings(h.config, a.clock), Metrics: metrics, Audit: h.audit,
+		Clients: a.clients, Freezer: freeze.New(a.shardAdmin, locate, a.views.Inactive, deactivationHint),
+		Views: a.views, Clusters: a.clusters, Initializing: a.views.InitializingURLs, Settings: settings(h.config, a.clock), Metrics: metrics, Audit: h.audit,
 		ProbeBackend: h.config.BackendProber().Probe,
 	}
 	// What the leader's controllers write is fenced.
 	fenced := replica
 	fenced.Clients = a.clients.Fenced(a.leader.Until)
-	fenced.Freezer = freeze.New(a.shardAdmin.Fenced(a.leader.Until), locate, a.informers.Inactive, deactivationHint)
+	fenced.Freezer = freeze.New(a.shardAdmin.Fenced(a.leader.Until), locate, a.views.Inactive, deactivationHint)
 	accessRules, template := access.NewReconciler(fenced), workspace.TemplateOf(fenced)
 	a.leading = controllers(fenced, accessRules, template)
 	a.rights = access.NewReadiness(accessRules, a.views)
@@ -220,16 +214,14 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 	available := func(run func(context.Context)) func(context.Context) {
 		return func(ctx context.Context) { a.available.RunWhileAvailable(ctx, run) }
 	}
-	a.running.Go(func() { a.tenancyEndpoints.Run(below) })
-	a.running.Go(func() { a.accessEndpoints.Run(below) })
-	a.running.Go(func() { a.initializers.Run(below) })
+	a.running.Go(func() { a.views.Run(below) })
 	switch {
 	case a.reactivation != nil && a.sharded:
 		write(a.reactivation.Run)
-		a.running.Go(func() { informer.NewShards(a.clients, a.informers.Inactive).Run(below) })
+		a.running.Go(func() { informer.NewShards(a.clients, a.views.Inactive).Run(below) })
 	case a.reactivation != nil:
 		write(a.reactivation.Run)
-		a.running.Go(func() { informer.Watch(below, []string{a.admin.Host}, a.informers.Inactive) })
+		a.running.Go(func() { informer.Watch(below, []string{a.admin.Host}, a.views.Inactive) })
 	}
 	if a.oidc != nil {
 		a.running.Go(func() { a.oidc.Run(below) })

@@ -39,14 +39,16 @@ func roleViews(t *testing.T, objects ...kcp.Object) (*views.Views, *kcpfake.Serv
 	for _, o := range objects {
 		server.Put("c-w", o)
 	}
-	in := views.NewInformers(server.Clients(), server.Clients(), nil)
-	v, err := views.New(views.Clusters{Users: "users", Orgs: "orgs", Hub: []string{"users", "orgs"}}, in, prometheus.NewRegistry())
+	v, err := views.New(views.Config{
+		Clusters: views.Clusters{Users: "users", Orgs: "orgs", Hub: []string{"users", "orgs"}},
+		Clients:  server.Clients(), Admin: server.Clients(), Metrics: prometheus.NewRegistry(),
+	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		informer.Watch(ctx, []string{server.URL()}, in.Organizations, in.Workspaces, in.Memberships,
-			in.Namespaces, in.ClusterRoles, in.Roles, in.ClusterRoleBindings, in.RoleBindings)
+		informer.Watch(ctx, []string{server.URL()}, v.Organizations, v.ChildWorkspaces, v.Memberships,
+			v.Namespaces, v.ClusterRoles, v.Roles, v.ClusterRoleBindings, v.RoleBindings)
 	})
 	t.Cleanup(func() {
 		cancel()
@@ -66,18 +68,18 @@ func TestRoles_areThoseThatHaveABinding(t *testing.T) {
 	hubs := map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByHub, v1alpha1.UserLabel: "bob"}
 	editor := tenancy.ExtraBindingName("editor", "bob")
 	v, server := roleViews(t)
-	require.Empty(t, v.Roles("bob", "acme", "w"))
+	require.Empty(t, v.BoundRoles("bob", "acme", "w"))
 
 	// A tenant's binding of that name is not the hub's.
 	server.Put("c-w", &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: editor, Namespace: "prod"}})
 	server.Put("c-w", &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: editor, Namespace: "dev", Labels: hubs}})
-	eventually(t, func() bool { return len(v.Roles("bob", "acme", "w")) == 1 })
-	require.Equal(t, []v1alpha1.RoleRef{{Name: "editor", Namespace: "dev"}}, v.Roles("bob", "acme", "w"))
+	eventually(t, func() bool { return len(v.BoundRoles("bob", "acme", "w")) == 1 })
+	require.Equal(t, []v1alpha1.RoleRef{{Name: "editor", Namespace: "dev"}}, v.BoundRoles("bob", "acme", "w"))
 	server.Put("c-w", &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: tenancy.ExtraBindingName("viewer", "bob"), Labels: hubs}})
-	eventually(t, func() bool { return len(v.Roles("bob", "acme", "w")) == 2 })
+	eventually(t, func() bool { return len(v.BoundRoles("bob", "acme", "w")) == 2 })
 	server.Remove("c-w", &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: editor, Namespace: "dev"}})
-	eventually(t, func() bool { return len(v.Roles("bob", "acme", "w")) == 1 })
-	require.Equal(t, []v1alpha1.RoleRef{{Name: "viewer"}}, v.Roles("bob", "acme", "w"))
+	eventually(t, func() bool { return len(v.BoundRoles("bob", "acme", "w")) == 1 })
+	require.Equal(t, []v1alpha1.RoleRef{{Name: "viewer"}}, v.BoundRoles("bob", "acme", "w"))
 	m, _ := v.Membership("c-acme", "w.bob")
 	require.Len(t, m.Spec.Roles, 3, "the cached Membership stays as it is")
 }
@@ -98,23 +100,22 @@ func TestRolesOfTenants_areCachedInCompactForm(t *testing.T) {
 		&corev1.Namespace{ObjectMeta: meta("dev", "")},
 		tenancy.ClusterRoles(nil)[0],
 	)
-	listers := v.Listers()
 	eventually(t, func() bool {
-		return len(listers.ClusterRoles.InCluster("c-w")) == 2 && len(listers.Roles.InCluster("c-w")) == 2 && len(listers.Namespaces.InCluster("c-w")) == 1
+		return len(v.ClusterRoles.InCluster("c-w")) == 2 && len(v.Roles.InCluster("c-w")) == 2 && len(v.Namespaces.InCluster("c-w")) == 1
 	})
 	annotations := func(encoded string) map[string]string {
 		return map[string]string{"kcp.io/cluster": "c-w", tenancy.RulesAnnotation: encoded}
 	}
-	extra, _ := listers.ClusterRoles.Get("c-w", "extra")
+	extra, _ := v.ClusterRoles.Get("c-w", "extra")
 	require.Equal(t, annotations(tenancy.EncodeRules(rules)), extra.Annotations)
 	require.Empty(t, extra.Rules)
 	require.Equal(t, &rbacv1.AggregationRule{}, extra.AggregationRule)
-	role, _ := listers.Roles.Get("c-w", "dev/extra")
+	role, _ := v.Roles.Get("c-w", "dev/extra")
 	require.Equal(t, annotations(tenancy.EncodeRules(rules)), role.Annotations)
-	role, _ = listers.Roles.Get("c-w", "prod/extra")
+	role, _ = v.Roles.Get("c-w", "prod/extra")
 	require.Equal(t, annotations("[]"), role.Annotations)
-	ns, _ := listers.Namespaces.Get("c-w", "dev")
+	ns, _ := v.Namespaces.Get("c-w", "dev")
 	require.Empty(t, ns.Labels)
-	admin, _ := listers.ClusterRoles.Get("c-w", tenancy.ClusterRoleAdmin)
+	admin, _ := v.ClusterRoles.Get("c-w", tenancy.ClusterRoleAdmin)
 	require.NotEmpty(t, admin.Rules, "the hub compares its own roles")
 }

@@ -10,7 +10,9 @@ import (
 
 // bots finds Bots by their Workspace and by their ServiceAccount.
 type bots struct {
-	lister Lister[*v1alpha1.Bot]
+	lister interface {
+		Get(cluster, name string) (*v1alpha1.Bot, bool)
+	}
 
 	mu sync.RWMutex
 	// inWorkspace has the Bots of each Workspace. The keys are the logical cluster of the Org
@@ -20,8 +22,8 @@ type bots struct {
 	byAccount map[string]Key
 }
 
-func newBots(lister Lister[*v1alpha1.Bot]) bots {
-	return bots{lister: lister, inWorkspace: map[Key]map[string]struct{}{}, byAccount: map[string]Key{}}
+func newBots() bots {
+	return bots{inWorkspace: map[Key]map[string]struct{}{}, byAccount: map[string]Key{}}
 }
 
 func (b *bots) change(cluster string, old, new *v1alpha1.Bot) {

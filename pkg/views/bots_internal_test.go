@@ -13,7 +13,6 @@ import (
 
 // heldBots is a Lister of Bots by name.
 type heldBots struct {
-	Lister[*v1alpha1.Bot]
 	held map[string]*v1alpha1.Bot
 }
 
@@ -31,7 +30,8 @@ func viewedBot(name, workspace, account string) *v1alpha1.Bot {
 func TestBots_areFoundByWorkspaceAndAccount(t *testing.T) {
 	t.Parallel()
 	lister := heldBots{held: map[string]*v1alpha1.Bot{}}
-	v := newBots(lister)
+	v := newBots()
+	v.lister = lister
 	change := func(old, new *v1alpha1.Bot) {
 		if new != nil {
 			lister.held[new.Name] = new

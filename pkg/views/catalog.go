@@ -79,7 +79,10 @@ func (c *catalog) hasEntries(cluster string) bool {
 	return cluster == c.global || c.topology.cluster(cluster).Kind == tenancy.ClusterOrg
 }
 
-func (c *catalog) keys() (found []Key) {
+// CatalogEntryKeys returns the keys of the CatalogEntries of all Organizations and of the Global
+// ones, in no order.
+func (v *Views) CatalogEntryKeys() (found []Key) {
+	c := &v.catalog
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for cluster, in := range c.entries {

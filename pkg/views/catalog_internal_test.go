@@ -6,7 +6,6 @@ import (
 	"time"
 
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,14 +19,13 @@ const rivalUUID = "231a151a-434e-4623-ad6e-000000000000"
 // catalogViews are views of two Organizations, whose workspaces are "acme" and "rival".
 func catalogViews(t *testing.T) (*Views, func(old, new *v1alpha1.CatalogEntry)) {
 	t.Helper()
-	v, err := New(Clusters{Users: "u", Orgs: "o", Providers: "p", Hub: []string{"root", "u", "o", "p"}}, NewInformers(nil, nil, nil), prometheus.NewRegistry())
-	require.NoError(t, err)
+	v := newViews(t)
 	for name, cluster := range map[string]string{orgUUID: "acme", rivalUUID: "rival"} {
 		ws := &kcptenancyv1alpha1.Workspace{}
 		ws.Name, ws.Spec.Cluster = name, cluster
 		v.workspace("o", nil, ws)
 	}
-	return v, v.kinds.catalog.handler(&v.waiters)
+	return v, v.CatalogEntries.handle
 }
 
 func catalogEntry(cluster, name, slug string, age time.Duration) *v1alpha1.CatalogEntry {
@@ -156,28 +154,7 @@ func TestCatalog_isCachedWithoutWhatNobodyReads(t *testing.T) {
 	e := catalogEntry("acme", "a", "widgets", 0)
 	e.Annotations["kubectl.kubernetes.io/last-applied-configuration"] = "long"
 	e.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
-	v.transform.catalogEntry(e)
+	v.CatalogEntries.transform(e)
 	require.Nil(t, e.ManagedFields)
 	require.Equal(t, map[string]string{"kcp.io/cluster": "acme"}, e.Annotations)
-}
-
-func TestCatalogEntryMoved_tellsTheFieldsApart(t *testing.T) {
-	t.Parallel()
-	testMoved(t, catalogEntryMoved, catalogEntry("acme", "a", "widgets", 0), moves[*v1alpha1.CatalogEntry]{
-		DisplayName:     {func(e *v1alpha1.CatalogEntry) { e.Spec.DisplayName = "x" }},
-		MemberResources: {func(e *v1alpha1.CatalogEntry) { e.Spec.MemberResources = []string{"x"} }},
-		Export:          {func(e *v1alpha1.CatalogEntry) { e.Status.Export = &v1alpha1.CatalogExport{IdentityHash: "x"} }},
-		Spec: {
-			func(e *v1alpha1.CatalogEntry) { e.Spec.Slug = "x" },
-			func(e *v1alpha1.CatalogEntry) { e.Spec.Description = "x" },
-			func(e *v1alpha1.CatalogEntry) { e.Spec.Version = "x" },
-			func(e *v1alpha1.CatalogEntry) { e.Spec.APIExport.Name = "x" },
-			func(e *v1alpha1.CatalogEntry) { e.Spec.Backend = &v1alpha1.CatalogBackend{} },
-			func(e *v1alpha1.CatalogEntry) { e.Spec.UI = &v1alpha1.CatalogUI{} },
-		},
-		Status: {
-			func(e *v1alpha1.CatalogEntry) { e.Status.Scope = v1alpha1.CatalogOrg },
-			func(e *v1alpha1.CatalogEntry) { e.Status.Phase = v1alpha1.PhaseReady },
-		},
-	})
 }

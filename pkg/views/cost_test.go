@@ -42,7 +42,7 @@ var reads = []struct {
 // Not parallel, because it counts the allocations of the whole program.
 func TestViews_readsAllocateOnlyTheirAnswers(t *testing.T) {
 	for _, people := range []int{10, 2000} {
-		v, _ := watching(t, world{orgs: people, people: people, rows: 1}.objects(), nil)
+		v := watching(t, world{orgs: people, people: people, rows: 1}.objects(), nil)
 		for _, read := range reads {
 			// The watches may allocate at the same time, which can only add to the count.
 			least := math.Inf(1)
@@ -56,7 +56,7 @@ func TestViews_readsAllocateOnlyTheirAnswers(t *testing.T) {
 
 func BenchmarkReads(b *testing.B) {
 	for _, people := range []int{10, 10_000} {
-		v, _ := watching(b, world{orgs: people, people: people, rows: 1}.objects(), nil)
+		v := watching(b, world{orgs: people, people: people, rows: 1}.objects(), nil)
 		for _, read := range reads {
 			b.Run(fmt.Sprintf("%s/%d people", read.name, people), func(b *testing.B) {
 				b.ReportAllocs()
@@ -100,12 +100,12 @@ func bytesPerPerson(t testing.TB, people, rows int) int64 {
 	}
 	objects := world{orgs: people, people: people, rows: rows}.objects()
 	var before int64
-	v, in := watching(t, objects, func() { before = live() })
+	v := watching(t, objects, func() { before = live() })
 	for i := range people {
 		v.Index(personName(i))
 	}
 	per := (live() - before) / int64(people)
-	runtime.KeepAlive(in)
+	runtime.KeepAlive(v)
 	runtime.KeepAlive(objects)
 	return per
 }

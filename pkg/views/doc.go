@@ -1,21 +1,35 @@
-// Package views holds the hub's caches: people, Memberships, the tree of Organizations and
-// Workspaces, and listers of all other kinds that the hub watches. Every replica fills them
-// by one wildcard watch per kind and endpoint. No method calls kcp.
+// Package views holds the hub's caches: one Kind for each kind that the hub watches, and what is
+// looked up across kinds: people, rights, the tree of Organizations and Workspaces. Every replica
+// fills them by one wildcard watch per kind and endpoint. No method calls kcp.
+//
+// # A kind
+//
+// kinds.go has one row for each kind. It says
+//
+//   - which objects are watched: the resource, which follows from the type, and a selector by labels;
+//   - what is cached of an object: a transform, and for Memberships an encoding;
+//   - to which logical cluster the objects belong. Users, Organizations, UserMembershipIndexes and
+//     Sessions belong in one of the hub's own; an object from another one is ignored;
+//   - what else the views derive from a change;
+//   - the tenancy.Refs of those who wait for a change.
+//
+// The row is the lister (v.Bots.Get, InCluster, All, Keys), the subscription (v.Bots.OnChange,
+// Follow) and the view in metrics.
 //
 // # Changes
 //
 // Views publish their changes, and nobody else subscribes to informers. For every event
 // of an informer the views change first. Then the change is published to the subscribers
-// of its kind (OnUser, OnOrganization, …) with the set of changed fields. Finally the
-// callers of Await wake. The order of subscriptions has no meaning, because all views
-// have changed before the first subscriber is called.
+// of its kind. Finally the callers of Await wake. The order of subscriptions has no meaning,
+// because all views have changed before the first subscriber is called.
+//
+// A Change has the object before and after. A subscriber names the fields that it follows from by a
+// func that returns them, and Change.Moved, Ends or Differs compares them. OnChange is for those who
+// follow from everything, and for those who compare in several ways.
 //
 // A subscriber gets the objects that exist at the start, too, as additions. It subscribes
-// before the informers run and must not block. Changes of one kind come one after the
+// before Run and must not block. Changes of one kind come one after the
 // other, changes of several kinds at the same time.
-//
-// An object of a kind that belongs in one logical cluster of the hub (User, Organization,
-// UserMembershipIndex, Session) is ignored when it comes from another one.
 //
 // # Waiting
 //

@@ -77,5 +77,5 @@ func (v *Views) MemberResources(cluster string, b *kcpapisv1alpha2.APIBinding) [
 
 // BindingsIn returns the APIBindings of a child Workspace, in no order.
 func (v *Views) BindingsIn(cluster string) []*kcpapisv1alpha2.APIBinding {
-	return v.listers.Bindings.InCluster(cluster)
+	return v.Bindings.InCluster(cluster)
 }

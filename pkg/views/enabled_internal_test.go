@@ -25,7 +25,7 @@ func TestEnabled_findsTheWorkspacesOfAnExport(t *testing.T) {
 		return b
 	}
 	entry := catalogEntry("acme", wsUUID, "widgets", 0)
-	ref, publish := entry.Spec.APIExport, v.kinds.bindings.handler(&v.waiters)
+	ref, publish := entry.Spec.APIExport, v.Bindings.handle
 	one, two := binding("one", "widgets"), binding("two", "widgets")
 	publish(nil, one)
 	publish(nil, two)

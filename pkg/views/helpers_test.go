@@ -141,7 +141,7 @@ func (w world) objects() map[string][]kcp.Object {
 // watching returns views with informers that have listed these objects from a server:
 // first the Organizations and Workspaces, then the objects of people. The func between
 // runs between the two.
-func watching(t testing.TB, objects map[string][]kcp.Object, between func()) (*views.Views, *views.Informers) {
+func watching(t testing.TB, objects map[string][]kcp.Object, between func()) *views.Views {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -169,8 +169,10 @@ func watching(t testing.TB, objects map[string][]kcp.Object, between func()) (*v
 		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 	}}, registry)
 	require.NoError(t, err)
-	in := views.NewInformers(clients, clients, nil)
-	v, err := views.New(views.Clusters{Users: usersCluster, Orgs: orgsCluster, Hub: []string{usersCluster, orgsCluster}}, in, registry)
+	v, err := views.New(views.Config{
+		Clusters: views.Clusters{Users: usersCluster, Orgs: orgsCluster, Hub: []string{usersCluster, orgsCluster}},
+		Clients:  clients, Admin: clients, Metrics: registry,
+	})
 	require.NoError(t, err)
 	ended := make(chan struct{}, 2)
 	t.Cleanup(func() {
@@ -191,7 +193,7 @@ func watching(t testing.TB, objects map[string][]kcp.Object, between func()) (*v
 		require.Eventually(t, func() bool { return size(t, registry, view) == n }, time.Minute, time.Millisecond, view)
 	}
 	go func() {
-		informer.Watch(ctx, []string{server.URL}, in.Organizations, in.Workspaces)
+		informer.Watch(ctx, []string{server.URL}, v.Organizations, v.ChildWorkspaces)
 		ended <- struct{}{}
 	}()
 	hold("organizations", "organizations")
@@ -200,13 +202,13 @@ func watching(t testing.TB, objects map[string][]kcp.Object, between func()) (*v
 		between()
 	}
 	go func() {
-		informer.Watch(ctx, []string{server.URL}, in.Users, in.Indexes, in.Memberships)
+		informer.Watch(ctx, []string{server.URL}, v.Users, v.Indexes, v.Memberships)
 		ended <- struct{}{}
 	}()
 	hold("users", "users")
 	hold("indexes", "usermembershipindexes")
 	hold("memberships", "memberships")
-	return v, in
+	return v
 }
 
 // size returns the number of objects in a view, from its metric.

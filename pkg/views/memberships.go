@@ -45,8 +45,8 @@ type place struct {
 	sudo bool
 }
 
-func newMemberships(l membershipLister) memberships {
-	return memberships{lister: l, people: map[string]*person{}}
+func newMemberships() memberships {
+	return memberships{people: map[string]*person{}}
 }
 
 func (m *memberships) index(_ string, old, new *v1alpha1.UserMembershipIndex) {

@@ -72,7 +72,8 @@ func (l slowLister) Get(cluster, name string) (*v1alpha1.Membership, bool) {
 func TestMemberships_oneLongIndexDelaysNobodyElse(t *testing.T) {
 	t.Parallel()
 	l := slowLister{name: "victim", asked: make(chan struct{}), release: make(chan struct{})}
-	m := newMemberships(l)
+	m := newMemberships()
+	m.lister = l
 	indexed := func(user string) {
 		i := &v1alpha1.UserMembershipIndex{}
 		i.Name, i.Spec.Entries = user, []v1alpha1.MembershipIndexEntry{{OrgUUID: orgUUID, Role: v1alpha1.RoleMember}}
@@ -100,7 +101,7 @@ func TestMemberships_oneLongIndexDelaysNobodyElse(t *testing.T) {
 func TestViews_freeWhatWasRemoved(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
-	membership, index := membershipsOf(v), v.kinds.indexes.handler(&v.waiters)
+	membership, index := membershipsOf(v), v.Indexes.handle
 	alice, bob := at("org1", tenancy.NewMembership("alice", "", "member")), at("org1", tenancy.NewMembership("bob", "", "member"))
 	for _, m := range []*v1alpha1.Membership{alice, bob} {
 		membership(nil, m)
@@ -122,7 +123,7 @@ func TestViews_freeWhatWasRemoved(t *testing.T) {
 func TestUsedWorkspaces_countsClaimedAndExisting(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
-	change := v.workspaceHandler()
+	change := workspacesOf(v)
 	change(nil, workspace("o", orgUUID, "org1"))
 	var existing []string
 	for _, uuid := range []string{"a", "b", "c"} {

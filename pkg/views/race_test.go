@@ -16,8 +16,8 @@ func TestViews_readersAndEventsDoNotRace(t *testing.T) {
 	t.Parallel()
 	const people = 40
 	v := newViews(t)
-	users, memberships, indexes := v.kinds.users.handler(&v.waiters), membershipsOf(v), v.kinds.indexes.handler(&v.waiters)
-	v.workspaceHandler()(nil, workspace("o", orgUUID, "org1"))
+	users, memberships, indexes := v.Users.handle, membershipsOf(v), v.Indexes.handle
+	workspacesOf(v)(nil, workspace("o", orgUUID, "org1"))
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 3 {
@@ -50,7 +50,7 @@ func TestViews_readersAndEventsDoNotRace(t *testing.T) {
 			Entries: []v1alpha1.MembershipIndexEntry{{OrgUUID: orgUUID, Role: v1alpha1.RoleAdmin}},
 		}})
 		x.Name = name
-		v.transform.index(x)
+		v.Indexes.transform(x)
 		indexes(nil, x)
 		require.Len(t, v.Index(name), 1)
 		if i%3 == 0 {

@@ -13,7 +13,7 @@ import (
 func TestSearch_findsTheFirstActiveUsersByName(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
-	change := v.kinds.users.handler(&v.waiters)
+	change := v.Users.handle
 	for i := range 50 {
 		u := user("u", fmt.Sprintf("person-%02d", i), fmt.Sprint(i), 1)
 		u.Spec.DisplayName, u.Spec.Registration = fmt.Sprintf("ÄNNE Number %02d", i), v1alpha1.RegistrationApproved

@@ -1,7 +1,6 @@
 package views
 
 import (
-	"maps"
 	"slices"
 	"sync"
 
@@ -64,13 +63,6 @@ func (v *Views) Session(name string) (*v1alpha1.Session, bool) {
 	defer v.sessions.mu.RUnlock()
 	s, ok := v.sessions.names[name]
 	return s, ok
-}
-
-// Sessions returns all Sessions, ended ones included, in no order.
-func (v *Views) Sessions() []*v1alpha1.Session {
-	v.sessions.mu.RLock()
-	defer v.sessions.mu.RUnlock()
-	return slices.Collect(maps.Values(v.sessions.names))
 }
 
 // SessionsOf returns the Sessions of a User, ended ones included, in no order. The slice is

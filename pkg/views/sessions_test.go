@@ -31,7 +31,7 @@ func sessionNames(in []*v1alpha1.Session) (names []string) {
 func TestSessions_areFoundByNameUserAndToken(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
-	told := v.kinds.sessions.handler(&v.waiters)
+	told := v.Sessions.handle
 	a, b, c := session("a", "alice", "1", "2"), session("b", "alice", "2"), session("c", "bob")
 	for _, s := range []*v1alpha1.Session{a, b, c} {
 		told(nil, s)
@@ -63,7 +63,7 @@ func TestSessions_ofAnotherClusterAreIgnored(t *testing.T) {
 	v := newViews(t)
 	planted := session("a", "alice", "1")
 	planted.Annotations["kcp.io/cluster"] = "tenant"
-	told := v.kinds.sessions.handler(&v.waiters)
+	told := v.Sessions.handle
 	told(nil, planted)
 	require.Zero(t, v.sessions.size())
 	told(nil, session("a", "alice", "1"))
@@ -73,7 +73,7 @@ func TestSessions_ofAnotherClusterAreIgnored(t *testing.T) {
 func TestSessions_wakeThoseWhoWait(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
-	told := v.kinds.sessions.handler(&v.waiters)
+	told := v.Sessions.handle
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for _, ref := range []tenancy.Ref{tenancy.SessionRef("a"), tenancy.UserRef("alice")} {
@@ -94,7 +94,7 @@ func TestTransform_dropsTheSecretsOfASession(t *testing.T) {
 	s := session("a", "alice", "1")
 	s.Spec.IDToken, s.Spec.Rotations = []byte("sealed"), []v1alpha1.SessionRotation{{Generation: 1}}
 	s.Spec.Groups = []string{"ops"}
-	v.transform.session(s)
+	v.Sessions.transform(s)
 	require.Empty(t, s.Spec.IDToken)
 	require.Empty(t, s.Spec.Rotations)
 	require.Equal(t, []string{"ops"}, s.Spec.Groups)

@@ -13,7 +13,7 @@ import (
 func TestViews_listsAreTheCallersOwn(t *testing.T) {
 	t.Parallel()
 	const person, org = "person-000000", 0
-	v, _ := watching(t, world{orgs: 3, people: 20, rows: 3}.objects(), nil)
+	v := watching(t, world{orgs: 3, people: 20, rows: 3}.objects(), nil)
 	for name, alter := range map[string]func() (before, after any){
 		"People": func() (any, any) {
 			list := v.People()
@@ -85,15 +85,15 @@ func TestViews_doNotWriteIntoObjectsOfInformers(t *testing.T) {
 	demoted.Spec.Role = v1alpha1.RoleMember
 	objects["memberships"][0] = demoted
 	objects["memberships"] = append(objects["memberships"][:1:1], objects["memberships"][2:]...)
-	v, in := watching(t, objects, nil)
+	v := watching(t, objects, nil)
 	before := []any{}
-	for x := range in.Indexes.All() {
+	for x := range v.Indexes.All() {
 		before = append(before, x, x.DeepCopy())
 	}
-	for m := range in.Memberships.All() {
+	for m := range v.Memberships.All() {
 		before = append(before, m, m.DeepCopy())
 	}
-	for u := range in.Users.All() {
+	for u := range v.Users.All() {
 		before = append(before, u, u.DeepCopy())
 	}
 

@@ -59,7 +59,7 @@ func TestTransform_keepsWhatReconcilersCompare(t *testing.T) {
 	objects["users"] = []kcp.Object{user}
 	objects["usermembershipindexes"] = []kcp.Object{index}
 	objects["memberships"] = []kcp.Object{inOrg, inWorkspace, byHand}
-	_, in := watching(t, objects, nil)
+	v := watching(t, objects, nil)
 
 	dropped := func(o kcp.Object, applied bool) {
 		o.SetManagedFields(nil)
@@ -77,15 +77,15 @@ func TestTransform_keepsWhatReconcilersCompare(t *testing.T) {
 		require.JSONEq(t, string(wanted), string(got))
 	}
 	dropped(user, true)
-	heldUser, ok := in.Users.Get(usersCluster, user.Name)
+	heldUser, ok := v.Users.Get(usersCluster, user.Name)
 	same(user, heldUser, ok)
 	// An index is replaced as a whole, so the transform must keep all of it.
 	dropped(index, false)
-	heldIndex, ok := in.Indexes.Get(usersCluster, index.Name)
+	heldIndex, ok := v.Indexes.Get(usersCluster, index.Name)
 	same(index, heldIndex, ok)
 	for _, m := range []*v1alpha1.Membership{inOrg, inWorkspace, byHand} {
 		dropped(m, true)
-		held, ok := in.Memberships.Get(orgCluster(0), m.Name)
+		held, ok := v.Memberships.Get(orgCluster(0), m.Name)
 		same(m, held, ok)
 	}
 }
@@ -97,9 +97,9 @@ func TestTransform_sharesOnlyEqualStrings(t *testing.T) {
 	odd := w.user(3)
 	odd.Name, odd.Annotations["example.com/odd"] = "odd", "yes"
 	objects["users"] = append(objects["users"], odd)
-	v, in := watching(t, objects, nil)
+	v := watching(t, objects, nil)
 	get := func(name string) *v1alpha1.User {
-		u, ok := in.Users.Get(usersCluster, name)
+		u, ok := v.Users.Get(usersCluster, name)
 		require.True(t, ok)
 		return u
 	}
@@ -121,13 +121,13 @@ func TestTransform_sharesOnlyEqualStrings(t *testing.T) {
 func TestTransform_deepCopySharesNothingMutable(t *testing.T) {
 	t.Parallel()
 	w := world{orgs: 1, people: 2, rows: 1}
-	_, in := watching(t, w.objects(), nil)
-	one, _ := in.Memberships.Get(orgCluster(0), personName(0))
+	v := watching(t, w.objects(), nil)
+	one, _ := v.Memberships.Get(orgCluster(0), personName(0))
 	mine := one.DeepCopy()
 	mine.Annotations["example.com/mine"] = "yes"
 	mine.Status.Conditions[0].Reason = "Changed"
 	mine.Spec.UserRef.Name = "somebody else"
-	other, _ := in.Memberships.Get(orgCluster(0), personName(1))
+	other, _ := v.Memberships.Get(orgCluster(0), personName(1))
 	require.Equal(t, map[string]string{"kcp.io/cluster": orgCluster(0)}, other.Annotations)
 	require.Equal(t, v1alpha1.ReasonAsDesired, one.Status.Conditions[0].Reason)
 	require.Equal(t, personName(0), one.Spec.UserRef.Name)

@@ -1,27 +1,91 @@
 package views
 
 import (
+	"context"
 	"slices"
+	"sync"
 
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
+// Config is what Views are made of.
+type Config struct {
+	Clusters
+	// Clients watch. Admin can read deactivated logical clusters, too.
+	Clients, Admin *kcp.Clients
+	// OrgBindings are the APIBindings that the workspace of every Organization is to have.
+	OrgBindings []*kcpapisv1alpha2.APIBinding
+	Metrics     prometheus.Registerer
+}
+
 // Clusters are the IDs of the hub's own logical clusters.
 type Clusters struct {
 	// Users, Orgs and Providers hold the objects of those names. The views ignore an
-	// object of these kinds that comes from another logical cluster.
-	Users, Orgs, Providers string
+	// object of these kinds that comes from another logical cluster. Root has the type of
+	// the workspaces of Organizations.
+	Root, Users, Orgs, Providers string
 	// Hub has all of them and the logical clusters above them (O-10).
 	Hub []string
 }
 
-// Views answers from memory. The objects that it returns are shared: read only.
+// Views answers from memory. The objects that it returns are shared: read only. It has a row for
+// each kind that the hub watches.
 type Views struct {
+	Users         *Kind[*v1alpha1.User]
+	Organizations *Kind[*v1alpha1.Organization]
+	// Memberships are those of both scopes.
+	Memberships *Kind[*v1alpha1.Membership]
+	Indexes     *Kind[*v1alpha1.UserMembershipIndex]
+	// Sessions have no ID token and no rotations.
+	Sessions *Kind[*v1alpha1.Session]
+	// CatalogEntries are those of all Organizations and the Global ones.
+	CatalogEntries *Kind[*v1alpha1.CatalogEntry]
+	// Bots are those of all Organizations.
+	Bots *Kind[*v1alpha1.Bot]
+	// OrgWorkspaces are kcp's objects of Organizations, ChildWorkspaces those of child Workspaces. As
+	// listers both have all.
+	OrgWorkspaces, ChildWorkspaces *Kind[*kcptenancyv1alpha1.Workspace]
+
+	// OrgBindings are the APIBindings in the workspaces of Organizations and of the hub, Bindings
+	// those in child Workspaces.
+	OrgBindings, Bindings *Kind[*kcpapisv1alpha2.APIBinding]
+
+	// Initializing are the logical clusters that wait for the hub's initializer.
+	Initializing *Kind[*kcpcorev1alpha1.LogicalCluster]
+	// Inactive are the deactivated logical clusters, which kcp shows to its shard admin only.
+	Inactive *Kind[*kcpcorev1alpha1.LogicalCluster]
+
+	// Namespaces, ClusterRoles and Roles are all of child Workspaces, because a Membership
+	// may name a role of a tenant and a namespace. Of tenants' objects only names and
+	// versions are kept, and tenancy.RulesAnnotation in place of the rules. What is in a
+	// namespace is found by "namespace/name", here and below.
+	Namespaces   *Kind[*corev1.Namespace]
+	ClusterRoles *Kind[*rbacv1.ClusterRole]
+	Roles        *Kind[*rbacv1.Role]
+	// ClusterRoleBindings and RoleBindings are the hub's objects in child Workspaces, which
+	// carry v1alpha1.ManagedByLabel.
+	ClusterRoleBindings *Kind[*rbacv1.ClusterRoleBinding]
+	RoleBindings        *Kind[*rbacv1.RoleBinding]
+	// Policies and PolicyBindings are the admission policy of child Workspaces, with the
+	// hashes of their specs in place of the specs.
+	Policies       *Kind[*admissionv1.ValidatingAdmissionPolicy]
+	PolicyBindings *Kind[*admissionv1.ValidatingAdmissionPolicyBinding]
+	// ServiceAccounts and BotSecrets are the hub's objects for Bots in child Workspaces, which
+	// carry v1alpha1.BotAccountLabel: no data, and no object of a tenant.
+	ServiceAccounts *Kind[*corev1.ServiceAccount]
+	BotSecrets      *Kind[*corev1.Secret]
+
 	people      *people
 	topology    topology
 	memberships memberships
@@ -29,46 +93,44 @@ type Views struct {
 	sessions    *sessions
 	catalog     catalog
 	enabled     enabled
-	transform   transform
-	kinds       kinds
 	clusters    Clusters
-	listers     Listers
 	waiters     waiters
-	exports     []*informer.Endpoints
-	wait        prometheus.Histogram
+	metrics     metrics
+
+	tenancy, access, initializers *informer.Endpoints
 }
 
-// New returns the views of informers that do not run yet. exports are the endpoints that fill them.
-func New(c Clusters, in *Informers, metrics prometheus.Registerer, exports ...*informer.Endpoints) (*Views, error) {
+// New returns views that are empty until Run.
+func New(c Config) (*Views, error) {
 	v := &Views{
-		people:   newPeople(),
-		sessions: newSessions(),
-		topology: newTopology(c),
-		clusters: c,
-		listers:  listersOf(in),
-		exports:  exports,
-		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "kedge_views_wait_seconds",
-			Help:    "Time in seconds that a request waited for the caches to show its write.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
-		}),
+		people: newPeople(), sessions: newSessions(), topology: newTopology(c.Clusters), enabled: newEnabled(),
+		memberships: newMemberships(), bots: newBots(), clusters: c.Clusters, metrics: newMetrics(),
 	}
-	v.transform = newTransform(&v.topology, c.Users)
-	v.memberships, v.bots = newMemberships(in.Memberships), newBots(in.Bots)
 	v.catalog = newCatalog(&v.topology, c.Providers)
-	v.enabled = newEnabled()
-	if err := v.register(in, metrics); err != nil {
+	v.watchTenancy(c)
+	v.watchAccess(c)
+	v.memberships.lister, v.bots.lister = v.Memberships, v.Bots
+	if err := v.metrics.register(c.Metrics); err != nil {
 		return nil, err
 	}
-	in.Users.WithTransform(v.transform.user)
-	in.Memberships.WithTransform(v.transform.membership).WithEncoding(encodeMembership)
-	in.Indexes.WithTransform(v.transform.index)
-	in.Sessions.WithTransform(v.transform.session)
-	in.CatalogEntries.WithTransform(v.transform.catalogEntry)
-	v.kinds = newKinds(v)
-	v.listen(in)
 	return v, nil
 }
+
+// Run fills the views until ctx ends, but for Inactive.
+func (v *Views) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	for _, e := range []*informer.Endpoints{v.tenancy, v.access, v.initializers} {
+		running.Go(func() { e.Run(ctx) })
+	}
+	running.Wait()
+}
+
+// InitializingURLs are the virtual workspaces that serve the initializer of Organizations, one per
+// shard.
+func (v *Views) InitializingURLs() []string { return v.initializers.URLs() }
+
+// ShardClusters returns one logical cluster of each shard that has child Workspaces.
+func (v *Views) ShardClusters() []string { return v.access.Clusters() }
 
 // ByIdentity finds a User by issuer and subject.
 func (v *Views) ByIdentity(issuer, subject string) (*v1alpha1.User, bool) {
@@ -176,9 +238,9 @@ func (v *Views) Sudo(user, org, workspace string) bool {
 	return ok && v.memberships.sudo(user, Key{o.ClusterID, tenancy.MembershipName(user, workspace)})
 }
 
-// Roles returns those of spec.roles of the User's Membership in a Workspace of the Org that
+// BoundRoles returns those of spec.roles of the User's Membership in a Workspace of the Org that
 // have a binding. A role that a Membership only names gives no right.
-func (v *Views) Roles(user, org, workspace string) []v1alpha1.RoleRef {
+func (v *Views) BoundRoles(user, org, workspace string) []v1alpha1.RoleRef {
 	o, ok := v.topology.org(org)
 	if !ok {
 		return nil
@@ -199,14 +261,9 @@ func (v *Views) Roles(user, org, workspace string) []v1alpha1.RoleRef {
 func (v *Views) HasExtraBinding(cluster, user string, r v1alpha1.RoleRef) bool {
 	name := tenancy.NamespacedName(r.Namespace, tenancy.ExtraBindingName(r.Name, user))
 	if r.Namespace == "" {
-		_, ok := v.listers.ClusterRoleBindings.Get(cluster, name)
+		_, ok := v.ClusterRoleBindings.Get(cluster, name)
 		return ok
 	}
-	_, ok := v.listers.RoleBindings.Get(cluster, name)
+	_, ok := v.RoleBindings.Get(cluster, name)
 	return ok
-}
-
-// Ready reports whether the views have all objects that existed when they started.
-func (v *Views) Ready() bool {
-	return !slices.ContainsFunc(v.exports, func(e *informer.Endpoints) bool { return !e.Synced() })
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -21,9 +22,21 @@ const (
 
 func newViews(t *testing.T) *Views {
 	t.Helper()
-	v, err := New(Clusters{Users: "u", Orgs: "o", Hub: []string{"root", "u", "o"}}, NewInformers(nil, nil, nil), prometheus.NewRegistry())
+	clients := kcpfake.New(t).Clients()
+	v, err := New(Config{
+		Clusters: Clusters{Users: "u", Orgs: "o", Providers: "p", Hub: []string{"root", "u", "o", "p"}},
+		Clients:  clients, Admin: clients, Metrics: prometheus.NewRegistry(),
+	})
 	require.NoError(t, err)
 	return v
+}
+
+// workspacesOf returns a func that changes the Workspaces of the views.
+func workspacesOf(v *Views) func(old, new *kcptenancyv1alpha1.Workspace) {
+	return func(old, new *kcptenancyv1alpha1.Workspace) {
+		v.OrgWorkspaces.handle(old, new)
+		v.ChildWorkspaces.handle(old, new)
+	}
 }
 
 // fakeLister stands for the informer of Memberships, which has a change before the views
@@ -71,7 +84,7 @@ func (l *fakeLister) change(old, new *v1alpha1.Membership) {
 func membershipsOf(v *Views) func(old, new *v1alpha1.Membership) {
 	h := &fakeLister{all: map[Key]*v1alpha1.Membership{}}
 	v.memberships.lister = h
-	told := v.kinds.memberships.handler(&v.waiters)
+	told := v.Memberships.handle
 	return func(old, new *v1alpha1.Membership) {
 		h.change(old, new)
 		told(old, new)
@@ -98,7 +111,7 @@ func workspace(parent, name, cluster string) *kcptenancyv1alpha1.Workspace {
 func TestPeople_areFoundByIdentityAndName(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
-	change := v.kinds.users.handler(&v.waiters)
+	change := v.Users.handle
 	alice := user("u", "alice", "1", 1)
 	change(nil, alice)
 	got, ok := v.ByIdentity("i", "1")
@@ -125,7 +138,7 @@ func TestPeople_areFoundByIdentityAndName(t *testing.T) {
 func TestPeople_areFoundByUsername(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
-	change := v.kinds.users.handler(&v.waiters)
+	change := v.Users.handle
 	bob, alice := user("u", "bob", "2", 2), user("u", "alice", "1", 1)
 	bob.Spec.RBACIdentity, alice.Spec.RBACIdentity = "kedge:a", "kedge:a"
 	change(nil, bob)
@@ -146,7 +159,7 @@ func TestPeople_areFoundByUsername(t *testing.T) {
 func TestTopology_acceptsEventsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
-	organization, change := v.kinds.organizations.handler(&v.waiters), v.workspaceHandler()
+	organization, change := v.Organizations.handle, workspacesOf(v)
 	require.Equal(t, tenancy.ClusterUnknown, v.Cluster("ws1").Kind)
 	require.Equal(t, tenancy.ClusterHub, v.Cluster("root").Kind)
 
@@ -210,8 +223,8 @@ func TestMemberships_areListedByPersonAndByOrg(t *testing.T) {
 func TestIndex_failsClosed(t *testing.T) {
 	t.Parallel()
 	v := newViews(t)
-	membership, index := membershipsOf(v), v.kinds.indexes.handler(&v.waiters)
-	move := v.workspaceHandler()
+	membership, index := membershipsOf(v), v.Indexes.handle
+	move := workspacesOf(v)
 	row := func(workspace string, role v1alpha1.Role) v1alpha1.MembershipIndexEntry {
 		return v1alpha1.MembershipIndexEntry{OrgUUID: orgUUID, WorkspaceUUID: workspace, Role: role}
 	}

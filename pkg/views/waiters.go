@@ -8,7 +8,6 @@ import (
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -17,7 +16,7 @@ import (
 // quick.
 func (v *Views) Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error {
 	began := time.Now()
-	defer func() { v.wait.Observe(time.Since(began).Seconds()) }()
+	defer func() { v.metrics.wait.Observe(time.Since(began).Seconds()) }()
 	if cond() {
 		return nil
 	}
@@ -88,15 +87,15 @@ func (w *waiters) touch(refs func() []tenancy.Ref) {
 	}
 }
 
-func (v *Views) userRefs(_ string, u *v1alpha1.User) []tenancy.Ref {
+func userRefs(_ string, u *v1alpha1.User) []tenancy.Ref {
 	return []tenancy.Ref{tenancy.UserRef(u.Name)}
 }
 
-func (v *Views) indexRefs(_ string, i *v1alpha1.UserMembershipIndex) []tenancy.Ref {
+func indexRefs(_ string, i *v1alpha1.UserMembershipIndex) []tenancy.Ref {
 	return []tenancy.Ref{tenancy.UserRef(i.Name)}
 }
 
-func (v *Views) sessionRefs(_ string, s *v1alpha1.Session) []tenancy.Ref {
+func sessionRefs(_ string, s *v1alpha1.Session) []tenancy.Ref {
 	return []tenancy.Ref{tenancy.SessionRef(s.Name), tenancy.UserRef(s.Spec.UserRef.Name)}
 }
 
@@ -139,16 +138,4 @@ func (v *Views) clusterRefs(cluster string) (refs []tenancy.Ref) {
 		refs = append(refs, tenancy.WorkspaceRef(at.WorkspaceUUID))
 	}
 	return refs
-}
-
-// refsIn is for what the hub watches in the workspaces of Organizations and in child
-// Workspaces; a binding may name the User whom it serves.
-func refsIn[T kcp.Object](v *Views) func(string, T) []tenancy.Ref {
-	return func(cluster string, o T) []tenancy.Ref {
-		refs := v.clusterRefs(cluster)
-		if user := o.GetLabels()[v1alpha1.UserLabel]; user != "" {
-			refs = append(refs, tenancy.UserRef(user))
-		}
-		return refs
-	}
 }

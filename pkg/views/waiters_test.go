@@ -23,7 +23,7 @@ func TestAwait_returnsWhenItsConditionHolds(t *testing.T) {
 	go func() {
 		done <- v.Await(ctx, refs, func() bool { _, ok := v.ByName("alice"); return ok })
 	}()
-	v.kinds.users.handler(&v.waiters)(nil, user("u", "alice", "1", 1))
+	v.Users.handle(nil, user("u", "alice", "1", 1))
 	require.NoError(t, <-done)
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -49,27 +49,27 @@ func TestAwait_isWokenByWhatItNames(t *testing.T) {
 		change func(*Views)
 		wakes  []string
 	}{
-		"User":                    {func(v *Views) { v.kinds.users.handler(&v.waiters)(nil, user("u", "bob", "1", 1)) }, []string{"bob"}},
-		"index":                   {func(v *Views) { v.kinds.indexes.handler(&v.waiters)(nil, index) }, []string{"bob"}},
-		"Organization":            {func(v *Views) { v.kinds.organizations.handler(&v.waiters)(nil, organization) }, []string{"carol", "org", "workspace"}},
-		"Workspace of the Org":    {func(v *Views) { v.workspaceHandler()(nil, workspace("o", orgUUID, "org1")) }, []string{"org", "workspace"}},
-		"child Workspace":         {func(v *Views) { v.workspaceHandler()(nil, workspace("org1", wsUUID, "ws1")) }, []string{"org", "workspace"}},
-		"Membership, Org":         {func(v *Views) { v.kinds.memberships.handler(&v.waiters)(nil, inOrg) }, []string{"bob", "org"}},
-		"Membership, Workspace":   {func(v *Views) { v.kinds.memberships.handler(&v.waiters)(nil, inWorkspace) }, []string{"bob", "org", "workspace"}},
-		"ClusterRole":             {func(v *Views) { v.kinds.clusterRoles.handler(&v.waiters)(nil, role) }, []string{"org", "workspace"}},
-		"Role":                    {func(v *Views) { v.kinds.roles.handler(&v.waiters)(nil, at("ws1", &rbacv1.Role{})) }, []string{"org", "workspace"}},
-		"RoleBinding":             {func(v *Views) { v.kinds.roleBindings.handler(&v.waiters)(nil, namespaced) }, []string{"bob", "org", "workspace"}},
-		"ClusterRoleBinding":      {func(v *Views) { v.kinds.clusterRoleBindings.handler(&v.waiters)(nil, binding) }, []string{"bob", "org", "workspace"}},
-		"User of another cluster": {func(v *Views) { v.kinds.users.handler(&v.waiters)(nil, user("tenant", "bob", "1", 1)) }, nil},
-		"another Org's Workspace": {func(v *Views) { v.workspaceHandler()(nil, workspace("org2", orgUUID, "ws2")) }, nil},
+		"User":                    {func(v *Views) { v.Users.handle(nil, user("u", "bob", "1", 1)) }, []string{"bob"}},
+		"index":                   {func(v *Views) { v.Indexes.handle(nil, index) }, []string{"bob"}},
+		"Organization":            {func(v *Views) { v.Organizations.handle(nil, organization) }, []string{"carol", "org", "workspace"}},
+		"Workspace of the Org":    {func(v *Views) { workspacesOf(v)(nil, workspace("o", orgUUID, "org1")) }, []string{"org", "workspace"}},
+		"child Workspace":         {func(v *Views) { workspacesOf(v)(nil, workspace("org1", wsUUID, "ws1")) }, []string{"org", "workspace"}},
+		"Membership, Org":         {func(v *Views) { v.Memberships.handle(nil, inOrg) }, []string{"bob", "org"}},
+		"Membership, Workspace":   {func(v *Views) { v.Memberships.handle(nil, inWorkspace) }, []string{"bob", "org", "workspace"}},
+		"ClusterRole":             {func(v *Views) { v.ClusterRoles.handle(nil, role) }, []string{"org", "workspace"}},
+		"Role":                    {func(v *Views) { v.Roles.handle(nil, at("ws1", &rbacv1.Role{})) }, []string{"org", "workspace"}},
+		"RoleBinding":             {func(v *Views) { v.RoleBindings.handle(nil, namespaced) }, []string{"bob", "org", "workspace"}},
+		"ClusterRoleBinding":      {func(v *Views) { v.ClusterRoleBindings.handle(nil, binding) }, []string{"bob", "org", "workspace"}},
+		"User of another cluster": {func(v *Views) { v.Users.handle(nil, user("tenant", "bob", "1", 1)) }, nil},
+		"another Org's Workspace": {func(v *Views) { workspacesOf(v)(nil, workspace("org2", orgUUID, "ws2")) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := newViews(t)
-			v.workspaceHandler()(nil, workspace("o", orgUUID, "org1"))
-			v.workspaceHandler()(nil, workspace("org1", wsUUID, "ws1"))
+			workspacesOf(v)(nil, workspace("o", orgUUID, "org1"))
+			workspacesOf(v)(nil, workspace("org1", wsUUID, "ws1"))
 			// In this test, no informer feeds the view of Memberships.
-			v.kinds.memberships.change = nil
+			v.Memberships.change = nil
 			waiting := map[string]chan struct{}{}
 			for who, ref := range map[string]tenancy.Ref{
 				"bob": tenancy.UserRef("bob"), "carol": tenancy.UserRef("carol"), "stranger": tenancy.UserRef("stranger"),

@@ -107,19 +107,21 @@ func (s *scaled) fill() error {
 	if err != nil {
 		return err
 	}
-	in := views.NewInformers(clients, clients, nil)
-	s.views, err = views.New(views.Clusters{Users: usersCluster, Orgs: orgsCluster, Hub: []string{"root", usersCluster, orgsCluster}}, in, s.registry)
+	s.views, err = views.New(views.Config{
+		Clusters: views.Clusters{Users: usersCluster, Orgs: orgsCluster, Hub: []string{"root", usersCluster, orgsCluster}},
+		Clients:  clients, Admin: clients, Metrics: s.registry,
+	})
 	if err != nil {
 		return err
 	}
 	s.gate = tenancy.Gate{Tree: s.platform.tree, Cluster: s.views.Cluster, Index: s.views.Index, Org: s.views.Org, Workspace: s.views.Workspace, User: s.views.ByName, Sudo: s.views.Sudo}
 	endpoint := []string{config.Host}
-	go informer.Watch(context.Background(), endpoint, in.Organizations, in.Workspaces)
+	go informer.Watch(context.Background(), endpoint, s.views.Organizations, s.views.ChildWorkspaces)
 	if err := s.holds(map[string]int{"organizations": s.platform.orgs, "workspaces": s.platform.workspaces}); err != nil {
 		return err
 	}
 	before := live()
-	go informer.Watch(context.Background(), endpoint, in.Users, in.Indexes, in.Memberships)
+	go informer.Watch(context.Background(), endpoint, s.views.Users, s.views.Indexes, s.views.Memberships)
 	if err := s.holds(map[string]int{"users": s.platform.people, "indexes": s.platform.people, "memberships": s.platform.people * memberships}); err != nil {
 		return err
 	}

@@ -79,34 +79,29 @@ type Endpoints struct {
 	since time.Time
 }
 
-// NewEndpoints returns the endpoints of the export in the logical cluster.
-func NewEndpoints(c *kcp.Clients, cluster, export string, informers ...watched) *Endpoints {
-	return newEndpoints(exportSource(c, cluster, export), informers)
+// NewEndpoints returns the endpoints of the export in the logical cluster. Nothing works without the
+// required logical clusters.
+func NewEndpoints(c *kcp.Clients, cluster, export string, required []string, informers ...watched) *Endpoints {
+	return newEndpoints(exportSource(c, cluster, export), required, informers)
 }
 
 // NewInitializers returns the endpoints of the initializer of a WorkspaceType in the logical
 // cluster.
 func NewInitializers(c *kcp.Clients, cluster, workspaceType string, informers ...watched) *Endpoints {
-	return newEndpoints(initializerSource(c, cluster, workspaceType), informers)
+	return newEndpoints(initializerSource(c, cluster, workspaceType), nil, informers)
 }
 
 // NewShards returns the shards of kcp as endpoints. The informers have a credential that may list
 // in all logical clusters of a shard; c may list Shards.
 func NewShards(c *kcp.Clients, informers ...watched) *Endpoints {
-	return newEndpoints(shardSource(c), informers)
+	return newEndpoints(shardSource(c), nil, informers)
 }
 
-func newEndpoints(from source, informers []watched) *Endpoints {
-	e := &Endpoints{source: from, informers: informers, health: transport.NewHealth(), changed: make(chan struct{}, 1)}
+func newEndpoints(from source, required []string, informers []watched) *Endpoints {
+	e := &Endpoints{source: from, required: required, informers: informers, health: transport.NewHealth(), changed: make(chan struct{}, 1)}
 	e.current.Store(&[]string{})
 	e.down.Store(&[]string{})
 	e.health.Lose()
-	return e
-}
-
-// Requiring sets the logical clusters without which nothing works, and returns the endpoints.
-func (e *Endpoints) Requiring(clusters ...string) *Endpoints {
-	e.required = clusters
 	return e
 }
 

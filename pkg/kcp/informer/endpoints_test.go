@@ -16,7 +16,6 @@ import (
 
 	kcpapisv1alpha1 "github.com/kcp-dev/sdk/apis/apis/v1alpha1"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -127,11 +126,9 @@ func newShards(t *testing.T, objects map[string][]string) *shards {
 	f.Config.Handler = s
 	s.url = f.URL
 	clients := f.clients(t)
-	s.users = newKind(t, informer.New(clients, v1alpha1.SchemeGroupVersion.WithResource("users"), "",
-		func() *v1alpha1.User { return &v1alpha1.User{} }, func() runtime.Object { return &v1alpha1.UserList{} }))
-	s.orgs = newKind(t, informer.New(clients, v1alpha1.SchemeGroupVersion.WithResource("organizations"), "",
-		func() *v1alpha1.Organization { return &v1alpha1.Organization{} }, func() runtime.Object { return &v1alpha1.OrganizationList{} }))
-	s.endpoints = informer.NewEndpoints(clients, "providers", "export", s.users.informer, s.orgs.informer).Requiring("hub")
+	s.users = newKind(t, informer.New(clients, informer.Options[*v1alpha1.User]{}))
+	s.orgs = newKind(t, informer.New(clients, informer.Options[*v1alpha1.Organization]{}))
+	s.endpoints = informer.NewEndpoints(clients, "providers", "export", []string{"hub"}, s.users.informer, s.orgs.informer)
 	s.endpoints.OnOutage(func() { s.outages.Add(1) })
 	require.False(t, s.endpoints.Synced())
 	ctx, stop := context.WithCancel(context.Background())

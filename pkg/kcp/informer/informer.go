@@ -27,17 +27,26 @@ import (
 // old is the zero value for an addition, new for a removal.
 type Handler[T kcp.Object] func(old, new T)
 
+// Options say what an Informer watches and what it keeps. The zero value watches and keeps all.
+type Options[T kcp.Object] struct {
+	// Selector is a selector by labels.
+	Selector string
+	// Transform removes from an object what need not be cached.
+	Transform func(T)
+	// Encode returns the compact encoding of an object, or nil where the object itself is cached.
+	Encode func(T) Compact[T]
+	// OnAge is called with the time from each write in kcp to the moment at which the cache has it.
+	// kcp stores whole seconds, so that the time is up to a second too long. What a list finds does
+	// not count.
+	OnAge func(time.Duration)
+}
+
 // Informer caches all objects of one kind in all logical clusters.
 type Informer[T kcp.Object] struct {
-	clients   *kcp.Clients
-	gvr       schema.GroupVersionResource
-	selector  string
-	empty     func() T
-	list      func() runtime.Object
-	handlers  []Handler[T]
-	transform func(T)
-	encode    func(T) Compact[T]
-	onAge     func(time.Duration)
+	clients  *kcp.Clients
+	options  Options[T]
+	resource schema.GroupVersionResource
+	handlers []Handler[T]
 
 	objects   overlay[T]
 	mu        sync.RWMutex
@@ -52,27 +61,9 @@ type endpoint[T kcp.Object] struct {
 	done    chan struct{}
 }
 
-// New returns an informer that watches nothing until it has an endpoint. labelSelector
-// may be empty.
-func New[T kcp.Object](c *kcp.Clients, gvr schema.GroupVersionResource, labelSelector string, empty func() T, list func() runtime.Object) *Informer[T] {
-	return &Informer[T]{
-		clients: c, gvr: gvr, selector: labelSelector, empty: empty, list: list,
-		endpoints: map[string]*endpoint[T]{},
-	}
-}
-
-// WithTransform sets the function that removes from an object what need not be cached,
-// and returns the informer.
-func (i *Informer[T]) WithTransform(transform func(T)) *Informer[T] {
-	i.transform = transform
-	return i
-}
-
-// WithEncoding sets the function that returns the compact encoding of an object, or nil
-// where the object itself is cached, and returns the informer.
-func (i *Informer[T]) WithEncoding(encode func(T) Compact[T]) *Informer[T] {
-	i.encode = encode
-	return i
+// New returns an informer that watches nothing until it has an endpoint.
+func New[T kcp.Object](c *kcp.Clients, options Options[T]) *Informer[T] {
+	return &Informer[T]{clients: c, options: options, resource: kcp.ResourceOf[T](), endpoints: map[string]*endpoint[T]{}}
 }
 
 // OnChange subscribes to every change, the first list included. It is called while the
@@ -83,11 +74,11 @@ func (i *Informer[T]) OnChange(h Handler[T]) { i.handlers = append(i.handlers, h
 // changed when the handlers have seen the first list, and when the endpoint ceases to answer or
 // answers again.
 func (i *Informer[T]) start(ctx context.Context, url string, changed func()) {
-	client := i.clients.REST(url+"/clusters/*", i.gvr.GroupVersion())
-	logger := log.From(ctx).With(zap.String("resource", i.gvr.Resource))
+	client := i.clients.REST(url+"/clusters/*", i.resource.GroupVersion())
+	logger := log.From(ctx).With(zap.String("resource", i.resource.Resource))
 	ctx, cancel := context.WithCancel(ctx) //nolint:gosec // the stop of the endpoint is this cancel
 	e := &endpoint[T]{store: newStore(&i.objects, i.prepare, i.notify, changed), silence: silence{changed: changed}, stop: cancel, done: make(chan struct{})}
-	reflector := cache.NewReflectorWithOptions(i.source(client, &e.silence), i.empty(), i.storeOf(e.store), cache.ReflectorOptions{})
+	reflector := cache.NewReflectorWithOptions(i.source(client, &e.silence), kcp.Empty[T](), i.storeOf(e.store), cache.ReflectorOptions{})
 	i.mu.Lock()
 	i.endpoints[url] = e
 	i.mu.Unlock()
@@ -115,16 +106,16 @@ func (i *Informer[T]) start(ctx context.Context, url string, changed func()) {
 func (i *Informer[T]) source(client rest.Interface, silence *silence) cache.ListerWatcher {
 	health, params := i.clients.Health(), i.clients.Parameters()
 	request := func(o *metav1.ListOptions) *rest.Request {
-		o.LabelSelector = i.selector
+		o.LabelSelector = i.options.Selector
 		// client-go's own retries would hide for many seconds that the endpoint does not answer.
-		return client.Get().MaxRetries(0).Resource(i.gvr.Resource).VersionedParams(o, params)
+		return client.Get().MaxRetries(0).Resource(i.resource.Resource).VersionedParams(o, params)
 	}
 	watches := &retryWatches{}
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			var list runtime.Object
 			err := retry(ctx, health, silence, func() error {
-				list = i.list()
+				list = kcp.EmptyList[T]()
 				if err := request(&o).Do(ctx).Into(list); err != nil {
 					return err
 				}
@@ -143,7 +134,7 @@ func (i *Informer[T]) source(client rest.Interface, silence *silence) cache.List
 			}); err != nil {
 				return nil, err
 			}
-			unchanged := i.empty()
+			unchanged := kcp.Empty[T]()
 			unchanged.SetResourceVersion(o.ResourceVersion)
 			return watches.wrap(w, began, unchanged), nil
 		},
@@ -160,11 +151,11 @@ func relistBackoff() wait.DelayFunc {
 // prepare returns what is cached of an object: a T or a Compact[T].
 func (i *Informer[T]) prepare(o T) any {
 	o.SetManagedFields(nil)
-	if i.transform != nil {
-		i.transform(o)
+	if i.options.Transform != nil {
+		i.options.Transform(o)
 	}
-	if i.encode != nil {
-		if encoded := i.encode(o); encoded != nil {
+	if i.options.Encode != nil {
+		if encoded := i.options.Encode(o); encoded != nil {
 			return encoded
 		}
 	}
@@ -175,8 +166,8 @@ func (i *Informer[T]) prepare(o T) any {
 const pollServed = 50 * time.Millisecond
 
 func (i *Informer[T]) isServed(ctx context.Context, client rest.Interface) bool {
-	list := i.list()
-	err := client.Get().Resource(i.gvr.Resource).Param("limit", "1").Do(ctx).Into(list)
+	list := kcp.EmptyList[T]()
+	err := client.Get().Resource(i.resource.Resource).Param("limit", "1").Do(ctx).Into(list)
 	return err == nil && listed(list) == nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
@@ -77,8 +76,7 @@ func TestInformer_followsARecoveredKCPSoon(t *testing.T) {
 				}
 			})
 			clients := f.clients(t)
-			users := informer.New(clients, v1alpha1.SchemeGroupVersion.WithResource("users"), "",
-				func() *v1alpha1.User { return &v1alpha1.User{} }, func() runtime.Object { return &v1alpha1.UserList{} })
+			users := informer.New(clients, informer.Options[*v1alpha1.User]{})
 			ctx, stop := context.WithCancel(context.Background())
 			ended := make(chan struct{})
 			began := time.Now()
@@ -106,8 +104,7 @@ func TestInformer_listsAgainAfterManyBrokenWatches(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, `{"apiVersion":"tenancy.kedge.faros.sh/v1alpha1","kind":"UserList","metadata":{"resourceVersion":"7"},"items":[]}`)
 	})
-	users := informer.New(f.clients(t), v1alpha1.SchemeGroupVersion.WithResource("users"), "",
-		func() *v1alpha1.User { return &v1alpha1.User{} }, func() runtime.Object { return &v1alpha1.UserList{} })
+	users := informer.New(f.clients(t), informer.Options[*v1alpha1.User]{})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); informer.Watch(ctx, []string{f.URL}, users) }()

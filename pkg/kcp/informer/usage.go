@@ -22,11 +22,6 @@ func (i *Informer[T]) Usage() (objects int, bytes float64) {
 	return objects, bytes
 }
 
-// OnAge subscribes to the time from each write in kcp to the moment at which the cache has it. kcp
-// stores whole seconds, so that the time is up to a second too long. What a list finds does not
-// count. It is called while the process is wired, before there is an endpoint.
-func (i *Informer[T]) OnAge(f func(time.Duration)) { i.onAge = f }
-
 func (s *store[T]) usage() (objects int, bytes float64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -121,8 +116,8 @@ func writtenAt(o kcp.Object) time.Time {
 
 // storeOf is what a reflector writes to.
 func (i *Informer[T]) storeOf(s *store[T]) cache.ReflectorStore {
-	if i.onAge == nil {
+	if i.options.OnAge == nil {
 		return s
 	}
-	return aged[T]{store: s, now: time.Now, age: i.onAge}
+	return aged[T]{store: s, now: time.Now, age: i.options.OnAge}
 }

@@ -42,7 +42,7 @@ func TestSizeOf_countsWhatAValueRefersTo(t *testing.T) {
 
 func TestUsage_isThatOfASampleTimesTheNumber(t *testing.T) {
 	t.Parallel()
-	i := New(nil, v1alpha1.SchemeGroupVersion.WithResource("users"), "", func() *v1alpha1.User { return &v1alpha1.User{} }, nil)
+	i := New(nil, Options[*v1alpha1.User]{})
 	objects, bytes := i.Usage()
 	require.Zero(t, objects)
 	require.Zero(t, bytes)
@@ -77,8 +77,7 @@ func TestOnAge_isTheTimeSinceTheLastWrite(t *testing.T) {
 		"kcp's clock wins": {func(u *v1alpha1.User) { u.CreationTimestamp = at(105) }, 0},
 	} {
 		var told []time.Duration
-		i := New(nil, v1alpha1.SchemeGroupVersion.WithResource("users"), "", func() *v1alpha1.User { return &v1alpha1.User{} }, nil)
-		i.OnAge(func(d time.Duration) { told = append(told, d) })
+		i := New(nil, Options[*v1alpha1.User]{OnAge: func(d time.Duration) { told = append(told, d) }})
 		s, ok := i.storeOf(newStore(&i.objects, i.prepare, i.notify, func() {})).(aged[*v1alpha1.User])
 		require.True(t, ok)
 		s.now = func() time.Time { return time.Unix(100, 0) }

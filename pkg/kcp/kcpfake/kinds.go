@@ -26,25 +26,10 @@ func newKinds() kinds {
 	for gvk, of := range kcp.NewScheme().AllKnownTypes() {
 		_, object := reflect.New(of).Interface().(metav1.Object)
 		if object && gvk.Version != runtime.APIVersionInternal {
-			known[gvk.GroupVersion().WithResource(plural(gvk.Kind))] = gvk.Kind
+			known[gvk.GroupVersion().WithResource(kcp.Plural(gvk.Kind))] = gvk.Kind
 		}
 	}
 	return known
-}
-
-// plural is the resource of a kind by the rules of English that Kubernetes' resources
-// follow.
-func plural(kind string) string {
-	name := strings.ToLower(kind)
-	switch {
-	case strings.HasSuffix(name, "endpoints"):
-		return name
-	case strings.HasSuffix(name, "y"):
-		return strings.TrimSuffix(name, "y") + "ies"
-	case strings.HasSuffix(name, "s"), strings.HasSuffix(name, "x"):
-		return name + "es"
-	}
-	return name + "s"
 }
 
 // namespaced reports whether the objects of a resource have a namespace. Those of groups
@@ -105,7 +90,7 @@ func (s *Server) learn(u *unstructured.Unstructured) schema.GroupVersionResource
 			return gvr
 		}
 	}
-	gvr := gvk.GroupVersion().WithResource(plural(gvk.Kind))
+	gvr := gvk.GroupVersion().WithResource(kcp.Plural(gvk.Kind))
 	s.kinds[gvr] = gvk.Kind
 	return gvr
 }

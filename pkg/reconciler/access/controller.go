@@ -17,18 +17,18 @@ import (
 
 // NewController returns the controller of the RBAC of people in child Workspaces.
 func NewController(d reconciler.Deps, r *Reconciler) *controller.Controller {
-	c := d.Controller(controller.Options{Name: "access", All: reconciler.Keys(d.Views.WorkspaceKeys)}, r.Reconcile)
+	c := d.Controller(controller.Options{Name: "access", All: reconciler.Keys(d.Views.ChildWorkspaces.Keys)}, r.Reconcile)
 	d.OnRights(c.Enqueue)
 	d.OnGrantsEnded(c.EnqueueUrgent)
 	d.OnWorkspaceMoved(c.Enqueue)
 	// While kcp does not let the hub deactivate a Workspace, its RBAC must go.
-	d.Views.OnWorkspace(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
-		if ws.Any(views.Status) && deactivationForbidden(ws.Old) != deactivationForbidden(ws.New) {
+	d.Views.ChildWorkspaces.OnChange(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
+		if ws.Differs(func(ws *kcptenancyv1alpha1.Workspace) any { return deactivationForbidden(ws) }) {
 			c.Enqueue(controller.Key{Cluster: ws.Cluster(), Name: ws.Object().Name})
 		}
 	})
-	d.Views.OnOrganization(func(o views.Change[*v1alpha1.Organization]) {
-		if !o.Any(views.Status) || tenancy.DeactivationForbidden(o.Old.Status.Conditions) == tenancy.DeactivationForbidden(o.New.Status.Conditions) {
+	d.Views.Organizations.OnChange(func(o views.Change[*v1alpha1.Organization]) {
+		if !o.Differs(func(o *v1alpha1.Organization) any { return tenancy.DeactivationForbidden(o.Status.Conditions) }) {
 			return
 		}
 		for _, ws := range d.Views.Workspaces(o.New.Name) {
@@ -46,7 +46,6 @@ func deactivationForbidden(ws *kcptenancyv1alpha1.Workspace) bool {
 
 // NewReconciler returns the reconciler that reads from the views and writes to kcp.
 func NewReconciler(d reconciler.Deps) *Reconciler {
-	listers := d.Views.Listers()
 	return New(Cache{
 		Workspace: func(key controller.Key) (tenancy.Org, tenancy.Workspace, bool) {
 			org, ok := d.Views.OrgByCluster(key.Cluster)
@@ -61,10 +60,10 @@ func NewReconciler(d reconciler.Deps) *Reconciler {
 		Memberships:        d.Views.MembershipsOver,
 		Membership:         d.Views.Membership,
 		User:               d.Views.ByName,
-		Bindings:           listers.ClusterRoleBindings.InCluster,
-		NamespacedBindings: listers.RoleBindings.InCluster,
+		Bindings:           d.Views.ClusterRoleBindings.InCluster,
+		NamespacedBindings: d.Views.RoleBindings.InCluster,
 		Roles:              d.Roles,
-		ClusterRoles:       listers.ClusterRoles.InCluster,
+		ClusterRoles:       d.Views.ClusterRoles.InCluster,
 	}, Writes{
 		WriteRole: func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error {
 			return objects.Replace(ctx, d.Clients.ClusterRoles(cluster), r)

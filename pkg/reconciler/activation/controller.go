@@ -14,7 +14,7 @@ import (
 // NewController returns the controller of inactive logical clusters. The Freezer of d
 // must not need leadership.
 func NewController(d reconciler.Deps) *controller.Controller {
-	inactive := d.Views.Listers().Inactive
+	inactive := d.Views.Inactive
 	c := d.Controller(controller.Options{Name: "activation", All: func() (keys []controller.Key) {
 		for lc := range inactive.All() {
 			keys = append(keys, keyOf(lc))
@@ -27,7 +27,7 @@ func NewController(d reconciler.Deps) *controller.Controller {
 		},
 		Reactivate: objects.RetryConflicts(d.Freezer.Reactivate),
 	}))
-	d.Views.OnInactive(func(lc views.Change[*kcpcorev1alpha1.LogicalCluster]) {
+	d.Views.Inactive.OnChange(func(lc views.Change[*kcpcorev1alpha1.LogicalCluster]) {
 		if lc.New != nil {
 			c.Enqueue(keyOf(lc.New))
 		}

@@ -20,25 +20,28 @@ import (
 
 // NewController returns the controller of Bots.
 func NewController(d reconciler.Deps) *controller.Controller {
-	c := d.Controller(controller.Options{Name: "bot", All: reconciler.Keys(d.Views.BotKeys)}, New(configOf(d)))
+	c := d.Controller(controller.Options{Name: "bot", All: reconciler.Keys(d.Views.Bots.Keys)}, New(configOf(d)))
 	all := func(bots []*v1alpha1.Bot) {
 		for _, b := range bots {
 			c.Enqueue(controller.Key{Cluster: kcp.ClusterOf(b), Name: b.Name})
 		}
 	}
-	d.Views.OnBot(func(b views.Change[*v1alpha1.Bot]) {
-		reconciler.Enqueue(c, b.Moved)(controller.Key{Cluster: b.Cluster(), Name: b.Object().Name})
+	d.Views.Bots.OnChange(func(b views.Change[*v1alpha1.Bot]) {
+		ends := b.Ends(func(b *v1alpha1.Bot) any {
+			return []any{b.Spec.Role, b.Status.AuthorizedRole, b.Spec.Generation, b.Spec.Tokens}
+		})
+		reconciler.Enqueue(c, ends)(controller.Key{Cluster: b.Cluster(), Name: b.Object().Name})
 	})
-	d.OnOrgMoved(func(org tenancy.Org) { all(d.Views.Listers().Bots.InCluster(org.ClusterID)) })
+	d.OnOrgMoved(func(org tenancy.Org) { all(d.Views.Bots.InCluster(org.ClusterID)) })
 	d.OnWorkspaceMoved(func(ws controller.Key) { all(d.Views.BotsAt(ws.Cluster, ws.Name)) })
 	of := func(o kcp.Object) {
 		if key, ok := d.Views.BotKeyOf(o); ok {
 			c.Enqueue(controller.Key(key))
 		}
 	}
-	d.Views.OnServiceAccount(func(a views.Change[*corev1.ServiceAccount]) { of(a.Object()) })
-	d.Views.OnBotSecret(func(s views.Change[*corev1.Secret]) { of(s.Object()) })
-	d.Views.OnClusterRoleBinding(func(b views.Change[*rbacv1.ClusterRoleBinding]) { of(b.Object()) })
+	d.Views.ServiceAccounts.OnChange(func(a views.Change[*corev1.ServiceAccount]) { of(a.Object()) })
+	d.Views.BotSecrets.OnChange(func(s views.Change[*corev1.Secret]) { of(s.Object()) })
+	d.Views.ClusterRoleBindings.OnChange(func(b views.Change[*rbacv1.ClusterRoleBinding]) { of(b.Object()) })
 	return c
 }
 
@@ -46,7 +49,7 @@ func configOf(d reconciler.Deps) Config {
 	return Config{
 		Clock: d.Settings.Clock, Cache: cacheOf(d), Bots: botsOf(d), Accounts: accountsOf(d),
 		Rights: revocation.Reviews{
-			Clients: d.Clients, User: d.Views.ByName, Bot: d.Views.BotOfAccount, ClusterRole: d.Views.Listers().ClusterRoles.Get,
+			Clients: d.Clients, User: d.Views.ByName, Bot: d.Views.BotOfAccount, ClusterRole: d.Views.ClusterRoles.Get,
 		},
 		Bindings: Bindings{
 			Find: func(ctx context.Context, cluster, name string) (*rbacv1.ClusterRoleBinding, bool, error) {
@@ -74,7 +77,6 @@ func configOf(d reconciler.Deps) Config {
 }
 
 func cacheOf(d reconciler.Deps) Cache {
-	listers := d.Views.Listers()
 	return Cache{
 		Workspace: func(orgCluster, workspace string) (ws tenancy.Workspace, deleted, ok bool) {
 			org, ok := d.Views.OrgByCluster(orgCluster)
@@ -85,12 +87,12 @@ func cacheOf(d reconciler.Deps) Cache {
 			return ws, org.Deleted() || ws.Deleted(), ok
 		},
 		Account: func(cluster, name string) (*corev1.ServiceAccount, bool) {
-			return listers.ServiceAccounts.Get(cluster, tenancy.NamespacedName(tenancy.DefaultNamespace, name))
+			return d.Views.ServiceAccounts.Get(cluster, tenancy.NamespacedName(tenancy.DefaultNamespace, name))
 		},
 		Bindings: func(cluster, bot string) []*rbacv1.ClusterRoleBinding {
-			return ofBot(listers.ClusterRoleBindings.InCluster(cluster), bot)
+			return ofBot(d.Views.ClusterRoleBindings.InCluster(cluster), bot)
 		},
-		Secrets: func(cluster, bot string) []*corev1.Secret { return ofBot(listers.BotSecrets.InCluster(cluster), bot) },
+		Secrets: func(cluster, bot string) []*corev1.Secret { return ofBot(d.Views.BotSecrets.InCluster(cluster), bot) },
 	}
 }
 
@@ -104,7 +106,7 @@ func botsOf(d reconciler.Deps) Bots {
 			if _, ok := d.Views.OrgByCluster(key.Cluster); !ok || d.OrgDeactivated(key.Cluster) {
 				return nil, false
 			}
-			return d.Views.Listers().Bots.Get(key.Cluster, key.Name)
+			return d.Views.Bots.Get(key.Cluster, key.Name)
 		},
 		Patch: objects.Commit(d.Clients.Bots),
 		Read: func(ctx context.Context, orgCluster, name string) (*v1alpha1.Bot, error) {

@@ -67,14 +67,14 @@ func subscribe(d reconciler.Deps, entries, prober *controller.Controller) {
 			}
 		}
 	}
-	d.Views.OnCatalogEntry(func(e views.Change[*v1alpha1.CatalogEntry]) {
+	d.Views.CatalogEntries.OnChange(func(e views.Change[*v1alpha1.CatalogEntry]) {
 		key := controller.Key{Cluster: e.Cluster(), Name: e.Object().Name}
 		entries.Enqueue(key)
-		if e.Any(views.Added | views.Removed | views.Spec) {
+		if e.Added() || e.Removed() || e.Differs(probedFields) {
 			prober.Enqueue(key)
 		}
 		// Another entry may have the slug now, or not clash any more.
-		if e.Any(views.Added | views.Removed | views.Terminating) {
+		if e.Added() || e.Removed() || e.Terminating() {
 			for _, other := range d.Views.CatalogKeysOfSlug(e.Cluster(), e.Object().Spec.Slug) {
 				entries.Enqueue(controller.Key(other))
 			}
@@ -89,18 +89,16 @@ func subscribe(d reconciler.Deps, entries, prober *controller.Controller) {
 	d.OnWorkspaceMoved(func(ws controller.Key) {
 		inCluster(ws.Cluster)
 		// Grants of entries that were deleted while the Workspace took no writes.
-		if found, ok := d.Views.Listers().Workspaces.Get(ws.Cluster, ws.Name); ok && found.Spec.Cluster != "" {
-			for _, b := range d.Views.Listers().ClusterRoleBindings.InCluster(found.Spec.Cluster) {
+		if found, ok := d.Views.ChildWorkspaces.Get(ws.Cluster, ws.Name); ok && found.Spec.Cluster != "" {
+			for _, b := range d.Views.ClusterRoleBindings.InCluster(found.Spec.Cluster) {
 				enqueueGrant(entries, b.Name)
 			}
 		}
 	})
-	d.Views.OnMembership(func(m views.Change[*v1alpha1.Membership]) {
-		switch {
-		case !m.AnyBut(views.Status):
-		case isAdmin(m.Old) || isAdmin(m.New):
+	d.Views.Memberships.Follow(membershipFields, func(m views.Change[*v1alpha1.Membership]) {
+		if isAdmin(m.Old) || isAdmin(m.New) {
 			inCluster(m.Cluster())
-		default:
+		} else {
 			published(m.Cluster(), m.Object().Spec.UserRef.Name)
 		}
 	})
@@ -113,13 +111,22 @@ func subscribe(d reconciler.Deps, entries, prober *controller.Controller) {
 			}
 		}
 	})
-	d.Views.OnBot(func(b views.Change[*v1alpha1.Bot]) {
-		if b.Any(views.Added | views.Removed | views.Terminating | views.Role) {
+	d.Views.Bots.OnChange(func(b views.Change[*v1alpha1.Bot]) {
+		if b.Moved(func(b *v1alpha1.Bot) any { return []any{b.Spec.Role, b.Status.AuthorizedRole} }) {
 			inCluster(b.Cluster())
 		}
 	})
-	d.Views.OnClusterRole(func(r views.Change[*rbacv1.ClusterRole]) { enqueueGrant(entries, r.Object().Name) })
-	d.Views.OnClusterRoleBinding(func(b views.Change[*rbacv1.ClusterRoleBinding]) { enqueueGrant(entries, b.Object().Name) })
+	d.Views.ClusterRoles.OnChange(func(r views.Change[*rbacv1.ClusterRole]) { enqueueGrant(entries, r.Object().Name) })
+	d.Views.ClusterRoleBindings.OnChange(func(b views.Change[*rbacv1.ClusterRoleBinding]) { enqueueGrant(entries, b.Object().Name) })
+}
+
+func membershipFields(m *v1alpha1.Membership) any { return []any{views.Metadata(m), m.Spec} }
+
+// probedFields are the spec without what the server of a provider has nothing to do with.
+func probedFields(e *v1alpha1.CatalogEntry) any {
+	spec := e.Spec
+	spec.DisplayName, spec.MemberResources = "", nil
+	return spec
 }
 
 func isAdmin(m *v1alpha1.Membership) bool { return m != nil && m.Spec.Role.AtLeast(v1alpha1.RoleAdmin) }
@@ -133,7 +140,7 @@ func enqueueGrant(entries *controller.Controller, name string) {
 // granted returns the keys of all entries that have a grant in a child Workspace, whether they
 // exist or not.
 func granted(d reconciler.Deps) (keys []controller.Key) {
-	for b := range d.Views.Listers().ClusterRoleBindings.All() {
+	for b := range d.Views.ClusterRoleBindings.All() {
 		if cluster, entry, ok := tenancy.ParseCatalogGrantName(b.Name); ok {
 			keys = append(keys, controller.Key{Cluster: cluster, Name: entry})
 		}
@@ -151,7 +158,6 @@ func entriesOf(d reconciler.Deps) Entries {
 }
 
 func cacheOf(d reconciler.Deps) Cache {
-	listers := d.Views.Listers()
 	return Cache{
 		Organization: func(cluster string) (_ *tenancy.Org, inGrace, ok bool) {
 			if cluster == d.Clusters.Providers {
@@ -166,7 +172,7 @@ func cacheOf(d reconciler.Deps) Cache {
 		Workspace: d.Views.Workspace,
 		Clash:     d.Views.CatalogClash,
 		Audience: func(org tenancy.Org) []rbacv1.Subject {
-			return tenancy.OrgAudience(org, d.Views.Workspaces(org.UUID()), d.Views.MembershipsIn(org.ClusterID), listers.Bots.InCluster(org.ClusterID), d.Views.ByName)
+			return tenancy.OrgAudience(org, d.Views.Workspaces(org.UUID()), d.Views.MembershipsIn(org.ClusterID), d.Views.Bots.InCluster(org.ClusterID), d.Views.ByName)
 		},
 		Granted: func(key controller.Key) (clusters []string) {
 			org, ok := d.Views.OrgByCluster(key.Cluster)
@@ -175,8 +181,8 @@ func cacheOf(d reconciler.Deps) Cache {
 			}
 			name := tenancy.CatalogGrantName(key.Cluster, key.Name)
 			for _, ws := range d.Views.Workspaces(org.UUID()) {
-				_, role := listers.ClusterRoles.Get(ws.ClusterID, name)
-				_, binding := listers.ClusterRoleBindings.Get(ws.ClusterID, name)
+				_, role := d.Views.ClusterRoles.Get(ws.ClusterID, name)
+				_, binding := d.Views.ClusterRoleBindings.Get(ws.ClusterID, name)
 				if (role || binding) && !org.Deleted() && !ws.Deleted() && ws.KCPReady {
 					clusters = append(clusters, ws.ClusterID)
 				}
@@ -269,12 +275,11 @@ func rightsOf(d reconciler.Deps) Rights {
 }
 
 func grantsOf(d reconciler.Deps) Grants {
-	listers := d.Views.Listers()
 	return Grants{
 		Find: func(ctx context.Context, at, name string) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, error) {
 			if _, ok := d.Views.WorkspaceKeyOf(at); ok && !controller.Forced(ctx) {
-				role, _ := listers.ClusterRoles.Get(at, name)
-				binding, _ := listers.ClusterRoleBindings.Get(at, name)
+				role, _ := d.Views.ClusterRoles.Get(at, name)
+				binding, _ := d.Views.ClusterRoleBindings.Get(at, name)
 				return role, binding, nil
 			}
 			return readGrant(ctx, d, at, name)

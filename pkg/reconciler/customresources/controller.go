@@ -21,10 +21,10 @@ const sweepWorkers = 2
 // NewController returns the sweep over all child Workspaces.
 func NewController(d reconciler.Deps) *controller.Controller {
 	c := d.Controller(controller.Options{
-		Name: "customresources-sweep", Workers: sweepWorkers, All: reconciler.Keys(d.Views.WorkspaceKeys),
+		Name: "customresources-sweep", Workers: sweepWorkers, All: reconciler.Keys(d.Views.ChildWorkspaces.Keys),
 	}, New(configOf(d)).Look)
 	// The template that made a Workspace Ready may have brought definitions.
-	d.Views.OnWorkspace(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
+	d.Views.ChildWorkspaces.OnChange(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
 		if becameReady(ws.Old, ws.New) {
 			c.Enqueue(controller.Key{Cluster: ws.Cluster(), Name: ws.New.Name})
 		}
@@ -65,7 +65,7 @@ func configOf(d reconciler.Deps) Config {
 			if !ok || org.Organization == nil || org.Deleted() {
 				return nil, false
 			}
-			ws, ok := d.Views.Listers().Workspaces.Get(key.Cluster, key.Name)
+			ws, ok := d.Views.ChildWorkspaces.Get(key.Cluster, key.Name)
 			if !ok {
 				return nil, false
 			}

@@ -15,13 +15,13 @@ import (
 
 // NewController returns the controller of Memberships.
 func NewController(d reconciler.Deps) *controller.Controller {
-	c := d.Controller(controller.Options{Name: "membership", All: reconciler.Keys(d.Views.MembershipKeys)}, New(configOf(d)))
+	c := d.Controller(controller.Options{Name: "membership", All: reconciler.Keys(d.Views.Memberships.Keys)}, New(configOf(d)))
 	enqueue := func(memberships ...*v1alpha1.Membership) {
 		for _, m := range memberships {
 			c.Enqueue(controller.Key{Cluster: kcp.ClusterOf(m), Name: m.Name})
 		}
 	}
-	d.Views.OnMembership(func(m views.Change[*v1alpha1.Membership]) { enqueue(m.Object()) })
+	d.Views.Memberships.OnChange(func(m views.Change[*v1alpha1.Membership]) { enqueue(m.Object()) })
 	d.OnUserMoved(func(name string) { enqueue(d.Views.MembershipsOf(name)...) })
 	d.OnOrgMoved(func(org tenancy.Org) { enqueue(d.Views.MembershipsIn(org.ClusterID)...) })
 	d.OnWorkspaceMoved(func(ws controller.Key) { enqueue(d.Views.MembershipsAt(ws.Cluster, ws.Name)...) })
@@ -38,14 +38,14 @@ func NewController(d reconciler.Deps) *controller.Controller {
 			}
 		}
 	}
-	d.Views.OnClusterRole(func(r views.Change[*rbacv1.ClusterRole]) {
+	d.Views.ClusterRoles.OnChange(func(r views.Change[*rbacv1.ClusterRole]) {
 		if name := r.Object().Name; name == tenancy.ClusterRoleAdmin || !tenancy.ReservedRole(name) {
 			withRoles(r.Cluster())
 		}
 	})
-	d.Views.OnRole(func(r views.Change[*rbacv1.Role]) { withRoles(r.Cluster()) })
-	d.Views.OnNamespace(func(n views.Change[*corev1.Namespace]) {
-		if n.Any(views.Added | views.Removed | views.Terminating) {
+	d.Views.Roles.OnChange(func(r views.Change[*rbacv1.Role]) { withRoles(r.Cluster()) })
+	d.Views.Namespaces.OnChange(func(n views.Change[*corev1.Namespace]) {
+		if n.Added() || n.Removed() || n.Terminating() {
 			withRoles(n.Cluster())
 		}
 	})
@@ -58,14 +58,14 @@ func NewController(d reconciler.Deps) *controller.Controller {
 			enqueue(m)
 		}
 	}
-	d.Views.OnClusterRoleBinding(func(b views.Change[*rbacv1.ClusterRoleBinding]) {
+	d.Views.ClusterRoleBindings.OnChange(func(b views.Change[*rbacv1.ClusterRoleBinding]) {
 		for _, o := range []*rbacv1.ClusterRoleBinding{b.Old, b.New} {
 			if o != nil {
 				of(b.Cluster(), o.Labels[v1alpha1.UserLabel])
 			}
 		}
 	})
-	d.Views.OnRoleBinding(func(b views.Change[*rbacv1.RoleBinding]) {
+	d.Views.RoleBindings.OnChange(func(b views.Change[*rbacv1.RoleBinding]) {
 		for _, o := range []*rbacv1.RoleBinding{b.Old, b.New} {
 			if o != nil {
 				of(b.Cluster(), o.Labels[v1alpha1.UserLabel])
@@ -76,14 +76,13 @@ func NewController(d reconciler.Deps) *controller.Controller {
 }
 
 func configOf(d reconciler.Deps) Config {
-	listers := d.Views.Listers()
 	return Config{
 		Clock: d.Settings.Clock,
 		Get: func(key controller.Key) (*v1alpha1.Membership, bool) {
 			if _, ok := d.Views.OrgByCluster(key.Cluster); !ok || d.OrgDeactivated(key.Cluster) {
 				return nil, false
 			}
-			return listers.Memberships.Get(key.Cluster, key.Name)
+			return d.Views.Memberships.Get(key.Cluster, key.Name)
 		},
 		User: d.Views.ByName,
 		Cluster: func(orgCluster, workspace string) string {

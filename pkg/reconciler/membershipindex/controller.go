@@ -21,7 +21,7 @@ func NewController(d reconciler.Deps) *controller.Controller {
 			enqueue(m.Spec.UserRef.Name)
 		}
 	}
-	d.Views.OnIndex(func(i views.Change[*v1alpha1.UserMembershipIndex]) { enqueue(i.Object().Name) })
+	d.Views.Indexes.OnChange(func(i views.Change[*v1alpha1.UserMembershipIndex]) { enqueue(i.Object().Name) })
 	d.OnUserMoved(enqueue)
 	d.OnMembershipMoved(func(m *v1alpha1.Membership) {
 		enqueue(m.Spec.UserRef.Name)
@@ -43,7 +43,7 @@ func configOf(d reconciler.Deps) Config {
 		User:               d.Views.ByName,
 		IndexedMemberships: d.Views.IndexedMemberships,
 		Index: func(user string) (*v1alpha1.UserMembershipIndex, bool) {
-			return d.Views.Listers().Indexes.Get(d.Clusters.Users, user)
+			return d.Views.Indexes.Get(d.Clusters.Users, user)
 		},
 		Create: put,
 		Update: put,

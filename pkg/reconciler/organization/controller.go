@@ -27,8 +27,8 @@ import (
 
 // NewController returns the controller of Organizations.
 func NewController(d reconciler.Deps) *controller.Controller {
-	bindings := objects.Bindings(d.Clients, d.Clusters.OrgBindings, d.Views.Listers().OrgBindings.InCluster)
-	c := d.Controller(controller.Options{Name: "organization", All: reconciler.Keys(d.Views.OrganizationKeys)}, New(configOf(d, bindings)))
+	bindings := objects.Bindings(d.Clients, d.Clusters.OrgBindings, d.Views.OrgBindings.InCluster)
+	c := d.Controller(controller.Options{Name: "organization", All: reconciler.Keys(d.Views.Organizations.Keys)}, New(configOf(d, bindings)))
 	enqueue := func(org string) { c.Enqueue(d.Organization(org)) }
 	enqueueCluster := func(cluster string) {
 		if org, ok := d.Views.OrgByCluster(cluster); ok {
@@ -36,22 +36,25 @@ func NewController(d reconciler.Deps) *controller.Controller {
 		}
 	}
 
-	d.Views.OnOrganization(func(o views.Change[*v1alpha1.Organization]) {
-		reconciler.Enqueue(c, o.Moved)(d.Organization(o.Object().Name))
+	d.Views.Organizations.OnChange(func(o views.Change[*v1alpha1.Organization]) {
+		ends := o.Ends(func(o *v1alpha1.Organization) any {
+			return []any{o.Status.DeletionRequestedAt, o.Spec.DefaultAccess, o.Spec.MembershipChanges, o.Spec.BotChanges}
+		})
+		reconciler.Enqueue(c, ends)(d.Organization(o.Object().Name))
 	})
-	d.Views.OnOrgWorkspace(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) { enqueue(ws.Object().Name) })
-	d.Views.OnInitializing(func(lc views.Change[*kcpcorev1alpha1.LogicalCluster]) {
+	d.Views.OrgWorkspaces.OnChange(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) { enqueue(ws.Object().Name) })
+	d.Views.Initializing.OnChange(func(lc views.Change[*kcpcorev1alpha1.LogicalCluster]) {
 		if lc.New != nil && waitsForHub(d.Clusters, lc.New) {
 			enqueue(lc.New.Spec.Owner.Name)
 		}
 	})
 	// The children of a soft-deleted Organization are deactivated with it.
-	d.Views.OnWorkspace(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
-		if ws.Any(views.Added|views.Removed) || d.OrgDeactivated(ws.Cluster()) {
+	d.Views.ChildWorkspaces.OnChange(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
+		if ws.Added() || ws.Removed() || d.OrgDeactivated(ws.Cluster()) {
 			enqueueCluster(ws.Cluster())
 		}
 	})
-	d.Views.OnInactive(func(lc views.Change[*kcpcorev1alpha1.LogicalCluster]) {
+	d.Views.Inactive.OnChange(func(lc views.Change[*kcpcorev1alpha1.LogicalCluster]) {
 		if of := d.Views.Cluster(lc.Cluster()); of.OrgUUID != "" {
 			enqueue(of.OrgUUID)
 		}
@@ -62,12 +65,12 @@ func NewController(d reconciler.Deps) *controller.Controller {
 		}
 	})
 	// The removal of an Organization waits for its CatalogEntries.
-	d.Views.OnCatalogEntry(func(e views.Change[*v1alpha1.CatalogEntry]) {
+	d.Views.CatalogEntries.OnChange(func(e views.Change[*v1alpha1.CatalogEntry]) {
 		if e.New == nil {
 			enqueueCluster(e.Cluster())
 		}
 	})
-	d.Views.OnOrgBinding(func(b views.Change[*kcpapisv1alpha2.APIBinding]) {
+	d.Views.OrgBindings.OnChange(func(b views.Change[*kcpapisv1alpha2.APIBinding]) {
 		if b.New == nil || !bindings.Right(b.New) {
 			enqueueCluster(b.Cluster())
 		}
@@ -77,14 +80,13 @@ func NewController(d reconciler.Deps) *controller.Controller {
 
 func configOf(d reconciler.Deps, bindings tenancy.Bindings) Config {
 	orgs := d.Clients.Organizations(d.Clusters.Orgs)
-	listers := d.Views.Listers()
 	memberships, bots := objects.Memberships{Clients: d.Clients}, objects.Bots{Clients: d.Clients}
 	return Config{
 		Tree: d.Settings.Tree, Clock: d.Settings.Clock, Grace: d.Settings.DeletionGrace,
 		PersonalRole: d.Settings.PersonalOrgRole, OrgsCluster: d.Clusters.Orgs,
 		Cache: Cache{
 			Workspace: func(org string) (*kcptenancyv1alpha1.Workspace, bool) {
-				return listers.Workspaces.Get(d.Clusters.Orgs, org)
+				return d.Views.OrgWorkspaces.Get(d.Clusters.Orgs, org)
 			},
 			Initializing: func(org string) (string, bool) { return initializingCluster(d, org) },
 			Memberships:  d.Views.MembershipsIn,
@@ -93,7 +95,7 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings) Config {
 		},
 		Organizations: Organizations{
 			Get: func(key controller.Key) (*v1alpha1.Organization, bool) {
-				return listers.Organizations.Get(key.Cluster, key.Name)
+				return d.Views.Organizations.Get(key.Cluster, key.Name)
 			},
 			Read: func(ctx context.Context, org string) (*v1alpha1.Organization, error) {
 				return objects.Read(ctx, orgs, org)
@@ -175,7 +177,7 @@ func waitsForHub(c bootstrap.Clusters, lc *kcpcorev1alpha1.LogicalCluster) bool 
 // initializingCluster finds the logical cluster of an Organization that waits for the
 // hub. Only a few are initializing at any time.
 func initializingCluster(d reconciler.Deps, org string) (cluster string, ok bool) {
-	for lc := range d.Views.Listers().Initializing.All() {
+	for lc := range d.Views.Initializing.All() {
 		if waitsForHub(d.Clusters, lc) && lc.Spec.Owner.Name == org {
 			return kcp.ClusterOf(lc), true
 		}

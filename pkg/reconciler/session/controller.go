@@ -15,7 +15,7 @@ import (
 
 // NewController returns the controller of Sessions.
 func NewController(d reconciler.Deps) *controller.Controller {
-	sessions := reconciler.Keys(d.Views.SessionKeys)
+	sessions := reconciler.Keys(d.Views.Sessions.Keys)
 	c := d.Controller(controller.Options{Name: "session", All: func() []controller.Key {
 		return append(sessions(), controller.Key{Cluster: d.Clusters.Users})
 	}}, New(configOf(d)))
@@ -25,18 +25,20 @@ func NewController(d reconciler.Deps) *controller.Controller {
 			enqueue(s.Name)
 		}
 	}
-	d.Views.OnSession(func(s views.Change[*v1alpha1.Session]) {
+	d.Views.Sessions.OnChange(func(s views.Change[*v1alpha1.Session]) {
 		if s.New == nil {
 			return
 		}
 		enqueue(s.New.Name)
-		if user := s.New.Spec.UserRef.Name; s.Any(views.Added) && len(d.Views.SessionsOf(user)) > maxSessions {
+		if user := s.New.Spec.UserRef.Name; s.Added() && len(d.Views.SessionsOf(user)) > maxSessions {
 			of(user)
 		}
 	})
 	// A User who is rejected, soft-deleted or removed has no Session any more.
-	d.Views.OnUser(func(u views.Change[*v1alpha1.User]) {
-		if u.Any(views.Removed | views.Registration | views.DeletionRequest | views.Terminating | views.SignOut) {
+	d.Views.Users.OnChange(func(u views.Change[*v1alpha1.User]) {
+		if u.Ends(func(u *v1alpha1.User) any {
+			return []any{u.Spec.Registration, u.Status.DeletionRequestedAt, u.Spec.TokensValidAfter}
+		}) {
 			of(u.Object().Name)
 		}
 	})
@@ -49,7 +51,7 @@ func configOf(d reconciler.Deps) Config {
 		Clock: d.Settings.Clock, Idle: d.Settings.SessionIdleTimeout, Logins: loginsOf(d),
 		Sessions: Sessions{
 			Get: func(key controller.Key) (*v1alpha1.Session, bool) {
-				return d.Views.Listers().Sessions.Get(key.Cluster, key.Name)
+				return d.Views.Sessions.Get(key.Cluster, key.Name)
 			},
 			Of: d.Views.SessionsOf,
 			Patch: func(ctx context.Context, s *v1alpha1.Session, changes map[string]any) error {

@@ -18,22 +18,25 @@ import (
 
 // NewController returns the controller of Users.
 func NewController(d reconciler.Deps) *controller.Controller {
-	c := d.Controller(controller.Options{Name: "user", All: reconciler.Keys(d.Views.UserKeys)}, New(configOf(d)))
+	c := d.Controller(controller.Options{Name: "user", All: reconciler.Keys(d.Views.Users.Keys)}, New(configOf(d)))
 	enqueue := func(name string) {
 		if name != "" {
 			c.Enqueue(d.User(name))
 		}
 	}
-	d.Views.OnUser(func(u views.Change[*v1alpha1.User]) { reconciler.Enqueue(c, u.Moved)(d.User(u.Object().Name)) })
+	d.Views.Users.OnChange(func(u views.Change[*v1alpha1.User]) {
+		ends := u.Ends(func(u *v1alpha1.User) any { return []any{u.Status.DeletionRequestedAt, u.Spec.Registration} })
+		reconciler.Enqueue(c, ends)(d.User(u.Object().Name))
+	})
 	// The quota of the creator changes with the number of Organizations; sign-up waits for
 	// a personal one to become Ready.
-	d.Views.OnOrganization(func(o views.Change[*v1alpha1.Organization]) {
-		if o.Any(views.Added|views.Removed) || o.Object().Spec.Personal {
+	d.Views.Organizations.OnChange(func(o views.Change[*v1alpha1.Organization]) {
+		if o.Added() || o.Removed() || o.Object().Spec.Personal {
 			enqueue(o.Object().Annotations[v1alpha1.CreatedByAnnotation])
 		}
 	})
 	// Sign-up waits for the default Workspace to become Ready.
-	d.Views.OnWorkspace(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
+	d.Views.ChildWorkspaces.OnChange(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
 		if org, ok := d.Views.OrgByCluster(ws.Cluster()); ok && org.Organization != nil && org.Spec.Personal {
 			enqueue(org.CreatedBy())
 		}
@@ -58,7 +61,7 @@ func configOf(d reconciler.Deps) Config {
 		},
 		Users: Users{
 			Get: func(key controller.Key) (*v1alpha1.User, bool) {
-				return d.Views.Listers().Users.Get(key.Cluster, key.Name)
+				return d.Views.Users.Get(key.Cluster, key.Name)
 			},
 			Read:   func(ctx context.Context, name string) (*v1alpha1.User, error) { return objects.Read(ctx, users, name) },
 			Patch:  objects.Commit(d.Clients.Users),

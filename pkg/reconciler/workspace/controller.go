@@ -39,17 +39,20 @@ func delayOf(ws *kcptenancyv1alpha1.Workspace) time.Duration {
 
 // NewController returns the controller of child Workspaces, which applies the template.
 func NewController(d reconciler.Deps, template *Template) *controller.Controller {
-	c := d.Controller(controller.Options{Name: "workspace", All: reconciler.Keys(d.Views.WorkspaceKeys)}, New(configOf(d, template)))
-	d.Views.OnWorkspace(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
+	c := d.Controller(controller.Options{Name: "workspace", All: reconciler.Keys(d.Views.ChildWorkspaces.Keys)}, New(configOf(d, template)))
+	d.Views.ChildWorkspaces.OnChange(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
 		if ws.New == nil {
 			template.Forget(ws.Old.Spec.Cluster)
 		}
-		reconciler.Enqueue(c, ws.Moved)(controller.Key{Cluster: ws.Cluster(), Name: ws.Object().Name})
+		ends := ws.Ends(func(ws *kcptenancyv1alpha1.Workspace) any {
+			return ws.Annotations[v1alpha1.DeletionRequestedAtAnnotation]
+		})
+		reconciler.Enqueue(c, ends)(controller.Key{Cluster: ws.Cluster(), Name: ws.Object().Name})
 	})
 	// A Workspace becomes Ready after the access controller has created all bindings. One that
 	// is Ready stays so while that controller follows a Membership.
 	d.OnGrants(func(key controller.Key) {
-		ws, _ := d.Views.Listers().Workspaces.Get(key.Cluster, key.Name)
+		ws, _ := d.Views.ChildWorkspaces.Get(key.Cluster, key.Name)
 		c.EnqueueAfter(key, delayOf(ws))
 	})
 	d.OnRules(c.Enqueue)
@@ -58,25 +61,28 @@ func NewController(d reconciler.Deps, template *Template) *controller.Controller
 			c.Enqueue(controller.Key(key))
 		}
 	}
-	d.Views.OnPolicy(func(p views.Change[*admissionv1.ValidatingAdmissionPolicy]) { enqueueCluster(p.Cluster()) })
-	d.Views.OnPolicyBinding(func(b views.Change[*admissionv1.ValidatingAdmissionPolicyBinding]) { enqueueCluster(b.Cluster()) })
+	d.Views.Policies.OnChange(func(p views.Change[*admissionv1.ValidatingAdmissionPolicy]) { enqueueCluster(p.Cluster()) })
+	d.Views.PolicyBindings.OnChange(func(b views.Change[*admissionv1.ValidatingAdmissionPolicyBinding]) { enqueueCluster(b.Cluster()) })
 	// spec.memberResources limits what members may write.
-	d.Views.OnCatalogEntry(func(e views.Change[*v1alpha1.CatalogEntry]) {
-		if !e.AnyBut(views.Status | views.Export | views.DisplayName) {
-			return
-		}
+	d.Views.CatalogEntries.Follow(entryFields, func(e views.Change[*v1alpha1.CatalogEntry]) {
 		for _, key := range d.Views.WorkspacesBinding(e.Object().Spec.APIExport) {
 			if e.Cluster() == key.Cluster || e.Cluster() == d.Clusters.Providers {
 				c.Enqueue(controller.Key(key))
 			}
 		}
 	})
-	d.Views.OnInactive(func(lc views.Change[*kcpcorev1alpha1.LogicalCluster]) { enqueueCluster(lc.Cluster()) })
+	d.Views.Inactive.OnChange(func(lc views.Change[*kcpcorev1alpha1.LogicalCluster]) { enqueueCluster(lc.Cluster()) })
 	return c
 }
 
+// entryFields are all but the display name and the status.
+func entryFields(e *v1alpha1.CatalogEntry) any {
+	spec := e.Spec
+	spec.DisplayName = ""
+	return []any{views.Metadata(e), spec}
+}
+
 func configOf(d reconciler.Deps, template *Template) Config {
-	listers := d.Views.Listers()
 	// With one connection for all, one process of kcp would answer every dry run.
 	probes := d.Clients
 	if d.Settings.PolicyWindow > 0 {
@@ -86,7 +92,7 @@ func configOf(d reconciler.Deps, template *Template) Config {
 	return Config{
 		Clock: d.Settings.Clock, Grace: d.Settings.DeletionGrace,
 		Cache: Cache{
-			Namespace:     listers.Namespaces.Get,
+			Namespace:     d.Views.Namespaces.Get,
 			AccessMissing: d.AccessMissing,
 			User:          d.Views.ByName,
 			Default: func(orgCluster, workspace string) bool {
@@ -120,8 +126,8 @@ func configOf(d reconciler.Deps, template *Template) Config {
 				return objects.Replace(ctx, d.Clients.ClusterRoles(cluster), r)
 			},
 		},
-		Bindings: objects.Bindings(d.Clients, d.Clusters.WorkspaceBindings, listers.Bindings.InCluster),
-		Policy:   admission.New(d.Clusters.WorkspacePolicy, d.Clients, probes, listers), PolicyWindow: d.Settings.PolicyWindow,
+		Bindings: objects.Bindings(d.Clients, d.Clusters.WorkspaceBindings, d.Views.Bindings.InCluster),
+		Policy:   admission.New(d.Clusters.WorkspacePolicy, d.Clients, probes, d.Views), PolicyWindow: d.Settings.PolicyWindow,
 		Template: template,
 		Purged: func(ctx context.Context, orgCluster, workspace string, counts map[string]int) {
 			e := audit.Event{Workspace: workspace}
@@ -134,8 +140,7 @@ func configOf(d reconciler.Deps, template *Template) Config {
 }
 
 func rolesCache(v *views.Views) RolesCache {
-	listers := v.Listers()
-	return RolesCache{Bindings: listers.Bindings.InCluster, MemberResources: v.MemberResources, ClusterRoles: listers.ClusterRoles.InCluster}
+	return RolesCache{Bindings: v.Bindings.InCluster, MemberResources: v.MemberResources, ClusterRoles: v.ClusterRoles.InCluster}
 }
 
 // NewRolesFollowed returns a func that reports whether the ClusterRoles of a child Workspace of
@@ -148,7 +153,7 @@ func NewRolesFollowed(v *views.Views) func(org, workspace string) bool {
 		if !ok {
 			return false
 		}
-		ws, ok := v.Listers().Workspaces.Get(org.ClusterID, workspace)
+		ws, ok := v.ChildWorkspaces.Get(org.ClusterID, workspace)
 		return ok && len(cache.missing(ws, false)) == 0
 	}
 }
@@ -161,7 +166,7 @@ func workspacesOf(d reconciler.Deps) Workspaces {
 			if _, ok := d.Views.OrgByCluster(key.Cluster); !ok || d.OrgDeactivated(key.Cluster) {
 				return nil, false
 			}
-			return d.Views.Listers().Workspaces.Get(key.Cluster, key.Name)
+			return d.Views.ChildWorkspaces.Get(key.Cluster, key.Name)
 		},
 		Read: func(ctx context.Context, orgCluster, name string) (*kcptenancyv1alpha1.Workspace, error) {
 			return objects.Read(ctx, d.Clients.Workspaces(orgCluster), name)
@@ -176,7 +181,7 @@ func workspacesOf(d reconciler.Deps) Workspaces {
 // TemplateOf returns the template of the operator.
 func TemplateOf(d reconciler.Deps) *Template {
 	return NewTemplate(TemplateConfig{
-		Clock: d.Settings.Clock, Objects: d.Settings.Template, Bindings: d.Views.Listers().Bindings.InCluster,
+		Clock: d.Settings.Clock, Objects: d.Settings.Template, Bindings: d.Views.Bindings.InCluster,
 		Apply: func(ctx context.Context, cluster string, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			got, err := d.Clients.Apply(ctx, cluster, o)
 			return got, kcp.ExplainRefusal(o, err)
@@ -201,7 +206,7 @@ func NewTemplateRepair(d reconciler.Deps, template *Template) *TemplateRepair {
 	return &TemplateRepair{
 		deps: d, template: template,
 		Controller: d.Controller(controller.Options{Name: "template-repair"}, func(ctx context.Context, key controller.Key) (controller.Result, error) {
-			ws, ok := d.Views.Listers().Workspaces.Get(key.Cluster, key.Name)
+			ws, ok := d.Views.ChildWorkspaces.Get(key.Cluster, key.Name)
 			if !ok || ws.Annotations[v1alpha1.OperationAnnotation] != "" {
 				return controller.Result{}, nil
 			}

@@ -18,11 +18,11 @@ import (
 type Policies struct {
 	tenancy.Policy
 	clients, probes *kcp.Clients
-	cache           views.Listers
+	cache           *views.Views
 }
 
 // New returns the Policies that keep policy. probes sends the dry runs.
-func New(policy tenancy.Policy, clients, probes *kcp.Clients, cache views.Listers) *Policies {
+func New(policy tenancy.Policy, clients, probes *kcp.Clients, cache *views.Views) *Policies {
 	return &Policies{Policy: policy, clients: clients, probes: probes, cache: cache}
 }
 

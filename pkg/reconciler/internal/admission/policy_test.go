@@ -10,7 +10,6 @@ import (
 
 	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
-	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
 const policyCluster = "workspace1"
@@ -20,7 +19,7 @@ func newPolicies(t *testing.T) (*Policies, *kcpfake.Server) {
 	p, err := tenancy.NewPolicy("kcp-admin")
 	require.NoError(t, err)
 	server := kcpfake.New(t)
-	return New(p, server.Clients(), server.Clients(), views.Listers{}), server
+	return New(p, server.Clients(), server.Clients(), nil), server
 }
 
 func TestPolicies_putBothObjectsAndRepairThem(t *testing.T) {
