@@ -33,32 +33,30 @@ func TestGetBot_returnsNilForNone(t *testing.T) {
 	require.Equal(t, "CI", b.Spec.DisplayName)
 }
 
-func TestAmendBot_changesTheNewestOnly(t *testing.T) {
+func TestChangeBot_changesTheNewestOnly(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	s.made(ciAt, "b", ci())
 	b, err := s.store().GetBot(t.Context(), "org1", ciName)
 	require.NoError(t, err)
-	name := func(to string) func(context.Context, *v1alpha1.Bot) (map[string]any, error) {
-		return func(_ context.Context, b *v1alpha1.Bot) (map[string]any, error) {
-			return map[string]any{"displayName": b.Spec.DisplayName + to}, nil
-		}
+	name := func(to string) func(context.Context, *v1alpha1.Bot) error {
+		return func(_ context.Context, b *v1alpha1.Bot) error { b.Spec.DisplayName += to; return nil }
 	}
-	_, err = s.store().AmendBot(t.Context(), b, name("1"), nil)
+	_, err = s.store().ChangeBot(t.Context(), b, nil, name("1"))
 	require.NoError(t, err)
-	changed, err := s.store().AmendBot(t.Context(), b, name("2"), nil)
+	changed, err := s.store().ChangeBot(t.Context(), b, nil, name("2"))
 	require.NoError(t, err, "what the cache has is behind")
 	require.Equal(t, "CI12", changed.Spec.DisplayName)
-	_, err = s.store().AmendBot(t.Context(), b, name("3"), func(version string) error {
+	_, err = s.store().ChangeBot(t.Context(), b, func(version string) error {
 		require.Equal(t, changed.ResourceVersion, version)
 		return errs.New(errs.PreconditionFailed, "changed")
-	})
+	}, name("3"))
 	require.True(t, errs.Is(err, errs.PreconditionFailed))
 	other := changed.DeepCopy()
 	other.UID = "of another Bot"
 	for _, match := range []func(string) error{nil, func(string) error { return nil }} {
 		other.ResourceVersion = "1"
-		_, err = s.store().AmendBot(t.Context(), other, name("4"), match)
+		_, err = s.store().ChangeBot(t.Context(), other, match, name("4"))
 		require.True(t, errs.Is(err, errs.NotFound), "%v", err)
 	}
 }

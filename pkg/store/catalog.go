@@ -47,34 +47,9 @@ func (s *Store) CountCatalogEntries(ctx context.Context, cluster string) (n int6
 	return n, convert(err, "number of catalog entries")
 }
 
-// AmendCatalogEntry is AmendBot for a CatalogEntry.
-func (s *Store) AmendCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, change func(context.Context, *v1alpha1.CatalogEntry) (map[string]any, error), match func(version string) error) (*v1alpha1.CatalogEntry, error) {
-	client := s.clients.CatalogEntries(kcp.ClusterOf(held))
-	held, err := present(ctx, client, held, match, catalogEntry)
-	if err != nil {
-		return nil, err
-	}
-	return amend(ctx, s.turns, client, held, within("spec", change), match, catalogEntry)
-}
-
-// DeleteCatalogEntry deletes the CatalogEntry with the UID of held. match is the precondition
-// described at PatchUser. The error is NotFound if it does not exist any more.
-func (s *Store) DeleteCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, match func(version string) error) error {
-	client := s.clients.CatalogEntries(kcp.ClusterOf(held))
-	if match != nil {
-		return deleteIf(ctx, client, held.Name, match, catalogEntry)
-	}
-	tries := 0
-	err := retry(ctx, func(ctx context.Context) error {
-		tries++
-		err := client.Delete(ctx, held.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &held.UID}})
-		if apierrors.IsNotFound(err) && tries > 1 {
-			// The first attempt deleted it and its answer was lost.
-			return nil
-		}
-		return err
-	})
-	return convert(err, catalogEntry)
+// DeleteCatalogEntry is DeleteBot for a CatalogEntry.
+func (s *Store) DeleteCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, match Match) error {
+	return remove(ctx, s.clients.CatalogEntries(kcp.ClusterOf(held)), held, match, catalogEntry)
 }
 
 // OthersWithSlug reads from kcp in which logical clusters there are other CatalogEntries with the

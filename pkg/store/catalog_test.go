@@ -55,25 +55,26 @@ func TestCreateCatalogEntry_knowsItsOwnAfterALostAnswer(t *testing.T) {
 	}
 }
 
-func TestAmendCatalogEntry_changesItsSpec(t *testing.T) {
+func TestChangeCatalogEntry_changesItsSpec(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	e, _, err := s.store().CreateCatalogEntry(t.Context(), "org1", widgetsEntry(acmeUUID, "alice"))
 	require.NoError(t, err)
-	rename := func(context.Context, *v1alpha1.CatalogEntry) (map[string]any, error) {
-		return map[string]any{"displayName": "Gadgets"}, nil
+	rename := func(_ context.Context, e *v1alpha1.CatalogEntry) error {
+		e.Spec.DisplayName = "Gadgets"
+		return nil
 	}
 	refused := func(string) error { return errs.New(errs.PreconditionFailed, "changed") }
-	_, err = s.store().AmendCatalogEntry(t.Context(), e, rename, refused)
+	_, err = s.store().ChangeCatalogEntry(t.Context(), e, refused, rename)
 	require.True(t, errs.Is(err, errs.PreconditionFailed))
-	changed, err := s.store().AmendCatalogEntry(t.Context(), e, rename, nil)
+	changed, err := s.store().ChangeCatalogEntry(t.Context(), e, nil, rename)
 	require.NoError(t, err)
 	require.Equal(t, "Gadgets", changed.Spec.DisplayName)
 	other := changed.DeepCopy()
 	other.UID = "of another entry"
 	for _, match := range []func(string) error{nil, func(string) error { return nil }} {
 		other.ResourceVersion = "1"
-		_, err = s.store().AmendCatalogEntry(t.Context(), other, rename, match)
+		_, err = s.store().ChangeCatalogEntry(t.Context(), other, match, rename)
 		require.True(t, errs.Is(err, errs.NotFound), "%v", err)
 	}
 }

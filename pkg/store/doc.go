@@ -5,10 +5,9 @@
 //
 // # Decisions
 //
-//   - A change that depends on the current state, such as a quota or the last admin, is a
-//     compare-and-swap on one object (AmendUser, AmendOrganization): the rule is evaluated
-//     again on the newer object after every conflict. Two replicas cannot both take the
-//     last place of a quota.
+//   - Every change is a compare-and-swap on one object: the caller edits a copy of what it
+//     saw, the patch is the difference, and the edit is made again on the newer object after
+//     every conflict. Two replicas cannot both take the last place of a quota.
 //   - If-Match is part of the write: the patch contains the resource version that was
 //     compared, so that it is exact across replicas.
 //   - The answer to an attempt can be lost. A retry therefore succeeds if it finds the object

@@ -15,7 +15,7 @@ import (
 )
 
 // A failed read must not change the name of the object that the retry asks for.
-func TestAmend_retriesAFailedRead(t *testing.T) {
+func TestChange_retriesAFailedRead(t *testing.T) {
 	t.Parallel()
 	s, held := alice(t)
 	conflicts, failures := 1, 3
@@ -30,17 +30,16 @@ func TestAmend_retriesAFailedRead(t *testing.T) {
 		}
 		return nil
 	}
-	u, err := s.store().AmendUser(t.Context(), held, claiming(uuid(1)))
+	u, err := s.store().ChangeUser(t.Context(), held, nil, claiming(uuid(1)))
 	require.NoError(t, err)
 	require.Equal(t, []string{uuid(1)}, uuids(u))
 	require.Zero(t, conflicts+failures, "the control: all of it has happened")
 }
 
-// kcp gives up a write without a resource version when others write the object all the time. A
-// dozen such answers are no error to the client.
-func TestPatch_isRepeatedAfterADozenConflicts(t *testing.T) {
+// Others write the object all the time: a dozen conflicts are no error to the client.
+func TestChange_isRepeatedAfterADozenConflicts(t *testing.T) {
 	t.Parallel()
-	s, _ := alice(t)
+	s, held := alice(t)
 	conflicts := 12
 	s.refuse = func(method string) *apierrors.StatusError {
 		if method != http.MethodPatch || conflicts == 0 {
@@ -49,7 +48,7 @@ func TestPatch_isRepeatedAfterADozenConflicts(t *testing.T) {
 		conflicts--
 		return apierrors.NewConflict(v1alpha1.SchemeGroupVersion.WithResource("users").GroupResource(), "alice", errors.New("changed"))
 	}
-	u, err := s.store().PatchUser(t.Context(), "alice", map[string]any{"spec": map[string]any{"displayName": "New"}}, nil)
+	u, err := s.store().ChangeUser(t.Context(), held, nil, renamed)
 	require.NoError(t, err)
 	require.Equal(t, "New", u.Spec.DisplayName)
 	require.Zero(t, conflicts, "the control: all of it has happened")
@@ -76,7 +75,7 @@ func TestErrors_withoutAnswerOfKCPAreUnavailable(t *testing.T) {
 			s, held := alice(t)
 			s.ServeWith(answer)
 			began := time.Now()
-			_, err := s.store().AmendUser(t.Context(), held, claiming(uuid(1)))
+			_, err := s.store().ChangeUser(t.Context(), held, nil, claiming(uuid(1)))
 			var told *errs.Error
 			require.ErrorAs(t, err, &told)
 			require.Equal(t, errs.Unavailable, told.Code, "%v", err)
@@ -84,7 +83,7 @@ func TestErrors_withoutAnswerOfKCPAreUnavailable(t *testing.T) {
 			require.Less(t, time.Since(began), 10*time.Second)
 
 			s.ServeWith(nil)
-			_, err = s.store().AmendUser(t.Context(), held, claiming(uuid(1)))
+			_, err = s.store().ChangeUser(t.Context(), held, nil, claiming(uuid(1)))
 			require.NoError(t, err)
 		})
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"maps"
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +23,7 @@ func (s *Store) SaveGrant(ctx context.Context, g tenancy.ProviderGrant) error {
 		if !errs.Is(err, errs.AlreadyExists) {
 			return err
 		}
-		_, err = s.AmendGrant(ctx, g.User, func(held tenancy.ProviderGrant) (tenancy.ProviderGrant, error) {
+		_, err = s.ChangeGrant(ctx, g.User, func(held tenancy.ProviderGrant) (tenancy.ProviderGrant, error) {
 			if !g.IssuedAt.Before(held.IssuedAt) {
 				held.Sealed, held.SavedAt, held.IssuedAt = g.Sealed, g.SavedAt, g.IssuedAt
 			}
@@ -44,10 +45,10 @@ func (s *Store) GetGrant(ctx context.Context, user string) (tenancy.ProviderGran
 	return tenancy.ProviderGrantOf(held), nil
 }
 
-// AmendGrant changes the grant of a User by compare-and-swap. After a conflict, change is
-// called again with the newer grant. It writes nothing if change returns what it was given.
-func (s *Store) AmendGrant(ctx context.Context, user string, change func(tenancy.ProviderGrant) (tenancy.ProviderGrant, error)) (tenancy.ProviderGrant, error) {
-	return amendLogin(ctx, s, tenancy.ProviderGrantName(user), tenancy.ProviderGrantOf, tenancy.ProviderGrant.Data, change, "grant")
+// ChangeGrant changes the grant of a User by compare-and-swap. After a conflict, edit is
+// called again with the newer grant. It writes nothing if edit returns what it was given.
+func (s *Store) ChangeGrant(ctx context.Context, user string, edit func(tenancy.ProviderGrant) (tenancy.ProviderGrant, error)) (tenancy.ProviderGrant, error) {
+	return changeLogin(ctx, s, tenancy.ProviderGrantName(user), tenancy.ProviderGrantOf, tenancy.ProviderGrant.Data, edit, "grant")
 }
 
 // CreateDevice stores a login of the device flow. The error is AlreadyExists if its user
@@ -65,9 +66,9 @@ func (s *Store) GetDevice(ctx context.Context, id string) (tenancy.DeviceLogin, 
 	return tenancy.DeviceLoginOf(held), nil
 }
 
-// AmendDevice changes a login of the device flow as AmendGrant changes a grant.
-func (s *Store) AmendDevice(ctx context.Context, id string, change func(tenancy.DeviceLogin) (tenancy.DeviceLogin, error)) (tenancy.DeviceLogin, error) {
-	return amendLogin(ctx, s, tenancy.DeviceLoginName(id), tenancy.DeviceLoginOf, tenancy.DeviceLogin.Data, change, "login")
+// ChangeDevice changes a login of the device flow as ChangeGrant changes a grant.
+func (s *Store) ChangeDevice(ctx context.Context, id string, edit func(tenancy.DeviceLogin) (tenancy.DeviceLogin, error)) (tenancy.DeviceLogin, error) {
+	return changeLogin(ctx, s, tenancy.DeviceLoginName(id), tenancy.DeviceLoginOf, tenancy.DeviceLogin.Data, edit, "login")
 }
 
 func (s *Store) loginSecrets() *kcp.Client[*corev1.Secret] {
@@ -97,21 +98,22 @@ func (s *Store) createLogin(ctx context.Context, secret *corev1.Secret) error {
 	}), "login")
 }
 
-// amendLogin changes a Secret about a login, of which of and data are the content.
-func amendLogin[T any](ctx context.Context, s *Store, name string, of func(*corev1.Secret) T, data func(T) map[string][]byte, change func(T) (T, error), what string) (T, error) {
+// changeLogin changes a Secret about a login, of which of and data are the content.
+func changeLogin[T any](ctx context.Context, s *Store, name string, of func(*corev1.Secret) T, data func(T) map[string][]byte, edit func(T) (T, error), what string) (T, error) {
 	var none T
-	held, err := read(ctx, s.loginSecrets(), name, what)
-	if err != nil {
-		return none, err
-	}
-	changed, err := amend(ctx, s.turns, s.loginSecrets(), held, func(_ context.Context, o *corev1.Secret) (map[string]any, error) {
+	held := &corev1.Secret{}
+	held.Name = name
+	changed, err := change(ctx, s.turns, s.loginSecrets(), held, nil, func(_ context.Context, o *corev1.Secret) error {
 		before := of(o)
-		after, err := change(before)
-		if err != nil || reflect.DeepEqual(before, after) {
-			return nil, err
+		after, err := edit(before)
+		if err == nil && !reflect.DeepEqual(before, after) {
+			if o.Data == nil {
+				o.Data = map[string][]byte{}
+			}
+			maps.Copy(o.Data, data(after))
 		}
-		return map[string]any{"data": data(after)}, nil
-	}, nil, what)
+		return err
+	}, what)
 	if err != nil {
 		return none, err
 	}

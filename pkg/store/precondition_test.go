@@ -7,10 +7,13 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -63,63 +66,57 @@ type write struct {
 	do func(ctx context.Context, s *store.Store, match func(string) error) error
 }
 
-const deletedAt = "2026-03-01T12:00:00Z"
-
-// marked returns a change that requests deletion if it is not requested.
-func marked(requested bool) map[string]any {
-	if requested {
-		return nil
-	}
-	return map[string]any{"deletionRequestedAt": deletedAt}
+func deletedAt() *metav1.Time {
+	return ptr.To(metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)))
 }
 
-// writes are all writes that take a match. The held object may be out of date.
+// renamed and marked are changes of a User.
+func renamed(_ context.Context, u *v1alpha1.User) error {
+	u.Spec.DisplayName = "New"
+	return nil
+}
+
+func marked(_ context.Context, u *v1alpha1.User) error {
+	if u.Status.DeletionRequestedAt == nil {
+		u.Status.DeletionRequestedAt = deletedAt()
+	}
+	return nil
+}
+
+// writes are writes that take a match, of each kind and each part of an object. The held object may
+// be out of date.
 func writes() map[string]write {
 	u, o := &v1alpha1.User{}, tenancy.NewOrganization("o", "old", "alice")
 	u.Name, u.UID, u.ResourceVersion = "alice", "uid", "0"
 	o.UID, o.ResourceVersion = "uid", "0"
-	renamed := map[string]any{"spec": map[string]any{"displayName": "New"}}
 	return map[string]write{
-		"patch a User": {aliceAt, func(ctx context.Context, s *store.Store, match func(string) error) error {
-			_, err := s.PatchUser(ctx, "alice", renamed, match)
-			return err
-		}},
-		"amend a User": {aliceAt, func(ctx context.Context, s *store.Store, match func(string) error) error {
-			_, err := s.AmendUserIf(ctx, u, func(_ context.Context, u *v1alpha1.User) (map[string]any, error) {
-				if u.Spec.DisplayName == "New" {
-					return nil, nil
-				}
-				return map[string]any{"displayName": "New"}, nil
-			}, match)
+		"rename a User": {aliceAt, func(ctx context.Context, s *store.Store, match func(string) error) error {
+			_, err := s.ChangeUser(ctx, u, match, renamed)
 			return err
 		}},
 		"mark a User": {aliceAt, func(ctx context.Context, s *store.Store, match func(string) error) error {
-			_, err := s.MarkUser(ctx, u, func(_ context.Context, u *v1alpha1.User) (map[string]any, error) {
-				return marked(u.Status.DeletionRequestedAt != nil), nil
-			}, match)
+			_, err := s.ChangeUser(ctx, u, match, marked)
 			return err
 		}},
-		"patch an Organization": {orgAt, func(ctx context.Context, s *store.Store, match func(string) error) error {
-			_, err := s.PatchOrganization(ctx, "o", renamed, match)
+		"rename an Organization": {orgAt, func(ctx context.Context, s *store.Store, match func(string) error) error {
+			_, err := s.ChangeOrganization(ctx, o, match, func(_ context.Context, o *v1alpha1.Organization) error {
+				o.Spec.DisplayName = "New"
+				return nil
+			})
 			return err
 		}},
 		"mark an Organization": {orgAt, func(ctx context.Context, s *store.Store, match func(string) error) error {
-			_, err := s.MarkOrganization(ctx, o, func(_ context.Context, o *v1alpha1.Organization) (map[string]any, error) {
-				return marked(o.Status.DeletionRequestedAt != nil), nil
-			}, match)
+			_, err := s.ChangeOrganization(ctx, o, match, func(_ context.Context, o *v1alpha1.Organization) error {
+				o.Status.DeletionRequestedAt = deletedAt()
+				return nil
+			})
 			return err
 		}},
-		"patch a Workspace": {workspaceAt, func(ctx context.Context, s *store.Store, match func(string) error) error {
-			_, err := s.PatchWorkspace(ctx, "org1", "o", "w", map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.DisplayNameAnnotation: "New"}}}, match)
-			return err
-		}},
-		"mark a Workspace": {workspaceAt, func(ctx context.Context, s *store.Store, match func(string) error) error {
-			_, err := s.MarkWorkspace(ctx, "org1", tenancy.Workspace{UUID: "w", OrgUUID: "o"}, func(ws tenancy.Workspace) (map[string]any, error) {
-				if ws.DeletionRequestedAt != nil {
-					return nil, nil
-				}
-				return map[string]any{v1alpha1.DeletionRequestedAtAnnotation: deletedAt}, nil
-			}, match)
+		"rename a Workspace": {workspaceAt, func(ctx context.Context, s *store.Store, match func(string) error) error {
+			_, err := s.ChangeWorkspace(ctx, "org1", tenancy.Workspace{UUID: "w", OrgUUID: "o"}, match, func(_ tenancy.Workspace, annotations map[string]string) error {
+				annotations[v1alpha1.DisplayNameAnnotation] = "New"
+				return nil
+			})
 			return err
 		}},
 	}
@@ -258,12 +255,10 @@ func TestMatch_isAskedUnlessTheChangeMayBeMade(t *testing.T) {
 				return false
 			}
 			judged := 0
-			changed, err := s.store().AmendOrganization(t.Context(), o, func(_ context.Context, o *v1alpha1.Organization) (map[string]any, error) {
-				if o.Spec.WorkspaceQuota == 7 {
-					return nil, nil
-				}
-				return map[string]any{"workspaceQuota": 7}, nil
-			}, func(string) error { judged++; return nil })
+			changed, err := s.store().ChangeOrganization(t.Context(), o, func(string) error { judged++; return nil }, func(_ context.Context, o *v1alpha1.Organization) error {
+				o.Spec.WorkspaceQuota = 7
+				return nil
+			})
 			require.NoError(t, err)
 			require.EqualValues(t, 7, changed.Spec.WorkspaceQuota)
 			require.Equal(t, c.judged, judged)
@@ -294,13 +289,15 @@ func TestMark_leavesAnotherUIDAlone(t *testing.T) {
 func TestMatch_isAskedEvenWithoutAChange(t *testing.T) {
 	t.Parallel()
 	s := place(t)
-	for _, patch := range []map[string]any{{"spec": map[string]any{}}, {"spec": map[string]any{"displayName": ""}}, {"spec": map[string]any{"orgQuota": nil}}} {
-		present := s.versionOf(aliceAt)
-		_, err := s.store().PatchUser(t.Context(), "alice", patch, only("999"))
+	var held v1alpha1.User
+	require.True(t, s.held(aliceAt, &held))
+	for _, edit := range []func(*v1alpha1.User){func(*v1alpha1.User) {}, func(u *v1alpha1.User) { u.Spec.DisplayName = "" }, func(u *v1alpha1.User) { u.Spec.OrgClaims = []v1alpha1.Claim{} }} {
+		change := func(_ context.Context, u *v1alpha1.User) error { edit(u); return nil }
+		_, err := s.store().ChangeUser(t.Context(), &held, only("999"), change)
 		require.True(t, errs.Is(err, errs.PreconditionFailed), "%v", err)
-		u, err := s.store().PatchUser(t.Context(), "alice", patch, only(present))
+		u, err := s.store().ChangeUser(t.Context(), &held, only(held.ResourceVersion), change)
 		require.NoError(t, err)
-		require.Equal(t, present, u.ResourceVersion)
+		require.Equal(t, held.ResourceVersion, u.ResourceVersion)
 		require.NotContains(t, s.took(), http.MethodPatch)
 	}
 }

@@ -49,8 +49,3 @@ func (s *Store) ListSessions(ctx context.Context, user string) ([]v1alpha1.Sessi
 		}
 	}
 }
-
-// AmendSession changes the spec of a Session as AmendUser changes that of a User.
-func (s *Store) AmendSession(ctx context.Context, held *v1alpha1.Session, change func(context.Context, *v1alpha1.Session) (map[string]any, error)) (*v1alpha1.Session, error) {
-	return amend(ctx, s.sessionTurns, s.clients.Sessions(s.users), held, within("spec", change), nil, "session")
-}

@@ -76,7 +76,7 @@ func TestListSessions_readsAllPages(t *testing.T) {
 	require.Len(t, server.Requests(), 5)
 }
 
-func TestAmendSession_redeemsACodeOnce(t *testing.T) {
+func TestChangeSession_redeemsACodeOnce(t *testing.T) {
 	t.Parallel()
 	server := newServer(t)
 	o := sessionOf("alice", "a1")
@@ -89,11 +89,12 @@ func TestAmendSession_redeemsACodeOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 10 {
 		all.Go(func() {
-			_, err := replicas[i%2].AmendSession(t.Context(), held, func(_ context.Context, o *v1alpha1.Session) (map[string]any, error) {
+			_, err := replicas[i%2].ChangeSession(t.Context(), held, func(_ context.Context, o *v1alpha1.Session) error {
 				if o.Spec.Code == nil {
-					return nil, used
+					return used
 				}
-				return map[string]any{"code": nil, "generation": 1}, nil
+				o.Spec.Code, o.Spec.Generation = nil, 1
+				return nil
 			})
 			switch {
 			case err == nil:
@@ -114,7 +115,7 @@ func TestSaveGrant_keepsTheLeaseOfARefresh(t *testing.T) {
 	_, err := s.GetGrant(t.Context(), "alice")
 	require.True(t, errs.Is(err, errs.NotFound))
 	require.NoError(t, s.SaveGrant(t.Context(), tenancy.ProviderGrant{User: "alice", Sealed: []byte("one"), SavedAt: now}))
-	leased, err := s.AmendGrant(t.Context(), "alice", func(g tenancy.ProviderGrant) (tenancy.ProviderGrant, error) {
+	leased, err := s.ChangeGrant(t.Context(), "alice", func(g tenancy.ProviderGrant) (tenancy.ProviderGrant, error) {
 		g.Holder, g.HeldUntil = "me", now.Add(time.Second)
 		return g, nil
 	})
@@ -137,12 +138,12 @@ func TestSaveGrant_keepsTheLeaseOfARefresh(t *testing.T) {
 	require.Equal(t, "three", string(g.Sealed))
 
 	server.ForgetRequests()
-	_, err = s.AmendGrant(t.Context(), "alice", func(g tenancy.ProviderGrant) (tenancy.ProviderGrant, error) { return g, nil })
+	_, err = s.ChangeGrant(t.Context(), "alice", func(g tenancy.ProviderGrant) (tenancy.ProviderGrant, error) { return g, nil })
 	require.NoError(t, err)
 	require.Empty(t, server.Writes())
 }
 
-func TestAmendGrant_givesTheLeaseToOne(t *testing.T) {
+func TestChangeGrant_givesTheLeaseToOne(t *testing.T) {
 	t.Parallel()
 	server := newServer(t)
 	require.NoError(t, server.store().SaveGrant(t.Context(), tenancy.ProviderGrant{User: "alice", Sealed: []byte("x")}))
@@ -152,7 +153,7 @@ func TestAmendGrant_givesTheLeaseToOne(t *testing.T) {
 	for i := range 10 {
 		all.Go(func() {
 			holder := string(rune('a' + i))
-			_, err := replicas[i%2].AmendGrant(t.Context(), "alice", func(g tenancy.ProviderGrant) (tenancy.ProviderGrant, error) {
+			_, err := replicas[i%2].ChangeGrant(t.Context(), "alice", func(g tenancy.ProviderGrant) (tenancy.ProviderGrant, error) {
 				if g.HeldByOther(holder, now) {
 					return g, taken
 				}
@@ -192,19 +193,19 @@ func TestCreateDevice_createsTheNamespace(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, d, held)
 	for _, denied := range []bool{true, true} {
-		held, err = s.AmendDevice(t.Context(), "x", func(d tenancy.DeviceLogin) (tenancy.DeviceLogin, error) {
+		held, err = s.ChangeDevice(t.Context(), "x", func(d tenancy.DeviceLogin) (tenancy.DeviceLogin, error) {
 			d.Denied = denied
 			return d, nil
 		})
 		require.NoError(t, err)
 		require.True(t, held.Denied)
 	}
-	_, err = s.AmendDevice(t.Context(), "y", nil)
+	_, err = s.ChangeDevice(t.Context(), "y", nil)
 	require.True(t, errs.Is(err, errs.NotFound))
 }
 
 // The change of a User writes Sessions, which must not wait for the lock of that User.
-func TestAmendSession_withinTheChangeOfAUser(t *testing.T) {
+func TestChangeSession_withinTheChangeOfAUser(t *testing.T) {
 	t.Parallel()
 	server, u := alice(t)
 	session := sessionOf("alice", "a1")
@@ -216,11 +217,13 @@ func TestAmendSession_withinTheChangeOfAUser(t *testing.T) {
 	require.Equal(t, u.UID, session.UID)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, err = s.AmendUser(ctx, u, func(ctx context.Context, _ *v1alpha1.User) (map[string]any, error) {
-		_, err := s.AmendSession(ctx, session, func(context.Context, *v1alpha1.Session) (map[string]any, error) {
-			return map[string]any{"ended": true}, nil
+	_, err = s.ChangeUser(ctx, u, nil, func(ctx context.Context, u *v1alpha1.User) error {
+		_, err := s.ChangeSession(ctx, session, func(_ context.Context, o *v1alpha1.Session) error {
+			o.Spec.Description = "changed"
+			return nil
 		})
-		return map[string]any{"displayName": "Alice"}, err
+		u.Spec.DisplayName = "Alice"
+		return err
 	})
 	require.NoError(t, err)
 }

@@ -15,7 +15,7 @@ import (
 type UserStore interface {
 	CreateUser(ctx context.Context, u *v1alpha1.User) (*v1alpha1.User, error)
 	GetUser(ctx context.Context, name string) (*v1alpha1.User, error)
-	AmendUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error)
+	ChangeUser(ctx context.Context, held *v1alpha1.User, match Match, edit func(context.Context, *v1alpha1.User) error) (*v1alpha1.User, error)
 }
 
 // PeopleView is the cache of Users that sign-up waits for.
@@ -86,11 +86,11 @@ func (s *SignUp) Ensure(ctx context.Context, desired v1alpha1.UserSpec, preferre
 func (s *SignUp) Approve(ctx context.Context, held *v1alpha1.User) (*v1alpha1.User, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
-	u, err := s.store.AmendUser(ctx, held, func(_ context.Context, u *v1alpha1.User) (map[string]any, error) {
-		if u.Spec.Registration != v1alpha1.RegistrationPending {
-			return nil, nil
+	u, err := s.store.ChangeUser(ctx, held, nil, func(_ context.Context, u *v1alpha1.User) error {
+		if u.Spec.Registration == v1alpha1.RegistrationPending {
+			u.Spec.Registration = v1alpha1.RegistrationApproved
 		}
-		return map[string]any{"registration": v1alpha1.RegistrationApproved}, nil
+		return nil
 	})
 	if err != nil {
 		return nil, err

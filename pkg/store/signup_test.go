@@ -50,7 +50,7 @@ func (k *kcp) GetUser(_ context.Context, name string) (*v1alpha1.User, error) {
 	return nil, errs.New(errs.NotFound, "gone")
 }
 
-func (k *kcp) AmendUser(context.Context, *v1alpha1.User, func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error) {
+func (k *kcp) ChangeUser(context.Context, *v1alpha1.User, store.Match, func(context.Context, *v1alpha1.User) error) (*v1alpha1.User, error) {
 	return nil, errs.New(errs.Forbidden, "signing up changes nobody")
 }
 

@@ -2,13 +2,10 @@ package store
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -52,26 +49,6 @@ func (s *Store) GetOrganization(ctx context.Context, uuid string) (*v1alpha1.Org
 	return read(ctx, s.clients.Organizations(s.orgs), uuid, "organization")
 }
 
-// PatchUser applies a JSON merge patch to a User. If match is not nil, it is called with the
-// resource version that is to be changed, and its error refuses the write.
-func (s *Store) PatchUser(ctx context.Context, name string, patch any, match func(version string) error) (*v1alpha1.User, error) {
-	return mergePatch(ctx, s.turns, s.clients.Users(s.users), name, patch, match, "user")
-}
-
-// PatchOrganization is PatchUser for an Organization.
-func (s *Store) PatchOrganization(ctx context.Context, uuid string, patch any, match func(version string) error) (*v1alpha1.Organization, error) {
-	return mergePatch(ctx, s.turns, s.clients.Organizations(s.orgs), uuid, patch, match, "organization")
-}
-
-// PatchWorkspace is PatchUser for the kcp Workspace object of a child Workspace of org.
-func (s *Store) PatchWorkspace(ctx context.Context, orgCluster, org, workspace string, patch any, match func(version string) error) (tenancy.Workspace, error) {
-	ws, err := mergePatch(ctx, s.turns, s.clients.Workspaces(orgCluster), workspace, patch, match, "workspace")
-	if err != nil {
-		return tenancy.Workspace{}, err
-	}
-	return tenancy.WorkspaceOf(org, ws), nil
-}
-
 // create creates an object under a name that only this caller uses. If a retry finds that it
 // exists, the first attempt created it and its answer was lost.
 func create[T kcp.Object](ctx context.Context, client *kcp.Client[T], o T, what string) (T, error) {
@@ -92,34 +69,11 @@ func create[T kcp.Object](ctx context.Context, client *kcp.Client[T], o T, what 
 	return out, convert(err, what)
 }
 
-func mergePatch[T kcp.Object](ctx context.Context, turns *keylock.Locks, client *kcp.Client[T], name string, patch any, match func(version string) error, what string) (T, error) {
-	var out T
-	raw, err := json.Marshal(patch)
-	if err != nil {
-		return out, errs.Wrap(errs.Internal, fmt.Errorf("encode the patch: %w", err), "the "+what+" could not be written")
-	}
-	if match != nil {
-		return patchIf(ctx, turns, client, name, raw, match, what)
-	}
-	err = retry(ctx, func(ctx context.Context) error {
-		out, err = client.Patch(ctx, name, types.MergePatchType, raw, metav1.PatchOptions{FieldManager: kcp.FieldManager})
-		if apierrors.IsConflict(err) {
-			// The patch has no resource version: kcp gave up after too many conflicts.
-			return errs.Wrap(errs.Unavailable, err, "the "+what+" is being changed by others all the time; try again")
-		}
-		return err
-	})
-	return out, convert(err, what)
-}
-
 // The number of attempts of a write, and the first and the longest pause between them.
 const (
-	maxTries = 9
-	// maxConflicts is the number of attempts of a write without a resource version that kcp gives
-	// up because of the writes of others.
-	maxConflicts = 30
-	firstPause   = 20 * time.Millisecond
-	lastPause    = 250 * time.Millisecond
+	maxTries   = 9
+	firstPause = 20 * time.Millisecond
+	lastPause  = 250 * time.Millisecond
 	// maxBusy is the time after which a request that kcp is too busy for is not repeated.
 	maxBusy = 5 * time.Second
 )
@@ -138,15 +92,11 @@ func retry(ctx context.Context, f func(context.Context) error) error {
 	_ = pauses(firstPause).Until(ctx, true, true, func(ctx context.Context) (done bool, _ error) {
 		err = f(ctx)
 		try++
-		conflict, most := apierrors.IsConflict(err), maxTries
-		if conflict {
-			most = maxConflicts
-		}
-		if err == nil || !errs.Is(convert(err, ""), errs.Unavailable) || ctx.Err() != nil || try == most {
+		if err == nil || !errs.Is(convert(err, ""), errs.Unavailable) || ctx.Err() != nil || try == maxTries {
 			return true, nil
 		}
 		passed := time.Since(began)
-		return errs.Is(err, errs.Unavailable) && !conflict && passed > transport.MaxWait || apierrors.IsTooManyRequests(err) && passed > maxBusy, nil
+		return errs.Is(err, errs.Unavailable) && passed > transport.MaxWait || apierrors.IsTooManyRequests(err) && passed > maxBusy, nil
 	})
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -71,40 +72,58 @@ func TestWrites_changeOnlyTheirFields(t *testing.T) {
 	t.Parallel()
 	s := place(t)
 	hub := s.store()
-	renamed := map[string]any{"spec": map[string]any{"displayName": "New"}}
-	asked := func() map[string]any { return map[string]any{"deletionRequestedAt": deletedAt} }
-
-	u, err := hub.PatchUser(t.Context(), "alice", renamed, nil)
+	held := &v1alpha1.User{}
+	require.True(t, s.held(aliceAt, held))
+	u, err := hub.ChangeUser(t.Context(), held, nil, renamed)
 	require.NoError(t, err)
 	require.Equal(t, "New", u.Spec.DisplayName)
-	u, err = hub.MarkUser(t.Context(), u, func(context.Context, *v1alpha1.User) (map[string]any, error) { return asked(), nil }, nil)
+	u, err = hub.ChangeUser(t.Context(), u, nil, marked)
 	require.NoError(t, err)
-	require.Equal(t, deletedAt, u.Status.DeletionRequestedAt.UTC().Format("2006-01-02T15:04:05Z"))
+	require.True(t, deletedAt().Equal(u.Status.DeletionRequestedAt))
 	require.Equal(t, "New", u.Spec.DisplayName)
-	u, err = hub.MarkUser(t.Context(), u, func(context.Context, *v1alpha1.User) (map[string]any, error) {
-		return map[string]any{"deletionRequestedAt": nil}, nil
-	}, nil)
+	u, err = hub.ChangeUser(t.Context(), u, nil, func(_ context.Context, u *v1alpha1.User) error {
+		u.Status.DeletionRequestedAt = nil
+		return nil
+	})
 	require.NoError(t, err)
 	require.Nil(t, u.Status.DeletionRequestedAt)
 
-	o, err := hub.PatchOrganization(t.Context(), "o", renamed, nil)
+	o := &v1alpha1.Organization{}
+	require.True(t, s.held(orgAt, o))
+	o, err = hub.ChangeOrganization(t.Context(), o, nil, func(_ context.Context, o *v1alpha1.Organization) error {
+		o.Spec.DisplayName = "New"
+		return nil
+	})
 	require.NoError(t, err)
 	require.Equal(t, "New", o.Spec.DisplayName)
-	o, err = hub.MarkOrganization(t.Context(), o, func(context.Context, *v1alpha1.Organization) (map[string]any, error) { return asked(), nil }, nil)
-	require.NoError(t, err)
-	require.NotNil(t, o.Status.DeletionRequestedAt)
 	require.Equal(t, "alice", o.Annotations[v1alpha1.CreatedByAnnotation])
 
-	ws, err := hub.PatchWorkspace(t.Context(), "org1", "o", "w", map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.DisplayNameAnnotation: "New"}}}, nil)
+	ws, err := hub.ChangeWorkspace(t.Context(), "org1", tenancy.Workspace{UUID: "w", OrgUUID: "o"}, nil, func(_ tenancy.Workspace, annotations map[string]string) error {
+		annotations[v1alpha1.DisplayNameAnnotation] = "New"
+		return nil
+	})
 	require.NoError(t, err)
 	require.Equal(t, "New", ws.DisplayName)
 	require.Equal(t, "o", ws.OrgUUID)
-	ws, err = hub.MarkWorkspace(t.Context(), "org1", ws, func(tenancy.Workspace) (map[string]any, error) {
-		return map[string]any{v1alpha1.DeletionRequestedAtAnnotation: deletedAt}, nil
-	}, nil)
+	ws, err = hub.ChangeWorkspace(t.Context(), "org1", ws, nil, func(_ tenancy.Workspace, annotations map[string]string) error {
+		annotations[v1alpha1.DeletionRequestedAtAnnotation] = "2026-03-01T12:00:00Z"
+		return nil
+	})
 	require.NoError(t, err)
 	require.True(t, ws.Deleted())
 	require.Equal(t, "New", ws.DisplayName)
+}
+
+// What a cache has may be older than what a replica has written: an edit that changes nothing of it
+// is made on what kcp has.
+func TestChange_ofAnOutdatedObjectIsMade(t *testing.T) {
+	t.Parallel()
+	s, held := alice(t)
+	held.Spec.DisplayName = "New"
+	u, err := s.store().ChangeUser(t.Context(), held, nil, renamed)
+	require.NoError(t, err)
+	require.Equal(t, "New", u.Spec.DisplayName)
+	require.NotEqual(t, held.ResourceVersion, u.ResourceVersion)
 }
 
 func TestMark_writesNothingWhenRefused(t *testing.T) {
@@ -112,26 +131,21 @@ func TestMark_writesNothingWhenRefused(t *testing.T) {
 	s := place(t)
 	refusal := errs.New(errs.NotFound, "its grace is over")
 	before := s.versionOf(workspaceAt)
-	_, err := s.store().MarkWorkspace(t.Context(), "org1", tenancy.Workspace{UUID: "w"}, func(tenancy.Workspace) (map[string]any, error) { return nil, refusal }, nil)
+	_, err := s.store().ChangeWorkspace(t.Context(), "org1", tenancy.Workspace{UUID: "w"}, nil, func(tenancy.Workspace, map[string]string) error { return refusal })
 	require.Equal(t, refusal, err)
-	ws, err := s.store().MarkWorkspace(t.Context(), "org1", tenancy.Workspace{UUID: "w"}, func(tenancy.Workspace) (map[string]any, error) { return nil, nil }, nil)
+	ws, err := s.store().ChangeWorkspace(t.Context(), "org1", tenancy.Workspace{UUID: "w"}, nil, func(tenancy.Workspace, map[string]string) error { return nil })
 	require.NoError(t, err)
 	require.Equal(t, "W", ws.DisplayName)
 	require.Equal(t, before, s.versionOf(workspaceAt))
 }
 
-// A patch that cannot be encoded is an internal error and is not sent.
-func TestPatch_thatCannotBeEncodedIsNotSent(t *testing.T) {
+// The status is written by itself, because kcp ignores what comes with it.
+func TestChange_ofStatusAndSpecIsNotSent(t *testing.T) {
 	t.Parallel()
 	s, held := alice(t)
-	unspeakable := map[string]any{"spec": func() {}}
-	for _, match := range []func(string) error{nil, only(held.ResourceVersion)} {
-		_, err := s.store().PatchUser(t.Context(), "alice", unspeakable, match)
-		require.True(t, errs.Is(err, errs.Internal), "%v", err)
-	}
-	_, err := s.store().AmendUser(t.Context(), held, func(context.Context, *v1alpha1.User) (map[string]any, error) { return unspeakable, nil })
-	require.True(t, errs.Is(err, errs.Internal), "%v", err)
-	_, err = s.store().PatchUser(t.Context(), "alice", []string{"no object"}, only(held.ResourceVersion))
+	_, err := s.store().ChangeUser(t.Context(), held, nil, func(ctx context.Context, u *v1alpha1.User) error {
+		return errors.Join(renamed(ctx, u), marked(ctx, u))
+	})
 	require.True(t, errs.Is(err, errs.Internal), "%v", err)
 	require.NotContains(t, s.took(), http.MethodPatch)
 }
@@ -161,9 +175,20 @@ func TestErrors_ofKCPAreConverted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, _ := alice(t)
-			s.refuse = func(string) *apierrors.StatusError { return c.refusal }
-			_, err := s.store().PatchUser(t.Context(), "alice", map[string]any{"spec": map[string]any{"displayName": "x"}}, nil)
+			s, held := alice(t)
+			s.refuse = func(method string) *apierrors.StatusError {
+				if method != http.MethodPatch {
+					return nil
+				}
+				return c.refusal
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			if apierrors.IsConflict(c.refusal) {
+				ctx, cancel = context.WithTimeout(ctx, 200*time.Millisecond)
+				defer cancel()
+			}
+			_, err := s.store().ChangeUser(ctx, held, nil, renamed)
 			var told *errs.Error
 			require.ErrorAs(t, err, &told)
 			require.Equal(t, c.code, told.Code)

@@ -25,33 +25,31 @@ func PurgeAt(requested *metav1.Time, grace time.Duration) *metav1.Time {
 type Deletable struct {
 	// Noun names the kind of object in messages.
 	Noun string
-	// Key is the field or annotation that holds the time of the request.
-	Key string
 	// Requested is the time of the request, or nil.
 	Requested *metav1.Time
 	// Removing is true when the grace period is over and the object is being removed.
 	Removing bool
 }
 
-// Mark returns the fields that soft-delete or undelete the object. It returns nil if the
-// object is in the desired state already: a repeated request does not extend the grace
-// period.
-func (d Deletable) Mark(deleted bool, now time.Time) (map[string]any, error) {
+// Mark soft-deletes or undeletes the object: it returns the time of the request from now on, or nil
+// for none. A repeated request does not extend the grace period.
+func (d Deletable) Mark(deleted bool, now time.Time) (*metav1.Time, error) {
 	switch {
 	case d.Removing:
 		return nil, errs.New(errs.NotFound, "the grace period of the "+d.Noun+" is over; it is being removed")
 	case deleted == (d.Requested != nil):
-		return nil, nil
+		return d.Requested, nil
 	case !deleted:
-		return map[string]any{d.Key: nil}, nil
+		return nil, nil
 	}
-	return map[string]any{d.Key: RequestedAt(now)}, nil
+	at := RequestedAt(now)
+	return &at, nil
 }
 
-// RequestedAt formats the time of a deletion request as RFC 3339 in UTC. It is rounded up to
-// whole seconds, so that no grace period is shorter than configured.
-func RequestedAt(now time.Time) string {
-	return now.UTC().Add(time.Second - 1).Truncate(time.Second).Format(time.RFC3339)
+// RequestedAt is the time of a deletion request that is made now. It is rounded up to whole seconds,
+// in which kcp stores it, so that no grace period is shorter than configured.
+func RequestedAt(now time.Time) metav1.Time {
+	return metav1.NewTime(now.UTC().Add(time.Second - 1).Truncate(time.Second))
 }
 
 // DeletionIndexed reports whether the rows of an index show the deletion state of an

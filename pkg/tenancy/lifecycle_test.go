@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -19,14 +20,14 @@ func TestMark_repeatedDoesNotExtendTheGracePeriod(t *testing.T) {
 	for _, c := range []struct {
 		requested *metav1.Time
 		deleted   bool
-		want      map[string]any
+		want      *metav1.Time
 	}{
-		{nil, true, map[string]any{"at": "2026-03-01T12:00:00Z"}},
-		{&before, true, nil},
-		{&before, false, map[string]any{"at": nil}},
+		{nil, true, ptr.To(metav1.NewTime(now.UTC()))},
+		{&before, true, &before},
+		{&before, false, nil},
 		{nil, false, nil},
 	} {
-		d := tenancy.Deletable{Noun: "workspace", Key: "at", Requested: c.requested}
+		d := tenancy.Deletable{Noun: "workspace", Requested: c.requested}
 		got, err := d.Mark(c.deleted, now)
 		require.NoError(t, err)
 		require.Equal(t, c.want, got)
@@ -55,6 +56,6 @@ func TestRequestedAt_roundsUp(t *testing.T) {
 	for part, want := range map[time.Duration]time.Time{
 		0: whole, 1: whole.Add(time.Second), time.Second / 2: whole.Add(time.Second), time.Second - 1: whole.Add(time.Second), time.Second: whole.Add(time.Second),
 	} {
-		require.Equal(t, want.Format(time.RFC3339), tenancy.RequestedAt(whole.Add(part)), part)
+		require.Equal(t, want, tenancy.RequestedAt(whole.Add(part)).Time, part)
 	}
 }

@@ -34,14 +34,6 @@ type Views interface {
 	Workspaces(org string) []tenancy.Workspace
 }
 
-// Store is the part of store.Store that the handler uses.
-type Store interface {
-	PatchUser(ctx context.Context, name string, patch any, match func(version string) error) (*v1alpha1.User, error)
-	AmendUserIf(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error), match func(version string) error) (*v1alpha1.User, error)
-	PatchOrganization(ctx context.Context, uuid string, patch any, match func(version string) error) (*v1alpha1.Organization, error)
-	MarkOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error)
-}
-
 // Handler serves /api/admin.
 type Handler struct {
 	Views Views
@@ -50,7 +42,7 @@ type Handler struct {
 	Await func(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 	// Followed reports whether the bindings of a User in kcp are as desired.
 	Followed func(user string) bool
-	Store    Store
+	Store    waiting.Store
 	// WriteEnds writes the end of the Sessions of a User that a rejection has ended. It comes
 	// before the approval, so that they stay ended.
 	WriteEnds func(ctx context.Context, user string) error
@@ -157,8 +149,8 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
-	spec := map[string]any{}
-	if err := number(spec, "orgQuota", in.OrgQuota); err != nil {
+	limit, err := number("orgQuota", in.OrgQuota)
+	if err != nil {
 		return err
 	}
 	text, given, err := mergepatch.Text("registration", in.Registration)
@@ -169,7 +161,6 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 		if !known(v1alpha1.Registration(text)) {
 			return errs.InvalidField("registration", "must be Approved, Pending or Rejected")
 		}
-		spec["registration"] = text
 	}
 	held, err := h.person(r)
 	if err != nil {
@@ -188,12 +179,15 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer cancel()
-	var u *v1alpha1.User
-	if given {
-		u, err = h.Store.AmendUserIf(ctx, held, h.register(held, v1alpha1.Registration(text), spec, match != nil), match)
-	} else {
-		u, err = h.Store.PatchUser(ctx, name, map[string]any{"spec": spec}, match)
-	}
+	u, err := h.Store.ChangeUser(ctx, held, match, func(ctx context.Context, u *v1alpha1.User) error {
+		if limit != nil {
+			u.Spec.OrgQuota = *limit
+		}
+		if !given {
+			return nil
+		}
+		return h.register(ctx, held, u, v1alpha1.Registration(text), match != nil)
+	})
 	if err != nil {
 		return err
 	}
@@ -206,28 +200,21 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.Write(w, http.StatusOK, h.userView(u))
 }
 
-// register returns a change of a User's spec that includes the registration. An approval without
-// If-Match does not overwrite a rejection that is newer than the cache, because the caller cannot
-// know of it. A rejection overwrites everything.
-func (h *Handler) register(seen *v1alpha1.User, wanted v1alpha1.Registration, spec map[string]any, versioned bool) func(context.Context, *v1alpha1.User) (map[string]any, error) {
-	return func(ctx context.Context, u *v1alpha1.User) (map[string]any, error) {
-		now := tenancy.RegistrationOf(u)
-		quota, given := spec["orgQuota"]
-		limit, _ := quota.(int32)
-		// What the cache has may have changed: a write that changes nothing finds that out.
-		if u != seen && wanted == u.Spec.Registration && (!given || limit == u.Spec.OrgQuota) {
-			return nil, nil
-		}
-		if wanted == v1alpha1.RegistrationRejected {
-			return spec, nil
-		}
-		if !versioned && now != wanted && now != tenancy.RegistrationOf(seen) {
-			return nil, errs.New(errs.Conflict, fmt.Sprintf("the registration of this person became %s at the same time; read it again and repeat the request", now))
-		}
-		// Sessions that a rejection has ended must not go on. The write is for this version of
-		// the User: a rejection after this line is a conflict.
-		return spec, h.WriteEnds(ctx, u.Name)
+// register sets the registration of a User. An approval without If-Match does not overwrite a
+// rejection that is newer than the cache, which has seen, because the caller cannot know of it. A
+// rejection overwrites everything.
+func (h *Handler) register(ctx context.Context, seen, u *v1alpha1.User, wanted v1alpha1.Registration, versioned bool) error {
+	now, stored := tenancy.RegistrationOf(u), u.Spec.Registration
+	u.Spec.Registration = wanted
+	switch {
+	case wanted == stored || wanted == v1alpha1.RegistrationRejected:
+		return nil
+	case !versioned && now != wanted && now != tenancy.RegistrationOf(seen):
+		return errs.New(errs.Conflict, fmt.Sprintf("the registration of this person became %s at the same time; read it again and repeat the request", now))
 	}
+	// Sessions that a rejection has ended must not go on. The write is for this version of
+	// the User: a rejection after this line is a conflict.
+	return h.WriteEnds(ctx, u.Name)
 }
 
 // quotaIn is a quota in the audit log: empty if it is not given.
@@ -238,19 +225,18 @@ func quotaIn(raw rest.Field[int32]) string {
 	return string(raw)
 }
 
-// number reads a quota. null restores the default.
-func number(spec map[string]any, field string, raw rest.Field[int32]) error {
-	if raw == nil {
-		return nil
-	}
-	if mergepatch.IsNull(raw) {
-		spec[field] = nil
-		return nil
+// number reads a quota, or returns nil if it is not given. null restores the default.
+func number(field string, raw rest.Field[int32]) (*int32, error) {
+	var n int32
+	switch {
+	case raw == nil:
+		return nil, nil
+	case mergepatch.IsNull(raw):
+		return &n, nil
 	}
 	n, err := raw.Value()
 	if err != nil || n < 0 || n > maxQuota {
-		return errs.InvalidField(field, fmt.Sprintf("must be a number from 0, which means the default, to %d", maxQuota))
+		return nil, errs.InvalidField(field, fmt.Sprintf("must be a number from 0, which means the default, to %d", maxQuota))
 	}
-	spec[field] = n
-	return nil
+	return &n, nil
 }

@@ -14,11 +14,13 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/admin"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // store records patches. The world applies them while a handler waits.
 type store struct {
+	waiting.Store
 	t       testing.TB
 	world   *apitest.World
 	patches []any
@@ -32,18 +34,21 @@ type store struct {
 	behind func(*apitest.World)
 }
 
-func (s *store) PatchUser(ctx context.Context, name string, patch any, match func(version string) error) (*v1alpha1.User, error) {
+func (s *store) ChangeUser(ctx context.Context, held *v1alpha1.User, match waiting.Match, edit func(context.Context, *v1alpha1.User) error) (*v1alpha1.User, error) {
 	if s.failure != nil {
 		return nil, s.failure
 	}
-	if err := apitest.Judge(match, s.version); err != nil {
-		return nil, err
+	if s.raced != nil {
+		held = held.DeepCopy()
+		s.raced(held)
+	}
+	patch, err := apitest.Patch(ctx, held, s.version, match, edit)
+	if err != nil || patch == nil {
+		return held, err
 	}
 	require.NoError(s.t, ctx.Err(), "the write does not end with the request")
 	s.patches = append(s.patches, patch)
-	old, ok := s.world.ByName(name)
-	require.True(s.t, ok)
-	u := apitest.MergePatched(s.t, old, patch)
+	u := apitest.MergePatched(s.t, held, patch)
 	u.Generation++
 	s.world.Later(func(w *apitest.World) { w.PutUser(u) })
 	if s.behind != nil {
@@ -52,53 +57,27 @@ func (s *store) PatchUser(ctx context.Context, name string, patch any, match fun
 	return u, nil
 }
 
-func (s *store) AmendUserIf(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error), match func(version string) error) (*v1alpha1.User, error) {
-	fields, err := change(ctx, held)
-	if err == nil && s.raced != nil {
-		held = held.DeepCopy()
-		s.raced(held)
-		fields, err = change(ctx, held)
+func (s *store) ChangeOrganization(ctx context.Context, held *v1alpha1.Organization, match waiting.Match, edit func(context.Context, *v1alpha1.Organization) error) (*v1alpha1.Organization, error) {
+	if s.failure != nil {
+		return nil, s.failure
 	}
-	if err != nil || fields == nil {
+	patch, err := apitest.Patch(ctx, held, s.version, match, edit)
+	if err != nil || patch == nil {
 		return held, err
-	}
-	return s.PatchUser(ctx, held.Name, map[string]any{"spec": fields}, match)
-}
-
-func (s *store) PatchOrganization(_ context.Context, uuid string, patch any, match func(version string) error) (*v1alpha1.Organization, error) {
-	if s.failure != nil {
-		return nil, s.failure
-	}
-	if err := apitest.Judge(match, s.version); err != nil {
-		return nil, err
-	}
-	s.patches = append(s.patches, patch)
-	old, ok := s.world.Org(uuid)
-	require.True(s.t, ok)
-	o := apitest.MergePatched(s.t, old.Organization, patch)
-	o.Generation++
-	s.world.Later(func(w *apitest.World) { w.PutOrg(o, old.ClusterID) })
-	return o, nil
-}
-
-func (s *store) MarkOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error) {
-	if s.failure != nil {
-		return nil, s.failure
-	}
-	if err := apitest.Judge(match, s.version); err != nil {
-		return nil, err
 	}
 	require.NoError(s.t, ctx.Err(), "the write does not end with the request")
-	status, err := change(ctx, held)
-	if err != nil || status == nil {
-		return held, err
-	}
-	s.patches = append(s.patches, status)
+	s.patches = append(s.patches, patch)
 	old, _ := s.world.Org(held.Name)
-	o := apitest.MergePatched(s.t, held, map[string]any{"status": status})
-	frozen := o.DeepCopy()
-	frozen.Status.Conditions = apitest.Active(false)
-	s.world.Later(func(w *apitest.World) { w.PutOrg(o, old.ClusterID) }, func(w *apitest.World) { w.PutOrg(frozen, old.ClusterID) })
+	o := apitest.MergePatched(s.t, held, patch)
+	if patch["spec"] != nil {
+		o.Generation++
+	}
+	s.world.Later(func(w *apitest.World) { w.PutOrg(o, old.ClusterID) })
+	if patch["status"] != nil {
+		frozen := o.DeepCopy()
+		frozen.Status.Conditions = apitest.Active(false)
+		s.world.Later(func(w *apitest.World) { w.PutOrg(frozen, old.ClusterID) })
+	}
 	return o, nil
 }
 
@@ -294,12 +273,21 @@ func TestUsers_areFoundByRegistration(t *testing.T) {
 	}
 }
 
+// quotas gives Member and Acme quotas of their own.
+func (f *fixture) quotas() {
+	u := apitest.Person(apitest.Member)
+	u.Spec.OrgQuota = 17
+	f.world.PutUser(u)
+	f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Spec.WorkspaceQuota = 17 })
+}
+
 func TestQuotas_areNumbersThatTheSchemasHold(t *testing.T) {
 	t.Parallel()
 	for path, field := range map[string]string{bobsPath: "orgQuota", acmesPath: "workspaceQuota"} {
 		fallback := map[string]int{"orgQuota": 10, "workspaceQuota": 50}[field]
 		for raw, limit := range map[string]int{"1": 1, "4999": 4999, "5000": 5000, "0": fallback, "null": fallback} {
 			f := newFixture(t)
+			f.quotas()
 			answer := f.patch(apitest.Operator, path, `{"`+field+`": `+raw+`}`).Object(t, http.StatusOK)
 			quota, ok := answer[field].(map[string]any)
 			require.True(t, ok)
@@ -325,18 +313,23 @@ func TestPatch_sendsWhatWasGivenAndNoMore(t *testing.T) {
 		path, body string
 		want       m
 	}{
-		{bobsPath, `{}`, m{}},
-		{bobsPath, `{"orgQuota": 7}`, m{"orgQuota": int32(7)}},
+		{bobsPath, `{}`, nil},
+		{bobsPath, `{"orgQuota": 7}`, m{"orgQuota": 7.}},
 		{bobsPath, `{"orgQuota": null}`, m{"orgQuota": nil}},
 		{bobsPath, `{"registration": "Rejected"}`, m{"registration": "Rejected"}},
-		{bobsPath, `{"registration": "Pending", "orgQuota": 0}`, m{"registration": "Pending", "orgQuota": int32(0)}},
-		{bobsPath, `{"registration": "Approved", "orgQuota": 9}`, m{"registration": "Approved", "orgQuota": int32(9)}},
-		{acmesPath, `{}`, m{}},
-		{acmesPath, `{"workspaceQuota": 7}`, m{"workspaceQuota": int32(7)}},
+		{bobsPath, `{"registration": "Pending", "orgQuota": 0}`, m{"registration": "Pending", "orgQuota": nil}},
+		{bobsPath, `{"registration": "Approved", "orgQuota": 9}`, m{"orgQuota": 9.}},
+		{acmesPath, `{}`, nil},
+		{acmesPath, `{"workspaceQuota": 7}`, m{"workspaceQuota": 7.}},
 		{acmesPath, `{"workspaceQuota": null}`, m{"workspaceQuota": nil}},
 	} {
 		f := newFixture(t)
+		f.quotas()
 		f.patch(apitest.Operator, c.path, c.body).Object(t, http.StatusOK)
+		if c.want == nil {
+			require.Empty(t, f.store.patches, c.body)
+			continue
+		}
 		require.Equal(t, []any{m{"spec": c.want}}, f.store.patches, c.body)
 	}
 }

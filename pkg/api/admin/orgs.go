@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
+	"k8s.io/utils/ptr"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -59,8 +60,8 @@ func (h *Handler) patchOrg(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
-	spec := map[string]any{}
-	if err := number(spec, "workspaceQuota", in.WorkspaceQuota); err != nil {
+	limit, err := number("workspaceQuota", in.WorkspaceQuota)
+	if err != nil {
 		return err
 	}
 	held, err := h.org(r)
@@ -76,7 +77,10 @@ func (h *Handler) patchOrg(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer cancel()
-	o, err := h.Store.PatchOrganization(ctx, held.UUID(), map[string]any{"spec": spec}, match)
+	o, err := h.Store.ChangeOrganization(ctx, held.Organization, match, func(_ context.Context, o *v1alpha1.Organization) error {
+		o.Spec.WorkspaceQuota = ptr.Deref(limit, o.Spec.WorkspaceQuota)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -103,11 +107,11 @@ func (h *Handler) deleteOrg(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer cancel()
-	marked, err := h.Store.MarkOrganization(ctx, held.Organization, func(_ context.Context, o *v1alpha1.Organization) (map[string]any, error) {
-		return tenancy.Deletable{
-			Noun: "organization", Key: "deletionRequestedAt", Requested: o.Status.DeletionRequestedAt, Removing: !o.DeletionTimestamp.IsZero(),
-		}.Mark(true, h.Clock.Now())
-	}, match)
+	marked, err := h.Store.ChangeOrganization(ctx, held.Organization, match, func(_ context.Context, o *v1alpha1.Organization) (err error) {
+		d := tenancy.Deletable{Noun: "organization", Requested: o.Status.DeletionRequestedAt, Removing: !o.DeletionTimestamp.IsZero()}
+		o.Status.DeletionRequestedAt, err = d.Mark(true, h.Clock.Now())
+		return err
+	})
 	if err != nil {
 		return err
 	}

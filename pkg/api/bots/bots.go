@@ -34,12 +34,10 @@ type Views interface {
 
 // Store is the part of store.Store that writes Bots.
 type Store interface {
+	waiting.Store
 	// GetBot returns nil if kcp has none of that name.
 	GetBot(ctx context.Context, orgCluster, name string) (*v1alpha1.Bot, error)
-	AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error)
-	AmendBot(ctx context.Context, held *v1alpha1.Bot, change func(context.Context, *v1alpha1.Bot) (map[string]any, error), match func(version string) error) (*v1alpha1.Bot, error)
-	DeleteBot(ctx context.Context, held *v1alpha1.Bot, match func(version string) error) error
-	MarkWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace, change func(tenancy.Workspace) (annotations map[string]any, err error), match func(version string) error) (tenancy.Workspace, error)
+	DeleteBot(ctx context.Context, held *v1alpha1.Bot, match waiting.Match) error
 }
 
 // Tokens issues and discards tokens in the logical cluster of a Workspace.
@@ -206,20 +204,20 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 
 // claim records a claim for one more Bot on the Workspace, unless its limit is reached.
 func (h *Handler) claim(ctx context.Context, scope *tenancy.Scope, uuid string) error {
-	_, err := h.Store.MarkWorkspace(ctx, scope.Org.ClusterID, *scope.Workspace, func(ws tenancy.Workspace) (map[string]any, error) {
+	_, err := h.Store.ChangeWorkspace(ctx, scope.Org.ClusterID, *scope.Workspace, nil, func(ws tenancy.Workspace, annotations map[string]string) error {
 		if ws.Deleted() {
-			return nil, waiting.NotReady()
+			return waiting.NotReady()
 		}
 		var names []string
 		for _, b := range h.Views.BotsAt(scope.Org.ClusterID, ws.UUID) {
 			names = append(names, b.Name)
 		}
 		claims, err := tenancy.ClaimBot(ws, names, uuid, h.Clock.Now())
-		if err != nil || claims == "" {
-			return nil, err
+		if claims != "" {
+			annotations[v1alpha1.BotClaimsAnnotation] = claims
 		}
-		return map[string]any{v1alpha1.BotClaimsAnnotation: claims}, nil
-	}, nil)
+		return err
+	})
 	return err
 }
 
@@ -229,13 +227,13 @@ func (h *Handler) release(ctx context.Context, scope *tenancy.Scope, uuid string
 	if _, claimed := scope.Workspace.BotClaims[uuid]; !claimed {
 		return
 	}
-	_, _ = h.Store.MarkWorkspace(ctx, scope.Org.ClusterID, *scope.Workspace, func(ws tenancy.Workspace) (map[string]any, error) {
+	_, _ = h.Store.ChangeWorkspace(ctx, scope.Org.ClusterID, *scope.Workspace, nil, func(ws tenancy.Workspace, annotations map[string]string) error {
 		claims, ok, err := tenancy.ReleaseBot(ws, uuid, h.Clock.Now())
-		if err != nil || !ok {
-			return nil, err
+		if err == nil && ok {
+			annotations[v1alpha1.BotClaimsAnnotation] = claims
 		}
-		return map[string]any{v1alpha1.BotClaimsAnnotation: claims}, nil
-	}, nil)
+		return err
+	})
 }
 
 // reconciled reports whether the controller has carried out the generation of the Bot.
@@ -257,7 +255,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	spec, err := changes(r)
+	wanted, err := editOf(r)
 	if err != nil {
 		return err
 	}
@@ -269,12 +267,12 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel, err := waiting.Write(r, intentOf(b, spec))
+	ctx, cancel, err := waiting.Write(r, wanted.intent(b))
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	changed, err := h.change(ctx, r, by, b, spec, match)
+	changed, err := h.change(ctx, r, by, b, wanted, match)
 	if err != nil {
 		return missing(err)
 	}
@@ -293,31 +291,45 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, code, changed)
 }
 
-// changes reads the fields of the spec that a patch sets.
-func changes(r *http.Request) (map[string]any, error) {
+// edit is a change of a Bot. A field that does not change is nil.
+type edit struct {
+	name *string
+	role *v1alpha1.Role
+}
+
+// editOf reads a patch.
+func editOf(r *http.Request) (e edit, err error) {
 	var in rest.UpdateBotRequest
 	if err := httpapi.Read(r, &in); err != nil {
-		return nil, err
+		return e, err
 	}
-	spec := map[string]any{}
 	name, ok, err := mergepatch.DisplayName(in.DisplayName)
 	if err != nil {
-		return nil, err
+		return e, err
 	}
 	if ok {
-		spec["displayName"] = name
+		e.name = &name
 	}
-	role, ok, err := mergepatch.Text("role", in.Role)
+	text, ok, err := mergepatch.Text("role", in.Role)
 	if err != nil {
-		return nil, err
+		return e, err
 	}
-	if ok {
-		if err := tenancy.CheckRole("role", v1alpha1.Role(role)); err != nil {
-			return nil, err
-		}
-		spec["role"] = v1alpha1.Role(role)
+	if role := v1alpha1.Role(text); ok {
+		e.role, err = &role, tenancy.CheckRole("role", role)
 	}
-	return spec, nil
+	return e, err
+}
+
+// intent is that of the change of b. It reduces rights if it only lowers the role.
+func (e edit) intent(b *v1alpha1.Bot) (i httpmw.Intent) {
+	if e.role != nil {
+		i.Facts.Role = string(*e.role)
+		i.Reduces = e.name == nil && tenancy.Lowers(b.Spec.Role, *e.role)
+	}
+	if e.name != nil {
+		i.Facts.Fields = []string{"displayName"}
+	}
+	return i
 }
 
 // missing is the answer for a Bot that was deleted after it was found in the cache.
@@ -330,7 +342,7 @@ func missing(err error) error {
 
 // target returns the Bot in the path and the precondition of the request. It refuses callers who
 // are not admins of the Workspace; action says in the infinitive what they want to do.
-func (h *Handler) target(r *http.Request, action string) (b *v1alpha1.Bot, match func(version string) error, err error) {
+func (h *Handler) target(r *http.Request, action string) (b *v1alpha1.Bot, match waiting.Match, err error) {
 	if err := httpmw.ScopeOf(r).RequireWorkspaceAdmin(action); err != nil {
 		return nil, nil, err
 	}

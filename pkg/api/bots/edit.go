@@ -7,8 +7,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -20,30 +22,27 @@ var errRaised = errs.New(errs.Conflict, "the role of the bot was changed at the 
 // decide has the Organization accept a change that gives rights to a Bot, by compare-and-swap. The
 // reconciler of the Organization carries it out. match is called with the version of the Bot that
 // the decision saw.
-func (h *Handler) decide(ctx context.Context, scope *tenancy.Scope, by httpmw.Author, c v1alpha1.BotChange, match func(version string) error) (generation int64, err error) {
+func (h *Handler) decide(ctx context.Context, scope *tenancy.Scope, by httpmw.Author, c v1alpha1.BotChange, match waiting.Match) (generation int64, err error) {
 	c.Workspace, c.By = scope.Workspace.UUID, scope.User
 	c.RequestedAt = metav1.NewMicroTime(h.Clock.Now().Truncate(time.Microsecond))
-	written := false
-	o, err := h.Store.AmendOrganization(ctx, scope.Org.Organization, func(ctx context.Context, o *v1alpha1.Organization) (map[string]any, error) {
+	var held *v1alpha1.Bot
+	var judge waiting.Match
+	if match != nil {
+		judge = func(string) error { return match(held.ResourceVersion) }
+	}
+	o, err := h.Store.ChangeOrganization(ctx, scope.Org.Organization, judge, func(ctx context.Context, o *v1alpha1.Organization) (err error) {
 		if err := by.Judge(ctx, o); err != nil {
-			return nil, err
+			return err
 		}
-		held, err := h.Store.GetBot(ctx, scope.Org.ClusterID, c.Name)
-		if err != nil {
-			return nil, err
+		if held, err = h.Store.GetBot(ctx, scope.Org.ClusterID, c.Name); err != nil {
+			return err
 		}
 		changes, err := tenancy.DecideBot(o, held, c)
-		if err != nil || changes == nil {
-			return nil, err
+		if changes != nil {
+			o.Spec.BotChanges = changes
 		}
-		if match != nil && !written {
-			if err := match(held.ResourceVersion); err != nil {
-				return nil, err
-			}
-		}
-		written = true
-		return map[string]any{"botChanges": changes}, nil
-	}, nil)
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -52,26 +51,23 @@ func (h *Handler) decide(ctx context.Context, scope *tenancy.Scope, by httpmw.Au
 
 // change changes the role or the display name of a Bot. A change that raises the role is a grant.
 // Any other is one write of the Bot, and nothing waits for it.
-func (h *Handler) change(ctx context.Context, r *http.Request, by httpmw.Author, b *v1alpha1.Bot, spec map[string]any, match func(version string) error) (*v1alpha1.Bot, error) {
+func (h *Handler) change(ctx context.Context, r *http.Request, by httpmw.Author, b *v1alpha1.Bot, wanted edit, match waiting.Match) (*v1alpha1.Bot, error) {
 	scope := httpmw.ScopeOf(r)
-	role, given := spec["role"].(v1alpha1.Role)
-	raises := func(b *v1alpha1.Bot) bool { return given && tenancy.RaisesBot(b, role) }
+	raises := func(b *v1alpha1.Bot) bool { return wanted.role != nil && tenancy.RaisesBot(b, *wanted.role) }
 	if !raises(b) {
-		changed, err := h.Store.AmendBot(ctx, b, func(_ context.Context, b *v1alpha1.Bot) (map[string]any, error) {
-			switch {
-			case raises(b):
-				return nil, errRaised
-			case (!given || role == b.Spec.Role) && (spec["displayName"] == nil || spec["displayName"] == b.Spec.DisplayName):
-				return nil, nil
+		changed, err := h.Store.ChangeBot(ctx, b, match, func(_ context.Context, b *v1alpha1.Bot) error {
+			if raises(b) {
+				return errRaised
 			}
-			return spec, nil
-		}, match)
+			b.Spec.Role, b.Spec.DisplayName = ptr.Deref(wanted.role, b.Spec.Role), ptr.Deref(wanted.name, b.Spec.DisplayName)
+			return nil
+		})
 		if !errors.Is(err, errRaised) {
 			return changed, err
 		}
 	}
-	name, _ := spec["displayName"].(string)
-	generation, err := h.decide(ctx, scope, by, v1alpha1.BotChange{Name: b.Name, UID: b.UID, Role: role, DisplayName: name}, match)
+	role := *wanted.role
+	generation, err := h.decide(ctx, scope, by, v1alpha1.BotChange{Name: b.Name, UID: b.UID, Role: role, DisplayName: ptr.Deref(wanted.name, "")}, match)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/bots"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -32,6 +33,7 @@ const (
 
 // world is kcp with the caches of the hub, and the controller of Bots.
 type world struct {
+	waiting.Store
 	t       testing.TB
 	metrics *prometheus.Registry
 	counted *bots.Metrics
@@ -130,16 +132,16 @@ func (w *world) GetBot(_ context.Context, orgCluster, name string) (*v1alpha1.Bo
 	return w.held[name], nil
 }
 
-// AmendOrganization carries out what is decided at once.
-func (w *world) AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), _ func(string) error) (*v1alpha1.Organization, error) {
-	fields, err := change(ctx, held)
-	if err != nil || fields == nil {
+// ChangeOrganization carries out what is decided at once.
+func (w *world) ChangeOrganization(ctx context.Context, held *v1alpha1.Organization, match waiting.Match, edit func(context.Context, *v1alpha1.Organization) error) (*v1alpha1.Organization, error) {
+	patch, err := apitest.Patch(ctx, held, held.ResourceVersion, match, edit)
+	if err != nil || patch == nil {
 		return held, err
 	}
 	if err := w.step("decide"); err != nil {
 		return nil, err
 	}
-	for _, c := range fields["botChanges"].([]v1alpha1.BotChange) {
+	for _, c := range apitest.MergePatched(w.t, held, patch).Spec.BotChanges {
 		b := w.held[c.Name]
 		if b == nil {
 			w.put(tenancy.ChangedBot(nil, c))
@@ -153,12 +155,12 @@ func (w *world) AmendOrganization(ctx context.Context, held *v1alpha1.Organizati
 	}
 	if w.loses {
 		w.loses = false
-		return w.AmendOrganization(ctx, held, change, nil)
+		return w.ChangeOrganization(ctx, held, nil, edit)
 	}
 	return held, nil
 }
 
-func (w *world) AmendBot(ctx context.Context, held *v1alpha1.Bot, change func(context.Context, *v1alpha1.Bot) (map[string]any, error), match func(string) error) (*v1alpha1.Bot, error) {
+func (w *world) ChangeBot(ctx context.Context, held *v1alpha1.Bot, match waiting.Match, edit func(context.Context, *v1alpha1.Bot) error) (*v1alpha1.Bot, error) {
 	if err := w.step("amend"); err != nil {
 		return nil, err
 	}
@@ -166,20 +168,16 @@ func (w *world) AmendBot(ctx context.Context, held *v1alpha1.Bot, change func(co
 	if !ok {
 		return nil, errs.New(errs.NotFound, "gone")
 	}
-	if err := apitest.Judge(match, b.ResourceVersion); err != nil {
-		return nil, err
-	}
-	fields, err := change(ctx, b)
-	if err != nil || fields == nil {
+	patch, err := apitest.Patch(ctx, b, b.ResourceVersion, match, edit)
+	if err != nil || patch == nil {
 		return b, err
 	}
-	b = apitest.MergePatched(w.t, b, map[string]any{"spec": fields})
+	b = apitest.MergePatched(w.t, b, patch)
 	b.Generation++
-	b.ResourceVersion = apitest.Next(b.ResourceVersion)
 	w.held[held.Name] = b
 	if w.loses {
 		w.loses = false
-		return w.AmendBot(ctx, held, change, match)
+		return w.ChangeBot(ctx, held, match, edit)
 	}
 	return b, nil
 }
@@ -195,13 +193,12 @@ func (w *world) DeleteBot(_ context.Context, held *v1alpha1.Bot, match func(stri
 	return nil
 }
 
-func (w *world) MarkWorkspace(_ context.Context, _ string, ws tenancy.Workspace, change func(tenancy.Workspace) (map[string]any, error), _ func(string) error) (tenancy.Workspace, error) {
+func (w *world) ChangeWorkspace(_ context.Context, _ string, ws tenancy.Workspace, _ waiting.Match, edit func(tenancy.Workspace, map[string]string) error) (tenancy.Workspace, error) {
 	require.Equal(w.t, apitest.Dev, ws.UUID)
 	if err := w.step("mark"); err != nil {
 		return ws, err
 	}
-	_, err := change(w.claim)
-	return w.claim, err
+	return w.claim, edit(w.claim, map[string]string{})
 }
 
 func (w *world) Issue(_ context.Context, cluster string, b *v1alpha1.Bot, id string, life time.Duration) (token, secretUID string, err error) {

@@ -112,32 +112,34 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 // after that, the token is thrown away. keyed says that the ID follows from an Idempotency-Key, so
 // that another request can have it, too.
 func (h *Handler) issued(ctx context.Context, by httpmw.Author, cluster string, b *v1alpha1.Bot, t v1alpha1.BotToken, life time.Duration, keyed bool) (token string, err error) {
-	listed, err := h.Store.AmendBot(ctx, b, func(ctx context.Context, b *v1alpha1.Bot) (map[string]any, error) {
+	listed, err := h.Store.ChangeBot(ctx, b, nil, func(ctx context.Context, b *v1alpha1.Bot) error {
 		if err := by.JudgeNow(ctx); err != nil {
-			return nil, err
+			return err
 		}
 		if _, ok := tenancy.FindToken(b.Spec.Tokens, t.ID); ok && !keyed {
 			// An attempt whose answer was lost has added it.
-			return nil, nil
+			return nil
 		}
 		tokens, err := tenancy.AddToken(b, t, h.Clock.Now())
-		return map[string]any{"tokens": tokens}, err
-	}, nil)
+		b.Spec.Tokens = tokens
+		return err
+	})
 	if err != nil {
 		return "", missing(err)
 	}
 	token, secret, err := h.Tokens.Issue(ctx, cluster, listed, t.ID, life)
 	if err == nil {
-		_, err = h.Store.AmendBot(ctx, listed, func(_ context.Context, b *v1alpha1.Bot) (map[string]any, error) {
+		_, err = h.Store.ChangeBot(ctx, listed, nil, func(_ context.Context, b *v1alpha1.Bot) error {
 			if bound, _ := tenancy.FindToken(b.Spec.Tokens, t.ID); bound.SecretUID == secret {
-				return nil, nil
+				return nil
 			}
 			tokens, ok := tenancy.BindToken(b, t.ID, listed.Status.ServiceAccountUID, secret)
 			if !ok {
-				return nil, errs.New(errs.Conflict, "the token was revoked while it was being issued; repeat the request")
+				return errs.New(errs.Conflict, "the token was revoked while it was being issued; repeat the request")
 			}
-			return map[string]any{"tokens": tokens}, nil
-		}, nil)
+			b.Spec.Tokens = tokens
+			return nil
+		})
 	}
 	if err == nil {
 		err = by.JudgeNow(ctx)
@@ -152,19 +154,20 @@ func (h *Handler) issued(ctx context.Context, by httpmw.Author, cluster string, 
 // forget removes a token that could not be issued from the list. If that fails, the bot
 // controller removes it.
 func (h *Handler) forget(ctx context.Context, cluster string, b *v1alpha1.Bot, id string) {
-	_, _ = h.Store.AmendBot(ctx, b, without(id), nil)
+	_, _ = h.Store.ChangeBot(ctx, b, nil, func(_ context.Context, b *v1alpha1.Bot) error {
+		without(b, id)
+		return nil
+	})
 	_ = h.Tokens.Discard(ctx, cluster, b, id)
 }
 
-// without removes a token from the list. It changes nothing if the token is not there.
-func without(id string) func(context.Context, *v1alpha1.Bot) (map[string]any, error) {
-	return func(_ context.Context, b *v1alpha1.Bot) (map[string]any, error) {
-		tokens, ok := tenancy.WithoutToken(b, id)
-		if !ok {
-			return nil, nil
-		}
-		return map[string]any{"tokens": tokens}, nil
+// without removes a token from the list, and reports whether it was there.
+func without(b *v1alpha1.Bot, id string) bool {
+	tokens, ok := tenancy.WithoutToken(b, id)
+	if ok {
+		b.Spec.Tokens = tokens
 	}
+	return ok
 }
 
 // wantsYAML reports whether the client asks for a kubeconfig.
@@ -181,12 +184,11 @@ func wantsYAML(r *http.Request) bool {
 
 func (h *Handler) revoke(w http.ResponseWriter, r *http.Request) error {
 	id := chi.URLParam(r, "token")
-	return h.revoked(w, r, audit.Facts{Token: id}, func(b *v1alpha1.Bot) (map[string]any, error) {
-		tokens, ok := tenancy.WithoutToken(b, id)
-		if !ok {
-			return nil, errs.New(errs.NotFound, "this bot has no token of that ID")
+	return h.revoked(w, r, audit.Facts{Token: id}, func(b *v1alpha1.Bot) error {
+		if !without(b, id) {
+			return errs.New(errs.NotFound, "this bot has no token of that ID")
 		}
-		return map[string]any{"tokens": tokens}, nil
+		return nil
 	}, func(b *v1alpha1.Bot) bool {
 		_, there := tenancy.FindToken(b.Spec.Tokens, id)
 		return !there
@@ -197,15 +199,16 @@ func (h *Handler) revoke(w http.ResponseWriter, r *http.Request) error {
 // in the list end as well.
 func (h *Handler) revokeAll(w http.ResponseWriter, r *http.Request) error {
 	var generation int64
-	return h.revoked(w, r, audit.Facts{All: true}, func(b *v1alpha1.Bot) (map[string]any, error) {
+	return h.revoked(w, r, audit.Facts{All: true}, func(b *v1alpha1.Bot) error {
 		generation = b.Spec.Generation + 1
-		return map[string]any{"tokens": []v1alpha1.BotToken{}, "generation": generation}, nil
+		b.Spec.Tokens, b.Spec.Generation = nil, generation
+		return nil
 	}, func(b *v1alpha1.Bot) bool { return b.Spec.Generation >= generation && tenancy.AccountReady(b) })
 }
 
 // revoked changes the list of a Bot and answers when the caches have followed and the streams
 // of the tokens are cut.
-func (h *Handler) revoked(w http.ResponseWriter, r *http.Request, facts audit.Facts, change func(*v1alpha1.Bot) (map[string]any, error), followed func(*v1alpha1.Bot) bool) error {
+func (h *Handler) revoked(w http.ResponseWriter, r *http.Request, facts audit.Facts, change func(*v1alpha1.Bot) error, followed func(*v1alpha1.Bot) bool) error {
 	b, match, err := h.target(r, "revoke tokens of bots")
 	if err != nil {
 		return err
@@ -217,18 +220,19 @@ func (h *Handler) revoked(w http.ResponseWriter, r *http.Request, facts audit.Fa
 	defer cancel()
 	// listed is the number of tokens before the change.
 	first, listed := true, 0
-	changed, err := h.Store.AmendBot(ctx, b, func(_ context.Context, b *v1alpha1.Bot) (map[string]any, error) {
-		fields, err := change(b)
+	changed, err := h.Store.ChangeBot(ctx, b, match, func(_ context.Context, b *v1alpha1.Bot) error {
+		before := len(b.Spec.Tokens)
+		err := change(b)
 		if err == nil {
-			listed = len(b.Spec.Tokens)
+			listed = before
 		}
 		if errs.Is(err, errs.NotFound) && !first {
 			// An attempt whose answer was lost has removed it.
-			return nil, nil
+			return nil
 		}
 		first = false
-		return fields, err
-	}, match)
+		return err
+	})
 	if err != nil {
 		if b, ok := h.find(r, b.Name); !ok || b == nil {
 			return missing(err)

@@ -46,9 +46,9 @@ type Tenants interface {
 
 // Store is the part of store.Store that writes CatalogEntries.
 type Store interface {
+	waiting.Store
 	CreateCatalogEntry(ctx context.Context, cluster string, e *v1alpha1.CatalogEntry) (held *v1alpha1.CatalogEntry, made bool, err error)
-	AmendCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, change func(context.Context, *v1alpha1.CatalogEntry) (map[string]any, error), match func(version string) error) (*v1alpha1.CatalogEntry, error)
-	DeleteCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, match func(version string) error) error
+	DeleteCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, match waiting.Match) error
 	OthersWithSlug(ctx context.Context, e *v1alpha1.CatalogEntry, everywhere bool) (clusters []string, err error)
 	CountCatalogEntries(ctx context.Context, cluster string) (int64, error)
 }

@@ -2,7 +2,6 @@ package catalog_test
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/catalog"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -33,6 +33,7 @@ const (
 
 // world is kcp with the caches of the hub, and the controller of CatalogEntries.
 type world struct {
+	waiting.Store
 	t       testing.TB
 	tenants *apitest.World
 	// held has the entries by logical cluster and name.
@@ -156,37 +157,16 @@ func (w *world) CreateCatalogEntry(_ context.Context, cluster string, e *v1alpha
 	return w.add(cluster, e), true, nil
 }
 
-func (w *world) AmendCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, change func(context.Context, *v1alpha1.CatalogEntry) (map[string]any, error), match func(string) error) (*v1alpha1.CatalogEntry, error) {
+func (w *world) ChangeCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, match waiting.Match, edit func(context.Context, *v1alpha1.CatalogEntry) error) (*v1alpha1.CatalogEntry, error) {
 	if err := w.step("amend"); err != nil {
 		return nil, err
 	}
-	fields, err := change(ctx, held)
-	if err == nil && match != nil {
-		err = match(held.ResourceVersion)
-	}
-	if err != nil || fields == nil {
+	patch, err := apitest.Patch(ctx, held, held.ResourceVersion, match, edit)
+	if err != nil || patch == nil {
 		return held, err
 	}
-	e := held.DeepCopy()
-	for name, value := range fields {
-		switch name {
-		case "displayName":
-			e.Spec.DisplayName = value.(string)
-		case "description":
-			e.Spec.Description, _ = value.(string)
-		case "version":
-			e.Spec.Version, _ = value.(string)
-		case "memberResources":
-			e.Spec.MemberResources, _ = value.([]string)
-		case "ui":
-			e.Spec.UI = nil
-			if ui, ok := value.(v1alpha1.CatalogUI); ok {
-				e.Spec.UI = &ui
-			}
-		default:
-			return nil, errors.New("it is immutable: " + name)
-		}
-	}
+	e := apitest.MergePatched(w.t, held, patch)
+	require.NoError(w.t, tenancy.CheckCatalogLocked(held.Spec, e.Spec), "it is immutable")
 	e.Generation++
 	e.ResourceVersion = "changed"
 	w.held[e.Annotations["kcp.io/cluster"]][e.Name] = e

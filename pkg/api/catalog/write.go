@@ -265,27 +265,28 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, p owner) error
 	if err := tenancy.CheckCatalogSpec(spec, h.PrivateBackends); err != nil {
 		return err
 	}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Facts: audit.Facts{Slug: e.Spec.Slug, Fields: slices.Sorted(maps.Keys(differences(e.Spec, spec)))}})
+	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Facts: audit.Facts{Slug: e.Spec.Slug, Fields: replace(e.Spec.DeepCopy(), &spec)}})
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	before := e.Spec
-	changed, err := h.Store.AmendCatalogEntry(ctx, e, func(ctx context.Context, held *v1alpha1.CatalogEntry) (map[string]any, error) {
-		before = held.Spec
-		return differences(held.Spec, spec), judge(ctx)
-	}, match)
+	var before v1alpha1.CatalogEntrySpec
+	changed, err := h.Store.ChangeCatalogEntry(ctx, e, match, func(ctx context.Context, held *v1alpha1.CatalogEntry) error {
+		before = *held.Spec.DeepCopy()
+		replace(&held.Spec, &spec)
+		return judge(ctx)
+	})
 	if err != nil {
 		return missing(err)
 	}
 	if lost := judge(ctx); lost != nil {
 		// The author's right ended before kcp had the change.
-		_, err := h.Store.AmendCatalogEntry(ctx, changed, func(_ context.Context, held *v1alpha1.CatalogEntry) (map[string]any, error) {
-			if held.Generation != changed.Generation {
-				return nil, nil
+		_, err := h.Store.ChangeCatalogEntry(ctx, changed, nil, func(_ context.Context, held *v1alpha1.CatalogEntry) error {
+			if held.Generation == changed.Generation {
+				replace(&held.Spec, &before)
 			}
-			return differences(held.Spec, before), nil
-		}, nil)
+			return nil
+		})
 		return cmp.Or(err, lost)
 	}
 	h.until(r, p, func() bool {
@@ -299,34 +300,29 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, p owner) error
 	return answer(w, http.StatusOK, changed, p)
 }
 
-// differences returns the fields of the spec to set, or nil if nothing changes. The fields that
-// are immutable are not among them.
-func differences(held, wanted v1alpha1.CatalogEntrySpec) map[string]any {
-	fields := map[string]any{}
-	set := func(name string, old, new any, empty bool) {
-		switch {
-		case equality.Semantic.DeepEqual(old, new):
-		case empty:
-			fields[name] = nil
-		default:
-			fields[name] = new
+// replace sets the fields of the spec that are not immutable, and returns the names of those that
+// change.
+func replace(held, wanted *v1alpha1.CatalogEntrySpec) (fields []string) {
+	for _, f := range []struct {
+		name    string
+		changes bool
+		set     func()
+	}{
+		{"description", held.Description != wanted.Description, func() { held.Description = wanted.Description }},
+		{"displayName", held.DisplayName != wanted.DisplayName, func() { held.DisplayName = wanted.DisplayName }},
+		{"memberResources", !equality.Semantic.DeepEqual(held.MemberResources, wanted.MemberResources), func() { held.MemberResources = wanted.MemberResources }},
+		{"ui", icon(held) != icon(wanted), func() { held.UI = wanted.UI }},
+		{"version", held.Version != wanted.Version, func() { held.Version = wanted.Version }},
+	} {
+		if f.changes {
+			f.set()
+			fields = append(fields, f.name)
 		}
-	}
-	set("displayName", held.DisplayName, wanted.DisplayName, false)
-	set("description", held.Description, wanted.Description, wanted.Description == "")
-	set("version", held.Version, wanted.Version, wanted.Version == "")
-	set("memberResources", held.MemberResources, wanted.MemberResources, len(wanted.MemberResources) == 0)
-	set("ui", icon(held), icon(wanted), icon(wanted) == "")
-	if url, ok := fields["ui"].(string); ok {
-		fields["ui"] = v1alpha1.CatalogUI{IconURL: url}
-	}
-	if len(fields) == 0 {
-		return nil
 	}
 	return fields
 }
 
-func icon(spec v1alpha1.CatalogEntrySpec) string {
+func icon(spec *v1alpha1.CatalogEntrySpec) string {
 	if spec.UI == nil {
 		return ""
 	}

@@ -31,7 +31,7 @@ type decision struct {
 // returns the Membership as kcp has it and spec.membershipChanges with the new change last, or nil
 // for none. match is called with that Membership at the time of the write; the change is for that
 // generation of it only.
-func (h *Handler) decide(r *http.Request, intent httpmw.Intent, user string, match func(version string) error,
+func (h *Handler) decide(r *http.Request, intent httpmw.Intent, user string, match waiting.Match,
 	change func(context.Context, *v1alpha1.Organization) (*v1alpha1.Membership, []v1alpha1.MembershipChange, error),
 ) (decision, error) {
 	scope := httpmw.ScopeOf(r)
@@ -42,27 +42,27 @@ func (h *Handler) decide(r *http.Request, intent httpmw.Intent, user string, mat
 	defer cancel()
 	var sent v1alpha1.MembershipChange
 	var seen *v1alpha1.Membership
-	var judge func(version string) error
+	var judge waiting.Match
 	var judged error
 	if match != nil {
 		// match is about the Membership that the decision saw.
 		judge = func(string) error { return judged }
 	}
-	decided, err := h.Store.AmendOrganization(ctx, scope.Org.Organization, func(ctx context.Context, o *v1alpha1.Organization) (map[string]any, error) {
+	decided, err := h.Store.ChangeOrganization(ctx, scope.Org.Organization, judge, func(ctx context.Context, o *v1alpha1.Organization) error {
 		held, changes, err := change(ctx, o)
 		if seen = held; match != nil {
 			judged = matched(o, held, user, match)
 		}
 		if sent.User != "" && errs.Is(err, errs.NotFound) {
 			// The answer of the first attempt was lost, and the change is carried out already.
-			return nil, nil
+			return nil
 		}
 		if err != nil || changes == nil {
-			return nil, err
+			return err
 		}
-		sent = changes[len(changes)-1]
-		return map[string]any{"membershipChanges": changes}, nil
-	}, judge)
+		sent, o.Spec.MembershipChanges = changes[len(changes)-1], changes
+		return nil
+	})
 	if err != nil {
 		return decision{}, err
 	}
@@ -75,7 +75,7 @@ func (h *Handler) decide(r *http.Request, intent httpmw.Intent, user string, mat
 
 // matched evaluates If-Match on a Membership. It fails if a change by another request is pending,
 // because the Membership is about to differ from what the caller saw.
-func matched(o *v1alpha1.Organization, m *v1alpha1.Membership, user string, match func(version string) error) error {
+func matched(o *v1alpha1.Organization, m *v1alpha1.Membership, user string, match waiting.Match) error {
 	if m == nil {
 		return tenancy.NotAMember(user)
 	}
@@ -91,7 +91,7 @@ func (h *Handler) now() metav1.MicroTime {
 }
 
 // edit has the Organization accept an edit. The author is nil for people who leave by themselves.
-func (h *Handler) edit(r *http.Request, by *httpmw.Author, e tenancy.MemberEdit, match func(version string) error) (decision, error) {
+func (h *Handler) edit(r *http.Request, by *httpmw.Author, e tenancy.MemberEdit, match waiting.Match) (decision, error) {
 	scope := httpmw.ScopeOf(r)
 	e.By, e.Workspace, e.At = scope.User, workspaceIn(scope), h.now()
 	return h.decide(r, h.intentOf(scope, e), e.User, match, func(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Membership, []v1alpha1.MembershipChange, error) {
@@ -136,7 +136,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, by httpmw.Author
 
 // finish waits until a change is carried out and answers with the Membership: with code, or with
 // 202 if that takes too long.
-func (h *Handler) finish(w http.ResponseWriter, r *http.Request, code int, d decision, match func(version string) error) error {
+func (h *Handler) finish(w http.ResponseWriter, r *http.Request, code int, d decision, match waiting.Match) error {
 	scope, user := httpmw.ScopeOf(r), d.change.User
 	late := !waiting.Until(r, h.FollowTimeout, h.Await, refs(scope, user), func() bool { return h.carriedOut(scope, d) })
 	m, ok := h.member(scope, user)
@@ -172,7 +172,7 @@ func (h *Handler) present(r *http.Request, user string) (*v1alpha1.Membership, e
 }
 
 // removed waits until a removal is carried out and answers 204, or 202 if that takes too long.
-func (h *Handler) removed(w http.ResponseWriter, r *http.Request, user string, d decision, match func(version string) error) error {
+func (h *Handler) removed(w http.ResponseWriter, r *http.Request, user string, d decision, match waiting.Match) error {
 	scope := httpmw.ScopeOf(r)
 	code := h.awaitRemoval(r, user, func() bool { return h.carriedOut(scope, d) })
 	if m, ok := h.member(scope, user); ok && m.UID == d.change.UID && m.Generation != d.change.Generation {
@@ -198,7 +198,7 @@ func (h *Handler) carriedOut(scope *tenancy.Scope, d decision) bool {
 
 // changedMeanwhile is the error for a Membership that was changed by somebody else: a failed
 // precondition if the request had one.
-func changedMeanwhile(m *v1alpha1.Membership, match func(version string) error) error {
+func changedMeanwhile(m *v1alpha1.Membership, match waiting.Match) error {
 	if match != nil {
 		return httpapi.Changed(m.ResourceVersion)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/api/members"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -27,6 +28,7 @@ const (
 
 // store is the fake of Acme in kcp. The world applies writes while a handler waits.
 type store struct {
+	waiting.Store
 	t     testing.TB
 	world *apitest.World
 	held  map[string]*v1alpha1.Membership
@@ -94,24 +96,24 @@ func (s *store) ListMemberships(_ context.Context, cluster string) ([]v1alpha1.M
 	return list, s.failure
 }
 
-func (s *store) AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error) {
-	return s.amend(ctx, held, change, match, false)
+func (s *store) ChangeOrganization(ctx context.Context, held *v1alpha1.Organization, match waiting.Match, edit func(context.Context, *v1alpha1.Organization) error) (*v1alpha1.Organization, error) {
+	return s.change(ctx, held, match, edit, false)
 }
 
-// amend skips the precondition if an answer got lost and nothing is left to do: the
+// change skips the precondition if an answer got lost and nothing is left to do: the
 // write of the first attempt has changed the version itself.
-func (s *store) amend(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error, lost bool) (*v1alpha1.Organization, error) {
-	spec, err := change(ctx, held)
-	if err == nil && (spec != nil || !lost) {
+func (s *store) change(ctx context.Context, held *v1alpha1.Organization, match waiting.Match, edit func(context.Context, *v1alpha1.Organization) error, lost bool) (*v1alpha1.Organization, error) {
+	patch, err := apitest.Patch(ctx, held, "", nil, edit)
+	if err == nil && (patch != nil || !lost) {
 		err = apitest.Judge(match, held.ResourceVersion)
 	}
-	if err != nil || spec == nil {
+	if err != nil || patch == nil {
 		return held, err
 	}
 	if err := s.wrote("decide", "acmecluster", held.Name); err != nil {
 		return nil, err
 	}
-	decided := apitest.MergePatched(s.t, held, map[string]any{"spec": spec})
+	decided := apitest.MergePatched(s.t, held, patch)
 	decided.Generation++
 	changes := decided.Spec.MembershipChanges
 	s.world.Later(func(w *apitest.World) { w.PutOrg(decided, "acmecluster") })
@@ -124,7 +126,7 @@ func (s *store) amend(ctx context.Context, held *v1alpha1.Organization, change f
 	}
 	if s.lost {
 		s.lost = false
-		return s.amend(ctx, apitest.MergePatched(s.t, decided, map[string]any{"spec": map[string]any{"membershipChanges": nil}}), change, match, true)
+		return s.change(ctx, apitest.MergePatched(s.t, decided, map[string]any{"spec": map[string]any{"membershipChanges": nil}}), match, edit, true)
 	}
 	return decided, nil
 }

@@ -32,11 +32,11 @@ type Views interface {
 
 // Store is the part of store.Store that the handler uses.
 type Store interface {
+	waiting.Store
 	// GetMembership returns nil if kcp has none of that name.
 	GetMembership(ctx context.Context, orgCluster, name string) (*v1alpha1.Membership, error)
 	// ListMemberships lists Memberships in kcp.
 	ListMemberships(ctx context.Context, orgCluster string) ([]v1alpha1.Membership, error)
-	AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error)
 }
 
 // Handler serves …/members and …/memberships/me of Organizations and Workspaces.

@@ -137,7 +137,7 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request, by *httpmw.Auth
 
 // end has the Organization accept a removal or demotion (O-9). by is nil for people who leave by
 // themselves.
-func (h *Handler) end(r *http.Request, by *httpmw.Author, e tenancy.Ending, match func(version string) error) (decision, error) {
+func (h *Handler) end(r *http.Request, by *httpmw.Author, e tenancy.Ending, match waiting.Match) (decision, error) {
 	scope := httpmw.ScopeOf(r)
 	e.By, e.At = scope.User, h.now()
 	intent := httpmw.Intent{Reduces: true, Object: e.User, Facts: audit.Facts{Role: string(e.Role), Cascade: e.Cascade}}

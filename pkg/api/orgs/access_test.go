@@ -17,6 +17,6 @@ func TestDefaultAccess_isAnsweredWhenTheBindingsFollow(t *testing.T) {
 	f.patch(apitest.Admin, `{"displayName": "Acme Inc."}`).Object(t, http.StatusOK)
 	require.True(t, f.unbound, "a name is no right in kcp")
 	f.behind = func(*apitest.World) { f.unbound = false }
-	f.patch(apitest.Admin, `{"defaultAccess": "none"}`).Object(t, http.StatusOK)
+	f.patch(apitest.Admin, `{"defaultAccess": "view"}`).Object(t, http.StatusOK)
 	require.False(t, f.unbound)
 }

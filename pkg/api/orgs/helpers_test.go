@@ -11,6 +11,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/api/orgs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -21,6 +22,7 @@ const made = "33333333-3333-4333-8333-333333333333"
 
 // store counts writes and calls its fields for them.
 type store struct {
+	waiting.Store
 	// claimed puts a User with a claim into the cache.
 	claimed func(u *v1alpha1.User)
 	create  func(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Organization, error)
@@ -33,46 +35,35 @@ type store struct {
 	writes  int
 }
 
-// AmendUser stores a claim and creates the claimed Org without a controller.
-func (s *store) AmendUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error) {
-	spec, err := change(ctx, held)
-	if err != nil || spec == nil {
+// ChangeUser stores a claim and creates the claimed Org without a controller.
+func (s *store) ChangeUser(ctx context.Context, held *v1alpha1.User, match waiting.Match, edit func(context.Context, *v1alpha1.User) error) (*v1alpha1.User, error) {
+	patch, err := apitest.Patch(ctx, held, "", match, edit)
+	if err != nil || patch == nil {
 		return held, err
 	}
 	s.writes++
-	claims := spec["orgClaims"].([]v1alpha1.Claim)
 	held = held.DeepCopy()
-	held.Spec.OrgClaims = claims
+	if err := edit(ctx, held); err != nil {
+		return nil, err
+	}
 	s.claimed(held)
-	_, err = s.create(ctx, tenancy.ClaimedOrg(claims[len(claims)-1]))
+	_, err = s.create(ctx, tenancy.ClaimedOrg(held.Spec.OrgClaims[len(held.Spec.OrgClaims)-1]))
 	return held, err
 }
 
-func (s *store) AmendOrganizationIf(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error) {
-	spec, err := change(ctx, held)
-	if err != nil {
-		return nil, err
-	}
-	if err := apitest.Judge(match, s.version); err != nil {
-		return nil, err
-	}
-	s.writes++
-	return s.patch(ctx, held.Name, map[string]any{"spec": spec})
-}
-
-func (s *store) MarkOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error) {
+func (s *store) ChangeOrganization(ctx context.Context, held *v1alpha1.Organization, match waiting.Match, edit func(context.Context, *v1alpha1.Organization) error) (*v1alpha1.Organization, error) {
 	if s.held != nil {
 		held = s.held(held)
 	}
-	status, err := change(ctx, held)
-	if err == nil {
-		err = apitest.Judge(match, s.version)
-	}
-	if err != nil || status == nil {
+	patch, err := apitest.Patch(ctx, held, s.version, match, edit)
+	if err != nil || patch == nil {
 		return held, err
 	}
 	s.writes++
-	return s.mark(held, status)
+	if status, ok := patch["status"].(map[string]any); ok {
+		return s.mark(held, status)
+	}
+	return s.patch(ctx, held.Name, patch)
 }
 
 type fixture struct {

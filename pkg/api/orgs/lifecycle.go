@@ -36,11 +36,11 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool, to 
 		return err
 	}
 	defer cancel()
-	marked, err := h.Store.MarkOrganization(ctx, scope.Org.Organization, func(_ context.Context, o *v1alpha1.Organization) (map[string]any, error) {
-		return tenancy.Deletable{
-			Noun: "organization", Key: "deletionRequestedAt", Requested: o.Status.DeletionRequestedAt, Removing: !o.DeletionTimestamp.IsZero(),
-		}.Mark(deleted, h.Clock.Now())
-	}, match)
+	marked, err := h.Store.ChangeOrganization(ctx, scope.Org.Organization, match, func(_ context.Context, o *v1alpha1.Organization) (err error) {
+		d := tenancy.Deletable{Noun: "organization", Requested: o.Status.DeletionRequestedAt, Removing: !o.DeletionTimestamp.IsZero()}
+		o.Status.DeletionRequestedAt, err = d.Mark(deleted, h.Clock.Now())
+		return err
+	})
 	if err != nil {
 		return err
 	}

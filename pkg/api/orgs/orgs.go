@@ -2,7 +2,6 @@ package orgs
 
 import (
 	"context"
-	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -29,13 +28,6 @@ type Views interface {
 	OrgsCreatedBy(user string) []string
 }
 
-// Store is the part of store.Store that the handler uses.
-type Store interface {
-	AmendUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error)
-	AmendOrganizationIf(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error)
-	MarkOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error)
-}
-
 // Handler serves /api/orgs and /api/orgs/{org}.
 type Handler struct {
 	Views Views
@@ -44,7 +36,7 @@ type Handler struct {
 	Await func(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 	// Followed reports whether kcp has the desired bindings of all members of the Org.
 	Followed func(org string) bool
-	Store    Store
+	Store    waiting.Store
 	Rights   httpmw.Rights
 	Tree     tenancy.Tree
 	// Scope, CreatedScope and DeletedScope are httpmw's middlewares for endpoints of an
@@ -123,12 +115,12 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer cancel()
-	if _, err := h.Store.AmendUser(ctx, caller.User, func(_ context.Context, u *v1alpha1.User) (map[string]any, error) {
+	if _, err := h.Store.ChangeUser(ctx, caller.User, nil, func(_ context.Context, u *v1alpha1.User) error {
 		claims, err := tenancy.ClaimOrg(u, h.Views.OrgsCreatedBy(u.Name), h.DefaultOrgQuota, claim)
-		if err != nil || claims == nil {
-			return nil, err
+		if claims != nil {
+			u.Spec.OrgClaims = claims
 		}
-		return map[string]any{"orgClaims": claims}, nil
+		return err
 	}); err != nil {
 		return err
 	}
@@ -181,7 +173,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
-	spec, err := specOf(in)
+	edits, intent, err := editsOf(in)
 	if err != nil {
 		return err
 	}
@@ -189,17 +181,23 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if len(spec) == 0 && match == nil {
+	if len(edits) == 0 && match == nil {
 		return h.get(w, r)
 	}
-	ctx, cancel, err := waiting.Write(r, intentOf(spec))
+	ctx, cancel, err := waiting.Write(r, intent)
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	changed, err := h.Store.AmendOrganizationIf(ctx, scope.Org.Organization, func(ctx context.Context, o *v1alpha1.Organization) (map[string]any, error) {
-		return maps.Clone(spec), by.Judge(ctx, o)
-	}, match)
+	changed, err := h.Store.ChangeOrganization(ctx, scope.Org.Organization, match, func(ctx context.Context, o *v1alpha1.Organization) error {
+		if err := by.Judge(ctx, o); err != nil {
+			return err
+		}
+		for _, edit := range edits {
+			edit(&o.Spec)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}

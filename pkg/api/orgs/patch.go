@@ -7,6 +7,8 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"k8s.io/utils/ptr"
+
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
@@ -23,105 +25,125 @@ const (
 	maxBillingValue = 256
 )
 
-// specOf converts the request to a patch of the Organization's spec. It is empty if nothing
-// changes.
-func specOf(p rest.UpdateOrgRequest) (map[string]any, error) {
-	spec := map[string]any{}
+// edit is a change of one field.
+type edit = func(*v1alpha1.OrganizationSpec)
+
+// editsOf returns the changes that a request makes, with its intent. It reduces rights if every
+// change does.
+func editsOf(p rest.UpdateOrgRequest) (edits []edit, i httpmw.Intent, err error) {
+	wider := false
 	name, given, err := mergepatch.DisplayName(p.DisplayName)
 	if err != nil {
-		return nil, err
+		return nil, i, err
 	}
 	if given {
-		spec["displayName"] = name
+		edits, wider = append(edits, func(o *v1alpha1.OrganizationSpec) { o.DisplayName = name }), true
+		i.Facts.Fields = append(i.Facts.Fields, "displayName")
 	}
 	const members, admin = string(v1alpha1.WhoMembers), string(v1alpha1.WhoAdmin)
+	const none, all = string(v1alpha1.DefaultAccessNone), string(v1alpha1.DefaultAccessView)
 	for _, choice := range []struct {
-		field         string
-		raw           []byte
-		first, second string
+		field                 string
+		raw                   []byte
+		first, second, narrow string
+		fact                  *string
+		set                   func(*v1alpha1.OrganizationSpec, string)
 	}{
-		{"workspaceCreation", p.WorkspaceCreation, members, admin},
-		{"catalogEntryCreation", p.CatalogEntryCreation, members, admin},
-		{"defaultAccess", p.DefaultAccess, string(v1alpha1.DefaultAccessNone), string(v1alpha1.DefaultAccessView)},
+		{"workspaceCreation", p.WorkspaceCreation, members, admin, admin, &i.Facts.WorkspaceCreation, func(o *v1alpha1.OrganizationSpec, v string) { o.WorkspaceCreation = v1alpha1.Who(v) }},
+		{"catalogEntryCreation", p.CatalogEntryCreation, members, admin, admin, &i.Facts.CatalogEntryCreation, func(o *v1alpha1.OrganizationSpec, v string) { o.CatalogEntryCreation = v1alpha1.Who(v) }},
+		{"defaultAccess", p.DefaultAccess, none, all, none, &i.Facts.DefaultAccess, func(o *v1alpha1.OrganizationSpec, v string) { o.DefaultAccess = v1alpha1.DefaultAccess(v) }},
 	} {
 		value, given, err := mergepatch.Text(choice.field, choice.raw)
 		switch {
 		case err != nil:
-			return nil, err
+			return nil, i, err
 		case !given:
+			continue
 		case value != choice.first && value != choice.second:
-			return nil, errs.InvalidField(choice.field, "must be "+choice.first+" or "+choice.second)
-		default:
-			spec[choice.field] = value
+			return nil, i, errs.InvalidField(choice.field, "must be "+choice.first+" or "+choice.second)
 		}
+		edits, wider = append(edits, func(o *v1alpha1.OrganizationSpec) { choice.set(o, value) }), wider || value != choice.narrow
+		*choice.fact = value
 	}
 	if p.Billing != nil {
-		if spec["billing"], err = billing(p.Billing); err != nil {
-			return nil, err
+		change, err := billing(p.Billing)
+		if err != nil {
+			return nil, i, err
 		}
+		edits, wider = append(edits, change), true
+		i.Facts.Fields = append([]string{"billing"}, i.Facts.Fields...)
 	}
-	return spec, nil
+	i.Reduces = len(edits) > 0 && !wider
+	return edits, i, nil
 }
 
-// intentOf returns the intent of a patch of the spec.
-func intentOf(spec map[string]any) httpmw.Intent {
-	i := httpmw.Intent{Reduces: len(spec) > 0}
-	for _, field := range slices.Sorted(maps.Keys(spec)) {
-		value, _ := spec[field].(string)
-		narrows := false
-		switch field {
-		case "defaultAccess":
-			i.Facts.DefaultAccess, narrows = value, value == string(v1alpha1.DefaultAccessNone)
-		case "workspaceCreation":
-			i.Facts.WorkspaceCreation, narrows = value, value == string(v1alpha1.WhoAdmin)
-		case "catalogEntryCreation":
-			i.Facts.CatalogEntryCreation, narrows = value, value == string(v1alpha1.WhoAdmin)
-		default:
-			i.Facts.Fields = append(i.Facts.Fields, field)
-		}
-		i.Reduces = i.Reduces && narrows
-	}
-	return i
-}
-
-// billing converts the request to a merge patch of spec.billing, or nil to remove it.
-func billing(raw []byte) (any, error) {
+// billing converts the request to a change of spec.billing.
+func billing(raw []byte) (edit, error) {
 	in, err := object("billing", raw)
-	if err != nil || in == nil {
+	if err != nil {
 		return nil, err
 	}
-	out := map[string]any{}
+	if in == nil {
+		return func(o *v1alpha1.OrganizationSpec) { o.Billing = nil }, nil
+	}
+	var edits []func(*v1alpha1.Billing)
 	for _, field := range slices.Sorted(maps.Keys(in)) {
 		switch field {
 		case "costCenter":
-			out[field], err = textOrNull("billing.costCenter", in[field], maxCostCenter)
+			value, err := textOrNull("billing.costCenter", in[field], maxCostCenter)
+			if err != nil {
+				return nil, err
+			}
+			edits = append(edits, func(b *v1alpha1.Billing) { b.CostCenter = ptr.Deref(value, "") })
 		case "labels":
-			out[field], err = labels(in[field])
+			labels, err := labels(in[field])
+			if err != nil {
+				return nil, err
+			}
+			edits = append(edits, labels)
 		default:
-			err = errs.InvalidField("billing."+field, "is not a field that may be given here; free keys go into billing.labels")
-		}
-		if err != nil {
-			return nil, err
+			return nil, errs.InvalidField("billing."+field, "is not a field that may be given here; free keys go into billing.labels")
 		}
 	}
-	return out, nil
+	return func(o *v1alpha1.OrganizationSpec) {
+		if o.Billing == nil {
+			o.Billing = &v1alpha1.Billing{}
+		}
+		for _, edit := range edits {
+			edit(o.Billing)
+		}
+	}, nil
 }
 
-func labels(raw json.RawMessage) (any, error) {
+func labels(raw json.RawMessage) (func(*v1alpha1.Billing), error) {
 	in, err := object("billing.labels", raw)
-	if err != nil || in == nil {
+	if err != nil {
 		return nil, err
 	}
-	out := map[string]any{}
+	if in == nil {
+		return func(b *v1alpha1.Billing) { b.Labels = nil }, nil
+	}
+	values := map[string]*string{}
 	for _, key := range slices.Sorted(maps.Keys(in)) {
 		if n := utf8.RuneCountInString(key); n < 1 || n > maxBillingKey {
 			return nil, errs.InvalidField("billing.labels", fmt.Sprintf("keys have 1 to %d characters", maxBillingKey))
 		}
-		if out[key], err = textOrNull("billing.labels."+key, in[key], maxBillingValue); err != nil {
+		if values[key], err = textOrNull("billing.labels."+key, in[key], maxBillingValue); err != nil {
 			return nil, err
 		}
 	}
-	return out, nil
+	return func(b *v1alpha1.Billing) {
+		if b.Labels == nil {
+			b.Labels = map[string]v1alpha1.BillingValue{}
+		}
+		for key, value := range values {
+			if value == nil {
+				delete(b.Labels, key)
+			} else {
+				b.Labels[key] = v1alpha1.BillingValue(*value)
+			}
+		}
+	}, nil
 }
 
 // object reads a member that is an object. It returns nil if the patch removes it.
@@ -138,7 +160,7 @@ func object(field string, raw json.RawMessage) (map[string]json.RawMessage, erro
 
 // textOrNull reads a string of at most limit characters. It returns nil if the patch removes
 // it.
-func textOrNull(field string, raw json.RawMessage, limit int) (any, error) {
+func textOrNull(field string, raw json.RawMessage, limit int) (*string, error) {
 	if mergepatch.IsNull(raw) {
 		return nil, nil
 	}
@@ -149,5 +171,5 @@ func textOrNull(field string, raw json.RawMessage, limit int) (any, error) {
 	if utf8.RuneCountInString(value) > limit {
 		return nil, errs.InvalidField(field, fmt.Sprintf("must have at most %d characters", limit))
 	}
-	return value, nil
+	return &value, nil
 }

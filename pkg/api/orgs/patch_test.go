@@ -45,9 +45,10 @@ func TestPatch_sendsOneMergePatchOfWhatWasGiven(t *testing.T) {
 		`{"workspaceCreation": "admin"}`:                                  {"workspaceCreation": "admin"},
 		`{"catalogEntryCreation": "admin"}`:                               {"catalogEntryCreation": "admin"},
 		`{"defaultAccess": "view"}`:                                       {"defaultAccess": "view"},
-		`{"displayName": "N", "workspaceCreation": "members"}`:            {"displayName": "N", "workspaceCreation": "members"},
+		`{"displayName": "N", "defaultAccess": "view"}`:                   {"displayName": "N", "defaultAccess": "view"},
 		`{"billing": null}`:                                               {"billing": nil},
-		`{"billing": {}}`:                                                 {"billing": m{}},
+		`{"billing": {}}`:                                                 nil,
+		`{"displayName": "Acme", "workspaceCreation": "members"}`:         nil,
 		`{"billing": {"costCenter": "42"}}`:                               {"billing": m{"costCenter": "42"}},
 		`{"billing": {"costCenter": null, "labels": null}}`:               {"billing": m{"costCenter": nil, "labels": nil}},
 		`{"billing": {"labels": {"team": "red", "unit": null}}}`:          {"billing": m{"labels": m{"team": "red", "unit": nil}}},
@@ -55,8 +56,15 @@ func TestPatch_sendsOneMergePatchOfWhatWasGiven(t *testing.T) {
 		`{"billing": {"labels": {"` + strings.Repeat("ü", 63) + `": "` + strings.Repeat("☂", 256) + `"}}}`: {"billing": m{"labels": m{strings.Repeat("ü", 63): strings.Repeat("☂", 256)}}},
 	} {
 		f := newFixture(t)
+		f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) {
+			o.Spec.Billing = &v1alpha1.Billing{CostCenter: "1", Labels: map[string]v1alpha1.BillingValue{"unit": "blue"}}
+		})
 		seen := recorded(f)
 		f.patch(apitest.Admin, body).Object(t, http.StatusOK)
+		if want == nil {
+			require.Zero(t, f.store.writes, body)
+			continue
+		}
 		require.Equal(t, 1, f.store.writes, body)
 		require.Equal(t, m{"spec": want}, *seen, body)
 	}

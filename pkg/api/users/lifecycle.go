@@ -59,15 +59,15 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, code int, deleted
 		return err
 	}
 	defer cancel()
-	marked, err := h.Store.MarkUser(ctx, target, func(ctx context.Context, u *v1alpha1.User) (map[string]any, error) {
-		status, err := tenancy.Deletable{
-			Noun: "account", Key: "deletionRequestedAt", Requested: u.Status.DeletionRequestedAt, Removing: !u.DeletionTimestamp.IsZero(),
-		}.Mark(deleted, h.Clock.Now())
-		if err == nil && status != nil && !deleted {
+	marked, err := h.Store.ChangeUser(ctx, target, match, func(ctx context.Context, u *v1alpha1.User) (err error) {
+		requested := u.Status.DeletionRequestedAt
+		d := tenancy.Deletable{Noun: "account", Requested: requested, Removing: !u.DeletionTimestamp.IsZero()}
+		u.Status.DeletionRequestedAt, err = d.Mark(deleted, h.Clock.Now())
+		if err == nil && requested != nil && !deleted {
 			err = h.WriteEnds(ctx, u.Name)
 		}
-		return status, err
-	}, match)
+		return err
+	})
 	if err != nil {
 		return err
 	}

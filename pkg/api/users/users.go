@@ -8,6 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -37,17 +38,11 @@ type Tenants interface {
 	Membership(orgCluster, name string) (*v1alpha1.Membership, bool)
 }
 
-// Store is the part of store.Store that the handler uses.
-type Store interface {
-	PatchUser(ctx context.Context, name string, patch any, match func(version string) error) (*v1alpha1.User, error)
-	MarkUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error), match func(version string) error) (*v1alpha1.User, error)
-}
-
 // Handler serves /api/users.
 type Handler struct {
 	Views   Views
 	Tenants Tenants
-	Store   Store
+	Store   waiting.Store
 	// DefaultOrgQuota is the quota of Organizations of a User without spec.orgQuota (O-5).
 	DefaultOrgQuota int
 	DeletionGrace   time.Duration
@@ -101,11 +96,11 @@ func (h *Handler) me(w http.ResponseWriter, r *http.Request) error {
 
 func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
 	caller := httpmw.CallerOf(r)
-	spec, match, err := mergepatch.Rename(r, "displayName")
+	name, match, err := mergepatch.Rename(r)
 	if err != nil {
 		return err
 	}
-	if len(spec) == 0 && match == nil {
+	if name == nil && match == nil {
 		return h.me(w, r)
 	}
 	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Object: caller.User.Name, Facts: audit.Facts{Fields: []string{"displayName"}}})
@@ -113,7 +108,10 @@ func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer cancel()
-	u, err := h.Store.PatchUser(ctx, caller.User.Name, map[string]any{"spec": spec}, match)
+	u, err := h.Store.ChangeUser(ctx, caller.User, match, func(_ context.Context, u *v1alpha1.User) error {
+		u.Spec.DisplayName = ptr.Deref(name, u.Spec.DisplayName)
+		return nil
+	})
 	if err != nil {
 		return err
 	}

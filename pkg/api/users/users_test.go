@@ -13,43 +13,37 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/api/users"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
 type store struct {
+	waiting.Store
 	patch func(ctx context.Context, name string, patch any) (*v1alpha1.User, error)
 	mark  func(held *v1alpha1.User, status map[string]any) (*v1alpha1.User, error)
 	// version is the object's resource version in kcp. The cache may have another one.
 	version string
-	// check, if not nil, inspects the context of MarkUser.
+	// check, if not nil, inspects the context of a change of the status.
 	check  func(context.Context)
 	writes int
 }
 
-func (s *store) PatchUser(ctx context.Context, name string, patch any, match func(version string) error) (*v1alpha1.User, error) {
-	if err := apitest.Judge(match, s.version); err != nil {
-		return nil, err
-	}
-	s.writes++
-	return s.patch(ctx, name, patch)
-}
-
-func (s *store) MarkUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error), match func(version string) error) (*v1alpha1.User, error) {
-	status, err := change(ctx, held)
-	if err == nil {
-		err = apitest.Judge(match, s.version)
-	}
-	if err != nil || status == nil {
+func (s *store) ChangeUser(ctx context.Context, held *v1alpha1.User, match waiting.Match, edit func(context.Context, *v1alpha1.User) error) (*v1alpha1.User, error) {
+	patch, err := apitest.Patch(ctx, held, s.version, match, edit)
+	if err != nil || patch == nil {
 		return held, err
 	}
 	s.writes++
-	u, err := s.mark(held, status)
-	if s.check != nil {
-		s.check(ctx)
+	if status, ok := patch["status"].(map[string]any); ok {
+		u, err := s.mark(held, status)
+		if s.check != nil {
+			s.check(ctx)
+		}
+		return u, err
 	}
-	return u, err
+	return s.patch(ctx, held.Name, patch)
 }
 
 type fixture struct {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -20,6 +21,8 @@ import (
 const made = "eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee"
 
 type store struct {
+	waiting.Store
+	t testing.TB
 	// claimed puts the claims of an Org into the cache.
 	claimed func(org string, claims []v1alpha1.Claim)
 	create  func(ctx context.Context, org string, w tenancy.Workspace) (tenancy.Workspace, error)
@@ -32,40 +35,37 @@ type store struct {
 	writes  int
 }
 
-// AmendOrganization stores a claim and creates the claimed Workspace without a controller.
-func (s *store) AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), _ func(version string) error) (*v1alpha1.Organization, error) {
-	spec, err := change(ctx, held)
-	if err != nil || spec == nil {
+// ChangeOrganization stores a claim and creates the claimed Workspace without a controller.
+func (s *store) ChangeOrganization(ctx context.Context, held *v1alpha1.Organization, match waiting.Match, edit func(context.Context, *v1alpha1.Organization) error) (*v1alpha1.Organization, error) {
+	patch, err := apitest.Patch(ctx, held, "", match, edit)
+	if err != nil || patch == nil {
 		return held, err
 	}
 	s.writes++
-	claims := spec["workspaceClaims"].([]v1alpha1.Claim)
+	changed := apitest.MergePatched(s.t, held, patch)
+	claims := changed.Spec.WorkspaceClaims
 	s.claimed(held.Name, claims)
 	_, err = s.create(ctx, held.Name, tenancy.ClaimedWorkspace(held.Name, claims[len(claims)-1]))
 	return held, err
 }
 
-func (s *store) PatchWorkspace(ctx context.Context, orgCluster, org, workspace string, patch any, match func(version string) error) (tenancy.Workspace, error) {
-	if err := apitest.Judge(match, s.version); err != nil {
-		return tenancy.Workspace{}, err
-	}
-	s.writes++
-	return s.patch(ctx, orgCluster, org, workspace, patch)
-}
-
-func (s *store) MarkWorkspace(_ context.Context, _ string, w tenancy.Workspace, change func(tenancy.Workspace) (map[string]any, error), match func(version string) error) (tenancy.Workspace, error) {
+func (s *store) ChangeWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace, match waiting.Match, edit func(tenancy.Workspace, map[string]string) error) (tenancy.Workspace, error) {
 	if s.held != nil {
 		w = s.held(w)
 	}
-	annotations, err := change(w)
-	if err == nil {
-		err = apitest.Judge(match, s.version)
+	held := map[string]string{v1alpha1.DisplayNameAnnotation: w.DisplayName}
+	if w.DeletionRequestedAt != nil {
+		held[v1alpha1.DeletionRequestedAtAnnotation] = "before"
 	}
+	annotations, err := apitest.Annotate(w, held, s.version, match, edit)
 	if err != nil || annotations == nil {
 		return w, err
 	}
 	s.writes++
-	return s.mark(w, annotations)
+	if _, ok := annotations[v1alpha1.DeletionRequestedAtAnnotation]; ok {
+		return s.mark(w, annotations)
+	}
+	return s.patch(ctx, orgCluster, w.OrgUUID, w.UUID, annotations)
 }
 
 type fixture struct {
@@ -77,7 +77,7 @@ type fixture struct {
 // newFixture returns a hub with a simulated controller: a new Workspace becomes Ready in
 // steps. After a patch, the cache follows first, and then the index.
 func newFixture(t testing.TB, options ...func(*workspaces.Handler)) *fixture {
-	f := &fixture{world: apitest.NewWorld(), store: &store{version: apitest.FirstVersion}}
+	f := &fixture{world: apitest.NewWorld(), store: &store{t: t, version: apitest.FirstVersion}}
 	f.store.claimed = func(org string, claims []v1alpha1.Claim) {
 		f.world.ChangeOrg(org, func(o *v1alpha1.Organization) { o.Spec.WorkspaceClaims = claims })
 	}
@@ -122,15 +122,9 @@ func newFixture(t testing.TB, options ...func(*workspaces.Handler)) *fixture {
 // renamed returns the display name of a patch. No other field may reach the store.
 func renamed(t testing.TB, patch any) string {
 	t.Helper()
-	p, ok := patch.(map[string]any)
+	name, ok := patch.(map[string]any)[v1alpha1.DisplayNameAnnotation].(string)
 	require.True(t, ok)
-	metadata, ok := p["metadata"].(map[string]any)
-	require.True(t, ok)
-	annotations, ok := metadata["annotations"].(map[string]any)
-	require.True(t, ok)
-	name, ok := annotations[v1alpha1.DisplayNameAnnotation].(string)
-	require.True(t, ok)
-	require.Equal(t, map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.DisplayNameAnnotation: name}}}, p)
+	require.Equal(t, map[string]any{v1alpha1.DisplayNameAnnotation: name}, patch)
 	return name
 }
 

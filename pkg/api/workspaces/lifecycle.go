@@ -2,6 +2,7 @@ package workspaces
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
@@ -36,16 +37,23 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool, to 
 		return err
 	}
 	defer cancel()
-	marked, err := h.Store.MarkWorkspace(ctx, scope.Org.ClusterID, *scope.Workspace, func(ws tenancy.Workspace) (map[string]any, error) {
+	marked, err := h.Store.ChangeWorkspace(ctx, scope.Org.ClusterID, *scope.Workspace, match, func(ws tenancy.Workspace, annotations map[string]string) error {
 		if !deleted {
 			if err := by.JudgeNow(ctx); err != nil {
-				return nil, err
+				return err
 			}
 		}
-		return tenancy.Deletable{
-			Noun: "workspace", Key: v1alpha1.DeletionRequestedAtAnnotation, Requested: ws.DeletionRequestedAt, Removing: ws.Terminating,
-		}.Mark(deleted, h.Clock.Now())
-	}, match)
+		at, err := tenancy.Deletable{Noun: "workspace", Requested: ws.DeletionRequestedAt, Removing: ws.Terminating}.Mark(deleted, h.Clock.Now())
+		switch {
+		case err != nil:
+			return err
+		case at == nil:
+			delete(annotations, v1alpha1.DeletionRequestedAtAnnotation)
+		case at != ws.DeletionRequestedAt:
+			annotations[v1alpha1.DeletionRequestedAtAnnotation] = at.Format(time.RFC3339)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}

@@ -31,17 +31,10 @@ type Views interface {
 	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 }
 
-// Store is the part of store.Store that the handler uses.
-type Store interface {
-	AmendOrganization(ctx context.Context, held *v1alpha1.Organization, change func(context.Context, *v1alpha1.Organization) (map[string]any, error), match func(version string) error) (*v1alpha1.Organization, error)
-	PatchWorkspace(ctx context.Context, orgCluster, org, workspace string, patch any, match func(version string) error) (tenancy.Workspace, error)
-	MarkWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace, change func(tenancy.Workspace) (annotations map[string]any, err error), match func(version string) error) (tenancy.Workspace, error)
-}
-
 // Handler serves /api/orgs/{org}/workspaces.
 type Handler struct {
 	Views  Views
-	Store  Store
+	Store  waiting.Store
 	Rights httpmw.Rights
 	Tree   tenancy.Tree
 	// These are httpmw's middlewares.
@@ -154,17 +147,18 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer cancel()
-	if _, err := h.Store.AmendOrganization(ctx, scope.Org.Organization, func(ctx context.Context, o *v1alpha1.Organization) (map[string]any, error) {
+	if _, err := h.Store.ChangeOrganization(ctx, scope.Org.Organization, nil, func(ctx context.Context, o *v1alpha1.Organization) error {
 		if err := by.Judge(ctx, o); err != nil {
-			return nil, err
+			return err
 		}
 		claims, err := tenancy.ClaimWorkspace(o, h.existing(o.Name), h.DefaultQuota, claim)
 		if err != nil || claims == nil {
-			return nil, err
+			return err
 		}
-		changes, err := tenancy.WithCreator(o, claim)
-		return map[string]any{"workspaceClaims": claims, "membershipChanges": changes}, err
-	}, nil); err != nil {
+		o.Spec.WorkspaceClaims = claims
+		o.Spec.MembershipChanges, err = tenancy.WithCreator(o, claim)
+		return err
+	}); err != nil {
 		return err
 	}
 	return h.created(w, r, tenancy.ClaimedWorkspace(scope.Org.UUID(), claim))
@@ -230,11 +224,11 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err := scope.RequireWorkspaceAdmin("change it"); err != nil {
 		return err
 	}
-	annotations, match, err := mergepatch.Rename(r, v1alpha1.DisplayNameAnnotation)
+	name, match, err := mergepatch.Rename(r)
 	if err != nil {
 		return err
 	}
-	if len(annotations) == 0 && match == nil {
+	if name == nil && match == nil {
 		return h.get(w, r)
 	}
 	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Facts: audit.Facts{Fields: []string{"displayName"}}})
@@ -242,9 +236,12 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer cancel()
-	changed, err := h.Store.PatchWorkspace(ctx, scope.Org.ClusterID, scope.Org.UUID(), scope.Workspace.UUID, map[string]any{
-		"metadata": map[string]any{"annotations": annotations},
-	}, match)
+	changed, err := h.Store.ChangeWorkspace(ctx, scope.Org.ClusterID, *scope.Workspace, match, func(_ tenancy.Workspace, annotations map[string]string) error {
+		if name != nil {
+			annotations[v1alpha1.DisplayNameAnnotation] = *name
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}

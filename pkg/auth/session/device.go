@@ -116,7 +116,7 @@ func (s *Service) DenyDevice(ctx context.Context, userCode string) error {
 
 // decide carries out what a person decided about a device that is still waiting.
 func (s *Service) decide(ctx context.Context, id string, decision func(*tenancy.DeviceLogin)) error {
-	_, err := s.Devices.AmendDevice(ctx, id, func(d tenancy.DeviceLogin) (tenancy.DeviceLogin, error) {
+	_, err := s.Devices.ChangeDevice(ctx, id, func(d tenancy.DeviceLogin) (tenancy.DeviceLogin, error) {
 		decided := d
 		decision(&decided)
 		// After a lost answer the decision is there already.

@@ -59,11 +59,11 @@ func (s *Service) EndAll(ctx context.Context, user string) error {
 		return failure(err)
 	}
 	now := metav1.NewTime(s.Clock.Now())
-	if _, err = s.Users.AmendUser(ctx, held, func(_ context.Context, u *v1alpha1.User) (map[string]any, error) {
-		if after := u.Spec.TokensValidAfter; after != nil && !after.Time.Before(now.Truncate(time.Second)) {
-			return nil, nil
+	if _, err = s.Users.ChangeUser(ctx, held, nil, func(_ context.Context, u *v1alpha1.User) error {
+		if after := u.Spec.TokensValidAfter; after == nil || after.Time.Before(now.Truncate(time.Second)) {
+			u.Spec.TokensValidAfter = &now
 		}
-		return map[string]any{"tokensValidAfter": now}, nil
+		return nil
 	}); err != nil {
 		return failure(err)
 	}
@@ -110,11 +110,12 @@ func (s *Service) WriteEnds(ctx context.Context, user string) error {
 
 // end writes the end of a Session. One that has ended stays as it is.
 func (s *Service) end(ctx context.Context, held *v1alpha1.Session) error {
-	_, err := s.Sessions.AmendSession(ctx, held, func(_ context.Context, o *v1alpha1.Session) (map[string]any, error) {
-		if o.Spec.EndedAt != nil {
-			return nil, nil
+	_, err := s.Sessions.ChangeSession(ctx, held, func(_ context.Context, o *v1alpha1.Session) error {
+		if o.Spec.EndedAt == nil {
+			now := metav1.NewTime(s.Clock.Now())
+			o.Spec.EndedAt, o.Spec.IDToken, o.Spec.Code = &now, nil, nil
 		}
-		return map[string]any{"endedAt": metav1.NewTime(s.Clock.Now()), "idToken": nil, "code": nil}, nil
+		return nil
 	})
 	if errs.Is(err, errs.NotFound) {
 		return nil

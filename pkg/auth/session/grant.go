@@ -134,7 +134,7 @@ func (s *Service) lost(ctx context.Context, held *v1alpha1.Session, why string) 
 func (s *Service) lease(ctx context.Context, user, holder string) (grant tenancy.ProviderGrant, err error) {
 	// A request that has been sent is completed, so the condition does not take the deadline.
 	waited := wait.PollUntilContextTimeout(ctx, poll, leaseWait, true, func(context.Context) (bool, error) {
-		grant, err = s.Grants.AmendGrant(ctx, user, func(g tenancy.ProviderGrant) (tenancy.ProviderGrant, error) {
+		grant, err = s.Grants.ChangeGrant(ctx, user, func(g tenancy.ProviderGrant) (tenancy.ProviderGrant, error) {
 			now := s.Clock.Now()
 			if g.HeldByOther(holder, now) {
 				return g, errHeld
@@ -152,7 +152,7 @@ func (s *Service) lease(ctx context.Context, user, holder string) (grant tenancy
 
 // release gives the lease back. If that fails, the lease ends by itself.
 func (s *Service) release(ctx context.Context, user, holder string) {
-	_, _ = s.Grants.AmendGrant(ctx, user, func(g tenancy.ProviderGrant) (tenancy.ProviderGrant, error) {
+	_, _ = s.Grants.ChangeGrant(ctx, user, func(g tenancy.ProviderGrant) (tenancy.ProviderGrant, error) {
 		if g.Holder == holder {
 			g.Holder, g.HeldUntil = "", time.Time{}
 		}
@@ -179,7 +179,7 @@ func (s *Service) store(ctx context.Context, used tenancy.ProviderGrant, given *
 	if err != nil {
 		return failure(err)
 	}
-	_, err = s.Grants.AmendGrant(ctx, used.User, func(g tenancy.ProviderGrant) (tenancy.ProviderGrant, error) {
+	_, err = s.Grants.ChangeGrant(ctx, used.User, func(g tenancy.ProviderGrant) (tenancy.ProviderGrant, error) {
 		if bytes.Equal(g.Sealed, used.Sealed) {
 			g.Sealed, g.SavedAt = sealed, s.Clock.Now()
 			if given.RefreshToken != "" && given.Identity != nil {
@@ -224,18 +224,19 @@ func (s *Service) storeToken(ctx context.Context, held *v1alpha1.Session, given 
 	if err != nil {
 		return storedToken{}, err
 	}
-	_, err = s.Sessions.AmendSession(ctx, held, func(_ context.Context, o *v1alpha1.Session) (map[string]any, error) {
+	_, err = s.Sessions.ChangeSession(ctx, held, func(_ context.Context, o *v1alpha1.Session) error {
 		if o.Spec.EndedAt != nil {
-			return nil, errEnded()
+			return errEnded()
 		}
 		if bytes.Equal(o.Spec.IDToken, sealed) {
-			return nil, nil
+			return nil
 		}
 		tokens, ok := remember(o.Spec.Tokens, kept.record(), s.Clock.Now())
 		if !ok {
-			return nil, unavailable(nil, "the session has too many tokens that have not expired; try again later")
+			return unavailable(nil, "the session has too many tokens that have not expired; try again later")
 		}
-		return map[string]any{"tokens": tokens, "idToken": sealed, "groups": groupsOf(given.Identity)}, nil
+		o.Spec.Tokens, o.Spec.IDToken, o.Spec.Groups = tokens, sealed, groupsOf(given.Identity)
+		return nil
 	})
 	return kept, failure(err)
 }

@@ -182,21 +182,20 @@ func (s *Service) redeem(ctx context.Context, held *v1alpha1.Session, code strin
 		return Tokens{}, err
 	}
 	at := metav1.NewMicroTime(s.Clock.Now().Truncate(time.Microsecond))
-	changed, err := s.Sessions.AmendSession(ctx, held, func(_ context.Context, o *v1alpha1.Session) (map[string]any, error) {
+	changed, err := s.Sessions.ChangeSession(ctx, held, func(_ context.Context, o *v1alpha1.Session) error {
 		// The answer to this call's own write may have been lost.
 		mine := len(o.Spec.Rotations) == 1 && o.Spec.Generation == 1 && o.Spec.Rotations[0].At.Time.Equal(at.Time)
 		switch {
 		case o.Spec.EndedAt != nil:
-			return nil, errEnded()
+			return errEnded()
 		case o.Spec.Code == nil && mine:
-			return nil, nil
+			return nil
 		case o.Spec.Code == nil:
-			return nil, errReplayed
+			return errReplayed
 		}
-		return map[string]any{
-			"code": nil, "generation": 1, "rotations": []v1alpha1.SessionRotation{{Generation: 1, At: at}},
-			"lastUsedAt": metav1.NewTime(at.Time),
-		}, nil
+		o.Spec.Code, o.Spec.Generation, o.Spec.Rotations = nil, 1, []v1alpha1.SessionRotation{{Generation: 1, At: at}}
+		o.Spec.LastUsedAt = metav1.NewTime(at.Time)
+		return nil
 	})
 	if errors.Is(err, errReplayed) {
 		return Tokens{}, errReplayed

@@ -53,11 +53,12 @@ func (s *Service) refresh(ctx context.Context, name string, generation int64) (T
 	if err != nil {
 		return Tokens{}, err
 	}
-	held, err = s.Sessions.AmendSession(ctx, held, func(_ context.Context, o *v1alpha1.Session) (map[string]any, error) {
+	held, err = s.Sessions.ChangeSession(ctx, held, func(_ context.Context, o *v1alpha1.Session) error {
 		if o.Spec.EndedAt != nil {
-			return nil, errEnded()
+			return errEnded()
 		}
-		return s.rotate(o, generation), nil
+		s.rotate(o, generation)
+		return nil
 	})
 	if err != nil {
 		return Tokens{}, failure(err)
@@ -84,11 +85,10 @@ func (s *Service) accept(ctx context.Context, held *v1alpha1.Session, generation
 	return refused("the refresh token was replaced more than a minute ago and is not valid any more; the session has ended" + loginAgain)
 }
 
-// rotate returns the changes that make the successor of a secret the current one, or nil if
-// it has a successor already.
-func (s *Service) rotate(o *v1alpha1.Session, generation int64) map[string]any {
+// rotate makes the successor of a secret the current one, unless it has a successor already.
+func (s *Service) rotate(o *v1alpha1.Session, generation int64) {
 	if o.Spec.Generation != generation {
-		return nil
+		return
 	}
 	now := s.Clock.Now()
 	var rotations []v1alpha1.SessionRotation
@@ -98,16 +98,12 @@ func (s *Service) rotate(o *v1alpha1.Session, generation int64) map[string]any {
 		}
 	}
 	if len(rotations) >= maxRotations {
-		return nil
+		return
 	}
-	changes := map[string]any{
-		"generation": generation + 1,
-		"rotations":  append(rotations, v1alpha1.SessionRotation{Generation: generation + 1, At: metav1.NewMicroTime(now)}),
-	}
+	o.Spec.Generation, o.Spec.Rotations = generation+1, append(rotations, v1alpha1.SessionRotation{Generation: generation + 1, At: metav1.NewMicroTime(now)})
 	if s.unused(o) {
-		changes["lastUsedAt"] = metav1.NewTime(now)
+		o.Spec.LastUsedAt = metav1.NewTime(now)
 	}
-	return changes
 }
 
 // unused reports whether the last use that was written is long ago.
@@ -123,11 +119,11 @@ func (s *Service) Touch(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.Sessions.AmendSession(ctx, held, func(_ context.Context, o *v1alpha1.Session) (map[string]any, error) {
-		if o.Spec.EndedAt != nil || !s.unused(o) {
-			return nil, nil
+	_, err = s.Sessions.ChangeSession(ctx, held, func(_ context.Context, o *v1alpha1.Session) error {
+		if o.Spec.EndedAt == nil && s.unused(o) {
+			o.Spec.LastUsedAt = metav1.NewTime(s.Clock.Now())
 		}
-		return map[string]any{"lastUsedAt": metav1.NewTime(s.Clock.Now())}, nil
+		return nil
 	})
 	return failure(err)
 }

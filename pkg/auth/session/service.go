@@ -25,33 +25,33 @@ type Provider interface {
 	Refresh(ctx context.Context, refreshToken string) (*auth.Grant, error)
 }
 
-// Sessions reads and writes Sessions in kcp. Changes are made by compare-and-swap: change is
+// Sessions reads and writes Sessions in kcp. Changes are made by compare-and-swap: edit is
 // called again with the newer object after a conflict.
 type Sessions interface {
 	CreateSession(ctx context.Context, s *v1alpha1.Session) (*v1alpha1.Session, error)
 	GetSession(ctx context.Context, name string) (*v1alpha1.Session, error)
 	ListSessions(ctx context.Context, user string) ([]v1alpha1.Session, error)
-	AmendSession(ctx context.Context, held *v1alpha1.Session, change func(context.Context, *v1alpha1.Session) (map[string]any, error)) (*v1alpha1.Session, error)
+	ChangeSession(ctx context.Context, held *v1alpha1.Session, edit func(context.Context, *v1alpha1.Session) error) (*v1alpha1.Session, error)
 }
 
 // Grants reads and writes the grants of the identity provider in kcp.
 type Grants interface {
 	SaveGrant(ctx context.Context, g tenancy.ProviderGrant) error
 	GetGrant(ctx context.Context, user string) (tenancy.ProviderGrant, error)
-	AmendGrant(ctx context.Context, user string, change func(tenancy.ProviderGrant) (tenancy.ProviderGrant, error)) (tenancy.ProviderGrant, error)
+	ChangeGrant(ctx context.Context, user string, edit func(tenancy.ProviderGrant) (tenancy.ProviderGrant, error)) (tenancy.ProviderGrant, error)
 }
 
 // Devices reads and writes the logins of the device flow in kcp.
 type Devices interface {
 	CreateDevice(ctx context.Context, d tenancy.DeviceLogin) error
 	GetDevice(ctx context.Context, id string) (tenancy.DeviceLogin, error)
-	AmendDevice(ctx context.Context, id string, change func(tenancy.DeviceLogin) (tenancy.DeviceLogin, error)) (tenancy.DeviceLogin, error)
+	ChangeDevice(ctx context.Context, id string, edit func(tenancy.DeviceLogin) (tenancy.DeviceLogin, error)) (tenancy.DeviceLogin, error)
 }
 
 // Users reads and writes Users in kcp.
 type Users interface {
 	GetUser(ctx context.Context, name string) (*v1alpha1.User, error)
-	AmendUser(ctx context.Context, held *v1alpha1.User, change func(context.Context, *v1alpha1.User) (map[string]any, error)) (*v1alpha1.User, error)
+	ChangeUser(ctx context.Context, held *v1alpha1.User, match func(version string) error, edit func(context.Context, *v1alpha1.User) error) (*v1alpha1.User, error)
 }
 
 // Config is what a Service needs.

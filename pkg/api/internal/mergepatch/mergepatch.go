@@ -39,20 +39,20 @@ func DisplayName(raw []byte) (name string, ok bool, err error) {
 	return name, true, nil
 }
 
-// Rename reads a patch whose only member is displayName. It returns the change, under key, and
-// the precondition of the request.
-func Rename(r *http.Request, key string) (changes map[string]any, match func(version string) error, err error) {
+// Rename reads a patch whose only member is displayName. It returns the name, or nil if none is given,
+// and the precondition of the request.
+func Rename(r *http.Request) (name *string, match func(version string) error, err error) {
 	var in rest.RenameRequest
 	if err := httpapi.Read(r, &in); err != nil {
 		return nil, nil, err
 	}
-	name, given, err := DisplayName(in.DisplayName)
+	text, given, err := DisplayName(in.DisplayName)
 	if err != nil {
 		return nil, nil, err
 	}
-	if changes = map[string]any{}; given {
-		changes[key] = name
+	if given {
+		name = &text
 	}
 	match, err = httpapi.IfMatch(r)
-	return changes, match, err
+	return name, match, err
 }

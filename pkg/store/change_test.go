@@ -35,13 +35,13 @@ func alice(t testing.TB) (*server, *v1alpha1.User) {
 }
 
 // claiming returns a change that adds one claim if it is absent.
-func claiming(uuid string) func(context.Context, *v1alpha1.User) (map[string]any, error) {
-	return func(_ context.Context, u *v1alpha1.User) (map[string]any, error) {
+func claiming(uuid string) func(context.Context, *v1alpha1.User) error {
+	return func(_ context.Context, u *v1alpha1.User) error {
 		claims, err := tenancy.ClaimOrg(u, nil, 10, v1alpha1.Claim{UUID: uuid})
-		if err != nil || claims == nil {
-			return nil, err
+		if claims != nil {
+			u.Spec.OrgClaims = claims
 		}
-		return map[string]any{"orgClaims": claims}, nil
+		return err
 	}
 }
 
@@ -55,10 +55,10 @@ func uuids(u *v1alpha1.User) []string {
 	return out
 }
 
-func TestAmend_isOneWriteWithoutConflict(t *testing.T) {
+func TestChange_isOneWriteWithoutConflict(t *testing.T) {
 	t.Parallel()
 	s, held := alice(t)
-	u, err := s.store().AmendUser(t.Context(), held, claiming(uuid(1)))
+	u, err := s.store().ChangeUser(t.Context(), held, nil, claiming(uuid(1)))
 	require.NoError(t, err)
 	require.Equal(t, []string{uuid(1)}, uuids(u))
 	require.Equal(t, []string{http.MethodPatch}, s.took(), "what the caller knows is not read again")
@@ -67,27 +67,29 @@ func TestAmend_isOneWriteWithoutConflict(t *testing.T) {
 	o := tenancy.NewOrganization("o", "O", "alice")
 	s.made(orgAt, "uid", o)
 	require.True(t, s.held(orgAt, o))
-	changed, err := s.store().AmendOrganization(t.Context(), o, func(context.Context, *v1alpha1.Organization) (map[string]any, error) {
-		return map[string]any{"workspaceQuota": 7}, nil
-	}, nil)
+	changed, err := s.store().ChangeOrganization(t.Context(), o, nil, func(_ context.Context, o *v1alpha1.Organization) error {
+		o.Spec.WorkspaceQuota = 7
+		return nil
+	})
 	require.NoError(t, err)
 	require.EqualValues(t, 7, changed.Spec.WorkspaceQuota)
 	require.Equal(t, "O", changed.Spec.DisplayName)
 }
 
-func TestAmend_writesNothingForNoChangeOrRefusal(t *testing.T) {
+func TestChange_writesNothingForNoChangeOrRefusal(t *testing.T) {
 	t.Parallel()
 	s, held := alice(t)
-	u, err := s.store().AmendUser(t.Context(), held, func(context.Context, *v1alpha1.User) (map[string]any, error) { return nil, nil })
+	u, err := s.store().ChangeUser(t.Context(), held, nil, func(context.Context, *v1alpha1.User) error { return nil })
 	require.NoError(t, err)
-	require.Equal(t, held, u)
+	require.Equal(t, held.Spec, u.Spec)
+	require.Equal(t, []string{http.MethodGet}, s.took(), "what the caller knows may be out of date")
 	refusal := errs.New(errs.Forbidden, "no")
-	_, err = s.store().AmendUser(t.Context(), held, func(context.Context, *v1alpha1.User) (map[string]any, error) { return nil, refusal })
+	_, err = s.store().ChangeUser(t.Context(), held, nil, func(context.Context, *v1alpha1.User) error { return refusal })
 	require.Equal(t, refusal, err)
 	require.Empty(t, s.took())
 }
 
-func TestAmend_decidesAgainAfterAConflict(t *testing.T) {
+func TestChange_decidesAgainAfterAConflict(t *testing.T) {
 	t.Parallel()
 	s, held := alice(t)
 	rival := held.DeepCopy()
@@ -100,7 +102,7 @@ func TestAmend_decidesAgainAfterAConflict(t *testing.T) {
 		}
 	}
 	var saw [][]string
-	u, err := s.store().AmendUser(t.Context(), held, func(ctx context.Context, u *v1alpha1.User) (map[string]any, error) {
+	u, err := s.store().ChangeUser(t.Context(), held, nil, func(ctx context.Context, u *v1alpha1.User) error {
 		saw = append(saw, uuids(u))
 		return claiming(uuid(1))(ctx, u)
 	})
@@ -110,7 +112,7 @@ func TestAmend_decidesAgainAfterAConflict(t *testing.T) {
 }
 
 // A retry must neither repeat a change that was made nor report it as failed.
-func TestAmend_isMadeOnceWhenTheAnswerIsLost(t *testing.T) {
+func TestChange_isMadeOnceWhenTheAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	s, held := alice(t)
 	lost := 2
@@ -118,7 +120,7 @@ func TestAmend_isMadeOnceWhenTheAnswerIsLost(t *testing.T) {
 		lost--
 		return method == http.MethodPatch && lost >= 0
 	}
-	u, err := s.store().AmendUser(t.Context(), held, claiming(uuid(1)))
+	u, err := s.store().ChangeUser(t.Context(), held, nil, claiming(uuid(1)))
 	require.NoError(t, err)
 	require.Equal(t, []string{uuid(1)}, uuids(u))
 	calls := s.took()
@@ -127,13 +129,13 @@ func TestAmend_isMadeOnceWhenTheAnswerIsLost(t *testing.T) {
 }
 
 // Permission to change an object does not extend to a later object of the same name.
-func TestAmend_leavesAnotherUIDAlone(t *testing.T) {
+func TestChange_leavesAnotherUIDAlone(t *testing.T) {
 	t.Parallel()
 	s, held := alice(t)
 	s.remove(aliceAt)
 	s.made(aliceAt, "another uid", held)
 	asked := 0
-	_, err := s.store().AmendUser(t.Context(), held, func(ctx context.Context, u *v1alpha1.User) (map[string]any, error) {
+	_, err := s.store().ChangeUser(t.Context(), held, nil, func(ctx context.Context, u *v1alpha1.User) error {
 		asked++
 		return claiming(uuid(1))(ctx, u)
 	})
@@ -143,19 +145,19 @@ func TestAmend_leavesAnotherUIDAlone(t *testing.T) {
 	require.True(t, s.held(aliceAt, &now))
 	require.Empty(t, uuids(&now))
 
-	_, err = s.store().AmendUser(t.Context(), &now, claiming(uuid(1)))
+	_, err = s.store().ChangeUser(t.Context(), &now, nil, claiming(uuid(1)))
 	require.NoError(t, err)
 }
 
-func TestAmend_ofADeletedObjectIsNotFound(t *testing.T) {
+func TestChange_ofADeletedObjectIsNotFound(t *testing.T) {
 	t.Parallel()
 	s, held := alice(t)
 	s.remove(aliceAt)
-	_, err := s.store().AmendUser(t.Context(), held, claiming(uuid(1)))
+	_, err := s.store().ChangeUser(t.Context(), held, nil, claiming(uuid(1)))
 	require.True(t, errs.Is(err, errs.NotFound), "%v", err)
 }
 
-func TestAmend_retriesShortFailuresOnly(t *testing.T) {
+func TestChange_retriesShortFailuresOnly(t *testing.T) {
 	t.Parallel()
 	s, held := alice(t)
 	weak := 3
@@ -165,14 +167,14 @@ func TestAmend_retriesShortFailuresOnly(t *testing.T) {
 		}
 		return nil
 	}
-	u, err := s.store().AmendUser(t.Context(), held, claiming(uuid(1)))
+	u, err := s.store().ChangeUser(t.Context(), held, nil, claiming(uuid(1)))
 	require.NoError(t, err)
 	weak = 1 << 20
-	_, err = s.store().AmendUser(t.Context(), u, claiming(uuid(2)))
+	_, err = s.store().ChangeUser(t.Context(), u, nil, claiming(uuid(2)))
 	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
 }
 
-func TestAmend_endsWithItsContext(t *testing.T) {
+func TestChange_endsWithItsContext(t *testing.T) {
 	t.Parallel()
 	s, held := alice(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -187,7 +189,7 @@ func TestAmend_endsWithItsContext(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := s.store().AmendUser(ctx, held, claiming(uuid(1)))
+	_, err := s.store().ChangeUser(ctx, held, nil, claiming(uuid(1)))
 	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
 	require.Equal(t, 3, tries, "until then it tries, and no longer")
 }
@@ -202,7 +204,7 @@ func TestClaims_onTwoHubsNeverExceedTheQuota(t *testing.T) {
 	var all sync.WaitGroup
 	results := make([]error, 64)
 	for i := range results {
-		all.Go(func() { _, results[i] = hubs[i%2].AmendUser(ctx, held, claiming(uuid(i))) })
+		all.Go(func() { _, results[i] = hubs[i%2].ChangeUser(ctx, held, nil, claiming(uuid(i))) })
 	}
 	all.Wait()
 	made := 0
