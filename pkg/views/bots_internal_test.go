@@ -11,58 +11,39 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
 
-// heldBots is a Lister of Bots by name.
-type heldBots struct {
-	held map[string]*v1alpha1.Bot
-}
-
-func (h heldBots) Get(_, name string) (*v1alpha1.Bot, bool) {
-	b, ok := h.held[name]
-	return b, ok
-}
-
 func viewedBot(name, workspace, account string) *v1alpha1.Bot {
-	b := &v1alpha1.Bot{}
+	b := at("org", &v1alpha1.Bot{})
 	b.Name, b.Spec.WorkspaceRef.Name, b.Status.ServiceAccountUID = name, workspace, account
 	return b
 }
 
 func TestBots_areFoundByWorkspaceAndAccount(t *testing.T) {
 	t.Parallel()
-	lister := heldBots{held: map[string]*v1alpha1.Bot{}}
-	v := newBots()
-	v.lister = lister
-	change := func(old, new *v1alpha1.Bot) {
-		if new != nil {
-			lister.held[new.Name] = new
-		} else {
-			delete(lister.held, old.Name)
-		}
-		v.change("org", old, new)
-	}
+	v := newViews(t)
+	change := v.Bots.handle
 	first, second := viewedBot("a", "w", "1"), viewedBot("b", "w", "")
 	change(nil, first)
 	change(nil, second)
 	change(nil, viewedBot("c", "other", "3"))
-	require.Len(t, v.at(Key{"org", "w"}), 2)
-	require.Empty(t, v.at(Key{"org2", "w"}))
-	require.Equal(t, 3, v.count())
-	got, ok := v.ofAccount("1")
+	require.Len(t, v.BotsAt("org", "w"), 2)
+	require.Empty(t, v.BotsAt("org2", "w"))
+	require.Equal(t, 3, v.Bots.objects())
+	got, ok := v.BotOfAccount("1")
 	require.True(t, ok)
 	require.Equal(t, "a", got.Name)
-	_, ok = v.ofAccount("")
+	_, ok = v.BotOfAccount("")
 	require.False(t, ok, "a Bot without an account has no key")
 
 	replaced := viewedBot("a", "w", "2")
 	change(first, replaced)
-	_, ok = v.ofAccount("1")
+	_, ok = v.BotOfAccount("1")
 	require.False(t, ok, "the account was replaced")
-	_, ok = v.ofAccount("2")
+	_, ok = v.BotOfAccount("2")
 	require.True(t, ok)
 	change(replaced, nil)
-	_, ok = v.ofAccount("2")
+	_, ok = v.BotOfAccount("2")
 	require.False(t, ok)
-	require.Len(t, v.at(Key{"org", "w"}), 1)
+	require.Len(t, v.BotsAt("org", "w"), 1)
 }
 
 // The caches have no data of a Secret, whatever a tenant puts into it.

@@ -36,7 +36,7 @@ func catalogEntry(cluster, name, slug string, age time.Duration) *v1alpha1.Catal
 }
 
 func byExport(v *Views, org string, ref v1alpha1.APIExportRef) (*v1alpha1.CatalogEntry, bool) {
-	found := v.catalogEntriesByExport(org, ref)
+	found := v.byExport(org, ref)
 	if len(found) == 0 {
 		return nil, false
 	}
@@ -95,7 +95,7 @@ func TestCatalog_isFoundByPlaceAndExport(t *testing.T) {
 	_, ok = byExport(v, orgUUID, own.Spec.APIExport)
 	require.False(t, ok)
 	require.Empty(t, v.CatalogEntriesOf(orgUUID))
-	require.Equal(t, 4, v.catalog.count())
+	require.Equal(t, 4, v.CatalogEntries.objects())
 }
 
 func TestCatalog_knowsWhatIsInTheWay(t *testing.T) {

@@ -16,6 +16,8 @@ import (
 // Key names an object in a logical cluster.
 type Key struct{ Cluster, Name string }
 
+func keyOf(o kcp.Object) Key { return Key{kcp.ClusterOf(o), o.GetName()} }
+
 // Kind is what the hub watches of one kind: it lists the objects, and tells subscribers of
 // their changes. The objects are shared: read only.
 type Kind[T kcp.Object] struct {
@@ -35,7 +37,9 @@ type row[T kcp.Object] struct {
 	// belongs reports whether the objects of a logical cluster are of this kind; nil where all are.
 	// The views ignore the other ones.
 	belongs func(cluster string) bool
-	// change changes the views; nil where objects are read from the informer alone.
+	// indexes find the objects by something else than their names.
+	indexes []indexed[T]
+	// change changes what else the views derive from the objects; nil for nothing.
 	change func(cluster string, old, new T)
 	// refs returns what callers of Await name to be woken by a change of the object; nil for refsIn.
 	refs func(cluster string, o T) []tenancy.Ref
@@ -70,6 +74,9 @@ func (k *Kind[T]) handle(old, new T) {
 	cluster := c.Cluster()
 	if k.belongs != nil && !k.belongs(cluster) {
 		return
+	}
+	for _, x := range k.indexes {
+		x.update(old, new)
 	}
 	if k.change != nil {
 		k.change(cluster, old, new)
@@ -112,8 +119,8 @@ func (k *Kind[T]) Follow(of Fields[T], f func(Change[T])) {
 func (k *Kind[T]) Keys() []Key {
 	keys := make([]Key, 0, k.count.Load())
 	for o := range k.All() {
-		if cluster := kcp.ClusterOf(o); k.belongs == nil || k.belongs(cluster) {
-			keys = append(keys, Key{cluster, o.GetName()})
+		if key := keyOf(o); k.belongs == nil || k.belongs(key.Cluster) {
+			keys = append(keys, key)
 		}
 	}
 	return keys

@@ -18,12 +18,12 @@ import (
 // watchTenancy adds the rows of the kinds that the export of tenancy serves, and of the logical
 // clusters.
 func (v *Views) watchTenancy(c Config) {
-	t := newTransform(&v.topology, c.Users)
+	t := newTransform(v.topology, c.Users)
 	v.Users = newKind(v, c.Clients, "users", row[*v1alpha1.User]{
-		belongs: in(c.Users), transform: t.user, change: v.people.change, refs: userRefs,
+		belongs: in(c.Users), transform: t.user, indexes: v.people.indexes(), change: v.people.change, refs: userRefs,
 	})
 	v.Organizations = newKind(v, c.Clients, "organizations", row[*v1alpha1.Organization]{
-		belongs: in(c.Orgs), change: v.topology.organization, refs: v.organizationRefs,
+		belongs: in(c.Orgs), indexes: []indexed[*v1alpha1.Organization]{v.creators}, change: v.topology.organization, refs: v.organizationRefs,
 	})
 	v.Memberships = newKind(v, c.Clients, "memberships", row[*v1alpha1.Membership]{
 		transform: t.membership, encode: encodeMembership, change: v.memberships.membership, refs: v.membershipRefs,
@@ -32,12 +32,12 @@ func (v *Views) watchTenancy(c Config) {
 		belongs: in(c.Users), transform: t.index, change: v.memberships.index, refs: indexRefs,
 	})
 	v.Sessions = newKind(v, c.Clients, "sessions", row[*v1alpha1.Session]{
-		belongs: in(c.Users), transform: t.session, change: v.sessions.change, refs: sessionRefs,
+		belongs: in(c.Users), transform: t.session, indexes: v.sessions.indexes(), refs: sessionRefs,
 	})
 	v.CatalogEntries = newKind(v, c.Clients, "catalogentries", row[*v1alpha1.CatalogEntry]{
-		transform: t.catalogEntry, change: v.catalog.change, refs: v.catalogRefs,
+		transform: t.catalogEntry, indexes: v.catalog.indexes(), refs: v.catalogRefs,
 	})
-	v.Bots = newKind(v, c.Clients, "bots", row[*v1alpha1.Bot]{change: v.bots.change, refs: v.botRefs})
+	v.Bots = newKind(v, c.Clients, "bots", row[*v1alpha1.Bot]{indexes: v.bots.indexes(), refs: v.botRefs})
 	v.ChildWorkspaces = newKind(v, c.Clients, "workspaces", row[*kcptenancyv1alpha1.Workspace]{
 		belongs: func(cluster string) bool { return cluster != c.Orgs }, change: v.workspace, refs: v.workspaceRefs,
 	})
@@ -58,7 +58,7 @@ func (v *Views) watchTenancy(c Config) {
 func (v *Views) watchAccess(c Config) {
 	managed := v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByHub
 	ofBots := managed + "," + v1alpha1.BotAccountLabel + "=true"
-	v.Bindings = newKind(v, c.Clients, "apibindings", row[*kcpapisv1alpha2.APIBinding]{change: v.enabled.change})
+	v.Bindings = newKind(v, c.Clients, "apibindings", row[*kcpapisv1alpha2.APIBinding]{indexes: []indexed[*kcpapisv1alpha2.APIBinding]{v.enabled}})
 	v.Namespaces = newKind(v, c.Clients, "namespaces", row[*corev1.Namespace]{transform: compactNamespace})
 	v.ClusterRoles = newKind(v, c.Clients, "clusterroles", row[*rbacv1.ClusterRole]{transform: compactClusterRole})
 	v.Roles = newKind(v, c.Clients, "roles", row[*rbacv1.Role]{transform: compactRole})

@@ -18,10 +18,8 @@ type membershipLister interface {
 type memberships struct {
 	lister membershipLister
 
-	mu      sync.RWMutex
-	people  map[string]*person
-	total   int
-	indexes int
+	mu     sync.RWMutex
+	people map[string]*person
 }
 
 // person caches the rights of a User. A person without an index and without Memberships
@@ -45,22 +43,18 @@ type place struct {
 	sudo bool
 }
 
-func newMemberships() memberships {
-	return memberships{people: map[string]*person{}}
+func newMemberships() *memberships {
+	return &memberships{people: map[string]*person{}}
 }
 
 func (m *memberships) index(_ string, old, new *v1alpha1.UserMembershipIndex) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if old != nil {
-		m.indexes--
-	}
 	if new == nil {
 		m.change(old.Name, func(p *person) { p.index = nil })
 		return
 	}
 	m.change(new.Name, func(p *person) { p.index = new })
-	m.indexes++
 }
 
 func (m *memberships) membership(cluster string, old, new *v1alpha1.Membership) {
@@ -68,13 +62,11 @@ func (m *memberships) membership(cluster string, old, new *v1alpha1.Membership) 
 	defer m.mu.Unlock()
 	if old != nil {
 		m.change(old.Spec.UserRef.Name, func(p *person) { p.leave(Key{cluster, old.Name}) })
-		m.total--
 	}
 	if new != nil {
 		m.change(new.Spec.UserRef.Name, func(p *person) {
 			p.enter(place{Key{cluster, new.Name}, new.Spec.Sudo && new.DeletionTimestamp.IsZero()})
 		})
-		m.total++
 	}
 }
 
@@ -159,7 +151,8 @@ func (m *memberships) moved(cluster string) {
 	}
 }
 
-func (m *memberships) of(user string) []*v1alpha1.Membership {
+// MembershipsOf returns all Memberships of a User, in no order.
+func (m *memberships) MembershipsOf(user string) []*v1alpha1.Membership {
 	var places []place
 	m.mu.RLock()
 	if p := m.people[user]; p != nil {
@@ -182,14 +175,27 @@ func (m *memberships) sudo(user string, key Key) bool {
 	return p != nil && slices.Contains(p.places, place{key, true})
 }
 
-func (m *memberships) indexCount() int {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.indexes
+// Membership finds a Membership by name. orgCluster is the logical cluster of the Org's own
+// workspace, here and below.
+func (m *memberships) Membership(orgCluster, name string) (*v1alpha1.Membership, bool) {
+	return m.lister.Get(orgCluster, name)
 }
 
-func (m *memberships) count() int {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.total
+// MembershipsIn returns all Memberships in an Org, in no order.
+func (m *memberships) MembershipsIn(orgCluster string) []*v1alpha1.Membership {
+	return m.lister.InCluster(orgCluster)
+}
+
+// MembershipsAt returns the Memberships of a Workspace of the Org, or those of the Org
+// itself where workspace is empty, in no order.
+func (m *memberships) MembershipsAt(orgCluster, workspace string) []*v1alpha1.Membership {
+	return m.lister.Named(orgCluster, func(name string) bool { return tenancy.NamedFor(name, workspace) })
+}
+
+// MembershipsOver returns the Memberships that give rights in a Workspace of the Org, in no
+// order: the Workspace's and the Org's own.
+func (m *memberships) MembershipsOver(orgCluster, workspace string) []*v1alpha1.Membership {
+	return m.lister.Named(orgCluster, func(name string) bool {
+		return tenancy.NamedFor(name, "") || tenancy.NamedFor(name, workspace)
+	})
 }

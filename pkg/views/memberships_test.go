@@ -38,7 +38,7 @@ func TestMemberships_followRandomEventsAsAModel(t *testing.T) {
 			byUser[m.Spec.UserRef.Name] = append(byUser[m.Spec.UserRef.Name], m)
 			byCluster[key.Cluster] = append(byCluster[key.Cluster], m)
 		}
-		require.Equal(t, len(model), v.memberships.count())
+		require.Equal(t, len(model), v.Memberships.objects())
 		require.ElementsMatch(t, byUser[m.Spec.UserRef.Name], v.MembershipsOf(m.Spec.UserRef.Name))
 		require.ElementsMatch(t, byCluster[cluster], v.MembershipsIn(cluster))
 		of := func(workspaces ...string) []*v1alpha1.Membership {
@@ -109,14 +109,14 @@ func TestViews_freeWhatWasRemoved(t *testing.T) {
 	i := at("u", &v1alpha1.UserMembershipIndex{})
 	i.Name = "alice"
 	index(nil, i)
-	require.Equal(t, 1, v.memberships.indexCount())
+	require.Equal(t, 1, v.Indexes.objects())
 
 	membership(bob, nil)
 	require.NotContains(t, v.memberships.people, "bob")
 	membership(alice, nil)
 	require.Contains(t, v.memberships.people, "alice", "there is an index")
 	index(i, nil)
-	require.Zero(t, v.memberships.indexCount())
+	require.Zero(t, v.Indexes.objects())
 	require.Empty(t, v.memberships.people)
 }
 

@@ -2,10 +2,8 @@ package views
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
@@ -16,82 +14,54 @@ import (
 
 type identity struct{ issuer, subject string }
 
+// people finds Users.
 type people struct {
-	mu         sync.RWMutex
-	names      map[string]*v1alpha1.User
-	identities map[identity]*v1alpha1.User
-	usernames  map[string]*v1alpha1.User
-	// listed caches the values of names, so that a search does not hold the lock. It is nil
-	// after a change, until the next call.
-	listed atomic.Pointer[[]*v1alpha1.User]
+	names, usernames *index[string, *v1alpha1.User]
+	identities       *index[identity, *v1alpha1.User]
+	// listed caches all Users, so that a search does not hold a lock. It holds as long as there is no
+	// other change.
+	listed  atomic.Pointer[listed]
+	changes atomic.Uint64
+}
+
+type listed struct {
+	changes uint64
+	users   []*v1alpha1.User
 }
 
 func newPeople() *people {
-	return &people{names: map[string]*v1alpha1.User{}, identities: map[identity]*v1alpha1.User{}, usernames: map[string]*v1alpha1.User{}}
-}
-
-func (p *people) change(_ string, old, new *v1alpha1.User) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.listed.Store(nil)
-	if old != nil {
-		delete(p.names, old.Name)
-		release(p.identities, identity{old.Spec.Issuer, old.Spec.Subject}, old)
-		release(p.usernames, old.Spec.RBACIdentity, old)
-	}
-	if new == nil {
-		return
-	}
-	p.names[new.Name] = new
-	claim(p.identities, identity{new.Spec.Issuer, new.Spec.Subject}, new)
-	claim(p.usernames, new.Spec.RBACIdentity, new)
-}
-
-func release[K comparable](held map[K]*v1alpha1.User, key K, u *v1alpha1.User) {
-	if found := held[key]; found != nil && found.Name == u.Name {
-		delete(held, key)
+	return &people{
+		names:     newIndex(func(u *v1alpha1.User) []string { return []string{u.Name} }),
+		usernames: newIndex(func(u *v1alpha1.User) []string { return []string{u.Spec.RBACIdentity} }),
+		identities: newIndex(func(u *v1alpha1.User) []identity {
+			return []identity{{u.Spec.Issuer, u.Spec.Subject}}
+		}),
 	}
 }
 
-// claim gives key to u. Where two Users claim one, the older one has it, on every replica
-// alike.
-func claim[K comparable](held map[K]*v1alpha1.User, key K, u *v1alpha1.User) {
-	if found := held[key]; found == nil || found.Name == u.Name || older(u, found) {
-		held[key] = u
-	}
+func (p *people) indexes() []indexed[*v1alpha1.User] {
+	return []indexed[*v1alpha1.User]{p.names, p.usernames, p.identities}
 }
 
-func older(a, b *v1alpha1.User) bool {
-	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return a.Name < b.Name
-	}
-	return a.CreationTimestamp.Before(&b.CreationTimestamp)
+func (p *people) change(_ string, _, _ *v1alpha1.User) { p.changes.Add(1) }
+
+// ByIdentity finds a User by issuer and subject. Where two claim one, the older one has it, here and
+// below.
+func (p *people) ByIdentity(issuer, subject string) (*v1alpha1.User, bool) {
+	return p.identities.one(identity{issuer, subject})
 }
 
-func (p *people) byIdentity(issuer, subject string) (*v1alpha1.User, bool) {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	u, ok := p.identities[identity{issuer, subject}]
-	return u, ok
+// ByUsername finds the User with a username in kcp.
+func (p *people) ByUsername(rbacIdentity string) (*v1alpha1.User, bool) {
+	return p.usernames.one(rbacIdentity)
 }
 
-func (p *people) byUsername(rbacIdentity string) (*v1alpha1.User, bool) {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	u, ok := p.usernames[rbacIdentity]
-	return u, ok
-}
+// ByName finds a User by metadata.name.
+func (p *people) ByName(name string) (*v1alpha1.User, bool) { return p.names.one(name) }
 
-func (p *people) byName(name string) (*v1alpha1.User, bool) {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	u, ok := p.names[name]
-	return u, ok
-}
-
-// search returns active Users with query in their name or display name: at most limit,
+// SearchPeople returns active Users with query in their name or display name: at most limit,
 // ordered by name.
-func (p *people) search(query string, limit int) []*v1alpha1.User {
+func (p *people) SearchPeople(query string, limit int) []*v1alpha1.User {
 	query = strings.ToLower(query)
 	found := make([]*v1alpha1.User, 0, limit)
 	for _, u := range p.everybody() {
@@ -127,22 +97,16 @@ func startsLower(s, lower string) bool {
 	return true
 }
 
-func (p *people) all() []*v1alpha1.User { return slices.Clone(p.everybody()) }
+// People returns all Users, in no order.
+func (p *people) People() []*v1alpha1.User { return slices.Clone(p.everybody()) }
 
 // everybody returns all Users. The list is shared: read only.
 func (p *people) everybody() []*v1alpha1.User {
-	if listed := p.listed.Load(); listed != nil {
-		return *listed
+	if kept := p.listed.Load(); kept != nil && kept.changes == p.changes.Load() {
+		return kept.users
 	}
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	listed := slices.AppendSeq(make([]*v1alpha1.User, 0, len(p.names)), maps.Values(p.names))
-	p.listed.Store(&listed)
-	return listed
-}
-
-func (p *people) size() int {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	return len(p.names)
+	changes := p.changes.Load()
+	users := p.names.values()
+	p.listed.Store(&listed{changes, users})
+	return users
 }

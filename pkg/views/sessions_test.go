@@ -39,7 +39,7 @@ func TestSessions_areFoundByNameUserAndToken(t *testing.T) {
 	found, ok := v.Session("a")
 	require.True(t, ok)
 	require.Same(t, a, found)
-	require.Equal(t, 3, v.sessions.size())
+	require.Equal(t, 3, v.Sessions.objects())
 	require.ElementsMatch(t, []string{"a", "b"}, sessionNames(v.SessionsOf("alice")))
 	held := v.SessionsOfToken("2")
 	require.ElementsMatch(t, []string{"a", "b"}, sessionNames(held))
@@ -52,7 +52,7 @@ func TestSessions_areFoundByNameUserAndToken(t *testing.T) {
 	told(later, nil)
 	told(b, nil)
 	require.Empty(t, v.SessionsOf("alice"))
-	require.Empty(t, v.sessions.tokens, "nothing is left of them")
+	require.Empty(t, v.tokens.objects, "nothing is left of them")
 	require.Len(t, held, 2, "readers keep what they have")
 	require.Equal(t, []string{"c"}, sessionNames(v.SessionsOf("bob")))
 }
@@ -65,9 +65,9 @@ func TestSessions_ofAnotherClusterAreIgnored(t *testing.T) {
 	planted.Annotations["kcp.io/cluster"] = "tenant"
 	told := v.Sessions.handle
 	told(nil, planted)
-	require.Zero(t, v.sessions.size())
+	require.Zero(t, v.Sessions.objects())
 	told(nil, session("a", "alice", "1"))
-	require.Equal(t, 1, v.sessions.size())
+	require.Equal(t, 1, v.Sessions.objects())
 }
 
 func TestSessions_wakeThoseWhoWait(t *testing.T) {

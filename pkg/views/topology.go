@@ -1,8 +1,6 @@
 package views
 
 import (
-	"maps"
-	"slices"
 	"sync"
 
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
@@ -20,24 +18,21 @@ type topology struct {
 
 	mu            sync.RWMutex
 	organizations map[string]*v1alpha1.Organization
-	// creators has the UUIDs of the Orgs that a User created.
-	creators     map[string]map[string]struct{}
-	clusterOfOrg map[string]string
-	orgOfCluster map[string]string
-	workspaces   map[string]map[string]tenancy.Workspace
+	clusterOfOrg  map[string]string
+	orgOfCluster  map[string]string
+	workspaces    map[string]map[string]tenancy.Workspace
 	// keyOf has the Workspace of a logical cluster.
 	keyOf map[string]Key
 }
 
-func newTopology(c Clusters) topology {
+func newTopology(c Clusters) *topology {
 	hub := map[string]bool{}
 	for _, id := range c.Hub {
 		hub[id] = true
 	}
-	return topology{
+	return &topology{
 		orgs: c.Orgs, hub: hub,
 		organizations: map[string]*v1alpha1.Organization{},
-		creators:      map[string]map[string]struct{}{},
 		clusterOfOrg:  map[string]string{},
 		orgOfCluster:  map[string]string{},
 		workspaces:    map[string]map[string]tenancy.Workspace{},
@@ -50,15 +45,9 @@ func (t *topology) organization(_ string, old, new *v1alpha1.Organization) {
 	defer t.mu.Unlock()
 	if old != nil {
 		delete(t.organizations, old.Name)
-		if by := creator(old); by != "" {
-			remove(t.creators, by, old.Name)
-		}
 	}
 	if new != nil {
 		t.organizations[new.Name] = new
-		if by := creator(new); by != "" {
-			put(t.creators, by, new.Name, struct{}{})
-		}
 	}
 }
 
@@ -76,13 +65,15 @@ func remove[O, I comparable, V any](m map[O]map[I]V, outer O, inner I) {
 	}
 }
 
-// creator returns the User whose quota the Organization counts against (O-5); empty for
-// none.
-func creator(o *v1alpha1.Organization) string {
-	if o.Spec.Personal {
-		return ""
-	}
-	return o.Annotations[v1alpha1.CreatedByAnnotation]
+// newCreators finds the Organizations that count against the quota of a User (O-5).
+func newCreators() *index[string, *v1alpha1.Organization] {
+	return newIndex(func(o *v1alpha1.Organization) []string {
+		by := o.Annotations[v1alpha1.CreatedByAnnotation]
+		if o.Spec.Personal || by == "" {
+			return nil
+		}
+		return []string{by}
+	})
 }
 
 func (t *topology) workspace(cluster string, old, new *kcptenancyv1alpha1.Workspace) {
@@ -113,14 +104,16 @@ func (t *topology) workspace(cluster string, old, new *kcptenancyv1alpha1.Worksp
 	}
 }
 
-func (t *topology) org(uuid string) (tenancy.Org, bool) {
+// Org finds an Org by UUID, soft-deleted ones included.
+func (t *topology) Org(uuid string) (tenancy.Org, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	o, ok := t.organizations[uuid]
 	return tenancy.Org{Organization: o, ClusterID: t.clusterOfOrg[uuid]}, ok
 }
 
-func (t *topology) all() []tenancy.Org {
+// Orgs returns all Orgs, soft-deleted ones included, in no order.
+func (t *topology) Orgs() []tenancy.Org {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	out := make([]tenancy.Org, 0, len(t.organizations))
@@ -130,17 +123,19 @@ func (t *topology) all() []tenancy.Org {
 	return out
 }
 
-func (t *topology) orgByCluster(id string) (tenancy.Org, bool) {
+// OrgByCluster finds an Org by the logical cluster of its own workspace.
+func (t *topology) OrgByCluster(id string) (tenancy.Org, bool) {
 	t.mu.RLock()
 	uuid, ok := t.orgOfCluster[id]
 	t.mu.RUnlock()
 	if !ok {
 		return tenancy.Org{}, false
 	}
-	return t.org(uuid)
+	return t.Org(uuid)
 }
 
-func (t *topology) find(org, workspace string) (tenancy.Workspace, bool) {
+// Workspace finds a Workspace of an Org, soft-deleted ones included.
+func (t *topology) Workspace(org, workspace string) (tenancy.Workspace, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	w, ok := t.workspaces[t.clusterOfOrg[org]][workspace]
@@ -148,7 +143,8 @@ func (t *topology) find(org, workspace string) (tenancy.Workspace, bool) {
 	return w, ok
 }
 
-func (t *topology) list(org string) []tenancy.Workspace {
+// Workspaces returns all Workspaces of an Org, soft-deleted ones included, in no order.
+func (t *topology) Workspaces(org string) []tenancy.Workspace {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	in := t.workspaces[t.clusterOfOrg[org]]
@@ -160,8 +156,9 @@ func (t *topology) list(org string) []tenancy.Workspace {
 	return out
 }
 
-// used counts the Workspaces against the Org's quota without copying the list.
-func (t *topology) used(org string, claims []v1alpha1.Claim) int {
+// UsedWorkspaces counts the Workspaces against the Org's quota (O-6): the claimed and the
+// existing ones, soft-deleted ones included. It does not copy the list.
+func (t *topology) UsedWorkspaces(org string, claims []v1alpha1.Claim) int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	in := t.workspaces[t.clusterOfOrg[org]]
@@ -201,7 +198,8 @@ func (t *topology) sharedID(id string) string {
 	return id
 }
 
-func (t *topology) cluster(id string) tenancy.Cluster {
+// Cluster returns the place of a logical cluster in the tree.
+func (t *topology) Cluster(id string) tenancy.Cluster {
 	if t.hub[id] {
 		return tenancy.Cluster{ID: id, Kind: tenancy.ClusterHub}
 	}
@@ -218,26 +216,8 @@ func (t *topology) cluster(id string) tenancy.Cluster {
 	return tenancy.Cluster{ID: id}
 }
 
-func (t *topology) createdBy(user string) []string {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return slices.Collect(maps.Keys(t.creators[user]))
-}
-
 func (t *topology) clusterOf(org string) string {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.clusterOfOrg[org]
-}
-
-func (t *topology) orgCount() int {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return len(t.organizations)
-}
-
-func (t *topology) workspaceCount() int {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return len(t.keyOf)
 }

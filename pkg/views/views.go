@@ -86,16 +86,19 @@ type Views struct {
 	ServiceAccounts *Kind[*corev1.ServiceAccount]
 	BotSecrets      *Kind[*corev1.Secret]
 
-	people      *people
-	topology    topology
-	memberships memberships
-	bots        bots
-	sessions    *sessions
-	catalog     catalog
-	enabled     enabled
-	clusters    Clusters
-	waiters     waiters
-	metrics     metrics
+	// These find objects by something else than their names.
+	*people
+	*topology
+	*memberships
+	sessions
+	bots
+	catalog
+	creators *index[string, *v1alpha1.Organization]
+	enabled  *index[v1alpha1.APIExportRef, *kcpapisv1alpha2.APIBinding]
+
+	clusters Clusters
+	waiters  waiters
+	metrics  metrics
 
 	tenancy, access, initializers *informer.Endpoints
 }
@@ -103,13 +106,13 @@ type Views struct {
 // New returns views that are empty until Run.
 func New(c Config) (*Views, error) {
 	v := &Views{
-		people: newPeople(), sessions: newSessions(), topology: newTopology(c.Clusters), enabled: newEnabled(),
-		memberships: newMemberships(), bots: newBots(), clusters: c.Clusters, metrics: newMetrics(),
+		people: newPeople(), topology: newTopology(c.Clusters), memberships: newMemberships(), sessions: newSessions(), bots: newBots(),
+		creators: newCreators(), enabled: newEnabled(), clusters: c.Clusters, metrics: newMetrics(),
 	}
-	v.catalog = newCatalog(&v.topology, c.Providers)
+	v.catalog = newCatalog(v.topology, c.Providers)
 	v.watchTenancy(c)
 	v.watchAccess(c)
-	v.memberships.lister, v.bots.lister = v.Memberships, v.Bots
+	v.memberships.lister = v.Memberships
 	if err := v.metrics.register(c.Metrics); err != nil {
 		return nil, err
 	}
@@ -132,19 +135,6 @@ func (v *Views) InitializingURLs() []string { return v.initializers.URLs() }
 // ShardClusters returns one logical cluster of each shard that has child Workspaces.
 func (v *Views) ShardClusters() []string { return v.access.Clusters() }
 
-// ByIdentity finds a User by issuer and subject.
-func (v *Views) ByIdentity(issuer, subject string) (*v1alpha1.User, bool) {
-	return v.people.byIdentity(issuer, subject)
-}
-
-// ByUsername finds the User with a username in kcp.
-func (v *Views) ByUsername(rbacIdentity string) (*v1alpha1.User, bool) {
-	return v.people.byUsername(rbacIdentity)
-}
-
-// ByName finds a User by metadata.name.
-func (v *Views) ByName(name string) (*v1alpha1.User, bool) { return v.people.byName(name) }
-
 // workspace changes the topology. Where the logical cluster of an Organization changed, it
 // drops the cached index rows of the Organization's members.
 func (v *Views) workspace(cluster string, old, new *kcptenancyv1alpha1.Workspace) {
@@ -159,89 +149,31 @@ func (v *Views) workspace(cluster string, old, new *kcptenancyv1alpha1.Workspace
 	}
 }
 
-// People returns all Users, in no order.
-func (v *Views) People() []*v1alpha1.User { return v.people.all() }
-
-// SearchPeople returns active Users with query in their name or display name: at most
-// limit, ordered by name.
-func (v *Views) SearchPeople(query string, limit int) []*v1alpha1.User {
-	return v.people.search(query, limit)
-}
-
 // Index returns the rows of the User's UserMembershipIndex that have a Membership. It
 // fails closed: a right ends as soon as either the row or the Membership is gone.
 func (v *Views) Index(user string) []v1alpha1.MembershipIndexEntry {
 	return v.memberships.entries(user, v.topology.clusterOf)
 }
 
-// Org finds an Org by UUID, soft-deleted ones included.
-func (v *Views) Org(uuid string) (tenancy.Org, bool) { return v.topology.org(uuid) }
-
-// Orgs returns all Orgs, soft-deleted ones included, in no order.
-func (v *Views) Orgs() []tenancy.Org { return v.topology.all() }
-
-// OrgByCluster finds an Org by the logical cluster of its own workspace.
-func (v *Views) OrgByCluster(id string) (tenancy.Org, bool) { return v.topology.orgByCluster(id) }
-
-// Workspace finds a Workspace of an Org, soft-deleted ones included.
-func (v *Views) Workspace(org, workspace string) (tenancy.Workspace, bool) {
-	return v.topology.find(org, workspace)
-}
-
-// Workspaces returns all Workspaces of an Org, soft-deleted ones included, in no order.
-func (v *Views) Workspaces(org string) []tenancy.Workspace { return v.topology.list(org) }
-
-// UsedWorkspaces counts the Workspaces against the Org's quota (O-6): the claimed and the
-// existing ones, soft-deleted ones included.
-func (v *Views) UsedWorkspaces(org string, claims []v1alpha1.Claim) int {
-	return v.topology.used(org, claims)
-}
-
-// Cluster returns the place of a logical cluster in the tree.
-func (v *Views) Cluster(id string) tenancy.Cluster { return v.topology.cluster(id) }
-
 // OrgsCreatedBy returns the UUIDs of the existing Orgs that the User created, in no order:
 // soft-deleted ones included, the personal one not (O-5).
-func (v *Views) OrgsCreatedBy(user string) []string { return v.topology.createdBy(user) }
-
-// Membership finds a Membership by name. orgCluster is the logical cluster of the Org's own
-// workspace, here and below.
-func (v *Views) Membership(orgCluster, name string) (*v1alpha1.Membership, bool) {
-	return v.memberships.lister.Get(orgCluster, name)
+func (v *Views) OrgsCreatedBy(user string) (uuids []string) {
+	for _, o := range v.creators.all(user) {
+		uuids = append(uuids, o.Name)
+	}
+	return uuids
 }
-
-// MembershipsIn returns all Memberships in an Org, in no order.
-func (v *Views) MembershipsIn(orgCluster string) []*v1alpha1.Membership {
-	return v.memberships.lister.InCluster(orgCluster)
-}
-
-// MembershipsAt returns the Memberships of a Workspace of the Org, or those of the Org
-// itself where workspace is empty, in no order.
-func (v *Views) MembershipsAt(orgCluster, workspace string) []*v1alpha1.Membership {
-	return v.memberships.lister.Named(orgCluster, func(name string) bool { return tenancy.NamedFor(name, workspace) })
-}
-
-// MembershipsOver returns the Memberships that give rights in a Workspace of the Org, in no
-// order: the Workspace's and the Org's own.
-func (v *Views) MembershipsOver(orgCluster, workspace string) []*v1alpha1.Membership {
-	return v.memberships.lister.Named(orgCluster, func(name string) bool {
-		return tenancy.NamedFor(name, "") || tenancy.NamedFor(name, workspace)
-	})
-}
-
-// MembershipsOf returns all Memberships of a User, in no order.
-func (v *Views) MembershipsOf(user string) []*v1alpha1.Membership { return v.memberships.of(user) }
 
 // Sudo reports whether the User's Membership in a Workspace of the Org has sudo.
 func (v *Views) Sudo(user, org, workspace string) bool {
-	o, ok := v.topology.org(org)
+	o, ok := v.Org(org)
 	return ok && v.memberships.sudo(user, Key{o.ClusterID, tenancy.MembershipName(user, workspace)})
 }
 
 // BoundRoles returns those of spec.roles of the User's Membership in a Workspace of the Org that
 // have a binding. A role that a Membership only names gives no right.
 func (v *Views) BoundRoles(user, org, workspace string) []v1alpha1.RoleRef {
-	o, ok := v.topology.org(org)
+	o, ok := v.Org(org)
 	if !ok {
 		return nil
 	}

@@ -107,7 +107,7 @@ func (v *Views) organizationRefs(_ string, o *v1alpha1.Organization) []tenancy.R
 // orgRefs has the Workspaces of the Org: what people may do there follows from it.
 func (v *Views) orgRefs(uuid string) []tenancy.Ref {
 	refs := []tenancy.Ref{tenancy.OrgRef(uuid)}
-	for _, ws := range v.topology.list(uuid) {
+	for _, ws := range v.Workspaces(uuid) {
 		refs = append(refs, tenancy.WorkspaceRef(ws.UUID))
 	}
 	return refs
@@ -130,7 +130,7 @@ func (v *Views) workspaceRefs(cluster string, ws *kcptenancyv1alpha1.Workspace) 
 
 // clusterRefs has the Org and the Workspace that a logical cluster belongs to.
 func (v *Views) clusterRefs(cluster string) (refs []tenancy.Ref) {
-	at := v.topology.cluster(cluster)
+	at := v.Cluster(cluster)
 	if at.OrgUUID != "" {
 		refs = append(refs, tenancy.OrgRef(at.OrgUUID))
 	}
