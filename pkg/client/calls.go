@@ -6,21 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/google/uuid"
+
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 )
 
-const (
-	pageSize = "500"
-	// pollEvery is the interval at which an object in creation is read.
-	pollEvery = 500 * time.Millisecond
-)
+// pollEvery is the interval at which an object in creation is read.
+const pollEvery = 500 * time.Millisecond
 
-// Option changes a write.
+// Option changes a request.
 type Option func(*Request)
 
 func header(name, value string) Option {
@@ -39,62 +37,38 @@ func IfMatch(etag string) Option { return header(matchHeader, etag) }
 func IdempotencyKey(key string) Option { return header(keyHeader, key) }
 
 // NoWait makes a creation return at once, with the object in its phase.
-func NoWait() Option { return header("Prefer", "respond-async") }
-
-// Tagged has the ETag of an object that was read.
-type Tagged struct {
-	ETag string `json:"-"`
-}
-
-func (t *Tagged) tag(etag string) { t.ETag = etag }
-
-// Doer sends requests, as a Client does.
-type Doer interface {
-	Do(ctx context.Context, r Request) (*Response, error)
-}
-
-// List reads a list, one page after another. The iteration ends after an error.
-func List[T any](ctx context.Context, d Doer, r Request) iter.Seq2[T, error] {
-	query := url.Values{"limit": {pageSize}}
-	maps.Copy(query, r.Query)
-	r.Query = query
-	return ListWithoutLimit[T](ctx, d, r)
-}
-
-// ListWithoutLimit is List for a route that takes no limit on the length of a page.
-func ListWithoutLimit[T any](ctx context.Context, d Doer, r Request) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		r := r
-		r.Method = http.MethodGet
-		query := url.Values{}
-		maps.Copy(query, r.Query)
-		r.Query = query
-		for {
-			var page struct {
-				Items    []T    `json:"items"`
-				Continue string `json:"continue"`
-			}
-			a, err := d.Do(ctx, r)
-			if err == nil {
-				err = decode(a, &page)
-			}
-			if err != nil {
-				var none T
-				yield(none, err)
-				return
-			}
-			for _, item := range page.Items {
-				if !yield(item, nil) {
-					return
-				}
-			}
-			if page.Continue == "" {
-				return
-			}
-			query.Set("continue", page.Continue)
-		}
+func NoWait() Option {
+	return func(r *Request) {
+		header("Prefer", "respond-async")(r)
+		Once()(r)
 	}
 }
+
+// Once makes a write return what the hub answers first, when the hub has waited as long as it does.
+func Once() Option { return Waiting(func(*Response) bool { return false }) }
+
+// Waiting has f called with each answer that shows that a write is not carried out yet. If f returns
+// false, the call returns that answer instead of reading the object again.
+func Waiting(f func(*Response) bool) Option { return func(r *Request) { r.waiting = f } }
+
+// Query adds a parameter, such as a filter of a list, unless the value is empty.
+func Query(name, value string) Option {
+	return func(r *Request) {
+		if value == "" {
+			return
+		}
+		if r.Query == nil {
+			r.Query = url.Values{}
+		}
+		r.Query.Set(name, value)
+	}
+}
+
+// Cascade makes the end of a membership in an organization end those in its workspaces, too.
+func Cascade() Option { return Query("cascade", "true") }
+
+// Force makes a global entry take its slug from the organizations that have it.
+func Force() Option { return Query("force", "true") }
 
 // Collect reads a list to its end.
 func Collect[T any](list iter.Seq2[T, error]) ([]T, error) {
@@ -108,20 +82,59 @@ func Collect[T any](list iter.Seq2[T, error]) ([]T, error) {
 	return items, nil
 }
 
-func decode(a *Response, out any) error {
-	if err := json.Unmarshal(a.Body, out); err != nil {
-		return fmt.Errorf("read the answer: %w", err)
+// list reads a list, one page after another. The iteration ends after an error.
+func list[T any](ctx context.Context, c *Client, r Request, options ...Option) iter.Seq2[T, error] {
+	r.Method = http.MethodGet
+	for _, option := range options {
+		option(&r)
 	}
-	return nil
+	return func(yield func(T, error) bool) {
+		r := r
+		for {
+			page, _, err := call[rest.List[json.RawMessage]](ctx, c, r)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, raw := range page.Items {
+				item, err := decode[T](&Response{Body: raw})
+				if err != nil {
+					item = new(T)
+				}
+				if !yield(*item, err) || err != nil {
+					return
+				}
+			}
+			if page.Continue == "" {
+				return
+			}
+			query := url.Values{}
+			for name, values := range r.Query {
+				query[name] = values
+			}
+			query.Set("continue", page.Continue)
+			r.Query = query
+		}
+	}
+}
+
+// decode reads an answer, which can be without a body.
+func decode[T any](a *Response) (*T, error) {
+	out := new(T)
+	if len(a.Body) > 0 || a.Code == http.StatusOK {
+		if err := json.Unmarshal(a.Body, out); err != nil {
+			return nil, fmt.Errorf("read the answer: %w", err)
+		}
+	}
+	if t, ok := any(out).(interface{ Kept() *rest.Answer }); ok {
+		*t.Kept() = rest.Answer{ETag: a.Header.Get("ETag"), Code: a.Code, Raw: a.Body}
+	}
+	return out, nil
 }
 
 // call sends a request and decodes the answer.
-func call[T any](ctx context.Context, c *Client, r Request, options ...Option) (*T, error) {
-	out, _, err := answered[T](ctx, c, r, options...)
-	return out, err
-}
-
-func answered[T any](ctx context.Context, c *Client, r Request, options ...Option) (*T, *Response, error) {
+func call[T any](ctx context.Context, c *Client, r Request, options ...Option) (*T, *Response, error) {
 	for _, option := range options {
 		option(&r)
 	}
@@ -129,63 +142,47 @@ func answered[T any](ctx context.Context, c *Client, r Request, options ...Optio
 	if err != nil {
 		return nil, nil, err
 	}
-	out := new(T)
-	if err := decode(a, out); err != nil {
-		return nil, nil, err
-	}
-	if t, ok := any(out).(interface{ tag(string) }); ok {
-		t.tag(a.Header.Get("ETag"))
-	}
-	return out, a, nil
+	out, err := decode[T](a)
+	return out, a, err
 }
 
-// do sends a request that is answered without an object.
-func (c *Client) do(ctx context.Context, r Request, options ...Option) error {
+// do is call without the response.
+func do[T any](ctx context.Context, c *Client, r Request, options ...Option) (*T, error) {
+	out, _, err := call[T](ctx, c, r, options...)
+	return out, err
+}
+
+// wait sends a write, which is repeatable if it is a POST. If the hub answers 202, it reads the object at the request that where returns
+// until done reports true.
+func wait[T any](ctx context.Context, c *Client, r Request, options []Option, where func(*T) Request, done func(*T) bool) (*T, error) {
+	if r.Method == http.MethodPost {
+		IdempotencyKey(uuid.NewString())(&r)
+	}
 	for _, option := range options {
 		option(&r)
 	}
-	_, err := c.Do(ctx, r)
-	return err
-}
-
-// create sends a creation. If the hub answers 202, it reads the object at the request that where
-// returns until done reports true.
-func create[T any](ctx context.Context, c *Client, r Request, options []Option, where func(*T) Request, done func(*T) bool) (*T, error) {
-	r.Method = http.MethodPost
-	IdempotencyKey(uuid.NewString())(&r)
-	made, a, err := answered[T](ctx, c, r, options...)
-	if err != nil || a.Code != http.StatusAccepted || done(made) || asynchronous(options) {
-		return made, err
+	seen, a, err := call[T](ctx, c, r)
+	if err != nil || a.Code != http.StatusAccepted {
+		return seen, err
 	}
-	return await(ctx, c, where(made), done)
-}
-
-func asynchronous(options []Option) bool {
-	var r Request
-	for _, option := range options {
-		option(&r)
-	}
-	return r.Header.Get("Prefer") != ""
-}
-
-// await reads an object until done reports true.
-func await[T any](ctx context.Context, c *Client, r Request, done func(*T) bool) (*T, error) {
-	r.Method = http.MethodGet
-	for {
-		seen, err := call[T](ctx, c, r)
-		var refused *Error
-		switch {
-		case err == nil && done(seen):
-			return seen, nil
-		case errors.As(err, &refused) && refused.Code() == http.StatusForbidden:
-			// The creator's membership may not be in place yet.
-		case err != nil:
-			return nil, err
-		}
+	poll := where(seen)
+	poll.Method = http.MethodGet
+	for !done(seen) && (r.waiting == nil || r.waiting(a)) {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-time.After(pollEvery):
 		}
+		newer, answer, err := call[T](ctx, c, poll)
+		var refused *Error
+		if errors.As(err, &refused) && refused.Code() == http.StatusForbidden && poll.made {
+			// The creator's membership may not be in place yet.
+			continue
+		}
+		if err != nil {
+			return seen, err
+		}
+		seen, a = newer, answer
 	}
+	return seen, nil
 }

@@ -5,10 +5,10 @@ import (
 	"io"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
@@ -35,7 +35,7 @@ func recording(t *testing.T, code int, body string) (*client.Client, *[]sent) {
 
 func TestMethods_sendWhatTheContractSays(t *testing.T) {
 	t.Parallel()
-	admin, yes, seven := client.RoleAdmin, true, 7
+	admin := rest.RoleAdmin
 	const orgs, works = "/api/orgs/" + org, "/api/orgs/" + org + "/workspaces/" + ws
 	in := func(c *client.Client) client.InWorkspace { return c.Org(org).Workspace(ws) }
 	discard := func(_ any, err error) error { return err }
@@ -53,101 +53,120 @@ func TestMethods_sendWhatTheContractSays(t *testing.T) {
 		}},
 		{sent{"DELETE /api/users/bob", "", "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.DeletePerson(ctx, "bob")) }},
 		{sent{"POST /api/users/bob/undelete", "", "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.UndeletePerson(ctx, "bob")) }},
-		{sent{"GET /api/users/me/sessions?limit=500", "", "", ""}, func(ctx context.Context, c *client.Client) error { return discard(client.Collect(c.Sessions(ctx))) }},
-		{sent{"DELETE /api/users/me/sessions/" + id, "", "", ""}, func(ctx context.Context, c *client.Client) error { return c.EndSession(ctx, id) }},
-		{sent{"DELETE /api/users/me/sessions?all=true", "", "", ""}, func(ctx context.Context, c *client.Client) error { return c.EndAllSessions(ctx) }},
-		{sent{"GET /api/orgs?limit=500", "", "", ""}, func(ctx context.Context, c *client.Client) error { return discard(client.Collect(c.Orgs(ctx))) }},
-		{sent{"POST /api/orgs", "", "", `{"displayName":"A"}`}, func(ctx context.Context, c *client.Client) error { return discard(c.CreateOrg(ctx, "A")) }},
-		{sent{"GET " + orgs, org, "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Org(org).Get(ctx)) }},
-		{sent{"PATCH " + orgs, org, "", `{"defaultAccess":"view"}`}, func(ctx context.Context, c *client.Client) error {
-			view := "view"
-			return discard(c.Org(org).Update(ctx, client.OrganizationPatch{DefaultAccess: &view}))
+		{sent{"GET /api/users/me/sessions?limit=500", "", "", ""}, func(ctx context.Context, c *client.Client) error {
+			return discard(client.Collect(c.Sessions().List(ctx)))
 		}},
-		{sent{"DELETE " + orgs, org, "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Org(org).Delete(ctx)) }},
+		{sent{"DELETE /api/users/me/sessions/" + id, "", "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Sessions().Delete(ctx, id)) }},
+		{sent{"DELETE /api/users/me/sessions?all=true", "", "", ""}, func(ctx context.Context, c *client.Client) error { return c.Sessions().DeleteAll(ctx) }},
+		{sent{"GET /api/orgs?limit=500", "", "", ""}, func(ctx context.Context, c *client.Client) error { return discard(client.Collect(c.Orgs().List(ctx))) }},
+		{sent{"POST /api/orgs", "", "", `{"displayName":"A"}`}, func(ctx context.Context, c *client.Client) error {
+			return discard(c.Orgs().Create(ctx, rest.CreateRequest{DisplayName: "A"}))
+		}},
+		{sent{"GET " + orgs, org, "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Orgs().Get(ctx, org)) }},
+		{sent{"PATCH " + orgs, org, "", `{"defaultAccess":"view"}`}, func(ctx context.Context, c *client.Client) error {
+			return discard(c.Orgs().Update(ctx, org, rest.UpdateOrgRequest{DefaultAccess: rest.Set("view")}))
+		}},
+		{sent{"DELETE " + orgs, org, "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Orgs().Delete(ctx, org)) }},
 		{sent{"POST " + orgs + "/undelete", org, "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Org(org).Undelete(ctx)) }},
 		{sent{"GET " + orgs + "/members?limit=500", org, "", ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(client.Collect(c.Org(org).Members(ctx)))
+			return discard(client.Collect(c.Org(org).Members().List(ctx)))
 		}},
 		{sent{"POST " + orgs + "/members", org, "", `{"userRef":{"name":"bob"},"role":"admin"}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(c.Org(org).AddMember(ctx, "bob", client.MemberPatch{Role: &admin}))
+			return discard(c.Org(org).Members().Create(ctx, rest.AddWorkspaceMemberRequest{UserRef: rest.UserRef{Name: "bob"}, Role: admin}))
 		}},
-		{sent{"DELETE " + orgs + "/members/bob?cascade=true", org, "", ""}, func(ctx context.Context, c *client.Client) error { return c.Org(org).RemoveMember(ctx, "bob", true) }},
-		{sent{"DELETE " + orgs + "/memberships/me", org, "", ""}, func(ctx context.Context, c *client.Client) error { return c.Org(org).Leave(ctx, false) }},
+		{sent{"DELETE " + orgs + "/members/bob?cascade=true", org, "", ""}, func(ctx context.Context, c *client.Client) error {
+			return discard(c.Org(org).Members().Delete(ctx, "bob", client.Cascade()))
+		}},
+		{sent{"DELETE " + orgs + "/memberships/me", org, "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Org(org).Leave(ctx)) }},
 		{sent{"GET " + orgs + "/workspaces?limit=500", org, "", ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(client.Collect(c.Org(org).Workspaces(ctx)))
+			return discard(client.Collect(c.Org(org).Workspaces().List(ctx)))
 		}},
 		{sent{"POST " + orgs + "/workspaces", org, "", `{"displayName":"W"}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(c.Org(org).CreateWorkspace(ctx, "W"))
+			return discard(c.Org(org).Workspaces().Create(ctx, rest.CreateRequest{DisplayName: "W"}))
 		}},
-		{sent{"GET " + works, org, ws, ""}, func(ctx context.Context, c *client.Client) error { return discard(in(c).Get(ctx)) }},
-		{sent{"PATCH " + works, org, ws, `{"displayName":"V"}`}, func(ctx context.Context, c *client.Client) error { return discard(in(c).Rename(ctx, "V")) }},
-		{sent{"DELETE " + works, org, ws, ""}, func(ctx context.Context, c *client.Client) error { return discard(in(c).Delete(ctx)) }},
+		{sent{"GET " + works, org, ws, ""}, func(ctx context.Context, c *client.Client) error {
+			return discard(c.Org(org).Workspaces().Get(ctx, ws))
+		}},
+		{sent{"PATCH " + works, org, ws, `{"displayName":"V"}`}, func(ctx context.Context, c *client.Client) error {
+			return discard(c.Org(org).Workspaces().Update(ctx, ws, rest.RenameRequest{DisplayName: rest.Set("V")}))
+		}},
+		{sent{"DELETE " + works, org, ws, ""}, func(ctx context.Context, c *client.Client) error {
+			return discard(c.Org(org).Workspaces().Delete(ctx, ws))
+		}},
 		{sent{"POST " + works + "/undelete", org, ws, ""}, func(ctx context.Context, c *client.Client) error { return discard(in(c).Undelete(ctx)) }},
 		{sent{"PATCH " + works + "/members/bob", org, ws, `{"sudo":true}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(in(c).ChangeMember(ctx, "bob", client.MemberPatch{Sudo: &yes}))
+			return discard(in(c).Members().Update(ctx, "bob", rest.UpdateWorkspaceMemberRequest{Sudo: rest.Set(true)}))
 		}},
-		{sent{"DELETE " + works + "/members/bob", org, ws, ""}, func(ctx context.Context, c *client.Client) error { return in(c).RemoveMember(ctx, "bob") }},
-		{sent{"DELETE " + works + "/memberships/me", org, ws, ""}, func(ctx context.Context, c *client.Client) error { return in(c).Leave(ctx) }},
+		{sent{"DELETE " + works + "/members/bob", org, ws, ""}, func(ctx context.Context, c *client.Client) error { return discard(in(c).Members().Delete(ctx, "bob")) }},
+		{sent{"DELETE " + works + "/memberships/me", org, ws, ""}, func(ctx context.Context, c *client.Client) error { return discard(in(c).Leave(ctx)) }},
 		{sent{"GET " + works + "/kubeconfig", org, ws, ""}, func(ctx context.Context, c *client.Client) error { return discard(in(c).Kubeconfig(ctx)) }},
-		{sent{"GET " + works + "/serviceaccounts?limit=500", org, ws, ""}, func(ctx context.Context, c *client.Client) error { return discard(client.Collect(in(c).Bots(ctx))) }},
-		{sent{"POST " + works + "/serviceaccounts", org, ws, `{"displayName":"CI","role":"admin"}`}, func(ctx context.Context, c *client.Client) error { return discard(in(c).CreateBot(ctx, "CI", admin)) }},
-		{sent{"GET " + works + "/serviceaccounts/" + id, org, ws, ""}, func(ctx context.Context, c *client.Client) error { return discard(in(c).Bot(ctx, id)) }},
-		{sent{"PATCH " + works + "/serviceaccounts/" + id, org, ws, `{"role":"admin"}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(in(c).UpdateBot(ctx, id, client.BotPatch{Role: &admin}))
+		{sent{"GET " + works + "/serviceaccounts?limit=500", org, ws, ""}, func(ctx context.Context, c *client.Client) error {
+			return discard(client.Collect(in(c).Bots().List(ctx)))
 		}},
-		{sent{"DELETE " + works + "/serviceaccounts/" + id, org, ws, ""}, func(ctx context.Context, c *client.Client) error { return in(c).DeleteBot(ctx, id) }},
+		{sent{"POST " + works + "/serviceaccounts", org, ws, `{"displayName":"CI","role":"admin"}`}, func(ctx context.Context, c *client.Client) error {
+			return discard(in(c).Bots().Create(ctx, rest.CreateBotRequest{DisplayName: "CI", Role: admin}))
+		}},
+		{sent{"GET " + works + "/serviceaccounts/" + id, org, ws, ""}, func(ctx context.Context, c *client.Client) error { return discard(in(c).Bots().Get(ctx, id)) }},
+		{sent{"PATCH " + works + "/serviceaccounts/" + id, org, ws, `{"role":"admin"}`}, func(ctx context.Context, c *client.Client) error {
+			return discard(in(c).Bots().Update(ctx, id, rest.UpdateBotRequest{Role: rest.Set(admin)}))
+		}},
+		{sent{"DELETE " + works + "/serviceaccounts/" + id, org, ws, ""}, func(ctx context.Context, c *client.Client) error { return discard(in(c).Bots().Delete(ctx, id)) }},
 		{sent{"GET " + works + "/serviceaccounts/" + id + "/tokens?limit=500", org, ws, ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(client.Collect(in(c).BotTokens(ctx, id)))
+			return discard(client.Collect(in(c).BotTokens(id).List(ctx)))
 		}},
 		{sent{"POST " + works + "/serviceaccounts/" + id + "/tokens", org, ws, `{"expirationSeconds":3600,"name":"n"}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(in(c).IssueBotToken(ctx, id, "n", time.Hour))
+			return discard(in(c).IssueBotToken(ctx, id, rest.IssueBotTokenRequest{Name: "n", ExpirationSeconds: new(int64(3600))}))
 		}},
-		{sent{"DELETE " + works + "/serviceaccounts/" + id + "/tokens/t", org, ws, ""}, func(ctx context.Context, c *client.Client) error { return in(c).RevokeBotToken(ctx, id, "t") }},
-		{sent{"DELETE " + works + "/serviceaccounts/" + id + "/tokens", org, ws, ""}, func(ctx context.Context, c *client.Client) error { return in(c).RevokeBotTokens(ctx, id) }},
+		{sent{"DELETE " + works + "/serviceaccounts/" + id + "/tokens/t", org, ws, ""}, func(ctx context.Context, c *client.Client) error {
+			return discard(in(c).BotTokens(id).Delete(ctx, "t"))
+		}},
+		{sent{"DELETE " + works + "/serviceaccounts/" + id + "/tokens", org, ws, ""}, func(ctx context.Context, c *client.Client) error { return in(c).BotTokens(id).DeleteAll(ctx) }},
 		{sent{"GET " + orgs + "/catalog?limit=500", org, "", ""}, func(ctx context.Context, c *client.Client) error {
 			return discard(client.Collect(c.Org(org).Catalog().List(ctx)))
 		}},
 		{sent{"GET " + orgs + "/catalog/" + id, org, "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Org(org).Catalog().Get(ctx, id)) }},
 		{sent{"POST " + orgs + "/catalog", org, "", `{"slug":"s","displayName":"S","apiExport":{"path":"p","name":"n"}}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(c.Org(org).Catalog().Publish(ctx, client.EntrySpec{Slug: "s", DisplayName: "S", APIExport: client.ExportRef{Path: "p", Name: "n"}}))
+			return discard(c.Org(org).Catalog().Create(ctx, rest.CatalogEntryRequest{Slug: "s", DisplayName: "S", APIExport: rest.CatalogExportRef{Path: "p", Name: "n"}}))
 		}},
 		{sent{"PUT /api/admin/catalog/" + id, "", "", `{"slug":"s","displayName":"S","apiExport":{"path":"p","name":"n"}}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(c.Admin().Catalog().Replace(ctx, id, client.EntrySpec{Slug: "s", DisplayName: "S", APIExport: client.ExportRef{Path: "p", Name: "n"}}))
+			return discard(c.Admin().Catalog().Replace(ctx, id, rest.CatalogEntryRequest{Slug: "s", DisplayName: "S", APIExport: rest.CatalogExportRef{Path: "p", Name: "n"}}))
 		}},
-		{sent{"DELETE /api/admin/catalog/" + id, "", "", ""}, func(ctx context.Context, c *client.Client) error { return c.Admin().Catalog().Delete(ctx, id) }},
+		{sent{"DELETE /api/admin/catalog/" + id, "", "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Admin().Catalog().Delete(ctx, id)) }},
 		{sent{"GET /api/providers?limit=500", org, ws, ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(client.Collect(in(c).Providers(ctx)))
+			return discard(client.Collect(in(c).Providers().List(ctx)))
 		}},
-		{sent{"GET " + works + "/providers/" + id, org, ws, ""}, func(ctx context.Context, c *client.Client) error { return discard(in(c).Provider(ctx, id)) }},
+		{sent{"GET " + works + "/providers/" + id, org, ws, ""}, func(ctx context.Context, c *client.Client) error { return discard(in(c).Providers().Get(ctx, id)) }},
 		{sent{"POST " + works + "/providers/" + id + "/enable", org, ws, `{"acceptClaims":[{"group":"","resource":"configmaps"}],"rejectClaims":[]}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(in(c).Enable(ctx, id, client.Decision{AcceptClaims: []client.GroupResource{{Resource: "configmaps"}}}))
+			return discard(in(c).Enable(ctx, id, rest.EnableProviderRequest{AcceptClaims: []rest.GroupResource{{Resource: "configmaps"}}}))
 		}},
 		{sent{"POST " + works + "/providers/" + id + "/enable?dryRun=true", org, ws, `{"acceptClaims":[],"rejectClaims":[]}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(in(c).CheckEnable(ctx, id, client.Decision{}))
+			return discard(in(c).Enable(ctx, id, rest.EnableProviderRequest{}, client.DryRun()))
 		}},
 		{sent{"DELETE " + works + "/providers/" + id + "/enable?confirm=true", org, ws, ""}, func(ctx context.Context, c *client.Client) error { return discard(in(c).Disable(ctx, id)) }},
 		{sent{"GET /api/admin/users?limit=500&registration=Pending", "", "", ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(client.Collect(c.Admin().People(ctx, "", "Pending")))
+			return discard(client.Collect(c.Admin().Users().List(ctx, client.Query("q", ""), client.Query("registration", "Pending"))))
 		}},
-		{sent{"GET /api/admin/users/bob", "", "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Admin().Person(ctx, "bob")) }},
+		{sent{"GET /api/admin/users/bob", "", "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Admin().Users().Get(ctx, "bob")) }},
 		{sent{"GET /api/admin/users/bob/memberships?limit=500", "", "", ""}, func(ctx context.Context, c *client.Client) error {
 			return discard(client.Collect(c.Admin().Memberships(ctx, "bob", false)))
 		}},
 		{sent{"PATCH /api/admin/users/bob", "", "", `{"orgQuota":7}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(c.Admin().UpdatePerson(ctx, "bob", client.AdminPersonPatch{OrgQuota: &seven}))
+			return discard(c.Admin().Users().Update(ctx, "bob", rest.AdminUpdateUserRequest{OrgQuota: rest.Set[int32](7)}))
 		}},
 		{sent{"GET /api/admin/users/bob/sessions?limit=500", "", "", ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(client.Collect(c.Admin().Sessions(ctx, "bob")))
+			return discard(client.Collect(c.Admin().Sessions("bob").List(ctx)))
 		}},
-		{sent{"DELETE /api/admin/users/bob/sessions/" + id, "", "", ""}, func(ctx context.Context, c *client.Client) error { return c.Admin().EndSession(ctx, "bob", id) }},
-		{sent{"DELETE /api/admin/users/bob/sessions?all=true", "", "", ""}, func(ctx context.Context, c *client.Client) error { return c.Admin().EndAllSessions(ctx, "bob") }},
+		{sent{"DELETE /api/admin/users/bob/sessions/" + id, "", "", ""}, func(ctx context.Context, c *client.Client) error {
+			return discard(c.Admin().Sessions("bob").Delete(ctx, id))
+		}},
+		{sent{"DELETE /api/admin/users/bob/sessions?all=true", "", "", ""}, func(ctx context.Context, c *client.Client) error { return c.Admin().Sessions("bob").DeleteAll(ctx) }},
 		{sent{"GET /api/admin/orgs?limit=500&personal=false&q=a", "", "", ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(client.Collect(c.Admin().Orgs(ctx, "a", "false")))
+			return discard(client.Collect(c.Admin().Orgs().List(ctx, client.Query("q", "a"), client.Query("personal", "false"))))
 		}},
-		{sent{"PATCH /api/admin/orgs/" + org, "", "", `{"workspaceQuota":7}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(c.Admin().SetWorkspaceQuota(ctx, org, 7))
+		{sent{"PATCH /api/admin/orgs/" + org, "", "", `{"workspaceQuota":null}`}, func(ctx context.Context, c *client.Client) error {
+			return discard(c.Admin().Orgs().Update(ctx, org, rest.AdminUpdateOrgRequest{WorkspaceQuota: rest.Null[int32]()}))
 		}},
-		{sent{"DELETE /api/admin/orgs/" + org, "", "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Admin().DeleteOrg(ctx, org)) }},
+		{sent{"DELETE /api/admin/orgs/" + org, "", "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Admin().Orgs().Delete(ctx, org)) }},
 		{sent{"GET /api/admin/deletions?limit=500", "", "", ""}, func(ctx context.Context, c *client.Client) error {
 			return discard(client.Collect(c.Admin().Deletions(ctx)))
 		}},
@@ -176,16 +195,16 @@ func TestList_readsEveryPageAndStopsWhereTold(t *testing.T) {
 	})
 	var got []string
 	var last error
-	for o, err := range api.Orgs(t.Context()) {
+	for o, err := range api.Orgs().List(t.Context()) {
 		got, last = append(got, o.UUID), err
 	}
 	require.Equal(t, []string{"1", "2", "3", ""}, got)
 	require.EqualError(t, last, "begin again")
 	require.Equal(t, 3, pages)
-	_, err := client.Collect(api.Orgs(t.Context()))
+	_, err := client.Collect(api.Orgs().List(t.Context()))
 	require.Error(t, err)
 	pages = 0
-	for _, err := range api.Orgs(t.Context()) {
+	for _, err := range api.Orgs().List(t.Context()) {
 		require.NoError(t, err)
 		break
 	}
@@ -200,11 +219,11 @@ func TestIfMatch_sendsTheETagThatWasRead(t *testing.T) {
 		w.Header().Set("ETag", `"41"`)
 		_, _ = io.WriteString(w, `{"uuid":"`+ws+`"}`)
 	})
-	in := api.Org(org).Workspace(ws)
-	seen, err := in.Get(t.Context())
+	in := api.Org(org).Workspaces()
+	seen, err := in.Get(t.Context(), ws)
 	require.NoError(t, err)
 	require.Empty(t, match)
-	_, err = in.Rename(t.Context(), "V", client.IfMatch(seen.ETag))
+	_, err = in.Update(t.Context(), ws, rest.RenameRequest{DisplayName: rest.Set("V")}, client.IfMatch(seen.ETag))
 	require.NoError(t, err)
 	require.Equal(t, `"41"`, match)
 }
@@ -229,11 +248,11 @@ func TestCreate_waitsUntilItIsReady(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, `{"uuid":"`+ws+`","phase":"Ready"}`)
 	})
-	made, err := api.Org(org).CreateWorkspace(t.Context(), "W")
+	made, err := api.Org(org).Workspaces().Create(t.Context(), rest.CreateRequest{DisplayName: "W"})
 	require.NoError(t, err)
-	require.Equal(t, client.PhaseReady, made.Phase)
+	require.Equal(t, rest.PhaseReady, made.Phase)
 	require.Equal(t, 2, reads)
-	made, err = api.Org(org).CreateWorkspace(t.Context(), "W", client.NoWait())
+	made, err = api.Org(org).Workspaces().Create(t.Context(), rest.CreateRequest{DisplayName: "W"}, client.NoWait())
 	require.NoError(t, err)
 	require.Equal(t, "Progressing", made.Phase)
 	require.Equal(t, 2, reads)

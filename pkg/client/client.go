@@ -43,6 +43,8 @@ type Config struct {
 	HTTP *http.Client
 	// UserAgent is the header of that name.
 	UserAgent string
+	// Advise, if not nil, replaces the errors of requests.
+	Advise func(error) error
 }
 
 // StaticToken returns a TokenFunc for a token that does not change, such as that of a bot.
@@ -55,6 +57,7 @@ type Client struct {
 	server, agent string
 	token         TokenFunc
 	http          *http.Client
+	advise        func(error) error
 }
 
 // New returns a client of the hub.
@@ -72,7 +75,10 @@ func New(c Config) (*Client, error) {
 			return nil, err
 		}
 	}
-	return &Client{server: strings.TrimRight(c.Server, "/"), token: c.Token, agent: c.UserAgent, http: c.HTTP}, nil
+	if c.Advise == nil {
+		c.Advise = func(err error) error { return err }
+	}
+	return &Client{server: strings.TrimRight(c.Server, "/"), token: c.Token, agent: c.UserAgent, http: c.HTTP, advise: c.Advise}, nil
 }
 
 func loopback(host string) bool {
@@ -107,6 +113,10 @@ type Request struct {
 	Org, Workspace string
 	// Body is sent as JSON, if it is not nil.
 	Body any
+
+	waiting func(*Response) bool
+	// made is true if the request reads a tenant that the caller has made a moment ago.
+	made bool
 }
 
 // Response is the answer to a request that succeeded.
@@ -125,7 +135,10 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	for try := 1; ; try++ {
 		a, err := c.attempt(ctx, r)
 		if try == tries || !repeatable(r, a) {
-			return a, ofRepeat(try, r.Method, err)
+			if err = ofRepeat(try, r.Method, err); err != nil {
+				err = c.advise(err)
+			}
+			return a, err
 		}
 		select {
 		case <-ctx.Done():

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
@@ -127,11 +128,11 @@ func TestDo_retriesACreationWithAKey(t *testing.T) {
 		w.WriteHeader(http.StatusCreated)
 		_, _ = io.WriteString(w, `{"uuid":"o","phase":"Ready"}`)
 	})
-	_, err := api.CreateOrg(t.Context(), "ACME")
+	_, err := api.Orgs().Create(t.Context(), rest.CreateRequest{DisplayName: "ACME"})
 	require.NoError(t, err)
 	require.NotEmpty(t, keys[0])
 	require.Equal(t, keys[0], keys[1], "the same creation")
-	_, err = api.CreateOrg(t.Context(), "ACME", client.IdempotencyKey("mine"))
+	_, err = api.Orgs().Create(t.Context(), rest.CreateRequest{DisplayName: "ACME"}, client.IdempotencyKey("mine"))
 	require.NoError(t, err)
 	require.Equal(t, "mine", keys[2])
 }
@@ -141,11 +142,12 @@ func TestDo_refusesPathsWithDots(t *testing.T) {
 	t.Parallel()
 	api := clientOf(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{}`) })
 	for _, name := range []string{"", ".", ".."} {
-		require.ErrorContains(t, api.Org("o").RemoveMember(t.Context(), name, false), "missing", name)
-		_, err := api.Org(name).Get(t.Context())
+		_, err := api.Org("o").Members().Delete(t.Context(), name)
+		require.ErrorContains(t, err, "missing", name)
+		_, err = api.Orgs().Get(t.Context(), name)
 		require.Error(t, err, name)
 	}
-	_, err := api.Org("o").Member(t.Context(), "a/b")
+	_, err := api.Org("o").Members().Get(t.Context(), "a/b")
 	require.NoError(t, err)
 }
 
@@ -156,7 +158,7 @@ func TestError_isAnAPIStatus(t *testing.T) {
 		w.WriteHeader(http.StatusConflict)
 		_, _ = io.WriteString(w, `{"kind":"Status","reason":"Conflict","code":409,"message":"no","details":{"causes":[{"reason":"SoleAdmin","field":"f","message":"m"}]}}`)
 	})
-	err := api.Org("o").RemoveMember(t.Context(), "bob", false)
+	_, err := api.Org("o").Members().Delete(t.Context(), "bob")
 	require.True(t, apierrors.IsConflict(err))
 	var refused *client.Error
 	require.ErrorAs(t, err, &refused)

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
@@ -42,24 +43,24 @@ func Example() {
 		return
 	}
 	ctx := context.Background()
-	for o, err := range api.Orgs(ctx) {
+	for o, err := range api.Orgs().List(ctx) {
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		made, err := api.Org(o.UUID).CreateWorkspace(ctx, "Build")
+		made, err := api.Org(o.UUID).Workspaces().Create(ctx, rest.CreateRequest{DisplayName: "Build"})
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
 		build := api.Org(o.UUID).Workspace(made.UUID)
-		bot, err := build.CreateBot(ctx, "CI", client.RoleMember)
+		bot, err := build.Bots().Create(ctx, rest.CreateBotRequest{DisplayName: "CI", Role: rest.RoleMember})
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
 		fmt.Printf("%s has the workspace %s with the bot %s.\n", o.DisplayName, made.DisplayName, bot.DisplayName)
-		if err := build.RemoveMember(ctx, "bob"); apierrors.IsNotFound(err) {
+		if _, err := build.Members().Delete(ctx, "bob"); apierrors.IsNotFound(err) {
 			fmt.Println("Nothing to remove:", err)
 		}
 	}

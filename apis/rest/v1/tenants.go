@@ -168,8 +168,8 @@ type IssuedBotToken struct {
 
 // IssueBotTokenRequest issues a token. Without ExpirationSeconds it lives as long as the hub decides.
 type IssueBotTokenRequest struct {
-	Name              string `json:"name,omitempty"`
 	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty"`
+	Name              string `json:"name,omitempty"`
 }
 
 // AdminOrg is an organization as platform admins see it. It has no contents of workspaces.

@@ -2,12 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
@@ -15,35 +16,39 @@ import (
 var adminEntryColumns = table{{"SLUG", "slug"}, {"DISPLAY NAME", "displayName"}, {"SCOPE", "scope"}, {"ORGANIZATION", "orgDisplayName"}, {"PHASE", "phase"}, {"CREATED", "createdAt"},
 	{"CREATED BY", "createdBy"}, {"UUID", "uuid"}, {"ORGANIZATION UUID", "org", wide}, {"EXPORT PATH", "apiExport", wide}}
 
-// inOrgs selects the entries of all organizations.
-func inOrgs() url.Values { return url.Values{"scope": {"org"}} }
-
 func (d *admin) catalogCommand() *cobra.Command {
-	c := &catalog{app: d.app, global: true, everywhere: true}
-	cmd := d.listing(&cobra.Command{
+	c := d.newCatalog(adminEntryColumns)
+	c.global, c.advise = true, adviseAdmin
+	cmd := &cobra.Command{
 		Use: "catalog", Short: "List, publish and delete catalog entries, also those of organizations",
 		Long: `List, publish and delete the catalog entries for everybody. The entries of organizations
 are listed with --scope org, and can be deleted.`,
 		Example: "  kedge admin catalog --scope org\n  kedge admin catalog publish -f entry.yaml --force\n  kedge admin catalog delete 1781b49f-55f1-5980-a3d4-e2c16492068b",
-	}, &cobra.Command{Use: "list", Short: "List entries", Example: "  kedge admin catalog list --scope org"}, "/api/admin/catalog", adminEntryColumns,
-		&filter{flag: "scope", parameter: "scope", usage: "global for the entries for everybody (default), org for those of all organizations"},
-		&filter{flag: "query", parameter: "q", usage: "a part of the display name"})
-	for _, sub := range []*cobra.Command{c.getCommand(), c.publishCommand(), c.deleteCommand()} {
+	}
+	list := &cobra.Command{Use: "list", Short: "List entries", Example: "  kedge admin catalog list --scope org"}
+	c.filters = []*filter{{flag: "scope", parameter: "scope", usage: "global for the entries for everybody (default), org for those of all organizations"},
+		{flag: "query", parameter: "q", usage: "a part of the display name"}}
+	c.listing(cmd, list)
+	cmd.AddCommand(list)
+	for _, sub := range c.commands(c.entryAnywhere) {
 		sub.Example = strings.NewReplacer("kedge catalog", "kedge admin catalog", " --global", "").Replace(sub.Example)
 		cmd.AddCommand(sub)
 	}
 	return cmd
 }
 
-// findOrgEntry finds an entry of an organization by UUID, or by slug if one organization alone has
-// the slug. r is the list of the global entries.
-func findOrgEntry(ctx context.Context, s *session, r client.Request, arg string) (found client.Entry, err error) {
-	r.Query = inOrgs()
+// entryAnywhere finds a global entry or, if there is none, one of an organization: by UUID, or by slug
+// if one organization alone has the slug.
+func (c *catalog) entryAnywhere(ctx context.Context, all client.Catalog, arg string) (found rest.Entry, err error) {
+	var none *noneError
+	if found, err = c.entry(ctx, all, arg); !errors.As(err, &none) {
+		return found, err
+	}
 	matches := 0
-	for e, err := range client.List[client.AdminEntry](ctx, s, r) {
+	for e, err := range all.List(ctx, client.Query("scope", "org")) {
 		switch {
 		case err != nil:
-			return client.Entry{}, err
+			return rest.Entry{}, err
 		case e.UUID == arg:
 			return e.Entry, nil
 		case e.Slug == arg:
@@ -53,9 +58,9 @@ func findOrgEntry(ctx context.Context, s *session, r client.Request, arg string)
 	}
 	switch matches {
 	case 0:
-		return client.Entry{}, &noneError{fmt.Sprintf("there is no entry with the slug or the UUID %q; to see what there is, run: kedge admin catalog list, and again with --scope org", arg)}
+		return rest.Entry{}, &noneError{fmt.Sprintf("there is no entry with the slug or the UUID %q; to see what there is, run: kedge admin catalog list, and again with --scope org", arg)}
 	case 1:
 		return found, nil
 	}
-	return client.Entry{}, fmt.Errorf("%d organizations have an entry with the slug %q; give its UUID, as shown by: kedge admin catalog list --scope org", matches, arg)
+	return rest.Entry{}, fmt.Errorf("%d organizations have an entry with the slug %q; give its UUID, as shown by: kedge admin catalog list --scope org", matches, arg)
 }

@@ -3,12 +3,11 @@ package cli
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"net/url"
+	"iter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/faroshq/kedge-hub/pkg/client"
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 )
 
 var (
@@ -17,81 +16,52 @@ var (
 		{"PURGING", "purging"}, {"ORGANIZATION", "orgUUID", wide}}
 )
 
-// org is the UUID of the organization that an argument names, of all that the hub has.
-func (d *admin) org(ctx context.Context, s *session, arg string) (string, error) {
-	if isUUID(arg) {
-		return arg, nil
-	}
-	t, err := s.find(ctx, naming{"organization", "kedge admin orgs", "CREATED BY"}, client.Request{Path: adminOrgs, Query: url.Values{"q": {arg}}}, arg)
-	return t.UUID, err
-}
-
 func (d *admin) orgsCommand() *cobra.Command {
-	cmd := d.listing(&cobra.Command{
+	cmd := &cobra.Command{
 		Use: "orgs", Aliases: []string{"org"}, Short: "List all organizations, and delete one",
 		Example: "  kedge admin orgs --personal false\n  kedge admin orgs delete ACME",
-	}, &cobra.Command{Use: "list", Short: "List all organizations", Example: "  kedge admin orgs list --query acme"}, adminOrgs, adminOrgColumns,
-		&filter{flag: "query", parameter: "q", usage: "a part of the display name"},
-		&filter{flag: "personal", parameter: "personal", usage: "true for personal organizations alone, false for the others"})
-	cmd.AddCommand(d.deleteOrgCommand())
+	}
+	list := &cobra.Command{Use: "list", Short: "List all organizations", Example: "  kedge admin orgs list --query acme"}
+	d.orgs.filters = []*filter{{flag: "query", parameter: "q", usage: "a part of the display name"},
+		{flag: "personal", parameter: "personal", usage: "true for personal organizations alone, false for the others"}}
+	d.orgs.listing(cmd, list)
+	cmd.AddCommand(list, d.deleteOrgCommand())
 	return cmd
 }
 
 func (d *admin) deleteOrgCommand() *cobra.Command {
-	c := consent{app: d.app}
+	c := &consent{app: d.app}
 	cmd := &cobra.Command{
 		Use: "delete UUID|NAME", Short: "Delete an organization; its admins can bring it back for a time", Args: oneArg("the UUID or the name of an organization"),
 		Long: `Delete an organization with all its workspaces. Nobody can use them from then on.
 Until the time that is printed, its admins can bring it back.`,
-		Example: "  kedge admin orgs delete ACME", ValidArgsFunction: d.completeOrgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.possible(); err != nil {
-				return err
-			}
-			s, err := d.session(cmd.Context())
-			if err != nil {
-				return err
-			}
-			uuid, err := d.org(cmd.Context(), s, args[0])
-			if err != nil {
-				return err
-			}
-			text := fmt.Sprintf("Delete the organization %s with all its workspaces? Nobody can use them then.", args[0])
-			if err := c.typed(cmd.Context(), text, "Type "+args[0]+" to go on", args[0]); err != nil {
-				return err
-			}
-			return d.sendAbout(cmd, client.Request{Method: http.MethodDelete, Path: adminOrgs + "/" + uuid}, deletionColumns)
-		},
+		Example: "  kedge admin orgs delete ACME",
 	}
-	c.flag(cmd)
-	d.output.flag(cmd)
-	return cmd
+	d.orgs.about(cmd, deletionColumns, func(ctx context.Context, _ *session, all adminOrgs, uuid string, args []string) (object, error) {
+		text := fmt.Sprintf("Delete the organization %s with all its workspaces? Nobody can use them then.", args[0])
+		if err := c.typed(ctx, text, "Type "+args[0]+" to go on", args[0]); err != nil {
+			return nil, err
+		}
+		return all.Delete(ctx, uuid)
+	})
+	return c.first(cmd)
 }
 
 func (d *admin) deletionsCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "deletions", Short: "List what was deleted and can still be brought back", Args: noArgs, Example: "  kedge admin deletions",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return d.list(cmd, client.Request{Path: "/api/admin/deletions"}, allDeletionColumns)
-		},
-	}
-	d.output.flag(cmd)
-	return cmd
+	cmd := &cobra.Command{Use: "deletions", Short: "List what was deleted and can still be brought back", Example: "  kedge admin deletions"}
+	return listing(d, cmd, &d.output, allDeletionColumns, func(s *session, _ []string) (iter.Seq2[rest.Deletion, error], error) {
+		return s.api.Admin().Deletions(cmd.Context()), nil
+	})
 }
 
 func (d *admin) sessionsCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "sessions USER", Aliases: []string{"session"}, Short: "List the logins of a person, and end them", Args: oneArg("the name of a person"), ValidArgsFunction: d.completePeople,
+		Use: "sessions USER", Aliases: []string{"session"}, Short: "List the logins of a person, and end them", Args: person, ValidArgsFunction: d.users.complete,
 		Example: "  kedge admin sessions bob\n  kedge admin sessions end bob --all",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := aboutPerson("", args[0], "/sessions", nil)
-			if err != nil {
-				return err
-			}
-			return d.list(cmd, r, sessionColumns)
-		},
 	}
-	d.output.flag(cmd)
+	listing(d, cmd, &d.output, sessionColumns, func(s *session, args []string) (iter.Seq2[rest.Session, error], error) {
+		return s.api.Admin().Sessions(args[0]).List(cmd.Context()), checkPerson(args[0])
+	})
 	cmd.AddCommand(d.endSessionsCommand())
 	return cmd
 }
@@ -99,7 +69,7 @@ func (d *admin) sessionsCommand() *cobra.Command {
 func (d *admin) endSessionsCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use: "end USER [ID]", Short: "End a login of a person, or all of them", ValidArgsFunction: d.completePeople,
+		Use: "end USER [ID]", Short: "End a login of a person, or all of them", ValidArgsFunction: d.users.complete,
 		Long: `End a login of a person or, with --all, sign them out everywhere; then tokens that they
 got elsewhere before are refused as well.`,
 		Example: "  kedge admin sessions end bob 01932f5c-7b1e-7c3a-9d53-5b8f0c1d2e3f\n  kedge admin sessions end bob --all",
@@ -110,19 +80,22 @@ got elsewhere before are refused as well.`,
 			return fmt.Errorf("%s needs the name of a person, and the ID of a session, as shown by kedge admin sessions, or --all; %w", cmd.CommandPath(), errUsage)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := aboutPerson(http.MethodDelete, args[0], "/sessions", nil)
+			if err := checkPerson(args[0]); err != nil {
+				return err
+			}
+			s, err := d.session(cmd.Context())
 			if err != nil {
 				return err
 			}
 			done := "Signed " + args[0] + " out everywhere."
 			if all {
-				r.Query = url.Values{"all": {"true"}}
+				err = s.api.Admin().Sessions(args[0]).DeleteAll(cmd.Context())
 			} else {
-				r.Path += "/" + args[1]
 				done = "Ended the session " + args[1] + " of " + args[0] + "."
+				_, err = s.api.Admin().Sessions(args[0]).Delete(cmd.Context(), args[1])
 			}
-			if err := d.sendAbout(cmd, r, nil); err != nil {
-				return err
+			if err != nil {
+				return adviseAdmin(err)
 			}
 			fmt.Fprintln(d.Err, done)
 			return nil
@@ -130,31 +103,4 @@ got elsewhere before are refused as well.`,
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "all logins of the person")
 	return cmd
-}
-
-// completePeople completes the name of a person.
-func (d *admin) completePeople(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return d.candidates(cmd, func(ctx context.Context, s *session) ([]cobra.Completion, error) {
-		var found []cobra.Completion
-		for person, err := range client.List[client.FoundPerson](ctx, s, client.Request{Path: adminUsers}) {
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, cobra.CompletionWithDesc(person.Name, person.DisplayName))
-		}
-		return found, nil
-	})
-}
-
-// completeOrgs completes the name of an organization, of all that the hub has.
-func (d *admin) completeOrgs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return d.candidates(cmd, func(ctx context.Context, s *session) ([]cobra.Completion, error) {
-		return s.completions(ctx, client.Request{Path: adminOrgs})
-	})
 }

@@ -3,12 +3,14 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
@@ -41,17 +43,13 @@ replicas; an operator sees all of them.`,
 			if until != 0 {
 				query.Until = a.Clock.Now().Add(-time.Duration(until))
 			}
-			r := organizationAt(chosen)
-			r.Path += "/audit"
-			r.Query = query.Values()
-			raw, err := listAll(cmd.Context(), s, r)
+			events := s.api.Org(chosen).Audit(cmd.Context(), query)
+			if output == "table" || output == wide {
+				events = flat(events)
+			}
+			raw, err := listed(events)
 			if err != nil {
 				return err
-			}
-			if output == "table" || output == wide {
-				if raw, err = flat(raw); err != nil {
-					return err
-				}
 			}
 			return a.print(output, raw, auditColumns)
 		},
@@ -67,37 +65,42 @@ replicas; an operator sees all of them.`,
 	return cmd
 }
 
-// flat returns a list of events with texts instead of the objects in them.
-func flat(raw []byte) ([]byte, error) {
-	var list struct{ Items []client.AuditEvent }
-	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, err
-	}
-	items := make([]map[string]any, 0, len(list.Items))
-	for _, e := range list.Items {
-		item := map[string]any{
-			"time": e.Time.Local().Format(time.DateTime), "stage": e.Stage, "actor": e.Actor.Kind, "action": e.Action, "object": printable(e.Object),
-			"workspace": e.Workspace, "peer": e.Peer, "id": e.ID,
-		}
-		if name := e.Actor.User + e.Actor.Bot; name != "" {
-			item["actor"] = name
-		}
-		if e.Code != 0 {
-			item["code"] = e.Code
-		}
-		if r := e.Resource; r != nil {
-			item["object"] = printable(strings.Join(slices.DeleteFunc([]string{r.Resource, r.Subresource, r.Namespace, r.Name}, func(s string) bool { return s == "" }), "/"))
-		}
-		if e.Facts != nil {
-			var facts bytes.Buffer
-			encoder := json.NewEncoder(&facts)
-			encoder.SetEscapeHTML(false)
-			if err := encoder.Encode(e.Facts); err != nil {
-				return nil, err
+// flat returns events whose JSON has texts instead of objects.
+func flat(events iter.Seq2[rest.AuditEvent, error]) iter.Seq2[rest.AuditEvent, error] {
+	return func(yield func(rest.AuditEvent, error) bool) {
+		for e, err := range events {
+			if err == nil {
+				e.Raw, err = flatten(e)
 			}
-			item["facts"] = printable(strings.TrimSpace(facts.String()))
+			if !yield(e, err) {
+				return
+			}
 		}
-		items = append(items, item)
 	}
-	return json.Marshal(map[string]any{"items": items})
+}
+
+func flatten(e rest.AuditEvent) ([]byte, error) {
+	item := map[string]any{
+		"time": e.Time.Local().Format(time.DateTime), "stage": e.Stage, "actor": e.Actor.Kind, "action": e.Action, "object": printable(e.Object),
+		"workspace": e.Workspace, "peer": e.Peer, "id": e.ID,
+	}
+	if name := e.Actor.User + e.Actor.Bot; name != "" {
+		item["actor"] = name
+	}
+	if e.Code != 0 {
+		item["code"] = e.Code
+	}
+	if r := e.Resource; r != nil {
+		item["object"] = printable(strings.Join(slices.DeleteFunc([]string{r.Resource, r.Subresource, r.Namespace, r.Name}, func(s string) bool { return s == "" }), "/"))
+	}
+	if e.Facts != nil {
+		var facts bytes.Buffer
+		encoder := json.NewEncoder(&facts)
+		encoder.SetEscapeHTML(false)
+		if err := encoder.Encode(e.Facts); err != nil {
+			return nil, err
+		}
+		item["facts"] = printable(strings.TrimSpace(facts.String()))
+	}
+	return json.Marshal(item)
 }

@@ -2,10 +2,8 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -14,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/config"
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
@@ -31,23 +30,26 @@ func (b *bots) tokensCommand() *cobra.Command {
 	return cmd
 }
 
+// bot opens the session and returns the requests about its workspace, and the UUID of a bot.
+func (b *bots) bot(ctx context.Context, arg string) (w client.InWorkspace, uuid string, err error) {
+	if w, err = b.at(ctx); err == nil {
+		uuid, err = b.name(ctx, w.Bots(), arg)
+	}
+	return w, uuid, err
+}
+
 func (b *bots) listTokensCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "list BOT", Short: "List the living tokens of a bot", Args: oneArg("the UUID or the name of a bot"), ValidArgsFunction: b.complete, Example: "  kedge bots tokens list CI",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, r, err := b.bot(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			r.Path += "/tokens"
-			raw, err := listAll(cmd.Context(), s, r)
-			if err != nil {
-				return err
-			}
-			return b.print(b.output, raw, tokenColumns)
+	tokens := &resource[rest.BotToken, client.BotTokens]{
+		app: b.app, columns: tokenColumns,
+		open: func(cmd *cobra.Command, args []string) (*session, client.BotTokens, error) {
+			w, bot, err := b.bot(cmd.Context(), args[0])
+			return nil, w.BotTokens(bot), err
 		},
 	}
-	b.output.flag(cmd)
+	cmd := &cobra.Command{
+		Use: "list BOT", Short: "List the living tokens of a bot", Args: oneArg("the UUID or the name of a bot"), ValidArgsFunction: b.complete, Example: "  kedge bots tokens list CI",
+	}
+	tokens.listing(cmd)
 	return cmd
 }
 
@@ -67,21 +69,21 @@ func (b *bots) revokeTokenCommand() *cobra.Command {
 					return err
 				}
 			}
-			s, r, err := b.bot(cmd.Context(), args[0])
+			w, bot, err := b.bot(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			text := "Revoked all tokens of the bot."
-			if r.Path += "/tokens"; all {
+			if all {
 				if err := c.agreed(cmd.Context(), "Revoke all tokens of bot "+args[0]+"? Every program that works as it stops."); err != nil {
 					return err
 				}
+				err = w.BotTokens(bot).DeleteAll(cmd.Context())
 			} else {
-				r.Path += "/" + args[1]
 				text = "Revoked token " + args[1] + "."
+				_, err = w.BotTokens(bot).Delete(cmd.Context(), args[1])
 			}
-			r.Method = http.MethodDelete
-			if _, _, err := s.send(cmd.Context(), r); err != nil {
+			if err != nil {
 				return err
 			}
 			fmt.Fprintln(b.Err, text)
@@ -117,11 +119,11 @@ output to the program that stores the token.`,
 			if out, ok := b.Out.(*os.File); ok && IsTerminal(out) && o.file == "" && !o.stdout {
 				return fmt.Errorf("the token would be shown on the terminal; give --file FILE, or --stdout to show it; %w", errUsage)
 			}
-			s, r, err := b.bot(cmd.Context(), args[0])
+			w, bot, err := b.bot(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			return b.issue(cmd.Context(), s, r, o)
+			return b.issue(cmd.Context(), w, bot, o)
 		},
 	}
 	flags := cmd.Flags()
@@ -134,39 +136,25 @@ output to the program that stores the token.`,
 }
 
 // issue issues a token and prints it. A token that cannot be written anywhere is revoked.
-func (b *bots) issue(ctx context.Context, s *session, r client.Request, o tokenOptions) error {
+func (b *bots) issue(ctx context.Context, w client.InWorkspace, bot string, o tokenOptions) (err error) {
 	var kubeconfig []byte
 	if o.output == "kubeconfig" {
-		at, err := s.workspace(ctx, b.org, b.workspace)
-		if err != nil {
-			return err
-		}
-		at.Method, at.Path = http.MethodGet, at.Path+"/kubeconfig"
-		if _, kubeconfig, err = s.send(ctx, at); err != nil {
+		if kubeconfig, err = w.Kubeconfig(ctx); err != nil {
 			return err
 		}
 	}
-	body := map[string]any{}
-	if o.name != "" {
-		body["name"] = o.name
-	}
+	body := rest.IssueBotTokenRequest{Name: o.name}
 	if o.expires > 0 {
-		body["expirationSeconds"] = int64(o.expires / life(time.Second))
+		body.ExpirationSeconds = new(int64(o.expires / life(time.Second)))
 	}
-	r.Method, r.Path, r.Body = http.MethodPost, r.Path+"/tokens", body
-	_, raw, err := s.send(ctx, r)
+	issued, err := w.IssueBotToken(ctx, bot, body)
 	if err != nil {
 		return err
 	}
-	var issued struct {
-		ID      string `json:"id"`
-		Token   string `json:"token"`
-		Expires string `json:"expirationTimestamp"`
-	}
-	if err := json.Unmarshal(raw, &issued); err != nil || issued.Token == "" {
+	if issued.Token == "" {
 		return errors.New("the hub's answer has no token")
 	}
-	out, err := o.output.of(raw, issued.Token, kubeconfig)
+	out, err := o.output.of(issued.Raw, issued.Token, kubeconfig)
 	if err == nil {
 		if o.file != "" {
 			err = config.WriteFile(o.file, out)
@@ -175,13 +163,12 @@ func (b *bots) issue(ctx context.Context, s *session, r client.Request, o tokenO
 		}
 	}
 	if err != nil {
-		r.Method, r.Path, r.Body = http.MethodDelete, r.Path+"/"+issued.ID, nil
-		if _, _, revokeErr := s.send(ctx, r); revokeErr != nil {
+		if _, revokeErr := w.BotTokens(bot).Delete(ctx, issued.ID); revokeErr != nil {
 			return fmt.Errorf("%w; the token %s is not revoked: %w", err, issued.ID, revokeErr)
 		}
 		return fmt.Errorf("%w; the token %s is revoked again", err, issued.ID)
 	}
-	fmt.Fprintf(b.Err, "Issued token %s, which expires at %s.\n", issued.ID, issued.Expires)
+	fmt.Fprintf(b.Err, "Issued token %s, which expires at %s.\n", issued.ID, when(&issued.ExpirationTimestamp))
 	return nil
 }
 

@@ -2,17 +2,17 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
-	"net/url"
 	"os"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
@@ -24,115 +24,81 @@ const maxEntry = 64 << 10
 
 // catalog are the commands for the entries of an organization, or for the global ones.
 type catalog struct {
-	*app
+	resource[rest.CatalogEntry, client.Catalog]
 	org    string
 	global bool
-	// everywhere is set for kedge admin catalog, which finds the entries of organizations, too.
-	everywhere bool
-	output     format
+}
+
+// newCatalog returns the commands without their flags.
+func (a *app) newCatalog(columns table) *catalog {
+	c := &catalog{}
+	c.resource = resource[rest.CatalogEntry, client.Catalog]{
+		app: a, columns: columns, describe: a.describe,
+		candidates: byName(func(e rest.CatalogEntry) (string, string) { return e.Slug, e.DisplayName }),
+		open: func(cmd *cobra.Command, _ []string) (*session, client.Catalog, error) {
+			if err := exclusive(cmd, "global", "org"); err != nil {
+				return nil, client.Catalog{}, err
+			}
+			s, err := c.session(cmd.Context())
+			if err != nil {
+				return nil, client.Catalog{}, err
+			}
+			if c.global {
+				return s, s.api.Admin().Catalog(), nil
+			}
+			org, err := s.organization(cmd.Context(), c.org)
+			return s, s.api.Org(org).Catalog(), err
+		},
+	}
+	return c
 }
 
 func (a *app) catalogCommand() *cobra.Command {
-	c := &catalog{app: a}
+	c := a.newCatalog(entryColumns)
 	cmd := &cobra.Command{
-		Use: "catalog", Short: "Publish APIs that workspaces can enable", Args: noArgs, RunE: c.runList,
+		Use: "catalog", Short: "Publish APIs that workspaces can enable",
 		Long: `Publish APIs in the catalog of an organization, so that its workspaces can enable them
 with kedge providers. With --global, platform admins publish for everybody.`,
 		Example: "  kedge catalog\n  kedge catalog publish -f entry.yaml\n  kedge catalog delete widgets",
 	}
 	a.orgFlag(cmd, &c.org)
 	cmd.PersistentFlags().BoolVar(&c.global, "global", false, "the entries for everybody, as a platform admin")
-	list := &cobra.Command{Use: "list", Short: "List the entries of the organization", Args: noArgs, RunE: c.runList, Example: "  kedge catalog list\n  kedge catalog list --global -o wide"}
-	c.output.flag(cmd)
-	c.output.flag(list)
-	cmd.AddCommand(list, c.getCommand(), c.publishCommand(), c.deleteCommand())
+	list := &cobra.Command{Use: "list", Short: "List the entries of the organization", Example: "  kedge catalog list\n  kedge catalog list --global -o wide"}
+	c.listing(cmd, list)
+	cmd.AddCommand(append([]*cobra.Command{list}, c.commands(c.entry)...)...)
 	return cmd
 }
 
-// open opens the session and returns the path of the entries.
-func (c *catalog) open(cmd *cobra.Command) (*session, client.Request, error) {
-	if err := exclusive(cmd, "global", "org"); err != nil {
-		return nil, client.Request{}, err
-	}
-	s, err := c.session(cmd.Context())
-	if err != nil || c.global {
-		return s, client.Request{Path: "/api/admin/catalog"}, err
-	}
-	org, err := s.organization(cmd.Context(), c.org)
-	r := organizationAt(org)
-	r.Path += "/catalog"
-	return s, r, err
+// entry finds an entry by slug or UUID.
+func (c *catalog) entry(ctx context.Context, all client.Catalog, arg string) (rest.Entry, error) {
+	return findEntry(all.List(ctx), func(e rest.CatalogEntry) *rest.Entry { return &e.Entry }, arg, "kedge catalog list")
 }
 
-// entry returns the path of the entry with a slug or a UUID.
-func (c *catalog) entry(cmd *cobra.Command, arg string) (*session, client.Request, client.Entry, error) {
-	s, r, err := c.open(cmd)
-	if err != nil {
-		return nil, r, client.Entry{}, err
-	}
-	e, err := findEntry(cmd.Context(), s, r, arg)
-	var none *noneError
-	if c.everywhere && errors.As(err, &none) {
-		e, err = findOrgEntry(cmd.Context(), s, r, arg)
-	}
-	if err != nil {
-		return nil, r, client.Entry{}, err
-	}
-	r.Path += "/" + e.UUID
-	return s, r, e, nil
-}
-
-// findEntry finds an entry in the list at r, by slug or UUID.
-func findEntry(ctx context.Context, s *session, r client.Request, arg string) (client.Entry, error) {
-	for e, err := range client.List[client.Entry](ctx, s, r) {
+// findEntry finds an entry in a list, by slug or UUID.
+func findEntry[T any](all iter.Seq2[T, error], entry func(T) *rest.Entry, arg, list string) (rest.Entry, error) {
+	for item, err := range all {
 		if err != nil {
-			return client.Entry{}, err
+			return rest.Entry{}, err
 		}
-		if e.UUID == arg || e.Slug == arg {
-			return e, nil
+		if e := entry(item); e.UUID == arg || e.Slug == arg {
+			return *e, nil
 		}
 	}
-	list := "kedge catalog list"
-	if r.Workspace != "" {
-		list = "kedge providers list"
-	}
-	return client.Entry{}, &noneError{fmt.Sprintf("there is no entry with the slug or the UUID %q; to see what there is, run: %s", arg, list)}
+	return rest.Entry{}, &noneError{fmt.Sprintf("there is no entry with the slug or the UUID %q; to see what there is, run: %s", arg, list)}
 }
 
-func (c *catalog) runList(cmd *cobra.Command, _ []string) error {
-	s, r, err := c.open(cmd)
-	if err != nil {
-		return err
+// commands are the commands about one entry, which find returns.
+func (c *catalog) commands(find func(ctx context.Context, all client.Catalog, arg string) (rest.Entry, error)) []*cobra.Command {
+	c.name = func(ctx context.Context, all client.Catalog, arg string) (string, error) {
+		e, err := find(ctx, all, arg)
+		return e.UUID, err
 	}
-	raw, err := listAll(cmd.Context(), s, r)
-	if err != nil {
-		return err
-	}
-	return c.print(c.output, raw, entryColumns)
+	return []*cobra.Command{c.getting(&cobra.Command{
+		Use: "get SLUG|UUID", Short: "Show an entry", Args: oneArg("the slug or the UUID of an entry"), Example: "  kedge catalog get widgets -o yaml",
+	}), c.publishCommand(), c.deleteCommand(find)}
 }
 
-func (c *catalog) getCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "get SLUG|UUID", Short: "Show an entry", Args: oneArg("the slug or the UUID of an entry"), ValidArgsFunction: c.complete,
-		Example: "  kedge catalog get widgets -o yaml",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, r, _, err := c.entry(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			r.Method = http.MethodGet
-			_, raw, err := s.send(cmd.Context(), r)
-			if err != nil {
-				return err
-			}
-			return c.printEntry(c.output, raw, entryColumns)
-		},
-	}
-	c.output.flag(cmd)
-	return cmd
-}
-
-func (c *catalog) deleteCommand() *cobra.Command {
+func (c *catalog) deleteCommand(find func(ctx context.Context, all client.Catalog, arg string) (rest.Entry, error)) *cobra.Command {
 	ask := consent{app: c.app}
 	cmd := &cobra.Command{
 		Use: "delete SLUG|UUID", Aliases: []string{"rm"}, Short: "Delete an entry, for good", Args: oneArg("the slug or the UUID of an entry"), ValidArgsFunction: c.complete,
@@ -142,15 +108,18 @@ func (c *catalog) deleteCommand() *cobra.Command {
 			if err := ask.possible(); err != nil {
 				return err
 			}
-			s, r, e, err := c.entry(cmd, args[0])
+			_, all, err := c.open(cmd, nil)
+			if err != nil {
+				return err
+			}
+			e, err := find(cmd.Context(), all, args[0])
 			if err != nil {
 				return err
 			}
 			if err := ask.agreed(cmd.Context(), fmt.Sprintf("Delete the entry %s (%s)? No workspace can enable it then; where it is enabled, it stays so.", e.Slug, e.DisplayName)); err != nil {
 				return err
 			}
-			r.Method = http.MethodDelete
-			if _, _, err := s.send(cmd.Context(), r); err != nil {
+			if _, err := all.Delete(cmd.Context(), e.UUID); err != nil {
 				return err
 			}
 			fmt.Fprintf(c.Err, "Deleted the entry %s.\n", e.Slug)
@@ -163,7 +132,7 @@ func (c *catalog) deleteCommand() *cobra.Command {
 
 // publication are the flags of kedge catalog publish.
 type publication struct {
-	client.EntrySpec
+	rest.CatalogEntryRequest
 	file, workspace, backend, icon string
 	replace, force                 bool
 }
@@ -224,20 +193,20 @@ func (p *publication) locate(cmd *cobra.Command, c *catalog) error {
 	if err != nil {
 		return err
 	}
-	target, err := s.workspace(cmd.Context(), c.org, p.workspace)
+	t, err := s.workspace(cmd.Context(), c.org, p.workspace)
 	if err != nil {
 		return err
 	}
-	var w client.Workspace
-	if err := s.into(cmd.Context(), &w, target); err != nil {
+	w, err := s.api.Org(t.Org).Workspaces().Get(cmd.Context(), t.Workspace)
+	if err != nil {
 		return err
 	}
 	return cmd.Flags().Set("export-path", w.WorkspacePath)
 }
 
 // spec is what the file and the flags say.
-func (p *publication) spec(cmd *cobra.Command, in io.Reader) (client.EntrySpec, error) {
-	var spec client.EntrySpec
+func (p *publication) spec(cmd *cobra.Command, in io.Reader) (rest.CatalogEntryRequest, error) {
+	var spec rest.CatalogEntryRequest
 	if p.file != "" {
 		if err := readEntry(p.file, in, &spec); err != nil {
 			return spec, err
@@ -247,8 +216,8 @@ func (p *publication) spec(cmd *cobra.Command, in io.Reader) (client.EntrySpec, 
 		"slug": func() { spec.Slug = p.Slug }, "name": func() { spec.DisplayName = p.DisplayName },
 		"description": func() { spec.Description = p.Description }, "version": func() { spec.Version = p.Version },
 		"export-path": func() { spec.APIExport.Path = p.APIExport.Path }, "export-name": func() { spec.APIExport.Name = p.APIExport.Name },
-		"backend-url":     func() { spec.Backend = &client.EntryBackend{URL: p.backend} },
-		"icon-url":        func() { spec.UI = &client.EntryUI{IconURL: p.icon} },
+		"backend-url":     func() { spec.Backend = &rest.CatalogBackend{URL: p.backend} },
+		"icon-url":        func() { spec.UI = &rest.CatalogUI{IconURL: p.icon} },
 		"member-resource": func() { spec.MemberResources = p.MemberResources },
 	}
 	for name, set := range flags {
@@ -264,7 +233,7 @@ func (p *publication) spec(cmd *cobra.Command, in io.Reader) (client.EntrySpec, 
 	return spec, nil
 }
 
-func readEntry(file string, in io.Reader, spec *client.EntrySpec) error {
+func readEntry(file string, in io.Reader, spec *rest.CatalogEntryRequest) error {
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
@@ -278,11 +247,11 @@ func readEntry(file string, in io.Reader, spec *client.EntrySpec) error {
 		return err
 	}
 	var object struct {
-		APIVersion string            `json:"apiVersion"`
-		Kind       string            `json:"kind"`
-		Metadata   map[string]any    `json:"metadata"`
-		Status     map[string]any    `json:"status"`
-		Spec       *client.EntrySpec `json:"spec"`
+		APIVersion string                    `json:"apiVersion"`
+		Kind       string                    `json:"kind"`
+		Metadata   map[string]any            `json:"metadata"`
+		Status     map[string]any            `json:"status"`
+		Spec       *rest.CatalogEntryRequest `json:"spec"`
 	}
 	object.Spec = spec
 	if len(raw) > maxEntry {
@@ -299,78 +268,40 @@ func readEntry(file string, in io.Reader, spec *client.EntrySpec) error {
 
 // publish makes an entry or, with replace, changes the one with the slug. force takes the slug from
 // organizations.
-func (c *catalog) publish(cmd *cobra.Command, spec client.EntrySpec, replace, force bool) error {
-	s, r, err := c.open(cmd)
+func (c *catalog) publish(cmd *cobra.Command, spec rest.CatalogEntryRequest, replace, force bool) error {
+	_, all, err := c.open(cmd, nil)
 	if err != nil {
 		return err
 	}
-	at := r
-	r.Method, r.Body = http.MethodPost, spec
-	if force {
-		r.Query = url.Values{"force": {"true"}}
-	}
+	ctx, none, old := cmd.Context(), (*noneError)(nil), ""
 	if replace {
-		e, err := findEntry(cmd.Context(), s, at, spec.Slug)
-		var none *noneError
-		switch {
-		case err == nil:
-			r.Method, r.Path, r.Query = http.MethodPut, r.Path+"/"+e.UUID, nil
-		case !errors.As(err, &none):
+		e, err := c.entry(ctx, all, spec.Slug)
+		if old = e.UUID; err != nil && !errors.As(err, &none) {
 			return err
 		}
 	}
-	code, raw, err := s.send(cmd.Context(), r)
+	var e *rest.CatalogEntry
+	switch {
+	case old != "":
+		e, err = all.Replace(ctx, old, spec)
+	case force:
+		e, err = all.Create(ctx, spec, client.Force(), client.Once())
+	default:
+		e, err = all.Create(ctx, spec, client.Once())
+	}
 	if err != nil {
 		return c.notPublished(err, spec.Slug, replace)
 	}
-	if code == http.StatusAccepted {
+	if e.Code == http.StatusAccepted {
 		fmt.Fprintf(c.Err, "The entry %s is still being set up; to see how it goes, run: kedge catalog get %s\n", spec.Slug, spec.Slug)
 	}
-	return c.printEntry(c.output, raw, entryColumns)
+	return c.show(e, entryColumns)
 }
 
 // notPublished adds advice to the refusal of a slug that is taken.
 func (c *catalog) notPublished(err error, slug string, replace bool) error {
-	var refused *client.Error
-	if !replace && errors.As(err, &refused) && refused.Code() == http.StatusConflict {
+	if !replace && is(err, http.StatusConflict) {
 		return fmt.Errorf("%w; to change an entry that is yours, run the command again with --replace, or see kedge catalog get %s", err, slug)
 	}
 	return err
-}
-
-// printEntry prints an entry and, in a table, what it asks for.
-func (a *app) printEntry(f format, raw []byte, columns table) error {
-	if err := a.print(f, raw, columns); err != nil || f != "table" && f != wide {
-		return err
-	}
-	var p client.Provider
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	return a.describe(p)
-}
-
-// complete completes the slug of an entry.
-func (c *catalog) complete(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return c.candidates(cmd, func(ctx context.Context, _ *session) ([]cobra.Completion, error) {
-		s, r, err := c.open(cmd)
-		if err != nil {
-			return nil, err
-		}
-		return slugs(ctx, s, r)
-	})
-}
-
-func slugs(ctx context.Context, s *session, r client.Request) ([]cobra.Completion, error) {
-	var found []cobra.Completion
-	for e, err := range client.List[client.Entry](ctx, s, r) {
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, cobra.CompletionWithDesc(e.Slug, e.DisplayName))
-	}
-	return found, nil
 }

@@ -36,6 +36,19 @@ func (c *consent) flag(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask for confirmation")
 }
 
+// first makes a command fail at once if a confirmation is needed and there is no terminal.
+func (c *consent) first(cmd *cobra.Command) *cobra.Command {
+	c.flag(cmd)
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := c.possible(); err != nil {
+			return err
+		}
+		return run(cmd, args)
+	}
+	return cmd
+}
+
 // possible fails if a confirmation is needed and there is no terminal. Commands call it first, so
 // that a script without --yes always fails.
 func (c *consent) possible() error {

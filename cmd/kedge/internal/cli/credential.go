@@ -7,7 +7,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/config"
-	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 func (a *app) credentialCommand() *cobra.Command {
@@ -42,7 +40,7 @@ It never opens a browser.`,
 			if err := checkCluster(s.login, question.Spec.Cluster, a.Clock.Now()); err != nil {
 				return err
 			}
-			_, raw, err := s.send(cmd.Context(), client.Request{Method: http.MethodPost, Path: "/api/credentials", Body: question})
+			raw, err := s.api.Credential(cmd.Context(), question)
 			if err != nil {
 				return err
 			}

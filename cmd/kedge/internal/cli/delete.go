@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
+	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/faroshq/kedge-hub/pkg/client"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 var (
@@ -20,7 +18,7 @@ var (
 	deletionColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"DELETED", "deletionRequestedAt"}, {"PURGE AT", "purgeAt"}}
 )
 
-func (k *kind) deleteCommand(long string) *cobra.Command {
+func (k *kind[T, U]) deleteCommand(long string) *cobra.Command {
 	c := consent{app: k.app}
 	cmd := &cobra.Command{
 		Use: "delete UUID|NAME", Short: "Delete one of your " + k.noun + "s; it can be brought back for a time", Long: long,
@@ -30,30 +28,29 @@ func (k *kind) deleteCommand(long string) *cobra.Command {
 			if err := c.possible(); err != nil {
 				return err
 			}
-			s, r, err := k.all(cmd.Context())
+			s, all, org, err := k.all(cmd.Context())
 			if err != nil {
 				return err
 			}
-			t, err := s.find(cmd.Context(), k.naming, r, args[0])
+			t, err := find(k.naming, all.List(cmd.Context()), args[0])
 			if err != nil {
-				return k.deletedBefore(cmd.Context(), s, r, args[0], err)
+				return k.deletedBefore(cmd.Context(), s, org, args[0], err)
 			}
 			text := fmt.Sprintf("Delete %s %s? Nobody can use it then. It can be brought back until the\n"+
 				"hub purges what was deleted, after 30 days where its operator has not chosen otherwise.", k.noun, t)
 			if err := c.typed(cmd.Context(), text, "Type its name or its UUID to go on", t.DisplayName, t.UUID); err != nil {
 				return err
 			}
-			target := one(r, t.UUID)
-			target.Method = http.MethodDelete
-			_, raw, err := s.send(cmd.Context(), target)
+			gone, err := all.Delete(cmd.Context(), t.UUID)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(k.Err, "Deleted %s %s. %s\n", k.noun, t, untilPurge(purgeAtOf(raw), k.undeleteOf(target)))
-			if err := k.printAnswer(k.output, raw, deletionColumns); err != nil {
+			at := k.at(org, t.UUID)
+			fmt.Fprintf(k.Err, "Deleted %s %s. %s\n", k.noun, t, untilPurge(as[tenant](*gone).PurgeAt, k.undeleteOf(at)))
+			if err := k.show(*gone, deletionColumns); err != nil {
 				return err
 			}
-			return s.forget(cmd.Context(), target)
+			return s.forget(cmd.Context(), at)
 		},
 	}
 	c.flag(cmd)
@@ -63,12 +60,12 @@ func (k *kind) deleteCommand(long string) *cobra.Command {
 
 // deletedBefore turns a NotFound error into success if the object is deleted already, usually by
 // an earlier attempt of the same command.
-func (k *kind) deletedBefore(ctx context.Context, s *session, r client.Request, arg string, notFound error) error {
+func (k *kind[T, U]) deletedBefore(ctx context.Context, s *session, org, arg string, notFound error) error {
 	var none *noneError
 	if !errors.As(notFound, &none) {
 		return notFound
 	}
-	items, err := k.deleted(ctx, s, r)
+	items, err := k.deleted(ctx, s, org)
 	if err != nil {
 		return notFound
 	}
@@ -76,11 +73,11 @@ func (k *kind) deletedBefore(ctx context.Context, s *session, r client.Request, 
 	if err != nil {
 		return notFound
 	}
-	fmt.Fprintf(k.Err, "The %s %s is deleted already. %s\n", k.noun, t, untilPurge(t.PurgeAt, k.undeleteOf(one(r, t.UUID))))
+	fmt.Fprintf(k.Err, "The %s %s is deleted already. %s\n", k.noun, t, untilPurge(t.PurgeAt, k.undeleteOf(k.at(org, t.UUID))))
 	return k.printTenant(t, deletionColumns)
 }
 
-func (k *kind) undeleteCommand(long string) *cobra.Command {
+func (k *kind[T, U]) undeleteCommand(long string) *cobra.Command {
 	c := consent{app: k.app}
 	cmd := &cobra.Command{
 		Use: "undelete UUID|NAME", Short: "Bring back a deleted " + k.noun, Long: long,
@@ -90,11 +87,11 @@ func (k *kind) undeleteCommand(long string) *cobra.Command {
 			if err := c.possible(); err != nil {
 				return err
 			}
-			s, r, err := k.all(cmd.Context())
+			s, all, org, err := k.all(cmd.Context())
 			if err != nil {
 				return err
 			}
-			t, live, err := k.findDeleted(cmd.Context(), s, r, args[0])
+			t, live, err := k.findDeleted(cmd.Context(), s, all, org, args[0])
 			if err != nil {
 				return err
 			}
@@ -105,14 +102,12 @@ func (k *kind) undeleteCommand(long string) *cobra.Command {
 			if err := c.agreed(cmd.Context(), fmt.Sprintf("Bring back %s %s? Its members can use it again then.", k.noun, t)); err != nil {
 				return err
 			}
-			target := one(r, t.UUID)
-			target.Method, target.Path = http.MethodPost, target.Path+"/undelete"
-			_, raw, err := s.send(cmd.Context(), target)
+			back, err := k.one(s, k.at(org, t.UUID)).Undelete(cmd.Context())
 			if err != nil {
 				return err
 			}
 			fmt.Fprintf(k.Err, "The %s %s is back.\n", k.noun, t)
-			return k.printAnswer(k.output, raw, k.columns)
+			return k.show(*back, k.columns)
 		},
 	}
 	c.flag(cmd)
@@ -123,8 +118,8 @@ func (k *kind) undeleteCommand(long string) *cobra.Command {
 // findDeleted finds the object of an undelete. live is true if it is not deleted. A UUID that is
 // in no list is accepted: an admin of the organization can undelete a workspace that they are not
 // a member of.
-func (k *kind) findDeleted(ctx context.Context, s *session, r client.Request, arg string) (t tenant, live bool, err error) {
-	items, err := k.deleted(ctx, s, r)
+func (k *kind[T, U]) findDeleted(ctx context.Context, s *session, all tenants[T, U], org, arg string) (t tenant, live bool, err error) {
+	items, err := k.deleted(ctx, s, org)
 	if err != nil {
 		return t, false, err
 	}
@@ -132,7 +127,7 @@ func (k *kind) findDeleted(ctx context.Context, s *session, r client.Request, ar
 	if t, err = k.among(items, arg, "list --deleted"); !errors.As(err, &none) {
 		return t, false, err
 	}
-	found, findErr := s.find(ctx, k.naming, r, arg)
+	found, findErr := find(k.naming, all.List(ctx), arg)
 	switch {
 	case findErr == nil:
 		return found, true, nil
@@ -145,60 +140,45 @@ func (k *kind) findDeleted(ctx context.Context, s *session, r client.Request, ar
 	return t, false, none
 }
 
-// deleted returns the caller's soft-deleted tenants of this kind.
-func (k *kind) deleted(ctx context.Context, s *session, r client.Request) ([]tenant, error) {
-	_, raw, err := s.send(ctx, client.Request{Method: http.MethodGet, Path: "/api/users/me/memberships", Query: url.Values{"deleted": {"true"}}})
-	if err != nil {
-		return nil, err
-	}
-	var list struct {
-		Items []struct {
-			OrgUUID              string `json:"orgUUID"`
-			OrgDisplayName       string `json:"orgDisplayName"`
-			WorkspaceUUID        string `json:"workspaceUUID"`
-			WorkspaceDisplayName string `json:"workspaceDisplayName"`
-			Role                 string `json:"role"`
-			SoftDeletedAt        string `json:"softDeletedAt"`
-			PurgeAt              string `json:"purgeAt"`
-		} `json:"items"`
-	}
-	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
-	}
+// deleted returns the caller's soft-deleted tenants of this kind; org is the organization of
+// workspaces.
+func (k *kind[T, U]) deleted(ctx context.Context, s *session, org string) ([]tenant, error) {
 	items := []tenant{}
-	for _, e := range list.Items {
+	for e, err := range s.api.Memberships(ctx, true) {
+		if err != nil {
+			return nil, err
+		}
 		ofOrg := e.WorkspaceUUID == ""
+		t := tenant{UUID: e.WorkspaceUUID, DisplayName: e.WorkspaceDisplayName, Role: string(e.Role), DeletionRequestedAt: when(e.SoftDeletedAt), PurgeAt: when(e.PurgeAt)}
+		if ofOrg {
+			t.UUID, t.DisplayName = e.OrgUUID, e.OrgDisplayName
+		}
 		switch {
-		case e.SoftDeletedAt == "", k.inOrg && e.OrgUUID != r.Org:
+		case e.SoftDeletedAt == nil, k.inOrg && e.OrgUUID != org:
 		case ofOrg && k.inOrg:
 			// Its workspaces count as deleted too, but cannot be undeleted alone.
 			return nil, fmt.Errorf("organization %q is deleted; first run: kedge orgs undelete %s", e.OrgDisplayName, e.OrgUUID)
-		case ofOrg:
-			items = append(items, tenant{UUID: e.OrgUUID, DisplayName: e.OrgDisplayName, Role: e.Role, DeletionRequestedAt: e.SoftDeletedAt, PurgeAt: e.PurgeAt})
-		case k.inOrg:
-			items = append(items, tenant{UUID: e.WorkspaceUUID, DisplayName: e.WorkspaceDisplayName, Role: e.Role, DeletionRequestedAt: e.SoftDeletedAt, PurgeAt: e.PurgeAt})
+		case ofOrg != k.inOrg:
+			items = append(items, t)
 		}
 	}
 	return items, nil
 }
 
-// undeleteOf returns the command that undeletes a target, independent of the chosen organization.
-func (k *kind) undeleteOf(target client.Request) string {
-	if target.Workspace == "" {
-		return k.run("undelete " + target.Org)
-	}
-	return k.run("undelete " + target.Workspace + " --org " + target.Org)
-}
-
-// purgeAtOf is the time at which the hub purges the object of an answer, or empty.
-func purgeAtOf(raw []byte) string {
-	var answer struct {
-		PurgeAt string `json:"purgeAt"`
-	}
-	if json.Unmarshal(raw, &answer) != nil {
+// when is a time as the hub writes it.
+func when(t *metav1.Time) string {
+	if t == nil {
 		return ""
 	}
-	return answer.PurgeAt
+	return t.UTC().Format(time.RFC3339)
+}
+
+// undeleteOf returns the command that undeletes a target, independent of the chosen organization.
+func (k *kind[T, U]) undeleteOf(at target) string {
+	if at.Workspace == "" {
+		return k.run("undelete " + at.Org)
+	}
+	return k.run("undelete " + at.Workspace + " --org " + at.Org)
 }
 
 // untilPurge tells the user how, and until when, a deleted object can be undeleted.
@@ -209,7 +189,7 @@ func untilPurge(at, command string) string {
 	return "Until " + at + " it can be brought back with: " + command
 }
 
-func (k *kind) printTenant(t tenant, columns table) error {
+func (k *kind[T, U]) printTenant(t tenant, columns table) error {
 	raw, err := json.Marshal(t)
 	if err != nil {
 		return err

@@ -3,13 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"net/url"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
@@ -34,11 +33,11 @@ the provider adds claims later, run the command again.`,
   kedge providers enable widgets --accept-claim configmaps --reject-claim secrets
   kedge providers enable widgets --yes --accept-claim secrets`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			found, err := p.provider(cmd.Context(), args[0])
+			in, found, err := p.provider(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			return p.enable(cmd.Context(), found, &w)
+			return p.enable(cmd.Context(), in, found, &w)
 		},
 	}
 	flags := cmd.Flags()
@@ -50,38 +49,35 @@ the provider adds claims later, run the command again.`,
 	return cmd
 }
 
-func (p *providers) enable(ctx context.Context, found *provider, w *answers) error {
+func (p *providers) enable(ctx context.Context, in client.InWorkspace, found *rest.Provider, w *answers) error {
 	decision, err := w.decide(ctx, found)
 	if err != nil {
 		return err
 	}
-	var query url.Values
 	if w.dryRun {
-		query = url.Values{"dryRun": {"true"}}
-	}
-	if _, err := found.ask(ctx, http.MethodPost, "/enable", query, decision); err != nil {
-		return err
-	}
-	if w.dryRun {
+		would, err := in.Enable(ctx, found.UUID, decision, client.DryRun())
+		if err != nil {
+			return err
+		}
 		fmt.Fprintf(p.Err, "This is what enabling %s would do; nothing was changed.\n", found.Slug)
-		return p.printEntry(p.output, found.raw, providerColumns)
+		return p.show(would, providerColumns)
 	}
-	final := func() bool { return found.State != client.StateEnabling && found.State != client.StateDisabled }
-	if err := found.until(ctx, "being enabled", final); err != nil {
+	enabled, err := in.Enable(ctx, found.UUID, decision, p.telling("being enabled"))
+	if err != nil {
 		return err
 	}
-	if err := p.printEntry(p.output, found.raw, providerColumns); err != nil {
+	if err := p.show(enabled, providerColumns); err != nil {
 		return err
 	}
-	if found.State == client.StateFailing {
-		return fmt.Errorf("%s does not work in this workspace: %s", found.Slug, found.Message)
+	if enabled.State == rest.StateFailing {
+		return fmt.Errorf("%s does not work in this workspace: %s", found.Slug, enabled.Message)
 	}
 	return nil
 }
 
 // decide answers every claim: as the flags say, as the workspace answered before, or as the
 // person says.
-func (w *answers) decide(ctx context.Context, p *provider) (client.Decision, error) {
+func (w *answers) decide(ctx context.Context, p *rest.Provider) (rest.EnableProviderRequest, error) {
 	said := map[string]bool{}
 	for _, flag := range []struct {
 		name   string
@@ -91,15 +87,15 @@ func (w *answers) decide(ctx context.Context, p *provider) (client.Decision, err
 		for _, claim := range flag.claims {
 			name, ok := asked(p.Claims, claim)
 			if !ok {
-				return client.Decision{}, fmt.Errorf("%s: %s does not ask for %s, but for: %s; %w", flag.name, p.Slug, name, namesOf(p.Claims), errUsage)
+				return rest.EnableProviderRequest{}, fmt.Errorf("%s: %s does not ask for %s, but for: %s; %w", flag.name, p.Slug, name, namesOf(p.Claims), errUsage)
 			}
 			if before, twice := said[name]; twice && before != flag.accept {
-				return client.Decision{}, fmt.Errorf("the claim %s is accepted and rejected; give one of --accept-claim and --reject-claim; %w", name, errUsage)
+				return rest.EnableProviderRequest{}, fmt.Errorf("the claim %s is accepted and rejected; give one of --accept-claim and --reject-claim; %w", name, errUsage)
 			}
 			said[name] = flag.accept
 		}
 	}
-	var open []client.Claim
+	var open []rest.ProviderClaim
 	for _, c := range p.Claims {
 		_, decided := said[c.String()]
 		switch {
@@ -113,9 +109,9 @@ func (w *answers) decide(ctx context.Context, p *provider) (client.Decision, err
 		}
 	}
 	if err := w.ask(ctx, p, open, said); err != nil {
-		return client.Decision{}, err
+		return rest.EnableProviderRequest{}, err
 	}
-	var d client.Decision
+	var d rest.EnableProviderRequest
 	for _, c := range p.Claims {
 		if said[c.String()] {
 			d.AcceptClaims = append(d.AcceptClaims, c.GroupResource)
@@ -123,11 +119,11 @@ func (w *answers) decide(ctx context.Context, p *provider) (client.Decision, err
 			d.RejectClaims = append(d.RejectClaims, c.GroupResource)
 		}
 	}
-	return d.Complete(), nil
+	return d, nil
 }
 
 // ask asks about the claims that nothing else has answered.
-func (w *answers) ask(ctx context.Context, p *provider, open []client.Claim, said map[string]bool) error {
+func (w *answers) ask(ctx context.Context, p *rest.Provider, open []rest.ProviderClaim, said map[string]bool) error {
 	if len(open) == 0 {
 		return nil
 	}
@@ -140,7 +136,7 @@ func (w *answers) ask(ctx context.Context, p *provider, open []client.Claim, sai
 			return err
 		}
 	}
-	var harmless, dangerous []client.Claim
+	var harmless, dangerous []rest.ProviderClaim
 	for _, c := range open {
 		if c.Dangerous {
 			dangerous = append(dangerous, c)
@@ -175,7 +171,7 @@ func (w *answers) ask(ctx context.Context, p *provider, open []client.Claim, sai
 }
 
 // asked finds a claim that a flag names, as GROUP/RESOURCE or RESOURCE.GROUP.
-func asked(claims []client.Claim, name string) (claim string, ok bool) {
+func asked(claims []rest.ProviderClaim, name string) (claim string, ok bool) {
 	name = strings.TrimPrefix(name, "/")
 	for _, c := range claims {
 		if c.String() == name || c.Resource+"."+c.Group == name {
@@ -185,7 +181,7 @@ func asked(claims []client.Claim, name string) (claim string, ok bool) {
 	return name, false
 }
 
-func namesOf(claims []client.Claim) string {
+func namesOf(claims []rest.ProviderClaim) string {
 	names := make([]string, len(claims))
 	for i, c := range claims {
 		names[i] = c.String()
@@ -197,7 +193,7 @@ func namesOf(claims []client.Claim) string {
 }
 
 // claims prints a table of claims to the error stream, where questions are.
-func (a *app) claims(all []client.Claim) error {
+func (a *app) claims(all []rest.ProviderClaim) error {
 	w := tabwriter.NewWriter(a.Err, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(w, "CLAIM\tVERBS\tDANGEROUS")
 	for _, c := range all {
@@ -214,7 +210,8 @@ func mark(dangerous bool) string {
 }
 
 // describe prints what a provider asks for and has.
-func (a *app) describe(p client.Provider) error {
+func (a *app) describe(o object) error {
+	p := as[rest.Provider](o)
 	w := tabwriter.NewWriter(a.Out, 0, 8, 3, ' ', 0)
 	if len(p.Claims) > 0 {
 		fmt.Fprintln(w, "\nCLAIM\tVERBS\tDANGEROUS\tSTATE")
@@ -223,7 +220,7 @@ func (a *app) describe(p client.Provider) error {
 		}
 	}
 	if len(p.Resources) > 0 {
-		count := map[client.GroupResource]string{}
+		count := map[rest.GroupResource]string{}
 		for _, l := range p.WouldLose {
 			count[l.GroupResource] = "unknown"
 			if l.Count != nil {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -122,32 +121,34 @@ func (a *app) mergeKubeconfig(ctx context.Context, entries []*kubeconfig.Entry, 
 
 // chosenEntry is the entry for the workspace that the flags name or, without them, the chosen one.
 func (s *session) chosenEntry(ctx context.Context, o kubeconfigOptions) (*kubeconfig.Entry, error) {
-	target, err := s.workspace(ctx, o.org, o.workspace)
+	t, err := s.workspace(ctx, o.org, o.workspace)
 	if err != nil {
 		return nil, err
 	}
-	org, err := s.organizationOf(ctx, target)
+	org, err := s.organizationOf(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	workspace, err := s.tenant(ctx, target)
+	workspace, err := s.api.Org(t.Org).Workspaces().Get(ctx, t.Workspace)
 	if err != nil {
 		return nil, err
 	}
-	return s.entry(ctx, target, org, workspace)
+	return s.entry(ctx, t.Org, org.DisplayName, as[tenant](workspace))
 }
 
 // organizationOf is the organization of a workspace. Members of the workspace alone may not read it,
 // but their memberships name it.
-func (s *session) organizationOf(ctx context.Context, target client.Request) (tenant, error) {
-	org, err := s.tenant(ctx, organizationAt(target.Org))
-	var refused *client.Error
-	if !errors.As(err, &refused) || refused.Code() != http.StatusForbidden {
-		return org, err
+func (s *session) organizationOf(ctx context.Context, t target) (tenant, error) {
+	org, err := s.api.Orgs().Get(ctx, t.Org)
+	if err == nil {
+		return as[tenant](org), nil
+	}
+	if !is(err, http.StatusForbidden) {
+		return tenant{}, err
 	}
 	orgs, listErr := s.organizations(ctx)
 	for _, o := range orgs {
-		if o.UUID == target.Org {
+		if o.UUID == t.Org {
 			return o, nil
 		}
 	}
@@ -173,12 +174,12 @@ func (s *session) entries(ctx context.Context, onlyOrg string) ([]*kubeconfig.En
 	}
 	var entries []*kubeconfig.Entry
 	for _, org := range orgs {
-		workspaces, err := s.tenants(ctx, workspacesOf(org.UUID))
+		workspaces, err := tenantsOf(s.api.Org(org.UUID).Workspaces().List(ctx))
 		if err = s.leaveOut(org, err); err != nil {
 			return nil, err
 		}
 		for _, workspace := range workspaces {
-			e, err := s.entry(ctx, one(workspacesOf(org.UUID), workspace.UUID), org, workspace)
+			e, err := s.entry(ctx, org.UUID, org.DisplayName, workspace)
 			if err = s.leaveOut(workspace, err); err != nil {
 				return nil, err
 			}
@@ -204,27 +205,17 @@ func (s *session) leaveOut(t tenant, err error) error {
 	return nil
 }
 
-func (s *session) tenant(ctx context.Context, r client.Request) (tenant, error) {
-	var t tenant
-	r.Method = http.MethodGet
-	_, raw, err := s.send(ctx, r)
-	if err != nil {
-		return t, err
+// entry is the entry for a workspace of an organization, given with its display name.
+func (s *session) entry(ctx context.Context, org, name string, workspace tenant) (*kubeconfig.Entry, error) {
+	if workspace.UUID == "" {
+		return nil, errNoHub
 	}
-	if err := json.Unmarshal(raw, &t); err != nil || t.UUID == "" {
-		return t, errNoHub
-	}
-	return t, nil
-}
-
-func (s *session) entry(ctx context.Context, target client.Request, org, workspace tenant) (*kubeconfig.Entry, error) {
-	target.Method, target.Path = http.MethodGet, target.Path+"/kubeconfig"
-	_, raw, err := s.send(ctx, target)
+	raw, err := s.in(target{org, workspace.UUID}).Kubeconfig(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return kubeconfig.New(kubeconfig.Source{
-		Org: org.DisplayName, Workspace: workspace.DisplayName, UUID: workspace.UUID,
+		Org: name, Workspace: workspace.DisplayName, UUID: workspace.UUID,
 		Server: s.login.Server, Profile: s.name, Kubeconfig: raw,
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/config"
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/oauth"
 	"github.com/faroshq/kedge-hub/pkg/client"
@@ -198,14 +199,14 @@ func checkServer(err error) error {
 }
 
 // accept stores a login after the hub has accepted its token.
-func (a *app) accept(ctx context.Context, login *config.Profile) (me, error) {
+func (a *app) accept(ctx context.Context, login *config.Profile) (*rest.Me, error) {
 	api, err := client.New(client.Config{Server: login.Server, Token: client.StaticToken(login.Token), CA: login.CA, UserAgent: agent()})
 	if err != nil {
-		return me{}, err
+		return nil, err
 	}
 	who, err := whoami(ctx, api)
 	if err != nil {
-		return me{}, checkServer(err)
+		return nil, checkServer(err)
 	}
 	login.Person = who.Name
 	return who, a.storeLogin(ctx, login)
@@ -277,9 +278,9 @@ func (a *app) token(file string) (string, error) {
 }
 
 // nextStep says what a person does after a login.
-func nextStep(who me) string {
+func nextStep(who *rest.Me) string {
 	switch {
-	case who.DeletionRequestedAt != "":
+	case who.DeletionRequestedAt != nil:
 		return "Your account is deleted. To bring it back, run: kedge me undelete"
 	case who.Registration == "Pending":
 		return "Your registration waits for approval; until then you can use no workspace."

@@ -5,41 +5,38 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 // members are the commands for members of an organization or a workspace.
 type members struct {
-	*app
+	resource[rest.Member, client.Members]
 	noun, command string
 	// inWorkspace is true for members of a workspace. They can have further roles and sudo,
 	// and their removal has nothing to cascade to.
 	inWorkspace bool
-	columns     table
-	output      format
 	// target opens the session and returns the organization or workspace.
-	target func(ctx context.Context) (*session, client.Request, error)
+	target func(ctx context.Context) (*session, target, error)
 }
 
 // membersCommand is kedge members, about the chosen organization.
 func (a *app) membersCommand() *cobra.Command {
 	var org string
-	m := &members{
-		app: a, noun: "organization", command: "kedge members",
-		columns: table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}},
-		target: func(ctx context.Context) (*session, client.Request, error) {
-			s, err := a.session(ctx)
-			if err != nil {
-				return nil, client.Request{}, err
-			}
-			chosen, err := s.organization(ctx, org)
-			return s, organizationAt(chosen), err
-		},
+	m := &members{noun: "organization", command: "kedge members"}
+	m.app = a
+	m.columns = table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}}
+	m.target = func(ctx context.Context) (*session, target, error) {
+		s, err := a.session(ctx)
+		if err != nil {
+			return nil, target{}, err
+		}
+		chosen, err := s.organization(ctx, org)
+		return s, target{Org: chosen}, err
 	}
 	cmd := m.root()
 	a.orgFlag(cmd, &org)
@@ -49,53 +46,54 @@ func (a *app) membersCommand() *cobra.Command {
 // workspaceMembersCommand is kedge workspaces members, about the chosen workspace.
 func (a *app) workspaceMembersCommand(org *string) *cobra.Command {
 	var workspace string
-	m := &members{
-		app: a, noun: "workspace", command: "kedge workspaces members", inWorkspace: true,
-		columns: table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SCOPE", "scope"}, {"ROLES", "roles"}, {"SUDO", "sudo"},
-			{"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}},
-		target: func(ctx context.Context) (*session, client.Request, error) {
-			s, err := a.session(ctx)
-			if err != nil {
-				return nil, client.Request{}, err
-			}
-			r, err := s.workspace(ctx, *org, workspace)
-			return s, r, err
-		},
+	m := &members{noun: "workspace", command: "kedge workspaces members", inWorkspace: true}
+	m.app = a
+	m.columns = table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SCOPE", "scope"}, {"ROLES", "roles"}, {"SUDO", "sudo"},
+		{"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}}
+	m.target = func(ctx context.Context) (*session, target, error) {
+		s, err := a.session(ctx)
+		if err != nil {
+			return nil, target{}, err
+		}
+		t, err := s.workspace(ctx, *org, workspace)
+		return s, t, err
 	}
 	cmd := m.root()
 	a.workspaceFlag(cmd, org, &workspace)
 	return cmd
 }
 
+// all opens the session and returns the members and what they are members of.
+func (m *members) all(ctx context.Context) (client.Members, target, error) {
+	s, t, err := m.target(ctx)
+	if err != nil {
+		return client.Members{}, t, err
+	}
+	if m.inWorkspace {
+		return s.in(t).Members(), t, nil
+	}
+	return s.api.Org(t.Org).Members(), t, nil
+}
+
 func (m *members) root() *cobra.Command {
+	m.open = func(cmd *cobra.Command, _ []string) (*session, client.Members, error) {
+		all, _, err := m.all(cmd.Context())
+		return nil, all, err
+	}
+	m.candidates = byName(func(member rest.Member) (string, string) { return member.User, member.DisplayName })
 	cmd := &cobra.Command{
 		Use: "members", Aliases: []string{"member"}, Short: "List the people in the chosen " + m.noun + ", add and remove them, and set their roles",
 		Long: "List the people in the chosen " + m.noun + ", add and remove them, and set their roles.\n" +
 			"People are named as kedge users search shows them, never by display name or email.",
 		Example: "  " + m.command + "\n  " + m.command + " add bob\n  " + m.command + " set-role bob admin\n  " + m.command + " remove bob",
-		Args:    noArgs, RunE: m.runList,
 	}
 	list := &cobra.Command{
-		Use: "list", Short: "List the people in the chosen " + m.noun, Args: noArgs, RunE: m.runList,
+		Use: "list", Short: "List the people in the chosen " + m.noun,
 		Example: "  " + m.command + " list\n  " + m.command + " list -o json",
 	}
-	m.output.flag(cmd)
-	m.output.flag(list)
+	m.listing(cmd, list)
 	cmd.AddCommand(list, m.addCommand(), m.setRoleCommand(), m.removeCommand())
 	return cmd
-}
-
-func (m *members) runList(cmd *cobra.Command, _ []string) error {
-	s, r, err := m.target(cmd.Context())
-	if err != nil {
-		return err
-	}
-	r.Path += "/members"
-	raw, err := listAll(cmd.Context(), s, r)
-	if err != nil {
-		return err
-	}
-	return m.print(m.output, raw, m.columns)
 }
 
 // role is the value of --role.
@@ -126,23 +124,18 @@ func (g *grant) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&g.sudo, "sudo", false, "allow the person to act as admin of the workspace in single requests of kubectl (--as, --as-group)")
 }
 
-// into adds the flags that are set to a request, so that others stay as they are.
-func (g *grant) into(body map[string]any, cmd *cobra.Command) {
-	if cmd.Flags().Changed("roles") {
-		named := make([]map[string]string, 0, len(g.roles))
-		for _, role := range g.roles {
-			role = strings.TrimSpace(role)
-			if namespace, name, ok := strings.Cut(role, "/"); ok {
-				named = append(named, map[string]string{"name": name, "namespace": namespace})
-				continue
-			}
-			named = append(named, map[string]string{"name": role})
+// named are the further roles that --roles names.
+func (g *grant) named() []rest.RoleRef {
+	named := make([]rest.RoleRef, 0, len(g.roles))
+	for _, role := range g.roles {
+		role = strings.TrimSpace(role)
+		if namespace, name, ok := strings.Cut(role, "/"); ok {
+			named = append(named, rest.RoleRef{Name: name, Namespace: namespace})
+			continue
 		}
-		body["roles"] = named
+		named = append(named, rest.RoleRef{Name: role})
 	}
-	if cmd.Flags().Changed("sudo") {
-		body["sudo"] = g.sudo
-	}
+	return named
 }
 
 func (m *members) addCommand() *cobra.Command {
@@ -155,24 +148,22 @@ role changes nothing and is no error; to change a role, use set-role.`,
 		Example: "  kedge users search bob\n  " + m.command + " add bob\n  " + m.command + " add bob --role admin",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			user := args[0]
-			if _, err := personAt(user); err != nil {
+			if err := checkPerson(user); err != nil {
 				return err
 			}
-			s, r, err := m.target(cmd.Context())
+			all, t, err := m.all(cmd.Context())
 			if err != nil {
 				return err
 			}
-			body := map[string]any{"userRef": map[string]string{"name": user}, "role": as}
-			given.into(body, cmd)
-			r.Method, r.Path, r.Body = http.MethodPost, r.Path+"/members", body
-			code, raw, err := s.send(cmd.Context(), r)
+			body := rest.AddWorkspaceMemberRequest{UserRef: rest.UserRef{Name: user}, Role: rest.Role(as), Roles: given.named(), Sudo: given.sudo}
+			added, err := all.Create(cmd.Context(), body, client.Once())
 			if err != nil {
-				return m.notAdded(err, r, user, as)
+				return m.notAdded(err, t, user, as)
 			}
-			if code == http.StatusOK {
+			if added.Code == http.StatusOK {
 				fmt.Fprintf(m.Err, "%s is a member already.\n", user)
 			}
-			return m.printAnswer(m.output, raw, m.columns)
+			return m.show(added, m.columns)
 		},
 	}
 	cmd.Flags().Var(&as, "role", "admin or member")
@@ -185,16 +176,16 @@ role changes nothing and is no error; to change a role, use set-role.`,
 }
 
 // notAdded adds advice to an error: the person is a member already, or is not known.
-func (m *members) notAdded(err error, r client.Request, user string, as role) error {
+func (m *members) notAdded(err error, t target, user string, as role) error {
 	var refused *client.Error
 	switch {
 	case !errors.As(err, &refused):
 	case refused.Code() == http.StatusConflict:
-		target := " --org " + r.Org
+		at := " --org " + t.Org
 		if m.inWorkspace {
-			target += " --workspace " + r.Workspace
+			at += " --workspace " + t.Workspace
 		}
-		return fmt.Errorf("%w\nTo change what a member may do, run: %s set-role %s %s%s", err, m.command, user, as, target)
+		return fmt.Errorf("%w\nTo change what a member may do, run: %s set-role %s %s%s", err, m.command, user, as, at)
 	case about(refused, "userRef.name") != "":
 		return fmt.Errorf("there is no person of the name %q; to find people, run: kedge users search %s", user, user)
 	}
@@ -217,22 +208,26 @@ func (m *members) setRoleCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			person, err := personAt(args[0])
+			if err := checkPerson(args[0]); err != nil {
+				return err
+			}
+			all, t, err := m.all(cmd.Context())
 			if err != nil {
 				return err
 			}
-			s, r, err := m.target(cmd.Context())
-			if err != nil {
-				return err
+			// Flags that are not given leave what there is.
+			body := rest.UpdateWorkspaceMemberRequest{Role: rest.Set(rest.Role(args[1]))}
+			if cmd.Flags().Changed("roles") {
+				body.Roles = rest.Set(given.named())
 			}
-			body := map[string]any{"role": args[1]}
-			given.into(body, cmd)
-			r.Method, r.Path, r.Body = http.MethodPatch, r.Path+"/members/"+person, body
-			_, raw, err := s.send(cmd.Context(), r)
-			if err != nil {
-				return m.unknown(explained(err, args[0]+" is", r.Org))
+			if cmd.Flags().Changed("sudo") {
+				body.Sudo = rest.Set(given.sudo)
 			}
-			return m.printAnswer(m.output, raw, m.columns)
+			changed, err := all.Update(cmd.Context(), args[0], body)
+			if err != nil {
+				return m.unknown(explained(err, args[0]+" is", t.Org))
+			}
+			return m.show(changed, m.columns)
 		},
 	}
 	if m.inWorkspace {
@@ -251,19 +246,18 @@ func (m *members) removeCommand() *cobra.Command {
 		Long:    "End somebody's membership in the chosen " + m.noun + ".",
 		Example: "  " + m.command + " remove bob",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			person, err := personAt(args[0])
+			if err := checkPerson(args[0]); err != nil {
+				return err
+			}
+			all, t, err := m.all(cmd.Context())
 			if err != nil {
 				return err
 			}
-			s, r, err := m.target(cmd.Context())
+			answer, err := all.Delete(cmd.Context(), args[0], cascading(cascade)...)
 			if err != nil {
-				return err
+				return m.notRemoved(explained(err, args[0]+" is", t.Org), t)
 			}
-			r.Path += "/members/" + person
-			gone, err := remove(cmd.Context(), s, r, args[0]+" is", cascade)
-			if err != nil {
-				return m.notRemoved(err, r)
-			}
+			gone := endedIn(t, answer)
 			gone.User = args[0]
 			text := fmt.Sprintf("Removed %s from the %s.", args[0], m.noun)
 			if gone.Phase != "" {
@@ -284,12 +278,12 @@ be removed.`
 }
 
 // notRemoved adds advice to an error: callers who may not remove others can leave.
-func (m *members) notRemoved(err error, r client.Request) error {
+func (m *members) notRemoved(err error, t target) error {
 	var refused *client.Error
 	if errors.As(err, &refused) && strings.Contains(refused.ErrStatus.Message, "/memberships/me") {
-		leave := "kedge orgs leave " + r.Org
+		leave := "kedge orgs leave " + t.Org
 		if m.inWorkspace {
-			leave = "kedge workspaces leave " + r.Workspace + " --org " + r.Org
+			leave = "kedge workspaces leave " + t.Workspace + " --org " + t.Org
 		}
 		return fmt.Errorf("%w; to leave, run: %s", err, leave)
 	}
@@ -298,11 +292,7 @@ func (m *members) notRemoved(err error, r client.Request) error {
 
 // unknown adds advice to an error: how to list the members.
 func (m *members) unknown(err error) error {
-	var refused *client.Error
-	if errors.As(err, &refused) && refused.Code() == http.StatusNotFound {
-		return fmt.Errorf("%w; to see who is a member, run: %s list", err, m.command)
-	}
-	return err
+	return notFoundAdvice("who is a member, run: " + m.command + " list")(err)
 }
 
 func cascadeFlag(cmd *cobra.Command, cascade *bool, usage string) {
@@ -318,19 +308,19 @@ type ended struct {
 	Phase         string `json:"phase,omitempty"`
 }
 
-// remove removes a membership. who is the subject of the message with its verb: "bob is".
-func remove(ctx context.Context, s *session, r client.Request, who string, cascade bool) (ended, error) {
-	r.Method = http.MethodDelete
-	if cascade {
-		r.Query = url.Values{"cascade": {"true"}}
-	}
-	code, _, err := s.send(ctx, r)
-	if err != nil {
-		return ended{}, explained(err, who, r.Org)
-	}
-	gone := ended{OrgUUID: r.Org, WorkspaceUUID: r.Workspace}
-	if code == http.StatusAccepted {
+// endedIn is a membership that was removed.
+func endedIn(t target, answer *rest.Member) ended {
+	gone := ended{OrgUUID: t.Org, WorkspaceUUID: t.Workspace}
+	if answer.Code == http.StatusAccepted {
 		gone.Phase = "Terminating"
 	}
-	return gone, nil
+	return gone
+}
+
+// cascading is the option of --cascade.
+func cascading(cascade bool) []client.Option {
+	if cascade {
+		return []client.Option{client.Cascade()}
+	}
+	return nil
 }

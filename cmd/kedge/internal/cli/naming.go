@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"text/tabwriter"
-
-	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 // naming says how people name objects of one kind: by UUID, or by display name.
@@ -59,17 +57,23 @@ type noneError struct{ text string }
 
 func (e *noneError) Error() string { return e.text }
 
-// find finds an object in the list at r, by UUID, or by display name if that is unique.
-func (s *session) find(ctx context.Context, what naming, r client.Request, arg string) (tenant, error) {
-	items, err := s.tenants(ctx, r)
+// find finds an object in a list, by UUID, or by display name if that is unique.
+func find[T object](what naming, list iter.Seq2[T, error], arg string) (tenant, error) {
+	items, err := tenantsOf(list)
 	if err != nil {
 		return tenant{}, err
 	}
 	return what.among(items, arg, "list")
 }
 
-func (s *session) tenants(ctx context.Context, r client.Request) ([]tenant, error) {
-	return client.Collect(client.List[tenant](ctx, s, r))
+func tenantsOf[T object](list iter.Seq2[T, error]) (items []tenant, err error) {
+	for item, err := range list {
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, as[tenant](item))
+	}
+	return items, nil
 }
 
 // among finds an object in a list; list is the command that shows the list, for messages.

@@ -1,21 +1,41 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
+	"github.com/faroshq/kedge-hub/pkg/client"
+)
+
+// orgs are the commands for organizations.
+type orgs = kind[rest.Org, rest.UpdateOrgRequest]
+
+// tenantOf are the requests about one tenant.
+type tenantOf[T any] interface {
+	Undelete(ctx context.Context) (*T, error)
+	Leave(ctx context.Context, options ...client.Option) (*rest.Member, error)
+}
 
 func (a *app) orgsCommand() *cobra.Command {
-	k := &kind{app: a, naming: organizations(), columns: orgColumns}
+	k := (&orgs{
+		naming:  organizations(),
+		in:      func(s *session, _ string) client.Orgs { return s.api.Orgs() },
+		one:     func(s *session, t target) tenantOf[rest.Org] { return s.api.Org(t.Org) },
+		renamed: func(name string) rest.UpdateOrgRequest { return rest.UpdateOrgRequest{DisplayName: rest.Set(name)} },
+	}).with(a, orgColumns)
 	cmd := &cobra.Command{
 		Use: "orgs", Aliases: []string{"org", "organizations"},
 		Short: "List, create, change, leave and delete organizations, and choose the one to work in",
 		Example: `  kedge orgs
   kedge orgs create "My organization"
   kedge orgs use "My organization"`,
-		Args: noArgs, RunE: k.runList,
 	}
-	k.output.flag(cmd)
+	k.listing(cmd)
 	cmd.AddCommand(
 		k.listCommand("List your organizations"),
-		k.getCommand(), k.createCommand(), k.useCommand(), k.renameCommand(), k.settingsCommand(),
+		k.getCommand(), k.createCommand(), k.useCommand(), k.renameCommand(), settingsCommand(k),
 		k.leaveCommand(`Leave an organization, the chosen one unless another is named. While you are a
 member of workspaces in it, that needs --cascade, which leaves those, too. An
 organization's only admin cannot leave it.`, `  kedge orgs leave

@@ -53,8 +53,11 @@ func (t table) of(f format) table {
 	return shown
 }
 
-// print prints an object, or the items of a list, that the hub answered.
+// print prints an object, or the items of a list, that the hub answered, if it answered any.
 func (a *app) print(f format, raw []byte, columns table) error {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return nil
+	}
 	switch f {
 	case "json":
 		var b bytes.Buffer
@@ -98,14 +101,6 @@ func (a *app) print(f format, raw []byte, columns table) error {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	return w.Flush()
-}
-
-// printAnswer prints what the hub answered to a write, if it says anything.
-func (a *app) printAnswer(f format, raw []byte, columns table) error {
-	if len(bytes.TrimSpace(raw)) == 0 {
-		return nil
-	}
-	return a.print(f, raw, columns)
 }
 
 // tell reports what was done: a sentence in table format, the object in other formats.

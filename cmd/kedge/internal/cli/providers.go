@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
@@ -19,143 +18,89 @@ var providerColumns = table{{"SLUG", "slug"}, {"DISPLAY NAME", "displayName"}, {
 
 // providers are the commands for the providers of a workspace.
 type providers struct {
-	*app
+	resource[rest.Provider, client.Providers]
 	org, workspace string
-	output         format
+}
+
+// at opens the session and returns the requests about the workspace.
+func (p *providers) at(ctx context.Context) (client.InWorkspace, error) {
+	s, err := p.session(ctx)
+	if err != nil {
+		return client.InWorkspace{}, err
+	}
+	t, err := s.workspace(ctx, p.org, p.workspace)
+	return s.in(t), err
 }
 
 func (a *app) providersCommand() *cobra.Command {
-	p := &providers{app: a}
+	p := &providers{}
+	p.resource = resource[rest.Provider, client.Providers]{
+		app: a, columns: providerColumns, describe: a.describe,
+		candidates: byName(func(e rest.Provider) (string, string) { return e.Slug, e.DisplayName }),
+		open: func(cmd *cobra.Command, _ []string) (*session, client.Providers, error) {
+			w, err := p.at(cmd.Context())
+			return nil, w.Providers(), err
+		},
+		name: func(ctx context.Context, all client.Providers, arg string) (string, error) {
+			if isUUID(arg) {
+				return arg, nil
+			}
+			e, err := findEntry(all.List(ctx), func(e rest.Provider) *rest.Entry { return &e.Entry }, arg, "kedge providers list")
+			return e.UUID, err
+		},
+	}
 	cmd := &cobra.Command{
-		Use: "providers", Aliases: []string{"provider"}, Short: "Enable APIs of the catalog in the chosen workspace, and disable them", Args: noArgs, RunE: p.runList,
+		Use: "providers", Aliases: []string{"provider"}, Short: "Enable APIs of the catalog in the chosen workspace, and disable them",
 		Long: `Enable APIs of the catalog in the chosen workspace, and disable them. Admins of the
 workspace, and its admin bots, do that; members then use the API with kubectl.`,
 		Example: "  kedge providers\n  kedge providers get widgets\n  kedge providers enable widgets\n  kedge providers disable widgets",
 	}
 	a.orgFlag(cmd, &p.org)
 	a.workspaceFlag(cmd, &p.org, &p.workspace)
-	list := &cobra.Command{Use: "list", Short: "List what the workspace can enable, and what it has", Args: noArgs, RunE: p.runList, Example: "  kedge providers list -o wide"}
-	p.output.flag(cmd)
-	p.output.flag(list)
-	cmd.AddCommand(list, p.getCommand(), p.enableCommand(), p.disableCommand())
+	list := &cobra.Command{Use: "list", Short: "List what the workspace can enable, and what it has", Example: "  kedge providers list -o wide"}
+	p.listing(cmd, list)
+	cmd.AddCommand(list, p.getting(&cobra.Command{
+		Use: "get SLUG|UUID", Short: "Show a provider, what it asks for, and what disabling it would delete", Args: oneArg("the slug or the UUID of a provider"),
+		Example: "  kedge providers get widgets",
+	}), p.enableCommand(), p.disableCommand())
 	return cmd
 }
 
-// open opens the session and returns a request for the workspace.
-func (p *providers) open(ctx context.Context) (*session, client.Request, error) {
-	s, err := p.session(ctx)
+// provider finds a provider by slug or UUID, and reads it.
+func (p *providers) provider(ctx context.Context, arg string) (client.InWorkspace, *rest.Provider, error) {
+	w, err := p.at(ctx)
 	if err != nil {
-		return nil, client.Request{}, err
+		return w, nil, err
 	}
-	r, err := s.workspace(ctx, p.org, p.workspace)
-	return s, r, err
-}
-
-// listOf is the list of the providers of a workspace.
-func listOf(workspace client.Request) client.Request {
-	workspace.Path = "/api/providers"
-	return workspace
-}
-
-func (p *providers) runList(cmd *cobra.Command, _ []string) error {
-	s, r, err := p.open(cmd.Context())
+	uuid, err := p.name(ctx, w.Providers(), arg)
 	if err != nil {
-		return err
+		return w, nil, err
 	}
-	raw, err := listAll(cmd.Context(), s, listOf(r))
-	if err != nil {
-		return err
+	found, err := w.Providers().Get(ctx, uuid)
+	if err == nil && found.UUID == "" {
+		err = errNoHub
 	}
-	return p.print(p.output, raw, providerColumns)
+	return w, found, err
 }
 
-// provider is one provider in a workspace.
-type provider struct {
-	*session
-	at client.Request
-	client.Provider
-	raw []byte
-}
-
-// provider finds a provider by slug or UUID.
-func (p *providers) provider(ctx context.Context, arg string) (*provider, error) {
-	s, r, err := p.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	uuid := arg
-	if !isUUID(arg) {
-		e, err := findEntry(ctx, s, listOf(r), arg)
-		if err != nil {
-			return nil, err
-		}
-		uuid = e.UUID
-	}
-	r.Path += "/providers/" + uuid
-	found := &provider{session: s, at: r}
-	return found, found.read(ctx)
-}
-
-// read reads the state of the provider.
-func (p *provider) read(ctx context.Context) error {
-	_, err := p.ask(ctx, http.MethodGet, "", nil, nil)
-	return err
-}
-
-// ask sends a request about the provider and keeps the answer.
-func (p *provider) ask(ctx context.Context, method, path string, query url.Values, body any) (code int, err error) {
-	r := p.at
-	r.Method, r.Path, r.Query, r.Body = method, r.Path+path, query, body
-	code, raw, err := p.send(ctx, r)
-	if err != nil {
-		return 0, err
-	}
-	var seen client.Provider
-	if err := json.Unmarshal(raw, &seen); err != nil || seen.UUID == "" {
-		return 0, errNoHub
-	}
-	p.raw, p.Provider = raw, seen
-	return code, nil
-}
-
-// until reads the provider until done reports true, and tells what it waits for.
-func (p *provider) until(ctx context.Context, what string, done func() bool) error {
+// telling tells what a command waits for, each text once.
+func (p *providers) telling(what string) client.Option {
 	told := ""
-	for !done() {
-		text := fmt.Sprintf("%s is still %s; Ctrl-C stops waiting, not the hub ...", p.Slug, what)
-		if p.Message != "" {
-			text += " " + p.Message
+	return client.Waiting(func(a *client.Response) bool {
+		var seen rest.Provider
+		if json.Unmarshal(a.Body, &seen) != nil {
+			return false
+		}
+		text := fmt.Sprintf("%s is still %s; Ctrl-C stops waiting, not the hub ...", seen.Slug, what)
+		if seen.Message != "" {
+			text += " " + seen.Message
 		}
 		if text != told {
-			fmt.Fprintln(p.app.Err, text)
+			fmt.Fprintln(p.Err, text)
 			told = text
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pollEvery):
-		}
-		if err := p.read(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *providers) getCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "get SLUG|UUID", Short: "Show a provider, what it asks for, and what disabling it would delete", Args: oneArg("the slug or the UUID of a provider"), ValidArgsFunction: p.complete,
-		Example: "  kedge providers get widgets",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			found, err := p.provider(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return p.printEntry(p.output, found.raw, providerColumns)
-		},
-	}
-	p.output.flag(cmd)
-	return cmd
+		return true
+	})
 }
 
 func (p *providers) disableCommand() *cobra.Command {
@@ -168,11 +113,11 @@ deleted, for good; how many these are is shown first.`,
 		Example: "  kedge providers disable widgets\n  kedge providers disable widgets --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.yes = c.yes || confirm
-			found, err := p.provider(cmd.Context(), args[0])
+			w, found, err := p.provider(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			return p.disable(cmd.Context(), found, c)
+			return p.disable(cmd.Context(), w, found, c)
 		},
 	}
 	c.flag(cmd)
@@ -181,76 +126,41 @@ deleted, for good; how many these are is shown first.`,
 	return cmd
 }
 
-func (p *providers) disable(ctx context.Context, found *provider, c consent) error {
+func (p *providers) disable(ctx context.Context, w client.InWorkspace, found *rest.Provider, c consent) error {
 	if found.Removed() {
 		fmt.Fprintf(p.Err, "%s is not enabled in this workspace.\n", found.Slug)
-		return p.print(p.output, found.raw, providerColumns)
+		return p.print(p.output, found.Raw, providerColumns)
 	}
 	if !c.yes {
-		if err := found.confirm(ctx, c); err != nil {
+		if err := confirmLoss(ctx, w, found, c); err != nil {
 			return err
 		}
 	}
-	if _, err := found.ask(ctx, http.MethodDelete, "/enable", url.Values{"confirm": {"true"}}, nil); err != nil {
-		return err
-	}
-	err := found.until(ctx, "being removed", found.Removed)
-	var refused *client.Error
-	if errors.As(err, &refused) && refused.Code() == http.StatusNotFound {
-		// The entry was deleted before, and nothing is left of it. There is nothing to print.
-		fmt.Fprintf(p.Err, "Disabled %s.\n", found.Slug)
-		return nil
-	}
+	gone, err := w.Disable(ctx, found.UUID, p.telling("being removed"))
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(p.Err, "Disabled %s.\n", found.Slug)
-	return p.print(p.output, found.raw, providerColumns)
+	return p.print(p.output, gone.Raw, providerColumns)
 }
 
-// confirm asks the person, unless the provider is being removed already.
-func (p *provider) confirm(ctx context.Context, c consent) error {
-	loss, err := p.loss(ctx)
-	if err != nil || loss == "" {
+// confirmLoss asks the person, unless the provider is being removed already. The hub says what it
+// deletes by refusing a request without a confirmation.
+func confirmLoss(ctx context.Context, w client.InWorkspace, p *rest.Provider, c consent) error {
+	_, err := w.Disable(ctx, p.UUID, client.Unconfirmed(), client.Once())
+	var refused *client.Error
+	if !errors.As(err, &refused) || refused.Code() != http.StatusConflict || len(refused.Causes()) == 0 {
 		return err
+	}
+	loss := "All objects of its API in the workspace are deleted, for good:"
+	for _, cause := range refused.Causes() {
+		if cause.Type != "WouldLose" {
+			return err
+		}
+		loss += "\n  " + cause.Message
 	}
 	if err := c.possible(); err != nil {
 		return fmt.Errorf("%s\n%w", loss, err)
 	}
 	return c.typed(ctx, "Disable "+p.Slug+"? "+loss, "Type "+p.Slug+" to go on", p.Slug, p.UUID)
-}
-
-// loss says what the hub deletes when the provider is disabled. The hub says it by refusing a
-// request without a confirmation. It is empty if the provider is being removed already.
-func (p *provider) loss(ctx context.Context) (string, error) {
-	_, err := p.ask(ctx, http.MethodDelete, "/enable", nil, nil)
-	var refused *client.Error
-	if !errors.As(err, &refused) || refused.Code() != http.StatusConflict {
-		return "", err
-	}
-	text := "All objects of its API in the workspace are deleted, for good:"
-	for _, cause := range refused.Causes() {
-		if cause.Type != "WouldLose" {
-			return "", err
-		}
-		text += "\n  " + cause.Message
-	}
-	if len(refused.Causes()) == 0 {
-		return "", err
-	}
-	return text, nil
-}
-
-// complete completes the slug of a provider.
-func (p *providers) complete(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return p.candidates(cmd, func(ctx context.Context, _ *session) ([]cobra.Completion, error) {
-		s, r, err := p.open(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return slugs(ctx, s, listOf(r))
-	})
 }

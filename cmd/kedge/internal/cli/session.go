@@ -38,7 +38,7 @@ func (a *app) session(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	s := &session{app: a, path: path, name: name, login: c.Profiles[name], relogin: reloginCommand(c, name), named: a.server != ""}
-	s.api, err = client.New(client.Config{Server: s.login.Server, Token: s.token, CA: s.login.CA, UserAgent: agent()})
+	s.api, err = client.New(client.Config{Server: s.login.Server, Token: s.token, CA: s.login.CA, UserAgent: agent(), Advise: s.advise})
 	return s, err
 }
 
@@ -135,9 +135,8 @@ func (s *session) update(ctx context.Context, change func(*config.Profile)) erro
 	})
 }
 
-// Do calls the client. It replaces advice about the REST API in errors by advice about commands.
-func (s *session) Do(ctx context.Context, r client.Request) (*client.Response, error) {
-	answer, err := s.api.Do(ctx, r)
+// advise replaces advice about the REST API in errors by advice about commands.
+func (s *session) advise(err error) error {
 	var refused *client.Error
 	var away *client.UnreachableError
 	switch {
@@ -152,16 +151,7 @@ func (s *session) Do(ctx context.Context, r client.Request) (*client.Response, e
 	case strings.Contains(refused.ErrStatus.Message, "/api/users/me/undelete"):
 		err = fmt.Errorf("%w; to do that, run: kedge me undelete", err)
 	}
-	return answer, err
-}
-
-// send calls Do and returns the status code and body of the answer.
-func (s *session) send(ctx context.Context, r client.Request) (int, []byte, error) {
-	answer, err := s.Do(ctx, r)
-	if err != nil {
-		return 0, nil, err
-	}
-	return answer.Code, answer.Body, nil
+	return err
 }
 
 // reasonOf cuts the hub's advice to log in again, which names neither the hub nor the profile.

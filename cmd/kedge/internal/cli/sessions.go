@@ -3,42 +3,34 @@ package cli
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"net/url"
+	"iter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/faroshq/kedge-hub/pkg/client"
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 )
 
 var sessionColumns = table{{"ID", "id"}, {"CLIENT", "client"}, {"DESCRIPTION", "description"}, {"CREATED", "createdAt"},
 	{"LAST USED", "lastUsedAt"}, {"EXPIRES", "expiresAt"}, {"CURRENT", "current"}}
 
-const sessionsPath = "/api/users/me/sessions"
-
 func (a *app) sessionsCommand() *cobra.Command {
 	var output format
-	list := func(cmd *cobra.Command, _ []string) error {
+	list := func(cmd *cobra.Command, _ []string) (iter.Seq2[rest.Session, error], error) {
 		s, err := a.session(cmd.Context())
 		if err != nil {
-			return err
+			return nil, err
 		}
-		raw, err := listAll(cmd.Context(), s, client.Request{Path: sessionsPath})
-		if err != nil {
-			return err
-		}
-		return a.print(output, raw, sessionColumns)
+		return s.api.Sessions().List(cmd.Context()), nil
 	}
 	cmd := &cobra.Command{
 		Use: "sessions", Aliases: []string{"session"}, Short: "List your logins at the hub, and end them",
 		Long: `List your logins at the hub, on all computers and in all browsers. When a session
 ends, the hub refuses its tokens and closes its open watches.`,
 		Example: "  kedge sessions\n  kedge sessions end ID\n  kedge sessions end --all",
-		Args:    noArgs, RunE: list,
 	}
-	output.flag(cmd)
-	listCommand := &cobra.Command{Use: "list", Short: "List your logins at the hub", Example: "  kedge sessions list\n  kedge sessions list -o json", Args: noArgs, RunE: list}
-	listCommand.Flags().AddFlag(cmd.Flags().Lookup("output"))
+	printing(a, cmd, &output, sessionColumns, list)
+	listCommand := &cobra.Command{Use: "list", Short: "List your logins at the hub", Example: "  kedge sessions list\n  kedge sessions list -o json"}
+	printing(a, listCommand, &output, sessionColumns, list)
 	cmd.AddCommand(listCommand, a.endSessionCommand())
 	return cmd
 }
@@ -64,7 +56,7 @@ func (a *app) endSessionCommand() *cobra.Command {
 			if all {
 				return s.endAll(cmd.Context())
 			}
-			if _, _, err := s.send(cmd.Context(), client.Request{Method: http.MethodDelete, Path: sessionsPath + "/" + args[0]}); err != nil {
+			if _, err := s.api.Sessions().Delete(cmd.Context(), args[0]); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(a.Out, "Ended the session %s.\n", args[0])
@@ -77,7 +69,7 @@ func (a *app) endSessionCommand() *cobra.Command {
 
 // endAll signs out everywhere and forgets the login, unless that has a static token.
 func (s *session) endAll(ctx context.Context) error {
-	if _, _, err := s.send(ctx, client.Request{Method: http.MethodDelete, Path: sessionsPath, Query: url.Values{"all": {"true"}}}); err != nil {
+	if err := s.api.Sessions().DeleteAll(ctx); err != nil {
 		return err
 	}
 	if s.login.Secret != "" {

@@ -1,62 +1,18 @@
 package cli
 
 import (
+	"context"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
+	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 var settingColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"WORKSPACES BY", "workspaceCreation"}, {"CATALOG ENTRIES BY", "catalogEntryCreation"},
 	{"DEFAULT ACCESS", "defaultAccess"}, {"BILLING", "billing"}}
-
-func (k *kind) getCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "get [UUID|NAME]", Short: "Show one " + k.noun + ", the chosen one unless another is named",
-		Args: k.oneAtMost, ValidArgsFunction: k.complete,
-		Example: "  " + k.run("get") + "\n  " + k.run(fmt.Sprintf("get %q -o wide", "My "+k.noun)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return k.sendTo(cmd, args, http.MethodGet, nil, k.columns)
-		},
-	}
-	k.output.flag(cmd)
-	return cmd
-}
-
-// sendTo sends a request to the tenant that the argument names, or the chosen one, and prints the
-// answer.
-func (k *kind) sendTo(cmd *cobra.Command, args []string, method string, body any, columns table) error {
-	s, r, _, err := k.selected(cmd, args)
-	if err != nil {
-		return err
-	}
-	r.Method, r.Body = method, body
-	_, raw, err := s.send(cmd.Context(), r)
-	if err != nil {
-		return ofArgument(err, "displayName", "NEW-NAME")
-	}
-	return k.print(k.output, raw, columns)
-}
-
-func (k *kind) renameCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "rename UUID|NAME NEW-NAME", Short: "Give one of your " + k.noun + "s another name", ValidArgsFunction: k.complete,
-		Long:    "Give one of your " + k.noun + "s another name. Its UUID, and what refers to it, stay as they are.",
-		Example: "  " + k.run(fmt.Sprintf("rename %q %q", "My "+k.noun, "Our "+k.noun)),
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return fmt.Errorf("%s needs the UUID or the name of the %s, and its new name; %w", cmd.CommandPath(), k.noun, errUsage)
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return k.sendTo(cmd, args[:1], http.MethodPatch, map[string]string{"displayName": args[1]}, k.columns)
-		},
-	}
-	k.output.flag(cmd)
-	return cmd
-}
 
 // choice is the value of a flag that is one of two words.
 type choice struct{ value, first, second string }
@@ -82,7 +38,7 @@ type settings struct {
 	labels                      []string
 }
 
-func (k *kind) settingsCommand() *cobra.Command {
+func settingsCommand(k *orgs) *cobra.Command {
 	s := settings{
 		workspaces: choice{first: "members", second: "admin"}, entries: choice{first: "members", second: "admin"},
 		access: choice{first: "none", second: "view"},
@@ -100,10 +56,12 @@ settings first; a setting that no flag names stays as it is.`,
 			if err != nil {
 				return err
 			}
-			if len(patch) == 0 {
-				return k.sendTo(cmd, args, http.MethodGet, nil, settingColumns)
-			}
-			return k.sendTo(cmd, args, http.MethodPatch, patch, settingColumns)
+			return k.sendTo(cmd, args, settingColumns, func(ctx context.Context, all client.Orgs, uuid string) (*rest.Org, error) {
+				if patch == nil {
+					return all.Get(ctx, uuid)
+				}
+				return all.Update(ctx, uuid, *patch)
+			})
 		},
 	}
 	flags := cmd.Flags()
@@ -116,42 +74,40 @@ settings first; a setting that no flag names stays as it is.`,
 	return cmd
 }
 
-// patch is a merge patch of what the flags name.
-func (s *settings) patch(cmd *cobra.Command) (map[string]any, error) {
-	patch, billing, labels := map[string]any{}, map[string]any{}, map[string]any{}
-	for flag, to := range map[string]struct {
-		field string
-		value *choice
-	}{
-		"workspace-creation":     {"workspaceCreation", &s.workspaces},
-		"catalog-entry-creation": {"catalogEntryCreation", &s.entries},
-		"default-access":         {"defaultAccess", &s.access},
-	} {
-		if cmd.Flags().Changed(flag) {
-			patch[to.field] = to.value.value
-		}
-	}
-	orNull := func(value string) any {
-		if value == "" {
+// patch is a merge patch of what the flags name, or nil if they name nothing.
+func (s *settings) patch(cmd *cobra.Command) (*rest.UpdateOrgRequest, error) {
+	var patch rest.UpdateOrgRequest
+	var billing rest.BillingPatch
+	labels := map[string]*string{}
+	given := func(flag, value string) rest.Field[string] {
+		if !cmd.Flags().Changed(flag) {
 			return nil
 		}
-		return value
+		return rest.Set(value)
 	}
-	if cmd.Flags().Changed("cost-center") {
-		billing["costCenter"] = orNull(s.costCenter)
+	patch.WorkspaceCreation = given("workspace-creation", s.workspaces.value)
+	patch.CatalogEntryCreation = given("catalog-entry-creation", s.entries.value)
+	patch.DefaultAccess = given("default-access", s.access.value)
+	if billing.CostCenter = given("cost-center", s.costCenter); s.costCenter == "" && billing.CostCenter != nil {
+		billing.CostCenter = rest.Null[string]()
 	}
 	for _, label := range s.labels {
 		key, value, ok := strings.Cut(label, "=")
 		if !ok || key == "" {
 			return nil, fmt.Errorf("--billing-label: give KEY=VALUE, not %q; %w", label, errUsage)
 		}
-		labels[key] = orNull(value)
+		if labels[key] = &value; value == "" {
+			labels[key] = nil
+		}
 	}
 	if len(labels) > 0 {
-		billing["labels"] = labels
+		billing.Labels = rest.Set(labels)
 	}
-	if len(billing) > 0 {
-		patch["billing"] = billing
+	if billing.CostCenter != nil || billing.Labels != nil {
+		patch.Billing = rest.Set(billing)
 	}
-	return patch, nil
+	if patch.WorkspaceCreation == nil && patch.CatalogEntryCreation == nil && patch.DefaultAccess == nil && patch.Billing == nil {
+		return nil, nil
+	}
+	return &patch, nil
 }

@@ -2,10 +2,8 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/faroshq/kedge-hub/cmd/kedge/internal/kubeconfig"
-	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 // Program is a program that a command runs.
@@ -104,52 +101,21 @@ func (s *session) elevated(ctx context.Context, o kubeconfigOptions) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	target, err := s.workspace(ctx, o.org, e.UUID)
+	t, err := s.workspace(ctx, o.org, e.UUID)
 	if err != nil {
 		return nil, err
 	}
-	var workspace client.Workspace
-	if err := s.into(ctx, &workspace, target); err != nil {
-		return nil, err
-	}
-	user, err := s.username(ctx, workspace.ClusterID)
+	workspace, err := s.api.Org(t.Org).Workspaces().Get(ctx, t.Workspace)
 	if err != nil {
 		return nil, err
+	}
+	user, err := s.api.Username(ctx, workspace.ClusterID)
+	if err != nil {
+		return nil, err
+	}
+	if user == "" {
+		return nil, errNoHub
 	}
 	e.Impersonate(user, "kedge:workspace:"+workspace.UUID+":sudo")
 	return kubeconfig.Print([]*kubeconfig.Entry{e}, e.UUID)
-}
-
-// into sends a request and decodes the answer.
-func (s *session) into(ctx context.Context, out any, r client.Request) error {
-	if r.Method == "" {
-		r.Method = http.MethodGet
-	}
-	_, raw, err := s.send(ctx, r)
-	if err != nil {
-		return err
-	}
-	if json.Unmarshal(raw, out) != nil {
-		return errNoHub
-	}
-	return nil
-}
-
-// username is the name of the caller in kcp, as kcp says it.
-func (s *session) username(ctx context.Context, cluster string) (string, error) {
-	review := map[string]string{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-	var answer struct {
-		Status struct {
-			UserInfo struct {
-				Username string `json:"username"`
-			} `json:"userInfo"`
-		} `json:"status"`
-	}
-	if err := s.into(ctx, &answer, client.Request{Method: http.MethodPost, Path: "/clusters/" + cluster + "/apis/authentication.k8s.io/v1/selfsubjectreviews", Body: review}); err != nil {
-		return "", err
-	}
-	if answer.Status.UserInfo.Username == "" {
-		return "", errNoHub
-	}
-	return answer.Status.UserInfo.Username, nil
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,29 +11,11 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
-// A target is an organization or a workspace as a request without a method: its path and the
-// tenancy headers.
+// target is an organization or, with Workspace, a workspace, by UUID.
+type target struct{ Org, Workspace string }
 
-func organizationAt(org string) client.Request {
-	return one(client.Request{Path: "/api/orgs"}, org)
-}
-
-func workspacesOf(org string) client.Request {
-	r := organizationAt(org)
-	r.Path += "/workspaces"
-	return r
-}
-
-// one is the target of an item in the list at r.
-func one(r client.Request, uuid string) client.Request {
-	r.Path += "/" + url.PathEscape(uuid)
-	if r.Org == "" {
-		r.Org = uuid
-	} else {
-		r.Workspace = uuid
-	}
-	return r
-}
+// in returns the requests about what is in a workspace.
+func (s *session) in(t target) client.InWorkspace { return s.api.Org(t.Org).Workspace(t.Workspace) }
 
 // isUUID tells a UUID from a name. Only UUIDs become part of a path unescaped: a proxy could
 // rewrite a path that contains "..".
@@ -55,7 +36,7 @@ func (s *session) organization(ctx context.Context, given string) (string, error
 
 // organizations are those of the person, and those in which they are a member of workspaces only.
 func (s *session) organizations(ctx context.Context) ([]tenant, error) {
-	orgs, err := s.tenants(ctx, client.Request{Path: "/api/orgs"})
+	orgs, err := tenantsOf(s.api.Orgs().List(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +44,7 @@ func (s *session) organizations(ctx context.Context) ([]tenant, error) {
 	for _, o := range orgs {
 		seen[o.UUID] = true
 	}
-	for m, err := range client.ListWithoutLimit[client.Membership](ctx, s, client.Request{Path: "/api/users/me/memberships"}) {
+	for m, err := range s.api.Memberships(ctx, false) {
 		if err != nil {
 			return nil, err
 		}
@@ -76,10 +57,10 @@ func (s *session) organizations(ctx context.Context) ([]tenant, error) {
 }
 
 // workspace is the target that --org and --workspace name or, without them, the chosen one.
-func (s *session) workspace(ctx context.Context, givenOrg, given string) (client.Request, error) {
+func (s *session) workspace(ctx context.Context, givenOrg, given string) (target, error) {
 	org, err := s.organization(ctx, givenOrg)
 	if err != nil {
-		return client.Request{}, err
+		return target{}, err
 	}
 	chosen := s.login.Workspace
 	if org != s.login.Org {
@@ -87,11 +68,11 @@ func (s *session) workspace(ctx context.Context, givenOrg, given string) (client
 		chosen = ""
 	}
 	if given != "" && !isUUID(given) {
-		t, err := s.find(ctx, workspaces(), workspacesOf(org), given)
-		return one(workspacesOf(org), t.UUID), err
+		t, err := find(workspaces(), s.api.Org(org).Workspaces().List(ctx), given)
+		return target{org, t.UUID}, err
 	}
 	workspace, err := pick(workspaces(), "--workspace", given, chosen)
-	return one(workspacesOf(org), workspace), err
+	return target{org, workspace}, err
 }
 
 // pick is the UUID that a flag gives, or the chosen one.
@@ -106,28 +87,28 @@ func pick(what naming, flag, given, chosen string) (string, error) {
 }
 
 // choose stores a target as the chosen one.
-func (s *session) choose(ctx context.Context, target client.Request) error {
-	return s.update(ctx, func(p *config.Profile) { p.Org, p.Workspace = target.Org, target.Workspace })
+func (s *session) choose(ctx context.Context, t target) error {
+	return s.update(ctx, func(p *config.Profile) { p.Org, p.Workspace = t.Org, t.Workspace })
 }
 
 // forget removes the choice of a target that the person is no longer a member of.
-func (s *session) forget(ctx context.Context, target client.Request) error {
+func (s *session) forget(ctx context.Context, t target) error {
 	switch {
-	case s.login.Org != target.Org:
+	case s.login.Org != t.Org:
 		return nil
-	case target.Workspace == "":
-		return s.choose(ctx, client.Request{})
-	case s.login.Workspace == target.Workspace:
-		return s.choose(ctx, client.Request{Org: target.Org})
+	case t.Workspace == "":
+		return s.choose(ctx, target{})
+	case s.login.Workspace == t.Workspace:
+		return s.choose(ctx, target{Org: t.Org})
 	}
 	return nil
 }
 
-// personAt is the path segment of a person. It refuses empty names and dots, which a proxy could
-// rewrite to the path of the list or of its tenant.
-func personAt(user string) (string, error) {
+// checkPerson refuses the name of a person that is empty or dots, which a proxy could rewrite to the
+// path of the list or of its tenant.
+func checkPerson(user string) error {
 	if user == "" || user == "." || user == ".." {
-		return "", fmt.Errorf("give the person's name, as shown by: kedge users search; %w", errUsage)
+		return fmt.Errorf("give the person's name, as shown by: kedge users search; %w", errUsage)
 	}
-	return url.PathEscape(user), nil
+	return nil
 }

@@ -3,13 +3,12 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
@@ -23,99 +22,122 @@ var (
 // orgAdmins is what people must know who make a workspace.
 const orgAdmins = "The admins of the organization are admins in every workspace of it."
 
-// pollEvery is the interval at which an object in creation is polled.
-const pollEvery = 500 * time.Millisecond
+// tenants are what the client has of organizations or workspaces. U is the body that changes one.
+type tenants[T object, U any] = client.Objects[T, rest.CreateRequest, U]
 
 // kind is one of the two kinds of tenants: organizations and workspaces.
-type kind struct {
-	*app
+type kind[T object, U any] struct {
+	resource[T, tenants[T, U]]
 	naming
-	columns table
 	// inOrg is true for workspaces, which belong to the organization org, or to the chosen one
 	// if org is empty.
-	inOrg  bool
-	org    string
-	output format
+	inOrg bool
+	org   string
+	// in returns the tenants; for workspaces, those of an organization.
+	in func(s *session, org string) tenants[T, U]
+	// one returns the requests about one tenant.
+	one     func(s *session, t target) tenantOf[T]
+	renamed func(name string) U
 }
 
-// all opens the session and returns the target of the list.
-func (k *kind) all(ctx context.Context) (*session, client.Request, error) {
-	s, err := k.session(ctx)
-	if err != nil || !k.inOrg {
-		return s, client.Request{Path: "/api/orgs"}, err
+// with fills in what both kinds have alike.
+func (k *kind[T, U]) with(a *app, columns table) *kind[T, U] {
+	k.app, k.columns, k.candidates = a, columns, byDisplayName[T]
+	k.open = func(cmd *cobra.Command, _ []string) (*session, tenants[T, U], error) {
+		s, all, _, err := k.all(cmd.Context())
+		return s, all, err
 	}
-	org, err := s.organization(ctx, k.org)
-	if err != nil {
-		return nil, client.Request{}, err
+	return k
+}
+
+// all opens the session and returns the tenants and, for workspaces, the organization.
+func (k *kind[T, U]) all(ctx context.Context) (s *session, all tenants[T, U], org string, err error) {
+	if s, err = k.session(ctx); err != nil {
+		return nil, all, "", err
 	}
-	return s, workspacesOf(org), nil
+	if k.inOrg {
+		if org, err = s.organization(ctx, k.org); err != nil {
+			return nil, all, "", err
+		}
+	}
+	return s, k.in(s, org), org, nil
+}
+
+// at is the target of a tenant.
+func (k *kind[T, U]) at(org, uuid string) target {
+	if k.inOrg {
+		return target{org, uuid}
+	}
+	return target{Org: uuid}
 }
 
 // run returns a command for messages.
-func (k *kind) run(subcommand string) string { return k.command + " " + subcommand }
+func (k *kind[T, U]) run(subcommand string) string { return k.command + " " + subcommand }
 
-func (k *kind) runList(cmd *cobra.Command, _ []string) error {
-	s, r, err := k.all(cmd.Context())
-	if err != nil {
-		return err
-	}
-	raw, err := listAll(cmd.Context(), s, r)
-	if err != nil {
-		return err
-	}
-	return k.print(k.output, raw, k.columns)
-}
-
-func (k *kind) listCommand(short string) *cobra.Command {
+func (k *kind[T, U]) listCommand(short string) *cobra.Command {
 	var deleted bool
 	cmd := &cobra.Command{
-		Use: "list", Short: short, Args: noArgs,
+		Use: "list", Short: short,
 		Example: "  " + k.run("list") + "\n  " + k.run("list --deleted") + "\n  " + k.run("list -o json"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if !deleted {
-				return k.runList(cmd, args)
-			}
-			s, r, err := k.all(cmd.Context())
-			if err != nil {
-				return err
-			}
-			items, err := k.deleted(cmd.Context(), s, r)
-			if err != nil {
-				return err
-			}
-			raw, err := json.Marshal(map[string]any{"items": items})
-			if err != nil {
-				return err
-			}
-			return k.print(k.output, raw, deletedColumns)
-		},
+	}
+	k.listing(cmd)
+	list := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !deleted {
+			return list(cmd, args)
+		}
+		s, _, org, err := k.all(cmd.Context())
+		if err != nil {
+			return err
+		}
+		items, err := k.deleted(cmd.Context(), s, org)
+		if err != nil {
+			return err
+		}
+		raw, err := json.Marshal(map[string]any{"items": items})
+		if err != nil {
+			return err
+		}
+		return k.print(k.output, raw, deletedColumns)
 	}
 	cmd.Flags().BoolVar(&deleted, "deleted", false, "list your deleted ones that can be brought back instead")
-	k.output.flag(cmd)
 	return cmd
 }
 
-func (k *kind) createCommand() *cobra.Command {
+func (k *kind[T, U]) createCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "create NAME", Short: "Create a new " + k.noun + " and choose it", Args: oneArg("the new " + k.noun + "'s name"),
 		Long:    "Create a new " + k.noun + " and choose it for the commands that follow.",
 		Example: "  " + k.run(fmt.Sprintf("create %q", "My "+k.noun)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, r, err := k.all(cmd.Context())
+			s, all, org, err := k.all(cmd.Context())
 			if err != nil {
 				return err
 			}
-			raw, made, err := k.create(cmd.Context(), s, r, args[0])
-			if err != nil {
-				return err
+			fmt.Fprintf(k.Err, "Creating %s %q ...\n", k.noun, args[0])
+			waiting := func(a *client.Response) bool {
+				var made tenant
+				if json.Unmarshal(a.Body, &made) != nil || made.UUID == "" {
+					return false
+				}
+				fmt.Fprintf(k.Err, "%s %s is still being made; Ctrl-C stops waiting, not the making ...\n", k.noun, made.UUID)
+				return true
 			}
-			if err := s.choose(cmd.Context(), one(r, made.UUID)); err != nil {
+			o, err := all.Create(cmd.Context(), rest.CreateRequest{DisplayName: args[0]}, client.Waiting(waiting))
+			if err != nil {
+				return ofArgument(err, "displayName", "NAME")
+			}
+			made := as[tenant](*o)
+			if made.UUID == "" {
+				return errNoHub
+			}
+			if err := s.choose(cmd.Context(), k.at(org, made.UUID)); err != nil {
 				return err
 			}
 			if k.inOrg {
 				fmt.Fprintln(k.Err, orgAdmins)
 			}
-			return k.print(k.output, raw, k.columns)
+			return k.show(*o, k.columns)
 		},
 	}
 	if k.inOrg {
@@ -125,21 +147,29 @@ func (k *kind) createCommand() *cobra.Command {
 	return cmd
 }
 
-func (k *kind) useCommand() *cobra.Command {
+func (k *kind[T, U]) useCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "use UUID|NAME", Short: "Choose the " + k.noun + " that other commands work in",
 		Args: oneArg("the UUID or the name of the " + k.noun), ValidArgsFunction: k.complete,
 		Example: "  " + k.run(fmt.Sprintf("use %q", "My "+k.noun)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, r, err := k.all(cmd.Context())
+			s, all, org, err := k.all(cmd.Context())
 			if err != nil {
 				return err
 			}
-			chosen, err := k.reachable(cmd.Context(), s, r, args[0])
+			// A person can work in an organization in which they are a member of workspaces only.
+			items, err := s.organizations(cmd.Context())
+			if k.inOrg {
+				items, err = tenantsOf(all.List(cmd.Context()))
+			}
 			if err != nil {
 				return err
 			}
-			if err := s.choose(cmd.Context(), one(r, chosen.UUID)); err != nil {
+			chosen, err := k.among(items, args[0], "list")
+			if err != nil {
+				return err
+			}
+			if err := s.choose(cmd.Context(), k.at(org, chosen.UUID)); err != nil {
 				return err
 			}
 			return k.tell(k.output, fmt.Sprintf("Working in %s %s (%s).", k.noun, chosen.DisplayName, chosen.UUID), chosen)
@@ -149,62 +179,118 @@ func (k *kind) useCommand() *cobra.Command {
 	return cmd
 }
 
-// reachable finds a tenant that the person can work in: also an organization in which they are a
-// member of workspaces only.
-func (k *kind) reachable(ctx context.Context, s *session, r client.Request, arg string) (tenant, error) {
+// oneAtMost accepts at most one argument.
+func (k *kind[T, U]) oneAtMost(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return fmt.Errorf("%s takes the UUID or the name of one %s at most; %w", cmd.CommandPath(), k.noun, errUsage)
+	}
+	return nil
+}
+
+// selected returns the tenant that the argument names, or the chosen one, and its name.
+func (k *kind[T, U]) selected(cmd *cobra.Command, args []string) (*session, tenants[T, U], target, string, error) {
+	s, all, org, err := k.all(cmd.Context())
+	switch {
+	case err != nil:
+	case len(args) == 1:
+		t, err := find(k.naming, all.List(cmd.Context()), args[0])
+		return s, all, k.at(org, t.UUID), fmt.Sprintf("%s (%s)", t.DisplayName, t.UUID), err
+	case k.inOrg:
+		if t, err := s.workspace(cmd.Context(), k.org, ""); err == nil {
+			return s, all, t, t.Workspace, nil
+		}
+		err = k.notChosen()
+	case s.login.Org == "":
+		err = k.notChosen()
+	default:
+		return s, all, target{Org: s.login.Org}, s.login.Org, nil
+	}
+	return nil, all, target{}, "", err
+}
+
+func (k *kind[T, U]) notChosen() error {
+	return fmt.Errorf("no %s is chosen; name one, as shown by: %s", k.noun, k.run("list"))
+}
+
+// sendTo sends a request about the tenant that the argument names, or the chosen one, and prints the
+// answer.
+func (k *kind[T, U]) sendTo(cmd *cobra.Command, args []string, columns table, send func(ctx context.Context, all tenants[T, U], uuid string) (*T, error)) error {
+	_, all, t, _, err := k.selected(cmd, args)
+	if err != nil {
+		return err
+	}
+	uuid := t.Org
 	if k.inOrg {
-		return s.find(ctx, k.naming, r, arg)
+		uuid = t.Workspace
 	}
-	orgs, err := s.organizations(ctx)
+	o, err := send(cmd.Context(), all, uuid)
 	if err != nil {
-		return tenant{}, err
+		return ofArgument(err, "displayName", "NEW-NAME")
 	}
-	return k.among(orgs, arg, "list")
+	return k.show(*o, columns)
 }
 
-// create creates a tenant and waits until it is ready.
-func (k *kind) create(ctx context.Context, s *session, r client.Request, name string) ([]byte, tenant, error) {
-	var made tenant
-	r.Method, r.Body = http.MethodPost, map[string]string{"displayName": name}
-	fmt.Fprintf(k.Err, "Creating %s %q ...\n", k.noun, name)
-	code, raw, err := s.send(ctx, r)
-	if err != nil {
-		return nil, made, ofArgument(err, "displayName", "NAME")
+func (k *kind[T, U]) getCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "get [UUID|NAME]", Short: "Show one " + k.noun + ", the chosen one unless another is named",
+		Args: k.oneAtMost, ValidArgsFunction: k.complete,
+		Example: "  " + k.run("get") + "\n  " + k.run(fmt.Sprintf("get %q -o wide", "My "+k.noun)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return k.sendTo(cmd, args, k.columns, func(ctx context.Context, all tenants[T, U], uuid string) (*T, error) { return all.Get(ctx, uuid) })
+		},
 	}
-	if err := json.Unmarshal(raw, &made); err != nil || made.UUID == "" {
-		return nil, made, errNoHub
-	}
-	poll := one(r, made.UUID)
-	poll.Method, poll.Body = http.MethodGet, nil
-	for code == http.StatusAccepted && made.Phase != "Ready" {
-		fmt.Fprintf(k.Err, "%s %s is still being made; Ctrl-C stops waiting, not the making ...\n", k.noun, made.UUID)
-		select {
-		case <-ctx.Done():
-			return nil, made, ctx.Err()
-		case <-time.After(pollEvery):
-		}
-		_, answer, err := s.send(ctx, poll)
-		var status *client.Error
-		if errors.As(err, &status) && status.Code() == http.StatusForbidden {
-			// The creator's membership may not exist yet.
-			continue
-		}
-		if err != nil {
-			return nil, made, err
-		}
-		raw = answer
-		if err := json.Unmarshal(raw, &made); err != nil {
-			return nil, made, err
-		}
-	}
-	return raw, made, nil
+	k.output.flag(cmd)
+	return cmd
 }
 
-// listAll reads every page of a list.
-func listAll(ctx context.Context, s *session, r client.Request) ([]byte, error) {
-	items, err := client.Collect(client.List[json.RawMessage](ctx, s, r))
-	if err != nil {
-		return nil, err
+func (k *kind[T, U]) renameCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "rename UUID|NAME NEW-NAME", Short: "Give one of your " + k.noun + "s another name", ValidArgsFunction: k.complete,
+		Long:    "Give one of your " + k.noun + "s another name. Its UUID, and what refers to it, stay as they are.",
+		Example: "  " + k.run(fmt.Sprintf("rename %q %q", "My "+k.noun, "Our "+k.noun)),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fmt.Errorf("%s needs the UUID or the name of the %s, and its new name; %w", cmd.CommandPath(), k.noun, errUsage)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return k.sendTo(cmd, args[:1], k.columns, func(ctx context.Context, all tenants[T, U], uuid string) (*T, error) {
+				return all.Update(ctx, uuid, k.renamed(args[1]))
+			})
+		},
 	}
-	return json.Marshal(map[string]any{"items": items})
+	k.output.flag(cmd)
+	return cmd
+}
+
+func (k *kind[T, U]) leaveCommand(long, example string) *cobra.Command {
+	var cascade bool
+	cmd := &cobra.Command{
+		Use: "leave [UUID|NAME]", Short: "End your own membership", Long: long, Example: example, ValidArgsFunction: k.complete,
+		Args: k.oneAtMost,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, _, t, called, err := k.selected(cmd, args)
+			if err != nil {
+				return err
+			}
+			m, err := k.one(s, t).Leave(cmd.Context(), cascading(cascade)...)
+			if err != nil {
+				return explained(err, "you are", t.Org)
+			}
+			left, text := endedIn(t, m), "Left %s %s."
+			if m.Code == http.StatusAccepted {
+				text = "Leaving %s %s; the hub is still carrying it out."
+			}
+			if err := k.tell(k.output, fmt.Sprintf(text, k.noun, called), left); err != nil {
+				return err
+			}
+			return s.forget(cmd.Context(), t)
+		},
+	}
+	k.output.flag(cmd)
+	if !k.inOrg {
+		cascadeFlag(cmd, &cascade, "also leave the organization's workspaces that you are a member of")
+	}
+	return cmd
 }

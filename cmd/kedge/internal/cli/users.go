@@ -3,12 +3,8 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/url"
 
 	"github.com/spf13/cobra"
-
-	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 func (a *app) usersCommand() *cobra.Command {
@@ -28,7 +24,7 @@ NAME is what other commands take.`,
 			if err != nil {
 				return err
 			}
-			raw, err := listAll(cmd.Context(), s, client.Request{Path: "/api/users", Query: url.Values{"q": {args[0]}}})
+			raw, err := listed(s.api.SearchPeople(cmd.Context(), args[0]))
 			if err != nil {
 				return ofArgument(err, "query:q", "QUERY")
 			}
@@ -59,8 +55,11 @@ func (a *app) account(cmd *cobra.Command, c consent) (s *session, who me, err er
 	if s, err = a.session(cmd.Context()); err != nil {
 		return nil, me{}, err
 	}
-	who, err = whoami(cmd.Context(), s)
-	return s, who, err
+	person, err := whoami(cmd.Context(), s.api)
+	if err != nil {
+		return s, me{}, err
+	}
+	return s, as[me](person), nil
 }
 
 func (a *app) deleteMeCommand() *cobra.Command {
@@ -85,12 +84,12 @@ who you are and, until the time that is printed, undelete yourself.`,
 			if err := c.typed(cmd.Context(), text, "Type "+who.Name+" to go on", who.Name); err != nil {
 				return err
 			}
-			_, raw, err := s.send(cmd.Context(), client.Request{Method: http.MethodDelete, Path: "/api/users/me"})
+			gone, err := s.api.DeletePerson(cmd.Context(), "me")
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.Err, "Deleted your account %s. %s\n", who.Name, untilPurge(purgeAtOf(raw), "kedge me undelete"))
-			return a.printAnswer(output, raw, table{{"NAME", "name"}, {"DISPLAY NAME", "displayName"}, {"DELETED", "deletionRequestedAt"}, {"PURGE AT", "purgeAt"}})
+			fmt.Fprintf(a.Err, "Deleted your account %s. %s\n", who.Name, untilPurge(when(gone.PurgeAt), "kedge me undelete"))
+			return a.print(output, gone.Raw, deletedPersonColumns)
 		},
 	}
 	c.flag(cmd)
@@ -117,12 +116,12 @@ func (a *app) undeleteMeCommand() *cobra.Command {
 			if err := c.agreed(cmd.Context(), fmt.Sprintf("Bring back your account %s at %s?", who.Name, s.login.Server)); err != nil {
 				return err
 			}
-			_, raw, err := s.send(cmd.Context(), client.Request{Method: http.MethodPost, Path: "/api/users/me/undelete"})
+			back, err := s.api.UndeletePerson(cmd.Context(), "me")
 			if err != nil {
 				return err
 			}
 			fmt.Fprintf(a.Err, "Your account %s is back.\n", who.Name)
-			return a.printAnswer(output, raw, meColumns)
+			return a.print(output, back.Raw, meColumns)
 		},
 	}
 	c.flag(cmd)

@@ -3,11 +3,11 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 
 	"github.com/spf13/cobra"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
@@ -22,16 +22,12 @@ type me struct {
 	PurgeAt             string `json:"purgeAt,omitempty"`
 }
 
-func whoami(ctx context.Context, api client.Doer) (me, error) {
-	var out me
-	answer, err := api.Do(ctx, client.Request{Method: http.MethodGet, Path: "/api/users/me"})
-	if err != nil {
-		return out, err
+func whoami(ctx context.Context, api *client.Client) (*rest.Me, error) {
+	who, err := api.Me(ctx)
+	if err == nil && who.Name == "" {
+		err = errNoHub
 	}
-	if err := json.Unmarshal(answer.Body, &out); err != nil || out.Name == "" {
-		return out, errNoHub
-	}
-	return out, nil
+	return who, err
 }
 
 // whoColumns are those of kedge whoami.
@@ -47,19 +43,17 @@ func (a *app) whoamiCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, raw, err := s.send(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/users/me"})
+			person, err := whoami(cmd.Context(), s.api)
 			if err != nil {
 				return err
 			}
-			var who map[string]any
-			if err := json.Unmarshal(raw, &who); err != nil || who["name"] == nil {
-				return errNoHub
-			}
+			who := as[map[string]any](person)
 			who["hub"], who["profile"] = s.login.Server, s.name
 			if who["loginExpiresAt"], err = s.expiry(cmd.Context(), who["expiresAt"]); err != nil {
 				return err
 			}
-			if raw, err = json.Marshal(who); err != nil {
+			raw, err := json.Marshal(who)
+			if err != nil {
 				return err
 			}
 			return a.print(output, raw, whoColumns)
@@ -75,22 +69,15 @@ func (s *session) expiry(ctx context.Context, token any) (any, error) {
 	if s.login.Secret == "" {
 		return token, nil
 	}
-	raw, err := listAll(ctx, s, client.Request{Path: sessionsPath})
-	var refused *client.Error
-	if errors.As(err, &refused) && refused.Code() == http.StatusForbidden {
-		// A deleted person may not list sessions.
-		return token, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	items, err := itemsOf(raw)
-	if err != nil {
-		return nil, err
-	}
-	for _, item := range items {
-		if item["current"] == true {
-			return item["expiresAt"], nil
+	for current, err := range s.api.Sessions().List(ctx) {
+		switch {
+		case is(err, http.StatusForbidden):
+			// A deleted person may not list sessions.
+			return token, nil
+		case err != nil:
+			return nil, err
+		case current.Current:
+			return when(&current.ExpiresAt), nil
 		}
 	}
 	return token, nil

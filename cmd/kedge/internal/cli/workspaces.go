@@ -1,9 +1,19 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
+	"github.com/faroshq/kedge-hub/pkg/client"
+)
 
 func (a *app) workspacesCommand() *cobra.Command {
-	k := &kind{app: a, naming: workspaces(), columns: workspaceColumns, inOrg: true}
+	k := (&kind[rest.Workspace, rest.RenameRequest]{
+		naming: workspaces(), inOrg: true,
+		in:      func(s *session, org string) client.Workspaces { return s.api.Org(org).Workspaces() },
+		one:     func(s *session, t target) tenantOf[rest.Workspace] { return s.in(t) },
+		renamed: func(name string) rest.RenameRequest { return rest.RenameRequest{DisplayName: rest.Set(name)} },
+	}).with(a, workspaceColumns)
 	cmd := &cobra.Command{
 		Use: "workspaces", Aliases: []string{"workspace", "ws"},
 		Short: "List, create, rename, leave and delete workspaces, manage their members, and choose the one to work in",
@@ -12,10 +22,9 @@ func (a *app) workspacesCommand() *cobra.Command {
   kedge workspaces create "My workspace"
   kedge workspaces use "My workspace"
   kedge workspaces members add bob`,
-		Args: noArgs, RunE: k.runList,
 	}
 	a.orgFlag(cmd, &k.org)
-	k.output.flag(cmd)
+	k.listing(cmd)
 	cmd.AddCommand(
 		k.listCommand("List the workspaces that you can enter"),
 		k.getCommand(), k.createCommand(), k.useCommand(), k.renameCommand(),

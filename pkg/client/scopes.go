@@ -1,0 +1,305 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
+)
+
+// The objects of the API.
+type (
+	// Orgs are organizations.
+	Orgs = Objects[rest.Org, rest.CreateRequest, rest.UpdateOrgRequest]
+	// Workspaces are the workspaces of an organization.
+	Workspaces = Objects[rest.Workspace, rest.CreateRequest, rest.RenameRequest]
+	// Members are those of an organization or a workspace. Further roles and sudo are for
+	// workspaces. A person who is added again with the same role stays as they are.
+	Members = Objects[rest.Member, rest.AddWorkspaceMemberRequest, rest.UpdateWorkspaceMemberRequest]
+	// Bots are those of a workspace. A new role applies to their living tokens at once.
+	Bots = Objects[rest.Bot, rest.CreateBotRequest, rest.UpdateBotRequest]
+	// Catalog are the entries of an organization, or the global ones. What is enabled stays enabled
+	// without its entry; the slug, the export and the backend of an entry never change.
+	Catalog = Objects[rest.CatalogEntry, rest.CatalogEntryRequest, None]
+	// Providers are the entries that a workspace can enable, with their states there.
+	Providers = Objects[rest.Provider, None, None]
+	// BotTokens are the living tokens of a bot, without the tokens themselves.
+	BotTokens = Objects[rest.BotToken, None, None]
+	// Sessions are logins of a person. The end of all of them ends tokens issued before, too.
+	Sessions = Objects[rest.Session, None, None]
+)
+
+const mePath = "/api/users/me"
+
+// Me returns the caller.
+func (c *Client) Me(ctx context.Context) (*rest.Me, error) {
+	return do[rest.Me](ctx, c, Request{Method: http.MethodGet, Path: mePath})
+}
+
+// RenameMe changes the caller's display name.
+func (c *Client) RenameMe(ctx context.Context, displayName string, options ...Option) (*rest.Me, error) {
+	return do[rest.Me](ctx, c, Request{Method: http.MethodPatch, Path: mePath, Body: rest.RenameRequest{DisplayName: rest.Set(displayName)}}, options...)
+}
+
+// Memberships lists the caller's memberships, with those in deleted tenants if deleted is true.
+func (c *Client) Memberships(ctx context.Context, deleted bool) iter.Seq2[rest.MembershipRow, error] {
+	return list[rest.MembershipRow](ctx, c, Request{Path: mePath + "/memberships"}, withDeleted(deleted))
+}
+
+func withDeleted(deleted bool) Option {
+	if deleted {
+		return Query("deleted", "true")
+	}
+	return Query("deleted", "")
+}
+
+// SearchPeople finds people by a part of their name, of at least two characters.
+func (c *Client) SearchPeople(ctx context.Context, query string) iter.Seq2[rest.Person, error] {
+	return Objects[rest.Person, None, None]{c: c, r: Request{Path: "/api/users"}}.List(ctx, Query("q", query))
+}
+
+// DeletePerson requests the deletion of an account. The name me is the caller; other names are for
+// platform admins.
+func (c *Client) DeletePerson(ctx context.Context, name string, options ...Option) (*rest.UserDeletion, error) {
+	return do[rest.UserDeletion](ctx, c, Request{Method: http.MethodDelete, Path: "/api/users" + segment(name)}, options...)
+}
+
+// UndeletePerson withdraws the request.
+func (c *Client) UndeletePerson(ctx context.Context, name string) (*rest.UserDeletion, error) {
+	return do[rest.UserDeletion](ctx, c, Request{Method: http.MethodPost, Path: "/api/users" + segment(name) + "/undelete"})
+}
+
+// Sessions returns the requests about the caller's logins. It sends none.
+func (c *Client) Sessions() Sessions { return sessions(c, mePath) }
+
+func sessions(c *Client, person string) Sessions {
+	return Sessions{c: c, r: Request{Path: person + "/sessions"}, everything: url.Values{"all": {"true"}}}
+}
+
+// Credential answers an ExecCredential of kubectl, as JSON.
+func (c *Client) Credential(ctx context.Context, question any) ([]byte, error) {
+	return c.body(ctx, Request{Method: http.MethodPost, Path: "/api/credentials", Body: question})
+}
+
+// Username returns the name that kcp knows the caller by in a logical cluster.
+func (c *Client) Username(ctx context.Context, cluster string) (string, error) {
+	type review struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Status     struct {
+			UserInfo struct {
+				Username string `json:"username"`
+			} `json:"userInfo"`
+		} `json:"status,omitzero"`
+	}
+	answer, err := do[review](ctx, c, Request{
+		Method: http.MethodPost, Path: "/clusters" + segment(cluster) + "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+		Body: review{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"},
+	})
+	if err != nil {
+		return "", err
+	}
+	return answer.Status.UserInfo.Username, nil
+}
+
+func (c *Client) body(ctx context.Context, r Request) ([]byte, error) {
+	a, err := c.Do(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return a.Body, nil
+}
+
+// Orgs returns the requests about the caller's organizations. It sends none.
+func (c *Client) Orgs() Orgs {
+	return Orgs{
+		c: c, r: Request{Path: "/api/orgs"}, name: func(o *rest.Org) string { return o.UUID },
+		of: func(r *Request, uuid string) { r.Org = uuid },
+	}
+}
+
+// tenant has the requests that organizations and workspaces have in common.
+type tenant[T any] struct {
+	c *Client
+	r Request
+}
+
+// at returns a request of a method below the tenant.
+func (t tenant[T]) at(method, path string) Request {
+	r := t.r
+	r.Method, r.Path = method, r.Path+path
+	return r
+}
+
+// Undelete withdraws the request to delete the tenant.
+func (t tenant[T]) Undelete(ctx context.Context) (*T, error) {
+	return do[T](ctx, t.c, t.at(http.MethodPost, "/undelete"))
+}
+
+// Members returns the requests about the members. It sends none.
+func (t tenant[T]) Members() Members {
+	return Members{c: t.c, r: t.at("", "/members"), name: func(m *rest.Member) string { return m.User }}
+}
+
+// Leave ends the caller's own membership. While the caller is a member of workspaces in an
+// organization it fails without Cascade.
+func (t tenant[T]) Leave(ctx context.Context, options ...Option) (*rest.Member, error) {
+	return do[rest.Member](ctx, t.c, t.at(http.MethodDelete, "/memberships/me"), options...)
+}
+
+// Org has the requests about what is in one organization.
+type Org struct{ tenant[rest.Org] }
+
+// Org returns the requests about the organization with the UUID. It sends none.
+func (c *Client) Org(uuid string) Org {
+	return Org{tenant[rest.Org]{c, c.Orgs().at("", uuid, "", nil)}}
+}
+
+// Workspaces returns the requests about the workspaces that the caller can enter. Admins of the
+// organization are admins in every workspace. It sends none.
+func (o Org) Workspaces() Workspaces {
+	return Workspaces{
+		c: o.c, r: o.at("", "/workspaces"), name: func(w *rest.Workspace) string { return w.UUID },
+		of: func(r *Request, uuid string) { r.Workspace = uuid },
+	}
+}
+
+// Catalog returns the requests about the organization's own entries. It sends none.
+func (o Org) Catalog() Catalog { return catalog(o.c, o.at("", "/catalog")) }
+
+func catalog(c *Client, r Request) Catalog {
+	return Catalog{c: c, r: r, name: func(e *rest.CatalogEntry) string { return e.UUID }}
+}
+
+// AuditQuery selects events. Empty fields select all.
+type AuditQuery struct {
+	Since, Until time.Time
+	// Actor is the name of a person or the UUID of a bot, Workspace a UUID, Action a part of an
+	// action.
+	Actor, Workspace, Action string
+}
+
+// Audit lists the events in the organization that the replica of the hub has which answers, the
+// newest first. For admins.
+func (o Org) Audit(ctx context.Context, q AuditQuery) iter.Seq2[rest.AuditEvent, error] {
+	at := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.UTC().Format(time.RFC3339)
+	}
+	return Objects[rest.AuditEvent, None, None]{c: o.c, r: o.at("", "/audit")}.List(ctx, Query("since", at(q.Since)), Query("until", at(q.Until)),
+		Query("actor", q.Actor), Query("workspace", q.Workspace), Query("action", q.Action))
+}
+
+// InWorkspace has the requests about what is in one workspace.
+type InWorkspace struct{ tenant[rest.Workspace] }
+
+// Workspace returns the requests about the workspace with the UUID. It sends none.
+func (o Org) Workspace(uuid string) InWorkspace {
+	return InWorkspace{tenant[rest.Workspace]{o.c, o.Workspaces().at("", uuid, "", nil)}}
+}
+
+// Kubeconfig returns a kubeconfig that gets its tokens from kedge credential. It holds none.
+func (w InWorkspace) Kubeconfig(ctx context.Context) ([]byte, error) {
+	return w.c.body(ctx, w.at(http.MethodGet, "/kubeconfig"))
+}
+
+// Bots returns the requests about the bots. It sends none.
+func (w InWorkspace) Bots() Bots {
+	return Bots{c: w.c, r: w.at("", "/serviceaccounts"), name: func(b *rest.Bot) string { return b.UUID }}
+}
+
+// BotTokens returns the requests about the tokens of a bot. It sends none.
+func (w InWorkspace) BotTokens(bot string) BotTokens {
+	return BotTokens{c: w.c, r: w.at("", "/serviceaccounts"+segment(bot)+"/tokens")}
+}
+
+// IssueBotToken issues a token. It is not repeated: the hub answers the same IdempotencyKey with 409,
+// and never with the token again.
+func (w InWorkspace) IssueBotToken(ctx context.Context, bot string, body rest.IssueBotTokenRequest, options ...Option) (*rest.IssuedBotToken, error) {
+	r := w.BotTokens(bot).r
+	r.Method, r.Body = http.MethodPost, body
+	return do[rest.IssuedBotToken](ctx, w.c, r, options...)
+}
+
+// Providers returns the requests about the entries that the workspace can enable. It sends none.
+func (w InWorkspace) Providers() Providers {
+	return Providers{c: w.c, r: Request{Path: "/api/providers", Org: w.r.Org, Workspace: w.r.Workspace}, below: w.r.Path + "/providers"}
+}
+
+// enabling is the request to enable or disable a provider.
+func (w InWorkspace) enabling(method, uuid string, d any) Request {
+	return w.Providers().at(method, uuid, "/enable", d)
+}
+
+// DryRun makes Enable change nothing and return what it would do.
+func DryRun() Option { return Query("dryRun", "true") }
+
+// Enable binds the provider's APIs into the workspace. It returns when kcp has bound them.
+func (w InWorkspace) Enable(ctx context.Context, uuid string, d rest.EnableProviderRequest, options ...Option) (*rest.Provider, error) {
+	// The hub wants both lists, also empty ones.
+	d.AcceptClaims, d.RejectClaims = append([]rest.GroupResource{}, d.AcceptClaims...), append([]rest.GroupResource{}, d.RejectClaims...)
+	return wait(ctx, w.c, w.enabling(http.MethodPost, uuid, d), options,
+		func(*rest.Provider) Request { return w.Providers().at("", uuid, "", nil) },
+		func(p *rest.Provider) bool { return p.State != rest.StateEnabling && p.State != rest.StateDisabled })
+}
+
+// Unconfirmed makes Disable fail, with a cause for each kind of which objects would be lost.
+func Unconfirmed() Option { return func(r *Request) { r.Query = nil } }
+
+// Disable removes the provider's APIs from the workspace with all objects of them. It returns when
+// kcp has removed them. The result has no JSON if the entry was deleted before: then nothing is left.
+func (w InWorkspace) Disable(ctx context.Context, uuid string, options ...Option) (*rest.Provider, error) {
+	r := w.enabling(http.MethodDelete, uuid, nil)
+	r.Query = url.Values{"confirm": {"true"}}
+	p, err := wait(ctx, w.c, r, options, func(*rest.Provider) Request { return w.Providers().at("", uuid, "", nil) }, (*rest.Provider).Removed)
+	var refused *Error
+	if p != nil && errors.As(err, &refused) && refused.Code() == http.StatusNotFound {
+		p.State, p.Message, p.Raw = rest.StateDisabled, "", nil
+		return p, nil
+	}
+	return p, err
+}
+
+// Admin has the requests of platform admins.
+type Admin struct{ c *Client }
+
+// Admin returns the requests of platform admins. It sends none.
+func (c *Client) Admin() Admin { return Admin{c} }
+
+const adminPath = "/api/admin"
+
+// Users returns the requests about people. The list takes q, a part of the display name, and
+// registration: Approved, Pending or Rejected. It sends none.
+func (a Admin) Users() Objects[rest.AdminUser, None, rest.AdminUpdateUserRequest] {
+	return Objects[rest.AdminUser, None, rest.AdminUpdateUserRequest]{c: a.c, r: Request{Path: adminPath + "/users"}}
+}
+
+// Memberships lists the memberships of a person, with those in deleted tenants if deleted is true.
+func (a Admin) Memberships(ctx context.Context, name string, deleted bool) iter.Seq2[rest.MembershipRow, error] {
+	r := a.Users().at("", name, "/memberships", nil)
+	return Objects[rest.MembershipRow, None, None]{c: a.c, r: r}.List(ctx, withDeleted(deleted))
+}
+
+// Sessions returns the requests about the logins of a person. It sends none.
+func (a Admin) Sessions(name string) Sessions { return sessions(a.c, adminPath+"/users"+segment(name)) }
+
+// Orgs returns the requests about organizations. The list takes q, a part of the display name, and
+// personal: true or false. It sends none.
+func (a Admin) Orgs() Objects[rest.AdminOrg, None, rest.AdminUpdateOrgRequest] {
+	return Objects[rest.AdminOrg, None, rest.AdminUpdateOrgRequest]{c: a.c, r: Request{Path: adminPath + "/orgs"}}
+}
+
+// Deletions lists what is deleted and not purged yet.
+func (a Admin) Deletions(ctx context.Context) iter.Seq2[rest.Deletion, error] {
+	return Objects[rest.Deletion, None, None]{c: a.c, r: Request{Path: adminPath + "/deletions"}}.List(ctx)
+}
+
+// Catalog returns the requests about the global entries. Get and Delete take the UUID of an entry of
+// an organization, too, and the list takes scope=org for those of all organizations. It sends none.
+func (a Admin) Catalog() Catalog { return catalog(a.c, Request{Path: adminPath + "/catalog"}) }
