@@ -1,7 +1,6 @@
 package kcp
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -24,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/gentype"
-	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -214,111 +212,4 @@ type noCluster struct{}
 // RoundTrip implements http.RoundTripper.
 func (noCluster) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("the logical cluster has no name")
-}
-
-func clientFor[T Object](c *Clients, base string, gv schema.GroupVersion, resource string, empty func() T) *Client[T] {
-	return gentype.NewClient[T](resource, c.REST(base, gv), c.params, "", empty)
-}
-
-// Users of the cluster.
-func (c *Clients) Users(cluster string) *Client[*v1alpha1.User] {
-	return clientFor(c, c.ClusterURL(cluster), v1alpha1.SchemeGroupVersion, "users", func() *v1alpha1.User { return &v1alpha1.User{} })
-}
-
-// Organizations of the cluster.
-func (c *Clients) Organizations(cluster string) *Client[*v1alpha1.Organization] {
-	return clientFor(c, c.ClusterURL(cluster), v1alpha1.SchemeGroupVersion, "organizations", func() *v1alpha1.Organization { return &v1alpha1.Organization{} })
-}
-
-// Sessions of the cluster.
-func (c *Clients) Sessions(cluster string) *Client[*v1alpha1.Session] {
-	return clientFor(c, c.ClusterURL(cluster), v1alpha1.SchemeGroupVersion, "sessions", func() *v1alpha1.Session { return &v1alpha1.Session{} })
-}
-
-// Memberships of the cluster.
-func (c *Clients) Memberships(cluster string) *Client[*v1alpha1.Membership] {
-	return clientFor(c, c.ClusterURL(cluster), v1alpha1.SchemeGroupVersion, "memberships", func() *v1alpha1.Membership { return &v1alpha1.Membership{} })
-}
-
-// Indexes are the UserMembershipIndexes of the cluster.
-func (c *Clients) Indexes(cluster string) *Client[*v1alpha1.UserMembershipIndex] {
-	return clientFor(c, c.ClusterURL(cluster), v1alpha1.SchemeGroupVersion, "usermembershipindexes", func() *v1alpha1.UserMembershipIndex { return &v1alpha1.UserMembershipIndex{} })
-}
-
-// Workspaces are kcp's, of the cluster.
-func (c *Clients) Workspaces(cluster string) *Client[*kcptenancyv1alpha1.Workspace] {
-	return clientFor(c, c.ClusterURL(cluster), kcptenancyv1alpha1.SchemeGroupVersion, "workspaces", func() *kcptenancyv1alpha1.Workspace { return &kcptenancyv1alpha1.Workspace{} })
-}
-
-// WorkspaceTypes of the cluster.
-func (c *Clients) WorkspaceTypes(cluster string) *Client[*kcptenancyv1alpha1.WorkspaceType] {
-	return clientFor(c, c.ClusterURL(cluster), kcptenancyv1alpha1.SchemeGroupVersion, "workspacetypes", func() *kcptenancyv1alpha1.WorkspaceType { return &kcptenancyv1alpha1.WorkspaceType{} })
-}
-
-// LogicalClusters at base, which is a virtual workspace of initializers with
-// "/clusters/{cluster}", or ClusterURL's.
-func (c *Clients) LogicalClusters(base string) *Client[*kcpcorev1alpha1.LogicalCluster] {
-	return clientFor(c, base, kcpcorev1alpha1.SchemeGroupVersion, "logicalclusters", func() *kcpcorev1alpha1.LogicalCluster { return &kcpcorev1alpha1.LogicalCluster{} })
-}
-
-// Shards are kcp's, of its root workspace.
-func (c *Clients) Shards(cluster string) *Client[*kcpcorev1alpha1.Shard] {
-	return clientFor(c, c.ClusterURL(cluster), kcpcorev1alpha1.SchemeGroupVersion, "shards", func() *kcpcorev1alpha1.Shard { return &kcpcorev1alpha1.Shard{} })
-}
-
-// ListShards lists the Shards of kcp, in its root workspace.
-func (c *Clients) ListShards(ctx context.Context) (*kcpcorev1alpha1.ShardList, error) {
-	var list kcpcorev1alpha1.ShardList
-	err := c.Shards(RootCluster).GetClient().Get().Resource("shards").Do(ctx).Into(&list)
-	return &list, err
-}
-
-// Namespaces of the cluster.
-func (c *Clients) Namespaces(cluster string) *Client[*corev1.Namespace] {
-	return clientFor(c, c.ClusterURL(cluster), corev1.SchemeGroupVersion, "namespaces", func() *corev1.Namespace { return &corev1.Namespace{} })
-}
-
-// Leases of the cluster, as leader election takes them.
-func (c *Clients) Leases(cluster string) coordinationv1client.LeasesGetter {
-	return coordinationv1client.New(c.REST(c.ClusterURL(cluster), coordinationv1.SchemeGroupVersion))
-}
-
-// ClusterRoles of the cluster.
-func (c *Clients) ClusterRoles(cluster string) *Client[*rbacv1.ClusterRole] {
-	return clientFor(c, c.ClusterURL(cluster), rbacv1.SchemeGroupVersion, "clusterroles", func() *rbacv1.ClusterRole { return &rbacv1.ClusterRole{} })
-}
-
-// ClusterRoleBindings of the cluster.
-func (c *Clients) ClusterRoleBindings(cluster string) *Client[*rbacv1.ClusterRoleBinding] {
-	return clientFor(c, c.ClusterURL(cluster), rbacv1.SchemeGroupVersion, "clusterrolebindings", func() *rbacv1.ClusterRoleBinding { return &rbacv1.ClusterRoleBinding{} })
-}
-
-// RoleBindings of a namespace of the cluster.
-func (c *Clients) RoleBindings(cluster, namespace string) *Client[*rbacv1.RoleBinding] {
-	return gentype.NewClient[*rbacv1.RoleBinding]("rolebindings", c.REST(c.ClusterURL(cluster), rbacv1.SchemeGroupVersion), c.params, namespace, func() *rbacv1.RoleBinding { return &rbacv1.RoleBinding{} })
-}
-
-// Roles of a namespace of the cluster.
-func (c *Clients) Roles(cluster, namespace string) *Client[*rbacv1.Role] {
-	return gentype.NewClient[*rbacv1.Role]("roles", c.REST(c.ClusterURL(cluster), rbacv1.SchemeGroupVersion), c.params, namespace, func() *rbacv1.Role { return &rbacv1.Role{} })
-}
-
-// SubjectAccessReviews of the cluster.
-func (c *Clients) SubjectAccessReviews(cluster string) *Client[*authorizationv1.SubjectAccessReview] {
-	return clientFor(c, c.ClusterURL(cluster), authorizationv1.SchemeGroupVersion, "subjectaccessreviews", func() *authorizationv1.SubjectAccessReview { return &authorizationv1.SubjectAccessReview{} })
-}
-
-// APIExports of the cluster.
-func (c *Clients) APIExports(cluster string) *Client[*kcpapisv1alpha2.APIExport] {
-	return clientFor(c, c.ClusterURL(cluster), kcpapisv1alpha2.SchemeGroupVersion, "apiexports", func() *kcpapisv1alpha2.APIExport { return &kcpapisv1alpha2.APIExport{} })
-}
-
-// APIBindings of the cluster.
-func (c *Clients) APIBindings(cluster string) *Client[*kcpapisv1alpha2.APIBinding] {
-	return clientFor(c, c.ClusterURL(cluster), kcpapisv1alpha2.SchemeGroupVersion, "apibindings", func() *kcpapisv1alpha2.APIBinding { return &kcpapisv1alpha2.APIBinding{} })
-}
-
-// EndpointSlices are the APIExportEndpointSlices of the cluster.
-func (c *Clients) EndpointSlices(cluster string) *Client[*kcpapisv1alpha1.APIExportEndpointSlice] {
-	return clientFor(c, c.ClusterURL(cluster), kcpapisv1alpha1.SchemeGroupVersion, "apiexportendpointslices", func() *kcpapisv1alpha1.APIExportEndpointSlice { return &kcpapisv1alpha1.APIExportEndpointSlice{} })
 }
