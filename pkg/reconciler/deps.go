@@ -15,6 +15,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/freeze"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
@@ -87,6 +88,16 @@ func (d Deps) Roles(cluster string) tenancy.RoleSource {
 	}
 }
 
+// Objects returns the repositories of the kinds that controllers write.
+func (d Deps) Objects() objects.Objects {
+	v := d.Views
+	return objects.New(d.Clients, objects.Caches{
+		Users: v.Users, Organizations: v.Organizations, Memberships: v.Memberships, Indexes: v.Indexes, Bots: v.Bots, Sessions: v.Sessions,
+		CatalogEntries: v.CatalogEntries, Workspaces: v.ChildWorkspaces, Bindings: v.Bindings, ServiceAccounts: v.ServiceAccounts, BotSecrets: v.BotSecrets,
+		ClusterRoles: v.ClusterRoles, ClusterRoleBindings: v.ClusterRoleBindings, RoleBindings: v.RoleBindings,
+	}, d.Settings.Tree)
+}
+
 // Keys returns the keys of views as those of controllers.
 func Keys(list func() []views.Key) func() []controller.Key {
 	return func() []controller.Key {
@@ -116,9 +127,8 @@ func (d Deps) User(name string) controller.Key {
 	return controller.Key{Cluster: d.Clusters.Users, Name: name}
 }
 
-// OrgDeactivated reports whether the workspace of an Organization is deactivated
-// because the Organization is soft-deleted. It takes no writes then.
+// OrgDeactivated reports whether the Organization with its workspace in a logical cluster is Deactivated.
 func (d Deps) OrgDeactivated(orgCluster string) bool {
 	org, ok := d.Views.OrgByCluster(orgCluster)
-	return ok && org.Organization != nil && org.Status.DeletionRequestedAt != nil && org.DeletionTimestamp.IsZero()
+	return ok && org.Deactivated()
 }

@@ -148,10 +148,10 @@ func global(slug string) *v1alpha1.CatalogEntry {
 }
 
 // grantOf is the right to bind the export of an entry of shop.
-func grantOf(slug string) *rbacv1.ClusterRoleBinding {
+func grantOf(slug string) kcp.Object {
 	e := entry(slug)
 	e.Annotations["kcp.io/cluster"] = shopCluster
-	return tenancy.CatalogGrantOf(e, tenancy.GlobalAudience()).Binding
+	return tenancy.CatalogGrantOf(e, tenancy.GlobalAudience())[1]
 }
 
 // robot is a Bot of w3.

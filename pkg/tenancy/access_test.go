@@ -142,35 +142,37 @@ func TestOneBindingPerPersonAndRoleIsNeverOverwritten(t *testing.T) {
 	none := func(v1alpha1.RoleRef) (rbacv1.RoleRef, tenancy.RoleProblem) {
 		return rbacv1.RoleRef{}, tenancy.RoleMissing
 	}
-	of := func(grants ...tenancy.Grant) tenancy.Access { return tenancy.AccessOf("w", grants, none) }
+	of := func(grants ...tenancy.Grant) []tenancy.RBAC { return tenancy.AccessOf("w", grants, none) }
 	names := map[string]bool{}
-	for _, b := range of(alice, bob, person("alice", "member")).Bindings {
-		require.False(t, names[b.Name], b.Name)
-		names[b.Name] = true
+	for _, b := range of(alice, bob, person("alice", "member")) {
+		require.False(t, names[b.GetName()], b.GetName())
+		names[b.GetName()] = true
 	}
 
-	changes := of(alice, bob).Changes(nil, nil, nil)
-	require.Len(t, changes.WriteBindings, 2)
+	changes := tenancy.AccessChanges(nil, of(alice, bob))
+	require.Len(t, changes.Write, 2)
 	require.Equal(t, 2, changes.Count())
-	held := of(alice, bob).Bindings
-	require.Zero(t, of(alice, bob).Changes(nil, held, nil).Count())
-	changes = of(alice).Changes(nil, held, nil)
-	require.Empty(t, changes.WriteBindings, "a second person's going never touches the first one's rights")
-	require.Equal(t, []*rbacv1.ClusterRoleBinding{held[1]}, changes.RemoveBindings)
+	held := of(alice, bob)
+	require.Zero(t, tenancy.AccessChanges(held, of(alice, bob)).Count())
+	changes = tenancy.AccessChanges(held, of(alice))
+	require.Empty(t, changes.Write, "a second person's going never touches the first one's rights")
+	require.Equal(t, held[1:], changes.Remove)
 	require.Zero(t, changes.OnlyOf("alice").Count())
-	require.Equal(t, 1, of(alice).Changes(nil, held, nil).OnlyOf("bob").Count())
-	held[0].Subjects[0].Name, held[0].ResourceVersion = "mallory", "7"
-	changes = of(alice, bob).Changes(nil, held, nil)
+	require.Equal(t, 1, tenancy.AccessChanges(held, of(alice)).OnlyOf("bob").Count())
+	first := held[0].(*rbacv1.ClusterRoleBinding)
+	first.Subjects[0].Name, first.ResourceVersion = "mallory", "7"
+	changes = tenancy.AccessChanges(held, of(alice, bob))
 	require.Equal(t, 1, changes.Count())
-	require.Equal(t, "id-alice", changes.WriteBindings[0].Subjects[0].Name)
-	require.Equal(t, "7", changes.WriteBindings[0].ResourceVersion)
+	require.Equal(t, "id-alice", changes.Write[0].(*rbacv1.ClusterRoleBinding).Subjects[0].Name)
+	require.Equal(t, "7", changes.Write[0].GetResourceVersion())
 
-	held = of(alice, bob).Bindings
-	held[0].DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-	changes = of(alice, bob).Changes(nil, held, nil)
+	held = of(alice, bob)
+	held[0].SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+	changes = tenancy.AccessChanges(held, of(alice, bob))
 	require.Equal(t, 1, changes.Count(), "what is being deleted counts for nothing")
-	require.Equal(t, held[0].Name, changes.WriteBindings[0].Name)
-	require.Empty(t, changes.WriteBindings[0].Finalizers)
+	require.Equal(t, held[0].GetName(), changes.Write[0].GetName())
+	require.Empty(t, changes.Write[0].GetFinalizers())
+	require.Len(t, tenancy.AccessChanges(nil, append(of(alice), of(alice)...)).Write, 1, "a role that is named twice is bound once")
 }
 
 // Whatever is in it, it ends.
@@ -178,9 +180,9 @@ func TestARoleThatIsBeingDeletedIsNotAsItShouldBe(t *testing.T) {
 	t.Parallel()
 	want := tenancy.ClusterRoles(nil)[0]
 	have := want.DeepCopy()
-	require.True(t, tenancy.SameRole(have, want))
+	require.True(t, tenancy.SameRBAC(have, want))
 	have.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-	require.False(t, tenancy.SameRole(have, want))
+	require.False(t, tenancy.SameRBAC(have, want))
 }
 
 // Elevation is one person's own, in one Workspace, and never standing.
@@ -195,25 +197,31 @@ func TestSudoIsForOnePersonInOneWorkspace(t *testing.T) {
 		}
 		return rbacv1.RoleRef{}, ""
 	})
-	require.Len(t, a.Roles, 1)
+	var role *rbacv1.ClusterRole
+	bound := map[string]string{}
+	for _, o := range a {
+		switch o := o.(type) {
+		case *rbacv1.ClusterRole:
+			require.Nil(t, role)
+			role = o
+		case *rbacv1.ClusterRoleBinding:
+			bound[o.Subjects[0].Name+" in "+o.Name] = o.RoleRef.Name
+		}
+	}
 	require.Equal(t, []rbacv1.PolicyRule{
 		{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users"}, ResourceNames: []string{"kedge:bob"}},
 		{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"groups"}, ResourceNames: []string{"kedge:workspace:w:sudo", "system:authenticated"}},
-	}, a.Roles[0].Rules)
-	bound := map[string]string{}
-	for _, b := range a.Bindings {
-		bound[b.Subjects[0].Name+" in "+b.Name] = b.RoleRef.Name
-	}
+	}, role.Rules)
 	require.Equal(t, map[string]string{
 		"kedge:bob in kedge:workspace:member:user:bob":      "kedge:workspace:member",
 		"kedge:bob in kedge:workspace:extra:there:user:bob": "there",
 		"kedge:bob in kedge:workspace:sudo:user:bob":        "kedge:workspace:sudo:user:bob",
 		"kedge:workspace:w:sudo in kedge:workspace:sudo":    "kedge:workspace:admin",
 	}, bound)
-	require.Equal(t, 5, tenancy.Access{}.Changes(a.Roles, a.Bindings, nil).Count(), "all of it goes with the last who has sudo")
-	foreign := a.Roles[0].DeepCopy()
+	require.Equal(t, 5, tenancy.AccessChanges(a, nil).Count(), "all of it goes with the last who has sudo")
+	foreign := role.DeepCopy()
 	foreign.Labels = nil
-	require.Zero(t, tenancy.Access{}.Changes([]*rbacv1.ClusterRole{foreign}, nil, nil).Count(), "tenants' own ClusterRoles are left alone")
+	require.Zero(t, tenancy.AccessChanges([]tenancy.RBAC{foreign}, nil).Count(), "tenants' own ClusterRoles are left alone")
 }
 
 // quality.md, hostile input 5.

@@ -124,20 +124,6 @@ func covers(have, want map[string]string) bool {
 	return true
 }
 
-// BotBindingChanges compares the bindings of a Bot with the one that it is to have. want is
-// nil if it is to have none.
-func BotBindingChanges(held []*rbacv1.ClusterRoleBinding, want *rbacv1.ClusterRoleBinding) (write, remove []*rbacv1.ClusterRoleBinding) {
-	var wanted []*rbacv1.ClusterRoleBinding
-	if want != nil {
-		wanted = append(wanted, want)
-	}
-	return differences(held, wanted, func(have, want *rbacv1.ClusterRoleBinding) bool {
-		return SameBinding(have, want) && covers(have.Labels, want.Labels) && slices.EqualFunc(have.OwnerReferences, want.OwnerReferences, func(a, b metav1.OwnerReference) bool {
-			return a.UID == b.UID && a.Kind == b.Kind && a.Name == b.Name
-		})
-	})
-}
-
 // TokenOfSecret returns the ID of the token that a Secret of a Bot is for. ok is false for
 // another Secret.
 func TokenOfSecret(s metav1.Object) (id string, ok bool) {

@@ -204,21 +204,20 @@ func TestBotObjects_areTheHubsAndBindOneRole(t *testing.T) {
 	require.Equal(t, "t", id)
 
 	b.Spec.Role = v1alpha1.RoleAdmin
-	write, remove := tenancy.BotBindingChanges([]*rbacv1.ClusterRoleBinding{binding}, tenancy.BotBinding(b, "account"))
-	require.Equal(t, tenancy.ClusterRoleAdmin, write[0].RoleRef.Name)
-	require.Equal(t, []*rbacv1.ClusterRoleBinding{binding}, remove)
-	write, remove = tenancy.BotBindingChanges([]*rbacv1.ClusterRoleBinding{binding}, tenancy.BotBinding(readyBot(), "account"))
-	require.Empty(t, write)
-	require.Empty(t, remove)
-	write, _ = tenancy.BotBindingChanges([]*rbacv1.ClusterRoleBinding{binding}, tenancy.BotBinding(readyBot(), "its successor"))
-	require.Len(t, write, 1)
+	held := []tenancy.RBAC{binding}
+	changes := tenancy.CompareRBAC(held, []tenancy.RBAC{tenancy.BotBinding(b, "account")}, false)
+	require.Equal(t, tenancy.ClusterRoleAdmin, changes.Write[0].(*rbacv1.ClusterRoleBinding).RoleRef.Name)
+	require.Equal(t, held, changes.Remove)
+	require.Zero(t, tenancy.CompareRBAC(held, []tenancy.RBAC{tenancy.BotBinding(readyBot(), "account")}, false).Count())
+	require.Len(t, tenancy.CompareRBAC(held, []tenancy.RBAC{tenancy.BotBinding(readyBot(), "account")}, true).Write, 1, "somebody asks for it")
+	require.Len(t, tenancy.CompareRBAC(held, []tenancy.RBAC{tenancy.BotBinding(readyBot(), "its successor")}, false).Write, 1)
 }
 
 // The bindings of Bots are not those of people: the access controller leaves them alone.
 func TestAccess_leavesTheBindingsOfBots(t *testing.T) {
 	t.Parallel()
 	binding := tenancy.BotBinding(readyBot(), "account")
-	require.Zero(t, tenancy.Access{}.Changes(nil, []*rbacv1.ClusterRoleBinding{binding}, nil).Count())
+	require.Zero(t, tenancy.AccessChanges([]tenancy.RBAC{binding}, nil).Count())
 	delete(binding.Labels, v1alpha1.BotLabel)
-	require.Equal(t, 1, tenancy.Access{}.Changes(nil, []*rbacv1.ClusterRoleBinding{binding}, nil).Count(), "the control")
+	require.Equal(t, 1, tenancy.AccessChanges([]tenancy.RBAC{binding}, nil).Count(), "the control")
 }

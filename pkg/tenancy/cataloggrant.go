@@ -15,28 +15,21 @@ import (
 // follow.
 const catalogGrantPrefix = "kedge:catalog:"
 
-// CatalogGrant is the right to bind the APIExport of a CatalogEntry, as kcp asks for it in the
-// workspace of the export when an APIBinding is created.
-type CatalogGrant struct {
-	Role *rbacv1.ClusterRole
-	// Binding is nil if nobody has the right.
-	Binding *rbacv1.ClusterRoleBinding
-}
-
-// CatalogGrantOf returns the grant of an entry to its audience. Each entry has a grant of its
-// own, also if several entries name one export.
-func CatalogGrantOf(e *v1alpha1.CatalogEntry, audience []rbacv1.Subject) CatalogGrant {
+// CatalogGrantOf returns the right of the audience of an entry to bind its APIExport, as kcp asks for
+// it in the workspace of the export when an APIBinding is created: a role and a binding, or nothing for
+// an empty audience. Each entry has a grant of its own, also if several entries name one export.
+func CatalogGrantOf(e *v1alpha1.CatalogEntry, audience []rbacv1.Subject) []RBAC {
+	if len(audience) == 0 {
+		return nil
+	}
 	name := CatalogGrantName(string(logicalcluster.From(e)), e.Name)
-	g := CatalogGrant{Role: &rbacv1.ClusterRole{
-		ObjectMeta: managed(name), Rules: bindRules(e.Spec.APIExport.Name),
-	}}
-	if len(audience) > 0 {
-		g.Binding = &rbacv1.ClusterRoleBinding{
+	return []RBAC{
+		&rbacv1.ClusterRole{ObjectMeta: managed(name), Rules: bindRules(e.Spec.APIExport.Name)},
+		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: managed(name), Subjects: audience,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		}
+		},
 	}
-	return g
 }
 
 // CatalogGrantName is the name of the role and the binding for an entry. cluster is the logical

@@ -129,16 +129,17 @@ func TestCatalogGrant_permitsOneExport(t *testing.T) {
 	e := &v1alpha1.CatalogEntry{ObjectMeta: metav1.ObjectMeta{Name: "e", Annotations: map[string]string{logicalcluster.AnnotationKey: "c"}}}
 	e.Spec.APIExport = v1alpha1.APIExportRef{Path: "root:kedge:providers:acme", Name: "widgets.example.org"}
 	g := tenancy.CatalogGrantOf(e, tenancy.GlobalAudience())
+	role, binding := g[0].(*rbacv1.ClusterRole), g[1].(*rbacv1.ClusterRoleBinding)
 	require.Equal(t, []rbacv1.PolicyRule{{
 		Verbs: []string{"bind"}, APIGroups: []string{"apis.kcp.io"}, Resources: []string{"apiexports"}, ResourceNames: []string{"widgets.example.org"},
-	}}, g.Role.Rules)
-	require.True(t, tenancy.ManagedByHub(g.Role))
-	require.True(t, tenancy.ManagedByHub(g.Binding))
-	require.Equal(t, g.Role.Name, g.Binding.RoleRef.Name)
-	require.Equal(t, "system:authenticated", g.Binding.Subjects[0].Name)
-	cluster, entry, ok := tenancy.ParseCatalogGrantName(g.Binding.Name)
+	}}, role.Rules)
+	require.True(t, tenancy.ManagedByHub(role))
+	require.True(t, tenancy.ManagedByHub(binding))
+	require.Equal(t, role.Name, binding.RoleRef.Name)
+	require.Equal(t, "system:authenticated", binding.Subjects[0].Name)
+	cluster, entry, ok := tenancy.ParseCatalogGrantName(binding.Name)
 	require.Equal(t, []any{"c", "e", true}, []any{cluster, entry, ok})
-	require.Nil(t, tenancy.CatalogGrantOf(e, nil).Binding)
+	require.Empty(t, tenancy.CatalogGrantOf(e, nil))
 	for _, other := range []string{"", "kedge:catalog:", "kedge:catalog:c", "kedge:catalog:c:", "kedge:catalog::e", "kedge:workspace:admin"} {
 		_, _, ok := tenancy.ParseCatalogGrantName(other)
 		require.False(t, ok, other)
@@ -151,6 +152,6 @@ func TestAccess_leavesCatalogGrantsAlone(t *testing.T) {
 		return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByHub}}}
 	}
 	other := bound("kedge:workspace:admin:user:gone")
-	c := tenancy.Access{}.Changes(nil, []*rbacv1.ClusterRoleBinding{bound(tenancy.CatalogGrantName("c", "e")), other}, nil)
-	require.Equal(t, []*rbacv1.ClusterRoleBinding{other}, c.RemoveBindings)
+	c := tenancy.AccessChanges([]tenancy.RBAC{bound(tenancy.CatalogGrantName("c", "e")), other}, nil)
+	require.Equal(t, []tenancy.RBAC{other}, c.Remove)
 }

@@ -91,27 +91,27 @@ func (s Scope) RequireOwnership(to string, ownerLeft bool) error {
 // Heir selects the Membership to promote when the last admin of an Organization is removed:
 // the oldest one of another member, preferably of a member who is active. ok is false if
 // there is no other member. needed is false if there is another admin.
-func Heir(memberships []v1alpha1.Membership, leaving string, active func(user string) bool) (heir v1alpha1.Membership, ok, needed bool) {
-	var others []v1alpha1.Membership
+func Heir(memberships []*v1alpha1.Membership, leaving string, active func(user string) bool) (heir *v1alpha1.Membership, ok, needed bool) {
+	var others []*v1alpha1.Membership
 	for _, m := range memberships {
 		if m.Spec.Scope != v1alpha1.ScopeOrg || m.Spec.UserRef.Name == leaving || !m.DeletionTimestamp.IsZero() {
 			continue
 		}
 		if m.Spec.Role.AtLeast(v1alpha1.RoleAdmin) && active(m.Spec.UserRef.Name) {
-			return v1alpha1.Membership{}, false, false
+			return nil, false, false
 		}
 		others = append(others, m)
 	}
 	if len(others) == 0 {
-		return v1alpha1.Membership{}, false, true
+		return nil, false, true
 	}
-	order := func(m v1alpha1.Membership) int {
+	order := func(m *v1alpha1.Membership) int {
 		if active(m.Spec.UserRef.Name) {
 			return 0
 		}
 		return 1
 	}
-	return slices.MinFunc(others, func(a, b v1alpha1.Membership) int {
+	return slices.MinFunc(others, func(a, b *v1alpha1.Membership) int {
 		return cmp.Or(cmp.Compare(order(a), order(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	}), true, true
 }

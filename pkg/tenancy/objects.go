@@ -32,6 +32,12 @@ func (o Org) Deleted() bool {
 	return o.Status.DeletionRequestedAt != nil || !o.DeletionTimestamp.IsZero()
 }
 
+// Deactivated reports whether the workspace of an Organization is deactivated because the
+// Organization is soft-deleted. It takes no writes then.
+func (o Org) Deactivated() bool {
+	return o.Organization != nil && o.Status.DeletionRequestedAt != nil && o.DeletionTimestamp.IsZero()
+}
+
 // Workspace is a child Workspace, decoded from kcp's Workspace object.
 type Workspace struct {
 	UUID        string

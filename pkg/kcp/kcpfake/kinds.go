@@ -71,7 +71,7 @@ func (s *Server) encode(o runtime.Object) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	require.NoError(s.t, utiljson.Unmarshal(raw, &u.Object))
 	if u.GetKind() == "" {
-		of, _, err := kcp.NewScheme().ObjectKinds(o)
+		of, _, err := s.scheme.ObjectKinds(o)
 		if runtime.IsNotRegisteredError(err) {
 			of, _, err = scheme.Scheme.ObjectKinds(o)
 		}

@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
 	"github.com/faroshq/kedge-hub/pkg/kcp"
@@ -34,6 +35,8 @@ type Fault func(Request) error
 type Server struct {
 	t    testing.TB
 	http *httptest.Server
+	// scheme has the kinds of the hub.
+	scheme *runtime.Scheme
 	// now is the time of creations and deletions.
 	now func() time.Time
 
@@ -64,7 +67,7 @@ func New(t testing.TB) *Server { return NewAt(t, time.Now) }
 func NewAt(t testing.TB, now func() time.Time) *Server {
 	t.Helper()
 	s := &Server{
-		t: t, now: now, objects: map[key]*unstructured.Unstructured{}, kinds: newKinds(),
+		t: t, now: now, scheme: kcp.NewScheme(), objects: map[key]*unstructured.Unstructured{}, kinds: newKinds(),
 		applied: map[appliedKey]map[string]any{}, changed: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	s.http = httptest.NewUnstartedServer(s)

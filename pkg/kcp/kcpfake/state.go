@@ -8,8 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/faroshq/kedge-hub/pkg/kcp"
 )
 
 // Put creates or replaces an object, its status and metadata included, and returns
@@ -58,7 +56,7 @@ func (s *Server) Read(cluster string, into runtime.Object) bool {
 		return true
 	}
 	// Fields that are not kept must not survive in the caller's object.
-	fresh, err := kcp.NewScheme().New(o.GroupVersionKind())
+	fresh, err := s.scheme.New(o.GroupVersionKind())
 	require.NoError(s.t, err)
 	require.NoError(s.t, json.Unmarshal(raw, fresh))
 	assign(into, fresh)

@@ -1,16 +1,12 @@
 package access
 
 import (
-	"context"
-
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
-	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/reconciler"
-	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
@@ -45,46 +41,7 @@ func deactivationForbidden(ws *kcptenancyv1alpha1.Workspace) bool {
 }
 
 // NewReconciler returns the reconciler that reads from the views and writes to kcp.
-func NewReconciler(d reconciler.Deps) *Reconciler {
-	return New(Cache{
-		Workspace: func(key controller.Key) (tenancy.Org, tenancy.Workspace, bool) {
-			org, ok := d.Views.OrgByCluster(key.Cluster)
-			if !ok {
-				return tenancy.Org{}, tenancy.Workspace{}, false
-			}
-			ws, ok := d.Views.Workspace(org.UUID(), key.Name)
-			// A deactivated Workspace keeps its bindings: undeleted, it is as it was.
-			return org, ws, ok && (!org.Deleted() && !ws.Deleted() ||
-				tenancy.DeactivationForbidden(org.Status.Conditions) || tenancy.DeactivationForbidden(ws.Status.Conditions))
-		},
-		Memberships:        d.Views.MembershipsOver,
-		Membership:         d.Views.Membership,
-		User:               d.Views.ByName,
-		Bindings:           d.Views.ClusterRoleBindings.InCluster,
-		NamespacedBindings: d.Views.RoleBindings.InCluster,
-		Roles:              d.Roles,
-		ClusterRoles:       d.Views.ClusterRoles.InCluster,
-	}, Writes{
-		WriteRole: func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error {
-			return objects.Replace(ctx, d.Clients.ClusterRoles(cluster), r)
-		},
-		RemoveRole: func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error {
-			return objects.Delete(ctx, d.Clients.ClusterRoles(cluster), r)
-		},
-		WriteBinding: func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error {
-			return objects.Replace(ctx, d.Clients.ClusterRoleBindings(cluster), b)
-		},
-		RemoveBinding: func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error {
-			return objects.Delete(ctx, d.Clients.ClusterRoleBindings(cluster), b)
-		},
-		WriteNamespacedBinding: func(ctx context.Context, cluster string, b *rbacv1.RoleBinding) error {
-			return objects.Replace(ctx, d.Clients.RoleBindings(cluster, b.Namespace), b)
-		},
-		RemoveNamespacedBinding: func(ctx context.Context, cluster string, b *rbacv1.RoleBinding) error {
-			return objects.Delete(ctx, d.Clients.RoleBindings(cluster, b.Namespace), b)
-		},
-	})
-}
+func NewReconciler(d reconciler.Deps) *Reconciler { return New(d.Views, d.Objects().RBAC, d.Roles) }
 
 // Readiness answers from the cache whether the RBAC in kcp follows the Memberships.
 type Readiness struct {

@@ -1,13 +1,8 @@
 package access_test
 
 import (
-	"context"
-	"errors"
-	"maps"
 	"slices"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,132 +11,89 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// rights is a fake of one Workspace, with its Memberships, bindings and roles.
+// rights is one Workspace with its Memberships, bindings and roles.
 type rights struct {
-	mu          sync.Mutex
-	memberships []*v1alpha1.Membership
-	deleted     map[string]bool
-	bindings    map[string]*rbacv1.ClusterRoleBinding
-	roles       map[string]*rbacv1.ClusterRole
-	namespaced  map[string]*rbacv1.RoleBinding
-	inNamespace map[string]*rbacv1.Role
-	namespaces  map[string]bool
-	bindable    []string
-	fails       string
-	did         []string
-}
-
-func newRights(memberships ...*v1alpha1.Membership) *rights {
-	return &rights{
-		memberships: memberships, deleted: map[string]bool{},
-		bindings: map[string]*rbacv1.ClusterRoleBinding{}, roles: map[string]*rbacv1.ClusterRole{},
-		namespaced: map[string]*rbacv1.RoleBinding{}, inNamespace: map[string]*rbacv1.Role{}, namespaces: map[string]bool{},
-	}
-}
-
-func (r *rights) write(what string, do func()) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if what == r.fails {
-		return errors.New("kcp cannot be reached")
-	}
-	r.did = append(r.did, what)
-	do()
-	return nil
+	*kcptest.KCP
+	bindable []string
 }
 
 var key = controller.Key{Cluster: "org", Name: "w"}
 
+func newRights(t *testing.T, memberships ...*v1alpha1.Membership) *rights {
+	t.Helper()
+	r := &rights{KCP: kcptest.New(t)}
+	r.PutOrg(tenancy.NewOrganization("o", "O", "alice"), "org")
+	r.PutWorkspace("org", "w", "c")
+	for _, name := range []string{"alice", "bob", "carol", "dave", "gone", "admin"} {
+		r.PutUser(name)
+	}
+	r.Put("c", tenancy.ClusterRoles(nil)[0])
+	r.set(memberships...)
+	return r
+}
+
+// set replaces all Memberships.
+func (r *rights) set(memberships ...*v1alpha1.Membership) {
+	for _, m := range r.Caches.Memberships.InCluster("org") {
+		r.Remove("org", m)
+	}
+	for _, m := range memberships {
+		r.Put("org", m)
+	}
+}
+
 func (r *rights) reconciler() *access.Reconciler {
-	return access.New(access.Cache{
-		Workspace: func(controller.Key) (tenancy.Org, tenancy.Workspace, bool) {
-			return tenancy.Org{Organization: tenancy.NewOrganization("o", "O", "alice")}, tenancy.Workspace{UUID: "w", ClusterID: "c", KCPReady: true}, true
-		},
-		Memberships: func(string, string) []*v1alpha1.Membership { return slices.Clone(r.memberships) },
-		Membership:  func(_, name string) (*v1alpha1.Membership, bool) { return named(r.memberships, name) },
-		User: func(name string) (*v1alpha1.User, bool) {
-			u := &v1alpha1.User{Spec: v1alpha1.UserSpec{RBACIdentity: "kedge:" + name}}
-			u.Name = name
-			if r.deleted[name] {
-				now := metav1.Now()
-				u.Status.DeletionRequestedAt = &now
-			}
-			return u, name != ""
-		},
-		Bindings: func(string) []*rbacv1.ClusterRoleBinding {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			return slices.Collect(maps.Values(r.bindings))
-		},
-		ClusterRoles: func(string) []*rbacv1.ClusterRole {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			return slices.Collect(maps.Values(r.roles))
-		},
-		NamespacedBindings: func(string) []*rbacv1.RoleBinding {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			return slices.Collect(maps.Values(r.namespaced))
-		},
-		Roles: r.source,
-	}, access.Writes{
-		WriteNamespacedBinding: func(_ context.Context, _ string, o *rbacv1.RoleBinding) error {
-			return r.write("write "+o.Namespace+"/"+o.Name, func() { r.namespaced[o.Namespace+"/"+o.Name] = o })
-		},
-		RemoveNamespacedBinding: func(_ context.Context, _ string, o *rbacv1.RoleBinding) error {
-			return r.write("remove "+o.Namespace+"/"+o.Name, func() { delete(r.namespaced, o.Namespace+"/"+o.Name) })
-		},
-		WriteRole: func(_ context.Context, _ string, o *rbacv1.ClusterRole) error {
-			return r.write("write role "+o.Name, func() { r.roles[o.Name] = o })
-		},
-		RemoveRole: func(_ context.Context, _ string, o *rbacv1.ClusterRole) error {
-			return r.write("remove role "+o.Name, func() { delete(r.roles, o.Name) })
-		},
-		WriteBinding: func(_ context.Context, _ string, o *rbacv1.ClusterRoleBinding) error {
-			return r.write("write "+o.Name, func() { r.bindings[o.Name] = o })
-		},
-		RemoveBinding: func(_ context.Context, _ string, o *rbacv1.ClusterRoleBinding) error {
-			return r.write("remove "+o.Name, func() { delete(r.bindings, o.Name) })
-		},
+	return access.New(r, r.Stored.RBAC, func(cluster string) tenancy.RoleSource {
+		return tenancy.RoleSource{
+			ClusterRole: func(name string) (*rbacv1.ClusterRole, bool) { return r.Caches.ClusterRoles.Get(cluster, name) },
+			Role: func(namespace, name string) (*rbacv1.Role, bool) {
+				return r.Roles.Get(cluster, tenancy.NamespacedName(namespace, name))
+			},
+			Namespace: func(name string) (metav1.Object, bool) { return r.Spaces.Get(cluster, name) },
+			Bindable:  r.bindable,
+		}
 	})
+}
+
+// pass returns what one pass writes.
+func (r *rights) pass(t *testing.T) []string {
+	t.Helper()
+	r.ForgetRequests()
+	_, err := r.reconciler().Reconcile(t.Context(), key)
+	require.NoError(t, err)
+	return r.Did()
 }
 
 // reconcile requires that one pass writes everything and that a second pass writes
 // nothing.
 func (r *rights) reconcile(t *testing.T) {
 	t.Helper()
-	a := r.reconciler()
-	_, err := a.Reconcile(t.Context(), key)
-	require.NoError(t, err)
-	require.Zero(t, a.Missing(key))
-	r.did = nil
-	_, err = a.Reconcile(t.Context(), key)
-	require.NoError(t, err)
-	require.Empty(t, r.did, "what is right is left alone")
+	r.pass(t)
+	require.Zero(t, r.reconciler().Missing(key))
+	require.Empty(t, r.pass(t), "what is right is left alone")
 }
 
-func (r *rights) names() []string { return slices.Sorted(maps.Keys(r.bindings)) }
-
-// source has the roles, and the admin role that the hub keeps in every Workspace.
-func (r *rights) source(string) tenancy.RoleSource {
-	return tenancy.RoleSource{
-		ClusterRole: func(name string) (*rbacv1.ClusterRole, bool) {
-			if name == tenancy.ClusterRoleAdmin {
-				return tenancy.ClusterRoles(nil)[0], true
-			}
-			o, ok := r.roles[name]
-			return o, ok
-		},
-		Role: func(namespace, name string) (*rbacv1.Role, bool) {
-			o, ok := r.inNamespace[namespace+"/"+name]
-			return o, ok
-		},
-		Namespace: func(name string) (metav1.Object, bool) { return &metav1.ObjectMeta{Name: name}, r.namespaces[name] },
-		Bindable:  r.bindable,
+func names[T metav1.Object](all []T) (names []string) {
+	for _, o := range all {
+		names = append(names, tenancy.NamespacedName(o.GetNamespace(), o.GetName()))
 	}
+	return names
+}
+
+// names are the ClusterRoleBindings, and roles the ClusterRoles beside the hub's.
+func (r *rights) names() []string { return names(r.Caches.ClusterRoleBindings.InCluster("c")) }
+
+func (r *rights) roles() []string {
+	return slices.DeleteFunc(names(r.Caches.ClusterRoles.InCluster("c")), func(name string) bool { return name == tenancy.ClusterRoleAdmin })
+}
+
+func (r *rights) binding(name string) *rbacv1.ClusterRoleBinding {
+	b, _ := r.Caches.ClusterRoleBindings.Get("c", name)
+	return b
 }
 
 func further(names ...string) []v1alpha1.RoleRef {
@@ -162,56 +114,61 @@ func tenants(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 
 func TestGrants_bindExistingRolesAndNeverReservedOnes(t *testing.T) {
 	t.Parallel()
-	r := newRights(tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, further("view", "later", "cluster-admin", "kedge:workspace:admin", "system:x"), false))
-	for _, name := range []string{"view", "cluster-admin", "kedge:workspace:admin", "system:x"} {
-		r.roles[name] = tenants(name)
+	r := newRights(t, tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, further("view", "later", "cluster-admin", "kedge:workspace:admin", "system:x"), false))
+	for _, name := range []string{"view", "cluster-admin", "system:x"} {
+		r.Put("c", tenants(name))
 	}
 	r.reconcile(t)
 	view := tenancy.ExtraBindingName("view", "bob")
 	require.Equal(t, []string{view, "kedge:workspace:member:user:bob"}, r.names())
-	require.Equal(t, "view", r.bindings[view].RoleRef.Name)
-	require.Equal(t, "kedge:bob", r.bindings[view].Subjects[0].Name)
+	require.Equal(t, "view", r.binding(view).RoleRef.Name)
+	require.Equal(t, "kedge:bob", r.binding(view).Subjects[0].Name)
 
-	r.roles["later"] = tenants("later")
+	later := tenants("later")
+	r.Put("c", later)
 	r.reconcile(t)
 	require.Contains(t, r.names(), tenancy.ExtraBindingName("later", "bob"))
-	r.roles["later"].DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	r.Delete(t, "c", later)
 	r.reconcile(t)
 	require.NotContains(t, r.names(), tenancy.ExtraBindingName("later", "bob"))
-	delete(r.roles, "view")
+	r.Remove("c", tenants("view"))
 	r.reconcile(t)
 	require.NotContains(t, r.names(), view)
-	require.Contains(t, r.roles, "cluster-admin", "a tenant's roles are left alone")
+	require.Contains(t, r.roles(), "cluster-admin", "a tenant's roles are left alone")
 }
 
 func TestGrants_giveAndTakeSudoWithTheMembership(t *testing.T) {
 	t.Parallel()
 	const ofBob, ofCarol, shared = "kedge:workspace:sudo:user:bob", "kedge:workspace:sudo:user:carol", "kedge:workspace:sudo"
-	r := newRights(
-		tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, nil, true),
+	bob := tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, nil, true)
+	r := newRights(t,
+		bob,
 		tenancy.NewWorkspaceMembership("carol", "w", v1alpha1.RoleMember, nil, true),
 		tenancy.NewWorkspaceMembership("dave", "other", v1alpha1.RoleMember, nil, true),
 	)
 	r.reconcile(t)
-	require.Equal(t, []string{ofBob, ofCarol}, slices.Sorted(maps.Keys(r.roles)))
+	require.Equal(t, []string{ofBob, ofCarol}, r.roles())
 	require.Subset(t, r.names(), []string{ofBob, ofCarol, shared})
 
 	// A role that was altered by hand is repaired.
-	r.roles[ofBob] = r.roles[ofBob].DeepCopy()
-	r.roles[ofBob].Rules[0].ResourceNames = nil
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: ofBob}}
+	kcptest.Change(t, r.KCP, "c", role, func(role *rbacv1.ClusterRole) { role.Rules[0].ResourceNames = nil })
 	require.Equal(t, 1, r.reconciler().MissingOf(key, "bob"))
 	require.Zero(t, r.reconciler().MissingOf(key, "carol"))
 	r.reconcile(t)
-	require.Equal(t, []string{"kedge:bob"}, r.roles[ofBob].Rules[0].ResourceNames)
+	require.True(t, r.Read("c", role))
+	require.Equal(t, []string{"kedge:bob"}, role.Rules[0].ResourceNames)
 
-	r.memberships[0].Spec.Sudo = false
+	kcptest.Change(t, r.KCP, "org", bob, func(m *v1alpha1.Membership) { m.Spec.Sudo = false })
 	require.Equal(t, 2, r.reconciler().MissingOf(key, "bob"), "the role and its binding")
 	r.reconcile(t)
 	require.Contains(t, r.names(), shared, "somebody else has sudo")
 	require.NotContains(t, r.names(), ofBob)
-	r.deleted["carol"] = true
+	carol, _ := r.ByName("carol")
+	carol.Status.DeletionRequestedAt = &metav1.Time{Time: r.Clock.Now()}
+	r.Put(kcptest.Users, carol)
 	r.reconcile(t)
-	require.Empty(t, r.roles)
+	require.Empty(t, r.roles())
 	require.Equal(t, []string{"kedge:workspace:member:user:bob"}, r.names(), "O-8: who is deleted has nothing")
 }
 
@@ -219,63 +176,59 @@ func TestGrants_giveAndTakeSudoWithTheMembership(t *testing.T) {
 func TestO11_accessGoesOnFromAnyStop(t *testing.T) {
 	t.Parallel()
 	arrange := func() *rights {
-		r := newRights(tenancy.NewWorkspaceMembership("gone", "w", v1alpha1.RoleMember, nil, true))
-		r.memberships = append(r.memberships, tenancy.NewMembership("admin", "w", v1alpha1.RoleAdmin))
+		r := newRights(t, tenancy.NewWorkspaceMembership("gone", "w", v1alpha1.RoleMember, nil, true), tenancy.NewMembership("admin", "w", v1alpha1.RoleAdmin))
 		r.reconcile(t)
-		r.memberships = []*v1alpha1.Membership{
-			tenancy.NewMembership("alice", "", v1alpha1.RoleAdmin), tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, nil, true),
-		}
+		r.set(tenancy.NewMembership("alice", "", v1alpha1.RoleAdmin), tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, nil, true))
 		return r
 	}
 	control := arrange()
-	_, err := control.reconciler().Reconcile(t.Context(), key)
-	require.NoError(t, err)
-	require.NotEmpty(t, control.did)
-	for _, fails := range control.did {
+	did := control.pass(t)
+	require.NotEmpty(t, did)
+	for n := range did {
 		r := arrange()
-		r.fails = fails
+		r.Break(n+1, n%2 == 0)
 		_, err := r.reconciler().Reconcile(t.Context(), key)
-		require.Error(t, err, fails)
-		require.Positive(t, r.reconciler().Missing(key), "it does not say that all is well")
-		r.fails, r.did = "", nil
-		_, err = r.reconciler().Reconcile(t.Context(), key)
-		require.NoError(t, err)
+		require.Error(t, err, did[n])
 		r.reconcile(t)
-		require.Equal(t, control.names(), r.names(), fails)
-		require.Equal(t, slices.Sorted(maps.Keys(control.roles)), slices.Sorted(maps.Keys(r.roles)), fails)
+		require.Equal(t, control.names(), r.names(), did[n])
+		require.Equal(t, control.roles(), r.roles(), did[n])
 	}
 }
 
 func TestRightsThatEnd_goWithTheirBindingsAlone(t *testing.T) {
 	t.Parallel()
 	const admins, members, elevated = "kedge:workspace:admin:user:bob", "kedge:workspace:member:user:bob", "kedge:workspace:sudo:user:bob"
-	bob, dave := tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleAdmin, nil, false), tenancy.NewWorkspaceMembership("dave", "w", v1alpha1.RoleMember, nil, false)
 	for _, tc := range []struct {
 		name string
-		end  func(r *rights)
+		end  func(r *rights, bob, dave *v1alpha1.Membership)
 		want []string
 	}{
-		{"demoted", func(*rights) { bob.Spec.Role = v1alpha1.RoleMember }, []string{"remove " + admins, "write " + members}},
-		{"removed", func(r *rights) { r.memberships = r.memberships[1:] }, []string{"remove " + admins}},
-		{"a member", func(r *rights) { r.memberships = r.memberships[:1] }, []string{"remove kedge:workspace:member:user:dave"}},
-		{"elevated", func(r *rights) {
-			bob.Spec.Role, bob.Spec.Sudo = v1alpha1.RoleMember, true
+		{"demoted", func(r *rights, bob, _ *v1alpha1.Membership) {
+			kcptest.Change(t, r.KCP, "org", bob, func(m *v1alpha1.Membership) { m.Spec.Role = v1alpha1.RoleMember })
+		}, []string{"delete clusterrolebindings/" + admins, "create clusterrolebindings/" + members}},
+		{"removed", func(r *rights, bob, _ *v1alpha1.Membership) { r.Remove("org", bob) }, []string{"delete clusterrolebindings/" + admins}},
+		{"a member", func(r *rights, _, dave *v1alpha1.Membership) { r.Remove("org", dave) }, []string{"delete clusterrolebindings/kedge:workspace:member:user:dave"}},
+		{"elevated", func(r *rights, bob, _ *v1alpha1.Membership) {
+			kcptest.Change(t, r.KCP, "org", bob, func(m *v1alpha1.Membership) { m.Spec.Role, m.Spec.Sudo = v1alpha1.RoleMember, true })
 			r.reconcile(t)
-			bob.Spec.Sudo, r.did = false, nil
-		}, []string{"remove " + elevated, "remove kedge:workspace:sudo", "remove role kedge:workspace:sudo:user:bob"}},
-		{"a binding with the labels of the hub's", func(r *rights) {
-			b := r.bindings[admins].DeepCopy()
-			b.Name = "own"
-			r.bindings[b.Name] = b
-		}, []string{"remove own"}},
+			kcptest.Change(t, r.KCP, "org", bob, func(m *v1alpha1.Membership) { m.Spec.Sudo = false })
+		}, []string{"delete clusterrolebindings/" + elevated, "delete clusterrolebindings/kedge:workspace:sudo", "delete clusterroles/" + elevated}},
+		{"a binding with the labels of the hub's", func(r *rights, _, _ *v1alpha1.Membership) {
+			b := r.binding(admins)
+			b.Name, b.UID = "own", ""
+			r.Put("c", b)
+		}, []string{"delete clusterrolebindings/own"}},
 	} {
-		bob.Spec.Role, bob.Spec.Sudo = v1alpha1.RoleAdmin, false
-		r := newRights(bob, dave)
+		bob, dave := tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleAdmin, nil, false), tenancy.NewWorkspaceMembership("dave", "w", v1alpha1.RoleMember, nil, false)
+		r := newRights(t, bob, dave)
 		r.reconcile(t)
-		tc.end(r)
-		_, err := r.reconciler().Reconcile(t.Context(), key)
-		require.NoError(t, err, tc.name)
-		require.ElementsMatch(t, tc.want, r.did, tc.name)
+		tc.end(r, bob, dave)
+		for i := range tc.want {
+			tc.want[i] += " in c"
+		}
+		did := r.pass(t)
+		require.ElementsMatch(t, tc.want, did, tc.name)
+		require.Contains(t, did[0], "delete", "rights that ended go first")
 		r.reconcile(t)
 	}
 }

@@ -3,53 +3,35 @@ package access
 import (
 	"context"
 
-	"golang.org/x/sync/errgroup"
-	rbacv1 "k8s.io/api/rbac/v1"
-
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Cache reads from the views.
-type Cache struct {
-	// Workspace returns the child Workspace of a key and its Organization. ok is false for
-	// a Workspace whose RBAC stays as it is.
-	Workspace func(controller.Key) (org tenancy.Org, ws tenancy.Workspace, ok bool)
-	// Memberships returns the Memberships that grant rights in a Workspace of the
-	// Organization. Membership finds one in the Organization by name.
-	Memberships func(orgCluster, workspace string) []*v1alpha1.Membership
-	Membership  func(orgCluster, name string) (*v1alpha1.Membership, bool)
-	User        func(name string) (*v1alpha1.User, bool)
-	// Bindings returns the hub's ClusterRoleBindings in a logical cluster.
-	Bindings func(cluster string) []*rbacv1.ClusterRoleBinding
-	// NamespacedBindings returns the hub's RoleBindings in a logical cluster.
-	NamespacedBindings func(cluster string) []*rbacv1.RoleBinding
-	// Roles returns the roles of a logical cluster that Memberships may name.
-	Roles func(cluster string) tenancy.RoleSource
-	// ClusterRoles returns all ClusterRoles in a logical cluster, also those of tenants.
-	ClusterRoles func(cluster string) []*rbacv1.ClusterRole
-}
-
-// Writes writes the RBAC of people to a logical cluster.
-type Writes struct {
-	WriteRole     func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error
-	RemoveRole    func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error
-	WriteBinding  func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
-	RemoveBinding func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
-
-	WriteNamespacedBinding  func(ctx context.Context, cluster string, b *rbacv1.RoleBinding) error
-	RemoveNamespacedBinding func(ctx context.Context, cluster string, b *rbacv1.RoleBinding) error
+// Views are the caches of Memberships and of those who have them.
+type Views interface {
+	OrgByCluster(cluster string) (tenancy.Org, bool)
+	Workspace(org, workspace string) (tenancy.Workspace, bool)
+	// MembershipsOver returns the Memberships that grant rights in a Workspace of the Organization.
+	// Membership finds one in the Organization by name.
+	MembershipsOver(orgCluster, workspace string) []*v1alpha1.Membership
+	Membership(orgCluster, name string) (*v1alpha1.Membership, bool)
+	ByName(user string) (*v1alpha1.User, bool)
 }
 
 // Reconciler keeps the bindings in child Workspaces.
 type Reconciler struct {
-	cache  Cache
-	writes Writes
+	views Views
+	rbac  objects.RBAC
+	// roles returns the roles of a logical cluster that Memberships may name.
+	roles func(cluster string) tenancy.RoleSource
 }
 
 // New returns the reconciler.
-func New(c Cache, w Writes) *Reconciler { return &Reconciler{c, w} }
+func New(v Views, rbac objects.RBAC, roles func(cluster string) tenancy.RoleSource) *Reconciler {
+	return &Reconciler{v, rbac, roles}
+}
 
 // Reconcile establishes the bindings in one Workspace.
 func (r *Reconciler) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
@@ -57,22 +39,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key controller.Key) (control
 	if cluster == "" {
 		return controller.Result{}, nil
 	}
-	changes, within := errgroup.WithContext(ctx)
-	changes.SetLimit(16)
-	// Rights that ended are removed first.
-	each(within, changes, cluster, c.RemoveBindings, r.writes.RemoveBinding)
-	each(within, changes, cluster, c.RemoveNamespacedBindings, r.writes.RemoveNamespacedBinding)
-	each(within, changes, cluster, c.RemoveRoles, r.writes.RemoveRole)
-	each(within, changes, cluster, c.WriteRoles, r.writes.WriteRole)
-	each(within, changes, cluster, c.WriteBindings, r.writes.WriteBinding)
-	each(within, changes, cluster, c.WriteNamespacedBindings, r.writes.WriteNamespacedBinding)
-	return controller.Result{}, changes.Wait()
-}
-
-func each[T any](ctx context.Context, g *errgroup.Group, cluster string, objects []T, f func(context.Context, string, T) error) {
-	for _, o := range objects {
-		g.Go(func() error { return f(ctx, cluster, o) })
-	}
+	return controller.Result{}, r.rbac.Apply(ctx, cluster, c)
 }
 
 // Missing is the number of objects in a Workspace that are not as desired.
@@ -89,26 +56,33 @@ func (r *Reconciler) MissingOf(key controller.Key, user string) int {
 
 // changes compares the current with the desired objects. If only is not empty, it considers the
 // Memberships of that User only, and the result for other Users is meaningless.
-func (r *Reconciler) changes(key controller.Key, only string) (cluster string, c tenancy.AccessChanges) {
-	org, ws, ok := r.cache.Workspace(key)
-	if !ok || !ws.KCPReady {
+func (r *Reconciler) changes(key controller.Key, only string) (cluster string, c tenancy.RBACChanges) {
+	org, ok := r.views.OrgByCluster(key.Cluster)
+	if !ok {
 		return "", c
 	}
-	roles := r.cache.ClusterRoles(ws.ClusterID)
+	ws, ok := r.views.Workspace(org.UUID(), key.Name)
+	deleted := org.Deleted() || ws.Deleted()
+	// A deactivated Workspace keeps its bindings: undeleted, it is as it was.
+	deactivated := deleted && !tenancy.DeactivationForbidden(org.Status.Conditions) && !tenancy.DeactivationForbidden(ws.Status.Conditions)
+	if !ok || deactivated || !ws.KCPReady {
+		return "", c
+	}
+	// The objects are read before the Memberships from which they are derived.
+	held := r.rbac.Held(ws.ClusterID)
 	var memberships []*v1alpha1.Membership
 	// A soft-deleted Organization or Workspace grants nothing.
 	switch {
-	case org.Deleted() || ws.Deleted():
+	case deleted:
 	case only == "":
-		memberships = r.cache.Memberships(key.Cluster, ws.UUID)
+		memberships = r.views.MembershipsOver(key.Cluster, ws.UUID)
 	default:
 		for _, workspace := range []string{"", ws.UUID} {
-			if m, ok := r.cache.Membership(key.Cluster, tenancy.MembershipName(only, workspace)); ok {
+			if m, ok := r.views.Membership(key.Cluster, tenancy.MembershipName(only, workspace)); ok {
 				memberships = append(memberships, m)
 			}
 		}
 	}
-	grants := tenancy.Grants(org, ws.UUID, memberships, r.cache.User)
-	access := tenancy.AccessOf(ws.UUID, grants, r.cache.Roles(ws.ClusterID).Resolve)
-	return ws.ClusterID, access.Changes(roles, r.cache.Bindings(ws.ClusterID), r.cache.NamespacedBindings(ws.ClusterID))
+	grants := tenancy.Grants(org, ws.UUID, memberships, r.views.ByName)
+	return ws.ClusterID, tenancy.AccessChanges(held, tenancy.AccessOf(ws.UUID, grants, r.roles(ws.ClusterID).Resolve))
 }

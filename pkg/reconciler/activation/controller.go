@@ -1,7 +1,6 @@
 package activation
 
 import (
-	"github.com/kcp-dev/sdk/apis/core"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -20,13 +19,7 @@ func NewController(d reconciler.Deps) *controller.Controller {
 			keys = append(keys, keyOf(lc))
 		}
 		return keys
-	}}, New(Config{
-		Get: inactive.Get,
-		Ours: func(lc *kcpcorev1alpha1.LogicalCluster) bool {
-			return d.Settings.Tree.Holds(lc.Annotations[core.LogicalClusterPathAnnotationKey])
-		},
-		Reactivate: objects.RetryConflicts(d.Freezer.Reactivate),
-	}))
+	}}, New(inactive, d.Settings.Tree, objects.Clusters{Freezer: d.Freezer}.Reactivate))
 	d.Views.Inactive.OnChange(func(lc views.Change[*kcpcorev1alpha1.LogicalCluster]) {
 		if lc.New != nil {
 			c.Enqueue(keyOf(lc.New))

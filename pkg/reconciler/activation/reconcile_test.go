@@ -4,20 +4,24 @@ import (
 	"context"
 	"testing"
 
+	"github.com/kcp-dev/sdk/apis/core"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/activation"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 )
 
 func TestReconcile_reactivatesWhatIsInactiveAndOurs(t *testing.T) {
 	t.Parallel()
 	inactive := func(phase kcpcorev1alpha1.LogicalClusterPhaseType, marked bool) *kcpcorev1alpha1.LogicalCluster {
-		lc := &kcpcorev1alpha1.LogicalCluster{}
+		lc := &kcpcorev1alpha1.LogicalCluster{ObjectMeta: metav1.ObjectMeta{Name: kcpcorev1alpha1.LogicalClusterName, Annotations: map[string]string{}}}
 		lc.Status.Phase = phase
 		if marked {
-			lc.Annotations = map[string]string{kcpcorev1alpha1.LogicalClusterInactiveAnnotationKey: "true"}
+			lc.Annotations[kcpcorev1alpha1.LogicalClusterInactiveAnnotationKey] = "true"
 		}
 		return lc
 	}
@@ -35,15 +39,20 @@ func TestReconcile_reactivatesWhatIsInactiveAndOurs(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			calls := 0
-			reconcile := activation.New(activation.Config{
-				Get:  func(string, string) (*kcpcorev1alpha1.LogicalCluster, bool) { return test.lc, test.lc != nil },
-				Ours: func(*kcpcorev1alpha1.LogicalCluster) bool { return test.ours },
-				Reactivate: func(_ context.Context, lc *kcpcorev1alpha1.LogicalCluster) error {
-					calls++
-					require.Same(t, test.lc, lc)
-					return nil
-				},
+			k, calls := kcptest.New(t), 0
+			if test.lc != nil {
+				path := "root:other:orgs:o"
+				if test.ours {
+					path = k.Tree.Org("o")
+				}
+				test.lc.Annotations[core.LogicalClusterPathAnnotationKey] = path
+				k.Put("c", test.lc)
+			}
+			cached := kcpfake.Cache[*kcpcorev1alpha1.LogicalCluster]{Server: k.Server}
+			reconcile := activation.New(cached, k.Tree, func(_ context.Context, lc *kcpcorev1alpha1.LogicalCluster) error {
+				calls++
+				require.Equal(t, test.lc.Status, lc.Status)
+				return nil
 			})
 			_, err := reconcile(t.Context(), controller.Key{Cluster: "c", Name: "cluster"})
 			require.NoError(t, err)

@@ -4,29 +4,32 @@ import (
 	"context"
 	"slices"
 
-	"github.com/kcp-dev/logicalcluster/v3"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // account keeps the ServiceAccount of a Bot and its binding.
-type account struct{ config Config }
+type account struct {
+	find     findFunc
+	accounts objects.Repository[*corev1.ServiceAccount]
+	rbac     objects.RBAC
+}
 
 func (*account) Condition() string { return v1alpha1.ConditionAccountReady }
 
 func (s *account) Reconcile(ctx context.Context, b *v1alpha1.Bot) (controller.Result, error) {
-	c := s.config
-	ws, _, _ := c.Cache.Workspace(string(logicalcluster.From(b)), b.Spec.WorkspaceRef.Name)
+	ws, _, _ := s.find(b)
 	cluster := ws.ClusterID
-	have, ok := c.Cache.Account(cluster, b.Name)
+	have, ok := s.accounts.Get(cluster, tenancy.NamespacedName(tenancy.DefaultNamespace, b.Name))
 	if !ok || string(have.UID) != b.Status.ServiceAccountUID {
 		// The cache may lack an account that exists, or have one that does not.
 		var err error
-		if have, ok, err = c.Accounts.Find(ctx, cluster, b.Name); err != nil {
+		if have, ok, err = s.accounts.Find(ctx, cluster, b.Name); err != nil {
 			return controller.Result{}, err
 		}
 	}
@@ -34,7 +37,7 @@ func (s *account) Reconcile(ctx context.Context, b *v1alpha1.Bot) (controller.Re
 	switch {
 	case b.Status.ServiceAccountGeneration != b.Spec.Generation && ok && string(have.UID) == known:
 		// All tokens were revoked. Their account ends with them.
-		if err := c.Accounts.Delete(ctx, cluster, have); err != nil {
+		if err := s.accounts.Delete(ctx, cluster, have); err != nil {
 			return controller.Result{}, err
 		}
 		ok = false
@@ -51,11 +54,11 @@ func (s *account) Reconcile(ctx context.Context, b *v1alpha1.Bot) (controller.Re
 	want := tenancy.BotAccount(b)
 	if !ok {
 		var err error
-		if have, err = c.Accounts.Create(ctx, cluster, want); err != nil {
+		if have, err = s.accounts.Make(ctx, cluster, want); err != nil {
 			return controller.Result{}, err
 		}
 	} else if !tenancy.SameBotAccount(have, want) {
-		if err := c.Accounts.Mend(ctx, cluster, have, want); err != nil {
+		if err := s.accounts.Merge(ctx, cluster, have, map[string]any{"metadata": map[string]any{"labels": want.Labels, "annotations": want.Annotations}}); err != nil {
 			return controller.Result{}, err
 		}
 	}
@@ -68,7 +71,7 @@ func (s *account) Reconcile(ctx context.Context, b *v1alpha1.Bot) (controller.Re
 			return controller.Result{Message: "the role is being given", Stop: true}, nil
 		}
 	}
-	return controller.Result{}, s.bind(ctx, cluster, b, have, c.Cache.Bindings(cluster, b.Name))
+	return controller.Result{}, s.bind(ctx, cluster, b, have, ofBot(s.rbac.Bindings, cluster, b.Name))
 }
 
 // bind establishes the binding. A binding to another role is removed first.
@@ -79,18 +82,7 @@ func (s *account) bind(ctx context.Context, cluster string, b *v1alpha1.Bot, a *
 			return err
 		}
 	}
-	write, remove := tenancy.BotBindingChanges(held, tenancy.BotBinding(b, string(a.UID)))
-	for _, binding := range remove {
-		if err := s.config.Bindings.Delete(ctx, cluster, binding); err != nil {
-			return err
-		}
-	}
-	for _, binding := range write {
-		if err := s.config.Bindings.Write(ctx, cluster, binding); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.rbac.Keep(ctx, cluster, tenancy.AllRBAC(held), []tenancy.RBAC{tenancy.BotBinding(b, string(a.UID))})
 }
 
 // withHigher adds bindings to higher roles that the cache does not have yet.
@@ -100,7 +92,7 @@ func (s *account) withHigher(ctx context.Context, cluster string, b *v1alpha1.Bo
 		if slices.ContainsFunc(held, func(h *rbacv1.ClusterRoleBinding) bool { return h.Name == name }) {
 			continue
 		}
-		binding, ok, err := s.config.Bindings.Find(ctx, cluster, name)
+		binding, ok, err := s.rbac.Bindings.Find(ctx, cluster, name)
 		if err != nil {
 			return nil, err
 		}

@@ -2,76 +2,29 @@ package bot
 
 import (
 	"context"
+	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
+	"github.com/kcp-dev/logicalcluster/v3"
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Config is what the steps need.
+// Config is what the steps are made of. No step gets all of it.
 type Config struct {
-	Clock    clock.PassiveClock
-	Cache    Cache
-	Bots     Bots
-	Accounts Accounts
-	Bindings Bindings
-	Secrets  Secrets
-	Rights   Rights
-	// WorkspaceExists asks kcp whether a Workspace exists in the logical cluster of its
-	// Organization.
-	WorkspaceExists func(ctx context.Context, orgCluster, workspace string) (bool, error)
+	objects.Objects
+	Clock  clock.PassiveClock
+	Views  Views
+	Rights Rights
 }
 
-// Cache reads from the views.
-type Cache struct {
-	// Workspace finds a Workspace in the logical cluster of its Organization. deleted is true
-	// if it or its Organization is soft-deleted or being removed.
-	Workspace func(orgCluster, workspace string) (ws tenancy.Workspace, deleted, ok bool)
-	Account   func(cluster, name string) (*corev1.ServiceAccount, bool)
-	// Bindings and Secrets are the hub's for the Bot of that name.
-	Bindings func(cluster, bot string) []*rbacv1.ClusterRoleBinding
-	Secrets  func(cluster, bot string) []*corev1.Secret
-}
-
-// Bots reads and writes Bots in the logical cluster of an Organization.
-type Bots struct {
-	Get   func(controller.Key) (*v1alpha1.Bot, bool)
-	Patch func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
-	// Read reads from kcp. It fails with controller.ErrRetry if the Bot is gone.
-	Read func(ctx context.Context, orgCluster, name string) (*v1alpha1.Bot, error)
-	// Delete deletes the Bot if it is unchanged in kcp.
-	Delete func(ctx context.Context, orgCluster string, b *v1alpha1.Bot) error
-}
-
-// Accounts reads and writes ServiceAccounts in the default namespace of a Workspace.
-type Accounts struct {
-	// Find reads from kcp.
-	Find func(ctx context.Context, cluster, name string) (a *corev1.ServiceAccount, ok bool, err error)
-	// Create creates the ServiceAccount. It fails with controller.ErrRetry if one exists.
-	Create func(ctx context.Context, cluster string, a *corev1.ServiceAccount) (*corev1.ServiceAccount, error)
-	// Mend sets the labels and annotations of want on the unchanged have.
-	Mend func(ctx context.Context, cluster string, have, want *corev1.ServiceAccount) error
-	// Delete deletes the ServiceAccount with this UID.
-	Delete func(ctx context.Context, cluster string, a *corev1.ServiceAccount) error
-}
-
-// Bindings writes ClusterRoleBindings of a Workspace.
-type Bindings struct {
-	// Find reads from kcp.
-	Find   func(ctx context.Context, cluster, name string) (b *rbacv1.ClusterRoleBinding, ok bool, err error)
-	Write  func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
-	Delete func(ctx context.Context, cluster string, b *rbacv1.ClusterRoleBinding) error
-}
-
-// Secrets reads and deletes Secrets in the default namespace of a Workspace.
-type Secrets struct {
-	// Find reads from kcp.
-	Find   func(ctx context.Context, cluster, name string) (s *corev1.Secret, ok bool, err error)
-	Delete func(ctx context.Context, cluster string, s *corev1.Secret) error
+// Views are the caches beside those of the repositories.
+type Views interface {
+	OrgByCluster(cluster string) (tenancy.Org, bool)
+	Workspace(org, workspace string) (tenancy.Workspace, bool)
 }
 
 // Rights asks kcp what it allows a Bot.
@@ -84,16 +37,38 @@ type Rights interface {
 
 // New returns the reconciler.
 func New(c Config) controller.Func {
+	find := func(b *v1alpha1.Bot) (ws tenancy.Workspace, deleted, ok bool) {
+		org, ok := c.Views.OrgByCluster(string(logicalcluster.From(b)))
+		if !ok || org.Organization == nil {
+			return tenancy.Workspace{}, false, false
+		}
+		ws, ok = c.Views.Workspace(org.UUID(), b.Spec.WorkspaceRef.Name)
+		return ws, org.Deleted() || ws.Deleted(), ok
+	}
 	return controller.Reconcile(controller.Kind[*v1alpha1.Bot]{
-		Get:    c.Bots.Get,
+		Get: func(key controller.Key) (*v1alpha1.Bot, bool) {
+			if org, ok := c.Views.OrgByCluster(key.Cluster); !ok || org.Deactivated() {
+				return nil, false
+			}
+			return c.Bots.ByKey(key)
+		},
 		Copy:   (*v1alpha1.Bot).DeepCopy,
 		Status: func(b *v1alpha1.Bot) *v1alpha1.CommonStatus { return &b.Status.CommonStatus },
-		Patch:  c.Bots.Patch,
+		Patch:  c.Bots.Commit,
 		Clock:  c.Clock,
 	},
-		&workspace{config: c},
-		&account{config: c},
-		&role{config: c},
-		&tokens{config: c},
+		&workspace{find: find, workspaces: c.Workspaces, bots: c.Bots, accounts: c.Accounts, secrets: c.Secrets, rbac: c.RBAC},
+		&account{find: find, accounts: c.Accounts, rbac: c.RBAC},
+		&role{find: find, rights: c.Rights, clock: c.Clock},
+		&tokens{find: find, bots: c.Bots, secrets: c.Secrets, clock: c.Clock},
 	)
+}
+
+// findFunc finds the Workspace of a Bot in the cache. deleted is true if it or its Organization is
+// soft-deleted or being removed.
+type findFunc func(*v1alpha1.Bot) (ws tenancy.Workspace, deleted, ok bool)
+
+// ofBot returns the objects of a logical cluster in the cache that the hub made for a Bot.
+func ofBot[T tenancy.RBAC](cache objects.Cache[T], cluster, bot string) []T {
+	return slices.DeleteFunc(slices.Clone(cache.InCluster(cluster)), func(o T) bool { return !tenancy.OfBot(o, bot) })
 }

@@ -3,8 +3,6 @@ package bot_test
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/bot"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -28,7 +27,7 @@ const (
 	ws   = "ws1"
 )
 
-// world is a fake kcp with one Bot.
+// world has one Bot. Its objects are put into a kcp before each convergence, and read from it afterwards.
 type world struct {
 	kcptest.Calls
 	clock     *clocktesting.FakePassiveClock
@@ -56,8 +55,7 @@ func newWorld() *world {
 		bindings: map[string]*rbacv1.ClusterRoleBinding{}, secrets: map[string]*corev1.Secret{},
 	}
 	w.workspace = tenancy.Workspace{UUID: "w", ClusterID: ws, KCPReady: true}
-	w.bot.UID, w.bot.ResourceVersion, w.bot.Generation = "uid", "1", 1
-	w.bot.Annotations["kcp.io/cluster"] = org
+	w.bot.Generation = 1
 	return w
 }
 
@@ -66,89 +64,17 @@ func (w *world) uid() types.UID {
 	return types.UID(fmt.Sprint("uid-", w.uids))
 }
 
-func (w *world) config(t *testing.T) bot.Config {
-	t.Helper()
-	return bot.Config{
-		Clock: w.clock,
-		Cache: bot.Cache{
-			Workspace: func(orgCluster, uuid string) (tenancy.Workspace, bool, bool) {
-				require.Equal(t, "org1/w", orgCluster+"/"+uuid)
-				return w.workspace, w.deleted, w.known
-			},
-			Account: func(cluster, _ string) (*corev1.ServiceAccount, bool) {
-				require.Equal(t, ws, cluster)
-				return w.account, w.account != nil
-			},
-			Bindings: func(string, string) []*rbacv1.ClusterRoleBinding { return slices.Collect(maps.Values(w.bindings)) },
-			Secrets:  func(string, string) []*corev1.Secret { return slices.Collect(maps.Values(w.secrets)) },
-		},
-		Bots: bot.Bots{
-			Get:  func(controller.Key) (*v1alpha1.Bot, bool) { return w.bot, w.bot != nil },
-			Read: func(context.Context, string, string) (*v1alpha1.Bot, error) { return w.bot, nil },
-			Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
-				return w.Call("patch "+subresource, func() {
-					changed := kcptest.Patched(t, w.bot, patch)
-					if subresource == "" && !equal(changed.Spec, w.bot.Spec) {
-						changed.Generation++
-					}
-					if w.bot = changed; kcptest.Gone(changed) {
-						w.bot = nil
-					}
-				})
-			},
-			Delete: func(_ context.Context, _ string, b *v1alpha1.Bot) error {
-				return w.Call("delete bot", func() { w.bot = kcptest.Removed(w.bot, b, w.clock.Now()) })
-			},
-		},
-		Accounts: bot.Accounts{
-			Find: func(context.Context, string, string) (*corev1.ServiceAccount, bool, error) {
-				return w.account, w.account != nil, nil
-			},
-			Create: func(_ context.Context, _ string, a *corev1.ServiceAccount) (*corev1.ServiceAccount, error) {
-				err := w.Call("create account", func() {
-					w.account = a.DeepCopy()
-					w.account.UID = w.uid()
-				})
-				return w.account, err
-			},
-			Mend: func(_ context.Context, _ string, _, want *corev1.ServiceAccount) error {
-				return w.Call("mend account", func() {
-					w.account = w.account.DeepCopy()
-					w.account.Labels, w.account.Annotations = want.Labels, want.Annotations
-				})
-			},
-			Delete: func(_ context.Context, _ string, a *corev1.ServiceAccount) error {
-				return w.Call("delete account", func() {
-					if w.account != nil && w.account.UID == a.UID {
-						w.account = nil
-					}
-				})
-			},
-		},
-		Bindings: bot.Bindings{
-			Find: func(_ context.Context, _, name string) (*rbacv1.ClusterRoleBinding, bool, error) {
-				b, ok := w.bindings[name]
-				return b, ok, nil
-			},
-			Write: func(_ context.Context, _ string, b *rbacv1.ClusterRoleBinding) error {
-				return w.Call("bind "+b.RoleRef.Name, func() { w.bindings[b.Name] = b })
-			},
-			Delete: func(_ context.Context, _ string, b *rbacv1.ClusterRoleBinding) error {
-				return w.Call("unbind "+b.RoleRef.Name, func() { delete(w.bindings, b.Name) })
-			},
-		},
-		Rights: rights{w},
-		Secrets: bot.Secrets{
-			Find: func(_ context.Context, _, name string) (*corev1.Secret, bool, error) {
-				s, ok := w.secrets[name]
-				return s, ok, nil
-			},
-			Delete: func(_ context.Context, _ string, s *corev1.Secret) error {
-				return w.Call("delete secret "+s.Name, func() { delete(w.secrets, s.Name) })
-			},
-		},
-		WorkspaceExists: func(context.Context, string, string) (bool, error) { return w.exists, nil },
+// OrgByCluster and Workspace are those of the views.
+func (w *world) OrgByCluster(cluster string) (tenancy.Org, bool) {
+	o := tenancy.NewOrganization("o", "O", "alice")
+	if w.deleted {
+		o.DeletionTimestamp = &metav1.Time{Time: w.clock.Now()}
 	}
+	return tenancy.Org{Organization: o, ClusterID: org}, cluster == org
+}
+
+func (w *world) Workspace(of, uuid string) (tenancy.Workspace, bool) {
+	return w.workspace, w.known && of == "o" && uuid == "w"
 }
 
 // rights is what the fake kcp answers about rights.
@@ -168,13 +94,41 @@ func (r rights) Excess(_ context.Context, bot string, _ tenancy.Entry) ([]string
 	return r.excess, nil
 }
 
-func equal(a, b v1alpha1.BotSpec) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
-
 func (w *world) converge(t *testing.T) (time.Duration, error) {
 	t.Helper()
-	work := bot.New(w.config(t))
-	return w.Converge(t, func() (controller.Result, error) { return work(t.Context(), controller.Key{Cluster: org, Name: name}) },
-		func() any { return fmt.Sprint(w.bot, w.account, w.bindings, w.secrets) })
+	k := kcptest.New(t)
+	k.Clock.SetTime(w.clock.Now())
+	if w.bot != nil {
+		k.Put(org, w.bot)
+	}
+	if w.account != nil {
+		k.Put(ws, w.account)
+	}
+	for _, b := range w.bindings {
+		k.Put(ws, b)
+	}
+	for _, s := range w.secrets {
+		k.Put(ws, s)
+	}
+	if w.exists {
+		k.PutWorkspace(org, "w", ws)
+	}
+	k.Break(w.Fails-w.Made, w.Late)
+	work := bot.New(bot.Config{Objects: k.Stored, Clock: w.clock, Views: w, Rights: rights{w}})
+	after, err := k.Converge(t, func() (controller.Result, error) { return work(t.Context(), controller.Key{Cluster: org, Name: name}) })
+	w.Made += len(k.Writes())
+	w.Did = append(w.Did, k.Did()...)
+	w.bot, _ = k.Stored.Bots.Get(org, name)
+	w.account, _ = k.Stored.Accounts.Get(ws, "default/"+name)
+	clear(w.bindings)
+	for _, b := range k.Stored.RBAC.Bindings.InCluster(ws) {
+		w.bindings[b.Name] = b
+	}
+	clear(w.secrets)
+	for _, s := range k.Stored.Secrets.InCluster(ws) {
+		w.secrets[s.Name] = s
+	}
+	return after, err
 }
 
 func (w *world) converged(t *testing.T) time.Duration {
@@ -211,6 +165,12 @@ func (w *world) change(edit func(*v1alpha1.Bot)) {
 	edit(w.bot)
 }
 
+// remove deletes the Bot as the API does.
+func (w *world) remove() {
+	w.bot = w.bot.DeepCopy()
+	w.bot.DeletionTimestamp = &metav1.Time{Time: w.clock.Now()}
+}
+
 func TestBot_getsAnAccountWithItsRole(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -225,7 +185,10 @@ func TestBot_getsAnAccountWithItsRole(t *testing.T) {
 
 	w.change(func(b *v1alpha1.Bot) { b.Spec.Role, b.Spec.DisplayName = v1alpha1.RoleAdmin, "Deployer" })
 	w.converged(t)
-	require.Equal(t, []string{"mend account", "patch status", "unbind kedge:workspace:member", "bind kedge:workspace:admin", "patch status"}, w.Did,
+	require.Equal(t, []string{
+		"patch serviceaccounts/default/" + name + " in ws1", "patch bots/" + name + "/status in org1",
+		"delete clusterrolebindings/kedge:workspace:member:bot:" + name + " in ws1", "create clusterrolebindings/kedge:workspace:admin:bot:" + name + " in ws1", "patch bots/" + name + "/status in org1",
+	}, w.Did,
 		"the higher role is recorded before it is given, and the lesser right goes before the other comes")
 	require.Equal(t, "Deployer", w.account.Annotations[v1alpha1.DisplayNameAnnotation])
 }
@@ -240,7 +203,7 @@ func TestBot_convergesFromEveryCallThatFails(t *testing.T) {
 			failed := 0
 			for range 3 {
 				if _, err := w.converge(t); err != nil {
-					require.ErrorIs(t, err, kcptest.ErrDown)
+					require.ErrorContains(t, err, kcpfake.Broken)
 					failed++
 				}
 			}
@@ -352,11 +315,11 @@ func TestBot_deletionRemovesAllOfIt(t *testing.T) {
 		w.issue("a", time.Hour)
 		w.converged(t)
 		w.Made, w.Fails = 0, n
-		w.bot = kcptest.Removed(w.bot, w.bot, w.clock.Now())
+		w.remove()
 		failed := 0
 		for w.bot != nil {
 			if _, err := w.converge(t); err != nil {
-				require.ErrorIs(t, err, kcptest.ErrDown)
+				require.ErrorContains(t, err, kcpfake.Broken)
 				failed++
 			}
 			require.LessOrEqual(t, failed, 1)
@@ -380,9 +343,9 @@ func TestBot_leavesADeletedWorkspaceAsItIs(t *testing.T) {
 	w.deleted, w.Did = true, nil
 	w.account = nil
 	w.converged(t)
-	require.Equal(t, []string{"patch status"}, w.Did, "an inactive logical cluster takes no writes")
+	require.Equal(t, []string{"patch bots/" + name + "/status in org1"}, w.Did, "an inactive logical cluster takes no writes")
 	require.Equal(t, []string{"a"}, w.ids(), "the token is good again after an undelete")
-	w.bot = kcptest.Removed(w.bot, w.bot, w.clock.Now())
+	w.remove()
 	w.converged(t)
 	require.NotNil(t, w.bot)
 	w.workspace.Terminating = true

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kcp-dev/logicalcluster/v3"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -23,7 +23,11 @@ const (
 
 // role compares the role of a Bot with kcp after it was lowered (O-14). The gate refuses the
 // tokens until status.authorizedRole says that kcp allows no more than the role.
-type role struct{ config Config }
+type role struct {
+	find   findFunc
+	rights Rights
+	clock  clock.PassiveClock
+}
 
 func (*role) Condition() string { return v1alpha1.ConditionRoleEnforced }
 
@@ -31,14 +35,13 @@ func (s *role) Reconcile(ctx context.Context, b *v1alpha1.Bot) (controller.Resul
 	if !tenancy.RoleLowered(b) {
 		return controller.Result{}, nil
 	}
-	c := s.config
-	ws, _, _ := c.Cache.Workspace(string(logicalcluster.From(b)), b.Spec.WorkspaceRef.Name)
+	ws, _, _ := s.find(b)
 	left := tenancy.Entry{Workspace: ws, Role: b.Spec.Role}
-	more, err := c.Rights.Excess(ctx, b.Name, left)
+	more, err := s.rights.Excess(ctx, b.Name, left)
 	if err != nil {
 		return controller.Result{}, err
 	}
-	followed, err := c.Rights.Followed(ctx, tenancy.BotKey(b.Status.ServiceAccountUID), tenancy.FormerBotRole(b), left)
+	followed, err := s.rights.Followed(ctx, tenancy.BotKey(b.Status.ServiceAccountUID), tenancy.FormerBotRole(b), left)
 	if err != nil {
 		return controller.Result{}, err
 	}
@@ -59,5 +62,5 @@ func (s *role) again(b *v1alpha1.Bot) time.Duration {
 	if c == nil || c.Status != "False" {
 		return firstLook
 	}
-	return min(max(s.config.Clock.Since(c.LastTransitionTime.Time)/2, firstLook), lastLook)
+	return min(max(s.clock.Since(c.LastTransitionTime.Time)/2, firstLook), lastLook)
 }

@@ -5,22 +5,28 @@ import (
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // tokens removes tokens that cannot work any more from the Bot, and Secrets of tokens that
 // the Bot does not list.
-type tokens struct{ config Config }
+type tokens struct {
+	find    findFunc
+	bots    objects.Bots
+	secrets objects.Repository[*corev1.Secret]
+	clock   clock.PassiveClock
+}
 
 func (*tokens) Condition() string { return v1alpha1.ConditionTokensReady }
 
 func (s *tokens) Reconcile(ctx context.Context, b *v1alpha1.Bot) (controller.Result, error) {
-	c := s.config
-	ws, _, _ := c.Cache.Workspace(string(logicalcluster.From(b)), b.Spec.WorkspaceRef.Name)
-	secrets, now := c.Cache.Secrets(ws.ClusterID, b.Name), c.Clock.Now()
+	ws, _, _ := s.find(b)
+	secrets, now := ofBot(s.secrets, ws.ClusterID, b.Name), s.clock.Now()
 	uids, err := s.uids(ctx, ws.ClusterID, b, secrets)
 	if err != nil {
 		return controller.Result{}, err
@@ -45,7 +51,7 @@ func (s *tokens) uids(ctx context.Context, cluster string, b *v1alpha1.Bot, secr
 		if t.SecretUID == "" || uids[t.ID] == t.SecretUID {
 			continue
 		}
-		secret, ok, err := s.config.Secrets.Find(ctx, cluster, tenancy.BotTokenSecret(b, t.ID).Name)
+		secret, ok, err := s.secrets.Find(ctx, cluster, tenancy.BotTokenSecret(b, t.ID).Name)
 		if err != nil {
 			return nil, err
 		}
@@ -68,14 +74,14 @@ func (s *tokens) removeSecrets(ctx context.Context, cluster string, b *v1alpha1.
 		}
 		if inKCP == nil {
 			var err error
-			if inKCP, err = s.config.Bots.Read(ctx, string(logicalcluster.From(b)), b.Name); err != nil {
+			if inKCP, err = s.bots.Read(ctx, string(logicalcluster.From(b)), b.Name); err != nil {
 				return err
 			}
 		}
 		if ok && listed(inKCP, id) {
 			continue
 		}
-		if err := s.config.Secrets.Delete(ctx, cluster, secret); err != nil {
+		if err := s.secrets.Delete(ctx, cluster, secret); err != nil {
 			return err
 		}
 	}

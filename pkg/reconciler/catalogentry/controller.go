@@ -24,15 +24,13 @@ import (
 // NewControllers returns the controller of CatalogEntries and the one that probes the servers of
 // providers.
 func NewControllers(d reconciler.Deps) []*controller.Controller {
-	var entries, prober *controller.Controller
 	servers := &probes{
 		get: entriesOf(d).Get, probe: d.ProbeBackend, clock: clock.RealClock{}, known: map[controller.Key]string{}, places: map[string]*load{},
-		changed: func(key controller.Key) { entries.Enqueue(key) },
 	}
-	prober = d.Controller(controller.Options{
+	prober := d.Controller(controller.Options{
 		Name: "catalogbackend", Workers: proberWorkers, All: reconciler.Keys(d.Views.CatalogEntryKeys),
 	}, servers.reconcile)
-	entries = d.Controller(controller.Options{Name: "catalogentry", All: func() []controller.Key {
+	entries := d.Controller(controller.Options{Name: "catalogentry", All: func() []controller.Key {
 		return append(reconciler.Keys(d.Views.CatalogEntryKeys)(), granted(d)...)
 	}}, New(Config{
 		Tree: d.Settings.Tree, Clock: d.Settings.Clock, Entries: entriesOf(d), Cache: cacheOf(d),
@@ -40,8 +38,9 @@ func NewControllers(d reconciler.Deps) []*controller.Controller {
 			return findExport(ctx, d, at, name)
 		}},
 		Rights: rightsOf(d), Grants: grantsOf(d),
-		Probes: Probes{Last: servers.last, Begin: func(key controller.Key) { prober.Enqueue(key) }},
+		Probes: Probes{Last: servers.last, Begin: prober.Enqueue},
 	}))
+	servers.onChange(entries.Enqueue)
 	subscribe(d, entries, prober)
 	return []*controller.Controller{entries, prober}
 }
@@ -153,7 +152,7 @@ func entriesOf(d reconciler.Deps) Entries {
 		Get: func(key controller.Key) (*v1alpha1.CatalogEntry, bool) {
 			return d.Views.CatalogEntry(key.Cluster, key.Name)
 		},
-		Patch: objects.Commit(d.Clients.CatalogEntries),
+		Patch: d.Objects().Entries.Commit,
 	}
 }
 
@@ -194,10 +193,10 @@ func cacheOf(d reconciler.Deps) Cache {
 
 // findExport reads an APIExport from kcp and says why there is none.
 func findExport(ctx context.Context, d reconciler.Deps, at, name string) (*kcpapisv1alpha2.APIExport, Absence, error) {
-	found, err := d.Clients.APIExports(at).Get(ctx, name, metav1.GetOptions{})
+	export, err := d.Clients.APIExports(at).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case err == nil:
-		return found, "", nil
+		return export, "", nil
 	case apierrors.IsForbidden(err):
 		return nil, WorkspaceInactive, nil
 	case !apierrors.IsNotFound(err):
@@ -223,9 +222,10 @@ func workspaceGone(ctx context.Context, d reconciler.Deps, path string, notFound
 	if !ok || !isStatus || status.Status().Details == nil || status.Status().Details.Kind != "workspaces" {
 		return false, nil
 	}
+	workspaces := objects.Of("workspaces", d.Clients.Workspaces, nil)
 	cluster := d.Clusters.Providers
 	for _, name := range strings.Split(below, ":") {
-		ws, ok, err := objects.Find(ctx, d.Clients.Workspaces(cluster), name)
+		ws, ok, err := workspaces.Find(ctx, cluster, name)
 		if err != nil || !ok {
 			return err == nil, err
 		}
@@ -237,6 +237,7 @@ func workspaceGone(ctx context.Context, d reconciler.Deps, path string, notFound
 }
 
 func rightsOf(d reconciler.Deps) Rights {
+	rbac := d.Objects().RBAC
 	return Rights{
 		User: func(name, cluster string) (u *v1alpha1.User, rows []v1alpha1.MembershipIndexEntry) {
 			if found, ok := d.Views.ByName(name); ok {
@@ -256,47 +257,37 @@ func rightsOf(d reconciler.Deps) Rights {
 			})
 		},
 		Bindings: func(ctx context.Context, at string, f func(*rbacv1.ClusterRoleBinding)) error {
-			selector := v1alpha1.ManagedByLabel + "!=" + v1alpha1.ManagedByHub
-			return objects.Each(ctx, d.Clients.ClusterRoleBindings(at), "clusterrolebindings", selector, newBindings, func(page *rbacv1.ClusterRoleBindingList) error {
-				for i := range page.Items {
-					f(&page.Items[i])
-				}
+			return rbac.Bindings.Each(ctx, at, v1alpha1.ManagedByLabel+"!="+v1alpha1.ManagedByHub, func(b *rbacv1.ClusterRoleBinding) error {
+				f(b)
 				return nil
 			})
 		},
 		Role: func(ctx context.Context, at, name string) (*rbacv1.ClusterRole, error) {
-			role, ok, err := objects.Find(ctx, d.Clients.ClusterRoles(at), name)
-			if !ok {
-				role = nil
-			}
+			role, _, err := rbac.Roles.Find(ctx, at, name)
 			return role, err
 		},
 	}
 }
 
 func grantsOf(d reconciler.Deps) Grants {
+	rbac := d.Objects().RBAC
+	read := func(ctx context.Context, at, name string) ([]tenancy.RBAC, error) {
+		return readGrant(ctx, d, rbac, at, name)
+	}
 	return Grants{
-		Find: func(ctx context.Context, at, name string) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, error) {
-			if _, ok := d.Views.WorkspaceKeyOf(at); ok && !controller.Forced(ctx) {
-				role, _ := d.Views.ClusterRoles.Get(at, name)
-				binding, _ := d.Views.ClusterRoleBindings.Get(at, name)
-				return role, binding, nil
+		Find: func(ctx context.Context, at, name string) ([]tenancy.RBAC, error) {
+			if _, ok := d.Views.WorkspaceKeyOf(at); !ok || controller.Forced(ctx) {
+				return read(ctx, at, name)
 			}
-			return readGrant(ctx, d, at, name)
+			role, hasRole := rbac.Roles.Get(at, name)
+			binding, hasBinding := rbac.Bindings.Get(at, name)
+			return found(role, hasRole, binding, hasBinding), nil
 		},
-		WriteRole: func(ctx context.Context, at string, r *rbacv1.ClusterRole) error {
-			return objects.Replace(ctx, d.Clients.ClusterRoles(at), r)
-		},
-		WriteBinding: func(ctx context.Context, at string, b *rbacv1.ClusterRoleBinding) error {
-			return objects.Replace(ctx, d.Clients.ClusterRoleBindings(at), b)
-		},
-		Remove: func(ctx context.Context, at, name string) error { return removeGrant(ctx, d, at, name) },
+		Read: read,
+		Keep: rbac.Keep,
 		List: func(ctx context.Context, at string) (names []string, err error) {
-			selector := v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByHub
-			err = objects.Each(ctx, d.Clients.ClusterRoleBindings(at), "clusterrolebindings", selector, newBindings, func(page *rbacv1.ClusterRoleBindingList) error {
-				for i := range page.Items {
-					names = append(names, page.Items[i].Name)
-				}
+			err = rbac.Bindings.Each(ctx, at, v1alpha1.ManagedByLabel+"="+v1alpha1.ManagedByHub, func(b *rbacv1.ClusterRoleBinding) error {
+				names = append(names, b.Name)
 				return nil
 			})
 			return names, err
@@ -304,34 +295,29 @@ func grantsOf(d reconciler.Deps) Grants {
 	}
 }
 
-func newBindings() *rbacv1.ClusterRoleBindingList { return &rbacv1.ClusterRoleBindingList{} }
-
-// readGrant reads a role and a binding from kcp. Both are nil if the workspace is gone.
-func readGrant(ctx context.Context, d reconciler.Deps, at, name string) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, error) {
-	role, err := d.Clients.ClusterRoles(at).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		role = nil
-		if !apierrors.IsNotFound(err) {
-			return nil, nil, err
-		}
-		if gone, err := workspaceGone(ctx, d, at, err); gone || err != nil {
-			return nil, nil, err
-		}
+// found returns the objects of a grant that exist.
+func found(role *rbacv1.ClusterRole, hasRole bool, binding *rbacv1.ClusterRoleBinding, hasBinding bool) (held []tenancy.RBAC) {
+	if hasRole {
+		held = append(held, role)
 	}
-	binding, ok, err := objects.Find(ctx, d.Clients.ClusterRoleBindings(at), name)
-	if !ok {
-		binding = nil
+	if hasBinding {
+		held = append(held, binding)
 	}
-	return role, binding, err
+	return held
 }
 
-func removeGrant(ctx context.Context, d reconciler.Deps, at, name string) error {
-	role, binding, err := readGrant(ctx, d, at, name)
-	if err == nil && binding != nil {
-		err = objects.Delete(ctx, d.Clients.ClusterRoleBindings(at), binding)
+// readGrant reads a role and a binding from kcp. There are none if the workspace is gone.
+func readGrant(ctx context.Context, d reconciler.Deps, rbac objects.RBAC, at, name string) ([]tenancy.RBAC, error) {
+	role, err := d.Clients.ClusterRoles(at).Get(ctx, name, metav1.GetOptions{})
+	hasRole := err == nil
+	if err != nil {
+		if !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		if gone, err := workspaceGone(ctx, d, at, err); gone || err != nil {
+			return nil, err
+		}
 	}
-	if err == nil && role != nil {
-		err = objects.Delete(ctx, d.Clients.ClusterRoles(at), role)
-	}
-	return err
+	binding, hasBinding, err := rbac.Bindings.Find(ctx, at, name)
+	return found(role, hasRole, binding, hasBinding), err
 }

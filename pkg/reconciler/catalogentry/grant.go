@@ -39,9 +39,9 @@ func (s *grant) Reconcile(ctx context.Context, e *v1alpha1.CatalogEntry) (contro
 		if left > 0 {
 			result.Message = fmt.Sprintf("%d of %d admins and bots may not bind the export: kcp stores no larger binding; remove admins and bots that are not needed", left, left+len(audience))
 		}
-		err = s.apply(ctx, at.at, tenancy.CatalogGrantOf(e, audience))
+		err = s.apply(ctx, at.at, tenancy.CatalogGrantOf(e, audience), grantName(e))
 	} else {
-		result, err = withheld, s.config.Grants.Remove(ctx, at.at, grantName(e))
+		result, err = withheld, s.config.Grants.remove(ctx, at.at, grantName(e))
 	}
 	if apierrors.IsForbidden(err) && !offered {
 		// kcp does not serve the workspace of the export. Nobody can bind an export there.
@@ -57,32 +57,11 @@ func (s *grant) audience(org *tenancy.Org) []rbacv1.Subject {
 	return s.config.Cache.Audience(*org)
 }
 
-// apply writes what differs from the grant. Rights that ended are removed first.
-func (s *grant) apply(ctx context.Context, at string, want tenancy.CatalogGrant) error {
-	grants := s.config.Grants
-	role, binding, err := grants.Find(ctx, at, want.Role.Name)
+// apply writes what differs from the grant.
+func (s *grant) apply(ctx context.Context, at string, want []tenancy.RBAC, name string) error {
+	held, err := s.config.Grants.Find(ctx, at, name)
 	if err != nil {
 		return err
 	}
-	if want.Binding == nil {
-		if role == nil && binding == nil {
-			return nil
-		}
-		return grants.Remove(ctx, at, want.Role.Name)
-	}
-	if role == nil || !tenancy.SameRole(role, want.Role) || controller.Forced(ctx) {
-		if role != nil {
-			want.Role.ResourceVersion = role.ResourceVersion
-		}
-		if err := grants.WriteRole(ctx, at, want.Role); err != nil {
-			return err
-		}
-	}
-	if binding != nil && tenancy.SameBinding(binding, want.Binding) && !controller.Forced(ctx) {
-		return nil
-	}
-	if binding != nil {
-		want.Binding.ResourceVersion = binding.ResourceVersion
-	}
-	return grants.WriteBinding(ctx, at, want.Binding)
+	return s.config.Grants.Keep(ctx, at, held, want)
 }

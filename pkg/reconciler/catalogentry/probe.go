@@ -41,8 +41,8 @@ type probes struct {
 	get func(controller.Key) (*v1alpha1.CatalogEntry, bool)
 	// probe says, for the log, why a server is not reachable.
 	probe func(ctx context.Context, url string) error
-	// changed is called when a probe has another result than the one before.
-	changed func(controller.Key)
+	// changed are called when a probe has another result than the one before.
+	changed []func(controller.Key)
 	clock   clock.PassiveClock
 
 	mu    sync.Mutex
@@ -67,6 +67,9 @@ func (l *load) at(now time.Time) time.Duration {
 	worn := time.Duration(float64(now.Sub(l.since)) * float64(budget) / float64(interval))
 	return max(0, l.spent-worn)
 }
+
+// onChange subscribes to other results than those before, until the probes begin.
+func (p *probes) onChange(f func(controller.Key)) { p.changed = append(p.changed, f) }
 
 func (p *probes) last(key controller.Key) (problem string, ok bool) {
 	p.mu.Lock()
@@ -101,7 +104,9 @@ func (p *probes) reconcile(ctx context.Context, key controller.Key) (controller.
 		if err != nil {
 			log.From(ctx).Info("the server of a provider is not reachable", zap.Error(err))
 		}
-		p.changed(key)
+		for _, f := range p.changed {
+			f(key)
+		}
 	}
 	return controller.Result{RequeueAfter: jittered()}, nil
 }

@@ -34,7 +34,7 @@ func TestProbes_rememberTheLastResult(t *testing.T) {
 			require.Equal(t, "https://example.com", url)
 			return problem
 		},
-		changed: func(controller.Key) { changes++ },
+		changed: []func(controller.Key){func(controller.Key) { changes++ }},
 		clock:   clock.RealClock{}, known: map[controller.Key]string{}, places: map[string]*load{},
 	}
 	_, ok := p.last(key)
@@ -83,8 +83,7 @@ func slowProbes(now clock.PassiveClock) (p *probes, began chan struct{}, end cha
 			<-end
 			return nil
 		},
-		changed: func(controller.Key) {},
-		clock:   now, known: map[controller.Key]string{}, places: map[string]*load{},
+		clock: now, known: map[controller.Key]string{}, places: map[string]*load{},
 	}, began, end
 }
 

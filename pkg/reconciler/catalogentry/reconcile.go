@@ -72,14 +72,21 @@ type Exports struct {
 
 // Grants reads and writes the grants of entries.
 type Grants struct {
-	// Find returns the role and the binding of a name; nil for one that does not exist.
-	Find         func(ctx context.Context, at, name string) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, error)
-	WriteRole    func(ctx context.Context, at string, r *rbacv1.ClusterRole) error
-	WriteBinding func(ctx context.Context, at string, b *rbacv1.ClusterRoleBinding) error
-	// Remove removes the binding and then the role of a name. It reads both from kcp.
-	Remove func(ctx context.Context, at, name string) error
+	// Find returns the role and the binding of a name, from the cache where that has them. Read reads
+	// them from kcp.
+	Find, Read func(ctx context.Context, at, name string) ([]tenancy.RBAC, error)
+	// Keep turns the held objects into the wanted ones.
+	Keep func(ctx context.Context, at string, held, wanted []tenancy.RBAC) error
 	// List returns the names of the bindings of all grants in kcp.
 	List func(ctx context.Context, at string) (names []string, err error)
+}
+
+func (g Grants) remove(ctx context.Context, at, name string) error {
+	held, err := g.Read(ctx, at, name)
+	if err != nil {
+		return err
+	}
+	return g.Keep(ctx, at, held, nil)
 }
 
 // Probes tells what is known of the server of an entry.
@@ -133,7 +140,7 @@ func (c Config) organization(e *v1alpha1.CatalogEntry) (*tenancy.Org, error) {
 // was deleted.
 func (c Config) sweep(ctx context.Context, key controller.Key) error {
 	for _, cluster := range c.Cache.Granted(key) {
-		if err := c.Grants.Remove(ctx, cluster, tenancy.CatalogGrantName(key.Cluster, key.Name)); err != nil {
+		if err := c.Grants.remove(ctx, cluster, tenancy.CatalogGrantName(key.Cluster, key.Name)); err != nil {
 			return err
 		}
 	}
@@ -155,7 +162,7 @@ func (c Config) tidy(ctx context.Context, at string) error {
 		if _, ok := c.Entries.Get(controller.Key{Cluster: cluster, Name: entry}); ok {
 			continue
 		}
-		if err := c.Grants.Remove(ctx, at, name); err != nil {
+		if err := c.Grants.remove(ctx, at, name); err != nil {
 			return err
 		}
 	}
@@ -169,7 +176,7 @@ func (c Config) withdraw(ctx context.Context, org *tenancy.Org, e *v1alpha1.Cata
 	if at.workspace != "" || at.problem != "" {
 		return nil
 	}
-	return c.Grants.Remove(ctx, at.at, grantName(e))
+	return c.Grants.remove(ctx, at.at, grantName(e))
 }
 
 // location is where the export of an entry is.

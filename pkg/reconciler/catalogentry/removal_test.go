@@ -1,6 +1,7 @@
 package catalogentry_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -105,7 +106,7 @@ func TestEntry_removesLeftGrantsOfAProviderThatIsBack(t *testing.T) {
 	left := provider + "|" + tenancy.CatalogGrantName("org2", "left")
 	other := provider + "|kedge:workspace:viewer"
 	for _, key := range []string{left, other} {
-		w.bindings[key] = &rbacv1.ClusterRoleBinding{}
+		w.bindings[key] = &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: strings.TrimPrefix(key, provider+"|")}}
 	}
 	w.converged(t)
 	require.Contains(t, w.bindings, left, "the workspace is deactivated")

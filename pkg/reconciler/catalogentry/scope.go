@@ -65,7 +65,7 @@ func (s *scope) remove(ctx context.Context, org *tenancy.Org, e *v1alpha1.Catalo
 		return result, nil
 	}
 	if at := s.config.where(org, e); at.problem == "" {
-		err := s.config.Grants.Remove(ctx, at.at, grantName(e))
+		err := s.config.Grants.remove(ctx, at.at, grantName(e))
 		switch waits := inactiveWait - s.config.Clock.Since(e.DeletionTimestamp.Time); {
 		case apierrors.IsForbidden(err) && waits > 0:
 			result.Message = about(e, string(WorkspaceInactive))

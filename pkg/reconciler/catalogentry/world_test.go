@@ -200,14 +200,30 @@ func (w *world) rights() catalogentry.Rights {
 
 func (w *world) grants() catalogentry.Grants {
 	return catalogentry.Grants{
-		Find: func(_ context.Context, at, name string) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, error) {
-			return w.roles[at+"|"+name], w.bindings[at+"|"+name], w.refused
-		},
-		WriteRole: func(_ context.Context, at string, r *rbacv1.ClusterRole) error {
-			return w.Call("role at "+at, func() { w.roles[at+"|"+r.Name] = r })
-		},
-		WriteBinding: func(_ context.Context, at string, b *rbacv1.ClusterRoleBinding) error {
-			return w.Call("bind at "+at, func() { w.bindings[at+"|"+b.Name] = b })
+		Find: w.grant, Read: w.grant,
+		Keep: func(ctx context.Context, at string, held, wanted []tenancy.RBAC) error {
+			changes := tenancy.CompareRBAC(held, wanted, controller.Forced(ctx))
+			if len(changes.Remove) > 0 {
+				return w.Call("remove at "+at, func() {
+					for _, o := range changes.Remove {
+						delete(w.roles, at+"|"+o.GetName())
+						delete(w.bindings, at+"|"+o.GetName())
+					}
+				})
+			}
+			for _, o := range changes.Write {
+				var err error
+				switch o := o.(type) {
+				case *rbacv1.ClusterRole:
+					err = w.Call("role at "+at, func() { w.roles[at+"|"+o.Name] = o })
+				case *rbacv1.ClusterRoleBinding:
+					err = w.Call("bind at "+at, func() { w.bindings[at+"|"+o.Name] = o })
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 		List: func(_ context.Context, at string) (names []string, err error) {
 			for key := range w.bindings {
@@ -217,16 +233,17 @@ func (w *world) grants() catalogentry.Grants {
 			}
 			return names, w.refused
 		},
-		Remove: func(_ context.Context, at, name string) error {
-			if w.refused != nil {
-				return w.refused
-			}
-			return w.Call("remove at "+at, func() {
-				delete(w.roles, at+"|"+name)
-				delete(w.bindings, at+"|"+name)
-			})
-		},
 	}
+}
+
+func (w *world) grant(_ context.Context, at, name string) (held []tenancy.RBAC, err error) {
+	if role := w.roles[at+"|"+name]; role != nil {
+		held = append(held, role)
+	}
+	if binding := w.bindings[at+"|"+name]; binding != nil {
+		held = append(held, binding)
+	}
+	return held, w.refused
 }
 
 func (w *world) converge(t *testing.T) (time.Duration, error) {

@@ -9,7 +9,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/reconciler"
-	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
@@ -80,7 +79,7 @@ func configOf(d reconciler.Deps) Config {
 			return names, err
 		},
 		Annotate: func(ctx context.Context, key controller.Key, ws *kcptenancyv1alpha1.Workspace, value string) error {
-			return objects.Annotate(ctx, d.Clients.Workspaces(key.Cluster), ws, tenancy.CustomResourcesAnnotation, value)
+			return d.Objects().Workspaces.Annotate(ctx, key.Cluster, ws, tenancy.CustomResourcesAnnotation, value)
 		},
 	}
 }

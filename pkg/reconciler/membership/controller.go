@@ -8,14 +8,17 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/reconciler"
-	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
 // NewController returns the controller of Memberships.
 func NewController(d reconciler.Deps) *controller.Controller {
-	c := d.Controller(controller.Options{Name: "membership", All: reconciler.Keys(d.Views.Memberships.Keys)}, New(configOf(d)))
+	problem := func(cluster string, r v1alpha1.RoleRef) tenancy.RoleProblem {
+		_, problem := d.Roles(cluster).Resolve(r)
+		return problem
+	}
+	c := d.Controller(controller.Options{Name: "membership", All: reconciler.Keys(d.Views.Memberships.Keys)}, New(d.Views, d.Objects().Memberships, problem, d.Settings.Clock))
 	enqueue := func(memberships ...*v1alpha1.Membership) {
 		for _, m := range memberships {
 			c.Enqueue(controller.Key{Cluster: kcp.ClusterOf(m), Name: m.Name})
@@ -73,31 +76,4 @@ func NewController(d reconciler.Deps) *controller.Controller {
 		}
 	})
 	return c
-}
-
-func configOf(d reconciler.Deps) Config {
-	return Config{
-		Clock: d.Settings.Clock,
-		Get: func(key controller.Key) (*v1alpha1.Membership, bool) {
-			if _, ok := d.Views.OrgByCluster(key.Cluster); !ok || d.OrgDeactivated(key.Cluster) {
-				return nil, false
-			}
-			return d.Views.Memberships.Get(key.Cluster, key.Name)
-		},
-		User: d.Views.ByName,
-		Cluster: func(orgCluster, workspace string) string {
-			org, ok := d.Views.OrgByCluster(orgCluster)
-			if !ok {
-				return ""
-			}
-			ws, _ := d.Views.Workspace(org.UUID(), workspace)
-			return ws.ClusterID
-		},
-		RoleProblem: func(cluster string, r v1alpha1.RoleRef) tenancy.RoleProblem {
-			_, problem := d.Roles(cluster).Resolve(r)
-			return problem
-		},
-		HasBinding: d.Views.HasExtraBinding,
-		Patch:      objects.Commit(d.Clients.Memberships),
-	}
 }

@@ -12,38 +12,39 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Config is what the reconciler reads from memory and writes to kcp.
-type Config struct {
-	Clock clock.PassiveClock
-	Get   func(controller.Key) (*v1alpha1.Membership, bool)
-	User  func(name string) (*v1alpha1.User, bool)
-	// Cluster is the logical cluster of a Workspace of the Org whose own workspace is
-	// in orgCluster; empty until kcp has placed it.
-	Cluster func(orgCluster, workspace string) string
-	// RoleProblem says why a role is not to be bound in a logical cluster. HasBinding tells
-	// whether the User has a binding to it.
-	RoleProblem func(cluster string, r v1alpha1.RoleRef) tenancy.RoleProblem
-	HasBinding  func(cluster, user string, r v1alpha1.RoleRef) bool
-
-	Patch func(ctx context.Context, key controller.Key, patch []byte, subresource string) error
+// Views are the caches beside that of the Memberships.
+type Views interface {
+	ByName(user string) (*v1alpha1.User, bool)
+	OrgByCluster(cluster string) (tenancy.Org, bool)
+	Workspace(org, workspace string) (tenancy.Workspace, bool)
+	// HasExtraBinding tells whether a User has a binding to a role of spec.roles.
+	HasExtraBinding(cluster, user string, r v1alpha1.RoleRef) bool
 }
 
-// New returns the reconciler.
-func New(c Config) controller.Func {
+// New returns the reconciler. problem says why a role is not to be bound in a logical cluster.
+func New(v Views, memberships objects.Memberships, problem problemFunc, clock clock.PassiveClock) controller.Func {
 	return controller.Reconcile(controller.Kind[*v1alpha1.Membership]{
-		Get:    c.Get,
+		Get: func(key controller.Key) (*v1alpha1.Membership, bool) {
+			if org, ok := v.OrgByCluster(key.Cluster); !ok || org.Deactivated() {
+				return nil, false
+			}
+			return memberships.ByKey(key)
+		},
 		Copy:   (*v1alpha1.Membership).DeepCopy,
 		Status: func(m *v1alpha1.Membership) *v1alpha1.CommonStatus { return &m.Status.CommonStatus },
-		Patch:  c.Patch,
-		Clock:  c.Clock,
+		Patch:  memberships.Commit,
+		Clock:  clock,
 	},
-		&user{find: c.User},
-		&roles{config: c},
+		&user{find: v.ByName},
+		&roles{views: v, problem: problem},
 	)
 }
+
+type problemFunc func(cluster string, r v1alpha1.RoleRef) tenancy.RoleProblem
 
 // user looks for the person whom the Membership is for.
 type user struct {
@@ -60,7 +61,10 @@ func (s *user) Reconcile(_ context.Context, m *v1alpha1.Membership) (controller.
 }
 
 // roles reports which roles of spec.roles are bound.
-type roles struct{ config Config }
+type roles struct {
+	views   Views
+	problem problemFunc
+}
 
 func (*roles) Condition() string { return v1alpha1.ConditionRolesApplied }
 
@@ -69,7 +73,11 @@ func (s *roles) Reconcile(_ context.Context, m *v1alpha1.Membership) (controller
 	if m.Spec.WorkspaceRef == nil || len(m.Spec.Roles) == 0 {
 		return controller.Result{}, nil
 	}
-	cluster := s.config.Cluster(string(logicalcluster.From(m)), m.Spec.WorkspaceRef.Name)
+	cluster := ""
+	if org, ok := s.views.OrgByCluster(string(logicalcluster.From(m))); ok {
+		ws, _ := s.views.Workspace(org.UUID(), m.Spec.WorkspaceRef.Name)
+		cluster = ws.ClusterID
+	}
 	if cluster == "" {
 		return controller.Result{Message: "the workspace is still being made"}, nil
 	}
@@ -77,10 +85,10 @@ func (s *roles) Reconcile(_ context.Context, m *v1alpha1.Membership) (controller
 	problems := map[tenancy.RoleProblem][]string{}
 	for _, r := range m.Spec.Roles {
 		name := tenancy.RoleName(r)
-		switch problem := s.config.RoleProblem(cluster, r); {
+		switch problem := s.problem(cluster, r); {
 		case problem != "":
 			problems[problem] = append(problems[problem], name)
-		case !s.config.HasBinding(cluster, m.Spec.UserRef.Name, r):
+		case !s.views.HasExtraBinding(cluster, m.Spec.UserRef.Name, r):
 			problems[pending] = append(problems[pending], name)
 		default:
 			m.Status.AppliedRoles = append(m.Status.AppliedRoles, name)

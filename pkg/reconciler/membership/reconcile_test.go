@@ -1,14 +1,11 @@
 package membership_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -17,61 +14,53 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// world is a Membership of bob with the objects that it refers to.
+// world has a Membership of bob with the objects that it refers to.
 type world struct {
+	*kcptest.KCP
 	held     *v1alpha1.Membership
-	person   bool
-	cluster  string
 	problems map[string]tenancy.RoleProblem
 	bindings map[string]bool
-	patches  int
 }
 
-func newWorld(roles ...string) *world {
-	w := &world{person: true, cluster: "c", problems: map[string]tenancy.RoleProblem{}, bindings: map[string]bool{}}
+func newWorld(t *testing.T, held *v1alpha1.Membership) *world {
+	t.Helper()
+	w := &world{KCP: kcptest.New(t), held: held, problems: map[string]tenancy.RoleProblem{}, bindings: map[string]bool{}}
+	w.PutUser("bob")
+	w.PutOrg(tenancy.NewOrganization("o", "O", "alice"), "org1")
+	w.held.Generation = 3
+	w.Put("org1", w.held)
+	return w
+}
+
+func ofBob(roles ...string) *v1alpha1.Membership {
 	var refs []v1alpha1.RoleRef
 	for _, name := range roles {
 		refs = append(refs, v1alpha1.RoleRef{Name: name})
 	}
-	w.held = tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, refs, false)
-	w.held.UID, w.held.ResourceVersion, w.held.Generation = "uid", "1", 3
-	w.held.Annotations = map[string]string{"kcp.io/cluster": "org1"}
-	return w
+	return tenancy.NewWorkspaceMembership("bob", "w", v1alpha1.RoleMember, refs, false)
+}
+
+// HasExtraBinding is that of the views.
+func (w *world) HasExtraBinding(cluster, user string, r v1alpha1.RoleRef) bool {
+	return cluster == "c" && user == "bob" && w.bindings[tenancy.RoleName(r)]
 }
 
 func (w *world) reconcile(t *testing.T) {
 	t.Helper()
-	_, err := membership.New(membership.Config{
-		Clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)),
-		Get:   func(controller.Key) (*v1alpha1.Membership, bool) { return w.held, w.held != nil },
-		User: func(name string) (*v1alpha1.User, bool) {
-			require.Equal(t, "bob", name)
-			return &v1alpha1.User{}, w.person
-		},
-		Cluster: func(orgCluster, workspace string) string {
-			require.Equal(t, "org1", orgCluster)
-			require.Equal(t, "w", workspace)
-			return w.cluster
-		},
-		RoleProblem: func(cluster string, r v1alpha1.RoleRef) tenancy.RoleProblem {
-			require.Equal(t, "c", cluster)
-			if problem, ok := w.problems[tenancy.RoleName(r)]; ok {
-				return problem
-			}
-			return tenancy.RoleMissing
-		},
-		HasBinding: func(cluster, user string, r v1alpha1.RoleRef) bool {
-			return cluster == "c" && user == "bob" && w.bindings[tenancy.RoleName(r)]
-		},
-		Patch: func(_ context.Context, _ controller.Key, patch []byte, subresource string) error {
-			require.Equal(t, "status", subresource, "it writes nothing else")
-			w.patches++
-			w.held = kcptest.Patched(t, w.held, patch)
-			return nil
-		},
-	})(t.Context(), controller.Key{Cluster: "org1", Name: w.held.Name})
+	w.ForgetRequests()
+	_, err := membership.New(w, w.Stored.Memberships, func(cluster string, r v1alpha1.RoleRef) tenancy.RoleProblem {
+		require.Equal(t, "c", cluster)
+		if problem, ok := w.problems[tenancy.RoleName(r)]; ok {
+			return problem
+		}
+		return tenancy.RoleMissing
+	}, w.Clock)(t.Context(), controller.Key{Cluster: "org1", Name: w.held.Name})
 	require.NoError(t, err)
-	require.EqualValues(t, 3, w.held.Status.ObservedGeneration)
+	for _, write := range w.Writes() {
+		require.Equal(t, "status", write.Subresource, "it writes nothing else")
+	}
+	require.True(t, w.Read("org1", w.held))
+	require.Equal(t, w.held.Generation, w.held.Status.ObservedGeneration)
 }
 
 func (w *world) condition(t *testing.T, name string) metav1.Condition {
@@ -83,39 +72,39 @@ func (w *world) condition(t *testing.T, name string) metav1.Condition {
 
 func TestReconcile_isReadyAtOnceWithoutFurtherRoles(t *testing.T) {
 	t.Parallel()
-	inOrg := newWorld()
-	inOrg.held.Spec, inOrg.held.Name = tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin).Spec, "bob"
-	for _, w := range []*world{newWorld(), inOrg} {
-		w.cluster = ""
+	for _, held := range []*v1alpha1.Membership{ofBob(), tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)} {
+		w := newWorld(t, held)
 		w.reconcile(t)
 		require.Equal(t, v1alpha1.PhaseReady, w.held.Status.Phase, "it does not wait for the workspace")
 		w.reconcile(t)
-		require.Equal(t, 1, w.patches, "a status that is right is left alone")
+		require.Empty(t, w.Writes(), "a status that is right is left alone")
 	}
 }
 
 func TestReconcile_reportsAMissingUser(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	w.person = false
+	w := newWorld(t, ofBob())
+	bob, _ := w.ByName("bob")
+	w.Remove(kcptest.Users, bob)
 	w.reconcile(t)
 	require.Equal(t, v1alpha1.PhaseProgressing, w.held.Status.Phase)
 	require.Contains(t, w.condition(t, v1alpha1.ConditionUserFound).Message, "no person of the name bob")
-	w.person = true
+	w.PutUser("bob")
 	w.reconcile(t)
 	require.Equal(t, v1alpha1.PhaseReady, w.held.Status.Phase)
 }
 
 func TestReconcile_showsFurtherRolesAsTheyAreBound(t *testing.T) {
 	t.Parallel()
-	w := newWorld("view", "audit", "later", "kedge:workspace:admin", "cluster-admin")
-	w.cluster = ""
+	w := newWorld(t, ofBob("view", "audit", "later", "kedge:workspace:admin", "cluster-admin"))
 	w.reconcile(t)
 	require.Contains(t, w.condition(t, v1alpha1.ConditionRolesApplied).Message, "still being made")
-	w.cluster = "c"
+	w.PutWorkspace("org1", "w", "c")
 
 	// Reserved roles never count as bound, even if bindings of these names exist.
-	w.held.Spec.Roles = append(w.held.Spec.Roles, v1alpha1.RoleRef{Name: "editor", Namespace: "dev"}, v1alpha1.RoleRef{Name: "above", Namespace: "dev"})
+	kcptest.Change(t, w.KCP, "org1", w.held, func(m *v1alpha1.Membership) {
+		m.Spec.Roles = append(m.Spec.Roles, v1alpha1.RoleRef{Name: "editor", Namespace: "dev"}, v1alpha1.RoleRef{Name: "above", Namespace: "dev"})
+	})
 	w.problems = map[string]tenancy.RoleProblem{
 		"view": "", "audit": "", "dev/editor": "", "dev/above": tenancy.RoleNotCovered,
 		"kedge:workspace:admin": tenancy.RoleReserved, "cluster-admin": tenancy.RoleReserved,
@@ -131,12 +120,16 @@ func TestReconcile_showsFurtherRolesAsTheyAreBound(t *testing.T) {
 	require.Contains(t, says, "with rights that kedge:workspace:admin does not have, and not bound: dev/above")
 	require.Contains(t, says, "being bound: audit")
 
-	w.held.Spec.Roles = w.held.Spec.Roles[:2]
+	kcptest.Change(t, w.KCP, "org1", w.held, func(m *v1alpha1.Membership) {
+		m.Spec.Roles = m.Spec.Roles[:2]
+	})
 	w.bindings["audit"] = true
 	w.reconcile(t)
 	require.Equal(t, []string{"audit", "view"}, w.held.Status.AppliedRoles, "in a stable order")
 	require.Equal(t, v1alpha1.PhaseReady, w.held.Status.Phase)
-	w.held.Spec.Roles = nil
+	kcptest.Change(t, w.KCP, "org1", w.held, func(m *v1alpha1.Membership) {
+		m.Spec.Roles = nil
+	})
 	w.reconcile(t)
 	require.Empty(t, w.held.Status.AppliedRoles)
 }

@@ -1,20 +1,17 @@
 package membershipindex
 
 import (
-	"context"
-
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/reconciler"
-	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
 // NewController returns the controller of UserMembershipIndexes.
 func NewController(d reconciler.Deps) *controller.Controller {
-	c := d.Controller(controller.Options{Name: "membershipindex", All: reconciler.Keys(d.Views.IndexKeys)}, New(configOf(d)))
+	c := d.Controller(controller.Options{Name: "membershipindex", All: reconciler.Keys(d.Views.IndexKeys)}, New(d.Views, d.Objects().Indexes))
 	enqueue := func(user string) { c.Enqueue(d.User(user)) }
 	members := func(memberships []*v1alpha1.Membership) {
 		for _, m := range memberships {
@@ -34,21 +31,4 @@ func NewController(d reconciler.Deps) *controller.Controller {
 	d.OnOrgMoved(func(org tenancy.Org) { members(d.Views.MembershipsIn(org.ClusterID)) })
 	d.OnWorkspaceMoved(func(ws controller.Key) { members(d.Views.MembershipsAt(ws.Cluster, ws.Name)) })
 	return c
-}
-
-func configOf(d reconciler.Deps) Config {
-	indexes := d.Clients.Indexes(d.Clusters.Users)
-	put := func(ctx context.Context, i *v1alpha1.UserMembershipIndex) error { return objects.Put(ctx, indexes, i) }
-	return Config{
-		User:               d.Views.ByName,
-		IndexedMemberships: d.Views.IndexedMemberships,
-		Index: func(user string) (*v1alpha1.UserMembershipIndex, bool) {
-			return d.Views.Indexes.Get(d.Clusters.Users, user)
-		},
-		Create: put,
-		Update: put,
-		Delete: func(ctx context.Context, i *v1alpha1.UserMembershipIndex) error {
-			return objects.Delete(ctx, indexes, i)
-		},
-	}
 }

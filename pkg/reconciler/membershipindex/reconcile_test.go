@@ -1,13 +1,13 @@
 package membershipindex_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/membershipindex"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -17,7 +17,7 @@ func TestO3_indexFollowsTheMemberships(t *testing.T) {
 	place := tenancy.IndexedMembership{Org: tenancy.Org{Organization: tenancy.NewOrganization("o", "O", "alice")}, FirstAdmin: "alice", Role: "admin"}
 	held := func(names ...string) *v1alpha1.UserMembershipIndex {
 		i := &v1alpha1.UserMembershipIndex{}
-		i.Name, i.ResourceVersion = "alice", "7"
+		i.Name = "alice"
 		for _, name := range names {
 			p := place
 			p.Org = tenancy.Org{Organization: tenancy.NewOrganization("o", name, "alice")}
@@ -50,31 +50,37 @@ func TestO3_indexFollowsTheMemberships(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			did, rows := "", 0
-			note := func(what string) func(context.Context, *v1alpha1.UserMembershipIndex) error {
-				return func(_ context.Context, i *v1alpha1.UserMembershipIndex) error {
-					require.Equal(t, "alice", i.Name)
-					if c.index != nil && c.index.Annotations[v1alpha1.OperationAnnotation] == "nonsense" {
-						require.Equal(t, "nonsense", i.Annotations[v1alpha1.OperationAnnotation])
-					} else {
-						require.Empty(t, i.Annotations)
-					}
-					did, rows = what, len(i.Spec.Entries)
-					if what == "delete" {
-						rows = 0
-					}
-					return nil
-				}
+			k := kcptest.New(t)
+			if c.index != nil {
+				k.Put(kcptest.Users, c.index)
 			}
-			_, err := membershipindex.New(membershipindex.Config{
-				User:               func(string) (*v1alpha1.User, bool) { return &v1alpha1.User{}, c.user },
-				IndexedMemberships: func(string) []tenancy.IndexedMembership { return c.places },
-				Index:              func(string) (*v1alpha1.UserMembershipIndex, bool) { return c.index, c.index != nil },
-				Create:             note("create"), Update: note("update"), Delete: note("delete"),
-			})(t.Context(), controller.Key{Cluster: "u", Name: "alice"})
+			v := indexed{places: c.places, user: c.user}
+			_, err := membershipindex.New(v, k.Stored.Indexes)(t.Context(), controller.Key{Cluster: kcptest.Users, Name: "alice"})
 			require.NoError(t, err)
-			require.Equal(t, c.want, did)
-			require.Equal(t, c.rows, rows)
+			if c.want == "" {
+				require.Empty(t, k.Writes())
+				return
+			}
+			require.Len(t, k.Writes(), 1)
+			require.Equal(t, c.want, k.Writes()[0].Verb)
+			got := held()
+			require.Equal(t, c.want != "delete", k.Read(kcptest.Users, got))
+			require.Len(t, got.Spec.Entries, c.rows)
+			if c.index != nil && c.index.Annotations[v1alpha1.OperationAnnotation] == "nonsense" {
+				require.Equal(t, "nonsense", got.Annotations[v1alpha1.OperationAnnotation])
+			} else {
+				require.NotContains(t, got.Annotations, v1alpha1.OperationAnnotation)
+			}
 		})
 	}
 }
+
+// indexed are views of one User.
+type indexed struct {
+	places []tenancy.IndexedMembership
+	user   bool
+}
+
+func (v indexed) ByName(string) (*v1alpha1.User, bool) { return &v1alpha1.User{}, v.user }
+
+func (v indexed) IndexedMemberships(string) []tenancy.IndexedMembership { return v.places }

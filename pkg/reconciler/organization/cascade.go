@@ -67,9 +67,9 @@ func (s *cascade) empty(ctx context.Context, org *v1alpha1.Organization, cluster
 	if _, ok := controller.Recorded(org); !ok {
 		return "its content is being removed", controller.Record(org, map[string]int{"workspaces": len(workspaces), "memberships": len(memberships)})
 	}
-	for i := range workspaces {
-		if workspaces[i].DeletionTimestamp.IsZero() {
-			if err := s.workspaces.Delete(ctx, cluster, &workspaces[i]); err != nil {
+	for _, ws := range workspaces {
+		if ws.DeletionTimestamp.IsZero() {
+			if err := s.workspaces.Delete(ctx, cluster, ws); err != nil {
 				return "", err
 			}
 		}
@@ -83,8 +83,8 @@ func (s *cascade) empty(ctx context.Context, org *v1alpha1.Organization, cluster
 	case entries > 0:
 		return fmt.Sprintf("%d catalog entries are being removed", entries), nil
 	}
-	for i := range memberships {
-		if err := s.memberships.Delete(ctx, cluster, &memberships[i]); err != nil {
+	for _, m := range memberships {
+		if err := s.memberships.Delete(ctx, cluster, m); err != nil {
 			return "", err
 		}
 	}

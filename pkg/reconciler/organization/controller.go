@@ -27,7 +27,7 @@ import (
 
 // NewController returns the controller of Organizations.
 func NewController(d reconciler.Deps) *controller.Controller {
-	bindings := objects.Bindings(d.Clients, d.Clusters.OrgBindings, d.Views.OrgBindings.InCluster)
+	bindings := objects.KeptBindings(d.Objects().Bindings, d.Clusters.OrgBindings, d.Views.OrgBindings.InCluster)
 	c := d.Controller(controller.Options{Name: "organization", All: reconciler.Keys(d.Views.Organizations.Keys)}, New(configOf(d, bindings)))
 	enqueue := func(org string) { c.Enqueue(d.Organization(org)) }
 	enqueueCluster := func(cluster string) {
@@ -79,14 +79,14 @@ func NewController(d reconciler.Deps) *controller.Controller {
 }
 
 func configOf(d reconciler.Deps, bindings tenancy.Bindings) Config {
-	orgs := d.Clients.Organizations(d.Clusters.Orgs)
-	memberships, bots := objects.Memberships{Clients: d.Clients}, objects.Bots{Clients: d.Clients}
+	stored, orgs := d.Objects(), d.Clusters.Orgs
+	memberships := stored.Memberships
 	return Config{
 		Tree: d.Settings.Tree, Clock: d.Settings.Clock, Grace: d.Settings.DeletionGrace,
 		PersonalRole: d.Settings.PersonalOrgRole, OrgsCluster: d.Clusters.Orgs,
 		Cache: Cache{
 			Workspace: func(org string) (*kcptenancyv1alpha1.Workspace, bool) {
-				return d.Views.OrgWorkspaces.Get(d.Clusters.Orgs, org)
+				return stored.Workspaces.Get(orgs, org)
 			},
 			Initializing: func(org string) (string, bool) { return initializingCluster(d, org) },
 			Memberships:  d.Views.MembershipsIn,
@@ -94,25 +94,23 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings) Config {
 			User:         d.Views.ByName,
 		},
 		Organizations: Organizations{
-			Get: func(key controller.Key) (*v1alpha1.Organization, bool) {
-				return d.Views.Organizations.Get(key.Cluster, key.Name)
-			},
+			Get: stored.Organizations.ByKey,
 			Read: func(ctx context.Context, org string) (*v1alpha1.Organization, error) {
-				return objects.Read(ctx, orgs, org)
+				return stored.Organizations.Read(ctx, orgs, org)
 			},
-			Patch: objects.Commit(d.Clients.Organizations),
+			Patch: stored.Organizations.Commit,
 			Delete: func(ctx context.Context, o *v1alpha1.Organization) error {
-				return objects.DeleteUnchanged(ctx, orgs, o)
+				return stored.Organizations.DeleteUnchanged(ctx, orgs, o)
 			},
 		},
 		Workspaces: workspacesOf(d),
 		Memberships: Memberships{
-			List: memberships.List, Create: memberships.Create, Delete: memberships.Delete,
+			List: memberships.List, Create: memberships.Create, Delete: memberships.DeleteUnchanged,
 			Add: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
 				return d.AuditedMembership("add member", false, cluster, m, m.Spec.Role, func() error { return memberships.Create(ctx, cluster, m) })
 			},
 			Remove: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
-				return d.AuditedMembership("remove member", true, cluster, m, "", func() error { return memberships.Delete(ctx, cluster, m) })
+				return d.AuditedMembership("remove member", true, cluster, m, "", func() error { return memberships.DeleteUnchanged(ctx, cluster, m) })
 			},
 			Set: func(ctx context.Context, cluster string, m *v1alpha1.Membership, c v1alpha1.MembershipChange) error {
 				action, reduces := "change member", tenancy.ReducesMembership(m, c)
@@ -122,15 +120,20 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings) Config {
 				return d.AuditedMembership(action, reduces, cluster, m, c.Role, func() error { return memberships.Set(ctx, cluster, m, c) })
 			},
 		},
-		ChangeBot: func(ctx context.Context, cluster string, c v1alpha1.BotChange) error {
-			return bots.Change(ctx, cluster, c)
-		},
-		RemoveEntries: func(ctx context.Context, cluster string) (int, error) {
-			return objects.RemoveCatalogEntries(ctx, d.Clients.CatalogEntries(cluster))
+		ChangeBot: stored.Bots.Change,
+		RemoveEntries: func(ctx context.Context, cluster string) (left int, err error) {
+			err = stored.Entries.Each(ctx, cluster, "", func(e *v1alpha1.CatalogEntry) error {
+				left++
+				if !e.DeletionTimestamp.IsZero() {
+					return nil
+				}
+				return stored.Entries.Delete(ctx, cluster, e)
+			})
+			return left, err
 		},
 		Clusters: Clusters{
-			Deactivate:  objects.RetryConflicts(d.Freezer.Deactivate),
-			Activate:    objects.RetryConflicts(d.Freezer.Activate),
+			Deactivate:  objects.Clusters{Freezer: d.Freezer}.Deactivate,
+			Activate:    objects.Clusters{Freezer: d.Freezer}.Activate,
 			Deactivated: d.Freezer.Deactivated,
 			Initialize:  func(ctx context.Context, org, cluster string) error { return initialize(ctx, d, org, cluster) },
 		},
@@ -142,27 +145,20 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings) Config {
 }
 
 func workspacesOf(d reconciler.Deps) Workspaces {
-	own := d.Clients.Workspaces(d.Clusters.Orgs)
+	stored, orgs := d.Objects().Workspaces, d.Clusters.Orgs
 	return Workspaces{
-		Create: func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error { return objects.Create(ctx, own, ws) },
+		Create: func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error { return stored.Create(ctx, orgs, ws) },
 		Own: func(ctx context.Context, org string) (*kcptenancyv1alpha1.Workspace, bool, error) {
-			return objects.Find(ctx, own, org)
+			return stored.Find(ctx, orgs, org)
 		},
-		CreateChild: func(ctx context.Context, cluster string, w tenancy.Workspace) error {
-			return objects.CreateWorkspace(ctx, d.Clients, d.Settings.Tree, cluster, w)
-		},
-		ChildExists: func(ctx context.Context, cluster, workspace string) (bool, error) {
-			return objects.Exists(ctx, d.Clients.Workspaces(cluster), workspace)
-		},
-		List: func(ctx context.Context, cluster string) ([]kcptenancyv1alpha1.Workspace, error) {
-			list, err := objects.List(ctx, d.Clients.Workspaces(cluster), "workspaces", &kcptenancyv1alpha1.WorkspaceList{})
-			return list.Items, err
-		},
+		CreateChild: stored.CreateChild,
+		ChildExists: stored.Exists,
+		List:        stored.List,
 		Delete: func(ctx context.Context, cluster string, ws *kcptenancyv1alpha1.Workspace) error {
-			if err := objects.Delete(ctx, d.Clients.Workspaces(cluster), ws); err != nil || ws.Spec.Cluster == "" {
+			if err := stored.Delete(ctx, cluster, ws); err != nil || ws.Spec.Cluster == "" {
 				return err
 			}
-			return objects.Retryable(d.Freezer.ActivateForDeletion(ctx, ws.Spec.Cluster))
+			return objects.Clusters{Freezer: d.Freezer}.ActivateForDeletion(ctx, ws.Spec.Cluster)
 		},
 	}
 }

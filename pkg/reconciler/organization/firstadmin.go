@@ -21,7 +21,7 @@ type firstAdmin struct {
 	personalRole v1alpha1.Role
 	// cached reads Memberships from the cache; list and current ask kcp itself.
 	cached  func(cluster string) []*v1alpha1.Membership
-	list    func(ctx context.Context, cluster string) ([]v1alpha1.Membership, error)
+	list    func(ctx context.Context, cluster string) ([]*v1alpha1.Membership, error)
 	current current
 	create  func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
 }
@@ -61,7 +61,7 @@ func (s *firstAdmin) due(ctx context.Context, org *v1alpha1.Organization, cluste
 	if err != nil {
 		return false, err
 	}
-	if !slices.ContainsFunc(memberships, func(m v1alpha1.Membership) bool { return m.Spec.Scope == v1alpha1.ScopeOrg }) {
+	if !slices.ContainsFunc(memberships, func(m *v1alpha1.Membership) bool { return m.Spec.Scope == v1alpha1.ScopeOrg }) {
 		return true, nil
 	}
 	if s.done(org) {

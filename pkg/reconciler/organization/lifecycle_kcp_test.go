@@ -106,13 +106,13 @@ func (m *lifecycleKCP) configure(c *organization.Config) {
 		err = m.Call("look", func() { ws, ok = m.ws, m.ws != nil })
 		return ws, ok, err
 	}
-	c.Workspaces.List = func(_ context.Context, cluster string) (list []kcptenancyv1alpha1.Workspace, err error) {
+	c.Workspaces.List = func(_ context.Context, cluster string) (list []*kcptenancyv1alpha1.Workspace, err error) {
 		if m.frozen[cluster] {
 			return nil, errDeactivated
 		}
 		err = m.Call("workspaces of "+cluster, func() {
 			for _, ws := range c.Cache.Children(uuid) {
-				o := kcptenancyv1alpha1.Workspace{}
+				o := &kcptenancyv1alpha1.Workspace{}
 				o.Name = ws.UUID
 				list = append(list, o)
 			}
@@ -126,13 +126,14 @@ func (m *lifecycleKCP) configure(c *organization.Config) {
 			}
 		})
 	}
-	c.Memberships.List = func(_ context.Context, cluster string) (list []v1alpha1.Membership, err error) {
+	c.Memberships.List = func(_ context.Context, cluster string) (list []*v1alpha1.Membership, err error) {
 		if m.frozen[cluster] {
 			return nil, errDeactivated
 		}
 		err = m.Call("memberships of "+cluster, func() {
 			for _, name := range slices.Sorted(maps.Keys(m.held)) {
-				list = append(list, m.held[name])
+				held := m.held[name]
+				list = append(list, &held)
 			}
 		})
 		return list, err

@@ -263,13 +263,13 @@ func TestO13_parentsWaitForTheirChildren(t *testing.T) {
 	leaving := true
 	m.more = func(c *organization.Config) {
 		configure(c)
-		c.Workspaces.List = func(context.Context, string) ([]kcptenancyv1alpha1.Workspace, error) {
+		c.Workspaces.List = func(context.Context, string) ([]*kcptenancyv1alpha1.Workspace, error) {
 			if !leaving {
 				return nil, nil
 			}
-			o := kcptenancyv1alpha1.Workspace{}
+			o := &kcptenancyv1alpha1.Workspace{}
 			o.Name, o.DeletionTimestamp = "w1", &now
-			return []kcptenancyv1alpha1.Workspace{o}, nil
+			return []*kcptenancyv1alpha1.Workspace{o}, nil
 		}
 	}
 	m.converged(t)

@@ -19,7 +19,7 @@ type members struct {
 	// current reads the Organization from kcp itself.
 	current current
 	// list reads the Organization's Memberships from kcp itself.
-	list   func(ctx context.Context, cluster string) ([]v1alpha1.Membership, error)
+	list   func(ctx context.Context, cluster string) ([]*v1alpha1.Membership, error)
 	create func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
 	// remove and set change just this version of a Membership; otherwise they fail
 	// with controller.ErrRetry.
@@ -90,26 +90,26 @@ func (*members) void(org *v1alpha1.Organization, c v1alpha1.MembershipChange) {
 }
 
 // carryOut returns the Memberships after the change.
-func (s *members) carryOut(ctx context.Context, cluster string, c v1alpha1.MembershipChange, held []v1alpha1.Membership) ([]v1alpha1.Membership, error) {
-	i := slices.IndexFunc(held, func(m v1alpha1.Membership) bool {
-		return m.Spec.UserRef.Name == c.User && tenancy.WorkspaceUUID(&m) == c.Workspace
+func (s *members) carryOut(ctx context.Context, cluster string, c v1alpha1.MembershipChange, held []*v1alpha1.Membership) ([]*v1alpha1.Membership, error) {
+	i := slices.IndexFunc(held, func(m *v1alpha1.Membership) bool {
+		return m.Spec.UserRef.Name == c.User && tenancy.WorkspaceUUID(m) == c.Workspace
 	})
 	var m *v1alpha1.Membership
 	if i >= 0 {
-		m = &held[i]
+		m = held[i]
 	}
 	switch {
 	case !tenancy.ChangeApplies(c, m):
 		return held, nil
 	case m == nil:
 		made := tenancy.ChangedMembership(nil, c)
-		return append(held, *made), s.create(ctx, cluster, made)
+		return append(held, made), s.create(ctx, cluster, made)
 	case c.Role != "":
 		return held, s.set(ctx, cluster, m, c)
 	}
 	if c.Cascade {
-		for j := range held {
-			if along := &held[j]; along.Spec.Scope == v1alpha1.ScopeWorkspace && along.Spec.UserRef.Name == c.User {
+		for _, along := range held {
+			if along.Spec.Scope == v1alpha1.ScopeWorkspace && along.Spec.UserRef.Name == c.User {
 				if err := s.remove(ctx, cluster, along); err != nil {
 					return held, err
 				}

@@ -52,10 +52,11 @@ func (r *roster) call(what string, do func()) error {
 	return errDown
 }
 
-func (r *roster) list(_ context.Context, cluster string) (list []v1alpha1.Membership, err error) {
+func (r *roster) list(_ context.Context, cluster string) (list []*v1alpha1.Membership, err error) {
 	err = r.call("list "+cluster, func() {
 		for _, name := range slices.Sorted(maps.Keys(r.held)) {
-			list = append(list, r.held[name])
+			held := r.held[name]
+			list = append(list, &held)
 		}
 	})
 	return list, err
@@ -289,7 +290,7 @@ func TestO9_leavesAloneAMemberChangedMeanwhile(t *testing.T) {
 	r, o := team(), orgWith(decided("carol", "", false))
 	step := r.step(true)
 	list := step.list
-	step.list = func(ctx context.Context, cluster string) ([]v1alpha1.Membership, error) {
+	step.list = func(ctx context.Context, cluster string) ([]*v1alpha1.Membership, error) {
 		held, err := list(ctx, cluster)
 		m := r.held["carol"]
 		m.Spec.Role, m.Generation, m.ResourceVersion = v1alpha1.RoleAdmin, 2, "2"

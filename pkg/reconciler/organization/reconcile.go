@@ -76,14 +76,14 @@ type Workspaces struct {
 	// CreateChild creates a child Workspace, which may exist already.
 	CreateChild func(ctx context.Context, cluster string, w tenancy.Workspace) error
 	ChildExists func(ctx context.Context, cluster, workspace string) (bool, error)
-	List        func(ctx context.Context, cluster string) ([]kcptenancyv1alpha1.Workspace, error)
+	List        func(ctx context.Context, cluster string) ([]*kcptenancyv1alpha1.Workspace, error)
 	// Delete deletes any version of a Workspace and lets kcp delete its content.
 	Delete func(ctx context.Context, cluster string, ws *kcptenancyv1alpha1.Workspace) error
 }
 
 // Memberships reads and writes the Memberships of an Organization in kcp.
 type Memberships struct {
-	List   func(ctx context.Context, cluster string) ([]v1alpha1.Membership, error)
+	List   func(ctx context.Context, cluster string) ([]*v1alpha1.Membership, error)
 	Create func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
 	// Delete, Remove and Set change just this version of a Membership; otherwise they fail
 	// with controller.ErrRetry. Add, Remove and Set are for spec.membershipChanges and are

@@ -3,6 +3,7 @@ package organization_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ type kcp struct {
 	memberships []*v1alpha1.Membership
 	// now and held are the state in kcp if the cache is outdated.
 	now     func() (*v1alpha1.Organization, error)
-	held    []v1alpha1.Membership
+	held    []*v1alpha1.Membership
 	failure error
 	clock   *clocktesting.FakePassiveClock
 	// more changes the configuration; nil for no change.
@@ -98,12 +99,9 @@ func (k *kcp) pass(t *testing.T) (controller.Result, error) {
 			},
 		},
 		Memberships: organization.Memberships{
-			List: func(_ context.Context, cluster string) (list []v1alpha1.Membership, err error) {
+			List: func(_ context.Context, cluster string) (list []*v1alpha1.Membership, err error) {
 				require.Equal(t, "org1", cluster)
-				for _, m := range k.memberships {
-					list = append(list, *m)
-				}
-				return append(list, k.held...), k.failure
+				return slices.Concat(k.memberships, k.held), k.failure
 			},
 			Create: func(_ context.Context, cluster string, m *v1alpha1.Membership) error {
 				k.Did = append(k.Did, "create membership "+m.Name+" in "+cluster)
@@ -177,16 +175,16 @@ func TestReconcile_doesNotReaddTheFounderFromAStaleCache(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		ready bool // in the cache
-		held  []v1alpha1.Membership
+		held  []*v1alpha1.Membership
 		done  bool // in kcp
 		made  bool
 	}{
-		"somebody is in it":                   {ready: true, held: []v1alpha1.Membership{*tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)}, done: true},
+		"somebody is in it":                   {ready: true, held: []*v1alpha1.Membership{tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)}, done: true},
 		"nobody is in it":                     {ready: true, done: true, made: true},
-		"somebody is in a Workspace of it":    {ready: true, held: []v1alpha1.Membership{*tenancy.NewMembership("bob", "w", v1alpha1.RoleAdmin)}, done: true, made: true},
-		"it is not new":                       {held: []v1alpha1.Membership{*tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)}, done: true},
-		"it is new, and somebody is in it":    {held: []v1alpha1.Membership{*tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)}, made: true},
-		"it is new, and the founder is in it": {held: []v1alpha1.Membership{*tenancy.NewMembership("alice", "", v1alpha1.RoleAdmin)}, made: true},
+		"somebody is in a Workspace of it":    {ready: true, held: []*v1alpha1.Membership{tenancy.NewMembership("bob", "w", v1alpha1.RoleAdmin)}, done: true, made: true},
+		"it is not new":                       {held: []*v1alpha1.Membership{tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)}, done: true},
+		"it is new, and somebody is in it":    {held: []*v1alpha1.Membership{tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)}, made: true},
+		"it is new, and the founder is in it": {held: []*v1alpha1.Membership{tenancy.NewMembership("alice", "", v1alpha1.RoleAdmin)}, made: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,8 +1,9 @@
 package session_test
 
 import (
-	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/session"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -26,7 +28,6 @@ type world struct {
 	stored   map[string]*v1alpha1.User
 	sessions []*v1alpha1.Session
 	secrets  []*corev1.Secret
-	did      []string
 }
 
 func newWorld() *world {
@@ -57,69 +58,40 @@ func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 // reconcile returns when the key is looked at again, and what was written.
 func (w *world) reconcile(t *testing.T, name string) (time.Duration, []string) {
 	t.Helper()
-	w.did = nil
-	result, err := session.New(session.Config{
-		Clock: w.clock, Idle: idle,
-		Sessions: session.Sessions{
-			Get: func(key controller.Key) (*v1alpha1.Session, bool) {
-				for _, s := range w.sessions {
-					if s.Name == key.Name {
-						return s, true
-					}
-				}
-				return nil, false
-			},
-			Of: func(string) []*v1alpha1.Session { return w.sessions },
-			Patch: func(_ context.Context, s *v1alpha1.Session, changes map[string]any) error {
-				if metadata, ok := changes["metadata"].(map[string]any); ok {
-					s.Finalizers = metadata["finalizers"].([]string)
-					w.did = append(w.did, fmt.Sprint("finalizers ", s.Finalizers, " ", s.Name))
-					return nil
-				}
-				ended := changes["spec"].(map[string]any)["endedAt"].(metav1.Time)
-				s.Spec.EndedAt = &ended
-				w.did = append(w.did, "end "+s.Name)
-				return nil
-			},
-			Delete: func(_ context.Context, s *v1alpha1.Session) error {
-				now := metav1.NewTime(w.clock.Now())
-				s.DeletionTimestamp = &now
-				w.did = append(w.did, "delete "+s.Name)
-				return nil
-			},
-		},
-		Users: session.Users{
-			Get: func(name string) (*v1alpha1.User, bool) { u, ok := w.users[name]; return u, ok },
-			Find: func(_ context.Context, name string) (*v1alpha1.User, bool, error) {
-				u, ok := w.stored[name]
-				return u, ok, nil
-			},
-		},
-		Logins: session.Logins{
-			Find: func(_ context.Context, name string) (*corev1.Secret, bool, error) {
-				for _, s := range w.secrets {
-					if s.Name == name {
-						return s, true, nil
-					}
-				}
-				return nil, false, nil
-			},
-			Each: func(_ context.Context, f func(*corev1.Secret) error) error {
-				for _, s := range w.secrets {
-					if err := f(s); err != nil {
-						return err
-					}
-				}
-				return nil
-			},
-			Delete: func(_ context.Context, s *corev1.Secret) error {
-				w.did = append(w.did, "delete "+s.Name)
-				return nil
-			},
-		},
-	})(t.Context(), controller.Key{Cluster: "users", Name: name})
+	k := kcptest.New(t)
+	for _, u := range w.stored {
+		k.Put(kcptest.Users, u)
+	}
+	for _, s := range w.sessions {
+		k.Put(kcptest.Users, s)
+	}
+	for _, s := range w.secrets {
+		s.Namespace = tenancy.DefaultNamespace
+		k.Put(kcptest.Users, s)
+	}
+	result, err := session.Sessions{
+		Clock: w.clock, Idle: idle, Sessions: k.Stored.Sessions, Users: k.Stored.Users, Secrets: k.Stored.Secrets, Cluster: kcptest.Users,
+		Of:     func(string) []*v1alpha1.Session { return w.sessions },
+		ByName: func(name string) (*v1alpha1.User, bool) { u, ok := w.users[name]; return u, ok },
+	}.Reconcile(t.Context(), controller.Key{Cluster: kcptest.Users, Name: name})
 	require.NoError(t, err)
-	return result.RequeueAfter, w.did
+	for _, s := range w.sessions {
+		k.Read(kcptest.Users, s)
+	}
+	var did []string
+	for _, write := range k.Writes() {
+		switch {
+		case write.Verb == "delete":
+			did = append(did, "delete "+write.Name)
+		case strings.Contains(string(write.Body), "endedAt"):
+			did = append(did, "end "+write.Name)
+		default:
+			var patch v1alpha1.Session
+			require.NoError(t, json.Unmarshal(write.Body, &patch))
+			did = append(did, fmt.Sprint("finalizers ", patch.Finalizers, " ", write.Name))
+		}
+	}
+	return result.RequeueAfter, did
 }
 
 func TestReconcile_looksAgainWhenTheSessionEnds(t *testing.T) {
@@ -253,7 +225,7 @@ func TestReconcile_sweepsWhatFailedLoginsLeft(t *testing.T) {
 	require.Empty(t, did)
 	w.pass(2 * time.Minute)
 	_, did = w.reconcile(t, "")
-	require.Equal(t, []string{"delete grant-nobody", "delete device-early"}, did)
+	require.Equal(t, []string{"delete device-early", "delete grant-nobody"}, did)
 }
 
 func TestReconcile_leavesIgnoredSessionsAlone(t *testing.T) {

@@ -45,7 +45,7 @@ func NewController(d reconciler.Deps) *controller.Controller {
 }
 
 func configOf(d reconciler.Deps) Config {
-	users := d.Clients.Users(d.Clusters.Users)
+	stored, users := d.Objects(), d.Clusters.Users
 	return Config{
 		Clock: d.Settings.Clock, Grace: d.Settings.DeletionGrace, PersonalOrgs: d.Settings.PersonalOrgs,
 		Cache: Cache{
@@ -60,18 +60,16 @@ func configOf(d reconciler.Deps) Config {
 			},
 		},
 		Users: Users{
-			Get: func(key controller.Key) (*v1alpha1.User, bool) {
-				return d.Views.Users.Get(key.Cluster, key.Name)
+			Get: stored.Users.ByKey,
+			Read: func(ctx context.Context, name string) (*v1alpha1.User, error) {
+				return stored.Users.Read(ctx, users, name)
 			},
-			Read:   func(ctx context.Context, name string) (*v1alpha1.User, error) { return objects.Read(ctx, users, name) },
-			Patch:  objects.Commit(d.Clients.Users),
-			Delete: func(ctx context.Context, u *v1alpha1.User) error { return objects.DeleteUnchanged(ctx, users, u) },
+			Patch:  stored.Users.Commit,
+			Delete: func(ctx context.Context, u *v1alpha1.User) error { return stored.Users.DeleteUnchanged(ctx, users, u) },
 		},
-		Organizations: organizationsOf(d),
-		Memberships:   membershipsOf(d),
-		CreateWorkspace: func(ctx context.Context, orgCluster string, w tenancy.Workspace) error {
-			return objects.CreateWorkspace(ctx, d.Clients, d.Settings.Tree, orgCluster, w)
-		},
+		Organizations:   organizationsOf(d),
+		Memberships:     membershipsOf(d),
+		CreateWorkspace: stored.Workspaces.CreateChild,
 		Purged: func(ctx context.Context, u *v1alpha1.User, counts map[string]int) {
 			d.Purged(ctx, audit.Event{Object: u.Name}, counts)
 		},
@@ -90,23 +88,23 @@ func orgClusters(v *views.Views, user string) (clusters []string) {
 }
 
 func organizationsOf(d reconciler.Deps) Organizations {
-	orgs := d.Clients.Organizations(d.Clusters.Orgs)
+	stored, orgs := d.Objects().Organizations, d.Clusters.Orgs
 	return Organizations{
-		Create: func(ctx context.Context, o *v1alpha1.Organization) error { return objects.Create(ctx, orgs, o) },
-		Exists: func(ctx context.Context, uuid string) (bool, error) { return objects.Exists(ctx, orgs, uuid) },
+		Create: func(ctx context.Context, o *v1alpha1.Organization) error { return stored.Create(ctx, orgs, o) },
+		Exists: func(ctx context.Context, uuid string) (bool, error) { return stored.Exists(ctx, orgs, uuid) },
 		SoftDelete: func(ctx context.Context, org tenancy.Org) error {
 			requested := map[string]any{"deletionRequestedAt": tenancy.RequestedAt(d.Settings.RequestClock.Now())}
-			return objects.Merge(ctx, orgs, org.Organization, map[string]any{"status": requested}, "status")
+			return stored.Merge(ctx, orgs, org.Organization, map[string]any{"status": requested}, "status")
 		},
 		Delete: func(ctx context.Context, uuid string) (gone bool, err error) {
-			o, ok, err := objects.Find(ctx, orgs, uuid)
+			o, ok, err := stored.Find(ctx, orgs, uuid)
 			if err != nil || !ok {
 				return err == nil, err
 			}
 			if !o.DeletionTimestamp.IsZero() {
 				return false, nil
 			}
-			return false, objects.Delete(ctx, orgs, o)
+			return false, stored.Delete(ctx, orgs, o)
 		},
 	}
 }
@@ -114,12 +112,12 @@ func organizationsOf(d reconciler.Deps) Organizations {
 // membershipsOf activates the workspace of a soft-deleted Organization for the time of
 // a call.
 func membershipsOf(d reconciler.Deps) Memberships {
-	memberships := objects.Memberships{Clients: d.Clients}
+	memberships := d.Objects().Memberships
 	within := func(ctx context.Context, cluster string, do func() error) error {
 		return objects.Retryable(d.Freezer.Within(ctx, cluster, func() bool { return d.OrgDeactivated(cluster) }, do))
 	}
 	return Memberships{
-		List: func(ctx context.Context, cluster string) (list []v1alpha1.Membership, err error) {
+		List: func(ctx context.Context, cluster string) (list []*v1alpha1.Membership, err error) {
 			err = within(ctx, cluster, func() error {
 				list, err = memberships.List(ctx, cluster)
 				return err
@@ -132,7 +130,7 @@ func membershipsOf(d reconciler.Deps) Memberships {
 			})
 		},
 		Delete: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
-			return within(ctx, cluster, func() error { return memberships.Delete(ctx, cluster, m) })
+			return within(ctx, cluster, func() error { return memberships.DeleteUnchanged(ctx, cluster, m) })
 		},
 	}
 }

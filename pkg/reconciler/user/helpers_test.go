@@ -157,8 +157,12 @@ func (k *kcp) config(t *testing.T) user.Config {
 			},
 		},
 		Memberships: user.Memberships{
-			List: func(_ context.Context, cluster string) (list []v1alpha1.Membership, err error) {
-				err = k.Call("list "+cluster, func() { list = slices.Collect(maps.Values(k.held[cluster])) })
+			List: func(_ context.Context, cluster string) (list []*v1alpha1.Membership, err error) {
+				err = k.Call("list "+cluster, func() {
+					for _, m := range k.held[cluster] {
+						list = append(list, m.DeepCopy())
+					}
+				})
 				return list, err
 			},
 			SetRole: func(_ context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error {

@@ -89,8 +89,8 @@ func (s *cascade) count(ctx context.Context, u *v1alpha1.User) error {
 		if err != nil {
 			return err
 		}
-		for i := range memberships {
-			if memberships[i].Spec.UserRef.Name == u.Name {
+		for _, m := range memberships {
+			if m.Spec.UserRef.Name == u.Name {
 				held++
 			}
 		}
@@ -104,8 +104,7 @@ func (s *cascade) leave(ctx context.Context, user, cluster string) error {
 		return err
 	}
 	var inOrg *v1alpha1.Membership
-	for i := range memberships {
-		m := &memberships[i]
+	for _, m := range memberships {
 		switch {
 		case m.Spec.UserRef.Name != user:
 		case m.Spec.Scope == v1alpha1.ScopeOrg:
@@ -129,7 +128,7 @@ func (s *cascade) leave(ctx context.Context, user, cluster string) error {
 
 // succeed makes another member admin if the User is the last one, or soft-deletes the
 // Organization if it has no other member.
-func (s *cascade) succeed(ctx context.Context, user, cluster string, memberships []v1alpha1.Membership) error {
+func (s *cascade) succeed(ctx context.Context, user, cluster string, memberships []*v1alpha1.Membership) error {
 	heir, ok, needed := tenancy.Heir(memberships, user, s.cache.Active)
 	switch {
 	case !needed:
@@ -137,7 +136,7 @@ func (s *cascade) succeed(ctx context.Context, user, cluster string, memberships
 	case ok && heir.Spec.Role.AtLeast(v1alpha1.RoleAdmin):
 		return nil
 	case ok:
-		return s.memberships.SetRole(ctx, cluster, &heir, v1alpha1.RoleAdmin)
+		return s.memberships.SetRole(ctx, cluster, heir, v1alpha1.RoleAdmin)
 	}
 	if org, ok := s.cache.OrgIn(cluster); ok && org.Organization != nil && !org.Deleted() {
 		return s.softDeleteOrg(ctx, org)

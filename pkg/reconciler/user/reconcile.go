@@ -73,7 +73,7 @@ type Organizations struct {
 // Memberships reads and writes the Memberships of an Organization in kcp, which may be
 // soft-deleted.
 type Memberships struct {
-	List func(ctx context.Context, orgCluster string) ([]v1alpha1.Membership, error)
+	List func(ctx context.Context, orgCluster string) ([]*v1alpha1.Membership, error)
 	// SetRole and Delete change just this version of a Membership.
 	SetRole func(ctx context.Context, orgCluster string, m *v1alpha1.Membership, role v1alpha1.Role) error
 	Delete  func(ctx context.Context, orgCluster string, m *v1alpha1.Membership) error

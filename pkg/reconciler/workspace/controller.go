@@ -4,12 +4,10 @@ import (
 	"context"
 	"time"
 
-	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -88,7 +86,7 @@ func configOf(d reconciler.Deps, template *Template) Config {
 	if d.Settings.PolicyWindow > 0 {
 		probes = d.Clients.Fresh()
 	}
-	memberships, bots := objects.Memberships{Clients: d.Clients}, objects.Bots{Clients: d.Clients}
+	stored, clusters := d.Objects(), objects.Clusters{Freezer: d.Freezer}
 	return Config{
 		Clock: d.Settings.Clock, Grace: d.Settings.DeletionGrace,
 		Cache: Cache{
@@ -103,13 +101,13 @@ func configOf(d reconciler.Deps, template *Template) Config {
 		Roles:      rolesCache(d.Views),
 		Workspaces: workspacesOf(d),
 		Memberships: Memberships{
-			List: memberships.List, Create: memberships.Create, Delete: memberships.Delete,
+			List: stored.Memberships.List, Create: stored.Memberships.Create, Delete: stored.Memberships.DeleteUnchanged,
 		},
-		Bots: Bots{List: bots.List, Delete: bots.Delete},
+		Bots: Bots{List: stored.Bots.List, Delete: stored.Bots.Delete},
 		Clusters: Clusters{
-			Deactivate:          objects.RetryConflicts(d.Freezer.Deactivate),
-			Activate:            objects.RetryConflicts(d.Freezer.Activate),
-			ActivateForDeletion: objects.RetryConflicts(d.Freezer.ActivateForDeletion),
+			Deactivate:          clusters.Deactivate,
+			Activate:            clusters.Activate,
+			ActivateForDeletion: clusters.ActivateForDeletion,
 			Deactivated:         d.Freezer.Deactivated,
 			OrgDeactivated:      d.OrgDeactivated,
 		},
@@ -122,11 +120,9 @@ func configOf(d reconciler.Deps, template *Template) Config {
 				_, err = d.Clients.Apply(ctx, cluster, &unstructured.Unstructured{Object: fields})
 				return err
 			},
-			WriteClusterRole: func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error {
-				return objects.Replace(ctx, d.Clients.ClusterRoles(cluster), r)
-			},
+			WriteClusterRole: stored.RBAC.Roles.Replace,
 		},
-		Bindings: objects.Bindings(d.Clients, d.Clusters.WorkspaceBindings, d.Views.Bindings.InCluster),
+		Bindings: objects.KeptBindings(stored.Bindings, d.Clusters.WorkspaceBindings, d.Views.Bindings.InCluster),
 		Policy:   admission.New(d.Clusters.WorkspacePolicy, d.Clients, probes, d.Views), PolicyWindow: d.Settings.PolicyWindow,
 		Template: template,
 		Purged: func(ctx context.Context, orgCluster, workspace string, counts map[string]int) {
@@ -159,6 +155,7 @@ func NewRolesFollowed(v *views.Views) func(org, workspace string) bool {
 }
 
 func workspacesOf(d reconciler.Deps) Workspaces {
+	stored := d.Objects().Workspaces
 	return Workspaces{
 		Get: func(key controller.Key) (*kcptenancyv1alpha1.Workspace, bool) {
 			// The workspace of a soft-deleted Organization is inactive and accepts no
@@ -168,13 +165,9 @@ func workspacesOf(d reconciler.Deps) Workspaces {
 			}
 			return d.Views.ChildWorkspaces.Get(key.Cluster, key.Name)
 		},
-		Read: func(ctx context.Context, orgCluster, name string) (*kcptenancyv1alpha1.Workspace, error) {
-			return objects.Read(ctx, d.Clients.Workspaces(orgCluster), name)
-		},
-		Patch: objects.Commit(d.Clients.Workspaces),
-		Delete: func(ctx context.Context, orgCluster string, ws *kcptenancyv1alpha1.Workspace) error {
-			return objects.DeleteUnchanged(ctx, d.Clients.Workspaces(orgCluster), ws)
-		},
+		Read:   stored.Read,
+		Patch:  stored.Commit,
+		Delete: stored.DeleteUnchanged,
 	}
 }
 
@@ -186,9 +179,7 @@ func TemplateOf(d reconciler.Deps) *Template {
 			got, err := d.Clients.Apply(ctx, cluster, o)
 			return got, kcp.ExplainRefusal(o, err)
 		},
-		UpdateBinding: func(ctx context.Context, cluster string, b *kcpapisv1alpha2.APIBinding) error {
-			return objects.Put(ctx, d.Clients.APIBindings(cluster), b)
-		},
+		UpdateBinding: d.Objects().Bindings.Put,
 	})
 }
 
@@ -210,7 +201,7 @@ func NewTemplateRepair(d reconciler.Deps, template *Template) *TemplateRepair {
 			if !ok || ws.Annotations[v1alpha1.OperationAnnotation] != "" {
 				return controller.Result{}, nil
 			}
-			return controller.Result{}, objects.Annotate(ctx, d.Clients.Workspaces(key.Cluster), ws, v1alpha1.OperationAnnotation, v1alpha1.OperationReconcile)
+			return controller.Result{}, d.Objects().Workspaces.Annotate(ctx, key.Cluster, ws, v1alpha1.OperationAnnotation, v1alpha1.OperationReconcile)
 		}),
 	}
 }

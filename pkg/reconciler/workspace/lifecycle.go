@@ -83,25 +83,23 @@ func (s *lifecycle) cascade(ctx context.Context, orgCluster string, o *object) (
 	if err != nil {
 		return result, err
 	}
-	memberships = slices.DeleteFunc(memberships, func(m v1alpha1.Membership) bool {
-		return tenancy.WorkspaceUUID(&m) != o.Name
-	})
+	memberships = slices.DeleteFunc(memberships, func(m *v1alpha1.Membership) bool { return tenancy.WorkspaceUUID(m) != o.Name })
 	bots, err := c.Bots.List(ctx, orgCluster)
 	if err != nil {
 		return result, err
 	}
-	bots = slices.DeleteFunc(bots, func(b v1alpha1.Bot) bool { return b.Spec.WorkspaceRef.Name != o.Name })
+	bots = slices.DeleteFunc(bots, func(b *v1alpha1.Bot) bool { return b.Spec.WorkspaceRef.Name != o.Name })
 	counts, ok := controller.Recorded(o)
 	if !ok {
 		return result, controller.Record(o, map[string]int{"memberships": len(memberships), "bots": len(bots)})
 	}
-	for i := range bots {
-		if err := c.Bots.Delete(ctx, orgCluster, &bots[i]); err != nil {
+	for _, b := range bots {
+		if err := c.Bots.Delete(ctx, orgCluster, b); err != nil {
 			return result, err
 		}
 	}
-	for i := range memberships {
-		if err := c.Memberships.Delete(ctx, orgCluster, &memberships[i]); err != nil {
+	for _, m := range memberships {
+		if err := c.Memberships.Delete(ctx, orgCluster, m); err != nil {
 			return result, err
 		}
 	}

@@ -85,15 +85,15 @@ func newMortal(t *testing.T) *lifecycleKCP {
 				m.ws = kcptest.Removed(m.ws, ws, m.clock.Now())
 			})
 		}
-		c.Memberships.List = func(_ context.Context, orgCluster string) (list []v1alpha1.Membership, err error) {
-			err = m.Call("list "+orgCluster, func() { list = slices.Collect(maps.Values(m.held)) })
+		c.Memberships.List = func(_ context.Context, orgCluster string) (list []*v1alpha1.Membership, err error) {
+			err = m.Call("list "+orgCluster, func() { list = pointers(m.held) })
 			return list, err
 		}
 		c.Memberships.Delete = func(_ context.Context, _ string, held *v1alpha1.Membership) error {
 			return m.Call("remove "+held.Name, func() { delete(m.held, held.Name) })
 		}
-		c.Bots.List = func(_ context.Context, orgCluster string) (list []v1alpha1.Bot, err error) {
-			err = m.Call("list bots of "+orgCluster, func() { list = slices.Collect(maps.Values(m.bots)) })
+		c.Bots.List = func(_ context.Context, orgCluster string) (list []*v1alpha1.Bot, err error) {
+			err = m.Call("list bots of "+orgCluster, func() { list = pointers(m.bots) })
 			return list, err
 		}
 		c.Bots.Delete = func(_ context.Context, _ string, b *v1alpha1.Bot) error {
@@ -108,6 +108,13 @@ func newMortal(t *testing.T) *lifecycleKCP {
 	m.converged(t)
 	require.Empty(t, m.Did)
 	return m
+}
+
+func pointers[T any](of map[string]T) (all []*T) {
+	for _, o := range of {
+		all = append(all, &o)
+	}
+	return all
 }
 
 // mark sets or removes the time of the deletion request.

@@ -64,7 +64,7 @@ type Workspaces struct {
 
 // Memberships reads and writes the Memberships of an Organization in kcp.
 type Memberships struct {
-	List   func(ctx context.Context, orgCluster string) ([]v1alpha1.Membership, error)
+	List   func(ctx context.Context, orgCluster string) ([]*v1alpha1.Membership, error)
 	Create func(ctx context.Context, orgCluster string, m *v1alpha1.Membership) error
 	// Delete deletes the Membership if it is unchanged in kcp.
 	Delete func(ctx context.Context, orgCluster string, m *v1alpha1.Membership) error
@@ -72,7 +72,7 @@ type Memberships struct {
 
 // Bots reads and deletes the Bots of an Organization in kcp.
 type Bots struct {
-	List   func(ctx context.Context, orgCluster string) ([]v1alpha1.Bot, error)
+	List   func(ctx context.Context, orgCluster string) ([]*v1alpha1.Bot, error)
 	Delete func(ctx context.Context, orgCluster string, b *v1alpha1.Bot) error
 }
 

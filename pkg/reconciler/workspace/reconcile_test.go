@@ -269,7 +269,7 @@ func TestReconcile_repairsAnAlteredWorkspace(t *testing.T) {
 	require.Same(t, version, k.roles[tenancy.ClusterRoleMember])
 	k.memberResources = []string{"gadgets"}
 	k.reconcile(t)
-	require.False(t, tenancy.SameRole(version, k.roles[tenancy.ClusterRoleMember]), "members may only read widgets now")
+	require.False(t, tenancy.SameRBAC(version, k.roles[tenancy.ClusterRoleMember]), "members may only read widgets now")
 
 	k.bindings[0].Spec.PermissionClaims[0].State = kcpapisv1alpha2.ClaimRejected
 	require.False(t, k.reconcile(t).Ready())

@@ -29,7 +29,7 @@ func (c RolesCache) missing(ws *kcptenancyv1alpha1.Workspace, forced bool) (writ
 	custom := tenancy.DecodeCustomResources(ws.Annotations[tenancy.CustomResourcesAnnotation])
 	for _, want := range tenancy.ClusterRoles(bound, custom...) {
 		have := held[want.Name]
-		if have != nil && tenancy.SameRole(have, want) && !forced {
+		if have != nil && tenancy.SameRBAC(have, want) && !forced {
 			continue
 		}
 		if have != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kcp-dev/logicalcluster/v3"
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -126,7 +127,7 @@ func (s grantScene) look(t testing.TB, org, name string) {
 // grant reads the binding of an entry, which the test expects to exist.
 func (s grantScene) grant(t testing.TB, at string, e *v1alpha1.CatalogEntry) *rbacv1.ClusterRoleBinding {
 	t.Helper()
-	b, err := s.ClusterRoleBindings(at).Get(t.Context(), tenancy.CatalogGrantOf(e, nil).Role.Name, metav1.GetOptions{})
+	b, err := s.ClusterRoleBindings(at).Get(t.Context(), tenancy.CatalogGrantName(string(logicalcluster.From(e)), e.Name), metav1.GetOptions{})
 	require.NoError(t, err)
 	return b
 }
@@ -334,7 +335,7 @@ func TestGrants_doNotWaitForADeactivatedProvider(t *testing.T) {
 	framework.Eventually(t, framework.Long, func() error { return freezer.Activate(t.Context(), ws.Spec.Cluster) })
 	framework.Eventually(t, framework.Long, func() error {
 		held, err := s.BindingsIn(t, export.Path)
-		return framework.Check(err == nil && held[tenancy.CatalogGrantOf(entry, nil).Role.Name].Name != "", "the control: the grant is left; %v", err)
+		return framework.Check(err == nil && held[tenancy.CatalogGrantName(string(logicalcluster.From(entry)), entry.Name)].Name != "", "the control: the grant is left; %v", err)
 	})
 	other := s.publish(t, s.org, "gadgets", export)
 	s.grants(t, export.Path, 1)

@@ -36,11 +36,11 @@ func (p *Policies) InPlace(cluster string) bool {
 // Put implements workspace.Policy. The binding follows the policy: kcp refuses every
 // request where it finds a binding without its policy.
 func (p *Policies) Put(ctx context.Context, cluster string) (changed bool, err error) {
-	policyChanged, err := put(ctx, p.clients.Policies(cluster), p.Policy.Policy.DeepCopy(), tenancy.PolicyHash)
+	policyChanged, err := put(ctx, objects.Of("validatingadmissionpolicies", p.clients.Policies, nil), cluster, p.Policy.Policy.DeepCopy(), tenancy.PolicyHash)
 	if err != nil {
 		return policyChanged, fmt.Errorf("write the admission policy: %w", err)
 	}
-	bindingChanged, err := put(ctx, p.clients.PolicyBindings(cluster), p.Binding.DeepCopy(), tenancy.PolicyBindingHash)
+	bindingChanged, err := put(ctx, objects.Of("validatingadmissionpolicybindings", p.clients.PolicyBindings, nil), cluster, p.Binding.DeepCopy(), tenancy.PolicyBindingHash)
 	if err != nil {
 		return true, fmt.Errorf("write the binding of the admission policy: %w", err)
 	}
@@ -48,19 +48,19 @@ func (p *Policies) Put(ctx context.Context, cluster string) (changed bool, err e
 }
 
 // put writes an object unless kcp has one with the same hash.
-func put[T kcp.Object](ctx context.Context, client *kcp.Client[T], want T, hash func(T) string) (changed bool, err error) {
-	if _, err = client.Create(ctx, want, metav1.CreateOptions{FieldManager: kcp.FieldManager}); !apierrors.IsAlreadyExists(err) {
-		return true, objects.Retryable(err)
+func put[T kcp.Object](ctx context.Context, stored objects.Repository[T], cluster string, want T, hash func(T) string) (changed bool, err error) {
+	if _, err = stored.Make(ctx, cluster, want); !apierrors.IsAlreadyExists(err) {
+		return true, err
 	}
-	have, err := client.Get(ctx, want.GetName(), metav1.GetOptions{})
+	have, err := stored.Read(ctx, cluster, want.GetName())
 	if err != nil {
-		return true, objects.Retryable(err)
+		return true, err
 	}
 	if hash(have) == hash(want) {
 		return false, nil
 	}
 	want.SetResourceVersion(have.GetResourceVersion())
-	return true, objects.Replace(ctx, client, want)
+	return true, stored.Replace(ctx, cluster, want)
 }
 
 // Enforced implements workspace.Policy.

@@ -12,12 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/pkg/controller"
-	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 )
 
 const cluster = "c1"
+
+type stored = objects.Repository[*rbacv1.ClusterRoleBinding]
 
 func binding(role string) *rbacv1.ClusterRoleBinding {
 	b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
@@ -27,15 +28,15 @@ func binding(role string) *rbacv1.ClusterRoleBinding {
 
 // fixture returns a fake kcp with the binding, which the test has read; nil for no
 // binding.
-func fixture(t *testing.T, have *rbacv1.ClusterRoleBinding) (*kcpfake.Server, *kcp.Client[*rbacv1.ClusterRoleBinding], *rbacv1.ClusterRoleBinding) {
+func fixture(t *testing.T, have *rbacv1.ClusterRoleBinding) (*kcpfake.Server, stored, *rbacv1.ClusterRoleBinding) {
 	t.Helper()
 	s := kcpfake.New(t)
-	client := s.Clients().ClusterRoleBindings(cluster)
+	client := objects.Of("clusterrolebindings", s.Clients().ClusterRoleBindings, nil)
 	if have == nil {
 		return s, client, nil
 	}
 	s.Put(cluster, have)
-	read, err := client.Get(t.Context(), have.Name, metav1.GetOptions{})
+	read, err := client.Read(t.Context(), cluster, have.Name)
 	require.NoError(t, err)
 	s.ForgetRequests()
 	return s, client, read
@@ -67,8 +68,8 @@ func writes(s *kcpfake.Server) (verbs []string) {
 func TestCreate_keepsAnExistingObject(t *testing.T) {
 	t.Parallel()
 	s, client, _ := fixture(t, nil)
-	require.NoError(t, objects.Create(t.Context(), client, binding("first")))
-	require.NoError(t, objects.Create(t.Context(), client, binding("second")))
+	require.NoError(t, client.Create(t.Context(), cluster, binding("first")))
+	require.NoError(t, client.Create(t.Context(), cluster, binding("second")))
 	got := binding("")
 	require.True(t, s.Read(cluster, got))
 	require.Equal(t, "first", got.RoleRef.Name)
@@ -78,9 +79,9 @@ func TestPut_replacesOnlyTheVersionItRead(t *testing.T) {
 	t.Parallel()
 	s, client, read := fixture(t, binding("old"))
 	read.Labels = map[string]string{"a": "b"}
-	require.NoError(t, objects.Put(t.Context(), client, read))
-	require.ErrorIs(t, objects.Put(t.Context(), client, read), controller.ErrRetry, "it carries the version before")
-	require.ErrorIs(t, objects.Put(t.Context(), client, binding("new")), controller.ErrRetry, "it exists")
+	require.NoError(t, client.Put(t.Context(), cluster, read))
+	require.ErrorIs(t, client.Put(t.Context(), cluster, read), controller.ErrRetry, "it carries the version before")
+	require.ErrorIs(t, client.Put(t.Context(), cluster, binding("new")), controller.ErrRetry, "it exists")
 	got := binding("")
 	require.True(t, s.Read(cluster, got))
 	require.Equal(t, map[string]string{"a": "b"}, got.Labels)
@@ -111,7 +112,7 @@ func TestReplace_overcomesWhatTenantsAltered(t *testing.T) {
 			if test.cached {
 				want.ResourceVersion = read.ResourceVersion
 			}
-			require.NoError(t, objects.Replace(t.Context(), client, want))
+			require.NoError(t, client.Replace(t.Context(), cluster, want))
 			require.Equal(t, test.writes, writes(s))
 			got := binding("")
 			require.True(t, s.Read(cluster, got))
@@ -133,7 +134,7 @@ func TestReplace_givesWayToAnotherWriter(t *testing.T) {
 		})
 		want := binding("new")
 		want.ResourceVersion = read.ResourceVersion
-		err := objects.Replace(t.Context(), client, want)
+		err := client.Replace(t.Context(), cluster, want)
 		if at == "update" {
 			// kcp refuses the change of the roleRef before it checks the resource
 			// version. The patch then fails with the conflict.
@@ -148,15 +149,15 @@ func TestReplace_givesWayToAnotherWriter(t *testing.T) {
 
 func TestDelete_takesThePreconditionsItNames(t *testing.T) {
 	t.Parallel()
-	type del func(*kcp.Client[*rbacv1.ClusterRoleBinding], *rbacv1.ClusterRoleBinding) error
+	type del func(stored, *rbacv1.ClusterRoleBinding) error
 	byUID := func(t *testing.T) del {
-		return func(c *kcp.Client[*rbacv1.ClusterRoleBinding], b *rbacv1.ClusterRoleBinding) error {
-			return objects.Delete(t.Context(), c, b)
+		return func(c stored, b *rbacv1.ClusterRoleBinding) error {
+			return c.Delete(t.Context(), cluster, b)
 		}
 	}
 	unchanged := func(t *testing.T) del {
-		return func(c *kcp.Client[*rbacv1.ClusterRoleBinding], b *rbacv1.ClusterRoleBinding) error {
-			return objects.DeleteUnchanged(t.Context(), c, b)
+		return func(c stored, b *rbacv1.ClusterRoleBinding) error {
+			return c.DeleteUnchanged(t.Context(), cluster, b)
 		}
 	}
 	for _, test := range []struct {
@@ -193,16 +194,16 @@ func TestDelete_takesThePreconditionsItNames(t *testing.T) {
 func TestMerge_appliesToTheVersionItRead(t *testing.T) {
 	t.Parallel()
 	s, client, read := fixture(t, binding("old"))
-	require.NoError(t, objects.Annotate(t.Context(), client, read, "example.com/a", `"quoted" \ and {braces}`))
+	require.NoError(t, client.Annotate(t.Context(), cluster, read, "example.com/a", `"quoted" \ and {braces}`))
 	got := binding("")
 	require.True(t, s.Read(cluster, got))
 	require.Equal(t, `"quoted" \ and {braces}`, got.Annotations["example.com/a"])
-	require.ErrorIs(t, objects.Annotate(t.Context(), client, read, "example.com/a", ""), controller.ErrRetry)
+	require.ErrorIs(t, client.Annotate(t.Context(), cluster, read, "example.com/a", ""), controller.ErrRetry)
 
-	read, ok, err := objects.Find(t.Context(), client, "b")
+	read, ok, err := client.Find(t.Context(), cluster, "b")
 	require.NoError(t, err)
 	require.True(t, ok)
-	require.NoError(t, objects.Annotate(t.Context(), client, read, "example.com/a", ""))
+	require.NoError(t, client.Annotate(t.Context(), cluster, read, "example.com/a", ""))
 	fresh := binding("")
 	require.True(t, s.Read(cluster, fresh))
 	require.Empty(t, fresh.Annotations["example.com/a"])
@@ -211,23 +212,23 @@ func TestMerge_appliesToTheVersionItRead(t *testing.T) {
 func TestFind_tellsMissingFromFailed(t *testing.T) {
 	t.Parallel()
 	s, client, _ := fixture(t, binding("old"))
-	ok, err := objects.Exists(t.Context(), client, "b")
+	ok, err := client.Exists(t.Context(), cluster, "b")
 	require.NoError(t, err)
 	require.True(t, ok)
-	ok, err = objects.Exists(t.Context(), client, "another")
+	ok, err = client.Exists(t.Context(), cluster, "another")
 	require.NoError(t, err)
 	require.False(t, ok)
-	_, err = objects.Read(t.Context(), client, "another")
+	_, err = client.Read(t.Context(), cluster, "another")
 	require.ErrorIs(t, err, controller.ErrRetry)
 
-	list, err := objects.List(t.Context(), client, "clusterrolebindings", &rbacv1.ClusterRoleBindingList{})
+	list, err := client.List(t.Context(), cluster)
 	require.NoError(t, err)
-	require.Len(t, list.Items, 1)
+	require.Len(t, list, 1)
 
 	s.FailBefore(func(kcpfake.Request) error {
 		return apierrors.NewForbidden(rbacv1.Resource("clusterrolebindings"), "b", errors.New("no"))
 	})
-	_, err = objects.Exists(t.Context(), client, "b")
+	_, err = client.Exists(t.Context(), cluster, "b")
 	require.True(t, apierrors.IsForbidden(err))
 }
 
@@ -241,26 +242,22 @@ func TestEach_readsPages(t *testing.T) {
 		s.Put(cluster, b)
 		want[b.Name] = true
 	}
-	got, pages := map[string]bool{}, 0
-	page := func() *rbacv1.ClusterRoleBindingList { return &rbacv1.ClusterRoleBindingList{} }
-	each := func(list *rbacv1.ClusterRoleBindingList) error {
-		pages++
-		for i := range list.Items {
-			got[list.Items[i].Name] = true
-		}
+	got := map[string]bool{}
+	s.ForgetRequests()
+	require.NoError(t, client.Each(t.Context(), cluster, "example.com/each", func(b *rbacv1.ClusterRoleBinding) error {
+		got[b.Name] = true
 		return nil
-	}
-	require.NoError(t, objects.Each(t.Context(), client, "clusterrolebindings", "example.com/each", page, each))
+	}))
 	require.Equal(t, want, got)
-	require.Equal(t, 3, pages)
+	require.Len(t, s.Requests(), 3)
 	failure := errors.New("no")
-	require.ErrorIs(t, objects.Each(t.Context(), client, "clusterrolebindings", "", page, func(*rbacv1.ClusterRoleBindingList) error { return failure }), failure)
+	require.ErrorIs(t, client.Each(t.Context(), cluster, "", func(*rbacv1.ClusterRoleBinding) error { return failure }), failure)
 }
 
 func TestCommit_sendsThePatchOfAPass(t *testing.T) {
 	t.Parallel()
 	s, _, _ := fixture(t, binding("old"))
-	commit := objects.Commit(s.Clients().ClusterRoleBindings)
+	commit := objects.Of("clusterrolebindings", s.Clients().ClusterRoleBindings, nil).Commit
 	require.NoError(t, commit(t.Context(), controller.Key{Cluster: cluster, Name: "b"}, []byte(`{"metadata":{"labels":{"a":"b"}}}`), ""))
 	got := binding("")
 	require.True(t, s.Read(cluster, got))

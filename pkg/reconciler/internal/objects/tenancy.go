@@ -3,98 +3,174 @@ package objects
 import (
 	"context"
 
+	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/freeze"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Memberships writes the Memberships of Organizations. A cluster is that of an
-// Organization's workspace.
-type Memberships struct{ Clients *kcp.Clients }
-
-// List reads all Memberships of an Organization from kcp itself.
-func (m Memberships) List(ctx context.Context, cluster string) ([]v1alpha1.Membership, error) {
-	list, err := List(ctx, m.Clients.Memberships(cluster), "memberships", &v1alpha1.MembershipList{})
-	return list.Items, err
+// Objects are the repositories of the kinds that controllers write.
+type Objects struct {
+	Users         Repository[*v1alpha1.User]
+	Organizations Repository[*v1alpha1.Organization]
+	Memberships   Memberships
+	Indexes       Repository[*v1alpha1.UserMembershipIndex]
+	Bots          Bots
+	Sessions      Repository[*v1alpha1.Session]
+	Entries       Repository[*v1alpha1.CatalogEntry]
+	// Workspaces are those of Organizations and child Workspaces.
+	Workspaces Workspaces
+	Bindings   Repository[*kcpapisv1alpha2.APIBinding]
+	// Accounts and Secrets are those in the default namespace; the cache has those of Bots.
+	Accounts Repository[*corev1.ServiceAccount]
+	Secrets  Repository[*corev1.Secret]
+	RBAC     RBAC
 }
 
-// Create creates a Membership, which may exist already.
-func (m Memberships) Create(ctx context.Context, cluster string, o *v1alpha1.Membership) error {
-	return Create(ctx, m.Clients.Memberships(cluster), o)
+// Caches are what the repositories read from.
+type Caches struct {
+	Users               Cache[*v1alpha1.User]
+	Organizations       Cache[*v1alpha1.Organization]
+	Memberships         Cache[*v1alpha1.Membership]
+	Indexes             Cache[*v1alpha1.UserMembershipIndex]
+	Bots                Cache[*v1alpha1.Bot]
+	Sessions            Cache[*v1alpha1.Session]
+	CatalogEntries      Cache[*v1alpha1.CatalogEntry]
+	Workspaces          Cache[*kcptenancyv1alpha1.Workspace]
+	Bindings            Cache[*kcpapisv1alpha2.APIBinding]
+	ServiceAccounts     Cache[*corev1.ServiceAccount]
+	BotSecrets          Cache[*corev1.Secret]
+	ClusterRoles        Cache[*rbacv1.ClusterRole]
+	ClusterRoleBindings Cache[*rbacv1.ClusterRoleBinding]
+	RoleBindings        Cache[*rbacv1.RoleBinding]
 }
 
-// Delete deletes just this version of a Membership.
-func (m Memberships) Delete(ctx context.Context, cluster string, o *v1alpha1.Membership) error {
-	return DeleteUnchanged(ctx, m.Clients.Memberships(cluster), o)
+// New returns the repositories.
+func New(clients *kcp.Clients, cached Caches, tree tenancy.Tree) Objects {
+	return Objects{
+		Users:         Of("users", clients.Users, cached.Users),
+		Organizations: Of("organizations", clients.Organizations, cached.Organizations),
+		Memberships:   Memberships{Of("memberships", clients.Memberships, cached.Memberships)},
+		Indexes:       Of("usermembershipindexes", clients.Indexes, cached.Indexes),
+		Bots:          Bots{Of("bots", clients.Bots, cached.Bots)},
+		Sessions:      Of("sessions", clients.Sessions, cached.Sessions),
+		Entries:       Of("catalogentries", clients.CatalogEntries, cached.CatalogEntries),
+		Workspaces:    Workspaces{Of("workspaces", clients.Workspaces, cached.Workspaces), tree},
+		Bindings:      Of("apibindings", clients.APIBindings, cached.Bindings),
+		Accounts: Of("serviceaccounts", func(cluster string) *kcp.Client[*corev1.ServiceAccount] {
+			return clients.ServiceAccounts(cluster, tenancy.DefaultNamespace)
+		}, cached.ServiceAccounts),
+		Secrets: Of("secrets", func(cluster string) *kcp.Client[*corev1.Secret] {
+			return clients.Secrets(cluster, tenancy.DefaultNamespace)
+		}, cached.BotSecrets),
+		RBAC: newRBAC(clients, cached),
+	}
+}
+
+// Memberships are the Memberships of Organizations. A cluster is that of an Organization's workspace.
+type Memberships struct {
+	Repository[*v1alpha1.Membership]
 }
 
 // SetRole changes the role of just this version of a Membership.
 func (m Memberships) SetRole(ctx context.Context, cluster string, o *v1alpha1.Membership, role v1alpha1.Role) error {
-	return Merge(ctx, m.Clients.Memberships(cluster), o, map[string]any{"spec": map[string]any{"role": role}})
+	return m.Merge(ctx, cluster, o, map[string]any{"spec": map[string]any{"role": role}})
 }
 
 // Set changes what just this version of a Membership gives.
 func (m Memberships) Set(ctx context.Context, cluster string, o *v1alpha1.Membership, c v1alpha1.MembershipChange) error {
-	return Merge(ctx, m.Clients.Memberships(cluster), o, map[string]any{"spec": map[string]any{"role": c.Role, "roles": c.Roles, "sudo": c.Sudo}})
+	return m.Merge(ctx, cluster, o, map[string]any{"spec": map[string]any{"role": c.Role, "roles": c.Roles, "sudo": c.Sudo}})
 }
 
-// Bots reads and writes the Bots of Organizations.
-type Bots struct{ Clients *kcp.Clients }
+// Audited writes a change of a Membership between its intent and its outcome in the audit log. reduces
+// says that the change takes rights away and gives none.
+type Audited func(action string, reduces bool, cluster string, m *v1alpha1.Membership, role v1alpha1.Role, write func() error) error
 
-// List reads all Bots of an Organization from kcp itself.
-func (b Bots) List(ctx context.Context, cluster string) ([]v1alpha1.Bot, error) {
-	list, err := List(ctx, b.Clients.Bots(cluster), "bots", &v1alpha1.BotList{})
-	return list.Items, err
-}
-
-// Delete deletes a Bot, in whatever version.
-func (b Bots) Delete(ctx context.Context, cluster string, o *v1alpha1.Bot) error {
-	return Delete(ctx, b.Clients.Bots(cluster), o)
-}
+// Bots are the Bots of Organizations.
+type Bots struct{ Repository[*v1alpha1.Bot] }
 
 // Change carries out an accepted change. It does nothing to a Bot that was changed otherwise since.
 func (b Bots) Change(ctx context.Context, cluster string, c v1alpha1.BotChange) error {
-	client := b.Clients.Bots(cluster)
 	if c.UID == "" {
-		return Create(ctx, client, tenancy.ChangedBot(nil, c))
+		return b.Create(ctx, cluster, tenancy.ChangedBot(nil, c))
 	}
-	held, ok, err := Find(ctx, client, c.Name)
+	held, ok, err := b.Find(ctx, cluster, c.Name)
 	if err != nil || !ok || !tenancy.BotChangeApplies(c, held) {
 		return err
 	}
 	want := tenancy.ChangedBot(held, c)
-	return Merge(ctx, client, held, map[string]any{"spec": map[string]any{"role": want.Spec.Role, "displayName": want.Spec.DisplayName}})
+	return b.Merge(ctx, cluster, held, map[string]any{"spec": map[string]any{"role": want.Spec.Role, "displayName": want.Spec.DisplayName}})
 }
 
-// RemoveCatalogEntries deletes all CatalogEntries of the client's cluster and returns how many
-// there are still.
-func RemoveCatalogEntries(ctx context.Context, client *kcp.Client[*v1alpha1.CatalogEntry]) (left int, err error) {
-	newList := func() *v1alpha1.CatalogEntryList { return &v1alpha1.CatalogEntryList{} }
-	err = Each(ctx, client, "catalogentries", "", newList, func(page *v1alpha1.CatalogEntryList) error {
-		for i := range page.Items {
-			left++
-			if e := &page.Items[i]; e.DeletionTimestamp.IsZero() {
-				if err := Delete(ctx, client, e); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-	return left, err
+// Workspaces are kcp's Workspaces of Organizations and in them.
+type Workspaces struct {
+	Repository[*kcptenancyv1alpha1.Workspace]
+	tree tenancy.Tree
 }
 
-// CreateWorkspace creates a child Workspace, which may exist already.
-func CreateWorkspace(ctx context.Context, clients *kcp.Clients, tree tenancy.Tree, orgCluster string, w tenancy.Workspace) error {
+// CreateOrg creates the Workspace of an Organization, which may exist already.
+func (w Workspaces) CreateOrg(ctx context.Context, cluster, name string) error {
 	ws := &kcptenancyv1alpha1.Workspace{}
-	ws.Name, ws.Labels = w.UUID, w.Labels
+	ws.Name = name
+	ws.Spec.Type = &kcptenancyv1alpha1.WorkspaceTypeReference{Name: tenancy.TypeOrganization, Path: w.tree.Root()}
+	return w.Create(ctx, cluster, ws)
+}
+
+// CreateChild creates a child Workspace, which may exist already.
+func (w Workspaces) CreateChild(ctx context.Context, orgCluster string, o tenancy.Workspace) error {
+	ws := &kcptenancyv1alpha1.Workspace{}
+	ws.Name, ws.Labels = o.UUID, o.Labels
 	ws.Finalizers = []string{v1alpha1.CascadeFinalizer}
 	ws.Annotations = map[string]string{
-		v1alpha1.DisplayNameAnnotation: w.DisplayName,
-		v1alpha1.CreatedByAnnotation:   w.CreatedBy,
+		v1alpha1.DisplayNameAnnotation: o.DisplayName,
+		v1alpha1.CreatedByAnnotation:   o.CreatedBy,
 	}
-	ws.Spec.Type = &kcptenancyv1alpha1.WorkspaceTypeReference{Name: tenancy.TypeWorkspace, Path: tree.Root()}
-	return Create(ctx, clients.Workspaces(orgCluster), ws)
+	ws.Spec.Type = &kcptenancyv1alpha1.WorkspaceTypeReference{Name: tenancy.TypeWorkspace, Path: w.tree.Root()}
+	return w.Create(ctx, orgCluster, ws)
+}
+
+// KeptBindings returns the wanted APIBindings of logical clusters with the means to keep them. cached returns
+// those of a cluster from the cache.
+func KeptBindings(bindings Repository[*kcpapisv1alpha2.APIBinding], wanted []*kcpapisv1alpha2.APIBinding, cached func(cluster string) []*kcpapisv1alpha2.APIBinding) tenancy.Bindings {
+	return tenancy.Bindings{
+		Wanted: wanted,
+		Held:   cached,
+		List: func(ctx context.Context, cluster string) (list []kcpapisv1alpha2.APIBinding, err error) {
+			held, err := bindings.List(ctx, cluster)
+			for _, b := range held {
+				list = append(list, *b)
+			}
+			return list, err
+		},
+		Write: bindings.Put,
+	}
+}
+
+// Clusters activates and deactivates logical clusters. Its errors are Retryable.
+type Clusters struct{ *freeze.Freezer }
+
+// Deactivate makes kcp refuse all requests to a logical cluster.
+func (c Clusters) Deactivate(ctx context.Context, cluster string) error {
+	return Retryable(c.Freezer.Deactivate(ctx, cluster))
+}
+
+// Activate makes kcp serve a logical cluster again.
+func (c Clusters) Activate(ctx context.Context, cluster string) error {
+	return Retryable(c.Freezer.Activate(ctx, cluster))
+}
+
+// ActivateForDeletion lets kcp delete the content of a logical cluster.
+func (c Clusters) ActivateForDeletion(ctx context.Context, cluster string) error {
+	return Retryable(c.Freezer.ActivateForDeletion(ctx, cluster))
+}
+
+// Reactivate removes the mark of kcp's admin from just this version of a logical cluster.
+func (c Clusters) Reactivate(ctx context.Context, lc *kcpcorev1alpha1.LogicalCluster) error {
+	return Retryable(c.Freezer.Reactivate(ctx, lc))
 }
