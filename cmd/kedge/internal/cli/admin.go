@@ -104,23 +104,15 @@ func (d *admin) usersCommand() *cobra.Command {
 	return cmd
 }
 
-// listing makes a command print a list of platform admins. An error gets advice.
-func listing[T object](d *admin, cmd *cobra.Command, output *format, columns table, list func(s *session, args []string) (iter.Seq2[T, error], error)) *cobra.Command {
-	printing(d.app, cmd, output, columns, func(cmd *cobra.Command, args []string) (iter.Seq2[T, error], error) {
+// listing makes a command print a list of platform admins.
+func listing[T object](d *admin, cmd *cobra.Command, columns table, list func(s *session, args []string) (iter.Seq2[T, error], error)) *cobra.Command {
+	printing(d.app, cmd, &d.output, columns, adviseAdmin, func(cmd *cobra.Command, args []string) (iter.Seq2[T, error], error) {
 		s, err := d.session(cmd.Context())
 		if err != nil {
 			return nil, err
 		}
 		return list(s, args)
 	})
-	run := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		err := run(cmd, args)
-		if err != nil {
-			err = adviseAdmin(err)
-		}
-		return err
-	}
 	return cmd
 }
 
@@ -129,7 +121,7 @@ func (d *admin) membershipsCommand() *cobra.Command {
 		Use: "memberships USER", Short: "List the organizations and workspaces that a person is a member of", Args: person, ValidArgsFunction: d.users.complete,
 		Example: "  kedge admin users memberships bob",
 	}
-	return listing(d, cmd, &d.output, membershipColumns, func(s *session, args []string) (iter.Seq2[rest.MembershipRow, error], error) {
+	return listing(d, cmd, membershipColumns, func(s *session, args []string) (iter.Seq2[rest.MembershipRow, error], error) {
 		return s.api.Admin().Memberships(cmd.Context(), args[0], false), checkPerson(args[0])
 	})
 }
@@ -170,11 +162,11 @@ func (d *admin) quotaCommand() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
-		d.users.about(limitCommand("user USER N|default", "Set how many organizations a person can create", "user bob 20"), adminUserColumns.of(wide),
+		d.users.about(limitCommand("user USER N|default", "Set how many organizations a person can create", "user bob 20"), adminUserColumns.all(),
 			func(ctx context.Context, _ *session, all adminUsers, name string, args []string) (object, error) {
 				return all.Update(ctx, name, rest.AdminUpdateUserRequest{OrgQuota: limit(args[1])})
 			}),
-		d.orgs.about(limitCommand("org UUID|NAME N|default", "Set how many workspaces an organization can have", "org ACME default"), adminOrgColumns.of(wide),
+		d.orgs.about(limitCommand("org UUID|NAME N|default", "Set how many workspaces an organization can have", "org ACME default"), adminOrgColumns.all(),
 			func(ctx context.Context, _ *session, all adminOrgs, uuid string, args []string) (object, error) {
 				return all.Update(ctx, uuid, rest.AdminUpdateOrgRequest{WorkspaceQuota: limit(args[1])})
 			}))

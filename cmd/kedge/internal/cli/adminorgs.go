@@ -49,7 +49,7 @@ Until the time that is printed, its admins can bring it back.`,
 
 func (d *admin) deletionsCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "deletions", Short: "List what was deleted and can still be brought back", Example: "  kedge admin deletions"}
-	return listing(d, cmd, &d.output, allDeletionColumns, func(s *session, _ []string) (iter.Seq2[rest.Deletion, error], error) {
+	return listing(d, cmd, allDeletionColumns, func(s *session, _ []string) (iter.Seq2[rest.Deletion, error], error) {
 		return s.api.Admin().Deletions(cmd.Context()), nil
 	})
 }
@@ -59,7 +59,7 @@ func (d *admin) sessionsCommand() *cobra.Command {
 		Use: "sessions USER", Aliases: []string{"session"}, Short: "List the logins of a person, and end them", Args: person, ValidArgsFunction: d.users.complete,
 		Example: "  kedge admin sessions bob\n  kedge admin sessions end bob --all",
 	}
-	listing(d, cmd, &d.output, sessionColumns, func(s *session, args []string) (iter.Seq2[rest.Session, error], error) {
+	listing(d, cmd, sessionColumns, func(s *session, args []string) (iter.Seq2[rest.Session, error], error) {
 		return s.api.Admin().Sessions(args[0]).List(cmd.Context()), checkPerson(args[0])
 	})
 	cmd.AddCommand(d.endSessionsCommand())

@@ -31,11 +31,7 @@ replicas; an operator sees all of them.`,
 		Example: "  kedge audit\n  kedge audit --since 7d --actor bob\n  kedge audit --action members -o wide\n  kedge audit -o json",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.session(cmd.Context())
-			if err != nil {
-				return err
-			}
-			chosen, err := s.organization(cmd.Context(), org)
+			o, _, err := a.inOrg(cmd.Context(), org)
 			if err != nil {
 				return err
 			}
@@ -43,8 +39,8 @@ replicas; an operator sees all of them.`,
 			if until != 0 {
 				query.Until = a.Clock.Now().Add(-time.Duration(until))
 			}
-			events := s.api.Org(chosen).Audit(cmd.Context(), query)
-			if output == "table" || output == wide {
+			events := o.Audit(cmd.Context(), query)
+			if output.isTable() {
 				events = flat(events)
 			}
 			raw, err := listed(events)

@@ -21,12 +21,8 @@ type bots struct {
 
 // at opens the session and returns the requests about the workspace.
 func (b *bots) at(ctx context.Context) (client.InWorkspace, error) {
-	s, err := b.session(ctx)
-	if err != nil {
-		return client.InWorkspace{}, err
-	}
-	t, err := s.workspace(ctx, b.org, b.workspace)
-	return s.in(t), err
+	w, _, err := b.inWorkspace(ctx, b.org, b.workspace)
+	return w, err
 }
 
 // botsCommand is kedge bots, about the chosen workspace.
@@ -74,14 +70,14 @@ func (b *bots) createCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			made, err := w.Bots().Create(cmd.Context(), rest.CreateBotRequest{DisplayName: args[0], Role: rest.Role(as)}, client.Once())
+			made, err := w.Bots().Create(cmd.Context(), rest.CreateBotRequest{DisplayName: args[0], Role: rest.Role(as.value)}, client.Once())
 			if err != nil {
 				return err
 			}
 			return b.show(made, botColumns)
 		},
 	}
-	cmd.Flags().Var(&as, "role", "admin or member")
+	cmd.Flags().Var(as, "role", "admin or member")
 	b.output.flag(cmd)
 	return cmd
 }
@@ -91,7 +87,7 @@ func (b *bots) setRoleCommand() *cobra.Command {
 		Use: "set-role UUID|NAME ROLE", Short: "Set the role of a bot: admin or member", Example: "  kedge bots set-role CI admin",
 		Long: "Set the role of a bot. Its living tokens have the new role at once.",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 || new(role).Set(args[1]) != nil {
+			if len(args) != 2 || role("").Set(args[1]) != nil {
 				return fmt.Errorf("%s needs the UUID or the name of a bot and a role, admin or member; %w", cmd.CommandPath(), errUsage)
 			}
 			return nil

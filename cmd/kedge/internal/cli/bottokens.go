@@ -99,13 +99,13 @@ func (b *bots) revokeTokenCommand() *cobra.Command {
 type tokenOptions struct {
 	name    string
 	expires life
-	output  tokenFormat
+	output  word
 	file    string
 	stdout  bool
 }
 
 func (b *bots) createTokenCommand() *cobra.Command {
-	o := tokenOptions{output: "kubeconfig"}
+	o := tokenOptions{output: word{"kubeconfig", []string{"kubeconfig", "token", "json"}}}
 	cmd := &cobra.Command{
 		Use: "create BOT", Short: "Issue a token of a bot", Args: oneArg("the UUID or the name of a bot"), ValidArgsFunction: b.complete,
 		Long: `Issue a token of a bot and print it, by default in a kubeconfig. The token is shown
@@ -138,7 +138,7 @@ output to the program that stores the token.`,
 // issue issues a token and prints it. A token that cannot be written anywhere is revoked.
 func (b *bots) issue(ctx context.Context, w client.InWorkspace, bot string, o tokenOptions) (err error) {
 	var kubeconfig []byte
-	if o.output == "kubeconfig" {
+	if o.output.value == "kubeconfig" {
 		if kubeconfig, err = w.Kubeconfig(ctx); err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (b *bots) issue(ctx context.Context, w client.InWorkspace, bot string, o to
 	if issued.Token == "" {
 		return errors.New("the hub's answer has no token")
 	}
-	out, err := o.output.of(issued.Raw, issued.Token, kubeconfig)
+	out, err := o.of(issued.Raw, issued.Token, kubeconfig)
 	if err == nil {
 		if o.file != "" {
 			err = config.WriteFile(o.file, out)
@@ -172,28 +172,10 @@ func (b *bots) issue(ctx context.Context, w client.InWorkspace, bot string, o to
 	return nil
 }
 
-// tokenFormat is the value of --output of kedge bots tokens create.
-type tokenFormat string
-
-func (f *tokenFormat) String() string { return string(*f) }
-
-// Type implements pflag.Value.
-func (f *tokenFormat) Type() string { return "kubeconfig|token|json" }
-
-// Set implements pflag.Value.
-func (f *tokenFormat) Set(s string) error {
-	switch s {
-	case "kubeconfig", "token", "json":
-		*f = tokenFormat(s)
-		return nil
-	}
-	return errors.New("give kubeconfig, token or json")
-}
-
 // of returns what is printed: raw is the hub's answer, kubeconfig that of the workspace, in which
 // the token replaces the login.
-func (f *tokenFormat) of(raw []byte, token string, kubeconfig []byte) ([]byte, error) {
-	switch *f {
+func (o *tokenOptions) of(raw []byte, token string, kubeconfig []byte) ([]byte, error) {
+	switch o.output.value {
 	case "json":
 		return append([]byte(strings.TrimSpace(string(raw))), '\n'), nil
 	case "token":

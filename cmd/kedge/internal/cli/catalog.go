@@ -39,15 +39,15 @@ func (a *app) newCatalog(columns table) *catalog {
 			if err := exclusive(cmd, "global", "org"); err != nil {
 				return nil, client.Catalog{}, err
 			}
+			if !c.global {
+				o, _, err := c.inOrg(cmd.Context(), c.org)
+				return nil, o.Catalog(), err
+			}
 			s, err := c.session(cmd.Context())
 			if err != nil {
 				return nil, client.Catalog{}, err
 			}
-			if c.global {
-				return s, s.api.Admin().Catalog(), nil
-			}
-			org, err := s.organization(cmd.Context(), c.org)
-			return s, s.api.Org(org).Catalog(), err
+			return s, s.api.Admin().Catalog(), nil
 		},
 	}
 	return c
@@ -99,15 +99,12 @@ func (c *catalog) commands(find func(ctx context.Context, all client.Catalog, ar
 }
 
 func (c *catalog) deleteCommand(find func(ctx context.Context, all client.Catalog, arg string) (rest.Entry, error)) *cobra.Command {
-	ask := consent{app: c.app}
+	ask := &consent{app: c.app}
 	cmd := &cobra.Command{
 		Use: "delete SLUG|UUID", Aliases: []string{"rm"}, Short: "Delete an entry, for good", Args: oneArg("the slug or the UUID of an entry"), ValidArgsFunction: c.complete,
 		Long:    "Delete an entry. Workspaces that enabled it keep its API, and can disable it.",
 		Example: "  kedge catalog delete widgets",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := ask.possible(); err != nil {
-				return err
-			}
 			_, all, err := c.open(cmd, nil)
 			if err != nil {
 				return err
@@ -126,8 +123,7 @@ func (c *catalog) deleteCommand(find func(ctx context.Context, all client.Catalo
 			return nil
 		},
 	}
-	ask.flag(cmd)
-	return cmd
+	return ask.first(cmd)
 }
 
 // publication are the flags of kedge catalog publish.

@@ -19,15 +19,12 @@ var (
 )
 
 func (k *kind[T, U]) deleteCommand(long string) *cobra.Command {
-	c := consent{app: k.app}
+	c := &consent{app: k.app}
 	cmd := &cobra.Command{
 		Use: "delete UUID|NAME", Short: "Delete one of your " + k.noun + "s; it can be brought back for a time", Long: long,
 		Args: oneArg("the UUID or the name of the " + k.noun), ValidArgsFunction: k.complete,
 		Example: "  " + k.run(fmt.Sprintf("delete %q", "My "+k.noun)) + "\n  " + k.run("delete --yes 231a151a-434e-4623-ad6e-69406abb9387"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.possible(); err != nil {
-				return err
-			}
 			s, all, org, err := k.all(cmd.Context())
 			if err != nil {
 				return err
@@ -53,9 +50,8 @@ func (k *kind[T, U]) deleteCommand(long string) *cobra.Command {
 			return s.forget(cmd.Context(), at)
 		},
 	}
-	c.flag(cmd)
 	k.output.flag(cmd)
-	return cmd
+	return c.first(cmd)
 }
 
 // deletedBefore turns a NotFound error into success if the object is deleted already, usually by
@@ -78,15 +74,12 @@ func (k *kind[T, U]) deletedBefore(ctx context.Context, s *session, org, arg str
 }
 
 func (k *kind[T, U]) undeleteCommand(long string) *cobra.Command {
-	c := consent{app: k.app}
+	c := &consent{app: k.app}
 	cmd := &cobra.Command{
 		Use: "undelete UUID|NAME", Short: "Bring back a deleted " + k.noun, Long: long,
 		Args:    oneArg("the UUID or the name of the deleted " + k.noun),
 		Example: "  " + k.run("list --deleted") + "\n  " + k.run(fmt.Sprintf("undelete %q", "My "+k.noun)) + "\n  " + k.run("undelete --yes 231a151a-434e-4623-ad6e-69406abb9387"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.possible(); err != nil {
-				return err
-			}
 			s, all, org, err := k.all(cmd.Context())
 			if err != nil {
 				return err
@@ -110,9 +103,8 @@ func (k *kind[T, U]) undeleteCommand(long string) *cobra.Command {
 			return k.show(*back, k.columns)
 		},
 	}
-	c.flag(cmd)
 	k.output.flag(cmd)
-	return cmd
+	return c.first(cmd)
 }
 
 // findDeleted finds the object of an undelete. live is true if it is not deleted. A UUID that is

@@ -20,8 +20,8 @@ type members struct {
 	// inWorkspace is true for members of a workspace. They can have further roles and sudo,
 	// and their removal has nothing to cascade to.
 	inWorkspace bool
-	// target opens the session and returns the organization or workspace.
-	target func(ctx context.Context) (*session, target, error)
+	// all opens the session and returns the members and what they are members of.
+	all func(ctx context.Context) (client.Members, target, error)
 }
 
 // membersCommand is kedge members, about the chosen organization.
@@ -30,13 +30,9 @@ func (a *app) membersCommand() *cobra.Command {
 	m := &members{noun: "organization", command: "kedge members"}
 	m.app = a
 	m.columns = table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}}
-	m.target = func(ctx context.Context) (*session, target, error) {
-		s, err := a.session(ctx)
-		if err != nil {
-			return nil, target{}, err
-		}
-		chosen, err := s.organization(ctx, org)
-		return s, target{Org: chosen}, err
+	m.all = func(ctx context.Context) (client.Members, target, error) {
+		o, t, err := a.inOrg(ctx, org)
+		return o.Members(), t, err
 	}
 	cmd := m.root()
 	a.orgFlag(cmd, &org)
@@ -50,29 +46,13 @@ func (a *app) workspaceMembersCommand(org *string) *cobra.Command {
 	m.app = a
 	m.columns = table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SCOPE", "scope"}, {"ROLES", "roles"}, {"SUDO", "sudo"},
 		{"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}}
-	m.target = func(ctx context.Context) (*session, target, error) {
-		s, err := a.session(ctx)
-		if err != nil {
-			return nil, target{}, err
-		}
-		t, err := s.workspace(ctx, *org, workspace)
-		return s, t, err
+	m.all = func(ctx context.Context) (client.Members, target, error) {
+		w, t, err := a.inWorkspace(ctx, *org, workspace)
+		return w.Members(), t, err
 	}
 	cmd := m.root()
 	a.workspaceFlag(cmd, org, &workspace)
 	return cmd
-}
-
-// all opens the session and returns the members and what they are members of.
-func (m *members) all(ctx context.Context) (client.Members, target, error) {
-	s, t, err := m.target(ctx)
-	if err != nil {
-		return client.Members{}, t, err
-	}
-	if m.inWorkspace {
-		return s.in(t).Members(), t, nil
-	}
-	return s.api.Org(t.Org).Members(), t, nil
 }
 
 func (m *members) root() *cobra.Command {
@@ -97,21 +77,7 @@ func (m *members) root() *cobra.Command {
 }
 
 // role is the value of --role.
-type role string
-
-func (r *role) String() string { return string(*r) }
-
-// Type implements pflag.Value.
-func (r *role) Type() string { return "admin|member" }
-
-// Set implements pflag.Value.
-func (r *role) Set(s string) error {
-	if s != "admin" && s != "member" {
-		return errors.New("give admin or member")
-	}
-	*r = role(s)
-	return nil
-}
+func role(value string) *word { return &word{value, []string{"admin", "member"}} }
 
 // grant is what a membership gives in addition to its role.
 type grant struct {
@@ -155,10 +121,10 @@ role changes nothing and is no error; to change a role, use set-role.`,
 			if err != nil {
 				return err
 			}
-			body := rest.AddWorkspaceMemberRequest{UserRef: rest.UserRef{Name: user}, Role: rest.Role(as), Roles: given.named(), Sudo: given.sudo}
+			body := rest.AddWorkspaceMemberRequest{UserRef: rest.UserRef{Name: user}, Role: rest.Role(as.value), Roles: given.named(), Sudo: given.sudo}
 			added, err := all.Create(cmd.Context(), body, client.Once())
 			if err != nil {
-				return m.notAdded(err, t, user, as)
+				return m.notAdded(err, t, user, as.value)
 			}
 			if added.Code == http.StatusOK {
 				fmt.Fprintf(m.Err, "%s is a member already.\n", user)
@@ -166,7 +132,7 @@ role changes nothing and is no error; to change a role, use set-role.`,
 			return m.show(added, m.columns)
 		},
 	}
-	cmd.Flags().Var(&as, "role", "admin or member")
+	cmd.Flags().Var(as, "role", "admin or member")
 	if m.inWorkspace {
 		cmd.Example += "\n  " + m.command + " add bob --roles view,auditor --sudo"
 		given.flags(cmd)
@@ -176,7 +142,7 @@ role changes nothing and is no error; to change a role, use set-role.`,
 }
 
 // notAdded adds advice to an error: the person is a member already, or is not known.
-func (m *members) notAdded(err error, t target, user string, as role) error {
+func (m *members) notAdded(err error, t target, user, as string) error {
 	var refused *client.Error
 	switch {
 	case !errors.As(err, &refused):
@@ -202,7 +168,7 @@ func (m *members) setRoleCommand() *cobra.Command {
 			if len(args) != 2 {
 				return fmt.Errorf("%s needs the name of a member and a role, admin or member; %w", cmd.CommandPath(), errUsage)
 			}
-			if err := new(role).Set(args[1]); err != nil {
+			if err := role("").Set(args[1]); err != nil {
 				return fmt.Errorf("invalid role %q: %w; %w", args[1], err, errUsage)
 			}
 			return nil

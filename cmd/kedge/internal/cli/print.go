@@ -3,8 +3,8 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode"
@@ -13,26 +13,35 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// format is the value of -o.
-type format string
-
-func (f *format) String() string { return string(*f) }
-
-// Type implements pflag.Value.
-func (f *format) Type() string { return "table|wide|json|yaml|name" }
-
-// Set implements pflag.Value.
-func (f *format) Set(s string) error {
-	switch s {
-	case "table", wide, "json", "yaml", "name":
-		*f = format(s)
-		return nil
-	}
-	return errors.New("give table, wide, json, yaml or name")
+// word is the value of a flag that is one of some words.
+type word struct {
+	value string
+	words []string
 }
 
+func (w *word) String() string { return w.value }
+
+// Type implements pflag.Value.
+func (w *word) Type() string { return strings.Join(w.words, "|") }
+
+// Set implements pflag.Value.
+func (w *word) Set(s string) error {
+	if !slices.Contains(w.words, s) {
+		last := len(w.words) - 1
+		return fmt.Errorf("give %s or %s", strings.Join(w.words[:last], ", "), w.words[last])
+	}
+	w.value = s
+	return nil
+}
+
+// format is the value of -o.
+type format struct{ word }
+
+// isTable is true for the formats that people read.
+func (f *format) isTable() bool { return f.value == "table" || f.value == wide }
+
 func (f *format) flag(cmd *cobra.Command) {
-	*f = "table"
+	f.word = word{"table", []string{"table", wide, "json", "yaml", "name"}}
 	cmd.Flags().VarP(f, "output", "o", "how to print: table, wide, json, yaml or name")
 }
 
@@ -42,11 +51,14 @@ const wide = "wide"
 // table lists the columns: header, field of the object and, for those that -o wide adds, wide.
 type table [][3]string
 
+// all returns the table with all columns in each format.
+func (t table) all() table { return t.of(format{word{value: wide}}) }
+
 // of returns the columns of a format.
 func (t table) of(f format) table {
 	shown := table{}
 	for _, c := range t {
-		if c[2] == "" || f == wide {
+		if c[2] == "" || f.value == wide {
 			shown = append(shown, [3]string{c[0], c[1]})
 		}
 	}
@@ -58,7 +70,7 @@ func (a *app) print(f format, raw []byte, columns table) error {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil
 	}
-	switch f {
+	switch f.value {
 	case "json":
 		var b bytes.Buffer
 		if err := json.Indent(&b, bytes.TrimSpace(raw), "", "  "); err != nil {
@@ -78,7 +90,7 @@ func (a *app) print(f format, raw []byte, columns table) error {
 	if err != nil {
 		return err
 	}
-	if f == "name" {
+	if f.value == "name" {
 		for _, item := range items {
 			if _, err := fmt.Fprintln(a.Out, nameOf(item)); err != nil {
 				return err
@@ -105,7 +117,7 @@ func (a *app) print(f format, raw []byte, columns table) error {
 
 // tell reports what was done: a sentence in table format, the object in other formats.
 func (a *app) tell(f format, sentence string, to any) error {
-	if f == "table" || f == wide {
+	if f.isTable() {
 		_, err := fmt.Fprintln(a.Out, sentence)
 		return err
 	}

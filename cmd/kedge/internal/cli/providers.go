@@ -24,12 +24,8 @@ type providers struct {
 
 // at opens the session and returns the requests about the workspace.
 func (p *providers) at(ctx context.Context) (client.InWorkspace, error) {
-	s, err := p.session(ctx)
-	if err != nil {
-		return client.InWorkspace{}, err
-	}
-	t, err := s.workspace(ctx, p.org, p.workspace)
-	return s.in(t), err
+	w, _, err := p.inWorkspace(ctx, p.org, p.workspace)
+	return w, err
 }
 
 func (a *app) providersCommand() *cobra.Command {

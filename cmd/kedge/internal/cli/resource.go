@@ -51,8 +51,10 @@ type resource[T object, C collection[T]] struct {
 	open func(cmd *cobra.Command, args []string) (*session, C, error)
 	// check refuses an argument before anything is sent. It can be nil.
 	check func(arg string) error
-	// name is the name in the path of the object that an argument means.
+	// name is the name in the path of the object that an argument means; nil if that is the argument.
 	name func(ctx context.Context, c C, arg string) (string, error)
+	// chosen is the name of the object that a command without an argument is about. It can be nil.
+	chosen func(ctx context.Context, s *session) (string, error)
 	// candidates are the arguments that a shell offers for a list.
 	candidates func(items []T) []cobra.Completion
 	// advise adds to an error. It can be nil.
@@ -77,7 +79,7 @@ func (r *resource[T, C]) failed(err error) error {
 // listing makes commands print the list.
 func (r *resource[T, C]) listing(cmds ...*cobra.Command) {
 	for _, cmd := range cmds {
-		printing(r.app, cmd, &r.output, r.columns, func(cmd *cobra.Command, args []string) (iter.Seq2[T, error], error) {
+		printing(r.app, cmd, &r.output, r.columns, r.failed, func(cmd *cobra.Command, args []string) (iter.Seq2[T, error], error) {
 			_, c, err := r.open(cmd, args)
 			var options []client.Option
 			for _, f := range r.filters {
@@ -91,8 +93,8 @@ func (r *resource[T, C]) listing(cmds ...*cobra.Command) {
 	}
 }
 
-// printing makes a command print a list.
-func printing[T object](a *app, cmd *cobra.Command, output *format, columns table, list func(cmd *cobra.Command, args []string) (iter.Seq2[T, error], error)) {
+// printing makes a command print a list. failed adds advice to an error.
+func printing[T object](a *app, cmd *cobra.Command, output *format, columns table, failed func(error) error, list func(cmd *cobra.Command, args []string) (iter.Seq2[T, error], error)) {
 	if cmd.Args == nil {
 		cmd.Args = noArgs
 	}
@@ -103,24 +105,31 @@ func printing[T object](a *app, cmd *cobra.Command, output *format, columns tabl
 		}
 		raw, err := listed(all)
 		if err != nil {
-			return err
+			return failed(err)
 		}
 		return a.print(*output, raw, columns)
 	}
 	output.flag(cmd)
 }
 
-// found opens the session and finds the object that the first argument means.
-func (r *resource[T, C]) found(cmd *cobra.Command, arg string) (s *session, c C, name string, err error) {
+// found opens the session and finds the object that the first argument means, or the chosen one.
+func (r *resource[T, C]) found(cmd *cobra.Command, args []string) (s *session, c C, name string, err error) {
 	if r.check != nil {
-		if err := r.check(arg); err != nil {
+		if err := r.check(args[0]); err != nil {
 			return nil, c, "", err
 		}
 	}
-	if s, c, err = r.open(cmd, nil); err != nil || r.name == nil {
-		return s, c, arg, err
+	if s, c, err = r.open(cmd, nil); err != nil {
+		return s, c, "", err
 	}
-	name, err = r.name(cmd.Context(), c, arg)
+	switch {
+	case len(args) == 0:
+		name, err = r.chosen(cmd.Context(), s)
+	case r.name == nil:
+		name = args[0]
+	default:
+		name, err = r.name(cmd.Context(), c, args[0])
+	}
 	return s, c, name, r.failed(err)
 }
 
@@ -129,7 +138,7 @@ func (r *resource[T, C]) found(cmd *cobra.Command, arg string) (s *session, c C,
 func (r *resource[T, C]) about(cmd *cobra.Command, columns table, send func(ctx context.Context, s *session, c C, name string, args []string) (object, error)) *cobra.Command {
 	cmd.ValidArgsFunction = r.complete
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s, c, name, err := r.found(cmd, args[0])
+		s, c, name, err := r.found(cmd, args)
 		if err != nil {
 			return err
 		}
@@ -146,7 +155,7 @@ func (r *resource[T, C]) about(cmd *cobra.Command, columns table, send func(ctx 
 // show prints an object.
 func (r *resource[T, C]) show(o object, columns table) error {
 	err := r.print(r.output, o.JSON(), columns)
-	if err != nil || r.describe == nil || r.output != "table" && r.output != wide {
+	if err != nil || r.describe == nil || !r.output.isTable() {
 		return err
 	}
 	return r.describe(o)
@@ -174,7 +183,7 @@ func (r *resource[T, C]) deleting(cmd *cobra.Command, question, done string) *co
 	ask := &consent{app: r.app}
 	cmd.ValidArgsFunction = r.complete
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		_, c, name, err := r.found(cmd, args[0])
+		_, c, name, err := r.found(cmd, args)
 		if err != nil {
 			return err
 		}
@@ -235,3 +244,6 @@ func notFoundAdvice(text string) func(error) error {
 		return err
 	}
 }
+
+// unchanged adds no advice to an error.
+func unchanged(err error) error { return err }

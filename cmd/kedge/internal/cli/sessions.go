@@ -28,9 +28,9 @@ func (a *app) sessionsCommand() *cobra.Command {
 ends, the hub refuses its tokens and closes its open watches.`,
 		Example: "  kedge sessions\n  kedge sessions end ID\n  kedge sessions end --all",
 	}
-	printing(a, cmd, &output, sessionColumns, list)
+	printing(a, cmd, &output, sessionColumns, unchanged, list)
 	listCommand := &cobra.Command{Use: "list", Short: "List your logins at the hub", Example: "  kedge sessions list\n  kedge sessions list -o json"}
-	printing(a, listCommand, &output, sessionColumns, list)
+	printing(a, listCommand, &output, sessionColumns, unchanged, list)
 	cmd.AddCommand(listCommand, a.endSessionCommand())
 	return cmd
 }

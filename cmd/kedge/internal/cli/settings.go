@@ -14,35 +14,19 @@ import (
 var settingColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"WORKSPACES BY", "workspaceCreation"}, {"CATALOG ENTRIES BY", "catalogEntryCreation"},
 	{"DEFAULT ACCESS", "defaultAccess"}, {"BILLING", "billing"}}
 
-// choice is the value of a flag that is one of two words.
-type choice struct{ value, first, second string }
-
-func (c *choice) String() string { return c.value }
-
-// Type implements pflag.Value.
-func (c *choice) Type() string { return c.first + "|" + c.second }
-
-// Set implements pflag.Value.
-func (c *choice) Set(s string) error {
-	if s != c.first && s != c.second {
-		return fmt.Errorf("give %s or %s", c.first, c.second)
-	}
-	c.value = s
-	return nil
-}
-
 // settings are the flags of kedge orgs settings.
 type settings struct {
-	workspaces, entries, access choice
+	workspaces, entries, access word
 	costCenter                  string
 	labels                      []string
 }
 
 func settingsCommand(k *orgs) *cobra.Command {
 	s := settings{
-		workspaces: choice{first: "members", second: "admin"}, entries: choice{first: "members", second: "admin"},
-		access: choice{first: "none", second: "view"},
+		workspaces: word{words: []string{"members", "admin"}}, entries: word{words: []string{"members", "admin"}},
+		access: word{words: []string{"none", "view"}},
 	}
+	var patch *rest.UpdateOrgRequest
 	cmd := &cobra.Command{
 		Use: "settings [UUID|NAME]", Short: "Show or change what members of an organization may do, and its billing",
 		Long: `Show what members of an organization may do, and its billing. Flags change these
@@ -50,27 +34,26 @@ settings first; a setting that no flag names stays as it is.`,
 		Example: `  kedge orgs settings
   kedge orgs settings "My organization" --workspace-creation admin --default-access view
   kedge orgs settings --cost-center 4711 --billing-label team=web`,
-		Args: k.oneAtMost, ValidArgsFunction: k.complete,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			patch, err := s.patch(cmd)
-			if err != nil {
+		Args: func(cmd *cobra.Command, args []string) (err error) {
+			if err := k.oneAtMost(cmd, args); err != nil {
 				return err
 			}
-			return k.sendTo(cmd, args, settingColumns, func(ctx context.Context, all client.Orgs, uuid string) (*rest.Org, error) {
-				if patch == nil {
-					return all.Get(ctx, uuid)
-				}
-				return all.Update(ctx, uuid, *patch)
-			})
+			patch, err = s.patch(cmd)
+			return err
 		},
 	}
+	k.about(cmd, settingColumns, func(ctx context.Context, _ *session, all client.Orgs, uuid string, _ []string) (object, error) {
+		if patch == nil {
+			return all.Get(ctx, uuid)
+		}
+		return all.Update(ctx, uuid, *patch)
+	})
 	flags := cmd.Flags()
 	flags.Var(&s.workspaces, "workspace-creation", "who can create workspaces: members, or admin for admins only")
 	flags.Var(&s.entries, "catalog-entry-creation", "who can publish catalog entries: members, or admin for admins only")
 	flags.Var(&s.access, "default-access", "access of members to workspaces that they are not members of: none or view")
 	flags.StringVar(&s.costCenter, "cost-center", "", `cost center for billing ("" removes it)`)
 	flags.StringArrayVar(&s.labels, "billing-label", nil, "label for billing, as KEY=VALUE, repeatable; KEY= removes a label")
-	k.output.flag(cmd)
 	return cmd
 }
 

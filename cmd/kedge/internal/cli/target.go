@@ -17,6 +17,27 @@ type target struct{ Org, Workspace string }
 // in returns the requests about what is in a workspace.
 func (s *session) in(t target) client.InWorkspace { return s.api.Org(t.Org).Workspace(t.Workspace) }
 
+// inWorkspace opens the session and returns the requests about the workspace that --org and
+// --workspace name.
+func (a *app) inWorkspace(ctx context.Context, org, workspace string) (w client.InWorkspace, t target, err error) {
+	s, err := a.session(ctx)
+	if err != nil {
+		return w, t, err
+	}
+	t, err = s.workspace(ctx, org, workspace)
+	return s.in(t), t, err
+}
+
+// inOrg opens the session and returns the requests about the organization that --org names.
+func (a *app) inOrg(ctx context.Context, org string) (o client.Org, t target, err error) {
+	s, err := a.session(ctx)
+	if err != nil {
+		return o, t, err
+	}
+	t.Org, err = s.organization(ctx, org)
+	return s.api.Org(t.Org), t, err
+}
+
 // isUUID tells a UUID from a name. Only UUIDs become part of a path unescaped: a proxy could
 // rewrite a path that contains "..".
 func isUUID(s string) bool { return len(s) == 36 && uuid.Validate(s) == nil }

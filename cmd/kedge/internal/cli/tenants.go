@@ -47,6 +47,23 @@ func (k *kind[T, U]) with(a *app, columns table) *kind[T, U] {
 		s, all, _, err := k.all(cmd.Context())
 		return s, all, err
 	}
+	k.name = func(ctx context.Context, all tenants[T, U], arg string) (string, error) {
+		t, err := find(k.naming, all.List(ctx), arg)
+		return t.UUID, err
+	}
+	k.chosen = func(ctx context.Context, s *session) (string, error) {
+		chosen := s.login.Org
+		if k.inOrg {
+			// An error is that there is none.
+			t, _ := s.workspace(ctx, k.org, "")
+			chosen = t.Workspace
+		}
+		if chosen == "" {
+			return "", fmt.Errorf("no %s is chosen; name one, as shown by: %s", k.noun, k.run("list"))
+		}
+		return chosen, nil
+	}
+	k.advise = func(err error) error { return ofArgument(err, "displayName", "NEW-NAME") }
 	return k
 }
 
@@ -187,65 +204,16 @@ func (k *kind[T, U]) oneAtMost(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// selected returns the tenant that the argument names, or the chosen one, and its name.
-func (k *kind[T, U]) selected(cmd *cobra.Command, args []string) (*session, tenants[T, U], target, string, error) {
-	s, all, org, err := k.all(cmd.Context())
-	switch {
-	case err != nil:
-	case len(args) == 1:
-		t, err := find(k.naming, all.List(cmd.Context()), args[0])
-		return s, all, k.at(org, t.UUID), fmt.Sprintf("%s (%s)", t.DisplayName, t.UUID), err
-	case k.inOrg:
-		if t, err := s.workspace(cmd.Context(), k.org, ""); err == nil {
-			return s, all, t, t.Workspace, nil
-		}
-		err = k.notChosen()
-	case s.login.Org == "":
-		err = k.notChosen()
-	default:
-		return s, all, target{Org: s.login.Org}, s.login.Org, nil
-	}
-	return nil, all, target{}, "", err
-}
-
-func (k *kind[T, U]) notChosen() error {
-	return fmt.Errorf("no %s is chosen; name one, as shown by: %s", k.noun, k.run("list"))
-}
-
-// sendTo sends a request about the tenant that the argument names, or the chosen one, and prints the
-// answer.
-func (k *kind[T, U]) sendTo(cmd *cobra.Command, args []string, columns table, send func(ctx context.Context, all tenants[T, U], uuid string) (*T, error)) error {
-	_, all, t, _, err := k.selected(cmd, args)
-	if err != nil {
-		return err
-	}
-	uuid := t.Org
-	if k.inOrg {
-		uuid = t.Workspace
-	}
-	o, err := send(cmd.Context(), all, uuid)
-	if err != nil {
-		return ofArgument(err, "displayName", "NEW-NAME")
-	}
-	return k.show(*o, columns)
-}
-
 func (k *kind[T, U]) getCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "get [UUID|NAME]", Short: "Show one " + k.noun + ", the chosen one unless another is named",
-		Args: k.oneAtMost, ValidArgsFunction: k.complete,
+	return k.getting(&cobra.Command{
+		Use: "get [UUID|NAME]", Short: "Show one " + k.noun + ", the chosen one unless another is named", Args: k.oneAtMost,
 		Example: "  " + k.run("get") + "\n  " + k.run(fmt.Sprintf("get %q -o wide", "My "+k.noun)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return k.sendTo(cmd, args, k.columns, func(ctx context.Context, all tenants[T, U], uuid string) (*T, error) { return all.Get(ctx, uuid) })
-		},
-	}
-	k.output.flag(cmd)
-	return cmd
+	})
 }
 
 func (k *kind[T, U]) renameCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "rename UUID|NAME NEW-NAME", Short: "Give one of your " + k.noun + "s another name", ValidArgsFunction: k.complete,
+	return k.about(&cobra.Command{
+		Use: "rename UUID|NAME NEW-NAME", Short: "Give one of your " + k.noun + "s another name",
 		Long:    "Give one of your " + k.noun + "s another name. Its UUID, and what refers to it, stay as they are.",
 		Example: "  " + k.run(fmt.Sprintf("rename %q %q", "My "+k.noun, "Our "+k.noun)),
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -254,14 +222,10 @@ func (k *kind[T, U]) renameCommand() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return k.sendTo(cmd, args[:1], k.columns, func(ctx context.Context, all tenants[T, U], uuid string) (*T, error) {
-				return all.Update(ctx, uuid, k.renamed(args[1]))
-			})
-		},
-	}
-	k.output.flag(cmd)
-	return cmd
+	}, k.columns, func(ctx context.Context, _ *session, all tenants[T, U], uuid string, args []string) (object, error) {
+		o, err := all.Update(ctx, uuid, k.renamed(args[1]))
+		return *orNone(o), err
+	})
 }
 
 func (k *kind[T, U]) leaveCommand(long, example string) *cobra.Command {
@@ -270,10 +234,23 @@ func (k *kind[T, U]) leaveCommand(long, example string) *cobra.Command {
 		Use: "leave [UUID|NAME]", Short: "End your own membership", Long: long, Example: example, ValidArgsFunction: k.complete,
 		Args: k.oneAtMost,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, _, t, called, err := k.selected(cmd, args)
+			s, all, org, err := k.all(cmd.Context())
 			if err != nil {
 				return err
 			}
+			var uuid, called string
+			if len(args) == 0 {
+				uuid, err = k.chosen(cmd.Context(), s)
+				called = uuid
+			} else {
+				var named tenant
+				named, err = find(k.naming, all.List(cmd.Context()), args[0])
+				uuid, called = named.UUID, fmt.Sprintf("%s (%s)", named.DisplayName, named.UUID)
+			}
+			if err != nil {
+				return err
+			}
+			t := k.at(org, uuid)
 			m, err := k.one(s, t).Leave(cmd.Context(), cascading(cascade)...)
 			if err != nil {
 				return explained(err, "you are", t.Org)

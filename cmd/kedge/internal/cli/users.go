@@ -46,12 +46,8 @@ func (a *app) meCommand() *cobra.Command {
 
 var meColumns = table{{"NAME", "name"}, {"DISPLAY NAME", "displayName"}, {"EMAIL", "email"}}
 
-// account opens the session and returns the caller's account, after it checked that questions are
-// possible.
-func (a *app) account(cmd *cobra.Command, c consent) (s *session, who me, err error) {
-	if err := c.possible(); err != nil {
-		return nil, me{}, err
-	}
+// account opens the session and returns the caller's account.
+func (a *app) account(cmd *cobra.Command) (s *session, who me, err error) {
 	if s, err = a.session(cmd.Context()); err != nil {
 		return nil, me{}, err
 	}
@@ -64,14 +60,14 @@ func (a *app) account(cmd *cobra.Command, c consent) (s *session, who me, err er
 
 func (a *app) deleteMeCommand() *cobra.Command {
 	var output format
-	c := consent{app: a}
+	c := &consent{app: a}
 	cmd := &cobra.Command{
 		Use: "delete", Short: "Delete your account; it can be brought back for a time", Args: noArgs,
 		Long: `Delete your account at the hub. From then on you can do nothing there but see
 who you are and, until the time that is printed, undelete yourself.`,
 		Example: "  kedge me delete\n  kedge me delete --yes",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, who, err := a.account(cmd, c)
+			s, who, err := a.account(cmd)
 			if err != nil {
 				return err
 			}
@@ -92,20 +88,19 @@ who you are and, until the time that is printed, undelete yourself.`,
 			return a.print(output, gone.Raw, deletedPersonColumns)
 		},
 	}
-	c.flag(cmd)
 	output.flag(cmd)
-	return cmd
+	return c.first(cmd)
 }
 
 func (a *app) undeleteMeCommand() *cobra.Command {
 	var output format
-	c := consent{app: a}
+	c := &consent{app: a}
 	cmd := &cobra.Command{
 		Use: "undelete", Short: "Bring back your account", Args: noArgs,
 		Long:    "Bring back your account at the hub after you deleted it, with its memberships.",
 		Example: "  kedge me undelete\n  kedge me undelete --yes",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, who, err := a.account(cmd, c)
+			s, who, err := a.account(cmd)
 			if err != nil {
 				return err
 			}
@@ -124,9 +119,8 @@ func (a *app) undeleteMeCommand() *cobra.Command {
 			return a.print(output, back.Raw, meColumns)
 		},
 	}
-	c.flag(cmd)
 	output.flag(cmd)
-	return cmd
+	return c.first(cmd)
 }
 
 func (a *app) printMe(f format, who me) error {
