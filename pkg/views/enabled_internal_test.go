@@ -46,5 +46,5 @@ func TestEnabled_findsTheWorkspacesOfAnExport(t *testing.T) {
 
 	publish(two, nil)
 	require.Empty(t, v.WorkspacesBinding(ref))
-	require.Empty(t, v.enabled.objects)
+	require.Empty(t, v.enabled.first)
 }

@@ -1,6 +1,7 @@
 package views
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -11,12 +12,15 @@ import (
 type index[K comparable, T kcp.Object] struct {
 	keys func(o T) []K
 
-	mu      sync.RWMutex
-	objects map[K][]T
+	mu sync.RWMutex
+	// first has one object of each key, and more has the other ones. Most keys have one object, and a
+	// slice takes more memory.
+	first map[K]T
+	more  map[K][]T
 }
 
 func newIndex[K comparable, T kcp.Object](keys func(o T) []K) *index[K, T] {
-	return &index[K, T]{keys: keys, objects: map[K][]T{}}
+	return &index[K, T]{keys: keys, first: map[K]T{}, more: map[K][]T{}}
 }
 
 // indexed is an index with keys of any type.
@@ -32,35 +36,55 @@ func (x *index[K, T]) update(old, new T) {
 	}
 	if exists(new) {
 		for _, key := range x.keys(new) {
-			x.objects[key] = append(x.objects[key], new)
+			if _, ok := x.first[key]; ok {
+				x.more[key] = append(x.more[key], new)
+			} else {
+				x.first[key] = new
+			}
 		}
 	}
 }
 
 func (x *index[K, T]) remove(key K, old T) {
-	in := x.objects[key]
-	i := slices.IndexFunc(in, func(o T) bool { return any(o) == any(old) })
-	if i < 0 {
-		// A removal may come with another copy of the object.
-		i = slices.IndexFunc(in, func(o T) bool {
-			return o.GetName() == old.GetName() && o.GetNamespace() == old.GetNamespace() && kcp.ClusterOf(o) == kcp.ClusterOf(old)
-		})
-	}
-	switch last := len(in) - 1; {
-	case i < 0:
-	case last == 0:
-		delete(x.objects, key)
+	more := x.more[key]
+	last := len(more) - 1
+	switch i := find(more, old); {
+	case i >= 0:
+		more[i] = more[last]
+	case find([]T{x.first[key]}, old) < 0:
+		return
+	case last < 0:
+		delete(x.first, key)
+		return
 	default:
-		in[i] = in[last]
-		x.objects[key] = slices.Delete(in, last, last+1)
+		x.first[key] = more[last]
 	}
+	if last == 0 {
+		delete(x.more, key)
+	} else {
+		x.more[key] = slices.Delete(more, last, last+1)
+	}
+}
+
+// find returns the position of an object. A removal may come with another copy of it.
+func find[T kcp.Object](in []T, o T) int {
+	if i := slices.IndexFunc(in, func(other T) bool { return any(other) == any(o) }); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(in, func(other T) bool {
+		return exists(other) && other.GetName() == o.GetName() && other.GetNamespace() == o.GetNamespace() && kcp.ClusterOf(other) == kcp.ClusterOf(o)
+	})
 }
 
 // all returns the objects with a key, in no order. The slice is the caller's.
 func (x *index[K, T]) all(key K) []T {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return slices.Clone(x.objects[key])
+	o, ok := x.first[key]
+	if !ok {
+		return nil
+	}
+	return append([]T{o}, x.more[key]...)
 }
 
 // one returns the object with a key. Where several have it, it is the oldest one, on every replica
@@ -68,9 +92,10 @@ func (x *index[K, T]) all(key K) []T {
 func (x *index[K, T]) one(key K) (o T, ok bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	for _, other := range x.objects[key] {
-		if !ok || older(other, o) {
-			o, ok = other, true
+	o, ok = x.first[key]
+	for _, other := range x.more[key] {
+		if older(other, o) {
+			o = other
 		}
 	}
 	return o, ok
@@ -80,9 +105,9 @@ func (x *index[K, T]) one(key K) (o T, ok bool) {
 func (x *index[K, T]) values() []T {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	all := make([]T, 0, len(x.objects))
-	for _, in := range x.objects {
-		all = append(all, in...)
+	all := slices.AppendSeq(make([]T, 0, len(x.first)), maps.Values(x.first))
+	for _, more := range x.more {
+		all = append(all, more...)
 	}
 	return all
 }

@@ -52,7 +52,7 @@ func TestSessions_areFoundByNameUserAndToken(t *testing.T) {
 	told(later, nil)
 	told(b, nil)
 	require.Empty(t, v.SessionsOf("alice"))
-	require.Empty(t, v.tokens.objects, "nothing is left of them")
+	require.Empty(t, v.tokens.first, "nothing is left of them")
 	require.Len(t, held, 2, "readers keep what they have")
 	require.Equal(t, []string{"c"}, sessionNames(v.SessionsOf("bob")))
 }
