@@ -3,8 +3,10 @@ package informer
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 
+	kcpapisv1alpha1 "github.com/kcp-dev/sdk/apis/apis/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -23,30 +25,33 @@ type source struct {
 	watch func(ctx context.Context, version string) (watch.Interface, error)
 }
 
-// one selects the object of a name since a resource version.
-func one(name, version string) metav1.ListOptions {
-	return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String(), ResourceVersion: version}
+// objectSource has the URLs that one object names.
+func objectSource[T kcp.Object](objects *kcp.Client[T], name string, urlsOf func(T) []string) source {
+	what := reflect.TypeFor[T]().Elem().Name() + " " + name
+	return source{
+		name: what,
+		get: func(ctx context.Context) (urls []string, version string, err error) {
+			o, err := objects.Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return nil, "", fmt.Errorf("get the endpoints of %s: %w", what, err)
+			}
+			return urlsOf(o), o.GetResourceVersion(), nil
+		},
+		watch: func(ctx context.Context, version string) (watch.Interface, error) {
+			named := fields.OneTermEqualSelector("metadata.name", name).String()
+			return objects.Watch(ctx, metav1.ListOptions{FieldSelector: named, ResourceVersion: version})
+		},
+	}
 }
 
 // exportSource has the virtual workspaces of an APIExport, which its APIExportEndpointSlice names.
 func exportSource(c *kcp.Clients, cluster, export string) source {
-	slices := c.EndpointSlices(cluster)
-	return source{
-		name: "APIExportEndpointSlice " + export,
-		get: func(ctx context.Context) (urls []string, version string, err error) {
-			slice, err := slices.Get(ctx, export, metav1.GetOptions{})
-			if err != nil {
-				return nil, "", fmt.Errorf("get the endpoints of %s: %w", export, err)
-			}
-			for _, endpoint := range slice.Status.APIExportEndpoints {
-				urls = append(urls, endpoint.URL)
-			}
-			return urls, slice.ResourceVersion, nil
-		},
-		watch: func(ctx context.Context, version string) (watch.Interface, error) {
-			return slices.Watch(ctx, one(export, version))
-		},
-	}
+	return objectSource(c.EndpointSlices(cluster), export, func(s *kcpapisv1alpha1.APIExportEndpointSlice) (urls []string) {
+		for _, endpoint := range s.Status.APIExportEndpoints {
+			urls = append(urls, endpoint.URL)
+		}
+		return urls
+	})
 }
 
 // InitializingURLs are the virtual workspaces of the initializer of a WorkspaceType, one per shard.
@@ -60,20 +65,7 @@ func InitializingURLs(t *kcptenancyv1alpha1.WorkspaceType) (urls []string) {
 }
 
 func initializerSource(c *kcp.Clients, cluster, name string) source {
-	types := c.WorkspaceTypes(cluster)
-	return source{
-		name: "WorkspaceType " + name,
-		get: func(ctx context.Context) ([]string, string, error) {
-			t, err := types.Get(ctx, name, metav1.GetOptions{})
-			if err != nil {
-				return nil, "", fmt.Errorf("get the workspace type %s: %w", name, err)
-			}
-			return InitializingURLs(t), t.ResourceVersion, nil
-		},
-		watch: func(ctx context.Context, version string) (watch.Interface, error) {
-			return types.Watch(ctx, one(name, version))
-		},
-	}
+	return objectSource(c.WorkspaceTypes(cluster), name, InitializingURLs)
 }
 
 func shardSource(c *kcp.Clients) source {
