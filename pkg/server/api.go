@@ -138,7 +138,6 @@ func (a *assembly) proxy(serving context.Context, enter func(user, cluster strin
 		Intend: httpmw.IntendProxied,
 		Wrote: func(e tenancy.Entry, w tenancy.ObjectWrite) {
 			a.definitions.Wrote(e, w)
-			a.repairs.Wrote(e, w)
 		},
 		Streams:  proxy.StreamLimits{All: limits.MaxStreams, PerPerson: limits.MaxStreamsPerPerson, Refused: a.hub.limits.Refused},
 		Draining: serving, Metrics: a.hub.registry,

@@ -76,7 +76,6 @@ type assembly struct {
 	rights  access.Readiness
 	// These run on every replica. reactivation is nil without a shard admin.
 	definitions  *customresources.Follower
-	repairs      *workspace.TemplateRepair
 	reactivation *controller.Controller
 
 	// api
@@ -198,7 +197,7 @@ func (a *assembly) controllers() (err error) {
 	accessRules, template := access.NewReconciler(fenced), workspace.TemplateOf(fenced)
 	a.leading = controllers(fenced, accessRules, template)
 	a.rights = access.NewReadiness(accessRules, a.views)
-	a.definitions, a.repairs = customresources.NewFollower(replica), workspace.NewTemplateRepair(replica, template)
+	a.definitions = customresources.NewFollower(replica)
 	if a.shardAdmin != a.clients {
 		a.reactivation = activation.NewController(replica)
 	}
@@ -232,7 +231,6 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 	a.running.Go(func() { a.revocation.Run(below) })
 	a.running.Go(func() { a.uses.Run(below) })
 	write(available(a.definitions.Run))
-	write(available(a.repairs.Run))
 	leading := make([]func(context.Context), 0, len(a.leading))
 	for _, c := range a.leading {
 		leading = append(leading, available(c.Run))

@@ -5,8 +5,7 @@
 // labels and annotations that the hub reserves. It calls no API: the workspace reconciler
 // applies the objects.
 //
-// The hub applies the objects server-side and repairs them. It has no informers for kinds
-// that it does not know: the proxy reports each write of a tenant to one of these objects,
-// and the hub applies the object again a second later. It also applies all objects again
-// every nine minutes.
+// The hub applies the objects server-side. Those of kinds that kcp serves by itself get a label of the
+// hub, and the admission policy keeps tenants from them. The hub has no informers for other
+// kinds: it applies all objects again every nine minutes, and APIBindings at once.
 package template

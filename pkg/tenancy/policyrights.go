@@ -5,6 +5,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
 
 // In the virtual workspace of an APIExport, a provider writes the objects that it claims with
@@ -26,6 +30,22 @@ const acceptable = "c.?state.orValue('') == 'Rejected' || has(c.verbs) && c.verb
 
 // tenantGroup reports whether an API group is neither kcp's nor the hub's.
 func tenantGroup(group string) bool { return !reservedGroup(group) && !within(group, "kcp.io") }
+
+// Protect returns an object of the Workspace template with a label of the hub if kcp serves its kind
+// by itself. The policy keeps tenants from it then. kcp does not ask the policy of a Workspace
+// about the kinds of APIs that are bound there, and controllers of tenants write the status of others.
+func Protect(o *unstructured.Unstructured) *unstructured.Unstructured {
+	if tenantGroup(o.GroupVersionKind().Group) {
+		return o
+	}
+	o, labels := o.DeepCopy(), maps.Clone(o.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[v1alpha1.TemplateLabel] = "true"
+	o.SetLabels(labels)
+	return o
+}
 
 // adminRights are the verbs of the admin role in the groups of kcp and of the hub, by group
 // and resource.

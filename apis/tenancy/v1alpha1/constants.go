@@ -41,6 +41,9 @@ const (
 	ManagedByLabel = GroupName + "/managed-by"
 	// ManagedByHub is the value of ManagedByLabel.
 	ManagedByHub = "kedge-hub"
+	// TemplateLabel, with the value "true", is on objects of the Workspace template in child
+	// Workspaces.
+	TemplateLabel = GroupName + "/template"
 	// UserLabel, on a derived binding or role, is the metadata.name of the User that it is
 	// for.
 	UserLabel = GroupName + "/user"

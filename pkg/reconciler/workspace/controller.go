@@ -182,36 +182,3 @@ func TemplateOf(d reconciler.Deps) *Template {
 		UpdateBinding: d.Objects().Bindings.Put,
 	})
 }
-
-// TemplateRepair asks the leader to apply the template again after a tenant altered one
-// of its objects through this replica. The hub does not watch the kinds of a template,
-// and any replica can proxy the write, so TemplateRepair runs on every replica.
-type TemplateRepair struct {
-	*controller.Controller
-	deps     reconciler.Deps
-	template *Template
-}
-
-// NewTemplateRepair returns the controller. The Clients of d must not need leadership.
-func NewTemplateRepair(d reconciler.Deps, template *Template) *TemplateRepair {
-	return &TemplateRepair{
-		deps: d, template: template,
-		Controller: d.Controller(controller.Options{Name: "template-repair"}, func(ctx context.Context, key controller.Key) (controller.Result, error) {
-			ws, ok := d.Views.ChildWorkspaces.Get(key.Cluster, key.Name)
-			if !ok || ws.Annotations[v1alpha1.OperationAnnotation] != "" {
-				return controller.Result{}, nil
-			}
-			return controller.Result{}, d.Objects().Workspaces.Annotate(ctx, key.Cluster, ws, v1alpha1.OperationAnnotation, v1alpha1.OperationReconcile)
-		}),
-	}
-}
-
-// Wrote handles a write in a Workspace that went through the proxy.
-func (r *TemplateRepair) Wrote(e tenancy.Entry, w tenancy.ObjectWrite) {
-	if !r.template.Written(e.Workspace.ClusterID, w) {
-		return
-	}
-	if key, ok := r.deps.Workspace(e.Workspace); ok {
-		r.EnqueueAfter(key, repairDelay)
-	}
-}

@@ -13,6 +13,7 @@
 //     and a policy of another version set PolicyEnforced to False.
 //   - Ready does not wait for the admission policy to be enforced. Until then the proxy answers
 //     writes of the guarded kinds with 503.
-//   - Objects of the template are applied again after a tenant changed them through the proxy.
-//     All objects are applied every nine minutes, because the hub does not watch their kinds.
+//   - The admission policy keeps tenants from the objects of the template that are of kcp's own
+//     kinds. All objects are applied every nine minutes, because the hub does not watch their
+//     kinds; APIBindings are repaired at once.
 package workspace

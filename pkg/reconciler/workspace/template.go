@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // ConditionTemplateApplied of a child Workspace is True if the objects of the Workspace
@@ -63,6 +64,9 @@ func NewTemplate(c TemplateConfig) *Template {
 	stages := map[stage][]*unstructured.Unstructured{}
 	for _, o := range c.Objects {
 		at := stageOf(o.GroupVersionKind().GroupKind())
+		if at != stageBindings {
+			o = tenancy.Protect(o)
+		}
 		stages[at] = append(stages[at], o)
 		if at == stageBindings {
 			t.bindings = append(t.bindings, desiredBinding{object: o, APIBinding: bindingOf(o)})
@@ -121,7 +125,7 @@ func (s *template) Reconcile(ctx context.Context, o *object) (controller.Result,
 				return controller.Result{}, err
 			}
 		}
-		s.records.done(cluster, pass, bound, s.Clock.Now())
+		s.records.done(cluster, bound, s.Clock.Now())
 	}
 	return controller.Result{}, nil
 }

@@ -52,14 +52,14 @@ type templated struct {
 	made int
 	// refuse has the errors of Apply by kind and name; onApply runs on each Apply.
 	refuse      map[string]error
-	onApply     func(string)
+	onApply     func(*unstructured.Unstructured)
 	established bool
 }
 
 func newTemplated(t *testing.T, manifests ...string) *templated {
 	k := &templated{
 		ws: &kcptenancyv1alpha1.Workspace{}, clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)),
-		bindings: map[string]*kcpapisv1alpha2.APIBinding{}, refuse: map[string]error{}, onApply: func(string) {},
+		bindings: map[string]*kcpapisv1alpha2.APIBinding{}, refuse: map[string]error{}, onApply: func(*unstructured.Unstructured) {},
 	}
 	k.ws.Name, k.ws.UID, k.ws.ResourceVersion, k.ws.Generation = uuid, "uid", "1", 2
 	k.ws.Annotations = map[string]string{"kcp.io/cluster": "org1"}
@@ -117,7 +117,7 @@ func (k *templated) note(what string) {
 // apply keeps the claims of other field managers on a binding, as kcp does.
 func (k *templated) apply(_ context.Context, cluster string, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	name := o.GetKind() + " " + o.GetName()
-	k.onApply(name)
+	k.onApply(o)
 	if err := k.refuse[name]; err != nil {
 		return nil, err
 	}
@@ -194,8 +194,4 @@ func (k *templated) condition(t *testing.T) metav1.Condition {
 	c := meta.FindStatusCondition(tenancy.WorkspaceOf("", k.ws).Status.Conditions, workspace.ConditionTemplateApplied)
 	require.NotNil(t, c)
 	return *c
-}
-
-func widgetUpdate(name string) tenancy.ObjectWrite {
-	return tenancy.ObjectWrite{Verb: "update", Group: "widgets.example.com", Resource: "widgets", Name: name}
 }
