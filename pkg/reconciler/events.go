@@ -1,6 +1,8 @@
 package reconciler
 
 import (
+	"slices"
+
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -105,7 +107,8 @@ func (d Deps) OnGrantsEnded(f func(workspace controller.Key)) {
 }
 
 // OnRules calls f with a child Workspace after every change of what decides about rights in
-// it beside the Memberships: Users, the Organization, roles, namespaces and bound APIs.
+// it beside the Memberships: Users, the Organization, the hub's roles and those that a Membership
+// names, and bound APIs.
 func (d Deps) OnRules(f func(workspace controller.Key)) {
 	d.OnOrgMoved(func(org tenancy.Org) { d.eachWorkspace(org, f) })
 	d.OnUserMoved(func(name string) {
@@ -115,10 +118,45 @@ func (d Deps) OnRules(f func(workspace controller.Key)) {
 			}
 		}
 	})
-	d.Views.Namespaces.OnChange(func(c views.Change[*corev1.Namespace]) { d.in(c.Cluster(), f) })
-	d.Views.Roles.OnChange(func(c views.Change[*rbacv1.Role]) { d.in(c.Cluster(), f) })
-	d.Views.ClusterRoles.OnChange(func(c views.Change[*rbacv1.ClusterRole]) { d.in(c.Cluster(), f) })
+	d.OnNamedRole(func(m *v1alpha1.Membership) { d.workspacesOf(m, f) })
+	d.Views.Namespaces.OnChange(func(c views.Change[*corev1.Namespace]) {
+		if c.Object().Name == tenancy.DefaultNamespace {
+			d.in(c.Cluster(), f)
+		}
+	})
+	d.Views.ClusterRoles.OnChange(func(c views.Change[*rbacv1.ClusterRole]) {
+		if tenancy.ReservedRole(c.Object().Name) {
+			d.in(c.Cluster(), f)
+		}
+	})
 	d.Views.Bindings.OnChange(func(c views.Change[*kcpapisv1alpha2.APIBinding]) { d.in(c.Cluster(), f) })
+}
+
+// OnNamedRole calls f with each Membership of which a role in spec.roles, or its namespace,
+// changed, or the admin role with which the hub compares it. It does not call f for a role or a
+// namespace that no Membership names, because tenants write these at any rate.
+func (d Deps) OnNamedRole(f func(m *v1alpha1.Membership)) {
+	named := func(cluster string, changed func(v1alpha1.RoleRef) bool) {
+		ws, _ := d.Views.WorkspaceKeyOf(cluster)
+		for _, m := range d.Views.MembershipsAt(ws.Cluster, ws.Name) {
+			if slices.ContainsFunc(m.Spec.Roles, changed) {
+				f(m)
+			}
+		}
+	}
+	d.Views.ClusterRoles.OnChange(func(c views.Change[*rbacv1.ClusterRole]) {
+		name := c.Object().Name
+		named(c.Cluster(), func(r v1alpha1.RoleRef) bool { return r.Name == name || name == tenancy.ClusterRoleAdmin })
+	})
+	d.Views.Roles.OnChange(func(c views.Change[*rbacv1.Role]) {
+		role := v1alpha1.RoleRef{Namespace: c.Object().Namespace, Name: c.Object().Name}
+		named(c.Cluster(), func(r v1alpha1.RoleRef) bool { return r == role })
+	})
+	d.Views.Namespaces.OnChange(func(c views.Change[*corev1.Namespace]) {
+		if c.Added() || c.Removed() || c.Terminating() {
+			named(c.Cluster(), func(r v1alpha1.RoleRef) bool { return r.Namespace == c.Object().Name })
+		}
+	})
 }
 
 // workspacesOf calls f with the child Workspaces that a Membership gives rights in.

@@ -120,7 +120,7 @@ func (p *platform) objects() []placed {
 		{acmeCluster, child("w1")}, {acmeCluster, child("w2")}, {homeCluster, child("w3")},
 		{acmeCluster, tenancy.NewMembership("alice", "", v1alpha1.RoleAdmin)},
 		{acmeCluster, tenancy.NewMembership("bob", "", v1alpha1.RoleMember)},
-		{acmeCluster, withRoles(tenancy.NewMembership("bob", "w1", v1alpha1.RoleMember), "auditor")},
+		{acmeCluster, withRoles(tenancy.NewMembership("bob", "w1", v1alpha1.RoleMember), "auditor", "dev/editor")},
 		{homeCluster, tenancy.NewMembership("bob", "", v1alpha1.RoleAdmin)},
 		{"c-w1", managed(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}})},
 		{"c-w1", &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "auditor"}}},
@@ -201,7 +201,11 @@ func child(name string) *kcptenancyv1alpha1.Workspace {
 
 func withRoles(m *v1alpha1.Membership, names ...string) *v1alpha1.Membership {
 	for _, name := range names {
-		m.Spec.Roles = append(m.Spec.Roles, v1alpha1.RoleRef{Name: name})
+		namespace, name, ok := strings.Cut(name, "/")
+		if !ok {
+			namespace, name = "", namespace
+		}
+		m.Spec.Roles = append(m.Spec.Roles, v1alpha1.RoleRef{Namespace: namespace, Name: name})
 	}
 	return m
 }
@@ -360,16 +364,19 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 		{name: "Membership of an Organization reported", cluster: acmeCluster, object: reported(tenancy.NewMembership("bob", "", v1alpha1.RoleMember), func(m *v1alpha1.Membership) { m.Status.Phase = v1alpha1.PhaseReady }), want: "membership acme|bob"},
 		{name: "Membership of an Organization removed", cluster: acmeCluster, object: tenancy.NewMembership("bob", "", v1alpha1.RoleMember), removed: true, want: rightsInAcme + ", membership acme|bob, membershipindex users|bob, organization orgs|acme"},
 		{name: "Membership of a Workspace added", cluster: acmeCluster, object: tenancy.NewMembership("carol", "w2", v1alpha1.RoleMember), want: "access acme|w2, membership acme|w2.carol, membershipindex users|carol, workspace acme|w2"},
-		{name: "Membership of a Workspace changed", cluster: acmeCluster, object: changed(withRoles(tenancy.NewMembership("bob", "w1", v1alpha1.RoleMember), "auditor"), func(m *v1alpha1.Membership) { m.Spec.Sudo = true }), want: rightsInW1 + ", membership acme|w1.bob, membershipindex users|bob"},
+		{name: "Membership of a Workspace changed", cluster: acmeCluster, object: changed(withRoles(tenancy.NewMembership("bob", "w1", v1alpha1.RoleMember), "auditor", "dev/editor"), func(m *v1alpha1.Membership) { m.Spec.Sudo = true }), want: rightsInW1 + ", membership acme|w1.bob, membershipindex users|bob"},
 		{name: "Membership of a Workspace removed", cluster: acmeCluster, object: tenancy.NewMembership("bob", "w1", v1alpha1.RoleMember), removed: true, want: rightsInW1 + ", membership acme|w1.bob, membershipindex users|bob"},
 
-		{name: "Namespace removed", cluster: "c-w1", object: managed(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}), removed: true, want: rightsInW1 + ", membership acme|w1.bob"},
-		{name: "Namespace of a tenant added", cluster: "c-w1", object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "dev"}}, want: rightsInW1 + ", membership acme|w1.bob"},
-		{name: "Role of a tenant added", cluster: "c-w1", object: &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "auditor", Namespace: "dev"}}, want: rightsInW1 + ", membership acme|w1.bob"},
+		{name: "Namespace removed", cluster: "c-w1", object: managed(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}), removed: true, want: rightsInW1},
+		{name: "Namespace that a Membership names added", cluster: "c-w1", object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "dev"}}, want: rightsInW1 + ", membership acme|w1.bob"},
+		{name: "Namespace of a tenant added", cluster: "c-w1", object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, want: ""},
+		{name: "Role that a Membership names added", cluster: "c-w1", object: &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "editor", Namespace: "dev"}}, want: rightsInW1 + ", membership acme|w1.bob"},
+		{name: "Role of a tenant added", cluster: "c-w1", object: &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "editor", Namespace: "other"}}, want: ""},
+		{name: "ClusterRole of a tenant added", cluster: "c-w1", object: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, want: ""},
 		{name: "RoleBinding of a person added", cluster: "c-w1", object: namespacedBinding("b1", "bob"), want: rightsInW1 + ", membership acme|w1.bob"},
 		{name: "RoleBinding of a tenant added", cluster: "c-w1", object: &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "own", Namespace: "dev"}}, want: ""},
 		{name: "Namespace outside of Workspaces", cluster: acmeCluster, object: managed(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}), want: ""},
-		{name: "ClusterRole of a tenant removed", cluster: "c-w1", object: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "auditor"}}, removed: true, want: rightsInW1 + ", membership acme|w1.bob"},
+		{name: "ClusterRole that a Membership names removed", cluster: "c-w1", object: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "auditor"}}, removed: true, want: rightsInW1 + ", membership acme|w1.bob"},
 		{name: "ClusterRole of the hub added", cluster: "c-w1", object: managed(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: tenancy.ClusterRoleMember}}), want: rightsInW1},
 		{name: "ClusterRole of the hub that limits roles added", cluster: "c-w1", object: managed(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: tenancy.ClusterRoleAdmin}}), want: rightsInW1 + ", membership acme|w1.bob"},
 		{name: "ClusterRoleBinding of a person removed", cluster: "c-w1", object: roleBinding("b1", "bob"), removed: true, want: rightsInW1 + ", membership acme|w1.bob"},

@@ -66,6 +66,10 @@
 //   - The roles of a Workspace list API groups, resources and verbs and use no wildcard: a
 //     wildcard would grant the LogicalCluster, every API that a later kcp serves, and the verbs
 //     escalate, bind and impersonate.
+//   - The hub compares a role of spec.roles with the admin role before it is bound. kcp and the
+//     policy admit no role of a tenant that the admin role does not cover. But a provider, whom kcp
+//     compares with nothing in the virtual workspace of an APIExport, can write roles with any verb
+//     and subresource of a tenant's API group, and an operator can write and apply any role.
 //   - Workspace admins can read admission policies and webhooks but not write them: kcp
 //     applies them to the hub's own writes too, so a mutating one would make its author
 //     cluster-admin, and a validating one could block a demotion.

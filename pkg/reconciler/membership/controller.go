@@ -1,7 +1,6 @@
 package membership
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -30,28 +29,7 @@ func NewController(d reconciler.Deps) *controller.Controller {
 	d.OnWorkspaceMoved(func(ws controller.Key) { enqueue(d.Views.MembershipsAt(ws.Cluster, ws.Name)...) })
 	// The status shows which of spec.roles are bound, and the rules of the admin role
 	// decide which can be.
-	withRoles := func(cluster string) {
-		ws, ok := d.Views.WorkspaceKeyOf(cluster)
-		if !ok {
-			return
-		}
-		for _, m := range d.Views.MembershipsAt(ws.Cluster, ws.Name) {
-			if len(m.Spec.Roles) > 0 {
-				enqueue(m)
-			}
-		}
-	}
-	d.Views.ClusterRoles.OnChange(func(r views.Change[*rbacv1.ClusterRole]) {
-		if name := r.Object().Name; name == tenancy.ClusterRoleAdmin || !tenancy.ReservedRole(name) {
-			withRoles(r.Cluster())
-		}
-	})
-	d.Views.Roles.OnChange(func(r views.Change[*rbacv1.Role]) { withRoles(r.Cluster()) })
-	d.Views.Namespaces.OnChange(func(n views.Change[*corev1.Namespace]) {
-		if n.Added() || n.Removed() || n.Terminating() {
-			withRoles(n.Cluster())
-		}
-	})
+	d.OnNamedRole(func(m *v1alpha1.Membership) { enqueue(m) })
 	of := func(cluster, user string) {
 		ws, ok := d.Views.WorkspaceKeyOf(cluster)
 		if !ok || user == "" {
