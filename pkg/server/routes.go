@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/admin"
 	auditapi "github.com/faroshq/kedge-hub/pkg/api/audit"
 	"github.com/faroshq/kedge-hub/pkg/api/bots"
@@ -112,10 +113,17 @@ func unguarded() routes {
 }
 
 func (p routes) router() chi.Router {
-	c, v, s, begins := p.config, p.views, p.store, transport.Latest(p.clock)
+	c, v, s := p.config, p.views, p.store
 	creator := tenancy.Creator{Org: v.Org, Workspace: v.Workspace, Membership: v.Membership, MembershipsAt: v.MembershipsAt}
-	scopes := httpmw.Scopes{Tenants: v, Creator: creator, Reachable: v.Reachable}
-	rights := httpmw.Rights{Membership: v.Membership, Store: s}
+	d := api.Deps{
+		Views: v, Store: s, Rights: httpmw.Rights{Membership: v.Membership, Store: s}, Scopes: httpmw.Scopes{Tenants: v, Creator: creator, Reachable: v.Reachable},
+		Tree: c.Tree, NewUUID: uuid.NewString, Clock: p.clock, ExternalURL: c.ExternalURL, CA: p.certificate.CA,
+		DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
+		DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
+	}
+	// Requests of deletion and of creation are at kcp's time.
+	deletions := d
+	deletions.Clock = transport.Latest(p.clock)
 	requests := p.limits.PerPerson("requests_per_person", c.Limits.RequestsPerPerson)
 	writes := p.limits.WritesPerPerson("writes_per_person", c.Limits.WritesPerPerson)
 	// Watches, followed logs and upgraded connections have limits of their own.
@@ -139,56 +147,33 @@ func (p routes) router() chi.Router {
 	r.Route("/api/", func(r chi.Router) {
 		r.Use(p.present, p.audit, p.authenticate, requests, writes, written, served, httpmw.Limited, httpmw.BufferBody(p.authenticate), p.room)
 		(&users.Handler{
-			Views: v, Tenants: v, Store: s, DefaultOrgQuota: c.DefaultOrgQuota,
-			DeletionGrace: c.DeletionGrace, Clock: begins, Followed: p.rights.FollowedEverywhere, WriteEnds: p.sessions.WriteEnds,
-			LimitSearch: p.limits.PerPerson("searches_per_person", c.Limits.SearchesPerPerson), FollowTimeout: c.FollowTimeout,
+			Deps: deletions, Search: v.SearchPeople, Bound: p.rights.FollowedEverywhere, WriteEnds: p.sessions.WriteEnds,
+			LimitSearch: p.limits.PerPerson("searches_per_person", c.Limits.SearchesPerPerson),
 		}).Mount(r)
-		(&admin.Handler{
-			Views: v, Await: v.Await, Followed: p.rights.FollowedEverywhere, Store: s, Index: v.Index, Orgs: v.Orgs, UsedWorkspaces: v.UsedWorkspaces, Clock: begins, DeletionGrace: c.DeletionGrace,
-			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota, FollowTimeout: c.FollowTimeout, WriteEnds: p.sessions.WriteEnds,
-		}).Mount(r)
+		(&admin.Handler{Deps: deletions, People: v.People, Orgs: v.Orgs, Bound: p.rights.FollowedEverywhere, WriteEnds: p.sessions.WriteEnds}).Mount(r)
 		(&members.Handler{
-			Views: v, Await: v.Await, Membership: v.Membership, Followed: p.revocation.AfterRecheck(p.rights.Followed), Store: s, Rights: rights,
-			OrgScope: scopes.Org, WorkspaceScope: scopes.Workspace, Clock: p.clock, FollowTimeout: c.FollowTimeout,
+			Deps: d, Memberships: s, Followed: p.revocation.AfterRecheck(p.rights.Followed),
 			LimitAdditions: p.limits.Additions("additions_per_person", c.Limits.AdditionsPerPerson),
 		}).Mount(r)
-		(&orgs.Handler{
-			Views: v, Await: v.Await, Followed: p.rights.FollowedByAll, Store: s, Rights: rights, Tree: c.Tree, Scope: scopes.Org, CreatedScope: scopes.CreatedOrg, DeletedScope: scopes.DeletedOrg, Creator: creator, NewUUID: uuid.NewString, Clock: begins,
-			DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
-			DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
-		}).Mount(r)
-		(&workspaces.Handler{
-			Views: v, Store: s, Rights: rights, Tree: c.Tree,
-			OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace, CreatedScope: scopes.CreatedWorkspace, Creator: creator,
-			DeletedScope: scopes.DeletedWorkspace, NewUUID: uuid.NewString, Clock: begins, ExternalURL: c.ExternalURL,
-			DefaultQuota: c.DefaultWorkspaceQuota, DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
-		}).Mount(r)
+		(&orgs.Handler{Deps: deletions, BoundForAll: p.rights.FollowedByAll}).Mount(r)
+		(&workspaces.Handler{Deps: deletions}).Mount(r)
 		(&bots.Handler{
-			Views: v, Store: s, Rights: rights, Tokens: p.botTokens, Metrics: p.countedBots,
-			Recheck:        func(b *v1alpha1.Bot) { p.revocation.Recheck(tenancy.BotKey(b.Status.ServiceAccountUID)) },
-			WorkspaceScope: scopes.Workspace, NewUUID: uuid.NewString, Clock: p.clock, ExternalURL: c.ExternalURL, CA: p.certificate.CA,
-			MaxTokenTTL: c.Bots.TokenMaxTTL, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
+			Deps: d, Bots: v, KCP: s, Tokens: p.botTokens, Metrics: p.countedBots, MaxTokenTTL: c.Bots.TokenMaxTTL,
+			Recheck: func(b *v1alpha1.Bot) { p.revocation.Recheck(tenancy.BotKey(b.Status.ServiceAccountUID)) },
 		}).Mount(r)
 		(&providers.Handler{
-			Catalog: v, Views: v, Store: s, Rights: rights, Followed: p.rolesFollowed, Kept: template.Keeps(c.Template),
-			As:          func(r *http.Request) (providers.Bindings, error) { return p.as(r) },
-			HeaderScope: scopes.Headers, WorkspaceScope: scopes.Workspace, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
+			Deps: d, Catalog: v, KCP: s, Followed: p.rolesFollowed, Kept: template.Keeps(c.Template),
+			As: func(r *http.Request) (providers.Bindings, error) { return p.as(r) },
 		}).Mount(r)
 		(&catalog.Handler{
-			Views: v, Orgs: v, Tenants: v, Store: s, Rights: rights, Tree: c.Tree, GlobalCluster: p.clusters.Providers, MayBind: p.mayBind,
-			OrgScope: scopes.Org, PrivateBackends: c.Catalog.AllowPrivateBackends, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
+			Deps: d, Catalog: v, Orgs: v, Entries: s, GlobalCluster: p.clusters.Providers, MayBind: p.mayBind, PrivateBackends: c.Catalog.AllowPrivateBackends,
 		}).Mount(r)
 		(&auditapi.Handler{
-			Read: p.auditLog.Read, Replica: c.Replica, OrgScope: scopes.Org,
+			Deps: d, Read: p.auditLog.Read, Replica: c.Replica,
 			LimitReads: p.limits.PerPerson("audit_reads_per_person", c.Limits.AuditReadsPerPerson),
 		}).Mount(r)
-		(&sessions.Handler{
-			Views: v, Service: p.sessions, Recheck: p.revocation.Recheck, IdleTimeout: c.Sessions.IdleTimeout, FollowTimeout: c.FollowTimeout, Clock: p.clock,
-		}).Mount(r)
-		(&credentials.Handler{
-			WorkspaceScope: scopes.Workspace, Enter: p.gates.Enter, Tree: c.Tree,
-			ExternalURL: c.ExternalURL, CA: p.certificate.CA, Clock: p.clock,
-		}).Mount(r)
+		(&sessions.Handler{Deps: d, Sessions: v, Service: p.sessions, Recheck: p.revocation.Recheck, IdleTimeout: c.Sessions.IdleTimeout}).Mount(r)
+		(&credentials.Handler{Deps: d, Enter: p.gates.Enter}).Mount(r)
 	})
 	return r
 }

@@ -4,16 +4,15 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/go-chi/chi/v5"
-	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -25,39 +24,17 @@ import (
 // maxQuota is the maximum of quotas in the schemas.
 const maxQuota = 5000
 
-// Views are the caches that the handler reads.
-type Views interface {
-	People() []*v1alpha1.User
-	ByName(name string) (*v1alpha1.User, bool)
-	Org(uuid string) (tenancy.Org, bool)
-	OrgsCreatedBy(user string) []string
-	Workspaces(org string) []tenancy.Workspace
-}
-
 // Handler serves /api/admin.
 type Handler struct {
-	Views Views
-	// Await waits until a condition on the caches holds. It evaluates the condition again
-	// after each change that touches one of refs.
-	Await func(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
-	// Followed reports whether the bindings of a User in kcp are as desired.
-	Followed func(user string) bool
-	Store    waiting.Store
+	api.Deps
+	// People returns all Users, and Orgs all Organizations, soft-deleted ones included.
+	People func() []*v1alpha1.User
+	Orgs   func() []tenancy.Org
+	// Bound reports whether the bindings of a User in kcp are as desired.
+	Bound func(user string) bool
 	// WriteEnds writes the end of the Sessions of a User that a rejection has ended. It comes
 	// before the approval, so that they stay ended.
 	WriteEnds func(ctx context.Context, user string) error
-	// Index returns the UserMembershipIndex of a User.
-	Index func(user string) []v1alpha1.MembershipIndexEntry
-	// Orgs returns all Organizations, soft-deleted ones included.
-	Orgs func() []tenancy.Org
-	// UsedWorkspaces counts the Workspaces of an Organization, and its claims, against its quota.
-	UsedWorkspaces func(org string, claims []v1alpha1.Claim) int
-	Clock          clock.PassiveClock
-
-	// FollowTimeout limits the time that a write waits for the caches.
-	FollowTimeout                          time.Duration
-	DeletionGrace                          time.Duration
-	DefaultOrgQuota, DefaultWorkspaceQuota int
 }
 
 // Mount adds the routes below /api.
@@ -93,7 +70,7 @@ func (h *Handler) users(w http.ResponseWriter, r *http.Request) error {
 		return errs.InvalidField("query:registration", "must be Approved, Pending or Rejected")
 	}
 	var items []rest.AdminUser
-	for _, u := range h.Views.People() {
+	for _, u := range h.People() {
 		if v := h.userView(u); registration == "" || v.Registration == string(registration) {
 			items = append(items, v)
 		}
@@ -130,7 +107,7 @@ func (h *Handler) memberships(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var items []rest.MembershipRow
-	for _, e := range h.Index(u.Name) {
+	for _, e := range h.Views.Index(u.Name) {
 		if deleted || e.SoftDeletedAt == nil {
 			items = append(items, wire.Row(e, h.DeletionGrace))
 		}
@@ -166,38 +143,27 @@ func (h *Handler) patchUser(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	name := held.Name
-	match, err := httpapi.IfMatch(r)
-	if err != nil {
-		return err
-	}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{
-		Reduces: v1alpha1.Registration(text) == v1alpha1.RegistrationRejected && in.OrgQuota == nil,
-		Facts:   audit.Facts{Registration: text, Quota: quotaIn(in.OrgQuota)},
-	})
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	u, err := h.Store.ChangeUser(ctx, held, match, func(ctx context.Context, u *v1alpha1.User) error {
-		if limit != nil {
-			u.Spec.OrgQuota = *limit
-		}
-		if !given {
-			return nil
-		}
-		return h.register(ctx, held, u, v1alpha1.Registration(text), match != nil)
-	})
-	if err != nil {
-		return err
-	}
-	refs := tenancy.RefsOfRights(name, h.Index(name))
-	waiting.Until(r, h.FollowTimeout, h.Await, refs, func() bool {
-		seen, ok := h.Views.ByName(name)
-		return ok && seen.Generation >= u.Generation && (!given || h.Followed(name))
-	})
-	httpapi.Tag(w, u.ResourceVersion)
-	return httpapi.Write(w, http.StatusOK, h.userView(u))
+	return api.Change[*v1alpha1.User]{
+		Intent: httpmw.Intent{
+			Reduces: v1alpha1.Registration(text) == v1alpha1.RegistrationRejected && in.OrgQuota == nil,
+			Facts:   audit.Facts{Registration: text, Quota: quotaIn(in.OrgQuota)},
+		},
+		Write: func(ctx context.Context, match api.Match) (*v1alpha1.User, error) {
+			return h.Store.ChangeUser(ctx, held, match, func(ctx context.Context, u *v1alpha1.User) error {
+				u.Spec.OrgQuota = ptr.Deref(limit, u.Spec.OrgQuota)
+				if !given {
+					return nil
+				}
+				return h.register(ctx, held, u, v1alpha1.Registration(text), match != nil)
+			})
+		},
+		Refs: func(u *v1alpha1.User) []tenancy.Ref { return tenancy.RefsOfRights(u.Name, h.Views.Index(u.Name)) },
+		Seen: func(u **v1alpha1.User) bool {
+			seen, ok := h.Views.ByName(held.Name)
+			return ok && seen.Generation >= (*u).Generation && (!given || h.Bound(held.Name))
+		},
+		View: func(u *v1alpha1.User) (any, string) { return h.userView(u), u.ResourceVersion },
+	}.Serve(w, r, &h.Deps)
 }
 
 // register sets the registration of a User. An approval without If-Match does not overwrite a

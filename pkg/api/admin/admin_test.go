@@ -5,22 +5,20 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/admin"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // store records patches. The world applies them while a handler waits.
 type store struct {
-	waiting.Store
+	api.Store
 	t       testing.TB
 	world   *apitest.World
 	patches []any
@@ -34,7 +32,7 @@ type store struct {
 	behind func(*apitest.World)
 }
 
-func (s *store) ChangeUser(ctx context.Context, held *v1alpha1.User, match waiting.Match, edit func(context.Context, *v1alpha1.User) error) (*v1alpha1.User, error) {
+func (s *store) ChangeUser(ctx context.Context, held *v1alpha1.User, match api.Match, edit func(context.Context, *v1alpha1.User) error) (*v1alpha1.User, error) {
 	if s.failure != nil {
 		return nil, s.failure
 	}
@@ -57,7 +55,7 @@ func (s *store) ChangeUser(ctx context.Context, held *v1alpha1.User, match waiti
 	return u, nil
 }
 
-func (s *store) ChangeOrganization(ctx context.Context, held *v1alpha1.Organization, match waiting.Match, edit func(context.Context, *v1alpha1.Organization) error) (*v1alpha1.Organization, error) {
+func (s *store) ChangeOrganization(ctx context.Context, held *v1alpha1.Organization, match api.Match, edit func(context.Context, *v1alpha1.Organization) error) (*v1alpha1.Organization, error) {
 	if s.failure != nil {
 		return nil, s.failure
 	}
@@ -95,17 +93,12 @@ func newFixture(t testing.TB) *fixture {
 	f := &fixture{world: apitest.NewWorld(), unbound: map[string]bool{}, wroteEnds: map[string]int{}}
 	f.store = &store{t: t, world: f.world, version: apitest.FirstVersion}
 	handler := &admin.Handler{
-		Views: f.world, Await: f.world.Await, Index: f.world.Index, Store: f.store,
-		Followed: func(user string) bool { return !f.unbound[user] },
+		Deps: f.world.Deps(t, f.store, ""), People: f.world.People, Bound: func(user string) bool { return !f.unbound[user] },
 		Orgs: func() []tenancy.Org {
 			acme, _ := f.world.Org(apitest.Acme)
 			globex, _ := f.world.Org(apitest.Globex)
 			return []tenancy.Org{acme, globex}
 		},
-		UsedWorkspaces: f.world.UsedWorkspaces,
-
-		Clock:         clocktesting.NewFakePassiveClock(apitest.Epoch().Time),
-		DeletionGrace: 720 * time.Hour, DefaultOrgQuota: 10, DefaultWorkspaceQuota: 50, FollowTimeout: time.Minute,
 		WriteEnds: func(_ context.Context, user string) error {
 			f.wroteEnds[user] = len(f.store.patches)
 			return nil

@@ -20,7 +20,7 @@ func (h *Handler) deletions(w http.ResponseWriter, r *http.Request) error {
 			})
 		}
 	}
-	for _, u := range h.Views.People() {
+	for _, u := range h.People() {
 		add("User", "", u.Name, u.Spec.DisplayName, u.Status.DeletionRequestedAt, !u.DeletionTimestamp.IsZero())
 	}
 	for _, o := range h.Orgs() {

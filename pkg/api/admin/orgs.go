@@ -9,8 +9,8 @@ import (
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -23,7 +23,7 @@ func (h *Handler) orgView(o *v1alpha1.Organization) rest.AdminOrg {
 		UUID: o.Name, DisplayName: o.Spec.DisplayName, Personal: o.Spec.Personal,
 		WorkspaceQuota: rest.Quota{
 			Limit: tenancy.Limit(o.Spec.WorkspaceQuota, h.DefaultWorkspaceQuota),
-			Used:  h.UsedWorkspaces(o.Name, o.Spec.WorkspaceClaims),
+			Used:  h.Views.UsedWorkspaces(o.Name, o.Spec.WorkspaceClaims),
 		},
 		CreatedAt: o.CreationTimestamp, CreatedBy: tenancy.Org{Organization: o}.CreatedBy(), Phase: string(tenancy.PhaseOf(o.Status.CommonStatus)),
 		DeletionRequestedAt: o.Status.DeletionRequestedAt, PurgeAt: tenancy.PurgeAt(o.Status.DeletionRequestedAt, h.DeletionGrace),
@@ -68,27 +68,22 @@ func (h *Handler) patchOrg(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	match, err := httpapi.IfMatch(r)
-	if err != nil {
-		return err
-	}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Facts: audit.Facts{Quota: quotaIn(in.WorkspaceQuota)}})
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	o, err := h.Store.ChangeOrganization(ctx, held.Organization, match, func(_ context.Context, o *v1alpha1.Organization) error {
-		o.Spec.WorkspaceQuota = ptr.Deref(limit, o.Spec.WorkspaceQuota)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	waiting.Until(r, h.FollowTimeout, h.Await, []tenancy.Ref{tenancy.OrgRef(o.Name)}, func() bool {
-		seen, ok := h.Views.Org(o.Name)
-		return ok && seen.Generation >= o.Generation
-	})
-	return h.writeOrg(w, o)
+	return api.Change[tenancy.Org]{
+		Intent: httpmw.Intent{Facts: audit.Facts{Quota: quotaIn(in.WorkspaceQuota)}},
+		Write: func(ctx context.Context, match api.Match) (tenancy.Org, error) {
+			o, err := h.Store.ChangeOrganization(ctx, held.Organization, match, func(_ context.Context, o *v1alpha1.Organization) error {
+				o.Spec.WorkspaceQuota = ptr.Deref(limit, o.Spec.WorkspaceQuota)
+				return nil
+			})
+			return tenancy.Org{Organization: o}, err
+		},
+		Refs: orgRefs,
+		Seen: func(o *tenancy.Org) bool {
+			seen, ok := h.Views.Org(o.UUID())
+			return ok && seen.Generation >= o.Generation
+		},
+		View: h.answer,
+	}.Serve(w, r, &h.Deps)
 }
 
 // deleteOrg requests the deletion of an Organization (O-13). Its admins can undelete it until
@@ -98,31 +93,22 @@ func (h *Handler) deleteOrg(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	match, err := httpapi.IfMatch(r)
-	if err != nil {
-		return err
-	}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: true})
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	marked, err := h.Store.ChangeOrganization(ctx, held.Organization, match, func(_ context.Context, o *v1alpha1.Organization) (err error) {
-		d := tenancy.Deletable{Noun: "organization", Requested: o.Status.DeletionRequestedAt, Removing: !o.DeletionTimestamp.IsZero()}
-		o.Status.DeletionRequestedAt, err = d.Mark(true, h.Clock.Now())
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	waiting.Until(r, h.FollowTimeout, h.Await, []tenancy.Ref{tenancy.OrgRef(marked.Name)}, func() bool {
-		seen, ok := h.Views.Org(marked.Name)
-		return !ok || seen.Deleted() && tenancy.DeletionFollowed(seen.Status.Conditions, true)
-	})
-	return h.writeOrg(w, marked)
+	return api.Change[tenancy.Org]{
+		Intent: httpmw.Intent{Reduces: true},
+		Write: func(ctx context.Context, match api.Match) (tenancy.Org, error) {
+			return h.MarkOrg(ctx, held, match, true)
+		},
+		Refs: orgRefs,
+		Seen: func(o *tenancy.Org) bool {
+			seen, ok := h.Views.Org(o.UUID())
+			return !ok || seen.Deleted() && tenancy.DeletionFollowed(seen.Status.Conditions, true)
+		},
+		View: h.answer,
+	}.Serve(w, r, &h.Deps)
 }
 
-func (h *Handler) writeOrg(w http.ResponseWriter, o *v1alpha1.Organization) error {
-	httpapi.Tag(w, o.ResourceVersion)
-	return httpapi.Write(w, http.StatusOK, h.orgView(o))
+func orgRefs(o tenancy.Org) []tenancy.Ref { return []tenancy.Ref{tenancy.OrgRef(o.UUID())} }
+
+func (h *Handler) answer(o tenancy.Org) (any, string) {
+	return h.orgView(o.Organization), o.ResourceVersion
 }

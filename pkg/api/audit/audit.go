@@ -11,6 +11,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -21,19 +22,18 @@ import (
 
 // Handler serves /api/orgs/{org}/audit.
 type Handler struct {
+	api.Deps
 	// Read is the method of audit.Log.
 	Read func(ctx context.Context, q audit.Query) (events []audit.Event, next *audit.Position, err error)
 	// Replica is the name of this replica of the hub.
 	Replica string
-	// OrgScope is the middleware of httpmw.
-	OrgScope func(http.Handler) http.Handler
 	// LimitReads is the rate limit of reading, a middleware of httpmw.
 	LimitReads func(http.Handler) http.Handler
 }
 
 // Mount adds the route below /api.
 func (h *Handler) Mount(r chi.Router) {
-	r.With(h.LimitReads, h.OrgScope).Get("/orgs/{org}/audit", httpapi.Handle(h.list))
+	r.With(h.LimitReads, h.Scopes.Org).Get("/orgs/{org}/audit", httpapi.Handle(h.list))
 }
 
 func viewOf(e audit.Event) rest.AuditEvent {

@@ -18,7 +18,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
-	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 const path = "/api/orgs/" + apitest.Acme + "/audit"
@@ -38,7 +37,7 @@ func router(t testing.TB, file, replica string) (http.Handler, *audit.Log) {
 	require.NoError(t, err)
 	t.Cleanup(closing)
 	w := apitest.NewWorld()
-	h := &auditapi.Handler{Read: l.Read, Replica: replica, LimitReads: limit(t), OrgScope: httpmw.Scopes{Tenants: w, Creator: tenancy.Creator{}}.Org}
+	h := &auditapi.Handler{Read: l.Read, Replica: replica, LimitReads: limit(t), Deps: w.Deps(t, nil, "")}
 	return apitest.Router(w, func(r chi.Router) { h.Mount(r) }), l
 }
 
@@ -127,7 +126,7 @@ func TestList_namesTheParameterAtFault(t *testing.T) {
 				t.Error("read")
 				return nil, nil, nil
 			},
-			OrgScope: httpmw.Scopes{Tenants: apitest.NewWorld()}.Org, LimitReads: limit(t),
+			Deps: apitest.NewWorld().Deps(t, nil, ""), LimitReads: limit(t),
 		}).Mount(r)
 	})
 	for query, field := range map[string]string{

@@ -7,14 +7,13 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -23,21 +22,17 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Views are the caches that the handler reads.
-type Views interface {
+// Bots are the caches of Bots.
+type Bots interface {
 	Bot(orgCluster, workspace, name string) (*v1alpha1.Bot, bool)
 	BotsAt(orgCluster, workspace string) []*v1alpha1.Bot
-	Org(uuid string) (tenancy.Org, bool)
-	Workspace(org, workspace string) (tenancy.Workspace, bool)
-	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 }
 
-// Store is the part of store.Store that writes Bots.
-type Store interface {
-	waiting.Store
+// KCP is the part of store.Store that reads and deletes Bots.
+type KCP interface {
 	// GetBot returns nil if kcp has none of that name.
 	GetBot(ctx context.Context, orgCluster, name string) (*v1alpha1.Bot, error)
-	DeleteBot(ctx context.Context, held *v1alpha1.Bot, match waiting.Match) error
+	DeleteBot(ctx context.Context, held *v1alpha1.Bot, match api.Match) error
 }
 
 // Tokens issues and discards tokens in the logical cluster of a Workspace.
@@ -49,35 +44,22 @@ type Tokens interface {
 
 // Handler serves /api/orgs/{org}/workspaces/{ws}/serviceaccounts.
 type Handler struct {
-	Views   Views
-	Store   Store
-	Rights  httpmw.Rights
+	api.Deps
+	Bots    Bots
+	KCP     KCP
 	Tokens  Tokens
 	Metrics *Metrics
 	// Recheck closes the open streams of a Bot to which it no longer has the right.
 	Recheck func(*v1alpha1.Bot)
-	// WorkspaceScope is the middleware of httpmw.
-	WorkspaceScope func(http.Handler) http.Handler
-	// NewUUID makes the identity of a new Bot and of a new token.
-	NewUUID func() string
-	Clock   clock.PassiveClock
-	// ExternalURL is the URL of the hub, without a trailing slash. CA returns the PEM bundle that
-	// clients trust.
-	ExternalURL string
-	CA          func() []byte
 	// MaxTokenTTL is the longest life of a token.
 	MaxTokenTTL time.Duration
-
-	CreateTimeout time.Duration
-	// FollowTimeout limits the time that a write waits for the caches.
-	FollowTimeout time.Duration
 }
 
 // Mount adds the routes below /api.
 func (h *Handler) Mount(r chi.Router) {
 	const base = "/orgs/{org}/workspaces/{ws}/serviceaccounts"
 	r.Group(func(r chi.Router) {
-		r.Use(h.WorkspaceScope)
+		r.Use(h.Scopes.Workspace)
 		r.Get(base, httpapi.Handle(h.list))
 		r.Post(base, httpapi.Handle(h.create))
 		r.Get(base+"/{sa}", httpapi.Handle(h.get))
@@ -101,7 +83,7 @@ func viewOf(b *v1alpha1.Bot) rest.Bot {
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
 	var items []rest.Bot
-	for _, b := range h.Views.BotsAt(scope.Org.ClusterID, scope.Workspace.UUID) {
+	for _, b := range h.Bots.BotsAt(scope.Org.ClusterID, scope.Workspace.UUID) {
 		if b.DeletionTimestamp.IsZero() {
 			items = append(items, viewOf(b))
 		}
@@ -111,21 +93,20 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 
 // named finds the Bot in the path. The answer for a Bot of another Workspace is the same as for a
 // missing one.
-func (h *Handler) named(r *http.Request) (*v1alpha1.Bot, error) {
-	b, ok := h.find(r, chi.URLParam(r, "sa"))
+func (h *Handler) named(r *http.Request, scope *tenancy.Scope) (*v1alpha1.Bot, error) {
+	b, ok := h.find(scope, chi.URLParam(r, "sa"))
 	if !ok {
 		return nil, tenancy.NoSuchBot()
 	}
 	return b, nil
 }
 
-func (h *Handler) find(r *http.Request, name string) (*v1alpha1.Bot, bool) {
-	scope := httpmw.ScopeOf(r)
-	return h.Views.Bot(scope.Org.ClusterID, scope.Workspace.UUID, name)
+func (h *Handler) find(scope *tenancy.Scope, name string) (*v1alpha1.Bot, bool) {
+	return h.Bots.Bot(scope.Org.ClusterID, scope.Workspace.UUID, name)
 }
 
 func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
-	b, err := h.named(r)
+	b, err := h.named(r, httpmw.ScopeOf(r))
 	if err != nil {
 		return err
 	}
@@ -158,19 +139,19 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := waiting.Ready(r, h.FollowTimeout, h.Views); err != nil {
+	if _, err := h.Ready(r, scope); err != nil {
 		return err
 	}
 	uuid := h.NewUUID()
 	if key != "" {
 		uuid = tenancy.KeyedUUID(string(httpmw.CallerOf(r).User.UID), scope.Workspace.UUID+"/serviceaccounts", key)
 	}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Object: uuid, Facts: audit.Facts{Role: string(role)}})
+	ctx, cancel, err := api.Write(r, httpmw.Intent{Object: uuid, Facts: audit.Facts{Role: string(role)}})
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	b, there := h.find(r, uuid)
+	b, there := h.find(scope, uuid)
 	if !there {
 		if err := h.claim(ctx, scope, uuid); err != nil {
 			return err
@@ -182,22 +163,14 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 		b = tenancy.ChangedBot(nil, c)
 		b.CreationTimestamp = metav1.NewTime(h.Clock.Now()).Rfc3339Copy()
 	}
-	code := waiting.Made(r, h.CreateTimeout, h.Views.Await, refs(scope), func() bool {
-		seen, ok := h.find(r, uuid)
+	seen := func() bool {
+		seen, ok := h.find(scope, uuid)
 		if ok {
 			b = seen
 		}
-		return ok && reconciled(seen, 0)
-	})
-	if code == http.StatusAccepted {
-		h.until(r, func() bool {
-			seen, ok := h.find(r, uuid)
-			if ok {
-				b = seen
-			}
-			return ok
-		})
+		return ok
 	}
+	code := h.Made(r, refs(scope), func() bool { return seen() && reconciled(b, 0) }, seen)
 	w.Header().Set("Location", r.URL.Path+"/"+uuid)
 	return answer(w, code, b)
 }
@@ -206,10 +179,10 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 func (h *Handler) claim(ctx context.Context, scope *tenancy.Scope, uuid string) error {
 	_, err := h.Store.ChangeWorkspace(ctx, scope.Org.ClusterID, *scope.Workspace, nil, func(ws tenancy.Workspace, annotations map[string]string) error {
 		if ws.Deleted() {
-			return waiting.NotReady()
+			return api.NotReady()
 		}
 		var names []string
-		for _, b := range h.Views.BotsAt(scope.Org.ClusterID, ws.UUID) {
+		for _, b := range h.Bots.BotsAt(scope.Org.ClusterID, ws.UUID) {
 			names = append(names, b.Name)
 		}
 		claims, err := tenancy.ClaimBot(ws, names, uuid, h.Clock.Now())
@@ -245,12 +218,8 @@ func refs(scope *tenancy.Scope) []tenancy.Ref {
 	return []tenancy.Ref{tenancy.WorkspaceRef(scope.Workspace.UUID), tenancy.OrgRef(scope.Org.UUID())}
 }
 
-// until waits until the caches show a write.
-func (h *Handler) until(r *http.Request, cond func() bool) bool {
-	return waiting.Until(r, h.FollowTimeout, h.Views.Await, refs(httpmw.ScopeOf(r)), cond)
-}
-
 func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
 	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("change bots") })
 	if err != nil {
 		return err
@@ -259,36 +228,29 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	match, err := httpapi.IfMatch(r)
+	b, err := h.named(r, scope)
 	if err != nil {
 		return err
 	}
-	b, err := h.named(r)
-	if err != nil {
-		return err
-	}
-	ctx, cancel, err := waiting.Write(r, wanted.intent(b))
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	changed, err := h.change(ctx, r, by, b, wanted, match)
-	if err != nil {
-		return missing(err)
-	}
-	code := http.StatusOK
-	if !h.until(r, func() bool {
-		seen, ok := h.find(r, b.Name)
-		if !ok || !reconciled(seen, changed.Generation) {
-			return false
-		}
-		changed = seen
-		return true
-	}) {
-		code = http.StatusAccepted
-	}
-	h.Recheck(changed)
-	return answer(w, code, changed)
+	return api.Change[*v1alpha1.Bot]{
+		Intent: wanted.intent(b),
+		Write: func(ctx context.Context, match api.Match) (*v1alpha1.Bot, error) {
+			changed, err := h.change(ctx, r, scope, by, b, wanted, match)
+			return changed, missing(err)
+		},
+		Refs: func(*v1alpha1.Bot) []tenancy.Ref { return refs(scope) },
+		Seen: func(changed **v1alpha1.Bot) bool {
+			seen, ok := h.find(scope, b.Name)
+			if !ok || !reconciled(seen, (*changed).Generation) {
+				return false
+			}
+			*changed = seen
+			return true
+		},
+		Done: h.Recheck,
+		View: func(b *v1alpha1.Bot) (any, string) { return viewOf(b), b.ResourceVersion },
+		Late: http.StatusAccepted,
+	}.Serve(w, r, &h.Deps)
 }
 
 // edit is a change of a Bot. A field that does not change is nil.
@@ -340,35 +302,36 @@ func missing(err error) error {
 	return err
 }
 
-// target returns the Bot in the path and the precondition of the request. It refuses callers who
-// are not admins of the Workspace; action says in the infinitive what they want to do.
-func (h *Handler) target(r *http.Request, action string) (b *v1alpha1.Bot, match waiting.Match, err error) {
-	if err := httpmw.ScopeOf(r).RequireWorkspaceAdmin(action); err != nil {
-		return nil, nil, err
+// reduced is a change that takes rights of the Bot in the path away. It refuses callers who are not
+// admins of the Workspace; action says in the infinitive what they want to do.
+func (h *Handler) reduced(r *http.Request, scope *tenancy.Scope, action string, facts audit.Facts) (b *v1alpha1.Bot, c api.Change[*v1alpha1.Bot], err error) {
+	if err := scope.RequireWorkspaceAdmin(action); err != nil {
+		return nil, c, err
 	}
-	if match, err = httpapi.IfMatch(r); err != nil {
-		return nil, nil, err
+	if b, err = h.named(r, scope); err != nil {
+		return nil, c, err
 	}
-	b, err = h.named(r)
-	return b, match, err
+	return b, api.Change[*v1alpha1.Bot]{
+		Intent: httpmw.Intent{Reduces: true, Facts: facts},
+		Refs:   func(*v1alpha1.Bot) []tenancy.Ref { return refs(scope) },
+		// Open streams belong to the account from before the change.
+		Done: func(*v1alpha1.Bot) { h.Recheck(b) },
+	}, nil
 }
 
 func (h *Handler) remove(w http.ResponseWriter, r *http.Request) error {
-	b, match, err := h.target(r, "delete bots")
+	scope := httpmw.ScopeOf(r)
+	b, c, err := h.reduced(r, scope, "delete bots", audit.Facts{})
 	if err != nil {
 		return err
 	}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: true})
-	if err != nil {
-		return err
+	c.Write = func(ctx context.Context, match api.Match) (*v1alpha1.Bot, error) {
+		if err := h.KCP.DeleteBot(ctx, b, match); err != nil {
+			return nil, missing(err)
+		}
+		h.release(ctx, scope, b.Name)
+		return b, nil
 	}
-	defer cancel()
-	if err := h.Store.DeleteBot(ctx, b, match); err != nil {
-		return missing(err)
-	}
-	h.release(ctx, httpmw.ScopeOf(r), b.Name)
-	h.until(r, func() bool { _, there := h.find(r, b.Name); return !there })
-	h.Recheck(b)
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	c.Seen = func(**v1alpha1.Bot) bool { _, there := h.find(scope, b.Name); return !there }
+	return c.Serve(w, r, &h.Deps)
 }

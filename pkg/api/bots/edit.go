@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -22,11 +22,11 @@ var errRaised = errs.New(errs.Conflict, "the role of the bot was changed at the 
 // decide has the Organization accept a change that gives rights to a Bot, by compare-and-swap. The
 // reconciler of the Organization carries it out. match is called with the version of the Bot that
 // the decision saw.
-func (h *Handler) decide(ctx context.Context, scope *tenancy.Scope, by httpmw.Author, c v1alpha1.BotChange, match waiting.Match) (generation int64, err error) {
+func (h *Handler) decide(ctx context.Context, scope *tenancy.Scope, by httpmw.Author, c v1alpha1.BotChange, match api.Match) (generation int64, err error) {
 	c.Workspace, c.By = scope.Workspace.UUID, scope.User
 	c.RequestedAt = metav1.NewMicroTime(h.Clock.Now().Truncate(time.Microsecond))
 	var held *v1alpha1.Bot
-	var judge waiting.Match
+	var judge api.Match
 	if match != nil {
 		judge = func(string) error { return match(held.ResourceVersion) }
 	}
@@ -34,7 +34,7 @@ func (h *Handler) decide(ctx context.Context, scope *tenancy.Scope, by httpmw.Au
 		if err := by.Judge(ctx, o); err != nil {
 			return err
 		}
-		if held, err = h.Store.GetBot(ctx, scope.Org.ClusterID, c.Name); err != nil {
+		if held, err = h.KCP.GetBot(ctx, scope.Org.ClusterID, c.Name); err != nil {
 			return err
 		}
 		changes, err := tenancy.DecideBot(o, held, c)
@@ -51,8 +51,7 @@ func (h *Handler) decide(ctx context.Context, scope *tenancy.Scope, by httpmw.Au
 
 // change changes the role or the display name of a Bot. A change that raises the role is a grant.
 // Any other is one write of the Bot, and nothing waits for it.
-func (h *Handler) change(ctx context.Context, r *http.Request, by httpmw.Author, b *v1alpha1.Bot, wanted edit, match waiting.Match) (*v1alpha1.Bot, error) {
-	scope := httpmw.ScopeOf(r)
+func (h *Handler) change(ctx context.Context, r *http.Request, scope *tenancy.Scope, by httpmw.Author, b *v1alpha1.Bot, wanted edit, match api.Match) (*v1alpha1.Bot, error) {
 	raises := func(b *v1alpha1.Bot) bool { return wanted.role != nil && tenancy.RaisesBot(b, *wanted.role) }
 	if !raises(b) {
 		changed, err := h.Store.ChangeBot(ctx, b, match, func(_ context.Context, b *v1alpha1.Bot) error {
@@ -71,7 +70,7 @@ func (h *Handler) change(ctx context.Context, r *http.Request, by httpmw.Author,
 	if err != nil {
 		return nil, err
 	}
-	done := h.until(r, func() bool {
+	done := h.Until(r, refs(scope), func() bool {
 		org, ok := h.Views.Org(scope.Org.UUID())
 		if !ok || org.Generation < generation {
 			return false
@@ -79,7 +78,7 @@ func (h *Handler) change(ctx context.Context, r *http.Request, by httpmw.Author,
 		_, pending := tenancy.BotChangeOf(org.Organization, b.Name)
 		return !pending
 	})
-	changed, err := h.Store.GetBot(ctx, scope.Org.ClusterID, b.Name)
+	changed, err := h.KCP.GetBot(ctx, scope.Org.ClusterID, b.Name)
 	switch {
 	case err != nil:
 		return nil, err

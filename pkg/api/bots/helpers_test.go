@@ -11,14 +11,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/bots"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/errs"
-	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -33,7 +31,7 @@ const (
 
 // world is kcp with the caches of the hub, and the controller of Bots.
 type world struct {
-	waiting.Store
+	api.Store
 	t       testing.TB
 	metrics *prometheus.Registry
 	counted *bots.Metrics
@@ -133,7 +131,7 @@ func (w *world) GetBot(_ context.Context, orgCluster, name string) (*v1alpha1.Bo
 }
 
 // ChangeOrganization carries out what is decided at once.
-func (w *world) ChangeOrganization(ctx context.Context, held *v1alpha1.Organization, match waiting.Match, edit func(context.Context, *v1alpha1.Organization) error) (*v1alpha1.Organization, error) {
+func (w *world) ChangeOrganization(ctx context.Context, held *v1alpha1.Organization, match api.Match, edit func(context.Context, *v1alpha1.Organization) error) (*v1alpha1.Organization, error) {
 	patch, err := apitest.Patch(ctx, held, held.ResourceVersion, match, edit)
 	if err != nil || patch == nil {
 		return held, err
@@ -160,7 +158,7 @@ func (w *world) ChangeOrganization(ctx context.Context, held *v1alpha1.Organizat
 	return held, nil
 }
 
-func (w *world) ChangeBot(ctx context.Context, held *v1alpha1.Bot, match waiting.Match, edit func(context.Context, *v1alpha1.Bot) error) (*v1alpha1.Bot, error) {
+func (w *world) ChangeBot(ctx context.Context, held *v1alpha1.Bot, match api.Match, edit func(context.Context, *v1alpha1.Bot) error) (*v1alpha1.Bot, error) {
 	if err := w.step("amend"); err != nil {
 		return nil, err
 	}
@@ -193,7 +191,7 @@ func (w *world) DeleteBot(_ context.Context, held *v1alpha1.Bot, match func(stri
 	return nil
 }
 
-func (w *world) ChangeWorkspace(_ context.Context, _ string, ws tenancy.Workspace, _ waiting.Match, edit func(tenancy.Workspace, map[string]string) error) (tenancy.Workspace, error) {
+func (w *world) ChangeWorkspace(_ context.Context, _ string, ws tenancy.Workspace, _ api.Match, edit func(tenancy.Workspace, map[string]string) error) (tenancy.Workspace, error) {
 	require.Equal(w.t, apitest.Dev, ws.UUID)
 	if err := w.step("mark"); err != nil {
 		return ws, err
@@ -217,17 +215,31 @@ func (w *world) Discard(_ context.Context, _ string, _ *v1alpha1.Bot, id string)
 	return w.step("discard " + id)
 }
 
+// views are the caches of the tenants, with the Workspace and the waits of the world.
+type views struct {
+	*apitest.World
+	w *world
+}
+
+func (v views) Workspace(org, workspace string) (tenancy.Workspace, bool) {
+	return v.w.Workspace(org, workspace)
+}
+
+func (v views) Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error {
+	return v.w.Await(ctx, refs, cond)
+}
+
+func (v views) Org(uuid string) (tenancy.Org, bool) { return v.w.Org(uuid) }
+
 func (w *world) handler(tenants *apitest.World) http.Handler {
-	judges := tenants.Rights()
+	deps := tenants.Deps(w.t, w, next)
+	deps.Views, deps.CreateTimeout, deps.FollowTimeout = views{tenants, w}, 20*time.Millisecond, 20*time.Millisecond
 	if w.author != nil {
-		judges = tenants.RightsUntil(w.author)
+		deps.Rights = tenants.RightsUntil(w.author)
 	}
 	h := &bots.Handler{
-		Metrics: w.counted, Views: w, Store: w, Rights: judges, Tokens: w, Recheck: func(b *v1alpha1.Bot) { w.rechecked = append(w.rechecked, b.Status.ServiceAccountUID) },
-		WorkspaceScope: httpmw.Scopes{Tenants: tenants}.Workspace, NewUUID: func() string { return next },
-		Clock:       clocktesting.NewFakePassiveClock(apitest.Epoch().Time),
-		ExternalURL: apitest.HubURL, CA: func() []byte { return []byte("ca") }, MaxTokenTTL: 8784 * time.Hour,
-		CreateTimeout: 20 * time.Millisecond, FollowTimeout: 20 * time.Millisecond,
+		Deps: deps, Bots: w, KCP: w, Tokens: w, Metrics: w.counted, MaxTokenTTL: 8784 * time.Hour,
+		Recheck: func(b *v1alpha1.Bot) { w.rechecked = append(w.rechecked, b.Status.ServiceAccountUID) },
 	}
 	return apitest.Router(tenants, h.Mount)
 }

@@ -13,10 +13,10 @@ import (
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/kubeconfig"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -31,7 +31,7 @@ func tokenViewOf(t v1alpha1.BotToken) rest.BotToken {
 // listTokens answers with the valid tokens. It leaves out tokens that are still being issued,
 // because they do not work yet.
 func (h *Handler) listTokens(w http.ResponseWriter, r *http.Request) error {
-	b, err := h.named(r)
+	b, err := h.named(r, httpmw.ScopeOf(r))
 	if err != nil {
 		return err
 	}
@@ -68,11 +68,11 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	b, err := h.named(r)
+	b, err := h.named(r, scope)
 	if err != nil {
 		return err
 	}
-	workspace, err := waiting.Ready(r, h.FollowTimeout, h.Views)
+	workspace, err := h.Ready(r, scope)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	}
 	now := metav1.NewTime(h.Clock.Now()).Rfc3339Copy()
 	t := v1alpha1.BotToken{ID: id, Name: in.Name, CreatedAt: now, ExpiresAt: metav1.NewTime(now.Add(life))}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Facts: audit.Facts{Token: id, TokenExpiresAt: &t.ExpiresAt.Time}})
+	ctx, cancel, err := api.Write(r, httpmw.Intent{Facts: audit.Facts{Token: id, TokenExpiresAt: &t.ExpiresAt.Time}})
 	if err != nil {
 		return err
 	}
@@ -92,8 +92,8 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	h.Metrics.issued.Inc()
-	h.until(r, func() bool {
-		seen, ok := h.find(r, b.Name)
+	h.Until(r, refs(scope), func() bool {
+		seen, ok := h.find(scope, b.Name)
 		if !ok {
 			return false
 		}
@@ -209,43 +209,37 @@ func (h *Handler) revokeAll(w http.ResponseWriter, r *http.Request) error {
 // revoked changes the list of a Bot and answers when the caches have followed and the streams
 // of the tokens are cut.
 func (h *Handler) revoked(w http.ResponseWriter, r *http.Request, facts audit.Facts, change func(*v1alpha1.Bot) error, followed func(*v1alpha1.Bot) bool) error {
-	b, match, err := h.target(r, "revoke tokens of bots")
+	scope := httpmw.ScopeOf(r)
+	b, c, err := h.reduced(r, scope, "revoke tokens of bots", facts)
 	if err != nil {
 		return err
 	}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: true, Facts: facts})
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	// listed is the number of tokens before the change.
-	first, listed := true, 0
-	changed, err := h.Store.ChangeBot(ctx, b, match, func(_ context.Context, b *v1alpha1.Bot) error {
-		before := len(b.Spec.Tokens)
-		err := change(b)
+	c.Write = func(ctx context.Context, match api.Match) (*v1alpha1.Bot, error) {
+		// listed is the number of tokens before the change.
+		first, listed := true, 0
+		changed, err := h.Store.ChangeBot(ctx, b, match, func(_ context.Context, b *v1alpha1.Bot) error {
+			before := len(b.Spec.Tokens)
+			err := change(b)
+			if err == nil {
+				listed = before
+			}
+			if errs.Is(err, errs.NotFound) && !first {
+				// An attempt whose answer was lost has removed it.
+				return nil
+			}
+			first = false
+			return err
+		})
 		if err == nil {
-			listed = before
+			h.Metrics.revoked.Add(float64(max(0, listed-len(changed.Spec.Tokens))))
+		} else if _, ok := h.find(scope, b.Name); !ok {
+			err = missing(err)
 		}
-		if errs.Is(err, errs.NotFound) && !first {
-			// An attempt whose answer was lost has removed it.
-			return nil
-		}
-		first = false
-		return err
-	})
-	if err != nil {
-		if b, ok := h.find(r, b.Name); !ok || b == nil {
-			return missing(err)
-		}
-		return err
+		return changed, err
 	}
-	h.until(r, func() bool {
-		seen, ok := h.find(r, b.Name)
-		return !ok || seen.Generation >= changed.Generation && followed(seen)
-	})
-	h.Metrics.revoked.Add(float64(max(0, listed-len(changed.Spec.Tokens))))
-	// Open streams belong to the account from before the change.
-	h.Recheck(b)
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	c.Seen = func(changed **v1alpha1.Bot) bool {
+		seen, ok := h.find(scope, b.Name)
+		return !ok || seen.Generation >= (*changed).Generation && followed(seen)
+	}
+	return c.Serve(w, r, &h.Deps)
 }

@@ -3,14 +3,13 @@ package catalog
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -19,61 +18,44 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Views are the caches of CatalogEntries. An empty org stands for the Global ones.
-type Views interface {
+// Catalog are the caches of CatalogEntries. An empty org stands for the Global ones.
+type Catalog interface {
 	CatalogEntryIn(org, name string) (*v1alpha1.CatalogEntry, bool)
 	CatalogEntriesOf(org string) []*v1alpha1.CatalogEntry
 	// CatalogClusters returns the logical clusters in which there are entries with a slug.
 	CatalogClusters(slug string) []string
-	// OrgByCluster finds the Organization of a logical cluster. The Global entries are in none.
-	OrgByCluster(id string) (tenancy.Org, bool)
-	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 }
 
 // Orgs are the caches that platform admins look through for the entries of all Organizations.
 type Orgs interface {
 	Orgs() []tenancy.Org
-	Org(uuid string) (tenancy.Org, bool)
+	// OrgByCluster finds the Organization of a logical cluster. The Global entries are in none.
+	OrgByCluster(id string) (tenancy.Org, bool)
 	// CatalogEntryNamed finds an entry of any Organization, whose UUID is org.
 	CatalogEntryNamed(name string) (e *v1alpha1.CatalogEntry, org string, ok bool)
 }
 
-// Tenants are the caches of what people may do.
-type Tenants interface {
-	Index(user string) []v1alpha1.MembershipIndexEntry
-	Workspaces(org string) []tenancy.Workspace
-}
-
-// Store is the part of store.Store that writes CatalogEntries.
-type Store interface {
-	waiting.Store
+// Entries is the part of store.Store that makes and deletes CatalogEntries.
+type Entries interface {
 	CreateCatalogEntry(ctx context.Context, cluster string, e *v1alpha1.CatalogEntry) (held *v1alpha1.CatalogEntry, made bool, err error)
-	DeleteCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, match waiting.Match) error
+	DeleteCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, match api.Match) error
 	OthersWithSlug(ctx context.Context, e *v1alpha1.CatalogEntry, everywhere bool) (clusters []string, err error)
 	CountCatalogEntries(ctx context.Context, cluster string) (int64, error)
 }
 
 // Handler serves the catalog.
 type Handler struct {
-	Views   Views
+	api.Deps
+	Catalog Catalog
 	Orgs    Orgs
-	Tenants Tenants
-	Store   Store
-	Rights  httpmw.Rights
-	Tree    tenancy.Tree
+	Entries Entries
 	// GlobalCluster is the logical cluster of the Global entries.
 	GlobalCluster string
 	// MayBind asks kcp, with the credential of the caller of the request, whether they may bind
 	// an export in a logical cluster.
 	MayBind func(ctx context.Context, r *http.Request, cluster string, ref v1alpha1.APIExportRef) error
-	// OrgScope is the middleware of httpmw.
-	OrgScope func(http.Handler) http.Handler
 	// PrivateBackends permits backends with addresses of private networks.
 	PrivateBackends bool
-
-	CreateTimeout time.Duration
-	// FollowTimeout limits the time that a write waits for the caches.
-	FollowTimeout time.Duration
 }
 
 // Mount adds the routes below /api.
@@ -92,7 +74,7 @@ func (h *Handler) Mount(r chi.Router) {
 		r.Delete(base+"/{entry}", found(h.remove))
 	}
 	r.Group(func(r chi.Router) {
-		r.Use(h.OrgScope)
+		r.Use(h.Scopes.Org)
 		mount(r, "/orgs/{org}/catalog", func(r *http.Request) owner { return owner{scope: httpmw.ScopeOf(r)} })
 	})
 	r.Group(func(r chi.Router) {
@@ -167,7 +149,7 @@ func (h *Handler) ownerOf(r *http.Request, p owner) owner {
 		return p
 	}
 	if e, uuid, ok := h.Orgs.CatalogEntryNamed(chi.URLParam(r, "entry")); ok && e.DeletionTimestamp.IsZero() {
-		if org, ok := h.Orgs.Org(uuid); ok && !org.Deleted() {
+		if org, ok := h.Views.Org(uuid); ok && !org.Deleted() {
 			p.tenant = &org
 		}
 	}
@@ -202,7 +184,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, p owner) error {
 	}
 	var items []rest.CatalogEntry
 	for _, p := range owners {
-		for _, e := range h.Views.CatalogEntriesOf(p.uuid()) {
+		for _, e := range h.Catalog.CatalogEntriesOf(p.uuid()) {
 			if e.DeletionTimestamp.IsZero() {
 				items = append(items, p.view(e))
 			}
@@ -213,7 +195,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, p owner) error {
 
 // find finds an entry of the owner that is not being deleted.
 func (h *Handler) find(p owner, name string) (*v1alpha1.CatalogEntry, bool) {
-	e, ok := h.Views.CatalogEntryIn(p.uuid(), name)
+	e, ok := h.Catalog.CatalogEntryIn(p.uuid(), name)
 	return e, ok && e.DeletionTimestamp.IsZero()
 }
 
@@ -249,11 +231,6 @@ func (p owner) view(e *v1alpha1.CatalogEntry) rest.CatalogEntry {
 	return v
 }
 
-// until waits until the caches show a write.
-func (h *Handler) until(r *http.Request, p owner, cond func() bool) bool {
-	return waiting.Until(r, h.FollowTimeout, h.Views.Await, p.refs(), cond)
-}
-
 // missing is the answer for an entry that was deleted after it was found in the cache.
 func missing(err error) error {
 	if errs.Is(err, errs.NotFound) {
@@ -263,10 +240,6 @@ func missing(err error) error {
 }
 
 func (h *Handler) remove(w http.ResponseWriter, r *http.Request, p owner) error {
-	match, err := httpapi.IfMatch(r)
-	if err != nil {
-		return err
-	}
 	e, err := h.named(r, p)
 	if err != nil {
 		return err
@@ -274,19 +247,16 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request, p owner) error 
 	if err := p.requireChange(r, e); err != nil {
 		return err
 	}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: true, Org: p.uuid(), Facts: audit.Facts{Slug: e.Spec.Slug}})
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	if err := h.Store.DeleteCatalogEntry(ctx, e, match); err != nil {
-		return missing(err)
-	}
-	// The controller removes what belongs to the entry before kcp removes the entry itself.
-	h.until(r, p, func() bool {
-		seen, there := h.Views.CatalogEntryIn(p.uuid(), e.Name)
-		return !there || seen.UID != e.UID
-	})
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return api.Change[*v1alpha1.CatalogEntry]{
+		Intent: httpmw.Intent{Reduces: true, Org: p.uuid(), Facts: audit.Facts{Slug: e.Spec.Slug}},
+		Write: func(ctx context.Context, match api.Match) (*v1alpha1.CatalogEntry, error) {
+			return e, missing(h.Entries.DeleteCatalogEntry(ctx, e, match))
+		},
+		Refs: func(*v1alpha1.CatalogEntry) []tenancy.Ref { return p.refs() },
+		// The controller removes what belongs to the entry before kcp removes the entry itself.
+		Seen: func(**v1alpha1.CatalogEntry) bool {
+			seen, there := h.Catalog.CatalogEntryIn(p.uuid(), e.Name)
+			return !there || seen.UID != e.UID
+		},
+	}.Serve(w, r, &h.Deps)
 }

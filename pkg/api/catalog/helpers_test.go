@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/catalog"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -33,7 +33,7 @@ const (
 
 // world is kcp with the caches of the hub, and the controller of CatalogEntries.
 type world struct {
-	waiting.Store
+	api.Store
 	t       testing.TB
 	tenants *apitest.World
 	// held has the entries by logical cluster and name.
@@ -157,7 +157,7 @@ func (w *world) CreateCatalogEntry(_ context.Context, cluster string, e *v1alpha
 	return w.add(cluster, e), true, nil
 }
 
-func (w *world) ChangeCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, match waiting.Match, edit func(context.Context, *v1alpha1.CatalogEntry) error) (*v1alpha1.CatalogEntry, error) {
+func (w *world) ChangeCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, match api.Match, edit func(context.Context, *v1alpha1.CatalogEntry) error) (*v1alpha1.CatalogEntry, error) {
 	if err := w.step("amend"); err != nil {
 		return nil, err
 	}
@@ -212,16 +212,26 @@ func (w *world) rights() httpmw.Rights {
 	return w.tenants.Rights()
 }
 
+// views are the caches of the tenants, with the waits of the world.
+type views struct {
+	*apitest.World
+	w *world
+}
+
+func (v views) Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error {
+	return v.w.Await(ctx, refs, cond)
+}
+
 // handler returns the routes of the catalog.
 func (w *world) handler() http.Handler {
-	scopes := httpmw.Scopes{Tenants: w.tenants}
+	deps := w.tenants.Deps(w.t, w, "")
+	deps.Views, deps.Rights, deps.CreateTimeout, deps.FollowTimeout = views{w.tenants, w}, w.rights(), time.Second, time.Second
 	h := &catalog.Handler{
-		Views: w, Orgs: w, Tenants: w.tenants, Store: w, Rights: w.rights(), Tree: apitest.Tree(w.t), GlobalCluster: globalCluster, OrgScope: scopes.Org, PrivateBackends: w.private,
+		Deps: deps, Catalog: w, Orgs: w, Entries: w, GlobalCluster: globalCluster, PrivateBackends: w.private,
 		MayBind: func(_ context.Context, _ *http.Request, cluster string, ref v1alpha1.APIExportRef) error {
 			require.Equal(w.t, provider, ref.Path)
 			return w.step("may bind in " + cluster)
 		},
-		CreateTimeout: time.Second, FollowTimeout: time.Second,
 	}
 	return apitest.Router(w.tenants, h.Mount)
 }

@@ -13,8 +13,8 @@ import (
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -55,7 +55,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, p owner) error 
 	if err != nil {
 		return err
 	}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Facts: audit.Facts{Slug: spec.Slug, Export: spec.APIExport.Path + ":" + spec.APIExport.Name, Force: force}})
+	ctx, cancel, err := api.Write(r, httpmw.Intent{Facts: audit.Facts{Slug: spec.Slug, Export: spec.APIExport.Path + ":" + spec.APIExport.Name, Force: force}})
 	if err != nil {
 		return err
 	}
@@ -81,10 +81,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, p owner) error 
 		}
 		return there
 	}
-	code := waiting.Made(r, h.CreateTimeout, h.Views.Await, p.refs(), func() bool { return seen() && reconciled(e) })
-	if code == http.StatusAccepted {
-		h.until(r, p, seen)
-	}
+	code := h.Made(r, p.refs(), func() bool { return seen() && reconciled(e) }, seen)
 	w.Header().Set("Location", strings.TrimSuffix(r.URL.Path, "/")+"/"+name)
 	return answer(w, code, e, p)
 }
@@ -103,7 +100,7 @@ func (h *Handler) room(p owner) error {
 	if p.scope == nil {
 		return nil
 	}
-	return tenancy.CheckCatalogQuota(len(h.Views.CatalogEntriesOf(p.uuid())))
+	return tenancy.CheckCatalogQuota(len(h.Catalog.CatalogEntriesOf(p.uuid())))
 }
 
 // fits refuses an entry that was written to kcp if kcp now has more entries than the limit.
@@ -111,7 +108,7 @@ func (h *Handler) fits(ctx context.Context, p owner) error {
 	if p.scope == nil {
 		return nil
 	}
-	n, err := h.Store.CountCatalogEntries(ctx, h.cluster(p))
+	n, err := h.Entries.CountCatalogEntries(ctx, h.cluster(p))
 	if err != nil {
 		return err
 	}
@@ -128,7 +125,7 @@ func (h *Handler) repeated(p owner, caller, hash string) (*v1alpha1.CatalogEntry
 	if hash == "" {
 		return nil, false
 	}
-	all := h.Views.CatalogEntriesOf(p.uuid())
+	all := h.Catalog.CatalogEntriesOf(p.uuid())
 	if i := slices.IndexFunc(all, func(e *v1alpha1.CatalogEntry) bool { return isOf(e, caller, hash) }); i >= 0 {
 		return all[i], true
 	}
@@ -147,8 +144,8 @@ func (h *Handler) mayPublish(ctx context.Context, r *http.Request, p owner, work
 	if p.scope == nil {
 		return nil
 	}
-	org, rows := p.scope.Org, h.Tenants.Index(p.scope.User)
-	all := h.Tenants.Workspaces(org.UUID())
+	org, rows := p.scope.Org, h.Views.Index(p.scope.User)
+	all := h.Views.Workspaces(org.UUID())
 	if workspace != "" {
 		all = slices.DeleteFunc(all, func(w tenancy.Workspace) bool { return w.UUID != workspace })
 		if _, ok := tenancy.PublishingWorkspace(rows, org, all); !ok {
@@ -174,10 +171,10 @@ func (h *Handler) mayPublish(ctx context.Context, r *http.Request, p owner, work
 // entries of Organizations; see tenancy.CatalogClash.
 func (h *Handler) publish(ctx context.Context, p owner, wanted *v1alpha1.CatalogEntry, force bool, judge func(context.Context) error) (*v1alpha1.CatalogEntry, error) {
 	caller, hash := wanted.Annotations[v1alpha1.CreatedByAnnotation], wanted.Labels[v1alpha1.IdempotencyKeyLabel]
-	if err := h.taken(p, wanted.Spec.Slug, h.Views.CatalogClusters(wanted.Spec.Slug), force); err != nil {
+	if err := h.taken(p, wanted.Spec.Slug, h.Catalog.CatalogClusters(wanted.Spec.Slug), force); err != nil {
 		return nil, err
 	}
-	e, made, err := h.Store.CreateCatalogEntry(ctx, h.cluster(p), wanted)
+	e, made, err := h.Entries.CreateCatalogEntry(ctx, h.cluster(p), wanted)
 	switch {
 	case err != nil:
 		return nil, err
@@ -189,7 +186,7 @@ func (h *Handler) publish(ctx context.Context, p owner, wanted *v1alpha1.Catalog
 	default:
 		return nil, h.taken(p, wanted.Spec.Slug, []string{h.cluster(p)}, force)
 	}
-	others, err := h.Store.OthersWithSlug(ctx, e, p.scope == nil)
+	others, err := h.Entries.OthersWithSlug(ctx, e, p.scope == nil)
 	if err == nil {
 		err = h.taken(p, e.Spec.Slug, others, force)
 	}
@@ -202,7 +199,7 @@ func (h *Handler) publish(ctx context.Context, p owner, wanted *v1alpha1.Catalog
 	if err == nil {
 		return e, nil
 	}
-	if failed := h.Store.DeleteCatalogEntry(ctx, e, nil); failed != nil && !errs.Is(failed, errs.NotFound) {
+	if failed := h.Entries.DeleteCatalogEntry(ctx, e, nil); failed != nil && !errs.Is(failed, errs.NotFound) {
 		return nil, failed
 	}
 	return nil, err
@@ -219,7 +216,7 @@ func (h *Handler) taken(p owner, slug string, clusters []string, force bool) err
 	}
 	orgs := map[string]string{}
 	for _, cluster := range clusters {
-		if org, ok := h.Views.OrgByCluster(cluster); ok && org.Organization != nil {
+		if org, ok := h.Orgs.OrgByCluster(cluster); ok && org.Organization != nil {
 			orgs[org.UUID()] = org.Spec.DisplayName
 			continue
 		}
@@ -247,10 +244,6 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, p owner) error
 		return err
 	}
 	spec := specOf(in)
-	match, err := httpapi.IfMatch(r)
-	if err != nil {
-		return err
-	}
 	e, err := h.named(r, p)
 	if err != nil {
 		return err
@@ -265,11 +258,27 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, p owner) error
 	if err := tenancy.CheckCatalogSpec(spec, h.PrivateBackends); err != nil {
 		return err
 	}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Facts: audit.Facts{Slug: e.Spec.Slug, Fields: replace(e.Spec.DeepCopy(), &spec)}})
-	if err != nil {
-		return err
-	}
-	defer cancel()
+	return api.Change[*v1alpha1.CatalogEntry]{
+		Intent: httpmw.Intent{Facts: audit.Facts{Slug: e.Spec.Slug, Fields: replace(e.Spec.DeepCopy(), &spec)}},
+		Write: func(ctx context.Context, match api.Match) (*v1alpha1.CatalogEntry, error) {
+			return h.replaced(ctx, e, match, spec, judge)
+		},
+		Refs: func(*v1alpha1.CatalogEntry) []tenancy.Ref { return p.refs() },
+		Seen: func(changed **v1alpha1.CatalogEntry) bool {
+			seen, ok := h.find(p, e.Name)
+			if !ok || seen.Generation < (*changed).Generation {
+				return false
+			}
+			*changed = seen
+			return true
+		},
+		View: func(e *v1alpha1.CatalogEntry) (any, string) { return p.view(e), e.ResourceVersion },
+	}.Serve(w, r, &h.Deps)
+}
+
+// replaced sets the spec of an entry. It takes the change back if the right of its author has ended
+// before kcp had it.
+func (h *Handler) replaced(ctx context.Context, e *v1alpha1.CatalogEntry, match api.Match, spec v1alpha1.CatalogEntrySpec, judge func(context.Context) error) (*v1alpha1.CatalogEntry, error) {
 	var before v1alpha1.CatalogEntrySpec
 	changed, err := h.Store.ChangeCatalogEntry(ctx, e, match, func(ctx context.Context, held *v1alpha1.CatalogEntry) error {
 		before = *held.Spec.DeepCopy()
@@ -277,27 +286,19 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, p owner) error
 		return judge(ctx)
 	})
 	if err != nil {
-		return missing(err)
+		return nil, missing(err)
 	}
-	if lost := judge(ctx); lost != nil {
-		// The author's right ended before kcp had the change.
-		_, err := h.Store.ChangeCatalogEntry(ctx, changed, nil, func(_ context.Context, held *v1alpha1.CatalogEntry) error {
-			if held.Generation == changed.Generation {
-				replace(&held.Spec, &before)
-			}
-			return nil
-		})
-		return cmp.Or(err, lost)
+	lost := judge(ctx)
+	if lost == nil {
+		return changed, nil
 	}
-	h.until(r, p, func() bool {
-		seen, ok := h.find(p, changed.Name)
-		if !ok || seen.Generation < changed.Generation {
-			return false
+	_, err = h.Store.ChangeCatalogEntry(ctx, changed, nil, func(_ context.Context, held *v1alpha1.CatalogEntry) error {
+		if held.Generation == changed.Generation {
+			replace(&held.Spec, &before)
 		}
-		changed = seen
-		return true
+		return nil
 	})
-	return answer(w, http.StatusOK, changed, p)
+	return nil, cmp.Or(err, lost)
 }
 
 // replace sets the fields of the spec that are not immutable, and returns the names of those that

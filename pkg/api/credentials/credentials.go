@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
-	"k8s.io/utils/clock"
 
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/kubeconfig"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -27,21 +27,14 @@ const lifetime = 10 * time.Minute
 
 // Handler serves kubeconfigs and /api/credentials.
 type Handler struct {
-	// WorkspaceScope is the middleware of httpmw for endpoints of a Workspace.
-	WorkspaceScope func(http.Handler) http.Handler
+	api.Deps
 	// Enter is the method of tenancy.Gate.
 	Enter func(user, cluster string) (tenancy.Entry, error)
-	Tree  tenancy.Tree
-	// ExternalURL is the URL of the hub, without a trailing slash. CA returns the PEM bundle that
-	// clients trust.
-	ExternalURL string
-	CA          func() []byte
-	Clock       clock.PassiveClock
 }
 
 // Mount adds the routes below /api.
 func (h *Handler) Mount(r chi.Router) {
-	r.With(h.WorkspaceScope).Get("/orgs/{org}/workspaces/{ws}/kubeconfig", httpapi.Handle(h.kubeconfig))
+	r.With(h.Scopes.Workspace).Get("/orgs/{org}/workspaces/{ws}/kubeconfig", httpapi.Handle(h.kubeconfig))
 	r.Post("/credentials", httpapi.Handle(h.issue))
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/faroshq/kedge-hub/pkg/api/credentials"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
-	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -29,10 +28,8 @@ func newFixture(t testing.TB) *fixture {
 	tree := apitest.Tree(t)
 	gate := tenancy.Gate{Tree: tree, Cluster: f.world.Cluster, Index: f.world.Index, Org: f.world.Org, Workspace: f.world.Workspace,
 		User: f.world.ByName, Sudo: func(_, _, _ string) bool { return false }}
-	handler := &credentials.Handler{
-		WorkspaceScope: httpmw.Scopes{Tenants: f.world}.Workspace, Enter: gate.Enter, Tree: tree,
-		ExternalURL: apitest.HubURL, CA: func() []byte { return []byte(ca) }, Clock: clocktesting.NewFakePassiveClock(now),
-	}
+	handler := &credentials.Handler{Deps: f.world.Deps(t, nil, ""), Enter: gate.Enter}
+	handler.CA, handler.Clock = func() []byte { return []byte(ca) }, clocktesting.NewFakePassiveClock(now)
 	f.handler = handler
 	f.http = apitest.Router(f.world, handler.Mount)
 	return f

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -31,18 +31,18 @@ type decision struct {
 // returns the Membership as kcp has it and spec.membershipChanges with the new change last, or nil
 // for none. match is called with that Membership at the time of the write; the change is for that
 // generation of it only.
-func (h *Handler) decide(r *http.Request, intent httpmw.Intent, user string, match waiting.Match,
+func (h *Handler) decide(r *http.Request, intent httpmw.Intent, user string, match api.Match,
 	change func(context.Context, *v1alpha1.Organization) (*v1alpha1.Membership, []v1alpha1.MembershipChange, error),
 ) (decision, error) {
 	scope := httpmw.ScopeOf(r)
-	ctx, cancel, err := waiting.Write(r, intent)
+	ctx, cancel, err := api.Write(r, intent)
 	if err != nil {
 		return decision{}, err
 	}
 	defer cancel()
 	var sent v1alpha1.MembershipChange
 	var seen *v1alpha1.Membership
-	var judge waiting.Match
+	var judge api.Match
 	var judged error
 	if match != nil {
 		// match is about the Membership that the decision saw.
@@ -75,7 +75,7 @@ func (h *Handler) decide(r *http.Request, intent httpmw.Intent, user string, mat
 
 // matched evaluates If-Match on a Membership. It fails if a change by another request is pending,
 // because the Membership is about to differ from what the caller saw.
-func matched(o *v1alpha1.Organization, m *v1alpha1.Membership, user string, match waiting.Match) error {
+func matched(o *v1alpha1.Organization, m *v1alpha1.Membership, user string, match api.Match) error {
 	if m == nil {
 		return tenancy.NotAMember(user)
 	}
@@ -91,7 +91,7 @@ func (h *Handler) now() metav1.MicroTime {
 }
 
 // edit has the Organization accept an edit. The author is nil for people who leave by themselves.
-func (h *Handler) edit(r *http.Request, by *httpmw.Author, e tenancy.MemberEdit, match waiting.Match) (decision, error) {
+func (h *Handler) edit(r *http.Request, by *httpmw.Author, e tenancy.MemberEdit, match api.Match) (decision, error) {
 	scope := httpmw.ScopeOf(r)
 	e.By, e.Workspace, e.At = scope.User, workspaceIn(scope), h.now()
 	return h.decide(r, h.intentOf(scope, e), e.User, match, func(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Membership, []v1alpha1.MembershipChange, error) {
@@ -102,7 +102,7 @@ func (h *Handler) edit(r *http.Request, by *httpmw.Author, e tenancy.MemberEdit,
 			reads.Go(func() error { return by.Judge(ctx, o) })
 		}
 		reads.Go(func() (err error) {
-			held, err = h.Store.GetMembership(ctx, scope.Org.ClusterID, tenancy.MembershipName(e.User, e.Workspace))
+			held, err = h.Memberships.GetMembership(ctx, scope.Org.ClusterID, tenancy.MembershipName(e.User, e.Workspace))
 			return err
 		})
 		if err := reads.Wait(); err != nil {
@@ -136,9 +136,9 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, by httpmw.Author
 
 // finish waits until a change is carried out and answers with the Membership: with code, or with
 // 202 if that takes too long.
-func (h *Handler) finish(w http.ResponseWriter, r *http.Request, code int, d decision, match waiting.Match) error {
+func (h *Handler) finish(w http.ResponseWriter, r *http.Request, code int, d decision, match api.Match) error {
 	scope, user := httpmw.ScopeOf(r), d.change.User
-	late := !waiting.Until(r, h.FollowTimeout, h.Await, refs(scope, user), func() bool { return h.carriedOut(scope, d) })
+	late := !h.Until(r, refs(scope, user), func() bool { return h.carriedOut(scope, d) })
 	m, ok := h.member(scope, user)
 	switch {
 	case late && !ok:
@@ -152,7 +152,7 @@ func (h *Handler) finish(w http.ResponseWriter, r *http.Request, code int, d dec
 		}
 	}
 	switch {
-	case late || waiting.Async(r) && code == http.StatusCreated:
+	case late || api.Async(r) && code == http.StatusCreated:
 		httpapi.Tag(w, m.ResourceVersion)
 		return httpapi.Write(w, http.StatusAccepted, h.viewOf(m))
 	case !tenancy.CarriedOut(m, d.change):
@@ -164,7 +164,7 @@ func (h *Handler) finish(w http.ResponseWriter, r *http.Request, code int, d dec
 // present reads the Membership of a User in the scope from kcp.
 func (h *Handler) present(r *http.Request, user string) (*v1alpha1.Membership, error) {
 	scope := httpmw.ScopeOf(r)
-	m, err := h.Store.GetMembership(r.Context(), scope.Org.ClusterID, tenancy.MembershipName(user, workspaceIn(scope)))
+	m, err := h.Memberships.GetMembership(r.Context(), scope.Org.ClusterID, tenancy.MembershipName(user, workspaceIn(scope)))
 	if err == nil && m == nil {
 		err = tenancy.NotAMember(user)
 	}
@@ -172,7 +172,7 @@ func (h *Handler) present(r *http.Request, user string) (*v1alpha1.Membership, e
 }
 
 // removed waits until a removal is carried out and answers 204, or 202 if that takes too long.
-func (h *Handler) removed(w http.ResponseWriter, r *http.Request, user string, d decision, match waiting.Match) error {
+func (h *Handler) removed(w http.ResponseWriter, r *http.Request, user string, d decision, match api.Match) error {
 	scope := httpmw.ScopeOf(r)
 	code := h.awaitRemoval(r, user, func() bool { return h.carriedOut(scope, d) })
 	if m, ok := h.member(scope, user); ok && m.UID == d.change.UID && m.Generation != d.change.Generation {
@@ -198,7 +198,7 @@ func (h *Handler) carriedOut(scope *tenancy.Scope, d decision) bool {
 
 // changedMeanwhile is the error for a Membership that was changed by somebody else: a failed
 // precondition if the request had one.
-func changedMeanwhile(m *v1alpha1.Membership, match waiting.Match) error {
+func changedMeanwhile(m *v1alpha1.Membership, match api.Match) error {
 	if match != nil {
 		return httpapi.Changed(m.ResourceVersion)
 	}

@@ -11,13 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/api/members"
-	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -28,7 +26,7 @@ const (
 
 // store is the fake of Acme in kcp. The world applies writes while a handler waits.
 type store struct {
-	waiting.Store
+	api.Store
 	t     testing.TB
 	world *apitest.World
 	held  map[string]*v1alpha1.Membership
@@ -96,13 +94,13 @@ func (s *store) ListMemberships(_ context.Context, cluster string) ([]v1alpha1.M
 	return list, s.failure
 }
 
-func (s *store) ChangeOrganization(ctx context.Context, held *v1alpha1.Organization, match waiting.Match, edit func(context.Context, *v1alpha1.Organization) error) (*v1alpha1.Organization, error) {
+func (s *store) ChangeOrganization(ctx context.Context, held *v1alpha1.Organization, match api.Match, edit func(context.Context, *v1alpha1.Organization) error) (*v1alpha1.Organization, error) {
 	return s.change(ctx, held, match, edit, false)
 }
 
 // change skips the precondition if an answer got lost and nothing is left to do: the
 // write of the first attempt has changed the version itself.
-func (s *store) change(ctx context.Context, held *v1alpha1.Organization, match waiting.Match, edit func(context.Context, *v1alpha1.Organization) error, lost bool) (*v1alpha1.Organization, error) {
+func (s *store) change(ctx context.Context, held *v1alpha1.Organization, match api.Match, edit func(context.Context, *v1alpha1.Organization) error, lost bool) (*v1alpha1.Organization, error) {
 	patch, err := apitest.Patch(ctx, held, "", nil, edit)
 	if err == nil && (patch != nil || !lost) {
 		err = apitest.Judge(match, held.ResourceVersion)
@@ -176,10 +174,8 @@ func newFixture(t testing.TB) *fixture {
 	f := &fixture{world: apitest.NewWorld()}
 	f.store = &store{t: t, world: f.world, held: map[string]*v1alpha1.Membership{}}
 	f.handler = &members.Handler{
-		Views: f.world, Await: f.world.Await, Membership: f.world.Membership, Followed: func(string, string, string) bool { return true }, Store: f.store, Rights: f.world.Rights(),
-		OrgScope: httpmw.Scopes{Tenants: f.world}.Org, WorkspaceScope: httpmw.Scopes{Tenants: f.world}.Workspace,
+		Deps: f.world.Deps(t, f.store, ""), Memberships: f.store, Followed: func(string, string, string) bool { return true },
 		LimitAdditions: func(*http.Request, string) error { return nil },
-		Clock:          clocktesting.NewFakePassiveClock(apitest.Epoch().Time), FollowTimeout: time.Minute,
 	}
 	f.reread()
 	f.http = apitest.Router(f.world, f.handler.Mount)

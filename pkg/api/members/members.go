@@ -3,17 +3,15 @@ package members
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/utils/clock"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -21,50 +19,28 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Views are the caches that the handler reads.
-type Views interface {
-	ByName(name string) (*v1alpha1.User, bool)
-	Index(user string) []v1alpha1.MembershipIndexEntry
-	Org(uuid string) (tenancy.Org, bool)
-	Workspace(org, workspace string) (tenancy.Workspace, bool)
-	MembershipsAt(orgCluster, workspace string) []*v1alpha1.Membership
-}
-
-// Store is the part of store.Store that the handler uses.
-type Store interface {
-	waiting.Store
+// Memberships is the part of store.Store that reads Memberships from kcp.
+type Memberships interface {
 	// GetMembership returns nil if kcp has none of that name.
 	GetMembership(ctx context.Context, orgCluster, name string) (*v1alpha1.Membership, error)
-	// ListMemberships lists Memberships in kcp.
 	ListMemberships(ctx context.Context, orgCluster string) ([]v1alpha1.Membership, error)
 }
 
 // Handler serves …/members and …/memberships/me of Organizations and Workspaces.
 type Handler struct {
-	Views Views
-	// Await waits until a condition on the caches holds. It evaluates the condition again
-	// after each change that touches one of refs.
-	Await func(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
-	// Membership finds a Membership by name in the logical cluster of an Organization.
-	Membership func(orgCluster, name string) (*v1alpha1.Membership, bool)
+	api.Deps
+	Memberships Memberships
 	// Followed reports whether the bindings of a User are as desired in all Workspaces of
 	// the Organization, or in the one Workspace given.
 	Followed func(org, workspace, user string) bool
-	Store    Store
-	Rights   httpmw.Rights
-	// OrgScope and WorkspaceScope are middleware of httpmw.
-	OrgScope, WorkspaceScope func(http.Handler) http.Handler
 	// LimitAdditions refuses to add a person if the caller has added too many others lately.
 	LimitAdditions func(r *http.Request, person string) error
-	Clock          clock.PassiveClock
-	// FollowTimeout limits the time that a write waits for the caches.
-	FollowTimeout time.Duration
 }
 
 // Mount adds the routes below /api.
 func (h *Handler) Mount(r chi.Router) {
 	r.Group(func(r chi.Router) {
-		r.Use(h.OrgScope)
+		r.Use(h.Scopes.Org)
 		r.Get("/orgs/{org}/members", httpapi.Handle(h.list))
 		r.Post("/orgs/{org}/members", httpapi.Handle(h.addToOrg))
 		r.Get("/orgs/{org}/members/{user}", httpapi.Handle(h.get))
@@ -73,7 +49,7 @@ func (h *Handler) Mount(r chi.Router) {
 		r.Delete("/orgs/{org}/memberships/me", httpapi.Handle(h.leaveOrg))
 	})
 	r.Group(func(r chi.Router) {
-		r.Use(h.WorkspaceScope)
+		r.Use(h.Scopes.Workspace)
 		const base = "/orgs/{org}/workspaces/{ws}"
 		r.Get(base+"/members", httpapi.Handle(h.list))
 		r.Post(base+"/members", httpapi.Handle(h.addToWorkspace))
@@ -133,7 +109,7 @@ func workspaceIn(scope *tenancy.Scope) string {
 
 // member finds the Membership of a User in the scope in the cache.
 func (h *Handler) member(scope *tenancy.Scope, user string) (*v1alpha1.Membership, bool) {
-	return h.Membership(scope.Org.ClusterID, tenancy.MembershipName(user, workspaceIn(scope)))
+	return h.Views.Membership(scope.Org.ClusterID, tenancy.MembershipName(user, workspaceIn(scope)))
 }
 
 // person finds the User of a userRef. People are named by metadata.name only (O-15).
@@ -231,7 +207,7 @@ func (h *Handler) answerExisting(w http.ResponseWriter, r *http.Request, m *v1al
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, code int, m *v1alpha1.Membership) error {
 	scope, user := httpmw.ScopeOf(r), m.Spec.UserRef.Name
 	workspace := workspaceIn(scope)
-	if !waiting.Until(r, h.FollowTimeout, h.Await, refs(scope, user), func() bool {
+	if !h.Until(r, refs(scope, user), func() bool {
 		seen, ok := h.member(scope, user)
 		if !ok || seen.UID == m.UID && seen.Generation < m.Generation {
 			return false
@@ -266,7 +242,7 @@ func (h *Handler) indexed(org, workspace, user string, role v1alpha1.Role) bool 
 // 204, or 202 if that takes too long.
 func (h *Handler) awaitRemoval(r *http.Request, user string, carriedOut func() bool) (code int) {
 	scope := httpmw.ScopeOf(r)
-	if waiting.Until(r, h.FollowTimeout, h.Await, refs(scope, user), func() bool { return carriedOut() && h.Followed(scope.Org.UUID(), workspaceIn(scope), user) }) {
+	if h.Until(r, refs(scope, user), func() bool { return carriedOut() && h.Followed(scope.Org.UUID(), workspaceIn(scope), user) }) {
 		return http.StatusNoContent
 	}
 	return http.StatusAccepted

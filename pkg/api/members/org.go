@@ -9,8 +9,8 @@ import (
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -63,7 +63,7 @@ func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	late := !waiting.Until(r, h.FollowTimeout, h.Await, refs(scope, user), func() bool {
+	late := !h.Until(r, refs(scope, user), func() bool {
 		m, ok := h.member(scope, user)
 		// No change is needed: kcp has the role already, and the cache will follow.
 		return ok && m.Spec.Role == role || d.change.User != "" && h.carriedOut(scope, d)
@@ -137,7 +137,7 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request, by *httpmw.Auth
 
 // end has the Organization accept a removal or demotion (O-9). by is nil for people who leave by
 // themselves.
-func (h *Handler) end(r *http.Request, by *httpmw.Author, e tenancy.Ending, match waiting.Match) (decision, error) {
+func (h *Handler) end(r *http.Request, by *httpmw.Author, e tenancy.Ending, match api.Match) (decision, error) {
 	scope := httpmw.ScopeOf(r)
 	e.By, e.At = scope.User, h.now()
 	intent := httpmw.Intent{Reduces: true, Object: e.User, Facts: audit.Facts{Role: string(e.Role), Cascade: e.Cascade}}
@@ -148,7 +148,7 @@ func (h *Handler) end(r *http.Request, by *httpmw.Author, e tenancy.Ending, matc
 			reads.Go(func() error { return by.Judge(ctx, o) })
 		}
 		reads.Go(func() (err error) {
-			list, err = h.Store.ListMemberships(ctx, scope.Org.ClusterID)
+			list, err = h.Memberships.ListMemberships(ctx, scope.Org.ClusterID)
 			return err
 		})
 		if err := reads.Wait(); err != nil {

@@ -7,13 +7,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/api/orgs"
-	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -22,7 +20,7 @@ const made = "33333333-3333-4333-8333-333333333333"
 
 // store counts writes and calls its fields for them.
 type store struct {
-	waiting.Store
+	api.Store
 	// claimed puts a User with a claim into the cache.
 	claimed func(u *v1alpha1.User)
 	create  func(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Organization, error)
@@ -36,7 +34,7 @@ type store struct {
 }
 
 // ChangeUser stores a claim and creates the claimed Org without a controller.
-func (s *store) ChangeUser(ctx context.Context, held *v1alpha1.User, match waiting.Match, edit func(context.Context, *v1alpha1.User) error) (*v1alpha1.User, error) {
+func (s *store) ChangeUser(ctx context.Context, held *v1alpha1.User, match api.Match, edit func(context.Context, *v1alpha1.User) error) (*v1alpha1.User, error) {
 	patch, err := apitest.Patch(ctx, held, "", match, edit)
 	if err != nil || patch == nil {
 		return held, err
@@ -51,7 +49,7 @@ func (s *store) ChangeUser(ctx context.Context, held *v1alpha1.User, match waiti
 	return held, err
 }
 
-func (s *store) ChangeOrganization(ctx context.Context, held *v1alpha1.Organization, match waiting.Match, edit func(context.Context, *v1alpha1.Organization) error) (*v1alpha1.Organization, error) {
+func (s *store) ChangeOrganization(ctx context.Context, held *v1alpha1.Organization, match api.Match, edit func(context.Context, *v1alpha1.Organization) error) (*v1alpha1.Organization, error) {
 	if s.held != nil {
 		held = s.held(held)
 	}
@@ -109,13 +107,7 @@ func newFixture(t testing.TB, options ...func(*orgs.Handler)) *fixture {
 		}
 		return o, nil
 	}
-	f.handler = &orgs.Handler{
-		Views: f.world, Await: f.world.Await, Store: f.store, Rights: f.world.Rights(), Tree: apitest.Tree(t),
-		Followed: func(string) bool { return !f.unbound },
-		Scope:    httpmw.Scopes{Tenants: f.world}.Org, CreatedScope: httpmw.Scopes{Tenants: f.world, Creator: f.world.Creator()}.CreatedOrg, DeletedScope: httpmw.Scopes{Tenants: f.world}.DeletedOrg, Creator: f.world.Creator(), NewUUID: func() string { return made }, Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time),
-		DefaultOrgQuota: 10, DefaultWorkspaceQuota: 50, DeletionGrace: 720 * time.Hour,
-		CreateTimeout: time.Minute, FollowTimeout: time.Minute,
-	}
+	f.handler = &orgs.Handler{Deps: f.world.Deps(t, f.store, made), BoundForAll: func(string) bool { return !f.unbound }}
 	for _, o := range options {
 		o(f.handler)
 	}

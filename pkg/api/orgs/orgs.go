@@ -4,66 +4,34 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/go-chi/chi/v5"
-	"k8s.io/utils/clock"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Views are the caches that the handler reads.
-type Views interface {
-	Index(user string) []v1alpha1.MembershipIndexEntry
-	ByName(user string) (*v1alpha1.User, bool)
-	Org(uuid string) (tenancy.Org, bool)
-	UsedWorkspaces(org string, claims []v1alpha1.Claim) int
-	OrgsCreatedBy(user string) []string
-}
-
 // Handler serves /api/orgs and /api/orgs/{org}.
 type Handler struct {
-	Views Views
-	// Await waits until a condition on the caches holds. It evaluates the condition again
-	// after each change that affects one of refs.
-	Await func(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
-	// Followed reports whether kcp has the desired bindings of all members of the Org.
-	Followed func(org string) bool
-	Store    waiting.Store
-	Rights   httpmw.Rights
-	Tree     tenancy.Tree
-	// Scope, CreatedScope and DeletedScope are httpmw's middlewares for endpoints of an
-	// Org: for most, for the one that reads it, and for undelete.
-	Scope, CreatedScope, DeletedScope func(http.Handler) http.Handler
-	// Creator finds the Orgs that are accepted and not in the caller's index yet.
-	Creator tenancy.Creator
-	// NewUUID makes the identity of a new Org.
-	NewUUID func() string
-	Clock   clock.PassiveClock
-
-	DefaultOrgQuota       int
-	DefaultWorkspaceQuota int
-	DeletionGrace         time.Duration
-	CreateTimeout         time.Duration
-	// FollowTimeout limits the time that a write waits for the caches.
-	FollowTimeout time.Duration
+	api.Deps
+	// BoundForAll reports whether kcp has the desired bindings of all members of the Org.
+	BoundForAll func(org string) bool
 }
 
 // Mount adds the routes below /api.
 func (h *Handler) Mount(r chi.Router) {
 	r.Get("/orgs", httpapi.Handle(h.list))
 	r.Post("/orgs", httpapi.Handle(h.create))
-	r.With(h.CreatedScope).Get("/orgs/{org}", httpapi.Handle(h.get))
-	r.With(h.Scope).Patch("/orgs/{org}", httpapi.Handle(h.patch))
-	r.With(h.Scope).Delete("/orgs/{org}", httpapi.Handle(h.remove))
-	r.With(h.DeletedScope).Post("/orgs/{org}/undelete", httpapi.Handle(h.undelete))
+	r.With(h.Scopes.CreatedOrg).Get("/orgs/{org}", httpapi.Handle(h.get))
+	r.With(h.Scopes.Org).Patch("/orgs/{org}", httpapi.Handle(h.patch))
+	r.With(h.Scopes.Org).Delete("/orgs/{org}", httpapi.Handle(h.remove))
+	r.With(h.Scopes.DeletedOrg).Post("/orgs/{org}/undelete", httpapi.Handle(h.undelete))
 }
 
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
@@ -82,7 +50,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 		if tenancy.OrgRole(entries, uuid) != "" {
 			continue
 		}
-		if o, role := h.Creator.ReadOrg(caller, uuid); role != "" && !o.Deleted() {
+		if o, role := h.Scopes.Creator.ReadOrg(caller, uuid); role != "" && !o.Deleted() {
 			items = append(items, h.viewOf(o, role, caller.Name))
 		}
 	}
@@ -110,7 +78,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if _, err := tenancy.ClaimOrg(caller.User, h.Views.OrgsCreatedBy(caller.User.Name), h.DefaultOrgQuota, claim); err != nil {
 		return err
 	}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Org: claim.UUID})
+	ctx, cancel, err := api.Write(r, httpmw.Intent{Org: claim.UUID})
 	if err != nil {
 		return err
 	}
@@ -134,24 +102,21 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 func (h *Handler) created(w http.ResponseWriter, r *http.Request, planned *v1alpha1.Organization) error {
 	user := httpmw.CallerOf(r).User.Name
 	org := tenancy.Org{Organization: planned}
-	code := waiting.Made(r, h.CreateTimeout, h.Await, refs(planned.Name, user), func() bool {
+	code := h.Made(r, refs(planned.Name, user), func() bool {
 		seen, ok := h.Views.Org(planned.Name)
 		if !ok {
 			return false
 		}
 		org = seen
 		return seen.Status.Phase == v1alpha1.PhaseReady && tenancy.OrgRole(h.Views.Index(user), planned.Name) != ""
+	}, func() bool {
+		u, ok := h.Views.ByName(user)
+		if !ok {
+			return true
+		}
+		_, role := h.Scopes.Creator.ReadOrg(u, planned.Name)
+		return role != "" || tenancy.OrgRole(h.Views.Index(user), planned.Name) != ""
 	})
-	if code == http.StatusAccepted {
-		waiting.Until(r, h.FollowTimeout, h.Await, refs(planned.Name, user), func() bool {
-			u, ok := h.Views.ByName(user)
-			if !ok {
-				return true
-			}
-			_, role := h.Creator.ReadOrg(u, planned.Name)
-			return role != "" || tenancy.OrgRole(h.Views.Index(user), planned.Name) != ""
-		})
-	}
 	w.Header().Set("Location", "/api/orgs/"+planned.Name)
 	httpapi.Tag(w, org.ResourceVersion)
 	return httpapi.Write(w, code, h.viewOf(org, v1alpha1.RoleAdmin, h.firstAdmin(user, org)))
@@ -177,37 +142,37 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	match, err := httpapi.IfMatch(r)
-	if err != nil {
-		return err
-	}
-	if len(edits) == 0 && match == nil {
+	if len(edits) == 0 && api.Unchanged(r) {
 		return h.get(w, r)
 	}
-	ctx, cancel, err := waiting.Write(r, intent)
-	if err != nil {
-		return err
+	return api.Change[tenancy.Org]{
+		Intent: intent,
+		Write: func(ctx context.Context, match api.Match) (tenancy.Org, error) {
+			changed, err := h.Store.ChangeOrganization(ctx, scope.Org.Organization, match, func(ctx context.Context, o *v1alpha1.Organization) error {
+				if err := by.Judge(ctx, o); err != nil {
+					return err
+				}
+				for _, edit := range edits {
+					edit(&o.Spec)
+				}
+				return nil
+			})
+			return tenancy.Org{Organization: changed, ClusterID: scope.Org.ClusterID}, err
+		},
+		Refs: func(tenancy.Org) []tenancy.Ref { return refs(scope.Org.UUID(), scope.User) },
+		Seen: func(changed *tenancy.Org) bool {
+			seen, ok := h.Views.Org(changed.UUID())
+			return ok && seen.Generation >= changed.Generation && h.indexed(scope.User, seen) && (in.DefaultAccess == nil || h.BoundForAll(seen.UUID()))
+		},
+		View: h.answer(scope),
+	}.Serve(w, r, &h.Deps)
+}
+
+// answer returns the view of the Org of a scope after a change.
+func (h *Handler) answer(scope *tenancy.Scope) func(tenancy.Org) (any, string) {
+	return func(org tenancy.Org) (any, string) {
+		return h.viewOf(org, scope.OrgRole, h.firstAdmin(scope.User, org)), org.ResourceVersion
 	}
-	defer cancel()
-	changed, err := h.Store.ChangeOrganization(ctx, scope.Org.Organization, match, func(ctx context.Context, o *v1alpha1.Organization) error {
-		if err := by.Judge(ctx, o); err != nil {
-			return err
-		}
-		for _, edit := range edits {
-			edit(&o.Spec)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	waiting.Until(r, h.FollowTimeout, h.Await, refs(changed.Name, scope.User), func() bool {
-		seen, ok := h.Views.Org(changed.Name)
-		return ok && seen.Generation >= changed.Generation && h.indexed(scope.User, seen) && (in.DefaultAccess == nil || h.Followed(changed.Name))
-	})
-	org := tenancy.Org{Organization: changed, ClusterID: scope.Org.ClusterID}
-	httpapi.Tag(w, org.ResourceVersion)
-	return httpapi.Write(w, http.StatusOK, h.viewOf(org, scope.OrgRole, h.firstAdmin(scope.User, org)))
 }
 
 // refs are the objects that a caller waits for after a write to the Org: the Org, and the caller's

@@ -6,7 +6,7 @@ import (
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -25,14 +25,14 @@ func (h *Handler) disable(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	workspace, err := waiting.Ready(r, h.FollowTimeout, h.Views)
+	workspace, err := h.Ready(r, scope)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := waiting.Context(r)
+	ctx, cancel := api.Context(r)
 	defer cancel()
 	cluster := workspace.ClusterID
-	bindings, _, err := h.Store.WorkspaceAPIs(ctx, cluster)
+	bindings, _, err := h.KCP.WorkspaceAPIs(ctx, cluster)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (h *Handler) disable(w http.ResponseWriter, r *http.Request) error {
 func (h *Handler) awaitDisabled(w http.ResponseWriter, r *http.Request, cluster string, p provider) error {
 	scope, uid := httpmw.ScopeOf(r), p.binding.UID
 	find := func() *kcpapisv1alpha2.APIBinding {
-		for _, b := range h.Views.BindingsIn(cluster) {
+		for _, b := range h.Catalog.BindingsIn(cluster) {
 			if b.UID == uid {
 				return b
 			}
@@ -87,7 +87,7 @@ func (h *Handler) awaitDisabled(w http.ResponseWriter, r *http.Request, cluster 
 	for i := range v.Claims {
 		v.Claims[i].State = ""
 	}
-	if !waiting.Async(r) && waiting.Until(r, h.CreateTimeout, h.Views.Await, refs(scope), func() bool { return find() == nil }) {
+	if h.Made(r, refs(scope), func() bool { return find() == nil }, nil) == http.StatusCreated {
 		if p.entry != nil {
 			p.binding = nil
 		}

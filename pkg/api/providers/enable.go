@@ -14,8 +14,8 @@ import (
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -66,7 +66,7 @@ func (h *Handler) enable(w http.ResponseWriter, r *http.Request) error {
 	if _, _, err := idempotency.Key(r); err != nil {
 		return err
 	}
-	p, err := h.find(r, h.Views.BindingsIn(scope.Workspace.ClusterID))
+	p, err := h.find(r, h.Catalog.BindingsIn(scope.Workspace.ClusterID))
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (h *Handler) enable(w http.ResponseWriter, r *http.Request) error {
 	if p.hidden != "" {
 		return errs.New(errs.Conflict, p.hidden+"; what is enabled stays enabled and can be disabled, and nothing else can be done with it here")
 	}
-	workspace, err := waiting.Ready(r, h.FollowTimeout, h.Views)
+	workspace, err := h.Ready(r, scope)
 	if err != nil {
 		return err
 	}
@@ -92,10 +92,10 @@ func (h *Handler) enable(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	ctx, cancel := waiting.Context(r)
+	ctx, cancel := api.Context(r)
 	defer cancel()
 	e := tenancy.Enabling{Entry: p.entry, Accepted: resources(in.AcceptClaims), Rejected: resources(in.RejectClaims)}
-	if e.Export, err = h.Store.GetExport(ctx, p.entry.Spec.APIExport); err != nil {
+	if e.Export, err = h.KCP.GetExport(ctx, p.entry.Spec.APIExport); err != nil {
 		return err
 	}
 	b, before, err := h.bind(ctx, as, cluster, e, dryRun)
@@ -106,7 +106,7 @@ func (h *Handler) enable(w http.ResponseWriter, r *http.Request) error {
 	if changed && !dryRun {
 		// kcp has judged the caller by its cache, which may be behind.
 		if lost := by.JudgeNow(ctx); lost != nil {
-			return cmp.Or(h.Store.RestoreBinding(ctx, cluster, b, before), lost)
+			return cmp.Or(h.KCP.RestoreBinding(ctx, cluster, b, before), lost)
 		}
 	}
 	if dryRun {
@@ -115,14 +115,14 @@ func (h *Handler) enable(w http.ResponseWriter, r *http.Request) error {
 	p.binding = b
 	code := http.StatusOK
 	if state := p.view().State; changed || state != string(tenancy.CatalogEnabled) {
-		code = waiting.Made(r, h.CreateTimeout, h.Views.Await, refs(scope), func() bool {
+		code = h.Made(r, refs(scope), func() bool {
 			seen := h.current(cluster, b)
 			if seen == nil {
 				return false
 			}
 			p.binding = seen
 			return p.view().State == string(tenancy.CatalogEnabled) && h.Followed(scope.Org.UUID(), scope.Workspace.UUID)
-		})
+		}, nil)
 	}
 	if code != http.StatusOK {
 		w.Header().Set("Location", strings.TrimSuffix(r.URL.Path, "/enable"))
@@ -147,7 +147,7 @@ func (h *Handler) bind(ctx context.Context, as Bindings, cluster string, e tenan
 
 // try is one attempt. again is true if the next one may succeed.
 func (h *Handler) try(ctx context.Context, as Bindings, cluster string, e tenancy.Enabling, dryRun bool) (b, before *kcpapisv1alpha2.APIBinding, again bool, err error) {
-	if e.Bindings, e.CustomResources, err = h.Store.WorkspaceAPIs(ctx, cluster); err != nil {
+	if e.Bindings, e.CustomResources, err = h.KCP.WorkspaceAPIs(ctx, cluster); err != nil {
 		return nil, nil, false, err
 	}
 	want, held, changed, err := e.Binding()
@@ -208,7 +208,7 @@ func (h *Handler) wouldBe(w http.ResponseWriter, p provider, b *kcpapisv1alpha2.
 
 // current is the cached binding that is at least as new as b, or nil.
 func (h *Handler) current(cluster string, b *kcpapisv1alpha2.APIBinding) *kcpapisv1alpha2.APIBinding {
-	for _, seen := range h.Views.BindingsIn(cluster) {
+	for _, seen := range h.Catalog.BindingsIn(cluster) {
 		if seen.UID == b.UID && seen.Generation >= b.Generation {
 			return seen
 		}

@@ -234,6 +234,20 @@ func (w *world) RestoreBinding(_ context.Context, cluster string, b, before *kcp
 	return nil
 }
 
+// views are the caches of the tenants, with the Workspace and the waits of the world.
+type views struct {
+	*apitest.World
+	w *world
+}
+
+func (v views) Workspace(org, workspace string) (tenancy.Workspace, bool) {
+	return v.w.Workspace(org, workspace)
+}
+
+func (v views) Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error {
+	return v.w.Await(ctx, refs, cond)
+}
+
 func (w *world) handler() http.Handler {
 	h, _ := w.audited()
 	return h
@@ -242,12 +256,13 @@ func (w *world) handler() http.Handler {
 // audited returns the handler with the tenants, who have the audit log.
 func (w *world) audited() (http.Handler, *apitest.World) {
 	tenants := apitest.NewWorld()
-	scopes, rights := httpmw.Scopes{Tenants: tenants}, tenants.Rights()
+	deps := tenants.Deps(w.t, nil, "")
+	deps.Views, deps.CreateTimeout, deps.FollowTimeout = views{tenants, w}, 50*time.Millisecond, 50*time.Millisecond
 	if w.author != nil {
-		rights = tenants.RightsUntil(w.author)
+		deps.Rights = tenants.RightsUntil(w.author)
 	}
 	h := &providers.Handler{
-		Catalog: w, Views: w, Store: w, Rights: rights,
+		Deps: deps, Catalog: w, KCP: w,
 		As: func(r *http.Request) (providers.Bindings, error) {
 			return caller{w, httpmw.CallerOf(r).User.Name}, nil
 		},
@@ -255,8 +270,6 @@ func (w *world) audited() (http.Handler, *apitest.World) {
 		Followed: func(org, workspace string) bool {
 			return org == apitest.Acme && workspace == apitest.Dev && !w.unfollowed
 		},
-		HeaderScope: scopes.Headers, WorkspaceScope: scopes.Workspace,
-		CreateTimeout: 50 * time.Millisecond, FollowTimeout: 50 * time.Millisecond,
 	}
 	return apitest.Router(tenants, h.Mount), tenants
 }

@@ -11,6 +11,7 @@ import (
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -24,23 +25,17 @@ const scopeDeleted = "Deleted"
 // countTimeout limits the time of the one GET that asks kcp.
 const countTimeout = 2 * time.Second
 
-// Catalog is the cache of CatalogEntries.
+// Catalog are the caches of CatalogEntries and of their APIBindings.
 type Catalog interface {
+	// BindingsIn returns the APIBindings of the logical cluster of a Workspace.
+	BindingsIn(cluster string) []*kcpapisv1alpha2.APIBinding
 	CatalogEntriesOf(org string) []*v1alpha1.CatalogEntry
 	CatalogEntryIn(org, name string) (*v1alpha1.CatalogEntry, bool)
 	CatalogClash(org string, e *v1alpha1.CatalogEntry) (other *v1alpha1.CatalogEntry, in string, ok bool)
 }
 
-// Views are the caches of Workspaces.
-type Views interface {
-	// BindingsIn returns the APIBindings of the logical cluster of a Workspace.
-	BindingsIn(cluster string) []*kcpapisv1alpha2.APIBinding
-	Workspace(org, workspace string) (tenancy.Workspace, bool)
-	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
-}
-
-// Store reads from kcp, with the hub's own credential.
-type Store interface {
+// KCP reads from kcp, with the hub's own credential.
+type KCP interface {
 	// GetExport returns nil if the APIExport does not exist.
 	GetExport(ctx context.Context, ref v1alpha1.APIExportRef) (*kcpapisv1alpha2.APIExport, error)
 	WorkspaceAPIs(ctx context.Context, cluster string) (bindings []*kcpapisv1alpha2.APIBinding, definitions []string, err error)
@@ -60,31 +55,24 @@ type Bindings interface {
 
 // Handler serves /api/providers and /api/orgs/{org}/workspaces/{ws}/providers.
 type Handler struct {
+	api.Deps
 	Catalog Catalog
-	Views   Views
-	Store   Store
-	Rights  httpmw.Rights
+	KCP     KCP
 	// As returns a client that writes with the credential of the caller of a request.
 	As func(r *http.Request) (Bindings, error)
 	// Kept reports whether a binding belongs to the hub or the Workspace template.
 	Kept func(b *kcpapisv1alpha2.APIBinding) bool
 	// Followed reports whether the roles of a Workspace cover all APIs that are bound there.
 	Followed func(org, workspace string) bool
-	// HeaderScope and WorkspaceScope are middlewares of httpmw.
-	HeaderScope, WorkspaceScope func(http.Handler) http.Handler
-
-	CreateTimeout time.Duration
-	// FollowTimeout limits the time that a request waits for the caches.
-	FollowTimeout time.Duration
 }
 
 // Mount adds the routes below /api.
 func (h *Handler) Mount(r chi.Router) {
 	const one = "/orgs/{org}/workspaces/{ws}/providers/{entry}"
-	r.With(h.HeaderScope).Get("/providers", httpapi.Handle(h.list))
-	r.With(h.WorkspaceScope).Get(one, httpapi.Handle(h.get))
-	r.With(h.WorkspaceScope).Post(one+"/enable", httpapi.Handle(h.enable))
-	r.With(h.WorkspaceScope).Delete(one+"/enable", httpapi.Handle(h.disable))
+	r.With(h.Scopes.Headers).Get("/providers", httpapi.Handle(h.list))
+	r.With(h.Scopes.Workspace).Get(one, httpapi.Handle(h.get))
+	r.With(h.Scopes.Workspace).Post(one+"/enable", httpapi.Handle(h.enable))
+	r.With(h.Scopes.Workspace).Delete(one+"/enable", httpapi.Handle(h.disable))
 }
 
 // provider is an entry that people of the Org see, or a deleted one, with its binding in a Workspace.
@@ -256,7 +244,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
 	var bindings []*kcpapisv1alpha2.APIBinding
 	if scope.Workspace != nil {
-		bindings = h.Views.BindingsIn(scope.Workspace.ClusterID)
+		bindings = h.Catalog.BindingsIn(scope.Workspace.ClusterID)
 	}
 	var items []rest.Provider
 	for _, p := range h.all(scope.Org, bindings) {
@@ -271,7 +259,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 
 func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	p, err := h.find(r, h.Views.BindingsIn(scope.Workspace.ClusterID))
+	p, err := h.find(r, h.Catalog.BindingsIn(scope.Workspace.ClusterID))
 	if err != nil {
 		return err
 	}
@@ -294,7 +282,7 @@ func (h *Handler) losses(ctx context.Context, cluster string, b *kcpapisv1alpha2
 	if b == nil || len(b.Status.BoundResources) == 0 {
 		return []tenancy.Loss{}, nil
 	}
-	return h.Store.CountObjects(ctx, cluster, tenancy.ExportIn(nil, b).Resources)
+	return h.KCP.CountObjects(ctx, cluster, tenancy.ExportIn(nil, b).Resources)
 }
 
 func answer(w http.ResponseWriter, code int, p provider, v rest.Provider) error {

@@ -10,7 +10,7 @@ import (
 func TestAudit_saysWhichSessionsEnd(t *testing.T) {
 	t.Parallel()
 	start := func(*testing.T) (http.Handler, *apitest.World) {
-		f := newFixture()
+		f := newFixture(t)
 		return f.http, f.world
 	}
 	call := func(as, path string) apitest.Call { return apitest.Call{As: as, Method: http.MethodDelete, Path: path} }

@@ -8,12 +8,11 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -21,12 +20,10 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Views are the caches that the handler reads.
-type Views interface {
-	ByName(name string) (*v1alpha1.User, bool)
+// Sessions are the caches of Sessions.
+type Sessions interface {
 	Session(name string) (*v1alpha1.Session, bool)
 	SessionsOf(user string) []*v1alpha1.Session
-	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
 }
 
 // Service is the part of session.Service that the handler uses.
@@ -39,15 +36,13 @@ type Service interface {
 
 // Handler serves the Sessions of people.
 type Handler struct {
-	Views   Views
-	Service Service
+	api.Deps
+	Sessions Sessions
+	Service  Service
 	// Recheck ends the streams to which a User has no right any more.
 	Recheck func(user string)
 	// IdleTimeout is the time without a use after which a Session ends.
 	IdleTimeout time.Duration
-	// FollowTimeout limits the time that a write waits for the caches.
-	FollowTimeout time.Duration
-	Clock         clock.PassiveClock
 }
 
 // Mount adds the routes below /api.
@@ -101,7 +96,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var items []rest.Session
-	for _, s := range h.Views.SessionsOf(owner.Name) {
+	for _, s := range h.Sessions.SessionsOf(owner.Name) {
 		if h.open(s, owner) {
 			items = append(items, h.viewOf(s, r))
 		}
@@ -115,7 +110,7 @@ func (h *Handler) found(r *http.Request) (*v1alpha1.User, *v1alpha1.Session, err
 	if err != nil {
 		return nil, nil, err
 	}
-	s, ok := h.Views.Session(chi.URLParam(r, "session"))
+	s, ok := h.Sessions.Session(chi.URLParam(r, "session"))
 	if !ok || s.Spec.UserRef.Name != owner.Name || !h.open(s, owner) {
 		return nil, nil, unknown()
 	}
@@ -136,32 +131,22 @@ func (h *Handler) end(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	match, err := httpapi.IfMatch(r)
-	if err != nil {
-		return err
-	}
-	if match != nil {
-		// An end is the same whatever changed meanwhile: the write needs no precondition.
-		if err := match(s.ResourceVersion); err != nil {
-			return err
+	return h.ended(owner.Name, audit.Facts{Session: s.Name}, func(ctx context.Context, match api.Match) error {
+		if match != nil {
+			// An end is the same whatever changed meanwhile: the write needs no precondition.
+			if err := match(s.ResourceVersion); err != nil {
+				return err
+			}
 		}
-	}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: true, Object: owner.Name, Facts: audit.Facts{Session: s.Name}})
-	if err != nil {
+		err := h.Service.End(ctx, owner.Name, s.Name)
+		if errs.Is(err, errs.NotFound) {
+			return unknown()
+		}
 		return err
-	}
-	defer cancel()
-	if err := h.Service.End(ctx, owner.Name, s.Name); errs.Is(err, errs.NotFound) {
-		return unknown()
-	} else if err != nil {
-		return err
-	}
-	h.follow(r, owner.Name, func() bool {
-		seen, ok := h.Views.Session(s.Name)
+	}, func() bool {
+		seen, ok := h.Sessions.Session(s.Name)
 		return !ok || seen.Spec.EndedAt != nil
-	})
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	}).Serve(w, r, &h.Deps)
 }
 
 func (h *Handler) endAll(w http.ResponseWriter, r *http.Request) error {
@@ -176,33 +161,30 @@ func (h *Handler) endAll(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: true, Object: owner.Name, Facts: audit.Facts{All: true}})
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	began := h.Clock.Now().Truncate(time.Second)
-	if err := h.Service.EndAll(ctx, owner.Name); err != nil {
-		return err
-	}
-	h.follow(r, owner.Name, func() bool {
+	var began time.Time
+	return h.ended(owner.Name, audit.Facts{All: true}, func(ctx context.Context, _ api.Match) error {
+		began = h.Clock.Now().Truncate(time.Second)
+		return h.Service.EndAll(ctx, owner.Name)
+	}, func() bool {
 		seen, ok := h.Views.ByName(owner.Name)
 		if !ok {
 			return true
 		}
 		at := seen.Spec.TokensValidAfter
 		return at != nil && !at.Time.Before(began) &&
-			!slices.ContainsFunc(h.Views.SessionsOf(owner.Name), func(s *v1alpha1.Session) bool { return h.open(s, seen) })
-	})
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+			!slices.ContainsFunc(h.Sessions.SessionsOf(owner.Name), func(s *v1alpha1.Session) bool { return h.open(s, seen) })
+	}).Serve(w, r, &h.Deps)
 }
 
-// follow waits until the caches show the end of a User's Sessions. The answer is not faster
-// than the end of the streams.
-func (h *Handler) follow(r *http.Request, owner string, ended func() bool) {
-	waiting.Until(r, h.FollowTimeout, h.Views.Await, []tenancy.Ref{tenancy.UserRef(owner)}, ended)
-	h.Recheck(owner)
+// ended is the end of Sessions of a User. The answer is not faster than the end of the streams.
+func (h *Handler) ended(owner string, facts audit.Facts, end func(context.Context, api.Match) error, seen func() bool) api.Change[string] {
+	return api.Change[string]{
+		Intent: httpmw.Intent{Reduces: true, Object: owner, Facts: facts},
+		Write:  func(ctx context.Context, match api.Match) (string, error) { return owner, end(ctx, match) },
+		Refs:   func(string) []tenancy.Ref { return []tenancy.Ref{tenancy.UserRef(owner)} },
+		Seen:   func(*string) bool { return seen() },
+		Done:   h.Recheck,
+	}
 }
 
 func unknown() error { return errs.New(errs.NotFound, "there is no such session") }

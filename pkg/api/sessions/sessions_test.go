@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,15 +35,16 @@ type fixture struct {
 	rechecked []string
 }
 
-func newFixture() *fixture {
+func newFixture(t testing.TB) *fixture {
 	f := &fixture{world: apitest.NewWorld()}
 	f.world.PutSession(apitest.Session(mine, apitest.Admin, apitest.Token(apitest.Admin)))
 	f.world.PutSession(apitest.Session(mine2, apitest.Admin))
 	f.world.PutSession(apitest.Session(foreign, apitest.Foreigner))
 	h := &sessions.Handler{
-		Views: f.world, Service: f, Recheck: func(user string) { f.rechecked = append(f.rechecked, user) },
-		IdleTimeout: apitest.IdleTimeout, FollowTimeout: time.Minute, Clock: clocktesting.NewFakePassiveClock(apitest.Now()),
+		Deps: f.world.Deps(t, nil, ""), Sessions: f.world, Service: f, Recheck: func(user string) { f.rechecked = append(f.rechecked, user) },
+		IdleTimeout: apitest.IdleTimeout,
 	}
+	h.Clock = clocktesting.NewFakePassiveClock(apitest.Now())
 	f.http = apitest.Router(f.world, h.Mount)
 	return f
 }
@@ -87,7 +87,7 @@ func (f *fixture) call(as, method, path string) apitest.Answer {
 
 func TestList_hasTheOpenSessionsOfThePerson(t *testing.T) {
 	t.Parallel()
-	f := newFixture()
+	f := newFixture(t)
 	for _, p := range []struct{ as, path string }{{apitest.Admin, path}, {apitest.Operator, adminPath}} {
 		var list struct{ Items []map[string]any }
 		f.call(p.as, http.MethodGet, p.path).Into(t, http.StatusOK, &list)
@@ -108,7 +108,7 @@ func TestList_hasTheOpenSessionsOfThePerson(t *testing.T) {
 		"idle":         func(s *v1alpha1.Session) { s.Spec.LastUsedAt = metav1.NewTime(now.Add(-apitest.IdleTimeout)) },
 		"not redeemed": func(s *v1alpha1.Session) { s.Spec.Code = &v1alpha1.SessionCode{ExpiresAt: apitest.Epoch()} },
 	} {
-		f := newFixture()
+		f := newFixture(t)
 		f.world.ChangeSession(mine2, change)
 		require.Equal(t, []string{mine}, f.call(apitest.Admin, http.MethodGet, path).Items(t, "id"), name)
 	}
@@ -118,7 +118,7 @@ func TestList_hasTheOpenSessionsOfThePerson(t *testing.T) {
 
 func TestGet_isForPlatformAdmins(t *testing.T) {
 	t.Parallel()
-	f := newFixture()
+	f := newFixture(t)
 	a := f.call(apitest.Operator, http.MethodGet, adminPath+"/"+mine)
 	require.Equal(t, mine, a.Object(t, http.StatusOK)["id"])
 	require.Equal(t, apitest.Tag(apitest.FirstVersion), a.Header.Get("ETag"))
@@ -128,7 +128,7 @@ func TestGet_isForPlatformAdmins(t *testing.T) {
 func TestEnd_endsOneSession(t *testing.T) {
 	t.Parallel()
 	for _, p := range []struct{ as, path string }{{apitest.Admin, path}, {apitest.Operator, adminPath}} {
-		f := newFixture()
+		f := newFixture(t)
 		require.Equal(t, http.StatusNoContent, f.call(p.as, http.MethodDelete, p.path+"/"+mine2).Code)
 		require.Equal(t, []string{apitest.Admin + " " + mine2}, f.ended)
 		require.Zero(t, f.world.StillToCome(), "the answer waits for the caches")
@@ -140,7 +140,7 @@ func TestEnd_endsOneSession(t *testing.T) {
 // The token of the caller was handed out through the Session.
 func TestEnd_ofTheCallersOwnSessionRefusesTheirToken(t *testing.T) {
 	t.Parallel()
-	f := newFixture()
+	f := newFixture(t)
 	require.Equal(t, http.StatusOK, f.call(apitest.Admin, http.MethodGet, path).Code)
 	require.Equal(t, http.StatusNoContent, f.call(apitest.Admin, http.MethodDelete, path+"/"+mine).Code)
 	require.Contains(t, f.call(apitest.Admin, http.MethodGet, path).Refused(t, http.StatusUnauthorized).Message, "kedge login")
@@ -148,7 +148,7 @@ func TestEnd_ofTheCallersOwnSessionRefusesTheirToken(t *testing.T) {
 
 func TestEnd_anothersSessionLooksLikeNone(t *testing.T) {
 	t.Parallel()
-	f := newFixture()
+	f := newFixture(t)
 	want := f.call(apitest.Admin, http.MethodDelete, path+"/"+missing)
 	want.Refused(t, http.StatusNotFound)
 	for _, p := range []struct{ as, path string }{
@@ -166,7 +166,7 @@ func TestEnd_anothersSessionLooksLikeNone(t *testing.T) {
 func TestEndAll_signsOutEverywhere(t *testing.T) {
 	t.Parallel()
 	for _, p := range []struct{ as, path string }{{apitest.Admin, path}, {apitest.Operator, adminPath}} {
-		f := newFixture()
+		f := newFixture(t)
 		require.Equal(t, http.StatusNoContent, f.call(p.as, http.MethodDelete, p.path+"?all=true").Code)
 		require.Equal(t, []string{apitest.Admin}, f.ended)
 		require.Zero(t, f.world.StillToCome())
@@ -176,7 +176,7 @@ func TestEndAll_signsOutEverywhere(t *testing.T) {
 
 func TestEndAll_needsToBeAskedFor(t *testing.T) {
 	t.Parallel()
-	f := newFixture()
+	f := newFixture(t)
 	for _, query := range []string{"", "?all=false", "?all=yes", "?all=true&all=true"} {
 		f.call(apitest.Admin, http.MethodDelete, path+query).RefusedField(t, "query:all")
 		f.call(apitest.Operator, http.MethodDelete, adminPath+query).RefusedField(t, "query:all")
@@ -186,7 +186,7 @@ func TestEndAll_needsToBeAskedFor(t *testing.T) {
 
 func TestAdmin_isForPlatformAdminsOnly(t *testing.T) {
 	t.Parallel()
-	f := newFixture()
+	f := newFixture(t)
 	for _, c := range []struct{ method, path string }{
 		{http.MethodGet, adminPath}, {http.MethodGet, adminPath + "/" + mine},
 		{http.MethodDelete, adminPath + "?all=true"}, {http.MethodDelete, adminPath + "/" + mine},
@@ -199,7 +199,7 @@ func TestAdmin_isForPlatformAdminsOnly(t *testing.T) {
 
 func TestEnd_reportsAFault(t *testing.T) {
 	t.Parallel()
-	f := newFixture()
+	f := newFixture(t)
 	f.err = errs.New(errs.Unavailable, "kcp does not answer")
 	f.call(apitest.Admin, http.MethodDelete, path+"/"+mine2).Refused(t, http.StatusServiceUnavailable)
 	f.call(apitest.Admin, http.MethodDelete, path+"?all=true").Refused(t, http.StatusServiceUnavailable)
@@ -211,7 +211,7 @@ func TestEnd_honoursIfMatch(t *testing.T) {
 		apitest.Tag(apitest.FirstVersion): http.StatusNoContent, "*": http.StatusNoContent,
 		apitest.Tag("43"): http.StatusPreconditionFailed, "43": http.StatusBadRequest,
 	} {
-		f := newFixture()
+		f := newFixture(t)
 		a := apitest.Call{As: apitest.Operator, Method: http.MethodDelete, Path: adminPath + "/" + mine, Header: apitest.IfMatch(header)}.Do(f.http)
 		require.Equal(t, code, a.Code, header)
 	}

@@ -23,15 +23,15 @@ func (h *Handler) givenTo(u *v1alpha1.User) given {
 	}
 	done := meta.IsStatusConditionTrue(u.Status.Conditions, v1alpha1.ConditionPersonalOrg) &&
 		meta.IsStatusConditionTrue(u.Status.Conditions, v1alpha1.ConditionDefaultWorkspace)
-	if org, ok := h.Tenants.Org(u.Status.PersonalOrg); ok && !org.Deleted() {
+	if org, ok := h.Views.Org(u.Status.PersonalOrg); ok && !org.Deleted() {
 		entries := h.Views.Index(u.Name)
 		if tenancy.OrgRole(entries, org.UUID()) != "" {
 			g.org = org.UUID()
-		} else if _, member := h.Tenants.Membership(org.ClusterID, tenancy.MembershipName(u.Name, "")); member {
+		} else if _, member := h.Views.Membership(org.ClusterID, tenancy.MembershipName(u.Name, "")); member {
 			// The index does not list it yet.
 			done = false
 		}
-		ws, ok := h.Tenants.Workspace(org.UUID(), u.Status.DefaultWorkspace)
+		ws, ok := h.Views.Workspace(org.UUID(), u.Status.DefaultWorkspace)
 		if ok && !ws.Deleted() && tenancy.WorkspaceRole(entries, org.UUID(), ws.UUID, org.Spec.DefaultAccess) != "" {
 			g.workspace = ws.UUID
 		}

@@ -8,9 +8,8 @@ import (
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/errs"
-	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -50,35 +49,30 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, code int, deleted
 	if err != nil {
 		return err
 	}
-	match, err := httpapi.IfMatch(r)
-	if err != nil {
-		return err
-	}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: deleted, Object: target.Name})
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	marked, err := h.Store.ChangeUser(ctx, target, match, func(ctx context.Context, u *v1alpha1.User) (err error) {
-		requested := u.Status.DeletionRequestedAt
-		d := tenancy.Deletable{Noun: "account", Requested: requested, Removing: !u.DeletionTimestamp.IsZero()}
-		u.Status.DeletionRequestedAt, err = d.Mark(deleted, h.Clock.Now())
-		if err == nil && requested != nil && !deleted {
-			err = h.WriteEnds(ctx, u.Name)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	refs := tenancy.RefsOfRights(marked.Name, h.Views.Index(marked.Name))
-	waiting.Until(r, h.FollowTimeout, h.Views.Await, refs, func() bool {
-		seen, ok := h.Views.ByName(marked.Name)
-		return !ok || (seen.Status.DeletionRequestedAt != nil) == deleted && h.Followed(marked.Name)
-	})
-	httpapi.Tag(w, marked.ResourceVersion)
-	return httpapi.Write(w, code, rest.UserDeletion{
-		Name: marked.Name, DisplayName: marked.Spec.DisplayName, DeletionRequestedAt: marked.Status.DeletionRequestedAt,
-		PurgeAt: tenancy.PurgeAt(marked.Status.DeletionRequestedAt, h.DeletionGrace),
-	})
+	return api.Change[*v1alpha1.User]{
+		Intent: httpmw.Intent{Reduces: deleted, Object: target.Name},
+		Write: func(ctx context.Context, match api.Match) (*v1alpha1.User, error) {
+			return h.Store.ChangeUser(ctx, target, match, func(ctx context.Context, u *v1alpha1.User) (err error) {
+				requested := u.Status.DeletionRequestedAt
+				d := tenancy.Deletable{Noun: "account", Requested: requested, Removing: !u.DeletionTimestamp.IsZero()}
+				u.Status.DeletionRequestedAt, err = d.Mark(deleted, h.Clock.Now())
+				if err == nil && requested != nil && !deleted {
+					err = h.WriteEnds(ctx, u.Name)
+				}
+				return err
+			})
+		},
+		Refs: func(u *v1alpha1.User) []tenancy.Ref { return tenancy.RefsOfRights(u.Name, h.Views.Index(u.Name)) },
+		Seen: func(**v1alpha1.User) bool {
+			seen, ok := h.Views.ByName(target.Name)
+			return !ok || (seen.Status.DeletionRequestedAt != nil) == deleted && h.Bound(target.Name)
+		},
+		View: func(marked *v1alpha1.User) (any, string) {
+			return rest.UserDeletion{
+				Name: marked.Name, DisplayName: marked.Spec.DisplayName, DeletionRequestedAt: marked.Status.DeletionRequestedAt,
+				PurgeAt: tenancy.PurgeAt(marked.Status.DeletionRequestedAt, h.DeletionGrace),
+			}, marked.ResourceVersion
+		},
+		Code: code,
+	}.Serve(w, r, &h.Deps)
 }

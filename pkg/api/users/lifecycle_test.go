@@ -137,7 +137,7 @@ func TestO8_answersWhenTheRightsInKcpAreGone(t *testing.T) {
 	f := newFixture(t)
 	marking(t, f)
 	followed := false
-	f.handler.Followed = func(user string) bool { return user == apitest.Member && followed }
+	f.handler.Bound = func(user string) bool { return user == apitest.Member && followed }
 	mark := f.store.mark
 	f.store.mark = func(held *v1alpha1.User, status map[string]any) (*v1alpha1.User, error) {
 		u, err := mark(held, status)

@@ -32,7 +32,7 @@ func (h *Handler) search(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	list := rest.List[rest.Person]{Items: []rest.Person{}}
-	for _, u := range h.Views.SearchPeople(q, min(limit, maxFound)) {
+	for _, u := range h.Search(q, min(limit, maxFound)) {
 		list.Items = append(list.Items, rest.Person{Name: u.Name, DisplayName: u.Spec.DisplayName})
 	}
 	return httpapi.Write(w, http.StatusOK, list)

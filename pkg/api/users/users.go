@@ -3,18 +3,16 @@ package users
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -22,38 +20,16 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Views are the caches that the handler reads.
-type Views interface {
-	ByName(name string) (*v1alpha1.User, bool)
-	Index(user string) []v1alpha1.MembershipIndexEntry
-	OrgsCreatedBy(user string) []string
-	SearchPeople(query string, limit int) []*v1alpha1.User
-	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
-}
-
-// Tenants are the caches of the objects that sign-up creates for a person.
-type Tenants interface {
-	Org(uuid string) (tenancy.Org, bool)
-	Workspace(org, workspace string) (tenancy.Workspace, bool)
-	Membership(orgCluster, name string) (*v1alpha1.Membership, bool)
-}
-
 // Handler serves /api/users.
 type Handler struct {
-	Views   Views
-	Tenants Tenants
-	Store   waiting.Store
-	// DefaultOrgQuota is the quota of Organizations of a User without spec.orgQuota (O-5).
-	DefaultOrgQuota int
-	DeletionGrace   time.Duration
+	api.Deps
+	// Search returns at most limit people by a part of their name or email.
+	Search func(query string, limit int) []*v1alpha1.User
 	// WriteEnds writes the end of the Sessions of a User that a soft-delete has ended. It comes
 	// before the undelete, so that they stay ended.
 	WriteEnds func(ctx context.Context, user string) error
-	Clock     clock.PassiveClock
-	// FollowTimeout limits the time that a write waits for the caches.
-	FollowTimeout time.Duration
-	// Followed reports whether the bindings of a User in kcp are as desired.
-	Followed func(user string) bool
+	// Bound reports whether the bindings of a User in kcp are as desired.
+	Bound func(user string) bool
 	// LimitSearch is the rate limit of the search, a middleware of httpmw.
 	LimitSearch func(http.Handler) http.Handler
 }
@@ -96,31 +72,28 @@ func (h *Handler) me(w http.ResponseWriter, r *http.Request) error {
 
 func (h *Handler) patchMe(w http.ResponseWriter, r *http.Request) error {
 	caller := httpmw.CallerOf(r)
-	name, match, err := mergepatch.Rename(r)
+	name, err := mergepatch.Rename(r)
 	if err != nil {
 		return err
 	}
-	if name == nil && match == nil {
+	if name == nil && api.Unchanged(r) {
 		return h.me(w, r)
 	}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Object: caller.User.Name, Facts: audit.Facts{Fields: []string{"displayName"}}})
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	u, err := h.Store.ChangeUser(ctx, caller.User, match, func(_ context.Context, u *v1alpha1.User) error {
-		u.Spec.DisplayName = ptr.Deref(name, u.Spec.DisplayName)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	waiting.Until(r, h.FollowTimeout, h.Views.Await, []tenancy.Ref{tenancy.UserRef(u.Name)}, func() bool {
-		seen, ok := h.Views.ByName(u.Name)
-		return ok && seen.Generation >= u.Generation
-	})
-	httpapi.Tag(w, u.ResourceVersion)
-	return httpapi.Write(w, http.StatusOK, h.viewOf(u, caller))
+	return api.Change[*v1alpha1.User]{
+		Intent: httpmw.Intent{Object: caller.User.Name, Facts: audit.Facts{Fields: []string{"displayName"}}},
+		Write: func(ctx context.Context, match api.Match) (*v1alpha1.User, error) {
+			return h.Store.ChangeUser(ctx, caller.User, match, func(_ context.Context, u *v1alpha1.User) error {
+				u.Spec.DisplayName = ptr.Deref(name, u.Spec.DisplayName)
+				return nil
+			})
+		},
+		Refs: func(u *v1alpha1.User) []tenancy.Ref { return []tenancy.Ref{tenancy.UserRef(u.Name)} },
+		Seen: func(u **v1alpha1.User) bool {
+			seen, ok := h.Views.ByName((*u).Name)
+			return ok && seen.Generation >= (*u).Generation
+		},
+		View: func(u *v1alpha1.User) (any, string) { return h.viewOf(u, caller), u.ResourceVersion },
+	}.Serve(w, r, &h.Deps)
 }
 
 func (h *Handler) memberships(w http.ResponseWriter, r *http.Request) error {

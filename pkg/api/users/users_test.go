@@ -5,22 +5,21 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/api/users"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
 
 type store struct {
-	waiting.Store
+	api.Store
 	patch func(ctx context.Context, name string, patch any) (*v1alpha1.User, error)
 	mark  func(held *v1alpha1.User, status map[string]any) (*v1alpha1.User, error)
 	// version is the object's resource version in kcp. The cache may have another one.
@@ -30,7 +29,7 @@ type store struct {
 	writes int
 }
 
-func (s *store) ChangeUser(ctx context.Context, held *v1alpha1.User, match waiting.Match, edit func(context.Context, *v1alpha1.User) error) (*v1alpha1.User, error) {
+func (s *store) ChangeUser(ctx context.Context, held *v1alpha1.User, match api.Match, edit func(context.Context, *v1alpha1.User) error) (*v1alpha1.User, error) {
 	patch, err := apitest.Patch(ctx, held, s.version, match, edit)
 	if err != nil || patch == nil {
 		return held, err
@@ -79,13 +78,13 @@ func newFixture(t testing.TB) *fixture {
 		})
 	}
 	f.handler = &users.Handler{
-		Views: f.world, Tenants: f.world, Store: f.store, DefaultOrgQuota: 10, DeletionGrace: 720 * time.Hour,
-		Clock: f.clock, Followed: func(string) bool { return true }, LimitSearch: limit, FollowTimeout: time.Minute,
+		Deps: f.world.Deps(t, f.store, ""), Search: f.world.SearchPeople, Bound: func(string) bool { return true }, LimitSearch: limit,
 		WriteEnds: func(_ context.Context, user string) error {
 			f.wroteEnds = append(f.wroteEnds, user)
 			return f.endsFail
 		},
 	}
+	f.handler.Clock = f.clock
 	f.http = apitest.Router(f.world, f.handler.Mount)
 	return f
 }

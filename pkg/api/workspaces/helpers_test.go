@@ -4,16 +4,13 @@ import (
 	"context"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
-	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -21,7 +18,7 @@ import (
 const made = "eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee"
 
 type store struct {
-	waiting.Store
+	api.Store
 	t testing.TB
 	// claimed puts the claims of an Org into the cache.
 	claimed func(org string, claims []v1alpha1.Claim)
@@ -36,7 +33,7 @@ type store struct {
 }
 
 // ChangeOrganization stores a claim and creates the claimed Workspace without a controller.
-func (s *store) ChangeOrganization(ctx context.Context, held *v1alpha1.Organization, match waiting.Match, edit func(context.Context, *v1alpha1.Organization) error) (*v1alpha1.Organization, error) {
+func (s *store) ChangeOrganization(ctx context.Context, held *v1alpha1.Organization, match api.Match, edit func(context.Context, *v1alpha1.Organization) error) (*v1alpha1.Organization, error) {
 	patch, err := apitest.Patch(ctx, held, "", match, edit)
 	if err != nil || patch == nil {
 		return held, err
@@ -49,7 +46,7 @@ func (s *store) ChangeOrganization(ctx context.Context, held *v1alpha1.Organizat
 	return held, err
 }
 
-func (s *store) ChangeWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace, match waiting.Match, edit func(tenancy.Workspace, map[string]string) error) (tenancy.Workspace, error) {
+func (s *store) ChangeWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace, match api.Match, edit func(tenancy.Workspace, map[string]string) error) (tenancy.Workspace, error) {
 	if s.held != nil {
 		w = s.held(w)
 	}
@@ -105,13 +102,7 @@ func newFixture(t testing.TB, options ...func(*workspaces.Handler)) *fixture {
 		)
 		return ws, nil
 	}
-	scopes := httpmw.Scopes{Tenants: f.world, Creator: f.world.Creator()}
-	handler := &workspaces.Handler{
-		Views: f.world, Store: f.store, Rights: f.world.Rights(), Tree: apitest.Tree(t),
-		OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace, CreatedScope: scopes.CreatedWorkspace, Creator: f.world.Creator(), DeletedScope: scopes.DeletedWorkspace,
-		NewUUID: func() string { return made }, Clock: clocktesting.NewFakePassiveClock(apitest.Epoch().Time), ExternalURL: apitest.HubURL,
-		DefaultQuota: 50, DeletionGrace: 720 * time.Hour, CreateTimeout: time.Minute, FollowTimeout: time.Minute,
-	}
+	handler := &workspaces.Handler{Deps: f.world.Deps(t, f.store, made)}
 	for _, o := range options {
 		o(handler)
 	}

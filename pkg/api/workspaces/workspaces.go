@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"k8s.io/utils/clock"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -22,46 +21,17 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Views are the caches that the handler reads.
-type Views interface {
-	Index(user string) []v1alpha1.MembershipIndexEntry
-	Org(uuid string) (tenancy.Org, bool)
-	Workspace(org, workspace string) (tenancy.Workspace, bool)
-	Workspaces(org string) []tenancy.Workspace
-	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
-}
-
 // Handler serves /api/orgs/{org}/workspaces.
-type Handler struct {
-	Views  Views
-	Store  waiting.Store
-	Rights httpmw.Rights
-	Tree   tenancy.Tree
-	// These are httpmw's middlewares.
-	OrgScope, VisitorScope, WorkspaceScope, CreatedScope, DeletedScope func(http.Handler) http.Handler
-	// Creator finds the Workspaces that are accepted and not in the caller's index yet.
-	Creator tenancy.Creator
-	// NewUUID makes the identity of a new Workspace.
-	NewUUID func() string
-	Clock   clock.PassiveClock
-	// ExternalURL is the hub's, without a slash at the end.
-	ExternalURL string
-
-	DefaultQuota  int
-	DeletionGrace time.Duration
-	CreateTimeout time.Duration
-	// FollowTimeout limits the time that a write waits for the caches.
-	FollowTimeout time.Duration
-}
+type Handler struct{ api.Deps }
 
 // Mount adds the routes below /api.
 func (h *Handler) Mount(r chi.Router) {
-	r.With(h.VisitorScope).Get("/orgs/{org}/workspaces", httpapi.Handle(h.list))
-	r.With(h.OrgScope).Post("/orgs/{org}/workspaces", httpapi.Handle(h.create))
-	r.With(h.CreatedScope).Get("/orgs/{org}/workspaces/{ws}", httpapi.Handle(h.get))
-	r.With(h.WorkspaceScope).Patch("/orgs/{org}/workspaces/{ws}", httpapi.Handle(h.patch))
-	r.With(h.WorkspaceScope).Delete("/orgs/{org}/workspaces/{ws}", httpapi.Handle(h.remove))
-	r.With(h.DeletedScope).Post("/orgs/{org}/workspaces/{ws}/undelete", httpapi.Handle(h.undelete))
+	r.With(h.Scopes.OrgVisitor).Get("/orgs/{org}/workspaces", httpapi.Handle(h.list))
+	r.With(h.Scopes.Org).Post("/orgs/{org}/workspaces", httpapi.Handle(h.create))
+	r.With(h.Scopes.CreatedWorkspace).Get("/orgs/{org}/workspaces/{ws}", httpapi.Handle(h.get))
+	r.With(h.Scopes.Workspace).Patch("/orgs/{org}/workspaces/{ws}", httpapi.Handle(h.patch))
+	r.With(h.Scopes.Workspace).Delete("/orgs/{org}/workspaces/{ws}", httpapi.Handle(h.remove))
+	r.With(h.Scopes.DeletedWorkspace).Post("/orgs/{org}/workspaces/{ws}/undelete", httpapi.Handle(h.undelete))
 }
 
 func (h *Handler) viewOf(ws tenancy.Workspace, role v1alpha1.Role) rest.Workspace {
@@ -119,7 +89,7 @@ func (h *Handler) asCreator(r *http.Request, uuid string) rest.Workspace {
 	if scope.OrgRole == "" {
 		return rest.Workspace{}
 	}
-	ws, role := h.Creator.ReadWorkspace(httpmw.CallerOf(r).User, scope.Org, uuid)
+	ws, role := h.Scopes.Creator.ReadWorkspace(httpmw.CallerOf(r).User, scope.Org, uuid)
 	return h.viewOf(ws, role)
 }
 
@@ -139,10 +109,10 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 		return e
 	}
 	// What the cache shows to be refused does not wait for the other writers of the Organization.
-	if _, err := tenancy.ClaimWorkspace(scope.Org.Organization, h.existing(scope.Org.UUID()), h.DefaultQuota, claim); err != nil {
+	if _, err := tenancy.ClaimWorkspace(scope.Org.Organization, h.existing(scope.Org.UUID()), h.DefaultWorkspaceQuota, claim); err != nil {
 		return err
 	}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Workspace: claim.UUID})
+	ctx, cancel, err := api.Write(r, httpmw.Intent{Workspace: claim.UUID})
 	if err != nil {
 		return err
 	}
@@ -151,7 +121,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 		if err := by.Judge(ctx, o); err != nil {
 			return err
 		}
-		claims, err := tenancy.ClaimWorkspace(o, h.existing(o.Name), h.DefaultQuota, claim)
+		claims, err := tenancy.ClaimWorkspace(o, h.existing(o.Name), h.DefaultWorkspaceQuota, claim)
 		if err != nil || claims == nil {
 			return err
 		}
@@ -178,7 +148,7 @@ func (h *Handler) existing(org string) []string {
 func (h *Handler) created(w http.ResponseWriter, r *http.Request, made tenancy.Workspace) error {
 	scope := httpmw.ScopeOf(r)
 	left := false
-	code := waiting.Made(r, h.CreateTimeout, h.Views.Await, append(refs(made, scope.User), tenancy.OrgRef(made.OrgUUID)), func() bool {
+	code := h.Made(r, append(refs(made, scope.User), tenancy.OrgRef(made.OrgUUID)), func() bool {
 		if left = tenancy.OrgRole(h.Views.Index(scope.User), made.OrgUUID) == ""; left {
 			return true
 		}
@@ -188,19 +158,16 @@ func (h *Handler) created(w http.ResponseWriter, r *http.Request, made tenancy.W
 		}
 		made = seen
 		return seen.Ready() && indexed(h.Views.Index(scope.User), seen)
+	}, func() bool {
+		org, ok := h.Views.Org(made.OrgUUID)
+		if !ok {
+			return true
+		}
+		_, role := h.Scopes.Creator.ReadWorkspace(httpmw.CallerOf(r).User, org, made.UUID)
+		return role != "" || tenancy.Row(h.Views.Index(scope.User), made.OrgUUID, made.UUID) != nil
 	})
 	if left {
 		return errs.New(errs.Forbidden, "you were removed from the organization meanwhile; the workspace stays in it, without you")
-	}
-	if code == http.StatusAccepted {
-		waiting.Until(r, h.FollowTimeout, h.Views.Await, append(refs(made, scope.User), tenancy.OrgRef(made.OrgUUID)), func() bool {
-			org, ok := h.Views.Org(made.OrgUUID)
-			if !ok {
-				return true
-			}
-			_, role := h.Creator.ReadWorkspace(httpmw.CallerOf(r).User, org, made.UUID)
-			return role != "" || tenancy.Row(h.Views.Index(scope.User), made.OrgUUID, made.UUID) != nil
-		})
 	}
 	w.Header().Set("Location", "/api/orgs/"+made.OrgUUID+"/workspaces/"+made.UUID)
 	httpapi.Tag(w, made.ResourceVersion)
@@ -224,33 +191,35 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	if err := scope.RequireWorkspaceAdmin("change it"); err != nil {
 		return err
 	}
-	name, match, err := mergepatch.Rename(r)
+	name, err := mergepatch.Rename(r)
 	if err != nil {
 		return err
 	}
-	if name == nil && match == nil {
+	if name == nil && api.Unchanged(r) {
 		return h.get(w, r)
 	}
-	ctx, cancel, err := waiting.Write(r, httpmw.Intent{Facts: audit.Facts{Fields: []string{"displayName"}}})
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	changed, err := h.Store.ChangeWorkspace(ctx, scope.Org.ClusterID, *scope.Workspace, match, func(_ tenancy.Workspace, annotations map[string]string) error {
-		if name != nil {
-			annotations[v1alpha1.DisplayNameAnnotation] = *name
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	waiting.Until(r, h.FollowTimeout, h.Views.Await, refs(changed, scope.User), func() bool {
-		seen, ok := h.Views.Workspace(changed.OrgUUID, changed.UUID)
-		return ok && seen.DisplayName == changed.DisplayName && !stale(h.Views.Index(scope.User), changed)
-	})
-	httpapi.Tag(w, changed.ResourceVersion)
-	return httpapi.Write(w, http.StatusOK, h.viewOf(changed, scope.WorkspaceRole))
+	return api.Change[tenancy.Workspace]{
+		Intent: httpmw.Intent{Facts: audit.Facts{Fields: []string{"displayName"}}},
+		Write: func(ctx context.Context, match api.Match) (tenancy.Workspace, error) {
+			return h.Store.ChangeWorkspace(ctx, scope.Org.ClusterID, *scope.Workspace, match, func(_ tenancy.Workspace, annotations map[string]string) error {
+				if name != nil {
+					annotations[v1alpha1.DisplayNameAnnotation] = *name
+				}
+				return nil
+			})
+		},
+		Refs: func(ws tenancy.Workspace) []tenancy.Ref { return refs(ws, scope.User) },
+		Seen: func(changed *tenancy.Workspace) bool {
+			seen, ok := h.Views.Workspace(changed.OrgUUID, changed.UUID)
+			return ok && seen.DisplayName == changed.DisplayName && !stale(h.Views.Index(scope.User), *changed)
+		},
+		View: h.answer(scope),
+	}.Serve(w, r, &h.Deps)
+}
+
+// answer returns the view of the Workspace of a scope after a change.
+func (h *Handler) answer(scope *tenancy.Scope) func(tenancy.Workspace) (any, string) {
+	return func(ws tenancy.Workspace) (any, string) { return h.viewOf(ws, scope.WorkspaceRole), ws.ResourceVersion }
 }
 
 // refs are the objects that a caller waits for after a write to the Workspace: the Workspace, and

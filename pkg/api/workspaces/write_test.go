@@ -164,7 +164,7 @@ func TestO6_refusesAWorkspaceOverTheQuota(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, func(h *workspaces.Handler) { h.DefaultQuota = c.quota })
+			f := newFixture(t, func(h *workspaces.Handler) { h.DefaultWorkspaceQuota = c.quota })
 			f.world.ChangeOrg(apitest.Acme, func(o *v1alpha1.Organization) { o.Spec.WorkspaceQuota = c.own })
 			answer := f.post(apitest.Admin, `{"displayName": "One more"}`)
 			if !c.refused {

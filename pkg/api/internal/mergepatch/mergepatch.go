@@ -39,20 +39,15 @@ func DisplayName(raw []byte) (name string, ok bool, err error) {
 	return name, true, nil
 }
 
-// Rename reads a patch whose only member is displayName. It returns the name, or nil if none is given,
-// and the precondition of the request.
-func Rename(r *http.Request) (name *string, match func(version string) error, err error) {
+// Rename reads a patch whose only member is displayName. It returns nil if the patch does not have it.
+func Rename(r *http.Request) (*string, error) {
 	var in rest.RenameRequest
 	if err := httpapi.Read(r, &in); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	text, given, err := DisplayName(in.DisplayName)
-	if err != nil {
-		return nil, nil, err
+	name, given, err := DisplayName(in.DisplayName)
+	if err != nil || !given {
+		return nil, err
 	}
-	if given {
-		name = &text
-	}
-	match, err = httpapi.IfMatch(r)
-	return name, match, err
+	return &name, nil
 }

@@ -1,4 +1,4 @@
-package waiting
+package api
 
 import (
 	"context"

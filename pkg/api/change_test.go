@@ -1,4 +1,4 @@
-package waiting_test
+package api_test
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/waiting"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/keylock"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -21,13 +21,23 @@ import (
 
 type valueKey struct{}
 
+// leaving are caches that never show a write. Their request ends meanwhile.
+type leaving struct {
+	api.Views
+	await func(context.Context) error
+}
+
+func (l leaving) Await(ctx context.Context, _ []tenancy.Ref, _ func() bool) error {
+	return l.await(ctx)
+}
+
 func TestWrite_outlivesItsRequest(t *testing.T) {
 	t.Parallel()
 	ctx, leave := context.WithCancel(context.WithValue(t.Context(), valueKey{}, "kept"))
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", http.NoBody)
-	write, end := waiting.Context(r)
+	write, end := api.Context(r)
 	defer end()
-	require.False(t, waiting.Until(r, time.Minute, func(follow context.Context, _ []tenancy.Ref, _ func() bool) error {
+	d := api.Deps{FollowTimeout: time.Minute, Views: leaving{await: func(follow context.Context) error {
 		require.NoError(t, follow.Err())
 		leave()
 		require.NoError(t, write.Err())
@@ -38,7 +48,8 @@ func TestWrite_outlivesItsRequest(t *testing.T) {
 			require.True(t, bounded)
 		}
 		return follow.Err()
-	}, nil, nil))
+	}}}
+	require.False(t, d.Until(r, nil, nil))
 }
 
 func TestWrite_endingsGoAheadOfOtherWrites(t *testing.T) {
@@ -49,7 +60,7 @@ func TestWrite_endingsGoAheadOfOtherWrites(t *testing.T) {
 		h := apitest.Router(apitest.NewWorld(), func(r chi.Router) {
 			r.Delete("/orgs/{org}/members/{user}", func(w http.ResponseWriter, r *http.Request) {
 				user := chi.URLParam(r, "user")
-				ctx, cancel, err := waiting.Write(r, httpmw.Intent{Reduces: user == "mallory"})
+				ctx, cancel, err := api.Write(r, httpmw.Intent{Reduces: user == "mallory"})
 				defer cancel()
 				if err != nil {
 					t.Error(err)
@@ -102,6 +113,6 @@ func TestAsync_readsThePreferHeader(t *testing.T) {
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody)
 		r.Header["Prefer"] = c.prefer
-		require.Equal(t, c.want, waiting.Async(r), "%q", c.prefer)
+		require.Equal(t, c.want, api.Async(r), "%q", c.prefer)
 	}
 }

@@ -1,0 +1,144 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// Deps are what the handlers of the REST API have in common.
+type Deps struct {
+	Views  Views
+	Store  Store
+	Rights httpmw.Rights
+	// Scopes are middlewares of the routes of an Organization and of a Workspace. Their Creator finds
+	// what is accepted and not in the caller's index yet.
+	Scopes httpmw.Scopes
+	Tree   tenancy.Tree
+	// NewUUID makes the identity of a new object.
+	NewUUID func() string
+	Clock   clock.PassiveClock
+	// ExternalURL is the URL of the hub, without a trailing slash. CA returns the PEM bundle that
+	// clients trust.
+	ExternalURL string
+	CA          func() []byte
+
+	// The quotas of a User and of an Organization without their own (O-5, O-6).
+	DefaultOrgQuota, DefaultWorkspaceQuota int
+	DeletionGrace                          time.Duration
+	// CreateTimeout limits the time that a request waits until what it made is Ready, and FollowTimeout
+	// the time that a write waits for the caches.
+	CreateTimeout, FollowTimeout time.Duration
+}
+
+// Views are the caches that several handlers read.
+type Views interface {
+	Tenants
+	People
+	Members
+}
+
+// Tenants are the caches of Organizations and Workspaces.
+type Tenants interface {
+	Org(uuid string) (tenancy.Org, bool)
+	Workspace(org, workspace string) (tenancy.Workspace, bool)
+	Workspaces(org string) []tenancy.Workspace
+	// UsedWorkspaces counts the Workspaces of an Organization, and its claims, against its quota.
+	UsedWorkspaces(org string, claims []v1alpha1.Claim) int
+	// Await waits until a condition on the caches holds. It evaluates the condition again after
+	// each change that affects one of refs.
+	Await(ctx context.Context, refs []tenancy.Ref, cond func() bool) error
+}
+
+// People are the caches of Users.
+type People interface {
+	ByName(name string) (*v1alpha1.User, bool)
+	OrgsCreatedBy(user string) []string
+	// Index returns the UserMembershipIndex of a User.
+	Index(user string) []v1alpha1.MembershipIndexEntry
+}
+
+// Members are the caches of Memberships, by the logical cluster of their Organization.
+type Members interface {
+	Membership(orgCluster, name string) (*v1alpha1.Membership, bool)
+	MembershipsAt(orgCluster, workspace string) []*v1alpha1.Membership
+}
+
+// Until waits until the caches show a write, and reports whether they do. If they take longer than
+// FollowTimeout, the request succeeds all the same: other checks report caches that lag.
+func (d *Deps) Until(r *http.Request, refs []tenancy.Ref, cond func() bool) bool {
+	return d.await(r, d.FollowTimeout, refs, cond)
+}
+
+// Made returns the status of a created object: 201 when it is ready, and 202 if that takes longer than
+// CreateTimeout or the caller does not want to wait. It then waits until the caller can read the object;
+// readable is nil if they can.
+func (d *Deps) Made(r *http.Request, refs []tenancy.Ref, ready, readable func() bool) (code int) {
+	if !Async(r) && d.await(r, d.CreateTimeout, refs, ready) {
+		return http.StatusCreated
+	}
+	if readable != nil {
+		d.Until(r, refs, readable)
+	}
+	return http.StatusAccepted
+}
+
+func (d *Deps) await(r *http.Request, timeout time.Duration, refs []tenancy.Ref, cond func() bool) bool {
+	ctx, cancel := context.WithTimeout(r.Context(), timeout)
+	defer cancel()
+	return d.Views.Await(ctx, refs, cond) == nil
+}
+
+// Ready returns the Workspace of the request when it is Ready, and refuses the request if that
+// takes longer than FollowTimeout. A Workspace is not Ready for a moment after its members have changed.
+// What is done in it goes by what Ready returns: the scope of the request may have a Workspace that
+// kcp had not scheduled, and that has no logical cluster.
+func (d *Deps) Ready(r *http.Request, scope *tenancy.Scope) (ready tenancy.Workspace, err error) {
+	if scope.Workspace.Ready() {
+		return *scope.Workspace, nil
+	}
+	if d.Until(r, []tenancy.Ref{tenancy.WorkspaceRef(scope.Workspace.UUID)}, func() (ok bool) {
+		ready, ok = d.Views.Workspace(scope.Org.UUID(), scope.Workspace.UUID)
+		return ok && ready.Ready()
+	}) {
+		return ready, nil
+	}
+	return tenancy.Workspace{}, NotReady()
+}
+
+// NotReady refuses a request to a Workspace that is not Ready.
+func NotReady() error {
+	return errs.New(errs.Conflict, "the workspace is not ready; repeat the request when its phase is Ready")
+}
+
+// Async reports whether the caller does not want to wait until something made is
+// ready (RFC 7240, Prefer: respond-async).
+func Async(r *http.Request) bool {
+	for _, line := range r.Header.Values("Prefer") {
+		for preference := range strings.SplitSeq(line, ",") {
+			name, _, _ := strings.Cut(preference, ";")
+			if strings.EqualFold(strings.TrimSpace(name), "respond-async") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// MarkOrg requests the deletion of an Organization (O-13), or withdraws the request.
+func (d *Deps) MarkOrg(ctx context.Context, org tenancy.Org, match Match, deleted bool) (tenancy.Org, error) {
+	marked, err := d.Store.ChangeOrganization(ctx, org.Organization, match, func(_ context.Context, o *v1alpha1.Organization) (err error) {
+		at := tenancy.Deletable{Noun: "organization", Requested: o.Status.DeletionRequestedAt, Removing: !o.DeletionTimestamp.IsZero()}
+		o.Status.DeletionRequestedAt, err = at.Mark(deleted, d.Clock.Now())
+		return err
+	})
+	return tenancy.Org{Organization: marked, ClusterID: org.ClusterID}, err
+}
