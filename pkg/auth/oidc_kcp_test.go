@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/auth"
-	"github.com/faroshq/kedge-hub/pkg/auth/oidctest"
+	"github.com/faroshq/kedge-hub/test/doubles/oidctest"
 )
 
 // caContent is a CA bundle, for kube-apiserver's authenticator.

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
+	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/orgs"
 	"github.com/faroshq/kedge-hub/pkg/api/users"
 	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
@@ -207,19 +208,18 @@ func (s *scaled) mount(dir string) error {
 	}
 	authenticate := httpmw.Authenticate(httpmw.Authentication{Tokens: tokens, People: s.views, Sessions: s.views, Clock: clock.RealClock{}})
 	creator := tenancy.Creator{Org: s.views.Org, Workspace: s.views.Workspace, Membership: s.views.Membership, MembershipsAt: s.views.MembershipsAt}
-	scopes := httpmw.Scopes{Tenants: s.views, Creator: creator}
+	d := api.Deps{
+		Views: s.views, Scopes: httpmw.Scopes{Tenants: s.views, Creator: creator}, Tree: s.platform.tree,
+		DefaultOrgQuota: 10, DefaultWorkspaceQuota: 50,
+	}
 	r := chi.NewRouter()
 	r.Use(httpmw.Observe(logger, counted, nil))
 	r.Get("/figures", httpapi.Handle(s.tell))
 	r.Route("/api/", func(r chi.Router) {
 		r.Use(authenticate)
-		(&users.Handler{Views: s.views, DefaultOrgQuota: 10, LimitSearch: func(next http.Handler) http.Handler { return next }}).Mount(r)
-		(&orgs.Handler{Views: s.views, Tree: s.platform.tree, Scope: scopes.Org, CreatedScope: scopes.CreatedOrg, DeletedScope: scopes.DeletedOrg, Creator: creator, DefaultWorkspaceQuota: 50}).Mount(r)
-		(&workspaces.Handler{
-			Views: s.views, Tree: s.platform.tree,
-			OrgScope: scopes.Org, VisitorScope: scopes.OrgVisitor, WorkspaceScope: scopes.Workspace,
-			CreatedScope: scopes.CreatedWorkspace, DeletedScope: scopes.DeletedWorkspace, Creator: creator,
-		}).Mount(r)
+		(&users.Handler{Deps: d, Search: s.views.SearchPeople, LimitSearch: func(next http.Handler) http.Handler { return next }}).Mount(r)
+		(&orgs.Handler{Deps: d}).Mount(r)
+		(&workspaces.Handler{Deps: d}).Mount(r)
 	})
 	// The proxy's part of a request before it is forwarded.
 	r.With(authenticate).Get("/clusters/{cluster}", httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {

@@ -4,6 +4,6 @@
 // 2020-12, as OpenAPI 3.1 has them, and every object is closed: a field that is not in the
 // document is an error.
 //
-// Handlers are checked in their unit tests, by pkg/api/internal/apitest, and the hub in
+// Handlers are checked in their unit tests, by test/doubles/apitest, and the hub in
 // integration and e2e tests, by test/framework.
 package contract

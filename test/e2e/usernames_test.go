@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/faroshq/kedge-hub/pkg/auth/oidctest"
+	"github.com/faroshq/kedge-hub/test/doubles/oidctest"
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 

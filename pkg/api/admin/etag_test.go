@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/test/doubles/apitest"
 )
 
 func TestPatch_honoursIfMatch(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	auditapi "github.com/faroshq/kedge-hub/pkg/api/audit"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/test/doubles/apitest"
 )
 
 const path = "/api/orgs/" + apitest.Acme + "/audit"

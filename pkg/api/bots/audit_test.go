@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/test/doubles/apitest"
 )
 
 func TestAudit_saysWhatWasDecidedAboutBots(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
-	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/test/doubles/apitest"
 )
 
 func TestMetrics_countTokensThatWereIssuedAndRevoked(t *testing.T) {

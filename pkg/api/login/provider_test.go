@@ -12,7 +12,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/pkg/auth"
-	"github.com/faroshq/kedge-hub/pkg/auth/oidctest"
+	"github.com/faroshq/kedge-hub/test/doubles/oidctest"
 )
 
 // newHubWithProvider returns a hub whose identity provider speaks OpenID Connect.

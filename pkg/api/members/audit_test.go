@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/test/doubles/apitest"
 )
 
 func TestAudit_saysWhatIsGivenAndTaken(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/test/doubles/apitest"
 )
 
 func TestAudit_saysWhatIsSet(t *testing.T) {

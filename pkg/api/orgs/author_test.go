@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/test/doubles/apitest"
 )
 
 func TestPatch_ofARemovedAdminIsRefusedWhenItIsWritten(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
+	"github.com/faroshq/kedge-hub/test/doubles/apitest"
 )
 
 // kcp judges the caller by its cache. What it let through after the removal is taken back.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/faroshq/kedge-hub/pkg/api/internal/apitest"
 	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
+	"github.com/faroshq/kedge-hub/test/doubles/apitest"
 )
 
 // until has kcp lose the rights of all authors from when lost returns true.

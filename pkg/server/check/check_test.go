@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/faroshq/kedge-hub/pkg/auth/oidctest"
 	"github.com/faroshq/kedge-hub/pkg/certs"
 	"github.com/faroshq/kedge-hub/pkg/server/check"
 	"github.com/faroshq/kedge-hub/pkg/server/options"
+	"github.com/faroshq/kedge-hub/test/doubles/oidctest"
 )
 
 // kcpAnswering returns a kubeconfig for a server that answers as kcp does.
