@@ -63,7 +63,9 @@ func unauthenticated(message string) error { return errs.New(errs.Unauthenticate
 
 // Authentication is the configuration of Authenticate.
 type Authentication struct {
-	Tokens   auth.Authenticator
+	Tokens auth.Authenticator
+	// Bots authenticates callers with a token of a ServiceAccount. If it is nil, there are only people.
+	Bots     *BotAuthentication
 	People   People
 	Sessions Sessions
 	// SignUp creates the User of a new identity. If it is nil, unknown people are refused.
@@ -91,6 +93,14 @@ func Authenticate(a Authentication) func(http.Handler) http.Handler {
 			if err != nil {
 				return err
 			}
+			if caller.Bot != nil {
+				identified(r, caller)
+				if a.Bots.May != nil && !a.Bots.May(r, *caller.Bot) {
+					return errs.New(errs.Forbidden, "bots may not do this; it is for people, or the bot is of another workspace")
+				}
+				next.ServeHTTP(w, with(r, caller))
+				return nil
+			}
 			caller.PlatformAdmin, caller.selfService = a.Admins.Has(caller.Identity), selfService(r, caller.User.Name)
 			caller.valid, caller.endsAt = p.check, p.endsAt
 			identified(r, caller)
@@ -100,10 +110,14 @@ func Authenticate(a Authentication) func(http.Handler) http.Handler {
 			if caller.Session != "" {
 				a.use(caller)
 			}
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
+			next.ServeHTTP(w, with(r, caller))
 			return nil
 		})
 	}
+}
+
+func with(r *http.Request, c *Caller) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
 }
 
 // callerOf returns the caller of a request by its bearer token or, if it has none, by its
@@ -118,6 +132,9 @@ func (a *Authentication) callerOf(r *http.Request) (*Caller, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.Bots != nil && a.Bots.Names(token) {
+		return a.Bots.caller(r, token)
+	}
 	id, ok, err := a.Tokens.Authenticate(r.Context(), token)
 	switch {
 	case err != nil:
@@ -131,7 +148,7 @@ func (a *Authentication) callerOf(r *http.Request) (*Caller, error) {
 	if err != nil {
 		return nil, err
 	}
-	caller := &Caller{Identity: id, User: user, expiresAt: id.ExpiresAt}
+	caller := &Caller{Identity: id, User: user, token: token, expiresAt: id.ExpiresAt}
 	for _, s := range a.Sessions.SessionsOfToken(id.Credential) {
 		caller.within(s)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/errs"
-	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -23,7 +22,7 @@ const (
 	waitForToken = 2 * time.Second
 )
 
-// BotAuthentication is the configuration of AuthenticateBots.
+// BotAuthentication is the part of Authentication about bots.
 type BotAuthentication struct {
 	// Names reports whether a token names kcp as its issuer. Nothing of it is verified.
 	Names func(token string) bool
@@ -36,31 +35,6 @@ type BotAuthentication struct {
 	// May reports whether bots may make a request. If it is nil, they may make every one.
 	May   func(r *http.Request, p tenancy.ScopedBot) bool
 	Clock clock.PassiveClock
-}
-
-// AuthenticateBots authenticates callers with a token of a ServiceAccount, and leaves all
-// others to people, which is Authenticate.
-func AuthenticateBots(b BotAuthentication, people func(http.Handler) http.Handler) func(http.Handler) http.Handler {
-	return func(next http.Handler) http.Handler {
-		others := people(next)
-		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
-			token, err := BearerToken(r)
-			if err != nil || !b.Names(token) {
-				others.ServeHTTP(w, r)
-				return nil
-			}
-			caller, err := b.caller(r, token)
-			if err != nil {
-				return err
-			}
-			identified(r, caller)
-			if b.May != nil && !b.May(r, *caller.Bot) {
-				return errs.New(errs.Forbidden, "bots may not do this; it is for people, or the bot is of another workspace")
-			}
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
-			return nil
-		})
-	}
 }
 
 func (b BotAuthentication) caller(r *http.Request, token string) (*Caller, error) {
@@ -97,7 +71,7 @@ func (b BotAuthentication) caller(r *http.Request, token string) (*Caller, error
 	if id.ExpiresAt.Before(until) {
 		until = id.ExpiresAt
 	}
-	return &Caller{Identity: id, Bot: &place, expiresAt: until, valid: func(*Caller) error {
+	return &Caller{Identity: id, Bot: &place, token: token, expiresAt: until, valid: func(*Caller) error {
 		_, _, err := check()
 		return err
 	}}, nil

@@ -67,12 +67,16 @@ func (s *botScene) check(token tenancy.BotToken, _ time.Time) (tenancy.ScopedBot
 	return tenancy.ScopedBot{Bot: b, Org: tenancy.Org{Organization: tenancy.NewOrganization("o", "Acme", "alice")}, Workspace: tenancy.Workspace{UUID: "w"}}, s.until, nil
 }
 
+// people is the Authenticator of people, who are too many.
+type people struct{}
+
+func (people) Authenticate(context.Context, string) (*auth.Identity, bool, error) {
+	return nil, false, errs.New(errs.TooManyRequests, "later")
+}
+
 // ask sends a request and returns the code and the caller that the handler got.
 func (s *botScene) ask(may func(*http.Request, tenancy.ScopedBot) bool, method, path, token string) (code int, caller *httpmw.Caller) {
-	people := func(http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	}
-	h := httpmw.AuthenticateBots(httpmw.BotAuthentication{
+	h := httpmw.Authenticate(httpmw.Authentication{Tokens: people{}, Bots: &httpmw.BotAuthentication{
 		Names: func(token string) bool { return strings.HasPrefix(token, "bot.") }, Tokens: s.tokens, Check: s.check,
 		Await: func(_ context.Context, cluster string, cond func() bool) error {
 			s.awaits++
@@ -83,7 +87,7 @@ func (s *botScene) ask(may func(*http.Request, tenancy.ScopedBot) bool, method, 
 			return context.DeadlineExceeded
 		},
 		May: may, Clock: s.clock,
-	}, people)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { caller = httpmw.CallerOf(r) }))
+	}})(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { caller = httpmw.CallerOf(r) }))
 	h = audited(func(e audit.Event) error { s.events = append(s.events, e); return nil })(h)
 	r := httptest.NewRequestWithContext(context.Background(), method, path, http.NoBody)
 	if token != "" {
@@ -94,11 +98,13 @@ func (s *botScene) ask(may func(*http.Request, tenancy.ScopedBot) bool, method, 
 	return w.Code, caller
 }
 
-func TestAuthenticateBots_leavesPeopleToTheOther(t *testing.T) {
+func TestAuthenticateBots_leavesPeopleToTheirTokens(t *testing.T) {
 	t.Parallel()
-	for _, token := range []string{"", "alice", "a b", "e30.e30.e30"} {
+	for token, want := range map[string]int{
+		"": http.StatusUnauthorized, "a b": http.StatusUnauthorized, "alice": http.StatusTooManyRequests, "e30.e30.e30": http.StatusTooManyRequests,
+	} {
 		code, _ := newBotScene().ask(nil, http.MethodGet, "/", token)
-		require.Equal(t, http.StatusTeapot, code, token)
+		require.Equal(t, want, code, token)
 	}
 }
 

@@ -26,6 +26,8 @@ type Caller struct {
 
 	// cookie is true if the credential is the cookie of the Session.
 	cookie bool
+	// token is the bearer token. It is empty with the cookie.
+	token string
 	// selfService is true for a request that people may make in any state of their account.
 	selfService bool
 	expiresAt   time.Time
@@ -62,6 +64,14 @@ func (c *Caller) Key() string {
 
 // ByCookie reports whether the credential is the portal's cookie, which is none for kcp.
 func (c *Caller) ByCookie() bool { return c.cookie }
+
+// Bearer returns the bearer token of the request. It refuses the portal's cookie.
+func (c *Caller) Bearer() (string, error) {
+	if c.cookie {
+		return "", unauthenticated("send a token as Authorization: Bearer")
+	}
+	return c.token, nil
+}
 
 // Username is the caller's username in kcp.
 func (c *Caller) Username() string { return c.Identity.Username }

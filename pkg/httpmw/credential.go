@@ -22,7 +22,7 @@ type Credentials struct {
 func (c Credentials) TokenOf(r *http.Request) (string, error) {
 	caller := CallerOf(r)
 	if !caller.ByCookie() {
-		return BearerToken(r)
+		return caller.Bearer()
 	}
 	if c.StaticToken != nil && caller.Identity.Issuer == auth.StaticIssuer {
 		if token, ok := c.StaticToken(caller.Identity.Credential); ok {

@@ -8,7 +8,7 @@
 //
 // # Decisions
 //
-//   - Tokens of bots and tokens of people are told apart first: AuthenticateBots looks at the
+//   - Tokens of bots and tokens of people are told apart first: Authenticate looks at the
 //     issuer that a token names and leaves all other tokens to Authenticate. A token of a bot is
 //     compared with the token list of its Bot in a cache, and again for each of its open streams
 //     when that list changes.

@@ -60,14 +60,14 @@ func (a *assembly) api(serving context.Context) error {
 	if tokens := a.hub.tokens; tokens != nil {
 		people.Known = tokens.Has
 	}
-	// Requests to a workspace have no cookie and sign nobody up.
-	proxied := people
-	if people.Cookies, err = a.cookies(); err != nil {
+	if people.Bots, err = a.bots(gates.Bots); err != nil {
 		return err
 	}
-	proxied.SignUp = nil
-	authenticate, authenticateProxied, err := a.withBots(gates.Bots, httpmw.Authenticate(people), httpmw.Authenticate(proxied))
-	if err != nil {
+	// Requests to a workspace have no cookie and sign nobody up, and bots may make all of them.
+	proxied, robots := people, *people.Bots
+	proxied.SignUp, robots.May = nil, httpmw.BotMay
+	people.Bots = &robots
+	if people.Cookies, err = a.cookies(); err != nil {
 		return err
 	}
 	anonymous, err := a.clients.FailFast().Anonymous()
@@ -83,7 +83,7 @@ func (a *assembly) api(serving context.Context) error {
 			observe:      func(next http.Handler) http.Handler { return observe(a.auditor.Refusals(next)) },
 			present:      httpmw.RequireAvailable(a.available.Wait),
 			audit:        a.auditor.Audit,
-			authenticate: authenticate, authenticateProxied: authenticateProxied,
+			authenticate: httpmw.Authenticate(people), authenticateProxied: httpmw.Authenticate(proxied),
 			room: httpmw.RefuseWrites(a.disk.Err),
 		},
 		config: c, limits: limits, clock: a.clock, views: v, store: s, clusters: a.clusters, gates: gates,
@@ -134,7 +134,7 @@ func (a *assembly) proxy(serving context.Context, enter func(user, cluster strin
 		Guards:   a.clusters.WorkspacePolicy.Guards,
 		Upstream: upstream, Transport: a.clients.Health().Bind(a.upstream), Enter: enter,
 		Caller: func(r *http.Request) proxy.Caller { return httpmw.CallerOf(r) },
-		Token:  httpmw.BearerToken,
+		Token:  func(r *http.Request) (string, error) { return httpmw.CallerOf(r).Bearer() },
 		Intend: httpmw.IntendProxied,
 		Wrote: func(e tenancy.Entry, w tenancy.ObjectWrite) {
 			a.definitions.Wrote(e, w)

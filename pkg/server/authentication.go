@@ -59,23 +59,19 @@ func (a *assembly) reservedName(issuer, name string) bool {
 	return auth.NameOfKCP(name) || slices.Contains(a.names, name) || issuer != auth.StaticIssuer && slices.Contains(a.hub.config.AdminUsers, name)
 }
 
-// withBots returns the authentication of bots in front of that of people: for the API, and for
-// the proxy.
-func (a *assembly) withBots(gate tenancy.BotGate, api, proxied func(http.Handler) http.Handler) (forAPI, forProxy func(http.Handler) http.Handler, err error) {
+// bots returns the authentication of bots, who may make every request.
+func (a *assembly) bots(gate tenancy.BotGate) (*httpmw.BotAuthentication, error) {
 	c := a.hub.config
 	tokens, err := auth.NewServiceAccounts(auth.ServiceAccountsConfig{
 		Issuer: a.accounts.Issuer, Keys: a.accountKeys, Audience: tenancy.BotAudience, Clock: a.clock, Metrics: a.hub.registry,
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	b := httpmw.BotAuthentication{
+	return &httpmw.BotAuthentication{
 		Names: tokens.Names, Tokens: a.hub.limits.Authenticator(tokens, c.Limits.FailedAuthenticationsPerPeer, nil),
 		Check: gate.Check, Await: a.views.AwaitBot, Clock: a.clock,
-	}
-	forProxy = httpmw.AuthenticateBots(b, proxied)
-	b.May = httpmw.BotMay
-	return httpmw.AuthenticateBots(b, api), forProxy, nil
+	}, nil
 }
 
 // accountKeys gets the keys of the tokens of ServiceAccounts of all shards that have Workspaces.

@@ -75,7 +75,7 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	if _, err := h.Enter(httpmw.CallerOf(r).User.Name, strings.TrimSuffix(cluster, "/")); err != nil {
 		return err
 	}
-	token, err := httpmw.BearerToken(r)
+	token, err := httpmw.CallerOf(r).Bearer()
 	if err != nil {
 		return err
 	}
