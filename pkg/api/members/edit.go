@@ -31,10 +31,9 @@ type decision struct {
 // returns the Membership as kcp has it and spec.membershipChanges with the new change last, or nil
 // for none. match is called with that Membership at the time of the write; the change is for that
 // generation of it only.
-func (h *Handler) decide(r *http.Request, intent httpmw.Intent, user string, match api.Match,
+func (h *Handler) decide(r *http.Request, scope *tenancy.Scope, intent httpmw.Intent, user string, match api.Match,
 	change func(context.Context, *v1alpha1.Organization) (*v1alpha1.Membership, []v1alpha1.MembershipChange, error),
 ) (decision, error) {
-	scope := httpmw.ScopeOf(r)
 	ctx, cancel, err := api.Write(r, intent)
 	if err != nil {
 		return decision{}, err
@@ -91,10 +90,9 @@ func (h *Handler) now() metav1.MicroTime {
 }
 
 // edit has the Organization accept an edit. The author is nil for people who leave by themselves.
-func (h *Handler) edit(r *http.Request, by *httpmw.Author, e tenancy.MemberEdit, match api.Match) (decision, error) {
-	scope := httpmw.ScopeOf(r)
+func (h *Handler) edit(r *http.Request, scope *tenancy.Scope, by *httpmw.Author, e tenancy.MemberEdit, match api.Match) (decision, error) {
 	e.By, e.Workspace, e.At = scope.User, workspaceIn(scope), h.now()
-	return h.decide(r, h.intentOf(scope, e), e.User, match, func(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Membership, []v1alpha1.MembershipChange, error) {
+	return h.decide(r, scope, h.intentOf(scope, e), e.User, match, func(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Membership, []v1alpha1.MembershipChange, error) {
 		var held *v1alpha1.Membership
 		// The longer the reads take, the more other writes of the Organization come in between.
 		reads, ctx := errgroup.WithContext(ctx)
@@ -114,30 +112,35 @@ func (h *Handler) edit(r *http.Request, by *httpmw.Author, e tenancy.MemberEdit,
 }
 
 // patch changes what a Membership gives, and answers with it.
-func (h *Handler) patch(w http.ResponseWriter, r *http.Request, by httpmw.Author, e tenancy.MemberEdit) error {
+func (h *Handler) patch(w http.ResponseWriter, r *http.Request, scope *tenancy.Scope, by httpmw.Author, e tenancy.MemberEdit) error {
 	match, err := httpapi.IfMatch(r)
 	if err != nil {
 		return err
 	}
-	d, err := h.edit(r, &by, e, match)
+	d, err := h.edit(r, scope, &by, e, match)
 	if err != nil {
 		return err
 	}
-	if d.change.User == "" {
-		// Nothing is to change.
-		m, err := h.present(r, e.User)
-		if err != nil {
-			return err
-		}
-		return h.answer(w, r, http.StatusOK, m)
+	return h.changed(w, r, scope, e.User, d, match)
+}
+
+// changed answers with a Membership after a decision.
+func (h *Handler) changed(w http.ResponseWriter, r *http.Request, scope *tenancy.Scope, user string, d decision, match api.Match) error {
+	if d.change.User != "" {
+		return h.finish(w, r, scope, http.StatusOK, d, match)
 	}
-	return h.finish(w, r, http.StatusOK, d, match)
+	// Nothing is to change.
+	m, err := h.present(r, scope, user)
+	if err != nil {
+		return err
+	}
+	return h.answer(w, r, scope, http.StatusOK, m)
 }
 
 // finish waits until a change is carried out and answers with the Membership: with code, or with
 // 202 if that takes too long.
-func (h *Handler) finish(w http.ResponseWriter, r *http.Request, code int, d decision, match api.Match) error {
-	scope, user := httpmw.ScopeOf(r), d.change.User
+func (h *Handler) finish(w http.ResponseWriter, r *http.Request, scope *tenancy.Scope, code int, d decision, match api.Match) error {
+	user := d.change.User
 	late := !h.Until(r, refs(scope, user), func() bool { return h.carriedOut(scope, d) })
 	m, ok := h.member(scope, user)
 	switch {
@@ -147,7 +150,7 @@ func (h *Handler) finish(w http.ResponseWriter, r *http.Request, code int, d dec
 	case !ok:
 		// The cache of Memberships is behind that of Organizations, or the change is void.
 		var err error
-		if m, err = h.present(r, user); err != nil {
+		if m, err = h.present(r, scope, user); err != nil {
 			return err
 		}
 	}
@@ -158,12 +161,11 @@ func (h *Handler) finish(w http.ResponseWriter, r *http.Request, code int, d dec
 	case !tenancy.CarriedOut(m, d.change):
 		return changedMeanwhile(m, match)
 	}
-	return h.answer(w, r, code, m)
+	return h.answer(w, r, scope, code, m)
 }
 
 // present reads the Membership of a User in the scope from kcp.
-func (h *Handler) present(r *http.Request, user string) (*v1alpha1.Membership, error) {
-	scope := httpmw.ScopeOf(r)
+func (h *Handler) present(r *http.Request, scope *tenancy.Scope, user string) (*v1alpha1.Membership, error) {
 	m, err := h.Memberships.GetMembership(r.Context(), scope.Org.ClusterID, tenancy.MembershipName(user, workspaceIn(scope)))
 	if err == nil && m == nil {
 		err = tenancy.NotAMember(user)
@@ -172,9 +174,11 @@ func (h *Handler) present(r *http.Request, user string) (*v1alpha1.Membership, e
 }
 
 // removed waits until a removal is carried out and answers 204, or 202 if that takes too long.
-func (h *Handler) removed(w http.ResponseWriter, r *http.Request, user string, d decision, match api.Match) error {
-	scope := httpmw.ScopeOf(r)
-	code := h.awaitRemoval(r, user, func() bool { return h.carriedOut(scope, d) })
+func (h *Handler) removed(w http.ResponseWriter, r *http.Request, scope *tenancy.Scope, user string, d decision, match api.Match) error {
+	code := http.StatusAccepted
+	if h.Until(r, refs(scope, user), func() bool { return h.carriedOut(scope, d) && h.Followed(scope.Org.UUID(), workspaceIn(scope), user) }) {
+		code = http.StatusNoContent
+	}
 	if m, ok := h.member(scope, user); ok && m.UID == d.change.UID && m.Generation != d.change.Generation {
 		return changedMeanwhile(m, match)
 	}

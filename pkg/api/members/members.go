@@ -137,14 +137,13 @@ func named(r *http.Request) (string, error) {
 // add adds a User to the Organization or Workspace of the scope. It answers 201, or 200 if an equal
 // Membership exists, or 202 if the bindings are not in place in time or the caller does not want to
 // wait. A repeated Idempotency-Key returns the Membership that the first request created.
-func (h *Handler) add(w http.ResponseWriter, r *http.Request, by httpmw.Author, e tenancy.MemberEdit) error {
-	scope := httpmw.ScopeOf(r)
+func (h *Handler) add(w http.ResponseWriter, r *http.Request, scope *tenancy.Scope, by httpmw.Author, e tenancy.MemberEdit) error {
 	_, key, err := idempotency.Key(r)
 	if err != nil {
 		return err
 	}
 	if first, ok := h.madeWith(scope, key); ok {
-		return h.answerExisting(w, r, first)
+		return h.answerExisting(w, r, scope, first)
 	}
 	if err := h.person(e.User); err != nil {
 		return err
@@ -158,23 +157,23 @@ func (h *Handler) add(w http.ResponseWriter, r *http.Request, by httpmw.Author, 
 		return err
 	}
 	e.Add, e.IdempotencyKey = true, key
-	d, err := h.edit(r, &by, e, nil)
+	d, err := h.edit(r, scope, &by, e, nil)
 	if err != nil {
 		return err
 	}
 	if d.change.User == "" {
-		m, err := h.present(r, e.User)
+		m, err := h.present(r, scope, e.User)
 		if err != nil {
 			return err
 		}
-		return h.answerExisting(w, r, m)
+		return h.answerExisting(w, r, scope, m)
 	}
 	code := http.StatusOK
 	if d.written {
 		code = http.StatusCreated
 		w.Header().Set("Location", r.URL.Path+"/"+e.User)
 	}
-	return h.finish(w, r, code, d, nil)
+	return h.finish(w, r, scope, code, d, nil)
 }
 
 // madeWith finds the Membership that the caller created with the key.
@@ -191,21 +190,20 @@ func (h *Handler) madeWith(scope *tenancy.Scope, key string) (*v1alpha1.Membersh
 }
 
 // answerExisting answers with an existing Membership.
-func (h *Handler) answerExisting(w http.ResponseWriter, r *http.Request, m *v1alpha1.Membership) error {
-	scope := httpmw.ScopeOf(r)
+func (h *Handler) answerExisting(w http.ResponseWriter, r *http.Request, scope *tenancy.Scope, m *v1alpha1.Membership) error {
 	org, _ := h.Views.Org(scope.Org.UUID())
 	if org.Organization != nil {
 		if c, ok := tenancy.ChangeOf(org.Organization, m.Spec.UserRef.Name, workspaceIn(scope)); ok && tenancy.ChangeApplies(c, m) {
 			return errs.New(errs.Conflict, "the membership of "+m.Spec.UserRef.Name+" is being changed at the moment; repeat the request afterwards")
 		}
 	}
-	return h.answer(w, r, http.StatusOK, m)
+	return h.answer(w, r, scope, http.StatusOK, m)
 }
 
 // answer waits until index and bindings follow the Membership and answers with it: with code,
 // or with 202 if they do not follow in time.
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request, code int, m *v1alpha1.Membership) error {
-	scope, user := httpmw.ScopeOf(r), m.Spec.UserRef.Name
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, scope *tenancy.Scope, code int, m *v1alpha1.Membership) error {
+	user := m.Spec.UserRef.Name
 	workspace := workspaceIn(scope)
 	if !h.Until(r, refs(scope, user), func() bool {
 		seen, ok := h.member(scope, user)
@@ -236,14 +234,4 @@ func refs(scope *tenancy.Scope, user string) []tenancy.Ref {
 func (h *Handler) indexed(org, workspace, user string, role v1alpha1.Role) bool {
 	row := tenancy.Row(h.Views.Index(user), org, workspace)
 	return row != nil && row.Role == role
-}
-
-// awaitRemoval waits until a removal is carried out and the bindings of the User follow. It answers
-// 204, or 202 if that takes too long.
-func (h *Handler) awaitRemoval(r *http.Request, user string, carriedOut func() bool) (code int) {
-	scope := httpmw.ScopeOf(r)
-	if h.Until(r, refs(scope, user), func() bool { return carriedOut() && h.Followed(scope.Org.UUID(), workspaceIn(scope), user) }) {
-		return http.StatusNoContent
-	}
-	return http.StatusAccepted
 }

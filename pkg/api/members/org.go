@@ -31,7 +31,7 @@ func (h *Handler) addToOrg(w http.ResponseWriter, r *http.Request) error {
 	if err := tenancy.CheckRole("role", role); err != nil {
 		return err
 	}
-	return h.add(w, r, by, tenancy.MemberEdit{User: in.UserRef.Name, Role: role})
+	return h.add(w, r, httpmw.ScopeOf(r), by, tenancy.MemberEdit{User: in.UserRef.Name, Role: role})
 }
 
 func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
@@ -53,32 +53,17 @@ func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !given || role == v1alpha1.RoleAdmin {
-		return h.patch(w, r, by, tenancy.MemberEdit{User: user, Role: role})
+		return h.patch(w, r, scope, by, tenancy.MemberEdit{User: user, Role: role})
 	}
 	match, err := httpapi.IfMatch(r)
 	if err != nil {
 		return err
 	}
-	d, err := h.end(r, &by, tenancy.Ending{User: user, Role: role}, match)
+	d, err := h.end(r, scope, &by, tenancy.Ending{User: user, Role: role}, match)
 	if err != nil {
 		return err
 	}
-	late := !h.Until(r, refs(scope, user), func() bool {
-		m, ok := h.member(scope, user)
-		// No change is needed: kcp has the role already, and the cache will follow.
-		return ok && m.Spec.Role == role || d.change.User != "" && h.carriedOut(scope, d)
-	})
-	m, ok := h.member(scope, user)
-	switch {
-	case !ok:
-		return tenancy.NotAMember(user)
-	case late:
-		httpapi.Tag(w, m.ResourceVersion)
-		return httpapi.Write(w, http.StatusAccepted, h.viewOf(m))
-	case m.Spec.Role != role:
-		return changedMeanwhile(m, match)
-	}
-	return h.answer(w, r, http.StatusOK, m)
+	return h.changed(w, r, scope, user, d, match)
 }
 
 // roleIn reads the member role of a patch.
@@ -102,15 +87,16 @@ func (h *Handler) removeFromOrg(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return h.remove(w, r, &by, user)
+	return h.remove(w, r, httpmw.ScopeOf(r), &by, user)
 }
 
 func (h *Handler) leaveOrg(w http.ResponseWriter, r *http.Request) error {
-	return h.remove(w, r, nil, httpmw.ScopeOf(r).User)
+	scope := httpmw.ScopeOf(r)
+	return h.remove(w, r, scope, nil, scope.User)
 }
 
 // remove removes a User from the Organization. by is nil for people who leave by themselves.
-func (h *Handler) remove(w http.ResponseWriter, r *http.Request, by *httpmw.Author, user string) error {
+func (h *Handler) remove(w http.ResponseWriter, r *http.Request, scope *tenancy.Scope, by *httpmw.Author, user string) error {
 	cascade, err := httpapi.Flag(r, "cascade")
 	if err != nil {
 		return err
@@ -119,7 +105,7 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request, by *httpmw.Auth
 	if err != nil {
 		return err
 	}
-	scope, e := httpmw.ScopeOf(r), tenancy.Ending{User: user, Cascade: cascade}
+	e := tenancy.Ending{User: user, Cascade: cascade}
 	if by == nil {
 		// Everybody may leave at any time. What the cache shows to be refused is refused before it
 		// waits for the writers of the Organization, so that a person who repeats it delays nobody.
@@ -128,20 +114,19 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request, by *httpmw.Auth
 			return err
 		}
 	}
-	d, err := h.end(r, by, e, match)
+	d, err := h.end(r, scope, by, e, match)
 	if err != nil {
 		return err
 	}
-	return h.removed(w, r, user, d, match)
+	return h.removed(w, r, scope, user, d, match)
 }
 
 // end has the Organization accept a removal or demotion (O-9). by is nil for people who leave by
 // themselves.
-func (h *Handler) end(r *http.Request, by *httpmw.Author, e tenancy.Ending, match api.Match) (decision, error) {
-	scope := httpmw.ScopeOf(r)
+func (h *Handler) end(r *http.Request, scope *tenancy.Scope, by *httpmw.Author, e tenancy.Ending, match api.Match) (decision, error) {
 	e.By, e.At = scope.User, h.now()
 	intent := httpmw.Intent{Reduces: true, Object: e.User, Facts: audit.Facts{Role: string(e.Role), Cascade: e.Cascade}}
-	return h.decide(r, intent, e.User, match, func(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Membership, []v1alpha1.MembershipChange, error) {
+	return h.decide(r, scope, intent, e.User, match, func(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Membership, []v1alpha1.MembershipChange, error) {
 		var list []v1alpha1.Membership
 		reads, ctx := errgroup.WithContext(ctx)
 		if by != nil {

@@ -30,7 +30,7 @@ func (h *Handler) addToWorkspace(w http.ResponseWriter, r *http.Request) error {
 	if err := tenancy.CheckRoles("roles", roles); err != nil {
 		return err
 	}
-	return h.add(w, r, by, tenancy.MemberEdit{User: in.UserRef.Name, Role: role, Roles: &roles, Sudo: &in.Sudo})
+	return h.add(w, r, httpmw.ScopeOf(r), by, tenancy.MemberEdit{User: in.UserRef.Name, Role: role, Roles: &roles, Sudo: &in.Sudo})
 }
 
 func (h *Handler) changeInWorkspace(w http.ResponseWriter, r *http.Request) error {
@@ -63,7 +63,7 @@ func (h *Handler) changeInWorkspace(w http.ResponseWriter, r *http.Request) erro
 	if e.User, err = named(r); err != nil {
 		return err
 	}
-	return h.patch(w, r, by, e)
+	return h.patch(w, r, httpmw.ScopeOf(r), by, e)
 }
 
 // rolesIn reads the whole list, which replaces the one before; none where the patch
@@ -101,18 +101,19 @@ func (h *Handler) removeFromWorkspace(w http.ResponseWriter, r *http.Request) er
 	if err != nil {
 		return err
 	}
-	return h.removeHere(w, r, &by, user)
+	return h.removeHere(w, r, httpmw.ScopeOf(r), &by, user)
 }
 
 func (h *Handler) leaveWorkspace(w http.ResponseWriter, r *http.Request) error {
-	return h.removeHere(w, r, nil, httpmw.ScopeOf(r).User)
+	scope := httpmw.ScopeOf(r)
+	return h.removeHere(w, r, scope, nil, scope.User)
 }
 
 // removeHere removes a person from the Workspace. That it may leave it without an
 // admin is no harm: the Org's admins are admins in it (O-15). There is nothing below
 // it to cascade to, but what is no answer to that question is refused as in an Org.
 // by is nil for people who leave by themselves.
-func (h *Handler) removeHere(w http.ResponseWriter, r *http.Request, by *httpmw.Author, user string) error {
+func (h *Handler) removeHere(w http.ResponseWriter, r *http.Request, scope *tenancy.Scope, by *httpmw.Author, user string) error {
 	if _, err := httpapi.Flag(r, "cascade"); err != nil {
 		return err
 	}
@@ -120,9 +121,9 @@ func (h *Handler) removeHere(w http.ResponseWriter, r *http.Request, by *httpmw.
 	if err != nil {
 		return err
 	}
-	d, err := h.edit(r, by, tenancy.MemberEdit{User: user, Remove: true}, match)
+	d, err := h.edit(r, scope, by, tenancy.MemberEdit{User: user, Remove: true}, match)
 	if err != nil {
 		return err
 	}
-	return h.removed(w, r, user, d, match)
+	return h.removed(w, r, scope, user, d, match)
 }
