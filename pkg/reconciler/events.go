@@ -24,61 +24,59 @@ func Enqueue(c *controller.Controller, ends bool) func(controller.Key) {
 	return c.Enqueue
 }
 
-// userFields are all but those from which only the User's own controller derives something.
-func userFields(u *v1alpha1.User) any {
-	spec := u.Spec
-	spec.OrgClaims, spec.OrgQuota = nil, 0
-	return []any{views.Metadata(u), spec, u.Status.DeletionRequestedAt}
+// RightsOfUser are the fields of a User that their rights follow from.
+func RightsOfUser(u *v1alpha1.User) any {
+	return []any{u.Spec.RBACIdentity, u.Spec.Registration, u.Status.DeletionRequestedAt}
 }
 
-// orgFields are all but those from which only the Organization's own controller derives something.
-func orgFields(o *v1alpha1.Organization) any {
-	spec := o.Spec
-	spec.WorkspaceClaims, spec.WorkspaceQuota, spec.MembershipChanges, spec.BotChanges = nil, 0, nil, nil
-	return []any{views.Metadata(o), spec, o.Status.DeletionRequestedAt}
+// Existence is for what follows from an object being there, or being deleted, alone.
+func Existence[T any](T) any { return nil }
+
+// OrgDeletion is the mark of a soft deletion.
+func OrgDeletion(o *v1alpha1.Organization) any { return o.Status.DeletionRequestedAt }
+
+// rightsInOrg are the fields of an Organization that the rights in its Workspaces follow from.
+func rightsInOrg(o *v1alpha1.Organization) any {
+	return []any{o.Spec.DefaultAccess, o.Status.DeletionRequestedAt}
 }
 
-// workspaceFields have neither the hub's status of a Workspace nor the definitions of tenants in it.
-func workspaceFields(ws *kcptenancyv1alpha1.Workspace) any {
-	return []any{views.Metadata(ws, v1alpha1.StatusAnnotation, tenancy.CustomResourcesAnnotation, v1alpha1.BotClaimsAnnotation), ws.Spec, ws.Status.Phase}
+// WorkspaceState is where a child Workspace is, whether kcp has made it, and whether it is soft-deleted.
+func WorkspaceState(ws *kcptenancyv1alpha1.Workspace) any {
+	return []any{ws.Spec.Cluster, ws.Status.Phase, ws.Annotations[v1alpha1.DeletionRequestedAtAnnotation]}
 }
 
-func membershipFields(m *v1alpha1.Membership) any { return []any{views.Metadata(m), m.Spec} }
-
-// OnUserMoved calls f after a change of a User from which other objects are derived.
-func (d Deps) OnUserMoved(f func(name string)) {
-	d.Views.Users.Follow(userFields, func(c views.Change[*v1alpha1.User]) { f(c.Object().Name) })
+// rightsOfMembership are the fields of a Membership that rights follow from.
+func rightsOfMembership(m *v1alpha1.Membership) any {
+	return []any{m.Spec.Role, m.Spec.Roles, m.Spec.Sudo}
 }
 
-// OnOrgMoved calls f after a change of an Organization from which other objects are
-// derived, and after its kcp Workspace moved to another logical cluster. It does not
-// call f while the Organization has no logical cluster.
-func (d Deps) OnOrgMoved(f func(tenancy.Org)) {
+// RoleOfMembership is the role that a Membership gives.
+func RoleOfMembership(m *v1alpha1.Membership) any { return m.Spec.Role }
+
+// OnUserMoved calls f after a change of the fields of a User.
+func (d Deps) OnUserMoved(of views.Fields[*v1alpha1.User], f func(name string)) {
+	d.Views.Users.Follow(of, func(c views.Change[*v1alpha1.User]) { f(c.Object().Name) })
+}
+
+// OnOrgMoved calls f after a change of the fields of an Organization, and after its kcp Workspace
+// moved to another logical cluster. It does not call f while the Organization has no logical cluster.
+func (d Deps) OnOrgMoved(of views.Fields[*v1alpha1.Organization], f func(tenancy.Org)) {
 	call := func(uuid string) {
 		if org, ok := d.Views.Org(uuid); ok && org.ClusterID != "" {
 			f(org)
 		}
 	}
-	d.Views.Organizations.Follow(orgFields, func(c views.Change[*v1alpha1.Organization]) { call(c.Object().Name) })
-	d.Views.OrgWorkspaces.OnChange(func(c views.Change[*kcptenancyv1alpha1.Workspace]) {
-		if c.Added() || c.Removed() || c.Old.Spec.Cluster != c.New.Spec.Cluster {
-			call(c.Object().Name)
-		}
+	d.Views.Organizations.Follow(of, func(c views.Change[*v1alpha1.Organization]) { call(c.Object().Name) })
+	d.Views.OrgWorkspaces.Follow(func(ws *kcptenancyv1alpha1.Workspace) any { return ws.Spec.Cluster }, func(c views.Change[*kcptenancyv1alpha1.Workspace]) {
+		call(c.Object().Name)
 	})
 }
 
-// OnWorkspaceMoved calls f after a change of a child Workspace from which other objects
-// are derived.
-func (d Deps) OnWorkspaceMoved(f func(workspace controller.Key)) {
-	d.Views.ChildWorkspaces.Follow(workspaceFields, func(c views.Change[*kcptenancyv1alpha1.Workspace]) {
+// OnWorkspaceMoved calls f after a change of the fields of a child Workspace.
+func (d Deps) OnWorkspaceMoved(of views.Fields[*kcptenancyv1alpha1.Workspace], f func(workspace controller.Key)) {
+	d.Views.ChildWorkspaces.Follow(of, func(c views.Change[*kcptenancyv1alpha1.Workspace]) {
 		f(controller.Key{Cluster: c.Cluster(), Name: c.Object().Name})
 	})
-}
-
-// OnMembershipMoved calls f after a change of a Membership from which other objects are
-// derived; none is from its status.
-func (d Deps) OnMembershipMoved(f func(m *v1alpha1.Membership)) {
-	d.Views.Memberships.Follow(membershipFields, func(c views.Change[*v1alpha1.Membership]) { f(c.Object()) })
 }
 
 // OnRights calls f with a child Workspace after every change that may concern the
@@ -91,7 +89,7 @@ func (d Deps) OnRights(f func(workspace controller.Key)) {
 // OnGrants calls f with a child Workspace after every change of a Membership from which
 // bindings in it are derived, and of such a binding.
 func (d Deps) OnGrants(f func(workspace controller.Key)) {
-	d.OnMembershipMoved(func(m *v1alpha1.Membership) { d.workspacesOf(m, f) })
+	d.Views.Memberships.Follow(rightsOfMembership, func(c views.Change[*v1alpha1.Membership]) { d.workspacesOf(c.Object(), f) })
 	d.Views.RoleBindings.OnChange(func(c views.Change[*rbacv1.RoleBinding]) { d.in(c.Cluster(), f) })
 	d.Views.ClusterRoleBindings.OnChange(func(c views.Change[*rbacv1.ClusterRoleBinding]) { d.in(c.Cluster(), f) })
 }
@@ -100,7 +98,7 @@ func (d Deps) OnGrants(f func(workspace controller.Key)) {
 // it away.
 func (d Deps) OnGrantsEnded(f func(workspace controller.Key)) {
 	d.Views.Memberships.OnChange(func(c views.Change[*v1alpha1.Membership]) {
-		if c.Ends(func(m *v1alpha1.Membership) any { return []any{m.Spec.Role, m.Spec.Roles, m.Spec.Sudo} }) {
+		if c.Ends(rightsOfMembership) {
 			d.workspacesOf(c.Object(), f)
 		}
 	})
@@ -110,8 +108,8 @@ func (d Deps) OnGrantsEnded(f func(workspace controller.Key)) {
 // it beside the Memberships: Users, the Organization, the hub's roles and those that a Membership
 // names, and bound APIs.
 func (d Deps) OnRules(f func(workspace controller.Key)) {
-	d.OnOrgMoved(func(org tenancy.Org) { d.eachWorkspace(org, f) })
-	d.OnUserMoved(func(name string) {
+	d.OnOrgMoved(rightsInOrg, func(org tenancy.Org) { d.eachWorkspace(org, f) })
+	d.OnUserMoved(RightsOfUser, func(name string) {
 		for _, m := range d.Views.MembershipsOf(name) {
 			if org, ok := d.Views.OrgByCluster(kcp.ClusterOf(m)); ok {
 				d.eachWorkspace(org, f)

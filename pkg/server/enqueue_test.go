@@ -2,11 +2,9 @@ package server
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
@@ -35,7 +33,7 @@ import (
 
 // The platform of these tests. Alice is admin of acme, which has the Workspaces w1 and
 // w2; bob is a member of acme and of w1, and has a personal Organization. The Organization
-// shop has the Workspace w4 and a CatalogEntry.
+// shop has the Workspace w4 and a CatalogEntry. Erin is admin and frank a member of old, which has no creator.
 const (
 	usersCluster, orgsCluster = "users", "orgs"
 	acmeCluster, homeCluster  = "c-acme", "c-home"
@@ -130,6 +128,8 @@ func (p *platform) objects() []placed {
 		{homeCluster, robot("b1")}, {"c-w3", tenancy.BotAccount(robot("b1"))}, {"c-w3", tenancy.BotTokenSecret(robot("b1"), "t")},
 		{orgsCluster, org("shop", "dave")}, {orgsCluster, own("shop", shopCluster)}, {shopCluster, child("w4")},
 		{shopCluster, entry("widgets")}, {"c-w4", grantOf("widgets")},
+		{orgsCluster, org("old", "")}, {orgsCluster, own("old", "c-old")},
+		{"c-old", tenancy.NewMembership("erin", "", v1alpha1.RoleAdmin)}, {"c-old", tenancy.NewMembership("frank", "", v1alpha1.RoleMember)},
 	}
 }
 
@@ -287,141 +287,4 @@ func reported[T kcp.Object](o T, change func(T)) T {
 func annotated[T kcp.Object](o T, name, value string) T {
 	o.SetAnnotations(map[string]string{name: value})
 	return o
-}
-
-const (
-	// inAcme is everything that is derived from acme.
-	inAcme = "access acme|w1, access acme|w2, membership acme|alice, membership acme|bob, membership acme|w1.bob, membershipindex users|alice, membershipindex users|bob, workspace acme|w1, workspace acme|w2"
-	// ofBob is everything that is derived from bob.
-	ofBob = "access acme|w1, access acme|w2, access home|w3, membership acme|bob, membership acme|w1.bob, membership home|bob, membershipindex users|bob, workspace acme|w1, workspace acme|w2, workspace home|w3"
-	// rightsInAcme is the rights in the Workspaces of acme.
-	rightsInAcme = "access acme|w1, access acme|w2, workspace acme|w1, workspace acme|w2"
-	// rightsInW1 is the rights in w1.
-	rightsInW1 = "access acme|w1, workspace acme|w1"
-)
-
-// change is one that kcp tells the hub of.
-type change struct {
-	name    string
-	cluster string
-	object  kcp.Object
-	removed bool
-	// want are the controllers' keys that it enqueues.
-	want string
-}
-
-func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
-	t.Parallel()
-	now := metav1.NewTime(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
-	for _, change := range []change{
-		{name: "User added", cluster: usersCluster, object: person("carol"), want: "membershipindex users|carol, user users|carol"},
-		{name: "User changed", cluster: usersCluster, object: changed(person("bob"), func(u *v1alpha1.User) { u.Spec.DisplayName = "Bob" }), want: ofBob + ", user users|bob"},
-		{name: "User reported", cluster: usersCluster, object: reported(person("bob"), func(u *v1alpha1.User) { u.Status.Phase = v1alpha1.PhaseReady }), want: "user users|bob"},
-		{name: "User deleted softly", cluster: usersCluster, object: reported(person("bob"), func(u *v1alpha1.User) { u.Status.DeletionRequestedAt = &now }), want: ofBob + ", session users|s1, user users|bob"},
-		{name: "User rejected", cluster: usersCluster, object: changed(person("bob"), func(u *v1alpha1.User) { u.Spec.Registration = v1alpha1.RegistrationRejected }), want: ofBob + ", session users|s1, user users|bob"},
-		{name: "User removed", cluster: usersCluster, object: person("bob"), removed: true, want: ofBob + ", session users|s1, user users|bob"},
-		{name: "Session added", cluster: usersCluster, object: loginOf("s2", "alice"), want: "session users|s2"},
-		{name: "Session ended", cluster: usersCluster, object: changed(loginOf("s1", "bob"), func(s *v1alpha1.Session) { s.Spec.EndedAt = &now }), want: "session users|s1"},
-		{name: "Session removed", cluster: usersCluster, object: loginOf("s1", "bob"), removed: true, want: ""},
-		{name: "Index changed", cluster: usersCluster, object: changed(index("bob"), func(i *v1alpha1.UserMembershipIndex) {
-			i.Spec.Entries = []v1alpha1.MembershipIndexEntry{{OrgUUID: "forged"}}
-		}), want: "membershipindex users|bob"},
-		{name: "Index removed", cluster: usersCluster, object: index("bob"), removed: true, want: "membershipindex users|bob"},
-
-		{name: "Organization added", cluster: orgsCluster, object: org("new", "alice"), want: "organization orgs|new, user users|alice"},
-		{name: "Organization renamed", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.DisplayName = "ACME" }), want: inAcme + ", organization orgs|acme"},
-		{name: "Organization opened to its members", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.DefaultAccess = "view" }), want: inAcme + ", organization orgs|acme"},
-		{name: "Workspace claimed in an Organization", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) {
-			o.Spec.WorkspaceClaims = []v1alpha1.Claim{{UUID: "w9"}}
-		}), want: "organization orgs|acme"},
-		{name: "Organization reported", cluster: orgsCluster, object: reported(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Status.Phase = v1alpha1.PhaseReady }), want: "organization orgs|acme"},
-		{name: "Organization deleted softly", cluster: orgsCluster, object: reported(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = &now }), want: inAcme + ", organization orgs|acme"},
-		{name: "Organization annotated", cluster: orgsCluster, object: annotated(org("acme", "alice"), v1alpha1.OperationAnnotation, v1alpha1.OperationReconcile), want: inAcme + ", organization orgs|acme"},
-		{name: "Organization removed", cluster: orgsCluster, object: org("acme", "alice"), removed: true, want: "organization orgs|acme, user users|alice"},
-		{name: "Personal Organization reported", cluster: orgsCluster, object: reported(personal("home", "bob"), func(o *v1alpha1.Organization) { o.Status.Phase = v1alpha1.PhaseReady }), want: "organization orgs|home, user users|bob"},
-		{name: "Personal Organization removed", cluster: orgsCluster, object: personal("home", "bob"), removed: true, want: "organization orgs|home, user users|bob"},
-
-		{name: "Own Workspace reported", cluster: orgsCluster, object: reported(own("acme", acmeCluster), func(ws *kcptenancyv1alpha1.Workspace) {
-			ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseReady
-		}), want: "organization orgs|acme"},
-		{name: "Own Workspace moved", cluster: orgsCluster, object: changed(own("acme", acmeCluster), func(ws *kcptenancyv1alpha1.Workspace) { ws.Spec.Cluster = "c-other" }), want: "organization orgs|acme"},
-		{name: "Own Workspace removed", cluster: orgsCluster, object: own("acme", acmeCluster), removed: true, want: "organization orgs|acme"},
-
-		{name: "Workspace added", cluster: acmeCluster, object: child("w8"), want: "access acme|w8, organization orgs|acme, workspace acme|w8"},
-		{name: "Workspace renamed", cluster: acmeCluster, object: annotated(child("w1"), v1alpha1.DisplayNameAnnotation, "One"), want: rightsInW1 + ", membership acme|w1.bob, membershipindex users|bob"},
-		{name: "Workspace became Ready", cluster: acmeCluster, object: annotated(child("w1"), v1alpha1.StatusAnnotation, `{"phase":"Ready"}`), want: "customresources-sweep acme|w1, workspace acme|w1"},
-		{name: "Workspace reported", cluster: acmeCluster, object: annotated(child("w1"), v1alpha1.StatusAnnotation, `{"phase":"Progressing"}`), want: "workspace acme|w1"},
-		{name: "Workspace's definitions changed", cluster: acmeCluster, object: annotated(child("w1"), tenancy.CustomResourcesAnnotation, "things.example.com"), want: "workspace acme|w1"},
-		{name: "Workspace deleted softly", cluster: acmeCluster, object: annotated(child("w1"), v1alpha1.DeletionRequestedAtAnnotation, now.Format(time.RFC3339)), want: rightsInW1 + ", membership acme|w1.bob, membershipindex users|bob"},
-		{name: "Workspace left by kcp", cluster: acmeCluster, object: reported(child("w1"), func(ws *kcptenancyv1alpha1.Workspace) {
-			ws.Status.Phase = kcpcorev1alpha1.LogicalClusterPhaseUnavailable
-		}), want: rightsInW1 + ", membership acme|w1.bob, membershipindex users|bob"},
-		{name: "Workspace removed", cluster: acmeCluster, object: child("w1"), removed: true, want: rightsInW1 + ", membership acme|w1.bob, membershipindex users|bob, organization orgs|acme"},
-		{name: "Workspace of a personal Organization renamed", cluster: homeCluster, object: annotated(child("w3"), v1alpha1.DisplayNameAnnotation, "Three"), want: "access home|w3, bot home|b1, user users|bob, workspace home|w3"},
-
-		{name: "Membership of an Organization added", cluster: acmeCluster, object: tenancy.NewMembership("carol", "", v1alpha1.RoleMember), want: rightsInAcme + ", membership acme|carol, membershipindex users|carol, organization orgs|acme"},
-		{name: "Membership of an Organization changed", cluster: acmeCluster, object: changed(tenancy.NewMembership("bob", "", v1alpha1.RoleMember), func(m *v1alpha1.Membership) { m.Spec.Role = v1alpha1.RoleAdmin }), want: rightsInAcme + ", membership acme|bob, membershipindex users|bob, organization orgs|acme"},
-		{name: "Membership of an Organization reported", cluster: acmeCluster, object: reported(tenancy.NewMembership("bob", "", v1alpha1.RoleMember), func(m *v1alpha1.Membership) { m.Status.Phase = v1alpha1.PhaseReady }), want: "membership acme|bob"},
-		{name: "Membership of an Organization removed", cluster: acmeCluster, object: tenancy.NewMembership("bob", "", v1alpha1.RoleMember), removed: true, want: rightsInAcme + ", membership acme|bob, membershipindex users|bob, organization orgs|acme"},
-		{name: "Membership of a Workspace added", cluster: acmeCluster, object: tenancy.NewMembership("carol", "w2", v1alpha1.RoleMember), want: "access acme|w2, membership acme|w2.carol, membershipindex users|carol, workspace acme|w2"},
-		{name: "Membership of a Workspace changed", cluster: acmeCluster, object: changed(withRoles(tenancy.NewMembership("bob", "w1", v1alpha1.RoleMember), "auditor", "dev/editor"), func(m *v1alpha1.Membership) { m.Spec.Sudo = true }), want: rightsInW1 + ", membership acme|w1.bob, membershipindex users|bob"},
-		{name: "Membership of a Workspace removed", cluster: acmeCluster, object: tenancy.NewMembership("bob", "w1", v1alpha1.RoleMember), removed: true, want: rightsInW1 + ", membership acme|w1.bob, membershipindex users|bob"},
-
-		{name: "Namespace removed", cluster: "c-w1", object: managed(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}), removed: true, want: rightsInW1},
-		{name: "Namespace that a Membership names added", cluster: "c-w1", object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "dev"}}, want: rightsInW1 + ", membership acme|w1.bob"},
-		{name: "Namespace of a tenant added", cluster: "c-w1", object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, want: ""},
-		{name: "Role that a Membership names added", cluster: "c-w1", object: &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "editor", Namespace: "dev"}}, want: rightsInW1 + ", membership acme|w1.bob"},
-		{name: "Role of a tenant added", cluster: "c-w1", object: &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "editor", Namespace: "other"}}, want: ""},
-		{name: "ClusterRole of a tenant added", cluster: "c-w1", object: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, want: ""},
-		{name: "RoleBinding of a person added", cluster: "c-w1", object: namespacedBinding("b1", "bob"), want: rightsInW1 + ", membership acme|w1.bob"},
-		{name: "RoleBinding of a tenant added", cluster: "c-w1", object: &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "own", Namespace: "dev"}}, want: ""},
-		{name: "Namespace outside of Workspaces", cluster: acmeCluster, object: managed(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}), want: ""},
-		{name: "ClusterRole that a Membership names removed", cluster: "c-w1", object: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "auditor"}}, removed: true, want: rightsInW1 + ", membership acme|w1.bob"},
-		{name: "ClusterRole of the hub added", cluster: "c-w1", object: managed(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: tenancy.ClusterRoleMember}}), want: rightsInW1},
-		{name: "ClusterRole of the hub that limits roles added", cluster: "c-w1", object: managed(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: tenancy.ClusterRoleAdmin}}), want: rightsInW1 + ", membership acme|w1.bob"},
-		{name: "ClusterRoleBinding of a person removed", cluster: "c-w1", object: roleBinding("b1", "bob"), removed: true, want: rightsInW1 + ", membership acme|w1.bob"},
-		{name: "ClusterRoleBinding of nobody added", cluster: "c-w1", object: managed(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "sudo"}}), want: rightsInW1},
-		{name: "APIBinding of a Workspace removed", cluster: "c-w1", object: apiBinding("things"), removed: true, want: rightsInW1},
-		{name: "APIBinding of an Organization removed", cluster: acmeCluster, object: orgBinding(), removed: true, want: "organization orgs|acme"},
-		{name: "APIBinding of an Organization as wanted", cluster: acmeCluster, object: annotated(orgBinding(), "a", "b"), want: ""},
-
-		{name: "Bot added", cluster: homeCluster, object: robot("b2"), want: "bot home|b2"},
-		{name: "Bot changed", cluster: homeCluster, object: changed(robot("b1"), func(b *v1alpha1.Bot) { b.Spec.Role = v1alpha1.RoleAdmin }), want: "bot home|b1"},
-		{name: "Bot removed", cluster: homeCluster, object: robot("b1"), removed: true, want: "bot home|b1"},
-		{name: "ServiceAccount of a Bot removed", cluster: "c-w3", object: tenancy.BotAccount(robot("b1")), removed: true, want: "bot home|b1"},
-		{name: "ServiceAccount of a tenant added", cluster: "c-w3", object: &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "mine", Namespace: "default"}}, want: ""},
-		{name: "Secret of a Bot removed", cluster: "c-w3", object: tenancy.BotTokenSecret(robot("b1"), "t"), removed: true, want: "bot home|b1"},
-		{name: "ClusterRoleBinding of a Bot added", cluster: "c-w3", object: tenancy.BotBinding(robot("b1"), "account"), want: "access home|w3, bot home|b1, workspace home|w3"},
-		{name: "Bot claimed in a Workspace", cluster: homeCluster, object: annotated(child("w3"), v1alpha1.BotClaimsAnnotation, "{}"), want: "user users|bob, workspace home|w3"},
-
-		{name: "CatalogEntry added", cluster: shopCluster, object: entry("gadgets"), want: "catalogbackend shop|e-gadgets, catalogentry shop|e-gadgets"},
-		{name: "CatalogEntry reported", cluster: shopCluster, object: reported(entry("widgets"), func(e *v1alpha1.CatalogEntry) { e.Status.Phase = v1alpha1.PhaseReady }), want: "catalogentry shop|e-widgets"},
-		{name: "CatalogEntry with the slug of another one added", cluster: "providers", object: global("widgets"), want: "catalogbackend providers|g-widgets, catalogentry providers|g-widgets, catalogentry shop|e-widgets"},
-		{name: "CatalogEntry removed", cluster: shopCluster, object: entry("widgets"), removed: true, want: "catalogbackend shop|e-widgets, catalogentry shop|e-widgets, organization orgs|shop"},
-		{name: "Grant of a CatalogEntry removed", cluster: "c-w4", object: grantOf("widgets"), removed: true, want: "access shop|w4, catalogentry shop|e-widgets, workspace shop|w4"},
-		{name: "Grant of a CatalogEntry that is gone added", cluster: "c-w4", object: grantOf("gone"), want: "access shop|w4, catalogentry shop|e-gone, workspace shop|w4"},
-		{name: "Organization with a catalog deleted softly", cluster: orgsCluster, object: reported(org("shop", "dave"), func(o *v1alpha1.Organization) { o.Status.DeletionRequestedAt = &now }), want: "access shop|w4, catalogbackend shop|e-widgets, catalogentry shop|e-widgets, organization orgs|shop, workspace shop|w4"},
-		{name: "Workspace beside a catalog deleted softly", cluster: shopCluster, object: annotated(child("w4"), v1alpha1.DeletionRequestedAtAnnotation, now.Format(time.RFC3339)), want: "access shop|w4, catalogentry shop|e-widgets, workspace shop|w4"},
-		{name: "Admin of a catalog's Organization added", cluster: shopCluster, object: tenancy.NewMembership("dave", "w4", v1alpha1.RoleAdmin), want: "access shop|w4, catalogentry shop|e-widgets, membership shop|w4.dave, membershipindex users|dave, workspace shop|w4"},
-		{name: "Member who published an entry added", cluster: shopCluster, object: tenancy.NewMembership("dave", "w4", v1alpha1.RoleMember), want: "access shop|w4, catalogentry shop|e-widgets, membership shop|w4.dave, membershipindex users|dave, workspace shop|w4"},
-		{name: "Member of a catalog's Organization added", cluster: shopCluster, object: tenancy.NewMembership("carol", "w4", v1alpha1.RoleMember), want: "access shop|w4, membership shop|w4.carol, membershipindex users|carol, workspace shop|w4"},
-		{name: "Bot beside a catalog added", cluster: shopCluster, object: robot("b9"), want: "bot shop|b9, catalogentry shop|e-widgets"},
-
-		{name: "Logical cluster of an Organization waits for the hub", cluster: acmeCluster, object: initializing("acme"), want: "organization orgs|acme"},
-		{name: "Logical cluster of an Organization deactivated", cluster: acmeCluster, object: logicalCluster(kcpcorev1alpha1.LogicalClusterPhaseUnavailable), want: "organization orgs|acme"},
-		{name: "Logical cluster of a Workspace deactivated", cluster: "c-w1", object: logicalCluster(kcpcorev1alpha1.LogicalClusterPhaseUnavailable), want: "organization orgs|acme, workspace acme|w1"},
-	} {
-		t.Run(change.name, func(t *testing.T) {
-			t.Parallel()
-			p := newPlatform(t)
-			if change.removed {
-				require.True(t, p.Remove(change.cluster, change.object))
-			} else {
-				p.Put(change.cluster, change.object)
-			}
-			p.flush(t, change.object)
-			want := slices.DeleteFunc(strings.Split(change.want, ", "), func(key string) bool { return key == "" })
-			require.ElementsMatch(t, want, p.taken())
-		})
-	}
 }

@@ -16,7 +16,7 @@ func NewController(d reconciler.Deps, r *Reconciler) *controller.Controller {
 	c := d.Controller(controller.Options{Name: "access", All: reconciler.Keys(d.Views.ChildWorkspaces.Keys)}, r.Reconcile)
 	d.OnRights(c.Enqueue)
 	d.OnGrantsEnded(c.EnqueueUrgent)
-	d.OnWorkspaceMoved(c.Enqueue)
+	d.OnWorkspaceMoved(reconciler.WorkspaceState, c.Enqueue)
 	// While kcp does not let the hub deactivate a Workspace, its RBAC must go.
 	d.Views.ChildWorkspaces.OnChange(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
 		if ws.Differs(func(ws *kcptenancyv1alpha1.Workspace) any { return deactivationForbidden(ws) }) {

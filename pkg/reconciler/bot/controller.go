@@ -32,8 +32,8 @@ func NewController(d reconciler.Deps) *controller.Controller {
 		})
 		reconciler.Enqueue(c, ends)(controller.Key{Cluster: b.Cluster(), Name: b.Object().Name})
 	})
-	d.OnOrgMoved(func(org tenancy.Org) { all(d.Views.Bots.InCluster(org.ClusterID)) })
-	d.OnWorkspaceMoved(func(ws controller.Key) { all(d.Views.BotsAt(ws.Cluster, ws.Name)) })
+	d.OnOrgMoved(reconciler.OrgDeletion, func(org tenancy.Org) { all(d.Views.Bots.InCluster(org.ClusterID)) })
+	d.OnWorkspaceMoved(reconciler.WorkspaceState, func(ws controller.Key) { all(d.Views.BotsAt(ws.Cluster, ws.Name)) })
 	of := func(o kcp.Object) {
 		if key, ok := d.Views.BotKeyOf(o); ok {
 			c.Enqueue(controller.Key(key))

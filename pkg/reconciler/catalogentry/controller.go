@@ -79,13 +79,10 @@ func subscribe(d reconciler.Deps, entries, prober *controller.Controller) {
 			}
 		}
 	})
-	d.OnOrgMoved(func(org tenancy.Org) {
-		ofOrg(org)
-		for _, e := range d.Views.CatalogEntriesOf(org.UUID()) {
-			prober.Enqueue(controller.Key{Cluster: org.ClusterID, Name: e.Name})
-		}
-	})
-	d.OnWorkspaceMoved(func(ws controller.Key) {
+	// The prober follows entries alone: a change of an Organization sends no request to a server. An
+	// entry that no probe was made of asks for one by itself.
+	d.OnOrgMoved(publication, ofOrg)
+	d.OnWorkspaceMoved(reconciler.WorkspaceState, func(ws controller.Key) {
 		inCluster(ws.Cluster)
 		// Grants of entries that were deleted while the Workspace took no writes.
 		if found, ok := d.Views.ChildWorkspaces.Get(ws.Cluster, ws.Name); ok && found.Spec.Cluster != "" {
@@ -94,14 +91,14 @@ func subscribe(d reconciler.Deps, entries, prober *controller.Controller) {
 			}
 		}
 	})
-	d.Views.Memberships.Follow(membershipFields, func(m views.Change[*v1alpha1.Membership]) {
+	d.Views.Memberships.Follow(reconciler.RoleOfMembership, func(m views.Change[*v1alpha1.Membership]) {
 		if isAdmin(m.Old) || isAdmin(m.New) {
 			inCluster(m.Cluster())
 		} else {
 			published(m.Cluster(), m.Object().Spec.UserRef.Name)
 		}
 	})
-	d.OnUserMoved(func(name string) {
+	d.OnUserMoved(reconciler.RightsOfUser, func(name string) {
 		for _, m := range d.Views.MembershipsOf(name) {
 			if isAdmin(m) {
 				inCluster(kcp.ClusterOf(m))
@@ -119,7 +116,10 @@ func subscribe(d reconciler.Deps, entries, prober *controller.Controller) {
 	d.Views.ClusterRoleBindings.OnChange(func(b views.Change[*rbacv1.ClusterRoleBinding]) { enqueueGrant(entries, b.Object().Name) })
 }
 
-func membershipFields(m *v1alpha1.Membership) any { return []any{views.Metadata(m), m.Spec} }
+// publication are the fields of an Organization that decide who may publish and bind.
+func publication(o *v1alpha1.Organization) any {
+	return []any{o.Spec.CatalogEntryCreation, o.Spec.Personal, o.Status.DeletionRequestedAt}
+}
 
 // probedFields are the spec without what the server of a provider has nothing to do with.
 func probedFields(e *v1alpha1.CatalogEntry) any {

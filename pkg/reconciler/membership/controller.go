@@ -1,6 +1,7 @@
 package membership
 
 import (
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -24,9 +25,11 @@ func NewController(d reconciler.Deps) *controller.Controller {
 		}
 	}
 	d.Views.Memberships.OnChange(func(m views.Change[*v1alpha1.Membership]) { enqueue(m.Object()) })
-	d.OnUserMoved(func(name string) { enqueue(d.Views.MembershipsOf(name)...) })
-	d.OnOrgMoved(func(org tenancy.Org) { enqueue(d.Views.MembershipsIn(org.ClusterID)...) })
-	d.OnWorkspaceMoved(func(ws controller.Key) { enqueue(d.Views.MembershipsAt(ws.Cluster, ws.Name)...) })
+	d.OnUserMoved(reconciler.Existence, func(name string) { enqueue(d.Views.MembershipsOf(name)...) })
+	d.OnOrgMoved(reconciler.OrgDeletion, func(org tenancy.Org) { enqueue(d.Views.MembershipsIn(org.ClusterID)...) })
+	d.OnWorkspaceMoved(func(ws *kcptenancyv1alpha1.Workspace) any { return ws.Spec.Cluster }, func(ws controller.Key) {
+		enqueue(d.Views.MembershipsAt(ws.Cluster, ws.Name)...)
+	})
 	// The status shows which of spec.roles are bound, and the rules of the admin role
 	// decide which can be.
 	d.OnNamedRole(func(m *v1alpha1.Membership) { enqueue(m) })

@@ -1,6 +1,8 @@
 package membershipindex
 
 import (
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
@@ -19,8 +21,9 @@ func NewController(d reconciler.Deps) *controller.Controller {
 		}
 	}
 	d.Views.Indexes.OnChange(func(i views.Change[*v1alpha1.UserMembershipIndex]) { enqueue(i.Object().Name) })
-	d.OnUserMoved(enqueue)
-	d.OnMembershipMoved(func(m *v1alpha1.Membership) {
+	d.OnUserMoved(reconciler.Existence, enqueue)
+	d.Views.Memberships.Follow(reconciler.RoleOfMembership, func(c views.Change[*v1alpha1.Membership]) {
+		m := c.Object()
 		enqueue(m.Spec.UserRef.Name)
 		// Its members decide who is the first admin of an Organization without a creator, which all
 		// rows of it show.
@@ -28,7 +31,17 @@ func NewController(d reconciler.Deps) *controller.Controller {
 			members(d.Views.MembershipsIn(org.ClusterID))
 		}
 	})
-	d.OnOrgMoved(func(org tenancy.Org) { members(d.Views.MembershipsIn(org.ClusterID)) })
-	d.OnWorkspaceMoved(func(ws controller.Key) { members(d.Views.MembershipsAt(ws.Cluster, ws.Name)) })
+	d.OnOrgMoved(indexedOfOrg, func(org tenancy.Org) { members(d.Views.MembershipsIn(org.ClusterID)) })
+	d.OnWorkspaceMoved(indexedOfWorkspace, func(ws controller.Key) { members(d.Views.MembershipsAt(ws.Cluster, ws.Name)) })
 	return c
+}
+
+// indexedOfOrg are the fields of an Organization that the rows about it show.
+func indexedOfOrg(o *v1alpha1.Organization) any {
+	return []any{o.Spec.DisplayName, o.Spec.Personal, o.Annotations[v1alpha1.CreatedByAnnotation], o.Status.DeletionRequestedAt}
+}
+
+// indexedOfWorkspace are the fields of a Workspace that the rows about it show.
+func indexedOfWorkspace(ws *kcptenancyv1alpha1.Workspace) any {
+	return []any{ws.Annotations[v1alpha1.DisplayNameAnnotation], ws.Annotations[v1alpha1.DeletionRequestedAtAnnotation], ws.Spec.Cluster}
 }

@@ -59,9 +59,10 @@ func NewController(d reconciler.Deps) *controller.Controller {
 			enqueue(of.OrgUUID)
 		}
 	})
-	d.OnMembershipMoved(func(m *v1alpha1.Membership) {
-		if tenancy.WorkspaceUUID(m) == "" {
-			enqueueCluster(kcp.ClusterOf(m))
+	// An Organization without a Membership of its own gets its creator back.
+	d.Views.Memberships.Follow(reconciler.Existence, func(m views.Change[*v1alpha1.Membership]) {
+		if tenancy.WorkspaceUUID(m.Object()) == "" {
+			enqueueCluster(m.Cluster())
 		}
 	})
 	// The removal of an Organization waits for its CatalogEntries.

@@ -30,13 +30,17 @@ func NewController(d reconciler.Deps) *controller.Controller {
 	})
 	// The quota of the creator changes with the number of Organizations; sign-up waits for
 	// a personal one to become Ready.
-	d.Views.Organizations.OnChange(func(o views.Change[*v1alpha1.Organization]) {
+	signUp := func(o *v1alpha1.Organization) any { return []any{o.Status.Phase, o.Status.DeletionRequestedAt} }
+	d.Views.Organizations.Follow(signUp, func(o views.Change[*v1alpha1.Organization]) {
 		if o.Added() || o.Removed() || o.Object().Spec.Personal {
 			enqueue(o.Object().Annotations[v1alpha1.CreatedByAnnotation])
 		}
 	})
 	// Sign-up waits for the default Workspace to become Ready.
-	d.Views.ChildWorkspaces.OnChange(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
+	ready := func(ws *kcptenancyv1alpha1.Workspace) any {
+		return []any{ws.Spec.Cluster, tenancy.WorkspaceOf("", ws).Ready()}
+	}
+	d.Views.ChildWorkspaces.Follow(ready, func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
 		if org, ok := d.Views.OrgByCluster(ws.Cluster()); ok && org.Organization != nil && org.Spec.Personal {
 			enqueue(org.CreatedBy())
 		}
