@@ -38,8 +38,6 @@ type Deps struct {
 	Audit        *audit.Log
 	// OnEnqueue is called for every key that a controller enqueues; nil for none.
 	OnEnqueue func(controller string, key controller.Key)
-	// AccessMissing counts the RBAC objects of people that a child Workspace lacks.
-	AccessMissing func(workspace controller.Key) int
 	// ProbeBackend asks the server of a provider whether it is there. The error says why it is
 	// not; it is for the log, and people do not see it.
 	ProbeBackend func(ctx context.Context, url string) error

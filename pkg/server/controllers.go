@@ -29,9 +29,8 @@ const deactivationHint = "the kubeconfig of --kcp-kubeconfig needs the context "
 // controllers returns the controllers of the leader. rights and template are those that
 // the API and the proxy use, too.
 func controllers(d reconciler.Deps, rights *access.Reconciler, template *workspace.Template) []*controller.Controller {
-	d.AccessMissing = rights.Missing
 	return append([]*controller.Controller{
-		organization.NewController(d), workspace.NewController(d, template), access.NewController(d, rights),
+		organization.NewController(d), workspace.NewController(d, template, rights.Missing), access.NewController(d, rights),
 		user.NewController(d), membership.NewController(d), membershipindex.NewController(d),
 		customresources.NewController(d), bot.NewController(d), session.NewController(d),
 	}, catalogentry.NewControllers(d)...)

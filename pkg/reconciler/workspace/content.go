@@ -24,8 +24,7 @@ func (s *content) Reconcile(ctx context.Context, o *object) (controller.Result, 
 	if n, ok := s.config.Cache.Namespace(cluster, tenancy.DefaultNamespace); !ok || n.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByHub || controller.Forced(ctx) {
 		writes.Go(func() error { return s.config.Content.ApplyNamespace(ctx, cluster, tenancy.Namespace()) })
 	}
-	for _, want := range s.config.Roles.missing(o.Workspace, controller.Forced(ctx)) {
-		writes.Go(func() error { return s.config.Content.WriteClusterRole(ctx, cluster, want) })
-	}
+	held, wanted := s.config.Roles.of(o.Workspace)
+	writes.Go(func() error { return s.config.Content.KeepClusterRoles(ctx, cluster, held, wanted) })
 	return controller.Result{}, writes.Wait()
 }

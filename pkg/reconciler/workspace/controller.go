@@ -35,9 +35,10 @@ func delayOf(ws *kcptenancyv1alpha1.Workspace) time.Duration {
 	return 0
 }
 
-// NewController returns the controller of child Workspaces, which applies the template.
-func NewController(d reconciler.Deps, template *Template) *controller.Controller {
-	c := d.Controller(controller.Options{Name: "workspace", All: reconciler.Keys(d.Views.ChildWorkspaces.Keys)}, New(configOf(d, template)))
+// NewController returns the controller of child Workspaces, which applies the template. missing counts
+// the RBAC objects of people that a Workspace lacks.
+func NewController(d reconciler.Deps, template *Template, missing func(controller.Key) int) *controller.Controller {
+	c := d.Controller(controller.Options{Name: "workspace", All: reconciler.Keys(d.Views.ChildWorkspaces.Keys)}, New(configOf(d, template, missing)))
 	d.Views.ChildWorkspaces.OnChange(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
 		if ws.New == nil {
 			template.Forget(ws.Old.Spec.Cluster)
@@ -80,7 +81,7 @@ func entryFields(e *v1alpha1.CatalogEntry) any {
 	return []any{views.Metadata(e), spec}
 }
 
-func configOf(d reconciler.Deps, template *Template) Config {
+func configOf(d reconciler.Deps, template *Template, missing func(controller.Key) int) Config {
 	// With one connection for all, one process of kcp would answer every dry run.
 	probes := d.Clients
 	if d.Settings.PolicyWindow > 0 {
@@ -91,7 +92,7 @@ func configOf(d reconciler.Deps, template *Template) Config {
 		Clock: d.Settings.Clock, Grace: d.Settings.DeletionGrace,
 		Cache: Cache{
 			Namespace:     d.Views.Namespaces.Get,
-			AccessMissing: d.AccessMissing,
+			AccessMissing: missing,
 			User:          d.Views.ByName,
 			Default: func(orgCluster, workspace string) bool {
 				org, ok := d.Views.OrgByCluster(orgCluster)
@@ -120,7 +121,7 @@ func configOf(d reconciler.Deps, template *Template) Config {
 				_, err = d.Clients.Apply(ctx, cluster, &unstructured.Unstructured{Object: fields})
 				return err
 			},
-			WriteClusterRole: stored.RBAC.Roles.Replace,
+			KeepClusterRoles: stored.RBAC.Keep,
 		},
 		Bindings: objects.KeptBindings(stored.Bindings, d.Clusters.WorkspaceBindings, d.Views.Bindings.InCluster),
 		Policy:   admission.New(d.Clusters.WorkspacePolicy, d.Clients, probes, d.Views), PolicyWindow: d.Settings.PolicyWindow,
@@ -150,7 +151,11 @@ func NewRolesFollowed(v *views.Views) func(org, workspace string) bool {
 			return false
 		}
 		ws, ok := v.ChildWorkspaces.Get(org.ClusterID, workspace)
-		return ok && len(cache.missing(ws, false)) == 0
+		if !ok {
+			return false
+		}
+		held, wanted := cache.of(ws)
+		return tenancy.CompareRBAC(held, wanted, false).Count() == 0
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	"github.com/stretchr/testify/require"
-	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/kcptest"
@@ -126,7 +125,7 @@ func TestPolicy_isWrittenWhereARoleCannotBe(t *testing.T) {
 	t.Parallel()
 	k := newReadyKCP()
 	k.more = func(c *workspace.Config) {
-		c.Content.WriteClusterRole = func(context.Context, string, *rbacv1.ClusterRole) error { return kcptest.ErrDown }
+		c.Content.KeepClusterRoles = func(context.Context, string, []tenancy.RBAC, []tenancy.RBAC) error { return kcptest.ErrDown }
 	}
 	_, err := k.pass(t)
 	require.ErrorIs(t, err, kcptest.ErrDown)

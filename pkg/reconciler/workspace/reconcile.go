@@ -6,7 +6,6 @@ import (
 
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -88,8 +87,9 @@ type Clusters struct {
 
 // Content writes the default namespace and the ClusterRoles of a Workspace.
 type Content struct {
-	ApplyNamespace   func(ctx context.Context, cluster string, n *corev1.Namespace) error
-	WriteClusterRole func(ctx context.Context, cluster string, r *rbacv1.ClusterRole) error
+	ApplyNamespace func(ctx context.Context, cluster string, n *corev1.Namespace) error
+	// KeepClusterRoles turns the held ClusterRoles into the wanted ones.
+	KeepClusterRoles func(ctx context.Context, cluster string, held, wanted []tenancy.RBAC) error
 }
 
 // New returns the reconciler.

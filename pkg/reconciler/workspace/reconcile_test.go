@@ -139,10 +139,12 @@ func (k *kcp) reconciler(t *testing.T) controller.Func {
 				k.ns = n
 				return nil
 			},
-			WriteClusterRole: func(_ context.Context, _ string, r *rbacv1.ClusterRole) error {
+			KeepClusterRoles: func(ctx context.Context, _ string, held, wanted []tenancy.RBAC) error {
 				k.mu.Lock()
 				defer k.mu.Unlock()
-				k.roles[r.Name] = r
+				for _, r := range tenancy.CompareRBAC(held, wanted, controller.Forced(ctx)).Write {
+					k.roles[r.GetName()] = r.(*rbacv1.ClusterRole)
+				}
 				return nil
 			},
 		},

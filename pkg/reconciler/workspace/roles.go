@@ -17,25 +17,20 @@ type RolesCache struct {
 	ClusterRoles    func(cluster string) []*rbacv1.ClusterRole
 }
 
-// missing returns the ClusterRoles of a Workspace that are not as desired, with the versions
-// that they replace, or all of them if forced.
-func (c RolesCache) missing(ws *kcptenancyv1alpha1.Workspace, forced bool) (write []*rbacv1.ClusterRole) {
+// of returns the ClusterRoles that a Workspace has and those that it is to have, of the same names.
+func (c RolesCache) of(ws *kcptenancyv1alpha1.Workspace) (held, wanted []tenancy.RBAC) {
 	cluster := ws.Spec.Cluster
-	held := map[string]*rbacv1.ClusterRole{}
-	for _, r := range c.ClusterRoles(cluster) {
-		held[r.Name] = r
-	}
+	names := map[string]bool{}
 	bound := tenancy.BoundResources(c.Bindings(cluster), func(b *kcpapisv1alpha2.APIBinding) []string { return c.MemberResources(cluster, b) })
 	custom := tenancy.DecodeCustomResources(ws.Annotations[tenancy.CustomResourcesAnnotation])
 	for _, want := range tenancy.ClusterRoles(bound, custom...) {
-		have := held[want.Name]
-		if have != nil && tenancy.SameRBAC(have, want) && !forced {
-			continue
-		}
-		if have != nil {
-			want.ResourceVersion = have.ResourceVersion
-		}
-		write = append(write, want)
+		names[want.Name] = true
+		wanted = append(wanted, want)
 	}
-	return write
+	for _, have := range c.ClusterRoles(cluster) {
+		if names[have.Name] {
+			held = append(held, have)
+		}
+	}
+	return held, wanted
 }

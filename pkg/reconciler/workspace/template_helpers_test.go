@@ -99,7 +99,7 @@ func newTemplated(t *testing.T, manifests ...string) *templated {
 		Clusters: workspace.Clusters{Deactivated: func(string) bool { return false }},
 		Content: workspace.Content{
 			ApplyNamespace:   func(context.Context, string, *corev1.Namespace) error { return nil },
-			WriteClusterRole: func(context.Context, string, *rbacv1.ClusterRole) error { return nil },
+			KeepClusterRoles: func(context.Context, string, []tenancy.RBAC, []tenancy.RBAC) error { return nil },
 		},
 		Bindings: tenancy.Bindings{Held: list},
 		Policy:   &policy{inPlace: true},

@@ -196,16 +196,6 @@ func (r Repository[T]) Read(ctx context.Context, cluster, name string) (T, error
 	return o, Retryable(err)
 }
 
-// Current reads just this object from kcp itself. It fails with ErrRetry if the object is gone or is
-// being deleted: the cache will follow.
-func (r Repository[T]) Current(ctx context.Context, o T) (T, error) {
-	read, err := r.Read(ctx, kcp.ClusterOf(o), o.GetName())
-	if err == nil && (read.GetUID() != o.GetUID() || !read.GetDeletionTimestamp().IsZero()) {
-		err = fmt.Errorf("%w: %s is gone", controller.ErrRetry, o.GetName())
-	}
-	return read, err
-}
-
 // Find gets an object from kcp itself. ok is false if it does not exist.
 func (r Repository[T]) Find(ctx context.Context, cluster, name string) (o T, ok bool, err error) {
 	found, err := r.client(cluster).Get(ctx, name, metav1.GetOptions{})

@@ -88,10 +88,6 @@ func (m Memberships) Set(ctx context.Context, cluster string, o *v1alpha1.Member
 	return m.Merge(ctx, cluster, o, map[string]any{"spec": map[string]any{"role": c.Role, "roles": c.Roles, "sudo": c.Sudo}})
 }
 
-// Audited writes a change of a Membership between its intent and its outcome in the audit log. reduces
-// says that the change takes rights away and gives none.
-type Audited func(action string, reduces bool, cluster string, m *v1alpha1.Membership, role v1alpha1.Role, write func() error) error
-
 // Bots are the Bots of Organizations.
 type Bots struct{ Repository[*v1alpha1.Bot] }
 
@@ -112,14 +108,6 @@ func (b Bots) Change(ctx context.Context, cluster string, c v1alpha1.BotChange) 
 type Workspaces struct {
 	Repository[*kcptenancyv1alpha1.Workspace]
 	tree tenancy.Tree
-}
-
-// CreateOrg creates the Workspace of an Organization, which may exist already.
-func (w Workspaces) CreateOrg(ctx context.Context, cluster, name string) error {
-	ws := &kcptenancyv1alpha1.Workspace{}
-	ws.Name = name
-	ws.Spec.Type = &kcptenancyv1alpha1.WorkspaceTypeReference{Name: tenancy.TypeOrganization, Path: w.tree.Root()}
-	return w.Create(ctx, cluster, ws)
 }
 
 // CreateChild creates a child Workspace, which may exist already.
