@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"testing"
@@ -35,149 +34,97 @@ func recording(t *testing.T, code int, body string) (*client.Client, *[]sent) {
 
 func TestMethods_sendWhatTheContractSays(t *testing.T) {
 	t.Parallel()
-	admin := rest.RoleAdmin
-	const orgs, works = "/api/orgs/" + org, "/api/orgs/" + org + "/workspaces/" + ws
-	in := func(c *client.Client) client.InWorkspace { return c.Org(org).Workspace(ws) }
-	discard := func(_ any, err error) error { return err }
-	for _, c := range []struct {
-		want sent
-		call func(ctx context.Context, c *client.Client) error
-	}{
-		{sent{"GET /api/users/me", "", "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Me(ctx)) }},
-		{sent{"PATCH /api/users/me", "", "", `{"displayName":"A"}`}, func(ctx context.Context, c *client.Client) error { return discard(c.RenameMe(ctx, "A")) }},
-		{sent{"GET /api/users/me/memberships?deleted=true", "", "", ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(client.Collect(c.Memberships(ctx, true)))
-		}},
-		{sent{"GET /api/users?limit=500&q=bo", "", "", ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(client.Collect(c.SearchPeople(ctx, "bo")))
-		}},
-		{sent{"DELETE /api/users/bob", "", "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.DeletePerson(ctx, "bob")) }},
-		{sent{"POST /api/users/bob/undelete", "", "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.UndeletePerson(ctx, "bob")) }},
-		{sent{"GET /api/users/me/sessions?limit=500", "", "", ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(client.Collect(c.Sessions().List(ctx)))
-		}},
-		{sent{"DELETE /api/users/me/sessions/" + id, "", "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Sessions().Delete(ctx, id)) }},
-		{sent{"DELETE /api/users/me/sessions?all=true", "", "", ""}, func(ctx context.Context, c *client.Client) error { return c.Sessions().DeleteAll(ctx) }},
-		{sent{"GET /api/orgs?limit=500", "", "", ""}, func(ctx context.Context, c *client.Client) error { return discard(client.Collect(c.Orgs().List(ctx))) }},
-		{sent{"POST /api/orgs", "", "", `{"displayName":"A"}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(c.Orgs().Create(ctx, rest.CreateRequest{DisplayName: "A"}))
-		}},
-		{sent{"GET " + orgs, org, "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Orgs().Get(ctx, org)) }},
-		{sent{"PATCH " + orgs, org, "", `{"defaultAccess":"view"}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(c.Orgs().Update(ctx, org, rest.UpdateOrgRequest{DefaultAccess: rest.Set("view")}))
-		}},
-		{sent{"DELETE " + orgs, org, "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Orgs().Delete(ctx, org)) }},
-		{sent{"POST " + orgs + "/undelete", org, "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Org(org).Undelete(ctx)) }},
-		{sent{"GET " + orgs + "/members?limit=500", org, "", ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(client.Collect(c.Org(org).Members().List(ctx)))
-		}},
-		{sent{"POST " + orgs + "/members", org, "", `{"userRef":{"name":"bob"},"role":"admin"}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(c.Org(org).Members().Create(ctx, rest.AddWorkspaceMemberRequest{UserRef: rest.UserRef{Name: "bob"}, Role: admin}))
-		}},
-		{sent{"DELETE " + orgs + "/members/bob?cascade=true", org, "", ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(c.Org(org).Members().Delete(ctx, "bob", client.Cascade()))
-		}},
-		{sent{"DELETE " + orgs + "/memberships/me", org, "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Org(org).Leave(ctx)) }},
-		{sent{"GET " + orgs + "/workspaces?limit=500", org, "", ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(client.Collect(c.Org(org).Workspaces().List(ctx)))
-		}},
-		{sent{"POST " + orgs + "/workspaces", org, "", `{"displayName":"W"}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(c.Org(org).Workspaces().Create(ctx, rest.CreateRequest{DisplayName: "W"}))
-		}},
-		{sent{"GET " + works, org, ws, ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(c.Org(org).Workspaces().Get(ctx, ws))
-		}},
-		{sent{"PATCH " + works, org, ws, `{"displayName":"V"}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(c.Org(org).Workspaces().Update(ctx, ws, rest.RenameRequest{DisplayName: rest.Set("V")}))
-		}},
-		{sent{"DELETE " + works, org, ws, ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(c.Org(org).Workspaces().Delete(ctx, ws))
-		}},
-		{sent{"POST " + works + "/undelete", org, ws, ""}, func(ctx context.Context, c *client.Client) error { return discard(in(c).Undelete(ctx)) }},
-		{sent{"PATCH " + works + "/members/bob", org, ws, `{"sudo":true}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(in(c).Members().Update(ctx, "bob", rest.UpdateWorkspaceMemberRequest{Sudo: rest.Set(true)}))
-		}},
-		{sent{"DELETE " + works + "/members/bob", org, ws, ""}, func(ctx context.Context, c *client.Client) error { return discard(in(c).Members().Delete(ctx, "bob")) }},
-		{sent{"DELETE " + works + "/memberships/me", org, ws, ""}, func(ctx context.Context, c *client.Client) error { return discard(in(c).Leave(ctx)) }},
-		{sent{"GET " + works + "/kubeconfig", org, ws, ""}, func(ctx context.Context, c *client.Client) error { return discard(in(c).Kubeconfig(ctx)) }},
-		{sent{"GET " + works + "/serviceaccounts?limit=500", org, ws, ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(client.Collect(in(c).Bots().List(ctx)))
-		}},
-		{sent{"POST " + works + "/serviceaccounts", org, ws, `{"displayName":"CI","role":"admin"}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(in(c).Bots().Create(ctx, rest.CreateBotRequest{DisplayName: "CI", Role: admin}))
-		}},
-		{sent{"GET " + works + "/serviceaccounts/" + id, org, ws, ""}, func(ctx context.Context, c *client.Client) error { return discard(in(c).Bots().Get(ctx, id)) }},
-		{sent{"PATCH " + works + "/serviceaccounts/" + id, org, ws, `{"role":"admin"}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(in(c).Bots().Update(ctx, id, rest.UpdateBotRequest{Role: rest.Set(admin)}))
-		}},
-		{sent{"DELETE " + works + "/serviceaccounts/" + id, org, ws, ""}, func(ctx context.Context, c *client.Client) error { return discard(in(c).Bots().Delete(ctx, id)) }},
-		{sent{"GET " + works + "/serviceaccounts/" + id + "/tokens?limit=500", org, ws, ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(client.Collect(in(c).BotTokens(id).List(ctx)))
-		}},
-		{sent{"POST " + works + "/serviceaccounts/" + id + "/tokens", org, ws, `{"expirationSeconds":3600,"name":"n"}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(in(c).IssueBotToken(ctx, id, rest.IssueBotTokenRequest{Name: "n", ExpirationSeconds: new(int64(3600))}))
-		}},
-		{sent{"DELETE " + works + "/serviceaccounts/" + id + "/tokens/t", org, ws, ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(in(c).BotTokens(id).Delete(ctx, "t"))
-		}},
-		{sent{"DELETE " + works + "/serviceaccounts/" + id + "/tokens", org, ws, ""}, func(ctx context.Context, c *client.Client) error { return in(c).BotTokens(id).DeleteAll(ctx) }},
-		{sent{"GET " + orgs + "/catalog?limit=500", org, "", ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(client.Collect(c.Org(org).Catalog().List(ctx)))
-		}},
-		{sent{"GET " + orgs + "/catalog/" + id, org, "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Org(org).Catalog().Get(ctx, id)) }},
-		{sent{"POST " + orgs + "/catalog", org, "", `{"slug":"s","displayName":"S","apiExport":{"path":"p","name":"n"}}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(c.Org(org).Catalog().Create(ctx, rest.CatalogEntryRequest{Slug: "s", DisplayName: "S", APIExport: rest.CatalogExportRef{Path: "p", Name: "n"}}))
-		}},
-		{sent{"PUT /api/admin/catalog/" + id, "", "", `{"slug":"s","displayName":"S","apiExport":{"path":"p","name":"n"}}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(c.Admin().Catalog().Replace(ctx, id, rest.CatalogEntryRequest{Slug: "s", DisplayName: "S", APIExport: rest.CatalogExportRef{Path: "p", Name: "n"}}))
-		}},
-		{sent{"DELETE /api/admin/catalog/" + id, "", "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Admin().Catalog().Delete(ctx, id)) }},
-		{sent{"GET /api/providers?limit=500", org, ws, ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(client.Collect(in(c).Providers().List(ctx)))
-		}},
-		{sent{"GET " + works + "/providers/" + id, org, ws, ""}, func(ctx context.Context, c *client.Client) error { return discard(in(c).Providers().Get(ctx, id)) }},
-		{sent{"POST " + works + "/providers/" + id + "/enable", org, ws, `{"acceptClaims":[{"group":"","resource":"configmaps"}],"rejectClaims":[]}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(in(c).Enable(ctx, id, rest.EnableProviderRequest{AcceptClaims: []rest.GroupResource{{Resource: "configmaps"}}}))
-		}},
-		{sent{"POST " + works + "/providers/" + id + "/enable?dryRun=true", org, ws, `{"acceptClaims":[],"rejectClaims":[]}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(in(c).Enable(ctx, id, rest.EnableProviderRequest{}, client.DryRun()))
-		}},
-		{sent{"DELETE " + works + "/providers/" + id + "/enable?confirm=true", org, ws, ""}, func(ctx context.Context, c *client.Client) error { return discard(in(c).Disable(ctx, id)) }},
-		{sent{"GET /api/admin/users?limit=500&registration=Pending", "", "", ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(client.Collect(c.Admin().Users().List(ctx, client.Query("q", ""), client.Query("registration", "Pending"))))
-		}},
-		{sent{"GET /api/admin/users/bob", "", "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Admin().Users().Get(ctx, "bob")) }},
-		{sent{"GET /api/admin/users/bob/memberships?limit=500", "", "", ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(client.Collect(c.Admin().Memberships(ctx, "bob", false)))
-		}},
-		{sent{"PATCH /api/admin/users/bob", "", "", `{"orgQuota":7}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(c.Admin().Users().Update(ctx, "bob", rest.AdminUpdateUserRequest{OrgQuota: rest.Set[int32](7)}))
-		}},
-		{sent{"GET /api/admin/users/bob/sessions?limit=500", "", "", ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(client.Collect(c.Admin().Sessions("bob").List(ctx)))
-		}},
-		{sent{"DELETE /api/admin/users/bob/sessions/" + id, "", "", ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(c.Admin().Sessions("bob").Delete(ctx, id))
-		}},
-		{sent{"DELETE /api/admin/users/bob/sessions?all=true", "", "", ""}, func(ctx context.Context, c *client.Client) error { return c.Admin().Sessions("bob").DeleteAll(ctx) }},
-		{sent{"GET /api/admin/orgs?limit=500&personal=false&q=a", "", "", ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(client.Collect(c.Admin().Orgs().List(ctx, client.Query("q", "a"), client.Query("personal", "false"))))
-		}},
-		{sent{"PATCH /api/admin/orgs/" + org, "", "", `{"workspaceQuota":null}`}, func(ctx context.Context, c *client.Client) error {
-			return discard(c.Admin().Orgs().Update(ctx, org, rest.AdminUpdateOrgRequest{WorkspaceQuota: rest.Null[int32]()}))
-		}},
-		{sent{"DELETE /api/admin/orgs/" + org, "", "", ""}, func(ctx context.Context, c *client.Client) error { return discard(c.Admin().Orgs().Delete(ctx, org)) }},
-		{sent{"GET /api/admin/deletions?limit=500", "", "", ""}, func(ctx context.Context, c *client.Client) error {
-			return discard(client.Collect(c.Admin().Deletions(ctx)))
-		}},
-	} {
-		t.Run(c.want.request, func(t *testing.T) {
-			t.Parallel()
-			api, got := recording(t, http.StatusOK, `{"items":[],"uuid":"u"}`)
-			require.NoError(t, c.call(t.Context(), api))
-			require.Equal(t, []sent{c.want}, *got)
-		})
+	c, got := recording(t, http.StatusOK, `{"items":[],"uuid":"u"}`)
+	sends := func(request, org, workspace, body string) func(any, error) {
+		return func(_ any, err error) {
+			t.Helper()
+			require.NoError(t, err)
+			require.Equal(t, []sent{{request, org, workspace, body}}, *got)
+			*got = nil
+		}
 	}
+	const orgs, works, admin = "/api/orgs/" + org, "/api/orgs/" + org + "/workspaces/" + ws, rest.RoleAdmin
+	ctx, o, in := t.Context(), c.Org(org), c.Org(org).Workspace(ws)
+	entry := rest.CatalogEntryRequest{Slug: "s", DisplayName: "S", APIExport: rest.CatalogExportRef{Path: "p", Name: "n"}}
+	sends("GET /api/users/me", "", "", "")(c.Me(ctx))
+	sends("PATCH /api/users/me", "", "", `{"displayName":"A"}`)(c.RenameMe(ctx, "A"))
+	sends("GET /api/users/me/memberships?deleted=true", "", "", "")(client.Collect(c.Memberships(ctx, true)))
+	sends("GET /api/users?limit=500&q=bo", "", "", "")(client.Collect(c.SearchPeople(ctx, "bo")))
+	sends("DELETE /api/users/bob", "", "", "")(c.DeletePerson(ctx, "bob"))
+	sends("POST /api/users/bob/undelete", "", "", "")(c.UndeletePerson(ctx, "bob"))
+	sends("GET /api/users/me/sessions?limit=500", "", "", "")(client.Collect(c.Sessions().List(ctx)))
+	sends("DELETE /api/users/me/sessions/"+id, "", "", "")(c.Sessions().Delete(ctx, id))
+	sends("DELETE /api/users/me/sessions?all=true", "", "", "")(nil, c.Sessions().DeleteAll(ctx))
+	sends("GET /api/orgs?limit=500", "", "", "")(client.Collect(c.Orgs().List(ctx)))
+	sends("POST /api/orgs", "", "", `{"displayName":"A"}`)(c.Orgs().Create(ctx, rest.CreateRequest{DisplayName: "A"}))
+	sends("GET "+orgs, org, "", "")(c.Orgs().Get(ctx, org))
+	sends("PATCH "+orgs, org, "", `{"defaultAccess":"view"}`)(c.Orgs().Update(ctx, org, rest.UpdateOrgRequest{DefaultAccess: rest.Set("view")}))
+	sends("DELETE "+orgs, org, "", "")(c.Orgs().Delete(ctx, org))
+	sends("POST "+orgs+"/undelete", org, "", "")(o.Undelete(ctx))
+	sends("GET "+orgs+"/members?limit=500", org, "", "")(client.Collect(o.Members().List(ctx)))
+	sends("POST "+orgs+"/members", org, "", `{"userRef":{"name":"bob"},"role":"admin"}`)(
+		o.Members().Create(ctx, rest.AddWorkspaceMemberRequest{UserRef: rest.UserRef{Name: "bob"}, Role: admin}),
+	)
+	sends("DELETE "+orgs+"/members/bob?cascade=true", org, "", "")(o.Members().Delete(ctx, "bob", client.Cascade()))
+	sends("DELETE "+orgs+"/memberships/me", org, "", "")(o.Leave(ctx))
+	sends("GET "+orgs+"/workspaces?limit=500", org, "", "")(client.Collect(o.Workspaces().List(ctx)))
+	sends("POST "+orgs+"/workspaces", org, "", `{"displayName":"W"}`)(o.Workspaces().Create(ctx, rest.CreateRequest{DisplayName: "W"}))
+	sends("GET "+works, org, ws, "")(o.Workspaces().Get(ctx, ws))
+	sends("PATCH "+works, org, ws, `{"displayName":"V"}`)(o.Workspaces().Update(ctx, ws, rest.RenameRequest{DisplayName: rest.Set("V")}))
+	sends("DELETE "+works, org, ws, "")(o.Workspaces().Delete(ctx, ws))
+	sends("POST "+works+"/undelete", org, ws, "")(in.Undelete(ctx))
+	sends("PATCH "+works+"/members/bob", org, ws, `{"sudo":true}`)(in.Members().Update(ctx, "bob", rest.UpdateWorkspaceMemberRequest{Sudo: rest.Set(true)}))
+	sends("DELETE "+works+"/members/bob", org, ws, "")(in.Members().Delete(ctx, "bob"))
+	sends("DELETE "+works+"/memberships/me", org, ws, "")(in.Leave(ctx))
+	sends("GET "+works+"/kubeconfig", org, ws, "")(in.Kubeconfig(ctx))
+	sends("GET "+works+"/serviceaccounts?limit=500", org, ws, "")(client.Collect(in.Bots().List(ctx)))
+	sends("POST "+works+"/serviceaccounts", org, ws, `{"displayName":"CI","role":"admin"}`)(
+		in.Bots().Create(ctx, rest.CreateBotRequest{DisplayName: "CI", Role: admin}),
+	)
+	sends("GET "+works+"/serviceaccounts/"+id, org, ws, "")(in.Bots().Get(ctx, id))
+	sends("PATCH "+works+"/serviceaccounts/"+id, org, ws, `{"role":"admin"}`)(in.Bots().Update(ctx, id, rest.UpdateBotRequest{Role: rest.Set(admin)}))
+	sends("DELETE "+works+"/serviceaccounts/"+id, org, ws, "")(in.Bots().Delete(ctx, id))
+	sends("GET "+works+"/serviceaccounts/"+id+"/tokens?limit=500", org, ws, "")(client.Collect(in.BotTokens(id).List(ctx)))
+	sends("POST "+works+"/serviceaccounts/"+id+"/tokens", org, ws, `{"expirationSeconds":3600,"name":"n"}`)(
+		in.IssueBotToken(ctx, id, rest.IssueBotTokenRequest{Name: "n", ExpirationSeconds: new(int64(3600))}),
+	)
+	sends("DELETE "+works+"/serviceaccounts/"+id+"/tokens/t", org, ws, "")(in.BotTokens(id).Delete(ctx, "t"))
+	sends("DELETE "+works+"/serviceaccounts/"+id+"/tokens", org, ws, "")(nil, in.BotTokens(id).DeleteAll(ctx))
+	sends("GET "+orgs+"/catalog?limit=500", org, "", "")(client.Collect(o.Catalog().List(ctx)))
+	sends("GET "+orgs+"/catalog/"+id, org, "", "")(o.Catalog().Get(ctx, id))
+	sends("POST "+orgs+"/catalog", org, "", `{"slug":"s","displayName":"S","apiExport":{"path":"p","name":"n"}}`)(o.Catalog().Create(ctx, entry))
+	sends("PUT /api/admin/catalog/"+id, "", "", `{"slug":"s","displayName":"S","apiExport":{"path":"p","name":"n"}}`)(
+		c.Admin().Catalog().Replace(ctx, id, entry),
+	)
+	sends("DELETE /api/admin/catalog/"+id, "", "", "")(c.Admin().Catalog().Delete(ctx, id))
+	sends("GET /api/providers?limit=500", org, ws, "")(client.Collect(in.Providers().List(ctx)))
+	sends("GET "+works+"/providers/"+id, org, ws, "")(in.Providers().Get(ctx, id))
+	sends("POST "+works+"/providers/"+id+"/enable", org, ws, `{"acceptClaims":[{"group":"","resource":"configmaps"}],"rejectClaims":[]}`)(
+		in.Enable(ctx, id, rest.EnableProviderRequest{AcceptClaims: []rest.GroupResource{{Resource: "configmaps"}}}),
+	)
+	sends("POST "+works+"/providers/"+id+"/enable?dryRun=true", org, ws, `{"acceptClaims":[],"rejectClaims":[]}`)(
+		in.Enable(ctx, id, rest.EnableProviderRequest{}, client.DryRun()),
+	)
+	sends("DELETE "+works+"/providers/"+id+"/enable?confirm=true", org, ws, "")(in.Disable(ctx, id))
+	sends("GET /api/admin/users?limit=500&registration=Pending", "", "", "")(
+		client.Collect(c.Admin().Users().List(ctx, client.Query("q", ""), client.Query("registration", "Pending"))),
+	)
+	sends("GET /api/admin/users/bob", "", "", "")(c.Admin().Users().Get(ctx, "bob"))
+	sends("GET /api/admin/users/bob/memberships?limit=500", "", "", "")(client.Collect(c.Admin().Memberships(ctx, "bob", false)))
+	sends("PATCH /api/admin/users/bob", "", "", `{"orgQuota":7}`)(
+		c.Admin().Users().Update(ctx, "bob", rest.AdminUpdateUserRequest{OrgQuota: rest.Set[int32](7)}),
+	)
+	sends("GET /api/admin/users/bob/sessions?limit=500", "", "", "")(client.Collect(c.Admin().Sessions("bob").List(ctx)))
+	sends("DELETE /api/admin/users/bob/sessions/"+id, "", "", "")(c.Admin().Sessions("bob").Delete(ctx, id))
+	sends("DELETE /api/admin/users/bob/sessions?all=true", "", "", "")(nil, c.Admin().Sessions("bob").DeleteAll(ctx))
+	sends("GET /api/admin/orgs?limit=500&personal=false&q=a", "", "", "")(
+		client.Collect(c.Admin().Orgs().List(ctx, client.Query("q", "a"), client.Query("personal", "false"))),
+	)
+	sends("PATCH /api/admin/orgs/"+org, "", "", `{"workspaceQuota":null}`)(
+		c.Admin().Orgs().Update(ctx, org, rest.AdminUpdateOrgRequest{WorkspaceQuota: rest.Null[int32]()}),
+	)
+	sends("DELETE /api/admin/orgs/"+org, "", "", "")(c.Admin().Orgs().Delete(ctx, org))
+	sends("GET /api/admin/deletions?limit=500", "", "", "")(client.Collect(c.Admin().Deletions(ctx)))
 }
 
 func TestList_readsEveryPageAndStopsWhereTold(t *testing.T) {

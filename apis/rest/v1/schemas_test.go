@@ -28,6 +28,7 @@ func TestSchemas_equalTheTypes(t *testing.T) {
 		rest.CatalogEntryRequest{}, rest.CatalogExportRef{}, rest.CatalogBackend{}, rest.CatalogUI{},
 		rest.GroupResource{}, rest.ProviderClaim{}, rest.Provider{}, rest.EnableProviderRequest{},
 		rest.AuditEvent{}, rest.AuditEventList{}, rest.AuditActor{}, rest.AuditFacts{}, rest.AuditResource{},
+		rest.Tokens{}, rest.Device{}, rest.AuthorizationServer{}, rest.OAuthError{},
 	} {
 		schemas[reflect.TypeOf(value).Name()] = value
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
@@ -14,16 +15,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 )
-
-// deviceAnswer is the answer of RFC 8628, section 3.2.
-type deviceAnswer struct {
-	DeviceCode              string `json:"device_code"`
-	UserCode                string `json:"user_code"`
-	VerificationURI         string `json:"verification_uri"`
-	VerificationURIComplete string `json:"verification_uri_complete"`
-	ExpiresIn               int64  `json:"expires_in"`
-	Interval                int64  `json:"interval"`
-}
 
 // device begins the login of a command line whose person uses a browser elsewhere.
 func (h *Handler) device(w http.ResponseWriter, r *http.Request) error {
@@ -39,7 +30,7 @@ func (h *Handler) device(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	verify := h.ExternalURL + deviceVerifyPath
-	return httpapi.Write(w, http.StatusOK, deviceAnswer{
+	return httpapi.Write(w, http.StatusOK, rest.Device{
 		DeviceCode: d.DeviceCode, UserCode: d.UserCode,
 		VerificationURI: verify, VerificationURIComplete: verify + "?" + url.Values{"user_code": {d.UserCode}}.Encode(),
 		ExpiresIn: int64(d.ExpiresIn / time.Second), Interval: int64(d.Interval / time.Second),

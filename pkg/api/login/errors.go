@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -122,10 +123,7 @@ func writeJSON(serve httpapi.Handler) http.HandlerFunc {
 		if status == http.StatusForbidden {
 			status = http.StatusBadRequest
 		}
-		if err := httpapi.Write(w, status, struct {
-			Error       string `json:"error"`
-			Description string `json:"error_description,omitempty"`
-		}{e.code, describe(e.message)}); err != nil {
+		if err := httpapi.Write(w, status, rest.OAuthError{Error: e.code, Description: describe(e.message)}); err != nil {
 			log.From(r.Context()).Debug("the answer could not be sent", zap.Error(err))
 		}
 	}

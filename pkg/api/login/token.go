@@ -5,19 +5,11 @@ import (
 	"net/http"
 	"time"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 )
-
-// tokenAnswer is the answer of RFC 6749, section 5.1. AccessToken is the provider's ID token,
-// which the hub and kcp take as bearer token.
-type tokenAnswer struct {
-	AccessToken  string `json:"access_token"`
-	TokenType    string `json:"token_type"`
-	ExpiresIn    int64  `json:"expires_in"`
-	RefreshToken string `json:"refresh_token"`
-}
 
 func (h *Handler) token(w http.ResponseWriter, r *http.Request, in params) error {
 	if err := in.client(); err != nil {
@@ -51,7 +43,7 @@ func (h *Handler) token(w http.ResponseWriter, r *http.Request, in params) error
 	// cache may not have the session yet.
 	h.record(r, issued, http.StatusOK)
 	w.Header().Set("Pragma", "no-cache")
-	return httpapi.Write(w, http.StatusOK, tokenAnswer{
+	return httpapi.Write(w, http.StatusOK, rest.Tokens{
 		AccessToken: t.IDToken, TokenType: "Bearer", RefreshToken: t.Secret,
 		ExpiresIn: int64(max(t.ExpiresAt.Sub(h.Clock.Now()), 0) / time.Second),
 	})

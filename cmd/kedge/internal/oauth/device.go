@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 )
 
 // The interval of polling that RFC 8628 gives for a hub that names none, and what is added to it
@@ -31,21 +33,14 @@ func (h *Hub) LogInWithDevice(ctx context.Context, description string, show func
 	if err := h.checkClock(); err != nil {
 		return Tokens{}, err
 	}
-	var out struct {
-		DeviceCode  string `json:"device_code"`
-		UserCode    string `json:"user_code"`
-		URL         string `json:"verification_uri"`
-		CompleteURL string `json:"verification_uri_complete"`
-		ExpiresIn   int64  `json:"expires_in"`
-		Interval    int64  `json:"interval"`
-	}
-	if err := h.post(ctx, h.Device, url.Values{"description": {description}}, &out); err != nil {
+	var out rest.Device
+	if err := h.post(ctx, h.at.DeviceAuthorizationEndpoint, url.Values{"description": {description}}, &out); err != nil {
 		return Tokens{}, err
 	}
-	if out.DeviceCode == "" || out.UserCode == "" || !strings.HasPrefix(out.URL, h.Server+"/") || !strings.HasPrefix(out.CompleteURL, h.Server+"/") {
+	if out.DeviceCode == "" || out.UserCode == "" || !strings.HasPrefix(out.VerificationURI, h.Server+"/") || !strings.HasPrefix(out.VerificationURIComplete, h.Server+"/") {
 		return Tokens{}, fmt.Errorf("the answer of the hub at %s has no code", h.Server)
 	}
-	show(Device{UserCode: clean(out.UserCode), URL: clean(out.URL), CompleteURL: clean(out.CompleteURL)})
+	show(Device{UserCode: clean(out.UserCode), URL: clean(out.VerificationURI), CompleteURL: clean(out.VerificationURIComplete)})
 	interval := time.Duration(out.Interval) * time.Second
 	if interval <= 0 {
 		interval = defaultInterval

@@ -54,7 +54,7 @@ func (h *Hub) LogInWithBrowser(ctx context.Context, description string, browser 
 	redirect := "http://" + listener.Addr().String() + "/callback"
 	state, verifier := rand.Text(), rand.Text()+rand.Text()
 	challenge := sha256.Sum256([]byte(verifier))
-	browser.Show(h.Authorize + "?" + url.Values{
+	browser.Show(h.at.AuthorizationEndpoint + "?" + url.Values{
 		"response_type": {"code"}, "client_id": {clientID}, "redirect_uri": {redirect}, "state": {state}, "description": {description},
 		"code_challenge": {base64.RawURLEncoding.EncodeToString(challenge[:])}, "code_challenge_method": {"S256"},
 	}.Encode())
@@ -95,7 +95,7 @@ func (h *Hub) redeem(ctx context.Context, query url.Values, state, verifier, red
 	switch {
 	case subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(state)) != 1:
 		return Tokens{}, errors.New("the answer has the state of another login, so it was refused; run kedge login again")
-	case query.Has("iss") && query.Get("iss") != h.Issuer:
+	case query.Has("iss") && query.Get("iss") != h.at.Issuer:
 		return Tokens{}, errors.New("the answer comes from another server than the hub, so it was refused; run kedge login again")
 	case query.Has("error"):
 		return Tokens{}, outcome(&Error{Code: clean(query.Get("error")), Description: clean(query.Get("error_description"))})

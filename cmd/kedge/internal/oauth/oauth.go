@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
@@ -41,18 +42,9 @@ type Config struct {
 type Hub struct {
 	Config
 	http *http.Client
-	endpoints
+	at   rest.AuthorizationServer
 	// skew is how far the hub's clock is ahead of this computer's.
 	skew time.Duration
-}
-
-// endpoints is the metadata of the hub.
-type endpoints struct {
-	Issuer    string `json:"issuer"`
-	Authorize string `json:"authorization_endpoint"`
-	Token     string `json:"token_endpoint"`
-	Device    string `json:"device_authorization_endpoint"`
-	Revoke    string `json:"revocation_endpoint"`
 }
 
 // Tokens are the answer to a login or a refresh.
@@ -105,7 +97,7 @@ func Discover(ctx context.Context, c Config) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	header, err := h.do(request, &h.endpoints)
+	header, err := h.do(request, &h.at)
 	var refused *Error
 	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
 		return nil, ErrNoProvider
@@ -116,10 +108,10 @@ func Discover(ctx context.Context, c Config) (*Hub, error) {
 	if date, err := http.ParseTime(header.Get("Date")); err == nil {
 		h.skew = date.Sub(c.Clock.Now())
 	}
-	if h.Issuer != c.Server {
-		return nil, fmt.Errorf("the hub at %s says that its URL is %s; run: kedge login --server %s", c.Server, clean(h.Issuer), clean(h.Issuer))
+	if h.at.Issuer != c.Server {
+		return nil, fmt.Errorf("the hub at %s says that its URL is %s; run: kedge login --server %s", c.Server, clean(h.at.Issuer), clean(h.at.Issuer))
 	}
-	for _, endpoint := range []string{h.Authorize, h.Token, h.Device, h.Revoke} {
+	for _, endpoint := range []string{h.at.AuthorizationEndpoint, h.at.TokenEndpoint, h.at.DeviceAuthorizationEndpoint, h.at.RevocationEndpoint} {
 		if !strings.HasPrefix(endpoint, c.Server+"/") {
 			return nil, fmt.Errorf("the metadata of the hub at %s names an endpoint at another server", c.Server)
 		}
@@ -134,7 +126,7 @@ func (h *Hub) Refresh(ctx context.Context, secret string) (Tokens, error) {
 
 // RevokeSession ends the session of a secret.
 func (h *Hub) RevokeSession(ctx context.Context, secret string) error {
-	return h.post(ctx, h.Revoke, url.Values{"token": {secret}, "token_type_hint": {"refresh_token"}}, nil)
+	return h.post(ctx, h.at.RevocationEndpoint, url.Values{"token": {secret}, "token_type_hint": {"refresh_token"}}, nil)
 }
 
 // checkClock fails if this computer's clock and the hub's differ too much.
@@ -150,14 +142,9 @@ func (h *Hub) checkClock() error {
 }
 
 func (h *Hub) tokens(ctx context.Context, form url.Values) (Tokens, error) {
-	var out struct {
-		AccessToken  string `json:"access_token"`
-		TokenType    string `json:"token_type"`
-		ExpiresIn    int64  `json:"expires_in"`
-		RefreshToken string `json:"refresh_token"`
-	}
+	var out rest.Tokens
 	asked := h.Clock.Now()
-	if err := h.post(ctx, h.Token, form, &out); err != nil {
+	if err := h.post(ctx, h.at.TokenEndpoint, form, &out); err != nil {
 		return Tokens{}, err
 	}
 	if !strings.EqualFold(out.TokenType, "bearer") || out.AccessToken == "" || out.RefreshToken == "" || out.ExpiresIn < 0 ||
@@ -207,13 +194,12 @@ func (h *Hub) do(request *http.Request, out any) (http.Header, error) {
 // failure reads an error answer: OAuth's, or the hub's Status.
 func failure(status int, raw []byte) error {
 	var out struct {
-		Error       string `json:"error"`
-		Description string `json:"error_description"`
-		Message     string `json:"message"`
+		rest.OAuthError
+		Message string `json:"message"`
 	}
 	e := &Error{Status: status}
 	if json.Unmarshal(raw, &out) == nil {
-		e.Code, e.Description = clean(out.Error), clean(out.Description)
+		e.Code, e.Description = clean(out.OAuthError.Error), clean(out.Description)
 		if e.Description == "" {
 			e.Description = clean(out.Message)
 		}
