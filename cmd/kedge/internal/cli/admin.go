@@ -40,7 +40,9 @@ type admin struct {
 }
 
 // adviseAdmin adds advice to an error: how to find people and organizations.
-var adviseAdmin = notFoundAdvice("what there is, run: kedge admin users, or kedge admin orgs")
+func adviseAdmin(err error) error {
+	return notFoundAdvice(err, "what there is, run: kedge admin users, or kedge admin orgs")
+}
 
 func (a *app) adminCommand() *cobra.Command {
 	d := &admin{app: a}
@@ -105,7 +107,9 @@ func (d *admin) usersCommand() *cobra.Command {
 }
 
 // listing makes a command print a list of platform admins.
-func listing[T object](d *admin, cmd *cobra.Command, columns table, list func(s *session, args []string) (iter.Seq2[T, error], error)) *cobra.Command {
+func listing[T object](d *admin, cmd *cobra.Command, columns table,
+	list func(s *session, args []string) (iter.Seq2[T, error], error),
+) *cobra.Command {
 	printing(d.app, cmd, &d.output, columns, adviseAdmin, func(cmd *cobra.Command, args []string) (iter.Seq2[T, error], error) {
 		s, err := d.session(cmd.Context())
 		if err != nil {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -70,7 +69,7 @@ func (k *kind[T, U]) deletedBefore(ctx context.Context, s *session, org, arg str
 		return notFound
 	}
 	fmt.Fprintf(k.Err, "The %s %s is deleted already. %s\n", k.noun, t, untilPurge(t.PurgeAt, k.undeleteOf(k.at(org, t.UUID))))
-	return k.printTenant(t, deletionColumns)
+	return k.printValue(k.output, t, deletionColumns)
 }
 
 func (k *kind[T, U]) undeleteCommand(long string) *cobra.Command {
@@ -90,7 +89,7 @@ func (k *kind[T, U]) undeleteCommand(long string) *cobra.Command {
 			}
 			if live {
 				fmt.Fprintf(k.Err, "The %s %s is not deleted.\n", k.noun, t)
-				return k.printTenant(t, k.columns)
+				return k.printValue(k.output, t, k.columns)
 			}
 			if err := c.agreed(cmd.Context(), fmt.Sprintf("Bring back %s %s? Its members can use it again then.", k.noun, t)); err != nil {
 				return err
@@ -179,12 +178,4 @@ func untilPurge(at, command string) string {
 		return "It can be brought back with: " + command
 	}
 	return "Until " + at + " it can be brought back with: " + command
-}
-
-func (k *kind[T, U]) printTenant(t tenant, columns table) error {
-	raw, err := json.Marshal(t)
-	if err != nil {
-		return err
-	}
-	return k.print(k.output, raw, columns)
 }

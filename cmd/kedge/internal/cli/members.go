@@ -258,7 +258,7 @@ func (m *members) notRemoved(err error, t target) error {
 
 // unknown adds advice to an error: how to list the members.
 func (m *members) unknown(err error) error {
-	return notFoundAdvice("who is a member, run: " + m.command + " list")(err)
+	return notFoundAdvice(err, "who is a member, run: "+m.command+" list")
 }
 
 func cascadeFlag(cmd *cobra.Command, cascade *bool, usage string) {

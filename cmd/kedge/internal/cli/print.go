@@ -122,11 +122,16 @@ func (a *app) tell(f format, sentence string, to any) error {
 		return err
 	}
 	fmt.Fprintln(a.Err, sentence)
-	raw, err := json.Marshal(to)
+	return a.printValue(f, to, nil)
+}
+
+// printValue prints what did not come from the hub as it is.
+func (a *app) printValue(f format, value any, columns table) error {
+	raw, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
-	return a.print(f, raw, nil)
+	return a.print(f, raw, columns)
 }
 
 // printable replaces the characters that move the cursor or hide text. A provider writes the verbs

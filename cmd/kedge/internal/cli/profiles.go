@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,11 +30,7 @@ func (a *app) profilesCommand() *cobra.Command {
 			p := c.Profiles[name]
 			views = append(views, profileView{Name: name, Hub: p.Server, Person: p.Person, Current: name == c.Current})
 		}
-		raw, err := json.Marshal(map[string]any{"items": views})
-		if err != nil {
-			return err
-		}
-		return a.print(output, raw, table{{"NAME", "name"}, {"HUB", "hub"}, {"PERSON", "person"}, {"CURRENT", "current"}})
+		return a.printValue(output, map[string]any{"items": views}, table{{"NAME", "name"}, {"HUB", "hub"}, {"PERSON", "person"}, {"CURRENT", "current"}})
 	}
 	cmd := &cobra.Command{
 		Use: "profiles", Aliases: []string{"profile"}, Short: "List the logins on this computer, and choose one",

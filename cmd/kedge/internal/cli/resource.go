@@ -94,7 +94,9 @@ func (r *resource[T, C]) listing(cmds ...*cobra.Command) {
 }
 
 // printing makes a command print a list. failed adds advice to an error.
-func printing[T object](a *app, cmd *cobra.Command, output *format, columns table, failed func(error) error, list func(cmd *cobra.Command, args []string) (iter.Seq2[T, error], error)) {
+func printing[T object](a *app, cmd *cobra.Command, output *format, columns table, failed func(error) error,
+	list func(cmd *cobra.Command, args []string) (iter.Seq2[T, error], error),
+) {
 	if cmd.Args == nil {
 		cmd.Args = noArgs
 	}
@@ -135,7 +137,9 @@ func (r *resource[T, C]) found(cmd *cobra.Command, args []string) (s *session, c
 
 // about makes a command send a request about the object that its first argument means, and print
 // the answer.
-func (r *resource[T, C]) about(cmd *cobra.Command, columns table, send func(ctx context.Context, s *session, c C, name string, args []string) (object, error)) *cobra.Command {
+func (r *resource[T, C]) about(cmd *cobra.Command, columns table,
+	send func(ctx context.Context, s *session, c C, name string, args []string) (object, error),
+) *cobra.Command {
 	cmd.ValidArgsFunction = r.complete
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, c, name, err := r.found(cmd, args)
@@ -236,13 +240,11 @@ func is(err error, code int) bool {
 }
 
 // notFoundAdvice adds a command to a NotFound error.
-func notFoundAdvice(text string) func(error) error {
-	return func(err error) error {
-		if is(err, http.StatusNotFound) {
-			return fmt.Errorf("%w; to see %s", err, text)
-		}
-		return err
+func notFoundAdvice(err error, text string) error {
+	if is(err, http.StatusNotFound) {
+		return fmt.Errorf("%w; to see %s", err, text)
 	}
+	return err
 }
 
 // unchanged adds no advice to an error.

@@ -111,11 +111,7 @@ func (k *kind[T, U]) listCommand(short string) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		raw, err := json.Marshal(map[string]any{"items": items})
-		if err != nil {
-			return err
-		}
-		return k.print(k.output, raw, deletedColumns)
+		return k.printValue(k.output, map[string]any{"items": items}, deletedColumns)
 	}
 	cmd.Flags().BoolVar(&deleted, "deleted", false, "list your deleted ones that can be brought back instead")
 	return cmd

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -73,7 +72,7 @@ who you are and, until the time that is printed, undelete yourself.`,
 			}
 			if who.DeletionRequestedAt != "" {
 				fmt.Fprintf(a.Err, "Your account %s is deleted already. %s\n", who.Name, untilPurge(who.PurgeAt, "kedge me undelete"))
-				return a.printMe(output, who)
+				return a.printValue(output, who, meColumns)
 			}
 			text := fmt.Sprintf("Delete your account %s at %s? Your memberships give no rights then. It can be\n"+
 				"brought back until the hub purges what was deleted, after 30 days where its operator\nhas not chosen otherwise.", who.Name, s.login.Server)
@@ -106,7 +105,7 @@ func (a *app) undeleteMeCommand() *cobra.Command {
 			}
 			if who.DeletionRequestedAt == "" {
 				fmt.Fprintf(a.Err, "Your account %s is not deleted.\n", who.Name)
-				return a.printMe(output, who)
+				return a.printValue(output, who, meColumns)
 			}
 			if err := c.agreed(cmd.Context(), fmt.Sprintf("Bring back your account %s at %s?", who.Name, s.login.Server)); err != nil {
 				return err
@@ -121,12 +120,4 @@ func (a *app) undeleteMeCommand() *cobra.Command {
 	}
 	output.flag(cmd)
 	return c.first(cmd)
-}
-
-func (a *app) printMe(f format, who me) error {
-	raw, err := json.Marshal(who)
-	if err != nil {
-		return err
-	}
-	return a.print(f, raw, meColumns)
 }

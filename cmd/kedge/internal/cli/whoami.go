@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 
 	"github.com/spf13/cobra"
@@ -52,11 +51,7 @@ func (a *app) whoamiCommand() *cobra.Command {
 			if who["loginExpiresAt"], err = s.expiry(cmd.Context(), who["expiresAt"]); err != nil {
 				return err
 			}
-			raw, err := json.Marshal(who)
-			if err != nil {
-				return err
-			}
-			return a.print(output, raw, whoColumns)
+			return a.printValue(output, who, whoColumns)
 		},
 	}
 	output.flag(cmd)
