@@ -123,7 +123,7 @@ func (d Deps) OnRules(f func(workspace controller.Key)) {
 		}
 	})
 	d.Views.ClusterRoles.OnChange(func(c views.Change[*rbacv1.ClusterRole]) {
-		if tenancy.ReservedRole(c.Object().Name) {
+		if tenancy.ReservedRole(c.Object().Name) || tenancy.ManagedByHub(c.Object()) {
 			d.in(c.Cluster(), f)
 		}
 	})

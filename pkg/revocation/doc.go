@@ -1,9 +1,9 @@
-// Package revocation detects that a right has ended and notifies its subscribers: the proxy
-// closes streams. It runs on every replica. The access controller removes the bindings in
+// Package revocation detects that a right has ended and notifies the proxy, which closes
+// streams. It runs on every replica. The access controller removes the bindings in
 // kcp.
 //
 // It subscribes to the views. When a change may end a right of a User in a logical
-// cluster, it notifies its subscribers in the same call, before the views wake any caller
+// cluster, it notifies the proxy in the same call, before the views wake any caller
 // of Await. The end of a Session is such a change, too: the proxy checks the credential of
 // each stream of that User again.
 //
@@ -13,8 +13,8 @@
 // a shard still honours it until its informer has received the event. If the User keeps a
 // lesser role, the gate of the proxy admits requests meanwhile, and kcp authorizes them with
 // the old role. A stream that is opened in this time must end as well: Revocation repeats a
-// SubjectAccessReview until kcp answers no, at most until a deadline, and then notifies its
-// subscribers once more. They close the streams that the User opened before that moment. The
+// SubjectAccessReview until kcp answers no, at most until a deadline, and then notifies the
+// proxy once more. It closes the streams that the User opened before that moment. The
 // first review follows the removal of the binding, or comes shortly after the change of the
 // Membership if the views show no removal. If the gate refuses the User altogether, no such
 // stream can exist and kcp is not asked.

@@ -21,7 +21,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
-// scene plays the gate, kcp and a subscriber.
+// scene plays the gate, kcp and the streams.
 type scene struct {
 	*Revocation
 	clock *clocktesting.FakeClock
@@ -51,7 +51,7 @@ func newScene(t *testing.T, v *views.Views) *scene {
 		require.NoError(t, err)
 	}
 	r, err := New(Config{
-		Views: v, Enter: s.enter, Kcp: s, Subscribers: []Subscriber{s}, Clock: s.clock, Metrics: prometheus.NewRegistry(),
+		Views: v, Enter: s.enter, Kcp: s, Streams: s, Clock: s.clock, Metrics: prometheus.NewRegistry(),
 	})
 	require.NoError(t, err)
 	s.Revocation = r
@@ -84,16 +84,16 @@ func (s *scene) Followed(_ context.Context, user, clusterRole string, left tenan
 	return a.followed, a.err
 }
 
-// Recheck implements Subscriber.
+// Recheck implements Streams.
 func (s *scene) Recheck(user string) { s.called("recheck " + user) }
 
-// RecheckClusters implements Subscriber.
+// RecheckClusters implements Streams.
 func (s *scene) RecheckClusters(clusters ...string) {
 	slices.Sort(clusters)
 	s.called("recheck in " + strings.Join(slices.Compact(clusters), " "))
 }
 
-// Unbound implements Subscriber.
+// Unbound implements Streams.
 func (s *scene) Unbound(user, cluster, clusterRole string) {
 	s.called("cut " + user + " " + cluster + " " + clusterRole)
 }

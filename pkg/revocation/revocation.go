@@ -35,8 +35,8 @@ const (
 	workers = 4
 )
 
-// Subscriber acts on rights that have ended. Its methods read memory and must not block.
-type Subscriber interface {
+// Streams are what people have open. The methods read memory and must not block.
+type Streams interface {
 	// Recheck ends what the User, or every User where user is empty, has open and has no
 	// right to any more.
 	Recheck(user string)
@@ -58,14 +58,14 @@ type Kcp interface {
 type Config struct {
 	Views *views.Views
 	// Enter is tenancy.Gate's.
-	Enter       func(user, cluster string) (tenancy.Entry, error)
-	Kcp         Kcp
-	Subscribers []Subscriber
-	Clock       clock.WithTicker
-	Metrics     prometheus.Registerer
+	Enter   func(user, cluster string) (tenancy.Entry, error)
+	Kcp     Kcp
+	Streams Streams
+	Clock   clock.WithTicker
+	Metrics prometheus.Registerer
 }
 
-// Revocation tells subscribers of rights that have ended.
+// Revocation ends what people have open when the right to it has ended.
 type Revocation struct {
 	config  Config
 	queue   workqueue.TypedRateLimitingInterface[loss]
@@ -102,22 +102,11 @@ func New(c Config) (*Revocation, error) {
 	return r, nil
 }
 
-// Recheck has the subscribers look again at what the User has open.
-func (r *Revocation) Recheck(user string) {
-	for _, s := range r.config.Subscribers {
-		s.Recheck(user)
-	}
-}
+// Recheck looks again at what the User has open.
+func (r *Revocation) Recheck(user string) { r.config.Streams.Recheck(user) }
 
 // RecheckAll is Recheck of every User.
 func (r *Revocation) RecheckAll() { r.Recheck(everybody) }
-
-// recheckClusters has the subscribers look again at what everybody has open in logical clusters.
-func (r *Revocation) recheckClusters(clusters ...string) {
-	for _, s := range r.config.Subscribers {
-		s.RecheckClusters(clusters...)
-	}
-}
 
 func (r *Revocation) onMembership(c views.Change[*v1alpha1.Membership]) {
 	if !c.Moved(func(m *v1alpha1.Membership) any { return m.Spec }) {
@@ -171,7 +160,7 @@ func (r *Revocation) onOrganization(c views.Change[*v1alpha1.Organization]) {
 		for _, ws := range r.config.Views.Workspaces(c.New.Name) {
 			clusters = append(clusters, ws.ClusterID)
 		}
-		r.recheckClusters(clusters...)
+		r.config.Streams.RecheckClusters(clusters...)
 	}
 }
 
@@ -186,7 +175,7 @@ func (r *Revocation) onWorkspace(c views.Change[*kcptenancyv1alpha1.Workspace]) 
 		return []any{ws.Annotations[v1alpha1.DeletionRequestedAtAnnotation], ws.Spec.Cluster}
 	}
 	if c.Ends(fields) {
-		r.recheckClusters(c.Old.Spec.Cluster, c.Object().Spec.Cluster)
+		r.config.Streams.RecheckClusters(c.Old.Spec.Cluster, c.Object().Spec.Cluster)
 	}
 }
 
@@ -224,11 +213,7 @@ func (r *Revocation) lost(l loss) {
 	r.queue.Add(l)
 }
 
-func (r *Revocation) cut(l loss) {
-	for _, s := range r.config.Subscribers {
-		s.Unbound(l.user, l.cluster, l.role)
-	}
-}
+func (r *Revocation) cut(l loss) { r.config.Streams.Unbound(l.user, l.cluster, l.role) }
 
 // AfterRecheck returns followed with a recheck of the person's streams before it holds. A handler
 // that asks it may see a change of the views before Revocation is told, and its answer must not be

@@ -38,7 +38,7 @@ func (a *assembly) api(serving context.Context) error {
 		return err
 	}
 	a.revocation, err = revocation.New(revocation.Config{
-		Views: v, Enter: enter, Subscribers: []revocation.Subscriber{forward}, Clock: a.clock, Metrics: a.hub.registry,
+		Views: v, Enter: enter, Streams: forward, Clock: a.clock, Metrics: a.hub.registry,
 		Kcp: revocation.Reviews{Clients: a.clients.FailFast(), User: v.ByName, Bot: v.BotOfAccount, ClusterRole: v.ClusterRoles.Get},
 	})
 	if err != nil {

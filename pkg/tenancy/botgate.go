@@ -23,9 +23,6 @@ func BotAccountOf(key string) (account string, ok bool) { return strings.CutPref
 // BotUsername is the username of a Bot in kcp.
 func BotUsername(name string) string { return "system:serviceaccount:" + DefaultNamespace + ":" + name }
 
-// BotRole is the role that a Bot has, in the form of RoleName.
-func BotRole(b *v1alpha1.Bot) string { return clusterRoleOf(b.Spec.Role) }
-
 // NotABot is the answer to a token of a ServiceAccount that no Bot lists.
 func NotABot() error {
 	return errs.New(errs.Unauthenticated, "no bot of this workspace has this token, or not any more; make a bot and issue a token for it: kedge bots create, kedge bots tokens create")

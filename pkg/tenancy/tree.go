@@ -54,9 +54,6 @@ func (t Tree) Org(org string) string { return t.Orgs() + ":" + org }
 // Workspace is the path of a child Workspace.
 func (t Tree) Workspace(org, workspace string) string { return t.Org(org) + ":" + workspace }
 
-// Initializer is the name of the hub's initializer in kcp.
-func (t Tree) Initializer() string { return t.root + ":" + TypeOrganization }
-
 // ParseWorkspacePath parses the path of a child Workspace, {root}:orgs:{uuid}:{uuid}. ok is
 // false for any other path, such as that of an Organization's workspace.
 func (t Tree) ParseWorkspacePath(path string) (org, workspace string, ok bool) {

@@ -100,9 +100,7 @@ type Views struct {
 	waiters  waiters
 	metrics  metrics
 
-	// Tenancy and Access are the endpoints of the exports, without which no request is answered: Access
-	// serves what is in child Workspaces. Initializers are those of Initializing.
-	Tenancy, Access, Initializers *informer.Endpoints
+	tenancy, access, initializers *informer.Endpoints
 }
 
 // New returns views that are empty until Run.
@@ -124,11 +122,18 @@ func New(c Config) (*Views, error) {
 // Run fills the views until ctx ends, but for Inactive.
 func (v *Views) Run(ctx context.Context) {
 	var running sync.WaitGroup
-	for _, e := range append(v.Exports(), v.Initializers) {
+	for _, e := range []*informer.Endpoints{v.tenancy, v.access, v.initializers} {
 		running.Go(func() { e.Run(ctx) })
 	}
 	running.Wait()
 }
+
+// InitializingURLs are the virtual workspaces that serve the initializer of Organizations, one per
+// shard.
+func (v *Views) InitializingURLs() []string { return v.initializers.URLs() }
+
+// ShardClusters returns one logical cluster of each shard that has child Workspaces.
+func (v *Views) ShardClusters() []string { return v.access.Clusters() }
 
 // workspace changes the topology. Where the logical cluster of an Organization changed, it
 // drops the cached index rows of the Organization's members.
