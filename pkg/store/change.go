@@ -25,37 +25,47 @@ import (
 // accepts every version.
 type Match = func(version string) error
 
+// Edit changes a copy of an object, or refuses the change.
+type Edit[T any] = func(context.Context, T) error
+
 // ChangeUser changes a User by compare-and-swap. edit changes a copy of the User; after a conflict
 // it is called again with the newer object. held may be out of date. match is called after edit with
 // the resource version that edit saw. The error is NotFound if the name now belongs to an object with
 // another UID.
-func (s *Store) ChangeUser(ctx context.Context, held *v1alpha1.User, match Match, edit func(context.Context, *v1alpha1.User) error) (*v1alpha1.User, error) {
+func (s *Store) ChangeUser(ctx context.Context, held *v1alpha1.User, match Match, edit Edit[*v1alpha1.User]) (*v1alpha1.User, error) {
 	return change(ctx, s.turns, s.clients.Users(s.users), held, match, edit, "user")
 }
 
 // ChangeOrganization is ChangeUser for an Organization.
-func (s *Store) ChangeOrganization(ctx context.Context, held *v1alpha1.Organization, match Match, edit func(context.Context, *v1alpha1.Organization) error) (*v1alpha1.Organization, error) {
+func (s *Store) ChangeOrganization(ctx context.Context, held *v1alpha1.Organization, match Match,
+	edit Edit[*v1alpha1.Organization],
+) (*v1alpha1.Organization, error) {
 	return change(ctx, s.turns, s.clients.Organizations(s.orgs), held, match, edit, "organization")
 }
 
 // ChangeBot is ChangeUser for a Bot, in the logical cluster that held came from.
-func (s *Store) ChangeBot(ctx context.Context, held *v1alpha1.Bot, match Match, edit func(context.Context, *v1alpha1.Bot) error) (*v1alpha1.Bot, error) {
+func (s *Store) ChangeBot(ctx context.Context, held *v1alpha1.Bot, match Match, edit Edit[*v1alpha1.Bot]) (*v1alpha1.Bot, error) {
 	return change(ctx, s.turns, s.clients.Bots(kcp.ClusterOf(held)), held, match, edit, "bot")
 }
 
 // ChangeCatalogEntry is ChangeBot for a CatalogEntry.
-func (s *Store) ChangeCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, match Match, edit func(context.Context, *v1alpha1.CatalogEntry) error) (*v1alpha1.CatalogEntry, error) {
+func (s *Store) ChangeCatalogEntry(ctx context.Context, held *v1alpha1.CatalogEntry, match Match,
+	edit Edit[*v1alpha1.CatalogEntry],
+) (*v1alpha1.CatalogEntry, error) {
 	return change(ctx, s.turns, s.clients.CatalogEntries(kcp.ClusterOf(held)), held, match, edit, catalogEntry)
 }
 
-// ChangeSession is ChangeUser for a Session.
-func (s *Store) ChangeSession(ctx context.Context, held *v1alpha1.Session, edit func(context.Context, *v1alpha1.Session) error) (*v1alpha1.Session, error) {
+// ChangeSession is ChangeUser for a Session. held is from kcp: the cache of Sessions has not all of their
+// fields, and what it does not have an edit cannot remove.
+func (s *Store) ChangeSession(ctx context.Context, held *v1alpha1.Session, edit Edit[*v1alpha1.Session]) (*v1alpha1.Session, error) {
 	return change(ctx, s.sessionTurns, s.clients.Sessions(s.users), held, nil, edit, "session")
 }
 
 // ChangeWorkspace is ChangeUser for a child Workspace, in the logical cluster of its Organization.
 // edit changes the annotations of the Workspace.
-func (s *Store) ChangeWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace, match Match, edit func(w tenancy.Workspace, annotations map[string]string) error) (tenancy.Workspace, error) {
+func (s *Store) ChangeWorkspace(ctx context.Context, orgCluster string, w tenancy.Workspace, match Match,
+	edit func(w tenancy.Workspace, annotations map[string]string) error,
+) (tenancy.Workspace, error) {
 	held := &kcptenancyv1alpha1.Workspace{}
 	held.Name = w.UUID
 	changed, err := change(ctx, s.turns, s.clients.Workspaces(orgCluster), held, match, func(_ context.Context, ws *kcptenancyv1alpha1.Workspace) error {
@@ -77,7 +87,7 @@ func (s *Store) ChangeWorkspace(ctx context.Context, orgCluster string, w tenanc
 //
 // It repeats conflicts until ctx ends. client-go/util/retry repeats them a number of times, and
 // sleeps on after the client has left.
-func change[T kcp.Object](ctx context.Context, turns *keylock.Locks, client *kcp.Client[T], held T, match Match, edit func(context.Context, T) error, what string) (T, error) {
+func change[T kcp.Object](ctx context.Context, turns *keylock.Locks, client *kcp.Client[T], held T, match Match, edit Edit[T], what string) (T, error) {
 	var changed, none T
 	name, uid := held.GetName(), held.GetUID()
 	key := string(uid)

@@ -99,7 +99,9 @@ func (s *Store) createLogin(ctx context.Context, secret *corev1.Secret) error {
 }
 
 // changeLogin changes a Secret about a login, of which of and data are the content.
-func changeLogin[T any](ctx context.Context, s *Store, name string, of func(*corev1.Secret) T, data func(T) map[string][]byte, edit func(T) (T, error), what string) (T, error) {
+func changeLogin[T any](ctx context.Context, s *Store, name string, of func(*corev1.Secret) T, data func(T) map[string][]byte,
+	edit func(T) (T, error), what string,
+) (T, error) {
 	var none T
 	held := &corev1.Secret{}
 	held.Name = name

@@ -51,7 +51,8 @@ func (h *Handler) decide(ctx context.Context, scope *tenancy.Scope, by httpmw.Au
 
 // change changes the role or the display name of a Bot. A change that raises the role is a grant.
 // Any other is one write of the Bot, and nothing waits for it.
-func (h *Handler) change(ctx context.Context, r *http.Request, scope *tenancy.Scope, by httpmw.Author, b *v1alpha1.Bot, wanted edit, match api.Match) (*v1alpha1.Bot, error) {
+func (h *Handler) change(ctx context.Context, r *http.Request, scope *tenancy.Scope, by httpmw.Author, b *v1alpha1.Bot, wanted edit, match api.Match,
+) (*v1alpha1.Bot, error) {
 	raises := func(b *v1alpha1.Bot) bool { return wanted.role != nil && tenancy.RaisesBot(b, *wanted.role) }
 	if !raises(b) {
 		changed, err := h.Store.ChangeBot(ctx, b, match, func(_ context.Context, b *v1alpha1.Bot) error {

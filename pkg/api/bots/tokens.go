@@ -208,7 +208,8 @@ func (h *Handler) revokeAll(w http.ResponseWriter, r *http.Request) error {
 
 // revoked changes the list of a Bot and answers when the caches have followed and the streams
 // of the tokens are cut.
-func (h *Handler) revoked(w http.ResponseWriter, r *http.Request, facts audit.Facts, change func(*v1alpha1.Bot) error, followed func(*v1alpha1.Bot) bool) error {
+func (h *Handler) revoked(w http.ResponseWriter, r *http.Request, facts audit.Facts, change func(*v1alpha1.Bot) error, followed func(*v1alpha1.Bot) bool,
+) error {
 	scope := httpmw.ScopeOf(r)
 	b, c, err := h.reduced(r, scope, "revoke tokens of bots", facts)
 	if err != nil {

@@ -278,7 +278,9 @@ func (h *Handler) replace(w http.ResponseWriter, r *http.Request, p owner) error
 
 // replaced sets the spec of an entry. It takes the change back if the right of its author has ended
 // before kcp had it.
-func (h *Handler) replaced(ctx context.Context, e *v1alpha1.CatalogEntry, match api.Match, spec v1alpha1.CatalogEntrySpec, judge func(context.Context) error) (*v1alpha1.CatalogEntry, error) {
+func (h *Handler) replaced(ctx context.Context, e *v1alpha1.CatalogEntry, match api.Match, spec v1alpha1.CatalogEntrySpec,
+	judge func(context.Context) error,
+) (*v1alpha1.CatalogEntry, error) {
 	var before v1alpha1.CatalogEntrySpec
 	changed, err := h.Store.ChangeCatalogEntry(ctx, e, match, func(ctx context.Context, held *v1alpha1.CatalogEntry) error {
 		before = *held.Spec.DeepCopy()

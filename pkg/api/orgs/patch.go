@@ -42,16 +42,21 @@ func editsOf(p rest.UpdateOrgRequest) (edits []edit, i httpmw.Intent, err error)
 	}
 	const members, admin = string(v1alpha1.WhoMembers), string(v1alpha1.WhoAdmin)
 	const none, all = string(v1alpha1.DefaultAccessNone), string(v1alpha1.DefaultAccessView)
+	facts := &i.Facts
+	type spec = v1alpha1.OrganizationSpec
 	for _, choice := range []struct {
 		field                 string
 		raw                   []byte
 		first, second, narrow string
 		fact                  *string
-		set                   func(*v1alpha1.OrganizationSpec, string)
+		set                   func(*spec, string)
 	}{
-		{"workspaceCreation", p.WorkspaceCreation, members, admin, admin, &i.Facts.WorkspaceCreation, func(o *v1alpha1.OrganizationSpec, v string) { o.WorkspaceCreation = v1alpha1.Who(v) }},
-		{"catalogEntryCreation", p.CatalogEntryCreation, members, admin, admin, &i.Facts.CatalogEntryCreation, func(o *v1alpha1.OrganizationSpec, v string) { o.CatalogEntryCreation = v1alpha1.Who(v) }},
-		{"defaultAccess", p.DefaultAccess, none, all, none, &i.Facts.DefaultAccess, func(o *v1alpha1.OrganizationSpec, v string) { o.DefaultAccess = v1alpha1.DefaultAccess(v) }},
+		{"workspaceCreation", p.WorkspaceCreation, members, admin, admin, &facts.WorkspaceCreation,
+			func(o *spec, v string) { o.WorkspaceCreation = v1alpha1.Who(v) }},
+		{"catalogEntryCreation", p.CatalogEntryCreation, members, admin, admin, &facts.CatalogEntryCreation,
+			func(o *spec, v string) { o.CatalogEntryCreation = v1alpha1.Who(v) }},
+		{"defaultAccess", p.DefaultAccess, none, all, none, &facts.DefaultAccess,
+			func(o *spec, v string) { o.DefaultAccess = v1alpha1.DefaultAccess(v) }},
 	} {
 		value, given, err := mergepatch.Text(choice.field, choice.raw)
 		switch {
