@@ -106,10 +106,7 @@ func (c *Clients) As(as *rest.Config) (*Clients, error) {
 
 // At returns the same clients for another server of the same kcp: a shard.
 func (c *Clients) At(base string) *Clients {
-	options := c.options
-	options.Config = rest.CopyConfig(c.options.Config)
-	options.Config.Host = base
-	return c.must(options)
+	return c.altered(func(o *transport.Options) { o.Config.Host = base })
 }
 
 // Anonymous returns clients of the same kcp without a credential.
@@ -118,28 +115,23 @@ func (c *Clients) Anonymous() (*Clients, error) { return c.As(&rest.Config{}) }
 // FailFast returns the same clients for requests that a caller waits for: they fail as
 // soon as kcp is unavailable, with an error that the caller may be told.
 func (c *Clients) FailFast() *Clients {
-	options := c.options
-	options.FailFast = true
-	return c.must(options)
+	return c.altered(func(o *transport.Options) { o.FailFast = true })
 }
 
 // Fresh returns the same clients with a connection of its own for every request.
-func (c *Clients) Fresh() *Clients {
-	options := c.options
-	options.Fresh = true
-	return c.must(options)
-}
+func (c *Clients) Fresh() *Clients { return c.altered(func(o *transport.Options) { o.Fresh = true }) }
 
 // Fenced returns the same clients whose writes need a fencing right; without it they
 // fail with transport.ErrFenced.
 func (c *Clients) Fenced(right transport.Right) *Clients {
-	options := c.options
-	options.Right = right
-	return c.must(options)
+	return c.altered(func(o *transport.Options) { o.Right = right })
 }
 
-// must is with for a configuration that has made a chain before.
-func (c *Clients) must(options transport.Options) *Clients {
+// altered is with for options that have made a chain before.
+func (c *Clients) altered(alter func(*transport.Options)) *Clients {
+	options := c.options
+	options.Config = rest.CopyConfig(c.options.Config)
+	alter(&options)
 	other, err := c.with(options)
 	utilruntime.Must(err)
 	return other

@@ -7,9 +7,9 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/rest"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 )
 
 // WithToken returns the same clients with a bearer token. It is for clients that Anonymous
@@ -17,10 +17,7 @@ import (
 // else. The connections are shared, so it is cheap enough for one request. No error and no
 // metric has the token.
 func (c *Clients) WithToken(token string) *Clients {
-	options := c.options
-	options.Config = rest.CopyConfig(c.options.Config)
-	options.Config.BearerToken = token
-	return c.must(options)
+	return c.altered(func(o *transport.Options) { o.Config.BearerToken = token })
 }
 
 // RequestToken asks kcp for a token of a ServiceAccount. Its error never has the token.

@@ -76,7 +76,7 @@ func (a *assembly) bots(gate tenancy.BotGate) (*httpmw.BotAuthentication, error)
 
 // accountKeys gets the keys of the tokens of ServiceAccounts of all shards that have Workspaces.
 func (a *assembly) accountKeys(ctx context.Context) ([]byte, error) {
-	return a.accounts.Keys(ctx, a.views.ShardClusters()...)
+	return a.accounts.Keys(ctx, a.views.Access.Clusters()...)
 }
 
 // sessionKeys returns the keys of --session-key-file, or those in the root workspace.

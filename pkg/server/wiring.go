@@ -187,7 +187,7 @@ func (a *assembly) controllers() (err error) {
 	}
 	replica := reconciler.Deps{
 		Clients: a.clients, Freezer: freeze.New(a.shardAdmin, locate, a.views.Inactive, deactivationHint),
-		Views: a.views, Clusters: a.clusters, Initializing: a.views.InitializingURLs, Settings: settings(h.config, a.clock), Metrics: metrics, Audit: h.audit,
+		Views: a.views, Clusters: a.clusters, Initializing: a.views.Initializers.URLs, Settings: settings(h.config, a.clock), Metrics: metrics, Audit: h.audit,
 		ProbeBackend: h.config.BackendProber().Probe,
 	}
 	// What the leader's controllers write is fenced.

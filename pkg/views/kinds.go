@@ -45,11 +45,11 @@ func (v *Views) watchTenancy(c Config) {
 		belongs: in(c.Orgs), change: v.workspace, refs: v.workspaceRefs,
 	})
 	v.OrgBindings = newKind(v, c.Clients, "orgbindings", row[*kcpapisv1alpha2.APIBinding]{transform: bindingOnly(c.OrgBindings)})
-	v.tenancy = informer.NewEndpoints(c.Clients, c.Providers, tenancy.ExportTenancy, c.Hub,
+	v.Tenancy = informer.NewEndpoints(c.Clients, c.Providers, tenancy.ExportTenancy, c.Hub,
 		v.Users, v.Organizations, v.Memberships, v.Indexes, v.Sessions, v.ChildWorkspaces, v.OrgBindings, v.Bots, v.CatalogEntries)
 
 	v.Initializing = newKind(v, c.Clients, "initializing", row[*kcpcorev1alpha1.LogicalCluster]{})
-	v.initializers = informer.NewInitializers(c.Clients, c.Root, tenancy.TypeOrganization, v.Initializing)
+	v.Initializers = informer.NewInitializers(c.Clients, c.Root, tenancy.TypeOrganization, v.Initializing)
 	v.Inactive = newKind(v, c.Admin, "inactive", row[*kcpcorev1alpha1.LogicalCluster]{selector: fmt.Sprintf("%s in (%s,%s)",
 		kcptenancyv1alpha1.WorkspacePhaseLabel, kcpcorev1alpha1.LogicalClusterPhaseUnavailable, kcpcorev1alpha1.LogicalClusterPhaseInactive)})
 }
@@ -70,6 +70,6 @@ func (v *Views) watchAccess(c Config) {
 	})
 	v.ServiceAccounts = newKind(v, c.Clients, "serviceaccounts", row[*corev1.ServiceAccount]{selector: ofBots, transform: compactServiceAccount})
 	v.BotSecrets = newKind(v, c.Clients, "secrets", row[*corev1.Secret]{selector: ofBots, transform: compactSecret})
-	v.access = informer.NewEndpoints(c.Clients, c.Providers, tenancy.ExportAccess, c.Hub, v.Bindings, v.Namespaces, v.ClusterRoles, v.Roles,
+	v.Access = informer.NewEndpoints(c.Clients, c.Providers, tenancy.ExportAccess, c.Hub, v.Bindings, v.Namespaces, v.ClusterRoles, v.Roles,
 		v.ClusterRoleBindings, v.RoleBindings, v.Policies, v.PolicyBindings, v.ServiceAccounts, v.BotSecrets)
 }

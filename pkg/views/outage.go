@@ -7,7 +7,7 @@ import (
 )
 
 // Exports are the endpoints without which no request is answered.
-func (v *Views) Exports() []*informer.Endpoints { return []*informer.Endpoints{v.tenancy, v.access} }
+func (v *Views) Exports() []*informer.Endpoints { return []*informer.Endpoints{v.Tenancy, v.Access} }
 
 // Reachable returns an error while a shard of kcp does not answer that has objects of the Org, or of
 // one of the logical clusters: the caches do not follow their changes then.
@@ -40,4 +40,4 @@ func (v *Views) OnOutage(f func()) {
 }
 
 // Ready reports whether the views have all objects that existed when they started.
-func (v *Views) Ready() bool { return v.tenancy.Synced() && v.access.Synced() }
+func (v *Views) Ready() bool { return v.Tenancy.Synced() && v.Access.Synced() }

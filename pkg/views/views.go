@@ -100,7 +100,9 @@ type Views struct {
 	waiters  waiters
 	metrics  metrics
 
-	tenancy, access, initializers *informer.Endpoints
+	// Tenancy and Access are the endpoints of the exports, without which no request is answered: Access
+	// serves what is in child Workspaces. Initializers are those of Initializing.
+	Tenancy, Access, Initializers *informer.Endpoints
 }
 
 // New returns views that are empty until Run.
@@ -122,18 +124,11 @@ func New(c Config) (*Views, error) {
 // Run fills the views until ctx ends, but for Inactive.
 func (v *Views) Run(ctx context.Context) {
 	var running sync.WaitGroup
-	for _, e := range []*informer.Endpoints{v.tenancy, v.access, v.initializers} {
+	for _, e := range append(v.Exports(), v.Initializers) {
 		running.Go(func() { e.Run(ctx) })
 	}
 	running.Wait()
 }
-
-// InitializingURLs are the virtual workspaces that serve the initializer of Organizations, one per
-// shard.
-func (v *Views) InitializingURLs() []string { return v.initializers.URLs() }
-
-// ShardClusters returns one logical cluster of each shard that has child Workspaces.
-func (v *Views) ShardClusters() []string { return v.access.Clusters() }
 
 // workspace changes the topology. Where the logical cluster of an Organization changed, it
 // drops the cached index rows of the Organization's members.

@@ -31,13 +31,12 @@ type watched interface {
 
 // link is what an Informer knows of one endpoint.
 type link interface {
-	// filled reports whether handlers have seen the first list.
-	filled() bool
-	// clusters are the logical clusters that it has objects of.
-	clusters() []string
-	has(cluster string) bool
-	// silent is since when it does not answer, or zero.
-	silent() time.Time
+	isFilled() bool
+	// names are the logical clusters that it has objects of.
+	names() []string
+	hasCluster(cluster string) bool
+	// began is since when it does not answer, or zero.
+	began() time.Time
 }
 
 // Endpoints keeps informers pointed at the endpoints of a kcp, one per shard: the virtual
@@ -268,7 +267,7 @@ func (e *Endpoints) outages(logger *zap.Logger) (answering bool) {
 	answering = true
 	for _, url := range e.known {
 		for _, i := range e.informers {
-			since := i.endpoint(url).silent()
+			since := i.endpoint(url).began()
 			answering = answering && since.IsZero()
 			if !since.IsZero() && time.Since(since) > transport.MaxWait && !slices.Contains(now, url) {
 				now = append(now, url)
@@ -301,7 +300,7 @@ func (e *Endpoints) Err(clusters ...string) error {
 	for _, url := range *e.down.Load() {
 		for _, i := range e.informers {
 			l := i.endpoint(url)
-			if l != nil && slices.ContainsFunc(clusters, l.has) {
+			if l != nil && slices.ContainsFunc(clusters, l.hasCluster) {
 				return transport.UnavailableShard()
 			}
 		}
@@ -325,7 +324,7 @@ func (e *Endpoints) Clusters() (clusters []string) {
 	for _, url := range e.URLs() {
 		for _, i := range e.informers {
 			if l := i.endpoint(url); l != nil {
-				if of := l.clusters(); len(of) > 0 {
+				if of := l.names(); len(of) > 0 {
 					clusters = append(clusters, of[0])
 					break
 				}
@@ -336,7 +335,7 @@ func (e *Endpoints) Clusters() (clusters []string) {
 }
 
 func (e *Endpoints) filled(url string) bool {
-	return !slices.ContainsFunc(e.informers, func(i watched) bool { return !i.endpoint(url).filled() })
+	return !slices.ContainsFunc(e.informers, func(i watched) bool { return !i.endpoint(url).isFilled() })
 }
 
 // redundant reports whether an endpoint that is not named has no objects, or shares a
@@ -355,7 +354,7 @@ func (e *Endpoints) redundant(url string) bool {
 func (e *Endpoints) clustersAt(url string) sets.Set[string] {
 	clusters := sets.New[string]()
 	for _, i := range e.informers {
-		clusters.Insert(i.endpoint(url).clusters()...)
+		clusters.Insert(i.endpoint(url).names()...)
 	}
 	return clusters
 }

@@ -54,11 +54,10 @@ type Informer[T kcp.Object] struct {
 }
 
 type endpoint[T kcp.Object] struct {
-	store *store[T]
-	// silence is since when the endpoint does not answer.
-	silence silence
-	stop    context.CancelFunc
-	done    chan struct{}
+	*store[T]
+	silence
+	stop context.CancelFunc
+	done chan struct{}
 }
 
 // New returns an informer that watches nothing until it has an endpoint.
@@ -234,18 +233,6 @@ func (i *Informer[T]) endpoint(url string) link {
 	}
 	return nil
 }
-
-// clusters implements link.
-func (e *endpoint[T]) clusters() []string { return e.store.names() }
-
-// has implements link.
-func (e *endpoint[T]) has(cluster string) bool { return e.store.hasCluster(cluster) }
-
-// filled implements link.
-func (e *endpoint[T]) filled() bool { return e.store.filled.Load() }
-
-// silent implements link.
-func (e *endpoint[T]) silent() time.Time { return e.silence.began() }
 
 // wait waits until every watch that was started has ended.
 func (i *Informer[T]) wait() {

@@ -207,5 +207,8 @@ func (s *store[T]) drop(which func(cluster, name string) bool) {
 	}
 }
 
+// isFilled reports whether handlers have seen the first list.
+func (s *store[T]) isFilled() bool { return s.filled.Load() }
+
 // Resync implements cache.ReflectorStore. Handlers are called for changes only.
 func (s *store[T]) Resync() error { return nil }
