@@ -10,7 +10,9 @@
 //   - what is cached of an object: a transform, and for Memberships an encoding;
 //   - to which logical cluster the objects belong. Users, Organizations, UserMembershipIndexes and
 //     Sessions belong in one of the hub's own; an object from another one is ignored;
-//   - what else the views derive from a change;
+//   - the indexes: keys that follow from an object, by which the views find it (people.go, sessions.go,
+//     bots.go, catalog.go, enabled.go);
+//   - what else the views derive from a change: the tree (topology.go) and rights (memberships.go);
 //   - the tenancy.Refs of those who wait for a change.
 //
 // The row is the lister (v.Bots.Get, InCluster, All, Keys), the subscription (v.Bots.OnChange,
