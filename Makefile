@@ -21,7 +21,7 @@ KUBERNETES := $(TOOLS)/kubernetes-$(shell cat test/kubernetes/go.mod test/kubern
 
 # These link a whole kcp: the race detector would compile kcp a second time.
 KCP_PACKAGES := ./pkg/kcp/embedded ./cmd/kedge-hub ./test/framework/kcpserver
-UNIT_PACKAGES = $(shell go list ./apis/... ./pkg/... ./cmd/... ./config/... ./test/contract ./test/framework | grep -v -e pkg/kcp/embedded -e cmd/kedge-hub)
+UNIT_PACKAGES = $(shell go list ./apis/... ./pkg/... ./cmd/... ./config/... ./test/contract ./test/doubles/... ./test/framework | grep -v -e pkg/kcp/embedded -e cmd/kedge-hub)
 
 .DEFAULT_GOAL := help
 .PHONY: help build image chart run test test-unit test-integration test-e2e test-deploy bench lint lint-portal generate verify clean

@@ -16,7 +16,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/freeze"
-	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
+	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
 )
 
 const (

@@ -2,7 +2,7 @@
 // logical cluster at a time, server-side apply, and URLs. Package transport sends the
 // requests and watches whether kcp is available. Package connect starts or finds the kcp
 // and returns its admin's client configuration. Package informer lists and watches over
-// all logical clusters. Package kcpfake is the kcp of unit tests.
+// all logical clusters. Package test/doubles/kcpfake is the kcp of unit tests.
 //
 // # Decisions
 //

@@ -16,9 +16,9 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
-	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
+	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
 )
 
 // scene plays the gate, kcp and the streams.

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
-	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
 	"github.com/faroshq/kedge-hub/pkg/store"
+	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
 )
 
 func TestBindings_writeOneObject(t *testing.T) {

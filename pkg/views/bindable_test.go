@@ -16,9 +16,9 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/informer"
-	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
+	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
 )
 
 // roleViews are views of the Workspace w of the Organization acme, where bob is a member with

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
-	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
+	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
 )
 
 func TestDevice_logsInAfterAPersonConfirmed(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/faroshq/kedge-hub/pkg/kcp/kcpfake"
+	"github.com/faroshq/kedge-hub/test/doubles/kcpfake"
 )
 
 func TestSessionKeys_areTheSameForReplicasThatStartAtOnce(t *testing.T) {
