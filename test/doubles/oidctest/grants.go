@@ -49,7 +49,7 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	}
 	p.mu.Unlock()
 	back.RawQuery = values.Encode()
-	http.Redirect(w, r, back.String(), http.StatusSeeOther) //nolint:gosec // tests name where to
+	http.Redirect(w, r, back.String(), http.StatusSeeOther)
 }
 
 func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
