@@ -109,7 +109,10 @@ func unguarded() routes {
 		panic("server: the metric of limits is not valid: " + err.Error())
 	}
 	through := func(next http.Handler) http.Handler { return next }
-	return routes{views: &views.Views{}, chain: chain{through, through, through, through, through, through}, config: config, limits: limits, clock: config.Clock, forward: http.NotFoundHandler()}
+	return routes{
+		views: &views.Views{}, chain: chain{through, through, through, through, through, through},
+		config: config, limits: limits, clock: config.Clock, forward: http.NotFoundHandler(),
+	}
 }
 
 func (p routes) router() chi.Router {

@@ -18,7 +18,8 @@ import (
 func New(cached objects.Cache[*kcpcorev1alpha1.LogicalCluster], tree tenancy.Tree, reactivate func(context.Context, *kcpcorev1alpha1.LogicalCluster) error) controller.Func {
 	return func(ctx context.Context, key controller.Key) (controller.Result, error) {
 		lc, ok := cached.Get(key.Cluster, key.Name)
-		if !ok || lc.Status.Phase != kcpcorev1alpha1.LogicalClusterPhaseInactive || !kcpcorev1alpha1.IsLogicalClusterInactive(lc.Annotations) || !tree.Holds(lc.Annotations[core.LogicalClusterPathAnnotationKey]) {
+		if !ok || lc.Status.Phase != kcpcorev1alpha1.LogicalClusterPhaseInactive || !kcpcorev1alpha1.IsLogicalClusterInactive(lc.Annotations) ||
+			!tree.Holds(lc.Annotations[core.LogicalClusterPathAnnotationKey]) {
 			return controller.Result{}, nil
 		}
 		err := reactivate(ctx, lc)

@@ -57,7 +57,8 @@ func (c Sessions) Reconcile(ctx context.Context, key controller.Key) (controller
 		return controller.Result{RequeueAfter: until(tenancy.SessionEnd(s, c.Idle), now)}, nil
 	}
 	if s.Spec.EndedAt == nil {
-		return controller.Result{}, c.Sessions.Merge(ctx, c.Cluster, s, map[string]any{"spec": map[string]any{"endedAt": metav1.NewTime(now), "idToken": nil, "code": nil}})
+		ended := map[string]any{"endedAt": metav1.NewTime(now), "idToken": nil, "code": nil}
+		return controller.Result{}, c.Sessions.Merge(ctx, c.Cluster, s, map[string]any{"spec": ended})
 	}
 	wait, err := c.removeGrant(ctx, user, s.Spec.UserRef.Name)
 	if err != nil || wait > 0 {

@@ -140,7 +140,10 @@ func (k *kind[T, U]) deleted(ctx context.Context, s *session, org string) ([]ten
 			return nil, err
 		}
 		ofOrg := e.WorkspaceUUID == ""
-		t := tenant{UUID: e.WorkspaceUUID, DisplayName: e.WorkspaceDisplayName, Role: string(e.Role), DeletionRequestedAt: when(e.SoftDeletedAt), PurgeAt: when(e.PurgeAt)}
+		t := tenant{
+			UUID: e.WorkspaceUUID, DisplayName: e.WorkspaceDisplayName, Role: string(e.Role),
+			DeletionRequestedAt: when(e.SoftDeletedAt), PurgeAt: when(e.PurgeAt),
+		}
 		if ofOrg {
 			t.UUID, t.DisplayName = e.OrgUUID, e.OrgDisplayName
 		}

@@ -37,7 +37,8 @@ func (h *Hub) LogInWithDevice(ctx context.Context, description string, show func
 	if err := h.post(ctx, h.at.DeviceAuthorizationEndpoint, url.Values{"description": {description}}, &out); err != nil {
 		return Tokens{}, err
 	}
-	if out.DeviceCode == "" || out.UserCode == "" || !strings.HasPrefix(out.VerificationURI, h.Server+"/") || !strings.HasPrefix(out.VerificationURIComplete, h.Server+"/") {
+	if out.DeviceCode == "" || out.UserCode == "" || !strings.HasPrefix(out.VerificationURI, h.Server+"/") ||
+		!strings.HasPrefix(out.VerificationURIComplete, h.Server+"/") {
 		return Tokens{}, fmt.Errorf("the answer of the hub at %s has no code", h.Server)
 	}
 	show(Device{UserCode: clean(out.UserCode), URL: clean(out.VerificationURI), CompleteURL: clean(out.VerificationURIComplete)})
