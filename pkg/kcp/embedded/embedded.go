@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kcp-dev/embeddedetcd"
+	"github.com/kcp-dev/kcp/pkg/admission/mutatingadmissionpolicy"
 	"github.com/kcp-dev/kcp/pkg/server"
 	serveroptions "github.com/kcp-dev/kcp/pkg/server/options"
 	"github.com/kcp-dev/kcp/pkg/server/options/batteries"
@@ -199,6 +200,10 @@ func (s *Server) complete(ctx context.Context) (completed *serveroptions.Complet
 	o.Extra.ShardBaseURL, o.Extra.ShardExternalURL, o.Extra.ShardVirtualWorkspaceURL = base, base, base
 	o.Extra.BatteriesIncluded = []string{batteries.Admin}
 	o.HomeWorkspaces.Enabled = false
+	// kcp runs this plugin once for every workspace. Each one builds the whole OpenAPI of its workspace
+	// every five seconds and keeps it, although only a kcp admin can write such policies.
+	admission := o.GenericControlPlane.Admission.GenericAdmission
+	admission.DisablePlugins = append(admission.DisablePlugins, mutatingadmissionpolicy.PluginName)
 
 	o.EmbeddedEtcd.ClientPort = strconv.Itoa(s.options.EtcdClientPort)
 	o.EmbeddedEtcd.PeerPort = strconv.Itoa(s.options.EtcdPeerPort)
