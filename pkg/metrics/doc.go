@@ -70,6 +70,12 @@
 //   - kedge_organizations{phase}: organizations, personal ones included.
 //   - kedge_workspaces{phase}: child workspaces.
 //   - kedge_bots{phase}: bots.
+//   - kedge_spares{kind,state}: workspaces that nobody owns and that are kept for the next create, by
+//     what they are for (organization or workspace) and state: making, ready, reserved or removing.
+//     They do not count as organizations and workspaces.
+//   - kedge_spares_discarded_total{reason}: spares that the leader threw away: outdated (made by
+//     another version or with another template), incomplete, abandoned (reserved, and then not
+//     claimed) or surplus.
 //   - kedge_bot_tokens: tokens of bots that have neither expired nor been revoked.
 //   - kedge_bot_tokens_issued_total: tokens of bots that were issued.
 //   - kedge_bot_tokens_revoked_total: tokens of bots that were revoked by a request.

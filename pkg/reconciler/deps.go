@@ -64,8 +64,19 @@ type Settings struct {
 	// PolicyWindow is the time for which dry runs, each on a connection of its own, have to show
 	// that kcp enforces the admission policy of a Workspace. Zero means that one dry run is enough.
 	PolicyWindow time.Duration
+	// Spares are the workspaces that are kept ready.
+	Spares Spares
 	// Template has the manifests that every child Workspace gets.
 	Template []*unstructured.Unstructured
+}
+
+// Spares are the numbers of spares, and what identifies those of this hub.
+type Spares struct {
+	// Organizations is the number of spare Organizations. Workspaces is that of spare Workspaces in every
+	// Organization that is in use.
+	Organizations, Workspaces int
+	// Hash identifies what spares are made with: the admission policy, roles, template and version.
+	Hash string
 }
 
 // Controller returns a controller that calls work for each of its keys.

@@ -14,6 +14,7 @@
 //	session          what an ended Session leaves behind
 //	catalogentry     what a CatalogEntry offers, and the right to bind it
 //	customresources  the list of tenants' CustomResourceDefinitions on a child Workspace
+//	spare            workspaces that are ready for the next create
 //	activation       logical clusters that kcp's admin has made inactive
 //
 // # A controller

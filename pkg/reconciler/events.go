@@ -90,8 +90,8 @@ func (d Deps) OnRights(f func(workspace controller.Key)) {
 // bindings in it are derived, and of such a binding.
 func (d Deps) OnGrants(f func(workspace controller.Key)) {
 	d.Views.Memberships.Follow(rightsOfMembership, func(c views.Change[*v1alpha1.Membership]) { d.workspacesOf(c.Object(), f) })
-	d.Views.RoleBindings.OnChange(func(c views.Change[*rbacv1.RoleBinding]) { d.in(c.Cluster(), f) })
-	d.Views.ClusterRoleBindings.OnChange(func(c views.Change[*rbacv1.ClusterRoleBinding]) { d.in(c.Cluster(), f) })
+	d.Views.RoleBindings.OnChange(func(c views.Change[*rbacv1.RoleBinding]) { d.In(c.Cluster(), f) })
+	d.Views.ClusterRoleBindings.OnChange(func(c views.Change[*rbacv1.ClusterRoleBinding]) { d.In(c.Cluster(), f) })
 }
 
 // OnGrantsEnded calls f with a child Workspace after every change of a Membership that may take rights in
@@ -119,15 +119,15 @@ func (d Deps) OnRules(f func(workspace controller.Key)) {
 	d.OnNamedRole(func(m *v1alpha1.Membership) { d.workspacesOf(m, f) })
 	d.Views.Namespaces.OnChange(func(c views.Change[*corev1.Namespace]) {
 		if c.Object().Name == tenancy.DefaultNamespace {
-			d.in(c.Cluster(), f)
+			d.In(c.Cluster(), f)
 		}
 	})
 	d.Views.ClusterRoles.OnChange(func(c views.Change[*rbacv1.ClusterRole]) {
 		if tenancy.ReservedRole(c.Object().Name) || tenancy.ManagedByHub(c.Object()) {
-			d.in(c.Cluster(), f)
+			d.In(c.Cluster(), f)
 		}
 	})
-	d.Views.Bindings.OnChange(func(c views.Change[*kcpapisv1alpha2.APIBinding]) { d.in(c.Cluster(), f) })
+	d.Views.Bindings.OnChange(func(c views.Change[*kcpapisv1alpha2.APIBinding]) { d.In(c.Cluster(), f) })
 }
 
 // OnNamedRole calls f with each Membership of which a role in spec.roles, or its namespace,
@@ -174,9 +174,13 @@ func (d Deps) eachWorkspace(org tenancy.Org, f func(workspace controller.Key)) {
 	}
 }
 
-// in calls f with the child Workspace of a logical cluster, if it belongs to one.
-func (d Deps) in(cluster string, f func(workspace controller.Key)) {
-	if key, ok := d.Views.WorkspaceKeyOf(cluster); ok {
+// In calls f with the child Workspace of a logical cluster, if it belongs to one, spares included.
+func (d Deps) In(cluster string, f func(workspace controller.Key)) {
+	key, ok := d.Views.WorkspaceKeyOf(cluster)
+	if !ok {
+		key, ok = d.Views.SpareKeyOf(cluster)
+	}
+	if ok {
 		f(controller.Key(key))
 	}
 }

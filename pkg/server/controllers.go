@@ -21,6 +21,8 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/reconciler/session"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/user"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+	"github.com/faroshq/kedge-hub/pkg/version"
 )
 
 // deactivationHint tells the operator how to let the hub deactivate logical clusters.
@@ -36,6 +38,12 @@ func controllers(d reconciler.Deps, rights *access.Reconciler, template *workspa
 	}, catalogentry.NewControllers(d)...)
 }
 
+// spareHashOf identifies what this hub makes spares with.
+func spareHashOf(c Config, clusters bootstrap.Clusters) (string, error) {
+	return tenancy.SpareHash(version.String(), clusters.WorkspacePolicy.Policy, clusters.WorkspacePolicy.Binding, clusters.OrgBindings, clusters.WorkspaceBindings,
+		tenancy.Namespace(), tenancy.ClusterRoles(nil), c.Template)
+}
+
 // newLeader returns the election of this replica. With an embedded kcp there is no other replica;
 // otherwise the Lease is in the root workspace of the tree.
 func newLeader(c Config, clients *kcp.Clients, clusters bootstrap.Clusters, registry prometheus.Registerer) (*leader.Leader, error) {
@@ -46,7 +54,8 @@ func newLeader(c Config, clients *kcp.Clients, clusters bootstrap.Clusters, regi
 }
 
 // settings returns the options that controllers depend on. k is the clock of deletions.
-func settings(c Config, k clock.WithTicker) reconciler.Settings {
+// spareHash is what spareHashOf returns.
+func settings(c Config, k clock.WithTicker, spareHash string) reconciler.Settings {
 	window := c.Policy.EnforcementWindow
 	if c.Embedded {
 		// It runs in one process.
@@ -56,6 +65,7 @@ func settings(c Config, k clock.WithTicker) reconciler.Settings {
 		PolicyWindow: window,
 		Tree:         c.Tree, Clock: k, RequestClock: transport.Latest(k), DeletionGrace: c.DeletionGrace,
 		PersonalOrgs: c.PersonalOrgs, PersonalOrgRole: c.PersonalOrgRole, Template: c.Template,
+		Spares:               reconciler.Spares{Organizations: c.Spares.Organizations, Workspaces: c.Spares.Workspaces, Hash: spareHash},
 		BindableClusterRoles: c.BindableClusterRoles, SessionIdleTimeout: c.Sessions.IdleTimeout,
 	}
 }

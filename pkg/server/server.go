@@ -31,7 +31,7 @@ import (
 // Run runs a hub until ctx ends, drains it and returns nil. It logs to the logger in ctx, and prints
 // to out when it is ready and what to do next. newKCP can be nil with an external kcp.
 func Run(ctx context.Context, c Config, newKCP connect.NewKCP, out io.Writer) error {
-	h := &hub{config: c, out: out, registry: metrics.NewRegistry(), checks: health.NewChecks()}
+	h := &hub{config: c, out: out, ready: make(chan struct{}), registry: metrics.NewRegistry(), checks: health.NewChecks()}
 	if err := h.run(ctx, newKCP); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -51,6 +51,8 @@ type hub struct {
 	embedded connect.KCP
 	audit    *audit.Log
 	limits   *httpmw.Limits
+	// ready is closed when the hub has said that it is.
+	ready chan struct{}
 }
 
 func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
@@ -135,6 +137,7 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 	stopping := context.AfterFunc(ctx, func() { notify(ctx, daemon.SdNotifyStopping) })
 	defer stopping()
 	h.config.PrintNextSteps(h.out)
+	close(h.ready)
 	// The start, of kcp above all, leaves a hundred MiB of garbage.
 	debug.FreeOSMemory()
 

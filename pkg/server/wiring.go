@@ -28,6 +28,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/reconciler/access"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/activation"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/customresources"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/spare"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 	"github.com/faroshq/kedge-hub/pkg/revocation"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -74,6 +75,9 @@ type assembly struct {
 	leader  *leader.Leader
 	leading []*controller.Controller
 	rights  access.Readiness
+	// spares runs after the hub is ready. spareHash identifies what this hub makes them with.
+	spares    *controller.Controller
+	spareHash string
 	// These run on every replica. reactivation is nil without a shard admin.
 	definitions  *customresources.Follower
 	reactivation *controller.Controller
@@ -185,9 +189,12 @@ func (a *assembly) controllers() (err error) {
 	if a.sharded {
 		locate = connect.NewLocate(a.clients, a.shardAdmin)
 	}
+	if a.spareHash, err = spareHashOf(h.config, a.clusters); err != nil {
+		return err
+	}
 	replica := reconciler.Deps{
 		Clients: a.clients, Freezer: freeze.New(a.shardAdmin, locate, a.views.Inactive, deactivationHint),
-		Views: a.views, Clusters: a.clusters, Initializing: a.views.Initializers.URLs, Settings: settings(h.config, a.clock), Metrics: metrics, Audit: h.audit,
+		Views: a.views, Clusters: a.clusters, Initializing: a.views.Initializers.URLs, Settings: settings(h.config, a.clock, a.spareHash), Metrics: metrics, Audit: h.audit,
 		ProbeBackend: h.config.BackendProber().Probe,
 	}
 	// What the leader's controllers write is fenced.
@@ -196,6 +203,11 @@ func (a *assembly) controllers() (err error) {
 	fenced.Freezer = freeze.New(a.shardAdmin.Fenced(a.leader.Until), locate, a.views.Inactive, deactivationHint)
 	accessRules, template := access.NewReconciler(fenced), workspace.TemplateOf(fenced)
 	a.leading = controllers(fenced, accessRules, template)
+	counted, err := spare.NewMetrics(h.registry, a.views, a.clusters.Orgs)
+	if err != nil {
+		return err
+	}
+	a.spares = spare.NewController(fenced, counted)
 	a.rights = access.NewReadiness(accessRules, a.views)
 	a.definitions = customresources.NewFollower(replica)
 	if a.shardAdmin != a.clients {
@@ -235,6 +247,14 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 	for _, c := range a.leading {
 		leading = append(leading, available(c.Run))
 	}
+	// The first spares take time from nobody who waits for the start.
+	leading = append(leading, available(func(ctx context.Context) {
+		select {
+		case <-ctx.Done():
+		case <-a.hub.ready:
+			a.spares.Run(ctx)
+		}
+	}))
 	files, err := a.rotation()
 	if err != nil {
 		return err

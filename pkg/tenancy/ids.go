@@ -6,6 +6,8 @@ import (
 	"regexp"
 
 	"github.com/google/uuid"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 )
 
 var (
@@ -19,14 +21,31 @@ func IsUUID(s string) bool { return len(s) == 36 && uuidPattern.MatchString(s) }
 // IsClusterID reports whether s has the form of a logical cluster's ID.
 func IsClusterID(s string) bool { return clusterIDPattern.MatchString(s) }
 
-// PersonalOrgUUID is the UUID of the personal Organization of the User with that UID. It is
-// derived from the UID, so that a retry cannot create a second one.
+// PersonalOrgOf is the UUID of the personal Organization of a User. It is chosen in the write that
+// creates the User, or follows from the UID, so that a retry cannot create a second one.
+func PersonalOrgOf(u *v1alpha1.User) string {
+	if chosen := u.Annotations[v1alpha1.PersonalOrgAnnotation]; IsUUID(chosen) {
+		return chosen
+	}
+	return PersonalOrgUUID(string(u.UID))
+}
+
+// DefaultWorkspaceOf is the UUID of the default Workspace of a personal Organization.
+func DefaultWorkspaceOf(o *v1alpha1.Organization) string {
+	if chosen := o.Annotations[v1alpha1.DefaultWorkspaceAnnotation]; IsUUID(chosen) {
+		return chosen
+	}
+	return DefaultWorkspaceUUID(string(o.UID))
+}
+
+// PersonalOrgUUID is the UUID of the personal Organization of the User with that UID, unless another one
+// was chosen.
 func PersonalOrgUUID(userUID string) string {
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://tenancy.kedge.faros.sh/users/"+userUID)).String()
 }
 
-// DefaultWorkspaceUUID is the UUID of the default Workspace of a personal Organization. It is
-// derived from the Organization's UID.
+// DefaultWorkspaceUUID is the UUID of the default Workspace of the personal Organization with that UID,
+// unless another one was chosen.
 func DefaultWorkspaceUUID(orgUID string) string {
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://tenancy.kedge.faros.sh/orgs/"+orgUID)).String()
 }

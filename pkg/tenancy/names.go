@@ -164,14 +164,14 @@ func NewOrganization(uuid, displayName, createdBy string) *v1alpha1.Organization
 func NewPersonalOrg(u *v1alpha1.User) *v1alpha1.Organization {
 	const suffix = "'s personal"
 	name := []rune(u.Spec.DisplayName)
-	o := NewOrganization(PersonalOrgUUID(string(u.UID)), string(name[:min(len(name), MaxDisplayName-len(suffix))])+suffix, u.Name)
+	o := NewOrganization(PersonalOrgOf(u), string(name[:min(len(name), MaxDisplayName-len(suffix))])+suffix, u.Name)
 	o.Spec.Personal = true
 	return o
 }
 
 // NewDefaultWorkspace returns the default Workspace of a personal Organization.
 func NewDefaultWorkspace(org Org) Workspace {
-	return Workspace{UUID: DefaultWorkspaceUUID(string(org.UID)), OrgUUID: org.UUID(), DisplayName: "default", CreatedBy: org.CreatedBy()}
+	return Workspace{UUID: DefaultWorkspaceOf(org.Organization), OrgUUID: org.UUID(), DisplayName: "default", CreatedAt: org.CreationTimestamp, CreatedBy: org.CreatedBy()}
 }
 
 // NewUserSpec returns the spec of a new User. A display name or email address of the identity

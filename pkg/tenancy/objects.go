@@ -98,6 +98,9 @@ func WorkspaceOf(org string, ws *kcptenancyv1alpha1.Workspace) Workspace {
 		}
 	}
 	w.Status.Phase = PhaseOf(w.Status)
+	if at, err := time.Parse(time.RFC3339, ws.Annotations[v1alpha1.CreatedAtAnnotation]); err == nil {
+		w.CreatedAt = metav1.NewTime(at)
+	}
 	if raw, ok := ws.Annotations[v1alpha1.DeletionRequestedAtAnnotation]; ok {
 		at, err := time.Parse(time.RFC3339, raw)
 		if err != nil {

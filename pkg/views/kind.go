@@ -37,6 +37,9 @@ type row[T kcp.Object] struct {
 	// belongs reports whether the objects of a logical cluster are of this kind; nil where all are.
 	// The views ignore the other ones.
 	belongs func(cluster string) bool
+	// hides reports objects that are not of this kind whatever their logical cluster is; nil for none.
+	// An object that stops to be hidden is an addition.
+	hides func(o T) bool
 	// indexes find the objects by something else than their names.
 	indexes []indexed[T]
 	// change changes what else the views derive from the objects; nil for nothing.
@@ -70,6 +73,10 @@ func part[T kcp.Object](v *Views, i *informer.Informer[T], r row[T]) *Kind[T] {
 // handle is the handler of the informer: it changes the views, publishes the change, and wakes
 // those who wait for it.
 func (k *Kind[T]) handle(old, new T) {
+	old, new = k.shown(old), k.shown(new)
+	if !exists(old) && !exists(new) {
+		return
+	}
 	c := Change[T]{Old: old, New: new}
 	cluster := c.Cluster()
 	if k.belongs != nil && !k.belongs(cluster) {
@@ -91,6 +98,15 @@ func (k *Kind[T]) handle(old, new T) {
 		f(c)
 	}
 	k.views.waiters.touch(func() []tenancy.Ref { return k.refs(cluster, c.Object()) })
+}
+
+// shown returns the object, or none if the kind hides it.
+func (k *Kind[T]) shown(o T) T {
+	var none T
+	if exists(o) && k.hides != nil && k.hides(o) {
+		return none
+	}
+	return o
 }
 
 // refsIn is for what the hub watches in the workspaces of Organizations and in child
@@ -119,7 +135,7 @@ func (k *Kind[T]) Follow(of Fields[T], f func(Change[T])) {
 func (k *Kind[T]) Keys() []Key {
 	keys := make([]Key, 0, k.count.Load())
 	for o := range k.All() {
-		if key := keyOf(o); k.belongs == nil || k.belongs(key.Cluster) {
+		if key := keyOf(o); exists(k.shown(o)) && (k.belongs == nil || k.belongs(key.Cluster)) {
 			keys = append(keys, key)
 		}
 	}

@@ -39,10 +39,13 @@ func (v *Views) watchTenancy(c Config) {
 	})
 	v.Bots = newKind(v, c.Clients, "bots", row[*v1alpha1.Bot]{indexes: v.bots.indexes(), refs: v.botRefs})
 	v.ChildWorkspaces = newKind(v, c.Clients, "workspaces", row[*kcptenancyv1alpha1.Workspace]{
-		belongs: func(cluster string) bool { return cluster != c.Orgs }, change: v.workspace, refs: v.workspaceRefs,
+		belongs: func(cluster string) bool { return cluster != c.Orgs }, hides: spare, change: v.workspace, refs: v.workspaceRefs,
 	})
 	v.OrgWorkspaces = part(v, v.ChildWorkspaces.Informer, row[*kcptenancyv1alpha1.Workspace]{
-		belongs: in(c.Orgs), change: v.workspace, refs: v.workspaceRefs,
+		belongs: in(c.Orgs), hides: spare, change: v.workspace, refs: v.workspaceRefs,
+	})
+	v.Spares = part(v, v.ChildWorkspaces.Informer, row[*kcptenancyv1alpha1.Workspace]{
+		hides: func(ws *kcptenancyv1alpha1.Workspace) bool { return !spare(ws) }, change: v.spares.change,
 	})
 	v.OrgBindings = newKind(v, c.Clients, "orgbindings", row[*kcpapisv1alpha2.APIBinding]{transform: bindingOnly(c.OrgBindings)})
 	v.Tenancy = informer.NewEndpoints(c.Clients, c.Providers, tenancy.ExportTenancy, c.Hub,

@@ -54,8 +54,9 @@ type Views struct {
 	// Bots are those of all Organizations.
 	Bots *Kind[*v1alpha1.Bot]
 	// OrgWorkspaces are kcp's objects of Organizations, ChildWorkspaces those of child Workspaces. As
-	// listers both have all.
-	OrgWorkspaces, ChildWorkspaces *Kind[*kcptenancyv1alpha1.Workspace]
+	// listers both have all. They do not publish Spares, which nobody owns: a spare that is taken is an
+	// addition to them, and a removal from Spares.
+	OrgWorkspaces, ChildWorkspaces, Spares *Kind[*kcptenancyv1alpha1.Workspace]
 
 	// OrgBindings are the APIBindings in the workspaces of Organizations and of the hub, Bindings
 	// those in child Workspaces.
@@ -89,6 +90,7 @@ type Views struct {
 	// These find objects by something else than their names.
 	*people
 	*topology
+	*spares
 	*memberships
 	sessions
 	bots
@@ -108,7 +110,7 @@ type Views struct {
 // New returns views that are empty until Run.
 func New(c Config) (*Views, error) {
 	v := &Views{
-		people: newPeople(), topology: newTopology(c.Clusters), memberships: newMemberships(), sessions: newSessions(), bots: newBots(),
+		people: newPeople(), topology: newTopology(c.Clusters), spares: newSpares(c.Orgs), memberships: newMemberships(), sessions: newSessions(), bots: newBots(),
 		creators: newCreators(), enabled: newEnabled(), clusters: c.Clusters, metrics: newMetrics(),
 	}
 	v.catalog = newCatalog(v.topology, c.Providers)

@@ -21,6 +21,22 @@ const (
 	// after the hub removed its initializer. The write makes kcp reconcile the Workspace
 	// at once.
 	InitializedAnnotation = GroupName + "/initialized"
+	// SpareLabel, on a kcp Workspace, says that nobody owns it: it is ready for the next Organization or
+	// child Workspace that somebody creates. The value is the hash of what it was made with. The label
+	// is removed when the Workspace is taken.
+	SpareLabel = GroupName + "/spare"
+	// SpareReservedAnnotation, on a spare, says as JSON for whom it is reserved and since when.
+	SpareReservedAnnotation = GroupName + "/spare-reserved"
+	// CreatedAtAnnotation, on a child Workspace that was a spare, is the time at which somebody asked for
+	// it, RFC 3339 in UTC. kcp's own creation time is that of the spare.
+	CreatedAtAnnotation = GroupName + "/created-at"
+	// PersonalOrgAnnotation, on a User who signed up when there was a spare, is the UUID of their personal
+	// Organization. It is written with the User. Without it the UUID follows from the User's UID.
+	PersonalOrgAnnotation = GroupName + "/personal-org"
+	// DefaultWorkspaceAnnotation, on a personal Organization that was a spare, is the UUID of its default
+	// Workspace. It is written with the Organization. Without it the UUID follows from the Organization's
+	// UID.
+	DefaultWorkspaceAnnotation = GroupName + "/default-workspace"
 	// CascadeFinalizer is on every User, Organization, child Workspace, Bot and Session. The
 	// hub removes it when all that depends on the object is removed: of a Session when the
 	// tokens that were handed out through it have expired.

@@ -1,24 +1,15 @@
 package organization
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
-	"slices"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/controller"
-	"github.com/faroshq/kedge-hub/pkg/kcp"
-	"github.com/faroshq/kedge-hub/pkg/kcp/bootstrap"
 	"github.com/faroshq/kedge-hub/pkg/reconciler"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/internal/objects"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -44,7 +35,7 @@ func NewController(d reconciler.Deps) *controller.Controller {
 	})
 	d.Views.OrgWorkspaces.OnChange(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) { enqueue(ws.Object().Name) })
 	d.Views.Initializing.OnChange(func(lc views.Change[*kcpcorev1alpha1.LogicalCluster]) {
-		if lc.New != nil && waitsForHub(d.Clusters, lc.New) {
+		if lc.New != nil && d.WaitsForHub(lc.New) {
 			enqueue(lc.New.Spec.Owner.Name)
 		}
 	})
@@ -89,7 +80,7 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings) Config {
 			Workspace: func(org string) (*kcptenancyv1alpha1.Workspace, bool) {
 				return stored.Workspaces.Get(orgs, org)
 			},
-			Initializing: func(org string) (string, bool) { return initializingCluster(d, org) },
+			Initializing: d.InitializingCluster,
 			Memberships:  d.Views.MembershipsIn,
 			Children:     d.Views.Workspaces,
 			User:         d.Views.ByName,
@@ -136,7 +127,7 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings) Config {
 			Deactivate:  objects.Clusters{Freezer: d.Freezer}.Deactivate,
 			Activate:    objects.Clusters{Freezer: d.Freezer}.Activate,
 			Deactivated: d.Freezer.Deactivated,
-			Initialize:  func(ctx context.Context, org, cluster string) error { return initialize(ctx, d, org, cluster) },
+			Initialize:  d.Initialize,
 		},
 		Bindings: bindings,
 		Purged: func(ctx context.Context, o *v1alpha1.Organization, counts map[string]int) {
@@ -162,61 +153,4 @@ func workspacesOf(d reconciler.Deps) Workspaces {
 			return objects.Clusters{Freezer: d.Freezer}.ActivateForDeletion(ctx, ws.Spec.Cluster)
 		},
 	}
-}
-
-// waitsForHub reports whether the logical cluster belongs to an Organization and the
-// hub's initializer is the only one left.
-func waitsForHub(c bootstrap.Clusters, lc *kcpcorev1alpha1.LogicalCluster) bool {
-	return lc.Spec.Owner != nil && lc.Spec.Owner.Cluster == c.Orgs &&
-		slices.Equal(lc.Status.Initializers, []kcpcorev1alpha1.LogicalClusterInitializer{kcpcorev1alpha1.LogicalClusterInitializer(c.Initializer)})
-}
-
-// initializingCluster finds the logical cluster of an Organization that waits for the
-// hub. Only a few are initializing at any time.
-func initializingCluster(d reconciler.Deps, org string) (cluster string, ok bool) {
-	for lc := range d.Views.Initializing.All() {
-		if waitsForHub(d.Clusters, lc) && lc.Spec.Owner.Name == org {
-			return kcp.ClusterOf(lc), true
-		}
-	}
-	return "", false
-}
-
-// initialize removes the hub's initializer from an Organization's logical cluster, on
-// the shard that has it.
-func initialize(ctx context.Context, d reconciler.Deps, org, cluster string) error {
-	const field = "/status/initializers"
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": field, "value": []string{d.Clusters.Initializer}},
-		{"op": "replace", "path": field, "value": []string{}},
-	})
-	if err != nil {
-		return err
-	}
-	var last error
-	for _, url := range d.Initializing() {
-		_, err := d.Clients.LogicalClusters(url+"/clusters/"+cluster).Patch(ctx, kcpcorev1alpha1.LogicalClusterName, types.JSONPatchType, patch, metav1.PatchOptions{}, "status")
-		switch {
-		case err == nil:
-			return touch(ctx, d, org)
-		case apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsInvalid(err):
-			// Another shard has it, or it is initialized already.
-			last = cmp.Or(last, fmt.Errorf("%w: %w", controller.ErrRetry, err))
-		default:
-			// This shard may be down and another one have it.
-			last = err
-		}
-	}
-	return last
-}
-
-// touch changes an Organization's kcp Workspace so that kcp looks at its logical cluster
-// at once. By itself kcp (0.32) polls with a delay of a fifth of the Workspace's age.
-func touch(ctx context.Context, d reconciler.Deps, org string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.InitializedAnnotation: "true"}}})
-	if err != nil {
-		return err
-	}
-	_, err = d.Clients.Workspaces(d.Clusters.Orgs).Patch(ctx, org, types.MergePatchType, patch, metav1.PatchOptions{})
-	return objects.Retryable(err)
 }

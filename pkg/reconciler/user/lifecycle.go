@@ -61,7 +61,7 @@ func (s *cascade) reconcile(ctx context.Context, u *v1alpha1.User) (controller.R
 	if !controller.HasFinalizer(u) {
 		return result, nil
 	}
-	gone, err := s.deleteOrg(ctx, tenancy.PersonalOrgUUID(string(u.UID)))
+	gone, err := s.deleteOrg(ctx, tenancy.PersonalOrgOf(u))
 	if err != nil || !gone {
 		result.Message = "the person's own organization is being removed"
 		return result, err

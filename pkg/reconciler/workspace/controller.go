@@ -38,7 +38,8 @@ func delayOf(ws *kcptenancyv1alpha1.Workspace) time.Duration {
 // NewController returns the controller of child Workspaces, which applies the template. missing counts
 // the RBAC objects of people that a Workspace lacks.
 func NewController(d reconciler.Deps, template *Template, missing func(controller.Key) int) *controller.Controller {
-	c := d.Controller(controller.Options{Name: "workspace", All: reconciler.Keys(d.Views.ChildWorkspaces.Keys)}, New(configOf(d, template, missing)))
+	all := func() []views.Key { return append(d.Views.ChildWorkspaces.Keys(), d.Views.Spares.Keys()...) }
+	c := d.Controller(controller.Options{Name: "workspace", All: reconciler.Keys(all)}, New(configOf(d, template, missing)))
 	d.Views.ChildWorkspaces.OnChange(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
 		if ws.New == nil {
 			template.Forget(ws.Old.Spec.Cluster)
@@ -48,6 +49,9 @@ func NewController(d reconciler.Deps, template *Template, missing func(controlle
 		})
 		reconciler.Enqueue(c, ends)(controller.Key{Cluster: ws.Cluster(), Name: ws.Object().Name})
 	})
+	d.Views.Spares.OnChange(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
+		c.Enqueue(controller.Key{Cluster: ws.Cluster(), Name: ws.Object().Name})
+	})
 	// A Workspace becomes Ready after the access controller has created all bindings. One that
 	// is Ready stays so while that controller follows a Membership.
 	d.OnGrants(func(key controller.Key) {
@@ -55,11 +59,7 @@ func NewController(d reconciler.Deps, template *Template, missing func(controlle
 		c.EnqueueAfter(key, delayOf(ws))
 	})
 	d.OnRules(c.Enqueue)
-	enqueueCluster := func(cluster string) {
-		if key, ok := d.Views.WorkspaceKeyOf(cluster); ok {
-			c.Enqueue(controller.Key(key))
-		}
-	}
+	enqueueCluster := func(cluster string) { d.In(cluster, c.Enqueue) }
 	d.Views.Policies.OnChange(func(p views.Change[*admissionv1.ValidatingAdmissionPolicy]) { enqueueCluster(p.Cluster()) })
 	d.Views.PolicyBindings.OnChange(func(b views.Change[*admissionv1.ValidatingAdmissionPolicyBinding]) { enqueueCluster(b.Cluster()) })
 	// spec.memberResources limits what members may write.
@@ -96,7 +96,7 @@ func configOf(d reconciler.Deps, template *Template, missing func(controller.Key
 			User:          d.Views.ByName,
 			Default: func(orgCluster, workspace string) bool {
 				org, ok := d.Views.OrgByCluster(orgCluster)
-				return ok && org.Organization != nil && workspace == tenancy.DefaultWorkspaceUUID(string(org.UID))
+				return ok && org.Organization != nil && org.Spec.Personal && workspace == tenancy.DefaultWorkspaceOf(org.Organization)
 			},
 		},
 		Roles:      rolesCache(d.Views),
@@ -163,12 +163,18 @@ func workspacesOf(d reconciler.Deps) Workspaces {
 	stored := d.Objects().Workspaces
 	return Workspaces{
 		Get: func(key controller.Key) (*kcptenancyv1alpha1.Workspace, bool) {
+			ws, ok := d.Views.ChildWorkspaces.Get(key.Cluster, key.Name)
 			// The workspace of a soft-deleted Organization is inactive and accepts no
 			// writes.
-			if _, ok := d.Views.OrgByCluster(key.Cluster); !ok || d.OrgDeactivated(key.Cluster) {
+			if !ok || d.OrgDeactivated(key.Cluster) {
 				return nil, false
 			}
-			return d.Views.ChildWorkspaces.Get(key.Cluster, key.Name)
+			if tenancy.IsSpare(ws) {
+				// The controller of spares finishes that of an Organization, and nothing is written to one that goes.
+				return ws, key.Cluster != d.Clusters.Orgs && ws.DeletionTimestamp.IsZero()
+			}
+			_, ok = d.Views.OrgByCluster(key.Cluster)
+			return ws, ok
 		},
 		Read:   stored.Read,
 		Patch:  stored.Commit,

@@ -9,6 +9,8 @@
 //     status of that object belongs to kcp.
 //   - The creator gets an admin Membership once, because a plain member of the Organization
 //     could otherwise not enter the Workspace. It is not created again after the creator left.
+//   - A spare, which nobody owns yet, gets everything but people and the finalizer. The two conditions
+//     that people make True keep it from being Ready.
 //   - The admission policy is written before everything else, in a step of its own. A failed write
 //     and a policy of another version set PolicyEnforced to False.
 //   - Ready does not wait for the admission policy to be enforced. Until then the proxy answers

@@ -25,6 +25,10 @@ type lifecycle struct {
 func (*lifecycle) Condition() string { return v1alpha1.ConditionActive }
 
 func (s *lifecycle) Reconcile(ctx context.Context, o *object) (controller.Result, error) {
+	if tenancy.IsSpare(o) {
+		// Nothing depends on it, so it goes without a cascade.
+		return controller.Result{}, nil
+	}
 	c, orgCluster := s.config, string(logicalcluster.From(o))
 	if !o.DeletionTimestamp.IsZero() {
 		return s.cascade(ctx, orgCluster, o)

@@ -29,11 +29,14 @@ type firstAdmin struct {
 func (*firstAdmin) Condition() string { return v1alpha1.ConditionFirstAdmin }
 
 func (s *firstAdmin) Reconcile(ctx context.Context, o *object) (controller.Result, error) {
+	if tenancy.IsSpare(o) {
+		return controller.Result{Message: "nobody owns the workspace yet"}, nil
+	}
 	by, cluster := o.Annotations[v1alpha1.CreatedByAnnotation], string(logicalcluster.From(o))
 	if by == "" || s.done(o) || !s.byDefault(cluster, o.Name) {
 		return controller.Result{}, nil
 	}
-	if u, ok := s.user(by); !ok || !tenancy.MayHaveMade(u, o.CreationTimestamp) {
+	if u, ok := s.user(by); !ok || !tenancy.MayHaveMade(u, tenancy.WorkspaceOf("", o.Workspace).CreatedAt) {
 		return controller.Result{}, nil
 	}
 	now, err := s.read(ctx, cluster, o.Name)
@@ -85,6 +88,9 @@ type access struct {
 func (*access) Condition() string { return v1alpha1.ConditionAccessReady }
 
 func (s *access) Reconcile(_ context.Context, o *object) (controller.Result, error) {
+	if tenancy.IsSpare(o) {
+		return controller.Result{Message: "nobody has rights in the workspace yet", Stop: true}, nil
+	}
 	if n := s.missing(controller.Key{Cluster: string(logicalcluster.From(o)), Name: o.Name}); n > 0 {
 		return controller.Result{Message: fmt.Sprintf("%d role bindings are being made", n), Stop: true}, nil
 	}

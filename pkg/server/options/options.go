@@ -120,6 +120,8 @@ type Options struct {
 	Bots BotOptions
 	// Policy is about the admission policy of Workspaces.
 	Policy PolicyOptions
+	// Spares are the numbers of workspaces that are kept ready.
+	Spares SpareOptions
 
 	// Catalog are the settings of the catalog.
 	Catalog CatalogOptions
@@ -170,6 +172,7 @@ func New() *Options {
 		AuditLog:              newAuditOptions(),
 		Bots:                  newBotOptions(),
 		Policy:                newPolicyOptions(),
+		Spares:                newSpareOptions(),
 		Sessions:              newSessionOptions(),
 		Limits:                newLimitOptions(),
 		MetricsListenAddress:  "127.0.0.1:9464",
@@ -213,6 +216,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.AuditLog.addFlags(fs)
 	o.Bots.addFlags(fs)
 	o.Policy.addFlags(fs)
+	o.Spares.addFlags(fs)
 	o.Catalog.addFlags(fs)
 	o.Sessions.addFlags(fs)
 	o.Limits.addFlags(fs)
@@ -336,6 +340,7 @@ func (o Options) Complete() (Config, error) {
 	o.AuditLog.complete(fail)
 	o.Bots.complete(fail)
 	o.Policy.complete(fail)
+	o.Spares.complete(fail)
 	keys, roots := o.Sessions.complete(fail), o.Catalog.complete(fail)
 	if err := errors.Join(bad...); err != nil {
 		return Config{}, err

@@ -1,0 +1,85 @@
+package spare
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// The kinds and the states of spares in metrics.
+const (
+	kindOrganization = "organization"
+	kindWorkspace    = "workspace"
+
+	stateReady    = "ready"
+	stateMaking   = "making"
+	stateReserved = "reserved"
+	stateRemoving = "removing"
+)
+
+// Metrics are those of spares.
+type Metrics struct {
+	held      *prometheus.Desc
+	discarded *prometheus.CounterVec
+	orgs      string
+	views     Held
+}
+
+// Held are the spares in the caches.
+type Held interface {
+	SparesIn(cluster string) []tenancy.Spare
+	SpareParents() []string
+}
+
+// NewMetrics registers the metrics of the spares in v. orgs is the logical cluster of the workspaces
+// of Organizations.
+func NewMetrics(r prometheus.Registerer, v Held, orgs string) (*Metrics, error) {
+	m := &Metrics{
+		held:      prometheus.NewDesc("kedge_spares", "Workspaces that nobody owns, by what they are for and state.", []string{"kind", "state"}, nil),
+		discarded: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kedge_spares_discarded_total", Help: "Spares that were thrown away, by reason."}, []string{"reason"}),
+		orgs:      orgs, views: v,
+	}
+	for _, reason := range []string{reasonAbandoned, reasonOutdated, reasonIncomplete, reasonSurplus} {
+		m.discarded.WithLabelValues(reason)
+	}
+	if err := r.Register(m.discarded); err != nil {
+		return nil, err
+	}
+	return m, r.Register(m)
+}
+
+func (m *Metrics) discard(reason string) { m.discarded.WithLabelValues(reason).Inc() }
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(to chan<- *prometheus.Desc) { to <- m.held }
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(to chan<- prometheus.Metric) {
+	count := map[[2]string]int{}
+	for _, parent := range m.views.SpareParents() {
+		kind := kindWorkspace
+		if parent == m.orgs {
+			kind = kindOrganization
+		}
+		for _, s := range m.views.SparesIn(parent) {
+			count[[2]string{kind, stateOf(s)}]++
+		}
+	}
+	for _, kind := range []string{kindOrganization, kindWorkspace} {
+		for _, state := range []string{stateReady, stateMaking, stateReserved, stateRemoving} {
+			to <- prometheus.MustNewConstMetric(m.held, prometheus.GaugeValue, float64(count[[2]string{kind, state}]), kind, state)
+		}
+	}
+}
+
+func stateOf(s tenancy.Spare) string {
+	switch {
+	case s.Terminating:
+		return stateRemoving
+	case s.Reserved != nil:
+		return stateReserved
+	case !s.Whole:
+		return stateMaking
+	}
+	return stateReady
+}
