@@ -71,12 +71,32 @@ func (k latest) Now() time.Time {
 
 func (k latest) Since(t time.Time) time.Duration { return k.Now().Sub(t) }
 
+// Current returns the clock of the time that kcp's latest answers tell, by which rights end. It
+// follows kcp's clock wherever that is set, and this process's own suspension, with the next answer.
+func (k *Clock) Current() clock.WithTicker { return current{k} }
+
+// Current is c.Current() of a clock of kcp, and c itself otherwise.
+func Current(c clock.WithTicker) clock.WithTicker {
+	if k, ok := c.(*Clock); ok {
+		return k.Current()
+	}
+	return c
+}
+
+type current struct{ *Clock }
+
+func (k current) Now() time.Time { return k.local().Add(k.times.latestAnswers().earliest) }
+
+func (k current) Since(t time.Time) time.Duration { return k.Now().Sub(t) }
+
 // times is how far kcp's clock is ahead of this process's.
 type times struct {
 	mu    sync.Mutex
 	local func() time.Time
 	heard bool
 	known span
+	// recent is known by the latest answers alone, as exactly as they agree.
+	recent span
 	// settled means that prompt answers no longer narrow the range: it is from one
 	// already, or kcp's clock has jumped.
 	settled bool
@@ -94,7 +114,7 @@ func (s span) with(o span) span {
 func (t *times) use(local func() time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.local, t.heard, t.known, t.settled = local, false, span{}, false
+	t.local, t.heard, t.known, t.recent, t.settled = local, false, span{}, span{}, false
 }
 
 // now is this process's time; ok is false if there is no Clock.
@@ -111,6 +131,12 @@ func (t *times) ahead() span {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.known
+}
+
+func (t *times) latestAnswers() span {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.recent
 }
 
 func beyond(offset time.Duration) time.Duration {
@@ -133,6 +159,11 @@ func (t *times) answered(date string, sent time.Time) {
 	fast := arrived.Sub(sent) <= prompt
 	said := span{earliest: at.Sub(arrived), latest: at.Add(time.Second).Sub(sent)}
 	jumped := t.heard && !said.overlaps(t.known)
+	if t.heard && said.overlaps(t.recent) {
+		t.recent = span{max(said.earliest, t.recent.earliest), min(said.latest, t.recent.latest)}
+	} else {
+		t.recent = said
+	}
 	switch {
 	case !t.heard, fast && !t.settled && !jumped:
 		t.known = said

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 )
 
 // exact is how well both times are known: a Date is in whole seconds.
@@ -78,4 +80,38 @@ func TestClock_neverEndsAGracePeriodEarly(t *testing.T) {
 			require.Equal(t, clock.Latest().Now().Sub(start), clock.Latest().Since(start))
 		})
 	}
+}
+
+// Rights end by this clock. A process that was suspended, or whose kcp has another time now, knows it
+// with the next answer, and never takes the time for later than it is.
+func TestClock_currentFollowsTheLatestAnswer(t *testing.T) {
+	t.Parallel()
+	local := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	var ahead time.Duration
+	f := newKCP(t, true, nil, nil)
+	serve := f.Config.Handler
+	f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Date", local.Now().Add(ahead).UTC().Format(http.TimeFormat))
+		serve.ServeHTTP(w, r)
+	})
+	clients := f.clients(t)
+	clock := transport.Current(clients.Transport().Clock(local))
+	for _, ahead = range []time.Duration{3 * time.Second, 10 * time.Minute, -10 * time.Minute, 0, 1500 * time.Millisecond} {
+		for tenth := range 10 {
+			_, err := clients.Users("c").Get(t.Context(), "u", metav1.GetOptions{})
+			require.NoError(t, err)
+			is := local.Now().Add(ahead)
+			require.False(t, clock.Now().After(is), "never early")
+			tolerated := time.Second
+			if tenth == 9 {
+				// Answers in other parts of a second say more.
+				tolerated = 200 * time.Millisecond
+			}
+			require.WithinDuration(t, is, clock.Now(), tolerated)
+			local.Step(time.Minute + 100*time.Millisecond)
+		}
+	}
+	require.Equal(t, clock.Now().Sub(time.Unix(0, 0)), clock.Since(time.Unix(0, 0)))
+	plain := clocktesting.NewFakeClock(local.Now())
+	require.Equal(t, plain.Now(), transport.Current(plain).Now())
 }
