@@ -32,7 +32,8 @@ const (
 	UnsupportedMediaType
 	// MethodNotAllowed means that the resource does not support the HTTP method.
 	MethodNotAllowed
-	// Unprocessable means that the input is well-formed but changes an immutable field.
+	// Unprocessable means that the input is well-formed but changes an immutable field, or is out of
+	// range at present.
 	Unprocessable
 	// TooManyRequests means that a rate limit is reached; RetryAfter tells when to retry.
 	TooManyRequests

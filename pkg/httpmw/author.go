@@ -5,7 +5,9 @@ import (
 	"net/http"
 
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -28,10 +30,15 @@ type RightsStore interface {
 // written and before it is answered: a token that nobody has received gives no rights, and it is
 // thrown away. The Membership that entitles an author is compared by its UID: a person who was
 // removed and added again does not complete requests from before.
+//
+// A right that ends by time ends without a write. What is carried out later has the end of its author's
+// right, and is dropped from then on.
 type Rights struct {
 	// Membership finds a Membership by name in the logical cluster of an Organization, in the cache.
 	Membership func(orgCluster, name string) (*v1alpha1.Membership, bool)
 	Store      RightsStore
+	// Clock is the time by which rights end.
+	Clock clock.PassiveClock
 }
 
 // Author is the caller of a request that gives rights.
@@ -71,12 +78,19 @@ func (r Rights) uid(s tenancy.Scope, workspace string) types.UID {
 // grant is written for, or that was read after the grant was written: the author is entitled at
 // that version, or the error refuses the grant.
 func (a Author) Judge(ctx context.Context, o *v1alpha1.Organization) error {
+	_, err := a.JudgeUntil(ctx, o)
+	return err
+}
+
+// JudgeUntil is Judge for a grant that is carried out later. It also returns the time at which the
+// author's right ends, or nil: the grant must not be carried out from then on.
+func (a Author) JudgeUntil(ctx context.Context, o *v1alpha1.Organization) (*metav1.Time, error) {
 	if err := a.caller.Valid(); err != nil {
-		return err
+		return nil, err
 	}
 	if a.caller.Bot != nil {
 		// A bot grants with its own credential only, which kcp judges.
-		return nil
+		return nil, nil
 	}
 	var inOrg, inWorkspace *v1alpha1.Membership
 	reads, ctx := errgroup.WithContext(ctx)
@@ -91,9 +105,12 @@ func (a Author) Judge(ctx context.Context, o *v1alpha1.Organization) error {
 		})
 	}
 	if err := reads.Wait(); err != nil {
-		return err
+		return nil, err
 	}
-	return a.may(a.scope.At(o, inOrg, inWorkspace))
+	if err := a.may(a.scope.At(o, inOrg, inWorkspace, a.rights.Clock.Now())); err != nil {
+		return nil, err
+	}
+	return a.scope.EndOf(o, inOrg, inWorkspace, a.may), nil
 }
 
 // JudgeNow is Judge for the Organization as kcp has it.

@@ -33,6 +33,7 @@
 //     kcp stores whole seconds, so that the time is up to a second too long. It supposes that the
 //     clocks of kcp and of the hub agree.
 //   - kedge_views_wait_seconds: time that a request waited for the caches to show its write.
+//   - kedge_memberships_expired_total: Memberships that ended by time, as this replica saw it.
 //   - kedge_kcp_requests_total{method,code}: requests of the hub itself to kcp, without proxied
 //     ones. code is the HTTP status, or error if there was no answer.
 //   - kedge_kcp_request_duration_seconds{method}: time from a request of the hub itself to kcp to the

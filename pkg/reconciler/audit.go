@@ -15,13 +15,13 @@ import (
 // AuditedMembership writes a change of a Membership that a controller decided or carries out, between
 // its intent and its outcome in the audit log. reduces says that the change takes rights away and
 // gives none; any other one is not made while the audit log cannot be written.
-func (d Deps) AuditedMembership(action string, reduces bool, cluster string, m *v1alpha1.Membership, role v1alpha1.Role, write func() error) error {
+func (d Deps) AuditedMembership(action string, reduces bool, cluster string, m *v1alpha1.Membership, facts audit.Facts, write func() error) error {
 	e := audit.Event{
 		ID: rand.Text(), Actor: audit.Actor{Kind: audit.ActorHub}, Action: action,
 		Workspace: tenancy.WorkspaceUUID(m), Object: m.Spec.UserRef.Name,
 	}
-	if role != "" {
-		e.Facts = &audit.Facts{Role: string(role)}
+	if facts.Given() {
+		e.Facts = &facts
 	}
 	if org, ok := d.Views.OrgByCluster(cluster); ok {
 		e.Org = org.UUID()

@@ -50,6 +50,8 @@ type Settings struct {
 	Clock clock.PassiveClock
 	// RequestClock dates requests for deletion; it runs no slower than kcp's clock.
 	RequestClock clock.PassiveClock
+	// RightsClock is the time by which rights end: kcp's, by its latest answers.
+	RightsClock clock.PassiveClock
 	// DeletionGrace is the time during which something soft-deleted can be undeleted.
 	DeletionGrace time.Duration
 	// PersonalOrgs says whether every User gets a personal Organization, with the role

@@ -47,11 +47,11 @@ func WorkspaceState(ws *kcptenancyv1alpha1.Workspace) any {
 
 // rightsOfMembership are the fields of a Membership that rights follow from.
 func rightsOfMembership(m *v1alpha1.Membership) any {
-	return []any{m.Spec.Role, m.Spec.Roles, m.Spec.Sudo}
+	return []any{m.Spec.Role, m.Spec.Roles, m.Spec.Sudo, m.Spec.ExpiresAt}
 }
 
-// RoleOfMembership is the role that a Membership gives.
-func RoleOfMembership(m *v1alpha1.Membership) any { return m.Spec.Role }
+// RoleOfMembership is the role that a Membership gives, and for how long.
+func RoleOfMembership(m *v1alpha1.Membership) any { return []any{m.Spec.Role, m.Spec.ExpiresAt} }
 
 // OnUserMoved calls f after a change of the fields of a User.
 func (d Deps) OnUserMoved(of views.Fields[*v1alpha1.User], f func(name string)) {

@@ -32,7 +32,8 @@ const deactivationHint = "the kubeconfig of --kcp-kubeconfig needs the context "
 // the API and the proxy use, too.
 func controllers(d reconciler.Deps, rights *access.Reconciler, template *workspace.Template) []*controller.Controller {
 	return append([]*controller.Controller{
-		organization.NewController(d), workspace.NewController(d, template, rights.Missing), access.NewController(d, rights),
+		organization.NewController(d, access.NewReadiness(rights, d.Views).Followed),
+		workspace.NewController(d, template, rights.Missing), access.NewController(d, rights),
 		user.NewController(d), membership.NewController(d), membershipindex.NewController(d),
 		customresources.NewController(d), bot.NewController(d), session.NewController(d),
 	}, catalogentry.NewControllers(d)...)
@@ -63,7 +64,7 @@ func settings(c Config, k clock.WithTicker, spareHash string) reconciler.Setting
 	}
 	return reconciler.Settings{
 		PolicyWindow: window,
-		Tree:         c.Tree, Clock: k, RequestClock: transport.Latest(k), DeletionGrace: c.DeletionGrace,
+		Tree:         c.Tree, Clock: k, RequestClock: transport.Latest(k), RightsClock: transport.Current(k), DeletionGrace: c.DeletionGrace,
 		PersonalOrgs: c.PersonalOrgs, PersonalOrgRole: c.PersonalOrgRole, Template: c.Template,
 		Spares:               reconciler.Spares{Organizations: c.Spares.Organizations, Workspaces: c.Spares.Workspaces, Hash: spareHash},
 		BindableClusterRoles: c.BindableClusterRoles, SessionIdleTimeout: c.Sessions.IdleTimeout,

@@ -119,8 +119,9 @@ func (p routes) router() chi.Router {
 	c, v, s := p.config, p.views, p.store
 	creator := tenancy.Creator{Org: v.Org, Workspace: v.Workspace, Membership: v.Membership, MembershipsAt: v.MembershipsAt}
 	d := api.Deps{
-		Views: v, Store: s, Rights: httpmw.Rights{Membership: v.Membership, Store: s}, Scopes: httpmw.Scopes{Tenants: v, Creator: creator, Reachable: v.Reachable},
-		Tree: c.Tree, NewUUID: uuid.NewString, Clock: p.clock, ExternalURL: c.ExternalURL, CA: p.certificate.CA,
+		Views: v, Store: s, Rights: httpmw.Rights{Membership: v.Membership, Store: s, Clock: transport.Current(p.clock)},
+		Scopes: httpmw.Scopes{Tenants: v, Creator: creator, Reachable: v.Reachable},
+		Tree:   c.Tree, NewUUID: uuid.NewString, Clock: p.clock, ExternalURL: c.ExternalURL, CA: p.certificate.CA,
 		DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
 		DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
 	}

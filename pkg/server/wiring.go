@@ -163,7 +163,8 @@ func (a *assembly) caches() (err error) {
 	if a.views, err = views.New(views.Config{
 		// The hub's own logical clusters have the people and the Organizations.
 		Clusters: views.Clusters{Root: c.Root, Users: c.Users, Orgs: c.Orgs, Providers: c.Providers, Hub: c.IDs()},
-		Clients:  a.clients, Admin: a.shardAdmin, OrgBindings: c.OrgBindings, Metrics: a.hub.registry,
+		Clients:  a.clients, Admin: a.shardAdmin, OrgBindings: c.OrgBindings,
+		Clock: transport.Current(a.clock), Metrics: a.hub.registry,
 	}); err != nil {
 		return err
 	}

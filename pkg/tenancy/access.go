@@ -1,6 +1,11 @@
 package tenancy
 
 import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
@@ -25,17 +30,23 @@ type Scope struct {
 
 // At returns the scope with the roles that the caller has in kcp: according to the version o of the
 // Organization, and to the caller's Memberships, which were read after o was and are nil if there
-// are none. A removal or demotion that was accepted counts before it is carried out.
-func (s Scope) At(o *v1alpha1.Organization, inOrg, inWorkspace *v1alpha1.Membership) Scope {
+// are none. A removal or demotion that was accepted counts before it is carried out, and a
+// Membership that has ended by now gives nothing.
+func (s Scope) At(o *v1alpha1.Organization, inOrg, inWorkspace *v1alpha1.Membership, now time.Time) Scope {
 	var rows []v1alpha1.MembershipIndexEntry
 	leaving := false
 	for _, m := range []*v1alpha1.Membership{inOrg, inWorkspace} {
-		if m == nil || !m.DeletionTimestamp.IsZero() {
+		if m == nil || !m.DeletionTimestamp.IsZero() || Ended(m.Spec.ExpiresAt, now) {
 			continue
 		}
 		row := v1alpha1.MembershipIndexEntry{OrgUUID: o.Name, WorkspaceUUID: WorkspaceUUID(m), Role: m.Spec.Role}
-		if c, ok := ChangeOf(o, s.User, row.WorkspaceUUID); ok && ChangeApplies(c, m) && Lowers(m.Spec.Role, c.Role) {
-			row.Role, leaving = c.Role, leaving || c.Cascade
+		if c, ok := ChangeOf(o, s.User, row.WorkspaceUUID); ok && ChangeApplies(c, m) {
+			if Lowers(m.Spec.Role, c.Role) {
+				row.Role, leaving = c.Role, leaving || c.Cascade
+			}
+			if Ended(c.ExpiresAt, now) {
+				row.Role = ""
+			}
 		}
 		if row.Role != "" && !leaving {
 			rows = append(rows, row)
@@ -46,6 +57,27 @@ func (s Scope) At(o *v1alpha1.Organization, inOrg, inWorkspace *v1alpha1.Members
 		s.WorkspaceRole = WorkspaceRole(rows, o.Name, s.Workspace.UUID, o.Spec.DefaultAccess)
 	}
 	return s
+}
+
+// EndOf returns when the rule may, which the caller satisfies now, ceases to hold by time, or nil.
+func (s Scope) EndOf(o *v1alpha1.Organization, inOrg, inWorkspace *v1alpha1.Membership, may func(Scope) error) *metav1.Time {
+	var ends []*metav1.Time
+	for _, m := range []*v1alpha1.Membership{inOrg, inWorkspace} {
+		if m == nil {
+			continue
+		}
+		ends = append(ends, m.Spec.ExpiresAt)
+		if c, ok := ChangeOf(o, s.User, WorkspaceUUID(m)); ok {
+			ends = append(ends, c.ExpiresAt)
+		}
+	}
+	slices.SortFunc(ends, endsFirst)
+	for _, end := range ends {
+		if end != nil && may(s.At(o, inOrg, inWorkspace, end.Time)) != nil {
+			return end
+		}
+	}
+	return nil
 }
 
 // OrgRole is the role in an Organization according to the rows of an index, or empty. Rows of

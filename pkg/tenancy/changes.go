@@ -1,6 +1,7 @@
 package tenancy
 
 import (
+	"cmp"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,33 +20,44 @@ const (
 	CauseWorkspaceMembership = "WorkspaceMembership"
 )
 
-// Ending is a request to remove or demote a member of an Organization.
+// Ending is a request to remove or demote a member of an Organization, or to give their Membership an
+// end.
 type Ending struct {
 	User string
 	// By is the name of the User who makes the request. DecideEnding checks again that they
 	// are an admin.
 	By string
-	// Role is the role to demote to, or empty for a removal.
+	// Role is the role after the change. It is empty for a removal or, with an Expiry, if it stays as
+	// it is.
 	Role v1alpha1.Role
+	// Expiry is the end after the change. With nil it stays as it is.
+	Expiry *Expiry
+	// ValidUntil is the end of the rights of the User in By, or nil.
+	ValidUntil *metav1.Time
 	// Cascade removes the Memberships in Workspaces of the Organization too.
 	Cascade bool
 	At      metav1.MicroTime
 }
 
 // DecideEnding applies O-9 to an Ending. It returns spec.membershipChanges of the
-// Organization with the new change, or nil if there is nothing to change. memberships are all
-// Memberships in the Organization, listed in kcp after o was read. active reports whether a
+// Organization with the new change, or nil if there is nothing to change. The Organization keeps an
+// admin whose Membership does not end by time. memberships are all living Memberships in the
+// Organization, listed in kcp after o was read. active reports whether a
 // User can act as an admin, and workspace returns the display name of a Workspace.
 func DecideEnding(o *v1alpha1.Organization, memberships []*v1alpha1.Membership, e Ending, active func(user string) bool, workspace func(uuid string) string) ([]v1alpha1.MembershipChange, error) {
 	var m *v1alpha1.Membership
 	var in []string
-	admins := map[string]bool{}
+	// admins are the other ones; lasting are those of them whose Memberships do not end by time.
+	admins, lasting := map[string]bool{}, map[string]bool{}
 	for _, other := range memberships {
 		switch {
 		case other.Spec.Scope == v1alpha1.ScopeOrg && other.Spec.UserRef.Name == e.User:
 			m = other
 		case other.Spec.Scope == v1alpha1.ScopeOrg && other.Spec.Role.AtLeast(v1alpha1.RoleAdmin) && active(other.Spec.UserRef.Name):
 			admins[other.Spec.UserRef.Name] = true
+			if other.Spec.ExpiresAt == nil {
+				lasting[other.Spec.UserRef.Name] = true
+			}
 		case other.Spec.Scope == v1alpha1.ScopeWorkspace && other.Spec.UserRef.Name == e.User && other.Spec.WorkspaceRef != nil:
 			in = append(in, other.Spec.WorkspaceRef.Name)
 		}
@@ -63,36 +75,53 @@ func DecideEnding(o *v1alpha1.Organization, memberships []*v1alpha1.Membership, 
 		}
 	}
 	pending, ok := ChangeOf(o, e.User, "")
-	if ok = ok && ChangeApplies(pending, m); ok && pending.Role == "" && e.Role != "" {
+	stays := e.Role != "" || e.Expiry != nil
+	if ok = ok && ChangeApplies(pending, m); ok && pending.Role == "" && stays {
 		return nil, errs.New(errs.Conflict, "user "+e.User+" is being removed at the moment; add them again afterwards")
 	}
-	if e.Role == m.Spec.Role {
-		return nil, nil
+	before := given(m)
+	if ok && pending.Role != "" {
+		before = pending
+	}
+	c := v1alpha1.MembershipChange{User: e.User, UID: m.UID, Generation: m.Generation, Cascade: e.Cascade, By: e.By, RequestedAt: e.At}
+	if stays {
+		c.Role, c.ExpiresAt = cmp.Or(e.Role, before.Role), before.ExpiresAt
+		if e.Expiry != nil {
+			c.ExpiresAt = e.Expiry.At
+		}
+		if !ok && sameGrant(before, c) {
+			return nil, nil
+		}
+		if !ReducesMembership(m, c) {
+			c.ValidUntil = e.ValidUntil
+		}
 	}
 	changes := without(o.Spec.MembershipChanges, e.User, "")
 	for _, c := range changes {
-		if c.Workspace == "" && !c.Role.AtLeast(v1alpha1.RoleAdmin) {
-			delete(admins, c.User)
+		if c.Workspace == "" && (!c.Role.AtLeast(v1alpha1.RoleAdmin) || c.ExpiresAt != nil) {
+			delete(lasting, c.User)
 		}
 	}
 	still := stillInWorkspaces(in, workspace)
-	if e.Role != "" || e.Cascade {
+	if stays || e.Cascade {
 		still = nil
 	}
-	if len(still) == 0 && ok && pending.Role == e.Role && (pending.Cascade || !e.Cascade) {
+	if len(still) == 0 && ok && sameGrant(pending, c) && (pending.Cascade || !e.Cascade) {
 		return nil, nil
 	}
-	if m.Spec.Role.AtLeast(v1alpha1.RoleAdmin) && len(admins) == 0 {
+	if m.Spec.Role.AtLeast(v1alpha1.RoleAdmin) && len(lasting) == 0 && (!c.Role.AtLeast(v1alpha1.RoleAdmin) || c.ExpiresAt != nil) {
 		// This is checked first, because a cascade cannot resolve it.
-		message := "user " + e.User + " is the only admin of this organization; make somebody else an admin first, or delete the organization"
+		only := "the only admin of this organization"
+		if len(admins) > 0 {
+			only += " whose membership does not end by time"
+		}
+		message := "user " + e.User + " is " + only + "; make somebody else an admin first, or delete the organization"
 		return nil, errs.New(errs.Conflict, message, append([]errs.Cause{{Type: CauseSoleAdmin, Message: message}}, still...)...)
 	}
 	if len(still) > 0 {
 		return nil, errs.New(errs.Conflict, "user "+e.User+" is still a member of workspaces of this organization; repeat the request with ?cascade=true to remove them there too", still...)
 	}
-	return append(changes, v1alpha1.MembershipChange{
-		User: e.User, UID: m.UID, Generation: m.Generation, Role: e.Role, Cascade: e.Cascade, By: e.By, RequestedAt: e.At,
-	}), nil
+	return append(changes, c), nil
 }
 
 // ChangeApplies reports whether a change is still to be carried out on this Membership, or, if

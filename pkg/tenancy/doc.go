@@ -26,7 +26,8 @@
 //     account, and afterwards the account is removed with all that depends on it.
 //   - O-9: An org Membership cannot be removed while the User has workspace Memberships
 //     in that Organization, unless the removal cascades; the last admin of an
-//     Organization can be neither removed nor demoted.
+//     Organization whose Membership does not end by time can be neither removed nor demoted,
+//     nor get such an end.
 //   - O-10: No credential, kubeconfig or proxied request reaches a workspace that belongs
 //     to the hub: the root workspace, users, providers, orgs, and each Organization's own.
 //   - O-11: Every provisioning step is idempotent and is repeated until the state is
@@ -46,6 +47,10 @@
 //
 //   - Membership is the source of truth. UserMembershipIndexes, ClusterRoles and bindings
 //     are derived from it, and controllers restore each of them after any change.
+//   - A Membership with an end gives nothing from that second on: every reader compares the end
+//     with kcp's time. What an author granted before their own right ended, and a controller has
+//     not carried out by then, is dropped. The creator of a Workspace is its admin no longer than
+//     their right to make it lasts.
 //   - A row of the UserMembershipIndex counts only while the Membership behind it exists:
 //     a stale or forged row grants nothing.
 //   - A UserMembershipIndex of more than 500 rows has long display names cut, so that 2000 rows

@@ -89,6 +89,9 @@ type Gate struct {
 	// Roles returns those of spec.roles of that Membership that are bound. It can be nil for
 	// a gate that opens no streams.
 	Roles func(user, org, workspace string) []v1alpha1.RoleRef
+	// Ending reports whether a Membership of the User in the Organization or the Workspace has ended by
+	// time and is not removed yet: kcp may still authorize by it. It can be nil.
+	Ending func(user, org, workspace string) bool
 }
 
 // Enter returns the access of a User to the child Workspace that cluster, an ID or a path,
@@ -99,8 +102,9 @@ type Gate struct {
 //     gets this answer for a path, whether the Organization exists or not;
 //   - unknown clusters and those of other tenants, with the same answer, so that it does not
 //     reveal which of the two a cluster is;
-//   - soft-deleted Workspaces (O-13), and, with Unavailable, those that kcp has not scheduled.
-//     Only callers with a role in the Workspace get these two answers.
+//   - soft-deleted Workspaces (O-13), and, with Unavailable, those that kcp has not scheduled, and
+//     those in which a higher right of the User has just ended by time. Only callers with a role in
+//     the Workspace get these answers.
 func (g Gate) Enter(user, cluster string) (Entry, error) {
 	// The User is checked again, because streams outlive the request that authenticated it.
 	if u, ok := g.User(user); !ok {
@@ -147,6 +151,10 @@ func (g Gate) Enter(user, cluster string) (Entry, error) {
 		return Entry{}, errs.New(errs.Forbidden, "the workspace, or its organization, was deleted; until its grace period ends it can be undeleted")
 	case ws.ClusterID == "":
 		e := errs.New(errs.Unavailable, "the workspace is still being created; try again")
+		e.RetryAfter = time.Second
+		return Entry{}, e
+	case g.Ending != nil && g.Ending(user, orgUUID, wsUUID):
+		e := errs.New(errs.Unavailable, "a right of yours to this workspace has just ended and is being removed; try again with the rights that you still have")
 		e.RetryAfter = time.Second
 		return Entry{}, e
 	}

@@ -88,16 +88,17 @@ func (s Scope) RequireOwnership(to string, ownerLeft bool) error {
 	return s.RequireOrgAdmin(to)
 }
 
-// Heir selects the Membership to promote when the last admin of an Organization is removed:
-// the oldest one of another member, preferably of a member who is active. ok is false if
-// there is no other member. needed is false if there is another admin.
+// Heir selects the Membership to promote when the last admin of an Organization whose Membership does
+// not end by time is removed: the oldest one of another member, preferably of a member who is active,
+// and one without an end. ok is false if there is no other member. needed is false if there is
+// another such admin. memberships are living.
 func Heir(memberships []*v1alpha1.Membership, leaving string, active func(user string) bool) (heir *v1alpha1.Membership, ok, needed bool) {
 	var others []*v1alpha1.Membership
 	for _, m := range memberships {
 		if m.Spec.Scope != v1alpha1.ScopeOrg || m.Spec.UserRef.Name == leaving || !m.DeletionTimestamp.IsZero() {
 			continue
 		}
-		if m.Spec.Role.AtLeast(v1alpha1.RoleAdmin) && active(m.Spec.UserRef.Name) {
+		if m.Spec.Role.AtLeast(v1alpha1.RoleAdmin) && m.Spec.ExpiresAt == nil && active(m.Spec.UserRef.Name) {
 			return nil, false, false
 		}
 		others = append(others, m)
@@ -105,11 +106,14 @@ func Heir(memberships []*v1alpha1.Membership, leaving string, active func(user s
 	if len(others) == 0 {
 		return nil, false, true
 	}
-	order := func(m *v1alpha1.Membership) int {
-		if active(m.Spec.UserRef.Name) {
-			return 0
+	order := func(m *v1alpha1.Membership) (places int) {
+		if !active(m.Spec.UserRef.Name) {
+			places += 2
 		}
-		return 1
+		if m.Spec.ExpiresAt != nil {
+			places++
+		}
+		return places
 	}
 	return slices.MinFunc(others, func(a, b *v1alpha1.Membership) int {
 		return cmp.Or(cmp.Compare(order(a), order(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))

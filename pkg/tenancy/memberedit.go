@@ -18,6 +18,9 @@ const MaxMemberships = 1000
 // those that take rights away. The schema permits 1000, so grants never leave endings without room.
 const maxPendingGrants = 500
 
+// maxPendingChanges is the number of pending changes of an Organization that the schema permits.
+const maxPendingChanges = 1000
+
 // tooManyPending refuses a grant while the changes before it are not carried out.
 func tooManyPending() error {
 	e := errs.New(errs.Unavailable, "many changes of this organization are still being carried out; try again")
@@ -47,7 +50,11 @@ type MemberEdit struct {
 	// lowered: then they are taken away.
 	Roles *[]v1alpha1.RoleRef
 	Sudo  *bool
-	At    metav1.MicroTime
+	// Expiry is the end after the change. With nil it stays as it is.
+	Expiry *Expiry
+	// ValidUntil is the end of the rights of the User in By, or nil.
+	ValidUntil *metav1.Time
+	At         metav1.MicroTime
 }
 
 // DecideEdit returns spec.membershipChanges of the Organization with the new change, or nil if there
@@ -82,6 +89,9 @@ func DecideEdit(o *v1alpha1.Organization, held *v1alpha1.Membership, e MemberEdi
 		}
 		c.UID, c.Generation = held.UID, held.Generation
 	}
+	if held == nil || !ReducesMembership(held, c) {
+		c.ValidUntil = e.ValidUntil
+	}
 	return append(without(o.Spec.MembershipChanges, e.User, e.Workspace), c), nil
 }
 
@@ -91,7 +101,7 @@ func (e MemberEdit) change(before v1alpha1.MembershipChange) v1alpha1.Membership
 	if e.Remove {
 		return c
 	}
-	c.Role, c.Roles, c.Sudo = before.Role, before.Roles, before.Sudo
+	c.Role, c.Roles, c.Sudo, c.ExpiresAt = before.Role, before.Roles, before.Sudo, before.ExpiresAt
 	if e.Role != "" {
 		c.Role = e.Role
 		if Lowers(before.Role, e.Role) {
@@ -104,16 +114,19 @@ func (e MemberEdit) change(before v1alpha1.MembershipChange) v1alpha1.Membership
 	if e.Sudo != nil {
 		c.Sudo = *e.Sudo
 	}
+	if e.Expiry != nil {
+		c.ExpiresAt = e.Expiry.At
+	}
 	return c
 }
 
 // given returns what a Membership gives, as a change would.
 func given(m *v1alpha1.Membership) v1alpha1.MembershipChange {
-	return v1alpha1.MembershipChange{Role: m.Spec.Role, Roles: m.Spec.Roles, Sudo: m.Spec.Sudo}
+	return v1alpha1.MembershipChange{Role: m.Spec.Role, Roles: m.Spec.Roles, Sudo: m.Spec.Sudo, ExpiresAt: m.Spec.ExpiresAt}
 }
 
 func sameGrant(a, b v1alpha1.MembershipChange) bool {
-	return a.Role == b.Role && a.Sudo == b.Sudo && len(a.Roles) == len(b.Roles) &&
+	return a.Role == b.Role && a.Sudo == b.Sudo && a.ExpiresAt.Equal(b.ExpiresAt) && len(a.Roles) == len(b.Roles) &&
 		!slices.ContainsFunc(a.Roles, func(r v1alpha1.RoleRef) bool { return !slices.Contains(b.Roles, r) })
 }
 
@@ -121,29 +134,34 @@ func sameGrant(a, b v1alpha1.MembershipChange) bool {
 func ChangedMembership(held *v1alpha1.Membership, c v1alpha1.MembershipChange) *v1alpha1.Membership {
 	if held == nil {
 		m := NewWorkspaceMembership(c.User, c.Workspace, c.Role, c.Roles, c.Sudo)
+		m.Spec.ExpiresAt = c.ExpiresAt
 		Keyed(m, c.By, c.IdempotencyKey)
 		return m
 	}
 	m := held.DeepCopy()
-	m.Spec.Role, m.Spec.Roles, m.Spec.Sudo = c.Role, c.Roles, c.Sudo
+	m.Spec.Role, m.Spec.Roles, m.Spec.Sudo, m.Spec.ExpiresAt = c.Role, c.Roles, c.Sudo, c.ExpiresAt
 	return m
 }
 
 // ReducesMembership reports whether a change takes rights of a Membership away, and gives none.
 func ReducesMembership(m *v1alpha1.Membership, c v1alpha1.MembershipChange) bool {
 	more := slices.ContainsFunc(c.Roles, func(r v1alpha1.RoleRef) bool { return !slices.Contains(m.Spec.Roles, r) })
-	return m.Spec.Role.AtLeast(c.Role) && !more && (m.Spec.Sudo || !c.Sudo)
+	// A removal has no end.
+	longer := c.Role != "" && endsLater(c.ExpiresAt, m.Spec.ExpiresAt)
+	return m.Spec.Role.AtLeast(c.Role) && !more && !longer && (m.Spec.Sudo || !c.Sudo)
 }
 
 // WithCreator returns spec.membershipChanges of the Organization with the Membership of the person who
 // claims a Workspace: they become its admin, unless they are removed from the Organization before.
-func WithCreator(o *v1alpha1.Organization, claim v1alpha1.Claim) ([]v1alpha1.MembershipChange, error) {
+// until is the end of their right to make it, or nil; what they get in it ends then, too.
+func WithCreator(o *v1alpha1.Organization, claim v1alpha1.Claim, until *metav1.Time) ([]v1alpha1.MembershipChange, error) {
 	if len(o.Spec.MembershipChanges) >= maxPendingGrants {
 		return nil, tooManyPending()
 	}
 	by := claim.Request.CreatedBy
 	return append(without(o.Spec.MembershipChanges, by, claim.UUID), v1alpha1.MembershipChange{
-		User: by, Workspace: claim.UUID, Role: v1alpha1.RoleAdmin, By: by, RequestedAt: metav1.NewMicroTime(claim.Request.RequestedAt.Time),
+		User: by, Workspace: claim.UUID, Role: v1alpha1.RoleAdmin, ExpiresAt: until, By: by, ValidUntil: until,
+		RequestedAt: metav1.NewMicroTime(claim.Request.RequestedAt.Time),
 	}), nil
 }
 

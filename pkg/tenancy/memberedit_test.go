@@ -3,6 +3,7 @@ package tenancy_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -107,7 +108,7 @@ func TestDecideEdit_keepsRoomForEndings(t *testing.T) {
 	add.Add, add.Role, promote.Role, demote.Role, remove.Remove = true, member, admin, member, true
 	_, err := tenancy.DecideEdit(o, nil, add)
 	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
-	_, err = tenancy.WithCreator(o, tenancy.NewClaim("w", "W", "bob", "", metav1.NewTime(at.Time)))
+	_, err = tenancy.WithCreator(o, tenancy.NewClaim("w", "W", "bob", "", metav1.NewTime(at.Time)), nil)
 	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
 	_, err = tenancy.DecideEdit(o, rich(member), promote)
 	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
@@ -150,7 +151,7 @@ func TestAt_countsWhatWasAcceptedBeforeItIsCarriedOut(t *testing.T) {
 			o := tenancy.NewOrganization("o", "O", "alice")
 			o.Spec.MembershipChanges = c.pending
 			was := tenancy.Scope{User: "bob", OrgRole: admin, WorkspaceRole: admin, Workspace: &tenancy.Workspace{UUID: "w"}}
-			now := was.At(o, c.org, c.ws)
+			now := was.At(o, c.org, c.ws, time.Unix(0, 0))
 			require.Equal(t, c.wantOrg, now.OrgRole)
 			require.Equal(t, c.wantInWs, now.WorkspaceRole)
 			require.Equal(t, admin, was.OrgRole, "the scope of the request stays")
@@ -223,7 +224,7 @@ func TestWithCreator_isVoidAfterTheRemoval(t *testing.T) {
 	claim := tenancy.NewClaim("w", "W", "bob", "", metav1.NewTime(at.Time))
 	claim.Request.RequestedAt = metav1.NewTime(at.Time)
 	o := tenancy.NewOrganization("o", "O", "alice")
-	made, err := tenancy.WithCreator(o, claim)
+	made, err := tenancy.WithCreator(o, claim, nil)
 	require.NoError(t, err)
 	o.Spec.MembershipChanges = made
 	require.Equal(t, []v1alpha1.MembershipChange{{User: "bob", Workspace: "w", Role: admin, By: "bob", RequestedAt: at}}, o.Spec.MembershipChanges)

@@ -33,6 +33,13 @@
 // before Run and must not block. Changes of one kind come one after the
 // other, changes of several kinds at the same time.
 //
+// # Ends by time
+//
+// A Membership with an end gives nothing from that second on, on every replica and without a write:
+// what the views answer about Memberships and rights compares the end with kcp's time. Within a
+// fifth of a second subscribers are told of it as of a removal. The object stays in the cache of
+// the Kind until the controller of its Organization has removed it.
+//
 // # Waiting
 //
 // A handler that has written to kcp waits with Await until the caches show the write. It

@@ -12,7 +12,7 @@ import (
 // Gates returns the gates of people and of bots that read these caches.
 func (v *Views) Gates(tree tenancy.Tree) tenancy.Gates {
 	return tenancy.Gates{
-		People: tenancy.Gate{Tree: tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace, Sudo: v.Sudo, Roles: v.BoundRoles, User: v.ByName},
+		People: tenancy.Gate{Tree: tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace, Sudo: v.Sudo, Roles: v.BoundRoles, User: v.ByName, Ending: v.Ending},
 		Bots:   tenancy.BotGate{Tree: tree, Bot: v.botInOrg, Workspace: v.Workspace},
 	}
 }

@@ -2,6 +2,7 @@ package views
 
 import (
 	"maps"
+	"sync"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -23,7 +24,9 @@ func keyOf(o kcp.Object) Key { return Key{kcp.ClusterOf(o), o.GetName()} }
 type Kind[T kcp.Object] struct {
 	*informer.Informer[T]
 	row[T]
-	views       *Views
+	views *Views
+	// publishing is held while subscribers are told of a change.
+	publishing  sync.Mutex
 	subscribers []func(Change[T])
 	count       atomic.Int64
 }
@@ -94,6 +97,13 @@ func (k *Kind[T]) handle(old, new T) {
 	case !exists(new):
 		k.count.Add(-1)
 	}
+	k.publish(cluster, c)
+}
+
+// publish tells subscribers of a change of what the views answer, and wakes those who wait for it.
+func (k *Kind[T]) publish(cluster string, c Change[T]) {
+	k.publishing.Lock()
+	defer k.publishing.Unlock()
 	for _, f := range k.subscribers {
 		f(c)
 	}

@@ -17,6 +17,7 @@ type membershipLister interface {
 
 type memberships struct {
 	lister membershipLister
+	expiry *expiry
 
 	mu     sync.RWMutex
 	people map[string]*person
@@ -31,20 +32,23 @@ type person struct {
 	// change of either.
 	honoured []v1alpha1.MembershipIndexEntry
 	valid    bool
+	// until is the soonest end of these Memberships in Unix time, or zero.
+	until int64
 	// version counts these changes. filling is held by the reader that computes the rows.
 	version uint64
 	filling sync.Mutex
 }
 
-// place is the key of a person's Membership, and the field of it that every proxied
-// request needs.
+// place is the key of a person's Membership, and the fields of it that every proxied
+// request needs. end is in Unix time, or zero.
 type place struct {
 	Key
 	sudo bool
+	end  int64
 }
 
-func newMemberships() *memberships {
-	return &memberships{people: map[string]*person{}}
+func newMemberships(e *expiry) *memberships {
+	return &memberships{people: map[string]*person{}, expiry: e}
 }
 
 func (m *memberships) index(_ string, old, new *v1alpha1.UserMembershipIndex) {
@@ -58,6 +62,7 @@ func (m *memberships) index(_ string, old, new *v1alpha1.UserMembershipIndex) {
 }
 
 func (m *memberships) membership(cluster string, old, new *v1alpha1.Membership) {
+	m.expiry.membership(keyOf(Change[*v1alpha1.Membership]{old, new}.Object()), old, new)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if old != nil {
@@ -65,7 +70,7 @@ func (m *memberships) membership(cluster string, old, new *v1alpha1.Membership) 
 	}
 	if new != nil {
 		m.change(new.Spec.UserRef.Name, func(p *person) {
-			p.enter(place{Key{cluster, new.Name}, new.Spec.Sudo && new.DeletionTimestamp.IsZero()})
+			p.enter(place{Key{cluster, new.Name}, new.Spec.Sudo && new.DeletionTimestamp.IsZero(), endOf(new)})
 		})
 	}
 }
@@ -90,10 +95,19 @@ func (m *memberships) change(user string, do func(*person)) {
 		m.people[user] = p
 	}
 	do(p)
-	p.honoured, p.valid = nil, false
+	p.honoured, p.valid, p.until = nil, false, 0
 	p.version++
 	if p.index == nil && len(p.places) == 0 {
 		delete(m.people, user)
+	}
+}
+
+// touch drops the cached rows of a User.
+func (m *memberships) touch(user string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.people[user] != nil {
+		m.change(user, func(*person) {})
 	}
 }
 
@@ -107,22 +121,32 @@ func (m *memberships) entries(user string, clusterOf func(org string) string) []
 	p.filling.Lock()
 	defer p.filling.Unlock()
 	m.mu.RLock()
-	index, version, valid, rows := p.index, p.version, p.valid, p.rows()
+	index, version, valid, rows := p.index, p.version, m.valid(p), p.rows()
 	m.mu.RUnlock()
 	if valid || index == nil {
 		// Another reader has computed them meanwhile.
 		return rows
 	}
 	// Without m.mu: a person with very many rows does not delay the requests of others.
+	until := int64(0)
 	rows = slices.Clip(tenancy.Honoured(index.Spec.Entries, func(org, workspace string) (*v1alpha1.Membership, bool) {
-		return m.lister.Get(clusterOf(org), tenancy.MembershipName(user, workspace))
+		found, ok := m.Membership(clusterOf(org), tenancy.MembershipName(user, workspace))
+		if end := endOf(found); ok && end != 0 && (until == 0 || end < until) {
+			until = end
+		}
+		return found, ok
 	}))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p.version == version {
-		p.honoured, p.valid = rows, true
+		p.honoured, p.valid, p.until = rows, true, until
 	}
 	return rows
+}
+
+// valid reports whether the cached rows of a person are those of now. The caller holds m.mu.
+func (m *memberships) valid(p *person) bool {
+	return p.valid && (p.until == 0 || m.expiry.clock.Now().Unix() < p.until)
 }
 
 // cached returns the cached rows of a User. ok is false if they must be computed for the person.
@@ -130,7 +154,7 @@ func (m *memberships) cached(user string) (p *person, rows []v1alpha1.Membership
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	p = m.people[user]
-	return p, p.rows(), p == nil || p.valid || p.index == nil
+	return p, p.rows(), p == nil || m.valid(p) || p.index == nil
 }
 
 // rows has no spare capacity, so that append copies it.
@@ -151,7 +175,8 @@ func (m *memberships) moved(cluster string) {
 	}
 }
 
-// MembershipsOf returns all Memberships of a User, in no order.
+// MembershipsOf returns the living Memberships of a User, in no order. One that has ended by time is
+// not among them, here and below.
 func (m *memberships) MembershipsOf(user string) []*v1alpha1.Membership {
 	var places []place
 	m.mu.RLock()
@@ -161,7 +186,7 @@ func (m *memberships) MembershipsOf(user string) []*v1alpha1.Membership {
 	m.mu.RUnlock()
 	all := make([]*v1alpha1.Membership, 0, len(places))
 	for _, in := range places {
-		if found, ok := m.lister.Get(in.Cluster, in.Name); ok {
+		if found, ok := m.Membership(in.Cluster, in.Name); ok {
 			all = append(all, found)
 		}
 	}
@@ -172,30 +197,50 @@ func (m *memberships) sudo(user string, key Key) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	p := m.people[user]
-	return p != nil && slices.Contains(p.places, place{key, true})
+	return p != nil && slices.ContainsFunc(p.places, func(in place) bool {
+		return in.Key == key && in.sudo && !m.expiry.ended(key, in.end)
+	})
+}
+
+func (m *memberships) ending(user string, key Key) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	p := m.people[user]
+	return p != nil && slices.ContainsFunc(p.places, func(in place) bool {
+		return in.end != 0 && in.Key == key && m.expiry.ended(key, in.end)
+	})
+}
+
+// living drops the Memberships that have ended by time.
+func (m *memberships) living(all []*v1alpha1.Membership) []*v1alpha1.Membership {
+	return slices.DeleteFunc(all, func(o *v1alpha1.Membership) bool { return m.expiry.ended(keyOf(o), endOf(o)) })
 }
 
 // Membership finds a Membership by name. orgCluster is the logical cluster of the Org's own
 // workspace, here and below.
 func (m *memberships) Membership(orgCluster, name string) (*v1alpha1.Membership, bool) {
-	return m.lister.Get(orgCluster, name)
+	found, ok := m.lister.Get(orgCluster, name)
+	if !ok || m.expiry.ended(Key{orgCluster, name}, endOf(found)) {
+		return nil, false
+	}
+	return found, true
 }
 
-// MembershipsIn returns all Memberships in an Org, in no order.
+// MembershipsIn returns the Memberships in an Org, in no order.
 func (m *memberships) MembershipsIn(orgCluster string) []*v1alpha1.Membership {
-	return m.lister.InCluster(orgCluster)
+	return m.living(m.lister.InCluster(orgCluster))
 }
 
 // MembershipsAt returns the Memberships of a Workspace of the Org, or those of the Org
 // itself where workspace is empty, in no order.
 func (m *memberships) MembershipsAt(orgCluster, workspace string) []*v1alpha1.Membership {
-	return m.lister.Named(orgCluster, func(name string) bool { return tenancy.NamedFor(name, workspace) })
+	return m.living(m.lister.Named(orgCluster, func(name string) bool { return tenancy.NamedFor(name, workspace) }))
 }
 
 // MembershipsOver returns the Memberships that give rights in a Workspace of the Org, in no
 // order: the Workspace's and the Org's own.
 func (m *memberships) MembershipsOver(orgCluster, workspace string) []*v1alpha1.Membership {
-	return m.lister.Named(orgCluster, func(name string) bool {
+	return m.living(m.lister.Named(orgCluster, func(name string) bool {
 		return tenancy.NamedFor(name, "") || tenancy.NamedFor(name, workspace)
-	})
+	}))
 }

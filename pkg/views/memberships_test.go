@@ -72,7 +72,7 @@ func (l slowLister) Get(cluster, name string) (*v1alpha1.Membership, bool) {
 func TestMemberships_oneLongIndexDelaysNobodyElse(t *testing.T) {
 	t.Parallel()
 	l := slowLister{name: "victim", asked: make(chan struct{}), release: make(chan struct{})}
-	m := newMemberships()
+	m := newMemberships(newExpiry(nil))
 	m.lister = l
 	indexed := func(user string) {
 		i := &v1alpha1.UserMembershipIndex{}

@@ -12,6 +12,7 @@ type metrics struct {
 	objects, bytes *prometheus.Desc
 	lag            *prometheus.HistogramVec
 	wait           prometheus.Histogram
+	expired        prometheus.Counter
 }
 
 // view is a Kind, as metrics read it.
@@ -38,6 +39,9 @@ func newMetrics() metrics {
 			Help:    "Time in seconds that a request waited for the caches to show its write.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
 		}),
+		expired: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "kedge_memberships_expired_total", Help: "Memberships that ended by time, as this replica saw it.",
+		}),
 	}
 }
 
@@ -50,7 +54,7 @@ func (m metrics) age(name string) func(time.Duration) {
 }
 
 func (m metrics) register(r prometheus.Registerer) error {
-	for _, one := range []prometheus.Collector{m.wait, m.lag, m} {
+	for _, one := range []prometheus.Collector{m.wait, m.lag, m.expired, m} {
 		if err := r.Register(one); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
@@ -26,7 +27,10 @@ type Config struct {
 	Clients, Admin *kcp.Clients
 	// OrgBindings are the APIBindings that the workspace of every Organization is to have.
 	OrgBindings []*kcpapisv1alpha2.APIBinding
-	Metrics     prometheus.Registerer
+	// Clock is the time by which Memberships end. It is kcp's, which is the same for all replicas; nil
+	// is the local time.
+	Clock   clock.WithTicker
+	Metrics prometheus.Registerer
 }
 
 // Clusters are the IDs of the hub's own logical clusters.
@@ -110,7 +114,8 @@ type Views struct {
 // New returns views that are empty until Run.
 func New(c Config) (*Views, error) {
 	v := &Views{
-		people: newPeople(), topology: newTopology(c.Clusters), spares: newSpares(c.Orgs), memberships: newMemberships(), sessions: newSessions(), bots: newBots(),
+		people: newPeople(), topology: newTopology(c.Clusters), spares: newSpares(c.Orgs), memberships: newMemberships(newExpiry(c.Clock)),
+		sessions: newSessions(), bots: newBots(),
 		creators: newCreators(), enabled: newEnabled(), clusters: c.Clusters, metrics: newMetrics(),
 	}
 	v.catalog = newCatalog(v.topology, c.Providers)
@@ -129,6 +134,7 @@ func (v *Views) Run(ctx context.Context) {
 	for _, e := range append(v.Exports(), v.Initializers) {
 		running.Go(func() { e.Run(ctx) })
 	}
+	running.Go(func() { v.expire(ctx) })
 	running.Wait()
 }
 
@@ -147,7 +153,8 @@ func (v *Views) workspace(cluster string, old, new *kcptenancyv1alpha1.Workspace
 }
 
 // Index returns the rows of the User's UserMembershipIndex that have a Membership. It
-// fails closed: a right ends as soon as either the row or the Membership is gone.
+// fails closed: a right ends as soon as either the row or the Membership is gone, or the Membership has
+// ended by time.
 func (v *Views) Index(user string) []v1alpha1.MembershipIndexEntry {
 	return v.memberships.entries(user, v.topology.clusterOf)
 }

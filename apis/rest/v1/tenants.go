@@ -88,6 +88,17 @@ type Member struct {
 	Conditions  []Condition `json:"conditions,omitempty"`
 	// Active is true if the person can use the membership at present.
 	Active bool `json:"active"`
+	// ExpiresAt is the time from which on the membership gives nothing.
+	ExpiresAt *metav1.Time   `json:"expiresAt,omitempty"`
+	Sources   []MemberSource `json:"sources"`
+}
+
+// MemberSource is a part of a membership. Source is hand.
+type MemberSource struct {
+	Source    string       `json:"source"`
+	Role      Role         `json:"role,omitempty"`
+	Sudo      bool         `json:"sudo,omitempty"`
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 }
 
 // RoleRef is a further role: a ClusterRole of the workspace or, with a namespace, a role there.
@@ -103,13 +114,15 @@ type UserRef struct {
 
 // AddOrgMemberRequest makes a person a member of an organization.
 type AddOrgMemberRequest struct {
-	UserRef UserRef `json:"userRef"`
-	Role    Role    `json:"role"`
+	UserRef   UserRef       `json:"userRef"`
+	Role      Role          `json:"role"`
+	ExpiresAt Field[string] `json:"expiresAt,omitempty"`
 }
 
-// UpdateOrgMemberRequest changes the role of a member.
+// UpdateOrgMemberRequest changes a member. ExpiresAt is null for a membership without an end.
 type UpdateOrgMemberRequest struct {
-	Role Field[Role] `json:"role,omitempty"`
+	Role      Field[Role]   `json:"role,omitempty"`
+	ExpiresAt Field[string] `json:"expiresAt,omitempty"`
 }
 
 // AddWorkspaceMemberRequest makes a person a member of a workspace.
@@ -118,6 +131,8 @@ type AddWorkspaceMemberRequest struct {
 	Role    Role      `json:"role"`
 	Roles   []RoleRef `json:"roles,omitempty"`
 	Sudo    bool      `json:"sudo,omitempty"`
+	// ExpiresAt is the end in RFC 3339.
+	ExpiresAt Field[string] `json:"expiresAt,omitempty"`
 }
 
 // UpdateWorkspaceMemberRequest changes a member of a workspace. Roles replaces the whole list.
@@ -125,6 +140,8 @@ type UpdateWorkspaceMemberRequest struct {
 	Role  Field[Role]      `json:"role,omitempty"`
 	Roles Field[[]RoleRef] `json:"roles,omitempty"`
 	Sudo  Field[bool]      `json:"sudo,omitempty"`
+	// ExpiresAt is null for a membership without an end.
+	ExpiresAt Field[string] `json:"expiresAt,omitempty"`
 }
 
 // Bot is what a program works as in one workspace.

@@ -16,6 +16,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Scope",type=string,JSONPath=`.spec.scope`
 // +kubebuilder:printcolumn:name="Workspace",type=string,JSONPath=`.spec.workspaceRef.name`
 // +kubebuilder:printcolumn:name="Role",type=string,JSONPath=`.spec.role`
+// +kubebuilder:printcolumn:name="Expires",type=date,JSONPath=`.spec.expiresAt`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 type Membership struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -68,6 +69,10 @@ type MembershipSpec struct {
 	// scope workspace only. Defaults to false.
 	// +optional
 	Sudo bool `json:"sudo,omitempty"`
+	// expiresAt is the time from which on the Membership gives nothing. The hub removes it then.
+	// Absent means that it does not end by time. An Organization keeps an admin without it.
+	// +optional
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 }
 
 // RoleRef refers to a ClusterRole or a Role of a Workspace.

@@ -140,6 +140,9 @@ type MembershipChange struct {
 	// sudo is the spec.sudo of the Membership after the change. Defaults to false.
 	// +optional
 	Sudo bool `json:"sudo,omitempty"`
+	// expiresAt is the spec.expiresAt of the Membership after the change.
+	// +optional
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 	// cascade removes the Memberships of the User in Workspaces of the Organization too,
 	// before the one of the Organization. Defaults to false.
 	// +optional
@@ -152,6 +155,11 @@ type MembershipChange struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`
+	// validUntil is the end of the rights of the User in by. A change that is not carried out by
+	// then is dropped. Absent for a change that takes rights away, and if those rights do not end by
+	// time.
+	// +optional
+	ValidUntil *metav1.Time `json:"validUntil,omitempty"`
 	// requestedAt is the time at which the change was accepted.
 	RequestedAt metav1.MicroTime `json:"requestedAt"`
 }
@@ -185,6 +193,11 @@ type BotChange struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`
+	// validUntil is the end of the rights of the User in by. A change that is not carried out by
+	// then is dropped. Absent for a change that takes rights away, and if those rights do not end by
+	// time.
+	// +optional
+	ValidUntil *metav1.Time `json:"validUntil,omitempty"`
 	// requestedAt is the time at which the change was accepted.
 	RequestedAt metav1.MicroTime `json:"requestedAt"`
 }

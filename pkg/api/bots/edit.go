@@ -31,7 +31,7 @@ func (h *Handler) decide(ctx context.Context, scope *tenancy.Scope, by httpmw.Au
 		judge = func(string) error { return match(held.ResourceVersion) }
 	}
 	o, err := h.Store.ChangeOrganization(ctx, scope.Org.Organization, judge, func(ctx context.Context, o *v1alpha1.Organization) (err error) {
-		if err := by.Judge(ctx, o); err != nil {
+		if c.ValidUntil, err = by.JudgeUntil(ctx, o); err != nil {
 			return err
 		}
 		if held, err = h.KCP.GetBot(ctx, scope.Org.ClusterID, c.Name); err != nil {

@@ -22,10 +22,14 @@ func (h *Handler) intentOf(scope *tenancy.Scope, e tenancy.MemberEdit) httpmw.In
 		none, no := []v1alpha1.RoleRef{}, false
 		e.Roles, e.Sudo = cmp.Or(e.Roles, &none), cmp.Or(e.Sudo, &no)
 	}
-	i.Reduces = ok && !e.Add && (e.Role != "" || e.Roles != nil || e.Sudo != nil)
+	i.Reduces = ok && !e.Add && (e.Role != "" || e.Roles != nil || e.Sudo != nil || e.Expiry != nil)
 	if e.Role != "" {
 		i.Facts.Role = string(e.Role)
 		i.Reduces = i.Reduces && tenancy.Lowers(held.Spec.Role, e.Role)
+	}
+	if e.Expiry != nil && (e.Expiry.At != nil || !e.Add) {
+		i.Facts.ExpiresAt = tenancy.ExpiryText(e.Expiry.At)
+		i.Reduces = i.Reduces && tenancy.EndsSooner(e.Expiry.At, held.Spec.ExpiresAt)
 	}
 	if e.Sudo != nil && (*e.Sudo || !e.Add) {
 		i.Facts.Sudo = e.Sudo

@@ -3,6 +3,9 @@ package members_test
 import (
 	"net/http"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/test/doubles/apitest"
@@ -15,6 +18,10 @@ func TestAudit_saysWhatIsGivenAndTaken(t *testing.T) {
 		f.world.PutUser(apitest.Person("second"))
 		f.join("second", "", v1alpha1.RoleAdmin)
 		f.world.PutMembership(apitest.Acme, withRights(apitest.WSMember, v1alpha1.RoleMember, true, "view", "edit"))
+		ends := withRights("dora", v1alpha1.RoleMember, false)
+		ends.Spec.ExpiresAt = &metav1.Time{Time: apitest.Epoch().Add(time.Hour)}
+		f.world.PutUser(apitest.Person("dora"))
+		f.world.PutMembership(apitest.Acme, ends)
 		f.reread()
 		return f.http, f.world
 	}
@@ -44,6 +51,10 @@ func TestAudit_saysWhatIsGivenAndTaken(t *testing.T) {
 		"no roles":          {Call: patch("walter", `{"roles":[]}`), Object: "walter", Facts: `{"roles":[]}`, Reduces: true},
 		"demote here":       {Call: patch("carol", `{"role":"member"}`), Object: "carol", Facts: `{"role":"member","roles":[],"sudo":false}`, Reduces: true},
 		"demote, give sudo": {Call: patch("carol", `{"role":"member","sudo":true}`), Object: "carol", Facts: `{"role":"member","roles":[],"sudo":true}`},
+		"add for a while":   {Call: call(http.MethodPost, inOrg, "/members", `{"userRef":{"name":"frank"},"role":"member","expiresAt":"2030-01-01T00:00:00Z"}`), Object: "frank", Facts: `{"role":"member","expiresAt":"2030-01-01T00:00:00Z"}`},
+		"end":               {Call: patch("walter", `{"expiresAt":"2030-01-01T00:00:00Z"}`), Object: "walter", Facts: `{"expiresAt":"2030-01-01T00:00:00Z"}`, Reduces: true},
+		"end in Org":        {Call: call(http.MethodPatch, inOrg, "/members/bob", `{"expiresAt":"2030-01-01T00:00:00Z"}`), Object: "bob", Facts: `{"expiresAt":"2030-01-01T00:00:00Z"}`, Reduces: true},
+		"take the end off":  {Call: patch("dora", `{"expiresAt":null}`), Object: "dora", Facts: `{"expiresAt":"never"}`},
 		"promote here":      {Call: patch("walter", `{"role":"admin"}`), Object: "walter", Facts: `{"role":"admin"}`},
 	})
 }

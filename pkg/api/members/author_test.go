@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
-	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/test/doubles/apitest"
 )
 
@@ -58,7 +57,7 @@ func TestGrant_ofARemovedAdminIsRefusedWhenItIsWritten(t *testing.T) {
 			t.Run(name+", "+grant, func(t *testing.T) {
 				t.Parallel()
 				f := newFixture(t)
-				f.handler.Rights = httpmw.Rights{Membership: f.world.Membership, Store: ahead{f.world, alice}}
+				f.handler.Rights.Store = ahead{f.world, alice}
 				answer := send(f)
 				if name == "as before" {
 					require.Less(t, answer.Code, http.StatusMultipleChoices, answer.Body)
@@ -76,7 +75,7 @@ func TestLeave_isNotJudged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.join("olga", "", v1alpha1.RoleAdmin)
-	f.handler.Rights = httpmw.Rights{Membership: f.world.Membership, Store: ahead{f.world, func(*v1alpha1.Membership) *v1alpha1.Membership { return nil }}}
+	f.handler.Rights.Store = ahead{f.world, func(*v1alpha1.Membership) *v1alpha1.Membership { return nil }}
 	require.Equal(t, http.StatusNoContent, f.leave(apitest.Admin, inOrg).Code)
 }
 

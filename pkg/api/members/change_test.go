@@ -37,8 +37,7 @@ func TestChange_isReadAtOnce(t *testing.T) {
 			f.world.PutMembership(apitest.Acme, withRights(apitest.WSMember, v1alpha1.RoleMember, true, "view"))
 			f.reread()
 			answer := f.patch(apitest.Admin, c.place, c.user, c.body)
-			answer.Object(t, http.StatusOK)
-			require.JSONEq(t, `{"user": "`+c.user+`", "displayName": "Display of `+c.user+`", `+c.want+`, "since": "2026-03-01T12:00:00Z", "phase": "Ready", "active": true}`, answer.Body)
+			requireBody(t, answer, http.StatusOK, `{"user": "`+c.user+`", "displayName": "Display of `+c.user+`", `+c.want+`, "since": "2026-03-01T12:00:00Z", "phase": "Ready", "active": true}`)
 			if c.write == "" {
 				require.Empty(t, f.store.writes)
 			} else {
@@ -68,8 +67,7 @@ func TestPatch_thatLowersTheRoleTakesSudoAndRoles(t *testing.T) {
 			f.world.PutMembership(apitest.Acme, withRights(apitest.WSMember, c.from, true, "view"))
 			f.reread()
 			answer := f.patch(apitest.Admin, inDev, apitest.WSMember, c.body)
-			answer.Object(t, http.StatusOK)
-			require.JSONEq(t, `{"user": "walter", "displayName": "Display of walter", "scope": "workspace", `+c.want+`, "since": "2026-03-01T12:00:00Z", "phase": "Ready", "active": true}`, answer.Body)
+			requireBody(t, answer, http.StatusOK, `{"user": "walter", "displayName": "Display of walter", "scope": "workspace", `+c.want+`, "since": "2026-03-01T12:00:00Z", "phase": "Ready", "active": true}`)
 		})
 	}
 }

@@ -96,8 +96,12 @@ func (h *Handler) edit(r *http.Request, scope *tenancy.Scope, by *httpmw.Author,
 		var held *v1alpha1.Membership
 		// The longer the reads take, the more other writes of the Organization come in between.
 		reads, ctx := errgroup.WithContext(ctx)
+		e := e
 		if by != nil {
-			reads.Go(func() error { return by.Judge(ctx, o) })
+			reads.Go(func() (err error) {
+				e.ValidUntil, err = by.JudgeUntil(ctx, o)
+				return err
+			})
 		}
 		reads.Go(func() (err error) {
 			held, err = h.Memberships.GetMembership(ctx, scope.Org.ClusterID, tenancy.MembershipName(e.User, e.Workspace))
@@ -105,6 +109,11 @@ func (h *Handler) edit(r *http.Request, scope *tenancy.Scope, by *httpmw.Author,
 		})
 		if err := reads.Wait(); err != nil {
 			return nil, nil, err
+		}
+		if held != nil && tenancy.Ended(held.Spec.ExpiresAt, h.Rights.Clock.Now()) {
+			if held = nil; e.Add {
+				return nil, nil, errs.New(errs.Conflict, "the membership of "+e.User+" has ended and is being removed at the moment; add them again afterwards")
+			}
 		}
 		changes, err := tenancy.DecideEdit(o, held, e)
 		return held, changes, err

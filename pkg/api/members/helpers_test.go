@@ -2,6 +2,7 @@ package members_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -228,6 +229,17 @@ func (f *fixture) remove(as, place, user string) apitest.Answer {
 
 func (f *fixture) leave(as, place string) apitest.Answer {
 	return f.do(as, http.MethodDelete, place+"/memberships/me", "")
+}
+
+// requireBody requires a member, who has one source.
+func requireBody(t testing.TB, a apitest.Answer, code int, want string) {
+	t.Helper()
+	got := a.Object(t, code)
+	require.Len(t, got["sources"], 1)
+	delete(got, "sources")
+	raw, err := json.Marshal(got)
+	require.NoError(t, err)
+	require.JSONEq(t, want, string(raw))
 }
 
 // refusedCauses requires a 409 and returns its causes.

@@ -93,7 +93,7 @@ func TestMember_isReadWithAnETag(t *testing.T) {
 	f.world.PutMembership(apitest.Acme, m)
 	answer := f.do(apitest.WSAdmin, http.MethodGet, inDev+"/members/"+apitest.WSMember, "")
 	answer.Object(t, http.StatusOK)
-	require.JSONEq(t, `{"user": "walter", "displayName": "Display of walter", "role": "member", "scope": "workspace", "roles": [{"name": "view"}], "sudo": true, "since": "2026-03-01T12:00:00Z", "phase": "Ready", "active": true}`, answer.Body)
+	require.JSONEq(t, `{"user": "walter", "displayName": "Display of walter", "role": "member", "scope": "workspace", "roles": [{"name": "view"}], "sudo": true, "since": "2026-03-01T12:00:00Z", "phase": "Ready", "active": true, "sources": [{"source": "hand", "role": "member", "sudo": true}]}`, answer.Body)
 	require.Equal(t, `"7"`, answer.Header.Get("ETag"))
 	require.Zero(t, f.world.Waits())
 }

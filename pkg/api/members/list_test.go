@@ -22,19 +22,19 @@ func TestMembers_haveExactlyTheirFields(t *testing.T) {
 	answer := f.do(apitest.Admin, http.MethodGet, inOrg+"/members", "")
 	answer.Object(t, http.StatusOK)
 	require.JSONEq(t, `{"continue": "", "items": [
-		{"user": "alice", "displayName": "Display of alice", "role": "admin", "scope": "org", "since": "2026-03-01T12:00:00Z", "phase": "Ready", "active": true},
-		{"user": "bob", "displayName": "Display of bob", "role": "member", "scope": "org", "since": "2026-03-01T12:00:00Z", "phase": "Ready", "active": false},
-		{"user": "mallory", "displayName": "Display of mallory", "role": "member", "scope": "org", "since": "2026-03-01T12:00:00Z", "phase": "Ready", "active": true},
-		{"user": "nobody", "displayName": "nobody", "role": "member", "scope": "org", "since": "2026-03-01T12:00:00Z", "phase": "Progressing", "active": false}
+		{"user": "alice", "displayName": "Display of alice", "role": "admin", "scope": "org", "since": "2026-03-01T12:00:00Z", "phase": "Ready", "active": true, "sources": [{"source": "hand", "role": "admin"}]},
+		{"user": "bob", "displayName": "Display of bob", "role": "member", "scope": "org", "since": "2026-03-01T12:00:00Z", "phase": "Ready", "active": false, "sources": [{"source": "hand", "role": "member"}]},
+		{"user": "mallory", "displayName": "Display of mallory", "role": "member", "scope": "org", "since": "2026-03-01T12:00:00Z", "phase": "Ready", "active": true, "sources": [{"source": "hand", "role": "member"}]},
+		{"user": "nobody", "displayName": "nobody", "role": "member", "scope": "org", "since": "2026-03-01T12:00:00Z", "phase": "Progressing", "active": false, "sources": [{"source": "hand", "role": "member"}]}
 	]}`, answer.Body, "the soft-deleted stay listed (O-8)")
 
 	f.world.PutMembership(apitest.Acme, withRights(apitest.WSMember, v1alpha1.RoleMember, true, "view"))
 	answer = f.do(apitest.Admin, http.MethodGet, inDev+"/members", "")
 	answer.Object(t, http.StatusOK)
 	require.JSONEq(t, `{"continue": "", "items": [
-		{"user": "carol", "displayName": "Display of carol", "role": "admin", "scope": "workspace", "since": "2026-03-01T12:00:00Z", "phase": "Ready", "active": true},
-		{"user": "mallory", "displayName": "Display of mallory", "role": "admin", "scope": "workspace", "since": "2026-03-01T12:00:00Z", "phase": "Ready", "active": true},
-		{"user": "walter", "displayName": "Display of walter", "role": "member", "scope": "workspace", "roles": [{"name": "view"}], "sudo": true, "since": "2026-03-01T12:00:00Z", "phase": "Ready", "active": true}
+		{"user": "carol", "displayName": "Display of carol", "role": "admin", "scope": "workspace", "since": "2026-03-01T12:00:00Z", "phase": "Ready", "active": true, "sources": [{"source": "hand", "role": "admin"}]},
+		{"user": "mallory", "displayName": "Display of mallory", "role": "admin", "scope": "workspace", "since": "2026-03-01T12:00:00Z", "phase": "Ready", "active": true, "sources": [{"source": "hand", "role": "admin"}]},
+		{"user": "walter", "displayName": "Display of walter", "role": "member", "scope": "workspace", "roles": [{"name": "view"}], "sudo": true, "since": "2026-03-01T12:00:00Z", "phase": "Ready", "active": true, "sources": [{"source": "hand", "role": "member", "sudo": true}]}
 	]}`, answer.Body)
 	require.Zero(t, f.world.Waits(), "a read waits for nothing")
 	require.Empty(t, f.store.writes)

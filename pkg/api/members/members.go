@@ -60,6 +60,9 @@ func (h *Handler) Mount(r chi.Router) {
 	})
 }
 
+// sourceHand is the source of what was given by hand.
+const sourceHand = "hand"
+
 func (h *Handler) viewOf(m *v1alpha1.Membership) rest.Member {
 	u, _ := h.Views.ByName(m.Spec.UserRef.Name)
 	v := rest.Member{
@@ -70,6 +73,8 @@ func (h *Handler) viewOf(m *v1alpha1.Membership) rest.Member {
 	if u != nil {
 		v.DisplayName = u.Spec.DisplayName
 	}
+	v.ExpiresAt = m.Spec.ExpiresAt
+	v.Sources = []rest.MemberSource{{Source: sourceHand, Role: v.Role, Sudo: v.Sudo, ExpiresAt: v.ExpiresAt}}
 	return v
 }
 

@@ -1,6 +1,7 @@
 package members
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -31,7 +32,11 @@ func (h *Handler) addToOrg(w http.ResponseWriter, r *http.Request) error {
 	if err := tenancy.CheckRole("role", role); err != nil {
 		return err
 	}
-	return h.add(w, r, httpmw.ScopeOf(r), by, tenancy.MemberEdit{User: in.UserRef.Name, Role: role})
+	expiry, err := h.expiryIn(in.ExpiresAt)
+	if err != nil {
+		return err
+	}
+	return h.add(w, r, httpmw.ScopeOf(r), by, tenancy.MemberEdit{User: in.UserRef.Name, Role: role, Expiry: expiry})
 }
 
 func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
@@ -48,22 +53,43 @@ func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	expiry, err := h.expiryIn(in.ExpiresAt)
+	if err != nil {
+		return err
+	}
 	user, err := named(r)
 	if err != nil {
 		return err
 	}
-	if !given || role == v1alpha1.RoleAdmin {
-		return h.patch(w, r, scope, by, tenancy.MemberEdit{User: user, Role: role})
+	if demotes := given && role != v1alpha1.RoleAdmin; !demotes && (expiry == nil || expiry.At == nil) {
+		return h.patch(w, r, scope, by, tenancy.MemberEdit{User: user, Role: role, Expiry: expiry})
 	}
 	match, err := httpapi.IfMatch(r)
 	if err != nil {
 		return err
 	}
-	d, err := h.end(r, scope, &by, tenancy.Ending{User: user, Role: role}, match)
+	d, err := h.end(r, scope, &by, tenancy.Ending{User: user, Role: role, Expiry: expiry}, match)
 	if err != nil {
 		return err
 	}
 	return h.changed(w, r, scope, user, d, match)
+}
+
+// expiryIn reads the member expiresAt of a body. It returns nil if the body does not have it, and an
+// Expiry without a time for null.
+func (h *Handler) expiryIn(raw rest.Field[string]) (*tenancy.Expiry, error) {
+	if raw == nil || mergepatch.IsNull(raw) {
+		if raw == nil {
+			return nil, nil
+		}
+		return &tenancy.Expiry{}, nil
+	}
+	text, _, err := mergepatch.Text("expiresAt", raw)
+	if err != nil {
+		return nil, err
+	}
+	at, err := tenancy.ParseExpiry("expiresAt", text, h.Rights.Clock.Now())
+	return &tenancy.Expiry{At: at}, err
 }
 
 // roleIn reads the member role of a patch.
@@ -121,16 +147,25 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request, scope *tenancy.
 	return h.removed(w, r, scope, user, d, match)
 }
 
-// end has the Organization accept a removal or demotion (O-9). by is nil for people who leave by
+// end has the Organization accept a removal, a demotion or an end (O-9). by is nil for people who leave by
 // themselves.
 func (h *Handler) end(r *http.Request, scope *tenancy.Scope, by *httpmw.Author, e tenancy.Ending, match api.Match) (decision, error) {
 	e.By, e.At = scope.User, h.now()
 	intent := httpmw.Intent{Reduces: true, Object: e.User, Facts: audit.Facts{Role: string(e.Role), Cascade: e.Cascade}}
+	if e.Expiry != nil {
+		held, ok := h.member(scope, e.User)
+		intent.Reduces = ok && tenancy.ReducesMembership(held, v1alpha1.MembershipChange{Role: cmp.Or(e.Role, held.Spec.Role), ExpiresAt: e.Expiry.At})
+		intent.Facts.ExpiresAt = tenancy.ExpiryText(e.Expiry.At)
+	}
 	return h.decide(r, scope, intent, e.User, match, func(ctx context.Context, o *v1alpha1.Organization) (*v1alpha1.Membership, []v1alpha1.MembershipChange, error) {
 		var list []v1alpha1.Membership
 		reads, ctx := errgroup.WithContext(ctx)
+		e := e
 		if by != nil {
-			reads.Go(func() error { return by.Judge(ctx, o) })
+			reads.Go(func() (err error) {
+				e.ValidUntil, err = by.JudgeUntil(ctx, o)
+				return err
+			})
 		}
 		reads.Go(func() (err error) {
 			list, err = h.Memberships.ListMemberships(ctx, scope.Org.ClusterID)
@@ -142,9 +177,11 @@ func (h *Handler) end(r *http.Request, scope *tenancy.Scope, by *httpmw.Author, 
 		all := make([]*v1alpha1.Membership, 0, len(list))
 		var held *v1alpha1.Membership
 		for i := range list {
-			if all = append(all, &list[i]); list[i].Name == tenancy.MembershipName(e.User, "") {
-				held = &list[i]
-			}
+			all = append(all, &list[i])
+		}
+		all = tenancy.Living(all, h.Rights.Clock.Now())
+		if i := slices.IndexFunc(all, func(m *v1alpha1.Membership) bool { return m.Name == tenancy.MembershipName(e.User, "") }); i >= 0 {
+			held = all[i]
 		}
 		changes, err := h.decideEnding(scope, o, all, e)
 		return held, changes, err

@@ -30,7 +30,11 @@ func (h *Handler) addToWorkspace(w http.ResponseWriter, r *http.Request) error {
 	if err := tenancy.CheckRoles("roles", roles); err != nil {
 		return err
 	}
-	return h.add(w, r, httpmw.ScopeOf(r), by, tenancy.MemberEdit{User: in.UserRef.Name, Role: role, Roles: &roles, Sudo: &in.Sudo})
+	expiry, err := h.expiryIn(in.ExpiresAt)
+	if err != nil {
+		return err
+	}
+	return h.add(w, r, httpmw.ScopeOf(r), by, tenancy.MemberEdit{User: in.UserRef.Name, Role: role, Roles: &roles, Sudo: &in.Sudo, Expiry: expiry})
 }
 
 func (h *Handler) changeInWorkspace(w http.ResponseWriter, r *http.Request) error {
@@ -59,6 +63,9 @@ func (h *Handler) changeInWorkspace(w http.ResponseWriter, r *http.Request) erro
 			return errs.InvalidField("sudo", "must be true or false")
 		}
 		e.Sudo = &sudo
+	}
+	if e.Expiry, err = h.expiryIn(in.ExpiresAt); err != nil {
+		return err
 	}
 	if e.User, err = named(r); err != nil {
 		return err

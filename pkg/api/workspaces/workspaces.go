@@ -118,7 +118,8 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer cancel()
 	if _, err := h.Store.ChangeOrganization(ctx, scope.Org.Organization, nil, func(ctx context.Context, o *v1alpha1.Organization) error {
-		if err := by.Judge(ctx, o); err != nil {
+		until, err := by.JudgeUntil(ctx, o)
+		if err != nil {
 			return err
 		}
 		claims, err := tenancy.ClaimWorkspace(o, h.existing(o.Name), h.DefaultWorkspaceQuota, claim)
@@ -126,7 +127,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		o.Spec.WorkspaceClaims = claims
-		o.Spec.MembershipChanges, err = tenancy.WithCreator(o, claim)
+		o.Spec.MembershipChanges, err = tenancy.WithCreator(o, claim, until)
 		return err
 	}); err != nil {
 		return err

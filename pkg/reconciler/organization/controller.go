@@ -6,6 +6,7 @@ import (
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/audit"
@@ -16,10 +17,11 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
-// NewController returns the controller of Organizations.
-func NewController(d reconciler.Deps) *controller.Controller {
+// NewController returns the controller of Organizations. followed reports whether kcp has no right of a
+// person in the Organization that their living Memberships do not give.
+func NewController(d reconciler.Deps, followed func(org, workspace, user string) bool) *controller.Controller {
 	bindings := objects.KeptBindings(d.Objects().Bindings, d.Clusters.OrgBindings, d.Views.OrgBindings.InCluster)
-	c := d.Controller(controller.Options{Name: "organization", All: reconciler.Keys(d.Views.Organizations.Keys)}, New(configOf(d, bindings)))
+	c := d.Controller(controller.Options{Name: "organization", All: reconciler.Keys(d.Views.Organizations.Keys)}, New(configOf(d, bindings, followed)))
 	enqueue := func(org string) { c.Enqueue(d.Organization(org)) }
 	enqueueCluster := func(cluster string) {
 		if org, ok := d.Views.OrgByCluster(cluster); ok {
@@ -50,9 +52,10 @@ func NewController(d reconciler.Deps) *controller.Controller {
 			enqueue(of.OrgUUID)
 		}
 	})
-	// An Organization without a Membership of its own gets its creator back.
+	// An Organization without a Membership of its own gets its creator back, and a Membership that has
+	// ended by time is removed.
 	d.Views.Memberships.Follow(reconciler.Existence, func(m views.Change[*v1alpha1.Membership]) {
-		if tenancy.WorkspaceUUID(m.Object()) == "" {
+		if tenancy.WorkspaceUUID(m.Object()) == "" || m.Object().Spec.ExpiresAt != nil {
 			enqueueCluster(m.Cluster())
 		}
 	})
@@ -70,11 +73,11 @@ func NewController(d reconciler.Deps) *controller.Controller {
 	return c
 }
 
-func configOf(d reconciler.Deps, bindings tenancy.Bindings) Config {
+func configOf(d reconciler.Deps, bindings tenancy.Bindings, followed func(org, workspace, user string) bool) Config {
 	stored, orgs := d.Objects(), d.Clusters.Orgs
 	memberships := stored.Memberships
 	return Config{
-		Tree: d.Settings.Tree, Clock: d.Settings.Clock, Grace: d.Settings.DeletionGrace,
+		Tree: d.Settings.Tree, Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock, Grace: d.Settings.DeletionGrace,
 		PersonalRole: d.Settings.PersonalOrgRole, OrgsCluster: d.Clusters.Orgs,
 		Cache: Cache{
 			Workspace: func(org string) (*kcptenancyv1alpha1.Workspace, bool) {
@@ -82,6 +85,8 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings) Config {
 			},
 			Initializing: d.InitializingCluster,
 			Memberships:  d.Views.MembershipsIn,
+			Expired:      d.Views.Expired,
+			Followed:     func(org, user string) bool { return followed(org, "", user) },
 			Children:     d.Views.Workspaces,
 			User:         d.Views.ByName,
 		},
@@ -99,17 +104,23 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings) Config {
 		Memberships: Memberships{
 			List: memberships.List, Create: memberships.Create, Delete: memberships.DeleteUnchanged,
 			Add: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
-				return d.AuditedMembership("add member", false, cluster, m, m.Spec.Role, func() error { return memberships.Create(ctx, cluster, m) })
+				facts := factsOf(nil, m.Spec.Role, m.Spec.ExpiresAt)
+				return d.AuditedMembership("add member", false, cluster, m, facts, func() error { return memberships.Create(ctx, cluster, m) })
 			},
 			Remove: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
-				return d.AuditedMembership("remove member", true, cluster, m, "", func() error { return memberships.DeleteUnchanged(ctx, cluster, m) })
+				action := "remove member"
+				if tenancy.Ended(m.Spec.ExpiresAt, d.Settings.RightsClock.Now()) {
+					action = "expire"
+				}
+				return d.AuditedMembership(action, true, cluster, m, audit.Facts{}, func() error { return memberships.DeleteUnchanged(ctx, cluster, m) })
 			},
 			Set: func(ctx context.Context, cluster string, m *v1alpha1.Membership, c v1alpha1.MembershipChange) error {
 				action, reduces := "change member", tenancy.ReducesMembership(m, c)
 				if reduces && c.Role != m.Spec.Role {
 					action = "demote member"
 				}
-				return d.AuditedMembership(action, reduces, cluster, m, c.Role, func() error { return memberships.Set(ctx, cluster, m, c) })
+				facts := factsOf(m.Spec.ExpiresAt, c.Role, c.ExpiresAt)
+				return d.AuditedMembership(action, reduces, cluster, m, facts, func() error { return memberships.Set(ctx, cluster, m, c) })
 			},
 		},
 		ChangeBot: stored.Bots.Change,
@@ -134,6 +145,15 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings) Config {
 			d.Purged(ctx, audit.Event{Org: o.Name}, counts)
 		},
 	}
+}
+
+// factsOf are the facts of a change: the role, and the end if it differs from that before.
+func factsOf(before *metav1.Time, role v1alpha1.Role, end *metav1.Time) audit.Facts {
+	facts := audit.Facts{Role: string(role)}
+	if !before.Equal(end) {
+		facts.ExpiresAt = tenancy.ExpiryText(end)
+	}
+	return facts
 }
 
 func workspacesOf(d reconciler.Deps) Workspaces {

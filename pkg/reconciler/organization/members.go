@@ -3,23 +3,40 @@ package organization
 import (
 	"context"
 	"slices"
+	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
+// unboundEvery is the interval in which the step looks whether bindings are removed.
+const unboundEvery = 50 * time.Millisecond
+
 // members carries out spec.membershipChanges and spec.botChanges (O-9), each list in the order in
 // which its changes were accepted, and bots first: what a person granted before their own removal
 // is there before the removal is answered. It removes the Memberships of a person in child
 // Workspaces before the one in the Organization, so that a person with a right left is still
 // listed. It can be interrupted anywhere.
+//
+// What its author could not grant any more, because their own right has ended by time, is dropped. A
+// Membership that has ended by time is removed by such a change, too: the Organization gets another
+// version, so that no write that was judged before the end is stored later. It is removed after its
+// bindings are.
 type members struct {
 	cluster clusterFunc
 	// current reads the Organization from kcp itself.
 	current current
 	// list reads the Organization's Memberships from kcp itself.
-	list   func(ctx context.Context, cluster string) ([]*v1alpha1.Membership, error)
+	list func(ctx context.Context, cluster string) ([]*v1alpha1.Membership, error)
+	// clock is the time by which rights end.
+	clock clock.PassiveClock
+	// expired and followed are those of the Cache.
+	expired  func(cluster string) []*v1alpha1.Membership
+	followed func(org, user string) bool
+
 	create func(ctx context.Context, cluster string, m *v1alpha1.Membership) error
 	// remove and set change just this version of a Membership; otherwise they fail
 	// with controller.ErrRetry.
@@ -31,26 +48,51 @@ type members struct {
 func (*members) Condition() string { return v1alpha1.ConditionMembersChanged }
 
 func (s *members) Reconcile(ctx context.Context, org *v1alpha1.Organization) (controller.Result, error) {
+	cluster, ok := s.cluster(org.Name)
 	changes, bots := org.Spec.MembershipChanges, org.Spec.BotChanges
-	if len(changes) == 0 && len(bots) == 0 {
+	switch {
+	case len(changes) == 0 && len(bots) == 0:
+	case !ok:
+		return controller.Result{Message: "members change once the organization's workspace exists"}, nil
+	default:
+		if err := s.carryOutAll(ctx, org, cluster); err != nil {
+			return controller.Result{}, err
+		}
+	}
+	if !ok {
 		return controller.Result{}, nil
 	}
-	cluster, ok := s.cluster(org.Name)
-	if !ok {
-		return controller.Result{Message: "members change once the organization's workspace exists"}, nil
+	return s.expire(org, cluster), nil
+}
+
+// expire accepts the removal of Memberships that have ended by time. It is carried out by the next pass.
+func (s *members) expire(org *v1alpha1.Organization, cluster string) (result controller.Result) {
+	ended := s.expired(cluster)
+	unbound := slices.DeleteFunc(slices.Clone(ended), func(m *v1alpha1.Membership) bool { return !s.followed(org.Name, m.Spec.UserRef.Name) })
+	if len(unbound) < len(ended) {
+		result.RequeueAfter = unboundEvery
 	}
+	if len(unbound) > 0 {
+		org.Spec.MembershipChanges = tenancy.WithExpired(org, unbound, s.clock.Now())
+	}
+	return result
+}
+
+func (s *members) carryOutAll(ctx context.Context, org *v1alpha1.Organization, cluster string) error {
+	changes, bots := org.Spec.MembershipChanges, org.Spec.BotChanges
 	now := org.DeepCopy()
 	if len(bots) > 0 || slices.ContainsFunc(changes, func(c v1alpha1.MembershipChange) bool { return c.UID == "" }) {
 		// A cache that is behind can show a change that was carried out, and undone since.
 		var err error
 		if now, err = s.current(ctx, org); err != nil {
-			return controller.Result{}, err
+			return err
 		}
 	}
 	var failed error
 	org.Spec.BotChanges = nil
 	for _, c := range bots {
-		if !slices.ContainsFunc(now.Spec.BotChanges, func(o v1alpha1.BotChange) bool { return tenancy.SameBotChange(o, c) }) {
+		if !slices.ContainsFunc(now.Spec.BotChanges, func(o v1alpha1.BotChange) bool { return tenancy.SameBotChange(o, c) }) ||
+			tenancy.Ended(c.ValidUntil, s.clock.Now()) {
 			continue
 		}
 		if err := s.bot(ctx, cluster, c); err != nil {
@@ -58,15 +100,15 @@ func (s *members) Reconcile(ctx context.Context, org *v1alpha1.Organization) (co
 		}
 	}
 	if len(changes) == 0 {
-		return controller.Result{}, failed
+		return failed
 	}
 	held, err := s.list(ctx, cluster)
 	if err != nil {
-		return controller.Result{}, err
+		return err
 	}
 	org.Spec.MembershipChanges = nil
 	for _, c := range changes {
-		if o, ok := tenancy.ChangeOf(now, c.User, c.Workspace); !ok || !tenancy.SameChange(o, c) {
+		if o, ok := tenancy.ChangeOf(now, c.User, c.Workspace); !ok || !tenancy.SameChange(o, c) || tenancy.VoidChange(c, s.clock.Now()) {
 			continue
 		}
 		if held, err = s.carryOut(ctx, cluster, c, held); err != nil {
@@ -77,7 +119,7 @@ func (s *members) Reconcile(ctx context.Context, org *v1alpha1.Organization) (co
 			s.void(org, c)
 		}
 	}
-	return controller.Result{}, failed
+	return failed
 }
 
 // void drops what the person of a removal or demotion granted to others before, and what could not

@@ -7,9 +7,12 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -29,6 +32,11 @@ type roster struct {
 	org *v1alpha1.Organization
 	// late lets kcp carry out the failing call, as if only its answer were lost.
 	late bool
+
+	now     time.Time
+	expired []*v1alpha1.Membership
+	// bound is true while kcp has bindings of those who are expired.
+	bound bool
 }
 
 func newRoster(memberships ...*v1alpha1.Membership) *roster {
@@ -115,7 +123,8 @@ func (r *roster) names() []string {
 }
 
 func (r *roster) step(there bool) *members {
-	return &members{cluster: func(string) (string, bool) { return "c", there }, current: r.current, list: r.list, create: r.create, remove: r.remove, set: r.set, bot: r.bot}
+	return &members{cluster: func(string) (string, bool) { return "c", there }, current: r.current, list: r.list, create: r.create, remove: r.remove, set: r.set, bot: r.bot,
+		clock: clocktesting.NewFakePassiveClock(r.now), expired: func(string) []*v1alpha1.Membership { return r.expired }, followed: func(string, string) bool { return !r.bound }}
 }
 
 func decided(user string, role v1alpha1.Role, cascade bool) v1alpha1.MembershipChange {
@@ -304,4 +313,55 @@ func TestO9_leavesAloneAMemberChangedMeanwhile(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, o.Spec.MembershipChanges)
 	require.Contains(t, r.names(), "carol admin", fmt.Sprint(r.did))
+}
+
+// What was accepted before the right of its author ended, and is carried out later, gives nothing.
+func TestMembers_dropsWhatItsAuthorCouldNotGrantAnyMore(t *testing.T) {
+	t.Parallel()
+	end := metav1.Unix(1000, 0)
+	bot := v1alpha1.BotChange{Name: "robot", Role: v1alpha1.RoleAdmin, By: "bob", ValidUntil: &end}
+	grant := v1alpha1.MembershipChange{User: "dave", Role: v1alpha1.RoleAdmin, By: "bob", ValidUntil: &end}
+	ends := decided("carol", "", false)
+	for now, want := range map[time.Time][]string{
+		end.Add(-time.Second): {"alice admin", "bob admin", "dave admin", "v.bob admin", "w.bob member", "w.carol member"},
+		end.Time:              {"alice admin", "bob admin", "v.bob admin", "w.bob member", "w.carol member"},
+	} {
+		r := team()
+		r.now = now
+		o := orgWith(grant, ends)
+		o.Spec.BotChanges = []v1alpha1.BotChange{bot}
+		r.org = o.DeepCopy()
+		_, err := r.step(true).Reconcile(t.Context(), o)
+		require.NoError(t, err)
+		require.Equal(t, want, r.names())
+		require.Equal(t, now.Before(end.Time), slices.Contains(r.did, "bot robot"))
+		require.Empty(t, o.Spec.MembershipChanges)
+		require.Empty(t, o.Spec.BotChanges)
+	}
+}
+
+func TestMembers_removesWhatHasEndedAfterItsBindings(t *testing.T) {
+	t.Parallel()
+	r := team()
+	r.now = time.Unix(1000, 0)
+	held := r.held["w.carol"]
+	end := metav1.NewTime(r.now)
+	held.Spec.ExpiresAt = &end
+	r.held["w.carol"] = held
+	r.expired, r.bound = []*v1alpha1.Membership{&held}, true
+	o := orgWith()
+	result, err := r.step(true).Reconcile(t.Context(), o)
+	require.NoError(t, err)
+	require.Equal(t, unboundEvery, result.RequeueAfter)
+	require.Empty(t, o.Spec.MembershipChanges, "kcp still has a binding")
+
+	r.bound = false
+	_, err = r.step(true).Reconcile(t.Context(), o)
+	require.NoError(t, err)
+	require.Len(t, o.Spec.MembershipChanges, 1, "the Organization gets another version before the Membership is gone")
+	require.Contains(t, r.names(), "w.carol member")
+
+	_, err = r.step(true).Reconcile(t.Context(), o)
+	require.NoError(t, err)
+	require.NotContains(t, r.names(), "w.carol member")
 }

@@ -17,6 +17,8 @@ import (
 type Config struct {
 	Tree  tenancy.Tree
 	Clock clock.PassiveClock
+	// RightsClock is the time by which Memberships end.
+	RightsClock clock.PassiveClock
 	// Grace is the time during which a soft-deleted Organization can be undeleted.
 	Grace time.Duration
 	// PersonalRole is the role of a User in their personal Organization.
@@ -51,6 +53,11 @@ type Cache struct {
 	Initializing func(org string) (cluster string, ok bool)
 	// Memberships returns those of the Organization whose workspace is in the cluster.
 	Memberships func(cluster string) []*v1alpha1.Membership
+	// Expired returns those that have ended by time.
+	Expired func(cluster string) []*v1alpha1.Membership
+	// Followed reports whether kcp gives a person in the Organization's Workspaces nothing that their
+	// living Memberships do not give.
+	Followed func(org, user string) bool
 	// Children returns the child Workspaces of an Organization.
 	Children func(org string) []tenancy.Workspace
 	User     func(name string) (*v1alpha1.User, bool)
@@ -131,7 +138,7 @@ func New(c Config) controller.Func {
 		&initialized{workspace: c.Cache.Workspace, initializing: c.Cache.Initializing, initialize: c.Clusters.Initialize},
 		&claims{cluster: cluster, children: c.Cache.Children, read: c.Organizations.Read, create: c.Workspaces.CreateChild, exists: c.Workspaces.ChildExists},
 		&members{
-			cluster: cluster, current: c.current, list: c.Memberships.List,
+			cluster: cluster, current: c.current, list: c.Memberships.List, clock: c.RightsClock, expired: c.Cache.Expired, followed: c.Cache.Followed,
 			create: c.Memberships.Add, remove: c.Memberships.Remove, set: c.Memberships.Set, bot: c.ChangeBot,
 		},
 	)

@@ -59,11 +59,12 @@ func (k *kcp) pass(t *testing.T) (controller.Result, error) {
 	require.NoError(t, err)
 	key := controller.Key{Cluster: "orgs", Name: uuid}
 	config := organization.Config{
-		Tree: tree, Clock: k.clock, PersonalRole: v1alpha1.RoleAdmin,
+		Tree: tree, Clock: k.clock, RightsClock: k.clock, PersonalRole: v1alpha1.RoleAdmin,
 		Cache: organization.Cache{
 			Workspace:    func(string) (*kcptenancyv1alpha1.Workspace, bool) { return k.ws, k.ws != nil },
 			Initializing: func(string) (string, bool) { return "org1", k.waiting },
 			Memberships:  func(string) []*v1alpha1.Membership { return k.memberships },
+			Expired:      func(string) []*v1alpha1.Membership { return nil },
 			User:         func(name string) (*v1alpha1.User, bool) { return &v1alpha1.User{}, name == "alice" },
 			Children:     func(string) []tenancy.Workspace { return nil },
 		},

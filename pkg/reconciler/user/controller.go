@@ -51,7 +51,7 @@ func NewController(d reconciler.Deps) *controller.Controller {
 func configOf(d reconciler.Deps) Config {
 	stored, users := d.Objects(), d.Clusters.Users
 	return Config{
-		Clock: d.Settings.Clock, Grace: d.Settings.DeletionGrace, PersonalOrgs: d.Settings.PersonalOrgs,
+		Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock, Grace: d.Settings.DeletionGrace, PersonalOrgs: d.Settings.PersonalOrgs,
 		Cache: Cache{
 			OrgsCreatedBy: d.Views.OrgsCreatedBy,
 			Org:           d.Views.Org,
@@ -128,9 +128,13 @@ func membershipsOf(d reconciler.Deps) Memberships {
 			})
 			return list, err
 		},
-		SetRole: func(ctx context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error {
-			return d.AuditedMembership("promote", false, cluster, m, role, func() error {
-				return within(ctx, cluster, func() error { return memberships.SetRole(ctx, cluster, m, role) })
+		Promote: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
+			facts := audit.Facts{Role: string(v1alpha1.RoleAdmin)}
+			if m.Spec.ExpiresAt != nil {
+				facts.ExpiresAt = tenancy.ExpiryText(nil)
+			}
+			return d.AuditedMembership("promote", false, cluster, m, facts, func() error {
+				return within(ctx, cluster, func() error { return memberships.Promote(ctx, cluster, m) })
 			})
 		},
 		Delete: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {

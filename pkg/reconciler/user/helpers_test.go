@@ -94,7 +94,7 @@ func (k *kcp) members(cluster string) []string {
 func (k *kcp) config(t *testing.T) user.Config {
 	active := func(name string) bool { return !k.inactive[name] }
 	return user.Config{
-		Clock: k.clock, Grace: grace, PersonalOrgs: !k.bare,
+		Clock: k.clock, RightsClock: k.clock, Grace: grace, PersonalOrgs: !k.bare,
 		Cache: user.Cache{
 			OrgsCreatedBy: func(string) []string { return nil },
 			Org:           func(uuid string) (tenancy.Org, bool) { o, ok := k.orgs[uuid]; return o, ok && !k.unseen },
@@ -165,10 +165,10 @@ func (k *kcp) config(t *testing.T) user.Config {
 				})
 				return list, err
 			},
-			SetRole: func(_ context.Context, cluster string, m *v1alpha1.Membership, role v1alpha1.Role) error {
-				return k.Call("make "+m.Name+" "+string(role), func() {
+			Promote: func(_ context.Context, cluster string, m *v1alpha1.Membership) error {
+				return k.Call("make "+m.Name+" admin", func() {
 					changed := *m
-					changed.Spec.Role = role
+					changed.Spec.Role, changed.Spec.ExpiresAt = v1alpha1.RoleAdmin, nil
 					k.held[cluster][m.Name] = changed
 				})
 			},

@@ -47,6 +47,8 @@ func (s *lifecycle) Reconcile(ctx context.Context, u *v1alpha1.User) (controller
 type cascade struct {
 	cache       Cache
 	memberships Memberships
+	// rightsClock is the time by which Memberships end.
+	rightsClock clock.PassiveClock
 	// softDeleteOrg requests the deletion of an Organization. deleteOrg deletes one; gone
 	// reports that kcp has removed it.
 	softDeleteOrg func(ctx context.Context, org tenancy.Org) error
@@ -129,14 +131,14 @@ func (s *cascade) leave(ctx context.Context, user, cluster string) error {
 // succeed makes another member admin if the User is the last one, or soft-deletes the
 // Organization if it has no other member.
 func (s *cascade) succeed(ctx context.Context, user, cluster string, memberships []*v1alpha1.Membership) error {
-	heir, ok, needed := tenancy.Heir(memberships, user, s.cache.Active)
+	heir, ok, needed := tenancy.Heir(tenancy.Living(memberships, s.rightsClock.Now()), user, s.cache.Active)
 	switch {
 	case !needed:
 		return nil
-	case ok && heir.Spec.Role.AtLeast(v1alpha1.RoleAdmin):
+	case ok && heir.Spec.Role.AtLeast(v1alpha1.RoleAdmin) && heir.Spec.ExpiresAt == nil:
 		return nil
 	case ok:
-		return s.memberships.SetRole(ctx, cluster, heir, v1alpha1.RoleAdmin)
+		return s.memberships.Promote(ctx, cluster, heir)
 	}
 	if org, ok := s.cache.OrgIn(cluster); ok && org.Organization != nil && !org.Deleted() {
 		return s.softDeleteOrg(ctx, org)

@@ -15,6 +15,8 @@ import (
 // Config holds what the steps need.
 type Config struct {
 	Clock clock.PassiveClock
+	// RightsClock is the time by which Memberships end.
+	RightsClock clock.PassiveClock
 	// Grace is the time during which a soft-deleted User can be undeleted.
 	Grace time.Duration
 	// PersonalOrgs says whether every User gets a personal Organization.
@@ -74,8 +76,9 @@ type Organizations struct {
 // soft-deleted.
 type Memberships struct {
 	List func(ctx context.Context, orgCluster string) ([]*v1alpha1.Membership, error)
-	// SetRole and Delete change just this version of a Membership.
-	SetRole func(ctx context.Context, orgCluster string, m *v1alpha1.Membership, role v1alpha1.Role) error
+	// Promote and Delete change just this version of a Membership. Promote makes an admin of it whose
+	// rights do not end by time.
+	Promote func(ctx context.Context, orgCluster string, m *v1alpha1.Membership) error
 	Delete  func(ctx context.Context, orgCluster string, m *v1alpha1.Membership) error
 }
 
@@ -90,7 +93,8 @@ func New(c Config) controller.Func {
 		Leaving: func(u *v1alpha1.User) bool { return u.Status.DeletionRequestedAt != nil },
 	},
 		&lifecycle{grace: c.Grace, clock: c.Clock, remove: c.Users.Delete, cascade: &cascade{
-			cache: c.Cache, memberships: c.Memberships,
+			rightsClock: c.RightsClock,
+			cache:       c.Cache, memberships: c.Memberships,
 			softDeleteOrg: c.Organizations.SoftDelete, deleteOrg: c.Organizations.Delete, purged: c.Purged,
 		}},
 		&personalOrg{enabled: c.PersonalOrgs, org: c.Cache.Org, current: c.current, create: c.Organizations.Create},

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -110,13 +111,17 @@ func (w *World) MembershipsIn(orgCluster string) []*v1alpha1.Membership {
 	return nil
 }
 
-// Rights judges authors by the world, as if kcp were no newer.
-func (w *World) Rights() httpmw.Rights { return httpmw.Rights{Membership: w.Membership, Store: w} }
+// Rights judges authors by the world at Epoch, as if kcp were no newer.
+func (w *World) Rights() httpmw.Rights { return w.rights(w) }
+
+func (w *World) rights(store httpmw.RightsStore) httpmw.Rights {
+	return httpmw.Rights{Membership: w.Membership, Store: store, Clock: clocktesting.NewFakePassiveClock(Epoch().Time)}
+}
 
 // RightsUntil are Rights of which kcp has nothing any more from when lost returns true: every author
 // was removed, and the caches do not show it yet.
 func (w *World) RightsUntil(lost func() bool) httpmw.Rights {
-	return httpmw.Rights{Membership: w.Membership, Store: lostRights{w, lost}}
+	return w.rights(lostRights{w, lost})
 }
 
 type lostRights struct {

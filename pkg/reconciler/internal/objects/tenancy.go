@@ -78,14 +78,14 @@ type Memberships struct {
 	Repository[*v1alpha1.Membership]
 }
 
-// SetRole changes the role of just this version of a Membership.
-func (m Memberships) SetRole(ctx context.Context, cluster string, o *v1alpha1.Membership, role v1alpha1.Role) error {
-	return m.Merge(ctx, cluster, o, map[string]any{"spec": map[string]any{"role": role}})
+// Promote makes an admin without an end of just this version of a Membership.
+func (m Memberships) Promote(ctx context.Context, cluster string, o *v1alpha1.Membership) error {
+	return m.Merge(ctx, cluster, o, map[string]any{"spec": map[string]any{"role": v1alpha1.RoleAdmin, "expiresAt": nil}})
 }
 
 // Set changes what just this version of a Membership gives.
 func (m Memberships) Set(ctx context.Context, cluster string, o *v1alpha1.Membership, c v1alpha1.MembershipChange) error {
-	return m.Merge(ctx, cluster, o, map[string]any{"spec": map[string]any{"role": c.Role, "roles": c.Roles, "sudo": c.Sudo}})
+	return m.Merge(ctx, cluster, o, map[string]any{"spec": map[string]any{"role": c.Role, "roles": c.Roles, "sudo": c.Sudo, "expiresAt": c.ExpiresAt}})
 }
 
 // Bots are the Bots of Organizations.

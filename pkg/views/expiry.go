@@ -1,0 +1,162 @@
+package views
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// endsEvery is the interval in which ends that have come are published.
+const endsEvery = 200 * time.Millisecond
+
+// expiry has the ends of Memberships by time. Each answer about a Membership compares its end with the
+// clock, so that it gives nothing from that second on. The queue is for subscribers: they are told of
+// an end as of a removal.
+type expiry struct {
+	clock clock.WithTicker
+
+	mu    sync.RWMutex
+	queue ends
+	// over has the ends that were published, in Unix time. They stay over if the clock is set back.
+	over map[Key]int64
+}
+
+type end struct {
+	key Key
+	at  int64
+}
+
+func newExpiry(c clock.WithTicker) *expiry {
+	if c == nil {
+		c = clock.RealClock{}
+	}
+	return &expiry{clock: c, over: map[Key]int64{}}
+}
+
+// endOf is the end of a Membership in Unix time, which is positive, or zero for none.
+func endOf(m *v1alpha1.Membership) int64 {
+	if m == nil || m.Spec.ExpiresAt == nil {
+		return 0
+	}
+	return max(1, m.Spec.ExpiresAt.Unix())
+}
+
+// membership follows a change of a Membership.
+func (e *expiry) membership(key Key, old, new *v1alpha1.Membership) {
+	was, is := endOf(old), endOf(new)
+	if was == is {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.over, key)
+	if is != 0 {
+		heap.Push(&e.queue, end{key, is})
+	}
+}
+
+// ended reports whether a Membership with this end gives nothing any more.
+func (e *expiry) ended(key Key, at int64) bool {
+	if at == 0 {
+		return false
+	}
+	if e.clock.Now().Unix() >= at {
+		return true
+	}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.over[key] == at
+}
+
+// due takes what is over by now from the queue. Some of it may have another end by now.
+func (e *expiry) due() (over []end) {
+	now := e.clock.Now().Unix()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for len(e.queue) > 0 && e.queue[0].at <= now {
+		over = append(over, heap.Pop(&e.queue).(end)) //nolint:forcetypeassert // the queue has nothing else
+	}
+	return over
+}
+
+func (e *expiry) setOver(past end) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.over[past.key] = past.at
+}
+
+// ends is a heap with the soonest end first.
+type ends []end
+
+func (q ends) Len() int           { return len(q) }
+func (q ends) Less(i, j int) bool { return q[i].at < q[j].at }
+func (q ends) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *ends) Push(x any)        { *q = append(*q, x.(end)) } //nolint:forcetypeassert // as above
+
+func (q *ends) Pop() any {
+	last := len(*q) - 1
+	popped := (*q)[last]
+	*q = (*q)[:last]
+	return popped
+}
+
+// expire publishes the ends of Memberships until ctx ends.
+func (v *Views) expire(ctx context.Context) {
+	ticker := v.memberships.expiry.clock.NewTicker(endsEvery)
+	defer ticker.Stop()
+	for {
+		v.publishEnds()
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+	}
+}
+
+func (v *Views) publishEnds() {
+	for _, past := range v.memberships.expiry.due() {
+		m, ok := v.Memberships.Get(past.key.Cluster, past.key.Name)
+		if !ok || endOf(m) != past.at {
+			continue
+		}
+		v.memberships.expiry.setOver(past)
+		v.memberships.touch(m.Spec.UserRef.Name)
+		v.metrics.expired.Inc()
+		v.Memberships.publish(past.key.Cluster, Change[*v1alpha1.Membership]{Old: m})
+	}
+}
+
+// Expired returns the Memberships in an Organization that have ended by time and are not removed yet,
+// in no order.
+func (v *Views) Expired(orgCluster string) (expired []*v1alpha1.Membership) {
+	e := v.memberships.expiry
+	e.mu.RLock()
+	keys := make([]Key, 0, len(e.over))
+	for key := range e.over {
+		if key.Cluster == orgCluster {
+			keys = append(keys, key)
+		}
+	}
+	e.mu.RUnlock()
+	for _, key := range keys {
+		if m, ok := v.Memberships.Get(key.Cluster, key.Name); ok && e.ended(key, endOf(m)) {
+			expired = append(expired, m)
+		}
+	}
+	return expired
+}
+
+// Ending reports whether a Membership of the User in the Organization or its Workspace has ended by
+// time and is not removed yet.
+func (v *Views) Ending(user, org, workspace string) bool {
+	o, ok := v.Org(org)
+	return ok && (v.memberships.ending(user, Key{o.ClusterID, tenancy.MembershipName(user, "")}) ||
+		v.memberships.ending(user, Key{o.ClusterID, tenancy.MembershipName(user, workspace)}))
+}

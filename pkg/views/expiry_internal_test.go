@@ -1,0 +1,118 @@
+package views
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// oneLister has one Membership.
+type oneLister struct{ m *v1alpha1.Membership }
+
+func (l *oneLister) Get(string, string) (*v1alpha1.Membership, bool) { return l.m, l.m != nil }
+
+func (l *oneLister) InCluster(string) []*v1alpha1.Membership {
+	if l.m == nil {
+		return nil
+	}
+	return []*v1alpha1.Membership{l.m}
+}
+
+func (l *oneLister) Named(cluster string, _ func(string) bool) []*v1alpha1.Membership {
+	return l.InCluster(cluster)
+}
+
+// limited are views of bob's Membership of a Workspace with sudo, which ends after a minute.
+type limited struct {
+	*memberships
+	clock *clocktesting.FakeClock
+	list  oneLister
+}
+
+func newLimited() *limited {
+	l := &limited{clock: clocktesting.NewFakeClock(time.Unix(1_000_000, 0))}
+	l.memberships = newMemberships(newExpiry(l.clock))
+	l.memberships.lister = &l.list
+	l.set(new(metav1.NewTime(l.clock.Now().Add(time.Minute))))
+	i := &v1alpha1.UserMembershipIndex{}
+	i.Name, i.Spec.Entries = "bob", []v1alpha1.MembershipIndexEntry{{OrgUUID: orgUUID, WorkspaceUUID: wsUUID, Role: v1alpha1.RoleMember}}
+	l.index("u", nil, i)
+	return l
+}
+
+// set gives the Membership another end.
+func (l *limited) set(end *metav1.Time) {
+	m := at("org1", tenancy.NewWorkspaceMembership("bob", wsUUID, v1alpha1.RoleMember, nil, true))
+	m.Spec.ExpiresAt = end
+	was := l.list.m
+	l.list.m = m
+	l.membership("org1", was, m)
+}
+
+func (l *limited) gives() bool {
+	name := tenancy.MembershipName("bob", wsUUID)
+	_, found := l.Membership("org1", name)
+	all := []bool{
+		len(l.entries("bob", func(string) string { return "org1" })) == 1, l.sudo("bob", Key{"org1", name}), !l.ending("bob", Key{"org1", name}), found,
+		len(l.MembershipsOf("bob")) == 1, len(l.MembershipsIn("org1")) == 1, len(l.MembershipsAt("org1", wsUUID)) == 1, len(l.MembershipsOver("org1", wsUUID)) == 1,
+	}
+	for _, each := range all[1:] {
+		if each != all[0] {
+			panic("the views disagree")
+		}
+	}
+	return all[0]
+}
+
+// No event and no timer ends a Membership: everything that is asked compares its end with the clock.
+func TestExpiry_endsEveryAnswerInItsSecond(t *testing.T) {
+	t.Parallel()
+	l := newLimited()
+	require.True(t, l.gives())
+	l.clock.Step(time.Minute - time.Millisecond)
+	require.True(t, l.gives(), "nothing ends early")
+	l.clock.Step(time.Millisecond)
+	require.False(t, l.gives())
+}
+
+func TestExpiry_isNotUndoneByAClockThatIsSetBack(t *testing.T) {
+	t.Parallel()
+	l := newLimited()
+	l.clock.Step(time.Minute)
+	over := l.expiry.due()
+	require.Len(t, over, 1)
+	l.expiry.setOver(over[0])
+	l.touch("bob")
+	l.clock.SetTime(l.clock.Now().Add(-10 * time.Minute))
+	require.False(t, l.gives())
+	l.set(new(metav1.NewTime(l.clock.Now().Add(time.Hour))))
+	require.True(t, l.gives(), "another end is a new right")
+}
+
+func TestExpiry_isNotPublishedAfterItMoved(t *testing.T) {
+	t.Parallel()
+	l := newLimited()
+	l.set(new(metav1.NewTime(l.clock.Now().Add(time.Hour))))
+	l.set(nil)
+	l.clock.Step(2 * time.Hour)
+	require.True(t, l.gives())
+	for _, past := range l.expiry.due() {
+		require.NotEqual(t, endOf(l.list.m), past.at)
+	}
+}
+
+// An end at or before 1970 is one nevertheless.
+func TestExpiry_thatIsZeroHasEnded(t *testing.T) {
+	t.Parallel()
+	l := newLimited()
+	for _, unix := range []int64{0, -1} {
+		l.set(new(metav1.Unix(unix, 0)))
+		require.False(t, l.gives())
+	}
+}
