@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,8 @@ func (a *app) membersCommand() *cobra.Command {
 	var org string
 	m := &members{noun: "organization", command: "kedge members"}
 	m.app = a
-	m.columns = table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}}
+	m.columns = table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SINCE", "since"}, {"PHASE", "phase"},
+		{"ACTIVE", "active"}, endColumn}
 	m.all = func(ctx context.Context) (client.Members, target, error) {
 		o, t, err := a.inOrg(ctx, org)
 		return o.Members(), t, err
@@ -45,7 +47,7 @@ func (a *app) workspaceMembersCommand(org *string) *cobra.Command {
 	m := &members{noun: "workspace", command: "kedge workspaces members", inWorkspace: true}
 	m.app = a
 	m.columns = table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SCOPE", "scope"}, {"ROLES", "roles"}, {"SUDO", "sudo"},
-		{"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}}
+		{"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}, endColumn}
 	m.all = func(ctx context.Context) (client.Members, target, error) {
 		w, t, err := a.inWorkspace(ctx, *org, workspace)
 		return w.Members(), t, err
@@ -72,7 +74,7 @@ func (m *members) root() *cobra.Command {
 		Example: "  " + m.command + " list\n  " + m.command + " list -o json",
 	}
 	m.listing(cmd, list)
-	cmd.AddCommand(list, m.addCommand(), m.setRoleCommand(), m.removeCommand())
+	cmd.AddCommand(list, m.addCommand(), m.setRoleCommand(), m.setExpiryCommand(), m.removeCommand())
 	return cmd
 }
 
@@ -106,6 +108,7 @@ func (g *grant) named() []rest.RoleRef {
 
 func (m *members) addCommand() *cobra.Command {
 	var given grant
+	var expires life
 	as := role("member")
 	cmd := &cobra.Command{
 		Use: "add USER", Short: "Make somebody a member", Args: oneArg("the name of a person"),
@@ -122,6 +125,9 @@ role changes nothing and is no error; to change a role, use set-role.`,
 				return err
 			}
 			body := rest.AddWorkspaceMemberRequest{UserRef: rest.UserRef{Name: user}, Role: rest.Role(as.value), Roles: given.named(), Sudo: given.sudo}
+			if expires > 0 {
+				body.ExpiresAt = rest.Set(time.Now().Add(time.Duration(expires)).UTC().Format(time.RFC3339))
+			}
 			added, err := all.Create(cmd.Context(), body, client.Once())
 			if err != nil {
 				return m.notAdded(err, t, user, as.value)
@@ -133,6 +139,7 @@ role changes nothing and is no error; to change a role, use set-role.`,
 		},
 	}
 	cmd.Flags().Var(as, "role", "admin or member")
+	cmd.Flags().Var(&expires, "expires-in", "time after which the membership ends, such as 90d or 12h (default: it does not end by time)")
 	if m.inWorkspace {
 		cmd.Example += "\n  " + m.command + " add bob --roles view,auditor --sudo"
 		given.flags(cmd)

@@ -26,11 +26,11 @@ func TestMembersAreListedInEveryFormat(t *testing.T) {
 		code, out, errOut := b.run(t, group...)
 		require.Zero(t, code, errOut)
 		if group[0] == "members" {
-			require.Equal(t, "USER   DISPLAY NAME   ROLE     SINCE                  PHASE   ACTIVE\n"+
-				"bob    Bob B          member   2026-11-02T00:00:00Z   Ready   true\n", out)
+			require.Equal(t, "USER   DISPLAY NAME   ROLE     SINCE                  PHASE   ACTIVE   END\n"+
+				"bob    Bob B          member   2026-11-02T00:00:00Z   Ready   true     \n", out)
 		} else {
-			require.Equal(t, "USER   DISPLAY NAME   ROLE     SCOPE       ROLES        SUDO   SINCE                  PHASE   ACTIVE\n"+
-				"bob    Bob B          member   workspace   view,audit   true   2026-11-02T00:00:00Z   Ready   false\n", out)
+			require.Equal(t, "USER   DISPLAY NAME   ROLE     SCOPE       ROLES        SUDO   SINCE                  PHASE   ACTIVE   END\n"+
+				"bob    Bob B          member   workspace   view,audit   true   2026-11-02T00:00:00Z   Ready   false    \n", out)
 		}
 		_, out, _ = b.run(t, append(group, "-o", "name")...)
 		require.Equal(t, "bob\n", out)

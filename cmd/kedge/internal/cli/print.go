@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 	"unicode"
 
 	"github.com/spf13/cobra"
@@ -108,7 +109,9 @@ func (a *app) print(f format, raw []byte, columns table) error {
 	for _, item := range items {
 		row := make([]string, len(columns))
 		for i, c := range columns {
-			row[i] = cell(item[c[1]])
+			if row[i] = cell(item[c[1]]); c == endColumn {
+				row[i] = endIn(row[i], time.Now())
+			}
 		}
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
