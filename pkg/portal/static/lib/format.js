@@ -35,6 +35,21 @@ export function left(at) {
   return `${Math.floor(hours / 24)} days left`;
 }
 
+const week = 7 * 24 * 3600e3;
+
+/** Says when something ends: in words from a week before. @param {string|null|undefined} at */
+export function end(at) {
+  if (!at) return '';
+  const ms = new Date(at).getTime() - Date.now();
+  if (ms >= week) return moment(at);
+  const hours = ms / 3600e3;
+  const words = ms <= 0 ? 'ended'
+    : hours < 2 ? `ends in ${Math.max(1, Math.floor(hours * 60))} min`
+      : hours < 48 ? `ends in ${Math.floor(hours)} hours`
+        : `ends in ${Math.floor(hours / 24)} days`;
+  return h('time', { datetime: at, title: full.format(new Date(at)) }, badge('warn', words));
+}
+
 const phases = { Ready: ['ok', 'Ready'], Progressing: ['busy', 'In progress'], Terminating: ['warn busy', 'Being removed'] };
 
 /** Returns the phase of an object as a badge. @param {string} phase */

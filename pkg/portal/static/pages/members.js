@@ -3,7 +3,7 @@
 import { ApiError, all, call, orgPath, workspacePath } from '../lib/api.js';
 import { h, named, note } from '../lib/dom.js';
 import { editor } from '../lib/edit.js';
-import { badge, capital, date, sentence } from '../lib/format.js';
+import { badge, capital, date, end, sentence } from '../lib/format.js';
 import { assignable, atLeast, dropped, editRights, rightsOf, shown } from '../lib/rights.js';
 import { loadMemberships, session } from '../lib/session.js';
 import { button, confirmDialog, errorNote, formDialog, heading, openDialog, table } from '../lib/ui.js';
@@ -31,9 +31,11 @@ export async function render(page) {
       { title: 'Through', cell: (m) => (m.scope === 'org' && ws ? 'the organization' : `this ${noun}`) },
       ...(ws ? [{ title: 'Further rights', cell: rightsOf }] : []),
       { title: 'Since', cell: (m) => date(m.since) },
+      { title: 'End', cell: (m) => end(m.expiresAt) },
       { title: 'State', cell: (m) => (m.active ? badge('ok', 'Active') : badge('warn', m.phase === 'Ready' ? 'Inactive' : 'In progress')) },
       { title: '', class: 'do', cell: (m) => admin && !(ws && m.scope === 'org') && [
         ws && button('Rights', () => editRights(page, path, m), 'plain'),
+        button('End', () => editEnd(context, m), 'plain'),
         m.user !== session.me.name && button('Remove', () => removal(context, m), 'plain danger'),
       ] },
     ], members),
@@ -77,6 +79,36 @@ function roleSelect(c, member) {
     }
   });
   return select;
+}
+
+/** A time as an input of type datetime-local has it, in the reader's time zone. @param {string|undefined} at */
+function local(at) {
+  if (!at) return '';
+  const d = new Date(at);
+  return new Date(d.getTime() - d.getTimezoneOffset() * 60e3).toISOString().slice(0, 16);
+}
+
+/** A time that was typed, as the API has it; null for none. @param {string} typed */
+function endOf(typed) {
+  return typed ? new Date(typed).toISOString().replace(/\.\d+Z$/, 'Z') : null;
+}
+
+const endHint = 'In your time zone. From then on the membership gives nothing, and it is removed. Leave it empty for none.';
+
+/** @param {Context} c @param {Schema<'Member'>} member */
+function editEnd(c, member) {
+  const save = editor({
+    path: `${c.path}/members/${encodeURIComponent(member.user)}`, seen: member, theirs: c.page.reload, signal: c.page.signal,
+    shown: [{ label: 'End', of: (m) => m.expiresAt || 'none' }],
+  });
+  formDialog({
+    title: 'End of a membership', signal: c.page.signal, action: 'Save', text: h('p', {}, named(member.displayName, member.user)),
+    fields: [{ name: 'expiresAt', label: 'Ends at', type: 'datetime-local', value: local(member.expiresAt), hint: endHint }],
+    submit: async (values) => {
+      await save('PATCH', { expiresAt: endOf(values.expiresAt) });
+      c.page.reload();
+    },
+  });
 }
 
 /** @param {ApiError} e */
@@ -126,17 +158,19 @@ function add(c) {
     fields: [
       { name: 'user', label: 'Person', element: h('div', {}, input, results, status), read: () => chosen || input.value.trim(), required: true },
       { name: 'role', label: 'Role', type: 'select', options: assignable, value: 'member' },
+      { name: 'expiresAt', label: 'Ends at', type: 'datetime-local', hint: endHint },
     ],
-    submit: async ({ user, role }) => {
+    submit: async ({ user, role, expiresAt }) => {
+      const more = expiresAt ? { expiresAt: endOf(expiresAt) } : {};
       if (instead.user !== user) instead = { user, save: null };
       try {
-        if (instead.save) await instead.save('PATCH', { role });
-        else await call('POST', `${c.path}/members`, { body: { userRef: { name: user }, role }, signal: c.page.signal });
+        if (instead.save) await instead.save('PATCH', { role, ...more });
+        else await call('POST', `${c.path}/members`, { body: { userRef: { name: user }, role, ...more }, signal: c.page.signal });
       } catch (e) {
         if (!(e instanceof ApiError) || e.status !== 409 || e.reason !== 'AlreadyExists') throw e;
         // Somebody else has added them, with another role.
         instead.save = editor({ path: `${c.path}/members/${encodeURIComponent(user)}`, seen: { role: '' }, shown: shown.slice(0, 1), theirs: c.page.reload, signal: c.page.signal });
-        await instead.save('PATCH', { role });
+        await instead.save('PATCH', { role, ...more });
       }
       c.page.reload();
     },
