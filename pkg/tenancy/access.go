@@ -163,5 +163,5 @@ func (s Scope) RequireWorkspaceCreation() error {
 	case s.OrgRole.AtLeast(v1alpha1.RoleMember):
 		return errs.New(errs.Forbidden, "in this organization only admins may create workspaces (workspaceCreation: admin); ask one of its admins")
 	}
-	return errs.New(errs.Forbidden, "only members of this organization may create workspaces in it; ask one of its admins to add you")
+	return errs.New(errs.Forbidden, "only members of this organization may create workspaces in it, and viewers may not; ask one of its admins")
 }

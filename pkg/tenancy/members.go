@@ -16,8 +16,8 @@ const maxRoles = 32
 
 // CheckRole validates a role. The error names field.
 func CheckRole(field string, role v1alpha1.Role) error {
-	if !role.AtLeast(v1alpha1.RoleMember) {
-		return errs.InvalidField(field, "must be admin or member")
+	if !role.AtLeast(v1alpha1.RoleViewer) {
+		return errs.InvalidField(field, "must be admin, member or viewer")
 	}
 	return nil
 }

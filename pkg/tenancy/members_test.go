@@ -74,13 +74,34 @@ func TestRolesThatTheHubWouldBindForAnybodyAreRefused(t *testing.T) {
 	}
 }
 
-func TestOnlyAdminAndMemberAreRoles(t *testing.T) {
+func TestCheckRole_acceptsTheThreeRoles(t *testing.T) {
 	t.Parallel()
-	for _, role := range []v1alpha1.Role{"", "Admin", "viewer", "owner", "admin ", v1alpha1.RoleViewer} {
-		require.ErrorContains(t, tenancy.CheckRole("role", role), "role: must be admin or member", role)
+	for _, role := range []v1alpha1.Role{"", "Admin", "Viewer", "owner", "admin "} {
+		require.ErrorContains(t, tenancy.CheckRole("role", role), "role: must be admin, member or viewer", role)
 	}
 	require.NoError(t, tenancy.CheckRole("role", admin))
 	require.NoError(t, tenancy.CheckRole("role", member))
+	require.NoError(t, tenancy.CheckRole("role", v1alpha1.RoleViewer))
+}
+
+// A viewer of an Organization is none in its Workspaces, and one of a Workspace reads there.
+func TestViewer_looksAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	viewer := func(workspace string) v1alpha1.MembershipIndexEntry { return row("o", workspace, v1alpha1.RoleViewer) }
+	require.Empty(t, tenancy.WorkspaceRole([]v1alpha1.MembershipIndexEntry{viewer("")}, "o", "w", v1alpha1.DefaultAccessNone))
+	require.Equal(t, v1alpha1.RoleViewer, tenancy.WorkspaceRole([]v1alpha1.MembershipIndexEntry{viewer("")}, "o", "w", v1alpha1.DefaultAccessView))
+	require.Equal(t, v1alpha1.RoleViewer, tenancy.WorkspaceRole([]v1alpha1.MembershipIndexEntry{viewer("w")}, "o", "w", v1alpha1.DefaultAccessNone))
+	org := tenancy.Org{Organization: tenancy.NewOrganization("o", "O", "alice")}
+	person := func(name string) (*v1alpha1.User, bool) {
+		u := &v1alpha1.User{}
+		u.Name = name
+		return u, true
+	}
+	grants := tenancy.Grants(org, "w", []*v1alpha1.Membership{
+		tenancy.NewMembership("bob", "", v1alpha1.RoleViewer), tenancy.NewMembership("carol", "w", v1alpha1.RoleViewer),
+	}, person)
+	require.Len(t, grants, 1)
+	require.Equal(t, []string{"carol", "viewer"}, []string{grants[0].User.Name, string(grants[0].Role)})
 }
 
 func TestO8_OnlyWhoMayActIsActive(t *testing.T) {

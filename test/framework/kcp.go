@@ -12,7 +12,7 @@ import (
 
 // People are the users of the token file.
 func People() []string {
-	return []string{"alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi"}
+	return []string{"alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi", "victor", "wendy"}
 }
 
 // Token is the static token of a person.

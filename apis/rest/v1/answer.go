@@ -69,7 +69,7 @@ type Condition struct {
 // PhaseReady is the phase of an object that is complete. The others are Progressing and Terminating.
 const PhaseReady = "Ready"
 
-// Role is admin or member.
+// Role is admin, member or viewer.
 type Role string
 
 // The roles.

@@ -37,7 +37,7 @@ type BotSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	DisplayName string `json:"displayName"`
-	// role is the role of the Bot in the Workspace: admin or member.
+	// role is the role of the Bot in the Workspace: admin, member or viewer.
 	Role Role `json:"role"`
 	// tokens are the tokens that were issued and not revoked. A token that is not listed
 	// here is refused.

@@ -39,9 +39,9 @@ type CommonStatus struct {
 	Phase Phase `json:"phase,omitempty"`
 }
 
-// Role is the role of a User in an Organization or in a Workspace: admin or member.
+// Role is the role of a User in an Organization or in a Workspace: admin, member or viewer.
 //
-// +kubebuilder:validation:Enum=admin;member
+// +kubebuilder:validation:Enum=admin;member;viewer
 type Role string
 
 // The roles.
@@ -51,8 +51,8 @@ const (
 	RoleAdmin Role = "admin"
 	// RoleMember works in the Organization or Workspace and does not manage it.
 	RoleMember Role = "member"
-	// RoleViewer is the effective role of members of an Organization in its Workspaces if
-	// spec.defaultAccess is view. Memberships never have it.
+	// RoleViewer sees the Organization or Workspace and changes nothing. It is also the effective role
+	// of members of an Organization in its Workspaces if spec.defaultAccess is view.
 	RoleViewer Role = "viewer"
 )
 

@@ -48,7 +48,7 @@ type MembershipSpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="workspaceRef is immutable"
 	WorkspaceRef *NamedRef `json:"workspaceRef,omitempty"`
-	// role is the role of the User: admin or member. An admin of an Organization is an
+	// role is the role of the User: admin, member or viewer. An admin of an Organization is an
 	// admin of all its Workspaces.
 	Role Role `json:"role"`
 	// roles are additional ClusterRoles and Roles of the Workspace to bind to the User. At

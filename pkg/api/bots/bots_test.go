@@ -46,7 +46,7 @@ func TestCreate_refusesBadInput(t *testing.T) {
 		`{"role": "admin"}`:                                           "displayName",
 		`{"displayName": "", "role": "admin"}`:                        "displayName",
 		`{"displayName": "x"}`:                                        "role",
-		`{"displayName": "x", "role": "viewer"}`:                      "role",
+		`{"displayName": "x", "role": "guest"}`:                       "role",
 		`{"displayName": "x", "role": "admin", "sudo": true}`:         "sudo",
 		`{"displayName": "x", "role": "admin", "tokens": [{"id":1}]}`: "tokens",
 	} {

@@ -103,7 +103,7 @@ func (s *matrixScene) remember(r matrixRow, method string, a framework.Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	bot := ""
-	if s.position >= matrixColumns {
+	if isBot(s.position) {
 		bot = s.bots[s.position-matrixColumns].uuid
 	}
 	s.audited = append(s.audited, auditedCell{a.Header.Get("X-Request-Id"), r, method, s.position, a.Code, s.org, bot})

@@ -89,7 +89,7 @@ func (s *matrixScene) cell(t *testing.T, r matrixRow, method string) {
 
 func (s *matrixScene) isCaller(t *testing.T, a framework.Answer) {
 	t.Helper()
-	if s.position >= matrixColumns {
+	if isBot(s.position) {
 		require.Equal(t, []string{"Bot", s.bots[s.position-matrixColumns].uuid}, []string{a.Text("kind"), a.Text("uuid")})
 		return
 	}
@@ -99,13 +99,16 @@ func (s *matrixScene) isCaller(t *testing.T, a framework.Answer) {
 func (s *matrixScene) isOrg(t *testing.T, a framework.Answer) {
 	t.Helper()
 	require.Equal(t, s.org, a.Text("uuid"))
-	require.Equal(t, map[int]string{asOrgMember: "member", asOrgAdmin: "admin"}[s.position], a.Text("role"))
+	require.Equal(t, map[int]string{asOrgMember: "member", asOrgAdmin: "admin", asOrgViewer: "viewer"}[s.position], a.Text("role"))
 }
 
 func (s *matrixScene) isWorkspace(t *testing.T, a framework.Answer) {
 	t.Helper()
 	require.Equal(t, s.ws, a.Text("uuid"))
-	require.Equal(t, map[int]string{asWorkspaceMember: "member", asWorkspaceAdmin: "admin", asOrgMember: "viewer", asOrgAdmin: "admin"}[s.position], a.Text("role"))
+	roles := map[int]string{
+		asWorkspaceMember: "member", asWorkspaceAdmin: "admin", asOrgMember: "viewer", asOrgAdmin: "admin", asWorkspaceViewer: "viewer", asOrgViewer: "viewer",
+	}
+	require.Equal(t, roles[s.position], a.Text("role"))
 }
 
 func (s *matrixScene) holdsOwnToken(t *testing.T, a framework.Answer) {
@@ -129,18 +132,20 @@ func (s *matrixScene) listed(t *testing.T, a framework.Answer, field string, kee
 
 func (s *matrixScene) hasOwnRowsOnly(t *testing.T, a framework.Answer) {
 	t.Helper()
-	want := map[int][]any{asWorkspaceMember: {s.ws}, asWorkspaceAdmin: {s.ws}, asOrgMember: {nil}, asOrgAdmin: {nil}}[s.position]
+	want := map[int][]any{
+		asWorkspaceMember: {s.ws}, asWorkspaceAdmin: {s.ws}, asOrgMember: {nil}, asOrgAdmin: {nil}, asWorkspaceViewer: {s.ws}, asOrgViewer: {nil},
+	}[s.position]
 	require.ElementsMatch(t, want, s.listed(t, a, "workspaceUUID", func(i map[string]any) bool { return i["orgUUID"] == s.org }))
 }
 
 func (s *matrixScene) listsOwnOrgsOnly(t *testing.T, a framework.Answer) {
 	t.Helper()
-	want := map[int][]any{asOrgMember: {"member"}, asOrgAdmin: {"admin"}}[s.position]
+	want := map[int][]any{asOrgMember: {"member"}, asOrgAdmin: {"admin"}, asOrgViewer: {"viewer"}}[s.position]
 	require.ElementsMatch(t, want, s.listed(t, a, "role", func(i map[string]any) bool { return i["uuid"] == s.org }))
 }
 
 func (s *matrixScene) listsOwnWorkspacesOnly(t *testing.T, a framework.Answer) {
 	t.Helper()
-	want := map[int][]any{asWorkspaceMember: {s.ws}, asWorkspaceAdmin: {s.ws}, asOrgAdmin: {s.ws, s.other}}[s.position]
+	want := map[int][]any{asWorkspaceMember: {s.ws}, asWorkspaceAdmin: {s.ws}, asOrgAdmin: {s.ws, s.other}, asWorkspaceViewer: {s.ws}}[s.position]
 	require.ElementsMatch(t, want, s.listed(t, a, "uuid", func(map[string]any) bool { return true }))
 }

@@ -38,7 +38,7 @@ func (s *matrixScene) names() *strings.Replacer {
 // token is the token of the caller. A bot is of the Workspace of the scene.
 func (s *matrixScene) token() string {
 	switch {
-	case s.position < matrixColumns:
+	case !isBot(s.position):
 		return s.tokens[s.position]
 	case s.ws == "":
 		return s.places[""].bots[s.position-matrixColumns].token

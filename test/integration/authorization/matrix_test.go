@@ -35,15 +35,26 @@ const (
 	// These are bots of the Workspace of the row.
 	asBotMember
 	asBotAdmin
+	asBotViewer
+	asWorkspaceViewer
+	asOrgViewer
 	matrixPositions
 )
 
-// matrixColumns is the number of codes in matrixRow.gets.
-const matrixColumns = asBotMember
+const (
+	// matrixColumns is the number of codes in matrixRow.gets.
+	matrixColumns = asBotMember
+	// matrixBots is the number of bots.
+	matrixBots = asWorkspaceViewer - asBotMember
+)
+
+// isBot reports whether a position is that of a bot.
+func isBot(position int) bool { return position >= asBotMember && position < asBotMember+matrixBots }
 
 var matrixPositionNames = [matrixPositions]string{
 	"anonymous", "pending", "rejected", "deleted", "nobody", "foreign admin", "platform admin",
 	"workspace member", "workspace admin", "org member", "org admin", "account member", "account admin", "bot member", "bot admin",
+	"bot viewer", "workspace viewer", "org viewer",
 }
 
 // matrixRow lists the codes of one route for all positions.
@@ -53,10 +64,14 @@ type matrixRow struct {
 	route string
 	// about distinguishes the rows of one route.
 	about string
-	// gets has one code for each position but the bots, or one code for all. 2xx is any success.
+	// gets has one code for each position but bots and viewers, or one code for all. 2xx is any success.
 	gets string
-	// bots has the codes of the two bots. Where it is empty, a bot may not make the request.
+	// bots has the codes of the two bots, and that of a viewer bot where it is not the member's. Where
+	// it is empty, a bot may not make the request.
 	bots string
+	// viewers has the codes of a viewer of the Workspace and one of the Org, where they are not those
+	// of the members.
+	viewers string
 	// at names the Org of the row, where the row has side effects on others or needs
 	// special settings. The other rows share the Org without a name.
 	at string
@@ -129,7 +144,7 @@ var matrixRows = []matrixRow{
 	{route: "GET /api/orgs/{org}/audit", gets: "401 403 403 403  403 403 403  403 403  403 200  401 401", check: (*matrixScene).isAudited},
 
 	{route: "GET /api/orgs/{org}/workspaces", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401", check: (*matrixScene).listsOwnWorkspacesOnly},
-	{route: "POST /api/orgs/{org}/workspaces", body: `{"displayName":"Made by {caller}"}`, at: "growing", gets: "401 403 403 403  403 403 403  403 403  201 201  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces", body: `{"displayName":"Made by {caller}"}`, at: "growing", viewers: "403 403", gets: "401 403 403 403  403 403 403  403 403  201 201  401 401"},
 	{route: "POST /api/orgs/{org}/workspaces", about: "where only admins create", body: `{"displayName":"Made by {caller}"}`, at: "closed", gets: "401 403 403 403  403 403 403  403 403  403 201  401 401"},
 	{route: "GET /api/orgs/{org}/workspaces/{ws}", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401", check: (*matrixScene).isWorkspace},
 	{route: "GET /api/orgs/{org}/workspaces/{ws}", about: "where members look around", at: "viewing", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401", check: (*matrixScene).isWorkspace},
@@ -185,13 +200,13 @@ var matrixRows = []matrixRow{
 	{route: "GET /clusters/*", about: "an Org's own workspace", rest: "{root}:orgs:{org}/api/v1/namespaces", gets: "404"},
 	{route: "GET /clusters/*", about: "where members look around", at: "viewing", rest: "{cluster}/api/v1/namespaces", bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401"},
 	{route: "HEAD /clusters/*", rest: "{cluster}/api/v1/namespaces", bots: "405 405", gets: "401 403 403 403  403 403 403  405 405  403 405  401 401"},
-	{route: "POST /clusters/*", rest: matrixConfigMaps, body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"made-"}}`, bots: "201 201", gets: "401 403 403 403  403 403 403  201 201  403 201  401 401"},
-	{route: "POST /clusters/*", about: "where members look around", at: "viewing", rest: matrixConfigMaps, body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"made-"}}`, bots: "201 201", gets: "401 403 403 403  403 403 403  201 201  403 201  401 401"},
-	{route: "PUT /clusters/*", rest: matrixConfigMaps + "/{target}", body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"{target}"},"data":{"by":"{caller}"}}`, before: (*matrixScene).configMap, bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
-	{route: "PATCH /clusters/*", rest: matrixConfigMaps + "/{target}", body: `{"data":{"by":"{caller}"}}`, header: http.Header{"Content-Type": {"application/merge-patch+json"}}, before: (*matrixScene).configMap, bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
-	{route: "DELETE /clusters/*", rest: matrixConfigMaps + "/{target}", before: (*matrixScene).configMap, bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "POST /clusters/*", rest: matrixConfigMaps, body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"made-"}}`, bots: "201 201 403", viewers: "403 403", gets: "401 403 403 403  403 403 403  201 201  403 201  401 401"},
+	{route: "POST /clusters/*", about: "where members look around", at: "viewing", rest: matrixConfigMaps, body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"made-"}}`, bots: "201 201 403", viewers: "403 403", gets: "401 403 403 403  403 403 403  201 201  403 201  401 401"},
+	{route: "PUT /clusters/*", rest: matrixConfigMaps + "/{target}", body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"{target}"},"data":{"by":"{caller}"}}`, before: (*matrixScene).configMap, bots: "200 200 403", viewers: "403 403", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "PATCH /clusters/*", rest: matrixConfigMaps + "/{target}", body: `{"data":{"by":"{caller}"}}`, header: http.Header{"Content-Type": {"application/merge-patch+json"}}, before: (*matrixScene).configMap, bots: "200 200 403", viewers: "403 403", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "DELETE /clusters/*", rest: matrixConfigMaps + "/{target}", before: (*matrixScene).configMap, bots: "200 200 403", viewers: "403 403", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	// The hub forwards these requests. RBAC in the Workspace refuses them by role.
-	{route: "GET /clusters/*", about: "Secrets, where members look around", at: "viewing", rest: "{cluster}/api/v1/secrets", bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "GET /clusters/*", about: "Secrets, where members look around", at: "viewing", rest: "{cluster}/api/v1/secrets", bots: "200 200 403", viewers: "403 403", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	{route: "POST /clusters/*", about: "RBAC", rest: "{cluster}/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", query: "?dryRun=All", body: matrixBinding, bots: "403 201", gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
 	{route: "POST /clusters/*", about: "a bot's token", rest: "{cluster}/api/v1/namespaces/default/serviceaccounts/default/token", query: "?dryRun=All", body: `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`, bots: "403 201", gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
 	{route: "DELETE /clusters/*", about: "the LogicalCluster", rest: "{cluster}/apis/core.kcp.io/v1alpha1/logicalclusters/cluster", query: "?dryRun=All", gets: "401 403 403 403  403 403 403  403 403  403 403  401 401"},
@@ -214,16 +229,24 @@ const (
 
 // want returns the code for a position.
 func (r matrixRow) want(position int) string {
-	codes := strings.Fields(r.gets)
+	codes, bots, viewers := strings.Fields(r.gets), strings.Fields(r.bots), strings.Fields(r.viewers)
 	switch {
 	case len(codes) == 1:
 		return codes[0]
 	case position < matrixColumns:
 		return codes[position]
-	case r.bots == "":
+	case isBot(position) && len(bots) == 0:
 		return "403"
+	case position == asBotViewer && len(bots) < matrixBots:
+		return bots[0]
+	case isBot(position):
+		return bots[position-matrixColumns]
+	case len(viewers) > 0:
+		return viewers[position-asWorkspaceViewer]
+	case position == asWorkspaceViewer:
+		return codes[asWorkspaceMember]
 	}
-	return strings.Fields(r.bots)[position-matrixColumns]
+	return codes[asOrgMember]
 }
 
 func (r matrixRow) pattern() string { return r.route[strings.Index(r.route, " ")+1:] }
@@ -283,8 +306,11 @@ func matrixGaps(matrixRows []matrixRow, all []server.Route) []string {
 		if n := len(strings.Fields(r.gets)); n != 1 && n != matrixColumns {
 			found = append(found, fmt.Sprintf("%s has %d columns", r.name(), n))
 		}
-		if n := len(strings.Fields(r.bots)); n != 0 && n != matrixPositions-matrixColumns {
+		if n := len(strings.Fields(r.bots)); n != 0 && n != matrixBots && n != matrixBots-1 {
 			found = append(found, fmt.Sprintf("%s has %d columns for bots", r.name(), n))
+		}
+		if n := len(strings.Fields(r.viewers)); n != 0 && n != matrixPositions-asWorkspaceViewer {
+			found = append(found, fmt.Sprintf("%s has %d columns for viewers", r.name(), n))
 		}
 		methods, routes := r.methods(), r.routes(all)
 		if len(routes) == 0 || methods[0] != "*" && len(routes) != len(methods) {
@@ -316,7 +342,7 @@ func TestMatrix_listsEveryRouteAndNothingElse(t *testing.T) {
 		"a row without a route":       {[]matrixRow{{route: "* /a", gets: "404"}, {route: "GET /b", gets: "404"}}, "GET /b is no route"},
 		"a method that is not routed": {[]matrixRow{{route: "GET|PUT|POST /a", gets: "404"}}, "GET|PUT|POST /a is no route"},
 		"a column too few":            {[]matrixRow{{route: "* /a", gets: "401 403"}}, "* /a has 2 columns"},
-		"a bot too many":              {[]matrixRow{{route: "* /a", gets: "404", bots: "403 403 403"}}, "* /a has 3 columns for bots"},
+		"a bot too many":              {[]matrixRow{{route: "* /a", gets: "404", bots: "403 403 403 403"}}, "* /a has 4 columns for bots"},
 	} {
 		require.Equal(t, []string{c.says}, matrixGaps(c.rows, some), name)
 	}

@@ -23,6 +23,7 @@ import (
 var matrixPeople = [matrixPositions]string{
 	asPending: "ivan", asRejected: "mallory", asDeleted: "grace", asNobody: "frank", asForeignAdmin: "erin", asPlatformAdmin: "heidi",
 	asWorkspaceMember: "dave", asWorkspaceAdmin: "carol", asOrgMember: "bob", asOrgAdmin: "alice",
+	asWorkspaceViewer: "wendy", asOrgViewer: "victor",
 }
 
 // matrixKeeper is a further admin of every Org. This user sets up and restores the state
@@ -36,8 +37,8 @@ const matrixExtras = 40
 // which only the Org's admins can reach.
 type matrixPlace struct {
 	org, ws, other, cluster, path string
-	// bots are those of the Workspace: a member and an admin.
-	bots [matrixPositions - matrixColumns]matrixBot
+	// bots are those of the Workspace: a member, an admin and a viewer.
+	bots [matrixBots]matrixBot
 }
 
 // matrixBot is a bot with a token.
@@ -177,7 +178,7 @@ func (w *matrixWorld) build(name string) (p matrixPlace, err error) {
 			return p, err
 		}
 	}
-	for i, role := range []string{"member", "admin"} {
+	for i, role := range []string{"member", "admin", "viewer"} {
 		if p.bots[i], err = w.bot(p, role); err != nil {
 			return p, err
 		}
@@ -230,6 +231,10 @@ func (w *matrixWorld) seat(p matrixPlace, position int) error {
 		return org("admin")
 	case asOrgMember:
 		return org("member")
+	case asOrgViewer:
+		return org("viewer")
+	case asWorkspaceViewer:
+		return workspace("viewer")
 	case asWorkspaceAdmin:
 		return workspace("admin")
 	case asWorkspaceMember:

@@ -114,7 +114,6 @@ func TestO15_NobodyIsAddedByAnotherName(t *testing.T) {
 		"a Membership's name":  framework.Adding(org+".bob", "member"),
 		"no role":              framework.Adding("bob", ""),
 		"a role that is none":  framework.Adding("bob", "owner"),
-		"the viewer's role":    framework.Adding("bob", "viewer"),
 		"sudo in an Org":       map[string]any{"userRef": map[string]string{"name": "bob"}, "role": "member", "sudo": true},
 		"another field":        map[string]any{"userRef": map[string]string{"name": "bob", "email": "b@example.com"}, "role": "member"},
 		"a name as plain text": map[string]any{"userRef": "bob", "role": "member"},

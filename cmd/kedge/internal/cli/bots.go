@@ -77,18 +77,18 @@ func (b *bots) createCommand() *cobra.Command {
 			return b.show(made, botColumns)
 		},
 	}
-	cmd.Flags().Var(as, "role", "admin or member")
+	cmd.Flags().Var(as, "role", "admin, member or viewer")
 	b.output.flag(cmd)
 	return cmd
 }
 
 func (b *bots) setRoleCommand() *cobra.Command {
 	return b.about(&cobra.Command{
-		Use: "set-role UUID|NAME ROLE", Short: "Set the role of a bot: admin or member", Example: "  kedge bots set-role CI admin",
+		Use: "set-role UUID|NAME ROLE", Short: "Set the role of a bot: admin, member or viewer", Example: "  kedge bots set-role CI admin",
 		Long: "Set the role of a bot. Its living tokens have the new role at once.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 || role("").Set(args[1]) != nil {
-				return fmt.Errorf("%s needs the UUID or the name of a bot and a role, admin or member; %w", cmd.CommandPath(), errUsage)
+				return fmt.Errorf("%s needs the UUID or the name of a bot and a role, admin, member or viewer; %w", cmd.CommandPath(), errUsage)
 			}
 			return nil
 		},

@@ -79,7 +79,7 @@ func (m *members) root() *cobra.Command {
 }
 
 // role is the value of --role.
-func role(value string) *word { return &word{value, []string{"admin", "member"}} }
+func role(value string) *word { return &word{value, []string{"admin", "member", "viewer"}} }
 
 // grant is what a membership gives in addition to its role.
 type grant struct {
@@ -138,7 +138,7 @@ role changes nothing and is no error; to change a role, use set-role.`,
 			return m.show(added, m.columns)
 		},
 	}
-	cmd.Flags().Var(as, "role", "admin or member")
+	cmd.Flags().Var(as, "role", "admin, member or viewer")
 	cmd.Flags().Var(&expires, "expires-in", "time after which the membership ends, such as 90d or 12h (default: it does not end by time)")
 	if m.inWorkspace {
 		cmd.Example += "\n  " + m.command + " add bob --roles view,auditor --sudo"
@@ -168,12 +168,12 @@ func (m *members) notAdded(err error, t target, user, as string) error {
 func (m *members) setRoleCommand() *cobra.Command {
 	var given grant
 	cmd := &cobra.Command{
-		Use: "set-role USER ROLE", Short: "Make a member admin, or plain member again", Aliases: []string{"set"}, ValidArgsFunction: m.complete,
-		Long:    "Set a member's role in the chosen " + m.noun + ": admin or member.",
+		Use: "set-role USER ROLE", Short: "Make a member admin, plain member or viewer", Aliases: []string{"set"}, ValidArgsFunction: m.complete,
+		Long:    "Set a member's role in the chosen " + m.noun + ": admin, member or viewer.",
 		Example: "  " + m.command + " set-role bob admin\n  " + m.command + " set-role bob member",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return fmt.Errorf("%s needs the name of a member and a role, admin or member; %w", cmd.CommandPath(), errUsage)
+				return fmt.Errorf("%s needs the name of a member and a role, admin, member or viewer; %w", cmd.CommandPath(), errUsage)
 			}
 			if err := role("").Set(args[1]); err != nil {
 				return fmt.Errorf("invalid role %q: %w; %w", args[1], err, errUsage)

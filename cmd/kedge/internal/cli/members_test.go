@@ -109,6 +109,8 @@ func TestMembersAddAndSetRoleSendWhatWasSaidAndNothingElse(t *testing.T) {
 		"members add bob":                                              `{"userRef":{"name":"bob"},"role":"member"}`,
 		"members add bob --role admin":                                 `{"userRef":{"name":"bob"},"role":"admin"}`,
 		"members set-role bob admin":                                   `{"role":"admin"}`,
+		"members set-role bob viewer":                                  `{"role":"viewer"}`,
+		"workspaces members add bob --role viewer":                     `{"userRef":{"name":"bob"},"role":"viewer"}`,
 		"workspaces members add bob":                                   `{"userRef":{"name":"bob"},"role":"member"}`,
 		"workspaces members add bob --roles view,audit --sudo":         `{"userRef":{"name":"bob"},"role":"member","roles":[{"name":"view"},{"name":"audit"}],"sudo":true}`,
 		"workspaces members set-role bob member":                       `{"role":"member"}`,

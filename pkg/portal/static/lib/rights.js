@@ -18,7 +18,7 @@ export function among(role, who) {
 }
 
 /** The roles that can be given, with their labels. */
-export const assignable = /** @type {Array<[string, string]>} */ ([['member', 'Member'], ['admin', 'Admin']]);
+export const assignable = /** @type {Array<[string, string]>} */ ([['viewer', 'Viewer'], ['member', 'Member'], ['admin', 'Admin']]);
 
 /** @typedef {{name: string, namespace?: string}} RoleRef */
 
@@ -39,10 +39,10 @@ function isolated(role) {
   return h('code', {}, named(role.name), role.namespace && ` in ${role.namespace}`);
 }
 
-/** Says what a member loses together with the role of an admin; nothing if there is nothing. @param {any} member */
+/** Says what a member loses together with a higher role; nothing if there is nothing. @param {any} member */
 export function dropped(member) {
   const lost = [member.sudo && 'sudo', ...(member.roles || []).map(isolated)].filter(Boolean);
-  return lost.length > 0 && [' loses these rights together with the role of an admin: ', lost.map((right, i) => [i > 0 && ', ', right]), '.'];
+  return lost.length > 0 && [' loses these rights together with the present role: ', lost.map((right, i) => [i > 0 && ', ', right]), '.'];
 }
 
 /** The cell of a table. @param {any} member */

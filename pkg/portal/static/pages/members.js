@@ -41,7 +41,7 @@ export async function render(page) {
     ], members),
     h('p', { class: 'muted small' }, ws
       ? 'Admins of the organization are admins in this workspace, too, and are not listed here unless they were added. Further rights are roles that exist in the workspace, and sudo.'
-      : 'Admins are admins in every workspace of this organization. Members enter the workspaces that they are added to.'),
+      : 'Admins are admins in every workspace of this organization. Members and viewers enter the workspaces that they are added to. Viewers create and change nothing.'),
   );
 }
 
@@ -60,9 +60,9 @@ function roleSelect(c, member) {
   };
   select.addEventListener('change', async () => {
     c.problem.replaceChildren();
-    const lost = !atLeast(select.value, 'admin') && dropped(member);
+    const lost = !atLeast(select.value, member.role) && dropped(member);
     if (lost) {
-      confirmDialog({ title: 'Make a member', action: 'Make a member', signal: c.page.signal, text: [named(member.displayName, member.user), lost], submit: change })
+      confirmDialog({ title: `Make a ${select.value}`, action: `Make a ${select.value}`, signal: c.page.signal, text: [named(member.displayName, member.user), lost], submit: change })
         .addEventListener('close', () => { select.value = member.role; });
       return;
     }
