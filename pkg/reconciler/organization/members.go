@@ -13,7 +13,7 @@ import (
 )
 
 // unboundEvery is the interval in which the step looks whether bindings are removed.
-const unboundEvery = 50 * time.Millisecond
+const unboundEvery = 200 * time.Millisecond
 
 // members carries out spec.membershipChanges and spec.botChanges (O-9), each list in the order in
 // which its changes were accepted, and bots first: what a person granted before their own removal
