@@ -42,12 +42,15 @@ export function end(at) {
   if (!at) return '';
   const ms = new Date(at).getTime() - Date.now();
   if (ms >= week) return moment(at);
-  const hours = ms / 3600e3;
-  const words = ms <= 0 ? 'ended'
-    : hours < 2 ? `ends in ${Math.max(1, Math.floor(hours * 60))} min`
-      : hours < 48 ? `ends in ${Math.floor(hours)} hours`
-        : `ends in ${Math.floor(hours / 24)} days`;
-  return h('time', { datetime: at, title: full.format(new Date(at)) }, badge('warn', words));
+  return h('time', { datetime: at, title: full.format(new Date(at)) }, badge('warn', endsIn(ms / 3600e3)));
+}
+
+/** @param {number} hours */
+function endsIn(hours) {
+  if (hours <= 0) return 'ended';
+  if (hours < 2) return `ends in ${Math.max(1, Math.floor(hours * 60))} min`;
+  if (hours < 48) return `ends in ${Math.floor(hours)} hours`;
+  return `ends in ${Math.floor(hours / 24)} days`;
 }
 
 const phases = { Ready: ['ok', 'Ready'], Progressing: ['busy', 'In progress'], Terminating: ['warn busy', 'Being removed'] };
