@@ -137,12 +137,20 @@ func WorkspaceRole(entries []v1alpha1.MembershipIndexEntry, org, workspace strin
 	return ""
 }
 
+// CauseRoleTooLow is the type of the cause of a refusal of somebody who is in the Organization or the
+// Workspace, with a role that does not suffice.
+const CauseRoleTooLow = "RoleTooLow"
+
+func roleTooLow(message string) error {
+	return errs.New(errs.Forbidden, message, errs.Cause{Type: CauseRoleTooLow, Message: message})
+}
+
 // RequireOrgAdmin refuses callers who are not admins of the Organization.
 func (s Scope) RequireOrgAdmin(to string) error {
 	if s.OrgRole.AtLeast(v1alpha1.RoleAdmin) {
 		return nil
 	}
-	return errs.New(errs.Forbidden, "only an admin of this organization may "+to+"; ask one of its admins")
+	return roleTooLow("only an admin of this organization may "+to+"; ask one of its admins")
 }
 
 // RequireWorkspaceAdmin refuses callers who are admins neither of the Workspace nor of its
@@ -151,7 +159,7 @@ func (s Scope) RequireWorkspaceAdmin(to string) error {
 	if s.WorkspaceRole.AtLeast(v1alpha1.RoleAdmin) {
 		return nil
 	}
-	return errs.New(errs.Forbidden, "only an admin of this workspace or of its organization may "+to+"; ask one of them")
+	return roleTooLow("only an admin of this workspace or of its organization may "+to+"; ask one of them")
 }
 
 // RequireWorkspaceCreation refuses callers to whom spec.workspaceCreation does not permit to
@@ -161,7 +169,7 @@ func (s Scope) RequireWorkspaceCreation() error {
 	case s.OrgRole.AtLeast(s.Org.Spec.WorkspaceCreation.Least()):
 		return nil
 	case s.OrgRole.AtLeast(v1alpha1.RoleMember):
-		return errs.New(errs.Forbidden, "in this organization only admins may create workspaces (workspaceCreation: admin); ask one of its admins")
+		return roleTooLow("in this organization only admins may create workspaces (workspaceCreation: admin); ask one of its admins")
 	}
-	return errs.New(errs.Forbidden, "only members of this organization may create workspaces in it, and viewers may not; ask one of its admins")
+	return roleTooLow("only members of this organization may create workspaces in it, and viewers may not; ask one of its admins")
 }

@@ -100,9 +100,9 @@ func (s Scope) RequirePublish() error {
 	case s.OrgRole.AtLeast(s.Org.Spec.CatalogEntryCreation.Least()):
 		return nil
 	case s.OrgRole.AtLeast(v1alpha1.RoleMember):
-		return errs.New(errs.Forbidden, "in this organization only admins may publish catalog entries (catalogEntryCreation: admin); ask one of its admins")
+		return roleTooLow("in this organization only admins may publish catalog entries (catalogEntryCreation: admin); ask one of its admins")
 	}
-	return errs.New(errs.Forbidden, "only members of this organization may publish catalog entries in it, and viewers may not; ask one of its admins")
+	return roleTooLow("only members of this organization may publish catalog entries in it, and viewers may not; ask one of its admins")
 }
 
 // RequireChange refuses callers who may not change or delete an entry of the Organization:

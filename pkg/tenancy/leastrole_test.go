@@ -47,6 +47,9 @@ func TestLesserRole_createsNothingInTheOrganization(t *testing.T) {
 				"manage the organization": s.RequireOrgAdmin("x"), "manage the workspace": s.RequireWorkspaceAdmin("x"),
 			} {
 				require.True(t, errs.Is(err, errs.Forbidden), "%s may %s with %s", role, rule, who)
+				var refused *errs.Error
+				require.ErrorAs(t, err, &refused)
+				require.Equal(t, tenancy.CauseRoleTooLow, refused.Causes[0].Type, rule)
 			}
 		}
 	}
