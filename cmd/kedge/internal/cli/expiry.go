@@ -13,8 +13,8 @@ import (
 // soonWithin is the time before an end from which on it is shown in words.
 const soonWithin = 7 * 24 * time.Hour
 
-// endColumn is the column of an end. Its cells say what is soon in words.
-var endColumn = [3]string{"END", "expiresAt"}
+// endColumn returns the column of an end. Its cells say what is soon in words.
+func endColumn() [3]string { return [3]string{"END", "expiresAt"} }
 
 // endIn returns the text of an end.
 func endIn(at string, now time.Time) string {

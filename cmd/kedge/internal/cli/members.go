@@ -31,7 +31,7 @@ func (a *app) membersCommand() *cobra.Command {
 	m := &members{noun: "organization", command: "kedge members"}
 	m.app = a
 	m.columns = table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SINCE", "since"}, {"PHASE", "phase"},
-		{"ACTIVE", "active"}, endColumn}
+		{"ACTIVE", "active"}, endColumn()}
 	m.all = func(ctx context.Context) (client.Members, target, error) {
 		o, t, err := a.inOrg(ctx, org)
 		return o.Members(), t, err
@@ -47,7 +47,7 @@ func (a *app) workspaceMembersCommand(org *string) *cobra.Command {
 	m := &members{noun: "workspace", command: "kedge workspaces members", inWorkspace: true}
 	m.app = a
 	m.columns = table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SCOPE", "scope"}, {"ROLES", "roles"}, {"SUDO", "sudo"},
-		{"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}, endColumn}
+		{"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}, endColumn()}
 	m.all = func(ctx context.Context) (client.Members, target, error) {
 		w, t, err := a.inWorkspace(ctx, *org, workspace)
 		return w.Members(), t, err

@@ -109,7 +109,7 @@ func (a *app) print(f format, raw []byte, columns table) error {
 	for _, item := range items {
 		row := make([]string, len(columns))
 		for i, c := range columns {
-			if row[i] = cell(item[c[1]]); c == endColumn {
+			if row[i] = cell(item[c[1]]); c == endColumn() {
 				row[i] = endIn(row[i], time.Now())
 			}
 		}
