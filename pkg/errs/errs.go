@@ -39,6 +39,9 @@ const (
 	TooManyRequests
 	// Unavailable means that a dependency, such as kcp, is down; a retry may succeed.
 	Unavailable
+	// InsufficientStorage means that nothing more can be stored for the caller. A retry without a
+	// deletion does not help.
+	InsufficientStorage
 	// BadGateway means that kcp gave no valid answer to a proxied request.
 	BadGateway
 	// Timeout means that kcp did not answer in time.

@@ -32,8 +32,11 @@ func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Handle converts a Handler to an http.HandlerFunc, for chi.
 func Handle(h Handler) http.HandlerFunc { return h.ServeHTTP }
 
-// reasonPreconditionFailed is the reason of a 412. Kubernetes has no reason for it.
-const reasonPreconditionFailed metav1.StatusReason = "PreconditionFailed"
+// The reasons of a 412 and a 507. Kubernetes has none for them.
+const (
+	reasonPreconditionFailed  metav1.StatusReason = "PreconditionFailed"
+	reasonInsufficientStorage metav1.StatusReason = "InsufficientStorage"
+)
 
 // statusOf is the table of HTTP statuses and reasons by code.
 func statusOf(code errs.Code) (int, metav1.StatusReason) {
@@ -64,6 +67,8 @@ func statusOf(code errs.Code) (int, metav1.StatusReason) {
 		return http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
 	case errs.Unavailable:
 		return http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable
+	case errs.InsufficientStorage:
+		return http.StatusInsufficientStorage, reasonInsufficientStorage
 	case errs.BadGateway:
 		return http.StatusBadGateway, metav1.StatusReasonServiceUnavailable
 	case errs.Timeout:

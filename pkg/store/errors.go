@@ -36,6 +36,8 @@ func convert(err error, what string) error {
 			known.RetryAfter = retryAfter
 		}
 		return known
+	case errors.As(err, &known) && known.Code == errs.InsufficientStorage:
+		return known
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return unavailable(err)
 	case !errors.As(err, &status):
