@@ -127,6 +127,11 @@ func (c *Clients) Fenced(right transport.Right) *Clients {
 	return c.altered(func(o *transport.Options) { o.Right = right })
 }
 
+// Admitted returns the same clients that ask before they create an object.
+func (c *Clients) Admitted(admission transport.Admission) *Clients {
+	return c.altered(func(o *transport.Options) { o.Admission = admission })
+}
+
 // altered is with for options that have made a chain before.
 func (c *Clients) altered(alter func(*transport.Options)) *Clients {
 	options := c.options

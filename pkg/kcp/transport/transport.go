@@ -33,6 +33,8 @@ type Options struct {
 	FailFast bool
 	// Right, where it is not nil, is the fencing right that every write needs.
 	Right Right
+	// Admission, where it is not nil, is asked before every request that may create an object.
+	Admission Admission
 	// Fresh sends every request on a connection of its own. Behind a load balancer, another
 	// process of kcp can answer each of them.
 	Fresh bool
@@ -92,6 +94,8 @@ func (t *Transport) RoundTripper(o Options) (http.RoundTripper, error) {
 		authenticate(o.Config, &failure),
 		// kedge_kcp_requests_total counts what is sent.
 		only(!o.probe, t.calls.measure),
+		// Nothing is created while the store is full.
+		only(o.Admission != nil, admit(o.Admission)),
 		// A leader's writes end with its right to write. It is asked below the credential,
 		// which may take time to get.
 		only(o.Right != nil, fence(o.Right)),
