@@ -17,7 +17,6 @@ import (
 type Checks struct {
 	clients atomic.Pointer[kcp.Clients]
 	views   atomic.Pointer[func() bool]
-	disk    atomic.Pointer[func() error]
 
 	mu sync.Mutex
 	// details do not change whether the hub is ready.
@@ -61,9 +60,6 @@ func (h *Checks) kcp() (why string) {
 	return ""
 }
 
-// AddDisk adds the check of the embedded kcp's disk; full returns an error while it is full.
-func (h *Checks) AddDisk(full func() error) { h.disk.Store(&full) }
-
 // AddDetail adds a check that the hub stays ready in spite of. The text of err is for operators.
 func (h *Checks) AddDetail(name string, err func() error) {
 	h.mu.Lock()
@@ -88,13 +84,6 @@ func (h *Checks) checks() []check {
 		}
 	}
 	all := []check{{name: "kcp", why: h.kcp()}, {name: "views", why: inMemory}, {name: "controllers", why: controllers}}
-	if full := h.disk.Load(); full != nil {
-		disk := check{name: "disk", lenient: true}
-		if (*full)() != nil {
-			disk.why = "it is full; reads are answered, writes are refused until there is room"
-		}
-		all = append(all, disk)
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, d := range h.details {

@@ -16,6 +16,7 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/storage"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -28,6 +29,9 @@ type Intent struct {
 	// Reduces is true for a change that takes rights away and gives none. It is carried out even
 	// if the audit log cannot be written.
 	Reduces bool
+	// SameSize is true for a POST that makes no object. Every other one that does not reduce rights
+	// grows the store.
+	SameSize bool
 	// Org, Workspace and Object are what the change affects, where the path does not name it.
 	Org, Workspace, Object string
 	Facts                  audit.Facts
@@ -36,6 +40,7 @@ type Intent struct {
 // change is what the audit log is told of a request. Only the goroutine of the request uses it.
 type change struct {
 	log      func(audit.Event) error
+	admit    func(storage.Write) error
 	intended bool
 	// limited is true for a request within the limits of its caller.
 	limited bool
@@ -57,7 +62,7 @@ func (a *Auditor) Audit(next http.Handler) http.Handler {
 			return
 		}
 		wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
-		c := &change{log: a.log}
+		c := &change{log: a.log, admit: a.admit}
 		r = r.WithContext(context.WithValue(r.Context(), changeKey{}, c))
 		returned := false
 		defer func() {
@@ -104,12 +109,29 @@ func Limited(next http.Handler) http.Handler {
 	})
 }
 
+// write is what a change of the API does to the store.
+func (i Intent) write(method string) storage.Write {
+	switch {
+	case i.Reduces:
+		return storage.Ending
+	case method == http.MethodPost && !i.SameSize:
+		return storage.Growth
+	}
+	return storage.Change
+}
+
 // Intend writes the intent of a request before the change is written. The error refuses the
-// request. It panics if Audit did not run: a route without it must not write.
+// request: the audit log cannot be written, or the store has no room for a change of the API. The proxy
+// judges the size of its requests itself. It panics if Audit did not run: a route without it must not write.
 func Intend(r *http.Request, i Intent) error {
 	c, ok := r.Context().Value(changeKey{}).(*change)
 	if !ok {
 		panic("httpmw: route without Audit")
+	}
+	if _, proxied := request.RequestInfoFrom(r.Context()); !proxied {
+		if err := c.admit(i.write(r.Method)); err != nil {
+			return err
+		}
 	}
 	c.intent, c.intended = i, true
 	// A new Organization is that of its creator.
@@ -231,5 +253,5 @@ func MayChange(r *http.Request) bool {
 	case "exec", "attach", "portforward", "proxy":
 		return true
 	}
-	return mayWrite(r)
+	return MayWrite(r)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/storage"
 )
 
 // behindObserve runs a handler behind Observe.
@@ -34,7 +35,7 @@ func behindObserve(next http.Handler) http.Handler {
 
 // audited runs a handler behind Observe and Audit.
 func audited(log func(audit.Event) error) func(http.Handler) http.Handler {
-	a := httpmw.NewAuditor(log, clocktesting.NewFakePassiveClock(time.Unix(1_000, 0)))
+	a := httpmw.NewAuditor(log, clocktesting.NewFakePassiveClock(time.Unix(1_000, 0)), nil)
 	return func(next http.Handler) http.Handler { return behindObserve(a.Audit(next)) }
 }
 
@@ -52,7 +53,7 @@ func TestRecord_samplesOnlyRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			written := 0
-			a := httpmw.NewAuditor(func(audit.Event) error { written++; return nil }, clocktesting.NewFakePassiveClock(time.Unix(1_000, 0)))
+			a := httpmw.NewAuditor(func(audit.Event) error { written++; return nil }, clocktesting.NewFakePassiveClock(time.Unix(1_000, 0)), nil)
 			for range 3 {
 				require.NoError(t, a.Record(t.Context(), c.event))
 			}
@@ -69,6 +70,8 @@ type auditScene struct {
 	fails  error
 	// writes counts the changes that were carried out.
 	writes int
+	// full refuses a change for which the store has no room.
+	full func(storage.Write) error
 }
 
 // newAuditScene returns routes behind Audit. Each changes one thing, after Intend.
@@ -79,7 +82,12 @@ func newAuditScene() *auditScene {
 			s.events = append(s.events, e)
 		}
 		return s.fails
-	}, s.clock)
+	}, s.clock, func(w storage.Write) error {
+		if s.full == nil {
+			return nil
+		}
+		return s.full(w)
+	})
 	tokens := authenticator(func(token string) (*auth.Identity, bool, error) {
 		return &auth.Identity{Kind: auth.Person, Issuer: "test", Subject: token}, token != "bad", nil
 	})
@@ -107,6 +115,7 @@ func newAuditScene() *auditScene {
 	r.Route("/api", func(r chi.Router) {
 		r.Use(a.Audit, httpmw.Authenticate(authentication(tokens, everybody{}, nil)), httpmw.Limited)
 		r.Post("/orgs", change(httpmw.Intent{Org: "made"}))
+		r.Post("/orgs/{org}/undelete", change(httpmw.Intent{SameSize: true}))
 		r.Post("/orgs/{org}/members", change(httpmw.Intent{Facts: audit.Facts{Role: "admin"}}))
 		r.Delete("/orgs/{org}/members/{user}", change(httpmw.Intent{Reduces: true, Facts: audit.Facts{Cascade: true}}))
 		r.Get("/orgs/{org}", ok)

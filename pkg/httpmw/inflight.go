@@ -59,7 +59,7 @@ func (l *Limits) InFlight(limit string, most int, counted func(*http.Request) bo
 
 // WritesInFlight is InFlight for the requests that may write.
 func (l *Limits) WritesInFlight(limit string, most int) func(http.Handler) http.Handler {
-	return l.InFlight(limit, most, mayWrite)
+	return l.InFlight(limit, most, MayWrite)
 }
 
 // slots are the slots of all callers that have a request.

@@ -70,7 +70,7 @@ func (l *Limits) WritesPerPerson(limit string, perSecond float64) func(http.Hand
 	return func(next http.Handler) http.Handler {
 		write := limited(next)
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if mayWrite(r) {
+			if MayWrite(r) {
 				write.ServeHTTP(w, r)
 				return
 			}

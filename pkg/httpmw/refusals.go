@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/storage"
 )
 
 const (
@@ -23,15 +24,20 @@ const (
 // Auditor writes the events of requests.
 type Auditor struct {
 	log   func(audit.Event) error
+	admit func(storage.Write) error
 	clock clock.PassiveClock
 
 	mu     sync.Mutex
 	recent *lru.Cache
 }
 
-// NewAuditor returns an Auditor that writes with log.
-func NewAuditor(log func(audit.Event) error, c clock.PassiveClock) *Auditor {
-	return &Auditor{log: log, clock: c, recent: lru.New(maxRefusals)}
+// NewAuditor returns an Auditor that writes with log. It asks admit whether the store has room for a
+// change of the API; nil admits all.
+func NewAuditor(log func(audit.Event) error, c clock.PassiveClock, admit func(storage.Write) error) *Auditor {
+	if admit == nil {
+		admit = func(storage.Write) error { return nil }
+	}
+	return &Auditor{log: log, admit: admit, clock: c, recent: lru.New(maxRefusals)}
 }
 
 // refusal is what equal refusals have in common. client is the key of a caller, or the network of a

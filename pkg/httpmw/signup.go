@@ -9,6 +9,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/storage"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
@@ -51,6 +52,9 @@ func (a *Auditor) SignUp(users Users, people People, registration string, limit 
 		}
 		e.Facts = &audit.Facts{Subject: id.Subject, Registration: string(spec.Registration)}
 		if !there {
+			if err := a.admit(storage.Growth); err != nil {
+				return nil, err
+			}
 			settle, err := limit.take(ctx)
 			if err != nil {
 				return nil, err

@@ -49,7 +49,7 @@ func TestSignUp_followsRegistrationAndIsAudited(t *testing.T) {
 		auditor := httpmw.NewAuditor(func(e audit.Event) error {
 			events = append(events, string(e.Stage)+" "+e.Action)
 			return nil
-		}, clock.RealClock{})
+		}, clock.RealClock{}, nil)
 		u, err := auditor.SignUp(c.people, c.people, c.registration, limits.SignUps(0, 0))(t.Context(), &auth.Identity{Issuer: "https://idp", Subject: "carol"}, c.vouched)
 		require.Equal(t, c.events, events, name)
 		if c.refused {
@@ -63,7 +63,7 @@ func TestSignUp_followsRegistrationAndIsAudited(t *testing.T) {
 
 func TestSignUp_refusesWhatIsNotAudited(t *testing.T) {
 	t.Parallel()
-	auditor := httpmw.NewAuditor(func(audit.Event) error { return context.DeadlineExceeded }, clock.RealClock{})
+	auditor := httpmw.NewAuditor(func(audit.Event) error { return context.DeadlineExceeded }, clock.RealClock{}, nil)
 	people := registry{}
 	limits, _, _ := newLimits(t)
 	_, err := auditor.SignUp(people, people, httpmw.RegistrationOpen, limits.SignUps(0, 0))(t.Context(), &auth.Identity{Issuer: "https://idp", Subject: "carol"}, false)

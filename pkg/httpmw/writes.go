@@ -16,7 +16,7 @@ import (
 func RefuseWrites(check func() error) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
-			if mayWrite(r) {
+			if MayWrite(r) {
 				if err := check(); err != nil {
 					return err
 				}
@@ -27,9 +27,9 @@ func RefuseWrites(check func() error) func(http.Handler) http.Handler {
 	}
 }
 
-// mayWrite reports whether a request may store anything. A POST for a credential, and
+// MayWrite reports whether a request may store anything. A POST for a credential, and
 // reviews of access and of identity in kcp, store nothing.
-func mayWrite(r *http.Request) bool {
+func MayWrite(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 		return false

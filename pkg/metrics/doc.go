@@ -85,6 +85,13 @@
 //   - kedge_etcd_used_bytes: bytes of that file that are in use; a defragmentation frees the others.
 //   - kedge_etcd_quota_bytes: size in bytes at which the embedded etcd refuses writes.
 //   - kedge_audit_lost_total: audit events that could not be written.
-//   - kedge_data_disk_full: 1 while writes are refused because the disk of the embedded kcp is
-//     full, else 0.
+//   - kedge_etcd_maintenance_total{action,result}: work of the hub on that database. action is compact,
+//     defragment or disarm; result is ok or error.
+//   - kedge_storage_used_ratio{store}: share of a store of the embedded kcp that is used. store is
+//     etcd, whose limit is --etcd-quota, or disk, of which the last 10 GiB count. It is absent with
+//     an external kcp, as is the next.
+//   - kedge_storage_floor{store}: what the store refuses: 0 nothing, 1 growth, 2 all but endings, 3
+//     everything.
+//   - kedge_storage_refused_total{write}: writes refused because a store is full. write is growth,
+//     change or ending.
 package metrics

@@ -29,6 +29,8 @@ type exchange struct {
 	elevation *elevation
 	stream    stream
 	body      body
+	// weighed is the body of an update that was weighed, and nil of every other request.
+	weighed []byte
 	// wrote reports a write. It is nil for a read.
 	wrote func()
 }

@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -56,6 +58,10 @@ type Config struct {
 	// Intend is called for every request before kcp gets it; sudo says whether the request uses
 	// sudo. Its error refuses the request. Without it there is no sudo.
 	Intend func(r *http.Request, e tenancy.Entry, sudo bool) error
+	// Storage has how full the store is. Without it everything is written.
+	Storage Storage
+	// Stores reports whether a request may store anything. It is not nil with Storage.
+	Stores func(*http.Request) bool
 	// Wrote is called for every write in a Workspace that kcp has done or may have
 	// done, before the client learns of it. It must not block. It may be nil.
 	Wrote func(tenancy.Entry, tenancy.ObjectWrite)
@@ -188,12 +194,18 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 		_ = control.SetReadDeadline(time.Time{})
 		_ = control.SetWriteDeadline(time.Time{})
 	}
+	if answered, err := p.admitSize(w, r.WithContext(ctx), e, info); answered || err != nil {
+		return err
+	}
 	if p.config.Intend != nil {
 		if err := p.config.Intend(r, entry, sudo != nil); err != nil {
 			return err
 		}
 	}
 	r = r.WithContext(context.WithValue(ctx, exchangeKey{}, e))
+	if e.weighed != nil {
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(e.weighed)), int64(len(e.weighed))
+	}
 	if r.ContentLength != 0 {
 		e.body.ReadCloser, e.body.stream, e.body.missing = r.Body, s, r.ContentLength
 		r.Body = &e.body

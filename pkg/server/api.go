@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
 	"github.com/faroshq/kedge-hub/pkg/kcp/transport"
 	"github.com/faroshq/kedge-hub/pkg/log"
@@ -14,6 +15,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/proxy"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 	"github.com/faroshq/kedge-hub/pkg/revocation"
+	"github.com/faroshq/kedge-hub/pkg/storage"
 	"github.com/faroshq/kedge-hub/pkg/store"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -31,7 +33,7 @@ func (a *assembly) api(serving context.Context) error {
 	}
 	observe := httpmw.Observe(log.From(serving), metrics, c.TrustedProxies)
 	gates := v.Gates(c.Tree)
-	a.auditor = httpmw.NewAuditor(a.hub.audit.Write, c.Clock)
+	a.auditor = httpmw.NewAuditor(a.hub.audit.Write, c.Clock, a.hub.storage.Admit)
 	enter := gates.While(a.available.Err, v.Reachable)
 	forward, err := a.proxy(serving, enter)
 	if err != nil {
@@ -46,7 +48,7 @@ func (a *assembly) api(serving context.Context) error {
 	}
 	a.available.OnUnavailable(a.revocation.RecheckAll)
 	v.OnOutage(a.revocation.RecheckAll)
-	s := store.New(a.clients.FailFast().Fenced(a.disk.WriteRight), c.Tree, a.clusters.Users, a.clusters.Orgs)
+	s := store.New(a.writers(), c.Tree, a.clusters.Users, a.clusters.Orgs)
 	if a.sessions, err = a.newSessions(s); err != nil {
 		return err
 	}
@@ -84,7 +86,7 @@ func (a *assembly) api(serving context.Context) error {
 			present:      httpmw.RequireAvailable(a.available.Wait),
 			audit:        a.auditor.Audit,
 			authenticate: httpmw.Authenticate(people), authenticateProxied: httpmw.Authenticate(proxied),
-			room: httpmw.RefuseWrites(a.disk.Err),
+			room: httpmw.RefuseWrites(func() error { return a.hub.storage.Admit(storage.Ending) }),
 		},
 		config: c, limits: limits, clock: a.clock, views: v, store: s, clusters: a.clusters, gates: gates,
 		sessions: a.sessions, login: a.login(people, authenticators, counted.login), forward: forward,
@@ -104,9 +106,14 @@ func (a *assembly) api(serving context.Context) error {
 	return nil
 }
 
+// writers returns the clients of requests that write: the store refuses what it has no room for.
+func (a *assembly) writers() *kcp.Clients {
+	return a.clients.FailFast().Admitted(a.hub.storage.AdmitCreation).Fenced(a.hub.storage.WriteRight)
+}
+
 // callers returns a func that makes the clients that act in kcp as the caller of a request.
 func (a *assembly) callers() (func(*http.Request) (store.Bindings, error), error) {
-	anonymous, err := a.clients.FailFast().Fenced(a.disk.WriteRight).Anonymous()
+	anonymous, err := a.writers().Anonymous()
 	credentials := httpmw.Credentials{IDToken: a.sessions.IDToken}
 	if a.static != nil {
 		credentials.StaticToken = a.static.TokenOfSession
@@ -135,7 +142,7 @@ func (a *assembly) proxy(serving context.Context, enter func(user, cluster strin
 		Upstream: upstream, Transport: a.clients.Health().Bind(a.upstream), Enter: enter,
 		Caller: func(r *http.Request) proxy.Caller { return httpmw.CallerOf(r) },
 		Token:  func(r *http.Request) (string, error) { return httpmw.CallerOf(r).Bearer() },
-		Intend: httpmw.IntendProxied,
+		Intend: httpmw.IntendProxied, Storage: a.hub.storage, Stores: httpmw.MayWrite,
 		Wrote: func(e tenancy.Entry, w tenancy.ObjectWrite) {
 			a.definitions.Wrote(e, w)
 		},

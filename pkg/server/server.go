@@ -25,6 +25,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/metrics"
+	"github.com/faroshq/kedge-hub/pkg/storage"
 	"github.com/faroshq/kedge-hub/pkg/version"
 )
 
@@ -51,6 +52,7 @@ type hub struct {
 	embedded connect.KCP
 	audit    *audit.Log
 	limits   *httpmw.Limits
+	storage  *storage.Monitor
 	// ready is closed when the hub has said that it is.
 	ready chan struct{}
 }
@@ -80,6 +82,9 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 	}
 	defer func() { _ = listener.Close() }()
 	if h.limits, err = httpmw.NewLimits(clock.RealClock{}, h.registry); err != nil {
+		return err
+	}
+	if h.storage, err = storage.NewMonitor(h.registry); err != nil {
 		return err
 	}
 	limited, err := h.limits.Connections(listener, h.config.ConnectionLimits())
@@ -116,7 +121,7 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 	// A signal during the start of kcp stops it. Later, kcp stops after the drain.
 	detach := context.AfterFunc(starting, stopKCP)
 	options := h.config.KCP()
-	options.Embedded.Metrics = h.registry
+	options.Embedded.Metrics, options.Embedded.Storage = h.registry, h.storage
 	if h.tokens != nil {
 		options.Embedded.Tokens = h.tokens
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/reconciler/spare"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 	"github.com/faroshq/kedge-hub/pkg/revocation"
+	"github.com/faroshq/kedge-hub/pkg/storage"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
@@ -46,7 +47,6 @@ type assembly struct {
 
 	// connect
 	clients *kcp.Clients
-	disk    *disk.Monitor
 
 	// bootstrap
 	clusters bootstrap.Clusters
@@ -115,20 +115,20 @@ func (a *assembly) start(starting, below, serving context.Context, front *health
 	return a.run(starting, below, front)
 }
 
-// connect creates the clients of kcp, and starts to check whether kcp answers and whether its disk
-// is full.
+// connect creates the clients of kcp, and starts to check whether kcp answers and how full its disk
+// is.
 func (a *assembly) connect(below context.Context) (err error) {
 	h := a.hub
 	if a.clients, err = kcp.NewClients(a.admin, h.registry); err != nil {
 		return err
 	}
 	a.running.Go(func() { h.checks.Probe(below, a.clients) })
-	if a.disk, err = disk.NewMonitor(h.config.KCP().Embedded.Dir, h.registry); err != nil {
-		return err
-	}
 	if h.config.Embedded {
-		h.checks.AddDisk(a.disk.Err)
-		a.running.Go(func() { a.disk.Watch(below) })
+		for _, store := range []string{storage.DiskStore, storage.EtcdStore} {
+			h.checks.AddDetail(store, func() error { return h.storage.Err(store) })
+		}
+		dir := h.config.KCP().Embedded.Dir
+		a.running.Go(func() { h.storage.WatchDisk(below, func() (free, size int64, err error) { return disk.Usage(dir) }) })
 	}
 	return nil
 }
@@ -193,15 +193,18 @@ func (a *assembly) controllers() (err error) {
 	if a.spareHash, err = spareHashOf(h.config, a.clusters); err != nil {
 		return err
 	}
+	// What the controllers accepted is completed above the first floor of the store. Above the second
+	// they create nothing.
+	clients, shardAdmin := a.clients.Admitted(h.storage.AdmitCreation), a.shardAdmin.Admitted(h.storage.AdmitCreation)
 	replica := reconciler.Deps{
-		Clients: a.clients, Freezer: freeze.New(a.shardAdmin, locate, a.views.Inactive, deactivationHint),
+		Clients: clients, Freezer: freeze.New(shardAdmin, locate, a.views.Inactive, deactivationHint),
 		Views: a.views, Clusters: a.clusters, Initializing: a.views.Initializers.URLs, Settings: settings(h.config, a.clock, a.spareHash), Metrics: metrics, Audit: h.audit,
 		ProbeBackend: h.config.BackendProber().Probe,
 	}
 	// What the leader's controllers write is fenced.
 	fenced := replica
-	fenced.Clients = a.clients.Fenced(a.leader.Until)
-	fenced.Freezer = freeze.New(a.shardAdmin.Fenced(a.leader.Until), locate, a.views.Inactive, deactivationHint)
+	fenced.Clients = clients.Fenced(a.leader.Until)
+	fenced.Freezer = freeze.New(shardAdmin.Fenced(a.leader.Until), locate, a.views.Inactive, deactivationHint)
 	accessRules, template := access.NewReconciler(fenced), workspace.TemplateOf(fenced)
 	a.leading = controllers(fenced, accessRules, template)
 	counted, err := spare.NewMetrics(h.registry, a.views, a.clusters.Orgs)
@@ -219,9 +222,9 @@ func (a *assembly) controllers() (err error) {
 
 // run fills the caches, then runs the controllers, and then serves the API.
 func (a *assembly) run(starting, below context.Context, front *health.Front) error {
-	// Nothing is written to kcp while its disk is full.
+	// Nothing is written to kcp while its disk and the reserve are full.
 	write := func(run func(context.Context)) {
-		a.running.Go(func() { a.disk.RunWhileRoom(below, run) })
+		a.running.Go(func() { a.hub.storage.RunWhileOpen(below, run) })
 	}
 	available := func(run func(context.Context)) func(context.Context) {
 		return func(ctx context.Context) { a.available.RunWhileAvailable(ctx, run) }

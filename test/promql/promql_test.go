@@ -171,8 +171,10 @@ func healthy() series {
 		"kedge_oidc_issuer_up": "1x240", `kedge_file_stale{flag="token-file"}`: "0x240",
 		// In promtool's tests time begins at 0.
 		`kedge_certificate_expiry_timestamp_seconds{certificate="serving"}`: "2592000x240",
-		"kedge_etcd_size_bytes": "1e9x240", "kedge_etcd_quota_bytes": "2e9x240", "kedge_data_disk_full": "0x240",
-		`kedge_controller_queue_depth{controller="user"}`: "500x5 0x235", `kedge_controller_errors_total{controller="user"}`: "0+1x240",
+		"kedge_etcd_size_bytes": "1e9x240", "kedge_etcd_quota_bytes": "2e9x240",
+		`kedge_storage_used_ratio{store="etcd"}`: "0.5x240", `kedge_storage_floor{store="etcd"}`: "0x240",
+		`kedge_etcd_maintenance_total{action="compact",result="error"}`: "0x240",
+		`kedge_controller_queue_depth{controller="user"}`:               "500x5 0x235", `kedge_controller_errors_total{controller="user"}`: "0+1x240",
 		`kedge_workspaces{phase="Progressing"}`: "100x10 0x230", `kedge_workspaces{phase="Ready"}`: "100x240",
 	},
 		histogram("kedge_http_request_duration_seconds", `route="/api/orgs",method="GET",`, "0.001", "0.1"),
@@ -222,12 +224,22 @@ func firing() map[string]struct {
 		"KedgeHubIssuerDown":         {given: series{"kedge_oidc_issuer_up": "0x240"}, labels: hub()},
 		"KedgeHubFileStale":          {given: series{`kedge_file_stale{flag="token-file"}`: "1x240"}, labels: hub("flag", "token-file")},
 		"KedgeHubCertificateExpires": {given: series{`kedge_certificate_expiry_timestamp_seconds{certificate="serving"}`: "1200000x240"}, labels: hub("certificate", "serving")},
-		"KedgeHubEtcdNearQuota":      {given: series{"kedge_etcd_size_bytes": "1.7e9x240"}, labels: hub()},
-		"KedgeHubEtcdFull":           {given: series{"kedge_etcd_size_bytes": "1.95e9x240"}, labels: hub(), besides: []string{"KedgeHubEtcdNearQuota"}},
-		"KedgeHubDiskFull":           {given: series{"kedge_data_disk_full": "1x240"}, labels: hub()},
-		"KedgeHubQueueGrows":         {given: series{`kedge_controller_queue_depth{controller="user"}`: "500x240"}, labels: hub("controller", "user", "pod", "hub-0")},
-		"KedgeHubControllerErrors":   {given: series{`kedge_controller_errors_total{controller="user"}`: "0+12x240"}, labels: hub("controller", "user")},
-		"KedgeHubWorkspacesStuck":    {given: series{`kedge_workspaces{phase="Progressing"}`: "50+1x240"}, labels: hub()},
+		"KedgeHubStorageLow":         {given: series{`kedge_storage_used_ratio{store="etcd"}`: "0.75x240"}, labels: hub("store", "etcd")},
+		"KedgeHubStorageRefusesGrowth": {
+			given:  series{`kedge_storage_used_ratio{store="etcd"}`: "0.85x240", `kedge_storage_floor{store="etcd"}`: "1x240"},
+			labels: hub("store", "etcd"), besides: []string{"KedgeHubStorageLow"},
+		},
+		"KedgeHubStorageFull": {
+			given:  series{`kedge_storage_used_ratio{store="etcd"}`: "0.96x240", `kedge_storage_floor{store="etcd"}`: "2x240"},
+			labels: hub("store", "etcd"), besides: []string{"KedgeHubStorageLow"},
+		},
+		"KedgeHubEtcdMaintenanceFails": {
+			given:  series{`kedge_etcd_maintenance_total{action="compact",result="error"}`: "0+1x240"},
+			labels: hub("action", "compact"),
+		},
+		"KedgeHubQueueGrows":       {given: series{`kedge_controller_queue_depth{controller="user"}`: "500x240"}, labels: hub("controller", "user", "pod", "hub-0")},
+		"KedgeHubControllerErrors": {given: series{`kedge_controller_errors_total{controller="user"}`: "0+12x240"}, labels: hub("controller", "user")},
+		"KedgeHubWorkspacesStuck":  {given: series{`kedge_workspaces{phase="Progressing"}`: "50+1x240"}, labels: hub()},
 	}
 }
 

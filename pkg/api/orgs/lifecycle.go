@@ -26,7 +26,7 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool, to 
 		return err
 	}
 	return api.Change[tenancy.Org]{
-		Intent: httpmw.Intent{Reduces: deleted},
+		Intent: httpmw.Intent{Reduces: deleted, SameSize: true},
 		Write: func(ctx context.Context, match api.Match) (tenancy.Org, error) {
 			return h.MarkOrg(ctx, scope.Org, match, deleted)
 		},

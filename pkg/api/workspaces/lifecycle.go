@@ -29,7 +29,7 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool, to 
 		return err
 	}
 	return api.Change[tenancy.Workspace]{
-		Intent: httpmw.Intent{Reduces: deleted},
+		Intent: httpmw.Intent{Reduces: deleted, SameSize: true},
 		Write: func(ctx context.Context, match api.Match) (tenancy.Workspace, error) {
 			return h.Store.ChangeWorkspace(ctx, scope.Org.ClusterID, *scope.Workspace, match, func(ws tenancy.Workspace, annotations map[string]string) error {
 				if !deleted {

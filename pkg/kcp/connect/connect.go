@@ -9,6 +9,8 @@ import (
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/client-go/rest"
+
+	"github.com/faroshq/kedge-hub/pkg/storage"
 )
 
 // Options say which kcp the hub uses.
@@ -34,8 +36,13 @@ type EmbeddedOptions struct {
 	Port, EtcdClientPort, EtcdPeerPort int
 	Tokens                             authenticator.Token
 	JWT                                []apiserverv1.JWTAuthenticator
+	// EtcdQuota is how large the database of etcd may grow, in bytes. 0 means the default of the
+	// embedded kcp.
+	EtcdQuota int64
 	// Metrics is where kedge_etcd_* are registered; nil for nowhere.
 	Metrics prometheus.Registerer
+	// Storage is told how full etcd is; nil if nobody is.
+	Storage *storage.Monitor
 }
 
 // KCP is a kcp that runs in this process.

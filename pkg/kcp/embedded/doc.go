@@ -9,6 +9,13 @@
 //   - Only one process at a time uses a data directory. Its lock ends with the process.
 //   - etcd ends the process at the first write for which the disk has no room, and other
 //     programs can fill the disk at any time. Disk space is therefore reserved for etcd, and
-//     the hub refuses writes while little is left besides. /readyz reports that and stays 200,
-//     because no other replica could serve the reads.
+//     package storage refuses writes while little is left besides. /readyz reports that and stays
+//     200, because no other replica could serve the reads.
+//   - etcd's own quota is larger than --etcd-quota by a reserve of 64 MiB. The hub refuses growth at 80%
+//     of --etcd-quota, and at 95% all but endings, by what is in use. Its file is compared with
+//     etcd's own quota, above which etcd refuses everything: what ends rights has at least the reserve.
+//   - History counts, because it takes the same room. The keeper compacts it by size: a key that is
+//     written again and again makes history, and not a full store. A defragmentation stops etcd for its
+//     time, so it is made only when the file is larger than the quota. After NOSPACE the
+//     keeper compacts, defragments and disarms the alarm, with the same rules.
 package embedded

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,8 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/faroshq/kedge-hub/pkg/storage"
 )
 
 // host is the only address that kcp and etcd listen on.
@@ -47,8 +50,13 @@ type Options struct {
 	Tokens authenticator.Token
 	// JWT are the issuers of people's tokens; empty for none.
 	JWT []apiserverv1.JWTAuthenticator
+	// EtcdQuota is how large the database of etcd may grow, in bytes. 0 means 8 GiB. etcd itself
+	// refuses writes when its file is larger by the reserve of 64 MiB.
+	EtcdQuota int64
 	// Metrics is where kedge_etcd_* are registered; nil for nowhere.
 	Metrics prometheus.Registerer
+	// Storage is told how full etcd is; nil if nobody is.
+	Storage *storage.Monitor
 }
 
 // Change changes the options of kcp.
@@ -66,6 +74,8 @@ type Server struct {
 	changes []Change
 	ready   chan struct{}
 	locked  *os.File
+	// maintained counts what the keeper does.
+	maintained *prometheus.CounterVec
 }
 
 // New checks the options, creates and locks the directory, and chooses ports. The error
@@ -82,13 +92,15 @@ func New(options Options, changes ...Change) (*Server, error) {
 		_ = locked.Close()
 		return nil, err
 	}
+	options.EtcdQuota = cmp.Or(options.EtcdQuota, defaultQuota)
+	s := &Server{options: options, changes: changes, ready: make(chan struct{}), locked: locked, maintained: newMaintained()}
 	if options.Metrics != nil {
-		if err := options.Metrics.Register(newDatabase(prometheus.DefaultGatherer)); err != nil {
+		if err := errors.Join(options.Metrics.Register(newDatabase(prometheus.DefaultGatherer)), options.Metrics.Register(s.maintained)); err != nil {
 			_ = locked.Close()
 			return nil, err
 		}
 	}
-	return &Server{options: options, changes: changes, ready: make(chan struct{}), locked: locked}, nil
+	return s, nil
 }
 
 // Ready is closed when kcp serves and its root workspace is set up.
@@ -144,6 +156,9 @@ func (s *Server) Run(ctx context.Context) error {
 	completedConfig.EmbeddedEtcd.Config.LogLevel = "panic"
 	etcd := embeddedetcd.NewServer(completedConfig.EmbeddedEtcd)
 	blocks := newReserve(completedConfig.EmbeddedEtcd.Dir)
+	if s.options.Storage != nil {
+		blocks.held = s.options.Storage.Reserved
+	}
 	blocks.ready()
 	var holding sync.WaitGroup
 	defer func() {
@@ -155,6 +170,17 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("start etcd in %s: %w", s.options.Dir, err)
 	}
 	holding.Go(func() { blocks.maintain(etcdCtx) })
+	keep, err := s.newKeeper(completedConfig.EmbeddedEtcd.Dir)
+	if err != nil {
+		return err
+	}
+	keepCtx, stopKeeper := context.WithCancel(etcdCtx)
+	var keeping sync.WaitGroup
+	keeping.Go(func() { keep.run(keepCtx) })
+	defer func() {
+		stopKeeper()
+		keeping.Wait()
+	}()
 	kcp, err := server.NewServer(completedConfig)
 	if err != nil {
 		return fmt.Errorf("make kcp: %w", err)
@@ -207,6 +233,7 @@ func (s *Server) complete(ctx context.Context) (completed *serveroptions.Complet
 
 	o.EmbeddedEtcd.ClientPort = strconv.Itoa(s.options.EtcdClientPort)
 	o.EmbeddedEtcd.PeerPort = strconv.Itoa(s.options.EtcdPeerPort)
+	o.EmbeddedEtcd.QuotaBackendBytes = s.options.EtcdQuota + etcdReserve
 
 	o.GenericControlPlane.Features.EnableProfiling = false
 	o.GenericControlPlane.Features.EnableContentionProfiling = false

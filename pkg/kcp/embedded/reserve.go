@@ -18,6 +18,8 @@ const (
 	// ahead is how far etcd's database can grow into blocks that are allocated already.
 	// The hub refuses writes long before these are used up.
 	ahead = 64 << 20
+	// least is how much of ahead must be left for a write.
+	least = 16 << 20
 	// segment is the size of a file of etcd's write-ahead log, 64 MB, and what etcd writes
 	// past its end: it checks whether a file is full after it has written.
 	segment = 68 << 20
@@ -48,6 +50,8 @@ type reserve struct {
 	db       os.FileInfo
 	end      int64
 	segments map[string]os.FileInfo
+	// held is told whether the space that etcd needs next is allocated; nil if nobody is.
+	held func(bool)
 }
 
 func newReserve(etcd string) *reserve { return &reserve{dir: filepath.Join(etcd, "member")} }
@@ -80,6 +84,9 @@ func (r *reserve) maintain(ctx context.Context) {
 	warned := false
 	for {
 		err := r.hold()
+		if r.held != nil {
+			r.held(r.suffices())
+		}
 		if err != nil && !warned {
 			log.From(ctx).Warn("cannot reserve disk space for etcd, which ends the process when the disk is full", zap.Error(err))
 			warned = true
@@ -109,6 +116,17 @@ func (r *reserve) hold() error {
 		return nil
 	}
 	return err
+}
+
+// suffices reports whether the blocks that etcd needs next are allocated: some behind the end of its
+// database, and a next log file.
+func (r *reserve) suffices() bool {
+	info, err := os.Stat(filepath.Join(r.dir, "snap", "db"))
+	if err != nil || !os.SameFile(r.db, info) || r.end-info.Size() < least {
+		return false
+	}
+	names := next()
+	return r.segments[names[0]] != nil || r.segments[names[1]] != nil
 }
 
 // holdDB allocates the holes of the database file and the blocks behind its end, where it

@@ -126,6 +126,9 @@ type Options struct {
 	// Catalog are the settings of the catalog.
 	Catalog CatalogOptions
 
+	// Storage are the limits of what is stored.
+	Storage StorageOptions
+
 	// Sessions are the sessions of people who log in.
 	Sessions SessionOptions
 
@@ -173,6 +176,7 @@ func New() *Options {
 		Bots:                  newBotOptions(),
 		Policy:                newPolicyOptions(),
 		Spares:                newSpareOptions(),
+		Storage:               newStorageOptions(),
 		Sessions:              newSessionOptions(),
 		Limits:                newLimitOptions(),
 		MetricsListenAddress:  "127.0.0.1:9464",
@@ -218,6 +222,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.Policy.addFlags(fs)
 	o.Spares.addFlags(fs)
 	o.Catalog.addFlags(fs)
+	o.Storage.addFlags(fs)
 	o.Sessions.addFlags(fs)
 	o.Limits.addFlags(fs)
 	fs.StringVar(&o.MetricsListenAddress, "metrics-listen-address", o.MetricsListenAddress, "Address and port on which /metrics and the details of /readyz are served over HTTP, without authentication. Empty disables it.")
@@ -339,6 +344,7 @@ func (o Options) Complete() (Config, error) {
 	trusted := o.Limits.complete(fail)
 	o.AuditLog.complete(fail)
 	o.Bots.complete(fail)
+	o.Storage.complete(fail)
 	o.Policy.complete(fail)
 	o.Spares.complete(fail)
 	keys, roots := o.Sessions.complete(fail), o.Catalog.complete(fail)
@@ -353,7 +359,7 @@ func (o Options) Complete() (Config, error) {
 func (c Config) KCP() connect.Options {
 	o := connect.Options{Kubeconfig: c.KCPKubeconfig, Embedded: connect.EmbeddedOptions{
 		Dir: filepath.Join(c.DataDir, "kcp"), Port: c.KCPPort,
-		EtcdClientPort: c.EtcdClientPort, EtcdPeerPort: c.EtcdPeerPort,
+		EtcdClientPort: c.EtcdClientPort, EtcdPeerPort: c.EtcdPeerPort, EtcdQuota: c.Storage.etcdQuota,
 	}}
 	if c.Issuer != nil {
 		o.Embedded.JWT = []apiserverv1.JWTAuthenticator{c.Issuer.JWTAuthenticator()}

@@ -79,6 +79,7 @@ func TestComplete_namesTheBadFlag(t *testing.T) {
 		"--etcd-client-port":        func(o *Options) { o.EtcdClientPort = -1 },
 		"--default-org-quota":       func(o *Options) { o.DefaultOrgQuota = -1 },
 		"--default-workspace-quota": func(o *Options) { o.DefaultWorkspaceQuota = -1 },
+		"--etcd-quota":              func(o *Options) { o.Storage.EtcdQuota = "63Mi" },
 		"--deletion-grace":          func(o *Options) { o.DeletionGrace = 0 },
 		"--create-timeout":          func(o *Options) { o.CreateTimeout = -time.Second },
 		"--bindable-cluster-role":   func(o *Options) { o.BindableClusterRoles = []string{"view", "cluster-admin"} },

@@ -70,7 +70,7 @@ func Router(w *World, mount func(chi.Router)) http.Handler {
 	r.NotFound(httpapi.NotFound)
 	r.MethodNotAllowed(httpapi.MethodNotAllowed)
 	r.Route("/api/", func(r chi.Router) {
-		r.Use(httpmw.NewAuditor(w.audit, clocktesting.NewFakePassiveClock(Now())).Audit, httpmw.Authenticate(httpmw.Authentication{
+		r.Use(httpmw.NewAuditor(w.audit, clocktesting.NewFakePassiveClock(Now()), nil).Audit, httpmw.Authenticate(httpmw.Authentication{
 			Tokens: tokens{}, People: w, Sessions: w, SignUp: refuse, Admins: httpmw.Admins{Users: []string{Operator}},
 			SessionIdleTimeout: IdleTimeout, Clock: clocktesting.NewFakePassiveClock(Now()),
 		}), httpmw.Limited)

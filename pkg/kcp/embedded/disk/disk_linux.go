@@ -12,11 +12,18 @@ const keepSize = 1
 // Free returns how many bytes can still be written, by users other than root, to the file
 // system of dir.
 func Free(dir string) (int64, error) {
+	free, _, err := Usage(dir)
+	return free, err
+}
+
+// Usage returns what Free returns, and the size of the file system in bytes.
+func Usage(dir string) (free, size int64, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return int64(s.Bavail) * int64(s.Bsize), nil //nolint:gosec,unconvert // a disk is smaller; its blocks' size is another type elsewhere
+	block := int64(s.Bsize)                                      //nolint:unconvert // another type elsewhere
+	return int64(s.Bavail) * block, int64(s.Blocks) * block, nil //nolint:gosec // a disk is smaller
 }
 
 // Allocate allocates the blocks of n bytes of a file from offset on, also past its end. The

@@ -1,0 +1,157 @@
+package proxy
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/storage"
+)
+
+const (
+	// sizeClass is the size within which an update may move an object. An object cannot grow from
+	// update to update beyond the end of its class.
+	sizeClass = 1 << 10
+	// maxWeighed is the largest body that is weighed; kcp refuses larger ones.
+	maxWeighed = 3 << 20
+)
+
+// Storage has how full the store is. It is implemented by storage.Monitor.
+type Storage interface {
+	Level() storage.Level
+	Admit(w storage.Write) error
+}
+
+// admitSize refuses a request for which the store has no room. answered is true if it has answered. While
+// there is room for everything it costs nothing. Above a floor an update is weighed: kcp says how
+// large the object is, and how large it would be.
+func (p *Proxy) admitSize(w http.ResponseWriter, r *http.Request, e *exchange, info *request.RequestInfo) (answered bool, err error) {
+	store := p.config.Storage
+	// kcp refuses a value of dryRun that it does not know.
+	if store == nil || store.Level() == storage.Open || !p.config.Stores(r) || r.URL.Query().Has("dryRun") {
+		return false, nil
+	}
+	switch info.Verb {
+	case "delete", "deletecollection":
+		return false, store.Admit(storage.Ending)
+	case "update", "patch":
+		write, refusal, err := p.weigh(r, e)
+		switch {
+		case err != nil:
+			return false, err
+		case refusal != nil:
+			return true, relay(w, refusal, e)
+		}
+		return false, store.Admit(write)
+	}
+	if info.Subresource != "" {
+		// A token or an eviction, for example: nothing new is stored.
+		return false, store.Admit(storage.Change)
+	}
+	return false, store.Admit(storage.Growth)
+}
+
+// weigh returns what an update does to the store. refusal is the answer of kcp to an update that it would
+// refuse: it could carry out a repetition, so it must not get one.
+func (p *Proxy) weigh(r *http.Request, e *exchange) (write storage.Write, refusal *http.Response, err error) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxWeighed+1))
+	switch {
+	case err != nil:
+		return 0, nil, errs.Wrap(errs.Invalid, err, "the body of the request ended early")
+	case len(body) > maxWeighed:
+		return 0, nil, errs.New(errs.TooLarge, "the body of the request is too large")
+	}
+	e.weighed = body
+	now, err := p.ask(r, e, http.MethodGet, "", nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	before, err := sizeOf(now)
+	if err != nil || now.StatusCode != http.StatusOK {
+		// An update can create an object. What cannot be read cannot be weighed.
+		return storage.Growth, nil, err
+	}
+	query := r.URL.RawQuery
+	if query != "" {
+		query += "&"
+	}
+	then, err := p.ask(r, e, r.Method, query+"dryRun=All", body)
+	if err != nil {
+		return 0, nil, err
+	}
+	if then.StatusCode >= http.StatusMultipleChoices {
+		return 0, then, nil
+	}
+	after, err := sizeOf(then)
+	switch {
+	case err != nil:
+		return 0, nil, err
+	case then.StatusCode != http.StatusOK:
+		return storage.Growth, nil, nil
+	case after < before:
+		return storage.Ending, nil, nil
+	case classOf(after) <= classOf(before):
+		return storage.Change, nil, nil
+	}
+	return storage.Growth, nil, nil
+}
+
+func classOf(size int64) int64 { return (size + sizeClass - 1) / sizeClass }
+
+// ask sends a request about the object of an exchange to kcp, with the credential and the sudo of the
+// caller.
+func (p *Proxy) ask(r *http.Request, e *exchange, method, query string, body []byte) (*http.Response, error) {
+	header := r.Header.Clone()
+	header.Del("Upgrade")
+	cleanHeader(header, r.Header["Authorization"], e.requestID)
+	e.elevation.write(header)
+	for _, name := range []string{"Accept-Encoding", "If-None-Match"} {
+		header.Del(name)
+	}
+	header.Set("Accept", "application/json")
+	out := (&http.Request{
+		Method: method, Header: header, Host: p.config.Upstream.Host, ContentLength: int64(len(body)),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		URL: &url.URL{Scheme: p.config.Upstream.Scheme, Host: p.config.Upstream.Host, Path: e.path, RawQuery: query},
+	}).WithContext(r.Context())
+	if body != nil {
+		out.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	answer, err := p.config.Transport.RoundTrip(out)
+	if err != nil {
+		var known *errs.Error
+		if errors.As(err, &known) {
+			return nil, known
+		}
+		return nil, unreachable()
+	}
+	return answer, nil
+}
+
+// sizeOf reads the body of an answer and returns its size.
+func sizeOf(r *http.Response) (int64, error) {
+	n, err := io.Copy(io.Discard, r.Body)
+	if err = cmp.Or(err, r.Body.Close()); err != nil {
+		return 0, unreachable()
+	}
+	return n, nil
+}
+
+// relay answers with an answer of kcp.
+func relay(w http.ResponseWriter, answer *http.Response, e *exchange) error {
+	defer func() { _ = answer.Body.Close() }()
+	cleanAnswer(answer, e.stream.key.cluster)
+	for name, values := range answer.Header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(answer.StatusCode)
+	// The client may have left.
+	_, _ = io.Copy(w, answer.Body)
+	return nil
+}
