@@ -92,6 +92,10 @@
 //     an external kcp, as is the next.
 //   - kedge_storage_floor{store}: what the store refuses: 0 nothing, 1 growth, 2 all but endings, 3
 //     everything.
+//   - kedge_storage_tenant_refused_total{limit}: requests refused because a tenant has reached a limit
+//     of storage. limit is workspace_objects, workspace_bytes, workspace_definitions,
+//     workspace_bindings or org_bytes.
+//   - kedge_storage_measure_seconds: time of a measurement of what a Workspace stores.
 //   - kedge_storage_refused_total{write}: writes refused because a store is full. write is growth,
 //     change or ending.
 package metrics

@@ -7,7 +7,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -20,6 +22,8 @@ const (
 	sizeClass = 1 << 10
 	// maxWeighed is the largest body that is weighed; kcp refuses larger ones.
 	maxWeighed = 3 << 20
+	// undeclared is counted for a body of unknown size.
+	undeclared = 1 << 20
 )
 
 // Storage has how full the store is. It is implemented by storage.Monitor.
@@ -28,25 +32,33 @@ type Storage interface {
 	Admit(w storage.Write) error
 }
 
-// admitSize refuses a request for which the store has no room. answered is true if it has answered. While
-// there is room for everything it costs nothing. Above a floor an update is weighed: kcp says how
-// large the object is, and how large it would be.
+// admitSize refuses a request for which the store or its tenant has no room. answered is true if it has
+// answered. While there is room for everything it asks kcp nothing. Else an update is weighed: kcp
+// says how large the object is, and how large it would be.
 func (p *Proxy) admitSize(w http.ResponseWriter, r *http.Request, e *exchange, info *request.RequestInfo) (answered bool, err error) {
 	store := p.config.Storage
 	// kcp refuses a value of dryRun that it does not know.
-	if store == nil || store.Level() == storage.Open || !p.config.Stores(r) || r.URL.Query().Has("dryRun") {
+	if store == nil || !p.config.Stores(r) || r.URL.Query().Has("dryRun") {
 		return false, nil
 	}
 	switch info.Verb {
 	case "delete", "deletecollection":
 		return false, store.Admit(storage.Ending)
 	case "update", "patch":
+		full := p.config.Grow(e.stream.opened, Growth{
+			Group: info.APIGroup, Resource: info.Resource, Created: mayCreate(r), Bytes: sizeOfBody(r),
+		})
+		if full == nil && store.Level() == storage.Open {
+			return false, nil
+		}
 		write, refusal, err := p.weigh(r, e)
 		switch {
 		case err != nil:
 			return false, err
 		case refusal != nil:
 			return true, relay(w, refusal, e)
+		case full != nil && write == storage.Growth:
+			return false, full
 		}
 		return false, store.Admit(write)
 	}
@@ -54,7 +66,32 @@ func (p *Proxy) admitSize(w http.ResponseWriter, r *http.Request, e *exchange, i
 		// A token or an eviction, for example: nothing new is stored.
 		return false, store.Admit(storage.Change)
 	}
-	return false, store.Admit(storage.Growth)
+	if err := store.Admit(storage.Growth); err != nil {
+		return false, err
+	}
+	return false, p.config.Grow(e.stream.opened, Growth{Group: info.APIGroup, Resource: info.Resource, Created: true, Bytes: sizeOfBody(r)})
+}
+
+// Growth is what a request may add to a Workspace.
+type Growth struct {
+	Group, Resource string
+	// Created is true if it may add an object.
+	Created bool
+	// Bytes are the size of its body.
+	Bytes int64
+}
+
+// mayCreate reports whether an update may create its object without saying so in its method.
+func mayCreate(r *http.Request) bool {
+	return r.Method == http.MethodPatch && strings.HasPrefix(r.Header.Get("Content-Type"), string(types.ApplyPatchType))
+}
+
+// sizeOfBody is the size that a request declares, or one that a request without a size may have.
+func sizeOfBody(r *http.Request) int64 {
+	if r.ContentLength < 0 {
+		return undeclared
+	}
+	return r.ContentLength
 }
 
 // weigh returns what an update does to the store. refusal is the answer of kcp to an update that it would
@@ -129,7 +166,7 @@ func (p *Proxy) ask(r *http.Request, e *exchange, method, query string, body []b
 		if errors.As(err, &known) {
 			return nil, known
 		}
-		return nil, unreachable()
+		return nil, unanswered(err)
 	}
 	return answer, nil
 }
@@ -138,9 +175,16 @@ func (p *Proxy) ask(r *http.Request, e *exchange, method, query string, body []b
 func sizeOf(r *http.Response) (int64, error) {
 	n, err := io.Copy(io.Discard, r.Body)
 	if err = cmp.Or(err, r.Body.Close()); err != nil {
-		return 0, unreachable()
+		return 0, unanswered(err)
 	}
 	return n, nil
+}
+
+// unanswered is the error for a question about the size of an object that kcp did not answer.
+func unanswered(err error) error {
+	e := errs.Wrap(errs.Unavailable, err, "kcp does not answer at the moment; try again")
+	e.RetryAfter = retryAfter
+	return e
 }
 
 // relay answers with an answer of kcp.

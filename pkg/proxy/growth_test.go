@@ -10,9 +10,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/proxy"
 	"github.com/faroshq/kedge-hub/pkg/storage"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // weights is a kcp with one object, whose size is that of the body of the last update.
@@ -23,6 +25,9 @@ type weights struct {
 	refuses int
 	written []string
 	seen    []*http.Request
+	// grown is what the meter was asked, and full its answer.
+	grown []proxy.Growth
+	full  error
 }
 
 func (k *weights) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -58,7 +63,14 @@ func weighing(t *testing.T, k *weights, percent int64) *hub {
 	m, err := storage.NewMonitor(prometheus.NewRegistry())
 	require.NoError(t, err)
 	m.Measured(t.Context(), storage.EtcdStore, storage.Usage{Used: percent, Limit: 100})
-	return newHub(t, "https://kcp", k, func(c *proxy.Config) { c.Storage, c.Stores = m, httpmw.MayWrite })
+	return newHub(t, "https://kcp", k, func(c *proxy.Config) {
+		c.Storage, c.Stores = m, httpmw.MayWrite
+		c.Grow = func(e tenancy.Entry, g proxy.Growth) error {
+			require.Equal(t, wsA, e.Workspace.UUID)
+			k.grown = append(k.grown, g)
+			return k.full
+		}
+	})
 }
 
 func TestGrowth_isRefusedAboveTheFloors(t *testing.T) {
@@ -148,4 +160,45 @@ func TestGrowth_bodyThatIsTooLargeIsNotWeighed(t *testing.T) {
 	w := weighing(t, k, 85).do(r)
 	require.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
 	require.Empty(t, k.seen)
+}
+
+// A tenant at a limit keeps its deletions, its reads and its updates of the same size.
+func TestGrowth_ofATenantAtItsLimitIsRefused(t *testing.T) {
+	t.Parallel()
+	const one, all = "/clusters/aaaa/api/v1/namespaces/n/configmaps/c", "/clusters/aaaa/api/v1/namespaces/n/configmaps"
+	full := errs.New(errs.InsufficientStorage, "this workspace stores all")
+	const apply = "application/apply-patch+yaml"
+	for name, c := range map[string]struct {
+		method, path, content string
+		body, size            int
+		// asked is what the meter is asked, and code the answer at the limit.
+		asked []proxy.Growth
+		code  int
+	}{
+		"a creation":                 {http.MethodPost, all, "", 10, 0, []proxy.Growth{{Resource: "configmaps", Created: true, Bytes: 10}}, 507},
+		"a deletion":                 {http.MethodDelete, one, "", 0, 2000, nil, 200},
+		"a read":                     {http.MethodGet, one, "", 0, 2000, nil, 200},
+		"a larger update":            {http.MethodPut, one, "", 4000, 2000, []proxy.Growth{{Resource: "configmaps", Bytes: 4000}}, 507},
+		"an update of the same size": {http.MethodPut, one, "", 2001, 2000, []proxy.Growth{{Resource: "configmaps", Bytes: 2001}}, 200},
+		"an apply that creates":      {http.MethodPatch, one, apply, 10, 0, []proxy.Growth{{Resource: "configmaps", Created: true, Bytes: 10}}, 507},
+		"an apply to what exists":    {http.MethodPatch, one, apply, 1999, 2000, []proxy.Growth{{Resource: "configmaps", Created: true, Bytes: 1999}}, 200},
+	} {
+		for _, err := range []error{nil, full} {
+			k := &weights{size: c.size, full: err}
+			r := request(c.method, c.path, "alice", "Content-Type", c.content)
+			if c.body > 0 {
+				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(strings.Repeat("y", c.body))), int64(c.body)
+			}
+			w := weighing(t, k, 50).do(r)
+			want := http.StatusOK
+			if err != nil {
+				want = c.code
+			}
+			require.Equal(t, want, w.Code, "%s: %s", name, w.Body)
+			require.Equal(t, c.asked, k.grown, name)
+			if err == nil {
+				require.Len(t, k.seen, 1, "%s: while there is room kcp is not asked for sizes", name)
+			}
+		}
+	}
 }

@@ -60,8 +60,10 @@ type Config struct {
 	Intend func(r *http.Request, e tenancy.Entry, sudo bool) error
 	// Storage has how full the store is. Without it everything is written.
 	Storage Storage
-	// Stores reports whether a request may store anything. It is not nil with Storage.
+	// Stores reports whether a request may store anything, and Grow counts what it may add to a
+	// Workspace; its error refuses growth. They are not nil with Storage.
 	Stores func(*http.Request) bool
+	Grow   func(tenancy.Entry, Growth) error
 	// Wrote is called for every write in a Workspace that kcp has done or may have
 	// done, before the client learns of it. It must not block. It may be nil.
 	Wrote func(tenancy.Entry, tenancy.ObjectWrite)

@@ -92,6 +92,7 @@ func (a *assembly) api(serving context.Context) error {
 		sessions: a.sessions, login: a.login(people, authenticators, counted.login), forward: forward,
 		rights: a.rights, rolesFollowed: workspace.NewRolesFollowed(v), revocation: a.revocation,
 		botTokens: store.NewBotTokens(s, anonymous, a.accounts.Audiences), countedBots: counted.bots,
+		stored:   a.stored,
 		auditLog: a.hub.audit, certificate: a.hub.certificate,
 	}
 	if r.as, err = a.callers(); err != nil {
@@ -142,7 +143,7 @@ func (a *assembly) proxy(serving context.Context, enter func(user, cluster strin
 		Upstream: upstream, Transport: a.clients.Health().Bind(a.upstream), Enter: enter,
 		Caller: func(r *http.Request) proxy.Caller { return httpmw.CallerOf(r) },
 		Token:  func(r *http.Request) (string, error) { return httpmw.CallerOf(r).Bearer() },
-		Intend: httpmw.IntendProxied, Storage: a.hub.storage, Stores: httpmw.MayWrite,
+		Intend: httpmw.IntendProxied, Storage: a.hub.storage, Stores: httpmw.MayWrite, Grow: a.grow,
 		Wrote: func(e tenancy.Entry, w tenancy.ObjectWrite) {
 			a.definitions.Wrote(e, w)
 		},

@@ -32,6 +32,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/reconciler/workspace"
 	"github.com/faroshq/kedge-hub/pkg/revocation"
 	"github.com/faroshq/kedge-hub/pkg/storage"
+	"github.com/faroshq/kedge-hub/pkg/storage/meter"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 	"github.com/faroshq/kedge-hub/pkg/views"
 )
@@ -68,6 +69,8 @@ type assembly struct {
 	views     *views.Views
 	available transport.Healths
 
+	// meter counts what Workspaces store.
+	meter *meter.Meter
 	// upstream are the connections of proxied requests to kcp.
 	upstream *transport.Connections
 
@@ -173,7 +176,8 @@ func (a *assembly) caches() (err error) {
 		a.available = append(a.available, e.Health())
 	}
 	a.hub.checks.AddDetail("shards", a.views.Outage)
-	return nil
+	a.meter, err = a.newMeter()
+	return err
 }
 
 // controllers creates the controllers of the leader and those of every replica.
@@ -246,6 +250,7 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 	}
 	a.running.Go(func() { a.revocation.Run(below) })
 	a.running.Go(func() { a.uses.Run(below) })
+	a.running.Go(func() { a.meter.Run(below) })
 	write(available(a.definitions.Run))
 	leading := make([]func(context.Context), 0, len(a.leading))
 	for _, c := range a.leading {

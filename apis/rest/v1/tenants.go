@@ -72,6 +72,19 @@ type Workspace struct {
 	Conditions          []Condition  `json:"conditions"`
 	DeletionRequestedAt *metav1.Time `json:"deletionRequestedAt,omitempty"`
 	PurgeAt             *metav1.Time `json:"purgeAt,omitempty"`
+
+	// What it stores, and what its organization stores, is absent until it was measured.
+	Objects     *Amount `json:"objects,omitempty"`
+	Bytes       *Amount `json:"bytes,omitempty"`
+	Definitions *Amount `json:"customResourceDefinitions,omitempty"`
+	Bindings    *Amount `json:"apiBindings,omitempty"`
+	OrgBytes    *Amount `json:"orgBytes,omitempty"`
+}
+
+// Amount is what is used of a limit. A limit of 0 is none.
+type Amount struct {
+	Used  int64 `json:"used"`
+	Limit int64 `json:"limit"`
 }
 
 // Member is a member of an organization or a workspace.

@@ -22,7 +22,11 @@ import (
 )
 
 // Handler serves /api/orgs/{org}/workspaces.
-type Handler struct{ api.Deps }
+type Handler struct {
+	api.Deps
+	// Stored adds to a view what the Workspace stores, if that is known; nil adds nothing.
+	Stored func(ws tenancy.Workspace, to *rest.Workspace)
+}
 
 // Mount adds the routes below /api.
 func (h *Handler) Mount(r chi.Router) {
@@ -49,6 +53,9 @@ func (h *Handler) viewOf(ws tenancy.Workspace, role v1alpha1.Role) rest.Workspac
 	if ws.Status.Phase == v1alpha1.PhaseReady && !ws.Ready() {
 		// What kcp has taken back is not all there, whatever was written of it (O-11).
 		v.Phase = string(v1alpha1.PhaseProgressing)
+	}
+	if h.Stored != nil {
+		h.Stored(ws, &v)
 	}
 	return v
 }

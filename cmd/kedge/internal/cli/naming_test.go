@@ -120,12 +120,12 @@ func TestTables_showCreationAndFirstAdmin(t *testing.T) {
 	b.answer("GET /api/orgs", http.StatusOK, `{"items":[{"uuid":"`+orgUUID+`","displayName":"ACME","role":"admin","phase":"Ready","createdAt":"2026-11-01T00:00:00Z",`+
 		`"firstAdmin":"alice","personal":false,"workspaceQuota":{"limit":50,"used":3},"defaultAccess":"none","workspacePath":"root:kedge:orgs:x"}]}`)
 	b.answer("GET "+orgPath+"/workspaces", http.StatusOK, `{"items":[{"uuid":"`+wsUUID+`","displayName":"Web","role":"admin","phase":"Ready","createdAt":"2026-11-02T00:00:00Z",`+
-		`"createdBy":"bob","clusterID":"abc","url":"https://hub/clusters/abc","workspacePath":"root:kedge:orgs:x:y"}]}`)
+		`"createdBy":"bob","objects":{"used":7,"limit":20000},"bytes":{"used":900,"limit":268435456},"clusterID":"abc","url":"https://hub/clusters/abc","workspacePath":"root:kedge:orgs:x:y"}]}`)
 	for args, want := range map[string][2]string{
 		"orgs":                          {"UUID DISPLAY NAME ROLE PHASE CREATED FIRST ADMIN", orgUUID + " ACME admin Ready 2026-11-01T00:00:00Z alice"},
 		"orgs list -o wide":             {"UUID DISPLAY NAME ROLE PHASE CREATED FIRST ADMIN PERSONAL WORKSPACES DEFAULT ACCESS PATH", orgUUID + " ACME admin Ready 2026-11-01T00:00:00Z alice false 3/50 none root:kedge:orgs:x"},
 		"workspaces --org ACME":         {"UUID DISPLAY NAME ROLE PHASE CREATED CREATED BY", wsUUID + " Web admin Ready 2026-11-02T00:00:00Z bob"},
-		"workspaces --org ACME -o wide": {"UUID DISPLAY NAME ROLE PHASE CREATED CREATED BY CLUSTER URL PATH", wsUUID + " Web admin Ready 2026-11-02T00:00:00Z bob abc https://hub/clusters/abc root:kedge:orgs:x:y"},
+		"workspaces --org ACME -o wide": {"UUID DISPLAY NAME ROLE PHASE CREATED CREATED BY OBJECTS BYTES CLUSTER URL PATH", wsUUID + " Web admin Ready 2026-11-02T00:00:00Z bob 7/20000 900/268435456 abc https://hub/clusters/abc root:kedge:orgs:x:y"},
 	} {
 		code, out, errOut := b.run(t, strings.Fields(args)...)
 		require.Zero(t, code, errOut)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -169,6 +170,9 @@ func cell(v any) string {
 			}
 		}
 		return ""
+	case float64:
+		// Numbers of JSON; large ones have no exponent.
+		return strconv.FormatFloat(v, 'f', -1, 64)
 	default:
 		return fmt.Sprint(v)
 	}

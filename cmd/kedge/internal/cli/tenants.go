@@ -16,7 +16,7 @@ var (
 	orgColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"PHASE", "phase"}, {"CREATED", "createdAt"}, {"FIRST ADMIN", "firstAdmin"},
 		{"PERSONAL", "personal", wide}, {"WORKSPACES", "workspaceQuota", wide}, {"DEFAULT ACCESS", "defaultAccess", wide}, {"PATH", "workspacePath", wide}}
 	workspaceColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"PHASE", "phase"}, {"CREATED", "createdAt"}, {"CREATED BY", "createdBy"},
-		{"CLUSTER", "clusterID", wide}, {"URL", "url", wide}, {"PATH", "workspacePath", wide}}
+		{"OBJECTS", "objects", wide}, {"BYTES", "bytes", wide}, {"CLUSTER", "clusterID", wide}, {"URL", "url", wide}, {"PATH", "workspacePath", wide}}
 )
 
 // orgAdmins is what people must know who make a workspace.

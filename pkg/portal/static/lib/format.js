@@ -105,3 +105,22 @@ export function browser(agent) {
   const system = /(Windows|Android|iPhone|iPad|Mac OS X|CrOS|Linux)/.exec(agent);
   return name[0].replace('Edg/', 'Edge/').replace('OPR/', 'Opera/').replace('/', ' ') + (system ? ` on ${system[1]}` : '');
 }
+
+/** Returns a number of bytes as people read it. @param {number} bytes */
+export function size(bytes) {
+  const units = ['B', 'KiB', 'MiB', 'GiB'];
+  let unit = 0;
+  let n = bytes;
+  for (; n >= 1024 && unit < units.length - 1; unit += 1) n /= 1024;
+  return `${n < 10 && unit ? n.toFixed(1) : Math.round(n)} ${units[unit]}`;
+}
+
+/**
+ * Says what is used of a limit; – before it was measured.
+ * @param {{used: number, limit: number}|undefined} amount
+ * @param {(n: number) => string} format
+ */
+export function used(amount, format) {
+  if (!amount) return '–';
+  return amount.limit ? `${format(amount.used)} of ${format(amount.limit)}` : format(amount.used);
+}

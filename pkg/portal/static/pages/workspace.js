@@ -2,7 +2,7 @@
 
 import { call, workspacePath } from '../lib/api.js';
 import { h, named } from '../lib/dom.js';
-import { capital, moment, phaseBadge } from '../lib/format.js';
+import { capital, moment, phaseBadge, size, used } from '../lib/format.js';
 import { conditions, progress, remove, rename } from '../lib/places.js';
 import { orgOf } from '../lib/session.js';
 import { action, button, command, copyButton, fileName, heading, save } from '../lib/ui.js';
@@ -42,6 +42,11 @@ export async function render(page) {
       h('dt', {}, 'Organization'), h('dd', {}, h('a', { href: `/ui/orgs/${org}` }, named(orgOf(org)?.name || org))),
       h('dt', {}, 'UUID'), h('dd', {}, h('code', {}, workspace.uuid), ' ', copyButton(workspace.uuid)),
       h('dt', {}, 'URL'), h('dd', {}, workspace.url ? [h('code', {}, workspace.url), ' ', copyButton(workspace.url)] : '–'),
+      h('dt', {}, 'Objects'), h('dd', {}, used(workspace.objects, String)),
+      h('dt', {}, 'Size'), h('dd', {}, used(workspace.bytes, size)),
+      h('dt', {}, 'Size of the organization'), h('dd', {}, used(workspace.orgBytes, size)),
+      h('dt', {}, 'CustomResourceDefinitions'), h('dd', {}, used(workspace.customResourceDefinitions, String)),
+      h('dt', {}, 'APIBindings'), h('dd', {}, used(workspace.apiBindings, String)),
       h('dt', {}, 'kcp path'), h('dd', {}, h('code', {}, workspace.workspacePath)))),
     h('section', { class: 'card' }, h('h2', {}, 'Conditions'), conditions(workspace)),
     h('p', { class: 'muted small' }, 'Admins of the organization are admins in every workspace of it.'),

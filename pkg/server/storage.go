@@ -1,0 +1,74 @@
+package server
+
+import (
+	"context"
+
+	"k8s.io/utils/clock"
+
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
+	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/proxy"
+	"github.com/faroshq/kedge-hub/pkg/storage/meter"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// The resources that have a limit of their own, as "group/resource".
+const (
+	definitions = "apiextensions.k8s.io/customresourcedefinitions"
+	bindings    = "apis.kcp.io/apibindings"
+)
+
+// newMeter returns the meter of what Workspaces store. It reads kcp as the hub.
+func (a *assembly) newMeter() (*meter.Meter, error) {
+	return meter.New(meter.Config{
+		Limits: a.hub.config.StorageLimits(), Clock: clock.RealClock{}, Metrics: a.hub.registry,
+		Measure: func(ctx context.Context, cluster string) (meter.Use, error) {
+			return useOf(a.clients.Usage(ctx, cluster))
+		},
+		Workspaces: func(org string) []meter.Workspace {
+			all := a.views.Workspaces(org)
+			metered := make([]meter.Workspace, 0, len(all))
+			for _, w := range all {
+				metered = append(metered, meteredOf(w))
+			}
+			return metered
+		},
+	})
+}
+
+func meteredOf(w tenancy.Workspace) meter.Workspace {
+	return meter.Workspace{Org: w.OrgUUID, UUID: w.UUID, Cluster: w.ClusterID}
+}
+
+func useOf(u kcp.Usage, err error) (meter.Use, error) {
+	return meter.Use{Objects: u.Objects, Bytes: u.Bytes, Definitions: u.ByResource[definitions], Bindings: u.ByResource[bindings]}, err
+}
+
+// grow counts what a proxied request may add to a Workspace. Its error refuses growth.
+func (a *assembly) grow(e tenancy.Entry, g proxy.Growth) error {
+	more := meter.Use{Bytes: g.Bytes}
+	if g.Created {
+		more.Objects = 1
+		switch g.Group + "/" + g.Resource {
+		case definitions:
+			more.Definitions = 1
+		case bindings:
+			more.Bindings = 1
+		}
+	}
+	return a.meter.Admit(meteredOf(e.Workspace), more)
+}
+
+// stored adds to the view of a Workspace what it stores, if that is known.
+func (a *assembly) stored(w tenancy.Workspace, to *rest.Workspace) {
+	use, orgBytes, ok := a.meter.Read(meteredOf(w))
+	if !ok {
+		return
+	}
+	limits := a.hub.config.StorageLimits()
+	to.Objects = &rest.Amount{Used: use.Objects, Limit: limits.Workspace.Objects}
+	to.Bytes = &rest.Amount{Used: use.Bytes, Limit: limits.Workspace.Bytes}
+	to.Definitions = &rest.Amount{Used: use.Definitions, Limit: limits.Workspace.Definitions}
+	to.Bindings = &rest.Amount{Used: use.Bindings, Limit: limits.Workspace.Bindings}
+	to.OrgBytes = &rest.Amount{Used: orgBytes, Limit: limits.OrgBytes}
+}

@@ -1,0 +1,223 @@
+package meter_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/storage/meter"
+)
+
+const mib = 1 << 20
+
+// scene is a meter of two Workspaces of one Organization and one of another.
+type scene struct {
+	*meter.Meter
+	clock *clocktesting.FakeClock
+
+	mu     sync.Mutex
+	stores map[string]meter.Use
+	fails  error
+	// measured are the logical clusters in the order of their measurements.
+	measured []string
+}
+
+func workspace(org, cluster string) meter.Workspace {
+	return meter.Workspace{Org: org, UUID: "uuid-" + cluster, Cluster: cluster}
+}
+
+func newScene(t *testing.T, limits meter.Limits) *scene {
+	t.Helper()
+	s := &scene{clock: clocktesting.NewFakeClock(time.Unix(1_000_000, 0)), stores: map[string]meter.Use{}}
+	var err error
+	s.Meter, err = meter.New(meter.Config{
+		Limits: limits, Clock: s.clock, Metrics: prometheus.NewRegistry(),
+		Measure: func(_ context.Context, cluster string) (meter.Use, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.measured = append(s.measured, cluster)
+			return s.stores[cluster], s.fails
+		},
+		Workspaces: func(org string) []meter.Workspace {
+			if org == "a" {
+				return []meter.Workspace{workspace("a", "one"), workspace("a", "two")}
+			}
+			return []meter.Workspace{workspace("b", "other")}
+		},
+	})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); s.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-done })
+	require.Eventually(t, s.clock.HasWaiters, 5*time.Second, time.Millisecond)
+	return s
+}
+
+// times returns how often a logical cluster was measured.
+func (s *scene) times(cluster string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, measured := range s.measured {
+		if measured == cluster {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *scene) store(cluster string, u meter.Use) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stores[cluster] = u
+}
+
+// known waits until all Workspaces of an Organization are measured after the first growth in one of them.
+func (s *scene) known(t *testing.T, w meter.Workspace) {
+	t.Helper()
+	require.NoError(t, s.Admit(w, meter.Use{Objects: 1}))
+	require.Eventually(t, func() bool { return s.times("one") > 0 && s.times("two") > 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool {
+		_, _, one := s.Read(workspace("a", "one"))
+		_, _, two := s.Read(workspace("a", "two"))
+		return one && two
+	}, 5*time.Second, time.Millisecond)
+}
+
+func refused(t *testing.T, err error, says string) {
+	t.Helper()
+	var e *errs.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, errs.InsufficientStorage, e.Code, e.Message)
+	require.Contains(t, e.Message, says)
+	require.Contains(t, e.Message, "delete what you do not need")
+	require.Zero(t, e.RetryAfter)
+}
+
+func TestMeter_refusesGrowthAtALimit(t *testing.T) {
+	t.Parallel()
+	limits := meter.Limits{Workspace: meter.Use{Objects: 100, Bytes: 10 * mib, Definitions: 5, Bindings: 4}, OrgBytes: 15 * mib}
+	for name, c := range map[string]struct {
+		stores, more meter.Use
+		says         string
+	}{
+		"objects":     {meter.Use{Objects: 99}, meter.Use{Objects: 1}, "this workspace stores 100 of 100 objects"},
+		"bytes":       {meter.Use{Bytes: 9 * mib}, meter.Use{Bytes: 2 * mib}, "this workspace stores 9Mi of 10Mi bytes"},
+		"definitions": {meter.Use{Definitions: 5}, meter.Use{Definitions: 1}, "this workspace stores 5 of 5 CustomResourceDefinitions"},
+		"bindings":    {meter.Use{Bindings: 4}, meter.Use{Bindings: 1}, "this workspace stores 4 of 4 APIBindings"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, limits)
+			s.store("one", c.stores)
+			one := workspace("a", "one")
+			s.known(t, one)
+			// The object of known was admitted before or during the measurement.
+			_ = s.Admit(one, meter.Use{Objects: c.more.Objects})
+			refused(t, s.Admit(one, c.more), c.says)
+			refused(t, s.Admit(one, c.more), c.says)
+			require.NoError(t, s.Admit(one, meter.Use{}), "what adds nothing")
+			require.NoError(t, s.Admit(workspace("b", "other"), meter.Use{Objects: 1}), "a neighbour")
+		})
+	}
+}
+
+func TestMeter_addsUpTheWorkspacesOfAnOrganization(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, meter.Limits{Workspace: meter.Use{Bytes: 10 * mib}, OrgBytes: 15 * mib})
+	s.store("one", meter.Use{Bytes: 8 * mib})
+	s.store("two", meter.Use{Bytes: 6 * mib})
+	s.known(t, workspace("a", "one"))
+	require.NoError(t, s.Admit(workspace("a", "two"), meter.Use{Bytes: mib / 2}))
+	refused(t, s.Admit(workspace("a", "two"), meter.Use{Bytes: mib}), "this organization stores 15Mi of 15Mi bytes")
+	require.NoError(t, s.Admit(workspace("b", "other"), meter.Use{Bytes: mib / 4}))
+}
+
+// Until the first measurement a restart of the hub is worth no more than the allowance.
+func TestMeter_refusesMoreThanTheAllowanceBeforeTheFirstMeasurement(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, meter.Limits{Workspace: meter.Use{Objects: 100}})
+	s.mu.Lock()
+	s.fails = errors.New("a conversion webhook does not answer")
+	s.mu.Unlock()
+	one := workspace("a", "one")
+	for range 5 {
+		require.NoError(t, s.Admit(one, meter.Use{Objects: 1}))
+	}
+	err := s.Admit(one, meter.Use{Objects: 1})
+	require.True(t, errs.Is(err, errs.Unavailable), "%v", err)
+	require.ErrorContains(t, err, "is being measured")
+}
+
+func TestMeter_findsDeletionsWithinTwoMinutes(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, meter.Limits{Workspace: meter.Use{Objects: 100}})
+	s.store("one", meter.Use{Objects: 100})
+	one := workspace("a", "one")
+	s.known(t, one)
+	require.Eventually(t, func() bool { return s.Admit(one, meter.Use{Objects: 1}) != nil }, 5*time.Second, time.Millisecond)
+	s.store("one", meter.Use{Objects: 50})
+	before := s.times("one")
+	refused(t, s.Admit(one, meter.Use{Objects: 1}), "of 100 objects")
+	require.Equal(t, before, s.times("one"), "a refusal does not have it measured at once again")
+	s.clock.Step(time.Minute)
+	require.Eventually(t, func() bool { return s.Admit(one, meter.Use{Objects: 1}) == nil }, 5*time.Second, time.Millisecond)
+}
+
+// A tenant that makes its objects unreadable does not get room by that.
+func TestMeter_keepsTheCountWhenAMeasurementFails(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, meter.Limits{Workspace: meter.Use{Objects: 100}})
+	s.store("one", meter.Use{Objects: 98})
+	one := workspace("a", "one")
+	s.known(t, one)
+	require.NoError(t, s.Admit(one, meter.Use{Objects: 1}))
+	s.mu.Lock()
+	s.fails = errors.New("a conversion webhook does not answer")
+	s.mu.Unlock()
+	before := s.times("one")
+	s.clock.Step(time.Minute)
+	require.Eventually(t, func() bool { return s.times("one") > before }, 5*time.Second, time.Millisecond)
+	for range 2 {
+		_ = s.Admit(one, meter.Use{Objects: 1})
+	}
+	refused(t, s.Admit(one, meter.Use{Objects: 1}), "of 100 objects")
+}
+
+func TestMeter_withoutLimits(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, meter.Limits{})
+	for range 10 {
+		require.NoError(t, s.Admit(workspace("a", "one"), meter.Use{Objects: 1e6, Bytes: 1 << 40, Definitions: 1e6, Bindings: 1e6}))
+	}
+}
+
+func TestMeter_readsWhatIsStored(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, meter.Limits{Workspace: meter.Use{Objects: 100}})
+	s.store("one", meter.Use{Objects: 5, Bytes: 50, Definitions: 1, Bindings: 2})
+	s.store("two", meter.Use{Objects: 1, Bytes: 10})
+	_, _, ok := s.Read(meter.Workspace{Org: "a", UUID: "new"})
+	require.False(t, ok, "it has no logical cluster")
+	_, _, ok = s.Read(workspace("a", "one"))
+	require.False(t, ok, "it was not measured")
+	var use meter.Use
+	var org int64
+	require.Eventually(t, func() bool {
+		use, org, ok = s.Read(workspace("a", "one"))
+		return ok && org == 60
+	}, 5*time.Second, time.Millisecond)
+	require.Equal(t, meter.Use{Objects: 5, Bytes: 50, Definitions: 1, Bindings: 2}, use)
+	require.NoError(t, s.Admit(workspace("a", "one"), meter.Use{Objects: 1, Bytes: 7}))
+	use, org, _ = s.Read(workspace("a", "one"))
+	require.Equal(t, meter.Use{Objects: 6, Bytes: 57, Definitions: 1, Bindings: 2}, use)
+	require.EqualValues(t, 67, org)
+	require.Equal(t, 1, s.times("one"), "reading has it measured once")
+}
