@@ -11,7 +11,7 @@
 //     unreadable.
 //   - One measurement runs at a time, Organizations take turns, and a Workspace waits for twenty
 //     times as long as its last one took: a tenant that grows and shrinks again and again costs kcp 5% of
-//     its time.
+//     its time, and one at a limit 20%.
 //   - A refused request has the Workspace measured again, so that there is room within two minutes of
 //     a deletion.
 package meter

@@ -20,8 +20,8 @@ const (
 	// allowance is the share of a limit that may grow without a measurement: one part in so many.
 	allowance = 20
 	// pause is the shortest time between two measurements of a Workspace, and duty how many times as
-	// long as the last one took it is at least.
-	pause, duty = 10 * time.Second, 20
+	// long as the last one took it is at least; dutyFull is that of a Workspace at a limit.
+	pause, duty, dutyFull = 10 * time.Second, 20, 4
 	// stale is the age at which a measurement is made again without a request.
 	stale = time.Hour
 	// measureTimeout limits one measurement.
@@ -29,7 +29,7 @@ const (
 	// retryUnmeasured is the Retry-After until the first measurement.
 	retryUnmeasured = 2 * time.Second
 	// lookForStale is the interval at which old measurements are looked for.
-	lookForStale = time.Minute
+	lookForStale = 30 * time.Second
 )
 
 // Workspace is what is measured.
@@ -238,7 +238,11 @@ func inMebibytes(bytes int64) string {
 
 // enqueue has a Workspace measured. m.mu is locked.
 func (m *Meter) enqueue(c *counted) {
-	if c.queued || !c.at.IsZero() && m.config.Clock.Since(c.at) < max(pause, duty*c.took) {
+	wait := max(pause, duty*c.took)
+	if c.known && m.full(c) {
+		wait = max(pause, dutyFull*c.took)
+	}
+	if c.queued || !c.at.IsZero() && m.config.Clock.Since(c.at) < wait {
 		return
 	}
 	c.queued = true
