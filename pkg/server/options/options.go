@@ -375,19 +375,6 @@ func (c Config) Certificate() certs.Options {
 	}
 }
 
-// PortalTokens reports whether people sign in to the portal with static tokens. They do for
-// development only: on a hub that other machines cannot reach.
-func (c Config) PortalTokens() bool {
-	listen, _, err := net.SplitHostPort(c.ListenAddress)
-	external, bad := url.Parse(c.ExternalURL)
-	return c.Portal && c.TokenFile != "" && err == nil && bad == nil && loopback(listen) && loopback(external.Hostname())
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
 func validPort(port string, zero bool) bool {
 	n, err := strconv.ParseUint(port, 10, 16)
 	return err == nil && (n > 0 || zero)

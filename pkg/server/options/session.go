@@ -2,6 +2,8 @@ package options
 
 import (
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"time"
 
@@ -65,4 +67,17 @@ func (o *SessionOptions) ReadKeys() ([][]byte, error) {
 		return nil, fmt.Errorf("%s: %w", o.KeyFile, err)
 	}
 	return keys, nil
+}
+
+// PortalTokens reports whether people sign in to the portal with static tokens. They do for
+// development only: on a hub that other machines cannot reach.
+func (c Config) PortalTokens() bool {
+	listen, _, err := net.SplitHostPort(c.ListenAddress)
+	external, bad := url.Parse(c.ExternalURL)
+	return c.Portal && c.TokenFile != "" && err == nil && bad == nil && loopback(listen) && loopback(external.Hostname())
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
