@@ -122,6 +122,11 @@ func (c *Clients) EndpointSlices(cluster string) *Client[*kcpapisv1alpha1.APIExp
 // Bots of the cluster.
 func (c *Clients) Bots(cluster string) *Client[*v1alpha1.Bot] { return in[*v1alpha1.Bot](c, cluster) }
 
+// Invitations of the cluster.
+func (c *Clients) Invitations(cluster string) *Client[*v1alpha1.Invitation] {
+	return in[*v1alpha1.Invitation](c, cluster)
+}
+
 // ServiceAccounts of a namespace of the cluster.
 func (c *Clients) ServiceAccounts(cluster, namespace string) *Client[*corev1.ServiceAccount] {
 	return at[*corev1.ServiceAccount](c, c.ClusterURL(cluster), namespace)

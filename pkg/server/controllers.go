@@ -15,6 +15,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/reconciler/bot"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/catalogentry"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/customresources"
+	"github.com/faroshq/kedge-hub/pkg/reconciler/invitation"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/membership"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/membershipindex"
 	"github.com/faroshq/kedge-hub/pkg/reconciler/organization"
@@ -35,7 +36,7 @@ func controllers(d reconciler.Deps, rights *access.Reconciler, template *workspa
 		organization.NewController(d, access.NewReadiness(rights, d.Views).Followed),
 		workspace.NewController(d, template, rights.Missing), access.NewController(d, rights),
 		user.NewController(d), membership.NewController(d), membershipindex.NewController(d),
-		customresources.NewController(d), bot.NewController(d), session.NewController(d),
+		customresources.NewController(d), bot.NewController(d), session.NewController(d), invitation.NewController(d),
 	}, catalogentry.NewControllers(d)...)
 }
 

@@ -76,6 +76,9 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 		{name: "Workspace claimed in an Organization", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.WorkspaceClaims = []v1alpha1.Claim{{UUID: "w9"}} }), want: "organization orgs|acme"},
 		{name: "Change of a Membership accepted", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.MembershipChanges = []v1alpha1.MembershipChange{{User: "bob"}} }), want: "organization orgs|acme"},
 		{name: "Change of a Bot accepted", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) { o.Spec.BotChanges = []v1alpha1.BotChange{{Name: "b1"}} }), want: "organization orgs|acme"},
+		{name: "Change of an Invitation accepted", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) {
+			o.Spec.InvitationChanges = []v1alpha1.InvitationChange{{Name: "i1"}}
+		}), want: "organization orgs|acme"},
 		{name: "Organization annotated", cluster: orgsCluster, object: changed(org("acme", "alice"), func(o *v1alpha1.Organization) {
 			o.Annotations[v1alpha1.OperationAnnotation] = v1alpha1.OperationReconcile
 		}), want: "organization orgs|acme"},
@@ -157,6 +160,8 @@ func TestControllers_enqueueWhatAChangeTouches(t *testing.T) {
 		{name: "Secret of a Bot removed", cluster: "c-w3", object: tenancy.BotTokenSecret(robot("b1"), "t"), removed: true, want: "bot home|b1"},
 		{name: "ClusterRoleBinding of a Bot added", cluster: "c-w3", object: tenancy.BotBinding(robot("b1"), "account"), want: "access home|w3, bot home|b1, workspace home|w3"},
 		{name: "Bot claimed in a Workspace", cluster: homeCluster, object: annotated(child("w3"), v1alpha1.BotClaimsAnnotation, "{}"), want: "workspace home|w3"},
+
+		{name: "Invitation added", cluster: homeCluster, object: &v1alpha1.Invitation{ObjectMeta: metav1.ObjectMeta{Name: "i1"}}, want: "invitation home|i1"},
 
 		{name: "CatalogEntry added", cluster: shopCluster, object: entry("gadgets"), want: "catalogbackend shop|e-gadgets, catalogentry shop|e-gadgets"},
 		{name: "CatalogEntry reported", cluster: shopCluster, object: reported(entry("widgets"), func(e *v1alpha1.CatalogEntry) { e.Status.Phase = v1alpha1.PhaseReady }), want: "catalogentry shop|e-widgets"},

@@ -2,7 +2,7 @@ package tenancy
 
 import "github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 
-// Ref names a User, an Org, a Workspace, a Session or the Global catalog. A caller that waits for memory to follow a
+// Ref names a User, an Org, a Workspace, a Session, an Invitation or the Global catalog. A caller that waits for memory to follow a
 // write names what it waits for by Refs.
 type Ref struct {
 	kind refKind
@@ -17,6 +17,7 @@ const (
 	refWorkspace
 	refSession
 	refCatalog
+	refInvitation
 )
 
 // UserRef is the Ref of a User by metadata.name. It stands for their Memberships and
@@ -32,6 +33,9 @@ func WorkspaceRef(uuid string) Ref { return Ref{refWorkspace, uuid} }
 
 // SessionRef is the Ref of a Session by metadata.name.
 func SessionRef(name string) Ref { return Ref{refSession, name} }
+
+// InvitationRef is the Ref of an Invitation by metadata.name.
+func InvitationRef(name string) Ref { return Ref{refInvitation, name} }
 
 // CatalogRef is the Ref of the Global catalog.
 func CatalogRef() Ref { return Ref{kind: refCatalog} }

@@ -38,6 +38,7 @@ func (v *Views) watchTenancy(c Config) {
 		transform: t.catalogEntry, indexes: v.catalog.indexes(), refs: v.catalogRefs,
 	})
 	v.Bots = newKind(v, c.Clients, "bots", row[*v1alpha1.Bot]{indexes: v.bots.indexes(), refs: v.botRefs})
+	v.Invitations = newKind(v, c.Clients, "invitations", row[*v1alpha1.Invitation]{indexes: v.invitations.indexes(), refs: v.invitationRefs})
 	v.ChildWorkspaces = newKind(v, c.Clients, "workspaces", row[*kcptenancyv1alpha1.Workspace]{
 		belongs: func(cluster string) bool { return cluster != c.Orgs }, hides: spare, change: v.workspace, refs: v.workspaceRefs,
 	})
@@ -49,7 +50,7 @@ func (v *Views) watchTenancy(c Config) {
 	})
 	v.OrgBindings = newKind(v, c.Clients, "orgbindings", row[*kcpapisv1alpha2.APIBinding]{transform: bindingOnly(c.OrgBindings)})
 	v.Tenancy = informer.NewEndpoints(c.Clients, c.Providers, tenancy.ExportTenancy, c.Hub,
-		v.Users, v.Organizations, v.Memberships, v.Indexes, v.Sessions, v.ChildWorkspaces, v.OrgBindings, v.Bots, v.CatalogEntries)
+		v.Users, v.Organizations, v.Memberships, v.Indexes, v.Sessions, v.ChildWorkspaces, v.OrgBindings, v.Bots, v.CatalogEntries, v.Invitations)
 
 	v.Initializing = newKind(v, c.Clients, "initializing", row[*kcpcorev1alpha1.LogicalCluster]{})
 	v.Initializers = informer.NewInitializers(c.Clients, c.Root, tenancy.TypeOrganization, v.Initializing)

@@ -69,6 +69,7 @@ func (t *transform) session(s *v1alpha1.Session) {
 	share(&s.Spec.UserRef.Name)
 	share(&s.Spec.Client)
 	share(&s.Spec.Description)
+	share(&s.Spec.Email)
 	s.Spec.Groups = exact(s.Spec.Groups)
 	for i := range s.Spec.Groups {
 		share(&s.Spec.Groups[i])

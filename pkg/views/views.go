@@ -57,6 +57,8 @@ type Views struct {
 	CatalogEntries *Kind[*v1alpha1.CatalogEntry]
 	// Bots are those of all Organizations.
 	Bots *Kind[*v1alpha1.Bot]
+	// Invitations are those of all Organizations.
+	Invitations *Kind[*v1alpha1.Invitation]
 	// OrgWorkspaces are kcp's objects of Organizations, ChildWorkspaces those of child Workspaces. As
 	// listers both have all. They do not publish Spares, which nobody owns: a spare that is taken is an
 	// addition to them, and a removal from Spares.
@@ -98,6 +100,7 @@ type Views struct {
 	*memberships
 	sessions
 	bots
+	invitations
 	catalog
 	creators *index[string, *v1alpha1.Organization]
 	enabled  *index[v1alpha1.APIExportRef, *kcpapisv1alpha2.APIBinding]
@@ -115,7 +118,7 @@ type Views struct {
 func New(c Config) (*Views, error) {
 	v := &Views{
 		people: newPeople(), topology: newTopology(c.Clusters), spares: newSpares(c.Orgs), memberships: newMemberships(newExpiry(c.Clock)),
-		sessions: newSessions(), bots: newBots(),
+		sessions: newSessions(), bots: newBots(), invitations: newInvitations(),
 		creators: newCreators(), enabled: newEnabled(), clusters: c.Clusters, metrics: newMetrics(),
 	}
 	v.catalog = newCatalog(v.topology, c.Providers)

@@ -129,6 +129,9 @@ const (
 	// ConditionMembersChanged, of Organizations, is True if no removal or demotion of a
 	// member is pending.
 	ConditionMembersChanged = "MembersChanged"
+	// ConditionInvitationsChanged, of Organizations, is True if no accepted change of an
+	// Invitation is pending.
+	ConditionInvitationsChanged = "InvitationsChanged"
 	// ConditionUserFound, of Memberships, is True if the User exists.
 	ConditionUserFound = "UserFound"
 	// ConditionRolesApplied, of Memberships, is True if every role in spec.roles is

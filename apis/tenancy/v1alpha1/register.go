@@ -26,6 +26,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&CatalogEntry{}, &CatalogEntryList{},
 		&Session{}, &SessionList{},
 		&Bot{}, &BotList{},
+		&Invitation{}, &InvitationList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

@@ -96,6 +96,13 @@ type OrganizationSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=1000
 	BotChanges []BotChange `json:"botChanges,omitempty"`
+	// invitationChanges are the new Invitations, and the answers to Invitations, that were
+	// accepted and are being carried out. Set by the hub.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=500
+	InvitationChanges []InvitationChange `json:"invitationChanges,omitempty"`
 	// defaultAccess is the access that members of the Organization have to each Workspace
 	// in which they have no Membership: none or view. Defaults to none.
 	// +optional

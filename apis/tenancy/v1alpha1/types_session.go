@@ -56,6 +56,11 @@ type SessionSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	Groups []string `json:"groups,omitempty"`
+	// email is the address in the newest ID token, if the identity provider has verified it.
+	// It counts as long as groups do.
+	// +optional
+	// +kubebuilder:validation:MaxLength=254
+	Email string `json:"email,omitempty"`
 	// lastUsedAt is the time of the last use. It is written at most once in five minutes.
 	LastUsedAt metav1.Time `json:"lastUsedAt"`
 	// expiresAt is the time at which the Session ends even if it is in use

@@ -22,6 +22,7 @@ type Objects struct {
 	Memberships   Memberships
 	Indexes       Repository[*v1alpha1.UserMembershipIndex]
 	Bots          Bots
+	Invitations   Invitations
 	Sessions      Repository[*v1alpha1.Session]
 	Entries       Repository[*v1alpha1.CatalogEntry]
 	// Workspaces are those of Organizations and child Workspaces.
@@ -40,6 +41,7 @@ type Caches struct {
 	Memberships         Cache[*v1alpha1.Membership]
 	Indexes             Cache[*v1alpha1.UserMembershipIndex]
 	Bots                Cache[*v1alpha1.Bot]
+	Invitations         Cache[*v1alpha1.Invitation]
 	Sessions            Cache[*v1alpha1.Session]
 	CatalogEntries      Cache[*v1alpha1.CatalogEntry]
 	Workspaces          Cache[*kcptenancyv1alpha1.Workspace]
@@ -59,6 +61,7 @@ func New(clients *kcp.Clients, cached Caches, tree tenancy.Tree) Objects {
 		Memberships:   Memberships{Of("memberships", clients.Memberships, cached.Memberships)},
 		Indexes:       Of("usermembershipindexes", clients.Indexes, cached.Indexes),
 		Bots:          Bots{Of("bots", clients.Bots, cached.Bots)},
+		Invitations:   Invitations{Of("invitations", clients.Invitations, cached.Invitations)},
 		Sessions:      Of("sessions", clients.Sessions, cached.Sessions),
 		Entries:       Of("catalogentries", clients.CatalogEntries, cached.CatalogEntries),
 		Workspaces:    Workspaces{Of("workspaces", clients.Workspaces, cached.Workspaces), tree},
@@ -102,6 +105,27 @@ func (b Bots) Change(ctx context.Context, cluster string, c v1alpha1.BotChange) 
 	}
 	want := tenancy.ChangedBot(held, c)
 	return b.Merge(ctx, cluster, held, map[string]any{"spec": map[string]any{"role": want.Spec.Role, "displayName": want.Spec.DisplayName}})
+}
+
+// Invitations are the Invitations of Organizations.
+type Invitations struct {
+	Repository[*v1alpha1.Invitation]
+}
+
+// Change carries out an accepted change. It does nothing where the Invitation does not exist any more.
+func (i Invitations) Change(ctx context.Context, cluster string, c v1alpha1.InvitationChange) error {
+	if c.Invitation != nil {
+		return i.Create(ctx, cluster, tenancy.NewInvitation(c))
+	}
+	held, ok, err := i.Find(ctx, cluster, c.Name)
+	if err != nil || !ok {
+		return err
+	}
+	status := tenancy.ChangedInvitation(held, c)
+	if status == held.Status {
+		return nil
+	}
+	return i.Merge(ctx, cluster, held, map[string]any{"status": status}, "status")
 }
 
 // Workspaces are kcp's Workspaces of Organizations and in them.
