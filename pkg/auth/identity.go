@@ -31,6 +31,9 @@ type Identity struct {
 	PreferredUsername string
 	Email             string
 	DisplayName       string
+	// VerifiedEmail is the address that the identity provider says it has verified. It is empty if the
+	// credential does not say so.
+	VerifiedEmail string
 	// Groups are the groups in the credential, with their prefix. They are compared with
 	// --admin-group.
 	Groups []string

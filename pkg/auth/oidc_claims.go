@@ -163,6 +163,7 @@ func (o *OIDC) identity(c claims) (*Identity, error) {
 	}
 	if verified {
 		id.Email = c.text("email")
+		id.VerifiedEmail = id.Email
 	}
 	if id.DisplayName == "" {
 		id.DisplayName = id.PreferredUsername

@@ -95,7 +95,7 @@ func TestOIDC_derivesTheIdentity(t *testing.T) {
 	now := i.clock.Now()
 	require.Equal(t, &auth.Identity{
 		Kind: auth.Person, Issuer: i.URL(), Subject: "alice", Username: "kedge:alice", PreferredUsername: "alice",
-		Email: "alice@example.com", DisplayName: "Alice", Groups: []string{"kedge:dev", "kedge:ops"},
+		Email: "alice@example.com", VerifiedEmail: "alice@example.com", DisplayName: "Alice", Groups: []string{"kedge:dev", "kedge:ops"},
 		IssuedAt: now.Local(), ExpiresAt: now.Add(time.Hour).Local(), Credential: id.Credential,
 	}, id)
 	one, ok, err := i.Authenticate(t.Context(), i.Token(oidctest.Claims{"groups": "dev", "email_verified": false}))
@@ -103,6 +103,7 @@ func TestOIDC_derivesTheIdentity(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, []string{"kedge:dev"}, one.Groups, "a string is one group")
 	require.Empty(t, one.Email, "nobody has verified it")
+	require.Empty(t, one.VerifiedEmail)
 }
 
 func TestOIDC_checksTheClaims(t *testing.T) {

@@ -34,6 +34,7 @@ func TestStaticTokens_readAsKubeAPIServerDoes(t *testing.T) {
 	id, ok, _ = tokens.Authenticate(t.Context(), "secret-b")
 	require.True(t, ok)
 	require.Equal(t, "bob@example.com", id.Email)
+	require.Empty(t, id.VerifiedEmail, "no identity provider has verified it")
 	for _, bad := range []string{"", "secret", "secret-A", "secret-a ", "alice"} {
 		_, ok, err := tokens.Authenticate(t.Context(), bad)
 		require.NoError(t, err)

@@ -181,7 +181,7 @@ func (c *change) event(r *http.Request) audit.Event {
 	} else if route := routeOf(r); route != nil {
 		e.Action = methodOf(r) + " " + route.RoutePattern()
 		e.Org, e.Workspace = cmp.Or(e.Org, route.URLParam("org")), cmp.Or(e.Workspace, route.URLParam("ws"))
-		for _, param := range []string{"user", "sa", "name", "session", "entry"} {
+		for _, param := range []string{"user", "sa", "name", "session", "entry", "invitation"} {
 			e.Object = cmp.Or(e.Object, route.URLParam(param))
 		}
 	}

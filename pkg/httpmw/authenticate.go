@@ -86,7 +86,7 @@ type Authentication struct {
 
 // Authenticate authenticates the caller. It refuses credentials that Caller.Valid refuses.
 func Authenticate(a Authentication) func(http.Handler) http.Handler {
-	p := person{known: a.Known, cookies: a.Cookies, people: a.People, sessions: a.Sessions, idle: a.SessionIdleTimeout, clock: a.Clock}
+	p := a.person()
 	return func(next http.Handler) http.Handler {
 		return httpapi.Handler(func(w http.ResponseWriter, r *http.Request) error {
 			caller, err := a.callerOf(r)
@@ -114,6 +114,11 @@ func Authenticate(a Authentication) func(http.Handler) http.Handler {
 			return nil
 		})
 	}
+}
+
+// person checks the credentials of the people whom a authenticates.
+func (a *Authentication) person() person {
+	return person{known: a.Known, cookies: a.Cookies, people: a.People, sessions: a.Sessions, idle: a.SessionIdleTimeout, clock: a.Clock}
 }
 
 func with(r *http.Request, c *Caller) *http.Request {
@@ -144,7 +149,11 @@ func (a *Authentication) callerOf(r *http.Request) (*Caller, error) {
 	case id.Kind != auth.Person:
 		return nil, errs.New(errs.Forbidden, "this endpoint is for people, not for service accounts")
 	}
-	user, err := a.UserOf(r.Context(), id)
+	ctx := r.Context()
+	if presented, ok := invitationInHeader(r); ok {
+		ctx = WithInvitation(ctx, presented)
+	}
+	user, err := a.UserOf(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +192,8 @@ func notVerified(err error) error {
 	return errs.Wrap(errs.Unauthenticated, err, "the token is not valid")
 }
 
-// UserOf returns the User of an identity. It signs an unknown person up if SignUp is set.
+// UserOf returns the User of an identity. It signs an unknown person up if SignUp is set. The context
+// can present an Invitation.
 func (a *Authentication) UserOf(ctx context.Context, id *auth.Identity) (*v1alpha1.User, error) {
 	user, ok := a.People.ByIdentity(id.Issuer, id.Subject)
 	switch {
@@ -192,8 +202,8 @@ func (a *Authentication) UserOf(ctx context.Context, id *auth.Identity) (*v1alph
 	case a.SignUp == nil:
 	case !ok:
 		return a.SignUp(ctx, id, a.Admins.Has(id))
-	case user.Spec.Registration == v1alpha1.RegistrationPending && a.Admins.Has(id):
-		return a.SignUp(ctx, id, true)
+	case user.Spec.Registration == v1alpha1.RegistrationPending && (a.Admins.Has(id) || carriesInvitation(ctx, id)):
+		return a.SignUp(ctx, id, a.Admins.Has(id))
 	}
 	return user, nil
 }

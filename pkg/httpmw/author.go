@@ -74,6 +74,14 @@ func (r Rights) uid(s tenancy.Scope, workspace string) types.UID {
 	return ""
 }
 
+// EntitledBy is the UID of the Membership that entitles a person: that of the Organization if it suffices.
+func (a Author) EntitledBy() types.UID {
+	if a.scope.OrgRole.AtLeast(v1alpha1.RoleAdmin) {
+		return a.org
+	}
+	return a.workspace
+}
+
 // Judge applies the rule again to what kcp has. o is the version of the Organization that the
 // grant is written for, or that was read after the grant was written: the author is entitled at
 // that version, or the error refuses the grant.

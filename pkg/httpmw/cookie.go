@@ -68,6 +68,7 @@ func (a *Authentication) byCookie(r *http.Request, cookies []*http.Cookie) (*Cal
 	caller := &Caller{Session: name, cookie: true, User: user, expiresAt: s.Spec.ExpiresAt.Time, Identity: &auth.Identity{
 		Kind: auth.Person, Issuer: user.Spec.Issuer, Subject: user.Spec.Subject, Username: user.Spec.RBACIdentity,
 		Email: user.Spec.Email, DisplayName: user.Spec.DisplayName, Groups: groups, Credential: credential, ExpiresAt: s.Spec.ExpiresAt.Time,
+		VerifiedEmail: tenancy.SessionEmail(s, a.Clock.Now()),
 	}}
 	if a.SignUp != nil && user.Spec.Registration == v1alpha1.RegistrationPending && a.Admins.Has(caller.Identity) {
 		var err error

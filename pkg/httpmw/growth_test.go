@@ -56,7 +56,7 @@ func TestSignUp_needsRoomForNewPeopleOnly(t *testing.T) {
 		return nil
 	})
 	known := registry{}.with("carol", v1alpha1.RegistrationApproved)
-	signUp := auditor.SignUp(known, known, httpmw.RegistrationOpen, limits.SignUps(0, 0))
+	signUp := auditor.SignUp(known, known, httpmw.RegistrationOpen, limits.SignUps(0, 0), notInvited)
 	_, err := signUp(t.Context(), &auth.Identity{Issuer: "https://idp", Subject: "dave"}, false)
 	require.ErrorIs(t, err, full)
 	require.NotContains(t, known, "dave")

@@ -168,7 +168,7 @@ func signUps(t *testing.T, people registry, perPeer, all float64) (ask func(from
 	t.Helper()
 	limits, _, metrics := newLimits(t)
 	auditor := httpmw.NewAuditor(func(audit.Event) error { return nil }, clock.RealClock{}, nil)
-	signUp := auditor.SignUp(people, people, httpmw.RegistrationOpen, limits.SignUps(perPeer, all))
+	signUp := auditor.SignUp(people, people, httpmw.RegistrationOpen, limits.SignUps(perPeer, all), notInvited)
 	return func(from, subject, username string) int {
 		return observed(t, httpapi.Handler(func(_ http.ResponseWriter, r *http.Request) error {
 			_, err := signUp(r.Context(), &auth.Identity{Issuer: "https://idp", Subject: subject, Username: username}, false)

@@ -35,22 +35,31 @@ type Users interface {
 
 // SignUp returns the SignUp for a value of --registration. It writes an event before and after each
 // change. Only a new person without a refusal by the caches takes from the limit and has an intent: all
-// others cost a look into the caches.
-func (a *Auditor) SignUp(users Users, people People, registration string, limit *SignUpLimit) SignUp {
+// others cost a look into the caches. Where not everybody can sign up, people who are invited can.
+func (a *Auditor) SignUp(users Users, people People, registration string, limit *SignUpLimit, invited Invited) SignUp {
 	return func(ctx context.Context, id *auth.Identity, vouched bool) (u *v1alpha1.User, err error) {
 		spec := tenancy.NewUserSpec(id.Issuer, id.Subject, id.Username, id.DisplayName, id.Email)
 		e := audit.Event{Action: "sign-up", Actor: audit.Actor{Kind: audit.ActorPerson, Issuer: id.Issuer}}
 		u, there := people.ByIdentity(id.Issuer, id.Subject)
 		_, taken := people.ByUsername(id.Username)
+		invitation := ""
+		if !vouched && (there || !taken && registration != RegistrationOpen) {
+			if invitation, err = invited(ctx, id); err != nil {
+				return nil, err
+			}
+		}
+		approved := vouched || invitation != ""
 		switch {
-		case !vouched && registration == RegistrationClosed:
+		case there && !approved:
+			return u, nil
+		case !approved && registration == RegistrationClosed:
 			return nil, a.refuseSignUp(ctx, e, "this hub takes nobody new; ask a platform admin")
 		case !there && taken:
 			return nil, a.refuseSignUp(ctx, e, "another person already has this username; ask a platform admin")
-		case !vouched && registration == RegistrationApproval:
+		case !approved && registration == RegistrationApproval:
 			spec.Registration = v1alpha1.RegistrationPending
 		}
-		e.Facts = &audit.Facts{Subject: id.Subject, Registration: string(spec.Registration)}
+		e.Facts = &audit.Facts{Subject: id.Subject, Registration: string(spec.Registration), Invitation: invitation}
 		if !there {
 			if err := a.admit(storage.Growth); err != nil {
 				return nil, err
@@ -64,10 +73,11 @@ func (a *Auditor) SignUp(users Users, people People, registration string, limit 
 				return u, err
 			}
 		}
-		if !vouched || u.Spec.Registration != v1alpha1.RegistrationPending {
+		if !approved || u.Spec.Registration != v1alpha1.RegistrationPending {
 			return u, nil
 		}
-		approve := audit.Event{Action: "approve", Actor: audit.Actor{Kind: audit.ActorHub}, Object: u.Name, Facts: &audit.Facts{Registration: string(v1alpha1.RegistrationApproved)}}
+		facts := &audit.Facts{Registration: string(v1alpha1.RegistrationApproved), Invitation: invitation}
+		approve := audit.Event{Action: "approve", Actor: audit.Actor{Kind: audit.ActorHub}, Object: u.Name, Facts: facts}
 		return a.audited(ctx, approve, func() (*v1alpha1.User, error) { return users.Approve(ctx, u) })
 	}
 }

@@ -80,6 +80,7 @@
 //   - kedge_bot_tokens: tokens of bots that have neither expired nor been revoked.
 //   - kedge_bot_tokens_issued_total: tokens of bots that were issued.
 //   - kedge_bot_tokens_revoked_total: tokens of bots that were revoked by a request.
+//   - kedge_invitations_total{event}: invitations that were made, accepted, declined or revoked.
 //   - kedge_etcd_size_bytes: size of the database file of the embedded etcd in bytes, which counts
 //     against the quota. It is absent with an external kcp, as are the next two.
 //   - kedge_etcd_used_bytes: bytes of that file that are in use; a defragmentation frees the others.

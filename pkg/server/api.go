@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/faroshq/kedge-hub/pkg/api/invitations"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
@@ -54,9 +55,10 @@ func (a *assembly) api(serving context.Context) error {
 	}
 	a.uses = httpmw.NewUses(a.sessions.Touch)
 	limits := a.hub.limits
+	invited := &invitations.Service{Invitations: v, Places: v, KCP: s, Now: transport.Current(a.clock).Now, Await: v.Await}
 	people := httpmw.Authentication{
 		Tokens: limits.Authenticator(authenticators, c.Limits.FailedAuthenticationsPerPeer, func(hash string) bool { return len(v.SessionsOfToken(hash)) > 0 }), People: v, Sessions: v,
-		SignUp: a.auditor.SignUp(store.NewSignUp(s, v, a.reservedName), v, c.Registration, limits.SignUps(c.Limits.SignUpsPerPeer, c.Limits.SignUps)),
+		SignUp: a.auditor.SignUp(store.NewSignUp(s, v, a.reservedName), v, c.Registration, limits.SignUps(c.Limits.SignUpsPerPeer, c.Limits.SignUps), invited.Vouch),
 		Admins: httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}, SessionIdleTimeout: c.Sessions.IdleTimeout, Used: a.uses.Record, Clock: a.clock,
 	}
 	if tokens := a.hub.tokens; tokens != nil {
@@ -86,13 +88,15 @@ func (a *assembly) api(serving context.Context) error {
 			present:      httpmw.RequireAvailable(a.available.Wait),
 			audit:        a.auditor.Audit,
 			authenticate: httpmw.Authenticate(people), authenticateProxied: httpmw.Authenticate(proxied),
-			room: httpmw.RefuseWrites(func() error { return a.hub.storage.Admit(storage.Ending) }),
+			recognize: httpmw.Recognize(people),
+			room:      httpmw.RefuseWrites(func() error { return a.hub.storage.Admit(storage.Ending) }),
 		},
 		config: c, limits: limits, clock: a.clock, views: v, store: s, clusters: a.clusters, gates: gates,
 		sessions: a.sessions, login: a.login(people, authenticators, counted.login), forward: forward,
 		rights: a.rights, rolesFollowed: workspace.NewRolesFollowed(v), revocation: a.revocation,
 		botTokens: store.NewBotTokens(s, anonymous, a.accounts.Audiences), countedBots: counted.bots,
-		stored:   a.stored,
+		stored:      a.stored,
+		invitations: invited, invitationCookies: a.invitationCookies(), countedInvitations: counted.invitations,
 		auditLog: a.hub.audit, certificate: a.hub.certificate,
 	}
 	if r.as, err = a.callers(); err != nil {

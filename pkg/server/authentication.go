@@ -121,6 +121,11 @@ func (a *assembly) cookies() (*httpmw.Cookies, error) {
 	return c, c.CrossOrigin.AddTrustedOrigin(external.Scheme + "://" + external.Host)
 }
 
+// invitationCookies keep an Invitation in a browser during a login.
+func (a *assembly) invitationCookies() httpmw.InvitationCookies {
+	return httpmw.InvitationCookies{Keys: a.keyring, Clock: a.clock}
+}
+
 // login returns the handler of /auth. tokens authenticates ID tokens as for every other request.
 func (a *assembly) login(people httpmw.Authentication, tokens auth.Authenticator, counted *login.Metrics) *login.Handler {
 	c := a.hub.config
@@ -129,7 +134,7 @@ func (a *assembly) login(people httpmw.Authentication, tokens auth.Authenticator
 		SignUp: people.UserOf, Owner: a.keyring.Owner(a.views.Session), Audit: a.auditor.Record, Metrics: counted,
 		Available: a.available.Wait, Limits: a.hub.limits.Logins(c.Limits.LoginRates()),
 		NewSecret: func() string { return rand.Text() + rand.Text() },
-		Clock:     a.clock, ExternalURL: c.ExternalURL,
+		Clock:     a.clock, ExternalURL: c.ExternalURL, Invitations: a.invitationCookies(),
 	}
 	if a.oidc != nil {
 		h.Provider = auth.Login{OIDC: a.oidc, Tokens: tokens}

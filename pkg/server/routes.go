@@ -3,6 +3,8 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"net/http"
 	"slices"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/bots"
 	"github.com/faroshq/kedge-hub/pkg/api/catalog"
 	"github.com/faroshq/kedge-hub/pkg/api/credentials"
+	"github.com/faroshq/kedge-hub/pkg/api/invitations"
 	"github.com/faroshq/kedge-hub/pkg/api/login"
 	"github.com/faroshq/kedge-hub/pkg/api/members"
 	"github.com/faroshq/kedge-hub/pkg/api/orgs"
@@ -45,9 +48,10 @@ import (
 )
 
 // chain is the middleware of the routes, in the order in which a request passes it.
-// authenticateProxied takes the place of authenticate for requests to the proxy.
+// authenticateProxied takes the place of authenticate for requests to the proxy, and recognize for those
+// that need no login.
 type chain struct {
-	observe, present, audit, authenticate, authenticateProxied, room func(http.Handler) http.Handler
+	observe, present, audit, authenticate, authenticateProxied, recognize, room func(http.Handler) http.Handler
 }
 
 // routes are the dependencies of all routes.
@@ -77,8 +81,12 @@ type routes struct {
 	as          func(*http.Request) (store.Bindings, error)
 	botTokens   store.BotTokens
 	countedBots *bots.Metrics
-	auditLog    *audit.Log
-	certificate *certs.Serving
+	// invitations decides about Invitations.
+	invitations        *invitations.Service
+	invitationCookies  httpmw.InvitationCookies
+	countedInvitations *invitations.Metrics
+	auditLog           *audit.Log
+	certificate        *certs.Serving
 }
 
 // Route is a method and a pattern of the router.
@@ -113,7 +121,7 @@ func unguarded() routes {
 	}
 	through := func(next http.Handler) http.Handler { return next }
 	return routes{
-		views: &views.Views{}, chain: chain{through, through, through, through, through, through},
+		views: &views.Views{}, chain: chain{through, through, through, through, through, through, through},
 		config: config, limits: limits, clock: config.Clock, forward: http.NotFoundHandler(),
 	}
 }
@@ -147,6 +155,12 @@ func (p routes) router() chi.Router {
 	if p.portal != nil {
 		p.portal.Mount(r)
 	}
+	invited := &invitations.Handler{
+		Deps: d, Service: p.invitations, Cookies: p.invitationCookies, Metrics: p.countedInvitations, NewID: newInvitationID, NewSecret: newInvitationSecret,
+		Followed:   p.revocation.AfterRecheck(p.rights.Followed),
+		LimitLooks: p.limits.PerPeer("invitations_per_peer", c.Limits.InvitationsPerPeer),
+	}
+	invited.MountOpen(r.With(p.present, p.recognize))
 	for _, path := range []string{"/api", "/apis", "/apis/*", "/services", "/services/*", "/api/v1", "/api/v1/*"} {
 		r.With(p.present).HandleFunc(path, proxy.NotHere)
 	}
@@ -162,6 +176,7 @@ func (p routes) router() chi.Router {
 			Deps: d, Memberships: s, Followed: p.revocation.AfterRecheck(p.rights.Followed),
 			LimitAdditions: p.limits.Additions("additions_per_person", c.Limits.AdditionsPerPerson),
 		}).Mount(r)
+		invited.Mount(r)
 		(&orgs.Handler{Deps: deletions, BoundForAll: p.rights.FollowedByAll}).Mount(r)
 		(&workspaces.Handler{Deps: deletions, Stored: p.stored}).Mount(r)
 		(&bots.Handler{
@@ -192,4 +207,15 @@ func (p routes) mayBind(ctx context.Context, r *http.Request, cluster string, re
 		return err
 	}
 	return as.MayBind(ctx, cluster, ref)
+}
+
+// newInvitationID returns a version 7 UUID.
+func newInvitationID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// newInvitationSecret returns 256 random bits in base64url.
+func newInvitationSecret() string {
+	secret := make([]byte, 32)
+	// It never fails.
+	_, _ = rand.Read(secret)
+	return base64.RawURLEncoding.EncodeToString(secret)
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/faroshq/kedge-hub/pkg/api/bots"
+	"github.com/faroshq/kedge-hub/pkg/api/invitations"
 	"github.com/faroshq/kedge-hub/pkg/api/login"
 	"github.com/faroshq/kedge-hub/pkg/certs"
 	"github.com/faroshq/kedge-hub/pkg/log"
@@ -97,8 +98,9 @@ func serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Durat
 
 // counters are the metrics of handlers.
 type counters struct {
-	login *login.Metrics
-	bots  *bots.Metrics
+	login       *login.Metrics
+	bots        *bots.Metrics
+	invitations *invitations.Metrics
 }
 
 // measure registers what is read from the caches and the certificates when Prometheus asks, and
@@ -123,6 +125,9 @@ func (a *assembly) measure() (c counters, err error) {
 	if c.login, err = login.NewMetrics(h.registry); err != nil {
 		return c, err
 	}
-	c.bots, err = bots.NewMetrics(h.registry)
+	if c.bots, err = bots.NewMetrics(h.registry); err != nil {
+		return c, err
+	}
+	c.invitations, err = invitations.NewMetrics(h.registry)
 	return c, err
 }

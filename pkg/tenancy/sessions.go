@@ -1,6 +1,7 @@
 package tenancy
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,10 +56,21 @@ func CheckIdentity(u *v1alpha1.User, username string) error {
 // that the identity provider named them in have expired: a person who left a group must not
 // keep its rights for the life of the Session.
 func SessionGroups(s *v1alpha1.Session, now time.Time) []string {
-	for _, t := range s.Spec.Tokens {
-		if now.Before(t.ExpiresAt.Time) {
-			return s.Spec.Groups
-		}
+	if claimsCount(s, now) {
+		return s.Spec.Groups
 	}
 	return nil
+}
+
+// SessionEmail returns the verified address of the person of a Session, under the same condition.
+func SessionEmail(s *v1alpha1.Session, now time.Time) string {
+	if claimsCount(s, now) {
+		return s.Spec.Email
+	}
+	return ""
+}
+
+// claimsCount reports whether an ID token of a Session has not expired.
+func claimsCount(s *v1alpha1.Session, now time.Time) bool {
+	return slices.ContainsFunc(s.Spec.Tokens, func(t v1alpha1.SessionToken) bool { return now.Before(t.ExpiresAt.Time) })
 }

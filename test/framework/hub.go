@@ -49,7 +49,7 @@ func StartHub(t testing.TB, kcp *KCP, root string, change ...func(*server.Option
 	// All callers of a test have one address. Tests send more bad tokens, newcomers and logins
 	// from it than a peer may.
 	o.Limits.FailedAuthenticationsPerPeer, o.Limits.SignUpsPerPeer, o.Limits.LoginsPerPeer, o.Limits.DeviceLoginsPerPeer = 0, 0, 0, 0
-	o.Limits.SignUps, o.Limits.Logins = 0, 0
+	o.Limits.SignUps, o.Limits.Logins, o.Limits.InvitationsPerPeer = 0, 0, 0
 	// Each shard of the kcp of a test is one process.
 	o.Policy.EnforcementWindow = 0
 	for _, f := range change {

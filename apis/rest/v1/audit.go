@@ -55,6 +55,8 @@ type AuditFacts struct {
 	Registration string `json:"registration,omitempty"`
 	// Subject is that of the identity that signs up.
 	Subject string `json:"subject,omitempty"`
+	// Invitation is the ID of the invitation by which a person signs up.
+	Invitation string `json:"invitation,omitempty"`
 	// Quota is the new number of Organizations of a person or Workspaces of an Organization, or
 	// "default".
 	Quota string `json:"quota,omitempty"`

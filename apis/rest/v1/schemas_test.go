@@ -16,6 +16,7 @@ func TestSchemas_equalTheTypes(t *testing.T) {
 		"People": rest.List[rest.Person]{}, "MembershipRows": rest.List[rest.MembershipRow]{}, "SessionList": rest.List[rest.Session]{},
 		"OrgList": rest.List[rest.Org]{}, "WorkspaceList": rest.List[rest.Workspace]{}, "MemberList": rest.List[rest.Member]{},
 		"BotList": rest.List[rest.Bot]{}, "BotTokenList": rest.List[rest.BotToken]{}, "ProviderList": rest.List[rest.Provider]{},
+		"InvitationList": rest.List[rest.Invitation]{}, "OfferedInvitationList": rest.List[rest.OfferedInvitation]{},
 		"AdminUserList": rest.List[rest.AdminUser]{}, "AdminOrgList": rest.List[rest.AdminOrg]{}, "DeletionList": rest.List[rest.Deletion]{},
 	}
 	for _, value := range []any{
@@ -27,6 +28,7 @@ func TestSchemas_equalTheTypes(t *testing.T) {
 		rest.AdminOrg{}, rest.AdminUpdateOrgRequest{}, rest.Deletion{},
 		rest.CatalogEntryRequest{}, rest.CatalogExportRef{}, rest.CatalogBackend{}, rest.CatalogUI{},
 		rest.GroupResource{}, rest.ProviderClaim{}, rest.Provider{}, rest.EnableProviderRequest{},
+		rest.CreateInvitationRequest{}, rest.Invitation{}, rest.CreatedInvitation{}, rest.OfferedInvitation{}, rest.AcceptedInvitation{},
 		rest.AuditEvent{}, rest.AuditEventList{}, rest.AuditActor{}, rest.AuditFacts{}, rest.AuditResource{},
 		rest.Tokens{}, rest.Device{}, rest.AuthorizationServer{}, rest.OAuthError{},
 	} {

@@ -37,7 +37,7 @@ func (h *Handler) callback(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	user, grant, err := h.authenticate(r.Context(), p, in)
+	user, grant, err := h.authenticate(h.signingUp(r), p, in)
 	if err == nil {
 		err = h.Limits.Person(user.Name)
 	}

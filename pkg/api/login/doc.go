@@ -34,6 +34,9 @@
 //   - The page that leads to the provider has a link and no form: browsers also apply the
 //     form-action of a Content-Security-Policy to the redirects after a form, and the hub does not
 //     know where the provider redirects to.
+//   - The link of an Invitation has its secret in the fragment, which no server and no Referer sees. Its page
+//     sends the secret by POST, and it travels through the login in an encrypted cookie of its own. A person
+//     who is new here signs up with it.
 //   - A parameter that is given twice is refused, and unknown ones are ignored. Secrets are read
 //     from bodies only, because URLs are logged.
 //   - A soft-deleted person can log in, because undelete needs a session. A person whose

@@ -29,6 +29,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/test/doubles/apitest"
 )
 
@@ -66,8 +67,9 @@ type hub struct {
 	limits    limits
 	// kept are the people whose grant was stored before a confirmation.
 	kept []string
-	// signUpFails is what SignUp fails with.
+	// signUpFails is what SignUp fails with, and invited has what the sign-ups presented.
 	signUpFails error
+	invited     []httpmw.PresentedInvitation
 }
 
 func newHub(t testing.TB) *hub {
@@ -129,7 +131,7 @@ func newHubWith(t testing.TB, idp login.Provider, tokens func(context.Context, s
 		Available: func(context.Context) error { return h.kcp },
 		Limits:    &h.limits,
 		NewSecret: func() string { return rand.Text() + rand.Text() },
-		Clock:     h.clock, ExternalURL: hubURL,
+		Clock:     h.clock, ExternalURL: hubURL, Invitations: httpmw.InvitationCookies{Keys: keyring, Clock: h.clock},
 	}).Mount(r)
 	h.http = apitest.AsDocumented(r)
 	return h
@@ -164,7 +166,10 @@ func (l *limits) Exchange(context.Context) error { l.exchanges++; return l.fail.
 
 func (l *limits) Device(context.Context) error { l.devices++; return l.fail.device }
 
-func (h *hub) signUp(_ context.Context, id *auth.Identity) (*v1alpha1.User, error) {
+func (h *hub) signUp(ctx context.Context, id *auth.Identity) (*v1alpha1.User, error) {
+	if p, ok := httpmw.InvitationFrom(ctx); ok {
+		h.invited = append(h.invited, p)
+	}
 	if h.signUpFails != nil {
 		return nil, h.signUpFails
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
 )
 
 // The paths of the endpoints.
@@ -32,6 +33,7 @@ const (
 	logoutPath       = prefix + "logout"
 	stylePath        = prefix + "style.css"
 	tokenLoginPath   = prefix + "token-login"
+	invitationPath   = prefix + "invitation"
 )
 
 // clientID is the OAuth client ID of the command line, the only client.
@@ -120,8 +122,11 @@ type Handler struct {
 	// KeepGrant stores the grant of a login before the person has confirmed the device.
 	KeepGrant func(ctx context.Context, user *v1alpha1.User, g *auth.Grant) error
 	Keyring   Keyring
-	// SignUp returns the User of an identity and creates it if --registration permits it.
+	// SignUp returns the User of an identity and creates it if --registration permits it, or if the
+	// context presents an Invitation.
 	SignUp func(ctx context.Context, id *auth.Identity) (*v1alpha1.User, error)
+	// Invitations keep an Invitation in the browser during a login.
+	Invitations httpmw.InvitationCookies
 	// Owner returns the name of the User and the client of the session of a secret or a cookie,
 	// for the audit log.
 	Owner func(secret string) (user string, client v1alpha1.SessionClient, ok bool)
@@ -161,6 +166,7 @@ func (h *Handler) Mount(r chi.Router) {
 		r.Post(authorizePath, h.page(h.inProgress, h.sameOrigin(h.continueLogin)))
 		r.Get(callbackPath, h.page(h.inProgress, h.callback))
 		r.Get(loginPath, h.page(h.returning, h.login))
+		r.Post(invitationPath, h.page(h.returning, h.sameOrigin(h.invitation)))
 		r.Get(deviceVerifyPath, h.page(h.returning, h.enterCode))
 		r.Get(deviceLoginPath, h.page(h.returning, h.deviceLogin))
 		r.Post(deviceVerifyPath, h.page(h.inProgress, h.sameOrigin(h.confirm)))
@@ -198,10 +204,12 @@ func (h *Handler) mountAbsent(r chi.Router) {
 	r.Post(deviceVerifyPath, h.pages.handle(absent))
 	if h.StaticTokens != nil {
 		r.Get(loginPath, h.page(h.returning, h.tokenPage))
+		r.Post(invitationPath, h.page(h.returning, h.sameOrigin(h.invitation)))
 		r.Post(logoutPath, h.page(h.returning, h.sameOrigin(h.logout)))
 		return
 	}
 	r.Get(loginPath, h.pages.handle(absent))
+	r.Post(invitationPath, h.pages.handle(absent))
 	r.Post(logoutPath, h.pages.handle(absent))
 }
 

@@ -46,7 +46,7 @@ func (h *Handler) tokenLogin(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	user, id, err := h.staticPerson(r.Context(), token)
+	user, id, err := h.staticPerson(h.signingUp(r), token)
 	if errs.Is(err, errs.Unauthenticated) {
 		h.record(r, Event{Action: "login portal"}, http.StatusForbidden)
 		return h.pages.token(w, http.StatusForbidden, enterToken{ReturnTo: to, Unknown: true})

@@ -60,22 +60,9 @@ func (h *Handler) Mount(r chi.Router) {
 	})
 }
 
-// sourceHand is the source of what was given by hand.
-const sourceHand = "hand"
-
 func (h *Handler) viewOf(m *v1alpha1.Membership) rest.Member {
 	u, _ := h.Views.ByName(m.Spec.UserRef.Name)
-	v := rest.Member{
-		User: m.Spec.UserRef.Name, DisplayName: m.Spec.UserRef.Name, Role: rest.Role(m.Spec.Role), Scope: string(m.Spec.Scope),
-		Roles: converted[rest.RoleRef](m.Spec.Roles), Sudo: m.Spec.Sudo, Since: m.CreationTimestamp,
-		Phase: string(tenancy.PhaseOf(m.Status.CommonStatus)), Conditions: wire.Conditions(m.Status.Conditions), Active: tenancy.Active(u),
-	}
-	if u != nil {
-		v.DisplayName = u.Spec.DisplayName
-	}
-	v.ExpiresAt = m.Spec.ExpiresAt
-	v.Sources = []rest.MemberSource{{Source: sourceHand, Role: v.Role, Sudo: v.Sudo, ExpiresAt: v.ExpiresAt}}
-	return v
+	return wire.Member(m, u)
 }
 
 // list answers with the members of the Organization, or of the Workspace if the scope has one.

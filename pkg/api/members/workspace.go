@@ -23,7 +23,7 @@ func (h *Handler) addToWorkspace(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.Read(r, &in); err != nil {
 		return err
 	}
-	role, roles := v1alpha1.Role(in.Role), converted[v1alpha1.RoleRef](in.Roles)
+	role, roles := v1alpha1.Role(in.Role), converted(in.Roles)
 	if err := tenancy.CheckRole("role", role); err != nil {
 		return err
 	}
@@ -89,10 +89,10 @@ func rolesIn(raw []byte) ([]v1alpha1.RoleRef, error) {
 	return in.Roles, tenancy.CheckRoles("roles", in.Roles)
 }
 
-// converted converts further roles from and to those of an answer. It keeps nil.
-func converted[To, From rest.RoleRef | v1alpha1.RoleRef](all []From) (roles []To) {
+// converted converts the further roles of a request. It keeps nil.
+func converted(all []rest.RoleRef) (roles []v1alpha1.RoleRef) {
 	for _, role := range all {
-		roles = append(roles, To(role))
+		roles = append(roles, v1alpha1.RoleRef(role))
 	}
 	return roles
 }

@@ -235,7 +235,7 @@ func (s *Service) storeToken(ctx context.Context, held *v1alpha1.Session, given 
 		if !ok {
 			return unavailable(nil, "the session has too many tokens that have not expired; try again later")
 		}
-		o.Spec.Tokens, o.Spec.IDToken, o.Spec.Groups = tokens, sealed, groupsOf(given.Identity)
+		o.Spec.Tokens, o.Spec.IDToken, o.Spec.Groups, o.Spec.Email = tokens, sealed, groupsOf(given.Identity), emailOf(given.Identity)
 		return nil
 	})
 	return kept, failure(err)

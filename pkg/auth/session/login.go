@@ -70,6 +70,7 @@ func (s *Service) create(ctx context.Context, name string, l Login, code *v1alph
 	now := s.Clock.Now()
 	spec := v1alpha1.SessionSpec{
 		UserRef: v1alpha1.NamedRef{Name: l.User.Name}, Client: l.Client, Description: clean(l.Description), Groups: groupsOf(l.Grant.Identity),
+		Email:      emailOf(l.Grant.Identity),
 		LastUsedAt: metav1.NewTime(now), ExpiresAt: metav1.NewTime(now.Add(s.MaxAge)), Code: code,
 	}
 	kept := storedTokenOf(l.Grant)

@@ -80,6 +80,17 @@ func remember(tokens []v1alpha1.SessionToken, more v1alpha1.SessionToken, now ti
 	return kept, len(kept) <= maxTokens
 }
 
+// maxEmail is the longest address that RFC 5321 permits.
+const maxEmail = 254
+
+// emailOf returns the verified address of an identity that a Session keeps.
+func emailOf(id *auth.Identity) string {
+	if len(id.VerifiedEmail) > maxEmail {
+		return ""
+	}
+	return id.VerifiedEmail
+}
+
 // groupsOf returns the groups of an identity that a Session keeps.
 func groupsOf(id *auth.Identity) []string {
 	return slices.Clone(id.Groups[:min(len(id.Groups), maxGroups)])

@@ -60,6 +60,9 @@ type LimitOptions struct {
 	SignUps float64
 	// SignUpsPerPeer (--sign-ups-per-peer) is the rate of new people from one peer. Default 5.
 	SignUpsPerPeer float64
+	// InvitationsPerPeer (--invitations-per-peer) is the rate of requests from one peer that present
+	// the secret of an invitation. Default 5.
+	InvitationsPerPeer float64
 	// Logins (--logins) is the rate of codes that are presented to the identity provider, one for
 	// each login. Networks have equal shares of it, so that none uses up what others need.
 	// Default 500.
@@ -95,7 +98,7 @@ func newLimitOptions() LimitOptions {
 		MaxStreams: 10_000, MaxStreamsPerPerson: 256, MaxRequestsInFlightPerPerson: 64, MaxWritesInFlightPerPerson: 8, AdditionsPerPerson: 1000,
 		FailedAuthenticationsPerPeer: 10, RequestsPerPerson: 50_000, WritesPerPerson: 500,
 		SearchesPerPerson: 2, AuditReadsPerPerson: 2,
-		SignUps: 20, SignUpsPerPeer: 5, Logins: 500, LoginsPerPeer: 20, LoginsPerSession: 5, LoginsPerPerson: 5,
+		SignUps: 20, SignUpsPerPeer: 5, InvitationsPerPeer: 5, Logins: 500, LoginsPerPeer: 20, LoginsPerSession: 5, LoginsPerPerson: 5,
 		DeviceLogins: 20, DeviceLoginsPerPeer: 1,
 	}
 }
@@ -120,6 +123,7 @@ func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
 	fs.Float64Var(&o.AuditReadsPerPerson, "audit-reads-per-person", o.AuditReadsPerPerson, "Maximum rate of requests of one person for the audit log. Requests"+rateUsage)
 	fs.Float64Var(&o.SignUps, "sign-ups", o.SignUps, "Maximum rate of people who sign up. Those whom the hub knows or refuses do not count. People"+rateUsage)
 	fs.Float64Var(&o.SignUpsPerPeer, "sign-ups-per-peer", o.SignUpsPerPeer, "Maximum rate of people who sign up from one peer. People"+rateUsage)
+	fs.Float64Var(&o.InvitationsPerPeer, "invitations-per-peer", o.InvitationsPerPeer, "Maximum rate of requests from one peer that present the secret of an invitation. Requests"+rateUsage)
 	fs.Float64Var(&o.Logins, "logins", o.Logins, "Maximum rate of logins that ask the identity provider. Networks have equal shares. Logins"+rateUsage)
 	fs.Float64Var(&o.LoginsPerPeer, "logins-per-peer", o.LoginsPerPeer, "Maximum rate of requests under /auth from one peer without a secret that the hub has made. Requests"+rateUsage)
 	fs.Float64Var(&o.LoginsPerSession, "logins-per-session", o.LoginsPerSession, "Maximum rate of requests under /auth with a secret of one session or one login. Requests"+rateUsage)
@@ -147,7 +151,7 @@ func (o *LimitOptions) complete(fail func(flag, format string, args ...any)) htt
 		"failed-authentications-per-peer": o.FailedAuthenticationsPerPeer,
 		"requests-per-person":             o.RequestsPerPerson, "writes-per-person": o.WritesPerPerson,
 		"searches-per-person": o.SearchesPerPerson, "audit-reads-per-person": o.AuditReadsPerPerson,
-		"sign-ups": o.SignUps, "sign-ups-per-peer": o.SignUpsPerPeer, "logins": o.Logins, "logins-per-peer": o.LoginsPerPeer,
+		"sign-ups": o.SignUps, "sign-ups-per-peer": o.SignUpsPerPeer, "invitations-per-peer": o.InvitationsPerPeer, "logins": o.Logins, "logins-per-peer": o.LoginsPerPeer,
 		"logins-per-session": o.LoginsPerSession, "logins-per-person": o.LoginsPerPerson,
 		"device-logins": o.DeviceLogins, "device-logins-per-peer": o.DeviceLoginsPerPeer,
 	} {

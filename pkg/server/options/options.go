@@ -210,7 +210,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.DefaultOrgQuota, "default-org-quota", o.DefaultOrgQuota, "Number of organizations that a person can create, unless User.spec.orgQuota is set.")
 	fs.IntVar(&o.DefaultWorkspaceQuota, "default-workspace-quota", o.DefaultWorkspaceQuota, "Number of workspaces that an organization can have, unless Organization.spec.workspaceQuota is set.")
 	fs.DurationVar(&o.DeletionGrace, "deletion-grace", o.DeletionGrace, "Time during which a deleted user, organization or workspace can be undeleted.")
-	fs.StringVar(&o.Registration, "registration", o.Registration, "Who can sign up: open for everybody with a valid token, approval for people whom a platform admin approves, closed for nobody. People who were rejected stay rejected.")
+	fs.StringVar(&o.Registration, "registration", o.Registration, "Who can sign up: open for everybody with a valid token, approval for people whom a platform admin approves, closed for nobody. With approval and closed, people with an open invitation sign up, too, and are approved. People who were rejected stay rejected.")
 	fs.BoolVar(&o.PersonalOrgs, "personal-orgs", o.PersonalOrgs, "Create a personal organization for everybody who signs up.")
 	fs.StringVar((*string)(&o.PersonalOrgRole), "personal-org-role", string(o.PersonalOrgRole), "Role of people in their personal organization: admin or member.")
 	fs.StringVar(&o.AuditLogFile, "audit-log-file", o.AuditLogFile, "File to which audit events are appended, one JSON object per line; - is the standard output. If it cannot be written, only changes that take rights away are carried out. Without it events go to the log.")

@@ -30,6 +30,9 @@ const tokenPrefix = "token-of-"
 // Expiring ends the token of a person that expires at Epoch.
 const Expiring = "-expiring"
 
+// Verified ends the token of a person that says that the identity provider has verified their address.
+const Verified = "-verified"
+
 // IdleTimeout is the time without a use after which a Session ends.
 const IdleTimeout = time.Hour
 
@@ -48,16 +51,20 @@ type tokens struct{}
 func (tokens) Authenticate(_ context.Context, token string) (*auth.Identity, bool, error) {
 	name, ok := strings.CutPrefix(token, tokenPrefix)
 	name, expires := strings.CutSuffix(name, Expiring)
+	name, verified := strings.CutSuffix(name, Verified)
 	id := &auth.Identity{Kind: auth.Person, Issuer: "static", Subject: name, Username: name, Credential: token}
+	if verified {
+		id.VerifiedEmail = strings.ToUpper(name[:1]) + name[1:] + "@Example.com"
+	}
 	if expires {
 		id.ExpiresAt = Epoch().Time
 	}
 	return id, ok, nil
 }
 
-// Router returns the routes that mount adds behind the middleware of the hub. It compares every
-// request and every answer with the OpenAPI document.
-func Router(w *World, mount func(chi.Router)) http.Handler {
+// Router returns the routes that mount adds behind the middleware of the hub, and at the root those of
+// open, which need no login. It compares every request and every answer with the OpenAPI document.
+func Router(w *World, mount func(chi.Router), open ...func(chi.Router)) http.Handler {
 	refuse := func(context.Context, *auth.Identity, bool) (*v1alpha1.User, error) {
 		return nil, errs.New(errs.Forbidden, "nobody signs up here")
 	}
@@ -69,11 +76,15 @@ func Router(w *World, mount func(chi.Router)) http.Handler {
 	r.Use(httpmw.Observe(zap.NewNop(), metrics, nil))
 	r.NotFound(httpapi.NotFound)
 	r.MethodNotAllowed(httpapi.MethodNotAllowed)
+	authentication := httpmw.Authentication{
+		Tokens: tokens{}, People: w, Sessions: w, SignUp: refuse, Admins: httpmw.Admins{Users: []string{Operator}},
+		SessionIdleTimeout: IdleTimeout, Clock: clocktesting.NewFakePassiveClock(Now()),
+	}
+	for _, mount := range open {
+		mount(r.With(httpmw.Recognize(authentication)))
+	}
 	r.Route("/api/", func(r chi.Router) {
-		r.Use(httpmw.NewAuditor(w.audit, clocktesting.NewFakePassiveClock(Now()), nil).Audit, httpmw.Authenticate(httpmw.Authentication{
-			Tokens: tokens{}, People: w, Sessions: w, SignUp: refuse, Admins: httpmw.Admins{Users: []string{Operator}},
-			SessionIdleTimeout: IdleTimeout, Clock: clocktesting.NewFakePassiveClock(Now()),
-		}), httpmw.Limited)
+		r.Use(httpmw.NewAuditor(w.audit, clocktesting.NewFakePassiveClock(Now()), nil).Audit, httpmw.Authenticate(authentication), httpmw.Limited)
 		mount(r)
 	})
 	return AsDocumented(r)

@@ -174,6 +174,7 @@ var loginRows = map[string]int{
 	"POST /auth/authorize":                        http.StatusBadRequest,
 	"POST /auth/device":                           http.StatusBadRequest,
 	"POST /auth/device/verify":                    http.StatusBadRequest,
+	"POST /auth/invitation":                       http.StatusBadRequest,
 	"POST /auth/logout":                           http.StatusOK,
 	"POST /auth/revoke":                           http.StatusBadRequest,
 	"POST /auth/token":                            http.StatusBadRequest,

@@ -141,6 +141,18 @@ var matrixRows = []matrixRow{
 	{route: "DELETE /api/orgs/{org}/members/{user}", before: (*matrixScene).inOrg, gets: "401 403 403 403  403 403 403  403 403  403 204  401 401"},
 	{route: "DELETE /api/orgs/{org}/memberships/me", at: "leaving", before: (*matrixScene).seated, gets: "401 403 403 403  403 403 403  403 403  204 204  401 401"},
 
+	// What becomes of invitations that exist is in test/integration/identity.
+	{route: "GET /api/orgs/{org}/invitations", gets: "401 403 403 403  403 403 403  403 403  403 200  401 401"},
+	{route: "POST /api/orgs/{org}/invitations", body: `{"role":"member"}`, gets: "401 403 403 403  403 403 403  403 403  403 201  401 401"},
+	{route: "DELETE /api/orgs/{org}/invitations/{invitation}", gets: "401 403 403 403  403 403 403  403 403  403 404  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/invitations", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces/{ws}/invitations", body: `{"role":"member"}`, gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
+	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/invitations/{invitation}", gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
+	{route: "GET /api/users/me/invitations", gets: "401 403 403 403  200 200 200  200 200  200 200  401 401"},
+	{route: "GET /api/invitations/{invitation}", gets: "404"},
+	{route: "POST /api/invitations/{invitation}/accept", gets: "401 403 403 403  404 404 404  404 404  404 404  401 401"},
+	{route: "POST /api/invitations/{invitation}/decline", gets: "401 403 403 403  404 404 404  404 404  404 404  401 401"},
+
 	{route: "GET /api/orgs/{org}/audit", gets: "401 403 403 403  403 403 403  403 403  403 200  401 401", check: (*matrixScene).isAudited},
 
 	{route: "GET /api/orgs/{org}/workspaces", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401", check: (*matrixScene).listsOwnWorkspacesOnly},

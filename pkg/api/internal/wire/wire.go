@@ -33,6 +33,27 @@ func Row(e v1alpha1.MembershipIndexEntry, grace time.Duration) rest.MembershipRo
 	}
 }
 
+// sourceHand is the source of what was given by hand.
+const sourceHand = "hand"
+
+// Member converts a Membership and its User, who is nil if there is none.
+func Member(m *v1alpha1.Membership, u *v1alpha1.User) rest.Member {
+	v := rest.Member{
+		User: m.Spec.UserRef.Name, DisplayName: m.Spec.UserRef.Name, Role: rest.Role(m.Spec.Role), Scope: string(m.Spec.Scope),
+		Sudo: m.Spec.Sudo, Since: m.CreationTimestamp,
+		Phase: string(tenancy.PhaseOf(m.Status.CommonStatus)), Conditions: Conditions(m.Status.Conditions), Active: tenancy.Active(u),
+	}
+	for _, role := range m.Spec.Roles {
+		v.Roles = append(v.Roles, rest.RoleRef(role))
+	}
+	if u != nil {
+		v.DisplayName = u.Spec.DisplayName
+	}
+	v.ExpiresAt = m.Spec.ExpiresAt
+	v.Sources = []rest.MemberSource{{Source: sourceHand, Role: v.Role, Sudo: v.Sudo, ExpiresAt: v.ExpiresAt}}
+	return v
+}
+
 // Entry converts an entry of an Organization, or a Global one if org is nil.
 func Entry(e *v1alpha1.CatalogEntry, org *tenancy.Org) rest.Entry {
 	v := rest.Entry{
