@@ -23,6 +23,8 @@ type members struct {
 	inWorkspace bool
 	// all opens the session and returns the members and what they are members of.
 	all func(ctx context.Context) (client.Members, target, error)
+	// invite opens the session and makes an invitation.
+	invite func(ctx context.Context, body rest.CreateInvitationRequest) (*rest.CreatedInvitation, error)
 }
 
 // membersCommand is kedge members, about the chosen organization.
@@ -35,6 +37,13 @@ func (a *app) membersCommand() *cobra.Command {
 	m.all = func(ctx context.Context) (client.Members, target, error) {
 		o, t, err := a.inOrg(ctx, org)
 		return o.Members(), t, err
+	}
+	m.invite = func(ctx context.Context, body rest.CreateInvitationRequest) (*rest.CreatedInvitation, error) {
+		o, _, err := a.inOrg(ctx, org)
+		if err != nil {
+			return nil, err
+		}
+		return o.Invite(ctx, body)
 	}
 	cmd := m.root()
 	a.orgFlag(cmd, &org)
@@ -51,6 +60,13 @@ func (a *app) workspaceMembersCommand(org *string) *cobra.Command {
 	m.all = func(ctx context.Context) (client.Members, target, error) {
 		w, t, err := a.inWorkspace(ctx, *org, workspace)
 		return w.Members(), t, err
+	}
+	m.invite = func(ctx context.Context, body rest.CreateInvitationRequest) (*rest.CreatedInvitation, error) {
+		w, _, err := a.inWorkspace(ctx, *org, workspace)
+		if err != nil {
+			return nil, err
+		}
+		return w.Invite(ctx, body)
 	}
 	cmd := m.root()
 	a.workspaceFlag(cmd, org, &workspace)
@@ -74,7 +90,7 @@ func (m *members) root() *cobra.Command {
 		Example: "  " + m.command + " list\n  " + m.command + " list -o json",
 	}
 	m.listing(cmd, list)
-	cmd.AddCommand(list, m.addCommand(), m.setRoleCommand(), m.setExpiryCommand(), m.removeCommand())
+	cmd.AddCommand(list, m.addCommand(), m.inviteCommand(), m.setRoleCommand(), m.setExpiryCommand(), m.removeCommand())
 	return cmd
 }
 
@@ -160,7 +176,8 @@ func (m *members) notAdded(err error, t target, user, as string) error {
 		}
 		return fmt.Errorf("%w\nTo change what a member may do, run: %s set-role %s %s%s", err, m.command, user, as, at)
 	case about(refused, "userRef.name") != "":
-		return fmt.Errorf("there is no person of the name %q; to find people, run: kedge users search %s", user, user)
+		return fmt.Errorf("there is no person of the name %q; to find people, run: kedge users search %s; to invite somebody who has not signed in yet, run: %s invite",
+			user, user, m.command)
 	}
 	return err
 }

@@ -20,13 +20,14 @@ func TestWhatTheHubSaysToDoIsSaidInCommands(t *testing.T) {
 	deleted := refusal("this account was deleted; it can be undeleted with POST /api/users/me/undelete", "", "")
 	name := refusal("displayName: must have a character that can be seen", "displayName", "must have a character that can be seen")
 	query := refusal("query:q: must have 2 to 128 characters of a name", "query:q", "must have 2 to 128 characters of a name")
+	const unknown = `there is no person of the name "bo"; to find people, run: kedge users search bo; to invite somebody who has not signed in yet, run: `
 	for what, c := range map[string]struct {
 		args, route string
 		code        int
 		body, want  string
 	}{
-		"nobody is added":       {"members add bo", "POST " + orgPath + "/members", 400, nobody, `there is no person of the name "bo"; to find people, run: kedge users search bo`},
-		"nobody, in workspaces": {"workspaces members add bo", "POST " + wsPath + "/members", 400, nobody, `there is no person of the name "bo"; to find people, run: kedge users search bo`},
+		"nobody is added":       {"members add bo", "POST " + orgPath + "/members", 400, nobody, unknown + "kedge members invite"},
+		"nobody, in workspaces": {"workspaces members add bo", "POST " + wsPath + "/members", 400, nobody, unknown + "kedge workspaces members invite"},
 		"removed by no admin":   {"members remove bob", "DELETE " + orgPath + "/members/bob", 403, notYou, "only an admin may remove members; leave with DELETE …/memberships/me; to leave, run: kedge orgs leave " + orgUUID},
 		"in a workspace":        {"workspaces members remove bob", "DELETE " + wsPath + "/members/bob", 403, notYou, "only an admin may remove members; leave with DELETE …/memberships/me; to leave, run: kedge workspaces leave " + wsUUID + " --org " + orgUUID},
 		"of something else":     {"members remove bob", "DELETE " + orgPath + "/members/bob", 403, notYours, "only an admin may remove members"},
