@@ -14,6 +14,7 @@ import * as catalog from './pages/catalog.js';
 import * as deleted from './pages/deleted.js';
 import * as deletions from './pages/deletions.js';
 import * as entry from './pages/entry.js';
+import * as invitation from './pages/invitation.js';
 import * as me from './pages/me.js';
 import * as members from './pages/members.js';
 import * as org from './pages/org.js';
@@ -35,6 +36,7 @@ import * as workspace from './pages/workspace.js';
  * @property {(name: string) => void} title
  * @property {(workspace: string) => void} name tells the switcher the name of the Workspace
  * @property {() => void} reload
+ * @property {() => void} frame draws the bar at the top after an open page found who is signed in
  * @property {() => void} refresh is reload, with the bar at the top drawn anew
  * @property {(url: string) => void} go
  * @property {(again: () => Promise<boolean>) => void} poll calls again each second until it returns true
@@ -46,6 +48,7 @@ const routes = [
   { pattern: /^\/ui\/$/, params: [], page: orgs },
   { pattern: /^\/ui\/sign-in$/, params: [], page: signin, open: true },
   { pattern: /^\/ui\/signed-in$/, params: [], page: signedin, open: true },
+  { pattern: new RegExp(`^/ui/invitations/${id}$`), params: ['invitation'], page: invitation, open: true },
   { pattern: /^\/ui\/me$/, params: [], page: me },
   { pattern: /^\/ui\/deleted$/, params: [], page: deleted },
   { pattern: /^\/ui\/admin$/, params: [], page: admin, tab: 'People' },
@@ -143,6 +146,7 @@ function pageOf(params, signal) {
       announce(name);
     },
     name: (workspace) => { if (!signal.aborted) switcher()?.at({ org: params.org, workspace: params.ws }, workspace); },
+    frame: () => { if (!signal.aborted) frame(params); },
     reload: () => { if (!signal.aborted) show(false); },
     refresh: () => {
       if (signal.aborted) return;

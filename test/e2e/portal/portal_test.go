@@ -43,6 +43,7 @@ func TestPortal_isEnoughForEverything(t *testing.T) {
 		{"another person in another tab", func(*testing.T) { anotherPerson(alice) }},
 		{"keyboard", func(*testing.T) { keyboard(alice) }},
 		{"identity provider", func(t *testing.T) { provider(t, s, operator) }},
+		{"invitations", func(t *testing.T) { invitations(t, s, alice) }},
 		{"pages of the login", func(t *testing.T) { loginPages(t, s) }},
 		{"the hub restarts", func(t *testing.T) { restart(t, s, alice) }},
 	} {

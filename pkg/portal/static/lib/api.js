@@ -61,6 +61,7 @@ function tenant(path, place = {}) {
  * @property {string} [etag] is sent as If-Match
  * @property {boolean} [async] asks for 202 instead of a wait
  * @property {string} [accept]
+ * @property {Record<string, string>} [headers] are sent, too
  * @property {{org?: string, workspace?: string}} [place] for paths that do not name it
  * @property {AbortSignal} [signal] ends when the page is left: its answers are dropped
  */
@@ -76,7 +77,7 @@ function tenant(path, place = {}) {
  */
 export async function call(method, path, options = {}) {
   /** @type {Record<string, string>} */
-  const headers = { Accept: options.accept || 'application/json', ...tenant(path, options.place) };
+  const headers = { Accept: options.accept || 'application/json', ...tenant(path, options.place), ...options.headers };
   if (options.body !== undefined) headers['Content-Type'] = 'application/json';
   if (options.etag) headers['If-Match'] = options.etag;
   if (options.async) headers.Prefer = 'respond-async';

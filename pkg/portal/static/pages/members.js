@@ -5,6 +5,7 @@ import { h, named, note } from '../lib/dom.js';
 import { editor } from '../lib/edit.js';
 import { badge, capital, date, end, sentence } from '../lib/format.js';
 import { assignable, atLeast, dropped, editRights, rightsOf, shown } from '../lib/rights.js';
+import { invitationsOf, invite } from '../lib/invite.js';
 import { loadMemberships, session } from '../lib/session.js';
 import { button, confirmDialog, errorNote, formDialog, heading, openDialog, table } from '../lib/ui.js';
 
@@ -23,6 +24,7 @@ export async function render(page) {
   page.show(
     heading('Members', [named(place.displayName)],
       button(`Leave ${noun}`, () => leave(context)),
+      admin && button('Invite', () => invite(context)),
       admin && button('Add a member', () => add(context), 'primary')),
     problem,
     table('Members', [
@@ -39,6 +41,7 @@ export async function render(page) {
         m.user !== session.me.name && button('Remove', () => removal(context, m), 'plain danger'),
       ] },
     ], members),
+    admin && await invitationsOf(context),
     h('p', { class: 'muted small' }, ws
       ? 'Admins of the organization are admins in this workspace, too, and are not listed here unless they were added. Further rights are roles that exist in the workspace, and sudo.'
       : 'Admins are admins in every workspace of this organization. Members and viewers enter the workspaces that they are added to. Viewers create and change nothing.'),
@@ -148,7 +151,7 @@ function add(c) {
       if (mine !== latest) return;
       results.replaceChildren(...body.items.map((p) => h('li', {}, h('button', { type: 'button', onclick: () => pick(p) }, named(p.displayName, p.name), ' ', h('span', { class: 'muted' }, h('bdi', {}, p.name))))));
       results.hidden = body.items.length === 0;
-      status.textContent = body.items.length === 0 ? 'Nobody has this name. People appear here once they have signed in.' : 'Choose a person.';
+      status.textContent = body.items.length === 0 ? 'Nobody has this name. People appear here once they have signed in; invite the others.' : 'Choose a person.';
     } catch (e) {
       if (mine === latest && e instanceof ApiError) status.textContent = sentence(e.message);
     }

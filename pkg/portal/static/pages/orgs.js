@@ -3,6 +3,7 @@
 import { call } from '../lib/api.js';
 import { h, named } from '../lib/dom.js';
 import { badge, capital, date } from '../lib/format.js';
+import { offered } from '../lib/invite.js';
 import { loadMemberships, session } from '../lib/session.js';
 import { button, formDialog, heading, table } from '../lib/ui.js';
 
@@ -10,7 +11,7 @@ import { button, formDialog, heading, table } from '../lib/ui.js';
 export async function render(page) {
   const me = (await call('GET', '/api/users/me', { signal: page.signal })).body;
   session.me = me;
-  await loadMemberships();
+  const [offers] = await Promise.all([call('GET', '/api/users/me/invitations', { signal: page.signal }).then((a) => a.body.items), loadMemberships()]);
   page.title('Organizations');
   const settling = me.phase !== 'Ready';
   const quota = me.orgQuota;
@@ -25,6 +26,7 @@ export async function render(page) {
   create.disabled = quota.used >= quota.limit;
   page.show(
     heading('Organizations', `You have created ${quota.used} of ${quota.limit}.${create.disabled ? ' Delete one, or ask a platform admin for more.' : ''}`, create),
+    offered(offers),
     settling && h('div', { class: 'note', role: 'status' }, h('p', {}, 'Your account is being set up. Your personal organization appears here in a moment.')),
     table('Organizations', [
       { title: 'Name', cell: (o) => [h('a', { href: `/ui/orgs/${o.uuid}` }, named(o.name)), ' ', o.personal && badge('', 'personal')] },
