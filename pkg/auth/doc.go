@@ -18,6 +18,9 @@
 //     static token.
 //     kcp 0.32 verifies no EdDSA signatures, so people of an issuer that uses them cannot use kubectl.
 //
+// ID tokens of jobs come from other issuers (Workloads). They authenticate nobody: /auth/token
+// exchanges them for tokens of Bots.
+//
 // Static tokens come from a CSV file in the format of kube-apiserver's
 // --token-auth-file. kcp is given the same file and must derive the same username, so the
 // username in kcp is the one in the file, without a prefix. Usernames and groups that begin

@@ -4,23 +4,17 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
-	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
-	"github.com/faroshq/kedge-hub/pkg/log"
 )
 
 const (
@@ -73,17 +67,12 @@ type OIDCConfig struct {
 // the issuer was reached for the first time, tokens cannot be verified; from then on, its
 // keys are known while it is down.
 type OIDC struct {
+	issuer
 	config OIDCConfig
-	// secret is the secret of the client, and client has the issuer's CA.
+	// secret is the secret of the client.
 	secret atomic.Pointer[string]
-	client atomic.Pointer[http.Client]
-	keys   *keySet
 	// verdicts are the verified tokens by the hash of the whole token: verdict values.
 	verdicts *lru.Cache
-	provider atomic.Pointer[provider]
-
-	mu  sync.Mutex
-	err error
 }
 
 // verdict is a verified token. It holds for the keys of one generation.
@@ -94,24 +83,19 @@ type verdict struct {
 
 // NewOIDC returns an authenticator for an issuer. It makes no request; Run does.
 func NewOIDC(config OIDCConfig) (*OIDC, error) {
-	o := &OIDC{config: config, verdicts: lru.New(maxVerdicts), err: errNotReached}
-	if err := o.SetCA(config.CA); err != nil {
-		return nil, err
-	}
+	o := &OIDC{config: config, verdicts: lru.New(maxVerdicts)}
+	o.url, o.clock, o.logins = config.IssuerURL, config.Clock, true
 	o.SetClientSecret(config.ClientSecret)
 	o.config.ReservedUsernames = slices.Clone(config.ReservedUsernames)
 	fetches := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "kedge_oidc_key_fetches_total", Help: "Requests for the keys of the OIDC issuer, by result: ok or error.",
 	}, []string{"result"})
-	o.keys = newKeySet(config.Clock, o.fetchKeys, fetches)
+	if err := o.init(config.CA, fetches); err != nil {
+		return nil, err
+	}
 	up := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "kedge_oidc_issuer_up", Help: "1 if the last request for the discovery document and the keys of the OIDC issuer succeeded, else 0.",
-	}, func() float64 {
-		if o.Err() != nil {
-			return 0
-		}
-		return 1
-	})
+	}, o.up)
 	for _, c := range []prometheus.Collector{fetches, up} {
 		if err := config.Metrics.Register(c); err != nil {
 			return nil, err
@@ -122,71 +106,6 @@ func NewOIDC(config OIDCConfig) (*OIDC, error) {
 
 // SetClientSecret replaces the secret of the client.
 func (o *OIDC) SetClientSecret(secret string) { o.secret.Store(&secret) }
-
-// SetCA replaces the PEM certificates that the issuer's certificate is verified with.
-func (o *OIDC) SetCA(ca []byte) error {
-	client, err := newIssuerClient(ca)
-	if err != nil {
-		return err
-	}
-	if old := o.client.Swap(client); old != nil {
-		old.CloseIdleConnections()
-	}
-	return nil
-}
-
-var errNotReached = errors.New("the issuer was not reached yet")
-
-// Run fetches the discovery document and the keys of the issuer until ctx ends: at once, with
-// a back-off while that fails, and periodically afterwards.
-func (o *OIDC) Run(ctx context.Context) {
-	defer func() { o.client.Load().CloseIdleConnections() }()
-	retry := firstRetry
-	for {
-		err := o.refresh(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		after := refreshEvery
-		if o.setErr(err) {
-			if err == nil {
-				log.From(ctx).Info("the OIDC issuer is reachable", zap.String("issuer", o.config.IssuerURL))
-			} else {
-				log.From(ctx).Warn("the OIDC issuer is not usable; logins fail until it is", zap.String("issuer", o.config.IssuerURL), zap.Error(err))
-			}
-		}
-		if err == nil {
-			retry = firstRetry
-		} else {
-			after, retry = retry, min(2*retry, lastRetry)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-o.config.Clock.After(after):
-		}
-	}
-}
-
-// setErr sets the result of the last refresh and reports whether it differs from the one
-// before.
-func (o *OIDC) setErr(err error) (changed bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	changed = (o.err == nil) != (err == nil) || errors.Is(o.err, errNotReached)
-	o.err = err
-	return changed
-}
-
-// Err returns why logins do not work, or nil. It is for operators.
-func (o *OIDC) Err() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.err == nil {
-		return nil
-	}
-	return fmt.Errorf("the OIDC issuer %s: %w", o.config.IssuerURL, o.err)
-}
 
 // Authenticate implements Authenticator for ID tokens. Tokens that do not name the issuer
 // are not known to it.
@@ -242,28 +161,9 @@ func (o *OIDC) verify(ctx context.Context, token, nonce string, fromIssuer bool)
 	if nonce != "" && !equal(c.text("nonce"), nonce) {
 		return nil, 0, invalid("the nonce is not that of this login")
 	}
-	signed, err := parseSigned(token)
+	generation, err := o.verifySignature(ctx, token, fromIssuer)
 	if err != nil {
 		return nil, 0, err
-	}
-	provider := o.provider.Load()
-	if provider == nil {
-		return nil, 0, unavailable(errNotReached, firstRetry)
-	}
-	if !slices.Contains(provider.algorithms, signed.header.Algorithm) {
-		return nil, 0, invalid("the issuer does not sign with this algorithm")
-	}
-	keys, generation, err := o.keys.find(ctx, signed, fromIssuer)
-	if err != nil {
-		return nil, 0, err
-	}
-	verifier := oidc.NewVerifier(o.config.IssuerURL, keys, &oidc.Config{
-		SkipClientIDCheck:    true, // checkClaims has checked several audiences
-		SupportedSigningAlgs: []string{signed.header.Algorithm},
-		Now:                  func() time.Time { return now },
-	})
-	if _, err := verifier.Verify(ctx, token); err != nil {
-		return nil, 0, errs.Wrap(errs.Unauthenticated, err, "the token is not valid")
 	}
 	id, err := o.identity(c)
 	if err != nil {

@@ -1,10 +1,8 @@
 package auth
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -89,34 +87,8 @@ type boundedBody struct {
 	io.Closer
 }
 
-// Reach fetches the discovery document and the keys once, for a hub that does not run.
-func (o *OIDC) Reach(ctx context.Context) error {
-	defer func() { o.client.Load().CloseIdleConnections() }()
-	return o.refresh(ctx)
-}
-
-// refresh fetches the discovery document and the keys. What was known before stays known if
-// it fails.
-func (o *OIDC) refresh(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	found, err := oidc.NewProvider(oidc.ClientContext(ctx, o.client.Load()), o.config.IssuerURL)
-	if err != nil {
-		// The library quotes the whole answer.
-		return fmt.Errorf("read its discovery document: %.200s", err.Error())
-	}
-	p, err := providerOf(found)
-	if err != nil {
-		return fmt.Errorf("read its discovery document: %w", err)
-	}
-	o.provider.Store(p)
-	if err := o.keys.refresh(ctx); err != nil {
-		return fmt.Errorf("read its keys: %w", err)
-	}
-	return nil
-}
-
-func providerOf(found *oidc.Provider) (*provider, error) {
+// providerOf reads a discovery document. logins says that people log in at the issuer.
+func providerOf(found *oidc.Provider, logins bool) (*provider, error) {
 	var document struct {
 		KeysURL     string   `json:"jwks_uri"`
 		Algorithms  []string `json:"id_token_signing_alg_values_supported"`
@@ -126,9 +98,11 @@ func providerOf(found *oidc.Provider) (*provider, error) {
 		return nil, err
 	}
 	p := &provider{endpoint: found.Endpoint(), keysURL: document.KeysURL}
-	for name, address := range map[string]string{
-		"jwks_uri": p.keysURL, "authorization_endpoint": p.endpoint.AuthURL, "token_endpoint": p.endpoint.TokenURL,
-	} {
+	endpoints := map[string]string{"jwks_uri": p.keysURL}
+	if logins {
+		endpoints["authorization_endpoint"], endpoints["token_endpoint"] = p.endpoint.AuthURL, p.endpoint.TokenURL
+	}
+	for name, address := range endpoints {
 		if u, err := url.Parse(address); err != nil || u.Scheme != "https" || u.Host == "" {
 			return nil, fmt.Errorf("its %s is not an https URL", name)
 		}
@@ -151,42 +125,4 @@ func providerOf(found *oidc.Provider) (*provider, error) {
 		p.endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
 	return p, nil
-}
-
-// fetchKeys fetches the public keys of the issuer. Keys of unknown types are left out.
-func (o *OIDC) fetchKeys(ctx context.Context) ([]jose.JSONWebKey, error) {
-	p := o.provider.Load()
-	if p == nil {
-		return nil, errNotReached
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.keysURL, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set("Accept", "application/json")
-	response, err := o.client.Load().Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the answer is %s", response.Status)
-	}
-	var document struct {
-		Keys []json.RawMessage `json:"keys"`
-	}
-	if err := json.NewDecoder(response.Body).Decode(&document); err != nil {
-		return nil, fmt.Errorf("the answer is not a JSON Web Key Set: %w", err)
-	}
-	var keys []jose.JSONWebKey
-	for _, raw := range document.Keys {
-		var key jose.JSONWebKey
-		if json.Unmarshal(raw, &key) == nil && key.Valid() && key.IsPublic() && (key.Use == "" || key.Use == "sig") {
-			keys = append(keys, key)
-		}
-	}
-	if len(keys) == 0 {
-		return nil, errors.New("the answer has no public key for signatures")
-	}
-	return keys, nil
 }
