@@ -137,6 +137,12 @@ func (c *Clients) Secrets(cluster, namespace string) *Client[*corev1.Secret] {
 	return at[*corev1.Secret](c, c.ClusterURL(cluster), namespace)
 }
 
+// SubjectTokens are the Leases of a namespace of the cluster, with which the hub records that ID tokens
+// of jobs were used.
+func (c *Clients) SubjectTokens(cluster, namespace string) *Client[*coordinationv1.Lease] {
+	return at[*coordinationv1.Lease](c, c.ClusterURL(cluster), namespace)
+}
+
 // CatalogEntries of the cluster.
 func (c *Clients) CatalogEntries(cluster string) *Client[*v1alpha1.CatalogEntry] {
 	return in[*v1alpha1.CatalogEntry](c, cluster)

@@ -47,6 +47,12 @@
 //     OIDC issuer succeeded, else 0.
 //   - kedge_oidc_key_fetches_total{result}: requests for the keys of the OIDC issuer; result is
 //     ok or error.
+//   - kedge_ci_issuer_up{issuer}: 1 if the last request for the discovery document and the keys of an
+//     issuer of --ci-issuer succeeded, else 0.
+//   - kedge_ci_key_fetches_total{issuer,result}: requests for the keys of the issuers of --ci-issuer;
+//     result is ok or error.
+//   - kedge_ci_exchanges_total{result}: genuine ID tokens of jobs that were presented for a token of a
+//     bot; result is ok, refused or error.
 //   - kedge_serviceaccount_key_fetches_total{result}: requests for the keys of kcp's
 //     ServiceAccount tokens; result is ok or error.
 //   - kedge_logins_total{client,result}: logins that ended; client is cli, portal or device, and

@@ -63,6 +63,8 @@ type Settings struct {
 	BindableClusterRoles []string
 	// SessionIdleTimeout is the time without a use after which a Session ends.
 	SessionIdleTimeout time.Duration
+	// CIIssuers are the identity providers whose jobs Bots may trust.
+	CIIssuers []string
 	// PolicyWindow is the time for which dry runs, each on a connection of its own, have to show
 	// that kcp enforces the admission policy of a Workspace. Zero means that one dry run is enough.
 	PolicyWindow time.Duration

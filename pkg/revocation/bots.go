@@ -17,7 +17,10 @@ const clusterNameKey = "authentication.kcp.io/cluster-name"
 // the Bot until kcp has followed, so that no stream is left to close then.
 func (r *Revocation) onBot(c views.Change[*v1alpha1.Bot]) {
 	if c.Ends(func(b *v1alpha1.Bot) any {
-		return []any{b.Spec.Role, b.Status.AuthorizedRole, b.Spec.Generation, b.Spec.Tokens, b.Status.ServiceAccountUID, b.Status.ServiceAccountGeneration}
+		return []any{
+			b.Spec.Role, b.Status.AuthorizedRole, b.Spec.Generation, b.Spec.Tokens, b.Spec.Trust,
+			b.Status.ServiceAccountUID, b.Status.ServiceAccountGeneration,
+		}
 	}) {
 		// The streams are those of the account that the Bot had.
 		r.Recheck(tenancy.BotKey(c.Old.Status.ServiceAccountUID))

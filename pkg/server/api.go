@@ -33,7 +33,7 @@ func (a *assembly) api(serving context.Context) error {
 		return err
 	}
 	observe := httpmw.Observe(log.From(serving), metrics, c.TrustedProxies)
-	gates := v.Gates(c.Tree)
+	gates := v.Gates(c.Tree, c.CI.Issuers)
 	a.auditor = httpmw.NewAuditor(a.hub.audit.Write, c.Clock, a.hub.storage.Admit)
 	enter := gates.While(a.available.Err, v.Reachable)
 	forward, err := a.proxy(serving, enter)
@@ -82,6 +82,9 @@ func (a *assembly) api(serving context.Context) error {
 	if err != nil {
 		return err
 	}
+	botTokens := store.NewBotTokens(s, anonymous, a.accounts.Audiences)
+	exchange := a.exchange(s, botTokens, counted.bots)
+	a.forgetSubjectTokens = s.ForgetSubjectTokens
 	r := routes{
 		chain: chain{
 			observe:      func(next http.Handler) http.Handler { return observe(a.auditor.Refusals(next)) },
@@ -92,9 +95,9 @@ func (a *assembly) api(serving context.Context) error {
 			room:      httpmw.RefuseWrites(func() error { return a.hub.storage.Admit(storage.Ending) }),
 		},
 		config: c, limits: limits, clock: a.clock, views: v, store: s, clusters: a.clusters, gates: gates,
-		sessions: a.sessions, login: a.login(people, authenticators, counted.login), forward: forward,
+		sessions: a.sessions, login: a.login(people, authenticators, counted.login, exchange), forward: forward,
 		rights: a.rights, rolesFollowed: workspace.NewRolesFollowed(v), revocation: a.revocation,
-		botTokens: store.NewBotTokens(s, anonymous, a.accounts.Audiences), countedBots: counted.bots,
+		botTokens: botTokens, countedBots: counted.bots,
 		stored:      a.stored,
 		invitations: invited, invitationCookies: a.invitationCookies(), countedInvitations: counted.invitations,
 		auditLog: a.hub.audit, certificate: a.hub.certificate,

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/faroshq/kedge-hub/pkg/api/bots"
 	"github.com/faroshq/kedge-hub/pkg/api/login"
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
@@ -41,6 +42,14 @@ func (a *assembly) authenticators() (auth.Authenticator, error) {
 		}
 		a.hub.checks.AddDetail("oidc", a.oidc.Err)
 		people = append(people, a.oidc)
+	}
+	if len(c.CI.Issuers) > 0 {
+		var err error
+		a.jobs, err = auth.NewWorkloads(auth.WorkloadsConfig{Issuers: c.CI.Issuers, CA: c.CI.Certificates, Clock: c.Clock, Metrics: a.hub.registry})
+		if err != nil {
+			return nil, fmt.Errorf("--ci-issuer: %w", err)
+		}
+		a.hub.checks.AddDetail("ci", a.jobs.Err)
 	}
 	anonymous, err := a.clients.FailFast().Anonymous()
 	if err != nil {
@@ -127,7 +136,7 @@ func (a *assembly) invitationCookies() httpmw.InvitationCookies {
 }
 
 // login returns the handler of /auth. tokens authenticates ID tokens as for every other request.
-func (a *assembly) login(people httpmw.Authentication, tokens auth.Authenticator, counted *login.Metrics) *login.Handler {
+func (a *assembly) login(people httpmw.Authentication, tokens auth.Authenticator, counted *login.Metrics, exchange *bots.Exchange) *login.Handler {
 	c := a.hub.config
 	h := &login.Handler{
 		Sessions: a.sessions, Devices: a.sessions, KeepGrant: a.sessions.KeepGrant, Keyring: a.keyring,
@@ -138,6 +147,9 @@ func (a *assembly) login(people httpmw.Authentication, tokens auth.Authenticator
 	}
 	if a.oidc != nil {
 		h.Provider = auth.Login{OIDC: a.oidc, Tokens: tokens}
+	}
+	if a.jobs != nil {
+		h.Jobs, h.IssueJobToken = a.jobs, exchange.Issue
 	}
 	if a.static != nil {
 		h.StaticTokens = func(ctx context.Context, token string) (*auth.Identity, bool, error) {

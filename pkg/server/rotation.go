@@ -23,6 +23,7 @@ func (a *assembly) rotation() (*rotate.Watcher, error) {
 	add("session-key-file", a.reloadSessionKeys, c.Sessions.KeyFile)
 	add("oidc-client-secret-file", a.reloadClientSecret, c.OIDC.ClientSecretFile)
 	add("oidc-ca-file", a.reloadIssuerCA, c.OIDC.CAFile)
+	add("ci-ca-file", a.reloadJobCA, c.CI.CAFile)
 	if c.KCPKubeconfig != "" {
 		sources = append(sources, rotate.Source{Flag: "kcp-kubeconfig", Load: a.reloadKubeconfig, Files: func() []string { return connect.Files(c.KCP()) }})
 	}
@@ -67,6 +68,14 @@ func (a *assembly) reloadIssuerCA() error {
 		}
 	}
 	return a.oidc.SetCA(ca)
+}
+
+func (a *assembly) reloadJobCA() error {
+	ca, err := a.hub.config.CI.ReadCA()
+	if err != nil {
+		return err
+	}
+	return a.jobs.SetCA(ca)
 }
 
 func (a *assembly) reloadKubeconfig() error {

@@ -180,7 +180,7 @@ func (p routes) router() chi.Router {
 		(&orgs.Handler{Deps: deletions, BoundForAll: p.rights.FollowedByAll}).Mount(r)
 		(&workspaces.Handler{Deps: deletions, Stored: p.stored}).Mount(r)
 		(&bots.Handler{
-			Deps: d, Bots: v, KCP: s, Tokens: p.botTokens, Metrics: p.countedBots, MaxTokenTTL: c.Bots.TokenMaxTTL,
+			Deps: d, Bots: v, KCP: s, Tokens: p.botTokens, Metrics: p.countedBots, MaxTokenTTL: c.Bots.TokenMaxTTL, Issuers: c.CI.Issuers,
 			Recheck: func(b *v1alpha1.Bot) { p.revocation.Recheck(tenancy.BotKey(b.Status.ServiceAccountUID)) },
 		}).Mount(r)
 		(&providers.Handler{

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/faroshq/kedge-hub/pkg/api/bots"
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
 	"github.com/faroshq/kedge-hub/pkg/controller"
@@ -88,6 +89,11 @@ type assembly struct {
 	// api
 	// oidc is nil without an issuer.
 	oidc *auth.OIDC
+	// jobs is nil without an issuer of jobs.
+	jobs     *auth.Workloads
+	refusals *bots.Refusals
+	// forgetSubjectTokens removes the records of ID tokens of jobs that expired before a moment.
+	forgetSubjectTokens func(ctx context.Context, before time.Time) error
 	// static are the tokens with which people sign in to the portal; nil means that nobody does.
 	static     *auth.StaticTokens
 	sessions   *session.Service
@@ -245,14 +251,19 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 	if a.oidc != nil {
 		a.running.Go(func() { a.oidc.Run(below) })
 	}
+	for _, issuer := range a.hub.config.CI.Issuers {
+		a.running.Go(func() { a.jobs.Run(below, issuer) })
+	}
 	if err := awaitReady(starting, a.views.Ready); err != nil {
 		return err
 	}
+	a.running.Go(func() { a.refusals.Run(below) })
 	a.running.Go(func() { a.revocation.Run(below) })
 	a.running.Go(func() { a.uses.Run(below) })
 	a.running.Go(func() { a.meter.Run(below) })
 	write(available(a.definitions.Run))
-	leading := make([]func(context.Context), 0, len(a.leading))
+	leading := make([]func(context.Context), 0, len(a.leading)+1)
+	leading = append(leading, available(a.forgetJobs))
 	for _, c := range a.leading {
 		leading = append(leading, available(c.Run))
 	}

@@ -21,7 +21,8 @@ func BotChangeApplies(c v1alpha1.BotChange, b *v1alpha1.Bot) bool {
 	if b == nil {
 		return c.UID == ""
 	}
-	return b.DeletionTimestamp.IsZero() && b.UID == c.UID && b.Spec.Role == c.From
+	return b.DeletionTimestamp.IsZero() && b.UID == c.UID && b.Spec.Role == c.From &&
+		(c.Trust == nil || b.Spec.TrustGeneration == c.TrustGeneration)
 }
 
 // RaisesBot reports whether a change of its role gives a Bot rights.
@@ -41,11 +42,26 @@ func DecideBot(o *v1alpha1.Organization, held *v1alpha1.Bot, c v1alpha1.BotChang
 		return nil, NoSuchBot()
 	}
 	if c.UID != "" {
+		if c.Trust != nil {
+			c.Role, c.TrustGeneration = held.Spec.Role, held.Spec.TrustGeneration
+			if err := checkNewTrust(held, *c.Trust); err != nil {
+				return nil, err
+			}
+		}
 		want := ChangedBot(held, c)
-		unchanged := want.Spec.Role == held.Spec.Role && want.Spec.DisplayName == held.Spec.DisplayName
-		repeated := ok && pending.Role == c.Role && pending.DisplayName == c.DisplayName
+		unchanged := want.Spec.Role == held.Spec.Role && want.Spec.DisplayName == held.Spec.DisplayName && len(want.Spec.Trust) == len(held.Spec.Trust)
+		repeated := ok && pending.Role == c.Role && pending.DisplayName == c.DisplayName && (c.Trust == nil || sameRule(pending.Trust, c.Trust))
 		if unchanged || repeated {
 			return nil, nil
+		}
+		// The Bot has one pending change, which keeps what its author was granted before.
+		switch ruled := c.Trust != nil || pending.Trust != nil; {
+		case ok && ruled && pending.By != c.By, ok && c.Trust != nil && pending.Trust != nil && !sameRule(pending.Trust, c.Trust):
+			return nil, errs.New(errs.Conflict, "another change of the bot is being carried out; repeat the request")
+		case ok && c.Trust != nil:
+			c.Role, c.DisplayName = pending.Role, pending.DisplayName
+		case ok:
+			c.Trust, c.TrustGeneration = pending.Trust, pending.TrustGeneration
 		}
 		c.From = held.Spec.Role
 	}
@@ -61,6 +77,9 @@ func ChangedBot(held *v1alpha1.Bot, c v1alpha1.BotChange) *v1alpha1.Bot {
 	b.Spec.Role = c.Role
 	if c.DisplayName != "" {
 		b.Spec.DisplayName = c.DisplayName
+	}
+	if _, there := TrustOf(b, trustID(c.Trust)); c.Trust != nil && !there {
+		b.Spec.Trust = append(b.Spec.Trust, *c.Trust)
 	}
 	return b
 }

@@ -50,6 +50,8 @@ type BotGate struct {
 	// Bot finds a Bot by the UID of its ServiceAccount, and its Organization.
 	Bot       func(account string) (b *v1alpha1.Bot, org Org, ok bool)
 	Workspace func(org, workspace string) (Workspace, bool)
+	// Issuers are the identity providers whose jobs Bots may trust.
+	Issuers []string
 }
 
 // Check returns the Bot that lists a token, and when the token ends by the list. It refuses
@@ -64,7 +66,7 @@ func (g BotGate) Check(t BotToken, now time.Time) (place ScopedBot, until time.T
 	b := place.Bot
 	i := slices.IndexFunc(b.Spec.Tokens, func(held v1alpha1.BotToken) bool { return held.SecretUID != "" && held.SecretUID == t.Secret })
 	if i < 0 || t.Namespace != DefaultNamespace || t.Name != b.Name || t.Cluster == "" || t.Cluster != place.Workspace.ClusterID ||
-		!now.Before(b.Spec.Tokens[i].ExpiresAt.Time) {
+		!now.Before(b.Spec.Tokens[i].ExpiresAt.Time) || !Trusted(b, b.Spec.Tokens[i], g.Issuers) {
 		return ScopedBot{}, time.Time{}, NotABot()
 	}
 	return place, b.Spec.Tokens[i].ExpiresAt.Time, place.err()

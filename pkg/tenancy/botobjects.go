@@ -135,10 +135,13 @@ func TokenOfSecret(s metav1.Object) (id string, ok bool) {
 }
 
 // KeptTokens returns the tokens of a Bot that stay in its spec: those that have not expired
-// and are bound to a Secret, or may still become so. secret returns the UID of the Secret of
-// a token, or the empty string if it does not exist.
-func KeptTokens(b *v1alpha1.Bot, now time.Time, secret func(id string) (uid string)) []v1alpha1.BotToken {
+// and are bound to a Secret, or may still become so, and those of jobs that are still trusted. secret
+// returns the UID of the Secret of a token, or the empty string if it does not exist.
+func KeptTokens(b *v1alpha1.Bot, now time.Time, issuers []string, secret func(id string) (uid string)) []v1alpha1.BotToken {
 	return slices.DeleteFunc(LivingTokens(b, now), func(t v1alpha1.BotToken) bool {
+		if !Trusted(b, t, issuers) {
+			return true
+		}
 		if t.SecretUID == "" {
 			return now.Sub(t.CreatedAt.Time) >= BotWriteTime
 		}

@@ -15,7 +15,7 @@ import (
 const (
 	// MaxBots is the number of Bots that a Workspace can have (O-14).
 	MaxBots = 100
-	// MaxBotTokens is the number of living tokens that a Bot can have (O-14).
+	// MaxBotTokens is the number of living tokens that a Bot can have (O-14), beside those of jobs.
 	MaxBotTokens = 20
 	// MinBotTokenTTL is the shortest life of a token of a Bot. kcp accepts no shorter one.
 	MinBotTokenTTL = 10 * time.Minute
@@ -161,7 +161,14 @@ func AddToken(b *v1alpha1.Bot, t v1alpha1.BotToken, now time.Time) ([]v1alpha1.B
 		return nil, errs.New(errs.Conflict, "a request with this Idempotency-Key has issued the token "+t.ID+" already, and a token is shown once only; revoke it and use another key to get a new one", cause)
 	}
 	living := LivingTokens(b, now)
-	if err := checkQuota(MaxBotTokens, len(living), "this bot has %d of at most %d living tokens; revoke one that is not needed any more"); err != nil {
+	if t.Trust != "" {
+		if err := checkQuota(MaxTrustedTokens, trustedTokens(living), "this bot has %d of at most %d living tokens of jobs"); err != nil {
+			return nil, err
+		}
+		return append(living, t), nil
+	}
+	used := len(living) - trustedTokens(living)
+	if err := checkQuota(MaxBotTokens, used, "this bot has %d of at most %d living tokens; revoke one that is not needed any more"); err != nil {
 		return nil, err
 	}
 	return append(living, t), nil

@@ -168,7 +168,7 @@ func TestKeptTokens_dropsWhatCannotWork(t *testing.T) {
 		botToken("being issued", "", time.Minute, time.Hour),
 		botToken("never issued", "", tenancy.BotWriteTime, time.Hour),
 	)
-	kept := tenancy.KeptTokens(b, botTime, func(id string) string {
+	kept := tenancy.KeptTokens(b, botTime, nil, func(id string) string {
 		if id == "secret gone" {
 			return ""
 		}

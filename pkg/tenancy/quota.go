@@ -1,7 +1,9 @@
 package tenancy
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 )
@@ -42,4 +44,10 @@ func checkQuota(limit, used int, format string) error {
 	}
 	message := fmt.Sprintf(format, used, limit)
 	return errs.New(errs.Forbidden, message, errs.Cause{Type: CauseQuota, Message: message})
+}
+
+// IsQuota reports whether an error refuses what exceeds a quota.
+func IsQuota(err error) bool {
+	var e *errs.Error
+	return errors.As(err, &e) && slices.ContainsFunc(e.Causes, func(c errs.Cause) bool { return c.Type == CauseQuota })
 }

@@ -12,6 +12,7 @@ type bots struct {
 	workspaces *index[Key, *v1alpha1.Bot]
 	// accounts has the UID of the ServiceAccount.
 	accounts *index[string, *v1alpha1.Bot]
+	uuids    *index[string, *v1alpha1.Bot]
 }
 
 func newBots() bots {
@@ -23,11 +24,12 @@ func newBots() bots {
 			}
 			return []string{b.Status.ServiceAccountUID}
 		}),
+		uuids: newIndex(func(b *v1alpha1.Bot) []string { return []string{b.Name} }),
 	}
 }
 
 func (b bots) indexes() []indexed[*v1alpha1.Bot] {
-	return []indexed[*v1alpha1.Bot]{b.workspaces, b.accounts}
+	return []indexed[*v1alpha1.Bot]{b.workspaces, b.accounts, b.uuids}
 }
 
 // BotsAt returns the Bots of a Workspace of the Org, in no order. It includes those that are
@@ -38,6 +40,17 @@ func (b bots) BotsAt(orgCluster, workspace string) []*v1alpha1.Bot {
 
 // BotOfAccount finds the Bot whose ServiceAccount has that UID.
 func (b bots) BotOfAccount(uid string) (*v1alpha1.Bot, bool) { return b.accounts.one(uid) }
+
+// BotNamed finds a Bot of any Organization by its UUID, and its Org. It finds no Bot that is being
+// deleted.
+func (v *Views) BotNamed(uuid string) (*v1alpha1.Bot, tenancy.Org, bool) {
+	b, ok := v.uuids.one(uuid)
+	if !ok || !b.DeletionTimestamp.IsZero() {
+		return nil, tenancy.Org{}, false
+	}
+	org, ok := v.OrgByCluster(kcp.ClusterOf(b))
+	return b, org, ok && org.Organization != nil
+}
 
 // Bot finds a Bot of a Workspace by name.
 // It finds no Bot that is being deleted.

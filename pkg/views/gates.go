@@ -9,11 +9,12 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-// Gates returns the gates of people and of bots that read these caches.
-func (v *Views) Gates(tree tenancy.Tree) tenancy.Gates {
+// Gates returns the gates of people and of bots that read these caches. issuers are the identity
+// providers whose jobs Bots may trust.
+func (v *Views) Gates(tree tenancy.Tree, issuers []string) tenancy.Gates {
 	return tenancy.Gates{
 		People: tenancy.Gate{Tree: tree, Cluster: v.Cluster, Index: v.Index, Org: v.Org, Workspace: v.Workspace, Sudo: v.Sudo, Roles: v.BoundRoles, User: v.ByName, Ending: v.Ending},
-		Bots:   tenancy.BotGate{Tree: tree, Bot: v.botInOrg, Workspace: v.Workspace},
+		Bots:   tenancy.BotGate{Tree: tree, Bot: v.botInOrg, Workspace: v.Workspace, Issuers: issuers},
 	}
 }
 

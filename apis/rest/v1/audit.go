@@ -69,6 +69,15 @@ type AuditFacts struct {
 	// Token is the ID of a bot's token that is issued or revoked; TokenExpiresAt is its end.
 	Token          string     `json:"token,omitempty"`
 	TokenExpiresAt *time.Time `json:"tokenExpiresAt,omitempty"`
+	// Trust is the ID of a trust rule of a bot that is added or removed, or that a job gets a token
+	// by. Issuer is the identity provider of the rule or of the job.
+	Trust  string `json:"trust,omitempty"`
+	Issuer string `json:"issuer,omitempty"`
+	// Mismatch has the claims for which the trust rules of a bot let a job not in, by the ID of the
+	// rule.
+	Mismatch map[string]string `json:"mismatch,omitempty"`
+	// Reason is why a job that a trust rule lets in gets no token: replayed, quota or workspace.
+	Reason string `json:"reason,omitempty"`
 	// All is true if all tokens of a bot, or all Sessions of a person, end.
 	All bool `json:"all,omitempty"`
 	// Session is the metadata.name of a Session that ends.

@@ -25,18 +25,19 @@ type OAuthError struct {
 	Description string `json:"error_description,omitempty"`
 }
 
-// AuthorizationServer is the document of RFC 8414.
+// AuthorizationServer is the document of RFC 8414. A hub without an identity provider of people has
+// only the token endpoint, for jobs.
 type AuthorizationServer struct {
 	Issuer                        string   `json:"issuer"`
-	AuthorizationEndpoint         string   `json:"authorization_endpoint"`
+	AuthorizationEndpoint         string   `json:"authorization_endpoint,omitempty"`
 	TokenEndpoint                 string   `json:"token_endpoint"`
-	DeviceAuthorizationEndpoint   string   `json:"device_authorization_endpoint"`
-	RevocationEndpoint            string   `json:"revocation_endpoint"`
+	DeviceAuthorizationEndpoint   string   `json:"device_authorization_endpoint,omitempty"`
+	RevocationEndpoint            string   `json:"revocation_endpoint,omitempty"`
 	ResponseTypes                 []string `json:"response_types_supported"`
-	ResponseModes                 []string `json:"response_modes_supported"`
+	ResponseModes                 []string `json:"response_modes_supported,omitempty"`
 	GrantTypes                    []string `json:"grant_types_supported"`
-	CodeChallengeMethods          []string `json:"code_challenge_methods_supported"`
+	CodeChallengeMethods          []string `json:"code_challenge_methods_supported,omitempty"`
 	TokenEndpointAuthMethods      []string `json:"token_endpoint_auth_methods_supported"`
-	RevocationEndpointAuthMethods []string `json:"revocation_endpoint_auth_methods_supported"`
-	IssInAnswers                  bool     `json:"authorization_response_iss_parameter_supported"`
+	RevocationEndpointAuthMethods []string `json:"revocation_endpoint_auth_methods_supported,omitempty"`
+	IssInAnswers                  bool     `json:"authorization_response_iss_parameter_supported,omitempty"`
 }

@@ -15,7 +15,7 @@ func TestSchemas_equalTheTypes(t *testing.T) {
 	schemas := map[string]any{
 		"People": rest.List[rest.Person]{}, "MembershipRows": rest.List[rest.MembershipRow]{}, "SessionList": rest.List[rest.Session]{},
 		"OrgList": rest.List[rest.Org]{}, "WorkspaceList": rest.List[rest.Workspace]{}, "MemberList": rest.List[rest.Member]{},
-		"BotList": rest.List[rest.Bot]{}, "BotTokenList": rest.List[rest.BotToken]{}, "ProviderList": rest.List[rest.Provider]{},
+		"BotList": rest.List[rest.Bot]{}, "BotTokenList": rest.List[rest.BotToken]{}, "BotTrustList": rest.List[rest.BotTrust]{}, "ProviderList": rest.List[rest.Provider]{},
 		"InvitationList": rest.List[rest.Invitation]{}, "OfferedInvitationList": rest.List[rest.OfferedInvitation]{},
 		"AdminUserList": rest.List[rest.AdminUser]{}, "AdminOrgList": rest.List[rest.AdminOrg]{}, "DeletionList": rest.List[rest.Deletion]{},
 	}
@@ -25,6 +25,7 @@ func TestSchemas_equalTheTypes(t *testing.T) {
 		rest.Org{}, rest.Billing{}, rest.UpdateOrgRequest{}, rest.Workspace{}, rest.Member{}, rest.RoleRef{}, rest.UserRef{},
 		rest.AddOrgMemberRequest{}, rest.UpdateOrgMemberRequest{}, rest.AddWorkspaceMemberRequest{}, rest.UpdateWorkspaceMemberRequest{},
 		rest.Bot{}, rest.CreateBotRequest{}, rest.UpdateBotRequest{}, rest.BotToken{}, rest.IssuedBotToken{}, rest.IssueBotTokenRequest{},
+		rest.BotTrust{}, rest.TrustRefusal{}, rest.AddBotTrustRequest{}, rest.ExchangedToken{},
 		rest.AdminOrg{}, rest.AdminUpdateOrgRequest{}, rest.Deletion{},
 		rest.CatalogEntryRequest{}, rest.CatalogExportRef{}, rest.CatalogBackend{}, rest.CatalogUI{},
 		rest.GroupResource{}, rest.ProviderClaim{}, rest.Provider{}, rest.EnableProviderRequest{},

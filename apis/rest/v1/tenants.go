@@ -188,6 +188,8 @@ type BotToken struct {
 	Name                string      `json:"name"`
 	CreatedAt           metav1.Time `json:"createdAt"`
 	ExpirationTimestamp metav1.Time `json:"expirationTimestamp"`
+	// Trust is the ID of the trust rule that a job got the token by.
+	Trust string `json:"trust,omitempty"`
 }
 
 // IssuedBotToken is a new token of a bot. No other answer has the token itself.

@@ -60,6 +60,8 @@ const (
 	// TemplateLabel, with the value "true", is on objects of the Workspace template in child
 	// Workspaces.
 	TemplateLabel = GroupName + "/template"
+	// SubjectTokenLabel is "true" on the Leases of ID tokens of jobs that were used.
+	SubjectTokenLabel = GroupName + "/subject-token"
 	// UserLabel, on a derived binding or role, is the metadata.name of the User that it is
 	// for.
 	UserLabel = GroupName + "/user"

@@ -44,8 +44,20 @@ type BotSpec struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=id
-	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:MaxItems=256
 	Tokens []BotToken `json:"tokens,omitempty"`
+	// trust are the workloads of identity providers that get tokens of the Bot for their own.
+	// +optional
+	// +listType=map
+	// +listMapKey=id
+	// +kubebuilder:validation:MaxItems=20
+	Trust []BotTrust `json:"trust,omitempty"`
+	// trustGeneration is raised when a rule of trust is removed. An accepted rule that is from
+	// before is not added any more.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:XValidation:rule="self >= oldSelf",message="trustGeneration never decreases"
+	TrustGeneration int64 `json:"trustGeneration,omitempty"`
 	// generation is raised when all tokens are revoked. The hub then recreates the
 	// ServiceAccount under the same name.
 	// +optional
@@ -72,7 +84,43 @@ type BotToken struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	SecretUID string `json:"secretUID,omitempty"`
+	// trust is the id of the trust rule that a job got the token by. The token is refused once
+	// the Bot has no such rule. Absent means that a person issued the token.
+	// +optional
+	// +kubebuilder:validation:MaxLength=36
+	Trust string `json:"trust,omitempty"`
 }
+
+// BotTrust is a rule: a job whose ID token has the issuer, the audience and the claims gets a token
+// of the Bot.
+type BotTrust struct {
+	// id identifies the rule: a UUID in canonical lower case.
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`
+	ID string `json:"id"`
+	// issuer is the iss of the ID token.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Issuer string `json:"issuer"`
+	// audience must be in the aud of the ID token. Absent means the external URL of the hub.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Audience string `json:"audience,omitempty"`
+	// claims must be in the ID token with exactly these values.
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=16
+	Claims map[string]TrustedValue `json:"claims"`
+	// createdBy is the metadata.name of the User who made the rule.
+	// +kubebuilder:validation:MaxLength=253
+	CreatedBy string `json:"createdBy"`
+	// createdAt is the time of the request.
+	CreatedAt metav1.Time `json:"createdAt"`
+}
+
+// TrustedValue is the value of a claim, 1 to 512 characters.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=512
+type TrustedValue string
 
 // BotStatus is the observed state of a Bot.
 type BotStatus struct {
@@ -93,6 +141,34 @@ type BotStatus struct {
 	// lastTokenIssuedAt is the time at which the last token was issued. Set by the hub.
 	// +optional
 	LastTokenIssuedAt *metav1.Time `json:"lastTokenIssuedAt,omitempty"`
+	// trust is what happened to the rules in spec.trust. Set by the hub.
+	// +optional
+	// +listType=map
+	// +listMapKey=id
+	// +kubebuilder:validation:MaxItems=20
+	Trust []BotTrustStatus `json:"trust,omitempty"`
+}
+
+// BotTrustStatus is what happened to a trust rule.
+type BotTrustStatus struct {
+	// id is that of the rule.
+	// +kubebuilder:validation:MaxLength=36
+	ID string `json:"id"`
+	// lastUsedAt is the time at which a job last got a token by the rule.
+	// +optional
+	LastUsedAt *metav1.Time `json:"lastUsedAt,omitempty"`
+	// lastRefusal is the last genuine ID token of the issuer that no rule of the Bot let in.
+	// +optional
+	LastRefusal *TrustRefusal `json:"lastRefusal,omitempty"`
+}
+
+// TrustRefusal is an ID token that a trust rule did not let in.
+type TrustRefusal struct {
+	// at is the time of the refusal.
+	At metav1.Time `json:"at"`
+	// claim is the name of the claim that did not match.
+	// +kubebuilder:validation:MaxLength=64
+	Claim string `json:"claim"`
 }
 
 // BotList is a list of Bots.

@@ -88,8 +88,8 @@ type OrganizationSpec struct {
 	// +listMapKey=workspace
 	// +kubebuilder:validation:MaxItems=1000
 	MembershipChanges []MembershipChange `json:"membershipChanges,omitempty"`
-	// botChanges are the new Bots, and the changes of Bots that raise their role, that were
-	// accepted and are being carried out, in the order in which they were accepted. Set by
+	// botChanges are the new Bots, and the changes of Bots that raise their role or add a trust
+	// rule, that were accepted and are being carried out, in the order in which they were accepted. Set by
 	// the hub.
 	// +optional
 	// +listType=map
@@ -171,8 +171,8 @@ type MembershipChange struct {
 	RequestedAt metav1.MicroTime `json:"requestedAt"`
 }
 
-// BotChange is an accepted change that gives rights to a Bot: it creates the Bot, or raises
-// its role. It is recorded as a MembershipChange is.
+// BotChange is an accepted change that gives rights to a Bot, or to jobs as the Bot: it creates the
+// Bot, raises its role, or adds a trust rule. It is recorded as a MembershipChange is.
 type BotChange struct {
 	// name is the metadata.name of the Bot.
 	// +kubebuilder:validation:MinLength=1
@@ -193,6 +193,13 @@ type BotChange struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	DisplayName string `json:"displayName,omitempty"`
+	// trust is a trust rule that the Bot gets. Absent means none.
+	// +optional
+	Trust *BotTrust `json:"trust,omitempty"`
+	// trustGeneration is the spec.trustGeneration of the Bot for which trust was accepted. A Bot
+	// that has another one does not get the rule.
+	// +optional
+	TrustGeneration int64 `json:"trustGeneration,omitempty"`
 	// by is the metadata.name of the User who asked for the change.
 	// +kubebuilder:validation:MaxLength=253
 	By string `json:"by"`

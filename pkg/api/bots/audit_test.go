@@ -17,6 +17,7 @@ func TestAudit_saysWhatWasDecidedAboutBots(t *testing.T) {
 		w.put(tenancy.NewBot(admin, apitest.Dev, "Admin", v1alpha1.RoleAdmin, apitest.Admin, ""))
 		w.settle()
 		w.give("one", "two")
+		w.trust("rule")
 		return w.handler(tenants), tenants
 	}
 	call := func(method, path, body string) apitest.Call {
@@ -31,6 +32,8 @@ func TestAudit_saysWhatWasDecidedAboutBots(t *testing.T) {
 		"delete":         {Call: call(http.MethodDelete, "/"+ci, ""), Object: ci, Facts: `null`, Reduces: true},
 		"issue a token":  {Call: call(http.MethodPost, "/"+ci+"/tokens", `{"name":"CI","expirationSeconds":3600}`), Object: ci, Facts: `{"token":"` + next + `","tokenExpiresAt":"2026-03-01T13:00:00Z"}`},
 		"revoke a token": {Call: call(http.MethodDelete, "/"+ci+"/tokens/one", ""), Object: ci, Facts: `{"token":"one"}`, Reduces: true},
+		"add a rule":     {Call: call(http.MethodPost, "/"+ci+"/trust", ruleBody), Object: ci, Facts: `{"trust":"` + next + `","issuer":"` + github + `"}`},
+		"remove a rule":  {Call: call(http.MethodDelete, "/"+ci+"/trust/rule", ""), Object: ci, Facts: `{"trust":"rule"}`, Reduces: true},
 		"revoke all":     {Call: call(http.MethodDelete, "/"+ci+"/tokens", ""), Object: ci, Facts: `{"all":true}`, Reduces: true},
 	})
 }

@@ -53,6 +53,8 @@ type Handler struct {
 	Recheck func(*v1alpha1.Bot)
 	// MaxTokenTTL is the longest life of a token.
 	MaxTokenTTL time.Duration
+	// Issuers are the identity providers whose jobs Bots may trust.
+	Issuers []string
 }
 
 // Mount adds the routes below /api.
@@ -69,6 +71,10 @@ func (h *Handler) Mount(r chi.Router) {
 		r.Post(base+"/{sa}/tokens", httpapi.Handle(h.issue))
 		r.Delete(base+"/{sa}/tokens", httpapi.Handle(h.revokeAll))
 		r.Delete(base+"/{sa}/tokens/{token}", httpapi.Handle(h.revoke))
+		r.Get(base+"/{sa}/trust", httpapi.Handle(h.listTrust))
+		r.Post(base+"/{sa}/trust", httpapi.Handle(h.addTrust))
+		r.Get(base+"/{sa}/trust/{trust}", httpapi.Handle(h.getTrust))
+		r.Delete(base+"/{sa}/trust/{trust}", httpapi.Handle(h.removeTrust))
 	})
 }
 

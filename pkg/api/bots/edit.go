@@ -71,22 +71,12 @@ func (h *Handler) change(ctx context.Context, r *http.Request, scope *tenancy.Sc
 	if err != nil {
 		return nil, err
 	}
-	done := h.Until(r, refs(scope), func() bool {
-		org, ok := h.Views.Org(scope.Org.UUID())
-		if !ok || org.Generation < generation {
-			return false
-		}
-		_, pending := tenancy.BotChangeOf(org.Organization, b.Name)
-		return !pending
-	})
-	changed, err := h.KCP.GetBot(ctx, scope.Org.ClusterID, b.Name)
-	switch {
-	case err != nil:
+	changed, done, err := h.carriedOut(ctx, r, scope, b, generation)
+	if err == nil && done && changed.Spec.Role != role {
+		err = errRaised
+	}
+	if err != nil {
 		return nil, err
-	case changed == nil || changed.UID != b.UID:
-		return nil, tenancy.NoSuchBot()
-	case done && changed.Spec.Role != role:
-		return nil, errRaised
 	}
 	return changed, nil
 }

@@ -204,7 +204,7 @@ func (w *world) Issue(_ context.Context, cluster string, b *v1alpha1.Bot, id str
 	held, ok := tenancy.FindToken(w.held[b.Name].Spec.Tokens, id)
 	require.True(w.t, ok, "a token is listed before it is issued")
 	require.Empty(w.t, held.SecretUID)
-	require.Equal(w.t, life, held.ExpiresAt.Sub(held.CreatedAt.Time))
+	require.Equal(w.t, max(life, tenancy.MinBotTokenTTL), max(held.ExpiresAt.Sub(held.CreatedAt.Time), tenancy.MinBotTokenTTL))
 	if err := w.step("issue"); err != nil {
 		return "", "", err
 	}
@@ -238,7 +238,7 @@ func (w *world) handler(tenants *apitest.World) http.Handler {
 		deps.Rights = tenants.RightsUntil(w.author)
 	}
 	h := &bots.Handler{
-		Deps: deps, Bots: w, KCP: w, Tokens: w, Metrics: w.counted, MaxTokenTTL: 8784 * time.Hour,
+		Deps: deps, Bots: w, KCP: w, Tokens: w, Metrics: w.counted, MaxTokenTTL: 8784 * time.Hour, Issuers: []string{github},
 		Recheck: func(b *v1alpha1.Bot) { w.rechecked = append(w.rechecked, b.Status.ServiceAccountUID) },
 	}
 	return apitest.Router(tenants, h.Mount)

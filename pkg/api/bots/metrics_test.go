@@ -24,7 +24,7 @@ kedge_bot_tokens_issued_total `+issued+`
 # HELP kedge_bot_tokens_revoked_total Tokens of bots that were revoked by a request.
 # TYPE kedge_bot_tokens_revoked_total counter
 kedge_bot_tokens_revoked_total `+revoked+`
-`)))
+`), "kedge_bot_tokens_issued_total", "kedge_bot_tokens_revoked_total"))
 	}
 	issue := apitest.Call{Method: http.MethodPost, Path: tokensOfCI, Body: `{}`}
 	w.do(issue).Object(t, http.StatusCreated)

@@ -5,7 +5,6 @@ import (
 	"mime"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +24,7 @@ import (
 )
 
 func tokenViewOf(t v1alpha1.BotToken) rest.BotToken {
-	return rest.BotToken{ID: t.ID, Name: t.Name, CreatedAt: t.CreatedAt, ExpirationTimestamp: t.ExpiresAt}
+	return rest.BotToken{ID: t.ID, Name: t.Name, CreatedAt: t.CreatedAt, ExpirationTimestamp: t.ExpiresAt, Trust: t.Trust}
 }
 
 // listTokens answers with the valid tokens. It leaves out tokens that are still being issued,
@@ -87,7 +86,18 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer cancel()
-	token, err := h.issued(ctx, by, workspace.ClusterID, b, t, life, key != "")
+	token, err := issuing{h.Store, h.Tokens}.issue(ctx, workspace.ClusterID, b, t, life, func(ctx context.Context, b *v1alpha1.Bot) error {
+		if err := by.JudgeNow(ctx); err != nil {
+			return err
+		}
+		if _, ok := tenancy.FindToken(b.Spec.Tokens, t.ID); ok && key == "" {
+			// An attempt whose answer was lost has added it.
+			return nil
+		}
+		tokens, err := tenancy.AddToken(b, t, h.Clock.Now())
+		b.Spec.Tokens = tokens
+		return err
+	}, by.JudgeNow)
 	if err != nil {
 		return err
 	}
@@ -105,60 +115,6 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 		return kubeconfig.Write(w, http.StatusCreated, h.ExternalURL, h.CA(), workspace, clientcmdv1.AuthInfo{Token: token})
 	}
 	return httpapi.Write(w, http.StatusCreated, rest.IssuedBotToken{BotToken: tokenViewOf(t), Token: token})
-}
-
-// issued adds the token to the list of the Bot, requests it from kcp, and records the Secret that
-// it is bound to. Only then does the hub accept the token. If the author may not issue tokens any more
-// after that, the token is thrown away. keyed says that the ID follows from an Idempotency-Key, so
-// that another request can have it, too.
-func (h *Handler) issued(ctx context.Context, by httpmw.Author, cluster string, b *v1alpha1.Bot, t v1alpha1.BotToken, life time.Duration, keyed bool) (token string, err error) {
-	listed, err := h.Store.ChangeBot(ctx, b, nil, func(ctx context.Context, b *v1alpha1.Bot) error {
-		if err := by.JudgeNow(ctx); err != nil {
-			return err
-		}
-		if _, ok := tenancy.FindToken(b.Spec.Tokens, t.ID); ok && !keyed {
-			// An attempt whose answer was lost has added it.
-			return nil
-		}
-		tokens, err := tenancy.AddToken(b, t, h.Clock.Now())
-		b.Spec.Tokens = tokens
-		return err
-	})
-	if err != nil {
-		return "", missing(err)
-	}
-	token, secret, err := h.Tokens.Issue(ctx, cluster, listed, t.ID, life)
-	if err == nil {
-		_, err = h.Store.ChangeBot(ctx, listed, nil, func(_ context.Context, b *v1alpha1.Bot) error {
-			if bound, _ := tenancy.FindToken(b.Spec.Tokens, t.ID); bound.SecretUID == secret {
-				return nil
-			}
-			tokens, ok := tenancy.BindToken(b, t.ID, listed.Status.ServiceAccountUID, secret)
-			if !ok {
-				return errs.New(errs.Conflict, "the token was revoked while it was being issued; repeat the request")
-			}
-			b.Spec.Tokens = tokens
-			return nil
-		})
-	}
-	if err == nil {
-		err = by.JudgeNow(ctx)
-	}
-	if err != nil {
-		h.forget(ctx, cluster, listed, t.ID)
-		return "", missing(err)
-	}
-	return token, nil
-}
-
-// forget removes a token that could not be issued from the list. If that fails, the bot
-// controller removes it.
-func (h *Handler) forget(ctx context.Context, cluster string, b *v1alpha1.Bot, id string) {
-	_, _ = h.Store.ChangeBot(ctx, b, nil, func(_ context.Context, b *v1alpha1.Bot) error {
-		without(b, id)
-		return nil
-	})
-	_ = h.Tokens.Discard(ctx, cluster, b, id)
 }
 
 // without removes a token from the list, and reports whether it was there.
@@ -184,7 +140,7 @@ func wantsYAML(r *http.Request) bool {
 
 func (h *Handler) revoke(w http.ResponseWriter, r *http.Request) error {
 	id := chi.URLParam(r, "token")
-	return h.revoked(w, r, audit.Facts{Token: id}, func(b *v1alpha1.Bot) error {
+	return h.revoked(w, r, "revoke tokens of bots", audit.Facts{Token: id}, func(b *v1alpha1.Bot) error {
 		if !without(b, id) {
 			return errs.New(errs.NotFound, "this bot has no token of that ID")
 		}
@@ -199,19 +155,20 @@ func (h *Handler) revoke(w http.ResponseWriter, r *http.Request) error {
 // in the list end as well.
 func (h *Handler) revokeAll(w http.ResponseWriter, r *http.Request) error {
 	var generation int64
-	return h.revoked(w, r, audit.Facts{All: true}, func(b *v1alpha1.Bot) error {
+	return h.revoked(w, r, "revoke tokens of bots", audit.Facts{All: true}, func(b *v1alpha1.Bot) error {
 		generation = b.Spec.Generation + 1
 		b.Spec.Tokens, b.Spec.Generation = nil, generation
 		return nil
 	}, func(b *v1alpha1.Bot) bool { return b.Spec.Generation >= generation && tenancy.AccountReady(b) })
 }
 
-// revoked changes the list of a Bot and answers when the caches have followed and the streams
+// revoked takes rights of tokens away from a Bot and answers when the caches have followed and the streams
 // of the tokens are cut.
-func (h *Handler) revoked(w http.ResponseWriter, r *http.Request, facts audit.Facts, change func(*v1alpha1.Bot) error, followed func(*v1alpha1.Bot) bool,
+func (h *Handler) revoked(w http.ResponseWriter, r *http.Request, action string, facts audit.Facts,
+	change func(*v1alpha1.Bot) error, followed func(*v1alpha1.Bot) bool,
 ) error {
 	scope := httpmw.ScopeOf(r)
-	b, c, err := h.reduced(r, scope, "revoke tokens of bots", facts)
+	b, c, err := h.reduced(r, scope, action, facts)
 	if err != nil {
 		return err
 	}

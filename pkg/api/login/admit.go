@@ -73,7 +73,7 @@ func (h *Handler) admitSecret(serve func(http.ResponseWriter, *http.Request, par
 					return key
 				}
 			}
-			return ""
+			return h.job(in)
 		}
 		return h.admit(of, func(w http.ResponseWriter, r *http.Request) error {
 			if malformed != nil {

@@ -1,5 +1,5 @@
 // Package login serves /auth: the hub is the OAuth authorization server of its command line
-// (RFC 6749, 7636, 8252, 8414, 8628, 7009) and a client of the operator's identity provider.
+// (RFC 6749, 7636, 8252, 8414, 8628, 8693, 7009) and a client of the operator's identity provider.
 // It also logs browsers in to the portal, and has the few pages that a login needs.
 //
 // There are three kinds of login: authorize (command line), login (portal) and device/login (a
@@ -39,6 +39,9 @@
 //     who is new here signs up with it.
 //   - A parameter that is given twice is refused, and unknown ones are ignored. Secrets are read
 //     from bodies only, because URLs are logged.
+//   - The ID token of a job has the limit of its subject if a known key has signed it, which is found
+//     out before any limit: that costs less than the request itself. A flood of bad tokens from the
+//     network of the job does not keep it out.
 //   - A soft-deleted person can log in, because undelete needs a session. A person whose
 //     registration is pending or rejected cannot.
 //   - For development, /auth/token-login exchanges a static token for a session of the portal.

@@ -90,6 +90,14 @@ func newHubAt(t testing.TB, idp login.Provider) *hub {
 // nil.
 func newHubWith(t testing.TB, idp login.Provider, tokens func(context.Context, string) (*auth.Identity, bool, error)) *hub {
 	t.Helper()
+	return newHubThat(t, idp, tokens, func(*login.Handler) {})
+}
+
+// newHubThat is newHubWith with a change of the handler.
+func newHubThat(t testing.TB, idp login.Provider, tokens func(context.Context, string) (*auth.Identity, bool, error),
+	change func(*login.Handler),
+) *hub {
+	t.Helper()
 	keyring, err := session.NewKeyring([][]byte{[]byte(strings.Repeat("k", session.KeySize))}, rand.Reader)
 	require.NoError(t, err)
 	h := &hub{
@@ -112,7 +120,7 @@ func newHubWith(t testing.TB, idp login.Provider, tokens func(context.Context, s
 	r.Use(middleware.GetHead)
 	r.NotFound(httpapi.NotFound)
 	r.MethodNotAllowed(httpapi.MethodNotAllowed)
-	(&login.Handler{
+	handler := &login.Handler{
 		Provider: idp, StaticTokens: tokens, Sessions: h.sessions, Devices: h.sessions, Keyring: ring{keyring, h.sessions},
 		KeepGrant: func(_ context.Context, u *v1alpha1.User, g *auth.Grant) error {
 			require.NotNil(t, g)
@@ -132,7 +140,9 @@ func newHubWith(t testing.TB, idp login.Provider, tokens func(context.Context, s
 		Limits:    &h.limits,
 		NewSecret: func() string { return rand.Text() + rand.Text() },
 		Clock:     h.clock, ExternalURL: hubURL, Invitations: httpmw.InvitationCookies{Keys: keyring, Clock: h.clock},
-	}).Mount(r)
+	}
+	change(handler)
+	handler.Mount(r)
 	h.http = apitest.AsDocumented(r)
 	return h
 }

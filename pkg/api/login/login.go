@@ -115,10 +115,14 @@ type Handler struct {
 	// answer 404.
 	Provider Provider
 	// StaticTokens authenticates static tokens. It is nil if people cannot sign in to the
-	// portal with one. Without StaticTokens and Provider the other fields are not used.
+	// portal with one. Without StaticTokens, Jobs and Provider the other fields are not used.
 	StaticTokens func(ctx context.Context, token string) (id *auth.Identity, ok bool, err error)
-	Sessions     Sessions
-	Devices      Devices
+	// Jobs verifies the ID tokens of jobs; nil means that no job gets a token. IssueJobToken gives them
+	// tokens of bots.
+	Jobs          Jobs
+	IssueJobToken IssueJobToken
+	Sessions      Sessions
+	Devices       Devices
 	// KeepGrant stores the grant of a login before the person has confirmed the device.
 	KeepGrant func(ctx context.Context, user *v1alpha1.User, g *auth.Grant) error
 	Keyring   Keyring
@@ -193,8 +197,14 @@ func (h *Handler) mountTokenLogin(r chi.Router) {
 func (h *Handler) mountAbsent(r chi.Router) {
 	err := errs.New(errs.NotFound, "this hub has no identity provider; log in with a token: kedge login --token-file FILE")
 	absent := func(http.ResponseWriter, *http.Request) error { return err }
-	r.Get(metadataPath, httpapi.Handle(absent))
-	for _, path := range []string{tokenPath, devicePath, revokePath} {
+	if h.Jobs != nil {
+		r.Get(metadataPath, httpapi.Handle(h.metadata))
+		r.Post(tokenPath, writeJSON(h.admitSecret(h.token)))
+	} else {
+		r.Get(metadataPath, httpapi.Handle(absent))
+		r.Post(tokenPath, writeJSON(absent))
+	}
+	for _, path := range []string{devicePath, revokePath} {
 		r.Post(path, writeJSON(absent))
 	}
 	for _, path := range []string{authorizePath, callbackPath, deviceVerifyPath, deviceLoginPath} {

@@ -1,6 +1,7 @@
 package login
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -12,10 +13,16 @@ import (
 )
 
 func (h *Handler) token(w http.ResponseWriter, r *http.Request, in params) error {
-	if err := in.client(); err != nil {
-		return err
+	if in["grant_type"] == exchangeGrant && h.Jobs != nil {
+		return h.exchange(w, r, in)
 	}
 	grantType, err := in.required("grant_type")
+	if h.Provider == nil && err == nil {
+		err = unsupportedGrant(exchangeGrant)
+	}
+	if h.Provider != nil {
+		err = cmp.Or(in.client(), err)
+	}
 	if err != nil {
 		return err
 	}
@@ -28,7 +35,7 @@ func (h *Handler) token(w http.ResponseWriter, r *http.Request, in params) error
 	case deviceGrant:
 		t, err = withSecret(r.Context(), in, "device_code", h.Devices.PollDevice)
 	default:
-		return &refusal{code: "unsupported_grant_type", status: http.StatusBadRequest, message: "grant_type: must be authorization_code, refresh_token or " + deviceGrant}
+		return unsupportedGrant("authorization_code, refresh_token or " + deviceGrant)
 	}
 	issued := Event{User: t.User, Action: "token " + grantType}
 	if err != nil {
@@ -47,6 +54,10 @@ func (h *Handler) token(w http.ResponseWriter, r *http.Request, in params) error
 		AccessToken: t.IDToken, TokenType: "Bearer", RefreshToken: t.Secret,
 		ExpiresIn: int64(max(t.ExpiresAt.Sub(h.Clock.Now()), 0) / time.Second),
 	})
+}
+
+func unsupportedGrant(supported string) error {
+	return &refusal{code: "unsupported_grant_type", status: http.StatusBadRequest, message: "grant_type: must be " + supported}
 }
 
 func (h *Handler) redeem(ctx context.Context, in params) (session.Tokens, error) {

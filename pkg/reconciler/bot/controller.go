@@ -16,7 +16,7 @@ import (
 // NewController returns the controller of Bots.
 func NewController(d reconciler.Deps) *controller.Controller {
 	c := d.Controller(controller.Options{Name: "bot", All: reconciler.Keys(d.Views.Bots.Keys)}, New(Config{
-		Objects: d.Objects(), Clock: d.Settings.Clock, Views: d.Views,
+		Objects: d.Objects(), Clock: d.Settings.Clock, Views: d.Views, Issuers: d.Settings.CIIssuers,
 		Rights: revocation.Reviews{
 			Clients: d.Clients, User: d.Views.ByName, Bot: d.Views.BotOfAccount, ClusterRole: d.Views.ClusterRoles.Get,
 		},
@@ -28,7 +28,7 @@ func NewController(d reconciler.Deps) *controller.Controller {
 	}
 	d.Views.Bots.OnChange(func(b views.Change[*v1alpha1.Bot]) {
 		ends := b.Ends(func(b *v1alpha1.Bot) any {
-			return []any{b.Spec.Role, b.Status.AuthorizedRole, b.Spec.Generation, b.Spec.Tokens}
+			return []any{b.Spec.Role, b.Status.AuthorizedRole, b.Spec.Generation, b.Spec.Tokens, b.Spec.Trust}
 		})
 		reconciler.Enqueue(c, ends)(controller.Key{Cluster: b.Cluster(), Name: b.Object().Name})
 	})

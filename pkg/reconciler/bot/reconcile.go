@@ -19,6 +19,8 @@ type Config struct {
 	Clock  clock.PassiveClock
 	Views  Views
 	Rights Rights
+	// Issuers are the identity providers whose jobs Bots may trust.
+	Issuers []string
 }
 
 // Views are the caches beside those of the repositories.
@@ -60,7 +62,7 @@ func New(c Config) controller.Func {
 		&workspace{find: find, workspaces: c.Workspaces, bots: c.Bots, accounts: c.Accounts, secrets: c.Secrets, rbac: c.RBAC},
 		&account{find: find, accounts: c.Accounts, rbac: c.RBAC},
 		&role{find: find, rights: c.Rights, clock: c.Clock},
-		&tokens{find: find, bots: c.Bots, secrets: c.Secrets, clock: c.Clock},
+		&tokens{find: find, bots: c.Bots, secrets: c.Secrets, clock: c.Clock, issuers: c.Issuers},
 	)
 }
 

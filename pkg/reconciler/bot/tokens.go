@@ -20,6 +20,8 @@ type tokens struct {
 	bots    objects.Bots
 	secrets objects.Repository[*corev1.Secret]
 	clock   clock.PassiveClock
+	// issuers are those whose jobs Bots may trust.
+	issuers []string
 }
 
 func (*tokens) Condition() string { return v1alpha1.ConditionTokensReady }
@@ -31,10 +33,11 @@ func (s *tokens) Reconcile(ctx context.Context, b *v1alpha1.Bot) (controller.Res
 	if err != nil {
 		return controller.Result{}, err
 	}
-	if kept := tenancy.KeptTokens(b, now, func(id string) string { return uids[id] }); len(kept) < len(b.Spec.Tokens) {
+	if kept := tenancy.KeptTokens(b, now, s.issuers, func(id string) string { return uids[id] }); len(kept) < len(b.Spec.Tokens) {
 		b.Spec.Tokens = kept
 	}
 	b.Status.LastTokenIssuedAt = tenancy.LastIssued(b.Spec.Tokens, b.Status.LastTokenIssuedAt)
+	b.Status.Trust = tenancy.TrustStatusOf(b)
 	return controller.Result{RequeueAfter: tenancy.NextTokenChange(b.Spec.Tokens, now)}, s.removeSecrets(ctx, ws.ClusterID, b, secrets)
 }
 

@@ -78,7 +78,7 @@ func (o *OIDCOptions) complete(fail func(flag, format string, args ...any)) *aut
 		IssuerURL: o.IssuerURL, ClientID: o.ClientID, Scopes: o.Scopes, ExtraAudiences: o.ExtraAudiences,
 		UsernameClaim: o.UsernameClaim, UsernamePrefix: o.UsernamePrefix, GroupsClaim: o.GroupsClaim, RequiredClaims: map[string]string{},
 	}
-	if u, err := url.Parse(o.IssuerURL); err != nil || u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || len(o.IssuerURL) > 512 {
+	if !issuerURL(o.IssuerURL) {
 		fail("oidc-issuer-url", "%q is not an https URL without query, such as https://login.example.com", o.IssuerURL)
 	}
 	if o.ClientID == "" {
@@ -119,11 +119,19 @@ func (o *OIDCOptions) complete(fail func(flag, format string, args ...any)) *aut
 	return c
 }
 
+// issuerURL reports whether a text can be the URL of an issuer.
+func issuerURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme == "https" && u.Host != "" && u.RawQuery == "" && u.Fragment == "" && u.User == nil && len(text) <= 512
+}
+
 // ReadCA reads the CA certificates of CAFile.
-func (o *OIDCOptions) ReadCA() ([]byte, error) {
-	raw, err := os.ReadFile(o.CAFile)
+func (o *OIDCOptions) ReadCA() ([]byte, error) { return readCA(o.CAFile) }
+
+func readCA(file string) ([]byte, error) {
+	raw, err := os.ReadFile(file)
 	if err != nil || !x509.NewCertPool().AppendCertsFromPEM(raw) {
-		return nil, fmt.Errorf("%q is not a readable PEM file with certificates", o.CAFile)
+		return nil, fmt.Errorf("%q is not a readable PEM file with certificates", file)
 	}
 	return raw, nil
 }

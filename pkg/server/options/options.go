@@ -52,6 +52,8 @@ type Options struct {
 	TokenFile string
 	// OIDC is the issuer of people's ID tokens.
 	OIDC OIDCOptions
+	// CI are the issuers of the ID tokens of jobs.
+	CI CIOptions
 	// Portal (--portal) serves the web pages below /ui/. Default true.
 	Portal bool
 	// AdminUsers (--admin-user) are the platform admins: usernames of TokenFile, and
@@ -197,6 +199,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.TLSCAFile, "tls-ca-file", o.TLSCAFile, "PEM file with the CA certificates that clients trust. They are written to kubeconfigs.")
 	fs.StringVar(&o.TokenFile, "token-file", o.TokenFile, "CSV file of static tokens, token,username,uid,\"group1,group2\", for development and break-glass access. The embedded kcp uses it too; an external kcp needs the same file as --token-auth-file.")
 	o.OIDC.addFlags(fs)
+	o.CI.addFlags(fs)
 	fs.BoolVar(&o.Portal, "portal", o.Portal, "Serve the web portal at /ui/. With --token-file on a loopback address, people sign in to it with a token.")
 	fs.StringSliceVar(&o.AdminUsers, "admin-user", o.AdminUsers, "Platform admin: a username of --token-file, or {issuer}#{subject} of a person who logs in with OIDC. Can be repeated. Platform admins are approved whatever --registration says.")
 	fs.StringSliceVar(&o.AdminGroups, "admin-group", o.AdminGroups, "Group whose members are platform admins: as in --token-file, or with --oidc-username-prefix for groups of ID tokens. Can be repeated. They are approved whatever --registration says.")
@@ -341,6 +344,7 @@ func (o Options) Complete() (Config, error) {
 		}
 	}
 	issuer := o.OIDC.complete(fail)
+	o.CI.complete(fail)
 	trusted := o.Limits.complete(fail)
 	o.AuditLog.complete(fail)
 	o.Bots.complete(fail)
@@ -351,7 +355,10 @@ func (o Options) Complete() (Config, error) {
 	if err := errors.Join(bad...); err != nil {
 		return Config{}, err
 	}
-	return Config{completed{Options: o, Tree: tree, Embedded: o.KCPKubeconfig == "", Template: manifests, Replica: replicaName(), TrustedProxies: trusted, Issuer: issuer, SessionKeys: keys, backendRoots: roots}}, nil
+	return Config{completed{
+		Options: o, Tree: tree, Embedded: o.KCPKubeconfig == "", Template: manifests, Replica: replicaName(), TrustedProxies: trusted,
+		Issuer: issuer, SessionKeys: keys, backendRoots: roots,
+	}}, nil
 }
 
 // KCP returns the options of the connection to kcp. The directory of the embedded kcp can be a

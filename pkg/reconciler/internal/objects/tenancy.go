@@ -104,7 +104,11 @@ func (b Bots) Change(ctx context.Context, cluster string, c v1alpha1.BotChange) 
 		return err
 	}
 	want := tenancy.ChangedBot(held, c)
-	return b.Merge(ctx, cluster, held, map[string]any{"spec": map[string]any{"role": want.Spec.Role, "displayName": want.Spec.DisplayName}})
+	spec := map[string]any{"role": want.Spec.Role, "displayName": want.Spec.DisplayName}
+	if c.Trust != nil {
+		spec["trust"] = want.Spec.Trust
+	}
+	return b.Merge(ctx, cluster, held, map[string]any{"spec": spec})
 }
 
 // Invitations are the Invitations of Organizations.

@@ -1,0 +1,49 @@
+// The jobs of CI that a bot trusts.
+
+import { all, call } from './api.js';
+import { h, named } from './dom.js';
+import { moment } from './format.js';
+import { button, confirmDialog, formDialog, table } from './ui.js';
+
+/**
+ * The trust rules of a bot, for admins of its workspace.
+ * @param {import('../app.js').Page} page @param {BotPath} path @param {Schema<'Bot'>} bot
+ */
+export async function trust(page, path, bot) {
+  const { signal } = page;
+  const rules = await all(`${path}/trust`, { signal });
+  const add = button('Trust a job', () => adding(page, path), 'primary');
+  add.disabled = bot.phase !== 'Ready';
+  return h('section', {}, h('div', { class: 'head' }, h('h2', {}, 'Trusted jobs'), h('div', { class: 'actions' }, add)),
+    table('Trusted jobs', [
+      { title: 'Identity provider', cell: (t) => named(t.issuer) },
+      { title: 'Claims', cell: (t) => h('ul', { class: 'list' }, Object.entries(t.claims).map(([name, value]) => h('li', {}, h('code', {}, `${name}=${value}`)))) },
+      { title: 'Last used', cell: (t) => (t.lastUsedAt ? moment(t.lastUsedAt) : 'Never') },
+      { title: 'Last refused', cell: (t) => (t.lastRefusal ? [moment(t.lastRefusal.at), ' for ', h('code', {}, t.lastRefusal.claim)] : '') },
+      { title: '', class: 'do', cell: (t) => button('Remove', () => confirmDialog({
+        title: 'Remove rule', text: 'The tokens that jobs got by this rule end at once.', action: 'Remove', signal,
+        submit: async () => {
+          await call('DELETE', `${path}/trust/${t.id}`, { signal });
+          page.reload();
+        },
+      }), 'plain danger') },
+    ], rules, 'None. A job of GitHub Actions or GitLab CI that the bot trusts gets a token for its own ID token, so that the pipeline needs no secret.'));
+}
+
+/** @param {import('../app.js').Page} page @param {BotPath} path */
+function adding(page, path) {
+  formDialog({
+    title: 'Trust a job', signal: page.signal, action: 'Add', busy: 'Adding…',
+    text: h('p', {}, 'Jobs get tokens of this bot if their ID token has all the claims, with exactly these values. Name a repository or a project by its number: another can get its name later.'),
+    fields: [
+      { name: 'issuer', label: 'Identity provider', required: true, max: 512, value: 'https://token.actions.githubusercontent.com', hint: 'The URL of the issuer, which this hub must allow.' },
+      { name: 'claims', label: 'Claims', type: 'textarea', required: true, max: 4096, hint: 'One on a line, such as repository_id=812734510, project_id=42 or ref=refs/heads/main.' },
+    ],
+    submit: async ({ issuer, claims }) => {
+      const pairs = claims.split('\n').map((/** @type {string} */ line) => line.trim()).filter(Boolean);
+      const body = { issuer: issuer.trim(), claims: Object.fromEntries(pairs.map((/** @type {string} */ pair) => [pair.split('=')[0].trim(), pair.slice(pair.indexOf('=') + 1).trim()])) };
+      await call('POST', `${path}/trust`, { body, signal: page.signal });
+      page.reload();
+    },
+  });
+}
