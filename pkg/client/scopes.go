@@ -29,6 +29,8 @@ type (
 	Providers = Objects[rest.Provider, None, None]
 	// BotTokens are the living tokens of a bot, without the tokens themselves.
 	BotTokens = Objects[rest.BotToken, None, None]
+	// BotTrust are the rules by which jobs get tokens of a bot.
+	BotTrust = Objects[rest.BotTrust, rest.AddBotTrustRequest, None]
 	// Sessions are logins of a person. The end of all of them ends tokens issued before, too.
 	Sessions = Objects[rest.Session, None, None]
 )
@@ -217,6 +219,11 @@ func (w InWorkspace) Bots() Bots {
 // BotTokens returns the requests about the tokens of a bot. It sends none.
 func (w InWorkspace) BotTokens(bot string) BotTokens {
 	return BotTokens{c: w.c, r: w.at("", "/serviceaccounts"+segment(bot)+"/tokens")}
+}
+
+// BotTrust returns the requests about the jobs that a bot trusts. It sends none.
+func (w InWorkspace) BotTrust(bot string) BotTrust {
+	return BotTrust{c: w.c, r: w.at("", "/serviceaccounts"+segment(bot)+"/trust"), name: func(t *rest.BotTrust) string { return t.ID }}
 }
 
 // IssueBotToken issues a token. It is not repeated: the hub answers the same IdempotencyKey with 409,

@@ -57,7 +57,7 @@ and tokens for programs such as CI. Only admins of the workspace can create bots
 	}), b.createCommand(), b.setRoleCommand(), b.deleting(&cobra.Command{
 		Use: "delete UUID|NAME", Aliases: []string{"rm"}, Short: "Delete a bot with its tokens, for good", Args: oneArg("the UUID or the name of a bot"),
 		Example: "  kedge bots delete --yes 0b6d2f5e-7a3c-4c6b-9a3a-0d7c1f1f2a3b",
-	}, "Delete bot %s? All its tokens end, and it cannot be brought back.", "Deleted bot %s.\n"), b.tokensCommand())
+	}, "Delete bot %s? All its tokens end, and it cannot be brought back.", "Deleted bot %s.\n"), b.tokensCommand(), b.trustCommand())
 	return cmd
 }
 

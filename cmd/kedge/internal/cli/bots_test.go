@@ -34,6 +34,11 @@ func TestBots_sendWhatWasSaidAndNothingElse(t *testing.T) {
 		"bots tokens list " + botUUID:                   {"GET " + botPath + "/tokens", ""},
 		"bots tokens revoke --all -y " + botUUID:        {"DELETE " + botPath + "/tokens", ""},
 		"bots tokens revoke " + botUUID + " " + tokenID: {"DELETE " + botPath + "/tokens/" + tokenID, ""},
+		"bots trust list " + botUUID:                    {"GET " + botPath + "/trust", ""},
+		"bots trust remove " + botUUID + " " + tokenID:  {"DELETE " + botPath + "/trust/" + tokenID, ""},
+		"bots trust add " + botUUID + " --issuer https://ci.example.com --claim project_id=4 --claim ref=a=b --audience x": {
+			"POST " + botPath + "/trust", `{"issuer":"https://ci.example.com","audience":"x","claims":{"project_id":"4","ref":"a=b"}}`,
+		},
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -169,13 +170,26 @@ func cell(v any) string {
 				return cell(named)
 			}
 		}
-		return ""
+		return pairs(v)
 	case float64:
 		// Numbers of JSON; large ones have no exponent.
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	default:
 		return fmt.Sprint(v)
 	}
+}
+
+// pairs formats texts by name. It is empty for an object that has anything else.
+func pairs(object map[string]any) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		text, ok := object[name].(string)
+		if !ok {
+			return ""
+		}
+		all = append(all, printable(name+"="+text))
+	}
+	return strings.Join(all, ",")
 }
 
 // nameOf is the name of an item for other commands.

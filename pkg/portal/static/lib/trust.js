@@ -36,7 +36,7 @@ function adding(page, path) {
     title: 'Trust a job', signal: page.signal, action: 'Add', busy: 'Adding…',
     text: h('p', {}, 'Jobs get tokens of this bot if their ID token has all the claims, with exactly these values. Name a repository or a project by its number: another can get its name later.'),
     fields: [
-      { name: 'issuer', label: 'Identity provider', required: true, max: 512, value: 'https://token.actions.githubusercontent.com', hint: 'The URL of the issuer, which this hub must allow.' },
+      { name: 'issuer', label: 'Identity provider', required: true, max: 512, hint: 'The URL of the issuer, which this hub must allow.' },
       { name: 'claims', label: 'Claims', type: 'textarea', required: true, max: 4096, hint: 'One on a line, such as repository_id=812734510, project_id=42 or ref=refs/heads/main.' },
     ],
     submit: async ({ issuer, claims }) => {

@@ -6,6 +6,7 @@ import { editor } from '../lib/edit.js';
 import { badge, capital, left, moment, phaseBadge } from '../lib/format.js';
 import { progress, rename } from '../lib/places.js';
 import { assignable } from '../lib/rights.js';
+import { trust } from '../lib/trust.js';
 import { button, confirmDialog, copyButton, errorNote, fileName, formDialog, heading, openDialog, save, table } from '../lib/ui.js';
 
 const day = 24 * 3600;
@@ -23,6 +24,7 @@ export async function render(page) {
   page.name(workspace.displayName);
   page.title(bot.displayName);
   const admin = workspace.role === 'admin';
+  const trusted = admin && await trust(page, path, bot);
   const problem = h('div', { 'aria-live': 'polite' });
   const role = h('select', { class: 'inline', 'aria-label': 'Role of the bot' }, assignable.map(([value, text]) => h('option', { value }, text)));
   role.value = bot.role;
@@ -62,6 +64,7 @@ export async function render(page) {
       { title: 'Expires', cell: (t) => [moment(t.expirationTimestamp), ' ', badge(new Date(t.expirationTimestamp).getTime() - Date.now() < 7 * day * 1000 ? 'warn' : '', left(t.expirationTimestamp))] },
       { title: '', class: 'do', cell: (t) => admin && button('Revoke', () => revoke(page, `${path}/tokens/${t.id}`, 'Revoke token', 'The program that uses it loses access at once.'), 'plain danger') },
     ], tokens, admin ? 'No tokens. Issue one and give it to the program.' : 'No tokens.')),
+    trusted,
   );
   if (bot.phase !== 'Ready') {
     page.poll(async () => {
