@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"os/signal"
 	"runtime"
@@ -18,6 +19,8 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	streams := cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: cli.IsTerminal(os.Stdin)}
-	environment := cli.Environment{Getenv: os.Getenv, Hostname: os.Hostname, Clock: clock.RealClock{}, OS: runtime.GOOS, Start: cli.Start, Run: cli.Run}
+	environment := cli.Environment{
+		Getenv: os.Getenv, Hostname: os.Hostname, Clock: clock.RealClock{}, OS: runtime.GOOS, Start: cli.Start, Run: cli.Run, Outside: http.DefaultClient,
+	}
 	os.Exit(cli.Main(ctx, os.Args[1:], streams, environment))
 }

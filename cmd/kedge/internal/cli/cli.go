@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,8 @@ type Environment struct {
 	Start func(name string, args ...string) error
 	// Run runs a program to its end and returns its exit code.
 	Run func(ctx context.Context, p Program) (int, error)
+	// Outside is the client for servers that are no hub.
+	Outside *http.Client
 }
 
 // app is the state that all commands share.
@@ -90,8 +93,9 @@ members there, and gives kubectl what it needs to work in a workspace.`,
   kedge workspaces create "My workspace"
   kedge kubeconfig > kubeconfig
   kubectl --kubeconfig kubeconfig get namespaces`,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.forPeople(cmd) },
+		SilenceUsage:      true,
+		SilenceErrors:     true,
 	}
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&a.configFile, "config", "", "file with the logins (default $KEDGE_CONFIG, or kedge/config.json in your configuration directory)")

@@ -45,6 +45,8 @@ type bed struct {
 	browser func(url string)
 	// program is called with the program that kedge runs.
 	program func(p cli.Program) (int, error)
+	// outside is the client for servers that are no hub.
+	outside *http.Client
 }
 
 func newBed(t *testing.T) *bed {
@@ -85,7 +87,7 @@ func refuse(w http.ResponseWriter, code int, message string) {
 
 func (b *bed) environment() cli.Environment {
 	return cli.Environment{
-		Getenv: func(name string) string { return b.env[name] }, Hostname: func() (string, error) { return "laptop", nil },
+		Outside: b.outside, Getenv: func(name string) string { return b.env[name] }, Hostname: func() (string, error) { return "laptop", nil },
 		Clock: b.clock, OS: "linux",
 		Start: func(_ string, args ...string) error {
 			if b.browser == nil {

@@ -40,7 +40,11 @@ It never opens a browser.`,
 			if err := checkCluster(s.login, question.Spec.Cluster, a.Clock.Now()); err != nil {
 				return err
 			}
-			raw, err := s.api.Credential(cmd.Context(), question)
+			ask := func() ([]byte, error) { return s.api.Credential(cmd.Context(), question) }
+			if s.login.Bot != "" {
+				ask = func() ([]byte, error) { return s.botCredential(question) }
+			}
+			raw, err := ask()
 			if err != nil {
 				return err
 			}

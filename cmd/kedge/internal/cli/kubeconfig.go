@@ -66,7 +66,14 @@ func (a *app) kubeconfig(ctx context.Context, o kubeconfigOptions) error {
 	}
 	chosen := s.login.Workspace
 	var entries []*kubeconfig.Entry
-	if o.all {
+	if s.login.Bot != "" {
+		if o.all || o.org != "" || o.workspace != "" {
+			return fmt.Errorf("--all, --org, --workspace: a bot has one workspace; give none of them; %w", errUsage)
+		}
+		var e *kubeconfig.Entry
+		e, err = s.botEntry(ctx)
+		entries = []*kubeconfig.Entry{e}
+	} else if o.all {
 		entries, err = s.entries(ctx, o.org)
 	} else {
 		var e *kubeconfig.Entry

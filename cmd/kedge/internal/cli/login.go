@@ -23,6 +23,9 @@ type loginOptions struct {
 	caFile, tokenFile string
 	noBrowser, device bool
 	timeout           time.Duration
+	// ci makes the login that of a bot, for the ID token of a job.
+	ci                    bool
+	bot, subjectTokenFile string
 }
 
 func (a *app) loginCommand() *cobra.Command {
@@ -35,27 +38,37 @@ who you are, and the hub asks you to continue. Over SSH without a display it pri
 a code instead, which you confirm with a browser on any device; --device does the
 same elsewhere.
 
-A static token is read from --token-file ("-" for standard input) or from
-$KEDGE_TOKEN, never from the command line, where others could see it.
+A static token, or a token of a bot, is read from --token-file ("-" for standard
+input) or from $KEDGE_TOKEN, never from the command line, where others could see it.
+
+In a job of CI, --ci logs in as a bot that trusts the job, without a secret: with the
+ID token of GitHub Actions, with that in $KEDGE_ID_TOKEN, or with one in a file.
 
 The login is kept in a file that only you can read. Log in with --profile to be
 logged in to one hub as several people.`,
 		Example: `  kedge login --server https://hub.example.com
   kedge login --server https://hub.example.com --device
-  kedge login --server https://127.0.0.1:9443 --ca-file ca.crt --token-file token`,
+  kedge login --server https://127.0.0.1:9443 --ca-file ca.crt --token-file token
+  kedge login --ci --server https://hub.example.com --bot 0b6d2f5e-7a3c-4c6b-9a3a-0d7c1f1f2a3b`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := exclusive(cmd, "no-browser", "device", "token-file"); err != nil {
+			if err := exclusive(cmd, "no-browser", "device", "token-file", "ci"); err != nil {
 				return err
+			}
+			if !o.ci && (o.bot != "" || o.subjectTokenFile != "") {
+				return fmt.Errorf("--bot and --subject-token-file: give them with --ci; %w", errUsage)
 			}
 			return a.login(cmd.Context(), o)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.caFile, "ca-file", "", "PEM file of the CA that signs the hub's certificate (default: that of the last login there, or the system's)")
-	flags.StringVar(&o.tokenFile, "token-file", "", `file that holds a static token, "-" for standard input (default: $KEDGE_TOKEN)`)
+	flags.StringVar(&o.tokenFile, "token-file", "", `file that holds a static token or a token of a bot, "-" for standard input (default: $KEDGE_TOKEN)`)
 	flags.BoolVar(&o.noBrowser, "no-browser", false, "print the URL of the login instead of opening it; it works in a browser on this computer")
 	flags.BoolVar(&o.device, "device", false, "print a code to confirm with a browser on any device")
+	flags.BoolVar(&o.ci, "ci", false, "log in as a bot with the ID token of the job that runs this command")
+	flags.StringVar(&o.bot, "bot", "", "with --ci: UUID of the bot, which must trust the job")
+	flags.StringVar(&o.subjectTokenFile, "subject-token-file", "", "with --ci: file that holds the ID token of the job (default: that of GitHub Actions, or $KEDGE_ID_TOKEN)")
 	flags.DurationVar(&o.timeout, "timeout", 3*time.Minute, "how long to wait for you, for example 10m")
 	return cmd
 }
@@ -68,7 +81,11 @@ func (a *app) login(ctx context.Context, o loginOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.tokenFile != "" || a.Getenv("KEDGE_TOKEN") != "" && !o.device && !o.noBrowser {
+	if o.ci {
+		if err := a.logInAsJob(ctx, o, login); err != nil {
+			return err
+		}
+	} else if o.tokenFile != "" || a.Getenv("KEDGE_TOKEN") != "" && !o.device && !o.noBrowser {
 		if login.Token, err = a.token(o.tokenFile); err != nil {
 			return err
 		}
@@ -81,7 +98,11 @@ func (a *app) login(ctx context.Context, o loginOptions) error {
 		_ = a.revoke(ctx, login)
 		return err
 	}
-	fmt.Fprintf(a.Out, "Logged in to %s as %s.\n%s\n", login.Server, who.Name, nextStep(who))
+	name := who.Name
+	if who.Kind == botKind {
+		name = describeBot(who)
+	}
+	fmt.Fprintf(a.Out, "Logged in to %s as %s.\n%s\n", login.Server, name, nextStep(who))
 	return nil
 }
 
@@ -209,6 +230,9 @@ func (a *app) accept(ctx context.Context, login *config.Profile) (*rest.Me, erro
 		return nil, checkServer(err)
 	}
 	login.Person = who.Name
+	if who.Kind == botKind {
+		login.Bot, login.Org, login.Workspace, login.ExpiresAt = who.UUID, who.Org, who.Workspace, who.ExpiresAt.Time
+	}
 	return who, a.storeLogin(ctx, login)
 }
 
@@ -226,7 +250,7 @@ func (a *app) storeLogin(ctx context.Context, login *config.Profile) error {
 			return err
 		}
 		before = c.Profiles[name]
-		if before != nil && before.Person == login.Person {
+		if before != nil && before.Bot == "" && login.Bot == "" && before.Person == login.Person {
 			login.Org, login.Workspace = before.Org, before.Workspace
 		}
 		c.Current, c.Profiles[name] = name, login
@@ -277,9 +301,11 @@ func (a *app) token(file string) (string, error) {
 	return token, nil
 }
 
-// nextStep says what a person does after a login.
+// nextStep says what a person or a program does after a login.
 func nextStep(who *rest.Me) string {
 	switch {
+	case who.Kind == botKind:
+		return "To use kubectl, run: kedge kubeconfig > kubeconfig"
 	case who.DeletionRequestedAt != nil:
 		return "Your account is deleted. To bring it back, run: kedge me undelete"
 	case who.Registration == "Pending":

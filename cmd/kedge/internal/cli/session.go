@@ -116,6 +116,9 @@ func chooseAt(c *config.Config, server, preferred string) (string, error) {
 func reloginCommand(c *config.Config, name string) string {
 	server := c.Profiles[name].Server
 	command := "kedge login --server " + server
+	if bot := c.Profiles[name].Bot; bot != "" {
+		command = "kedge login --ci --bot " + bot + " --server " + server + ", or with --token-file"
+	}
 	if len(c.At(server)) > 1 {
 		command += " --profile " + name
 	}

@@ -23,7 +23,7 @@ type me struct {
 
 func whoami(ctx context.Context, api *client.Client) (*rest.Me, error) {
 	who, err := api.Me(ctx)
-	if err == nil && who.Name == "" {
+	if err == nil && who.Name == "" && (who.Kind != botKind || who.UUID == "" || who.ExpiresAt == nil) {
 		err = errNoHub
 	}
 	return who, err
@@ -31,6 +31,9 @@ func whoami(ctx context.Context, api *client.Client) (*rest.Me, error) {
 
 // whoColumns are those of kedge whoami.
 var whoColumns = table{{"NAME", "name"}, {"DISPLAY NAME", "displayName"}, {"EMAIL", "email"}, {"HUB", "hub"}, {"PROFILE", "profile"}, {"LOGIN EXPIRES", "loginExpiresAt"}}
+
+// botWhoColumns are those for a bot.
+var botWhoColumns = table{{"BOT", "uuid"}, {"ROLE", "role"}, {"WORKSPACE", "workspace"}, {"ORGANIZATION", "org"}, {"HUB", "hub"}, {"PROFILE", "profile"}, {"LOGIN EXPIRES", "loginExpiresAt"}}
 
 func (a *app) whoamiCommand() *cobra.Command {
 	var output format
@@ -50,6 +53,9 @@ func (a *app) whoamiCommand() *cobra.Command {
 			who["hub"], who["profile"] = s.login.Server, s.name
 			if who["loginExpiresAt"], err = s.expiry(cmd.Context(), who["expiresAt"]); err != nil {
 				return err
+			}
+			if person.Kind == botKind {
+				return a.printValue(output, who, botWhoColumns)
 			}
 			return a.printValue(output, who, whoColumns)
 		},

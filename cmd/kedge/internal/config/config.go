@@ -22,7 +22,7 @@ type Config struct {
 	Profiles map[string]*Profile `json:"profiles,omitempty"`
 }
 
-// Profile is a login of one person to one hub, with the chosen organization and workspace.
+// Profile is a login of one person or bot to one hub, with the chosen organization and workspace.
 type Profile struct {
 	// Server is the URL of the hub, without a trailing slash.
 	Server string `json:"server"`
@@ -31,6 +31,8 @@ type Profile struct {
 	CA []byte `json:"ca,omitempty"`
 	// Person is the name of the User.
 	Person string `json:"person,omitempty"`
+	// Bot is the UUID of the bot, if the login is that of a bot. Org and Workspace are then its own.
+	Bot string `json:"bot,omitempty"`
 	// Token is the bearer token: a static token, or the newest ID token of the session.
 	Token string `json:"token"`
 	// ExpiresAt is the time, on this computer's clock, at which Token expires. It is zero

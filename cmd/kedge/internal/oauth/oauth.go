@@ -86,8 +86,31 @@ func Unavailable(err error) bool {
 		errors.As(err, &refused) && (refused.Status >= http.StatusInternalServerError || refused.Status == http.StatusTooManyRequests)
 }
 
-// Discover reads the metadata of a hub.
+// Discover reads the metadata of a hub with an identity provider of people.
 func Discover(ctx context.Context, c Config) (*Hub, error) {
+	h, err := discover(ctx, c)
+	switch {
+	case err != nil:
+		return nil, err
+	case h.at.AuthorizationEndpoint == "" && h.at.DeviceAuthorizationEndpoint == "":
+		// It has one of jobs alone.
+		return nil, ErrNoProvider
+	}
+	return h, h.own(h.at.AuthorizationEndpoint, h.at.DeviceAuthorizationEndpoint, h.at.RevocationEndpoint)
+}
+
+// own fails if an endpoint in the metadata is not at the hub.
+func (h *Hub) own(endpoints ...string) error {
+	for _, endpoint := range endpoints {
+		if !strings.HasPrefix(endpoint, h.Server+"/") {
+			return fmt.Errorf("the metadata of the hub at %s names an endpoint at another server", h.Server)
+		}
+	}
+	return nil
+}
+
+// discover reads the metadata of a hub for people or for jobs.
+func discover(ctx context.Context, c Config) (*Hub, error) {
 	transport, err := client.HTTP(c.CA)
 	if err != nil {
 		return nil, err
@@ -111,12 +134,7 @@ func Discover(ctx context.Context, c Config) (*Hub, error) {
 	if h.at.Issuer != c.Server {
 		return nil, fmt.Errorf("the hub at %s says that its URL is %s; run: kedge login --server %s", c.Server, clean(h.at.Issuer), clean(h.at.Issuer))
 	}
-	for _, endpoint := range []string{h.at.AuthorizationEndpoint, h.at.TokenEndpoint, h.at.DeviceAuthorizationEndpoint, h.at.RevocationEndpoint} {
-		if !strings.HasPrefix(endpoint, c.Server+"/") {
-			return nil, fmt.Errorf("the metadata of the hub at %s names an endpoint at another server", c.Server)
-		}
-	}
-	return h, nil
+	return h, h.own(h.at.TokenEndpoint)
 }
 
 // Refresh gets the next tokens.
@@ -147,8 +165,7 @@ func (h *Hub) tokens(ctx context.Context, form url.Values) (Tokens, error) {
 	if err := h.post(ctx, h.at.TokenEndpoint, form, &out); err != nil {
 		return Tokens{}, err
 	}
-	if !strings.EqualFold(out.TokenType, "bearer") || out.AccessToken == "" || out.RefreshToken == "" || out.ExpiresIn < 0 ||
-		strings.ContainsFunc(out.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if !strings.EqualFold(out.TokenType, "bearer") || !printable(out.AccessToken) || out.RefreshToken == "" || out.ExpiresIn < 0 {
 		return Tokens{}, fmt.Errorf("the answer of the hub at %s has no tokens", h.Server)
 	}
 	return Tokens{AccessToken: out.AccessToken, Secret: out.RefreshToken, ExpiresAt: asked.Add(time.Duration(out.ExpiresIn) * time.Second)}, nil
@@ -156,7 +173,9 @@ func (h *Hub) tokens(ctx context.Context, form url.Values) (Tokens, error) {
 
 // post sends a form and decodes the answer into out, unless that is nil.
 func (h *Hub) post(ctx context.Context, endpoint string, form url.Values, out any) error {
-	form.Set("client_id", clientID)
+	if form.Get("grant_type") != exchangeGrant {
+		form.Set("client_id", clientID)
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form.Encode()))
 	if err != nil {
 		return err

@@ -3,7 +3,7 @@
 import { all, call } from './api.js';
 import { h, named } from './dom.js';
 import { moment } from './format.js';
-import { button, confirmDialog, formDialog, table } from './ui.js';
+import { button, confirmDialog, copyButton, formDialog, openDialog, table } from './ui.js';
 
 /**
  * The trust rules of a bot, for admins of its workspace.
@@ -14,7 +14,7 @@ export async function trust(page, path, bot) {
   const rules = await all(`${path}/trust`, { signal });
   const add = button('Trust a job', () => adding(page, path), 'primary');
   add.disabled = bot.phase !== 'Ready';
-  return h('section', {}, h('div', { class: 'head' }, h('h2', {}, 'Trusted jobs'), h('div', { class: 'actions' }, add)),
+  return h('section', {}, h('div', { class: 'head' }, h('h2', {}, 'Trusted jobs'), h('div', { class: 'actions' }, button('Lines for a pipeline', () => lines(signal, bot)), add)),
     table('Trusted jobs', [
       { title: 'Identity provider', cell: (t) => named(t.issuer) },
       { title: 'Claims', cell: (t) => h('ul', { class: 'list' }, Object.entries(t.claims).map(([name, value]) => h('li', {}, h('code', {}, `${name}=${value}`)))) },
@@ -46,4 +46,18 @@ function adding(page, path) {
       page.reload();
     },
   });
+}
+
+/** Shows what a pipeline says to log in, ready to paste. @param {AbortSignal} signal @param {Schema<'Bot'>} bot */
+function lines(signal, bot) {
+  const run = [`kedge login --ci --server ${location.origin} --bot ${bot.uuid}`, 'kedge kubeconfig > kubeconfig', 'kubectl --kubeconfig kubeconfig apply -f manifest.json'];
+  const github = ['permissions: {id-token: write}', 'steps:', '- run: |', ...run.map((line) => `    ${line}`)].join('\n');
+  const gitlab = ['deploy:', `  id_tokens: {KEDGE_ID_TOKEN: {aud: ${location.origin}}}`, '  script:', ...run.map((line) => `  - ${line}`)].join('\n');
+  const block = (/** @type {string} */ title, /** @type {string} */ text) => [
+    h('h3', {}, title), h('div', { class: 'secret' }, h('pre', { tabindex: '0', role: 'region', 'aria-label': title }, text), copyButton(text)),
+  ];
+  openDialog('Lines for a pipeline', (close) => [
+    h('p', {}, 'They log a job in as this bot. The bot must trust the job. They hold no secret.'),
+    ...block('GitHub Actions', github), ...block('GitLab CI', gitlab), h('div', { class: 'actions' }, button('Close', close, 'primary')),
+  ], { signal });
 }
