@@ -23,9 +23,11 @@ type Deps struct {
 	// what is accepted and not in the caller's index yet.
 	Scopes httpmw.Scopes
 	Tree   tenancy.Tree
-	// NewUUID makes the identity of a new object.
+	// NewUUID makes the identity of a new object that takes no spare.
 	NewUUID func() string
-	Clock   clock.PassiveClock
+	// Spares are workspaces that nobody owns; nil means that there are none.
+	Spares Spares
+	Clock  clock.PassiveClock
 	// ExternalURL is the URL of the hub, without a trailing slash. CA returns the PEM bundle that
 	// clients trust.
 	ExternalURL string
@@ -70,6 +72,15 @@ type People interface {
 type Members interface {
 	Membership(orgCluster, name string) (*v1alpha1.Membership, bool)
 	MembershipsAt(orgCluster, workspace string) []*v1alpha1.Membership
+}
+
+// Spares reserves workspaces for claims with the names of the spares. A reservation is empty if there is
+// no spare, and GiveBack then does nothing.
+type Spares interface {
+	ForOrg(ctx context.Context, user string) tenancy.ReservedSpare
+	ForWorkspace(ctx context.Context, org tenancy.Org, user string) tenancy.ReservedSpare
+	// GiveBack is for a spare that no claim names, and none will.
+	GiveBack(ctx context.Context, spare tenancy.ReservedSpare)
 }
 
 // Until waits until the caches show a write, and reports whether they do. If they take longer than

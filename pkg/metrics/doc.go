@@ -80,6 +80,7 @@
 //   - kedge_spares{kind,state}: workspaces that nobody owns and that are kept for the next create, by
 //     what they are for (organization or workspace) and state: making, ready, reserved or removing.
 //     They do not count as organizations and workspaces.
+//   - kedge_spares_taken_total{kind}: spares that creates and sign-ups took, as each replica sees them.
 //   - kedge_spares_discarded_total{reason}: spares that the leader threw away: outdated (made by
 //     another version or with another template), incomplete, abandoned (reserved, and then not
 //     claimed) or surplus.

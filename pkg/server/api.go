@@ -50,6 +50,7 @@ func (a *assembly) api(serving context.Context) error {
 	a.available.OnUnavailable(a.revocation.RecheckAll)
 	v.OnOutage(a.revocation.RecheckAll)
 	s := store.New(a.writers(), c.Tree, a.clusters.Users, a.clusters.Orgs)
+	spares := store.NewSpares(s, v.SparesIn, a.spareHash, a.clock.Now)
 	if a.sessions, err = a.newSessions(s); err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func (a *assembly) api(serving context.Context) error {
 	invited := &invitations.Service{Invitations: v, Places: v, KCP: s, Now: transport.Current(a.clock).Now, Await: v.Await}
 	people := httpmw.Authentication{
 		Tokens: limits.Authenticator(authenticators, c.Limits.FailedAuthenticationsPerPeer, func(hash string) bool { return len(v.SessionsOfToken(hash)) > 0 }), People: v, Sessions: v,
-		SignUp: a.auditor.SignUp(store.NewSignUp(s, v, a.reservedName), v, c.Registration, limits.SignUps(c.Limits.SignUpsPerPeer, c.Limits.SignUps), invited.Vouch),
+		SignUp: a.auditor.SignUp(store.NewSignUp(s, v, a.reservedName, personalSpares(c, spares)), v, c.Registration, limits.SignUps(c.Limits.SignUpsPerPeer, c.Limits.SignUps), invited.Vouch),
 		Admins: httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}, SessionIdleTimeout: c.Sessions.IdleTimeout, Used: a.uses.Record, Clock: a.clock,
 	}
 	if tokens := a.hub.tokens; tokens != nil {
@@ -94,7 +95,7 @@ func (a *assembly) api(serving context.Context) error {
 			recognize: httpmw.Recognize(people),
 			room:      httpmw.RefuseWrites(func() error { return a.hub.storage.Admit(storage.Ending) }),
 		},
-		config: c, limits: limits, clock: a.clock, views: v, store: s, clusters: a.clusters, gates: gates,
+		config: c, limits: limits, clock: a.clock, views: v, store: s, spares: spares, clusters: a.clusters, gates: gates,
 		sessions: a.sessions, login: a.login(people, authenticators, counted.login, exchange), forward: forward,
 		rights: a.rights, rolesFollowed: workspace.NewRolesFollowed(v), revocation: a.revocation,
 		botTokens: botTokens, countedBots: counted.bots,
@@ -117,6 +118,14 @@ func (a *assembly) api(serving context.Context) error {
 // writers returns the clients of requests that write: the store refuses what it has no room for.
 func (a *assembly) writers() *kcp.Clients {
 	return a.clients.FailFast().Admitted(a.hub.storage.AdmitCreation).Fenced(a.hub.storage.WriteRight)
+}
+
+// personalSpares returns the spares that sign-up takes.
+func personalSpares(c Config, spares *store.Spares) store.SpareStore {
+	if !c.PersonalOrgs {
+		return nil
+	}
+	return spares
 }
 
 // callers returns a func that makes the clients that act in kcp as the caller of a request.

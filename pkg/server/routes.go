@@ -63,6 +63,7 @@ type routes struct {
 	clock    clock.WithTicker
 	views    *views.Views
 	store    *store.Store
+	spares   *store.Spares
 	clusters bootstrap.Clusters
 	gates    tenancy.Gates
 	sessions *session.Service
@@ -132,7 +133,7 @@ func (p routes) router() chi.Router {
 	d := api.Deps{
 		Views: v, Store: s, Rights: httpmw.Rights{Membership: v.Membership, Store: s, Clock: transport.Current(p.clock)},
 		Scopes: httpmw.Scopes{Tenants: v, Creator: creator, Reachable: v.Reachable},
-		Tree:   c.Tree, NewUUID: uuid.NewString, Clock: p.clock, ExternalURL: c.ExternalURL, CA: p.certificate.CA,
+		Tree:   c.Tree, NewUUID: uuid.NewString, Spares: p.spares, Clock: p.clock, ExternalURL: c.ExternalURL, CA: p.certificate.CA,
 		DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
 		DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
 	}

@@ -32,13 +32,21 @@ type SignUp struct {
 	store    UserStore
 	people   PeopleView
 	reserved func(issuer, name string) bool
+	spares   SpareStore
 	flight   singleflight.Group
 }
 
+// SpareStore is the part of Spares that sign-up uses.
+type SpareStore interface {
+	ForSignUp(ctx context.Context, identity string) tenancy.ReservedSpare
+	GiveBack(ctx context.Context, spare tenancy.ReservedSpare)
+}
+
 // NewSignUp returns a SignUp that writes to store and waits for people. A User of the issuer
-// does not get a name that is reserved.
-func NewSignUp(store UserStore, people PeopleView, reserved func(issuer, name string) bool) *SignUp {
-	return &SignUp{store: store, people: people, reserved: reserved}
+// does not get a name that is reserved. spares has what becomes a personal Organization; nil means that
+// sign-up takes none.
+func NewSignUp(store UserStore, people PeopleView, reserved func(issuer, name string) bool, spares SpareStore) *SignUp {
+	return &SignUp{store: store, people: people, reserved: reserved, spares: spares}
 }
 
 // Ensure returns the User of the identity in desired. If there is none, it creates one with
@@ -57,7 +65,7 @@ func (s *SignUp) Ensure(ctx context.Context, desired v1alpha1.UserSpec, preferre
 		if u, ok := s.people.ByUsername(desired.RBACIdentity); ok && !identifies(desired, u) {
 			return nil, errUsernameTaken()
 		}
-		held, err := s.create(ctx, desired, preferred, hash)
+		held, err := s.createWithSpare(ctx, desired, preferred, hash)
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +112,22 @@ func (s *SignUp) Approve(ctx context.Context, held *v1alpha1.User) (*v1alpha1.Us
 	return u, nil
 }
 
-func (s *SignUp) create(ctx context.Context, desired v1alpha1.UserSpec, preferred, hash string) (*v1alpha1.User, error) {
+// createWithSpare creates the User with the name of a spare as the UUID of their personal Organization,
+// if there is one.
+func (s *SignUp) createWithSpare(ctx context.Context, desired v1alpha1.UserSpec, preferred, hash string) (*v1alpha1.User, error) {
+	if s.spares == nil {
+		return s.create(ctx, desired, preferred, hash, "")
+	}
+	spare := s.spares.ForSignUp(ctx, hash)
+	held, err := s.create(ctx, desired, preferred, hash, spare.UUID)
+	if err == nil && tenancy.PersonalOrgOf(held) != spare.UUID {
+		// Another hub was first. After an error the User may exist nevertheless.
+		s.spares.GiveBack(ctx, spare)
+	}
+	return held, err
+}
+
+func (s *SignUp) create(ctx context.Context, desired v1alpha1.UserSpec, preferred, hash, personalOrg string) (*v1alpha1.User, error) {
 	for _, name := range tenancy.UserNames(desired.Issuer, desired.Subject, preferred, desired.Email) {
 		if s.reserved(desired.Issuer, name) {
 			continue
@@ -112,6 +135,11 @@ func (s *SignUp) create(ctx context.Context, desired v1alpha1.UserSpec, preferre
 		u := &v1alpha1.User{Spec: desired}
 		u.Name = name
 		u.Labels = map[string]string{v1alpha1.IdentityLabel: hash}
+		// With the finalizer the controller need not write it before it makes anything else.
+		u.Finalizers = []string{v1alpha1.CascadeFinalizer}
+		if personalOrg != "" {
+			u.Annotations = map[string]string{v1alpha1.PersonalOrgAnnotation: personalOrg}
+		}
 		// After a lost answer, the returned User can belong to another identity.
 		held, err := s.store.CreateUser(ctx, u)
 		if errs.Is(err, errs.AlreadyExists) {

@@ -93,7 +93,7 @@ func anyName(_, _ string) bool { return false }
 func TestSignUp_onTwoHubsCreatesOneUser(t *testing.T) {
 	t.Parallel()
 	k := &kcp{users: map[string]*v1alpha1.User{}}
-	hubs := []*store.SignUp{store.NewSignUp(k, k, anyName), store.NewSignUp(k, k, anyName)}
+	hubs := []*store.SignUp{store.NewSignUp(k, k, anyName, nil), store.NewSignUp(k, k, anyName, nil)}
 	var all sync.WaitGroup
 	names := make([]string, 8)
 	for i := range names {
@@ -114,7 +114,7 @@ func TestSignUp_onTwoHubsCreatesOneUser(t *testing.T) {
 func TestSignUp_addsASuffixToATakenName(t *testing.T) {
 	t.Parallel()
 	k := &kcp{users: map[string]*v1alpha1.User{}}
-	s := store.NewSignUp(k, k, anyName)
+	s := store.NewSignUp(k, k, anyName, nil)
 	first, err := s.Ensure(t.Context(), spec("1", "kedge:1"), "alice")
 	require.NoError(t, err)
 	second, err := s.Ensure(t.Context(), spec("2", "kedge:2"), "alice")
@@ -140,7 +140,7 @@ func TestSignUp_checksWhoHasTheNameAfterALostAnswer(t *testing.T) {
 	}
 	s.made(aliceAt, "uid", &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "alice"}, Spec: spec("1", "kedge:1")})
 	k := &viewed{server: s}
-	u, err := store.NewSignUp(s.store(), k, anyName).Ensure(t.Context(), spec("2", "kedge:2"), "alice")
+	u, err := store.NewSignUp(s.store(), k, anyName, nil).Ensure(t.Context(), spec("2", "kedge:2"), "alice")
 	require.NoError(t, err)
 	require.Regexp(t, `^alice-[0-9a-f]{8}$`, u.Name)
 }
@@ -193,7 +193,7 @@ func TestApprove_changesPendingUsersOnly(t *testing.T) {
 		require.True(t, ok)
 		alice.Spec.Registration = now
 		s.made(aliceAt, "uid", alice)
-		u, err := store.NewSignUp(s.store(), k, anyName).Approve(t.Context(), waiting)
+		u, err := store.NewSignUp(s.store(), k, anyName, nil).Approve(t.Context(), waiting)
 		require.NoError(t, err)
 		require.Equal(t, want, u.Spec.Registration, now)
 		held, ok := k.ByIdentity("i", "1")
@@ -206,7 +206,7 @@ func TestApprove_changesPendingUsersOnly(t *testing.T) {
 func TestSignUp_refusesASecondPersonWithOneUsername(t *testing.T) {
 	t.Parallel()
 	k := &kcp{users: map[string]*v1alpha1.User{}}
-	s := store.NewSignUp(k, k, anyName)
+	s := store.NewSignUp(k, k, anyName, nil)
 	_, err := s.Ensure(t.Context(), spec("1", "kedge:alice"), "alice")
 	require.NoError(t, err)
 	for _, preferred := range []string{"alice", "bob"} {
@@ -220,9 +220,9 @@ func TestSignUp_refusesASecondPersonWithOneUsername(t *testing.T) {
 func TestSignUp_refusesAUsernameThatTheCacheLacks(t *testing.T) {
 	t.Parallel()
 	k := &kcp{users: map[string]*v1alpha1.User{}}
-	_, err := store.NewSignUp(k, k, anyName).Ensure(t.Context(), spec("1", "kedge:alice"), "alice")
+	_, err := store.NewSignUp(k, k, anyName, nil).Ensure(t.Context(), spec("1", "kedge:alice"), "alice")
 	require.NoError(t, err)
-	_, err = store.NewSignUp(k, blind{k}, anyName).Ensure(t.Context(), spec("2", "kedge:alice"), "alice")
+	_, err = store.NewSignUp(k, blind{k}, anyName, nil).Ensure(t.Context(), spec("2", "kedge:alice"), "alice")
 	require.True(t, errs.Is(err, errs.Forbidden))
 }
 
@@ -234,7 +234,7 @@ func (blind) ByUsername(string) (*v1alpha1.User, bool) { return nil, false }
 func TestSignUp_givesNobodyAReservedName(t *testing.T) {
 	t.Parallel()
 	k := &kcp{users: map[string]*v1alpha1.User{}}
-	s := store.NewSignUp(k, k, func(issuer, name string) bool { return issuer == "i" && name == "heidi" })
+	s := store.NewSignUp(k, k, func(issuer, name string) bool { return issuer == "i" && name == "heidi" }, nil)
 	u, err := s.Ensure(t.Context(), spec("1", "kedge:1"), "heidi")
 	require.NoError(t, err)
 	require.Regexp(t, `^heidi-[0-9a-f]{8}$`, u.Name)
@@ -248,7 +248,7 @@ func TestSignUp_givesNobodyAReservedName(t *testing.T) {
 func TestSignUp_oneSubjectOfTwoIssuersIsTwoPeople(t *testing.T) {
 	t.Parallel()
 	k := &kcp{users: map[string]*v1alpha1.User{}}
-	s := store.NewSignUp(k, k, anyName)
+	s := store.NewSignUp(k, k, anyName, nil)
 	first, err := s.Ensure(t.Context(), spec("alice", "a:alice"), "alice")
 	require.NoError(t, err)
 	other := spec("alice", "b:alice")
@@ -272,7 +272,7 @@ func TestSignUp_returnsAFailedRead(t *testing.T) {
 			s.remove(aliceAt)
 		}
 	}
-	signUp := store.NewSignUp(s.store(), &viewed{server: s}, anyName)
+	signUp := store.NewSignUp(s.store(), &viewed{server: s}, anyName, nil)
 	_, err := signUp.Ensure(t.Context(), spec("2", "kedge:2"), "alice")
 	require.True(t, errs.Is(err, errs.NotFound), "%v", err)
 	u, err := signUp.Ensure(t.Context(), spec("2", "kedge:2"), "alice")
@@ -284,7 +284,7 @@ func TestSignUp_returnsAFailedRead(t *testing.T) {
 func TestSignUp_ofThirdPersonSurvivesTwoWhoTakeTheirNames(t *testing.T) {
 	t.Parallel()
 	k := &kcp{users: map[string]*v1alpha1.User{}}
-	s := store.NewSignUp(k, k, anyName)
+	s := store.NewSignUp(k, k, anyName, nil)
 	names := tenancy.UserNames("i", "victim", "alice", "")
 	for i, preferred := range names {
 		subject := strconv.Itoa(i)
@@ -308,7 +308,7 @@ func TestSignUp_onTwoHubsCreatesOneUserWhateverNamesAreTaken(t *testing.T) {
 		for _, name := range names[:taken] {
 			k.users[name] = &v1alpha1.User{Spec: spec("owner of "+name, "kedge:"+name)}
 		}
-		hubs := []*store.SignUp{store.NewSignUp(k, k, anyName), store.NewSignUp(k, k, anyName)}
+		hubs := []*store.SignUp{store.NewSignUp(k, k, anyName, nil), store.NewSignUp(k, k, anyName, nil)}
 		var all sync.WaitGroup
 		failures := make([]error, 4)
 		for i := range failures {
@@ -332,7 +332,7 @@ func TestSignUp_onTwoHubsCreatesOneUserWhateverNamesAreTaken(t *testing.T) {
 func TestSignUp_returnsAndForgetsFailuresOfKCP(t *testing.T) {
 	t.Parallel()
 	k := &kcp{users: map[string]*v1alpha1.User{}, failure: errs.Wrap(errs.Unavailable, errors.New("down"), "try again")}
-	s := store.NewSignUp(k, k, anyName)
+	s := store.NewSignUp(k, k, anyName, nil)
 	_, err := s.Ensure(t.Context(), spec("1", "kedge:1"), "alice")
 	require.True(t, errs.Is(err, errs.Unavailable))
 	k.mu.Lock()
@@ -345,7 +345,7 @@ func TestSignUp_returnsAndForgetsFailuresOfKCP(t *testing.T) {
 func TestSignUp_outlivesACancelledCaller(t *testing.T) {
 	t.Parallel()
 	k := &kcp{users: map[string]*v1alpha1.User{}}
-	s := store.NewSignUp(k, k, anyName)
+	s := store.NewSignUp(k, k, anyName, nil)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, _ = s.Ensure(gone, spec("1", "kedge:1"), "alice")

@@ -24,6 +24,44 @@ func FindClaim(claims []v1alpha1.Claim, uuid string) (v1alpha1.Claim, bool) {
 	return v1alpha1.Claim{}, false
 }
 
+// KeyedObject is something that was created with an Idempotency-Key: its UUID, the hash of the key, and who
+// created it and when.
+type KeyedObject struct {
+	UUID, Hash, CreatedBy string
+	CreatedAt             metav1.Time
+}
+
+// FindKeyed returns the UUID of what a User created with the Idempotency-Key of a claim. ok is false if
+// there is none. The UUID of a claim that takes no spare follows from the key; that of one that took a
+// spare does not. made are the existing objects.
+func FindKeyed(u *v1alpha1.User, c v1alpha1.Claim, claims []v1alpha1.Claim, made []KeyedObject) (uuid string, ok bool) {
+	if c.Request.IdempotencyKey == "" {
+		return "", false
+	}
+	for _, held := range claims {
+		if held.Request != nil {
+			made = append(made, KeyedObject{held.UUID, held.Request.IdempotencyKey, held.Request.CreatedBy, held.Request.RequestedAt})
+		}
+		if held.UUID == c.UUID {
+			return c.UUID, true
+		}
+	}
+	for _, o := range made {
+		if o.UUID == c.UUID || o.Hash == c.Request.IdempotencyKey && o.CreatedBy == u.Name && MayHaveMade(u, o.CreatedAt) {
+			return o.UUID, true
+		}
+	}
+	return "", false
+}
+
+// Unmade returns a claim without a request whose object is not among made: the cache does not have it
+// yet, or not any more.
+func Unmade(claims []v1alpha1.Claim, made []KeyedObject) bool {
+	return slices.ContainsFunc(claims, func(c v1alpha1.Claim) bool {
+		return c.Request == nil && !slices.ContainsFunc(made, func(o KeyedObject) bool { return o.UUID == c.UUID })
+	})
+}
+
 // Used is the number of objects that count against a quota: the claims, and the existing
 // objects without a claim.
 func Used(claims []v1alpha1.Claim, existing []string) int {

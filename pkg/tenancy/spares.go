@@ -49,6 +49,15 @@ func (s Spare) Takeable(hash string) bool {
 	return s.Whole && !s.Terminating && s.Reserved == nil && s.Hash == hash
 }
 
+// ReservedSpare is a spare that is reserved for one claim. The zero value is none.
+type ReservedSpare struct {
+	// Cluster is the logical cluster that the spare is in, and UUID its name.
+	Cluster, UUID string
+	// UID and Version are those of the reservation.
+	UID     types.UID
+	Version string
+}
+
 // Reservation says for whom a spare is. Its claim has the name of the spare as UUID.
 type Reservation struct {
 	// User is the name of the User with the claim, or in the Organization with the claim. It is empty

@@ -1,5 +1,5 @@
 // Command bench measures the hub against its baselines, in one run on one machine, and prints
-// one table, or with the argument "logins" the rows about logins alone. It needs the programs that
+// one table, or with the argument "logins" or "creates" the rows about these alone. It needs the programs that
 // make bench builds. It starts itself as "bench scaled-hub" to serve reads from caches of a given
 // size.
 //
@@ -45,6 +45,9 @@ func main() {
 	do := func() error { return run(measure) }
 	if len(os.Args) == 2 && os.Args[1] == "logins" {
 		do = func() error { return run(inTemp(measureLogins)) }
+	}
+	if len(os.Args) == 2 && os.Args[1] == "creates" {
+		do = func() error { return run(inTemp(measureCreation)) }
 	}
 	if len(os.Args) == 3 && os.Args[1] == "trips" {
 		do = func() error { return measureTrips(os.Args[2]) }
@@ -105,7 +108,7 @@ func measure(add func(...row)) error {
 		return err
 	}
 	defer hub.Kill()
-	for _, measure := range []func(*hubProcess) ([]row, error){measureMemory(kcp), measureReads, measureProxy, measureWatch, measureRevocation, measureBots, measureCreates, measureSignUp} {
+	for _, measure := range []func(*hubProcess) ([]row, error){measureMemory(kcp), measureReads, measureProxy, measureWatch, measureRevocation, measureBots} {
 		measured, err := measure(hub)
 		if err != nil {
 			return err
@@ -114,6 +117,11 @@ func measure(add func(...row)) error {
 	}
 	hub.Kill()
 	kcp.Kill()
+	creation, err := measureCreation(dir)
+	add(creation...)
+	if err != nil {
+		return err
+	}
 	logins, err := measureLogins(dir)
 	add(logins...)
 	if err != nil {

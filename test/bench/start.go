@@ -54,7 +54,7 @@ func startProgram(program, dir string, port int, flags ...string) (*hubProcess, 
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	began := time.Now()
 	p, err := framework.StartProcess(program, append([]string{
-		"--data-dir", dir, "--token-file", tokens, "--listen-address", address,
+		"--data-dir", dir, "--spare-organizations", "0", "--spare-workspaces", "0", "--token-file", tokens, "--listen-address", address,
 		"--metrics-listen-address", "", "--kcp-port", "0", "--etcd-client-port", "0", "--etcd-peer-port", "0",
 		"--create-timeout", "1m", "--default-org-quota", "10000", "--default-workspace-quota", "10000",
 	}, flags...)...)

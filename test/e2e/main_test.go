@@ -38,7 +38,7 @@ func startHub(t *testing.T, dir string, port int, flags ...string) *hub {
 	url := fmt.Sprintf("https://127.0.0.1:%d", port)
 	metrics := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	process, err := framework.StartProcess(program, append([]string{
-		"--data-dir", dir, "--token-file", tokens, "--listen-address", strings.TrimPrefix(url, "https://"),
+		"--data-dir", dir, "--spare-organizations", "0", "--spare-workspaces", "0", "--token-file", tokens, "--listen-address", strings.TrimPrefix(url, "https://"),
 		"--metrics-listen-address", metrics, "--kcp-port", "0", "--etcd-client-port", "0", "--etcd-peer-port", "0",
 		"--create-timeout", "1m",
 	}, flags...)...)
@@ -88,7 +88,7 @@ func TestHub_refusesDataInUse(t *testing.T) {
 	program, err := framework.Bin("kedge-hub")
 	require.NoError(t, err)
 	second, err := framework.StartProcess(program,
-		"--data-dir", h.dir, "--listen-address", fmt.Sprintf("127.0.0.1:%d", freePort(t)), "--metrics-listen-address", "",
+		"--data-dir", h.dir, "--spare-organizations", "0", "--spare-workspaces", "0", "--listen-address", fmt.Sprintf("127.0.0.1:%d", freePort(t)), "--metrics-listen-address", "",
 		"--kcp-port", strconv.Itoa(freePort(t)), "--etcd-client-port", strconv.Itoa(freePort(t)), "--etcd-peer-port", strconv.Itoa(freePort(t)))
 	require.NoError(t, err)
 	t.Cleanup(second.Kill)

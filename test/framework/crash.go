@@ -47,7 +47,7 @@ func StartCrashHub(t testing.TB, k *KCP, root string, people []string, flags ...
 	}
 	require.NoError(t, os.WriteFile(tokens, []byte(b.String()), 0o600))
 	h := &CrashHub{kcp: k, dir: dir, point: filepath.Join(dir, "point"), args: append([]string{
-		"--data-dir", dir, "--token-file", tokens, "--kcp-kubeconfig", k.Kubeconfig, "--policy-enforcement-window", "0s", "--root-workspace", root,
+		"--data-dir", dir, "--spare-organizations", "0", "--spare-workspaces", "0", "--token-file", tokens, "--kcp-kubeconfig", k.Kubeconfig, "--policy-enforcement-window", "0s", "--root-workspace", root,
 		// Without leader election, a restarted hub does not wait for the Lease of the
 		// killed one.
 		"--leader-elect=false", "--audit-log-file", filepath.Join(dir, auditFile), "--metrics-listen-address", "", "--create-timeout", "1m",

@@ -44,6 +44,8 @@ func StartHub(t testing.TB, kcp *KCP, root string, change ...func(*server.Option
 	o.KCPKubeconfig, o.TokenFile, o.RootWorkspace = kcp.Kubeconfig, kcp.TokenFile, root
 	// Writes wait for reconciliation, which is slow on a slow machine.
 	o.CreateTimeout, o.FollowTimeout = time.Minute, time.Minute
+	// Spares take time from other tests, and most tests count what kcp has.
+	o.Spares.Organizations, o.Spares.Workspaces = 0, 0
 	// Most tests do not need the objects that sign-up creates.
 	o.PersonalOrgs = false
 	// All callers of a test have one address. Tests send more bad tokens, newcomers and logins

@@ -70,31 +70,47 @@ func (h *Handler) accepted(u *v1alpha1.User) []string {
 
 func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	caller := httpmw.CallerOf(r)
+	name := caller.User.Name
 	claim, err := idempotency.Claim(r, "", h.NewUUID, h.Clock.Now())
 	if err != nil {
 		return err
 	}
-	// What the cache shows to be refused does not wait for other writers.
-	if _, err := tenancy.ClaimOrg(caller.User, h.Views.OrgsCreatedBy(caller.User.Name), h.DefaultOrgQuota, claim); err != nil {
+	taking := h.Taking(caller.User, claim, caller.User.Spec.OrgClaims, func() []tenancy.KeyedObject { return h.keyed(name) })
+	// What the cache shows to be refused takes no spare and does not wait for other writers.
+	if _, err := tenancy.ClaimOrg(caller.User, h.Views.OrgsCreatedBy(name), h.DefaultOrgQuota, taking.Claim); err != nil {
 		return err
 	}
-	ctx, cancel, err := api.Write(r, httpmw.Intent{Org: claim.UUID})
+	taking.Reserve(caller.User.Spec.OrgClaims, func(s api.Spares) tenancy.ReservedSpare { return s.ForOrg(r.Context(), name) })
+	defer func() { taking.End(r.Context()) }()
+	ctx, cancel, err := api.Write(r, httpmw.Intent{Org: taking.Claim.UUID})
 	if err != nil {
 		return err
 	}
 	defer cancel()
 	if _, err := h.Store.ChangeUser(ctx, caller.User, nil, func(_ context.Context, u *v1alpha1.User) error {
-		claims, err := tenancy.ClaimOrg(u, h.Views.OrgsCreatedBy(u.Name), h.DefaultOrgQuota, claim)
-		if claims != nil {
-			u.Spec.OrgClaims = claims
-		}
-		return err
+		return taking.In(r, u.Spec.OrgClaims, []tenancy.Ref{tenancy.UserRef(name)}, func(c v1alpha1.Claim) error {
+			claims, err := tenancy.ClaimOrg(u, h.Views.OrgsCreatedBy(name), h.DefaultOrgQuota, c)
+			if claims != nil {
+				u.Spec.OrgClaims = claims
+			}
+			return err
+		})
 	}); err != nil {
 		return err
 	}
-	planned := tenancy.ClaimedOrg(claim)
+	planned := tenancy.ClaimedOrg(taking.Claim)
 	planned.CreationTimestamp = claim.Request.RequestedAt
 	return h.created(w, r, planned)
+}
+
+// keyed returns the Orgs that a person created.
+func (h *Handler) keyed(user string) (made []tenancy.KeyedObject) {
+	for _, uuid := range h.Views.OrgsCreatedBy(user) {
+		if o, ok := h.Views.Org(uuid); ok {
+			made = append(made, tenancy.KeyedObject{UUID: uuid, Hash: o.Labels[v1alpha1.IdempotencyKeyLabel], CreatedBy: user, CreatedAt: o.CreationTimestamp})
+		}
+	}
+	return made
 }
 
 // created answers 201 if the Org becomes Ready and is in its creator's index in time,

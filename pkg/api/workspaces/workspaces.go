@@ -115,31 +115,47 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 		e.RetryAfter = time.Second
 		return e
 	}
-	// What the cache shows to be refused does not wait for the other writers of the Organization.
-	if _, err := tenancy.ClaimWorkspace(scope.Org.Organization, h.existing(scope.Org.UUID()), h.DefaultWorkspaceQuota, claim); err != nil {
+	user, org := httpmw.CallerOf(r).User, scope.Org
+	taking := h.Taking(user, claim, org.Spec.WorkspaceClaims, func() []tenancy.KeyedObject { return h.keyed(org.UUID()) })
+	// What the cache shows to be refused takes no spare and does not wait for the other writers of the
+	// Organization.
+	if _, err := tenancy.ClaimWorkspace(org.Organization, h.existing(org.UUID()), h.DefaultWorkspaceQuota, taking.Claim); err != nil {
 		return err
 	}
-	ctx, cancel, err := api.Write(r, httpmw.Intent{Workspace: claim.UUID})
+	taking.Reserve(org.Spec.WorkspaceClaims, func(s api.Spares) tenancy.ReservedSpare { return s.ForWorkspace(r.Context(), org, user.Name) })
+	defer func() { taking.End(r.Context()) }()
+	ctx, cancel, err := api.Write(r, httpmw.Intent{Workspace: taking.Claim.UUID})
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	if _, err := h.Store.ChangeOrganization(ctx, scope.Org.Organization, nil, func(ctx context.Context, o *v1alpha1.Organization) error {
+	if _, err := h.Store.ChangeOrganization(ctx, org.Organization, nil, func(ctx context.Context, o *v1alpha1.Organization) error {
 		until, err := by.JudgeUntil(ctx, o)
 		if err != nil {
+			taking.Refused(o.Spec.WorkspaceClaims)
 			return err
 		}
-		claims, err := tenancy.ClaimWorkspace(o, h.existing(o.Name), h.DefaultWorkspaceQuota, claim)
-		if err != nil || claims == nil {
+		return taking.In(r, o.Spec.WorkspaceClaims, []tenancy.Ref{tenancy.OrgRef(org.UUID())}, func(c v1alpha1.Claim) error {
+			claims, err := tenancy.ClaimWorkspace(o, h.existing(o.Name), h.DefaultWorkspaceQuota, c)
+			if err != nil || claims == nil {
+				return err
+			}
+			o.Spec.WorkspaceClaims = claims
+			o.Spec.MembershipChanges, err = tenancy.WithCreator(o, c, until)
 			return err
-		}
-		o.Spec.WorkspaceClaims = claims
-		o.Spec.MembershipChanges, err = tenancy.WithCreator(o, claim, until)
-		return err
+		})
 	}); err != nil {
 		return err
 	}
-	return h.created(w, r, tenancy.ClaimedWorkspace(scope.Org.UUID(), claim))
+	return h.created(w, r, tenancy.ClaimedWorkspace(org.UUID(), taking.Claim))
+}
+
+// keyed returns the Workspaces in the Org.
+func (h *Handler) keyed(org string) (made []tenancy.KeyedObject) {
+	for _, ws := range h.Views.Workspaces(org) {
+		made = append(made, tenancy.KeyedObject{UUID: ws.UUID, Hash: ws.Labels[v1alpha1.IdempotencyKeyLabel], CreatedBy: ws.CreatedBy, CreatedAt: ws.CreatedAt})
+	}
+	return made
 }
 
 // existing are the UUIDs of the Workspaces in the Org.

@@ -160,6 +160,9 @@ func workspacesOf(d reconciler.Deps) Workspaces {
 	stored, orgs := d.Objects().Workspaces, d.Clusters.Orgs
 	return Workspaces{
 		Create: func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error { return stored.Create(ctx, orgs, ws) },
+		Take: func(ctx context.Context, spare *kcptenancyv1alpha1.Workspace, rightful bool) error {
+			return stored.Take(ctx, orgs, spare, rightful, map[string]any{})
+		},
 		Own: func(ctx context.Context, org string) (*kcptenancyv1alpha1.Workspace, bool, error) {
 			return stored.Find(ctx, orgs, org)
 		},

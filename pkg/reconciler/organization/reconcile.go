@@ -80,6 +80,9 @@ type Organizations struct {
 // cluster is named, the child Workspaces in the Organization with that cluster.
 type Workspaces struct {
 	Create func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error
+	// Take makes the Workspace of an Organization of a spare, or throws a spare away that is reserved for
+	// somebody else.
+	Take func(ctx context.Context, spare *kcptenancyv1alpha1.Workspace, rightful bool) error
 	// Own reads the Workspace of an Organization.
 	Own func(ctx context.Context, org string) (ws *kcptenancyv1alpha1.Workspace, ok bool, err error)
 	// CreateChild creates a child Workspace, which may exist already.
@@ -131,7 +134,7 @@ func New(c Config) controller.Func {
 				removeEntries: c.RemoveEntries, activate: c.Clusters.Activate, purged: c.Purged,
 			},
 		},
-		&workspace{tree: c.Tree, get: c.Cache.Workspace, cluster: cluster, current: c.current, create: c.Workspaces.Create},
+		&workspace{tree: c.Tree, get: c.Cache.Workspace, cluster: cluster, current: c.current, create: c.Workspaces.Create, user: c.Cache.User, take: c.Workspaces.Take},
 		&binding{cluster: cluster, bindings: c.Bindings},
 		&firstAdmin{
 			cluster: cluster, user: c.Cache.User, personalRole: c.PersonalRole, cached: c.Cache.Memberships,

@@ -65,8 +65,10 @@ func (k *kcp) pass(t *testing.T) (controller.Result, error) {
 			Initializing: func(string) (string, bool) { return "org1", k.waiting },
 			Memberships:  func(string) []*v1alpha1.Membership { return k.memberships },
 			Expired:      func(string) []*v1alpha1.Membership { return nil },
-			User:         func(name string) (*v1alpha1.User, bool) { return &v1alpha1.User{}, name == "alice" },
-			Children:     func(string) []tenancy.Workspace { return nil },
+			User: func(name string) (*v1alpha1.User, bool) {
+				return &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: name}}, name == "alice"
+			},
+			Children: func(string) []tenancy.Workspace { return nil },
 		},
 		Organizations: organization.Organizations{
 			Get: func(controller.Key) (*v1alpha1.Organization, bool) { return k.org, k.org != nil },
@@ -97,6 +99,15 @@ func (k *kcp) pass(t *testing.T) (controller.Result, error) {
 					k.ws = ws
 				}
 				return k.failure
+			},
+			Take: func(_ context.Context, spare *kcptenancyv1alpha1.Workspace, rightful bool) error {
+				if !rightful {
+					k.Did, k.ws = append(k.Did, "throw the spare away"), nil
+					return controller.ErrRetry
+				}
+				k.Did = append(k.Did, "take the spare")
+				delete(spare.Labels, v1alpha1.SpareLabel)
+				return nil
 			},
 		},
 		Memberships: organization.Memberships{
@@ -328,5 +339,30 @@ func TestFirstAdmin_isTheCreatorOfTheOrg(t *testing.T) {
 			}
 			require.Equal(t, c.want, got)
 		})
+	}
+}
+
+// With a spare, one pass makes the Organization Ready: nothing waits for kcp.
+func TestReconcile_takesASpareOfTheCreator(t *testing.T) {
+	t.Parallel()
+	for reservation, rightful := range map[string]bool{"": true, `{"user":"alice"}`: true, `{"user":"bob"}`: false, "{": false} {
+		k := newKCP()
+		k.ws = &kcptenancyv1alpha1.Workspace{}
+		k.ws.Name, k.ws.Labels = uuid, map[string]string{v1alpha1.SpareLabel: "hash"}
+		k.ws.Status.Phase, k.ws.Spec.Cluster = kcpcorev1alpha1.LogicalClusterPhaseReady, "org1"
+		if reservation != "" {
+			k.ws.Annotations = map[string]string{v1alpha1.SpareReservedAnnotation: reservation}
+		}
+		err := k.reconcile(t)
+		if !rightful {
+			require.ErrorIs(t, err, controller.ErrRetry, reservation)
+			require.Equal(t, []string{"throw the spare away"}, k.Did)
+			require.NoError(t, k.reconcile(t))
+			require.Equal(t, []string{"throw the spare away", "create workspace organization of root:kedge"}, k.Did)
+			continue
+		}
+		require.NoError(t, err, reservation)
+		require.Equal(t, []string{"take the spare", "create membership alice in org1"}, k.Did)
+		require.Equal(t, v1alpha1.PhaseReady, k.phase())
 	}
 }

@@ -13,13 +13,18 @@ import (
 
 // workspace creates the Organization's kcp Workspace and waits until kcp has bound the
 // APIs in it. Before it creates the Workspace it reads the Organization from kcp: the
-// Workspace of an Organization that was purged meanwhile would stay for ever.
+// Workspace of an Organization that was purged meanwhile would stay for ever. A spare of the
+// Organization's name is there already, with its APIs.
 type workspace struct {
 	tree    tenancy.Tree
 	get     func(org string) (*kcptenancyv1alpha1.Workspace, bool)
 	cluster clusterFunc
 	current current
 	create  func(ctx context.Context, ws *kcptenancyv1alpha1.Workspace) error
+	user    func(name string) (*v1alpha1.User, bool)
+	// take makes the Organization's workspace of a spare. If the spare is not rightfully this
+	// Organization's, it is thrown away, and the error is controller.ErrRetry.
+	take func(ctx context.Context, spare *kcptenancyv1alpha1.Workspace, rightful bool) error
 }
 
 func (*workspace) Condition() string { return v1alpha1.ConditionWorkspaceBound }
@@ -44,10 +49,28 @@ func (s *workspace) Reconcile(ctx context.Context, org *v1alpha1.Organization) (
 			return controller.Result{}, err
 		}
 	}
+	if ok && tenancy.IsSpare(own) {
+		if _, err := s.current(ctx, org); err != nil {
+			return controller.Result{}, err
+		}
+		if err := s.take(ctx, own, s.rightful(org, own)); err != nil {
+			return controller.Result{}, err
+		}
+	}
 	if _, ok := s.cluster(org.Name); !ok {
 		return controller.Result{Message: "kcp is creating the organization's workspace", Stop: true}, nil
 	}
 	return controller.Result{}, nil
+}
+
+// rightful reports whether a spare is reserved for the Organization's creator, or for nobody.
+func (s *workspace) rightful(org *v1alpha1.Organization, spare *kcptenancyv1alpha1.Workspace) bool {
+	reserved := tenancy.SpareOf(spare).Reserved
+	if reserved == nil {
+		return true
+	}
+	u, ok := s.user(org.Annotations[v1alpha1.CreatedByAnnotation])
+	return ok && reserved.IsFor(u)
 }
 
 // clusterFunc returns the logical cluster of an Organization after kcp has bound its

@@ -61,6 +61,9 @@ func NewController(d reconciler.Deps, m *Metrics) *controller.Controller {
 		note(ws, func(o *kcptenancyv1alpha1.Workspace) bool {
 			return inKCP(o) && (ws.Cluster() == d.Clusters.Orgs || tenancy.SpareOf(o).Whole)
 		})
+		if now, ok := d.Views.ChildWorkspaces.Get(ws.Cluster(), ws.Object().Name); ok && ws.New == nil && now.UID == ws.Old.UID {
+			m.take(ws.Cluster())
+		}
 		enqueue(ws.Cluster())
 		if ws.Cluster() == d.Clusters.Orgs {
 			enqueue(ws.Object().Spec.Cluster)

@@ -20,6 +20,7 @@ const (
 // Metrics are those of spares.
 type Metrics struct {
 	held      *prometheus.Desc
+	taken     *prometheus.CounterVec
 	discarded *prometheus.CounterVec
 	orgs      string
 	views     Held
@@ -36,17 +37,33 @@ type Held interface {
 func NewMetrics(r prometheus.Registerer, v Held, orgs string) (*Metrics, error) {
 	m := &Metrics{
 		held:      prometheus.NewDesc("kedge_spares", "Workspaces that nobody owns, by what they are for and state.", []string{"kind", "state"}, nil),
+		taken:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kedge_spares_taken_total", Help: "Spares that creates took, by what they are for."}, []string{"kind"}),
 		discarded: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kedge_spares_discarded_total", Help: "Spares that were thrown away, by reason."}, []string{"reason"}),
 		orgs:      orgs, views: v,
 	}
 	for _, reason := range []string{reasonAbandoned, reasonOutdated, reasonIncomplete, reasonSurplus} {
 		m.discarded.WithLabelValues(reason)
 	}
-	if err := r.Register(m.discarded); err != nil {
-		return nil, err
+	for _, kind := range []string{kindOrganization, kindWorkspace} {
+		m.taken.WithLabelValues(kind)
 	}
-	return m, r.Register(m)
+	for _, c := range []prometheus.Collector{m.taken, m.discarded, m} {
+		if err := r.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
 }
+
+// kindIn returns what spares in a logical cluster are for.
+func (m *Metrics) kindIn(cluster string) string {
+	if cluster == m.orgs {
+		return kindOrganization
+	}
+	return kindWorkspace
+}
+
+func (m *Metrics) take(cluster string) { m.taken.WithLabelValues(m.kindIn(cluster)).Inc() }
 
 func (m *Metrics) discard(reason string) { m.discarded.WithLabelValues(reason).Inc() }
 
@@ -57,10 +74,7 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) { to <- m.held }
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	count := map[[2]string]int{}
 	for _, parent := range m.views.SpareParents() {
-		kind := kindWorkspace
-		if parent == m.orgs {
-			kind = kindOrganization
-		}
+		kind := m.kindIn(parent)
 		for _, s := range m.views.SparesIn(parent) {
 			count[[2]string{kind, stateOf(s)}]++
 		}

@@ -55,6 +55,7 @@ func configOf(d reconciler.Deps) Config {
 		Cache: Cache{
 			OrgsCreatedBy: d.Views.OrgsCreatedBy,
 			Org:           d.Views.Org,
+			SpareIn:       func(org string) string { return spareIn(d, org) },
 			OrgIn:         d.Views.OrgByCluster,
 			Workspace:     d.Views.Workspace,
 			OrgClusters:   func(user string) []string { return orgClusters(d.Views, user) },
@@ -78,6 +79,20 @@ func configOf(d reconciler.Deps) Config {
 			d.Purged(ctx, audit.Event{Object: u.Name}, counts)
 		},
 	}
+}
+
+// spareIn finds the Workspace in a spare Organization.
+func spareIn(d reconciler.Deps, org string) string {
+	ws, ok := d.Views.OrgWorkspaces.Get(d.Clusters.Orgs, org)
+	if !ok || ws.Spec.Cluster == "" {
+		return ""
+	}
+	for _, spare := range d.Views.SparesIn(ws.Spec.Cluster) {
+		if !spare.Terminating && spare.Reserved == nil {
+			return spare.Name
+		}
+	}
+	return ""
 }
 
 // orgClusters returns the logical clusters of the Organizations in which a User has

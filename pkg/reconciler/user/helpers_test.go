@@ -32,6 +32,8 @@ var (
 
 // kcp is a fake kcp with the User alice.
 type kcp struct {
+	// spares are the Workspaces in spare Organizations.
+	spares map[string]string
 	kcptest.Calls
 	user       *v1alpha1.User
 	clock      *clocktesting.FakePassiveClock
@@ -98,6 +100,7 @@ func (k *kcp) config(t *testing.T) user.Config {
 		Cache: user.Cache{
 			OrgsCreatedBy: func(string) []string { return nil },
 			Org:           func(uuid string) (tenancy.Org, bool) { o, ok := k.orgs[uuid]; return o, ok && !k.unseen },
+			SpareIn:       func(org string) string { return k.spares[org] },
 			OrgIn: func(cluster string) (tenancy.Org, bool) {
 				for _, o := range k.orgs {
 					if o.ClusterID == cluster {

@@ -39,6 +39,8 @@ type Cache struct {
 	// a User.
 	OrgsCreatedBy func(user string) []string
 	Org           func(uuid string) (tenancy.Org, bool)
+	// SpareIn returns the UUID of the Workspace in a spare Organization; it is empty if there is none.
+	SpareIn func(org string) string
 	// OrgIn returns the Organization whose workspace is in the cluster.
 	OrgIn     func(cluster string) (tenancy.Org, bool)
 	Workspace func(org, workspace string) (tenancy.Workspace, bool)
@@ -97,7 +99,7 @@ func New(c Config) controller.Func {
 			cache:       c.Cache, memberships: c.Memberships,
 			softDeleteOrg: c.Organizations.SoftDelete, deleteOrg: c.Organizations.Delete, purged: c.Purged,
 		}},
-		&personalOrg{enabled: c.PersonalOrgs, org: c.Cache.Org, current: c.current, create: c.Organizations.Create},
+		&personalOrg{enabled: c.PersonalOrgs, org: c.Cache.Org, current: c.current, create: c.Organizations.Create, spareIn: c.Cache.SpareIn},
 		&defaultWorkspace{
 			enabled: c.PersonalOrgs, org: c.Cache.Org, workspace: c.Cache.Workspace,
 			exists: c.Organizations.Exists, current: c.current, create: c.CreateWorkspace,

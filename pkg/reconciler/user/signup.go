@@ -22,6 +22,8 @@ type personalOrg struct {
 	org     func(uuid string) (tenancy.Org, bool)
 	current current
 	create  func(ctx context.Context, o *v1alpha1.Organization) error
+	// spareIn returns the UUID of the Workspace in a spare Organization; it is empty if there is none.
+	spareIn func(org string) string
 }
 
 func (*personalOrg) Condition() string { return v1alpha1.ConditionPersonalOrg }
@@ -31,12 +33,19 @@ func (s *personalOrg) Reconcile(ctx context.Context, u *v1alpha1.User) (controll
 	if !s.enabled || u.Status.PersonalOrg == o.Name {
 		return controller.Result{}, nil
 	}
-	if _, ok := s.org(o.Name); !ok && u.Status.PersonalOrg == "" {
+	held, ok := s.org(o.Name)
+	if ok && (!held.Spec.Personal || held.CreatedBy() != u.Name) {
+		return controller.Result{Message: "the organization of the annotation " + v1alpha1.PersonalOrgAnnotation + " is not the person's own"}, nil
+	}
+	if !ok && u.Status.PersonalOrg == "" {
 		switch read, err := s.current(ctx, u); {
 		case err != nil:
 			return controller.Result{}, err
 		case read.Status.PersonalOrg != "":
 			return controller.Result{}, errUnasked
+		}
+		if workspace := s.spareIn(o.Name); workspace != "" {
+			o.Annotations[v1alpha1.DefaultWorkspaceAnnotation] = workspace
 		}
 		if err := s.create(ctx, o); err != nil {
 			return controller.Result{}, err

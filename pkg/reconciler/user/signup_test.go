@@ -244,3 +244,33 @@ func TestO5_settlesClaimsBesideThePersonalOrg(t *testing.T) {
 	require.Equal(t, []string{"create org " + own, "create org claimed"}, k.Did)
 	require.True(t, meta.IsStatusConditionTrue(k.user.Status.Conditions, v1alpha1.ConditionClaimsHandled))
 }
+
+func TestSignUp_takesTheSpareThatTheUserWasCreatedWith(t *testing.T) {
+	t.Parallel()
+	const org, ws = "44444444-4444-4444-8444-444444444444", "55555555-5555-4555-8555-555555555555"
+	k := newKCP()
+	k.user.Annotations = map[string]string{v1alpha1.PersonalOrgAnnotation: org}
+	k.spares = map[string]string{org: ws}
+	k.converged(t)
+	require.Equal(t, org, k.user.Status.PersonalOrg)
+	made := k.orgs[org]
+	require.Equal(t, ws, made.Annotations[v1alpha1.DefaultWorkspaceAnnotation])
+	made.Organization, made.ClusterID = made.DeepCopy(), "ownorg"
+	made.Status.Phase = v1alpha1.PhaseReady
+	k.orgs[org] = made
+	k.converged(t)
+	require.Equal(t, []string{"create org " + org, "create workspace " + ws + " in ownorg"}, k.Did)
+}
+
+// The annotation is the hub's; whatever it says, nobody gets another's Organization by it.
+func TestSignUp_takesNoOrganizationOfAnother(t *testing.T) {
+	t.Parallel()
+	const org = "44444444-4444-4444-8444-444444444444"
+	k := newKCP()
+	k.user.Annotations = map[string]string{v1alpha1.PersonalOrgAnnotation: org}
+	k.put(org, "org1", in("bob", "", v1alpha1.RoleAdmin))
+	k.converged(t)
+	require.Empty(t, k.user.Status.PersonalOrg)
+	require.Empty(t, k.Did)
+	require.Contains(t, k.condition(v1alpha1.ConditionPersonalOrg).Message, "not the person's own")
+}

@@ -73,7 +73,7 @@ func newScene(t *testing.T) *scene {
 	address := fmt.Sprintf("127.0.0.1:%d", s.dex.HubPort(t))
 	s.kubeconfig = filepath.Join(dir, "kcp", "admin.kubeconfig")
 	s.flags = []string{
-		"--data-dir", dir, "--token-file", filepath.Join(dir, "tokens.csv"), "--admin-user", admin, "--registration", "approval",
+		"--data-dir", dir, "--spare-organizations", "0", "--spare-workspaces", "0", "--token-file", filepath.Join(dir, "tokens.csv"), "--admin-user", admin, "--registration", "approval",
 		"--listen-address", address, "--metrics-listen-address", "", "--kcp-port", "0", "--etcd-client-port", "0", "--etcd-peer-port", "0",
 		"--oidc-issuer-url", s.dex.Issuer, "--oidc-ca-file", s.dex.CAFile,
 		"--oidc-client-id", framework.HubClient, "--oidc-client-secret-file", s.dex.SecretFile,

@@ -41,7 +41,7 @@ func startProcess(t *testing.T, way *framework.Faults, root string, flags ...str
 	dir, address := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", port)
 	p := &process{way: way, metrics: fmt.Sprintf("http://127.0.0.1:%d/metrics", metrics)}
 	p.Process, err = framework.StartProcess(program, append([]string{
-		"--data-dir", dir, "--kcp-kubeconfig", way.Kubeconfig, "--token-file", way.TokenFile, "--root-workspace", root,
+		"--data-dir", dir, "--spare-organizations", "0", "--spare-workspaces", "0", "--kcp-kubeconfig", way.Kubeconfig, "--token-file", way.TokenFile, "--root-workspace", root,
 		"--listen-address", address, "--metrics-listen-address", strings.TrimSuffix(strings.TrimPrefix(p.metrics, "http://"), "/metrics"),
 		"--create-timeout", "1m", "--personal-orgs=false", "--default-org-quota", "1000",
 	}, flags...)...)

@@ -2,14 +2,19 @@ package objects
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"time"
 
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	kcpcorev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/freeze"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -138,8 +143,11 @@ type Workspaces struct {
 	tree tenancy.Tree
 }
 
-// CreateChild creates a child Workspace, which may exist already.
+// CreateChild creates a child Workspace, which may exist already, or takes the spare of its name.
 func (w Workspaces) CreateChild(ctx context.Context, orgCluster string, o tenancy.Workspace) error {
+	if spare, ok := w.Get(orgCluster, o.UUID); ok && tenancy.IsSpare(spare) {
+		return w.takeChild(ctx, orgCluster, spare, o)
+	}
 	ws := &kcptenancyv1alpha1.Workspace{}
 	ws.Name, ws.Labels = o.UUID, o.Labels
 	ws.Finalizers = []string{v1alpha1.CascadeFinalizer}
@@ -148,7 +156,54 @@ func (w Workspaces) CreateChild(ctx context.Context, orgCluster string, o tenanc
 		v1alpha1.CreatedByAnnotation:   o.CreatedBy,
 	}
 	ws.Spec.Type = &kcptenancyv1alpha1.WorkspaceTypeReference{Name: tenancy.TypeWorkspace, Path: w.tree.Root()}
-	return w.Create(ctx, orgCluster, ws)
+	_, err := w.Make(ctx, orgCluster, ws)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	// The cache may not have a spare.
+	held, err := w.Read(ctx, orgCluster, o.UUID)
+	if err != nil || !tenancy.IsSpare(held) {
+		return err
+	}
+	return w.takeChild(ctx, orgCluster, held, o)
+}
+
+func (w Workspaces) takeChild(ctx context.Context, orgCluster string, spare *kcptenancyv1alpha1.Workspace, o tenancy.Workspace) error {
+	reserved := tenancy.SpareOf(spare).Reserved
+	labels := map[string]any{}
+	for key, value := range o.Labels {
+		labels[key] = value
+	}
+	return w.Take(ctx, orgCluster, spare, reserved == nil || reserved.User == o.CreatedBy, map[string]any{
+		"labels": labels, "finalizers": append(slices.Clone(spare.Finalizers), v1alpha1.CascadeFinalizer), "annotations": map[string]any{
+			v1alpha1.DisplayNameAnnotation: o.DisplayName, v1alpha1.CreatedByAnnotation: o.CreatedBy,
+			v1alpha1.CreatedAtAnnotation: o.CreatedAt.UTC().Format(time.RFC3339),
+		},
+	})
+}
+
+// Take makes the workspace of an Organization, or a child Workspace, of just this version of a spare.
+// metadata are the changes of labels, annotations and finalizers. A spare that is reserved for another
+// claim is thrown away, and the error is ErrRetry: what is claimed is then made as without a spare.
+func (w Workspaces) Take(ctx context.Context, cluster string, spare *kcptenancyv1alpha1.Workspace, rightful bool, metadata map[string]any) error {
+	switch {
+	case !spare.DeletionTimestamp.IsZero():
+		return fmt.Errorf("%w: the spare is being deleted", controller.ErrRetry)
+	case !rightful:
+		if err := w.DeleteUnchanged(ctx, cluster, spare); err != nil {
+			return err
+		}
+		return fmt.Errorf("%w: the spare is reserved for another claim", controller.ErrRetry)
+	}
+	for field, key := range map[string]string{"labels": v1alpha1.SpareLabel, "annotations": v1alpha1.SpareReservedAnnotation} {
+		of, _ := metadata[field].(map[string]any)
+		if of == nil {
+			of = map[string]any{}
+		}
+		of[key] = nil
+		metadata[field] = of
+	}
+	return w.Merge(ctx, cluster, spare, map[string]any{"metadata": metadata})
 }
 
 // KeptBindings returns the wanted APIBindings of logical clusters with the means to keep them. cached returns
