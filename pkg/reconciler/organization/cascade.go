@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/controller"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // cascade removes the content of an Organization that is being deleted, children before
@@ -65,7 +68,7 @@ func (s *cascade) empty(ctx context.Context, org *v1alpha1.Organization, cluster
 		return "", err
 	}
 	if _, ok := controller.Recorded(org); !ok {
-		return "its content is being removed", controller.Record(org, map[string]int{"workspaces": len(workspaces), "memberships": len(memberships)})
+		return "its content is being removed", controller.Record(org, map[string]int{"workspaces": owned(workspaces), "memberships": len(memberships)})
 	}
 	for _, ws := range workspaces {
 		if ws.DeletionTimestamp.IsZero() {
@@ -89,4 +92,14 @@ func (s *cascade) empty(ctx context.Context, org *v1alpha1.Organization, cluster
 		}
 	}
 	return "", nil
+}
+
+// owned counts the Workspaces that are not spares.
+func owned(workspaces []*kcptenancyv1alpha1.Workspace) (n int) {
+	for _, ws := range workspaces {
+		if !tenancy.IsSpare(ws) {
+			n++
+		}
+	}
+	return n
 }

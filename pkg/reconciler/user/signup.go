@@ -105,13 +105,13 @@ func (s *defaultWorkspace) Reconcile(ctx context.Context, u *v1alpha1.User) (con
 		}
 		return controller.Result{Message: "the default workspace is being created"}, s.create(ctx, org.ClusterID, want)
 	}
-	if !ws.Ready() {
+	// The spec is written first: after the status names the Workspace, this step does
+	// nothing any more. It is only a hint, and need not wait until the Workspace is Ready.
+	if ws.ClusterID != "" && u.Spec.DefaultCluster != ws.ClusterID {
+		u.Spec.DefaultCluster = ws.ClusterID
 		return controller.Result{Message: "the default workspace is being created"}, nil
 	}
-	// The spec is written first: after the status names the Workspace, this step does
-	// nothing any more.
-	if u.Spec.DefaultCluster != ws.ClusterID {
-		u.Spec.DefaultCluster = ws.ClusterID
+	if !ws.Ready() {
 		return controller.Result{Message: "the default workspace is being created"}, nil
 	}
 	u.Status.DefaultWorkspace = ws.UUID
