@@ -58,11 +58,15 @@ func NewController(d reconciler.Deps, m *Metrics) *controller.Controller {
 		}
 	})
 	d.Views.Spares.OnChange(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
-		note(ws, func(o *kcptenancyv1alpha1.Workspace) bool {
-			return inKCP(o) && (ws.Cluster() == d.Clusters.Orgs || tenancy.SpareOf(o).Whole)
-		})
 		if now, ok := d.Views.ChildWorkspaces.Get(ws.Cluster(), ws.Object().Name); ok && ws.New == nil && now.UID == ws.Old.UID {
+			// It is one of the other Workspaces now, which are noted above.
 			m.take(ws.Cluster())
+		} else {
+			note(ws, func(o *kcptenancyv1alpha1.Workspace) bool {
+				// Somebody waits for a reserved one: the next one is made after them.
+				s := tenancy.SpareOf(o)
+				return inKCP(o) && s.Reserved == nil && (ws.Cluster() == d.Clusters.Orgs || s.Whole)
+			})
 		}
 		enqueue(ws.Cluster())
 		if ws.Cluster() == d.Clusters.Orgs {
