@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
 // Truth is the state of a hub's root workspace in kcp, read with the rights of kcp's
@@ -103,7 +105,8 @@ func ReadTruth(ctx context.Context, clients *kcp.Clients, root string, people ..
 	}
 	for i := range workspaces.Items {
 		ws := &workspaces.Items[i]
-		if others[ws.Name] {
+		// A spare is nobody's until there is an Organization of its name.
+		if others[ws.Name] || truth.Orgs[ws.Name] == nil && tenancy.IsSpare(ws) {
 			continue
 		}
 		if truth.Orgs[ws.Name] == nil {
@@ -158,6 +161,7 @@ func (o *TruthOrg) read(ctx context.Context, clients *kcp.Clients) error {
 	}
 	var mu sync.Mutex
 	reading, ctx := errgroup.WithContext(ctx)
+	workspaces.Items = slices.DeleteFunc(workspaces.Items, func(ws kcptenancyv1alpha1.Workspace) bool { return tenancy.IsSpare(&ws) })
 	for i := range workspaces.Items {
 		ws := &TruthWorkspace{Workspace: &workspaces.Items[i], Bindings: map[string]*rbacv1.ClusterRoleBinding{}, Roles: map[string]*rbacv1.ClusterRole{}, APIBindings: map[string]*kcpapisv1alpha2.APIBinding{}, Accounts: map[string]*corev1.ServiceAccount{}, Secrets: map[string]*corev1.Secret{}}
 		reading.Go(func() error {
