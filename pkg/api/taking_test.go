@@ -50,17 +50,32 @@ func TestTaking_choosesOneUUID(t *testing.T) {
 		want                 string
 		given                []string
 	}{
-		"a spare":                        {spare: "spare", want: "spare"},
-		"none":                           {want: "asked", given: []string{""}},
-		"a quota refuses":                {spare: "spare", refusal: refused, given: []string{"spare"}},
-		"after the answer was lost":      {spare: "spare", before: nil, held: []v1alpha1.Claim{request("spare", "alice", "")}, want: "spare"},
-		"a refusal after a lost answer":  {spare: "spare", held: []v1alpha1.Claim{request("spare", "alice", "")}, refusal: refused},
-		"the key again":                  {key: "k", spare: "spare", cached: []v1alpha1.Claim{request("first", "alice", "k")}, held: []v1alpha1.Claim{request("first", "alice", "k")}, want: "first", given: []string{""}},
-		"the key again, on another hub":  {key: "k", spare: "spare", held: []v1alpha1.Claim{request("first", "alice", "k")}, want: "first", given: []string{"spare"}},
-		"the key of an existing one":     {key: "k", spare: "spare", made: []tenancy.KeyedObject{{UUID: "first", Hash: "k", CreatedBy: "alice", CreatedAt: now}}, want: "first", given: []string{""}},
-		"another person's key":           {key: "k", spare: "spare", made: []tenancy.KeyedObject{{UUID: "first", Hash: "k", CreatedBy: "bob", CreatedAt: now}}, want: "spare"},
-		"of an earlier person so called": {key: "k", spare: "spare", made: []tenancy.KeyedObject{{UUID: "first", Hash: "k", CreatedBy: "alice", CreatedAt: metav1.NewTime(now.Add(-time.Hour))}}, want: "spare"},
-		"another key":                    {key: "k", spare: "spare", held: []v1alpha1.Claim{request("first", "alice", "l")}, want: "spare"},
+		"a spare":                       {spare: "spare", want: "spare"},
+		"none":                          {want: "asked", given: []string{""}},
+		"a quota refuses":               {spare: "spare", refusal: refused, given: []string{"spare"}},
+		"after the answer was lost":     {spare: "spare", before: nil, held: []v1alpha1.Claim{request("spare", "alice", "")}, want: "spare"},
+		"a refusal after a lost answer": {spare: "spare", held: []v1alpha1.Claim{request("spare", "alice", "")}, refusal: refused},
+		"the key again": {
+			key: "k", spare: "spare", cached: []v1alpha1.Claim{request("first", "alice", "k")}, held: []v1alpha1.Claim{request("first", "alice", "k")},
+			want: "first", given: []string{""},
+		},
+		"the key again, on another hub": {
+			key: "k", spare: "spare", held: []v1alpha1.Claim{request("first", "alice", "k")},
+			want: "first", given: []string{"spare"},
+		},
+		"the key of an existing one": {
+			key: "k", spare: "spare", made: []tenancy.KeyedObject{{UUID: "first", Hash: "k", CreatedBy: "alice", CreatedAt: now}},
+			want: "first", given: []string{""},
+		},
+		"another person's key": {
+			key: "k", spare: "spare", made: []tenancy.KeyedObject{{UUID: "first", Hash: "k", CreatedBy: "bob", CreatedAt: now}},
+			want: "spare",
+		},
+		"of an earlier person so called": {
+			key: "k", spare: "spare", made: []tenancy.KeyedObject{{UUID: "first", Hash: "k", CreatedBy: "alice", CreatedAt: metav1.NewTime(now.Add(-time.Hour))}},
+			want: "spare",
+		},
+		"another key": {key: "k", spare: "spare", held: []v1alpha1.Claim{request("first", "alice", "l")}, want: "spare"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

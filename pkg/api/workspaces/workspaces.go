@@ -122,7 +122,9 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if _, err := tenancy.ClaimWorkspace(org.Organization, h.existing(org.UUID()), h.DefaultWorkspaceQuota, taking.Claim); err != nil {
 		return err
 	}
-	taking.Reserve(org.Spec.WorkspaceClaims, func(s api.Spares) tenancy.ReservedSpare { return s.ForWorkspace(r.Context(), org, user.Name) })
+	taking.Reserve(org.Spec.WorkspaceClaims, func(s api.Spares) tenancy.ReservedSpare {
+		return s.ForWorkspace(r.Context(), org, user.Name)
+	})
 	defer func() { taking.End(r.Context()) }()
 	ctx, cancel, err := api.Write(r, httpmw.Intent{Workspace: taking.Claim.UUID})
 	if err != nil {

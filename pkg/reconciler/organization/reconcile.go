@@ -134,7 +134,10 @@ func New(c Config) controller.Func {
 				removeEntries: c.RemoveEntries, activate: c.Clusters.Activate, purged: c.Purged,
 			},
 		},
-		&workspace{tree: c.Tree, get: c.Cache.Workspace, cluster: cluster, current: c.current, create: c.Workspaces.Create, user: c.Cache.User, take: c.Workspaces.Take},
+		&workspace{
+			tree: c.Tree, get: c.Cache.Workspace, cluster: cluster, current: c.current, create: c.Workspaces.Create,
+			user: c.Cache.User, take: c.Workspaces.Take,
+		},
 		&binding{cluster: cluster, bindings: c.Bindings},
 		&firstAdmin{
 			cluster: cluster, user: c.Cache.User, personalRole: c.PersonalRole, cached: c.Cache.Memberships,

@@ -37,8 +37,8 @@ type Held interface {
 func NewMetrics(r prometheus.Registerer, v Held, orgs string) (*Metrics, error) {
 	m := &Metrics{
 		held:      prometheus.NewDesc("kedge_spares", "Workspaces that nobody owns, by what they are for and state.", []string{"kind", "state"}, nil),
-		taken:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kedge_spares_taken_total", Help: "Spares that creates took, by what they are for."}, []string{"kind"}),
-		discarded: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kedge_spares_discarded_total", Help: "Spares that were thrown away, by reason."}, []string{"reason"}),
+		taken:     counter("kedge_spares_taken_total", "Spares that creates took, by what they are for.", "kind"),
+		discarded: counter("kedge_spares_discarded_total", "Spares that were thrown away, by reason.", "reason"),
 		orgs:      orgs, views: v,
 	}
 	for _, reason := range []string{reasonAbandoned, reasonOutdated, reasonIncomplete, reasonSurplus} {
@@ -53,6 +53,10 @@ func NewMetrics(r prometheus.Registerer, v Held, orgs string) (*Metrics, error) 
 		}
 	}
 	return m, nil
+}
+
+func counter(name, help, label string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
 }
 
 // kindIn returns what spares in a logical cluster are for.

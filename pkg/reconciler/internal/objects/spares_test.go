@@ -19,7 +19,10 @@ import (
 func TestCreateChild_takesASpare(t *testing.T) {
 	t.Parallel()
 	at := metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
-	claimed := tenancy.Workspace{UUID: "w", DisplayName: "Web", CreatedBy: "alice", CreatedAt: at, Labels: map[string]string{v1alpha1.IdempotencyKeyLabel: "k"}}
+	claimed := tenancy.Workspace{
+		UUID: "w", DisplayName: "Web", CreatedBy: "alice", CreatedAt: at,
+		Labels: map[string]string{v1alpha1.IdempotencyKeyLabel: "k"},
+	}
 	for name, test := range map[string]struct {
 		cached      bool
 		reservation string
