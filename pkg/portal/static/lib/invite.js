@@ -39,7 +39,7 @@ function showLink(c, made) {
   const mail = `mailto:${encodeURIComponent(made.email || '')}?subject=${encodeURIComponent(subject)}&body=${encodeURIComponent(draft)}`;
   const dialog = openDialog('Send this link', (close) => [
     h('p', {}, 'Nobody can read it again, you neither. It works once, until ', moment(made.expiresAt), '.'),
-    h('div', { class: 'secret' }, h('code', { id: 'invitation-link' }, made.url), copyButton(made.url, 'Copy the link')),
+    h('div', { class: 'secret' }, h('code', { id: 'invitation-link', tabindex: '0', role: 'region', 'aria-label': 'Link' }, made.url), copyButton(made.url, 'Copy the link')),
     h('div', { class: 'actions' }, h('a', { class: 'button', href: mail }, 'Write a mail'), button('Done', close, 'primary')),
   ], { signal: c.page.signal, keep: true });
   dialog.addEventListener('close', c.page.reload);
