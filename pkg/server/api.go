@@ -59,7 +59,8 @@ func (a *assembly) api(serving context.Context) error {
 	invited := &invitations.Service{Invitations: v, Places: v, KCP: s, Now: transport.Current(a.clock).Now, Await: v.Await}
 	people := httpmw.Authentication{
 		Tokens: limits.Authenticator(authenticators, c.Limits.FailedAuthenticationsPerPeer, func(hash string) bool { return len(v.SessionsOfToken(hash)) > 0 }), People: v, Sessions: v,
-		SignUp: a.auditor.SignUp(store.NewSignUp(s, v, a.reservedName, personalSpares(c, spares)), v, c.Registration, limits.SignUps(c.Limits.SignUpsPerPeer, c.Limits.SignUps), invited.Vouch),
+		SignUp: a.auditor.SignUp(store.NewSignUp(s, v, a.reservedName, personalSpares(c, spares)), v, c.Registration,
+			limits.SignUps(c.Limits.SignUpsPerPeer, c.Limits.SignUps), invited.Vouch),
 		Admins: httpmw.Admins{Users: c.AdminUsers, Groups: c.AdminGroups}, SessionIdleTimeout: c.Sessions.IdleTimeout, Used: a.uses.Record, Clock: a.clock,
 	}
 	if tokens := a.hub.tokens; tokens != nil {

@@ -208,7 +208,8 @@ func (a *assembly) controllers() (err error) {
 	clients, shardAdmin := a.clients.Admitted(h.storage.AdmitCreation), a.shardAdmin.Admitted(h.storage.AdmitCreation)
 	replica := reconciler.Deps{
 		Clients: clients, Freezer: freeze.New(shardAdmin, locate, a.views.Inactive, deactivationHint),
-		Views: a.views, Clusters: a.clusters, Initializing: a.views.Initializers.URLs, Settings: settings(h.config, a.clock, a.spareHash), Metrics: metrics, Audit: h.audit,
+		Views: a.views, Clusters: a.clusters, Initializing: a.views.Initializers.URLs,
+		Settings: settings(h.config, a.clock, a.spareHash), Metrics: metrics, Audit: h.audit,
 		ProbeBackend: h.config.BackendProber().Probe,
 	}
 	// What the leader's controllers write is fenced.

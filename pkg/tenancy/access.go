@@ -150,7 +150,7 @@ func (s Scope) RequireOrgAdmin(to string) error {
 	if s.OrgRole.AtLeast(v1alpha1.RoleAdmin) {
 		return nil
 	}
-	return roleTooLow("only an admin of this organization may "+to+"; ask one of its admins")
+	return roleTooLow("only an admin of this organization may " + to + "; ask one of its admins")
 }
 
 // RequireWorkspaceAdmin refuses callers who are admins neither of the Workspace nor of its
@@ -159,7 +159,7 @@ func (s Scope) RequireWorkspaceAdmin(to string) error {
 	if s.WorkspaceRole.AtLeast(v1alpha1.RoleAdmin) {
 		return nil
 	}
-	return roleTooLow("only an admin of this workspace or of its organization may "+to+"; ask one of them")
+	return roleTooLow("only an admin of this workspace or of its organization may " + to + "; ask one of them")
 }
 
 // RequireWorkspaceCreation refuses callers to whom spec.workspaceCreation does not permit to

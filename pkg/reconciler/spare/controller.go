@@ -41,7 +41,8 @@ func NewController(d reconciler.Deps, m *Metrics) *controller.Controller {
 		}
 	}
 	inKCP := func(ws *kcptenancyv1alpha1.Workspace) bool {
-		return ws.Status.Phase != "" && ws.Status.Phase != kcpcorev1alpha1.LogicalClusterPhaseScheduling && ws.Status.Phase != kcpcorev1alpha1.LogicalClusterPhaseInitializing
+		return ws.Status.Phase != "" && ws.Status.Phase != kcpcorev1alpha1.LogicalClusterPhaseScheduling &&
+			ws.Status.Phase != kcpcorev1alpha1.LogicalClusterPhaseInitializing
 	}
 	d.Views.OrgWorkspaces.OnChange(func(ws views.Change[*kcptenancyv1alpha1.Workspace]) {
 		note(ws, inKCP)

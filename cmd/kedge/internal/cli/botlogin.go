@@ -24,7 +24,8 @@ const botKind = "Bot"
 var botCommands = []string{"whoami", "kubeconfig", "providers", "credential"}
 
 // neutralCommands are for everybody: they are about logins on this computer.
-var neutralCommands = []string{"kedge", "login", "logout", "profiles", "version", "help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
+var neutralCommands = []string{"kedge", "login", "logout", "profiles", "version", "help", "completion",
+	cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
 
 // forPeople refuses a command that the bot of the chosen login may not use, before anything is sent.
 func (a *app) forPeople(cmd *cobra.Command) error {
@@ -43,7 +44,8 @@ func (a *app) forPeople(cmd *cobra.Command) error {
 	if err != nil || c.Profiles[name].Bot == "" {
 		return nil //nolint:nilerr // the command itself reports it
 	}
-	return fmt.Errorf("%s is for people, and this login is that of the bot %s; a bot can use: %s", cmd.CommandPath(), c.Profiles[name].Bot, strings.Join(botCommands[:3], ", "))
+	return fmt.Errorf("%s is for people, and this login is that of the bot %s; a bot can use: %s",
+		cmd.CommandPath(), c.Profiles[name].Bot, strings.Join(botCommands[:3], ", "))
 }
 
 // describeBot says which bot is logged in.

@@ -30,7 +30,8 @@ func whoami(ctx context.Context, api *client.Client) (*rest.Me, error) {
 }
 
 // whoColumns are those of kedge whoami.
-var whoColumns = table{{"NAME", "name"}, {"DISPLAY NAME", "displayName"}, {"EMAIL", "email"}, {"HUB", "hub"}, {"PROFILE", "profile"}, {"LOGIN EXPIRES", "loginExpiresAt"}}
+var whoColumns = table{{"NAME", "name"}, {"DISPLAY NAME", "displayName"}, {"EMAIL", "email"},
+	{"HUB", "hub"}, {"PROFILE", "profile"}, {"LOGIN EXPIRES", "loginExpiresAt"}}
 
 // botWhoColumns are those for a bot.
 var botWhoColumns = table{{"BOT", "uuid"}, {"ROLE", "role"}, {"WORKSPACE", "workspace"}, {"ORGANIZATION", "org"}, {"HUB", "hub"}, {"PROFILE", "profile"}, {"LOGIN EXPIRES", "loginExpiresAt"}}
