@@ -81,6 +81,8 @@ type Spares struct {
 	Organizations, Workspaces int
 	// Hash identifies what spares are made with: the admission policy, roles, template and version.
 	Hash string
+	// Full reports whether the store has no room for anything new.
+	Full func() bool
 }
 
 // Controller returns a controller that calls work for each of its keys.

@@ -57,7 +57,7 @@ func newLeader(c Config, clients *kcp.Clients, clusters bootstrap.Clusters, regi
 
 // settings returns the options that controllers depend on. k is the clock of deletions.
 // spareHash is what spareHashOf returns.
-func settings(c Config, k clock.WithTicker, spareHash string) reconciler.Settings {
+func settings(c Config, k clock.WithTicker, spareHash string, full func() bool) reconciler.Settings {
 	window := c.Policy.EnforcementWindow
 	if c.Embedded {
 		// It runs in one process.
@@ -67,7 +67,7 @@ func settings(c Config, k clock.WithTicker, spareHash string) reconciler.Setting
 		PolicyWindow: window,
 		Tree:         c.Tree, Clock: k, RequestClock: transport.Latest(k), RightsClock: transport.Current(k), DeletionGrace: c.DeletionGrace,
 		PersonalOrgs: c.PersonalOrgs, PersonalOrgRole: c.PersonalOrgRole, Template: c.Template,
-		Spares:               reconciler.Spares{Organizations: c.Spares.Organizations, Workspaces: c.Spares.Workspaces, Hash: spareHash},
+		Spares:               reconciler.Spares{Organizations: c.Spares.Organizations, Workspaces: c.Spares.Workspaces, Hash: spareHash, Full: full},
 		BindableClusterRoles: c.BindableClusterRoles, SessionIdleTimeout: c.Sessions.IdleTimeout, CIIssuers: c.CI.Issuers,
 	}
 }

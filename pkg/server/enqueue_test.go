@@ -83,7 +83,7 @@ func newPlatform(t *testing.T) *platform {
 	require.NoError(t, err)
 	d := reconciler.Deps{
 		Clients: clients, Freezer: freeze.New(clients, nil, p.v.Inactive, ""), Views: p.v, Clusters: clusters,
-		Settings: settings(config, config.Clock, ""), Metrics: metrics, Audit: audit.New(t.Context(), nil), OnEnqueue: p.record,
+		Settings: settings(config, config.Clock, "", func() bool { return false }), Metrics: metrics, Audit: audit.New(t.Context(), nil), OnEnqueue: p.record,
 	}
 	controllers(d, access.NewReconciler(d), workspace.TemplateOf(d))
 

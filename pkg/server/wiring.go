@@ -209,7 +209,8 @@ func (a *assembly) controllers() (err error) {
 	replica := reconciler.Deps{
 		Clients: clients, Freezer: freeze.New(shardAdmin, locate, a.views.Inactive, deactivationHint),
 		Views: a.views, Clusters: a.clusters, Initializing: a.views.Initializers.URLs,
-		Settings: settings(h.config, a.clock, a.spareHash), Metrics: metrics, Audit: h.audit,
+		Settings: settings(h.config, a.clock, a.spareHash, func() bool { return h.storage.Level() != storage.Open }),
+		Metrics:  metrics, Audit: h.audit,
 		ProbeBackend: h.config.BackendProber().Probe,
 	}
 	// What the leader's controllers write is fenced.

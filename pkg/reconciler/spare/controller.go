@@ -22,7 +22,7 @@ func NewController(d reconciler.Deps, m *Metrics) *controller.Controller {
 	config := Config{
 		Clock: d.Settings.Clock, Hash: d.Settings.Spares.Hash,
 		Organizations: d.Settings.Spares.Organizations, Workspaces: d.Settings.Spares.Workspaces,
-		OrgsCluster: d.Clusters.Orgs, Cache: d.Views, Busy: making.any, Idle: making.wait, Discarded: m.discard,
+		OrgsCluster: d.Clusters.Orgs, Cache: d.Views, Full: d.Settings.Spares.Full, Busy: making.any, Idle: making.wait, Discarded: m.discard,
 	}
 	w := &writer{Deps: d, stored: d.Objects(), making: making}
 	w.bindings = objects.KeptBindings(w.stored.Bindings, d.Clusters.OrgBindings, d.Views.OrgBindings.InCluster)

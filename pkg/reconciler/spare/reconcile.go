@@ -32,6 +32,8 @@ type Config struct {
 	OrgsCluster string
 	Cache       Cache
 	KCP         KCP
+	// Full reports whether the store has no room for a spare.
+	Full func() bool
 	// Busy reports whether kcp makes a workspace: one that somebody waits for, or a spare. Idle enqueues
 	// the key again when it makes none.
 	Busy func() bool
@@ -118,6 +120,10 @@ func (r *keeper) reconcile(ctx context.Context, key controller.Key) (controller.
 		}
 	}
 	if kept >= want {
+		return result, nil
+	}
+	if r.Full() {
+		again(recheck)
 		return result, nil
 	}
 	if r.Busy() {

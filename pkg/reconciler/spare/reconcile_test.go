@@ -27,6 +27,7 @@ type world struct {
 	orgs    map[string]tenancy.Org
 	inOrg   map[string][]tenancy.Workspace
 	busy    bool
+	full    bool
 	claimed bool
 	failure error
 	did     []string
@@ -70,7 +71,8 @@ func (w *world) pass(t *testing.T, cluster string, orgs, workspaces int) (contro
 	w.did = nil
 	result, err := New(Config{
 		Clock: clocktesting.NewFakePassiveClock(now), Hash: "new", Organizations: orgs, Workspaces: workspaces, OrgsCluster: "orgs", Cache: w, KCP: w,
-		Busy: func() bool { return w.busy }, Idle: func(k controller.Key) { w.waiting = append(w.waiting, k) }, Discarded: func(reason string) { w.did = append(w.did, reason) },
+		Full: func() bool { return w.full }, Busy: func() bool { return w.busy },
+		Idle: func(k controller.Key) { w.waiting = append(w.waiting, k) }, Discarded: func(reason string) { w.did = append(w.did, reason) },
 	})(t.Context(), controller.Key{Cluster: cluster})
 	require.ErrorIs(t, err, w.failure)
 	return result, strings.Join(w.did, ", ")
@@ -146,6 +148,17 @@ func TestSpares_areMadeWhenKcpMakesNothingElse(t *testing.T) {
 	require.Empty(t, did)
 	require.Equal(t, recheck, result.RequeueAfter)
 	require.Equal(t, []controller.Key{{Cluster: "orgs"}}, w.waiting)
+}
+
+func TestSpares_areNotMadeWhileTheStoreIsFull(t *testing.T) {
+	t.Parallel()
+	w := &world{full: true}
+	result, did := w.pass(t, "orgs", 2, 1)
+	require.Empty(t, did)
+	require.Equal(t, recheck, result.RequeueAfter)
+	w.full = false
+	_, did = w.pass(t, "orgs", 2, 1)
+	require.Equal(t, "create in orgs", did)
 }
 
 func TestSpares_ofWorkspacesAreWhereTheyAreUsed(t *testing.T) {
