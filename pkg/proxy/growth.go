@@ -51,7 +51,7 @@ func (p *Proxy) admitSize(w http.ResponseWriter, r *http.Request, e *exchange, i
 		if full == nil && store.Level() == storage.Open {
 			return false, nil
 		}
-		write, refusal, err := p.weigh(r, e)
+		write, refusal, err := p.weigh(r, e) //nolint:bodyclose // relay closes it
 		switch {
 		case err != nil:
 			return false, err

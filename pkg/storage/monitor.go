@@ -45,8 +45,10 @@ const (
 )
 
 const (
-	// EtcdStore and DiskStore are the names of what is measured.
-	EtcdStore, DiskStore = "etcd", "disk"
+	// EtcdStore is the name of the database of the embedded etcd, as a store that is measured.
+	EtcdStore = "etcd"
+	// DiskStore is the name of the disk with the data of the embedded kcp.
+	DiskStore = "disk"
 
 	// measureDisk is the interval at which the disk is measured.
 	measureDisk = time.Second

@@ -37,7 +37,7 @@ func (s *Store) UseSubjectToken(ctx context.Context, id string, until time.Time)
 	use.Labels = map[string]string{v1alpha1.SubjectTokenLabel: "true"}
 	used := false
 	err := retry(ctx, func(ctx context.Context) error {
-		held, err := s.subjectTokens().Create(ctx, use, metav1.CreateOptions{FieldManager: kcp.FieldManager})
+		_, err := s.subjectTokens().Create(ctx, use, metav1.CreateOptions{FieldManager: kcp.FieldManager})
 		switch {
 		case apierrors.IsNotFound(err):
 			// kcp creates the namespace shortly after the workspace.
@@ -48,6 +48,7 @@ func (s *Store) UseSubjectToken(ctx context.Context, id string, until time.Time)
 			}
 		case apierrors.IsAlreadyExists(err):
 			// An attempt whose answer was lost has made it.
+			var held *coordinationv1.Lease
 			held, err = s.subjectTokens().Get(ctx, use.Name, metav1.GetOptions{})
 			used = err == nil && ptr.Deref(held.Spec.HolderIdentity, "") != *use.Spec.HolderIdentity
 		}

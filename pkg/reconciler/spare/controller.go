@@ -36,7 +36,7 @@ func NewController(d reconciler.Deps, m *Metrics) *controller.Controller {
 	}
 	note := func(ws views.Change[*kcptenancyv1alpha1.Workspace], made func(*kcptenancyv1alpha1.Workspace) bool) {
 		unfinished := ws.New != nil && ws.New.DeletionTimestamp.IsZero() && !made(ws.New)
-		for _, key := range making.note(views.Key{Cluster: ws.Cluster(), Name: ws.Object().Name}, unfinished) {
+		for _, key := range making.note(controller.Key{Cluster: ws.Cluster(), Name: ws.Object().Name}, unfinished) {
 			c.Enqueue(key)
 		}
 	}
@@ -125,7 +125,7 @@ func (w *writer) Create(ctx context.Context, in string) error {
 	_, err := w.stored.Workspaces.Make(ctx, in, ws)
 	if err == nil {
 		// The event comes after the next key may have been looked at.
-		w.making.note(views.Key{Cluster: in, Name: ws.Name}, true)
+		w.making.note(controller.Key{Cluster: in, Name: ws.Name}, true)
 	}
 	return err
 }

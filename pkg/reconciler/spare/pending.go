@@ -7,7 +7,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/pkg/controller"
-	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
 // stuck is the time after which nothing waits any more for a workspace that is not finished.
@@ -18,16 +17,16 @@ type pending struct {
 	clock clock.PassiveClock
 
 	mu      sync.Mutex
-	since   map[views.Key]time.Time
+	since   map[controller.Key]time.Time
 	waiting map[controller.Key]bool
 }
 
 func newPending(c clock.PassiveClock) *pending {
-	return &pending{clock: c, since: map[views.Key]time.Time{}, waiting: map[controller.Key]bool{}}
+	return &pending{clock: c, since: map[controller.Key]time.Time{}, waiting: map[controller.Key]bool{}}
 }
 
 // note records whether a workspace is being made, and returns the keys that waited for the last one.
-func (p *pending) note(key views.Key, making bool) (free []controller.Key) {
+func (p *pending) note(key controller.Key, making bool) (free []controller.Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if making {

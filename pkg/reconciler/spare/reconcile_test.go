@@ -16,7 +16,6 @@ import (
 
 	"github.com/faroshq/kedge-hub/pkg/controller"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
-	"github.com/faroshq/kedge-hub/pkg/views"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -220,7 +219,7 @@ func TestPending_waitsForTheLastOne(t *testing.T) {
 	t.Parallel()
 	clock := clocktesting.NewFakePassiveClock(now)
 	p := newPending(clock)
-	a, b, key := views.Key{Cluster: "a"}, views.Key{Cluster: "b"}, controller.Key{Cluster: "orgs"}
+	a, b, key := controller.Key{Cluster: "a"}, controller.Key{Cluster: "b"}, controller.Key{Cluster: "orgs"}
 	require.False(t, p.any())
 	require.Empty(t, p.note(a, true))
 	require.Empty(t, p.note(b, true))

@@ -15,7 +15,7 @@ import (
 const (
 	githubRequestURL   = "ACTIONS_ID_TOKEN_REQUEST_URL"
 	githubRequestToken = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
-	gitlabToken        = "KEDGE_ID_TOKEN"
+	gitlabToken        = "KEDGE_ID_TOKEN" //nolint:gosec // the name of a variable
 )
 
 // maxSubjectToken is the maximum length of an ID token of a job, in bytes.

@@ -14,7 +14,7 @@ import (
 
 const (
 	exchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange"
-	jwtType       = "urn:ietf:params:oauth:token-type:jwt" //nolint:gosec // it names a type and is no credential
+	jwtType       = "urn:ietf:params:oauth:token-type:jwt"
 	// exchangeRetry is the time between two attempts while the hub is unavailable.
 	exchangeRetry = 2 * time.Second
 )
