@@ -92,6 +92,8 @@ func newMatrixWorld(t *testing.T) *matrixWorld {
 	names = slices.Compact(names)
 	built := make([]matrixPlace, len(names))
 	var all errgroup.Group
+	// One person may have 8 writes in progress.
+	all.SetLimit(8)
 	for i, name := range names {
 		all.Go(func() (err error) {
 			built[i], err = w.build(name)
