@@ -22,6 +22,8 @@ const (
 	// pause is the shortest time between two measurements of a Workspace, and duty how many times as
 	// long as the last one took it is at least; dutyFull is that of a Workspace at a limit.
 	pause, duty, dutyFull = 10 * time.Second, 20, 4
+	// waitFull is the longest time between two measurements of a Workspace at a limit.
+	waitFull = time.Minute
 	// stale is the age at which a measurement is made again without a request.
 	stale = time.Hour
 	// measureTimeout limits one measurement.
@@ -240,7 +242,8 @@ func inMebibytes(bytes int64) string {
 func (m *Meter) enqueue(c *counted) {
 	wait := max(pause, duty*c.took)
 	if c.known && m.full(c) {
-		wait = max(pause, dutyFull*c.took)
+		// Its tenant may wait for room, also where kcp is slow.
+		wait = min(max(pause, dutyFull*c.took), waitFull)
 	}
 	if c.queued || !c.at.IsZero() && m.config.Clock.Since(c.at) < wait {
 		return
