@@ -72,6 +72,8 @@ var matrixFacts = map[string]string{
 	"POST /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/tokens":           "?",
 	"DELETE /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/tokens":         "?",
 	"DELETE /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/tokens/{token}": "?",
+	"POST /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/trust":            "?",
+	"DELETE /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/trust/{trust}":  "?",
 	"POST /api/orgs/{org}/catalog":                                               `{"slug":"of-alice","export":"{path}:widgets.example.org"}`,
 	"PUT /api/orgs/{org}/catalog/{entry}":                                        "?",
 	"DELETE /api/orgs/{org}/catalog/{entry}":                                     "?",
