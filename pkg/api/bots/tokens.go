@@ -75,10 +75,7 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	id := h.NewUUID()
-	if key != "" {
-		id = tenancy.KeyedUUID(string(httpmw.CallerOf(r).User.UID), scope.Workspace.UUID+"/serviceaccounts/"+b.Name+"/tokens", key)
-	}
+	id := h.idFor(r, b, "tokens", key)
 	now := metav1.NewTime(h.Clock.Now()).Rfc3339Copy()
 	t := v1alpha1.BotToken{ID: id, Name: in.Name, CreatedAt: now, ExpiresAt: metav1.NewTime(now.Add(life))}
 	ctx, cancel, err := api.Write(r, httpmw.Intent{Facts: audit.Facts{Token: id, TokenExpiresAt: &t.ExpiresAt.Time}})
@@ -200,4 +197,13 @@ func (h *Handler) revoked(w http.ResponseWriter, r *http.Request, action string,
 		return !ok || seen.Generation >= (*changed).Generation && followed(seen)
 	}
 	return c.Serve(w, r, &h.Deps)
+}
+
+// idFor returns the ID of what a request adds to a collection of a Bot: the same for a repeated
+// Idempotency-Key, and a new one without a key.
+func (h *Handler) idFor(r *http.Request, b *v1alpha1.Bot, collection, key string) string {
+	if key == "" {
+		return h.NewUUID()
+	}
+	return tenancy.KeyedUUID(string(httpmw.CallerOf(r).User.UID), httpmw.ScopeOf(r).Workspace.UUID+"/serviceaccounts/"+b.Name+"/"+collection, key)
 }

@@ -99,14 +99,11 @@ func (h *Handler) addTrust(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	t := v1alpha1.BotTrust{
-		ID: h.NewUUID(), Issuer: in.Issuer, Audience: in.Audience, Claims: map[string]v1alpha1.TrustedValue{},
+		ID: h.idFor(r, b, "trust", key), Issuer: in.Issuer, Audience: in.Audience, Claims: map[string]v1alpha1.TrustedValue{},
 		CreatedBy: scope.User, CreatedAt: metav1.NewTime(h.Clock.Now()).Rfc3339Copy(),
 	}
 	for name, value := range in.Claims {
 		t.Claims[name] = v1alpha1.TrustedValue(value)
-	}
-	if key != "" {
-		t.ID = tenancy.KeyedUUID(string(httpmw.CallerOf(r).User.UID), scope.Workspace.UUID+"/serviceaccounts/"+b.Name+"/trust", key)
 	}
 	if err := tenancy.CheckTrust(t, h.Issuers); err != nil {
 		return err
