@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -125,7 +126,21 @@ func twoHubs(t *testing.T, root string, flags ...string) (leader, other *process
 	other = startProcess(t, framework.NewFaults(t, kcp), root, flags...)
 	other.ready(t)
 	other.follows(t, false)
+	leader.knowsKCP(t)
+	other.knowsKCP(t)
 	return leader, other
+}
+
+// knowsKCP waits until a hub has asked kcp what it asks after its start, with a Secret: a hub that is
+// paused meanwhile asks again, which is a write that nobody asked for.
+func (p *process) knowsKCP(t *testing.T) {
+	t.Helper()
+	framework.Eventually(t, framework.Long, func() error {
+		if !strings.Contains(p.Output.String(), "kcp looks up the accounts of tokens") {
+			return errors.New("it does not know whether kcp looks up accounts")
+		}
+		return nil
+	})
 }
 
 // works requires that a hub carries out requests.
