@@ -21,12 +21,19 @@ func BotChangeApplies(c v1alpha1.BotChange, b *v1alpha1.Bot) bool {
 	if b == nil {
 		return c.UID == ""
 	}
-	return b.DeletionTimestamp.IsZero() && b.UID == c.UID && b.Spec.Role == c.From &&
-		(c.Trust == nil || b.Spec.TrustGeneration == c.TrustGeneration)
+	return b.DeletionTimestamp.IsZero() && b.UID == c.UID && b.Spec.Role == c.From && b.Spec.RightsGeneration == c.RightsGeneration
 }
 
 // RaisesBot reports whether a change of its role gives a Bot rights.
 func RaisesBot(b *v1alpha1.Bot, role v1alpha1.Role) bool { return Lowers(role, b.Spec.Role) }
+
+// SetBotRole gives a Bot a role that is not above its own.
+func SetBotRole(b *v1alpha1.Bot, role v1alpha1.Role) {
+	if b.Spec.Role != role {
+		b.Spec.Role = role
+		b.Spec.RightsGeneration++
+	}
+}
 
 // DecideBot returns spec.botChanges of the Organization with the new change, or nil if there is
 // nothing to change. held is the Bot in kcp, read after o was, or nil if there is none.
@@ -43,7 +50,7 @@ func DecideBot(o *v1alpha1.Organization, held *v1alpha1.Bot, c v1alpha1.BotChang
 	}
 	if c.UID != "" {
 		if c.Trust != nil {
-			c.Role, c.TrustGeneration = held.Spec.Role, held.Spec.TrustGeneration
+			c.Role = held.Spec.Role
 			if err := checkNewTrust(held, *c.Trust); err != nil {
 				return nil, err
 			}
@@ -61,9 +68,9 @@ func DecideBot(o *v1alpha1.Organization, held *v1alpha1.Bot, c v1alpha1.BotChang
 		case ok && c.Trust != nil:
 			c.Role, c.DisplayName = pending.Role, pending.DisplayName
 		case ok:
-			c.Trust, c.TrustGeneration = pending.Trust, pending.TrustGeneration
+			c.Trust = pending.Trust
 		}
-		c.From = held.Spec.Role
+		c.From, c.RightsGeneration = held.Spec.Role, held.Spec.RightsGeneration
 	}
 	return append(slices.DeleteFunc(slices.Clone(o.Spec.BotChanges), func(o v1alpha1.BotChange) bool { return o.Name == c.Name }), c), nil
 }

@@ -207,6 +207,26 @@ func TestDecideBot_ordersGrants(t *testing.T) {
 	require.True(t, tenancy.BotChangeApplies(raised, held))
 }
 
+// The hub is killed after it raised the role and before it recorded that, and the role is lowered
+// before the next hub looks at the raise.
+func TestDecideBot_aRaiseIsNotCarriedOutOverALowering(t *testing.T) {
+	t.Parallel()
+	bot := tenancy.NewBot("b", "w", "deploy", v1alpha1.RoleMember, "alice", "")
+	bot.UID = "1"
+	o := tenancy.NewOrganization("o", "O", "alice")
+	raise := v1alpha1.BotChange{Name: "b", UID: "1", Role: v1alpha1.RoleAdmin, By: "alice"}
+	changes, err := tenancy.DecideBot(o, bot, raise)
+	require.NoError(t, err)
+	require.True(t, tenancy.BotChangeApplies(changes[0], bot))
+	bot = tenancy.ChangedBot(bot, changes[0])
+	tenancy.SetBotRole(bot, v1alpha1.RoleMember)
+	require.False(t, tenancy.BotChangeApplies(changes[0], bot))
+	// The control: a raise that is asked for after the lowering.
+	changes, err = tenancy.DecideBot(o, bot, raise)
+	require.NoError(t, err)
+	require.True(t, tenancy.BotChangeApplies(changes[0], bot))
+}
+
 func TestCheckMemberships_endsAtAThousand(t *testing.T) {
 	t.Parallel()
 	rows := make([]v1alpha1.MembershipIndexEntry, tenancy.MaxMemberships)

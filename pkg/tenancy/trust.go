@@ -141,7 +141,7 @@ func RemoveTrust(b *v1alpha1.Bot, id string) bool {
 	}
 	b.Spec.Trust = slices.DeleteFunc(slices.Clone(b.Spec.Trust), func(t v1alpha1.BotTrust) bool { return t.ID == id })
 	b.Spec.Tokens = slices.DeleteFunc(slices.Clone(b.Spec.Tokens), func(t v1alpha1.BotToken) bool { return t.Trust == id })
-	b.Spec.TrustGeneration++
+	b.Spec.RightsGeneration++
 	return true
 }
 

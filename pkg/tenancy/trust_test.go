@@ -192,11 +192,11 @@ func TestRemoveTrust_endsWhatItLetIn(t *testing.T) {
 	b.Spec.Trust = []v1alpha1.BotTrust{rule("r", nil), rule("other", nil)}
 	b.Spec.Tokens[1].Trust, b.Spec.Tokens[2].Trust = "r", "other"
 	require.False(t, tenancy.RemoveTrust(b, "none"))
-	require.Zero(t, b.Spec.TrustGeneration)
+	require.Zero(t, b.Spec.RightsGeneration)
 	require.True(t, tenancy.RemoveTrust(b, "r"))
 	require.Len(t, b.Spec.Tokens, 2)
 	require.Equal(t, "other", b.Spec.Trust[0].ID)
-	require.EqualValues(t, 1, b.Spec.TrustGeneration)
+	require.EqualValues(t, 1, b.Spec.RightsGeneration)
 }
 
 func TestAddToken_countsJobsByThemselves(t *testing.T) {

@@ -52,12 +52,12 @@ type BotSpec struct {
 	// +listMapKey=id
 	// +kubebuilder:validation:MaxItems=20
 	Trust []BotTrust `json:"trust,omitempty"`
-	// trustGeneration is raised when a rule of trust is removed. An accepted rule that is from
-	// before is not added any more.
+	// rightsGeneration is raised when the role is lowered and when a rule of trust is removed. An
+	// accepted change that gives rights and is from before is not carried out any more.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:XValidation:rule="self >= oldSelf",message="trustGeneration never decreases"
-	TrustGeneration int64 `json:"trustGeneration,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self >= oldSelf",message="rightsGeneration never decreases"
+	RightsGeneration int64 `json:"rightsGeneration,omitempty"`
 	// generation is raised when all tokens are revoked. The hub then recreates the
 	// ServiceAccount under the same name.
 	// +optional

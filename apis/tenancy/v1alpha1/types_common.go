@@ -93,12 +93,13 @@ const (
 	WhoAdmin Who = "admin"
 )
 
-// Least returns the least role in the Organization of the people whom w selects.
+// Least returns the least role in the Organization of the people whom w selects. A value that is
+// unknown selects admins.
 func (w Who) Least() Role {
-	if w == WhoAdmin {
-		return RoleAdmin
+	if w == WhoMembers {
+		return RoleMember
 	}
-	return RoleMember
+	return RoleAdmin
 }
 
 // NamedRef refers to an object by its metadata.name.

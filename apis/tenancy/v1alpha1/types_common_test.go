@@ -20,5 +20,7 @@ func TestRole_hasTheRightsOfThoseBeforeItAlone(t *testing.T) {
 		}
 	}
 	require.Equal(t, v1alpha1.RoleMember, v1alpha1.WhoMembers.Least())
-	require.Equal(t, v1alpha1.RoleAdmin, v1alpha1.WhoAdmin.Least())
+	for _, who := range []v1alpha1.Who{v1alpha1.WhoAdmin, "", "guests"} {
+		require.Equal(t, v1alpha1.RoleAdmin, who.Least(), who)
+	}
 }

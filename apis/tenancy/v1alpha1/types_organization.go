@@ -196,10 +196,10 @@ type BotChange struct {
 	// trust is a trust rule that the Bot gets. Absent means none.
 	// +optional
 	Trust *BotTrust `json:"trust,omitempty"`
-	// trustGeneration is the spec.trustGeneration of the Bot for which trust was accepted. A Bot
-	// that has another one does not get the rule.
+	// rightsGeneration is the spec.rightsGeneration of the Bot for which the change was accepted. A
+	// Bot that has another one lost rights since, and is not changed.
 	// +optional
-	TrustGeneration int64 `json:"trustGeneration,omitempty"`
+	RightsGeneration int64 `json:"rightsGeneration,omitempty"`
 	// by is the metadata.name of the User who asked for the change.
 	// +kubebuilder:validation:MaxLength=253
 	By string `json:"by"`

@@ -59,7 +59,8 @@ func (h *Handler) change(ctx context.Context, r *http.Request, scope *tenancy.Sc
 			if raises(b) {
 				return errRaised
 			}
-			b.Spec.Role, b.Spec.DisplayName = ptr.Deref(wanted.role, b.Spec.Role), ptr.Deref(wanted.name, b.Spec.DisplayName)
+			tenancy.SetBotRole(b, ptr.Deref(wanted.role, b.Spec.Role))
+			b.Spec.DisplayName = ptr.Deref(wanted.name, b.Spec.DisplayName)
 			return nil
 		})
 		if !errors.Is(err, errRaised) {
