@@ -88,6 +88,9 @@ func (u Usage) share() float64 {
 	return float64(u.Used) / float64(u.Limit)
 }
 
+// Near reports whether a store is so full that growth, once it is refused, stays refused.
+func (u Usage) Near() bool { return u.level(NoGrowth) > Open }
+
 // level returns the level of a store that had the level was.
 func (u Usage) level(was Level) Level {
 	if u.Spent {
@@ -236,7 +239,7 @@ func (m *Monitor) Admit(w Write) error {
 		return e
 	}
 	percent := fmt.Sprintf("%.0f%%", 100*now.usage[now.store].share())
-	limit := fmt.Sprintf("%.0f%%", 100*floor(now.level))
+	limit := fmt.Sprintf("%.0f%%", 100*(floor(now.level)-slack))
 	return errs.New(errs.InsufficientStorage,
 		fmt.Sprintf("%s of the hub's %s is used, and %s until it is less than %s; delete what you do not need, and tell the operator of the hub",
 			percent, now.store, written(now.level), limit),

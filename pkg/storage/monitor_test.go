@@ -82,7 +82,7 @@ func TestMonitor_refusalsSayWhatIsUsedAndWhatToDo(t *testing.T) {
 	require.ErrorAs(t, m.Admit(Growth), &told)
 	require.Equal(t, errs.InsufficientStorage, told.Code)
 	require.Zero(t, told.RetryAfter, "clients would repeat it by themselves")
-	require.Equal(t, "83% of the hub's disk is used, and nothing new or larger is written until it is less than 80%; "+
+	require.Equal(t, "83% of the hub's disk is used, and nothing new or larger is written until it is less than 78%; "+
 		"delete what you do not need, and tell the operator of the hub", told.Message)
 	m.Measured(t.Context(), DiskStore, Usage{Used: 100, Limit: 100, Spent: true})
 	require.ErrorAs(t, m.Admit(Ending), &told)

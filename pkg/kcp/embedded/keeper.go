@@ -30,7 +30,7 @@ const (
 	// measureEvery is the interval at which the database is measured.
 	measureEvery = 250 * time.Millisecond
 	// history is what a compaction keeps, for watches and lists that are behind. shortHistory is what it
-	// keeps above the first floor.
+	// keeps near the first floor.
 	history, shortHistory = 10 * time.Second, time.Second
 	// callTimeout limits a call that etcd answers from memory; workTimeout one that copies data.
 	callTimeout, workTimeout = 5 * time.Second, 10 * time.Minute
@@ -187,13 +187,14 @@ func (k *keeper) work(ctx context.Context, m measurement) {
 }
 
 // due returns the revision to compact at, or 0. A compaction is due when history has taken an eighth of
-// the quota, and while the database is above its first floor.
+// the quota, and while the database is so full that growth is refused or stays refused: what a tenant
+// deletes is room only after a compaction.
 func (k *keeper) due(m measurement) (revision int64) {
 	k.seen = append(k.seen, m)
 	if k.kept == 0 || m.used < k.kept {
 		k.kept = m.used
 	}
-	keep, nearly := history, m.noSpace || m.used >= k.quota/10*8
+	keep, nearly := history, m.noSpace || storage.Usage{Used: m.used, Limit: k.quota}.Near()
 	if nearly {
 		keep = shortHistory
 	}

@@ -188,11 +188,13 @@ func TestKeeper_whenACompactionIsDue(t *testing.T) {
 		seen []measurement
 		want int64
 	}{
-		"little history":                     {[]measurement{at(0, 100, 1), at(11*time.Second, 200, 9)}, 0},
-		"much history":                       {[]measurement{at(0, 100, 1), at(5*time.Second, 150, 5), at(11*time.Second, 300, 9)}, 1},
-		"much history of a moment":           {[]measurement{at(0, 100, 1), at(5*time.Second, 300, 9)}, 0},
-		"above the first floor":              {[]measurement{at(0, 800, 1), at(2*time.Second, 800, 9)}, 1},
-		"above the first floor, of a moment": {[]measurement{at(0, 800, 1), at(time.Second/2, 850, 9)}, 0},
+		"little history":                       {[]measurement{at(0, 100, 1), at(11*time.Second, 200, 9)}, 0},
+		"much history":                         {[]measurement{at(0, 100, 1), at(5*time.Second, 150, 5), at(11*time.Second, 300, 9)}, 1},
+		"much history of a moment":             {[]measurement{at(0, 100, 1), at(5*time.Second, 300, 9)}, 0},
+		"above the first floor":                {[]measurement{at(0, 800, 1), at(2*time.Second, 800, 9)}, 1},
+		"below it, and not enough to leave it": {[]measurement{at(0, 790, 1), at(2*time.Second, 790, 9)}, 1},
+		"enough to leave it":                   {[]measurement{at(0, 770, 1), at(2*time.Second, 770, 9)}, 0},
+		"above the first floor, of a moment":   {[]measurement{at(0, 800, 1), at(time.Second/2, 850, 9)}, 0},
 	} {
 		k := &keeper{quota: quota}
 		var got int64

@@ -21,7 +21,7 @@ func rights(alice *person) {
 	alice.Until(alice.t, "document.querySelector('[aria-label=\"Role of bob\"]:not(:disabled)')?.value === 'admin'")
 	alice.sees("sudo")
 	alice.role("bob", "member")
-	alice.sees("bob loses these rights together with the role of an admin: sudo, " + role + " in default, typed.")
+	alice.sees("bob loses these rights together with the present role: sudo, " + role + " in default, typed.")
 	alice.press("Cancel")
 	alice.Until(alice.t, "document.querySelector('[aria-label=\"Role of bob\"]').value === 'admin'")
 	alice.role("bob", "member")
