@@ -59,7 +59,7 @@ func invitations(t *testing.T, s *scene, alice *person) {
 	alice.sees("You are signed in as")
 	alice.looks("invitation-signed-in")
 	alice.press("Accept")
-	alice.sees("you are a member there already, as admin")
+	alice.sees("are a member there already, as admin")
 	alice.press("Decline")
 	alice.sees("Nobody can accept it then")
 	alice.press("Decline")
