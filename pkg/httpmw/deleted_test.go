@@ -63,7 +63,7 @@ func TestO8_TheDeletedWithdrawTheirOwnRequestAndNoOthers(t *testing.T) {
 func TestO13_TheDeletedIsReachedByItsUndeleteAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	s := httpmw.Scopes{Tenants: w}
+	s := httpmw.Scopes{Tenants: w, Creator: w.creator()}
 	h := w.routerWith(func(r chi.Router) {
 		r.With(s.DeletedOrg).Get("/orgs/{org}/undelete", ok)
 		r.With(s.DeletedWorkspace).Get("/orgs/{org}/ws/{ws}/undelete", ok)
@@ -104,8 +104,8 @@ func TestO13_AWorkspaceOfADeletedOrgIsNotFoundByItsUndelete(t *testing.T) {
 	w := newWorld()
 	deleted := deletedOrg{w}
 	h := w.routerWith(func(r chi.Router) {
-		r.With(httpmw.Scopes{Tenants: deleted}.DeletedWorkspace).Get("/of-deleted/{org}/ws/{ws}", ok)
-		r.With(httpmw.Scopes{Tenants: w}.DeletedWorkspace).Get("/of-live/{org}/ws/{ws}", ok)
+		r.With(httpmw.Scopes{Tenants: deleted, Creator: w.creator()}.DeletedWorkspace).Get("/of-deleted/{org}/ws/{ws}", ok)
+		r.With(httpmw.Scopes{Tenants: w, Creator: w.creator()}.DeletedWorkspace).Get("/of-live/{org}/ws/{ws}", ok)
 	})
 	header := as("guest", httpmw.OrgHeader, org, httpmw.WorkspaceHeader, gone)
 	require.Equal(t, http.StatusNotFound, get(h, "/of-deleted/"+org+"/ws/"+gone, header).Code)

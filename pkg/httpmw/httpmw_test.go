@@ -121,6 +121,12 @@ func (w deletedOrg) Org(uuid string) (tenancy.Org, bool) {
 	return o, found
 }
 
+// creator is for a world in which nobody waits for what they made.
+func (w *world) creator() tenancy.Creator {
+	none := func(string, string) (*v1alpha1.Membership, bool) { return nil, false }
+	return tenancy.Creator{Org: w.Org, Workspace: w.Workspace, Membership: none}
+}
+
 func (w *world) router(signUp httpmw.SignUp) http.Handler { return w.mounted(signUp, nil) }
 
 // routerWith is the router with more routes.
@@ -144,7 +150,7 @@ func (w *world) mounted(signUp httpmw.SignUp, mount func(chi.Router)) http.Handl
 		}
 	}
 	ok := func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, httpmw.CallerOf(r).User.Name) }
-	s := httpmw.Scopes{Tenants: w}
+	s := httpmw.Scopes{Tenants: w, Creator: w.creator()}
 	r := chi.NewRouter()
 	r.Use(httpmw.Authenticate(authentication(tokens, w, signUp)))
 	r.Get("/api/users/me", ok)
@@ -314,7 +320,7 @@ func TestScopes_refuseAnOrganizationThatCannotBeReached(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	asked := []string{}
-	s := httpmw.Scopes{Tenants: w, Reachable: func(uuid string, _ ...string) error {
+	s := httpmw.Scopes{Tenants: w, Creator: w.creator(), Reachable: func(uuid string, _ ...string) error {
 		asked = append(asked, uuid)
 		if uuid == org {
 			return errs.New(errs.Unavailable, "try again")

@@ -165,17 +165,17 @@ func (s Scopes) serve(w http.ResponseWriter, r *http.Request, next http.Handler,
 	entries := s.Tenants.Index(caller.User.Name)
 	scope := &tenancy.Scope{User: caller.User.Name, PlatformAdmin: caller.PlatformAdmin}
 	if !s.findOrg(scope, caller.User, entries, orgUUID, about) {
-		return foreign()
+		return s.outside(scope, caller.User, orgUUID, wsUUID)
 	}
 	gone := scope.Org.Deleted() && about != deletedOrgTarget
 	if about.inWorkspace() {
 		if !s.findWorkspace(scope, caller.User, entries, wsUUID, about) {
-			return foreign()
+			return s.outside(scope, caller.User, orgUUID, wsUUID)
 		}
 		gone = gone || scope.Workspace.Deleted() && about != deletedWorkspaceTarget
 	}
 	if !allowed(scope, entries) {
-		return foreign()
+		return s.outside(scope, caller.User, orgUUID, wsUUID)
 	}
 	belongs(r)
 	if err := s.reachable(orgUUID); err != nil {

@@ -79,6 +79,16 @@ func TestCreate_answers202AtTheTimeout(t *testing.T) {
 			if name != "its creator has no row of it" {
 				require.Equal(t, "Progressing", o["phase"])
 			}
+			// What else they ask of it is refused with its phase until they have a row, and strangers learn nothing.
+			change := func(as string) apitest.Answer {
+				return apitest.Call{As: as, Method: http.MethodPatch, Path: "/api/orgs/" + made, Org: made, Body: `{"displayName": "Newer"}`}.Do(f.http)
+			}
+			change(apitest.Foreigner).Refused(t, http.StatusForbidden)
+			if name != "it is not Ready" {
+				early := change(apitest.Admin)
+				early.Refused(t, http.StatusConflict)
+				require.Contains(t, early.Body, "is not ready for you yet, its phase is "+o["phase"].(string))
+			}
 		})
 	}
 }

@@ -80,6 +80,16 @@ func TestCreate_answers202AtTheTimeout(t *testing.T) {
 			require.Equal(t, c.phase, answer.Object(t, http.StatusAccepted)["phase"])
 			f.requireReadable(t, answer.Object(t, http.StatusAccepted))
 			require.Equal(t, path(made), answer.Header.Get("Location"))
+			// What else they ask of it is refused with its phase until kcp has it, and others learn nothing.
+			change := func(as string) apitest.Answer {
+				return apitest.Call{As: as, Method: http.MethodPatch, Path: path(made), Org: apitest.Acme, Workspace: made, Body: `{"displayName": "Newer"}`}.Do(f.http)
+			}
+			change(apitest.Member).Refused(t, http.StatusForbidden)
+			if c.views == nil {
+				early := change(apitest.Admin)
+				early.Refused(t, http.StatusConflict)
+				require.Contains(t, early.Body, "is not ready for you yet, its phase is Progressing")
+			}
 		})
 	}
 }
