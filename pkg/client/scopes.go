@@ -177,6 +177,26 @@ func catalog(c *Client, r Request) Catalog {
 	return Catalog{c: c, r: r, name: func(e *rest.CatalogEntry) string { return e.UUID }}
 }
 
+// WhyQuery is a question about an action in a workspace.
+type WhyQuery struct {
+	Verb, Resource, Subresource, Namespace, Name string
+	// Group is nil for the group that has the resource in the workspace or in the catalog.
+	Group *string
+	// User is the name of a person and Bot the UUID of a bot. Without them the question is about the caller.
+	User, Bot string
+}
+
+// Why says whether somebody may do something in the workspace, and why. Admins may ask about others.
+func (w InWorkspace) Why(ctx context.Context, q WhyQuery) (*rest.Why, error) {
+	r := w.at(http.MethodGet, "/why")
+	if q.Group != nil {
+		// An empty group is the core group.
+		r.Query = url.Values{"group": {*q.Group}}
+	}
+	return do[rest.Why](ctx, w.c, r, Query("verb", q.Verb), Query("resource", q.Resource), Query("subresource", q.Subresource),
+		Query("namespace", q.Namespace), Query("name", q.Name), Query("user", q.User), Query("bot", q.Bot))
+}
+
 // AuditQuery selects events. Empty fields select all.
 type AuditQuery struct {
 	Since, Until time.Time

@@ -33,17 +33,20 @@ func (p *Proxy) elevate(r *http.Request, c Caller, e tenancy.Entry) (*elevation,
 		sudo.user = c.Username()
 	}
 	if sudo.user == "" {
-		return nil, errs.New(errs.Forbidden,
-			"you cannot impersonate anybody here; an admin of the workspace can give you sudo for requests that need more rights")
+		return nil, needsSudo("you cannot impersonate anybody here; an admin of the workspace can give you sudo for requests that need more rights")
 	}
 	if !sudo.asked(r.Header) {
-		return nil, errs.New(errs.Forbidden, "nobody can be impersonated here but yourself with the sudo group of this workspace: kubectl --as "+
-			sudo.user+" --as-group "+sudo.groups[0])
+		return nil, needsSudo("nobody can be impersonated here but yourself with the sudo group of this workspace: kubectl --as " +
+			sudo.user + " --as-group " + sudo.groups[0])
 	}
 	if slices.Contains(r.Header[impersonateGroup], authenticated) {
 		sudo.groups = append(sudo.groups, authenticated)
 	}
 	return sudo, nil
+}
+
+func needsSudo(message string) error {
+	return errs.New(errs.Forbidden, message, errs.Cause{Type: tenancy.MissingSudo, Message: message})
 }
 
 // impersonates reports whether a request has impersonation headers, also ones that Connection

@@ -76,6 +76,16 @@ func (k Reviews) Followed(ctx context.Context, user, role string, left tenancy.E
 	return k.allowed(ctx, cluster, subject, "", rbacv1.PolicyRule{Verbs: []string{"access"}, NonResourceURLs: []string{"/"}})
 }
 
+// Allows reports whether kcp's authorizer allows a caller an action in a logical cluster. The caller is the
+// name of a User or a tenancy.BotKey.
+func (k Reviews) Allows(ctx context.Context, caller, cluster string, a tenancy.Action) (bool, error) {
+	subject, err := k.subject(caller, cluster)
+	if err != nil {
+		return false, err
+	}
+	return k.allowed(ctx, cluster, subject, a.Namespace, a.Rule())
+}
+
 // telling returns the actions to ask kcp about, of those that ended. One is enough that
 // only RBAC decides about. A bound API may have a maximal permission policy, which refuses
 // for reasons of its own; without an action of the first kind there is one for each API

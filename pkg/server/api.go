@@ -40,9 +40,10 @@ func (a *assembly) api(serving context.Context) error {
 	if err != nil {
 		return err
 	}
+	reviews := revocation.Reviews{Clients: a.clients.FailFast(), User: v.ByName, Bot: v.BotOfAccount, ClusterRole: v.ClusterRoles.Get}
 	a.revocation, err = revocation.New(revocation.Config{
 		Views: v, Enter: enter, Streams: forward, Clock: a.clock, Metrics: a.hub.registry,
-		Kcp: revocation.Reviews{Clients: a.clients.FailFast(), User: v.ByName, Bot: v.BotOfAccount, ClusterRole: v.ClusterRoles.Get},
+		Kcp: reviews,
 	})
 	if err != nil {
 		return err
@@ -98,7 +99,7 @@ func (a *assembly) api(serving context.Context) error {
 		},
 		config: c, limits: limits, clock: a.clock, views: v, store: s, spares: spares, clusters: a.clusters, gates: gates,
 		sessions: a.sessions, login: a.login(people, authenticators, counted.login, exchange), forward: forward,
-		rights: a.rights, rolesFollowed: workspace.NewRolesFollowed(v), revocation: a.revocation,
+		rights: a.rights, rolesFollowed: workspace.NewRolesFollowed(v), revocation: a.revocation, reviews: reviews,
 		botTokens: botTokens, countedBots: counted.bots,
 		stored:      a.stored,
 		invitations: invited, invitationCookies: a.invitationCookies(), countedInvitations: counted.invitations,

@@ -29,6 +29,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api/providers"
 	"github.com/faroshq/kedge-hub/pkg/api/sessions"
 	"github.com/faroshq/kedge-hub/pkg/api/users"
+	"github.com/faroshq/kedge-hub/pkg/api/why"
 	"github.com/faroshq/kedge-hub/pkg/api/workspaces"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/auth/session"
@@ -78,6 +79,8 @@ type routes struct {
 	// rolesFollowed reports whether the roles of a Workspace cover all that is bound there.
 	rolesFollowed func(org, workspace string) bool
 	revocation    *revocation.Revocation
+	// reviews asks kcp what it allows a caller.
+	reviews revocation.Reviews
 	// as writes APIBindings with the credential of the caller of a request.
 	as          func(*http.Request) (store.Bindings, error)
 	botTokens   store.BotTokens
@@ -184,9 +187,13 @@ func (p routes) router() chi.Router {
 			Deps: d, Bots: v, KCP: s, Tokens: p.botTokens, Metrics: p.countedBots, MaxTokenTTL: c.Bots.TokenMaxTTL, Issuers: c.CI.Issuers,
 			Recheck: func(b *v1alpha1.Bot) { p.revocation.Recheck(tenancy.BotKey(b.Status.ServiceAccountUID)) },
 		}).Mount(r)
-		(&providers.Handler{
+		enabling := &providers.Handler{
 			Deps: d, Catalog: v, KCP: s, Followed: p.rolesFollowed, Kept: template.Keeps(c.Template),
 			As: func(r *http.Request) (providers.Bindings, error) { return p.as(r) },
+		}
+		enabling.Mount(r)
+		(&why.Handler{
+			Deps: d, Enter: p.gates.Enter, Allows: p.reviews.Allows, Caches: v, Entries: enabling.Visible, Policy: p.clusters.WorkspacePolicy,
 		}).Mount(r)
 		(&catalog.Handler{
 			Deps: d, Catalog: v, Orgs: v, Entries: s, GlobalCluster: p.clusters.Providers, MayBind: p.mayBind, PrivateBackends: c.Catalog.AllowPrivateBackends,

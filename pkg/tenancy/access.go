@@ -1,6 +1,7 @@
 package tenancy
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -110,38 +111,72 @@ func InOrg(entries []v1alpha1.MembershipIndexEntry, org string) bool {
 	return false
 }
 
-// WorkspaceRole is the effective role in a Workspace according to the rows of an index: admin
-// for admins of the Organization (O-15), else the role in the row of the Workspace, else
-// viewer for members of an Organization with default access view, else empty.
+// WorkspaceRole is the effective role in a Workspace according to the rows of an index: that of the
+// first of WorkspaceSources, or empty.
 func WorkspaceRole(entries []v1alpha1.MembershipIndexEntry, org, workspace string, access v1alpha1.DefaultAccess) v1alpha1.Role {
-	var inOrg, inWorkspace v1alpha1.Role
-	for i := range entries {
-		if entries[i].OrgUUID != org {
-			continue
-		}
-		switch entries[i].WorkspaceUUID {
-		case "":
-			inOrg = entries[i].Role
-		case workspace:
-			inWorkspace = entries[i].Role
-		}
-	}
-	switch {
-	case inOrg.AtLeast(v1alpha1.RoleAdmin):
-		return v1alpha1.RoleAdmin
-	case inWorkspace.AtLeast(v1alpha1.RoleViewer):
-		return inWorkspace
-	case inOrg.AtLeast(v1alpha1.RoleViewer) && access == v1alpha1.DefaultAccessView:
-		return v1alpha1.RoleViewer
+	for s := range WorkspaceSources(entries, org, workspace, access) {
+		return s.Role
 	}
 	return ""
+}
+
+// Through is the kind of a source of access to a Workspace.
+type Through string
+
+// The kinds of sources of access to a Workspace.
+const (
+	// ThroughOrgAdmin is the role admin in the Organization (O-15).
+	ThroughOrgAdmin Through = "OrgAdmin"
+	// ThroughMembership is a Membership in the Workspace.
+	ThroughMembership Through = "Membership"
+	// ThroughDefaultAccess is a Membership in an Organization with default access view.
+	ThroughDefaultAccess Through = "DefaultAccess"
+	// ThroughBot is the role of a Bot.
+	ThroughBot Through = "Bot"
+)
+
+// Source is a source of access to a Workspace, and the role that it gives there.
+type Source struct {
+	Through Through
+	Role    v1alpha1.Role
+}
+
+// WorkspaceSources are the sources of access to a Workspace according to the rows of an index. The first
+// one is in effect: the role admin in the Organization, else the row of the Workspace, else the
+// Organization's default access.
+func WorkspaceSources(entries []v1alpha1.MembershipIndexEntry, org, workspace string, access v1alpha1.DefaultAccess) iter.Seq[Source] {
+	return func(yield func(Source) bool) {
+		var inOrg, inWorkspace v1alpha1.Role
+		for i := range entries {
+			if entries[i].OrgUUID != org {
+				continue
+			}
+			switch entries[i].WorkspaceUUID {
+			case "":
+				inOrg = entries[i].Role
+			case workspace:
+				inWorkspace = entries[i].Role
+			}
+		}
+		admin := inOrg.AtLeast(v1alpha1.RoleAdmin)
+		if admin && !yield(Source{ThroughOrgAdmin, v1alpha1.RoleAdmin}) {
+			return
+		}
+		if inWorkspace.AtLeast(v1alpha1.RoleViewer) && !yield(Source{ThroughMembership, inWorkspace}) {
+			return
+		}
+		if !admin && inOrg.AtLeast(v1alpha1.RoleViewer) && access == v1alpha1.DefaultAccessView {
+			yield(Source{ThroughDefaultAccess, v1alpha1.RoleViewer})
+		}
+	}
 }
 
 // CauseRoleTooLow is the type of the cause of a refusal of somebody who is in the Organization or the
 // Workspace, with a role that does not suffice.
 const CauseRoleTooLow = "RoleTooLow"
 
-func roleTooLow(message string) error {
+// RoleTooLow refuses somebody who is there, with a role that does not suffice.
+func RoleTooLow(message string) error {
 	return errs.New(errs.Forbidden, message, errs.Cause{Type: CauseRoleTooLow, Message: message})
 }
 
@@ -150,7 +185,7 @@ func (s Scope) RequireOrgAdmin(to string) error {
 	if s.OrgRole.AtLeast(v1alpha1.RoleAdmin) {
 		return nil
 	}
-	return roleTooLow("only an admin of this organization may " + to + "; ask one of its admins")
+	return RoleTooLow("only an admin of this organization may " + to + "; ask one of its admins")
 }
 
 // RequireWorkspaceAdmin refuses callers who are admins neither of the Workspace nor of its
@@ -159,7 +194,7 @@ func (s Scope) RequireWorkspaceAdmin(to string) error {
 	if s.WorkspaceRole.AtLeast(v1alpha1.RoleAdmin) {
 		return nil
 	}
-	return roleTooLow("only an admin of this workspace or of its organization may " + to + "; ask one of them")
+	return RoleTooLow("only an admin of this workspace or of its organization may " + to + "; ask one of them")
 }
 
 // RequireWorkspaceCreation refuses callers to whom spec.workspaceCreation does not permit to
@@ -169,7 +204,7 @@ func (s Scope) RequireWorkspaceCreation() error {
 	case s.OrgRole.AtLeast(s.Org.Spec.WorkspaceCreation.Least()):
 		return nil
 	case s.OrgRole.AtLeast(v1alpha1.RoleMember):
-		return roleTooLow("in this organization only admins may create workspaces (workspaceCreation: admin); ask one of its admins")
+		return RoleTooLow("in this organization only admins may create workspaces (workspaceCreation: admin); ask one of its admins")
 	}
-	return roleTooLow("only members of this organization may create workspaces in it, and viewers may not; ask one of its admins")
+	return RoleTooLow("only members of this organization may create workspaces in it, and viewers may not; ask one of its admins")
 }

@@ -92,7 +92,7 @@ func (p ScopedBot) err() error {
 	case p.Org.Deleted() || p.Workspace.Deleted():
 		return errs.New(errs.Forbidden, "the workspace, or its organization, was deleted; until its grace period ends it can be undeleted")
 	case RoleLowered(p.Bot):
-		return errs.New(errs.Forbidden, "the role of this bot was lowered to "+string(p.Bot.Spec.Role)+", and kcp still allows it more; its tokens are refused until kcp follows, and its condition "+v1alpha1.ConditionRoleEnforced+" says what keeps kcp from it")
+		return RoleTooLow("the role of this bot was lowered to " + string(p.Bot.Spec.Role) + ", and kcp still allows it more; its tokens are refused until kcp follows, and its condition " + v1alpha1.ConditionRoleEnforced + " says what keeps kcp from it")
 	}
 	return nil
 }

@@ -100,9 +100,9 @@ func (s Scope) RequirePublish() error {
 	case s.OrgRole.AtLeast(s.Org.Spec.CatalogEntryCreation.Least()):
 		return nil
 	case s.OrgRole.AtLeast(v1alpha1.RoleMember):
-		return roleTooLow("in this organization only admins may publish catalog entries (catalogEntryCreation: admin); ask one of its admins")
+		return RoleTooLow("in this organization only admins may publish catalog entries (catalogEntryCreation: admin); ask one of its admins")
 	}
-	return roleTooLow("only members of this organization may publish catalog entries in it, and viewers may not; ask one of its admins")
+	return RoleTooLow("only members of this organization may publish catalog entries in it, and viewers may not; ask one of its admins")
 }
 
 // RequireChange refuses callers who may not change or delete an entry of the Organization:
@@ -114,5 +114,5 @@ func (s Scope) RequireChange(caller *v1alpha1.User, e *v1alpha1.CatalogEntry) er
 	if e.Annotations[v1alpha1.CreatedByAnnotation] == caller.Name && MayHaveMade(caller, e.CreationTimestamp) {
 		return nil
 	}
-	return errs.New(errs.Forbidden, "only the person who published this catalog entry and the admins of the organization may change it; ask one of them")
+	return RoleTooLow("only the person who published this catalog entry and the admins of the organization may change it; ask one of them")
 }

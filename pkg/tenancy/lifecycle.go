@@ -83,7 +83,7 @@ func DeactivationForbidden(conditions []metav1.Condition) bool {
 // the last one could otherwise neither leave nor delete it.
 func (s Scope) RequireOwnership(to string, ownerLeft bool) error {
 	if s.Org.Spec.Personal && !ownerLeft && s.Org.CreatedBy() != s.User {
-		return errs.New(errs.Forbidden, "only the owner of this personal organization may "+to)
+		return RoleTooLow("only the owner of this personal organization may " + to)
 	}
 	return s.RequireOrgAdmin(to)
 }

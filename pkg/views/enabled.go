@@ -2,6 +2,7 @@ package views
 
 import (
 	kcpapisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
@@ -50,6 +51,11 @@ func (v *Views) MemberResources(cluster string, b *kcpapisv1alpha2.APIBinding) [
 		entries = v.byExport(org, ref)
 	}
 	return tenancy.MemberResources(org, b, entries)
+}
+
+// HubRole finds a ClusterRole of a child Workspace. Those of the hub have their rules.
+func (v *Views) HubRole(cluster, name string) (*rbacv1.ClusterRole, bool) {
+	return v.ClusterRoles.Get(cluster, name)
 }
 
 // BindingsIn returns the APIBindings of a child Workspace, in no order.

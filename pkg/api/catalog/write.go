@@ -149,7 +149,7 @@ func (h *Handler) mayPublish(ctx context.Context, r *http.Request, p owner, work
 	if workspace != "" {
 		all = slices.DeleteFunc(all, func(w tenancy.Workspace) bool { return w.UUID != workspace })
 		if _, ok := tenancy.PublishingWorkspace(rows, org, all); !ok {
-			return errs.New(errs.Forbidden, "only an admin of the workspace that has the export may publish it, while the workspace is Ready; ask one of its admins")
+			return tenancy.RoleTooLow("only an admin of the workspace that has the export may publish it, while the workspace is Ready; ask one of its admins")
 		}
 		return nil
 	}

@@ -197,6 +197,14 @@ func (h *Handler) all(org tenancy.Org, bindings []*kcpapisv1alpha2.APIBinding) (
 	return found
 }
 
+// Visible returns the entries that people of an Organization can enable.
+func (h *Handler) Visible(org tenancy.Org) (entries []*v1alpha1.CatalogEntry) {
+	for _, p := range h.all(org, nil) {
+		entries = append(entries, p.entry)
+	}
+	return entries
+}
+
 // bindingOf returns the binding of an entry. A binding that names the entry counts even if its
 // export differs: an earlier entry of the same slug may have had another export.
 func bindingOf(e *v1alpha1.CatalogEntry, bindings []*kcpapisv1alpha2.APIBinding) *kcpapisv1alpha2.APIBinding {

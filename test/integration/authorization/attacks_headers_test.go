@@ -146,7 +146,11 @@ func (w *matrixWorld) impersonation(t *testing.T) {
 			for _, client := range []*framework.Client{w.hub.Client, w.overHTTP2()} {
 				a := client.Do(t, review(c.as, c.cluster, c.header.Clone()), http.StatusForbidden)
 				require.Equal(t, "Forbidden", a.Text("reason"))
-				require.Nil(t, a.JSON["details"], "the hub refuses, and not kcp after it")
+				var want any
+				if c.cluster != w.foreign.cluster {
+					want = map[string]any{"causes": []any{map[string]any{"reason": "NeedsSudo", "message": a.Text("message")}}}
+				}
+				require.Equal(t, want, a.JSON["details"], "the hub refuses, and not kcp after it")
 			}
 		})
 	}

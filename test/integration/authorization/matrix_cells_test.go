@@ -75,6 +75,7 @@ func (s *matrixScene) cell(t *testing.T, r matrixRow, method string) {
 	a := s.send(t, c)
 	s.judge(t, c, a, r.want(s.position))
 	s.remember(r, method, a)
+	s.readsBack(t, r, method, a)
 	if state := matrixStates[s.position]; state != "" && a.Code == http.StatusForbidden && method != http.MethodHead {
 		require.Contains(t, a.Text("message"), state)
 	}

@@ -166,6 +166,9 @@ var matrixRows = []matrixRow{
 	{route: "POST /api/orgs/{org}/workspaces/{ws}/undelete", at: "returning a workspace", before: (*matrixScene).deletedWorkspace, gets: "401 403 403 403  403 403 403  403 2xx  403 2xx  401 401"},
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/kubeconfig", bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/kubeconfig", about: "where members look around", at: "viewing", bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/why", query: matrixWhy, gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/why", about: "where members look around", at: "viewing", query: matrixWhy, gets: "401 403 403 403  403 403 403  200 200  200 200  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/why", about: "somebody else", query: matrixWhy + "&user=not-there", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/members", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	{route: "POST /api/orgs/{org}/workspaces/{ws}/members", body: `{"userRef":{"name":"{target}"},"role":"member"}`, before: (*matrixScene).notInWorkspace, gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
 	{route: "POST /api/orgs/{org}/workspaces/{ws}/members", about: "where members look around", at: "viewing", body: `{"userRef":{"name":"{target}"},"role":"member"}`, before: (*matrixScene).notInWorkspace, gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
@@ -238,6 +241,7 @@ func matrixEntry(path string) string {
 var matrixKeyed = http.Header{"Prefer": {"respond-async"}, "Idempotency-Key": {"matrix"}}
 
 const (
+	matrixWhy        = "?verb=get&resource=configmaps"
 	matrixConfigMaps = "{cluster}/api/v1/namespaces/default/configmaps"
 	matrixBinding    = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"generateName":"made-"},` +
 		`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"kedge:workspace:viewer"}}`

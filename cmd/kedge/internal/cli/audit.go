@@ -56,7 +56,7 @@ replicas; an operator sees all of them.`,
 	flags.Var(&since, "since", "age of the oldest event, such as 12h or 7d")
 	flags.Var(&until, "until", "age of the newest event, such as 12h or 7d (default: now)")
 	flags.StringVar(&query.Actor, "actor", "", "name of a person, or UUID of a bot, whose events to list")
-	flags.StringVar(&query.Workspace, "workspace", "", "UUID of a workspace whose events to list")
+	flags.StringVarP(&query.Workspace, "workspace", "w", "", "UUID of a workspace whose events to list")
 	flags.StringVar(&query.Action, "action", "", "part of the actions to list, such as members or kubernetes")
 	return cmd
 }

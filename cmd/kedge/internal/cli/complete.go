@@ -55,7 +55,8 @@ func (a *app) orgFlag(cmd *cobra.Command, org *string) {
 
 // workspaceFlag adds --workspace, which names a workspace in the organization of --org.
 func (a *app) workspaceFlag(cmd *cobra.Command, org, workspace *string) {
-	cmd.PersistentFlags().StringVar(workspace, "workspace", "", "UUID or name of the workspace (default: the one chosen with kedge workspaces use)")
+	cmd.PersistentFlags().StringVarP(workspace, "workspace", "w", "",
+		"UUID or name of the workspace (default: the one chosen with kedge workspaces use)")
 	a.completeWorkspace(cmd, org)
 }
 

@@ -46,7 +46,7 @@ kedge on your PATH and stay logged in with the profile that the entry names.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.org, "org", "", "UUID or name of the organization (default: the chosen one; with --all, all)")
-	flags.StringVar(&o.workspace, "workspace", "", "UUID or name of the workspace (default: the chosen one)")
+	flags.StringVarP(&o.workspace, "workspace", "w", "", "UUID or name of the workspace (default: the chosen one)")
 	flags.StringVarP(&o.file, "file", "f", "", "file to write to instead, readable by you alone")
 	flags.BoolVar(&o.all, "all", false, "all workspaces that you can enter")
 	flags.BoolVar(&o.merge, "merge", false, "put the entries into your kubeconfig; entries of others stay as they are")

@@ -7,6 +7,7 @@ import { badge, capital, date, end, sentence } from '../lib/format.js';
 import { assignable, atLeast, dropped, editRights, rightsOf, shown } from '../lib/rights.js';
 import { invitationsOf, invite } from '../lib/invite.js';
 import { loadMemberships, session } from '../lib/session.js';
+import { askWhy } from '../lib/why.js';
 import { button, confirmDialog, errorNote, formDialog, heading, openDialog, table } from '../lib/ui.js';
 
 /** @param {import('../app.js').Page} page */
@@ -24,6 +25,7 @@ export async function render(page) {
   page.show(
     heading('Members', [named(place.displayName)],
       button(`Leave ${noun}`, () => leave(context)),
+      ws && button('Why?', () => askWhy({ page, path: workspacePath(org, ws), people: askable(admin, members) })),
       admin && button('Invite', () => invite(context)),
       admin && button('Add a member', () => add(context), 'primary')),
     problem,
@@ -46,6 +48,12 @@ export async function render(page) {
       ? 'Admins of the organization are admins in this workspace, too, and are not listed here unless they were added. Further rights are roles that exist in the workspace, and sudo.'
       : 'Admins are admins in every workspace of this organization. Members and viewers enter the workspaces that they are added to. Viewers create and change nothing.'),
   );
+}
+
+/** The people that the caller may ask about, the caller first. @param {boolean} admin @param {Schema<'Member'>[]} members */
+function askable(admin, members) {
+  const others = admin ? members.filter((m) => m.user !== session.me.name) : [];
+  return [{ user: session.me.name, displayName: 'You' }, ...others];
 }
 
 /** @typedef {{page: import('../app.js').Page, path: OrgPath|WorkspacePath, noun: string, problem: HTMLElement, name: string, org: string}} Context */
