@@ -254,6 +254,13 @@ func (w InWorkspace) IssueBotToken(ctx context.Context, bot string, body rest.Is
 	return do[rest.IssuedBotToken](ctx, w.c, r, options...)
 }
 
+// RotateBotToken replaces a token. It is not repeated, as IssueBotToken is not.
+func (w InWorkspace) RotateBotToken(ctx context.Context, bot, token string, body rest.RotateBotTokenRequest, options ...Option) (*rest.IssuedBotToken, error) {
+	r := w.at("", "/serviceaccounts"+segment(bot)+"/tokens"+segment(token)+"/rotate")
+	r.Method, r.Body = http.MethodPost, body
+	return do[rest.IssuedBotToken](ctx, w.c, r, options...)
+}
+
 // Providers returns the requests about the entries that the workspace can enable. It sends none.
 func (w InWorkspace) Providers() Providers {
 	return Providers{c: w.c, r: Request{Path: "/api/providers", Org: w.r.Org, Workspace: w.r.Workspace}, below: w.r.Path + "/providers"}

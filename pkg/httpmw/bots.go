@@ -33,7 +33,10 @@ type BotAuthentication struct {
 	// Await waits until cond holds for a Bot in a logical cluster.
 	Await func(ctx context.Context, cluster string, cond func() bool) error
 	// May reports whether bots may make a request. If it is nil, they may make every one.
-	May   func(r *http.Request, p tenancy.ScopedBot) bool
+	May func(r *http.Request, p tenancy.ScopedBot) bool
+	// Used is called with the Bot and the ID of a token of which a use is to be recorded. It must not
+	// block. It can be nil.
+	Used  func(b *v1alpha1.Bot, token string)
 	Clock clock.PassiveClock
 }
 
@@ -68,18 +71,30 @@ func (b BotAuthentication) caller(r *http.Request, token string) (*Caller, error
 	if err != nil {
 		return nil, err
 	}
-	if id.ExpiresAt.Before(until) {
-		until = id.ExpiresAt
+	if b.Used != nil && tenancy.TokenUseDue(place.Bot, place.Token, b.Clock.Now()) {
+		b.Used(place.Bot, place.Token)
 	}
-	return &Caller{Identity: id, Bot: &place, token: token, expiresAt: until, valid: func(*Caller) error {
+	earlier := func(until time.Time) time.Time {
+		if id.ExpiresAt.Before(until) {
+			return id.ExpiresAt
+		}
+		return until
+	}
+	return &Caller{Identity: id, Bot: &place, token: token, expiresAt: earlier(until), valid: func(*Caller) error {
 		_, _, err := check()
 		return err
+	}, endsAt: func(c *Caller) time.Time {
+		// A rotation brings the end forward.
+		if _, until, err := check(); err == nil {
+			return earlier(until)
+		}
+		return c.expiresAt
 	}}, nil
 }
 
 // BotMay reports whether bots may make a request to the API: they may read themselves, the
-// kubeconfig of their Workspace and its providers. Admin bots may also enable and disable
-// providers there.
+// kubeconfig of their Workspace and its providers, and rotate the token that they present. Admin bots
+// may also enable and disable providers there.
 func BotMay(r *http.Request, p tenancy.ScopedBot) bool {
 	// The router reads an encoded path as it was sent, and could find another route.
 	if r.URL.RawPath != "" {
@@ -90,6 +105,8 @@ func BotMay(r *http.Request, p tenancy.ScopedBot) bool {
 	switch r.URL.Path {
 	case "/api/users/me", "/api/providers", workspace + "/kubeconfig":
 		return reads
+	case workspace + "/serviceaccounts/" + p.Bot.Name + "/tokens/" + p.Token + "/rotate":
+		return r.Method == http.MethodPost
 	}
 	name, ok := strings.CutPrefix(r.URL.Path, workspace+"/providers/")
 	if !ok || !p.Bot.Spec.Role.AtLeast(v1alpha1.RoleAdmin) {

@@ -220,3 +220,28 @@ func TestBotMay_isWhatBotsAreFor(t *testing.T) {
 		require.Equal(t, want, code, request)
 	}
 }
+
+// A bot replaces the token that it presents, and nothing else about tokens.
+func TestBotMay_rotateItsOwnTokenOnly(t *testing.T) {
+	t.Parallel()
+	const tokens = "/api/orgs/o/workspaces/w/serviceaccounts/ci/tokens"
+	for request, want := range map[string]bool{
+		"POST " + tokens + "/id/rotate":    true,
+		"GET " + tokens + "/id/rotate":     false,
+		"POST " + tokens + "/other/rotate": false,
+		"POST " + tokens:                   false,
+		"GET " + tokens:                    false,
+		"DELETE " + tokens + "/id":         false,
+		"POST " + tokens + "//rotate":      false,
+		"POST " + tokens + "/%69d/rotate":  false,
+		"POST /api/orgs/o/workspaces/w/serviceaccounts/other/tokens/id/rotate": false,
+		"POST /api/orgs/o/workspaces/v/serviceaccounts/ci/tokens/id/rotate":    false,
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		place, _, err := newBotScene().check(tenancy.BotToken{Cluster: "cluster", Namespace: "default", Name: "ci", Account: "account", Secret: "secret"}, time.Time{})
+		require.NoError(t, err)
+		place.Token = "id"
+		place.Bot.Spec.Role = v1alpha1.RoleAdmin
+		require.Equal(t, want, httpmw.BotMay(httptest.NewRequestWithContext(context.Background(), method, path, http.NoBody), place), request)
+	}
+}

@@ -85,6 +85,8 @@
 //     another version or with another template), incomplete, abandoned (reserved, and then not
 //     claimed) or surplus.
 //   - kedge_bot_tokens: tokens of bots that have neither expired nor been revoked.
+//   - kedge_bot_tokens_ending: tokens of bots that end within a week and were not rotated. Those of jobs of CI
+//     are not counted.
 //   - kedge_bot_tokens_issued_total: tokens of bots that were issued.
 //   - kedge_bot_tokens_revoked_total: tokens of bots that were revoked by a request.
 //   - kedge_invitations_total{event}: invitations that were made, accepted, declined or revoked.

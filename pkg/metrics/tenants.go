@@ -32,7 +32,7 @@ type Tenants struct {
 	// idle is the time without a use after which a session ends.
 	idle time.Duration
 
-	users, organizations, workspaces, bots, tokens, sessions *prometheus.Desc
+	users, organizations, workspaces, bots, tokens, endingTokens, sessions *prometheus.Desc
 }
 
 // NewTenants returns the collector of the objects of tenants.
@@ -47,13 +47,15 @@ func NewTenants(o Objects, k clock.PassiveClock, sessionIdle time.Duration) *Ten
 		workspaces:    desc("kedge_workspaces", "Child Workspaces, by phase.", "phase"),
 		bots:          desc("kedge_bots", "Bots, by phase.", "phase"),
 		tokens:        desc("kedge_bot_tokens", "Tokens of bots that have neither expired nor been revoked."),
-		sessions:      desc("kedge_sessions", "Sessions that have not ended, by client.", "client"),
+		endingTokens: desc("kedge_bot_tokens_ending",
+			"Tokens of bots that end within a week and were not rotated. Those of jobs of CI are not counted."),
+		sessions: desc("kedge_sessions", "Sessions that have not ended, by client.", "client"),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (t *Tenants) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{t.users, t.organizations, t.workspaces, t.bots, t.tokens, t.sessions} {
+	for _, d := range []*prometheus.Desc{t.users, t.organizations, t.workspaces, t.bots, t.tokens, t.endingTokens, t.sessions} {
 		to <- d
 	}
 }
@@ -86,10 +88,11 @@ func (t *Tenants) Collect(to chan<- prometheus.Metric) {
 			workspaces[phase]++
 		}
 	}
-	bots, tokens := phases(), 0
+	bots, tokens, ending := phases(), 0, 0
 	for b := range t.objects.Bots() {
 		bots[phaseOf(b.Status.CommonStatus, b.DeletionTimestamp, nil)]++
 		tokens += len(tenancy.LivingTokens(b, now))
+		ending += tenancy.TokensEndingSoon(b, now)
 	}
 	sessions := map[v1alpha1.SessionClient]int{v1alpha1.SessionCLI: 0, v1alpha1.SessionPortal: 0}
 	for s := range t.objects.Sessions() {
@@ -111,6 +114,7 @@ func (t *Tenants) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	gauge(t.tokens, tokens)
+	gauge(t.endingTokens, ending)
 	for client, n := range sessions {
 		gauge(t.sessions, n, string(client))
 	}

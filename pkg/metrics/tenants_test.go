@@ -51,7 +51,8 @@ func TestTenants_areCountedByPhase(t *testing.T) {
 		},
 		"second": {{Terminating: true, DeletionRequestedAt: &past}},
 	}
-	bot := &v1alpha1.Bot{Spec: v1alpha1.BotSpec{Tokens: []v1alpha1.BotToken{{ID: "a", ExpiresAt: at(time.Hour)}, {ID: "b", ExpiresAt: past}, {ID: "c", ExpiresAt: at(time.Minute)}}}}
+	bot := &v1alpha1.Bot{Spec: v1alpha1.BotSpec{Tokens: []v1alpha1.BotToken{{ID: "a", ExpiresAt: at(time.Hour)}, {ID: "b", ExpiresAt: past}, {ID: "c", ExpiresAt: at(time.Minute)},
+		{ID: "d", ExpiresAt: at(8 * 24 * time.Hour)}, {ID: "e", ExpiresAt: at(time.Hour), Trust: "rule"}, {ID: "f", ExpiresAt: at(time.Hour), RotatedTo: "a"}}}}
 	session := func(user string, client v1alpha1.SessionClient, ended *metav1.Time) *v1alpha1.Session {
 		s := &v1alpha1.Session{Spec: v1alpha1.SessionSpec{
 			UserRef: v1alpha1.NamedRef{Name: user}, Client: client, EndedAt: ended, LastUsedAt: past, ExpiresAt: at(time.Hour),
@@ -83,7 +84,8 @@ func TestTenants_areCountedByPhase(t *testing.T) {
 		`kedge_workspaces{phase="SoftDeleted"}`:                    1,
 		`kedge_workspaces{phase="Terminating"}`:                    1,
 		`kedge_bots{phase="Progressing"}`:                          1,
-		`kedge_bot_tokens`:                                         2,
+		`kedge_bot_tokens`:                                         5,
+		`kedge_bot_tokens_ending`:                                  2,
 		`kedge_sessions{client="cli"}`:                             2,
 		`kedge_sessions{client="portal"}`:                          1,
 	}
@@ -112,7 +114,7 @@ func TestTenants_areCountedByPhase(t *testing.T) {
 		return found
 	}
 	found := compare(2 * time.Hour)
-	require.Len(t, found, 3*4+3*4+1+2, "phases without an object are there, too")
+	require.Len(t, found, 3*4+3*4+2+2, "phases without an object are there, too")
 	maps.DeleteFunc(found, func(_ string, n float64) bool { return n == 0 })
 	require.Equal(t, series, found)
 	// An unused session ends without a write.

@@ -66,6 +66,25 @@ func TestCredential_streamsEndWhenItExpires(t *testing.T) {
 	}
 }
 
+// A token that is rotated ends sooner than it did when its stream was opened.
+func TestCredential_streamsFollowAnEndThatIsBroughtForward(t *testing.T) {
+	t.Parallel()
+	kcps := &source{open: map[string]chan string{}}
+	server, transport := kcp(t, kcps.ServeHTTP)
+	c := newCredential(time.Unix(1_000_000, 0))
+	h := newHub(t, server.URL, transport, c.use)
+	url, client := serveHTTP(t, h, 2)
+	w := kcps.watch(t, client, url, "alice", "aaaa")
+	w.goesOn(t)
+	sooner := c.clock.Now().Add(10 * time.Second)
+	c.at.Store(&sooner)
+	h.proxy.Recheck("alice")
+	w.goesOn(t)
+	c.clock.Step(10 * time.Second)
+	w.hasEnded(t)
+	h.closed(t)
+}
+
 // A session that is idle ends later if it is used meanwhile.
 func TestCredential_streamsFollowAnEndThatMoves(t *testing.T) {
 	t.Parallel()

@@ -33,6 +33,8 @@ type stream struct {
 	state    atomic.Pointer[termination]
 	upgraded atomic.Bool
 	answer   guardedBody
+	// expiry is nil before the timer of the credential is set, and where there is none.
+	expiry atomic.Pointer[expiry]
 
 	// prev and next link the open streams of one person.
 	prev, next *stream
@@ -143,6 +145,11 @@ func (p *Proxy) recheck(key streamKey, learnedAt time.Time, open ...*stream) {
 		}
 		if err := s.caller.Valid(); err != nil {
 			s.end(termination{cause: err, learnedAt: learnedAt})
+			continue
+		}
+		if e := s.expiry.Load(); e != nil {
+			// The end may have been brought forward.
+			e.arm(s.caller.EndsAt())
 		}
 	}
 }
@@ -166,7 +173,9 @@ func (p *Proxy) expire(s *stream) (stop func()) {
 		return func() {}
 	}
 	e := &expiry{clock: p.config.Clock, stream: s}
-	e.arm(at)
+	// A recheck from now on finds the timer.
+	s.expiry.Store(e)
+	e.arm(s.caller.EndsAt())
 	return e.stop
 }
 
@@ -185,8 +194,11 @@ type expiry struct {
 func (e *expiry) arm(at time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.stopped {
+	if e.stopped || at.IsZero() {
 		return
+	}
+	if e.timer != nil {
+		e.timer.Stop()
 	}
 	e.timer = e.clock.AfterFunc(at.Sub(e.clock.Now()), func() {
 		if next := e.stream.caller.EndsAt(); next.After(at) {
@@ -202,7 +214,9 @@ func (e *expiry) stop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stopped = true
-	e.timer.Stop()
+	if e.timer != nil {
+		e.timer.Stop()
+	}
 }
 
 func expired() error {

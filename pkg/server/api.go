@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/faroshq/kedge-hub/pkg/api/bots"
 	"github.com/faroshq/kedge-hub/pkg/api/invitations"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/kcp"
@@ -67,6 +68,7 @@ func (a *assembly) api(serving context.Context) error {
 	if tokens := a.hub.tokens; tokens != nil {
 		people.Known = tokens.Has
 	}
+	a.tokenUses = bots.NewUses(s, c.Clock)
 	if people.Bots, err = a.bots(gates.Bots); err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func (a *assembly) bots(gate tenancy.BotGate) (*httpmw.BotAuthentication, error)
 	}
 	return &httpmw.BotAuthentication{
 		Names: tokens.Names, Tokens: a.hub.limits.Authenticator(tokens, c.Limits.FailedAuthenticationsPerPeer, nil),
-		Check: gate.Check, Await: a.views.AwaitBot, Clock: a.clock,
+		Check: gate.Check, Await: a.views.AwaitBot, Used: a.tokenUses.Record, Clock: a.clock,
 	}, nil
 }
 

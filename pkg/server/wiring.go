@@ -90,8 +90,9 @@ type assembly struct {
 	// oidc is nil without an issuer.
 	oidc *auth.OIDC
 	// jobs is nil without an issuer of jobs.
-	jobs     *auth.Workloads
-	refusals *bots.Refusals
+	jobs      *auth.Workloads
+	refusals  *bots.Refusals
+	tokenUses *bots.Uses
 	// forgetSubjectTokens removes the records of ID tokens of jobs that expired before a moment.
 	forgetSubjectTokens func(ctx context.Context, before time.Time) error
 	// static are the tokens with which people sign in to the portal; nil means that nobody does.
@@ -260,6 +261,7 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 		return err
 	}
 	a.running.Go(func() { a.refusals.Run(below) })
+	a.running.Go(func() { a.tokenUses.Run(below) })
 	a.running.Go(func() { a.revocation.Run(below) })
 	a.running.Go(func() { a.uses.Run(below) })
 	a.running.Go(func() { a.meter.Run(below) })

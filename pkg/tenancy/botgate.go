@@ -42,6 +42,8 @@ type ScopedBot struct {
 	Bot       *v1alpha1.Bot
 	Org       Org
 	Workspace Workspace
+	// Token is the ID of the token that was presented. It is empty where none was.
+	Token string
 }
 
 // BotGate decides whether a Bot may access a logical cluster. Its funcs read caches.
@@ -69,6 +71,7 @@ func (g BotGate) Check(t BotToken, now time.Time) (place ScopedBot, until time.T
 		!now.Before(b.Spec.Tokens[i].ExpiresAt.Time) || !Trusted(b, b.Spec.Tokens[i], g.Issuers) {
 		return ScopedBot{}, time.Time{}, NotABot()
 	}
+	place.Token = b.Spec.Tokens[i].ID
 	return place, b.Spec.Tokens[i].ExpiresAt.Time, place.err()
 }
 

@@ -153,21 +153,38 @@ func AddToken(b *v1alpha1.Bot, t v1alpha1.BotToken, now time.Time) ([]v1alpha1.B
 	if !AccountReady(b) {
 		return nil, errs.New(errs.Conflict, "the bot is not ready yet; repeat the request when its phase is Ready")
 	}
-	if held, ok := FindToken(b.Spec.Tokens, t.ID); ok {
-		cause := errs.Cause{Type: "TokenIssued", Field: "header:Idempotency-Key", Message: t.ID}
-		if held.SecretUID == "" {
-			return nil, errs.New(errs.Conflict, "a request with this Idempotency-Key is issuing the token "+t.ID+", or was interrupted and has given out none; wait for its answer, or use another key", cause)
-		}
-		return nil, errs.New(errs.Conflict, "a request with this Idempotency-Key has issued the token "+t.ID+" already, and a token is shown once only; revoke it and use another key to get a new one", cause)
+	if err := issuedBefore(b, t.ID); err != nil {
+		return nil, err
 	}
-	living := LivingTokens(b, now)
+	return withToken(LivingTokens(b, now), t)
+}
+
+// issuedBefore refuses the ID of a token that is there.
+func issuedBefore(b *v1alpha1.Bot, id string) error {
+	if held, ok := FindToken(b.Spec.Tokens, id); ok {
+		cause := errs.Cause{Type: "TokenIssued", Field: "header:Idempotency-Key", Message: id}
+		if held.SecretUID == "" {
+			return errs.New(errs.Conflict, "a request with this Idempotency-Key is issuing the token "+id+", or was interrupted and has given out none; wait for its answer, or use another key", cause)
+		}
+		return errs.New(errs.Conflict, "a request with this Idempotency-Key has issued the token "+id+" already, and a token is shown once only; revoke it and use another key to get a new one", cause)
+	}
+	return nil
+}
+
+// withToken returns the living tokens of a Bot with one more, unless there are too many.
+func withToken(living []v1alpha1.BotToken, t v1alpha1.BotToken) ([]v1alpha1.BotToken, error) {
 	if t.Trust != "" {
 		if err := checkQuota(MaxTrustedTokens, trustedTokens(living), "this bot has %d of at most %d living tokens of jobs"); err != nil {
 			return nil, err
 		}
 		return append(living, t), nil
 	}
-	used := len(living) - trustedTokens(living)
+	used := 0
+	for _, held := range living {
+		if held.Trust == "" && held.RotatedTo == "" {
+			used++
+		}
+	}
 	if err := checkQuota(MaxBotTokens, used, "this bot has %d of at most %d living tokens; revoke one that is not needed any more"); err != nil {
 		return nil, err
 	}

@@ -118,7 +118,7 @@ func Trusted(b *v1alpha1.Bot, t v1alpha1.BotToken, issuers []string) bool {
 
 func trustedTokens(tokens []v1alpha1.BotToken) (n int) {
 	for _, t := range tokens {
-		if t.Trust != "" {
+		if t.Trust != "" && t.RotatedTo == "" {
 			n++
 		}
 	}

@@ -69,6 +69,8 @@ type AuditFacts struct {
 	// Token is the ID of a bot's token that is issued or revoked; TokenExpiresAt is its end.
 	Token          string     `json:"token,omitempty"`
 	TokenExpiresAt *time.Time `json:"tokenExpiresAt,omitempty"`
+	// Rotated is the ID of the token that Token replaces.
+	Rotated string `json:"rotated,omitempty"`
 	// Trust is the ID of a trust rule of a bot that is added or removed, or that a job gets a token
 	// by. Issuer is the identity provider of the rule or of the job.
 	Trust  string `json:"trust,omitempty"`

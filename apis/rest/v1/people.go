@@ -29,6 +29,9 @@ type BotSelf struct {
 	Workspace string      `json:"workspace"`
 	Role      Role        `json:"role"`
 	ExpiresAt metav1.Time `json:"expiresAt"`
+	// Token is the ID of the token of the request. Job is true if a job got it for its ID token.
+	Token string `json:"token"`
+	Job   bool   `json:"job,omitempty"`
 }
 
 // Me is the caller, a User or a bot. Kind and the fields after it are those of BotSelf, and empty for
@@ -40,6 +43,8 @@ type Me struct {
 	Org       string `json:"org,omitempty"`
 	Workspace string `json:"workspace,omitempty"`
 	Role      Role   `json:"role,omitempty"`
+	Token     string `json:"token,omitempty"`
+	Job       bool   `json:"job,omitempty"`
 }
 
 // Person is a person in the search for people to invite.

@@ -188,8 +188,12 @@ type BotToken struct {
 	Name                string      `json:"name"`
 	CreatedAt           metav1.Time `json:"createdAt"`
 	ExpirationTimestamp metav1.Time `json:"expirationTimestamp"`
+	// LastUsedAt is the time of a use: the first one within 15 seconds, later ones within an hour.
+	LastUsedAt *metav1.Time `json:"lastUsedAt,omitempty"`
 	// Trust is the ID of the trust rule that a job got the token by.
 	Trust string `json:"trust,omitempty"`
+	// RotatedTo is the ID of the token that replaced this one.
+	RotatedTo string `json:"rotatedTo,omitempty"`
 }
 
 // IssuedBotToken is a new token of a bot. No other answer has the token itself.
@@ -202,6 +206,11 @@ type IssuedBotToken struct {
 type IssueBotTokenRequest struct {
 	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty"`
 	Name              string `json:"name,omitempty"`
+}
+
+// RotateBotTokenRequest replaces a token, which still works for GracePeriodSeconds, by default ten minutes.
+type RotateBotTokenRequest struct {
+	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
 }
 
 // AdminOrg is an organization as platform admins see it. It has no contents of workspaces.

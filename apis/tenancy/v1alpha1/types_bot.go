@@ -89,6 +89,11 @@ type BotToken struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=36
 	Trust string `json:"trust,omitempty"`
+	// rotatedTo is the id of the token that replaced this one. The token works until expiresAt, which
+	// the rotation brought forward, and is not rotated again.
+	// +optional
+	// +kubebuilder:validation:MaxLength=36
+	RotatedTo string `json:"rotatedTo,omitempty"`
 }
 
 // BotTrust is a rule: a job whose ID token has the issuer, the audience and the claims gets a token
@@ -147,6 +152,21 @@ type BotStatus struct {
 	// +listMapKey=id
 	// +kubebuilder:validation:MaxItems=20
 	Trust []BotTrustStatus `json:"trust,omitempty"`
+	// tokens is what happened to the tokens in spec.tokens. Set by the hub.
+	// +optional
+	// +listType=map
+	// +listMapKey=id
+	// +kubebuilder:validation:MaxItems=256
+	Tokens []BotTokenStatus `json:"tokens,omitempty"`
+}
+
+// BotTokenStatus is what happened to a token of a Bot.
+type BotTokenStatus struct {
+	// id is that of the token.
+	// +kubebuilder:validation:MaxLength=36
+	ID string `json:"id"`
+	// lastUsedAt is the time of a use: the first one, or the last one up to an hour ago.
+	LastUsedAt metav1.Time `json:"lastUsedAt"`
 }
 
 // BotTrustStatus is what happened to a trust rule.

@@ -32,6 +32,7 @@ func TestAudit_saysWhatWasDecidedAboutBots(t *testing.T) {
 		"delete":         {Call: call(http.MethodDelete, "/"+ci, ""), Object: ci, Facts: `null`, Reduces: true},
 		"issue a token":  {Call: call(http.MethodPost, "/"+ci+"/tokens", `{"name":"CI","expirationSeconds":3600}`), Object: ci, Facts: `{"token":"` + next + `","tokenExpiresAt":"2026-03-01T13:00:00Z"}`},
 		"revoke a token": {Call: call(http.MethodDelete, "/"+ci+"/tokens/one", ""), Object: ci, Facts: `{"token":"one"}`, Reduces: true},
+		"rotate a token": {Call: call(http.MethodPost, "/"+ci+"/tokens/one/rotate", `{}`), Object: ci, Facts: `{"token":"` + next + `","rotated":"one","tokenExpiresAt":"2026-03-01T13:00:00Z"}`},
 		"add a rule":     {Call: call(http.MethodPost, "/"+ci+"/trust", ruleBody), Object: ci, Facts: `{"trust":"` + next + `","issuer":"` + github + `"}`},
 		"remove a rule":  {Call: call(http.MethodDelete, "/"+ci+"/trust/rule", ""), Object: ci, Facts: `{"trust":"rule"}`, Reduces: true},
 		"revoke all":     {Call: call(http.MethodDelete, "/"+ci+"/tokens", ""), Object: ci, Facts: `{"all":true}`, Reduces: true},

@@ -71,6 +71,7 @@ func (h *Handler) Mount(r chi.Router) {
 		r.Post(base+"/{sa}/tokens", httpapi.Handle(h.issue))
 		r.Delete(base+"/{sa}/tokens", httpapi.Handle(h.revokeAll))
 		r.Delete(base+"/{sa}/tokens/{token}", httpapi.Handle(h.revoke))
+		r.Post(base+"/{sa}/tokens/{token}/rotate", httpapi.Handle(h.rotate))
 		r.Get(base+"/{sa}/trust", httpapi.Handle(h.listTrust))
 		r.Post(base+"/{sa}/trust", httpapi.Handle(h.addTrust))
 		r.Get(base+"/{sa}/trust/{trust}", httpapi.Handle(h.getTrust))

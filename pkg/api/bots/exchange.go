@@ -146,8 +146,7 @@ func (a *attempt) take(ctx context.Context, ws tenancy.Workspace, t v1alpha1.Bot
 	if err != nil {
 		return "", a.failed(ctx, err)
 	}
-	life := max(t.ExpiresAt.Sub(t.CreatedAt.Time), tenancy.MinBotTokenTTL)
-	token, err := issuing{a.Store, a.Tokens}.issue(ctx, ws.ClusterID, a.bot, t, life, func(_ context.Context, b *v1alpha1.Bot) error {
+	token, err := issuing{a.Store, a.Tokens}.issue(ctx, ws.ClusterID, a.bot, t, tenancy.LifeToIssue(t), func(_ context.Context, b *v1alpha1.Bot) error {
 		if _, ok := tenancy.FindToken(b.Spec.Tokens, t.ID); ok {
 			// An attempt whose answer was lost has added it.
 			return nil

@@ -23,8 +23,11 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
 
-func tokenViewOf(t v1alpha1.BotToken) rest.BotToken {
-	return rest.BotToken{ID: t.ID, Name: t.Name, CreatedAt: t.CreatedAt, ExpirationTimestamp: t.ExpiresAt, Trust: t.Trust}
+func tokenViewOf(b *v1alpha1.Bot, t v1alpha1.BotToken) rest.BotToken {
+	return rest.BotToken{
+		ID: t.ID, Name: t.Name, CreatedAt: t.CreatedAt, ExpirationTimestamp: t.ExpiresAt, LastUsedAt: tenancy.TokenUse(b, t.ID),
+		Trust: t.Trust, RotatedTo: t.RotatedTo,
+	}
 }
 
 // listTokens answers with the valid tokens. It leaves out tokens that are still being issued,
@@ -37,7 +40,7 @@ func (h *Handler) listTokens(w http.ResponseWriter, r *http.Request) error {
 	var items []rest.BotToken
 	for _, t := range tenancy.LivingTokens(b, h.Clock.Now()) {
 		if t.SecretUID != "" {
-			items = append(items, tokenViewOf(t))
+			items = append(items, tokenViewOf(b, t))
 		}
 	}
 	httpapi.Tag(w, b.ResourceVersion)
@@ -98,20 +101,27 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return h.issued(w, r, workspace, b, t, token)
+}
+
+// issued answers with a new token when the caches have it.
+func (h *Handler) issued(w http.ResponseWriter, r *http.Request, workspace tenancy.Workspace, b *v1alpha1.Bot, t v1alpha1.BotToken, token string,
+) error {
+	scope := httpmw.ScopeOf(r)
 	h.Metrics.issued.Inc()
 	h.Until(r, refs(scope), func() bool {
 		seen, ok := h.find(scope, b.Name)
 		if !ok {
 			return false
 		}
-		bound, _ := tenancy.FindToken(seen.Spec.Tokens, id)
+		bound, _ := tenancy.FindToken(seen.Spec.Tokens, t.ID)
 		return bound.SecretUID != ""
 	})
-	w.Header().Set("Location", r.URL.Path+"/"+id)
+	w.Header().Set("Location", "/api/orgs/"+scope.Org.UUID()+"/workspaces/"+workspace.UUID+"/serviceaccounts/"+b.Name+"/tokens/"+t.ID)
 	if wantsYAML(r) {
 		return kubeconfig.Write(w, http.StatusCreated, h.ExternalURL, h.CA(), workspace, clientcmdv1.AuthInfo{Token: token})
 	}
-	return httpapi.Write(w, http.StatusCreated, rest.IssuedBotToken{BotToken: tokenViewOf(t), Token: token})
+	return httpapi.Write(w, http.StatusCreated, rest.IssuedBotToken{BotToken: tokenViewOf(b, t), Token: token})
 }
 
 // without removes a token from the list, and reports whether it was there.
@@ -139,7 +149,7 @@ func (h *Handler) revoke(w http.ResponseWriter, r *http.Request) error {
 	id := chi.URLParam(r, "token")
 	return h.revoked(w, r, "revoke tokens of bots", audit.Facts{Token: id}, func(b *v1alpha1.Bot) error {
 		if !without(b, id) {
-			return errs.New(errs.NotFound, "this bot has no token of that ID")
+			return tenancy.NoSuchToken()
 		}
 		return nil
 	}, func(b *v1alpha1.Bot) bool {
@@ -205,5 +215,10 @@ func (h *Handler) idFor(r *http.Request, b *v1alpha1.Bot, collection, key string
 	if key == "" {
 		return h.NewUUID()
 	}
-	return tenancy.KeyedUUID(string(httpmw.CallerOf(r).User.UID), httpmw.ScopeOf(r).Workspace.UUID+"/serviceaccounts/"+b.Name+"/"+collection, key)
+	caller := httpmw.CallerOf(r)
+	by := b.UID
+	if caller.User != nil {
+		by = caller.User.UID
+	}
+	return tenancy.KeyedUUID(string(by), httpmw.ScopeOf(r).Workspace.UUID+"/serviceaccounts/"+b.Name+"/"+collection, key)
 }

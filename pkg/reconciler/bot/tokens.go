@@ -37,7 +37,7 @@ func (s *tokens) Reconcile(ctx context.Context, b *v1alpha1.Bot) (controller.Res
 		b.Spec.Tokens = kept
 	}
 	b.Status.LastTokenIssuedAt = tenancy.LastIssued(b.Spec.Tokens, b.Status.LastTokenIssuedAt)
-	b.Status.Trust = tenancy.TrustStatusOf(b)
+	b.Status.Trust, b.Status.Tokens = tenancy.TrustStatusOf(b), tenancy.TokenStatusOf(b)
 	return controller.Result{RequeueAfter: tenancy.NextTokenChange(b.Spec.Tokens, now)}, s.removeSecrets(ctx, ws.ClusterID, b, secrets)
 }
 

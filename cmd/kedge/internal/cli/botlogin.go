@@ -33,7 +33,7 @@ func (a *app) forPeople(cmd *cobra.Command) error {
 	for top.HasParent() && top.Parent().HasParent() {
 		top = top.Parent()
 	}
-	if slices.Contains(neutralCommands, top.Name()) || slices.Contains(botCommands, top.Name()) {
+	if slices.Contains(neutralCommands, top.Name()) || slices.Contains(botCommands, top.Name()) || cmd.CommandPath() == "kedge bots tokens rotate" {
 		return nil
 	}
 	_, c, err := a.load(cmd.Context())

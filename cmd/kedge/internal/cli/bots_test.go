@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
@@ -34,8 +35,9 @@ func TestBots_sendWhatWasSaidAndNothingElse(t *testing.T) {
 		"bots tokens list " + botUUID:                   {"GET " + botPath + "/tokens", ""},
 		"bots tokens revoke --all -y " + botUUID:        {"DELETE " + botPath + "/tokens", ""},
 		"bots tokens revoke " + botUUID + " " + tokenID: {"DELETE " + botPath + "/tokens/" + tokenID, ""},
-		"bots trust list " + botUUID:                    {"GET " + botPath + "/trust", ""},
-		"bots trust remove " + botUUID + " " + tokenID:  {"DELETE " + botPath + "/trust/" + tokenID, ""},
+		"bots tokens rotate " + botUUID + " " + tokenID + " -o json": {"POST " + botPath + "/tokens/" + tokenID + "/rotate", `{"gracePeriodSeconds":600}`},
+		"bots trust list " + botUUID:                                 {"GET " + botPath + "/trust", ""},
+		"bots trust remove " + botUUID + " " + tokenID:               {"DELETE " + botPath + "/trust/" + tokenID, ""},
 		"bots trust add " + botUUID + " --issuer https://ci.example.com --claim project_id=4 --claim ref=a=b --audience x": {
 			"POST " + botPath + "/trust", `{"issuer":"https://ci.example.com","audience":"x","claims":{"project_id":"4","ref":"a=b"}}`,
 		},
@@ -44,7 +46,7 @@ func TestBots_sendWhatWasSaidAndNothingElse(t *testing.T) {
 			t.Parallel()
 			b := newBed(t)
 			b.inWorkspace(t)
-			calls := b.record(t, c.route, http.StatusOK, aBot)
+			calls := b.record(t, c.route, http.StatusOK, strings.Replace(aBot, "{", `{"token":"hush",`, 1))
 			code, _, errOut := b.run(t, strings.Fields(args)...)
 			require.Zero(t, code, errOut)
 			require.Len(t, *calls, 1)
@@ -121,4 +123,46 @@ func TestBotTokens_areRevokedIfTheyCannotBeKept(t *testing.T) {
 	require.Contains(t, errOut, "is revoked again")
 	require.NotContains(t, errOut, "hush")
 	require.Len(t, *revoked, 1)
+}
+
+// The login of a bot goes on with the new token, which no log shows.
+func TestBotTokens_ofALoginAreReplacedInTheLogin(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	h := newJobHub(t, b)
+	code, _, errOut := b.jobLogin(t, h, "job")
+	require.Zero(t, code, errOut)
+	code, out, errOut := b.run(t, "bots", "tokens", "rotate", "--grace", "1m")
+	require.Zero(t, code, errOut)
+	require.Empty(t, out)
+	require.NotContains(t, errOut, "hush")
+	require.Equal(t, []string{`{"gracePeriodSeconds":60}`}, h.rotations)
+	stored, err := os.ReadFile(b.file(".config/kedge/config.json"))
+	require.NoError(t, err)
+	require.Contains(t, string(stored), `"hush"`)
+	require.NotContains(t, string(stored), secret)
+	for _, args := range []string{"bots tokens rotate " + botUUID + " " + tokenID, "bots tokens rotate " + botUUID, "bots tokens rotate --grace 1ms"} {
+		code, _, _ = b.run(t, strings.Fields(args)...)
+		require.Equal(t, 2, code, args)
+	}
+}
+
+func TestBotTokens_thatEndSoonAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.inWorkspace(t)
+	token := func(id string, in time.Duration, more string) string {
+		return `{"id":"` + id + `","name":"n","createdAt":"2026-01-01T00:00:00Z","expirationTimestamp":"` + time.Now().Add(in).UTC().Format(time.RFC3339) + `"` + more + `}`
+	}
+	day := 24 * time.Hour
+	b.answer("GET "+botPath+"/tokens", http.StatusOK, `{"items":[`+strings.Join([]string{
+		token("soon", 13*day+time.Hour, ""), token("later", 15*day+time.Hour, `,"lastUsedAt":"2026-02-03T04:05:06Z"`),
+		token("job", time.Hour, `,"trust":"rule"`), token("rotated", time.Hour, `,"rotatedTo":"later"`),
+	}, ",")+`]}`)
+	code, out, errOut := b.run(t, "bots", "tokens", "list", botUUID)
+	require.Zero(t, code, errOut)
+	require.Equal(t, "Warning: the token soon ends in 13 days; to replace it, run: kedge bots tokens rotate "+botUUID+" soon\n", errOut)
+	for _, shown := range []string{"LEFT", "13 days", "15 days", "LAST USED", "2026-02-03T04:05:06Z"} {
+		require.Contains(t, out, shown)
+	}
 }

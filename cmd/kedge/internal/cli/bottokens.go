@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -18,15 +18,15 @@ import (
 )
 
 // tokenColumns are the columns of tokens.
-var tokenColumns = table{{"ID", "id"}, {"NAME", "name"}, {"CREATED", "createdAt"}, {"EXPIRES", "expirationTimestamp"}}
+var tokenColumns = table{{"ID", "id"}, {"NAME", "name"}, {"CREATED", "createdAt"}, {"EXPIRES", "expirationTimestamp"}, leftColumn(), {"LAST USED", "lastUsedAt"}}
 
 func (b *bots) tokensCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "tokens", Aliases: []string{"token"}, Short: "Issue, list and revoke tokens of a bot",
-		Long:    "Issue, list and revoke tokens of a bot. A token is shown once, when it is issued.",
+		Use: "tokens", Aliases: []string{"token"}, Short: "Issue, list, rotate and revoke tokens of a bot",
+		Long:    "Issue, list, rotate and revoke tokens of a bot. A token is shown once, when it is issued.",
 		Example: "  kedge bots tokens create CI --file kubeconfig\n  kedge bots tokens list CI",
 	}
-	cmd.AddCommand(b.createTokenCommand(), b.listTokensCommand(), b.revokeTokenCommand())
+	cmd.AddCommand(b.createTokenCommand(), b.listTokensCommand(), b.rotateTokenCommand(), b.revokeTokenCommand())
 	return cmd
 }
 
@@ -39,17 +39,17 @@ func (b *bots) bot(ctx context.Context, arg string) (w client.InWorkspace, uuid 
 }
 
 func (b *bots) listTokensCommand() *cobra.Command {
-	tokens := &resource[rest.BotToken, client.BotTokens]{
-		app: b.app, columns: tokenColumns,
-		open: func(cmd *cobra.Command, args []string) (*session, client.BotTokens, error) {
-			w, bot, err := b.bot(cmd.Context(), args[0])
-			return nil, w.BotTokens(bot), err
-		},
-	}
+	var output format
 	cmd := &cobra.Command{
 		Use: "list BOT", Short: "List the living tokens of a bot", Args: oneArg("the UUID or the name of a bot"), ValidArgsFunction: b.complete, Example: "  kedge bots tokens list CI",
 	}
-	tokens.listing(cmd)
+	printing(b.app, cmd, &output, tokenColumns, b.failed, func(cmd *cobra.Command, args []string) (iter.Seq2[rest.BotToken, error], error) {
+		w, bot, err := b.bot(cmd.Context(), args[0])
+		if err != nil {
+			return nil, err
+		}
+		return b.warned(args[0], w.BotTokens(bot).List(cmd.Context())), nil
+	})
 	return cmd
 }
 
@@ -95,6 +95,12 @@ func (b *bots) revokeTokenCommand() *cobra.Command {
 	return cmd
 }
 
+// errNoToken means that the answer of the hub is not one to a request for a token.
+var errNoToken = errors.New("the hub's answer has no token")
+
+// kubeconfigOutput is the word for a kubeconfig that has the token.
+const kubeconfigOutput = "kubeconfig"
+
 // tokenOptions are the flags of kedge bots tokens create.
 type tokenOptions struct {
 	name    string
@@ -105,7 +111,7 @@ type tokenOptions struct {
 }
 
 func (b *bots) createTokenCommand() *cobra.Command {
-	o := tokenOptions{output: word{"kubeconfig", []string{"kubeconfig", "token", "json"}}}
+	o := newTokenOptions()
 	cmd := &cobra.Command{
 		Use: "create BOT", Short: "Issue a token of a bot", Args: oneArg("the UUID or the name of a bot"), ValidArgsFunction: b.complete,
 		Long: `Issue a token of a bot and print it, by default in a kubeconfig. The token is shown
@@ -116,8 +122,8 @@ output to the program that stores the token.`,
 			if err := exclusive(cmd, "file", "stdout"); err != nil {
 				return err
 			}
-			if out, ok := b.Out.(*os.File); ok && IsTerminal(out) && o.file == "" && !o.stdout {
-				return fmt.Errorf("the token would be shown on the terminal; give --file FILE, or --stdout to show it; %w", errUsage)
+			if err := o.shown(b.app); err != nil {
+				return err
 			}
 			w, bot, err := b.bot(cmd.Context(), args[0])
 			if err != nil {
@@ -129,16 +135,26 @@ output to the program that stores the token.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.name, "name", "", "name of the token, to tell it from others")
 	flags.Var(&o.expires, "expires-in", "life of the token, such as 90d or 12h (default: what the hub gives, a year)")
-	flags.VarP(&o.output, "output", "o", "what to print: kubeconfig, token or json")
-	flags.StringVarP(&o.file, "file", "f", "", "file to write to instead, readable by you alone")
-	flags.BoolVar(&o.stdout, "stdout", false, "print the token even if the output is a terminal")
+	o.flags(cmd)
 	return cmd
 }
 
-// issue issues a token and prints it. A token that cannot be written anywhere is revoked.
+func newTokenOptions() tokenOptions {
+	return tokenOptions{output: word{kubeconfigOutput, []string{kubeconfigOutput, "token", "json"}}}
+}
+
+// flags are those that say where a token is printed.
+func (o *tokenOptions) flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.VarP(&o.output, "output", "o", "what to print: kubeconfig, token or json")
+	flags.StringVarP(&o.file, "file", "f", "", "file to write to instead, readable by you alone")
+	flags.BoolVar(&o.stdout, "stdout", false, "print the token even if the output is a terminal")
+}
+
+// issue issues a token and prints it.
 func (b *bots) issue(ctx context.Context, w client.InWorkspace, bot string, o tokenOptions) (err error) {
 	var kubeconfig []byte
-	if o.output.value == "kubeconfig" {
+	if o.output.value == kubeconfigOutput {
 		if kubeconfig, err = w.Kubeconfig(ctx); err != nil {
 			return err
 		}
@@ -152,17 +168,27 @@ func (b *bots) issue(ctx context.Context, w client.InWorkspace, bot string, o to
 		return err
 	}
 	if issued.Token == "" {
-		return errors.New("the hub's answer has no token")
+		return errNoToken
 	}
+	return b.keep(ctx, w, bot, o, issued, kubeconfig)
+}
+
+// write prints a token.
+func (b *bots) write(o tokenOptions, issued *rest.IssuedBotToken, kubeconfig []byte) error {
 	out, err := o.of(issued.Raw, issued.Token, kubeconfig)
-	if err == nil {
-		if o.file != "" {
-			err = config.WriteFile(o.file, out)
-		} else {
-			_, err = b.Out.Write(out)
-		}
+	switch {
+	case err != nil:
+		return err
+	case o.file != "":
+		return config.WriteFile(o.file, out)
 	}
-	if err != nil {
+	_, err = b.Out.Write(out)
+	return err
+}
+
+// keep prints a new token. One that cannot be written anywhere is revoked.
+func (b *bots) keep(ctx context.Context, w client.InWorkspace, bot string, o tokenOptions, issued *rest.IssuedBotToken, kubeconfig []byte) error {
+	if err := b.write(o, issued, kubeconfig); err != nil {
 		if _, revokeErr := w.BotTokens(bot).Delete(ctx, issued.ID); revokeErr != nil {
 			return fmt.Errorf("%w; the token %s is not revoked: %w", err, issued.ID, revokeErr)
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -27,6 +28,8 @@ type jobHub struct {
 	asked []string
 	// missing is true for a hub that allows no issuer of jobs.
 	missing bool
+	// rotations are the bodies of the requests to rotate the token.
+	rotations []string
 }
 
 func newJobHub(t *testing.T, b *bed) *jobHub {
@@ -61,7 +64,13 @@ func newJobHub(t *testing.T, b *bed) *jobHub {
 	ends := b.clock.Now().Add(15 * time.Minute).UTC().Truncate(time.Second)
 	mux.HandleFunc("GET /api/users/me", func(w http.ResponseWriter, r *http.Request) {
 		assert.Equal(t, "Bearer "+secret, r.Header.Get("Authorization"))
-		answer(w, http.StatusOK, map[string]any{"kind": "Bot", "uuid": botUUID, "org": orgUUID, "workspace": wsUUID, "role": "member", "expiresAt": ends})
+		answer(w, http.StatusOK, map[string]any{"kind": "Bot", "uuid": botUUID, "org": orgUUID, "workspace": wsUUID, "role": "member", "expiresAt": ends, "token": tokenID, "job": true})
+	})
+	mux.HandleFunc("POST "+botPath+"/tokens/"+tokenID+"/rotate", func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		h.rotations = append(h.rotations, string(body))
+		answer(w, http.StatusCreated, json.RawMessage(anIssued))
 	})
 	mux.HandleFunc("GET "+wsPath+"/kubeconfig", func(w http.ResponseWriter, _ *http.Request) {
 		raw, err := yaml.Marshal(map[string]any{

@@ -102,6 +102,7 @@ func (a *app) login(ctx context.Context, o loginOptions) error {
 	if who.Kind == botKind {
 		name = describeBot(who)
 	}
+	a.warnBot(who)
 	fmt.Fprintf(a.Out, "Logged in to %s as %s.\n%s\n", login.Server, name, nextStep(who))
 	return nil
 }

@@ -111,8 +111,11 @@ func (a *app) print(f format, raw []byte, columns table) error {
 	for _, item := range items {
 		row := make([]string, len(columns))
 		for i, c := range columns {
-			if row[i] = cell(item[c[1]]); c == endColumn() {
+			switch row[i] = cell(item[c[1]]); c {
+			case endColumn():
 				row[i] = endIn(row[i], time.Now())
+			case leftColumn():
+				row[i] = leftUntil(row[i], time.Now())
 			}
 		}
 		fmt.Fprintln(w, strings.Join(row, "\t"))

@@ -56,6 +56,7 @@ func (a *app) whoamiCommand() *cobra.Command {
 				return err
 			}
 			if person.Kind == botKind {
+				a.warnBot(person)
 				return a.printValue(output, who, botWhoColumns)
 			}
 			return a.printValue(output, who, whoColumns)

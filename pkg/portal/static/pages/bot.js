@@ -58,10 +58,13 @@ export async function render(page) {
     h('section', {}, h('div', { class: 'head' }, h('h2', {}, 'Tokens'), h('div', { class: 'actions' },
       admin && tokens.length > 1 && button('Revoke all', () => revoke(page, `${path}/tokens`, 'Revoke all tokens', 'Every program that uses a token of this bot loses access at once.'), 'danger'),
       admin && issue)),
+    tokens.some(soon) && note('warn', h('p', {}, admin ? 'A token ends soon. Rotate it, and give the new one to the program.' : 'A token ends soon. Tell an admin of the workspace.')),
     table('Tokens', [
       { title: 'Name', cell: (t) => named(t.name, 'without a name') },
       { title: 'Issued', cell: (t) => moment(t.createdAt) },
-      { title: 'Expires', cell: (t) => [moment(t.expirationTimestamp), ' ', badge(new Date(t.expirationTimestamp).getTime() - Date.now() < 7 * day * 1000 ? 'warn' : '', left(t.expirationTimestamp))] },
+      { title: 'Last used', cell: (t) => (t.lastUsedAt ? moment(t.lastUsedAt) : 'Never') },
+      { title: 'Expires', cell: (t) => [moment(t.expirationTimestamp), ' ', badge(soon(t) ? 'warn' : '', left(t.expirationTimestamp))] },
+      { title: '', class: 'do', cell: (t) => admin && !t.rotatedTo && button('Rotate', () => rotate(page, path, bot, workspace, t), 'plain') },
       { title: '', class: 'do', cell: (t) => admin && button('Revoke', () => revoke(page, `${path}/tokens/${t.id}`, 'Revoke token', 'The program that uses it loses access at once.'), 'plain danger') },
     ], tokens, admin ? 'No tokens. Issue one and give it to the program.' : 'No tokens.')),
     trusted,
@@ -73,6 +76,23 @@ export async function render(page) {
       return true;
     });
   }
+}
+
+/** Reports whether somebody is to rotate a token. @param {Schema<'BotToken'>} t */
+function soon(t) {
+  return !t.trust && !t.rotatedTo && new Date(t.expirationTimestamp).getTime() - Date.now() < 14 * day * 1000;
+}
+
+/** @param {import('../app.js').Page} page @param {BotPath} path @param {Schema<'Bot'>} bot @param {Schema<'Workspace'>} workspace @param {Schema<'BotToken'>} t */
+function rotate(page, path, bot, workspace, t) {
+  formDialog({
+    title: 'Rotate token', signal: page.signal, action: 'Rotate', busy: 'Rotating…', text: h('p', {}, 'A new token takes the place of ', named(t.name, 'this one'), ', with as long a life.'),
+    fields: [{ name: 'gracePeriodSeconds', label: 'The old one works for', type: 'select', options: [['600', '10 minutes'], ['3600', '1 hour'], [String(day), '1 day']], value: '600' }],
+    submit: async ({ gracePeriodSeconds }) => {
+      const issued = await call('POST', `${path}/tokens/${t.id}/rotate`, { body: { gracePeriodSeconds: Number(gracePeriodSeconds) }, accept: 'application/yaml', signal: page.signal });
+      once(page, issued.body, bot, workspace);
+    },
+  });
 }
 
 /** @param {import('../app.js').Page} page @param {`${BotPath}/tokens`|`${BotPath}/tokens/${string}`} path @param {string} title @param {string} text */
