@@ -17,6 +17,8 @@
 //     (kedge_audit_lost_total), and the readiness details report it. Reads do not depend on the log.
 //   - The same holds for proxied writes. A delete passes without an intent, because it frees
 //     space and RBAC only adds rights; every other write, exec, attach and port-forward is refused.
+//   - A proxied create that leaves the name to kcp has it in the outcome: the proxy reads it from the answer as
+//     it passes. The event of a proxied write that the hub refuses says where it was to go.
 //   - A token that a login or a running session gets has an outcome only: the login has the
 //     intent. A refused token request has an outcome only, even if it ends a session because its
 //     secret was used a second time.

@@ -54,6 +54,9 @@ type Event struct {
 	Org       string `json:"org,omitempty"`
 	Workspace string `json:"workspace,omitempty"`
 	Object    string `json:"object,omitempty"`
+	// Cluster is the logical cluster of a proxied request: its ID, or what the request names if there is
+	// no such Workspace.
+	Cluster string `json:"cluster,omitempty"`
 	// Outsider is true if the actor has no role in Org: its admins are not shown the event.
 	Outsider bool `json:"outsider,omitempty"`
 	// Code is the HTTP status of the answer. An intent has none.
@@ -96,7 +99,7 @@ const (
 // bounded cuts the texts that a client chooses. A tenant who could write long lines would make the
 // log rotate, and so forget, what others did.
 func (e *Event) bounded() {
-	for _, text := range []*string{&e.Org, &e.Workspace, &e.Object} {
+	for _, text := range []*string{&e.Org, &e.Workspace, &e.Object, &e.Cluster} {
 		cut(text)
 	}
 	if e.Resource != nil {

@@ -32,6 +32,8 @@ type Intent struct {
 	// SameSize is true for a POST that makes no object. Every other one that does not reduce rights
 	// grows the store.
 	SameSize bool
+	// Cluster is the logical cluster of a proxied request.
+	Cluster string
 	// Org, Workspace and Object are what the change affects, where the path does not name it.
 	Org, Workspace, Object string
 	Facts                  audit.Facts
@@ -47,6 +49,10 @@ type change struct {
 	// belongs is true if the caller has a role in the Organization of the request.
 	belongs bool
 	intent  Intent
+	// made is the name of what a proxied create made.
+	made string
+	// place finds where a proxied request goes.
+	place func() Place
 }
 
 type changeKey struct{}
@@ -63,6 +69,12 @@ func (a *Auditor) Audit(next http.Handler) http.Handler {
 		}
 		wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
 		c := &change{log: a.log, admit: a.admit}
+		if o, ok := r.Context().Value(originKey{}).(*origin); ok {
+			c.place = func() Place { return a.place(r, o.caller) }
+			if _, proxied := request.RequestInfoFrom(r.Context()); proxied {
+				o.place = c.place
+			}
+		}
 		r = r.WithContext(context.WithValue(r.Context(), changeKey{}, c))
 		returned := false
 		defer func() {
@@ -153,8 +165,16 @@ func IntendProxied(r *http.Request, e tenancy.Entry, sudo bool) error {
 	info, ok := request.RequestInfoFrom(r.Context())
 	deletes := ok && (info.Verb == "delete" || info.Verb == "deletecollection")
 	return Intend(r, Intent{
-		Reduces: deletes && !sudo, Org: e.Workspace.OrgUUID, Workspace: e.Workspace.UUID, Facts: audit.Facts{Elevated: sudo},
+		Reduces: deletes && !sudo, Org: e.Workspace.OrgUUID, Workspace: e.Workspace.UUID, Cluster: e.Workspace.ClusterID,
+		Facts: audit.Facts{Elevated: sudo},
 	})
+}
+
+// Made records the name of what a proxied request created, for its outcome.
+func Made(r *http.Request, name string) {
+	if c, ok := r.Context().Value(changeKey{}).(*change); ok {
+		c.made = name
+	}
 }
 
 // NotAudited is the error for a change that is refused because the audit log cannot be written.
@@ -174,10 +194,14 @@ func belongs(r *http.Request) {
 // event returns the event of a request without its stage.
 func (c *change) event(r *http.Request) audit.Event {
 	e := BaseEvent(r.Context())
-	e.Org, e.Workspace, e.Object = c.intent.Org, c.intent.Workspace, c.intent.Object
+	e.Org, e.Workspace, e.Cluster, e.Object = c.intent.Org, c.intent.Workspace, c.intent.Cluster, c.intent.Object
 	if info, ok := request.RequestInfoFrom(r.Context()); ok {
 		e.Action = "kubernetes " + info.Verb
-		e.Resource = &audit.Resource{Verb: info.Verb, Group: info.APIGroup, Resource: info.Resource, Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name}
+		e.Resource = &audit.Resource{Verb: info.Verb, Group: info.APIGroup, Resource: info.Resource, Subresource: info.Subresource, Namespace: info.Namespace, Name: cmp.Or(info.Name, c.made)}
+		if !c.intended && c.place != nil {
+			at := c.place()
+			e.Org, e.Workspace, e.Cluster, c.belongs = at.Org, at.Workspace, at.Cluster, at.Belongs
+		}
 	} else if route := routeOf(r); route != nil {
 		e.Action = methodOf(r) + " " + route.RoutePattern()
 		e.Org, e.Workspace = cmp.Or(e.Org, route.URLParam("org")), cmp.Or(e.Workspace, route.URLParam("ws"))

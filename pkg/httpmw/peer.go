@@ -88,6 +88,8 @@ type origin struct {
 	// caller is nil until the caller is authenticated. It is set also for one who is refused
 	// afterwards.
 	caller *Caller
+	// place finds the place of a proxied write in the tree. It is nil for any other request.
+	place func() Place
 }
 
 type originKey struct{}

@@ -25,19 +25,36 @@ const (
 type Auditor struct {
 	log   func(audit.Event) error
 	admit func(storage.Write) error
+	place func(*http.Request, *Caller) Place
 	clock clock.PassiveClock
 
 	mu     sync.Mutex
 	recent *lru.Cache
 }
 
+// Place is where a proxied request goes.
+type Place struct {
+	// Org and Workspace are UUIDs. They are empty if there is no such Workspace.
+	Org, Workspace string
+	// Cluster is an ID, or what the request names if there is no such Workspace.
+	Cluster string
+	// Belongs is true if the caller has a role in Org.
+	Belongs bool
+}
+
 // NewAuditor returns an Auditor that writes with log. It asks admit whether the store has room for a
-// change of the API; nil admits all.
-func NewAuditor(log func(audit.Event) error, c clock.PassiveClock, admit func(storage.Write) error) *Auditor {
+// change of the API; nil admits all. place finds where a proxied request goes; its caller is nil if nobody
+// is authenticated. It may be nil where nothing is proxied.
+func NewAuditor(
+	log func(audit.Event) error, c clock.PassiveClock, admit func(storage.Write) error, place func(*http.Request, *Caller) Place,
+) *Auditor {
 	if admit == nil {
 		admit = func(storage.Write) error { return nil }
 	}
-	return &Auditor{log: log, admit: admit, clock: c, recent: lru.New(maxRefusals)}
+	if place == nil {
+		place = func(*http.Request, *Caller) Place { return Place{} }
+	}
+	return &Auditor{log: log, admit: admit, place: place, clock: c, recent: lru.New(maxRefusals)}
 }
 
 // refusal is what equal refusals have in common. client is the key of a caller, or the network of a
@@ -70,6 +87,10 @@ func (a *Auditor) Refusals(next http.Handler) http.Handler {
 		e.Stage, e.Code, e.Action = audit.StageOutcome, code, "refuse "+methodOf(r)
 		if c := routeOf(r); c != nil && c.RoutePattern() != "" {
 			e.Action += " " + c.RoutePattern()
+		}
+		if o, ok := r.Context().Value(originKey{}).(*origin); ok && o.place != nil {
+			at := o.place()
+			e.Org, e.Workspace, e.Cluster, e.Outsider = at.Org, at.Workspace, at.Cluster, at.Org != "" && !at.Belongs
 		}
 		a.sampled(r.Context(), e)
 	})

@@ -33,6 +33,8 @@ type exchange struct {
 	weighed []byte
 	// wrote reports a write. It is nil for a read.
 	wrote func()
+	// made reports the name of what the request creates. It is nil if the path has the name.
+	made func(name string)
 }
 
 type exchangeKey struct{}

@@ -67,6 +67,9 @@ type Config struct {
 	// Wrote is called for every write in a Workspace that kcp has done or may have
 	// done, before the client learns of it. It must not block. It may be nil.
 	Wrote func(tenancy.Entry, tenancy.ObjectWrite)
+	// Made is called with the name of an object that kcp has created, as its answer says it, if the
+	// request did not say it in its path. It may be nil.
+	Made func(r *http.Request, name string)
 	// Token returns the bearer token that was authenticated. It refuses a request without
 	// exactly one Authorization header.
 	Token func(*http.Request) (string, error)
@@ -129,7 +132,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
-	cluster, _ := r.Context().Value(clusterKey{}).(string)
+	cluster := ClusterOf(r)
 	info, ok := request.RequestInfoFrom(r.Context())
 	if !ok {
 		panic("proxy: route without Shape")
@@ -171,6 +174,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 			caller: caller, opened: opened, cancel: cancel, client: w, flushTimeout: p.config.FlushTimeout,
 		},
 		wrote: p.reportWrite(r.Method, entry, info),
+		made:  p.reportMade(r, info),
 	}
 	s := &e.stream
 	if r.ContentLength == 0 {
@@ -225,6 +229,9 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	r.Out.Trailer = nil
 	cleanHeader(r.Out.Header, r.In.Header["Authorization"], e.requestID)
 	e.elevation.write(r.Out.Header)
+	if e.made != nil {
+		readable(r.Out.Header)
+	}
 }
 
 // cleanResponse removes the headers that may not go on to the client, and passes the body through
@@ -238,6 +245,9 @@ func cleanResponse(r *http.Response) error {
 	e := exchangeOf(r.Request.Context())
 	cleanAnswer(r, e.stream.key.cluster)
 	e.answered(r.StatusCode)
+	if e.made != nil && r.StatusCode < http.StatusMultipleChoices {
+		r.Body = reportingName(r, e.made)
+	}
 	return e.stream.guard(r)
 }
 

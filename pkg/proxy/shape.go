@@ -57,6 +57,13 @@ func Shape(tree tenancy.Tree) func(http.Handler) http.Handler {
 	}
 }
 
+// ClusterOf returns the cluster that a request names: an ID or a path, not yet resolved. It is empty before
+// Shape.
+func ClusterOf(r *http.Request) string {
+	cluster, _ := r.Context().Value(clusterKey{}).(string)
+	return cluster
+}
+
 // NotHere answers API paths that name no cluster.
 func NotHere(w http.ResponseWriter, r *http.Request) {
 	httpapi.WriteError(w, r, errs.New(errs.NotFound,

@@ -35,7 +35,7 @@ func (a *assembly) api(serving context.Context) error {
 	}
 	observe := httpmw.Observe(log.From(serving), metrics, c.TrustedProxies)
 	gates := v.Gates(c.Tree, c.CI.Issuers)
-	a.auditor = httpmw.NewAuditor(a.hub.audit.Write, c.Clock, a.hub.storage.Admit)
+	a.auditor = httpmw.NewAuditor(a.hub.audit.Write, c.Clock, a.hub.storage.Admit, a.place)
 	enter := gates.While(a.available.Err, v.Reachable)
 	forward, err := a.proxy(serving, enter)
 	if err != nil {
@@ -167,6 +167,7 @@ func (a *assembly) proxy(serving context.Context, enter func(user, cluster strin
 		Wrote: func(e tenancy.Entry, w tenancy.ObjectWrite) {
 			a.definitions.Wrote(e, w)
 		},
+		Made:     httpmw.Made,
 		Streams:  proxy.StreamLimits{All: limits.MaxStreams, PerPerson: limits.MaxStreamsPerPerson, Refused: a.hub.limits.Refused},
 		Draining: serving, Metrics: a.hub.registry,
 	})

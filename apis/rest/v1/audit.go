@@ -18,7 +18,9 @@ type AuditEvent struct {
 	Actor     AuditActor `json:"actor"`
 	Peer      string     `json:"peer,omitempty"`
 	Workspace string     `json:"workspace,omitempty"`
-	Object    string     `json:"object,omitempty"`
+	// Cluster is the logical cluster of a proxied request.
+	Cluster string `json:"cluster,omitempty"`
+	Object  string `json:"object,omitempty"`
 	// Code is the HTTP status of an outcome.
 	Code     int            `json:"code,omitempty"`
 	Facts    *AuditFacts    `json:"facts,omitempty"`
@@ -78,7 +80,8 @@ type AuditFacts struct {
 	// Mismatch has the claims for which the trust rules of a bot let a job not in, by the ID of the
 	// rule.
 	Mismatch map[string]string `json:"mismatch,omitempty"`
-	// Reason is why a job that a trust rule lets in gets no token: replayed, quota or workspace.
+	// Reason is why a job that a trust rule lets in gets no token: replayed, quota or workspace. It is
+	// lastAdminPurged where the hub deletes an Organization because the account of its last admin is purged.
 	Reason string `json:"reason,omitempty"`
 	// All is true if all tokens of a bot, or all Sessions of a person, end.
 	All bool `json:"all,omitempty"`

@@ -38,7 +38,7 @@ func (h *Handler) Mount(r chi.Router) {
 
 func viewOf(e audit.Event) rest.AuditEvent {
 	return rest.AuditEvent{
-		ID: e.ID, Time: e.Time, Stage: string(e.Stage), Action: e.Action, Peer: e.Peer, Workspace: e.Workspace, Object: e.Object, Code: e.Code,
+		ID: e.ID, Time: e.Time, Stage: string(e.Stage), Action: e.Action, Peer: e.Peer, Workspace: e.Workspace, Cluster: e.Cluster, Object: e.Object, Code: e.Code,
 		Actor: rest.AuditActor{Kind: e.Actor.Kind, User: e.Actor.User, Bot: e.Actor.Bot, Token: e.Actor.Token},
 		Facts: e.Facts, Resource: e.Resource,
 	}

@@ -2,6 +2,7 @@ package user
 
 import (
 	"context"
+	"crypto/rand"
 	"slices"
 
 	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
@@ -111,9 +112,15 @@ func organizationsOf(d reconciler.Deps) Organizations {
 	return Organizations{
 		Create: func(ctx context.Context, o *v1alpha1.Organization) error { return stored.Create(ctx, orgs, o) },
 		Exists: func(ctx context.Context, uuid string) (bool, error) { return stored.Exists(ctx, orgs, uuid) },
-		SoftDelete: func(ctx context.Context, org tenancy.Org) error {
+		SoftDelete: func(ctx context.Context, org tenancy.Org, lastAdmin string) error {
 			requested := map[string]any{"deletionRequestedAt": tenancy.RequestedAt(d.Settings.RequestClock.Now())}
-			return stored.Merge(ctx, orgs, org.Organization, map[string]any{"status": requested}, "status")
+			e := audit.Event{
+				ID: rand.Text(), Actor: audit.Actor{Kind: audit.ActorHub}, Action: "delete organization", Org: org.UUID(), Object: lastAdmin,
+				Facts: &audit.Facts{Reason: "lastAdminPurged"},
+			}
+			return d.Audit.Around(e, true, func() error {
+				return stored.Merge(ctx, orgs, org.Organization, map[string]any{"status": requested}, "status")
+			})
 		},
 		Delete: func(ctx context.Context, uuid string) (gone bool, err error) {
 			o, ok, err := stored.Find(ctx, orgs, uuid)

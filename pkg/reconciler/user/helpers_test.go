@@ -141,7 +141,7 @@ func (k *kcp) config(t *testing.T) user.Config {
 				})
 			},
 			Exists: func(_ context.Context, uuid string) (bool, error) { _, ok := k.orgs[uuid]; return ok, k.unknown },
-			SoftDelete: func(_ context.Context, o tenancy.Org) error {
+			SoftDelete: func(_ context.Context, o tenancy.Org, _ string) error {
 				return k.Call("delete org "+o.Name, func() {
 					o.Organization = o.DeepCopy()
 					now := metav1.NewTime(k.clock.Now())

@@ -51,7 +51,7 @@ type cascade struct {
 	rightsClock clock.PassiveClock
 	// softDeleteOrg requests the deletion of an Organization. deleteOrg deletes one; gone
 	// reports that kcp has removed it.
-	softDeleteOrg func(ctx context.Context, org tenancy.Org) error
+	softDeleteOrg func(ctx context.Context, org tenancy.Org, lastAdmin string) error
 	deleteOrg     func(ctx context.Context, uuid string) (gone bool, err error)
 	purged        func(ctx context.Context, u *v1alpha1.User, counts map[string]int)
 	// reported prevents a second call of purged after the removal of the finalizer failed.
@@ -141,7 +141,7 @@ func (s *cascade) succeed(ctx context.Context, user, cluster string, memberships
 		return s.memberships.Promote(ctx, cluster, heir)
 	}
 	if org, ok := s.cache.OrgIn(cluster); ok && org.Organization != nil && !org.Deleted() {
-		return s.softDeleteOrg(ctx, org)
+		return s.softDeleteOrg(ctx, org, user)
 	}
 	return nil
 }

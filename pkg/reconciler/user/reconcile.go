@@ -68,8 +68,9 @@ type Organizations struct {
 	Create func(ctx context.Context, o *v1alpha1.Organization) error
 	// Exists asks kcp itself.
 	Exists func(ctx context.Context, uuid string) (bool, error)
-	// SoftDelete requests the deletion of just this version of an Organization.
-	SoftDelete func(ctx context.Context, org tenancy.Org) error
+	// SoftDelete requests the deletion of just this version of an Organization, because its last admin is
+	// purged.
+	SoftDelete func(ctx context.Context, org tenancy.Org, lastAdmin string) error
 	// Delete deletes an Organization; gone reports that kcp has removed it.
 	Delete func(ctx context.Context, uuid string) (gone bool, err error)
 }

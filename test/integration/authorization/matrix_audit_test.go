@@ -162,6 +162,10 @@ func (c auditedCell) judge(t *testing.T, events []audit.Event) {
 	}
 	if !proxied {
 		require.Equal(t, c.method+" "+c.row.pattern(), outcome.Action, name)
+	} else {
+		// A refused write says where it was to go, too.
+		require.NotEmpty(t, outcome.Cluster, name)
+		require.Equal(t, c.org, outcome.Org, name)
 	}
 	if c.row.tenant() {
 		require.Equal(t, c.org, outcome.Org, name)
@@ -183,7 +187,13 @@ func (c auditedCell) judge(t *testing.T, events []audit.Event) {
 	require.False(t, intent.Time.After(outcome.Time), name)
 	require.False(t, outcome.Outsider, name)
 	require.Equal(t, outcome.Facts, intent.Facts, name)
+	if made := outcome.Resource; made != nil && made.Verb == "create" && intent.Resource != nil && intent.Resource.Name == "" {
+		// Only kcp's answer has the name of what was made.
+		require.Equal(t, c.code < 300 && c.row.about == "", made.Name != "" && c.row.about == "", name)
+		made.Name = intent.Resource.Name
+	}
 	require.Equal(t, outcome.Resource, intent.Resource, name)
+	require.Equal(t, outcome.Cluster, intent.Cluster, name)
 	if c.row.about != "" || c.code >= 300 {
 		return
 	}

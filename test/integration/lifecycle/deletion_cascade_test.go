@@ -140,6 +140,16 @@ func TestO8_TheCascadeOfAPersonLeavesNothingOfThem(t *testing.T) {
 		}
 		return nil
 	})
+	var why []audit.Event
+	for _, e := range framework.AuditEvents(t, file) {
+		if e.Action == "delete organization" && e.Org == alone {
+			why = append(why, e)
+		}
+	}
+	require.NotEmpty(t, why)
+	require.Equal(t, "erin", why[0].Object)
+	require.Equal(t, &audit.Facts{Reason: "lastAdminPurged"}, why[0].Facts)
+	require.Equal(t, audit.StageIntent, why[0].Stage)
 	requested := graceOf(t, pending(t, hub)["Organization/"+alone], defaultGrace)
 	require.WithinDuration(t, time.Now(), requested, framework.Long)
 	framework.Eventually(t, framework.Long, func() error {
