@@ -108,7 +108,7 @@ run: build $(BIN)/kubectl ## start a hub with a kcp of its own, for development,
 		token=$$(head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n'); \
 		printf '%s' "$$token" > .data/$$user.token; printf '%s,%s,%s,""\n' "$$token" $$user $$user >> .data/tokens.csv; done)
 	@echo 'Development users: alice and bob; their tokens are in .data/alice.token and .data/bob.token'
-	$(BIN)/kedge-hub --data-dir .data --token-file .data/tokens.csv --audit-log-file .data/audit.log
+	$(BIN)/kedge-hub --data-dir .data --token-file .data/tokens.csv
 
 test: ## run all tests
 	@for part in unit integration e2e; do \

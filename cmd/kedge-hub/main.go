@@ -15,6 +15,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
 	"github.com/faroshq/kedge-hub/pkg/kcp/embedded"
 	"github.com/faroshq/kedge-hub/pkg/server"
+	"github.com/faroshq/kedge-hub/pkg/server/check"
 	"github.com/faroshq/kedge-hub/pkg/version"
 )
 
@@ -24,7 +25,7 @@ func main() {
 	context.AfterFunc(ctx, stop)
 	if err := command().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "kedge-hub:", err)
-		if errors.Is(err, errUsage) {
+		if errors.Is(err, errUsage) || errors.Is(err, check.ErrNotLooked) {
 			os.Exit(2)
 		}
 		os.Exit(1)
@@ -63,7 +64,7 @@ unless --kcp-kubeconfig gives an external one.`,
 		},
 	}
 	addFlags(cmd, options)
-	cmd.AddCommand(checkCommand(options), &cobra.Command{
+	cmd.AddCommand(auditCommand(options), checkCommand(options), &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "kedge-hub", version.String()) },
 	})

@@ -27,6 +27,16 @@
 //     that were left out since the last one.
 //   - A line is written with write(2) and without fsync: the log survives the end of the process,
 //     but not the loss of power.
-//   - Files are rotated by size (lumberjack, as in kube-apiserver). If a full disk truncates a
-//     line, the next event begins on a new line, and readers skip the truncated one.
+//   - Rights and writes have files of their own, of the same sizes: proxied writes and sampled refusals, of
+//     which tenants can cause many, push nothing out of the other one. Within the writes, an Organization
+//     has a budget for each minute, and one event counts the rest by verb and resource. Outsiders pay for
+//     themselves. A request is in the budget as a whole, so that no intent lacks its outcome. A killed hub
+//     loses the number of the running minute.
+//   - Each file is a chain: an event has the ID of its replica, its number, and the hash of the line before.
+//     Verifier finds lines that are missing, changed, doubled or moved. Who can write the file can write
+//     another chain that ends earlier or otherwise: the ends are therefore recorded in the log of the
+//     hub every hour and at its stop, and compared with it.
+//   - Files are rotated by size. The first event of the new file says what was put away and removed, and
+//     where the chain begins now. If a full disk truncates a line, the next event begins on a new line,
+//     and readers skip the truncated one: its number is given again.
 package audit

@@ -35,9 +35,15 @@ const (
 // Event is one line of the audit log. It has no token, and nothing of a body but Facts. Texts are
 // cut to 512 bytes, and each list of Facts to 8 KiB: its last text then says how many are left out.
 type Event struct {
-	// APIVersion and Time, in UTC, are set by Write.
+	// APIVersion, Time, in UTC, and the four fields of the chain are set by Write.
 	APIVersion string    `json:"apiVersion"`
 	Time       time.Time `json:"time"`
+	// Log is Rights or Writes. Replica is the ID of the replica of the hub; it is made when the first
+	// event is. Seq counts the events of the chain from 1 on; Prev is the hash of the line before.
+	Log     string `json:"log"`
+	Replica string `json:"replica"`
+	Seq     uint64 `json:"seq"`
+	Prev    string `json:"prev,omitempty"`
 	// ID is the request id; ClientRequest is the one that the client sent. What the hub does by
 	// itself has an ID of its own. An intent and its outcome have the same ID and Action.
 	ID            string `json:"id"`
@@ -62,9 +68,11 @@ type Event struct {
 	// Code is the HTTP status of the answer. An intent has none.
 	Code int `json:"code,omitempty"`
 	// Suppressed is the number of equal refusals that were not written since the last one.
-	Suppressed int       `json:"suppressed,omitempty"`
-	Facts      *Facts    `json:"facts,omitempty"`
-	Resource   *Resource `json:"resource,omitempty"`
+	Suppressed int    `json:"suppressed,omitempty"`
+	Facts      *Facts `json:"facts,omitempty"`
+	// Rotation is that of an event of the log itself.
+	Rotation *Rotation `json:"rotation,omitempty"`
+	Resource *Resource `json:"resource,omitempty"`
 }
 
 // Actor is the origin of a change.

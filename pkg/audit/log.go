@@ -2,19 +2,20 @@ package audit
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-	"gopkg.in/natefinch/lumberjack.v2"
 
 	"github.com/faroshq/kedge-hub/pkg/log"
 )
@@ -22,17 +23,32 @@ import (
 // Stdout is the name of the standard output among files.
 const Stdout = "-"
 
+// rightsFile is the default name of the file of rights. Beside it, that of writes has a name without it.
+const rightsFile = Rights + ".jsonl"
+
+// DefaultFile is the file of rights in a directory of data.
+func DefaultFile(dir string) string { return filepath.Join(dir, "audit", rightsFile) }
+
 // Options say where events go.
 type Options struct {
-	// File is the file that events are appended to; Stdout is the standard output. If it is
-	// empty, events go to the logger of the context, under the name "audit". What is no regular
-	// file is not rotated.
+	// File is the file that the events of Rights are appended to; WritesFile has the others. Stdout is the
+	// standard output, for both. If it is empty, events go to the logger of the context, under the name
+	// "audit". What is no regular file is not rotated.
 	File string
-	// MaxSize is the size in MiB at which the file is rotated. It is at least 1.
+	// MaxSize is the size in MiB at which a file is put away. It is at least 1.
 	MaxSize int
-	// MaxBackups is the number of rotated files that are kept, and MaxAge the number of days that
-	// they are kept. Zero means no limit.
+	// MaxBackups is the number of files of each chain that are kept when they were put away, and MaxAge the
+	// number of days that they are kept. Zero means no limit.
 	MaxBackups, MaxAge int
+}
+
+// WritesFile is the file of the events of Writes.
+func (o Options) WritesFile() string {
+	if filepath.Base(o.File) == rightsFile {
+		return filepath.Join(filepath.Dir(o.File), Writes+".jsonl")
+	}
+	ext := filepath.Ext(o.File)
+	return strings.TrimSuffix(o.File, ext) + "-" + Writes + ext
 }
 
 // Log writes events. It is safe for concurrent use.
@@ -40,33 +56,33 @@ type Log struct {
 	// logger is nil if there is a writer.
 	logger *zap.Logger
 	lost   prometheus.Counter
-	// file is that of Options if it is a regular file.
-	file    string
-	rotated *lumberjack.Logger
 
 	// reading has room for one Read.
 	reading chan struct{}
 
-	mu sync.Mutex
-	to io.Writer
-	// torn is true if the last line has no end.
-	torn bool
+	// mu guards the chains, which are nil with a logger.
+	mu             sync.Mutex
+	rights, writes *chain
 	// err is that of the last event; nil if it was written. It is read while a write blocks.
 	err atomic.Pointer[error]
 }
 
 // New returns a log that writes to w, or to the logger of the context if w is nil.
 func New(ctx context.Context, w io.Writer) *Log {
-	l := &Log{to: w, reading: make(chan struct{}, 1), lost: prometheus.NewCounter(prometheus.CounterOpts{
+	l := &Log{reading: make(chan struct{}, 1), lost: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "kedge_audit_lost_total", Help: "Audit events that could not be written.",
 	})}
 	if w == nil {
 		l.logger = log.From(ctx).Named("audit")
+		return l
 	}
+	replica := rand.Text()
+	l.rights = &chain{head: Head{Replica: replica, Log: Rights}, to: w}
+	l.writes = &chain{head: Head{Replica: replica, Log: Writes}, to: w}
 	return l
 }
 
-// Open returns a log that writes as o says, and registers its metric. closing closes the file.
+// Open returns a log that writes as o says, and registers its metric. closing closes the files.
 func Open(ctx context.Context, o Options, registry prometheus.Registerer) (l *Log, closing func(), err error) {
 	closing = func() {}
 	switch o.File {
@@ -87,64 +103,118 @@ func Open(ctx context.Context, o Options, registry prometheus.Registerer) (l *Lo
 }
 
 func open(ctx context.Context, o Options) (l *Log, closing func(), err error) {
-	f, err := os.OpenFile(o.File, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, nil, err
+	if o.File == DefaultFile(filepath.Dir(filepath.Dir(o.File))) {
+		if err := os.MkdirAll(filepath.Dir(o.File), 0o700); err != nil {
+			return nil, nil, err
+		}
 	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil, nil, errors.Join(err, f.Close())
-	}
-	if !info.Mode().IsRegular() {
+	if info, err := os.Stat(o.File); err == nil && !info.Mode().IsRegular() {
+		f, err := os.OpenFile(o.File, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			return nil, nil, err
+		}
 		return New(ctx, f), func() { _ = f.Close() }, nil
 	}
-	// A hub that was killed may have left a part of a line.
-	last := []byte{'\n'}
-	if info.Size() > 0 {
-		_, err = f.ReadAt(last, info.Size()-1)
+	l = New(ctx, io.Discard)
+	replica := ""
+	var opened []*file
+	closing = func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, f := range opened {
+			_ = f.to.Close()
+		}
 	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return nil, nil, err
+	for path, c := range map[string]*chain{o.File: l.rights, o.WritesFile(): l.writes} {
+		last, torn, err := lastOf(path, c.head.Log)
+		if err != nil {
+			closing()
+			return nil, nil, err
+		}
+		if c.file, err = openFile(path, o); err != nil {
+			closing()
+			return nil, nil, err
+		}
+		opened = append(opened, c.file)
+		c.to, c.torn = c.file, torn
+		if last.OK {
+			c.head.Seq, c.head.Hash = last.Event.Seq, last.Hash
+			if replica != "" && replica != last.Event.Replica {
+				closing()
+				return nil, nil, errors.New("its files are of two replicas of the hub; put those of one of them elsewhere")
+			}
+			replica = last.Event.Replica
+		}
 	}
-	files := &lumberjack.Logger{Filename: o.File, MaxSize: o.MaxSize, MaxBackups: o.MaxBackups, MaxAge: o.MaxAge}
-	l = New(ctx, files)
-	l.file, l.rotated, l.torn = o.File, files, last[0] != '\n'
-	return l, func() { _ = files.Close() }, nil
+	if replica != "" {
+		l.rights.head.Replica, l.writes.head.Replica = replica, replica
+	}
+	return l, closing, nil
 }
 
 // Write appends an event. It returns after write(2), not after fsync(2). An event that cannot be
 // written is counted, and Err reports the error until another one is written.
 func (l *Log) Write(e Event) error {
 	e.bounded()
-	e.APIVersion = APIVersion
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	// The order of the lines is that of their times.
-	e.Time = time.Now().UTC()
 	if l.logger != nil {
+		e.APIVersion, e.Time = APIVersion, time.Now().UTC()
 		l.logger.Info(e.Action, zap.Any("event", e))
 		return nil
 	}
-	line, err := json.Marshal(e)
-	if err != nil {
-		l.lost.Inc()
-		return fmt.Errorf("encode an audit event: %w", err)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.rights
+	if chainOf(e.Action) == Writes {
+		c = l.writes
 	}
-	line = append(line, '\n')
-	if l.torn {
-		line = append([]byte{'\n'}, line...)
-	}
-	n, err := l.to.Write(line)
-	if err != nil {
-		l.torn = l.torn || n > 0
+	l.rotate(c)
+	// The order of the lines is that of their times.
+	e.Time = time.Now().UTC()
+	if err := c.write(e); err != nil {
 		l.lost.Inc()
 		err = fmt.Errorf("the audit log cannot be written: %w", err)
 		l.err.Store(&err)
 		return err
 	}
-	l.torn = false
 	l.err.Store(nil)
 	return nil
+}
+
+// rotate puts the file of a chain away if it is full, and says so in the chain.
+func (l *Log) rotate(c *chain) {
+	now := time.Now().UTC()
+	if c.rotation == nil && c.file != nil && c.file.full() {
+		// A file that cannot be put away goes on.
+		c.rotation, _ = c.file.rotate(now)
+		c.torn = c.torn && c.rotation == nil
+	}
+	if c.rotation == nil {
+		return
+	}
+	e := Event{Time: now, ID: rand.Text(), Stage: StageOutcome, Actor: Actor{Kind: ActorHub}, Action: "rotate", Rotation: c.rotation}
+	if c.write(e) == nil {
+		c.rotation = nil
+	}
+}
+
+// Heads returns the last event of each chain. There is none with a logger.
+func (l *Log) Heads() []Head {
+	if l.logger != nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return []Head{l.rights.head, l.writes.head}
+}
+
+// Paths returns the files of the chains. They are empty if the log is in no regular files of this process.
+func (l *Log) Paths() (paths []string) {
+	for _, c := range []*chain{l.rights, l.writes} {
+		if c != nil && c.file != nil {
+			paths = append(paths, c.file.path)
+		}
+	}
+	return paths
 }
 
 // Around writes the intent of a change of the hub itself, makes the change, and writes the outcome:

@@ -4,11 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -19,10 +17,6 @@ const (
 	maxScanned = 16 << 20
 	// chunk is the number of bytes that are read at once.
 	chunk = 64 << 10
-	// rotatedAt is the form of the time in the name of a rotated file, as lumberjack has it.
-	rotatedAt = "2006-01-02T15-04-05.000"
-	// maxLine is the maximum length of a line that a reader takes for an event.
-	maxLine = 256 << 10
 )
 
 // ErrNotReadable is the error of Read for a log that is in no regular file of this process.
@@ -48,8 +42,11 @@ type Query struct {
 	After *Position
 }
 
-// Position is a place in the log.
-type Position struct {
+// Position is a place in the files of each chain.
+type Position struct{ Rights, Writes Place }
+
+// Place is a place in the files of a chain. The zero Place is their beginning: nothing is left.
+type Place struct {
 	// File is the time of the first event in the file. It stays the same when the file is rotated.
 	File string
 	// Offset is the offset in bytes at which the last line that was looked at begins.
@@ -60,7 +57,7 @@ type Position struct {
 // there can be more events if next is not nil, also if it returns none. Calls take turns, so that
 // tenants who read never keep more than one CPU busy.
 func (l *Log) Read(ctx context.Context, q Query) (events []Event, next *Position, err error) {
-	if l.file == "" {
+	if len(l.Paths()) == 0 {
 		return nil, nil, ErrNotReadable
 	}
 	select {
@@ -69,9 +66,73 @@ func (l *Log) Read(ctx context.Context, q Query) (events []Event, next *Position
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}
-	files, err := l.files()
+	from := [2]*Place{}
+	if q.After != nil {
+		from = [2]*Place{&q.After.Rights, &q.After.Writes}
+	}
+	var found [2]found
+	for i, c := range []*chain{l.rights, l.writes} {
+		if found[i], err = l.search(ctx, c.file.path, q, from[i]); err != nil {
+			return nil, nil, err
+		}
+	}
+	return merge(found, q.Limit)
+}
+
+// found are the events of a chain, the newest first, with the place of each. The search began at start, and
+// goes on at rest; a zero rest means that it is complete.
+type found struct {
+	events      []Event
+	places      []Place
+	start, rest Place
+}
+
+// after is where the next search goes on if n events were taken.
+func (f found) after(n int) Place {
+	switch n {
+	case len(f.events):
+		return f.rest
+	case 0:
+		return f.start
+	}
+	return f.places[n-1]
+}
+
+// merge returns the newest events of both chains. It ends where one of them was not searched further.
+func merge(of [2]found, limit int) (events []Event, next *Position, err error) {
+	var taken [2]int
+	for len(events) < limit {
+		newest, left := 0, false
+		for i, f := range of {
+			switch {
+			case taken[i] == len(f.events) && f.rest != (Place{}):
+				return events, &Position{of[0].after(taken[0]), of[1].after(taken[1])}, nil
+			case taken[i] == len(f.events):
+			case !left || f.events[taken[i]].Time.After(of[newest].events[taken[newest]].Time):
+				newest, left = i, true
+			}
+		}
+		if !left {
+			return events, nil, nil
+		}
+		events = append(events, of[newest].events[taken[newest]])
+		taken[newest]++
+	}
+	next = &Position{of[0].after(taken[0]), of[1].after(taken[1])}
+	if *next == (Position{}) {
+		next = nil
+	}
+	return events, next, nil
+}
+
+// search looks at the files of a chain. from is nil for the newest events.
+func (l *Log) search(ctx context.Context, path string, q Query, from *Place) (result found, err error) {
+	if from != nil && *from == (Place{}) {
+		return found{}, nil
+	}
+	files, err := l.files(path)
 	if err != nil {
-		return nil, nil, err
+		return found{}, err
 	}
 	defer func() {
 		for _, f := range files {
@@ -79,46 +140,44 @@ func (l *Log) Read(ctx context.Context, q Query) (events []Event, next *Position
 		}
 	}()
 	budget, end := int64(maxScanned), int64(-1)
-	if q.After != nil {
-		i := slices.IndexFunc(files, func(f *os.File) bool { return firstTime(f) == q.After.File })
+	if from != nil {
+		i := slices.IndexFunc(files, func(f *os.File) bool { return firstTime(f) == from.File })
 		if i < 0 {
-			return nil, nil, ErrUnknownPosition
+			return found{}, ErrUnknownPosition
 		}
-		files, end = files[i:], q.After.Offset
+		files, end = files[i:], from.Offset
 	}
 	for _, f := range files {
-		s := &scan{query: q, file: f, budget: budget, events: events}
+		s := &scan{query: q, file: f, budget: budget, found: result}
+		if end < 0 {
+			if end, err = f.Seek(0, io.SeekEnd); err != nil {
+				return found{}, err
+			}
+		}
+		if s.found.start == (Place{}) {
+			s.found.start = s.place(end)
+		}
 		more, err := s.run(ctx, end)
 		if err != nil {
-			return nil, nil, err
+			return found{}, err
 		}
-		events, budget, end = s.events, s.budget, -1
-		if !more {
-			return events, s.next, nil
+		if result, budget, end = s.found, s.budget, -1; !more {
+			break
 		}
 	}
-	return events, nil, nil
+	return result, nil
 }
 
-// files opens the file and its rotated predecessors, the newest first. The order is right because
-// nothing is rotated meanwhile, and because the names of the rotated ones have the time.
-func (l *Log) files() (files []*os.File, err error) {
+// files opens the file of a chain and those that were put away before, the newest first. The order is right
+// because nothing is rotated meanwhile.
+func (l *Log) files(path string) (files []*os.File, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ext := filepath.Ext(l.file)
-	base := strings.TrimSuffix(l.file, ext) + "-"
-	rotated, err := filepath.Glob(escaped(base) + "*" + escaped(ext))
+	away, err := putAway(path)
 	if err != nil {
 		return nil, err
 	}
-	// Other files in the directory can have such names, too.
-	rotated = slices.DeleteFunc(rotated, func(name string) bool {
-		_, err := time.Parse(rotatedAt, strings.TrimSuffix(strings.TrimPrefix(name, base), ext))
-		return err != nil
-	})
-	slices.Sort(rotated)
-	slices.Reverse(rotated)
-	for _, name := range append([]string{l.file}, rotated...) {
+	for _, name := range append([]string{path}, away...) {
 		f, err := os.Open(name)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
@@ -135,11 +194,6 @@ func (l *Log) files() (files []*os.File, err error) {
 	return files, nil
 }
 
-// escaped is a path without special characters for filepath.Glob.
-func escaped(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
-}
-
 // firstTime is the time of the first event in a file, or empty if it has none.
 func firstTime(f *os.File) string {
 	lines := bufio.NewReader(io.NewSectionReader(f, 0, maxLine))
@@ -154,21 +208,18 @@ func firstTime(f *os.File) string {
 	}
 }
 
-func parse(line []byte) (e Event, ok bool) {
-	return e, json.Unmarshal(line, &e) == nil && e.APIVersion == APIVersion
-}
-
 // scan reads one file backwards.
 type scan struct {
 	query  Query
 	file   *os.File
 	budget int64
-	events []Event
-	next   *Position
+	found  found
+	// first is the time of the first event of the file.
+	first string
 }
 
 // run looks at the lines that end before end, or at all if end is negative. more is false if the
-// result is complete or the budget is used up; next then says where it goes on.
+// result is complete or the budget is used up; found.rest then says where it goes on.
 func (s *scan) run(ctx context.Context, end int64) (more bool, err error) {
 	info, err := s.file.Stat()
 	if err != nil {
@@ -197,7 +248,7 @@ func (s *scan) run(ctx context.Context, end int64) (more bool, err error) {
 			if i < 0 && at > 0 {
 				break
 			}
-			if done := s.line(lines[i+1:], at+int64(i+1)); done || len(s.events) == s.query.Limit {
+			if done := s.line(lines[i+1:], at+int64(i+1)); done || len(s.found.events) == s.query.Limit {
 				return false, nil
 			}
 			if i < 0 {
@@ -210,7 +261,7 @@ func (s *scan) run(ctx context.Context, end int64) (more bool, err error) {
 			rest = nil
 		}
 		if s.budget <= 0 {
-			s.position(at + int64(len(rest)))
+			s.found.rest = s.place(at + int64(len(rest)))
 			return false, nil
 		}
 	}
@@ -233,15 +284,20 @@ func (s *scan) line(line []byte, at int64) (done bool) {
 	if !s.query.selects(e) {
 		return false
 	}
-	if s.events = append(s.events, e); len(s.events) == s.query.Limit {
-		s.position(at)
+	place := s.place(at)
+	s.found.events, s.found.places = append(s.found.events, e), append(s.found.places, place)
+	if len(s.found.events) == s.query.Limit {
+		s.found.rest = place
 	}
 	return false
 }
 
-// position sets where the next Read goes on.
-func (s *scan) position(at int64) {
-	s.next = &Position{File: firstTime(s.file), Offset: at}
+// place is an offset in the file.
+func (s *scan) place(at int64) Place {
+	if s.first == "" {
+		s.first = firstTime(s.file)
+	}
+	return Place{File: s.first, Offset: at}
 }
 
 func (q Query) selects(e Event) bool {

@@ -131,7 +131,7 @@ func TestRead_goesOnAfterARotation(t *testing.T) {
 	files, err := os.ReadDir(filepath.Dir(file))
 	require.NoError(t, err)
 	require.Greater(t, len(files), 3)
-	_, _, err = l.Read(t.Context(), audit.Query{Org: "o", Limit: 1, After: &audit.Position{File: "elsewhere", Offset: 7}})
+	_, _, err = l.Read(t.Context(), audit.Query{Org: "o", Limit: 1, After: &audit.Position{Rights: audit.Place{File: "elsewhere", Offset: 7}}})
 	require.ErrorIs(t, err, audit.ErrUnknownPosition)
 }
 

@@ -44,6 +44,9 @@ type change struct {
 	log      func(audit.Event) error
 	admit    func(storage.Write) error
 	intended bool
+	// budget decides at the first event of the request whether it has any; left is true if not.
+	budget        *audit.Budget
+	decided, left bool
 	// limited is true for a request within the limits of its caller.
 	limited bool
 	// belongs is true if the caller has a role in the Organization of the request.
@@ -68,7 +71,7 @@ func (a *Auditor) Audit(next http.Handler) http.Handler {
 			return
 		}
 		wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
-		c := &change{log: a.log, admit: a.admit}
+		c := &change{log: a.log, admit: a.admit, budget: a.budget}
 		if o, ok := r.Context().Value(originKey{}).(*origin); ok {
 			c.place = func() Place { return a.place(r, o.caller) }
 			if _, proxied := request.RequestInfoFrom(r.Context()); proxied {
@@ -96,18 +99,29 @@ func (a *Auditor) Audit(next http.Handler) http.Handler {
 			}
 			switch {
 			case c.intended:
-				_ = a.log(e)
+				_ = c.write(e)
 			case code == http.StatusUnauthorized, code == http.StatusTooManyRequests:
 				// Refusals reports it.
 			case !c.limited:
 				a.sampled(r.Context(), e)
 			default:
-				_ = a.log(e)
+				_ = c.write(e)
 			}
 		}()
 		next.ServeHTTP(wrapped, r)
 		returned = true
 	})
+}
+
+// write writes an event of the request, unless the budget leaves the request out.
+func (c *change) write(e audit.Event) error {
+	if !c.decided {
+		c.decided, c.left = true, !c.budget.Take(e)
+	}
+	if c.left {
+		return nil
+	}
+	return c.log(e)
 }
 
 // Limited marks a request for Audit as one within the limits of its caller. It runs after the limits
@@ -150,7 +164,7 @@ func Intend(r *http.Request, i Intent) error {
 	c.belongs = c.belongs || i.Org != ""
 	e := c.event(r)
 	e.Stage = audit.StageIntent
-	if err := c.log(e); err != nil && !i.Reduces {
+	if err := c.write(e); err != nil && !i.Reduces {
 		return NotAudited(err)
 	}
 	return nil

@@ -35,7 +35,7 @@ func behindObserve(next http.Handler) http.Handler {
 
 // audited runs a handler behind Observe and Audit.
 func audited(log func(audit.Event) error) func(http.Handler) http.Handler {
-	a := httpmw.NewAuditor(log, clocktesting.NewFakePassiveClock(time.Unix(1_000, 0)), nil, nil)
+	a := httpmw.NewAuditor(log, clocktesting.NewFakePassiveClock(time.Unix(1_000, 0)), nil, nil, nil)
 	return func(next http.Handler) http.Handler { return behindObserve(a.Audit(next)) }
 }
 
@@ -53,7 +53,7 @@ func TestRecord_samplesOnlyRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			written := 0
-			a := httpmw.NewAuditor(func(audit.Event) error { written++; return nil }, clocktesting.NewFakePassiveClock(time.Unix(1_000, 0)), nil, nil)
+			a := httpmw.NewAuditor(func(audit.Event) error { written++; return nil }, clocktesting.NewFakePassiveClock(time.Unix(1_000, 0)), nil, nil, nil)
 			for range 3 {
 				require.NoError(t, a.Record(t.Context(), c.event))
 			}
@@ -87,7 +87,7 @@ func newAuditScene() *auditScene {
 			return nil
 		}
 		return s.full(w)
-	}, nil)
+	}, nil, nil)
 	tokens := authenticator(func(token string) (*auth.Identity, bool, error) {
 		return &auth.Identity{Kind: auth.Person, Issuer: "test", Subject: token}, token != "bad", nil
 	})

@@ -54,7 +54,7 @@ func TestSignUp_needsRoomForNewPeopleOnly(t *testing.T) {
 			return full
 		}
 		return nil
-	}, nil)
+	}, nil, nil)
 	known := registry{}.with("carol", v1alpha1.RegistrationApproved)
 	signUp := auditor.SignUp(known, known, httpmw.RegistrationOpen, limits.SignUps(0, 0), notInvited)
 	_, err := signUp(t.Context(), &auth.Identity{Issuer: "https://idp", Subject: "dave"}, false)

@@ -167,7 +167,7 @@ func TestLogins_rememberABoundedNumberOfNetworks(t *testing.T) {
 func signUps(t *testing.T, people registry, perPeer, all float64) (ask func(from, subject, username string) int, metrics *prometheus.Registry) {
 	t.Helper()
 	limits, _, metrics := newLimits(t)
-	auditor := httpmw.NewAuditor(func(audit.Event) error { return nil }, clock.RealClock{}, nil, nil)
+	auditor := httpmw.NewAuditor(func(audit.Event) error { return nil }, clock.RealClock{}, nil, nil, nil)
 	signUp := auditor.SignUp(people, people, httpmw.RegistrationOpen, limits.SignUps(perPeer, all), notInvited)
 	return func(from, subject, username string) int {
 		return observed(t, httpapi.Handler(func(_ http.ResponseWriter, r *http.Request) error {

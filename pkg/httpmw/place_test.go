@@ -59,7 +59,7 @@ func TestAudit_saysWhereARefusedWriteWasToGo(t *testing.T) {
 				return nil
 			}, clocktesting.NewFakePassiveClock(time.Unix(1_000, 0)), nil, func(_ *http.Request, caller *httpmw.Caller) httpmw.Place {
 				return httpmw.Place{Org: "o", Workspace: "w", Cluster: "c", Belongs: caller != nil && c.belongs}
-			})
+			}, nil)
 			shape := func(next http.Handler) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					info := &request.RequestInfo{IsResourceRequest: true, Verb: "create", Resource: "configmaps"}

@@ -26,7 +26,9 @@ type Auditor struct {
 	log   func(audit.Event) error
 	admit func(storage.Write) error
 	place func(*http.Request, *Caller) Place
-	clock clock.PassiveClock
+	// budget is nil without a limit.
+	budget *audit.Budget
+	clock  clock.PassiveClock
 
 	mu     sync.Mutex
 	recent *lru.Cache
@@ -44,9 +46,11 @@ type Place struct {
 
 // NewAuditor returns an Auditor that writes with log. It asks admit whether the store has room for a
 // change of the API; nil admits all. place finds where a proxied request goes; its caller is nil if nobody
-// is authenticated. It may be nil where nothing is proxied.
+// is authenticated. It may be nil where nothing is proxied. budget bounds the events of proxied writes; nil means no
+// limit.
 func NewAuditor(
 	log func(audit.Event) error, c clock.PassiveClock, admit func(storage.Write) error, place func(*http.Request, *Caller) Place,
+	budget *audit.Budget,
 ) *Auditor {
 	if admit == nil {
 		admit = func(storage.Write) error { return nil }
@@ -54,7 +58,7 @@ func NewAuditor(
 	if place == nil {
 		place = func(*http.Request, *Caller) Place { return Place{} }
 	}
-	return &Auditor{log: log, admit: admit, place: place, clock: c, recent: lru.New(maxRefusals)}
+	return &Auditor{log: log, admit: admit, place: place, budget: budget, clock: c, recent: lru.New(maxRefusals)}
 }
 
 // refusal is what equal refusals have in common. client is the key of a caller, or the network of a

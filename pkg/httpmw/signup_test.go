@@ -66,7 +66,7 @@ func TestSignUp_admitsWhoIsInvited(t *testing.T) {
 				facts = append(facts, *e.Facts)
 			}
 			return nil
-		}, clock.RealClock{}, nil, nil)
+		}, clock.RealClock{}, nil, nil, nil)
 		signUp := auditor.SignUp(c.people, c.people, c.registration, limits.SignUps(0, 0), func(context.Context, *auth.Identity) (string, error) { return c.invitation, c.fails })
 		u, err := signUp(t.Context(), &auth.Identity{Issuer: "https://idp", Subject: "carol", Username: "carol"}, false)
 		require.Equal(t, c.facts, facts, name)
@@ -101,7 +101,7 @@ func TestSignUp_followsRegistrationAndIsAudited(t *testing.T) {
 		auditor := httpmw.NewAuditor(func(e audit.Event) error {
 			events = append(events, string(e.Stage)+" "+e.Action)
 			return nil
-		}, clock.RealClock{}, nil, nil)
+		}, clock.RealClock{}, nil, nil, nil)
 		u, err := auditor.SignUp(c.people, c.people, c.registration, limits.SignUps(0, 0), notInvited)(t.Context(), &auth.Identity{Issuer: "https://idp", Subject: "carol"}, c.vouched)
 		require.Equal(t, c.events, events, name)
 		if c.refused {
@@ -115,7 +115,7 @@ func TestSignUp_followsRegistrationAndIsAudited(t *testing.T) {
 
 func TestSignUp_refusesWhatIsNotAudited(t *testing.T) {
 	t.Parallel()
-	auditor := httpmw.NewAuditor(func(audit.Event) error { return context.DeadlineExceeded }, clock.RealClock{}, nil, nil)
+	auditor := httpmw.NewAuditor(func(audit.Event) error { return context.DeadlineExceeded }, clock.RealClock{}, nil, nil, nil)
 	people := registry{}
 	limits, _, _ := newLimits(t)
 	_, err := auditor.SignUp(people, people, httpmw.RegistrationOpen, limits.SignUps(0, 0), notInvited)(t.Context(), &auth.Identity{Issuer: "https://idp", Subject: "carol"}, false)

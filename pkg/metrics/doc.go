@@ -95,6 +95,8 @@
 //   - kedge_etcd_used_bytes: bytes of that file that are in use; a defragmentation frees the others.
 //   - kedge_etcd_quota_bytes: size in bytes at which the embedded etcd refuses writes.
 //   - kedge_audit_lost_total: audit events that could not be written.
+//   - kedge_audit_counted_writes_total: proxied writes above --audit-org-writes, of which the audit log has
+//     the number only.
 //   - kedge_etcd_maintenance_total{action,result}: work of the hub on that database. action is compact,
 //     defragment or disarm; result is ok or error.
 //   - kedge_storage_used_ratio{store}: share of a store of the embedded kcp that is used. store is

@@ -73,8 +73,8 @@ func TestMade_cannotBeHiddenByAskingForATable(t *testing.T) {
 	t.Parallel()
 	for asked, want := range map[string]string{
 		"": "application/json", "*/*": "application/json", "application/yaml": "application/json", "application/cbor": "application/json",
-		"application/json;as=Table;v=v1;g=meta.k8s.io": "application/json",
-		"application/JSON; AS=Table, application/json": "application/json",
+		"application/json;as=Table;v=v1;g=meta.k8s.io":                      "application/json",
+		"application/JSON; AS=Table, application/json":                      "application/json",
 		"application/vnd.kubernetes.protobuf,application/json":              "application/vnd.kubernetes.protobuf,application/json",
 		"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, */*": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
 	} {

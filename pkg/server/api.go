@@ -35,7 +35,7 @@ func (a *assembly) api(serving context.Context) error {
 	}
 	observe := httpmw.Observe(log.From(serving), metrics, c.TrustedProxies)
 	gates := v.Gates(c.Tree, c.CI.Issuers)
-	a.auditor = httpmw.NewAuditor(a.hub.audit.Write, c.Clock, a.hub.storage.Admit, a.place)
+	a.auditor = httpmw.NewAuditor(a.hub.audit.Write, c.Clock, a.hub.storage.Admit, a.place, a.hub.budget)
 	enter := gates.While(a.available.Err, v.Reachable)
 	forward, err := a.proxy(serving, enter)
 	if err != nil {

@@ -51,6 +51,7 @@ type hub struct {
 	tokens   *auth.StaticTokens
 	embedded connect.KCP
 	audit    *audit.Log
+	budget   *audit.Budget
 	limits   *httpmw.Limits
 	storage  *storage.Monitor
 	// ready is closed when the hub has said that it is.
@@ -74,6 +75,11 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 	}
 	defer closeAudit()
 	h.audit = changes
+	h.budget = audit.NewBudget(h.config.AuditLog.OrgWrites, h.config.Clock, changes)
+	if err := h.registry.Register(h.budget.Counted()); err != nil {
+		return err
+	}
+	defer h.recordHeads(ctx)
 	h.checks.AddDetail("audit log", changes.Err)
 	// The ports are opened first, so that a port in use fails before the start of kcp.
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", h.config.ListenAddress)

@@ -243,6 +243,7 @@ func (a *assembly) run(starting, below context.Context, front *health.Front) err
 		return func(ctx context.Context) { a.available.RunWhileAvailable(ctx, run) }
 	}
 	a.running.Go(func() { a.views.Run(below) })
+	a.runAudit(below)
 	switch {
 	case a.reactivation != nil && a.sharded:
 		write(a.reactivation.Run)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,14 +12,22 @@ import (
 	auditlog "github.com/faroshq/kedge-hub/pkg/audit"
 )
 
-// AuditEvents reads the events in the file of a hub's audit log. Each line must be an event without
-// unknown fields.
+// AuditText reads both files of a hub's audit log. file is that of rights.
+func AuditText(t testing.TB, file string) []byte {
+	t.Helper()
+	rights, err := os.ReadFile(file)
+	require.NoError(t, err)
+	writes, err := os.ReadFile(auditlog.Options{File: file}.WritesFile())
+	require.NoError(t, err)
+	return append(rights, writes...)
+}
+
+// AuditEvents reads the events of a hub's audit log in the order of their times. file is that of rights. Each
+// line must be an event without unknown fields.
 func AuditEvents(t testing.TB, file string) []auditlog.Event {
 	t.Helper()
-	raw, err := os.ReadFile(file)
-	require.NoError(t, err)
 	var events []auditlog.Event
-	for line := range bytes.Lines(raw) {
+	for line := range bytes.Lines(AuditText(t, file)) {
 		decoder := json.NewDecoder(bytes.NewReader(line))
 		decoder.DisallowUnknownFields()
 		var e auditlog.Event
@@ -26,5 +35,6 @@ func AuditEvents(t testing.TB, file string) []auditlog.Event {
 		require.Equal(t, auditlog.APIVersion, e.APIVersion)
 		events = append(events, e)
 	}
+	slices.SortStableFunc(events, func(a, b auditlog.Event) int { return a.Time.Compare(b.Time) })
 	return events
 }

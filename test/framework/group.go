@@ -80,9 +80,7 @@ func run(m *testing.M, issuers []GroupDex, start func(dir string, started []*Dex
 		dex.Kill()
 	}
 	if code = Documented(code); code == 0 {
-		// The library that rotates the audit log has a goroutine that never ends.
-		rotation := goleak.IgnoreTopFunction("gopkg.in/natefinch/lumberjack%2ev2.(*Logger).millRun")
-		if err := goleak.Find(before, rotation); err != nil {
+		if err := goleak.Find(before); err != nil {
 			return failed(err)
 		}
 	}

@@ -3,8 +3,8 @@ package audit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -75,7 +75,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 		answer.Items = append(answer.Items, viewOf(e))
 	}
 	if next != nil {
-		answer.Continue = paging.Token(r, h.Replica+"/"+next.File, strconv.FormatInt(next.Offset, 10))
+		answer.Continue = paging.Token(r, h.Replica+"/"+next.Rights.File+"/"+next.Writes.File, fmt.Sprintf("%d/%d", next.Rights.Offset, next.Writes.Offset))
 	}
 	return httpapi.Write(w, http.StatusOK, answer)
 }
@@ -86,12 +86,15 @@ func (h *Handler) after(r *http.Request) (*audit.Position, error) {
 	if err != nil || !ok {
 		return nil, err
 	}
-	file, here := strings.CutPrefix(in, h.Replica+"/")
-	at, err := strconv.ParseInt(offset, 10, 64)
-	if !here || err != nil || at < 0 {
+	files, here := strings.CutPrefix(in, h.Replica+"/")
+	var at audit.Position
+	var whole bool
+	at.Rights.File, at.Writes.File, whole = strings.Cut(files, "/")
+	_, err = fmt.Sscanf(offset, "%d/%d", &at.Rights.Offset, &at.Writes.Offset)
+	if !here || !whole || err != nil || at.Rights.Offset < 0 || at.Writes.Offset < 0 {
 		return nil, elsewhere()
 	}
-	return &audit.Position{File: file, Offset: at}, nil
+	return &at, nil
 }
 
 func elsewhere() error {

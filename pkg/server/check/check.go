@@ -46,7 +46,7 @@ func Run(ctx context.Context, c options.Config, out io.Writer) error {
 			_, err := auth.LoadStaticTokens(c.TokenFile)
 			return flagged("--token-file", err)
 		}},
-		{"audit-log", unless(c.AuditLogFile != "" && c.AuditLogFile != audit.Stdout, "events go to no file"), func(context.Context) error { return checkAuditLog(c) }},
+		{"audit-log", unless(c.AuditLogFile != audit.Stdout, "events go to no file"), func(context.Context) error { return checkAuditLog(c) }},
 		{"kcp", unless(!c.Embedded, "it is embedded and starts with the hub"), func(ctx context.Context) error { return checkKCP(ctx, c) }},
 		{"oidc", unless(c.Issuer != nil, "no --oidc-issuer-url"), func(ctx context.Context) error { return checkIssuer(ctx, c) }},
 	} {
@@ -106,6 +106,10 @@ func checkDataDir(c options.Config) error {
 // checkAuditLog checks that the file can be written and, unless it is a device, renamed.
 func checkAuditLog(c options.Config) error {
 	file := c.AuditLogFile
+	if _, err := os.Stat(filepath.Dir(file)); errors.Is(err, os.ErrNotExist) && file == audit.DefaultFile(c.DataDir) {
+		// The hub makes the directory.
+		return nil
+	}
 	info, err := os.Stat(file)
 	switch {
 	case err == nil && info.IsDir():

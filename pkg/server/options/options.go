@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/auth"
 	"github.com/faroshq/kedge-hub/pkg/certs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -102,8 +103,9 @@ type Options struct {
 	// PersonalOrgRole (--personal-org-role) is the role of Users in their personal
 	// Organization: admin or member. Default admin.
 	PersonalOrgRole v1alpha1.Role
-	// AuditLogFile (--audit-log-file) is the file that audit events are appended to; "-" is the
-	// standard output. Empty means that they go to the log.
+	// AuditLogFile (--audit-log-file) is the file that audit events about rights are appended to; the
+	// file of proxied writes is beside it, and "-" is the standard output. Default
+	// {data-dir}/audit/rights.jsonl, beside writes.jsonl.
 	AuditLogFile string
 	// WorkspaceTemplate (--workspace-template) is a directory of manifests that the hub
 	// applies in each child Workspace. Empty means none.
@@ -216,7 +218,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Registration, "registration", o.Registration, "Who can sign up: open for everybody with a valid token, approval for people whom a platform admin approves, closed for nobody. With approval and closed, people with an open invitation sign up, too, and are approved. People who were rejected stay rejected.")
 	fs.BoolVar(&o.PersonalOrgs, "personal-orgs", o.PersonalOrgs, "Create a personal organization for everybody who signs up.")
 	fs.StringVar((*string)(&o.PersonalOrgRole), "personal-org-role", string(o.PersonalOrgRole), "Role of people in their personal organization: admin or member.")
-	fs.StringVar(&o.AuditLogFile, "audit-log-file", o.AuditLogFile, "File to which audit events are appended, one JSON object per line; - is the standard output. If it cannot be written, only changes that take rights away are carried out. Without it events go to the log.")
+	fs.StringVar(&o.AuditLogFile, "audit-log-file", o.AuditLogFile, "File to which audit events about rights are appended, one JSON object per line; proxied writes go to a file with -writes before its extension. - is the standard output, for both. If it cannot be written, only changes that take rights away are carried out. Without it the files are rights.jsonl and writes.jsonl in audit/ of --data-dir.")
 	fs.StringVar(&o.WorkspaceTemplate, "workspace-template", o.WorkspaceTemplate, "Directory of manifests (.yaml, .yml, .json) that the hub applies in every workspace: APIBindings with the claims that they accept, and further objects. See config/example-template/workspace. Without it nothing is bound.")
 	fs.DurationVar(&o.CreateTimeout, "create-timeout", o.CreateTimeout, "Time that a create request waits until the object is ready before it answers 202.")
 	fs.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "Time that open requests have to finish after SIGTERM.")
@@ -342,6 +344,9 @@ func (o Options) Complete() (Config, error) {
 		if manifests, err = template.Load(o.WorkspaceTemplate); err != nil {
 			fail("workspace-template", "%v", err)
 		}
+	}
+	if o.AuditLogFile == "" && o.DataDir != "" {
+		o.AuditLogFile = audit.DefaultFile(o.DataDir)
 	}
 	issuer := o.OIDC.complete(fail)
 	o.CI.complete(fail)

@@ -84,7 +84,7 @@ func Router(w *World, mount func(chi.Router), open ...func(chi.Router)) http.Han
 		mount(r.With(httpmw.Recognize(authentication)))
 	}
 	r.Route("/api/", func(r chi.Router) {
-		r.Use(httpmw.NewAuditor(w.audit, clocktesting.NewFakePassiveClock(Now()), nil, nil).Audit, httpmw.Authenticate(authentication), httpmw.Limited)
+		r.Use(httpmw.NewAuditor(w.audit, clocktesting.NewFakePassiveClock(Now()), nil, nil, nil).Audit, httpmw.Authenticate(authentication), httpmw.Limited)
 		mount(r)
 	})
 	return AsDocumented(r)

@@ -3,7 +3,6 @@ package authorization
 import (
 	"encoding/json"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
@@ -128,8 +127,7 @@ func (w *matrixWorld) events(t *testing.T) {
 			}
 		}
 	}
-	raw, err := os.ReadFile(w.auditFile)
-	require.NoError(t, err)
+	raw := framework.AuditText(t, w.auditFile)
 	require.NoError(t, w.withoutTokens(string(raw)), "the audit log")
 	found := map[string][]audit.Event{}
 	for _, e := range framework.AuditEvents(t, w.auditFile) {

@@ -3,7 +3,6 @@ package rights
 import (
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -130,8 +129,7 @@ func TestSudo_isInTheAuditLog(t *testing.T) {
 		want = append(want, "carol intent kubernetes "+verb+" "+s.ws[0], "carol outcome kubernetes "+verb+" "+s.ws[0])
 	}
 	require.Equal(t, want, s.audited(t))
-	raw, err := os.ReadFile(s.audit)
-	require.NoError(t, err)
+	raw := framework.AuditText(t, s.audit)
 	require.NotContains(t, string(raw), framework.Token("carol"))
 }
 

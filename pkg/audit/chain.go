@@ -1,0 +1,169 @@
+package audit
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// The two chains of a replica.
+const (
+	// Rights has everything but what Writes has.
+	Rights = "rights"
+	// Writes has proxied requests, and sampled refusals: what tenants can write much of.
+	Writes = "writes"
+)
+
+// Rotation says in the chain of a file what was put away and what was removed.
+type Rotation struct {
+	// File is the name under which the file was put away. Removed are the names of the older ones that
+	// were removed.
+	File    string   `json:"file"`
+	Removed []string `json:"removed,omitempty"`
+	// First is the Seq of the first event that is still in a file.
+	First uint64 `json:"first"`
+}
+
+// chainOf is the chain to which an action belongs.
+func chainOf(action string) string {
+	if strings.HasPrefix(action, "kubernetes ") || strings.HasPrefix(action, "refuse ") {
+		return Writes
+	}
+	return Rights
+}
+
+// Head is the last event of a chain.
+type Head struct {
+	Replica string `json:"replica"`
+	Log     string `json:"log"`
+	Seq     uint64 `json:"seq"`
+	Hash    string `json:"hash"`
+}
+
+// String is the form in which a head is recorded, and which ParseHead reads.
+func (h Head) String() string {
+	return fmt.Sprintf("%s:%s:%d:%s", h.Replica, h.Log, h.Seq, h.Hash)
+}
+
+// ParseHead reads a head that was recorded.
+func ParseHead(text string) (h Head, err error) {
+	parts := strings.Split(text, ":")
+	if len(parts) == 4 {
+		h.Replica, h.Log, h.Hash = parts[0], parts[1], parts[3]
+		h.Seq, err = strconv.ParseUint(parts[2], 10, 64)
+	}
+	if err != nil || len(parts) != 4 || h.Log != Rights && h.Log != Writes {
+		return Head{}, fmt.Errorf("%q is no head of a chain: REPLICA:LOG:SEQ:HASH", text)
+	}
+	return h, nil
+}
+
+// chain is where the events of a kind go.
+type chain struct {
+	head Head
+	to   io.Writer
+	// file is nil if to is no regular file.
+	file *file
+	// torn is true if the last line has no end.
+	torn bool
+	// rotation is what the chain does not say yet.
+	rotation *Rotation
+}
+
+// write appends an event to the chain.
+func (c *chain) write(e Event) error {
+	e.APIVersion, e.Log, e.Replica = APIVersion, c.head.Log, c.head.Replica
+	e.Seq, e.Prev = c.head.Seq+1, c.head.Hash
+	event, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	line := append(event, '\n')
+	if c.torn {
+		line = append([]byte{'\n'}, line...)
+	}
+	n, err := c.to.Write(line)
+	// An event whose end of line alone is missing is in the chain.
+	if missing := len(line) - n; missing <= 1 {
+		c.head.Seq, c.head.Hash = e.Seq, Hash(event)
+	}
+	c.torn = n < len(line) && (n > 0 || c.torn)
+	return err
+}
+
+// Hash is the hash of the line of an event, without its end.
+func Hash(line []byte) string {
+	sum := sha256.Sum256(line)
+	return hex.EncodeToString(sum[:])
+}
+
+// Line is a line of a file.
+type Line struct {
+	Event Event
+	// Text is the line without its end. Hash is that of Text.
+	Text []byte
+	Hash string
+	// OK is false if the line is no event. Whole is false if the line has no end.
+	OK, Whole bool
+	// End is the offset in bytes behind the line.
+	End int64
+}
+
+// maxLine is the maximum length of a line that a reader takes for an event.
+const maxLine = 256 << 10
+
+// Lines calls each for the lines of a file from an offset on, until it returns false. Text is valid during
+// the call.
+func Lines(name string, offset int64, each func(Line) bool) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	if _, err := f.Seek(offset, io.SeekStart); err != nil {
+		return err
+	}
+	lines := bufio.NewReaderSize(f, maxLine)
+	for {
+		text, err := lines.ReadSlice('\n')
+		size := int64(len(text))
+		for errors.Is(err, bufio.ErrBufferFull) {
+			// No event is as long.
+			var more []byte
+			more, err = lines.ReadSlice('\n')
+			size += int64(len(more))
+			text = nil
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		offset += size
+		l := Line{Whole: err == nil, End: offset}
+		if size > 0 {
+			if l.Whole && text != nil {
+				text = text[:len(text)-1]
+			}
+			l.Text = text
+			if l.Event, l.OK = parse(text); l.OK {
+				l.Hash = Hash(text)
+			}
+			if !each(l) {
+				return nil
+			}
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+func parse(line []byte) (e Event, ok bool) {
+	return e, json.Unmarshal(line, &e) == nil && e.APIVersion == APIVersion
+}

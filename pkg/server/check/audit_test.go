@@ -1,0 +1,62 @@
+package check_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/server/check"
+	"github.com/faroshq/kedge-hub/pkg/server/options"
+)
+
+// The command finds what somebody did to the files of a hub, beside the hub.
+func TestAudit_saysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	o := options.New()
+	o.DataDir = t.TempDir()
+	c, err := o.Complete()
+	require.NoError(t, err)
+	run := func(files []string, heads ...string) (string, error) {
+		out := &strings.Builder{}
+		err := check.Audit(c, files, heads, out)
+		return out.String(), err
+	}
+	_, err = run(nil)
+	require.ErrorIs(t, err, check.ErrNotLooked)
+	l, closing, err := audit.Open(t.Context(), c.Audit(), prometheus.NewRegistry())
+	require.NoError(t, err)
+	defer closing()
+	for range 3 {
+		require.NoError(t, l.Write(audit.Event{Action: "x"}))
+	}
+	head := l.Heads()[0].String()
+	out, err := run(nil, head)
+	require.NoError(t, err)
+	require.Equal(t, "2 files: the chains are whole\n", out)
+	_, err = run(nil, "x")
+	require.ErrorIs(t, err, check.ErrNotLooked)
+	_, err = run([]string{filepath.Join(o.DataDir, "none")})
+	require.ErrorIs(t, err, check.ErrNotLooked)
+
+	file := filepath.Join(o.DataDir, "audit", "rights.jsonl")
+	raw, err := os.ReadFile(file)
+	require.NoError(t, err)
+	all := bytes.SplitAfter(raw, []byte("\n"))
+	require.NoError(t, os.WriteFile(file, bytes.Join([][]byte{all[0], all[2]}, nil), 0o600))
+	out, err = run([]string{file})
+	require.Error(t, err)
+	require.NotErrorIs(t, err, check.ErrNotLooked)
+	require.Contains(t, out, file+": replica "+l.Heads()[0].Replica+", rights, event 2: is missing")
+	require.NoError(t, os.WriteFile(file, all[0], 0o600))
+	_, err = run([]string{file})
+	require.NoError(t, err, "nothing says that there was more")
+	out, err = run([]string{file}, head)
+	require.Error(t, err)
+	require.Contains(t, out, "the end of the chain was cut off")
+}
