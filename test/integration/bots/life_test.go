@@ -2,7 +2,6 @@ package bots
 
 import (
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
