@@ -8,7 +8,9 @@ import (
 
 	"k8s.io/utils/clock"
 
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
@@ -35,7 +37,8 @@ type Deps struct {
 
 	// The quotas of a User and of an Organization without their own (O-5, O-6).
 	DefaultOrgQuota, DefaultWorkspaceQuota int
-	DeletionGrace                          time.Duration
+	// Graces are the times during which something soft-deleted can be undeleted.
+	tenancy.Graces
 	// CreateTimeout limits the time that a request waits until what it made is Ready, and FollowTimeout
 	// the time that a write waits for the caches.
 	CreateTimeout, FollowTimeout time.Duration
@@ -152,4 +155,13 @@ func (d *Deps) MarkOrg(ctx context.Context, org tenancy.Org, match Match, delete
 		return err
 	})
 	return tenancy.Org{Organization: marked, ClusterID: org.ClusterID}, err
+}
+
+// Row converts a row of an index.
+func (d *Deps) Row(e v1alpha1.MembershipIndexEntry) rest.MembershipRow {
+	row := wire.Row(e, d.Deletion)
+	if ws, ok := d.Views.Workspace(e.OrgUUID, e.WorkspaceUUID); ok && ws.Expired() {
+		row.PurgeAt = d.PurgeAt(ws)
+	}
+	return row
 }

@@ -16,7 +16,7 @@ type (
 	// Orgs are organizations.
 	Orgs = Objects[rest.Org, rest.CreateRequest, rest.UpdateOrgRequest]
 	// Workspaces are the workspaces of an organization.
-	Workspaces = Objects[rest.Workspace, rest.CreateRequest, rest.RenameRequest]
+	Workspaces = Objects[rest.Workspace, rest.CreateWorkspaceRequest, rest.UpdateWorkspaceRequest]
 	// Members are those of an organization or a workspace. Further roles and sudo are for
 	// workspaces. A person who is added again with the same role stays as they are.
 	Members = Objects[rest.Member, rest.AddWorkspaceMemberRequest, rest.UpdateWorkspaceMemberRequest]

@@ -182,7 +182,7 @@ func (s Scopes) serve(w http.ResponseWriter, r *http.Request, next http.Handler,
 		return err
 	}
 	if gone {
-		return errs.New(errs.NotFound, "it was deleted; until its grace period ends it can be undeleted")
+		return errs.New(errs.NotFound, tenancy.Gone(scope.Org, scope.Workspace))
 	}
 	next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), scopeKey{}, scope)))
 	return nil

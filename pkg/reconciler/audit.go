@@ -29,6 +29,19 @@ func (d Deps) AuditedMembership(action string, reduces bool, cluster string, m *
 	return d.Audit.Around(e, reduces, write)
 }
 
+// WorkspaceEnded writes the soft deletion of a Workspace whose time is over, between its intent and its outcome
+// in the audit log. It takes rights away, and is made while the audit log cannot be written.
+func (d Deps) WorkspaceEnded(orgCluster, workspace, at string, write func() error) error {
+	e := audit.Event{
+		ID: rand.Text(), Actor: audit.Actor{Kind: audit.ActorHub}, Action: "expire workspace",
+		Workspace: workspace, Object: workspace, Facts: &audit.Facts{ExpiresAt: at},
+	}
+	if org, ok := d.Views.OrgByCluster(orgCluster); ok {
+		e.Org = org.UUID()
+	}
+	return d.Audit.Around(e, true, write)
+}
+
 // Purged writes to the log and to the audit log that something was removed for good,
 // with the number of objects that were removed with it.
 func (d Deps) Purged(ctx context.Context, e audit.Event, counts map[string]int) {

@@ -52,8 +52,8 @@ type Settings struct {
 	RequestClock clock.PassiveClock
 	// RightsClock is the time by which rights end: kcp's, by its latest answers.
 	RightsClock clock.PassiveClock
-	// DeletionGrace is the time during which something soft-deleted can be undeleted.
-	DeletionGrace time.Duration
+	// Graces are the times during which something soft-deleted can be undeleted.
+	tenancy.Graces
 	// PersonalOrgs says whether every User gets a personal Organization, with the role
 	// PersonalOrgRole in it.
 	PersonalOrgs    bool

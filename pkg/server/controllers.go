@@ -65,9 +65,14 @@ func settings(c Config, k clock.WithTicker, spareHash string, full func() bool) 
 	}
 	return reconciler.Settings{
 		PolicyWindow: window,
-		Tree:         c.Tree, Clock: k, RequestClock: transport.Latest(k), RightsClock: transport.Current(k), DeletionGrace: c.DeletionGrace,
+		Tree:         c.Tree, Clock: k, RequestClock: transport.Latest(k), RightsClock: transport.Current(k), Graces: graces(c),
 		PersonalOrgs: c.PersonalOrgs, PersonalOrgRole: c.PersonalOrgRole, Template: c.Template,
 		Spares:               reconciler.Spares{Organizations: c.Spares.Organizations, Workspaces: c.Spares.Workspaces, Hash: spareHash, Full: full},
 		BindableClusterRoles: c.BindableClusterRoles, SessionIdleTimeout: c.Sessions.IdleTimeout, CIIssuers: c.CI.Issuers,
 	}
+}
+
+// graces are the times during which something soft-deleted can be undeleted.
+func graces(c Config) tenancy.Graces {
+	return tenancy.Graces{Deletion: c.DeletionGrace, Expired: c.ExpiredWorkspaceGrace}
 }

@@ -138,7 +138,7 @@ func (p routes) router() chi.Router {
 		Scopes: httpmw.Scopes{Tenants: v, Creator: creator, Reachable: v.Reachable},
 		Tree:   c.Tree, NewUUID: uuid.NewString, Spares: p.spares, Clock: p.clock, ExternalURL: c.ExternalURL, CA: p.certificate.CA,
 		DefaultOrgQuota: c.DefaultOrgQuota, DefaultWorkspaceQuota: c.DefaultWorkspaceQuota,
-		DeletionGrace: c.DeletionGrace, CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
+		Graces: graces(c), CreateTimeout: c.CreateTimeout, FollowTimeout: c.FollowTimeout,
 	}
 	// Requests of deletion and of creation are at kcp's time.
 	deletions := d

@@ -93,7 +93,7 @@ func (g BotGate) find(account string) (ScopedBot, error) {
 func (p ScopedBot) err() error {
 	switch {
 	case p.Org.Deleted() || p.Workspace.Deleted():
-		return errs.New(errs.Forbidden, "the workspace, or its organization, was deleted; until its grace period ends it can be undeleted")
+		return errs.New(errs.Forbidden, Gone(p.Org, &p.Workspace))
 	case RoleLowered(p.Bot):
 		return RoleTooLow("the role of this bot was lowered to " + string(p.Bot.Spec.Role) + ", and kcp still allows it more; its tokens are refused until kcp follows, and its condition " + v1alpha1.ConditionRoleEnforced + " says what keeps kcp from it")
 	}

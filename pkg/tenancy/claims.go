@@ -114,7 +114,7 @@ func ClaimedOrg(c v1alpha1.Claim) *v1alpha1.Organization {
 func ClaimedWorkspace(org string, c v1alpha1.Claim) Workspace {
 	w := Workspace{
 		UUID: c.UUID, OrgUUID: org, DisplayName: c.Request.DisplayName,
-		CreatedAt: c.Request.RequestedAt, CreatedBy: c.Request.CreatedBy, Labels: keyLabel(c),
+		CreatedAt: c.Request.RequestedAt, CreatedBy: c.Request.CreatedBy, Labels: keyLabel(c), ExpiresAt: c.Request.ExpiresAt,
 	}
 	w.Status.Phase = v1alpha1.PhaseProgressing
 	return w

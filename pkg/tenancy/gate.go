@@ -148,7 +148,7 @@ func (g Gate) Enter(user, cluster string) (Entry, error) {
 		// The Workspace was recreated with another logical cluster.
 		return Entry{}, foreign()
 	case org.Deleted() || ws.Deleted():
-		return Entry{}, errs.New(errs.Forbidden, "the workspace, or its organization, was deleted; until its grace period ends it can be undeleted")
+		return Entry{}, errs.New(errs.Forbidden, Gone(org, &ws))
 	case ws.ClusterID == "":
 		e := errs.New(errs.Unavailable, "the workspace is still being created; try again")
 		e.RetryAfter = time.Second

@@ -56,6 +56,8 @@ type Workspace struct {
 	// Status is the status that the hub keeps in an annotation (O-11).
 	Status              v1alpha1.CommonStatus
 	DeletionRequestedAt *metav1.Time
+	// ExpiresAt is the end of the Workspace by time, or nil.
+	ExpiresAt *metav1.Time
 	// BotClaims are the Bots that are being created, with the times of their claims.
 	BotClaims map[string]metav1.Time
 	// Terminating is true if the object has a deletion timestamp.
@@ -107,6 +109,9 @@ func WorkspaceOf(org string, ws *kcptenancyv1alpha1.Workspace) Workspace {
 			at = ws.CreationTimestamp.Time
 		}
 		w.DeletionRequestedAt = &metav1.Time{Time: at}
+	}
+	if at, err := time.Parse(time.RFC3339, ws.Annotations[v1alpha1.ExpiresAtAnnotation]); err == nil {
+		w.ExpiresAt = &metav1.Time{Time: at}
 	}
 	return w
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	kcptenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
@@ -15,9 +17,9 @@ import (
 // endsEvery is the interval in which ends that have come are published.
 const endsEvery = 200 * time.Millisecond
 
-// expiry has the ends of Memberships by time. Each answer about a Membership compares its end with the
-// clock, so that it gives nothing from that second on. The queue is for subscribers: they are told of
-// an end as of a removal.
+// expiry has the ends of Memberships, or of child Workspaces, by time. Each answer about one compares its
+// end with the clock, so that it gives nothing from that second on. The queue is for subscribers: they are
+// told of the end of a Membership as of a removal, and of that of a Workspace as of a soft deletion.
 type expiry struct {
 	clock clock.WithTicker
 
@@ -41,15 +43,29 @@ func newExpiry(c clock.WithTicker) *expiry {
 
 // endOf is the end of a Membership in Unix time, which is positive, or zero for none.
 func endOf(m *v1alpha1.Membership) int64 {
-	if m == nil || m.Spec.ExpiresAt == nil {
+	if m == nil {
 		return 0
 	}
-	return max(1, m.Spec.ExpiresAt.Unix())
+	return unixEnd(m.Spec.ExpiresAt)
 }
 
-// membership follows a change of a Membership.
-func (e *expiry) membership(key Key, old, new *v1alpha1.Membership) {
-	was, is := endOf(old), endOf(new)
+// endOfWorkspace is endOf for a child Workspace.
+func endOfWorkspace(ws *kcptenancyv1alpha1.Workspace) int64 {
+	if ws == nil || ws.Annotations[v1alpha1.ExpiresAtAnnotation] == "" {
+		return 0
+	}
+	return unixEnd(tenancy.WorkspaceOf("", ws).ExpiresAt)
+}
+
+func unixEnd(at *metav1.Time) int64 {
+	if at == nil {
+		return 0
+	}
+	return max(1, at.Unix())
+}
+
+// change follows a change of an end in Unix time, which is zero for none.
+func (e *expiry) change(key Key, was, is int64) {
 	if was == is {
 		return
 	}
@@ -106,12 +122,13 @@ func (q *ends) Pop() any {
 	return popped
 }
 
-// expire publishes the ends of Memberships until ctx ends.
+// expire publishes the ends of Memberships and of Workspaces until ctx ends.
 func (v *Views) expire(ctx context.Context) {
 	ticker := v.memberships.expiry.clock.NewTicker(endsEvery)
 	defer ticker.Stop()
 	for {
 		v.publishEnds()
+		v.publishWorkspaceEnds()
 		select {
 		case <-ctx.Done():
 			return
@@ -130,6 +147,21 @@ func (v *Views) publishEnds() {
 		v.memberships.touch(m.Spec.UserRef.Name)
 		v.metrics.expired.Inc()
 		v.Memberships.publish(past.key.Cluster, Change[*v1alpha1.Membership]{Old: m})
+	}
+}
+
+func (v *Views) publishWorkspaceEnds() {
+	e := v.topology.expiry
+	for _, past := range e.due() {
+		ws, ok := v.ChildWorkspaces.Get(past.key.Cluster, past.key.Name)
+		if !ok || endOfWorkspace(ws) != past.at {
+			continue
+		}
+		e.setOver(past)
+		ended := ws.DeepCopy()
+		if tenancy.MarkEnded(tenancy.WorkspaceOf("", ws), ended.Annotations, time.Unix(past.at, 0)) {
+			v.ChildWorkspaces.publish(past.key.Cluster, Change[*kcptenancyv1alpha1.Workspace]{Old: ws, New: ended})
+		}
 	}
 }
 

@@ -116,3 +116,38 @@ func TestExpiry_thatIsZeroHasEnded(t *testing.T) {
 		require.False(t, l.gives())
 	}
 }
+
+// A Workspace whose time is over is soft-deleted in each answer, and for those who follow it.
+func TestExpiry_softDeletesAWorkspaceInItsSecond(t *testing.T) {
+	t.Parallel()
+	k := clocktesting.NewFakeClock(time.Unix(1_000_000, 0))
+	v := newViews(t)
+	v.topology.expiry = newExpiry(k)
+	change := workspacesOf(v)
+	change(nil, workspace("o", orgUUID, "org1"))
+	old := workspace("org1", wsUUID, "ws1")
+	old.Annotations = map[string]string{"kcp.io/cluster": "org1", v1alpha1.ExpiresAtAnnotation: k.Now().Add(time.Minute).UTC().Format(time.RFC3339)}
+	change(nil, old)
+	deleted := func() bool {
+		ws, ok := v.Workspace(orgUUID, wsUUID)
+		require.True(t, ok)
+		require.Equal(t, ws.Deleted(), v.Workspaces(orgUUID)[0].Deleted())
+		return ws.Deleted()
+	}
+	require.False(t, deleted())
+	k.Step(time.Minute - time.Millisecond)
+	require.False(t, deleted(), "nothing ends early")
+	k.Step(time.Millisecond)
+	require.True(t, deleted(), "without an event")
+	ws, _ := v.Workspace(orgUUID, wsUUID)
+	require.True(t, ws.Expired())
+	later := workspace("org1", wsUUID, "ws1")
+	later.Annotations = map[string]string{"kcp.io/cluster": "org1", v1alpha1.ExpiresAtAnnotation: k.Now().Add(time.Hour).UTC().Format(time.RFC3339)}
+	change(old, later)
+	require.False(t, deleted(), "its admins gave it more time in time")
+	require.Len(t, v.topology.expiry.due(), 1)
+	v.topology.expiry.setOver(end{Key{"org1", wsUUID}, k.Now().Add(time.Hour).Unix()})
+	require.True(t, deleted(), "what was published stays over if the clock is set back")
+	change(later, workspace("org1", wsUUID, "ws1"))
+	require.False(t, deleted(), "an undelete takes the time off")
+}

@@ -62,7 +62,7 @@ func (m *memberships) index(_ string, old, new *v1alpha1.UserMembershipIndex) {
 }
 
 func (m *memberships) membership(cluster string, old, new *v1alpha1.Membership) {
-	m.expiry.membership(keyOf(Change[*v1alpha1.Membership]{old, new}.Object()), old, new)
+	m.expiry.change(keyOf(Change[*v1alpha1.Membership]{old, new}.Object()), endOf(old), endOf(new))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if old != nil {

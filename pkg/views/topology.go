@@ -23,15 +23,17 @@ type topology struct {
 	workspaces    map[string]map[string]tenancy.Workspace
 	// keyOf has the Workspace of a logical cluster.
 	keyOf map[string]Key
+	// expiry has the ends of Workspaces. One whose time is over is soft-deleted in each answer.
+	expiry *expiry
 }
 
-func newTopology(c Clusters) *topology {
+func newTopology(c Clusters, e *expiry) *topology {
 	hub := map[string]bool{}
 	for _, id := range c.Hub {
 		hub[id] = true
 	}
 	return &topology{
-		orgs: c.Orgs, hub: hub,
+		orgs: c.Orgs, hub: hub, expiry: e,
 		organizations: map[string]*v1alpha1.Organization{},
 		clusterOfOrg:  map[string]string{},
 		orgOfCluster:  map[string]string{},
@@ -90,6 +92,7 @@ func (t *topology) workspace(cluster string, old, new *kcptenancyv1alpha1.Worksp
 		}
 		return
 	}
+	t.expiry.change(keyOf(Change[*kcptenancyv1alpha1.Workspace]{old, new}.Object()), endOfWorkspace(old), endOfWorkspace(new))
 	if old != nil {
 		remove(t.workspaces, cluster, old.Name)
 		delete(t.keyOf, old.Spec.Cluster)
@@ -134,24 +137,33 @@ func (t *topology) OrgByCluster(id string) (tenancy.Org, bool) {
 	return t.Org(uuid)
 }
 
+// of returns a Workspace in the logical cluster of an Org as it is now.
+func (t *topology) of(org, cluster string, w tenancy.Workspace) tenancy.Workspace {
+	w.OrgUUID = org
+	if w.ExpiresAt != nil && t.expiry.ended(Key{cluster, w.UUID}, unixEnd(w.ExpiresAt)) {
+		return w.AtEnd()
+	}
+	return w
+}
+
 // Workspace finds a Workspace of an Org, soft-deleted ones included.
 func (t *topology) Workspace(org, workspace string) (tenancy.Workspace, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	w, ok := t.workspaces[t.clusterOfOrg[org]][workspace]
-	w.OrgUUID = org
-	return w, ok
+	cluster := t.clusterOfOrg[org]
+	w, ok := t.workspaces[cluster][workspace]
+	return t.of(org, cluster, w), ok
 }
 
 // Workspaces returns all Workspaces of an Org, soft-deleted ones included, in no order.
 func (t *topology) Workspaces(org string) []tenancy.Workspace {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	in := t.workspaces[t.clusterOfOrg[org]]
+	cluster := t.clusterOfOrg[org]
+	in := t.workspaces[cluster]
 	out := make([]tenancy.Workspace, 0, len(in))
 	for _, w := range in {
-		w.OrgUUID = org
-		out = append(out, w)
+		out = append(out, t.of(org, cluster, w))
 	}
 	return out
 }

@@ -117,7 +117,7 @@ type Views struct {
 // New returns views that are empty until Run.
 func New(c Config) (*Views, error) {
 	v := &Views{
-		people: newPeople(), topology: newTopology(c.Clusters), spares: newSpares(c.Orgs), memberships: newMemberships(newExpiry(c.Clock)),
+		people: newPeople(), topology: newTopology(c.Clusters, newExpiry(c.Clock)), spares: newSpares(c.Orgs), memberships: newMemberships(newExpiry(c.Clock)),
 		sessions: newSessions(), bots: newBots(), invitations: newInvitations(),
 		creators: newCreators(), enabled: newEnabled(), clusters: c.Clusters, metrics: newMetrics(),
 	}

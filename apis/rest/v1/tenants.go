@@ -2,12 +2,24 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// CreateRequest makes an organization or a workspace.
+// CreateRequest makes an organization.
 type CreateRequest struct {
 	DisplayName string `json:"displayName"`
 }
 
-// RenameRequest changes the display name of a person or a workspace.
+// CreateWorkspaceRequest makes a workspace. ExpiresAt is its end in RFC 3339.
+type CreateWorkspaceRequest struct {
+	DisplayName string        `json:"displayName"`
+	ExpiresAt   Field[string] `json:"expiresAt,omitempty"`
+}
+
+// UpdateWorkspaceRequest changes a workspace. ExpiresAt is null for one without an end.
+type UpdateWorkspaceRequest struct {
+	DisplayName Field[string] `json:"displayName,omitempty"`
+	ExpiresAt   Field[string] `json:"expiresAt,omitempty"`
+}
+
+// RenameRequest changes the display name of a person.
 type RenameRequest struct {
 	DisplayName Field[string] `json:"displayName,omitempty"`
 }
@@ -58,14 +70,16 @@ type BillingPatch struct {
 
 // Workspace is a workspace as its members see it.
 type Workspace struct {
-	Answer              `json:"-"`
-	UUID                string       `json:"uuid"`
-	OrgUUID             string       `json:"orgUUID"`
-	DisplayName         string       `json:"displayName"`
-	Role                Role         `json:"role"`
-	WorkspacePath       string       `json:"workspacePath"`
-	ClusterID           string       `json:"clusterID"`
-	URL                 string       `json:"url"`
+	Answer        `json:"-"`
+	UUID          string `json:"uuid"`
+	OrgUUID       string `json:"orgUUID"`
+	DisplayName   string `json:"displayName"`
+	Role          Role   `json:"role"`
+	WorkspacePath string `json:"workspacePath"`
+	ClusterID     string `json:"clusterID"`
+	URL           string `json:"url"`
+	// ExpiresAt is the time at which the workspace is deleted by itself.
+	ExpiresAt           *metav1.Time `json:"expiresAt,omitempty"`
 	CreatedAt           metav1.Time  `json:"createdAt"`
 	CreatedBy           string       `json:"createdBy"`
 	Phase               string       `json:"phase"`

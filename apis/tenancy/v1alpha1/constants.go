@@ -14,6 +14,9 @@ const (
 	// was requested, RFC 3339 in UTC. It is present while the Workspace is soft-deleted
 	// (O-13).
 	DeletionRequestedAtAnnotation = GroupName + "/deletion-requested-at"
+	// ExpiresAtAnnotation, on a child Workspace, is the time at which it is soft-deleted by itself,
+	// RFC 3339 in UTC.
+	ExpiresAtAnnotation = GroupName + "/expires-at"
 	// StatusAnnotation, on a child Workspace, holds its CommonStatus as JSON: the status
 	// of kcp's object belongs to kcp.
 	StatusAnnotation = GroupName + "/status"

@@ -138,4 +138,8 @@ type ClaimRequest struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`
+	// expiresAt is the time at which the Workspace to create ends. Absent for one without an end, and for
+	// an Organization.
+	// +optional
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
@@ -109,7 +108,7 @@ func (h *Handler) memberships(w http.ResponseWriter, r *http.Request) error {
 	var items []rest.MembershipRow
 	for _, e := range h.Views.Index(u.Name) {
 		if deleted || e.SoftDeletedAt == nil {
-			items = append(items, wire.Row(e, h.DeletionGrace))
+			items = append(items, h.Row(e))
 		}
 	}
 	return paging.Write(w, r, items, func(m rest.MembershipRow) (string, string) {

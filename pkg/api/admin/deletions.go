@@ -12,21 +12,21 @@ import (
 
 func (h *Handler) deletions(w http.ResponseWriter, r *http.Request) error {
 	var items []rest.Deletion
-	add := func(kind, org, name, displayName string, requested *metav1.Time, purging bool) {
+	add := func(kind, org, name, displayName string, requested, purgeAt *metav1.Time, purging bool) {
 		if requested != nil || purging {
 			items = append(items, rest.Deletion{
 				Kind: kind, Name: name, OrgUUID: org, DisplayName: displayName, DeletionRequestedAt: requested,
-				PurgeAt: tenancy.PurgeAt(requested, h.DeletionGrace), Purging: purging,
+				PurgeAt: purgeAt, Purging: purging,
 			})
 		}
 	}
 	for _, u := range h.People() {
-		add("User", "", u.Name, u.Spec.DisplayName, u.Status.DeletionRequestedAt, !u.DeletionTimestamp.IsZero())
+		add("User", "", u.Name, u.Spec.DisplayName, u.Status.DeletionRequestedAt, tenancy.PurgeAt(u.Status.DeletionRequestedAt, h.Deletion), !u.DeletionTimestamp.IsZero())
 	}
 	for _, o := range h.Orgs() {
-		add("Organization", "", o.UUID(), o.Spec.DisplayName, o.Status.DeletionRequestedAt, !o.DeletionTimestamp.IsZero())
+		add("Organization", "", o.UUID(), o.Spec.DisplayName, o.Status.DeletionRequestedAt, tenancy.PurgeAt(o.Status.DeletionRequestedAt, h.Deletion), !o.DeletionTimestamp.IsZero())
 		for _, ws := range h.Views.Workspaces(o.UUID()) {
-			add("Workspace", o.UUID(), ws.UUID, ws.DisplayName, ws.DeletionRequestedAt, ws.Terminating)
+			add("Workspace", o.UUID(), ws.UUID, ws.DisplayName, ws.DeletionRequestedAt, h.PurgeAt(ws), ws.Terminating)
 		}
 	}
 	return paging.Write(w, r, items, func(d rest.Deletion) (string, string) { return d.DisplayName, d.Kind + "/" + d.Name })

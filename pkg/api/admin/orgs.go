@@ -26,7 +26,7 @@ func (h *Handler) orgView(o *v1alpha1.Organization) rest.AdminOrg {
 			Used:  h.Views.UsedWorkspaces(o.Name, o.Spec.WorkspaceClaims),
 		},
 		CreatedAt: o.CreationTimestamp, CreatedBy: tenancy.Org{Organization: o}.CreatedBy(), Phase: string(tenancy.PhaseOf(o.Status.CommonStatus)),
-		DeletionRequestedAt: o.Status.DeletionRequestedAt, PurgeAt: tenancy.PurgeAt(o.Status.DeletionRequestedAt, h.DeletionGrace),
+		DeletionRequestedAt: o.Status.DeletionRequestedAt, PurgeAt: tenancy.PurgeAt(o.Status.DeletionRequestedAt, h.Deletion),
 	}
 }
 

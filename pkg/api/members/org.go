@@ -75,21 +75,9 @@ func (h *Handler) changeInOrg(w http.ResponseWriter, r *http.Request) error {
 	return h.changed(w, r, scope, user, d, match)
 }
 
-// expiryIn reads the member expiresAt of a body. It returns nil if the body does not have it, and an
-// Expiry without a time for null.
+// expiryIn reads the member expiresAt of a body.
 func (h *Handler) expiryIn(raw rest.Field[string]) (*tenancy.Expiry, error) {
-	if raw == nil || mergepatch.IsNull(raw) {
-		if raw == nil {
-			return nil, nil
-		}
-		return &tenancy.Expiry{}, nil
-	}
-	text, _, err := mergepatch.Text("expiresAt", raw)
-	if err != nil {
-		return nil, err
-	}
-	at, err := tenancy.ParseExpiry("expiresAt", text, h.Rights.Clock.Now())
-	return &tenancy.Expiry{At: at}, err
+	return mergepatch.Expiry(raw, h.Rights.Clock.Now())
 }
 
 // roleIn reads the member role of a patch.

@@ -71,7 +71,11 @@ func (h *Handler) accepted(u *v1alpha1.User) []string {
 func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	caller := httpmw.CallerOf(r)
 	name := caller.User.Name
-	claim, err := idempotency.Claim(r, "", h.NewUUID, h.Clock.Now())
+	var in rest.CreateRequest
+	if err := httpapi.Read(r, &in); err != nil {
+		return err
+	}
+	claim, err := idempotency.Claim(r, in.DisplayName, "", h.NewUUID, h.Clock.Now())
 	if err != nil {
 		return err
 	}

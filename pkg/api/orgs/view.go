@@ -29,7 +29,7 @@ func (h *Handler) viewOf(o tenancy.Org, role v1alpha1.Role, firstAdmin string) r
 		FirstAdmin: firstAdmin,
 		Phase:      string(tenancy.PhaseOf(o.Status.CommonStatus)), Conditions: wire.Conditions(o.Status.Conditions),
 		DeletionRequestedAt: o.Status.DeletionRequestedAt,
-		PurgeAt:             tenancy.PurgeAt(o.Status.DeletionRequestedAt, h.DeletionGrace),
+		PurgeAt:             tenancy.PurgeAt(o.Status.DeletionRequestedAt, h.Deletion),
 	}
 }
 

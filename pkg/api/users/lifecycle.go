@@ -70,7 +70,7 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, code int, deleted
 		View: func(marked *v1alpha1.User) (any, string) {
 			return rest.UserDeletion{
 				Name: marked.Name, DisplayName: marked.Spec.DisplayName, DeletionRequestedAt: marked.Status.DeletionRequestedAt,
-				PurgeAt: tenancy.PurgeAt(marked.Status.DeletionRequestedAt, h.DeletionGrace),
+				PurgeAt: tenancy.PurgeAt(marked.Status.DeletionRequestedAt, h.Deletion),
 			}, marked.ResourceVersion
 		},
 		Code: code,

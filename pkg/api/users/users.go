@@ -13,7 +13,6 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
 	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -53,7 +52,7 @@ func (h *Handler) viewOf(u *v1alpha1.User, caller *httpmw.Caller) rest.User {
 		PlatformAdmin:       caller.PlatformAdmin,
 		Registration:        string(tenancy.RegistrationOf(u)),
 		DeletionRequestedAt: u.Status.DeletionRequestedAt,
-		PurgeAt:             tenancy.PurgeAt(u.Status.DeletionRequestedAt, h.DeletionGrace),
+		PurgeAt:             tenancy.PurgeAt(u.Status.DeletionRequestedAt, h.Deletion),
 	}
 	if at := caller.Identity.ExpiresAt; !at.IsZero() {
 		v.ExpiresAt = &metav1.Time{Time: at}
@@ -108,7 +107,7 @@ func (h *Handler) memberships(w http.ResponseWriter, r *http.Request) error {
 	items := make([]rest.MembershipRow, 0, len(entries))
 	for _, e := range entries {
 		if deleted || e.SoftDeletedAt == nil {
-			items = append(items, wire.Row(e, h.DeletionGrace))
+			items = append(items, h.Row(e))
 		}
 	}
 	return httpapi.Write(w, http.StatusOK, rest.List[rest.MembershipRow]{Items: items})

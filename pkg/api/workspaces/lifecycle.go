@@ -43,6 +43,10 @@ func (h *Handler) mark(w http.ResponseWriter, r *http.Request, deleted bool, to 
 					return err
 				case at == nil:
 					delete(annotations, v1alpha1.DeletionRequestedAtAnnotation)
+					if ws.DeletionRequestedAt != nil || tenancy.Ended(ws.ExpiresAt, h.Rights.Clock.Now()) {
+						// It would be deleted again by its end.
+						tenancy.SetWorkspaceEnd(annotations, nil)
+					}
 				case at != ws.DeletionRequestedAt:
 					annotations[v1alpha1.DeletionRequestedAtAnnotation] = at.Format(time.RFC3339)
 				}

@@ -11,10 +11,8 @@ import (
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/api"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/idempotency"
-	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/paging"
 	"github.com/faroshq/kedge-hub/pkg/api/internal/wire"
-	"github.com/faroshq/kedge-hub/pkg/audit"
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
@@ -45,7 +43,8 @@ func (h *Handler) viewOf(ws tenancy.Workspace, role v1alpha1.Role) rest.Workspac
 		CreatedAt: ws.CreatedAt, CreatedBy: ws.CreatedBy,
 		Phase: string(ws.Status.Phase), Conditions: wire.Conditions(ws.Status.Conditions),
 		DeletionRequestedAt: ws.DeletionRequestedAt,
-		PurgeAt:             tenancy.PurgeAt(ws.DeletionRequestedAt, h.DeletionGrace),
+		PurgeAt:             h.PurgeAt(ws),
+		ExpiresAt:           ws.ExpiresAt,
 	}
 	if ws.ClusterID != "" {
 		v.URL = h.ExternalURL + "/clusters/" + ws.ClusterID
@@ -106,9 +105,20 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	claim, err := idempotency.Claim(r, scope.Org.UUID(), h.NewUUID, h.Clock.Now())
+	var in rest.CreateWorkspaceRequest
+	if err := httpapi.Read(r, &in); err != nil {
+		return err
+	}
+	end, err := h.endIn(in.ExpiresAt)
 	if err != nil {
 		return err
+	}
+	claim, err := idempotency.Claim(r, in.DisplayName, scope.Org.UUID(), h.NewUUID, h.Clock.Now())
+	if err != nil {
+		return err
+	}
+	if end != nil {
+		claim.Request.ExpiresAt = end.At
 	}
 	if scope.Org.ClusterID == "" {
 		e := errs.New(errs.Unavailable, "the organization is still being made; try again")
@@ -126,7 +136,11 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 		return s.ForWorkspace(r.Context(), org, user.Name)
 	})
 	defer func() { taking.End(r.Context()) }()
-	ctx, cancel, err := api.Write(r, httpmw.Intent{Workspace: taking.Claim.UUID})
+	intent := httpmw.Intent{Workspace: taking.Claim.UUID}
+	if claim.Request.ExpiresAt != nil {
+		intent.Facts.ExpiresAt = tenancy.ExpiryText(claim.Request.ExpiresAt)
+	}
+	ctx, cancel, err := api.Write(r, intent)
 	if err != nil {
 		return err
 	}
@@ -210,37 +224,6 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
 	httpapi.Tag(w, scope.Workspace.ResourceVersion)
 	return httpapi.Write(w, http.StatusOK, h.viewOf(*scope.Workspace, scope.WorkspaceRole))
-}
-
-func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
-	scope := httpmw.ScopeOf(r)
-	if err := scope.RequireWorkspaceAdmin("change it"); err != nil {
-		return err
-	}
-	name, err := mergepatch.Rename(r)
-	if err != nil {
-		return err
-	}
-	if name == nil && api.Unchanged(r) {
-		return h.get(w, r)
-	}
-	return api.Change[tenancy.Workspace]{
-		Intent: httpmw.Intent{Facts: audit.Facts{Fields: []string{"displayName"}}},
-		Write: func(ctx context.Context, match api.Match) (tenancy.Workspace, error) {
-			return h.Store.ChangeWorkspace(ctx, scope.Org.ClusterID, *scope.Workspace, match, func(_ tenancy.Workspace, annotations map[string]string) error {
-				if name != nil {
-					annotations[v1alpha1.DisplayNameAnnotation] = *name
-				}
-				return nil
-			})
-		},
-		Refs: func(ws tenancy.Workspace) []tenancy.Ref { return refs(ws, scope.User) },
-		Seen: func(changed *tenancy.Workspace) bool {
-			seen, ok := h.Views.Workspace(changed.OrgUUID, changed.UUID)
-			return ok && seen.DisplayName == changed.DisplayName && !stale(h.Views.Index(scope.User), *changed)
-		},
-		View: h.answer(scope),
-	}.Serve(w, r, &h.Deps)
 }
 
 // answer returns the view of the Workspace of a scope after a change.

@@ -52,7 +52,7 @@ func NewController(d reconciler.Deps) *controller.Controller {
 func configOf(d reconciler.Deps) Config {
 	stored, users := d.Objects(), d.Clusters.Users
 	return Config{
-		Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock, Grace: d.Settings.DeletionGrace, PersonalOrgs: d.Settings.PersonalOrgs,
+		Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock, Grace: d.Settings.Deletion, PersonalOrgs: d.Settings.PersonalOrgs,
 		Cache: Cache{
 			OrgsCreatedBy: d.Views.OrgsCreatedBy,
 			Org:           d.Views.Org,

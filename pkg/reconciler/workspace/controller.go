@@ -89,7 +89,7 @@ func configOf(d reconciler.Deps, template *Template, missing func(controller.Key
 	}
 	stored, clusters := d.Objects(), objects.Clusters{Freezer: d.Freezer}
 	return Config{
-		Clock: d.Settings.Clock, Grace: d.Settings.DeletionGrace,
+		Clock: d.Settings.Clock, RightsClock: d.Settings.RightsClock, Graces: d.Settings.Graces,
 		Cache: Cache{
 			Namespace:     d.Views.Namespaces.Get,
 			AccessMissing: missing,
@@ -126,6 +126,11 @@ func configOf(d reconciler.Deps, template *Template, missing func(controller.Key
 		Bindings: objects.KeptBindings(stored.Bindings, d.Clusters.WorkspaceBindings, d.Views.Bindings.InCluster),
 		Policy:   admission.New(d.Clusters.WorkspacePolicy, d.Clients, probes, d.Views), PolicyWindow: d.Settings.PolicyWindow,
 		Template: template,
+		Ended: func(ctx context.Context, orgCluster string, ws *kcptenancyv1alpha1.Workspace, mark string) error {
+			return d.WorkspaceEnded(orgCluster, ws.Name, mark, func() error {
+				return stored.Workspaces.Annotate(ctx, orgCluster, ws, v1alpha1.DeletionRequestedAtAnnotation, mark)
+			})
+		},
 		Purged: func(ctx context.Context, orgCluster, workspace string, counts map[string]int) {
 			e := audit.Event{Workspace: workspace}
 			if org, ok := d.Views.OrgByCluster(orgCluster); ok {

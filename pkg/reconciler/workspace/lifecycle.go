@@ -35,13 +35,21 @@ func (s *lifecycle) Reconcile(ctx context.Context, o *object) (controller.Result
 	}
 	hasFinalizer := controller.AddFinalizer(o)
 	ws := tenancy.WorkspaceOf("", o.Workspace)
+	now := c.RightsClock.Now()
+	if mark := (map[string]string{}); tenancy.MarkEnded(ws, mark, now) {
+		// Everything else follows from the mark.
+		return controller.Result{Stop: true}, c.Ended(ctx, orgCluster, o.Workspace, mark[v1alpha1.DeletionRequestedAtAnnotation])
+	}
 	if ws.DeletionRequestedAt == nil {
 		if meta.IsStatusConditionFalse(o.common.Conditions, v1alpha1.ConditionActive) || ws.ClusterID != "" && c.Clusters.Deactivated(ws.ClusterID) && !c.Clusters.OrgDeactivated(orgCluster) {
 			return controller.Result{}, s.activate(ctx, orgCluster, ws.ClusterID)
 		}
+		if ws.ExpiresAt != nil {
+			return controller.Result{RequeueAfter: ws.ExpiresAt.Sub(now)}, nil
+		}
 		return controller.Result{}, nil
 	}
-	result, over := controller.InGrace("it", tenancy.PurgeAt(ws.DeletionRequestedAt, c.Grace), c.Clock.Now())
+	result, over := controller.InGrace("it", c.Graces.PurgeAt(ws), c.Clock.Now())
 	switch {
 	case unreadable(o):
 		// The end of the grace period is unknown: the Workspace stays soft-deleted.

@@ -54,7 +54,7 @@ func newMortal(t *testing.T) *lifecycleKCP {
 		m.held[in.Name] = *in
 	}
 	m.more = func(c *workspace.Config) {
-		c.Grace = grace
+		c.Graces = tenancy.Graces{Deletion: grace, Expired: grace / 2}
 		c.Clusters = workspace.Clusters{
 			Deactivated: func(string) bool { return m.frozen },
 			Deactivate: func(_ context.Context, cluster string) error {
@@ -98,6 +98,10 @@ func newMortal(t *testing.T) *lifecycleKCP {
 		}
 		c.Bots.Delete = func(_ context.Context, _ string, b *v1alpha1.Bot) error {
 			return m.Call("remove bot "+b.Name, func() { delete(m.bots, b.Name) })
+		}
+		c.Ended = func(_ context.Context, orgCluster string, ws *kcptenancyv1alpha1.Workspace, mark string) error {
+			require.Equal(t, m.ws.ResourceVersion, ws.ResourceVersion)
+			return m.Call("end it in "+orgCluster, func() { m.mark(mark) })
 		}
 		c.Purged = func(_ context.Context, org, ws string, counts map[string]int) {
 			require.Equal(t, "org1/"+uuid, org+"/"+ws)
@@ -356,4 +360,26 @@ func TestO13_recordsADeactivationBeforehand(t *testing.T) {
 	m.converged(t)
 	require.True(t, m.frozen)
 	require.True(t, tenancy.DeletionFollowed(tenancy.WorkspaceOf("o", m.ws).Status.Conditions, true))
+}
+
+func TestLifecycle_softDeletesAWorkspaceAtItsEnd(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	end := m.clock.Now().Add(time.Hour)
+	m.ws = m.ws.DeepCopy()
+	m.ws.Annotations[v1alpha1.ExpiresAtAnnotation] = end.UTC().Format(time.RFC3339)
+	after, err := m.converge(t)
+	require.NoError(t, err)
+	require.Equal(t, time.Hour, after, "it is looked at again at its end")
+	require.Empty(t, m.Did)
+	m.clock.SetTime(end)
+	m.converged(t)
+	require.Equal(t, []string{"end it in org1", "freeze ws1"}, slices.Compact(m.Did), "and then everything goes as after a deletion")
+	require.Equal(t, m.ws.Annotations[v1alpha1.ExpiresAtAnnotation], m.ws.Annotations[v1alpha1.DeletionRequestedAtAnnotation])
+	m.clock.SetTime(end.Add(grace/2 - time.Second))
+	m.converged(t)
+	require.NotContains(t, m.Did, "remove it from org1")
+	m.clock.SetTime(end.Add(grace / 2))
+	m.converged(t)
+	require.Contains(t, m.Did, "remove it from org1", "with a grace of its own")
 }

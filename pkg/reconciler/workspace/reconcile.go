@@ -16,8 +16,10 @@ import (
 // Config holds what the steps need.
 type Config struct {
 	Clock clock.PassiveClock
-	// Grace is the time during which a soft-deleted Workspace can be undeleted.
-	Grace time.Duration
+	// RightsClock is the time by which Workspaces end: kcp's, by its latest answers.
+	RightsClock clock.PassiveClock
+	// Graces are the times during which a soft-deleted Workspace can be undeleted.
+	Graces tenancy.Graces
 
 	Cache       Cache
 	Roles       RolesCache
@@ -34,6 +36,8 @@ type Config struct {
 	PolicyWindow time.Duration
 	// Template is the operator's Workspace template; nil for none.
 	Template *Template
+	// Ended soft-deletes a Workspace whose time is over, if it is unchanged in kcp, with that mark.
+	Ended func(ctx context.Context, orgCluster string, ws *kcptenancyv1alpha1.Workspace, mark string) error
 	// Purged reports that a Workspace is purged, with the number of Memberships and Bots that
 	// were removed with it.
 	Purged func(ctx context.Context, orgCluster, workspace string, counts map[string]int)

@@ -81,7 +81,7 @@ func (k *kcp) pass(t *testing.T) (controller.Result, error) {
 
 func (k *kcp) reconciler(t *testing.T) controller.Func {
 	config := workspace.Config{
-		Clock: k.clock,
+		Clock: k.clock, RightsClock: k.clock,
 		Cache: workspace.Cache{
 			Namespace:     func(string, string) (*corev1.Namespace, bool) { return k.ns, k.ns != nil },
 			AccessMissing: func(controller.Key) int { return k.missing },

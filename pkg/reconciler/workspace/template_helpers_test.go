@@ -80,7 +80,7 @@ func newTemplated(t *testing.T, manifests ...string) *templated {
 		},
 	})
 	k.work = workspace.New(workspace.Config{
-		Clock: k.clock,
+		Clock: k.clock, RightsClock: k.clock,
 		Cache: workspace.Cache{
 			Namespace:     func(string, string) (*corev1.Namespace, bool) { return tenancy.Namespace(), true },
 			AccessMissing: func(controller.Key) int { return 0 },

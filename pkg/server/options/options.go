@@ -94,6 +94,9 @@ type Options struct {
 	// DeletionGrace (--deletion-grace) is the time during which a soft-deleted object can be
 	// undeleted. Default 720h.
 	DeletionGrace time.Duration
+	// ExpiredWorkspaceGrace (--expired-workspace-grace) is that of a Workspace whose time was over, unless
+	// DeletionGrace is shorter.
+	ExpiredWorkspaceGrace time.Duration
 	// Registration (--registration) says who can sign up: open, approval or closed. Default
 	// open.
 	Registration string
@@ -169,6 +172,7 @@ func New() *Options {
 		DefaultOrgQuota:       10,
 		DefaultWorkspaceQuota: 50,
 		DeletionGrace:         720 * time.Hour,
+		ExpiredWorkspaceGrace: 24 * time.Hour,
 		Registration:          httpmw.RegistrationOpen,
 		PersonalOrgs:          true,
 		Portal:                true,
@@ -214,6 +218,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.EtcdPeerPort, "etcd-peer-port", o.EtcdPeerPort, "Peer port of the embedded etcd on 127.0.0.1; 0 chooses a free one.")
 	fs.IntVar(&o.DefaultOrgQuota, "default-org-quota", o.DefaultOrgQuota, "Number of organizations that a person can create, unless User.spec.orgQuota is set.")
 	fs.IntVar(&o.DefaultWorkspaceQuota, "default-workspace-quota", o.DefaultWorkspaceQuota, "Number of workspaces that an organization can have, unless Organization.spec.workspaceQuota is set.")
+	fs.DurationVar(&o.ExpiredWorkspaceGrace, "expired-workspace-grace", o.ExpiredWorkspaceGrace,
+		"Time during which a workspace that was deleted at its end can be undeleted; at most --deletion-grace.")
 	fs.DurationVar(&o.DeletionGrace, "deletion-grace", o.DeletionGrace, "Time during which a deleted user, organization or workspace can be undeleted.")
 	fs.StringVar(&o.Registration, "registration", o.Registration, "Who can sign up: open for everybody with a valid token, approval for people whom a platform admin approves, closed for nobody. With approval and closed, people with an open invitation sign up, too, and are approved. People who were rejected stay rejected.")
 	fs.BoolVar(&o.PersonalOrgs, "personal-orgs", o.PersonalOrgs, "Create a personal organization for everybody who signs up.")
@@ -318,7 +324,7 @@ func (o Options) Complete() (Config, error) {
 			fail(flag, "%d is negative; give a number of objects", n)
 		}
 	}
-	for flag, d := range map[string]time.Duration{"deletion-grace": o.DeletionGrace, "create-timeout": o.CreateTimeout, "drain-timeout": o.DrainTimeout} {
+	for flag, d := range map[string]time.Duration{"deletion-grace": o.DeletionGrace, "expired-workspace-grace": o.ExpiredWorkspaceGrace, "create-timeout": o.CreateTimeout, "drain-timeout": o.DrainTimeout} {
 		if d <= 0 {
 			fail(flag, "%s is not a positive duration, such as 10s", d)
 		}

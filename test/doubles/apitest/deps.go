@@ -21,7 +21,7 @@ func (w *World) Deps(t testing.TB, store api.Store, newUUID string) api.Deps {
 		Views: w, Store: store, Rights: w.Rights(), Scopes: httpmw.Scopes{Tenants: w, Creator: w.Creator()}, Tree: tree,
 		NewUUID: func() string { return newUUID }, Clock: clocktesting.NewFakePassiveClock(Epoch().Time),
 		ExternalURL: HubURL, CA: func() []byte { return []byte("ca") },
-		DefaultOrgQuota: 10, DefaultWorkspaceQuota: 50, DeletionGrace: 720 * time.Hour,
+		DefaultOrgQuota: 10, DefaultWorkspaceQuota: 50, Graces: tenancy.Graces{Deletion: 720 * time.Hour, Expired: 24 * time.Hour},
 		CreateTimeout: time.Minute, FollowTimeout: time.Minute,
 	}
 }

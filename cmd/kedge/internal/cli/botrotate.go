@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"iter"
 	"os"
 	"time"
 
@@ -53,16 +52,11 @@ func (a *app) warnBot(who *rest.Me) {
 	}
 }
 
-// warned warns of each token in a list that ends soon and is not replaced yet.
-func (b *bots) warned(bot string, tokens iter.Seq2[rest.BotToken, error]) iter.Seq2[rest.BotToken, error] {
-	return func(yield func(rest.BotToken, error) bool) {
-		for t, err := range tokens {
-			if err == nil && t.Trust == "" && t.RotatedTo == "" {
-				b.warnOfEnd("the token "+t.ID, t.ExpirationTimestamp, "kedge bots tokens rotate "+bot+" "+t.ID)
-			}
-			if !yield(t, err) {
-				return
-			}
+// warnToken warns of a token of a bot that ends soon and is not replaced yet.
+func (b *bots) warnToken(bot string) func(rest.BotToken) {
+	return func(t rest.BotToken) {
+		if t.Trust == "" && t.RotatedTo == "" {
+			b.warnOfEnd("the token "+t.ID, t.ExpirationTimestamp, "kedge bots tokens rotate "+bot+" "+t.ID)
 		}
 	}
 }

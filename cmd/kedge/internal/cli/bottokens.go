@@ -48,7 +48,7 @@ func (b *bots) listTokensCommand() *cobra.Command {
 		if err != nil {
 			return nil, err
 		}
-		return b.warned(args[0], w.BotTokens(bot).List(cmd.Context())), nil
+		return each(w.BotTokens(bot).List(cmd.Context()), b.warnToken(args[0])), nil
 	})
 	return cmd
 }

@@ -17,7 +17,7 @@ var (
 	deletionColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"DELETED", "deletionRequestedAt"}, {"PURGE AT", "purgeAt"}}
 )
 
-func (k *kind[T, U]) deleteCommand(long string) *cobra.Command {
+func (k *kind[T, C, U]) deleteCommand(long string) *cobra.Command {
 	c := &consent{app: k.app}
 	cmd := &cobra.Command{
 		Use: "delete UUID|NAME", Short: "Delete one of your " + k.noun + "s; it can be brought back for a time", Long: long,
@@ -55,7 +55,7 @@ func (k *kind[T, U]) deleteCommand(long string) *cobra.Command {
 
 // deletedBefore turns a NotFound error into success if the object is deleted already, usually by
 // an earlier attempt of the same command.
-func (k *kind[T, U]) deletedBefore(ctx context.Context, s *session, org, arg string, notFound error) error {
+func (k *kind[T, C, U]) deletedBefore(ctx context.Context, s *session, org, arg string, notFound error) error {
 	var none *noneError
 	if !errors.As(notFound, &none) {
 		return notFound
@@ -72,7 +72,7 @@ func (k *kind[T, U]) deletedBefore(ctx context.Context, s *session, org, arg str
 	return k.printValue(k.output, t, deletionColumns)
 }
 
-func (k *kind[T, U]) undeleteCommand(long string) *cobra.Command {
+func (k *kind[T, C, U]) undeleteCommand(long string) *cobra.Command {
 	c := &consent{app: k.app}
 	cmd := &cobra.Command{
 		Use: "undelete UUID|NAME", Short: "Bring back a deleted " + k.noun, Long: long,
@@ -109,7 +109,7 @@ func (k *kind[T, U]) undeleteCommand(long string) *cobra.Command {
 // findDeleted finds the object of an undelete. live is true if it is not deleted. A UUID that is
 // in no list is accepted: an admin of the organization can undelete a workspace that they are not
 // a member of.
-func (k *kind[T, U]) findDeleted(ctx context.Context, s *session, all tenants[T, U], org, arg string) (t tenant, live bool, err error) {
+func (k *kind[T, C, U]) findDeleted(ctx context.Context, s *session, all tenants[T, C, U], org, arg string) (t tenant, live bool, err error) {
 	items, err := k.deleted(ctx, s, org)
 	if err != nil {
 		return t, false, err
@@ -133,7 +133,7 @@ func (k *kind[T, U]) findDeleted(ctx context.Context, s *session, all tenants[T,
 
 // deleted returns the caller's soft-deleted tenants of this kind; org is the organization of
 // workspaces.
-func (k *kind[T, U]) deleted(ctx context.Context, s *session, org string) ([]tenant, error) {
+func (k *kind[T, C, U]) deleted(ctx context.Context, s *session, org string) ([]tenant, error) {
 	items := []tenant{}
 	for e, err := range s.api.Memberships(ctx, true) {
 		if err != nil {
@@ -168,7 +168,7 @@ func when(t *metav1.Time) string {
 }
 
 // undeleteOf returns the command that undeletes a target, independent of the chosen organization.
-func (k *kind[T, U]) undeleteOf(at target) string {
+func (k *kind[T, C, U]) undeleteOf(at target) string {
 	if at.Workspace == "" {
 		return k.run("undelete " + at.Org)
 	}

@@ -125,7 +125,7 @@ func TestTables_showCreationAndFirstAdmin(t *testing.T) {
 		"orgs":                          {"UUID DISPLAY NAME ROLE PHASE CREATED FIRST ADMIN", orgUUID + " ACME admin Ready 2026-11-01T00:00:00Z alice"},
 		"orgs list -o wide":             {"UUID DISPLAY NAME ROLE PHASE CREATED FIRST ADMIN PERSONAL WORKSPACES DEFAULT ACCESS PATH", orgUUID + " ACME admin Ready 2026-11-01T00:00:00Z alice false 3/50 none root:kedge:orgs:x"},
 		"workspaces --org ACME":         {"UUID DISPLAY NAME ROLE PHASE CREATED CREATED BY", wsUUID + " Web admin Ready 2026-11-02T00:00:00Z bob"},
-		"workspaces --org ACME -o wide": {"UUID DISPLAY NAME ROLE PHASE CREATED CREATED BY OBJECTS BYTES CLUSTER URL PATH", wsUUID + " Web admin Ready 2026-11-02T00:00:00Z bob 7/20000 900/268435456 abc https://hub/clusters/abc root:kedge:orgs:x:y"},
+		"workspaces --org ACME -o wide": {"UUID DISPLAY NAME ROLE PHASE CREATED CREATED BY END OBJECTS BYTES CLUSTER URL PATH", wsUUID + " Web admin Ready 2026-11-02T00:00:00Z bob 7/20000 900/268435456 abc https://hub/clusters/abc root:kedge:orgs:x:y"},
 	} {
 		code, out, errOut := b.run(t, strings.Fields(args)...)
 		require.Zero(t, code, errOut)

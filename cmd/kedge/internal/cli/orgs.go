@@ -10,7 +10,7 @@ import (
 )
 
 // orgs are the commands for organizations.
-type orgs = kind[rest.Org, rest.UpdateOrgRequest]
+type orgs = kind[rest.Org, rest.CreateRequest, rest.UpdateOrgRequest]
 
 // tenantOf are the requests about one tenant.
 type tenantOf[T any] interface {
@@ -23,6 +23,7 @@ func (a *app) orgsCommand() *cobra.Command {
 		naming:  organizations(),
 		in:      func(s *session, _ string) client.Orgs { return s.api.Orgs() },
 		one:     func(s *session, t target) tenantOf[rest.Org] { return s.api.Org(t.Org) },
+		created: func(name string) (rest.CreateRequest, error) { return rest.CreateRequest{DisplayName: name}, nil },
 		renamed: func(name string) rest.UpdateOrgRequest { return rest.UpdateOrgRequest{DisplayName: rest.Set(name)} },
 	}).with(a, orgColumns)
 	cmd := &cobra.Command{

@@ -61,6 +61,8 @@ type resource[T object, C collection[T]] struct {
 	advise func(error) error
 	// describe prints more after a table. It can be nil.
 	describe func(o object) error
+	// warn looks at each object of a list before it is printed. It can be nil.
+	warn func(T)
 	// filters are the flags of a list.
 	filters []*filter
 }
@@ -85,10 +87,27 @@ func (r *resource[T, C]) listing(cmds ...*cobra.Command) {
 			for _, f := range r.filters {
 				options = append(options, client.Query(f.parameter, f.value))
 			}
-			return c.List(cmd.Context(), options...), err
+			if err != nil || r.warn == nil {
+				return c.List(cmd.Context(), options...), err
+			}
+			return each(c.List(cmd.Context(), options...), r.warn), nil
 		})
 		for _, f := range r.filters {
 			cmd.Flags().StringVar(&f.value, f.flag, "", f.usage)
+		}
+	}
+}
+
+// each calls f with the objects of a list as they are read.
+func each[T any](list iter.Seq2[T, error], f func(T)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for o, err := range list {
+			if err == nil {
+				f(o)
+			}
+			if !yield(o, err) {
+				return
+			}
 		}
 	}
 }

@@ -8,46 +8,47 @@ import (
 
 	"github.com/spf13/cobra"
 
-	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/client"
 )
 
 var (
 	orgColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"PHASE", "phase"}, {"CREATED", "createdAt"}, {"FIRST ADMIN", "firstAdmin"},
 		{"PERSONAL", "personal", wide}, {"WORKSPACES", "workspaceQuota", wide}, {"DEFAULT ACCESS", "defaultAccess", wide}, {"PATH", "workspacePath", wide}}
-	workspaceColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"PHASE", "phase"}, {"CREATED", "createdAt"}, {"CREATED BY", "createdBy"},
+	workspaceColumns = table{{"UUID", "uuid"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"PHASE", "phase"}, {"CREATED", "createdAt"}, {"CREATED BY", "createdBy"}, {"END", "expiresAt", wide},
 		{"OBJECTS", "objects", wide}, {"BYTES", "bytes", wide}, {"CLUSTER", "clusterID", wide}, {"URL", "url", wide}, {"PATH", "workspacePath", wide}}
 )
 
 // orgAdmins is what people must know who make a workspace.
 const orgAdmins = "The admins of the organization are admins in every workspace of it."
 
-// tenants are what the client has of organizations or workspaces. U is the body that changes one.
-type tenants[T object, U any] = client.Objects[T, rest.CreateRequest, U]
+// tenants are what the client has of organizations or workspaces. C is the body that creates one, and U that
+// which changes one.
+type tenants[T object, C, U any] = client.Objects[T, C, U]
 
 // kind is one of the two kinds of tenants: organizations and workspaces.
-type kind[T object, U any] struct {
-	resource[T, tenants[T, U]]
+type kind[T object, C, U any] struct {
+	resource[T, tenants[T, C, U]]
 	naming
 	// inOrg is true for workspaces, which belong to the organization org, or to the chosen one
 	// if org is empty.
 	inOrg bool
 	org   string
 	// in returns the tenants; for workspaces, those of an organization.
-	in func(s *session, org string) tenants[T, U]
+	in func(s *session, org string) tenants[T, C, U]
 	// one returns the requests about one tenant.
 	one     func(s *session, t target) tenantOf[T]
+	created func(name string) (C, error)
 	renamed func(name string) U
 }
 
 // with fills in what both kinds have alike.
-func (k *kind[T, U]) with(a *app, columns table) *kind[T, U] {
+func (k *kind[T, C, U]) with(a *app, columns table) *kind[T, C, U] {
 	k.app, k.columns, k.candidates = a, columns, byDisplayName[T]
-	k.open = func(cmd *cobra.Command, _ []string) (*session, tenants[T, U], error) {
+	k.open = func(cmd *cobra.Command, _ []string) (*session, tenants[T, C, U], error) {
 		s, all, _, err := k.all(cmd.Context())
 		return s, all, err
 	}
-	k.name = func(ctx context.Context, all tenants[T, U], arg string) (string, error) {
+	k.name = func(ctx context.Context, all tenants[T, C, U], arg string) (string, error) {
 		t, err := find(k.naming, all.List(ctx), arg)
 		return t.UUID, err
 	}
@@ -68,7 +69,7 @@ func (k *kind[T, U]) with(a *app, columns table) *kind[T, U] {
 }
 
 // all opens the session and returns the tenants and, for workspaces, the organization.
-func (k *kind[T, U]) all(ctx context.Context) (s *session, all tenants[T, U], org string, err error) {
+func (k *kind[T, C, U]) all(ctx context.Context) (s *session, all tenants[T, C, U], org string, err error) {
 	if s, err = k.session(ctx); err != nil {
 		return nil, all, "", err
 	}
@@ -81,7 +82,7 @@ func (k *kind[T, U]) all(ctx context.Context) (s *session, all tenants[T, U], or
 }
 
 // at is the target of a tenant.
-func (k *kind[T, U]) at(org, uuid string) target {
+func (k *kind[T, C, U]) at(org, uuid string) target {
 	if k.inOrg {
 		return target{org, uuid}
 	}
@@ -89,9 +90,9 @@ func (k *kind[T, U]) at(org, uuid string) target {
 }
 
 // run returns a command for messages.
-func (k *kind[T, U]) run(subcommand string) string { return k.command + " " + subcommand }
+func (k *kind[T, C, U]) run(subcommand string) string { return k.command + " " + subcommand }
 
-func (k *kind[T, U]) listCommand(short string) *cobra.Command {
+func (k *kind[T, C, U]) listCommand(short string) *cobra.Command {
 	var deleted bool
 	cmd := &cobra.Command{
 		Use: "list", Short: short,
@@ -117,12 +118,16 @@ func (k *kind[T, U]) listCommand(short string) *cobra.Command {
 	return cmd
 }
 
-func (k *kind[T, U]) createCommand() *cobra.Command {
+func (k *kind[T, C, U]) createCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "create NAME", Short: "Create a new " + k.noun + " and choose it", Args: oneArg("the new " + k.noun + "'s name"),
 		Long:    "Create a new " + k.noun + " and choose it for the commands that follow.",
 		Example: "  " + k.run(fmt.Sprintf("create %q", "My "+k.noun)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			body, err := k.created(args[0])
+			if err != nil {
+				return err
+			}
 			s, all, org, err := k.all(cmd.Context())
 			if err != nil {
 				return err
@@ -136,7 +141,7 @@ func (k *kind[T, U]) createCommand() *cobra.Command {
 				fmt.Fprintf(k.Err, "%s %s is still being made; Ctrl-C stops waiting, not the making ...\n", k.noun, made.UUID)
 				return true
 			}
-			o, err := all.Create(cmd.Context(), rest.CreateRequest{DisplayName: args[0]}, client.Waiting(waiting))
+			o, err := all.Create(cmd.Context(), body, client.Waiting(waiting))
 			if err != nil {
 				return ofArgument(err, "displayName", "NAME")
 			}
@@ -160,7 +165,7 @@ func (k *kind[T, U]) createCommand() *cobra.Command {
 	return cmd
 }
 
-func (k *kind[T, U]) useCommand() *cobra.Command {
+func (k *kind[T, C, U]) useCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "use UUID|NAME", Short: "Choose the " + k.noun + " that other commands work in",
 		Args: oneArg("the UUID or the name of the " + k.noun), ValidArgsFunction: k.complete,
@@ -193,21 +198,21 @@ func (k *kind[T, U]) useCommand() *cobra.Command {
 }
 
 // oneAtMost accepts at most one argument.
-func (k *kind[T, U]) oneAtMost(cmd *cobra.Command, args []string) error {
+func (k *kind[T, C, U]) oneAtMost(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return fmt.Errorf("%s takes the UUID or the name of one %s at most; %w", cmd.CommandPath(), k.noun, errUsage)
 	}
 	return nil
 }
 
-func (k *kind[T, U]) getCommand() *cobra.Command {
+func (k *kind[T, C, U]) getCommand() *cobra.Command {
 	return k.getting(&cobra.Command{
 		Use: "get [UUID|NAME]", Short: "Show one " + k.noun + ", the chosen one unless another is named", Args: k.oneAtMost,
 		Example: "  " + k.run("get") + "\n  " + k.run(fmt.Sprintf("get %q -o wide", "My "+k.noun)),
 	})
 }
 
-func (k *kind[T, U]) renameCommand() *cobra.Command {
+func (k *kind[T, C, U]) renameCommand() *cobra.Command {
 	return k.about(&cobra.Command{
 		Use: "rename UUID|NAME NEW-NAME", Short: "Give one of your " + k.noun + "s another name",
 		Long:    "Give one of your " + k.noun + "s another name. Its UUID, and what refers to it, stay as they are.",
@@ -218,13 +223,13 @@ func (k *kind[T, U]) renameCommand() *cobra.Command {
 			}
 			return nil
 		},
-	}, k.columns, func(ctx context.Context, _ *session, all tenants[T, U], uuid string, args []string) (object, error) {
+	}, k.columns, func(ctx context.Context, _ *session, all tenants[T, C, U], uuid string, args []string) (object, error) {
 		o, err := all.Update(ctx, uuid, k.renamed(args[1]))
 		return *orNone(o), err
 	})
 }
 
-func (k *kind[T, U]) leaveCommand(long, example string) *cobra.Command {
+func (k *kind[T, C, U]) leaveCommand(long, example string) *cobra.Command {
 	var cascade bool
 	cmd := &cobra.Command{
 		Use: "leave [UUID|NAME]", Short: "End your own membership", Long: long, Example: example, ValidArgsFunction: k.complete,

@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"context"
+	"fmt"
+	"time"
+
 	"github.com/spf13/cobra"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
@@ -8,12 +12,28 @@ import (
 )
 
 func (a *app) workspacesCommand() *cobra.Command {
-	k := (&kind[rest.Workspace, rest.RenameRequest]{
+	ttl := life(0)
+	k := (&kind[rest.Workspace, rest.CreateWorkspaceRequest, rest.UpdateWorkspaceRequest]{
 		naming: workspaces(), inOrg: true,
-		in:      func(s *session, org string) client.Workspaces { return s.api.Org(org).Workspaces() },
-		one:     func(s *session, t target) tenantOf[rest.Workspace] { return s.in(t) },
-		renamed: func(name string) rest.RenameRequest { return rest.RenameRequest{DisplayName: rest.Set(name)} },
+		created: func(name string) (rest.CreateWorkspaceRequest, error) {
+			in := rest.CreateWorkspaceRequest{DisplayName: name}
+			if ttl > 0 {
+				in.ExpiresAt = rest.Set(time.Now().Add(time.Duration(ttl)).UTC().Format(time.RFC3339))
+			}
+			return in, nil
+		},
+		in:  func(s *session, org string) client.Workspaces { return s.api.Org(org).Workspaces() },
+		one: func(s *session, t target) tenantOf[rest.Workspace] { return s.in(t) },
+		renamed: func(name string) rest.UpdateWorkspaceRequest {
+			return rest.UpdateWorkspaceRequest{DisplayName: rest.Set(name)}
+		},
 	}).with(a, workspaceColumns)
+	k.warn = func(w rest.Workspace) {
+		if w.ExpiresAt != nil && w.ExpiresAt.Sub(time.Now()) < soonWithin {
+			fmt.Fprintf(a.Err, "Warning: the workspace %s %s and is deleted then; to give it more time, run: kedge workspaces set-expiry %s WHEN\n",
+				printable(w.DisplayName), endIn(when(w.ExpiresAt), time.Now()), w.UUID)
+		}
+	}
 	cmd := &cobra.Command{
 		Use: "workspaces", Aliases: []string{"workspace", "ws"},
 		Short: "List, create, rename, leave and delete workspaces, manage their members, and choose the one to work in",
@@ -23,11 +43,14 @@ func (a *app) workspacesCommand() *cobra.Command {
   kedge workspaces use "My workspace"
   kedge workspaces members add bob`,
 	}
+	create := k.createCommand()
+	create.Flags().Var(&ttl, "ttl", "time after which the workspace is deleted by itself, such as 8h or 30d (default: never)")
+	create.Example += "\n  kedge workspaces create --ttl 8h \"Preview of 4711\""
 	a.orgFlag(cmd, &k.org)
 	k.listing(cmd)
 	cmd.AddCommand(
 		k.listCommand("List the workspaces that you can enter"),
-		k.getCommand(), k.createCommand(), k.useCommand(), k.renameCommand(),
+		k.getCommand(), create, k.useCommand(), k.renameCommand(), setWorkspaceEndCommand(k),
 		k.leaveCommand("Leave a workspace, the chosen one unless another is named.", `  kedge workspaces leave
   kedge workspaces leave "My workspace"`),
 		k.deleteCommand(`Delete a workspace with all its contents. Nobody can use it from then on.
@@ -39,4 +62,30 @@ bring back, too, are named by UUID.`),
 		a.workspaceMembersCommand(&k.org),
 	)
 	return cmd
+}
+
+// setWorkspaceEndCommand is kedge workspaces set-expiry.
+func setWorkspaceEndCommand(k *kind[rest.Workspace, rest.CreateWorkspaceRequest, rest.UpdateWorkspaceRequest]) *cobra.Command {
+	return k.about(&cobra.Command{
+		Use: "set-expiry UUID|NAME WHEN", Short: "Have a workspace end by time, or not any more",
+		Long: `Set the end of a workspace: a time, a duration from now that is at least a minute, or never.
+At its end the workspace is deleted by itself. For a short time an undelete brings it back.`,
+		Example: "  kedge workspaces set-expiry \"My workspace\" 8h\n  kedge workspaces set-expiry \"My workspace\" never",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fmt.Errorf("%s needs the UUID or the name of the workspace and when it ends; %w", cmd.CommandPath(), errUsage)
+			}
+			if _, err := parseEnd(args[1], time.Now()); err != nil {
+				return fmt.Errorf("invalid end %q: %w; %w", args[1], err, errUsage)
+			}
+			return nil
+		},
+	}, k.columns.all(), func(ctx context.Context, _ *session, all client.Workspaces, uuid string, args []string) (object, error) {
+		end, err := parseEnd(args[1], time.Now())
+		if err != nil {
+			return nil, err
+		}
+		o, err := all.Update(ctx, uuid, rest.UpdateWorkspaceRequest{ExpiresAt: end})
+		return *orNone(o), err
+	})
 }

@@ -8,10 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
-	"github.com/faroshq/kedge-hub/pkg/httpapi"
 	"github.com/faroshq/kedge-hub/pkg/httpmw"
 	"github.com/faroshq/kedge-hub/pkg/tenancy"
 )
@@ -41,14 +39,10 @@ func Key(r *http.Request) (key, hash string, err error) {
 	return key, hex.EncodeToString(sum[:20]), nil
 }
 
-// Claim reads a request to create an Organization, or a Workspace in org if it is not empty.
-// newUUID generates the UUID if the request has no key.
-func Claim(r *http.Request, org string, newUUID func() string, now time.Time) (v1alpha1.Claim, error) {
-	var in rest.CreateRequest
-	if err := httpapi.Read(r, &in); err != nil {
-		return v1alpha1.Claim{}, err
-	}
-	if err := tenancy.CheckDisplayName("displayName", in.DisplayName); err != nil {
+// Claim is that of a request to create an Organization of that name, or a Workspace in org if it is not
+// empty. newUUID generates the UUID if the request has no key.
+func Claim(r *http.Request, displayName, org string, newUUID func() string, now time.Time) (v1alpha1.Claim, error) {
+	if err := tenancy.CheckDisplayName("displayName", displayName); err != nil {
 		return v1alpha1.Claim{}, err
 	}
 	key, hash, err := Key(r)
@@ -59,5 +53,5 @@ func Claim(r *http.Request, org string, newUUID func() string, now time.Time) (v
 	if key != "" {
 		uuid = tenancy.KeyedUUID(string(caller.UID), org, key)
 	}
-	return tenancy.NewClaim(uuid, in.DisplayName, caller.Name, hash, metav1.NewTime(now)), nil
+	return tenancy.NewClaim(uuid, displayName, caller.Name, hash, metav1.NewTime(now)), nil
 }

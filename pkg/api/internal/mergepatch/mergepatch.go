@@ -3,6 +3,7 @@ package mergepatch
 import (
 	"encoding/json"
 	"net/http"
+	"time"
 
 	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
 	"github.com/faroshq/kedge-hub/pkg/errs"
@@ -50,4 +51,22 @@ func Rename(r *http.Request) (*string, error) {
 		return nil, err
 	}
 	return &name, nil
+}
+
+// Expiry reads the member expiresAt. It returns nil if the body does not have it, and an Expiry without a
+// time for null.
+func Expiry(raw []byte, now time.Time) (*tenancy.Expiry, error) {
+	const field = "expiresAt"
+	switch {
+	case raw == nil:
+		return nil, nil
+	case IsNull(raw):
+		return &tenancy.Expiry{}, nil
+	}
+	text, _, err := Text(field, raw)
+	if err != nil {
+		return nil, err
+	}
+	at, err := tenancy.ParseExpiry(field, text, now)
+	return &tenancy.Expiry{At: at}, err
 }

@@ -124,3 +124,15 @@ export function used(amount, format) {
   if (!amount) return '–';
   return amount.limit ? `${format(amount.used)} of ${format(amount.limit)}` : format(amount.used);
 }
+
+/** A time as an input of type datetime-local has it, in the reader's time zone. @param {string|undefined} at */
+export function local(at) {
+  if (!at) return '';
+  const d = new Date(at);
+  return new Date(d.getTime() - d.getTimezoneOffset() * 60e3).toISOString().slice(0, 16);
+}
+
+/** A time that was typed, as the API has it; null for none. @param {string} typed */
+export function endOf(typed) {
+  return typed ? new Date(typed).toISOString().replace(/\.\d+Z$/, 'Z') : null;
+}

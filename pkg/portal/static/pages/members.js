@@ -3,7 +3,7 @@
 import { ApiError, all, call, orgPath, workspacePath } from '../lib/api.js';
 import { h, named, note } from '../lib/dom.js';
 import { editor } from '../lib/edit.js';
-import { badge, capital, date, end, sentence } from '../lib/format.js';
+import { badge, capital, date, end, endOf, local, sentence } from '../lib/format.js';
 import { assignable, atLeast, dropped, editRights, rightsOf, shown } from '../lib/rights.js';
 import { invitationsOf, invite } from '../lib/invite.js';
 import { loadMemberships, session } from '../lib/session.js';
@@ -90,18 +90,6 @@ function roleSelect(c, member) {
     }
   });
   return select;
-}
-
-/** A time as an input of type datetime-local has it, in the reader's time zone. @param {string|undefined} at */
-function local(at) {
-  if (!at) return '';
-  const d = new Date(at);
-  return new Date(d.getTime() - d.getTimezoneOffset() * 60e3).toISOString().slice(0, 16);
-}
-
-/** A time that was typed, as the API has it; null for none. @param {string} typed */
-function endOf(typed) {
-  return typed ? new Date(typed).toISOString().replace(/\.\d+Z$/, 'Z') : null;
 }
 
 const endHint = 'In your time zone. From then on the membership gives nothing, and it is removed. Leave it empty for none.';

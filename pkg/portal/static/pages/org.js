@@ -2,7 +2,7 @@
 
 import { all, call, orgPath } from '../lib/api.js';
 import { h, named } from '../lib/dom.js';
-import { badge, capital, left, moment, origin, phaseBadge } from '../lib/format.js';
+import { badge, capital, end, endOf, left, moment, origin, phaseBadge } from '../lib/format.js';
 import { progress, remove, rename, undelete } from '../lib/places.js';
 import { among } from '../lib/rights.js';
 import { loadMemberships, orgOf } from '../lib/session.js';
@@ -32,9 +32,12 @@ export async function render(page) {
   const full = quota && quota.used >= quota.limit;
   const create = may && button('New workspace', () => formDialog({
     title: 'New workspace', signal, action: 'Create', busy: 'Creating…',
-    fields: [{ name: 'displayName', label: 'Name', required: true, max: 128 }],
-    submit: async (values) => {
-      await call('POST', `${path}/workspaces`, { body: values, async: true });
+    fields: [
+      { name: 'displayName', label: 'Name', required: true, max: 128 },
+      { name: 'expiresAt', label: 'Ends at', type: 'datetime-local', hint: 'For a workspace that is needed for a while: it is deleted then. Leave it empty for none.' },
+    ],
+    submit: async ({ displayName, expiresAt }) => {
+      await call('POST', `${path}/workspaces`, { body: { displayName, ...(expiresAt ? { expiresAt: endOf(expiresAt) } : {}) }, async: true });
       page.reload();
     },
   }), 'primary');
@@ -48,6 +51,7 @@ export async function render(page) {
         { title: 'State', cell: (w) => phaseBadge(w.phase) },
         { title: 'Your role', cell: (w) => capital(w.role) },
         { title: 'Created', cell: (w) => moment(w.createdAt) },
+        { title: 'End', cell: (w) => end(w.expiresAt) },
         { title: '', class: 'do', cell: (w) => w.role === 'admin' && [
           button('Rename', () => rename({ page, noun: 'workspace', name: w.displayName, path: `${path}/workspaces/${w.uuid}` }), 'plain'),
           button('Delete', () => remove({

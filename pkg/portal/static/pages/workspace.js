@@ -1,18 +1,19 @@
 // One Workspace: how to get in, and how it is.
 
 import { call, workspacePath } from '../lib/api.js';
-import { h, named } from '../lib/dom.js';
-import { capital, moment, phaseBadge, size, used } from '../lib/format.js';
+import { h, named, note } from '../lib/dom.js';
+import { editor } from '../lib/edit.js';
+import { capital, end, endOf, local, moment, phaseBadge, size, used } from '../lib/format.js';
 import { conditions, progress, remove, rename } from '../lib/places.js';
 import { orgOf } from '../lib/session.js';
-import { action, button, command, copyButton, fileName, heading, save } from '../lib/ui.js';
+import { action, button, command, copyButton, fileName, formDialog, heading, save } from '../lib/ui.js';
 
 /** @param {import('../app.js').Page} page */
 export async function render(page) {
   const { org, ws } = page.params;
   const path = workspacePath(org, ws);
   const { signal } = page;
-  const workspace = (await call('GET', path, { signal })).body;
+  const { body: workspace, etag } = await call('GET', path, { signal });
   page.name(workspace.displayName);
   page.title(workspace.displayName);
   const ready = workspace.phase === 'Ready';
@@ -26,11 +27,13 @@ export async function render(page) {
   page.show(
     heading(workspace.displayName, [phaseBadge(workspace.phase), ' ', capital(workspace.role), ' · created ', moment(workspace.createdAt), ' by ', named(workspace.createdBy)],
       admin && button('Rename', () => rename({ page, noun: 'workspace', name: workspace.displayName, path })),
+      admin && button('End', () => editEnd(page, path, workspace, etag)),
       admin && button('Delete', () => remove({
         page, noun: 'workspace', name: workspace.displayName, path, after: () => page.go(`/ui/orgs/${org}`),
         what: 'Everything in it stops to work at once, for people and bots.',
       }), 'danger')),
     progress(workspace, 'workspace'),
+    workspace.expiresAt && note('warn', h('p', {}, 'This workspace is deleted by itself with everything in it: ', end(workspace.expiresAt), '. ', admin ? 'End gives it more time.' : 'Its admins can give it more time.')),
     h('section', { class: 'card' }, h('h2', {}, 'Get in with kubectl'),
       h('p', {}, 'The kubeconfig holds no token and can be shared. It runs the ', h('code', {}, 'kedge'), ' command line, which signs you in.'),
       command(`kedge login --server ${location.origin}`),
@@ -61,3 +64,18 @@ export async function render(page) {
     });
   }
 }
+
+/** @param {import('../app.js').Page} page @param {WorkspacePath} path @param {Schema<'Workspace'>} workspace @param {string} etag */
+function editEnd(page, path, workspace, etag) {
+  const save = editor({ path, etag, seen: workspace, theirs: page.reload, signal: page.signal, shown: [{ label: 'End', of: (w) => w.expiresAt || 'none' }] });
+  formDialog({
+    title: 'End of a workspace', signal: page.signal, action: 'Save', text: h('p', {}, named(workspace.displayName)),
+    fields: [{ name: 'expiresAt', label: 'Ends at', type: 'datetime-local', value: local(workspace.expiresAt), hint: endHint }],
+    submit: async (values) => {
+      await save('PATCH', { expiresAt: endOf(values.expiresAt) });
+      page.reload();
+    },
+  });
+}
+
+const endHint = 'In your time zone. The workspace is deleted then, and can be undeleted for a day at most. Leave it empty for none.';

@@ -155,6 +155,7 @@ func (w Workspaces) CreateChild(ctx context.Context, orgCluster string, o tenanc
 		v1alpha1.DisplayNameAnnotation: o.DisplayName,
 		v1alpha1.CreatedByAnnotation:   o.CreatedBy,
 	}
+	tenancy.SetWorkspaceEnd(ws.Annotations, o.ExpiresAt)
 	ws.Spec.Type = &kcptenancyv1alpha1.WorkspaceTypeReference{Name: tenancy.TypeWorkspace, Path: w.tree.Root()}
 	_, err := w.Make(ctx, orgCluster, ws)
 	if !apierrors.IsAlreadyExists(err) {
@@ -174,11 +175,15 @@ func (w Workspaces) takeChild(ctx context.Context, orgCluster string, spare *kcp
 	for key, value := range o.Labels {
 		labels[key] = value
 	}
+	annotations := map[string]any{
+		v1alpha1.DisplayNameAnnotation: o.DisplayName, v1alpha1.CreatedByAnnotation: o.CreatedBy,
+		v1alpha1.CreatedAtAnnotation: o.CreatedAt.UTC().Format(time.RFC3339),
+	}
+	if o.ExpiresAt != nil {
+		annotations[v1alpha1.ExpiresAtAnnotation] = tenancy.ExpiryText(o.ExpiresAt)
+	}
 	return w.Take(ctx, orgCluster, spare, reserved == nil || reserved.User == o.CreatedBy, map[string]any{
-		"labels": labels, "finalizers": append(slices.Clone(spare.Finalizers), v1alpha1.CascadeFinalizer), "annotations": map[string]any{
-			v1alpha1.DisplayNameAnnotation: o.DisplayName, v1alpha1.CreatedByAnnotation: o.CreatedBy,
-			v1alpha1.CreatedAtAnnotation: o.CreatedAt.UTC().Format(time.RFC3339),
-		},
+		"labels": labels, "finalizers": append(slices.Clone(spare.Finalizers), v1alpha1.CascadeFinalizer), "annotations": annotations,
 	})
 }
 

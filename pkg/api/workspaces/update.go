@@ -1,0 +1,102 @@
+package workspaces
+
+import (
+	"context"
+	"net/http"
+
+	rest "github.com/faroshq/kedge-hub/apis/rest/v1"
+	"github.com/faroshq/kedge-hub/apis/tenancy/v1alpha1"
+	"github.com/faroshq/kedge-hub/pkg/api"
+	"github.com/faroshq/kedge-hub/pkg/api/internal/mergepatch"
+	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/httpmw"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+// edit is a change of a Workspace. What does not change is nil.
+type edit struct {
+	name *string
+	end  *tenancy.Expiry
+}
+
+// endIn reads the member expiresAt of a body. Workspaces end by kcp's time, as Memberships do.
+func (h *Handler) endIn(raw rest.Field[string]) (*tenancy.Expiry, error) {
+	return mergepatch.Expiry(raw, h.Rights.Clock.Now())
+}
+
+// editOf reads a patch.
+func (h *Handler) editOf(r *http.Request) (e edit, err error) {
+	var in rest.UpdateWorkspaceRequest
+	if err := httpapi.Read(r, &in); err != nil {
+		return e, err
+	}
+	name, given, err := mergepatch.DisplayName(in.DisplayName)
+	if err != nil {
+		return e, err
+	}
+	if given {
+		e.name = &name
+	}
+	e.end, err = h.endIn(in.ExpiresAt)
+	return e, err
+}
+
+// reduces reports whether the change only brings the end of a Workspace forward.
+func (e edit) reduces(ws tenancy.Workspace) bool {
+	return e.name == nil && e.end != nil && e.end.At != nil && tenancy.EndsSooner(e.end.At, ws.ExpiresAt)
+}
+
+// intent is that of the change of a Workspace.
+func (e edit) intent(ws tenancy.Workspace) (i httpmw.Intent) {
+	if e.name != nil {
+		i.Facts.Fields = []string{"displayName"}
+	}
+	if e.end != nil {
+		i.Facts.ExpiresAt, i.Reduces = tenancy.ExpiryText(e.end.At), e.reduces(ws)
+	}
+	return i
+}
+
+func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
+	scope := httpmw.ScopeOf(r)
+	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("change it") })
+	if err != nil {
+		return err
+	}
+	e, err := h.editOf(r)
+	if err != nil {
+		return err
+	}
+	if e == (edit{}) && api.Unchanged(r) {
+		return h.get(w, r)
+	}
+	return api.Change[tenancy.Workspace]{
+		Intent: e.intent(*scope.Workspace),
+		Write: func(ctx context.Context, match api.Match) (tenancy.Workspace, error) {
+			return h.Store.ChangeWorkspace(ctx, scope.Org.ClusterID, *scope.Workspace, match, func(ws tenancy.Workspace, annotations map[string]string) error {
+				if ws.Deleted() || tenancy.Ended(ws.ExpiresAt, h.Rights.Clock.Now()) {
+					return api.NotReady()
+				}
+				if e.end != nil {
+					// A later end gives everybody in the Workspace what they would not have.
+					if !e.reduces(ws) {
+						if err := by.JudgeNow(ctx); err != nil {
+							return err
+						}
+					}
+					tenancy.SetWorkspaceEnd(annotations, e.end.At)
+				}
+				if e.name != nil {
+					annotations[v1alpha1.DisplayNameAnnotation] = *e.name
+				}
+				return nil
+			})
+		},
+		Refs: func(ws tenancy.Workspace) []tenancy.Ref { return refs(ws, scope.User) },
+		Seen: func(changed *tenancy.Workspace) bool {
+			seen, ok := h.Views.Workspace(changed.OrgUUID, changed.UUID)
+			return ok && seen.DisplayName == changed.DisplayName && seen.ExpiresAt.Equal(changed.ExpiresAt) && !stale(h.Views.Index(scope.User), *changed)
+		},
+		View: h.answer(scope),
+	}.Serve(w, r, &h.Deps)
+}
