@@ -74,6 +74,6 @@ func (s *session) botEntry(ctx context.Context) (*kubeconfig.Entry, error) {
 		return nil, err
 	}
 	return kubeconfig.New(kubeconfig.Source{
-		Org: s.login.Org, Workspace: s.login.Workspace, UUID: s.login.Workspace, Server: s.login.Server, Profile: s.name, Kubeconfig: raw,
+		Org: s.login.Org, Workspace: s.login.Workspace, UUID: s.login.Workspace, Server: s.login.Server, Profile: s.name, Kubeconfig: raw, Bot: true,
 	})
 }

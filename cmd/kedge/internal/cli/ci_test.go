@@ -76,7 +76,7 @@ func newJobHub(t *testing.T, b *bed) *jobHub {
 		raw, err := yaml.Marshal(map[string]any{
 			"apiVersion": "v1", "kind": "Config", "clusters": []any{map[string]any{"name": "x", "cluster": map[string]any{"server": h.URL + "/clusters/x"}}},
 			"contexts": []any{map[string]any{"name": "x", "context": map[string]any{"cluster": "x", "user": "x"}}},
-			"users":    []any{map[string]any{"name": "x", "user": map[string]any{"exec": map[string]any{"command": "kedge"}}}},
+			"users":    []any{map[string]any{"name": "x", "user": map[string]any{}}},
 		})
 		assert.NoError(t, err)
 		_, _ = w.Write(raw)
@@ -152,6 +152,7 @@ func TestREADME_linesForPipelinesWork(t *testing.T) {
 			require.Equal(t, []string{"job for /bots/" + botUUID}, h.asked)
 			require.NotContains(t, kubeconfig, secret)
 			require.Contains(t, kubeconfig, h.URL+"/clusters/x")
+			require.Contains(t, kubeconfig, "command: kedge", "the hub does not say how a bot logs in")
 			require.Contains(t, c.lines[2], "kubectl --kubeconfig kubeconfig")
 			code, out, errOut := b.run(t, "whoami")
 			require.Zero(t, code, errOut)

@@ -32,6 +32,8 @@ type Source struct {
 	UUID           string
 	// Server and Profile are the login that kedge credential uses.
 	Server, Profile string
+	// Bot is true for the login of a bot.
+	Bot bool
 	// Kubeconfig is the hub's kubeconfig for the workspace.
 	Kubeconfig []byte
 }
@@ -39,8 +41,15 @@ type Source struct {
 // New returns the entry for a workspace. Its exec plugin names the login.
 func New(s Source) (*Entry, error) {
 	var c clientcmdv1.Config
-	if err := yaml.Unmarshal(s.Kubeconfig, &c); err != nil || len(c.Clusters) != 1 || len(c.Contexts) != 1 || len(c.AuthInfos) != 1 || c.AuthInfos[0].AuthInfo.Exec == nil {
+	if err := yaml.Unmarshal(s.Kubeconfig, &c); err != nil || len(c.Clusters) != 1 || len(c.Contexts) != 1 || len(c.AuthInfos) != 1 ||
+		c.AuthInfos[0].AuthInfo.Exec == nil && !s.Bot {
 		return nil, errors.New("the kubeconfig that the hub answered is not a kedge-hub's")
+	}
+	if s.Bot {
+		// The hub leaves the login to a bot, which may have a token only. This one has a login of kedge.
+		c.AuthInfos[0].AuthInfo = clientcmdv1.AuthInfo{Exec: &clientcmdv1.ExecConfig{
+			APIVersion: "client.authentication.k8s.io/v1", Command: "kedge", ProvideClusterInfo: true, InteractiveMode: clientcmdv1.NeverExecInteractiveMode,
+		}}
 	}
 	e := &Entry{UUID: s.UUID, profile: s.Profile, cluster: c.Clusters[0].Cluster, user: c.AuthInfos[0].AuthInfo, context: c.Contexts[0].Context}
 	e.user.Exec.Args = []string{"credential", "--server", s.Server, "--profile", s.Profile}
