@@ -67,6 +67,12 @@ func (r Rights) Begin(req *http.Request, may func(tenancy.Scope) error) (Author,
 	return a, nil
 }
 
+// Under returns the author under another rule, which decides from now on.
+func (a Author) Under(may func(tenancy.Scope) error) (Author, error) {
+	a.may = may
+	return a, may(a.scope)
+}
+
 func (r Rights) uid(s tenancy.Scope, workspace string) types.UID {
 	if m, ok := r.Membership(s.Org.ClusterID, tenancy.MembershipName(s.User, workspace)); ok {
 		return m.UID

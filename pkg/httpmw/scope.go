@@ -73,10 +73,16 @@ func (s Scopes) Workspace(next http.Handler) http.Handler {
 	return s.middleware(next, workspaceTarget, hasWorkspaceRole)
 }
 
-// CreatedWorkspace is Workspace for reads of a Workspace. It also admits the creator of a
+// Definition admits managers of the Workspace, too. It is for endpoints about the Workspace itself and its
+// people, and for none about what is in it.
+func (s Scopes) Definition(next http.Handler) http.Handler {
+	return s.middleware(next, workspaceTarget, seesDefinition)
+}
+
+// CreatedWorkspace is Definition for reads of a Workspace. It also admits the creator of a
 // Workspace that their index does not have yet.
 func (s Scopes) CreatedWorkspace(next http.Handler) http.Handler {
-	return s.middleware(next, createdWorkspaceTarget, hasWorkspaceRole)
+	return s.middleware(next, createdWorkspaceTarget, seesDefinition)
 }
 
 // DeletedWorkspace is Workspace for the one endpoint that a soft-deleted Workspace has.
@@ -113,6 +119,10 @@ func hasOrgRole(scope *tenancy.Scope, _ []v1alpha1.MembershipIndexEntry) bool {
 
 func hasWorkspaceRole(scope *tenancy.Scope, _ []v1alpha1.MembershipIndexEntry) bool {
 	return scope.WorkspaceRole != ""
+}
+
+func seesDefinition(scope *tenancy.Scope, _ []v1alpha1.MembershipIndexEntry) bool {
+	return scope.WorkspaceRole != "" || scope.WorkspaceManager
 }
 
 // target is what an endpoint is about.
@@ -175,6 +185,9 @@ func (s Scopes) serve(w http.ResponseWriter, r *http.Request, next http.Handler,
 		gone = gone || scope.Workspace.Deleted() && about != deletedWorkspaceTarget
 	}
 	if !allowed(scope, entries) {
+		if err := scope.RequireContent(); err != nil && !gone {
+			return err
+		}
 		return s.outside(scope, caller.User, orgUUID, wsUUID)
 	}
 	belongs(r)
@@ -226,6 +239,7 @@ func (s Scopes) findWorkspace(scope *tenancy.Scope, u *v1alpha1.User, entries []
 	scope.Workspace = &ws
 	if found {
 		scope.WorkspaceRole = tenancy.WorkspaceRole(entries, org.UUID(), uuid, org.Spec.DefaultAccess)
+		scope.WorkspaceManager = tenancy.IsManager(entries, org.UUID(), uuid)
 	}
 	if scope.WorkspaceRole == "" && scope.OrgRole != "" && about == createdWorkspaceTarget {
 		if made, role := s.Creator.ReadWorkspace(u, org, uuid); role != "" {

@@ -50,8 +50,10 @@ func rightsOfMembership(m *v1alpha1.Membership) any {
 	return []any{m.Spec.Role, m.Spec.Roles, m.Spec.Sudo, m.Spec.ExpiresAt}
 }
 
-// RoleOfMembership is the role that a Membership gives, and for how long.
-func RoleOfMembership(m *v1alpha1.Membership) any { return []any{m.Spec.Role, m.Spec.ExpiresAt} }
+// RoleOfMembership is the role, and whether they are a manager, that a Membership gives, and for how long.
+func RoleOfMembership(m *v1alpha1.Membership) any {
+	return []any{m.Spec.Role, m.Spec.Manager, m.Spec.ExpiresAt}
+}
 
 // OnUserMoved calls f after a change of the fields of a User.
 func (d Deps) OnUserMoved(of views.Fields[*v1alpha1.User], f func(name string)) {

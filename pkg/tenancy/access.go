@@ -27,6 +27,8 @@ type Scope struct {
 	// WorkspaceRole is the caller's effective role in the Workspace: admin for admins of the
 	// Organization (O-15). It is empty for a request about the Organization.
 	WorkspaceRole v1alpha1.Role
+	// WorkspaceManager is true for a manager of the Workspace, who may have no role in it.
+	WorkspaceManager bool
 }
 
 // At returns the scope with the roles that the caller has in kcp: according to the version o of the
@@ -40,22 +42,24 @@ func (s Scope) At(o *v1alpha1.Organization, inOrg, inWorkspace *v1alpha1.Members
 		if m == nil || !m.DeletionTimestamp.IsZero() || Ended(m.Spec.ExpiresAt, now) {
 			continue
 		}
-		row := v1alpha1.MembershipIndexEntry{OrgUUID: o.Name, WorkspaceUUID: WorkspaceUUID(m), Role: m.Spec.Role}
+		row := v1alpha1.MembershipIndexEntry{OrgUUID: o.Name, WorkspaceUUID: WorkspaceUUID(m), Role: m.Spec.Role, Manager: m.Spec.Manager}
 		if c, ok := ChangeOf(o, s.User, row.WorkspaceUUID); ok && ChangeApplies(c, m) {
 			if Lowers(m.Spec.Role, c.Role) {
 				row.Role, leaving = c.Role, leaving || c.Cascade
 			}
+			row.Manager = row.Manager && c.Manager
 			if Ended(c.ExpiresAt, now) {
-				row.Role = ""
+				row.Role, row.Manager = "", false
 			}
 		}
-		if row.Role != "" && !leaving {
+		if (row.Role != "" || row.Manager) && !leaving {
 			rows = append(rows, row)
 		}
 	}
 	s.Org.Organization, s.OrgRole = o, OrgRole(rows, o.Name)
 	if s.Workspace != nil {
 		s.WorkspaceRole = WorkspaceRole(rows, o.Name, s.Workspace.UUID, o.Spec.DefaultAccess)
+		s.WorkspaceManager = IsManager(rows, o.Name, s.Workspace.UUID)
 	}
 	return s
 }

@@ -51,6 +51,9 @@
 //     with kcp's time. What an author granted before their own right ended, and a controller has
 //     not carried out by then, is dropped. The creator of a Workspace is its admin no longer than
 //     their right to make it lasts.
+//   - A manager of a Workspace manages its name and its people, but for admins and themselves, and
+//     gets nothing in it: no binding, no way through the proxy, no kubeconfig, no bots. spec.manager
+//     stands beside a role or alone, and counts for no minimum of a role.
 //   - A row of the UserMembershipIndex counts only while the Membership behind it exists:
 //     a stale or forged row grants nothing.
 //   - A UserMembershipIndex of more than 500 rows has long display names cut, so that 2000 rows

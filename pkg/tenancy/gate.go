@@ -52,7 +52,10 @@ func (e Entry) Gives(role string) bool {
 
 // BoundRoles returns the roles that the entry grants, in the form of RoleName.
 func (e Entry) BoundRoles() []string {
-	names := []string{clusterRoleOf(e.Role)}
+	var names []string
+	if e.Role != "" {
+		names = append(names, clusterRoleOf(e.Role))
+	}
 	for _, r := range e.Roles {
 		names = append(names, RoleName(r))
 	}
@@ -142,6 +145,8 @@ func (g Gate) Enter(user, cluster string) (Entry, error) {
 	ws, ok := g.Workspace(orgUUID, wsUUID)
 	role := WorkspaceRole(entries, orgUUID, wsUUID, org.Spec.DefaultAccess)
 	switch {
+	case ok && role == "" && IsManager(entries, orgUUID, wsUUID) && (isPath || ws.ClusterID == cluster):
+		return Entry{}, managesOnly()
 	case !ok || !role.AtLeast(v1alpha1.RoleViewer):
 		return Entry{}, foreign()
 	case !isPath && ws.ClusterID != cluster:

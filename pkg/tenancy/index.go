@@ -18,6 +18,7 @@ type IndexedMembership struct {
 	FirstAdmin string
 	Workspace  *Workspace
 	Role       v1alpha1.Role
+	Manager    bool
 }
 
 const (
@@ -69,6 +70,7 @@ func IndexEntries(places []IndexedMembership) []v1alpha1.MembershipIndexEntry {
 			OrgCreatedAt:   p.Org.CreationTimestamp,
 			OrgFirstAdmin:  p.FirstAdmin,
 			Role:           p.Role,
+			Manager:        p.Manager,
 			Personal:       p.Org.Spec.Personal,
 			SoftDeletedAt:  deletedAt(p.Org.Status.DeletionRequestedAt, p.Org.DeletionTimestamp),
 		}

@@ -126,12 +126,12 @@ func DecideAcceptance(o *v1alpha1.Organization, i *v1alpha1.Invitation, held *v1
 
 // hasPlace reports whether a User is a member of an Organization or Workspace, or is about to be, and with
 // which role.
-func hasPlace(o *v1alpha1.Organization, held *v1alpha1.Membership, user, workspace string) (bool, v1alpha1.Role) {
+func hasPlace(o *v1alpha1.Organization, held *v1alpha1.Membership, user, workspace string) (bool, string) {
 	if pending, ok := ChangeOf(o, user, workspace); ok && ChangeApplies(pending, held) {
-		return pending.Role != "", pending.Role
+		return !Removes(pending), RoleText(pending.Role, pending.Manager)
 	}
 	if held == nil {
 		return false, ""
 	}
-	return true, held.Spec.Role
+	return true, RoleText(held.Spec.Role, held.Spec.Manager)
 }

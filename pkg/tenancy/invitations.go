@@ -141,7 +141,17 @@ func MayInvite(s Scope) error {
 	if s.Workspace == nil {
 		return s.RequireOrgAdmin("invite people")
 	}
-	return s.RequireWorkspaceAdmin("invite people")
+	return s.RequireWorkspaceManager("invite people")
+}
+
+// MayInviteAs is MayInvite for one role: managers of a Workspace invite no admins.
+func MayInviteAs(role v1alpha1.Role) func(Scope) error {
+	return func(s Scope) error {
+		if s.Workspace == nil {
+			return MayInvite(s)
+		}
+		return s.RequireGrant(role, "invite people as "+string(role))
+	}
 }
 
 // StillInvites reports whether the person who invites may do so, and whether there is a place to invite
@@ -161,10 +171,11 @@ func StillInvites(i *v1alpha1.Invitation, inviter *v1alpha1.User, org Org, works
 	}
 	s := Scope{User: inviter.Name, Org: org, Workspace: workspace}
 	inOrg, inWorkspace = entitling(inOrg), entitling(inWorkspace)
-	if MayInvite(s.At(org.Organization, inOrg, inWorkspace, now)) != nil {
+	may := MayInviteAs(i.Spec.Role)
+	if may(s.At(org.Organization, inOrg, inWorkspace, now)) != nil {
 		return nil, false
 	}
-	return s.EndOf(org.Organization, inOrg, inWorkspace, MayInvite), true
+	return s.EndOf(org.Organization, inOrg, inWorkspace, may), true
 }
 
 // NoSuchInvitation is the answer for an Invitation that does not exist, and for everybody who may not
@@ -186,7 +197,7 @@ func NotOpen(state v1alpha1.InvitationState) error {
 }
 
 // AlreadyMember refuses to accept a place that the person has already.
-func AlreadyMember(role v1alpha1.Role) error {
-	message := "you are a member there already, as " + string(role) + "; the invitation stays open"
+func AlreadyMember(role string) error {
+	message := "you are a member there already, as " + role + "; the invitation stays open"
 	return errs.New(errs.Conflict, message, errs.Cause{Type: CauseMember, Message: message})
 }

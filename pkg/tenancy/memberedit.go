@@ -44,8 +44,14 @@ type MemberEdit struct {
 	IdempotencyKey string
 	// Add requests a Membership that does not exist yet, Remove its removal.
 	Add, Remove bool
-	// Role is the role after the change; empty leaves it as it is.
-	Role v1alpha1.Role
+	// Role is the role after the change; empty leaves it as it is. NoRole takes it away, which leaves a
+	// manager.
+	Role   v1alpha1.Role
+	NoRole bool
+	// Manager is that after the change. With nil it stays as it is.
+	Manager *bool
+	// AsManager is true if the author may not do more than a manager may.
+	AsManager bool
 	// Roles and Sudo are those after the change. With nil they stay as they are, unless the role is
 	// lowered: then they are taken away.
 	Roles *[]v1alpha1.RoleRef
@@ -64,22 +70,29 @@ func DecideEdit(o *v1alpha1.Organization, held *v1alpha1.Membership, e MemberEdi
 	if pending = pending && ChangeApplies(before, held); !pending && held != nil {
 		before = given(held)
 	}
+	if e.AsManager && before.Role.AtLeast(v1alpha1.RoleAdmin) {
+		return nil, RoleTooLow("managers may not change what admins of the workspace have; ask an admin of it")
+	}
 	switch exists := pending || held != nil; {
 	case !exists && !e.Add:
 		return nil, NotAMember(e.User)
-	case exists && before.Role == "" && e.Remove:
+	case exists && Removes(before) && e.Remove:
 		return nil, nil
-	case exists && before.Role == "":
+	case exists && Removes(before):
 		return nil, errs.New(errs.Conflict, "user "+e.User+" is being removed at the moment; add them again afterwards")
 	case exists && e.Add:
 		if !sameGrant(before, e.change(v1alpha1.MembershipChange{})) && (held == nil || !MadeWith(held, e.By, e.IdempotencyKey)) {
-			return nil, errs.New(errs.AlreadyExists, "user "+e.User+" is a member already, as "+string(before.Role)+"; change that with PATCH")
+			as := RoleText(before.Role, before.Manager)
+			return nil, errs.New(errs.AlreadyExists, "user "+e.User+" is a member already, as "+as+"; change that with PATCH")
 		}
 		return nil, nil
 	case exists && held == nil:
 		return nil, errs.New(errs.Conflict, "user "+e.User+" is being added at the moment; repeat the request afterwards")
 	}
 	c := e.change(before)
+	if err := e.checkResult(c); err != nil {
+		return nil, err
+	}
 	if len(o.Spec.MembershipChanges) >= maxPendingGrants && (held == nil || !ReducesMembership(held, c)) {
 		return nil, tooManyPending()
 	}
@@ -101,12 +114,15 @@ func (e MemberEdit) change(before v1alpha1.MembershipChange) v1alpha1.Membership
 	if e.Remove {
 		return c
 	}
-	c.Role, c.Roles, c.Sudo, c.ExpiresAt = before.Role, before.Roles, before.Sudo, before.ExpiresAt
-	if e.Role != "" {
+	c.Role, c.Roles, c.Sudo, c.ExpiresAt, c.Manager = before.Role, before.Roles, before.Sudo, before.ExpiresAt, before.Manager
+	if e.Role != "" || e.NoRole {
 		c.Role = e.Role
 		if Lowers(before.Role, e.Role) {
 			c.Roles, c.Sudo = nil, false
 		}
+	}
+	if e.Manager != nil {
+		c.Manager = *e.Manager
 	}
 	if e.Roles != nil {
 		c.Roles = *e.Roles
@@ -122,11 +138,11 @@ func (e MemberEdit) change(before v1alpha1.MembershipChange) v1alpha1.Membership
 
 // given returns what a Membership gives, as a change would.
 func given(m *v1alpha1.Membership) v1alpha1.MembershipChange {
-	return v1alpha1.MembershipChange{Role: m.Spec.Role, Roles: m.Spec.Roles, Sudo: m.Spec.Sudo, ExpiresAt: m.Spec.ExpiresAt}
+	return v1alpha1.MembershipChange{Role: m.Spec.Role, Manager: m.Spec.Manager, Roles: m.Spec.Roles, Sudo: m.Spec.Sudo, ExpiresAt: m.Spec.ExpiresAt}
 }
 
 func sameGrant(a, b v1alpha1.MembershipChange) bool {
-	return a.Role == b.Role && a.Sudo == b.Sudo && a.ExpiresAt.Equal(b.ExpiresAt) && len(a.Roles) == len(b.Roles) &&
+	return a.Role == b.Role && a.Manager == b.Manager && a.Sudo == b.Sudo && a.ExpiresAt.Equal(b.ExpiresAt) && len(a.Roles) == len(b.Roles) &&
 		!slices.ContainsFunc(a.Roles, func(r v1alpha1.RoleRef) bool { return !slices.Contains(b.Roles, r) })
 }
 
@@ -134,12 +150,12 @@ func sameGrant(a, b v1alpha1.MembershipChange) bool {
 func ChangedMembership(held *v1alpha1.Membership, c v1alpha1.MembershipChange) *v1alpha1.Membership {
 	if held == nil {
 		m := NewWorkspaceMembership(c.User, c.Workspace, c.Role, c.Roles, c.Sudo)
-		m.Spec.ExpiresAt = c.ExpiresAt
+		m.Spec.ExpiresAt, m.Spec.Manager = c.ExpiresAt, c.Manager
 		Keyed(m, c.By, c.IdempotencyKey)
 		return m
 	}
 	m := held.DeepCopy()
-	m.Spec.Role, m.Spec.Roles, m.Spec.Sudo, m.Spec.ExpiresAt = c.Role, c.Roles, c.Sudo, c.ExpiresAt
+	m.Spec.Role, m.Spec.Roles, m.Spec.Sudo, m.Spec.ExpiresAt, m.Spec.Manager = c.Role, c.Roles, c.Sudo, c.ExpiresAt, c.Manager
 	return m
 }
 
@@ -147,8 +163,8 @@ func ChangedMembership(held *v1alpha1.Membership, c v1alpha1.MembershipChange) *
 func ReducesMembership(m *v1alpha1.Membership, c v1alpha1.MembershipChange) bool {
 	more := slices.ContainsFunc(c.Roles, func(r v1alpha1.RoleRef) bool { return !slices.Contains(m.Spec.Roles, r) })
 	// A removal has no end.
-	longer := c.Role != "" && endsLater(c.ExpiresAt, m.Spec.ExpiresAt)
-	return m.Spec.Role.AtLeast(c.Role) && !more && !longer && (m.Spec.Sudo || !c.Sudo)
+	longer := !Removes(c) && endsLater(c.ExpiresAt, m.Spec.ExpiresAt)
+	return m.Spec.Role.AtLeast(c.Role) && !more && !longer && (m.Spec.Sudo || !c.Sudo) && (m.Spec.Manager || !c.Manager)
 }
 
 // WithCreator returns spec.membershipChanges of the Organization with the Membership of the person who

@@ -80,27 +80,27 @@ func MadeWith(m *v1alpha1.Membership, caller, keyHash string) bool {
 // the Memberships do. membership finds a Membership by the UUIDs of the Organization and, if
 // it is not empty, of the Workspace.
 func Honoured(entries []v1alpha1.MembershipIndexEntry, membership func(org, workspace string) (*v1alpha1.Membership, bool)) []v1alpha1.MembershipIndexEntry {
-	honoured := func(e v1alpha1.MembershipIndexEntry) (v1alpha1.Role, bool) {
+	honoured := func(e v1alpha1.MembershipIndexEntry) (role v1alpha1.Role, manager bool) {
 		m, ok := membership(e.OrgUUID, e.WorkspaceUUID)
 		if !ok || !m.DeletionTimestamp.IsZero() {
 			return "", false
 		}
+		role, manager = e.Role, e.Manager && m.Spec.Manager
 		if Lowers(e.Role, m.Spec.Role) {
-			return m.Spec.Role, true
+			role = m.Spec.Role
 		}
-		return e.Role, true
+		return role, manager
 	}
 	// The index is usually up to date. It is not copied then.
 	if !slices.ContainsFunc(entries, func(e v1alpha1.MembershipIndexEntry) bool {
-		role, ok := honoured(e)
-		return !ok || role != e.Role
+		role, manager := honoured(e)
+		return role == "" && !manager || role != e.Role || manager != e.Manager
 	}) {
 		return entries
 	}
 	var out []v1alpha1.MembershipIndexEntry
 	for _, e := range entries {
-		if role, ok := honoured(e); ok {
-			e.Role = role
+		if e.Role, e.Manager = honoured(e); e.Role != "" || e.Manager {
 			out = append(out, e)
 		}
 	}

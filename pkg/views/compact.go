@@ -39,7 +39,7 @@ type commonMembership struct {
 	kind                 metav1.TypeMeta
 	generation, observed int64
 	role                 v1alpha1.Role
-	sudo                 bool
+	sudo, manager        bool
 	phase                v1alpha1.Phase
 	// conditions have no times. One without a type is absent.
 	conditions [maxConditions]metav1.Condition
@@ -58,7 +58,7 @@ func encodeMembership(m *v1alpha1.Membership) informer.Compact[*v1alpha1.Members
 	p := &compactMembership{uid: uid, version: version, created: m.CreationTimestamp.Unix()}
 	common := commonMembership{
 		kind: m.TypeMeta, generation: m.Generation, observed: m.Status.ObservedGeneration,
-		role: m.Spec.Role, sudo: m.Spec.Sudo, phase: m.Status.Phase,
+		role: m.Spec.Role, sudo: m.Spec.Sudo, manager: m.Spec.Manager, phase: m.Status.Phase,
 	}
 	for i, c := range m.Status.Conditions {
 		p.turned[i] = int32(c.LastTransitionTime.Unix() - p.created) //nolint:gosec // a difference that does not fit is found below
@@ -80,6 +80,7 @@ func (p *compactMembership) Decode(cluster, name string) *v1alpha1.Membership {
 		user, workspace = who, in
 	}
 	m := tenancy.NewWorkspaceMembership(user, workspace, common.role, nil, common.sudo)
+	m.Spec.Manager = common.manager
 	m.TypeMeta, m.Generation = common.kind, common.generation
 	m.Annotations = map[string]string{logicalcluster.AnnotationKey: cluster}
 	m.UID, m.ResourceVersion = types.UID(p.uid.String()), strconv.FormatUint(p.version, 10)

@@ -42,7 +42,7 @@ func (v *Views) IndexedMemberships(user string) []tenancy.IndexedMembership {
 		if _, ok := firstAdmins[cluster]; !ok {
 			firstAdmins[cluster] = tenancy.FirstAdmin(org, func() []*v1alpha1.Membership { return v.MembershipsIn(cluster) })
 		}
-		p := tenancy.IndexedMembership{Org: org, Role: m.Spec.Role, FirstAdmin: firstAdmins[cluster]}
+		p := tenancy.IndexedMembership{Org: org, Role: m.Spec.Role, Manager: m.Spec.Manager, FirstAdmin: firstAdmins[cluster]}
 		if uuid := tenancy.WorkspaceUUID(m); uuid != "" {
 			ws, ok := v.Workspace(org.UUID(), uuid)
 			if !ok {

@@ -49,6 +49,8 @@ type AuditFacts struct {
 	Role  string    `json:"role,omitempty"`
 	Roles *[]string `json:"roles,omitempty"`
 	Sudo  *bool     `json:"sudo,omitempty"`
+	// Manager says whether a member of a workspace is to manage it.
+	Manager *bool `json:"manager,omitempty"`
 	// ExpiresAt is the end of the Membership or the Workspace in RFC 3339, or "never" if it is taken off.
 	ExpiresAt string `json:"expiresAt,omitempty"`
 	// Cascade is true for a removal from an Organization with all its Workspaces.

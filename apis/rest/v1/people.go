@@ -75,6 +75,7 @@ type MembershipRow struct {
 	WorkspaceDisplayName string       `json:"workspaceDisplayName,omitempty"`
 	ClusterID            string       `json:"clusterID,omitempty"`
 	Role                 Role         `json:"role"`
+	Manager              bool         `json:"manager,omitempty"`
 	Personal             bool         `json:"personal,omitempty"`
 	SoftDeletedAt        *metav1.Time `json:"softDeletedAt,omitempty"`
 	PurgeAt              *metav1.Time `json:"purgeAt,omitempty"`

@@ -70,11 +70,13 @@ type BillingPatch struct {
 
 // Workspace is a workspace as its members see it.
 type Workspace struct {
-	Answer        `json:"-"`
-	UUID          string `json:"uuid"`
-	OrgUUID       string `json:"orgUUID"`
-	DisplayName   string `json:"displayName"`
-	Role          Role   `json:"role"`
+	Answer      `json:"-"`
+	UUID        string `json:"uuid"`
+	OrgUUID     string `json:"orgUUID"`
+	DisplayName string `json:"displayName"`
+	Role        Role   `json:"role"`
+	// Manager is true if the caller is a manager, who may have no role.
+	Manager       bool   `json:"manager,omitempty"`
 	WorkspacePath string `json:"workspacePath"`
 	ClusterID     string `json:"clusterID"`
 	URL           string `json:"url"`
@@ -104,15 +106,17 @@ type Amount struct {
 // Member is a member of an organization or a workspace.
 type Member struct {
 	Answer      `json:"-"`
-	User        string      `json:"user"`
-	DisplayName string      `json:"displayName"`
-	Role        Role        `json:"role"`
-	Scope       string      `json:"scope"`
-	Roles       []RoleRef   `json:"roles,omitempty"`
-	Sudo        bool        `json:"sudo,omitempty"`
-	Since       metav1.Time `json:"since"`
-	Phase       string      `json:"phase"`
-	Conditions  []Condition `json:"conditions,omitempty"`
+	User        string    `json:"user"`
+	DisplayName string    `json:"displayName"`
+	Role        Role      `json:"role"`
+	Scope       string    `json:"scope"`
+	Roles       []RoleRef `json:"roles,omitempty"`
+	// Manager is true for a manager of a workspace, who may have no role in it.
+	Manager    bool        `json:"manager,omitempty"`
+	Sudo       bool        `json:"sudo,omitempty"`
+	Since      metav1.Time `json:"since"`
+	Phase      string      `json:"phase"`
+	Conditions []Condition `json:"conditions,omitempty"`
 	// Active is true if the person can use the membership at present.
 	Active bool `json:"active"`
 	// ExpiresAt is the time from which on the membership gives nothing.
@@ -124,6 +128,7 @@ type Member struct {
 type MemberSource struct {
 	Source    string       `json:"source"`
 	Role      Role         `json:"role,omitempty"`
+	Manager   bool         `json:"manager,omitempty"`
 	Sudo      bool         `json:"sudo,omitempty"`
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 }
@@ -154,8 +159,10 @@ type UpdateOrgMemberRequest struct {
 
 // AddWorkspaceMemberRequest makes a person a member of a workspace.
 type AddWorkspaceMemberRequest struct {
-	UserRef UserRef   `json:"userRef"`
-	Role    Role      `json:"role"`
+	UserRef UserRef `json:"userRef"`
+	// Role can be absent for a manager.
+	Role    Role      `json:"role,omitempty"`
+	Manager bool      `json:"manager,omitempty"`
 	Roles   []RoleRef `json:"roles,omitempty"`
 	Sudo    bool      `json:"sudo,omitempty"`
 	// ExpiresAt is the end in RFC 3339.
@@ -164,9 +171,11 @@ type AddWorkspaceMemberRequest struct {
 
 // UpdateWorkspaceMemberRequest changes a member of a workspace. Roles replaces the whole list.
 type UpdateWorkspaceMemberRequest struct {
-	Role  Field[Role]      `json:"role,omitempty"`
-	Roles Field[[]RoleRef] `json:"roles,omitempty"`
-	Sudo  Field[bool]      `json:"sudo,omitempty"`
+	// Role is null for a manager without a role.
+	Role    Field[Role]      `json:"role,omitempty"`
+	Manager Field[bool]      `json:"manager,omitempty"`
+	Roles   Field[[]RoleRef] `json:"roles,omitempty"`
+	Sudo    Field[bool]      `json:"sudo,omitempty"`
 	// ExpiresAt is null for a membership without an end.
 	ExpiresAt Field[string] `json:"expiresAt,omitempty"`
 }

@@ -35,6 +35,9 @@ type Membership struct {
 // +kubebuilder:validation:XValidation:rule="has(self.workspaceRef) == has(oldSelf.workspaceRef)",message="workspaceRef is immutable"
 // +kubebuilder:validation:XValidation:rule="self.scope == 'workspace' || !has(self.sudo) || !self.sudo",message="sudo is for scope workspace only"
 // +kubebuilder:validation:XValidation:rule="self.scope == 'workspace' || !has(self.roles) || size(self.roles) == 0",message="roles are for scope workspace only"
+// +kubebuilder:validation:XValidation:rule="self.scope == 'workspace' || !has(self.manager) || !self.manager",message="manager is for scope workspace only"
+// +kubebuilder:validation:XValidation:rule="has(self.role) || has(self.manager) && self.manager",message="role is required, but for a manager"
+// +kubebuilder:validation:XValidation:rule="has(self.role) || !(has(self.sudo) && self.sudo) && !(has(self.roles) && size(self.roles) > 0)",message="sudo and roles need a role"
 type MembershipSpec struct {
 	// userRef refers to the User by metadata.name. Immutable.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="userRef is immutable"
@@ -49,8 +52,13 @@ type MembershipSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="workspaceRef is immutable"
 	WorkspaceRef *NamedRef `json:"workspaceRef,omitempty"`
 	// role is the role of the User: admin, member or viewer. An admin of an Organization is an
-	// admin of all its Workspaces.
-	Role Role `json:"role"`
+	// admin of all its Workspaces. Absent for a manager without one.
+	// +optional
+	Role Role `json:"role,omitempty"`
+	// manager allows the User to manage the definition and the members of the Workspace, without
+	// any right to its content. For scope workspace only. Defaults to false.
+	// +optional
+	Manager bool `json:"manager,omitempty"`
 	// roles are additional ClusterRoles and Roles of the Workspace to bind to the User. At
 	// most 32; for scope workspace only. The hub binds a role only if the ClusterRole
 	// kedge:workspace:admin of the Workspace covers all its rules, or if it is a ClusterRole

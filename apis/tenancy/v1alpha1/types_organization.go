@@ -136,9 +136,13 @@ type MembershipChange struct {
 	// Membership with a newer generation is not changed.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
-	// role is the role after the change. Absent means that the Membership is removed.
+	// role is the role after the change. Absent, unless manager is true, means that the Membership
+	// is removed.
 	// +optional
 	Role Role `json:"role,omitempty"`
+	// manager is the spec.manager of the Membership after the change. Defaults to false.
+	// +optional
+	Manager bool `json:"manager,omitempty"`
 	// roles are the spec.roles of the Membership after the change.
 	// +optional
 	// +listType=atomic

@@ -52,9 +52,13 @@ type MembershipIndexEntry struct {
 	// Organization, and until kcp has scheduled the Workspace.
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
-	// role is the role of the User in the Organization or Workspace of the row: admin or
-	// member.
-	Role Role `json:"role"`
+	// role is the role of the User in the Organization or Workspace of the row: admin, member or
+	// viewer. Absent for a manager without one.
+	// +optional
+	Role Role `json:"role,omitempty"`
+	// manager is true for a manager of the Workspace of the row.
+	// +optional
+	Manager bool `json:"manager,omitempty"`
 	// personal is spec.personal of the Organization.
 	// +optional
 	Personal bool `json:"personal,omitempty"`

@@ -41,7 +41,7 @@ func (h *Handler) Mount(r chi.Router) {
 		h.mountAt(r, "/orgs/{org}/invitations")
 	})
 	r.Group(func(r chi.Router) {
-		r.Use(h.Scopes.Workspace)
+		r.Use(h.Scopes.Definition)
 		h.mountAt(r, "/orgs/{org}/workspaces/{ws}/invitations")
 	})
 	r.Get("/users/me/invitations", httpapi.Handle(h.mine))
@@ -107,6 +107,9 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	}
 	spec, err := h.specOf(r, by)
 	if err != nil {
+		return err
+	}
+	if by, err = by.Under(tenancy.MayInviteAs(spec.Role)); err != nil {
 		return err
 	}
 	key, _, err := idempotency.Key(r)
@@ -198,6 +201,9 @@ func (h *Handler) revoke(w http.ResponseWriter, r *http.Request) error {
 	}
 	if org, _ := h.Invitations.OrgOfInvitation(i); org.ClusterID != scope.Org.ClusterID {
 		return tenancy.NoSuchInvitation()
+	}
+	if err := tenancy.MayInviteAs(i.Spec.Role)(*scope); err != nil {
+		return err
 	}
 	in := invited{Invitation: i, org: scope.Org, workspace: scope.Workspace}
 	return h.answered(in, httpmw.Intent{Reduces: true}, v1alpha1.InvitationRevoked, scope.User).Serve(w, r, &h.Deps)

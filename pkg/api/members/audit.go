@@ -17,15 +17,19 @@ func (h *Handler) intentOf(scope *tenancy.Scope, e tenancy.MemberEdit) httpmw.In
 		return i
 	}
 	held, ok := h.member(scope, e.User)
-	if !e.Add && e.Workspace != "" && e.Role != "" && (!ok || tenancy.Lowers(held.Spec.Role, e.Role)) {
+	if !e.Add && e.Workspace != "" && (e.Role != "" || e.NoRole) && (!ok || tenancy.Lowers(held.Spec.Role, e.Role)) {
 		// A lower role takes what is not given with it. An unknown role counts as higher.
 		none, no := []v1alpha1.RoleRef{}, false
 		e.Roles, e.Sudo = cmp.Or(e.Roles, &none), cmp.Or(e.Sudo, &no)
 	}
-	i.Reduces = ok && !e.Add && (e.Role != "" || e.Roles != nil || e.Sudo != nil || e.Expiry != nil)
+	i.Reduces = ok && !e.Add && (e.Role != "" || e.NoRole || e.Manager != nil || e.Roles != nil || e.Sudo != nil || e.Expiry != nil)
 	if e.Role != "" {
 		i.Facts.Role = string(e.Role)
 		i.Reduces = i.Reduces && tenancy.Lowers(held.Spec.Role, e.Role)
+	}
+	if e.Manager != nil && (*e.Manager || !e.Add) {
+		i.Facts.Manager = e.Manager
+		i.Reduces = i.Reduces && !*e.Manager
 	}
 	if e.Expiry != nil && (e.Expiry.At != nil || !e.Add) {
 		i.Facts.ExpiresAt = tenancy.ExpiryText(e.Expiry.At)

@@ -55,6 +55,9 @@ func TestAudit_saysWhatIsGivenAndTaken(t *testing.T) {
 		"end":               {Call: patch("walter", `{"expiresAt":"2030-01-01T00:00:00Z"}`), Object: "walter", Facts: `{"expiresAt":"2030-01-01T00:00:00Z"}`, Reduces: true},
 		"end in Org":        {Call: call(http.MethodPatch, inOrg, "/members/bob", `{"expiresAt":"2030-01-01T00:00:00Z"}`), Object: "bob", Facts: `{"expiresAt":"2030-01-01T00:00:00Z"}`, Reduces: true},
 		"take the end off":  {Call: patch("dora", `{"expiresAt":null}`), Object: "dora", Facts: `{"expiresAt":"never"}`},
+		"add a manager":     {Call: call(http.MethodPost, inDev, "/members", `{"userRef":{"name":"frank"},"manager":true}`), Object: "frank", Facts: `{"manager":true}`},
+		"make a manager":    {Call: patch("walter", `{"manager":true}`), Object: "walter", Facts: `{"manager":true}`},
+		"manager alone":     {Call: patch("walter", `{"manager":true,"role":null}`), Object: "walter", Facts: `{"roles":[],"sudo":false,"manager":true}`},
 		"promote here":      {Call: patch("walter", `{"role":"admin"}`), Object: "walter", Facts: `{"role":"admin"}`},
 	})
 }

@@ -139,7 +139,7 @@ func (s *store) carryOut(c v1alpha1.MembershipChange) {
 		made.UID, made.Generation, made.CreationTimestamp = types.UID(fmt.Sprintf("uid %d of %s", len(s.writes), made.Name)), 1, apitest.Epoch()
 		made.ResourceVersion = apitest.FirstVersion
 		s.show(made)
-	case c.Role != "":
+	case !tenancy.Removes(c):
 		m = tenancy.ChangedMembership(m, c)
 		m.Generation++
 		m.ResourceVersion = apitest.Next(m.ResourceVersion)

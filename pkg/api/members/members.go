@@ -49,7 +49,7 @@ func (h *Handler) Mount(r chi.Router) {
 		r.Delete("/orgs/{org}/memberships/me", httpapi.Handle(h.leaveOrg))
 	})
 	r.Group(func(r chi.Router) {
-		r.Use(h.Scopes.Workspace)
+		r.Use(h.Scopes.Definition)
 		const base = "/orgs/{org}/workspaces/{ws}"
 		r.Get(base+"/members", httpapi.Handle(h.list))
 		r.Post(base+"/members", httpapi.Handle(h.addToWorkspace))
@@ -203,7 +203,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, scope *tenancy.
 			return false
 		}
 		m = seen
-		return h.indexed(scope.Org.UUID(), workspace, user, seen.Spec.Role) && h.Followed(scope.Org.UUID(), workspace, user) &&
+		return h.indexed(scope.Org.UUID(), workspace, seen) && h.Followed(scope.Org.UUID(), workspace, user) &&
 			seen.Status.ObservedGeneration == seen.Generation
 	}) {
 		code = http.StatusAccepted
@@ -222,8 +222,8 @@ func refs(scope *tenancy.Scope, user string) []tenancy.Ref {
 	return all
 }
 
-// indexed reports whether the User's index has the row with the role.
-func (h *Handler) indexed(org, workspace, user string, role v1alpha1.Role) bool {
-	row := tenancy.Row(h.Views.Index(user), org, workspace)
-	return row != nil && row.Role == role
+// indexed reports whether the User's index has the row with what the Membership gives.
+func (h *Handler) indexed(org, workspace string, m *v1alpha1.Membership) bool {
+	row := tenancy.Row(h.Views.Index(m.Spec.UserRef.Name), org, workspace)
+	return row != nil && row.Role == m.Spec.Role && row.Manager == m.Spec.Manager
 }

@@ -15,7 +15,7 @@ import (
 
 // addToWorkspace takes people who need not be members of the Org.
 func (h *Handler) addToWorkspace(w http.ResponseWriter, r *http.Request) error {
-	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("add members") })
+	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceManager("add members") })
 	if err != nil {
 		return err
 	}
@@ -24,8 +24,10 @@ func (h *Handler) addToWorkspace(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	role, roles := v1alpha1.Role(in.Role), converted(in.Roles)
-	if err := tenancy.CheckRole("role", role); err != nil {
-		return err
+	if role != "" || !in.Manager {
+		if err := tenancy.CheckRole("role", role); err != nil {
+			return err
+		}
 	}
 	if err := tenancy.CheckRoles("roles", roles); err != nil {
 		return err
@@ -34,11 +36,15 @@ func (h *Handler) addToWorkspace(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return h.add(w, r, httpmw.ScopeOf(r), by, tenancy.MemberEdit{User: in.UserRef.Name, Role: role, Roles: &roles, Sudo: &in.Sudo, Expiry: expiry})
+	e := tenancy.MemberEdit{User: in.UserRef.Name, Role: role, Manager: &in.Manager, Roles: &roles, Sudo: &in.Sudo, Expiry: expiry}
+	if by, e, err = limited(httpmw.ScopeOf(r), by, e); err != nil {
+		return err
+	}
+	return h.add(w, r, httpmw.ScopeOf(r), by, e)
 }
 
 func (h *Handler) changeInWorkspace(w http.ResponseWriter, r *http.Request) error {
-	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("change members") })
+	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceManager("change members") })
 	if err != nil {
 		return err
 	}
@@ -47,7 +53,12 @@ func (h *Handler) changeInWorkspace(w http.ResponseWriter, r *http.Request) erro
 		return err
 	}
 	var e tenancy.MemberEdit
-	if e.Role, _, err = roleIn(in.Role); err != nil {
+	if e.NoRole = in.Role != nil && mergepatch.IsNull(in.Role); !e.NoRole {
+		if e.Role, _, err = roleIn(in.Role); err != nil {
+			return err
+		}
+	}
+	if e.Manager, err = flagIn("manager", in.Manager); err != nil {
 		return err
 	}
 	if in.Roles != nil {
@@ -57,12 +68,8 @@ func (h *Handler) changeInWorkspace(w http.ResponseWriter, r *http.Request) erro
 		}
 		e.Roles = &roles
 	}
-	if in.Sudo != nil {
-		sudo, err := in.Sudo.Value()
-		if mergepatch.IsNull(in.Sudo) || err != nil {
-			return errs.InvalidField("sudo", "must be true or false")
-		}
-		e.Sudo = &sudo
+	if e.Sudo, err = flagIn("sudo", in.Sudo); err != nil {
+		return err
 	}
 	if e.Expiry, err = h.expiryIn(in.ExpiresAt); err != nil {
 		return err
@@ -70,7 +77,33 @@ func (h *Handler) changeInWorkspace(w http.ResponseWriter, r *http.Request) erro
 	if e.User, err = named(r); err != nil {
 		return err
 	}
+	if by, e, err = limited(httpmw.ScopeOf(r), by, e); err != nil {
+		return err
+	}
 	return h.patch(w, r, httpmw.ScopeOf(r), by, e)
+}
+
+// flagIn reads a field that is true or false. It is nil where there is none.
+func flagIn(name string, field rest.Field[bool]) (*bool, error) {
+	if field == nil {
+		return nil, nil
+	}
+	value, err := field.Value()
+	if mergepatch.IsNull(field) || err != nil {
+		return nil, errs.InvalidField(name, "must be true or false")
+	}
+	return &value, nil
+}
+
+// limited puts the author of an edit under the rule that entitles them: an admin as one, and anybody else as a
+// manager, who may edit less.
+func limited(scope *tenancy.Scope, by httpmw.Author, e tenancy.MemberEdit) (httpmw.Author, tenancy.MemberEdit, error) {
+	if scope.WorkspaceRole.AtLeast(v1alpha1.RoleAdmin) {
+		by, err := by.Under(func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("change members") })
+		return by, e, err
+	}
+	e.AsManager, e.By = true, scope.User
+	return by, e, e.CheckManager()
 }
 
 // rolesIn reads the whole list, which replaces the one before; none where the patch
@@ -99,7 +132,7 @@ func converted(all []rest.RoleRef) (roles []v1alpha1.RoleRef) {
 
 func (h *Handler) removeFromWorkspace(w http.ResponseWriter, r *http.Request) error {
 	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error {
-		return s.RequireWorkspaceAdmin("remove members; leave with DELETE …/memberships/me")
+		return s.RequireWorkspaceManager("remove members; leave with DELETE …/memberships/me")
 	})
 	if err != nil {
 		return err
@@ -108,19 +141,23 @@ func (h *Handler) removeFromWorkspace(w http.ResponseWriter, r *http.Request) er
 	if err != nil {
 		return err
 	}
-	return h.removeHere(w, r, httpmw.ScopeOf(r), &by, user)
+	by, e, err := limited(httpmw.ScopeOf(r), by, tenancy.MemberEdit{User: user, Remove: true})
+	if err != nil {
+		return err
+	}
+	return h.removeHere(w, r, httpmw.ScopeOf(r), &by, e)
 }
 
 func (h *Handler) leaveWorkspace(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	return h.removeHere(w, r, scope, nil, scope.User)
+	return h.removeHere(w, r, scope, nil, tenancy.MemberEdit{User: scope.User, Remove: true})
 }
 
 // removeHere removes a person from the Workspace. That it may leave it without an
 // admin is no harm: the Org's admins are admins in it (O-15). There is nothing below
 // it to cascade to, but what is no answer to that question is refused as in an Org.
 // by is nil for people who leave by themselves.
-func (h *Handler) removeHere(w http.ResponseWriter, r *http.Request, scope *tenancy.Scope, by *httpmw.Author, user string) error {
+func (h *Handler) removeHere(w http.ResponseWriter, r *http.Request, scope *tenancy.Scope, by *httpmw.Author, e tenancy.MemberEdit) error {
 	if _, err := httpapi.Flag(r, "cascade"); err != nil {
 		return err
 	}
@@ -128,9 +165,9 @@ func (h *Handler) removeHere(w http.ResponseWriter, r *http.Request, scope *tena
 	if err != nil {
 		return err
 	}
-	d, err := h.edit(r, scope, by, tenancy.MemberEdit{User: user, Remove: true}, match)
+	d, err := h.edit(r, scope, by, e, match)
 	if err != nil {
 		return err
 	}
-	return h.removed(w, r, scope, user, d, match)
+	return h.removed(w, r, scope, e.User, d, match)
 }

@@ -44,7 +44,7 @@ type Handler struct {
 
 // Mount adds the route below /api.
 func (h *Handler) Mount(r chi.Router) {
-	r.With(h.Scopes.Workspace).Get("/orgs/{org}/workspaces/{ws}/why", httpapi.Handle(h.why))
+	r.With(h.Scopes.Definition).Get("/orgs/{org}/workspaces/{ws}/why", httpapi.Handle(h.why))
 }
 
 // subject is the person or the bot that a question is about.
@@ -142,6 +142,8 @@ func outside(about subject, refused error) rest.Missing {
 	switch {
 	case e.Code == errs.Unavailable:
 		return rest.Missing{Code: tenancy.MissingReady, Message: e.Message}
+	case about.bot == nil && len(e.Causes) > 0 && e.Causes[0].Type == tenancy.CauseRoleTooLow:
+		return rest.Missing{Code: tenancy.CauseRoleTooLow, Role: rest.Role(v1alpha1.RoleViewer), Message: e.Message}
 	case about.bot == nil:
 		return rest.Missing{
 			Code:    tenancy.MissingMembership,

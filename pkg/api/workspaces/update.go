@@ -59,7 +59,7 @@ func (e edit) intent(ws tenancy.Workspace) (i httpmw.Intent) {
 
 func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
-	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceAdmin("change it") })
+	by, err := h.Rights.Begin(r, func(s tenancy.Scope) error { return s.RequireWorkspaceManager("change it") })
 	if err != nil {
 		return err
 	}

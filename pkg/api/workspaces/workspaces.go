@@ -31,7 +31,7 @@ func (h *Handler) Mount(r chi.Router) {
 	r.With(h.Scopes.OrgVisitor).Get("/orgs/{org}/workspaces", httpapi.Handle(h.list))
 	r.With(h.Scopes.Org).Post("/orgs/{org}/workspaces", httpapi.Handle(h.create))
 	r.With(h.Scopes.CreatedWorkspace).Get("/orgs/{org}/workspaces/{ws}", httpapi.Handle(h.get))
-	r.With(h.Scopes.Workspace).Patch("/orgs/{org}/workspaces/{ws}", httpapi.Handle(h.patch))
+	r.With(h.Scopes.Definition).Patch("/orgs/{org}/workspaces/{ws}", httpapi.Handle(h.patch))
 	r.With(h.Scopes.Workspace).Delete("/orgs/{org}/workspaces/{ws}", httpapi.Handle(h.remove))
 	r.With(h.Scopes.DeletedWorkspace).Post("/orgs/{org}/workspaces/{ws}/undelete", httpapi.Handle(h.undelete))
 }
@@ -59,6 +59,13 @@ func (h *Handler) viewOf(ws tenancy.Workspace, role v1alpha1.Role) rest.Workspac
 	return v
 }
 
+// managed is the view of somebody who may be a manager.
+func (h *Handler) managed(ws tenancy.Workspace, role v1alpha1.Role, manager bool) rest.Workspace {
+	v := h.viewOf(ws, role)
+	v.Manager = manager
+	return v
+}
+
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
 	entries := h.Views.Index(scope.User)
@@ -73,8 +80,9 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 		if role == "" {
 			role = v1alpha1.Role(h.asCreator(r, ws.UUID).Role)
 		}
-		if role != "" {
-			items = append(items, h.viewOf(ws, role))
+		manager := tenancy.IsManager(entries, scope.Org.UUID(), ws.UUID)
+		if role != "" || manager {
+			items = append(items, h.managed(ws, role, manager))
 		}
 	}
 	for _, c := range scope.Org.Spec.WorkspaceClaims {
@@ -223,12 +231,14 @@ func indexed(entries []v1alpha1.MembershipIndexEntry, ws tenancy.Workspace) bool
 func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
 	scope := httpmw.ScopeOf(r)
 	httpapi.Tag(w, scope.Workspace.ResourceVersion)
-	return httpapi.Write(w, http.StatusOK, h.viewOf(*scope.Workspace, scope.WorkspaceRole))
+	return httpapi.Write(w, http.StatusOK, h.managed(*scope.Workspace, scope.WorkspaceRole, scope.WorkspaceManager))
 }
 
 // answer returns the view of the Workspace of a scope after a change.
 func (h *Handler) answer(scope *tenancy.Scope) func(tenancy.Workspace) (any, string) {
-	return func(ws tenancy.Workspace) (any, string) { return h.viewOf(ws, scope.WorkspaceRole), ws.ResourceVersion }
+	return func(ws tenancy.Workspace) (any, string) {
+		return h.managed(ws, scope.WorkspaceRole, scope.WorkspaceManager), ws.ResourceVersion
+	}
 }
 
 // refs are the objects that a caller waits for after a write to the Workspace: the Workspace, and

@@ -210,6 +210,9 @@ function tabsOf({ org, ws }) {
   }
   if (ws) {
     const base = `/ui/orgs/${org}/workspaces/${ws}`;
+    const own = orgOf(org)?.workspaces.find((w) => w.uuid === ws);
+    // A manager without a role sees nothing of what is in the Workspace.
+    if (own?.manager && own.role === '' && !orgOf(org)?.role) return [['Overview', base], ['Members', `${base}/members`]];
     return [['Overview', base], ['Members', `${base}/members`], ['Bots', `${base}/bots`], ['Providers', `${base}/providers`]];
   }
   if (!org) return [];

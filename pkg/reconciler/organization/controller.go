@@ -104,7 +104,7 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings, followed func(org, w
 		Memberships: Memberships{
 			List: memberships.List, Create: memberships.Create, Delete: memberships.DeleteUnchanged,
 			Add: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
-				facts := factsOf(nil, m.Spec.Role, m.Spec.ExpiresAt)
+				facts := factsOf(nil, m.Spec.Role, m.Spec.Manager, m.Spec.ExpiresAt)
 				return d.AuditedMembership("add member", false, cluster, m, facts, func() error { return memberships.Create(ctx, cluster, m) })
 			},
 			Remove: func(ctx context.Context, cluster string, m *v1alpha1.Membership) error {
@@ -119,7 +119,7 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings, followed func(org, w
 				if reduces && c.Role != m.Spec.Role {
 					action = "demote member"
 				}
-				facts := factsOf(m.Spec.ExpiresAt, c.Role, c.ExpiresAt)
+				facts := factsOf(m.Spec.ExpiresAt, c.Role, c.Manager, c.ExpiresAt)
 				return d.AuditedMembership(action, reduces, cluster, m, facts, func() error { return memberships.Set(ctx, cluster, m, c) })
 			},
 		},
@@ -148,8 +148,11 @@ func configOf(d reconciler.Deps, bindings tenancy.Bindings, followed func(org, w
 }
 
 // factsOf are the facts of a change: the role, and the end if it differs from that before.
-func factsOf(before *metav1.Time, role v1alpha1.Role, end *metav1.Time) audit.Facts {
+func factsOf(before *metav1.Time, role v1alpha1.Role, manager bool, end *metav1.Time) audit.Facts {
 	facts := audit.Facts{Role: string(role)}
+	if manager {
+		facts.Manager = &manager
+	}
 	if !before.Equal(end) {
 		facts.ExpiresAt = tenancy.ExpiryText(end)
 	}

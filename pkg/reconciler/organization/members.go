@@ -127,7 +127,7 @@ func (s *members) carryOutAll(ctx context.Context, org *v1alpha1.Organization, c
 func (*members) void(org *v1alpha1.Organization, c v1alpha1.MembershipChange) {
 	org.Spec.BotChanges = slices.DeleteFunc(org.Spec.BotChanges, func(o v1alpha1.BotChange) bool { return o.By == c.User })
 	org.Spec.MembershipChanges = slices.DeleteFunc(org.Spec.MembershipChanges, func(o v1alpha1.MembershipChange) bool {
-		return o.By == c.User && o.User != c.User && o.Role != ""
+		return o.By == c.User && o.User != c.User && !tenancy.Removes(o)
 	})
 }
 
@@ -146,7 +146,7 @@ func (s *members) carryOut(ctx context.Context, cluster string, c v1alpha1.Membe
 	case m == nil:
 		made := tenancy.ChangedMembership(nil, c)
 		return append(held, made), s.create(ctx, cluster, made)
-	case c.Role != "":
+	case !tenancy.Removes(c):
 		return held, s.set(ctx, cluster, m, c)
 	}
 	if c.Cascade {

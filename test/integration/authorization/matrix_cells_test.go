@@ -134,7 +134,7 @@ func (s *matrixScene) listed(t *testing.T, a framework.Answer, field string, kee
 func (s *matrixScene) hasOwnRowsOnly(t *testing.T, a framework.Answer) {
 	t.Helper()
 	want := map[int][]any{
-		asWorkspaceMember: {s.ws}, asWorkspaceAdmin: {s.ws}, asOrgMember: {nil}, asOrgAdmin: {nil}, asWorkspaceViewer: {s.ws}, asOrgViewer: {nil},
+		asWorkspaceMember: {s.ws}, asWorkspaceAdmin: {s.ws}, asOrgMember: {nil}, asOrgAdmin: {nil}, asWorkspaceViewer: {s.ws}, asOrgViewer: {nil}, asWorkspaceManager: {s.ws},
 	}[s.position]
 	require.ElementsMatch(t, want, s.listed(t, a, "workspaceUUID", func(i map[string]any) bool { return i["orgUUID"] == s.org }))
 }
@@ -147,6 +147,6 @@ func (s *matrixScene) listsOwnOrgsOnly(t *testing.T, a framework.Answer) {
 
 func (s *matrixScene) listsOwnWorkspacesOnly(t *testing.T, a framework.Answer) {
 	t.Helper()
-	want := map[int][]any{asWorkspaceMember: {s.ws}, asWorkspaceAdmin: {s.ws}, asOrgAdmin: {s.ws, s.other}, asWorkspaceViewer: {s.ws}}[s.position]
+	want := map[int][]any{asWorkspaceMember: {s.ws}, asWorkspaceAdmin: {s.ws}, asOrgAdmin: {s.ws, s.other}, asWorkspaceViewer: {s.ws}, asWorkspaceManager: {s.ws}}[s.position]
 	require.ElementsMatch(t, want, s.listed(t, a, "uuid", func(map[string]any) bool { return true }))
 }

@@ -38,6 +38,8 @@ const (
 	asBotViewer
 	asWorkspaceViewer
 	asOrgViewer
+	// A manager of the Workspace has no role in it.
+	asWorkspaceManager
 	matrixPositions
 )
 
@@ -54,7 +56,7 @@ func isBot(position int) bool { return position >= asBotMember && position < asB
 var matrixPositionNames = [matrixPositions]string{
 	"anonymous", "pending", "rejected", "deleted", "nobody", "foreign admin", "platform admin",
 	"workspace member", "workspace admin", "org member", "org admin", "account member", "account admin", "bot member", "bot admin",
-	"bot viewer", "workspace viewer", "org viewer",
+	"bot viewer", "workspace viewer", "org viewer", "workspace manager",
 }
 
 // matrixRow lists the codes of one route for all positions.
@@ -72,6 +74,9 @@ type matrixRow struct {
 	// viewers has the codes of a viewer of the Workspace and one of the Org, where they are not those
 	// of the members.
 	viewers string
+	// manager has the code of a manager of the Workspace. Where it is empty, that is a 403 for what is in a
+	// Workspace, and else the code of a member of it.
+	manager string
 	// at names the Org of the row, where the row has side effects on others or needs
 	// special settings. The other rows share the Org without a name.
 	at string
@@ -145,9 +150,9 @@ var matrixRows = []matrixRow{
 	{route: "GET /api/orgs/{org}/invitations", gets: "401 403 403 403  403 403 403  403 403  403 200  401 401"},
 	{route: "POST /api/orgs/{org}/invitations", body: `{"role":"member"}`, gets: "401 403 403 403  403 403 403  403 403  403 201  401 401"},
 	{route: "DELETE /api/orgs/{org}/invitations/{invitation}", gets: "401 403 403 403  403 403 403  403 403  403 404  401 401"},
-	{route: "GET /api/orgs/{org}/workspaces/{ws}/invitations", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
-	{route: "POST /api/orgs/{org}/workspaces/{ws}/invitations", body: `{"role":"member"}`, gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
-	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/invitations/{invitation}", gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/invitations", manager: "200", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces/{ws}/invitations", body: `{"role":"member"}`, manager: "201", gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
+	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/invitations/{invitation}", manager: "404", gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
 	{route: "GET /api/users/me/invitations", gets: "401 403 403 403  200 200 200  200 200  200 200  401 401"},
 	{route: "GET /api/invitations/{invitation}", gets: "404"},
 	{route: "POST /api/invitations/{invitation}/accept", gets: "401 403 403 403  404 404 404  404 404  404 404  401 401"},
@@ -158,25 +163,28 @@ var matrixRows = []matrixRow{
 	{route: "GET /api/orgs/{org}/workspaces", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401", check: (*matrixScene).listsOwnWorkspacesOnly},
 	{route: "POST /api/orgs/{org}/workspaces", body: `{"displayName":"Made by {caller}"}`, at: "growing", viewers: "403 403", gets: "401 403 403 403  403 403 403  403 403  201 201  401 401"},
 	{route: "POST /api/orgs/{org}/workspaces", about: "where only admins create", body: `{"displayName":"Made by {caller}"}`, at: "closed", gets: "401 403 403 403  403 403 403  403 403  403 201  401 401"},
-	{route: "GET /api/orgs/{org}/workspaces/{ws}", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401", check: (*matrixScene).isWorkspace},
-	{route: "GET /api/orgs/{org}/workspaces/{ws}", about: "where members look around", at: "viewing", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401", check: (*matrixScene).isWorkspace},
-	{route: "PATCH /api/orgs/{org}/workspaces/{ws}", body: `{"displayName":"work"}`, gets: "401 403 403 403  403 403 403  403 200  403 200  401 401", check: (*matrixScene).isWorkspace},
-	{route: "PATCH /api/orgs/{org}/workspaces/{ws}", about: "where members look around", at: "viewing", body: `{"displayName":"work"}`, gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}", manager: "200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401", check: (*matrixScene).isWorkspace},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}", about: "where members look around", at: "viewing", manager: "200", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401", check: (*matrixScene).isWorkspace},
+	{route: "PATCH /api/orgs/{org}/workspaces/{ws}", body: `{"displayName":"work"}`, manager: "200", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401", check: (*matrixScene).isWorkspace},
+	{route: "PATCH /api/orgs/{org}/workspaces/{ws}", about: "where members look around", at: "viewing", body: `{"displayName":"work"}`, manager: "200", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
 	{route: "DELETE /api/orgs/{org}/workspaces/{ws}", at: "ending a workspace", before: (*matrixScene).liveWorkspace, gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
 	{route: "POST /api/orgs/{org}/workspaces/{ws}/undelete", at: "returning a workspace", before: (*matrixScene).deletedWorkspace, gets: "401 403 403 403  403 403 403  403 2xx  403 2xx  401 401"},
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/kubeconfig", bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/kubeconfig", about: "where members look around", at: "viewing", bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401"},
-	{route: "GET /api/orgs/{org}/workspaces/{ws}/why", query: matrixWhy, gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
-	{route: "GET /api/orgs/{org}/workspaces/{ws}/why", about: "where members look around", at: "viewing", query: matrixWhy, gets: "401 403 403 403  403 403 403  200 200  200 200  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/why", query: matrixWhy, manager: "200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/why", about: "where members look around", at: "viewing", query: matrixWhy, manager: "200", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401"},
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/why", about: "somebody else", query: matrixWhy + "&user=not-there", gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
-	{route: "GET /api/orgs/{org}/workspaces/{ws}/members", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
-	{route: "POST /api/orgs/{org}/workspaces/{ws}/members", body: `{"userRef":{"name":"{target}"},"role":"member"}`, before: (*matrixScene).notInWorkspace, gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
-	{route: "POST /api/orgs/{org}/workspaces/{ws}/members", about: "where members look around", at: "viewing", body: `{"userRef":{"name":"{target}"},"role":"member"}`, before: (*matrixScene).notInWorkspace, gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
-	{route: "GET /api/orgs/{org}/workspaces/{ws}/members/{user}", before: (*matrixScene).inWorkspace, gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/members", manager: "200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces/{ws}/members", body: `{"userRef":{"name":"{target}"},"role":"member"}`, before: (*matrixScene).notInWorkspace, manager: "201", gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces/{ws}/members", about: "an admin", body: `{"userRef":{"name":"{target}"},"role":"admin"}`, before: (*matrixScene).notInWorkspace, gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces/{ws}/members", about: "a manager", body: `{"userRef":{"name":"{target}"},"manager":true}`, before: (*matrixScene).notInWorkspace, manager: "201", gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces/{ws}/invitations", about: "an admin", body: `{"role":"admin"}`, gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces/{ws}/members", about: "where members look around", at: "viewing", body: `{"userRef":{"name":"{target}"},"role":"member"}`, before: (*matrixScene).notInWorkspace, manager: "201", gets: "401 403 403 403  403 403 403  403 201  403 201  401 401"},
+	{route: "GET /api/orgs/{org}/workspaces/{ws}/members/{user}", before: (*matrixScene).inWorkspace, manager: "200", gets: "401 403 403 403  403 403 403  200 200  403 200  401 401"},
 	{route: "PATCH /api/orgs/{org}/workspaces/{ws}/members/{user}", body: `{"role":"admin","sudo":true}`, before: (*matrixScene).inWorkspace, gets: "401 403 403 403  403 403 403  403 200  403 200  401 401"},
-	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/members/{user}", before: (*matrixScene).inWorkspace, gets: "401 403 403 403  403 403 403  403 204  403 204  401 401"},
+	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/members/{user}", before: (*matrixScene).inWorkspace, manager: "204", gets: "401 403 403 403  403 403 403  403 204  403 204  401 401"},
 	// An Org admin is admin of the Workspace without a Membership that could be deleted.
-	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/memberships/me", at: "leaving a workspace", before: (*matrixScene).seated, gets: "401 403 403 403  403 403 403  204 204  403 404  401 401"},
+	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/memberships/me", at: "leaving a workspace", before: (*matrixScene).seated, manager: "204", gets: "401 403 403 403  403 403 403  204 204  403 404  401 401"},
 
 	// What becomes of entries that exist is in test/integration/catalog.
 	{route: "GET /api/providers", header: http.Header{"X-Kedge-Org": {"{org}"}}, bots: "200 200", gets: "401 403 403 403  403 403 403  200 200  200 200  401 401"},
@@ -257,6 +265,12 @@ func (r matrixRow) want(position int) string {
 		return codes[0]
 	case position < matrixColumns:
 		return codes[position]
+	case position == asWorkspaceManager && r.manager != "":
+		return r.manager
+	case position == asWorkspaceManager && r.aboutContent():
+		return "403"
+	case position == asWorkspaceManager:
+		return codes[asWorkspaceMember]
 	case isBot(position) && len(bots) == 0:
 		return "403"
 	case position == asBotViewer && len(bots) < matrixBots:
@@ -269,6 +283,12 @@ func (r matrixRow) want(position int) string {
 		return codes[asWorkspaceMember]
 	}
 	return codes[asOrgMember]
+}
+
+// aboutContent reports whether the row is about a Workspace or what is in it.
+func (r matrixRow) aboutContent() bool {
+	return strings.Contains(r.pattern(), "{ws}") || strings.HasPrefix(r.pattern(), "/clusters/") || r.pattern() == "/api/credentials" ||
+		r.header.Get("X-Kedge-Workspace") != ""
 }
 
 func (r matrixRow) pattern() string { return r.route[strings.Index(r.route, " ")+1:] }
@@ -331,7 +351,7 @@ func matrixGaps(matrixRows []matrixRow, all []server.Route) []string {
 		if n := len(strings.Fields(r.bots)); n != 0 && n != matrixBots && n != matrixBots-1 {
 			found = append(found, fmt.Sprintf("%s has %d columns for bots", r.name(), n))
 		}
-		if n := len(strings.Fields(r.viewers)); n != 0 && n != matrixPositions-asWorkspaceViewer {
+		if n := len(strings.Fields(r.viewers)); n != 0 && n != asWorkspaceManager-asWorkspaceViewer {
 			found = append(found, fmt.Sprintf("%s has %d columns for viewers", r.name(), n))
 		}
 		methods, routes := r.methods(), r.routes(all)

@@ -22,7 +22,7 @@ var matrixCauses = []any{"RoleTooLow", "NeedsSudo", "SoleAdmin", "QuotaExceeded"
 func (r matrixRow) hasEntry(position int) bool {
 	switch {
 	case r.inWorkspace():
-		return position == asWorkspaceMember || position == asWorkspaceAdmin || position == asWorkspaceViewer || position == asOrgAdmin ||
+		return position == asWorkspaceMember || position == asWorkspaceAdmin || position == asWorkspaceViewer || position == asOrgAdmin || position == asWorkspaceManager ||
 			r.at == "viewing" && (position == asOrgMember || position == asOrgViewer)
 	case r.tenant():
 		return position == asOrgMember || position == asOrgViewer || position == asOrgAdmin

@@ -23,7 +23,7 @@ import (
 var matrixPeople = [matrixPositions]string{
 	asPending: "ivan", asRejected: "mallory", asDeleted: "grace", asNobody: "frank", asForeignAdmin: "erin", asPlatformAdmin: "heidi",
 	asWorkspaceMember: "dave", asWorkspaceAdmin: "carol", asOrgMember: "bob", asOrgAdmin: "alice",
-	asWorkspaceViewer: "wendy", asOrgViewer: "victor",
+	asWorkspaceViewer: "wendy", asOrgViewer: "victor", asWorkspaceManager: "nina",
 }
 
 // matrixKeeper is a further admin of every Org. This user sets up and restores the state
@@ -123,7 +123,7 @@ func writeMatrixTokens(path string) error {
 	if err != nil {
 		return err
 	}
-	names := []string{matrixPeople[asPending], matrixPeople[asRejected], matrixKeeper}
+	names := []string{matrixPeople[asPending], matrixPeople[asRejected], matrixPeople[asWorkspaceManager], matrixKeeper}
 	for i := range matrixExtras {
 		names = append(names, matrixExtra(i))
 	}
@@ -224,6 +224,12 @@ func (w *matrixWorld) seat(p matrixPlace, position int) error {
 		return err
 	}
 	switch position {
+	case asWorkspaceManager:
+		c := framework.InWorkspace(matrixKeeper, http.MethodPost, p.org, p.ws, "/members", map[string]any{
+			"userRef": map[string]string{"name": matrixPeople[position]}, "manager": true,
+		})
+		_, err := w.try(c, http.StatusOK, http.StatusCreated)
+		return err
 	case asPending, asRejected, asDeleted:
 		if err := org("admin"); err != nil {
 			return err

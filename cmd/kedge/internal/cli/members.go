@@ -55,8 +55,8 @@ func (a *app) workspaceMembersCommand(org *string) *cobra.Command {
 	var workspace string
 	m := &members{noun: "workspace", command: "kedge workspaces members", inWorkspace: true}
 	m.app = a
-	m.columns = table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"SCOPE", "scope"}, {"ROLES", "roles"}, {"SUDO", "sudo"},
-		{"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}, endColumn()}
+	m.columns = table{{"USER", "user"}, {"DISPLAY NAME", "displayName"}, {"ROLE", "role"}, {"MANAGER", "manager"},
+		{"SCOPE", "scope"}, {"ROLES", "roles"}, {"SUDO", "sudo"}, {"SINCE", "since"}, {"PHASE", "phase"}, {"ACTIVE", "active"}, endColumn()}
 	m.all = func(ctx context.Context) (client.Members, target, error) {
 		w, t, err := a.inWorkspace(ctx, *org, workspace)
 		return w.Members(), t, err
@@ -97,14 +97,28 @@ func (m *members) root() *cobra.Command {
 // role is the value of --role.
 func role(value string) *word { return &word{value, []string{"admin", "member", "viewer"}} }
 
+// managerRole is the word for a manager without a role.
+const managerRole = "manager"
+
+// roleOf is the value of a role: a workspace has managers, too.
+func (m *members) roleOf(value string) *word {
+	w := role(value)
+	if m.inWorkspace {
+		w.words = append(w.words, managerRole)
+	}
+	return w
+}
+
 // grant is what a membership gives in addition to its role.
 type grant struct {
-	roles []string
-	sudo  bool
+	roles         []string
+	sudo, manager bool
 }
 
 func (g *grant) flags(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&g.roles, "roles", nil, `further roles of the workspace, separated by commas: ROLE, or NAMESPACE/ROLE for a role in one namespace ("" for none)`)
+	cmd.Flags().BoolVar(&g.manager, "manager", false,
+		"let the person manage the workspace and its members beside the role (the role manager: without any right to what is in it)")
 	cmd.Flags().BoolVar(&g.sudo, "sudo", false, "allow the person to act as admin of the workspace in single requests of kubectl (--as, --as-group)")
 }
 
@@ -125,7 +139,7 @@ func (g *grant) named() []rest.RoleRef {
 func (m *members) addCommand() *cobra.Command {
 	var given grant
 	var expires life
-	as := role("member")
+	as := m.roleOf("member")
 	cmd := &cobra.Command{
 		Use: "add USER", Short: "Make somebody a member", Args: oneArg("the name of a person"),
 		Long: "Make somebody a member of the chosen " + m.noun + `. Adding somebody again who has the same
@@ -140,7 +154,12 @@ role changes nothing and is no error; to change a role, use set-role.`,
 			if err != nil {
 				return err
 			}
-			body := rest.AddWorkspaceMemberRequest{UserRef: rest.UserRef{Name: user}, Role: rest.Role(as.value), Roles: given.named(), Sudo: given.sudo}
+			body := rest.AddWorkspaceMemberRequest{
+				UserRef: rest.UserRef{Name: user}, Role: rest.Role(as.value), Manager: given.manager, Roles: given.named(), Sudo: given.sudo,
+			}
+			if as.value == managerRole {
+				body.Role, body.Manager = "", true
+			}
 			if expires > 0 {
 				body.ExpiresAt = rest.Set(time.Now().Add(time.Duration(expires)).UTC().Format(time.RFC3339))
 			}
@@ -154,7 +173,7 @@ role changes nothing and is no error; to change a role, use set-role.`,
 			return m.show(added, m.columns)
 		},
 	}
-	cmd.Flags().Var(as, "role", "admin, member or viewer")
+	cmd.Flags().Var(as, "role", strings.Join(as.words, ", "))
 	cmd.Flags().Var(&expires, "expires-in", "time after which the membership ends, such as 90d or 12h (default: it does not end by time)")
 	if m.inWorkspace {
 		cmd.Example += "\n  " + m.command + " add bob --roles view,auditor --sudo"
@@ -185,14 +204,15 @@ func (m *members) notAdded(err error, t target, user, as string) error {
 func (m *members) setRoleCommand() *cobra.Command {
 	var given grant
 	cmd := &cobra.Command{
-		Use: "set-role USER ROLE", Short: "Make a member admin, plain member or viewer", Aliases: []string{"set"}, ValidArgsFunction: m.complete,
-		Long:    "Set a member's role in the chosen " + m.noun + ": admin, member or viewer.",
+		Use: "set-role USER ROLE", Short: "Make a member " + strings.Join(m.roleOf("").words, ", "),
+		Aliases: []string{"set"}, ValidArgsFunction: m.complete,
+		Long:    "Set a member's role in the chosen " + m.noun + ": " + strings.Join(m.roleOf("").words, ", ") + ".",
 		Example: "  " + m.command + " set-role bob admin\n  " + m.command + " set-role bob member",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return fmt.Errorf("%s needs the name of a member and a role, admin, member or viewer; %w", cmd.CommandPath(), errUsage)
+				return fmt.Errorf("%s needs the name of a member and a role, %s; %w", cmd.CommandPath(), strings.Join(m.roleOf("").words, ", "), errUsage)
 			}
-			if err := role("").Set(args[1]); err != nil {
+			if err := m.roleOf("").Set(args[1]); err != nil {
 				return fmt.Errorf("invalid role %q: %w; %w", args[1], err, errUsage)
 			}
 			return nil
@@ -207,6 +227,11 @@ func (m *members) setRoleCommand() *cobra.Command {
 			}
 			// Flags that are not given leave what there is.
 			body := rest.UpdateWorkspaceMemberRequest{Role: rest.Set(rest.Role(args[1]))}
+			if args[1] == managerRole {
+				body.Role, body.Manager = rest.Null[rest.Role](), rest.Set(true)
+			} else if cmd.Flags().Changed("manager") {
+				body.Manager = rest.Set(given.manager)
+			}
 			if cmd.Flags().Changed("roles") {
 				body.Roles = rest.Set(given.named())
 			}
@@ -221,7 +246,8 @@ func (m *members) setRoleCommand() *cobra.Command {
 		},
 	}
 	if m.inWorkspace {
-		cmd.Long += "\nWithout --roles and --sudo, further roles and sudo stay as they are."
+		cmd.Long += "\nWithout --manager, --roles and --sudo, these rights stay as they are. Managers manage the\nworkspace " +
+			"and its members, but for admins, and have no right to what is in it."
 		cmd.Example += "\n  " + m.command + ` set-role bob member --roles "" --sudo=false`
 		given.flags(cmd)
 	}

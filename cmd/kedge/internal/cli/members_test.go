@@ -29,8 +29,8 @@ func TestMembersAreListedInEveryFormat(t *testing.T) {
 			require.Equal(t, "USER   DISPLAY NAME   ROLE     SINCE                  PHASE   ACTIVE   END\n"+
 				"bob    Bob B          member   2026-11-02T00:00:00Z   Ready   true     \n", out)
 		} else {
-			require.Equal(t, "USER   DISPLAY NAME   ROLE     SCOPE       ROLES        SUDO   SINCE                  PHASE   ACTIVE   END\n"+
-				"bob    Bob B          member   workspace   view,audit   true   2026-11-02T00:00:00Z   Ready   false    \n", out)
+			require.Equal(t, "USER   DISPLAY NAME   ROLE     MANAGER   SCOPE       ROLES        SUDO   SINCE                  PHASE   ACTIVE   END\n"+
+				"bob    Bob B          member             workspace   view,audit   true   2026-11-02T00:00:00Z   Ready   false    \n", out)
 		}
 		_, out, _ = b.run(t, append(group, "-o", "name")...)
 		require.Equal(t, "bob\n", out)
@@ -115,6 +115,8 @@ func TestMembersAddAndSetRoleSendWhatWasSaidAndNothingElse(t *testing.T) {
 		"workspaces members add bob --roles view,audit --sudo":         `{"userRef":{"name":"bob"},"role":"member","roles":[{"name":"view"},{"name":"audit"}],"sudo":true}`,
 		"workspaces members set-role bob member":                       `{"role":"member"}`,
 		"workspaces members add bob --roles dev/view,audit":            `{"userRef":{"name":"bob"},"role":"member","roles":[{"name":"view","namespace":"dev"},{"name":"audit"}]}`,
+		"workspaces members set-role bob manager":                      `{"role":null,"manager":true}`,
+		"workspaces members set-role bob member --manager=false":       `{"role":"member","manager":false}`,
 		"workspaces members set-role bob member --roles= --sudo=false": `{"role":"member","roles":[],"sudo":false}`,
 	} {
 		t.Run(args, func(t *testing.T) {
@@ -271,7 +273,7 @@ func TestMembersCommandLineErrorsEndWithCode2(t *testing.T) {
 	for _, args := range []string{
 		"members add", "members add a b", "members remove", "members set-role bob", "members set-role", "members nonsense",
 		"workspaces members remove bob --cascade", "members add bob --sudo", "orgs leave a b", "workspaces leave --cascade",
-		"members add bob --role owner", "members set-role bob owner", "workspaces members add bob --role Admin", "workspaces members set-role bob owner",
+		"members add bob --role owner", "members add bob --role manager", "members set-role bob manager", "members set-role bob owner", "workspaces members add bob --role Admin", "workspaces members set-role bob owner",
 		"members remove bob -o xml", "orgs leave -o tree",
 	} {
 		code, out, errOut := b.run(t, strings.Fields(args)...)

@@ -29,7 +29,7 @@ func Row(e v1alpha1.MembershipIndexEntry, grace time.Duration) rest.MembershipRo
 	return rest.MembershipRow{
 		OrgUUID: e.OrgUUID, OrgDisplayName: e.OrgDisplayName, OrgCreatedAt: e.OrgCreatedAt, OrgFirstAdmin: e.OrgFirstAdmin,
 		WorkspaceUUID: e.WorkspaceUUID, WorkspaceDisplayName: e.WorkspaceDisplayName, ClusterID: e.ClusterID,
-		Role: rest.Role(e.Role), Personal: e.Personal, SoftDeletedAt: e.SoftDeletedAt, PurgeAt: tenancy.PurgeAt(e.SoftDeletedAt, grace),
+		Role: rest.Role(e.Role), Manager: e.Manager, Personal: e.Personal, SoftDeletedAt: e.SoftDeletedAt, PurgeAt: tenancy.PurgeAt(e.SoftDeletedAt, grace),
 	}
 }
 
@@ -40,7 +40,7 @@ const sourceHand = "hand"
 func Member(m *v1alpha1.Membership, u *v1alpha1.User) rest.Member {
 	v := rest.Member{
 		User: m.Spec.UserRef.Name, DisplayName: m.Spec.UserRef.Name, Role: rest.Role(m.Spec.Role), Scope: string(m.Spec.Scope),
-		Sudo: m.Spec.Sudo, Since: m.CreationTimestamp,
+		Sudo: m.Spec.Sudo, Manager: m.Spec.Manager, Since: m.CreationTimestamp,
 		Phase: string(tenancy.PhaseOf(m.Status.CommonStatus)), Conditions: Conditions(m.Status.Conditions), Active: tenancy.Active(u),
 	}
 	for _, role := range m.Spec.Roles {
@@ -50,7 +50,7 @@ func Member(m *v1alpha1.Membership, u *v1alpha1.User) rest.Member {
 		v.DisplayName = u.Spec.DisplayName
 	}
 	v.ExpiresAt = m.Spec.ExpiresAt
-	v.Sources = []rest.MemberSource{{Source: sourceHand, Role: v.Role, Sudo: v.Sudo, ExpiresAt: v.ExpiresAt}}
+	v.Sources = []rest.MemberSource{{Source: sourceHand, Role: v.Role, Manager: v.Manager, Sudo: v.Sudo, ExpiresAt: v.ExpiresAt}}
 	return v
 }
 

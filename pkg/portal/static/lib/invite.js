@@ -3,10 +3,10 @@
 import { all, call } from './api.js';
 import { h, named } from './dom.js';
 import { badge, capital, moment } from './format.js';
-import { assignable } from './rights.js';
+import { given } from './rights.js';
 import { button, confirmDialog, copyButton, formDialog, openDialog, table } from './ui.js';
 
-/** @typedef {{page: import('../app.js').Page, path: OrgPath|WorkspacePath, noun: string, name: string}} Place */
+/** @typedef {{page: import('../app.js').Page, path: OrgPath|WorkspacePath, noun: string, name: string, admin: boolean}} Place */
 
 /** @type {Array<[string, string]>} */
 const lives = [['1', 'A day'], ['7', 'A week'], ['30', 'A month']];
@@ -17,7 +17,7 @@ export function invite(c) {
     title: 'Invite somebody', signal: c.page.signal, action: 'Make a link', busy: 'Making…',
     text: h('p', {}, 'For people who have not signed in here yet, too. The link works once.'),
     fields: [
-      { name: 'role', label: 'Role', type: 'select', options: assignable, value: 'member' },
+      { name: 'role', label: 'Role', type: 'select', options: given(false, c.admin), value: 'member' },
       { name: 'email', label: 'E-mail address', type: 'email', max: 254, hint: 'If you give one, the link works for this person only. The hub sends no mail.' },
       { name: 'note', label: 'Note', type: 'textarea', max: 500 },
       { name: 'days', label: 'Open for', type: 'select', options: lives, value: '7' },

@@ -20,6 +20,23 @@ export function among(role, who) {
 /** The roles that can be given, with their labels. */
 export const assignable = /** @type {Array<[string, string]>} */ ([['viewer', 'Viewer'], ['member', 'Member'], ['admin', 'Admin']]);
 
+/** The roles that somebody can give at a place. @param {boolean} inWorkspace @param {boolean} admin */
+export function given(inWorkspace, admin) {
+  const all = inWorkspace ? [...assignable, /** @type {[string, string]} */ (['manager', 'Manager'])] : assignable;
+  return admin ? all : all.filter(([value]) => value !== 'admin');
+}
+
+/** The part of a request that gives one of these roles in place of another. @param {string} value @param {string} [before] */
+export function asked(value, before) {
+  if (value === 'manager') return { role: null, manager: true };
+  return before === 'manager' ? { role: value, manager: false } : { role: value };
+}
+
+/** What a member, or the caller at a place, has. @param {{role?: string, manager?: boolean}} m */
+export function roleText(m) {
+  return [m.role && capital(m.role), m.manager && (m.role ? 'manager' : 'Manager')].filter(Boolean).join(' and ');
+}
+
 /** @typedef {{name: string, namespace?: string}} RoleRef */
 
 /** @param {RoleRef} role */
@@ -29,7 +46,7 @@ function worded(role) {
 
 /** @type {import('./edit.js').Shown[]} */
 export const shown = [
-  { label: 'Role', of: (m) => capital(m.role) },
+  { label: 'Role', of: (m) => roleText(m) },
   { label: 'Sudo', of: (m) => (m.sudo ? 'yes' : 'no') },
   { label: 'Further roles', of: (m) => (m.roles || []).map(worded).join(', ') },
 ];
@@ -49,6 +66,7 @@ export function dropped(member) {
 export function rightsOf(member) {
   const unbound = (member.conditions || []).find((/** @type {any} */ c) => c.type === 'RolesApplied' && c.status !== 'True' && c.message);
   return [
+    member.manager && member.role && [badge('', 'manager'), ' '],
     member.sudo && [badge('warn', 'sudo'), ' '],
     (member.roles || []).map((/** @type {RoleRef} */ r, /** @type {number} */ i) => [i > 0 && ', ', isolated(r)]),
     unbound && h('span', { class: 'second problem' }, 'Not all are given: ', h('bdi', {}, visible(unbound.message))),

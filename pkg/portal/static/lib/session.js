@@ -3,7 +3,7 @@
 import { call, hooks } from './api.js';
 import { h } from './dom.js';
 
-/** @typedef {{uuid: string, name: string, createdAt: string, firstAdmin: string, personal: boolean, role: string, workspaces: Array<{uuid: string, name: string, role: string}>}} Org */
+/** @typedef {{uuid: string, name: string, createdAt: string, firstAdmin: string, personal: boolean, role: string, workspaces: Array<{uuid: string, name: string, role: string, manager: boolean}>}} Org */
 
 export const session = {
   /** @type {any} */ me: null,
@@ -43,7 +43,7 @@ function grouped(rows) {
       personal: Boolean(row.personal), role: '', workspaces: [],
     };
     orgs.set(row.orgUUID, org);
-    if (row.workspaceUUID) org.workspaces.push({ uuid: row.workspaceUUID, name: row.workspaceDisplayName || '', role: row.role });
+    if (row.workspaceUUID) org.workspaces.push({ uuid: row.workspaceUUID, name: row.workspaceDisplayName || '', role: row.role, manager: Boolean(row.manager) });
     else org.role = row.role;
   }
   const byName = (/** @type {{name: string, uuid: string}} */ a, /** @type {{name: string, uuid: string}} */ b) => a.name.localeCompare(b.name) || a.uuid.localeCompare(b.uuid);

@@ -4,7 +4,7 @@ import { ApiError, all, call, orgPath, workspacePath } from '../lib/api.js';
 import { h, named, note } from '../lib/dom.js';
 import { editor } from '../lib/edit.js';
 import { badge, capital, date, end, endOf, local, sentence } from '../lib/format.js';
-import { assignable, atLeast, dropped, editRights, rightsOf, shown } from '../lib/rights.js';
+import { asked, atLeast, dropped, editRights, given, rightsOf, roleText, shown } from '../lib/rights.js';
 import { invitationsOf, invite } from '../lib/invite.js';
 import { loadMemberships, session } from '../lib/session.js';
 import { askWhy } from '../lib/why.js';
@@ -20,30 +20,33 @@ export async function render(page) {
   if (ws) page.name(place.displayName);
   page.title(`Members of ${place.displayName}`);
   const admin = place.role === 'admin';
+  const manages = admin || Boolean('manager' in place && place.manager);
   const problem = h('div', { 'aria-live': 'polite' });
-  const context = { page, path, noun, problem, name: place.displayName, org };
+  const context = { page, path, noun, problem, name: place.displayName, org, admin };
+  // Managers change neither admins nor themselves.
+  const may = (/** @type {Schema<'Member'>} */ m) => admin || (manages && m.role !== 'admin' && m.user !== session.me.name);
   page.show(
     heading('Members', [named(place.displayName)],
       button(`Leave ${noun}`, () => leave(context)),
       ws && button('Why?', () => askWhy({ page, path: workspacePath(org, ws), people: askable(admin, members) })),
-      admin && button('Invite', () => invite(context)),
-      admin && button('Add a member', () => add(context), 'primary')),
+      manages && button('Invite', () => invite(context)),
+      manages && button('Add a member', () => add(context), 'primary')),
     problem,
     table('Members', [
       { title: 'Person', cell: (m) => [named(m.displayName, m.user), ' ', m.user === session.me.name && badge('', 'you'), h('span', { class: 'second' }, h('bdi', {}, m.user))] },
-      { title: 'Role', cell: (m) => (admin ? roleSelect(context, m) : capital(m.role)) },
+      { title: 'Role', cell: (m) => (may(m) ? roleSelect(context, m) : roleText(m)) },
       { title: 'Through', cell: (m) => (m.scope === 'org' && ws ? 'the organization' : `this ${noun}`) },
       ...(ws ? [{ title: 'Further rights', cell: rightsOf }] : []),
       { title: 'Since', cell: (m) => date(m.since) },
       { title: 'End', cell: (m) => end(m.expiresAt) },
       { title: 'State', cell: (m) => (m.active ? badge('ok', 'Active') : badge('warn', m.phase === 'Ready' ? 'Inactive' : 'In progress')) },
-      { title: '', class: 'do', cell: (m) => admin && !(ws && m.scope === 'org') && [
-        ws && button('Rights', () => editRights(page, path, m), 'plain'),
+      { title: '', class: 'do', cell: (m) => may(m) && !(ws && m.scope === 'org') && [
+        ws && admin && button('Rights', () => editRights(page, path, m), 'plain'),
         button('End', () => editEnd(context, m), 'plain'),
         m.user !== session.me.name && button('Remove', () => removal(context, m), 'plain danger'),
       ] },
     ], members),
-    admin && await invitationsOf(context),
+    manages && await invitationsOf(context),
     h('p', { class: 'muted small' }, ws
       ? 'Admins of the organization are admins in this workspace, too, and are not listed here unless they were added. Further rights are roles that exist in the workspace, and sudo.'
       : 'Admins are admins in every workspace of this organization. Members and viewers enter the workspaces that they are added to. Viewers create and change nothing.'),
@@ -56,16 +59,17 @@ function askable(admin, members) {
   return [{ user: session.me.name, displayName: 'You' }, ...others];
 }
 
-/** @typedef {{page: import('../app.js').Page, path: OrgPath|WorkspacePath, noun: string, problem: HTMLElement, name: string, org: string}} Context */
+/** @typedef {{page: import('../app.js').Page, path: OrgPath|WorkspacePath, noun: string, problem: HTMLElement, name: string, org: string, admin: boolean}} Context */
 
 /** @param {Context} c @param {Schema<'Member'>} member */
 function roleSelect(c, member) {
   if (c.noun === 'workspace' && member.scope === 'org') return capital(member.role);
-  const select = h('select', { 'aria-label': `Role of ${member.displayName || member.user}` }, assignable.map(([value, text]) => h('option', { value }, text)));
-  select.value = member.role;
+  const held = member.role || 'manager';
+  const select = h('select', { 'aria-label': `Role of ${member.displayName || member.user}` }, given(c.noun === 'workspace', c.admin).map(([value, text]) => h('option', { value }, text)));
+  select.value = held;
   const save = editor({ path: `${c.path}/members/${encodeURIComponent(member.user)}`, seen: member, shown, theirs: c.page.reload, signal: c.page.signal });
   const change = async () => {
-    await save('PATCH', { role: select.value });
+    await save('PATCH', asked(select.value, held));
     if (member.user === session.me.name) await loadMemberships().catch(() => {});
     c.page.reload();
   };
@@ -74,7 +78,7 @@ function roleSelect(c, member) {
     const lost = !atLeast(select.value, member.role) && dropped(member);
     if (lost) {
       confirmDialog({ title: `Make a ${select.value}`, action: `Make a ${select.value}`, signal: c.page.signal, text: [named(member.displayName, member.user), lost], submit: change })
-        .addEventListener('close', () => { select.value = member.role; });
+        .addEventListener('close', () => { select.value = held; });
       return;
     }
     select.disabled = true;
@@ -84,7 +88,7 @@ function roleSelect(c, member) {
     } catch (e) {
       if (c.page.signal.aborted) return;
       select.disabled = false;
-      select.value = member.role;
+      select.value = held;
       c.problem.replaceChildren(errorNote(e));
       c.problem.scrollIntoView({ block: 'nearest' });
     }
@@ -156,20 +160,20 @@ function add(c) {
     title: 'Add a member', signal: c.page.signal, action: 'Add', busy: 'Adding…',
     fields: [
       { name: 'user', label: 'Person', element: h('div', {}, input, results, status), read: () => chosen || input.value.trim(), required: true },
-      { name: 'role', label: 'Role', type: 'select', options: assignable, value: 'member' },
+      { name: 'role', label: 'Role', type: 'select', options: given(c.noun === 'workspace', c.admin), value: 'member' },
       { name: 'expiresAt', label: 'Ends at', type: 'datetime-local', hint: endHint },
     ],
     submit: async ({ user, role, expiresAt }) => {
       const more = expiresAt ? { expiresAt: endOf(expiresAt) } : {};
       if (instead.user !== user) instead = { user, save: null };
       try {
-        if (instead.save) await instead.save('PATCH', { role, ...more });
-        else await call('POST', `${c.path}/members`, { body: { userRef: { name: user }, role, ...more }, signal: c.page.signal });
+        if (instead.save) await instead.save('PATCH', { ...asked(role), ...more });
+        else await call('POST', `${c.path}/members`, { body: { userRef: { name: user }, ...(role === 'manager' ? { manager: true, sudo: false } : { role }), ...more }, signal: c.page.signal });
       } catch (e) {
         if (!(e instanceof ApiError) || e.status !== 409 || e.reason !== 'AlreadyExists') throw e;
         // Somebody else has added them, with another role.
         instead.save = editor({ path: `${c.path}/members/${encodeURIComponent(user)}`, seen: { role: '' }, shown: shown.slice(0, 1), theirs: c.page.reload, signal: c.page.signal });
-        await instead.save('PATCH', { role, ...more });
+        await instead.save('PATCH', { ...asked(role), ...more });
       }
       c.page.reload();
     },

@@ -2,9 +2,9 @@
 
 import { all, call, orgPath } from '../lib/api.js';
 import { h, named } from '../lib/dom.js';
-import { badge, capital, end, endOf, left, moment, origin, phaseBadge } from '../lib/format.js';
+import { badge, end, endOf, left, moment, origin, phaseBadge } from '../lib/format.js';
 import { progress, remove, rename, undelete } from '../lib/places.js';
-import { among } from '../lib/rights.js';
+import { among, roleText } from '../lib/rights.js';
 import { loadMemberships, orgOf } from '../lib/session.js';
 import { button, copyButton, formDialog, heading, table } from '../lib/ui.js';
 
@@ -49,7 +49,7 @@ export async function render(page) {
       table('Workspaces', [
         { title: 'Workspace', cell: (w) => h('a', { href: `/ui/orgs/${uuid}/workspaces/${w.uuid}` }, named(w.displayName)) },
         { title: 'State', cell: (w) => phaseBadge(w.phase) },
-        { title: 'Your role', cell: (w) => capital(w.role) },
+        { title: 'Your role', cell: (w) => roleText(w) },
         { title: 'Created', cell: (w) => moment(w.createdAt) },
         { title: 'End', cell: (w) => end(w.expiresAt) },
         { title: '', class: 'do', cell: (w) => w.role === 'admin' && [

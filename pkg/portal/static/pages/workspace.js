@@ -3,8 +3,9 @@
 import { call, workspacePath } from '../lib/api.js';
 import { h, named, note } from '../lib/dom.js';
 import { editor } from '../lib/edit.js';
-import { capital, end, endOf, local, moment, phaseBadge, size, used } from '../lib/format.js';
+import { end, endOf, local, moment, phaseBadge, size, used } from '../lib/format.js';
 import { conditions, progress, remove, rename } from '../lib/places.js';
+import { roleText } from '../lib/rights.js';
 import { orgOf } from '../lib/session.js';
 import { action, button, command, copyButton, fileName, formDialog, heading, save } from '../lib/ui.js';
 
@@ -25,16 +26,16 @@ export async function render(page) {
   download.disabled = !ready;
   const admin = workspace.role === 'admin';
   page.show(
-    heading(workspace.displayName, [phaseBadge(workspace.phase), ' ', capital(workspace.role), ' · created ', moment(workspace.createdAt), ' by ', named(workspace.createdBy)],
-      admin && button('Rename', () => rename({ page, noun: 'workspace', name: workspace.displayName, path })),
-      admin && button('End', () => editEnd(page, path, workspace, etag)),
+    heading(workspace.displayName, [phaseBadge(workspace.phase), ' ', roleText(workspace), ' · created ', moment(workspace.createdAt), ' by ', named(workspace.createdBy)],
+      (admin || workspace.manager) && button('Rename', () => rename({ page, noun: 'workspace', name: workspace.displayName, path })),
+      (admin || workspace.manager) && button('End', () => editEnd(page, path, workspace, etag)),
       admin && button('Delete', () => remove({
         page, noun: 'workspace', name: workspace.displayName, path, after: () => page.go(`/ui/orgs/${org}`),
         what: 'Everything in it stops to work at once, for people and bots.',
       }), 'danger')),
     progress(workspace, 'workspace'),
-    workspace.expiresAt && note('warn', h('p', {}, 'This workspace is deleted by itself with everything in it: ', end(workspace.expiresAt), '. ', admin ? 'End gives it more time.' : 'Its admins can give it more time.')),
-    h('section', { class: 'card' }, h('h2', {}, 'Get in with kubectl'),
+    workspace.expiresAt && note('warn', h('p', {}, 'This workspace is deleted by itself with everything in it: ', end(workspace.expiresAt), '. ', admin || workspace.manager ? 'End gives it more time.' : 'Its admins can give it more time.')),
+    workspace.role !== '' && h('section', { class: 'card' }, h('h2', {}, 'Get in with kubectl'),
       h('p', {}, 'The kubeconfig holds no token and can be shared. It runs the ', h('code', {}, 'kedge'), ' command line, which signs you in.'),
       command(`kedge login --server ${location.origin}`),
       command(`kubectl --kubeconfig ${fileName(workspace.displayName)}.kubeconfig get namespaces`),

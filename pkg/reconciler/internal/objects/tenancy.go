@@ -93,7 +93,13 @@ func (m Memberships) Promote(ctx context.Context, cluster string, o *v1alpha1.Me
 
 // Set changes what just this version of a Membership gives.
 func (m Memberships) Set(ctx context.Context, cluster string, o *v1alpha1.Membership, c v1alpha1.MembershipChange) error {
-	return m.Merge(ctx, cluster, o, map[string]any{"spec": map[string]any{"role": c.Role, "roles": c.Roles, "sudo": c.Sudo, "expiresAt": c.ExpiresAt}})
+	var role any
+	if c.Role != "" {
+		role = c.Role
+	}
+	return m.Merge(ctx, cluster, o, map[string]any{"spec": map[string]any{
+		"role": role, "manager": c.Manager, "roles": c.Roles, "sudo": c.Sudo, "expiresAt": c.ExpiresAt,
+	}})
 }
 
 // Bots are the Bots of Organizations.
