@@ -158,7 +158,7 @@ func (a *attempt) take(ctx context.Context, ws tenancy.Workspace, t v1alpha1.Bot
 		tokens, err := tenancy.AddToken(b, t, a.Clock.Now())
 		b.Spec.Tokens = tokens
 		return err
-	}, func(context.Context) error { return nil })
+	}, func(context.Context, *v1alpha1.Bot) error { return nil })
 	if err == nil {
 		return token, nil
 	}

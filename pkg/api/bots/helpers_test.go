@@ -166,6 +166,12 @@ func (w *world) ChangeBot(ctx context.Context, held *v1alpha1.Bot, match api.Mat
 	if !ok {
 		return nil, errs.New(errs.NotFound, "gone")
 	}
+	if held.Generation < b.Generation && match == nil {
+		// As the store does: what a caller's version refuses is refused.
+		if err := edit(ctx, held.DeepCopy()); err != nil {
+			return nil, err
+		}
+	}
 	patch, err := apitest.Patch(ctx, b, b.ResourceVersion, match, edit)
 	if err != nil || patch == nil {
 		return b, err

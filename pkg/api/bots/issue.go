@@ -23,18 +23,19 @@ type issuing struct {
 
 // issue adds the token to the list of the Bot with list, requests it from kcp, and records the Secret
 // that it is bound to. Only then does the hub accept the token. If the error of entitled, which is asked
-// after that, is not nil, the token is thrown away.
+// after that with the Bot that lists it, is not nil, the token is thrown away.
 func (i issuing) issue(ctx context.Context, cluster string, b *v1alpha1.Bot, t v1alpha1.BotToken, life time.Duration,
-	list api.Edit[*v1alpha1.Bot], entitled func(context.Context) error,
+	list api.Edit[*v1alpha1.Bot], entitled func(context.Context, *v1alpha1.Bot) error,
 ) (token string, err error) {
 	listed, err := i.bots.ChangeBot(ctx, b, nil, list)
 	if err != nil {
 		return "", missing(err)
 	}
 	token, secret, err := i.tokens.Issue(ctx, cluster, listed, t.ID, life)
+	var bound *v1alpha1.Bot
 	if err == nil {
-		_, err = i.bots.ChangeBot(ctx, listed, nil, func(_ context.Context, b *v1alpha1.Bot) error {
-			if bound, _ := tenancy.FindToken(b.Spec.Tokens, t.ID); bound.SecretUID == secret {
+		bound, err = i.bots.ChangeBot(ctx, listed, nil, func(_ context.Context, b *v1alpha1.Bot) error {
+			if held, _ := tenancy.FindToken(b.Spec.Tokens, t.ID); held.SecretUID == secret {
 				return nil
 			}
 			tokens, ok := tenancy.BindToken(b, t.ID, listed.Status.ServiceAccountUID, secret)
@@ -46,7 +47,7 @@ func (i issuing) issue(ctx context.Context, cluster string, b *v1alpha1.Bot, t v
 		})
 	}
 	if err == nil {
-		err = entitled(ctx)
+		err = entitled(ctx, bound)
 	}
 	if err != nil {
 		i.forget(ctx, cluster, listed, t.ID)

@@ -82,7 +82,7 @@ func (h *Handler) rotate(w http.ResponseWriter, r *http.Request) error {
 		b.Spec.Tokens = tokens
 		return err
 	}
-	retire := func(ctx context.Context) error {
+	retire := func(ctx context.Context, b *v1alpha1.Bot) error {
 		if err := by.JudgeNow(ctx); err != nil {
 			return err
 		}

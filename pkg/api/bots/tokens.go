@@ -97,7 +97,7 @@ func (h *Handler) issue(w http.ResponseWriter, r *http.Request) error {
 		tokens, err := tenancy.AddToken(b, t, h.Clock.Now())
 		b.Spec.Tokens = tokens
 		return err
-	}, by.JudgeNow)
+	}, func(ctx context.Context, _ *v1alpha1.Bot) error { return by.JudgeNow(ctx) })
 	if err != nil {
 		return err
 	}
