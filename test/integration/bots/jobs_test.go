@@ -19,21 +19,26 @@ import (
 	"github.com/faroshq/kedge-hub/test/framework"
 )
 
-// ci is a scene with a bot and an identity provider of jobs that looks like GitHub's.
+// ci is a scene with a bot and identity providers of jobs: idp looks like GitHub's, and gitlab like a GitLab.
 type ci struct {
 	scene
-	idp *oidctest.Provider
-	bot string
+	idp, gitlab *oidctest.Provider
+	bot         string
 	// audience is the external URL of the first hub.
 	audience string
 }
 
-// trusting makes the hubs trust an issuer.
-func trusting(t testing.TB, idp *oidctest.Provider, change ...func(*server.Options)) func(*server.Options) {
+// trusting makes the hubs trust the issuers.
+func trusting(t testing.TB, idps []*oidctest.Provider, change ...func(*server.Options)) func(*server.Options) {
 	file := filepath.Join(t.TempDir(), "ci-ca.crt")
-	write(t, file, idp.CA())
+	var issuers []string
+	var cas []byte
+	for _, idp := range idps {
+		issuers, cas = append(issuers, idp.URL()), append(cas, idp.CA()...)
+	}
+	write(t, file, cas)
 	return func(o *server.Options) {
-		o.CI.Issuers, o.CI.CAFile = []string{idp.URL()}, file
+		o.CI.Issuers, o.CI.CAFile = issuers, file
 		for _, f := range change {
 			f(o)
 		}
@@ -41,9 +46,9 @@ func trusting(t testing.TB, idp *oidctest.Provider, change ...func(*server.Optio
 }
 
 func newCI(t testing.TB, change ...func(*server.Options)) ci {
-	idp := oidctest.New(t, oidctest.Options{Lifetime: 5 * time.Minute})
-	hub := framework.StartHub(t, kcp, framework.NewRoot(), trusting(t, idp, change...))
-	c := ci{scene: newScene(t, hub), idp: idp, audience: "https://" + hub.Options.ListenAddress}
+	idp, gitlab := oidctest.New(t, oidctest.Options{Lifetime: 5 * time.Minute}), oidctest.New(t, oidctest.Options{Lifetime: 5 * time.Minute})
+	hub := framework.StartHub(t, kcp, framework.NewRoot(), trusting(t, []*oidctest.Provider{idp, gitlab}, change...))
+	c := ci{scene: newScene(t, hub), idp: idp, gitlab: gitlab, audience: "https://" + hub.Options.ListenAddress}
 	c.bot = c.scene.bot(t, "member")
 	return c
 }
@@ -121,9 +126,11 @@ func TestJobs_getTokensOfTheBotThatTrustsThem(t *testing.T) {
 	for _, raw := range refused {
 		require.Equal(t, string(unknown.Raw), raw, "one answer")
 	}
+	c.judgesGitLab(t)
+	c.runsPipeline(t)
 	framework.Eventually(t, framework.Long, func() error {
 		status := c.inKCP(t, c.bot).Status.Trust
-		return framework.Check(len(status) == 1 && status[0].LastUsedAt != nil && status[0].LastRefusal != nil, "%v", status)
+		return framework.Check(len(status) == 2 && status[0].LastUsedAt != nil && status[0].LastRefusal != nil, "%v", status)
 	})
 	said := map[string]bool{}
 	for _, e := range framework.AuditEvents(t, file) {
@@ -143,7 +150,7 @@ func TestJobs_getTokensOfTheBotThatTrustsThem(t *testing.T) {
 func TestJobs_tokenWorksOnceOnTwoHubs(t *testing.T) {
 	t.Parallel()
 	c := newCI(t)
-	other := framework.StartHub(t, kcp, c.hub.Options.RootWorkspace, trusting(t, c.idp))
+	other := framework.StartHub(t, kcp, c.hub.Options.RootWorkspace, trusting(t, []*oidctest.Provider{c.idp, c.gitlab}))
 	c.trusts(t, mainOfApp())
 	framework.Eventually(t, framework.Long, func() error {
 		a := c.exchange(t, other, c.bot, c.job(nil))
@@ -181,7 +188,7 @@ func TestJobs_tokenWorksOnceOnTwoHubs(t *testing.T) {
 func TestJobs_endWithTheirRule(t *testing.T) {
 	t.Parallel()
 	c := newCI(t)
-	other := framework.StartHub(t, kcp, c.hub.Options.RootWorkspace, trusting(t, c.idp))
+	other := framework.StartHub(t, kcp, c.hub.Options.RootWorkspace, trusting(t, []*oidctest.Provider{c.idp, c.gitlab}))
 	logIn := func() string {
 		a := c.exchange(t, c.hub, c.bot, c.job(nil))
 		require.Equal(t, http.StatusOK, a.Code, "%s", a.Raw)
@@ -214,6 +221,9 @@ func TestJobs_endWithTheirRule(t *testing.T) {
 		c.works(t, c.hub, person.secret)
 		t.Log(name, time.Since(began))
 	}
+	c.trusts(t, mainOfApp())
+	c.roleLowered(t, other, logIn())
+	c.workspaceEnds(t, other, logIn())
 }
 
 // A hub that is started without the issuer refuses what the issuer let in.
