@@ -116,7 +116,8 @@ func valueSets() map[string]struct{ values, kinds string } {
 		"cert-manager": {external + "tls: {mode: certManager, certManager: {issuerRef: {name: internal, kind: ClusterIssuer}}}\n",
 			"Certificate/prod-kedge-hub Deployment/prod-kedge-hub PodDisruptionBudget/prod-kedge-hub"},
 		"all secrets": {external + "tls: {mode: existingSecret, existingSecret: tls}\ntokens: {existingSecret: tokens}\nsessionKeys: {existingSecret: keys}\n" +
-			"oidc: {issuerURL: 'https://login.example.com', clientID: kedge, existingSecret: oidc, caExistingSecret: idp-ca}\n",
+			"oidc: {issuerURL: 'https://login.example.com', clientID: kedge, existingSecret: oidc, caExistingSecret: idp-ca}\n" +
+			"ci: {issuers: ['https://token.actions.githubusercontent.com', 'https://gitlab.example.com'], caExistingSecret: ci-ca}\n",
 			"Deployment/prod-kedge-hub PodDisruptionBudget/prod-kedge-hub"},
 		"ingress": {embedded + "tls: {mode: existingSecret, existingSecret: tls}\ningress: {enabled: true, className: nginx}\n",
 			"Ingress/prod-kedge-hub StatefulSet/prod-kedge-hub"},
@@ -303,6 +304,8 @@ func TestChart_refusesWhatCannotRun(t *testing.T) {
 		"no Secret for TLS":        {embedded + "tls: {mode: existingSecret}", "existingSecret"},
 		"no issuer for TLS":        {embedded + "tls: {mode: certManager}", "issuerRef"},
 		"an issuer, no client":     {embedded + "oidc: {issuerURL: 'https://login.example.com'}", "clientID"},
+		"an issuer without TLS":    {embedded + "ci: {issuers: ['http://gitlab.example.com']}", "issuers"},
+		"a CA of no issuer":        {embedded + "ci: {caExistingSecret: ci-ca}", "issuers"},
 		"the latest image":         {embedded + "image: {tag: latest}", "tag"},
 		"an unknown value":         {embedded + "replicas: 2", "replicas"},
 		"a flag of the chart's":    {embedded + "config: {token-file: /x}", "config.token-file"},

@@ -28,7 +28,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and .Values.kcp.embedded (ne (int (.Values.replicaCount | default 1)) 1) }}
 {{- fail "replicaCount: an embedded kcp has exactly one replica; set kcp.embedded=false and kcp.existingSecret for more" }}
 {{- end }}
-{{- range $key := list "apiVersion" "kind" "data-dir" "listen-address" "metrics-listen-address" "external-url" "kcp-kubeconfig" "tls-cert-file" "tls-key-file" "tls-ca-file" "token-file" "oidc-issuer-url" "oidc-client-id" "oidc-client-secret-file" "oidc-ca-file" "session-key-file" }}
+{{- range $key := list "apiVersion" "kind" "data-dir" "listen-address" "metrics-listen-address" "external-url" "kcp-kubeconfig" "tls-cert-file" "tls-key-file" "tls-ca-file" "token-file" "oidc-issuer-url" "oidc-client-id" "oidc-client-secret-file" "oidc-ca-file" "ci-issuer" "ci-ca-file" "session-key-file" }}
 {{- if hasKey $.Values.config $key }}
 {{- fail (printf "config.%s: another value of the chart sets it; see values.yaml" $key) }}
 {{- end }}
@@ -65,6 +65,12 @@ oidc-client-secret-file: /etc/kedge-hub/oidc/client-secret
 oidc-ca-file: /etc/kedge-hub/oidc-ca/ca.crt
 {{- end }}
 {{- end }}
+{{- with .Values.ci.issuers }}
+ci-issuer: {{ toJson . }}
+{{- if $.Values.ci.caExistingSecret }}
+ci-ca-file: /etc/kedge-hub/ci-ca/ca.crt
+{{- end }}
+{{- end }}
 {{- if .Values.sessionKeys.existingSecret }}
 session-key-file: /etc/kedge-hub/sessions/keys
 {{- end }}
@@ -81,6 +87,7 @@ session-key-file: /etc/kedge-hub/sessions/keys
 {{- with .Values.tokens.existingSecret }}{{ $_ := set $secrets "tokens" . }}{{ end }}
 {{- with .Values.oidc.existingSecret }}{{ $_ := set $secrets "oidc" . }}{{ end }}
 {{- with .Values.oidc.caExistingSecret }}{{ $_ := set $secrets "oidc-ca" . }}{{ end }}
+{{- with .Values.ci.caExistingSecret }}{{ $_ := set $secrets "ci-ca" . }}{{ end }}
 {{- with .Values.sessionKeys.existingSecret }}{{ $_ := set $secrets "sessions" . }}{{ end }}
 {{- toJson $secrets }}
 {{- end }}
