@@ -48,7 +48,7 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
-		made, err := api.Org(o.UUID).Workspaces().Create(ctx, rest.CreateRequest{DisplayName: "Build"})
+		made, err := api.Org(o.UUID).Workspaces().Create(ctx, rest.CreateWorkspaceRequest{DisplayName: "Build"})
 		if err != nil {
 			fmt.Println(err)
 			return
