@@ -120,6 +120,7 @@ func DecideAcceptance(o *v1alpha1.Organization, i *v1alpha1.Invitation, held *v1
 	}
 	changes, err := DecideEdit(o, held, MemberEdit{
 		User: c.By, Workspace: InvitedWorkspace(i.Spec), By: i.Spec.InvitedBy.Name, Add: true, Role: i.Spec.Role, At: c.RequestedAt,
+		Expiry: &Expiry{At: i.Spec.MembershipExpiresAt},
 	})
 	return answers, changes, err
 }

@@ -49,6 +49,14 @@ func CheckInvitationExpiry(field string, at *metav1.Time, now time.Time) (time.T
 	return at.UTC().Truncate(time.Second), nil
 }
 
+// CheckInvitedExpiry validates the end of the Membership that an Invitation gives.
+func CheckInvitedExpiry(field string, at *metav1.Time, now time.Time) (*metav1.Time, error) {
+	if at == nil {
+		return nil, nil
+	}
+	return ParseExpiry(field, at.UTC().Format(time.RFC3339), now)
+}
+
 // CheckEmail returns an address of e-mail in the form in which addresses are compared.
 func CheckEmail(field, address string) (string, error) {
 	if address == "" {
@@ -130,7 +138,7 @@ func InvitationStateAt(i *v1alpha1.Invitation, now time.Time) v1alpha1.Invitatio
 	switch {
 	case i.Status.State != "" && i.Status.State != v1alpha1.InvitationOpen:
 		return i.Status.State
-	case !now.Before(i.Spec.ExpiresAt.Time):
+	case !now.Before(i.Spec.ExpiresAt.Time), Ended(i.Spec.MembershipExpiresAt, now):
 		return v1alpha1.InvitationExpired
 	}
 	return v1alpha1.InvitationOpen

@@ -140,6 +140,21 @@ func TestDecideAcceptance_addsTheMembershipInTheSameWrite(t *testing.T) {
 	require.ErrorContains(t, err, "accepted already", "it brings nobody back")
 }
 
+func TestInvitation_givesAMembershipThatEnds(t *testing.T) {
+	t.Parallel()
+	end := metav1.NewTime(invitedAt.Add(time.Hour / 2))
+	i := anInvitation("i", v1alpha1.InvitationStatus{})
+	i.Spec.MembershipExpiresAt = &end
+	c := answer(v1alpha1.InvitationAccepted, "bob")
+	_, changes, err := tenancy.DecideAcceptance(&v1alpha1.Organization{}, i, nil, c, invitedAt)
+	require.NoError(t, err)
+	require.Equal(t, &end, changes[0].ExpiresAt)
+	_, _, err = tenancy.DecideAcceptance(&v1alpha1.Organization{}, i, nil, c, end.Time)
+	require.ErrorContains(t, err, "has expired", "a membership that has ended already is given to nobody")
+	require.Equal(t, v1alpha1.InvitationExpired, tenancy.InvitationStateAt(i, end.Time))
+	require.Equal(t, v1alpha1.InvitationOpen, tenancy.InvitationStateAt(i, end.Add(-time.Second)))
+}
+
 func TestCheckEmail_takesAnAddressAlone(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{"": "", "Jane@Example.COM": "jane@example.com", "a+b@x.y": "a+b@x.y"} {

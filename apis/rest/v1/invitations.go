@@ -21,6 +21,8 @@ type CreateInvitationRequest struct {
 	Email     string       `json:"email,omitempty"`
 	Note      string       `json:"note,omitempty"`
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+	// MembershipExpiresAt is the end of the membership. Without it, that does not end by time.
+	MembershipExpiresAt *metav1.Time `json:"membershipExpiresAt,omitempty"`
 }
 
 // Invitation is an invitation as those see it who may add members to the place.
@@ -35,10 +37,12 @@ type Invitation struct {
 	Email     string `json:"email,omitempty"`
 	Note      string `json:"note,omitempty"`
 	// InvitedBy and AcceptedBy are names of people.
-	InvitedBy  string      `json:"invitedBy"`
-	CreatedAt  metav1.Time `json:"createdAt"`
-	ExpiresAt  metav1.Time `json:"expiresAt"`
-	AcceptedBy string      `json:"acceptedBy,omitempty"`
+	InvitedBy string      `json:"invitedBy"`
+	CreatedAt metav1.Time `json:"createdAt"`
+	ExpiresAt metav1.Time `json:"expiresAt"`
+	// MembershipExpiresAt is the end of the membership that the person gets.
+	MembershipExpiresAt *metav1.Time `json:"membershipExpiresAt,omitempty"`
+	AcceptedBy          string       `json:"acceptedBy,omitempty"`
 }
 
 // CreatedInvitation is a new invitation. URL is the link for the person; nobody can read it again.
@@ -59,6 +63,8 @@ type OfferedInvitation struct {
 	InvitedBy string      `json:"invitedBy"`
 	Note      string      `json:"note,omitempty"`
 	ExpiresAt metav1.Time `json:"expiresAt"`
+	// MembershipExpiresAt is the end of the membership that the person gets.
+	MembershipExpiresAt *metav1.Time `json:"membershipExpiresAt,omitempty"`
 }
 
 // AcceptedInvitation is the membership that a person has by an invitation, and where it is.

@@ -53,7 +53,7 @@ type Invitation struct {
 // +kubebuilder:validation:XValidation:rule="(self.scope == 'workspace') == has(self.workspaceRef)",message="workspaceRef is given exactly when scope is workspace"
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an Invitation is immutable"
 type InvitationSpec struct {
-	// role is the role that the person gets: admin or member.
+	// role is the role that the person gets: admin, member or viewer.
 	Role Role `json:"role"`
 	// scope is org for a place in the Organization, or workspace for one in a Workspace of it.
 	Scope Scope `json:"scope"`
@@ -75,6 +75,10 @@ type InvitationSpec struct {
 	InvitedBy Inviter `json:"invitedBy"`
 	// expiresAt is the time from which on the Invitation cannot be accepted.
 	ExpiresAt metav1.Time `json:"expiresAt"`
+	// membershipExpiresAt is the end of the Membership that the person gets. From then on the
+	// Invitation cannot be accepted either. Absent means that the Membership does not end by time.
+	// +optional
+	MembershipExpiresAt *metav1.Time `json:"membershipExpiresAt,omitempty"`
 	// secretHash is the SHA-256 hash of the secret of the link, in hexadecimal digits.
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	SecretHash string `json:"secretHash"`

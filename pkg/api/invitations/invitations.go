@@ -65,6 +65,7 @@ func (h *Handler) viewOf(in invited) rest.Invitation {
 	return rest.Invitation{
 		ID: in.Name, State: string(h.state(in)), Role: rest.Role(s.Role), Scope: string(s.Scope), Workspace: tenancy.InvitedWorkspace(s),
 		Email: s.Email, Note: s.Note, InvitedBy: s.InvitedBy.Name, CreatedAt: in.CreationTimestamp, ExpiresAt: s.ExpiresAt, AcceptedBy: in.Status.AcceptedBy,
+		MembershipExpiresAt: s.MembershipExpiresAt,
 	}
 }
 
@@ -126,7 +127,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	in := invited{Invitation: tenancy.NewInvitation(c), org: scope.Org, workspace: scope.Workspace}
 	in.CreationTimestamp = metav1.NewTime(c.RequestedAt.Time).Rfc3339Copy()
 	return api.Change[invited]{
-		Intent: httpmw.Intent{Object: id, Facts: audit.Facts{Role: string(spec.Role)}},
+		Intent: httpmw.Intent{Object: id, Facts: factsOf(*spec)},
 		Write: func(ctx context.Context, _ api.Match) (invited, error) {
 			_, err := h.Store.ChangeOrganization(ctx, scope.Org.Organization, nil, func(ctx context.Context, o *v1alpha1.Organization) error {
 				if err := by.Judge(ctx, o); err != nil {
@@ -186,8 +187,21 @@ func (h *Handler) specOf(r *http.Request, by httpmw.Author) (*v1alpha1.Invitatio
 		return nil, err
 	}
 	expires, err := tenancy.CheckInvitationExpiry("expiresAt", in.ExpiresAt, h.Now())
+	if err != nil {
+		return nil, err
+	}
 	s.ExpiresAt = metav1.NewTime(expires)
+	s.MembershipExpiresAt, err = tenancy.CheckInvitedExpiry("membershipExpiresAt", in.MembershipExpiresAt, h.Now())
 	return s, err
+}
+
+// factsOf are the role and the end that an Invitation gives.
+func factsOf(s v1alpha1.InvitationSpec) audit.Facts {
+	facts := audit.Facts{Role: string(s.Role)}
+	if s.MembershipExpiresAt != nil {
+		facts.ExpiresAt = tenancy.ExpiryText(s.MembershipExpiresAt)
+	}
+	return facts
 }
 
 func (h *Handler) revoke(w http.ResponseWriter, r *http.Request) error {

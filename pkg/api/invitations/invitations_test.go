@@ -41,6 +41,15 @@ kedge_invitations_total{event="revoked"} 0
 	require.Empty(t, other.Items(t, "state"), "it is not to the Workspace")
 }
 
+func TestCreate_saysWhenTheMembershipEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	end := apitest.Epoch().Add(90 * 24 * time.Hour).UTC().Format(time.RFC3339)
+	made := post(apitest.Admin, `{"role":"member","membershipExpiresAt":"`+end+`"}`).Do(w.http).Object(t, http.StatusCreated)
+	require.Equal(t, end, made["membershipExpiresAt"])
+	require.Equal(t, end, tenancy.ExpiryText(w.held[one].Spec.MembershipExpiresAt))
+}
+
 // A Workspace's admin invites by their own Membership there.
 func TestCreate_recordsWhatEntitlesTheInviter(t *testing.T) {
 	t.Parallel()
@@ -66,6 +75,7 @@ func TestCreate_refusesBadInput(t *testing.T) {
 		"a note":        {`{"role":"member","note":"\u202e"}`, 400, "note"},
 		"too early":     {`{"role":"member","expiresAt":"` + apitest.Epoch().Add(59*time.Second).UTC().Format(time.RFC3339) + `"}`, 422, "expiresAt"},
 		"too late":      {`{"role":"member","expiresAt":"` + apitest.Epoch().Add(721*time.Hour).UTC().Format(time.RFC3339) + `"}`, 422, "expiresAt"},
+		"ends at once":  {`{"role":"member","membershipExpiresAt":"` + apitest.Epoch().Add(59*time.Second).UTC().Format(time.RFC3339) + `"}`, 422, "membershipExpiresAt"},
 		"further roles": {`{"role":"member","roles":[]}`, 400, "roles"},
 		"sudo":          {`{"role":"member","sudo":true}`, 400, "sudo"},
 	} {

@@ -43,7 +43,7 @@ func (h *Handler) offered(r *http.Request, caller *httpmw.Caller) (invited, erro
 func (h *Handler) offerOf(in invited) rest.OfferedInvitation {
 	v := rest.OfferedInvitation{
 		ID: in.Name, State: string(h.state(in)), Role: rest.Role(in.Spec.Role), OrgDisplayName: in.org.Spec.DisplayName,
-		InvitedBy: in.Spec.InvitedBy.Name, Note: in.Spec.Note, ExpiresAt: in.Spec.ExpiresAt,
+		InvitedBy: in.Spec.InvitedBy.Name, Note: in.Spec.Note, ExpiresAt: in.Spec.ExpiresAt, MembershipExpiresAt: in.Spec.MembershipExpiresAt,
 	}
 	if in.workspace != nil {
 		v.WorkspaceDisplayName = in.workspace.DisplayName
@@ -121,10 +121,11 @@ func (h *Handler) accept(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return api.Change[acceptance]{
-		Intent: intentOf(in, audit.Facts{Role: string(in.Spec.Role)}),
+		Intent: intentOf(in, factsOf(in.Spec)),
 		Write: func(ctx context.Context, _ api.Match) (acceptance, error) {
 			o, err := h.Service.accept(ctx, in, user, caller.Valid)
 			m := tenancy.NewMembership(user, workspace, in.Spec.Role)
+			m.Spec.ExpiresAt = in.Spec.MembershipExpiresAt
 			return acceptance{o, m}, err
 		},
 		Refs: func(acceptance) []tenancy.Ref {

@@ -25,6 +25,8 @@ func TestSchemas_refuseBadObjects(t *testing.T) {
 		"organization": {orgs, api + "kind: Organization\nmetadata: {name: " + uuid + ", annotations: {tenancy.kedge.faros.sh/operation: ignore}}\nspec: {displayName: O}"},
 		"membership":   {home, api + "kind: Membership\nmetadata: {name: zoe}\nspec: {userRef: {name: zoe}, scope: org, role: member}"},
 		"in workspace": {home, api + "kind: Membership\nmetadata: {name: " + uuid + ".zoe}\nspec: {userRef: {name: zoe}, scope: workspace, workspaceRef: {name: " + uuid + "}, role: member, sudo: true}"},
+		"invitation": {home, api + "kind: Invitation\nmetadata: {name: " + uuid + "}\nspec: {role: member, scope: org, invitedBy: {name: alice, membershipUID: u}, " +
+			"expiresAt: '2126-01-01T00:00:00Z', secretHash: " + strings.Repeat("a", 64) + "}"},
 		"catalogentry": {root + ":providers", api + "kind: CatalogEntry\nmetadata: {name: 6ba7b810-9dad-41d1-80b4-00c04fd430c8}\nspec: {displayName: E, slug: e, apiExport: {path: 'root:x', name: widgets}}"},
 	}
 	for name, o := range good {
@@ -55,6 +57,12 @@ func TestSchemas_refuseBadObjects(t *testing.T) {
 		"a name that is not the user's":         {change("membership", "metadata: {name: zoe}", "metadata: {name: bob}"), "create", "a Membership is named"},
 		"a workspaceRef in the scope of an Org": {change("membership", "scope: org", "scope: org, workspaceRef: {name: "+uuid+"}"), "apply", "workspaceRef"},
 		"no workspaceRef in a Workspace's":      {change("in workspace", "workspaceRef: {name: "+uuid+"}, ", ""), "replace", "workspaceRef"},
+		"an Invitation that is no UUID":         {change("invitation", "name: "+uuid, "name: jane"), "create", "UUID"},
+		"an Invitation with another role":       {change("invitation", "role: member", "role: admin"), "apply", "immutable"},
+		"an Invitation with another end":        {change("invitation", "expiresAt:", "membershipExpiresAt: '2126-02-01T00:00:00Z', expiresAt:"), "apply", "immutable"},
+		"an Invitation of an unknown role":      {change("invitation", "role: member", "role: owner"), "apply", "role"},
+		"a secret that is no hash":              {change("invitation", "secretHash: a", "secretHash: X"), "apply", "secretHash"},
+		"an Invitation to an Org's Workspace":   {change("invitation", "scope: org", "scope: org, workspaceRef: {name: "+uuid+"}"), "apply", "workspaceRef"},
 		"a manager of an Org":                   {change("membership", "role: member", "role: member, manager: true"), "apply", "manager"},
 		"neither a role nor a manager":          {change("in workspace", "role: member, sudo: true", "sudo: false"), "replace", "role is required"},
 		"sudo of a manager without a role":      {change("in workspace", "role: member, sudo: true", "manager: true, sudo: true"), "replace", "need a role"},

@@ -21,7 +21,7 @@ var (
 	offeredColumns = table{{"ID", "id"}, {"ORGANIZATION", "orgDisplayName"}, {"WORKSPACE", "workspaceDisplayName"}, {"ROLE", "role"},
 		{"INVITED BY", "invitedBy"}, {"EXPIRES", "expiresAt"}, {"STATE", "state"}}
 	sentColumns = table{{"ID", "id"}, {"STATE", "state"}, {"ROLE", "role"}, {"EMAIL", "email"}, {"INVITED BY", "invitedBy"},
-		{"EXPIRES", "expiresAt"}, {"ACCEPTED BY", "acceptedBy"}}
+		{"EXPIRES", "expiresAt"}, {"ACCEPTED BY", "acceptedBy"}, {"MEMBERSHIP ENDS", "membershipExpiresAt", wide}}
 )
 
 // invitationsCommand is kedge invitations.
@@ -203,7 +203,7 @@ func (a *app) declineInvitationCommand() *cobra.Command {
 // inviteCommand is the command that invites to what the members are of.
 func (m *members) inviteCommand() *cobra.Command {
 	var body rest.CreateInvitationRequest
-	var expires life
+	var expires, membership life
 	var output format
 	as := role("member")
 	cmd := &cobra.Command{
@@ -212,11 +212,15 @@ func (m *members) inviteCommand() *cobra.Command {
 person. With --email it works for that address only, as the identity provider has verified
 it, and the person finds the invitation in the portal and with kedge invitations, too.
 The hub sends no mail.`,
-		Example: "  " + m.command + " invite\n  " + m.command + " invite --email jane@example.com --role admin --expires-in 2d",
+		Example: "  " + m.command + " invite\n  " + m.command + " invite --email jane@example.com --role admin --expires-in 2d\n  " + m.command + " invite --membership-expires-in 90d",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if expires != 0 {
 				at := metav1.NewTime(time.Now().Add(time.Duration(expires)))
 				body.ExpiresAt = &at
+			}
+			if membership != 0 {
+				at := metav1.NewTime(time.Now().Add(time.Duration(membership)))
+				body.MembershipExpiresAt = &at
 			}
 			body.Role = rest.Role(as.value)
 			made, err := m.invite(cmd.Context(), body)
@@ -231,10 +235,11 @@ The hub sends no mail.`,
 			return m.print(output, made.Raw, sentColumns)
 		},
 	}
-	cmd.Flags().Var(as, "role", "admin or member")
+	cmd.Flags().Var(as, "role", strings.Join(as.words, ", "))
 	cmd.Flags().StringVar(&body.Email, "email", "", "the verified e-mail address that the person must have")
 	cmd.Flags().StringVar(&body.Note, "note", "", "a text for the person, at most 500 characters")
 	cmd.Flags().Var(&expires, "expires-in", "how long the link works, such as 12h or 2d; at most 30d (default 7d)")
+	cmd.Flags().Var(&membership, "membership-expires-in", "time after which the membership ends, such as 90d or 12h (default: it does not end by time)")
 	output.flag(cmd)
 	return cmd
 }

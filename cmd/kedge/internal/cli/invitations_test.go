@@ -1,8 +1,10 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -94,4 +96,21 @@ func TestInvitations_acceptTellsStrangersToOpenTheLink(t *testing.T) {
 	require.Contains(t, errOut, "Open the link in a browser")
 	require.Contains(t, errOut, "kedge login --server https://hub.example.com")
 	require.NotContains(t, errOut, "#s")
+}
+
+func TestInvite_sendsTheEndOfTheMembership(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.inWorkspace(t)
+	calls := b.record(t, "POST "+wsPath+"/invitations", http.StatusCreated, `{"id":"i","url":"https://hub/ui/invitations/i#s","expiresAt":"2030-01-01T00:00:00Z"}`)
+	code, _, errOut := b.run(t, "workspaces", "members", "invite", "--role", "viewer", "--membership-expires-in", "90d")
+	require.Zero(t, code, errOut)
+	require.Len(t, *calls, 1)
+	var body struct {
+		Role                string    `json:"role"`
+		MembershipExpiresAt time.Time `json:"membershipExpiresAt"`
+	}
+	require.NoError(t, json.Unmarshal([]byte((*calls)[0].body), &body))
+	require.Equal(t, "viewer", body.Role)
+	require.WithinDuration(t, time.Now().Add(90*24*time.Hour), body.MembershipExpiresAt, time.Minute)
 }

@@ -20,12 +20,13 @@ export function invite(c) {
       { name: 'role', label: 'Role', type: 'select', options: given(false, c.admin), value: 'member' },
       { name: 'email', label: 'E-mail address', type: 'email', max: 254, hint: 'If you give one, the link works for this person only. The hub sends no mail.' },
       { name: 'note', label: 'Note', type: 'textarea', max: 500 },
+      { name: 'membershipExpiresAt', label: 'Membership ends at', type: 'datetime-local', hint: 'In your time zone. Leave it empty for none.' },
       { name: 'days', label: 'Open for', type: 'select', options: lives, value: '7' },
     ],
-    submit: async ({ role, email, note, days }) => {
+    submit: async ({ role, email, note, days, membershipExpiresAt }) => {
       const expiresAt = new Date(Date.now() + Number(days) * 864e5 - 60e3).toISOString();
       const { body } = await call('POST', `${c.path}/invitations`, {
-        body: { role, expiresAt, ...(email.trim() && { email: email.trim() }), ...(note && { note }) }, signal: c.page.signal,
+        body: { role, expiresAt, ...(membershipExpiresAt && { membershipExpiresAt: new Date(membershipExpiresAt).toISOString() }), ...(email.trim() && { email: email.trim() }), ...(note && { note }) }, signal: c.page.signal,
       });
       showLink(c, body);
     },
@@ -53,6 +54,7 @@ function listed(c, invitations) {
     { title: 'For', cell: (i) => (i.email ? named(i.email) : 'anybody with the link') },
     { title: 'Role', cell: (i) => capital(i.role) },
     { title: 'Invited by', cell: (i) => named(i.invitedBy) },
+    { title: 'Membership ends', cell: (i) => (i.membershipExpiresAt ? moment(i.membershipExpiresAt) : '') },
     { title: 'Open until', cell: (i) => moment(i.expiresAt) },
     { title: 'State', cell: (i) => badge(...(states[i.state] || ['', i.state])) },
     { title: '', class: 'do', cell: (i) => button('Revoke', () => confirmDialog({

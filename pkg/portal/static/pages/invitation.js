@@ -57,7 +57,8 @@ export async function render(page) {
       h('p', {}, h('strong', {}, named(offer.invitedBy)), ' invites you to ', offer.workspaceDisplayName && ['the workspace ', h('strong', {}, named(offer.workspaceDisplayName)), ' of '],
         'the organization ', h('strong', {}, named(offer.orgDisplayName)), '.'),
       offer.note && h('blockquote', { dir: 'auto' }, offer.note),
-      h('dl', {}, h('dt', {}, 'Your role'), h('dd', {}, capital(offer.role)), h('dt', {}, 'Open until'), h('dd', {}, moment(offer.expiresAt))),
+      h('dl', {}, h('dt', {}, 'Your role'), h('dd', {}, capital(offer.role)),
+        offer.membershipExpiresAt && [h('dt', {}, 'It ends'), h('dd', {}, moment(offer.membershipExpiresAt))], h('dt', {}, 'Open until'), h('dd', {}, moment(offer.expiresAt))),
       offer.state === 'Open' ? answers(page, link, enter, problem) : note('warn', h('p', {}, ended[/** @type {keyof ended} */ (offer.state)]), h('p', {}, 'Ask for a new one.'))),
   );
 }
