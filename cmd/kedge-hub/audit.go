@@ -17,7 +17,8 @@ func auditCommand(options *server.Options) *cobra.Command {
 		Short: "Check that nothing was cut out of the audit log or changed in it",
 		Long: `verify walks the chains of the audit log and prints every event that is
 missing, changed, doubled or moved. Without files it takes those of the flags
-of kedge-hub, also beside a running hub. It ends with 0 if the chains are whole,
+of kedge-hub and the table in --database, also beside a running hub. The ends
+that the database knows are compared with those of the files. It ends with 0 if the chains are whole,
 with 1 if not, and with 2 if it cannot read them. That the end of a chain was
 cut off shows only beside a head that was recorded: the hub writes "audit head"
 to its log every hour and when it stops.`,
@@ -28,7 +29,7 @@ to its log every hour and when it stops.`,
 			if err != nil {
 				return fmt.Errorf("%w\n%w", err, errUsage)
 			}
-			return check.Audit(completed, files, heads, cmd.OutOrStdout())
+			return check.Audit(cmd.Context(), completed, files, heads, cmd.OutOrStdout())
 		},
 	}
 	addFlags(verify, options)

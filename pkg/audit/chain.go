@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -127,10 +128,12 @@ func Lines(name string, offset int64, each func(Line) bool) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	if _, err := f.Seek(offset, io.SeekStart); err != nil {
-		return err
-	}
-	lines := bufio.NewReaderSize(f, maxLine)
+	return LinesIn(f, offset, each)
+}
+
+// LinesIn is Lines for an open file.
+func LinesIn(f io.ReaderAt, offset int64, each func(Line) bool) error {
+	lines := bufio.NewReaderSize(io.NewSectionReader(f, offset, math.MaxInt64-offset), maxLine)
 	for {
 		text, err := lines.ReadSlice('\n')
 		size := int64(len(text))

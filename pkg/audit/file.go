@@ -78,7 +78,7 @@ func (f *file) rotate(now time.Time) (*Rotation, error) {
 		rotation.Removed = append(rotation.Removed, filepath.Base(name))
 	}
 	if len(kept) > 0 {
-		rotation.First = firstSeq(kept[len(kept)-1])
+		rotation.First = FirstSeq(kept[len(kept)-1])
 	}
 	return rotation, nil
 }
@@ -144,8 +144,8 @@ func Files(path string) ([]string, error) {
 	return files, nil
 }
 
-// firstSeq is the place in its chain of the first event in a file. It is zero if there is none.
-func firstSeq(name string) (seq uint64) {
+// FirstSeq is the place in its chain of the first event in a file. It is zero if there is none.
+func FirstSeq(name string) (seq uint64) {
 	_ = Lines(name, 0, func(l Line) bool {
 		seq = l.Event.Seq
 		return seq == 0

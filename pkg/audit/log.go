@@ -57,6 +57,9 @@ type Log struct {
 	logger *zap.Logger
 	lost   prometheus.Counter
 
+	// changed has room for one notice of a new event.
+	changed chan struct{}
+
 	// reading has room for one Read.
 	reading chan struct{}
 
@@ -69,7 +72,7 @@ type Log struct {
 
 // New returns a log that writes to w, or to the logger of the context if w is nil.
 func New(ctx context.Context, w io.Writer) *Log {
-	l := &Log{reading: make(chan struct{}, 1), lost: prometheus.NewCounter(prometheus.CounterOpts{
+	l := &Log{changed: make(chan struct{}, 1), reading: make(chan struct{}, 1), lost: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "kedge_audit_lost_total", Help: "Audit events that could not be written.",
 	})}
 	if w == nil {
@@ -177,8 +180,15 @@ func (l *Log) Write(e Event) error {
 		return err
 	}
 	l.err.Store(nil)
+	select {
+	case l.changed <- struct{}{}:
+	default:
+	}
 	return nil
 }
+
+// Changed receives after new events, for one receiver.
+func (l *Log) Changed() <-chan struct{} { return l.changed }
 
 // rotate puts the file of a chain away if it is full, and says so in the chain.
 func (l *Log) rotate(c *chain) {

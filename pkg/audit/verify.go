@@ -55,7 +55,7 @@ func NewVerifier() *Verifier {
 
 // File walks the events of a file.
 func (v *Verifier) File(name string) error {
-	here := map[chainKey]*segment{}
+	add := v.Walk(name)
 	return Lines(name, 0, func(l Line) bool {
 		switch {
 		case len(l.Text) == 0 && l.Whole:
@@ -64,10 +64,34 @@ func (v *Verifier) File(name string) error {
 		case !l.OK || l.Event.Replica == "" || l.Event.Seq == 0:
 			v.Findings = append(v.Findings, Finding{File: name, Problem: fmt.Sprintf("the line that ends at byte %d is no event of a chain", l.End)})
 		default:
-			v.add(here, name, l.Event, l.Hash)
+			add(l.Event, l.Hash)
 		}
 		return true
 	})
+}
+
+// Walk returns a func that takes the events of a place, such as a table, in their order, with the hashes of their
+// lines.
+func (v *Verifier) Walk(place string) (add func(e Event, hash string)) {
+	here := map[chainKey]*segment{}
+	return func(e Event, hash string) { v.add(here, place, e, hash) }
+}
+
+// Has reports whether any event of a replica was walked.
+func (v *Verifier) Has(replica string) bool {
+	return len(v.segments[chainKey{replica, Rights}])+len(v.segments[chainKey{replica, Writes}]) > 0
+}
+
+// Find notes a finding about an event.
+func (v *Verifier) Find(place string, at Head, problem string) {
+	v.Findings = append(v.Findings, Finding{File: place, Replica: at.Replica, Log: at.Log, Seq: at.Seq, Problem: problem})
+}
+
+// Anchor takes the last event of a chain that was removed from a place because of its age.
+func (v *Verifier) Anchor(place string, at Head) {
+	key := chainKey{at.Replica, at.Log}
+	v.segments[key] = append(v.segments[key], &segment{file: place, first: at.Seq, last: at.Seq, hash: at.Hash})
+	v.begins[key] = max(v.begins[key], at.Seq)
 }
 
 // torn reports whether a line is the beginning of an event, as a full disk or a killed hub leaves it. What followed
@@ -107,7 +131,9 @@ func (v *Verifier) add(here map[chainKey]*segment, file string, e Event, hash st
 func (v *Verifier) Done(heads ...Head) []Finding {
 	recorded := map[chainKey]Head{}
 	for _, h := range heads {
-		recorded[chainKey{h.Replica, h.Log}] = h
+		if key := (chainKey{h.Replica, h.Log}); h.Seq >= recorded[key].Seq {
+			recorded[key] = h
+		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(v.segments), func(a, b chainKey) int {
 		return cmp.Or(cmp.Compare(a.replica, b.replica), cmp.Compare(a.log, b.log))

@@ -97,6 +97,12 @@
 //   - kedge_audit_lost_total: audit events that could not be written.
 //   - kedge_audit_counted_writes_total: proxied writes above --audit-org-writes, of which the audit log has
 //     the number only.
+//   - kedge_records_lag_seconds: age in seconds of the oldest audit event of this replica that --database
+//     does not have; 0 if it has all. It is absent without a database, as are the next three.
+//   - kedge_records_stored_total: audit events of this replica that the database has stored.
+//   - kedge_records_lost_total: audit events that were removed from the files of this replica before the
+//     database had them.
+//   - kedge_records_removed_total: audit events that were removed from the database because of their age.
 //   - kedge_etcd_maintenance_total{action,result}: work of the hub on that database. action is compact,
 //     defragment or disarm; result is ok or error.
 //   - kedge_storage_used_ratio{store}: share of a store of the embedded kcp that is used. store is

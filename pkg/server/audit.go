@@ -21,9 +21,13 @@ func (h *hub) recordHeads(ctx context.Context) {
 	}
 }
 
-// runAudit records the ends of the chains until ctx ends, and writes what the budget counts.
+// runAudit records the ends of the chains until below ends, writes what the budget counts, and stores the events in
+// the records database.
 func (a *assembly) runAudit(below context.Context) {
 	a.running.Go(func() { a.hub.budget.Run(below) })
+	if a.hub.shipper != nil {
+		a.running.Go(func() { a.hub.shipper.Run(below) })
+	}
 	a.running.Go(func() {
 		ticker := a.hub.config.Clock.NewTicker(headsInterval)
 		defer ticker.Stop()

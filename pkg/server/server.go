@@ -25,6 +25,7 @@ import (
 	"github.com/faroshq/kedge-hub/pkg/kcp/connect"
 	"github.com/faroshq/kedge-hub/pkg/log"
 	"github.com/faroshq/kedge-hub/pkg/metrics"
+	"github.com/faroshq/kedge-hub/pkg/records"
 	"github.com/faroshq/kedge-hub/pkg/storage"
 	"github.com/faroshq/kedge-hub/pkg/version"
 )
@@ -52,8 +53,11 @@ type hub struct {
 	embedded connect.KCP
 	audit    *audit.Log
 	budget   *audit.Budget
-	limits   *httpmw.Limits
-	storage  *storage.Monitor
+	// records and shipper are nil without a database.
+	records *records.DB
+	shipper *records.Shipper
+	limits  *httpmw.Limits
+	storage *storage.Monitor
 	// ready is closed when the hub has said that it is.
 	ready chan struct{}
 }
@@ -80,6 +84,10 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 		return err
 	}
 	defer h.recordHeads(ctx)
+	if err := h.openRecords(); err != nil {
+		return err
+	}
+	defer h.closeRecords()
 	h.checks.AddDetail("audit log", changes.Err)
 	// The ports are opened first, so that a port in use fails before the start of kcp.
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", h.config.ListenAddress)

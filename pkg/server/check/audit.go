@@ -1,11 +1,14 @@
 package check
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/records"
 	"github.com/faroshq/kedge-hub/pkg/server/options"
 )
 
@@ -15,9 +18,9 @@ var ErrNotLooked = errors.New("the audit log cannot be read")
 // errFindings says that chains are broken. The findings were printed.
 var errFindings = errors.New("the audit log was changed, or a part of it is missing")
 
-// Audit walks the chains of the audit log in files, or in those of the configuration if none are named, and
-// prints what is wrong. heads are ends of chains that were recorded elsewhere.
-func Audit(c options.Config, files, heads []string, out io.Writer) error {
+// Audit walks the chains of the audit log in files, or in those of the configuration and in its database if none are
+// named, and prints what is wrong. heads are ends of chains that were recorded elsewhere.
+func Audit(ctx context.Context, c options.Config, files, heads []string, out io.Writer) error {
 	recorded := make([]audit.Head, 0, len(heads))
 	for _, text := range heads {
 		h, err := audit.ParseHead(text)
@@ -26,7 +29,19 @@ func Audit(c options.Config, files, heads []string, out io.Writer) error {
 		}
 		recorded = append(recorded, h)
 	}
+	var findings []audit.Finding
+	var known []audit.Head
+	where := ""
 	if len(files) == 0 {
+		stored, found, err := auditTable(ctx, c)
+		if err != nil {
+			return fmt.Errorf("--database: %w: %w", err, ErrNotLooked)
+		}
+		if stored != nil {
+			where, findings = " and the table", found
+		}
+		// The database knew these ends before the files are walked.
+		known = stored
 		for _, path := range []string{c.AuditLogFile, c.Audit().WritesFile()} {
 			found, err := audit.Files(path)
 			if err != nil {
@@ -34,7 +49,7 @@ func Audit(c options.Config, files, heads []string, out io.Writer) error {
 			}
 			files = append(files, found...)
 		}
-		if len(files) == 0 {
+		if len(files) == 0 && stored == nil {
 			return fmt.Errorf("there is no %s; name the files, or give the flags of the hub: %w", c.AuditLogFile, ErrNotLooked)
 		}
 	}
@@ -44,13 +59,32 @@ func Audit(c options.Config, files, heads []string, out io.Writer) error {
 			return fmt.Errorf("%w: %w", err, ErrNotLooked)
 		}
 	}
-	findings := v.Done(recorded...)
+	// The database has the chains of other replicas, too.
+	known = slices.DeleteFunc(known, func(h audit.Head) bool { return !v.Has(h.Replica) })
+	findings = append(findings, v.Done(append(known, recorded...)...)...)
 	for _, f := range findings {
 		fmt.Fprintln(out, f)
 	}
 	if len(findings) > 0 {
 		return errFindings
 	}
-	fmt.Fprintf(out, "%d files: the chains are whole\n", len(files))
+	fmt.Fprintf(out, "%d files%s: the chains are whole\n", len(files), where)
 	return nil
+}
+
+// auditTable walks the chains in the database, and returns how far they go. They are nil without one.
+func auditTable(ctx context.Context, c options.Config) (heads []audit.Head, findings []audit.Finding, err error) {
+	if c.Records.Database == records.None || !records.Exists(c.Records.Records()) {
+		return nil, nil, nil
+	}
+	db, err := records.Open(c.Records.Records())
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = db.Close() }()
+	v := audit.NewVerifier()
+	if heads, err = db.Verify(ctx, v); err != nil {
+		return nil, nil, err
+	}
+	return append([]audit.Head{}, heads...), v.Done(heads...), nil
 }

@@ -2,6 +2,7 @@ package check_test
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/faroshq/kedge-hub/pkg/audit"
+	"github.com/faroshq/kedge-hub/pkg/records"
 	"github.com/faroshq/kedge-hub/pkg/server/check"
 	"github.com/faroshq/kedge-hub/pkg/server/options"
 )
@@ -24,7 +26,7 @@ func TestAudit_saysWhatIsMissing(t *testing.T) {
 	require.NoError(t, err)
 	run := func(files []string, heads ...string) (string, error) {
 		out := &strings.Builder{}
-		err := check.Audit(c, files, heads, out)
+		err := check.Audit(t.Context(), c, files, heads, out)
 		return out.String(), err
 	}
 	_, err = run(nil)
@@ -44,6 +46,25 @@ func TestAudit_saysWhatIsMissing(t *testing.T) {
 	_, err = run([]string{filepath.Join(o.DataDir, "none")})
 	require.ErrorIs(t, err, check.ErrNotLooked)
 
+	// The events in the database are part of what is checked.
+	db, err := records.Open(c.Records.Records())
+	require.NoError(t, err)
+	defer func() { _ = db.Close() }()
+	shipper, err := records.NewShipper(db, l, 0, prometheus.NewRegistry())
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		shipper.Run(ctx)
+	}()
+	shipper.Await(t.Context())
+	cancel()
+	<-done
+	out, err = run(nil)
+	require.NoError(t, err)
+	require.Equal(t, "2 files and the table: the chains are whole\n", out)
+
 	file := filepath.Join(o.DataDir, "audit", "rights.jsonl")
 	raw, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -56,6 +77,9 @@ func TestAudit_saysWhatIsMissing(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, all[0], 0o600))
 	_, err = run([]string{file})
 	require.NoError(t, err, "nothing says that there was more")
+	out, err = run(nil)
+	require.Error(t, err)
+	require.Contains(t, out, "the end of the chain was cut off", "the database says it")
 	out, err = run([]string{file}, head)
 	require.Error(t, err)
 	require.Contains(t, out, "the end of the chain was cut off")

@@ -122,6 +122,8 @@ type Options struct {
 
 	// AuditLog are the settings of AuditLogFile.
 	AuditLog AuditOptions
+	// Records are the settings of the records database.
+	Records RecordOptions
 
 	// Bots are the limits of tokens of bots.
 	Bots BotOptions
@@ -181,6 +183,7 @@ func New() *Options {
 		DrainTimeout:          20 * time.Second,
 		OIDC:                  newOIDCOptions(),
 		AuditLog:              newAuditOptions(),
+		Records:               newRecordOptions(),
 		Bots:                  newBotOptions(),
 		Policy:                newPolicyOptions(),
 		Spares:                newSpareOptions(),
@@ -229,6 +232,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.CreateTimeout, "create-timeout", o.CreateTimeout, "Time that a create request waits until the object is ready before it answers 202.")
 	fs.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "Time that open requests have to finish after SIGTERM.")
 	o.AuditLog.addFlags(fs)
+	o.Records.addFlags(fs)
 	o.Bots.addFlags(fs)
 	o.Policy.addFlags(fs)
 	o.Spares.addFlags(fs)
@@ -354,6 +358,7 @@ func (o Options) Complete() (Config, error) {
 	if o.AuditLogFile == "" && o.DataDir != "" {
 		o.AuditLogFile = audit.DefaultFile(o.DataDir)
 	}
+	o.Records.complete(fail, o.KCPKubeconfig == "", o.DataDir, o.AuditLogFile)
 	issuer := o.OIDC.complete(fail)
 	o.CI.complete(fail)
 	trusted := o.Limits.complete(fail)

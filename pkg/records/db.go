@@ -1,0 +1,227 @@
+package records
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+	_ "modernc.org/sqlite" // the driver of the default database
+)
+
+// None is the value of a flag for no database.
+const None = "none"
+
+// sqliteScheme precedes the path of a file of SQLite.
+const sqliteScheme = "sqlite:"
+
+const (
+	// migrateTimeout bounds a migration with the wait for another replica that carries it out.
+	migrateTimeout = 2 * time.Minute
+	// writeTimeout bounds one transaction of the shipper.
+	writeTimeout = 15 * time.Second
+	// timeForm is the form in which times are written. Its texts have the order of the times.
+	timeForm = "2006-01-02T15:04:05.000000Z07:00"
+)
+
+//go:embed migrations
+var migrations embed.FS
+
+// Options say where the records are.
+type Options struct {
+	// URL is that of a PostgreSQL, or sqlite: and a path.
+	URL string
+	// PasswordFile has the password of a PostgreSQL. It is read again for every connection.
+	PasswordFile string
+}
+
+// DefaultURL is the URL of the database in a directory of data.
+func DefaultURL(dir string) string { return sqliteScheme + filepath.Join(dir, "records", "records.db") }
+
+// Validate returns an error without the URL, which can have a password.
+func (o Options) Validate() error {
+	if path, ok := strings.CutPrefix(o.URL, sqliteScheme); ok {
+		if !filepath.IsAbs(path) {
+			return errors.New("sqlite: must be followed by an absolute path")
+		}
+		return nil
+	}
+	if !strings.HasPrefix(o.URL, "postgres://") && !strings.HasPrefix(o.URL, "postgresql://") {
+		return errors.New("must be postgres://USER@HOST/NAME, sqlite:/PATH or none")
+	}
+	if _, err := pgx.ParseConfig(o.URL); err != nil {
+		return errors.New("is no valid URL of a PostgreSQL: postgres://USER@HOST/NAME?sslmode=verify-full")
+	}
+	return nil
+}
+
+// DB is the database of the records. Readers share no connection with the shipper.
+type DB struct {
+	postgres      bool
+	writes, reads *sql.DB
+}
+
+// Open returns a DB. It connects later, so that a database that is down delays no start.
+func Open(o Options) (*DB, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if path, ok := strings.CutPrefix(o.URL, sqliteScheme); ok {
+		return openSQLite(path)
+	}
+	config, err := pgx.ParseConfig(o.URL)
+	if err != nil {
+		return nil, errors.New("is no valid URL of a PostgreSQL")
+	}
+	config.ConnectTimeout = min(max(config.ConnectTimeout, time.Second), 5*time.Second)
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "kedge-hub"
+	}
+	pool := func(size int) *sql.DB {
+		db := stdlib.OpenDB(*config, stdlib.OptionBeforeConnect(func(_ context.Context, c *pgx.ConnConfig) error {
+			if o.PasswordFile == "" {
+				return nil
+			}
+			raw, err := os.ReadFile(o.PasswordFile)
+			c.Password = strings.TrimRight(string(raw), "\r\n")
+			return err
+		}))
+		db.SetMaxOpenConns(size)
+		db.SetConnMaxIdleTime(time.Minute)
+		return db
+	}
+	// A migration holds its lock with a connection of its own.
+	return &DB{postgres: true, writes: pool(2), reads: pool(4)}, nil
+}
+
+// Exists reports whether there is a database, as far as it shows without connecting.
+func Exists(o Options) bool {
+	path, ok := strings.CutPrefix(o.URL, sqliteScheme)
+	if !ok {
+		return true
+	}
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func openSQLite(path string) (*DB, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	pragmas := url.Values{"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(NORMAL)"}, "_txlock": {"immediate"}}
+	name := (&url.URL{Scheme: "file", Path: path, RawQuery: pragmas.Encode()}).String()
+	pool := func(size int) (*sql.DB, error) {
+		db, err := sql.Open("sqlite", name)
+		if err == nil {
+			db.SetMaxOpenConns(size)
+		}
+		return db, err
+	}
+	d := &DB{}
+	if d.writes, err = pool(1); err == nil {
+		d.reads, err = pool(4)
+	}
+	return d, err
+}
+
+// Close closes all connections.
+func (d *DB) Close() error { return errors.Join(d.writes.Close(), d.reads.Close()) }
+
+// Migrate makes or upgrades the tables. Replicas that start at once wait for one another.
+func (d *DB) Migrate(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
+	defer cancel()
+	dialect, dir, options := goose.DialectSQLite3, "migrations/sqlite", []goose.ProviderOption{}
+	if d.postgres {
+		locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 120))
+		if err != nil {
+			return err
+		}
+		dialect, dir = goose.DialectPostgres, "migrations/postgres"
+		options = append(options, goose.WithSessionLocker(locker))
+	}
+	files, err := fs.Sub(migrations, dir)
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(dialect, d.writes, files, options...)
+	if err != nil {
+		return fmt.Errorf("read the migrations: %w", err)
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("migrate the records: %w", err)
+	}
+	if d.whole(ctx) == nil {
+		return nil
+	}
+	// Somebody dropped a table. Each migration makes only what is missing.
+	if _, err := d.writes.ExecContext(ctx, "DELETE FROM goose_db_version WHERE version_id > 0"); err != nil {
+		return fmt.Errorf("forget the version of the records: %w", err)
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("make the missing tables of the records: %w", err)
+	}
+	return d.whole(ctx)
+}
+
+// whole returns an error if a table is missing.
+func (d *DB) whole(ctx context.Context) error {
+	for _, table := range []string{"audit_events", "audit_heads", "audit_anchors"} {
+		if _, err := d.writes.ExecContext(ctx, "SELECT 1 FROM "+table+" WHERE 1 = 0"); err != nil { //nolint:gosec // one of the three
+			return err
+		}
+	}
+	return nil
+}
+
+// query writes the placeholders of a statement, each a question mark, in the form of the database.
+func (d *DB) query(statement string) string {
+	if !d.postgres {
+		return statement
+	}
+	var b strings.Builder
+	n := 0
+	for part := range strings.SplitSeq(statement, "?") {
+		if n > 0 {
+			b.WriteString("$" + strconv.Itoa(n))
+		}
+		b.WriteString(part)
+		n++
+	}
+	return b.String()
+}
+
+// transact runs a transaction of the shipper.
+func (d *DB) transact(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	tx, err := d.writes.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := do(ctx, tx); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+func timeText(t time.Time) string { return t.UTC().Format(timeForm) }

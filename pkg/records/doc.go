@@ -1,0 +1,17 @@
+// Package records keeps the past in SQL: the events of the audit log, for those who own a platform.
+//
+// # Decisions
+//
+//   - Nothing waits for the database. The files of the audit log are the queue: a Shipper in each replica
+//     follows its own files over rotations, and remembers in the database how far it is, in the
+//     transaction that stores the events. So an event is there once, whatever fails in between.
+//   - An event is identified by its replica, its chain and its number. A replica that stores an event again
+//     changes nothing.
+//   - If a table is dropped, the Shipper makes it again, and stores what its files still have.
+//   - The column event has the line as it is in the file, so that the chains can be verified in the table,
+//     too. The other columns are there for queries.
+//   - One schema serves SQLite and PostgreSQL; goose makes and upgrades it, in PostgreSQL under an advisory lock.
+//     A migration only adds, and makes what is missing.
+//   - The shipper and those who read have connections of their own. Statements have time limits.
+//   - No URL is logged or in an error: it can have a password.
+package records

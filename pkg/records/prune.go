@@ -1,0 +1,59 @@
+package records
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	// pruneInterval is the time after which it is asked again what is too old.
+	pruneInterval = time.Hour
+	// maxPruned is the number of events that one transaction removes.
+	maxPruned = 1000
+)
+
+// prune removes a piece of the events that are older than the retention, of all replicas. An anchor keeps the last
+// event of a chain that was removed, so that nobody takes the beginning for a cut.
+func (s *Shipper) prune(ctx context.Context) error {
+	now := time.Now()
+	if s.retention <= 0 || now.Sub(s.pruned) < pruneInterval {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	before := timeText(now.Add(-s.retention))
+	var replica, chain string
+	var from, to uint64
+	oldest := s.db.query("SELECT replica, log, seq FROM audit_events WHERE time < ? ORDER BY time LIMIT 1")
+	err := s.db.writes.QueryRowContext(ctx, oldest, before).Scan(&replica, &chain, &to)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		s.pruned = now
+		return nil
+	case err != nil:
+		return fmt.Errorf("find old audit events: %w", err)
+	}
+	return s.db.transact(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		bounds := tx.QueryRowContext(ctx, s.db.query(`SELECT min(seq), max(seq) FROM (
+			SELECT seq FROM audit_events WHERE replica = ? AND log = ? AND time < ? ORDER BY seq LIMIT ?) old`), replica, chain, before, maxPruned)
+		if err := bounds.Scan(&from, &to); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, s.db.query(`INSERT INTO audit_anchors (replica, log, seq, hash)
+			SELECT replica, log, seq, hash FROM audit_events WHERE replica = ? AND log = ? AND seq = ?
+			ON CONFLICT (replica, log) DO UPDATE SET seq = excluded.seq, hash = excluded.hash`), replica, chain, to); err != nil {
+			return err
+		}
+		remove := s.db.query("DELETE FROM audit_events WHERE replica = ? AND log = ? AND seq BETWEEN ? AND ?")
+		gone, err := tx.ExecContext(ctx, remove, replica, chain, from, to)
+		if err != nil {
+			return err
+		}
+		n, err := gone.RowsAffected()
+		s.removed.Add(float64(n))
+		return err
+	})
+}

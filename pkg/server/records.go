@@ -1,0 +1,31 @@
+package server
+
+import (
+	"fmt"
+
+	"github.com/faroshq/kedge-hub/pkg/records"
+)
+
+// openRecords opens the records database, without connecting. It is nil without one, and where the audit log is in no
+// files that it could follow.
+func (h *hub) openRecords() (err error) {
+	c := h.config.Records
+	if c.Database == records.None || len(h.audit.Paths()) == 0 {
+		return nil
+	}
+	if h.records, err = records.Open(c.Records()); err != nil {
+		return fmt.Errorf("--database: %w", err)
+	}
+	if h.shipper, err = records.NewShipper(h.records, h.audit, c.AuditRetention, h.registry); err != nil {
+		return err
+	}
+	h.checks.AddDetail("records", h.shipper.Err)
+	return nil
+}
+
+// closeRecords closes the records database.
+func (h *hub) closeRecords() {
+	if h.records != nil {
+		_ = h.records.Close()
+	}
+}
