@@ -39,9 +39,9 @@ func (f *follower) close() {
 	}
 }
 
-// next returns the events that follow, in their order, or none if there are no more at the moment. lost counts
+// next returns up to limit events that follow, in their order, or none if there are no more at the moment. lost counts
 // those that were removed before they were read.
-func (f *follower) next() (batch []record, lost uint64, err error) {
+func (f *follower) next(limit int) (batch []record, lost uint64, err error) {
 	for {
 		if f.file == nil {
 			if err := f.open(); err != nil || f.file == nil {
@@ -63,7 +63,7 @@ func (f *follower) next() (batch []record, lost uint64, err error) {
 			batch = append(batch, record{l, string(l.Text)})
 			f.seq, f.hash = l.Event.Seq, l.Hash
 			size += len(l.Text)
-			return len(batch) < maxBatch && size < maxBatchBytes
+			return len(batch) < limit && size < maxBatchBytes
 		})
 		if err != nil || len(batch) > 0 {
 			return batch, lost, err

@@ -185,7 +185,7 @@ func TestShipper_storesEveryEventOnce(t *testing.T) {
 			for _, dir := range dirs {
 				r := start(t, db, dir)
 				last = append(last, r)
-				writers.Go(func() { r.write(t, 700) })
+				writers.Go(func() { r.write(t, 200) })
 			}
 			writers.Wait()
 			padding := strings.Repeat("p", 200_000)
@@ -214,7 +214,7 @@ func TestShipper_storesTheRestAtItsStop(t *testing.T) {
 	r := start(t, open(t, url), t.TempDir())
 	r.write(t, 1)
 	r.settle(t)
-	r.write(t, 300)
+	r.write(t, 5)
 	r.stop()
 	requireWhole(t, url, r)
 }
@@ -327,20 +327,20 @@ func TestShipper_removesWhatIsTooOld(t *testing.T) {
 	onBoth(t, func(t *testing.T, url string) {
 		db, dir := open(t, url), t.TempDir()
 		r := start(t, db, dir)
-		r.write(t, 1200)
+		r.write(t, 300)
 		r.settle(t)
 		r.stop()
 		own := raw(t, url)
-		_, err := own.Exec("UPDATE audit_events SET time = '2020-01-01T00:00:00.000000Z' WHERE seq <= 1100")
+		_, err := own.Exec("UPDATE audit_events SET time = '2020-01-01T00:00:00.000000Z' WHERE seq <= 200")
 		require.NoError(t, err)
 		r = start(t, db, dir)
 		var left, anchors int
 		require.Eventually(t, func() bool {
 			return own.QueryRow("SELECT count(*) FROM audit_events").Scan(&left) == nil && left == 200
 		}, time.Minute, 50*time.Millisecond)
-		require.NoError(t, own.QueryRow("SELECT count(*) FROM audit_anchors WHERE seq = 1100").Scan(&anchors))
+		require.NoError(t, own.QueryRow("SELECT count(*) FROM audit_anchors WHERE seq = 200").Scan(&anchors))
 		require.Equal(t, 2, anchors)
-		require.Equal(t, 2200.0, metric(t, r.registry, "kedge_records_removed_total"))
+		require.Equal(t, 400.0, metric(t, r.registry, "kedge_records_removed_total"))
 		r.write(t, 1)
 		r.settle(t)
 		r.stop()

@@ -55,8 +55,9 @@ type Shipper struct {
 	oldest time.Time
 	err    error
 	// beat is when the database last heard that this replica is up to date, pruned when nothing was too old.
-	// Only Run uses them.
+	// size is the number of events that the next transaction may store. Only Run uses them.
 	beat, pruned time.Time
+	size         int
 }
 
 // NewShipper returns a Shipper and registers its metrics. Events are removed after the retention.
@@ -65,7 +66,7 @@ func NewShipper(db *DB, l Log, retention time.Duration, registry prometheus.Regi
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
 	s := &Shipper{
-		db: db, log: l, retention: retention, shipped: map[string]uint64{}, moved: make(chan struct{}),
+		db: db, log: l, retention: retention, shipped: map[string]uint64{}, moved: make(chan struct{}), size: maxBatch,
 		err:     errors.New("the database was not reached yet"),
 		lost:    counter("kedge_records_lost_total", "Audit events that were removed from the files of this replica before the database had them."),
 		stored:  counter("kedge_records_stored_total", "Audit events of this replica that the database has stored."),
@@ -255,7 +256,7 @@ func (s *Shipper) ship(ctx context.Context, followers map[string]*follower) erro
 	for _, head := range s.log.Heads() {
 		f := followers[head.Log]
 		for {
-			batch, lost, err := f.next()
+			batch, lost, err := f.next(s.size)
 			if err != nil {
 				return err
 			}
@@ -268,8 +269,11 @@ func (s *Shipper) ship(ctx context.Context, followers map[string]*follower) erro
 			}
 			s.mu.Unlock()
 			if err := s.store(ctx, batch); err != nil {
+				// A slow database takes fewer at a time.
+				s.size = max(1, s.size/8)
 				return err
 			}
+			s.size = min(maxBatch, 2*s.size)
 			s.lost.Add(float64(lost))
 			s.stored.Add(float64(len(batch)))
 			s.moveTo(head.Log, f.seq)
