@@ -77,6 +77,7 @@ func newScene(t *testing.T) *scene {
 		"--listen-address", address, "--metrics-listen-address", "", "--kcp-port", "0", "--etcd-client-port", "0", "--etcd-peer-port", "0",
 		"--oidc-issuer-url", s.dex.Issuer, "--oidc-ca-file", s.dex.CAFile,
 		"--oidc-client-id", framework.HubClient, "--oidc-client-secret-file", s.dex.SecretFile,
+		"--ci-issuer", s.dex.Issuer, "--ci-ca-file", s.dex.CAFile,
 	}
 	// The hub writes its certificate first and then starts kcp, which takes longer than a browser.
 	s.start(t)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -221,6 +222,7 @@ func members(alice, bob *person) {
 func bots(t *testing.T, s *scene, alice *person) {
 	alice.press("Workspaces")
 	alice.press("work")
+	ends(alice)
 	alice.press("Bots")
 	alice.sees("No bots yet")
 	alice.press("New bot")
@@ -250,9 +252,62 @@ func bots(t *testing.T, s *scene, alice *person) {
 	alice.press("Revoke")
 	alice.sees("No tokens")
 	require.Equal(t, http.StatusUnauthorized, me())
+	rotates(alice)
+	trusts(s, alice)
 	alice.press("Bots")
 	alice.sees("CI " + hostile)
 	alice.looks("bots")
+}
+
+// ends gives a Workspace an end, and takes it off.
+func ends(alice *person) {
+	alice.press("End")
+	alice.fills("Ends at", time.Now().Add(26*time.Hour).Format("2006-01-02T15:04"))
+	alice.press("Save")
+	alice.sees("deleted by itself")
+	alice.sees("ends in 25 hours")
+	alice.looks("workspace-end")
+	alice.press("End")
+	alice.fills("Ends at", "")
+	alice.press("Save")
+	alice.closed()
+	alice.misses("deleted by itself")
+}
+
+// rotates replaces a token by a new one, and ends both.
+func rotates(alice *person) {
+	alice.press("New token")
+	alice.fills("Name", "nightly")
+	alice.press("Issue")
+	alice.press("I have saved it")
+	alice.pressIn("nightly", "Rotate")
+	alice.sees("with as long a life")
+	alice.press("Rotate")
+	alice.sees("only time")
+	alice.press("I have saved it")
+	alice.press("Revoke all")
+	alice.press("Revoke")
+	alice.sees("No tokens")
+}
+
+// trusts has the bot trust a job, and not any more.
+func trusts(s *scene, alice *person) {
+	alice.sees("the pipeline needs no secret")
+	alice.press("Trust a job")
+	alice.fills("Identity provider", s.dex.Issuer)
+	alice.fills("Claims", "repository=octo/app")
+	alice.press("Add")
+	alice.sees("give its number")
+	alice.fills("Claims", "project_id=42")
+	alice.press("Add")
+	alice.sees("project_id=42")
+	alice.press("Lines for a pipeline")
+	alice.sees("id_tokens")
+	alice.looks("pipeline")
+	alice.press("Close")
+	alice.pressIn("project_id=42", "Remove")
+	alice.press("Remove")
+	alice.sees("the pipeline needs no secret")
 }
 
 // providers enables and disables the provider of the example, which the operator publishes.
