@@ -91,12 +91,7 @@ type Options struct {
 	// DefaultWorkspaceQuota (--default-workspace-quota) is the number of Workspaces that an
 	// Organization can have, unless Organization.spec.workspaceQuota is set. Default 50.
 	DefaultWorkspaceQuota int
-	// DeletionGrace (--deletion-grace) is the time during which a soft-deleted object can be
-	// undeleted. Default 720h.
-	DeletionGrace time.Duration
-	// ExpiredWorkspaceGrace (--expired-workspace-grace) is that of a Workspace whose time was over, unless
-	// DeletionGrace is shorter.
-	ExpiredWorkspaceGrace time.Duration
+	GraceOptions
 	// Registration (--registration) says who can sign up: open, approval or closed. Default
 	// open.
 	Registration string
@@ -173,8 +168,7 @@ func New() *Options {
 		EtcdPeerPort:          2380,
 		DefaultOrgQuota:       10,
 		DefaultWorkspaceQuota: 50,
-		DeletionGrace:         720 * time.Hour,
-		ExpiredWorkspaceGrace: 24 * time.Hour,
+		GraceOptions:          GraceOptions{DeletionGrace: 720 * time.Hour, ExpiredWorkspaceGrace: 24 * time.Hour},
 		Registration:          httpmw.RegistrationOpen,
 		PersonalOrgs:          true,
 		Portal:                true,
@@ -221,9 +215,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.EtcdPeerPort, "etcd-peer-port", o.EtcdPeerPort, "Peer port of the embedded etcd on 127.0.0.1; 0 chooses a free one.")
 	fs.IntVar(&o.DefaultOrgQuota, "default-org-quota", o.DefaultOrgQuota, "Number of organizations that a person can create, unless User.spec.orgQuota is set.")
 	fs.IntVar(&o.DefaultWorkspaceQuota, "default-workspace-quota", o.DefaultWorkspaceQuota, "Number of workspaces that an organization can have, unless Organization.spec.workspaceQuota is set.")
-	fs.DurationVar(&o.ExpiredWorkspaceGrace, "expired-workspace-grace", o.ExpiredWorkspaceGrace,
-		"Time during which a workspace that was deleted at its end can be undeleted; at most --deletion-grace.")
-	fs.DurationVar(&o.DeletionGrace, "deletion-grace", o.DeletionGrace, "Time during which a deleted user, organization or workspace can be undeleted.")
+	o.GraceOptions.addFlags(fs)
 	fs.StringVar(&o.Registration, "registration", o.Registration, "Who can sign up: open for everybody with a valid token, approval for people whom a platform admin approves, closed for nobody. With approval and closed, people with an open invitation sign up, too, and are approved. People who were rejected stay rejected.")
 	fs.BoolVar(&o.PersonalOrgs, "personal-orgs", o.PersonalOrgs, "Create a personal organization for everybody who signs up.")
 	fs.StringVar((*string)(&o.PersonalOrgRole), "personal-org-role", string(o.PersonalOrgRole), "Role of people in their personal organization: admin or member.")

@@ -204,7 +204,7 @@ var matrixRows = []matrixRow{
 	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/tokens", gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
 	{route: "DELETE /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/tokens/{token}", gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
 	// A bot may rotate the token that it presents. The one in the path is none.
-	{route: "POST /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/tokens/{token}/rotate", body: `{}`, gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
+	{route: "POST /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/tokens/{token}/rotate", body: `{"gracePeriodSeconds":60}`, gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/trust", gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
 	{route: "POST /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/trust", body: `{"issuer":"https://ci.example.com","claims":{"sub":"x"}}`, gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
 	{route: "GET /api/orgs/{org}/workspaces/{ws}/serviceaccounts/{sa}/trust/{trust}", gets: "401 403 403 403  403 403 403  403 404  403 404  401 401"},
