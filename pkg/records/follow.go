@@ -39,7 +39,7 @@ func (f *follower) close() {
 	}
 }
 
-// next returns up to limit events that follow, in their order, or none if there are no more at the moment. lost counts
+// next returns up to limit events that follow, in their order, or none if there are none at the moment. lost counts
 // those that were removed before they were read.
 func (f *follower) next(limit int) (batch []record, lost uint64, err error) {
 	for {

@@ -27,7 +27,7 @@ type Scope struct {
 	// WorkspaceRole is the caller's effective role in the Workspace: admin for admins of the
 	// Organization (O-15). It is empty for a request about the Organization.
 	WorkspaceRole v1alpha1.Role
-	// WorkspaceManager is true for a manager of the Workspace, who may have no role in it.
+	// WorkspaceManager is true for a manager of the Workspace, who can be without a role in it.
 	WorkspaceManager bool
 }
 

@@ -75,7 +75,7 @@ type Workspace struct {
 	OrgUUID     string `json:"orgUUID"`
 	DisplayName string `json:"displayName"`
 	Role        Role   `json:"role"`
-	// Manager is true if the caller is a manager, who may have no role.
+	// Manager is true if the caller is a manager, who can be without a role.
 	Manager       bool   `json:"manager,omitempty"`
 	WorkspacePath string `json:"workspacePath"`
 	ClusterID     string `json:"clusterID"`
@@ -111,7 +111,7 @@ type Member struct {
 	Role        Role      `json:"role"`
 	Scope       string    `json:"scope"`
 	Roles       []RoleRef `json:"roles,omitempty"`
-	// Manager is true for a manager of a workspace, who may have no role in it.
+	// Manager is true for a manager of a workspace, who can be without a role in it.
 	Manager    bool        `json:"manager,omitempty"`
 	Sudo       bool        `json:"sudo,omitempty"`
 	Since      metav1.Time `json:"since"`

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -388,18 +386,4 @@ func (c Config) Certificate() certs.Options {
 		CertFile: c.TLSCertFile, KeyFile: c.TLSKeyFile, CAFile: c.TLSCAFile,
 		Dir: filepath.Join(c.DataDir, "tls"), ExternalURL: c.ExternalURL, ListenAddress: c.ListenAddress,
 	}
-}
-
-func validPort(port string, zero bool) bool {
-	n, err := strconv.ParseUint(port, 10, 16)
-	return err == nil && (n > 0 || zero)
-}
-
-func readable(flag, file string, fail func(flag, format string, args ...any)) {
-	f, err := os.Open(file)
-	if err != nil {
-		fail(flag, "%v; name a file that the hub can read", err)
-		return
-	}
-	_ = f.Close()
 }
