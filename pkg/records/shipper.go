@@ -330,11 +330,31 @@ func valuesOf(r record) []any {
 	var facts any
 	if e.Facts != nil {
 		if raw, err := json.Marshal(e.Facts); err == nil {
-			facts = strings.ReplaceAll(string(raw), `\u0000`, "")
+			facts = withoutNUL(string(raw))
 		}
 	}
 	return []any{
 		e.Replica, e.Log, e.Seq, timeText(e.Time), e.ID, string(e.Stage), clean(e.Action), e.Actor.Kind, e.Actor.User + e.Actor.Bot,
 		clean(e.Org), clean(e.Workspace), clean(object), e.Outsider, e.Code, facts, r.text, e.Prev, r.Hash,
 	}
+}
+
+// withoutNUL drops the escapes of NUL from JSON. Those that follow an escaped backslash are text.
+func withoutNUL(raw string) string {
+	if !strings.Contains(raw, `\u0000`) {
+		return raw
+	}
+	var b strings.Builder
+	for i := 0; i < len(raw); i++ {
+		switch {
+		case raw[i] != '\\':
+			b.WriteByte(raw[i])
+		case strings.HasPrefix(raw[i:], `\u0000`):
+			i += len(`\u0000`) - 1
+		default:
+			b.WriteString(raw[i : i+2])
+			i++
+		}
+	}
+	return b.String()
 }
