@@ -106,6 +106,9 @@ func Open(o Options) (*DB, error) {
 	return &DB{postgres: true, writes: pool(2), reads: pool(4)}, nil
 }
 
+// Local reports whether the database is a file on this machine.
+func (d *DB) Local() bool { return !d.postgres }
+
 // Exists reports whether there is a database, as far as it shows without connecting.
 func Exists(o Options) bool {
 	path, ok := strings.CutPrefix(o.URL, sqliteScheme)

@@ -3,6 +3,7 @@ package records_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -72,6 +73,8 @@ type replica struct {
 	registry *prometheus.Registry
 	options  audit.Options
 	stop     func()
+	// full is the error of its disk, or nil.
+	full atomic.Pointer[error]
 }
 
 func open(t testing.TB, url string) *records.DB {
@@ -92,7 +95,7 @@ func start(t testing.TB, db *records.DB, dir string, change ...func(*audit.Optio
 	l, closing, err := audit.Open(t.Context(), r.options, r.registry)
 	require.NoError(t, err)
 	r.Log = l
-	r.shipper, err = records.NewShipper(db, l, 24*time.Hour, r.registry)
+	r.shipper, err = records.NewShipper(db, l, 24*time.Hour, r.room, r.registry)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -103,6 +106,14 @@ func start(t testing.TB, db *records.DB, dir string, change ...func(*audit.Optio
 	r.stop = sync.OnceFunc(func() { cancel(); <-done; closing() })
 	t.Cleanup(r.stop)
 	return r
+}
+
+// room is the error of the replica's disk.
+func (r *replica) room() error {
+	if full := r.full.Load(); full != nil {
+		return *full
+	}
+	return nil
 }
 
 // write writes a change of rights and a proxied write, n times. Tenants chose a text that becomes no JSON if
@@ -296,6 +307,22 @@ func TestShipper_saysHowFarBehindItIs(t *testing.T) {
 	require.NoError(t, tx.Rollback())
 	r.settle(t)
 	require.Eventually(t, func() bool { return r.shipper.Lag() == 0 }, time.Minute, 10*time.Millisecond)
+	requireWhole(t, url, r)
+}
+
+// A disk that is nearly full is left to those who free it.
+func TestShipper_waitsForRoom(t *testing.T) {
+	t.Parallel()
+	url := records.DefaultURL(t.TempDir())
+	r := start(t, open(t, url), t.TempDir())
+	r.write(t, 1)
+	r.settle(t)
+	full := errors.New("the disk is nearly full")
+	r.full.Store(&full)
+	r.write(t, 1)
+	require.Eventually(t, func() bool { return errors.Is(r.shipper.Err(), full) && r.shipper.Lag() > 0 }, time.Minute, 10*time.Millisecond)
+	r.full.Store(nil)
+	r.settle(t)
 	requireWhole(t, url, r)
 }
 

@@ -44,6 +44,7 @@ type Shipper struct {
 	db        *DB
 	log       Log
 	retention time.Duration
+	room      func() error
 
 	lost, stored, removed prometheus.Counter
 
@@ -60,13 +61,14 @@ type Shipper struct {
 	size         int
 }
 
-// NewShipper returns a Shipper and registers its metrics. Events are removed after the retention.
-func NewShipper(db *DB, l Log, retention time.Duration, registry prometheus.Registerer) (*Shipper, error) {
+// NewShipper returns a Shipper and registers its metrics. Events are removed after the retention. While room
+// returns an error, they wait in the files: a database on the disk of others must not fill it.
+func NewShipper(db *DB, l Log, retention time.Duration, room func() error, registry prometheus.Registerer) (*Shipper, error) {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
 	s := &Shipper{
-		db: db, log: l, retention: retention, shipped: map[string]uint64{}, moved: make(chan struct{}), size: maxBatch,
+		db: db, log: l, retention: retention, room: room, shipped: map[string]uint64{}, moved: make(chan struct{}), size: maxBatch,
 		err:     errors.New("the database was not reached yet"),
 		lost:    counter("kedge_records_lost_total", "Audit events that were removed from the files of this replica before the database had them."),
 		stored:  counter("kedge_records_stored_total", "Audit events of this replica that the database has stored."),
@@ -268,6 +270,9 @@ func (s *Shipper) ship(ctx context.Context, followers map[string]*follower) erro
 				s.oldest = batch[0].Event.Time
 			}
 			s.mu.Unlock()
+			if err := s.room(); err != nil {
+				return err
+			}
 			if err := s.store(ctx, batch); err != nil {
 				// A slow database takes fewer at a time.
 				s.size = max(1, s.size/8)

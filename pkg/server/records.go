@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/faroshq/kedge-hub/pkg/records"
+	"github.com/faroshq/kedge-hub/pkg/storage"
 )
 
 // openRecords opens the records database, without connecting. It is nil without one, and where the audit log is in no
@@ -16,11 +17,19 @@ func (h *hub) openRecords() (err error) {
 	if h.records, err = records.Open(c.Records()); err != nil {
 		return fmt.Errorf("--database: %w", err)
 	}
-	if h.shipper, err = records.NewShipper(h.records, h.audit, c.AuditRetention, h.registry); err != nil {
+	if h.shipper, err = records.NewShipper(h.records, h.audit, c.AuditRetention, h.roomForRecords, h.registry); err != nil {
 		return err
 	}
 	h.checks.AddDetail("records", h.shipper.Err)
 	return nil
+}
+
+// roomForRecords returns an error while the disk of a database on this machine is above a floor.
+func (h *hub) roomForRecords() error {
+	if !h.records.Local() {
+		return nil
+	}
+	return h.storage.Err(storage.DiskStore)
 }
 
 // closeRecords closes the records database.

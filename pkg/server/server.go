@@ -84,6 +84,9 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 		return err
 	}
 	defer h.recordHeads(ctx)
+	if h.storage, err = storage.NewMonitor(h.registry); err != nil {
+		return err
+	}
 	if err := h.openRecords(); err != nil {
 		return err
 	}
@@ -96,9 +99,6 @@ func (h *hub) run(ctx context.Context, newKCP connect.NewKCP) (err error) {
 	}
 	defer func() { _ = listener.Close() }()
 	if h.limits, err = httpmw.NewLimits(clock.RealClock{}, h.registry); err != nil {
-		return err
-	}
-	if h.storage, err = storage.NewMonitor(h.registry); err != nil {
 		return err
 	}
 	limited, err := h.limits.Connections(listener, h.config.ConnectionLimits())

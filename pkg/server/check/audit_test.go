@@ -50,7 +50,7 @@ func TestAudit_saysWhatIsMissing(t *testing.T) {
 	db, err := records.Open(c.Records.Records())
 	require.NoError(t, err)
 	defer func() { _ = db.Close() }()
-	shipper, err := records.NewShipper(db, l, 0, prometheus.NewRegistry())
+	shipper, err := records.NewShipper(db, l, 0, func() error { return nil }, prometheus.NewRegistry())
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
