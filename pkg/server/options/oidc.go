@@ -146,3 +146,13 @@ func (o *OIDCOptions) ReadClientSecret() (string, error) {
 	}
 	return secret, nil
 }
+
+// readable fails for a file that cannot be opened.
+func readable(flag, file string, fail func(flag, format string, args ...any)) {
+	f, err := os.Open(file)
+	if err != nil {
+		fail(flag, "%v; name a file that the hub can read", err)
+		return
+	}
+	_ = f.Close()
+}

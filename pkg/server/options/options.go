@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -386,4 +387,9 @@ func (c Config) Certificate() certs.Options {
 		CertFile: c.TLSCertFile, KeyFile: c.TLSKeyFile, CAFile: c.TLSCAFile,
 		Dir: filepath.Join(c.DataDir, "tls"), ExternalURL: c.ExternalURL, ListenAddress: c.ListenAddress,
 	}
+}
+
+func validPort(port string, zero bool) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && (n > 0 || zero)
 }
