@@ -29,7 +29,7 @@ func (a *app) workspacesCommand() *cobra.Command {
 		},
 	}).with(a, workspaceColumns)
 	k.warn = func(w rest.Workspace) {
-		if w.ExpiresAt != nil && w.ExpiresAt.Sub(time.Now()) < soonWithin {
+		if w.ExpiresAt != nil && time.Until(w.ExpiresAt.Time) < soonWithin {
 			fmt.Fprintf(a.Err, "Warning: the workspace %s %s and is deleted then; to give it more time, run: kedge workspaces set-expiry %s WHEN\n",
 				printable(w.DisplayName), endIn(when(w.ExpiresAt), time.Now()), w.UUID)
 		}
