@@ -30,12 +30,7 @@ func (s grantScene) posts(t testing.TB, as, org, slug string, export v1alpha1.AP
 // judged has the hub look at an entry of an Org now until it says whether its publisher may bind.
 func (s grantScene) judged(t testing.TB, org, name string, may bool, says string) {
 	t.Helper()
-	framework.Eventually(t, framework.Long, func() error {
-		s.look(t, org, name)
-		e, err := s.CatalogEntries(s.place(org)).Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
+	s.looking(t, org, name, func(e *v1alpha1.CatalogEntry) error {
 		c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionPublisherMayBind)
 		return framework.Check(c != nil && (c.Status == metav1.ConditionTrue) == may && strings.Contains(c.Message, says), "%+v", e.Status.Conditions)
 	})
