@@ -1,16 +1,12 @@
 package httpmw
 
 import (
-	"context"
 	"net/http"
-	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/faroshq/kedge-hub/pkg/errs"
 	"github.com/faroshq/kedge-hub/pkg/httpapi"
+	"github.com/faroshq/kedge-hub/pkg/inflight"
 )
 
 const (
@@ -30,7 +26,8 @@ const (
 // before the body is read: a client that sends or reads slowly uses up its own slots only. A handler
 // that goes on after its client has left keeps its slot until it returns.
 func (l *Limits) InFlight(limit string, most int, counted func(*http.Request) bool) func(http.Handler) http.Handler {
-	s := &slots{most: most, refused: l.refused.WithLabelValues(limit), of: map[string]*callerSlots{}}
+	refused := l.refused.WithLabelValues(limit)
+	s := &inflight.Rooms{Most: int64(most), Pieces: most * (1 + waitersPerSlot), Wait: slotWait}
 	return func(next http.Handler) http.Handler {
 		if most == 0 {
 			return next
@@ -41,9 +38,10 @@ func (l *Limits) InFlight(limit string, most int, counted func(*http.Request) bo
 				return nil
 			}
 			caller := CallerOf(r)
-			leave, waited, err := s.enter(r.Context(), caller.Key())
+			leave, waited, err := s.Enter(r.Context(), caller.Key(), "", 1)
 			if err != nil {
-				return err
+				refused.Inc()
+				return tooManyInFlight()
 			}
 			defer leave()
 			if waited {
@@ -62,68 +60,7 @@ func (l *Limits) WritesInFlight(limit string, most int) func(http.Handler) http.
 	return l.InFlight(limit, most, MayWrite)
 }
 
-// slots are the slots of all callers that have a request.
-type slots struct {
-	most    int
-	refused prometheus.Counter
-
-	mu sync.Mutex
-	of map[string]*callerSlots
-}
-
-// callerSlots are the slots of one caller. requests is the number of requests that have a slot or wait
-// for one; slots.mu guards it.
-type callerSlots struct {
-	free     *semaphore.Weighted
-	requests int
-}
-
-// enter takes a slot of a caller. waited is true if none was free.
-func (s *slots) enter(ctx context.Context, caller string) (leave func(), waited bool, err error) {
-	of, ok := s.join(caller)
-	if !ok {
-		return nil, false, s.refuse()
-	}
-	if waited = !of.free.TryAcquire(1); waited {
-		wait, cancel := context.WithTimeout(ctx, slotWait)
-		defer cancel()
-		if of.free.Acquire(wait, 1) != nil {
-			s.quit(caller, of)
-			return nil, true, s.refuse()
-		}
-	}
-	return func() {
-		of.free.Release(1)
-		s.quit(caller, of)
-	}, waited, nil
-}
-
-// join counts a request of a caller. ok is false if too many wait.
-func (s *slots) join(caller string) (of *callerSlots, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if of = s.of[caller]; of == nil {
-		of = &callerSlots{free: semaphore.NewWeighted(int64(s.most))}
-		s.of[caller] = of
-	}
-	if of.requests >= s.most*(1+waitersPerSlot) {
-		return nil, false
-	}
-	of.requests++
-	return of, true
-}
-
-func (s *slots) quit(caller string, of *callerSlots) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if of.requests--; of.requests == 0 {
-		delete(s.of, caller)
-	}
-}
-
-// refuse counts a refusal and returns its error.
-func (s *slots) refuse() error {
-	s.refused.Inc()
+func tooManyInFlight() error {
 	e := errs.New(errs.TooManyRequests, "too many of your requests are in progress; wait until one ends")
 	e.RetryAfter = slotRetryAfter
 	return e

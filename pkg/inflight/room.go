@@ -1,0 +1,121 @@
+package inflight
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/faroshq/kedge-hub/pkg/fairqueue"
+)
+
+// Room bounds the work in progress of all owners together.
+type Room struct {
+	// Most is the weight of the work that is in progress at once. A heavier piece counts as Most.
+	Most int64
+	// Wait limits the time for which work waits.
+	Wait time.Duration
+
+	mu      sync.Mutex
+	used    int64
+	waiting fairqueue.Queue[string, *piece]
+	// next is the piece whose turn it is and for which there was no room yet.
+	next *piece
+}
+
+// piece is work that waits. Room.mu guards left.
+type piece struct {
+	weight  int64
+	entered chan struct{}
+	// left is true if nobody waits for it any more.
+	left bool
+}
+
+// in reports whether a piece has entered.
+func (p *piece) in() bool {
+	select {
+	case <-p.entered:
+		return true
+	default:
+		return false
+	}
+}
+
+// Enter waits for room for work of an owner. waited is true if there was none at first. The error is
+// ErrFull; without one the caller calls leave once when the work has ended.
+func (r *Room) Enter(ctx context.Context, owner string, weight int64) (leave func(), waited bool, err error) {
+	p := &piece{weight: min(weight, r.Most), entered: make(chan struct{})}
+	leave = func() { r.free(p.weight) }
+	if r.line(p, owner) {
+		return leave, false, nil
+	}
+	timer := time.NewTimer(r.Wait)
+	defer timer.Stop()
+	select {
+	case <-p.entered:
+		return leave, true, nil
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	if r.quit(p) {
+		return nil, true, ErrFull
+	}
+	return leave, true, nil
+}
+
+// line puts a piece into the line and reports whether it could enter at once.
+func (r *Room) line(p *piece, owner string) (entered bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting.Push(p, owner, false)
+	r.admit()
+	return p.in()
+}
+
+// Used returns the weight of the work in progress.
+func (r *Room) Used() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.used
+}
+
+// quit takes back a piece that waits. It is false if the piece has entered meanwhile.
+func (r *Room) quit(p *piece) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p.in() {
+		return false
+	}
+	p.left = true
+	// Others may fit where it did not.
+	r.admit()
+	return true
+}
+
+func (r *Room) free(weight int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.used -= weight
+	r.admit()
+}
+
+// admit lets the pieces in that fit, in their turns. r.mu is locked.
+func (r *Room) admit() {
+	for {
+		if r.next == nil {
+			p, _, ok := r.waiting.Pop()
+			if !ok {
+				return
+			}
+			r.next = p
+		}
+		switch {
+		case r.next.left:
+		case r.used+r.next.weight > r.Most:
+			return
+		default:
+			r.used += r.next.weight
+			close(r.next.entered)
+		}
+		r.next = nil
+	}
+}
