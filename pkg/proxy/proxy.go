@@ -84,6 +84,8 @@ type Config struct {
 	FlushTimeout time.Duration
 	// Streams are the limits of long-running streams.
 	Streams StreamLimits
+	// Load are the limits of the other requests.
+	Load    LoadLimits
 	Metrics prometheus.Registerer
 }
 
@@ -92,6 +94,7 @@ type Proxy struct {
 	config  Config
 	forward *httputil.ReverseProxy
 	streams *streams
+	load    *load
 }
 
 // New returns a Proxy. It runs after Shape and httpmw.Authenticate.
@@ -107,7 +110,11 @@ func New(c Config) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{config: c, streams: open}
+	admitted, err := newLoad(c.Metrics, c.Load)
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{config: c, streams: open, load: admitted}
 	logger, err := zap.NewStdLogAt(log.From(c.Draining), zap.DebugLevel)
 	if err != nil {
 		return nil, fmt.Errorf("make the log of the proxy: %w", err)
@@ -144,15 +151,25 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	if err := checkHeaders(r.Header, token); err != nil {
 		return err
 	}
-	caller, rechecks := p.config.Caller(r), p.streams.rechecks.Load()
-	// The credential may have ended after it was authenticated.
-	if err := caller.Valid(); err != nil {
-		return err
-	}
+	caller := p.config.Caller(r)
 	user := caller.Key()
-	entry, err := p.config.Enter(user, cluster)
+	entry, rechecks, err := p.enter(caller, cluster)
 	if err != nil {
 		return err
+	}
+	longRunning := streaming(r, info)
+	if !longRunning {
+		leave, waited, err := p.load.enter(w, r, user, entry.Workspace, info)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		if waited {
+			// The right may have ended meanwhile.
+			if entry, rechecks, err = p.enter(caller, cluster); err != nil {
+				return err
+			}
+		}
 	}
 	sudo, err := p.elevate(r, caller, entry)
 	if err != nil {
@@ -170,7 +187,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 		requestID: w.Header().Get("X-Request-Id"),
 		elevation: sudo,
 		stream: stream{
-			key: streamKey{user, entry.Workspace.ClusterID}, longRunning: streaming(r, info),
+			key: streamKey{user, entry.Workspace.ClusterID}, longRunning: longRunning,
 			caller: caller, opened: opened, cancel: cancel, client: w, flushTimeout: p.config.FlushTimeout,
 		},
 		wrote: p.reportWrite(r.Method, entry, info),
@@ -218,6 +235,17 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	p.forward.ServeHTTP(w, r)
 	return nil
+}
+
+// enter asks the gate. rechecks is the number of rechecks before that.
+func (p *Proxy) enter(caller Caller, cluster string) (e tenancy.Entry, rechecks uint64, err error) {
+	rechecks = p.streams.rechecks.Load()
+	// The credential may have ended after it was authenticated.
+	if err := caller.Valid(); err != nil {
+		return e, rechecks, err
+	}
+	e, err = p.config.Enter(caller.Key(), cluster)
+	return e, rechecks, err
 }
 
 // rewrite builds the request to kcp from the admitted one.

@@ -167,8 +167,11 @@ func (a *assembly) proxy(serving context.Context, enter func(user, cluster strin
 		Wrote: func(e tenancy.Entry, w tenancy.ObjectWrite) {
 			a.definitions.Wrote(e, w)
 		},
-		Made:     httpmw.Made,
-		Streams:  proxy.StreamLimits{All: limits.MaxStreams, PerPerson: limits.MaxStreamsPerPerson, Refused: a.hub.limits.Refused},
+		Made:    httpmw.Made,
+		Streams: proxy.StreamLimits{All: limits.MaxStreams, PerPerson: limits.MaxStreamsPerPerson, Refused: a.hub.limits.Refused},
+		Load: proxy.LoadLimits{
+			Requests: limits.MaxRequestsInFlightPerWorkspace, Bytes: limits.BytesInFlight(), Stored: a.storedIn, Refused: a.hub.limits.Refused,
+		},
 		Draining: serving, Metrics: a.hub.registry,
 	})
 }

@@ -59,6 +59,12 @@ func (a *assembly) grow(e tenancy.Entry, g proxy.Growth) error {
 	return a.meter.Admit(meteredOf(e.Workspace), more)
 }
 
+// storedIn returns what a Workspace stores. known is false until it was measured, which this causes.
+func (a *assembly) storedIn(w tenancy.Workspace) (objects, bytes int64, known bool) {
+	use, _, known := a.meter.Read(meteredOf(w))
+	return use.Objects, use.Bytes, known
+}
+
 // stored adds to the view of a Workspace what it stores, if that is known.
 func (a *assembly) stored(w tenancy.Workspace, to *rest.Workspace) {
 	use, orgBytes, ok := a.meter.Read(meteredOf(w))

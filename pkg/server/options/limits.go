@@ -36,6 +36,13 @@ type LimitOptions struct {
 	// MaxWritesInFlightPerPerson (--max-writes-in-flight-per-person) is the number of requests to the API
 	// that may change something, of one person or bot, that are served at the same time. Default 8.
 	MaxWritesInFlightPerPerson int
+	// MaxRequestsInFlightPerWorkspace (--max-requests-in-flight-per-workspace) is the number of requests in a
+	// Workspace that kcp has at the same time, except those that MaxStreams counts. A list without a
+	// limit counts for as many as it has pages of 500 objects. Default 128.
+	MaxRequestsInFlightPerWorkspace int
+	// MaxBytesInFlight (--max-bytes-in-flight) is the size of the answers of all lists of more than 3 MiB
+	// that kcp serves at the same time, as a quantity of Kubernetes. Default 512Mi.
+	MaxBytesInFlight string
 	// FailedAuthenticationsPerPeer (--failed-authentications-per-peer) is the rate of requests with an
 	// invalid token. Over it a peer gets no token verified that was not valid before. Default 10.
 	FailedAuthenticationsPerPeer float64
@@ -82,7 +89,13 @@ type LimitOptions struct {
 	// DeviceLoginsPerPeer (--device-logins-per-peer) is the rate of those of one peer.
 	// Default 1.
 	DeviceLoginsPerPeer float64
+
+	// bytesInFlight is MaxBytesInFlight in bytes.
+	bytesInFlight int64
 }
+
+// BytesInFlight returns MaxBytesInFlight in bytes. 0 means no limit.
+func (o LimitOptions) BytesInFlight() int64 { return o.bytesInFlight }
 
 // LoginRates returns the rates of the limits under /auth.
 func (o LimitOptions) LoginRates() httpmw.LoginRates {
@@ -95,7 +108,8 @@ func (o LimitOptions) LoginRates() httpmw.LoginRates {
 func newLimitOptions() LimitOptions {
 	return LimitOptions{
 		MaxConnections: 10_000, MaxConnectionsPerPeer: 1_000, MaxStreamsPerConnection: 100,
-		MaxStreams: 10_000, MaxStreamsPerPerson: 256, MaxRequestsInFlightPerPerson: 64, MaxWritesInFlightPerPerson: 8, AdditionsPerPerson: 1000,
+		MaxStreams: 10_000, MaxStreamsPerPerson: 256, MaxRequestsInFlightPerPerson: 64, MaxWritesInFlightPerPerson: 8,
+		MaxRequestsInFlightPerWorkspace: 128, MaxBytesInFlight: "512Mi", AdditionsPerPerson: 1000,
 		FailedAuthenticationsPerPeer: 10, RequestsPerPerson: 50_000, WritesPerPerson: 500,
 		SearchesPerPerson: 2, AuditReadsPerPerson: 2,
 		SignUps: 20, SignUpsPerPeer: 5, InvitationsPerPeer: 5, Logins: 500, LoginsPerPeer: 20, LoginsPerSession: 5, LoginsPerPerson: 5,
@@ -115,6 +129,8 @@ func (o *LimitOptions) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.MaxStreamsPerPerson, "max-streams-per-person", o.MaxStreamsPerPerson, "Maximum number of open watches, followed logs and upgraded connections of one person. 0 disables the limit.")
 	fs.IntVar(&o.MaxRequestsInFlightPerPerson, "max-requests-in-flight-per-person", o.MaxRequestsInFlightPerPerson, "Maximum number of requests of one person or bot that are served at the same time, except watches, followed logs and upgraded connections. Eight times as many wait for up to 30 seconds. 0 disables the limit.")
 	fs.IntVar(&o.MaxWritesInFlightPerPerson, "max-writes-in-flight-per-person", o.MaxWritesInFlightPerPerson, "Maximum number of requests of one person or bot to the API that may change something and are served at the same time. Eight times as many wait for up to 30 seconds. 0 disables the limit.")
+	fs.IntVar(&o.MaxRequestsInFlightPerWorkspace, "max-requests-in-flight-per-workspace", o.MaxRequestsInFlightPerWorkspace, "Maximum number of requests in one workspace that kcp serves at the same time, except watches, followed logs and upgraded connections. A list without a limit counts for as many as it has pages of 500 objects. Eight times as many wait for up to 10 seconds. 0 disables the limit.")
+	fs.StringVar(&o.MaxBytesInFlight, "max-bytes-in-flight", o.MaxBytesInFlight, "Maximum size of the answers of all lists in workspaces that kcp serves at the same time, such as 512Mi. A list counts for all that its workspace stores, or for its limit; those below 3 MiB do not count. One organization and one person have at most a quarter each. What has no room waits for up to 10 seconds. 0 disables the limit.")
 	fs.Float64Var(&o.FailedAuthenticationsPerPeer, "failed-authentications-per-peer", o.FailedAuthenticationsPerPeer, "Maximum rate of requests with an invalid token from one peer. Above it only tokens that were valid before are accepted from that peer. Requests"+rateUsage)
 	fs.Float64Var(&o.RequestsPerPerson, "requests-per-person", o.RequestsPerPerson, "Maximum rate of requests of one person. Requests"+rateUsage)
 	fs.Float64Var(&o.WritesPerPerson, "writes-per-person", o.WritesPerPerson, "Maximum rate of requests of one person that may change something. Requests"+rateUsage)
@@ -138,12 +154,13 @@ func (o *LimitOptions) complete(fail func(flag, format string, args ...any)) htt
 		"max-connections": o.MaxConnections, "max-connections-per-peer": o.MaxConnectionsPerPeer,
 		"max-streams": o.MaxStreams, "max-streams-per-person": o.MaxStreamsPerPerson,
 		"max-requests-in-flight-per-person": o.MaxRequestsInFlightPerPerson, "max-writes-in-flight-per-person": o.MaxWritesInFlightPerPerson,
-		"additions-per-person": o.AdditionsPerPerson,
+		"max-requests-in-flight-per-workspace": o.MaxRequestsInFlightPerWorkspace, "additions-per-person": o.AdditionsPerPerson,
 	} {
 		if n < 0 {
 			fail(flag, "%d is negative; give a number, or 0 for no limit", n)
 		}
 	}
+	parseSize(fail, "max-bytes-in-flight", o.MaxBytesInFlight, &o.bytesInFlight)
 	if o.MaxStreamsPerConnection < 1 || o.MaxStreamsPerConnection > maxHTTP2Streams {
 		fail("http2-max-streams-per-connection", "%d is not between 1 and %d", o.MaxStreamsPerConnection, maxHTTP2Streams)
 	}

@@ -69,14 +69,15 @@ func (o *StorageOptions) complete(fail func(flag, format string, args ...any)) {
 			fail(flag, "%d is negative; give a number, or 0 for no limit", n)
 		}
 	}
-	for flag, size := range map[string]struct {
-		text  string
-		bytes *int64
-	}{"workspace-bytes": {o.WorkspaceBytes, &o.limits.Workspace.Bytes}, "org-bytes": {o.OrgBytes, &o.limits.OrgBytes}} {
-		quantity, err := resource.ParseQuantity(size.text)
-		if *size.bytes = quantity.Value(); err != nil || *size.bytes != 0 && *size.bytes < mebibyte {
-			fail(flag, "%q is not a size of at least 1Mi, such as 256Mi; 0 means no limit", size.text)
-		}
+	parseSize(fail, "workspace-bytes", o.WorkspaceBytes, &o.limits.Workspace.Bytes)
+	parseSize(fail, "org-bytes", o.OrgBytes, &o.limits.OrgBytes)
+}
+
+// parseSize parses a limit in bytes, which is a quantity of Kubernetes. 0 means no limit.
+func parseSize(fail func(flag, format string, args ...any), flag, text string, bytes *int64) {
+	quantity, err := resource.ParseQuantity(text)
+	if *bytes = quantity.Value(); err != nil || *bytes != 0 && *bytes < mebibyte {
+		fail(flag, "%q is not a size of at least 1Mi, such as 256Mi; 0 means no limit", text)
 	}
 }
 

@@ -87,6 +87,58 @@ func TestLimits_boundTheStreamsOfAPerson(t *testing.T) {
 	})
 }
 
+// A member lists large objects in parallel, without a limit. One list at a time is in progress, and a
+// neighbour does not notice.
+func TestLimits_boundWhatListsHoldInMemory(t *testing.T) {
+	t.Parallel()
+	hub := framework.StartHub(t, kcp, framework.NewRoot(), func(o *server.Options) { o.Limits.MaxBytesInFlight = "64Mi" })
+	framework.SignUp(t, hub, "alice", "bob")
+	org := hub.CreateOrg(t, "alice", "ACME")
+	ws := hub.CreateWorkspace(t, "alice", org, "work")
+	neighbour := hub.CreateWorkspace(t, "bob", hub.CreateOrg(t, "bob", "Bobs"), "work").Text("clusterID")
+	secrets := func(as, cluster, below string) call {
+		return call{As: as, Method: http.MethodGet, Path: "/clusters/" + cluster + "/api/v1/namespaces/default/secrets" + below}
+	}
+	for i := range 20 {
+		create := secrets("alice", ws.Text("clusterID"), "")
+		create.Method = http.MethodPost
+		create.Body = map[string]any{
+			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": fmt.Sprintf("large-%d", i)},
+			"stringData": map[string]string{"x": strings.Repeat("x", 900<<10)},
+		}
+		hub.Do(t, create, http.StatusCreated)
+	}
+	framework.Eventually(t, framework.Long, func() error {
+		a := hub.Do(t, framework.InWorkspace("alice", http.MethodGet, org, ws.Text("uuid"), "", nil), http.StatusOK)
+		bytes, _ := a.JSON["bytes"].(map[string]any)
+		used, _ := bytes["used"].(float64)
+		return framework.Check(used > 16<<20, "measured are %v", a.JSON["bytes"])
+	})
+
+	const lists = 12
+	codes := make(chan int, lists)
+	for range lists {
+		go func() {
+			a, err := hub.Try(secrets("alice", ws.Text("clusterID"), ""))
+			if err != nil {
+				t.Error(err)
+			}
+			codes <- a.Code
+		}()
+	}
+	counted := map[int]int{}
+	for range lists {
+		// Lists and reads of the neighbour, and reads of the flooded Workspace, pass at once.
+		hub.Do(t, secrets("bob", neighbour, ""), http.StatusOK)
+		hub.Do(t, secrets("alice", ws.Text("clusterID"), "/none"), http.StatusNotFound)
+		require.Regexp(t, `kedge_proxy_in_flight_bytes (0|1\.[0-9]*e\+07)\n`, metrics(t, hub), "at most a quarter of 64Mi")
+		counted[<-codes]++
+	}
+	require.Equal(t, lists, counted[http.StatusOK]+counted[http.StatusTooManyRequests], "%v", counted)
+	require.Positive(t, counted[http.StatusOK])
+	hub.Do(t, secrets("alice", ws.Text("clusterID"), "?limit=5"), http.StatusOK)
+}
+
 // A client keeps the bodies of its writes back: nine hold the slot and the places of those that wait.
 func TestLimits_boundTheWritesOfAPersonInFlight(t *testing.T) {
 	t.Parallel()
@@ -121,7 +173,7 @@ func TestLimits_boundTheWritesOfAPersonInFlight(t *testing.T) {
 	require.NotEmpty(t, refused.Header.Get("Retry-After"))
 	require.Contains(t, metrics(t, hub), `kedge_limited_total{limit="writes_in_flight_per_person"} 1`)
 	hub.Do(t, call{As: "erin", Method: http.MethodGet, Path: "/api/users/me"}, http.StatusOK)
-	hub.CreateOrg(t, "alice", "ACME")
+	hub.Do(t, call{As: "alice", Method: http.MethodPost, Path: "/api/orgs", Body: `{"displayName":""}`}, http.StatusBadRequest)
 	for _, rest := range held {
 		_, err := io.WriteString(rest, `{"displayName":""}`)
 		require.NoError(t, err)

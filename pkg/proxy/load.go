@@ -1,0 +1,185 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/faroshq/kedge-hub/pkg/errs"
+	"github.com/faroshq/kedge-hub/pkg/inflight"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const (
+	// leastBytes is what every request counts for.
+	leastBytes = 256 << 10
+	// light is what a request with the largest body and the answer of one object counts for. Light
+	// requests never wait for room: the number of requests that a person has bounds them.
+	light = maxWeighed + leastBytes
+	// largestObject is the size of the largest object that etcd takes.
+	largestObject = 1536 << 10
+	// page is the number of objects for which a list without a limit counts as one request more. It is
+	// the limit that kubectl asks for.
+	page = 500
+	// share is the part of the bytes in progress that one Organization can have, and one person.
+	share = 4
+	// unknownShare is the part of that share that a list counts for as long as nobody knows how much its
+	// Workspace has.
+	unknownShare = 4
+	// waitingPerWorkspace is the number of requests of a Workspace that wait, for each one that does not.
+	waitingPerWorkspace = 8
+	// loadWait limits the time for which a request waits for its turn.
+	loadWait = 10 * time.Second
+	// loadRetryAfter is the Retry-After of a request that had no turn.
+	loadRetryAfter = time.Second
+)
+
+// LoadLimits bound what the requests to kcp that are in progress hold in memory, except the long-running
+// ones. Zero means no limit.
+type LoadLimits struct {
+	// Requests is the number of requests in a Workspace. A list without a limit counts for as many as
+	// it has pages of 500 objects, up to half of them.
+	Requests int
+	// Bytes is the size of the bodies and the answers of all requests of more than a few MiB. An
+	// Organization and a person have at most a quarter of it each. A list counts for what it may
+	// answer at most, which is what its Workspace stores.
+	Bytes int64
+	// Time limits the time for which a client may read an answer that counts for Bytes. The default is a
+	// minute.
+	Time time.Duration
+	// Stored returns what a Workspace stores. known is false until it was measured.
+	Stored func(tenancy.Workspace) (objects, bytes int64, known bool)
+	// Refused is called with the name of the limit for every request that one refuses.
+	Refused func(limit string)
+}
+
+// load admits requests to kcp by LoadLimits. A request waits for the share of its caller and of its
+// Organization first. The callers of an Organization take turns, and the Organizations do.
+type load struct {
+	limits                 LoadLimits
+	workspace, org, caller *inflight.Rooms
+	all                    *inflight.Room
+}
+
+func newLoad(metrics prometheus.Registerer, limits LoadLimits) (*load, error) {
+	limits.Time = cmp.Or(limits.Time, time.Minute)
+	l := &load{limits: limits}
+	if n := limits.Requests; n > 0 {
+		l.workspace = &inflight.Rooms{Most: int64(n), Pieces: n * (1 + waitingPerWorkspace), Wait: loadWait}
+	}
+	l.all = &inflight.Room{Most: limits.Bytes, Wait: loadWait}
+	if limits.Bytes > 0 {
+		shares := func() *inflight.Rooms {
+			return &inflight.Rooms{Most: max(limits.Bytes/share, 1), Pieces: int(limits.Bytes/leastBytes) + 1, Wait: loadWait}
+		}
+		l.org, l.caller = shares(), shares()
+	}
+	err := metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "kedge_proxy_in_flight_bytes", Help: "Bytes that the requests of more than 3 MiB that are in progress count for.",
+	}, func() float64 { return float64(l.all.Used()) }))
+	if err != nil {
+		return nil, fmt.Errorf("register the metric of the load: %w", err)
+	}
+	return l, nil
+}
+
+// door is a bound that a request passes before it is sent.
+type door struct {
+	limit, refusal string
+	enter          func(context.Context) (leave func(), waited bool, err error)
+}
+
+// doors returns the bounds for a request, in their order. A list of more than the share of its
+// Organization is alone in it.
+func (l *load) doors(caller string, w tenancy.Workspace, requests, bytes int64) (doors []door) {
+	rooms := func(limit, refusal string, in *inflight.Rooms, key, owner string, weight int64) {
+		doors = append(doors, door{limit, refusal, func(ctx context.Context) (func(), bool, error) { return in.Enter(ctx, key, owner, weight) }})
+	}
+	if l.workspace != nil {
+		rooms("requests_in_flight_per_workspace", "too many requests are in progress in this workspace; wait until one ends, and list with a limit",
+			l.workspace, w.ClusterID, caller, requests)
+	}
+	if !l.heavy(bytes) {
+		return doors
+	}
+	rooms("bytes_in_flight_per_person", "too much data is in progress for you; wait until a request ends, and list with a limit",
+		l.caller, caller, w.OrgUUID, bytes)
+	rooms("bytes_in_flight_per_org", "too much data of your organization is in progress; wait until a request ends, and list with a limit",
+		l.org, w.OrgUUID, caller, bytes)
+	return append(doors, door{"bytes_in_flight", "too much data is in progress in the hub; try again", func(ctx context.Context) (func(), bool, error) {
+		return l.all.Enter(ctx, w.OrgUUID, min(bytes, l.org.Most))
+	}})
+}
+
+// heavy reports whether a request counts for LoadLimits.Bytes.
+func (l *load) heavy(bytes int64) bool { return l.org != nil && bytes > light }
+
+// enter waits until a request may be sent. waited is true if it could not be at once. Without an error
+// the caller calls leave when the answer has been passed on.
+func (l *load) enter(
+	w http.ResponseWriter, r *http.Request, caller string, in tenancy.Workspace, info *request.RequestInfo,
+) (leave func(), waited bool, err error) {
+	ctx, cancel := context.WithTimeout(r.Context(), loadWait)
+	defer cancel()
+	var entered []func()
+	leave = func() {
+		for _, f := range entered {
+			f()
+		}
+	}
+	requests, bytes := l.weigh(in, r, info)
+	for _, d := range l.doors(caller, in, requests, bytes) {
+		f, late, err := d.enter(ctx)
+		if waited = waited || late; err != nil {
+			leave()
+			l.limits.Refused(d.limit)
+			e := errs.New(errs.TooManyRequests, d.refusal)
+			e.RetryAfter = loadRetryAfter
+			return nil, waited, e
+		}
+		entered = append(entered, f)
+	}
+	if l.heavy(bytes) {
+		// Who reads slowly keeps the room from others.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(l.limits.Time))
+	}
+	return leave, waited, nil
+}
+
+// weigh returns for how many requests a request counts, and for how many bytes.
+func (l *load) weigh(w tenancy.Workspace, r *http.Request, info *request.RequestInfo) (requests, bytes int64) {
+	requests, bytes = 1, leastBytes+sizeOfBody(r)
+	if info.Verb != "list" && info.Verb != "deletecollection" || l.limits.Stored == nil {
+		return requests, bytes
+	}
+	objects, stored, known := l.limits.Stored(w)
+	limit, limited := limitOf(r)
+	if !limited {
+		requests = min(1+objects/page, max(int64(l.limits.Requests)/2, 1))
+		limit = objects
+	}
+	switch {
+	case !known:
+		return requests, bytes + l.limits.Bytes/share/unknownShare
+	case limit < stored/largestObject:
+		stored = limit * largestObject
+	}
+	return requests, bytes + stored
+}
+
+// limitOf returns the limit of a list. kcp ignores it for a list of resourceVersion 0, which it answers
+// from its cache.
+func limitOf(r *http.Request) (limit int64, ok bool) {
+	query := r.URL.Query()
+	if query.Get("resourceVersion") == "0" {
+		return 0, false
+	}
+	limit, err := strconv.ParseInt(query.Get("limit"), 10, 64)
+	return limit, err == nil && limit > 0
+}

@@ -1,0 +1,220 @@
+package proxy_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/faroshq/kedge-hub/pkg/proxy"
+	"github.com/faroshq/kedge-hub/pkg/tenancy"
+)
+
+const mebibyte = 1 << 20
+
+// held is a kcp that answers when the test says so, and counts the requests that it has by cluster.
+type held struct {
+	mu       sync.Mutex
+	open     map[string]int
+	all      int
+	released chan struct{}
+}
+
+func (k *held) RoundTrip(r *http.Request) (*http.Response, error) {
+	cluster := strings.Split(r.URL.Path, "/")[2]
+	k.count(cluster, 1)
+	defer k.count(cluster, -1)
+	select {
+	case <-k.released:
+	case <-r.Context().Done():
+	}
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	return (&recorder{}).RoundTrip(r)
+}
+
+func (k *held) count(cluster string, n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.open[cluster] += n
+	k.all += max(n, 0)
+}
+
+func (k *held) has(cluster string) int {
+	synctest.Wait()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.open[cluster]
+}
+
+// loaded is a hub with limits of its load. The Workspace aaaa stores objects of 1 MiB each, and bbbb is
+// not measured.
+type loaded struct {
+	*hub
+	kcp     *held
+	refused *refusals
+	running sync.WaitGroup
+	mu      sync.Mutex
+	codes   []int
+}
+
+func newLoaded(t *testing.T, objects int64, limits proxy.LoadLimits) *loaded {
+	t.Helper()
+	l := &loaded{kcp: &held{open: map[string]int{}, released: make(chan struct{})}, refused: &refusals{}}
+	limits.Stored = func(w tenancy.Workspace) (int64, int64, bool) {
+		return objects, objects * mebibyte, w.ClusterID == "aaaa"
+	}
+	limits.Refused = l.refused.add
+	l.hub = newHub(t, kcpURL, l.kcp, func(c *proxy.Config) { c.Load = limits })
+	return l
+}
+
+func (l *loaded) send(n int, method, target, user string) {
+	for range n {
+		l.running.Go(func() {
+			w := l.do(request(method, target, user))
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.codes = append(l.codes, w.Code)
+		})
+	}
+	synctest.Wait()
+}
+
+func (l *loaded) answered(code int) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.codes {
+		if c == code {
+			n++
+		}
+	}
+	return n
+}
+
+// The attack: as many lists of everything in a full Workspace as a client can send. Few of them are in
+// progress, and the neighbour's requests are not among those that wait.
+func TestLoad_aFloodOfListsHoldsUpItsOrganizationAlone(t *testing.T) {
+	t.Parallel()
+	const secrets = "/clusters/aaaa/api/v1/secrets"
+	for _, tc := range []struct {
+		name, method, target string
+		// flying is the number of requests that kcp has at once. 64 MiB are in progress at most, and
+		// 16 MiB of them are of one Organization.
+		flying int
+	}{
+		{"lists of more than the share", http.MethodGet, secrets, 1},
+		{"lists with a limit", http.MethodGet, secrets + "?limit=3", 3},
+		{"lists of Workspaces in which the limit is no limit", http.MethodGet, secrets + "?limit=500", 1},
+		{"lists with a limit that kcp ignores", http.MethodGet, secrets + "?limit=3&resourceVersion=0", 1},
+		{"limits that are none", http.MethodGet, secrets + "?limit=0", 1},
+		{"negative limits", http.MethodGet, secrets + "?limit=-1", 1},
+		{"deletions of everything", http.MethodDelete, secrets, 1},
+		{"objects: the positive control", http.MethodGet, secrets[:len(secrets)-len("secrets")] + "namespaces/default/secrets/one", 100},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := newLoaded(t, 200, proxy.LoadLimits{Bytes: 64 * mebibyte})
+				l.send(100, tc.method, tc.target, "alice")
+				require.Equal(t, tc.flying, l.kcp.has("aaaa"))
+				// Nobody knows what the neighbour's Workspace has: a list counts for a quarter of the share.
+				l.send(3, http.MethodGet, strings.ReplaceAll(secrets, "aaaa", "bbbb"), "bob")
+				require.Equal(t, 3, l.kcp.has("bbbb"))
+				time.Sleep(11 * time.Second)
+				require.Equal(t, 100-tc.flying, l.answered(http.StatusTooManyRequests))
+				require.Contains(t, append(l.refused.all(), "bytes_in_flight_per_org"), "bytes_in_flight_per_org")
+				close(l.kcp.released)
+				l.running.Wait()
+				require.Equal(t, tc.flying+3, l.answered(http.StatusOK))
+				used, _ := l.metric(t, "kedge_proxy_in_flight_bytes")
+				require.Zero(t, used)
+			})
+		})
+	}
+}
+
+func TestLoad_isLimitedPerWorkspace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLoaded(t, 1600, proxy.LoadLimits{Requests: 10})
+		// A list of 1600 objects counts for four pages.
+		l.send(3, http.MethodGet, "/clusters/aaaa/api/v1/configmaps", "alice")
+		require.Equal(t, 2, l.kcp.has("aaaa"))
+		// Watches have limits of their own.
+		l.send(5, http.MethodGet, watchPath, "alice")
+		require.Equal(t, 7, l.kcp.has("aaaa"))
+		l.send(10, http.MethodGet, "/clusters/bbbb/api/v1/namespaces/default/configmaps/one", "bob")
+		require.Equal(t, 10, l.kcp.has("bbbb"))
+		l.send(100, http.MethodGet, "/clusters/bbbb/api/v1/namespaces/default/configmaps/one", "bob")
+		require.Equal(t, []string{"requests_in_flight_per_workspace"}, l.refused.all()[:1])
+		require.Equal(t, 20, l.answered(http.StatusTooManyRequests), "eighty wait")
+		close(l.kcp.released)
+		l.running.Wait()
+		require.Equal(t, 3+5+90, l.answered(http.StatusOK))
+	})
+}
+
+// The attack: have a request wait, and lose the right to it meanwhile.
+func TestLoad_aRightThatEndsWhileARequestWaitsIsNotUsed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLoaded(t, 200, proxy.LoadLimits{Bytes: 64 * mebibyte})
+		l.send(2, http.MethodGet, "/clusters/aaaa/api/v1/secrets", "alice")
+		require.Equal(t, 1, l.kcp.has("aaaa"))
+		l.rights.set("alice", false)
+		l.proxy.Recheck("alice")
+		close(l.kcp.released)
+		l.running.Wait()
+		require.Equal(t, 2, l.answered(http.StatusForbidden))
+		require.Equal(t, 1, l.kcp.all, "kcp never gets the one that waited")
+	})
+}
+
+// The attack: ask for a large answer and do not read it.
+func TestLoad_whoDoesNotReadLosesTheRoom(t *testing.T) {
+	t.Parallel()
+	server, transport := kcp(t, func(w http.ResponseWriter, _ *http.Request) {
+		for range 64 {
+			if _, err := w.Write(make([]byte, mebibyte)); err != nil {
+				return
+			}
+		}
+	})
+	for version := 1; version <= 2; version++ {
+		h := newHub(t, server.URL, transport, func(c *proxy.Config) {
+			c.Load = proxy.LoadLimits{
+				Bytes: 64 * mebibyte, Time: 100 * time.Millisecond,
+				Stored: func(tenancy.Workspace) (int64, int64, bool) { return 64, 64 * mebibyte, true },
+			}
+		})
+		url, client := serveHTTP(t, h, version)
+		response := get(t, client, url+"/clusters/aaaa/api/v1/secrets")
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		require.Eventually(t, func() bool {
+			used, _ := h.metric(t, "kedge_proxy_in_flight_bytes")
+			return used == 0
+		}, deadline, time.Millisecond)
+		read, err := io.Copy(io.Discard, response.Body)
+		require.Error(t, err, "it does not take a part for the whole")
+		require.Less(t, read, int64(64*mebibyte))
+		require.NoError(t, response.Body.Close())
+	}
+}
+
+func TestLoad_withoutLimitsEverythingPasses(t *testing.T) {
+	t.Parallel()
+	rec := &recorder{}
+	h := newHub(t, kcpURL, rec)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, request(http.MethodGet, "/clusters/aaaa/api/v1/secrets", "alice"))
+	require.Equal(t, http.StatusOK, w.Code)
+	require.Len(t, rec.requests, 1)
+}
