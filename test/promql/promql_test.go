@@ -176,6 +176,8 @@ func healthy() series {
 		`kedge_etcd_maintenance_total{action="compact",result="error"}`: "0x240",
 		`kedge_controller_queue_depth{controller="user"}`:               "500x5 0x235", `kedge_controller_errors_total{controller="user"}`: "0+1x240",
 		`kedge_workspaces{phase="Progressing"}`: "100x10 0x230", `kedge_workspaces{phase="Ready"}`: "100x240",
+		// A token that was issued for an hour.
+		"kedge_bot_tokens_ending": "0x60 1x50 0x130",
 	},
 		histogram("kedge_http_request_duration_seconds", `route="/api/orgs",method="GET",`, "0.001", "0.1"),
 		// Watches are long.
@@ -224,6 +226,7 @@ func firing() map[string]struct {
 		"KedgeHubLoginsFail":         {given: series{`kedge_logins_total{client="cli",result="error"}`: "0+9x240"}, labels: hub()},
 		"KedgeHubRenewalsFail":       {given: series{`kedge_session_renewals_total{result="error"}`: "0+9x240"}, labels: hub()},
 		"KedgeHubIssuerDown":         {given: series{"kedge_oidc_issuer_up": "0x240"}, labels: hub()},
+		"KedgeHubBotTokensEnd":       {given: series{"kedge_bot_tokens_ending": "0x30 2x210"}, labels: hub()},
 		"KedgeHubFileStale":          {given: series{`kedge_file_stale{flag="token-file"}`: "1x240"}, labels: hub("flag", "token-file")},
 		"KedgeHubCertificateExpires": {given: series{`kedge_certificate_expiry_timestamp_seconds{certificate="serving"}`: "1200000x240"}, labels: hub("certificate", "serving")},
 		"KedgeHubStorageLow":         {given: series{`kedge_storage_used_ratio{store="etcd"}`: "0.75x240"}, labels: hub("store", "etcd")},
