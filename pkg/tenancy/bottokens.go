@@ -162,13 +162,26 @@ func TokenStatusOf(b *v1alpha1.Bot) []v1alpha1.BotTokenStatus {
 	})
 }
 
-// TokensEndingSoon counts the living tokens of a Bot that end within TokenEndsSoon and that nobody has
-// replaced. Those of jobs always end soon.
+// isToRotate reports whether somebody has to rotate a token before it ends: it was not replaced, and it is
+// none of a job, which always ends soon.
+func isToRotate(t v1alpha1.BotToken) bool { return t.Trust == "" && t.RotatedTo == "" }
+
+// TokensEndingSoon counts the living tokens of a Bot that end within TokenEndsSoon and are to be rotated.
 func TokensEndingSoon(b *v1alpha1.Bot, now time.Time) (n int) {
 	for _, t := range LivingTokens(b, now) {
-		if t.Trust == "" && t.RotatedTo == "" && t.ExpiresAt.Sub(now) < TokenEndsSoon {
+		if isToRotate(t) && t.ExpiresAt.Sub(now) < TokenEndsSoon {
 			n++
 		}
 	}
 	return n
+}
+
+// NextTokenEnd returns the end of the first living token of a Bot that is to be rotated, or nil.
+func NextTokenEnd(b *v1alpha1.Bot, now time.Time) (next *metav1.Time) {
+	for _, t := range LivingTokens(b, now) {
+		if isToRotate(t) && (next == nil || t.ExpiresAt.Before(next)) {
+			next = &t.ExpiresAt
+		}
+	}
+	return next
 }

@@ -109,6 +109,18 @@ func TestRecordTokenUses_writesAtMostOnceAnHour(t *testing.T) {
 	require.Empty(t, tenancy.TokenStatusOf(b))
 }
 
+func TestNextTokenEnd_isOfTheFirstTokenThatIsToBeRotated(t *testing.T) {
+	t.Parallel()
+	job, rotated := botToken("job", "s1", time.Hour, time.Minute), botToken("rotated", "s2", time.Hour, time.Minute)
+	job.Trust, rotated.RotatedTo = "rule", "next"
+	others := []v1alpha1.BotToken{job, rotated, botToken("ended", "s3", 2*time.Hour, -time.Minute)}
+	require.Nil(t, tenancy.NextTokenEnd(readyBot(others...), botTime))
+	require.Zero(t, tenancy.TokensEndingSoon(readyBot(others...), botTime))
+	held := append(others, botToken("later", "s4", time.Hour, 8*24*time.Hour), botToken("soon", "s5", time.Hour, 3*time.Hour))
+	require.Equal(t, botTime.Add(3*time.Hour), tenancy.NextTokenEnd(readyBot(held...), botTime).Time)
+	require.Equal(t, 1, tenancy.TokensEndingSoon(readyBot(held...), botTime))
+}
+
 func TestCheckRotationGrace_namesTheField(t *testing.T) {
 	t.Parallel()
 	for _, seconds := range []int64{-1, 86401} {

@@ -188,8 +188,11 @@ type Bot struct {
 	Role              Role         `json:"role"`
 	CreatedAt         metav1.Time  `json:"createdAt"`
 	LastTokenIssuedAt *metav1.Time `json:"lastTokenIssuedAt,omitempty"`
-	Phase             string       `json:"phase"`
-	Conditions        []Condition  `json:"conditions"`
+	// NextTokenExpiresAt is the end of the first of its tokens that nobody has rotated. Those of jobs do not
+	// count.
+	NextTokenExpiresAt *metav1.Time `json:"nextTokenExpiresAt,omitempty"`
+	Phase              string       `json:"phase"`
+	Conditions         []Condition  `json:"conditions"`
 }
 
 // CreateBotRequest makes a bot.

@@ -79,11 +79,11 @@ func (h *Handler) Mount(r chi.Router) {
 	})
 }
 
-func viewOf(b *v1alpha1.Bot) rest.Bot {
+func (h *Handler) viewOf(b *v1alpha1.Bot) rest.Bot {
 	return rest.Bot{
 		UUID: b.Name, DisplayName: b.Spec.DisplayName, Role: rest.Role(b.Spec.Role), CreatedAt: b.CreationTimestamp,
-		LastTokenIssuedAt: tenancy.LastIssued(b.Spec.Tokens, b.Status.LastTokenIssuedAt),
-		Phase:             string(tenancy.PhaseOf(b.Status.CommonStatus)), Conditions: wire.Conditions(b.Status.Conditions),
+		LastTokenIssuedAt: tenancy.LastIssued(b.Spec.Tokens, b.Status.LastTokenIssuedAt), NextTokenExpiresAt: tenancy.NextTokenEnd(b, h.Clock.Now()),
+		Phase: string(tenancy.PhaseOf(b.Status.CommonStatus)), Conditions: wire.Conditions(b.Status.Conditions),
 	}
 }
 
@@ -92,7 +92,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	var items []rest.Bot
 	for _, b := range h.Bots.BotsAt(scope.Org.ClusterID, scope.Workspace.UUID) {
 		if b.DeletionTimestamp.IsZero() {
-			items = append(items, viewOf(b))
+			items = append(items, h.viewOf(b))
 		}
 	}
 	return paging.Write(w, r, items, func(v rest.Bot) (string, string) { return v.DisplayName, v.UUID })
@@ -117,12 +117,12 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, b)
+	return h.answer(w, http.StatusOK, b)
 }
 
-func answer(w http.ResponseWriter, code int, b *v1alpha1.Bot) error {
+func (h *Handler) answer(w http.ResponseWriter, code int, b *v1alpha1.Bot) error {
 	httpapi.Tag(w, b.ResourceVersion)
-	return httpapi.Write(w, code, viewOf(b))
+	return httpapi.Write(w, code, h.viewOf(b))
 }
 
 func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
@@ -179,7 +179,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	}
 	code := h.Made(r, refs(scope), func() bool { return seen() && reconciled(b, 0) }, seen)
 	w.Header().Set("Location", r.URL.Path+"/"+uuid)
-	return answer(w, code, b)
+	return h.answer(w, code, b)
 }
 
 // claim records a claim for one more Bot on the Workspace, unless its limit is reached.
@@ -255,7 +255,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request) error {
 			return true
 		},
 		Done: h.Recheck,
-		View: func(b *v1alpha1.Bot) (any, string) { return viewOf(b), b.ResourceVersion },
+		View: func(b *v1alpha1.Bot) (any, string) { return h.viewOf(b), b.ResourceVersion },
 		Late: http.StatusAccepted,
 	}.Serve(w, r, &h.Deps)
 }

@@ -44,8 +44,11 @@ func TestIssue_isReadBackRightAfterTheAnswer(t *testing.T) {
 	w := newWorld(t)
 	read := apitest.Call{Method: http.MethodGet, Path: at + "/" + ci}
 	require.Nil(t, w.do(read).Object(t, http.StatusOK)["lastTokenIssuedAt"])
+	require.Nil(t, w.do(read).Object(t, http.StatusOK)["nextTokenExpiresAt"])
 	issued := w.do(apitest.Call{Method: http.MethodPost, Path: tokensOfCI, Body: `{}`}).Object(t, http.StatusCreated)
 	require.Equal(t, issued["createdAt"], w.do(read).Object(t, http.StatusOK)["lastTokenIssuedAt"])
+	require.Equal(t, issued["expirationTimestamp"], w.do(read).Object(t, http.StatusOK)["nextTokenExpiresAt"])
+	require.Equal(t, []string{issued["expirationTimestamp"].(string)}, w.do(apitest.Call{Method: http.MethodGet, Path: at}).Items(t, "nextTokenExpiresAt"))
 }
 
 func TestIssue_answersWithAKubeconfig(t *testing.T) {

@@ -17,6 +17,9 @@ import (
 // warnWithin is the time before the end of a token from which on people are warned.
 const warnWithin = 14 * 24 * time.Hour
 
+// toReplace begins the advice about a token that ends soon.
+const toReplace = "to replace it, run: "
+
 // leftColumn is the column of the time that is left to a token.
 func leftColumn() [3]string { return [3]string{"LEFT", "expirationTimestamp"} }
 
@@ -38,17 +41,17 @@ func leftUntil(at string, now time.Time) string {
 	}
 }
 
-// warnOfEnd warns that a token ends soon. what names it, and rotate is the command that replaces it.
-func (a *app) warnOfEnd(what string, end metav1.Time, rotate string) {
+// warnOfEnd warns that a token ends soon. what names it, and then says what to do.
+func (a *app) warnOfEnd(what string, end metav1.Time, then string) {
 	if now := time.Now(); end.Sub(now) < warnWithin {
-		fmt.Fprintf(a.Err, "Warning: %s ends in %s; to replace it, run: %s\n", what, leftUntil(end.Format(time.RFC3339), now), rotate)
+		fmt.Fprintf(a.Err, "Warning: %s ends in %s; %s\n", what, leftUntil(end.Format(time.RFC3339), now), then)
 	}
 }
 
 // warnBot warns a bot that its token ends soon. That of a job always does.
 func (a *app) warnBot(who *rest.Me) {
 	if who.Kind == botKind && !who.Job && who.ExpiresAt != nil {
-		a.warnOfEnd("the token of this bot", *who.ExpiresAt, "kedge bots tokens rotate")
+		a.warnOfEnd("the token of this bot", *who.ExpiresAt, toReplace+"kedge bots tokens rotate")
 	}
 }
 
@@ -56,8 +59,15 @@ func (a *app) warnBot(who *rest.Me) {
 func (b *bots) warnToken(bot string) func(rest.BotToken) {
 	return func(t rest.BotToken) {
 		if t.Trust == "" && t.RotatedTo == "" {
-			b.warnOfEnd("the token "+t.ID, t.ExpirationTimestamp, "kedge bots tokens rotate "+bot+" "+t.ID)
+			b.warnOfEnd("the token "+t.ID, t.ExpirationTimestamp, toReplace+"kedge bots tokens rotate "+bot+" "+t.ID)
 		}
+	}
+}
+
+// warnOfTokens warns of a bot with a token that ends soon.
+func (b *bots) warnOfTokens(bot rest.Bot) {
+	if bot.NextTokenExpiresAt != nil {
+		b.warnOfEnd("a token of the bot "+printable(bot.DisplayName), *bot.NextTokenExpiresAt, "to see which one, run: kedge bots tokens list "+bot.UUID)
 	}
 }
 

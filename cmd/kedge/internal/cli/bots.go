@@ -42,6 +42,7 @@ func (a *app) botsCommand() *cobra.Command {
 			return t.UUID, err
 		},
 	}
+	b.warn = b.warnOfTokens
 	cmd := &cobra.Command{
 		Use: "bots", Aliases: []string{"bot"}, Short: "Manage bots, the accounts of programs such as CI, in the chosen workspace",
 		Long: `Manage the bots of the chosen workspace. A bot has a role in this one workspace,

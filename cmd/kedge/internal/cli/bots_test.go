@@ -166,3 +166,18 @@ func TestBotTokens_thatEndSoonAreWarnedOf(t *testing.T) {
 		require.Contains(t, out, shown)
 	}
 }
+
+func TestBots_withATokenThatEndsSoonAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.inWorkspace(t)
+	bot := func(name string, in time.Duration) string {
+		ends := time.Now().Add(in).UTC().Format(time.RFC3339)
+		return strings.Replace(strings.Replace(aBot, "{", `{"nextTokenExpiresAt":"`+ends+`",`, 1), `"CI"`, `"`+name+`"`, 1)
+	}
+	day := 24 * time.Hour
+	b.answer("GET "+botsPath, http.StatusOK, `{"items":[`+strings.Join([]string{bot("Soon", 13*day+time.Hour), bot("Later", 15*day), aBot}, ",")+`]}`)
+	code, _, errOut := b.run(t, "bots", "list")
+	require.Zero(t, code, errOut)
+	require.Equal(t, "Warning: a token of the bot Soon ends in 13 days; to see which one, run: kedge bots tokens list "+botUUID+"\n", errOut)
+}

@@ -35,6 +35,11 @@ export function left(at) {
   return `${Math.floor(hours / 24)} days left`;
 }
 
+/** Reports whether people are warned of the end of a token of a bot. @param {string|undefined} at */
+export function soon(at) {
+  return !!at && new Date(at).getTime() - Date.now() < 14 * 24 * 3600e3;
+}
+
 const week = 7 * 24 * 3600e3;
 
 /** Says when something ends: in words from a week before. @param {string|null|undefined} at */

@@ -3,7 +3,7 @@
 import { all, call, workspacePath } from '../lib/api.js';
 import { h, named, note } from '../lib/dom.js';
 import { editor } from '../lib/edit.js';
-import { badge, capital, left, moment, phaseBadge } from '../lib/format.js';
+import { badge, capital, left, moment, phaseBadge, soon } from '../lib/format.js';
 import { progress, rename } from '../lib/places.js';
 import { assignable } from '../lib/rights.js';
 import { trust } from '../lib/trust.js';
@@ -58,12 +58,12 @@ export async function render(page) {
     h('section', {}, h('div', { class: 'head' }, h('h2', {}, 'Tokens'), h('div', { class: 'actions' },
       admin && tokens.length > 1 && button('Revoke all', () => revoke(page, `${path}/tokens`, 'Revoke all tokens', 'Every program that uses a token of this bot loses access at once.'), 'danger'),
       admin && issue)),
-    tokens.some(soon) && note('warn', h('p', {}, admin ? 'A token ends soon. Rotate it, and give the new one to the program.' : 'A token ends soon. Tell an admin of the workspace.')),
+    tokens.some(toRotate) && note('warn', h('p', {}, admin ? 'A token ends soon. Rotate it, and give the new one to the program.' : 'A token ends soon. Tell an admin of the workspace.')),
     table('Tokens', [
       { title: 'Name', cell: (t) => named(t.name, 'without a name') },
       { title: 'Issued', cell: (t) => moment(t.createdAt) },
       { title: 'Last used', cell: (t) => (t.lastUsedAt ? moment(t.lastUsedAt) : 'Never') },
-      { title: 'Expires', cell: (t) => [moment(t.expirationTimestamp), ' ', badge(soon(t) ? 'warn' : '', left(t.expirationTimestamp))] },
+      { title: 'Expires', cell: (t) => [moment(t.expirationTimestamp), ' ', badge(toRotate(t) ? 'warn' : '', left(t.expirationTimestamp))] },
       { title: '', class: 'do', cell: (t) => admin && !t.rotatedTo && button('Rotate', () => rotate(page, path, bot, workspace, t), 'plain') },
       { title: '', class: 'do', cell: (t) => admin && button('Revoke', () => revoke(page, `${path}/tokens/${t.id}`, 'Revoke token', 'The program that uses it loses access at once.'), 'plain danger') },
     ], tokens, admin ? 'No tokens. Issue one and give it to the program.' : 'No tokens.')),
@@ -79,8 +79,8 @@ export async function render(page) {
 }
 
 /** Reports whether somebody is to rotate a token. @param {Schema<'BotToken'>} t */
-function soon(t) {
-  return !t.trust && !t.rotatedTo && new Date(t.expirationTimestamp).getTime() - Date.now() < 14 * day * 1000;
+function toRotate(t) {
+  return !t.trust && !t.rotatedTo && soon(t.expirationTimestamp);
 }
 
 /** @param {import('../app.js').Page} page @param {BotPath} path @param {Schema<'Bot'>} bot @param {Schema<'Workspace'>} workspace @param {Schema<'BotToken'>} t */

@@ -1,8 +1,8 @@
 // The bots of a Workspace.
 
 import { all, call, workspacePath } from '../lib/api.js';
-import { h, named } from '../lib/dom.js';
-import { capital, date, moment, phaseBadge } from '../lib/format.js';
+import { h, named, note } from '../lib/dom.js';
+import { badge, capital, date, left, moment, phaseBadge, soon } from '../lib/format.js';
 import { assignable } from '../lib/rights.js';
 import { button, formDialog, heading, table } from '../lib/ui.js';
 
@@ -27,12 +27,14 @@ export async function render(page) {
         page.go(`${location.pathname}/${body.uuid}`);
       },
     }), 'primary')),
+    bots.some((b) => soon(b.nextTokenExpiresAt)) && note('warn', h('p', {}, admin ? 'A token of a bot ends soon. Open the bot to rotate it.' : 'A token of a bot ends soon. Tell an admin of the workspace.')),
     table('Bots', [
       { title: 'Bot', cell: (b) => h('a', { href: `${location.pathname}/${b.uuid}` }, named(b.displayName)) },
       { title: 'Role', cell: (b) => capital(b.role) },
       { title: 'State', cell: (b) => phaseBadge(b.phase) },
       { title: 'Created', cell: (b) => date(b.createdAt) },
       { title: 'Last token', cell: (b) => (b.lastTokenIssuedAt ? moment(b.lastTokenIssuedAt) : 'None yet') },
+      { title: 'Next to end', cell: (b) => b.nextTokenExpiresAt && [moment(b.nextTokenExpiresAt), ' ', badge(soon(b.nextTokenExpiresAt) ? 'warn' : '', left(b.nextTokenExpiresAt))] },
     ], bots, [h('p', {}, 'No bots yet.'), h('p', {}, admin ? 'Create one and give its token to a program, such as a CI job.' : 'Admins of this workspace can create one.')]),
   );
   if (bots.some((b) => b.phase !== 'Ready')) {
